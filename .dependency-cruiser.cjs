@@ -28,7 +28,8 @@ module.exports = {
     {
       name: 'pure-folders-import-no-effects',
       severity: 'error',
-      comment: 'Schedules and policy know neither the addon, nor the devices, nor the memory, nor what stands above them.',
+      comment:
+        'Schedules and policy know neither the addon, nor the devices, nor the memory, nor what stands above them.',
       from: { path: PURE },
       to: { path: '^src/(bindings|engine/(execution|memory)|operators|cli|jobs)(/|$)|' + FACADES },
     },
@@ -42,7 +43,8 @@ module.exports = {
     {
       name: 'errors-and-units-are-leaves',
       severity: 'error',
-      comment: 'Errors and units are used by everything, so they may use only each other, and the words for what was found.',
+      comment:
+        'Errors and units are used by everything, so they may use only each other, and the words for what was found.',
       from: { path: '^src/(errors/|units\\.ts$)' },
       to: { path: '^src/', pathNot: '^src/(errors/|units\\.ts$|arguments/found\\.ts$)' },
     },
@@ -105,21 +107,32 @@ module.exports = {
     {
       name: 'jobs-know-rows-not-engines',
       severity: 'error',
-      comment: 'Jobs turn files into rows and results into files, with a column for each property of a schema; what runs the rows is handed to them.',
+      comment:
+        'Jobs turn files into rows and results into files, with a column for each property of a schema; what runs the rows is handed to them.',
       from: { path: '^src/jobs/' },
-      to: { path: '^src/', pathNot: '^src/(jobs|errors|arguments|rows|schema|model|collections)/|^src/(Row|Results|RunStats|EngineOptions|units)\\.ts$' },
+      to: {
+        path: '^src/',
+        pathNot:
+          '^src/(jobs|errors|arguments|rows|schema|model|collections)/|^src/(Row|Results|RunStats|EngineOptions|units)\\.ts$',
+      },
     },
     {
       name: 'kept-answers-stand-alone',
       severity: 'error',
-      comment: 'A file of answers knows keys and answers, and of jobs how they treat files: not what computes answers, nor what keys are made of.',
+      comment:
+        'A file of answers knows keys and answers, and of jobs how they treat files: not what computes answers, nor what keys are made of.',
       from: { path: '^src/reuse/' },
-      to: { path: '^src/', pathNot: '^src/(reuse|errors|arguments)/|^src/jobs/(fileErrors|fileLock|specialFiles)\\.ts$|^src/KeptAnswer\\.ts$|^src/rows/float32\\.ts$' },
+      to: {
+        path: '^src/',
+        pathNot:
+          '^src/(reuse|errors|arguments)/|^src/jobs/(fileErrors|fileLock|specialFiles)\\.ts$|^src/KeptAnswer\\.ts$|^src/rows/float32\\.ts$',
+      },
     },
     {
       name: 'cli-uses-the-public-interface',
       severity: 'error',
-      comment: 'The command line is thin: it imports index.ts and its own files (its library.ts re-exports what it needs beside that).',
+      comment:
+        'The command line is thin: it imports index.ts and its own files (its library.ts re-exports what it needs beside that).',
       from: { path: '^src/cli/', pathNot: '^src/cli/library\\.ts$' },
       to: { path: '^src/', pathNot: '^src/cli/|^src/index\\.ts$|^src/oldNode\\.ts$' },
     },
@@ -149,6 +162,9 @@ module.exports = {
     doNotFollow: { path: 'node_modules' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
-    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'require', 'node', 'default', 'types'] },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'require', 'node', 'default', 'types'],
+    },
   },
 };

@@ -1,4 +1,5 @@
-// What precision costs: the perplexity of a model on a text, for each way of rounding its weights and its cache, and with sparse attention.
+// What precision costs: the perplexity of a model on a text, for each way of rounding its weights and its cache, and
+// with sparse attention.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -33,10 +34,13 @@ function halfPrecisionModel() {
   const folder = join(cacheFolder(), 'models');
   const file = join(folder, `${basename(values.model, '.gguf')}-f16.gguf`);
   if (existsSync(file)) return file;
-  if (values.python === undefined) fail(`found no ${file}, expected the weights in 16 bits: --f16 names them, --python makes them`);
+  if (values.python === undefined)
+    fail(`found no ${file}, expected the weights in 16 bits: --f16 names them, --python makes them`);
   mkdirSync(folder, { recursive: true });
   const script = fileURLToPath(new URL('models/requantise.py', import.meta.url));
-  execFileSync(values.python, [script, values.model, file, '--type', 'f16'], { stdio: ['ignore', 'inherit', 'inherit'] });
+  execFileSync(values.python, [script, values.model, file, '--type', 'f16'], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
   return file;
 }
 
@@ -46,7 +50,10 @@ async function textOf(model, count) {
   const { tokenizer, decoder } = await readModel(model);
   // A word is a token at least.
   const text = mobyDickWords().slice(0, count).join(' ');
-  const tokens = createTokenizer(tokenizer, decoder.vocabularySize).encode(text, { specialTokens: false, parseSpecial: false });
+  const tokens = createTokenizer(tokenizer, decoder.vocabularySize).encode(text, {
+    specialTokens: false,
+    parseSpecial: false,
+  });
   if (tokens.length < count) fail(`--tokens: found ${count}, but the book has ${tokens.length}`);
   return tokens.slice(0, count);
 }
@@ -54,7 +61,9 @@ async function textOf(model, count) {
 /** Bits a weight in the file, of the matrices of its layers. */
 async function fileBits(model) {
   const { readModel } = await import('../dist/index.js');
-  const matrices = (await readModel(model)).tensors.filter(({ name, shape }) => shape.length > 1 && /\.\d+\./.test(name));
+  const matrices = (await readModel(model)).tensors.filter(
+    ({ name, shape }) => shape.length > 1 && /\.\d+\./.test(name),
+  );
   const weights = matrices.reduce((sum, { shape }) => sum + shape.reduce((product, extent) => product * extent, 1), 0);
   return (8 * matrices.reduce((sum, { bytes }) => sum + bytes, 0)) / weights;
 }
@@ -64,12 +73,28 @@ async function measure({ name, baseline, options, weightBits, cacheBits }, model
   const start = performance.now();
   const engine = await Engine.open({ model, signal: stopping, ...options });
   try {
-    const { tokens: scored, negativeLogLikelihood, perplexity } = await engine.perplexity(tokens, {
-      window: number('window', 2), promptTokens: number('prompt-tokens'), signal: stopping,
+    const {
+      tokens: scored,
+      negativeLogLikelihood,
+      perplexity,
+    } = await engine.perplexity(tokens, {
+      window: number('window', 2),
+      promptTokens: number('prompt-tokens'),
+      signal: stopping,
     });
     const seconds = (performance.now() - start) / 1000;
     process.stderr.write(`${name}: ${perplexity.toFixed(3)} (${seconds.toFixed(0)} s)\n`);
-    return { name, baseline, options, weightBits: weightBits ?? (await fileBits(model)), cacheBits, scored, negativeLogLikelihood, perplexity, seconds };
+    return {
+      name,
+      baseline,
+      options,
+      weightBits: weightBits ?? (await fileBits(model)),
+      cacheBits,
+      scored,
+      negativeLogLikelihood,
+      perplexity,
+      seconds,
+    };
   } finally {
     await engine.close();
   }
@@ -83,18 +108,25 @@ async function main() {
   for (const setting of SETTINGS) results.push(await measure(setting, models[setting.model], tokens));
   const [window, prompt] = [number('window', 2), number('prompt-tokens')];
   const document = {
-    date: new Date().toISOString().slice(0, 10), machine: describeMachine(availableParallelism()), model: basename(values.model),
-    settings: { tokens: tokens.length, window, promptTokens: prompt }, results,
+    date: new Date().toISOString().slice(0, 10),
+    machine: describeMachine(availableParallelism()),
+    model: basename(values.model),
+    settings: { tokens: tokens.length, window, promptTokens: prompt },
+    results,
   };
   const words = [
-    `# What precision costs, ${document.model}`, '',
+    `# What precision costs, ${document.model}`,
+    '',
     `${document.date}. ${machineInWords(document.machine)}. Perplexity on the first ${tokens.length} tokens of Moby-Dick, in windows of ${window} that do not overlap;`,
-    `the first ${prompt} tokens of each are its prompt, the other ${results[0].scored} in all are scored, as if they had been generated one by one.`, '',
-    ...accuracyTable(results), '',
-    'Bits a weight: of the layers\' matrices; with compressed weights embeddings and head have 8.5. The 16-bit weights are those of the file, dequantised',
+    `the first ${prompt} tokens of each are its prompt, the other ${results[0].scored} in all are scored, as if they had been generated one by one.`,
+    '',
+    ...accuracyTable(results),
+    '',
+    "Bits a weight: of the layers' matrices; with compressed weights embeddings and head have 8.5. The 16-bit weights are those of the file, dequantised",
     '(bench/models/requantise.py): from a 4-bit file, what is rounded to 4 bits again is rounded twice.',
     '10% sparse attention (FlexGen, section 4.2): a generated token takes the values of the tenth of the tokens before it whose keys score highest; prompts are dense,',
-    'as in the paper. Keys are all read, so the cache has as many bits.', '',
+    'as in the paper. Keys are all read, so the cache has as many bits.',
+    '',
   ].join('\n');
   writeResults(values.output, `accuracy-${document.date}-${document.model.replace(/\.gguf$/, '')}`, document, words);
 }

@@ -1,5 +1,6 @@
-// A model that is larger than the memory that it may use: Spillway in a memory cgroup and without one, beside llama.cpp and node-llama-cpp.
-// One run after another, each a process of its own with a time limit; pages of the model's files are dropped from memory before each.
+// A model that is larger than the memory that it may use: Spillway in a memory cgroup and without one, beside llama.cpp
+// and node-llama-cpp. One run after another, each a process of its own with a time limit; pages of the model's files
+// are dropped from memory before each.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -41,7 +42,11 @@ const timeLimitSeconds = number('time-limit');
 
 /** The files whose pages are dropped: the model's, and what Spillway made of it. */
 function filesOf(model) {
-  const repacked = existsSync(values.disk) ? readdirSync(values.disk).map((name) => join(values.disk, name)).filter((path) => statSync(path).isFile()) : [];
+  const repacked = existsSync(values.disk)
+    ? readdirSync(values.disk)
+        .map((name) => join(values.disk, name))
+        .filter((path) => statSync(path).isFile())
+    : [];
   return [model, ...repacked];
 }
 
@@ -54,14 +59,25 @@ async function runOnce({ contender, setting, job, capBytes }) {
   try {
     const before = bytesReadFromDisk(contender.model);
     // The runners stop by themselves, with figures; this limit is for those that cannot, and for loading.
-    const output = await runProcess(program, args, { signal: stopping, timeLimitSeconds: timeLimitSeconds + (contender.stopsItself ? 120 : 0), cgroup: cap.folder });
+    const output = await runProcess(program, args, {
+      signal: stopping,
+      timeLimitSeconds: timeLimitSeconds + (contender.stopsItself ? 120 : 0),
+      cgroup: cap.folder,
+    });
     stopping.throwIfAborted();
     const machineReadBytes = before === undefined ? undefined : bytesReadFromDisk(contender.model) - before;
     const measured = {
-      wallSeconds: output.wallSeconds, cpuSeconds: output.cpuSeconds, othersShare: output.othersShare, readBytes: output.readBytes,
-      machineReadBytes, diskBytesPerSecond, peakResidentBytes: output.peakResidentBytes, cgroup: cap.figures(),
+      wallSeconds: output.wallSeconds,
+      cpuSeconds: output.cpuSeconds,
+      othersShare: output.othersShare,
+      readBytes: output.readBytes,
+      machineReadBytes,
+      diskBytesPerSecond,
+      peakResidentBytes: output.peakResidentBytes,
+      cgroup: cap.figures(),
     };
-    if (measured.cgroup.oomKills > 0) return { ...measured, failed: `killed for memory after ${output.wallSeconds.toFixed(0)} s` };
+    if (measured.cgroup.oomKills > 0)
+      return { ...measured, failed: `killed for memory after ${output.wallSeconds.toFixed(0)} s` };
     try {
       if (output.timedOut) throw new Error(howItEnded(output, timeLimitSeconds));
       return { ...measured, ...contender.figures({ ...output, timeLimitSeconds }) };
@@ -74,7 +90,8 @@ async function runOnce({ contender, setting, job, capBytes }) {
 }
 
 async function main() {
-  if (values.model === undefined || !existsSync(values.model)) fail(`--model: found ${values.model ?? 'nothing'}, expected a GGUF file\n${USAGE}`);
+  if (values.model === undefined || !existsSync(values.model))
+    fail(`--model: found ${values.model ?? 'nothing'}, expected a GGUF file\n${USAGE}`);
   if (values['q4-1'] !== undefined && !existsSync(values['q4-1'])) fail(`--q4-1: found no file ${values['q4-1']}`);
   try {
     new MemoryCap(undefined).close();
@@ -91,21 +108,40 @@ async function main() {
       const figures = await runOnce(run);
       if (run.preparation) {
         if (figures.failed !== undefined) fail(`${run.name}: ${figures.failed}`);
-        process.stderr.write(`${run.name}: ${figures.wallSeconds.toFixed(0)} s, peak ${Math.round(figures.cgroup.peakBytes / MIB)} MiB\n`);
+        process.stderr.write(
+          `${run.name}: ${figures.wallSeconds.toFixed(0)} s, peak ${Math.round(figures.cgroup.peakBytes / MIB)} MiB\n`,
+        );
       }
-      done.push({ name: run.name, tool: run.contender.tool, capBytes: run.capBytes, setting: { ...run.setting, disk: undefined }, rows: run.job.rows, preparation: run.preparation ?? false, ...figures });
+      done.push({
+        name: run.name,
+        tool: run.contender.tool,
+        capBytes: run.capBytes,
+        setting: { ...run.setting, disk: undefined },
+        rows: run.job.rows,
+        preparation: run.preparation ?? false,
+        ...figures,
+      });
     }
     const document = {
       date: new Date().toISOString().slice(0, 10),
       machine: describeMachine(number('threads')),
       workload: {
-        model: basename(values.model), modelBytes: statSync(values.model).size, capBytes: number('cap') * MIB,
-        promptTokens: number('prompt-tokens'), maxNewTokens: number('max-new-tokens'), timeLimitSeconds,
+        model: basename(values.model),
+        modelBytes: statSync(values.model).size,
+        capBytes: number('cap') * MIB,
+        promptTokens: number('prompt-tokens'),
+        maxNewTokens: number('max-new-tokens'),
+        timeLimitSeconds,
       },
       runs: done,
       missing,
     };
-    writeResults(values.output, `capped-${document.date}-${basename(values.model).replace(/\.gguf$/, '')}-${values.cap}MiB-${values.rows}rows`, document, cappedReport(document));
+    writeResults(
+      values.output,
+      `capped-${document.date}-${basename(values.model).replace(/\.gguf$/, '')}-${values.cap}MiB-${values.rows}rows`,
+      document,
+      cappedReport(document),
+    );
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }

@@ -1,5 +1,6 @@
-// Throughput beside a busy neighbour: the same run with and without another process that computes on all processors, in turn.
-// A fair scheduler leaves half of the machine. What a tool loses beyond that, it loses by waiting: for threads that are not running.
+// Throughput beside a busy neighbour: the same run with and without another process that computes on all processors, in
+// turn. A fair scheduler leaves half of the machine. What a tool loses beyond that, it loses by waiting: for threads
+// that are not running.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -37,7 +38,11 @@ const timeLimitSeconds = number('time-limit');
 
 /** Starts the neighbour. @returns what ends it */
 async function startNeighbour() {
-  const child = spawn(process.execPath, [join(HERE, 'neighbour/burn.mjs'), values['burn-threads'], String(timeLimitSeconds + 60)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(
+    process.execPath,
+    [join(HERE, 'neighbour/burn.mjs'), values['burn-threads'], String(timeLimitSeconds + 60)],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
   const ended = once(child, 'exit');
   const [first] = await Promise.race([once(child.stdout, 'data'), ended]);
   if (!String(first).startsWith('burning')) fail(`the neighbour did not start (${String(first)})`);
@@ -67,15 +72,25 @@ async function runOnce({ contender, setting }, job, busy) {
 function summarize(tool, runs) {
   const of = (busy) => {
     const own = runs.filter((run) => run.tool === tool && run.busy === busy);
-    return own.some(({ failed }) => failed !== undefined) ? undefined : median(own.map((run) => run.generatedTokensPerSecond));
+    return own.some(({ failed }) => failed !== undefined)
+      ? undefined
+      : median(own.map((run) => run.generatedTokensPerSecond));
   };
   const [alone, busy] = [of(false), of(true)];
-  return { tool, alone, busy, ratio: alone === undefined || busy === undefined ? undefined : busy / alone, failures: [...new Set(runs.filter((run) => run.tool === tool).flatMap(({ failed }) => failed ?? []))] };
+  return {
+    tool,
+    alone,
+    busy,
+    ratio: alone === undefined || busy === undefined ? undefined : busy / alone,
+    failures: [...new Set(runs.filter((run) => run.tool === tool).flatMap(({ failed }) => failed ?? []))],
+  };
 }
 
 function report({ date, machine, workload, summary, runs }) {
   const fixed = (value) => (value === undefined ? '-' : value.toFixed(1));
-  const othersAlone = runs.filter(({ busy, othersShare }) => !busy && othersShare !== undefined).map(({ othersShare }) => othersShare);
+  const othersAlone = runs
+    .filter(({ busy, othersShare }) => !busy && othersShare !== undefined)
+    .map(({ othersShare }) => othersShare);
   return [
     `# ${workload.model} beside a busy neighbour`,
     '',
@@ -84,10 +99,17 @@ function report({ date, machine, workload, summary, runs }) {
     '',
     ...markdownTable(
       ['tool', 'generated tok/s alone', 'beside the neighbour', 'of it'],
-      summary.map(({ tool, alone, busy, ratio, failures }) => [tool, fixed(alone), fixed(busy), ratio === undefined ? failures.join('; ') : `**${(100 * ratio).toFixed(0)}%**`]),
+      summary.map(({ tool, alone, busy, ratio, failures }) => [
+        tool,
+        fixed(alone),
+        fixed(busy),
+        ratio === undefined ? failures.join('; ') : `**${(100 * ratio).toFixed(0)}%**`,
+      ]),
     ),
     '',
-    ...(othersAlone.length === 0 ? [] : [`In the runs alone, others took at most ${(100 * Math.max(...othersAlone)).toFixed(0)}% of the machine.`, '']),
+    ...(othersAlone.length === 0
+      ? []
+      : [`In the runs alone, others took at most ${(100 * Math.max(...othersAlone)).toFixed(0)}% of the machine.`, '']),
   ].join('\n');
 }
 
@@ -100,7 +122,10 @@ async function main() {
   const known = {
     spillway: { contender: spillway('spillway', model), setting: {} },
     'node-llama-cpp': { contender: nodeLlamaCpp('node-llama-cpp', model), setting: { sequences: 32 } },
-    'llama.cpp': { contender: batchedBench('llama.cpp', 'llama.cpp', model, values['llama-cpp'], []), setting: { sequences: 32 } },
+    'llama.cpp': {
+      contender: batchedBench('llama.cpp', 'llama.cpp', model, values['llama-cpp'], []),
+      setting: { sequences: 32 },
+    },
   };
   const tools = values.tools.split(',').map((name) => name.trim());
   const unknown = tools.find((name) => !Object.hasOwn(known, name));
@@ -108,26 +133,50 @@ async function main() {
 
   const scratch = mkdtempSync(join(tmpdir(), 'spillway-neighbour-'));
   try {
-    const prompts = writeSyntheticRows(join(scratch, 'prompts.jsonl'), { rows, promptTokens, vocabularySize: decoder.vocabularySize });
-    const job = { prompts, rows, maxNewTokens: number('max-new-tokens'), threads: number('threads'), meanPromptTokens: promptTokens };
+    const prompts = writeSyntheticRows(join(scratch, 'prompts.jsonl'), {
+      rows,
+      promptTokens,
+      vocabularySize: decoder.vocabularySize,
+    });
+    const job = {
+      prompts,
+      rows,
+      maxNewTokens: number('max-new-tokens'),
+      threads: number('threads'),
+      meanPromptTokens: promptTokens,
+    };
     const done = [];
     for (let run = 1; run <= number('runs'); run++) {
       for (const tool of tools) {
         for (const busy of run % 2 === 1 ? [false, true] : [true, false]) {
           const figures = await runOnce(known[tool], job, busy);
           done.push(figures);
-          process.stderr.write(`run ${run} of ${values.runs}: ${tool} ${busy ? 'beside the neighbour' : 'alone'}: ${figures.failed ?? `${figures.generatedTokensPerSecond.toFixed(1)} generated tokens/s`}\n`);
+          process.stderr.write(
+            `run ${run} of ${values.runs}: ${tool} ${busy ? 'beside the neighbour' : 'alone'}: ${figures.failed ?? `${figures.generatedTokensPerSecond.toFixed(1)} generated tokens/s`}\n`,
+          );
         }
       }
     }
     const document = {
       date: new Date().toISOString().slice(0, 10),
       machine: describeMachine(job.threads),
-      workload: { model: basename(model), rows, promptTokens, maxNewTokens: job.maxNewTokens, runs: number('runs'), burnThreads: number('burn-threads') },
+      workload: {
+        model: basename(model),
+        rows,
+        promptTokens,
+        maxNewTokens: job.maxNewTokens,
+        runs: number('runs'),
+        burnThreads: number('burn-threads'),
+      },
       summary: tools.map((tool) => summarize(tool, done)),
       runs: done,
     };
-    writeResults(values.output, `neighbour-${document.date}-${basename(model).replace(/\.gguf$/, '')}-${rows}rows`, document, report(document));
+    writeResults(
+      values.output,
+      `neighbour-${document.date}-${basename(model).replace(/\.gguf$/, '')}-${rows}rows`,
+      document,
+      report(document),
+    );
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }

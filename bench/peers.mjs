@@ -1,6 +1,7 @@
 // Spillway beside other tools, on the same model and the same rows, in one run on one machine.
-// Greedy decoding, every row gets exactly the same number of new tokens. First a small sweep finds each tool's best setting, then runs alternate,
-// so that a slow spell of the machine falls on all; each run is a process of its own. Figures are medians.
+// Greedy decoding, every row gets exactly the same number of new tokens. First a small sweep finds each tool's best
+// setting, then runs alternate, so that a slow spell of the machine falls on all; each run is a process of its own.
+// Figures are medians.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -56,13 +57,19 @@ async function runOnce(contender, job, setting) {
   if (output.timedOut) throw new Error(howItEnded(output, timeLimitSeconds));
   const figures = contender.figures({ ...output, timeLimitSeconds });
   return {
-    contender: contender.name, setting, ...figures, cpuSeconds: output.cpuSeconds, othersShare: output.othersShare,
+    contender: contender.name,
+    setting,
+    ...figures,
+    cpuSeconds: output.cpuSeconds,
+    othersShare: output.othersShare,
     peakResidentBytes: Math.max(figures.peakResidentBytes ?? 0, output.peakResidentBytes),
   };
 }
 
 function say(figures, when) {
-  process.stderr.write(`${when}: ${figures.contender} ${JSON.stringify(figures.setting)} ${figures.generatedTokensPerSecond.toFixed(1)} generated tokens/s\n`);
+  process.stderr.write(
+    `${when}: ${figures.contender} ${JSON.stringify(figures.setting)} ${figures.generatedTokensPerSecond.toFixed(1)} generated tokens/s\n`,
+  );
 }
 
 /** Settings that are no further than this from the best one are told apart by more runs. */
@@ -70,14 +77,19 @@ const NEAR = 0.85;
 const MORE_RUNS = 2;
 
 /**
- * Tries each setting on fewer rows: once, then those near the best in turn again, for a slow spell of the machine is longer than such a run.
+ * Tries each setting on fewer rows: once, then those near the best in turn again, for a slow spell of the machine is
+ * longer than such a run.
  * @returns the one with the best median, with all that was found; no setting if none gave figures
  */
 async function sweep(contender, job) {
   if (values.quick || contender.settings.length === 1) return { setting: contender.settings[0], tried: [] };
   const attempt = async (entry) => {
     try {
-      const figures = await runOnce(contender, { ...job, rows: Math.min(job.rows, number('sweep-rows')) }, entry.setting);
+      const figures = await runOnce(
+        contender,
+        { ...job, rows: Math.min(job.rows, number('sweep-rows')) },
+        entry.setting,
+      );
       say(figures, 'sweep');
       entry.runs.push(figures.generatedTokensPerSecond);
       entry.generatedTokensPerSecond = median(entry.runs);
@@ -90,8 +102,13 @@ async function sweep(contender, job) {
   };
   const tried = contender.settings.map((setting) => ({ setting, runs: [] }));
   for (const entry of tried) await attempt(entry);
-  const found = () => tried.filter(({ error }) => error === undefined).sort((a, b) => b.generatedTokensPerSecond - a.generatedTokensPerSecond);
-  const near = found().filter(({ generatedTokensPerSecond }) => generatedTokensPerSecond >= NEAR * found()[0].generatedTokensPerSecond);
+  const found = () =>
+    tried
+      .filter(({ error }) => error === undefined)
+      .sort((a, b) => b.generatedTokensPerSecond - a.generatedTokensPerSecond);
+  const near = found().filter(
+    ({ generatedTokensPerSecond }) => generatedTokensPerSecond >= NEAR * found()[0].generatedTokensPerSecond,
+  );
   for (let run = 0; run < MORE_RUNS && near.length > 1; run++) for (const entry of near.reverse()) await attempt(entry);
   const [best] = found();
   return best === undefined ? { error: tried[0].error, tried } : { setting: best.setting, tried };
@@ -103,31 +120,56 @@ async function writePrompts(file, model) {
   const { makePrompts } = await import('./peers/makePrompts.mjs');
   const source = await readModel(model);
   const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
-  const rows = makePrompts(number('rows')).map(({ id, prompt }) => ({ id, tokens: [...tokenizer.encode(prompt, { specialTokens: true, parseSpecial: false })] }));
+  const rows = makePrompts(number('rows')).map(({ id, prompt }) => ({
+    id,
+    tokens: [...tokenizer.encode(prompt, { specialTokens: true, parseSpecial: false })],
+  }));
   writeFileSync(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
-  return { source, meanPromptTokens: Math.round(rows.reduce((sum, { tokens }) => sum + tokens.length, 0) / rows.length) };
+  return {
+    source,
+    meanPromptTokens: Math.round(rows.reduce((sum, { tokens }) => sum + tokens.length, 0) / rows.length),
+  };
 }
 
 const sha256 = (file) => createHash('sha256').update(readFileSync(file)).digest('hex');
 
 async function main() {
-  if (!existsSync(join(HERE, 'peers/node_modules/@stdlib'))) fail('the rows and the peers are not installed: npm ci --ignore-scripts --prefix bench/peers');
+  if (!existsSync(join(HERE, 'peers/node_modules/@stdlib')))
+    fail('the rows and the peers are not installed: npm ci --ignore-scripts --prefix bench/peers');
   if (!existsSync(join(HERE, '../dist/index.js'))) fail('Spillway is not built: npm ci && npm run build');
   const { resolveModel } = await import('../dist/index.js');
   const model = await resolveModel(values.model);
-  const all = allContenders({ model, q4_0: values['q4-0'], type: values.type, python: values.python, llamaCpp: values['llama-cpp'], ikLlamaCpp: values['ik-llama-cpp'] });
+  const all = allContenders({
+    model,
+    q4_0: values['q4-0'],
+    type: values.type,
+    python: values.python,
+    llamaCpp: values['llama-cpp'],
+    ikLlamaCpp: values['ik-llama-cpp'],
+  });
   const { missing } = all;
   const wanted = values.only?.split(',').map((name) => name.trim());
-  const unknown = wanted?.find((name) => !all.contenders.some((contender) => contender.name === name || contender.tool === name));
-  if (unknown !== undefined) fail(`--only: found ${unknown}, expected some of ${all.contenders.map(({ name }) => name).join(', ')}`);
-  const contenders = all.contenders.filter(({ name, tool }) => wanted === undefined || wanted.includes(name) || wanted.includes(tool));
+  const unknown = wanted?.find(
+    (name) => !all.contenders.some((contender) => contender.name === name || contender.tool === name),
+  );
+  if (unknown !== undefined)
+    fail(`--only: found ${unknown}, expected some of ${all.contenders.map(({ name }) => name).join(', ')}`);
+  const contenders = all.contenders.filter(
+    ({ name, tool }) => wanted === undefined || wanted.includes(name) || wanted.includes(tool),
+  );
 
   const peakProgram = buildPeak();
   const scratch = mkdtempSync(join(tmpdir(), 'spillway-peers-'));
   try {
     const prompts = join(scratch, 'prompts.jsonl');
     const { source, meanPromptTokens } = await writePrompts(prompts, model);
-    const job = { prompts, rows: number('rows'), maxNewTokens: number('max-new-tokens'), threads: number('threads'), meanPromptTokens };
+    const job = {
+      prompts,
+      rows: number('rows'),
+      maxNewTokens: number('max-new-tokens'),
+      threads: number('threads'),
+      meanPromptTokens,
+    };
     const peaks = [measurePeak(peakProgram, job.threads)];
     const chosen = [];
     for (const contender of contenders) {
@@ -142,7 +184,11 @@ async function main() {
       for (const { contender, setting } of run % 2 === 1 ? chosen : [...chosen].reverse()) {
         if (failed.has(contender.name)) continue;
         try {
-          const figures = await runOnce(contender, { ...job, tokensFile: join(scratch, `${contender.name}.json`) }, setting);
+          const figures = await runOnce(
+            contender,
+            { ...job, tokensFile: join(scratch, `${contender.name}.json`) },
+            setting,
+          );
           done.push(figures);
           say(figures, `run ${run} of ${values.runs}`);
         } catch (error) {
@@ -159,16 +205,33 @@ async function main() {
       date: new Date().toISOString().slice(0, 10),
       machine: describeMachine(job.threads),
       workload: {
-        model: basename(model), sha256: sha256(model), ...(values['q4-0'] !== undefined && { q4_0Sha256: sha256(values['q4-0']) }),
-        rows: job.rows, maxNewTokens: job.maxNewTokens, meanPromptTokens, promptsSha256: sha256(prompts),
+        model: basename(model),
+        sha256: sha256(model),
+        ...(values['q4-0'] !== undefined && { q4_0Sha256: sha256(values['q4-0']) }),
+        rows: job.rows,
+        maxNewTokens: job.maxNewTokens,
+        meanPromptTokens,
+        promptsSha256: sha256(prompts),
       },
-      ...summarize({ contenders: chosen.filter(({ contender }) => !failed.has(contender.name)), runs: done, source, peaks, scratch }),
+      ...summarize({
+        contenders: chosen.filter(({ contender }) => !failed.has(contender.name)),
+        runs: done,
+        source,
+        peaks,
+        scratch,
+      }),
       missing,
       runs: done,
     };
     const kind = `${values.quick ? '-quick' : ''}${wanted === undefined ? '' : '-part'}`;
-    writeResults(values.output, `peers-${document.date}-${basename(model).replace(/\.gguf$/, '')}-${job.rows}x${job.maxNewTokens}${kind}`, document, report(document));
-    if (!values['no-readme'] && !values.quick && wanted === undefined) rewriteReadme('bench:peers', readmeTable(document));
+    writeResults(
+      values.output,
+      `peers-${document.date}-${basename(model).replace(/\.gguf$/, '')}-${job.rows}x${job.maxNewTokens}${kind}`,
+      document,
+      report(document),
+    );
+    if (!values['no-readme'] && !values.quick && wanted === undefined)
+      rewriteReadme('bench:peers', readmeTable(document));
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }

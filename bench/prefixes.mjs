@@ -1,4 +1,5 @@
-// Rows whose prompts begin alike: with sharing and without, beside tools that keep prefixes, on the same rows in one run.
+// Rows whose prompts begin alike: with sharing and without, beside tools that keep prefixes, on the same rows in one
+// run.
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -12,11 +13,33 @@ import { howItEnded, lastJson, runProcess } from './lib/runProcess.mjs';
 import { median } from './lib/statistics.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
-/** By name: the levels of the prompts' tree, in words (SmolLM2's tokenizer makes about a token of each), and how many rows those get that share nothing. */
+/**
+ * By name: the levels of the prompts' tree, in words (SmolLM2's tokenizer makes about a token of each), and how many
+ * rows those get that share nothing.
+ */
 const WORKLOADS = {
-  'shared 400': { levels: [{ branches: 1, words: 400 }, { branches: 256, words: 20 }], fewer: 64 },
-  'shared 2000': { levels: [{ branches: 1, words: 2000 }, { branches: 256, words: 20 }], fewer: 16 },
-  tree: { levels: [{ branches: 4, words: 300 }, { branches: 16, words: 200 }, { branches: 8, words: 20 }], fewer: 64 },
+  'shared 400': {
+    levels: [
+      { branches: 1, words: 400 },
+      { branches: 256, words: 20 },
+    ],
+    fewer: 64,
+  },
+  'shared 2000': {
+    levels: [
+      { branches: 1, words: 2000 },
+      { branches: 256, words: 20 },
+    ],
+    fewer: 16,
+  },
+  tree: {
+    levels: [
+      { branches: 4, words: 300 },
+      { branches: 16, words: 200 },
+      { branches: 8, words: 20 },
+    ],
+    fewer: 64,
+  },
   'nothing shared': { levels: [{ branches: 64, words: 420 }], fewer: 64 },
 };
 const USAGE = `usage: node bench/prefixes.mjs [--model FILE|ID] [--only WORKLOAD,…] [--runs 3] [--max-new-tokens 16] [--threads N] [--time-limit 600] [--output FOLDER]
@@ -52,58 +75,123 @@ const stopping = stopSignal();
 
 /** Each: how it is started over a file of rows, and whether it shares. */
 function contenders(model) {
-  const python = (program, script, more = {}) => (job) => ({ program, args: [join(HERE, 'peers', script), JSON.stringify({ ...job, ...more, model })] });
+  const python =
+    (program, script, more = {}) =>
+    (job) => ({ program, args: [join(HERE, 'peers', script), JSON.stringify({ ...job, ...more, model })] });
   const setting = values['cpu-memory'] === undefined ? {} : { cpuMemory: values['cpu-memory'] };
-  const own = (sharePrefixes) => (job) => ({ program: process.execPath, args: [join(HERE, 'prefixes/runSpillway.mjs'), JSON.stringify({ ...job, model, sharePrefixes, setting })] });
-  const llama = (job) => ({ program: process.execPath, args: [join(HERE, 'prefixes/runLlamaCpp.mjs'), JSON.stringify({ ...job, program: values.llama, model: values['llama-model'] ?? model })] });
+  const own = (sharePrefixes) => (job) => ({
+    program: process.execPath,
+    args: [join(HERE, 'prefixes/runSpillway.mjs'), JSON.stringify({ ...job, model, sharePrefixes, setting })],
+  });
+  const llama = (job) => ({
+    program: process.execPath,
+    args: [
+      join(HERE, 'prefixes/runLlamaCpp.mjs'),
+      JSON.stringify({ ...job, program: values.llama, model: values['llama-model'] ?? model }),
+    ],
+  });
   return [
     { name: 'spillway', shares: true, command: own(true) },
     { name: 'spillway, sharing off', shares: false, command: own(false) },
-    ...(values.openvino === undefined ? [] : [{ name: 'OpenVINO GenAI', shares: true, command: python(values.openvino, 'runOpenvino.py') }]),
-    ...(values.vllm === undefined ? [] : [{ name: 'vLLM', shares: true, command: python(values.vllm, 'runVllm.py', { hfFolder: values['hf-folder'], dtype: values['vllm-dtype'] }) }]),
+    ...(values.openvino === undefined
+      ? []
+      : [{ name: 'OpenVINO GenAI', shares: true, command: python(values.openvino, 'runOpenvino.py') }]),
+    ...(values.vllm === undefined
+      ? []
+      : [
+          {
+            name: 'vLLM',
+            shares: true,
+            command: python(values.vllm, 'runVllm.py', { hfFolder: values['hf-folder'], dtype: values['vllm-dtype'] }),
+          },
+        ]),
     ...(values.llama === undefined ? [] : [{ name: 'llama.cpp', shares: true, command: llama }]),
   ];
 }
 
 async function runOnce({ name, shares, command }, job, { levels, fewer }) {
-  const { program, args } = command({ ...job, levels, rows: shares ? values.rows && number('rows') : values.fewer ? number('fewer') : fewer });
+  const { program, args } = command({
+    ...job,
+    levels,
+    rows: shares ? values.rows && number('rows') : values.fewer ? number('fewer') : fewer,
+  });
   const cap = values.cap === undefined ? undefined : new MemoryCap(number('cap') * 2 ** 20);
   let output;
   try {
-    output = await runProcess(program, args, { signal: stopping, timeLimitSeconds: number('time-limit'), cgroup: cap?.folder });
+    output = await runProcess(program, args, {
+      signal: stopping,
+      timeLimitSeconds: number('time-limit'),
+      cgroup: cap?.folder,
+    });
   } finally {
     cap?.close();
   }
   stopping.throwIfAborted();
   const figures = output.code === 0 ? lastJson(output.stdout) : undefined;
   const failed = figures === undefined ? howItEnded(output, number('time-limit')) : undefined;
-  return { name, failed, ...figures, rowsPerSecond: figures && figures.rows / figures.seconds, othersShare: output.othersShare, peakResidentBytes: output.peakResidentBytes };
+  return {
+    name,
+    failed,
+    ...figures,
+    rowsPerSecond: figures && figures.rows / figures.seconds,
+    othersShare: output.othersShare,
+    peakResidentBytes: output.peakResidentBytes,
+  };
 }
 
 function summarize(name, runs) {
   const own = runs.filter((run) => run.name === name);
   const failed = own.find((run) => run.failed !== undefined)?.failed;
   const rates = own.flatMap(({ rowsPerSecond }) => rowsPerSecond ?? []);
-  return { name, failed, rows: own[0]?.rows, rowsPerSecond: rates.length > 0 ? median(rates) : undefined, from: Math.min(...rates), to: Math.max(...rates), peakResidentBytes: Math.max(...own.map((run) => run.peakResidentBytes)) };
+  return {
+    name,
+    failed,
+    rows: own[0]?.rows,
+    rowsPerSecond: rates.length > 0 ? median(rates) : undefined,
+    from: Math.min(...rates),
+    to: Math.max(...rates),
+    peakResidentBytes: Math.max(...own.map((run) => run.peakResidentBytes)),
+  };
 }
 
 function report({ date, machine, model, maxNewTokens, workloads }) {
-  const text = [`# Prompts that begin alike: ${model}`, '', `${date}. ${machineInWords(machine)}; ${maxNewTokens} new tokens a row, end tokens ignored; medians (least to most) of ${values.runs} runs in turn${values.cap === undefined ? '' : `, each in a memory cgroup of ${values.cap} MiB`}.`, ''];
+  const text = [
+    `# Prompts that begin alike: ${model}`,
+    '',
+    `${date}. ${machineInWords(machine)}; ${maxNewTokens} new tokens a row, end tokens ignored; medians (least to most) of ${values.runs} runs in turn${values.cap === undefined ? '' : `, each in a memory cgroup of ${values.cap} MiB`}.`,
+    '',
+  ];
   for (const { name, tokens, distinctTokens, summary } of workloads) {
     const off = summary.find((each) => each.name === 'spillway, sharing off')?.rowsPerSecond;
-    text.push(`## ${name}`, '', `${tokens.rows} rows of ${Math.round(tokens.prompt / tokens.rows)} tokens, ${distinctTokens} of ${tokens.prompt} prompt tokens computed with sharing.`, '', ...markdownTable(
-      ['tool', 'rows', 'rows a second', 'of Spillway without sharing', 'peak MiB'],
-      summary.map((each) => (each.rowsPerSecond === undefined
-        ? [each.name, '', each.failed, '', '']
-        : [each.name, each.rows, `**${each.rowsPerSecond.toFixed(2)}** (${each.from.toFixed(2)} to ${each.to.toFixed(2)})`, off === undefined ? '' : `${(each.rowsPerSecond / off).toFixed(2)}x`, Math.round(each.peakResidentBytes / 2 ** 20)])),
-    ), '');
+    text.push(
+      `## ${name}`,
+      '',
+      `${tokens.rows} rows of ${Math.round(tokens.prompt / tokens.rows)} tokens, ${distinctTokens} of ${tokens.prompt} prompt tokens computed with sharing.`,
+      '',
+      ...markdownTable(
+        ['tool', 'rows', 'rows a second', 'of Spillway without sharing', 'peak MiB'],
+        summary.map((each) =>
+          each.rowsPerSecond === undefined
+            ? [each.name, '', each.failed, '', '']
+            : [
+                each.name,
+                each.rows,
+                `**${each.rowsPerSecond.toFixed(2)}** (${each.from.toFixed(2)} to ${each.to.toFixed(2)})`,
+                off === undefined ? '' : `${(each.rowsPerSecond / off).toFixed(2)}x`,
+                Math.round(each.peakResidentBytes / 2 ** 20),
+              ],
+        ),
+      ),
+      '',
+    );
   }
   return text.join('\n');
 }
 
 async function main() {
   if (!existsSync(join(HERE, '../dist/index.js'))) fail('Spillway is not built: npm ci && npm run build');
-  if (values.vllm !== undefined && values['hf-folder'] === undefined) fail('--vllm: found no --hf-folder, expected the model as transformers reads it');
+  if (values.vllm !== undefined && values['hf-folder'] === undefined)
+    fail('--vllm: found no --hf-folder, expected the model as transformers reads it');
   const chosen = values.only.split(',').map((name) => name.trim());
   const unknown = chosen.find((name) => !Object.hasOwn(WORKLOADS, name));
   if (unknown !== undefined) fail(`--only: found ${unknown}, expected some of ${Object.keys(WORKLOADS).join(', ')}`);
@@ -122,18 +210,34 @@ async function main() {
         for (const tool of run % 2 === 1 ? tools : [...tools].reverse()) {
           const figures = await runOnce(tool, job, WORKLOADS[name]);
           runs.push(figures);
-          process.stderr.write(`${name}, run ${run} of ${values.runs}: ${tool.name}: ${figures.failed ?? `${figures.rowsPerSecond.toFixed(2)} rows/s`}\n`);
+          process.stderr.write(
+            `${name}, run ${run} of ${values.runs}: ${tool.name}: ${figures.failed ?? `${figures.rowsPerSecond.toFixed(2)} rows/s`}\n`,
+          );
         }
       }
       const whole = runs.find((run) => run.name === 'spillway' && run.failed === undefined);
       workloads.push({
-        name, tokens: { rows: whole?.rows, prompt: whole?.promptTokens }, distinctTokens: whole && whole.promptTokens - whole.promptTokensSaved,
-        summary: tools.map((tool) => summarize(tool.name, runs)), runs,
+        name,
+        tokens: { rows: whole?.rows, prompt: whole?.promptTokens },
+        distinctTokens: whole && whole.promptTokens - whole.promptTokensSaved,
+        summary: tools.map((tool) => summarize(tool.name, runs)),
+        runs,
       });
     }
-    const document = { date: new Date().toISOString().slice(0, 10), machine: describeMachine(number('threads')), model: basename(model), maxNewTokens: number('max-new-tokens'), workloads };
+    const document = {
+      date: new Date().toISOString().slice(0, 10),
+      machine: describeMachine(number('threads')),
+      model: basename(model),
+      maxNewTokens: number('max-new-tokens'),
+      workloads,
+    };
     const part = chosen.length < Object.keys(WORKLOADS).length ? `-${chosen.join('-').replaceAll(' ', '-')}` : '';
-    writeResults(values.output, `prefixes-${document.date}-${basename(model).replace(/\.gguf$/, '')}${part}`, document, report(document));
+    writeResults(
+      values.output,
+      `prefixes-${document.date}-${basename(model).replace(/\.gguf$/, '')}${part}`,
+      document,
+      report(document),
+    );
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }

@@ -1,4 +1,5 @@
-// What it costs to hold answers to a JSON Schema: the same rows under none, under one, and under one each; and what forced tokens save.
+// What it costs to hold answers to a JSON Schema: the same rows under none, under one, and under one each; and what
+// forced tokens save.
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -30,9 +31,29 @@ const PEER_NAME = 'extraction by node-llama-cpp';
 const PEER_ROWS = 8;
 
 /** A list that is longer than any answer; `n` makes another schema of it. */
-const numbers = (n) => ({ type: 'json_schema', schema: { type: 'array', minItems: 500 + n, items: { type: 'integer', minimum: 0, maximum: 9999 } } });
-const FIELDS = ['customerName', 'cityOfResidence', 'subjectOfRequest', 'urgencyOfRequest', 'preferredLanguage', 'needsAnswerByPhone'];
-const extraction = { type: 'json_schema', schema: { type: 'object', properties: Object.fromEntries(FIELDS.map((name, at) => [name, at === 5 ? { type: 'boolean' } : { enum: ['red', 'green', 'blue'] }])), required: FIELDS, additionalProperties: false } };
+const numbers = (n) => ({
+  type: 'json_schema',
+  schema: { type: 'array', minItems: 500 + n, items: { type: 'integer', minimum: 0, maximum: 9999 } },
+});
+const FIELDS = [
+  'customerName',
+  'cityOfResidence',
+  'subjectOfRequest',
+  'urgencyOfRequest',
+  'preferredLanguage',
+  'needsAnswerByPhone',
+];
+const extraction = {
+  type: 'json_schema',
+  schema: {
+    type: 'object',
+    properties: Object.fromEntries(
+      FIELDS.map((name, at) => [name, at === 5 ? { type: 'boolean' } : { enum: ['red', 'green', 'blue'] }]),
+    ),
+    required: FIELDS,
+    additionalProperties: false,
+  },
+};
 const promptOf = (row) => `Row ${row}: count.`;
 const WORKLOADS = {
   'no format': () => undefined,
@@ -47,19 +68,40 @@ async function timed(engine, name, formatOf) {
   const [rows, tokens] = [number('rows'), number('tokens')];
   const made = Array.from({ length: rows }, (_, row) => {
     const responseFormat = formatOf(row);
-    return { prompt: promptOf(row), maxNewTokens: responseFormat === extraction ? 200 : tokens, ...(responseFormat && { responseFormat }) };
+    return {
+      prompt: promptOf(row),
+      maxNewTokens: responseFormat === extraction ? 200 : tokens,
+      ...(responseFormat && { responseFormat }),
+    };
   });
   const start = performance.now();
   let generated = 0;
-  for await (const { usage } of engine.generate(made, { ignoreEos: true, sharePrefixes: false, signal, ...(name.endsWith('sampled') && { logprobs: 0 }) })) generated += usage.completionTokens;
+  for await (const { usage } of engine.generate(made, {
+    ignoreEos: true,
+    sharePrefixes: false,
+    signal,
+    ...(name.endsWith('sampled') && { logprobs: 0 }),
+  }))
+    generated += usage.completionTokens;
   const seconds = (performance.now() - start) / 1000;
   return { seconds, tokensPerSecond: generated / seconds, rowsPerSecond: rows / seconds, generated };
 }
 
 /** The first rows, with the same schema and model file. */
 async function peer(model) {
-  const job = { model, prompts: Array.from({ length: PEER_ROWS }, (_, row) => promptOf(row)), schema: extraction.schema, maxNewTokens: 200, threads: number('threads'), sequences: PEER_ROWS };
-  const { stdout } = await promisify(execFile)(process.execPath, [join(PEER, 'runNodeLlamaCppSchema.mjs'), JSON.stringify(job)], { signal, maxBuffer: 2 ** 24 });
+  const job = {
+    model,
+    prompts: Array.from({ length: PEER_ROWS }, (_, row) => promptOf(row)),
+    schema: extraction.schema,
+    maxNewTokens: 200,
+    threads: number('threads'),
+    sequences: PEER_ROWS,
+  };
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [join(PEER, 'runNodeLlamaCppSchema.mjs'), JSON.stringify(job)],
+    { signal, maxBuffer: 2 ** 24 },
+  );
   const { seconds, generated } = JSON.parse(stdout.trim().split('\n').at(-1));
   return { seconds, tokensPerSecond: generated / seconds, rowsPerSecond: PEER_ROWS / seconds, generated };
 }
@@ -83,7 +125,13 @@ await runMain(async () => {
   }
   const machine = describeMachine(number('threads'));
   const middle = (name, figure) => median(results.get(name).map((run) => run[figure]));
-  const lines = [...results.keys()].map((name) => [name, middle(name, 'generated'), middle(name, 'tokensPerSecond').toFixed(0), (middle(name, 'tokensPerSecond') / middle('no format', 'tokensPerSecond')).toFixed(3), middle(name, 'rowsPerSecond').toFixed(2)]);
+  const lines = [...results.keys()].map((name) => [
+    name,
+    middle(name, 'generated'),
+    middle(name, 'tokensPerSecond').toFixed(0),
+    (middle(name, 'tokensPerSecond') / middle('no format', 'tokensPerSecond')).toFixed(3),
+    middle(name, 'rowsPerSecond').toFixed(2),
+  ]);
   const table = markdownTable(['answers', 'tokens', 'tokens/s', 'of no format', 'rows/s'], lines);
   const words = `${machineInWords(machine)}\n${values.rows} rows, ${values.model}, medians of ${values.runs} alternating runs\n\n${table}\n`;
   writeResults(values.output, 'structured', { machine, results: Object.fromEntries(results) }, words);

@@ -12,7 +12,9 @@ const REVIEWS = [
 /** Asks for the sentiment of each review. Nothing runs until it is subscribed to, and unsubscribing ends the run. */
 export function sentiments(engine: Engine, reviews$: Observable<string>): Observable<RowResult> {
   return reviews$.pipe(
-    map((review): Row => ({ messages: [{ role: 'user', content: `Is this review positive or negative? Answer with one word.\n\n${review}` }] })),
+    map((review): Row => ({
+      messages: [{ role: 'user', content: `Is this review positive or negative? Answer with one word.\n\n${review}` }],
+    })),
     offloadGenerate(engine, { maxNewTokens: 8 }),
   );
 }

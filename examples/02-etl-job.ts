@@ -1,6 +1,6 @@
-// An ETL job: rows are read from a stream, answered, and written to a file, with `stream/promises` from end to end. Memory stays
-// bounded whatever the length of the input: a full disk cache or a slow file stops the reading of rows, not the other way round.
-// Usage: node scripts/run-example.mjs 02-etl-job [MODEL]
+// An ETL job: rows are read from a stream, answered, and written to a file, with `stream/promises` from end to end.
+// Memory stays bounded whatever the length of the input: a full disk cache or a slow file stops the reading of rows,
+// not the other way round. Usage: node scripts/run-example.mjs 02-etl-job [MODEL]
 import { createWriteStream } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,10 @@ function extract(): Readable {
   return Readable.from(TICKETS);
 }
 
-/** A ticket becomes a prompt. One without text is passed on as a bad row: it becomes a row of the output, and the job goes on. */
+/**
+ * A ticket becomes a prompt. One without text is passed on as a bad row: it becomes a row of the output, and the job
+ * goes on.
+ */
 async function* toRows(tickets: AsyncIterable<Ticket>): AsyncGenerator<RowInput> {
   for await (const { ticket, text } of tickets) {
     if (text === '') yield { id: ticket, error: { code: 'empty-prompt', message: 'the ticket has no text' } };
@@ -35,7 +38,10 @@ async function* toRows(tickets: AsyncIterable<Ticket>): AsyncGenerator<RowInput>
 }
 
 function prompt(ticket: number, text: string): Row {
-  return { id: ticket, messages: [{ role: 'user', content: `Answer with one word: billing, technical or shipping.\n\nTicket: ${text}` }] };
+  return {
+    id: ticket,
+    messages: [{ role: 'user', content: `Answer with one word: billing, technical or shipping.\n\nTicket: ${text}` }],
+  };
 }
 
 async function* toLines(results: AsyncIterable<RowResult>): AsyncGenerator<string> {

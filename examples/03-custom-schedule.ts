@@ -21,17 +21,23 @@ import {
 } from 'spillway';
 
 /**
- * Shortest job first: looks at up to `lookAhead` rows beyond those that are under way and starts those with the fewest tokens first.
- * Everything else is left to another schedule. Pure, as schedules are: what is known goes in, a new state comes out.
+ * Shortest job first: looks at up to `lookAhead` rows beyond those that are under way and starts those with the fewest
+ * tokens first. Everything else is left to another schedule. Pure, as schedules are: what is known goes in, a new state
+ * comes out.
  */
-export function shortestFirst<Inner>(inner: Schedule<Inner>, lookAhead: number): Schedule<{ readonly inner: Inner; readonly waiting: readonly AdmittedRow[] }> {
+export function shortestFirst<Inner>(
+  inner: Schedule<Inner>,
+  lookAhead: number,
+): Schedule<{ readonly inner: Inner; readonly waiting: readonly AdmittedRow[] }> {
   const length = ({ promptTokens, newTokens }: AdmittedRow): number => promptTokens + newTokens;
   return {
     name: `shortest first, ${inner.name}`,
     start: (grid) => ({ inner: inner.start(grid), waiting: [] }),
     free: (state, ended) => inner.free(state.inner, ended) + lookAhead - state.waiting.length,
     next: (state, { admitted, ended, ...observed }) => {
-      const queue = [...state.waiting.filter(({ row }) => !ended.has(row)), ...admitted].sort((a, b) => length(a) - length(b));
+      const queue = [...state.waiting.filter(({ row }) => !ended.has(row)), ...admitted].sort(
+        (a, b) => length(a) - length(b),
+      );
       const starting = queue.slice(0, inner.free(state.inner, ended));
       const { state: after, squares } = inner.next(state.inner, { ...observed, admitted: starting, ended });
       return { state: { inner: after, waiting: queue.slice(starting.length) }, squares };
@@ -50,7 +56,14 @@ export function patientStores(run: StageContext): Stage {
   );
 }
 
-const PROMPTS = ['One, two, three,', 'The capital of France is', 'Water boils at', 'A long time ago, in a village by the sea,', 'Roses are red,', 'Once'];
+const PROMPTS = [
+  'One, two, three,',
+  'The capital of France is',
+  'Water boils at',
+  'A long time ago, in a village by the sea,',
+  'Roses are red,',
+  'Once',
+];
 
 async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
@@ -58,14 +71,23 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   return all;
 }
 
-export async function main(model: string): Promise<{ readonly plain: readonly RowResult[]; readonly custom: readonly RowResult[] }> {
+export async function main(
+  model: string,
+): Promise<{ readonly plain: readonly RowResult[]; readonly custom: readonly RowResult[] }> {
   await using engine = await Engine.open({ model, batchSize: 2 });
   const rows = PROMPTS.map((prompt) => ({ prompt }));
   const onStats = ({ policy, tokensPerSecond }: RunStats): void => {
     console.log(`${JSON.stringify(policy)}: ${tokensPerSecond.generated.toFixed(1)} tokens/s`);
   };
   const plain = await collect(engine.generate(rows, { maxNewTokens: 16, onStats }));
-  const custom = await collect(engine.generate(rows, { maxNewTokens: 16, onStats, schedule: shortestFirst(diagonalBlock(), 4), pipeline: patientStores }));
+  const custom = await collect(
+    engine.generate(rows, {
+      maxNewTokens: 16,
+      onStats,
+      schedule: shortestFirst(diagonalBlock(), 4),
+      pipeline: patientStores,
+    }),
+  );
   // How rows are scheduled never changes what they say.
   const same = plain.every(({ text }, index) => text === custom[index]?.text);
   console.log(same ? 'both schedules gave the same answers' : 'the answers differ');

@@ -1,14 +1,22 @@
-// Extraction to a typed object: every answer is JSON of the schema's form, and the compiler knows its fields; then over a table, which gets a column for each field.
-// Usage: node scripts/run-example.mjs 07-extract-to-object [MODEL]
+// Extraction to a typed object: every answer is JSON of the schema's form, and the compiler knows its fields; then over
+// a table, which gets a column for each field. Usage: node scripts/run-example.mjs 07-extract-to-object [MODEL]
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Engine, runJob, type Row } from 'spillway';
 import { z } from 'zod';
 
-const NOTES = ['Anna Meier, 34, called from Bern about her invoice.', 'Bob (7) has lost his ticket in Paris.', 'Mrs Ito, who is 61, asks for a room in Kyoto.'];
+const NOTES = [
+  'Anna Meier, 34, called from Bern about her invoice.',
+  'Bob (7) has lost his ticket in Paris.',
+  'Mrs Ito, who is 61, asks for a room in Kyoto.',
+];
 
-const Person = z.object({ name: z.string().max(24), age: z.int().min(0).max(120), topic: z.enum(['invoice', 'ticket', 'room']) });
+const Person = z.object({
+  name: z.string().max(24),
+  age: z.int().min(0).max(120),
+  topic: z.enum(['invoice', 'ticket', 'room']),
+});
 
 /** Runs the extraction and returns the people that it found, and the table of them. */
 export async function main(model: string): Promise<{ people: z.infer<typeof Person>[]; table: string }> {
@@ -28,7 +36,13 @@ export async function main(model: string): Promise<{ people: z.infer<typeof Pers
   const folder = await mkdtemp(join(tmpdir(), 'spillway-example-'));
   await writeFile(join(folder, 'notes.csv'), `note\n${NOTES.map((note) => `"${note}"\n`).join('')}`);
   const table = join(folder, 'people.csv');
-  await runJob({ engine, input: join(folder, 'notes.csv'), output: table, resume: true, generate: { ...asked, promptTemplate: '{{note}}' } });
+  await runJob({
+    engine,
+    input: join(folder, 'notes.csv'),
+    output: table,
+    resume: true,
+    generate: { ...asked, promptTemplate: '{{note}}' },
+  });
   console.log(`written: ${table}`);
   return { people, table };
 }

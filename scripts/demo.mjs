@@ -28,14 +28,19 @@ function questionTable(entries, width) {
   const rule = `${'─'.repeat(left)}─┼─${'─'.repeat(right)}`;
   const rows = entries.map(([question, answer]) => {
     const [asked, answered] = [wrapped(question, left), wrapped(answer, right)];
-    return Array.from({ length: Math.max(asked.length, answered.length) }, (_, at) => line(asked[at] ?? '', answered[at] ?? '')).join('\n');
+    return Array.from({ length: Math.max(asked.length, answered.length) }, (_, at) =>
+      line(asked[at] ?? '', answered[at] ?? ''),
+    ).join('\n');
   });
   return [line('question', 'answer'), rule, ...rows].join('\n');
 }
 
 function wrapped(text, width) {
   const lines = [];
-  for (const word of text.trim().split(/\s+/).flatMap((word) => word.match(new RegExp(`.{1,${width}}`, 'gu')) ?? [])) {
+  for (const word of text
+    .trim()
+    .split(/\s+/)
+    .flatMap((word) => word.match(new RegExp(`.{1,${width}}`, 'gu')) ?? [])) {
     const last = lines.at(-1);
     if (last === undefined || last.length + 1 + word.length > width) lines.push(word);
     else lines[lines.length - 1] = `${last} ${word}`;
@@ -45,8 +50,10 @@ function wrapped(text, width) {
 
 function summary({ rows, tokens, seconds, tokensPerSecond, residentPeakBytes }) {
   const wall = seconds.wall - seconds.load;
-  return `${rows.done} rows answered${rows.failed > 0 ? `, ${rows.failed} failed` : ''} in ${wall.toFixed(1)} s (model loaded in ${seconds.load.toFixed(1)} s): ` +
-    `${tokens.generated} tokens, ${tokensPerSecond.generated.toFixed(0)} a second; ${(residentPeakBytes / MIB).toFixed(0)} MiB of memory at most`;
+  return (
+    `${rows.done} rows answered${rows.failed > 0 ? `, ${rows.failed} failed` : ''} in ${wall.toFixed(1)} s (model loaded in ${seconds.load.toFixed(1)} s): ` +
+    `${tokens.generated} tokens, ${tokensPerSecond.generated.toFixed(0)} a second; ${(residentPeakBytes / MIB).toFixed(0)} MiB of memory at most`
+  );
 }
 
 async function main() {
@@ -58,21 +65,35 @@ async function main() {
   });
   if (!progress) process.stderr.write(`opening ${values.model} (the first time, it is downloaded)\n`);
   const model = await resolveModel(values.model, {
-    onProgress: ({ source, bytes, totalBytes }) => status(`fetching ${values.model} from ${source}: ${(bytes / MIB).toFixed(0)} of ${(totalBytes / MIB).toFixed(0)} MiB`),
+    onProgress: ({ source, bytes, totalBytes }) =>
+      status(
+        `fetching ${values.model} from ${source}: ${(bytes / MIB).toFixed(0)} of ${(totalBytes / MIB).toFixed(0)} MiB`,
+      ),
   });
-  const engine = await Engine.open({ model, onLoad: (bytes, totalBytes) => status(`loading weights: ${((100 * bytes) / totalBytes).toFixed(0)}%`) });
+  const engine = await Engine.open({
+    model,
+    onLoad: (bytes, totalBytes) => status(`loading weights: ${((100 * bytes) / totalBytes).toFixed(0)}%`),
+  });
   try {
     let stats;
     const questions = [];
     const results = engine.generate(asked(values.input, questions), {
-      onProgress: ({ rowsDone, rowsActive, tokensPerSecond }) => status(`${rowsDone} rows done, ${rowsActive} under way, ${tokensPerSecond.toFixed(0)} tokens/s`),
-      onStats: (final) => { stats = final; },
+      onProgress: ({ rowsDone, rowsActive, tokensPerSecond }) =>
+        status(`${rowsDone} rows done, ${rowsActive} under way, ${tokensPerSecond.toFixed(0)} tokens/s`),
+      onStats: (final) => {
+        stats = final;
+      },
     });
     const answers = [];
     for await (const { text, error } of results) answers.push(error ? `failed: ${error.message}` : text);
     status('');
     const width = Math.min(process.stdout.columns ?? 100, 120);
-    process.stdout.write(`${questionTable(questions.map((question, at) => [question, answers[at] ?? '']), width)}\n\n${summary(stats)}\n`);
+    process.stdout.write(
+      `${questionTable(
+        questions.map((question, at) => [question, answers[at] ?? '']),
+        width,
+      )}\n\n${summary(stats)}\n`,
+    );
     return stats.rows.failed > 0 ? 4 : 0;
   } finally {
     await engine.close();

@@ -1,6 +1,7 @@
 // Writes what the steps of verify-gpu.sh left in a folder as one JSON and one Markdown report.
 //   node scripts/gpu-report.mjs DEVICE RESULTS [FOLDER]
-// DEVICE: "name, compute capability, driver, memory"; RESULTS: the folder of --results; FOLDER: bench/results by default. What did not run is "not measured yet", with the reason.
+// DEVICE: "name, compute capability, driver, memory"; RESULTS: the folder of --results; FOLDER: bench/results by
+// default. What did not run is "not measured yet", with the reason.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -29,7 +30,14 @@ function findCommit() {
 const [name, computeCapability, driver, memory] = deviceLine.split(',').map((part) => part.trim());
 const results = readResults(resultsFolder);
 const prefill = prefillProducts(results.bench);
-const report = { date: new Date().toISOString(), commit: findCommit(), device: { name, computeCapability, driver, memory }, asked: askedRows(results, prefill), prefill, results };
+const report = {
+  date: new Date().toISOString(),
+  commit: findCommit(),
+  device: { name, computeCapability, driver, memory },
+  asked: askedRows(results, prefill),
+  prefill,
+  results,
+};
 mkdirSync(folder, { recursive: true });
 const file = join(folder, `gpu-${report.date.slice(0, 10)}-${name.replace(/[^A-Za-z0-9]+/g, '-')}`);
 writeFileSync(`${file}.json`, JSON.stringify(report, null, 2) + '\n');

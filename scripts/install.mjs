@@ -1,5 +1,6 @@
 // Builds the native addon. Run by npm's `install` script, in a checkout and in a user's node_modules alike.
-// Says that it builds, and no more where all is well; one sentence with its remedy where a tool is missing; the build's own output where the build fails.
+// Says that it builds, and no more where all is well; one sentence with its remedy where a tool is missing; the build's
+// own output where the build fails.
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -61,19 +62,33 @@ function checkCmakeVersion() {
   if (!match) return;
   const [major, minor] = [Number(match[1]), Number(match[2])];
   if (major < leastCmake[0] || (major === leastCmake[0] && minor < leastCmake[1])) {
-    stop(`found CMake ${major}.${minor}, expected ${leastCmake.join('.')} or newer, to build the native addon; \`pip install cmake\` brings a recent one.`);
+    stop(
+      `found CMake ${major}.${minor}, expected ${leastCmake.join('.')} or newer, to build the native addon; \`pip install cmake\` brings a recent one.`,
+    );
   }
 }
 
 const missing = missingTools();
-if (missing.length > 0) stop(`building the native addon needs ${missing.join(' and ')}, which ${missing.length > 1 ? 'are' : 'is'} not installed here; install with: ${remedy()}`);
+if (missing.length > 0)
+  stop(
+    `building the native addon needs ${missing.join(' and ')}, which ${missing.length > 1 ? 'are' : 'is'} not installed here; install with: ${remedy()}`,
+  );
 checkCmakeVersion();
 
 console.log('spillway: building the native addon, which takes a minute or two');
 const cmakeJs = createRequire(import.meta.url).resolve('cmake-js/bin/cmake-js');
 const build = spawnSync(
   process.execPath,
-  [cmakeJs, 'compile', '--directory', root, '--out', join(root, 'native', 'build'), '--parallel', String(availableParallelism())],
+  [
+    cmakeJs,
+    'compile',
+    '--directory',
+    root,
+    '--out',
+    join(root, 'native', 'build'),
+    '--parallel',
+    String(availableParallelism()),
+  ],
   { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 28 },
 );
 if (build.status !== 0) {
@@ -83,11 +98,17 @@ if (build.status !== 0) {
 }
 
 // Loaded once, in a process of its own: a binary that does not fit this machine is found out here and not at first use.
-const check = spawnSync(process.execPath, ['-e', `process.stdout.write(require(${JSON.stringify(addon)}).grammars ? 'all' : 'plain')`], { encoding: 'utf8' });
+const check = spawnSync(
+  process.execPath,
+  ['-e', `process.stdout.write(require(${JSON.stringify(addon)}).grammars ? 'all' : 'plain')`],
+  { encoding: 'utf8' },
+);
 if (check.status !== 0) {
   process.stderr.write(check.stderr ?? '');
   stop(`the native addon was built but cannot be loaded (${addon}).`);
 }
 if (check.stdout === 'plain') {
-  console.log("spillway: built without constrained decoding (JSON schemas, regular expressions, grammars), for which it takes Rust's cargo 1.87 or newer and its registry; install that and build again");
+  console.log(
+    "spillway: built without constrained decoding (JSON schemas, regular expressions, grammars), for which it takes Rust's cargo 1.87 or newer and its registry; install that and build again",
+  );
 }

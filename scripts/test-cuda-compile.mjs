@@ -1,8 +1,10 @@
-// Compiles every CUDA kernel with nvcc, and holds each to the registers, stack and spills that it is known to need. What is linked with CUDA's runtime has to answer without a driver, too.
+// Compiles every CUDA kernel with nvcc, and holds each to the registers, stack and spills that it is known to need.
+// What is linked with CUDA's runtime has to answer without a driver, too.
 //   node scripts/test-cuda-compile.mjs [--toolkit FOLDER] [--architectures 90] [--counts FILE] [--print]
-// --toolkit: a CUDA toolkit; without it CUDACXX, or one that install-cuda-toolchain.sh puts into native/build-cuda (216 MB, needs pip and a package index).
-// --print: says what each kernel uses, for the table below.
-// One test a source file, one a kernel, one for the answer. Skipped, with the reason, where no toolkit can be had. Exits with 1 if a test fails.
+// --toolkit: a CUDA toolkit; without it CUDACXX, or one that install-cuda-toolchain.sh puts into native/build-cuda (216
+// MB, needs pip and a package index). --print: says what each kernel uses, for the table below. One test a source file,
+// one a kernel, one for the answer. Skipped, with the reason, where no toolkit can be had. Exits with 1 if a test
+// fails.
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -22,8 +24,9 @@ const { values: options } = parseArgs({
 });
 
 /**
- * Threads of a block, and the most registers that any instance of the kernel may take, on any architecture: a few more than were measured. More would
- * mean fewer blocks a multiprocessor (65536 registers), so a kernel that outgrows its line is looked at before the line is raised.
+ * Threads of a block, and the most registers that any instance of the kernel may take, on any architecture: a few more
+ * than were measured. More would mean fewer blocks a multiprocessor (65536 registers), so a kernel that outgrows its
+ * line is looked at before the line is raised.
  */
 const kernels = {
   activateKernel: { threads: 256, registers: 32 },
@@ -76,7 +79,10 @@ function findNvcc() {
   if (process.env.CUDACXX) return process.env.CUDACXX;
   const folder = join(root, 'native', 'build-cuda', 'toolkit');
   mkdirSync(dirname(folder), { recursive: true });
-  const installed = spawnSync('bash', [join(root, 'scripts', 'install-cuda-toolchain.sh'), folder], { encoding: 'utf8', timeout: 300_000 });
+  const installed = spawnSync('bash', [join(root, 'scripts', 'install-cuda-toolchain.sh'), folder], {
+    encoding: 'utf8',
+    timeout: 300_000,
+  });
   if (installed.status === 0) return join(folder, 'bin', 'nvcc');
   const reason = installed.error?.message ?? (installed.stderr.trim().split('\n').at(-1) || `exit ${installed.status}`);
   console.log(`CUDA compilation: skipped, the toolkit cannot be installed: ${reason}`);
@@ -121,8 +127,10 @@ function problemOf({ architecture, registers, stack, spills }, limit) {
   if (spills > 0) return `${architecture}: ${spills} bytes spilled, expected none`;
   if (stack > 0) return `${architecture}: ${stack} bytes of stack, expected none`;
   if (registers === 0) return `${architecture}: ptxas did not say how many registers`;
-  if (registers > limit.registers) return `${architecture}: ${registers} registers, expected ${limit.registers} at most`;
-  if (registers * limit.threads > registersOfMultiprocessor) return `${architecture}: ${registers} registers for ${limit.threads} threads: no block can start`;
+  if (registers > limit.registers)
+    return `${architecture}: ${registers} registers, expected ${limit.registers} at most`;
+  if (registers * limit.threads > registersOfMultiprocessor)
+    return `${architecture}: ${registers} registers for ${limit.threads} threads: no block can start`;
   return undefined;
 }
 
@@ -131,11 +139,26 @@ if (nvcc === undefined) finish();
 
 const scratch = mkdtempSync(join(tmpdir(), 'spillway-cuda-'));
 const targets = options.architectures.split(',').map((number) => `-gencode=arch=compute_${number},code=sm_${number}`);
-const flags = ['-std=c++17', '-O3', '-fmad=false', '--expt-relaxed-constexpr', '-DSPILLWAY_HAS_CUDA', '-Xcompiler=-Wall,-Wextra', '-Werror=all-warnings', '-Xptxas=-v', ...targets];
+const flags = [
+  '-std=c++17',
+  '-O3',
+  '-fmad=false',
+  '--expt-relaxed-constexpr',
+  '-DSPILLWAY_HAS_CUDA',
+  '-Xcompiler=-Wall,-Wextra',
+  '-Werror=all-warnings',
+  '-Xptxas=-v',
+  ...targets,
+];
 const queue = readdirSync(sources).filter((name) => name.endsWith('.cu'));
 // The model on a device is host code that calls CUDA's runtime: whether it compiles is all there is to say.
 const modelSources = join(root, 'native', 'model', 'gpu');
-const hostFlags = ['-std=c++17', '-DSPILLWAY_HAS_CUDA', '-DSPILLWAY_CUDA_RUNTIME', '-Xcompiler=-Wall,-Wextra,-Werror,-fsyntax-only'];
+const hostFlags = [
+  '-std=c++17',
+  '-DSPILLWAY_HAS_CUDA',
+  '-DSPILLWAY_CUDA_RUNTIME',
+  '-Xcompiler=-Wall,-Wextra,-Werror,-fsyntax-only',
+];
 const hostQueue = readdirSync(modelSources).filter((name) => name.endsWith('.cpp'));
 const usage = [];
 
@@ -146,7 +169,13 @@ async function compileNext() {
     usage.push(...readUsage(output));
   }
   for (let name = hostQueue.shift(); name !== undefined; name = hostQueue.shift()) {
-    const { status, output } = await run(nvcc, [...hostFlags, '-c', join(modelSources, name), '-o', join(scratch, `${name}.o`)]);
+    const { status, output } = await run(nvcc, [
+      ...hostFlags,
+      '-c',
+      join(modelSources, name),
+      '-o',
+      join(scratch, `${name}.o`),
+    ]);
     test(name, status === 0 ? undefined : `does not compile:\n${output}`);
   }
 }
@@ -159,11 +188,20 @@ function gpusOfDriver() {
 
 async function answersWithoutADriver() {
   const program = join(scratch, 'listGpus');
-  const linked = await run(nvcc, ['-std=c++17', '-DSPILLWAY_HAS_CUDA', join(root, 'native', 'tests', 'cuda', 'listGpus.cpp'), join(scratch, 'Devices.cu.o'), '-o', program]);
+  const linked = await run(nvcc, [
+    '-std=c++17',
+    '-DSPILLWAY_HAS_CUDA',
+    join(root, 'native', 'tests', 'cuda', 'listGpus.cpp'),
+    join(scratch, 'Devices.cu.o'),
+    '-o',
+    program,
+  ]);
   if (linked.status !== 0) return `cannot be linked:\n${linked.output}`;
   const { status, output } = await run(program, []);
   const expected = `${gpusOfDriver()}\n`;
-  return status === 0 && output === expected ? undefined : `found exit ${status} and ${JSON.stringify(output)}, expected exit 0 and ${JSON.stringify(expected)}`;
+  return status === 0 && output === expected
+    ? undefined
+    : `found exit ${status} and ${JSON.stringify(output)}, expected exit 0 and ${JSON.stringify(expected)}`;
 }
 
 await Promise.all(Array.from({ length: availableParallelism() }, compileNext));
@@ -172,8 +210,15 @@ rmSync(scratch, { recursive: true, force: true });
 
 for (const name of [...new Set([...Object.keys(kernels), ...usage.map((entry) => entry.name)])].sort()) {
   const instances = usage.filter((entry) => entry.name === name);
-  if (options.print) console.log(`${name}: ${instances.length} instances, at most ${Math.max(...instances.map(({ registers }) => registers))} registers`);
+  if (options.print)
+    console.log(
+      `${name}: ${instances.length} instances, at most ${Math.max(...instances.map(({ registers }) => registers))} registers`,
+    );
   if (instances.length === 0) test(name, 'is in the table of this script, and in no source');
-  else test(name, instances.map((entry) => problemOf(entry, kernels[name])).find((problem) => problem !== undefined));
+  else
+    test(
+      name,
+      instances.map((entry) => problemOf(entry, kernels[name])).find((problem) => problem !== undefined),
+    );
 }
 finish();

@@ -1,9 +1,10 @@
-// Builds and runs the native tests: as they are, with the address and undefined-behaviour sanitizers, and the runtime's and the moving parts of the model's with the thread sanitizer.
-// The CUDA kernels', and those of models made of them (gpu_model_tests), run on the processor, with the order of threads and streams drawn from several seeds;
+// Builds and runs the native tests: as they are, with the address and undefined-behaviour sanitizers, and the runtime's
+// and the moving parts of the model's with the thread sanitizer. The CUDA kernels', and those of models made of them
+// (gpu_model_tests), run on the processor, with the order of threads and streams drawn from several seeds;
 // cuda_race_tests and gpu_model_race_tests are the same with a race detector.
 //   node scripts/test-native.mjs [--counts FILE] [--only plain|asan|tsan]
-// Prints a summary line; exits with 1 if a test fails. What cannot be built for want of GoogleTest or a sanitizer counts as skipped.
-// --counts: writes {"passed","failed","skipped"} as JSON, for CI to add up.
+// Prints a summary line; exits with 1 if a test fails. What cannot be built for want of GoogleTest or a sanitizer
+// counts as skipped. --counts: writes {"passed","failed","skipped"} as JSON, for CI to add up.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -17,20 +18,58 @@ const all = ['gpu_model_tests', 'kernel_tests', 'model_tests', 'cuda_tests', 'ru
 // Those of the kernels run in pieces, side by side with the others: most of them use one processor.
 const shards = { kernel_tests: availableParallelism() };
 // Seeds beyond the first find more in less time without a sanitizer.
-const seeds = { plain: { cuda_tests: '0,1,2', cuda_race_tests: '3', gpu_model_tests: '1', gpu_model_race_tests: '0' }, asan: { cuda_tests: '4', gpu_model_tests: '2' } };
+const seeds = {
+  plain: { cuda_tests: '0,1,2', cuda_race_tests: '3', gpu_model_tests: '1', gpu_model_race_tests: '0' },
+  asan: { cuda_tests: '4', gpu_model_tests: '2' },
+};
 const configurations = [
   { name: 'plain', sanitize: '', targets: [...all, 'cuda_race_tests', 'gpu_model_race_tests'] },
   { name: 'asan', sanitize: 'address,undefined', targets: all },
   { name: 'tsan', sanitize: 'thread', targets: ['runtime_tests', 'model_tests'] },
 ];
-// Of the model's tests those where several queues work at once, with reads and writes on threads: the sanitizer does not see what io_uring does.
-const threaded = ['Hidden*', 'RuntimeRules*', 'StreamingRules*', 'SpillRules*', 'Parts*', 'Spill.One*', 'Spill.Weights*', 'Spill.Continuations*', 'SpillFaults.A*', 'SpillFaults.C*', 'SpillFaults.H*', 'SpillFaults.S*'];
-// Products of full width in plain C++ take minutes under a sanitizer, and touch no memory otherwise than the small ones do.
+// Of the model's tests those where several queues work at once, with reads and writes on threads: the sanitizer does
+// not see what io_uring does.
+const threaded = [
+  'Hidden*',
+  'RuntimeRules*',
+  'StreamingRules*',
+  'SpillRules*',
+  'Parts*',
+  'Spill.One*',
+  'Spill.Weights*',
+  'Spill.Continuations*',
+  'SpillFaults.A*',
+  'SpillFaults.C*',
+  'SpillFaults.H*',
+  'SpillFaults.S*',
+];
+// Products of full width in plain C++ take minutes under a sanitizer, and touch no memory otherwise than the small ones
+// do.
 const wide = ['*head_scalar', '*feed_forward_up_scalar', '*feed_forward_down_scalar'];
 // The models' kernels have been looked at with the race detector in cuda_race_tests: what is new is the order of tasks.
 const raced = ['*Cache/*llama', '*Architecture*/llama', '*Architecture*/mixtral', 'GpuCacheRules.Pages*'];
 // Under a sanitizer some of each.
-const sanitized = ['*Architecture*OnHalves*', '*GpuCache/*llama', '*GpuCache/*mixtral', 'GpuCacheRules.P*', 'GpuCacheRules.S*', '*GpuPrompts*/F16', '*GpuPrompts*/Q4Windowed', '*GpuSharing*Pages*/Q4Windowed', 'GpuSharingRules.*', 'GpuRules*', 'GpuAhead.AD*', 'GpuAhead.E*', 'GpuAhead.L*', 'GpuAhead.W*', 'GpuProducts.A*', 'GpuProducts.T*', 'GpuProfile.*', 'GpuWeights.Of*', 'GpuWeights.T*'];
+const sanitized = [
+  '*Architecture*OnHalves*',
+  '*GpuCache/*llama',
+  '*GpuCache/*mixtral',
+  'GpuCacheRules.P*',
+  'GpuCacheRules.S*',
+  '*GpuPrompts*/F16',
+  '*GpuPrompts*/Q4Windowed',
+  '*GpuSharing*Pages*/Q4Windowed',
+  'GpuSharingRules.*',
+  'GpuRules*',
+  'GpuAhead.AD*',
+  'GpuAhead.E*',
+  'GpuAhead.L*',
+  'GpuAhead.W*',
+  'GpuProducts.A*',
+  'GpuProducts.T*',
+  'GpuProfile.*',
+  'GpuWeights.Of*',
+  'GpuWeights.T*',
+];
 const { values: options } = parseArgs({ options: { counts: { type: 'string' }, only: { type: 'string' } } });
 const chosen = configurations.filter(({ name }) => options.only === undefined || options.only === name);
 if (chosen.length === 0) {
@@ -42,7 +81,12 @@ const counts = { passed: 0, failed: 0, skipped: 0 };
 const environment = { ...process.env, UBSAN_OPTIONS: 'print_stacktrace=1', TSAN_OPTIONS: 'halt_on_error=1' };
 
 function run(command, args, settings = {}) {
-  return spawnSync(command, args, { cwd: root, encoding: 'utf8', env: { ...environment, ...settings }, maxBuffer: 2 ** 28 });
+  return spawnSync(command, args, {
+    cwd: root,
+    encoding: 'utf8',
+    env: { ...environment, ...settings },
+    maxBuffer: 2 ** 28,
+  });
 }
 
 function output({ stdout, stderr }) {
@@ -59,7 +103,9 @@ function fail(what, result) {
 function sanitizerWorks(sanitize) {
   if (sanitize === '') return true;
   const program = join(tmpdir(), `spillway-sanitizer-${process.pid}`);
-  const result = spawnSync('c++', ['-x', 'c++', `-fsanitize=${sanitize}`, '-o', program, '-'], { input: 'int main() { return 0; }' });
+  const result = spawnSync('c++', ['-x', 'c++', `-fsanitize=${sanitize}`, '-o', program, '-'], {
+    input: 'int main() { return 0; }',
+  });
   rmSync(program, { force: true });
   return result.status === 0;
 }
@@ -80,11 +126,23 @@ function readReport(file) {
 /** Runs a program to its end; resolves to what spawnSync would give. */
 function start(command, args, settings) {
   return new Promise((resolve) => {
-    const child = spawn(command, args, { cwd: root, env: { ...environment, ...settings }, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(command, args, {
+      cwd: root,
+      env: { ...environment, ...settings },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     const texts = [[], []];
-    for (const [index, stream] of [child.stdout, child.stderr].entries()) stream.on('data', (text) => texts[index].push(text));
+    for (const [index, stream] of [child.stdout, child.stderr].entries())
+      stream.on('data', (text) => texts[index].push(text));
     child.on('error', (error) => resolve({ status: null, stdout: '', stderr: String(error) }));
-    child.on('close', (status, signal) => resolve({ status, signal, stdout: Buffer.concat(texts[0]).toString(), stderr: Buffer.concat(texts[1]).toString() }));
+    child.on('close', (status, signal) =>
+      resolve({
+        status,
+        signal,
+        stdout: Buffer.concat(texts[0]).toString(),
+        stderr: Buffer.concat(texts[1]).toString(),
+      }),
+    );
   });
 }
 
@@ -105,22 +163,28 @@ async function runTests(configuration, folder, { target, shard }) {
   if (configuration.name === 'asan' && target === 'kernel_tests') args.push(`--gtest_filter=-${wide.join(':')}`);
   const settings = {
     SPILLWAY_CUDA_SEEDS: process.env.SPILLWAY_CUDA_SEEDS ?? seeds[configuration.name]?.[target] ?? '0',
-    GTEST_TOTAL_SHARDS: String(shards[target] ?? 1), GTEST_SHARD_INDEX: String(shard),
+    GTEST_TOTAL_SHARDS: String(shards[target] ?? 1),
+    GTEST_SHARD_INDEX: String(shard),
     ...(some && { SPILLWAY_DISK_BACKEND: 'threads' }),
   };
   const began = Date.now();
   let result = await start(program, args, settings);
   // Older thread sanitizers stumble over address space that is laid out too randomly.
-  if (configuration.name === 'tsan' && output(result).includes('unexpected memory mapping')) result = await start('setarch', ['-R', program, ...args], settings);
+  if (configuration.name === 'tsan' && output(result).includes('unexpected memory mapping'))
+    result = await start('setarch', ['-R', program, ...args], settings);
   const outcome = readReport(report);
   for (const key of Object.keys(counts)) counts[key] += outcome?.[key] ?? 0;
   const name = `native ${configuration.name} ${target}${shards[target] > 1 ? ` (${shard + 1} of ${shards[target]})` : ''}`;
   if (result.status === 0 && outcome !== undefined && outcome.failed === 0) {
-    console.log(`${name}: ${outcome.passed} passed, ${outcome.skipped} skipped (${Math.round((Date.now() - began) / 1000)} s)`);
+    console.log(
+      `${name}: ${outcome.passed} passed, ${outcome.skipped} skipped (${Math.round((Date.now() - began) / 1000)} s)`,
+    );
     return;
   }
   console.error(output(result));
-  console.error(`${name}: ${outcome ? `${outcome.failed} failed` : `crashed (${result.signal ?? `exit ${result.status}`})`}`);
+  console.error(
+    `${name}: ${outcome ? `${outcome.failed} failed` : `crashed (${result.signal ?? `exit ${result.status}`})`}`,
+  );
   if (!outcome || outcome.failed === 0) counts.failed++; // a crash, or a sanitizer's complaint at exit
 }
 
@@ -130,13 +194,19 @@ function folderOf({ name }) {
   return name === 'plain' && existsSync(join(addon, 'CMakeCache.txt')) ? addon : join(root, 'native', `build-${name}`);
 }
 
-/** Ninja keeps all processors busy where make waits for each program's objects. A folder that has been configured keeps what it was configured for. */
+/**
+ * Ninja keeps all processors busy where make waits for each program's objects. A folder that has been configured keeps
+ * what it was configured for.
+ */
 function generatorFor(folder) {
   const fresh = !existsSync(join(folder, 'CMakeCache.txt'));
   return fresh && spawnSync('ninja', ['--version']).status === 0 ? ['-G', 'Ninja'] : [];
 }
 
-/** The addon on the emulated device, for jest's tests in test/gpu: of objects that are in the addon's build folder anyway. */
+/**
+ * The addon on the emulated device, for jest's tests in test/gpu: of objects that are in the addon's build folder
+ * anyway.
+ */
 function addonsOf({ name }, folder) {
   return name === 'plain' && folder.endsWith(join('native', 'build')) ? ['spillway_emulated'] : [];
 }
@@ -153,14 +223,30 @@ for (const configuration of chosen) {
   }
   const folder = folderOf(configuration);
   mkdirSync(folder, { recursive: true });
-  const configured = run('cmake', ['-S', root, '-B', folder, ...generatorFor(folder), '-DSPILLWAY_TESTS=ON', `-DSPILLWAY_SANITIZE=${configuration.sanitize}`]);
+  const configured = run('cmake', [
+    '-S',
+    root,
+    '-B',
+    folder,
+    ...generatorFor(folder),
+    '-DSPILLWAY_TESTS=ON',
+    `-DSPILLWAY_SANITIZE=${configuration.sanitize}`,
+  ]);
   if (configured.status !== 0) {
     if (output(configured).includes('GTest')) skip(configuration, 'GoogleTest is not installed (Debian: libgtest-dev)');
     else fail(`configuring the native ${configuration.name} tests`, configured);
     continue;
   }
   const began = Date.now();
-  const built = run('cmake', ['--build', folder, '--parallel', String(availableParallelism()), '--target', ...configuration.targets, ...addonsOf(configuration, folder)]);
+  const built = run('cmake', [
+    '--build',
+    folder,
+    '--parallel',
+    String(availableParallelism()),
+    '--target',
+    ...configuration.targets,
+    ...addonsOf(configuration, folder),
+  ]);
   if (built.status !== 0) {
     fail(`building the native ${configuration.name} tests`, built);
     continue;
@@ -168,7 +254,8 @@ for (const configuration of chosen) {
   console.log(`native ${configuration.name}: built in ${Math.round((Date.now() - began) / 1000)} s`);
   const waiting = runsOf(configuration);
   const worker = async () => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await runTests(configuration, folder, next);
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
+      await runTests(configuration, folder, next);
   };
   await Promise.all(Array.from({ length: availableParallelism() }, worker));
 }

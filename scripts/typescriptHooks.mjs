@@ -1,9 +1,15 @@
-// Module hooks that let Node run a TypeScript file: types are taken away by the compiler itself, nothing is checked (`npm run typecheck` does that).
+// Module hooks that let Node run a TypeScript file: types are taken away by the compiler itself, nothing is checked
+// (`npm run typecheck` does that).
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 
-const OPTIONS = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true, inlineSourceMap: true };
+const OPTIONS = {
+  target: ts.ScriptTarget.ES2022,
+  module: ts.ModuleKind.ESNext,
+  verbatimModuleSyntax: true,
+  inlineSourceMap: true,
+};
 
 /** See Node's documentation of module customization hooks. */
 export async function load(url, context, nextLoad) {

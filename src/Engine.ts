@@ -27,7 +27,14 @@ import type { PagePool } from './engine/memory/PagePool.js';
 import { movementOf } from './engine/movementOf.js';
 import { recorderOf, type RecordedOptions } from './engine/recorderOf.js';
 import { placementOf } from './engine/placementOf.js';
-import type { AnswerRunOptions, FollowOptions, Generation, GenerationSource, RunOptions, ValueOf } from './engine/rows/Generation.js';
+import type {
+  AnswerRunOptions,
+  FollowOptions,
+  Generation,
+  GenerationSource,
+  RunOptions,
+  ValueOf,
+} from './engine/rows/Generation.js';
 import { endingAtOnce } from './engine/rows/endingAtOnce.js';
 import { InFlight, ORDER_WINDOW } from './engine/rows/InFlight.js';
 import { intake } from './engine/rows/intake.js';
@@ -61,14 +68,22 @@ import { generatedRows } from './operators/generatedRows.js';
 import { iterated } from './operators/iterated.js';
 import { pulled } from './operators/pulled.js';
 import { throughStages } from './operators/throughStages.js';
-import type { ClassifyOptions, ClassifyResult, EmbedOptions, EmbedResult, ScoreOptions, ScoreResult } from './Results.js';
+import type {
+  ClassifyOptions,
+  ClassifyResult,
+  EmbedOptions,
+  EmbedResult,
+  ScoreOptions,
+  ScoreResult,
+} from './Results.js';
 import type { RowInput, RowResult } from './Row.js';
 
 /** Rows in whatever form they come. All but a plain Observable are pulled, so nothing piles up. */
 export type RowSource = Iterable<RowInput> | AsyncIterable<RowInput> | ReadableStream<RowInput> | Observable<RowInput>;
 
 /**
- * A model, opened on a machine: its weights in memory, its tokenizer, and the device that computes. Owns all of it until `close`.
+ * A model, opened on a machine: its weights in memory, its tokenizer, and the device that computes. Owns all of it
+ * until `close`.
  *
  * @example
  * await using engine = await Engine.open({ model: 'smollm2-135m-instruct' });
@@ -92,7 +107,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
     /** What the model's files say. */
     readonly source: ModelSource,
     readonly tokenizer: Tokenizer,
-    /** Everything that decides its results beside the rows and what `generate` is told, as one value: equal ones give equal bits. */
+    /**
+     * Everything that decides its results beside the rows and what `generate` is told, as one value: equal ones give
+     * equal bits.
+     */
     readonly resultIdentity: ResultIdentity,
     /** Opening and loading took this long. */
     readonly loadSeconds: number,
@@ -107,7 +125,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
     this.plan = settled.planned.plan;
     this.resultIdentityKey = resultIdentityKey(resultIdentity);
     this.answers = new AnswerRuns({
-      source, tokenizer, limits: decoder, resultIdentity: this.resultIdentityKey,
+      source,
+      tokenizer,
+      limits: decoder,
+      resultIdentity: this.resultIdentityKey,
       cacheTokens: () => this.pool.longestRow,
       check: (options) => {
         this.checkOpen();
@@ -128,7 +149,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
   /**
    * Opens a model and loads its weights.
    *
-   * @throws UsageError for an option that is unknown, of the wrong type or out of range; before a model is fetched or read, unless the option's range is the model's
+   * @throws UsageError for an option that is unknown, of the wrong type or out of range; before a model is fetched or
+   * read, unless the option's range is the model's
    * @throws ModelFileError for a file that is missing, truncated, corrupt or unsupported, or that is written meanwhile
    * @throws MemoryBudgetError if the model cannot run within `cpuMemory`; it names the smallest cap that works
    * @throws what a callback of the options throws, with everything freed
@@ -141,7 +163,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
       if (signal?.aborted) throw new InterruptedError(signal.reason);
     };
     stopIfAborted();
-    const path = await resolveModel(checked.model, { ...(signal && { signal }), ...(checked.onDownload && { onProgress: checked.onDownload }) });
+    const path = await resolveModel(checked.model, {
+      ...(signal && { signal }),
+      ...(checked.onDownload && { onProgress: checked.onDownload }),
+    });
     stopIfAborted();
     const stamps = await modelStamps(path);
     const source = await readModel(path);
@@ -160,20 +185,31 @@ export class Engine implements GenerationSource, AsyncDisposable {
       await runtime.close();
       throw error;
     }
-    return new Engine(source, tokenizer, identityOfEngine(identity, runtime, settled), (performance.now() - start) / 1000, runtime, settled);
+    return new Engine(
+      source,
+      tokenizer,
+      identityOfEngine(identity, runtime, settled),
+      (performance.now() - start) / 1000,
+      runtime,
+      settled,
+    );
   }
 
   /**
-   * Generates an answer for each row, pulled: rows are read as places come free, and a consumer that stops taking results stops admission.
-   * Calls may overlap; they share the engine's memory.
+   * Generates an answer for each row, pulled: rows are read as places come free, and a consumer that stops taking
+   * results stops admission. Calls may overlap; they share the engine's memory.
    *
    * @throws UsageError for an option out of range, before anything is read
-   * @throws ResponseFormatError, before a row is read, for a `responseFormat` or `schema` that answers cannot be held to
-   * @throws TaskError if the device fails; ScheduleError for a schedule or pipeline that breaks a path; InterruptedError if `options.signal` fires; what a callback
-   * throws. Rows that were finished have been delivered
+   * @throws ResponseFormatError, before a row is read, for a `responseFormat` or `schema` that answers cannot be held
+   * to
+   * @throws TaskError if the device fails; ScheduleError for a schedule or pipeline that breaks a path;
+   * InterruptedError if `options.signal` fires; what a callback throws. Rows that were finished have been delivered
    * @throws whatever `rows` throws, after the results of all rows before that
    */
-  generate<Options extends RunOptions = RunOptions>(rows: RowSource, options?: Options): AsyncGenerator<RowResult<ValueOf<Options>>, void, undefined>;
+  generate<Options extends RunOptions = RunOptions>(
+    rows: RowSource,
+    options?: Options,
+  ): AsyncGenerator<RowResult<ValueOf<Options>>, void, undefined>;
   generate(rows: RowSource, options: RunOptions = {}): AsyncGenerator<RowResult, void, undefined> {
     this.checkRun(rows, options);
     return this.iterate(rows, (read) => this.generation(read, options));
@@ -185,62 +221,84 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const { options, refine } = withSchema(given);
     return this.composed(options, (inFlight, recorder) => {
       const answers = SharedAnswers.of<'generate', RowResult>('generate', recorder, options);
-      const { pool, tokenizer, source: { decoder: limits }, resultIdentityKey: identity } = this;
-      const source = endingAtOnce(rows, (input) => intake(input, {
-        options,
+      const {
+        pool,
         tokenizer,
-        limits,
-        // Asked for each row: peers may have less memory than is here.
-        get cacheTokens() {
-          return pool.longestRow;
-        },
-        inFlight,
-        recorder,
-        answers,
-        resultIdentity: identity,
-        answerFormat: (format) => this.grammars.of(format),
-        refine,
-      }));
+        source: { decoder: limits },
+        resultIdentityKey: identity,
+      } = this;
+      const source = endingAtOnce(rows, (input) =>
+        intake(input, {
+          options,
+          tokenizer,
+          limits,
+          // Asked for each row: peers may have less memory than is here.
+          get cacheTokens() {
+            return pool.longestRow;
+          },
+          inFlight,
+          recorder,
+          answers,
+          resultIdentity: identity,
+          answerFormat: (format) => this.grammars.of(format),
+          refine,
+        }),
+      );
       return { source, answered$: answers.results$ };
     });
   }
 
   /**
-   * Tells for each row how likely labels are behind its prompt, pulled as `generate` does. One pass over the row serves all labels: of one of several tokens, all but the first are computed behind it.
+   * Tells for each row how likely labels are behind its prompt, pulled as `generate` does. One pass over the row serves
+   * all labels: of one of several tokens, all but the first are computed behind it.
    *
    * @throws UsageError for an option out of range, before anything is read; and whatever `generate` throws
    */
-  classify(rows: RowSource, options: AnswerRunOptions<ClassifyOptions> = {}): AsyncGenerator<ClassifyResult, void, undefined> {
+  classify(
+    rows: RowSource,
+    options: AnswerRunOptions<ClassifyOptions> = {},
+  ): AsyncGenerator<ClassifyResult, void, undefined> {
     checkRows(rows);
     return this.iterate(rows, this.answers.prepared('classify', options));
   }
 
-  /** Tells how likely completions are behind each row's prompt: for evaluation, for reranking. Otherwise as `classify`. */
+  /**
+   * Tells how likely completions are behind each row's prompt: for evaluation, for reranking. Otherwise as `classify`.
+   */
   score(rows: RowSource, options: AnswerRunOptions<ScoreOptions> = {}): AsyncGenerator<ScoreResult, void, undefined> {
     checkRows(rows);
     return this.iterate(rows, this.answers.prepared('score', options));
   }
 
-  /** Makes an embedding of each row: its hidden states behind the final norm, pooled. Rows that are pooled over all of their tokens share nothing, unless they are equal. Otherwise as `classify`. */
+  /**
+   * Makes an embedding of each row: its hidden states behind the final norm, pooled. Rows that are pooled over all of
+   * their tokens share nothing, unless they are equal. Otherwise as `classify`.
+   */
   embed(rows: RowSource, options: AnswerRunOptions<EmbedOptions> = {}): AsyncGenerator<EmbedResult, void, undefined> {
     checkRows(rows);
     return this.iterate(rows, this.answers.prepared('embed', options));
   }
 
   /** The parts of `classify`, `score` or `embed`, for compositions of one's own: see `generatedRows`. */
-  answering<Kind extends AnswerKind>(kind: Kind, rows: AsyncIterable<RowInput> | Iterable<RowInput>, options: Answers[Kind]['options']): Generation<Answers[Kind]['result']> {
+  answering<Kind extends AnswerKind>(
+    kind: Kind,
+    rows: AsyncIterable<RowInput> | Iterable<RowInput>,
+    options: Answers[Kind]['options'],
+  ): Generation<Answers[Kind]['result']> {
     checkRows(rows);
     return this.answers.prepared(kind, options)(rows);
   }
 
   /**
-   * Computes this engine's layers for the rows of an engine that has the layers before, for as long as that one sends some. Of the engines that share a model
-   * the one with the first layers generates (`generate(rows, { peers })`), all others follow; each one's sink leads to the next one's source, and the last
-   * one's to the first one's. Resolves when the engine before has ended its run or given it up.
+   * Computes this engine's layers for the rows of an engine that has the layers before, for as long as that one sends
+   * some. Of the engines that share a model the one with the first layers generates (`generate(rows, { peers })`), all
+   * others follow; each one's sink leads to the next one's source, and the last one's to the first one's. Resolves when
+   * the engine before has ended its run or given it up.
    *
    * @param peers a source and a sink of this run's own
    * @throws UsageError for an engine that has the model's first layers, or without peers
-   * @throws PeerError if the engine before fails, or does not fit; TaskError if the device fails; InterruptedError if `options.signal` fires
+   * @throws PeerError if the engine before fails, or does not fit; TaskError if the device fails; InterruptedError if
+   * `options.signal` fires
    */
   async follow(peers: Peers, options: FollowOptions = {}): Promise<void> {
     const run = this.following(peers, options);
@@ -255,7 +313,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
   following(peers: Peers, options: FollowOptions = {}): FollowingRun {
     this.checkOpen();
     checkFollowOptions(options);
-    if (layerBounds(this.settled.grid).embeds) throw new UsageError('follow: found an engine of the first layers, expected one of later layers; the first one generates');
+    if (layerBounds(this.settled.grid).embeds)
+      throw new UsageError(
+        'follow: found an engine of the first layers, expected one of later layers; the first one generates',
+      );
     checkPeers(peers);
     const recorder = this.recorder('following', options);
     const run = new FollowingRun({
@@ -272,13 +333,16 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   /**
-   * Scores a text under the model, in windows that do not overlap. A window's first tokens are its prompt: they are given, not scored, and attention is
-   * dense for them. The others count as generated one by one, so that sparse attention, where it is on, is what they get.
+   * Scores a text under the model, in windows that do not overlap. A window's first tokens are its prompt: they are
+   * given, not scored, and attention is dense for them. The others count as generated one by one, so that sparse
+   * attention, where it is on, is what they get.
    *
    * @param options.window tokens a window, at least 2
-   * @param options.promptTokens tokens of a window that are its prompt, 1 (the default) to window - 1; a last window with no others is left out
-   * @throws UsageError for options out of range, and for a text of which nothing would be scored; RowError for a token that the model does not have, and, with code
-   * `numeric`, where the model's logits are not finite, or a token has no probability at all
+   * @param options.promptTokens tokens of a window that are its prompt, 1 (the default) to window - 1; a last window
+   * with no others is left out
+   * @throws UsageError for options out of range, and for a text of which nothing would be scored; RowError for a token
+   * that the model does not have, and, with code `numeric`, where the model's logits are not finite, or a token has no
+   * probability at all
    */
   async perplexity(tokens: readonly number[], options: PerplexityOptions): Promise<Perplexity> {
     this.checkOpen();
@@ -286,11 +350,21 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const { window, promptTokens, signal } = checkPerplexity(tokens, options, this.source.decoder);
     const longest = Math.min(window, tokens.length);
     const most = this.pool.longestRow;
-    if (longest - 1 > most) throw new UsageError(`window: found ${window}, but the KV cache holds ${most} tokens: give more memory`);
+    if (longest - 1 > most)
+      throw new UsageError(`window: found ${window}, but the KV cache holds ${most} tokens: give more memory`);
     const schedule = diagonalBlock();
-    const run = this.start<WindowScore>(scoredWindows(tokens, window, promptTokens), { schedule, signal }, this.recorder(schedule.name, {}));
+    const run = this.start<WindowScore>(
+      scoredWindows(tokens, window, promptTokens),
+      { schedule, signal },
+      this.recorder(schedule.name, {}),
+    );
     const scores: WindowScore[] = [];
-    for await (const score of iterated(throughStages(run), () => undefined, () => run.drained)) scores.push(score);
+    for await (const score of iterated(
+      throughStages(run),
+      () => undefined,
+      () => run.drained,
+    ))
+      scores.push(score);
     return perplexityOf(scores);
   }
 
@@ -310,19 +384,29 @@ export class Engine implements GenerationSource, AsyncDisposable {
     return this.close();
   }
 
-  private async *iterate<Result>(rows: RowSource, compose: (rows: AsyncIterable<RowInput> | Iterable<RowInput>) => Generation<Result>): AsyncGenerator<Result, void, undefined> {
+  private async *iterate<Result>(
+    rows: RowSource,
+    compose: (rows: AsyncIterable<RowInput> | Iterable<RowInput>) => Generation<Result>,
+  ): AsyncGenerator<Result, void, undefined> {
     const generation = compose(isObservable(rows) ? pulled(rows) : rows);
     yield* iterated(generatedRows(generation), generation.delivered, () => generation.run.settled());
   }
 
   /** A run over rows that `read` makes of an input. */
-  private composed<Result extends { readonly row?: unknown }>(options: RunOptions, read: ReadOfRun<Result>): Generation<Result> {
+  private composed<Result extends { readonly row?: unknown }>(
+    options: RunOptions,
+    read: ReadOfRun<Result>,
+  ): Generation<Result> {
     const schedule = options.schedule ?? BLOCK_SCHEDULES[this.settled.schedule]();
     const { grid } = this.settled;
     const places = grid.slots * grid.rowsPerSlot;
     const ahead = settledLookAhead(options.lookAhead);
     // Rows that are generated, that wait, and that may pass one of these; and their results.
-    const inFlight = new InFlight({ rows: 2 * (places + ahead.rows) + ORDER_WINDOW, leastRows: places, carriedBytes: ahead.bytes });
+    const inFlight = new InFlight({
+      rows: 2 * (places + ahead.rows) + ORDER_WINDOW,
+      leastRows: places,
+      carriedBytes: ahead.bytes,
+    });
     const ledger = this.outlook.ledger(schedule.name, options.pipeline !== undefined);
     const recorder = this.recorder(schedule.name, options, ledger);
     const { source, answered$ } = read(inFlight, recorder);
@@ -342,7 +426,11 @@ export class Engine implements GenerationSource, AsyncDisposable {
     };
   }
 
-  private start<Result>(rows: AsyncIterator<RunRow<Result>>, options: StartOptions, recorder: RunRecorder): Run<Result> {
+  private start<Result>(
+    rows: AsyncIterator<RunRow<Result>>,
+    options: StartOptions,
+    recorder: RunRecorder,
+  ): Run<Result> {
     const { grid } = this.settled;
     const { schedule, mostRows, peers, sharePrefixes = true } = options;
     const ahead = settledLookAhead(options.lookAhead);
@@ -359,10 +447,21 @@ export class Engine implements GenerationSource, AsyncDisposable {
     return run;
   }
 
-  /** What every run takes of this engine. @throws UsageError if it has been closed by a callback of the caller's, which have run since the options were checked */
-  private setup({ window = defaultWindow(this.settled.grid), signal }: Pick<StartOptions, 'window' | 'signal'>, recorder: RunRecorder): SquareRunSetup {
+  /**
+   * What every run takes of this engine. @throws UsageError if it has been closed by a callback of the caller's, which
+   * have run since the options were checked
+   */
+  private setup(
+    { window = defaultWindow(this.settled.grid), signal }: Pick<StartOptions, 'window' | 'signal'>,
+    recorder: RunRecorder,
+  ): SquareRunSetup {
     this.checkOpen();
-    const { device, movement, pool, settled: { grid } } = this;
+    const {
+      device,
+      movement,
+      pool,
+      settled: { grid },
+    } = this;
     return { id: this.nextRun++, device, grid, movement, pool, window, recorder, signal };
   }
 
@@ -372,7 +471,18 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   private recorder(schedule: string, options: RecordedOptions, ledger?: SeenRun['ledger']): RunRecorder {
-    return recorderOf(this.settled, { model: this.source.path, loadSeconds: this.loadSeconds, outlook: this.outlook, pool: this.pool, schedule, ledger }, options);
+    return recorderOf(
+      this.settled,
+      {
+        model: this.source.path,
+        loadSeconds: this.loadSeconds,
+        outlook: this.outlook,
+        pool: this.pool,
+        schedule,
+        ledger,
+      },
+      options,
+    );
   }
 
   private checkOpen(): void {

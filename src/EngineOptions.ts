@@ -22,61 +22,79 @@ export interface EngineShares {
 
 /** How a model is opened. Everything has a default but the model; an option of another name is refused. */
 export interface EngineOptions {
-  /** A GGUF file, a folder with config.json and safetensors, or a name such as `smollm2-135m-instruct`, which is fetched if need be: see `resolveModel`. */
+  /**
+   * A GGUF file, a folder with config.json and safetensors, or a name such as `smollm2-135m-instruct`, which is fetched
+   * if need be: see `resolveModel`.
+   */
   readonly model: string;
   /**
-   * Only these of the model's layers, where other engines have the others: see `Engine.follow`. Embedding and head come with the first and the last layer.
-   * Each may compute on a GPU or not; `cache` has to put the same share of a row's pages on the GPU everywhere (0 beside engines without one).
-   * Default: all of them.
+   * Only these of the model's layers, where other engines have the others: see `Engine.follow`. Embedding and head come
+   * with the first and the last layer. Each may compute on a GPU or not; `cache` has to put the same share of a row's
+   * pages on the GPU everywhere (0 beside engines without one). Default: all of them.
    */
   readonly layers?: LayerRange;
-  /** `default`: activations rounded to 8 bits for products with quantised weights; `float32`: all in float32, for checking, slower. */
+  /**
+   * `default`: activations rounded to 8 bits for products with quantised weights; `float32`: all in float32, for
+   * checking, slower.
+   */
   readonly precision?: 'default' | 'float32';
   /**
-   * How many rows share a pass, in which order, and what lives where. `auto` plans for this machine, this model and `expectedRows`, by lossless means alone:
-   * it measures the machine once (seconds; kept for the next time), and not at all for models or jobs so small that it could not pay. `default`: one batch of 64
-   * rows, everything in memory if it fits. A policy is what `choosePolicy` finds and `plan --json` prints (the whole document is taken as well); fields that are missing are
-   * filled in as in a policy file. Options given beside it override it. Default `auto`.
+   * How many rows share a pass, in which order, and what lives where. `auto` plans for this machine, this model and
+   * `expectedRows`, by lossless means alone: it measures the machine once (seconds; kept for the next time), and not at
+   * all for models or jobs so small that it could not pay. `default`: one batch of 64 rows, everything in memory if it
+   * fits. A policy is what `choosePolicy` finds and `plan --json` prints (the whole document is taken as well); fields
+   * that are missing are filled in as in a policy file. Options given beside it override it. Default `auto`.
    */
   readonly policy?: 'auto' | 'default' | Policy;
-  /** The machine to plan for: a profile, such as `readHardware` reads from a file. Default `this`: measured, or what was measured before. */
+  /**
+   * The machine to plan for: a profile, such as `readHardware` reads from a file. Default `this`: measured, or what was
+   * measured before.
+   */
   readonly hardware?: HardwareProfile | 'this';
   /**
-   * Whether predictions on this machine are corrected by what earlier runs took, and this engine's runs correct those of later ones; kept beside the machine's
-   * profile. Nothing is learned by a `hardware` that is given, with policy `default`, or with other `gpuProducts` than
-   * `own`. Default true.
+   * Whether predictions on this machine are corrected by what earlier runs took, and this engine's runs correct those
+   * of later ones; kept beside the machine's profile. Nothing is learned by a `hardware` that is given, with policy
+   * `default`, or with other `gpuProducts` than `own`. Default true.
    */
   readonly learn?: boolean;
-  /** The rows that are to come, or a way to find out, called with the model's tokenizer. Default, also where it finds nothing: many, of 384 and 128 tokens. */
+  /**
+   * The rows that are to come, or a way to find out, called with the model's tokenizer. Default, also where it finds
+   * nothing: many, of 384 and 128 tokens.
+   */
   readonly expectedRows?: ExpectedRows | ((tokenizer: Tokenizer) => Promise<ExpectedRows | undefined>);
   /** The order of the work, where a run does not say. Default: `diagonal`, or what the policy says. */
   readonly schedule?: ScheduleName;
   /**
-   * Stores matrices in fewer bits than their file has: `8bit` in groups of 32; `4bit` in groups of 64 with scale and minimum, embeddings and head at 8 bits.
-   * Vectors and routers keep their precision, and so does what has as few bits in the file. `auto`: whatever is fastest. Default `none`.
+   * Stores matrices in fewer bits than their file has: `8bit` in groups of 32; `4bit` in groups of 64 with scale and
+   * minimum, embeddings and head at 8 bits. Vectors and routers keep their precision, and so does what has as few bits
+   * in the file. `auto`: whatever is fastest. Default `none`.
    */
   readonly compressWeights?: WeightCompression | 'auto';
   /**
-   * Keys and values rounded to so many bits, in groups of 64 elements with a scale and a minimum each: the cache takes 4.5 or 8.5 bits an element instead
-   * of 16 (32 with precision `float32`). Changes results. `auto`: whatever is fastest. Default `none`.
+   * Keys and values rounded to so many bits, in groups of 64 elements with a scale and a minimum each: the cache takes
+   * 4.5 or 8.5 bits an element instead of 16 (32 with precision `float32`). Changes results. `auto`: whatever is
+   * fastest. Default `none`.
    */
   readonly compressCache?: 'none' | '8bit' | '4bit' | 'auto';
   /**
-   * Each generated token takes the values of this share of the tokens before it, those that score highest; prompts are dense, texts that are scored are
-   * not. Above 0, at most 1. Changes results. Default 1: all.
+   * Each generated token takes the values of this share of the tokens before it, those that score highest; prompts are
+   * dense, texts that are scored are not. Above 0, at most 1. Changes results. Default 1: all.
    */
   readonly sparseAttention?: number;
   /**
-   * Memory of the first GPU that may be used: one reservation, a hard cap; what CUDA itself takes comes on top. With it the GPU computes, and weights, KV cache and
-   * hidden states live on three tiers. Runs that overlap need room for hidden states each. Default 0: the processor computes. (No result of a real GPU has been
-   * verified yet, so nothing is computed there unasked.)
+   * Memory of the first GPU that may be used: one reservation, a hard cap; what CUDA itself takes comes on top. With it
+   * the GPU computes, and weights, KV cache and hidden states live on three tiers. Runs that overlap need room for
+   * hidden states each. Default 0: the processor computes. (No result of a real GPU has been verified yet, so nothing
+   * is computed there unasked.)
    */
   readonly gpuMemory?: Size;
   /**
-   * What multiplies on the GPU. `own`: the engine's kernels alone. `cublaslt`: prompts of 128 tokens and more by NVIDIA's cuBLASLt, of an installed CUDA toolkit or Python wheel, or
-   * the file that SPILLWAY_CUBLASLT names; an error where it cannot be used. `auto`: that where it can be used, else `own`. A row's result does not depend on its company in any of
-   * them, but it differs between them in its last bits, and `cublaslt`'s between versions of the library. Takes up to 96 MiB of `gpuMemory`; without meaning in precision `float32`.
-   * `profile` measures both. Default `own`.
+   * What multiplies on the GPU. `own`: the engine's kernels alone. `cublaslt`: prompts of 128 tokens and more by
+   * NVIDIA's cuBLASLt, of an installed CUDA toolkit or Python wheel, or the file that SPILLWAY_CUBLASLT names; an error
+   * where it cannot be used. `auto`: that where it can be used, else `own`. A row's result does not depend on its
+   * company in any of them, but it differs between them in its last bits, and `cublaslt`'s between versions of the
+   * library. Takes up to 96 MiB of `gpuMemory`; without meaning in precision `float32`. `profile` measures both.
+   * Default `own`.
    */
   readonly gpuProducts?: GpuProducts;
   /** Cap on the process's resident memory. Default: what the machine or its cgroup has free, less a margin. */
@@ -92,40 +110,46 @@ export interface EngineOptions {
   /** Most tokens in one square; longer prompts are computed in chunks. Default: chosen from the model. */
   readonly tokensPerSquare?: number;
   /**
-   * Tokens of a usual row, prompt and answer, where `expectedRows` does not say. While something streams from disk, the cache of a full block is provided for rows of this length,
-   * and memory beyond it keeps weights; longer rows are admitted as memory comes free. Or a way to find
-   * out, called with the model's tokenizer. Default, also where it finds nothing: 512.
+   * Tokens of a usual row, prompt and answer, where `expectedRows` does not say. While something streams from disk, the
+   * cache of a full block is provided for rows of this length, and memory beyond it keeps weights; longer rows are
+   * admitted as memory comes free. Or a way to find out, called with the model's tokenizer. Default, also where it
+   * finds nothing: 512.
    */
   readonly rowTokens?: number | ((tokenizer: Tokenizer) => Promise<number | undefined>);
   /**
-   * Default: the last that `machine().instructionSets` names. `amx` rounds weights and activations to bfloat16, and is the fastest for batches of eight rows
-   * and more; for fewer, `avx512` is. Results of `amx` differ from those of the others, which are the same to the bit.
+   * Default: the last that `machine().instructionSets` names. `amx` rounds weights and activations to bfloat16, and is
+   * the fastest for batches of eight rows and more; for fewer, `avx512` is. Results of `amx` differ from those of the
+   * others, which are the same to the bit.
    */
   readonly instructionSet?: InstructionSet;
   /**
-   * What share of every layer's weights stays on the GPU and in memory; the rest streams from disk in every pass. The three sum to 1.
-   * Default: on the GPU what fits there, in memory what fits there of the rest.
+   * What share of every layer's weights stays on the GPU and in memory; the rest streams from disk in every pass. The
+   * three sum to 1. Default: on the GPU what fits there, in memory what fits there of the rest.
    */
   readonly weights?: EngineShares;
   /**
-   * What share of each row's KV cache lives on the GPU, in memory, and on disk; the three sum to 1. Attention happens where a page is, for those on disk on the
-   * processor. With pages on disk a row keeps at least one in memory, where new tokens stand until their page is complete. Compressed caches have the same pages
-   * everywhere. Default: on the GPU what fits there beside the weights, the rest in memory.
+   * What share of each row's KV cache lives on the GPU, in memory, and on disk; the three sum to 1. Attention happens
+   * where a page is, for those on disk on the processor. With pages on disk a row keeps at least one in memory, where
+   * new tokens stand until their page is complete. Compressed caches have the same pages everywhere. Default: on the
+   * GPU what fits there beside the weights, the rest in memory.
    */
   readonly cache?: EngineShares;
   /**
-   * What share of a square's hidden states stays in memory between two layers, and what goes to disk; or all of it stays on the GPU. The three sum to 1.
-   * Default: all where it is computed.
+   * What share of a square's hidden states stays in memory between two layers, and what goes to disk; or all of it
+   * stays on the GPU. The three sum to 1. Default: all where it is computed.
    */
   readonly activations?: EngineShares;
   /**
-   * Folder for repacked models, made when a model does not fit into memory and kept for the next time (a damaged one is made anew), and for what
-   * a run spills, which does not outlive it. Default: the user's cache folder.
+   * Folder for repacked models, made when a model does not fit into memory and kept for the next time (a damaged one is
+   * made anew), and for what a run spills, which does not outlive it. Default: the user's cache folder.
    */
   readonly disk?: string;
   /** Most space that all of it may take there. Default: what is free. */
   readonly diskMemory?: Size;
-  /** Called while a model that is given by a name is fetched: when a source is tried, as bytes arrive (at most ten times a second) and at the end. */
+  /**
+   * Called while a model that is given by a name is fetched: when a source is tried, as bytes arrive (at most ten times
+   * a second) and at the end.
+   */
   readonly onDownload?: (progress: PullProgress) => void;
   /** Called while this machine is measured, for the first plan on it. */
   readonly onProfile?: (progress: ProfileProgress) => void;
@@ -133,7 +157,10 @@ export interface EngineOptions {
   readonly onPlan?: (plan: EnginePlan) => void;
   /** Called while files of the model are hashed, once for each: see `Engine.resultIdentity`. */
   readonly onIdentify?: (bytes: number, totalBytes: number) => void;
-  /** Called when another process turns out to be repacking this model, which is waited for; and when it is another one from then on. */
+  /**
+   * Called when another process turns out to be repacking this model, which is waited for; and when it is another one
+   * from then on.
+   */
   readonly onWait?: (holder: StoreHolder) => void;
   /** Called while a model that does not fit is repacked. */
   readonly onRepack?: (bytes: number, totalBytes: number) => void;

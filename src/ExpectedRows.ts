@@ -4,7 +4,10 @@ export interface ExpectedRows {
   readonly promptTokens: number;
   /** New tokens of a row, on average. Where rows may end early: as many as they end with, if that is known. */
   readonly newTokens: number;
-  /** Tokens of a long row, prompt and answer: the cache is provided for rows up to this length. Default: of an average one. */
+  /**
+   * Tokens of a long row, prompt and answer: the cache is provided for rows up to this length. Default: of an average
+   * one.
+   */
   readonly longRowTokens?: number;
   /** Of a prompt, the tokens with which others begin, too, on average: see `sharePrefixes`. Default 0. */
   readonly sharedPrefixTokens?: number;
@@ -13,6 +16,10 @@ export interface ExpectedRows {
 }
 
 /** Tokens of a long row, whole. */
-export function longRowTokens({ promptTokens, newTokens, longRowTokens: tokens = promptTokens + newTokens }: ExpectedRows): number {
+export function longRowTokens({
+  promptTokens,
+  newTokens,
+  longRowTokens: tokens = promptTokens + newTokens,
+}: ExpectedRows): number {
   return Math.max(1, Math.ceil(tokens));
 }

@@ -8,7 +8,10 @@ export interface TokenLogprob {
 export interface GeneratedAnswer {
   /** Without the end token and without the stop string. */
   readonly text: string;
-  /** What the model reasoned before its answer, where it did and it was asked for separately: then `text` is the answer alone. */
+  /**
+   * What the model reasoned before its answer, where it did and it was asked for separately: then `text` is the answer
+   * alone.
+   */
   readonly reasoning?: string;
   readonly tokens: readonly number[];
   readonly finishReason: 'stop' | 'length';
@@ -21,7 +24,10 @@ export interface ClassifiedAnswer {
   /** The most likely one; of equal ones the first. */
   readonly label: string;
   readonly probability: number;
-  /** Of each label, in their order: exp of the sum of its tokens' log-probabilities behind the prompt, normalised over the labels. */
+  /**
+   * Of each label, in their order: exp of the sum of its tokens' log-probabilities behind the prompt, normalised over
+   * the labels.
+   */
   readonly probabilities: Readonly<Record<string, number>>;
 }
 
@@ -45,7 +51,10 @@ export interface EmbeddedAnswer {
   readonly embedding: readonly number[] | string;
 }
 
-/** By task, what is kept of a row's result: what the model answered, and nothing of the row itself. Errors are not kept: they may have other reasons than the row. */
+/**
+ * By task, what is kept of a row's result: what the model answered, and nothing of the row itself. Errors are not kept:
+ * they may have other reasons than the row.
+ */
 export interface KeptAnswers {
   readonly generate: GeneratedAnswer;
   readonly classify: ClassifiedAnswer;
@@ -57,12 +66,15 @@ export interface KeptAnswers {
 export type KeptAnswer = KeptAnswers[keyof KeptAnswers];
 
 /**
- * Answers by what determines them: a SHA-256, 64 hexadecimal digits, of the engine's `resultIdentity`, the prompt's tokens, the task and all of its parameters. Answers of all tasks may lie in one
- * store. `ReuseFile` is one.
+ * Answers by what determines them: a SHA-256, 64 hexadecimal digits, of the engine's `resultIdentity`, the prompt's
+ * tokens, the task and all of its parameters. Answers of all tasks may lie in one store. `ReuseFile` is one.
  */
 export interface AnswerStore {
   /** What it throws or rejects with ends the run. */
   get(key: string): Promise<KeptAnswer | undefined> | KeptAnswer | undefined;
-  /** Called with every row that has been computed, before its result is delivered. What it throws or rejects with ends the run, which does not end before it. */
+  /**
+   * Called with every row that has been computed, before its result is delivered. What it throws or rejects with ends
+   * the run, which does not end before it.
+   */
   put(key: string, answer: KeptAnswer): void | Promise<void>;
 }

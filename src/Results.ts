@@ -2,7 +2,10 @@ import type { ClassifiedAnswer, EmbeddedAnswer, ScoredAnswer } from './KeptAnswe
 import type { GenerateOptions, PromptOptions, RowFailure, RowResult } from './Row.js';
 
 /** Options of the calls that generate nothing: how prompts are made, and how the run is told of. */
-export interface AnswerOptions extends PromptOptions, Pick<GenerateOptions, 'order' | 'rowTimeout' | 'reuse' | 'signal' | 'onProgress' | 'onStats' | 'onTrace'> {}
+export interface AnswerOptions
+  extends
+    PromptOptions,
+    Pick<GenerateOptions, 'order' | 'rowTimeout' | 'reuse' | 'signal' | 'onProgress' | 'onStats' | 'onTrace'> {}
 
 /** Options of one `classify` call. */
 export interface ClassifyOptions extends AnswerOptions {
@@ -11,16 +14,20 @@ export interface ClassifyOptions extends AnswerOptions {
   /** The end token counts as the last of each label: `Yes` is then not the beginning of `Yes, but`. Default false. */
   readonly labelEnd?: boolean;
   /**
-   * What labels are likely to be whatever a row says: probabilities are divided by it, and normalised again. Numbers above 0, one a label of `labels`; or a text that says nothing, such as `N/A`, as
-   * the prompt of a row (in a `promptTemplate`: as each of its fields), under which the labels' own probabilities are the prior: contextual calibration, Zhao et al. 2021, arXiv:2102.09690.
-   * Only for rows without labels of their own. Default: none.
+   * What labels are likely to be whatever a row says: probabilities are divided by it, and normalised again. Numbers
+   * above 0, one a label of `labels`; or a text that says nothing, such as `N/A`, as the prompt of a row (in a
+   * `promptTemplate`: as each of its fields), under which the labels' own probabilities are the prior: contextual
+   * calibration, Zhao et al. 2021, arXiv:2102.09690. Only for rows without labels of their own. Default: none.
    */
   readonly labelPrior?: readonly number[] | string;
 }
 
 /** Options of one `score` call. */
 export interface ScoreOptions extends AnswerOptions {
-  /** 1 to 1024 texts, none of them empty, or token ids, used as they are; a row may have `completions` of its own. Default: every row has. */
+  /**
+   * 1 to 1024 texts, none of them empty, or token ids, used as they are; a row may have `completions` of its own.
+   * Default: every row has.
+   */
   readonly completions?: readonly (string | readonly number[])[];
   /** The end token counts as the last of each completion. Default false. */
   readonly completionEnd?: boolean;
@@ -34,8 +41,9 @@ export const EMBEDDING_ENCODINGS = ['float', 'base64'] as const;
 /** Options of one `embed` call. */
 export interface EmbedOptions extends AnswerOptions {
   /**
-   * Which hidden states behind the model's final norm make the embedding: the last token's, the mean of all, the first one's (`cls`); `auto`, the default: what the model's files say
-   * (`1_Pooling/config.json`, GGUF's `pooling_type`), else the last.
+   * Which hidden states behind the model's final norm make the embedding: the last token's, the mean of all, the first
+   * one's (`cls`); `auto`, the default: what the model's files say (`1_Pooling/config.json`, GGUF's `pooling_type`),
+   * else the last.
    */
   readonly pooling?: (typeof POOLINGS)[number];
   /** Only the first ones, for models that were trained for it (Matryoshka). Default: all. */
@@ -64,4 +72,9 @@ export interface EmbedResult extends ResultBase, Partial<EmbeddedAnswer> {}
 
 /** Whatever a job writes: what results of all kinds have in common, and what some have. */
 export interface AnyResult
-  extends ResultBase, Partial<Omit<RowResult, keyof ResultBase>>, Partial<ClassifiedAnswer>, Partial<ScoredAnswer>, Partial<EmbeddedAnswer> {}
+  extends
+    ResultBase,
+    Partial<Omit<RowResult, keyof ResultBase>>,
+    Partial<ClassifiedAnswer>,
+    Partial<ScoredAnswer>,
+    Partial<EmbeddedAnswer> {}

@@ -23,23 +23,33 @@ export interface SamplingOptions {
   /** The row ends before the first of these strings; it may straddle tokens. Default none. */
   readonly stop?: readonly string[];
   /**
-   * So many answers to the one prompt, each a result of its own that says which `sample` it is, from 0: sample k is what the row would answer with k added to
-   * its `seed`. Default: one, which says no `sample`.
+   * So many answers to the one prompt, each a result of its own that says which `sample` it is, from 0: sample k is
+   * what the row would answer with k added to its `seed`. Default: one, which says no `sample`.
    */
   readonly samples?: number;
 }
 
 /** How prompts are made of rows. */
 export interface PromptOptions extends TemplateInput {
-  /** Text such as `<|im_start|>` inside a row is data, not a control token. Default false: it is parsed, as transformers does. */
+  /**
+   * Text such as `<|im_start|>` inside a row is data, not a control token. Default false: it is parsed, as transformers
+   * does.
+   */
   readonly escapeSpecialTokens?: boolean;
-  /** The prompt of each row is this text, with `{{field}}` for a value of the row's `fields`. A row that lacks one is an error. Default: rows have prompts. */
+  /**
+   * The prompt of each row is this text, with `{{field}}` for a value of the row's `fields`. A row that lacks one is an
+   * error. Default: rows have prompts.
+   */
   readonly promptTemplate?: string;
-  /** Goes before the messages of each row that has no system message of its own. Raw text (`chat: false`) has no messages. Default none. */
+  /**
+   * Goes before the messages of each row that has no system message of its own. Raw text (`chat: false`) has no
+   * messages. Default none.
+   */
   readonly system?: string;
   /**
-   * Whether a row's `prompt`, or what `promptTemplate` makes, is a user's message that goes through the model's chat template, instead of raw text. Default: true with `system`; without, false,
-   * but for lines of text (`readRows` with format `text`): for them true where the model has a template.
+   * Whether a row's `prompt`, or what `promptTemplate` makes, is a user's message that goes through the model's chat
+   * template, instead of raw text. Default: true with `system`; without, false, but for lines of text (`readRows` with
+   * format `text`): for them true where the model has a template.
    */
   readonly chat?: boolean;
 }
@@ -52,7 +62,10 @@ export type RowPrompt =
       readonly messages?: undefined;
       readonly tokens?: undefined;
       readonly fields?: undefined;
-      /** Whether `prompt` is a user's message; `auto`, where the run does not say: if the model has a chat template. Default: what the run says. */
+      /**
+       * Whether `prompt` is a user's message; `auto`, where the run does not say: if the model has a chat template.
+       * Default: what the run says.
+       */
       readonly chat?: boolean | 'auto';
     }
   | {
@@ -82,15 +95,19 @@ export type RowPrompt =
 /** One prompt. */
 export type Row = RowSettings & RowPrompt;
 
-/** What a row may say beside its prompt. `tools` and `templateArgs` are for its chat template; variables of the run's stay where it sets no other. */
+/**
+ * What a row may say beside its prompt. `tools` and `templateArgs` are for its chat template; variables of the run's
+ * stay where it sets no other.
+ */
 export interface RowSettings extends SamplingOptions, TemplateInput {
   /** Default: the row's number in the input, from 1, which a row that was given it may have too. */
   readonly id?: string | number;
   /** The row's number in its job, from 0, where that is not its number in this input (a resumed job). */
   readonly index?: number;
   /**
-   * Whether an earlier row has its id. Default: it is found out, among the rows of this input that were given an id. False where nobody gave the id, so that it may
-   * be another row's too (`readRows`); a job, which knows the rows of earlier runs, says it of each.
+   * Whether an earlier row has its id. Default: it is found out, among the rows of this input that were given an id.
+   * False where nobody gave the id, so that it may be another row's too (`readRows`); a job, which knows the rows of
+   * earlier runs, says it of each.
    */
   readonly duplicate?: boolean;
   /** What `classify` tells apart, instead of the run's `labels`. */
@@ -107,7 +124,10 @@ export interface RowSettings extends SamplingOptions, TemplateInput {
   readonly carry?: Readonly<Record<string, unknown>>;
 }
 
-/** A row that is bad before it reaches the engine (a line that is no JSON, say): its result carries the error, the others are unaffected. */
+/**
+ * A row that is bad before it reaches the engine (a line that is no JSON, say): its result carries the error, the
+ * others are unaffected.
+ */
 export interface BadRow {
   readonly id?: string | number;
   readonly index?: number;
@@ -130,9 +150,15 @@ export interface RowResult<Value = unknown> extends Omit<GeneratedAnswer, 'finis
   readonly id: string | number;
   /** The row's number in the input, from 0; bad rows count. */
   readonly index: number;
-  /** Which of the row's answers it is, from 0, where `samples` was asked for; a row that was refused has one result, without. */
+  /**
+   * Which of the row's answers it is, from 0, where `samples` was asked for; a row that was refused has one result,
+   * without.
+   */
   readonly sample?: number;
-  /** What the text means, of an answer that is held to a format: the parsed JSON, or for other formats the text. Not there without one, and with an error. */
+  /**
+   * What the text means, of an answer that is held to a format: the parsed JSON, or for other formats the text. Not
+   * there without one, and with an error.
+   */
   readonly value?: Value;
   readonly finishReason: FinishReason;
   readonly usage: { readonly promptTokens: number; readonly completionTokens: number };
@@ -148,33 +174,51 @@ export interface GenerateOptions extends SamplingOptions, PromptOptions {
   /** What the answers of rows that bring none are held to. Default: nothing. */
   readonly responseFormat?: ResponseFormat;
   /**
-   * Whether the model is told what its answer is held to, a JSON Schema or choices: at the end of the system message, or as one; before raw text. Rows of tokens stay as they are. Default false.
+   * Whether the model is told what its answer is held to, a JSON Schema or choices: at the end of the system message,
+   * or as one; before raw text. Rows of tokens stay as they are. Default false.
    */
   readonly schemaInPrompt?: boolean;
   /** Go on past the end token, to `maxNewTokens`. Default false. */
   readonly ignoreEos?: boolean;
   /**
-   * Seconds that a row may take from when it is admitted, looked at with each of its tokens: then it ends as an error row `timeout`. What comes of that depends on the machine and on other
-   * rows, is not the same twice, and is never kept for `reuse`. Default: any.
+   * Seconds that a row may take from when it is admitted, looked at with each of its tokens: then it ends as an error
+   * row `timeout`. What comes of that depends on the machine and on other rows, is not the same twice, and is never
+   * kept for `reuse`. Default: any.
    */
   readonly rowTimeout?: number;
   /** Report the log-probability of each token, and of this many alternatives. Default: none. */
   readonly logprobs?: number;
   /**
-   * What becomes of a model's reasoning, where its chat template marks it (`<think>`…`</think>`): it stays in the text (the default), is a part of the result of
-   * its own, or is left out. White space round it goes with it; an answer that ends before its reasoning does has no text.
+   * What becomes of a model's reasoning, where its chat template marks it (`<think>`…`</think>`): it stays in the text
+   * (the default), is a part of the result of its own, or is left out. White space round it goes with it; an answer
+   * that ends before its reasoning does has no text.
    */
   readonly reasoning?: Reasoning;
-  /** Results in order of input (the default; finished rows wait for earlier ones, some thousand of them at most, but not beyond a failure or an abort) or of completion. */
+  /**
+   * Results in order of input (the default; finished rows wait for earlier ones, some thousand of them at most, but not
+   * beyond a failure or an abort) or of completion.
+   */
   readonly order?: 'input' | 'completion';
-  /** Answers that last: rows that are there are not computed, and what is computed goes there, but for errors. It stays open. Default none. */
+  /**
+   * Answers that last: rows that are there are not computed, and what is computed goes there, but for errors. It stays
+   * open. Default none.
+   */
   readonly reuse?: AnswerStore;
-  /** Ends the run: no row is admitted, running ones are dropped, the iteration throws InterruptedError after the rows that were finished. */
+  /**
+   * Ends the run: no row is admitted, running ones are dropped, the iteration throws InterruptedError after the rows
+   * that were finished.
+   */
   readonly signal?: AbortSignal;
-  /** Called at most ten times a second, and once at the end. What this or another callback throws fails the run: the iteration throws it. */
+  /**
+   * Called at most ten times a second, and once at the end. What this or another callback throws fails the run: the
+   * iteration throws it.
+   */
   readonly onProgress?: (progress: Progress) => void;
   /** Called once, when the run has ended, in whatever way. */
   readonly onStats?: (stats: RunStats) => void;
-  /** Called with every event of the trace, in order of completion; the format is Chrome's (Perfetto opens a file of them). */
+  /**
+   * Called with every event of the trace, in order of completion; the format is Chrome's (Perfetto opens a file of
+   * them).
+   */
   readonly onTrace?: (event: TraceEvent) => void;
 }

@@ -18,7 +18,9 @@ export interface Progress {
 
 /** What was not computed. */
 export interface Sharing {
-  /** Tokens of prompts that rows had from others, less those that were computed for nobody in particular, before them. */
+  /**
+   * Tokens of prompts that rows had from others, less those that were computed for nobody in particular, before them.
+   */
   readonly promptTokensSaved: number;
   /** Rows that were answered with the answer of an equal one. */
   readonly rowsEqual: number;
@@ -32,7 +34,10 @@ export interface RunStats {
   readonly policy: Readonly<Record<string, unknown>>;
   readonly rows: { readonly done: number; readonly failed: number };
   readonly tokens: { readonly prompt: number; readonly generated: number };
-  /** What was not computed because other rows had. Rows that are equal to others, or to earlier ones, count in `rows`, and their tokens nowhere. */
+  /**
+   * What was not computed because other rows had. Rows that are equal to others, or to earlier ones, count in `rows`,
+   * and their tokens nowhere.
+   */
   readonly sharing: Sharing;
   /** `load`: opening, repacking, profiling. `prefill` and `decode` share the time of mixed passes by tokens. */
   readonly seconds: { readonly wall: number; readonly load: number; readonly prefill: number; readonly decode: number };
@@ -40,14 +45,25 @@ export interface RunStats {
   readonly tokensPerSecond: { readonly generated: number; readonly prompt: number };
   /** Bytes moved, by what and over which link, e.g. bytes.weights['disk→cpu']. */
   readonly bytes: Readonly<Record<'weights' | 'cache' | 'activations', Readonly<Record<string, number>>>>;
-  readonly queues: Readonly<Record<string, { readonly busySeconds: number; readonly tasks: number; readonly bytes: number }>>;
+  readonly queues: Readonly<
+    Record<string, { readonly busySeconds: number; readonly tasks: number; readonly bytes: number }>
+  >;
   readonly memory: Readonly<Record<string, { readonly capacityBytes: number; readonly peakBytes: number }>>;
   readonly residentPeakBytes: number;
-  /** What the cost model says of a run like this one, by the machine's profile; left out where the machine was not measured, and for schedules of one's own. */
+  /**
+   * What the cost model says of a run like this one, by the machine's profile; left out where the machine was not
+   * measured, and for schedules of one's own.
+   */
   readonly predicted?: PredictedRun;
-  /** What of `predicted` earlier runs taught, and what this run teaches; left out where `predicted` is, and where the machine is used otherwise than it was measured. */
+  /**
+   * What of `predicted` earlier runs taught, and what this run teaches; left out where `predicted` is, and where the
+   * machine is used otherwise than it was measured.
+   */
   readonly corrections?: RunCorrections;
-  /** How the policy came about; `replans`: changes because rows turned out longer or shorter than planned, those of earlier runs of the engine included. */
+  /**
+   * How the policy came about; `replans`: changes because rows turned out longer or shorter than planned, those of
+   * earlier runs of the engine included.
+   */
   readonly plan?: Pick<EnginePlan, 'origin' | 'why' | 'machineSpeed'> & { readonly replans: readonly Replan[] };
   /** The JavaScript thread's own work for the run. */
   readonly orchestration: { readonly seconds: number; readonly fractionOfWall: number };

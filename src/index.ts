@@ -17,22 +17,56 @@ export { WEIGHT_COMPRESSIONS, type WeightCompression } from './model/compressBin
 export type { GpuProducts } from './bindings/Gpu.js';
 export type { PerplexityOptions } from './engine/rows/checkPerplexity.js';
 export type { Perplexity } from './engine/rows/perplexityOf.js';
-export type { AnswerRunOptions, Composition, FollowOptions, Generation, GenerationSource, RunOptions, ValueOf } from './engine/rows/Generation.js';
+export type {
+  AnswerRunOptions,
+  Composition,
+  FollowOptions,
+  Generation,
+  GenerationSource,
+  RunOptions,
+  ValueOf,
+} from './engine/rows/Generation.js';
 export type { RowLookAhead } from './engine/rows/rowLookAhead.js';
 export type { Progress, RunStats, TraceEvent } from './RunStats.js';
 export { formatBytes, parseBytes, type Size } from './units.js';
 
 // Engines that share a model's layers
-export { activationLink, type ActivationLink, type ActivationSink, type ActivationSource } from './engine/stages/ActivationLink.js';
+export {
+  activationLink,
+  type ActivationLink,
+  type ActivationSink,
+  type ActivationSource,
+} from './engine/stages/ActivationLink.js';
 export type { Peers } from './engine/stages/Boundary.js';
 export type {
-  BeginMessage, CloseMessage, FreeMessage, HeadMessage, HiddenMessage, OpenMessage, StageBatch, StageMessage, SweepMessage,
+  BeginMessage,
+  CloseMessage,
+  FreeMessage,
+  HeadMessage,
+  HiddenMessage,
+  OpenMessage,
+  StageBatch,
+  StageMessage,
+  SweepMessage,
 } from './engine/stages/StageMessage.js';
 export type { SharedPrefix } from './engine/memory/SharedPrefix.js';
 export type { LayerRange } from './model/partOf.js';
 
 // Rows
-export type { BadRow, FinishReason, GenerateOptions, PromptOptions, Reasoning, Row, RowFailure, RowInput, RowPrompt, RowResult, RowSettings, SamplingOptions } from './Row.js';
+export type {
+  BadRow,
+  FinishReason,
+  GenerateOptions,
+  PromptOptions,
+  Reasoning,
+  Row,
+  RowFailure,
+  RowInput,
+  RowPrompt,
+  RowResult,
+  RowSettings,
+  SamplingOptions,
+} from './Row.js';
 
 // Answers that are held to a format
 export type { ResponseFormat } from './rows/responseFormat.js';
@@ -40,13 +74,29 @@ export type { AnswerSchema } from './schema/zodJsonSchema.js';
 export type { DeclaredProperty, PropertyType } from './schema/declaredProperties.js';
 export { EnforcedSchema } from './schema/EnforcedSchema.js';
 export type {
-  AnswerOptions, AnyResult, ClassifyOptions, ClassifyResult, EmbedOptions, EmbedResult, ResultBase, ScoreOptions, ScoreResult,
+  AnswerOptions,
+  AnyResult,
+  ClassifyOptions,
+  ClassifyResult,
+  EmbedOptions,
+  EmbedResult,
+  ResultBase,
+  ScoreOptions,
+  ScoreResult,
 } from './Results.js';
 export type { AnswerKind, Answers } from './engine/rows/Answers.js';
 
 // Answers, and a file in which they last
 export type {
-  AnswerStore, ClassifiedAnswer, CompletionScore, EmbeddedAnswer, GeneratedAnswer, KeptAnswer, KeptAnswers, ScoredAnswer, TokenLogprob,
+  AnswerStore,
+  ClassifiedAnswer,
+  CompletionScore,
+  EmbeddedAnswer,
+  GeneratedAnswer,
+  KeptAnswer,
+  KeptAnswers,
+  ScoredAnswer,
+  TokenLogprob,
 } from './KeptAnswer.js';
 export { ReuseFile, type ReuseOptions } from './reuse/ReuseFile.js';
 
@@ -80,7 +130,16 @@ export type { IssuedSquare, SquareEvents } from './engine/execution/IssuedSquare
 export type { Run, StageContext } from './engine/execution/Run.js';
 export type { FollowingRun } from './engine/execution/FollowingRun.js';
 export type { Completion, Device, DevicePeers, DeviceRow, Pooling, Received } from './engine/execution/Device.js';
-export type { HeadOutput, Place, QueueName, SampledToken, Task, TaskEvent, TaskName, Tier } from './engine/execution/Task.js';
+export type {
+  HeadOutput,
+  Place,
+  QueueName,
+  SampledToken,
+  Task,
+  TaskEvent,
+  TaskName,
+  Tier,
+} from './engine/execution/Task.js';
 export { SimulatedDevice, type SimulationOptions } from './engine/execution/SimulatedDevice.js';
 export { VirtualTime } from './engine/execution/VirtualTime.js';
 
@@ -94,10 +153,24 @@ export { recordsOfTrace, rowsOfTrace, type TracedPath } from './engine/schedules
 export type { MoveName, PathMove, PathRecord, RequiredMoves } from './engine/schedules/PathRecord.js';
 export type { PathRules, TierUsage } from './engine/schedules/PathRules.js';
 export { requiredMoves } from './engine/memory/requiredMoves.js';
-export { closedForm, closedFormBytes, type ClosedForm, type MovedShares, type UniformRows } from './engine/schedules/closedForms.js';
+export {
+  closedForm,
+  closedFormBytes,
+  type ClosedForm,
+  type MovedShares,
+  type UniformRows,
+} from './engine/schedules/closedForms.js';
 export { blockGain, peakCacheTokens } from './engine/schedules/blockGain.js';
 export type { AdmittedRow, Observed, Schedule } from './engine/schedules/Schedule.js';
-export { layerBounds, type Grid, type HeadMode, type LayerBounds, type RowId, type RowRange, type Square } from './engine/schedules/Square.js';
+export {
+  layerBounds,
+  type Grid,
+  type HeadMode,
+  type LayerBounds,
+  type RowId,
+  type RowRange,
+  type Square,
+} from './engine/schedules/Square.js';
 
 // Plans: which policy, and how fast
 export { choosePolicy, type Choice, type RankedPlan } from './engine/policy/choosePolicy.js';
@@ -105,7 +178,13 @@ export { predict, type Prediction } from './engine/policy/predict.js';
 export { planDocument, type PlanDocument } from './engine/policy/planDocument.js';
 export type { Advice } from './engine/policy/advise.js';
 export type { Allowed, MemoryCaps, PlanRequest } from './engine/policy/PlanRequest.js';
-export { parsePolicy, type BlockChoice, type Compression, type Policy, type ScheduleName } from './engine/policy/Policy.js';
+export {
+  parsePolicy,
+  type BlockChoice,
+  type Compression,
+  type Policy,
+  type ScheduleName,
+} from './engine/policy/Policy.js';
 export { parseHardware, type HardwareProfile } from './engine/policy/HardwareProfile.js';
 export type { ModelShape } from './engine/policy/ModelShape.js';
 export type { Workload } from './engine/policy/Workload.js';
@@ -134,7 +213,13 @@ export type { ResultTableOptions } from './jobs/resultsAlone.js';
 export { writeRows } from './jobs/writeRows.js';
 export { parseRow } from './jobs/parseRow.js';
 export { formatResult } from './jobs/formatResult.js';
-export type { FinishedRow, ReadOptions, RowFormat, RowSource as FormatSource, WriteOptions } from './jobs/formats/RowFormat.js';
+export type {
+  FinishedRow,
+  ReadOptions,
+  RowFormat,
+  RowSource as FormatSource,
+  WriteOptions,
+} from './jobs/formats/RowFormat.js';
 export type { FormatChoice } from './jobs/formats/rowFormats.js';
 export type { CsvDialect, Table } from './jobs/formats/Table.js';
 export type { ColumnKind } from './jobs/formats/columnKinds.js';
@@ -143,7 +228,13 @@ export type { MaxErrors } from './jobs/ErrorLimit.js';
 
 // Models
 export { readModel } from './model/readModel.js';
-export { identifyModel, type FileIdentity, type FoundFile, type IdentifyOptions, type ModelIdentity } from './model/identity/identifyModel.js';
+export {
+  identifyModel,
+  type FileIdentity,
+  type FoundFile,
+  type IdentifyOptions,
+  type ModelIdentity,
+} from './model/identity/identifyModel.js';
 export { createTokenizer } from './model/createTokenizer.js';
 export { knownModels, resolveModel } from './model/resolveModel.js';
 export type { KnownModel } from './model/pull/KnownModel.js';

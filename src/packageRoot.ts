@@ -3,7 +3,10 @@ import { NativeError } from './errors/NativeError.js';
 
 let found: { readonly folder: URL; readonly version: string } | undefined;
 
-/** Where the package's folder may be, from this file or from the one that the command line is bundled into (dist/cli/main.js). */
+/**
+ * Where the package's folder may be, from this file or from the one that the command line is bundled into
+ * (dist/cli/main.js).
+ */
 const FOLDERS = ['../', '../../'];
 
 /**
@@ -21,7 +24,10 @@ function read(): { readonly folder: URL; readonly version: string } {
   for (const above of FOLDERS) {
     try {
       const folder = new URL(above, here);
-      const description = JSON.parse(readFileSync(new URL('package.json', folder), 'utf8')) as { readonly name?: unknown; readonly version?: unknown };
+      const description = JSON.parse(readFileSync(new URL('package.json', folder), 'utf8')) as {
+        readonly name?: unknown;
+        readonly version?: unknown;
+      };
       if (description.name === 'spillway') return { folder, version: String(description.version) };
     } catch {
       // Said below, whatever it was.

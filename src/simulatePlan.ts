@@ -55,7 +55,8 @@ const CHECKS: Readonly<Record<keyof SimulateOptions, Check>> = {
   onTrace: checkFunction,
   pipeline: checkFunction,
   ledger: (name, value) => {
-    if (typeof membersOf(value)['completed'] !== 'function') throw new UsageError(`${name}: found ${found(value)}, expected an object with a method completed`);
+    if (typeof membersOf(value)['completed'] !== 'function')
+      throw new UsageError(`${name}: found ${found(value)}, expected an object with a method completed`);
   },
   signal: checkSignal,
 };
@@ -64,35 +65,62 @@ const CHECKS: Readonly<Record<keyof SimulateOptions, Check>> = {
 const MOST_TASKS = 4e6;
 
 /**
- * Runs a policy through the real schedule, run and stages on the simulated device, with durations from our cost model. What the closed form averages
- * happens here task by task.
+ * Runs a policy through the real schedule, run and stages on the simulated device, with durations from our cost model.
+ * What the closed form averages happens here task by task.
  *
  * @throws UsageError for a request or a policy that makes no sense, or that takes too many tasks: give fewer rows
  */
-export async function simulatePlan(request: PlanRequest, given: Policy, options: SimulateOptions = {}): Promise<SimulatedPlan> {
+export async function simulatePlan(
+  request: PlanRequest,
+  given: Policy,
+  options: SimulateOptions = {},
+): Promise<SimulatedPlan> {
   checkMembers('options', options, CHECKS);
   const { policy, setting, cost } = settingOf({ ...parseRequest(request), costModel: 'spillway' }, given);
   const { shape, workload, hardware } = setting;
   const { promptTokens, newTokens, sharedPrefixTokens = 0 } = workload;
   const sizes = sizesOf(setting);
   const slots = policy.batches;
-  const grid = { layers: shape.layers, slots, rowsPerSlot: policy.batchSize, tokensPerSquare: Math.max(tokensPerSquareOf(policy), policy.batchSize) };
+  const grid = {
+    layers: shape.layers,
+    slots,
+    rowsPerSlot: policy.batchSize,
+    tokensPerSquare: Math.max(tokensPerSquareOf(policy), policy.batchSize),
+  };
   const { rows } = cost;
   const sweeps = cost.phases.reduce((sum, { times }) => sum + times, 0);
-  if (sweeps * slots * 4 > MOST_TASKS) throw new UsageError(`simulating ${rows} rows would take about ${Math.round((sweeps * slots * 4) / 1e6)} million tasks: give fewer rows`);
+  if (sweeps * slots * 4 > MOST_TASKS)
+    throw new UsageError(
+      `simulating ${rows} rows would take about ${Math.round((sweeps * slots * 4) / 1e6)} million tasks: give fewer rows`,
+    );
 
   const computeTier = hardware.memory.gpuBytes > 0 ? ('gpu' as const) : ('cpu' as const);
   const device = new SimulatedDevice({ computeTier, duration: taskSeconds(setting, policy) });
-  // A row's pages are free once its last square is through, when the next sweep has been planned already: room for that too, or places stay empty for a sweep.
+  // A row's pages are free once its last square is through, when the next sweep has been planned already: room for that
+  // too, or places stay empty for a sweep.
   const held = Math.min(rows, 2 * slots * policy.batchSize);
   const { gpu: gpuShare, disk: diskShare } = policy.cache;
-  const per = placePages(sizes.rowPages * PAGE_TOKENS, { pageTokens: PAGE_TOKENS, gpuShare, diskShare, mostDiskPages: Infinity });
+  const per = placePages(sizes.rowPages * PAGE_TOKENS, {
+    pageTokens: PAGE_TOKENS,
+    gpuShare,
+    diskShare,
+    mostDiskPages: Infinity,
+  });
   const { cachePages = Infinity } = workload;
   const sharePrefixes = sharedPrefixTokens > 0 && (computeTier === 'cpu' || diskShare === 0);
   const all = pagesOfRows(per, held, sharePrefixes ? sizes.sharedPages : 0);
-  const pool = new PagePool(Math.min(all.memory, cachePages), PAGE_TOKENS, { pages: all.disk, share: diskShare, mostPerRow: Infinity }, { pages: all.gpu, share: gpuShare });
+  const pool = new PagePool(
+    Math.min(all.memory, cachePages),
+    PAGE_TOKENS,
+    { pages: all.disk, share: diskShare, mostPerRow: Infinity },
+    { pages: all.gpu, share: gpuShare },
+  );
   const recorder = new RunRecorder({
-    model: shape.name, policy: { ...policy }, loadSeconds: 0, onTrace: options.onTrace, ledger: options.ledger,
+    model: shape.name,
+    policy: { ...policy },
+    loadSeconds: 0,
+    onTrace: options.onTrace,
+    ledger: options.ledger,
     memory: () => cacheBytes(pool, sizes.pageBytes),
   });
   const seen = { first: Infinity, last: 0, tasks: 0, queues: {} as Record<string, number> };
@@ -101,11 +129,20 @@ export async function simulatePlan(request: PlanRequest, given: Policy, options:
   });
   const window = defaultWindow({ slots });
   const run = new Run<number>({
-    id: 1, device, grid, pool, recorder, window,
+    id: 1,
+    device,
+    grid,
+    pool,
+    recorder,
+    window,
     movement: planMovement(setting, policy, sizes, computeTier),
     schedule: BLOCK_SCHEDULES[policy.schedule](),
-    // Rows for every sweep that the window lets begin at once: a place that stays empty for want of a row would be the simulation's doing.
-    feed: new RowFeed(plannedRows(rows, { promptTokens, newTokens, sharedPrefixTokens }), slots * policy.batchSize * (2 + Math.ceil(window / (shape.layers * slots)))),
+    // Rows for every sweep that the window lets begin at once: a place that stays empty for want of a row would be the
+    // simulation's doing.
+    feed: new RowFeed(
+      plannedRows(rows, { promptTokens, newTokens, sharedPrefixTokens }),
+      slots * policy.batchSize * (2 + Math.ceil(window / (shape.layers * slots))),
+    ),
     signal: options.signal,
     sharePrefixes,
   });
@@ -113,17 +150,38 @@ export async function simulatePlan(request: PlanRequest, given: Policy, options:
   await run.drained;
   await device.close();
   const seconds = Math.max(0, seen.last - Math.min(seen.first, seen.last));
-  return { rows, newTokens: rows * newTokens, seconds, tokensPerSecond: (rows * newTokens) / seconds, queueSeconds: seen.queues, tasks: seen.tasks, peakPages: total(pool.peakUsed) };
+  return {
+    rows,
+    newTokens: rows * newTokens,
+    seconds,
+    tokensPerSecond: (rows * newTokens) / seconds,
+    queueSeconds: seen.queues,
+    tasks: seen.tasks,
+    peakPages: total(pool.peakUsed),
+  };
 }
 
 /** What the KV cache takes of each tier that has any of it. */
 function cacheBytes({ gpu, capacity, disk, used, peakUsed }: PagePool, pageBytes: number): MemoryUse {
-  const tiers = { 'gpu cache': [gpu.pages, used.gpu, peakUsed.gpu], 'cpu cache': [capacity, used.memory, peakUsed.memory], 'disk cache': [disk.pages, used.disk, peakUsed.disk] } as const;
-  return Object.fromEntries(Object.entries(tiers).filter(([, [pages]]) => pages > 0).map(([tier, [pages, now, most]]) =>
-    [tier, { capacityBytes: pages * pageBytes, usedBytes: now * pageBytes, peakBytes: most * pageBytes }]));
+  const tiers = {
+    'gpu cache': [gpu.pages, used.gpu, peakUsed.gpu],
+    'cpu cache': [capacity, used.memory, peakUsed.memory],
+    'disk cache': [disk.pages, used.disk, peakUsed.disk],
+  } as const;
+  return Object.fromEntries(
+    Object.entries(tiers)
+      .filter(([, [pages]]) => pages > 0)
+      .map(([tier, [pages, now, most]]) => [
+        tier,
+        { capacityBytes: pages * pageBytes, usedBytes: now * pageBytes, peakBytes: most * pageBytes },
+      ]),
+  );
 }
 
-function note({ task, timing }: TaskEvent, seen: { first: number; last: number; tasks: number; queues: Record<string, number> }): void {
+function note(
+  { task, timing }: TaskEvent,
+  seen: { first: number; last: number; tasks: number; queues: Record<string, number> },
+): void {
   if (!timing) return;
   seen.tasks++;
   seen.first = Math.min(seen.first, timing.start);
@@ -132,7 +190,12 @@ function note({ task, timing }: TaskEvent, seen: { first: number; last: number; 
 }
 
 /** What moves under a policy. With attention on the CPU, the cache that lives there stays there. */
-function planMovement({ shape, block }: BlockSetting, { weights, cache, activations }: Policy, sizes: Sizes, computeTier: 'gpu' | 'cpu'): Movement {
+function planMovement(
+  { shape, block }: BlockSetting,
+  { weights, cache, activations }: Policy,
+  sizes: Sizes,
+  computeTier: 'gpu' | 'cpu',
+): Movement {
   const bytes = {
     layerWeights: new Array<number>(shape.layers).fill(sizes.layerWeightBytes),
     tokenCache: sizes.tokenCacheBytes,
@@ -149,14 +212,27 @@ interface PlannedRow {
   readonly sharedPrefixTokens: number;
 }
 
-async function* plannedRows(rows: number, { promptTokens, newTokens, sharedPrefixTokens }: PlannedRow): AsyncGenerator<RunRow<number>> {
+async function* plannedRows(
+  rows: number,
+  { promptTokens, newTokens, sharedPrefixTokens }: PlannedRow,
+): AsyncGenerator<RunRow<number>> {
   const prefix = new Array<number>(sharedPrefixTokens).fill(0);
   for (let index = 0; index < rows; index++) {
     // Behind what all have in common no two begin alike.
     const tokens = [...prefix, ...new Array<number>(promptTokens - sharedPrefixTokens).fill(index + 1)];
     let sampled = 0;
     yield {
-      sequence: { tokens, capacityTokens: promptTokens + newTokens, temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1 },
+      sequence: {
+        tokens,
+        capacityTokens: promptTokens + newTokens,
+        temperature: 0,
+        topP: 1,
+        topK: 0,
+        minP: 0,
+        repetitionPenalty: 1,
+        seed: 0,
+        logprobs: -1,
+      },
       newTokens,
       accept: (head, row) => (head.sampled.has(row) && ++sampled >= newTokens ? index : undefined),
     };

@@ -2,11 +2,21 @@ import { found } from './arguments/found.js';
 import { UsageError } from './errors/UsageError.js';
 
 const UNITS: Readonly<Record<string, number>> = {
-  '': 1, b: 1,
-  kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12,
-  kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30, tib: 2 ** 40,
+  '': 1,
+  b: 1,
+  kb: 1e3,
+  mb: 1e6,
+  gb: 1e9,
+  tb: 1e12,
+  kib: 2 ** 10,
+  mib: 2 ** 20,
+  gib: 2 ** 30,
+  tib: 2 ** 40,
   // As coreutils, systemd and Docker read them.
-  k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40,
+  k: 2 ** 10,
+  m: 2 ** 20,
+  g: 2 ** 30,
+  t: 2 ** 40,
 };
 
 /** A size in bytes: a number of bytes, or text such as `512MiB`, `2GiB`, `16GB`, `2G` (which is 2GiB). */
@@ -27,7 +37,11 @@ export function sizeOr(size: Size, refuse: (expected: string) => never): number 
   if (Number.isSafeInteger(bytes) && bytes >= 1) return bytes;
   // Also one that is not written as a size is.
   const beyond = typeof size !== 'object' && (Number(size) > Number.MAX_SAFE_INTEGER || Number(size) < 0);
-  return refuse(Number.isNaN(bytes) && !beyond ? 'a size such as 512MiB, 2GiB, 16GB or plain bytes' : `a size from 1 byte to ${Number.MAX_SAFE_INTEGER}, such as 512MiB, 2GiB, 16GB or plain bytes`);
+  return refuse(
+    Number.isNaN(bytes) && !beyond
+      ? 'a size such as 512MiB, 2GiB, 16GB or plain bytes'
+      : `a size from 1 byte to ${Number.MAX_SAFE_INTEGER}, such as 512MiB, 2GiB, 16GB or plain bytes`,
+  );
 }
 
 /** The same where 0 is a size, too: there may be none of it. @throws UsageError */

@@ -16,7 +16,8 @@ test('exports these names and no others', () => {
     'PeerError',
     'PlanFileError',
     'ResponseFormatError',
-    'ReuseFile', 'RowError',
+    'ReuseFile',
+    'RowError',
     'ScheduleError',
     'SimulatedDevice',
     'SpillwayError',
@@ -94,7 +95,18 @@ test('exports these names and no others', () => {
 });
 
 test('stages and whole generations are there under the names of the design', () => {
-  for (const name of ['loadWeight', 'loadCache', 'loadActivation', 'compute', 'storeActivation', 'storeCache', 'synchronize', 'overlap', 'serialize', 'offloadGenerate'] as const) {
+  for (const name of [
+    'loadWeight',
+    'loadCache',
+    'loadActivation',
+    'compute',
+    'storeActivation',
+    'storeCache',
+    'synchronize',
+    'overlap',
+    'serialize',
+    'offloadGenerate',
+  ] as const) {
     expect(typeof spillway[name]).toBe('function');
   }
 });

@@ -13,8 +13,12 @@ export function accuracyTable(results) {
     results.map((result) => {
       const loss = lossOf(result, results);
       return [
-        result.name, result.perplexity.toFixed(2), loss === undefined ? '' : `${(100 * loss).toFixed(2)}%`, loss === undefined ? '' : result.baseline,
-        result.weightBits.toFixed(1), result.cacheBits.toFixed(1),
+        result.name,
+        result.perplexity.toFixed(2),
+        loss === undefined ? '' : `${(100 * loss).toFixed(2)}%`,
+        loss === undefined ? '' : result.baseline,
+        result.weightBits.toFixed(1),
+        result.cacheBits.toFixed(1),
       ];
     }),
   );

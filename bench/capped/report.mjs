@@ -21,14 +21,18 @@ function ratios(runs) {
   const own = runs.find((run) => run.tool === 'spillway' && run.capBytes !== undefined);
   const mine = own === undefined ? undefined : ratesOf(own).decode;
   if (mine === undefined) return [];
-  const lines = runs.filter((run) => run !== own).flatMap((run) => {
-    const { decode } = ratesOf(run);
-    return decode === undefined ? [] : [`- ${(mine / decode).toFixed(2)} times the decoding speed of ${run.name}`];
-  });
+  const lines = runs
+    .filter((run) => run !== own)
+    .flatMap((run) => {
+      const { decode } = ratesOf(run);
+      return decode === undefined ? [] : [`- ${(mine / decode).toFixed(2)} times the decoding speed of ${run.name}`];
+    });
   const uncapped = runs.find((run) => run.tool === 'spillway' && run.capBytes === undefined);
   if (uncapped?.generatedTokensPerSecond > 0 && !uncapped.stopped && !own.stopped) {
     const [capped, free] = [own, uncapped].map((run) => run.generatedTokensPerSecond);
-    lines.unshift(`- ${(capped / free).toFixed(2)} times the tokens/s of ${uncapped.name} over the whole run, prompts included (${capped.toFixed(1)} and ${free.toFixed(1)})`);
+    lines.unshift(
+      `- ${(capped / free).toFixed(2)} times the tokens/s of ${uncapped.name} over the whole run, prompts included (${capped.toFixed(1)} and ${free.toFixed(1)})`,
+    );
   }
   return lines.length === 0 ? [] : ['Spillway under the cap reaches', ...lines, ''];
 }
@@ -40,13 +44,34 @@ export function cappedReport({ date, machine, workload, runs, missing }) {
     const disturbed = (run.othersShare ?? 0) > 0.02 ? `, others took ${(100 * run.othersShare).toFixed(0)}%` : '';
     const state = run.failed ?? (run.stopped ? 'cut off by its limit' : 'done');
     return [
-      run.name, String(run.rows), fixed(prefill, 1), `**${fixed(decode, 2)}**`, fixed(step, 2), run.cgroup.peakBytes === undefined ? '-' : String(Math.round(run.cgroup.peakBytes / 2 ** 20)),
-      String(run.cgroup.oomKills), fixed(run.readBytes / GIB, 1), run.machineReadBytes === undefined ? '-' : fixed(run.machineReadBytes / GIB, 1),
+      run.name,
+      String(run.rows),
+      fixed(prefill, 1),
+      `**${fixed(decode, 2)}**`,
+      fixed(step, 2),
+      run.cgroup.peakBytes === undefined ? '-' : String(Math.round(run.cgroup.peakBytes / 2 ** 20)),
+      String(run.cgroup.oomKills),
+      fixed(run.readBytes / GIB, 1),
+      run.machineReadBytes === undefined ? '-' : fixed(run.machineReadBytes / GIB, 1),
       run.tool === 'spillway' && run.decodeSeconds > 0 ? `${(100 * run.diskBusyShare).toFixed(0)}%` : '-',
-      run.diskBytesPerSecond === undefined ? '-' : fixed(run.diskBytesPerSecond / 1e9, 2), `${state}${disturbed}`,
+      run.diskBytesPerSecond === undefined ? '-' : fixed(run.diskBytesPerSecond / 1e9, 2),
+      `${state}${disturbed}`,
     ];
   });
-  const head = ['run', 'rows', 'prefill tok/s', 'decode tok/s', 's a step', 'cgroup peak MiB', 'OOM kills', 'GiB read', 'GiB read by the machine', 'disk busy', 'disk GB/s before', 'end'];
+  const head = [
+    'run',
+    'rows',
+    'prefill tok/s',
+    'decode tok/s',
+    's a step',
+    'cgroup peak MiB',
+    'OOM kills',
+    'GiB read',
+    'GiB read by the machine',
+    'disk busy',
+    'disk GB/s before',
+    'end',
+  ];
   const repacking = runs.find(({ preparation }) => preparation);
   return [
     `# ${workload.model} (${(workload.modelBytes / GIB).toFixed(2)} GiB) in ${Math.round(workload.capBytes / 2 ** 20)} MiB`,
@@ -58,7 +83,11 @@ export function cappedReport({ date, machine, workload, runs, missing }) {
     ...markdownTable(head, rows),
     '',
     ...ratios(measured),
-    ...(repacking === undefined ? [] : [`Repacking (once, in the same cap; or opening, where it was there): ${repacking.wallSeconds.toFixed(0)} s, cgroup peak ${Math.round((repacking.cgroup.peakBytes ?? 0) / 2 ** 20)} MiB.`]),
+    ...(repacking === undefined
+      ? []
+      : [
+          `Repacking (once, in the same cap; or opening, where it was there): ${repacking.wallSeconds.toFixed(0)} s, cgroup peak ${Math.round((repacking.cgroup.peakBytes ?? 0) / 2 ** 20)} MiB.`,
+        ]),
     ...missing.map(({ name, reason }) => `Not run: ${name}: ${reason}.`),
     '',
   ].join('\n');

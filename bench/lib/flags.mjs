@@ -7,7 +7,10 @@ export function fail(message) {
   process.exit(1);
 }
 
-/** As `parseArgs`, but a mistake ends the program with the usage; `--help` prints it. @returns the values, and `number(name)` for whole numbers */
+/**
+ * As `parseArgs`, but a mistake ends the program with the usage; `--help` prints it. @returns the values, and
+ * `number(name)` for whole numbers
+ */
 export function readFlags(usage, options) {
   let values;
   try {
@@ -21,7 +24,8 @@ export function readFlags(usage, options) {
   }
   const number = (name, least = 1) => {
     const value = Number(values[name]);
-    if (!Number.isInteger(value) || value < least) fail(`--${name}: found ${values[name]}, expected a whole number of at least ${least}`);
+    if (!Number.isInteger(value) || value < least)
+      fail(`--${name}: found ${values[name]}, expected a whole number of at least ${least}`);
     return value;
   };
   return { values, number };
@@ -39,7 +43,10 @@ export function stopSignal() {
   return stopping.signal;
 }
 
-/** Runs a benchmark to its end, or until it was told to stop: what it throws then says nothing new, and its `finally` blocks have tidied up. */
+/**
+ * Runs a benchmark to its end, or until it was told to stop: what it throws then says nothing new, and its `finally`
+ * blocks have tidied up.
+ */
 export async function runMain(main, stopping) {
   try {
     await main();

@@ -17,7 +17,10 @@ export function machineSeconds() {
   }
 }
 
-/** Processor seconds of the children of this process that have ended and been waited for; undefined where the system does not tell. */
+/**
+ * Processor seconds of the children of this process that have ended and been waited for; undefined where the system
+ * does not tell.
+ */
 export function endedChildrenSeconds() {
   try {
     const stat = readFileSync('/proc/self/stat', 'utf8');
@@ -32,11 +35,20 @@ export function endedChildrenSeconds() {
 /** What the kernels can use, best first, as Linux names it. */
 const INSTRUCTION_SETS = ['amx_int8', 'avx512_vnni', 'avx512f', 'avx_vnni', 'avx2', 'i8mm', 'asimddp'];
 
-/** A hypervisor may call processors of every generation by one name; family, model and instruction sets tell them apart. */
+/**
+ * A hypervisor may call processors of every generation by one name; family, model and instruction sets tell them apart.
+ */
 export function describeProcessor(name, cpuInfo) {
   const field = (key) => new RegExp(`^${key}\\s*:\\s*(.*)$`, 'm').exec(cpuInfo)?.[1].trim();
-  const [family, model, flags] = [field('cpu family'), field('model'), (field('flags') ?? field('Features') ?? '').split(' ')];
-  const facts = [...(family && model ? [`family ${family} model ${model}`] : []), ...INSTRUCTION_SETS.filter((set) => flags.includes(set)).slice(0, 1)];
+  const [family, model, flags] = [
+    field('cpu family'),
+    field('model'),
+    (field('flags') ?? field('Features') ?? '').split(' '),
+  ];
+  const facts = [
+    ...(family && model ? [`family ${family} model ${model}`] : []),
+    ...INSTRUCTION_SETS.filter((set) => flags.includes(set)).slice(0, 1),
+  ];
   return facts.length > 0 ? `${name} (${facts.join(', ')})` : name;
 }
 

@@ -8,7 +8,8 @@ export function buildPeak(cache = cacheFolder()) {
 }
 
 /**
- * @returns {{instructionSet: string, threads: number, int8OperationsPerSecond: number, floatOperationsPerSecond: number, amxOperationsPerSecond: number}}
+ * @returns {{instructionSet: string, threads: number, int8OperationsPerSecond: number, floatOperationsPerSecond:
+ * number, amxOperationsPerSecond: number}}
  *   a multiplication and an addition are two operations; 0 where there is no such loop for the machine
  */
 export function measurePeak(program, threads) {

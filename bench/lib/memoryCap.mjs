@@ -7,9 +7,17 @@ const V2 = '/sys/fs/cgroup';
 /** Tenths of a second. */
 const CLOSING_TRIES = 100;
 
-/** @returns the folder that groups are made in, and the version; throws an Error in words where there is none that this process may use */
+/**
+ * @returns the folder that groups are made in, and the version; throws an Error in words where there is none that this
+ * process may use
+ */
 function controller() {
-  if (process.getuid?.() !== 0) throw new Error('a memory cap needs root (found user ' + String(process.getuid?.() ?? 'of another system') + '): run this with sudo');
+  if (process.getuid?.() !== 0)
+    throw new Error(
+      'a memory cap needs root (found user ' +
+        String(process.getuid?.() ?? 'of another system') +
+        '): run this with sudo',
+    );
   if (existsSync(join(V1, 'memory.limit_in_bytes'))) return { version: 1, root: V1 };
   const controllers = join(V2, 'cgroup.controllers');
   if (existsSync(controllers) && readFileSync(controllers, 'utf8').split(/\s+/).includes('memory')) {
@@ -40,14 +48,24 @@ export class MemoryCap {
       throw error;
     }
     // Without swap, so that what does not fit is seen and not hidden.
-    this.write(version === 1 ? 'memory.memsw.limit_in_bytes' : 'memory.swap.max', version === 1 ? String(bytes) : '0', true);
+    this.write(
+      version === 1 ? 'memory.memsw.limit_in_bytes' : 'memory.swap.max',
+      version === 1 ? String(bytes) : '0',
+      true,
+    );
   }
 
-  /** Peak bytes charged to the group (page cache included) and processes that the kernel killed for memory; the peak is undefined on kernels before 5.19 with version 2. */
+  /**
+   * Peak bytes charged to the group (page cache included) and processes that the kernel killed for memory; the peak is
+   * undefined on kernels before 5.19 with version 2.
+   */
   figures() {
     const events = this.read(this.version === 1 ? 'memory.oom_control' : 'memory.events');
     const peak = this.read(this.version === 1 ? 'memory.max_usage_in_bytes' : 'memory.peak');
-    return { peakBytes: peak === '' ? undefined : Number(peak), oomKills: Number(/^oom_kill (\d+)$/m.exec(events)?.[1] ?? 0) };
+    return {
+      peakBytes: peak === '' ? undefined : Number(peak),
+      oomKills: Number(/^oom_kill (\d+)$/m.exec(events)?.[1] ?? 0),
+    };
   }
 
   close() {

@@ -1,8 +1,10 @@
 import { writeFileSync } from 'node:fs';
 
 /** Words that every tokenizer knows, most of them as one token. */
-const WORDS = ('the of and to in is that it for was on are as with they be at one have this from by hot word but what some we can out other were all there when up use your how said an each she which do their time if will '
-  + 'way about many then them write would like so these her long make thing see him two has look more day could go come did number sound no most people my over know water than call first who may down side been now find').split(' ');
+const WORDS = (
+  'the of and to in is that it for was on are as with they be at one have this from by hot word but what some we can out other were all there when up use your how said an each she which do their time if will ' +
+  'way about many then them write would like so these her long make thing see him two has look more day could go come did number sound no most people my over know water than call first who may down side been now find'
+).split(' ');
 
 /** Words that look like a text, the same for the same seed and others for another. */
 function words(count, seed) {
@@ -14,14 +16,21 @@ function words(count, seed) {
 }
 
 /**
- * Writes rows {id, prompt} of a tree: at each level a prompt's text is one of so many, and the last level is each row's own.
- * @param {{branches: number, words: number}[]} levels from the beginning of the prompts, each with how many children every text before it has
+ * Writes rows {id, prompt} of a tree: at each level a prompt's text is one of so many, and the last level is each row's
+ * own.
+ * @param {{branches: number, words: number}[]} levels from the beginning of the prompts, each with how many children
+ * every text before it has
  * @returns the rows
  */
 export function writePrefixRows(file, levels) {
   let paths = [[]];
-  for (const { branches } of levels) paths = paths.flatMap((path) => Array.from({ length: branches }, (_, child) => [...path, child]));
-  const text = (path, level) => words(levels[level].words, path.slice(0, level + 1).reduce((seed, child) => seed * 1009 + child + 1, 7));
+  for (const { branches } of levels)
+    paths = paths.flatMap((path) => Array.from({ length: branches }, (_, child) => [...path, child]));
+  const text = (path, level) =>
+    words(
+      levels[level].words,
+      path.slice(0, level + 1).reduce((seed, child) => seed * 1009 + child + 1, 7),
+    );
   const rows = paths.map((path, at) => ({ id: at + 1, prompt: levels.map((_, level) => text(path, level)).join(' ') }));
   writeFileSync(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
   return rows;

@@ -8,7 +8,11 @@ export const README = fileURLToPath(new URL('../../README.md', import.meta.url))
 
 /** A processor's name as part of a file's: machines measured on one day do not overwrite each other's results. */
 export function processorSlug(processor) {
-  return processor.toLowerCase().replaceAll(/\((?:r|tm)\)/g, '').replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-|-$/g, '');
+  return processor
+    .toLowerCase()
+    .replaceAll(/\((?:r|tm)\)/g, '')
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '');
 }
 
 /** Writes NAME-PROCESSOR.json and .md, prints the words. */

@@ -3,7 +3,10 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { endedChildrenSeconds, machineSeconds } from './machine.mjs';
 
-/** The peak of resident memory and the bytes read are looked up this often; both only grow, so the last look is nearly exact. */
+/**
+ * The peak of resident memory and the bytes read are looked up this often; both only grow, so the last look is nearly
+ * exact.
+ */
 const LOOK_MILLISECONDS = 100;
 /** A program that is asked to end and does not is killed after this time. */
 const GRACE_MILLISECONDS = 5000;
@@ -33,8 +36,10 @@ function look(pid) {
 /**
  * Only one at a time: processor time is taken from the ended children of this process.
  *
- * @param {{signal?: AbortSignal, timeLimitSeconds?: number, cgroup?: string, env?: object}} options `cgroup`: folder of the group that the program is put into
- * @returns {Promise<{code: number | null, signal: string | null, timedOut: boolean, stdout: string, stderr: string, wallSeconds: number,
+ * @param {{signal?: AbortSignal, timeLimitSeconds?: number, cgroup?: string, env?: object}} options `cgroup`: folder of
+ * the group that the program is put into
+ * @returns {Promise<{code: number | null, signal: string | null, timedOut: boolean, stdout: string, stderr: string,
+ * wallSeconds: number,
  *   cpuSeconds: number | undefined, othersShare: number | undefined, peakResidentBytes: number, readBytes: number}>}
  *   `othersShare`: the share of the machine's processor time that everything else took meanwhile
  */
@@ -43,8 +48,14 @@ export async function runProcess(program, args, { signal, timeLimitSeconds, cgro
   const childrenBefore = endedChildrenSeconds();
   const start = performance.now();
   // The shell joins the group before it becomes the program, so that not a byte of the program's is charged elsewhere.
-  const command = cgroup === undefined ? [program, ...args] : ['/bin/sh', '-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup, program, ...args];
-  const child = spawn(command[0], command.slice(1), { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
+  const command =
+    cgroup === undefined
+      ? [program, ...args]
+      : ['/bin/sh', '-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup, program, ...args];
+  const child = spawn(command[0], command.slice(1), {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr']) {
     child[name].setEncoding('utf8').on('data', (text) => {
@@ -54,7 +65,10 @@ export async function runProcess(program, args, { signal, timeLimitSeconds, cgro
   let seen = { peakResidentBytes: 0, readBytes: 0 };
   const looking = setInterval(() => {
     const now = look(child.pid);
-    seen = { peakResidentBytes: Math.max(seen.peakResidentBytes, now.peakResidentBytes), readBytes: Math.max(seen.readBytes, now.readBytes) };
+    seen = {
+      peakResidentBytes: Math.max(seen.peakResidentBytes, now.peakResidentBytes),
+      readBytes: Math.max(seen.readBytes, now.readBytes),
+    };
   }, LOOK_MILLISECONDS);
   let timedOut = false;
   let killing;
@@ -62,10 +76,13 @@ export async function runProcess(program, args, { signal, timeLimitSeconds, cgro
     child.kill('SIGTERM');
     killing ??= setTimeout(() => child.kill('SIGKILL'), GRACE_MILLISECONDS);
   };
-  const limit = timeLimitSeconds === undefined ? undefined : setTimeout(() => {
-    timedOut = true;
-    end();
-  }, timeLimitSeconds * 1000);
+  const limit =
+    timeLimitSeconds === undefined
+      ? undefined
+      : setTimeout(() => {
+          timedOut = true;
+          end();
+        }, timeLimitSeconds * 1000);
   if (signal?.aborted) end();
   signal?.addEventListener('abort', end);
   try {
@@ -76,10 +93,14 @@ export async function runProcess(program, args, { signal, timeLimitSeconds, cgro
     const wallSeconds = (performance.now() - start) / 1000;
     const machineAfter = machineSeconds();
     const childrenAfter = endedChildrenSeconds();
-    const cpuSeconds = childrenBefore === undefined || childrenAfter === undefined ? undefined : childrenAfter - childrenBefore;
+    const cpuSeconds =
+      childrenBefore === undefined || childrenAfter === undefined ? undefined : childrenAfter - childrenBefore;
     const othersShare =
       machineBefore && machineAfter && cpuSeconds !== undefined
-        ? Math.max(0, (machineAfter.busy - machineBefore.busy - cpuSeconds) / (machineAfter.total - machineBefore.total))
+        ? Math.max(
+            0,
+            (machineAfter.busy - machineBefore.busy - cpuSeconds) / (machineAfter.total - machineBefore.total),
+          )
         : undefined;
     return { code, signal: endedBy, timedOut, ...output, wallSeconds, cpuSeconds, othersShare, ...seen };
   } finally {

@@ -1,4 +1,5 @@
-// One workload under several settings of the engine, in turn, so that a slow spell of the machine falls on all; each run is a process of its own.
+// One workload under several settings of the engine, in turn, so that a slow spell of the machine falls on all; each
+// run is a process of its own.
 import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
@@ -12,7 +13,8 @@ import { median } from './statistics.mjs';
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const FLAGS = `[--model FILE|ID] [--cpu-memory SIZE] [--resident SHARE] [--rows 64] [--prompt-tokens 64] [--max-new-tokens 32]
   [--batch-size N] [--batches 2] [--threads N] [--runs 3] [--engine-options JSON] [--disk FOLDER] [--output FOLDER]`;
-const RESIDENT = "--resident: the share of every layer's weights that stays in memory; default: what --cpu-memory leaves room for";
+const RESIDENT =
+  "--resident: the share of every layer's weights that stays in memory; default: what --cpu-memory leaves room for";
 
 /** Every stage one square ahead: the default. */
 export const ALL_AHEAD = { weights: 1, cache: 1, activations: 1 };
@@ -41,7 +43,8 @@ export function fail(message) {
 
 function wholeNumber(values, name) {
   const value = Number(values[name]);
-  if (!Number.isInteger(value) || value < 1) fail(`--${name}: found ${values[name]}, expected a whole number of at least 1`);
+  if (!Number.isInteger(value) || value < 1)
+    fail(`--${name}: found ${values[name]}, expected a whole number of at least 1`);
   return value;
 }
 
@@ -55,11 +58,19 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
 }
 
 async function runOnce(job, name, env) {
-  const output = await runProcess(process.execPath, [join(HERE, 'runVariant.mjs'), JSON.stringify(job)], { signal: stopping.signal, env });
+  const output = await runProcess(process.execPath, [join(HERE, 'runVariant.mjs'), JSON.stringify(job)], {
+    signal: stopping.signal,
+    env,
+  });
   if (stopping.signal.aborted) process.exit();
   const figures = output.code === 0 ? lastJson(output.stdout) : undefined;
   if (figures === undefined) fail(`the run of ${name} failed: ${howItEnded(output)}`);
-  return { ...figures, cpuSeconds: output.cpuSeconds, othersShare: output.othersShare, peakResidentBytes: output.peakResidentBytes };
+  return {
+    ...figures,
+    cpuSeconds: output.cpuSeconds,
+    othersShare: output.othersShare,
+    peakResidentBytes: output.peakResidentBytes,
+  };
 }
 
 function summarize(variant, runs) {
@@ -86,7 +97,9 @@ function markdown({ title, date, machine, version, workload, policy, bytes, summ
   const [first] = summary;
   const queues = Object.keys(first.busyShare);
   const predicts = summary.some(({ predictedTokensPerSecond }) => predictedTokensPerSecond !== undefined);
-  const moved = Object.entries(bytes).flatMap(([what, links]) => Object.entries(links).map(([link, count]) => `${what} ${link} ${mib(count)} MiB`));
+  const moved = Object.entries(bytes).flatMap(([what, links]) =>
+    Object.entries(links).map(([link, count]) => `${what} ${link} ${mib(count)} MiB`),
+  );
   return [
     `# ${title}, ${workload.model}, ${workload.rows} rows, ${workload.promptTokens} + ${workload.maxNewTokens} tokens a row`,
     '',
@@ -95,7 +108,17 @@ function markdown({ title, date, machine, version, workload, policy, bytes, summ
     `Moved in each run: ${moved.length > 0 ? moved.join(', ') : 'nothing'}. Medians of alternating runs, each a process of its own; loading is not counted.`,
     '',
     ...markdownTable(
-      ['setting', 'generated tok/s (slowest-fastest)', ...(predicts ? ['predicted'] : []), `of ${first.variant}`, 'seconds', ...queues.map((queue) => `${queue} busy`), 'JavaScript', 'peak resident MiB', 'runs'],
+      [
+        'setting',
+        'generated tok/s (slowest-fastest)',
+        ...(predicts ? ['predicted'] : []),
+        `of ${first.variant}`,
+        'seconds',
+        ...queues.map((queue) => `${queue} busy`),
+        'JavaScript',
+        'peak resident MiB',
+        'runs',
+      ],
       summary.map((entry) => [
         entry.variant,
         `**${entry.generatedTokensPerSecond.toFixed(1)}** (${entry.slowest.toFixed(1)}-${entry.fastest.toFixed(1)})`,
@@ -117,23 +140,32 @@ function markdown({ title, date, machine, version, workload, policy, bytes, summ
 /**
  * The command: runs every variant `--runs` times, and writes the table of medians.
  *
- * @param {{name: string, title: string, own?: object, ownUsage?: string, variants: (context: {values: object, engine: object}) => {name: string, engine?: object, overlap?: boolean,
- *   ahead?: object, env?: object}[], explain?: (document: object, context: {model: string, disk: string | undefined}) => Promise<void>}} bench
- *   `own`: further flags, as parseArgs takes them; `engine` of a variant: options that override the common ones; `explain` adds to the document's summary before
- *   it is written, e.g. what was predicted
+ * @param {{name: string, title: string, own?: object, ownUsage?: string, variants: (context: {values: object, engine:
+ * object}) => {name: string, engine?: object, overlap?: boolean,
+ *   ahead?: object, env?: object}[], explain?: (document: object, context: {model: string, disk: string | undefined})
+ *   => Promise<void>}} bench `own`: further flags, as parseArgs takes them; `engine` of a variant: options that
+ *   override the common ones; `explain` adds to the document's summary before it is written, e.g. what was predicted
  * @returns the flags and the document; nothing after --help
  */
 export async function benchVariants({ name, title, own = {}, ownUsage = '', variants: variantsOf, explain }) {
   const { values } = parseArgs({ options: { ...OPTIONS, ...own } });
-  if (values.help) { process.stdout.write(`usage: node bench/${name}.mjs ${FLAGS}${ownUsage}\n${RESIDENT}\n`); return; }
+  if (values.help) {
+    process.stdout.write(`usage: node bench/${name}.mjs ${FLAGS}${ownUsage}\n${RESIDENT}\n`);
+    return;
+  }
   if (!existsSync(join(HERE, '../../dist/index.js'))) fail('Spillway is not built: npm ci && npm run build');
   const resident = values.resident === undefined ? undefined : Number(values.resident);
-  if (resident !== undefined && !(resident >= 0 && resident <= 1)) fail(`--resident: found ${values.resident}, expected a share from 0 to 1`);
+  if (resident !== undefined && !(resident >= 0 && resident <= 1))
+    fail(`--resident: found ${values.resident}, expected a share from 0 to 1`);
 
   const { resolveModel } = await import('../../dist/index.js');
   const { version } = JSON.parse(readFileSync(join(HERE, '../../package.json'), 'utf8'));
   const model = await resolveModel(values.model);
-  const workload = { rows: wholeNumber(values, 'rows'), promptTokens: wholeNumber(values, 'prompt-tokens'), maxNewTokens: wholeNumber(values, 'max-new-tokens') };
+  const workload = {
+    rows: wholeNumber(values, 'rows'),
+    promptTokens: wholeNumber(values, 'prompt-tokens'),
+    maxNewTokens: wholeNumber(values, 'max-new-tokens'),
+  };
   const engine = {
     model,
     threads: wholeNumber(values, 'threads'),
@@ -153,9 +185,15 @@ export async function benchVariants({ name, title, own = {}, ownUsage = '', vari
     // Every other round begins at the other end.
     for (const variant of run % 2 === 1 ? variants : [...variants].reverse()) {
       const { overlap = true, ahead = ALL_AHEAD } = variant;
-      const figures = await runOnce({ engine: { ...engine, ...variant.engine }, ...workload, overlap, ahead }, variant.name, variant.env);
+      const figures = await runOnce(
+        { engine: { ...engine, ...variant.engine }, ...workload, overlap, ahead },
+        variant.name,
+        variant.env,
+      );
       done.push({ variant: variant.name, ...figures });
-      process.stderr.write(`run ${run} of ${runs}: ${variant.name}, ${figures.generatedTokensPerSecond.toFixed(1)} generated tokens/s\n`);
+      process.stderr.write(
+        `run ${run} of ${runs}: ${variant.name}, ${figures.generatedTokensPerSecond.toFixed(1)} generated tokens/s\n`,
+      );
     }
   }
   const document = {

@@ -1,10 +1,12 @@
-// The busy neighbour: one process that computes on as many threads as it is told, until it is killed or its time is over.
-// Usage: node bench/neighbour/burn.mjs [threads] [seconds=3600]. Prints a line when all threads are at work.
+// The busy neighbour: one process that computes on as many threads as it is told, until it is killed or its time is
+// over. Usage: node bench/neighbour/burn.mjs [threads] [seconds=3600]. Prints a line when all threads are at work.
 import { availableParallelism } from 'node:os';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { fileURLToPath } from 'node:url';
 
-/** Multiplications and additions on a block that stays in the nearest cache: the neighbour wants arithmetic, not memory. */
+/**
+ * Multiplications and additions on a block that stays in the nearest cache: the neighbour wants arithmetic, not memory.
+ */
 function burn(until) {
   const values = new Float64Array(512).fill(1.000_1);
   while (Date.now() < until) {
@@ -22,7 +24,10 @@ if (isMainThread) {
     process.exit(1);
   }
   const until = Date.now() + seconds * 1000;
-  const workers = Array.from({ length: threads }, () => new Worker(fileURLToPath(import.meta.url), { workerData: until }));
+  const workers = Array.from(
+    { length: threads },
+    () => new Worker(fileURLToPath(import.meta.url), { workerData: until }),
+  );
   await Promise.all(workers.map((worker) => new Promise((resolve) => worker.once('message', resolve))));
   process.stdout.write('burning\n');
 } else {

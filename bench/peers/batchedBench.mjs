@@ -1,9 +1,11 @@
 // llama-batched-bench of llama.cpp and of ik_llama.cpp: what they are given, and how their table is read.
 
 /**
- * Synthetic prompts, all of one length, in one block: no row waits for a longer one, and none is tokenized or sampled. So it flatters the library.
+ * Synthetic prompts, all of one length, in one block: no row waits for a longer one, and none is tokenized or sampled.
+ * So it flatters the library.
  *
- * @param {{model: string, promptTokens: number, maxNewTokens: number, threads: number}} work `promptTokens`: of every row
+ * @param {{model: string, promptTokens: number, maxNewTokens: number, threads: number}} work `promptTokens`: of every
+ * row
  * @param {{sequences: number, arguments?: string[], contextTokens?: number}} setting
  */
 export function batchedBenchArguments({ model, promptTokens, maxNewTokens, threads }, { sequences, arguments: own = [], contextTokens }) {

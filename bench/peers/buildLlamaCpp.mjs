@@ -1,5 +1,6 @@
-// Builds llama-batched-bench for this very processor (native instruction set, OpenMP, release), the fastest form of llama.cpp that there is here.
-// The source is the one that the Python package llama-cpp-python carries, from PyPI, or any checkout of llama.cpp or ik_llama.cpp (--source).
+// Builds llama-batched-bench for this very processor (native instruction set, OpenMP, release), the fastest form of
+// llama.cpp that there is here. The source is the one that the Python package llama-cpp-python carries, from PyPI, or
+// any checkout of llama.cpp or ik_llama.cpp (--source).
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -52,7 +53,8 @@ const OPTIONS = {
   LLAMA_OPENSSL: 'OFF',
   LLAMA_CURL: 'OFF',
   LLAMA_ALL_WARNINGS: 'OFF',
-  // Attention over every pair of cache types takes ik_llama.cpp most of an hour to compile; the comparison uses the usual ones.
+  // Attention over every pair of cache types takes ik_llama.cpp most of an hour to compile; the comparison uses the
+  // usual ones.
   GGML_IQK_FA_ALL_QUANTS: 'OFF',
   CMAKE_CXX_FLAGS: `-w -include ${fileURLToPath(new URL('tileConfig.h', import.meta.url))}`,
 };

@@ -38,7 +38,10 @@ export function nodeLlamaCpp(name, model, settings = [32, 64, 8].map((sequences)
   return { name, tool: 'node-llama-cpp', model, settings, command: script(process.execPath, 'runNodeLlamaCpp.mjs'), figures: jsonFigures };
 }
 
-/** transformers; `python`: an interpreter that has torch, transformers and gguf. bfloat16 is slow without instructions for it, so it is tried last. */
+/**
+ * transformers; `python`: an interpreter that has torch, transformers and gguf. bfloat16 is slow without instructions
+ * for it, so it is tried last.
+ */
 export function torch(name, model, python) {
   const settings = [['float32', 32], ['float32', 64], ['bfloat16', 32], ['bfloat16', 64]].map(([dtype, batchSize]) => ({ dtype, batchSize }));
   return { name, tool: 'transformers', model, settings, command: script(python, 'runTorch.py'), figures: jsonFigures };
@@ -62,7 +65,8 @@ export function batchedBench(name, tool, model, program, settings) {
 /**
  * All that are here, and the reasons why others are not.
  *
- * @param {{model: string, q4_0?: string, type: string, python?: string, llamaCpp: string, ikLlamaCpp: string}} given `type`: in words, of the model's weights;
+ * @param {{model: string, q4_0?: string, type: string, python?: string, llamaCpp: string, ikLlamaCpp: string}} given
+ * `type`: in words, of the model's weights;
  *   `q4_0`: the same model in Q4_0; the last two are paths of llama-batched-bench
  * @returns {{contenders: Contender[], missing: {name: string, reason: string}[]}}
  */

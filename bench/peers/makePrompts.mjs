@@ -19,7 +19,10 @@ function randomNumbers(seed) {
   };
 }
 
-/** @returns rows {id, prompt}: passages that follow one another through the book, of lengths spread evenly between the bounds */
+/**
+ * @returns rows {id, prompt}: passages that follow one another through the book, of lengths spread evenly between the
+ * bounds
+ */
 export function makePrompts(rows) {
   const words = mobyDickWords();
   const random = randomNumbers(20_26);

@@ -1,4 +1,5 @@
-// The text that the benchmarks take their passages from: Moby-Dick, out of an npm package, so that everyone has the same.
+// The text that the benchmarks take their passages from: Moby-Dick, out of an npm package, so that everyone has the
+// same.
 import { createRequire } from 'node:module';
 
 /** @returns the words of the numbered chapters, in order */

@@ -1,4 +1,5 @@
-// One run of node-llama-cpp's grammar of a JSON Schema: `sequences` rows share a context, and the next row takes a finished row's place. bench/structured.mjs starts it.
+// One run of node-llama-cpp's grammar of a JSON Schema: `sequences` rows share a context, and the next row takes a
+// finished row's place. bench/structured.mjs starts it.
 import { readFileSync } from 'node:fs';
 import { getLlama, LlamaGrammarEvaluationState, LlamaLogLevel } from 'node-llama-cpp';
 

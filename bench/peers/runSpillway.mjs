@@ -1,4 +1,5 @@
-// One run of Spillway, built from this checkout. `setting`: options of `Engine.open`; `steps`: also the times of prefill and decode, from the trace.
+// One run of Spillway, built from this checkout. `setting`: options of `Engine.open`; `steps`: also the times of
+// prefill and decode, from the trace.
 import { readFileSync } from 'node:fs';
 import { Engine, zigZagBlock } from '../../dist/index.js';
 import { StepTimes } from '../../dist/cli/StepTimes.js';

@@ -28,8 +28,9 @@ function medians({ contender, setting, tried }, runs) {
 }
 
 /**
- * Operations of the matrix products that rows need: every token that is computed goes through the layers, every generated one comes from the
- * head. Attention over the cache is not counted, so the share of the peak errs on the low side. undefined for mixtures of experts.
+ * Operations of the matrix products that rows need: every token that is computed goes through the layers, every
+ * generated one comes from the head. Attention over the cache is not counted, so the share of the peak errs on the low
+ * side. undefined for mixtures of experts.
  *
  * @param source what `readModel` gives
  */
@@ -46,7 +47,8 @@ export function matrixOperations({ decoder, tensors }, { rows, promptTokens, gen
 }
 
 /**
- * @param {{contenders: {contender: object, setting: object, tried: object[]}[], runs: object[], source: object, peaks: object[], scratch: string}} measured
+ * @param {{contenders: {contender: object, setting: object, tried: object[]}[], runs: object[], source: object, peaks:
+ * object[], scratch: string}} measured
  *   `scratch`: folder with the tokens of each contender's last run
  */
 export function summarize({ contenders, runs, source, peaks, scratch }) {

@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
 /**
- * The job, as the benchmarks write it on the command line: {model, prompts, rows, maxNewTokens, threads, tokensFile?, timeLimitSeconds?, setting}.
- * `setting` is the runner's own.
+ * The job, as the benchmarks write it on the command line: {model, prompts, rows, maxNewTokens, threads, tokensFile?,
+ * timeLimitSeconds?, setting}. `setting` is the runner's own.
  */
 export const job = JSON.parse(process.argv[2] ?? 'null');
 if (job === null) {
@@ -15,9 +15,11 @@ if (job === null) {
 export const rows = readFileSync(job.prompts, 'utf8').trim().split('\n').slice(0, job.rows).map((line) => JSON.parse(line));
 
 /**
- * @param {{version: string, loadSeconds: number, seconds: number, promptTokens: number, tokens: number[][], settings: object, stopped?: boolean}} result
- *   `seconds` runs from the first row handed over to the last row done; opening the model is `loadSeconds`. `tokens`: a row's new tokens, in order of input.
- *   `stopped`: the time limit came first, so rows may be short. Other figures are passed on.
+ * @param {{version: string, loadSeconds: number, seconds: number, promptTokens: number, tokens: number[][], settings:
+ * object, stopped?: boolean}} result
+ *   `seconds` runs from the first row handed over to the last row done; opening the model is `loadSeconds`. `tokens`: a
+ *   row's new tokens, in order of input. `stopped`: the time limit came first, so rows may be short. Other figures are
+ *   passed on.
  */
 export function report({ version, loadSeconds, seconds, promptTokens, tokens, settings, stopped = false, ...others }) {
   const generated = tokens.reduce((sum, row) => sum + row.length, 0);

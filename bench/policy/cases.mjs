@@ -3,10 +3,26 @@
 const onDisk = (disk) => ({ gpu: 0, cpu: 1 - disk, disk });
 
 /** A policy as `Engine.open` takes it; what is left out is all in memory, not compressed, diagonal. */
-export function policyOf({ schedule = 'diagonal', batchSize, batches = 1, weights, cache = 0, activations = 0, compressCache = 'none', compressWeights = 'none' }) {
+export function policyOf({
+  schedule = 'diagonal',
+  batchSize,
+  batches = 1,
+  weights,
+  cache = 0,
+  activations = 0,
+  compressCache = 'none',
+  compressWeights = 'none',
+}) {
   return {
-    schedule, batchSize, batches, compressCache, compressWeights, cpuAttention: true,
-    weights: onDisk(weights ?? 0), cache: onDisk(cache), activations: onDisk(activations),
+    schedule,
+    batchSize,
+    batches,
+    compressCache,
+    compressWeights,
+    cpuAttention: true,
+    weights: onDisk(weights ?? 0),
+    cache: onDisk(cache),
+    activations: onDisk(activations),
   };
 }
 
@@ -34,9 +50,19 @@ const LARGE = [
   { name: '32 rows', block: { batchSize: 32 }, promptTokens: 32, maxNewTokens: 32 },
   { name: '4 rows', block: { batchSize: 4 }, promptTokens: 32, maxNewTokens: 16 },
   { name: 'long prompts', block: { batchSize: 8 }, promptTokens: 384, maxNewTokens: 16 },
-  { name: 'weights half on disk', block: { batchSize: 16, batches: 2, weights: 0.5 }, promptTokens: 32, maxNewTokens: 16 },
+  {
+    name: 'weights half on disk',
+    block: { batchSize: 16, batches: 2, weights: 0.5 },
+    promptTokens: 32,
+    maxNewTokens: 16,
+  },
   { name: 'under a quarter', block: { batchSize: 32 }, promptTokens: 32, maxNewTokens: 16, capShare: 0.25 },
-  { name: 'cache on disk', block: { batchSize: 16, batches: 2, cache: 1, compressCache: '4bit' }, promptTokens: 128, maxNewTokens: 16 },
+  {
+    name: 'cache on disk',
+    block: { batchSize: 16, batches: 2, cache: 1, compressCache: '4bit' },
+    promptTokens: 128,
+    maxNewTokens: 16,
+  },
 ];
 
 /** A model beyond this many bytes is large. */
@@ -51,7 +77,12 @@ export function casesOf(modelBytes) {
 export function gridOf(modelBytes) {
   const large = modelBytes > LARGE_BYTES;
   const lengths = large ? { promptTokens: 32, maxNewTokens: 16 } : { promptTokens: 64, maxNewTokens: 64 };
-  const blocks = [[16, 1], [64, 1], [32, 4], [128, 1]].map(([batchSize, batches]) => ({ batchSize, batches }));
+  const blocks = [
+    [16, 1],
+    [64, 1],
+    [32, 4],
+    [128, 1],
+  ].map(([batchSize, batches]) => ({ batchSize, batches }));
   return [
     { name: 'all in memory', ...lengths, blocks },
     { name: 'under half', ...lengths, blocks, capShare: 0.5 },

@@ -8,7 +8,8 @@
 
 namespace spillway {
 
-Napi::Value BackgroundJob::start(Napi::Env env, const char* threadName, std::unique_ptr<BackgroundWork> work, const Napi::Function& onProgress) {
+Napi::Value BackgroundJob::start(Napi::Env env, const char* threadName, std::unique_ptr<BackgroundWork> work,
+                                 const Napi::Function& onProgress) {
   std::unique_ptr<BackgroundJob> job(new BackgroundJob(env, std::move(work), onProgress));
   BackgroundJob& started = *job;
   started.thread_ = startThread(threadName, [&started] { started.run(); });
@@ -16,9 +17,13 @@ Napi::Value BackgroundJob::start(Napi::Env env, const char* threadName, std::uni
 }
 
 BackgroundJob::BackgroundJob(Napi::Env env, std::unique_ptr<BackgroundWork> work, const Napi::Function& onProgress)
-    : env_(env), work_(std::move(work)), onProgress_(Napi::Persistent(onProgress)), deferred_(Napi::Promise::Deferred::New(env)) {
+    : env_(env),
+      work_(std::move(work)),
+      onProgress_(Napi::Persistent(onProgress)),
+      deferred_(Napi::Promise::Deferred::New(env)) {
   const Napi::String name = Napi::String::New(env, "spillway");
-  if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, wakeJavaScript, &wake_) != napi_ok) {
+  if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, wakeJavaScript,
+                                      &wake_) != napi_ok) {
     throw Error(ErrorCode::Internal, "cannot create a thread-safe function");
   }
   napi_add_env_cleanup_hook(env_, environmentEnds, this);
@@ -84,8 +89,10 @@ void BackgroundJob::drain() {
 
 void BackgroundJob::settle() {
   const std::unique_ptr<BackgroundJob> last(this);
-  if (failure_) deferred_.Reject(errorValue(env_, failure_->code, failure_->message, failure_->file.get()));
-  else deferred_.Resolve(work_->result(env_));
+  if (failure_)
+    deferred_.Reject(errorValue(env_, failure_->code, failure_->message, failure_->file.get()));
+  else
+    deferred_.Resolve(work_->result(env_));
 }
 
 bool wantsMore(const Napi::FunctionReference& onProgress, std::initializer_list<napi_value> arguments) {

@@ -17,19 +17,22 @@ namespace spillway {
 class BackgroundWork {
  public:
   virtual ~BackgroundWork() = default;
-  virtual void run() = 0;                                  // on the thread; may throw
-  virtual void stop() = 0;                                 // from any thread: run() is to end soon
-  virtual void onChange(std::function<void()> wake) = 0;   // before run(): `wake` is to be called, from any thread, when there is progress to report
+  virtual void run() = 0;                                 // on the thread; may throw
+  virtual void stop() = 0;                                // from any thread: run() is to end soon
+  virtual void onChange(std::function<void()> wake) = 0;  // before run(): `wake` is to be called, from any thread, when
+                                                          // there is progress to report
   // On the JavaScript thread. False where JavaScript wants no more.
   virtual bool report(Napi::Env env, const Napi::FunctionReference& onProgress) = 0;
-  virtual Napi::Value result(Napi::Env env) = 0;           // once run() has returned
+  virtual Napi::Value result(Napi::Env env) = 0;  // once run() has returned
 };
 
-// Owns itself: it is deleted when the promise is settled, or when its JavaScript environment ends, whichever comes first.
+// Owns itself: it is deleted when the promise is settled, or when its JavaScript environment ends, whichever comes
+// first.
 class BackgroundJob {
  public:
   // threadName: at most 15 characters.
-  static Napi::Value start(Napi::Env env, const char* threadName, std::unique_ptr<BackgroundWork> work, const Napi::Function& onProgress);
+  static Napi::Value start(Napi::Env env, const char* threadName, std::unique_ptr<BackgroundWork> work,
+                           const Napi::Function& onProgress);
   ~BackgroundJob();  // stops the work and joins the thread
 
  private:

@@ -15,7 +15,9 @@ namespace {
 constexpr uint64_t kMostSafe = (uint64_t(1) << 53) - 1;
 constexpr napi_type_tag kTypeTag = {0x5b1f7e0a9c2d4f63, 0x8a4be9d15f70c216};
 
-uint32_t readHandle(const Napi::Value& value, const char* name) { return static_cast<uint32_t>(readInteger(value, name, 0, INT32_MAX)); }
+uint32_t readHandle(const Napi::Value& value, const char* name) {
+  return static_cast<uint32_t>(readInteger(value, name, 0, INT32_MAX));
+}
 
 // Absent means -1.
 int32_t readBuffer(const Napi::Value& value, const char* name) {
@@ -76,14 +78,16 @@ NativeRuntime::NativeRuntime(const Napi::CallbackInfo& info) : ObjectWrap(info),
     if (options == nullptr) throw Error(ErrorCode::InvalidArgument, "a NativeRuntime is made by openRuntime() alone");
     timeOriginSeconds_ = data->timeOriginSeconds;
 
-    runtime_ = std::make_unique<Runtime>(std::move(*options), [this] { napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking); });
+    runtime_ = std::make_unique<Runtime>(
+        std::move(*options), [this] { napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking); });
     bytes_ = runtime_->bytes();
     instructionSet_ = runtime_->instructionSet();
     gpuProducts_ = runtime_->gpuProducts();
     longPromptTokens_ = runtime_->longPromptTokens();
     // Nothing wakes JavaScript before the first task, so there is time to make the function that does.
     const Napi::String name = Napi::String::New(env_, "spillway");
-    if (napi_create_threadsafe_function(env_, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, wakeJavaScript, &wake_) != napi_ok) {
+    if (napi_create_threadsafe_function(env_, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, wakeJavaScript,
+                                        &wake_) != napi_ok) {
       throw Error(ErrorCode::Internal, "cannot create a thread-safe function");
     }
     napi_unref_threadsafe_function(env_, wake_);
@@ -117,7 +121,8 @@ Runtime& NativeRuntime::open() {
 
 Runtime& NativeRuntime::openForTasks(const char* call) {
   Runtime& runtime = open();
-  if (onCompleted_.IsEmpty()) throw Error(ErrorCode::InvalidArgument, std::string(call) + ": onCompleted() must be called first");
+  if (onCompleted_.IsEmpty())
+    throw Error(ErrorCode::InvalidArgument, std::string(call) + ": onCompleted() must be called first");
   return runtime;
 }
 
@@ -144,9 +149,13 @@ Napi::Value NativeRuntime::bytes(const Napi::CallbackInfo&) { return bytesToJava
 
 Napi::Value NativeRuntime::gpuProducts(const Napi::CallbackInfo&) { return Napi::String::New(env_, gpuProducts_); }
 
-Napi::Value NativeRuntime::longPromptTokens(const Napi::CallbackInfo&) { return Napi::Number::New(env_, longPromptTokens_); }
+Napi::Value NativeRuntime::longPromptTokens(const Napi::CallbackInfo&) {
+  return Napi::Number::New(env_, longPromptTokens_);
+}
 
-Napi::Value NativeRuntime::instructionSet(const Napi::CallbackInfo&) { return Napi::String::New(env_, instructionSetName(instructionSet_)); }
+Napi::Value NativeRuntime::instructionSet(const Napi::CallbackInfo&) {
+  return Napi::String::New(env_, instructionSetName(instructionSet_));
+}
 
 Napi::Value NativeRuntime::moved(const Napi::CallbackInfo&) {
   const bool open = runtime_ != nullptr;
@@ -171,7 +180,8 @@ Napi::Value NativeRuntime::onCompleted(const Napi::CallbackInfo& info) {
   return guarded(env_, [&] {
     const Napi::Function callback = readFunction(info[0], "callback");
     open();
-    if (!onCompleted_.IsEmpty()) throw Error(ErrorCode::InvalidArgument, "onCompleted: found a second call, expected one");
+    if (!onCompleted_.IsEmpty())
+      throw Error(ErrorCode::InvalidArgument, "onCompleted: found a second call, expected one");
     onCompleted_ = Napi::Persistent(callback);
     return env_.Undefined();
   });
@@ -209,7 +219,8 @@ Napi::Value NativeRuntime::createBatch(const Napi::CallbackInfo& info) {
   return guarded(env_, [&] {
     const std::vector<int32_t> rows = readInt32Array(info[0], "rows");
     const std::vector<int32_t> pages = readInt32Array(info[1], "pages");
-    const std::vector<int32_t> copies = info[2].IsUndefined() ? std::vector<int32_t>() : readInt32Array(info[2], "copies");
+    const std::vector<int32_t> copies =
+        info[2].IsUndefined() ? std::vector<int32_t>() : readInt32Array(info[2], "copies");
     return Napi::Number::New(env_, open().createBatch(rows, pages, copies));
   });
 }
@@ -230,7 +241,8 @@ Napi::Value NativeRuntime::submitCompute(const Napi::CallbackInfo& info) {
     const std::vector<EventId> after = parseEvents(info[4], "after");
     const int32_t buffer = readBuffer(info[5], "buffer");
     const int32_t cacheBuffer = readBuffer(info[6], "cacheBuffer");
-    return submitted(openForTasks("submitCompute").submitCompute(part, layer, batch, activations, after, buffer, cacheBuffer));
+    return submitted(
+        openForTasks("submitCompute").submitCompute(part, layer, batch, activations, after, buffer, cacheBuffer));
   });
 }
 
@@ -247,7 +259,8 @@ Napi::Value NativeRuntime::createHiddenStore(const Napi::CallbackInfo& info) {
   return guarded(env_, [&] {
     const uint64_t tokens = readInteger(info[0], "tokens", 1, UINT32_MAX);
     const uint64_t residentTokens = readInteger(info[1], "residentTokens", 0, UINT32_MAX);
-    return Napi::Number::New(env_, open().createHiddenStore(static_cast<uint32_t>(tokens), static_cast<uint32_t>(residentTokens)));
+    return Napi::Number::New(
+        env_, open().createHiddenStore(static_cast<uint32_t>(tokens), static_cast<uint32_t>(residentTokens)));
   });
 }
 
@@ -259,7 +272,8 @@ Napi::Value NativeRuntime::freeHiddenStore(const Napi::CallbackInfo& info) {
   });
 }
 
-Napi::Value NativeRuntime::submitMove(const Napi::CallbackInfo& info, const char* call, const char* const (&names)[3], Move move) {
+Napi::Value NativeRuntime::submitMove(const Napi::CallbackInfo& info, const char* call, const char* const (&names)[3],
+                                      Move move) {
   return guarded(env_, [&] {
     const uint32_t first = readHandle(info[0], names[0]);
     const uint32_t second = readHandle(info[1], names[1]);
@@ -290,7 +304,8 @@ Napi::Value NativeRuntime::submitReadHidden(const Napi::CallbackInfo& info) {
     const uint32_t activations = readHandle(info[0], "activations");
     const uint64_t tokens = readInteger(info[1], "tokens", 1, UINT32_MAX);
     const std::vector<EventId> after = parseEvents(info[2], "after");
-    return submitted(openForTasks("submitReadHidden").submitReadHidden(activations, static_cast<uint32_t>(tokens), after));
+    return submitted(
+        openForTasks("submitReadHidden").submitReadHidden(activations, static_cast<uint32_t>(tokens), after));
   });
 }
 
@@ -401,8 +416,10 @@ void NativeRuntime::drain() {
 void NativeRuntime::takeCompletions(std::vector<Completion>& completions) {
   runtime_->channel().take(taken_);
   for (Completion& completion : taken_) {
-    if (completion.event == loadEvent_) settleLoad(completion);
-    else completions.push_back(std::move(completion));
+    if (completion.event == loadEvent_)
+      settleLoad(completion);
+    else
+      completions.push_back(std::move(completion));
   }
   taken_.clear();
 }
@@ -421,7 +438,8 @@ void NativeRuntime::settleClose() {
   closing_.clear();
   updateBusy();
   shutDown();
-  onCompleted_.Reset();  // it leads back to this object by way of its device, and would keep both, and all that a device has seen, for ever
+  onCompleted_.Reset();  // it leads back to this object by way of its device, and would keep both, and all that a
+                         // device has seen, for ever
   for (const Napi::Promise::Deferred& deferred : closing) deferred.Resolve(env_.Undefined());
 }
 

@@ -13,7 +13,8 @@ namespace spillway {
 class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
  public:
   static Napi::Function define(Napi::Env env);
-  // Shadows ObjectWrap's, through which every method goes: a `this` that is no NativeRuntime is refused instead of being misread.
+  // Shadows ObjectWrap's, through which every method goes: a `this` that is no NativeRuntime is refused instead of
+  // being misread.
   static NativeRuntime* Unwrap(Napi::Object object);
 
   explicit NativeRuntime(const Napi::CallbackInfo& info);
@@ -50,18 +51,18 @@ class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
   Napi::Value cancelAll(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
 
-  Runtime& open();          // throws once close() was called
+  Runtime& open();                          // throws once close() was called
   Runtime& openForTasks(const char* call);  // likewise, and before onCompleted()
   // Calls of the shape submit(three small integers, after): `names` are theirs.
   using Move = EventId (Runtime::*)(uint32_t first, uint32_t second, uint32_t third, const std::vector<EventId>& after);
   Napi::Value submitMove(const Napi::CallbackInfo& info, const char* call, const char* const (&names)[3], Move move);
   Napi::Value submitted(EventId event);
-  void updateBusy();        // keeps the process and this object alive while there is something to wait for, and only then
-  void drain();             // on the JavaScript thread, after a wake-up
+  void updateBusy();  // keeps the process and this object alive while there is something to wait for, and only then
+  void drain();       // on the JavaScript thread, after a wake-up
   void takeCompletions(std::vector<Completion>& completions);  // but for load's, which it settles
   void settleLoad(const Completion& completion);
   void settleClose();
-  void shutDown();          // joins the threads, frees everything; at the end of the environment or of the object
+  void shutDown();  // joins the threads, frees everything; at the end of the environment or of the object
   static void wakeJavaScript(napi_env env, napi_value callback, void* context, void* data);
   static void environmentEnds(void* self);
 

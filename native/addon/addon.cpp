@@ -51,7 +51,8 @@ Napi::Value machine(const Napi::CallbackInfo& info) {
       entry.Set("memoryBytes", static_cast<double>(gpu.memoryBytes));
       entry.Set("computeCapability", std::to_string(gpu.major) + "." + std::to_string(gpu.minor));
       entry.Set("multiprocessors", gpu.multiprocessors);
-      entry.Set("driver", std::to_string(gpu.driverVersion / 1000) + "." + std::to_string(gpu.driverVersion % 1000 / 10));
+      entry.Set("driver",
+                std::to_string(gpu.driverVersion / 1000) + "." + std::to_string(gpu.driverVersion % 1000 / 10));
       gpus.Set(gpus.Length(), entry);
     }
     object.Set("gpus", gpus);
@@ -75,7 +76,8 @@ Napi::Value measureRuntime(const Napi::CallbackInfo& info) {
 
 Napi::Value repackWeights(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  return guarded(env, [&] { return repackInBackground(env, parseRepackOptions(info[0]), readFunction(info[1], "onProgress")); });
+  return guarded(
+      env, [&] { return repackInBackground(env, parseRepackOptions(info[0]), readFunction(info[1], "onProgress")); });
 }
 
 Napi::Value profileMachine(const Napi::CallbackInfo& info) {
@@ -107,7 +109,8 @@ Napi::Value inspectStoreFile(const Napi::CallbackInfo& info) {
   });
 }
 
-// When performance.now() was 0, on the clock of the tasks: both are CLOCK_MONOTONIC (libuv's uv_hrtime), only their origins differ.
+// When performance.now() was 0, on the clock of the tasks: both are CLOCK_MONOTONIC (libuv's uv_hrtime), only their
+// origins differ.
 double findTimeOrigin(Napi::Env env) {
   try {
     const Napi::Object performance = readObject(env.Global().Get("performance"), "performance");
@@ -135,7 +138,8 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("compileGrammar", Napi::Function::New<compileGrammar>(env, "compileGrammar"));
   exports.Set("inspectStore", Napi::Function::New<inspectStoreFile>(env, "inspectStore"));
 #ifdef SPILLWAY_FUZZ
-  exports.Set("coverage", Napi::Uint8Array::New(env, kCoverageBlocks, Napi::ArrayBuffer::New(env, coveredBlocks(), kCoverageBlocks), 0));
+  exports.Set("coverage", Napi::Uint8Array::New(env, kCoverageBlocks,
+                                                Napi::ArrayBuffer::New(env, coveredBlocks(), kCoverageBlocks), 0));
 #endif
   return exports;
 }

@@ -17,13 +17,15 @@ std::string numberText(double value) {
 }
 
 template <typename T>
-std::vector<T> copyTypedArray(const Napi::Value& value, std::string_view name, napi_typedarray_type type, const char* typeName) {
+std::vector<T> copyTypedArray(const Napi::Value& value, std::string_view name, napi_typedarray_type type,
+                              const char* typeName) {
   const std::string expected = std::string("a ") + typeName;
   if (!value.IsTypedArray()) refuseArgument(name, value, expected);
   napi_typedarray_type found;
   size_t length = 0;
   void* data = nullptr;
-  if (napi_get_typedarray_info(value.Env(), value, &found, &length, &data, nullptr, nullptr) != napi_ok || found != type) {
+  if (napi_get_typedarray_info(value.Env(), value, &found, &length, &data, nullptr, nullptr) != napi_ok ||
+      found != type) {
     refuseArgument(name, value, expected);
   }
   std::vector<T> copy(data == nullptr ? 0 : length);
@@ -58,7 +60,8 @@ std::string describe(const Napi::Value& value) {
 }
 
 void refuseArgument(std::string_view name, const Napi::Value& value, std::string_view expected) {
-  throw Error(ErrorCode::InvalidArgument, std::string(name) + ": found " + describe(value) + ", expected " + std::string(expected));
+  throw Error(ErrorCode::InvalidArgument,
+              std::string(name) + ": found " + describe(value) + ", expected " + std::string(expected));
 }
 
 double readNumber(const Napi::Value& value, std::string_view name) {
@@ -77,7 +80,8 @@ float readFloat(const Napi::Value& value, std::string_view name) {
 uint64_t readInteger(const Napi::Value& value, std::string_view name, uint64_t least, uint64_t most) {
   if (value.IsNumber()) {
     const double number = value.As<Napi::Number>().DoubleValue();
-    if (number >= static_cast<double>(least) && number <= static_cast<double>(most) && number == std::floor(number)) return static_cast<uint64_t>(number);
+    if (number >= static_cast<double>(least) && number <= static_cast<double>(most) && number == std::floor(number))
+      return static_cast<uint64_t>(number);
   }
   refuseArgument(name, value, "an integer from " + std::to_string(least) + " to " + std::to_string(most));
 }
@@ -113,8 +117,9 @@ Napi::Array readArray(const Napi::Value& value, std::string_view name, uint32_t 
   if (!value.IsArray()) refuseArgument(name, value, "an array");
   const Napi::Array array = value.As<Napi::Array>();
   if (array.Length() > most) {
-    throw Error(ErrorCode::InvalidArgument,
-                std::string(name) + ": found an array of " + std::to_string(array.Length()) + ", expected at most " + std::to_string(most));
+    throw Error(ErrorCode::InvalidArgument, std::string(name) + ": found an array of " +
+                                                std::to_string(array.Length()) + ", expected at most " +
+                                                std::to_string(most));
   }
   return array;
 }
@@ -148,7 +153,8 @@ Napi::Value errorValue(Napi::Env env, const char* code, const std::string& messa
 }
 
 Napi::Error toJavaScript(Napi::Env env, const Error& error) {
-  return Napi::Error(env, errorValue(env, errorCodeName(error.code()), error.what(), dynamic_cast<const FileError*>(&error)));
+  return Napi::Error(
+      env, errorValue(env, errorCodeName(error.code()), error.what(), dynamic_cast<const FileError*>(&error)));
 }
 
 }  // namespace spillway

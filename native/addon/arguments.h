@@ -1,6 +1,7 @@
-// Reading JavaScript values. Whatever comes in, the outcome is a C++ value within its bounds or Error(InvalidArgument) with a message that names
-// the argument, what was found and what was expected. Getters and proxies may run code of the caller here, and what they throw passes through:
-// so a function reads all of its arguments before it looks at its own state.
+// Reading JavaScript values. Whatever comes in, the outcome is a C++ value within its bounds or Error(InvalidArgument)
+// with a message that names the argument, what was found and what was expected. Getters and proxies may run code of the
+// caller here, and what they throw passes through: so a function reads all of its arguments before it looks at its own
+// state.
 #pragma once
 #include <napi.h>
 
@@ -21,9 +22,11 @@ std::string describe(const Napi::Value& value);  // "a string", "12.5", "an arra
 
 double readNumber(const Napi::Value& value, std::string_view name);  // finite
 float readFloat(const Napi::Value& value, std::string_view name);    // finite as float32
-uint64_t readInteger(const Napi::Value& value, std::string_view name, uint64_t least, uint64_t most);  // most: under 2^53
+uint64_t readInteger(const Napi::Value& value, std::string_view name, uint64_t least,
+                     uint64_t most);  // most: under 2^53
 bool readBoolean(const Napi::Value& value, std::string_view name);
-std::string readString(const Napi::Value& value, std::string_view name);  // valid UTF-8 without zero characters, at most 4096 bytes
+std::string readString(const Napi::Value& value,
+                       std::string_view name);  // valid UTF-8 without zero characters, at most 4096 bytes
 Napi::Object readObject(const Napi::Value& value, std::string_view name);
 Napi::Function readFunction(const Napi::Value& value, std::string_view name);
 Napi::Array readArray(const Napi::Value& value, std::string_view name, uint32_t most);

@@ -17,7 +17,8 @@ inline Napi::Object bytesToJavaScript(Napi::Env env, const RuntimeBytes& bytes) 
   object.Set("pageSlot", static_cast<double>(bytes.pageSlot));
   const auto layers = [env](const std::vector<uint64_t>& values) {
     Napi::Array array = Napi::Array::New(env, values.size());
-    for (size_t layer = 0; layer < values.size(); layer++) array.Set(static_cast<uint32_t>(layer), static_cast<double>(values[layer]));
+    for (size_t layer = 0; layer < values.size(); layer++)
+      array.Set(static_cast<uint32_t>(layer), static_cast<double>(values[layer]));
     return array;
   };
   object.Set("streamed", layers(bytes.streamed));

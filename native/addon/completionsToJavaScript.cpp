@@ -40,7 +40,8 @@ Napi::Object headToJavaScript(Napi::Env env, EventId event, const HeadResult& he
 
 }  // namespace
 
-Napi::Object completionsToJavaScript(Napi::Env env, const std::vector<Completion>& completions, double timeOriginSeconds) {
+Napi::Object completionsToJavaScript(Napi::Env env, const std::vector<Completion>& completions,
+                                     double timeOriginSeconds) {
   Napi::Float64Array events = Napi::Float64Array::New(env, completions.size() * 4);
   Napi::Array errors = Napi::Array::New(env);
   Napi::Array heads = Napi::Array::New(env);

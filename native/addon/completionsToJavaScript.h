@@ -9,6 +9,7 @@
 namespace spillway {
 
 // timeOriginSeconds is taken off all times.
-Napi::Object completionsToJavaScript(Napi::Env env, const std::vector<Completion>& completions, double timeOriginSeconds);
+Napi::Object completionsToJavaScript(Napi::Env env, const std::vector<Completion>& completions,
+                                     double timeOriginSeconds);
 
 }  // namespace spillway

@@ -29,7 +29,8 @@ using Shared = std::shared_ptr<const T>;
 
 template <typename T>
 Napi::Value wrap(Napi::Env env, Shared<T> made) {
-  auto external = Napi::External<Shared<T>>::New(env, new Shared<T>(std::move(made)), [](Napi::Env, Shared<T>* held) { delete held; });
+  auto external = Napi::External<Shared<T>>::New(env, new Shared<T>(std::move(made)),
+                                                 [](Napi::Env, Shared<T>* held) { delete held; });
   napi_type_tag_object(env, external, &Tag<T>::value);
   return external;
 }
@@ -37,7 +38,8 @@ Napi::Value wrap(Napi::Env env, Shared<T> made) {
 template <typename T>
 Shared<T> unwrap(const Napi::Value& value, std::string_view name) {
   bool ours = false;
-  if (!value.IsExternal() || napi_check_object_type_tag(value.Env(), value, &Tag<T>::value, &ours) != napi_ok || !ours) refuseArgument(name, value, Tag<T>::name);
+  if (!value.IsExternal() || napi_check_object_type_tag(value.Env(), value, &Tag<T>::value, &ours) != napi_ok || !ours)
+    refuseArgument(name, value, Tag<T>::name);
   return *value.As<Napi::External<Shared<T>>>().Data();
 }
 
@@ -77,7 +79,9 @@ std::string readText(const Napi::Value& value, std::string_view name) {
 void checkLengths(const char* name, const std::vector<uint8_t>& bytes, const std::vector<uint32_t>& lengths) {
   uint64_t sum = 0;
   for (const uint32_t length : lengths) sum += length;
-  if (sum != bytes.size()) throw Error(ErrorCode::InvalidArgument, std::string(name) + ": found " + std::to_string(sum) + " bytes, expected the " + std::to_string(bytes.size()) + " given");
+  if (sum != bytes.size())
+    throw Error(ErrorCode::InvalidArgument, std::string(name) + ": found " + std::to_string(sum) +
+                                                " bytes, expected the " + std::to_string(bytes.size()) + " given");
 }
 
 }  // namespace
@@ -86,13 +90,18 @@ Napi::Value createVocabulary(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&] {
     const Napi::Object object = readObject(info[0], "texts");
-    TokenTexts texts{readUint8Array(object.Get("bytes"), "bytes"),           readUint32Array(object.Get("lengths"), "lengths"),
-                     readUint32Array(object.Get("firstTokens"), "firstTokens"), readUint8Array(object.Get("firstBytes"), "firstBytes"),
-                     readUint32Array(object.Get("firstLengths"), "firstLengths"), readUint32Array(object.Get("ends"), "ends")};
+    TokenTexts texts{readUint8Array(object.Get("bytes"), "bytes"),
+                     readUint32Array(object.Get("lengths"), "lengths"),
+                     readUint32Array(object.Get("firstTokens"), "firstTokens"),
+                     readUint8Array(object.Get("firstBytes"), "firstBytes"),
+                     readUint32Array(object.Get("firstLengths"), "firstLengths"),
+                     readUint32Array(object.Get("ends"), "ends")};
     checkLengths("lengths", texts.bytes, texts.lengths);
     checkLengths("firstLengths", texts.firstBytes, texts.firstLengths);
-    if (texts.firstTokens.size() != texts.firstLengths.size()) throw Error(ErrorCode::InvalidArgument, "firstLengths: found another number than of firstTokens");
-    return makeInBackground<Vocabulary>(env, [texts = std::move(texts)] { return std::make_shared<const Vocabulary>(texts); });
+    if (texts.firstTokens.size() != texts.firstLengths.size())
+      throw Error(ErrorCode::InvalidArgument, "firstLengths: found another number than of firstTokens");
+    return makeInBackground<Vocabulary>(
+        env, [texts = std::move(texts)] { return std::make_shared<const Vocabulary>(texts); });
   });
 }
 
@@ -100,12 +109,20 @@ Napi::Value compileGrammar(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&] {
     Shared<Vocabulary> vocabulary = unwrap<Vocabulary>(info[0], "vocabulary");
-    const auto kind = readWord<GrammarKind>(info[1], "kind", {{"json_schema", GrammarKind::JsonSchema}, {"regex", GrammarKind::Regex}, {"grammar", GrammarKind::Lark}, {"choices", GrammarKind::Choices}});
+    const auto kind = readWord<GrammarKind>(info[1], "kind",
+                                            {{"json_schema", GrammarKind::JsonSchema},
+                                             {"regex", GrammarKind::Regex},
+                                             {"grammar", GrammarKind::Lark},
+                                             {"choices", GrammarKind::Choices}});
     std::string text = readText(info[2], "text");
-    return makeInBackground<Grammar>(env, [vocabulary = std::move(vocabulary), kind, text = std::move(text)] { return std::make_shared<const Grammar>(*vocabulary, kind, text); });
+    return makeInBackground<Grammar>(env, [vocabulary = std::move(vocabulary), kind, text = std::move(text)] {
+      return std::make_shared<const Grammar>(*vocabulary, kind, text);
+    });
   });
 }
 
-std::shared_ptr<const Grammar> readGrammar(const Napi::Value& value, std::string_view name) { return unwrap<Grammar>(value, name); }
+std::shared_ptr<const Grammar> readGrammar(const Napi::Value& value, std::string_view name) {
+  return unwrap<Grammar>(value, name);
+}
 
 }  // namespace spillway

@@ -13,8 +13,9 @@ uint32_t count(const Napi::Object& object, const char* key, const std::string& p
 }
 
 void parsePosition(const Napi::Object& object, const std::string& path, DecoderSpec& spec) {
-  spec.position = readWord<PositionKind>(object.Get("kind"), path + "kind",
-                                         {{"rotary", PositionKind::Rotary}, {"learned", PositionKind::Learned}, {"alibi", PositionKind::Alibi}});
+  spec.position = readWord<PositionKind>(
+      object.Get("kind"), path + "kind",
+      {{"rotary", PositionKind::Rotary}, {"learned", PositionKind::Learned}, {"alibi", PositionKind::Alibi}});
   switch (spec.position) {
     case PositionKind::Learned: spec.learnedOffset = count(object, "offset", path); return;
     case PositionKind::Alibi:
@@ -23,22 +24,27 @@ void parsePosition(const Napi::Object& object, const std::string& path, DecoderS
       return;
     case PositionKind::Rotary: break;
   }
-  spec.rotaryStyle = readWord<RotaryStyle>(object.Get("style"), path + "style", {{"pairs", RotaryStyle::Pairs}, {"halves", RotaryStyle::Halves}});
+  spec.rotaryStyle = readWord<RotaryStyle>(object.Get("style"), path + "style",
+                                           {{"pairs", RotaryStyle::Pairs}, {"halves", RotaryStyle::Halves}});
   spec.rotaryDims = count(object, "dims", path);
   const Napi::Array tables = readArray(object.Get("tables"), path + "tables", 64);
   for (uint32_t t = 0, length = tables.Length(); t < length; t++) {
     const std::string name = path + "tables[" + std::to_string(t) + "]";
     const Napi::Object table = readObject(tables.Get(t), name);
-    spec.rotaryTables.push_back({readFloat32Array(table.Get("frequencies"), name + ".frequencies"), readFloat(table.Get("scale"), name + ".scale")});
+    spec.rotaryTables.push_back({readFloat32Array(table.Get("frequencies"), name + ".frequencies"),
+                                 readFloat(table.Get("scale"), name + ".scale")});
   }
 }
 
 void parseFeedForward(const Napi::Object& object, const std::string& path, DecoderSpec& spec) {
-  spec.feedForward = readWord<FeedForwardKind>(object.Get("kind"), path + "kind",
-                                               {{"plain", FeedForwardKind::Plain}, {"gated", FeedForwardKind::Gated}, {"experts", FeedForwardKind::Experts}});
-  spec.activation =
-      readWord<Activation>(object.Get("activation"), path + "activation",
-                           {{"relu", Activation::Relu}, {"gelu", Activation::Gelu}, {"gelu-tanh", Activation::GeluTanh}, {"silu", Activation::Silu}});
+  spec.feedForward = readWord<FeedForwardKind>(
+      object.Get("kind"), path + "kind",
+      {{"plain", FeedForwardKind::Plain}, {"gated", FeedForwardKind::Gated}, {"experts", FeedForwardKind::Experts}});
+  spec.activation = readWord<Activation>(object.Get("activation"), path + "activation",
+                                         {{"relu", Activation::Relu},
+                                          {"gelu", Activation::Gelu},
+                                          {"gelu-tanh", Activation::GeluTanh},
+                                          {"silu", Activation::Silu}});
   if (spec.feedForward != FeedForwardKind::Experts) return;
   const Napi::Object experts = readObject(object.Get("experts"), path + "experts");
   spec.experts = count(experts, "count", path + "experts.");
@@ -69,11 +75,14 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   spec.feedForwardSize = count(object, "feedForwardSize", path);
 
   const Napi::Object norm = readObject(object.Get("norm"), path + "norm");
-  spec.norm = readWord<NormKind>(norm.Get("kind"), path + "norm.kind", {{"rms", NormKind::Rms}, {"layer", NormKind::Layer}});
+  spec.norm =
+      readWord<NormKind>(norm.Get("kind"), path + "norm.kind", {{"rms", NormKind::Rms}, {"layer", NormKind::Layer}});
   spec.normEpsilon = readFloat(norm.Get("epsilon"), path + "norm.epsilon");
-  spec.residual = readWord<Residual>(
-      object.Get("residual"), path + "residual",
-      {{"pre", Residual::Pre}, {"post", Residual::Post}, {"sandwich", Residual::Sandwich}, {"parallel", Residual::Parallel}});
+  spec.residual = readWord<Residual>(object.Get("residual"), path + "residual",
+                                     {{"pre", Residual::Pre},
+                                      {"post", Residual::Post},
+                                      {"sandwich", Residual::Sandwich},
+                                      {"parallel", Residual::Parallel}});
   spec.finalNorm = readBoolean(object.Get("finalNorm"), path + "finalNorm");
   const Napi::Object embedding = readObject(object.Get("embedding"), path + "embedding");
   spec.embeddingSize = count(embedding, "size", path + "embedding.");

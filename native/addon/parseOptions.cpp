@@ -24,12 +24,22 @@ WeightBinding parseBinding(const Napi::Value& value, const std::string& name, ui
   WeightBinding binding;
   binding.role = readString(object.Get("role"), path + "role");
   const double layer = readNumber(object.Get("layer"), path + "layer");
-  binding.layer = layer == -1 ? -1 : static_cast<int32_t>(readInteger(object.Get("layer"), path + "layer", 0, INT32_MAX));
+  binding.layer =
+      layer == -1 ? -1 : static_cast<int32_t>(readInteger(object.Get("layer"), path + "layer", 0, INT32_MAX));
   binding.matrix = readWord<bool>(object.Get("kind"), path + "kind", {{"matrix", true}, {"vector", false}});
   binding.type = readWord<WeightType>(object.Get("type"), path + "type",
-                                      {{"F32", WeightType::F32}, {"F16", WeightType::F16}, {"BF16", WeightType::BF16}, {"Q4_0", WeightType::Q4_0},
-                                       {"Q4_1", WeightType::Q4_1}, {"Q5_0", WeightType::Q5_0}, {"Q5_1", WeightType::Q5_1}, {"Q8_0", WeightType::Q8_0},
-                                       {"Q2_K", WeightType::Q2_K}, {"Q3_K", WeightType::Q3_K}, {"Q4_K", WeightType::Q4_K}, {"Q5_K", WeightType::Q5_K},
+                                      {{"F32", WeightType::F32},
+                                       {"F16", WeightType::F16},
+                                       {"BF16", WeightType::BF16},
+                                       {"Q4_0", WeightType::Q4_0},
+                                       {"Q4_1", WeightType::Q4_1},
+                                       {"Q5_0", WeightType::Q5_0},
+                                       {"Q5_1", WeightType::Q5_1},
+                                       {"Q8_0", WeightType::Q8_0},
+                                       {"Q2_K", WeightType::Q2_K},
+                                       {"Q3_K", WeightType::Q3_K},
+                                       {"Q4_K", WeightType::Q4_K},
+                                       {"Q5_K", WeightType::Q5_K},
                                        {"Q6_K", WeightType::Q6_K}});
   binding.rows = count(object, "rows", path);
   binding.columns = count(object, "columns", path);
@@ -37,7 +47,8 @@ WeightBinding parseBinding(const Napi::Value& value, const std::string& name, ui
   if (!add.IsUndefined()) binding.add = readFloat(add, path + "add");
   const Napi::Value compressed = object.Get("compressed");
   if (!compressed.IsUndefined()) {
-    binding.compressed = readWord<WeightType>(compressed, path + "compressed", {{"Q4_G64", WeightType::Q4_G64}, {"Q8_0", WeightType::Q8_0}});
+    binding.compressed = readWord<WeightType>(compressed, path + "compressed",
+                                              {{"Q4_G64", WeightType::Q4_G64}, {"Q8_0", WeightType::Q8_0}});
   }
   const Napi::Array segments = readArray(object.Get("segments"), path + "segments", segmentsLeft);
   segmentsLeft -= segments.Length();
@@ -45,7 +56,8 @@ WeightBinding parseBinding(const Napi::Value& value, const std::string& name, ui
   for (uint32_t s = 0, length = segments.Length(); s < length; s++) {
     const std::string segmentPath = path + "segments[" + std::to_string(s) + "]";
     const Napi::Object segment = readObject(segments.Get(s), segmentPath);
-    binding.segments.push_back({count(segment, "file", segmentPath + "."), readInteger(segment.Get("offset"), segmentPath + ".offset", 0, kMostSafe),
+    binding.segments.push_back({count(segment, "file", segmentPath + "."),
+                                readInteger(segment.Get("offset"), segmentPath + ".offset", 0, kMostSafe),
                                 count(segment, "rows", segmentPath + ".")});
   }
   return binding;
@@ -78,7 +90,8 @@ std::optional<StoredWeights> parseStoredWeights(const Napi::Value& value) {
   StoredWeights weights;
   weights.store = readString(object.Get("store"), "weights.store");
   weights.fingerprint = readString(object.Get("fingerprint"), "weights.fingerprint");
-  weights.residentLayerBytes = readInteger(object.Get("residentLayerBytes"), "weights.residentLayerBytes", 0, kMostSafe);
+  weights.residentLayerBytes =
+      readInteger(object.Get("residentLayerBytes"), "weights.residentLayerBytes", 0, kMostSafe);
   weights.buffers = count(object, "buffers", "weights.");
   return weights;
 }
@@ -107,7 +120,9 @@ std::optional<GpuOptions> parseGpu(const Napi::Value& value) {
   gpu.buffers = count(object, "buffers", "gpu.");
   const Napi::Value products = object.Get("products");
   if (!products.IsUndefined())
-    gpu.products = readWord<GpuProducts>(products, "gpu.products", {{"own", GpuProducts::Own}, {"cublaslt", GpuProducts::CublasLt}, {"auto", GpuProducts::Auto}});
+    gpu.products = readWord<GpuProducts>(
+        products, "gpu.products",
+        {{"own", GpuProducts::Own}, {"cublaslt", GpuProducts::CublasLt}, {"auto", GpuProducts::Auto}});
   return gpu;
 }
 
@@ -119,14 +134,20 @@ RuntimeOptions parseRuntimeOptions(const Napi::Value& value) {
   options.decoder = parseDecoder(object.Get("decoder"));
   options.files = parseFiles(object.Get("files"));
   options.bindings = parseBindings(object.Get("bindings"));
-  options.precision = readWord<Precision>(object.Get("precision"), "precision", {{"default", Precision::Default}, {"float32", Precision::Float32}});
+  options.precision = readWord<Precision>(object.Get("precision"), "precision",
+                                          {{"default", Precision::Default}, {"float32", Precision::Float32}});
   options.threads = count(object, "threads", "");
   const Napi::Value set = object.Get("instructionSet");
   options.instructionSet = set.IsUndefined() ? bestInstructionSet()
                                              : readWord<InstructionSet>(set, "instructionSet",
-                                                                        {{"scalar", InstructionSet::Scalar}, {"avx2", InstructionSet::Avx2}, {"avx512", InstructionSet::Avx512}, {"amx", InstructionSet::Amx}});
+                                                                        {{"scalar", InstructionSet::Scalar},
+                                                                         {"avx2", InstructionSet::Avx2},
+                                                                         {"avx512", InstructionSet::Avx512},
+                                                                         {"amx", InstructionSet::Amx}});
   const Napi::Object cache = readObject(object.Get("cache"), "cache");
-  options.cacheType = readWord<CacheType>(cache.Get("type"), "cache.type", {{"f32", CacheType::F32}, {"f16", CacheType::F16}, {"q8", CacheType::Q8}, {"q4", CacheType::Q4}});
+  options.cacheType = readWord<CacheType>(
+      cache.Get("type"), "cache.type",
+      {{"f32", CacheType::F32}, {"f16", CacheType::F16}, {"q8", CacheType::Q8}, {"q4", CacheType::Q4}});
   options.pageTokens = count(cache, "pageTokens", "cache.");
   options.pages = count(cache, "pages", "cache.");
   const Napi::Value sparse = object.Get("sparseAttention");
@@ -166,9 +187,12 @@ RowOptions parseRowOptions(const Napi::Value& value) {
   options.sampling.repetitionPenalty = readFloat(object.Get("repetitionPenalty"), "repetitionPenalty");
   options.sampling.seed = count(object, "seed", "");
   if (object.Has("candidates")) options.candidates = readInt32Array(object.Get("candidates"), "candidates");
-  if (object.Has("pooling")) options.pooling = readWord<Pooling>(object.Get("pooling"), "pooling", {{"last", Pooling::Last}, {"mean", Pooling::Mean}, {"first", Pooling::First}});
+  if (object.Has("pooling"))
+    options.pooling = readWord<Pooling>(object.Get("pooling"), "pooling",
+                                        {{"last", Pooling::Last}, {"mean", Pooling::Mean}, {"first", Pooling::First}});
   const double logprobs = readNumber(object.Get("logprobs"), "logprobs");
-  options.logprobs = logprobs == -1 ? -1 : static_cast<int32_t>(readInteger(object.Get("logprobs"), "logprobs", 0, INT32_MAX));
+  options.logprobs =
+      logprobs == -1 ? -1 : static_cast<int32_t>(readInteger(object.Get("logprobs"), "logprobs", 0, INT32_MAX));
   if (object.Has("grammar")) options.grammar = readGrammar(object.Get("grammar"), "grammar");
   return options;
 }

@@ -1,4 +1,5 @@
-// RuntimeOptions, RepackOptions and rows (src/bindings/Addon.ts) from JavaScript values. What the values mean together is checked by Model and Runtime.
+// RuntimeOptions, RepackOptions and rows (src/bindings/Addon.ts) from JavaScript values. What the values mean together
+// is checked by Model and Runtime.
 #pragma once
 #include <napi.h>
 

@@ -56,7 +56,8 @@ class ProfileWork final : public BackgroundWork {
     std::string what;
     progress_.get(done, total, what);
     if (total == 0) return true;
-    return wantsMore(onProgress, {Napi::Number::New(env, static_cast<double>(done)), Napi::Number::New(env, static_cast<double>(total)), Napi::String::New(env, what)});
+    return wantsMore(onProgress, {Napi::Number::New(env, static_cast<double>(done)),
+                                  Napi::Number::New(env, static_cast<double>(total)), Napi::String::New(env, what)});
   }
   Napi::Value result(Napi::Env env) override { return toJavaScript(env, figures_); }
 
@@ -84,22 +85,26 @@ ProfileOptions parseProfileOptions(const Napi::Value& value) {
   const Napi::Value gpu = object.Get("gpu");
   if (!gpu.IsUndefined()) {
     const Napi::Object one = readObject(gpu, "gpu");
-    options.gpu = GpuProfileOptions{static_cast<uint32_t>(readInteger(one.Get("device"), "gpu.device", 0, 255)),
-                                    readInteger(one.Get("memoryBytes"), "gpu.memoryBytes", kLeastGpuProfileMemory, uint64_t{1} << 50)};
+    options.gpu = GpuProfileOptions{
+        static_cast<uint32_t>(readInteger(one.Get("device"), "gpu.device", 0, 255)),
+        readInteger(one.Get("memoryBytes"), "gpu.memoryBytes", kLeastGpuProfileMemory, uint64_t{1} << 50)};
   }
   options.budget = readNumber(object.Get("budget"), "budget");
-  if (!(options.budget > 0 && options.budget <= 100)) refuseArgument("budget", object.Get("budget"), "a number above 0, at most 100");
+  if (!(options.budget > 0 && options.budget <= 100))
+    refuseArgument("budget", object.Get("budget"), "a number above 0, at most 100");
   options.speedOnly = readBoolean(object.Get("speedOnly"), "speedOnly");
   if (options.speedOnly) options.tokenCounts = {1, 64};
   options.instructionSets = {bestInstructionSet()};
   const bool others = readBoolean(object.Get("otherInstructionSets"), "otherInstructionSets");
-  for (const InstructionSet set : {InstructionSet::Amx, InstructionSet::Avx512, InstructionSet::Avx2, InstructionSet::Scalar}) {
+  for (const InstructionSet set :
+       {InstructionSet::Amx, InstructionSet::Avx512, InstructionSet::Avx2, InstructionSet::Scalar}) {
     if (others && machineHas(set) && set != bestInstructionSet()) options.instructionSets.push_back(set);
   }
   // What is measured in little memory is partly the caches' speed; but an eighth of what is free has to do.
   const Napi::Value memory = object.Get("memoryBytes");
-  const uint64_t wanted = memory.IsUndefined() ? std::min<uint64_t>(options.memoryBytes, inspectMachine().availableBytes / 8)
-                                               : readInteger(memory, "memoryBytes", 0, uint64_t{1} << 32);
+  const uint64_t wanted = memory.IsUndefined()
+                              ? std::min<uint64_t>(options.memoryBytes, inspectMachine().availableBytes / 8)
+                              : readInteger(memory, "memoryBytes", 0, uint64_t{1} << 32);
   options.memoryBytes = static_cast<size_t>(std::max<uint64_t>(kLeastProfileMemory, wanted));
   return options;
 }

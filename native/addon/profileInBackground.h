@@ -9,8 +9,8 @@ namespace spillway {
 // ProfileOptions (src/bindings/Addon.ts) from a JavaScript value.
 ProfileOptions parseProfileOptions(const Napi::Value& value);
 
-// Measures on a thread of its own: the promise of the figures. onProgress is told how many steps are done, how many there are and what the next one is
-// about; false from it gives up.
+// Measures on a thread of its own: the promise of the figures. onProgress is told how many steps are done, how many
+// there are and what the next one is about; false from it gives up.
 Napi::Value profileInBackground(Napi::Env env, ProfileOptions&& options, const Napi::Function& onProgress);
 
 }  // namespace spillway

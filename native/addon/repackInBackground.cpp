@@ -17,7 +17,8 @@ class RepackWork final : public BackgroundWork {
   bool report(Napi::Env env, const Napi::FunctionReference& onProgress) override {
     const uint64_t bytes = progress_.bytes.load();
     if (std::exchange(reportedBytes_, bytes) == bytes) return true;
-    return wantsMore(onProgress, {Napi::Number::New(env, static_cast<double>(bytes)), Napi::Number::New(env, static_cast<double>(totalBytes_.load()))});
+    return wantsMore(onProgress, {Napi::Number::New(env, static_cast<double>(bytes)),
+                                  Napi::Number::New(env, static_cast<double>(totalBytes_.load()))});
   }
   Napi::Value result(Napi::Env env) override { return env.Undefined(); }
 

@@ -6,7 +6,8 @@
 
 namespace spillway {
 
-// Converts on a thread of its own: the promise of it. onProgress is told the bytes that are done, and all of them; false from it gives up.
+// Converts on a thread of its own: the promise of it. onProgress is told the bytes that are done, and all of them;
+// false from it gives up.
 Napi::Value repackInBackground(Napi::Env env, RepackOptions&& options, const Napi::Function& onProgress);
 
 }  // namespace spillway

@@ -1,8 +1,11 @@
-// Attention alone, in the shape of SmolLM2-135M by default, for every type of cache: decode (one token a row), decode with a tenth of the values
-// (sparse), prefill (all tokens of one row), and decode of rows that have all their tokens but the newest page in common (shared).
-//   attention [rows=64] [context=300] [heads=9] [kvHeads=3] [headDim=64] [pageTokens=64] [threads=1] [json|words] [decode|sparse|prefill|shared, default all]
-// Decode goes through as many layers' pages as the model has, so that keys and values come from memory and not from a cache. Types take turns, five
-// times over, so that a busy neighbour slows all of them; the last column is the speed as a multiple of f16 in the same turn (median).
+// Attention alone, in the shape of SmolLM2-135M by default, for every type of cache: decode (one token a row), decode
+// with a tenth of the values (sparse), prefill (all tokens of one row), and decode of rows that have all their tokens
+// but the newest page in common (shared).
+//   attention [rows=64] [context=300] [heads=9] [kvHeads=3] [headDim=64] [pageTokens=64] [threads=1] [json|words]
+//   [decode|sparse|prefill|shared, default all]
+// Decode goes through as many layers' pages as the model has, so that keys and values come from memory and not from a
+// cache. Types take turns, five times over, so that a busy neighbour slows all of them; the last column is the speed as
+// a multiple of f16 in the same turn (median).
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -27,7 +30,9 @@ struct Settings {
   bool json;  // a line of JSON each instead of words
 };
 
-double secondsNow() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double secondsNow() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 std::vector<float> randomFloats(size_t n) {
   std::mt19937 random(1);
@@ -37,7 +42,8 @@ std::vector<float> randomFloats(size_t n) {
   return values;
 }
 
-// Pages of `layers` layers for every row, each filled with the same tokens. `shared`: all rows of a layer have but their last page in common.
+// Pages of `layers` layers for every row, each filled with the same tokens. `shared`: all rows of a layer have but
+// their last page in common.
 struct Cache {
   Cache(const Kernels& kernels, const CacheLayout& layout, size_t layers, size_t rows, uint32_t tokens, bool shared)
       : pagesPerRow((tokens + layout.pageTokens - 1) / layout.pageTokens),
@@ -80,7 +86,9 @@ class Measurement {
         pool_(s.threads),
         compute_{kernelsFor(set), pool_, Precision::Default},
         layout_{type, s.kvHeads, s.headDim, s.pageTokens},
-        shape_{s.heads, 1.0f / std::sqrt(static_cast<float>(s.headDim)), 0, nullptr, false, kind == Kind::Sparse ? 0.1f : 1.0f},
+        shape_{s.heads, 1.0f / std::sqrt(static_cast<float>(s.headDim)),
+               0,       nullptr,
+               false,   kind == Kind::Sparse ? 0.1f : 1.0f},
         layers_(kind == Kind::Prefill ? 1 : kLayers),
         rows_(kind == Kind::Prefill ? 1 : s.rows),
         tokens_(kind == Kind::Prefill ? s.context : 1),
@@ -98,7 +106,8 @@ class Measurement {
       Scratch scratch(aligned, block_.size() - 64);
       std::vector<AttentionRow> ranges;
       for (size_t row = 0; row < rows_; row++)
-        ranges.push_back({&queries_[row * tokens_ * stride_], &outputs_[row * tokens_ * stride_], settings_.context - tokens_, tokens_,
+        ranges.push_back({&queries_[row * tokens_ * stride_], &outputs_[row * tokens_ * stride_],
+                          settings_.context - tokens_, tokens_,
                           &cache_.pages[(layer * rows_ + row) * cache_.pagesPerRow]});
       attend(compute_, layout_, shape_, ranges.data(), rows_, stride_, stride_, scratch);
     }
@@ -141,15 +150,20 @@ void measure(InstructionSet set, Kind kind, const Settings& s) {
   for (size_t i = 0; i < measurements.size(); i++) {
     const double each = median(seconds[i]);
     if (s.json) {
-      std::printf("{\"op\":\"attention\",\"instructionSet\":\"%s\",\"threads\":%u,\"name\":\"%s\",\"type\":\"%s\",\"rows\":%u,\"context\":%u,\"operationsPerSecond\":%.0f,"
-                  "\"cacheBytesPerSecond\":%.0f,\"timesF16\":%.3f}\n",
-                  instructionSetName(set), s.threads, kKindNames[static_cast<int>(kind)], kTypeNames[static_cast<int>(kTypes[i])], s.rows, s.context,
-                  measurements[i]->operations() / each, measurements[i]->bytes() / each, median(ratios[i]));
+      std::printf(
+          "{\"op\":\"attention\",\"instructionSet\":\"%s\",\"threads\":%u,\"name\":\"%s\",\"type\":\"%s\",\"rows\":%u,"
+          "\"context\":%u,\"operationsPerSecond\":%.0f,"
+          "\"cacheBytesPerSecond\":%.0f,\"timesF16\":%.3f}\n",
+          instructionSetName(set), s.threads, kKindNames[static_cast<int>(kind)],
+          kTypeNames[static_cast<int>(kTypes[i])], s.rows, s.context, measurements[i]->operations() / each,
+          measurements[i]->bytes() / each, median(ratios[i]));
       continue;
     }
-    std::printf("%-6s %-3s %-7s %8.2f us a token of %zu layers, %6.1f GFLOP/s, ", instructionSetName(set), kTypeNames[static_cast<int>(kTypes[i])],
-                kKindNames[static_cast<int>(kind)], each * kLayers * 1e6, kLayers, measurements[i]->operations() / each / 1e9);
-    if (kind == Kind::Decode || kind == Kind::Shared) std::printf("%5.1f GB/s of keys and values, ", measurements[i]->bytes() / each / 1e9);
+    std::printf("%-6s %-3s %-7s %8.2f us a token of %zu layers, %6.1f GFLOP/s, ", instructionSetName(set),
+                kTypeNames[static_cast<int>(kTypes[i])], kKindNames[static_cast<int>(kind)], each * kLayers * 1e6,
+                kLayers, measurements[i]->operations() / each / 1e9);
+    if (kind == Kind::Decode || kind == Kind::Shared)
+      std::printf("%5.1f GB/s of keys and values, ", measurements[i]->bytes() / each / 1e9);
     std::printf("%.2f times f16\n", median(ratios[i]));
   }
 }
@@ -157,8 +171,12 @@ void measure(InstructionSet set, Kind kind, const Settings& s) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto argument = [&](int i, uint32_t fallback) { return argc > i ? static_cast<uint32_t>(std::strtoul(argv[i], nullptr, 10)) : fallback; };
-  const Settings settings = {argument(1, 64), argument(2, 300), argument(3, 9), argument(4, 3), argument(5, 64), argument(6, 64), argument(7, 1), argc > 8 && std::string(argv[8]) == "json"};
+  const auto argument = [&](int i, uint32_t fallback) {
+    return argc > i ? static_cast<uint32_t>(std::strtoul(argv[i], nullptr, 10)) : fallback;
+  };
+  const Settings settings = {
+      argument(1, 64), argument(2, 300), argument(3, 9), argument(4, 3),
+      argument(5, 64), argument(6, 64),  argument(7, 1), argc > 8 && std::string(argv[8]) == "json"};
   for (InstructionSet set : {InstructionSet::Avx512, InstructionSet::Avx2}) {
     if (!machineHas(set)) continue;
     for (Kind kind : {Kind::Decode, Kind::Sparse, Kind::Prefill, Kind::Shared})

@@ -1,6 +1,7 @@
-// The CUDA kernels that memory bandwidth bounds, on a real device: seconds, bytes that must move, and their share of the bandwidth that a copy within the
-// device's memory reaches; and products of prompts, by the own kernels and by cuBLASLt, beside what cuBLASLt reaches with halves that are ready. Prints JSON.  cudaKernels [repetitions=20]
-// Buffers are larger than the second-level cache taken together, so that what is read comes from memory.
+// The CUDA kernels that memory bandwidth bounds, on a real device: seconds, bytes that must move, and their share of
+// the bandwidth that a copy within the device's memory reaches; and products of prompts, by the own kernels and by
+// cuBLASLt, beside what cuBLASLt reaches with halves that are ready. Prints JSON.  cudaKernels [repetitions=20] Buffers
+// are larger than the second-level cache taken together, so that what is read comes from memory.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -55,8 +56,10 @@ double copyBandwidth = 0;
 bool first = true;
 
 void report(const std::string& name, double seconds, double bytes) {
-  std::printf("%s\n    {\"name\": \"%s\", \"seconds\": %.9f, \"bytes\": %.0f, \"bytesPerSecond\": %.4g, \"shareOfBandwidth\": %.4f}", first ? "" : ",", name.c_str(), seconds, bytes,
-              bytes / seconds, bytes / seconds / copyBandwidth);
+  std::printf(
+      "%s\n    {\"name\": \"%s\", \"seconds\": %.9f, \"bytes\": %.0f, \"bytesPerSecond\": %.4g, \"shareOfBandwidth\": "
+      "%.4f}",
+      first ? "" : ",", name.c_str(), seconds, bytes, bytes / seconds, bytes / seconds / copyBandwidth);
   first = false;
 }
 
@@ -67,9 +70,11 @@ void measureProducts(cudaStream_t stream, MemoryPool& pool, WeightType type, siz
   const HalfRows x = {filled<uint16_t>(pool, stream, rows * kInputs), filled<float>(pool, stream, rows), rows, kInputs};
   float* output = filled<float>(pool, stream, rows * kOutputs);
   const double seconds = secondsOf(stream, [&](int i) {
-    multiply(stream, {type, kOutputs, kInputs, panels + static_cast<size_t>(i) % copies * bytes}, x, nullptr, output, kOutputs);
+    multiply(stream, {type, kOutputs, kInputs, panels + static_cast<size_t>(i) % copies * bytes}, x, nullptr, output,
+             kOutputs);
   });
-  report(std::string("multiply ") + weightTypeName(type) + " 4096x4096, rows " + std::to_string(rows), seconds, static_cast<double>(bytes + rows * (2 * kInputs + 4 * kOutputs)));
+  report(std::string("multiply ") + weightTypeName(type) + " 4096x4096, rows " + std::to_string(rows), seconds,
+         static_cast<double>(bytes + rows * (2 * kInputs + 4 * kOutputs)));
 }
 
 // Operations a second; the own kernel's and cuBLASLt's with all that they do to weights, the peak without.
@@ -78,22 +83,31 @@ struct PrefillProduct {
   double own = 0, cublasLt = 0, peak = 0;  // 0: not measured
 };
 
-PrefillProduct measurePrefill(cudaStream_t stream, MemoryPool& pool, CublasLtProducts* products, const std::shared_ptr<const CublasLt>& library, WeightType type, uint32_t outputs,
+PrefillProduct measurePrefill(cudaStream_t stream, MemoryPool& pool, CublasLtProducts* products,
+                              const std::shared_ptr<const CublasLt>& library, WeightType type, uint32_t outputs,
                               uint32_t inputs, size_t rows) {
   const double operations = 2.0 * outputs * inputs * static_cast<double>(rows);
   PrefillProduct result;
-  result.name = std::string("prefill product ") + weightTypeName(type) + " " + std::to_string(outputs) + "x" + std::to_string(inputs) + ", rows " + std::to_string(rows);
-  const DeviceMatrix matrix = {type, outputs, inputs, filled<uint8_t>(pool, stream, packedBytes(type, outputs, inputs))};
-  const HalfRows x = {filled<uint16_t>(pool, stream, (rows + CublasLtProducts::kRowUnit - 1) * inputs), filled<float>(pool, stream, rows), rows, inputs};
+  result.name = std::string("prefill product ") + weightTypeName(type) + " " + std::to_string(outputs) + "x" +
+                std::to_string(inputs) + ", rows " + std::to_string(rows);
+  const DeviceMatrix matrix = {type, outputs, inputs,
+                               filled<uint8_t>(pool, stream, packedBytes(type, outputs, inputs))};
+  const HalfRows x = {filled<uint16_t>(pool, stream, (rows + CublasLtProducts::kRowUnit - 1) * inputs),
+                      filled<float>(pool, stream, rows), rows, inputs};
   float* output = filled<float>(pool, stream, rows * outputs);
   result.own = operations / secondsOf(stream, [&](int) { multiply(stream, matrix, x, nullptr, output, outputs); });
-  if (products != nullptr && products->prepare(stream, outputs, inputs, filled<uint8_t>(pool, stream, CublasLtProducts::tryBytes(outputs, inputs)))) {
+  if (products != nullptr &&
+      products->prepare(stream, outputs, inputs,
+                        filled<uint8_t>(pool, stream, CublasLtProducts::tryBytes(outputs, inputs)))) {
     uint8_t* workspace = filled<uint8_t>(pool, stream, CublasLtProducts::workspaceBytes(outputs, inputs, rows));
     const RowRun all = {0, rows};
-    result.cublasLt = operations / secondsOf(stream, [&](int) { products->multiply(stream, outputs, matrix, x, &all, 1, nullptr, output, outputs, workspace); });
+    result.cublasLt = operations / secondsOf(stream, [&](int) {
+                        products->multiply(stream, outputs, matrix, x, &all, 1, nullptr, output, outputs, workspace);
+                      });
   }
   if (library != nullptr) {
-    const CublasLtPeak peak(library, outputs, inputs, rows, filled<uint8_t>(pool, stream, CublasLtPeak::kWorkspaceBytes));
+    const CublasLtPeak peak(library, outputs, inputs, rows,
+                            filled<uint8_t>(pool, stream, CublasLtPeak::kWorkspaceBytes));
     const uint16_t* halves = filled<uint16_t>(pool, stream, size_t{outputs} * inputs);
     result.peak = operations / secondsOf(stream, [&](int) { peak.run(stream, halves, x.values, output); });
   }
@@ -106,10 +120,13 @@ void print(const PrefillProduct& product, bool isFirst) {
     if (value > 0) std::snprintf(text, sizeof text, "%.4g", value);
     return std::string(text);
   };
-  std::printf("%s\n    {\"name\": \"%s\", \"ownOperationsPerSecond\": %s, \"cublasLtOperationsPerSecond\": %s, \"cublasLtPeakOperationsPerSecond\": %s, \"ownShareOfPeak\": %s, "
-              "\"cublasLtShareOfPeak\": %s}",
-              isFirst ? "" : ",", product.name.c_str(), number(product.own).c_str(), number(product.cublasLt).c_str(), number(product.peak).c_str(),
-              number(product.peak > 0 ? product.own / product.peak : 0).c_str(), number(product.peak > 0 ? product.cublasLt / product.peak : 0).c_str());
+  std::printf(
+      "%s\n    {\"name\": \"%s\", \"ownOperationsPerSecond\": %s, \"cublasLtOperationsPerSecond\": %s, "
+      "\"cublasLtPeakOperationsPerSecond\": %s, \"ownShareOfPeak\": %s, "
+      "\"cublasLtShareOfPeak\": %s}",
+      isFirst ? "" : ",", product.name.c_str(), number(product.own).c_str(), number(product.cublasLt).c_str(),
+      number(product.peak).c_str(), number(product.peak > 0 ? product.own / product.peak : 0).c_str(),
+      number(product.peak > 0 ? product.cublasLt / product.peak : 0).c_str());
 }
 
 // A library that refuses is left out, with the reason: the other figures are printed all the same.
@@ -119,7 +136,8 @@ void measurePrefills(cudaStream_t stream) {
   std::unique_ptr<CublasLtProducts> products = library == nullptr ? nullptr : CublasLtProducts::open(whyNot);
   std::vector<PrefillProduct> found;
   for (const WeightType type : {WeightType::Q4_0, WeightType::Q8_0, WeightType::F16})
-    for (const auto& [outputs, inputs] : {std::pair<uint32_t, uint32_t>{11008, 4096}, std::pair<uint32_t, uint32_t>{4096, 11008}})
+    for (const auto& [outputs, inputs] :
+         {std::pair<uint32_t, uint32_t>{11008, 4096}, std::pair<uint32_t, uint32_t>{4096, 11008}})
       for (const size_t rows : {512, 2048}) {
         const auto measure = [&, outputs = outputs, inputs = inputs] {
           MemoryPool pool(MemoryKind::Device, size_t{1} << 30);
@@ -135,13 +153,15 @@ void measurePrefills(cudaStream_t stream) {
         }
       }
   std::string quoted;
-  for (const char letter : library == nullptr ? whyNot : library->path) quoted += letter == '"' || letter == '\\' || static_cast<unsigned char>(letter) < ' ' ? ' ' : letter;
+  for (const char letter : library == nullptr ? whyNot : library->path)
+    quoted += letter == '"' || letter == '\\' || static_cast<unsigned char>(letter) < ' ' ? ' ' : letter;
   std::printf(",\n  \"cublasLt\": \"%s\",\n  \"prefillProducts\": [", quoted.c_str());
   for (size_t i = 0; i < found.size(); i++) print(found[i], i == 0);
   std::printf("\n  ]");
 }
 
-void measureDecoding(cudaStream_t stream, MemoryPool& pool, uint32_t heads, uint32_t kvHeads, uint32_t headDim, uint32_t rows, uint32_t context) {
+void measureDecoding(cudaStream_t stream, MemoryPool& pool, uint32_t heads, uint32_t kvHeads, uint32_t headDim,
+                     uint32_t rows, uint32_t context) {
   const CacheLayout layout = {CacheType::F16, kvHeads, headDim, 64};
   const size_t pageBytes = cachePageBytes(layout), pagesPerRow = (context + 63) / 64;
   uint8_t* memory = filled<uint8_t>(pool, stream, rows * pagesPerRow * pageBytes);
@@ -158,11 +178,14 @@ void measureDecoding(cudaStream_t stream, MemoryPool& pool, uint32_t heads, uint
   float* queries = filled<float>(pool, stream, rows * width);
   float* outputs = filled<float>(pool, stream, rows * width);
   const uint32_t parts = attentionParts(context - 1);
-  const AttentionPartials partials = {filled<AttentionPartial>(pool, stream, size_t{rows} * heads * parts), filled<float>(pool, stream, rows * width * parts), parts};
+  const AttentionPartials partials = {filled<AttentionPartial>(pool, stream, size_t{rows} * heads * parts),
+                                      filled<float>(pool, stream, rows * width * parts), parts};
   const AttentionShape shape = {heads, 0.1f, 0, nullptr, false};
-  const double seconds = secondsOf(stream, [&](int) { attendTokens(stream, layout, shape, tokens, rows, queries, width, outputs, width, partials); });
-  report("decode attention, heads " + std::to_string(heads) + "/" + std::to_string(kvHeads) + " of " + std::to_string(headDim) + ", rows " + std::to_string(rows) + ", context " +
-             std::to_string(context),
+  const double seconds = secondsOf(stream, [&](int) {
+    attendTokens(stream, layout, shape, tokens, rows, queries, width, outputs, width, partials);
+  });
+  report("decode attention, heads " + std::to_string(heads) + "/" + std::to_string(kvHeads) + " of " +
+             std::to_string(headDim) + ", rows " + std::to_string(rows) + ", context " + std::to_string(context),
          seconds, 2.0 * rows * kvHeads * headDim * context * 2);
 }
 
@@ -182,12 +205,18 @@ int main(int argc, char** argv) {
       MemoryPool pool(MemoryKind::Device, 2 * kCopyBytes);
       uint8_t* from = filled<uint8_t>(pool, stream.get(), kCopyBytes);
       uint8_t* to = filled<uint8_t>(pool, stream.get(), kCopyBytes);
-      const double seconds = secondsOf(stream.get(), [&](int) { check(cudaMemcpyAsync(to, from, kCopyBytes, cudaMemcpyDeviceToDevice, stream.get()), "cudaMemcpyAsync"); });
+      const double seconds = secondsOf(stream.get(), [&](int) {
+        check(cudaMemcpyAsync(to, from, kCopyBytes, cudaMemcpyDeviceToDevice, stream.get()), "cudaMemcpyAsync");
+      });
       copyBandwidth = 2.0 * kCopyBytes / seconds;  // read and written
     }
-    std::printf("{\n  \"device\": \"%s\",\n  \"computeCapability\": \"%d.%d\",\n  \"memoryBytes\": %llu,\n  \"copyBytesPerSecond\": %.4g,\n  \"results\": [", gpus[0].name.c_str(),
-                gpus[0].major, gpus[0].minor, static_cast<unsigned long long>(gpus[0].memoryBytes), copyBandwidth);
-    for (const WeightType type : {WeightType::Q4_0, WeightType::Q4_1, WeightType::Q8_0, WeightType::Q4_K, WeightType::F16})
+    std::printf(
+        "{\n  \"device\": \"%s\",\n  \"computeCapability\": \"%d.%d\",\n  \"memoryBytes\": %llu,\n  "
+        "\"copyBytesPerSecond\": %.4g,\n  \"results\": [",
+        gpus[0].name.c_str(), gpus[0].major, gpus[0].minor, static_cast<unsigned long long>(gpus[0].memoryBytes),
+        copyBandwidth);
+    for (const WeightType type :
+         {WeightType::Q4_0, WeightType::Q4_1, WeightType::Q8_0, WeightType::Q4_K, WeightType::F16})
       for (const size_t rows : {1, 16, 64}) {
         MemoryPool pool(MemoryKind::Device, size_t{512} << 20);
         measureProducts(stream.get(), pool, type, rows);

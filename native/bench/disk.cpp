@@ -30,7 +30,8 @@ double processorSeconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// Calls move(offset) over the file again and again for a while; prints bytes a second of the whole and of the best call, and what of a core it took.
+// Calls move(offset) over the file again and again for a while; prints bytes a second of the whole and of the best
+// call, and what of a core it took.
 template <typename Move>
 void measure(const char* name, uint64_t fileBytes, size_t callBytes, double seconds, Move move) {
   double best = 0;
@@ -43,7 +44,8 @@ void measure(const char* name, uint64_t fileBytes, size_t callBytes, double seco
     calls++;
   } while (monotonicSeconds() - begin < seconds);
   const double wall = monotonicSeconds() - begin;
-  std::printf("%-46s %6.2f GB/s (best call %.2f), %3.0f%% of a core\n", name, static_cast<double>(calls * callBytes) / wall / 1e9, best / 1e9,
+  std::printf("%-46s %6.2f GB/s (best call %.2f), %3.0f%% of a core\n", name,
+              static_cast<double>(calls * callBytes) / wall / 1e9, best / 1e9,
               (processorSeconds() - processor) / wall * 100);
 }
 
@@ -61,7 +63,8 @@ void measureReads(const std::string& path, uint64_t bytes, double seconds, uint8
           try {
             DirectFile file(path, DirectFile::Access::Read, options);
             char name[96];
-            std::snprintf(name, sizeof(name), "read %s %s, %zu KiB, %u in flight", ioBackendName(file.backend()), file.direct() ? "direct" : "buffered", request >> 10, depth);
+            std::snprintf(name, sizeof(name), "read %s %s, %zu KiB, %u in flight", ioBackendName(file.backend()),
+                          file.direct() ? "direct" : "buffered", request >> 10, depth);
             measure(name, bytes, kCall, seconds, [&](uint64_t offset) { file.read(offset, kCall, memory); });
           } catch (const Error& error) {
             std::printf("read %s: %s\n", ioBackendName(backend), error.what());
@@ -85,7 +88,8 @@ void measureSmallPages(const std::string& path, uint64_t bytes, double seconds, 
       std::vector<DirectFile::ReadRange> ranges(kPages);
       uint64_t state = 1;
       char name[96];
-      std::snprintf(name, sizeof(name), "read %s, scattered 64 KiB pages, %u in flight", ioBackendName(file.backend()), depth);
+      std::snprintf(name, sizeof(name), "read %s, scattered 64 KiB pages, %u in flight", ioBackendName(file.backend()),
+                    depth);
       measure(name, bytes, kPage * kPages, seconds, [&](uint64_t) {
         for (size_t i = 0; i < kPages; i++) {
           state = state * 6364136223846793005u + 1442695040888963407u;
@@ -97,8 +101,8 @@ void measureSmallPages(const std::string& path, uint64_t bytes, double seconds, 
   }
 }
 
-// Layers of a small model, into two buffers: of small pages that lie here and there, as in memory that has been in use for long, and as Arena gives them.
-// In turn, for disks change their speed.
+// Layers of a small model, into two buffers: of small pages that lie here and there, as in memory that has been in use
+// for long, and as Arena gives them. In turn, for disks change their speed.
 void measureMemoryPages(const std::string& path, uint64_t bytes, double seconds) {
   constexpr size_t kLayer = size_t{2160} << 10, kPage = 4096;
   Arena huge(2 * kLayer, "the benchmark"), small(2 * kLayer, "the benchmark"), others(2 * kLayer, "the benchmark");
@@ -113,7 +117,8 @@ void measureMemoryPages(const std::string& path, uint64_t bytes, double seconds)
   for (int round = 0; round < 3; round++) {
     for (const Arena* arena : {&small, &huge}) {
       size_t call = 0;
-      measure(arena == &huge ? "read layers of 2160 KiB into huge pages" : "read layers of 2160 KiB into small pages", bytes, kLayer, seconds,
+      measure(arena == &huge ? "read layers of 2160 KiB into huge pages" : "read layers of 2160 KiB into small pages",
+              bytes, kLayer, seconds,
               [&](uint64_t offset) { file.read(offset, kLayer, arena->data() + call++ % 2 * kLayer); });
     }
   }
@@ -127,7 +132,8 @@ void measureWrites(const std::string& path, uint64_t bytes, double seconds, cons
       options.direct = direct;
       DirectFile file(path, DirectFile::Access::ReadWrite, options);
       char name[96];
-      std::snprintf(name, sizeof(name), "write %s %s, 1024 KiB, 8 in flight", ioBackendName(file.backend()), file.direct() ? "direct" : "buffered");
+      std::snprintf(name, sizeof(name), "write %s %s, 1024 KiB, 8 in flight", ioBackendName(file.backend()),
+                    file.direct() ? "direct" : "buffered");
       measure(name, bytes, kCall, seconds, [&](uint64_t offset) { file.write(offset, kCall, memory); });
     }
   }
@@ -135,10 +141,12 @@ void measureWrites(const std::string& path, uint64_t bytes, double seconds, cons
 
 void measureChecksum(double seconds, const uint8_t* memory) {
   uint32_t sum = 0;
-  measure(crc32cInHardware() ? "crc32c, instructions, 64 MiB" : "crc32c, tables, 64 MiB", kCall, kCall, seconds, [&](uint64_t) { sum = crc32c(sum, memory, kCall); });
+  measure(crc32cInHardware() ? "crc32c, instructions, 64 MiB" : "crc32c, tables, 64 MiB", kCall, kCall, seconds,
+          [&](uint64_t) { sum = crc32c(sum, memory, kCall); });
   constexpr size_t kCached = size_t{256} << 10;
   measure("crc32c, 256 KiB", kCached, kCached, seconds, [&](uint64_t) { sum = crc32c(sum, memory, kCached); });
-  measure("crc32c, tables, 256 KiB", kCached, kCached, seconds, [&](uint64_t) { sum = crc32cByTable(sum, memory, kCached); });
+  measure("crc32c, tables, 256 KiB", kCached, kCached, seconds,
+          [&](uint64_t) { sum = crc32cByTable(sum, memory, kCached); });
   std::printf("(sum %08x)\n", sum);
 }
 
@@ -164,7 +172,8 @@ int main(int argc, char** argv) {
     {
       DirectFile file(path, DirectFile::Access::Create);
       file.allocate(bytes);
-      for (uint64_t offset = 0; offset < bytes; offset += kCall) file.write(offset, std::min<size_t>(kCall, bytes - offset), arena.data());
+      for (uint64_t offset = 0; offset < bytes; offset += kCall)
+        file.write(offset, std::min<size_t>(kCall, bytes - offset), arena.data());
       file.sync();
     }
     measureWrites(path, bytes, seconds, arena.data());

@@ -1,7 +1,10 @@
-// Matrix products by shape, type, rows and instruction set, against what the arithmetic units and the memory give in the same moments: a line of JSON each.
-//   matmul [threads=1] [instruction set or all=all] [full or quick=full] [shape or all=all] [precision: default or float32=default]
-// Shapes of models with the common types, and one case of every type (tests/matmulCases.h). Copies of the weights, 96 MiB in all, are used in turn, as in a
-// model, where a matrix is used once a pass. Product, peak loop and memory loop take turns; figures are medians over the turns.
+// Matrix products by shape, type, rows and instruction set, against what the arithmetic units and the memory give in
+// the same moments: a line of JSON each.
+//   matmul [threads=1] [instruction set or all=all] [full or quick=full] [shape or all=all] [precision: default or
+//   float32=default]
+// Shapes of models with the common types, and one case of every type (tests/matmulCases.h). Copies of the weights, 96
+// MiB in all, are used in turn, as in a model, where a matrix is used once a pass. Product, peak loop and memory loop
+// take turns; figures are medians over the turns.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -26,7 +29,8 @@ struct Options {
   Precision precision;
 };
 
-// With one thread the processor time that this process got, so that neighbours do not count; helpers spin while they wait, so with more it is wall time.
+// With one thread the processor time that this process got, so that neighbours do not count; helpers spin while they
+// wait, so with more it is wall time.
 double secondsNow(unsigned threads) {
   timespec now;
   clock_gettime(threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &now);
@@ -42,7 +46,8 @@ double median(std::vector<double> values) {
 // Copies of one matrix, which together are larger than caches.
 class Weights {
  public:
-  Weights(const cases::MatmulCase& shape, size_t wantedBytes) : bytes_(packedBytes(shape.type, shape.outputs, shape.inputs)) {
+  Weights(const cases::MatmulCase& shape, size_t wantedBytes)
+      : bytes_(packedBytes(shape.type, shape.outputs, shape.inputs)) {
     copies_.push_back(cases::randomMatrix(shape, 1));
     while (copies_.size() * bytes_ < wantedBytes) {
       cases::PackedMatrix copy{cases::alignedBytes(bytes_), copies_[0].weights};
@@ -112,7 +117,8 @@ void measure(const Compute& compute, Weights& weights, const char* name, size_t 
   Figures figures;
   double peak = 0, speed = 0;
   for (int turn = 0; turn < (options.quick ? 3 : 7); turn++) {
-    peak = rounded ? bench::peakRounded(set, options.threads, panelFormat(shape.type).bits, 1) : bench::peakFloat(set, options.threads, 1);
+    peak = rounded ? bench::peakRounded(set, options.threads, panelFormat(shape.type).bits, 1)
+                   : bench::peakFloat(set, options.threads, 1);
     if (rows <= kTileRows) speed = weights.readSpeed(compute.pool);
     double seconds = 0, quantiseSeconds = 0;
     size_t runs = 0;
@@ -126,28 +132,35 @@ void measure(const Compute& compute, Weights& weights, const char* name, size_t 
     figures.speeds.push_back(static_cast<double>(weights.bytes() * runs) / seconds);
     figures.speedShares.push_back(speed > 0 ? figures.speeds.back() / speed : 0);
   }
-  std::printf("{\"op\":\"matmul\",\"instructionSet\":\"%s\",\"threads\":%u,\"name\":\"%s\",\"type\":\"%s\",\"outputs\":%u,\"inputs\":%u,\"rows\":%zu,\"operationsPerSecond\":%.0f,"
-              "\"shareOfPeak\":%.4f,\"weightBytesPerSecond\":%.0f,\"shareOfBandwidth\":%.4f,\"quantiseShare\":%.4f}\n",
-              instructionSetName(set), options.threads, name, weightTypeName(shape.type), shape.outputs, shape.inputs, rows, median(figures.rates), median(figures.shares),
-              median(figures.speeds), median(figures.speedShares), median(figures.quantise));
+  std::printf(
+      "{\"op\":\"matmul\",\"instructionSet\":\"%s\",\"threads\":%u,\"name\":\"%s\",\"type\":\"%s\",\"outputs\":%u,"
+      "\"inputs\":%u,\"rows\":%zu,\"operationsPerSecond\":%.0f,"
+      "\"shareOfPeak\":%.4f,\"weightBytesPerSecond\":%.0f,\"shareOfBandwidth\":%.4f,\"quantiseShare\":%.4f}\n",
+      instructionSetName(set), options.threads, name, weightTypeName(shape.type), shape.outputs, shape.inputs, rows,
+      median(figures.rates), median(figures.shares), median(figures.speeds), median(figures.speedShares),
+      median(figures.quantise));
   std::fflush(stdout);
 }
 
 void run(InstructionSet set, const Options& options) {
   ThreadPool pool(options.threads);
   const Compute compute{kernelsFor(set), pool, options.precision};
-  std::printf("{\"op\":\"peak\",\"instructionSet\":\"%s\",\"threads\":%u,\"int8\":%.0f,\"int8Widened\":%.0f,\"float\":%.0f}\n", instructionSetName(set), options.threads,
-              bench::peakRounded(set, options.threads), bench::peakRounded(set, options.threads, 8), bench::peakFloat(set, options.threads));
+  std::printf(
+      "{\"op\":\"peak\",\"instructionSet\":\"%s\",\"threads\":%u,\"int8\":%.0f,\"int8Widened\":%.0f,\"float\":%.0f}\n",
+      instructionSetName(set), options.threads, bench::peakRounded(set, options.threads),
+      bench::peakRounded(set, options.threads, 8), bench::peakFloat(set, options.threads));
   std::vector<cases::MatmulCase> wanted;
   for (const cases::MatmulShape& shape : cases::kModelShapes)
-    for (const WeightType type : cases::kCommonTypes) wanted.push_back({shape.name, type, shape.outputs, shape.inputs, false});
+    for (const WeightType type : cases::kCommonTypes)
+      wanted.push_back({shape.name, type, shape.outputs, shape.inputs, false});
   if (!options.quick)  // a shape of one's own to each type, as the tests have it
     for (const cases::MatmulCase& each : cases::kMatmulCases)
       if (std::string(each.name) == weightTypeName(each.type)) wanted.push_back(each);
   for (const cases::MatmulCase& shape : wanted) {
     if (options.wanted != "all" && options.wanted != shape.name) continue;
     Weights weights(shape, kColdBytes);
-    const std::vector<size_t> batches = options.quick ? std::vector<size_t>{1, 64} : std::vector<size_t>{1, 4, 16, 64, 256};
+    const std::vector<size_t> batches =
+        options.quick ? std::vector<size_t>{1, 64} : std::vector<size_t>{1, 4, 16, 64, 256};
     for (const size_t rows : batches) measure(compute, weights, shape.name, rows, options);
   }
 }
@@ -156,7 +169,8 @@ void run(InstructionSet set, const Options& options) {
 
 int main(int argc, char** argv) {
   const auto argument = [&](int i, const char* fallback) { return std::string(argc > i ? argv[i] : fallback); };
-  const Options options{static_cast<unsigned>(std::max(1, std::atoi(argument(1, "1").c_str()))), argument(2, "all"), argument(3, "full") == "quick", argument(4, "all"),
+  const Options options{static_cast<unsigned>(std::max(1, std::atoi(argument(1, "1").c_str()))), argument(2, "all"),
+                        argument(3, "full") == "quick", argument(4, "all"),
                         argument(5, "default") == "float32" ? Precision::Float32 : Precision::Default};
   for (const InstructionSet set : {InstructionSet::Amx, InstructionSet::Avx512, InstructionSet::Avx2})
     if (machineHas(set) && (options.sets == "all" || options.sets == instructionSetName(set))) run(set, options);

@@ -13,52 +13,71 @@ constexpr long kIterations = 1000 * 1000;  // a few milliseconds
 
 #if defined(__x86_64__)
 // In assembly, so that every accumulator is a register and none is optimised away. Twelve chains cover the latency.
-#define TWELVE(step) step("0") step("1") step("2") step("3") step("4") step("5") step("6") step("7") step("8") step("9") step("10") step("11")
+#define TWELVE(step)                                                                                             \
+  step("0") step("1") step("2") step("3") step("4") step("5") step("6") step("7") step("8") step("9") step("10") \
+      step("11")
 
 #define ZERO512(k) "vpxord %%zmm" k ",%%zmm" k ",%%zmm" k "\n"
 #define DOT512(k) "vpdpbusd %%zmm13,%%zmm12,%%zmm" k "\n"
 #define FMA512(k) "vfmadd231ps %%zmm13,%%zmm12,%%zmm" k "\n"
-#define CLOBBER512 "zmm0", "zmm1", "zmm2", "zmm3", "zmm4", "zmm5", "zmm6", "zmm7", "zmm8", "zmm9", "zmm10", "zmm11", "zmm12", "zmm13", "cc"
+#define CLOBBER512                                                                                                    \
+  "zmm0", "zmm1", "zmm2", "zmm3", "zmm4", "zmm5", "zmm6", "zmm7", "zmm8", "zmm9", "zmm10", "zmm11", "zmm12", "zmm13", \
+      "cc"
 __attribute__((target("avx512f,avx512vnni"))) double dot512() {
   long n = kIterations;
-  asm volatile(TWELVE(ZERO512) ZERO512("12") ZERO512("13") "1:\n" TWELVE(DOT512) TWELVE(DOT512) "dec %0\n jnz 1b\n" : "+r"(n)::CLOBBER512);
+  asm volatile(TWELVE(ZERO512) ZERO512("12") ZERO512("13") "1:\n" TWELVE(DOT512) TWELVE(DOT512) "dec %0\n jnz 1b\n"
+               : "+r"(n)::CLOBBER512);
   return 24.0 * 128;
 }
 __attribute__((target("avx512f"))) double fma512() {
   long n = kIterations;
-  asm volatile(TWELVE(ZERO512) ZERO512("12") ZERO512("13") "1:\n" TWELVE(FMA512) TWELVE(FMA512) "dec %0\n jnz 1b\n" : "+r"(n)::CLOBBER512);
+  asm volatile(TWELVE(ZERO512) ZERO512("12") ZERO512("13") "1:\n" TWELVE(FMA512) TWELVE(FMA512) "dec %0\n jnz 1b\n"
+               : "+r"(n)::CLOBBER512);
   return 24.0 * 32;
 }
 
 #define ZERO256(k) "vpxor %%ymm" k ",%%ymm" k ",%%ymm" k "\n"
 #define FMA256(k) "vfmadd231ps %%ymm13,%%ymm12,%%ymm" k "\n"
-#define CLOBBER256 "ymm0", "ymm1", "ymm2", "ymm3", "ymm4", "ymm5", "ymm6", "ymm7", "ymm8", "ymm9", "ymm10", "ymm11", "ymm12", "ymm13", "ymm14", "ymm15", "cc"
+#define CLOBBER256                                                                                                    \
+  "ymm0", "ymm1", "ymm2", "ymm3", "ymm4", "ymm5", "ymm6", "ymm7", "ymm8", "ymm9", "ymm10", "ymm11", "ymm12", "ymm13", \
+      "ymm14", "ymm15", "cc"
 __attribute__((target("avx2,fma"))) double fma256() {
   long n = kIterations;
-  asm volatile(TWELVE(ZERO256) ZERO256("12") ZERO256("13") "1:\n" TWELVE(FMA256) TWELVE(FMA256) "dec %0\n jnz 1b\n" : "+r"(n)::CLOBBER256);
+  asm volatile(TWELVE(ZERO256) ZERO256("12") ZERO256("13") "1:\n" TWELVE(FMA256) TWELVE(FMA256) "dec %0\n jnz 1b\n"
+               : "+r"(n)::CLOBBER256);
   return 24.0 * 16;
 }
-#define EIGHT(step) step("0", "8") step("1", "9") step("2", "10") step("3", "11") step("4", "8") step("5", "9") step("6", "10") step("7", "11")
+#define EIGHT(step)                                                                                           \
+  step("0", "8") step("1", "9") step("2", "10") step("3", "11") step("4", "8") step("5", "9") step("6", "10") \
+      step("7", "11")
 #define ADD16(k, t) "vpmaddubsw %%ymm13,%%ymm12,%%ymm" t "\n vpaddw %%ymm" t ",%%ymm" k ",%%ymm" k "\n"
-#define WIDEN(k, t) "vpmaddwd %%ymm14,%%ymm" k ",%%ymm" t "\n vpaddd %%ymm" t ",%%ymm15,%%ymm15\n vpxor %%ymm" k ",%%ymm" k ",%%ymm" k "\n"
+#define WIDEN(k, t)                                                                                                  \
+  "vpmaddwd %%ymm14,%%ymm" k ",%%ymm" t "\n vpaddd %%ymm" t ",%%ymm15,%%ymm15\n vpxor %%ymm" k ",%%ymm" k ",%%ymm" k \
+  "\n"
 __attribute__((target("avx2"))) double words256() {
   long n = kIterations;
-  asm volatile(TWELVE(ZERO256) ZERO256("12") ZERO256("13") ZERO256("14") ZERO256("15") "1:\n" EIGHT(ADD16) EIGHT(ADD16) EIGHT(ADD16) EIGHT(ADD16) EIGHT(ADD16)
-                   EIGHT(ADD16) EIGHT(ADD16) EIGHT(ADD16) EIGHT(WIDEN) "dec %0\n jnz 1b\n"
+  asm volatile(TWELVE(ZERO256) ZERO256("12") ZERO256("13") ZERO256("14") ZERO256("15") "1:\n" EIGHT(ADD16) EIGHT(ADD16)
+                   EIGHT(ADD16) EIGHT(ADD16) EIGHT(ADD16) EIGHT(ADD16) EIGHT(ADD16) EIGHT(ADD16)
+                       EIGHT(WIDEN) "dec %0\n jnz 1b\n"
                : "+r"(n)::CLOBBER256);
   return 64.0 * 64;
 }
-#define WIDE(k, t) "vpmaddubsw %%ymm13,%%ymm12,%%ymm" t "\n vpmaddwd %%ymm14,%%ymm" t ",%%ymm" t "\n vpaddd %%ymm" t ",%%ymm" k ",%%ymm" k "\n"
+#define WIDE(k, t)                                                                                             \
+  "vpmaddubsw %%ymm13,%%ymm12,%%ymm" t "\n vpmaddwd %%ymm14,%%ymm" t ",%%ymm" t "\n vpaddd %%ymm" t ",%%ymm" k \
+  ",%%ymm" k "\n"
 __attribute__((target("avx2"))) double widened256() {
   long n = kIterations;
-  asm volatile(TWELVE(ZERO256) ZERO256("12") ZERO256("13") ZERO256("14") "1:\n" EIGHT(WIDE) EIGHT(WIDE) "dec %0\n jnz 1b\n" : "+r"(n)::CLOBBER256);
+  asm volatile(TWELVE(ZERO256) ZERO256("12") ZERO256("13") ZERO256("14") "1:\n" EIGHT(WIDE)
+                   EIGHT(WIDE) "dec %0\n jnz 1b\n"
+               : "+r"(n)::CLOBBER256);
   return 16.0 * 64;
 }
 #endif
 
 #if defined(SPILLWAY_AMX_KERNELS)
 #define MULTIPLY_TILE(k, rows, weights) "tdpbf16ps %%tmm" weights ", %%tmm" rows ", %%tmm" k "\n"
-#define FOUR_TILES MULTIPLY_TILE("0", "4", "6") MULTIPLY_TILE("1", "4", "7") MULTIPLY_TILE("2", "5", "6") MULTIPLY_TILE("3", "5", "7")
+#define FOUR_TILES \
+  MULTIPLY_TILE("0", "4", "6") MULTIPLY_TILE("1", "4", "7") MULTIPLY_TILE("2", "5", "6") MULTIPLY_TILE("3", "5", "7")
 // An eighth of the iterations: each takes the time of several of the others'.
 double tiles() {
   struct {
@@ -95,7 +114,8 @@ double rate(double (*loop)(), unsigned threads, int rounds) {
 
 }  // namespace
 
-double peakRounded([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsigned threads, [[maybe_unused]] int weightBits, [[maybe_unused]] int rounds) {
+double peakRounded([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsigned threads,
+                   [[maybe_unused]] int weightBits, [[maybe_unused]] int rounds) {
 #if defined(__x86_64__)
 #if defined(SPILLWAY_AMX_KERNELS)
   if (set == InstructionSet::Amx) return rate(tiles, threads, rounds);

@@ -37,17 +37,26 @@ std::shared_ptr<void> owned(Handle* handle, void (*release)(Handle*), const Fail
 bool hasGrammars() { return true; }
 
 Vocabulary::Vocabulary(const TokenTexts& texts) : tokens_(texts.lengths.size()) {
-  const SpillwayTokens tokens{texts.bytes.data(),      texts.lengths.data(),      static_cast<uint32_t>(texts.lengths.size()),
-                              texts.firstTokens.data(), texts.firstBytes.data(),   texts.firstLengths.data(),
-                              static_cast<uint32_t>(texts.firstTokens.size()), texts.ends.data(), static_cast<uint32_t>(texts.ends.size())};
+  const SpillwayTokens tokens{texts.bytes.data(),
+                              texts.lengths.data(),
+                              static_cast<uint32_t>(texts.lengths.size()),
+                              texts.firstTokens.data(),
+                              texts.firstBytes.data(),
+                              texts.firstLengths.data(),
+                              static_cast<uint32_t>(texts.firstTokens.size()),
+                              texts.ends.data(),
+                              static_cast<uint32_t>(texts.ends.size())};
   Failure failure;
   handle_ = owned(spillway_vocabulary(&tokens, &failure), spillway_vocabulary_free, failure);
 }
 
-Grammar::Grammar(const Vocabulary& vocabulary, GrammarKind kind, const std::string& text) : tokens_(vocabulary.tokens_) {
+Grammar::Grammar(const Vocabulary& vocabulary, GrammarKind kind, const std::string& text)
+    : tokens_(vocabulary.tokens_) {
   const SpillwayText bytes{reinterpret_cast<const uint8_t*>(text.data()), text.size()};
   Failure failure;
-  handle_ = owned(spillway_grammar(static_cast<SpillwayVocabulary*>(vocabulary.handle_.get()), static_cast<uint32_t>(kind), bytes, &failure), spillway_grammar_free, failure);
+  handle_ = owned(spillway_grammar(static_cast<SpillwayVocabulary*>(vocabulary.handle_.get()),
+                                   static_cast<uint32_t>(kind), bytes, &failure),
+                  spillway_grammar_free, failure);
 }
 
 void GrammarRow::mask(float* logits, size_t vocabulary) {
@@ -67,7 +76,8 @@ void GrammarRow::mask(float* logits, size_t vocabulary) {
     if (word == UINT32_MAX) continue;
     for (size_t i = first; i < vocabulary && i < first + 32; i++) {
       // A NaN is below nothing.
-      if ((word >> (i - first) & 1) == 0 && logits[i] < std::numeric_limits<float>::infinity()) logits[i] = -std::numeric_limits<float>::infinity();
+      if ((word >> (i - first) & 1) == 0 && logits[i] < std::numeric_limits<float>::infinity())
+        logits[i] = -std::numeric_limits<float>::infinity();
     }
   }
 }
@@ -78,7 +88,8 @@ void GrammarRow::append(int32_t token, size_t mostForced) {
   Failure failure;
   forced_.resize(std::min(mostForced, kMostForced));
   SpillwayForced forced{forced_.data(), forced_.size(), 0};
-  const int32_t place = spillway_matcher_consume(static_cast<SpillwayMatcher*>(matcher_.get()), static_cast<uint32_t>(token), &forced, &failure);
+  const int32_t place = spillway_matcher_consume(static_cast<SpillwayMatcher*>(matcher_.get()),
+                                                 static_cast<uint32_t>(token), &forced, &failure);
   forced_.resize(forced.count);
   if (place < 0) return fail(failure.text());
   place_ = (place & 2) != 0 ? Place::Ended : (place & 1) != 0 ? Place::Accepting : Place::Open;

@@ -1,4 +1,5 @@
-// Constrained decoding: grammars over a tokenizer's tokens, and rows' places in them. A thin face of the crate here (grammar.h).
+// Constrained decoding: grammars over a tokenizer's tokens, and rows' places in them. A thin face of the crate here
+// (grammar.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -40,8 +41,8 @@ class Vocabulary {
 // Immutable: any number of threads may make rows of it.
 class Grammar {
  public:
-  // Takes milliseconds, seconds at worst. Throws Error(InvalidArgument) for a text that is none of its kind, has what is not supported, is beyond a limit, or that no answer of
-  // the vocabulary's tokens fulfils.
+  // Takes milliseconds, seconds at worst. Throws Error(InvalidArgument) for a text that is none of its kind, has what
+  // is not supported, is beyond a limit, or that no answer of the vocabulary's tokens fulfils.
   Grammar(const Vocabulary& vocabulary, GrammarKind kind, const std::string& text);
   size_t tokens() const { return tokens_; }
 
@@ -63,10 +64,11 @@ class GrammarRow {
 
   explicit GrammarRow(std::shared_ptr<const Grammar> grammar) : grammar_(std::move(grammar)) {}
 
-  // Logits of tokens that may not come next become -infinity; those that are NaN or +infinity stay, so that they show. Afterwards the place may be Failed; nothing is
-  // changed where it is that or Ended.
+  // Logits of tokens that may not come next become -infinity; those that are NaN or +infinity stay, so that they show.
+  // Afterwards the place may be Failed; nothing is changed where it is that or Ended.
   void mask(float* logits, size_t vocabulary);
-  // Goes on behind a token that mask() has left, and behind those that must follow it, of which mask() would leave each alone: at most so many.
+  // Goes on behind a token that mask() has left, and behind those that must follow it, of which mask() would leave each
+  // alone: at most so many.
   void append(int32_t token, size_t mostForced = 0);
   // Those, of the last append().
   const std::vector<uint32_t>& forced() const { return forced_; }

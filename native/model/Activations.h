@@ -17,7 +17,8 @@ struct Activations {
       : capacityTokens(tokens), keepsKeys(keepsKeys), memory(bytesFor(spec, tokens, keepsKeys), "activations") {
     place(spec, memory.data());
   }
-  // In memory of another owner, bytesFor() of it, which may be a device's: nothing here is to be touched by the processor then.
+  // In memory of another owner, bytesFor() of it, which may be a device's: nothing here is to be touched by the
+  // processor then.
   Activations(const DecoderSpec& spec, uint32_t tokens, bool keepsKeys, std::shared_ptr<void> owner, uint8_t* data)
       : capacityTokens(tokens), keepsKeys(keepsKeys), owner(std::move(owner)) {
     place(spec, data);
@@ -35,7 +36,8 @@ struct Activations {
   }
 
   static size_t bytesFor(const DecoderSpec& spec, uint32_t tokens, bool keepsKeys) {
-    return hiddenBytes(spec, tokens) + bytes(tokens, spec.queryWidth()) + bytes(tokens, rotaryWidth(spec)) + (keepsKeys ? 2 * bytes(tokens, spec.keyWidth()) : 0);
+    return hiddenBytes(spec, tokens) + bytes(tokens, spec.queryWidth()) + bytes(tokens, rotaryWidth(spec)) +
+           (keepsKeys ? 2 * bytes(tokens, spec.keyWidth()) : 0);
   }
 
   uint32_t capacityTokens;
@@ -44,7 +46,8 @@ struct Activations {
   std::shared_ptr<void> owner;  // of memory that is elsewhere
   float* hidden;   // [tokens, hiddenSize]; whole blocks of 4096 bytes, so that disks can read into them directly
   float* queries;  // [tokens, heads * headDim]; attention overwrites them with its outputs
-  // [tables, tokens, dims]: cosines, then sines, of a token's position; on a device [tables, 2, tokens, dims / 2]. Computed once a pass.
+  // [tables, tokens, dims]: cosines, then sines, of a token's position; on a device [tables, 2, tokens, dims / 2].
+  // Computed once a pass.
   float* rotary;
   float *keys, *values;  // [tokens, kvHeads * headDim] each, of the layer that was projected last; only where keepsKeys
   uint64_t rotarySerial = 0;  // the batch that `rotary` belongs to
@@ -54,7 +57,9 @@ struct Activations {
 
  private:
   static size_t bytes(size_t tokens, size_t width) { return Scratch::aligned(tokens * width * sizeof(float)); }
-  static size_t hiddenBytes(const DecoderSpec& spec, size_t tokens) { return DirectFile::aligned(tokens * spec.hiddenSize * sizeof(float)); }
+  static size_t hiddenBytes(const DecoderSpec& spec, size_t tokens) {
+    return DirectFile::aligned(tokens * spec.hiddenSize * sizeof(float));
+  }
   static size_t rotaryWidth(const DecoderSpec& spec) { return spec.rotaryTables.size() * spec.rotaryDims; }
 };
 

@@ -13,8 +13,12 @@ namespace {
 // Of one call: enough to keep the disk busy, few enough that giving up is quick.
 constexpr size_t kCallBytes = size_t{64} << 20;
 
-const uint8_t* rangeEnd(const DirectFile::ReadRange& range) { return static_cast<const uint8_t*>(range.destination) + range.bytes; }
-const uint8_t* rangeEnd(const DirectFile::WriteRange& range) { return static_cast<const uint8_t*>(range.source) + range.bytes; }
+const uint8_t* rangeEnd(const DirectFile::ReadRange& range) {
+  return static_cast<const uint8_t*>(range.destination) + range.bytes;
+}
+const uint8_t* rangeEnd(const DirectFile::WriteRange& range) {
+  return static_cast<const uint8_t*>(range.source) + range.bytes;
+}
 
 // Joins what follows each other in the file and in memory.
 template <typename Range, typename Pointer>
@@ -31,12 +35,19 @@ void append(std::vector<Range>& ranges, uint64_t offset, Pointer memory, size_t 
 
 }  // namespace
 
-CacheSpill::CacheSpill(DirectFile& file, uint32_t firstLayer, uint32_t layers, uint32_t pages, size_t slotBytes, uint32_t pageTokens)
-    : file_(file), firstLayer_(firstLayer), pages_(pages), slotBytes_(slotBytes), pageTokens_(pageTokens), states_(new std::atomic<uint8_t>[size_t(layers) * pages]()) {}
+CacheSpill::CacheSpill(DirectFile& file, uint32_t firstLayer, uint32_t layers, uint32_t pages, size_t slotBytes,
+                       uint32_t pageTokens)
+    : file_(file),
+      firstLayer_(firstLayer),
+      pages_(pages),
+      slotBytes_(slotBytes),
+      pageTokens_(pageTokens),
+      states_(new std::atomic<uint8_t>[size_t(layers) * pages]()) {}
 
 std::string CacheSpill::name(uint32_t layer) const { return "layer " + std::to_string(firstLayer_ + layer) + " cache"; }
 
-void CacheSpill::load(uint32_t layer, uint32_t window, const Batch& batch, uint8_t* buffer, const std::atomic<bool>& stopped) {
+void CacheSpill::load(uint32_t layer, uint32_t window, const Batch& batch, uint8_t* buffer,
+                      const std::atomic<bool>& stopped) {
   std::vector<DirectFile::ReadRange> ranges;
   size_t bytes = 0;
   const auto flush = [&] {
@@ -49,8 +60,10 @@ void CacheSpill::load(uint32_t layer, uint32_t window, const Batch& batch, uint8
     if (!page.loaded) return true;
     const uint8_t found = state(layer, page.diskPage).load(std::memory_order_acquire);
     if (found != kStored) {
-      throw Error(ErrorCode::InvalidArgument, name(layer) + ", disk page " + std::to_string(page.diskPage) + ": found " +
-                                                  (found == kWriting ? "a page that is being written" : "a page that was not written") + ", expected one that was stored");
+      throw Error(ErrorCode::InvalidArgument,
+                  name(layer) + ", disk page " + std::to_string(page.diskPage) + ": found " +
+                      (found == kWriting ? "a page that is being written" : "a page that was not written") +
+                      ", expected one that was stored");
     }
     append(ranges, offset(layer, page.diskPage), buffer + page.place * slotBytes_, slotBytes_);
     bytes += slotBytes_;
@@ -69,7 +82,9 @@ void CacheSpill::store(uint32_t layer, uint32_t window, const Batch& batch, cons
     });
   };
   forStagedPages(batch, window, pageTokens_, [&](const StagedPage& page) {
-    if (!page.loaded) append(ranges, offset(layer, page.diskPage), static_cast<const void*>(buffer + page.place * slotBytes_), slotBytes_);
+    if (!page.loaded)
+      append(ranges, offset(layer, page.diskPage), static_cast<const void*>(buffer + page.place * slotBytes_),
+             slotBytes_);
     return true;
   });
   if (ranges.empty()) return;

@@ -1,5 +1,6 @@
-// Pages of the KV cache on disk, and their way to and from staging buffers. A page has a slot of whole 4096-byte blocks in the spill file for each
-// layer; slots stand layer by layer, so that pages which follow each other are moved by one request.
+// Pages of the KV cache on disk, and their way to and from staging buffers. A page has a slot of whole 4096-byte blocks
+// in the spill file for each layer; slots stand layer by layer, so that pages which follow each other are moved by one
+// request.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -15,11 +16,13 @@ class CacheSpill {
  public:
   // file: must outlive this; its first layers x pages x slotBytes bytes are the cache's.
   // firstLayer: the number that messages give the first of the layers.
-  CacheSpill(DirectFile& file, uint32_t firstLayer, uint32_t layers, uint32_t pages, size_t slotBytes, uint32_t pageTokens);
+  CacheSpill(DirectFile& file, uint32_t firstLayer, uint32_t layers, uint32_t pages, size_t slotBytes,
+             uint32_t pageTokens);
 
-  // Moves what forStagedPages() names for a layer with this window; a place of `buffer` is slotBytes large. By one thread at a time each.
-  // Reading gives up between requests once `stopped` is set. Throws FileError naming layer, offset, found and expected; Error(InvalidArgument) for a
-  // page that was never written, is being written, or whose last writing failed.
+  // Moves what forStagedPages() names for a layer with this window; a place of `buffer` is slotBytes large. By one
+  // thread at a time each. Reading gives up between requests once `stopped` is set. Throws FileError naming layer,
+  // offset, found and expected; Error(InvalidArgument) for a page that was never written, is being written, or whose
+  // last writing failed.
   void load(uint32_t layer, uint32_t window, const Batch& batch, uint8_t* buffer, const std::atomic<bool>& stopped);
   void store(uint32_t layer, uint32_t window, const Batch& batch, const uint8_t* buffer);
 

@@ -35,27 +35,32 @@ void checkPosition(const DecoderSpec& spec) {
   switch (spec.position) {
     case PositionKind::Rotary:
       if (spec.rotaryDims < 2 || spec.rotaryDims % 2 != 0 || spec.rotaryDims > spec.headDim) {
-        refuse("position.dims", std::to_string(spec.rotaryDims), "an even number from 2 to headDim " + std::to_string(spec.headDim));
+        refuse("position.dims", std::to_string(spec.rotaryDims),
+               "an even number from 2 to headDim " + std::to_string(spec.headDim));
       }
       if (spec.rotaryTables.empty() || spec.rotaryTables.size() > kMostRotaryTables) {
-        refuse("position.tables", std::to_string(spec.rotaryTables.size()) + " tables", "1 to " + std::to_string(kMostRotaryTables));
+        refuse("position.tables", std::to_string(spec.rotaryTables.size()) + " tables",
+               "1 to " + std::to_string(kMostRotaryTables));
       }
       for (size_t t = 0; t < spec.rotaryTables.size(); t++) {
         const std::string field = "position.tables[" + std::to_string(t) + "]";
         const RotaryTable& table = spec.rotaryTables[t];
         if (table.frequencies.size() != spec.rotaryDims / 2) {
-          refuse(field + ".frequencies", std::to_string(table.frequencies.size()) + " numbers", std::to_string(spec.rotaryDims / 2) + ", half of dims");
+          refuse(field + ".frequencies", std::to_string(table.frequencies.size()) + " numbers",
+                 std::to_string(spec.rotaryDims / 2) + ", half of dims");
         }
         for (float frequency : table.frequencies) checkFinite(field + ".frequencies", frequency);
         checkFinite(field + ".scale", table.scale);
       }
       return;
     case PositionKind::Learned:
-      if (spec.learnedOffset > kMostContext) refuse("position.offset", std::to_string(spec.learnedOffset), "at most " + std::to_string(kMostContext));
+      if (spec.learnedOffset > kMostContext)
+        refuse("position.offset", std::to_string(spec.learnedOffset), "at most " + std::to_string(kMostContext));
       return;
     case PositionKind::Alibi:
       if (spec.alibiSlopes.size() != spec.heads) {
-        refuse("position.slopes", std::to_string(spec.alibiSlopes.size()) + " numbers", std::to_string(spec.heads) + ", one a head");
+        refuse("position.slopes", std::to_string(spec.alibiSlopes.size()) + " numbers",
+               std::to_string(spec.heads) + ", one a head");
       }
       for (float slope : spec.alibiSlopes) checkFinite("position.slopes", slope);
       return;
@@ -69,7 +74,9 @@ void validate(const DecoderSpec& spec) {
   if (spec.modelLayers != 0) checkCount("part.modelLayers", spec.modelLayers, kMostLayers);
   const uint32_t modelLayers = spec.modelLayers == 0 ? spec.layers : spec.modelLayers;
   if (spec.layers > modelLayers || spec.firstLayer > modelLayers - spec.layers) {
-    refuse("part.firstLayer", std::to_string(spec.firstLayer), "one of which on the model's " + std::to_string(modelLayers) + " layers hold " + std::to_string(spec.layers));
+    refuse(
+        "part.firstLayer", std::to_string(spec.firstLayer),
+        "one of which on the model's " + std::to_string(modelLayers) + " layers hold " + std::to_string(spec.layers));
   }
   checkCount("hiddenSize", spec.hiddenSize, kMostWidth);
   checkCount("vocabularySize", spec.vocabularySize, kMostVocabulary);
@@ -79,11 +86,14 @@ void validate(const DecoderSpec& spec) {
   checkCount("headDim", spec.headDim, kMaxHeadDim);
   checkCount("feedForwardSize", spec.feedForwardSize, kMostWidth);
   checkCount("embedding.size", spec.embeddingSize, kMostWidth);
-  if (spec.heads % spec.kvHeads != 0) refuse("heads", std::to_string(spec.heads), "a multiple of kvHeads " + std::to_string(spec.kvHeads));
+  if (spec.heads % spec.kvHeads != 0)
+    refuse("heads", std::to_string(spec.heads), "a multiple of kvHeads " + std::to_string(spec.kvHeads));
   if (uint64_t(spec.heads) * spec.headDim > kMostWidth) {
-    refuse("heads x headDim", std::to_string(uint64_t(spec.heads) * spec.headDim), "at most " + std::to_string(kMostWidth));
+    refuse("heads x headDim", std::to_string(uint64_t(spec.heads) * spec.headDim),
+           "at most " + std::to_string(kMostWidth));
   }
-  if (!(spec.normEpsilon >= 0) || !std::isfinite(spec.normEpsilon)) refuse("norm.epsilon", std::to_string(spec.normEpsilon), "a finite number of at least 0");
+  if (!(spec.normEpsilon >= 0) || !std::isfinite(spec.normEpsilon))
+    refuse("norm.epsilon", std::to_string(spec.normEpsilon), "a finite number of at least 0");
   checkFinite("embedding.scale", spec.embeddingScale);
   checkFinite("attention.scale", spec.attentionScale);
   checkPosition(spec);
@@ -93,14 +103,17 @@ void validate(const DecoderSpec& spec) {
     checkCount("feedForward.experts.perToken", spec.expertsPerToken, spec.experts);
   }
   if (spec.layerSpecs.size() != spec.layers) {
-    refuse("layerSpecs", std::to_string(spec.layerSpecs.size()) + " entries", std::to_string(spec.layers) + ", one a layer");
+    refuse("layerSpecs", std::to_string(spec.layerSpecs.size()) + " entries",
+           std::to_string(spec.layers) + ", one a layer");
   }
   const size_t tables = spec.position == PositionKind::Rotary ? spec.rotaryTables.size() : 1;
   for (size_t layer = 0; layer < spec.layerSpecs.size(); layer++) {
     const LayerSpec& layerSpec = spec.layerSpecs[layer];
     const std::string field = "layerSpecs[" + std::to_string(layer) + "]";
-    if (layerSpec.window > kMostContext) refuse(field + ".window", std::to_string(layerSpec.window), "at most " + std::to_string(kMostContext));
-    if (layerSpec.rotaryTable >= tables) refuse(field + ".rotaryTable", std::to_string(layerSpec.rotaryTable), "an index under " + std::to_string(tables));
+    if (layerSpec.window > kMostContext)
+      refuse(field + ".window", std::to_string(layerSpec.window), "at most " + std::to_string(kMostContext));
+    if (layerSpec.rotaryTable >= tables)
+      refuse(field + ".rotaryTable", std::to_string(layerSpec.rotaryTable), "an index under " + std::to_string(tables));
   }
 }
 

@@ -27,7 +27,8 @@ struct LayerSpec {
 struct DecoderSpec {
   std::string family;
   uint32_t layers = 0;
-  // Where these are a part of a model's layers: which one of them the first is, and how many the model has (0: these are all of them).
+  // Where these are a part of a model's layers: which one of them the first is, and how many the model has (0: these
+  // are all of them).
   uint32_t firstLayer = 0;
   uint32_t modelLayers = 0;
   uint32_t hiddenSize = 0;
@@ -68,8 +69,8 @@ struct DecoderSpec {
   uint32_t keyWidth() const { return kvHeads * headDim; }
 };
 
-// Throws Error(InvalidArgument) naming the field, unless every count is within bounds under which no size computed from it overflows
-// 64 bits, and all of them agree with each other.
+// Throws Error(InvalidArgument) naming the field, unless every count is within bounds under which no size computed from
+// it overflows 64 bits, and all of them agree with each other.
 void validate(const DecoderSpec& spec);
 
 }  // namespace spillway

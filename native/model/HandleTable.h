@@ -20,7 +20,9 @@ class HandleTable {
 
   uint32_t add(std::shared_ptr<T> object) {
     if (free_.empty()) {
-      if (objects_.size() >= most_) throw Error(ErrorCode::Memory, "there are " + std::to_string(most_) + " objects of kind " + what_ + " already, the most at a time");
+      if (objects_.size() >= most_)
+        throw Error(ErrorCode::Memory, "there are " + std::to_string(most_) + " objects of kind " + what_ +
+                                           " already, the most at a time");
       objects_.push_back(std::move(object));
       return static_cast<uint32_t>(objects_.size() - 1);
     }
@@ -32,7 +34,8 @@ class HandleTable {
 
   const std::shared_ptr<T>& get(uint32_t handle) const {
     if (handle >= objects_.size() || objects_[handle] == nullptr) {
-      throw Error(ErrorCode::InvalidArgument, what_ + ": found " + std::to_string(handle) + ", expected the handle of an existing one");
+      throw Error(ErrorCode::InvalidArgument,
+                  what_ + ": found " + std::to_string(handle) + ", expected the handle of an existing one");
     }
     return objects_[handle];
   }

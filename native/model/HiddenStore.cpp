@@ -24,7 +24,9 @@ class HiddenStore::Use {
  public:
   explicit Use(HiddenStore& store) : store_(store) {
     std::lock_guard<std::mutex> lock(store.mutex_);
-    if (store.busy_) throw Error(ErrorCode::InvalidArgument, "hidden store: found in use, expected to be free: the tasks that use it must have ended");
+    if (store.busy_)
+      throw Error(ErrorCode::InvalidArgument,
+                  "hidden store: found in use, expected to be free: the tasks that use it must have ended");
     store.busy_ = true;
   }
   ~Use() {
@@ -39,10 +41,12 @@ class HiddenStore::Use {
 };
 
 uint64_t HiddenStore::fileBytes(uint32_t hiddenSize, uint32_t tokens, uint32_t residentTokens) {
-  return DirectFile::aligned(size_t(tokens) * hiddenSize * sizeof(float) - residentBytes(hiddenSize, tokens, residentTokens));
+  return DirectFile::aligned(size_t(tokens) * hiddenSize * sizeof(float) -
+                             residentBytes(hiddenSize, tokens, residentTokens));
 }
 
-HiddenStore::HiddenStore(uint32_t hiddenSize, uint32_t tokens, uint32_t residentTokens, std::shared_ptr<ExtentPool> extents)
+HiddenStore::HiddenStore(uint32_t hiddenSize, uint32_t tokens, uint32_t residentTokens,
+                         std::shared_ptr<ExtentPool> extents)
     : hiddenSize_(hiddenSize),
       tokens_(tokens),
       residentBytes_(residentBytes(hiddenSize, tokens, residentTokens)),
@@ -52,9 +56,11 @@ HiddenStore::HiddenStore(uint32_t hiddenSize, uint32_t tokens, uint32_t resident
   if (extentBytes_ == 0) return;
   const std::optional<uint64_t> extent = extents_->take(extentBytes_);
   if (!extent) {
-    throw Error(ErrorCode::InvalidArgument, "tokens: found " + std::to_string(tokens) + ", " + std::to_string(residentTokens) + " of them resident, expected at most " +
-                                                std::to_string(extents_->largest()) + " bytes of them on disk, where " + std::to_string(extentBytes_) +
-                                                " are needed (spill.hiddenBytes)");
+    throw Error(ErrorCode::InvalidArgument, "tokens: found " + std::to_string(tokens) + ", " +
+                                                std::to_string(residentTokens) +
+                                                " of them resident, expected at most " +
+                                                std::to_string(extents_->largest()) + " bytes of them on disk, where " +
+                                                std::to_string(extentBytes_) + " are needed (spill.hiddenBytes)");
   }
   extent_ = *extent;
 }
@@ -75,7 +81,8 @@ void HiddenStore::store(DirectFile* file, const uint8_t* hidden, uint32_t tokens
 void HiddenStore::load(DirectFile* file, uint8_t* hidden, uint32_t tokens) {
   const Use use(*this);
   if (tokens > held_) {
-    throw Error(ErrorCode::InvalidArgument, "hidden store: found " + std::to_string(held_) + " tokens stored, expected at least " + std::to_string(tokens));
+    throw Error(ErrorCode::InvalidArgument, "hidden store: found " + std::to_string(held_) +
+                                                " tokens stored, expected at least " + std::to_string(tokens));
   }
   const size_t bytes = bytesOf(tokens);
   const size_t inMemory = std::min(bytes, residentBytes_);

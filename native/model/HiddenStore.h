@@ -13,7 +13,8 @@ namespace spillway {
 
 class HiddenStore {
  public:
-  // Of the file: tokens past the resident ones, rounded up to 4096. (What is resident is rounded up too, so that the rest lies well for direct reads.)
+  // Of the file: tokens past the resident ones, rounded up to 4096. (What is resident is rounded up too, so that the
+  // rest lies well for direct reads.)
   static uint64_t fileBytes(uint32_t hiddenSize, uint32_t tokens, uint32_t residentTokens);
 
   // extents: of the file. Throws Error(InvalidArgument), with numbers, where no free one is large enough.
@@ -24,9 +25,10 @@ class HiddenStore {
 
   uint32_t tokens() const { return tokens_; }
 
-  // Both move the first `tokens` tokens, at most tokens(), from and to `hidden`: 4096-byte aligned, with room for whole multiples of 4096 bytes, of which what is
-  // behind the tokens may be read and written. Throw FileError, and Error(InvalidArgument) for a store that
-  // does not hold so many (it holds none after a failed store()) or that another task is at work on.
+  // Both move the first `tokens` tokens, at most tokens(), from and to `hidden`: 4096-byte aligned, with room for whole
+  // multiples of 4096 bytes, of which what is behind the tokens may be read and written. Throw FileError, and
+  // Error(InvalidArgument) for a store that does not hold so many (it holds none after a failed store()) or that
+  // another task is at work on.
   void store(DirectFile* file, const uint8_t* hidden, uint32_t tokens);
   void load(DirectFile* file, uint8_t* hidden, uint32_t tokens);
 

@@ -16,20 +16,23 @@ namespace {
 constexpr uint32_t kMostThreads = 1024;
 constexpr uint32_t kMostTokens = 1u << 16;
 constexpr uint32_t kMostBuffers = 1u << 12;
-constexpr unsigned kSpillDepth = 32;  // requests in flight: pages are small
+constexpr unsigned kSpillDepth = 32;                     // requests in flight: pages are small
 constexpr uint64_t kMostSpillBytes = uint64_t(1) << 52;  // exact in JavaScript, and far below where offsets end
 
 void checkRange(const char* field, uint32_t value, uint32_t most) {
   if (value >= 1 && value <= most) return;
-  throw Error(ErrorCode::InvalidArgument, std::string(field) + ": found " + std::to_string(value) + ", expected 1 to " + std::to_string(most));
+  throw Error(ErrorCode::InvalidArgument,
+              std::string(field) + ": found " + std::to_string(value) + ", expected 1 to " + std::to_string(most));
 }
 
 void check(const SpillOptions& spill) {
   const auto refuse = [](const char* field, uint64_t found, const std::string& expected) {
-    throw Error(ErrorCode::InvalidArgument, std::string("spill.") + field + ": found " + std::to_string(found) + ", expected " + expected);
+    throw Error(ErrorCode::InvalidArgument,
+                std::string("spill.") + field + ": found " + std::to_string(found) + ", expected " + expected);
   };
   if (spill.pages > INT32_MAX) refuse("pages", spill.pages, "0 to " + std::to_string(INT32_MAX));
-  if (spill.hiddenBytes > kMostSpillBytes) refuse("hiddenBytes", spill.hiddenBytes, "at most " + std::to_string(kMostSpillBytes));
+  if (spill.hiddenBytes > kMostSpillBytes)
+    refuse("hiddenBytes", spill.hiddenBytes, "at most " + std::to_string(kMostSpillBytes));
   if (spill.pages == 0) {
     if (spill.buffers != 0) refuse("buffers", spill.buffers, "0, since spill.pages is 0");
     if (spill.bufferPages != 0) refuse("bufferPages", spill.bufferPages, "0, since spill.pages is 0");
@@ -42,18 +45,22 @@ void check(const SpillOptions& spill) {
 RuntimeOptions checked(RuntimeOptions&& options) {
   validate(options.decoder);
   checkRange("threads", options.threads, kMostThreads);
-  if (!options.gpu || options.gpu->pages == 0 || options.pages != 0) checkRange("cache.pages", options.pages, INT32_MAX);
+  if (!options.gpu || options.gpu->pages == 0 || options.pages != 0)
+    checkRange("cache.pages", options.pages, INT32_MAX);
   checkRange("limits.tokensPerSquare", options.limits.tokensPerSquare, kMostTokens);
   checkRange("limits.rowsPerSquare", options.limits.rowsPerSquare, options.limits.tokensPerSquare);
   if (options.pageTokens < 16 || options.pageTokens > 256 || (options.pageTokens & (options.pageTokens - 1)) != 0) {
-    throw Error(ErrorCode::InvalidArgument, "cache.pageTokens: found " + std::to_string(options.pageTokens) + ", expected 16, 32, 64, 128 or 256");
+    throw Error(ErrorCode::InvalidArgument,
+                "cache.pageTokens: found " + std::to_string(options.pageTokens) + ", expected 16, 32, 64, 128 or 256");
   }
   if (!(options.keepKeys > 0 && options.keepKeys <= 1)) {
-    throw Error(ErrorCode::InvalidArgument, "sparseAttention: found " + std::to_string(options.keepKeys) + ", expected above 0 and at most 1");
+    throw Error(ErrorCode::InvalidArgument,
+                "sparseAttention: found " + std::to_string(options.keepKeys) + ", expected above 0 and at most 1");
   }
   if (!machineHas(options.instructionSet)) {
-    throw Error(ErrorCode::InvalidArgument, std::string("instructionSet: found ") + instructionSetName(options.instructionSet) +
-                                                ", expected one that this machine has, such as " + instructionSetName(bestInstructionSet()));
+    throw Error(ErrorCode::InvalidArgument,
+                std::string("instructionSet: found ") + instructionSetName(options.instructionSet) +
+                    ", expected one that this machine has, such as " + instructionSetName(bestInstructionSet()));
   }
   if (options.weights && !options.gpu) checkRange("weights.buffers", options.weights->buffers, kMostBuffers);
   if (options.spill) check(*options.spill);
@@ -75,7 +82,8 @@ std::optional<uint64_t> keptLayerBytes(const RuntimeOptions& options) {
 
 size_t weightBufferBytes(const RuntimeOptions& options, const Weights& weights) {
   if (!options.weights || options.gpu) return 0;
-  if (weights.mostStreamedBytes() > std::numeric_limits<int64_t>::max() / options.weights->buffers) throw Error(ErrorCode::Memory, "the weight buffers' bytes overflow");
+  if (weights.mostStreamedBytes() > std::numeric_limits<int64_t>::max() / options.weights->buffers)
+    throw Error(ErrorCode::Memory, "the weight buffers' bytes overflow");
   return static_cast<size_t>(weights.mostStreamedBytes()) * options.weights->buffers;
 }
 
@@ -100,13 +108,17 @@ Model::Model(RuntimeOptions&& options)
       cache_(layoutOf(options_), options_.decoder.layers, options_.pages),
       pool_(options_.threads),
       compute_{kernelsFor(options_.instructionSet), pool_, options_.precision},
-      scratchBytes_(options_.gpu ? 0 : measureScratch(options_.decoder, weights_, cache_, compute_, options_.limits, keepsKeys(options_), options_.keepKeys)) {
+      scratchBytes_(options_.gpu ? 0
+                                 : measureScratch(options_.decoder, weights_, cache_, compute_, options_.limits,
+                                                  keepsKeys(options_), options_.keepKeys)) {
   if (options_.gpu) {
-    hostWeights_ = std::make_unique<Weights>(options_.decoder, std::move(options_.bindings), options_.files, keptLayerBytes(options_));
+    hostWeights_ = std::make_unique<Weights>(options_.decoder, std::move(options_.bindings), options_.files,
+                                             keptLayerBytes(options_));
     gpu_ = makeGpuModel({options_, weights_, *hostWeights_, cache_, compute_, pool_});
   }
   options_.bindings.clear();
-  if (options_.spill && uint64_t(options_.decoder.layers) * options_.spill->pages > kMostSpillBytes / DirectFile::aligned(cache_.pageBytes())) {
+  if (options_.spill && uint64_t(options_.decoder.layers) * options_.spill->pages >
+                            kMostSpillBytes / DirectFile::aligned(cache_.pageBytes())) {
     throw Error(ErrorCode::Memory, "the spill file's bytes overflow");
   }
   (void)stagingBytes(options_, DirectFile::aligned(cache_.pageBytes()));
@@ -116,7 +128,9 @@ Model::~Model() = default;
 
 // What the spill file begins with; hidden stores come after it.
 uint64_t Model::spilledCacheBytes() const {
-  return options_.spill ? uint64_t(options_.decoder.layers) * options_.spill->pages * DirectFile::aligned(cache_.pageBytes()) : 0;
+  return options_.spill
+             ? uint64_t(options_.decoder.layers) * options_.spill->pages * DirectFile::aligned(cache_.pageBytes())
+             : 0;
 }
 
 void Model::reserve(DiskTraffic* traffic) {
@@ -125,14 +139,18 @@ void Model::reserve(DiskTraffic* traffic) {
   disk.faults = options_.diskFaults;
   disk.traffic = traffic;
   if (options_.weights) {
-    store_ = std::make_unique<WeightStore>(options_.weights->store, options_.weights->fingerprint, gpu_ == nullptr ? weights_ : *hostWeights_, disk);
-    if (gpu_ == nullptr && weights_.mostStreamedBytes() != 0) buffers_.reserve(options_.weights->buffers, weights_.mostStreamedBytes());
+    store_ = std::make_unique<WeightStore>(options_.weights->store, options_.weights->fingerprint,
+                                           gpu_ == nullptr ? weights_ : *hostWeights_, disk);
+    if (gpu_ == nullptr && weights_.mostStreamedBytes() != 0)
+      buffers_.reserve(options_.weights->buffers, weights_.mostStreamedBytes());
   } else {
     for (const std::string& path : options_.files) files_.emplace_back(path);
     weights_.checkFiles(files_);
   }
-  if (gpu_ == nullptr) weights_.reserve();
-  else gpu_->reserve();
+  if (gpu_ == nullptr)
+    weights_.reserve();
+  else
+    gpu_->reserve();
   cache_.reserve();
   const uint64_t cacheBytes = spilledCacheBytes();
   const uint64_t spillBytes = bytes().spill;
@@ -144,7 +162,8 @@ void Model::reserve(DiskTraffic* traffic) {
   if (cacheBytes != 0) {
     const SpillOptions& spill = *options_.spill;
     const size_t slotBytes = DirectFile::aligned(cache_.pageBytes());
-    cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.firstLayer, options_.decoder.layers, spill.pages, slotBytes, options_.pageTokens);
+    cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.firstLayer, options_.decoder.layers,
+                                               spill.pages, slotBytes, options_.pageTokens);
     staging_.reserve(spill.buffers, spill.bufferPages * slotBytes);
   }
   scratch_ = Arena(scratchBytes_, "scratch memory");
@@ -156,7 +175,9 @@ std::string Model::gpuProducts() const { return gpu_ == nullptr ? "" : gpu_->pro
 
 // Each way; where a device computes and there are hidden stores.
 size_t Model::hiddenPassageBytes() const {
-  return gpu_ != nullptr && options_.spill ? DirectFile::aligned(size_t(options_.limits.tokensPerSquare) * options_.decoder.hiddenSize * sizeof(float)) : 0;
+  return gpu_ != nullptr && options_.spill ? DirectFile::aligned(size_t(options_.limits.tokensPerSquare) *
+                                                                 options_.decoder.hiddenSize * sizeof(float))
+                                           : 0;
 }
 
 RuntimeBytes Model::bytes() const {
@@ -169,7 +190,8 @@ RuntimeBytes Model::bytes() const {
   bytes.pageSlot = DirectFile::aligned(cache_.pageBytes());
   bytes.staging = stagingBytes(options_, bytes.pageSlot);
   bytes.spill = spilledCacheBytes() + (options_.spill ? DirectFile::aligned(options_.spill->hiddenBytes) : 0);
-  for (size_t layer = 0; layer < options_.decoder.layers; layer++) bytes.streamed.push_back(weights_.layerBlock(layer).streamedBytes());
+  for (size_t layer = 0; layer < options_.decoder.layers; layer++)
+    bytes.streamed.push_back(weights_.layerBlock(layer).streamedBytes());
   if (gpu_ != nullptr) {
     bytes.weights = gpu_->hostWeightBytes();
     bytes.scratch = gpu_->hostScratchBytes() + 2 * hiddenPassageBytes();
@@ -181,12 +203,16 @@ RuntimeBytes Model::bytes() const {
 
 void Model::load(LoadProgress& progress) {
   if (gpu_ != nullptr) {
-    if (store_ != nullptr) gpu_->load(*store_, progress);
-    else gpu_->load(files_, progress);
+    if (store_ != nullptr)
+      gpu_->load(*store_, progress);
+    else
+      gpu_->load(files_, progress);
     return;
   }
-  if (store_ != nullptr) store_->loadResident(pool_, progress);
-  else loadWeights(weights_, files_, pool_, progress);
+  if (store_ != nullptr)
+    store_->loadResident(pool_, progress);
+  else
+    loadWeights(weights_, files_, pool_, progress);
 }
 
 void Model::loadWeight(uint32_t layer, uint32_t buffer, const std::atomic<bool>& stopped, Launch& launch) {
@@ -200,9 +226,11 @@ template <typename Attend>
 void Model::attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Attend attend) {
   if (buffer == kNoBuffer) return attend(nullptr);
   bool loads = false;
-  forStagedPages(batch, window(layer), options_.pageTokens, [&](const StagedPage& page) { return !(loads |= page.loaded); });
+  forStagedPages(batch, window(layer), options_.pageTokens,
+                 [&](const StagedPage& page) { return !(loads |= page.loaded); });
   using Purpose = StagingBuffers::Purpose;
-  StagingBuffers::Use use(staging_, static_cast<uint32_t>(buffer), {batch.serial, layer}, loads ? Purpose::AttendLoaded : Purpose::AttendFresh);
+  StagingBuffers::Use use(staging_, static_cast<uint32_t>(buffer), {batch.serial, layer},
+                          loads ? Purpose::AttendLoaded : Purpose::AttendFresh);
   attend(use.data());
   use.finish();
 }
@@ -228,7 +256,8 @@ std::shared_ptr<Activations> Model::createActivations(uint32_t tokens) {
 void Model::storeHidden(HiddenStore& store, const Activations& activations, uint32_t tokens, const Launch& launch) {
   const auto* hidden = reinterpret_cast<const uint8_t*>(activations.hidden);
   if (gpu_ != nullptr) {
-    gpu_->readHidden(activations, hiddenDown_.data(), size_t(tokens) * options_.decoder.hiddenSize * sizeof(float), launch);
+    gpu_->readHidden(activations, hiddenDown_.data(), size_t(tokens) * options_.decoder.hiddenSize * sizeof(float),
+                     launch);
     hidden = hiddenDown_.data();
   }
   store.store(spillFile(), hidden, tokens);
@@ -237,12 +266,15 @@ void Model::storeHidden(HiddenStore& store, const Activations& activations, uint
 void Model::loadHidden(HiddenStore& store, Activations& activations, uint32_t tokens, Launch& launch) {
   if (gpu_ == nullptr) return store.load(spillFile(), reinterpret_cast<uint8_t*>(activations.hidden), tokens);
   store.load(spillFile(), hiddenUp_.data(), tokens);
-  gpu_->writeHidden(activations, hiddenUp_.data(), size_t(tokens) * options_.decoder.hiddenSize * sizeof(float), launch);
+  gpu_->writeHidden(activations, hiddenUp_.data(), size_t(tokens) * options_.decoder.hiddenSize * sizeof(float),
+                    launch);
 }
 
 void Model::readHidden(const Activations& activations, float* to, size_t count, const Launch& launch) {
-  if (gpu_ != nullptr) gpu_->readHidden(activations, to, count * sizeof(float), launch);
-  else std::copy_n(activations.hidden, count, to);
+  if (gpu_ != nullptr)
+    gpu_->readHidden(activations, to, count * sizeof(float), launch);
+  else
+    std::copy_n(activations.hidden, count, to);
 }
 
 void Model::writeHidden(Activations& activations, const float* from, size_t count) {
@@ -255,18 +287,22 @@ void Model::writeHidden(Activations& activations, const float* from, size_t coun
   launch.left->await();
 }
 
-std::unique_ptr<TaskResult> Model::compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer,
-                                           int32_t cacheBuffer, Launch& launch) {
+std::unique_ptr<TaskResult> Model::compute(ComputePart part, uint32_t layer, const Batch& batch,
+                                           Activations& activations, int32_t buffer, int32_t cacheBuffer,
+                                           Launch& launch) {
   const size_t placeBytes = DirectFile::aligned(cache_.pageBytes());
   if (gpu_ != nullptr) {
     if (part != ComputePart::Attend) return gpu_->compute(part, layer, batch, activations, buffer, {}, launch);
-    attendStaged(batch, layer, cacheBuffer, [&](uint8_t* staged) { gpu_->compute(part, layer, batch, activations, buffer, {staged, placeBytes}, launch); });
+    attendStaged(batch, layer, cacheBuffer, [&](uint8_t* staged) {
+      gpu_->compute(part, layer, batch, activations, buffer, {staged, placeBytes}, launch);
+    });
     return nullptr;
   }
   Scratch scratch(scratch_.data(), scratch_.bytes());
   std::optional<WeightBuffers::Use> use;
   if (buffer != kNoBuffer) use.emplace(buffers_, static_cast<uint32_t>(buffer), layer);
-  Pass pass{options_.decoder, weights_, cache_, compute_, batch, activations, scratch, false, options_.keepKeys, use ? use->data() : nullptr};
+  Pass pass{options_.decoder, weights_, cache_, compute_,          batch,
+            activations,      scratch,  false,  options_.keepKeys, use ? use->data() : nullptr};
   switch (part) {
     case ComputePart::Embed: embed(pass); return nullptr;
     case ComputePart::Project: project(pass, layer); return nullptr;

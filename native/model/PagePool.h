@@ -1,4 +1,5 @@
-// Memory of the KV cache: fixed-size pages, the same number for every layer. Page i of every layer belongs to the same row.
+// Memory of the KV cache: fixed-size pages, the same number for every layer. Page i of every layer belongs to the same
+// row.
 #pragma once
 #include <cstddef>
 #include <cstdint>

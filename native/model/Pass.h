@@ -19,7 +19,8 @@
 
 namespace spillway {
 
-// All that a task works with. In a measuring pass no memory is touched: the parts only take from scratch what they would need.
+// All that a task works with. In a measuring pass no memory is touched: the parts only take from scratch what they
+// would need.
 struct Pass {
   const DecoderSpec& spec;
   const Weights& weights;
@@ -52,13 +53,17 @@ struct Pass {
 
   // y = norm(x) of one row, hiddenSize elements. y may be x.
   void norm(const float* x, const float* weight, const float* bias, float* y) const {
-    if (spec.norm == NormKind::Rms) compute.kernels.rows.rmsNorm(x, weight, spec.normEpsilon, spec.hiddenSize, y);
-    else compute.kernels.rows.layerNorm(x, weight, bias, spec.normEpsilon, spec.hiddenSize, y);
+    if (spec.norm == NormKind::Rms)
+      compute.kernels.rows.rmsNorm(x, weight, spec.normEpsilon, spec.hiddenSize, y);
+    else
+      compute.kernels.rows.layerNorm(x, weight, bias, spec.normEpsilon, spec.hiddenSize, y);
   }
 
-  // Whether products with these weights take rounded rows and nothing else: then whole rows need not stand in memory as floats.
+  // Whether products with these weights take rounded rows and nothing else: then whole rows need not stand in memory as
+  // floats.
   bool takeRoundedRows(const StoredMatrix* const* weights, size_t count) const {
-    return std::all_of(weights, weights + count, [this](const StoredMatrix* each) { return usesRoundedInput(compute, each->type); });
+    return std::all_of(weights, weights + count,
+                       [this](const StoredMatrix* each) { return usesRoundedInput(compute, each->type); });
   }
   // The same of parts of rows: groups of 8 bits are rounded as the whole row is.
   bool takeRoundedParts(const StoredMatrix* const* weights, size_t count) const {
@@ -68,9 +73,12 @@ struct Pass {
   template <size_t Count>
   MatrixInput normed(const StoredMatrix* const (&weights)[Count], const float* weight, const float* bias) const {
     const size_t width = spec.hiddenSize;
-    const auto make = [this, weight, bias, width](size_t t, float* to) { norm(activations.hidden + t * width, weight, bias, to); };
+    const auto make = [this, weight, bias, width](size_t t, float* to) {
+      norm(activations.hidden + t * width, weight, bias, to);
+    };
     if (takeRoundedRows(weights, Count)) {
-      const RowMaker maker{[](const void* context, size_t row, float* to) { (*static_cast<decltype(&make)>(context))(row, to); }, &make};
+      const RowMaker maker{
+          [](const void* context, size_t row, float* to) { (*static_cast<decltype(&make)>(context))(row, to); }, &make};
       return prepareRounded(compute, maker, tokens(), width, scratch);
     }
     float* rows = scratch.take<float>(tokens() * width);
@@ -78,13 +86,16 @@ struct Pass {
     return prepared(weights, Count, rows, tokens(), width, compute);
   }
   // Rows as input of products with these weights. What is rounded lives in scratch.
-  MatrixInput prepared(const StoredMatrix* const* weights, size_t count, const float* input, size_t rows, size_t columns, const Compute& on) const {
-    const bool round = std::any_of(weights, weights + count, [&on](const StoredMatrix* each) { return usesRoundedInput(on, each->type); });
+  MatrixInput prepared(const StoredMatrix* const* weights, size_t count, const float* input, size_t rows,
+                       size_t columns, const Compute& on) const {
+    const bool round = std::any_of(weights, weights + count,
+                                   [&on](const StoredMatrix* each) { return usesRoundedInput(on, each->type); });
     return prepareInput(on, input, rows, columns, columns, round, scratch);
   }
 
   // output_i = input · weights_iᵀ + bias_i for up to three jobs; or added to output_i.
-  void multiply(const ProductJob* products, size_t count, const MatrixInput& input, const Compute& on, Epilogue epilogue = Epilogue::Store) const {
+  void multiply(const ProductJob* products, size_t count, const MatrixInput& input, const Compute& on,
+                Epilogue epilogue = Epilogue::Store) const {
     SplitProduct split[kMostProducts];
     MatmulJob jobs[2 * kMostProducts];
     size_t jobCount = 0;
@@ -97,7 +108,8 @@ struct Pass {
     }
     matmul(on, jobs, jobCount, input, scratch);
   }
-  void multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns, const Compute& on) const {
+  void multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns,
+                const Compute& on) const {
     const StoredMatrix* weights[kMostProducts];
     for (size_t p = 0; p < count; p++) weights[p] = products[p].weights;
     const size_t mark = scratch.used();
@@ -124,19 +136,23 @@ struct Pass {
 };
 
 struct HeadResult : TaskResult {
-  // Rows that sampled, in the batch's order. A token below 0 is none, for the row's logits are not finite (kNotFinite): -2 - layer, where the hidden state that
-  // they come from was not finite behind that layer already; -1 where it was behind all of them, and where nobody looked (on a device).
+  // Rows that sampled, in the batch's order. A token below 0 is none, for the row's logits are not finite (kNotFinite):
+  // -2 - layer, where the hidden state that they come from was not finite behind that layer already; -1 where it was
+  // behind all of them, and where nobody looked (on a device).
   std::vector<int32_t> rows, tokens, topCounts, topTokens;
   std::vector<float> logprobs, topLogprobs;
-  // Where their grammars are behind the token, of rows that have one (GrammarRow::Place, -1 of the others); empty where none has. Of those that failed, why, in the same order.
+  // Where their grammars are behind the token, of rows that have one (GrammarRow::Place, -1 of the others); empty where
+  // none has. Of those that failed, why, in the same order.
   std::vector<int32_t> places;
   std::vector<std::string> failures;
-  // Tokens that follow each row's token for sure, as its grammar has it: how many, and one row's behind another's; empty where no row has a grammar.
+  // Tokens that follow each row's token for sure, as its grammar has it: how many, and one row's behind another's;
+  // empty where no row has a grammar.
   std::vector<int32_t> forcedCounts, forcedTokens;
   // Which of `rows` have an embedding instead, and these one after another: [embedded, hiddenSize].
   std::vector<int32_t> embedded;
   std::vector<float> embeddings;
-  // Rows that scored: handle, first position, count for each; their log-probabilities one after another, NaN where the logits are not finite.
+  // Rows that scored: handle, first position, count for each; their log-probabilities one after another, NaN where the
+  // logits are not finite.
   std::vector<int32_t> scored;
   std::vector<float> scores;
 };
@@ -148,24 +164,26 @@ struct HiddenResult : TaskResult {
 
 // Throws Error(InvalidArgument) for a range past a row's known tokens.
 void checkKnown(const Batch& batch);
-// Throws Error(InvalidArgument) unless keys and values in the activations are those that this layer projected for this batch; they count as used up then.
+// Throws Error(InvalidArgument) unless keys and values in the activations are those that this layer projected for this
+// batch; they count as used up then.
 void takeKeys(const Batch& batch, Activations& activations, size_t layer);
 
 // Token (and learned position) embeddings into the activations. Throws as checkKnown().
 void embed(const Pass& pass);
-// Norm, q k v, q/k norms, rotation; queries go into the activations, keys and values into the cache's pages, or, where the batch has pages on disk,
-// into the activations too.
+// Norm, q k v, q/k norms, rotation; queries go into the activations, keys and values into the cache's pages, or, where
+// the batch has pages on disk, into the activations too.
 void project(const Pass& pass, size_t layer);
 // Attention over the pages; queries become attention outputs.
 void attendLayer(const Pass& pass, size_t layer);
-// Pages in memory that go on from what another row has computed begin as copies of that one's, before the first token of the row's own is
-// stored there.
+// Pages in memory that go on from what another row has computed begin as copies of that one's, before the first token
+// of the row's own is stored there.
 void copyPages(const Pass& pass, size_t layer);
-// For a batch with pages on disk, first: new keys and values from the activations into the pages, in the pool, the staging buffer and the tails.
-// Leaves the pages' places in Batch::pagePointers. Throws Error(InvalidArgument) unless this batch and layer were projected last.
+// For a batch with pages on disk, first: new keys and values from the activations into the pages, in the pool, the
+// staging buffer and the tails. Leaves the pages' places in Batch::pagePointers. Throws Error(InvalidArgument) unless
+// this batch and layer were projected last.
 void placePages(const Pass& pass, size_t layer);
-// Output projection, residual, feed-forward block. After a model's last layer only the hidden states of tokens whose logits
-// the head computes are of use.
+// Output projection, residual, feed-forward block. After a model's last layer only the hidden states of tokens whose
+// logits the head computes are of use.
 void finish(const Pass& pass, size_t layer);
 // Final norm, language-model head, and sampling or scoring for the ranges that ask for it.
 std::unique_ptr<HeadResult> head(const Pass& pass);
@@ -173,11 +191,13 @@ std::unique_ptr<HeadResult> head(const Pass& pass);
 // output = the feed-forward block of `input`; both [tokens, hiddenSize], not overlapping.
 void feedForward(const Pass& pass, const LayerWeights& layer, const float* input, float* output);
 // The same without experts, of rows that were prepared for it; or, with Epilogue::Add, added to the output.
-void feedForwardDense(const Pass& pass, const LayerWeights& layer, const MatrixInput& input, float* output, Epilogue epilogue);
+void feedForwardDense(const Pass& pass, const LayerWeights& layer, const MatrixInput& input, float* output,
+                      Epilogue epilogue);
 void feedForwardExperts(const Pass& pass, const LayerWeights& layer, const float* input, float* output);
 
-// Scratch bytes that the largest batch within the limits needs in its hungriest part. Computes nothing. keepsKeys: see Activations.
-size_t measureScratch(const DecoderSpec& spec, const Weights& weights, const PagePool& cache, const Compute& compute, const Limits& limits,
-                      bool keepsKeys, float keepKeys = 1);
+// Scratch bytes that the largest batch within the limits needs in its hungriest part. Computes nothing. keepsKeys: see
+// Activations.
+size_t measureScratch(const DecoderSpec& spec, const Weights& weights, const PagePool& cache, const Compute& compute,
+                      const Limits& limits, bool keepsKeys, float keepKeys = 1);
 
 }  // namespace spillway

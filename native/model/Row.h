@@ -18,13 +18,14 @@ enum class Pooling : uint8_t { None, Last, Mean, First };
 struct RowOptions {
   std::vector<int32_t> tokens;  // at least one
   uint32_t capacityTokens = 0;
-  // How many of `tokens`, from the first, are a prompt, for which attention is dense; more than there are where they are only the prompt's
-  // beginning. kAllTokens: all.
+  // How many of `tokens`, from the first, are a prompt, for which attention is dense; more than there are where they
+  // are only the prompt's beginning. kAllTokens: all.
   uint32_t promptTokens = kAllTokens;
   SamplingParameters sampling;
-  int32_t logprobs = -1;  // alternatives reported with each token; -1: no log-probabilities at all
+  int32_t logprobs = -1;                   // alternatives reported with each token; -1: no log-probabilities at all
   std::shared_ptr<const Grammar> grammar;  // that the sampled tokens follow; null: any may come
-  std::vector<int32_t> candidates;  // instead of the most likely alternatives these are reported, in this order; none: those
+  std::vector<int32_t>
+      candidates;  // instead of the most likely alternatives these are reported, in this order; none: those
   Pooling pooling = Pooling::None;
 };
 
@@ -55,7 +56,8 @@ struct Row {
   const Pooling pooling;
   const std::unique_ptr<GrammarRow> grammar;  // touched by the compute queue alone once the row exists
   std::vector<double> pooled;  // of an embedding, what there is so far; touched by the compute queue alone
-  int32_t oddLayer = -1;  // the first layer behind which a token that is sampled from had hidden states that are not finite; touched by the compute queue alone
+  int32_t oddLayer = -1;  // the first layer behind which a token that is sampled from had hidden states that are not
+                          // finite; touched by the compute queue alone
   uint32_t handle = 0;
   bool freed = false;                    // touched by the owner's thread alone
   std::atomic<uint32_t> busyBatches{0};  // batches with this row that have tasks under way

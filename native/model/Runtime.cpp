@@ -14,7 +14,8 @@ namespace {
 
 constexpr uint32_t kMostHandles = 1u << 20;
 constexpr uint32_t kMostActivations = 1u << 12;
-constexpr size_t kAhead = 4;  // tasks of a queue that a device has been given: enough that it need not wait for the host between two of them
+constexpr size_t kAhead =
+    4;  // tasks of a queue that a device has been given: enough that it need not wait for the host between two of them
 
 [[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected) {
   throw Error(ErrorCode::InvalidArgument, field + ": found " + found + ", expected " + expected);
@@ -66,7 +67,8 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
     if (layer.window == 0) break;
     bounds_.widestWindow = std::max(bounds_.widestWindow, layer.window);
   }
-  if ((buffers_ != 0 && link_ == nullptr) || diskWrite_ != nullptr) diskRead_ = std::make_unique<TaskQueue>("spillway-disk", events_, channel_, ahead());
+  if ((buffers_ != 0 && link_ == nullptr) || diskWrite_ != nullptr)
+    diskRead_ = std::make_unique<TaskQueue>("spillway-disk", events_, channel_, ahead());
   if (!spec_.embeds() || !spec_.samples()) peers_ = std::make_unique<TaskQueue>("spillway-peers", events_, channel_);
   progress_.changed = [this] { channel_.notify(); };
 }
@@ -101,24 +103,31 @@ uint32_t Runtime::createRow(RowOptions&& options) {
   if (options.tokens.empty()) refuse("tokens", "none", "at least one");
   // The last sampled token is never computed, so it needs no position.
   if (options.capacityTokens > spec_.contextTokens + 1) {
-    refuse("capacityTokens", std::to_string(options.capacityTokens), "at most one more than the model's context of " + std::to_string(spec_.contextTokens));
+    refuse("capacityTokens", std::to_string(options.capacityTokens),
+           "at most one more than the model's context of " + std::to_string(spec_.contextTokens));
   }
   if (options.tokens.size() > options.capacityTokens) {
-    refuse("capacityTokens", std::to_string(options.capacityTokens), "at least the " + std::to_string(options.tokens.size()) + " tokens given");
+    refuse("capacityTokens", std::to_string(options.capacityTokens),
+           "at least the " + std::to_string(options.tokens.size()) + " tokens given");
   }
   const auto checkIds = [vocabulary](const char* name, const std::vector<int32_t>& ids) {
-    const auto wrong = std::find_if(ids.begin(), ids.end(), [vocabulary](int32_t id) { return id < 0 || id >= vocabulary; });
+    const auto wrong =
+        std::find_if(ids.begin(), ids.end(), [vocabulary](int32_t id) { return id < 0 || id >= vocabulary; });
     if (wrong == ids.end()) return;
-    refuse(std::string(name) + "[" + std::to_string(wrong - ids.begin()) + "]", std::to_string(*wrong), "an id under " + std::to_string(vocabulary));
+    refuse(std::string(name) + "[" + std::to_string(wrong - ids.begin()) + "]", std::to_string(*wrong),
+           "an id under " + std::to_string(vocabulary));
   };
   checkIds("tokens", options.tokens);
   checkIds("candidates", options.candidates);
-  if (options.candidates.size() > spec_.vocabularySize) refuse("candidates", std::to_string(options.candidates.size()), "at most the vocabulary's " + std::to_string(vocabulary));
+  if (options.candidates.size() > spec_.vocabularySize)
+    refuse("candidates", std::to_string(options.candidates.size()),
+           "at most the vocabulary's " + std::to_string(vocabulary));
   if (options.logprobs < -1 || options.logprobs > vocabulary) {
     refuse("logprobs", std::to_string(options.logprobs), "-1 to the vocabulary's " + std::to_string(vocabulary));
   }
   if (options.grammar != nullptr && options.grammar->tokens() > spec_.vocabularySize) {
-    refuse("grammar", "one of " + std::to_string(options.grammar->tokens()) + " tokens", "at most the vocabulary's " + std::to_string(spec_.vocabularySize));
+    refuse("grammar", "one of " + std::to_string(options.grammar->tokens()) + " tokens",
+           "at most the vocabulary's " + std::to_string(spec_.vocabularySize));
   }
   checkSampling(options.sampling);
   auto row = std::make_shared<Row>(std::move(options));
@@ -138,7 +147,8 @@ void Runtime::freeRow(uint32_t handle) {
 uint32_t Runtime::createActivations(uint32_t tokens) {
   checkOpen();
   if (tokens < 1 || tokens > bounds_.limits.tokensPerSquare) {
-    refuse("tokens", std::to_string(tokens), "1 to limits.tokensPerSquare, " + std::to_string(bounds_.limits.tokensPerSquare));
+    refuse("tokens", std::to_string(tokens),
+           "1 to limits.tokensPerSquare, " + std::to_string(bounds_.limits.tokensPerSquare));
   }
   return activations_.add(model_->createActivations(tokens));
 }
@@ -148,7 +158,8 @@ void Runtime::freeActivations(uint32_t activations) {
   activations_.remove(activations);
 }
 
-uint32_t Runtime::createBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages, const std::vector<int32_t>& copies) {
+uint32_t Runtime::createBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages,
+                              const std::vector<int32_t>& copies) {
   checkOpen();
   return batches_.add(makeBatch(rows, pages, copies, bounds_, rows_));
 }

@@ -1,4 +1,5 @@
-// One opened model: its weights, its cache, its rows, and the queue that computes. Free of JavaScript; the addon is a thin layer over it.
+// One opened model: its weights, its cache, its rows, and the queue that computes. Free of JavaScript; the addon is a
+// thin layer over it.
 //
 // Everything but submitted work runs on the owner's thread, which is one thread: handles need no locks.
 #pragma once
@@ -46,10 +47,10 @@ struct StoredWeights {
 // Room on disk for what does not fit into memory while the runtime lives.
 struct SpillOptions {
   std::string folder;
-  uint32_t pages = 0;         // of the cache, for every layer
-  uint32_t buffers = 0;       // for staging; 0 where there are no pages
-  uint32_t bufferPages = 0;   // of one layer that a buffer has places for; likewise
-  uint64_t hiddenBytes = 0;   // for hidden stores
+  uint32_t pages = 0;        // of the cache, for every layer
+  uint32_t buffers = 0;      // for staging; 0 where there are no pages
+  uint32_t bufferPages = 0;  // of one layer that a buffer has places for; likewise
+  uint64_t hiddenBytes = 0;  // for hidden stores
 };
 
 // Whose products a device computes with: its own kernels' alone, or, for long prompts, cuBLASLt's.
@@ -97,7 +98,8 @@ struct GpuBytes {
   size_t cache = 0;
   size_t scratch = 0;
   size_t activations = 0;  // of one buffer of limits.tokensPerSquare tokens
-  std::vector<uint64_t> streamedFromStore;  // of RuntimeBytes::streamed, what comes from the store, not from host memory
+  std::vector<uint64_t>
+      streamedFromStore;  // of RuntimeBytes::streamed, what comes from the store, not from host memory
 };
 
 struct RuntimeBytes {
@@ -109,8 +111,9 @@ struct RuntimeBytes {
   size_t staging = 0;      // buffers for pages on disk, all of them
   uint64_t spill = 0;      // of the spill file, on disk
   size_t pageSlot = 0;     // of it, a page of one layer
-  std::vector<uint64_t> streamed;  // what is read of each layer's block each time that it is loaded; 0 where all of it is resident
-  std::optional<GpuBytes> gpu;     // where a device computes: what is in its memory. The numbers above are the host's then
+  std::vector<uint64_t>
+      streamed;  // what is read of each layer's block each time that it is loaded; 0 where all of it is resident
+  std::optional<GpuBytes> gpu;  // where a device computes: what is in its memory. The numbers above are the host's then
 };
 
 enum class ComputePart : uint8_t { Embed, Project, Attend, Finish, Head };
@@ -122,7 +125,8 @@ class GpuModel;
 // The model itself: what tasks work with. Checked against each other, reserved by reserve().
 class Model {
  public:
-  // Throws Error(InvalidArgument) and FileError for options that contradict themselves or each other. Opens no file, reserves nothing.
+  // Throws Error(InvalidArgument) and FileError for options that contradict themselves or each other. Opens no file,
+  // reserves nothing.
   explicit Model(RuntimeOptions&& options);
   ~Model();
 
@@ -135,9 +139,10 @@ class Model {
   // Reads what streams of a layer into a buffer. Throws FileError; Error(InvalidArgument) where the buffer is in use.
   void loadWeight(uint32_t layer, uint32_t buffer, const std::atomic<bool>& stopped, Launch& launch);
   // Throws Error(InvalidArgument) where the part needs what streams of the layer and the buffer does not hold it.
-  std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer,
-                                      int32_t cacheBuffer, Launch& launch);
-  // Throw FileError; Error(InvalidArgument) where the buffer is in use, or does not hold what attention left of the square.
+  std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations,
+                                      int32_t buffer, int32_t cacheBuffer, Launch& launch);
+  // Throw FileError; Error(InvalidArgument) where the buffer is in use, or does not hold what attention left of the
+  // square.
   void loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped);
   void storeCache(uint32_t layer, const Batch& batch, uint32_t buffer);
   // For so many tokens, where this model computes.
@@ -145,7 +150,8 @@ class Model {
   // Hidden states between activations and a store; by one thread at a time each. Throw as HiddenStore does.
   void storeHidden(HiddenStore& store, const Activations& activations, uint32_t tokens, const Launch& launch);
   void loadHidden(HiddenStore& store, Activations& activations, uint32_t tokens, Launch& launch);
-  // Hidden states between activations and the caller: the first `count` numbers. By one thread at a time each. Written ones are there when it returns.
+  // Hidden states between activations and the caller: the first `count` numbers. By one thread at a time each. Written
+  // ones are there when it returns.
   void readHidden(const Activations& activations, float* to, size_t count, const Launch& launch);
   void writeHidden(Activations& activations, const float* from, size_t count);
   // The spill file; null where there is none.
@@ -181,7 +187,8 @@ class Model {
   size_t scratchBytes_;
   Arena scratch_;
   std::vector<File> files_;
-  // Where a device computes: the weights, cut where host memory's part of each layer ends (`weights_` is cut where the device's ends), and the rest.
+  // Where a device computes: the weights, cut where host memory's part of each layer ends (`weights_` is cut where the
+  // device's ends), and the rest.
   std::unique_ptr<Weights> hostWeights_;
   std::unique_ptr<GpuModel> gpu_;
   Arena hiddenUp_, hiddenDown_;  // hidden states on their way between the device and the spill file
@@ -198,8 +205,8 @@ class Runtime {
   const RuntimeBytes& bytes() const { return bytes_; }
   InstructionSet instructionSet() const { return instructionSet_; }
   const std::string& gpuProducts() const { return gpuProducts_; }  // see Model
-  // Prompts of as many tokens are multiplied in another way than those of fewer: the bits of all of their tokens depend on it. 0: all are
-  // multiplied alike.
+  // Prompts of as many tokens are multiplied in another way than those of fewer: the bits of all of their tokens depend
+  // on it. 0: all are multiplied alike.
   uint32_t longPromptTokens() const { return longPromptTokens_; }
   CompletionChannel& channel() { return channel_; }
 
@@ -211,44 +218,53 @@ class Runtime {
   void freeRow(uint32_t row);  // refused while a batch with it has tasks under way
   uint32_t createActivations(uint32_t tokens);
   void freeActivations(uint32_t activations);
-  // Hidden states of `tokens` tokens between layers, the first residentTokens in memory, the rest in the spill file. What a store has there is free
-  // again once it is freed and no task uses it.
+  // Hidden states of `tokens` tokens between layers, the first residentTokens in memory, the rest in the spill file.
+  // What a store has there is free again once it is freed and no task uses it.
   uint32_t createHiddenStore(uint32_t tokens, uint32_t residentTokens);
   void freeHiddenStore(uint32_t store);
-  uint32_t createBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages, const std::vector<int32_t>& copies = {});
+  uint32_t createBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages,
+                       const std::vector<int32_t>& copies = {});
   void freeBatch(uint32_t batch);
   // buffer: where the layer was loaded to, if the part needs what streams of it; else kNoBuffer.
   // cacheBuffer: where the square's pages on disk are staged, for attention; kNoBuffer if it stages none.
-  EventId submitCompute(ComputePart part, uint32_t layer, uint32_t batch, uint32_t activations, const std::vector<EventId>& after,
-                        int32_t buffer = kNoBuffer, int32_t cacheBuffer = kNoBuffer);
-  // On the queue of disk reads, or on that of the link where a device computes. Refused where nothing of the layer streams.
+  EventId submitCompute(ComputePart part, uint32_t layer, uint32_t batch, uint32_t activations,
+                        const std::vector<EventId>& after, int32_t buffer = kNoBuffer, int32_t cacheBuffer = kNoBuffer);
+  // On the queue of disk reads, or on that of the link where a device computes. Refused where nothing of the layer
+  // streams.
   EventId submitLoadWeight(uint32_t layer, uint32_t buffer, const std::vector<EventId>& after);
-  // Pages of the batch that are complete on disk, into a staging buffer; pages that became complete, from there to the disk. Loads go on the queue of
-  // disk reads, stores on that of disk writes. Both accept a square that has nothing to move.
+  // Pages of the batch that are complete on disk, into a staging buffer; pages that became complete, from there to the
+  // disk. Loads go on the queue of disk reads, stores on that of disk writes. Both accept a square that has nothing to
+  // move.
   EventId submitLoadCache(uint32_t layer, uint32_t batch, uint32_t buffer, const std::vector<EventId>& after);
   EventId submitStoreCache(uint32_t layer, uint32_t batch, uint32_t buffer, const std::vector<EventId>& after);
   // The first `tokens` hidden states, from a store into activations and back. Queues as above.
-  EventId submitLoadActivation(uint32_t store, uint32_t activations, uint32_t tokens, const std::vector<EventId>& after);
-  EventId submitStoreActivation(uint32_t store, uint32_t activations, uint32_t tokens, const std::vector<EventId>& after);
+  EventId submitLoadActivation(uint32_t store, uint32_t activations, uint32_t tokens,
+                               const std::vector<EventId>& after);
+  EventId submitStoreActivation(uint32_t store, uint32_t activations, uint32_t tokens,
+                                const std::vector<EventId>& after);
   const DiskTraffic& moved() const { return traffic_; }
   // Tasks that were launched on a device and are not yet reported.
   size_t computesUnderWay() const { return compute_.underWay(); }
   size_t loadsUnderWay() const { return link_ == nullptr ? 0 : link_->underWay(); }
 
-  // Peers: where the spec holds a part of a model's layers, hidden states come in and go out, and sampled tokens come back.
-  // Copies the first `tokens` hidden states out of activations, on a queue of its own; the completion's result is a HiddenResult.
+  // Peers: where the spec holds a part of a model's layers, hidden states come in and go out, and sampled tokens come
+  // back. Copies the first `tokens` hidden states out of activations, on a queue of its own; the completion's result is
+  // a HiddenResult.
   EventId submitReadHidden(uint32_t activations, uint32_t tokens, const std::vector<EventId>& after);
-  // An event that no task completes, but completeEvent() or failEvent(), once. Tasks may wait for it like for any other; cancelAll() and close() fail it.
+  // An event that no task completes, but completeEvent() or failEvent(), once. Tasks may wait for it like for any
+  // other; cancelAll() and close() fail it.
   EventId createEvent();
   void completeEvent(EventId event);
   void failEvent(EventId event, const std::string& message);
-  // Both at once, on the owner's thread. No task that has started, or can start before an event that the owner has yet to complete, may use what they write.
+  // Both at once, on the owner's thread. No task that has started, or can start before an event that the owner has yet
+  // to complete, may use what they write.
   void writeHidden(uint32_t activations, const float* hidden, size_t count);  // whole tokens
-  void appendTokens(const std::vector<int32_t>& rows, const std::vector<int32_t>& tokens);  // of the rows, one token each
+  void appendTokens(const std::vector<int32_t>& rows,
+                    const std::vector<int32_t>& tokens);  // of the rows, one token each
   void cancelAll();
 
-  // Refuses everything from now on and cancels what has not started; a thread frees the model's memory and says so through the channel's
-  // wake-up: closed() holds then. Does not wait. Idempotent.
+  // Refuses everything from now on and cancels what has not started; a thread frees the model's memory and says so
+  // through the channel's wake-up: closed() holds then. Does not wait. Idempotent.
   void close();
   bool closing() const { return closing_; }
   bool closed() const { return closed_.load(); }
@@ -273,7 +289,7 @@ class Runtime {
   std::unique_ptr<Model> model_;  // freed by the queue's thread
   DecoderSpec spec_;
   BatchBounds bounds_;
-  uint32_t buffers_ = 0;  // 0 where nothing streams
+  uint32_t buffers_ = 0;       // 0 where nothing streams
   uint32_t cacheBuffers_ = 0;  // 0 where no pages are on disk
   HandleTable<Row> rows_;
   HandleTable<Batch> batches_;
@@ -292,7 +308,7 @@ class Runtime {
   std::unique_ptr<TaskQueue> diskWrite_;  // where there are spill options
   std::unique_ptr<TaskQueue> peers_;      // where hidden states go to or come from peers
   std::unique_ptr<TaskQueue> link_;       // where layers are loaded into a device
-  TaskQueue compute_;                    // last: its thread uses all of the above
+  TaskQueue compute_;                     // last: its thread uses all of the above
 };
 
 }  // namespace spillway

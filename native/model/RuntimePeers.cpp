@@ -19,8 +19,11 @@ namespace {
 EventId Runtime::submitReadHidden(uint32_t handle, uint32_t tokens, const std::vector<EventId>& after) {
   checkLoaded("submitReadHidden");
   const std::shared_ptr<Activations>& activations = activations_.get(handle);
-  if (peers_ == nullptr) throw Error(ErrorCode::InvalidArgument, "submitReadHidden: found a runtime of all layers, expected one of a part of them");
-  if (tokens < 1 || tokens > activations->capacityTokens) refuse("tokens", std::to_string(tokens), "1 to the buffer's " + std::to_string(activations->capacityTokens));
+  if (peers_ == nullptr)
+    throw Error(ErrorCode::InvalidArgument,
+                "submitReadHidden: found a runtime of all layers, expected one of a part of them");
+  if (tokens < 1 || tokens > activations->capacityTokens)
+    refuse("tokens", std::to_string(tokens), "1 to the buffer's " + std::to_string(activations->capacityTokens));
   return peers_->launch(
       [this, activations, count = size_t(tokens) * spec_.hiddenSize](Launch& launch) -> std::unique_ptr<TaskResult> {
         auto result = std::make_unique<HiddenResult>();
@@ -42,7 +45,8 @@ void Runtime::failEvent(EventId event, const std::string& message) { settle(even
 
 void Runtime::settle(EventId event, bool failed, ErrorCode code, std::string message) {
   checkOpen();
-  if (promised_.erase(event) == 0) refuse("event", std::to_string(event), "one of createEvent() that has not completed");
+  if (promised_.erase(event) == 0)
+    refuse("event", std::to_string(event), "one of createEvent() that has not completed");
   Completion completion;
   completion.event = event;
   completion.startSeconds = completion.endSeconds = monotonicSeconds();
@@ -72,17 +76,20 @@ void Runtime::writeHidden(uint32_t handle, const float* hidden, size_t count) {
   const std::shared_ptr<Activations>& activations = activations_.get(handle);
   const size_t most = size_t(activations->capacityTokens) * spec_.hiddenSize;
   if (count == 0 || count % spec_.hiddenSize != 0 || count > most) {
-    refuse("hidden", std::to_string(count) + " numbers", "whole tokens of " + std::to_string(spec_.hiddenSize) + ", at most " + std::to_string(most));
+    refuse("hidden", std::to_string(count) + " numbers",
+           "whole tokens of " + std::to_string(spec_.hiddenSize) + ", at most " + std::to_string(most));
   }
   model_->writeHidden(*activations, hidden, count);
 }
 
 void Runtime::appendTokens(const std::vector<int32_t>& rows, const std::vector<int32_t>& tokens) {
   checkOpen();
-  if (rows.size() != tokens.size()) refuse("tokens", std::to_string(tokens.size()), std::to_string(rows.size()) + ", one for each row");
+  if (rows.size() != tokens.size())
+    refuse("tokens", std::to_string(tokens.size()), std::to_string(rows.size()) + ", one for each row");
   const auto vocabulary = static_cast<int32_t>(spec_.vocabularySize);
   for (const int32_t token : tokens) {
-    if (token < 0 || token >= vocabulary) refuse("tokens", std::to_string(token), "an id under " + std::to_string(vocabulary));
+    if (token < 0 || token >= vocabulary)
+      refuse("tokens", std::to_string(token), "an id under " + std::to_string(vocabulary));
   }
   std::vector<std::shared_ptr<Row>> found;
   for (const int32_t row : rows) {

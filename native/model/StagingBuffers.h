@@ -1,6 +1,7 @@
-// Buffers that a square's pages on disk pass through: load_cache fills them, attention adds new tokens, store_cache writes what became complete.
-// Which holds whose pages when is the caller's plan; here it is only checked, so that a wrong plan is an error and never a wrong result.
-// A buffer that no running task uses may be claimed for another square at any time; tasks of the square that it belonged to then fail.
+// Buffers that a square's pages on disk pass through: load_cache fills them, attention adds new tokens, store_cache
+// writes what became complete. Which holds whose pages when is the caller's plan; here it is only checked, so that a
+// wrong plan is an error and never a wrong result. A buffer that no running task uses may be claimed for another square
+// at any time; tasks of the square that it belonged to then fail.
 #pragma once
 #include <cstdint>
 #include <mutex>
@@ -32,13 +33,17 @@ class StagingBuffers {
     slots_.resize(count);
   }
 
-  // A task at work on a buffer, alone. Throws Error(InvalidArgument) where another is, or the buffer does not hold what the task needs.
+  // A task at work on a buffer, alone. Throws Error(InvalidArgument) where another is, or the buffer does not hold what
+  // the task needs.
   class Use {
    public:
-    Use(StagingBuffers& buffers, uint32_t buffer, Square square, Purpose purpose) : buffers_(buffers), buffer_(buffer), purpose_(purpose) {
+    Use(StagingBuffers& buffers, uint32_t buffer, Square square, Purpose purpose)
+        : buffers_(buffers), buffer_(buffer), purpose_(purpose) {
       std::lock_guard<std::mutex> lock(buffers.mutex_);
       Slot& slot = buffers.slots_[buffer];
-      if (slot.busy) throw Error(ErrorCode::InvalidArgument, name() + ": found in use, expected to be free: the tasks that use it must have ended");
+      if (slot.busy)
+        throw Error(ErrorCode::InvalidArgument,
+                    name() + ": found in use, expected to be free: the tasks that use it must have ended");
       if (purpose == Purpose::Load || purpose == Purpose::AttendFresh) {
         slot.square = square;
         slot.holds = Holds::Nothing;
@@ -80,9 +85,14 @@ class StagingBuffers {
     void check(const std::string& name, Square wanted, Holds expected) const {
       const bool same = square.batch == wanted.batch && square.layer == wanted.layer;
       if (same && holds == expected) return;
-      const char* const found = holds == Holds::Nothing ? "nothing" : !same ? "pages of another square" : holds == Holds::Loaded ? "pages without their new tokens" : "pages that attention has read already";
-      throw Error(ErrorCode::InvalidArgument, name + ": found " + found + ", expected " + (expected == Holds::Loaded ? "what load_cache read" : "what attention left") +
-                                                  " of layer " + std::to_string(wanted.layer) + " of this batch");
+      const char* const found = holds == Holds::Nothing  ? "nothing"
+                                : !same                  ? "pages of another square"
+                                : holds == Holds::Loaded ? "pages without their new tokens"
+                                                         : "pages that attention has read already";
+      throw Error(ErrorCode::InvalidArgument,
+                  name + ": found " + found + ", expected " +
+                      (expected == Holds::Loaded ? "what load_cache read" : "what attention left") + " of layer " +
+                      std::to_string(wanted.layer) + " of this batch");
     }
   };
 

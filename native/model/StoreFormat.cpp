@@ -12,7 +12,8 @@ namespace {
 
 constexpr char kMagic[8] = {'S', 'P', 'I', 'L', 'L', 'W', 'A', 'Y'};
 constexpr uint64_t kAlignment = Weights::kAlignment;
-// magic, version, bytes of the table with its checksum, bytes of the header, bytes of the file, bytes of a chunk, blocks, length of the fingerprint
+// magic, version, bytes of the table with its checksum, bytes of the header, bytes of the file, bytes of a chunk,
+// blocks, length of the fingerprint
 constexpr size_t kFixedBytes = 8 + 4 + 4 + 8 + 8 + 4 + 4 + 4;
 constexpr size_t kBlockBytes = 8 + 8 + 8 + 8;
 constexpr size_t kMostBlocks = 1u << 16;
@@ -37,7 +38,8 @@ class Writer {
 // Reads what a checksum has vouched for; still, nothing is read past the end.
 class Reader {
  public:
-  Reader(const std::string& file, const std::vector<uint8_t>& bytes, size_t end) : file_(file), bytes_(bytes), end_(end) {}
+  Reader(const std::string& file, const std::vector<uint8_t>& bytes, size_t end)
+      : file_(file), bytes_(bytes), end_(end) {}
   template <typename T>
   T get() {
     T value;
@@ -51,7 +53,9 @@ class Reader {
 
  private:
   const uint8_t* take(size_t count) {
-    if (count > end_ - at_) throw FileError(file_, "header", "an end at byte " + std::to_string(end_), std::to_string(count) + " bytes more at " + std::to_string(at_));
+    if (count > end_ - at_)
+      throw FileError(file_, "header", "an end at byte " + std::to_string(end_),
+                      std::to_string(count) + " bytes more at " + std::to_string(at_));
     const uint8_t* place = bytes_.data() + at_;
     at_ += count;
     return place;
@@ -94,7 +98,8 @@ uint32_t checksumOf(const std::vector<uint32_t>& checksums, size_t block) {
   return crc32c(crc32c(0, &number, sizeof(number)), checksums.data(), checksums.size() * sizeof(uint32_t));
 }
 
-[[noreturn]] void damaged(const File& file, const std::string& field, const std::string& found, const std::string& expected) {
+[[noreturn]] void damaged(const File& file, const std::string& field, const std::string& found,
+                          const std::string& expected) {
   throw FileError(file.path(), field, found, expected);
 }
 
@@ -107,7 +112,8 @@ StoreHeader makeStoreHeader(const Weights& weights, const std::string& fingerpri
 
   Writer entries;
   for (const Weights::Placed& weight : weights.placed()) putWeight(entries, weight);
-  header.tableBytes = kFixedBytes + fingerprint.size() + weights.blocks().size() * kBlockBytes + entries.bytes.size() + sizeof(uint32_t);
+  header.tableBytes = kFixedBytes + fingerprint.size() + weights.blocks().size() * kBlockBytes + entries.bytes.size() +
+                      sizeof(uint32_t);
   uint64_t checksumsAt = header.tableBytes;
   for (const Weights::Block& block : weights.blocks()) {
     table.blocks.push_back({0, block.bytes, block.vectorBytes, checksumsAt});
@@ -143,7 +149,8 @@ StoreHeader makeStoreHeader(const Weights& weights, const std::string& fingerpri
   return header;
 }
 
-void putChecksums(std::vector<uint8_t>& header, const StoreTable& table, size_t block, const std::vector<uint32_t>& checksums) {
+void putChecksums(std::vector<uint8_t>& header, const StoreTable& table, size_t block,
+                  const std::vector<uint32_t>& checksums) {
   uint8_t* place = header.data() + table.blocks[block].checksumsAt;
   const uint32_t own = checksumOf(checksums, block);
   // A block of layers that are elsewhere has no chunks.
@@ -151,7 +158,8 @@ void putChecksums(std::vector<uint8_t>& header, const StoreTable& table, size_t 
   std::memcpy(place + checksums.size() * sizeof(uint32_t), &own, sizeof(own));
 }
 
-bool getChecksums(const std::vector<uint8_t>& header, const StoreTable& table, size_t block, std::vector<uint32_t>& checksums) {
+bool getChecksums(const std::vector<uint8_t>& header, const StoreTable& table, size_t block,
+                  std::vector<uint32_t>& checksums) {
   const uint8_t* place = header.data() + table.blocks[block].checksumsAt;
   checksums.resize(table.blocks[block].chunks());
   if (!checksums.empty()) std::memcpy(checksums.data(), place, checksums.size() * sizeof(uint32_t));
@@ -161,12 +169,14 @@ bool getChecksums(const std::vector<uint8_t>& header, const StoreTable& table, s
 }
 
 StoreState readStoreHeader(const File& file, const std::string& fingerprint, StoreHeader& header) {
-  if (file.bytes() < kFixedBytes) damaged(file, "header", std::to_string(file.bytes()) + " bytes", "a store of packed weights");
+  if (file.bytes() < kFixedBytes)
+    damaged(file, "header", std::to_string(file.bytes()) + " bytes", "a store of packed weights");
   std::vector<uint8_t>& bytes = header.bytes;
   bytes.resize(kFixedBytes);
   file.read(0, bytes.data(), kFixedBytes, "header");
   Reader fixed(file.path(), bytes, bytes.size());
-  if (fixed.getText(sizeof(kMagic)) != std::string(kMagic, sizeof(kMagic))) damaged(file, "magic", "other bytes", "SPILLWAY, a store of packed weights");
+  if (fixed.getText(sizeof(kMagic)) != std::string(kMagic, sizeof(kMagic)))
+    damaged(file, "magic", "other bytes", "SPILLWAY, a store of packed weights");
   if (fixed.get<uint32_t>() != kStoreVersion) return StoreState::OtherVersion;
   header.tableBytes = fixed.get<uint32_t>();
   StoreTable& table = header.table;
@@ -174,9 +184,11 @@ StoreState readStoreHeader(const File& file, const std::string& fingerprint, Sto
   table.fileBytes = fixed.get<uint64_t>();
 
   // A wrong length costs little memory, and the checksum is looked at before anything is believed.
-  if (table.headerBytes > std::min(file.bytes(), kMostHeader) || table.headerBytes % kAlignment != 0 || header.tableBytes < kFixedBytes + sizeof(uint32_t) ||
-      header.tableBytes > table.headerBytes) {
-    damaged(file, "header", "a length of " + std::to_string(table.headerBytes) + " bytes in a file of " + std::to_string(file.bytes()), "one within the file");
+  if (table.headerBytes > std::min(file.bytes(), kMostHeader) || table.headerBytes % kAlignment != 0 ||
+      header.tableBytes < kFixedBytes + sizeof(uint32_t) || header.tableBytes > table.headerBytes) {
+    damaged(file, "header",
+            "a length of " + std::to_string(table.headerBytes) + " bytes in a file of " + std::to_string(file.bytes()),
+            "one within the file");
   }
   bytes.resize(table.headerBytes);
   file.read(0, bytes.data(), bytes.size(), "header");
@@ -184,32 +196,43 @@ StoreState readStoreHeader(const File& file, const std::string& fingerprint, Sto
   uint32_t expected;
   std::memcpy(&expected, bytes.data() + contents, sizeof(expected));
   const uint32_t found = crc32c(0, bytes.data(), contents);
-  if (found != expected) damaged(file, "header", "checksum " + std::to_string(found), "checksum " + std::to_string(expected) + ", which it was written with");
+  if (found != expected)
+    damaged(file, "header", "checksum " + std::to_string(found),
+            "checksum " + std::to_string(expected) + ", which it was written with");
 
   Reader reader(file.path(), bytes, contents);
   reader.getText(kFixedBytes - 3 * sizeof(uint32_t));
   const uint32_t chunkBytes = reader.get<uint32_t>();
   const uint32_t blocks = reader.get<uint32_t>();
   const uint32_t fingerprintBytes = reader.get<uint32_t>();
-  if (chunkBytes != kChunkBytes) damaged(file, "header", "chunks of " + std::to_string(chunkBytes) + " bytes", "chunks of " + std::to_string(kChunkBytes));
-  if (blocks < 1 || blocks > kMostBlocks) damaged(file, "header", std::to_string(blocks) + " blocks", "1 to " + std::to_string(kMostBlocks));
-  if (fingerprintBytes > kMostFingerprint) damaged(file, "header", "a fingerprint of " + std::to_string(fingerprintBytes) + " bytes", "at most " + std::to_string(kMostFingerprint));
+  if (chunkBytes != kChunkBytes)
+    damaged(file, "header", "chunks of " + std::to_string(chunkBytes) + " bytes",
+            "chunks of " + std::to_string(kChunkBytes));
+  if (blocks < 1 || blocks > kMostBlocks)
+    damaged(file, "header", std::to_string(blocks) + " blocks", "1 to " + std::to_string(kMostBlocks));
+  if (fingerprintBytes > kMostFingerprint)
+    damaged(file, "header", "a fingerprint of " + std::to_string(fingerprintBytes) + " bytes",
+            "at most " + std::to_string(kMostFingerprint));
   table.fingerprint = reader.getText(fingerprintBytes);
   if (table.fingerprint != fingerprint) return StoreState::OtherFingerprint;
-  if (file.bytes() != table.fileBytes) damaged(file, "size", std::to_string(file.bytes()) + " bytes", std::to_string(table.fileBytes));
+  if (file.bytes() != table.fileBytes)
+    damaged(file, "size", std::to_string(file.bytes()) + " bytes", std::to_string(table.fileBytes));
 
   table.blocks.clear();
   for (uint32_t b = 0; b < blocks; b++) {
-    const uint64_t offset = reader.get<uint64_t>(), length = reader.get<uint64_t>(), vectorBytes = reader.get<uint64_t>(), checksumsAt = reader.get<uint64_t>();
+    const uint64_t offset = reader.get<uint64_t>(), length = reader.get<uint64_t>(),
+                   vectorBytes = reader.get<uint64_t>(), checksumsAt = reader.get<uint64_t>();
     const StoreTable::Block block{offset, length, vectorBytes, checksumsAt};
     const std::string field = b == 0 ? "globals" : "layer " + std::to_string(b - 1);
-    if (offset % kAlignment != 0 || offset > file.bytes() || length > file.bytes() - offset || vectorBytes > length || checksumsAt > table.headerBytes ||
-        (block.chunks() + 1) * sizeof(uint32_t) > table.headerBytes - checksumsAt) {
-      damaged(file, field, std::to_string(length) + " bytes at offset " + std::to_string(offset), "a range within the file's " + std::to_string(file.bytes()) + " bytes");
+    if (offset % kAlignment != 0 || offset > file.bytes() || length > file.bytes() - offset || vectorBytes > length ||
+        checksumsAt > table.headerBytes || (block.chunks() + 1) * sizeof(uint32_t) > table.headerBytes - checksumsAt) {
+      damaged(file, field, std::to_string(length) + " bytes at offset " + std::to_string(offset),
+              "a range within the file's " + std::to_string(file.bytes()) + " bytes");
     }
     table.blocks.push_back(block);
     std::vector<uint32_t> checksums;
-    if (!getChecksums(bytes, table, b, checksums)) damaged(file, field, "damaged checksums", "those it was written with");
+    if (!getChecksums(bytes, table, b, checksums))
+      damaged(file, field, "damaged checksums", "those it was written with");
   }
   return StoreState::Whole;
 }

@@ -1,10 +1,11 @@
 // A store: the weights of one model, packed for the kernels, in one file that layers stream from.
 //
-//   header   magic, version, the table (which blocks, which weights where), its checksum; then the checksums of every block's chunks
-//   blocks   the global weights', then each layer's, as Weights.h describes them, each at a multiple of 4096
+//   header   magic, version, the table (which blocks, which weights where), its checksum; then the checksums of every
+//   block's chunks blocks   the global weights', then each layer's, as Weights.h describes them, each at a multiple of
+//   4096
 //
-// Numbers are little-endian. A block's checksums have a checksum of their own and are written after the block, so that an interrupted
-// conversion can tell which blocks are whole.
+// Numbers are little-endian. A block's checksums have a checksum of their own and are written after the block, so that
+// an interrupted conversion can tell which blocks are whole.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,11 +16,13 @@
 
 namespace spillway {
 
-// Changes with anything about the bytes of a store: this header, the order of weights, the layout of panels (kernels/cpu/panelLayout.h).
-// Stores of another version are made anew. tests/modelRepack.cpp fails when panels change without it.
+// Changes with anything about the bytes of a store: this header, the order of weights, the layout of panels
+// (kernels/cpu/panelLayout.h). Stores of another version are made anew. tests/modelRepack.cpp fails when panels change
+// without it.
 constexpr uint32_t kStoreVersion = 2;
 
-// What is verified as a unit, so that any part of a block can be checked when it is first read. The last chunk of a block may be shorter.
+// What is verified as a unit, so that any part of a block can be checked when it is first read. The last chunk of a
+// block may be shorter.
 constexpr uint64_t kChunkBytes = uint64_t(4) << 20;
 
 // Where the blocks of a store are.
@@ -46,16 +49,18 @@ struct StoreHeader {
 StoreHeader makeStoreHeader(const Weights& weights, const std::string& fingerprint);
 
 // The checksums of a block within a header, as they are written; and read: false where they are not valid.
-void putChecksums(std::vector<uint8_t>& header, const StoreTable& table, size_t block, const std::vector<uint32_t>& checksums);
-bool getChecksums(const std::vector<uint8_t>& header, const StoreTable& table, size_t block, std::vector<uint32_t>& checksums);
+void putChecksums(std::vector<uint8_t>& header, const StoreTable& table, size_t block,
+                  const std::vector<uint32_t>& checksums);
+bool getChecksums(const std::vector<uint8_t>& header, const StoreTable& table, size_t block,
+                  std::vector<uint32_t>& checksums);
 
 enum class StoreState {
   Whole,
-  OtherVersion,      // nothing else of it can be told
+  OtherVersion,  // nothing else of it can be told
   OtherFingerprint,
 };
-// Reads and checks a store's header and length. Throws FileError, naming file and field, for a file that is no store, is damaged or is cut short.
-// `header` and `table` are set for a Whole one.
+// Reads and checks a store's header and length. Throws FileError, naming file and field, for a file that is no store,
+// is damaged or is cut short. `header` and `table` are set for a Whole one.
 StoreState readStoreHeader(const File& file, const std::string& fingerprint, StoreHeader& header);
 
 }  // namespace spillway

@@ -24,8 +24,8 @@ struct ProductJob {
   size_t outputStride;
 };
 
-// A product cut into what the kernels compute: consecutive outputs of the matrix, each with its part of the bias and of the output.
-// An output's bits do not depend on where the cut is.
+// A product cut into what the kernels compute: consecutive outputs of the matrix, each with its part of the bias and of
+// the output. An output's bits do not depend on where the cut is.
 struct SplitProduct {
   WeightMatrix matrices[2];
   MatmulJob jobs[2];
@@ -35,15 +35,16 @@ struct SplitProduct {
   void cut(const ProductJob& product, const uint8_t* buffer) {
     const StoredMatrix& weights = *product.weights;
     if (weights.residentOutputs != 0) add(product, 0, weights.residentOutputs, weights.panels);
-    if (streams(weights)) add(product, weights.residentOutputs, weights.outputs, buffer == nullptr ? nullptr : buffer + weights.streamedAt);
+    if (streams(weights))
+      add(product, weights.residentOutputs, weights.outputs, buffer == nullptr ? nullptr : buffer + weights.streamedAt);
   }
 
  private:
   void add(const ProductJob& product, uint32_t first, uint32_t end, const uint8_t* panels) {
     matrices[count] = {product.weights->type, end - first, product.weights->inputs, panels};
     // Null where nothing is computed: measuring.
-    jobs[count] = {&matrices[count], product.bias == nullptr ? nullptr : product.bias + first, product.output == nullptr ? nullptr : product.output + first,
-                   product.outputStride};
+    jobs[count] = {&matrices[count], product.bias == nullptr ? nullptr : product.bias + first,
+                   product.output == nullptr ? nullptr : product.output + first, product.outputStride};
     count++;
   }
 };

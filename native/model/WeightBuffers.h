@@ -1,5 +1,5 @@
-// Buffers that layers stream into. Which holds which layer when is the caller's plan; here it is only checked, so that a wrong plan is an error
-// and never a wrong result.
+// Buffers that layers stream into. Which holds which layer when is the caller's plan; here it is only checked, so that
+// a wrong plan is an error and never a wrong result.
 #pragma once
 #include <cstdint>
 #include <mutex>
@@ -31,7 +31,10 @@ class WeightBuffers {
     Filling(WeightBuffers& buffers, uint32_t buffer) : buffers_(buffers), buffer_(buffer) {
       std::lock_guard<std::mutex> lock(buffers.mutex_);
       Slot& slot = buffers.slots_[buffer];
-      if (slot.users != 0) throw Error(ErrorCode::InvalidArgument, buffers.name(buffer) + ": found in use, expected to be free: its last compute task must have ended");
+      if (slot.users != 0)
+        throw Error(
+            ErrorCode::InvalidArgument,
+            buffers.name(buffer) + ": found in use, expected to be free: its last compute task must have ended");
       slot.layer = kNone;
       slot.filling = true;
     }

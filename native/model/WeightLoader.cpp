@@ -14,7 +14,8 @@ void loadWeights(const Weights& weights, const std::vector<File>& files, ThreadP
   pool.parallelFor(units.size(), [&](size_t index, unsigned worker) {
     progress.check();
     const WeightUnit& unit = units[index];
-    packUnit(unit, files, buffers.data() + worker * stride, weights.memory(weights.blocks()[unit.weight->block]) + unit.offset());
+    packUnit(unit, files, buffers.data() + worker * stride,
+             weights.memory(weights.blocks()[unit.weight->block]) + unit.offset());
     progress.add(unit.fileBytes());
   });
 }

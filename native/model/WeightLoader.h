@@ -26,7 +26,8 @@ struct LoadProgress {
   }
 };
 
-// `weights` has its memory reserved and its ranges checked. Throws FileError, naming file and role, for what cannot be read.
+// `weights` has its memory reserved and its ranges checked. Throws FileError, naming file and role, for what cannot be
+// read.
 void loadWeights(const Weights& weights, const std::vector<File>& files, ThreadPool& pool, LoadProgress& progress);
 
 }  // namespace spillway

@@ -11,14 +11,19 @@ Presence optional(const Spec&) { return Presence::Optional; }
 Presence requiredIf(bool condition) { return condition ? Presence::Required : Presence::Unused; }
 Presence optionalIf(bool condition) { return condition ? Presence::Optional : Presence::Unused; }
 
-// Of a part of a model's layers, the first one embeds and the last one samples. A head may be the embedding itself: Weights sees to it that there is one.
+// Of a part of a model's layers, the first one embeds and the last one samples. A head may be the embedding itself:
+// Weights sees to it that there is one.
 Presence tokenEmbedding(const Spec& spec) { return spec.embeds() ? Presence::Required : optionalIf(spec.samples()); }
 Presence ifSamples(const Spec& spec) { return optionalIf(spec.samples()); }
 Presence ifProjectedIn(const Spec& spec) { return requiredIf(spec.embeds() && spec.embeddingSize != spec.hiddenSize); }
-Presence ifProjectedOut(const Spec& spec) { return requiredIf(spec.samples() && spec.embeddingSize != spec.hiddenSize); }
+Presence ifProjectedOut(const Spec& spec) {
+  return requiredIf(spec.samples() && spec.embeddingSize != spec.hiddenSize);
+}
 Presence ifLearned(const Spec& spec) { return requiredIf(spec.embeds() && spec.position == PositionKind::Learned); }
 Presence ifFinalNorm(const Spec& spec) { return requiredIf(spec.samples() && spec.finalNorm); }
-Presence ifFinalNormBias(const Spec& spec) { return optionalIf(spec.samples() && spec.finalNorm && spec.norm == NormKind::Layer); }
+Presence ifFinalNormBias(const Spec& spec) {
+  return optionalIf(spec.samples() && spec.finalNorm && spec.norm == NormKind::Layer);
+}
 Presence ifNormBias(const Spec& spec) { return optionalIf(spec.norm == NormKind::Layer); }
 Presence ifSandwich(const Spec& spec) { return requiredIf(spec.residual == Residual::Sandwich); }
 Presence ifQkNorm(const Spec& spec) { return requiredIf(spec.qkNorm); }
@@ -27,7 +32,9 @@ Presence ifOneBlock(const Spec& spec) { return requiredIf(spec.feedForward != Fe
 Presence ifOneBlockBias(const Spec& spec) { return optionalIf(spec.feedForward != FeedForwardKind::Experts); }
 Presence ifExperts(const Spec& spec) { return requiredIf(spec.feedForward == FeedForwardKind::Experts); }
 // Without a second norm both branches of a parallel layer read the first one.
-Presence norm2(const Spec& spec) { return spec.residual == Residual::Parallel ? Presence::Optional : Presence::Required; }
+Presence norm2(const Spec& spec) {
+  return spec.residual == Residual::Parallel ? Presence::Optional : Presence::Required;
+}
 
 WeightShape hidden(const Spec& spec) { return {spec.hiddenSize, 1}; }
 WeightShape headElements(const Spec& spec) { return {spec.headDim, 1}; }

@@ -14,8 +14,8 @@ struct WeightShape {
 template <typename Owner>
 struct WeightRole {
   const char* name;
-  StoredMatrix Owner::*matrix;  // one of these two
-  const float* Owner::*vector;
+  StoredMatrix Owner::* matrix;  // one of these two
+  const float* Owner::* vector;
   Presence (*presence)(const DecoderSpec&);
   WeightShape (*shape)(const DecoderSpec&);
   bool moreRows = false;  // `rows` is a least number

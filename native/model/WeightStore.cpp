@@ -35,18 +35,24 @@ std::optional<StoreFacts> inspectStore(const std::string& path, const std::strin
   return result;
 }
 
-WeightStore::WeightStore(const std::string& path, const std::string& fingerprint, const Weights& weights, const DirectOptions& options)
+WeightStore::WeightStore(const std::string& path, const std::string& fingerprint, const Weights& weights,
+                         const DirectOptions& options)
     : weights_(weights), file_(path, DirectFile::Access::Read, options) {
   StoreHeader found;
   switch (readStoreHeader(File(path), fingerprint, found)) {
-    case StoreState::OtherVersion: throw FileError(path, "version", "another one", std::to_string(kStoreVersion) + "; the model must be repacked");
+    case StoreState::OtherVersion:
+      throw FileError(path, "version", "another one", std::to_string(kStoreVersion) + "; the model must be repacked");
     case StoreState::OtherFingerprint:
-      throw FileError(path, "fingerprint", found.table.fingerprint.substr(0, 256), fingerprint.substr(0, 256) + "; the model must be repacked");
+      throw FileError(path, "fingerprint", found.table.fingerprint.substr(0, 256),
+                      fingerprint.substr(0, 256) + "; the model must be repacked");
     case StoreState::Whole: break;
   }
   const StoreHeader expected = makeStoreHeader(weights, fingerprint);
-  if (found.tableBytes != expected.tableBytes || !std::equal(expected.bytes.begin(), expected.bytes.begin() + static_cast<ptrdiff_t>(expected.tableBytes), found.bytes.begin())) {
-    throw FileError(path, "table", "other weights, or other places for them", "those of the model's bindings; the model must be repacked");
+  if (found.tableBytes != expected.tableBytes ||
+      !std::equal(expected.bytes.begin(), expected.bytes.begin() + static_cast<ptrdiff_t>(expected.tableBytes),
+                  found.bytes.begin())) {
+    throw FileError(path, "table", "other weights, or other places for them",
+                    "those of the model's bindings; the model must be repacked");
   }
   table_ = found.table;
   blocks_.resize(table_.blocks.size());
@@ -93,7 +99,8 @@ void WeightStore::loadResident(LoadProgress& progress, const Sink& sink) {
     const Weights::Block& block = weights_.blocks()[b];
     for (uint64_t at = 0; at < block.residentBytes; at += kChunkBytes) {
       progress.check();
-      const uint64_t bytes = std::min(kChunkBytes, block.bytes - at), resident = std::min(bytes, block.residentBytes - at);
+      const uint64_t bytes = std::min(kChunkBytes, block.bytes - at),
+                     resident = std::min(bytes, block.residentBytes - at);
       readRange(b, at, at + bytes, chunk.data(), nullptr);
       verifyChunk(b, static_cast<size_t>(at / kChunkBytes), chunk.data(), bytes);
       sink(b, at, chunk.data(), resident);
@@ -114,7 +121,8 @@ void WeightStore::verifyMore(size_t b, Verification& so_far, const uint8_t* data
   const Weights::Block& block = weights_.blocks()[b];
   const uint64_t end = std::min(so_far.at + bytes, block.bytes);
   while (so_far.at < end) {
-    const uint64_t chunk = so_far.at / kChunkBytes, chunkEnd = std::min(block.bytes, (chunk + 1) * kChunkBytes), to = std::min(end, chunkEnd);
+    const uint64_t chunk = so_far.at / kChunkBytes, chunkEnd = std::min(block.bytes, (chunk + 1) * kChunkBytes),
+                   to = std::min(end, chunkEnd);
     so_far.checksum = crc32c(so_far.checksum, data, to - so_far.at);
     data += to - so_far.at;
     so_far.at = to;
@@ -122,13 +130,17 @@ void WeightStore::verifyMore(size_t b, Verification& so_far, const uint8_t* data
     // Of the chunk that the cut goes through the rest alone streams.
     const bool cut = chunk * kChunkBytes < block.residentBytes;
     const uint32_t expected = cut ? blocks_[b].restChecksum : blocks_[b].checksums[static_cast<size_t>(chunk)];
-    if (so_far.checksum != expected) refuseChunk(b, cut ? block.residentBytes : chunk * kChunkBytes, so_far.checksum, expected);
+    if (so_far.checksum != expected)
+      refuseChunk(b, cut ? block.residentBytes : chunk * kChunkBytes, so_far.checksum, expected);
     so_far.checksum = 0;
   }
 }
 
 void WeightStore::readStreamed(size_t layer, uint8_t* buffer, const std::atomic<bool>& stopped) {
-  readStreamed(layer, {std::max<uint64_t>(DirectFile::kAlignment, weights_.layerBlock(layer).streamedBytes()), [buffer] { return buffer; }, [](uint64_t, uint64_t) {}}, stopped);
+  readStreamed(layer,
+               {std::max<uint64_t>(DirectFile::kAlignment, weights_.layerBlock(layer).streamedBytes()),
+                [buffer] { return buffer; }, [](uint64_t, uint64_t) {}},
+               stopped);
 }
 
 void WeightStore::readStreamed(size_t layer, const Pieces& pieces, const std::atomic<bool>& stopped) {
@@ -152,8 +164,10 @@ void WeightStore::readPieces(size_t layer, const Pieces& pieces, const std::atom
     uint8_t* buffer = pieces.next();
     readRange(layer + 1, at, at + bytes, buffer, &stopped);
     const uint64_t skipped = verification.at - at;  // of the first piece: what is resident
-    if (verify) verifyMore(layer + 1, verification, buffer + skipped, bytes - skipped);
-    else verification.at = at + bytes;
+    if (verify)
+      verifyMore(layer + 1, verification, buffer + skipped, bytes - skipped);
+    else
+      verification.at = at + bytes;
     pieces.full(at - from, bytes);
   }
 }
@@ -161,8 +175,10 @@ void WeightStore::readPieces(size_t layer, const Pieces& pieces, const std::atom
 // first: a multiple of 4096 within the block.
 void WeightStore::readRange(size_t block, uint64_t first, uint64_t end, uint8_t* to, const std::atomic<bool>* stopped) {
   const uint64_t offset = table_.blocks[block].offset;
-  // A block ends with padding, so that whole multiples can be read where there is room for them: the memory of a block is rounded up likewise.
-  const uint64_t wholeEnd = std::min<uint64_t>(DirectFile::aligned(end), DirectFile::aligned(table_.blocks[block].bytes));
+  // A block ends with padding, so that whole multiples can be read where there is room for them: the memory of a block
+  // is rounded up likewise.
+  const uint64_t wholeEnd =
+      std::min<uint64_t>(DirectFile::aligned(end), DirectFile::aligned(table_.blocks[block].bytes));
   for (uint64_t at = first; at < wholeEnd; at += kReadBytes) {
     if (stopped != nullptr && stopped->load()) throw Error(ErrorCode::Cancelled, "cancelled");
     file_.read(offset + at, std::min(kReadBytes, wholeEnd - at), to + (at - first), weights_.blockName(block));
@@ -176,8 +192,10 @@ void WeightStore::verifyChunk(size_t block, size_t chunk, const uint8_t* data, u
 }
 
 void WeightStore::refuseChunk(size_t block, uint64_t offset, uint32_t found, uint32_t expected) const {
-  throw FileError(file_.path(), weights_.blockName(block) + " at offset " + std::to_string(table_.blocks[block].offset + alignedDown(offset)),
-                  "checksum " + std::to_string(found), "checksum " + std::to_string(expected) + ", which it was written with");
+  throw FileError(
+      file_.path(),
+      weights_.blockName(block) + " at offset " + std::to_string(table_.blocks[block].offset + alignedDown(offset)),
+      "checksum " + std::to_string(found), "checksum " + std::to_string(expected) + ", which it was written with");
 }
 
 }  // namespace spillway

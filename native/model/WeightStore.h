@@ -27,21 +27,24 @@ std::optional<StoreFacts> inspectStore(const std::string& path, const std::strin
 
 class WeightStore {
  public:
-  // Throws FileError, naming field, found and expected, unless the file is a whole store of exactly these weights with this fingerprint.
-  // `weights` must outlive the store.
-  WeightStore(const std::string& path, const std::string& fingerprint, const Weights& weights, const DirectOptions& options = {});
+  // Throws FileError, naming field, found and expected, unless the file is a whole store of exactly these weights with
+  // this fingerprint. `weights` must outlive the store.
+  WeightStore(const std::string& path, const std::string& fingerprint, const Weights& weights,
+              const DirectOptions& options = {});
 
-  // Reads all resident parts to where `weights` has reserved memory for them, and checks them. Bytes of the parts count as progress.
+  // Reads all resident parts to where `weights` has reserved memory for them, and checks them. Bytes of the parts count
+  // as progress.
   void loadResident(ThreadPool& pool, LoadProgress& progress);
   // The same, piece by piece and in order, to whoever takes them: `bytes` of a block from `offset` in it on, checked.
   using Sink = std::function<void(size_t block, uint64_t offset, const uint8_t* data, uint64_t bytes)>;
   void loadResident(LoadProgress& progress, const Sink& sink);
-  // Reads what streams of a layer: weights.layerBlock(layer).streamedBytes() into the buffer, a multiple of 4096. Checked when it is
-  // first read, and again when somebody has written to the file since. Gives up between requests once `stopped` is set. After
-  // loadResident(); by one thread at a time.
+  // Reads what streams of a layer: weights.layerBlock(layer).streamedBytes() into the buffer, a multiple of 4096.
+  // Checked when it is first read, and again when somebody has written to the file since. Gives up between requests
+  // once `stopped` is set. After loadResident(); by one thread at a time.
   void readStreamed(size_t layer, uint8_t* buffer, const std::atomic<bool>& stopped);
-  // The same in pieces of `pieceBytes`, a multiple of 4096: each is read to where next() says (a multiple of 4096, too) and then handed to full(). What does not
-  // match its checksum is found out with its last piece. Where somebody writes to the file meanwhile all pieces come a second time.
+  // The same in pieces of `pieceBytes`, a multiple of 4096: each is read to where next() says (a multiple of 4096, too)
+  // and then handed to full(). What does not match its checksum is found out with its last piece. Where somebody writes
+  // to the file meanwhile all pieces come a second time.
   struct Pieces {
     uint64_t pieceBytes;
     std::function<uint8_t*()> next;
@@ -63,7 +66,8 @@ class WeightStore {
   StoreTable table_;
   struct BlockState {
     std::vector<uint32_t> checksums;  // of its chunks
-    // The chunk that the cut between resident and streamed parts goes through: the checksum of its streamed rest, known once the whole was checked.
+    // The chunk that the cut between resident and streamed parts goes through: the checksum of its streamed rest, known
+    // once the whole was checked.
     uint32_t restChecksum = 0;
     FileStamp verified;  // of the file, just before its streamed part was read and found good
   };

@@ -80,12 +80,15 @@ uint64_t WeightUnit::fileBytes() const { return uint64_t(rows) * rowBytesOf(*wei
 
 uint64_t WeightUnit::offset() const {
   const WeightBinding& binding = *weight->binding;
-  return weight->offset + (weight->matrix != nullptr ? firstRow / kPanelOutputs * uint64_t(panelBytes(binding.storedType(), binding.columns)) : uint64_t(firstRow) * sizeof(float));
+  return weight->offset + (weight->matrix != nullptr
+                               ? firstRow / kPanelOutputs * uint64_t(panelBytes(binding.storedType(), binding.columns))
+                               : uint64_t(firstRow) * sizeof(float));
 }
 
 uint64_t WeightUnit::bytes() const {
   const WeightBinding& binding = *weight->binding;
-  return weight->matrix != nullptr ? packedBytes(binding.storedType(), rows, binding.columns) : Scratch::aligned(rows * sizeof(float));
+  return weight->matrix != nullptr ? packedBytes(binding.storedType(), rows, binding.columns)
+                                   : Scratch::aligned(rows * sizeof(float));
 }
 
 std::vector<WeightUnit> weightUnits(const Weights& weights, size_t first, size_t end) {
@@ -94,7 +97,8 @@ std::vector<WeightUnit> weightUnits(const Weights& weights, size_t first, size_t
     const Weights::Placed& weight = weights.placed()[w];
     const uint32_t rows = weight.binding->rows;
     const uint32_t most = rowsPerUnit(*weight.binding);
-    for (uint32_t row = 0; row < rows; row += std::min(most, rows - row)) units.push_back({&weight, row, std::min(most, rows - row)});
+    for (uint32_t row = 0; row < rows; row += std::min(most, rows - row))
+      units.push_back({&weight, row, std::min(most, rows - row)});
   }
   return units;
 }
@@ -107,8 +111,10 @@ uint64_t mostFileBytes(const std::vector<WeightUnit>& units) {
 
 void packUnit(const WeightUnit& unit, const std::vector<File>& files, uint8_t* buffer, uint8_t* place) {
   readRows(unit, files, buffer);
-  if (unit.weight->matrix != nullptr) packRows(unit, buffer, place);
-  else convertVector(unit, buffer, reinterpret_cast<float*>(place));
+  if (unit.weight->matrix != nullptr)
+    packRows(unit, buffer, place);
+  else
+    convertVector(unit, buffer, reinterpret_cast<float*>(place));
 }
 
 }  // namespace spillway

@@ -22,7 +22,8 @@ struct Weights::Match {
 namespace {
 
 std::string shapeText(bool matrix, uint64_t rows, uint64_t columns) {
-  return matrix ? "matrix [" + std::to_string(rows) + ", " + std::to_string(columns) + "]" : "vector [" + std::to_string(rows) + "]";
+  return matrix ? "matrix [" + std::to_string(rows) + ", " + std::to_string(columns) + "]"
+                : "vector [" + std::to_string(rows) + "]";
 }
 
 std::string label(int32_t layer, const std::string& role) {
@@ -34,7 +35,9 @@ uint64_t addBytes(uint64_t a, uint64_t b) {
   return a + b;
 }
 
-uint64_t aligned(uint64_t bytes) { return addBytes(bytes, Weights::kAlignment - 1) / Weights::kAlignment * Weights::kAlignment; }
+uint64_t aligned(uint64_t bytes) {
+  return addBytes(bytes, Weights::kAlignment - 1) / Weights::kAlignment * Weights::kAlignment;
+}
 
 // Matches bindings with roles. One object for the time of one constructor.
 struct Matcher {
@@ -53,7 +56,8 @@ struct Matcher {
   // True where `name` is one of the roles; then the match's matrix or vector points at the owner's member.
   // The result's order of use counts from `firstOrder`.
   template <typename Owner>
-  bool find(const std::vector<WeightRole<Owner>>& roles, const std::string& name, Owner& owner, size_t firstOrder, Weights::Match& match) {
+  bool find(const std::vector<WeightRole<Owner>>& roles, const std::string& name, Owner& owner, size_t firstOrder,
+            Weights::Match& match) {
     const WeightBinding& binding = *match.binding;
     for (const WeightRole<Owner>& role : roles) {
       if (name != role.name) continue;
@@ -61,7 +65,8 @@ struct Matcher {
       match.vector = role.vector == nullptr ? nullptr : &(owner.*role.vector);
       match.order = firstOrder + static_cast<size_t>(&role - roles.data());
       check(binding, role.presence(spec), match.matrix != nullptr, role.shape(spec), role.moreRows);
-      const void* place = match.matrix != nullptr ? static_cast<const void*>(match.matrix) : static_cast<const void*>(match.vector);
+      const void* place =
+          match.matrix != nullptr ? static_cast<const void*>(match.matrix) : static_cast<const void*>(match.vector);
       if (!taken.insert(place).second) refuse(binding, "two bindings", "one");
       return true;
     }
@@ -75,38 +80,47 @@ struct Matcher {
       refuse(binding, shapeText(binding.matrix, binding.rows, binding.columns),
              shapeText(matrix, shape.rows, shape.columns) + (moreRows ? " or more rows" : ""));
     }
-    if (!matrix && binding.type != WeightType::F32 && binding.type != WeightType::F16 && binding.type != WeightType::BF16) {
+    if (!matrix && binding.type != WeightType::F32 && binding.type != WeightType::F16 &&
+        binding.type != WeightType::BF16) {
       refuse(binding, "a quantised vector", "F32, F16 or BF16");
     }
     const size_t block = weightBlockElements(binding.type);
     if (matrix && binding.columns % block != 0) {
-      refuse(binding, std::to_string(binding.columns) + " columns", "a multiple of " + std::to_string(block) + ", the block of its type");
+      refuse(binding, std::to_string(binding.columns) + " columns",
+             "a multiple of " + std::to_string(block) + ", the block of its type");
     }
     if (binding.compressed) checkCompressed(binding);
     uint64_t rows = 0;
     for (const WeightSegment& segment : binding.segments) {
       if (segment.rows == 0) refuse(binding, "a segment without rows", "at least one row a segment");
-      if (segment.file >= files.size()) refuse(binding, "file " + std::to_string(segment.file), "an index under " + std::to_string(files.size()));
+      if (segment.file >= files.size())
+        refuse(binding, "file " + std::to_string(segment.file), "an index under " + std::to_string(files.size()));
       rows += segment.rows;
     }
-    if (rows != binding.rows) refuse(binding, std::to_string(rows) + " rows in its segments", std::to_string(binding.rows));
+    if (rows != binding.rows)
+      refuse(binding, std::to_string(rows) + " rows in its segments", std::to_string(binding.rows));
   }
 
   void checkCompressed(const WeightBinding& binding) const {
     const WeightType type = *binding.compressed;
-    if (!binding.matrix || !isCompressedType(type)) refuse(binding, "compression to " + std::string(weightTypeName(type)), "a matrix, compressed to Q4_G64 or Q8_0");
+    if (!binding.matrix || !isCompressedType(type))
+      refuse(binding, "compression to " + std::string(weightTypeName(type)), "a matrix, compressed to Q4_G64 or Q8_0");
     const size_t block = weightBlockElements(type);
     if (binding.columns % block == 0) return;
-    refuse(binding, std::to_string(binding.columns) + " columns", "a multiple of " + std::to_string(block) + ", the group of " + weightTypeName(type));
+    refuse(binding, std::to_string(binding.columns) + " columns",
+           "a multiple of " + std::to_string(block) + ", the group of " + weightTypeName(type));
   }
 
   template <typename Owner>
-  void checkComplete(const std::vector<WeightRole<Owner>>& roles, Owner& owner, int32_t layer, const std::string& prefix) const {
+  void checkComplete(const std::vector<WeightRole<Owner>>& roles, Owner& owner, int32_t layer,
+                     const std::string& prefix) const {
     for (const WeightRole<Owner>& role : roles) {
-      const void* place = role.matrix != nullptr ? static_cast<const void*>(&(owner.*role.matrix)) : static_cast<const void*>(&(owner.*role.vector));
+      const void* place = role.matrix != nullptr ? static_cast<const void*>(&(owner.*role.matrix))
+                                                 : static_cast<const void*>(&(owner.*role.vector));
       if (role.presence(spec) != Presence::Required || taken.count(place) != 0) continue;
       const WeightShape shape = role.shape(spec);
-      throw FileError(fileOf(nullptr), label(layer, prefix + role.name), "no such tensor", shapeText(role.matrix != nullptr, shape.rows, shape.columns));
+      throw FileError(fileOf(nullptr), label(layer, prefix + role.name), "no such tensor",
+                      shapeText(role.matrix != nullptr, shape.rows, shape.columns));
     }
   }
 };
@@ -117,7 +131,8 @@ bool parseExpert(const std::string& role, uint32_t experts, uint32_t* number, st
   if (role.compare(0, prefix.size(), prefix) != 0) return false;
   uint64_t value = 0;
   size_t at = prefix.size();
-  for (; at < role.size() && role[at] >= '0' && role[at] <= '9' && value < experts; at++) value = value * 10 + static_cast<uint64_t>(role[at] - '0');
+  for (; at < role.size() && role[at] >= '0' && role[at] <= '9' && value < experts; at++)
+    value = value * 10 + static_cast<uint64_t>(role[at] - '0');
   if (at == prefix.size() || at >= role.size() || role[at] != '.' || value >= experts) return false;
   *number = static_cast<uint32_t>(value);
   *rest = role.substr(at + 1);
@@ -126,7 +141,9 @@ bool parseExpert(const std::string& role, uint32_t experts, uint32_t* number, st
 
 }  // namespace
 
-std::string Weights::blockName(size_t block) const { return block == 0 ? "globals" : "layer " + std::to_string(firstLayer_ + block - 1); }
+std::string Weights::blockName(size_t block) const {
+  return block == 0 ? "globals" : "layer " + std::to_string(firstLayer_ + block - 1);
+}
 
 std::string weightLabel(const WeightBinding& binding) { return label(binding.layer, binding.role); }
 
@@ -135,13 +152,15 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
     : bindings_(std::move(bindings)), firstLayer_(spec.firstLayer) {
   Matcher matcher{spec, files, {}};
   // A spec that promises more weights than there are bindings is refused before anything is allocated for it.
-  const uint64_t needed = uint64_t(spec.layers) * (6 + (spec.feedForward == FeedForwardKind::Experts ? 3 * uint64_t(spec.experts) : 0));
+  const uint64_t needed =
+      uint64_t(spec.layers) * (6 + (spec.feedForward == FeedForwardKind::Experts ? 3 * uint64_t(spec.experts) : 0));
   if (bindings_.size() < needed) {
     throw FileError(matcher.fileOf(nullptr), "tensors", std::to_string(bindings_.size()) + " bindings",
                     "at least " + std::to_string(needed) + " for " + std::to_string(spec.layers) + " layers");
   }
   layers_.resize(spec.layers);
-  for (LayerWeights& layer : layers_) layer.experts.resize(spec.feedForward == FeedForwardKind::Experts ? spec.experts : 0);
+  for (LayerWeights& layer : layers_)
+    layer.experts.resize(spec.feedForward == FeedForwardKind::Experts ? spec.experts : 0);
 
   std::vector<Match> matches;
   matches.reserve(bindings_.size());
@@ -151,15 +170,20 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
     bool known = false;
     if (binding.layer == -1) {
       known = matcher.find(globalRoles(), binding.role, global_, 0, match);
-    } else if (binding.layer >= 0 && static_cast<uint32_t>(binding.layer) >= firstLayer_ && static_cast<uint32_t>(binding.layer) - firstLayer_ < spec.layers) {
+    } else if (binding.layer >= 0 && static_cast<uint32_t>(binding.layer) >= firstLayer_ &&
+               static_cast<uint32_t>(binding.layer) - firstLayer_ < spec.layers) {
       LayerWeights& layer = layers_[static_cast<size_t>(binding.layer) - firstLayer_];
       uint32_t expert = 0;
       std::string rest;
       known = parseExpert(binding.role, static_cast<uint32_t>(layer.experts.size()), &expert, &rest)
-                  ? matcher.find(expertRoles(), rest, layer.experts[expert], layerRoles().size() + expert * expertRoles().size(), match)
+                  ? matcher.find(expertRoles(), rest, layer.experts[expert],
+                                 layerRoles().size() + expert * expertRoles().size(), match)
                   : matcher.find(layerRoles(), binding.role, layer, 0, match);
     }
-    if (!known) matcher.refuse(binding, "an unknown role", "a role of DecoderSpec in layers " + std::to_string(firstLayer_) + " to " + std::to_string(firstLayer_ + spec.layers - 1) + " or, for a global one, -1");
+    if (!known)
+      matcher.refuse(binding, "an unknown role",
+                     "a role of DecoderSpec in layers " + std::to_string(firstLayer_) + " to " +
+                         std::to_string(firstLayer_ + spec.layers - 1) + " or, for a global one, -1");
     matches.push_back(match);
   }
 
@@ -234,7 +258,8 @@ void Weights::splitBlock(Block& block, uint64_t residentBytes) {
   }
   for (size_t w = block.first; w < block.end; w++) {
     const Placed& weight = placed_[w];
-    if (weight.matrix != nullptr && streams(*weight.matrix)) weight.matrix->streamedAt = std::max(weight.offset, block.residentBytes) - block.streamedFrom();
+    if (weight.matrix != nullptr && streams(*weight.matrix))
+      weight.matrix->streamedAt = std::max(weight.offset, block.residentBytes) - block.streamedFrom();
   }
 }
 
@@ -245,7 +270,8 @@ void Weights::checkFiles(const std::vector<File>& files) const {
       const File& file = files[segment.file];
       const uint64_t bytes = segment.rows * rowBytes;
       if (segment.offset <= file.bytes() && bytes <= file.bytes() - segment.offset) continue;
-      throw FileError(file.path(), weightLabel(binding), std::to_string(bytes) + " bytes at offset " + std::to_string(segment.offset),
+      throw FileError(file.path(), weightLabel(binding),
+                      std::to_string(bytes) + " bytes at offset " + std::to_string(segment.offset),
                       "a range within the file's " + std::to_string(file.bytes()) + " bytes");
     }
   }
@@ -260,8 +286,10 @@ void Weights::place(uint8_t* memoryOfBlocks) {
   place_ = memoryOfBlocks;
   for (const Placed& weight : placed_) {
     uint8_t* place = memory(blocks_[weight.block]) + weight.offset;
-    if (weight.matrix == nullptr) *weight.vector = reinterpret_cast<const float*>(place);
-    else if (weight.matrix->residentOutputs != 0) weight.matrix->panels = place;
+    if (weight.matrix == nullptr)
+      *weight.vector = reinterpret_cast<const float*>(place);
+    else if (weight.matrix->residentOutputs != 0)
+      weight.matrix->panels = place;
   }
 }
 

@@ -1,7 +1,8 @@
 // The weights of a decoder by role, each in its place in a block: one block for the global ones, one a layer.
 //
-// A block holds all vectors first, as float32, then the matrices in packed panels, in the order of their use; everything is 64-byte aligned.
-// In memory and in a store (StoreFormat.h) a block looks the same. Of a layer's block a first part may be resident and the rest stream.
+// A block holds all vectors first, as float32, then the matrices in packed panels, in the order of their use;
+// everything is 64-byte aligned. In memory and in a store (StoreFormat.h) a block looks the same. Of a layer's block a
+// first part may be resident and the rest stream.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -41,8 +42,10 @@ struct ExpertWeights {
 };
 struct LayerWeights {
   StoredMatrix q{}, k{}, v{}, o{}, gate{}, up{}, down{}, router{};
-  const float *norm1 = nullptr, *norm1Bias = nullptr, *norm2 = nullptr, *norm2Bias = nullptr, *postNorm1 = nullptr, *postNorm2 = nullptr;
-  const float *qBias = nullptr, *kBias = nullptr, *vBias = nullptr, *oBias = nullptr, *qNorm = nullptr, *kNorm = nullptr;
+  const float *norm1 = nullptr, *norm1Bias = nullptr, *norm2 = nullptr, *norm2Bias = nullptr, *postNorm1 = nullptr,
+              *postNorm2 = nullptr;
+  const float *qBias = nullptr, *kBias = nullptr, *vBias = nullptr, *oBias = nullptr, *qNorm = nullptr,
+              *kNorm = nullptr;
   const float *upBias = nullptr, *downBias = nullptr;
   std::vector<ExpertWeights> experts;
 };
@@ -53,9 +56,10 @@ struct GlobalWeights {
 
 class Weights {
  public:
-  // Gives every binding its place. Throws FileError for roles that are unknown, missing, given twice or of no use to the spec, for shapes
-  // that contradict it, and for types that do not fit. Allocates nothing big; `spec` is validated. `files`: names for messages.
-  // residentLayerBytes: how much of each layer's block is resident, rounded down to whole panels; vectors always are. Absent: all of it.
+  // Gives every binding its place. Throws FileError for roles that are unknown, missing, given twice or of no use to
+  // the spec, for shapes that contradict it, and for types that do not fit. Allocates nothing big; `spec` is validated.
+  // `files`: names for messages. residentLayerBytes: how much of each layer's block is resident, rounded down to whole
+  // panels; vectors always are. Absent: all of it.
   Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, const std::vector<std::string>& files,
           std::optional<uint64_t> residentLayerBytes = {});
   Weights(const Weights&) = delete;
@@ -85,10 +89,12 @@ class Weights {
     bool streams() const { return residentBytes != bytes; }
     // What is read of a block that streams: [streamedFrom, end of the block's last 4096 bytes).
     uint64_t streamedFrom() const { return residentBytes / kAlignment * kAlignment; }
-    uint64_t streamedBytes() const { return streams() ? (bytes + kAlignment - 1) / kAlignment * kAlignment - streamedFrom() : 0; }
+    uint64_t streamedBytes() const {
+      return streams() ? (bytes + kAlignment - 1) / kAlignment * kAlignment - streamedFrom() : 0;
+    }
   };
 
-  size_t bytes() const { return bytes_; }                        // of memory: all resident parts
+  size_t bytes() const { return bytes_; }                       // of memory: all resident parts
   uint64_t mostStreamedBytes() const { return mostStreamed_; }  // of one layer
   uint64_t fileBytes() const { return fileBytes_; }             // of the model's files
   const std::vector<Placed>& placed() const { return placed_; }

@@ -10,8 +10,8 @@ void copyPages(const Pass& pass, size_t layer) {
   pass.forRows(pass.batch.ranges.size(), bytes / sizeof(float), [&](size_t r, unsigned) {
     const BatchRange& range = pass.batch.ranges[r];
     if (range.copyFrom < 0 || static_cast<uint32_t>(range.copyFrom) >= pass.cache.pages()) return;
-    std::memcpy(pass.cache.page(layer, static_cast<size_t>(range.copyTo)), pass.cache.page(layer, static_cast<size_t>(range.copyFrom)),
-                bytes);
+    std::memcpy(pass.cache.page(layer, static_cast<size_t>(range.copyTo)),
+                pass.cache.page(layer, static_cast<size_t>(range.copyFrom)), bytes);
   });
 }
 

@@ -10,8 +10,8 @@ void checkKnown(const Batch& batch) {
     const size_t known = range.row->tokens.size();
     if (size_t(range.firstPosition) + range.tokens <= known) continue;
     throw Error(ErrorCode::InvalidArgument, "row " + std::to_string(range.row->handle) + ": found positions up to " +
-                                                std::to_string(range.firstPosition + range.tokens - 1) + ", expected some of its " + std::to_string(known) +
-                                                " known tokens");
+                                                std::to_string(range.firstPosition + range.tokens - 1) +
+                                                ", expected some of its " + std::to_string(known) + " known tokens");
   }
 }
 
@@ -25,7 +25,8 @@ void embed(const Pass& pass) {
   pass.forRows(pass.tokens(), spec.embeddingSize, [&](size_t t, unsigned) {
     const BatchToken& token = pass.batch.tokens[t];
     float* row = embedded + t * spec.embeddingSize;
-    unpackRow(weights.tokenEmbedding, static_cast<size_t>(pass.batch.ranges[token.range].row->tokens[token.position]), row);
+    unpackRow(weights.tokenEmbedding, static_cast<size_t>(pass.batch.ranges[token.range].row->tokens[token.position]),
+              row);
     if (spec.embeddingScale != 1) pass.compute.kernels.rows.scale(spec.embeddingScale, row, spec.embeddingSize);
   });
   if (projected) pass.multiply(weights.embeddingProjection, nullptr, embedded, pass.tokens(), pass.activations.hidden);

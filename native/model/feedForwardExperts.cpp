@@ -1,7 +1,7 @@
 // A mixture of experts: a router picks a few gated blocks for each token.
 //
-// A token's sum runs over its experts in order of their index, starting from zero, whatever its company: experts are computed one after another,
-// each for all tokens that chose it.
+// A token's sum runs over its experts in order of their index, starting from zero, whatever its company: experts are
+// computed one after another, each for all tokens that chose it.
 #include <cstring>
 
 #include "Pass.h"
@@ -19,16 +19,19 @@ void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const flo
 
   float* logits = pass.scratch.take<float>(tokens * spec.experts);
   ExpertChoice* choices = pass.scratch.take<ExpertChoice>(tokens * spec.expertsPerToken);
-  uint32_t* chosen = pass.scratch.take<uint32_t>(tokens);  // tokens of the expert at hand, and the weight that each gives it
+  uint32_t* chosen =
+      pass.scratch.take<uint32_t>(tokens);  // tokens of the expert at hand, and the weight that each gives it
   float* shares = pass.scratch.take<float>(tokens);
   float* gathered = pass.scratch.take<float>(tokens * width);
   float* gate = pass.scratch.take<float>(tokens * inner);
   float* up = pass.scratch.take<float>(tokens * inner);
   float* result = pass.scratch.take<float>(tokens * width);
 
-  pass.multiplyExactly(weights.router, input, tokens, logits);  // a rounding that changes the choice of experts would change everything after it
+  pass.multiplyExactly(weights.router, input, tokens,
+                       logits);  // a rounding that changes the choice of experts would change everything after it
   pass.forRows(tokens, size_t(spec.experts) * spec.expertsPerToken + width, [&](size_t t, unsigned) {
-    chooseExperts(kernels, logits + t * spec.experts, spec.experts, spec.expertsPerToken, choices + t * spec.expertsPerToken);
+    chooseExperts(kernels, logits + t * spec.experts, spec.experts, spec.expertsPerToken,
+                  choices + t * spec.expertsPerToken);
     std::fill_n(output + t * width, width, 0.0f);
   });
 
@@ -45,12 +48,18 @@ void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const flo
     }
     if (count == 0) continue;
     const ExpertWeights& expert = weights.experts[e];
-    pass.forRows(count, width, [&](size_t i, unsigned) { std::memcpy(gathered + i * width, input + chosen[i] * width, width * sizeof(float)); });
+    pass.forRows(count, width, [&](size_t i, unsigned) {
+      std::memcpy(gathered + i * width, input + chosen[i] * width, width * sizeof(float));
+    });
     const ProductJob jobs[] = {{&expert.gate, nullptr, gate, inner}, {&expert.up, nullptr, up, inner}};
     pass.multiply(jobs, 2, gathered, count, width);
-    pass.forRows(count, inner, [&](size_t i, unsigned) { kernels.activate(spec.activation, gate + i * inner, up + i * inner, inner); });
+    pass.forRows(count, inner, [&](size_t i, unsigned) {
+      kernels.activate(spec.activation, gate + i * inner, up + i * inner, inner);
+    });
     pass.multiply(expert.down, nullptr, gate, count, result);
-    pass.forRows(count, width, [&](size_t i, unsigned) { kernels.addScaled(result + i * width, shares[i], output + chosen[i] * width, width); });
+    pass.forRows(count, width, [&](size_t i, unsigned) {
+      kernels.addScaled(result + i * width, shares[i], output + chosen[i] * width, width);
+    });
   }
   pass.scratch.release(mark);
 }

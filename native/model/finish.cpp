@@ -6,13 +6,17 @@ namespace spillway {
 namespace {
 
 // Norms before both blocks, and sums that nothing else is done with: each block adds to the hidden states as it ends.
-bool addsDirectly(const DecoderSpec& spec) { return spec.residual == Residual::Pre && spec.feedForward != FeedForwardKind::Experts; }
+bool addsDirectly(const DecoderSpec& spec) {
+  return spec.residual == Residual::Pre && spec.feedForward != FeedForwardKind::Experts;
+}
 
 void finishDirectly(const Pass& pass, const LayerWeights& weights) {
   float* hidden = pass.activations.hidden;
   const size_t mark = pass.scratch.used();
   const StoredMatrix* const attention[] = {&weights.o};
-  pass.multiplyAdding(weights.o, weights.oBias, pass.prepared(attention, 1, pass.activations.queries, pass.tokens(), weights.o.inputs, pass.compute), hidden);
+  pass.multiplyAdding(
+      weights.o, weights.oBias,
+      pass.prepared(attention, 1, pass.activations.queries, pass.tokens(), weights.o.inputs, pass.compute), hidden);
   pass.scratch.release(mark);
   // Where there is no gate, that is a matrix like up.
   const StoredMatrix* const feedForward[] = {&weights.up, present(weights.gate) ? &weights.gate : &weights.up};
@@ -28,8 +32,8 @@ void finishAll(const Pass& pass, size_t layer) {
   const size_t width = spec.hiddenSize;
   const size_t mark = pass.scratch.used();
   float* hidden = pass.activations.hidden;
-  float* branch = pass.scratch.take<float>(pass.tokens() * width);    // what a branch adds
-  float* normed = pass.scratch.take<float>(pass.tokens() * width);    // what the feed-forward block reads
+  float* branch = pass.scratch.take<float>(pass.tokens() * width);  // what a branch adds
+  float* normed = pass.scratch.take<float>(pass.tokens() * width);  // what the feed-forward block reads
   pass.multiply(weights.o, weights.oBias, pass.activations.queries, pass.tokens(), branch);
 
   if (spec.residual == Residual::Parallel) {
@@ -37,7 +41,8 @@ void finishAll(const Pass& pass, size_t layer) {
     float* second = pass.scratch.take<float>(pass.tokens() * width);
     const float* norm = weights.norm2 != nullptr ? weights.norm2 : weights.norm1;
     const float* bias = weights.norm2 != nullptr ? weights.norm2Bias : weights.norm1Bias;
-    pass.forRows(pass.tokens(), width, [&](size_t t, unsigned) { pass.norm(hidden + t * width, norm, bias, normed + t * width); });
+    pass.forRows(pass.tokens(), width,
+                 [&](size_t t, unsigned) { pass.norm(hidden + t * width, norm, bias, normed + t * width); });
     feedForward(pass, weights, normed, second);
     pass.forRows(pass.tokens(), width, [&](size_t t, unsigned) {
       kernels.add(branch + t * width, second + t * width, width);
@@ -49,15 +54,19 @@ void finishAll(const Pass& pass, size_t layer) {
 
   pass.forRows(pass.tokens(), width, [&](size_t t, unsigned) {
     float* h = hidden + t * width;
-    if (spec.residual == Residual::Sandwich) pass.norm(branch + t * width, weights.postNorm1, nullptr, branch + t * width);
+    if (spec.residual == Residual::Sandwich)
+      pass.norm(branch + t * width, weights.postNorm1, nullptr, branch + t * width);
     kernels.add(branch + t * width, h, width);
-    if (spec.residual == Residual::Post) pass.norm(h, weights.norm1, weights.norm1Bias, h);
-    else pass.norm(h, weights.norm2, weights.norm2Bias, normed + t * width);
+    if (spec.residual == Residual::Post)
+      pass.norm(h, weights.norm1, weights.norm1Bias, h);
+    else
+      pass.norm(h, weights.norm2, weights.norm2Bias, normed + t * width);
   });
   feedForward(pass, weights, spec.residual == Residual::Post ? hidden : normed, branch);
   pass.forRows(pass.tokens(), width, [&](size_t t, unsigned) {
     float* h = hidden + t * width;
-    if (spec.residual == Residual::Sandwich) pass.norm(branch + t * width, weights.postNorm2, nullptr, branch + t * width);
+    if (spec.residual == Residual::Sandwich)
+      pass.norm(branch + t * width, weights.postNorm2, nullptr, branch + t * width);
     kernels.add(branch + t * width, h, width);
     if (spec.residual == Residual::Post) pass.norm(h, weights.norm2, weights.norm2Bias, h);
   });
@@ -89,7 +98,8 @@ void lookForOdd(const Pass& pass, size_t layer) {
   }
 }
 
-// As finishAll(), of what is still wanted. After the last layer nobody asks for a prompt's other tokens: rows that the head takes are moved to the front, finished there, and moved back.
+// As finishAll(), of what is still wanted. After the last layer nobody asks for a prompt's other tokens: rows that the
+// head takes are moved to the front, finished there, and moved back.
 void finishWanted(const Pass& pass, size_t layer) {
   if (!pass.spec.samples() || layer + 1 != pass.spec.layers) return finishAll(pass, layer);
   const size_t mark = pass.scratch.used();
@@ -124,11 +134,13 @@ void feedForward(const Pass& pass, const LayerWeights& weights, const float* inp
   if (pass.spec.feedForward == FeedForwardKind::Experts) return feedForwardExperts(pass, weights, input, output);
   const StoredMatrix* const matrices[] = {&weights.up, present(weights.gate) ? &weights.gate : &weights.up};
   const size_t mark = pass.scratch.used();
-  feedForwardDense(pass, weights, pass.prepared(matrices, 2, input, pass.tokens(), pass.spec.hiddenSize, pass.compute), output, Epilogue::Store);
+  feedForwardDense(pass, weights, pass.prepared(matrices, 2, input, pass.tokens(), pass.spec.hiddenSize, pass.compute),
+                   output, Epilogue::Store);
   pass.scratch.release(mark);
 }
 
-void feedForwardDense(const Pass& pass, const LayerWeights& weights, const MatrixInput& input, float* output, Epilogue epilogue) {
+void feedForwardDense(const Pass& pass, const LayerWeights& weights, const MatrixInput& input, float* output,
+                      Epilogue epilogue) {
   const size_t width = pass.spec.feedForwardSize;
   const bool gated = pass.spec.feedForward == FeedForwardKind::Gated;
   const size_t mark = pass.scratch.used();
@@ -138,10 +150,12 @@ void feedForwardDense(const Pass& pass, const LayerWeights& weights, const Matri
   const float* firstBias = gated ? nullptr : weights.upBias;
   const ProductJob last{&weights.down, weights.downBias, output, weights.down.outputs};
   const bool rounds = pass.takeRoundedParts(down, 1);
-  const bool whole = !(streams(first) && first.residentOutputs != 0) && !(streams(weights.up) && weights.up.residentOutputs != 0);
+  const bool whole =
+      !(streams(first) && first.residentOutputs != 0) && !(streams(weights.up) && weights.up.residentOutputs != 0);
   if (whole && usesRoundedInput(pass.compute, first.type) == usesRoundedInput(pass.compute, weights.up.type)) {
-    const MatrixInput activated = rounds ? takeRounded(pass.compute, pass.tokens(), width, pass.scratch)
-                                         : MatrixInput{pass.scratch.take<float>(pass.tokens() * width), pass.tokens(), width, width, nullptr};
+    const MatrixInput activated =
+        rounds ? takeRounded(pass.compute, pass.tokens(), width, pass.scratch)
+               : MatrixInput{pass.scratch.take<float>(pass.tokens() * width), pass.tokens(), width, width, nullptr};
     // Both are whole, wherever they are: one part each.
     SplitProduct parts, factor;
     parts.cut({&first, firstBias, const_cast<float*>(activated.values), width}, pass.streamed);
@@ -152,7 +166,9 @@ void feedForwardDense(const Pass& pass, const LayerWeights& weights, const Matri
     if (gated) job.factor = &factor.matrices[0], job.factorBias = weights.upBias;
     job.rounded = const_cast<uint8_t*>(activated.rounded);
     matmul(pass.compute, &job, 1, input, pass.scratch);
-    pass.multiply(&last, 1, rounds ? activated : pass.prepared(down, 1, activated.values, pass.tokens(), width, pass.compute), pass.compute, epilogue);
+    pass.multiply(&last, 1,
+                  rounds ? activated : pass.prepared(down, 1, activated.values, pass.tokens(), width, pass.compute),
+                  pass.compute, epilogue);
     pass.scratch.release(mark);
     return;
   }
@@ -161,9 +177,11 @@ void feedForwardDense(const Pass& pass, const LayerWeights& weights, const Matri
   const ProductJob jobs[] = {{&first, firstBias, activated, width}, {&weights.up, weights.upBias, factor, width}};
   pass.multiply(jobs, gated ? 2 : 1, input, pass.compute);
   pass.forRows(pass.tokens(), width, [&](size_t t, unsigned) {
-    pass.compute.kernels.rows.activate(pass.spec.activation, activated + t * width, gated ? factor + t * width : nullptr, width);
+    pass.compute.kernels.rows.activate(pass.spec.activation, activated + t * width,
+                                       gated ? factor + t * width : nullptr, width);
   });
-  pass.multiply(&last, 1, pass.prepared(down, 1, activated, pass.tokens(), width, pass.compute), pass.compute, epilogue);
+  pass.multiply(&last, 1, pass.prepared(down, 1, activated, pass.tokens(), width, pass.compute), pass.compute,
+                epilogue);
   pass.scratch.release(mark);
 }
 

@@ -9,34 +9,44 @@ namespace spillway {
 
 namespace {
 
-// Greedy rows need the largest logit only: their logits exist for so many outputs at a time that they stay in the processor's caches.
+// Greedy rows need the largest logit only: their logits exist for so many outputs at a time that they stay in the
+// processor's caches.
 constexpr size_t kSliceBytes = size_t(1) << 20;
 constexpr size_t kSliceOutputs = 1024;  // a slice is a multiple of it
 
 // All that is wanted is the first token of the largest logit.
-bool takesLargest(const Row& row) { return !(row.sampling.temperature > 0) && row.sampling.repetitionPenalty == 1 && row.logprobs < 0 && row.grammar == nullptr; }
+bool takesLargest(const Row& row) {
+  return !(row.sampling.temperature > 0) && row.sampling.repetitionPenalty == 1 && row.logprobs < 0 &&
+         row.grammar == nullptr;
+}
 
 // The hidden state of one of the batch's tokens behind the final norm.
 void finalNorm(const Pass& pass, uint32_t token, float* normed) {
   const size_t width = pass.spec.hiddenSize;
   const float* hidden = pass.activations.hidden + size_t(token) * width;
   const GlobalWeights& weights = pass.weights.global();
-  if (pass.spec.finalNorm) pass.norm(hidden, weights.finalNorm, weights.finalNormBias, normed);
-  else std::copy_n(hidden, width, normed);
+  if (pass.spec.finalNorm)
+    pass.norm(hidden, weights.finalNorm, weights.finalNormBias, normed);
+  else
+    std::copy_n(hidden, width, normed);
 }
 
-// The largest logits of some rows, slice by slice of the vocabulary; of equal ones the first, as RowKernels::argMax has it.
-void takeLargest(const Pass& pass, const WantedLogits* wanted, size_t rows, const float* input, size_t width, float* logits, float* largest, HeadResult& result) {
+// The largest logits of some rows, slice by slice of the vocabulary; of equal ones the first, as RowKernels::argMax has
+// it.
+void takeLargest(const Pass& pass, const WantedLogits* wanted, size_t rows, const float* input, size_t width,
+                 float* logits, float* largest, HeadResult& result) {
   const StoredMatrix& weights = pass.weights.head();
   const float* bias = pass.weights.global().headBias;
   const size_t slice = std::max<size_t>(1, kSliceBytes / (rows * sizeof(float) * kSliceOutputs)) * kSliceOutputs;
   const size_t mark = pass.scratch.used();
-  const MatrixInput prepared = prepareInput(pass.compute, input, rows, width, width, usesRoundedInput(pass.compute, weights.type), pass.scratch);
+  const MatrixInput prepared =
+      prepareInput(pass.compute, input, rows, width, width, usesRoundedInput(pass.compute, weights.type), pass.scratch);
   std::fill_n(largest, rows, -std::numeric_limits<float>::infinity());
   for (size_t r = 0; r < rows; r++) result.tokens[wanted[r].result] = 0;
   for (size_t first = 0; first < weights.outputs; first += slice) {
     const uint32_t outputs = static_cast<uint32_t>(std::min(slice, weights.outputs - first));
-    const WeightMatrix part{weights.type, outputs, weights.inputs, weights.panels + first / kPanelOutputs * panelBytes(weights.type, weights.inputs)};
+    const WeightMatrix part{weights.type, outputs, weights.inputs,
+                            weights.panels + first / kPanelOutputs * panelBytes(weights.type, weights.inputs)};
     const MatmulJob job{&part, bias == nullptr ? nullptr : bias + first, logits, outputs};
     matmul(pass.compute, &job, 1, prepared, pass.scratch);
     pass.forRows(rows, outputs, [&](size_t r, unsigned) {
@@ -76,7 +86,8 @@ std::unique_ptr<HeadResult> head(const Pass& pass) {
   const size_t width = spec.hiddenSize;
   const size_t vocabulary = spec.vocabularySize;
   auto result = std::make_unique<HeadResult>();
-  const std::vector<WantedLogits> wanted = pass.measuring ? std::vector<WantedLogits>(pass.tokens()) : listWanted(pass.batch, *result, takesLargest);
+  const std::vector<WantedLogits> wanted =
+      pass.measuring ? std::vector<WantedLogits>(pass.tokens()) : listWanted(pass.batch, *result, takesLargest);
   if (!pass.measuring) poolHidden(pass, *result);
   if (wanted.empty()) return result;
 
@@ -89,7 +100,8 @@ std::unique_ptr<HeadResult> head(const Pass& pass) {
   uint8_t* workspaces = pass.scratch.take<uint8_t>(workspaceBytes * pass.compute.pool.threads());
   float* largest = pass.scratch.take<float>(most);
   const bool sliced = !streams(pass.weights.head());
-  const auto greedyEnd = std::find_if(wanted.begin(), wanted.end(), [sliced](const WantedLogits& entry) { return !(sliced && entry.first); });
+  const auto greedyEnd = std::find_if(wanted.begin(), wanted.end(),
+                                      [sliced](const WantedLogits& entry) { return !(sliced && entry.first); });
   const size_t greedyRows = static_cast<size_t>(greedyEnd - wanted.begin());
 
   for (size_t first = 0, rows; first < wanted.size(); first += rows) {
@@ -105,7 +117,8 @@ std::unique_ptr<HeadResult> head(const Pass& pass) {
     }
     pass.multiply(pass.weights.head(), weights.headBias, input, rows, logits);
     pass.forRows(rows, vocabulary, [&](size_t i, unsigned worker) {
-      useLogits(pass.compute.kernels, pass.batch, wanted[first + i], logits + i * vocabulary, vocabulary, workspaces + worker * workspaceBytes, *result);
+      useLogits(pass.compute.kernels, pass.batch, wanted[first + i], logits + i * vocabulary, vocabulary,
+                workspaces + worker * workspaceBytes, *result);
     });
     if (pass.measuring) break;
   }

@@ -19,14 +19,17 @@ void checkSampled(const BatchRange& range) {
   const size_t known = range.row->tokens.size();
   const size_t end = size_t(range.firstPosition) + range.tokens;
   if (end == known || (end < known && range.row->grammar != nullptr)) return;
-  throw Error(ErrorCode::InvalidArgument, "row " + std::to_string(range.row->handle) + ": found a range that ends at position " +
-                                              std::to_string(range.firstPosition + range.tokens - 1) + ", expected its last known token at position " +
-                                              std::to_string(known - 1) + ", for sampling");
+  throw Error(ErrorCode::InvalidArgument,
+              "row " + std::to_string(range.row->handle) + ": found a range that ends at position " +
+                  std::to_string(range.firstPosition + range.tokens - 1) +
+                  ", expected its last known token at position " + std::to_string(known - 1) + ", for sampling");
 }
 
 }  // namespace
 
-size_t headRowsAtATime(const DecoderSpec& spec) { return std::clamp(kLogitBytes / (spec.vocabularySize * sizeof(float)), kLeastRows, kMostRows); }
+size_t headRowsAtATime(const DecoderSpec& spec) {
+  return std::clamp(kLogitBytes / (spec.vocabularySize * sizeof(float)), kLeastRows, kMostRows);
+}
 
 std::vector<WantedLogits> listWanted(const Batch& batch, HeadResult& result, bool (*first)(const Row&)) {
   std::vector<WantedLogits> wanted;
@@ -38,20 +41,27 @@ std::vector<WantedLogits> listWanted(const Batch& batch, HeadResult& result, boo
     if (range.mode == HeadMode::Sample) {
       checkSampled(range);
       if (!samples(range)) continue;
-      if (range.row->pooling != Pooling::None) result.embedded.push_back(static_cast<int32_t>(result.rows.size()));
-      else wanted.push_back({r, range.firstToken + range.tokens - 1, static_cast<uint32_t>(result.rows.size()), static_cast<uint32_t>(tops), first(*range.row)});
+      if (range.row->pooling != Pooling::None)
+        result.embedded.push_back(static_cast<int32_t>(result.rows.size()));
+      else
+        wanted.push_back({r, range.firstToken + range.tokens - 1, static_cast<uint32_t>(result.rows.size()),
+                          static_cast<uint32_t>(tops), first(*range.row)});
       result.rows.push_back(static_cast<int32_t>(range.row->handle));
       result.topCounts.push_back(range.row->pooling == Pooling::None ? std::max(range.row->logprobs, 0) : 0);
       tops += static_cast<size_t>(result.topCounts.back());
     } else if (range.mode == HeadMode::Score) {
       const size_t known = range.row->tokens.size();
       const size_t count = std::min<size_t>(range.tokens, known - 1 - std::min<size_t>(known - 1, range.firstPosition));
-      for (uint32_t t = 0; t < count; t++) wanted.push_back({r, range.firstToken + t, static_cast<uint32_t>(result.scores.size()) + t, 0, false});
+      for (uint32_t t = 0; t < count; t++)
+        wanted.push_back({r, range.firstToken + t, static_cast<uint32_t>(result.scores.size()) + t, 0, false});
       result.scores.resize(result.scores.size() + count);
-      result.scored.insert(result.scored.end(), {static_cast<int32_t>(range.row->handle), static_cast<int32_t>(range.firstPosition), static_cast<int32_t>(count)});
+      result.scored.insert(result.scored.end(),
+                           {static_cast<int32_t>(range.row->handle), static_cast<int32_t>(range.firstPosition),
+                            static_cast<int32_t>(count)});
     }
   }
-  if (tops > std::numeric_limits<uint32_t>::max()) throw Error(ErrorCode::Memory, "too many alternatives are asked for in one batch");
+  if (tops > std::numeric_limits<uint32_t>::max())
+    throw Error(ErrorCode::Memory, "too many alternatives are asked for in one batch");
   result.tokens.resize(result.rows.size());
   result.logprobs.resize(result.rows.size(), std::numeric_limits<float>::quiet_NaN());
   result.topTokens.resize(tops);
@@ -63,14 +73,18 @@ std::vector<WantedLogits> listWanted(const Batch& batch, HeadResult& result, boo
 namespace {
 
 // Log-probabilities are the model's own, so what is wanted of them is taken before the grammar changes the logits.
-void sampleConstrained(const Kernels& kernels, const Row& row, const WantedLogits& wanted, float* logits, size_t vocabulary, void* workspace, HeadResult& result) {
+void sampleConstrained(const Kernels& kernels, const Row& row, const WantedLogits& wanted, float* logits,
+                       size_t vocabulary, void* workspace, HeadResult& result) {
   const LogNormaliser normaliser = row.logprobs >= 0 ? normaliserOf(kernels, logits, vocabulary) : LogNormaliser{};
   if (row.logprobs > 0 && std::isfinite(normaliser.maximum)) {
-    topLogProbabilities(kernels, logits, vocabulary, static_cast<size_t>(row.logprobs), &result.topTokens[wanted.top], &result.topLogprobs[wanted.top], workspace);
+    topLogProbabilities(kernels, logits, vocabulary, static_cast<size_t>(row.logprobs), &result.topTokens[wanted.top],
+                        &result.topLogprobs[wanted.top], workspace);
   }
   row.grammar->mask(logits, vocabulary);
   if (row.grammar->place() == GrammarRow::Place::Failed) return;
-  const SampledToken sampled = sampleToken(kernels, row.sampling, logits, vocabulary, row.tokens.data(), row.tokens.size(), static_cast<uint32_t>(row.tokens.size()), false, workspace);
+  const SampledToken sampled =
+      sampleToken(kernels, row.sampling, logits, vocabulary, row.tokens.data(), row.tokens.size(),
+                  static_cast<uint32_t>(row.tokens.size()), false, workspace);
   result.tokens[wanted.result] = sampled.token;
   if (sampled.token == kNotFinite) return;
   if (row.logprobs >= 0) result.logprobs[wanted.result] = logProbabilityOf(normaliser, logits[sampled.token]);
@@ -81,24 +95,29 @@ void sampleConstrained(const Kernels& kernels, const Row& row, const WantedLogit
 
 }  // namespace
 
-void useLogits(const Kernels& kernels, const Batch& batch, const WantedLogits& wanted, float* logits, size_t vocabulary, void* workspace, HeadResult& result) {
+void useLogits(const Kernels& kernels, const Batch& batch, const WantedLogits& wanted, float* logits, size_t vocabulary,
+               void* workspace, HeadResult& result) {
   const BatchRange& range = batch.ranges[wanted.range];
   const Row& row = *range.row;
   if (range.mode == HeadMode::Score) {
-    result.scores[wanted.result] = logProbability(kernels, logits, vocabulary, row.tokens[batch.tokens[wanted.token].position + 1]);
+    result.scores[wanted.result] =
+        logProbability(kernels, logits, vocabulary, row.tokens[batch.tokens[wanted.token].position + 1]);
     return;
   }
   if (row.grammar != nullptr) return sampleConstrained(kernels, row, wanted, logits, vocabulary, workspace, result);
-  const SampledToken sampled = sampleToken(kernels, row.sampling, logits, vocabulary, row.tokens.data(), row.tokens.size(),
-                                           static_cast<uint32_t>(row.tokens.size()), row.logprobs >= 0, workspace);
+  const SampledToken sampled =
+      sampleToken(kernels, row.sampling, logits, vocabulary, row.tokens.data(), row.tokens.size(),
+                  static_cast<uint32_t>(row.tokens.size()), row.logprobs >= 0, workspace);
   result.tokens[wanted.result] = sampled.token;
   if (row.logprobs >= 0) result.logprobs[wanted.result] = sampled.logprob;
   if (sampled.token == kNotFinite) return;
   if (!row.candidates.empty()) {
-    logProbabilities(kernels, logits, vocabulary, row.candidates.data(), row.candidates.size(), &result.topLogprobs[wanted.top]);
+    logProbabilities(kernels, logits, vocabulary, row.candidates.data(), row.candidates.size(),
+                     &result.topLogprobs[wanted.top]);
     std::copy(row.candidates.begin(), row.candidates.end(), &result.topTokens[wanted.top]);
   } else if (row.logprobs > 0) {
-    topLogProbabilities(kernels, logits, vocabulary, static_cast<size_t>(row.logprobs), &result.topTokens[wanted.top], &result.topLogprobs[wanted.top], workspace);
+    topLogProbabilities(kernels, logits, vocabulary, static_cast<size_t>(row.logprobs), &result.topTokens[wanted.top],
+                        &result.topLogprobs[wanted.top], workspace);
   }
 }
 
@@ -115,7 +134,8 @@ void appendSampled(const Batch& batch, const std::vector<WantedLogits>& wanted, 
     grammars[entry.result] = range.row->grammar.get();
     for (const uint32_t forced : range.row->grammar->forced()) range.row->append(static_cast<int32_t>(forced));
   }
-  if (std::all_of(grammars.begin(), grammars.end(), [](const GrammarRow* grammar) { return grammar == nullptr; })) return;
+  if (std::all_of(grammars.begin(), grammars.end(), [](const GrammarRow* grammar) { return grammar == nullptr; }))
+    return;
   for (const GrammarRow* grammar : grammars) {
     result.places.push_back(grammar == nullptr ? -1 : static_cast<int32_t>(grammar->place()));
     result.forcedCounts.push_back(grammar == nullptr ? 0 : static_cast<int32_t>(grammar->forced().size()));

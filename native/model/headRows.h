@@ -19,13 +19,17 @@ struct WantedLogits {
 size_t headRowsAtATime(const DecoderSpec& spec);
 
 // All of a batch, those of which `first` (of a row that samples) holds before the others; gives `result` room for them.
-// Throws Error(InvalidArgument) for a row that shall sample and is not at its last known token, Error(Memory) for too many alternatives.
+// Throws Error(InvalidArgument) for a row that shall sample and is not at its last known token, Error(Memory) for too
+// many alternatives.
 std::vector<WantedLogits> listWanted(const Batch& batch, HeadResult& result, bool (*first)(const Row&));
 
-// Scores or samples from one row's logits, which a row's grammar changes. workspace: vocabulary entries of 8 bytes. By many threads at once, each for rows of its own.
-void useLogits(const Kernels& kernels, const Batch& batch, const WantedLogits& wanted, float* logits, size_t vocabulary, void* workspace, HeadResult& result);
+// Scores or samples from one row's logits, which a row's grammar changes. workspace: vocabulary entries of 8 bytes. By
+// many threads at once, each for rows of its own.
+void useLogits(const Kernels& kernels, const Batch& batch, const WantedLogits& wanted, float* logits, size_t vocabulary,
+               void* workspace, HeadResult& result);
 
-// The sampled tokens to their rows, and where their grammars are to the result. What stands in `result` for a row without one says as of which layer (HeadResult::tokens).
+// The sampled tokens to their rows, and where their grammars are to the result. What stands in `result` for a row
+// without one says as of which layer (HeadResult::tokens).
 void appendSampled(const Batch& batch, const std::vector<WantedLogits>& wanted, HeadResult& result);
 
 }  // namespace spillway

@@ -2,8 +2,8 @@
 
 namespace spillway {
 
-size_t measureScratch(const DecoderSpec& spec, const Weights& weights, const PagePool& cache, const Compute& compute, const Limits& limits,
-                      bool keepsKeys, float keepKeys) {
+size_t measureScratch(const DecoderSpec& spec, const Weights& weights, const PagePool& cache, const Compute& compute,
+                      const Limits& limits, bool keepsKeys, float keepKeys) {
   Batch batch;
   batch.ranges.resize(limits.rowsPerSquare);
   batch.tokens.resize(limits.tokensPerSquare);

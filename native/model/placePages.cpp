@@ -9,7 +9,8 @@ namespace spillway {
 
 namespace {
 
-// Where a range's pages are during this layer: in the pool, in the staging buffer, in the row's tail; null for those that attention does not touch here.
+// Where a range's pages are during this layer: in the pool, in the staging buffer, in the row's tail; null for those
+// that attention does not touch here.
 void findPages(const Pass& pass, size_t layer) {
   const Batch& batch = pass.batch;
   const uint32_t pageTokens = pass.cache.layout().pageTokens;
@@ -29,7 +30,8 @@ void findPages(const Pass& pass, size_t layer) {
   });
 }
 
-// Pages that were begun in the tail and become complete now: the tail's tokens come first, since the tail may be written to anew.
+// Pages that were begun in the tail and become complete now: the tail's tokens come first, since the tail may be
+// written to anew.
 void takeTails(const Pass& pass, size_t layer) {
   const Batch& batch = pass.batch;
   const size_t bytes = pass.cache.pageBytes();
@@ -40,7 +42,8 @@ void takeTails(const Pass& pass, size_t layer) {
     const uint32_t entry = range.firstPage + current;
     const bool completed = (range.firstPosition + range.tokens) / pageTokens > current;
     if (!completed || range.firstPosition % pageTokens == 0 || batch.pages[entry] >= 0) return;
-    std::memcpy(const_cast<uint8_t*>(batch.pagePointers[entry]), pass.cache.page(layer, static_cast<size_t>(range.tail)), bytes);
+    std::memcpy(const_cast<uint8_t*>(batch.pagePointers[entry]),
+                pass.cache.page(layer, static_cast<size_t>(range.tail)), bytes);
   });
 }
 
@@ -48,8 +51,9 @@ void takeTails(const Pass& pass, size_t layer) {
 
 void takeKeys(const Batch& batch, Activations& activations, size_t layer) {
   if (activations.keysSerial != batch.serial || activations.keysLayer != layer) {
-    throw Error(ErrorCode::InvalidArgument, "activations: found keys and values of something else, expected those that layer " + std::to_string(layer) +
-                                                " of this batch projected last");
+    throw Error(ErrorCode::InvalidArgument,
+                "activations: found keys and values of something else, expected those that layer " +
+                    std::to_string(layer) + " of this batch projected last");
   }
   activations.keysSerial = 0;  // attention overwrites the queries, so it cannot be done twice
 }
@@ -63,9 +67,11 @@ void placePages(const Pass& pass, size_t layer) {
   const size_t width = pass.spec.keyWidth();
   pass.forRows(pass.tokens(), 2 * width, [&](size_t t, unsigned) {
     const BatchToken& token = pass.batch.tokens[t];
-    const uint8_t* page = pass.batch.pagePointers[pass.batch.ranges[token.range].firstPage + token.position / pageTokens];
+    const uint8_t* page =
+        pass.batch.pagePointers[pass.batch.ranges[token.range].firstPage + token.position / pageTokens];
     if (page == nullptr) return;  // on a device
-    cacheStore(pass.compute.kernels, pass.cache.layout(), const_cast<uint8_t*>(page), token.position % pageTokens, activations.keys + t * width, activations.values + t * width);
+    cacheStore(pass.compute.kernels, pass.cache.layout(), const_cast<uint8_t*>(page), token.position % pageTokens,
+               activations.keys + t * width, activations.values + t * width);
   });
 }
 

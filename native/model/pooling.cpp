@@ -40,7 +40,8 @@ void takeEmbeddings(const Batch& batch, size_t width, HeadResult& result) {
     if (range.mode != HeadMode::Sample || row.pooling == Pooling::None) continue;
     const double count = row.pooling == Pooling::Mean ? static_cast<double>(row.tokens.size()) : 1.0;
     for (size_t c = 0; c < width; c++)
-      result.embeddings.push_back(row.pooled.empty() ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(row.pooled[c] / count));
+      result.embeddings.push_back(row.pooled.empty() ? std::numeric_limits<float>::quiet_NaN()
+                                                     : static_cast<float>(row.pooled[c] / count));
   }
 }
 

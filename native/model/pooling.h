@@ -9,10 +9,12 @@ namespace spillway {
 // Whether the hidden state behind the final norm of the token at a position is needed for a row's embedding.
 bool isPooled(const Row& row, size_t position);
 
-// The batch's tokens whose hidden states behind the final norm are needed, in order: of rows that are embedded, by how they are pooled.
+// The batch's tokens whose hidden states behind the final norm are needed, in order: of rows that are embedded, by how
+// they are pooled.
 std::vector<uint32_t> listPooled(const Batch& batch);
 
-// Takes such hidden states, [count, width], into their rows. A row's come in order of position, however they are cut into batches: sums are the same.
+// Takes such hidden states, [count, width], into their rows. A row's come in order of position, however they are cut
+// into batches: sums are the same.
 void pool(const Batch& batch, const uint32_t* tokens, size_t count, const float* normed, size_t width);
 
 // The embeddings of the rows that are at their end (`result.embedded`).

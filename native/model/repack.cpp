@@ -42,7 +42,8 @@ class Repack {
     }
     // What has not filled a whole 4096 bytes, the units of one round, and the padding at a block's end.
     for (Window& window : windows_) {
-      window.memory = Arena(DirectFile::aligned(std::max(kWindowBytes, mostUnit)) + 2 * DirectFile::kAlignment, "repacking the weights");
+      window.memory = Arena(DirectFile::aligned(std::max(kWindowBytes, mostUnit)) + 2 * DirectFile::kAlignment,
+                            "repacking the weights");
     }
     buffers_ = Arena(bufferBytes_ * pool_.threads(), "repacking the weights");
   }
@@ -75,11 +76,14 @@ class Repack {
   static void checkStamps(const std::vector<File>& files, const std::vector<std::string>& stamps) {
     for (size_t f = 0; f < stamps.size(); f++) {
       if (files[f].stamp().text() == stamps[f]) continue;
-      throw FileError(files[f].path(), "file", "another one, or a change, since its contents were hashed", "a file that stays as it is");
+      throw FileError(files[f].path(), "file", "another one, or a change, since its contents were hashed",
+                      "a file that stays as it is");
     }
   }
 
-  std::vector<WeightUnit> unitsOf(size_t b) const { return weightUnits(weights_, weights_.blocks()[b].first, weights_.blocks()[b].end); }
+  std::vector<WeightUnit> unitsOf(size_t b) const {
+    return weightUnits(weights_, weights_.blocks()[b].first, weights_.blocks()[b].end);
+  }
 
   // Whoever had the lock before may have made it between the caller's last look and now.
   bool finishedMeanwhile() {
@@ -99,9 +103,11 @@ class Repack {
       std::vector<uint8_t> found(header_.bytes.size());
       writer_.file().read(0, found.size(), headerMemory_.data(), "header");
       std::memcpy(found.data(), headerMemory_.data(), found.size());
-      if (std::equal(header_.bytes.begin(), header_.bytes.begin() + static_cast<ptrdiff_t>(header_.tableBytes), found.begin())) {
+      if (std::equal(header_.bytes.begin(), header_.bytes.begin() + static_cast<ptrdiff_t>(header_.tableBytes),
+                     found.begin())) {
         std::vector<uint32_t> checksums;
-        while (whole < header_.table.blocks.size() && getChecksums(found, header_.table, whole, checksums) && isWhole(whole, checksums)) {
+        while (whole < header_.table.blocks.size() && getChecksums(found, header_.table, whole, checksums) &&
+               isWhole(whole, checksums)) {
           putChecksums(header_.bytes, header_.table, whole++, checksums);
         }
       }
@@ -120,7 +126,8 @@ class Repack {
       writer_.file().read(block.offset + at, DirectFile::aligned(bytes), data, weights_.blockName(b));
       if (crc32c(0, data, bytes) != checksums[chunk]) return false;
       // The padding, which no checksum covers.
-      if (std::any_of(data + bytes, data + DirectFile::aligned(bytes), [](uint8_t byte) { return byte != 0; })) return false;
+      if (std::any_of(data + bytes, data + DirectFile::aligned(bytes), [](uint8_t byte) { return byte != 0; }))
+        return false;
     }
     progress_.add(block.bytes);
     return true;
@@ -141,7 +148,8 @@ class Repack {
     for (size_t first = 0, end; first < units.size(); first = end) {
       uint8_t* window = windows_[current_].memory.data();
       uint64_t bytes = 0;
-      for (end = first; end < units.size() && (end == first || bytes + units[end].bytes() <= kWindowBytes); end++) bytes += units[end].bytes();
+      for (end = first; end < units.size() && (end == first || bytes + units[end].bytes() <= kWindowBytes); end++)
+        bytes += units[end].bytes();
       packUnits(&units[first], end - first, window, written);
       for (uint64_t left = bytes; left != 0;) {
         const uint64_t part = std::min(left, kChunkBytes - packed % kChunkBytes);
@@ -166,14 +174,17 @@ class Repack {
     writeHeader();
   }
 
-  // Writes `ready` bytes of the current window while the other one becomes the current one. What is left of the window's `used` bytes begins that one.
+  // Writes `ready` bytes of the current window while the other one becomes the current one. What is left of the
+  // window's `used` bytes begins that one.
   void writeWindow(size_t b, uint64_t offset, uint64_t ready, uint64_t used) {
     Window& window = windows_[current_];
     Window& next = windows_[1 - current_];
     next.await();
     if (used > ready) std::memcpy(next.memory.data(), window.memory.data() + ready, used - ready);
     if (ready != 0) {
-      window.write = std::async(std::launch::async, [this, b, offset, ready, data = window.memory.data()] { writer_.file().write(offset, ready, data, weights_.blockName(b)); });
+      window.write = std::async(std::launch::async, [this, b, offset, ready, data = window.memory.data()] {
+        writer_.file().write(offset, ready, data, weights_.blockName(b));
+      });
     }
     current_ = 1 - current_;
   }
@@ -181,7 +192,8 @@ class Repack {
   void packUnits(const WeightUnit* units, size_t count, uint8_t* window, uint64_t written) {
     pool_.parallelFor(count, [&](size_t index, unsigned worker) {
       progress_.check();
-      packUnit(units[index], files_, buffers_.data() + worker * bufferBytes_, window + (units[index].offset() - written));
+      packUnit(units[index], files_, buffers_.data() + worker * bufferBytes_,
+               window + (units[index].offset() - written));
       progress_.add(units[index].bytes());
     });
   }
@@ -212,12 +224,14 @@ class Repack {
 RepackOptions checked(RepackOptions&& options) {
   validate(options.decoder);
   if (options.threads >= 1 && options.threads <= kMostThreads) return std::move(options);
-  throw Error(ErrorCode::InvalidArgument, "threads: found " + std::to_string(options.threads) + ", expected 1 to " + std::to_string(kMostThreads));
+  throw Error(ErrorCode::InvalidArgument,
+              "threads: found " + std::to_string(options.threads) + ", expected 1 to " + std::to_string(kMostThreads));
 }
 
 }  // namespace
 
-void repack(RepackOptions&& given, LoadProgress& progress, std::atomic<uint64_t>& totalBytes, const DirectOptions& disk) {
+void repack(RepackOptions&& given, LoadProgress& progress, std::atomic<uint64_t>& totalBytes,
+            const DirectOptions& disk) {
   RepackOptions options = checked(std::move(given));
   const Weights weights(options.decoder, std::move(options.bindings), options.files);
   uint64_t total = 0;

@@ -7,7 +7,8 @@
 
 namespace spillway {
 
-// Of every pair of elements at a position, times the table's scale. cosines, sines: as many as the table has frequencies.
+// Of every pair of elements at a position, times the table's scale. cosines, sines: as many as the table has
+// frequencies.
 inline void rotaryAngles(const RotaryTable& table, uint32_t position, float* cosines, float* sines) {
   for (size_t i = 0; i < table.frequencies.size(); i++) {
     const float angle = static_cast<float>(position) * table.frequencies[i];

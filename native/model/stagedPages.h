@@ -15,9 +15,9 @@ struct StagedPage {
   bool begun;   // its first tokens stand in the row's tail
 };
 
-// visit(page) for every page that a layer with this window (0: none) stages, in order of their places, until it returns false.
-// Ranges in order, within a range pages in order of position. A page is staged if it is on disk, complete once the range is computed, and not
-// wholly before what the range's first token sees.
+// visit(page) for every page that a layer with this window (0: none) stages, in order of their places, until it returns
+// false. Ranges in order, within a range pages in order of position. A page is staged if it is on disk, complete once
+// the range is computed, and not wholly before what the range's first token sees.
 template <typename Visit>
 void forStagedPages(const Batch& batch, uint32_t window, uint32_t pageTokens, Visit visit) {
   if (!batch.spilled) return;
@@ -32,7 +32,8 @@ void forStagedPages(const Batch& batch, uint32_t window, uint32_t pageTokens, Vi
     for (uint32_t p = lowest / pageTokens; p < complete; p++) {
       const int32_t page = batch.pages[range.firstPage + p];
       if (page >= 0) continue;
-      const StagedPage staged{place++, r, range.firstPage + p, diskPage(page), p < current, p == current && first % pageTokens != 0};
+      const StagedPage staged{place++,        r,           range.firstPage + p,
+                              diskPage(page), p < current, p == current && first % pageTokens != 0};
       if (!visit(staged)) return;
     }
   }

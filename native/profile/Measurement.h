@@ -1,4 +1,5 @@
-// One thing that is measured, a little in every round: so a neighbour who is busy for a second spoils some samples of everything and not all of one thing.
+// One thing that is measured, a little in every round: so a neighbour who is busy for a second spoils some samples of
+// everything and not all of one thing.
 #pragma once
 #include <memory>
 #include <string>
@@ -30,8 +31,9 @@ std::unique_ptr<Measurement> measureRows();
 std::unique_ptr<Measurement> measureSampling();
 std::unique_ptr<Measurement> measureTask();
 std::unique_ptr<Measurement> measureDisk();
-// All that is measured on the GPU that the options name: its memory is reserved until the last of these goes. Defined by the library that is linked, spillway_gpu or
-// spillway_gpu_none. Throws Error(InvalidArgument) for a device that there is not, Error(Memory) where it, or the host, has too little.
+// All that is measured on the GPU that the options name: its memory is reserved until the last of these goes. Defined
+// by the library that is linked, spillway_gpu or spillway_gpu_none. Throws Error(InvalidArgument) for a device that
+// there is not, Error(Memory) where it, or the host, has too little.
 std::vector<std::unique_ptr<Measurement>> measureGpu(Workbench& bench);
 
 }  // namespace spillway

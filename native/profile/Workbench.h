@@ -29,15 +29,16 @@ struct GpuProfileOptions {
 
 struct ProfileOptions {
   unsigned threads = 1;  // all that shall be used; what is measured with one thread is measured beside it
-  std::vector<InstructionSet> instructionSets;  // all that shall be looked at, the one that runs use first
+  std::vector<InstructionSet> instructionSets;            // all that shall be looked at, the one that runs use first
   std::vector<size_t> tokenCounts = {1, 4, 16, 64, 256};  // of products
-  uint32_t pageTokens = 32;  // of the KV cache
-  size_t memoryBytes = size_t{128} << 20;  // to work in; best more than the processor's caches hold
-  std::string diskFolder;  // where stores and spill files go; empty: the disk is not looked at
+  uint32_t pageTokens = 32;                               // of the KV cache
+  size_t memoryBytes = size_t{128} << 20;                 // to work in; best more than the processor's caches hold
+  std::string diskFolder;                    // where stores and spill files go; empty: the disk is not looked at
   uint64_t diskBytes = uint64_t{256} << 20;  // most that is written there
-  std::optional<GpuProfileOptions> gpu;  // without: none is looked at
+  std::optional<GpuProfileOptions> gpu;      // without: none is looked at
   double budget = 1;  // 1: about eight seconds, and some four for a GPU. Time and repetitions grow and shrink with it
-  // Only how fast memory and the disk are read, and how fast 4-bit products of one and of 64 rows are, on all threads: some tenths of a second.
+  // Only how fast memory and the disk are read, and how fast 4-bit products of one and of 64 rows are, on all threads:
+  // some tenths of a second.
   bool speedOnly = false;
 };
 
@@ -84,14 +85,15 @@ class Workbench {
     }
   }
 
-  // How many units (outputs, rows, ...) make a sample of about kSampleSeconds: a multiple of `step`, at least that and at most `most`.
-  // body(units) returns the seconds that they took.
+  // How many units (outputs, rows, ...) make a sample of about kSampleSeconds: a multiple of `step`, at least that and
+  // at most `most`. body(units) returns the seconds that they took.
   template <typename Body>
   size_t unitsPerSample(size_t step, size_t most, Body body) const {
     check();
     if (step >= most) return most;
     if (glance()) return step;
-    // Few units are slow for their number (threads that find nothing to do, buffers that are filled for them alone), so their number is felt for.
+    // Few units are slow for their number (threads that find nothing to do, buffers that are filled for them alone), so
+    // their number is felt for.
     body(step);  // woke threads and touched memory
     size_t units = step;
     for (;;) {

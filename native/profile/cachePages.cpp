@@ -11,8 +11,10 @@ std::vector<const uint8_t*> fillPages(Workbench& bench, const CacheLayout& layou
   const std::vector<float> numbers = plainNumbers(2 * width * layout.pageTokens);
   std::memset(memory, 0, bytes);
   for (uint32_t token = 0; token < layout.pageTokens; token++)
-    cacheStore(kernelsFor(bench.best()), layout, memory, token, &numbers[2 * token * width], &numbers[(2 * token + 1) * width]);
-  bench.all().parallelFor(count - 1, [&](size_t page, unsigned) { std::memcpy(memory + (page + 1) * bytes, memory, bytes); });
+    cacheStore(kernelsFor(bench.best()), layout, memory, token, &numbers[2 * token * width],
+               &numbers[(2 * token + 1) * width]);
+  bench.all().parallelFor(count - 1,
+                          [&](size_t page, unsigned) { std::memcpy(memory + (page + 1) * bytes, memory, bytes); });
   std::vector<const uint8_t*> pages;
   for (size_t page = 0; page < count; page++) pages.push_back(memory + page * bytes);
   return pages;

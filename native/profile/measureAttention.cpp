@@ -9,13 +9,13 @@ namespace spillway {
 
 namespace {
 
-constexpr double kSeconds = 0.02;  // a point and round
-constexpr uint32_t kContext = 512;       // tokens of a row that decodes
+constexpr double kSeconds = 0.02;       // a point and round
+constexpr uint32_t kContext = 512;      // tokens of a row that decodes
 constexpr uint32_t kShortContext = 32;  // of a row whose keys and values are the least of its work
 constexpr uint32_t kPromptTokens = 512;
 constexpr uint32_t kAsidePromptTokens = 64;  // of slow instruction sets
 constexpr uint32_t kPromptKvHeads = 2;
-constexpr size_t kMostRows = 1024;  // that decode at once
+constexpr size_t kMostRows = 1024;      // that decode at once
 constexpr uint32_t kGroups[] = {1, 4};  // query heads that share a head of keys and values
 
 struct Point {
@@ -44,12 +44,15 @@ class AttentionMeasurement final : public Measurement {
     }
     const uint32_t pageTokens = bench.options().pageTokens;
     for (const bool decode : {true, false}) {
-      const CacheLayout layout = {cacheTypeOf(kind_), decode ? kProfileKvHeads : kPromptKvHeads, kProfileHeadDim, pageTokens};
+      const CacheLayout layout = {cacheTypeOf(kind_), decode ? kProfileKvHeads : kPromptKvHeads, kProfileHeadDim,
+                                  pageTokens};
       const std::vector<const uint8_t*> pages = fillPages(bench, layout);
       for (Point& point : points_) {
         if (point.decode != decode || (rounds_ > 0 && point.setting.aside)) continue;
-        if (decode) takeDecode(bench, layout, pages, point);
-        else takePrefill(bench, layout, pages, point);
+        if (decode)
+          takeDecode(bench, layout, pages, point);
+        else
+          takePrefill(bench, layout, pages, point);
       }
     }
     rounds_++;
@@ -57,7 +60,9 @@ class AttentionMeasurement final : public Measurement {
 
   void report(MachineFigures& into) const override {
     for (const Point& point : points_) {
-      Figure& figure = point.samples.report(into, !point.decode ? "attention-prefill" : point.context == kShortContext ? "attention-short" : "attention-decode");
+      Figure& figure = point.samples.report(into, !point.decode                    ? "attention-prefill"
+                                                  : point.context == kShortContext ? "attention-short"
+                                                                                   : "attention-decode");
       figure.kind = kind_;
       figure.instructionSet = instructionSetName(point.setting.set);
       figure.threads = point.setting.pool->threads();
@@ -69,7 +74,8 @@ class AttentionMeasurement final : public Measurement {
  private:
   static uint32_t promptTokens(const Point& point) { return point.setting.aside ? kAsidePromptTokens : kPromptTokens; }
   AttentionShape shapeOf(const CacheLayout& layout, const Point& point) const {
-    return {layout.kvHeads * point.groupHeads, 1.0f / std::sqrt(static_cast<float>(kProfileHeadDim)), 0, nullptr, false};
+    return {layout.kvHeads * point.groupHeads, 1.0f / std::sqrt(static_cast<float>(kProfileHeadDim)), 0, nullptr,
+            false};
   }
   void prepare(const CacheLayout& layout, const Point& point, size_t rows, size_t tokens) {
     const uint32_t heads = layout.kvHeads * point.groupHeads;
@@ -88,7 +94,8 @@ class AttentionMeasurement final : public Measurement {
   }
 
   void takeDecode(Workbench& bench, const CacheLayout& layout, const std::vector<const uint8_t*>& pages, Point& point) {
-    const size_t pagesPerRow = std::min<size_t>((point.context + layout.pageTokens - 1) / layout.pageTokens, pages.size());
+    const size_t pagesPerRow =
+        std::min<size_t>((point.context + layout.pageTokens - 1) / layout.pageTokens, pages.size());
     const uint32_t context = static_cast<uint32_t>(std::min<size_t>(point.context, pagesPerRow * layout.pageTokens));
     const size_t rowsThere = std::min<size_t>(pages.size() / pagesPerRow, kMostRows);
     const size_t stride = static_cast<size_t>(layout.kvHeads) * point.groupHeads * kProfileHeadDim;
@@ -98,16 +105,23 @@ class AttentionMeasurement final : public Measurement {
     const auto attendRows = [&](size_t count) {
       rows.clear();
       for (size_t i = 0; i < count; i++, next++)
-        rows.push_back({&queries_[i * stride], &outputs_[i * stride], context - 1, 1, &pages[next % rowsThere * pagesPerRow]});
+        rows.push_back(
+            {&queries_[i * stride], &outputs_[i * stride], context - 1, 1, &pages[next % rowsThere * pagesPerRow]});
       return attendTimed(layout, point, rows);
     };
-    if (point.rows == 0) point.rows = bench.unitsPerSample(std::min<size_t>(rowsThere, std::max<size_t>(4, point.setting.pool->threads())), rowsThere, attendRows);
-    const double each = point.context == kShortContext ? static_cast<double>(layout.kvHeads) * point.groupHeads : 2.0 * 2.0 * layout.kvHeads * layout.headDim * context;
-    bench.sample(point.samples, kSeconds, 2, [&] { return attendRows(point.rows) / (each * static_cast<double>(point.rows)); });
+    if (point.rows == 0)
+      point.rows = bench.unitsPerSample(std::min<size_t>(rowsThere, std::max<size_t>(4, point.setting.pool->threads())),
+                                        rowsThere, attendRows);
+    const double each = point.context == kShortContext ? static_cast<double>(layout.kvHeads) * point.groupHeads
+                                                       : 2.0 * 2.0 * layout.kvHeads * layout.headDim * context;
+    bench.sample(point.samples, kSeconds, 2,
+                 [&] { return attendRows(point.rows) / (each * static_cast<double>(point.rows)); });
   }
 
-  void takePrefill(Workbench& bench, const CacheLayout& layout, const std::vector<const uint8_t*>& pages, Point& point) {
-    const uint32_t tokens = static_cast<uint32_t>(std::min<size_t>(promptTokens(point), pages.size() * layout.pageTokens));
+  void takePrefill(Workbench& bench, const CacheLayout& layout, const std::vector<const uint8_t*>& pages,
+                   Point& point) {
+    const uint32_t tokens =
+        static_cast<uint32_t>(std::min<size_t>(promptTokens(point), pages.size() * layout.pageTokens));
     prepare(layout, point, 1, tokens);
     const std::vector<AttentionRow> rows = {{queries_.data(), outputs_.data(), 0, tokens, pages.data()}};
     const double keys = tokens * (tokens + 1.0) / 2;
@@ -124,6 +138,8 @@ class AttentionMeasurement final : public Measurement {
 
 }  // namespace
 
-std::unique_ptr<Measurement> measureAttention(const std::string& kind) { return std::make_unique<AttentionMeasurement>(kind); }
+std::unique_ptr<Measurement> measureAttention(const std::string& kind) {
+  return std::make_unique<AttentionMeasurement>(kind);
+}
 
 }  // namespace spillway

@@ -18,7 +18,8 @@ class CacheStoreMeasurement final : public Measurement {
     set_ = bench.best();
     const Kernels& kernels = kernelsFor(set_);
     for (size_t kind = 0; kind < std::size(kKinds); kind++) {
-      const CacheLayout layout = {cacheTypeOf(kKinds[kind]), kProfileKvHeads, kProfileHeadDim, bench.options().pageTokens};
+      const CacheLayout layout = {cacheTypeOf(kKinds[kind]), kProfileKvHeads, kProfileHeadDim,
+                                  bench.options().pageTokens};
       const size_t width = static_cast<size_t>(layout.kvHeads) * layout.headDim, bytes = cachePageBytes(layout);
       const size_t pages = bench.memoryBytes() / bytes;
       if (numbers_.empty()) numbers_ = plainNumbers(2 * width * kTokens);
@@ -28,7 +29,8 @@ class CacheStoreMeasurement final : public Measurement {
         const double seconds = timed([&] {
           bench.all().parallelFor(kTokens / kTogether, [&](size_t part, unsigned) {
             for (size_t token = part * kTogether; token < (part + 1) * kTogether; token++)
-              cacheStore(kernels, layout, bench.memory() + (next + token) % pages * bytes, static_cast<uint32_t>((next + token) / pages % layout.pageTokens),
+              cacheStore(kernels, layout, bench.memory() + (next + token) % pages * bytes,
+                         static_cast<uint32_t>((next + token) / pages % layout.pageTokens),
                          &numbers_[2 * token * width], &numbers_[(2 * token + 1) * width]);
           });
         });

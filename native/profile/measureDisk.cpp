@@ -1,5 +1,5 @@
-// The disk, through the file and the requests that stores and spill files use. What is written has no name any more once the file is open, so its
-// space is free again however the process ends.
+// The disk, through the file and the requests that stores and spill files use. What is written has no name any more
+// once the file is open, so its space is free again however the process ends.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -21,8 +21,9 @@ constexpr double kSeconds = 0.08;        // a round, for the engine's own reques
 constexpr double kOtherSeconds = 0.03;   // for others
 constexpr double kSpeedSeconds = 0.2;    // where only the disk's speed is looked at
 constexpr double kMostWriteSeconds = 1;  // for the first filling: slow disks are read in what there was time to write
-constexpr size_t kLargeLayer = size_t{16} << 20;  // bytes that one call moves
-constexpr size_t kSmallLayer = size_t{2176} << 10;  // no whole number of requests, as layers are; the next layer's do not begin before the last of these has come
+constexpr size_t kLargeLayer = size_t{16} << 20;    // bytes that one call moves
+constexpr size_t kSmallLayer = size_t{2176} << 10;  // no whole number of requests, as layers are; the next layer's do
+                                                    // not begin before the last of these has come
 constexpr size_t kPage = size_t{64} << 10;
 constexpr uint64_t kUnit = uint64_t{1} << 20;
 constexpr uint64_t kLeastBytes = 16 * kUnit;
@@ -59,8 +60,8 @@ const char* nameOf(What what) {
   return "disk-write";
 }
 
-// Seconds a byte, of all bytes over all of the time: a disk that stalls now and then costs runs their mean, which medians of calls would not show.
-// The first way is how the engine reads; ways that were not measured are 0.
+// Seconds a byte, of all bytes over all of the time: a disk that stalls now and then costs runs their mean, which
+// medians of calls would not show. The first way is how the engine reads; ways that were not measured are 0.
 struct Round {
   double ways[std::size(kWays)] = {};
 };
@@ -77,7 +78,8 @@ class DiskMeasurement final : public Measurement {
       const bool speedOnly = bench.options().speedOnly;
       if (!speedOnly) fillMemory(bench);  // the others used it meanwhile
       Round& round = rounds_.emplace_back();
-      for (size_t way = 0; way < (speedOnly ? 1 : std::size(kWays)); way++) round.ways[way] = secondsPerByte(bench, kWays[way]);
+      for (size_t way = 0; way < (speedOnly ? 1 : std::size(kWays)); way++)
+        round.ways[way] = secondsPerByte(bench, kWays[way]);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::File) throw;
       giveUp(error.what());
@@ -92,14 +94,17 @@ class DiskMeasurement final : public Measurement {
     Samples usual;
     for (const Round& round : rounds_) usual.add(round.ways[0]);
     for (size_t way = 0; way < std::size(kWays); way++) {
-      // Disks that are shared change their speed from round to round: how ways of asking compare is taken from within rounds.
+      // Disks that are shared change their speed from round to round: how ways of asking compare is taken from within
+      // rounds.
       Samples samples;
       for (const Round& round : rounds_)
         if (round.ways[way] > 0) samples.add(round.ways[way] * (way == 0 ? 1 : usual.median() / round.ways[0]));
       if (samples.count() == 0) continue;
       const What what = kWays[way].what;
       Figure& figure = samples.report(into, nameOf(what));
-      figure.requestBytes = what == What::ReadPages ? kPage : what == What::ReadSmallLayers ? kSmallLayer : kWays[way].requestBytes;
+      figure.requestBytes = what == What::ReadPages         ? kPage
+                            : what == What::ReadSmallLayers ? kSmallLayer
+                                                            : kWays[way].requestBytes;
       figure.depth = kWays[way].depth;
     }
   }
@@ -119,20 +124,26 @@ class DiskMeasurement final : public Measurement {
     const uint64_t room = space.available / 4;  // most of what is free stays free
     bytes_ = std::min<uint64_t>(options.diskBytes, room) / (8 * kUnit) * (8 * kUnit);
     if (bytes_ < kLeastBytes)
-      return giveUp(options.diskFolder + ": found " + std::to_string(space.available) + " bytes free, of which a quarter may be used, and " + std::to_string(options.diskBytes) +
+      return giveUp(options.diskFolder + ": found " + std::to_string(space.available) +
+                    " bytes free, of which a quarter may be used, and " + std::to_string(options.diskBytes) +
                     " allowed; expected " + std::to_string(kLeastBytes) + " to measure with");
-    call_ = std::min<size_t>({kLargeLayer, static_cast<size_t>(bytes_ / 4 / kUnit * kUnit), bench.memoryBytes() / 2 / kUnit * kUnit});
+    call_ = std::min<size_t>(
+        {kLargeLayer, static_cast<size_t>(bytes_ / 4 / kUnit * kUnit), bench.memoryBytes() / 2 / kUnit * kUnit});
     file_ = std::make_unique<SpillFile>(options.diskFolder, bytes_);
     fillMemory(bench);
     const double begin = monotonicSeconds();
     uint64_t written = 0;
     while (written + call_ <= bytes_ && (written < kLeastBytes || monotonicSeconds() - begin < kMostWriteSeconds)) {
       bench.check();
-      file_->file().write(written, call_, memory(bench, call_));  // not a sample: fresh blocks take longer, and a spill file's are used again and again
+      file_->file().write(
+          written, call_,
+          memory(bench, call_));  // not a sample: fresh blocks take longer, and a spill file's are used again and again
       written += call_;
     }
     bytes_ = written;  // whole calls
-    if (!file_->file().direct()) giveUp(options.diskFolder + ": its file system has no direct input and output, so that what would be measured is the page cache");
+    if (!file_->file().direct())
+      giveUp(options.diskFolder +
+             ": its file system has no direct input and output, so that what would be measured is the page cache");
   }
 
   // What cannot be compressed: some disks would gain by it.
@@ -145,7 +156,8 @@ class DiskMeasurement final : public Measurement {
     }
   }
 
-  // Two buffers in turn, as layers have them. It matters: what is read into memory that was written a moment ago comes slower on some machines.
+  // Two buffers in turn, as layers have them. It matters: what is read into memory that was written a moment ago comes
+  // slower on some machines.
   uint8_t* memory(Workbench& bench, size_t bytes) {
     second_ = !second_;
     return bench.memory() + (second_ ? bytes : 0);
@@ -161,7 +173,10 @@ class DiskMeasurement final : public Measurement {
     std::vector<DirectFile::ReadRange> ranges;
     double seconds = 0;
     uint64_t moved = 0;
-    const double end = monotonicSeconds() + (bench.options().speedOnly ? kSpeedSeconds : engines ? kSeconds : kOtherSeconds) * bench.options().budget;
+    const double end = monotonicSeconds() + (bench.options().speedOnly ? kSpeedSeconds
+                                             : engines                 ? kSeconds
+                                                                       : kOtherSeconds) *
+                                                bench.options().budget;
     do {
       bench.check();
       ranges.clear();
@@ -182,17 +197,23 @@ class DiskMeasurement final : public Measurement {
     return seconds / static_cast<double>(moved);
   }
 
-  void move(const Way& way, const DirectOptions& options, IoQueue* queue, const std::vector<DirectFile::ReadRange>& ranges) {
+  void move(const Way& way, const DirectOptions& options, IoQueue* queue,
+            const std::vector<DirectFile::ReadRange>& ranges) {
     DirectFile& file = file_->file();
     if (queue == nullptr) {
-      if (way.what == What::Write) file.write(ranges[0].offset, ranges[0].bytes, ranges[0].destination);
-      else file.read(ranges.data(), ranges.size());
+      if (way.what == What::Write)
+        file.write(ranges[0].offset, ranges[0].bytes, ranges[0].destination);
+      else
+        file.read(ranges.data(), ranges.size());
       return;
     }
     std::atomic<bool> direct{file.direct()};
-    Transfer transfer({file.descriptor(), way.what == What::Write, direct, options}, *queue, ranges.data(), ranges.size());
+    Transfer transfer({file.descriptor(), way.what == What::Write, direct, options}, *queue, ranges.data(),
+                      ranges.size());
     const Transfer::Failure failure = transfer.run();
-    if (failure.failed) throw FileError(file.path(), "offset " + std::to_string(failure.offset), "error " + std::to_string(failure.error), "bytes that were written before");
+    if (failure.failed)
+      throw FileError(file.path(), "offset " + std::to_string(failure.offset), "error " + std::to_string(failure.error),
+                      "bytes that were written before");
   }
 
   std::unique_ptr<SpillFile> file_;

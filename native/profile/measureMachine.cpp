@@ -8,7 +8,7 @@ namespace spillway {
 
 namespace {
 
-constexpr double kMostSeconds = 20;  // at a budget of 1; the first round is made in any case
+constexpr double kMostSeconds = 20;    // at a budget of 1; the first round is made in any case
 constexpr double kMostGpuSeconds = 8;  // beside it
 
 std::vector<std::unique_ptr<Measurement>> allOf(Workbench& bench) {

@@ -1,4 +1,5 @@
-// Matrix products as the model makes them, on weights that come from memory: a matrix is used once a pass, so the caches do not hold it.
+// Matrix products as the model makes them, on weights that come from memory: a matrix is used once a pass, so the
+// caches do not hold it.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -20,13 +21,17 @@ constexpr double kSeconds = 0.01;  // a point and round
 struct Shape {
   uint32_t outputs, inputs;
 };
-// Attention and feed-forward block of a model of 7 billion weights, together one figure; and a matrix of short rows, as models of some hundred million have
-// them, whose products get less out of the same processor. Shapes of the same inputs follow each other: they share the packed weights.
+// Attention and feed-forward block of a model of 7 billion weights, together one figure; and a matrix of short rows, as
+// models of some hundred million have them, whose products get less out of the same processor. Shapes of the same
+// inputs follow each other: they share the packed weights.
 constexpr Shape kShapes[] = {{4096, 4096}, {11008, 4096}, {4096, 11008}, {3072, 576}};
 constexpr size_t kShort = 3;
 
 WeightType typeOf(const std::string& kind) {
-  return kind == "f32" ? WeightType::F32 : kind == "f16" ? WeightType::F16 : kind == "q8" ? WeightType::Q8_0 : WeightType::Q4_0;
+  return kind == "f32"   ? WeightType::F32
+         : kind == "f16" ? WeightType::F16
+         : kind == "q8"  ? WeightType::Q8_0
+                         : WeightType::Q4_0;
 }
 
 // One output's weights as a file has them.
@@ -62,13 +67,15 @@ size_t packPanels(Workbench& bench, WeightType type, size_t inputs) {
   uint8_t* memory = bench.memory();
   const size_t bytes = panelBytes(type, inputs), count = bench.memoryBytes() / bytes;
   packPanel(type, inputs, pointers, memory);
-  if (count > 1) bench.all().parallelFor(count - 1, [&](size_t panel, unsigned) { std::memcpy(memory + (panel + 1) * bytes, memory, bytes); });
+  if (count > 1)
+    bench.all().parallelFor(count - 1,
+                            [&](size_t panel, unsigned) { std::memcpy(memory + (panel + 1) * bytes, memory, bytes); });
   return count;
 }
 
 // One shape on one setting with a number of tokens.
 struct Point {
-  Samples samples;  // seconds of the whole shape
+  Samples samples;     // seconds of the whole shape
   size_t outputs = 0;  // that a sample computes
 };
 
@@ -87,10 +94,12 @@ class MatmulMeasurement final : public Measurement {
     uint32_t packed = 0;
     for (size_t shape = 0; shape < std::size(kShapes); shape++) {
       if ((glance_ && shape > 0 && shape != kShort) || (speedOnly_ && shape == kShort)) continue;
-      if (std::exchange(packed, kShapes[shape].inputs) != kShapes[shape].inputs) panels_ = packPanels(bench, type_, packed);
+      if (std::exchange(packed, kShapes[shape].inputs) != kShapes[shape].inputs)
+        panels_ = packPanels(bench, type_, packed);
       for (size_t setting = 0; setting < settings_.size(); setting++) {
         if (!covers(setting, shape) || (rounds_ > 0 && settings_[setting].aside)) continue;
-        for (size_t t = 0; t < tokenCounts_.size(); t++) takeSamples(bench, settings_[setting], kShapes[shape], tokenCounts_[t], pointAt(setting, t, shape));
+        for (size_t t = 0; t < tokenCounts_.size(); t++)
+          takeSamples(bench, settings_[setting], kShapes[shape], tokenCounts_[t], pointAt(setting, t, shape));
       }
     }
     rounds_++;
@@ -133,13 +142,16 @@ class MatmulMeasurement final : public Measurement {
     if (shape == kShort) return !settings_[setting].aside && !speedOnly_;
     return shape == 0 || (!settings_[setting].aside && !glance_);
   }
-  size_t indexOf(size_t setting, size_t t, size_t shape) const { return (setting * tokenCounts_.size() + t) * std::size(kShapes) + shape; }
+  size_t indexOf(size_t setting, size_t t, size_t shape) const {
+    return (setting * tokenCounts_.size() + t) * std::size(kShapes) + shape;
+  }
   Point& pointAt(size_t setting, size_t t, size_t shape) { return points_[indexOf(setting, t, shape)]; }
 
   void takeSamples(Workbench& bench, const ComputeSetting& setting, const Shape& shape, size_t tokens, Point& point) {
     const Compute compute{kernelsFor(setting.set), *setting.pool, Precision::Default};
     const bool rounded = usesRoundedInput(compute, type_);
-    for (size_t i = inputs_.size(); i < tokens * shape.inputs; i++) inputs_.push_back(static_cast<float>(static_cast<int>(i * 37 % 101) - 50) * 0.02f);
+    for (size_t i = inputs_.size(); i < tokens * shape.inputs; i++)
+      inputs_.push_back(static_cast<float>(static_cast<int>(i * 37 % 101) - 50) * 0.02f);
     outputs_.resize(std::max(outputs_.size(), tokens * shape.outputs));
     Scratch counter(nullptr, 0);
     prepareInput(compute, inputs_.data(), tokens, shape.inputs, shape.inputs, rounded, counter);
@@ -150,10 +162,12 @@ class MatmulMeasurement final : public Measurement {
     const auto product = [&](size_t outputs) {
       const size_t panels = (outputs + kPanelOutputs - 1) / kPanelOutputs;
       if (at_ + panels > panels_) at_ = 0;
-      const WeightMatrix weights{type_, static_cast<uint32_t>(outputs), shape.inputs, bench.memory() + at_ * panelBytes(type_, shape.inputs)};
+      const WeightMatrix weights{type_, static_cast<uint32_t>(outputs), shape.inputs,
+                                 bench.memory() + at_ * panelBytes(type_, shape.inputs)};
       at_ += panels;
       Scratch scratch(scratch_.data(), scratch_.bytes());
-      const MatrixInput input = prepareInput(compute, inputs_.data(), tokens, shape.inputs, shape.inputs, rounded, scratch);
+      const MatrixInput input =
+          prepareInput(compute, inputs_.data(), tokens, shape.inputs, shape.inputs, rounded, scratch);
       const MatmulJob job{&weights, nullptr, outputs_.data(), outputs};
       return timed([&] { matmul(compute, &job, 1, input, scratch); });
     };
@@ -181,6 +195,8 @@ class MatmulMeasurement final : public Measurement {
 
 }  // namespace
 
-std::unique_ptr<Measurement> measureMatmul(const std::string& kind) { return std::make_unique<MatmulMeasurement>(kind); }
+std::unique_ptr<Measurement> measureMatmul(const std::string& kind) {
+  return std::make_unique<MatmulMeasurement>(kind);
+}
 
 }  // namespace spillway

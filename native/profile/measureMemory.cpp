@@ -30,7 +30,9 @@ class MemoryMeasurement final : public Measurement {
   void round(Workbench& bench) override {
     const size_t half = bench.memoryBytes() / 2 / kChunk * kChunk;
     uint8_t* memory = bench.memory();
-    bench.all().parallelFor(bench.memoryBytes() / kChunk, [&](size_t chunk, unsigned) { std::memset(memory + chunk * kChunk, static_cast<int>(chunk % 251), kChunk); });
+    bench.all().parallelFor(bench.memoryBytes() / kChunk, [&](size_t chunk, unsigned) {
+      std::memset(memory + chunk * kChunk, static_cast<int>(chunk % 251), kChunk);
+    });
     settings_ = bench.settings(false);
     for (size_t i = 0; i < settings_.size(); i++) {
       ThreadPool& pool = *settings_[i].pool;
@@ -38,14 +40,20 @@ class MemoryMeasurement final : public Measurement {
       bench.sample(reads_[i], kSeconds, 2, [&] {
         return timed([&] {
                  std::vector<uint64_t> sums(pool.threads() * kLine);
-                 pool.parallelFor(bytes / kChunk, [&](size_t chunk, unsigned worker) { sums[worker * kLine] += sumOf(memory + chunk * kChunk, kChunk); });
+                 pool.parallelFor(bytes / kChunk, [&](size_t chunk, unsigned worker) {
+                   sums[worker * kLine] += sumOf(memory + chunk * kChunk, kChunk);
+                 });
                  for (const uint64_t sum : sums) sum_ += sum;
                }) /
                static_cast<double>(bytes);
       });
       if (bench.options().speedOnly) continue;
       bench.sample(copies_[i], kSeconds, 2, [&] {
-        return timed([&] { pool.parallelFor(half / kChunk, [&](size_t chunk, unsigned) { std::memcpy(memory + half + chunk * kChunk, memory + chunk * kChunk, kChunk); }); }) /
+        return timed([&] {
+                 pool.parallelFor(half / kChunk, [&](size_t chunk, unsigned) {
+                   std::memcpy(memory + half + chunk * kChunk, memory + chunk * kChunk, kChunk);
+                 });
+               }) /
                static_cast<double>(half);
       });
     }

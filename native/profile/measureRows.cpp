@@ -1,4 +1,5 @@
-// What a layer does to each row beside its products and attention: norm, rounding for a product, activation function, rotation, residual sum.
+// What a layer does to each row beside its products and attention: norm, rounding for a product, activation function,
+// rotation, residual sum.
 #include <algorithm>
 
 #include "../kernels/cpu/Matmul.h"
@@ -26,7 +27,8 @@ class RowsMeasurement final : public Measurement {
     const RowKernels& kernels = compute.kernels.rows;
     if (hidden_.empty()) {
       hidden_.resize(kRows * kWidth);
-      for (size_t i = 0; i < hidden_.size(); i++) hidden_[i] = static_cast<float>(static_cast<int>(i * 37 % 101) - 50) * 0.02f;
+      for (size_t i = 0; i < hidden_.size(); i++)
+        hidden_[i] = static_cast<float>(static_cast<int>(i * 37 % 101) - 50) * 0.02f;
       normed_ = factors_ = hidden_;
       weight_.assign(kWidth, 1.0f);
       angles_.assign(kHead, 0.7f);  // cosines and sines alike: rotating keeps the length
@@ -37,20 +39,23 @@ class RowsMeasurement final : public Measurement {
     // Loops as a layer has them: norm; rounding; rotation, activation and sum.
     const auto layer = [&] {
       bench.all().parallelFor(kRows / kTogether, [&](size_t part, unsigned) {
-        for (size_t row = part * kTogether; row < (part + 1) * kTogether; row++) kernels.rmsNorm(&hidden_[row * kWidth], weight_.data(), 1e-5f, kWidth, &normed_[row * kWidth]);
+        for (size_t row = part * kTogether; row < (part + 1) * kTogether; row++)
+          kernels.rmsNorm(&hidden_[row * kWidth], weight_.data(), 1e-5f, kWidth, &normed_[row * kWidth]);
       });
       Scratch scratch(scratch_.data(), scratch_.bytes());
       prepareInput(compute, normed_.data(), kRows, kWidth, kWidth, true, scratch);
       bench.all().parallelFor(kRows / kTogether, [&](size_t part, unsigned) {
         for (size_t row = part * kTogether; row < (part + 1) * kTogether; row++) {
           float* values = &normed_[row * kWidth];
-          for (size_t head = 0; head < kWidth; head += kHead) kernels.rotateHalves(values + head, angles_.data(), angles_.data() + kHead / 2, kHead);
+          for (size_t head = 0; head < kWidth; head += kHead)
+            kernels.rotateHalves(values + head, angles_.data(), angles_.data() + kHead / 2, kHead);
           kernels.activate(Activation::Silu, values, &factors_[row * kWidth], kWidth);
           kernels.add(&factors_[row * kWidth], values, kWidth);
         }
       });
     };
-    bench.sample(samples_, kSeconds, 3, [&] { return timed(layer) / static_cast<double>(kOperations * kRows * kWidth); });
+    bench.sample(samples_, kSeconds, 3,
+                 [&] { return timed(layer) / static_cast<double>(kOperations * kRows * kWidth); });
   }
 
   void report(MachineFigures& into) const override {

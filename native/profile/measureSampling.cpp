@@ -23,7 +23,8 @@ class SamplingMeasurement final : public Measurement {
     const size_t rows = std::max<size_t>(8, 4 * threads_);
     if (logits_.empty()) {
       logits_ = plainNumbers(rows * kVocabulary);
-      for (float& logit : logits_) logit *= 3 * logit * logit;  // a few tokens are likely, most are not: what top-p keeps depends on it
+      for (float& logit : logits_)
+        logit *= 3 * logit * logit;  // a few tokens are likely, most are not: what top-p keeps depends on it
     }
     workspace_.resize(threads_ * kVocabulary);
     for (const bool greedy : {true, false}) {
@@ -33,7 +34,9 @@ class SamplingMeasurement final : public Measurement {
         std::vector<int32_t> tokens(rows);
         const double seconds = timed([&] {
           bench.all().parallelFor(rows, [&](size_t row, unsigned worker) {
-            tokens[row] = sampleToken(kernels, parameters, &logits_[row * kVocabulary], kVocabulary, nullptr, 0, static_cast<uint32_t>(row), false, &workspace_[worker * kVocabulary]).token;
+            tokens[row] = sampleToken(kernels, parameters, &logits_[row * kVocabulary], kVocabulary, nullptr, 0,
+                                      static_cast<uint32_t>(row), false, &workspace_[worker * kVocabulary])
+                              .token;
           });
         });
         return seconds / static_cast<double>(rows * kVocabulary);

@@ -9,7 +9,8 @@ namespace {
 
 constexpr double kSeconds = 0.02;  // a round
 constexpr size_t kTasks = 64;      // a sample; they are queued ahead, as those of a run are
-// A layer is three tasks (project, attend, finish) with five, one and ten loops: norms, quantising activations, products, rotation, sums.
+// A layer is three tasks (project, attend, finish) with five, one and ten loops: norms, quantising activations,
+// products, rotation, sums.
 constexpr size_t kLoops = 5;
 
 class TaskMeasurement final : public Measurement {
@@ -25,8 +26,7 @@ class TaskMeasurement final : public Measurement {
       return secondsOfTask(events, channel, kTasks, [&](const std::vector<EventId>& after) {
         return queue.submit(
             [&bench, this]() -> std::unique_ptr<TaskResult> {
-              for (size_t loop = 0; loop < kLoops; loop++)
-                bench.all().parallelFor(threads_, [](size_t, unsigned) {});
+              for (size_t loop = 0; loop < kLoops; loop++) bench.all().parallelFor(threads_, [](size_t, unsigned) {});
               return nullptr;
             },
             after);

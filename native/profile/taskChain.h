@@ -9,15 +9,18 @@
 
 namespace spillway {
 
-// Seconds of one of `count` tasks, each of which waits for the one before. give(after): gives the queue a task and returns its event. Throws Error(Internal) if one fails.
+// Seconds of one of `count` tasks, each of which waits for the one before. give(after): gives the queue a task and
+// returns its event. Throws Error(Internal) if one fails.
 template <typename Give>
 double secondsOfTask(EventTable& events, CompletionChannel& channel, size_t count, Give give) {
   std::vector<Completion> completions;
   return timed([&] {
            EventId last = 0;
-           for (size_t task = 0; task < count; task++) last = give(last == 0 ? std::vector<EventId>() : std::vector<EventId>{last});
+           for (size_t task = 0; task < count; task++)
+             last = give(last == 0 ? std::vector<EventId>() : std::vector<EventId>{last});
            EventId failed = 0;
-           if (events.await({last}, EventTable::Until::Completed, &failed, [] { return false; }) == EventTable::Outcome::Failed)
+           if (events.await({last}, EventTable::Until::Completed, &failed, [] { return false; }) ==
+               EventTable::Outcome::Failed)
              throw Error(ErrorCode::Internal, "a task failed while the cost of tasks was measured");
            channel.take(completions);
          }) /

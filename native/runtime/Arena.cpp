@@ -42,7 +42,8 @@ Arena::Arena(size_t bytes, const char* what) : bytes_(bytes) {
   const bool huge = bytes >= kHugePage && bytes < std::numeric_limits<size_t>::max() / 2;
   void* block = huge ? mapAligned(wholePages(bytes)) : map(bytes);
   if (block == MAP_FAILED) {
-    throw Error(ErrorCode::Memory, std::string("cannot reserve ") + std::to_string(bytes) + " bytes for " + what + ": " + std::strerror(errno));
+    throw Error(ErrorCode::Memory, std::string("cannot reserve ") + std::to_string(bytes) + " bytes for " + what +
+                                       ": " + std::strerror(errno));
   }
   data_ = static_cast<uint8_t*>(block);
 #ifdef MADV_HUGEPAGE
@@ -56,7 +57,8 @@ Arena::~Arena() {
   if (data_ != nullptr) munmap(data_, bytes_);
 }
 
-Arena::Arena(Arena&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+Arena::Arena(Arena&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
 
 Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(data_, other.data_);

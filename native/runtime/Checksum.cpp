@@ -39,7 +39,8 @@ struct ByteTables {
       entry[0][byte] = value;
     }
     for (int k = 1; k < 8; k++) {
-      for (uint32_t byte = 0; byte < 256; byte++) entry[k][byte] = (entry[k - 1][byte] >> 8) ^ entry[0][entry[k - 1][byte] & 0xff];
+      for (uint32_t byte = 0; byte < 256; byte++)
+        entry[k][byte] = (entry[k - 1][byte] >> 8) ^ entry[0][entry[k - 1][byte] & 0xff];
     }
   }
 };
@@ -65,7 +66,8 @@ uint32_t advanceByTable(uint32_t value, const uint8_t* data, size_t bytes) {
 
 #ifdef SPILLWAY_CRC_HARDWARE
 
-// What `Bytes` zero bytes do to the register. It is linear over the register's bits, so four tables of a byte each say it all.
+// What `Bytes` zero bytes do to the register. It is linear over the register's bits, so four tables of a byte each say
+// it all.
 template <size_t Bytes>
 struct ZeroBytes {
   uint32_t entry[4][256];
@@ -91,11 +93,17 @@ struct ZeroBytes {
 
 #if defined(__x86_64__)
 SPILLWAY_CRC_TARGET inline uint64_t advance8(uint64_t value, uint64_t word) { return _mm_crc32_u64(value, word); }
-SPILLWAY_CRC_TARGET inline uint64_t advance1(uint64_t value, uint8_t byte) { return _mm_crc32_u8(static_cast<uint32_t>(value), byte); }
+SPILLWAY_CRC_TARGET inline uint64_t advance1(uint64_t value, uint8_t byte) {
+  return _mm_crc32_u8(static_cast<uint32_t>(value), byte);
+}
 bool hasInstructions() { return __builtin_cpu_supports("sse4.2"); }
 #else
-SPILLWAY_CRC_TARGET inline uint64_t advance8(uint64_t value, uint64_t word) { return __crc32cd(static_cast<uint32_t>(value), word); }
-SPILLWAY_CRC_TARGET inline uint64_t advance1(uint64_t value, uint8_t byte) { return __crc32cb(static_cast<uint32_t>(value), byte); }
+SPILLWAY_CRC_TARGET inline uint64_t advance8(uint64_t value, uint64_t word) {
+  return __crc32cd(static_cast<uint32_t>(value), word);
+}
+SPILLWAY_CRC_TARGET inline uint64_t advance1(uint64_t value, uint8_t byte) {
+  return __crc32cb(static_cast<uint32_t>(value), byte);
+}
 bool hasInstructions() {
 #ifdef __APPLE__
   return true;
@@ -112,8 +120,8 @@ SPILLWAY_CRC_TARGET inline uint64_t word64(const uint8_t* p) {
   return word;
 }
 
-// An instruction takes three cycles and one can start each cycle, so three stretches advance together; then the first two are moved past
-// what follows them.
+// An instruction takes three cycles and one can start each cycle, so three stretches advance together; then the first
+// two are moved past what follows them.
 template <size_t Stretch>
 SPILLWAY_CRC_TARGET uint64_t advanceThree(uint64_t value, const uint8_t*& data, size_t& bytes) {
   static const ZeroBytes<Stretch> pastOne;
@@ -152,7 +160,9 @@ bool crc32cInHardware() {
 #endif
 }
 
-uint32_t crc32cByTable(uint32_t before, const void* data, size_t bytes) { return ~advanceByTable(~before, static_cast<const uint8_t*>(data), bytes); }
+uint32_t crc32cByTable(uint32_t before, const void* data, size_t bytes) {
+  return ~advanceByTable(~before, static_cast<const uint8_t*>(data), bytes);
+}
 
 uint32_t crc32c(uint32_t before, const void* data, size_t bytes) {
 #ifdef SPILLWAY_CRC_HARDWARE

@@ -1,4 +1,5 @@
-// What has completed, on its way to the one consumer (JavaScript). Any number of completions cost one wake-up at a time.
+// What has completed, on its way to the one consumer (JavaScript). Any number of completions cost one wake-up at a
+// time.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -31,8 +32,8 @@ struct Completion {
 
 class CompletionChannel {
  public:
-  // wake: called from any thread, without locks held, when there is something to take and no earlier wake-up is still unanswered.
-  // It must not throw and must outlive the threads that post.
+  // wake: called from any thread, without locks held, when there is something to take and no earlier wake-up is still
+  // unanswered. It must not throw and must outlive the threads that post.
   explicit CompletionChannel(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   // wake: whether the consumer has to hear of it now, or with the next wake-up.
@@ -41,7 +42,8 @@ class CompletionChannel {
   void flush();
   // A wake-up for something that does not travel through the channel.
   void notify();
-  // The consumer's answer to a wake-up: everything posted so far, in order. `into` is overwritten; its memory is reused.
+  // The consumer's answer to a wake-up: everything posted so far, in order. `into` is overwritten; its memory is
+  // reused.
   void take(std::vector<Completion>& into);
 
  private:

@@ -25,17 +25,21 @@ constexpr size_t kMostRequestBytes = size_t{1} << 30;  // Linux moves at most 2 
 
 void check(const DirectOptions& options) {
   if (options.depth < 1 || options.depth > kMostDepth) {
-    throw Error(ErrorCode::InvalidArgument, "depth: found " + std::to_string(options.depth) + ", expected 1 to " + std::to_string(kMostDepth));
+    throw Error(ErrorCode::InvalidArgument,
+                "depth: found " + std::to_string(options.depth) + ", expected 1 to " + std::to_string(kMostDepth));
   }
-  if (options.requestBytes == 0 || options.requestBytes % DirectFile::kAlignment != 0 || options.requestBytes > kMostRequestBytes) {
-    throw Error(ErrorCode::InvalidArgument, "requestBytes: found " + std::to_string(options.requestBytes) + ", expected a multiple of " +
-                                                std::to_string(DirectFile::kAlignment) + " of at most " + std::to_string(kMostRequestBytes));
+  if (options.requestBytes == 0 || options.requestBytes % DirectFile::kAlignment != 0 ||
+      options.requestBytes > kMostRequestBytes) {
+    throw Error(ErrorCode::InvalidArgument, "requestBytes: found " + std::to_string(options.requestBytes) +
+                                                ", expected a multiple of " + std::to_string(DirectFile::kAlignment) +
+                                                " of at most " + std::to_string(kMostRequestBytes));
   }
 }
 
 void checkAligned(const char* name, uint64_t value) {
   if (value % DirectFile::kAlignment == 0) return;
-  throw Error(ErrorCode::InvalidArgument, std::string(name) + ": found " + std::to_string(value) + ", expected a multiple of " + std::to_string(DirectFile::kAlignment));
+  throw Error(ErrorCode::InvalidArgument, std::string(name) + ": found " + std::to_string(value) +
+                                              ", expected a multiple of " + std::to_string(DirectFile::kAlignment));
 }
 
 void check(const DirectFile::ReadRange& range, bool writing) {
@@ -44,7 +48,8 @@ void check(const DirectFile::ReadRange& range, bool writing) {
   if (writing) checkAligned("bytes", range.bytes);
   constexpr uint64_t kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   if (range.offset > kMost || range.bytes > kMost - range.offset) {
-    throw Error(ErrorCode::InvalidArgument, "offset: found " + std::to_string(range.offset) + " with " + std::to_string(range.bytes) + " bytes, expected less than 2^63 in all");
+    throw Error(ErrorCode::InvalidArgument, "offset: found " + std::to_string(range.offset) + " with " +
+                                                std::to_string(range.bytes) + " bytes, expected less than 2^63 in all");
   }
 }
 
@@ -81,7 +86,8 @@ struct DirectFile::Lease {
   std::unique_ptr<IoQueue> queue;
 };
 
-DirectFile::DirectFile(std::string path, Access access, const DirectOptions& options) : path_(std::move(path)), options_(options) {
+DirectFile::DirectFile(std::string path, Access access, const DirectOptions& options)
+    : path_(std::move(path)), options_(options) {
   check(options_);
   if (options_.faults == nullptr) {
     ownFaults_ = environmentFaults(path_);
@@ -92,7 +98,8 @@ DirectFile::DirectFile(std::string path, Access access, const DirectOptions& opt
     if (options_.direct) direct_ = disk::setDirect(descriptor_, true) == 0;
     if (!direct()) disk::readNothingAhead(descriptor_);
     options_.backend = environmentBackend(options_.backend);
-    // Through the page cache io_uring brings nothing: reads are as fast by threads, and writes faster (two to three times, measured on ext4).
+    // Through the page cache io_uring brings nothing: reads are as fast by threads, and writes faster (two to three
+    // times, measured on ext4).
     if (options_.backend == IoBackend::Auto && !direct()) options_.backend = IoBackend::Threads;
     backend_ = Lease(*this).queue->backend();
   } catch (...) {
@@ -108,11 +115,16 @@ DirectFile::~DirectFile() {
 }
 
 void DirectFile::open(Access access) {
-  const char* const expected = access == Access::Read ? "a file that can be read" : access == Access::Create ? "a file that can be created" : "a file that can be read and written";
-  if (path_.find('\0') != std::string::npos) throw FileError(path_.substr(0, path_.find('\0')), "path", "a zero byte in it", "a path");
-  // Non-blocking, so that a FIFO does not hang us; O_DIRECT comes later, since open() may create the file before it refuses the flag.
-  // What is written to is never somewhere else: in a folder that others write to a link might lead to a file of the user's.
-  const int flags = O_CLOEXEC | O_NONBLOCK | (access == Access::Read ? O_RDONLY : O_RDWR | O_NOFOLLOW) | (access == Access::Create ? O_CREAT | O_EXCL : 0);
+  const char* const expected = access == Access::Read     ? "a file that can be read"
+                               : access == Access::Create ? "a file that can be created"
+                                                          : "a file that can be read and written";
+  if (path_.find('\0') != std::string::npos)
+    throw FileError(path_.substr(0, path_.find('\0')), "path", "a zero byte in it", "a path");
+  // Non-blocking, so that a FIFO does not hang us; O_DIRECT comes later, since open() may create the file before it
+  // refuses the flag. What is written to is never somewhere else: in a folder that others write to a link might lead to
+  // a file of the user's.
+  const int flags = O_CLOEXEC | O_NONBLOCK | (access == Access::Read ? O_RDONLY : O_RDWR | O_NOFOLLOW) |
+                    (access == Access::Create ? O_CREAT | O_EXCL : 0);
   int error = injected(options_.faults, DiskOperation::Open);
   while (error == 0 && descriptor_ < 0) {
     descriptor_ = ::open(path_.c_str(), flags, 0600);
@@ -122,7 +134,8 @@ void DirectFile::open(Access access) {
   struct stat facts{};
   if (fstat(descriptor_, &facts) != 0 || !S_ISREG(facts.st_mode)) {
     ::close(descriptor_);
-    throw FileError(path_, "file", S_ISDIR(facts.st_mode) ? "a folder" : "something that is not a regular file", "a regular file");
+    throw FileError(path_, "file", S_ISDIR(facts.st_mode) ? "a folder" : "something that is not a regular file",
+                    "a regular file");
   }
   // io_uring takes the flag at its word, also for regular files.
   const int current = fcntl(descriptor_, F_GETFL);
@@ -139,7 +152,9 @@ void DirectFile::read(uint64_t offset, size_t bytes, void* destination, const st
   transfer(false, &range, 1, what);
 }
 
-void DirectFile::read(const ReadRange* ranges, size_t count, const std::string& what) { transfer(false, ranges, count, what); }
+void DirectFile::read(const ReadRange* ranges, size_t count, const std::string& what) {
+  transfer(false, ranges, count, what);
+}
 
 void DirectFile::write(uint64_t offset, size_t bytes, const void* source, const std::string& what) {
   const ReadRange range{offset, bytes, const_cast<void*>(source)};
@@ -149,18 +164,22 @@ void DirectFile::write(uint64_t offset, size_t bytes, const void* source, const 
 void DirectFile::write(const WriteRange* ranges, size_t count, const std::string& what) {
   std::vector<ReadRange> same;
   same.reserve(count);
-  for (size_t i = 0; i < count; i++) same.push_back({ranges[i].offset, ranges[i].bytes, const_cast<void*>(ranges[i].source)});
+  for (size_t i = 0; i < count; i++)
+    same.push_back({ranges[i].offset, ranges[i].bytes, const_cast<void*>(ranges[i].source)});
   transfer(true, same.data(), count, what);
 }
 
 void DirectFile::transfer(bool writing, const ReadRange* ranges, size_t count, const std::string& what) {
   for (size_t i = 0; i < count; i++) check(ranges[i], writing);
   Lease lease(*this);
-  const Transfer::Failure failure = Transfer({descriptor_, writing, direct_, options_}, *lease.queue, ranges, count).run();
+  const Transfer::Failure failure =
+      Transfer({descriptor_, writing, direct_, options_}, *lease.queue, ranges, count).run();
   if (failure.failed) {
     const ReadRange& range = ranges[failure.range];
     const std::string expected = std::to_string(range.bytes) + (writing ? " bytes written" : " bytes");
-    if (failure.error != 0) throwAt(range.offset, what, std::string(std::strerror(failure.error)) + " at offset " + std::to_string(failure.offset), expected);
+    if (failure.error != 0)
+      throwAt(range.offset, what,
+              std::string(std::strerror(failure.error)) + " at offset " + std::to_string(failure.offset), expected);
     // Other requests may have met the end first, further on.
     struct stat facts{};
     uint64_t end = failure.offset;
@@ -196,15 +215,17 @@ void DirectFile::afterWrite(const ReadRange* ranges, size_t count, const std::st
 
 void DirectFile::growTo(uint64_t bytes) {
   uint64_t size = size_.load();
-  while (size < bytes && !size_.compare_exchange_weak(size, bytes)) {
-  }
+  while (size < bytes && !size_.compare_exchange_weak(size, bytes)) {}
 }
 
 void DirectFile::allocate(uint64_t bytes) {
   if (bytes == 0) return;
   int error = injected(options_.faults, DiskOperation::Allocate, static_cast<size_t>(bytes));
-  if (error == 0) error = bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) ? EFBIG : disk::reserve(descriptor_, bytes);
-  if (error != 0) throw FileError(path_, "reservation", std::strerror(error), std::to_string(bytes) + " bytes of free space");
+  if (error == 0)
+    error =
+        bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) ? EFBIG : disk::reserve(descriptor_, bytes);
+  if (error != 0)
+    throw FileError(path_, "reservation", std::strerror(error), std::to_string(bytes) + " bytes of free space");
   growTo(bytes);
 }
 
@@ -214,7 +235,8 @@ void DirectFile::sync() {
   if (error != 0) throw FileError(path_, "sync", std::strerror(error), "all data on the disk");
 }
 
-void DirectFile::throwAt(uint64_t offset, const std::string& what, const std::string& found, const std::string& expected) const {
+void DirectFile::throwAt(uint64_t offset, const std::string& what, const std::string& found,
+                         const std::string& expected) const {
   throw FileError(path_, (what.empty() ? "" : what + " ") + "at offset " + std::to_string(offset), found, expected);
 }
 

@@ -1,6 +1,7 @@
-// A file whose pages do not pass through, or at least do not stay in, the page cache: for weights and KV pages that stream from disk.
-// Opened with O_DIRECT where the file system allows it; elsewhere pages are dropped from the cache after use.
-// One call moves its data with several requests in flight: by io_uring, or by a few threads where the system forbids io_uring.
+// A file whose pages do not pass through, or at least do not stay in, the page cache: for weights and KV pages that
+// stream from disk. Opened with O_DIRECT where the file system allows it; elsewhere pages are dropped from the cache
+// after use. One call moves its data with several requests in flight: by io_uring, or by a few threads where the system
+// forbids io_uring.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -21,14 +22,15 @@ enum class IoBackend { Auto, Ring, Threads };
 const char* ioBackendName(IoBackend backend);  // "auto", "ring", "threads"
 
 struct DirectOptions {
-  // Auto: the environment's SPILLWAY_DISK_BACKEND (ring, threads) if set, else io_uring where it and O_DIRECT work, else threads.
-  // Ring where io_uring does not work: Error(File) with the reason.
+  // Auto: the environment's SPILLWAY_DISK_BACKEND (ring, threads) if set, else io_uring where it and O_DIRECT work,
+  // else threads. Ring where io_uring does not work: Error(File) with the reason.
   IoBackend backend = IoBackend::Auto;
-  bool direct = true;                      // false: never O_DIRECT
-  size_t requestBytes = size_t{1} << 20;   // of one request; a multiple of kAlignment
-  unsigned depth = 8;                      // requests in flight; at least 1
-  DiskFaults* faults = nullptr;            // tests only; must outlive the file. Null: what the environment says (environmentFaults.h)
-  DiskTraffic* traffic = nullptr;          // counts what is moved; must outlive the file
+  bool direct = true;                     // false: never O_DIRECT
+  size_t requestBytes = size_t{1} << 20;  // of one request; a multiple of kAlignment
+  unsigned depth = 8;                     // requests in flight; at least 1
+  DiskFaults* faults =
+      nullptr;  // tests only; must outlive the file. Null: what the environment says (environmentFaults.h)
+  DiskTraffic* traffic = nullptr;  // counts what is moved; must outlive the file
 };
 
 class DirectFile {
@@ -50,23 +52,27 @@ class DirectFile {
   DirectFile& operator=(const DirectFile&) = delete;
 
   const std::string& path() const { return path_; }
-  uint64_t size() const { return size_.load(std::memory_order_relaxed); }  // bytes when opened, or after allocate() and writes past the end
+  uint64_t size() const {
+    return size_.load(std::memory_order_relaxed);
+  }  // bytes when opened, or after allocate() and writes past the end
   bool direct() const { return direct_.load(std::memory_order_relaxed); }  // O_DIRECT is in use
   IoBackend backend() const { return backend_; }                           // Ring or Threads
   int descriptor() const { return descriptor_; }                           // for flock() and the like
 
-  // All of the following block, may be called from several threads at once (each call has its own requests), and return or throw only when
-  // no request is in flight any more. `what` says in errors what was being moved ("layer 3").
+  // All of the following block, may be called from several threads at once (each call has its own requests), and return
+  // or throw only when no request is in flight any more. `what` says in errors what was being moved ("layer 3").
 
-  // Reads exactly `bytes`, and touches nothing past destination + bytes. offset and destination: multiples of kAlignment; bytes: any number,
-  // best a multiple. Throws FileError("path: WHAT at offset O: found N bytes, expected M bytes") where the file ends earlier (destination
-  // is undefined then), FileError with the system's text for EIO and the like, Error(InvalidArgument) for crooked arguments.
+  // Reads exactly `bytes`, and touches nothing past destination + bytes. offset and destination: multiples of
+  // kAlignment; bytes: any number, best a multiple. Throws FileError("path: WHAT at offset O: found N bytes, expected M
+  // bytes") where the file ends earlier (destination is undefined then), FileError with the system's text for EIO and
+  // the like, Error(InvalidArgument) for crooked arguments.
   void read(uint64_t offset, size_t bytes, void* destination, const std::string& what = {});
-  // Writes at an offset below or beyond the end. offset, bytes and source: multiples of kAlignment. Errors as above (ENOSPC: FileError).
-  // Data is on the disk only after sync().
+  // Writes at an offset below or beyond the end. offset, bytes and source: multiples of kAlignment. Errors as above
+  // (ENOSPC: FileError). Data is on the disk only after sync().
   void write(uint64_t offset, size_t bytes, const void* source, const std::string& what = {});
 
-  // Several ranges with the requests in flight at once, for small scattered pages; each as above. Ranges must not overlap.
+  // Several ranges with the requests in flight at once, for small scattered pages; each as above. Ranges must not
+  // overlap.
   struct ReadRange {
     uint64_t offset;
     size_t bytes;
@@ -80,8 +86,8 @@ class DirectFile {
   void read(const ReadRange* ranges, size_t count, const std::string& what = {});
   void write(const WriteRange* ranges, size_t count, const std::string& what = {});
 
-  // Makes the file `bytes` long and reserves its blocks, so that later writes inside cannot run out of space (file systems that cannot
-  // reserve only get the length). Never shortens. Throws FileError (ENOSPC and the like).
+  // Makes the file `bytes` long and reserves its blocks, so that later writes inside cannot run out of space (file
+  // systems that cannot reserve only get the length). Never shortens. Throws FileError (ENOSPC and the like).
   void allocate(uint64_t bytes);
   void sync();  // data and size are on the disk; throws FileError
 
@@ -91,7 +97,8 @@ class DirectFile {
   void transfer(bool writing, const ReadRange* ranges, size_t count, const std::string& what);
   void afterWrite(const ReadRange* ranges, size_t count, const std::string& what);
   void growTo(uint64_t bytes);
-  [[noreturn]] void throwAt(uint64_t offset, const std::string& what, const std::string& found, const std::string& expected) const;
+  [[noreturn]] void throwAt(uint64_t offset, const std::string& what, const std::string& found,
+                            const std::string& expected) const;
 
   std::string path_;
   std::unique_ptr<DiskFaults> ownFaults_;

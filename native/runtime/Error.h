@@ -1,4 +1,5 @@
-// Coded errors: the only exceptions that Spillway's native code throws on purpose. The addon turns them into JavaScript errors.
+// Coded errors: the only exceptions that Spillway's native code throws on purpose. The addon turns them into JavaScript
+// errors.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -33,7 +34,10 @@ class FileError : public Error {
   FileError(const std::string& file, const std::string& field, const std::string& found, const std::string& expected,
             ErrorCode code = ErrorCode::File)
       : Error(code, file + ": " + field + ": found " + found + ", expected " + expected),
-        file(file), field(field), found(found), expected(expected) {}
+        file(file),
+        field(field),
+        found(found),
+        expected(expected) {}
 
   const std::string file;
   const std::string field;  // e.g. "layer 3 q.weight"

@@ -35,8 +35,10 @@ void EventTable::complete(EventId event, bool failed) {
     for (; !recent_.empty() && !open(recent_.front(), Until::Completed); recent_.pop_front(), first_++) {
       if (recent_.front() != State::Failed) continue;
       const auto run = failed_.empty() ? failed_.end() : std::prev(failed_.end());
-      if (run != failed_.end() && run->second + 1 == first_) run->second = first_;
-      else failed_.emplace_hint(failed_.end(), first_, first_);
+      if (run != failed_.end() && run->second + 1 == first_)
+        run->second = first_;
+      else
+        failed_.emplace_hint(failed_.end(), first_, first_);
     }
   }
   poke();
@@ -60,10 +62,12 @@ EventTable::State EventTable::find(EventId event) const {
 }
 
 bool EventTable::reached(const std::vector<EventId>& events, Until until) const {
-  return std::none_of(events.begin(), events.end(), [this, until](EventId event) { return open(stateOf(event), until); });
+  return std::none_of(events.begin(), events.end(),
+                      [this, until](EventId event) { return open(stateOf(event), until); });
 }
 
-EventTable::Outcome EventTable::fences(const std::vector<EventId>& events, std::vector<std::shared_ptr<Fence>>& into, EventId* failed) const {
+EventTable::Outcome EventTable::fences(const std::vector<EventId>& events, std::vector<std::shared_ptr<Fence>>& into,
+                                       EventId* failed) const {
   std::lock_guard<std::mutex> lock(mutex_);
   for (const EventId event : events) {
     const State state = find(event);
@@ -78,7 +82,8 @@ std::vector<EventId> EventTable::stillToAwait(const std::vector<EventId>& events
   const EventId latest = last();
   for (EventId event : events) {
     if (event == 0 || event > latest) {
-      throw Error(ErrorCode::InvalidArgument, "after: found event " + std::to_string(event) + ", expected one of 1 to " + std::to_string(latest));
+      throw Error(ErrorCode::InvalidArgument,
+                  "after: found event " + std::to_string(event) + ", expected one of 1 to " + std::to_string(latest));
     }
     if (stateOf(event) != State::Done) open.push_back(event);
   }

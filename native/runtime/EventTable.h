@@ -1,6 +1,7 @@
-// Which events have completed, and which of them failed; shared by all queues of a runtime, so that a task on one may wait for a task on another.
-// Tasks on a device are under way for a time before they complete: what is on the same device need not wait for more.
-// An event can be waited for only after it was created, so there are no cycles and no deadlocks.
+// Which events have completed, and which of them failed; shared by all queues of a runtime, so that a task on one may
+// wait for a task on another. Tasks on a device are under way for a time before they complete: what is on the same
+// device need not wait for more. An event can be waited for only after it was created, so there are no cycles and no
+// deadlocks.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -23,7 +24,8 @@ class EventTable {
   void complete(EventId event, bool failed);
   EventId last() const;  // 0 before the first
 
-  // Throws Error(InvalidArgument) for an event that was never created. Leaves out what has completed well, so most lists come back empty.
+  // Throws Error(InvalidArgument) for an event that was never created. Leaves out what has completed well, so most
+  // lists come back empty.
   std::vector<EventId> stillToAwait(const std::vector<EventId>& events) const;
 
   enum class Until { Launched, Completed };
@@ -56,15 +58,17 @@ class EventTable {
 
  private:
   enum class State : uint8_t { Pending, Launched, Done, Failed };
-  static bool open(State state, Until until) { return state == State::Pending || (state == State::Launched && until == Until::Completed); }
+  static bool open(State state, Until until) {
+    return state == State::Pending || (state == State::Launched && until == Until::Completed);
+  }
   State find(EventId event) const;  // with the mutex held
   State stateOf(EventId event) const;
 
   mutable std::mutex mutex_;
-  EventId first_ = 1;                  // of `recent_`; all events before it have completed
+  EventId first_ = 1;  // of `recent_`; all events before it have completed
   std::deque<State> recent_;
   std::map<EventId, std::shared_ptr<Fence>> fences_;  // of those that are under way
-  std::map<EventId, EventId> failed_;  // runs of failed events before `first_`: first to last
+  std::map<EventId, EventId> failed_;                 // runs of failed events before `first_`: first to last
   std::atomic<uint32_t> changes_{0};
   std::atomic<uint32_t> sleepers_{0};
   Parking parking_;

@@ -1,4 +1,5 @@
-// Hands out parts of a stretch of a file: the first that is large enough. Extents that are given back join their neighbours.
+// Hands out parts of a stretch of a file: the first that is large enough. Extents that are given back join their
+// neighbours.
 #pragma once
 #include <algorithm>
 #include <cstdint>

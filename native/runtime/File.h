@@ -19,7 +19,7 @@ class File {
   File& operator=(const File&) = delete;
 
   const std::string& path() const { return path_; }
-  uint64_t bytes() const { return bytes_; }  // when it was opened
+  uint64_t bytes() const { return bytes_; }                       // when it was opened
   FileStamp stamp() const { return FileStamp::of(descriptor_); }  // now
 
   // Reads exactly `bytes`. Throws FileError for an error or an early end; `field` says in it what was being read.

@@ -10,7 +10,8 @@ namespace spillway {
 struct FileStamp {
   uint64_t device = 0, inode = 0;
   int64_t bytes = -1;
-  // In nanoseconds since 1970, modulo 2^64: of its contents, which programs can set, and of whatever is known of it, which they cannot.
+  // In nanoseconds since 1970, modulo 2^64: of its contents, which programs can set, and of whatever is known of it,
+  // which they cannot.
   int64_t modified = 0, changed = 0;
 
   // Of a file that the system says nothing about it stays as above.
@@ -32,7 +33,8 @@ struct FileStamp {
     return std::to_string(device) + next(inode) + next(bytes) + next(modified) + next(changed);
   }
   bool operator==(const FileStamp& other) const {
-    return device == other.device && inode == other.inode && bytes == other.bytes && modified == other.modified && changed == other.changed;
+    return device == other.device && inode == other.inode && bytes == other.bytes && modified == other.modified &&
+           changed == other.changed;
   }
 
  private:

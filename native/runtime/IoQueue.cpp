@@ -26,7 +26,8 @@ IoBackend environmentBackend(IoBackend otherwise) {
   for (const IoBackend backend : {IoBackend::Auto, IoBackend::Ring, IoBackend::Threads}) {
     if (std::strcmp(name, ioBackendName(backend)) == 0) return backend;
   }
-  throw Error(ErrorCode::InvalidArgument, std::string("SPILLWAY_DISK_BACKEND: found \"") + name + "\", expected auto, ring or threads");
+  throw Error(ErrorCode::InvalidArgument,
+              std::string("SPILLWAY_DISK_BACKEND: found \"") + name + "\", expected auto, ring or threads");
 }
 
 std::unique_ptr<IoQueue> makeIoQueue(IoBackend backend, unsigned depth, DiskFaults* faults) {

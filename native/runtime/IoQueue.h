@@ -1,4 +1,5 @@
-// Reads and writes that are under way at the same time, on behalf of one thread. What system calls carry them out is the subclass's matter.
+// Reads and writes that are under way at the same time, on behalf of one thread. What system calls carry them out is
+// the subclass's matter.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +30,8 @@ class IoQueue {
   virtual IoBackend backend() const = 0;
   // tag: in [0, depth), and of no other request in flight. What goes wrong comes back as the request's result.
   virtual void start(unsigned tag, const IoRequest& request) = 0;
-  // Waits for one of the requests in flight, of which there must be one. Does not throw: whoever has requests in flight cannot leave.
+  // Waits for one of the requests in flight, of which there must be one. Does not throw: whoever has requests in flight
+  // cannot leave.
   virtual IoResult wait() noexcept = 0;
 };
 

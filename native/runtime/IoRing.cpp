@@ -37,7 +37,8 @@ namespace spillway {
 namespace {
 
 [[noreturn]] void refuse(const char* what, int error) {
-  throw Error(ErrorCode::File, std::string("io_uring: found \"") + std::strerror(error) + "\" from " + what + ", expected a working io_uring");
+  throw Error(ErrorCode::File, std::string("io_uring: found \"") + std::strerror(error) + "\" from " + what +
+                                   ", expected a working io_uring");
 }
 
 // A piece of memory that is shared with the kernel.
@@ -45,7 +46,8 @@ class Mapping {
  public:
   Mapping() = default;
   Mapping(int descriptor, uint64_t offset, size_t bytes) : bytes_(bytes) {
-    void* start = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, static_cast<off_t>(offset));
+    void* start =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, static_cast<off_t>(offset));
     if (start == MAP_FAILED) refuse("mmap", errno);
     start_ = static_cast<uint8_t*>(start);
   }
@@ -88,9 +90,11 @@ void sleepMilliseconds(long milliseconds) {
 // One submission entry a tag, so neither ring can overflow. The counters run freely; the mask makes them indices.
 class IoRing final : public IoQueue {
  public:
-  IoRing(unsigned depth, DiskFaults* faults) : faults_(faults), descriptor_(setUp(depth, faults, &facts_)), vectors_(depth) {
+  IoRing(unsigned depth, DiskFaults* faults)
+      : faults_(faults), descriptor_(setUp(depth, faults, &facts_)), vectors_(depth) {
     submissions_ = Mapping(descriptor_, IORING_OFF_SQ_RING, facts_.sq_off.array + facts_.sq_entries * sizeof(uint32_t));
-    completions_ = Mapping(descriptor_, IORING_OFF_CQ_RING, facts_.cq_off.cqes + facts_.cq_entries * sizeof(io_uring_cqe));
+    completions_ =
+        Mapping(descriptor_, IORING_OFF_CQ_RING, facts_.cq_off.cqes + facts_.cq_entries * sizeof(io_uring_cqe));
     entries_ = Mapping(descriptor_, IORING_OFF_SQES, facts_.sq_entries * sizeof(io_uring_sqe));
     refused_.reserve(depth);
     io_uring_sqe entry{};
@@ -130,7 +134,8 @@ class IoRing final : public IoQueue {
       const int error = enter(pending(), ready ? 0 : 1);
       if (error != 0 && error != EINTR) {
         const bool passing = error == EAGAIN || error == EBUSY || error == ENOMEM;
-        // Requests that the kernel does not take come back failed. Those that it has will complete, however little it says about them.
+        // Requests that the kernel does not take come back failed. Those that it has will complete, however little it
+        // says about them.
         if (pending() != 0 && (!passing || ++attempt > kMostAttempts)) takeBack(error);
         if (!ready) sleepMilliseconds(1);
       }
@@ -157,13 +162,15 @@ class IoRing final : public IoQueue {
 
   // Entries that the kernel has not consumed.
   uint32_t pending() const {
-    return *submissions_.at<uint32_t>(facts_.sq_off.tail) - __atomic_load_n(submissions_.at<uint32_t>(facts_.sq_off.head), __ATOMIC_ACQUIRE);
+    return *submissions_.at<uint32_t>(facts_.sq_off.tail) -
+           __atomic_load_n(submissions_.at<uint32_t>(facts_.sq_off.head), __ATOMIC_ACQUIRE);
   }
 
   bool take(IoResult* result) {
     uint32_t* head = completions_.at<uint32_t>(facts_.cq_off.head);
     if (*head == __atomic_load_n(completions_.at<uint32_t>(facts_.cq_off.tail), __ATOMIC_ACQUIRE)) return false;
-    const io_uring_cqe& entry = completions_.at<io_uring_cqe>(facts_.cq_off.cqes)[*head & *completions_.at<uint32_t>(facts_.cq_off.ring_mask)];
+    const io_uring_cqe& entry =
+        completions_.at<io_uring_cqe>(facts_.cq_off.cqes)[*head & *completions_.at<uint32_t>(facts_.cq_off.ring_mask)];
     *result = {static_cast<unsigned>(entry.user_data), entry.res};
     __atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
     return true;
@@ -175,7 +182,8 @@ class IoRing final : public IoQueue {
       const int64_t fault = faults_->before(DiskOperation::RingEnter, 0, submit);
       if (fault < 0) return static_cast<int>(-fault);
     }
-    const long result = syscall(__NR_io_uring_enter, static_cast<int>(descriptor_), submit, complete, IORING_ENTER_GETEVENTS, nullptr, 0);
+    const long result = syscall(__NR_io_uring_enter, static_cast<int>(descriptor_), submit, complete,
+                                IORING_ENTER_GETEVENTS, nullptr, 0);
     return result < 0 ? errno : 0;
   }
 
@@ -183,7 +191,8 @@ class IoRing final : public IoQueue {
     uint32_t* tail = submissions_.at<uint32_t>(facts_.sq_off.tail);
     const uint32_t head = __atomic_load_n(submissions_.at<uint32_t>(facts_.sq_off.head), __ATOMIC_ACQUIRE);
     const uint32_t mask = *submissions_.at<uint32_t>(facts_.sq_off.ring_mask);
-    for (uint32_t i = head; i != *tail; i++) refused_.push_back({static_cast<unsigned>(entries_.at<io_uring_sqe>(0)[i & mask].user_data), -error});
+    for (uint32_t i = head; i != *tail; i++)
+      refused_.push_back({static_cast<unsigned>(entries_.at<io_uring_sqe>(0)[i & mask].user_data), -error});
     __atomic_store_n(tail, head, __ATOMIC_RELEASE);
   }
 
@@ -191,13 +200,15 @@ class IoRing final : public IoQueue {
   io_uring_params facts_{};
   Descriptor descriptor_;
   Mapping submissions_, completions_, entries_;
-  std::vector<iovec> vectors_;    // by tag; older kernels read them when they carry the request out
+  std::vector<iovec> vectors_;  // by tag; older kernels read them when they carry the request out
   std::vector<IoResult> refused_;
 };
 
 }  // namespace
 
-std::unique_ptr<IoQueue> makeIoRing(unsigned depth, DiskFaults* faults) { return std::make_unique<IoRing>(depth, faults); }
+std::unique_ptr<IoQueue> makeIoRing(unsigned depth, DiskFaults* faults) {
+  return std::make_unique<IoRing>(depth, faults);
+}
 
 }  // namespace spillway
 

@@ -6,7 +6,8 @@
 
 namespace spillway {
 
-// Throws Error(File) where the system has no io_uring or forbids it; a no-operation was carried out before this returns.
+// Throws Error(File) where the system has no io_uring or forbids it; a no-operation was carried out before this
+// returns.
 std::unique_ptr<IoQueue> makeIoRing(unsigned depth, DiskFaults* faults);
 
 }  // namespace spillway

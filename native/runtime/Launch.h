@@ -1,5 +1,5 @@
-// Tasks on a device end later than their work returns: they are launched, and done when the device has come so far. A task that only the device has to order after
-// another one may be launched behind it at once.
+// Tasks on a device end later than their work returns: they are launched, and done when the device has come so far. A
+// task that only the device has to order after another one may be launched behind it at once.
 #pragma once
 #include <memory>
 #include <vector>
@@ -18,8 +18,9 @@ class Fence {
 
 // How a task stands to others on the device.
 struct Launch {
-  std::vector<std::shared_ptr<Fence>> before;  // what it waits for and is still under way: the device must not begin earlier
-  std::shared_ptr<Fence> left;                 // set by the task where it leaves something under way
+  std::vector<std::shared_ptr<Fence>>
+      before;                   // what it waits for and is still under way: the device must not begin earlier
+  std::shared_ptr<Fence> left;  // set by the task where it leaves something under way
 };
 
 }  // namespace spillway

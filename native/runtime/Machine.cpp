@@ -62,7 +62,8 @@ std::vector<std::string> cgroupFolders(const std::string& controller) {
     const bool unified = controllers == ",,";
     if (!unified && controllers.find("," + controller + ",") == std::string::npos) continue;
     const std::string root = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controller;
-    // Inside a container the path may name folders of the host that are not visible here; the mount's root is looked at in any case.
+    // Inside a container the path may name folders of the host that are not visible here; the mount's root is looked at
+    // in any case.
     for (std::string path = line.substr(second + 1); !path.empty() && path != "/"; path.resize(path.rfind('/'))) {
       folders.push_back(root + path);
       if (path.rfind('/') == std::string::npos) break;
@@ -94,7 +95,8 @@ unsigned capProcessors(unsigned processors) {
       quota = static_cast<double>(numberIn(folder + "/cpu.cfs_quota_us", 0));
       period = static_cast<double>(numberIn(folder + "/cpu.cfs_period_us", 0));
     }
-    if (quota > 0 && period > 0) processors = std::min(processors, std::max(1u, static_cast<unsigned>(std::min(quota / period + 0.999, 1e6))));
+    if (quota > 0 && period > 0)
+      processors = std::min(processors, std::max(1u, static_cast<unsigned>(std::min(quota / period + 0.999, 1e6))));
   }
   return processors;
 }
@@ -102,10 +104,13 @@ unsigned capProcessors(unsigned processors) {
 uint64_t cacheBytes(int level, const char* unwantedType) {
   for (int index = 0; index < 8; index++) {
     const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
-    if (numberIn(folder + "/level", 0) != static_cast<uint64_t>(level) || firstLine(folder + "/type") == unwantedType) continue;
+    if (numberIn(folder + "/level", 0) != static_cast<uint64_t>(level) || firstLine(folder + "/type") == unwantedType)
+      continue;
     const std::string size = firstLine(folder + "/size");  // "48K"
     const uint64_t number = std::strtoull(size.c_str(), nullptr, 10);
-    return size.find('M') != std::string::npos ? number << 20 : size.find('K') != std::string::npos ? number << 10 : number;
+    return size.find('M') != std::string::npos   ? number << 20
+           : size.find('K') != std::string::npos ? number << 10
+                                                 : number;
   }
   return 0;
 }
@@ -129,7 +134,8 @@ Machine inspectMachine() {
   machine.processors = std::max(1u, std::thread::hardware_concurrency());
 #ifdef __linux__
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) > 0) machine.processors = static_cast<unsigned>(CPU_COUNT(&allowed));
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) > 0)
+    machine.processors = static_cast<unsigned>(CPU_COUNT(&allowed));
   machine.processors = capProcessors(machine.processors);
   std::ifstream processors("/proc/cpuinfo");
   for (std::string line; std::getline(processors, line);) {
@@ -150,8 +156,10 @@ Machine inspectMachine() {
   machine.memoryBytes = systemNumber("hw.memsize");
   vm_statistics64_data_t pages{};
   mach_msg_type_number_t count = HOST_VM_INFO64_COUNT;
-  if (host_statistics64(mach_host_self(), HOST_VM_INFO64, reinterpret_cast<host_info64_t>(&pages), &count) == KERN_SUCCESS) {
-    machine.availableBytes = (uint64_t(pages.free_count) + pages.inactive_count) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (host_statistics64(mach_host_self(), HOST_VM_INFO64, reinterpret_cast<host_info64_t>(&pages), &count) ==
+      KERN_SUCCESS) {
+    machine.availableBytes =
+        (uint64_t(pages.free_count) + pages.inactive_count) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   }
   machine.l1dBytes = systemNumber("hw.l1dcachesize");
   machine.l2Bytes = systemNumber("hw.l2cachesize");

@@ -8,8 +8,8 @@ namespace spillway {
 struct Machine {
   unsigned processors;  // that this process may use: affinity and the cgroup's quota, rounded up
   std::string processorName;
-  uint64_t memoryBytes;     // physical, or the cgroup's limit where that is lower
-  uint64_t availableBytes;  // what is free of it; page cache counts as free
+  uint64_t memoryBytes;                 // physical, or the cgroup's limit where that is lower
+  uint64_t availableBytes;              // what is free of it; page cache counts as free
   uint64_t l1dBytes, l2Bytes, l3Bytes;  // 0 where unknown
 };
 

@@ -9,7 +9,8 @@ class Scratch {
   static constexpr size_t kAlignment = 64;
   static constexpr size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-  // With measure-only scratch (block = nullptr) take() returns null and only counts: the same code that uses memory says how much it needs.
+  // With measure-only scratch (block = nullptr) take() returns null and only counts: the same code that uses memory
+  // says how much it needs.
   Scratch(void* block, size_t bytes) : block_(static_cast<char*>(block)), bytes_(bytes) {}
 
   // Throws Error(Memory) past the end. Contents are not cleared.

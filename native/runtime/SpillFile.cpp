@@ -44,7 +44,8 @@ void removeIfAbandoned(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (descriptor < 0) return;
   struct stat facts{};
-  if (fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode) && flock(descriptor, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
+  if (fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode) && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+    ::unlink(path.c_str());
   ::close(descriptor);
 }
 
@@ -64,7 +65,8 @@ void sweepSpillFiles(const std::string& folder) {
 SpillFile::SpillFile(const std::string& folder, uint64_t bytes, const DirectOptions& options) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error && !std::filesystem::is_directory(folder)) throw FileError(folder, "folder", error.message(), "a folder that exists or can be made");
+  if (error && !std::filesystem::is_directory(folder))
+    throw FileError(folder, "folder", error.message(), "a folder that exists or can be made");
   sweepSpillFiles(folder);
   file_ = std::make_unique<DirectFile>(folder + "/" + newName(), DirectFile::Access::Create, options);
   // Another process that sweeps just now may hold the lock for a moment: it wants to remove the name, as we do.

@@ -1,5 +1,5 @@
-// Room on disk for as long as a runtime lives: a file that is locked and without a name from the start, so that the system frees its blocks when
-// the process ends, however it ends.
+// Room on disk for as long as a runtime lives: a file that is locked and without a name from the start, so that the
+// system frees its blocks when the process ends, however it ends.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,8 +11,8 @@ namespace spillway {
 
 class SpillFile {
  public:
-  // Makes the folder where there is none, removes what processes that are gone left in it, and reserves `bytes`, a multiple of 4096, in a new file
-  // "spillway-PID-RANDOM.spill". Throws FileError: no folder, no permission, no space.
+  // Makes the folder where there is none, removes what processes that are gone left in it, and reserves `bytes`, a
+  // multiple of 4096, in a new file "spillway-PID-RANDOM.spill". Throws FileError: no folder, no permission, no space.
   SpillFile(const std::string& folder, uint64_t bytes, const DirectOptions& options = {});
   ~SpillFile();
   SpillFile(const SpillFile&) = delete;

@@ -48,7 +48,8 @@ void guard(Completion& completion, Body body) {
 
 }  // namespace
 
-TaskQueue::TaskQueue(const char* name, EventTable& events, CompletionChannel& channel, size_t ahead) : events_(events), channel_(channel), ahead_(ahead) {
+TaskQueue::TaskQueue(const char* name, EventTable& events, CompletionChannel& channel, size_t ahead)
+    : events_(events), channel_(channel), ahead_(ahead) {
   if (ahead_ != 0) finisher_ = startThread("spillway-done", [this] { finishLoop(); });
   try {
     thread_ = startThread(name, [this] { loop(); });
@@ -135,8 +136,10 @@ void TaskQueue::loop() {
     if (task.event != 0) {
       if (ahead_ != 0) awaitRoom();
       start(task);
-      if (ahead_ != 0) handOver(std::move(task));
-      else finish(task);
+      if (ahead_ != 0)
+        handOver(std::move(task));
+      else
+        finish(task);
     } else if (!spinUntil([&] { return changes_.load(std::memory_order_relaxed) != seen; })) {
       sleeps_.store(true);
       if (changes_.load() == seen) parking_.wait(changes_, seen);
@@ -153,7 +156,9 @@ bool TaskQueue::worthAWakeUp(const Completion& completion) {
     std::lock_guard<std::mutex> lock(mutex_);
     few = --outstanding_ <= refill_;
   }
-  if (!few && !completion.failed && completion.result == nullptr && completion.endSeconds - toldSeconds_ < kMostQuietSeconds) return false;
+  if (!few && !completion.failed && completion.result == nullptr &&
+      completion.endSeconds - toldSeconds_ < kMostQuietSeconds)
+    return false;
   toldSeconds_ = completion.endSeconds;
   return true;
 }
@@ -170,11 +175,15 @@ void TaskQueue::start(Task& task) {
   }
   auto outcome = events_.await(task.after, until, &culprit, [&] { return task.event <= cancelledThrough_.load(); });
   waits_.store(false);
-  if (outcome == EventTable::Outcome::Done && task.deviceWork) outcome = events_.fences(task.after, task.launch.before, &culprit);
+  if (outcome == EventTable::Outcome::Done && task.deviceWork)
+    outcome = events_.fences(task.after, task.launch.before, &culprit);
   completion.startSeconds = monotonicSeconds();
-  if (outcome == EventTable::Outcome::Interrupted) fail(completion, ErrorCode::Cancelled, "cancelled before it started");
-  else if (outcome == EventTable::Outcome::Failed) failDependent(completion, culprit);
-  else guard(completion, [&] { completion.result = task.deviceWork ? task.deviceWork(task.launch) : task.work(); });
+  if (outcome == EventTable::Outcome::Interrupted)
+    fail(completion, ErrorCode::Cancelled, "cancelled before it started");
+  else if (outcome == EventTable::Outcome::Failed)
+    failDependent(completion, culprit);
+  else
+    guard(completion, [&] { completion.result = task.deviceWork ? task.deviceWork(task.launch) : task.work(); });
   if (completion.failed) task.launch.left = nullptr;
   if (task.launch.left != nullptr) events_.launched(task.event, task.launch.left);
 }
@@ -183,14 +192,18 @@ void TaskQueue::finish(Task& task) {
   Completion& completion = task.completion;
   if (task.launch.left != nullptr) guard(completion, [&] { task.launch.left->await(); });
   if (!task.launch.before.empty()) {
-    // They were launched earlier, so they end without this one. A device that has failed fails everything: the blame is theirs.
+    // They were launched earlier, so they end without this one. A device that has failed fails everything: the blame is
+    // theirs.
     EventId culprit = 0;
-    if (events_.await(task.after, EventTable::Until::Completed, &culprit, [] { return false; }) == EventTable::Outcome::Failed) failDependent(completion, culprit);
+    if (events_.await(task.after, EventTable::Until::Completed, &culprit, [] { return false; }) ==
+        EventTable::Outcome::Failed)
+      failDependent(completion, culprit);
   }
   completion.endSeconds = monotonicSeconds();
   // The device began when it was done with what came before.
   completion.startSeconds = std::max(completion.startSeconds, endSeconds_);
-  for (const auto& fence : task.launch.before) completion.startSeconds = std::max(completion.startSeconds, fence->endSeconds);
+  for (const auto& fence : task.launch.before)
+    completion.startSeconds = std::max(completion.startSeconds, fence->endSeconds);
   completion.startSeconds = std::min(completion.startSeconds, completion.endSeconds);
   endSeconds_ = completion.endSeconds;
   if (task.launch.left != nullptr) task.launch.left->endSeconds = completion.endSeconds;

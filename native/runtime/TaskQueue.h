@@ -1,12 +1,12 @@
 // A thread that runs tasks one after another, in order of submission; each may wait for events of this or other queues.
 // A runtime has one for each thing that works on its own: compute, disk reads, disk writes, the link to a device.
 //
-// The consumer is not woken for each task: waking it takes a processor away from the tasks, and it deals with several completions for little more
-// than with one. It hears at once of failures and results, when half of what it has submitted is done, when the queue has to wait, and at the first
-// completion 10 ms after it heard last.
+// The consumer is not woken for each task: waking it takes a processor away from the tasks, and it deals with several
+// completions for little more than with one. It hears at once of failures and results, when half of what it has
+// submitted is done, when the queue has to wait, and at the first completion 10 ms after it heard last.
 //
-// A queue may run ahead of a device: tasks that leave something under way there are launched one behind the other, up to a depth, and a second thread
-// waits for each of them, in order, and reports it.
+// A queue may run ahead of a device: tasks that leave something under way there are launched one behind the other, up
+// to a depth, and a second thread waits for each of them, in order, and reports it.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -28,7 +28,8 @@ class TaskQueue {
   using Work = std::function<std::unique_ptr<TaskResult>()>;
   using DeviceWork = std::function<std::unique_ptr<TaskResult>(Launch&)>;
 
-  // Both must outlive the queue. ahead: how many tasks may have been launched and not yet reported; 0: each is done, and reported, before the next begins.
+  // Both must outlive the queue. ahead: how many tasks may have been launched and not yet reported; 0: each is done,
+  // and reported, before the next begins.
   TaskQueue(const char* name, EventTable& events, CompletionChannel& channel, size_t ahead = 0);
   ~TaskQueue();  // stop() and join()
   TaskQueue(const TaskQueue&) = delete;
@@ -39,15 +40,17 @@ class TaskQueue {
   // Throws Error(InvalidArgument) for events that do not exist, and after stop().
   EventId submit(Work work, const std::vector<EventId>& after);
 
-  // The same for work that begins on a device: it starts when all events in `after` have been launched, and is told which of them are still under way.
-  // It completes when what it leaves under way has come to pass, and what it waited for has completed: well if all of it did.
+  // The same for work that begins on a device: it starts when all events in `after` have been launched, and is told
+  // which of them are still under way. It completes when what it leaves under way has come to pass, and what it waited
+  // for has completed: well if all of it did.
   EventId launch(DeviceWork work, const std::vector<EventId>& after);
 
-  // Tasks that were submitted and have not started complete with code Cancelled, in order; the running one, and what has been launched, finishes.
+  // Tasks that were submitted and have not started complete with code Cancelled, in order; the running one, and what
+  // has been launched, finishes.
   void cancelAll();
 
-  // Takes no more tasks, cancels those that have not started, and lets the threads end; `last`, which must not throw, is the last act.
-  // Does not wait: join() does.
+  // Takes no more tasks, cancels those that have not started, and lets the threads end; `last`, which must not throw,
+  // is the last act. Does not wait: join() does.
   void stop(std::function<void()> last = {});
   void join();
 
@@ -58,7 +61,7 @@ class TaskQueue {
   struct Task {
     EventId event = 0;
     std::vector<EventId> after;
-    Work work;              // one of these two
+    Work work;  // one of these two
     DeviceWork deviceWork;
     Launch launch;
     Completion completion;

@@ -24,10 +24,12 @@ class Share {
  public:
   void set(size_t next, size_t end) { word_.store(wordOf(next, end), std::memory_order_release); }
   bool takeFirst(size_t* index) {
-    return take([](uint64_t next, uint64_t end) { return wordOf(next + 1, end); }, [index](uint64_t next, uint64_t) { *index = next; });
+    return take([](uint64_t next, uint64_t end) { return wordOf(next + 1, end); },
+                [index](uint64_t next, uint64_t) { *index = next; });
   }
   bool takeLast(size_t* index) {
-    return take([](uint64_t next, uint64_t end) { return wordOf(next, end - 1); }, [index](uint64_t, uint64_t end) { *index = end - 1; });
+    return take([](uint64_t next, uint64_t end) { return wordOf(next, end - 1); },
+                [index](uint64_t, uint64_t end) { *index = end - 1; });
   }
   // Takes all that are left; tells how many.
   size_t drop() {
@@ -52,14 +54,15 @@ class Share {
 
 }  // namespace
 
-// One loop at a time. A thread owns an index from the moment it takes it out of a share until it takes it off `unfinished`, and the loop
-// cannot end in between: so whoever owns an index may read the loop's fields, and whoever owns none touches nothing but the atomics. (A thread that
-// is late may find a share as it was in an earlier loop: what it takes then is an index of the present one nevertheless.)
+// One loop at a time. A thread owns an index from the moment it takes it out of a share until it takes it off
+// `unfinished`, and the loop cannot end in between: so whoever owns an index may read the loop's fields, and whoever
+// owns none touches nothing but the atomics. (A thread that is late may find a share as it was in an earlier loop: what
+// it takes then is an index of the present one nevertheless.)
 struct ThreadPool::State {
   Body body = nullptr;
   void* context = nullptr;
 
-  std::vector<Share> shares;  // one a thread: indices that nobody has taken yet
+  std::vector<Share> shares;                      // one a thread: indices that nobody has taken yet
   alignas(64) std::atomic<size_t> unfinished{0};  // indices that are not done yet
   alignas(64) std::atomic<uint32_t> loops{0};     // changes when a loop starts; helpers sleep on it
   std::atomic<uint32_t> sleepers{0};
@@ -76,7 +79,8 @@ struct ThreadPool::State {
 
   explicit State(unsigned count) : shares(count), threads(count) {}
 
-  // From the thread's own share, in order; then from the ends of the others', so that all threads end at nearly the same time.
+  // From the thread's own share, in order; then from the ends of the others', so that all threads end at nearly the
+  // same time.
   bool takeIndex(unsigned worker, size_t* index) {
     if (shares[worker].takeFirst(index)) return true;
     for (unsigned other = 1; other < threads; other++) {
@@ -91,7 +95,8 @@ struct ThreadPool::State {
     if (callerSleeps.load()) callerParking.wake(ended, 1);
   }
 
-  // Runs indices until none is left to take. They are taken off `unfinished` together: the threads do not contend for it at each.
+  // Runs indices until none is left to take. They are taken off `unfinished` together: the threads do not contend for
+  // it at each.
   void work(unsigned worker) {
     size_t index, done = 0;
     for (; takeIndex(worker, &index); done++) {
@@ -110,7 +115,10 @@ struct ThreadPool::State {
       const uint32_t seen = loops.load();
       work(worker);
       if (stopping.load()) return;
-      if (spinUntil([&] { return loops.load(std::memory_order_relaxed) != seen || stopping.load(std::memory_order_relaxed); })) continue;
+      if (spinUntil([&] {
+            return loops.load(std::memory_order_relaxed) != seen || stopping.load(std::memory_order_relaxed);
+          }))
+        continue;
       sleepers.fetch_add(1);
       if (loops.load() == seen && !stopping.load()) helperParking.wait(loops, seen);
       sleepers.fetch_sub(1);
@@ -149,7 +157,9 @@ void ThreadPool::parallelFor(size_t count, Body body, void* context) {
     for (size_t index = 0; index < count; index++) body(context, index, 0);
     return;
   }
-  if (count > kMost) throw Error(ErrorCode::InvalidArgument, "a parallel loop of " + std::to_string(count) + " indices, of at most " + std::to_string(kMost));
+  if (count > kMost)
+    throw Error(ErrorCode::InvalidArgument,
+                "a parallel loop of " + std::to_string(count) + " indices, of at most " + std::to_string(kMost));
   state.start();
   state.body = body;
   state.context = context;

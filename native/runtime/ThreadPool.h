@@ -8,7 +8,8 @@ namespace spillway {
 
 class ThreadPool {
  public:
-  // threads: in all, the caller of parallelFor included; at least 1. They are started by the first loop that has work for them.
+  // threads: in all, the caller of parallelFor included; at least 1. They are started by the first loop that has work
+  // for them.
   explicit ThreadPool(unsigned threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -16,17 +17,21 @@ class ThreadPool {
 
   unsigned threads() const;
 
-  // Calls body(context, index, worker) once for every index in [0, count), in no particular order, worker in [0, threads()).
-  // Each thread begins with indices of its own, the same ones in loops of the same length, so that it finds in its caches what it left there. Who has none
-  // left takes over others', one at a time: a thread that the system took away delays no more than the index it is at.
-  // Returns when all are done; the first exception is rethrown here. Not reentrant; one caller at a time. At most 2^32 - 1 indices.
+  // Calls body(context, index, worker) once for every index in [0, count), in no particular order, worker in [0,
+  // threads()). Each thread begins with indices of its own, the same ones in loops of the same length, so that it finds
+  // in its caches what it left there. Who has none left takes over others', one at a time: a thread that the system
+  // took away delays no more than the index it is at. Returns when all are done; the first exception is rethrown here.
+  // Not reentrant; one caller at a time. At most 2^32 - 1 indices.
   using Body = void (*)(void* context, size_t index, unsigned worker);
   void parallelFor(size_t count, Body body, void* context);
 
   template <typename Function>
   void parallelFor(size_t count, Function&& function) {
     parallelFor(
-        count, [](void* context, size_t index, unsigned worker) { (*static_cast<std::remove_reference_t<Function>*>(context))(index, worker); },
+        count,
+        [](void* context, size_t index, unsigned worker) {
+          (*static_cast<std::remove_reference_t<Function>*>(context))(index, worker);
+        },
         const_cast<void*>(static_cast<const void*>(&function)));
   }
 

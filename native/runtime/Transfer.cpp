@@ -16,10 +16,12 @@ namespace spillway {
 namespace {
 
 constexpr size_t kAlignment = DirectFile::kAlignment;
-constexpr int kMostFruitless = 1000;  // attempts of one request; those that the system asks to repeat later are a millisecond apart
+constexpr int kMostFruitless =
+    1000;  // attempts of one request; those that the system asks to repeat later are a millisecond apart
 
 bool hasTails(const DirectFile::ReadRange* ranges, size_t count) {
-  return std::any_of(ranges, ranges + count, [](const DirectFile::ReadRange& range) { return range.bytes % kAlignment != 0; });
+  return std::any_of(ranges, ranges + count,
+                     [](const DirectFile::ReadRange& range) { return range.bytes % kAlignment != 0; });
 }
 
 }  // namespace
@@ -69,7 +71,8 @@ bool Transfer::next(Slot* slot, unsigned tag) {
   uint8_t* memory = static_cast<uint8_t*>(range.destination) + rangeDone_;
   if (left < kAlignment) {
     // A direct read moves whole blocks; the caller's memory ends before this one does.
-    *slot = {range_, range.offset + rangeDone_, tails_.get() + tag * kAlignment, left, kAlignment, 0, 0, 0, false, memory};
+    *slot = {range_, range.offset + rangeDone_, tails_.get() + tag * kAlignment, left, kAlignment, 0, 0, 0, false,
+             memory};
     rangeDone_ += left;
   } else {
     const size_t bytes = std::min(source_.options.requestBytes, left / kAlignment * kAlignment);
@@ -81,11 +84,13 @@ bool Transfer::next(Slot* slot, unsigned tag) {
 
 void Transfer::attempt(unsigned tag) {
   Slot& slot = slots_[tag];
-  IoRequest request{source_.writing, source_.descriptor, slot.offset + slot.done, slot.memory + slot.done, slot.bytes - slot.done};
+  IoRequest request{source_.writing, source_.descriptor, slot.offset + slot.done, slot.memory + slot.done,
+                    slot.bytes - slot.done};
   slot.direct = source_.direct.load(std::memory_order_relaxed);
   slot.most = request.bytes;
   if (source_.options.faults != nullptr) {
-    const int64_t fault = source_.options.faults->before(source_.writing ? DiskOperation::Write : DiskOperation::Read, request.offset, request.bytes);
+    const int64_t fault = source_.options.faults->before(source_.writing ? DiskOperation::Write : DiskOperation::Read,
+                                                         request.offset, request.bytes);
     if (fault < 0) {
       decided_.push_back({tag, fault == DiskFaults::kEnd ? 0 : fault});
       return;
@@ -129,7 +134,8 @@ void Transfer::settle(unsigned tag, int64_t result) {
   const size_t before = slot.done;
   slot.done += std::min(static_cast<size_t>(result), slot.most);
   if (slot.done >= slot.needed) {
-    if (source_.options.faults != nullptr && !source_.writing) source_.options.faults->afterRead(slot.offset, slot.memory, slot.needed);
+    if (source_.options.faults != nullptr && !source_.writing)
+      source_.options.faults->afterRead(slot.offset, slot.memory, slot.needed);
     if (slot.destination != nullptr) std::memcpy(slot.destination, slot.memory, slot.needed);
     if (!slot.direct && !source_.writing) disk::dropFromCache(source_.descriptor, slot.offset, slot.bytes);
     return finish(tag);

@@ -1,4 +1,5 @@
-// One call's worth of reading or writing: cuts ranges into requests, keeps a number of them in flight, and carries on with what comes back short.
+// One call's worth of reading or writing: cuts ranges into requests, keeps a number of them in flight, and carries on
+// with what comes back short.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -41,12 +42,12 @@ class Transfer {
     size_t range;
     uint64_t offset;
     uint8_t* memory;
-    size_t needed;        // bytes wanted
-    size_t bytes;         // asked for: aligned for direct reads
+    size_t needed;  // bytes wanted
+    size_t bytes;   // asked for: aligned for direct reads
     size_t done;
-    size_t most;          // of the last attempt: what a test lets it report
-    int fruitless;        // attempts in a row that moved nothing
-    bool direct;          // the last attempt was
+    size_t most;           // of the last attempt: what a test lets it report
+    int fruitless;         // attempts in a row that moved nothing
+    bool direct;           // the last attempt was
     uint8_t* destination;  // of a tail, which goes through a buffer of ours; else null
   };
 
@@ -63,13 +64,13 @@ class Transfer {
   IoQueue& queue_;
   const DirectFile::ReadRange* ranges_;
   size_t count_;
-  size_t range_ = 0;      // where the next request comes from
+  size_t range_ = 0;  // where the next request comes from
   size_t rangeDone_ = 0;
-  std::vector<Slot> slots_;            // by tag
+  std::vector<Slot> slots_;  // by tag
   std::vector<unsigned> free_;
-  std::vector<IoResult> decided_;      // results that came without a request
+  std::vector<IoResult> decided_;                    // results that came without a request
   std::unique_ptr<uint8_t, void (*)(void*)> tails_;  // an aligned block for each tag, where a range ends crookedly
-  size_t inFlight_ = 0;                // those of `decided_` not counted
+  size_t inFlight_ = 0;                              // those of `decided_` not counted
   Failure failure_;
 };
 

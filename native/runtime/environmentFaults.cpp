@@ -15,25 +15,29 @@ namespace spillway {
 namespace {
 
 constexpr const char* kVariable = "SPILLWAY_DISK_FAULTS";
-constexpr int kShort = -1;    // in place of an errno
+constexpr int kShort = -1;  // in place of an errno
 constexpr int kCorrupt = -2;
 
-constexpr std::pair<const char*, DiskOperation> kOperations[] = {
-    {"open", DiskOperation::Open}, {"read", DiskOperation::Read}, {"write", DiskOperation::Write}, {"allocate", DiskOperation::Allocate}};
-constexpr std::pair<const char*, int> kKinds[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EACCES", EACCES},
-                                                  {"EROFS", EROFS},   {"EMFILE", EMFILE}, {"short", kShort},  {"corrupt", kCorrupt}};
+constexpr std::pair<const char*, DiskOperation> kOperations[] = {{"open", DiskOperation::Open},
+                                                                 {"read", DiskOperation::Read},
+                                                                 {"write", DiskOperation::Write},
+                                                                 {"allocate", DiskOperation::Allocate}};
+constexpr std::pair<const char*, int> kKinds[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC},   {"EDQUOT", EDQUOT},
+                                                  {"EACCES", EACCES}, {"EROFS", EROFS},     {"EMFILE", EMFILE},
+                                                  {"short", kShort},  {"corrupt", kCorrupt}};
 
 struct Fault {
   DiskOperation operation;
   uint64_t nth;  // from 1
   bool onwards;
-  int kind;      // an errno, kShort or kCorrupt
+  int kind;  // an errno, kShort or kCorrupt
   std::string suffix;
 };
 
 [[noreturn]] void refuse(const std::string& text) {
-  throw Error(ErrorCode::InvalidArgument, std::string(kVariable) + ": found \"" + text.substr(0, 256) +
-                                              "\", expected OPERATION:N[+]:FAULT[:SUFFIX], such as read:17:EIO or write:3+:ENOSPC:.spill");
+  throw Error(ErrorCode::InvalidArgument,
+              std::string(kVariable) + ": found \"" + text.substr(0, 256) +
+                  "\", expected OPERATION:N[+]:FAULT[:SUFFIX], such as read:17:EIO or write:3+:ENOSPC:.spill");
 }
 
 std::vector<std::string> split(const std::string& text, char separator, size_t most) {
@@ -69,7 +73,9 @@ Fault parse(const std::string& text) {
   fault.nth = std::stoull(number);
   fault.kind = find(kKinds, parts[2], text);
   const bool moves = fault.operation == DiskOperation::Read || fault.operation == DiskOperation::Write;
-  if (fault.nth == 0 || (fault.kind == kShort && !moves) || (fault.kind == kCorrupt && fault.operation != DiskOperation::Read)) refuse(text);
+  if (fault.nth == 0 || (fault.kind == kShort && !moves) ||
+      (fault.kind == kCorrupt && fault.operation != DiskOperation::Read))
+    refuse(text);
   if (parts.size() == 4) fault.suffix = parts[3];
   return fault;
 }

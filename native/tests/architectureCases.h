@@ -20,8 +20,18 @@ inline void rotary(DecoderSpec& spec, RotaryStyle style, uint32_t dims, float sc
 inline const Case kCases[] = {
     {"llama", [](DecoderSpec&) {}, false},
     {"llama_biases", [](DecoderSpec&) {}},
-    {"mistral_window", [](DecoderSpec& s) { rotary(s, RotaryStyle::Halves, 16); s.layerSpecs[0].window = s.layerSpecs[1].window = 5; }, false},
-    {"qwen3_head_norms", [](DecoderSpec& s) { rotary(s, RotaryStyle::Halves, 16); s.qkNorm = true; }, false},
+    {"mistral_window",
+     [](DecoderSpec& s) {
+       rotary(s, RotaryStyle::Halves, 16);
+       s.layerSpecs[0].window = s.layerSpecs[1].window = 5;
+     },
+     false},
+    {"qwen3_head_norms",
+     [](DecoderSpec& s) {
+       rotary(s, RotaryStyle::Halves, 16);
+       s.qkNorm = true;
+     },
+     false},
     {"phi3_partial_rotary_scaled", [](DecoderSpec& s) { rotary(s, RotaryStyle::Halves, 12, 1.19f); }, false},
     {"gemma3",
      [](DecoderSpec& s) {
@@ -84,7 +94,11 @@ inline const Case kCases[] = {
        s.alibiSlopes = {0.5f, 0.31f, 0.125f, 0.07f};
        s.alibiRoundToBfloat16 = true;
      }},
-    {"alibi", [](DecoderSpec& s) { s.position = PositionKind::Alibi; s.alibiSlopes = {0.5f, 0.31f, 0.125f, 0.07f}; }},
+    {"alibi",
+     [](DecoderSpec& s) {
+       s.position = PositionKind::Alibi;
+       s.alibiSlopes = {0.5f, 0.31f, 0.125f, 0.07f};
+     }},
     {"mixtral",
      [](DecoderSpec& s) {
        s.feedForward = FeedForwardKind::Experts;

@@ -1,4 +1,5 @@
-// Random rows of queries, keys and values with a paged cache each, and attention over them: by the kernels, and by a plain reference.
+// Random rows of queries, keys and values with a paged cache each, and attention over them: by the kernels, and by a
+// plain reference.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -38,13 +39,17 @@ struct AttentionCase {
   Precision precision = Precision::Float32;
 
   std::string name() const {
-    return std::string(cacheTypeName(layout.type)) + " heads " + std::to_string(heads) + "/" + std::to_string(layout.kvHeads) + " of " +
-           std::to_string(layout.headDim) + ", pages of " + std::to_string(layout.pageTokens) + ", window " + std::to_string(window) +
-           (alibi ? rounded ? ", rounded alibi" : ", alibi" : "") + (keep < 1 ? ", keeping " + std::to_string(keep) : "") + (precision == Precision::Float32 ? "" : ", default precision");
+    return std::string(cacheTypeName(layout.type)) + " heads " + std::to_string(heads) + "/" +
+           std::to_string(layout.kvHeads) + " of " + std::to_string(layout.headDim) + ", pages of " +
+           std::to_string(layout.pageTokens) + ", window " + std::to_string(window) +
+           (alibi ? rounded ? ", rounded alibi" : ", alibi" : "") +
+           (keep < 1 ? ", keeping " + std::to_string(keep) : "") +
+           (precision == Precision::Float32 ? "" : ", default precision");
   }
   std::vector<float> slopes() const {
     std::vector<float> values;
-    for (uint32_t head = 0; head < heads; head++) values.push_back(std::exp2(-8.0f * static_cast<float>(head + 1) / static_cast<float>(heads)));
+    for (uint32_t head = 0; head < heads; head++)
+      values.push_back(std::exp2(-8.0f * static_cast<float>(head + 1) / static_cast<float>(heads)));
     return values;
   }
 };
@@ -61,7 +66,11 @@ inline std::vector<float> randomNumbers(size_t n, unsigned seed) {
 class TestRow {
  public:
   TestRow(const AttentionCase& c, uint32_t tokens, unsigned seed)
-      : tokens(tokens), queryWidth(c.heads * c.layout.headDim), keyWidth(c.layout.kvHeads * c.layout.headDim), denseBefore(c.denseBefore), layout_(c.layout) {
+      : tokens(tokens),
+        queryWidth(c.heads * c.layout.headDim),
+        keyWidth(c.layout.kvHeads * c.layout.headDim),
+        denseBefore(c.denseBefore),
+        layout_(c.layout) {
     queries = randomNumbers(tokens * queryWidth, 3 * seed);
     keys = randomNumbers(tokens * keyWidth, 3 * seed + 1);
     values = randomNumbers(tokens * keyWidth, 3 * seed + 2);
@@ -81,9 +90,12 @@ class TestRow {
   }
   void store(const Kernels& kernels, uint32_t upTo) {
     for (; stored_ < upTo; stored_++)
-      cacheStore(kernels, layout_, memory_[stored_ / layout_.pageTokens].get(), stored_ % layout_.pageTokens, &keys[stored_ * keyWidth], &values[stored_ * keyWidth]);
+      cacheStore(kernels, layout_, memory_[stored_ / layout_.pageTokens].get(), stored_ % layout_.pageTokens,
+                 &keys[stored_ * keyWidth], &values[stored_ * keyWidth]);
   }
-  AttentionRow range(uint32_t first, uint32_t count, float* outputs) const { return {&queries[first * queryWidth], outputs, first, count, pages.data(), denseBefore}; }
+  AttentionRow range(uint32_t first, uint32_t count, float* outputs) const {
+    return {&queries[first * queryWidth], outputs, first, count, pages.data(), denseBefore};
+  }
 
   uint32_t tokens;
   size_t queryWidth, keyWidth;
@@ -98,10 +110,13 @@ class TestRow {
 };
 
 // attend() with exactly the scratch memory that it announces, filled with NaN.
-inline void runAttention(InstructionSet set, unsigned threads, const AttentionCase& c, const std::vector<AttentionRow>& rows, size_t queryStride, size_t outputStride) {
+inline void runAttention(InstructionSet set, unsigned threads, const AttentionCase& c,
+                         const std::vector<AttentionRow>& rows, size_t queryStride, size_t outputStride) {
   ThreadPool pool(threads);
   const std::vector<float> slopes = c.slopes();
-  const AttentionShape shape = {c.heads, 1.0f / std::sqrt(static_cast<float>(c.layout.headDim)), c.window, c.alibi ? slopes.data() : nullptr, c.rounded, c.keep};
+  const AttentionShape shape = {c.heads,   1.0f / std::sqrt(static_cast<float>(c.layout.headDim)),
+                                c.window,  c.alibi ? slopes.data() : nullptr,
+                                c.rounded, c.keep};
   size_t longest = 0;
   for (const AttentionRow& row : rows) longest = std::max<size_t>(longest, row.firstPosition + row.tokens);
   const size_t bytes = attentionScratchBytes(c.layout, c.heads, rows.size(), threads, c.keep < 1 ? longest : 0);
@@ -111,7 +126,8 @@ inline void runAttention(InstructionSet set, unsigned threads, const AttentionCa
   std::vector<Line> block(bytes / 64);
   std::memset(static_cast<void*>(block.data()), 0xff, bytes);
   Scratch scratch(block.data(), bytes);
-  attend({kernelsFor(set), pool, c.precision}, c.layout, shape, rows.data(), rows.size(), queryStride, outputStride, scratch);
+  attend({kernelsFor(set), pool, c.precision}, c.layout, shape, rows.data(), rows.size(), queryStride, outputStride,
+         scratch);
 }
 
 // The whole row in one go.
@@ -137,7 +153,8 @@ struct CachedNumbers {
   std::vector<float> keys, values;
 };
 
-// What the cache holds of a row: any number of tokens. Of 8 and 4 bits, what the kernels' bytes say; whether they say the right thing is tested apart.
+// What the cache holds of a row: any number of tokens. Of 8 and 4 bits, what the kernels' bytes say; whether they say
+// the right thing is tested apart.
 inline CachedNumbers asCached(const CacheLayout& layout, const TestRow& row) {
   CachedNumbers cached{row.keys, row.values};
   if (layout.type == CacheType::F16)
@@ -154,13 +171,15 @@ inline CachedNumbers asCached(const CacheLayout& layout, const TestRow& row) {
         const std::vector<double> group = keyGroupAt(layout, page.data(), head, 0, first, n);
         for (size_t i = 0; i < n; i++) keys[head * layout.headDim + first + i] = static_cast<float>(group[i]);
       }
-      for (size_t d = 0; d < layout.headDim; d++) values[head * layout.headDim + d] = static_cast<float>(valueAt(layout, page.data(), head, 0, d).value);
+      for (size_t d = 0; d < layout.headDim; d++)
+        values[head * layout.headDim + d] = static_cast<float>(valueAt(layout, page.data(), head, 0, d).value);
     }
   }
   return cached;
 }
 
-// A query as 4-bit keys meet it, at default precision: turned, and in each group rounded to 127 steps of the largest. Here turned back again.
+// A query as 4-bit keys meet it, at default precision: turned, and in each group rounded to 127 steps of the largest.
+// Here turned back again.
 inline std::vector<double> queryAsMet(const AttentionCase& c, const float* query) {
   const uint32_t headDim = c.layout.headDim;
   if (c.layout.type != CacheType::Q4 || c.precision != Precision::Default) return {query, query + headDim};
@@ -180,7 +199,8 @@ inline std::vector<double> queryAsMet(const AttentionCase& c, const float* query
 }
 
 // One token of the row, all heads, from keys and values as cached: definition of attention in double precision.
-inline std::vector<double> referenceAttention(const AttentionCase& c, const TestRow& row, const std::vector<float>& keys, const std::vector<float>& values,
+inline std::vector<double> referenceAttention(const AttentionCase& c, const TestRow& row,
+                                              const std::vector<float>& keys, const std::vector<float>& values,
                                               uint32_t position) {
   const uint32_t headDim = c.layout.headDim, group = c.heads / c.layout.kvHeads;
   const double scale = 1.0f / std::sqrt(static_cast<float>(headDim));
@@ -205,9 +225,11 @@ inline std::vector<double> referenceAttention(const AttentionCase& c, const Test
       // The newest, and of the others the best: of equal ones the later.
       std::vector<size_t> order(weights.size() - 1);
       std::iota(order.begin(), order.end(), size_t{0});
-      std::sort(order.begin(), order.end(), [&weights](size_t a, size_t b) { return weights[a] != weights[b] ? weights[a] > weights[b] : a > b; });
+      std::sort(order.begin(), order.end(),
+                [&weights](size_t a, size_t b) { return weights[a] != weights[b] ? weights[a] > weights[b] : a > b; });
       const double share = std::round(static_cast<double>(c.keep) * 1e6) / 1e6;
-      const size_t kept = std::max<size_t>(1, static_cast<size_t>(std::ceil(share * static_cast<double>(weights.size()) - 1e-9)));
+      const size_t kept =
+          std::max<size_t>(1, static_cast<size_t>(std::ceil(share * static_cast<double>(weights.size()) - 1e-9)));
       for (size_t i = kept - 1; i < order.size(); i++) weights[order[i]] = -std::numeric_limits<double>::infinity();
       maximum = *std::max_element(weights.begin(), weights.end());
     }

@@ -1,4 +1,5 @@
-// Attention against its definition, and its promise that a query's result depends on nothing but itself and what it sees, bit by bit.
+// Attention against its definition, and its promise that a query's result depends on nothing but itself and what it
+// sees, bit by bit.
 #include <gtest/gtest.h>
 
 #include "../runtime/Error.h"
@@ -9,12 +10,15 @@ namespace {
 
 const InstructionSet kSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512};
 
-uint32_t oneOf(std::mt19937& random, std::initializer_list<uint32_t> choices) { return *(choices.begin() + random() % choices.size()); }
+uint32_t oneOf(std::mt19937& random, std::initializer_list<uint32_t> choices) {
+  return *(choices.begin() + random() % choices.size());
+}
 
 AttentionCase randomCase(std::mt19937& random) {
   AttentionCase c;
   const uint32_t group = oneOf(random, {1, 1, 2, 3, 4, 5, 7, 8, 9, 13});
-  c.layout = {kCacheTypes[random() % 4], oneOf(random, {1, 1, 2, 3}), oneOf(random, {1, 5, 8, 16, 24, 32, 63, 64, 65, 80, 96, 128, 150}), oneOf(random, {16, 32, 48, 64, 128})};
+  c.layout = {kCacheTypes[random() % 4], oneOf(random, {1, 1, 2, 3}),
+              oneOf(random, {1, 5, 8, 16, 24, 32, 63, 64, 65, 80, 96, 128, 150}), oneOf(random, {16, 32, 48, 64, 128})};
   c.heads = group * c.layout.kvHeads;
   c.window = oneOf(random, {0, 0, 0, 1, 2, 5, 16, 33, 100});
   c.alibi = random() % 3 == 0;
@@ -40,7 +44,8 @@ void expectRight(const AttentionCase& c, const TestRow& row, const std::vector<f
   for (uint32_t position = 0; position < row.tokens; position++) {
     const std::vector<double> expected = referenceAttention(c, row, keys, values, position);
     for (size_t i = 0; i < expected.size(); i++)
-      ASSERT_NEAR(outputs[position * row.queryWidth + i], expected[i], tolerance) << c.name() << ", position " << position << ", element " << i;
+      ASSERT_NEAR(outputs[position * row.queryWidth + i], expected[i], tolerance)
+          << c.name() << ", position " << position << ", element " << i;
   }
 }
 
@@ -48,7 +53,8 @@ TEST(Attention, AgreesWithItsDefinition) {
   std::mt19937 random(1);
   for (int round = 0; round < 60; round++) {
     AttentionCase c = randomCase(random);
-    if (c.keep < 1) c.precision = Precision::Float32;  // rounded queries may choose another of two keys that are nearly equal
+    if (c.keep < 1)
+      c.precision = Precision::Float32;  // rounded queries may choose another of two keys that are nearly equal
     TestRow row(c, 1 + random() % 150, random());
     expectRight(c, row, attendWhole(InstructionSet::Scalar, 1, c, row));
   }
@@ -58,7 +64,8 @@ TEST(Attention, CommonShapesInFull) {
   struct Shape {
     uint32_t heads, kvHeads, headDim;
   };
-  for (const Shape& shape : {Shape{9, 3, 64}, Shape{12, 12, 64}, Shape{8, 8, 80}, Shape{8, 8, 96}, Shape{8, 2, 128}, Shape{4, 1, 256}, Shape{71, 1, 64}, Shape{2, 1, 512}}) {
+  for (const Shape& shape : {Shape{9, 3, 64}, Shape{12, 12, 64}, Shape{8, 8, 80}, Shape{8, 8, 96}, Shape{8, 2, 128},
+                             Shape{4, 1, 256}, Shape{71, 1, 64}, Shape{2, 1, 512}}) {
     for (CacheType type : kCacheTypes) {
       const AttentionCase c = {{type, shape.kvHeads, shape.headDim, 64}, shape.heads, 0, false, false};
       TestRow row(c, 140, shape.headDim);
@@ -68,7 +75,8 @@ TEST(Attention, CommonShapesInFull) {
 }
 
 TEST(Attention, LongRowsWithFalconsRoundedBias) {
-  // Positions above 256 are rounded before they are multiplied; with three heads the slopes are no powers of two, so that it shows.
+  // Positions above 256 are rounded before they are multiplied; with three heads the slopes are no powers of two, so
+  // that it shows.
   const AttentionCase c = {{CacheType::F32, 1, 16, 64}, 3, 0, true, true};
   TestRow row(c, 700, 5);
   expectRight(c, row, attendWhole(bestInstructionSet(), 1, c, row));
@@ -78,14 +86,16 @@ TEST(Attention, SameBitsOnEveryInstructionSetAndWithAnyNumberOfThreads) {
   std::mt19937 random(2);
   for (int round = 0; round < 40; round++) {
     const AttentionCase c = randomCase(random);
-    // Every fourth row goes beyond a part of 256 positions; threads change nothing within an instruction set, so that each meets one number of them.
+    // Every fourth row goes beyond a part of 256 positions; threads change nothing within an instruction set, so that
+    // each meets one number of them.
     TestRow row(c, 1 + random() % (round % 4 == 0 ? 300 : 90), random());
     const std::vector<float> expected = attendWhole(InstructionSet::Scalar, 1, c, row);
     for (InstructionSet set : kSets) {
       if (!machineHas(set)) continue;
       const unsigned threads = 1 + (static_cast<unsigned>(round) + static_cast<unsigned>(set)) % 3;
       row.clear();
-      expectSame(expected, attendWhole(set, threads, c, row), c.name() + " on " + instructionSetName(set) + ", threads " + std::to_string(threads));
+      expectSame(expected, attendWhole(set, threads, c, row),
+                 c.name() + " on " + instructionSetName(set) + ", threads " + std::to_string(threads));
     }
   }
 }
@@ -104,7 +114,8 @@ TEST(Attention, SameBitsInOneGoInChunksAndTokenByToken) {
       for (uint32_t first = 0; first < row.tokens;) {
         const uint32_t count = std::min<uint32_t>(1 + random() % most, row.tokens - first);
         row.store(kernelsFor(set), first + count);
-        runAttention(set, 1, c, {row.range(first, count, &outputs[first * row.queryWidth])}, row.queryWidth, row.queryWidth);
+        runAttention(set, 1, c, {row.range(first, count, &outputs[first * row.queryWidth])}, row.queryWidth,
+                     row.queryWidth);
         first += count;
       }
       expectSame(expected, outputs, c.name() + " in chunks of up to " + std::to_string(most));
@@ -112,7 +123,8 @@ TEST(Attention, SameBitsInOneGoInChunksAndTokenByToken) {
   }
 }
 
-// Keys before a position that a device attends to: as if a window ended there; and what is handed over merges by its maximum and sum.
+// Keys before a position that a device attends to: as if a window ended there; and what is handed over merges by its
+// maximum and sum.
 TEST(Attention, KeysElsewhereAreNotSeenAndPartialsAreToBeDivided) {
   std::mt19937 random(11);
   for (int round = 0; round < 36; round++) {
@@ -125,7 +137,8 @@ TEST(Attention, KeysElsewhereAreNotSeenAndPartialsAreToBeDivided) {
     windowed.window = position - firstKey + 1;
     row.store(kernelsFor(bestInstructionSet()), row.tokens);
     std::vector<float> expected(row.queryWidth), outputs(row.queryWidth), partials(2 * c.heads, -1.0f);
-    runAttention(bestInstructionSet(), 1, windowed, {row.range(position, 1, expected.data())}, row.queryWidth, row.queryWidth);
+    runAttention(bestInstructionSet(), 1, windowed, {row.range(position, 1, expected.data())}, row.queryWidth,
+                 row.queryWidth);
     AttentionRow range = row.range(position, 1, outputs.data());
     range.firstKey = firstKey;
     std::vector<const uint8_t*> pages(row.pages);
@@ -162,7 +175,8 @@ TEST(Attention, SameBitsAloneAndInCompany) {
     std::vector<AttentionRow> ranges;
     size_t at = 0;
     for (size_t i = 0; i < rows.size(); i++) {
-      ranges.push_back({&queries[at * stride], &outputs[at * stride], firsts[i], counts[i], rows[i].pages.data(), c.denseBefore});
+      ranges.push_back(
+          {&queries[at * stride], &outputs[at * stride], firsts[i], counts[i], rows[i].pages.data(), c.denseBefore});
       for (uint32_t t = 0; t < counts[i]; t++, at++)
         std::copy_n(&rows[i].queries[(firsts[i] + t) * rows[i].queryWidth], rows[i].queryWidth, &queries[at * stride]);
     }
@@ -170,7 +184,9 @@ TEST(Attention, SameBitsAloneAndInCompany) {
     at = 0;
     for (size_t i = 0; i < rows.size(); i++) {
       std::vector<float> alone(counts[i] * rows[i].queryWidth), together;
-      if (counts[i] > 0) runAttention(bestInstructionSet(), 1, c, {rows[i].range(firsts[i], counts[i], alone.data())}, rows[i].queryWidth, rows[i].queryWidth);
+      if (counts[i] > 0)
+        runAttention(bestInstructionSet(), 1, c, {rows[i].range(firsts[i], counts[i], alone.data())},
+                     rows[i].queryWidth, rows[i].queryWidth);
       for (uint32_t t = 0; t < counts[i]; t++, at++) {
         together.insert(together.end(), &outputs[at * stride], &outputs[at * stride] + rows[i].queryWidth);
         for (size_t gap = rows[i].queryWidth; gap < stride; gap++) ASSERT_EQ(outputs[at * stride + gap], 42.0f);
@@ -181,7 +197,8 @@ TEST(Attention, SameBitsAloneAndInCompany) {
 }
 
 // Longer than a part, so that partials merge, in the middle of pages too: 256 is no multiple of 48.
-// Rows whose tables begin with the same pages are attended to together: a tree of rows, some of which part in the middle of what is attended to at once.
+// Rows whose tables begin with the same pages are attended to together: a tree of rows, some of which part in the
+// middle of what is attended to at once.
 TEST(Attention, SameBitsAloneAndBesideRowsThatShareTheirFirstPages) {
   std::mt19937 random(11);
   for (int round = 0; round < 48; round++) {
@@ -229,13 +246,15 @@ TEST(Attention, SameBitsAloneAndBesideRowsThatShareTheirFirstPages) {
   }
 }
 
-// Two rows of the same pages, of which the last ones that both have are not seen by their first tokens: these may not even multiply such a value by zero.
+// Two rows of the same pages, of which the last ones that both have are not seen by their first tokens: these may not
+// even multiply such a value by zero.
 TEST(Attention, RowsTogetherMultiplyNoValueThatOneOfThemDoesNotSee) {
   for (InstructionSet set : kSets) {
     if (!machineHas(set)) continue;
     const AttentionCase c = {{CacheType::F32, 2, 16, 16}, 6, 0, false, false};
     TestRow a(c, 128, 1);
-    for (uint32_t position = 121; position < 128; position++) a.values[position * a.keyWidth] = a.values[position * a.keyWidth + 16] = std::numeric_limits<float>::infinity();
+    for (uint32_t position = 121; position < 128; position++)
+      a.values[position * a.keyWidth] = a.values[position * a.keyWidth + 16] = std::numeric_limits<float>::infinity();
     a.store(kernelsFor(set), a.tokens);
     TestRow b(c, 128, 2);
     b.pages = a.pages;
@@ -274,7 +293,8 @@ TEST(Attention, OutputsMayTakeThePlaceOfTheQueries) {
   TestRow row(c, 100, 6);
   const std::vector<float> expected = attendWhole(bestInstructionSet(), 2, c, row);
   std::vector<float> both = row.queries;
-  runAttention(bestInstructionSet(), 2, c, {{both.data(), both.data(), 0, row.tokens, row.pages.data()}}, row.queryWidth, row.queryWidth);
+  runAttention(bestInstructionSet(), 2, c, {{both.data(), both.data(), 0, row.tokens, row.pages.data()}},
+               row.queryWidth, row.queryWidth);
   expectSame(expected, both, c.name());
 }
 
@@ -287,8 +307,12 @@ TEST(Attention, PagesOutsideTheWindowAreNotTouched) {
     for (uint32_t first : {100u, 115u, 197u}) {
       std::vector<const uint8_t*> pages(first / 16 + 2, nullptr);  // the window of query p begins at p - 19
       for (uint32_t page = (first - 19) / 16; page <= (first + 2) / 16; page++) pages[page] = row.pages[page];
-      runAttention(bestInstructionSet(), 1, c, {{&row.queries[first * row.queryWidth], outputs.data(), first, 3, pages.data()}}, row.queryWidth, row.queryWidth);
-      expectSame(std::vector<float>(&expected[first * row.queryWidth], &expected[first * row.queryWidth] + outputs.size()), outputs, c.name());
+      runAttention(bestInstructionSet(), 1, c,
+                   {{&row.queries[first * row.queryWidth], outputs.data(), first, 3, pages.data()}}, row.queryWidth,
+                   row.queryWidth);
+      expectSame(
+          std::vector<float>(&expected[first * row.queryWidth], &expected[first * row.queryWidth] + outputs.size()),
+          outputs, c.name());
     }
   }
 }
@@ -334,15 +358,17 @@ TEST(Attention, ScratchIsBoundedByTheShapeAndNeverExceeded) {
   // However many tokens a row brings; per row only a counter.
   EXPECT_LE(attentionScratchBytes(layout, 9, 1, 1), 64u << 10);
   EXPECT_LE(attentionScratchBytes(layout, 9, 1000, 1) - attentionScratchBytes(layout, 9, 1, 1), 3 * 8192u);
-  EXPECT_EQ(attentionScratchBytes(layout, 9, 1, 3) - attentionScratchBytes(layout, 9, 1, 2), attentionScratchBytes(layout, 9, 1, 2) - attentionScratchBytes(layout, 9, 1, 1));
+  EXPECT_EQ(attentionScratchBytes(layout, 9, 1, 3) - attentionScratchBytes(layout, 9, 1, 2),
+            attentionScratchBytes(layout, 9, 1, 2) - attentionScratchBytes(layout, 9, 1, 1));
 }
 
 TEST(CacheLayout, PageBytesAndRefusals) {
   EXPECT_EQ(cachePageBytes({CacheType::F16, 3, 64, 64}), 3u * 64 * 64 * 2 * 2);
   EXPECT_EQ(cachePageBytes({CacheType::F32, 2, 8, 16}), 2u * 16 * (8 + 16) * 4);
   EXPECT_EQ(cachePageBytes({CacheType::F16, 1, 1, 16}) % 64, 0u);
-  for (const CacheLayout& layout : {CacheLayout{CacheType::F16, 1, 64, 0}, CacheLayout{CacheType::F16, 1, 64, 24}, CacheLayout{CacheType::F16, 1, 0, 16},
-                                    CacheLayout{CacheType::F16, 1, 513, 16}, CacheLayout{CacheType::F16, 0, 64, 16}}) {
+  for (const CacheLayout& layout : {CacheLayout{CacheType::F16, 1, 64, 0}, CacheLayout{CacheType::F16, 1, 64, 24},
+                                    CacheLayout{CacheType::F16, 1, 0, 16}, CacheLayout{CacheType::F16, 1, 513, 16},
+                                    CacheLayout{CacheType::F16, 0, 64, 16}}) {
     try {
       cachePageBytes(layout);
       ADD_FAILURE() << "a layout that no kernel handles was accepted";

@@ -1,4 +1,5 @@
-// The 8-bit and 4-bit cache: what a page's bytes say of the numbers that were stored, decoded here anew from the description in CacheLayout.h.
+// The 8-bit and 4-bit cache: what a page's bytes say of the numbers that were stored, decoded here anew from the
+// description in CacheLayout.h.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -22,7 +23,8 @@ std::vector<float> unusualNumbers(size_t n, std::mt19937& random) {
     if (kind == 1) values[i] = 0.0f;
     if (kind == 2) values[i] += 40.0f;
     if (kind == 3 && random() % 8 == 0) values[i] *= 1000.0f;
-    if (kind == 4 && random() % 8 == 0) values[i] = random() % 2 ? std::numeric_limits<float>::infinity() : -std::numeric_limits<float>::infinity();
+    if (kind == 4 && random() % 8 == 0)
+      values[i] = random() % 2 ? std::numeric_limits<float>::infinity() : -std::numeric_limits<float>::infinity();
     values[i] = std::max(-3e38f, std::min(3e38f, values[i] * size));
   }
   return values;
@@ -32,7 +34,8 @@ void expectNear(float stored, const Decoded& found, const CacheLayout& layout, c
   const double clamped = std::max(-65504.0, std::min(65504.0, static_cast<double>(stored)));
   ASSERT_TRUE(std::isfinite(found.value)) << what << " " << d;
   // Half a step, and what float32 loses of the quotient; what is smaller than its normal numbers may be taken for zero.
-  ASSERT_LE(std::abs(found.value - clamped), found.scale * 0.50001 + std::abs(clamped) * 1e-7 + 1e-37) << cacheTypeName(layout.type) << " " << what << " " << d << " of " << layout.headDim << ": " << stored;
+  ASSERT_LE(std::abs(found.value - clamped), found.scale * 0.50001 + std::abs(clamped) * 1e-7 + 1e-37)
+      << cacheTypeName(layout.type) << " " << what << " " << d << " of " << layout.headDim << ": " << stored;
   ASSERT_LE(found.scale, 2 * 65504.0 / (layout.type == CacheType::Q8 ? 255 : 15) * 1.001);
 }
 
@@ -43,7 +46,8 @@ void expectTurned(const std::vector<float>& keys, const CacheLayout& layout, con
       const size_t n = std::min<size_t>(kCacheGroup, layout.headDim - first);
       std::vector<double> expected(n), turned;
       const double factor = turnedFactor(n), most = 65504.0 / (factor * static_cast<double>(n & (~n + 1)));
-      for (size_t i = 0; i < n; i++) expected[i] = std::max(-most, std::min(most, static_cast<double>(keys[head * layout.headDim + first + i])));
+      for (size_t i = 0; i < n; i++)
+        expected[i] = std::max(-most, std::min(most, static_cast<double>(keys[head * layout.headDim + first + i])));
       turned = expected;
       const auto size = static_cast<double>(transform(turned));
       const auto [low, high] = std::minmax_element(turned.begin(), turned.end());
@@ -54,16 +58,19 @@ void expectTurned(const std::vector<float>& keys, const CacheLayout& layout, con
         loss += (found[i] - expected[i]) * (found[i] - expected[i]);
       }
       // The minimum and the step are halves: 1 part in 1024 of the larger end, or a subnormal half.
-      const double end = std::max(std::abs(*low), std::abs(*high)) * factor, step = ((*high - *low) * factor + end / 1024) / 15 * 1.001 + 1.2e-7;
+      const double end = std::max(std::abs(*low), std::abs(*high)) * factor,
+                   step = ((*high - *low) * factor + end / 1024) / 15 * 1.001 + 1.2e-7;
       const double unturned = 1 / (factor * std::sqrt(size));  // the size of a turned vector to its own
-      ASSERT_LE(std::sqrt(loss / static_cast<double>(n)), 0.5001 * step * unturned + end * 1e-6 * unturned) << "keys " << first << " of " << layout.headDim;
+      ASSERT_LE(std::sqrt(loss / static_cast<double>(n)), 0.5001 * step * unturned + end * 1e-6 * unturned)
+          << "keys " << first << " of " << layout.headDim;
     }
 }
 
 TEST(CacheQuantisation, EveryElementIsWithinHalfAStep) {
   std::mt19937 random(1);
   for (int round = 0; round < 400; round++) {
-    const CacheLayout layout = {round % 2 ? CacheType::Q4 : CacheType::Q8, 1 + static_cast<uint32_t>(random() % 3), 1 + static_cast<uint32_t>(random() % (round % 4 ? 140 : 512)), 32};
+    const CacheLayout layout = {round % 2 ? CacheType::Q4 : CacheType::Q8, 1 + static_cast<uint32_t>(random() % 3),
+                                1 + static_cast<uint32_t>(random() % (round % 4 ? 140 : 512)), 32};
     const size_t width = layout.kvHeads * layout.headDim;
     std::vector<uint8_t> page(cachePageBytes(layout), 0xff);
     const uint32_t index = random() % layout.pageTokens;
@@ -72,7 +79,8 @@ TEST(CacheQuantisation, EveryElementIsWithinHalfAStep) {
     if (layout.type == CacheType::Q4) expectTurned(keys, layout, page.data(), index);
     for (uint32_t head = 0; head < layout.kvHeads; head++)
       for (size_t d = 0; d < layout.headDim; d++) {
-        if (layout.type == CacheType::Q8) expectNear(keys[head * layout.headDim + d], keyAt(layout, page.data(), head, index, d), layout, "key", d);
+        if (layout.type == CacheType::Q8)
+          expectNear(keys[head * layout.headDim + d], keyAt(layout, page.data(), head, index, d), layout, "key", d);
         expectNear(values[head * layout.headDim + d], valueAt(layout, page.data(), head, index, d), layout, "value", d);
         if (HasFatalFailure()) return;
       }
@@ -80,7 +88,8 @@ TEST(CacheQuantisation, EveryElementIsWithinHalfAStep) {
 }
 
 TEST(CacheQuantisation, AGroupUsesAllItsCodes) {
-  // The step is the group's range over the number of codes less one, up to the rounding of two halves: not coarser than it has to be.
+  // The step is the group's range over the number of codes less one, up to the rounding of two halves: not coarser than
+  // it has to be.
   for (CacheType type : {CacheType::Q8, CacheType::Q4}) {
     const CacheLayout layout = {type, 1, 64, 16};
     std::vector<uint8_t> page(cachePageBytes(layout));
@@ -110,7 +119,8 @@ TEST(CacheQuantisation, ZerosAndConstantsThatAreHalvesAreExact) {
 }
 
 TEST(CacheQuantisation, KeysOfFourBitsKeepWhatAnElementThatStandsOutWouldCost) {
-  // One element ten times as large as the others, as models' keys have them: plain steps would be about that much wider for all.
+  // One element ten times as large as the others, as models' keys have them: plain steps would be about that much wider
+  // for all.
   const CacheLayout layout = {CacheType::Q4, 1, 64, 16};
   double turned = 0, plain = 0;
   for (unsigned seed = 0; seed < 20; seed++) {
@@ -155,7 +165,8 @@ TEST(CacheQuantisation, WhatIsNotFiniteShowsInItsGroup) {
           const std::vector<float> outputs = attendWhole(isa, 1, c, row);
           for (size_t d = 0; d < 128; d++) {
             const bool shows = odd != 1e30f && (type == CacheType::F16 ? d == at : d < 64);
-            EXPECT_EQ(!std::isfinite(outputs[2 * 128 + d]), shows) << cacheTypeName(type) << " " << odd << " at " << at << ": " << d;
+            EXPECT_EQ(!std::isfinite(outputs[2 * 128 + d]), shows)
+                << cacheTypeName(type) << " " << odd << " at " << at << ": " << d;
           }
         }
       }
@@ -164,18 +175,22 @@ TEST(CacheQuantisation, WhatIsNotFiniteShowsInItsGroup) {
 TEST(CacheQuantisation, BytesAreATokensOwnAndTheSameOnEveryInstructionSet) {
   std::mt19937 random(5);
   for (int round = 0; round < 40; round++) {
-    const CacheLayout layout = {round % 2 ? CacheType::Q4 : CacheType::Q8, 2, 1 + static_cast<uint32_t>(random() % 200), 32};
+    const CacheLayout layout = {round % 2 ? CacheType::Q4 : CacheType::Q8, 2, 1 + static_cast<uint32_t>(random() % 200),
+                                32};
     const size_t width = 2 * layout.headDim;
     std::vector<std::vector<float>> keys, values;
-    for (uint32_t t = 0; t < layout.pageTokens; t++) keys.push_back(unusualNumbers(width, random)), values.push_back(unusualNumbers(width, random));
+    for (uint32_t t = 0; t < layout.pageTokens; t++)
+      keys.push_back(unusualNumbers(width, random)), values.push_back(unusualNumbers(width, random));
     std::vector<uint8_t> expected(cachePageBytes(layout), 0xaa);
-    for (uint32_t t = 0; t < layout.pageTokens; t++) cacheStore(kernelsFor(InstructionSet::Scalar), layout, expected.data(), t, keys[t].data(), values[t].data());
+    for (uint32_t t = 0; t < layout.pageTokens; t++)
+      cacheStore(kernelsFor(InstructionSet::Scalar), layout, expected.data(), t, keys[t].data(), values[t].data());
     for (InstructionSet set : kSets) {
       if (!machineHas(set)) continue;
       // Two threads, every other token each, neighbours at once.
       std::vector<uint8_t> page(expected.size(), 0xaa);
       const auto half = [&](uint32_t odd) {
-        for (uint32_t t = odd; t < layout.pageTokens; t += 2) cacheStore(kernelsFor(set), layout, page.data(), t, keys[t].data(), values[t].data());
+        for (uint32_t t = odd; t < layout.pageTokens; t += 2)
+          cacheStore(kernelsFor(set), layout, page.data(), t, keys[t].data(), values[t].data());
       };
       std::thread other(half, 1);
       half(0);

@@ -22,7 +22,8 @@ namespace spillway::disktest {
 using AlignedBytes = std::unique_ptr<uint8_t, void (*)(void*)>;
 
 inline AlignedBytes alignedBytes(size_t bytes) {
-  return AlignedBytes(static_cast<uint8_t*>(std::aligned_alloc(DirectFile::kAlignment, DirectFile::aligned(bytes + 1))), std::free);
+  return AlignedBytes(static_cast<uint8_t*>(std::aligned_alloc(DirectFile::kAlignment, DirectFile::aligned(bytes + 1))),
+                      std::free);
 }
 
 inline std::vector<uint8_t> randomBytes(size_t bytes, unsigned seed) {
@@ -66,7 +67,9 @@ class Folder {
   std::string write(const std::string& name, const std::vector<uint8_t>& contents) const {
     const std::string path = *this / name;
     FILE* file = std::fopen(path.c_str(), "wb");
-    if (file == nullptr || std::fwrite(contents.data(), 1, contents.size(), file) != contents.size() || std::fclose(file) != 0) throw std::runtime_error(path);
+    if (file == nullptr || std::fwrite(contents.data(), 1, contents.size(), file) != contents.size() ||
+        std::fclose(file) != 0)
+      throw std::runtime_error(path);
     return path;
   }
   std::vector<std::string> names() const {
@@ -88,7 +91,8 @@ inline std::vector<uint8_t> contentsOf(const std::string& path) {
   FILE* file = std::fopen(path.c_str(), "rb");
   if (file == nullptr) throw std::runtime_error(path);
   std::vector<uint8_t> part(1 << 16);
-  for (size_t got; (got = std::fread(part.data(), 1, part.size(), file)) > 0;) all.insert(all.end(), part.begin(), part.begin() + static_cast<std::ptrdiff_t>(got));
+  for (size_t got; (got = std::fread(part.data(), 1, part.size(), file)) > 0;)
+    all.insert(all.end(), part.begin(), part.begin() + static_cast<std::ptrdiff_t>(got));
   std::fclose(file);
   return all;
 }
@@ -126,14 +130,17 @@ struct Way {
   IoBackend backend;
   bool direct;
 };
-inline void PrintTo(const Way& way, std::ostream* out) { *out << ioBackendName(way.backend) << (way.direct ? "Direct" : "Buffered"); }
+inline void PrintTo(const Way& way, std::ostream* out) {
+  *out << ioBackendName(way.backend) << (way.direct ? "Direct" : "Buffered");
+}
 inline std::string nameOfWay(const testing::TestParamInfo<Way>& info) { return testing::PrintToString(info.param); }
 
 // Every back end, with and without O_DIRECT.
 class EveryWay : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
-    if (GetParam().backend == IoBackend::Ring && !ringWorks()) GTEST_SKIP() << "the system has no io_uring or forbids it";
+    if (GetParam().backend == IoBackend::Ring && !ringWorks())
+      GTEST_SKIP() << "the system has no io_uring or forbids it";
   }
   DirectOptions options(DiskFaults* faults = nullptr) const {
     DirectOptions options;
@@ -148,7 +155,8 @@ class EveryWay : public testing::TestWithParam<Way> {
 };
 
 inline auto everyWay() {
-  return testing::Values(Way{IoBackend::Ring, true}, Way{IoBackend::Ring, false}, Way{IoBackend::Threads, true}, Way{IoBackend::Threads, false});
+  return testing::Values(Way{IoBackend::Ring, true}, Way{IoBackend::Ring, false}, Way{IoBackend::Threads, true},
+                         Way{IoBackend::Threads, false});
 }
 
 }  // namespace spillway::disktest

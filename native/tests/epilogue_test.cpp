@@ -1,4 +1,5 @@
-// Products with an epilogue against the same steps one after another, bit for bit: sums, gated activations, rows rounded for the next product.
+// Products with an epilogue against the same steps one after another, bit for bit: sums, gated activations, rows
+// rounded for the next product.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -11,7 +12,8 @@
 namespace spillway {
 namespace {
 
-constexpr InstructionSet kSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512, InstructionSet::Amx};
+constexpr InstructionSet kSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512,
+                                    InstructionSet::Amx};
 constexpr size_t kInputs = 608;  // 19 tiles: more than AMX takes at a time, and no multiple of what it takes
 
 // Memory for what `compute` takes from scratch: asked first, then given exactly.
@@ -45,15 +47,19 @@ struct Bench {
     });
     return output;
   }
-  std::vector<float> product(const cases::PackedMatrix& matrix, const float* plus) { return run({&matrix.weights, plus, nullptr, 0}, std::vector<float>(rows * outputs)); }
+  std::vector<float> product(const cases::PackedMatrix& matrix, const float* plus) {
+    return run({&matrix.weights, plus, nullptr, 0}, std::vector<float>(rows * outputs));
+  }
   MatmulJob gated() {
-    MatmulJob job{&first.weights, nullptr, nullptr, 0, Epilogue::Activate, Activation::Silu, &second.weights, bias.data()};
+    MatmulJob job{&first.weights,     nullptr,          nullptr,         0,
+                  Epilogue::Activate, Activation::Silu, &second.weights, bias.data()};
     return job;
   }
   std::vector<float> activated() {
     std::vector<float> gate = product(first, nullptr);
     const std::vector<float> up = product(second, bias.data());
-    for (size_t row = 0; row < rows; row++) compute.kernels.rows.activate(Activation::Silu, &gate[row * outputs], &up[row * outputs], outputs);
+    for (size_t row = 0; row < rows; row++)
+      compute.kernels.rows.activate(Activation::Silu, &gate[row * outputs], &up[row * outputs], outputs);
     return gate;
   }
 
@@ -65,7 +71,9 @@ struct Bench {
   bool rounded;
 };
 
-bool sameBits(const std::vector<float>& a, const std::vector<float>& b) { return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0; }
+bool sameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
 
 template <typename Body>
 void forCases(const Body& body) {
@@ -73,7 +81,8 @@ void forCases(const Body& body) {
     if (!machineHas(set)) continue;  // matmul_test.cpp reports the sets that are missing
     for (const WeightType type : {WeightType::Q4_1, WeightType::Q8_0, WeightType::F16, WeightType::F32})
       for (const size_t rows : {1, 5, 64, 65, 150}) {
-        SCOPED_TRACE(std::string(instructionSetName(set)) + " " + weightTypeName(type) + ", " + std::to_string(rows) + " rows");
+        SCOPED_TRACE(std::string(instructionSetName(set)) + " " + weightTypeName(type) + ", " + std::to_string(rows) +
+                     " rows");
         body(set, type, rows);
       }
   }
@@ -82,10 +91,12 @@ void forCases(const Body& body) {
 TEST(Epilogue, AddsToWhatIsThere) {
   forCases([](InstructionSet set, WeightType type, size_t rows) {
     Bench bench(set, type, 200, rows);
-    const std::vector<float> before = cases::randomFloats(rows * bench.outputs, 5), product = bench.product(bench.first, bench.bias.data());
+    const std::vector<float> before = cases::randomFloats(rows * bench.outputs, 5),
+                             product = bench.product(bench.first, bench.bias.data());
     std::vector<float> expected = before;
     for (size_t i = 0; i < expected.size(); i++) expected[i] = before[i] + product[i];
-    EXPECT_TRUE(sameBits(bench.run({&bench.first.weights, bench.bias.data(), nullptr, 0, Epilogue::Add}, before), expected));
+    EXPECT_TRUE(
+        sameBits(bench.run({&bench.first.weights, bench.bias.data(), nullptr, 0, Epilogue::Add}, before), expected));
   });
 }
 
@@ -97,41 +108,51 @@ TEST(Epilogue, ActivatesGatedProducts) {
     plain.factor = nullptr;
     plain.activation = Activation::Relu;
     std::vector<float> expected = bench.product(bench.first, nullptr);
-    for (size_t row = 0; row < rows; row++) bench.compute.kernels.rows.activate(Activation::Relu, &expected[row * bench.outputs], nullptr, bench.outputs);
+    for (size_t row = 0; row < rows; row++)
+      bench.compute.kernels.rows.activate(Activation::Relu, &expected[row * bench.outputs], nullptr, bench.outputs);
     EXPECT_TRUE(sameBits(bench.run(plain, std::vector<float>(rows * bench.outputs)), expected));
   });
 }
 
 // 1000 outputs are several items; the last tile of 32 is not full.
 TEST(Epilogue, RoundsForTheNextProduct) {
-  if (!machineHas(InstructionSet::Amx)) GTEST_SKIP() << "this machine has no AMX: other instruction sets round whole rows";
+  if (!machineHas(InstructionSet::Amx))
+    GTEST_SKIP() << "this machine has no AMX: other instruction sets round whole rows";
   for (const size_t rows : {1, 16, 70, 150}) {
     Bench bench(InstructionSet::Amx, WeightType::Q4_1, 1000, rows);
     const std::vector<float> activated = bench.activated();
     withScratch([&](Scratch& scratch) {
-      const MatrixInput expected = prepareInput(bench.compute, activated.data(), rows, bench.outputs, bench.outputs, true, scratch);
+      const MatrixInput expected =
+          prepareInput(bench.compute, activated.data(), rows, bench.outputs, bench.outputs, true, scratch);
       const MatrixInput rounded = takeRounded(bench.compute, rows, bench.outputs, scratch);
       const MatrixInput input = prepareInput(bench.compute, bench.values.data(), rows, kInputs, kInputs, true, scratch);
       MatmulJob job = bench.gated();
       job.rounded = const_cast<uint8_t*>(rounded.rounded);
       matmul(bench.compute, &job, 1, input, scratch);
       if (expected.rounded == nullptr) return;  // scratch only counts
-      EXPECT_EQ(std::memcmp(expected.rounded, rounded.rounded, roundedBytes(RoundedInput::Bfloat16, rows, bench.outputs)), 0) << rows << " rows";
+      EXPECT_EQ(
+          std::memcmp(expected.rounded, rounded.rounded, roundedBytes(RoundedInput::Bfloat16, rows, bench.outputs)), 0)
+          << rows << " rows";
     });
   }
 }
 
 TEST(Epilogue, RowsAreRoundedAsTheyAreMade) {
-  if (!machineHas(InstructionSet::Amx)) GTEST_SKIP() << "this machine has no AMX: other instruction sets round whole rows";
+  if (!machineHas(InstructionSet::Amx))
+    GTEST_SKIP() << "this machine has no AMX: other instruction sets round whole rows";
   Bench bench(InstructionSet::Amx, WeightType::Q4_1, 16, 83);
-  const RowMaker maker{[](const void* context, size_t row, float* to) { std::memcpy(to, static_cast<const float*>(context) + row * kInputs, kInputs * sizeof(float)); },
+  const RowMaker maker{[](const void* context, size_t row, float* to) {
+                         std::memcpy(to, static_cast<const float*>(context) + row * kInputs, kInputs * sizeof(float));
+                       },
                        bench.values.data()};
   withScratch([&](Scratch& scratch) {
-    const MatrixInput expected = prepareInput(bench.compute, bench.values.data(), bench.rows, kInputs, kInputs, true, scratch);
+    const MatrixInput expected =
+        prepareInput(bench.compute, bench.values.data(), bench.rows, kInputs, kInputs, true, scratch);
     const MatrixInput made = prepareRounded(bench.compute, maker, bench.rows, kInputs, scratch);
     EXPECT_EQ(made.values, nullptr);
     if (expected.rounded == nullptr) return;
-    EXPECT_EQ(std::memcmp(expected.rounded, made.rounded, roundedBytes(RoundedInput::Bfloat16, bench.rows, kInputs)), 0);
+    EXPECT_EQ(std::memcmp(expected.rounded, made.rounded, roundedBytes(RoundedInput::Bfloat16, bench.rows, kInputs)),
+              0);
   });
 }
 

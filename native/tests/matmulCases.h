@@ -19,7 +19,8 @@ struct MatmulCase {
   bool bias;
 };
 
-// The shapes of SmolLM2-135M, then one of every type: outputs no multiple of 16 (and panels left over from every tile), for float types inputs no multiple of 32.
+// The shapes of SmolLM2-135M, then one of every type: outputs no multiple of 16 (and panels left over from every tile),
+// for float types inputs no multiple of 32.
 constexpr MatmulCase kMatmulCases[] = {
     {"attention", WeightType::Q4_1, 576, 576, false},
     {"feed-forward up", WeightType::Q4_1, 1536, 576, false},
@@ -48,8 +49,9 @@ struct MatmulShape {
   uint32_t outputs;
   uint32_t inputs;
 };
-constexpr MatmulShape kModelShapes[] = {{"135M attention", 576, 576}, {"135M up", 1536, 576},  {"135M down", 576, 1536}, {"135M head", 49152, 576},
-                                        {"7B attention", 4096, 4096}, {"7B up", 11008, 4096}, {"7B down", 4096, 11008}};
+constexpr MatmulShape kModelShapes[] = {
+    {"135M attention", 576, 576}, {"135M up", 1536, 576}, {"135M down", 576, 1536}, {"135M head", 49152, 576},
+    {"7B attention", 4096, 4096}, {"7B up", 11008, 4096}, {"7B down", 4096, 11008}};
 constexpr WeightType kCommonTypes[] = {WeightType::Q4_0, WeightType::Q4_1, WeightType::Q4_G64, WeightType::Q8_0};
 
 struct AlignedFree {
@@ -118,7 +120,8 @@ inline PackedMatrix packMatrix(WeightType type, uint32_t outputs, uint32_t input
   matrix.panels = alignedBytes(packedBytes(type, outputs, inputs));
   for (size_t first = 0; first < outputs; first += kPanelOutputs) {
     const uint8_t* rows[kPanelOutputs];
-    for (size_t i = 0; i < kPanelOutputs; i++) rows[i] = first + i < outputs ? fileRows + (first + i) * weightRowBytes(type, inputs) : nullptr;
+    for (size_t i = 0; i < kPanelOutputs; i++)
+      rows[i] = first + i < outputs ? fileRows + (first + i) * weightRowBytes(type, inputs) : nullptr;
     packPanel(type, inputs, rows, matrix.panels.get() + first / kPanelOutputs * panelBytes(type, inputs));
   }
   matrix.weights = {type, outputs, inputs, matrix.panels.get()};
@@ -126,7 +129,8 @@ inline PackedMatrix packMatrix(WeightType type, uint32_t outputs, uint32_t input
 }
 
 inline PackedMatrix randomMatrix(const MatmulCase& shape, uint32_t seed) {
-  return packMatrix(shape.type, shape.outputs, shape.inputs, randomFileRows(shape.type, shape.outputs, shape.inputs, seed).data());
+  return packMatrix(shape.type, shape.outputs, shape.inputs,
+                    randomFileRows(shape.type, shape.outputs, shape.inputs, seed).data());
 }
 
 inline std::vector<float> randomFloats(size_t count, uint32_t seed) {

@@ -17,11 +17,14 @@ struct Drawn {
 
 // Up to three jobs of one input, now and then of different types, gated, or with an epilogue.
 Drawn drawJobs(std::mt19937& random) {
-  constexpr WeightType kTypes[] = {WeightType::Q4_0, WeightType::Q4_1, WeightType::Q8_0, WeightType::Q6_K, WeightType::F16, WeightType::F32};
+  constexpr WeightType kTypes[] = {WeightType::Q4_0, WeightType::Q4_1, WeightType::Q8_0,
+                                   WeightType::Q6_K, WeightType::F16,  WeightType::F32};
   constexpr uint32_t kOutputs[] = {1, 15, 16, 48, 106, 576, 1536, 11008};
   Drawn drawn;
   const size_t count = 1 + random() % 3;
-  for (size_t j = 0; j < count; j++) drawn.weights.push_back({kTypes[random() % std::size(kTypes)], kOutputs[random() % std::size(kOutputs)], 512, nullptr});
+  for (size_t j = 0; j < count; j++)
+    drawn.weights.push_back(
+        {kTypes[random() % std::size(kTypes)], kOutputs[random() % std::size(kOutputs)], 512, nullptr});
   for (const WeightMatrix& each : drawn.weights) {
     MatmulJob job{&each, nullptr, nullptr, each.outputs};
     if (random() % 2 == 0) job.epilogue = random() % 2 == 0 ? Epilogue::Add : Epilogue::Activate;
@@ -50,18 +53,24 @@ TEST_P(MatmulCutting, EveryOutputOfEveryRowIsInOneItem) {
     for (const WeightMatrix& each : drawn.weights) seen.emplace_back(rows * ceilDivide(each.outputs, kPanelOutputs));
     for (size_t i = 0; i < cut.items(); i++) {
       const Item item = cut.item(i);
-      const size_t job = static_cast<size_t>(item.job - drawn.jobs.data()), panels = ceilDivide(item.job->weights->outputs, kPanelOutputs);
+      const size_t job = static_cast<size_t>(item.job - drawn.jobs.data()),
+                   panels = ceilDivide(item.job->weights->outputs, kPanelOutputs);
       const Route route = routeOf(compute, item.job->weights->type);
       ASSERT_LE(item.rows, route.mostRows());
       ASSERT_EQ(item.firstRow % route.rowsTogether(), 0u);
-      ASSERT_LE((matricesOf(*item.job) * item.rows * (item.panels | 1) * kPanelOutputs) * sizeof(float), hasTotals(*item.job, route) ? kTotalsBytes : SIZE_MAX);
+      ASSERT_LE((matricesOf(*item.job) * item.rows * (item.panels | 1) * kPanelOutputs) * sizeof(float),
+                hasTotals(*item.job, route) ? kTotalsBytes : SIZE_MAX);
       for (size_t row = item.firstRow; row < item.firstRow + item.rows; row++)
-        for (size_t panel = item.firstPanel; panel < std::min(panels, item.firstPanel + item.panels); panel++) seen[job][row * panels + panel]++;
+        for (size_t panel = item.firstPanel; panel < std::min(panels, item.firstPanel + item.panels); panel++)
+          seen[job][row * panels + panel]++;
       if (i + 1 < cut.items()) {
         const Item next = cut.item(i + 1);
-        const bool same = next.job == item.job && next.firstPanel == item.firstPanel && next.firstRow == item.firstRow + item.rows;
+        const bool same =
+            next.job == item.job && next.firstPanel == item.firstPanel && next.firstRow == item.firstRow + item.rows;
         // With one thread there is one part; beyond the end of a part another thread begins.
-        if (item.samePanelsNext || pool.threads() == 1) { ASSERT_EQ(item.samePanelsNext, same); }
+        if (item.samePanelsNext || pool.threads() == 1) {
+          ASSERT_EQ(item.samePanelsNext, same);
+        }
       }
     }
     for (const std::vector<uint8_t>& each : seen)
@@ -76,7 +85,8 @@ TEST_P(MatmulCutting, NoJobsMakeNoItems) {
 }
 
 TEST_P(MatmulCutting, ThreadsBeginWithRowsOfTheirOwn) {
-  if (kernelsFor(GetParam()).matmul.rounded == RoundedInput::Bfloat16) GTEST_SKIP() << "on AMX all threads take the same rows";
+  if (kernelsFor(GetParam()).matmul.rounded == RoundedInput::Bfloat16)
+    GTEST_SKIP() << "on AMX all threads take the same rows";
   const WeightMatrix weights{WeightType::Q4_0, 1536, 576, nullptr};
   const MatmulJob job{&weights, nullptr, nullptr, weights.outputs};
   {  // of many threads several take the same rows
@@ -97,7 +107,8 @@ TEST_P(MatmulCutting, ThreadsBeginWithRowsOfTheirOwn) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, MatmulCutting, testing::ValuesIn(kInstructionSets), [](const auto& info) { return std::string(instructionSetName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Sets, MatmulCutting, testing::ValuesIn(kInstructionSets),
+                         [](const auto& info) { return std::string(instructionSetName(info.param)); });
 
 }  // namespace
 }  // namespace spillway

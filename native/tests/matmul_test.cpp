@@ -26,8 +26,10 @@ struct Job {
   const float* bias;
 };
 
-// All jobs over the first `rows` rows of `values`; outputs lie apart by 5 floats more than needed, which must stay untouched.
-std::vector<Product> multiply(const Kernels& kernels, unsigned threads, Precision precision, const std::vector<Job>& jobs, const float* values, size_t rows, size_t stride) {
+// All jobs over the first `rows` rows of `values`; outputs lie apart by 5 floats more than needed, which must stay
+// untouched.
+std::vector<Product> multiply(const Kernels& kernels, unsigned threads, Precision precision,
+                              const std::vector<Job>& jobs, const float* values, size_t rows, size_t stride) {
   ThreadPool pool(threads);
   const Compute compute{kernels, pool, precision};
   const size_t columns = jobs[0].weights->inputs;
@@ -37,7 +39,8 @@ std::vector<Product> multiply(const Kernels& kernels, unsigned threads, Precisio
   std::vector<std::vector<float>> outputs;
   std::vector<MatmulJob> matmulJobs;
   for (const Job& job : jobs) outputs.emplace_back(rows * (job.weights->outputs + 5), 7777.0f);
-  for (size_t j = 0; j < jobs.size(); j++) matmulJobs.push_back({jobs[j].weights, jobs[j].bias, outputs[j].data(), jobs[j].weights->outputs + 5});
+  for (size_t j = 0; j < jobs.size(); j++)
+    matmulJobs.push_back({jobs[j].weights, jobs[j].bias, outputs[j].data(), jobs[j].weights->outputs + 5});
 
   // Once with measure-only scratch, which says how much is needed, then with exactly as much.
   Scratch measure(nullptr, 0);
@@ -64,12 +67,14 @@ std::vector<Product> multiply(const Kernels& kernels, unsigned threads, Precisio
   return products;
 }
 
-std::vector<Product> multiply(InstructionSet set, unsigned threads, Precision precision, const std::vector<Job>& jobs, const float* values, size_t rows, size_t stride) {
+std::vector<Product> multiply(InstructionSet set, unsigned threads, Precision precision, const std::vector<Job>& jobs,
+                              const float* values, size_t rows, size_t stride) {
   return multiply(kernelsFor(set), threads, precision, jobs, values, rows, stride);
 }
 
 void expectSameBits(const float* a, const float* b, size_t count, const std::string& what) {
-  for (size_t i = 0; i < count; i++) ASSERT_EQ(bitsOfFloat(a[i]), bitsOfFloat(b[i])) << what << ", element " << i << ": " << a[i] << " and " << b[i];
+  for (size_t i = 0; i < count; i++)
+    ASSERT_EQ(bitsOfFloat(a[i]), bitsOfFloat(b[i])) << what << ", element " << i << ": " << a[i] << " and " << b[i];
 }
 
 float largestOf(const float* values, size_t count) {
@@ -78,7 +83,8 @@ float largestOf(const float* values, size_t count) {
   return largest;
 }
 
-// Adds what 32 values are when rounded to 8 bits, in steps of `factor` times a power of two; `lost` gets the difference.
+// Adds what 32 values are when rounded to 8 bits, in steps of `factor` times a power of two; `lost` gets the
+// difference.
 void addRounded(const float* values, float factor, double* rounded, float* lost) {
   const float largest = largestOf(values, 32);
   float power = largest == 0 ? 1.0f : 0x1p-120f;
@@ -90,8 +96,9 @@ void addRounded(const float* values, float factor, double* rounded, float* lost)
   }
 }
 
-// Rounding to 8 bits, as the product does it, in double precision: Σ over groups of scale * Σ value * weight, in two steps for a row's large groups. The
-// largest of the others has the scale with which it is rounded best, and that is all scales but for powers of two.
+// Rounding to 8 bits, as the product does it, in double precision: Σ over groups of scale * Σ value * weight, in two
+// steps for a row's large groups. The largest of the others has the scale with which it is rounded best, and that is
+// all scales but for powers of two.
 std::vector<double> roundedTo8Bits(const float* values, size_t columns) {
   std::vector<double> rounded(columns);
   float over = 0, most = 0, mostOfOthers = 0;
@@ -153,17 +160,24 @@ class Matmul : public testing::TestWithParam<Setting> {
     return shape;
   }
   Job job() const { return {&matrix.weights, shape().bias ? bias.data() : nullptr}; }
-  std::vector<float> run(Precision precision, size_t firstRow, size_t rows, unsigned threads = 1, InstructionSet set = GetParam().set) const {
+  std::vector<float> run(Precision precision, size_t firstRow, size_t rows, unsigned threads = 1,
+                         InstructionSet set = GetParam().set) const {
     return multiply(set, threads, precision, {job()}, values.data() + firstRow * stride, rows, stride)[0].output;
   }
 
-  // Enough for every number of rows that a register tile can end with, and for several tiles. Scalar loops take one row like the other, and are slow.
-  // On AMX blocks of over 64 rows go another way, 32 at a time.
-  size_t mostRows() const { return heavy ? 9 : GetParam().set == InstructionSet::Scalar ? 10 : GetParam().set == InstructionSet::Amx ? kMostRows : 70; }
+  // Enough for every number of rows that a register tile can end with, and for several tiles. Scalar loops take one row
+  // like the other, and are slow. On AMX blocks of over 64 rows go another way, 32 at a time.
+  size_t mostRows() const {
+    return heavy                                      ? 9
+           : GetParam().set == InstructionSet::Scalar ? 10
+           : GetParam().set == InstructionSet::Amx    ? kMostRows
+                                                      : 70;
+  }
 
   std::vector<std::vector<float>> unpacked() const {
     std::vector<std::vector<float>> weights(shape().outputs, std::vector<float>(shape().inputs));
-    for (size_t output = 0; output < shape().outputs; output++) unpackRow(matrix.weights, output, weights[output].data());
+    for (size_t output = 0; output < shape().outputs; output++)
+      unpackRow(matrix.weights, output, weights[output].data());
     return weights;
   }
   // The weights that products on AMX multiply with: products with unit vectors.
@@ -171,7 +185,9 @@ class Matmul : public testing::TestWithParam<Setting> {
     const size_t inputs = shape().inputs, outputs = shape().outputs;
     std::vector<float> units(inputs * inputs);
     for (size_t k = 0; k < inputs; k++) units[k * inputs + k] = 1;
-    const std::vector<float> product = multiply(InstructionSet::Amx, 2, Precision::Default, {{&matrix.weights, nullptr}}, units.data(), inputs, inputs)[0].output;
+    const std::vector<float> product = multiply(InstructionSet::Amx, 2, Precision::Default,
+                                                {{&matrix.weights, nullptr}}, units.data(), inputs, inputs)[0]
+                                           .output;
     std::vector<std::vector<float>> weights(outputs, std::vector<float>(inputs));
     for (size_t output = 0; output < outputs; output++)
       for (size_t k = 0; k < inputs; k++) weights[output][k] = product[k * outputs + output];
@@ -190,7 +206,8 @@ TEST_P(Matmul, AgreesWithDoublePrecision) {
   for (const Precision precision : {Precision::Default, Precision::Float32}) {
     const Activations activations = activationsOf(GetParam().set, shape().type, precision);
     const bool quantised = activations == Activations::Groups;
-    const std::vector<std::vector<float>> weights = activations == Activations::Bfloat16 ? roundedWeights() : unpacked();
+    const std::vector<std::vector<float>> weights =
+        activations == Activations::Bfloat16 ? roundedWeights() : unpacked();
     const std::vector<float> product = run(precision, 0, rows, 2);
     for (size_t row = 0; row < rows; row++) {
       const float* x = values.data() + row * stride;
@@ -205,11 +222,12 @@ TEST_P(Matmul, AgreesWithDoublePrecision) {
           sum += term;
           magnitude += std::fabs(term);
         }
-        // A rounding error of half an ulp for each of the fused operations in a row, of which a group of 8-bit products has at most four, twice; those with
-        // offsets round two terms that may cancel, hence the factor.
+        // A rounding error of half an ulp for each of the fused operations in a row, of which a group of 8-bit products
+        // has at most four, twice; those with offsets round two terms that may cancel, hence the factor.
         const double operations = quantised ? static_cast<double>(inputs) / 32 * 8 + 2 : static_cast<double>(inputs);
         const double bound = 0x1p-24 * (operations + 2) * magnitude * (quantised ? 4 : 1) + 1e-30;
-        ASSERT_NEAR(product[row * shape().outputs + output], sum, bound) << "row " << row << ", output " << output << (quantised ? ", 8 bits" : ", float");
+        ASSERT_NEAR(product[row * shape().outputs + output], sum, bound)
+            << "row " << row << ", output " << output << (quantised ? ", 8 bits" : ", float");
       }
     }
   }
@@ -271,13 +289,15 @@ TEST_P(MatmulAmx, RoundsWeightsToBfloat16) {
   const double most = isQuantised(shape().type) ? 0.7 : shape().type == WeightType::F16 ? 0.5 : 0;
   double sum = 0, magnitude = 0;
   for (size_t output = 0; output < exact.size(); output++) {
-    // Scales times the factor before the cut are rounded to float32, and offsets of four bits' numbers to 2^-13 of a scale, of which the largest of a group is
-    // 7.5 at least; where scale and offset cancel that is seen.
+    // Scales times the factor before the cut are rounded to float32, and offsets of four bits' numbers to 2^-13 of a
+    // scale, of which the largest of a group is 7.5 at least; where scale and offset cancel that is seen.
     const PanelFormat format = panelFormat(shape().type);
-    const double lost = (format.bits == 4 && format.offset ? 0x1p-13 / 7.5 : most * 0x1p-19) * largestOf(exact[output].data(), shape().inputs);
+    const double lost = (format.bits == 4 && format.offset ? 0x1p-13 / 7.5 : most * 0x1p-19) *
+                        largestOf(exact[output].data(), shape().inputs);
     for (size_t k = 0; k < shape().inputs; k++) {
       const float weight = exact[output][k], found = rounded[output][k];
-      ASSERT_EQ(shape().type == WeightType::F32 ? 0u : bitsOfFloat(found) & 0xffff, 0u) << "output " << output << ", input " << k << ": " << found;
+      ASSERT_EQ(shape().type == WeightType::F32 ? 0u : bitsOfFloat(found) & 0xffff, 0u)
+          << "output " << output << ", input " << k << ": " << found;
       int exponent;
       std::frexp(weight, &exponent);
       ASSERT_NEAR(found, weight, most * std::ldexp(1.0, exponent - 8) + lost) << "output " << output << ", input " << k;
@@ -298,7 +318,8 @@ TEST_P(Matmul, NotFiniteActivationsTurnIntoNotFiniteOutputsOfTheirRowAlone) {
       const std::vector<float> after = run(precision, 0, rows);
       for (size_t output = 0; output < width; output++) {
         const float value = after[width + output];
-        const bool mustBeNan = activationsOf(GetParam().set, shape().type, precision) == Activations::Groups || std::isnan(poison);
+        const bool mustBeNan =
+            activationsOf(GetParam().set, shape().type, precision) == Activations::Groups || std::isnan(poison);
         ASSERT_TRUE(mustBeNan ? std::isnan(value) : !std::isfinite(value)) << "output " << output << " is " << value;
       }
       if (precision == Precision::Default) {
@@ -317,7 +338,9 @@ std::vector<Setting> settings(std::initializer_list<InstructionSet> sets) {
   return all;
 }
 
-void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.shape.name << ", " << instructionSetName(setting.set); }
+void PrintTo(const Setting& setting, std::ostream* out) {
+  *out << setting.shape.name << ", " << instructionSetName(setting.set);
+}
 
 std::string nameOf(const testing::TestParamInfo<Setting>& info) {
   std::string name = std::string(info.param.shape.name) + "_" + instructionSetName(info.param.set);
@@ -326,9 +349,13 @@ std::string nameOf(const testing::TestParamInfo<Setting>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Matmul, testing::ValuesIn(settings({InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512, InstructionSet::Amx})), nameOf);
+INSTANTIATE_TEST_SUITE_P(Cases, Matmul,
+                         testing::ValuesIn(settings({InstructionSet::Scalar, InstructionSet::Avx2,
+                                                     InstructionSet::Avx512, InstructionSet::Amx})),
+                         nameOf);
 INSTANTIATE_TEST_SUITE_P(Cases, MatmulAmx, testing::ValuesIn(settings({InstructionSet::Amx})), nameOf);
-INSTANTIATE_TEST_SUITE_P(Cases, MatmulWide, testing::ValuesIn(settings({InstructionSet::Avx2, InstructionSet::Avx512})), nameOf);
+INSTANTIATE_TEST_SUITE_P(Cases, MatmulWide, testing::ValuesIn(settings({InstructionSet::Avx2, InstructionSet::Avx512})),
+                         nameOf);
 
 // Several jobs of different types and sizes in one loop, more rows than one block holds: the same bits as one by one.
 TEST(MatmulJobs, SeveralAtOnceHaveTheSameBits) {
@@ -340,7 +367,8 @@ TEST(MatmulJobs, SeveralAtOnceHaveTheSameBits) {
   std::vector<Job> jobs;
   const std::vector<float> bias = cases::randomFloats(1030, 5);
   for (const cases::MatmulCase& shape : shapes) matrices.push_back(cases::randomMatrix(shape, 6));
-  for (size_t j = 0; j < std::size(shapes); j++) jobs.push_back({&matrices[j].weights, shapes[j].bias ? bias.data() : nullptr});
+  for (size_t j = 0; j < std::size(shapes); j++)
+    jobs.push_back({&matrices[j].weights, shapes[j].bias ? bias.data() : nullptr});
   const std::vector<float> values = cases::randomFloats(300 * 256, 7);
   for (const Precision precision : {Precision::Default, Precision::Float32})
     for (const InstructionSet set : {InstructionSet::Avx512, bestInstructionSet()})
@@ -354,10 +382,12 @@ TEST(MatmulJobs, SeveralAtOnceHaveTheSameBits) {
       }
 }
 
-// Values that quantised products meet and random numbers do not: the extremes of every type against the extremes of activations.
+// Values that quantised products meet and random numbers do not: the extremes of every type against the extremes of
+// activations.
 TEST(MatmulExtremes, NoSumOverflows) {
-  for (const WeightType type : {WeightType::Q4_0, WeightType::Q4_1, WeightType::Q4_G64, WeightType::Q5_0, WeightType::Q5_1, WeightType::Q8_0, WeightType::Q2_K, WeightType::Q3_K,
-                                WeightType::Q4_K, WeightType::Q5_K, WeightType::Q6_K})
+  for (const WeightType type :
+       {WeightType::Q4_0, WeightType::Q4_1, WeightType::Q4_G64, WeightType::Q5_0, WeightType::Q5_1, WeightType::Q8_0,
+        WeightType::Q2_K, WeightType::Q3_K, WeightType::Q4_K, WeightType::Q5_K, WeightType::Q6_K})
     for (const int fill : {0x00, 0xff, 0x80, 0x7f}) {
       const uint32_t inputs = 512, outputs = 16;
       std::vector<uint8_t> rows(outputs * weightRowBytes(type, inputs), static_cast<uint8_t>(fill));
@@ -376,15 +406,19 @@ TEST(MatmulExtremes, NoSumOverflows) {
         for (size_t k = 0; k < inputs; k++) sum += static_cast<double>(values[k]) * weights[k];
         for (const InstructionSet set : kInstructionSets) {
           if (!machineHas(set)) continue;
-          const double relative = set == InstructionSet::Amx ? 0.7 * 0x1p-7 : 1e-5;  // all weights may be rounded the same way
-          const std::vector<Product> product = multiply(set, 1, Precision::Default, {{&matrix.weights, nullptr}}, values.data(), 1, inputs);
-          EXPECT_NEAR(product[0].output[0], sum, relative * std::fabs(sum) + 1e-3) << weightTypeName(type) << " filled with " << fill << ", " << instructionSetName(set);
+          const double relative =
+              set == InstructionSet::Amx ? 0.7 * 0x1p-7 : 1e-5;  // all weights may be rounded the same way
+          const std::vector<Product> product =
+              multiply(set, 1, Precision::Default, {{&matrix.weights, nullptr}}, values.data(), 1, inputs);
+          EXPECT_NEAR(product[0].output[0], sum, relative * std::fabs(sum) + 1e-3)
+              << weightTypeName(type) << " filled with " << fill << ", " << instructionSetName(set);
         }
       }
     }
 }
 
-// A row whose values are all of one size but for one channel: rounded in one step, the others of that channel's group would be lost.
+// A row whose values are all of one size but for one channel: rounded in one step, the others of that channel's group
+// would be lost.
 TEST(MatmulRefinement, KeepsSmallValuesBesideALargeOne) {
   const cases::PackedMatrix matrix = cases::randomMatrix({"", WeightType::Q4_1, 32, 576, false}, 3);
   std::vector<float> values(576, 0.0f), weights(576);
@@ -392,7 +426,8 @@ TEST(MatmulRefinement, KeepsSmallValuesBesideALargeOne) {
   values[64] = 500;  // a step of 500 / 127 would round its neighbours to 0
   for (const InstructionSet set : kSetsOf8Bits) {
     if (!machineHas(set)) continue;
-    const std::vector<float> product = multiply(set, 1, Precision::Default, {{&matrix.weights, nullptr}}, values.data(), 1, 576)[0].output;
+    const std::vector<float> product =
+        multiply(set, 1, Precision::Default, {{&matrix.weights, nullptr}}, values.data(), 1, 576)[0].output;
     for (size_t output = 0; output < 32; output++) {
       unpackRow(matrix.weights, output, weights.data());
       double sum = 0, magnitude = 0;
@@ -411,7 +446,9 @@ TEST(MatmulRefinement, ARowThatCannotBeRoundedIsNaN) {
   const std::vector<float> usual = cases::randomFloats(size_t{6} * 96, 2);
   for (const InstructionSet set : kSetsOf8Bits) {
     if (!machineHas(set)) continue;
-    const auto product = [&](const std::vector<float>& values) { return multiply(set, 1, Precision::Default, {{&matrix.weights, nullptr}}, values.data(), 6, 96)[0].output; };
+    const auto product = [&](const std::vector<float>& values) {
+      return multiply(set, 1, Precision::Default, {{&matrix.weights, nullptr}}, values.data(), 6, 96)[0].output;
+    };
     const std::vector<float> expected = product(usual);
     for (const float odd : {NAN, -INFINITY, INFINITY, 2e33f})
       for (const size_t row : {size_t{1}, size_t{5}}) {
@@ -419,8 +456,10 @@ TEST(MatmulRefinement, ARowThatCannotBeRoundedIsNaN) {
         values[row * 96 + 70] = odd;
         const std::vector<float> found = product(values);
         for (size_t i = 0; i < found.size(); i++) {
-          if (i / 32 == row) EXPECT_TRUE(std::isnan(found[i])) << odd << ", " << instructionSetName(set);
-          else EXPECT_EQ(bitsOfFloat(found[i]), bitsOfFloat(expected[i])) << odd << ", " << instructionSetName(set);
+          if (i / 32 == row)
+            EXPECT_TRUE(std::isnan(found[i])) << odd << ", " << instructionSetName(set);
+          else
+            EXPECT_EQ(bitsOfFloat(found[i]), bitsOfFloat(expected[i])) << odd << ", " << instructionSetName(set);
         }
       }
     // The largest that is held, and rows of zeros and of the smallest numbers.
@@ -434,13 +473,16 @@ TEST(MatmulRefinement, ARowThatCannotBeRoundedIsNaN) {
   }
 }
 
-// Of both factors, and exactly: the model has no use for them, and the processor's products have none for anything else.
+// Of both factors, and exactly: the model has no use for them, and the processor's products have none for anything
+// else.
 TEST(MatmulDenormals, AreZerosToAmx) {
   if (!machineHas(InstructionSet::Amx)) GTEST_SKIP() << "this machine has no amx";
   const auto product = [](float weight, float value) {
     const uint16_t bits = static_cast<uint16_t>(bitsOfFloat(weight) >> 16);
-    const cases::PackedMatrix matrix = cases::packMatrix(WeightType::BF16, 1, 1, reinterpret_cast<const uint8_t*>(&bits));
-    return multiply(InstructionSet::Amx, 1, Precision::Default, {{&matrix.weights, nullptr}}, &value, 1, 1)[0].output[0];
+    const cases::PackedMatrix matrix =
+        cases::packMatrix(WeightType::BF16, 1, 1, reinterpret_cast<const uint8_t*>(&bits));
+    return multiply(InstructionSet::Amx, 1, Precision::Default, {{&matrix.weights, nullptr}}, &value, 1, 1)[0]
+        .output[0];
   };
   const float denormal = 0x1p-127f, normal = 0x1p-126f;
   EXPECT_EQ(product(denormal, 0x1p60f), 0.0f);
@@ -449,20 +491,22 @@ TEST(MatmulDenormals, AreZerosToAmx) {
   EXPECT_EQ(product(0x1p60f, normal), 0x1p-66f);
 }
 
-// One and two rows are multiplied without tiles. Numbers of every exponent, denormals and zeros among them, so that products and sums underflow, cancel and
-// are rounded in every way; a NaN may be any.
+// One and two rows are multiplied without tiles. Numbers of every exponent, denormals and zeros among them, so that
+// products and sums underflow, cancel and are rounded in every way; a NaN may be any.
 TEST(MatmulFewRows, HaveTheBitsOfTilesWhateverTheNumbers) {
   if (!machineHas(InstructionSet::Amx)) GTEST_SKIP() << "this machine has no amx";
   const uint32_t outputs = 40, inputs = 331;
   std::mt19937 random(17);
   // A sign, an exponent within `spread` of `middle`, a mantissa that often is short.
   const auto drawn = [&](int middle, int spread) {
-    const int exponent = std::min(254, std::max(0, middle + static_cast<int>(random() % (2 * static_cast<unsigned>(spread) + 1)) - spread));
+    const int exponent = std::min(
+        254, std::max(0, middle + static_cast<int>(random() % (2 * static_cast<unsigned>(spread) + 1)) - spread));
     const uint32_t mantissa = (random() & 0x7f) >> (random() % 8) << 16;
     return (random() & 1) << 31 | static_cast<uint32_t>(exponent) << 23 | mantissa;
   };
   size_t denormals = 0;
-  for (const int sum : {254, 127, 110, 250, 300})  // of the exponents of a product, the bias counted twice: around 127 products underflow
+  for (const int sum : {254, 127, 110, 250,
+                        300})  // of the exponents of a product, the bias counted twice: around 127 products underflow
     for (const int spread : {1, 12, 60}) {
       std::vector<uint16_t> file(size_t{outputs} * inputs);
       std::vector<float> values(size_t{19} * inputs);
@@ -471,9 +515,12 @@ TEST(MatmulFewRows, HaveTheBitsOfTilesWhateverTheNumbers) {
         value = floatFromBits(drawn(sum - sum / 2, spread));
         denormals += value != 0 && std::fabs(value) < 0x1p-126f;
       }
-      const cases::PackedMatrix matrix = cases::packMatrix(WeightType::BF16, outputs, inputs, reinterpret_cast<const uint8_t*>(file.data()));
+      const cases::PackedMatrix matrix =
+          cases::packMatrix(WeightType::BF16, outputs, inputs, reinterpret_cast<const uint8_t*>(file.data()));
       const auto run = [&](size_t first, size_t rows) {
-        return multiply(InstructionSet::Amx, 1, Precision::Default, {{&matrix.weights, nullptr}}, &values[first * inputs], rows, inputs)[0].output;
+        return multiply(InstructionSet::Amx, 1, Precision::Default, {{&matrix.weights, nullptr}},
+                        &values[first * inputs], rows, inputs)[0]
+            .output;
       };
       const std::vector<float> all = run(0, 19);
       for (const size_t rows : {1, 2})
@@ -481,8 +528,11 @@ TEST(MatmulFewRows, HaveTheBitsOfTilesWhateverTheNumbers) {
           const std::vector<float> few = run(first, rows);
           for (size_t i = 0; i < few.size(); i++) {
             const float found = few[i], expected = all[first * outputs + i];
-            if (std::isnan(expected)) ASSERT_TRUE(std::isnan(found)) << "sum " << sum << ", spread " << spread;
-            else ASSERT_EQ(bitsOfFloat(found), bitsOfFloat(expected)) << found << " and " << expected << ", sum " << sum << ", spread " << spread;
+            if (std::isnan(expected))
+              ASSERT_TRUE(std::isnan(found)) << "sum " << sum << ", spread " << spread;
+            else
+              ASSERT_EQ(bitsOfFloat(found), bitsOfFloat(expected))
+                  << found << " and " << expected << ", sum " << sum << ", spread " << spread;
           }
         }
     }
@@ -499,8 +549,10 @@ TEST(MatmulErrors, AreTyped) {
   std::vector<float> output(100);
   const MatmulJob job{&matrix.weights, nullptr, output.data(), 16};
   EXPECT_THROW(prepareInput(compute, values.data(), 1, 33, 33, true, scratch), Error);
-  EXPECT_THROW(matmul(compute, &job, 1, prepareInput(compute, values.data(), 1, 96, 96, true, scratch), scratch), Error);
-  EXPECT_THROW(matmul(compute, &job, 1, prepareInput(compute, values.data(), 1, 64, 64, false, scratch), scratch), Error);
+  EXPECT_THROW(matmul(compute, &job, 1, prepareInput(compute, values.data(), 1, 96, 96, true, scratch), scratch),
+               Error);
+  EXPECT_THROW(matmul(compute, &job, 1, prepareInput(compute, values.data(), 1, 64, 64, false, scratch), scratch),
+               Error);
   EXPECT_NO_THROW(matmul(compute, &job, 1, prepareInput(compute, values.data(), 0, 64, 64, true, scratch), scratch));
 }
 

@@ -1,4 +1,5 @@
-// In the steady state a pass takes no memory from the system: neither from the heap nor as pages that nobody has touched before.
+// In the steady state a pass takes no memory from the system: neither from the heap nor as pages that nobody has
+// touched before.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #include <sys/resource.h>
 
@@ -15,7 +16,9 @@ std::atomic<size_t> allocations{0};
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
   if (counting.load(std::memory_order_relaxed)) allocations++;
-  void* block = alignment <= alignof(std::max_align_t) ? std::malloc(bytes == 0 ? 1 : bytes) : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  void* block = alignment <= alignof(std::max_align_t)
+                    ? std::malloc(bytes == 0 ? 1 : bytes)
+                    : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (block == nullptr) throw std::bad_alloc();
   return block;
 }
@@ -23,7 +26,9 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 }  // namespace
 
 void* operator new(std::size_t bytes) { return allocate(bytes, 1); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) { return allocate(bytes, static_cast<std::size_t>(alignment)); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
 // Inlined where `new` is not, they would look to the compiler as if memory were given back to the wrong place.
 [[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { std::free(block); }
@@ -54,13 +59,15 @@ void checkSteadyState(const DecoderSpec& spec) {
   std::vector<int32_t> ranges, pages;
   for (uint32_t r = 0; r < kRows; r++) {
     const uint32_t handle = rows.add(std::make_shared<Row>(rowOptions(randomTokens(3, spec.vocabularySize, r), 90)));
-    for (uint32_t value : {handle, 2u, 1u, uint32_t(HeadMode::Sample), uint32_t(pages.size()), 4u, uint32_t(-1)}) ranges.push_back(int32_t(value));
+    for (uint32_t value : {handle, 2u, 1u, uint32_t(HeadMode::Sample), uint32_t(pages.size()), 4u, uint32_t(-1)})
+      ranges.push_back(int32_t(value));
     for (int page = 0; page < 4; page++) pages.push_back(int32_t(r) * 4 + page);
   }
   const BatchBounds bounds{file.options().limits, file.options().pages, file.options().pageTokens, spec.contextTokens};
   Activations activations(spec, 64, false);
 
-  // Every pass computes one more token of each row. Making the batch and handing over what was sampled are the only things that take memory.
+  // Every pass computes one more token of each row. Making the batch and handing over what was sampled are the only
+  // things that take memory.
   size_t ofParts = 0, ofHeads = 0;
   long faults = 0;
   for (int pass = -3; pass < kPasses; pass++) {
@@ -71,7 +78,8 @@ void checkSteadyState(const DecoderSpec& spec) {
     Launch launch;
     model.compute(ComputePart::Embed, 0, *batch, activations, kNoBuffer, kNoBuffer, launch);
     for (uint32_t layer = 0; layer < spec.layers; layer++) {
-      for (ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish}) model.compute(part, layer, *batch, activations, kNoBuffer, kNoBuffer, launch);
+      for (ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish})
+        model.compute(part, layer, *batch, activations, kNoBuffer, kNoBuffer, launch);
     }
     const size_t parts = allocations.exchange(0);
     const auto result = model.compute(ComputePart::Head, 0, *batch, activations, kNoBuffer, kNoBuffer, launch);
@@ -85,7 +93,8 @@ void checkSteadyState(const DecoderSpec& spec) {
   }
   EXPECT_EQ(ofParts, 0u);
   EXPECT_LE(ofHeads, size_t(kPasses) * 10) << "a head makes its result, a vector of each kind";
-  // New pages of the cache are touched now and then; a buffer taken anew for each task would show as several faults a task.
+  // New pages of the cache are touched now and then; a buffer taken anew for each task would show as several faults a
+  // task.
   EXPECT_LT(faults, kPasses * long(2 + 3 * spec.layers) / 2);
 }
 

@@ -42,7 +42,8 @@ TEST_P(Architecture, ScoresAndContinuationsEqualTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Architecture, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Kinds, Architecture, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace spillway

@@ -44,7 +44,8 @@ void checkIndependence(const DecoderSpec& spec) {
   // Among five others at other positions, in chunks of 9.
   TinyRuntime tiny(model.options());
   std::vector<uint32_t> others;
-  for (unsigned o = 0; o < 5; o++) others.push_back(tiny.runtime.createRow(rowOptions(randomTokens(45, spec.vocabularySize, 100 + o), 45)));
+  for (unsigned o = 0; o < 5; o++)
+    others.push_back(tiny.runtime.createRow(rowOptions(randomTokens(45, spec.vocabularySize, 100 + o), 45)));
   const uint32_t row = tiny.runtime.createRow(rowOptions(text, 45));
   std::vector<float> scores;
   for (uint32_t first = 0; first < 45; first += 9) {
@@ -52,14 +53,19 @@ void checkIndependence(const DecoderSpec& spec) {
     for (uint32_t o = 0; o < 5; o++) {
       const uint32_t tokens = o + 1;
       const int32_t page = int32_t(10 + 4 * o);
-      ranges.push_back({others[o], first / 9 * tokens, tokens, o % 2 == 0 ? HeadMode::Score : HeadMode::None, {page, page + 1, page + 2, page + 3}});
+      ranges.push_back({others[o],
+                        first / 9 * tokens,
+                        tokens,
+                        o % 2 == 0 ? HeadMode::Score : HeadMode::None,
+                        {page, page + 1, page + 2, page + 3}});
     }
     ranges.insert(ranges.begin() + first / 9, {row, first, 9, HeadMode::Score, {50, 6, 41, 3}});
     const auto head = tiny.pass(ranges);
     size_t at = 0;
     for (size_t s = 0; s < head->scored.size(); s += 3) {
       const size_t count = size_t(head->scored[s + 2]);
-      if (uint32_t(head->scored[s]) == row) scores.insert(scores.end(), head->scores.begin() + long(at), head->scores.begin() + long(at + count));
+      if (uint32_t(head->scored[s]) == row)
+        scores.insert(scores.end(), head->scores.begin() + long(at), head->scores.begin() + long(at + count));
       at += count;
     }
   }
@@ -101,13 +107,17 @@ void checkHeadTokens(const DecoderSpec& spec) {
     texts.push_back(randomTokens(length, spec.vocabularySize, unsigned(200 + length)));
     rows.push_back(tiny.runtime.createRow(sampledRow(texts.back())));
   }
-  const auto head = tiny.pass({{rows[0], 0, 12, HeadMode::None, {0, 1}}, {rows[1], 0, 20, HeadMode::Sample, {2, 3}}, {rows[2], 0, 9, HeadMode::Score, {4}}, {rows[3], 0, 1, HeadMode::Sample, {5}}});
+  const auto head = tiny.pass({{rows[0], 0, 12, HeadMode::None, {0, 1}},
+                               {rows[1], 0, 20, HeadMode::Sample, {2, 3}},
+                               {rows[2], 0, 9, HeadMode::Score, {4}},
+                               {rows[3], 0, 1, HeadMode::Sample, {5}}});
   ASSERT_EQ(head->rows, (std::vector<int32_t>{int32_t(rows[1]), int32_t(rows[3])}));
   expectSameBits(head->scores, scoreAlone(model.options(), texts[2], 1), "scored");
   const auto nothing = tiny.pass({{rows[0], 12, 2, HeadMode::None, {0, 1}}});
   EXPECT_TRUE(nothing->rows.empty());
   const auto rest = tiny.pass({{rows[0], 14, 3, HeadMode::Sample, {0, 1}}});
-  const Choice found[] = {{rest->tokens[0], rest->logprobs[0]}, {head->tokens[0], head->logprobs[0]}, {head->tokens[1], head->logprobs[1]}};
+  const Choice found[] = {
+      {rest->tokens[0], rest->logprobs[0]}, {head->tokens[0], head->logprobs[0]}, {head->tokens[1], head->logprobs[1]}};
   const size_t of[] = {0, 1, 3};
   for (size_t i = 0; i < 3; i++) {
     const Choice alone = continueAlone(model, texts[of[i]]);

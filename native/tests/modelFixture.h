@@ -60,7 +60,8 @@ inline DecoderSpec windowedSandwichSpec() {
 
 class TinyModel {
  public:
-  explicit TinyModel(const DecoderSpec& spec, bool optional = true, unsigned seed = 1) : spec(spec), random_(seed), optional_(optional) {
+  explicit TinyModel(const DecoderSpec& spec, bool optional = true, unsigned seed = 1)
+      : spec(spec), random_(seed), optional_(optional) {
     char path[] = "/tmp/spillway-model-XXXXXX";
     const int descriptor = mkstemp(path);
     file = path;
@@ -105,8 +106,9 @@ class TinyModel {
     }
   }
   void add(int layer, const std::string& role, bool matrix, WeightShape shape) {
-    std::normal_distribution<float> normal(role.find("norm") != std::string::npos && role.find("weight") != std::string::npos ? 1.0f : 0.0f,
-                                           matrix ? 1.5f / std::sqrt(float(shape.columns)) : 0.2f);
+    std::normal_distribution<float> normal(
+        role.find("norm") != std::string::npos && role.find("weight") != std::string::npos ? 1.0f : 0.0f,
+        matrix ? 1.5f / std::sqrt(float(shape.columns)) : 0.2f);
     reference::Tensor& tensor = weights[{layer, role}];
     tensor = {shape.rows, shape.columns, std::vector<float>(size_t(shape.rows) * shape.columns)};
     for (float& value : tensor.values) value = normal(random_);
@@ -140,11 +142,12 @@ struct Range {
 
 class TinyRuntime {
  public:
-  explicit TinyRuntime(RuntimeOptions options) : runtime(std::move(options), [this] {
-        std::lock_guard<std::mutex> lock(mutex_);
-        woken_ = true;
-        changed_.notify_all();
-      }) {
+  explicit TinyRuntime(RuntimeOptions options)
+      : runtime(std::move(options), [this] {
+          std::lock_guard<std::mutex> lock(mutex_);
+          woken_ = true;
+          changed_.notify_all();
+        }) {
     const Completion loaded = await(runtime.load());
     if (loaded.failed) throw std::runtime_error(loaded.message);
     activations = runtime.createActivations(64);
@@ -169,7 +172,8 @@ class TinyRuntime {
     std::vector<int32_t> rows, pages, copies;
     for (const Range& range : ranges) {
       if (range.copyFrom >= 0) copies.insert(copies.end(), {int32_t(rows.size() / kBatchStride), range.copyFrom});
-      for (uint32_t value : {range.row, range.first, range.tokens, uint32_t(range.mode), uint32_t(pages.size()), uint32_t(range.pages.size()), uint32_t(-1)}) {
+      for (uint32_t value : {range.row, range.first, range.tokens, uint32_t(range.mode), uint32_t(pages.size()),
+                             uint32_t(range.pages.size()), uint32_t(-1)}) {
         rows.push_back(int32_t(value));
       }
       pages.insert(pages.end(), range.pages.begin(), range.pages.end());
@@ -214,7 +218,8 @@ inline std::vector<int32_t> randomTokens(size_t count, uint32_t vocabulary, unsi
 }
 
 // The call throws an error whose message holds the words.
-inline void expectRefused(const std::function<void()>& call, const std::string& words, ErrorCode code = ErrorCode::InvalidArgument) {
+inline void expectRefused(const std::function<void()>& call, const std::string& words,
+                          ErrorCode code = ErrorCode::InvalidArgument) {
   try {
     call();
     ADD_FAILURE() << "accepted: " << words;

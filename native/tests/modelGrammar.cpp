@@ -16,17 +16,21 @@ constexpr int32_t kEnd = 0;
 
 const std::vector<std::string>& words() {
   static const std::vector<std::string> all = [] {
-    std::vector<std::string> list = {"", "ab", "ac", " a", "{\"", "\":", "\"}", "true", "tr", "10"};  // the first one ends
+    std::vector<std::string> list = {"",    "ab",  "ac",   " a", "{\"",
+                                     "\":", "\"}", "true", "tr", "10"};  // the first one ends
     for (char letter = 'a'; letter <= 'z'; letter++) list.push_back(std::string(1, letter));
     for (char digit = '0'; digit <= '9'; digit++) list.push_back(std::string(1, digit));
-    for (const char* sign : {"\"", "{", "}", "[", "]", ":", ",", ".", "-", " ", "\xe2", "\x82"}) list.emplace_back(sign);
+    for (const char* sign : {"\"", "{", "}", "[", "]", ":", ",", ".", "-", " ", "\xe2", "\x82"})
+      list.emplace_back(sign);
     list.resize(smallSpec().vocabularySize);
     return list;
   }();
   return all;
 }
 
-int32_t tokenOf(const std::string& word) { return static_cast<int32_t>(std::find(words().begin(), words().end(), word) - words().begin()); }
+int32_t tokenOf(const std::string& word) {
+  return static_cast<int32_t>(std::find(words().begin(), words().end(), word) - words().begin());
+}
 
 const Vocabulary& vocabulary() {
   static const Vocabulary made = [] {
@@ -44,7 +48,9 @@ const Vocabulary& vocabulary() {
   return made;
 }
 
-std::shared_ptr<const Grammar> compiled(GrammarKind kind, const std::string& text) { return std::make_shared<const Grammar>(vocabulary(), kind, text); }
+std::shared_ptr<const Grammar> compiled(GrammarKind kind, const std::string& text) {
+  return std::make_shared<const Grammar>(vocabulary(), kind, text);
+}
 
 std::set<std::string> allowed(GrammarRow& row) {
   std::vector<float> logits(words().size(), 1.0f);
@@ -81,7 +87,9 @@ TEST_F(GrammarRules, MasksLeaveWhatMayComeNextAndTheEndWhereTheTextIsWhole) {
 }
 
 TEST_F(GrammarRules, JsonIsCompactAndInTheOrderOfTheSchema) {
-  GrammarRow row(compiled(GrammarKind::JsonSchema, R"({"type":"object","properties":{"b":{"type":"boolean"},"a":{"const":1}},"required":["b","a"],"additionalProperties":false})"));
+  GrammarRow row(compiled(
+      GrammarKind::JsonSchema,
+      R"({"type":"object","properties":{"b":{"type":"boolean"},"a":{"const":1}},"required":["b","a"],"additionalProperties":false})"));
   for (const char* word : {"{\"", "b", "\":", "tr", "u", "e", ",", "\"", "a", "\":", "1", "}"}) {
     EXPECT_TRUE(allowed(row).count(word)) << word;
     EXPECT_FALSE(allowed(row).count(" ")) << "before " << word;
@@ -138,7 +146,8 @@ TEST_F(GrammarRules, WhatCannotBeHeldToIsRefused) {
     std::string text, says;
   };
   std::string doubling = "start: A0\n";
-  for (int i = 0; i < 40; i++) doubling += "A" + std::to_string(i) + ": A" + std::to_string(i + 1) + " A" + std::to_string(i + 1) + "\n";
+  for (int i = 0; i < 40; i++)
+    doubling += "A" + std::to_string(i) + ": A" + std::to_string(i + 1) + " A" + std::to_string(i + 1) + "\n";
   doubling += "A40: \"x\"?\n";
   const Case cases[] = {
       {GrammarKind::JsonSchema, "{", "no JSON"},
@@ -151,7 +160,8 @@ TEST_F(GrammarRules, WhatCannotBeHeldToIsRefused) {
       {GrammarKind::JsonSchema, R"({"type":"string","format":"no-such"})", "no-such"},
       {GrammarKind::JsonSchema, R"({"type":"integer","multipleOf":10000019})", "multipleOf"},
       {GrammarKind::JsonSchema, R"({"allOf":[{"type":"integer","multipleOf":997},{"multipleOf":991}]})", "multipleOf"},
-      {GrammarKind::JsonSchema, repeated(R"({"type":"array","items":)", 5000) + "{}" + repeated("}", 5000), "recursion limit"},
+      {GrammarKind::JsonSchema, repeated(R"({"type":"array","items":)", 5000) + "{}" + repeated("}", 5000),
+       "recursion limit"},
       {GrammarKind::JsonSchema, R"({"type":"string","pattern":")" + repeated("a?", 3000) + "\"}", "at most 4096"},
       {GrammarKind::Regex, repeated("a?", 3000), "at most 4096"},
       {GrammarKind::Regex, repeated("(", 1000) + "a" + repeated(")", 1000), "nested deeper"},
@@ -180,9 +190,13 @@ TEST_F(GrammarRules, WhatCannotBeHeldToIsRefused) {
 // What hostile texts let through is bounded by steps: a row of them ends, or fails.
 TEST_F(GrammarRules, HostileGrammarsThatAreAcceptedAreBounded) {
   const std::pair<GrammarKind, std::string> cases[] = {
-      {GrammarKind::Regex, "(a|b)*a(a|b){2000}"}, {GrammarKind::Regex, "((a{0,100}){0,100}){0,100}"}, {GrammarKind::Regex, "(x+x+)+y"},
-      {GrammarKind::Lark, "start: s\ns: s s | \"a\" | \"b\""}, {GrammarKind::Lark, "start: s \"z\"\ns: s s s | \"a\"?"},
-      {GrammarKind::JsonSchema, R"({"type":"array","minItems":1000000})"}, {GrammarKind::JsonSchema, R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})"},
+      {GrammarKind::Regex, "(a|b)*a(a|b){2000}"},
+      {GrammarKind::Regex, "((a{0,100}){0,100}){0,100}"},
+      {GrammarKind::Regex, "(x+x+)+y"},
+      {GrammarKind::Lark, "start: s\ns: s s | \"a\" | \"b\""},
+      {GrammarKind::Lark, "start: s \"z\"\ns: s s s | \"a\"?"},
+      {GrammarKind::JsonSchema, R"({"type":"array","minItems":1000000})"},
+      {GrammarKind::JsonSchema, R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})"},
   };
   for (const auto& [kind, text] : cases) {
     SCOPED_TRACE(text);
@@ -202,7 +216,9 @@ TEST_F(GrammarRules, HostileGrammarsThatAreAcceptedAreBounded) {
 
 std::shared_ptr<const Grammar> schemaOf(int kind) {
   static const std::shared_ptr<const Grammar> list[] = {
-      compiled(GrammarKind::JsonSchema, R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"array","items":{"type":"boolean"}}},"required":["a","b"],"additionalProperties":false})"),
+      compiled(
+          GrammarKind::JsonSchema,
+          R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"array","items":{"type":"boolean"}}},"required":["a","b"],"additionalProperties":false})"),
       compiled(GrammarKind::Regex, "[a-f]{3}(-[0-9]{2})*"),
       nullptr,
   };
@@ -224,7 +240,9 @@ struct Answer {
   std::vector<int32_t> tokens, places;
   std::vector<float> logprobs;
   bool operator==(const Answer& other) const {
-    return tokens == other.tokens && places == other.places && (logprobs.empty() || std::memcmp(logprobs.data(), other.logprobs.data(), logprobs.size() * sizeof(float)) == 0);
+    return tokens == other.tokens && places == other.places &&
+           (logprobs.empty() ||
+            std::memcmp(logprobs.data(), other.logprobs.data(), logprobs.size() * sizeof(float)) == 0);
   }
 };
 
@@ -240,7 +258,8 @@ std::vector<Answer> answersOf(const TinyModel& model, const std::vector<uint32_t
   std::vector<Range> ranges;
   std::vector<Answer*> owners;
   for (uint32_t i = 0; i < seeds.size(); i++) {
-    ranges.push_back({tiny.runtime.createRow(constrained(seeds[i])), 0, 3, HeadMode::Sample, {int32_t(2 * i), int32_t(2 * i + 1)}});
+    ranges.push_back(
+        {tiny.runtime.createRow(constrained(seeds[i])), 0, 3, HeadMode::Sample, {int32_t(2 * i), int32_t(2 * i + 1)}});
     owners.push_back(&answers[i]);
   }
   while (!ranges.empty()) {
@@ -251,7 +270,8 @@ std::vector<Answer> answersOf(const TinyModel& model, const std::vector<uint32_t
       Answer& answer = *owners[i];
       answer.tokens.push_back(head->tokens[i]);
       answer.logprobs.push_back(head->logprobs[i]);
-      answer.tokens.insert(answer.tokens.end(), head->forcedTokens.begin() + nextForced, head->forcedTokens.begin() + nextForced + forced);
+      answer.tokens.insert(answer.tokens.end(), head->forcedTokens.begin() + nextForced,
+                           head->forcedTokens.begin() + nextForced + forced);
       answer.logprobs.resize(answer.tokens.size(), std::numeric_limits<float>::quiet_NaN());
       answer.places.resize(answer.tokens.size(), kNotTold);
       answer.places.back() = head->places.empty() ? -1 : head->places[i];
@@ -300,11 +320,14 @@ TEST_F(Grammars, LogProbabilitiesAreTheModelsOwn) {
   RowOptions free = rowOptions(prompt, 8), held = rowOptions(prompt, 8);
   free.logprobs = held.logprobs = int32_t(vocabularySize);
   held.grammar = compiled(GrammarKind::Regex, "q");
-  const std::vector<Range> ranges = {{tiny.runtime.createRow(std::move(free)), 0, 4, HeadMode::Sample, {0}}, {tiny.runtime.createRow(std::move(held)), 0, 4, HeadMode::Sample, {1}}};
+  const std::vector<Range> ranges = {{tiny.runtime.createRow(std::move(free)), 0, 4, HeadMode::Sample, {0}},
+                                     {tiny.runtime.createRow(std::move(held)), 0, 4, HeadMode::Sample, {1}}};
   const auto head = tiny.pass(ranges);
   ASSERT_EQ(head->tokens[1], tokenOf("q"));
-  EXPECT_TRUE(std::equal(head->topTokens.begin(), head->topTokens.begin() + vocabularySize, head->topTokens.begin() + vocabularySize));
-  const auto place = std::find(head->topTokens.begin(), head->topTokens.begin() + vocabularySize, tokenOf("q")) - head->topTokens.begin();
+  EXPECT_TRUE(std::equal(head->topTokens.begin(), head->topTokens.begin() + vocabularySize,
+                         head->topTokens.begin() + vocabularySize));
+  const auto place = std::find(head->topTokens.begin(), head->topTokens.begin() + vocabularySize, tokenOf("q")) -
+                     head->topTokens.begin();
   EXPECT_EQ(head->logprobs[1], head->topLogprobs[size_t(place)]);
 }
 
@@ -313,7 +336,8 @@ TEST_F(Grammars, ARowWhoseGrammarFailsIsNoOtherRowsAffair) {
   TinyRuntime tiny(model.options()), other(model.options());
   RowOptions failing = rowOptions({1, 2, 3}, 16);
   failing.grammar = compiled(GrammarKind::Regex, "z\xe2\x82\xac");
-  std::vector<Range> both = {{tiny.runtime.createRow(std::move(failing)), 0, 3, HeadMode::Sample, {0}}, {tiny.runtime.createRow(rowOptions({4, 5, 6}, 16)), 0, 3, HeadMode::Sample, {1}}};
+  std::vector<Range> both = {{tiny.runtime.createRow(std::move(failing)), 0, 3, HeadMode::Sample, {0}},
+                             {tiny.runtime.createRow(rowOptions({4, 5, 6}, 16)), 0, 3, HeadMode::Sample, {1}}};
   std::vector<Range> one = {{other.runtime.createRow(rowOptions({4, 5, 6}, 16)), 0, 3, HeadMode::Sample, {1}}};
   for (int pass = 0; pass < 6; pass++) {
     const auto head = tiny.pass(both), alone = other.pass(one);
@@ -347,7 +371,8 @@ const Vocabulary& completeVocabulary(bool first) {
     }
     texts.ends = {kEnd};
     if (splits) {
-      texts.firstTokens = {4, 9 + ' '};  // a blank before an answer's first word is dropped, and the blank alone is nothing
+      texts.firstTokens = {
+          4, 9 + ' '};  // a blank before an answer's first word is dropped, and the blank alone is nothing
       texts.firstBytes = {'a'};
       texts.firstLengths = {1, 0};
     }
@@ -360,7 +385,8 @@ const Vocabulary& completeVocabulary(bool first) {
 TEST_F(GrammarRules, WhatIsForcedIsTheLongestTokenAgainAndAgain) {
   for (const bool first : {false, true}) {
     SCOPED_TRACE(first);
-    GrammarRow row(std::make_shared<const Grammar>(completeVocabulary(first), GrammarKind::Regex, "a(b|c)names\":(true|false)x"));
+    GrammarRow row(
+        std::make_shared<const Grammar>(completeVocabulary(first), GrammarKind::Regex, "a(b|c)names\":(true|false)x"));
     const auto masked = [&] {
       std::vector<float> logits(manyWords().size(), 1.0f);
       row.mask(logits.data(), logits.size());
@@ -370,7 +396,8 @@ TEST_F(GrammarRules, WhatIsForcedIsTheLongestTokenAgainAndAgain) {
       return list;
     };
     const auto append = [&](const std::string& word, size_t most) {
-      row.append(static_cast<int32_t>(std::find(manyWords().begin(), manyWords().end(), word) - manyWords().begin()), most);
+      row.append(static_cast<int32_t>(std::find(manyWords().begin(), manyWords().end(), word) - manyWords().begin()),
+                 most);
       std::vector<std::string> forced;
       for (const uint32_t token : row.forced()) forced.push_back(manyWords()[token]);
       return forced;
@@ -411,13 +438,16 @@ TEST_F(GrammarRules, WhereATokenIsOneOfSeveralTextsNothingIsForced) {
 }
 
 // A row's tokens, all of a pass in one range; one by one where it wants log-probabilities.
-std::vector<int32_t> forcedAnswer(TinyRuntime& tiny, uint32_t vocabularySize, const std::shared_ptr<const Grammar>& grammar, uint32_t seed, bool sampled, size_t& passes) {
+std::vector<int32_t> forcedAnswer(TinyRuntime& tiny, uint32_t vocabularySize,
+                                  const std::shared_ptr<const Grammar>& grammar, uint32_t seed, bool sampled,
+                                  size_t& passes) {
   RowOptions options = rowOptions(randomTokens(3, vocabularySize, seed), 64);
   options.grammar = grammar;
   options.sampling.seed = seed;
   options.sampling.temperature = seed % 2 == 0 ? 0.0f : 1.0f;
   options.logprobs = sampled ? 0 : -1;
-  std::vector<Range> ranges = {{tiny.runtime.createRow(std::move(options)), 0, 3, HeadMode::Sample, {0, 1, 2, 3, 4, 5, 6, 7}}};
+  std::vector<Range> ranges = {
+      {tiny.runtime.createRow(std::move(options)), 0, 3, HeadMode::Sample, {0, 1, 2, 3, 4, 5, 6, 7}}};
   std::vector<int32_t> tokens;
   for (;;) {
     const auto head = tiny.pass(ranges);
@@ -434,8 +464,9 @@ TEST_F(Grammars, ForcedTokensComeTogetherAndAreThoseThatMasksLeaveAlone) {
   DecoderSpec spec = smallSpec();
   spec.vocabularySize = static_cast<uint32_t>(manyWords().size());
   const TinyModel model(spec);
-  const auto grammar = std::make_shared<const Grammar>(completeVocabulary(true), GrammarKind::JsonSchema,
-                                                       R"({"type":"object","properties":{"name":{"type":"boolean"},"names":{"type":"boolean"},"x":{"type":"boolean"}},"required":["name","names","x"],"additionalProperties":false})");
+  const auto grammar = std::make_shared<const Grammar>(
+      completeVocabulary(true), GrammarKind::JsonSchema,
+      R"({"type":"object","properties":{"name":{"type":"boolean"},"names":{"type":"boolean"},"x":{"type":"boolean"}},"required":["name","names","x"],"additionalProperties":false})");
   for (uint32_t seed = 0; seed < 6; seed++) {
     SCOPED_TRACE(seed);
     TinyRuntime tiny(model.options()), other(model.options());
@@ -455,7 +486,8 @@ TEST_F(Grammars, NothingIsSampledBeforeTheLastKnownToken) {
   TinyRuntime tiny(model.options());
   RowOptions options = rowOptions({5, 6}, 16);
   options.grammar = std::make_shared<const Grammar>(completeVocabulary(false), GrammarKind::Regex, "(t|f)name(x|y)");
-  std::vector<Range> ranges = {{tiny.runtime.createRow(std::move(options)), 0, 2, HeadMode::Sample, {0, 1}}, {tiny.runtime.createRow(rowOptions({7, 8}, 16)), 0, 2, HeadMode::Sample, {2, 3}}};
+  std::vector<Range> ranges = {{tiny.runtime.createRow(std::move(options)), 0, 2, HeadMode::Sample, {0, 1}},
+                               {tiny.runtime.createRow(rowOptions({7, 8}, 16)), 0, 2, HeadMode::Sample, {2, 3}}};
   EXPECT_EQ(tiny.pass(ranges)->forcedTokens.size(), 1u);
   for (Range& range : ranges) range.first = 2, range.tokens = 1;
   EXPECT_EQ(tiny.pass(ranges)->tokens.size(), 1u) << "that of the other row";

@@ -64,7 +64,8 @@ TEST(Head, OfEqualLogitsInSeveralSlicesTheFirstWins) {
   }
   TinyRuntime tiny(wideOptions(model));
   std::vector<Range> ranges;
-  for (uint32_t i = 0; i < kPairs; i++) ranges.push_back({tiny.runtime.createRow(rowOptions({int32_t(i)}, 8)), 0, 1, HeadMode::Sample, {int32_t(i)}});
+  for (uint32_t i = 0; i < kPairs; i++)
+    ranges.push_back({tiny.runtime.createRow(rowOptions({int32_t(i)}, 8)), 0, 1, HeadMode::Sample, {int32_t(i)}});
   const auto head = tiny.pass(ranges);
   for (int32_t token : head->tokens) EXPECT_EQ(token, 0);
 }
@@ -77,7 +78,8 @@ TEST(Head, CandidatesHaveTheLogProbabilitiesThatTheAlternativesHave) {
   RowOptions asked = rowOptions({1, 2, 3}, 8), all = rowOptions({1, 2, 3}, 8);
   asked.candidates = candidates;
   all.logprobs = static_cast<int32_t>(model.spec.vocabularySize);
-  const auto head = tiny.pass({{tiny.runtime.createRow(std::move(asked)), 0, 3, HeadMode::Sample, {0}}, {tiny.runtime.createRow(std::move(all)), 0, 3, HeadMode::Sample, {1}}});
+  const auto head = tiny.pass({{tiny.runtime.createRow(std::move(asked)), 0, 3, HeadMode::Sample, {0}},
+                               {tiny.runtime.createRow(std::move(all)), 0, 3, HeadMode::Sample, {1}}});
   ASSERT_EQ(head->topCounts, (std::vector<int32_t>{4, static_cast<int32_t>(model.spec.vocabularySize)}));
   EXPECT_EQ(head->tokens[0], head->tokens[1]);
   for (size_t i = 0; i < candidates.size(); i++) {
@@ -91,7 +93,8 @@ TEST(Head, CandidatesHaveTheLogProbabilitiesThatTheAlternativesHave) {
   EXPECT_THROW(tiny.runtime.createRow(std::move(stranger)), Error);
 }
 
-// A row's embedding is the same bits whole and in chunks, beside a row that samples; the mean of one token is that token's.
+// A row's embedding is the same bits whole and in chunks, beside a row that samples; the mean of one token is that
+// token's.
 TEST(Head, EmbeddingsDoNotDependOnChunksOrCompany) {
   const TinyModel model(smallSpec());
   const std::vector<int32_t> text = {1, 2, 3, 4, 5};
@@ -111,7 +114,8 @@ TEST(Head, EmbeddingsDoNotDependOnChunksOrCompany) {
     ASSERT_EQ(expected->embeddings.size(), model.spec.hiddenSize);
     EXPECT_EQ(expected->embedded, (std::vector<int32_t>{0}));
     TinyRuntime tiny(model.options());
-    const uint32_t embedded = tiny.runtime.createRow(row(text, pooling)), other = tiny.runtime.createRow(rowOptions({9, 8}, 8));
+    const uint32_t embedded = tiny.runtime.createRow(row(text, pooling)),
+                   other = tiny.runtime.createRow(rowOptions({9, 8}, 8));
     EXPECT_TRUE(tiny.pass({{embedded, 0, 3, HeadMode::None, {0}}})->embeddings.empty());
     const auto head = tiny.pass({{other, 0, 2, HeadMode::Sample, {1}}, {embedded, 3, 2, HeadMode::Sample, {0}}});
     EXPECT_EQ(head->embedded, (std::vector<int32_t>{1}));
@@ -128,7 +132,8 @@ TEST(OddRows, ChangeNoBitOfTheOthersAndHaveNoToken) {
     for (const CacheType cache : {CacheType::F32, CacheType::F16, CacheType::Q8, CacheType::Q4})
       for (const InstructionSet set : kInstructionSets) {
         if (!machineHas(set)) continue;
-        SCOPED_TRACE(std::string(instructionSetName(set)) + ", cache " + std::to_string(int(cache)) + ", " + std::to_string(value));
+        SCOPED_TRACE(std::string(instructionSetName(set)) + ", cache " + std::to_string(int(cache)) + ", " +
+                     std::to_string(value));
         RuntimeOptions options = model.options();
         options.cacheType = cache;
         options.instructionSet = set;
@@ -150,7 +155,8 @@ TEST(OddRows, OfAMixtureWhereARoutersWeightsAreOdd) {
 
 // The head itself, a slice of it that is not the first, and each of the layers.
 TEST(OddRows, SayAsOfWhichLayer) {
-  const auto tokenOf = [](const std::function<void(const TinyModel&)>& change, DecoderSpec spec = smallSpec(), int32_t logprobs = -1) {
+  const auto tokenOf = [](const std::function<void(const TinyModel&)>& change, DecoderSpec spec = smallSpec(),
+                          int32_t logprobs = -1) {
     const TinyModel model(spec);
     change(model);
     TinyRuntime tiny(model.options());
@@ -165,7 +171,10 @@ TEST(OddRows, SayAsOfWhichLayer) {
   EXPECT_EQ(tokenOf([&](const TinyModel& model) { overwriteRow(model, 1, "o.weight", 3, 3e38f); }), -3);
   EXPECT_EQ(tokenOf([&](const TinyModel& model) { overwriteRow(model, -1, "final_norm.weight", 0, nan); }), kNotFinite);
   for (const int32_t logprobs : {-1, 0, 3})
-    for (const uint32_t token : {0u, 19999u}) EXPECT_EQ(tokenOf([&](const TinyModel& model) { overwriteRow(model, -1, "head.weight", token, nan); }, wideSpec(), logprobs), kNotFinite);
+    for (const uint32_t token : {0u, 19999u})
+      EXPECT_EQ(tokenOf([&](const TinyModel& model) { overwriteRow(model, -1, "head.weight", token, nan); }, wideSpec(),
+                        logprobs),
+                kNotFinite);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Hidden states between layers in stores: two slots that take turns in one activation buffer give what each gives alone.
+// Hidden states between layers in stores: two slots that take turns in one activation buffer give what each gives
+// alone.
 #include "spillFixture.h"
 
 namespace spillway {
@@ -38,7 +39,8 @@ TEST_F(HiddenStores, SlotsThatTakeTurnsGiveTheSameBits) {
     for (int32_t slot = 0; slot < 2; slot++) {
       const int32_t row = int32_t(runtime.createRow(rowOptions(texts[slot], 96)));
       sizes.push_back(uint32_t(texts[slot].size()));
-      batches.push_back(runtime.createBatch({row, 0, int32_t(sizes.back()), int32_t(HeadMode::Score), 0, 4, -1}, {4 * slot, 4 * slot + 1, 4 * slot + 2, 4 * slot + 3}));
+      batches.push_back(runtime.createBatch({row, 0, int32_t(sizes.back()), int32_t(HeadMode::Score), 0, 4, -1},
+                                            {4 * slot, 4 * slot + 1, 4 * slot + 2, 4 * slot + 3}));
       stores.push_back(runtime.createHiddenStore(64, resident));
     }
     std::vector<EventId> heads(2);
@@ -47,10 +49,13 @@ TEST_F(HiddenStores, SlotsThatTakeTurnsGiveTheSameBits) {
         if (step != 0) submit(runtime.submitLoadActivation(stores[slot], tiny.activations, sizes[slot], after()));
         if (step == 0) submit(runtime.submitCompute(ComputePart::Embed, 0, batches[slot], tiny.activations, after()));
         for (ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish}) {
-          if (step == 1 || step == 2) submit(runtime.submitCompute(part, step - 1, batches[slot], tiny.activations, after()));
+          if (step == 1 || step == 2)
+            submit(runtime.submitCompute(part, step - 1, batches[slot], tiny.activations, after()));
         }
-        if (step == 3) submit(heads[slot] = runtime.submitCompute(ComputePart::Head, 0, batches[slot], tiny.activations, after()));
-        else submit(runtime.submitStoreActivation(stores[slot], tiny.activations, sizes[slot], after()));
+        if (step == 3)
+          submit(heads[slot] = runtime.submitCompute(ComputePart::Head, 0, batches[slot], tiny.activations, after()));
+        else
+          submit(runtime.submitStoreActivation(stores[slot], tiny.activations, sizes[slot], after()));
       }
     }
     for (size_t slot = 0; slot < 2; slot++) {
@@ -58,7 +63,8 @@ TEST_F(HiddenStores, SlotsThatTakeTurnsGiveTheSameBits) {
       ASSERT_FALSE(head.failed) << head.message;
       const std::vector<float>& scores = static_cast<HeadResult&>(*head.result).scores;
       ASSERT_EQ(scores.size(), expected[slot].size());
-      EXPECT_EQ(std::memcmp(scores.data(), expected[slot].data(), scores.size() * sizeof(float)), 0) << resident << " resident, slot " << slot;
+      EXPECT_EQ(std::memcmp(scores.data(), expected[slot].data(), scores.size() * sizeof(float)), 0)
+          << resident << " resident, slot " << slot;
     }
     // 192 bytes a token; what is resident is rounded up to 4096.
     const uint64_t memory = (resident * 192 + 4095) / 4096 * 4096;
@@ -76,10 +82,11 @@ TEST_F(HiddenStores, SlotsThatTakeTurnsGiveTheSameBits) {
 TEST_F(HiddenStores, RoomIsCountedAndGivenBack) {
   TinyRuntime tiny(options(5 * 4096));
   Runtime& runtime = tiny.runtime;
-  const uint32_t a = runtime.createHiddenStore(64, 0);  // 3 blocks
+  const uint32_t a = runtime.createHiddenStore(64, 0);   // 3 blocks
   const uint32_t b = runtime.createHiddenStore(42, 21);  // 2 blocks: 8064 bytes, of which 4032 are resident: one block
   const uint32_t c = runtime.createHiddenStore(21, 0);
-  expectRefused([&] { runtime.createHiddenStore(21, 0); }, "at most 0 bytes of them on disk, where 4096 are needed (spill.hiddenBytes)");
+  expectRefused([&] { runtime.createHiddenStore(21, 0); },
+                "at most 0 bytes of them on disk, where 4096 are needed (spill.hiddenBytes)");
   EXPECT_NO_THROW(runtime.freeHiddenStore(runtime.createHiddenStore(64, 64)));
   runtime.freeHiddenStore(a);
   runtime.freeHiddenStore(c);
@@ -103,18 +110,22 @@ TEST_F(HiddenStores, MisuseIsAnError) {
   expectRefused([&] { runtime.createHiddenStore(10, 11); }, "residentTokens: found 11");
   expectRefused([&] { runtime.submitStoreActivation(store + 1, tiny.activations, 1, {}); }, "hidden store: found 1");
   expectRefused([&] { runtime.submitLoadActivation(store, 77, 1, {}); }, "activations: found 77");
-  expectRefused([&] { runtime.submitStoreActivation(store, tiny.activations, 41, {}); }, "tokens: found 41, expected 1 to 40");
+  expectRefused([&] { runtime.submitStoreActivation(store, tiny.activations, 41, {}); },
+                "tokens: found 41, expected 1 to 40");
   expectRefused([&] { runtime.submitStoreActivation(store, tiny.activations, 0, {}); }, "tokens: found 0");
   const uint32_t small = runtime.createActivations(8);
   expectRefused([&] { runtime.submitLoadActivation(store, small, 9, {}); }, "tokens: found 9, expected 1 to 8");
   expectRefused([&] { runtime.submitLoadActivation(store, tiny.activations, 9, {12345}); }, "after: found event 12345");
-  expectFailure(tiny, runtime.submitLoadActivation(store, tiny.activations, 1, {}), "found 0 tokens stored, expected at least 1");
+  expectFailure(tiny, runtime.submitLoadActivation(store, tiny.activations, 1, {}),
+                "found 0 tokens stored, expected at least 1");
   const EventId stored = runtime.submitStoreActivation(store, tiny.activations, 20, {});
-  expectFailure(tiny, runtime.submitLoadActivation(store, tiny.activations, 21, {stored}), "found 20 tokens stored, expected at least 21");
+  expectFailure(tiny, runtime.submitLoadActivation(store, tiny.activations, 21, {stored}),
+                "found 20 tokens stored, expected at least 21");
   EXPECT_FALSE(tiny.await(runtime.submitLoadActivation(store, tiny.activations, 20, {stored})).failed);
 
   TinyRuntime without(model_.options());
-  expectRefused([&] { without.runtime.createHiddenStore(4, 4); }, "createHiddenStore: found a runtime without spill options");
+  expectRefused([&] { without.runtime.createHiddenStore(4, 4); },
+                "createHiddenStore: found a runtime without spill options");
   Runtime unloaded(options(4096), [] {});
   const uint32_t early = unloaded.createHiddenStore(4, 4);
   const uint32_t activations = unloaded.createActivations(4);

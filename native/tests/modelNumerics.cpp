@@ -31,7 +31,8 @@ uint32_t sumOf(RuntimeOptions options) {
   return sum;
 }
 
-// Results are kept by users under kNumericsVersion, in records of jobs and caches: whoever changes a bit of them raises it, and then changes these sums.
+// Results are kept by users under kNumericsVersion, in records of jobs and caches: whoever changes a bit of them raises
+// it, and then changes these sums.
 TEST(NumericsVersion, StandsForEveryBitOfResults) {
   uint32_t kinds = 0;
   for (const Case& kind : kCases) {
@@ -47,14 +48,17 @@ TEST(NumericsVersion, StandsForEveryBitOfResults) {
   spec.feedForwardSize = 128;
   const TinyModel model(spec, false);
   uint32_t rounded = 0;
-  for (const std::optional<WeightType> weights : {std::optional<WeightType>{}, std::optional<WeightType>{WeightType::Q8_0}, std::optional<WeightType>{WeightType::Q4_G64}}) {
+  for (const std::optional<WeightType> weights :
+       {std::optional<WeightType>{}, std::optional<WeightType>{WeightType::Q8_0},
+        std::optional<WeightType>{WeightType::Q4_G64}}) {
     for (const CacheType cache : {CacheType::F16, CacheType::Q8, CacheType::Q4}) {
       RuntimeOptions options = model.options();
       options.precision = Precision::Default;
       options.cacheType = cache;
       options.keepKeys = cache == CacheType::Q8 ? 0.4f : 1.0f;
       for (WeightBinding& binding : options.bindings) {
-        if (binding.matrix && weights && binding.columns % weightBlockElements(*weights) == 0) binding.compressed = weights;
+        if (binding.matrix && weights && binding.columns % weightBlockElements(*weights) == 0)
+          binding.compressed = weights;
       }
       const uint32_t sum = sumOf(std::move(options));
       rounded = crc32c(rounded, &sum, sizeof(sum));

@@ -23,7 +23,8 @@ RuntimeOptions part(const TinyModel& model, uint32_t first, uint32_t count) {
   options.decoder.layers = count;
   options.decoder.layerSpecs = {model.spec.layerSpecs.begin() + first, model.spec.layerSpecs.begin() + first + count};
   const bool samples = first + count == model.spec.layers;
-  const bool tied = std::none_of(model.bindings.begin(), model.bindings.end(), [](const WeightBinding& b) { return b.role == "head.weight"; });
+  const bool tied = std::none_of(model.bindings.begin(), model.bindings.end(),
+                                 [](const WeightBinding& b) { return b.role == "head.weight"; });
   options.bindings.clear();
   for (const WeightBinding& binding : model.bindings) {
     const bool embedding = binding.role == "token_embedding";
@@ -45,15 +46,18 @@ struct Part {
   // Hidden states in (none for the first layer), hidden states out; the head's result of the last one.
   Completion pass(uint32_t first, uint32_t tokens, const std::vector<float>& in) {
     Runtime& runtime = tiny.runtime;
-    const uint32_t batch = runtime.createBatch({int32_t(row), int32_t(first), int32_t(tokens), int32_t(HeadMode::Sample), 0, 3, -1}, {0, 1, 2});
+    const uint32_t batch = runtime.createBatch(
+        {int32_t(row), int32_t(first), int32_t(tokens), int32_t(HeadMode::Sample), 0, 3, -1}, {0, 1, 2});
     // Everything is submitted before there is anything to compute with.
     const EventId arrival = runtime.createEvent();
     EventId last = arrival;
     if (spec.embeds()) last = runtime.submitCompute(ComputePart::Embed, 0, batch, tiny.activations, {last});
     for (uint32_t layer = 0; layer < spec.layers; layer++) {
-      for (ComputePart each : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish}) last = runtime.submitCompute(each, layer, batch, tiny.activations, {last});
+      for (ComputePart each : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish})
+        last = runtime.submitCompute(each, layer, batch, tiny.activations, {last});
     }
-    last = spec.samples() ? runtime.submitCompute(ComputePart::Head, 0, batch, tiny.activations, {last}) : runtime.submitReadHidden(tiny.activations, tokens, {last});
+    last = spec.samples() ? runtime.submitCompute(ComputePart::Head, 0, batch, tiny.activations, {last})
+                          : runtime.submitReadHidden(tiny.activations, tokens, {last});
     if (!in.empty()) runtime.writeHidden(tiny.activations, in.data(), in.size());
     runtime.completeEvent(arrival);
     EXPECT_FALSE(tiny.await(arrival).failed);
@@ -76,7 +80,8 @@ std::vector<std::pair<int32_t, float>> generate(std::vector<std::unique_ptr<Part
     for (const auto& each : parts) {
       Completion completion = each->pass(first, tokens, hidden);
       if (const auto* read = dynamic_cast<const HiddenResult*>(completion.result.get())) hidden = read->hidden;
-      if (const auto* head = dynamic_cast<const HeadResult*>(completion.result.get())) sampled.emplace_back(head->tokens.at(0), head->logprobs.at(0));
+      if (const auto* head = dynamic_cast<const HeadResult*>(completion.result.get()))
+        sampled.emplace_back(head->tokens.at(0), head->logprobs.at(0));
     }
     if (parts.size() > 1) parts[0]->tiny.runtime.appendTokens({int32_t(parts[0]->row)}, {sampled.back().first});
   }
@@ -156,14 +161,23 @@ TEST(Parts, ThatStreamHaveAStoreOfTheirOwnLayersAlone) {
 TEST(Parts, WhatTheyDoNotHaveIsRefused) {
   const TinyModel model(threeLayers());
   Part front(part(model, 0, 1), {1, 2, 3}), back(part(model, 1, 2), {1, 2, 3});
-  const auto batchOf = [](Part& each) { return each.tiny.runtime.createBatch({int32_t(each.row), 0, 3, 0, 0, 1, -1}, {0}); };
-  expectRefused([&] { front.tiny.runtime.submitCompute(ComputePart::Head, 0, batchOf(front), front.tiny.activations, {}); }, "the model's last layer is not among these");
-  expectRefused([&] { back.tiny.runtime.submitCompute(ComputePart::Embed, 0, batchOf(back), back.tiny.activations, {}); }, "the model's first layer is not among these");
-  expectRefused([&] { front.tiny.runtime.submitCompute(ComputePart::Project, 1, batchOf(front), front.tiny.activations, {}); }, "layer: found 1");
+  const auto batchOf = [](Part& each) {
+    return each.tiny.runtime.createBatch({int32_t(each.row), 0, 3, 0, 0, 1, -1}, {0});
+  };
+  expectRefused(
+      [&] { front.tiny.runtime.submitCompute(ComputePart::Head, 0, batchOf(front), front.tiny.activations, {}); },
+      "the model's last layer is not among these");
+  expectRefused(
+      [&] { back.tiny.runtime.submitCompute(ComputePart::Embed, 0, batchOf(back), back.tiny.activations, {}); },
+      "the model's first layer is not among these");
+  expectRefused(
+      [&] { front.tiny.runtime.submitCompute(ComputePart::Project, 1, batchOf(front), front.tiny.activations, {}); },
+      "layer: found 1");
 
   const std::vector<float> hidden(48 * 65);
   for (const size_t count : {size_t(0), size_t(47), size_t(48 * 65)}) {
-    expectRefused([&] { back.tiny.runtime.writeHidden(back.tiny.activations, hidden.data(), count); }, "hidden: found " + std::to_string(count));
+    expectRefused([&] { back.tiny.runtime.writeHidden(back.tiny.activations, hidden.data(), count); },
+                  "hidden: found " + std::to_string(count));
   }
   expectRefused([&] { back.tiny.runtime.submitReadHidden(back.tiny.activations, 65, {}); }, "tokens: found 65");
   expectRefused([&] { front.tiny.runtime.appendTokens({int32_t(front.row)}, {67}); }, "under 67");
@@ -188,7 +202,9 @@ TEST(Parts, WhatTheyDoNotHaveIsRefused) {
   }
   expectRefused([&] { Model refused(std::move(options)); }, "in layers 0 to 0", ErrorCode::File);
   options = part(model, 1, 2);
-  options.bindings.erase(std::remove_if(options.bindings.begin(), options.bindings.end(), [](const WeightBinding& b) { return b.role == "head.weight"; }), options.bindings.end());
+  options.bindings.erase(std::remove_if(options.bindings.begin(), options.bindings.end(),
+                                        [](const WeightBinding& b) { return b.role == "head.weight"; }),
+                         options.bindings.end());
   expectRefused([&] { Model refused(std::move(options)); }, "head.weight: found no such tensor", ErrorCode::File);
   options = part(model, 2, 1);
   options.decoder.firstLayer = 3;
@@ -200,7 +216,9 @@ TEST(Parts, EventsOfPeersCompleteOnceOrFailAndNothingWaitsForThemAfterTheEnd) {
   Part back(part(model, 1, 2), {1, 2, 3});
   Runtime& runtime = back.tiny.runtime;
   const uint32_t batch = runtime.createBatch({int32_t(back.row), 0, 3, 0, 0, 1, -1}, {0});
-  const auto waiting = [&](EventId event) { return runtime.submitCompute(ComputePart::Project, 0, batch, back.tiny.activations, {event}); };
+  const auto waiting = [&](EventId event) {
+    return runtime.submitCompute(ComputePart::Project, 0, batch, back.tiny.activations, {event});
+  };
 
   const EventId well = runtime.createEvent();
   const EventId after = waiting(well);

@@ -1,4 +1,5 @@
-// A decoder in plain double arithmetic, one token after another, written from DecoderSpec's documentation and sharing nothing with the engine.
+// A decoder in plain double arithmetic, one token after another, written from DecoderSpec's documentation and sharing
+// nothing with the engine.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -32,7 +33,8 @@ struct Decoder {
     return at == weights.end() ? nullptr : &at->second;
   }
   Vector row(const Tensor& tensor, size_t index) const {
-    return Vector(tensor.values.begin() + static_cast<long>(index * tensor.columns), tensor.values.begin() + static_cast<long>((index + 1) * tensor.columns));
+    return Vector(tensor.values.begin() + static_cast<long>(index * tensor.columns),
+                  tensor.values.begin() + static_cast<long>((index + 1) * tensor.columns));
   }
   Vector linear(int layer, const std::string& name, const Vector& x) const {
     const Tensor& matrix = *find(layer, name + ".weight");
@@ -68,7 +70,8 @@ struct Decoder {
     for (double v : x) variance += (v - mean) * (v - mean) / double(x.size());
     Vector y(x);
     for (size_t i = 0; i < y.size(); i++) {
-      y[i] = (x[i] - mean) / std::sqrt(variance + double(spec.normEpsilon)) * weight.values[i] + (bias == nullptr ? 0 : bias->values[i]);
+      y[i] = (x[i] - mean) / std::sqrt(variance + double(spec.normEpsilon)) * weight.values[i] +
+             (bias == nullptr ? 0 : bias->values[i]);
     }
     return y;
   }
@@ -136,7 +139,8 @@ struct Decoder {
       }
       for (double& s : scores) sum += s = std::exp(s - maximum);
       for (size_t p = first; p <= position; p++) {
-        for (size_t i = 0; i < spec.headDim; i++) out[h * spec.headDim + i] += scores[p - first] / sum * values[size_t(layer)][p][kv + i];
+        for (size_t i = 0; i < spec.headDim; i++)
+          out[h * spec.headDim + i] += scores[p - first] / sum * values[size_t(layer)][p][kv + i];
       }
     }
     return linear(layer, "o", out);
@@ -174,7 +178,8 @@ struct Decoder {
     Vector h = row(embeddings, size_t(token));
     for (double& v : h) v *= spec.embeddingScale;
     if (const Tensor* projection = find(-1, "embedding_projection")) h = product(*projection, nullptr, h);
-    if (const Tensor* positions = find(-1, "position_embedding")) h = plus(h, row(*positions, position + spec.learnedOffset));
+    if (const Tensor* positions = find(-1, "position_embedding"))
+      h = plus(h, row(*positions, position + spec.learnedOffset));
     for (int l = 0; l < int(spec.layers); l++) {
       switch (spec.residual) {
         case Residual::Pre:

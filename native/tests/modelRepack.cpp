@@ -1,4 +1,5 @@
-// Making stores: whole or not there at all, taken up where they were left, and refused when they are not what they should be.
+// Making stores: whole or not there at all, taken up where they were left, and refused when they are not what they
+// should be.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -156,13 +157,16 @@ void expectField(const std::function<void()>& call, const std::string& field) {
 TEST(StoreHeader, EveryDamagedByteIsNoticed) {
   TinyStore store(smallSpec(), false);
   const std::vector<char> whole = readAll(store.path);
-  const uint64_t contents = whole.size() - (store.blocks(~uint64_t(0))[0].bytes + 4095) / 4096 * 4096 - 2 * ((store.blocks(~uint64_t(0))[1].bytes + 4095) / 4096 * 4096);
+  const uint64_t contents = whole.size() - (store.blocks(~uint64_t(0))[0].bytes + 4095) / 4096 * 4096 -
+                            2 * ((store.blocks(~uint64_t(0))[1].bytes + 4095) / 4096 * 4096);
   unsigned damaged = 0, other = 0, padding = 0;
   for (uint64_t at = 0; at < contents; at++) {
     flipByte(store.path, at);
     try {
-      if (inspectStore(store.path, TinyStore::kFingerprint)) padding++;
-      else other++;
+      if (inspectStore(store.path, TinyStore::kFingerprint))
+        padding++;
+      else
+        other++;
     } catch (const FileError&) {
       damaged++;
     }
@@ -203,23 +207,35 @@ TEST(StoreHeader, BelongsToItsModelAlone) {
   };
   EXPECT_NO_THROW(open([](RuntimeOptions&) {})());
   expectField(open([](RuntimeOptions& o) { o.weights->fingerprint = "another"; }), "fingerprint");
-  expectField(open([](RuntimeOptions& o) { std::swap(o.bindings[3].segments[0], o.bindings[3].segments[1]); }), "table");
-  expectField(open([](RuntimeOptions& o) { for (WeightBinding& b : o.bindings) if (!b.matrix) b.add = 1; }), "table");
-  expectField(open([](RuntimeOptions& o) { for (WeightBinding& b : o.bindings) if (b.role == "q.weight") b.type = WeightType::BF16; }), "table");
+  expectField(open([](RuntimeOptions& o) { std::swap(o.bindings[3].segments[0], o.bindings[3].segments[1]); }),
+              "table");
+  expectField(open([](RuntimeOptions& o) {
+                for (WeightBinding& b : o.bindings)
+                  if (!b.matrix) b.add = 1;
+              }),
+              "table");
+  expectField(open([](RuntimeOptions& o) {
+                for (WeightBinding& b : o.bindings)
+                  if (b.role == "q.weight") b.type = WeightType::BF16;
+              }),
+              "table");
   expectField(open([](RuntimeOptions& o) { o.weights->store = "/nonexistent/model.spillway"; }), "file");
 }
 
-// Panels and blocks, and what compression rounds weights to, are on users' disks: whoever changes them changes kStoreVersion (StoreFormat.h) too, and then these sums.
+// Panels and blocks, and what compression rounds weights to, are on users' disks: whoever changes them changes
+// kStoreVersion (StoreFormat.h) too, and then these sums.
 TEST(StoreVersion, StandsForTheLayoutOfPanelsAndForCompression) {
   uint32_t sum = 0;
-  for (const WeightType type : {WeightType::F32, WeightType::F16, WeightType::BF16, WeightType::Q4_0, WeightType::Q4_1, WeightType::Q5_0, WeightType::Q5_1, WeightType::Q8_0,
-                                WeightType::Q2_K, WeightType::Q3_K, WeightType::Q4_K, WeightType::Q5_K, WeightType::Q6_K}) {
+  for (const WeightType type : {WeightType::F32, WeightType::F16, WeightType::BF16, WeightType::Q4_0, WeightType::Q4_1,
+                                WeightType::Q5_0, WeightType::Q5_1, WeightType::Q8_0, WeightType::Q2_K,
+                                WeightType::Q3_K, WeightType::Q4_K, WeightType::Q5_K, WeightType::Q6_K}) {
     constexpr size_t kInputs = 512;
     std::mt19937 random(static_cast<unsigned>(type) + 1);
     std::vector<uint8_t> rows(kPanelOutputs * weightRowBytes(type, kInputs));
     for (uint8_t& byte : rows) byte = static_cast<uint8_t>(random());
     const uint8_t* pointers[kPanelOutputs];
-    for (size_t r = 0; r < kPanelOutputs; r++) pointers[r] = r == 11 ? nullptr : rows.data() + r * weightRowBytes(type, kInputs);
+    for (size_t r = 0; r < kPanelOutputs; r++)
+      pointers[r] = r == 11 ? nullptr : rows.data() + r * weightRowBytes(type, kInputs);
     std::vector<uint8_t> panel(panelBytes(type, kInputs));
     packPanel(type, kInputs, pointers, panel.data());
     sum = crc32c(sum, panel.data(), panel.size());

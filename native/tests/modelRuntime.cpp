@@ -21,8 +21,11 @@ void expectRefused(const std::function<void()>& call, const std::string& words) 
 class RuntimeRules : public testing::Test {
  protected:
   RuntimeRules() : model_(smallSpec(), false), tiny_(model_.options()) {}
-  uint32_t row(size_t tokens = 5, uint32_t capacity = 40) { return tiny_.runtime.createRow(rowOptions(randomTokens(tokens, 67, 1), capacity)); }
-  void expectBatchRefused(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages, const std::string& words) {
+  uint32_t row(size_t tokens = 5, uint32_t capacity = 40) {
+    return tiny_.runtime.createRow(rowOptions(randomTokens(tokens, 67, 1), capacity));
+  }
+  void expectBatchRefused(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages,
+                          const std::string& words) {
     expectRefused([&] { tiny_.runtime.createBatch(rows, pages); }, words);
   }
   TinyModel model_;
@@ -83,9 +86,11 @@ TEST_F(RuntimeRules, BatchesAreChecked) {
   expectBatchRefused({a, 0, 17, 0, 0, 1, -1}, pages, "pages for 17 tokens at 16 a page");
   expectBatchRefused({a, 0, 5, 0, 0, 1, -1}, {64}, "pages[0]: found 64, expected a page under 64");
   expectBatchRefused({a, 0, 5, 0, 0, 1, -1}, {-1}, "pages[0]");
-  expectBatchRefused({a, 0, 40, 0, 0, 4, -1, b, 0, 40, 0, 4, 4, -1}, {0, 1, 2, 3, 4, 5, 6, 7}, "at most 64 in the whole batch");
+  expectBatchRefused({a, 0, 40, 0, 0, 4, -1, b, 0, 40, 0, 4, 4, -1}, {0, 1, 2, 3, 4, 5, 6, 7},
+                     "at most 64 in the whole batch");
   expectBatchRefused({a, 0, 5, 0, 0, 1, -1, b, 0, 5, 0, 0, 1, -1}, pages, "rows[1] pages");
-  expectBatchRefused({a, 0, 5, 0, 0, 1, -1, b, 16, 1, 0, 1, 2, -1}, {7, 7, 8}, "rows[1] pages: found 7, expected no page that row 0");
+  expectBatchRefused({a, 0, 5, 0, 0, 1, -1, b, 16, 1, 0, 1, 2, -1}, {7, 7, 8},
+                     "rows[1] pages: found 7, expected no page that row 0");
   expectBatchRefused({a, 16, 1, 0, 0, 2, -1}, {7, 7}, "rows[0] pages");
   // Pages that are only read may be shared: a common prompt.
   EXPECT_NO_THROW(tiny_.runtime.createBatch({a, 16, 1, 0, 0, 2, -1, b, 16, 1, 0, 2, 2, -1}, {7, 8, 7, 9}));
@@ -94,7 +99,9 @@ TEST_F(RuntimeRules, BatchesAreChecked) {
 TEST_F(RuntimeRules, CopiesAreChecked) {
   const int32_t a = int32_t(row()), b = int32_t(row());
   const auto refuse = [&](const std::vector<int32_t>& copies, const std::string& words) {
-    expectRefused([&] { tiny_.runtime.createBatch({a, 18, 2, 0, 0, 2, -1, b, 16, 2, 0, 2, 2, -1}, {7, 8, 7, 9}, copies); }, words);
+    expectRefused(
+        [&] { tiny_.runtime.createBatch({a, 18, 2, 0, 0, 2, -1, b, 16, 2, 0, 2, 2, -1}, {7, 8, 7, 9}, copies); },
+        words);
   };
   refuse({0}, "two a copy");
   refuse({2, 5}, "copies[0] range: found 2, expected one of the batch's 2");
@@ -107,7 +114,8 @@ TEST_F(RuntimeRules, CopiesAreChecked) {
   EXPECT_NO_THROW(tiny_.runtime.createBatch({a, 18, 2, 0, 0, 2, -1, b, 16, 2, 0, 2, 2, -1}, {7, 8, 7, 9}, {0, 5}));
 }
 
-// A prompt that goes on in the middle of a page where another one parts from it, also while that one goes on in its own page in the same batch.
+// A prompt that goes on in the middle of a page where another one parts from it, also while that one goes on in its own
+// page in the same batch.
 TEST_F(RuntimeRules, ACopiedPageGivesTheSameBits) {
   std::vector<int32_t> first = randomTokens(22, 64, 1), second(first.begin(), first.begin() + 19);
   for (int32_t token : randomTokens(6, 64, 2)) second.push_back(token);
@@ -119,7 +127,8 @@ TEST_F(RuntimeRules, ACopiedPageGivesTheSameBits) {
   const auto alone = tiny_.pass({{make(second), 0, 25, HeadMode::Sample, {0, 1}}});
   const uint32_t donor = make(first), follower = make(second);
   tiny_.pass({{donor, 0, 20, HeadMode::None, {10, 11}}});
-  const auto together = tiny_.pass({{donor, 20, 2, HeadMode::None, {10, 11}}, {follower, 19, 6, HeadMode::Sample, {10, 12}, 11}});
+  const auto together =
+      tiny_.pass({{donor, 20, 2, HeadMode::None, {10, 11}}, {follower, 19, 6, HeadMode::Sample, {10, 12}, 11}});
   EXPECT_EQ(together->tokens, alone->tokens);
   EXPECT_EQ(together->topTokens, alone->topTokens);
   EXPECT_EQ(together->topLogprobs, alone->topLogprobs);
@@ -131,10 +140,13 @@ TEST_F(RuntimeRules, SubmissionsAreChecked) {
   Runtime& runtime = tiny_.runtime;
   const uint32_t small = runtime.createActivations(4);
   expectRefused([&] { runtime.submitCompute(ComputePart::Embed, 0, batch, small, {}); }, "room for the batch's 5");
-  expectRefused([&] { runtime.submitCompute(ComputePart::Project, 2, batch, tiny_.activations, {}); }, "layer: found 2");
-  expectRefused([&] { runtime.submitCompute(ComputePart::Embed, 0, batch + 1, tiny_.activations, {}); }, "batch: found");
+  expectRefused([&] { runtime.submitCompute(ComputePart::Project, 2, batch, tiny_.activations, {}); },
+                "layer: found 2");
+  expectRefused([&] { runtime.submitCompute(ComputePart::Embed, 0, batch + 1, tiny_.activations, {}); },
+                "batch: found");
   expectRefused([&] { runtime.submitCompute(ComputePart::Embed, 0, batch, 50, {}); }, "activations: found 50");
-  expectRefused([&] { runtime.submitCompute(ComputePart::Embed, 0, batch, tiny_.activations, {999}); }, "after: found event 999");
+  expectRefused([&] { runtime.submitCompute(ComputePart::Embed, 0, batch, tiny_.activations, {999}); },
+                "after: found event 999");
   expectRefused([&] { runtime.createActivations(65); }, "tokensPerSquare");
   expectRefused([&] { runtime.createActivations(0); }, "tokensPerSquare");
   expectRefused([&] { runtime.load(); }, "second call");
@@ -154,7 +166,8 @@ TEST_F(RuntimeRules, ABusyRowIsNotFreedAndAFreedBatchLivesOn) {
   const uint32_t r = row(40);
   const uint32_t batch = tiny_.runtime.createBatch({int32_t(r), 0, 40, 0, 0, 3, -1}, {0, 1, 2});
   EventId last = 0;
-  for (int i = 0; i < 200; i++) last = tiny_.runtime.submitCompute(ComputePart::Project, 0, batch, tiny_.activations, {});
+  for (int i = 0; i < 200; i++)
+    last = tiny_.runtime.submitCompute(ComputePart::Project, 0, batch, tiny_.activations, {});
   tiny_.runtime.freeBatch(batch);
   expectRefused([&] { tiny_.runtime.freeRow(r); }, "no running task");
   EXPECT_FALSE(tiny_.await(last).failed);
@@ -164,18 +177,22 @@ TEST_F(RuntimeRules, ABusyRowIsNotFreedAndAFreedBatchLivesOn) {
 TEST_F(RuntimeRules, RangesPastTheKnownTokensFailTheirTask) {
   const uint32_t r = row(5, 40);
   const uint32_t batch = tiny_.runtime.createBatch({int32_t(r), 4, 2, 1, 0, 1, -1}, {0});
-  const Completion embedded = tiny_.await(tiny_.runtime.submitCompute(ComputePart::Embed, 0, batch, tiny_.activations, {}));
+  const Completion embedded =
+      tiny_.await(tiny_.runtime.submitCompute(ComputePart::Embed, 0, batch, tiny_.activations, {}));
   EXPECT_TRUE(embedded.failed);
   EXPECT_EQ(embedded.code, ErrorCode::InvalidArgument);
   EXPECT_NE(embedded.message.find("its 5 known tokens"), std::string::npos) << embedded.message;
-  const Completion headed = tiny_.await(tiny_.runtime.submitCompute(ComputePart::Head, 0, batch, tiny_.activations, {}));
+  const Completion headed =
+      tiny_.await(tiny_.runtime.submitCompute(ComputePart::Head, 0, batch, tiny_.activations, {}));
   EXPECT_TRUE(headed.failed);
   const uint32_t early = tiny_.runtime.createBatch({int32_t(r), 0, 4, 1, 0, 1, -1}, {0});
-  const Completion sampled = tiny_.await(tiny_.runtime.submitCompute(ComputePart::Head, 0, early, tiny_.activations, {}));
+  const Completion sampled =
+      tiny_.await(tiny_.runtime.submitCompute(ComputePart::Head, 0, early, tiny_.activations, {}));
   EXPECT_NE(sampled.message.find("last known token at position 4"), std::string::npos) << sampled.message;
 }
 
-// Passes are issued before their rows' tokens are known: all at once here. One more than the row has room for changes nothing.
+// Passes are issued before their rows' tokens are known: all at once here. One more than the row has room for changes
+// nothing.
 TEST_F(RuntimeRules, PassesRunAheadOfTheirCallerAndPastTheCapacity) {
   const std::vector<int32_t> prompt = randomTokens(6, 67, 9);
   const auto generate = [&](bool ahead) {
@@ -194,7 +211,8 @@ TEST_F(RuntimeRules, PassesRunAheadOfTheirCallerAndPastTheCapacity) {
       tiny_.runtime.freeBatch(batch);
       if (!ahead) tokens.push_back(static_cast<HeadResult&>(*tiny_.await(heads.back()).result).tokens.at(0));
     }
-    for (size_t i = 0; ahead && i < heads.size(); i++) tokens.push_back(static_cast<HeadResult&>(*tiny_.await(heads[i]).result).tokens.at(0));
+    for (size_t i = 0; ahead && i < heads.size(); i++)
+      tokens.push_back(static_cast<HeadResult&>(*tiny_.await(heads[i]).result).tokens.at(0));
     return tokens;
   };
   const std::vector<int32_t> stepwise = generate(false);
@@ -206,8 +224,10 @@ TEST_F(RuntimeRules, LogprobsAndAlternativesAreReportedWhereAskedFor) {
   RowOptions with = rowOptions({4, 5, 6}, 5), none = rowOptions({4, 5, 6}, 5), bare = rowOptions({4, 5, 6}, 5);
   with.logprobs = 3;
   bare.logprobs = 0;
-  const uint32_t a = tiny_.runtime.createRow(std::move(none)), b = tiny_.runtime.createRow(std::move(with)), c = tiny_.runtime.createRow(std::move(bare));
-  const auto head = tiny_.pass({{a, 0, 3, HeadMode::Sample, {0}}, {b, 0, 3, HeadMode::Sample, {1}}, {c, 0, 3, HeadMode::Sample, {2}}});
+  const uint32_t a = tiny_.runtime.createRow(std::move(none)), b = tiny_.runtime.createRow(std::move(with)),
+                 c = tiny_.runtime.createRow(std::move(bare));
+  const auto head = tiny_.pass(
+      {{a, 0, 3, HeadMode::Sample, {0}}, {b, 0, 3, HeadMode::Sample, {1}}, {c, 0, 3, HeadMode::Sample, {2}}});
   EXPECT_EQ(head->rows, (std::vector<int32_t>{int32_t(a), int32_t(b), int32_t(c)}));
   EXPECT_EQ(head->topCounts, (std::vector<int32_t>{0, 3, 0}));
   EXPECT_TRUE(std::isnan(head->logprobs[0]));
@@ -229,7 +249,8 @@ TEST_F(RuntimeRules, TheLargestSquareFitsTheScratch) {
       row.logprobs = 67;
       std::vector<int32_t> pages;
       for (int32_t p = 0; p < int32_t(64 / rows); p++) pages.push_back(int32_t(r) * int32_t(64 / rows) + p);
-      ranges.push_back({tiny.runtime.createRow(std::move(row)), 0, tokens, r % 2 == 0 ? HeadMode::Score : HeadMode::Sample, pages});
+      ranges.push_back(
+          {tiny.runtime.createRow(std::move(row)), 0, tokens, r % 2 == 0 ? HeadMode::Score : HeadMode::Sample, pages});
     }
     EXPECT_NE(tiny.pass(ranges), nullptr);
   };
@@ -242,7 +263,8 @@ TEST_F(RuntimeRules, ClosingCancelsRefusesAndFreesTwice) {
   const uint32_t r = row(40);
   const uint32_t batch = tiny_.runtime.createBatch({int32_t(r), 0, 40, 0, 0, 3, -1}, {0, 1, 2});
   EventId last = 0;
-  for (int i = 0; i < 500; i++) last = tiny_.runtime.submitCompute(ComputePart::Finish, 0, batch, tiny_.activations, {});
+  for (int i = 0; i < 500; i++)
+    last = tiny_.runtime.submitCompute(ComputePart::Finish, 0, batch, tiny_.activations, {});
   tiny_.runtime.close();
   tiny_.runtime.close();
   EXPECT_EQ(tiny_.await(last).code, ErrorCode::Cancelled);
@@ -275,13 +297,20 @@ TEST_F(RuntimeRules, OptionsAreChecked) {
   refuse([](RuntimeOptions& o) { o.decoder.kvHeads = 3; }, "a multiple of kvHeads 3");
   refuse([](RuntimeOptions& o) { o.decoder.kvHeads = 8; }, "decoder.kvHeads");
   refuse([](RuntimeOptions& o) { o.decoder.headDim = 1024; }, "decoder.headDim");
-  refuse([](RuntimeOptions& o) { o.decoder.heads = 16384; o.decoder.kvHeads = 1; o.decoder.headDim = 512; }, "decoder.heads x headDim");
+  refuse(
+      [](RuntimeOptions& o) {
+        o.decoder.heads = 16384;
+        o.decoder.kvHeads = 1;
+        o.decoder.headDim = 512;
+      },
+      "decoder.heads x headDim");
   refuse([](RuntimeOptions& o) { o.decoder.rotaryDims = 15; }, "decoder.position.dims");
   refuse([](RuntimeOptions& o) { o.decoder.rotaryDims = 8; }, "frequencies: found 8 numbers, expected 4");
   refuse([](RuntimeOptions& o) { o.decoder.rotaryTables[0].frequencies[3] = INFINITY; }, "frequencies");
   refuse([](RuntimeOptions& o) { o.decoder.layerSpecs[1].rotaryTable = 1; }, "layerSpecs[1].rotaryTable");
   refuse([](RuntimeOptions& o) { o.decoder.normEpsilon = NAN; }, "decoder.norm.epsilon");
-  refuse([](RuntimeOptions& o) { o.decoder.position = PositionKind::Alibi; }, "decoder.position.slopes: found 0 numbers, expected 4");
+  refuse([](RuntimeOptions& o) { o.decoder.position = PositionKind::Alibi; },
+         "decoder.position.slopes: found 0 numbers, expected 4");
   refuse([](RuntimeOptions& o) { o.decoder.feedForward = FeedForwardKind::Experts; }, "feedForward.experts.count");
 }
 

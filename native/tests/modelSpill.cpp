@@ -21,7 +21,9 @@ void checkMixtures(const RuntimeOptions& memory, const RuntimeOptions& spilling,
     scoreSpilling(runtime, rows, random);
     ASSERT_FALSE(runtime.failure) << runtime.failure->message;
     for (size_t r = 0; r < rows.size(); r++) {
-      expectSameBits(rows[r].scores, scoreInMemory(memory, rows[r].text), "seed " + std::to_string(seed) + ", round " + std::to_string(round) + ", row " + std::to_string(r));
+      expectSameBits(
+          rows[r].scores, scoreInMemory(memory, rows[r].text),
+          "seed " + std::to_string(seed) + ", round " + std::to_string(round) + ", row " + std::to_string(r));
     }
   }
 }
@@ -42,7 +44,8 @@ TEST_P(SpillArchitecture, MixturesOfMemoryAndDiskGiveTheSameBits) {
   EXPECT_EQ(folder.names(), std::vector<std::string>{});
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, SpillArchitecture, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Kinds, SpillArchitecture, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 class Spill : public testing::Test {
  protected:
@@ -53,7 +56,8 @@ TEST_F(Spill, ManyMixtures) {
   DecoderSpec spec = smallSpec();
   spec.layerSpecs[1].window = 21;
   const TinyModel model(spec, false);
-  for (unsigned seed = 10; seed < 16; seed++) checkMixtures(model.options(), spilling(model.options(), folder_), seed, 4);
+  for (unsigned seed = 10; seed < 16; seed++)
+    checkMixtures(model.options(), spilling(model.options(), folder_), seed, 4);
 }
 
 TEST_F(Spill, EveryTypeOfCacheAndPrecision) {
@@ -85,7 +89,8 @@ TEST_F(Spill, OneThreadOneBufferEveryBackend) {
 
 TEST_F(Spill, WeightsStreamAtTheSameTime) {
   const TinyStore store(smallSpec(), false);
-  for (const uint64_t resident : {uint64_t(0), uint64_t(20000)}) checkMixtures(store.model.options(), spilling(store.options(resident, 2), folder_), 7, 2);
+  for (const uint64_t resident : {uint64_t(0), uint64_t(20000)})
+    checkMixtures(store.model.options(), spilling(store.options(resident, 2), folder_), 7, 2);
 }
 
 // Rows go on by sampling, a token a pass, from memory into pages on disk and on.

@@ -26,7 +26,8 @@ class SpillFaults : public testing::Test {
     row.handle = runtime.tiny.runtime.createRow(rowOptions(row.text, 90));
     Outcome outcome;
     for (uint32_t first = 0; first < 90 && !runtime.failure; first += 13) {
-      const auto head = runtime.pass({{{row.handle, first, std::min(13u, 90 - first), HeadMode::Score, row.pages}, row.tail}});
+      const auto head =
+          runtime.pass({{{row.handle, first, std::min(13u, 90 - first), HeadMode::Score, row.pages}, row.tail}});
       if (head != nullptr) outcome.scores.insert(outcome.scores.end(), head->scores.begin(), head->scores.end());
     }
     outcome.failure = std::move(runtime.failure);
@@ -68,7 +69,8 @@ TEST_F(SpillFaults, EveryReadAndWriteMayFail) {
       EXPECT_EQ(outcome.failure->code, ErrorCode::File);
       ASSERT_NE(outcome.failure->fileError, nullptr);
       EXPECT_EQ(outcome.failure->fileError->field.find("layer "), 0u) << outcome.failure->message;
-      EXPECT_NE(outcome.failure->fileError->field.find(" cache at offset "), std::string::npos) << outcome.failure->message;
+      EXPECT_NE(outcome.failure->fileError->field.find(" cache at offset "), std::string::npos)
+          << outcome.failure->message;
       EXPECT_NE(outcome.failure->message.find(kind.words), std::string::npos) << outcome.failure->message;
       // What was done before is as it should be.
       EXPECT_EQ(std::memcmp(outcome.scores.data(), expected.data(), outcome.scores.size() * sizeof(float)), 0);
@@ -96,9 +98,14 @@ TEST_F(SpillFaults, ShortTransfersAndInterruptionsDoNotShow) {
 }
 
 TEST_F(SpillFaults, OpeningFailsWithReasons) {
-  for (const auto& [operation, error, words] : {std::tuple{DiskOperation::Allocate, ENOSPC, "reservation: found No space left on device, expected 524288 bytes of free space"},
-                                                std::tuple{DiskOperation::Open, EACCES, "file: found Permission denied, expected a file that can be created"}}) {
-    ScriptedFaults faults([op = operation, code = error](DiskOperation operation, uint64_t, size_t, int) -> int64_t { return operation == op ? -code : 0; });
+  for (const auto& [operation, error, words] :
+       {std::tuple{DiskOperation::Allocate, ENOSPC,
+                   "reservation: found No space left on device, expected 524288 bytes of free space"},
+        std::tuple{DiskOperation::Open, EACCES,
+                   "file: found Permission denied, expected a file that can be created"}}) {
+    ScriptedFaults faults([op = operation, code = error](DiskOperation operation, uint64_t, size_t, int) -> int64_t {
+      return operation == op ? -code : 0;
+    });
     try {
       Runtime runtime(options(&faults), [] {});
       ADD_FAILURE() << words;
@@ -115,12 +122,15 @@ TEST_F(SpillFaults, OpeningFailsWithReasons) {
 
 // What depends on a failed store fails too, and says so; other rows go on.
 TEST_F(SpillFaults, AFailedStoreStopsItsRowAlone) {
-  ScriptedFaults faults([](DiskOperation operation, uint64_t, size_t, int nth) -> int64_t { return operation == DiskOperation::Write && nth == 0 ? -EIO : 0; });
+  ScriptedFaults faults([](DiskOperation operation, uint64_t, size_t, int nth) -> int64_t {
+    return operation == DiskOperation::Write && nth == 0 ? -EIO : 0;
+  });
   SpillingRuntime runtime(options(&faults));
   Runtime& native = runtime.tiny.runtime;
   const uint32_t row = native.createRow(rowOptions(text_, 90));
   const std::vector<int32_t> pages = {-1, -2, -3, -4, -5, -6};
-  EXPECT_NE(runtime.pass({{{row, 0, 20, HeadMode::Score, pages}, 0}}), nullptr) << "the pass itself does not need what it stored";
+  EXPECT_NE(runtime.pass({{{row, 0, 20, HeadMode::Score, pages}, 0}}), nullptr)
+      << "the pass itself does not need what it stored";
   ASSERT_TRUE(runtime.failure);
   EXPECT_EQ(runtime.failure->code, ErrorCode::File);
   runtime.failure.reset();
@@ -132,7 +142,8 @@ TEST_F(SpillFaults, AFailedStoreStopsItsRowAlone) {
   const Completion loaded = runtime.tiny.await(native.submitLoadCache(0, batch, 0, {}));
   EXPECT_EQ(loaded.code, ErrorCode::InvalidArgument);
   EXPECT_NE(loaded.message.find("found a page that was not written"), std::string::npos) << loaded.message;
-  const auto head = runtime.tiny.pass({{native.createRow(rowOptions(text_, 90)), 0, 40, HeadMode::Score, {10, 11, 12}}});
+  const auto head =
+      runtime.tiny.pass({{native.createRow(rowOptions(text_, 90)), 0, 40, HeadMode::Score, {10, 11, 12}}});
   ASSERT_NE(head, nullptr);
   EXPECT_EQ(head->scores.size(), 40u);
 }
@@ -140,7 +151,9 @@ TEST_F(SpillFaults, AFailedStoreStopsItsRowAlone) {
 TEST_F(SpillFaults, HiddenStoresFailWithTheirName) {
   for (const DiskOperation broken : {DiskOperation::Read, DiskOperation::Write}) {
     std::atomic<bool> failing{true};
-    ScriptedFaults faults([&](DiskOperation operation, uint64_t, size_t, int) -> int64_t { return failing && operation == broken ? -EIO : 0; });
+    ScriptedFaults faults([&](DiskOperation operation, uint64_t, size_t, int) -> int64_t {
+      return failing && operation == broken ? -EIO : 0;
+    });
     RuntimeOptions with = options(&faults);
     with.spill = spillOptions(folder_.path(), 0, 0, 0, 1 << 16);
     TinyRuntime tiny(with);
@@ -174,7 +187,9 @@ TEST_F(SpillFaults, ClosingAndCancellingAmidMoves) {
     if (round % 3 == 0) runtime.tiny.runtime.close();
     for (EventId event : events) {
       const Completion completion = runtime.tiny.await(event);
-      EXPECT_TRUE(!completion.failed || completion.code == ErrorCode::Cancelled || completion.code == ErrorCode::Dependency) << completion.message;
+      EXPECT_TRUE(!completion.failed || completion.code == ErrorCode::Cancelled ||
+                  completion.code == ErrorCode::Dependency)
+          << completion.message;
     }
     runtime.tiny.runtime.close();
     runtime.tiny.runtime.join();

@@ -30,7 +30,9 @@ class SpillRules : public testing::Test {
   uint32_t batch(uint32_t row, uint32_t first, uint32_t tokens, const std::vector<int32_t>& pages, int32_t tail) {
     return spilling_.batch({{{row, first, tokens, HeadMode::None, pages}, tail}});
   }
-  EventId project(uint32_t layer, uint32_t batch) { return runtime_.submitCompute(ComputePart::Project, layer, batch, tiny_.activations, {}); }
+  EventId project(uint32_t layer, uint32_t batch) {
+    return runtime_.submitCompute(ComputePart::Project, layer, batch, tiny_.activations, {});
+  }
   EventId attend(uint32_t layer, uint32_t batch, const std::vector<EventId>& after, int32_t buffer) {
     return runtime_.submitCompute(ComputePart::Attend, layer, batch, tiny_.activations, after, kNoBuffer, buffer);
   }
@@ -53,7 +55,8 @@ TEST_F(SpillRules, PageTablesAreChecked) {
   refuse({0, -2}, -1, "rows[0] tail: found -1");
   refuse({-1, 2}, -2, "rows[0] tail: found -2");
   refuse({-1, 2}, 64, "rows[0] tail: found 64, expected -1, or a page under 64");
-  refuse({3, -2}, 3, "rows[0] tail: found 3, expected a page that stands in the row's table once at most, after all pages on disk");
+  refuse({3, -2}, 3,
+         "rows[0] tail: found 3, expected a page that stands in the row's table once at most, after all pages on disk");
   refuse({-1, 3, -2}, 3, "after all pages on disk");
   refuse({-1, 3, 3}, 3, "once at most");
   refuse({-2, -2}, 3, "rows[0] pages: found -2, expected no page that row 0 of the batch writes to");
@@ -61,8 +64,14 @@ TEST_F(SpillRules, PageTablesAreChecked) {
   EXPECT_NO_THROW(batch(a, 20, 5, {0, 3}, 3));
   EXPECT_NO_THROW(batch(a, 20, 5, {0, 3}, -1));
 
-  const auto refuseTwo = [&](const std::vector<int32_t>& first, int32_t firstTail, const std::vector<int32_t>& second, int32_t secondTail, const std::string& words) {
-    expectRefused([&] { spilling_.batch({{{a, 20, 5, HeadMode::None, first}, firstTail}, {{b, 20, 5, HeadMode::None, second}, secondTail}}); }, words);
+  const auto refuseTwo = [&](const std::vector<int32_t>& first, int32_t firstTail, const std::vector<int32_t>& second,
+                             int32_t secondTail, const std::string& words) {
+    expectRefused(
+        [&] {
+          spilling_.batch(
+              {{{a, 20, 5, HeadMode::None, first}, firstTail}, {{b, 20, 5, HeadMode::None, second}, secondTail}});
+        },
+        words);
   };
   refuseTwo({-1, -2}, 3, {-3, -2}, 4, "rows[1] pages: found -2");
   refuseTwo({-1, -2}, 3, {-2, -4}, 4, "rows[1] pages: found -2, expected no page that row 0");
@@ -70,16 +79,22 @@ TEST_F(SpillRules, PageTablesAreChecked) {
   refuseTwo({-1, -2}, 3, {-3, 3}, 4, "rows[1] pages: found 3");
   refuseTwo({-1, -2}, 3, {3, 4}, -1, "rows[1] pages: found 3, expected no page that row 0");
   // Pages on disk that are only read may be shared, as in memory.
-  EXPECT_NO_THROW(spilling_.batch({{{a, 20, 5, HeadMode::None, {-1, -2}}, 3}, {{b, 20, 5, HeadMode::None, {-1, -4}}, 4}}));
+  EXPECT_NO_THROW(
+      spilling_.batch({{{a, 20, 5, HeadMode::None, {-1, -2}}, 3}, {{b, 20, 5, HeadMode::None, {-1, -4}}, 4}}));
 }
 
 TEST_F(SpillRules, ASquareMustFitItsBuffer) {
   const uint32_t a = row(90), b = row(90);
   EXPECT_NO_THROW(batch(a, 0, 63, {-1, -2, -3, -4}, 0));
-  expectRefused([&] { spilling_.batch({{{a, 48, 16, HeadMode::None, {-1, -2, -3, -4}}, 0}, {{b, 32, 1, HeadMode::None, {-5, -6, -7}}, 1}}); },
-                "rows: found 6 pages to stage for a layer, expected at most the 5 of a buffer (spill.bufferPages)");
+  expectRefused(
+      [&] {
+        spilling_.batch(
+            {{{a, 48, 16, HeadMode::None, {-1, -2, -3, -4}}, 0}, {{b, 32, 1, HeadMode::None, {-5, -6, -7}}, 1}});
+      },
+      "rows: found 6 pages to stage for a layer, expected at most the 5 of a buffer (spill.bufferPages)");
   // The fourth page stays incomplete: it needs no place.
-  EXPECT_NO_THROW(spilling_.batch({{{a, 48, 15, HeadMode::None, {-1, -2, -3, -4}}, 0}, {{b, 32, 1, HeadMode::None, {-5, -6, -7}}, 1}}));
+  EXPECT_NO_THROW(spilling_.batch(
+      {{{a, 48, 15, HeadMode::None, {-1, -2, -3, -4}}, 0}, {{b, 32, 1, HeadMode::None, {-5, -6, -7}}, 1}}));
 }
 
 TEST_F(SpillRules, ArgumentsAreChecked) {
@@ -89,8 +104,12 @@ TEST_F(SpillRules, ArgumentsAreChecked) {
   expectRefused([&] { attend(0, b, {}, 2); }, "cacheBuffer: found 2, expected -1, or an index under 2");
   expectRefused([&] { attend(0, b, {}, -2); }, "cacheBuffer: found -2");
   const std::function<void(uint32_t, uint32_t, uint32_t, const std::vector<EventId>&)> moves[] = {
-      [&](uint32_t layer, uint32_t batch, uint32_t buffer, const std::vector<EventId>& after) { runtime_.submitLoadCache(layer, batch, buffer, after); },
-      [&](uint32_t layer, uint32_t batch, uint32_t buffer, const std::vector<EventId>& after) { runtime_.submitStoreCache(layer, batch, buffer, after); }};
+      [&](uint32_t layer, uint32_t batch, uint32_t buffer, const std::vector<EventId>& after) {
+        runtime_.submitLoadCache(layer, batch, buffer, after);
+      },
+      [&](uint32_t layer, uint32_t batch, uint32_t buffer, const std::vector<EventId>& after) {
+        runtime_.submitStoreCache(layer, batch, buffer, after);
+      }};
   for (const auto& move : moves) {
     expectRefused([&] { move(2, b, 0, {}); }, "layer: found 2");
     expectRefused([&] { move(0, b + 1, 0, {}); }, "batch: found");
@@ -103,9 +122,12 @@ TEST_F(SpillRules, ArgumentsAreChecked) {
   TinyRuntime memory(model_.options());
   const int32_t other = int32_t(memory.runtime.createRow(rowOptions({1, 2}, 5)));
   const uint32_t plain = memory.runtime.createBatch({other, 0, 2, 0, 0, 1, -1}, {0});
-  expectRefused([&] { memory.runtime.submitLoadCache(0, plain, 0, {}); }, "submitLoadCache: found a runtime without pages on disk");
+  expectRefused([&] { memory.runtime.submitLoadCache(0, plain, 0, {}); },
+                "submitLoadCache: found a runtime without pages on disk");
   expectRefused([&] { memory.runtime.submitStoreCache(0, plain, 0, {}); }, "without pages on disk");
-  expectRefused([&] { memory.runtime.submitCompute(ComputePart::Attend, 0, plain, memory.activations, {}, kNoBuffer, 0); }, "cacheBuffer: found 0, expected -1: no pages are on disk");
+  expectRefused(
+      [&] { memory.runtime.submitCompute(ComputePart::Attend, 0, plain, memory.activations, {}, kNoBuffer, 0); },
+      "cacheBuffer: found 0, expected -1: no pages are on disk");
 }
 
 TEST_F(SpillRules, ABufferMustHoldTheSquare) {
@@ -113,23 +135,30 @@ TEST_F(SpillRules, ABufferMustHoldTheSquare) {
   const std::vector<int32_t> pages = {-1, -2, -3, -4};
   const uint32_t first = batch(r, 0, 20, pages, 0), second = batch(r, 20, 1, pages, 0);
   // Attention first, then storing.
-  expectFailure(runtime_.submitStoreCache(0, first, 0, {}), "staging buffer 0: found nothing, expected what attention left of layer 0 of this batch");
+  expectFailure(runtime_.submitStoreCache(0, first, 0, {}),
+                "staging buffer 0: found nothing, expected what attention left of layer 0 of this batch");
   expectFailure(attend(0, first, {}, 0), "activations: found keys and values of something else");
   expectFailure(attend(0, first, {project(1, first)}, 0), "expected those that layer 0 of this batch projected last");
   expectDone(attend(0, first, {project(0, first)}, 0));
   expectFailure(attend(0, first, {}, 0), "activations: found keys and values of something else");
-  expectFailure(runtime_.submitStoreCache(0, first, 0, {}), "staging buffer 0: found nothing");  // what failed half way is worth nothing
+  expectFailure(runtime_.submitStoreCache(0, first, 0, {}),
+                "staging buffer 0: found nothing");  // what failed half way is worth nothing
   expectDone(attend(0, first, {project(0, first)}, 0));
   expectFailure(runtime_.submitStoreCache(1, first, 0, {}), "pages of another square");
   expectFailure(runtime_.submitStoreCache(0, first, 1, {}), "staging buffer 1: found nothing");
   // Reading comes after writing.
-  expectFailure(runtime_.submitLoadCache(0, second, 1, {}), "layer 0 cache, disk page 0: found a page that was not written, expected one that was stored");
+  expectFailure(runtime_.submitLoadCache(0, second, 1, {}),
+                "layer 0 cache, disk page 0: found a page that was not written, expected one that was stored");
   expectDone(runtime_.submitStoreCache(0, first, 0, {}));
-  expectFailure(attend(0, second, {project(0, second)}, 0), "staging buffer 0: found pages of another square, expected what load_cache read of layer 0 of this batch");
+  expectFailure(
+      attend(0, second, {project(0, second)}, 0),
+      "staging buffer 0: found pages of another square, expected what load_cache read of layer 0 of this batch");
   expectDone(runtime_.submitLoadCache(0, second, 1, {}));
   expectFailure(attend(0, second, {project(0, second)}, 0), "staging buffer 0: found pages of another square");
-  expectFailure(runtime_.submitLoadCache(1, second, 1, {}), "layer 1 cache, disk page 0: found a page that was not written");
-  expectFailure(attend(0, second, {project(0, second)}, 1), "staging buffer 1: found nothing, expected what load_cache read");
+  expectFailure(runtime_.submitLoadCache(1, second, 1, {}),
+                "layer 1 cache, disk page 0: found a page that was not written");
+  expectFailure(attend(0, second, {project(0, second)}, 1),
+                "staging buffer 1: found nothing, expected what load_cache read");
   const EventId loaded = runtime_.submitLoadCache(0, second, 1, {});
   expectDone(attend(0, second, {project(0, second), loaded}, 1));
   expectFailure(attend(0, second, {project(0, second)}, 1), "pages that attention has read already");
@@ -147,7 +176,8 @@ TEST_F(SpillRules, ABufferInUseIsNotTouched) {
   {
     StagingBuffers::Use load(buffers, 1, {7, 0}, Purpose::Load);
     for (const Purpose purpose : {Purpose::Load, Purpose::AttendLoaded, Purpose::AttendFresh, Purpose::Store}) {
-      expectRefused([&] { StagingBuffers::Use use(buffers, 1, {7, 0}, purpose); }, "staging buffer 1: found in use, expected to be free");
+      expectRefused([&] { StagingBuffers::Use use(buffers, 1, {7, 0}, purpose); },
+                    "staging buffer 1: found in use, expected to be free");
     }
     EXPECT_EQ(load.data(), StagingBuffers::Use(buffers, 0, {7, 0}, Purpose::Load).data() + 4096);
   }
@@ -164,7 +194,8 @@ TEST_F(SpillRules, ABufferInUseIsNotTouched) {
 }
 
 TEST_F(SpillRules, OptionsAreChecked) {
-  const auto refuse = [&](const std::function<void(SpillOptions&)>& change, const std::string& words, ErrorCode code = ErrorCode::InvalidArgument) {
+  const auto refuse = [&](const std::function<void(SpillOptions&)>& change, const std::string& words,
+                          ErrorCode code = ErrorCode::InvalidArgument) {
     RuntimeOptions with = options();
     change(*with.spill);
     try {
@@ -182,7 +213,8 @@ TEST_F(SpillRules, OptionsAreChecked) {
   refuse([](SpillOptions& s) { s.pages = 0; }, "spill.buffers: found 2, expected 0, since spill.pages is 0");
   refuse([](SpillOptions& s) { s.pages = s.buffers = 0; }, "spill.bufferPages: found 5, expected 0");
   refuse([](SpillOptions& s) { s.hiddenBytes = ~uint64_t(0); }, "spill.hiddenBytes");
-  refuse([](SpillOptions& s) { s.buffers = 4096, s.bufferPages = INT32_MAX; }, "staging buffers' bytes overflow", ErrorCode::Memory);
+  refuse([](SpillOptions& s) { s.buffers = 4096, s.bufferPages = INT32_MAX; }, "staging buffers' bytes overflow",
+         ErrorCode::Memory);
 }
 
 }  // namespace

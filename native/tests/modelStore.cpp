@@ -34,11 +34,14 @@ void checkEveryCut(const DecoderSpec& spec, bool optional) {
     uint64_t low = bytes, high = all;
     while (low < high) {
       const uint64_t middle = low + (high - low) / 2;
-      if (store.blocks(middle)[1].residentBytes > resident) high = middle;
-      else low = middle + 1;
+      if (store.blocks(middle)[1].residentBytes > resident)
+        high = middle;
+      else
+        low = middle + 1;
     }
     resident = store.blocks(low)[1].residentBytes;
-    expectSameBits(scoreStreaming(store.options(low, 2), text(spec)), expected, std::to_string(low) + " resident bytes");
+    expectSameBits(scoreStreaming(store.options(low, 2), text(spec)), expected,
+                   std::to_string(low) + " resident bytes");
     cuts++;
   }
   EXPECT_GE(cuts, 18u);
@@ -68,7 +71,8 @@ TEST(Store, ProjectedEmbeddingsAndLearnedPositions) {
   spec.feedForward = FeedForwardKind::Plain;
   const TinyStore store(spec);
   const Outcome expected = fromMemory(store);
-  for (uint64_t bytes : {0, 10000, 1 << 20}) expectSameBits(scoreStreaming(store.options(bytes, 2), text(spec), 2), expected, std::to_string(bytes));
+  for (uint64_t bytes : {0, 10000, 1 << 20})
+    expectSameBits(scoreStreaming(store.options(bytes, 2), text(spec), 2), expected, std::to_string(bytes));
 }
 
 // Blocks of several chunks, cut within the first, the second, and at a chunk's very end.
@@ -92,7 +96,8 @@ TEST_F(LargeStore, IsReadInChunks) {
     return scoreStreaming(std::move(options), randomTokens(6, 67, 8), passes);
   };
   const Outcome expected = score(store_.model.options(), 1);
-  for (uint64_t bytes : {uint64_t(0), kChunkBytes - 1, kChunkBytes, kChunkBytes + 40000, 2 * kChunkBytes + 5, all_[1].bytes - 1, all_[1].bytes}) {
+  for (uint64_t bytes : {uint64_t(0), kChunkBytes - 1, kChunkBytes, kChunkBytes + 40000, 2 * kChunkBytes + 5,
+                         all_[1].bytes - 1, all_[1].bytes}) {
     expectSameBits(score(store_.options(bytes, 2), bytes == 0 ? 3 : 1), expected, std::to_string(bytes));
   }
 }
@@ -112,10 +117,13 @@ TEST_F(LargeStore, IsCheckedAgainOnceSomebodyHasWrittenToIt) {
   std::function<void()> afterFirst = [] {};
   const auto read = [&] {
     pieces = 0;
-    opened.readStreamed(1, {kChunkBytes / 4, [&] { return buffer.data(); }, [&](uint64_t offset, uint64_t) {
-                              if (pieces++ == 0) afterFirst();
-                              EXPECT_EQ(offset % (kChunkBytes / 4), 0u);
-                            }}, stopped);
+    opened.readStreamed(1,
+                        {kChunkBytes / 4, [&] { return buffer.data(); },
+                         [&](uint64_t offset, uint64_t) {
+                           if (pieces++ == 0) afterFirst();
+                           EXPECT_EQ(offset % (kChunkBytes / 4), 0u);
+                         }},
+                        stopped);
   };
   const uint64_t last = inspectStore(store_.path, TinyStore::kFingerprint)->fileBytes - DirectFile::kAlignment;
   const auto overwrite = [&] {
@@ -153,7 +161,8 @@ TEST_F(LargeStore, DamageIsFoundWhereverItIs) {
   const uint64_t layer1 = facts->fileBytes - (all_[2].bytes + 4095) / 4096 * 4096;
   for (uint64_t resident : {uint64_t(0), kChunkBytes + 40000, all_[2].bytes}) {
     const uint64_t cut = store_.blocks(resident)[2].residentBytes;
-    for (uint64_t at : {uint64_t(0), uint64_t(4000), kChunkBytes - 1, cut - 1, cut, kChunkBytes + 40960, all_[2].bytes - 1}) {
+    for (uint64_t at :
+         {uint64_t(0), uint64_t(4000), kChunkBytes - 1, cut - 1, cut, kChunkBytes + 40960, all_[2].bytes - 1}) {
       if (at >= all_[2].bytes) continue;
       flipByte(store_.path, layer1 + at);
       const std::string where = std::to_string(at) + " of " + std::to_string(resident);
@@ -166,7 +175,8 @@ TEST_F(LargeStore, DamageIsFoundWhereverItIs) {
         EXPECT_EQ(outcome.failure->code, ErrorCode::File);
         ASSERT_NE(outcome.failure->fileError, nullptr);
         EXPECT_EQ(outcome.failure->fileError->file, store_.path);
-        EXPECT_NE(outcome.failure->fileError->field.find("layer 1 at offset "), std::string::npos) << outcome.failure->message;
+        EXPECT_NE(outcome.failure->fileError->field.find("layer 1 at offset "), std::string::npos)
+            << outcome.failure->message;
       } catch (const std::runtime_error& error) {
         EXPECT_TRUE(found) << where;
         EXPECT_NE(std::string(error.what()).find("layer 1 at offset "), std::string::npos) << error.what();
@@ -179,7 +189,9 @@ TEST_F(LargeStore, DamageIsFoundWhereverItIs) {
 
 TEST_F(LargeStore, FilesThatShrinkWhileInUseAreAnError) {
   TinyRuntime tiny(store_.options(0, 1));
-  ASSERT_EQ(truncate(store_.path.c_str(), static_cast<off_t>(inspectStore(store_.path, TinyStore::kFingerprint)->fileBytes - 8192)), 0);
+  ASSERT_EQ(truncate(store_.path.c_str(),
+                     static_cast<off_t>(inspectStore(store_.path, TinyStore::kFingerprint)->fileBytes - 8192)),
+            0);
   const Completion completion = tiny.await(tiny.runtime.submitLoadWeight(1, 0, {}));
   EXPECT_TRUE(completion.failed);
   EXPECT_EQ(completion.code, ErrorCode::File);
@@ -212,7 +224,9 @@ TEST(StoreSplit, KeepsVectorsAndWholePanels) {
       matrices++;
       if (!streams(*weight.matrix)) continue;
       EXPECT_EQ(weight.matrix->residentOutputs % kPanelOutputs, 0u);
-      EXPECT_EQ(weight.matrix->streamedAt + block.streamedFrom(), weight.offset + weight.matrix->residentOutputs / kPanelOutputs * panelBytes(WeightType::F32, weight.matrix->inputs));
+      EXPECT_EQ(weight.matrix->streamedAt + block.streamedFrom(),
+                weight.offset + weight.matrix->residentOutputs / kPanelOutputs *
+                                    panelBytes(WeightType::F32, weight.matrix->inputs));
     }
     EXPECT_EQ(end, block.bytes);
     EXPECT_EQ(matrices, 7u);
@@ -249,12 +263,16 @@ class StreamingRules : public testing::Test {
 TEST_F(StreamingRules, ABufferMustHoldTheLayer) {
   const uint32_t b = batch();
   Runtime& runtime = tiny_.runtime;
-  expectFailure(runtime.submitCompute(ComputePart::Project, 0, b, tiny_.activations, {}, 0), "weight buffer 0: found nothing, expected layer 0");
+  expectFailure(runtime.submitCompute(ComputePart::Project, 0, b, tiny_.activations, {}, 0),
+                "weight buffer 0: found nothing, expected layer 0");
   const EventId loaded = runtime.submitLoadWeight(1, 0, {});
-  expectFailure(runtime.submitCompute(ComputePart::Finish, 0, b, tiny_.activations, {loaded}, 0), "weight buffer 0: found layer 1, expected layer 0");
-  expectFailure(runtime.submitCompute(ComputePart::Finish, 1, b, tiny_.activations, {loaded}, 1), "weight buffer 1: found nothing");
+  expectFailure(runtime.submitCompute(ComputePart::Finish, 0, b, tiny_.activations, {loaded}, 0),
+                "weight buffer 0: found layer 1, expected layer 0");
+  expectFailure(runtime.submitCompute(ComputePart::Finish, 1, b, tiny_.activations, {loaded}, 1),
+                "weight buffer 1: found nothing");
   EXPECT_FALSE(tiny_.await(runtime.submitCompute(ComputePart::Project, 1, b, tiny_.activations, {loaded}, 0)).failed);
-  EXPECT_FALSE(tiny_.await(runtime.submitCompute(ComputePart::Attend, 1, b, tiny_.activations, {}, 1)).failed) << "attention needs no weights";
+  EXPECT_FALSE(tiny_.await(runtime.submitCompute(ComputePart::Attend, 1, b, tiny_.activations, {}, 1)).failed)
+      << "attention needs no weights";
 }
 
 TEST_F(StreamingRules, ABufferInUseIsNotOverwritten) {
@@ -278,7 +296,9 @@ TEST_F(StreamingRules, ABufferInUseIsNotOverwritten) {
 TEST_F(StreamingRules, ArgumentsAreChecked) {
   const uint32_t b = batch();
   Runtime& runtime = tiny_.runtime;
-  const auto compute = [&](ComputePart part, int32_t buffer) { return [&, part, buffer] { runtime.submitCompute(part, 0, b, tiny_.activations, {}, buffer); }; };
+  const auto compute = [&](ComputePart part, int32_t buffer) {
+    return [&, part, buffer] { runtime.submitCompute(part, 0, b, tiny_.activations, {}, buffer); };
+  };
   expectRefused(compute(ComputePart::Project, -1), "buffer: found -1, expected the buffer that layer 0 was loaded to");
   expectRefused(compute(ComputePart::Finish, -1), "buffer: found -1");
   expectRefused(compute(ComputePart::Finish, -2), "buffer: found -2");

@@ -18,7 +18,8 @@ inline void overwriteRow(const TinyModel& model, int layer, const std::string& r
     for (const auto& segment : binding.segments) {
       if (row >= first && row < first + segment.rows) {
         const std::vector<float> values(binding.columns, value);
-        std::fseek(file, static_cast<long>(segment.offset + size_t(row - first) * binding.columns * sizeof(float)), SEEK_SET);
+        std::fseek(file, static_cast<long>(segment.offset + size_t(row - first) * binding.columns * sizeof(float)),
+                   SEEK_SET);
         std::fwrite(values.data(), sizeof(float), values.size(), file);
       }
       first += segment.rows;
@@ -38,9 +39,11 @@ inline DecoderSpec oddSpec() {
 }
 constexpr uint32_t kPrompt = 8;
 
-// Rows that sample in every way, and two that are scored; of the `odd` ones the prompt holds the odd token, at its end or in its middle. Three passes, all of
-// which the rows go on through, and then rows on the same pages that know nothing of it.
-inline std::vector<std::unique_ptr<HeadResult>> passesWith(const RuntimeOptions& options, const std::vector<bool>& odd) {
+// Rows that sample in every way, and two that are scored; of the `odd` ones the prompt holds the odd token, at its end
+// or in its middle. Three passes, all of which the rows go on through, and then rows on the same pages that know
+// nothing of it.
+inline std::vector<std::unique_ptr<HeadResult>> passesWith(const RuntimeOptions& options,
+                                                           const std::vector<bool>& odd) {
   TinyRuntime tiny{RuntimeOptions(options)};
   std::vector<std::unique_ptr<HeadResult>> results;
   for (int generation = 0; generation < 2; generation++) {
@@ -55,7 +58,11 @@ inline std::vector<std::unique_ptr<HeadResult>> passesWith(const RuntimeOptions&
       row.sampling.seed = r;
       row.logprobs = r % 4 == 3 ? 2 : r % 4 == 1 ? 0 : -1;
       const int32_t page = int32_t(3 * r);
-      ranges.push_back({tiny.runtime.createRow(std::move(row)), 0, kPrompt, r + 2 < odd.size() ? HeadMode::Sample : HeadMode::Score, {page, page + 1, page + 2}});
+      ranges.push_back({tiny.runtime.createRow(std::move(row)),
+                        0,
+                        kPrompt,
+                        r + 2 < odd.size() ? HeadMode::Sample : HeadMode::Score,
+                        {page, page + 1, page + 2}});
     }
     for (int pass = 0; pass < 3; pass++) {
       results.push_back(tiny.pass(ranges));
@@ -94,7 +101,9 @@ inline void expectOddRowsAlone(const RuntimeOptions& options) {
       ASSERT_TRUE(std::isfinite(a.scores[i]));
       // The last row holds the odd token at position 3: what comes before is not touched by it.
       const size_t position = i % (kPrompt - 1), row = 6 + i / (kPrompt - 1);
-      const bool same = first && some[row] && position >= 3 ? std::isnan(b.scores[i]) : (first && some[row]) || sameBits(a.scores[i], b.scores[i]);
+      const bool same = first && some[row] && position >= 3
+                            ? std::isnan(b.scores[i])
+                            : (first && some[row]) || sameBits(a.scores[i], b.scores[i]);
       EXPECT_TRUE(same) << "pass " << p << ", row " << row << ", position " << position << ": " << b.scores[i];
     }
   }

@@ -11,8 +11,10 @@
 namespace spillway {
 namespace {
 
-constexpr WeightType kAllTypes[] = {WeightType::F32,  WeightType::F16,  WeightType::BF16, WeightType::Q4_0, WeightType::Q4_1, WeightType::Q5_0, WeightType::Q5_1,
-                                    WeightType::Q8_0, WeightType::Q2_K, WeightType::Q3_K, WeightType::Q4_K, WeightType::Q5_K, WeightType::Q6_K};
+constexpr WeightType kAllTypes[] = {WeightType::F32,  WeightType::F16,  WeightType::BF16, WeightType::Q4_0,
+                                    WeightType::Q4_1, WeightType::Q5_0, WeightType::Q5_1, WeightType::Q8_0,
+                                    WeightType::Q2_K, WeightType::Q3_K, WeightType::Q4_K, WeightType::Q5_K,
+                                    WeightType::Q6_K};
 
 struct Golden {
   uint32_t rows = 0, inputs = 0, rowBytes = 0;
@@ -32,7 +34,8 @@ Golden readGolden(WeightType type) {
   golden.bytes.resize(size_t{golden.rows} * golden.rowBytes);
   golden.values.resize(size_t{golden.rows} * golden.inputs);
   file.read(reinterpret_cast<char*>(golden.bytes.data()), static_cast<std::streamsize>(golden.bytes.size()));
-  file.read(reinterpret_cast<char*>(golden.values.data()), static_cast<std::streamsize>(golden.values.size() * sizeof(float)));
+  file.read(reinterpret_cast<char*>(golden.values.data()),
+            static_cast<std::streamsize>(golden.values.size() * sizeof(float)));
   EXPECT_TRUE(file.good()) << "golden file of " << weightTypeName(type);
   return golden;
 }
@@ -56,12 +59,14 @@ TEST_P(Packing, KeepsExactlyWhatTheFileMeans) {
     for (uint32_t i = 0; i < outputs; i++) {
       unpackRow(matrix.weights, i, unpacked.data());
       for (uint32_t k = 0; k < golden.inputs; k++)
-        ASSERT_EQ(bitsOfFloat(unpacked[k]), bitsOfFloat(golden.values[i % golden.rows * golden.inputs + k])) << "row " << i << ", input " << k;
+        ASSERT_EQ(bitsOfFloat(unpacked[k]), bitsOfFloat(golden.values[i % golden.rows * golden.inputs + k]))
+            << "row " << i << ", input " << k;
     }
   }
 }
 
-// A product with a unit vector at float precision is one column of the weights: what the kernels unpack is what the file means, too.
+// A product with a unit vector at float precision is one column of the weights: what the kernels unpack is what the
+// file means, too.
 TEST_P(Packing, KernelsUnpackTheSameFloats) {
   const WeightType type = GetParam();
   const Golden golden = readGolden(type);
@@ -85,22 +90,27 @@ TEST_P(Packing, KernelsUnpackTheSameFloats) {
       block.outputStride = golden.rows;
       kernelsFor(set).matmul.multiplyFloat(block, workspace.get());
       for (uint32_t i = 0; i < golden.rows; i++)
-        ASSERT_EQ(output[i], golden.values[i * golden.inputs + k]) << instructionSetName(set) << " row " << i << ", input " << k;
+        ASSERT_EQ(output[i], golden.values[i * golden.inputs + k])
+            << instructionSetName(set) << " row " << i << ", input " << k;
     }
   }
 }
 
-// Memory: a packed matrix takes the file's bytes, but for the K types' 6-bit scales, which take a byte each, and for the panels' rounding up.
+// Memory: a packed matrix takes the file's bytes, but for the K types' 6-bit scales, which take a byte each, and for
+// the panels' rounding up.
 TEST_P(Packing, TakesTheBytesOfTheFile) {
   const WeightType type = GetParam();
   const size_t outputs = 64, inputs = 4096;
   const double file = static_cast<double>(outputs * weightRowBytes(type, inputs));
   const double packed = static_cast<double>(packedBytes(type, outputs, inputs));
   EXPECT_GE(packed, file);
-  EXPECT_LE(packed / file, type == WeightType::Q3_K ? 1.037 : type == WeightType::Q4_K || type == WeightType::Q5_K ? 1.03 : 1.0);
+  EXPECT_LE(packed / file, type == WeightType::Q3_K                               ? 1.037
+                           : type == WeightType::Q4_K || type == WeightType::Q5_K ? 1.03
+                                                                                  : 1.0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Packing, testing::ValuesIn(kAllTypes), [](const auto& info) { return weightTypeName(info.param); });
+INSTANTIATE_TEST_SUITE_P(Types, Packing, testing::ValuesIn(kAllTypes),
+                         [](const auto& info) { return weightTypeName(info.param); });
 
 TEST(WeightTypes, OnlyTheKnownNumbersAreTypes) {
   size_t known = 0;
@@ -126,10 +136,12 @@ TEST(Compression, EightBitsAreOffByHalfAStepAtMost) {
     for (float& value : values) value += shift;
     const std::vector<float> result = compressed(WeightType::Q8_0, values);
     for (size_t g = 0; g < values.size(); g += 32) {
-      const auto [least, most] = std::minmax_element(values.begin() + static_cast<long>(g), values.begin() + static_cast<long>(g + 32));
+      const auto [least, most] =
+          std::minmax_element(values.begin() + static_cast<long>(g), values.begin() + static_cast<long>(g + 32));
       const float size = std::max(std::fabs(*least), std::fabs(*most));
       // The scale is rounded to half precision, 1 part in 2048; at the far end 127 of its errors add up.
-      for (size_t i = g; i < g + 32; i++) EXPECT_NEAR(result[i], values[i], 0.5f * size / 127 + size * 0x1.8p-10f) << "input " << i;
+      for (size_t i = g; i < g + 32; i++)
+        EXPECT_NEAR(result[i], values[i], 0.5f * size / 127 + size * 0x1.8p-10f) << "input " << i;
     }
   }
 }
@@ -139,7 +151,8 @@ double lossOfWholeRange(const float* values) {
   const auto [least, most] = std::minmax_element(values, values + 64);
   const double step = (static_cast<double>(*most) - *least) / 15;
   double loss = 0;
-  for (size_t i = 0; i < 64; i++) loss += std::pow(*least + step * std::nearbyint((values[i] - *least) / step) - values[i], 2);
+  for (size_t i = 0; i < 64; i++)
+    loss += std::pow(*least + step * std::nearbyint((values[i] - *least) / step) - values[i], 2);
   return loss;
 }
 
@@ -154,7 +167,8 @@ TEST(Compression, FourBitsLoseLessThanStepsOverTheWholeRange) {
       for (size_t i = g; i < g + 64; i++) loss += std::pow(static_cast<double>(result[i]) - values[i], 2);
       const double whole = lossOfWholeRange(&values[g]);
       // Never worse in any group, up to the rounding of scale and minimum to halves.
-      EXPECT_LE(loss, whole * 1.02 + 64 * std::pow((std::fabs(shift) + 2) * 0x1p-11, 2)) << "shift " << shift << ", group " << g / 64;
+      EXPECT_LE(loss, whole * 1.02 + 64 * std::pow((std::fabs(shift) + 2) * 0x1p-11, 2))
+          << "shift " << shift << ", group " << g / 64;
       all += loss;
       plain += whole;
     }
@@ -165,7 +179,8 @@ TEST(Compression, FourBitsLoseLessThanStepsOverTheWholeRange) {
 TEST(Compression, KeepsConstantsAndZerosAndShowsWhatIsNotFinite) {
   for (const WeightType type : {WeightType::Q4_G64, WeightType::Q8_0}) {
     for (const float constant : {0.0f, 0.5f, -2.0f})
-      for (const float value : compressed(type, std::vector<float>(64, constant))) EXPECT_NEAR(value, constant, std::fabs(constant) * 0x1p-11f);
+      for (const float value : compressed(type, std::vector<float>(64, constant)))
+        EXPECT_NEAR(value, constant, std::fabs(constant) * 0x1p-11f);
     for (const float poison : {NAN, INFINITY, -INFINITY, 1e30f}) {
       std::vector<float> values = cases::randomFloats(64, 10);
       values[5] = poison;
@@ -179,7 +194,8 @@ TEST(Compression, TakesEveryTypeOfFile) {
     const uint32_t inputs = 512, outputs = 5;
     const std::vector<uint8_t> rows = cases::randomFileRows(from, outputs, inputs, 4);
     const cases::PackedMatrix matrix = cases::packMatrix(from, outputs, inputs, rows.data());
-    std::vector<uint8_t> all(outputs * weightRowBytes(WeightType::Q4_G64, inputs)), one(weightRowBytes(WeightType::Q4_G64, inputs));
+    std::vector<uint8_t> all(outputs * weightRowBytes(WeightType::Q4_G64, inputs)),
+        one(weightRowBytes(WeightType::Q4_G64, inputs));
     compressRows(from, rows.data(), outputs, inputs, WeightType::Q4_G64, all.data());
     std::vector<float> values(inputs);
     for (uint32_t output = 0; output < outputs; output++) {

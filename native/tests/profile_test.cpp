@@ -1,4 +1,5 @@
-// Measuring this machine: what comes out is sane, limits are kept, nothing is left behind. No figure is compared with a clock.
+// Measuring this machine: what comes out is sane, limits are kept, nothing is left behind. No figure is compared with a
+// clock.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,7 +19,9 @@ namespace {
 using namespace spillway;
 
 struct Folder {
-  Folder() : path(std::filesystem::temp_directory_path() / ("spillway-profile-" + std::to_string(getpid()))) { std::filesystem::create_directories(path); }
+  Folder() : path(std::filesystem::temp_directory_path() / ("spillway-profile-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(path);
+  }
   ~Folder() { std::filesystem::remove_all(path); }
   size_t files() const { return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path), {})); }
   std::filesystem::path path;
@@ -52,7 +55,8 @@ MachineFigures measured(std::unique_ptr<Measurement> measurement, const ProfileO
 std::vector<std::string> names(const MachineFigures& figures) {
   std::vector<std::string> names;
   for (const Figure& figure : figures.figures)
-    names.push_back(figure.what + (figure.kind.empty() ? "" : " " + figure.kind) + (figure.threads == 0 ? "" : " x" + std::to_string(figure.threads)));
+    names.push_back(figure.what + (figure.kind.empty() ? "" : " " + figure.kind) +
+                    (figure.threads == 0 ? "" : " x" + std::to_string(figure.threads)));
   return names;
 }
 
@@ -101,7 +105,8 @@ TEST(Profile, RefusesOptionsThatMakeNoSense) {
 }
 
 TEST(Profile, MemoryIsReadAndCopied) {
-  EXPECT_EQ(names(measured(measureMemory(), quick())), (std::vector<std::string>{"memory-read x2", "memory-copy x2", "memory-read x1", "memory-copy x1"}));
+  EXPECT_EQ(names(measured(measureMemory(), quick())),
+            (std::vector<std::string>{"memory-read x2", "memory-copy x2", "memory-read x1", "memory-copy x1"}));
   ProfileOptions options = quick();
   options.threads = 1;
   EXPECT_EQ(names(measured(measureMemory(), options)), (std::vector<std::string>{"memory-read x1", "memory-copy x1"}));
@@ -116,11 +121,13 @@ TEST(Profile, ProductsOfEveryKindSetAndNumberOfThreads) {
     for (const Figure& figure : figures.figures) {
       EXPECT_EQ(figure.what, "matmul");
       EXPECT_EQ(figure.kind, kind);
-      seen.insert(figure.instructionSet + " x" + std::to_string(figure.threads) + " " + std::to_string(figure.tokens) + (figure.inputs < 4096 ? " short" : ""));
+      seen.insert(figure.instructionSet + " x" + std::to_string(figure.threads) + " " + std::to_string(figure.tokens) +
+                  (figure.inputs < 4096 ? " short" : ""));
     }
     const std::string best = instructionSetName(bestInstructionSet());
-    std::set<std::string> expected = {best + " x2 1", best + " x2 5", best + " x1 1", best + " x1 5",
-                                      best + " x2 1 short", best + " x2 5 short", best + " x1 1 short", best + " x1 5 short"};
+    std::set<std::string> expected = {best + " x2 1",       best + " x2 5",       best + " x1 1",
+                                      best + " x1 5",       best + " x2 1 short", best + " x2 5 short",
+                                      best + " x1 1 short", best + " x1 5 short"};
     if (options.instructionSets.size() > 1) expected.insert({"scalar x2 1", "scalar x2 5"});
     EXPECT_EQ(seen, expected);
   }
@@ -134,7 +141,8 @@ TEST(Profile, AttentionOverEveryKindOfCache) {
       EXPECT_EQ(figure.kind, kind);
       seen[figure.what + " " + std::to_string(figure.groupHeads) + " x" + std::to_string(figure.threads)]++;
     }
-    std::map<std::string, int> expected{{"attention-decode 1 x1", 1}, {"attention-decode 1 x2", 1}, {"attention-decode 4 x1", 1}, {"attention-decode 4 x2", 1},
+    std::map<std::string, int> expected{{"attention-decode 1 x1", 1},  {"attention-decode 1 x2", 1},
+                                        {"attention-decode 4 x1", 1},  {"attention-decode 4 x2", 1},
                                         {"attention-prefill 4 x1", 1}, {"attention-prefill 4 x2", 1}};
     if (std::string(kind) == "f16") expected.insert({{"attention-short 1 x1", 1}, {"attention-short 1 x2", 1}});
     EXPECT_EQ(seen, expected);
@@ -153,8 +161,10 @@ TEST(Profile, PagesOfAnySize) {
 }
 
 TEST(Profile, QuantisingSamplingAndTasks) {
-  EXPECT_EQ(names(measured(measureCacheStore(), quick())), (std::vector<std::string>{"cache-store f16 x2", "cache-store q8 x2", "cache-store q4 x2"}));
-  EXPECT_EQ(names(measured(measureSampling(), quick())), (std::vector<std::string>{"sample-greedy x2", "sample-top-p x2"}));
+  EXPECT_EQ(names(measured(measureCacheStore(), quick())),
+            (std::vector<std::string>{"cache-store f16 x2", "cache-store q8 x2", "cache-store q4 x2"}));
+  EXPECT_EQ(names(measured(measureSampling(), quick())),
+            (std::vector<std::string>{"sample-greedy x2", "sample-top-p x2"}));
   EXPECT_EQ(names(measured(measureTask(), quick())), (std::vector<std::string>{"task x2"}));
 }
 
@@ -173,7 +183,8 @@ uint64_t namelessBytes(const std::filesystem::path& folder) {
     std::error_code error;
     const std::string target = std::filesystem::read_symlink(entry.path(), error).string();
     struct stat facts{};
-    if (target.rfind(folder.string(), 0) == 0 && stat(entry.path().c_str(), &facts) == 0) bytes += static_cast<uint64_t>(facts.st_size);
+    if (target.rfind(folder.string(), 0) == 0 && stat(entry.path().c_str(), &facts) == 0)
+      bytes += static_cast<uint64_t>(facts.st_size);
   }
   return bytes;
 }
@@ -188,7 +199,8 @@ TEST(ProfileDisk, StaysWithinItsBytesAndLeavesNothing) {
   {
     const auto disk = measureDisk();
     disk->round(bench);
-    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path / "made"), {}), 0);  // without a name already
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path / "made"), {}),
+              0);  // without a name already
     disk->report(figures);
     if (figures.leftOut.empty()) {
       EXPECT_GT(namelessBytes(folder.path), 0u);
@@ -202,7 +214,8 @@ TEST(ProfileDisk, StaysWithinItsBytesAndLeavesNothing) {
     seen[figure.what]++;
     EXPECT_GT(figure.perSecond, 0) << figure.what;
   }
-  EXPECT_EQ(seen, (std::map<std::string, int>{{"disk-read", 6}, {"disk-read-layers", 1}, {"disk-read-pages", 1}, {"disk-write", 3}}));
+  EXPECT_EQ(seen, (std::map<std::string, int>{
+                      {"disk-read", 6}, {"disk-read-layers", 1}, {"disk-read-pages", 1}, {"disk-write", 3}}));
 }
 #endif
 
@@ -243,7 +256,9 @@ TEST(Profile, EverythingInOrderWithProgress) {
   const MachineFigures figures = measureMachine(options, progress);
   EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end()));
   EXPECT_EQ(std::set<size_t>(steps.begin(), steps.end()).size(), 14u);  // thirteen things, and the end
-  EXPECT_EQ(std::count_if(figures.figures.begin(), figures.figures.end(), [](const Figure& figure) { return figure.what == "matmul"; }), 8);  // four kinds, long and short
+  EXPECT_EQ(std::count_if(figures.figures.begin(), figures.figures.end(),
+                          [](const Figure& figure) { return figure.what == "matmul"; }),
+            8);  // four kinds, long and short
   EXPECT_EQ(folder.files(), 0u);
 }
 

@@ -1,4 +1,5 @@
-// Every row kernel against a plain reference in double precision, and bit by bit across instruction sets, for lengths around each vector boundary.
+// Every row kernel against a plain reference in double precision, and bit by bit across instruction sets, for lengths
+// around each vector boundary.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +15,8 @@
 namespace spillway {
 namespace {
 
-const size_t kLengths[] = {0, 1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 63, 64, 65, 79, 80, 96, 127, 128, 129, 200, 576, 1000, 1025, 2049};
+const size_t kLengths[] = {0,  1,  2,  3,  7,   15,  16,  17,  31,  32,   33,   63,  64,
+                           65, 79, 80, 96, 127, 128, 129, 200, 576, 1000, 1025, 2049};
 const InstructionSet kSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -22,7 +24,9 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 // Memory of exactly n elements on the heap, so that the address sanitizer sees a step beyond.
 template <typename T>
 struct Exact {
-  explicit Exact(const std::vector<T>& values) : size(values.size()), data(new T[values.size()]) { std::copy(values.begin(), values.end(), data.get()); }
+  explicit Exact(const std::vector<T>& values) : size(values.size()), data(new T[values.size()]) {
+    std::copy(values.begin(), values.end(), data.get());
+  }
   std::vector<T> vector() const { return std::vector<T>(data.get(), data.get() + size); }
   T* get() { return data.get(); }
   size_t size;
@@ -52,17 +56,20 @@ void expectSameBits(const std::vector<float>& a, const std::vector<float>& b, co
 }
 
 // Runs `operation` on every instruction set, compares their results exactly, and returns them.
-std::vector<float> onAllSets(const char* what, size_t n, const std::function<std::vector<float>(const RowKernels&)>& operation) {
+std::vector<float> onAllSets(const char* what, size_t n,
+                             const std::function<std::vector<float>(const RowKernels&)>& operation) {
   const std::vector<float> expected = operation(kernelsFor(InstructionSet::Scalar).rows);
   for (InstructionSet set : kSets)
     if (machineHas(set)) expectSameBits(expected, operation(kernelsFor(set).rows), what, n);
   return expected;
 }
 
-void expectNear(const std::vector<float>& values, const std::vector<double>& expected, double absolute, double relative, const char* what) {
+void expectNear(const std::vector<float>& values, const std::vector<double>& expected, double absolute, double relative,
+                const char* what) {
   ASSERT_EQ(values.size(), expected.size());
   for (size_t i = 0; i < values.size(); i++) {
-    ASSERT_NEAR(values[i], expected[i], absolute + relative * std::fabs(expected[i])) << what << " of " << values.size() << " at " << i;
+    ASSERT_NEAR(values[i], expected[i], absolute + relative * std::fabs(expected[i]))
+        << what << " of " << values.size() << " at " << i;
   }
 }
 
@@ -80,7 +87,8 @@ TEST(RowKernels, RmsNorm) {
     double squares = 0;
     for (float v : x) squares += static_cast<double>(v) * v;
     std::vector<double> expected;
-    for (size_t i = 0; i < n; i++) expected.push_back(x[i] / std::sqrt(squares / static_cast<double>(n) + 1e-5) * weight[i]);
+    for (size_t i = 0; i < n; i++)
+      expected.push_back(x[i] / std::sqrt(squares / static_cast<double>(n) + 1e-5) * weight[i]);
     expectNear(y, expected, 1e-7, 2e-6, "rmsNorm");
   }
 }
@@ -104,7 +112,8 @@ TEST(RowKernels, LayerNormWithAndWithoutBiasAndFarFromZero) {
         for (float v : x) squares += (v - mean) * (v - mean);
         const double factor = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-5);
         std::vector<double> expected;
-        for (size_t i = 0; i < n; i++) expected.push_back((x[i] - mean) * factor * weight[i] + (biased ? bias[i] : 0.0f));
+        for (size_t i = 0; i < n; i++)
+          expected.push_back((x[i] - mean) * factor * weight[i] + (biased ? bias[i] : 0.0f));
         // A float's spacing near 1000 is 6e-5; with one element the factor is 316.
         expectNear(y, expected, offset == 0 ? 1e-5 : 1e-3 * std::max(1.0, factor), 1e-5, "layerNorm");
       }
@@ -113,16 +122,18 @@ TEST(RowKernels, LayerNormWithAndWithoutBiasAndFarFromZero) {
 }
 
 TEST(RowKernels, RotationsOfPairsAndHalves) {
-  for (size_t dims : {size_t{2}, size_t{4}, size_t{6}, size_t{16}, size_t{30}, size_t{32}, size_t{64}, size_t{80}, size_t{128}, size_t{256}}) {
+  for (size_t dims : {size_t{2}, size_t{4}, size_t{6}, size_t{16}, size_t{30}, size_t{32}, size_t{64}, size_t{80},
+                      size_t{128}, size_t{256}}) {
     const std::vector<float> head = randomRow(dims, 6), angles = randomRow(dims / 2, 7);
     std::vector<float> cosines, sines;
     for (float angle : angles) cosines.push_back(std::cos(angle)), sines.push_back(std::sin(angle));
     for (const bool pairs : {false, true}) {
-      const std::vector<float> y = onAllSets(pairs ? "rotatePairs" : "rotateHalves", dims, [&](const RowKernels& kernels) {
-        Exact<float> in(head), c(cosines), s(sines);
-        (pairs ? kernels.rotatePairs : kernels.rotateHalves)(in.get(), c.get(), s.get(), dims);
-        return in.vector();
-      });
+      const std::vector<float> y =
+          onAllSets(pairs ? "rotatePairs" : "rotateHalves", dims, [&](const RowKernels& kernels) {
+            Exact<float> in(head), c(cosines), s(sines);
+            (pairs ? kernels.rotatePairs : kernels.rotateHalves)(in.get(), c.get(), s.get(), dims);
+            return in.vector();
+          });
       std::vector<double> expected(dims);
       for (size_t i = 0; i < dims / 2; i++) {
         const size_t a = pairs ? 2 * i : i, b = pairs ? 2 * i + 1 : i + dims / 2;
@@ -137,17 +148,26 @@ TEST(RowKernels, RotationsOfPairsAndHalves) {
 TEST(RowKernels, AddScaleAddScaled) {
   for (size_t n : kLengths) {
     const std::vector<float> x = randomRow(n, 8), start = randomRow(n, 9);
-    const auto run = [&](const char* what, const std::function<void(const RowKernels&, const float*, float*)>& operation, const std::function<float(float, float)>& expected) {
+    const auto run = [&](const char* what,
+                         const std::function<void(const RowKernels&, const float*, float*)>& operation,
+                         const std::function<float(float, float)>& expected) {
       const std::vector<float> y = onAllSets(what, n, [&](const RowKernels& kernels) {
         Exact<float> in(x), out(start);
         operation(kernels, in.get(), out.get());
         return out.vector();
       });
-      for (size_t i = 0; i < n; i++) ASSERT_EQ(bitsOf(y[i]), bitsOf(expected(x[i], start[i]))) << what << " of " << n << " at " << i;
+      for (size_t i = 0; i < n; i++)
+        ASSERT_EQ(bitsOf(y[i]), bitsOf(expected(x[i], start[i]))) << what << " of " << n << " at " << i;
     };
-    run("add", [&](const RowKernels& k, const float* in, float* out) { k.add(in, out, n); }, [](float a, float b) { return b + a; });
-    run("scale", [&](const RowKernels& k, const float*, float* out) { k.scale(0.37f, out, n); }, [](float, float b) { return b * 0.37f; });
-    run("addScaled", [&](const RowKernels& k, const float* in, float* out) { k.addScaled(in, 0.37f, out, n); }, [](float a, float b) { return std::fmaf(a, 0.37f, b); });
+    run(
+        "add", [&](const RowKernels& k, const float* in, float* out) { k.add(in, out, n); },
+        [](float a, float b) { return b + a; });
+    run(
+        "scale", [&](const RowKernels& k, const float*, float* out) { k.scale(0.37f, out, n); },
+        [](float, float b) { return b * 0.37f; });
+    run(
+        "addScaled", [&](const RowKernels& k, const float* in, float* out) { k.addScaled(in, 0.37f, out, n); },
+        [](float a, float b) { return std::fmaf(a, 0.37f, b); });
   }
 }
 
@@ -175,7 +195,8 @@ TEST(RowKernels, ActivationsOnADenseGridWithinOneMillionth) {
     for (size_t i = 0; i < x.size(); i++) {
       const double expected = activationOf(activation, x[i]);
       // From 8 up a float's own spacing is near one millionth.
-      ASSERT_NEAR(y[i], expected, std::max(1e-6, 1.2e-7 * std::fabs(expected))) << "activation " << static_cast<int>(activation) << " of " << x[i];
+      ASSERT_NEAR(y[i], expected, std::max(1e-6, 1.2e-7 * std::fabs(expected)))
+          << "activation " << static_cast<int>(activation) << " of " << x[i];
     }
   }
 }
@@ -198,7 +219,8 @@ TEST(RowKernels, ActivationsTimesAFactorForAnyLength) {
 
 TEST(RowKernels, ActivationsOfExtremeValues) {
   const float largest = std::numeric_limits<float>::max();
-  const std::vector<float> x = {largest, -largest, 1e30f, -1e30f, 1e10f, -1e10f, 300.0f, -300.0f, 88.8f, -88.8f, 1e-42f, -1e-42f, 0.0f, -0.0f};
+  const std::vector<float> x = {largest, -largest, 1e30f,  -1e30f, 1e10f,   -1e10f, 300.0f,
+                                -300.0f, 88.8f,    -88.8f, 1e-42f, -1e-42f, 0.0f,   -0.0f};
   for (Activation activation : kActivations) {
     const std::vector<float> y = onAllSets("activate", x.size(), [&](const RowKernels& kernels) {
       Exact<float> in(x);
@@ -207,7 +229,8 @@ TEST(RowKernels, ActivationsOfExtremeValues) {
     });
     for (size_t i = 0; i < x.size(); i++) {
       ASSERT_TRUE(std::isfinite(y[i])) << x[i];
-      ASSERT_NEAR(y[i], x[i] > 0 ? x[i] : 0.0f, std::fabs(x[i]) < 1 ? 1e-40 : 1e-30) << "activation " << static_cast<int>(activation);
+      ASSERT_NEAR(y[i], x[i] > 0 ? x[i] : 0.0f, std::fabs(x[i]) < 1 ? 1e-40 : 1e-30)
+          << "activation " << static_cast<int>(activation);
     }
     const std::vector<float> limits = onAllSets("activate", 3, [&](const RowKernels& kernels) {
       Exact<float> in({kInfinity, -kInfinity, kNan});
@@ -264,7 +287,9 @@ TEST(RowKernels, SumExpAndExpShifted) {
       }
       double sum = 0;
       std::vector<double> expected;
-      for (float v : x) expected.push_back(std::isnan(v) ? 0.0 : std::exp(static_cast<double>(v) - maximum)), sum += std::isfinite(maximum) ? expected.back() : 0.0;
+      for (float v : x)
+        expected.push_back(std::isnan(v) ? 0.0 : std::exp(static_cast<double>(v) - maximum)),
+            sum += std::isfinite(maximum) ? expected.back() : 0.0;
       const std::vector<float> y = onAllSets("expShifted", n, [&](const RowKernels& kernels) {
         Exact<float> in(x), out(x);
         kernels.expShifted(in.get(), maximum, n, out.get());
@@ -307,7 +332,9 @@ TEST(RowKernels, HalvesThereAndBackForAllOfThem) {
 
 TEST(RowKernels, HalvesRoundToNearestEvenAndOverflowToInfinity) {
   std::vector<float> x = randomRow(1000, 14, 100);
-  for (float v : {65504.0f, 65519.99f, 65520.0f, 70000.0f, 1e30f, 1.00048828125f, 1.00146484375f, 5.9e-8f, 2.98e-8f, 2.9e-8f, 6.1e-5f}) x.push_back(v), x.push_back(-v);
+  for (float v : {65504.0f, 65519.99f, 65520.0f, 70000.0f, 1e30f, 1.00048828125f, 1.00146484375f, 5.9e-8f, 2.98e-8f,
+                  2.9e-8f, 6.1e-5f})
+    x.push_back(v), x.push_back(-v);
   for (size_t n : {size_t{1}, size_t{15}, size_t{16}, size_t{17}, x.size()}) {
     for (InstructionSet set : kSets) {
       if (!machineHas(set)) continue;

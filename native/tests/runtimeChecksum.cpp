@@ -24,7 +24,8 @@ uint32_t crc32cByBit(const uint8_t* data, size_t bytes) {
 }
 
 class ChecksumTest : public testing::TestWithParam<Function> {};
-INSTANTIATE_TEST_SUITE_P(Ways, ChecksumTest, testing::Values(&crc32c, &crc32cByTable), [](const auto& info) { return info.index == 0 ? "Best" : "Table"; });
+INSTANTIATE_TEST_SUITE_P(Ways, ChecksumTest, testing::Values(&crc32c, &crc32cByTable),
+                         [](const auto& info) { return info.index == 0 ? "Best" : "Table"; });
 
 // RFC 3720, appendix B.4, and the check value of the catalogue of CRCs.
 TEST_P(ChecksumTest, KnownVectors) {
@@ -51,7 +52,8 @@ TEST_P(ChecksumTest, AnyLengthAlignmentAndSplit) {
     const uint32_t expected = crc32cByBit(data.data() + start, bytes);
     ASSERT_EQ(crc(0, data.data() + start, bytes), expected) << bytes << " bytes from " << start;
     const size_t first = bytes == 0 ? 0 : random() % (bytes + 1);
-    ASSERT_EQ(crc(crc(0, data.data() + start, first), data.data() + start + first, bytes - first), expected) << bytes << " bytes, cut at " << first;
+    ASSERT_EQ(crc(crc(0, data.data() + start, first), data.data() + start + first, bytes - first), expected)
+        << bytes << " bytes, cut at " << first;
   }
 }
 

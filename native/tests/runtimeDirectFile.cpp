@@ -48,8 +48,11 @@ TEST_P(DirectFileEveryWay, ReadsAnyPartAndNothingElse) {
       const AlignedBytes memory = alignedBytes(room);
       std::memset(memory.get(), kUntouched, room);
       file.read(offset, bytes, memory.get());
-      ASSERT_EQ(std::memcmp(memory.get(), reference.data() + offset, bytes), 0) << "offset " << offset << ", bytes " << bytes;
-      ASSERT_TRUE(std::all_of(memory.get() + bytes, memory.get() + room, [](uint8_t byte) { return byte == kUntouched; })) << "offset " << offset << ", bytes " << bytes;
+      ASSERT_EQ(std::memcmp(memory.get(), reference.data() + offset, bytes), 0)
+          << "offset " << offset << ", bytes " << bytes;
+      ASSERT_TRUE(
+          std::all_of(memory.get() + bytes, memory.get() + room, [](uint8_t byte) { return byte == kUntouched; }))
+          << "offset " << offset << ", bytes " << bytes;
     }
   }
 }
@@ -67,7 +70,8 @@ TEST_P(DirectFileEveryWay, ReadsManyRangesAtOnce) {
     ranges.push_back({offset, i % 7 == 0 ? 0 : bytes, memory.back().get()});
   }
   file.read(ranges.data(), ranges.size());
-  for (const DirectFile::ReadRange& range : ranges) ASSERT_EQ(std::memcmp(range.destination, reference.data() + range.offset, range.bytes), 0);
+  for (const DirectFile::ReadRange& range : ranges)
+    ASSERT_EQ(std::memcmp(range.destination, reference.data() + range.offset, range.bytes), 0);
   file.read(ranges.data(), 0);
 }
 
@@ -85,8 +89,9 @@ TEST_P(DirectFileEveryWay, WritesAnyPagesAndReadsThemBack) {
     std::memcpy(memory.get(), data.data(), data.size());
     std::memcpy(reference.data() + page * DirectFile::kAlignment, data.data(), data.size());
     const size_t half = pages / 2 * DirectFile::kAlignment;
-    const DirectFile::WriteRange ranges[2] = {{page * DirectFile::kAlignment, half, memory.get()},
-                                              {page * DirectFile::kAlignment + half, data.size() - half, memory.get() + half}};
+    const DirectFile::WriteRange ranges[2] = {
+        {page * DirectFile::kAlignment, half, memory.get()},
+        {page * DirectFile::kAlignment + half, data.size() - half, memory.get() + half}};
     if (round % 2 == 0)
       file.write(ranges, 2);
     else
@@ -151,7 +156,9 @@ TEST_P(DirectFileEveryWay, RefusesCrookedArguments) {
 }
 
 TEST_P(DirectFileEveryWay, RefusesWhatIsNoRegularFile) {
-  const auto open = [&](const std::string& path, DirectFile::Access access) { DirectFile file(path, access, options()); };
+  const auto open = [&](const std::string& path, DirectFile::Access access) {
+    DirectFile file(path, access, options());
+  };
   EXPECT_EQ(thrownBy([&] { open(folder_.path(), DirectFile::Access::Read); }).found, "a folder");
   EXPECT_EQ(thrownBy([&] { open(folder_ / "absent", DirectFile::Access::Read); }).found, "No such file or directory");
   EXPECT_EQ(thrownBy([&] { open(std::string("a\0b", 3), DirectFile::Access::Read); }).field, "path");
@@ -177,13 +184,15 @@ size_t cachedPages(const std::string& path, size_t bytes) {
 TEST_P(DirectFileEveryWay, ThePageCacheDoesNotGrow) {
   struct statfs system{};
   constexpr long kTmpfs = 0x01021994;
-  if (statfs(folder_.path().c_str(), &system) != 0 || system.f_type == kTmpfs) GTEST_SKIP() << "files in memory are their own cache";
+  if (statfs(folder_.path().c_str(), &system) != 0 || system.f_type == kTmpfs)
+    GTEST_SKIP() << "files in memory are their own cache";
   constexpr size_t kBytes = 8 << 20;
   const AlignedBytes memory = alignedBytes(kBytes);
   std::memset(memory.get(), 9, kBytes);
   size_t most = 0;  // while reading
   ScriptedFaults watch([&](DiskOperation operation, uint64_t offset, size_t, int) -> int64_t {
-    if (operation == DiskOperation::Read && offset % (1 << 20) == 0) most = std::max(most, cachedPages(folder_ / "data", kBytes));
+    if (operation == DiskOperation::Read && offset % (1 << 20) == 0)
+      most = std::max(most, cachedPages(folder_ / "data", kBytes));
     return 0;
   });
   DirectFile file(folder_ / "data", DirectFile::Access::Create, options(&watch));

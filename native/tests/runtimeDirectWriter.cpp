@@ -22,7 +22,8 @@ class DirectWriterEveryWay : public EveryWay {
   void fill(DirectWriter& writer, uint8_t value) {
     const AlignedBytes memory = alignedBytes(kBytes);
     std::memset(memory.get(), value, kBytes);
-    for (size_t offset = 0; offset < kBytes; offset += 4 * DirectFile::kAlignment) writer.file().write(offset, 4 * DirectFile::kAlignment, memory.get());
+    for (size_t offset = 0; offset < kBytes; offset += 4 * DirectFile::kAlignment)
+      writer.file().write(offset, 4 * DirectFile::kAlignment, memory.get());
   }
   std::string path() const { return folder_ / "model"; }
 };
@@ -121,9 +122,13 @@ TEST_P(DirectWriterEveryWay, EveryFailureLeavesTheFolderAsItWas) {
     int error;
     const char* field;
   };
-  for (const Case& failing : {Case{DiskOperation::Open, EACCES, "file"}, Case{DiskOperation::Allocate, ENOSPC, "reservation"}, Case{DiskOperation::Write, EIO, "at offset 0"},
-                              Case{DiskOperation::Sync, EIO, "sync"}, Case{DiskOperation::Rename, EPERM, "rename"}}) {
-    ScriptedFaults faults([&](DiskOperation operation, uint64_t, size_t, int) -> int64_t { return operation == failing.operation ? -failing.error : 0; });
+  for (const Case& failing :
+       {Case{DiskOperation::Open, EACCES, "file"}, Case{DiskOperation::Allocate, ENOSPC, "reservation"},
+        Case{DiskOperation::Write, EIO, "at offset 0"}, Case{DiskOperation::Sync, EIO, "sync"},
+        Case{DiskOperation::Rename, EPERM, "rename"}}) {
+    ScriptedFaults faults([&](DiskOperation operation, uint64_t, size_t, int) -> int64_t {
+      return operation == failing.operation ? -failing.error : 0;
+    });
     const Thrown thrown = thrownBy([&] {
       DirectWriter writer(path(), kBytes, DirectWriter::Leftover::Discard, options(&faults));
       fill(writer, 6);
@@ -139,7 +144,9 @@ TEST_P(DirectWriterEveryWay, EveryFailureLeavesTheFolderAsItWas) {
 
 // The file is complete and has its name by then; only that the name survives a power failure cannot be promised.
 TEST_P(DirectWriterEveryWay, AFolderThatCannotBeSyncedIsReported) {
-  ScriptedFaults faults([](DiskOperation operation, uint64_t, size_t, int nth) -> int64_t { return operation == DiskOperation::Sync && nth == 1 ? -EIO : 0; });
+  ScriptedFaults faults([](DiskOperation operation, uint64_t, size_t, int nth) -> int64_t {
+    return operation == DiskOperation::Sync && nth == 1 ? -EIO : 0;
+  });
   DirectWriter writer(path(), kBytes, DirectWriter::Leftover::Discard, options(&faults));
   fill(writer, 8);
   EXPECT_EQ(thrownBy([&] { writer.commit(); }).file, folder_.path());

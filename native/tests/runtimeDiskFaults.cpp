@@ -44,7 +44,9 @@ TEST_P(DiskFaultsEveryWay, InterruptionsAndShortTransfersDoNotShow) {
     const size_t pages = reference.size() / 4096 * 4096;
     DirectFile written(folder_ / spill, DirectFile::Access::Create, options(&faults));
     written.write(0, pages, memory.get());
-    ASSERT_EQ(contentsOf(folder_ / spill), std::vector<uint8_t>(reference.begin(), reference.begin() + static_cast<std::ptrdiff_t>(pages))) << "seed " << seed;
+    ASSERT_EQ(contentsOf(folder_ / spill),
+              std::vector<uint8_t>(reference.begin(), reference.begin() + static_cast<std::ptrdiff_t>(pages)))
+        << "seed " << seed;
   }
 }
 
@@ -105,7 +107,8 @@ TEST_P(DiskFaultsEveryWay, EndlessRefusalsEndInAnError) {
     DirectFile file(folder_.write("data", randomBytes(65536, 1)), DirectFile::Access::ReadWrite, options(&faults));
     const AlignedBytes memory = alignedBytes(65536);
     if (refused == DiskOperation::Read) {
-      EXPECT_EQ(thrownBy([&] { file.read(0, 4096, memory.get()); }).found, "Resource temporarily unavailable at offset 0");
+      EXPECT_EQ(thrownBy([&] { file.read(0, 4096, memory.get()); }).found,
+                "Resource temporarily unavailable at offset 0");
     } else {
       EXPECT_EQ(thrownBy([&] { file.write(0, 65536, memory.get()); }).found.substr(0, 18), "Input/output error");
     }
@@ -160,7 +163,8 @@ TEST_P(DiskFaultsEveryWay, AReservationThatNoDiskCouldHold) {
 // A disk of a megabyte that is really full.
 TEST_P(DiskFaultsEveryWay, ASmallFileSystem) {
   const Folder mountPoint;
-  if (geteuid() != 0 || mount("tmpfs", mountPoint.path().c_str(), "tmpfs", 0, "size=1m") != 0) GTEST_SKIP() << "needs the right to mount";
+  if (geteuid() != 0 || mount("tmpfs", mountPoint.path().c_str(), "tmpfs", 0, "size=1m") != 0)
+    GTEST_SKIP() << "needs the right to mount";
   struct Unmount {
     const std::string& path;
     ~Unmount() { umount2(path.c_str(), MNT_DETACH); }
@@ -183,7 +187,8 @@ TEST(DiskBackend, FallsBackToThreadsWhereTheRingIsForbidden) {
   const std::vector<uint8_t> reference = randomBytes(100000, 1);
   const std::string path = folder.write("data", reference);
   for (const DiskOperation forbidden : {DiskOperation::RingSetup, DiskOperation::RingEnter}) {
-    ScriptedFaults faults([&](DiskOperation operation, uint64_t, size_t, int) -> int64_t { return operation == forbidden ? -EPERM : 0; });
+    ScriptedFaults faults(
+        [&](DiskOperation operation, uint64_t, size_t, int) -> int64_t { return operation == forbidden ? -EPERM : 0; });
     DirectOptions options;
     options.faults = &faults;
     DirectFile file(path, DirectFile::Access::Read, options);
@@ -238,7 +243,11 @@ class RingFaults : public testing::Test {
 
 TEST_F(RingFaults, ABusyKernelIsAskedAgain) {
   ScriptedFaults faults([](DiskOperation operation, uint64_t, size_t, int nth) -> int64_t {
-    return operation != DiskOperation::RingEnter ? 0 : nth % 4 == 0 ? -EAGAIN : nth % 4 == 1 ? -EINTR : nth % 4 == 2 ? -EBUSY : 0;
+    return operation != DiskOperation::RingEnter ? 0
+           : nth % 4 == 0                        ? -EAGAIN
+           : nth % 4 == 1                        ? -EINTR
+           : nth % 4 == 2                        ? -EBUSY
+                                                 : 0;
   });
   const std::vector<uint8_t> reference = randomBytes(60000, 1);
   DirectFile file(folder_.write("data", reference), DirectFile::Access::Read, options(&faults));

@@ -33,12 +33,14 @@ TEST_F(EnvironmentFaults, StrikeTheOperationTheyName) {
   file.write(0, 4096, memory_.get());
   DirectFile again(path);
   again.read(0, 4096, memory_.get());
-  EXPECT_EQ(thrownBy([&] { again.read(0, 4096, memory_.get()); }).found, "Input/output error at offset 0") << "each file counts for itself";
+  EXPECT_EQ(thrownBy([&] { again.read(0, 4096, memory_.get()); }).found, "Input/output error at offset 0")
+      << "each file counts for itself";
   const Thrown other = thrownBy([&] { DirectFile created(folder_ / "x.other", DirectFile::Access::Create); });
   EXPECT_EQ(other.found, "Permission denied");
   set("write:1+:EIO");
   DirectFile onwards(path, DirectFile::Access::ReadWrite);
-  for (int i = 0; i < 3; i++) EXPECT_EQ(thrownBy([&] { onwards.write(0, 4096, memory_.get()); }).found, "Input/output error at offset 0");
+  for (int i = 0; i < 3; i++)
+    EXPECT_EQ(thrownBy([&] { onwards.write(0, 4096, memory_.get()); }).found, "Input/output error at offset 0");
   set("write:1:short");
   DirectFile shortened(path, DirectFile::Access::ReadWrite);
   shortened.write(0, 65536, memory_.get());
@@ -48,7 +50,9 @@ TEST_F(EnvironmentFaults, StrikeTheOperationTheyName) {
 }
 
 TEST_F(EnvironmentFaults, NonsenseIsRefused) {
-  for (const char* list : {"read", "read:1", "read:0:EIO", "read:x:EIO", "read:-1:EIO", "read:1:EWHAT", "fly:1:EIO", "write:1:corrupt", "open:1:short", "read:1:EIO,", "read::EIO", "read:+:EIO", "read:99999999999:EIO"}) {
+  for (const char* list :
+       {"read", "read:1", "read:0:EIO", "read:x:EIO", "read:-1:EIO", "read:1:EWHAT", "fly:1:EIO", "write:1:corrupt",
+        "open:1:short", "read:1:EIO,", "read::EIO", "read:+:EIO", "read:99999999999:EIO"}) {
     set(list);
     try {
       environmentFaults("x");

@@ -44,7 +44,9 @@ TEST(SpillFile, SweepsWhatTheDeadLeftAndNothingElse) {
   const std::string living = folder.write("spillway-42-00ff.spill", {1});
   folder.write("spillway-43-00ff.spill", {1});
   folder.write("spillway-4194304-0123456789abcdef.spill", {1});
-  const std::vector<std::string> others = {"spillway-x-00ff.spill", "spillway-43-00ff.spill2", "spillway-43-00FF.spill", "spillway-43-.spill", "spillway--00.spill", "other.spill", "model.spillway"};
+  const std::vector<std::string> others = {"spillway-x-00ff.spill", "spillway-43-00ff.spill2", "spillway-43-00FF.spill",
+                                           "spillway-43-.spill",    "spillway--00.spill",      "other.spill",
+                                           "model.spillway"};
   for (const std::string& name : others) folder.write(name, {1});
   const std::string target = folder.write("target", {1});
   ASSERT_EQ(symlink(target.c_str(), (folder / "spillway-44-00ff.spill").c_str()), 0);
@@ -53,7 +55,8 @@ TEST(SpillFile, SweepsWhatTheDeadLeftAndNothingElse) {
   ASSERT_EQ(flock(descriptor, LOCK_EX), 0);
   { const SpillFile spill(folder.path(), 4096); }
   std::vector<std::string> expected = others;
-  for (const char* name : {"spillway-42-00ff.spill", "target", "spillway-44-00ff.spill", "spillway-45-00ff.spill"}) expected.emplace_back(name);
+  for (const char* name : {"spillway-42-00ff.spill", "target", "spillway-44-00ff.spill", "spillway-45-00ff.spill"})
+    expected.emplace_back(name);
   std::vector<std::string> found = folder.names();
   std::sort(found.begin(), found.end());
   std::sort(expected.begin(), expected.end());
@@ -91,7 +94,9 @@ TEST(SpillFile, DiesWithItsProcess) {
 
 TEST(SpillFile, FullDisksAndForbiddenFoldersAreNamed) {
   const Folder folder;
-  ScriptedFaults full([](DiskOperation operation, uint64_t, size_t, int) -> int64_t { return operation == DiskOperation::Allocate ? -ENOSPC : 0; });
+  ScriptedFaults full([](DiskOperation operation, uint64_t, size_t, int) -> int64_t {
+    return operation == DiskOperation::Allocate ? -ENOSPC : 0;
+  });
   DirectOptions options;
   options.faults = &full;
   const Thrown thrown = thrownBy([&] { SpillFile spill(folder.path(), 1 << 20, options); });

@@ -100,13 +100,15 @@ TEST(TaskQueue, ExceptionsBecomeCodedFailures) {
   EventTable events;
   TaskQueue queue("test", events, consumer.channel);
   queue.submit([]() -> std::unique_ptr<TaskResult> { throw Error(ErrorCode::Cancelled, "stopped"); }, {});
-  queue.submit([]() -> std::unique_ptr<TaskResult> { throw FileError("a.gguf", "layer 3 q.weight", "an end", "more"); }, {});
+  queue.submit([]() -> std::unique_ptr<TaskResult> { throw FileError("a.gguf", "layer 3 q.weight", "an end", "more"); },
+               {});
   queue.submit([]() -> std::unique_ptr<TaskResult> { throw std::bad_alloc(); }, {});
   queue.submit([]() -> std::unique_ptr<TaskResult> { throw std::logic_error("odd"); }, {});
   queue.submit([]() -> std::unique_ptr<TaskResult> { throw 7; }, {});
   queue.submit(nothing, {});
   const auto& completions = consumer.await(6);
-  const ErrorCode codes[] = {ErrorCode::Cancelled, ErrorCode::File, ErrorCode::Memory, ErrorCode::Internal, ErrorCode::Internal};
+  const ErrorCode codes[] = {ErrorCode::Cancelled, ErrorCode::File, ErrorCode::Memory, ErrorCode::Internal,
+                             ErrorCode::Internal};
   for (size_t i = 0; i < 5; i++) {
     EXPECT_TRUE(completions[i].failed);
     EXPECT_EQ(completions[i].code, codes[i]) << i;
@@ -272,7 +274,8 @@ TEST(TaskQueue, AQueueThatWaitsSaysFirstWhatIsDone) {
   EventTable events;
   TaskQueue queue("test", events, consumer.channel);
   for (size_t round = 0; round < 50; round++) {
-    // The second task waits for an event that comes only when the consumer has heard of the first, and there is plenty to do behind it.
+    // The second task waits for an event that comes only when the consumer has heard of the first, and there is plenty
+    // to do behind it.
     const EventId promised = events.create();
     queue.submit(nothing, {});
     queue.submit(nothing, {promised});
@@ -428,8 +431,10 @@ TEST(TaskQueueAhead, CancellingAndStoppingLetWhatIsLaunchedFinish) {
     for (size_t i = 0; i < 5; i++) ahead.launch({});
     ahead.awaitLaunched(3);
     std::atomic<bool> last{false};
-    if (stops) ahead.queue.stop([&] { last = true; });
-    else ahead.queue.cancelAll();
+    if (stops)
+      ahead.queue.stop([&] { last = true; });
+    else
+      ahead.queue.cancelAll();
     EXPECT_FALSE(last);
     for (const auto& fence : ahead.fences) fence->gate.open();
     const auto& completions = consumer.await(5);
@@ -477,8 +482,10 @@ TEST(TaskQueueAhead, SurvivesAStorm) {
     for (int i = 0; i < kTasks; i++) {
       const EventId last = events.last();
       const std::vector<EventId> after = last > 3 ? std::vector<EventId>{last, last - 3} : std::vector<EventId>{};
-      if (i % 5 == 0) host.submit(nothing, after);
-      else ahead.launch(after, i % 97 == 0);
+      if (i % 5 == 0)
+        host.submit(nothing, after);
+      else
+        ahead.launch(after, i % 97 == 0);
       if (i % 5 != 0) ahead.fences.back()->gate.open();
       if (i % 250 == 249) ahead.queue.cancelAll();
     }

@@ -25,7 +25,8 @@ TEST(ThreadPool, RunsEveryIndexOnceWithAWorkerOfItsOwn) {
         runs[index]++;
         inside[worker]--;
       });
-      for (size_t i = 0; i < count; i++) ASSERT_EQ(runs[i], 1) << "index " << i << " of " << count << " on " << threads << " threads";
+      for (size_t i = 0; i < count; i++)
+        ASSERT_EQ(runs[i], 1) << "index " << i << " of " << count << " on " << threads << " threads";
       EXPECT_FALSE(shared);
     }
   }

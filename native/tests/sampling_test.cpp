@@ -22,18 +22,21 @@ struct Sampler {
   InstructionSet set = bestInstructionSet();
   std::vector<int32_t> history = {};
 
-  SampledToken operator()(const SamplingParameters& parameters, const std::vector<float>& logits, uint32_t position = 0) const {
+  SampledToken operator()(const SamplingParameters& parameters, const std::vector<float>& logits,
+                          uint32_t position = 0) const {
     const std::vector<float> before = logits;
     std::vector<double> workspace(logits.size());
-    const SampledToken result =
-        sampleToken(kernelsFor(set), parameters, logits.data(), logits.size(), history.data(), history.size(), position, true, workspace.data());
+    const SampledToken result = sampleToken(kernelsFor(set), parameters, logits.data(), logits.size(), history.data(),
+                                            history.size(), position, true, workspace.data());
     for (size_t i = 0; i < logits.size(); i++) EXPECT_TRUE(logits[i] == before[i] || std::isnan(before[i]));
     return result;
   }
   // How often each token comes, positions 0 to draws - 1.
-  std::map<int32_t, int> count(const SamplingParameters& parameters, const std::vector<float>& logits, int draws) const {
+  std::map<int32_t, int> count(const SamplingParameters& parameters, const std::vector<float>& logits,
+                               int draws) const {
     std::map<int32_t, int> counts;
-    for (int position = 0; position < draws; position++) counts[(*this)(parameters, logits, static_cast<uint32_t>(position)).token]++;
+    for (int position = 0; position < draws; position++)
+      counts[(*this)(parameters, logits, static_cast<uint32_t>(position)).token]++;
     return counts;
   }
 };
@@ -52,11 +55,15 @@ SamplingParameters at(float temperature) {
   return parameters;
 }
 
-// Probabilities after penalty, temperature, top-k, top-p, min-p, each step as transformers' logits processor of that name does it.
-std::vector<double> referenceProbabilities(const SamplingParameters& p, const std::vector<float>& logits, const std::vector<int32_t>& history) {
+// Probabilities after penalty, temperature, top-k, top-p, min-p, each step as transformers' logits processor of that
+// name does it.
+std::vector<double> referenceProbabilities(const SamplingParameters& p, const std::vector<float>& logits,
+                                           const std::vector<int32_t>& history) {
   const size_t n = logits.size();
   std::vector<double> scores(logits.begin(), logits.end());
-  for (int32_t token : history) scores[token] = logits[token] < 0 ? logits[token] * static_cast<double>(p.repetitionPenalty) : logits[token] / static_cast<double>(p.repetitionPenalty);
+  for (int32_t token : history)
+    scores[token] = logits[token] < 0 ? logits[token] * static_cast<double>(p.repetitionPenalty)
+                                      : logits[token] / static_cast<double>(p.repetitionPenalty);
   for (double& score : scores) score /= p.temperature;
   const auto softmax = [&] {
     const double maximum = *std::max_element(scores.begin(), scores.end());
@@ -77,7 +84,8 @@ std::vector<double> referenceProbabilities(const SamplingParameters& p, const st
     const std::vector<double> probabilities = softmax();
     std::vector<size_t> order(n);
     for (size_t i = 0; i < n; i++) order[i] = i;
-    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scores[a] != scores[b] ? scores[a] < scores[b] : a > b; });
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return scores[a] != scores[b] ? scores[a] < scores[b] : a > b; });
     double cumulative = 0;
     for (size_t i = 0; i + 1 < n; i++) {
       cumulative += probabilities[order[i]];
@@ -108,7 +116,8 @@ TEST(Philox, KnownAnswers) {
 }
 
 TEST(Philox, UniformNumbersAreEvenOverSeedsAndPositions) {
-  // Chi-square over 16 bins has 15 degrees of freedom: above 37.7 once in a thousand. The numbers are fixed, so this passes always or never.
+  // Chi-square over 16 bins has 15 degrees of freedom: above 37.7 once in a thousand. The numbers are fixed, so this
+  // passes always or never.
   const auto chiSquare = [](const std::vector<int>& bins, double expected) {
     double sum = 0;
     for (int count : bins) sum += (count - expected) * (count - expected) / expected;
@@ -141,7 +150,14 @@ TEST(Sampling, LogitsThatAreNotFiniteGiveNoToken) {
   all.topK = 2, all.topP = 0.9f, all.minP = 0.1f, all.repetitionPenalty = 1.3f;
   SamplingParameters penalised = at(0);
   penalised.repetitionPenalty = 2;
-  std::vector<std::vector<float>> odd = {{kNan}, {kInfinity}, {-kInfinity}, {kNan, -50, kNan}, {-kInfinity, -kInfinity}, {1, kInfinity, kInfinity}, {-kInfinity, kNan}, {kInfinity, -kInfinity}};
+  std::vector<std::vector<float>> odd = {{kNan},
+                                         {kInfinity},
+                                         {-kInfinity},
+                                         {kNan, -50, kNan},
+                                         {-kInfinity, -kInfinity},
+                                         {1, kInfinity, kInfinity},
+                                         {-kInfinity, kNan},
+                                         {kInfinity, -kInfinity}};
   for (const size_t n : {size_t{15}, size_t{16}, size_t{33}, size_t{1025}, size_t{3000}})
     for (const size_t at : {size_t{0}, size_t{7}, n / 2, n - 1})
       for (const float value : {kNan, kInfinity}) {
@@ -199,7 +215,8 @@ TEST(Sampling, LogProbabilityIsTheModelsOwn) {
   EXPECT_NEAR(sampled.logprob, 3 - std::log(std::exp(1.0) + std::exp(3.0) + std::exp(2.0)), 1e-6);
   const std::vector<float> logits = {1, 2};
   double workspace[2];
-  EXPECT_TRUE(std::isnan(sampleToken(kernelsFor(bestInstructionSet()), at(0), logits.data(), 2, nullptr, 0, 0, false, workspace).logprob));
+  EXPECT_TRUE(std::isnan(
+      sampleToken(kernelsFor(bestInstructionSet()), at(0), logits.data(), 2, nullptr, 0, 0, false, workspace).logprob));
 }
 
 TEST(Sampling, EdgesOfTopKTopPAndMinP) {
@@ -238,10 +255,13 @@ TEST(Sampling, EdgesOfTopKTopPAndMinP) {
   EXPECT_EQ(kept(at(1e30f), quarters), (Tokens{0, 1, 2, 3}));
 }
 
-// Every draw must be the reference distribution's own inverse at the same random number, but for numbers that lie within rounding of a boundary.
+// Every draw must be the reference distribution's own inverse at the same random number, but for numbers that lie
+// within rounding of a boundary.
 TEST(Sampling, AgreesWithTheDefinitionForRandomParameters) {
   std::mt19937 random(1);
-  const auto oneOf = [&](std::initializer_list<float> choices) { return *(choices.begin() + random() % choices.size()); };
+  const auto oneOf = [&](std::initializer_list<float> choices) {
+    return *(choices.begin() + random() % choices.size());
+  };
   int near = 0, draws = 0;
   for (int round = 0; round < 300; round++) {
     const size_t n = 1 + random() % (round % 10 == 0 ? 5000 : 60);
@@ -260,7 +280,8 @@ TEST(Sampling, AgreesWithTheDefinitionForRandomParameters) {
       const double uniform = uniformAt(p.seed, position);
       double below = 0;
       for (int32_t i = 0; i < token; i++) below += probabilities[static_cast<size_t>(i)];
-      ASSERT_GT(probabilities[static_cast<size_t>(token)], 0.0) << "a token that the definition removes, round " << round;
+      ASSERT_GT(probabilities[static_cast<size_t>(token)], 0.0)
+          << "a token that the definition removes, round " << round;
       ASSERT_GE(uniform, below - 1e-5) << "round " << round;
       ASSERT_LE(uniform, below + probabilities[static_cast<size_t>(token)] + 1e-5) << "round " << round;
       draws++, near += uniform < below || uniform > below + probabilities[static_cast<size_t>(token)] ? 1 : 0;
@@ -275,7 +296,8 @@ TEST(Sampling, FrequenciesFollowTheProbabilities) {
   const int draws = 20000;
   const std::map<int32_t, int> counts = Sampler{}.count(at(0.8f), logits, draws);
   for (const auto& entry : counts)
-    EXPECT_NEAR(entry.second / static_cast<double>(draws), probabilities[static_cast<size_t>(entry.first)], 0.012) << entry.first;
+    EXPECT_NEAR(entry.second / static_cast<double>(draws), probabilities[static_cast<size_t>(entry.first)], 0.012)
+        << entry.first;
 }
 
 TEST(Sampling, SameTokenOnEveryInstructionSet) {
@@ -315,7 +337,8 @@ TEST(Sampling, TopLogProbabilitiesForAnyCount) {
       std::vector<int32_t> tokens(count);
       std::vector<float> logprobs(count);
       std::vector<double> workspace(n);
-      topLogProbabilities(kernelsFor(bestInstructionSet()), logits.data(), n, count, tokens.data(), logprobs.data(), workspace.data());
+      topLogProbabilities(kernelsFor(bestInstructionSet()), logits.data(), n, count, tokens.data(), logprobs.data(),
+                          workspace.data());
       for (size_t i = 0; i < count; i++) {
         ASSERT_EQ(tokens[i], order[i]);
         const double expected = value(order[i]) == -kInfinity ? -kInfinity : value(order[i]) - std::log(sum);

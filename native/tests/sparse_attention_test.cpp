@@ -1,4 +1,5 @@
-// Top-k sparse attention beyond its definition, which attention_test.cpp checks: what is kept where scores tie or are no numbers, and what is not read.
+// Top-k sparse attention beyond its definition, which attention_test.cpp checks: what is kept where scores tie or are
+// no numbers, and what is not read.
 #include <gtest/gtest.h>
 
 #include "attention_fixture.h"
@@ -13,7 +14,8 @@ std::vector<float> lastOutput(const AttentionCase& c, TestRow& row) {
   row.clear();
   row.store(kernelsFor(bestInstructionSet()), row.tokens);
   std::vector<float> output(row.queryWidth);
-  runAttention(bestInstructionSet(), 1, c, {row.range(row.tokens - 1, 1, output.data())}, row.queryWidth, row.queryWidth);
+  runAttention(bestInstructionSet(), 1, c, {row.range(row.tokens - 1, 1, output.data())}, row.queryWidth,
+               row.queryWidth);
   return output;
 }
 
@@ -32,14 +34,16 @@ TEST(SparseAttention, OfEqualScoresTheLaterOnesAreKept) {
 TEST(SparseAttention, TheNewestKeyIsKeptHoweverLowItsScore) {
   const AttentionCase c = sparseCase(CacheType::F32, 0.05f);
   TestRow row(c, 20, 2);
-  for (size_t i = 0; i < row.keys.size(); i++) row.keys[i] = row.queries[19 * 16 + i % 16] * (i / 16 == 19 ? -10.0f : 10.0f);
+  for (size_t i = 0; i < row.keys.size(); i++)
+    row.keys[i] = row.queries[19 * 16 + i % 16] * (i / 16 == 19 ? -10.0f : 10.0f);
   const std::vector<float> output = lastOutput(c, row);
   for (size_t d = 0; d < 16; d++) ASSERT_EQ(output[d], row.values[19 * 16 + d]);  // one of twenty
 }
 
 TEST(SparseAttention, TheShareIsRoundedUpAndNotTwice) {
   // 0.1 as a float is a little more than 0.1: of 2000 keys 200 are kept, not 201; of 2001 it is 201.
-  for (const auto& [tokens, kept] : {std::pair<uint32_t, int>{2000, 200}, {2001, 201}, {1999, 200}, {10, 1}, {11, 2}, {1, 1}}) {
+  for (const auto& [tokens, kept] :
+       {std::pair<uint32_t, int>{2000, 200}, {2001, 201}, {1999, 200}, {10, 1}, {11, 2}, {1, 1}}) {
     const AttentionCase c = sparseCase(CacheType::F32, 0.1f);
     TestRow row(c, tokens, 3);
     std::fill(row.keys.begin(), row.keys.end(), 0.0f);
@@ -53,7 +57,8 @@ TEST(SparseAttention, ValuesThatAreNotKeptAreNotRead) {
   TestRow row(c, 100, 4);
   for (size_t t = 0; t < 100; t++) {
     const bool wanted = t % 4 == 1;  // 25 keys, and 30 are kept
-    for (size_t d = 0; d < 16; d++) row.keys[t * 16 + d] = row.queries[99 * 16 + d] * (wanted ? 1.0f : t % 20 == 0 || t == 99 ? 0.5f : -1.0f);
+    for (size_t d = 0; d < 16; d++)
+      row.keys[t * 16 + d] = row.queries[99 * 16 + d] * (wanted ? 1.0f : t % 20 == 0 || t == 99 ? 0.5f : -1.0f);
     if (!wanted && t % 20 != 0 && t != 99) std::fill_n(&row.values[t * 16], 16, kInfinite);
   }
   for (float output : lastOutput(c, row)) ASSERT_TRUE(std::isfinite(output));
@@ -76,7 +81,8 @@ TEST(SparseAttention, ScoresThatAreNoNumbersShowAndDoNoHarm) {
       const AttentionCase c = sparseCase(type, 0.2f);
       TestRow row(c, 70, 6);
       std::fill_n(&row.queries[69 * 16], 16, odd);
-      for (float output : lastOutput(c, row)) ASSERT_FALSE(std::isfinite(output)) << cacheTypeName(type) << " " << odd << " gave " << output;
+      for (float output : lastOutput(c, row))
+        ASSERT_FALSE(std::isfinite(output)) << cacheTypeName(type) << " " << odd << " gave " << output;
     }
     // One key without a number: it is among the kept.
     if (isQuantised(type)) continue;

@@ -1,4 +1,5 @@
-// Passes whose rows have pages on disk, hidden states that go through stores, layers that stream: all of it at once where a test wants that.
+// Passes whose rows have pages on disk, hidden states that go through stores, layers that stream: all of it at once
+// where a test wants that.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -15,7 +16,8 @@ struct SpilledRange {
   int32_t tail = -1;
 };
 
-inline SpillOptions spillOptions(const std::string& folder, uint32_t pages = 64, uint32_t buffers = 2, uint32_t bufferPages = 64, uint64_t hiddenBytes = 0) {
+inline SpillOptions spillOptions(const std::string& folder, uint32_t pages = 64, uint32_t buffers = 2,
+                                 uint32_t bufferPages = 64, uint64_t hiddenBytes = 0) {
   return {folder, pages, buffers, bufferPages, hiddenBytes};
 }
 
@@ -38,7 +40,8 @@ class SpillingRuntime {
     std::vector<int32_t> rows, pages, copies;
     for (const auto& [range, tail] : ranges) {
       if (range.copyFrom >= 0) copies.insert(copies.end(), {int32_t(rows.size() / kBatchStride), range.copyFrom});
-      for (uint32_t value : {range.row, range.first, range.tokens, uint32_t(range.mode), uint32_t(pages.size()), uint32_t(range.pages.size()), uint32_t(tail)}) {
+      for (uint32_t value : {range.row, range.first, range.tokens, uint32_t(range.mode), uint32_t(pages.size()),
+                             uint32_t(range.pages.size()), uint32_t(tail)}) {
         rows.push_back(int32_t(value));
       }
       pages.insert(pages.end(), range.pages.begin(), range.pages.end());
@@ -57,7 +60,8 @@ class SpillingRuntime {
       std::vector<EventId> weightsReady{last}, attendAfter;
       if (runtime.bytes().streamed[layer] != 0) {
         weights = int32_t(nextWeights_++ % weightBuffers);
-        weightsReady.push_back(submitted(runtime.submitLoadWeight(layer, uint32_t(weights), weightUses_[size_t(weights)])));
+        weightsReady.push_back(
+            submitted(runtime.submitLoadWeight(layer, uint32_t(weights), weightUses_[size_t(weights)])));
       }
       if (loads || stores) {
         cache = int32_t(nextCache_++ % cacheBuffers);
@@ -69,8 +73,10 @@ class SpillingRuntime {
           attendAfter = after;
         }
       }
-      attendAfter.push_back(submitted(runtime.submitCompute(ComputePart::Project, layer, batch, tiny.activations, weightsReady, weights)));
-      last = submitted(runtime.submitCompute(ComputePart::Attend, layer, batch, tiny.activations, attendAfter, kNoBuffer, cache));
+      attendAfter.push_back(submitted(
+          runtime.submitCompute(ComputePart::Project, layer, batch, tiny.activations, weightsReady, weights)));
+      last = submitted(
+          runtime.submitCompute(ComputePart::Attend, layer, batch, tiny.activations, attendAfter, kNoBuffer, cache));
       if (cache != kNoBuffer) cacheUses_[size_t(cache)] = {last};
       if (stores) {
         const EventId stored = submitted(runtime.submitStoreCache(layer, batch, uint32_t(cache), {last}));
@@ -92,8 +98,10 @@ class SpillingRuntime {
     std::unique_ptr<HeadResult> head;
     for (EventId event : events) {
       Completion completion = tiny.await(event);
-      if (completion.failed && !failure) failure = std::move(completion);
-      else if (event == events.back() && !completion.failed) head.reset(static_cast<HeadResult*>(completion.result.release()));
+      if (completion.failed && !failure)
+        failure = std::move(completion);
+      else if (event == events.back() && !completion.failed)
+        head.reset(static_cast<HeadResult*>(completion.result.release()));
     }
     return head;
   }
@@ -111,8 +119,10 @@ class SpillingRuntime {
         if (range.pages[p] >= 0) continue;
         const uint32_t end = (p + 1) * pageTokens;  // one past its last position
         if (end > range.first + range.tokens) continue;
-        if (end > range.first) stores = true;
-        else if (windows_[layer] == 0 || end + windows_[layer] > range.first + 1) loads = true;
+        if (end > range.first)
+          stores = true;
+        else if (windows_[layer] == 0 || end + windows_[layer] > range.first + 1)
+          loads = true;
       }
     }
     return {loads, stores};
@@ -145,14 +155,17 @@ inline std::vector<float> scoreInMemory(RuntimeOptions options, const std::vecto
   return scores;
 }
 
-// Rows of different lengths; each page at random in memory or on disk, a tail of its own or, where that may be, the row's last page.
+// Rows of different lengths; each page at random in memory or on disk, a tail of its own or, where that may be, the
+// row's last page.
 inline std::vector<SpilledRow> randomRows(const RuntimeOptions& options, size_t count, std::mt19937& random) {
   std::vector<int32_t> memory(options.pages), disk(options.spill->pages);
   for (size_t i = 0; i < memory.size(); i++) memory[i] = int32_t(i);
   for (size_t i = 0; i < disk.size(); i++) disk[i] = -1 - int32_t(i);
   // Mostly in order, so that neighbours on disk are joined in one request, but not always.
-  if (random() % 2 == 0) std::shuffle(disk.begin(), disk.end(), random);
-  else std::reverse(disk.begin(), disk.end());
+  if (random() % 2 == 0)
+    std::shuffle(disk.begin(), disk.end(), random);
+  else
+    std::reverse(disk.begin(), disk.end());
   std::shuffle(memory.begin(), memory.end(), random);
   const auto take = [](std::vector<int32_t>& from) {
     const int32_t page = from.back();
@@ -173,7 +186,8 @@ inline std::vector<SpilledRow> randomRows(const RuntimeOptions& options, size_t 
 
 // Scores all rows, each in random chunks, some of them at a time.
 inline void scoreSpilling(SpillingRuntime& runtime, std::vector<SpilledRow>& rows, std::mt19937& random) {
-  for (SpilledRow& row : rows) row.handle = runtime.tiny.runtime.createRow(rowOptions(row.text, uint32_t(row.text.size())));
+  for (SpilledRow& row : rows)
+    row.handle = runtime.tiny.runtime.createRow(rowOptions(row.text, uint32_t(row.text.size())));
   const auto left = [](const SpilledRow& row) { return uint32_t(row.text.size()) - row.done; };
   while (std::any_of(rows.begin(), rows.end(), [&](const SpilledRow& row) { return left(row) != 0; })) {
     std::vector<SpilledRange> ranges;
@@ -195,7 +209,9 @@ inline void scoreSpilling(SpillingRuntime& runtime, std::vector<SpilledRow>& row
     for (size_t s = 0; s < head->scored.size(); s += 3) {
       const size_t count = size_t(head->scored[s + 2]);
       for (SpilledRow* row : taken) {
-        if (int32_t(row->handle) == head->scored[s]) row->scores.insert(row->scores.end(), head->scores.begin() + long(at), head->scores.begin() + long(at + count));
+        if (int32_t(row->handle) == head->scored[s])
+          row->scores.insert(row->scores.end(), head->scores.begin() + long(at),
+                             head->scores.begin() + long(at + count));
       }
       at += count;
     }

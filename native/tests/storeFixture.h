@@ -12,7 +12,10 @@ class TinyStore {
  public:
   static constexpr const char* kFingerprint = "tiny model";
 
-  explicit TinyStore(const DecoderSpec& spec, bool optional = true) : model(spec, optional), path(model.file + ".spillway") { make(); }
+  explicit TinyStore(const DecoderSpec& spec, bool optional = true)
+      : model(spec, optional), path(model.file + ".spillway") {
+    make();
+  }
   ~TinyStore() {
     std::remove(path.c_str());
     std::remove(partial().c_str());
@@ -56,7 +59,8 @@ inline std::vector<char> readAll(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 inline void writeAll(const std::string& path, const std::vector<char>& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 inline void flipByte(const std::string& path, uint64_t offset) {
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
@@ -66,7 +70,8 @@ inline void flipByte(const std::string& path, uint64_t offset) {
   file.put(byte);
 }
 
-// A row of `text` scored in one pass; what streams goes through the buffers in turn. The first failure is returned instead.
+// A row of `text` scored in one pass; what streams goes through the buffers in turn. The first failure is returned
+// instead.
 struct Outcome {
   std::vector<float> scores;
   std::optional<Completion> failure;
@@ -81,7 +86,8 @@ inline Outcome scoreStreaming(RuntimeOptions options, const std::vector<int32_t>
   uint32_t next = 0;
   for (unsigned p = 0; p < passes; p++) {
     const int32_t row = int32_t(runtime.createRow(rowOptions(text, uint32_t(text.size()))));
-    const uint32_t batch = runtime.createBatch({row, 0, int32_t(text.size()), int32_t(HeadMode::Score), 0, 4, -1}, {0, 1, 2, 3});
+    const uint32_t batch =
+        runtime.createBatch({row, 0, int32_t(text.size()), int32_t(HeadMode::Score), 0, 4, -1}, {0, 1, 2, 3});
     std::vector<EventId> events = {runtime.submitCompute(ComputePart::Embed, 0, batch, tiny.activations, {})};
     std::vector<EventId> lastUse(buffers, 0);
     for (uint32_t layer = 0; layer < layers; layer++) {
@@ -89,7 +95,8 @@ inline Outcome scoreStreaming(RuntimeOptions options, const std::vector<int32_t>
       if (runtime.bytes().streamed[layer] != 0) {
         buffer = int32_t(next++ % buffers);
         const EventId before = lastUse[size_t(buffer)];
-        events.push_back(runtime.submitLoadWeight(layer, uint32_t(buffer), before == 0 ? std::vector<EventId>{} : std::vector<EventId>{before}));
+        events.push_back(runtime.submitLoadWeight(layer, uint32_t(buffer),
+                                                  before == 0 ? std::vector<EventId>{} : std::vector<EventId>{before}));
       }
       for (ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish}) {
         events.push_back(runtime.submitCompute(part, layer, batch, tiny.activations, {events.back()}, buffer));
@@ -99,8 +106,10 @@ inline Outcome scoreStreaming(RuntimeOptions options, const std::vector<int32_t>
     events.push_back(runtime.submitCompute(ComputePart::Head, 0, batch, tiny.activations, {events.back()}));
     for (EventId event : events) {
       Completion completion = tiny.await(event);
-      if (completion.failed && !outcome.failure) outcome.failure = std::move(completion);
-      else if (event == events.back() && !completion.failed) outcome.scores = static_cast<HeadResult&>(*completion.result).scores;
+      if (completion.failed && !outcome.failure)
+        outcome.failure = std::move(completion);
+      else if (event == events.back() && !completion.failed)
+        outcome.scores = static_cast<HeadResult&>(*completion.result).scores;
     }
     if (outcome.failure) break;
   }

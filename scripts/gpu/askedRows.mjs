@@ -10,19 +10,32 @@ function row(what, asked, measured, holds) {
   return { what, asked, measured, ...(holds !== undefined && { holds }) };
 }
 
-const missing = (what, asked, { notMeasured, trouble }) => row(what, asked, `not measured yet (${notMeasured ?? trouble})`);
+const missing = (what, asked, { notMeasured, trouble }) =>
+  row(what, asked, `not measured yet (${notMeasured ?? trouble})`);
 
 function tests(what, result) {
   if (result.notMeasured !== undefined) return missing(what, 'all pass', result);
-  return row(what, 'all pass', `${result.passed} passed, ${result.failed} failed`, result.failed === 0 && result.passed > 0 && result.step?.code === 0);
+  return row(
+    what,
+    'all pass',
+    `${result.passed} passed, ${result.failed} failed`,
+    result.failed === 0 && result.passed > 0 && result.step?.code === 0,
+  );
 }
 
 function sanitizer(results) {
   const tools = ['memcheck', 'racecheck', 'synccheck'].map((tool) => ({ tool, ...results[`sanitizer-${tool}`] }));
-  const words = tools.map(({ tool, clean, parts, of, testsFailed, notMeasured }) =>
-    `${tool} ${clean === undefined ? `not measured yet (${notMeasured})` : `${clean ? 'clean' : 'found errors'}${parts === of ? '' : ` after ${parts} of ${of} parts of the tests`}${testsFailed ? ', tests failed' : ''}`}`);
+  const words = tools.map(
+    ({ tool, clean, parts, of, testsFailed, notMeasured }) =>
+      `${tool} ${clean === undefined ? `not measured yet (${notMeasured})` : `${clean ? 'clean' : 'found errors'}${parts === of ? '' : ` after ${parts} of ${of} parts of the tests`}${testsFailed ? ', tests failed' : ''}`}`,
+  );
   const known = tools.filter(({ clean }) => clean !== undefined);
-  return row('compute-sanitizer', 'clean', words.join(', '), known.some(({ clean, testsFailed }) => !clean || testsFailed) ? false : known.length === tools.length || undefined);
+  return row(
+    'compute-sanitizer',
+    'clean',
+    words.join(', '),
+    known.some(({ clean, testsFailed }) => !clean || testsFailed) ? false : known.length === tools.length || undefined,
+  );
 }
 
 function answers(result) {
@@ -30,7 +43,10 @@ function answers(result) {
   if (result.notMeasured !== undefined) return missing(what, 'all but near-ties', result);
   const sum = (pick) => result.cases.reduce((total, each) => total + (pick(each) ?? 0), 0);
   const gaps = result.cases.flatMap(({ ties = [] }) => ties.map(({ gap }) => gap));
-  const near = gaps.length === 0 ? '' : `; ${gaps.length} part at a near-tie, of ${Math.max(...gaps).toPrecision(2)} in log-probability at most`;
+  const near =
+    gaps.length === 0
+      ? ''
+      : `; ${gaps.length} part at a near-tie, of ${Math.max(...gaps).toPrecision(2)} in log-probability at most`;
   const words = `${sum(({ equal }) => equal)} of ${sum(({ rows }) => rows)} rows token by token${near}; ${result.cases.filter(({ ok }) => ok).length} of ${result.cases.length} cases agree${result.unfinished ? ` (${result.trouble})` : ''}`;
   return row(what, 'all but near-ties', words, result.ok);
 }
@@ -39,19 +55,42 @@ function memory(results) {
   const what = "memory by the driver's count, never above the cap";
   const { cases = [], noDriver, ...result } = results['end-to-end-streaming'];
   const counted = cases.flatMap(({ memory: each }) => each ?? []);
-  if (counted.length === 0) return missing(what, 'cap', { notMeasured: noDriver ?? result.notMeasured ?? cases.find(({ error }) => error !== undefined)?.error ?? result.trouble });
+  if (counted.length === 0)
+    return missing(what, 'cap', {
+      notMeasured:
+        noDriver ?? result.notMeasured ?? cases.find(({ error }) => error !== undefined)?.error ?? result.trouble,
+    });
   const most = counted.reduce((a, b) => (a.usedBytes / a.capBytes > b.usedBytes / b.capBytes ? a : b));
   const mib = (bytes) => `${(bytes / 2 ** 20).toFixed(0)} MiB`;
-  return row(what, mib(most.capBytes), `${mib(most.usedBytes)} above the context's own ${mib(most.contextBytes)}, in ${most.samples} samples`, counted.every(({ within }) => within));
+  return row(
+    what,
+    mib(most.capBytes),
+    `${mib(most.usedBytes)} above the context's own ${mib(most.contextBytes)}, in ${most.samples} samples`,
+    counted.every(({ within }) => within),
+  );
 }
 
 function overlap(result) {
   const what = 'copies overlapped with computing in the trace';
   const cases = (result.cases ?? []).filter(({ overlapping }) => overlapping?.shareOfLink !== undefined);
-  if (cases.length === 0) return missing(what, 'yes', { notMeasured: result.notMeasured ?? (result.cases ?? []).find(({ error }) => error !== undefined)?.error ?? 'nothing crossed the link' });
-  const words = cases.map(({ placement, overlapping, serial }) => `${placement}: ${percent(overlapping.shareOfLink)} of the link's time, ${percent(overlapping.shareOfShorter)} of what can be` +
-    (serial?.shareOfLink === undefined ? '' : ` (${percent(serial.shareOfLink)} when nothing shall overlap)`));
-  return row(what, 'yes', words.join('; '), cases.every(({ overlapping, serial }) => overlapping.shareOfShorter > (serial?.shareOfShorter ?? 0)));
+  if (cases.length === 0)
+    return missing(what, 'yes', {
+      notMeasured:
+        result.notMeasured ??
+        (result.cases ?? []).find(({ error }) => error !== undefined)?.error ??
+        'nothing crossed the link',
+    });
+  const words = cases.map(
+    ({ placement, overlapping, serial }) =>
+      `${placement}: ${percent(overlapping.shareOfLink)} of the link's time, ${percent(overlapping.shareOfShorter)} of what can be` +
+      (serial?.shareOfLink === undefined ? '' : ` (${percent(serial.shareOfLink)} when nothing shall overlap)`),
+  );
+  return row(
+    what,
+    'yes',
+    words.join('; '),
+    cases.every(({ overlapping, serial }) => overlapping.shareOfShorter > (serial?.shareOfShorter ?? 0)),
+  );
 }
 
 /** Of a shape that was cut the words say so. */
@@ -61,17 +100,31 @@ export function shapeWords({ name, layers, layersOfModel = layers, standIn = fal
 
 function roofline(name, speed) {
   const what = `${shapeWords({ name, ...speed })}: tokens/s as share of the plan's roofline`;
-  if (speed.shareOfPredicted === undefined) return missing(what, '80%', { notMeasured: speed.notMeasured ?? speed.why ?? 'nothing was predicted' });
-  return row(what, '80%', `${percent(speed.shareOfPredicted)} (${rate(speed.tokensPerSecond)} of ${rate(speed.predictedTokensPerSecond)})`, speed.shareOfPredicted >= 0.8);
+  if (speed.shareOfPredicted === undefined)
+    return missing(what, '80%', { notMeasured: speed.notMeasured ?? speed.why ?? 'nothing was predicted' });
+  return row(
+    what,
+    '80%',
+    `${percent(speed.shareOfPredicted)} (${rate(speed.tokensPerSecond)} of ${rate(speed.predictedTokensPerSecond)})`,
+    speed.shareOfPredicted >= 0.8,
+  );
 }
 
 function peer(name, speed, flexgen) {
   const what = `${shapeWords({ name, ...speed })}: Spillway beside FlexGen`;
   if (speed.tokensPerSecond === undefined) return missing(what, '2 times', speed);
   if (flexgen.tokensPerSecond === undefined) return missing(what, '2 times', flexgen);
-  if (speed.layers !== flexgen.layers) return missing(what, '2 times', { notMeasured: `FlexGen was measured with ${flexgen.layers} layers, Spillway with ${speed.layers}` });
+  if (speed.layers !== flexgen.layers)
+    return missing(what, '2 times', {
+      notMeasured: `FlexGen was measured with ${flexgen.layers} layers, Spillway with ${speed.layers}`,
+    });
   const ratio = speed.tokensPerSecond / flexgen.tokensPerSecond;
-  return row(what, '2 times', `${times(ratio)} (${rate(speed.tokensPerSecond)} and ${rate(flexgen.tokensPerSecond)} tokens/s)`, ratio >= 2);
+  return row(
+    what,
+    '2 times',
+    `${times(ratio)} (${rate(speed.tokensPerSecond)} and ${rate(flexgen.tokensPerSecond)} tokens/s)`,
+    ratio >= 2,
+  );
 }
 
 /** The least share of some of the benchmark's rows, and whose it is. */
@@ -79,21 +132,41 @@ function kernel(what, bench, rows, why = 'the benchmark has no such row') {
   if (bench.notMeasured !== undefined) return missing(what, '70%', bench);
   const known = rows.filter(({ share }) => share > 0);
   if (known.length === 0) return missing(what, '70%', { notMeasured: why });
-  const [least, most] = [known.reduce((a, b) => (a.share < b.share ? a : b)), known.reduce((a, b) => (a.share > b.share ? a : b))];
-  return row(what, '70%', `${percent(least.share)} (${least.name})${least === most ? '' : ` to ${percent(most.share)} (${most.name})`}`, least.share >= 0.7);
+  const [least, most] = [
+    known.reduce((a, b) => (a.share < b.share ? a : b)),
+    known.reduce((a, b) => (a.share > b.share ? a : b)),
+  ];
+  return row(
+    what,
+    '70%',
+    `${percent(least.share)} (${least.name})${least === most ? '' : ` to ${percent(most.share)} (${most.name})`}`,
+    least.share >= 0.7,
+  );
 }
 
 /** @param prefill of `prefillProducts` @returns {what, asked, measured, holds?}[] */
 export function askedRows(results, { products, why }) {
   const { bench } = results;
-  const shares = (pattern) => (bench.results ?? []).filter(({ name }) => pattern.test(name)).map(({ name, shareOfBandwidth }) => ({ name, share: shareOfBandwidth }));
+  const shares = (pattern) =>
+    (bench.results ?? [])
+      .filter(({ name }) => pattern.test(name))
+      .map(({ name, shareOfBandwidth }) => ({ name, share: shareOfBandwidth }));
   const speeds = Object.keys(NAMES).map((name) => [name, results[`speed-${name}`], results[`peers-${name}`]]);
   return [
-    tests('kernel tests on the device', results['kernels-ops']), tests('models on the device, against the processor and the reference', results['kernels-models']), sanitizer(results),
-    answers(results['end-to-end-answers']), memory(results), overlap(results['end-to-end-streaming']),
-    ...speeds.map(([name, speed]) => roofline(name, speed)), ...speeds.map(([name, speed, flexgen]) => peer(name, speed, flexgen)),
+    tests('kernel tests on the device', results['kernels-ops']),
+    tests('models on the device, against the processor and the reference', results['kernels-models']),
+    sanitizer(results),
+    answers(results['end-to-end-answers']),
+    memory(results),
+    overlap(results['end-to-end-streaming']),
+    ...speeds.map(([name, speed]) => roofline(name, speed)),
+    ...speeds.map(([name, speed, flexgen]) => peer(name, speed, flexgen)),
     kernel('decode attention as share of memory bandwidth', bench, shares(/^decode attention/)),
-    kernel('fused 4-bit product of few rows as share of memory bandwidth', bench, shares(/^multiply Q4_\S+ .*rows (1|16)$/)),
+    kernel(
+      'fused 4-bit product of few rows as share of memory bandwidth',
+      bench,
+      shares(/^multiply Q4_\S+ .*rows (1|16)$/),
+    ),
     kernel("prefill product as share of cuBLASLt's peak", bench, products, why),
   ];
 }

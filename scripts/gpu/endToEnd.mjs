@@ -13,17 +13,23 @@ export const PLACEMENTS = {
 };
 
 /**
- * How far a log-probability may be off, as in test/gpu: float32 sums in another order; by default products are on halves. The processor's own rounding of
- * activations to 8 bits is left out by computing the expected answers in float32.
+ * How far a log-probability may be off, as in test/gpu: float32 sums in another order; by default products are on
+ * halves. The processor's own rounding of activations to 8 bits is left out by computing the expected answers in
+ * float32.
  */
 export const TOLERANCE = { default: 0.1, float32: 1e-3 };
-/** How products are computed, by the words of the report; cuBLASLt takes those of prompts of 128 tokens and more, where it is there. */
+/**
+ * How products are computed, by the words of the report; cuBLASLt takes those of prompts of 128 tokens and more, where
+ * it is there.
+ */
 export const VARIANTS = {
   float32: { precision: 'float32' },
   default: { precision: 'default' },
   'default, cuBLASLt where it is': { precision: 'default', gpuProducts: 'auto' },
 };
-/** Rows that part at near-ties early prove little: so much of all tokens has to have been computed from the same text. */
+/**
+ * Rows that part at near-ties early prove little: so much of all tokens has to have been computed from the same text.
+ */
 const LEAST_COMPARED = 0.7;
 
 async function generate(library, options, rows) {
@@ -39,10 +45,12 @@ async function generate(library, options, rows) {
 
 /**
  * @param library spillway's exports
- * @param models name, path, vocabularySize, rows, promptTokens, newTokens, gpuMemory, `engine`: options of Engine.open, and names of `variants`
+ * @param models name, path, vocabularySize, rows, promptTokens, newTokens, gpuMemory, `engine`: options of Engine.open,
+ * and names of `variants`
  * @param disk folder for what streams and spills
  * @param onCase told each case as it is done
- * @returns the cases: model, precision, placement, and what `compareAnswers` says, or an `error`; `ok` is whether they agree
+ * @returns the cases: model, precision, placement, and what `compareAnswers` says, or an `error`; `ok` is whether they
+ * agree
  */
 export async function endToEnd({ library, models, disk, placements = PLACEMENTS, onCase = () => {} }) {
   const cases = [];
@@ -56,11 +64,22 @@ export async function endToEnd({ library, models, disk, placements = PLACEMENTS,
         const about = { model: name, precision: variant, placement, tolerance: TOLERANCE[precision] };
         let outcome;
         try {
-          outcome = compareAnswers(expected, await generate(library, { model: path, precision, disk, gpuMemory, ...products, ...engine, ...shares }, rows), TOLERANCE[precision]);
+          outcome = compareAnswers(
+            expected,
+            await generate(
+              library,
+              { model: path, precision, disk, gpuMemory, ...products, ...engine, ...shares },
+              rows,
+            ),
+            TOLERANCE[precision],
+          );
         } catch (error) {
           outcome = { error: error.message };
         }
-        const ok = outcome.error === undefined && outcome.wrong.length === 0 && outcome.compared >= LEAST_COMPARED * outcome.tokens;
+        const ok =
+          outcome.error === undefined &&
+          outcome.wrong.length === 0 &&
+          outcome.compared >= LEAST_COMPARED * outcome.tokens;
         cases.push({ ...about, ...outcome, ok, seconds: (performance.now() - began) / 1000 });
         onCase(cases.at(-1), cases);
       }

@@ -1,4 +1,5 @@
-// Sizes what is measured to the machine: of a shape as many layers as disk and memory have room for, and of rows as many as can be waited for.
+// Sizes what is measured to the machine: of a shape as many layers as disk and memory have room for, and of rows as
+// many as can be waited for.
 import { statfs } from 'node:fs/promises';
 import { freemem } from 'node:os';
 import { optBytes } from './optShapes.mjs';
@@ -13,18 +14,30 @@ const GPU_WEIGHTS_SHARE = 0.5;
 /** File systems whose files are in memory (statfs(2)): tmpfs, ramfs. */
 const MEMORY_FILE_SYSTEMS = [0x01021994, 0x858458f6];
 
-/** Bytes that this process may take, and that are free where a folder is; `shared`: the folder's files are in memory themselves. */
+/**
+ * Bytes that this process may take, and that are free where a folder is; `shared`: the folder's files are in memory
+ * themselves.
+ */
 export async function roomOf(folder) {
   const { bavail, bsize, type } = await statfs(folder);
-  return { memoryBytes: process.availableMemory?.() ?? freemem(), diskBytes: bavail * bsize, shared: MEMORY_FILE_SYSTEMS.includes(type) };
+  return {
+    memoryBytes: process.availableMemory?.() ?? freemem(),
+    diskBytes: bavail * bsize,
+    shared: MEMORY_FILE_SYSTEMS.includes(type),
+  };
 }
 
-/** The caps of a run: what was asked for, or what the machine has; half of it where the model's files take memory, too. */
+/**
+ * The caps of a run: what was asked for, or what the machine has; half of it where the model's files take memory, too.
+ */
 export function capsOf({ memoryBytes, shared = false }, { gpuBytes, cpuBytes }) {
   return { gpuBytes, cpuBytes: Math.min(cpuBytes, Math.floor((memoryBytes * MEMORY_SHARE) / (shared ? 2 : 1))) };
 }
 
-/** Layers of a shape that fit: their file on the disk, and, beside some cache, what of them is not on the GPU in memory. 0: not even one does. */
+/**
+ * Layers of a shape that fit: their file on the disk, and, beside some cache, what of them is not on the GPU in memory.
+ * 0: not even one does.
+ */
 export function layersThatFit(shape, { diskBytes, shared = false }, { gpuBytes, cpuBytes }) {
   const { layer, global } = optBytes(shape);
   const onDisk = ((shared ? Math.min(diskBytes, cpuBytes) : diskBytes) * DISK_SHARE - global) / layer;
@@ -33,8 +46,8 @@ export function layersThatFit(shape, { diskBytes, shared = false }, { gpuBytes, 
 }
 
 /**
- * Rows that are generated in `wanted` seconds by the plan's own word, in whole blocks; one block where it takes longer, and a part of one where it takes more than
- * `most` seconds. 1 at least.
+ * Rows that are generated in `wanted` seconds by the plan's own word, in whole blocks; one block where it takes longer,
+ * and a part of one where it takes more than `most` seconds. 1 at least.
  */
 export function rowsInTime({ policy, predicted }, newTokens, wanted, most) {
   const block = policy.batchSize * policy.batches;

@@ -1,10 +1,14 @@
-// Writes a model of OPT's architecture with random 16-bit weights, as a folder of safetensors, one file a layer: for speed and for comparing devices, not for text.
-// Only a few megabytes are in memory at a time, and making the weights takes no longer than writing them.
+// Writes a model of OPT's architecture with random 16-bit weights, as a folder of safetensors, one file a layer: for
+// speed and for comparing devices, not for text. Only a few megabytes are in memory at a time, and making the weights
+// takes no longer than writing them.
 import { mkdir, open, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { elementsOf, globalTensors, layerTensors, optConfig } from './optShapes.mjs';
 
-/** Random halves that are written again and again, from another place each time: no multiple of any row, so that no two rows of a matrix are the same. */
+/**
+ * Random halves that are written again and again, from another place each time: no multiple of any row, so that no two
+ * rows of a matrix are the same.
+ */
 const POOL_ELEMENTS = 1_000_003;
 const CHUNK_BYTES = 16 * 2 ** 20;
 /** Files that are written at a time: node has four threads for that. */
@@ -42,7 +46,10 @@ class Pools {
     if (pool === undefined) {
       const random = randomNumbers(2_463_534_242);
       // Of a uniform distribution from -a to a the deviation is a / sqrt(3).
-      const halves = Uint16Array.from({ length: POOL_ELEMENTS }, one ? () => 0x3c00 : () => halfBits(random() * deviation * Math.sqrt(3)));
+      const halves = Uint16Array.from(
+        { length: POOL_ELEMENTS },
+        one ? () => 0x3c00 : () => halfBits(random() * deviation * Math.sqrt(3)),
+      );
       const once = Buffer.from(halves.buffer);
       pool = Buffer.concat(Array.from({ length: Math.ceil(CHUNK_BYTES / once.length) + 1 }, () => once));
       this.#pools.set(key, pool);
@@ -52,7 +59,7 @@ class Pools {
 }
 
 async function writeFully(file, buffer) {
-  for (let at = 0; at < buffer.length; ) at += (await file.write(buffer, at, buffer.length - at)).bytesWritten;
+  for (let at = 0; at < buffer.length;) at += (await file.write(buffer, at, buffer.length - at)).bytesWritten;
 }
 
 async function writeShard(path, tensors, pools, index) {
@@ -72,7 +79,7 @@ async function writeShard(path, tensors, pools, index) {
     await writeFully(file, Buffer.concat([length, json]));
     for (const tensor of tensors) {
       const pool = pools.of(tensor);
-      for (let left = 2 * elementsOf(tensor); left > 0; ) {
+      for (let left = 2 * elementsOf(tensor); left > 0;) {
         const bytes = Math.min(left, CHUNK_BYTES);
         turn = (turn + 104_729) % POOL_ELEMENTS;
         await writeFully(file, pool.subarray(2 * turn, 2 * turn + bytes));
@@ -92,8 +99,12 @@ async function writeShard(path, tensors, pools, index) {
  * @returns bytes of the weights
  */
 export async function makeOptModel(folder, shape, signal) {
-  const shards = [globalTensors(shape), ...Array.from({ length: shape.layers }, (_, layer) => layerTensors(shape, layer))];
-  const name = (index) => `model-${String(index + 1).padStart(5, '0')}-of-${String(shards.length).padStart(5, '0')}.safetensors`;
+  const shards = [
+    globalTensors(shape),
+    ...Array.from({ length: shape.layers }, (_, layer) => layerTensors(shape, layer)),
+  ];
+  const name = (index) =>
+    `model-${String(index + 1).padStart(5, '0')}-of-${String(shards.length).padStart(5, '0')}.safetensors`;
   await mkdir(folder, { recursive: true });
   try {
     const pools = new Pools();
@@ -106,12 +117,19 @@ export async function makeOptModel(folder, shape, signal) {
       }
     };
     // All of them have to be done before anything is removed.
-    const failed = (await Promise.allSettled(Array.from({ length: WRITERS }, writer))).find(({ status }) => status === 'rejected');
+    const failed = (await Promise.allSettled(Array.from({ length: WRITERS }, writer))).find(
+      ({ status }) => status === 'rejected',
+    );
     if (failed !== undefined) throw failed.reason;
     const bytes = sizes.reduce((sum, size) => sum + size, 0);
-    const weightMap = Object.fromEntries(shards.flatMap((tensors, index) => tensors.map((tensor) => [tensor.name, name(index)])));
+    const weightMap = Object.fromEntries(
+      shards.flatMap((tensors, index) => tensors.map((tensor) => [tensor.name, name(index)])),
+    );
     await writeFile(join(folder, 'config.json'), JSON.stringify(optConfig(shape)));
-    await writeFile(join(folder, 'model.safetensors.index.json'), JSON.stringify({ metadata: { total_size: bytes }, weight_map: weightMap }));
+    await writeFile(
+      join(folder, 'model.safetensors.index.json'),
+      JSON.stringify({ metadata: { total_size: bytes }, weight_map: weightMap }),
+    );
     return bytes;
   } catch (error) {
     await rm(folder, { recursive: true, force: true });

@@ -1,4 +1,5 @@
-// OPT's sizes (Zhang et al. 2022, table 1), and what a model of such a shape takes; the feed-forward block is four times as wide as the hidden states.
+// OPT's sizes (Zhang et al. 2022, table 1), and what a model of such a shape takes; the feed-forward block is four
+// times as wide as the hidden states.
 
 /** By name: layers, heads, hidden size. */
 export const OPT_SHAPES = {
@@ -22,9 +23,24 @@ export function wholeShape({ vocabularySize = VOCABULARY, contextTokens = CONTEX
 export function optConfig(shape) {
   const { layers, heads, hiddenSize, vocabularySize, contextTokens } = wholeShape(shape);
   return {
-    architectures: ['OPTForCausalLM'], model_type: 'opt', torch_dtype: 'float16', activation_function: 'relu', do_layer_norm_before: true, enable_bias: true, tie_word_embeddings: true,
-    layer_norm_elementwise_affine: true, hidden_size: hiddenSize, word_embed_proj_dim: hiddenSize, ffn_dim: 4 * hiddenSize, num_attention_heads: heads, num_hidden_layers: layers,
-    vocab_size: vocabularySize, max_position_embeddings: contextTokens, bos_token_id: 2, eos_token_id: 2, pad_token_id: 1,
+    architectures: ['OPTForCausalLM'],
+    model_type: 'opt',
+    torch_dtype: 'float16',
+    activation_function: 'relu',
+    do_layer_norm_before: true,
+    enable_bias: true,
+    tie_word_embeddings: true,
+    layer_norm_elementwise_affine: true,
+    hidden_size: hiddenSize,
+    word_embed_proj_dim: hiddenSize,
+    ffn_dim: 4 * hiddenSize,
+    num_attention_heads: heads,
+    num_hidden_layers: layers,
+    vocab_size: vocabularySize,
+    max_position_embeddings: contextTokens,
+    bos_token_id: 2,
+    eos_token_id: 2,
+    pad_token_id: 1,
   };
 }
 
@@ -34,13 +50,19 @@ export function globalTensors(shape) {
   const base = 'model.decoder.';
   return [
     { name: `${base}embed_tokens.weight`, shape: [vocabularySize, hiddenSize], deviation: 1.4 / Math.sqrt(hiddenSize) },
-    { name: `${base}embed_positions.weight`, shape: [contextTokens + POSITION_OFFSET, hiddenSize], deviation: 1.4 / Math.sqrt(hiddenSize) },
+    {
+      name: `${base}embed_positions.weight`,
+      shape: [contextTokens + POSITION_OFFSET, hiddenSize],
+      deviation: 1.4 / Math.sqrt(hiddenSize),
+    },
     { name: `${base}final_layer_norm.weight`, shape: [hiddenSize], one: true },
     { name: `${base}final_layer_norm.bias`, shape: [hiddenSize], deviation: 0.02 },
   ];
 }
 
-/** A layer's tensors, likewise. Activations stay of one size over all layers with deviations of about 1 / sqrt(inputs). */
+/**
+ * A layer's tensors, likewise. Activations stay of one size over all layers with deviations of about 1 / sqrt(inputs).
+ */
 export function layerTensors({ hiddenSize }, layer) {
   const base = `model.decoder.layers.${layer}.`;
   const inner = 4 * hiddenSize;
@@ -53,8 +75,13 @@ export function layerTensors({ hiddenSize }, layer) {
     { name: `${base}${name}.bias`, shape: [hiddenSize], deviation: 0.02 },
   ];
   return [
-    ...norm('self_attn_layer_norm'), ...['q_proj', 'k_proj', 'v_proj', 'out_proj'].flatMap((name) => matrix(`self_attn.${name}`, hiddenSize, hiddenSize)),
-    ...norm('final_layer_norm'), ...matrix('fc1', inner, hiddenSize), ...matrix('fc2', hiddenSize, inner),
+    ...norm('self_attn_layer_norm'),
+    ...['q_proj', 'k_proj', 'v_proj', 'out_proj'].flatMap((name) =>
+      matrix(`self_attn.${name}`, hiddenSize, hiddenSize),
+    ),
+    ...norm('final_layer_norm'),
+    ...matrix('fc1', inner, hiddenSize),
+    ...matrix('fc2', hiddenSize, inner),
   ];
 }
 
@@ -66,8 +93,15 @@ function bytesOf(tensors) {
   return tensors.reduce((sum, tensor) => sum + elementsOf(tensor) * BYTES, 0);
 }
 
-/** Bytes of the weights in 16 bits: of a layer, of what is no layer's, of all; and of the keys and values of a token. */
+/**
+ * Bytes of the weights in 16 bits: of a layer, of what is no layer's, of all; and of the keys and values of a token.
+ */
 export function optBytes(shape) {
   const [layer, global] = [bytesOf(layerTensors(shape, 0)), bytesOf(globalTensors(shape))];
-  return { layer, global, total: shape.layers * layer + global, cacheToken: 2 * BYTES * shape.hiddenSize * shape.layers };
+  return {
+    layer,
+    global,
+    total: shape.layers * layer + global,
+    cacheToken: 2 * BYTES * shape.hiddenSize * shape.layers,
+  };
 }

@@ -3,8 +3,18 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export const STEPS = [
-  'kernels-ops', 'kernels-models', 'bench', 'sanitizer-memcheck', 'sanitizer-racecheck', 'sanitizer-synccheck', 'end-to-end-answers', 'end-to-end-streaming',
-  'speed-opt-6.7b', 'speed-opt-30b', 'peers-opt-6.7b', 'peers-opt-30b',
+  'kernels-ops',
+  'kernels-models',
+  'bench',
+  'sanitizer-memcheck',
+  'sanitizer-racecheck',
+  'sanitizer-synccheck',
+  'end-to-end-answers',
+  'end-to-end-streaming',
+  'speed-opt-6.7b',
+  'speed-opt-30b',
+  'peers-opt-6.7b',
+  'peers-opt-30b',
 ];
 
 function readJson(path) {
@@ -26,7 +36,9 @@ function troubleOf(step) {
 /** What a report of GoogleTest says. */
 function testsOf(report) {
   const cases = report.testsuites.flatMap((suite) => suite.testsuite ?? []);
-  const failures = cases.filter((test) => (test.failures ?? []).length > 0).map((test) => `${test.classname}.${test.name}`);
+  const failures = cases
+    .filter((test) => (test.failures ?? []).length > 0)
+    .map((test) => `${test.classname}.${test.name}`);
   // What a crash left unrun has no result.
   const ran = cases.filter(({ status, result }) => status !== 'NOTRUN' && result !== 'SKIPPED');
   return { passed: ran.length - failures.length, failed: failures.length, failures };
@@ -34,7 +46,8 @@ function testsOf(report) {
 
 /**
  * @param folder of --results
- * @returns by step: its document, or `notMeasured` with the reason; `step`: code, seconds, limit and date of the step itself
+ * @returns by step: its document, or `notMeasured` with the reason; `step`: code, seconds, limit and date of the step
+ * itself
  */
 export function readResults(folder) {
   const results = {};
@@ -43,7 +56,11 @@ export function readResults(folder) {
     const trouble = troubleOf(step);
     let found;
     if (document !== undefined) found = name.startsWith('kernels') ? testsOf(document) : document;
-    results[name] = { ...(found ?? { notMeasured: trouble ?? 'it left no result' }), ...(found?.unfinished && { trouble: trouble ?? 'unfinished' }), ...(step && { step }) };
+    results[name] = {
+      ...(found ?? { notMeasured: trouble ?? 'it left no result' }),
+      ...(found?.unfinished && { trouble: trouble ?? 'unfinished' }),
+      ...(step && { step }),
+    };
   }
   return results;
 }

@@ -1,6 +1,10 @@
-// One step of scripts/verify-gpu.sh, in a process of its own: writes its document as JSON. Exits with 1 if what it checks does not hold.
-//   node scripts/gpu/run.mjs end-to-end|streaming|speed|peer RESULT.json --folder FOLDER [--model opt-6.7b|opt-30b] [--beside SPEED.json] [--small] [--seconds N]
-// --beside: what `speed` wrote for the shape: the peer takes its layers and caps. --small: next to nothing, for an emulated GPU. --seconds: stops itself then, and says how far it was. SPILLWAY_ADDON names the addon, SPILLWAY_FLEXGEN_PYTHON the peer's Python.
+// One step of scripts/verify-gpu.sh, in a process of its own: writes its document as JSON. Exits with 1 if what it
+// checks does not hold.
+//   node scripts/gpu/run.mjs end-to-end|streaming|speed|peer RESULT.json --folder FOLDER [--model opt-6.7b|opt-30b]
+//   [--beside SPEED.json] [--small] [--seconds N]
+// --beside: what `speed` wrote for the shape: the peer takes its layers and caps. --small: next to nothing, for an
+// emulated GPU. --seconds: stops itself then, and says how far it was. SPILLWAY_ADDON names the addon,
+// SPILLWAY_FLEXGEN_PYTHON the peer's Python.
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,17 +16,28 @@ import { runEndToEnd, runPeer, runSpeed, runStreaming } from './steps.mjs';
 const STEPS = { 'end-to-end': runEndToEnd, streaming: runStreaming, speed: runSpeed, peer: runPeer };
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { folder: { type: 'string' }, model: { type: 'string' }, beside: { type: 'string' }, small: { type: 'boolean', default: false }, seconds: { type: 'string' } },
+  options: {
+    folder: { type: 'string' },
+    model: { type: 'string' },
+    beside: { type: 'string' },
+    small: { type: 'boolean', default: false },
+    seconds: { type: 'string' },
+  },
 });
 const [step, output] = positionals;
 if (STEPS[step] === undefined || output === undefined || values.folder === undefined) {
-  console.error(`usage: run.mjs ${Object.keys(STEPS).join('|')} RESULT.json --folder FOLDER [--model NAME] [--beside SPEED.json] [--small] [--seconds N]`);
+  console.error(
+    `usage: run.mjs ${Object.keys(STEPS).join('|')} RESULT.json --folder FOLDER [--model NAME] [--beside SPEED.json] [--small] [--seconds N]`,
+  );
   process.exit(1);
 }
 
 /** As a whole or not at all: the process may be ended at any time. */
 function save(document) {
-  writeFileSync(`${output}.part`, JSON.stringify({ step, date: new Date().toISOString(), ...document }, null, 2) + '\n');
+  writeFileSync(
+    `${output}.part`,
+    JSON.stringify({ step, date: new Date().toISOString(), ...document }, null, 2) + '\n',
+  );
   renameSync(`${output}.part`, output);
 }
 
@@ -53,8 +68,15 @@ let document;
 try {
   document = await STEPS[step]({
     library: step === 'peer' ? undefined : await import('../../dist/index.js'),
-    sizes: values.small ? SMALL : FULL, name: values.model, folder: values.folder, signal: stopping.signal, secondsLeft: () => limit - performance.now() / 1000, save, beside: readBeside(),
-    python: process.env.SPILLWAY_FLEXGEN_PYTHON || 'python3', wheelFolder: fileURLToPath(new URL('../../peers/', import.meta.url)),
+    sizes: values.small ? SMALL : FULL,
+    name: values.model,
+    folder: values.folder,
+    signal: stopping.signal,
+    secondsLeft: () => limit - performance.now() / 1000,
+    save,
+    beside: readBeside(),
+    python: process.env.SPILLWAY_FLEXGEN_PYTHON || 'python3',
+    wheelFolder: fileURLToPath(new URL('../../peers/', import.meta.url)),
     ...(step === 'peer' ? {} : await findDriver()),
   });
 } catch (error) {
@@ -62,5 +84,7 @@ try {
 }
 clearTimeout(timer);
 save(document);
-console.log(`${step}${values.model === undefined ? '' : ` ${values.model}`}: ${document.notMeasured ?? (document.ok ? 'done' : 'does not hold')}`);
+console.log(
+  `${step}${values.model === undefined ? '' : ` ${values.model}`}: ${document.notMeasured ?? (document.ok ? 'done' : 'does not hold')}`,
+);
 process.exit(document.ok ? 0 : 1);

@@ -1,4 +1,5 @@
-// Tokens/s of one shape under caps, by the plan that `auto` makes for this machine, beside what the plan's cost model says of the run: its roofline for this link and this GPU.
+// Tokens/s of one shape under caps, by the plan that `auto` makes for this machine, beside what the plan's cost model
+// says of the run: its roofline for this link and this GPU.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { againstCap, sampleDriver } from './driverMemory.mjs';
@@ -14,7 +15,10 @@ const seconds = (began) => (performance.now() - began) / 1000;
 async function planRows(library, { hardware, modelPath, workload, caps, wantedSeconds, mostSeconds }) {
   const shape = await library.readModelShape(modelPath);
   const choice = library.choosePolicy({
-    hardware, shape, workload, allow: { cpuAttention: [true], mostBatchSize: 256 },
+    hardware,
+    shape,
+    workload,
+    allow: { cpuAttention: [true], mostBatchSize: 256 },
     caps: { gpu: caps.gpuBytes, cpu: Math.max(1, caps.cpuBytes - process.memoryUsage.rss()) },
   });
   return rowsInTime(choice, workload.newTokens, wantedSeconds, mostSeconds);
@@ -23,32 +27,72 @@ async function planRows(library, { hardware, modelPath, workload, caps, wantedSe
 async function generate(engine, work, { signal }) {
   let [stats, progress] = [];
   try {
-    const run = { maxNewTokens: work.newTokens, ignoreEos: true, signal, onStats: (each) => (stats = each), onProgress: (each) => (progress = each) };
-    for await (const row of engine.generate(uniformRows(work), run)) if (row.error) throw new Error(`row ${row.id}: ${row.error.message}`);
+    const run = {
+      maxNewTokens: work.newTokens,
+      ignoreEos: true,
+      signal,
+      onStats: (each) => (stats = each),
+      onProgress: (each) => (progress = each),
+    };
+    for await (const row of engine.generate(uniformRows(work), run))
+      if (row.error) throw new Error(`row ${row.id}: ${row.error.message}`);
   } catch (error) {
     if (!signal?.aborted) throw error;
-    throw new Error(`stopped by the time limit with ${progress?.generatedTokens ?? 0} of ${work.rows * work.newTokens} tokens made in ${(progress?.seconds ?? 0).toFixed(0)} s`, { cause: error });
+    throw new Error(
+      `stopped by the time limit with ${progress?.generatedTokens ?? 0} of ${work.rows * work.newTokens} tokens made in ${(progress?.seconds ?? 0).toFixed(0)} s`,
+      { cause: error },
+    );
   }
   return stats;
 }
 
 /**
- * Makes a model of the shape, or of as many of its layers as there is room for, plans, generates some blocks of rows, removes the model.
+ * Makes a model of the shape, or of as many of its layers as there is room for, plans, generates some blocks of rows,
+ * removes the model.
  * @param shape as in optShapes.mjs
  * @param caps gpuBytes, cpuBytes: asked for; the machine may have less
  * @param folder for the model and what spills
  * @param hardware this machine's profile, with its GPU
- * @param wantedSeconds how long the run should take by prediction, and `mostSeconds` at most; less where `secondsLeft()` is less
+ * @param wantedSeconds how long the run should take by prediction, and `mostSeconds` at most; less where
+ * `secondsLeft()` is less
  * @param readDriver as in driverMemory.mjs, or undefined; `before`: what it said when this process had done nothing yet
  * @returns what was measured, what was predicted of the very run, their share; the policy; how the shape was cut
  */
-export async function measureSpeed({ library, name, shape, caps: asked, folder, hardware: profile, promptTokens = 512, newTokens = 32, wantedSeconds, mostSeconds = Infinity, secondsLeft = () => Infinity, readDriver, before, signal }) {
+export async function measureSpeed({
+  library,
+  name,
+  shape,
+  caps: asked,
+  folder,
+  hardware: profile,
+  promptTokens = 512,
+  newTokens = 32,
+  wantedSeconds,
+  mostSeconds = Infinity,
+  secondsLeft = () => Infinity,
+  readDriver,
+  before,
+  signal,
+}) {
   const { gpuProducts, hardware } = fasterProducts(profile, 'f16');
   const room = await roomOf(folder);
   const caps = capsOf(room, asked);
   const layers = layersThatFit(shape, room, caps);
-  const about = { name, layers, layersOfModel: shape.layers, caps, askedCaps: asked, promptTokens, newTokens, gpuProducts };
-  if (layers < 1) return { ...about, notMeasured: `no layer of it fits: ${room.diskBytes} bytes of disk and ${room.memoryBytes} bytes of memory are free` };
+  const about = {
+    name,
+    layers,
+    layersOfModel: shape.layers,
+    caps,
+    askedCaps: asked,
+    promptTokens,
+    newTokens,
+    gpuProducts,
+  };
+  if (layers < 1)
+    return {
+      ...about,
+      notMeasured: `no layer of it fits: ${room.diskBytes} bytes of disk and ${room.memoryBytes} bytes of memory are free`,
+    };
   const scratch = await mkdtemp(join(folder, 'model-'));
   const modelPath = join(scratch, name);
   try {
@@ -58,12 +102,27 @@ export async function measureSpeed({ library, name, shape, caps: asked, folder, 
     const makeSeconds = seconds(began);
     // Opening takes about as long as writing did, and a prediction may be off by half.
     const most = Math.min(mostSeconds, Math.max(1, (secondsLeft() - makeSeconds) / 2));
-    const rows = await planRows(library, { hardware, modelPath, workload: { promptTokens, newTokens }, caps, wantedSeconds, mostSeconds: most });
+    const rows = await planRows(library, {
+      hardware,
+      modelPath,
+      workload: { promptTokens, newTokens },
+      caps,
+      wantedSeconds,
+      mostSeconds: most,
+    });
     const sampler = readDriver && sampleDriver(readDriver, 1000);
     let [stats, engine, peak] = [];
     try {
       engine = await library.Engine.open({
-        model: modelPath, hardware, learn: false, gpuMemory: caps.gpuBytes, gpuProducts, cpuMemory: caps.cpuBytes, disk: scratch, expectedRows: { promptTokens, newTokens, rows }, ...(signal && { signal }),
+        model: modelPath,
+        hardware,
+        learn: false,
+        gpuMemory: caps.gpuBytes,
+        gpuProducts,
+        cpuMemory: caps.cpuBytes,
+        disk: scratch,
+        expectedRows: { promptTokens, newTokens, rows },
+        ...(signal && { signal }),
       });
       const work = { rows, promptTokens, newTokens, vocabularySize: wholeShape(shape).vocabularySize };
       stats = await generate(engine, work, { signal });
@@ -73,10 +132,27 @@ export async function measureSpeed({ library, name, shape, caps: asked, folder, 
     }
     const { tokensPerSecond, predicted, memory, queues, seconds: spent, residentPeakBytes, policy } = stats;
     return {
-      ...about, rows, modelBytes: optBytes(cut).total, makeSeconds, openSeconds: spent.load, runSeconds: spent.wall - spent.load, prefillSeconds: spent.prefill, decodeSeconds: spent.decode,
-      tokensPerSecond: tokensPerSecond.generated, origin: engine.plan.origin, ...(engine.plan.why !== undefined && { why: engine.plan.why }), policy: engine.plan.policy ?? policy,
-      ...(predicted && { predictedTokensPerSecond: predicted.tokensPerSecond, shareOfPredicted: tokensPerSecond.generated / predicted.tokensPerSecond, bottleneck: predicted.bottleneck, predictedQueueSeconds: predicted.queueSeconds }),
-      queues, memory, residentPeakBytes,
+      ...about,
+      rows,
+      modelBytes: optBytes(cut).total,
+      makeSeconds,
+      openSeconds: spent.load,
+      runSeconds: spent.wall - spent.load,
+      prefillSeconds: spent.prefill,
+      decodeSeconds: spent.decode,
+      tokensPerSecond: tokensPerSecond.generated,
+      origin: engine.plan.origin,
+      ...(engine.plan.why !== undefined && { why: engine.plan.why }),
+      policy: engine.plan.policy ?? policy,
+      ...(predicted && {
+        predictedTokensPerSecond: predicted.tokensPerSecond,
+        shareOfPredicted: tokensPerSecond.generated / predicted.tokensPerSecond,
+        bottleneck: predicted.bottleneck,
+        predictedQueueSeconds: predicted.queueSeconds,
+      }),
+      queues,
+      memory,
+      residentPeakBytes,
       // Before there was no context: what CUDA itself takes is in it.
       ...(before && { driver: againstCap(before, peak, caps.gpuBytes) }),
     };

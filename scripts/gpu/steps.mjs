@@ -1,4 +1,5 @@
-// The steps of scripts/verify-gpu.sh that need the engine: each takes a setting, and gives the document that the report is made of.
+// The steps of scripts/verify-gpu.sh that need the engine: each takes a setting, and gives the document that the report
+// is made of.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -30,7 +31,12 @@ export function runEndToEnd({ library, sizes, folder, save }) {
       if (shape !== undefined) await makeOptModel(path, shape);
       models.push({ ...model, path });
     }
-    const cases = await endToEnd({ library, models, disk: scratch, onCase: (_, all) => save({ cases: all, ok: false, unfinished: true }) });
+    const cases = await endToEnd({
+      library,
+      models,
+      disk: scratch,
+      onCase: (_, all) => save({ cases: all, ok: false, unfinished: true }),
+    });
     return { cases, ok: cases.every(({ ok }) => ok) };
   });
 }
@@ -41,24 +47,54 @@ export function runStreaming({ library, sizes, folder, readDriver, noDriver, sav
     const { shape, ...model } = sizes.streaming;
     const path = join(scratch, 'model');
     await makeOptModel(path, shape);
-    const about = { model: `OPT's architecture, ${shape.layers} layers of ${shape.hiddenSize}`, ...model, ...(noDriver !== undefined && { noDriver }) };
-    const cases = await streaming({ library, model: { ...model, path }, disk: scratch, readDriver, onCase: (_, all) => save({ ...about, cases: all, ok: false, unfinished: true }) });
+    const about = {
+      model: `OPT's architecture, ${shape.layers} layers of ${shape.hiddenSize}`,
+      ...model,
+      ...(noDriver !== undefined && { noDriver }),
+    };
+    const cases = await streaming({
+      library,
+      model: { ...model, path },
+      disk: scratch,
+      readDriver,
+      onCase: (_, all) => save({ ...about, cases: all, ok: false, unfinished: true }),
+    });
     return { ...about, cases, ok: cases.every(({ ok }) => ok) };
   });
 }
 
-/** @returns what `measureSpeed` does, with the machine's figures; `ok`: the driver counted no more than the cap and what CUDA itself takes */
+/**
+ * @returns what `measureSpeed` does, with the machine's figures; `ok`: the driver counted no more than the cap and what
+ * CUDA itself takes
+ */
 export async function runSpeed({ library, sizes: { speed }, name, folder, secondsLeft, readDriver, signal }) {
   const { shapes, profileBudget, standIn, ...work } = speed;
   const before = await readDriver?.();
   // Kept in the user's cache folder, so that the next shape finds it.
-  const hardware = await library.cachedProfile({ disk: folder, gpuMemory: work.caps.gpuBytes, budget: profileBudget, ...(signal && { signal }) });
-  const measured = await measureSpeed({ library, name, shape: shapes[name], folder, hardware, secondsLeft, readDriver, before, signal, ...work });
+  const hardware = await library.cachedProfile({
+    disk: folder,
+    gpuMemory: work.caps.gpuBytes,
+    budget: profileBudget,
+    ...(signal && { signal }),
+  });
+  const measured = await measureSpeed({
+    library,
+    name,
+    shape: shapes[name],
+    folder,
+    hardware,
+    secondsLeft,
+    readDriver,
+    before,
+    signal,
+    ...work,
+  });
   return { ...measured, ...(standIn && { standIn }), hardware, ok: measured.notMeasured === undefined };
 }
 
 /**
- * @param beside what `runSpeed` gave for the shape, whose layers and caps are the peer's too; where there is none they are found likewise
+ * @param beside what `runSpeed` gave for the shape, whose layers and caps are the peer's too; where there is none they
+ * are found likewise
  * @returns what `measureFlexGen` does; a peer that is not there is no failure
  */
 export async function runPeer({ sizes: { speed }, name, folder, beside = {}, python, wheelFolder, signal }) {
@@ -68,7 +104,17 @@ export async function runPeer({ sizes: { speed }, name, folder, beside = {}, pyt
   const layers = beside.layers ?? layersThatFit(shapes[name], room, caps);
   if (layers < 1) return { name, notMeasured: 'no layer of the shape fits this machine', ok: true };
   return within(folder, async (scratch) => {
-    const measured = await measureFlexGen({ name, shape: { ...shapes[name], layers }, caps, folder: scratch, promptTokens, newTokens, python, wheelFolder, signal });
+    const measured = await measureFlexGen({
+      name,
+      shape: { ...shapes[name], layers },
+      caps,
+      folder: scratch,
+      promptTokens,
+      newTokens,
+      python,
+      wheelFolder,
+      signal,
+    });
     return { ...measured, layersOfModel: shapes[name].layers, ...(standIn && { standIn }), ok: true };
   });
 }

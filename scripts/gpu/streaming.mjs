@@ -1,4 +1,5 @@
-// A run whose weights stream to the GPU: how much of the copies happens while something is computed, and whether the GPU's memory stays below the cap by the driver's own count.
+// A run whose weights stream to the GPU: how much of the copies happens while something is computed, and whether the
+// GPU's memory stays below the cap by the driver's own count.
 import { againstCap, sampleDriver } from './driverMemory.mjs';
 import { overlapOfTrace } from './overlapOfTrace.mjs';
 import { uniformRows } from './tokenRows.mjs';
@@ -11,7 +12,12 @@ export const STREAMED = {
 
 async function runOnce(engine, work, run) {
   let stats;
-  for await (const row of engine.generate(uniformRows(work), { maxNewTokens: work.newTokens, ignoreEos: true, ...run, onStats: (each) => (stats = each) })) {
+  for await (const row of engine.generate(uniformRows(work), {
+    maxNewTokens: work.newTokens,
+    ignoreEos: true,
+    ...run,
+    onStats: (each) => (stats = each),
+  })) {
     if (row.error) throw new Error(`row ${row.id}: ${row.error.message}`);
   }
   return stats;
@@ -32,14 +38,31 @@ async function smallestCap(library, options) {
 /**
  * @param model path, vocabularySize, rows, promptTokens, newTokens, batches, gpuMemory
  * @param readDriver as in driverMemory.mjs; undefined where there is no driver to ask
- * @returns for each placement: `overlapping` and `serial` (one stage after another, for comparison), as `overlapOfTrace` has them with tokens/s, and `memory`, as
+ * @returns for each placement: `overlapping` and `serial` (one stage after another, for comparison), as
+ * `overlapOfTrace` has them with tokens/s, and `memory`, as
  *   `againstCap` has it with the engine's own peak; or an `error`
  */
-export async function streaming({ library, model: { path, gpuMemory, batches, ...work }, disk, readDriver, placements = STREAMED, onCase = () => {} }) {
+export async function streaming({
+  library,
+  model: { path, gpuMemory, batches, ...work },
+  disk,
+  readDriver,
+  placements = STREAMED,
+  onCase = () => {},
+}) {
   const cases = [];
   const batchSize = Math.ceil(work.rows / batches);
   for (const [placement, shares] of Object.entries(placements)) {
-    const options = { model: path, policy: 'default', disk, batchSize, batches, rowTokens: work.promptTokens + work.newTokens, tokensPerSquare: Math.max(512, batchSize), ...shares };
+    const options = {
+      model: path,
+      policy: 'default',
+      disk,
+      batchSize,
+      batches,
+      rowTokens: work.promptTokens + work.newTokens,
+      tokensPerSquare: Math.max(512, batchSize),
+      ...shares,
+    };
     try {
       const memory = await rehearse(library, options, work, readDriver);
       const sampler = readDriver && sampleDriver(readDriver);
@@ -50,7 +73,12 @@ export async function streaming({ library, model: { path, gpuMemory, batches, ..
         memory.peak = await sampler?.stop();
       }
       const counted = memory.before && againstCap(memory.before, memory.peak, library.parseBytes(gpuMemory));
-      cases.push({ placement, ...runs, ...(counted && { memory: counted }), ok: counted === undefined || counted.within });
+      cases.push({
+        placement,
+        ...runs,
+        ...(counted && { memory: counted }),
+        ok: counted === undefined || counted.within,
+      });
     } catch (error) {
       cases.push({ placement, error: error.message, ok: false });
     }
@@ -59,11 +87,18 @@ export async function streaming({ library, model: { path, gpuMemory, batches, ..
   return cases;
 }
 
-/** A run within the smallest cap, so that all kernels are loaded: what the driver counts when its engine is closed is the context's own. */
+/**
+ * A run within the smallest cap, so that all kernels are loaded: what the driver counts when its engine is closed is
+ * the context's own.
+ */
 async function rehearse(library, options, work, readDriver) {
   if (readDriver === undefined) return {};
   const small = { ...work, rows: Math.min(work.rows, 2), promptTokens: Math.min(work.promptTokens, 80), newTokens: 3 };
-  const engine = await library.Engine.open({ ...options, batchSize: 1, gpuMemory: await smallestCap(library, { ...options, batchSize: 1 }) });
+  const engine = await library.Engine.open({
+    ...options,
+    batchSize: 1,
+    gpuMemory: await smallestCap(library, { ...options, batchSize: 1 }),
+  });
   try {
     await runOnce(engine, small, {});
   } finally {
@@ -78,9 +113,15 @@ async function bothWays(library, options, work) {
     const runs = {};
     // A run that does not count comes first: it finds pages of files in memory, and clocks up.
     await runOnce(engine, { ...work, newTokens: Math.min(4, work.newTokens) }, {});
-    for (const [name, pipeline] of [['overlapping', undefined], ['serial', library.serialPipeline]]) {
+    for (const [name, pipeline] of [
+      ['overlapping', undefined],
+      ['serial', library.serialPipeline],
+    ]) {
       const trace = [];
-      const stats = await runOnce(engine, work, { onTrace: (event) => trace.push(event), ...(pipeline && { pipeline }) });
+      const stats = await runOnce(engine, work, {
+        onTrace: (event) => trace.push(event),
+        ...(pipeline && { pipeline }),
+      });
       runs[name] = { ...overlapOfTrace(trace), tokensPerSecond: stats.tokensPerSecond.generated };
       runs.enginePeakBytes = stats.memory.gpu.peakBytes;
     }

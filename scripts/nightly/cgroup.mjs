@@ -1,4 +1,5 @@
-// Commands in memory cgroups, from too small to large enough: each ends with its work done or with a refusal that names a budget, never killed.
+// Commands in memory cgroups, from too small to large enough: each ends with its work done or with a refusal that names
+// a budget, never killed.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MemoryCap } from '../../bench/lib/memoryCap.mjs';
@@ -21,11 +22,28 @@ const ADVICE = /--cpu-memory (\d+)/;
 async function cases(campaign) {
   const real = await realModel(campaign);
   const text = await tinyTextModel(campaign);
-  const [rows, lines, prose] = [join(campaign.folder, 'rows.jsonl'), join(campaign.folder, 'lines.txt'), join(campaign.folder, 'prose.txt')];
+  const [rows, lines, prose] = [
+    join(campaign.folder, 'rows.jsonl'),
+    join(campaign.folder, 'lines.txt'),
+    join(campaign.folder, 'prose.txt'),
+  ];
   writeTokenRows(rows, 300);
   writeTextRows(lines, 24);
   writeFileSync(prose, 'What is so is so, and what is not is not. '.repeat(60));
-  const generate = (model, input, more) => (limit, out) => ['generate', '--model', model, '--input', input, '--output', join(out, 'out.jsonl'), '--disk', join(campaign.folder, 'disk'), '--max-new-tokens', '12', ...more(limit)];
+  const generate = (model, input, more) => (limit, out) => [
+    'generate',
+    '--model',
+    model,
+    '--input',
+    input,
+    '--output',
+    join(out, 'out.jsonl'),
+    '--disk',
+    join(campaign.folder, 'disk'),
+    '--max-new-tokens',
+    '12',
+    ...more(limit),
+  ];
   const memory = {
     auto: () => [],
     default: () => ['--policy', 'default'],
@@ -38,9 +56,16 @@ async function cases(campaign) {
   const all = [];
   for (const [kind, more] of Object.entries(memory)) {
     all.push({ name: `tiny ${kind}`, args: generate(TINY, rows, more) });
-    if (real !== undefined) all.push({ name: `real ${kind}`, args: generate(real, lines, (limit) => ['--input-format', 'text', ...more(limit)]) });
+    if (real !== undefined)
+      all.push({
+        name: `real ${kind}`,
+        args: generate(real, lines, (limit) => ['--input-format', 'text', ...more(limit)]),
+      });
   }
-  all.push({ name: 'tiny perplexity', args: scored(text) }, { name: 'tiny text', args: generate(text, lines, () => ['--input-format', 'text']) });
+  all.push(
+    { name: 'tiny perplexity', args: scored(text) },
+    { name: 'tiny text', args: generate(text, lines, () => ['--input-format', 'text']) },
+  );
   if (real !== undefined) all.push({ name: 'real perplexity', args: scored(real) });
   return all.filter(({ name }) => name.includes(campaign.values.only ?? ''));
 }
@@ -48,7 +73,12 @@ async function cases(campaign) {
 async function inGroup(campaign, limit, args) {
   const cap = new MemoryCap(limit);
   try {
-    const result = await runProcess(process.execPath, [MAIN, ...args], { signal: campaign.signal, timeLimitSeconds: LIMIT_SECONDS, cgroup: cap.folder, env: { XDG_CACHE_HOME: join(campaign.folder, 'cache') } });
+    const result = await runProcess(process.execPath, [MAIN, ...args], {
+      signal: campaign.signal,
+      timeLimitSeconds: LIMIT_SECONDS,
+      cgroup: cap.folder,
+      env: { XDG_CACHE_HOME: join(campaign.folder, 'cache') },
+    });
     return { ...result, ...cap.figures() };
   } finally {
     cap.close();
@@ -78,14 +108,21 @@ async function tryOne(campaign, { name, args }, limit) {
   const result = await inGroup(campaign, limit, command);
   const verdict = judged(result);
   campaign.count('runs');
-  if (!['done', 'refused'].includes(verdict)) return campaign.violation(`${what}: ${verdict}`, `${howItEnded(result, LIMIT_SECONDS)}\npeak ${Math.round((result.peakBytes ?? 0) / MIB)} MiB, ${command.join(' ')}`);
+  if (!['done', 'refused'].includes(verdict))
+    return campaign.violation(
+      `${what}: ${verdict}`,
+      `${howItEnded(result, LIMIT_SECONDS)}\npeak ${Math.round((result.peakBytes ?? 0) / MIB)} MiB, ${command.join(' ')}`,
+    );
   campaign.count(verdict);
   const advised = Number(ADVICE.exec(result.stderr)?.[1]);
   if (verdict !== 'refused' || command.includes('--policy')) return undefined;
   return followAdvice(campaign, what, command, advised, fresh);
 }
 
-/** A group with what was advised, and that cap: a refusal that gives a number must hold it. The group needs what a process's page tables and the kernel take, too. */
+/**
+ * A group with what was advised, and that cap: a refusal that gives a number must hold it. The group needs what a
+ * process's page tables and the kernel take, too.
+ */
 async function followAdvice(campaign, what, command, advised, fresh) {
   const at = command.indexOf('--cpu-memory');
   const plain = at === -1 ? command : command.toSpliced(at, 2);
@@ -94,7 +131,11 @@ async function followAdvice(campaign, what, command, advised, fresh) {
   const result = await inGroup(campaign, group, [...plain, '--cpu-memory', String(advised)]);
   const verdict = judged(result);
   campaign.count('advice followed');
-  if (verdict !== 'done') campaign.violation(`${what}: was told that ${advised} bytes work, and in a group of ${group / MIB} MiB they do not: ${verdict}`, `${howItEnded(result, LIMIT_SECONDS)}\npeak ${Math.round((result.peakBytes ?? 0) / MIB)} MiB`);
+  if (verdict !== 'done')
+    campaign.violation(
+      `${what}: was told that ${advised} bytes work, and in a group of ${group / MIB} MiB they do not: ${verdict}`,
+      `${howItEnded(result, LIMIT_SECONDS)}\npeak ${Math.round((result.peakBytes ?? 0) / MIB)} MiB`,
+    );
 }
 
 function prepared(folder) {
@@ -102,15 +143,30 @@ function prepared(folder) {
   return folder;
 }
 
-await runCampaign({ usage: USAGE, options: { from: { type: 'string', default: '150' }, to: { type: 'string', default: '470' }, step: { type: 'string', default: '16' }, only: { type: 'string' } }, minutes: 60, done: 'runs' }, async (campaign) => {
-  needBuild();
-  new MemoryCap(undefined).close();
-  const all = await cases(campaign);
-  for (let limit = campaign.number('from'); limit <= campaign.number('to'); limit += campaign.number('step')) {
-    for (const one of all) {
-      if (!campaign.goesOn) return;
-      await tryOne(campaign, one, limit * MIB);
+await runCampaign(
+  {
+    usage: USAGE,
+    options: {
+      from: { type: 'string', default: '150' },
+      to: { type: 'string', default: '470' },
+      step: { type: 'string', default: '16' },
+      only: { type: 'string' },
+    },
+    minutes: 60,
+    done: 'runs',
+  },
+  async (campaign) => {
+    needBuild();
+    new MemoryCap(undefined).close();
+    const all = await cases(campaign);
+    for (let limit = campaign.number('from'); limit <= campaign.number('to'); limit += campaign.number('step')) {
+      for (const one of all) {
+        if (!campaign.goesOn) return;
+        await tryOne(campaign, one, limit * MIB);
+      }
+      campaign.say(
+        `${limit} MiB: ${campaign.figure('done')} done, ${campaign.figure('refused')} refused, ${campaign.violations} violations`,
+      );
     }
-    campaign.say(`${limit} MiB: ${campaign.figure('done')} done, ${campaign.figure('refused')} refused, ${campaign.violations} violations`);
-  }
-});
+  },
+);

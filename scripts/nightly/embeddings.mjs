@@ -11,41 +11,63 @@ const USAGE = `Embeds drawn texts with the small real model in float32, and has 
 
 /** Of a member of a vector of length 1. */
 const MOST = 1e-3;
-const WORDS = 'the a capital river of France boat three sons Ünïcödé 日本語 — 42 , . queue flows into sea slowly'.split(' ');
+const WORDS = 'the a capital river of France boat three sons Ünïcödé 日本語 — 42 , . queue flows into sea slowly'.split(
+  ' ',
+);
 
 function transformers(python, model, rows) {
   return new Promise((resolve, reject) => {
-    const child = execFile(python, [join(ROOT, 'scripts/nightly/lib/embedWithTransformers.py'), model], { maxBuffer: 2 ** 29 }, (error, stdout) => {
-      if (error) reject(error);
-      else resolve(JSON.parse(stdout.trim().split('\n').at(-1)));
-    });
+    const child = execFile(
+      python,
+      [join(ROOT, 'scripts/nightly/lib/embedWithTransformers.py'), model],
+      { maxBuffer: 2 ** 29 },
+      (error, stdout) => {
+        if (error) reject(error);
+        else resolve(JSON.parse(stdout.trim().split('\n').at(-1)));
+      },
+    );
     child.stdin.end(JSON.stringify(rows));
   });
 }
 
-await runCampaign({ usage: USAGE, options: { python: { type: 'string', default: 'python3' }, rows: { type: 'string', default: '24' } }, done: 'embeddings compared' }, async (campaign) => {
-  needBuild();
-  const model = await realModel(campaign);
-  if (model === undefined) return;
-  const { Engine } = await import('../../dist/index.js');
-  const engine = await Engine.open({ model, precision: 'float32' });
-  try {
-    const rows = Array.from({ length: campaign.number('rows') }, () => {
-      const words = Array.from({ length: campaign.random.whole(1, 200) }, () => campaign.random.pick(WORDS));
-      return [...engine.tokenizer.encode(words.join(' '))];
-    });
-    const expected = await transformers(campaign.values.python, model, rows);
-    let largest = 0;
-    for (const pooling of ['last', 'mean', 'cls']) {
-      for await (const { index, embedding, error } of engine.embed(rows.map((tokens) => ({ tokens })), { pooling, normalize: true })) {
-        const difference = error ? Infinity : Math.max(...expected[index][pooling].map((member, at) => Math.abs(member - embedding[at])));
-        if (!(difference <= MOST)) campaign.violation(`${pooling}, row ${index} of ${rows[index].length} tokens: ${error?.message ?? `differs by ${difference}`}`);
-        largest = Math.max(largest, difference);
-        campaign.count('embeddings compared');
+await runCampaign(
+  {
+    usage: USAGE,
+    options: { python: { type: 'string', default: 'python3' }, rows: { type: 'string', default: '24' } },
+    done: 'embeddings compared',
+  },
+  async (campaign) => {
+    needBuild();
+    const model = await realModel(campaign);
+    if (model === undefined) return;
+    const { Engine } = await import('../../dist/index.js');
+    const engine = await Engine.open({ model, precision: 'float32' });
+    try {
+      const rows = Array.from({ length: campaign.number('rows') }, () => {
+        const words = Array.from({ length: campaign.random.whole(1, 200) }, () => campaign.random.pick(WORDS));
+        return [...engine.tokenizer.encode(words.join(' '))];
+      });
+      const expected = await transformers(campaign.values.python, model, rows);
+      let largest = 0;
+      for (const pooling of ['last', 'mean', 'cls']) {
+        for await (const { index, embedding, error } of engine.embed(
+          rows.map((tokens) => ({ tokens })),
+          { pooling, normalize: true },
+        )) {
+          const difference = error
+            ? Infinity
+            : Math.max(...expected[index][pooling].map((member, at) => Math.abs(member - embedding[at])));
+          if (!(difference <= MOST))
+            campaign.violation(
+              `${pooling}, row ${index} of ${rows[index].length} tokens: ${error?.message ?? `differs by ${difference}`}`,
+            );
+          largest = Math.max(largest, difference);
+          campaign.count('embeddings compared');
+        }
       }
+      campaign.set('largest difference', largest.toExponential(1));
+    } finally {
+      await engine.close();
     }
-    campaign.set('largest difference', largest.toExponential(1));
-  } finally {
-    await engine.close();
-  }
-});
+  },
+);

@@ -1,5 +1,6 @@
-// Fuzzes everything that reads a model's files: takes a well-formed model, changes what its metadata, configuration, tokenizer, template or weights say, opens it,
-// and generates. A case may end with tokens or with a documented error, soon and in little memory; all else is a finding.
+// Fuzzes everything that reads a model's files: takes a well-formed model, changes what its metadata, configuration,
+// tokenizer, template or weights say, opens it, and generates. A case may end with tokens or with a documented error,
+// soon and in little memory; all else is a finding.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -25,16 +26,36 @@ SPILLWAY_ADDON, an addon built with SPILLWAY_FUZZ (and perhaps with sanitizers),
 
 const text = (otherwise) => ({ type: 'string', ...(otherwise !== undefined && { default: otherwise }) });
 const { values: options, number } = readFlags(USAGE, {
-  executions: text('200000'), seed: text('1'), plateau: text('0'), seconds: text(), processes: text('1'), memory: text('512'), 'command-line': text('0'),
-  unguided: { type: 'boolean', default: false }, cases: text(), keep: text(), replay: text(), write: text(), json: text(),
+  executions: text('200000'),
+  seed: text('1'),
+  plateau: text('0'),
+  seconds: text(),
+  processes: text('1'),
+  memory: text('512'),
+  'command-line': text('0'),
+  unguided: { type: 'boolean', default: false },
+  cases: text(),
+  keep: text(),
+  replay: text(),
+  write: text(),
+  json: text(),
 });
-const [executions, plateau, processes, commandLine] = [options.replay ? 1 : number('executions'), number('plateau', 0), options.replay ? 1 : number('processes'), number('command-line', 0)];
+const [executions, plateau, processes, commandLine] = [
+  options.replay ? 1 : number('executions'),
+  number('plateau', 0),
+  options.replay ? 1 : number('processes'),
+  number('command-line', 0),
+];
 const mostSeconds = options.seconds === undefined ? Infinity : number('seconds');
 const most = { seconds: 5, residentBytes: number('memory') * 2 ** 20 };
 /** Cases of a process: what it leaks shows, and does not add up for ever; nor do the hashes of models that it keeps. */
 const CASES_A_PROCESS = 2000;
 const guided = !options.unguided && !options.replay;
-const given = options.replay ? [JSON.parse(options.replay)] : options.cases ? JSON.parse(readFileSync(options.cases, 'utf8')) : [];
+const given = options.replay
+  ? [JSON.parse(options.replay)]
+  : options.cases
+    ? JSON.parse(readFileSync(options.cases, 'utf8'))
+    : [];
 
 const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'spillway-fuzz-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -44,8 +65,19 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => (interrupte
 
 const began = Date.now();
 const report = {
-  seed: number('seed', 0), executions: 0, generated: 0, generatedFromText: 0, generatedFromMessages: 0, refusals: {}, seconds: 0,
-  blocks: { javascript: 0, native: 0 }, coverage: [], lastNew: 0, slowest: { seconds: 0 }, largest: { residentBytes: 0 }, findings: [],
+  seed: number('seed', 0),
+  executions: 0,
+  generated: 0,
+  generatedFromText: 0,
+  generatedFromMessages: 0,
+  refusals: {},
+  seconds: 0,
+  blocks: { javascript: 0, native: 0 },
+  coverage: [],
+  lastNew: 0,
+  slowest: { seconds: 0 },
+  largest: { residentBytes: 0 },
+  findings: [],
 };
 /** Cases that reached something new, and whether they generated. */
 const corpus = [];
@@ -59,7 +91,10 @@ let first = 0;
 const say = (line) => process.stderr.write(`${line}\n`);
 const elapsed = () => Math.round((Date.now() - began) / 1000);
 const share = (count) => `${((100 * count) / Math.max(1, report.executions)).toFixed(1)} %`;
-const enough = () => interrupted || elapsed() >= mostSeconds || (report.executions >= executions && report.executions - report.lastNew >= plateau);
+const enough = () =>
+  interrupted ||
+  elapsed() >= mostSeconds ||
+  (report.executions >= executions && report.executions - report.lastNew >= plateau);
 
 function note({ recipe, generated, refusals, findings: found, seconds, residentBytes, blocks: reached }, by) {
   report.executions++;
@@ -81,7 +116,10 @@ function note({ recipe, generated, refusals, findings: found, seconds, residentB
   }
   for (const { finding, stack } of found) keep(finding, stack, recipe);
   if (report.executions % 1000 === 0) report.coverage.push([report.executions, blocks.size]);
-  if (report.executions % 10_000 === 0) say(`${report.executions} cases in ${elapsed()} s, ${share(report.generated)} generated, ${blocks.size} blocks, the last new one at ${report.lastNew}, ${findings.size} findings`);
+  if (report.executions % 10_000 === 0)
+    say(
+      `${report.executions} cases in ${elapsed()} s, ${share(report.generated)} generated, ${blocks.size} blocks, the last new one at ${report.lastNew}, ${findings.size} findings`,
+    );
 }
 
 /** Findings that differ in numbers and quoted texts alone are one. */
@@ -103,11 +141,26 @@ async function fuzz(home) {
     if (ranges.length === 0) ranges.push([first, (first += options.replay ? 1 : CASES_A_PROCESS)]);
     const [from, end] = ranges.shift();
     const parents = corpus.filter(({ generated }) => generated).map(({ recipe }) => recipe);
-    const task = { seed: report.seed, first: from, end, given, corpus: parents, blocks: [...blocks], folder: join(home, String(round)), commandLine, most };
-    const one = fuzzProcess(copy, task, (message) => {
-      if (enough()) one.stop();
-      else note(message, one);
-    }, options.write && resolve(options.write));
+    const task = {
+      seed: report.seed,
+      first: from,
+      end,
+      given,
+      corpus: parents,
+      blocks: [...blocks],
+      folder: join(home, String(round)),
+      commandLine,
+      most,
+    };
+    const one = fuzzProcess(
+      copy,
+      task,
+      (message) => {
+        if (enough()) one.stop();
+        else note(message, one);
+      },
+      options.write && resolve(options.write),
+    );
     running.add(one);
     const failure = await one.ended;
     running.delete(one);
@@ -125,9 +178,12 @@ await Promise.all(Array.from({ length: processes }, (_, index) => fuzz(join(fold
 
 report.seconds = elapsed();
 report.findings = [...findings.values()];
-if (options.keep) writeFileSync(resolve(options.keep), `[\n${corpus.map(({ recipe }) => JSON.stringify(recipe)).join(',\n')}\n]\n`);
+if (options.keep)
+  writeFileSync(resolve(options.keep), `[\n${corpus.map(({ recipe }) => JSON.stringify(recipe)).join(',\n')}\n]\n`);
 if (options.json) writeFileSync(resolve(options.json), `${JSON.stringify(report, undefined, 1)}\n`);
-say(`${report.executions} cases in ${report.seconds} s: ${share(report.generated)} generated (${share(report.generatedFromText)} from text, ${share(report.generatedFromMessages)} from messages), ` +
-  `${report.blocks.javascript} blocks of JavaScript and ${report.blocks.native} of C++, the last new one at case ${report.lastNew}; the slowest took ${report.slowest.seconds.toFixed(2)} s, ` +
-  `the largest had ${Math.round(report.largest.residentBytes / 2 ** 20)} MiB resident; ${findings.size} findings`);
+say(
+  `${report.executions} cases in ${report.seconds} s: ${share(report.generated)} generated (${share(report.generatedFromText)} from text, ${share(report.generatedFromMessages)} from messages), ` +
+    `${report.blocks.javascript} blocks of JavaScript and ${report.blocks.native} of C++, the last new one at case ${report.lastNew}; the slowest took ${report.slowest.seconds.toFixed(2)} s, ` +
+    `the largest had ${Math.round(report.largest.residentBytes / 2 ** 20)} MiB resident; ${findings.size} findings`,
+);
 process.exitCode = findings.size > 0 ? 1 : 0;

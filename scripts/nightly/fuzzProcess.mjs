@@ -3,7 +3,10 @@ import { fork } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A small heap, so that one that grows is seen; and one thread where Node would have several, which for work as short as this only costs. */
+/**
+ * A small heap, so that one that grows is seen; and one thread where Node would have several, which for work as short
+ * as this only costs.
+ */
 const FLAGS = ['--max-old-space-size=400', '--max-semi-space-size=32', '--single-threaded-gc'];
 /** After so long without a word a case counts as one that hangs: more than it may take, for the machine may be busy. */
 const HANG_MILLISECONDS = 120_000;
@@ -17,7 +20,11 @@ const HANG_MILLISECONDS = 120_000;
  */
 export function fuzzProcess(copy, task, onCase, files) {
   mkdirSync(task.folder, { recursive: true });
-  const worker = fork(join(copy, 'test/fuzz/worker.js'), { execArgv: FLAGS, env: { ...process.env, UV_THREADPOOL_SIZE: '1', XDG_CACHE_HOME: join(task.folder, 'cache') }, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+  const worker = fork(join(copy, 'test/fuzz/worker.js'), {
+    execArgv: FLAGS,
+    env: { ...process.env, UV_THREADPOOL_SIZE: '1', XDG_CACHE_HOME: join(task.folder, 'cache') },
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  });
   const current = join(task.folder, 'current.json');
   const words = [];
   let working = false;
@@ -43,7 +50,15 @@ export function fuzzProcess(copy, task, onCase, files) {
       const at = failed && existsSync(current) ? JSON.parse(readFileSync(current, 'utf8')) : { number: task.first - 1 };
       if (files !== undefined) cpSync(join(task.folder, 'case', 'model'), files, { recursive: true });
       rmSync(task.folder, { recursive: true, force: true });
-      resolve(failed ? { ...at, finding: hangs ? 'hang' : `crash: ${signal ?? `exit code ${code}`}: ${said(words)}`, stack: Buffer.concat(words).toString() } : undefined);
+      resolve(
+        failed
+          ? {
+              ...at,
+              finding: hangs ? 'hang' : `crash: ${signal ?? `exit code ${code}`}: ${said(words)}`,
+              stack: Buffer.concat(words).toString(),
+            }
+          : undefined,
+      );
     });
   });
   return {

@@ -5,11 +5,19 @@ import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const OPTIONS = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true, allowJs: true };
+const OPTIONS = {
+  target: ts.ScriptTarget.ES2022,
+  module: ts.ModuleKind.ESNext,
+  verbatimModuleSyntax: true,
+  allowJs: true,
+};
 /** Read by workers as they are. */
 const LINKED = ['package.json', 'native', 'hardware', 'test/fixtures'];
 const COPIED = ['src', 'test/fuzz', 'test/model/support'];
-/** The readers of model files, and the library that runs chat templates. What the rest of the engine does depends on timing. */
+/**
+ * The readers of model files, and the library that runs chat templates. What the rest of the engine does depends on
+ * timing.
+ */
 const READERS = /^(src\/model\/|src\/engine\/rows\/|src\/engine\/memory\/|node_modules\/@huggingface\/jinja\/)/;
 
 /**
@@ -50,41 +58,128 @@ function copy(name, folder, guided) {
 
 function compiled(file, text, instrumented) {
   if (!instrumented && file.endsWith('.js')) return text;
-  const { outputText } = ts.transpileModule(text, { fileName: file, compilerOptions: OPTIONS, ...(instrumented && { transformers: { after: [branches(file)] } }) });
-  return instrumented ? `const spillwayCovered = globalThis.spillwayCoverage.seen, spillwayReached = globalThis.spillwayCoverage.reached;\n${outputText}` : outputText;
+  const { outputText } = ts.transpileModule(text, {
+    fileName: file,
+    compilerOptions: OPTIONS,
+    ...(instrumented && { transformers: { after: [branches(file)] } }),
+  });
+  return instrumented
+    ? `const spillwayCovered = globalThis.spillwayCoverage.seen, spillwayReached = globalThis.spillwayCoverage.reached;\n${outputText}`
+    : outputText;
 }
 
-/** Puts a note at the beginning of every function, branch, loop, case and handler, and of what stands behind `&&`, `||`, `??`. */
+/**
+ * Puts a note at the beginning of every function, branch, loop, case and handler, and of what stands behind `&&`, `||`,
+ * `??`.
+ */
 function branches(file) {
   const { factory: make } = ts;
   let count = 0;
   const note = () => {
     const number = make.createNumericLiteral(place(file, count++));
     const seen = make.createElementAccessExpression(make.createIdentifier('spillwayCovered'), number);
-    return make.createLogicalOr(seen, make.createCallExpression(make.createIdentifier('spillwayReached'), undefined, [number]));
+    return make.createLogicalOr(
+      seen,
+      make.createCallExpression(make.createIdentifier('spillwayReached'), undefined, [number]),
+    );
   };
   const statement = () => make.createExpressionStatement(note());
-  const noted = (expression) => make.createParenthesizedExpression(make.createComma(make.createParenthesizedExpression(note()), make.createParenthesizedExpression(expression)));
-  const body = (inner) => (ts.isBlock(inner) ? make.updateBlock(inner, [statement(), ...inner.statements]) : make.createBlock([statement(), inner], true));
+  const noted = (expression) =>
+    make.createParenthesizedExpression(
+      make.createComma(make.createParenthesizedExpression(note()), make.createParenthesizedExpression(expression)),
+    );
+  const body = (inner) =>
+    ts.isBlock(inner)
+      ? make.updateBlock(inner, [statement(), ...inner.statements])
+      : make.createBlock([statement(), inner], true);
   return (context) => (source) => {
     const visit = (given) => {
       const node = ts.visitEachChild(given, visit, context);
-      if (ts.isIfStatement(node)) return make.updateIfStatement(node, node.expression, body(node.thenStatement), node.elseStatement && body(node.elseStatement));
-      if (ts.isForStatement(node)) return make.updateForStatement(node, node.initializer, node.condition, node.incrementor, body(node.statement));
-      if (ts.isForOfStatement(node)) return make.updateForOfStatement(node, node.awaitModifier, node.initializer, node.expression, body(node.statement));
-      if (ts.isForInStatement(node)) return make.updateForInStatement(node, node.initializer, node.expression, body(node.statement));
+      if (ts.isIfStatement(node))
+        return make.updateIfStatement(
+          node,
+          node.expression,
+          body(node.thenStatement),
+          node.elseStatement && body(node.elseStatement),
+        );
+      if (ts.isForStatement(node))
+        return make.updateForStatement(node, node.initializer, node.condition, node.incrementor, body(node.statement));
+      if (ts.isForOfStatement(node))
+        return make.updateForOfStatement(
+          node,
+          node.awaitModifier,
+          node.initializer,
+          node.expression,
+          body(node.statement),
+        );
+      if (ts.isForInStatement(node))
+        return make.updateForInStatement(node, node.initializer, node.expression, body(node.statement));
       if (ts.isWhileStatement(node)) return make.updateWhileStatement(node, node.expression, body(node.statement));
       if (ts.isCaseClause(node)) return make.updateCaseClause(node, node.expression, [statement(), ...node.statements]);
       if (ts.isDefaultClause(node)) return make.updateDefaultClause(node, [statement(), ...node.statements]);
       if (ts.isCatchClause(node)) return make.updateCatchClause(node, node.variableDeclaration, body(node.block));
-      if (ts.isConditionalExpression(node)) return make.updateConditionalExpression(node, node.condition, node.questionToken, noted(node.whenTrue), node.colonToken, noted(node.whenFalse));
-      if (ts.isBinaryExpression(node) && [ts.SyntaxKind.AmpersandAmpersandToken, ts.SyntaxKind.BarBarToken, ts.SyntaxKind.QuestionQuestionToken].includes(node.operatorToken.kind)) {
+      if (ts.isConditionalExpression(node))
+        return make.updateConditionalExpression(
+          node,
+          node.condition,
+          node.questionToken,
+          noted(node.whenTrue),
+          node.colonToken,
+          noted(node.whenFalse),
+        );
+      if (
+        ts.isBinaryExpression(node) &&
+        [
+          ts.SyntaxKind.AmpersandAmpersandToken,
+          ts.SyntaxKind.BarBarToken,
+          ts.SyntaxKind.QuestionQuestionToken,
+        ].includes(node.operatorToken.kind)
+      ) {
         return make.updateBinaryExpression(node, node.left, node.operatorToken, noted(node.right));
       }
-      if (ts.isArrowFunction(node) && !ts.isBlock(node.body)) return make.updateArrowFunction(node, node.modifiers, undefined, node.parameters, undefined, node.equalsGreaterThanToken, noted(node.body));
-      if (ts.isArrowFunction(node)) return make.updateArrowFunction(node, node.modifiers, undefined, node.parameters, undefined, node.equalsGreaterThanToken, body(node.body));
-      if (ts.isFunctionDeclaration(node)) return make.updateFunctionDeclaration(node, node.modifiers, node.asteriskToken, node.name, undefined, node.parameters, undefined, node.body && body(node.body));
-      if (ts.isMethodDeclaration(node)) return make.updateMethodDeclaration(node, node.modifiers, node.asteriskToken, node.name, undefined, undefined, node.parameters, undefined, node.body && body(node.body));
+      if (ts.isArrowFunction(node) && !ts.isBlock(node.body))
+        return make.updateArrowFunction(
+          node,
+          node.modifiers,
+          undefined,
+          node.parameters,
+          undefined,
+          node.equalsGreaterThanToken,
+          noted(node.body),
+        );
+      if (ts.isArrowFunction(node))
+        return make.updateArrowFunction(
+          node,
+          node.modifiers,
+          undefined,
+          node.parameters,
+          undefined,
+          node.equalsGreaterThanToken,
+          body(node.body),
+        );
+      if (ts.isFunctionDeclaration(node))
+        return make.updateFunctionDeclaration(
+          node,
+          node.modifiers,
+          node.asteriskToken,
+          node.name,
+          undefined,
+          node.parameters,
+          undefined,
+          node.body && body(node.body),
+        );
+      if (ts.isMethodDeclaration(node))
+        return make.updateMethodDeclaration(
+          node,
+          node.modifiers,
+          node.asteriskToken,
+          node.name,
+          undefined,
+          undefined,
+          node.parameters,
+          undefined,
+          node.body && body(node.body),
+        );
       return node;
     };
     return ts.visitNode(source, visit);

@@ -1,10 +1,19 @@
-// Kills `generate` at random moments and at changes of its files, resumes it, and holds what it ends with against an uninterrupted run.
+// Kills `generate` at random moments and at changes of its files, resumes it, and holds what it ends with against an
+// uninterrupted run.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runCampaign } from './lib/Campaign.mjs';
 import { ending, start } from './lib/commandLine.mjs';
-import { needBuild, realModel, TINY, tinyTextModel, writeStreamingPolicy, writeTextRows, writeTokenRows } from './lib/models.mjs';
+import {
+  needBuild,
+  realModel,
+  TINY,
+  tinyTextModel,
+  writeStreamingPolicy,
+  writeTextRows,
+  writeTokenRows,
+} from './lib/models.mjs';
 
 const USAGE = `Kills runs of \`generate\` with SIGKILL, half of them at a random moment, half at a random change of a file in the folders that they write to.
 Each is resumed, killed again some times, and then run to its end: the output has to be that of a run that nobody killed, byte for byte
@@ -18,7 +27,10 @@ const MOST_KILLS = 6;
 /** Moments up to this share of an uninterrupted run's time; what is longer than the run is no kill. */
 const REACH = 1.05;
 
-/** Each: a model, an input, the flags of every run, and the orders that its runs take in turn; the last run has the first of them. */
+/**
+ * Each: a model, an input, the flags of every run, and the orders that its runs take in turn; the last run has the
+ * first of them.
+ */
 async function scenarios(campaign, text, real) {
   const files = join(campaign.folder, 'inputs');
   mkdirSync(files);
@@ -36,10 +48,24 @@ async function scenarios(campaign, text, real) {
     { name: 'text input', ...plain, orders: ['input'] },
     { name: 'text completion streamed', ...plain, flags: [...plain.flags, ...streamed], orders: ['completion'] },
     { name: 'jsonl input streamed', ...jsonl, flags: [...jsonl.flags, ...streamed], orders: ['input'] },
-    ...(real === undefined ? [] : [
-      { name: 'real text both repacked', model: real, input: few, flags: ['--input-format', 'text', '--max-new-tokens', '4', ...streamed], orders: ['input', 'completion'] },
-      { name: 'real text input planned', model: real, input: few, flags: ['--input-format', 'text', '--max-new-tokens', '4', '--cpu-memory', '320MiB'], orders: ['input'] },
-    ]),
+    ...(real === undefined
+      ? []
+      : [
+          {
+            name: 'real text both repacked',
+            model: real,
+            input: few,
+            flags: ['--input-format', 'text', '--max-new-tokens', '4', ...streamed],
+            orders: ['input', 'completion'],
+          },
+          {
+            name: 'real text input planned',
+            model: real,
+            input: few,
+            flags: ['--input-format', 'text', '--max-new-tokens', '4', '--cpu-memory', '320MiB'],
+            orders: ['input'],
+          },
+        ]),
   ].filter(({ name }) => name.includes(campaign.values.only ?? ''));
 }
 
@@ -53,7 +79,24 @@ function place(folder) {
 
 function startRun({ model, input, flags, resume = [] }, { output, disk, cache }, order, resumes) {
   const again = resumes ? ['--resume', ...resume] : [];
-  return start(['generate', '--model', model, '--input', input, '--output', output, '--disk', disk, '--order', order, ...flags, ...again], { env: { XDG_CACHE_HOME: cache } });
+  return start(
+    [
+      'generate',
+      '--model',
+      model,
+      '--input',
+      input,
+      '--output',
+      output,
+      '--disk',
+      disk,
+      '--order',
+      order,
+      ...flags,
+      ...again,
+    ],
+    { env: { XDG_CACHE_HOME: cache } },
+  );
 }
 
 /** Calls `onChange` with each change of a folder that a run writes to. @returns how to stop */
@@ -62,10 +105,15 @@ function watchPlace({ folder, disk, profiles }, onChange) {
   return () => watchers.forEach((watcher) => watcher.close());
 }
 
-/** A run that nobody kills: what it writes, how long it takes, how often its files change. @returns undefined where it fails */
+/**
+ * A run that nobody kills: what it writes, how long it takes, how often its files change. @returns undefined where it
+ * fails
+ */
 async function reference(campaign, scenario, paths) {
   let changes = 0;
-  const stop = watchPlace(paths, () => { changes += 1; });
+  const stop = watchPlace(paths, () => {
+    changes += 1;
+  });
   const result = await startRun(scenario, paths, scenario.orders[0], false).ended;
   stop();
   if (result.hung || ![0, 4].includes(result.code)) {
@@ -111,14 +159,18 @@ function damage({ output }, { lineOf }) {
     }
     if (seen.has(index)) return `row ${index} stands twice`;
     seen.add(index);
-    if (lineOf.get(index) !== line) return `row ${index} is ${line.slice(0, 200)}, expected ${lineOf.get(index)?.slice(0, 200)}`;
+    if (lineOf.get(index) !== line)
+      return `row ${index} is ${line.slice(0, 200)}, expected ${lineOf.get(index)?.slice(0, 200)}`;
   }
   return undefined;
 }
 
 /** What lies where nothing should. */
 function leftovers({ folder, disk, profiles, cache }) {
-  const stray = (path, ours) => readdirSync(path).filter((name) => !ours(name)).map((name) => join(path, name));
+  const stray = (path, ours) =>
+    readdirSync(path)
+      .filter((name) => !ours(name))
+      .map((name) => join(path, name));
   const stores = readdirSync(disk).filter((name) => name.endsWith('.weights'));
   return [
     ...stray(folder, (name) => ['out.jsonl', 'out.jsonl.job.json', 'disk', 'cache'].includes(name)),
@@ -129,19 +181,30 @@ function leftovers({ folder, disk, profiles, cache }) {
   ];
 }
 
-/** The finished output against the reference: the bytes, or for an order that is nobody's the set of rows. @returns what is wrong */
+/**
+ * The finished output against the reference: the bytes, or for an order that is nobody's the set of rows. @returns what
+ * is wrong
+ */
 function difference({ output }, expected, exact) {
   const content = readFileSync(output, 'utf8');
   const rows = content.split('\n').slice(0, -1);
-  const same = exact ? content === expected.content : [...rows].sort().join('\n') === [...expected.rows].sort().join('\n');
-  return same ? undefined : `${rows.length} rows, expected ${expected.rows.length}${exact ? ' in their order' : ''}: ${damage({ output }, expected) ?? 'another order, or rows missing'}`;
+  const same = exact
+    ? content === expected.content
+    : [...rows].sort().join('\n') === [...expected.rows].sort().join('\n');
+  return same
+    ? undefined
+    : `${rows.length} rows, expected ${expected.rows.length}${exact ? ' in their order' : ''}: ${damage({ output }, expected) ?? 'another order, or rows missing'}`;
 }
 
 async function jobOf(campaign, scenario, expected, paths, name) {
   const { random } = campaign;
   const what = `${scenario.name}, ${name}`;
   const moments = [];
-  for (let kills = random.whole(1, MOST_KILLS), runs = 0; kills > 0 && campaign.goesOn && campaign.figure('killed') < campaign.number('kills'); kills--, runs++) {
+  for (
+    let kills = random.whole(1, MOST_KILLS), runs = 0;
+    kills > 0 && campaign.goesOn && campaign.figure('killed') < campaign.number('kills');
+    kills--, runs++
+  ) {
     const running = startRun(scenario, paths, scenario.orders[runs % scenario.orders.length], true);
     // Now and then an interrupt, which leaves rows ahead of their turn.
     const interrupted = random.chance(0.15);
@@ -158,8 +221,13 @@ async function jobOf(campaign, scenario, expected, paths, name) {
   }
   const last = await startRun(scenario, paths, scenario.orders[0], true).ended;
   const evidence = `killed and resumed: ${moments.join(', ')}; ${paths.folder}`;
-  if (last.hung || last.code !== expected.code) return campaign.violation(`${what}: the last run ended otherwise than with ${expected.code}`, `${ending(last)}\n${evidence}`);
-  // Error rows that were tried again stand at the end of an output in order of completion, and in their place in one of the input.
+  if (last.hung || last.code !== expected.code)
+    return campaign.violation(
+      `${what}: the last run ended otherwise than with ${expected.code}`,
+      `${ending(last)}\n${evidence}`,
+    );
+  // Error rows that were tried again stand at the end of an output in order of completion, and in their place in one of
+  // the input.
   const wrong = difference(paths, expected, scenario.orders[0] === 'input');
   if (wrong !== undefined) campaign.violation(`${what}: ${wrong}`, evidence);
   const left = leftovers(paths);
@@ -167,20 +235,32 @@ async function jobOf(campaign, scenario, expected, paths, name) {
   campaign.count('jobs');
 }
 
-await runCampaign({ usage: USAGE, options: { kills: { type: 'string', default: '200' }, only: { type: 'string' } }, minutes: 45, done: 'killed' }, async (campaign) => {
-  needBuild();
-  const all = await scenarios(campaign, await tinyTextModel(campaign), await realModel(campaign));
-  const references = new Map();
-  for (let job = 0; campaign.goesOn && campaign.figure('killed') < campaign.number('kills'); job++) {
-    const scenario = all[job % all.length];
-    if (!references.has(scenario)) references.set(scenario, await reference(campaign, scenario, place(join(campaign.folder, `reference-${references.size}`))));
-    const expected = references.get(scenario);
-    if (expected === undefined) continue;
-    const [folder, before] = [join(campaign.folder, `job-${job}`), campaign.violations];
-    await jobOf(campaign, scenario, expected, place(folder), `job ${job}`);
-    // Stores are large.
-    if (campaign.violations === before) rmSync(folder, { recursive: true });
-    campaign.say(`${scenario.name}: ${campaign.figure('killed')} killed`);
-  }
-  if (campaign.figure('killed') < campaign.number('kills')) campaign.set('wanted', campaign.number('kills'));
-});
+await runCampaign(
+  {
+    usage: USAGE,
+    options: { kills: { type: 'string', default: '200' }, only: { type: 'string' } },
+    minutes: 45,
+    done: 'killed',
+  },
+  async (campaign) => {
+    needBuild();
+    const all = await scenarios(campaign, await tinyTextModel(campaign), await realModel(campaign));
+    const references = new Map();
+    for (let job = 0; campaign.goesOn && campaign.figure('killed') < campaign.number('kills'); job++) {
+      const scenario = all[job % all.length];
+      if (!references.has(scenario))
+        references.set(
+          scenario,
+          await reference(campaign, scenario, place(join(campaign.folder, `reference-${references.size}`))),
+        );
+      const expected = references.get(scenario);
+      if (expected === undefined) continue;
+      const [folder, before] = [join(campaign.folder, `job-${job}`), campaign.violations];
+      await jobOf(campaign, scenario, expected, place(folder), `job ${job}`);
+      // Stores are large.
+      if (campaign.violations === before) rmSync(folder, { recursive: true });
+      campaign.say(`${scenario.name}: ${campaign.figure('killed')} killed`);
+    }
+    if (campaign.figure('killed') < campaign.number('kills')) campaign.set('wanted', campaign.number('kills'));
+  },
+);

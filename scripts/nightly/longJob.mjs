@@ -1,4 +1,5 @@
-// One long job of tiny rows through the command line: its resident memory may grow by what the ids take, and by nothing else.
+// One long job of tiny rows through the command line: its resident memory may grow by what the ids take, and by nothing
+// else.
 import { once } from 'node:events';
 import { createWriteStream, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +28,10 @@ async function writeRows(path, rows, ids) {
   await once(file.end(), 'close');
 }
 
-/** What a process has resident and how much of its output is there; undefined before that has begun, and once it is over. */
+/**
+ * What a process has resident and how much of its output is there; undefined before that has begun, and once it is
+ * over.
+ */
 function lookAt(pid, output) {
   const kib = /^VmRSS:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
   const written = statSync(output, { throwIfNoEntry: false })?.size;
@@ -40,7 +44,18 @@ await runCampaign({ usage: USAGE, options, minutes: 90, done: 'rows' }, async (c
   const [rows, ids] = [campaign.number('rows'), !campaign.values['no-ids']];
   const [input, output] = [join(campaign.folder, 'in.jsonl'), join(campaign.folder, 'out.jsonl')];
   await writeRows(input, rows, ids);
-  const args = ['generate', '--model', TINY, '--input', input, '--output', output, '--max-new-tokens', '1', '--ignore-eos'];
+  const args = [
+    'generate',
+    '--model',
+    TINY,
+    '--input',
+    input,
+    '--output',
+    output,
+    '--max-new-tokens',
+    '1',
+    '--ignore-eos',
+  ];
   const { child, ended } = start(args, { hangSeconds: campaign.number('minutes') * 60 });
   campaign.signal.addEventListener('abort', () => child.kill());
   const looks = [];
@@ -52,7 +67,11 @@ await runCampaign({ usage: USAGE, options, minutes: 90, done: 'rows' }, async (c
   clearInterval(timer);
   if (result.code !== 0) return campaign.violation('the job did not end well', ending(result));
   const size = statSync(output).size;
-  const most = (from, to) => Math.max(0, ...looks.filter(({ written }) => written >= from * size && written <= to * size).map(({ resident }) => resident));
+  const most = (from, to) =>
+    Math.max(
+      0,
+      ...looks.filter(({ written }) => written >= from * size && written <= to * size).map(({ resident }) => resident),
+    );
   const tenths = Array.from({ length: 10 }, (_, tenth) => most(tenth / 10, (tenth + 1) / 10));
   if (tenths[0] === 0) return campaign.violation('too few rows to look at', `${looks.length} looks`);
   const [growth, allowed] = [Math.max(...tenths) - tenths[0], SLACK_BYTES + (ids ? rows * ID_BYTES : 0)];
@@ -60,5 +79,6 @@ await runCampaign({ usage: USAGE, options, minutes: 90, done: 'rows' }, async (c
   campaign.set('rows', rows);
   campaign.set('MiB resident in each tenth', tenths.map(mib).join(' '));
   campaign.set('MiB of growth', `${mib(growth)} of ${mib(allowed)}`);
-  if (growth > allowed) campaign.violation(`resident memory grew by ${mib(growth)} MiB, expected at most ${mib(allowed)}`);
+  if (growth > allowed)
+    campaign.violation(`resident memory grew by ${mib(growth)} MiB, expected at most ${mib(allowed)}`);
 });

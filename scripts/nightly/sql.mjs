@@ -25,7 +25,12 @@ const SOME_BYTES = 200_000;
 
 function newestPostgres() {
   try {
-    return execFileSync('sh', ['-c', 'ls -d /usr/lib/postgresql/*/bin | sort -V | tail -1'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim() || undefined;
+    return (
+      execFileSync('sh', ['-c', 'ls -d /usr/lib/postgresql/*/bin | sort -V | tail -1'], {
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'ignore'],
+      }).trim() || undefined
+    );
   } catch {
     return undefined;
   }
@@ -52,11 +57,19 @@ async function postgresServer(bin) {
   const data = mkdtempSync(join(tmpdir(), 'spillway-postgres-'));
   const user = serverUser();
   if (user.uid !== undefined) chownSync(data, user.uid, user.gid);
-  execFileSync(join(bin, 'initdb'), ['-D', data, '-A', 'trust', '-U', 'spillway', '--no-sync'], { ...user, cwd: '/', stdio: ['ignore', 'ignore', 'inherit'] });
+  execFileSync(join(bin, 'initdb'), ['-D', data, '-A', 'trust', '-U', 'spillway', '--no-sync'], {
+    ...user,
+    cwd: '/',
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
   const port = await freePort();
   let child;
   const begin = async () => {
-    child = spawn(join(bin, 'postgres'), ['-D', data, '-h', '127.0.0.1', '-p', String(port), '-k', '', '-c', 'fsync=off'], { ...user, cwd: '/', stdio: 'ignore' });
+    child = spawn(
+      join(bin, 'postgres'),
+      ['-D', data, '-h', '127.0.0.1', '-p', String(port), '-k', '', '-c', 'fsync=off'],
+      { ...user, cwd: '/', stdio: 'ignore' },
+    );
     for (let waited = 0; waited < READY_SECONDS * 10; waited += 1) {
       try {
         execFileSync(join(bin, 'pg_isready'), ['-h', '127.0.0.1', '-p', String(port)], { stdio: 'ignore' });
@@ -85,23 +98,42 @@ async function fill(attach, table, rows) {
   const { DuckDBInstance } = await import('@duckdb/node-api');
   const instance = await DuckDBInstance.create(':memory:');
   const connection = await instance.connect();
-  await connection.run(`${attach}; create table shop.${table} as select i::bigint as id, 'review ' || i || repeat(' and so on', (i % 7)::int) as prompt, case when i % 3 = 0 then null else 'note, "' || i || '"' end as note, (i * 0.25)::decimal(12, 2) as price from range(${rows}) r(i)`);
+  await connection.run(
+    `${attach}; create table shop.${table} as select i::bigint as id, 'review ' || i || repeat(' and so on', (i % 7)::int) as prompt, case when i % 3 = 0 then null else 'note, "' || i || '"' end as note, (i * 0.25)::decimal(12, 2) as price from range(${rows}) r(i)`,
+  );
   connection.closeSync();
   instance.closeSync();
 }
 
-const options = { postgres: { type: 'string' }, extensions: { type: 'string' }, kills: { type: 'string', default: '20' }, rows: { type: 'string', default: '20000' } };
+const options = {
+  postgres: { type: 'string' },
+  extensions: { type: 'string' },
+  kills: { type: 'string', default: '20' },
+  rows: { type: 'string', default: '20000' },
+};
 await runCampaign({ usage: USAGE, options, done: 'killed' }, async (campaign) => {
   needBuild();
   const model = await tinyTextModel(campaign);
-  const load = (name, short) => (campaign.values.extensions === undefined ? `install ${short}; load ${short}` : `load '${join(campaign.values.extensions, `${name}.duckdb_extension`)}'`);
+  const load = (name, short) =>
+    campaign.values.extensions === undefined
+      ? `install ${short}; load ${short}`
+      : `load '${join(campaign.values.extensions, `${name}.duckdb_extension`)}'`;
   const databases = [];
   const sqlite = join(campaign.folder, 'shop.db');
-  databases.push({ name: 'sqlite', attach: (mode) => `${load('sqlite_scanner', 'sqlite')}; attach '${sqlite}' as shop (type sqlite${mode})` });
+  databases.push({
+    name: 'sqlite',
+    attach: (mode) => `${load('sqlite_scanner', 'sqlite')}; attach '${sqlite}' as shop (type sqlite${mode})`,
+  });
   const bin = campaign.values.postgres ?? newestPostgres();
   const server = bin === undefined ? undefined : await postgresServer(bin);
   if (server === undefined) campaign.set('postgres', 'skipped: no server is installed');
-  else databases.push({ name: 'postgres', server, attach: (mode) => `${load('postgres_scanner', 'postgres')}; attach 'host=127.0.0.1 port=${server.port} user=spillway dbname=postgres' as shop (type postgres${mode})` });
+  else
+    databases.push({
+      name: 'postgres',
+      server,
+      attach: (mode) =>
+        `${load('postgres_scanner', 'postgres')}; attach 'host=127.0.0.1 port=${server.port} user=spillway dbname=postgres' as shop (type postgres${mode})`,
+    });
   try {
     for (const database of databases) await oneDatabase(campaign, model, database);
   } finally {
@@ -110,7 +142,21 @@ await runCampaign({ usage: USAGE, options, done: 'killed' }, async (campaign) =>
 });
 
 function beginJob(model, query, output, more) {
-  return start(['generate', '--model', model, '--input', `sql:${query}`, '--output', output, '--max-new-tokens', '2', '--ignore-eos', '--progress', 'off', ...more]);
+  return start([
+    'generate',
+    '--model',
+    model,
+    '--input',
+    `sql:${query}`,
+    '--output',
+    output,
+    '--max-new-tokens',
+    '2',
+    '--ignore-eos',
+    '--progress',
+    'off',
+    ...more,
+  ]);
 }
 
 async function oneDatabase(campaign, model, { name, attach, server }) {
@@ -125,13 +171,18 @@ async function oneDatabase(campaign, model, { name, attach, server }) {
   const check = async (output, what) => {
     const last = await begin(output).ended;
     if (last.code !== 0) campaign.violation(`${name}: ${what}: the last run failed`, ending(last));
-    else if (!readFileSync(output).equals(expected)) campaign.violation(`${name}: ${what}: the output is another one`, output);
+    else if (!readFileSync(output).equals(expected))
+      campaign.violation(`${name}: ${what}: the output is another one`, output);
     if (existsSync(`${output}.lock`)) campaign.violation(`${name}: ${what}: a lock was left`);
     for (const left of [output, `${output}.job.json`, `${output}.rows.jsonl`]) rmSync(left, { force: true });
   };
   const output = join(campaign.folder, `${name}-killed.csv`);
   let killed = 0;
-  for (let attempts = 0; killed < campaign.number('kills') && attempts < 4 * campaign.number('kills') && campaign.goesOn; attempts += 1) {
+  for (
+    let attempts = 0;
+    killed < campaign.number('kills') && attempts < 4 * campaign.number('kills') && campaign.goesOn;
+    attempts += 1
+  ) {
     const { child, ended } = begin(output);
     await sleep(campaign.random.whole(0, Math.round(reference.seconds * 900)));
     child.kill('SIGKILL');
@@ -146,19 +197,26 @@ async function oneDatabase(campaign, model, { name, attach, server }) {
     if (killed % 5 === 0) await check(output, `after ${killed} kills`);
   }
   await check(output, 'at the end');
-  if (killed < campaign.number('kills')) campaign.violation(`${name}: only ${killed} of ${campaign.number('kills')} runs were killed`);
+  if (killed < campaign.number('kills'))
+    campaign.violation(`${name}: only ${killed} of ${campaign.number('kills')} runs were killed`);
   if (server === undefined) return;
   await serverGone(campaign, attach, server, model);
 }
 
-/** The server is killed while a job reads a table that is too large to be read ahead; and it is away when one begins. */
+/**
+ * The server is killed while a job reads a table that is too large to be read ahead; and it is away when one begins.
+ */
 async function serverGone(campaign, attach, server, model) {
   await fill(attach(''), 'large', LARGE_ROWS);
   const output = join(campaign.folder, 'gone.jsonl');
   const query = `set threads = 1; ${attach(', read_only')}; select id, prompt from shop.large`;
   const begin = () => beginJob(model, query, output, ['--resume']);
   const size = () => statSync(output, { throwIfNoEntry: false })?.size ?? 0;
-  const ids = () => readFileSync(output, 'utf8').split('\n').slice(0, -1).map((line) => JSON.parse(line).id);
+  const ids = () =>
+    readFileSync(output, 'utf8')
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line).id);
   const reach = async (bytes, child) => {
     while (child.exitCode === null && size() < bytes) await sleep(20);
   };
@@ -166,7 +224,8 @@ async function serverGone(campaign, attach, server, model) {
   await reach(SOME_BYTES, child);
   await server.end('SIGKILL');
   const lost = await ended;
-  if (lost.hung || lost.code !== 2 || !/the query (failed|broke off)/.test(lost.stderr)) campaign.violation('the server went away in mid-run', ending(lost));
+  if (lost.hung || lost.code !== 2 || !/the query (failed|broke off)/.test(lost.stderr))
+    campaign.violation('the server went away in mid-run', ending(lost));
   const before = [ids().length, size()];
   campaign.set('server gone', `after ${before[0]} rows: "${lost.stderr.trim().replaceAll('\n', ' ').slice(-300)}"`);
   const away = await begin().ended;
@@ -177,6 +236,8 @@ async function serverGone(campaign, attach, server, model) {
   again.child.kill('SIGKILL');
   const result = await again.ended;
   const all = ids();
-  if (result.signal !== 'SIGKILL' || all.length <= before[0]) campaign.violation('the job did not go on once the server was back', ending(result));
-  if (all.some((id, at) => id !== at)) campaign.violation('rows are lost or doubled once the server was back', `${all.length} rows`);
+  if (result.signal !== 'SIGKILL' || all.length <= before[0])
+    campaign.violation('the job did not go on once the server was back', ending(result));
+  if (all.some((id, at) => id !== at))
+    campaign.violation('rows are lost or doubled once the server was back', `${all.length} rows`);
 }

@@ -13,7 +13,10 @@ but the store, and the output of a job whose worker was terminated can be gone o
 
 /** Workers after which the process has what it keeps: heaps of the allocator, pages of code. */
 const WARM = 25;
-/** Growth after that which is taken for noise. The allocator keeps arenas of threads that ended; a leaked engine or heap of a worker is several MiB each. */
+/**
+ * Growth after that which is taken for noise. The allocator keeps arenas of threads that ended; a leaked engine or heap
+ * of a worker is several MiB each.
+ */
 const MOST_GROWTH = { residentMiB: 96, threads: 2, files: 2 };
 /** A worker takes at most so long to end, and the main engine to answer. */
 const HANG_MILLISECONDS = 60_000;
@@ -22,10 +25,17 @@ const JOB = { maxNewTokens: 40, ignoreEos: true };
 function usage() {
   globalThis.gc?.();
   const resident = Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))[1]) / 1024;
-  return { residentMiB: Math.round(resident), threads: readdirSync('/proc/self/task').length, files: openFiles().length };
+  return {
+    residentMiB: Math.round(resident),
+    threads: readdirSync('/proc/self/task').length,
+    files: openFiles().length,
+  };
 }
 
-/** Where Node opens a file for a thread that ends before it is open, it leaves it open; its own loader of modules does so, and what that leaves is not counted. */
+/**
+ * Where Node opens a file for a thread that ends before it is open, it leaves it open; its own loader of modules does
+ * so, and what that leaves is not counted.
+ */
 function openFiles() {
   return readdirSync('/proc/self/fd').flatMap((descriptor) => {
     try {
@@ -51,7 +61,10 @@ async function settledUsage() {
 function withinTime(promise, what) {
   let timer;
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what}: no end after ${HANG_MILLISECONDS / 1000} s`)), HANG_MILLISECONDS);
+    timer = setTimeout(
+      () => reject(new Error(`${what}: no end after ${HANG_MILLISECONDS / 1000} s`)),
+      HANG_MILLISECONDS,
+    );
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
@@ -62,12 +75,15 @@ async function answers(engine, rows) {
   return JSON.stringify(results);
 }
 
-/** The main thread's engine at work until told to stop. @returns how to stop it; resolves to the number of its rounds */
+/**
+ * The main thread's engine at work until told to stop. @returns how to stop it; resolves to the number of its rounds
+ */
 function workingBeside(campaign, engine, rows, expected) {
   let [goesOn, rounds] = [true, 0];
   const ended = (async () => {
     while (goesOn) {
-      if (await withinTime(answers(engine, rows), "the main thread's engine") !== expected) campaign.violation("the main thread's engine answered otherwise beside workers");
+      if ((await withinTime(answers(engine, rows), "the main thread's engine")) !== expected)
+        campaign.violation("the main thread's engine answered otherwise beside workers");
       rounds += 1;
     }
     return rounds;
@@ -84,7 +100,9 @@ async function terminated(campaign, workerData) {
   const { random } = campaign;
   const worker = new Worker(new URL('lib/engineWorker.mjs', import.meta.url), { workerData });
   let failure;
-  worker.on('error', (error) => { failure = error; });
+  worker.on('error', (error) => {
+    failure = error;
+  });
   // Some at once, some while they import, open or repack, most in mid-run.
   const seen = new Promise((resolve) => {
     const until = random.pick(['begun', 'repacking', 'open', 'working', 'length', 'length', 'length']);
@@ -112,7 +130,8 @@ async function goOnWith({ options }, campaign, { goOn, content, files }) {
   const engine = await Engine.open(options);
   try {
     await withinTime(goOn({ engine, resume: true }), 'the job of a worker that was terminated');
-    if (readFileSync(files.output, 'utf8') !== content) campaign.violation('a job that went on after its worker was terminated has another output');
+    if (readFileSync(files.output, 'utf8') !== content)
+      campaign.violation('a job that went on after its worker was terminated has another output');
     campaign.count('jobs gone on with');
   } catch (error) {
     campaign.violation('the output of a job whose worker was terminated cannot be gone on with', error.message);
@@ -122,44 +141,62 @@ async function goOnWith({ options }, campaign, { goOn, content, files }) {
   }
 }
 
-await runCampaign({ usage: USAGE, options: { workers: { type: 'string', default: '100' } }, minutes: 20, done: 'terminated' }, async (campaign) => {
-  needBuild();
-  const { Engine, runJob } = await import('../../dist/index.js');
-  const { folder, random } = campaign;
-  const disk = join(folder, 'disk');
-  mkdirSync(disk);
-  const rows = Array.from({ length: 24 }, (_, at) => ({ id: at, tokens: [1, ...Array.from({ length: 1 + (at * 5) % 23 }, (__, token) => 3 + (at * 31 + token * 17) % 250)] }));
-  const job = await referenceJob(runJob, Engine, folder);
-  const inMemory = { model: TINY, batchSize: 4, batches: 2 };
-  const streamed = { ...inMemory, disk, weights: { cpu: 0, disk: 1 } };
-  const kinds = () => random.pick([
-    { kind: 'rows', options: inMemory, rows },
-    { kind: 'rows', options: streamed, rows },
-    { kind: 'rows', options: { ...streamed, cache: { cpu: 0.2, disk: 0.8 }, activations: { cpu: 0, disk: 1 } }, rows },
-    // A store of its own, so that repacking is what is ended.
-    { kind: 'rows', options: { ...streamed, disk: join(disk, `own-${campaign.figure('terminated')}`) }, rows },
-    { kind: 'job', options: inMemory, ...job.files, generate: JOB },
-  ]);
+await runCampaign(
+  { usage: USAGE, options: { workers: { type: 'string', default: '100' } }, minutes: 20, done: 'terminated' },
+  async (campaign) => {
+    needBuild();
+    const { Engine, runJob } = await import('../../dist/index.js');
+    const { folder, random } = campaign;
+    const disk = join(folder, 'disk');
+    mkdirSync(disk);
+    const rows = Array.from({ length: 24 }, (_, at) => ({
+      id: at,
+      tokens: [1, ...Array.from({ length: 1 + ((at * 5) % 23) }, (__, token) => 3 + ((at * 31 + token * 17) % 250))],
+    }));
+    const job = await referenceJob(runJob, Engine, folder);
+    const inMemory = { model: TINY, batchSize: 4, batches: 2 };
+    const streamed = { ...inMemory, disk, weights: { cpu: 0, disk: 1 } };
+    const kinds = () =>
+      random.pick([
+        { kind: 'rows', options: inMemory, rows },
+        { kind: 'rows', options: streamed, rows },
+        {
+          kind: 'rows',
+          options: { ...streamed, cache: { cpu: 0.2, disk: 0.8 }, activations: { cpu: 0, disk: 1 } },
+          rows,
+        },
+        // A store of its own, so that repacking is what is ended.
+        { kind: 'rows', options: { ...streamed, disk: join(disk, `own-${campaign.figure('terminated')}`) }, rows },
+        { kind: 'job', options: inMemory, ...job.files, generate: JOB },
+      ]);
 
-  const own = await Engine.open(streamed);
-  const expected = await answers(own, rows);
-  const stop = workingBeside(campaign, own, rows, expected);
-  let warm;
-  while (campaign.goesOn && campaign.figure('terminated') < campaign.number('workers')) {
-    const workerData = kinds();
-    const failure = await terminated(campaign, workerData);
-    if (failure !== undefined) campaign.violation(`a worker (${workerData.kind}) died by itself`, failure.stack ?? failure.message);
-    campaign.count('terminated');
-    if (workerData.kind === 'job') await goOnWith(workerData, campaign, job);
-    if (campaign.figure('terminated') === Math.min(WARM, Math.floor(campaign.number('workers') / 2))) warm = await settledUsage();
-    if (campaign.figure('terminated') % 10 === 0) campaign.say(`${campaign.figure('terminated')} terminated, ${JSON.stringify(usage())}`);
-  }
-  campaign.set("rounds of the main thread's engine", await withinTime(stop(), "the main thread's engine"));
+    const own = await Engine.open(streamed);
+    const expected = await answers(own, rows);
+    const stop = workingBeside(campaign, own, rows, expected);
+    let warm;
+    while (campaign.goesOn && campaign.figure('terminated') < campaign.number('workers')) {
+      const workerData = kinds();
+      const failure = await terminated(campaign, workerData);
+      if (failure !== undefined)
+        campaign.violation(`a worker (${workerData.kind}) died by itself`, failure.stack ?? failure.message);
+      campaign.count('terminated');
+      if (workerData.kind === 'job') await goOnWith(workerData, campaign, job);
+      if (campaign.figure('terminated') === Math.min(WARM, Math.floor(campaign.number('workers') / 2)))
+        warm = await settledUsage();
+      if (campaign.figure('terminated') % 10 === 0)
+        campaign.say(`${campaign.figure('terminated')} terminated, ${JSON.stringify(usage())}`);
+    }
+    campaign.set("rounds of the main thread's engine", await withinTime(stop(), "the main thread's engine"));
 
-  const now = await settledUsage();
-  for (const [name, most] of Object.entries(MOST_GROWTH)) {
-    campaign.set(`${name} grew`, `${warm[name]} to ${now[name]}`);
-    if (now[name] > warm[name] + most) campaign.violation(`${name} grew from ${warm[name]} to ${now[name]} over the workers after the first ${WARM}`, name === 'files' ? openFiles().join('\n') : '');
-  }
-  await own.close();
-});
+    const now = await settledUsage();
+    for (const [name, most] of Object.entries(MOST_GROWTH)) {
+      campaign.set(`${name} grew`, `${warm[name]} to ${now[name]}`);
+      if (now[name] > warm[name] + most)
+        campaign.violation(
+          `${name} grew from ${warm[name]} to ${now[name]} over the workers after the first ${WARM}`,
+          name === 'files' ? openFiles().join('\n') : '',
+        );
+    }
+    await own.close();
+  },
+);

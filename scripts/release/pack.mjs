@@ -1,6 +1,7 @@
 // Makes the package as it is published: release/spillway-VERSION.tgz.
 //   npm run release:pack -- [--output release]
-// It differs from a checkout in this: nothing runs at install, and the addon comes by a package for the platform (prebuild.mjs). Building from source stays: scripts/install.mjs.
+// It differs from a checkout in this: nothing runs at install, and the addon comes by a package for the platform
+// (prebuild.mjs). Building from source stays: scripts/install.mjs.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +27,9 @@ const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 delete manifest.scripts;
 delete manifest.devDependencies;
 delete manifest.overrides;
-manifest.optionalDependencies = Object.fromEntries(Object.keys(PLATFORMS).map((platform) => [packageName(platform), manifest.version]));
+manifest.optionalDependencies = Object.fromEntries(
+  Object.keys(PLATFORMS).map((platform) => [packageName(platform), manifest.version]),
+);
 writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, undefined, 2)}\n`);
 const packed = npm(folder, 'pack', '--silent', '--ignore-scripts', '--pack-destination', output).trim();
 console.log(join(output, packed));

@@ -1,17 +1,59 @@
 // What prebuilt addons there are: their packages, what package managers choose them by, and what zig compiles them for.
 //
-// glibc 2.28 is what Node's own binaries need. Whoever has another C library, another processor or another system builds from source (scripts/install.mjs).
+// glibc 2.28 is what Node's own binaries need. Whoever has another C library, another processor or another system
+// builds from source (scripts/install.mjs).
 
 /** Of the C library that binaries for glibc may need at most. */
 export const GLIBC = '2.28';
 
-/** By name, which is that of the package behind `@spillway/`: fields of its package.json, zig's target and Rust's, and what CMake has to be told. */
+/**
+ * By name, which is that of the package behind `@spillway/`: fields of its package.json, zig's target and Rust's, and
+ * what CMake has to be told.
+ */
 export const PLATFORMS = {
-  'linux-x64': { os: 'linux', cpu: 'x64', libc: 'glibc', target: `x86_64-linux-gnu.${GLIBC}`, rust: 'x86_64-unknown-linux-gnu', system: 'Linux', processor: 'x86_64' },
-  'linux-x64-musl': { os: 'linux', cpu: 'x64', libc: 'musl', target: 'x86_64-linux-musl', rust: 'x86_64-unknown-linux-musl', system: 'Linux', processor: 'x86_64' },
-  'linux-arm64': { os: 'linux', cpu: 'arm64', libc: 'glibc', target: `aarch64-linux-gnu.${GLIBC}`, rust: 'aarch64-unknown-linux-gnu', system: 'Linux', processor: 'aarch64' },
-  'darwin-x64': { os: 'darwin', cpu: 'x64', target: 'x86_64-macos.13', rust: 'x86_64-apple-darwin', system: 'Darwin', processor: 'x86_64' },
-  'darwin-arm64': { os: 'darwin', cpu: 'arm64', target: 'aarch64-macos.13', rust: 'aarch64-apple-darwin', system: 'Darwin', processor: 'arm64' },
+  'linux-x64': {
+    os: 'linux',
+    cpu: 'x64',
+    libc: 'glibc',
+    target: `x86_64-linux-gnu.${GLIBC}`,
+    rust: 'x86_64-unknown-linux-gnu',
+    system: 'Linux',
+    processor: 'x86_64',
+  },
+  'linux-x64-musl': {
+    os: 'linux',
+    cpu: 'x64',
+    libc: 'musl',
+    target: 'x86_64-linux-musl',
+    rust: 'x86_64-unknown-linux-musl',
+    system: 'Linux',
+    processor: 'x86_64',
+  },
+  'linux-arm64': {
+    os: 'linux',
+    cpu: 'arm64',
+    libc: 'glibc',
+    target: `aarch64-linux-gnu.${GLIBC}`,
+    rust: 'aarch64-unknown-linux-gnu',
+    system: 'Linux',
+    processor: 'aarch64',
+  },
+  'darwin-x64': {
+    os: 'darwin',
+    cpu: 'x64',
+    target: 'x86_64-macos.13',
+    rust: 'x86_64-apple-darwin',
+    system: 'Darwin',
+    processor: 'x86_64',
+  },
+  'darwin-arm64': {
+    os: 'darwin',
+    cpu: 'arm64',
+    target: 'aarch64-macos.13',
+    rust: 'aarch64-apple-darwin',
+    system: 'Darwin',
+    processor: 'arm64',
+  },
 };
 
 export const packageName = (platform) => `@spillway/${platform}`;

@@ -16,7 +16,12 @@ export function zigTools(folder, target) {
     run('python3', ['-m', 'venv', join(folder, 'zig')]);
     run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', PACKAGE]);
   }
-  const tools = { CMAKE_C_COMPILER: `cc -target ${target}`, CMAKE_CXX_COMPILER: `c++ -target ${target}`, CMAKE_AR: 'ar', CMAKE_RANLIB: 'ranlib' };
+  const tools = {
+    CMAKE_C_COMPILER: `cc -target ${target}`,
+    CMAKE_CXX_COMPILER: `c++ -target ${target}`,
+    CMAKE_AR: 'ar',
+    CMAKE_RANLIB: 'ranlib',
+  };
   const programs = join(folder, target);
   mkdirSync(programs, { recursive: true });
   return Object.fromEntries(

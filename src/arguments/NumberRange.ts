@@ -20,8 +20,8 @@ export function isWithin(value: unknown, { least, above = false, most, whole = f
 }
 
 /**
- * A range in words, for whoever has found another value: `a number from 0 to 1`. Both of its ends, so that the one that was missed is among them; an end that is
- * none but JavaScript's own is named where a value is beyond it.
+ * A range in words, for whoever has found another value: `a number from 0 to 1`. Both of its ends, so that the one that
+ * was missed is among them; an end that is none but JavaScript's own is named where a value is beyond it.
  */
 export function rangeWords({ least, above = false, most, whole = false }: NumberRange, found: unknown): string {
   const endless = most === undefined && typeof found === 'number' && !Number.isFinite(found);

@@ -4,13 +4,19 @@ import { checkObject } from './checkObject.js';
 export type Check = (name: string, value: unknown) => void;
 
 /**
- * Checks an argument that is an object, each member by the check of its name; members of other names are refused, those that are undefined are as good as absent.
- * Where the checks are a `Record<keyof Options, Check>`, an option that is added without its check does not compile.
+ * Checks an argument that is an object, each member by the check of its name; members of other names are refused, those
+ * that are undefined are as good as absent. Where the checks are a `Record<keyof Options, Check>`, an option that is
+ * added without its check does not compile.
  *
  * @param within goes before a member's name in messages: nothing for options, which have no other name
  * @throws UsageError naming the member, what was found and what was expected
  */
-export function checkMembers(name: string, value: unknown, checks: Readonly<Record<string, Check>>, within = ''): asserts value is object {
+export function checkMembers(
+  name: string,
+  value: unknown,
+  checks: Readonly<Record<string, Check>>,
+  within = '',
+): asserts value is object {
   checkObject(name, value, Object.keys(checks));
   for (const [member, check] of Object.entries(checks)) {
     const given: unknown = value[member as keyof typeof value];

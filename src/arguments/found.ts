@@ -1,6 +1,9 @@
 import { shortened } from './shortened.js';
 
-/** A value in the words of an error message, on one line and short: `"2"`, `2`, `NaN`, `5n`, `undefined`, `null`, `an array of 3`, `an object with id, prompt`. Never throws. */
+/**
+ * A value in the words of an error message, on one line and short: `"2"`, `2`, `NaN`, `5n`, `undefined`, `null`, `an
+ * array of 3`, `an object with id, prompt`. Never throws.
+ */
 export function found(value: unknown): string {
   switch (typeof value) {
     case 'string':

@@ -2,9 +2,8 @@
 const MOST_UNITS = 64;
 
 /**
- * The name that somebody probably meant: one that differs in its spelling alone (`max_tokens` and `maxTokens`), that begins with the word
- * or with which the word begins, or that is few
- * letters away. Undefined where none is near. Pure.
+ * The name that somebody probably meant: one that differs in its spelling alone (`max_tokens` and `maxTokens`), that
+ * begins with the word or with which the word begins, or that is few letters away. Undefined where none is near. Pure.
  */
 export function nearest(word: string, names: readonly string[]): string | undefined {
   const plain = spelt(word);
@@ -16,7 +15,10 @@ export function nearest(word: string, names: readonly string[]): string | undefi
     return distance(plain, other);
   };
   const near = Math.max(1, Math.floor(plain.length / 3));
-  return names.map((name) => ({ name, away: far(name) })).filter(({ away }) => away <= near).sort((a, b) => a.away - b.away)[0]?.name;
+  return names
+    .map((name) => ({ name, away: far(name) }))
+    .filter(({ away }) => away <= near)
+    .sort((a, b) => a.away - b.away)[0]?.name;
 }
 
 /** ` (did you mean threads?)`, or nothing. */
@@ -39,7 +41,14 @@ function distance(a: string, b: string): number {
     for (let j = 1; j <= b.length; j++) {
       const same = a[i - 1] === b[j - 1];
       const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      row.push(Math.min(cell(i - 1, j) + 1, cell(i, j - 1) + 1, cell(i - 1, j - 1) + (same ? 0 : 1), swapped ? cell(i - 2, j - 2) + 1 : Infinity));
+      row.push(
+        Math.min(
+          cell(i - 1, j) + 1,
+          cell(i, j - 1) + 1,
+          cell(i - 1, j - 1) + (same ? 0 : 1),
+          swapped ? cell(i - 2, j - 2) + 1 : Infinity,
+        ),
+      );
     }
   }
   return cell(a.length, b.length);

@@ -5,7 +5,10 @@ import type { GrammarAddon, NativeGrammar } from './Grammars.js';
 import type { DecoderSpec } from '../model/DecoderSpec.js';
 import type { TensorBinding } from '../model/TensorBinding.js';
 
-/** The whole native addon, typed. Every argument is validated in C++ too; a refused call throws an Error with a `code` property (see `nativeCall`). */
+/**
+ * The whole native addon, typed. Every argument is validated in C++ too; a refused call throws an Error with a `code`
+ * property (see `nativeCall`).
+ */
 export interface Addon extends GrammarAddon {
   /** The package version that the addon was built from; the loader refuses another one. */
   readonly version: string;
@@ -14,29 +17,38 @@ export interface Addon extends GrammarAddon {
   machine(): MachineFacts;
   /** Maps files, checks every binding against them and reserves all pools. Reads no weights yet: `load` does. */
   openRuntime(options: RuntimeOptions): NativeRuntime;
-  /** Bytes that `openRuntime` with these options would reserve, by what for. Pure; allocates nothing, and opens no file: with `weights` there need be no store yet. */
+  /**
+   * Bytes that `openRuntime` with these options would reserve, by what for. Pure; allocates nothing, and opens no file:
+   * with `weights` there need be no store yet.
+   */
   measureRuntime(options: RuntimeOptions): RuntimeBytes;
   /**
-   * Packs a model's weights for the kernels into one file that layers can stream from, on the addon's threads. It is written as `store` +
-   * ".partial" (its blocks reserved first), put on the disk, and renamed. It takes about 18 MiB of memory and 1 MiB a thread. A
-   * conversion that was killed or cancelled is taken up after its last whole block; any other failure leaves nothing behind. Where there
-   * is a whole store of this fingerprint by the time that no other process is writing one, nothing is done. Rejects with a coded error:
-   * `file` (a model file; a full disk; a missing folder), `busy` (another process is writing the same store), `cancelled`.
-   * @param onProgress gets bytes done, those taken over included, and in all; coalesced. Once it returns false the conversion is cancelled.
+   * Packs a model's weights for the kernels into one file that layers can stream from, on the addon's threads. It is
+   * written as `store` + ".partial" (its blocks reserved first), put on the disk, and renamed. It takes about 18 MiB of
+   * memory and 1 MiB a thread. A conversion that was killed or cancelled is taken up after its last whole block; any
+   * other failure leaves nothing behind. Where there is a whole store of this fingerprint by the time that no other
+   * process is writing one, nothing is done. Rejects with a coded error: `file` (a model file; a full disk; a missing
+   * folder), `busy` (another process is writing the same store), `cancelled`.
+   * @param onProgress gets bytes done, those taken over included, and in all; coalesced. Once it returns false the
+   * conversion is cancelled.
    */
   repack(options: RepackOptions, onProgress: (bytes: number, totalBytes: number) => unknown): Promise<void>;
   /**
-   * What is in a store, from its header. Undefined if there is no such file or it is of another fingerprint or layout version: repack then.
-   * Throws a coded error `file` for a damaged or truncated one, and for a file that is no store.
+   * What is in a store, from its header. Undefined if there is no such file or it is of another fingerprint or layout
+   * version: repack then. Throws a coded error `file` for a damaged or truncated one, and for a file that is no store.
    */
   inspectStore(path: string, fingerprint: string): StoreFacts | undefined;
   /**
-   * Measures this machine on a thread of its own, with the kernels, threads and files that runs use: about eight seconds times `budget`. A disk that cannot be measured is left out, with the reason.
-   * Rejects with a coded error: `cancelled`, `memory`, and for a GPU that does not exist `invalid-argument`.
-   * @param onProgress gets the steps that are through, all of them, and what the next one is about, about twenty times a second. Once it returns false measuring is
-   * cancelled, within some tens of milliseconds.
+   * Measures this machine on a thread of its own, with the kernels, threads and files that runs use: about eight
+   * seconds times `budget`. A disk that cannot be measured is left out, with the reason. Rejects with a coded error:
+   * `cancelled`, `memory`, and for a GPU that does not exist `invalid-argument`.
+   * @param onProgress gets the steps that are through, all of them, and what the next one is about, about twenty times
+   * a second. Once it returns false measuring is cancelled, within some tens of milliseconds.
    */
-  profile(options: ProfileOptions, onProgress: (done: number, total: number, what: string) => unknown): Promise<MachineFigures>;
+  profile(
+    options: ProfileOptions,
+    onProgress: (done: number, total: number, what: string) => unknown,
+  ): Promise<MachineFigures>;
 }
 
 export type InstructionSet = 'scalar' | 'avx2' | 'avx512' | 'amx';
@@ -68,7 +80,9 @@ export interface RuntimeOptions {
   /** Defaults to the best of the machine. */
   readonly instructionSet?: InstructionSet;
   readonly cache: {
-    /** `q8` and `q4`: groups of 64 elements of a head, asymmetric; 8.5 and 4.5 bits an element with heads of 64 or 128. */
+    /**
+     * `q8` and `q4`: groups of 64 elements of a head, asymmetric; 8.5 and 4.5 bits an element with heads of 64 or 128.
+     */
     readonly type: 'f32' | 'f16' | 'q8' | 'q4';
     /** Tokens a page holds, of one layer: 16, 32, 64, 128 or 256. */
     readonly pageTokens: number;
@@ -76,8 +90,8 @@ export interface RuntimeOptions {
     readonly pages: number;
   };
   /**
-   * Top-k sparse attention (FlexGen, section 4.2): each generated or scored token takes the values of this share of the keys that it sees, those of
-   * highest score; its own always. Prompts are dense. Above 0, at most 1. Default 1: all.
+   * Top-k sparse attention (FlexGen, section 4.2): each generated or scored token takes the values of this share of the
+   * keys that it sees, those of highest score; its own always. Prompts are dense. Above 0, at most 1. Default 1: all.
    */
   readonly sparseAttention?: number;
   readonly limits: {
@@ -87,22 +101,25 @@ export interface RuntimeOptions {
     readonly rowsPerSquare: number;
   };
   /**
-   * Takes the weights from a store of the same bindings instead of the model's files (which are not opened then), and lets layers stream from it.
-   * Results are bitwise the same. Default: everything from the model's files into memory.
+   * Takes the weights from a store of the same bindings instead of the model's files (which are not opened then), and
+   * lets layers stream from it. Results are bitwise the same. Default: everything from the model's files into memory.
    */
   readonly weights?: {
     /** Path, as made by `repack`. */
     readonly store: string;
     /** As given to `repack`; another one in the store is an error. */
     readonly fingerprint: string;
-    /** How much of each layer's block is resident: rounded down to whole panels of 16 outputs, but at least norms and biases. From 0 to any number. */
+    /**
+     * How much of each layer's block is resident: rounded down to whole panels of 16 outputs, but at least norms and
+     * biases. From 0 to any number.
+     */
     readonly residentLayerBytes: number;
     /** Buffers that layers stream into, 1 to 4096; each is as large as the most that a layer streams. */
     readonly buffers: number;
   };
   /**
-   * Room on disk, in one file that lives as long as the runtime and has no name: its space is free again however the process ends. Opening fails
-   * with code `file` where the folder cannot be made or has not the space. Default: none.
+   * Room on disk, in one file that lives as long as the runtime and has no name: its space is free again however the
+   * process ends. Opening fails with code `file` where the folder cannot be made or has not the space. Default: none.
    */
   readonly spill?: {
     /** Made where it is missing. Files that other processes left here when they were killed are removed. */
@@ -126,7 +143,10 @@ export interface RuntimeBytes {
   readonly weightBuffers: number;
   readonly cache: number;
   readonly scratch: number;
-  /** One activation buffer of `limits.tokensPerSquare` tokens; with pages on disk it has room for a square's new keys and values too. */
+  /**
+   * One activation buffer of `limits.tokensPerSquare` tokens; with pages on disk it has room for a square's new keys
+   * and values too.
+   */
   readonly activations: number;
   /** All staging buffers for pages on disk. */
   readonly staging: number;
@@ -134,9 +154,15 @@ export interface RuntimeBytes {
   readonly spill: number;
   /** Of one page of one layer, on disk and in a staging buffer: a multiple of 4096. */
   readonly pageSlot: number;
-  /** Bytes that each layer's `submitLoadWeight` moves; 0 for a layer that is wholly resident (with `gpu`: on the device). */
+  /**
+   * Bytes that each layer's `submitLoadWeight` moves; 0 for a layer that is wholly resident (with `gpu`: on the
+   * device).
+   */
   readonly streamed: readonly number[];
-  /** Of the device, with `gpu`; the numbers above are the host's then (`activations`: 0). What is reserved beside these is left for activation buffers. */
+  /**
+   * Of the device, with `gpu`; the numbers above are the host's then (`activations`: 0). What is reserved beside these
+   * is left for activation buffers.
+   */
   readonly gpu?: GpuRuntimeBytes;
 }
 
@@ -144,9 +170,15 @@ export interface RuntimeBytes {
 export interface NativeRowOptions {
   /** The prompt; at least one token. For scoring: the whole text. */
   readonly tokens: Int32Array;
-  /** Most tokens the row will ever hold, prompt and new ones: at most one more than the model's context, as the last one is never computed. */
+  /**
+   * Most tokens the row will ever hold, prompt and new ones: at most one more than the model's context, as the last one
+   * is never computed.
+   */
   readonly capacityTokens: number;
-  /** How many of `tokens`, from the first, are a prompt, for which attention is dense; more where they only begin it. Default: all. */
+  /**
+   * How many of `tokens`, from the first, are a prompt, for which attention is dense; more where they only begin it.
+   * Default: all.
+   */
   readonly promptTokens?: number;
   /** 0 = greedy. */
   readonly temperature: number;
@@ -160,13 +192,21 @@ export interface NativeRowOptions {
   readonly repetitionPenalty: number;
   /** 32 bits; the row's random numbers depend on the seed and the position alone. */
   readonly seed: number;
-  /** How many alternatives to report with each token; -1 reports no log-probabilities at all. At most the vocabulary. */
+  /**
+   * How many alternatives to report with each token; -1 reports no log-probabilities at all. At most the vocabulary.
+   */
   readonly logprobs: number;
   /** What the sampled tokens follow. Default: any may come. */
   readonly grammar?: NativeGrammar;
-  /** Tokens that are reported with each token, in this order, instead of the most likely alternatives. At most as many as the vocabulary has. Default: those. */
+  /**
+   * Tokens that are reported with each token, in this order, instead of the most likely alternatives. At most as many
+   * as the vocabulary has. Default: those.
+   */
   readonly candidates?: Int32Array;
-  /** Where its head would sample, the row has an embedding instead: the hidden state behind the final norm of its last token, the mean of those of all, or the first one's. Default: it samples. */
+  /**
+   * Where its head would sample, the row has an embedding instead: the hidden state behind the final norm of its last
+   * token, the mean of those of all, or the first one's. Default: it samples.
+   */
   readonly pooling?: 'last' | 'mean' | 'first';
 }
 
@@ -174,16 +214,20 @@ export interface NativeRowOptions {
 export const HEAD_MODES = {
   /** Nothing: a chunk in mid-prompt. */
   none: 0,
-  /** Samples from the logits of the range's last token, which must be the row's last known one, and appends the result to the row. */
+  /**
+   * Samples from the logits of the range's last token, which must be the row's last known one, and appends the result
+   * to the row.
+   */
   sample: 1,
   /** Log-probability of the row's own next token after each token of the range that has one (perplexity). */
   score: 2,
 } as const;
 
 /**
- * Integers per row in the `rows` array of `createBatch`: row handle, first position, tokens, head mode, first page (index into `pages`), page count, tail.
- * An entry of `pages` from 0 up is a page in memory; -1 - d is page d on disk. A row with any page on disk names a page in memory as its tail (-1: none):
- * tokens of a page on disk stand there until the page is complete. The tail may itself be in the row's table, after all pages on disk.
+ * Integers per row in the `rows` array of `createBatch`: row handle, first position, tokens, head mode, first page
+ * (index into `pages`), page count, tail. An entry of `pages` from 0 up is a page in memory; -1 - d is page d on disk.
+ * A row with any page on disk names a page in memory as its tail (-1: none): tokens of a page on disk stand there until
+ * the page is complete. The tail may itself be in the row's table, after all pages on disk.
  */
 export const BATCH_STRIDE = 7;
 
@@ -191,7 +235,10 @@ export const BATCH_STRIDE = 7;
 export const COMPUTE_PARTS = {
   /** Token (and position) embeddings into the slot's activations. Layer is ignored. */
   embed: 0,
-  /** Norm, q k v, q/k norms, rotation; writes k and v into the cache's pages (for a batch with pages on disk: into the activations, for `attend`). */
+  /**
+   * Norm, q k v, q/k norms, rotation; writes k and v into the cache's pages (for a batch with pages on disk: into the
+   * activations, for `attend`).
+   */
   project: 1,
   /** Attention over the pages. */
   attend: 2,
@@ -207,20 +254,28 @@ export interface NativeRuntime {
   readonly instructionSet: InstructionSet;
   /** What multiplies on the GPU: `own`, or `cublaslt` and its version. Empty without `gpu`. */
   readonly gpuProducts: string;
-  /** Prompts of as many tokens are multiplied in another way than those of fewer: the bits of all of their tokens depend on it. 0: none are. */
+  /**
+   * Prompts of as many tokens are multiplied in another way than those of fewer: the bits of all of their tokens depend
+   * on it. 0: none are.
+   */
   readonly longPromptTokens: number;
-  /** Bytes really read from the store and the spill file, and written to the spill file, so far: the payload of requests that succeeded. */
+  /**
+   * Bytes really read from the store and the spill file, and written to the spill file, so far: the payload of requests
+   * that succeeded.
+   */
   readonly moved: { readonly read: number; readonly written: number };
 
   /**
-   * Reads and repacks all weights on the addon's threads; with a store: reads what is resident. Rejects with a coded error that names file and tensor
-   * (store: layer and offset of what does not match its checksum). `onProgress` gets bytes done of the model's files (of `bytes.weights`), coalesced.
+   * Reads and repacks all weights on the addon's threads; with a store: reads what is resident. Rejects with a coded
+   * error that names file and tensor (store: layer and offset of what does not match its checksum). `onProgress` gets
+   * bytes done of the model's files (of `bytes.weights`), coalesced.
    */
   load(onProgress: (bytes: number) => void): Promise<void>;
 
   /**
-   * Called with everything that completed since the last call, in order of completion; not at once for each task, but before a queue runs out of work
-   * or waits for an event, for results and failures, and with the first completion 10 ms after the last call. Set once, before the first submit.
+   * Called with everything that completed since the last call, in order of completion; not at once for each task, but
+   * before a queue runs out of work or waits for an event, for results and failures, and with the first completion 10
+   * ms after the last call. Set once, before the first submit.
    */
   onCompleted(callback: (completions: NativeCompletions) => void): void;
 
@@ -233,76 +288,98 @@ export interface NativeRuntime {
   freeActivations(activations: number): void;
 
   /**
-   * The rows and token ranges of one (pass, slot), shared by the tasks of all its layers. See BATCH_STRIDE. Freed with `freeBatch`; running tasks keep it alive.
-   * `copies`, two integers each: index of a range, and a page in memory. In each layer the page that the range's first position stands in begins as a copy of
-   * that one; the row's tail, where that page is on disk.
+   * The rows and token ranges of one (pass, slot), shared by the tasks of all its layers. See BATCH_STRIDE. Freed with
+   * `freeBatch`; running tasks keep it alive. `copies`, two integers each: index of a range, and a page in memory. In
+   * each layer the page that the range's first position stands in begins as a copy of that one; the row's tail, where
+   * that page is on disk.
    */
   createBatch(rows: Int32Array, pages: Int32Array, copies?: Int32Array): number;
   freeBatch(batch: number): void;
 
   /**
-   * Queues one part of a layer's compute on the FIFO compute queue and returns its event: an integer from 1, increasing.
-   * It starts when every event in `after` has completed; if one of them failed, it fails too, with code `dependency`.
-   * @param buffer where the layer was loaded to. `project` and `finish` of a layer that streams need it, and fail with code `invalid-argument` if it does not
-   * hold the layer when they start; the other parts and other layers take no notice of it. Default -1: none.
-   * @param cacheBuffer the staging buffer of the square's pages on disk. `attend` needs it where the square stages any: pages that were complete before
-   * (and are not wholly outside the layer's window) and pages that become complete. Where it stages any of the former, the buffer must hold what
-   * `submitLoadCache` read, else `attend` fails with code `invalid-argument`. Other parts take no notice of it. Default -1: none.
+   * Queues one part of a layer's compute on the FIFO compute queue and returns its event: an integer from 1,
+   * increasing. It starts when every event in `after` has completed; if one of them failed, it fails too, with code
+   * `dependency`.
+   * @param buffer where the layer was loaded to. `project` and `finish` of a layer that streams need it, and fail with
+   * code `invalid-argument` if it does not hold the layer when they start; the other parts and other layers take no
+   * notice of it. Default -1: none.
+   * @param cacheBuffer the staging buffer of the square's pages on disk. `attend` needs it where the square stages any:
+   * pages that were complete before (and are not wholly outside the layer's window) and pages that become complete.
+   * Where it stages any of the former, the buffer must hold what `submitLoadCache` read, else `attend` fails with code
+   * `invalid-argument`. Other parts take no notice of it. Default -1: none.
    */
-  submitCompute(part: number, layer: number, batch: number, activations: number, after: readonly number[], buffer?: number, cacheBuffer?: number): number;
+  submitCompute(
+    part: number,
+    layer: number,
+    batch: number,
+    activations: number,
+    after: readonly number[],
+    buffer?: number,
+    cacheBuffer?: number,
+  ): number;
 
   /**
-   * Queues the reading of what streams of a layer into a buffer, on the FIFO queue of disk reads, and returns its event. `after` as
-   * above: it must contain the last tasks that compute with what the buffer holds now; a buffer found in use is an error
-   * `invalid-argument`, and what does not match its checksum (looked at when a layer is first read, and again once somebody has written
-   * to the store), or cannot be read, an error `file` that names store, layer and offset. Refused for layers that are wholly resident.
+   * Queues the reading of what streams of a layer into a buffer, on the FIFO queue of disk reads, and returns its
+   * event. `after` as above: it must contain the last tasks that compute with what the buffer holds now; a buffer found
+   * in use is an error `invalid-argument`, and what does not match its checksum (looked at when a layer is first read,
+   * and again once somebody has written to the store), or cannot be read, an error `file` that names store, layer and
+   * offset. Refused for layers that are wholly resident.
    */
   submitLoadWeight(layer: number, buffer: number, after: readonly number[]): number;
 
   /**
-   * Queues the reading of a square's pages that are complete on disk into a staging buffer, on the queue of disk reads. `after` must contain the stores of these
-   * pages (a page that was not stored is an error `invalid-argument`) and the last tasks that use the buffer: it is an error `invalid-argument` if one of
-   * them runs; if one is still to come, that one will fail. Not needed, and nothing happens, where the square has no such pages.
+   * Queues the reading of a square's pages that are complete on disk into a staging buffer, on the queue of disk reads.
+   * `after` must contain the stores of these pages (a page that was not stored is an error `invalid-argument`) and the
+   * last tasks that use the buffer: it is an error `invalid-argument` if one of them runs; if one is still to come,
+   * that one will fail. Not needed, and nothing happens, where the square has no such pages.
    */
   submitLoadCache(layer: number, batch: number, buffer: number, after: readonly number[]): number;
 
   /**
-   * Queues the writing of a square's pages on disk that its range made complete, from the staging buffer that `attend` used, on the FIFO queue of disk
-   * writes; `after` must contain that `attend`. Not needed, and nothing happens, where no page became complete. After a failure the pages hold nothing.
+   * Queues the writing of a square's pages on disk that its range made complete, from the staging buffer that `attend`
+   * used, on the FIFO queue of disk writes; `after` must contain that `attend`. Not needed, and nothing happens, where
+   * no page became complete. After a failure the pages hold nothing.
    */
   submitStoreCache(layer: number, batch: number, buffer: number, after: readonly number[]): number;
 
   /**
-   * Room for the hidden states of `tokens` tokens (at most `limits.tokensPerSquare`) between two layers: the first `residentTokens` in memory, the rest in the spill
-   * file (`hiddenSize` x 4 bytes a token, rounded up to 4096 in all). Refused without `spill`, and where `spill.hiddenBytes` has no room left.
+   * Room for the hidden states of `tokens` tokens (at most `limits.tokensPerSquare`) between two layers: the first
+   * `residentTokens` in memory, the rest in the spill file (`hiddenSize` x 4 bytes a token, rounded up to 4096 in all).
+   * Refused without `spill`, and where `spill.hiddenBytes` has no room left.
    */
   createHiddenStore(tokens: number, residentTokens: number): number;
   /** Its room is free again when the tasks that use it have completed. */
   freeHiddenStore(store: number): void;
 
   /**
-   * Queues the moving of the first `tokens` hidden states from a store into an activation buffer, on the queue of disk reads. Fails with code `invalid-argument`
-   * for more tokens than were stored.
+   * Queues the moving of the first `tokens` hidden states from a store into an activation buffer, on the queue of disk
+   * reads. Fails with code `invalid-argument` for more tokens than were stored.
    */
   submitLoadActivation(store: number, activations: number, tokens: number, after: readonly number[]): number;
   /** The way back, on the queue of disk writes. Tasks that change the activation buffer must come after it. */
   submitStoreActivation(store: number, activations: number, tokens: number, after: readonly number[]): number;
 
   /**
-   * Queues a copy of the first `tokens` hidden states of an activation buffer, on a queue for peers; it comes with the completion. Refused where the
-   * runtime holds all of the model's layers (`decoder.part`).
+   * Queues a copy of the first `tokens` hidden states of an activation buffer, on a queue for peers; it comes with the
+   * completion. Refused where the runtime holds all of the model's layers (`decoder.part`).
    */
   submitReadHidden(activations: number, tokens: number, after: readonly number[]): number;
-  /** An event that no task completes, but `completeEvent` or `failEvent` (code `peer`), once. Tasks may wait for it. `cancelAll` and `close` fail it with code `cancelled`. */
+  /**
+   * An event that no task completes, but `completeEvent` or `failEvent` (code `peer`), once. Tasks may wait for it.
+   * `cancelAll` and `close` fail it with code `cancelled`.
+   */
   createEvent(): number;
   completeEvent(event: number): void;
   failEvent(event: number, message: string): void;
   /**
-   * Puts hidden states into an activation buffer, at once: [tokens, hiddenSize], row-major. No task may be using the buffer; those that wait for an event of
-   * `createEvent` which has not completed are no matter.
+   * Puts hidden states into an activation buffer, at once: [tokens, hiddenSize], row-major. No task may be using the
+   * buffer; those that wait for an event of `createEvent` which has not completed are no matter.
    */
   writeHidden(activations: number, hidden: Float32Array): void;
-  /** Appends a token to each of some rows, at once, as sampling does; what is past a row's capacity is dropped. As above, no task may be using the rows' tokens. */
+  /**
+   * Appends a token to each of some rows, at once, as sampling does; what is past a row's capacity is dropped. As
+   * above, no task may be using the rows' tokens.
+   */
   appendTokens(rows: Int32Array, tokens: Int32Array): void;
 
   /** Everything that has not started completes with code `cancelled`; what runs finishes. */
@@ -313,7 +390,10 @@ export interface NativeRuntime {
 }
 
 export interface NativeCompletions {
-  /** Four numbers a completion: event, start and end in seconds (performance.now()'s clock: CLOCK_MONOTONIC), 0 = fine or 1 = failed. */
+  /**
+   * Four numbers a completion: event, start and end in seconds (performance.now()'s clock: CLOCK_MONOTONIC), 0 = fine
+   * or 1 = failed.
+   */
   readonly events: Float64Array;
   /** For the failed ones, in the same order. */
   readonly errors: readonly NativeTaskError[];
@@ -337,10 +417,16 @@ export interface NativeTaskError {
 
 export interface NativeHeadResult {
   readonly event: number;
-  /** Row handles that sampled, in the batch's order, and the sampled token of each. One below 0 is none, for the row's logits are not finite: HeadResult in native/model/Pass.h. */
+  /**
+   * Row handles that sampled, in the batch's order, and the sampled token of each. One below 0 is none, for the row's
+   * logits are not finite: HeadResult in native/model/Pass.h.
+   */
   readonly rows: Int32Array;
   readonly tokens: Int32Array;
-  /** Log-probability of each sampled token under the model's own distribution (before penalties, temperature and truncation); NaN where the row asked for none. */
+  /**
+   * Log-probability of each sampled token under the model's own distribution (before penalties, temperature and
+   * truncation); NaN where the row asked for none.
+   */
   readonly logprobs: Float32Array;
   /** Alternatives, best first: for row i the next `topCounts[i]` entries of topTokens and topLogprobs. */
   readonly topCounts: Int32Array;
@@ -350,13 +436,19 @@ export interface NativeHeadResult {
   readonly places: Int32Array;
   /** Why grammars failed, of those that did, in the order of `places`. */
   readonly failures: readonly string[];
-  /** Tokens that a grammar forces behind each row's token: how many, and one row's behind another's; empty where no row has a grammar. */
+  /**
+   * Tokens that a grammar forces behind each row's token: how many, and one row's behind another's; empty where no row
+   * has a grammar.
+   */
   readonly forcedCounts: Int32Array;
   readonly forcedTokens: Int32Array;
   /** Which of `rows` have an embedding instead of a token, and these one after another: [embedded, hiddenSize]. */
   readonly embedded: Int32Array;
   readonly embeddings: Float32Array;
-  /** Scored rows: handle, first position, count; `scores` holds their log-probabilities one after another, NaN where the logits are not finite. */
+  /**
+   * Scored rows: handle, first position, count; `scores` holds their log-probabilities one after another, NaN where the
+   * logits are not finite.
+   */
   readonly scored: Int32Array;
   readonly scores: Float32Array;
 }

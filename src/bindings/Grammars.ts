@@ -21,7 +21,10 @@ export interface TokenTexts {
   readonly ends: Uint32Array;
 }
 
-/** GrammarRow::Place in native/grammar/Grammar.h: the answer so far is no whole one; it is, and can go on; it is, and cannot; the grammar went beyond a limit. */
+/**
+ * GrammarRow::Place in native/grammar/Grammar.h: the answer so far is no whole one; it is, and can go on; it is, and
+ * cannot; the grammar went beyond a limit.
+ */
 export const GRAMMAR_PLACES = ['open', 'accepting', 'ended', 'failed'] as const;
 export type GrammarPlace = (typeof GRAMMAR_PLACES)[number];
 
@@ -29,11 +32,15 @@ export type GrammarPlace = (typeof GRAMMAR_PLACES)[number];
 export interface GrammarAddon {
   /** Whether it has constrained decoding: built where cargo was found. */
   readonly grammars: boolean;
-  /** What grammars are compiled against, made on a thread of its own, in a second or so. Rejects with a coded error `invalid-argument`, also where `grammars` is false. */
+  /**
+   * What grammars are compiled against, made on a thread of its own, in a second or so. Rejects with a coded error
+   * `invalid-argument`, also where `grammars` is false.
+   */
   createVocabulary(texts: TokenTexts): Promise<NativeVocabulary>;
   /**
-   * Compiles a grammar on a thread of its own: in milliseconds, in seconds at its limits (native/grammar/src). Rejects with a coded error `invalid-argument` for a text that
-   * is not of its kind, has what is not supported, is beyond a limit, or that no answer of the vocabulary's tokens fulfils.
+   * Compiles a grammar on a thread of its own: in milliseconds, in seconds at its limits (native/grammar/src). Rejects
+   * with a coded error `invalid-argument` for a text that is not of its kind, has what is not supported, is beyond a
+   * limit, or that no answer of the vocabulary's tokens fulfils.
    * @param text of kind `json_schema` and `choices` (an array of strings) JSON
    */
   compileGrammar(vocabulary: NativeVocabulary, kind: GrammarKind, text: string): Promise<NativeGrammar>;

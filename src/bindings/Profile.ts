@@ -5,17 +5,29 @@ export interface ProfileOptions {
   readonly threads: number;
   /** Tokens of a page of the KV cache: a multiple of 16 up to 256. */
   readonly pageTokens: number;
-  /** Folder of stores and spill files, made where it is missing, and the most that is written there, up to 1 GiB. Default: the disk is not looked at. */
+  /**
+   * Folder of stores and spill files, made where it is missing, and the most that is written there, up to 1 GiB.
+   * Default: the disk is not looked at.
+   */
   readonly disk?: { readonly folder: string; readonly bytes: number };
-  /** To keep weights and pages in; at least 16 MiB are taken. Default: 128 MiB, or an eighth of what is free. Some 40 MiB of inputs and outputs come on top. */
+  /**
+   * To keep weights and pages in; at least 16 MiB are taken. Default: 128 MiB, or an eighth of what is free. Some 40
+   * MiB of inputs and outputs come on top.
+   */
   readonly memoryBytes?: number;
-  /** A GPU that is measured beside the processor, in some four seconds more, and the most of its memory that is taken meanwhile: 64 MiB at least. Default: none is looked at. */
+  /**
+   * A GPU that is measured beside the processor, in some four seconds more, and the most of its memory that is taken
+   * meanwhile: 64 MiB at least. Default: none is looked at.
+   */
   readonly gpu?: { readonly device: number; readonly memoryBytes: number };
   /** Whether products and attention are measured with all instruction sets of the machine, or with the best alone. */
   readonly otherInstructionSets: boolean;
   /** Above 0, at most 100. Below 0.5 everything is measured in one round instead of three. */
   readonly budget: number;
-  /** Nothing but reading memory, 4-bit products of 1 and 64 rows, on all threads, and, with `disk`, reading from there: how fast the machine is just now. */
+  /**
+   * Nothing but reading memory, 4-bit products of 1 and 64 rows, on all threads, and, with `disk`, reading from there:
+   * how fast the machine is just now.
+   */
   readonly speedOnly: boolean;
 }
 
@@ -27,8 +39,22 @@ export interface MachineFigures {
 /** One measured rate (native/profile/Figure.h says what of). What says nothing about it is empty or 0. */
 export interface MachineFigure {
   readonly what:
-    | 'memory-read' | 'memory-copy' | 'matmul' | 'attention-prefill' | 'attention-decode' | 'attention-short' | 'cache-store' | 'rows' | 'sample-greedy' | 'sample-top-p' | 'task'
-    | 'disk-read' | 'disk-read-layers' | 'disk-read-pages' | 'disk-write' | GpuFigureName;
+    | 'memory-read'
+    | 'memory-copy'
+    | 'matmul'
+    | 'attention-prefill'
+    | 'attention-decode'
+    | 'attention-short'
+    | 'cache-store'
+    | 'rows'
+    | 'sample-greedy'
+    | 'sample-top-p'
+    | 'task'
+    | 'disk-read'
+    | 'disk-read-layers'
+    | 'disk-read-pages'
+    | 'disk-write'
+    | GpuFigureName;
   /** f32, f16, q8 or q4: of weights, or of the cache. */
   readonly kind: string;
   /** What it ran on; empty on a GPU, and threads are 0 there. */

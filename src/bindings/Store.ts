@@ -8,15 +8,18 @@ export interface RepackOptions {
   /** Paths that the bindings' segments refer to by index. */
   readonly files: readonly string[];
   /**
-   * Path of the store to make. Its folder must exist; what was there under the name is replaced, unless it is a whole store of the same
-   * fingerprint.
+   * Path of the store to make. Its folder must exist; what was there under the name is replaced, unless it is a whole
+   * store of the same fingerprint.
    */
   readonly store: string;
-  /** Stands for what is in the model's files and what it is taken to mean: a store with another one is not used. At most 4096 bytes. */
+  /**
+   * Stands for what is in the model's files and what it is taken to mean: a store with another one is not used. At most
+   * 4096 bytes.
+   */
   readonly fingerprint: string;
   /**
-   * Of each of the files, when the fingerprint was made (`FileStamp.text`): code `file` for one that has another when it is opened, or
-   * when a block has been made of it. Default: they are whatever they are.
+   * Of each of the files, when the fingerprint was made (`FileStamp.text`): code `file` for one that has another when
+   * it is opened, or when a block has been made of it. Default: they are whatever they are.
    */
   readonly stamps?: readonly string[];
   /** 1 to 1024. */

@@ -14,7 +14,8 @@ function remedy(): string {
 let loaded: { readonly addon: Addon; readonly path: string } | undefined;
 
 /**
- * The native addon, loaded once. The environment variable SPILLWAY_ADDON names another binary (a build with sanitizers, say).
+ * The native addon, loaded once. The environment variable SPILLWAY_ADDON names another binary (a build with sanitizers,
+ * say).
  * @throws NativeError with what was tried and the remedy, if there is no addon that fits this package and this machine
  */
 export function loadAddon(): Addon {
@@ -35,11 +36,15 @@ function load(): { readonly addon: Addon; readonly path: string } {
 function candidates(): string[] {
   const chosen = process.env['SPILLWAY_ADDON'];
   if (chosen !== undefined && chosen !== '') return [chosen];
-  return [...['native/build/Release/spillway.node', 'native/build/Debug/spillway.node'].map(inPackage), ...prebuilt(createRequire(import.meta.url))];
+  return [
+    ...['native/build/Release/spillway.node', 'native/build/Debug/spillway.node'].map(inPackage),
+    ...prebuilt(createRequire(import.meta.url)),
+  ];
 }
 
 /**
- * The addons of the packages for this platform that are installed (scripts/release/platforms.mjs). Where a package manager does not heed `libc` there are two, of which one loads.
+ * The addons of the packages for this platform that are installed (scripts/release/platforms.mjs). Where a package
+ * manager does not heed `libc` there are two, of which one loads.
  * @internal exported for tests
  */
 export function prebuilt({ resolve }: Pick<NodeJS.Require, 'resolve'>, { platform, arch } = process): string[] {
@@ -76,7 +81,8 @@ function find(paths: readonly string[], version: string): { readonly addon: Addo
       failures.push(`${path}: built from version ${addon.version}, expected ${version}`);
     } catch (error) {
       // An Error of another realm inside jest: its message is all that is used.
-      const message = typeof error === 'object' && error !== null && 'message' in error ? error.message as string : String(error);
+      const message =
+        typeof error === 'object' && error !== null && 'message' in error ? (error.message as string) : String(error);
       failures.push(`${path}: ${message}`);
     }
   }

@@ -2,13 +2,16 @@ import { ModelFileError } from '../errors/ModelFileError.js';
 import { NativeError } from '../errors/NativeError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 
-/** What the addon's errors carry: `errorCodeName` of native/runtime/Error.h, and for a file's the parts of the message. */
-export type NativeErrorCode = 'invalid-argument' | 'file' | 'busy' | 'memory' | 'cancelled' | 'dependency' | 'peer' | 'internal';
+/**
+ * What the addon's errors carry: `errorCodeName` of native/runtime/Error.h, and for a file's the parts of the message.
+ */
+export type NativeErrorCode =
+  'invalid-argument' | 'file' | 'busy' | 'memory' | 'cancelled' | 'dependency' | 'peer' | 'internal';
 
 /**
- * An error of the addon as one of the library's: ModelFileError for a file that does not hold what was expected, NativeError for the rest,
- * each with the addon's error as its `cause`. Anything that is not the addon's is returned as it is.
- * (Errors made in native code are not `instanceof Error` inside jest, so it goes by their fields.)
+ * An error of the addon as one of the library's: ModelFileError for a file that does not hold what was expected,
+ * NativeError for the rest, each with the addon's error as its `cause`. Anything that is not the addon's is returned as
+ * it is. (Errors made in native code are not `instanceof Error` inside jest, so it goes by their fields.)
  */
 export function fromNativeError(error: unknown): unknown {
   const code = field(error, 'code');
@@ -17,7 +20,10 @@ export function fromNativeError(error: unknown): unknown {
   return convert(error, code, message);
 }
 
-/** Calls the addon; what it throws becomes one of the library's errors. For what it does beside JavaScript there is `stoppable`. */
+/**
+ * Calls the addon; what it throws becomes one of the library's errors. For what it does beside JavaScript there is
+ * `stoppable`.
+ */
 export function nativeCall<T>(call: () => T): T {
   try {
     return call();
@@ -33,7 +39,13 @@ export function isNativeError(error: unknown, code: NativeErrorCode): boolean {
 
 function convert(error: unknown, code: NativeErrorCode, message: string): SpillwayError {
   const [file, what, found, expected] = ['file', 'field', 'found', 'expected'].map((name) => field(error, name));
-  if ((code === 'file' || code === 'busy') && file !== undefined && what !== undefined && found !== undefined && expected !== undefined) {
+  if (
+    (code === 'file' || code === 'busy') &&
+    file !== undefined &&
+    what !== undefined &&
+    found !== undefined &&
+    expected !== undefined
+  ) {
     return new ModelFileError(file, what, found, expected, { cause: error });
   }
   return new NativeError(message, { cause: error });

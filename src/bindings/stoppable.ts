@@ -2,10 +2,12 @@ import { InterruptedError } from '../errors/InterruptedError.js';
 import { fromNativeError } from './nativeCall.js';
 
 /**
- * Calls the addon for work that it does beside JavaScript, tells of its progress, and gives up once a signal fires, or once whoever is told of it throws.
+ * Calls the addon for work that it does beside JavaScript, tells of its progress, and gives up once a signal fires, or
+ * once whoever is told of it throws.
  *
  * @param start makes the call; what it hands over as `onProgress` returns false once nothing more is wanted
- * @throws InterruptedError when the signal fires before the work is done; what `report` threw; what the addon threw, as `nativeCall` has it
+ * @throws InterruptedError when the signal fires before the work is done; what `report` threw; what the addon threw, as
+ * `nativeCall` has it
  */
 export async function stoppable<A extends unknown[], T>(
   signal: AbortSignal | undefined,

@@ -2,7 +2,10 @@
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 type Signal = keyof typeof EXIT_CODES;
 
-/** Turns the first SIGINT or SIGTERM into an abort, so that a command can end in order, and say what becomes of its work; the second one ends the process at once. */
+/**
+ * Turns the first SIGINT or SIGTERM into an abort, so that a command can end in order, and say what becomes of its
+ * work; the second one ends the process at once.
+ */
 export class Interrupt {
   readonly #controller = new AbortController();
   #exitCode: number = EXIT_CODES.SIGINT;

@@ -18,8 +18,9 @@ export interface ProgressState {
 }
 
 /**
- * Shows how far long work is: a bar on a terminal; without one, a line every few seconds if asked for, and else nothing at all.
- * One piece of work after another: each `show` with another label begins a new bar. It never takes more than one line.
+ * Shows how far long work is: a bar on a terminal; without one, a line every few seconds if asked for, and else nothing
+ * at all. One piece of work after another: each `show` with another label begins a new bar. It never takes more than
+ * one line.
  */
 export class ProgressMeter {
   /** There is one terminal, and one bar on it at a time. */
@@ -71,9 +72,18 @@ export class ProgressMeter {
     this.#bar = new SingleBar(
       {
         format: (_, { value, total }, payload: Pick<ProgressState, 'words'>) =>
-          barLine(label, { done: value, total: state.total === undefined ? undefined : total, words: payload.words }, this.stream.columns),
-        // The bar is cleared at the end, as a summary follows. Nothing is drawn between: whoever steps in between draws the bar off first.
-        stream: this.stream, clearOnComplete: true, hideCursor: true, fps: 10, gracefulExit: false,
+          barLine(
+            label,
+            { done: value, total: state.total === undefined ? undefined : total, words: payload.words },
+            this.stream.columns,
+          ),
+        // The bar is cleared at the end, as a summary follows. Nothing is drawn between: whoever steps in between draws
+        // the bar off first.
+        stream: this.stream,
+        clearOnComplete: true,
+        hideCursor: true,
+        fps: 10,
+        gracefulExit: false,
       },
       Presets.shades_classic,
     );
@@ -81,7 +91,10 @@ export class ProgressMeter {
   }
 }
 
-/** A line of progress that fits: the bar takes what room there is, words that do not fit are cut. @param columns of the terminal */
+/**
+ * A line of progress that fits: the bar takes what room there is, words that do not fit are cut. @param columns of the
+ * terminal
+ */
 export function barLine(label: string, { done, total, words }: ProgressState, columns = 80): string {
   // The last column stays free: some terminals begin a new line when it is written.
   const room = columns - 1;
@@ -98,6 +111,10 @@ export function barLine(label: string, { done, total, words }: ProgressState, co
 /** `1:05`, `2:03:09` */
 export function formatDuration(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
-  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60), String(whole % 60).padStart(2, '0')];
+  const [hours, minutes, rest] = [
+    Math.floor(whole / 3600),
+    Math.floor((whole % 3600) / 60),
+    String(whole % 60).padStart(2, '0'),
+  ];
   return hours > 0 ? `${hours}:${String(minutes).padStart(2, '0')}:${rest}` : `${minutes}:${rest}`;
 }

@@ -6,7 +6,9 @@ const SHOWN_UNITS = 300;
 /** More answers than this share that are empty are worth a word. */
 const MANY_EMPTY = 0.2;
 
-/** What a person should hear of a run beside its figures: what was wrong with rows, and that a chat model got raw text. */
+/**
+ * What a person should hear of a run beside its figures: what was wrong with rows, and that a chat model got raw text.
+ */
 export class RunWatch {
   readonly #errors: string[] = [];
   #failed = 0;
@@ -14,22 +16,36 @@ export class RunWatch {
   #empty = 0;
   #raw = 0;
 
-  /** @param rawText whether a row's `prompt`, or what a template makes of its fields, goes to the model as it is, unless the row says otherwise */
+  /**
+   * @param rawText whether a row's `prompt`, or what a template makes of its fields, goes to the model as it is, unless
+   * the row says otherwise
+   */
   constructor(private readonly rawText: boolean) {}
 
   /** The engine, with all rows and results looked at on their way. */
   engine({ generate, classify, score, embed, ...engine }: Partial<RowGenerator>): RowGenerator {
-    const watched = <Options, Result extends AnyResult>(answer: Answer<Options, Result>): Answer<Options, Result> => (rows, options) => this.results(answer(this.rows(rows), options));
+    const watched =
+      <Options, Result extends AnyResult>(answer: Answer<Options, Result>): Answer<Options, Result> =>
+      (rows, options) =>
+        this.results(answer(this.rows(rows), options));
     return {
       ...engine,
       generate: watched(generate ?? nothing),
-      ...(classify && { classify: watched(classify) }), ...(score && { score: watched(score) }), ...(embed && { embed: watched(embed) }),
+      ...(classify && { classify: watched(classify) }),
+      ...(score && { score: watched(score) }),
+      ...(embed && { embed: watched(embed) }),
     };
   }
 
   async *rows(rows: AsyncIterable<RowInput>): AsyncGenerator<RowInput, void, undefined> {
     for await (const row of rows) {
-      if (this.rawText && !('error' in row) && (row.prompt !== undefined || row.fields !== undefined) && row.chat === undefined) this.#raw += 1;
+      if (
+        this.rawText &&
+        !('error' in row) &&
+        (row.prompt !== undefined || row.fields !== undefined) &&
+        row.chat === undefined
+      )
+        this.#raw += 1;
       yield row;
     }
   }
@@ -43,21 +59,32 @@ export class RunWatch {
       } else {
         this.#failed += 1;
         const words = `${error.code}: ${error.message}`;
-        if (this.#errors.length < SHOWN_ERRORS) this.#errors.push(`row ${JSON.stringify(id)}: ${words.length > SHOWN_UNITS ? `${words.slice(0, SHOWN_UNITS)}…` : words}`);
+        if (this.#errors.length < SHOWN_ERRORS)
+          this.#errors.push(
+            `row ${JSON.stringify(id)}: ${words.length > SHOWN_UNITS ? `${words.slice(0, SHOWN_UNITS)}…` : words}`,
+          );
       }
       yield result;
     }
   }
 
-  /** Lines to say at the end. @param hasChatTemplate of the model @param hasTokenizer without one, no answer has a text */
+  /**
+   * Lines to say at the end. @param hasChatTemplate of the model @param hasTokenizer without one, no answer has a text
+   */
   words(hasChatTemplate: boolean, hasTokenizer: boolean): string[] {
     const more = this.#failed - this.#errors.length;
     const errors = [...this.#errors, ...(more > 0 ? [`and ${more} more with an error`] : [])];
     if (hasChatTemplate && this.#raw > 0) {
-      return [...errors, `hint: ${this.#raw} prompts went to a chat model as raw text; --chat on sends them as a user's messages (--chat off: so it is meant)`];
+      return [
+        ...errors,
+        `hint: ${this.#raw} prompts went to a chat model as raw text; --chat on sends them as a user's messages (--chat off: so it is meant)`,
+      ];
     }
     if (hasTokenizer && this.#empty > MANY_EMPTY * this.#answers) {
-      return [...errors, `hint: ${this.#empty} of ${this.#answers} answers are empty: the model ended them at once; see --ignore-eos, --stop and --chat`];
+      return [
+        ...errors,
+        `hint: ${this.#empty} of ${this.#answers} answers are empty: the model ended them at once; see --ignore-eos, --stop and --chat`,
+      ];
     }
     return errors;
   }

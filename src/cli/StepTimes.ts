@@ -22,7 +22,9 @@ interface Pass {
   decoded: number;
 }
 
-/** Times of prefill and decode from a trace, for rows whose prompts have one length and that were all admitted at once. */
+/**
+ * Times of prefill and decode from a trace, for rows whose prompts have one length and that were all admitted at once.
+ */
 export class StepTimes {
   /** Passes that came to their head, in one slot at least: what was cut off before counts for nothing. */
   readonly #passes = new Map<number, Pass>();
@@ -54,7 +56,10 @@ export class StepTimes {
   figures(): StepFigures {
     const passes = [...this.#passes.values()];
     const prefill = passes.filter(({ prompt }) => prompt > 0);
-    const prefillEnd = prefill.reduce((latest, { end }) => Math.max(latest, end), passes.length === 0 ? 0 : this.#start);
+    const prefillEnd = prefill.reduce(
+      (latest, { end }) => Math.max(latest, end),
+      passes.length === 0 ? 0 : this.#start,
+    );
     const steps = passes.filter(({ prompt, end }) => prompt === 0 && end > prefillEnd);
     const end = steps.reduce((latest, pass) => Math.max(latest, pass.end), prefillEnd);
     const decodeSeconds = end - prefillEnd;

@@ -6,9 +6,9 @@ const FLUSH_CHARACTERS = 256 * 1024;
 const { O_WRONLY, O_CREAT, O_TRUNC, O_NONBLOCK } = constants;
 
 /**
- * Writes trace events as the JSON array that Chrome's trace viewer and Perfetto open; both also read an array that a killed process
- * left open. Holds little, as it writes in pieces, synchronously: a trace is not for timing the JavaScript thread. A failure
- * does not end the run; `close` reports it.
+ * Writes trace events as the JSON array that Chrome's trace viewer and Perfetto open; both also read an array that a
+ * killed process left open. Holds little, as it writes in pieces, synchronously: a trace is not for timing the
+ * JavaScript thread. A failure does not end the run; `close` reports it.
  */
 export class TraceFile {
   #file: number | undefined;
@@ -17,10 +17,14 @@ export class TraceFile {
   #failure: JobFileError | undefined;
 
   /**
-   * @param waits the file that is there stays as it is until there is a task to tell of: a job that has nothing to do keeps the trace of the run that did it
+   * @param waits the file that is there stays as it is until there is a task to tell of: a job that has nothing to do
+   * keeps the trace of the run that did it
    * @throws JobFileError if the file cannot be made and begun
    */
-  constructor(private readonly path: string, waits = false) {
+  constructor(
+    private readonly path: string,
+    waits = false,
+  ) {
     if (!waits) this.#open();
   }
 
@@ -72,7 +76,7 @@ export class TraceFile {
     if (file === undefined) return;
     try {
       const bytes = Buffer.from(this.#pending);
-      for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
+      for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
     } catch (error) {
       this.#failure ??= this.#failed(error);
     }
@@ -80,6 +84,8 @@ export class TraceFile {
   }
 
   #failed(error: unknown): JobFileError {
-    return error instanceof JobFileError ? error : new JobFileError(this.path, `the trace cannot be written: ${describeFileError(error)}`, { cause: error });
+    return error instanceof JobFileError
+      ? error
+      : new JobFileError(this.path, `the trace cannot be written: ${describeFileError(error)}`, { cause: error });
   }
 }

@@ -21,7 +21,12 @@ interface BenchFlags extends EngineFlags {
 
 /** The document of `bench --json`. */
 interface BenchReport {
-  readonly machine: { readonly processor: string; readonly processors: number; readonly memoryBytes: number; readonly node: string };
+  readonly machine: {
+    readonly processor: string;
+    readonly processors: number;
+    readonly memoryBytes: number;
+    readonly node: string;
+  };
   readonly model: string;
   readonly promptTokens: number;
   readonly maxNewTokens: number;
@@ -29,12 +34,25 @@ interface BenchReport {
 }
 
 export function addBench(program: Command, context: CommandContext): void {
-  const command = program.command('bench').description('Measures this machine with this model: prompt and generated tokens a second for several batch sizes.');
+  const command = program
+    .command('bench')
+    .description(
+      'Measures this machine with this model: prompt and generated tokens a second for several batch sizes.',
+    );
   addModelFlag(command);
-  command.addOption(new Option('--batch-sizes <n,…>', 'rows that are generated at once').argParser(wholeNumbers(1, BLOCK_LIMITS.batchSize)).default([1, 8, 32, 64], '1,8,32,64'));
+  command.addOption(
+    new Option('--batch-sizes <n,…>', 'rows that are generated at once')
+      .argParser(wholeNumbers(1, BLOCK_LIMITS.batchSize))
+      .default([1, 8, 32, 64], '1,8,32,64'),
+  );
   command.option('--prompt-tokens <n>', 'tokens of each prompt, at random', wholeNumber(1), 64);
   command.option('--max-new-tokens <n>', 'new tokens of each row', wholeNumber(2), 32);
-  command.option('--seconds <n>', 'most time in all; a batch size that is not through when its share is over is cut off', wholeNumber(1, 86_400), 60);
+  command.option(
+    '--seconds <n>',
+    'most time in all; a batch size that is not through when its share is over is cut off',
+    wholeNumber(1, 86_400),
+    60,
+  );
   addSwitch(command, '--json', 'print one JSON document, not a table');
   addEngineFlags(command);
   command.action((flags: BenchFlags) => bench(flags, context));
@@ -51,7 +69,9 @@ async function bench(flags: BenchFlags, context: CommandContext): Promise<void> 
     const model = await pulledModel(flags.model, signal, meter);
     const { decoder } = await readModel(model);
     if (promptTokens + maxNewTokens > decoder.contextTokens) {
-      throw new UsageError(`--prompt-tokens, --max-new-tokens: found ${promptTokens + maxNewTokens} tokens in all, expected at most ${decoder.contextTokens}, the model's context`);
+      throw new UsageError(
+        `--prompt-tokens, --max-new-tokens: found ${promptTokens + maxNewTokens} tokens in all, expected at most ${decoder.contextTokens}, the model's context`,
+      );
     }
     const sizes = [...new Set(flags.batchSizes)].sort((a, b) => a - b);
     const results: (BatchFigures | { batchSize: number; error: string })[] = [];
@@ -59,7 +79,13 @@ async function bench(flags: BenchFlags, context: CommandContext): Promise<void> 
     for (const [at, batchSize] of sizes.entries()) {
       meter.show('batch sizes', { done: at, total: sizes.length, words: `${batchSize} rows` });
       const share = Math.max(1, (deadline - performance.now()) / 1000 / (sizes.length - at));
-      const work: BenchWork = { batchSize, promptTokens, maxNewTokens, vocabularySize: decoder.vocabularySize, seconds: share };
+      const work: BenchWork = {
+        batchSize,
+        promptTokens,
+        maxNewTokens,
+        vocabularySize: decoder.vocabularySize,
+        seconds: share,
+      };
       try {
         results.push(await benchBatch({ ...engineOptions(flags, model), policy: 'default' }, work, signal));
       } catch (error) {
@@ -70,8 +96,16 @@ async function bench(flags: BenchFlags, context: CommandContext): Promise<void> 
     }
     meter.stop();
     const report: BenchReport = {
-      machine: { processor: cpus()[0]?.model.trim() ?? 'unknown', processors: cpus().length, memoryBytes: totalmem(), node: process.versions.node },
-      model, promptTokens, maxNewTokens, results,
+      machine: {
+        processor: cpus()[0]?.model.trim() ?? 'unknown',
+        processors: cpus().length,
+        memoryBytes: totalmem(),
+        node: process.versions.node,
+      },
+      model,
+      promptTokens,
+      maxNewTokens,
+      results,
     };
     await context.print(flags.json ? `${JSON.stringify(report, null, 2)}\n` : formatReport(report));
   } finally {
@@ -86,12 +120,17 @@ function formatReport({ machine, model, promptTokens, maxNewTokens, results }: B
     'error' in result
       ? [String(result.batchSize), '-', '-', '-', 'too little', '0']
       : [
-          String(result.batchSize), rate(result.promptTokensPerSecond), rate(result.generatedTokensPerSecond),
+          String(result.batchSize),
+          rate(result.promptTokensPerSecond),
+          rate(result.generatedTokensPerSecond),
           rate(result.secondsPerStep === null ? null : result.secondsPerStep * 1000),
-          formatBytes(Object.values(result.memoryBytes).reduce((sum, bytes) => sum + bytes, 0)), result.complete ? String(result.rounds) : 'cut off',
+          formatBytes(Object.values(result.memoryBytes).reduce((sum, bytes) => sum + bytes, 0)),
+          result.complete ? String(result.rounds) : 'cut off',
         ],
   );
   const title = `${model}: ${promptTokens} prompt tokens, ${maxNewTokens} new ones a row; ${machine.processor}, ${machine.processors} processors, ${formatBytes(machine.memoryBytes)}`;
-  const errors = results.flatMap((result) => ('error' in result ? [`${result.batchSize} rows: ${result.error}\n`] : []));
+  const errors = results.flatMap((result) =>
+    'error' in result ? [`${result.batchSize} rows: ${result.error}\n`] : [],
+  );
   return `${title}\n\n${formatTable([head, ...lines])}${errors.join('')}`;
 }

@@ -52,11 +52,17 @@ export async function benchBatch(options: EngineOptions, work: BenchWork, signal
       batchSize: work.batchSize,
       rounds: rounds.length,
       complete,
-      promptTokensPerSecond: medianOf(rounds, ({ prefilledTokens, prefillSeconds }) => rate(prefilledTokens, prefillSeconds)),
-      generatedTokensPerSecond: medianOf(rounds, ({ decodedTokens, decodeSeconds }) => rate(decodedTokens, decodeSeconds)),
+      promptTokensPerSecond: medianOf(rounds, ({ prefilledTokens, prefillSeconds }) =>
+        rate(prefilledTokens, prefillSeconds),
+      ),
+      generatedTokensPerSecond: medianOf(rounds, ({ decodedTokens, decodeSeconds }) =>
+        rate(decodedTokens, decodeSeconds),
+      ),
       secondsPerStep: medianOf(rounds, ({ decodeSeconds, steps }) => rate(decodeSeconds, steps)),
       loadSeconds: engine.loadSeconds,
-      memoryBytes: Object.fromEntries(Object.entries(stats?.memory ?? {}).map(([tier, { peakBytes }]) => [tier, peakBytes])),
+      memoryBytes: Object.fromEntries(
+        Object.entries(stats?.memory ?? {}).map(([tier, { peakBytes }]) => [tier, peakBytes]),
+      ),
     };
   } finally {
     await engine.close();
@@ -69,7 +75,12 @@ interface Round {
   readonly complete: boolean;
 }
 
-async function benchRound(engine: Engine, work: BenchWork, signal: AbortSignal, limit: AbortSignal | undefined): Promise<Round> {
+async function benchRound(
+  engine: Engine,
+  work: BenchWork,
+  signal: AbortSignal,
+  limit: AbortSignal | undefined,
+): Promise<Round> {
   const steps = new StepTimes(work.promptTokens);
   let stats: RunStats | undefined;
   const results = engine.generate(randomRows(work), {
@@ -113,7 +124,10 @@ function rate(amount: number, seconds: number): number | null {
 }
 
 function medianOf(rounds: readonly StepFigures[], of: (figures: StepFigures) => number | null): number | null {
-  const values = rounds.map(of).filter((value) => value !== null).sort((a, b) => a - b);
+  const values = rounds
+    .map(of)
+    .filter((value) => value !== null)
+    .sort((a, b) => a - b);
   const middle = values.length >> 1;
   const [upper, lower] = [values[middle], values[values.length % 2 === 1 ? middle : middle - 1]];
   return upper === undefined || lower === undefined ? null : (upper + lower) / 2;

@@ -22,13 +22,29 @@ Examples:
     --prompt-template 'Review: {{text}} Sentiment:' --label-prior N/A`;
 
 export function addClassify(program: Command, context: CommandContext): void {
-  const command = program.command('classify').description('Tells for each row of a file how likely labels are behind its prompt. One pass over a row serves all of them.');
+  const command = program
+    .command('classify')
+    .description(
+      'Tells for each row of a file how likely labels are behind its prompt. One pass over a row serves all of them.',
+    );
   addRowFileFlags(command);
   command.optionsGroup('Labels:');
-  command.addOption(new Option('--labels <a,b,…>', "what rows are told apart by, as it would stand behind the prompt; a comma in a label is written twice (default: a row's own `labels`)").argParser(labelList));
+  command.addOption(
+    new Option(
+      '--labels <a,b,…>',
+      "what rows are told apart by, as it would stand behind the prompt; a comma in a label is written twice (default: a row's own `labels`)",
+    ).argParser(labelList),
+  );
   command.addOption(new Option('--labels-file <file>', 'the same, a label a line').argParser(path));
-  addOnOff(command, '--label-end', "the end token counts as each label's last: `Yes` is then not the beginning of `Yes, but`");
-  command.option('--label-prior <p,q,…|text>', 'what labels are likely to be whatever a row says: probabilities are divided by it. Numbers, or a text that says nothing, such as N/A, as a prompt (default: none)');
+  addOnOff(
+    command,
+    '--label-end',
+    "the end token counts as each label's last: `Yes` is then not the beginning of `Yes, but`",
+  );
+  command.option(
+    '--label-prior <p,q,…|text>',
+    'what labels are likely to be whatever a row says: probabilities are divided by it. Numbers, or a text that says nothing, such as N/A, as a prompt (default: none)',
+  );
   addPromptFlags(command, false);
   addRowJobFlags(command);
   command.addHelpText('after', EXAMPLES);
@@ -38,18 +54,32 @@ export function addClassify(program: Command, context: CommandContext): void {
       name: 'classify',
       expected: { maxNewTokens: 1 },
       task: ({ reasoning: _none, ...common }) => ({ classify: { ...options, ...common } }),
-      answer: (engine, composition) => ({ classify: (rows, rowsOptions) => engine.classify(rows, { ...rowsOptions, ...composition }) }),
+      answer: (engine, composition) => ({
+        classify: (rows, rowsOptions) => engine.classify(rows, { ...rowsOptions, ...composition }),
+      }),
     });
   });
 }
 
-async function classifyOptions({ labels: given, labelsFile, labelEnd, labelPrior }: ClassifyFlags, signal: AbortSignal): Promise<ClassifyOptions> {
-  if (given && labelsFile !== undefined) throw new UsageError('--labels-file: found it beside --labels, expected one of them');
-  const labels = labelsFile === undefined ? given : (await textOf(undefined, labelsFile, signal))?.split(/\r?\n/).filter((line) => line.trim() !== '');
+async function classifyOptions(
+  { labels: given, labelsFile, labelEnd, labelPrior }: ClassifyFlags,
+  signal: AbortSignal,
+): Promise<ClassifyOptions> {
+  if (given && labelsFile !== undefined)
+    throw new UsageError('--labels-file: found it beside --labels, expected one of them');
+  const labels =
+    labelsFile === undefined
+      ? given
+      : (await textOf(undefined, labelsFile, signal))?.split(/\r?\n/).filter((line) => line.trim() !== '');
   // Before a model is read.
   if (labels) forTheRun(() => checkedCompletions('labels', labels));
-  if (labelPrior !== undefined && !labels) throw new UsageError('--label-prior: found it without labels, expected --labels or --labels-file beside it');
-  return { ...(labels && { labels }), labelEnd: isOn(labelEnd), ...(labelPrior !== undefined && { labelPrior: priorOf(labelPrior) }) };
+  if (labelPrior !== undefined && !labels)
+    throw new UsageError('--label-prior: found it without labels, expected --labels or --labels-file beside it');
+  return {
+    ...(labels && { labels }),
+    labelEnd: isOn(labelEnd),
+    ...(labelPrior !== undefined && { labelPrior: priorOf(labelPrior) }),
+  };
 }
 
 /** Numbers, if all of it are some. */

@@ -1,7 +1,19 @@
 import { readFile, statfs } from 'node:fs/promises';
 import { release } from 'node:os';
 import { dirname } from 'node:path';
-import { addonPath, cachedModels, defaultDiskFolder, describeFileError, hubCacheFolder, loadAddon, oldNode, packageRoot, probeFolder, userCacheFolder, type MachineFacts } from './library.js';
+import {
+  addonPath,
+  cachedModels,
+  defaultDiskFolder,
+  describeFileError,
+  hubCacheFolder,
+  loadAddon,
+  oldNode,
+  packageRoot,
+  probeFolder,
+  userCacheFolder,
+  type MachineFacts,
+} from './library.js';
 
 /** What there is to know of this machine for who runs Spillway on it. Whatever could not be found out says why. */
 export interface DoctorFacts {
@@ -15,13 +27,30 @@ export interface DoctorFacts {
   /** Where Linux says it. */
   readonly cgroup?: { readonly memoryLimit: string; readonly cpuLimit: string } | undefined;
   readonly gpuDriver: string | undefined;
-  readonly folders: readonly { readonly what: string; readonly path: string; readonly freeBytes?: number | undefined; readonly problem?: string | undefined }[];
+  readonly folders: readonly {
+    readonly what: string;
+    readonly path: string;
+    readonly freeBytes?: number | undefined;
+    readonly problem?: string | undefined;
+  }[];
   readonly models: readonly { readonly name: string; readonly bytes: number }[];
   readonly environment: Readonly<Record<string, string>>;
 }
 
 /** Variables that change what Spillway does; of secrets it is said that they are there. */
-const VARIABLES = ['SPILLWAY_ADDON', 'SPILLWAY_CUBLASLT', 'XDG_CACHE_HOME', 'HF_ENDPOINT', 'HF_HOME', 'HF_HUB_CACHE', 'HF_HUB_OFFLINE', 'OLLAMA_MODELS', 'LMSTUDIO_MODELS', 'NODE_OPTIONS', 'CUDA_VISIBLE_DEVICES'] as const;
+const VARIABLES = [
+  'SPILLWAY_ADDON',
+  'SPILLWAY_CUBLASLT',
+  'XDG_CACHE_HOME',
+  'HF_ENDPOINT',
+  'HF_HOME',
+  'HF_HUB_CACHE',
+  'HF_HUB_OFFLINE',
+  'OLLAMA_MODELS',
+  'LMSTUDIO_MODELS',
+  'NODE_OPTIONS',
+  'CUDA_VISIBLE_DEVICES',
+] as const;
 const SECRETS = ['HF_TOKEN', 'HUGGING_FACE_HUB_TOKEN'] as const;
 
 export async function doctorFacts(environment: NodeJS.ProcessEnv = process.env): Promise<DoctorFacts> {
@@ -36,7 +65,9 @@ export async function doctorFacts(environment: NodeJS.ProcessEnv = process.env):
     cgroup: await cgroupFacts(),
     gpuDriver: await driverVersion(),
     folders: await Promise.all([
-      folderFacts('models and what is known of this machine', userCacheFolder()), folderFacts('repacked models and what a run spills', defaultDiskFolder()), folderFacts('cache of the Hugging Face hub', hubCacheFolder()),
+      folderFacts('models and what is known of this machine', userCacheFolder()),
+      folderFacts('repacked models and what a run spills', defaultDiskFolder()),
+      folderFacts('cache of the Hugging Face hub', hubCacheFolder()),
     ]),
     models: await cachedModels(),
     environment: {
@@ -68,9 +99,12 @@ async function cgroupFacts(): Promise<DoctorFacts['cgroup']> {
   const own = /^0::(.*)$/m.exec(await textOf('/proc/self/cgroup'))?.[1];
   if (own === undefined) return undefined;
   // Of a cgroup namespace its own root is all that is to be seen.
-  const read = async (file: string): Promise<string> => (await textOf(`/sys/fs/cgroup${own}/${file}`)) || (await textOf(`/sys/fs/cgroup/${file}`));
+  const read = async (file: string): Promise<string> =>
+    (await textOf(`/sys/fs/cgroup${own}/${file}`)) || (await textOf(`/sys/fs/cgroup/${file}`));
   const [memoryLimit, cpuLimit] = await Promise.all([read('memory.max'), read('cpu.max')]);
-  return memoryLimit === '' && cpuLimit === '' ? undefined : { memoryLimit: memoryLimit.trim(), cpuLimit: cpuLimit.trim() };
+  return memoryLimit === '' && cpuLimit === ''
+    ? undefined
+    : { memoryLimit: memoryLimit.trim(), cpuLimit: cpuLimit.trim() };
 }
 
 async function driverVersion(): Promise<string | undefined> {

@@ -15,23 +15,45 @@ interface EmbedFlags extends RowJobFlags {
 }
 
 export function addEmbed(program: Command, context: CommandContext): void {
-  const command = program.command('embed').description('Makes an embedding of each row of a file: its hidden states behind the final norm, pooled.');
+  const command = program
+    .command('embed')
+    .description('Makes an embedding of each row of a file: its hidden states behind the final norm, pooled.');
   addRowFileFlags(command);
   command.optionsGroup('Embeddings:');
-  command.addOption(new Option('--pooling <which>', "last: the last token's hidden state; mean: of all tokens; cls: the first one's; auto: what the model's files say, else last").choices(POOLINGS).default('auto'));
-  command.option('--dimensions <n>', 'only the first ones, for models that were trained for it (default: all)', wholeNumber(1));
+  command.addOption(
+    new Option(
+      '--pooling <which>',
+      "last: the last token's hidden state; mean: of all tokens; cls: the first one's; auto: what the model's files say, else last",
+    )
+      .choices(POOLINGS)
+      .default('auto'),
+  );
+  command.option(
+    '--dimensions <n>',
+    'only the first ones, for models that were trained for it (default: all)',
+    wholeNumber(1),
+  );
   addOnOff(command, '--normalize', 'to a length of 1', 'on');
-  command.addOption(new Option('--encoding <form>', 'numbers, or float32 in base64').choices(EMBEDDING_ENCODINGS).default('float'));
+  command.addOption(
+    new Option('--encoding <form>', 'numbers, or float32 in base64').choices(EMBEDDING_ENCODINGS).default('float'),
+  );
   addPromptFlags(command, false);
   addRowJobFlags(command);
   command.action((flags: EmbedFlags) => {
     const { pooling, dimensions, encoding } = flags;
-    const options = { pooling, encoding, normalize: isOn(flags.normalize), ...(dimensions !== undefined && { dimensions }) };
+    const options = {
+      pooling,
+      encoding,
+      normalize: isOn(flags.normalize),
+      ...(dimensions !== undefined && { dimensions }),
+    };
     return runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
       name: 'embed',
       expected: { maxNewTokens: 1 },
       task: ({ reasoning: _none, ...common }) => ({ embed: { ...options, ...common } }),
-      answer: (engine, composition) => ({ embed: (rows, rowsOptions) => engine.embed(rows, { ...rowsOptions, ...composition }) }),
+      answer: (engine, composition) => ({
+        embed: (rows, rowsOptions) => engine.embed(rows, { ...rowsOptions, ...composition }),
+      }),
     });
   });
 }

@@ -38,13 +38,20 @@ export function outcomeOf(error: unknown, interruptedCode: number, flags: Readon
     return { exitCode: BY_CODE[error.code], message: `error: ${withFlags(error.message, flags)}` };
   }
   const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return { exitCode: EXIT.unusable, message: `error: something went wrong that should not (please report it): ${details}` };
+  return {
+    exitCode: EXIT.unusable,
+    message: `error: something went wrong that should not (please report it): ${details}`,
+  };
 }
 
-/** A message of the library in the words of the command line: `gpuMemory: found …` and an option in backticks become `--gpu-memory`. */
+/**
+ * A message of the library in the words of the command line: `gpuMemory: found …` and an option in backticks become
+ * `--gpu-memory`.
+ */
 export function withFlags(message: string, flags: ReadonlySet<string>): string {
   const flagOf = (option: string): string => `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-  const replaced = (whole: string, option: string, rest: unknown): string => (flags.has(flagOf(option)) ? `${flagOf(option)}${typeof rest === 'string' ? rest : ''}` : whole);
+  const replaced = (whole: string, option: string, rest: unknown): string =>
+    flags.has(flagOf(option)) ? `${flagOf(option)}${typeof rest === 'string' ? rest : ''}` : whole;
   return message
     .replace(/^([a-z][A-Za-z]*)(?=: )/, replaced)
     .replace(/`([a-z][A-Za-z]*)(?:: true)?( [A-Za-z]+=[A-Za-z]+)?`/g, replaced);

@@ -18,7 +18,9 @@ Examples:
   spillway generate ... --resume        goes on with a run that was cut off`;
 
 export function addGenerate(program: Command, context: CommandContext): void {
-  const command = program.command('generate').description('Answers each row of a file of prompts. A run that was cut off goes on with --resume.');
+  const command = program
+    .command('generate')
+    .description('Answers each row of a file of prompts. A run that was cut off goes on with --resume.');
   addRowFileFlags(command);
   addPromptFlags(command);
   addFormatFlags(command);
@@ -34,15 +36,25 @@ export function addGenerate(program: Command, context: CommandContext): void {
       files: formatFiles(flags),
       read: (signal) => formatOptions(flags, signal),
       task: (common) => ({ generate: { ...options, ...common } }),
-      answer: (engine, composition) => ({ generate: (rows, rowsOptions) => engine.generate(rows, { ...rowsOptions, ...composition }) }),
+      answer: (engine, composition) => ({
+        generate: (rows, rowsOptions) => engine.generate(rows, { ...rowsOptions, ...composition }),
+      }),
     });
   });
 }
 
 function rowOptions(flags: GenerateFlags): GenerateOptions {
-  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, samples, stop, ignoreEos, logprobs } = flags;
+  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, samples, stop, ignoreEos, logprobs } =
+    flags;
   return {
-    maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, ignoreEos,
+    maxNewTokens,
+    temperature,
+    topP,
+    topK,
+    minP,
+    repetitionPenalty,
+    seed,
+    ignoreEos,
     ...(stop === undefined ? {} : { stop }),
     ...(samples === undefined ? {} : { samples }),
     ...(logprobs === undefined ? {} : { logprobs }),

@@ -10,32 +10,59 @@ export function rowProgress(progress: Progress, expected: number | undefined, ke
   const { rowsDone, rowsFailed, rowsActive, seconds, tokensPerSecond, sharing } = progress;
   const now = rowsDone + rowsFailed;
   const total = expected !== undefined && kept + now <= expected ? expected : undefined;
-  // First what a narrow terminal has room for. Rows that are under way are half done on average: of a first block all of them end at about the same time.
+  // First what a narrow terminal has room for. Rows that are under way are half done on average: of a first block all
+  // of them end at about the same time.
   const finished = now + rowsActive / 2;
-  const parts = total !== undefined && now > 0 ? [`${formatDuration((seconds / finished) * Math.max(0, total - kept - finished))} left`] : [];
-  parts.push(progress.generatedTokens === 0 && now > 0 ? `${(now / seconds).toFixed(1)} rows/s` : `${tokensPerSecond.toFixed(0)} tokens/s`);
+  const parts =
+    total !== undefined && now > 0
+      ? [`${formatDuration((seconds / finished) * Math.max(0, total - kept - finished))} left`]
+      : [];
+  parts.push(
+    progress.generatedTokens === 0 && now > 0
+      ? `${(now / seconds).toFixed(1)} rows/s`
+      : `${tokensPerSecond.toFixed(0)} tokens/s`,
+  );
   if (rowsFailed > 0) parts.push(`${rowsFailed} with an error`);
   parts.push(...saved(sharing, progress.promptTokens));
   return { done: kept + now, total, words: parts.join(', ') };
 }
 
-/** The last line of `generate`: `40 rows (2 with an error), 3210 tokens in 12.3 s, 261 tokens/s, 84% of the prompts shared (predicted: 270, 3% more)`. */
+/**
+ * The last line of `generate`: `40 rows (2 with an error), 3210 tokens in 12.3 s, 261 tokens/s, 84% of the prompts
+ * shared (predicted: 270, 3% more)`.
+ */
 export function describeRun(summary: JobSummary, stats: RunStats | undefined, seconds: number): string {
   const { done, failed, kept, keptFailed, stopped } = summary;
   const rows = `${done} ${done === 1 ? 'row' : 'rows'}${failed > 0 ? ` (${failed} with an error)` : ''}`;
   const before = kept > 0 ? `, ${kept} from before${keptFailed > 0 ? ` (${keptFailed} with an error)` : ''}` : '';
-  const end = stopped === true ? '; more rows failed than --max-errors allows, so the run ended early, and --resume goes on' : '';
+  const end =
+    stopped === true ? '; more rows failed than --max-errors allows, so the run ended early, and --resume goes on' : '';
   if (stats === undefined) return `${rows}${before}, ${seconds.toFixed(1)} s${end}`;
   const { prompt, generated } = stats.tokens;
   const load = stats.seconds.load > 0 ? ` (and ${stats.seconds.load.toFixed(1)} s to load)` : '';
   // Rows that generate nothing, or that need not.
-  if (generated === 0 && prompt + stats.sharing.rowsReused > 0) return `${rows}${before}, ${prompt} prompt tokens in ${seconds.toFixed(1)} s${load}, ${(done / seconds).toFixed(1)} rows/s${saved(stats.sharing, prompt).map((words) => `, ${words}`).join('')}${end}`;
-  return `${rows}${before}, ${generated} tokens in ${seconds.toFixed(1)} s${load}, ${stats.tokensPerSecond.generated.toFixed(1)} tokens/s${saved(stats.sharing, prompt).map((words) => `, ${words}`).join('')}${predicted(stats)}${end}`;
+  if (generated === 0 && prompt + stats.sharing.rowsReused > 0)
+    return `${rows}${before}, ${prompt} prompt tokens in ${seconds.toFixed(1)} s${load}, ${(done / seconds).toFixed(1)} rows/s${saved(
+      stats.sharing,
+      prompt,
+    )
+      .map((words) => `, ${words}`)
+      .join('')}${end}`;
+  return `${rows}${before}, ${generated} tokens in ${seconds.toFixed(1)} s${load}, ${stats.tokensPerSecond.generated.toFixed(1)} tokens/s${saved(
+    stats.sharing,
+    prompt,
+  )
+    .map((words) => `, ${words}`)
+    .join('')}${predicted(stats)}${end}`;
 }
 
-/** The last line of a run that was interrupted: `98 of 200 rows in answers.jsonl; go on with --resume`. @param file what holds them; undefined for a stream */
+/**
+ * The last line of a run that was interrupted: `98 of 200 rows in answers.jsonl; go on with --resume`. @param file what
+ * holds them; undefined for a stream
+ */
 export function describeRest(finished: number, expected: number | undefined, file: string | undefined): string {
-  const rows = expected === undefined ? `${finished} ${finished === 1 ? 'row' : 'rows'}` : `${finished} of ${expected} rows`;
+  const rows =
+    expected === undefined ? `${finished} ${finished === 1 ? 'row' : 'rows'}` : `${finished} of ${expected} rows`;
   if (finished === 0) return 'interrupted before a row was finished';
   return file === undefined ? `interrupted after ${rows}` : `${rows} in ${file}; go on with --resume`;
 }
@@ -58,18 +85,41 @@ function predicted({ predicted: run, tokensPerSecond }: RunStats): string {
 }
 
 /**
- * A line on the plan, where there is something to say: `plan: diagonal, 2 x 64 rows, weights 40% on disk; 12.3 tokens/s expected`.
+ * A line on the plan, where there is something to say: `plan: diagonal, 2 x 64 rows, weights 40% on disk; 12.3 tokens/s
+ * expected`.
  * @returns undefined where the defaults stay as they are
  */
-export function describeEnginePlan({ origin, why, smallerBlock, policy, predicted: expected, recommended = [] }: EnginePlan): string | undefined {
+export function describeEnginePlan({
+  origin,
+  why,
+  smallerBlock,
+  policy,
+  predicted: expected,
+  recommended = [],
+}: EnginePlan): string | undefined {
   if (smallerBlock !== undefined) {
     const { batches, batchSize, tokensPerSquare } = smallerBlock;
     return `memory is scarce: ${batches} x ${batchSize} rows, ${tokensPerSquare} tokens at a time`;
   }
   if (why !== undefined) return `nothing was planned (${why}): the defaults stay`;
   if (origin !== 'auto' || policy === undefined) return undefined;
-  const onDisk = (['weights', 'cache', 'activations'] as const).filter((kind) => policy[kind].disk > 0).map((kind) => `, ${Math.round(100 * policy[kind].disk)}% of ${kind} on disk`);
-  const compressed = [policy.compressWeights === 'none' ? '' : `, ${policy.compressWeights} weights`, policy.compressCache === 'none' ? '' : `, ${policy.compressCache} cache`];
-  const advice = recommended.slice(0, 1).map(({ change, factor }) => `; ${change} would be ${factor.toFixed(1)} times as fast, and change results a little`);
-  return [`plan: ${policy.schedule}, ${policy.batches} x ${policy.batchSize} rows`, ...onDisk, ...compressed, ...(expected ? [`; ${expected.tokensPerSecond.toPrecision(3)} tokens/s expected`] : []), ...advice].join('');
+  const onDisk = (['weights', 'cache', 'activations'] as const)
+    .filter((kind) => policy[kind].disk > 0)
+    .map((kind) => `, ${Math.round(100 * policy[kind].disk)}% of ${kind} on disk`);
+  const compressed = [
+    policy.compressWeights === 'none' ? '' : `, ${policy.compressWeights} weights`,
+    policy.compressCache === 'none' ? '' : `, ${policy.compressCache} cache`,
+  ];
+  const advice = recommended
+    .slice(0, 1)
+    .map(
+      ({ change, factor }) => `; ${change} would be ${factor.toFixed(1)} times as fast, and change results a little`,
+    );
+  return [
+    `plan: ${policy.schedule}, ${policy.batches} x ${policy.batchSize} rows`,
+    ...onDisk,
+    ...compressed,
+    ...(expected ? [`; ${expected.tokensPerSecond.toPrecision(3)} tokens/s expected`] : []),
+    ...advice,
+  ].join('');
 }

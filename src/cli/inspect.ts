@@ -15,12 +15,15 @@ interface InspectFlags extends ModelFlags {
 }
 
 export function addInspect(program: Command, context: CommandContext): void {
-  const command = program.command('inspect').description("Prints what a model's files say: architecture, sizes, tokenizer, tensors. Reads no weights.");
+  const command = program
+    .command('inspect')
+    .description("Prints what a model's files say: architecture, sizes, tokenizer, tensors. Reads no weights.");
   command.argument('[model]', 'the same as --model');
   addModelFlag(command);
   addSwitch(command, '--json', 'print one JSON document, not tables');
   command.action(async (named: string | undefined, given: InspectFlags) => {
-    if (named !== undefined && (given.model as string | undefined) !== undefined) throw new UsageError('inspect: give the model once, as an argument or with --model');
+    if (named !== undefined && (given.model as string | undefined) !== undefined)
+      throw new UsageError('inspect: give the model once, as an argument or with --model');
     const flags = named === undefined ? given : { ...given, model: path(named) };
     requireFlags(flags, 'model');
     checkStandardOutput();
@@ -41,7 +44,13 @@ interface ModelFacts {
   readonly tokenizer: TokenizerFacts;
   /** Everything that the engine is told about the architecture. */
   readonly decoder: ModelSource['decoder'];
-  readonly tensors: readonly { readonly name: string; readonly type: string; readonly shape: readonly number[]; readonly bytes: number; readonly file: string }[];
+  readonly tensors: readonly {
+    readonly name: string;
+    readonly type: string;
+    readonly shape: readonly number[];
+    readonly bytes: number;
+    readonly file: string;
+  }[];
 }
 
 type TokenizerFacts =
@@ -66,18 +75,37 @@ async function factsOf(source: ModelSource): Promise<ModelFacts> {
     sizes: {
       parameters: sum(({ shape }) => shape.reduce((product, extent) => product * extent, 1)),
       weightBytes: sum(({ bytes }) => bytes),
-      layers, hiddenSize, heads, kvHeads, headDim, feedForwardSize, vocabularySize, contextTokens,
+      layers,
+      hiddenSize,
+      heads,
+      kvHeads,
+      headDim,
+      feedForwardSize,
+      vocabularySize,
+      contextTokens,
     },
     tokenizer: tokenizerFacts(source),
     decoder,
-    tensors: tensors.map(({ name, type, shape, bytes, file }) => ({ name, type, shape, bytes, file: files[file] ?? '' })),
+    tensors: tensors.map(({ name, type, shape, bytes, file }) => ({
+      name,
+      type,
+      shape,
+      bytes,
+      file: files[file] ?? '',
+    })),
   };
 }
 
 function tokenizerFacts({ tokenizer: source, decoder }: ModelSource): TokenizerFacts {
   if (source.kind === 'none') return { kind: 'none', reason: source.reason };
   const { vocabularySize, beginToken, endTokens, hasChatTemplate } = createTokenizer(source, decoder.vocabularySize);
-  return { kind: source.kind, vocabularySize, beginToken: beginToken ?? null, endTokens: [...endTokens], hasChatTemplate };
+  return {
+    kind: source.kind,
+    vocabularySize,
+    beginToken: beginToken ?? null,
+    endTokens: [...endTokens],
+    hasChatTemplate,
+  };
 }
 
 /** For JSON.stringify: typed arrays as arrays, a Set likewise. */
@@ -98,9 +126,17 @@ function formatFacts(facts: ModelFacts): string {
     ['format', facts.format],
     ...files.map((file, at) => [at === 0 ? 'files' : '', file]),
     ['architecture', facts.architecture],
-    ...Object.entries(facts.sizes).map(([name, value]) => [name, name.endsWith('Bytes') ? formatBytes(value) : String(value)]),
+    ...Object.entries(facts.sizes).map(([name, value]) => [
+      name,
+      name.endsWith('Bytes') ? formatBytes(value) : String(value),
+    ]),
     ['tokenizer', tokenizerText],
   ];
-  const tensors = facts.tensors.map(({ name, type, shape, bytes }) => [name, type, shape.join(' x '), formatBytes(bytes)]);
+  const tensors = facts.tensors.map(({ name, type, shape, bytes }) => [
+    name,
+    type,
+    shape.join(' x '),
+    formatBytes(bytes),
+  ]);
   return `${formatTable(head)}\n${formatTable([['tensor', 'type', 'shape', 'size'], ...tensors])}`;
 }

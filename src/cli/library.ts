@@ -1,19 +1,95 @@
 /** All that the command line uses of the library: one place to see it, and to change it. */
 export {
-  createTokenizer, diagonalBlock, EnforcedSchema, Engine, formatBytes, identifyModel, InterruptedError, JobFileError, knownModels, MemoryBudgetError, parseBytes, readModel, resolveModel, ResponseFormatError, rowByRow,
-  ReuseFile, RowError, serialPipeline, SpillwayError, UsageError, WEIGHT_COMPRESSIONS, zigZagBlock,
+  createTokenizer,
+  diagonalBlock,
+  EnforcedSchema,
+  Engine,
+  formatBytes,
+  identifyModel,
+  InterruptedError,
+  JobFileError,
+  knownModels,
+  MemoryBudgetError,
+  parseBytes,
+  readModel,
+  resolveModel,
+  ResponseFormatError,
+  rowByRow,
+  ReuseFile,
+  RowError,
+  serialPipeline,
+  SpillwayError,
+  UsageError,
+  WEIGHT_COMPRESSIONS,
+  zigZagBlock,
 } from '../index.js';
 export type {
-  EngineOptions, EnginePlan, ErrorCode, ExpectedRows, GenerateOptions, GpuProducts, ModelSource, Progress, PullProgress, ResponseFormat, RowLookAhead, RunStats, Schedule, TensorInfo, Tokenizer, TraceEvent, WeightCompression,
+  EngineOptions,
+  EnginePlan,
+  ErrorCode,
+  ExpectedRows,
+  GenerateOptions,
+  GpuProducts,
+  ModelSource,
+  Progress,
+  PullProgress,
+  ResponseFormat,
+  RowLookAhead,
+  RunStats,
+  Schedule,
+  TensorInfo,
+  Tokenizer,
+  TraceEvent,
+  WeightCompression,
 } from '../index.js';
 export {
-  answerProperties, bytesOf, checkColumns, checkDelimiter, checkDistinctFiles, checkJobFiles, checkMaxErrors, checkNamesOfColumns, checkResultColumns, describeFileError, errorFiles, fileErrorCode, fileFailure, FORMAT_NAMES, isBlank, Job, jobFormats, openLines, outputFiles, parseRow, readRows, readSql, specialKind, StreamWriter, writeFileAtomic,
+  answerProperties,
+  bytesOf,
+  checkColumns,
+  checkDelimiter,
+  checkDistinctFiles,
+  checkJobFiles,
+  checkMaxErrors,
+  checkNamesOfColumns,
+  checkResultColumns,
+  describeFileError,
+  errorFiles,
+  fileErrorCode,
+  fileFailure,
+  FORMAT_NAMES,
+  isBlank,
+  Job,
+  jobFormats,
+  openLines,
+  outputFiles,
+  parseRow,
+  readRows,
+  readSql,
+  specialKind,
+  StreamWriter,
+  writeFileAtomic,
 } from '../jobs/index.js';
-export type { FormatChoice, JobFormats, JobOptions, JobSummary, JobTaskName, MaxErrors, NamedFile, ReadRowsOptions } from '../jobs/index.js';
+export type {
+  FormatChoice,
+  JobFormats,
+  JobOptions,
+  JobSummary,
+  JobTaskName,
+  MaxErrors,
+  NamedFile,
+  ReadRowsOptions,
+} from '../jobs/index.js';
 export { commonTokens } from '../rows/commonTokens.js';
 export { prepareRow } from '../engine/rows/prepareRow.js';
 export { REASONING, type PromptOptions, type Reasoning, type RowInput, type RowResult } from '../Row.js';
-export { EMBEDDING_ENCODINGS, POOLINGS, type AnyResult, type ClassifyOptions, type EmbedOptions, type ScoreOptions } from '../Results.js';
+export {
+  EMBEDDING_ENCODINGS,
+  POOLINGS,
+  type AnyResult,
+  type ClassifyOptions,
+  type EmbedOptions,
+  type ScoreOptions,
+} from '../Results.js';
 export type { RunOptions } from '../engine/rows/Generation.js';
 export type { RowGenerator } from '../jobs/JobOptions.js';
 export { checkedCompletions, forTheRun } from '../engine/rows/completionTokens.js';

@@ -39,7 +39,8 @@ process.on('uncaughtException', failHard);
 process.on('unhandledRejection', failHard);
 // Nobody reads our words any more: the work goes on without them.
 process.stderr.on('error', () => undefined);
-// Whoever writes a result to stdout gets the failure; this one only keeps the event from ending the process in the middle.
+// Whoever writes a result to stdout gets the failure; this one only keeps the event from ending the process in the
+// middle.
 process.stdout.on('error', () => undefined);
 
 let help = '';
@@ -67,7 +68,8 @@ try {
   exitCode = outcome.exitCode;
 }
 interrupt.dispose();
-// Explicitly: a pipe on stdin that nobody closes would keep the process alive. What was written to stdout and stderr is through by then.
+// Explicitly: a pipe on stdin that nobody closes would keep the process alive. What was written to stdout and stderr is
+// through by then.
 const open = [process.stdout, process.stderr].filter((stream) => !stream.destroyed);
 const taken = Promise.all(open.map((stream) => new Promise<void>((resolve) => void stream.write('', () => resolve()))));
 // A reader that sleeps does not hold up the end that was asked for.

@@ -10,8 +10,12 @@ interface ModelsFlags {
 }
 
 export function addModels(program: Command, context: CommandContext): void {
-  const command = program.command('models').description('Lists the models that were fetched, with sizes and paths; removes one.');
-  command.addOption(new Option('--remove <name>', 'remove this one, with all of its revisions (default: none)').argParser(path));
+  const command = program
+    .command('models')
+    .description('Lists the models that were fetched, with sizes and paths; removes one.');
+  command.addOption(
+    new Option('--remove <name>', 'remove this one, with all of its revisions (default: none)').argParser(path),
+  );
   command.action(({ remove }: ModelsFlags) => models(remove, context));
 }
 
@@ -26,5 +30,11 @@ async function models(remove: string | undefined, context: CommandContext): Prom
   }
   const rows = await cachedModels();
   if (rows.length === 0) context.say('no model has been fetched; `spillway pull --list` shows some worth having');
-  else await context.print(formatTable([['name', 'size', 'where'], ...rows.map(({ name, bytes, path: place }) => [name, formatBytes(bytes), place])]));
+  else
+    await context.print(
+      formatTable([
+        ['name', 'size', 'where'],
+        ...rows.map(({ name, bytes, path: place }) => [name, formatBytes(bytes), place]),
+      ]),
+    );
 }

@@ -11,13 +11,20 @@ export function pulledModel(idOrPath: string, signal: AbortSignal, meter: Progre
 
 export function showFetching(meter: ProgressMeter): (progress: PullProgress) => void {
   return ({ model, source, bytes, totalBytes }) => {
-    meter.show(`fetching ${model}`, { done: Math.ceil(bytes / MIB), total: Math.ceil(totalBytes / MIB), words: `MiB from ${source}` });
+    meter.show(`fetching ${model}`, {
+      done: Math.ceil(bytes / MIB),
+      total: Math.ceil(totalBytes / MIB),
+      words: `MiB from ${source}`,
+    });
   };
 }
 
-/** Callbacks of `Engine.open`: how much of the weights is hashed, repacked, loaded; and, in a line, who is waited for. */
+/**
+ * Callbacks of `Engine.open`: how much of the weights is hashed, repacked, loaded; and, in a line, who is waited for.
+ */
 export function showOpening(
-  meter: ProgressMeter, context: CommandContext,
+  meter: ProgressMeter,
+  context: CommandContext,
 ): Pick<EngineOptions, 'onIdentify' | 'onWait' | 'onRepack' | 'onLoad'> {
   return {
     onIdentify: showIdentifying(meter),

@@ -4,7 +4,18 @@ import type { CommandContext } from './CommandContext.js';
 import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
 import { path, wholeNumber } from './flags/parsers.js';
 import { addMemoryFlags } from './flags/planFlags.js';
-import { bytesOf, checkedOptions, createTokenizer, Engine, fileFailure, InterruptedError, JobFileError, readModel, ROW_LIMITS, UsageError } from './library.js';
+import {
+  bytesOf,
+  checkedOptions,
+  createTokenizer,
+  Engine,
+  fileFailure,
+  InterruptedError,
+  JobFileError,
+  readModel,
+  ROW_LIMITS,
+  UsageError,
+} from './library.js';
 import { pulledModel, showOpening } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { checkStandardOutput } from './standardOutput.js';
@@ -21,12 +32,21 @@ interface PerplexityFlags extends EngineFlags {
 export function addPerplexity(program: Command, context: CommandContext): void {
   const command = program
     .command('perplexity')
-    .description('Scores a text: windows do not overlap, the first token of each (or more: its prompt) is not scored, no special tokens are added.');
+    .description(
+      'Scores a text: windows do not overlap, the first token of each (or more: its prompt) is not scored, no special tokens are added.',
+    );
   addModelFlag(command);
   command.addOption(new Option('--text <file>', 'necessary: the text, UTF-8').argParser(path));
-  command.addOption(new Option('--window <n>', 'necessary: tokens a window; the last may be short').argParser(wholeNumber(2)));
   command.addOption(
-    new Option('--prompt-tokens <n>', 'first tokens of each window that are given and not scored; sparse attention is dense for them').default(1).argParser(wholeNumber(1)),
+    new Option('--window <n>', 'necessary: tokens a window; the last may be short').argParser(wholeNumber(2)),
+  );
+  command.addOption(
+    new Option(
+      '--prompt-tokens <n>',
+      'first tokens of each window that are given and not scored; sparse attention is dense for them',
+    )
+      .default(1)
+      .argParser(wholeNumber(1)),
   );
   addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> is data, not a control token');
   addSwitch(command, '--json', 'print {"tokens","negativeLogLikelihood","perplexity"}, not words');
@@ -46,20 +66,39 @@ async function perplexity(flags: PerplexityFlags, context: CommandContext): Prom
     const model = await pulledModel(flags.model, signal, meter);
     const { tokenizer: tokenizerSource, decoder } = await readModel(model);
     if (flags.window > decoder.contextTokens) {
-      throw new UsageError(`--window: found ${flags.window}, expected a whole number from 2 to ${decoder.contextTokens}, the model's context`);
+      throw new UsageError(
+        `--window: found ${flags.window}, expected a whole number from 2 to ${decoder.contextTokens}, the model's context`,
+      );
     }
     if (flags.promptTokens >= flags.window) {
-      throw new UsageError(`--prompt-tokens: found ${flags.promptTokens}, expected a whole number from 1 to ${flags.window - 1}, one less than the window`);
+      throw new UsageError(
+        `--prompt-tokens: found ${flags.promptTokens}, expected a whole number from 1 to ${flags.window - 1}, one less than the window`,
+      );
     }
-    const tokens = createTokenizer(tokenizerSource, decoder.vocabularySize).encode(text, { specialTokens: false, parseSpecial: !flags.escapeSpecialTokens });
+    const tokens = createTokenizer(tokenizerSource, decoder.vocabularySize).encode(text, {
+      specialTokens: false,
+      parseSpecial: !flags.escapeSpecialTokens,
+    });
     const least = flags.promptTokens + 1;
     if (tokens.length < least) {
-      throw new JobFileError(flags.text, `found ${tokens.length} tokens, expected at least ${least}: ${least === 2 ? 'the first is' : `the first ${least - 1} are`} not scored`);
+      throw new JobFileError(
+        flags.text,
+        `found ${tokens.length} tokens, expected at least ${least}: ${least === 2 ? 'the first is' : `the first ${least - 1} are`} not scored`,
+      );
     }
-    const engine = await Engine.open({ ...engineOptions(flags, model), policy: 'default', signal, ...showOpening(meter, context) });
+    const engine = await Engine.open({
+      ...engineOptions(flags, model),
+      policy: 'default',
+      signal,
+      ...showOpening(meter, context),
+    });
     try {
       meter.stop();
-      const result = await engine.perplexity(tokens, { window: flags.window, promptTokens: flags.promptTokens, signal });
+      const result = await engine.perplexity(tokens, {
+        window: flags.window,
+        promptTokens: flags.promptTokens,
+        signal,
+      });
       await context.print(
         flags.json
           ? `${JSON.stringify(result)}\n`
@@ -82,7 +121,11 @@ async function readText(file: string, signal: AbortSignal): Promise<string> {
     for await (const piece of bytesOf(file, signal)) {
       length += piece.length;
       // Its tokens take many times as much, and have to be there at once.
-      if (length > ROW_LIMITS.lineBytes) throw new JobFileError(file, `found more than ${ROW_LIMITS.lineBytes} bytes, expected at most so many of a text: score it in parts`);
+      if (length > ROW_LIMITS.lineBytes)
+        throw new JobFileError(
+          file,
+          `found more than ${ROW_LIMITS.lineBytes} bytes, expected at most so many of a text: score it in parts`,
+        );
       pieces.push(piece);
     }
     bytes = Buffer.concat(pieces);

@@ -4,8 +4,18 @@ import { addSwitch, requireFlags } from './flags/commandFlags.js';
 import { path, size, sizeOrNone, wholeNumber } from './flags/parsers.js';
 import { readPolicyFile } from './flags/readPolicyFile.js';
 import {
-  BLOCK_LIMITS, planCurves, PROCESS_BYTES, planDocument, readHardware, readModelShape, simulatePlan, UsageError, writeFileAtomic,
-  type Compression, type PlanRequest, type Policy,
+  BLOCK_LIMITS,
+  planCurves,
+  PROCESS_BYTES,
+  planDocument,
+  readHardware,
+  readModelShape,
+  simulatePlan,
+  UsageError,
+  writeFileAtomic,
+  type Compression,
+  type PlanRequest,
+  type Policy,
 } from './library.js';
 import { planPage } from './planPage.js';
 import { describePlan } from './planReport.js';
@@ -41,39 +51,99 @@ interface PlanCommandFlags {
 const COMPRESSION_FLAGS = ['none', '8bit', '4bit', 'auto'] as const;
 
 export function addPlan(program: Command, context: CommandContext): void {
-  const command = program.command('plan').description('Finds the fastest policy for a model on a machine, predicts its time, and says what would lift it. Needs no weights.');
-  command.addOption(new Option('--model <name|path>', 'necessary: a known name such as opt-30b, a config.json, or a model').argParser(path));
-  command.addOption(new Option('--hardware <this|name|file>', 'the machine: this one, measured once and remembered; flexgen-t4, flexgen-t4-measured, lm-offload-a100; or a file that profile wrote').argParser(path).default('this'));
+  const command = program
+    .command('plan')
+    .description(
+      'Finds the fastest policy for a model on a machine, predicts its time, and says what would lift it. Needs no weights.',
+    );
+  command.addOption(
+    new Option('--model <name|path>', 'necessary: a known name such as opt-30b, a config.json, or a model').argParser(
+      path,
+    ),
+  );
+  command.addOption(
+    new Option(
+      '--hardware <this|name|file>',
+      'the machine: this one, measured once and remembered; flexgen-t4, flexgen-t4-measured, lm-offload-a100; or a file that profile wrote',
+    )
+      .argParser(path)
+      .default('this'),
+  );
   command.option('--prompt-tokens <n>', 'necessary: tokens of a prompt', wholeNumber(1, 2 ** 26));
   command.option('--max-new-tokens <n>', 'new tokens a row', wholeNumber(1, 2 ** 26), 128);
-  command.option('--shared-prefix-tokens <n>', 'of a prompt, tokens with which all of them begin: computed and kept once on a processor; the papers\' models know nothing of it', wholeNumber(0, 2 ** 26), 0);
+  command.option(
+    '--shared-prefix-tokens <n>',
+    "of a prompt, tokens with which all of them begin: computed and kept once on a processor; the papers' models know nothing of it",
+    wholeNumber(0, 2 ** 26),
+    0,
+  );
   command.option('--rows <n>', 'rows in all (default: without end)', wholeNumber(1));
-  command.addOption(new Option('--cost-model <name>', "spillway: ours; flexgen: FlexGen's as shipped; lm-offload: LM-Offload's equations").choices(['spillway', 'flexgen', 'lm-offload']).default('spillway'));
+  command.addOption(
+    new Option(
+      '--cost-model <name>',
+      "spillway: ours; flexgen: FlexGen's as shipped; lm-offload: LM-Offload's equations",
+    )
+      .choices(['spillway', 'flexgen', 'lm-offload'])
+      .default('spillway'),
+  );
   command.optionsGroup('Memory:');
-  for (const tier of ['gpu', 'cpu', 'disk']) command.option(`--${tier}-memory <size>`, `most ${tier} memory (default: what the machine has${tier === 'gpu' ? '; of this one none, and its GPU is not measured' : ''})`, tier === 'cpu' ? size : sizeOrNone);
+  for (const tier of ['gpu', 'cpu', 'disk'])
+    command.option(
+      `--${tier}-memory <size>`,
+      `most ${tier} memory (default: what the machine has${tier === 'gpu' ? '; of this one none, and its GPU is not measured' : ''})`,
+      tier === 'cpu' ? size : sizeOrNone,
+    );
   command.optionsGroup('What is settled already:');
-  command.addOption(new Option('--policy <file>', 'predict this policy (the object `policy` that --json prints) and search nothing (default: search)').argParser(path));
+  command.addOption(
+    new Option(
+      '--policy <file>',
+      'predict this policy (the object `policy` that --json prints) and search nothing (default: search)',
+    ).argParser(path),
+  );
   command.addOption(new Option('--schedule <name>', '(default: the best)').choices(['row', 'zigzag', 'diagonal']));
   command.option('--batch-size <n>', 'rows in a batch (default: the best)', wholeNumber(1, BLOCK_LIMITS.batchSize));
-  command.option('--batches <n>', 'batches that share one pass (default: the best)', wholeNumber(1, BLOCK_LIMITS.batches));
-  command.addOption(new Option('--compress-weights <kind>', 'auto: whatever is fastest').choices(COMPRESSION_FLAGS).default('none'));
-  command.addOption(new Option('--compress-cache <kind>', 'auto: whatever is fastest').choices(COMPRESSION_FLAGS).default('none'));
-  command.option('--threads <n>', 'threads that compute (default: those that the machine was measured with)', wholeNumber(1, BLOCK_LIMITS.threads));
+  command.option(
+    '--batches <n>',
+    'batches that share one pass (default: the best)',
+    wholeNumber(1, BLOCK_LIMITS.batches),
+  );
+  command.addOption(
+    new Option('--compress-weights <kind>', 'auto: whatever is fastest').choices(COMPRESSION_FLAGS).default('none'),
+  );
+  command.addOption(
+    new Option('--compress-cache <kind>', 'auto: whatever is fastest').choices(COMPRESSION_FLAGS).default('none'),
+  );
+  command.option(
+    '--threads <n>',
+    'threads that compute (default: those that the machine was measured with)',
+    wholeNumber(1, BLOCK_LIMITS.threads),
+  );
   command.optionsGroup('Output:');
   addSwitch(command, '--json', 'print one JSON document, not words');
   command.addOption(new Option('--html <file>', 'write a page with plots (default: none)').argParser(path));
   addSwitch(command, '--simulate', 'run the plan task by task in virtual time, beside the closed form');
-  command.addOption(new Option('--trace <file>', 'with --simulate: write every task as a Chrome trace, for Perfetto (default: none)').argParser(path));
+  command.addOption(
+    new Option(
+      '--trace <file>',
+      'with --simulate: write every task as a Chrome trace, for Perfetto (default: none)',
+    ).argParser(path),
+  );
   command.action((flags: PlanCommandFlags) => plan(flags, context));
 }
 
 async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<void> {
   requireFlags(flags, 'model', 'promptTokens');
-  if (flags.trace !== undefined && !flags.simulate) throw new UsageError('--trace needs --simulate: without it nothing happens that could be traced');
+  if (flags.trace !== undefined && !flags.simulate)
+    throw new UsageError('--trace needs --simulate: without it nothing happens that could be traced');
   const { model, policy, hardware: machine, trace, html } = flags;
   // A page or a trace is wanted for itself.
   if (html === undefined && trace === undefined) checkStandardOutput();
-  await checkCommandPaths({ model, read: { policy, hardware: machine === 'this' ? undefined : machine }, reports: { html }, trace });
+  await checkCommandPaths({
+    model,
+    read: { policy, hardware: machine === 'this' ? undefined : machine },
+    reports: { html },
+    trace,
+  });
   const given = flags.policy === undefined ? undefined : await readPolicyFile(flags.policy);
   const shape = await readModelShape(flags.model);
   const hardware = await readMachine(flags.hardware, flags.gpuMemory, context);
@@ -81,38 +151,79 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   const document = planDocument(request, given);
   if (document.predicted.warning !== undefined) context.say(`warning: ${document.predicted.warning}`);
   const simulated = flags.simulate ? await simulate(flags, request, document.policy, context) : undefined;
-  if (flags.html !== undefined) await writeFileAtomic(flags.html, await planPage(document, planCurves(request, document.policy)));
+  if (flags.html !== undefined)
+    await writeFileAtomic(flags.html, await planPage(document, planCurves(request, document.policy)));
   const whole = { ...document, ...(simulated && { simulated }) };
   await context.print(flags.json ? `${JSON.stringify(whole, undefined, 2)}\n` : describePlan(document, simulated));
 }
 
 /** Measuring this machine takes a few seconds, which a person should see pass. */
-async function readMachine(name: string, gpuMemory: number | undefined, context: CommandContext): Promise<PlanRequest['hardware']> {
+async function readMachine(
+  name: string,
+  gpuMemory: number | undefined,
+  context: CommandContext,
+): Promise<PlanRequest['hardware']> {
   const meter = new ProgressMeter('auto', process.stderr);
   try {
-    return await readHardware(name, { gpuMemory, signal: context.signal, onNote: (line) => context.say(line), onProgress: ({ done, total, what }) => meter.show('measuring this machine', { done, total, words: what }) });
+    return await readHardware(name, {
+      gpuMemory,
+      signal: context.signal,
+      onNote: (line) => context.say(line),
+      onProgress: ({ done, total, what }) => meter.show('measuring this machine', { done, total, words: what }),
+    });
   } finally {
     meter.stop();
   }
 }
 
-function requestOf(flags: PlanCommandFlags, shape: PlanRequest['shape'], hardware: PlanRequest['hardware']): PlanRequest {
-  const { promptTokens, maxNewTokens, sharedPrefixTokens, rows, gpuMemory, cpuMemory, diskMemory, costModel, schedule, batchSize, batches, threads } = flags;
-  const kinds = (flag: Compression | 'auto'): readonly Compression[] => (flag === 'auto' ? ['none', '8bit', '4bit'] : [flag]);
+function requestOf(
+  flags: PlanCommandFlags,
+  shape: PlanRequest['shape'],
+  hardware: PlanRequest['hardware'],
+): PlanRequest {
+  const {
+    promptTokens,
+    maxNewTokens,
+    sharedPrefixTokens,
+    rows,
+    gpuMemory,
+    cpuMemory,
+    diskMemory,
+    costModel,
+    schedule,
+    batchSize,
+    batches,
+    threads,
+  } = flags;
+  const kinds = (flag: Compression | 'auto'): readonly Compression[] =>
+    flag === 'auto' ? ['none', '8bit', '4bit'] : [flag];
   return {
     shape,
     hardware,
     workload: { promptTokens, newTokens: maxNewTokens, ...(sharedPrefixTokens > 0 && { sharedPrefixTokens }), rows },
-    caps: { ...(gpuMemory !== undefined && { gpu: gpuMemory }), ...(cpuMemory !== undefined && { cpu: capped(cpuMemory, hardware, costModel) }), ...(diskMemory !== undefined && { disk: diskMemory }) },
+    caps: {
+      ...(gpuMemory !== undefined && { gpu: gpuMemory }),
+      ...(cpuMemory !== undefined && { cpu: capped(cpuMemory, hardware, costModel) }),
+      ...(diskMemory !== undefined && { disk: diskMemory }),
+    },
     allow: {
-      ...(schedule && { schedules: [schedule] }), batchSize, batches, threads,
-      compressWeights: kinds(flags.compressWeights), compressCache: kinds(flags.compressCache),
+      ...(schedule && { schedules: [schedule] }),
+      batchSize,
+      batches,
+      threads,
+      compressWeights: kinds(flags.compressWeights),
+      compressCache: kinds(flags.compressCache),
     },
     costModel,
   };
 }
 
-async function simulate(flags: PlanCommandFlags, request: PlanRequest, policy: Policy, { signal }: CommandContext): ReturnType<typeof simulatePlan> {
+async function simulate(
+  flags: PlanCommandFlags,
+  request: PlanRequest,
+  policy: Policy,
+  { signal }: CommandContext,
+): ReturnType<typeof simulatePlan> {
   const trace = flags.trace === undefined ? undefined : new TraceFile(flags.trace);
   try {
     return await simulatePlan(request, policy, { signal, ...(trace && { onTrace: (event) => trace.add(event) }) });
@@ -121,7 +232,14 @@ async function simulate(flags: PlanCommandFlags, request: PlanRequest, policy: P
   }
 }
 
-/** What a cap on the process leaves for a plan. GPU machines and the papers' models count in capacities of tiers: there it is what it is. */
-function capped(cpuMemory: number, { memory }: PlanRequest['hardware'], costModel: PlanCommandFlags['costModel']): number {
+/**
+ * What a cap on the process leaves for a plan. GPU machines and the papers' models count in capacities of tiers: there
+ * it is what it is.
+ */
+function capped(
+  cpuMemory: number,
+  { memory }: PlanRequest['hardware'],
+  costModel: PlanCommandFlags['costModel'],
+): number {
   return memory.gpuBytes > 0 || costModel !== 'spillway' ? cpuMemory : Math.max(1, cpuMemory - PROCESS_BYTES);
 }

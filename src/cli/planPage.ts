@@ -13,16 +13,24 @@ interface Chart {
   readonly labels: readonly string[];
 }
 
-/** A page of one file that shows a plan: in words and tables, and its curves drawn with uPlot, whose code and style are part of it. */
+/**
+ * A page of one file that shows a plan: in words and tables, and its curves drawn with uPlot, whose code and style are
+ * part of it.
+ */
 export async function planPage(plan: PlanDocument, curves: PlanCurves): Promise<string> {
   const find = createRequire(import.meta.url);
-  const [code, style] = await Promise.all(['uplot/dist/uPlot.iife.min.js', 'uplot/dist/uPlot.min.css'].map((file) => readFile(find.resolve(file), 'utf8')));
+  const [code, style] = await Promise.all(
+    ['uplot/dist/uPlot.iife.min.js', 'uplot/dist/uPlot.min.css'].map((file) => readFile(find.resolve(file), 'utf8')),
+  );
   const charts: Chart[] = [
     chart('Throughput by batch size', 'rows in a batch', curves.byBlock, true),
     chart(`Throughput by ${curves.byMemory.tier.toUpperCase()} memory`, 'GiB', curves.byMemory, false),
     chart('Latency and throughput', 'seconds until a block is done', curves.frontier, true),
     {
-      title: 'Roofline of the products', x: 'tokens that share one reading of the weights', y: 'operations/s', log: true,
+      title: 'Roofline of the products',
+      x: 'tokens that share one reading of the weights',
+      y: 'operations/s',
+      log: true,
       labels: ['computing', 'link that weights come over'],
       data: [curves.roofline.tokens, curves.roofline.compute, curves.roofline.link.map((value) => value ?? null)],
     },
@@ -36,7 +44,14 @@ ${PLAN_STYLE}</style>
 <h1>${escapeHtml(title)}</h1>
 <p>${escapeHtml(`${plan.predicted.tokensPerSecond.toPrecision(4)} tokens/s predicted (${plan.costModel}); the ${plan.bottleneck} queue is busiest.`)}</p>
 <p>${escapeHtml(policyWords(plan))}</p>
-${section('What would lift it', plan.advice.map(({ change, factor, changesResults }) => [change, `${factor.toFixed(2)}x`, changesResults ? 'changes results a little' : '']))}
+${section(
+  'What would lift it',
+  plan.advice.map(({ change, factor, changesResults }) => [
+    change,
+    `${factor.toFixed(2)}x`,
+    changesResults ? 'changes results a little' : '',
+  ]),
+)}
 <main id="charts"></main>
 ${single.map((each) => `<p>${escapeHtml(`${each.title}: ${pointWords(each)}`)}</p>`).join('\n')}
 ${section('Where things are', placementTable(plan), true)}
@@ -60,12 +75,15 @@ function points({ data: [, curve = []] }: Chart): number {
 
 function pointWords({ x, y, data: [at = [], curve = []] }: Chart): string {
   const only = curve.findIndex((value) => value !== null);
-  return only < 0 ? 'nothing fits, of what was tried.' : `one plan is best in both, with ${(curve[only] ?? 0).toPrecision(3)} ${y} at ${(at[only] ?? 0).toPrecision(3)} ${x}.`;
+  return only < 0
+    ? 'nothing fits, of what was tried.'
+    : `one plan is best in both, with ${(curve[only] ?? 0).toPrecision(3)} ${y} at ${(at[only] ?? 0).toPrecision(3)} ${x}.`;
 }
 
 function section(title: string, rows: readonly (readonly string[])[], header = false): string {
   if (rows.length === 0) return '';
-  const line = (cells: readonly string[], tag: string): string => `<tr>${cells.map((cell) => `<${tag}>${escapeHtml(cell)}</${tag}>`).join('')}</tr>`;
+  const line = (cells: readonly string[], tag: string): string =>
+    `<tr>${cells.map((cell) => `<${tag}>${escapeHtml(cell)}</${tag}>`).join('')}</tr>`;
   return `<section><h2>${escapeHtml(title)}</h2><div class="wide"><table>${rows.map((row, at) => line(row, header && at === 0 ? 'th' : 'td')).join('')}</table></div></section>`;
 }
 

@@ -11,26 +11,53 @@ export function describePlan(plan: PlanDocument, simulated: SimulatedPlan | unde
   ];
   const blocks = [lines.join('\n'), formatTable(placementTable(plan)), '\n', formatTable(queueTable(plan, simulated))];
   if (simulated) {
-    blocks.push('\n', formatTable([['', 'tokens/s', 'seconds'], ['closed form', predicted.tokensPerSecond.toPrecision(4), seconds(predicted.wallSeconds)], ['simulated', simulated.tokensPerSecond.toPrecision(4), seconds(simulated.seconds)]]));
+    blocks.push(
+      '\n',
+      formatTable([
+        ['', 'tokens/s', 'seconds'],
+        ['closed form', predicted.tokensPerSecond.toPrecision(4), seconds(predicted.wallSeconds)],
+        ['simulated', simulated.tokensPerSecond.toPrecision(4), seconds(simulated.seconds)],
+      ]),
+    );
   }
   const others = runnersUpTable(plan);
-  if (others.length > 0) blocks.push('\nrunners-up\n', formatTable(others.map(([first = '', ...rest]) => [`  ${first}`, ...rest])));
+  if (others.length > 0)
+    blocks.push('\nrunners-up\n', formatTable(others.map(([first = '', ...rest]) => [`  ${first}`, ...rest])));
   if (advice.length > 0) {
-    blocks.push('\nwhat would lift it\n', formatTable(advice.map(({ change, factor, tokensPerSecond, changesResults }) => [`  ${change}`, `${factor.toFixed(2)}x`, rate(tokensPerSecond), changesResults ? '(changes results a little)' : ''])));
+    blocks.push(
+      '\nwhat would lift it\n',
+      formatTable(
+        advice.map(({ change, factor, tokensPerSecond, changesResults }) => [
+          `  ${change}`,
+          `${factor.toFixed(2)}x`,
+          rate(tokensPerSecond),
+          changesResults ? '(changes results a little)' : '',
+        ]),
+      ),
+    );
   }
   return blocks.join('');
 }
 
 export function policyWords({ policy }: PlanDocument): string {
-  return `${policy.schedule}, ${policy.batches} x ${policy.batchSize} rows, weights ${policy.compressWeights === 'none' ? 'as they are' : policy.compressWeights}, ` +
-    `cache ${policy.compressCache === 'none' ? 'as it is' : policy.compressCache}, attention ${policy.cpuAttention ? 'where the cache is' : 'on the GPU'}`;
+  return (
+    `${policy.schedule}, ${policy.batches} x ${policy.batchSize} rows, weights ${policy.compressWeights === 'none' ? 'as they are' : policy.compressWeights}, ` +
+    `cache ${policy.compressCache === 'none' ? 'as it is' : policy.compressCache}, attention ${policy.cpuAttention ? 'where the cache is' : 'on the GPU'}`
+  );
 }
 
 /** What lives on which tier, with a header. */
 export function placementTable({ policy, predicted }: PlanDocument): string[][] {
   const kinds = ['weights', 'cache', 'activations'] as const;
   const tiers = ['gpu', 'cpu', 'disk'] as const;
-  return [['', ...kinds, 'memory'], ...tiers.map((tier) => [tier, ...kinds.map((kind) => percent(policy[kind][tier])), formatBytes(predicted.memoryBytes[tier])])];
+  return [
+    ['', ...kinds, 'memory'],
+    ...tiers.map((tier) => [
+      tier,
+      ...kinds.map((kind) => percent(policy[kind][tier])),
+      formatBytes(predicted.memoryBytes[tier]),
+    ]),
+  ];
 }
 
 /** How long each queue is busy, with a header. */
@@ -38,14 +65,21 @@ export function queueTable({ predicted, bottleneck }: PlanDocument, simulated?: 
   const rows = Object.entries(predicted.queueSeconds).filter(([name, busy]) => busy > 0 || name === bottleneck);
   return [
     ['queue', 'busy', ...(simulated ? ['simulated'] : [])],
-    ...rows.map(([name, busy]) => [name === bottleneck ? `${name} (busiest)` : name, seconds(busy), ...(simulated ? [seconds(simulated.queueSeconds[name] ?? 0)] : [])]),
+    ...rows.map(([name, busy]) => [
+      name === bottleneck ? `${name} (busiest)` : name,
+      seconds(busy),
+      ...(simulated ? [seconds(simulated.queueSeconds[name] ?? 0)] : []),
+    ]),
   ];
 }
 
 export function runnersUpTable({ runnersUp }: PlanDocument): string[][] {
   return runnersUp.map((each) => [
-    `${each.policy.schedule} ${each.policy.batches} x ${each.policy.batchSize}`, rate(each.predicted.tokensPerSecond),
-    `weights ${shares(each.policy.weights)}`, `cache ${shares(each.policy.cache)}`, each.policy.cpuAttention ? '' : 'attention on the GPU',
+    `${each.policy.schedule} ${each.policy.batches} x ${each.policy.batchSize}`,
+    rate(each.predicted.tokensPerSecond),
+    `weights ${shares(each.policy.weights)}`,
+    `cache ${shares(each.policy.cache)}`,
+    each.policy.cpuAttention ? '' : 'attention on the GPU',
   ]);
 }
 

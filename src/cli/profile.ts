@@ -24,15 +24,43 @@ const QUICK_BUDGET = 0.2;
 export function addProfile(program: Command, context: CommandContext): void {
   const command = program
     .command('profile')
-    .description('Measures this machine (memory, disk, products, attention) for plan and generate, in about ten seconds. Best while nothing else runs.');
-  command.addOption(new Option('--output <file>', 'write the hardware file here (default: kept in the cache folder only)').argParser(path));
-  command.addOption(new Option('--disk <folder>', 'folder of repacked models and spill files, whose disk is measured (default: the cache folder)').argParser(path));
-  command.option('--disk-size <size>', 'most that is written there meanwhile; 0: leave the disk out (default: 256MiB)', sizeOrNone);
-  command.option('--gpu-memory <size>', "memory of the first GPU that runs may use, 64MiB at least: the GPU is measured too, in four seconds more (0: it is not; so far no real GPU has been measured)", sizeOrNone, 0);
-  command.option('--threads <n>', 'threads that compute (default: all that this process may use)', wholeNumber(1, BLOCK_LIMITS.threads));
+    .description(
+      'Measures this machine (memory, disk, products, attention) for plan and generate, in about ten seconds. Best while nothing else runs.',
+    );
+  command.addOption(
+    new Option('--output <file>', 'write the hardware file here (default: kept in the cache folder only)').argParser(
+      path,
+    ),
+  );
+  command.addOption(
+    new Option(
+      '--disk <folder>',
+      'folder of repacked models and spill files, whose disk is measured (default: the cache folder)',
+    ).argParser(path),
+  );
+  command.option(
+    '--disk-size <size>',
+    'most that is written there meanwhile; 0: leave the disk out (default: 256MiB)',
+    sizeOrNone,
+  );
+  command.option(
+    '--gpu-memory <size>',
+    'memory of the first GPU that runs may use, 64MiB at least: the GPU is measured too, in four seconds more (0: it is not; so far no real GPU has been measured)',
+    sizeOrNone,
+    0,
+  );
+  command.option(
+    '--threads <n>',
+    'threads that compute (default: all that this process may use)',
+    wholeNumber(1, BLOCK_LIMITS.threads),
+  );
   addSwitch(command, '--quick', 'a fifth of the time, and less certain');
   addSwitch(command, '--json', 'print the hardware file, not a table');
-  command.addOption(new Option('--progress <when>', 'on stderr; auto: if it is a terminal').choices(['auto', 'on', 'off']).default('auto'));
+  command.addOption(
+    new Option('--progress <when>', 'on stderr; auto: if it is a terminal')
+      .choices(['auto', 'on', 'off'])
+      .default('auto'),
+  );
   command.action((flags: ProfileFlags) => profile(flags, context));
 }
 
@@ -41,7 +69,13 @@ async function profile(flags: ProfileFlags, context: CommandContext): Promise<vo
   if (output !== undefined) await checkWritable(output);
   const started = performance.now();
   const measured = await measure(
-    { disk, gpuMemory, ...(diskSize !== undefined && { diskBytes: diskSize }), threads, ...(flags.quick && { budget: QUICK_BUDGET }) },
+    {
+      disk,
+      gpuMemory,
+      ...(diskSize !== undefined && { diskBytes: diskSize }),
+      threads,
+      ...(flags.quick && { budget: QUICK_BUDGET }),
+    },
     flags.progress,
     context,
   );
@@ -50,10 +84,18 @@ async function profile(flags: ProfileFlags, context: CommandContext): Promise<vo
   await context.print(flags.json ? text : describeProfile(measured, (performance.now() - started) / 1000));
 }
 
-async function measure(options: ProfileOptions, mode: ProgressMode, { signal }: CommandContext): Promise<HardwareProfile> {
+async function measure(
+  options: ProfileOptions,
+  mode: ProgressMode,
+  { signal }: CommandContext,
+): Promise<HardwareProfile> {
   const meter = new ProgressMeter(mode, process.stderr);
   try {
-    return await refreshProfile({ ...options, signal, onProgress: ({ done, total, what }) => meter.show('measuring this machine', { done, total, words: what }) });
+    return await refreshProfile({
+      ...options,
+      signal,
+      onProgress: ({ done, total, what }) => meter.show('measuring this machine', { done, total, words: what }),
+    });
   } finally {
     meter.stop();
   }

@@ -13,9 +13,19 @@ export function describeProfile(profile: HardwareProfile, seconds: number): stri
   const line = (what: string, value: number | undefined, unit: string, path: string): string[][] =>
     value === undefined ? [] : [[what, `${formatRate(value)}${unit}`, spreadOf(path)]];
   const computeLines = (on: HardwareProfile['cpu'], path: string): string[][] => [
-    ...line('attention, prompts', on.attention.prefillFlopsPerSecond, 'FLOP/s', `${path}.attention.prefillFlopsPerSecond`),
+    ...line(
+      'attention, prompts',
+      on.attention.prefillFlopsPerSecond,
+      'FLOP/s',
+      `${path}.attention.prefillFlopsPerSecond`,
+    ),
     ...(on.attention.decode ?? []).flatMap(({ cache, groupHeads, bytesPerSecond }) =>
-      line(`attention, ${cache} cache, ${groupHeads} quer${groupHeads === 1 ? 'y' : 'ies'} a head`, bytesPerSecond, 'B/s', `${path}.attention.decode.${cache}.${groupHeads}`),
+      line(
+        `attention, ${cache} cache, ${groupHeads} quer${groupHeads === 1 ? 'y' : 'ies'} a head`,
+        bytesPerSecond,
+        'B/s',
+        `${path}.attention.decode.${cache}.${groupHeads}`,
+      ),
     ),
     ...line('quantising the cache', on.quantiseValuesPerSecond, ' values/s', `${path}.quantiseValuesPerSecond`),
     ...line('sampling, greedy', on.sampleLogitsPerSecond, ' logits/s', `${path}.sampleLogitsPerSecond`),
@@ -39,7 +49,10 @@ export function describeProfile(profile: HardwareProfile, seconds: number): stri
     ...computeLines(gpu, 'gpu'),
   ];
   const head = [
-    ['processor', `${machine.processorName ?? 'unknown'}, ${machine.processors ?? cpu.threads} processors, ${machine.instructionSet ?? 'unknown'}`],
+    [
+      'processor',
+      `${machine.processorName ?? 'unknown'}, ${machine.processors ?? cpu.threads} processors, ${machine.instructionSet ?? 'unknown'}`,
+    ],
     ['memory', `${formatBytes(machine.memoryBytes ?? memory.cpuBytes)}, ${formatBytes(memory.cpuBytes)} for a run`],
     ...(gpu ? [['GPU', `${machine.gpuName ?? 'unknown'}, ${formatBytes(memory.gpuBytes)} for a run`]] : []),
     ['disk', memory.diskBytes > 0 ? `${formatBytes(memory.diskBytes)} for a run` : 'not measured'],
@@ -47,10 +60,18 @@ export function describeProfile(profile: HardwareProfile, seconds: number): stri
     ['measured in', `${seconds.toFixed(1)} s`],
   ];
   const requests = diskRequests.map(({ operation, requestBytes, depth, bytesPerSecond }) => [
-    OPERATION_WORDS[operation], formatBytes(requestBytes), String(depth), `${formatRate(bytesPerSecond)}B/s`, spreadOf(`diskRequests.${operation}.${requestBytes}.${depth}`),
+    OPERATION_WORDS[operation],
+    formatBytes(requestBytes),
+    String(depth),
+    `${formatRate(bytesPerSecond)}B/s`,
+    spreadOf(`diskRequests.${operation}.${requestBytes}.${depth}`),
   ]);
   const copies = linkCopies.map(({ direction, copyBytes, depth, bytesPerSecond }) => [
-    direction === 'toDevice' ? 'to the GPU' : 'from it', formatBytes(copyBytes), String(depth), `${formatRate(bytesPerSecond)}B/s`, spreadOf(`linkCopies.${direction}.${copyBytes}.${depth}`),
+    direction === 'toDevice' ? 'to the GPU' : 'from it',
+    formatBytes(copyBytes),
+    String(depth),
+    `${formatRate(bytesPerSecond)}B/s`,
+    spreadOf(`linkCopies.${direction}.${copyBytes}.${depth}`),
   ]);
   return [
     formatTable(head),
@@ -62,17 +83,31 @@ export function describeProfile(profile: HardwareProfile, seconds: number): stri
   ].join('\n');
 }
 
-const OPERATION_WORDS = { read: 'read', readLayers: 'read, a layer at a time', readPages: 'read, scattered pages', write: 'write' } as const;
+const OPERATION_WORDS = {
+  read: 'read',
+  readLayers: 'read, a layer at a time',
+  readPages: 'read, scattered pages',
+  write: 'write',
+} as const;
 
 /** Products by weights and rows: the main set on all threads and on one, then the other sets. */
-function productTable(on: HardwareProfile['cpu'], where: string, path: string, spreadOf: (path: string) => string): string {
+function productTable(
+  on: HardwareProfile['cpu'],
+  where: string,
+  path: string,
+  spreadOf: (path: string) => string,
+): string {
   const counts = [...new Set(on.matmul.map(({ tokens }) => tokens))].sort((a, b) => a - b);
   const rows = (of: Pick<Compute, 'matmul'>, name: string, at: string): string[][] =>
     [...new Set(of.matmul.map(({ weights }) => weights))].map((weights) => [
       `${weights}, ${name}`,
       ...counts.map((tokens) => {
-        const point = of.matmul.find((each) => each.weights === weights && each.tokens === tokens && each.inputs === undefined);
-        return point === undefined ? '-' : `${(point.flopsPerSecond / 1e9).toPrecision(3)} ${spreadOf(`${at}.${weights}.${tokens}`)}`;
+        const point = of.matmul.find(
+          (each) => each.weights === weights && each.tokens === tokens && each.inputs === undefined,
+        );
+        return point === undefined
+          ? '-'
+          : `${(point.flopsPerSecond / 1e9).toPrecision(3)} ${spreadOf(`${at}.${weights}.${tokens}`)}`;
       }),
     ]);
   return formatTable([
@@ -80,7 +115,13 @@ function productTable(on: HardwareProfile['cpu'], where: string, path: string, s
     ...rows(on, where, `${path}.matmul`),
     ...(on.matmulCublasLt ? rows({ matmul: on.matmulCublasLt }, `${where}, cuBLASLt`, `${path}.matmulCublasLt`) : []),
     ...(on.oneThread ? rows(on.oneThread, '1 thread', `${path}.oneThread.matmul`) : []),
-    ...(on.otherInstructionSets ?? []).flatMap((each) => rows(each, each.instructionSet ?? 'another set', `${path}.otherInstructionSets.${each.instructionSet ?? ''}.matmul`)),
+    ...(on.otherInstructionSets ?? []).flatMap((each) =>
+      rows(
+        each,
+        each.instructionSet ?? 'another set',
+        `${path}.otherInstructionSets.${each.instructionSet ?? ''}.matmul`,
+      ),
+    ),
   ]);
 }
 

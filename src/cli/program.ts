@@ -35,11 +35,17 @@ Sizes: 512MiB, 2GiB, 2G, 16GB, plain bytes.`;
 
 /**
  * The whole command line. Its commands run when it is parsed.
- * @param writeHelp takes what is printed where help or the version is asked for; default: standard output, where nobody hears of a failure
+ * @param writeHelp takes what is printed where help or the version is asked for; default: standard output, where nobody
+ * hears of a failure
  */
-export function createProgram(context: CommandContext, writeHelp: (text: string) => void = (text) => void process.stdout.write(text)): Command {
+export function createProgram(
+  context: CommandContext,
+  writeHelp: (text: string) => void = (text) => void process.stdout.write(text),
+): Command {
   const program = new Command('spillway')
-    .description('Generates text for files of prompts, classifies, scores and embeds them, with language models, for throughput, within the memory given.')
+    .description(
+      'Generates text for files of prompts, classifies, scores and embeds them, with language models, for throughput, within the memory given.',
+    )
     .version(packageRoot().version, '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
@@ -50,7 +56,22 @@ export function createProgram(context: CommandContext, writeHelp: (text: string)
     .showHelpAfterError('(--help lists all commands and flags)')
     .configureOutput({ writeOut: writeHelp })
     .exitOverride();
-  for (const add of [addGenerate, addClassify, addScore, addEmbed, addTokenize, addPerplexity, addInspect, addPull, addModels, addDoctor, addProfile, addPlan, addBench]) add(program, context);
+  for (const add of [
+    addGenerate,
+    addClassify,
+    addScore,
+    addEmbed,
+    addTokenize,
+    addPerplexity,
+    addInspect,
+    addPull,
+    addModels,
+    addDoctor,
+    addProfile,
+    addPlan,
+    addBench,
+  ])
+    add(program, context);
   return program;
 }
 
@@ -62,4 +83,3 @@ export function flagsOf(program: Command): ReadonlySet<string> {
 function widthOf({ isTTY, columns }: NodeJS.WriteStream): number {
   return isTTY ? Math.min(columns, WIDEST) : WIDEST;
 }
-

@@ -1,6 +1,14 @@
 import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
-import { didYouMean, formatBytes, isModelName, knownModels, resolveModel, suggestedModels, UsageError } from './library.js';
+import {
+  didYouMean,
+  formatBytes,
+  isModelName,
+  knownModels,
+  resolveModel,
+  suggestedModels,
+  UsageError,
+} from './library.js';
 import { showFetching } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 import { checkStandardOutput } from './standardOutput.js';
@@ -13,18 +21,27 @@ interface PullFlags {
 }
 
 export function addPull(program: Command, context: CommandContext): void {
-  const command = program.command('pull').description('Fetches a model into its cache, or what changed of it, checks its hashes and prints its path.');
+  const command = program
+    .command('pull')
+    .description('Fetches a model into its cache, or what changed of it, checks its hashes and prints its path.');
   command.argument('[name]', 'an id of --list, or hf:owner/repo[@revision][:file-or-quant]');
   addSwitch(command, '--list', 'list models worth having');
-  command.addOption(new Option('--progress <when>', 'on stderr; auto: if it is a terminal').choices(['auto', 'on', 'off']).default('auto'));
-  command.addHelpText('after', `
+  command.addOption(
+    new Option('--progress <when>', 'on stderr; auto: if it is a terminal')
+      .choices(['auto', 'on', 'off'])
+      .default('auto'),
+  );
+  command.addHelpText(
+    'after',
+    `
 Examples:
   spillway pull smollm2-135m-instruct
   spillway pull hf:Qwen/Qwen3-4B-GGUF:Q4_K_M
   spillway pull hf:owner/repo@main:folder/file.gguf
 
 The Hugging Face hub is met as its own tools do: HF_TOKEN, HF_ENDPOINT, HF_HOME,
-HF_HUB_CACHE, HF_HUB_OFFLINE; the cache is the one that they share.`);
+HF_HUB_CACHE, HF_HUB_OFFLINE; the cache is the one that they share.`,
+  );
   command.action((name: string | undefined, flags: PullFlags) => pull(name, flags, context));
 }
 
@@ -34,16 +51,27 @@ async function pull(name: string | undefined, flags: PullFlags, context: Command
     checkStandardOutput();
     const rows = [
       ...knownModels.map(({ id, bytes, license, description }) => [id, formatBytes(bytes), license, description]),
-      ...suggestedModels.map(({ name: id, bytes, license, description }) => [id, `~${formatBytes(bytes)}`, license, description]),
+      ...suggestedModels.map(({ name: id, bytes, license, description }) => [
+        id,
+        `~${formatBytes(bytes)}`,
+        license,
+        description,
+      ]),
     ];
     await context.print(formatTable([['name', 'size', 'licence', 'what for'], ...rows]));
     return;
   }
   if (!isModelName(name)) {
     const ids = knownModels.map((model) => model.id);
-    throw new UsageError(`pull: found ${JSON.stringify(name)}, expected hf:OWNER/REPO, or one of the known models: ${ids.join(', ')}${didYouMean(name, ids)}`);
+    throw new UsageError(
+      `pull: found ${JSON.stringify(name)}, expected hf:OWNER/REPO, or one of the known models: ${ids.join(', ')}${didYouMean(name, ids)}`,
+    );
   }
   const meter = new ProgressMeter(flags.progress, process.stderr);
-  const path = await resolveModel(name, { signal: context.signal, verify: true, onProgress: showFetching(meter) }).finally(() => meter.stop());
+  const path = await resolveModel(name, {
+    signal: context.signal,
+    verify: true,
+    onProgress: showFetching(meter),
+  }).finally(() => meter.stop());
   await context.print(`${path}\n`);
 }

@@ -1,6 +1,16 @@
 import { open, stat } from 'node:fs/promises';
 import {
-  checkDistinctFiles, errorFiles, fileFailure, JobFileError, modelFiles, outputFiles, probeFile, specialKind, writeFileAtomic, type NamedFile, type RunStats,
+  checkDistinctFiles,
+  errorFiles,
+  fileFailure,
+  JobFileError,
+  modelFiles,
+  outputFiles,
+  probeFile,
+  specialKind,
+  writeFileAtomic,
+  type NamedFile,
+  type RunStats,
 } from './library.js';
 
 /** About as much as a report is. */
@@ -28,13 +38,23 @@ export interface CommandPaths {
  * Refuses paths that would overwrite each other or what is read, and reports that cannot be written, before a long run.
  * @throws UsageError, JobFileError
  */
-export async function checkCommandPaths({ model, read, output, errors, kept, reports, trace }: CommandPaths): Promise<void> {
+export async function checkCommandPaths({
+  model,
+  read,
+  output,
+  errors,
+  kept,
+  reports,
+  trace,
+}: CommandPaths): Promise<void> {
   await checkDistinctFiles([
     ...named(read, false),
     ...(model === undefined ? [] : await modelFiles(model)).map((path) => ({ name: '--model', path, written: false })),
     ...(output === undefined ? [] : await outputFiles('--output', output)),
     ...(errors === undefined ? [] : await errorFiles('--errors', errors)),
-    ...(kept === undefined ? [] : ['', '.old', '.lock'].map((ending) => ({ name: '--reuse', path: `${kept}${ending}`, written: true }))),
+    ...(kept === undefined
+      ? []
+      : ['', '.old', '.lock'].map((ending) => ({ name: '--reuse', path: `${kept}${ending}`, written: true }))),
     ...named({ ...reports, trace }, true),
   ]);
   for (const path of Object.values(reports)) if (path !== undefined) await checkWritable(path);
@@ -42,12 +62,14 @@ export async function checkCommandPaths({ model, read, output, errors, kept, rep
 }
 
 function named(flags: Readonly<Record<string, string | readonly string[] | undefined>>, written: boolean): NamedFile[] {
-  return Object.entries(flags).flatMap(([flag, paths]) => (paths === undefined ? [] : [paths].flat().map((path) => ({ name: `--${flag}`, path, written }))));
+  return Object.entries(flags).flatMap(([flag, paths]) =>
+    paths === undefined ? [] : [paths].flat().map((path) => ({ name: `--${flag}`, path, written })),
+  );
 }
 
 /**
- * Refuses, before a long run, a report that could not be written after it: one that is no regular file, or for which there is no folder,
- * permission or room. Nothing is left behind.
+ * Refuses, before a long run, a report that could not be written after it: one that is no regular file, or for which
+ * there is no folder, permission or room. Nothing is left behind.
  * @param inPlace it is written over what is there, not put in its place
  * @throws JobFileError
  */
@@ -55,7 +77,8 @@ export async function checkWritable(path: string, inPlace = false): Promise<void
   try {
     const stats = await stat(path).catch(() => undefined);
     const kind = stats && specialKind(stats);
-    if (kind !== undefined) throw new JobFileError(path, `cannot be written: it is ${kind}, expected a file, or nothing`);
+    if (kind !== undefined)
+      throw new JobFileError(path, `cannot be written: it is ${kind}, expected a file, or nothing`);
     if (inPlace && stats !== undefined) await (await open(path, 'r+')).close();
     else await probeFile(path, PROBE);
   } catch (error) {

@@ -10,8 +10,31 @@ import { checkResultNames, comesOnce, jobFormatsOf, queryOf, readOptions, tableO
 import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRest, describeRun, rowProgress } from './generateReport.js';
 import {
-  checkedOptions, checkJobFiles, Engine, foreseenIdentity, identifyModel, InterruptedError, isModelName, Job, readModel, readRows, readSql, ReuseFile, serialPipeline,
-  type EngineOptions, type GenerateOptions, type JobFormats, type JobOptions, type JobTaskName, type JobSummary, type PromptOptions, type RowGenerator, type RowLookAhead, type RunOptions, type RunStats, type Tokenizer,
+  checkedOptions,
+  checkJobFiles,
+  Engine,
+  foreseenIdentity,
+  identifyModel,
+  InterruptedError,
+  isModelName,
+  Job,
+  readModel,
+  readRows,
+  readSql,
+  ReuseFile,
+  serialPipeline,
+  type EngineOptions,
+  type GenerateOptions,
+  type JobFormats,
+  type JobOptions,
+  type JobTaskName,
+  type JobSummary,
+  type PromptOptions,
+  type RowGenerator,
+  type RowLookAhead,
+  type RunOptions,
+  type RunStats,
+  type Tokenizer,
 } from './library.js';
 import { pulledModel, showIdentifying, showOpening, showProfiling } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
@@ -35,14 +58,34 @@ export interface RowTask {
   /** What the job does. @param common what all tasks are told */
   task(common: CommonOptions): Pick<JobOptions, 'generate' | 'classify' | 'score' | 'embed'>;
   /** What the engine does. */
-  answer(engine: Engine, composition: Pick<RunOptions, 'reuse' | 'sharePrefixes' | 'lookAhead' | 'pipeline'>): Partial<RowGenerator>;
+  answer(
+    engine: Engine,
+    composition: Pick<RunOptions, 'reuse' | 'sharePrefixes' | 'lookAhead' | 'pipeline'>,
+  ): Partial<RowGenerator>;
 }
 
 /** Reasoning is for rows that are generated alone. */
-export type CommonOptions = Pick<GenerateOptions, 'order' | 'rowTimeout' | 'signal' | 'onProgress' | 'onStats' | 'onTrace' | 'reasoning' | 'responseFormat' | 'schemaInPrompt' | keyof PromptOptions>;
+export type CommonOptions = Pick<
+  GenerateOptions,
+  | 'order'
+  | 'rowTimeout'
+  | 'signal'
+  | 'onProgress'
+  | 'onStats'
+  | 'onTrace'
+  | 'reasoning'
+  | 'responseFormat'
+  | 'schemaInPrompt'
+  | keyof PromptOptions
+>;
 
 /** Runs a command over a file of rows as a job. */
-export async function runRowJob(flags: RowJobFlags, flagNames: ReadonlySet<string>, context: CommandContext, asked: RowTask): Promise<void> {
+export async function runRowJob(
+  flags: RowJobFlags,
+  flagNames: ReadonlySet<string>,
+  context: CommandContext,
+  asked: RowTask,
+): Promise<void> {
   requireFlags(flags, 'model', 'input', 'output');
   if (flags.output === '-') checkStandardOutput();
   if (flags.input === '-') checkStandardInput((text) => context.say(text));
@@ -59,7 +102,14 @@ export async function runRowJob(flags: RowJobFlags, flagNames: ReadonlySet<strin
   await checkPaths(flags, asked, inputs, known ? undefined : flags.model);
   const prompts = { ...(await promptOptions(flags, context.signal)), ...(await asked.read?.(context.signal)) };
   checkResultNames(flags, prompts);
-  await checkJobFiles({ ...files, resume, retryErrors, overwrite, published: formats.published, ...(errors !== undefined && { errors }) });
+  await checkJobFiles({
+    ...files,
+    resume,
+    retryErrors,
+    overwrite,
+    published: formats.published,
+    ...(errors !== undefined && { errors }),
+  });
 
   let job: Job | undefined;
   let engine: Engine | undefined;
@@ -67,7 +117,11 @@ export async function runRowJob(flags: RowJobFlags, flagNames: ReadonlySet<strin
   let trace: TraceFile | undefined;
   let stats: RunStats | undefined;
   const run = async (): Promise<void> => {
-    if (flags.reuse !== undefined) reuse = await ReuseFile.open(flags.reuse, { signal: context.signal, onWarning: (message) => context.say(message) });
+    if (flags.reuse !== undefined)
+      reuse = await ReuseFile.open(flags.reuse, {
+        signal: context.signal,
+        onWarning: (message) => context.say(message),
+      });
     const planned = await planOptions(flags);
     await checkedOptions({ ...planned, ...engineOptions(flags, flags.model) });
     const model = await pulledModel(flags.model, context.signal, meter);
@@ -86,37 +140,55 @@ export async function runRowJob(flags: RowJobFlags, flagNames: ReadonlySet<strin
       ...(flags.trace === undefined ? {} : { onTrace: (event) => trace?.add(event) }),
     };
     const settings: EngineOptions = { ...planned, ...engineOptions(flags, model) };
-    const openEngine = (rows: number | undefined): Promise<Engine> => Engine.open({
-      ...settings,
-      expectedRows: async (tokenizer: Tokenizer) => {
-        const expected = await expectedRows(inputs, readOptions(flags, prompts, asked.name), { ...asked.expected, ...options }, tokenizer, rows);
-        return expected && flags.sharePrefixes === 'off' ? { ...expected, sharedPrefixTokens: 0 } : expected;
-      },
-      signal: context.signal,
-      onProfile: showProfiling(meter, context),
-      onPlan: (plan) => {
-        for (const note of plan.notes ?? []) context.say(note);
-        const words = describeEnginePlan(plan);
-        if (words !== undefined) context.say(words);
-      },
-      ...showOpening(meter, context),
-    });
+    const openEngine = (rows: number | undefined): Promise<Engine> =>
+      Engine.open({
+        ...settings,
+        expectedRows: async (tokenizer: Tokenizer) => {
+          const expected = await expectedRows(
+            inputs,
+            readOptions(flags, prompts, asked.name),
+            { ...asked.expected, ...options },
+            tokenizer,
+            rows,
+          );
+          return expected && flags.sharePrefixes === 'off' ? { ...expected, sharedPrefixTokens: 0 } : expected;
+        },
+        signal: context.signal,
+        onProfile: showProfiling(meter, context),
+        onPlan: (plan) => {
+          for (const note of plan.notes ?? []) context.say(note);
+          const words = describeEnginePlan(plan);
+          if (words !== undefined) context.say(words);
+        },
+        ...showOpening(meter, context),
+      });
     const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });
-    job = await Job.open({ ...jobOptions(flags, formats, prompts, asked.name), modelFiles, resultIdentity: foreseenIdentity(settings, hash), ...asked.task(options) });
+    job = await Job.open({
+      ...jobOptions(flags, formats, prompts, asked.name),
+      modelFiles,
+      resultIdentity: foreseenIdentity(settings, hash),
+      ...asked.task(options),
+    });
     const results = resultsOf(job, asked);
     engine = await openEngine(results === undefined ? undefined : results - job.keptRows);
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace, flags.resume);
     const start = performance.now();
     const running = engine;
     const watch = new RunWatch(flags.chat === undefined && flags.system === undefined);
-    const summary = await job.run(watch.engine({
-      resultIdentity: running.resultIdentity,
-      ...asked.answer(running, {
-        ...(reuse && { reuse }), sharePrefixes: flags.sharePrefixes === 'on', lookAhead: lookAheadOf(flags), ...(flags.overlap === 'off' && { pipeline: serialPipeline }),
+    const summary = await job.run(
+      watch.engine({
+        resultIdentity: running.resultIdentity,
+        ...asked.answer(running, {
+          ...(reuse && { reuse }),
+          sharePrefixes: flags.sharePrefixes === 'on',
+          lookAhead: lookAheadOf(flags),
+          ...(flags.overlap === 'off' && { pipeline: serialPipeline }),
+        }),
       }),
-    }));
+    );
     meter.stop();
-    for (const words of watch.words(running.tokenizer.hasChatTemplate, running.source.tokenizer.kind !== 'none')) context.say(withFlags(words, flagNames));
+    for (const words of watch.words(running.tokenizer.hasChatTemplate, running.source.tokenizer.kind !== 'none'))
+      context.say(withFlags(words, flagNames));
     context.say(describeRun(summary, stats, (performance.now() - start) / 1000));
     context.exitCode = hasErrors(summary) ? EXIT.rowErrors : EXIT.fine;
   };
@@ -128,10 +200,15 @@ export async function runRowJob(flags: RowJobFlags, flagNames: ReadonlySet<strin
     () => reuse?.close(),
     () => trace?.close(),
     // A job that had nothing to do keeps the report of the run that did it.
-    () => flags.stats !== undefined && stats !== undefined && !(flags.resume && didNothing(stats) && existsSync(flags.stats)) && writeStats(flags.stats, stats),
+    () =>
+      flags.stats !== undefined &&
+      stats !== undefined &&
+      !(flags.resume && didNothing(stats) && existsSync(flags.stats)) &&
+      writeStats(flags.stats, stats),
   );
   await done.catch((error: unknown) => {
-    if (error instanceof InterruptedError && job !== undefined) context.say(describeRest(job.finishedRows, resultsOf(job, asked), job.resultsFile));
+    if (error instanceof InterruptedError && job !== undefined)
+      context.say(describeRest(job.finishedRows, resultsOf(job, asked), job.resultsFile));
     throw error;
   });
 }
@@ -154,7 +231,12 @@ async function allThrough(...steps: readonly (() => unknown)[]): Promise<void> {
 }
 
 /** @param model as a path, once that is known */
-function checkPaths(flags: RowJobFlags, { files }: RowTask, inputs: readonly string[], model: string | undefined): Promise<void> {
+function checkPaths(
+  flags: RowJobFlags,
+  { files }: RowTask,
+  inputs: readonly string[],
+  model: string | undefined,
+): Promise<void> {
   const { policy, hardware, output, errors, reuse, stats, trace } = flags;
   return checkCommandPaths({
     model,
@@ -173,7 +255,10 @@ function checkPaths(flags: RowJobFlags, { files }: RowTask, inputs: readonly str
   });
 }
 
-/** Results that the job will have, where that is known; rows may say how many samples they want, which shows when they are read. */
+/**
+ * Results that the job will have, where that is known; rows may say how many samples they want, which shows when they
+ * are read.
+ */
 function resultsOf(job: Job | undefined, { samples = 1 }: RowTask): number | undefined {
   return job?.totalRows === undefined ? undefined : job.totalRows * samples;
 }
@@ -190,7 +275,9 @@ function jobOptions(flags: RowJobFlags, formats: JobFormats, prompts: GenerateOp
   const { output, carryFields, resume, retryErrors, overwrite } = flags;
   return {
     input: inputOf(flags, formats, prompts, task),
-    ...(queryOf(flags.input) === undefined ? {} : { identity: { input: flags.input, database: flags.database ?? null } }),
+    ...(queryOf(flags.input) === undefined
+      ? {}
+      : { identity: { input: flags.input, database: flags.database ?? null } }),
     output: output === '-' ? process.stdout : output,
     ...tableOptions(flags),
     carryFields,
@@ -200,14 +287,28 @@ function jobOptions(flags: RowJobFlags, formats: JobFormats, prompts: GenerateOp
   };
 }
 
-function inputOf({ input, database, carryFields, ...flags }: RowJobFlags, { input: read, inputs, output }: JobFormats, prompts: GenerateOptions, task: JobTaskName): JobOptions['input'] {
+function inputOf(
+  { input, database, carryFields, ...flags }: RowJobFlags,
+  { input: read, inputs, output }: JobFormats,
+  prompts: GenerateOptions,
+  task: JobTaskName,
+): JobOptions['input'] {
   const query = queryOf(input);
   if (query !== undefined) {
     const { columns, templated = false } = readOptions({ input, ...flags }, prompts, task);
-    return readSql(query, { ...(database !== undefined && { database }), ...(columns && { columns }), templated, carryFields: carryFields || output.format.carries === true });
+    return readSql(query, {
+      ...(database !== undefined && { database }),
+      ...(columns && { columns }),
+      templated,
+      carryFields: carryFields || output.format.carries === true,
+    });
   }
   if (input !== '-') return inputs.map((file) => file.path);
   // What an answer to a request says of it.
   const carried = read.format.carries === 'exact' && output.format === read.format;
-  return readRows(process.stdin, { ...readOptions({ input, ...flags }, prompts, task), carryFields: carryFields || carried, name: 'standard input' });
+  return readRows(process.stdin, {
+    ...readOptions({ input, ...flags }, prompts, task),
+    carryFields: carryFields || carried,
+    name: 'standard input',
+  });
 }

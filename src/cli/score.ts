@@ -11,7 +11,9 @@ interface ScoreFlags extends RowJobFlags {
 }
 
 export function addScore(program: Command, context: CommandContext): void {
-  const command = program.command('score').description("Tells how likely each of a row's `completions` is behind its prompt: for evaluation, for reranking.");
+  const command = program
+    .command('score')
+    .description("Tells how likely each of a row's `completions` is behind its prompt: for evaluation, for reranking.");
   addRowFileFlags(command);
   command.optionsGroup('Completions:');
   addOnOff(command, '--completion-end', "the end token counts as each completion's last");
@@ -24,7 +26,9 @@ export function addScore(program: Command, context: CommandContext): void {
       name: 'score',
       expected: { maxNewTokens: 1 },
       task: ({ reasoning: _none, ...common }) => ({ score: { ...options, ...common } }),
-      answer: (engine, composition) => ({ score: (rows, rowsOptions) => engine.score(rows, { ...rowsOptions, ...composition }) }),
+      answer: (engine, composition) => ({
+        score: (rows, rowsOptions) => engine.score(rows, { ...rowsOptions, ...composition }),
+      }),
     });
   });
 }

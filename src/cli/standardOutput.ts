@@ -4,9 +4,9 @@ import { JobFileError } from './library.js';
 const READ_AND_WRITE = 2;
 
 /**
- * Refuses to work for a standard output that was closed when the process began. Node puts /dev/null in its place then, open for
- * reading and writing as hardly anybody opens it. Nothing else tells the two apart, so programs that throw the output of others away in
- * just this way are told, too.
+ * Refuses to work for a standard output that was closed when the process began. Node puts /dev/null in its place then,
+ * open for reading and writing as hardly anybody opens it. Nothing else tells the two apart, so programs that throw the
+ * output of others away in just this way are told, too.
  * @throws JobFileError
  */
 export function checkStandardOutput(): void {

@@ -3,7 +3,20 @@ import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { EXIT } from './exitCodes.js';
 import { addModelFlag, type ModelFlags } from './flags/modelFlags.js';
-import { createTokenizer, InterruptedError, isBlank, isObject, openLines, parseRow, readModel, ROW_LIMITS, RowError, StreamWriter, Turns, type Tokenizer } from './library.js';
+import {
+  createTokenizer,
+  InterruptedError,
+  isBlank,
+  isObject,
+  openLines,
+  parseRow,
+  readModel,
+  ROW_LIMITS,
+  RowError,
+  StreamWriter,
+  Turns,
+  type Tokenizer,
+} from './library.js';
 import { pulledModel } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { checkStandardInput } from './standardInput.js';
@@ -19,9 +32,14 @@ interface TokenizeFlags extends ModelFlags {
 export function addTokenize(program: Command, context: CommandContext): void {
   const command = program
     .command('tokenize')
-    .description('Turns text into token ids: lines {"id","text"} on stdin, lines {"id","tokens"} on stdout. A bad line becomes {"id","error"}.');
+    .description(
+      'Turns text into token ids: lines {"id","text"} on stdin, lines {"id","tokens"} on stdout. A bad line becomes {"id","error"}.',
+    );
   addModelFlag(command);
-  command.option('--no-special-tokens', 'add no begin token, nor what else the model puts round a text (default: they are added)');
+  command.option(
+    '--no-special-tokens',
+    'add no begin token, nor what else the model puts round a text (default: they are added)',
+  );
   addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> is data, not a control token');
   command.action((flags: TokenizeFlags) => tokenize(flags, context));
 }
@@ -62,10 +80,17 @@ interface TokenizedLine {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
-function tokenizeLine(bytes: Buffer | undefined, number: number, tokenizer: Tokenizer, flags: TokenizeFlags): TokenizedLine {
+function tokenizeLine(
+  bytes: Buffer | undefined,
+  number: number,
+  tokenizer: Tokenizer,
+  flags: TokenizeFlags,
+): TokenizedLine {
   const bad = (id: string | number, code: string, message: string): TokenizedLine => ({ id, error: { code, message } });
-  if (bytes === undefined) return bad(number, 'too-long', `line ${number}: found more than ${ROW_LIMITS.lineBytes} bytes`);
-  if (!isUtf8(bytes)) return bad(number, 'invalid-json', `line ${number}: found bytes that are no UTF-8, expected UTF-8`);
+  if (bytes === undefined)
+    return bad(number, 'too-long', `line ${number}: found more than ${ROW_LIMITS.lineBytes} bytes`);
+  if (!isUtf8(bytes))
+    return bad(number, 'invalid-json', `line ${number}: found bytes that are no UTF-8, expected UTF-8`);
   let value: unknown;
   try {
     value = JSON.parse(bytes.toString('utf8'));
@@ -80,7 +105,10 @@ function tokenizeLine(bytes: Buffer | undefined, number: number, tokenizer: Toke
   if ('error' in row) return bad(id, row.error.code, row.error.message);
   if (typeof text !== 'string') return bad(id, 'invalid-row', 'text: expected a string');
   try {
-    return { id, tokens: tokenizer.encode(text, { specialTokens: flags.specialTokens, parseSpecial: !flags.escapeSpecialTokens }) };
+    return {
+      id,
+      tokens: tokenizer.encode(text, { specialTokens: flags.specialTokens, parseSpecial: !flags.escapeSpecialTokens }),
+    };
   } catch (error) {
     // Other refusals are no row's fault: a model without a tokenizer has none for any of them.
     if (error instanceof RowError && error.rowCode === 'limit') return bad(id, error.rowCode, error.message);

@@ -1,8 +1,8 @@
 import * as crypto from 'node:crypto';
 
 /**
- * 32-bit words of a digest that are kept: of a thousand million texts, two have the same 96 bits with a chance of some 10^-11, also if
- * somebody makes texts up.
+ * 32-bit words of a digest that are kept: of a thousand million texts, two have the same 96 bits with a chance of some
+ * 10^-11, also if somebody makes texts up.
  */
 const WORDS = 3;
 const FIRST_PLACES = 64;
@@ -10,13 +10,13 @@ const FIRST_PLACES = 64;
 const FULLEST = 7 / 8;
 
 /**
- * A growing set of texts of any length that keeps a digest of each instead of the text: 14 to 27 bytes a text, outside of
- * JavaScript's heap, where a Set of short strings takes some 300.
+ * A growing set of texts of any length that keeps a digest of each instead of the text: 14 to 27 bytes a text, outside
+ * of JavaScript's heap, where a Set of short strings takes some 300.
  */
 export class DigestSet {
   /**
-   * Open addressing: digests one after another, each at the first free place from the one that its first word names. All zeros are a free
-   * place.
+   * Open addressing: digests one after another, each at the first free place from the one that its first word names.
+   * All zeros are a free place.
    */
   #table = new Uint32Array(FIRST_PLACES * WORDS);
   #size = 0;
@@ -26,7 +26,8 @@ export class DigestSet {
    * @param text without halves of surrogate pairs: UTF-8, which the digest is of, has one replacement for all of them
    */
   add(text: string): boolean {
-    // As a string, each character a byte: made in a third of the time that a Buffer takes, and no work for the collector of garbage.
+    // As a string, each character a byte: made in a third of the time that a Buffer takes, and no work for the
+    // collector of garbage.
     const digest = crypto.hash('sha256', text, 'binary');
     const [first, second, third] = [wordOf(digest, 0), wordOf(digest, 4), wordOf(digest, 8) || 1];
     const at = placeOf(this.#table, first, second, third);

@@ -5,8 +5,8 @@ const MAX_LIST = 256;
 const LIMIT = 2 ** 32;
 
 /**
- * A growing set of whole numbers, in the manner of Roaring bitmaps: numbers that lie close together cost a bit each, scattered ones
- * some 50 bytes. A million consecutive ids take 128 KiB.
+ * A growing set of whole numbers, in the manner of Roaring bitmaps: numbers that lie close together cost a bit each,
+ * scattered ones some 50 bytes. A million consecutive ids take 128 KiB.
  */
 export class IntegerSet {
   readonly #containers = new Map<number, Set<number> | Uint32Array>();

@@ -10,7 +10,10 @@ export interface EnginePlan {
   readonly origin: 'auto' | 'policy' | 'default';
   /** Why nothing was planned, where it could have been expected. */
   readonly why?: string;
-  /** The block that the engine is opened with, where the memory does not hold the one that was planned, or the usual one. */
+  /**
+   * The block that the engine is opened with, where the memory does not hold the one that was planned, or the usual
+   * one.
+   */
   readonly smallerBlock?: { readonly batchSize: number; readonly batches: number; readonly tokensPerSquare: number };
   readonly workload?: Workload;
   readonly policy?: Policy;

@@ -22,7 +22,10 @@ export interface SeenRun {
   readonly ledger: WorkLedger | undefined;
 }
 
-/** What an open engine expects of its runs: how long they take, and how many rows should share a pass where rows turn out otherwise than planned. */
+/**
+ * What an open engine expects of its runs: how long they take, and how many rows should share a pass where rows turn
+ * out otherwise than planned.
+ */
 export class Outlook {
   /** The block of a run, and where things are, as the cost model has it. */
   readonly block: Parameters<typeof predictRun>[1];
@@ -43,29 +46,54 @@ export class Outlook {
     private readonly placement: Placement,
   ) {
     const { grid, rowsPerSlot, threads, compressWeights, compressCache } = settled;
-    this.block = { batchSize: rowsPerSlot, batches: grid.slots, tokensPerSquare: grid.tokensPerSquare, ...placement, compressWeights, compressCache, cpuAttention: true, threads };
+    this.block = {
+      batchSize: rowsPerSlot,
+      batches: grid.slots,
+      tokensPerSquare: grid.tokensPerSquare,
+      ...placement,
+      compressWeights,
+      compressCache,
+      cpuAttention: true,
+      threads,
+    };
     const { planned, slots } = settled;
     const { request, plan } = planned;
     this.corrections = request?.hardware.corrections;
     if (plan.origin === 'auto' && request && request.allow?.batchSize === undefined && !settled.gpuTier) {
-      const drift = new WorkloadDrift(request.workload, slots * rowsPerSlot, (workload) => this.rowsFor({ ...request, workload }));
+      const drift = new WorkloadDrift(request.workload, slots * rowsPerSlot, (workload) =>
+        this.rowsFor({ ...request, workload }),
+      );
       this.drift = drift;
       this.mostRows = () => drift.rows;
     }
   }
 
   /**
-   * For a run that begins: what takes down its tasks. Undefined where the model does not know the machine, or what is done on it: stages of one's own, other
-   * instructions than were measured, sparse attention.
+   * For a run that begins: what takes down its tasks. Undefined where the model does not know the machine, or what is
+   * done on it: stages of one's own, other instructions than were measured, sparse attention.
    * @param machine tells how much of the machine the run has; replaced in tests
    */
-  ledger(schedule: string, ownStages: boolean, machine?: ConstructorParameters<typeof WorkLedger>[3]): WorkLedger | undefined {
-    const { planned: { request }, instructionSet, sparseAttention } = this.settled;
+  ledger(
+    schedule: string,
+    ownStages: boolean,
+    machine?: ConstructorParameters<typeof WorkLedger>[3],
+  ): WorkLedger | undefined {
+    const {
+      planned: { request },
+      instructionSet,
+      sparseAttention,
+    } = this.settled;
     const name = scheduleNamed(schedule);
     if (!request || ownStages || name === undefined || sparseAttention < 1) return undefined;
     const { hardware, shape, workload } = request;
-    if (hardware.machine.instructionSet !== undefined && hardware.machine.instructionSet !== instructionSet) return undefined;
-    return new WorkLedger({ hardware, shape, workload, block: { ...this.block, schedule: name } }, this.block, this.corrections, machine);
+    if (hardware.machine.instructionSet !== undefined && hardware.machine.instructionSet !== instructionSet)
+      return undefined;
+    return new WorkLedger(
+      { hardware, shape, workload, block: { ...this.block, schedule: name } },
+      this.block,
+      this.corrections,
+      machine,
+    );
   }
 
   /** The run has begun. */
@@ -77,7 +105,15 @@ export class Outlook {
   /** What a run's statistics say beside what was measured. */
   of(run: SeenRun): Pick<RunStats, 'predicted' | 'plan' | 'corrections'> {
     const { origin, why, machineSpeed } = this.settled.planned.plan;
-    return { ...this.predicted(run), plan: { origin, ...(why !== undefined && { why }), ...(machineSpeed && { machineSpeed }), replans: this.drift?.replans ?? [] } };
+    return {
+      ...this.predicted(run),
+      plan: {
+        origin,
+        ...(why !== undefined && { why }),
+        ...(machineSpeed && { machineSpeed }),
+        replans: this.drift?.replans ?? [],
+      },
+    };
   }
 
   /** A run is over, and its statistics are out: what it taught corrects the runs after it. */
@@ -86,10 +122,12 @@ export class Outlook {
     const { learning } = this.settled.planned;
     if (!learning) return;
     const { work, undisturbed } = ledger.end();
-    this.learning = this.learning.then(async () => {
-      const path = correctionsPath(await profilePath(learning.options, loadAddon().machine()));
-      this.corrections = correctionsOf(await learnRun(path, learning.profile, work, undisturbed));
-    }).catch(() => undefined);
+    this.learning = this.learning
+      .then(async () => {
+        const path = correctionsPath(await profilePath(learning.options, loadAddon().machine()));
+        this.corrections = correctionsOf(await learnRun(path, learning.profile, work, undisturbed));
+      })
+      .catch(() => undefined);
   }
 
   /** Resolves when what runs taught is kept. */
@@ -104,31 +142,67 @@ export class Outlook {
     const batchSize = this.drift ? Math.ceil(this.drift.rows / block.batches) : block.batchSize;
     const { corrections: _, ...plain } = request.hardware;
     const by = (applied: Corrections | undefined): PredictedRun | undefined =>
-      predictRun({ ...request, hardware: { ...plain, ...(applied && { corrections: applied }) } }, { ...block, batchSize }, schedule, totals, this.cache);
+      predictRun(
+        { ...request, hardware: { ...plain, ...(applied && { corrections: applied }) } },
+        { ...block, batchSize },
+        schedule,
+        totals,
+        this.cache,
+      );
     const applied = ledger ? ledger.applied : this.corrections;
     const run = by(applied);
     if (!run) return {};
-    const planned = plan.workload && plan.predicted && { workload: plan.workload, tokensPerSecond: plan.predicted.tokensPerSecond };
+    const planned = plan.workload &&
+      plan.predicted && { workload: plan.workload, tokensPerSecond: plan.predicted.tokensPerSecond };
     return {
       predicted: { ...run, ...(planned && { planned }) },
-      ...(ledger && { corrections: { applied: applied ?? {}, uncorrectedTokensPerSecond: (applied ? by(undefined) : run)?.tokensPerSecond ?? 0, ...ledger.end(), learned: learning !== undefined } }),
+      ...(ledger && {
+        corrections: {
+          applied: applied ?? {},
+          uncorrectedTokensPerSecond: (applied ? by(undefined) : run)?.tokensPerSecond ?? 0,
+          ...ledger.end(),
+          learned: learning !== undefined,
+        },
+      }),
     };
   }
 
   private get cache(): CachePages {
-    const { cache: { pages, pageTokens }, diskCache, gpuTier } = this.settled;
-    return { pages, gpuPages: gpuTier?.options.pages, rules: { pageTokens, gpuShare: gpuTier?.cacheShare, diskShare: diskCache.share, mostDiskPages: diskCache.mostPerRow } };
+    const {
+      cache: { pages, pageTokens },
+      diskCache,
+      gpuTier,
+    } = this.settled;
+    return {
+      pages,
+      gpuPages: gpuTier?.options.pages,
+      rules: {
+        pageTokens,
+        gpuShare: gpuTier?.cacheShare,
+        diskShare: diskCache.share,
+        mostDiskPages: diskCache.mostPerRow,
+      },
+    };
   }
 
   /** How many rows should be under way together for another workload, as things lie now. */
   private rowsFor(request: PlanRequest): number {
-    const { grid, rowsPerSlot, reservedBytes, compressWeights, compressCache, schedule, tokensPerSquare } = this.settled;
+    const { grid, rowsPerSlot, reservedBytes, compressWeights, compressCache, schedule, tokensPerSquare } =
+      this.settled;
     const { hardware, allow } = request;
     const best = chooseBlock(
       {
         ...request,
         hardware: { ...hardware, memory: { ...hardware.memory, cpuBytes: reservedBytes } },
-        allow: { ...allow, schedules: [schedule], batches: grid.slots, mostBatchSize: grid.rowsPerSlot, tokensPerSquare, compressWeights: [compressWeights], compressCache: [compressCache] },
+        allow: {
+          ...allow,
+          schedules: [schedule],
+          batches: grid.slots,
+          mostBatchSize: grid.rowsPerSlot,
+          tokensPerSquare,
+          compressWeights: [compressWeights],
+          compressCache: [compressCache],
+        },
       },
       this.placement,
     );

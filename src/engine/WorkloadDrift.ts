@@ -13,9 +13,10 @@ const FACTOR = 1.5;
 const LEAST_ROWS = 32;
 
 /**
- * Compares the rows that come with those that were planned for, and has a new number of rows under way found where they differ much: within a run and from
- * one run to the next. It looks at as many rows at a time as are under way together, since the first ones to end are the short ones. What can change
- * while an engine is open is how many rows share a pass; where weights are and how much cache there is was settled when it was opened.
+ * Compares the rows that come with those that were planned for, and has a new number of rows under way found where they
+ * differ much: within a run and from one run to the next. It looks at as many rows at a time as are under way together,
+ * since the first ones to end are the short ones. What can change while an engine is open is how many rows share a
+ * pass; where weights are and how much cache there is was settled when it was opened.
  */
 export class WorkloadDrift {
   readonly replans: Replan[] = [];
@@ -30,7 +31,11 @@ export class WorkloadDrift {
    * @param rows how many of them may be under way together
    * @param replan how many it should be for other rows
    */
-  constructor(planned: Workload, rows: number, private readonly replan: (workload: Workload) => number) {
+  constructor(
+    planned: Workload,
+    rows: number,
+    private readonly replan: (workload: Workload) => number,
+  ) {
     this.planned = planned;
     this.rowsNow = rows;
   }
@@ -56,15 +61,24 @@ export class WorkloadDrift {
   }
 
   private look(): void {
-    const mean = ({ rows, tokens }: { rows: number; tokens: number }, fallback: number): number => (rows > 0 ? Math.max(1, Math.round(tokens / rows)) : fallback);
+    const mean = ({ rows, tokens }: { rows: number; tokens: number }, fallback: number): number =>
+      rows > 0 ? Math.max(1, Math.round(tokens / rows)) : fallback;
     const { promptTokens, newTokens, sharedPrefixTokens = 0 } = this.planned;
     const lengths = { promptTokens: mean(this.prompts, promptTokens), newTokens: mean(this.answers, newTokens) };
-    const shared = Math.min(lengths.promptTokens - 1, this.shared.rows > 0 ? Math.round(this.shared.tokens / this.shared.rows) : sharedPrefixTokens);
+    const shared = Math.min(
+      lengths.promptTokens - 1,
+      this.shared.rows > 0 ? Math.round(this.shared.tokens / this.shared.rows) : sharedPrefixTokens,
+    );
     const seen = { ...lengths, ...(shared > 0 && { sharedPrefixTokens: shared }) };
     for (const count of [this.prompts, this.shared, this.answers]) [count.rows, count.tokens] = [0, 0];
     // What of a prompt is a row's own decides how much of a square it takes; its length, how much memory.
     const own = seen.promptTokens - shared;
-    if (!differ(seen.promptTokens, promptTokens) && !differ(own, promptTokens - sharedPrefixTokens) && !differ(seen.newTokens, newTokens)) return;
+    if (
+      !differ(seen.promptTokens, promptTokens) &&
+      !differ(own, promptTokens - sharedPrefixTokens) &&
+      !differ(seen.newTokens, newTokens)
+    )
+      return;
     // How many rows there are was said of the job; how many are left is not known.
     this.planned = seen;
     this.rowsNow = this.replan(seen);

@@ -38,7 +38,8 @@ const CHECKS: Readonly<Record<keyof EngineOptions, Check>> = {
   layers: (name, value) => {
     checkMembers(name, value, LAYER_CHECKS, `${name}.`);
     const { first, count } = value as Partial<LayerRange>;
-    if (first === undefined || count === undefined) throw new UsageError(`${name}: found ${found(value)}, expected first and count`);
+    if (first === undefined || count === undefined)
+      throw new UsageError(`${name}: found ${found(value)}, expected first and count`);
   },
   precision: oneOf('default', 'float32'),
   policy: read,
@@ -83,11 +84,22 @@ const CHECKS: Readonly<Record<keyof EngineOptions, Check>> = {
   signal: checkSignal,
 };
 const LAYER_CHECKS: Readonly<Record<keyof LayerRange, Check>> = { first: whole(0), count: whole(1) };
-const SHARE_CHECKS: Readonly<Record<keyof EngineShares, Check>> = { gpu: atLeastZero, cpu: atLeastZero, disk: atLeastZero };
-const EXPECTED_CHECKS: Readonly<Record<keyof ExpectedRows, Check>> = { promptTokens: atLeastZero, newTokens: atLeastZero, longRowTokens: atLeastZero, sharedPrefixTokens: atLeastZero, rows: whole(0) };
+const SHARE_CHECKS: Readonly<Record<keyof EngineShares, Check>> = {
+  gpu: atLeastZero,
+  cpu: atLeastZero,
+  disk: atLeastZero,
+};
+const EXPECTED_CHECKS: Readonly<Record<keyof ExpectedRows, Check>> = {
+  promptTokens: atLeastZero,
+  newTokens: atLeastZero,
+  longRowTokens: atLeastZero,
+  sharedPrefixTokens: atLeastZero,
+  rows: whole(0),
+};
 
 /**
- * Checks what a caller hands to `Engine.open`, as far as that goes without the other options, the model and the machine.
+ * Checks what a caller hands to `Engine.open`, as far as that goes without the other options, the model and the
+ * machine.
  *
  * @returns the options, with policy and hardware as they are once their defaults are filled in
  * @throws UsageError naming the option, what was found and what was expected
@@ -95,11 +107,14 @@ const EXPECTED_CHECKS: Readonly<Record<keyof ExpectedRows, Check>> = { promptTok
 export function checkEngineOptions(options: unknown): EngineOptions {
   checkMembers('options', options, CHECKS);
   // Read once, by name: what is inherited counts, and nothing changes afterwards.
-  const entries = Object.keys(CHECKS).map((name) => [name, options[name as keyof typeof options] as unknown]).filter(([, value]) => value !== undefined);
+  const entries = Object.keys(CHECKS)
+    .map((name) => [name, options[name as keyof typeof options] as unknown])
+    .filter(([, value]) => value !== undefined);
   const { model, policy, hardware, ...others } = Object.fromEntries(entries) as Partial<EngineOptions>;
   if (model === undefined) throw new UsageError(`model: found nothing, expected ${MODEL_WORDS}`);
   return {
-    ...others, model,
+    ...others,
+    model,
     ...(policy !== undefined && { policy: givenPolicy(policy) }),
     ...(hardware !== undefined && { hardware: givenHardware(hardware) }),
   };
@@ -109,13 +124,15 @@ export function checkEngineOptions(options: unknown): EngineOptions {
 export function checkExpectedRows(name: string, value: unknown): asserts value is ExpectedRows {
   checkMembers(name, value, EXPECTED_CHECKS, `${name}.`);
   const { promptTokens, newTokens } = value as Partial<ExpectedRows>;
-  if (promptTokens === undefined || newTokens === undefined) throw new UsageError(`${name}: found ${found(value)}, expected promptTokens and newTokens`);
+  if (promptTokens === undefined || newTokens === undefined)
+    throw new UsageError(`${name}: found ${found(value)}, expected promptTokens and newTokens`);
 }
 
 function checkShares(name: string, value: unknown): void {
   checkMembers(name, value, SHARE_CHECKS, `${name}.`);
   const { gpu = 0, cpu = NaN, disk = NaN } = value as Partial<EngineShares>;
-  if (!(Math.abs(gpu + cpu + disk - 1) < 1e-6)) throw new UsageError(`${name}: found ${foundJson(value)}, expected shares gpu, cpu and disk that sum to 1`);
+  if (!(Math.abs(gpu + cpu + disk - 1) < 1e-6))
+    throw new UsageError(`${name}: found ${foundJson(value)}, expected shares gpu, cpu and disk that sum to 1`);
 }
 
 function givenPolicy(value: unknown): 'auto' | 'default' | Policy {
@@ -126,7 +143,10 @@ function givenPolicy(value: unknown): 'auto' | 'default' | Policy {
 
 function givenHardware(value: unknown): 'this' | HardwareProfile {
   if (value === 'this') return value;
-  if (!isObject(value)) throw new UsageError(`hardware: found ${found(value)}, expected this or a profile, such as readHardware reads from a file`);
+  if (!isObject(value))
+    throw new UsageError(
+      `hardware: found ${found(value)}, expected this or a profile, such as readHardware reads from a file`,
+    );
   return orUsageError(() => parseHardware(value, 'hardware'));
 }
 

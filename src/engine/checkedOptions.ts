@@ -8,7 +8,8 @@ import { withPolicy } from './policyOptions.js';
 import { settleOptions } from './settleOptions.js';
 
 /**
- * What a caller hands to `Engine.open`, with all checked that needs no model: a model may have to be fetched first, and nobody should wait for that to hear of a wrong option.
+ * What a caller hands to `Engine.open`, with all checked that needs no model: a model may have to be fetched first, and
+ * nobody should wait for that to hear of a wrong option.
  *
  * @throws UsageError naming the option, what was found and what was expected; NativeError where there is no addon
  */
@@ -18,8 +19,16 @@ export async function checkedOptions(given: unknown): Promise<EngineOptions> {
   const { gpu } = settleOptions(options, machine);
   settleOptions(withPolicy(options, gpu !== undefined), machine);
   const { disk } = options;
-  if (disk !== undefined && (await stat(disk).then((status) => !status.isDirectory(), () => false))) {
-    throw new UsageError(`disk: found ${disk}, which is no folder, expected the path of one, or of one that can be made`);
+  if (
+    disk !== undefined &&
+    (await stat(disk).then(
+      (status) => !status.isDirectory(),
+      () => false,
+    ))
+  ) {
+    throw new UsageError(
+      `disk: found ${disk}, which is no folder, expected the path of one, or of one that can be made`,
+    );
   }
   return options;
 }

@@ -6,8 +6,8 @@ import { resultIdentity, type ResultIdentity } from './resultIdentity.js';
 import { settleOptions } from './settleOptions.js';
 
 /**
- * What can be told of an engine's `resultIdentity` by its options, so that a job which could not go on with it is refused before the
- * model is loaded. What is only chosen then (`auto`; what is on a GPU) is left out.
+ * What can be told of an engine's `resultIdentity` by its options, so that a job which could not go on with it is
+ * refused before the model is loaded. What is only chosen then (`auto`; what is on a GPU) is left out.
  *
  * @param options as `checkedOptions` leaves them
  * @param model `ModelIdentity.hash`

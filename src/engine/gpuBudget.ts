@@ -10,7 +10,13 @@ export function gpuBytes(size: Size | undefined): number {
 /** The first GPU, of whose memory so much may be used. @throws UsageError where there is none, or one with less */
 export function requireGpu(bytes: number, { gpus }: { readonly gpus: readonly GpuFacts[] }): GpuFacts {
   const [gpu] = gpus;
-  if (!gpu) throw new UsageError(`gpuMemory: found ${formatBytes(bytes)}, but there is no GPU here (the addon was built without CUDA, or finds no NVIDIA driver or device): expected 0`);
-  if (bytes > gpu.memoryBytes) throw new UsageError(`gpuMemory: found ${formatBytes(bytes)}, expected at most the ${formatBytes(gpu.memoryBytes)} of ${gpu.name}`);
+  if (!gpu)
+    throw new UsageError(
+      `gpuMemory: found ${formatBytes(bytes)}, but there is no GPU here (the addon was built without CUDA, or finds no NVIDIA driver or device): expected 0`,
+    );
+  if (bytes > gpu.memoryBytes)
+    throw new UsageError(
+      `gpuMemory: found ${formatBytes(bytes)}, expected at most the ${formatBytes(gpu.memoryBytes)} of ${gpu.name}`,
+    );
   return gpu;
 }

@@ -8,7 +8,10 @@ export interface GpuTier {
   readonly options: GpuRuntimeOptions;
   /** Of each row's pages. */
   readonly cacheShare: number;
-  /** Cap on what is reserved there; what of it is planned for, without the pages of the cache; and one page, all layers together. */
+  /**
+   * Cap on what is reserved there; what of it is planned for, without the pages of the cache; and one page, all layers
+   * together.
+   */
   readonly capBytes: number;
   readonly fixedBytes: number;
   readonly pageBytes: number;
@@ -22,7 +25,10 @@ export interface GpuTierDemand {
   /** Buffers for hidden states. */
   readonly activationBuffers: number;
   readonly rows: number;
-  /** Pages of a usual row; pages of a least row; and the most that would ever be used: all for rows whose pages are all on the GPU. */
+  /**
+   * Pages of a usual row; pages of a least row; and the most that would ever be used: all for rows whose pages are all
+   * on the GPU.
+   */
   readonly rowPages: number;
   readonly leastPages: number;
   readonly mostPages: number;
@@ -37,23 +43,54 @@ const WHOLE_LAYERS = 2 ** 52;
  * Decides what of a model is on the GPU: weights, KV cache, and room for what is computed.
  * @throws MemoryBudgetError with the smallest cap that works
  */
-export function gpuTier({ settings, measure, tablePages, activationBuffers, rows, rowPages, leastPages, mostPages }: GpuTierDemand): GpuTier {
+export function gpuTier({
+  settings,
+  measure,
+  tablePages,
+  activationBuffers,
+  rows,
+  rowPages,
+  leastPages,
+  mostPages,
+}: GpuTierDemand): GpuTier {
   const { device, capBytes, products, weightShare, cacheShare } = settings;
-  const optionsOf = (residentLayerBytes: number, buffers: number, pages: number): GpuRuntimeOptions =>
-    ({ device, memoryBytes: capBytes, pinnedBytes: PINNED_BYTES, pages, residentLayerBytes, buffers, products });
+  const optionsOf = (residentLayerBytes: number, buffers: number, pages: number): GpuRuntimeOptions => ({
+    device,
+    memoryBytes: capBytes,
+    pinnedBytes: PINNED_BYTES,
+    pages,
+    residentLayerBytes,
+    buffers,
+    products,
+  });
   const takes = (residentLayerBytes: number, buffers: number): number => {
     const { gpu } = measure(optionsOf(buffers === 0 ? WHOLE_LAYERS : residentLayerBytes, buffers, 0));
     return gpu ? gpu.weights + gpu.weightBuffers + gpu.scratch + activationBuffers * gpu.activations : 0;
   };
   const nothing = measure(optionsOf(0, 1, 0));
   const pageBytes = nothing.cache / tablePages;
-  const { residentLayerBytes, buffers, pages, cacheShare: share } = planGpu({
-    capBytes, takes, pageBytes, rows, rowPages, leastPages, mostPages, weightShare, cacheShare,
+  const {
+    residentLayerBytes,
+    buffers,
+    pages,
+    cacheShare: share,
+  } = planGpu({
+    capBytes,
+    takes,
+    pageBytes,
+    rows,
+    rowPages,
+    leastPages,
+    mostPages,
+    weightShare,
+    cacheShare,
     largestLayerBytes: Math.max(...nothing.streamed),
   });
   return {
     options: optionsOf(buffers === 0 ? WHOLE_LAYERS : residentLayerBytes, buffers, pages),
-    cacheShare: share, capBytes, pageBytes,
+    cacheShare: share,
+    capBytes,
+    pageBytes,
     fixedBytes: takes(residentLayerBytes, buffers),
   };
 }

@@ -7,7 +7,11 @@ import { layerBounds } from './schedules/Square.js';
 import type { Tier } from './execution/Task.js';
 
 /** What an engine moves for a square, by what it was opened with. */
-export function movementOf(settled: SettledOptions, { layerSpecs, hiddenSize }: DecoderSpec, computeTier: Tier): Movement {
+export function movementOf(
+  settled: SettledOptions,
+  { layerSpecs, hiddenSize }: DecoderSpec,
+  computeTier: Tier,
+): Movement {
   const { cache, activations, streamedBytes, grid, gpuTier: gpu } = settled;
   const { first, last } = layerBounds(grid);
   const tokenBytes = hiddenSize * 4;

@@ -66,8 +66,8 @@ const WEIGHT_BUFFERS = 2;
 const COMPRESSED_CACHE = { '8bit': 'q8', '4bit': 'q4' } as const;
 
 /**
- * Settles every option, by a plan where there is one, plans the memory, and opens the native runtime; its weights are not loaded yet. A model that
- * does not fit into memory is repacked, once, and its layers stream from disk.
+ * Settles every option, by a plan where there is one, plans the memory, and opens the native runtime; its weights are
+ * not loaded yet. A model that does not fit into memory is repacked, once, and its layers stream from disk.
  * @param identity of the model's files
  * @param expected the rows that are to come, if known
  * @param rowTokens tokens of a usual row, if known
@@ -86,12 +86,20 @@ export async function openRuntime(
   const first = settle(caller);
   const planned = await planEngine(model, caller, first, machine, expected);
   const taken = processBytes(process.memoryUsage.rss(), model.decoder.vocabularySize);
-  const { plan, pages, reservedBytes, residentLayerBytes } = fittingPlan(planned, withPolicy(caller, first.gpu !== undefined), settle, (settings, block) => fitted(new RuntimePlan(addon, model, settings, block), taken, expected));
+  const { plan, pages, reservedBytes, residentLayerBytes } = fittingPlan(
+    planned,
+    withPolicy(caller, first.gpu !== undefined),
+    settle,
+    (settings, block) => fitted(new RuntimePlan(addon, model, settings, block), taken, expected),
+  );
   caller.onPlan?.(plan.planned.plan);
   if (residentLayerBytes === undefined) return plan.open(pages, reservedBytes);
   plan.checkDisk(plan.mostStoreBytes);
   const store = await openWeightStore(addon, plan.source, identity, {
-    folder: plan.settings.disk, threads: plan.settings.threads, signal: caller.signal, onWait: caller.onWait,
+    folder: plan.settings.disk,
+    threads: plan.settings.threads,
+    signal: caller.signal,
+    onWait: caller.onWait,
     onProgress: (bytes) => caller.onRepack?.(bytes, plan.modelBytes),
   });
   const least = plan.gpu ? 0 : Math.max(...store.vectorBytes);
@@ -116,19 +124,36 @@ interface Fitted {
  * @param given what the caller says, by options and policy
  * @throws MemoryBudgetError with the smallest cap that works for any of them
  */
-function fittingPlan(planned: PlannedEngine, given: EngineOptions, settle: (options: EngineOptions) => Settings, fit: (settings: Settings, block: PlannedEngine) => Fitted): Fitted {
+function fittingPlan(
+  planned: PlannedEngine,
+  given: EngineOptions,
+  settle: (options: EngineOptions) => Settings,
+  fit: (settings: Settings, block: PlannedEngine) => Fitted,
+): Fitted {
   let refusal: MemoryBudgetError | undefined;
   for (const options of smallerBlocks(planned.options, given, (given.policy ?? 'auto') === 'auto')) {
     const settings = settle(options);
     const { slots: batches, rowsPerSlot: batchSize, tokensPerSquare } = settings;
     const { origin, workload, notes } = planned.plan;
-    const smaller: EnginePlan = { origin: origin === 'policy' ? 'policy' : 'default', ...(workload && { workload }), ...(notes && { notes }), smallerBlock: { batchSize, batches, tokensPerSquare } };
+    const smaller: EnginePlan = {
+      origin: origin === 'policy' ? 'policy' : 'default',
+      ...(workload && { workload }),
+      ...(notes && { notes }),
+      smallerBlock: { batchSize, batches, tokensPerSquare },
+    };
     try {
-      return fit(settings, options === planned.options ? planned : { ...planned, plan: smaller, options, streams: false });
+      return fit(
+        settings,
+        options === planned.options ? planned : { ...planned, plan: smaller, options, streams: false },
+      );
     } catch (error) {
       if (!(error instanceof MemoryBudgetError)) throw error;
       // A smaller block may fit one tier and then lack another; what it would spill is nothing to give advice by.
-      if (refusal === undefined || (error.tier === refusal.tier ? error.neededBytes < refusal.neededBytes : error.tier === 'cpu')) refusal = error;
+      if (
+        refusal === undefined ||
+        (error.tier === refusal.tier ? error.neededBytes < refusal.neededBytes : error.tier === 'cpu')
+      )
+        refusal = error;
     }
   }
   throw refusal ?? new RangeError('no block was tried');
@@ -136,21 +161,43 @@ function fittingPlan(planned: PlannedEngine, given: EngineOptions, settle: (opti
 
 /** @throws MemoryBudgetError with the smallest cap that works for this block */
 function fitted(plan: RuntimePlan, taken: ProcessBytes, expected: ExpectedRows | undefined): Fitted {
-  const { settings: { capBytes, weightShare, slots, rowsPerSlot, rowTokens }, source: { decoder } } = plan;
-  // On a GPU every row is provided for in full. The page in which a prefix ends stands beside those that begin as copies of it.
-  const sharedTokens = plan.gpu ? 0 : Math.min(expected?.sharedPrefixTokens ?? 0, Math.min(rowTokens, decoder.contextTokens) - 1);
+  const {
+    settings: { capBytes, weightShare, slots, rowsPerSlot, rowTokens },
+    source: { decoder },
+  } = plan;
+  // On a GPU every row is provided for in full. The page in which a prefix ends stands beside those that begin as
+  // copies of it.
+  const sharedTokens = plan.gpu
+    ? 0
+    : Math.min(expected?.sharedPrefixTokens ?? 0, Math.min(rowTokens, decoder.contextTokens) - 1);
   const usualRows = Math.max(1, Math.min(slots * rowsPerSlot, expected?.rows ?? Infinity));
-  const usualPages = pagesOfRows(plan.rowPages(rowTokens), usualRows, Math.floor(sharedTokens / PAGE_TOKENS)).memory + (sharedTokens > 0 ? 1 : 0);
+  const usualPages =
+    pagesOfRows(plan.rowPages(rowTokens), usualRows, Math.floor(sharedTokens / PAGE_TOKENS)).memory +
+    (sharedTokens > 0 ? 1 : 0);
   const pagesOf = (tokens: number): number => plan.rowPages(tokens).memory;
   const demand = { capBytes, ...taken, leastPages: pagesOf(LEAST_ROW_TOKENS), pageBytes: plan.onePage.cache };
   let tooSmall: MemoryBudgetError | undefined;
   if (!plan.planned.streams && (weightShare === undefined || weightShare === 1)) {
     try {
-      const mostPages = Math.max(pagesOf(decoder.contextTokens), pagesOf(USUAL_ROW_TOKENS) * slots * rowsPerSlot, usualPages);
-      return { plan, ...planMemory({ ...demand, weightBytes: plan.onePage.weights, workingBytes: plan.workingBytes, mostPages }) };
+      const mostPages = Math.max(
+        pagesOf(decoder.contextTokens),
+        pagesOf(USUAL_ROW_TOKENS) * slots * rowsPerSlot,
+        usualPages,
+      );
+      return {
+        plan,
+        ...planMemory({ ...demand, weightBytes: plan.onePage.weights, workingBytes: plan.workingBytes, mostPages }),
+      };
     } catch (error) {
-      // Streaming keeps two layers in memory at once, so it is no help to a model of two; to a GPU they stream through small buffers.
-      if (!(error instanceof MemoryBudgetError) || error.tier !== 'cpu' || weightShare === 1 || (!plan.gpu && decoder.layers <= WEIGHT_BUFFERS)) throw error;
+      // Streaming keeps two layers in memory at once, so it is no help to a model of two; to a GPU they stream through
+      // small buffers.
+      if (
+        !(error instanceof MemoryBudgetError) ||
+        error.tier !== 'cpu' ||
+        weightShare === 1 ||
+        (!plan.gpu && decoder.layers <= WEIGHT_BUFFERS)
+      )
+        throw error;
       tooSmall = error;
     }
   }
@@ -158,7 +205,9 @@ function fitted(plan: RuntimePlan, taken: ProcessBytes, expected: ExpectedRows |
   return smallerRefusal(tooSmall, () => ({
     plan,
     ...planStreaming({
-      ...demand, fixedBytes, layerBytes,
+      ...demand,
+      fixedBytes,
+      layerBytes,
       buffers: plan.gpu ? 0 : WEIGHT_BUFFERS,
       usualPages,
       residentShare: weightShare,
@@ -199,7 +248,9 @@ class RuntimePlan {
     const { gpu, slots, rowsPerSlot, tokensPerSquare } = settings;
     const rows = slots * rowsPerSlot;
     const spill = (this.spill = planSpill({
-      slots, rowsPerSlot, tokensPerSquare,
+      slots,
+      rowsPerSlot,
+      tokensPerSquare,
       pageTokens: PAGE_TOKENS,
       usualRowTokens: Math.min(settings.rowTokens, decoder.contextTokens),
       cacheShare: settings.cacheOnDisk,
@@ -212,29 +263,41 @@ class RuntimePlan {
     const share = gpu?.cacheShare ?? 1;
     // Tables of as many pages as a square's rows can have: with a GPU room for them is part of the scratch memory.
     const tablePages = this.mostRows * Math.ceil(decoder.contextTokens / PAGE_TOKENS);
-    this.gpu = gpu && gpuTier({
-      settings: gpu,
-      measure: (on) => nativeCall(() => addon.measureRuntime({ ...this.options(tablePages), gpu: on })),
-      tablePages,
-      activationBuffers: spill.activations?.buffers ?? slots,
-      rows,
-      rowPages: gpuPagesOf(settings.rowTokens, 1),
-      leastPages: gpuPagesOf(LEAST_ROW_TOKENS, share),
-      mostPages: Math.max(gpuPagesOf(decoder.contextTokens, share), gpuPagesOf(USUAL_ROW_TOKENS, share) * rows),
-    });
+    this.gpu =
+      gpu &&
+      gpuTier({
+        settings: gpu,
+        measure: (on) => nativeCall(() => addon.measureRuntime({ ...this.options(tablePages), gpu: on })),
+        tablePages,
+        activationBuffers: spill.activations?.buffers ?? slots,
+        rows,
+        rowPages: gpuPagesOf(settings.rowTokens, 1),
+        leastPages: gpuPagesOf(LEAST_ROW_TOKENS, share),
+        mostPages: Math.max(gpuPagesOf(decoder.contextTokens, share), gpuPagesOf(USUAL_ROW_TOKENS, share) * rows),
+      });
     this.onePage = nativeCall(() => addon.measureRuntime(this.options(1)));
     const { staging, activations } = this.onePage;
     const { scratch } = this.gpu ? nativeCall(() => addon.measureRuntime(this.options(tablePages))) : this.onePage;
     const { activations: spilled } = spill;
     const stores = spilled ? slots * spilled.residentTokens * decoder.hiddenSize * 4 : 0;
     const pinned = this.gpu?.options.pinnedBytes ?? 0;
-    this.workingBytes = scratch + staging + activations * (spilled?.buffers ?? slots) + stores + pinned + transitBytes(source, settings);
+    this.workingBytes =
+      scratch + staging + activations * (spilled?.buffers ?? slots) + stores + pinned + transitBytes(source, settings);
   }
 
   /** Pages of a row of so many tokens, of which the model may have fewer, on each tier. */
   rowPages(tokens: number, gpuShare = this.gpu?.cacheShare): ReturnType<typeof placePages> {
-    const { settings: { cacheOnDisk }, spill: { pagesPerRow }, source: { decoder } } = this;
-    return placePages(Math.min(tokens, decoder.contextTokens), { pageTokens: PAGE_TOKENS, diskShare: cacheOnDisk, mostDiskPages: pagesPerRow, gpuShare });
+    const {
+      settings: { cacheOnDisk },
+      spill: { pagesPerRow },
+      source: { decoder },
+    } = this;
+    return placePages(Math.min(tokens, decoder.contextTokens), {
+      pageTokens: PAGE_TOKENS,
+      diskShare: cacheOnDisk,
+      mostDiskPages: pagesPerRow,
+      gpuShare,
+    });
   }
 
   /** Weights on all tiers. */
@@ -242,7 +305,10 @@ class RuntimePlan {
     return this.onePage.weights + (this.onePage.gpu?.weights ?? 0);
   }
 
-  /** The most that its store takes: a header names every weight and has a checksum of every few MiB, and blocks start at multiples of 4096. */
+  /**
+   * The most that its store takes: a header names every weight and has a checksum of every few MiB, and blocks start at
+   * multiples of 4096.
+   */
   get mostStoreBytes(): number {
     const { bindings, decoder } = this.source;
     return this.modelBytes + Math.ceil(this.modelBytes / 2 ** 20) + 64 * bindings.length + 4096 * (decoder.layers + 2);
@@ -252,7 +318,11 @@ class RuntimePlan {
   get streaming(): { readonly fixedBytes: number; readonly layerBytes: readonly number[] } {
     // On a GPU are norms, biases, and what is no layer's; and the buffers.
     if (this.gpu) return { fixedBytes: this.workingBytes, layerBytes: this.onePage.streamed };
-    const { weights, streamed } = nativeCall(() => this.addon.measureRuntime(this.options(1, { store: 'to be made', fingerprint: '', residentLayerBytes: 0, buffers: WEIGHT_BUFFERS })));
+    const { weights, streamed } = nativeCall(() =>
+      this.addon.measureRuntime(
+        this.options(1, { store: 'to be made', fingerprint: '', residentLayerBytes: 0, buffers: WEIGHT_BUFFERS }),
+      ),
+    );
     return { fixedBytes: this.workingBytes + weights, layerBytes: streamed };
   }
 
@@ -260,12 +330,28 @@ class RuntimePlan {
   checkDisk(weightBytes: number): void {
     const { diskBytes } = this.settings;
     const needed = weightBytes + this.onePage.spill;
-    if (needed > diskBytes) throw new MemoryBudgetError('disk', diskBytes, needed, weightBytes > 0 ? 'the repacked model with what spills' : 'what spills');
+    if (needed > diskBytes)
+      throw new MemoryBudgetError(
+        'disk',
+        diskBytes,
+        needed,
+        weightBytes > 0 ? 'the repacked model with what spills' : 'what spills',
+      );
   }
 
-  open(pages: number, reservedBytes: number, store?: WeightStore, residentLayerBytes = 0): { runtime: NativeRuntime; settled: SettledOptions } {
+  open(
+    pages: number,
+    reservedBytes: number,
+    store?: WeightStore,
+    residentLayerBytes = 0,
+  ): { runtime: NativeRuntime; settled: SettledOptions } {
     this.checkDisk(store?.fileBytes ?? 0);
-    const weights = store && { store: store.path, fingerprint: store.fingerprint, residentLayerBytes, buffers: WEIGHT_BUFFERS };
+    const weights = store && {
+      store: store.path,
+      fingerprint: store.fingerprint,
+      residentLayerBytes,
+      buffers: WEIGHT_BUFFERS,
+    };
     const options = this.options(pages, weights);
     const runtime = nativeCall(() => this.addon.openRuntime(options));
     const { settings, spill, source, onePage } = this;
@@ -277,7 +363,13 @@ class RuntimePlan {
       settled: {
         ...settings,
         planned: this.planned,
-        grid: { layers, ...(part && { part: { first: part.firstLayer, of: part.modelLayers } }), slots: settings.slots, rowsPerSlot: this.mostRows, tokensPerSquare: settings.tokensPerSquare },
+        grid: {
+          layers,
+          ...(part && { part: { first: part.firstLayer, of: part.modelLayers } }),
+          slots: settings.slots,
+          rowsPerSlot: this.mostRows,
+          tokensPerSquare: settings.tokensPerSquare,
+        },
         cache: options.cache,
         diskCache: { pages: spill.pages, share: settings.cacheOnDisk, mostPerRow: spill.pagesPerRow },
         gpuTier: this.gpu,
@@ -297,7 +389,10 @@ class RuntimePlan {
     };
   }
 
-  /** Rows that a batch may come to have. Staging buffers are made for as many as were planned, and so are plans of other people. */
+  /**
+   * Rows that a batch may come to have. Staging buffers are made for as many as were planned, and so are plans of other
+   * people.
+   */
   private get mostRows(): number {
     const { rowsPerSlot, tokensPerSquare } = this.settings;
     const grows = this.planned.plan.origin === 'auto' && this.spill.buffers === 0;
@@ -311,19 +406,33 @@ class RuntimePlan {
     const plainCache = precision === 'float32' ? 'f32' : 'f16';
     const spills = diskPages > 0 || activations !== undefined;
     return {
-      decoder, bindings, files, precision, threads, instructionSet,
-      cache: { type: compressCache === 'none' ? plainCache : COMPRESSED_CACHE[compressCache], pageTokens: PAGE_TOKENS, pages },
+      decoder,
+      bindings,
+      files,
+      precision,
+      threads,
+      instructionSet,
+      cache: {
+        type: compressCache === 'none' ? plainCache : COMPRESSED_CACHE[compressCache],
+        pageTokens: PAGE_TOKENS,
+        pages,
+      },
       ...(sparseAttention < 1 && { sparseAttention }),
       limits: { tokensPerSquare, rowsPerSquare: this.mostRows },
       ...(this.gpu && { gpu: this.gpu.options }),
       ...(weights && { weights }),
-      ...(spills && { spill: { folder: disk, pages: diskPages, buffers, bufferPages, hiddenBytes: activations?.bytes ?? 0 } }),
+      ...(spills && {
+        spill: { folder: disk, pages: diskPages, buffers, bufferPages, hiddenBytes: activations?.bytes ?? 0 },
+      }),
     };
   }
 }
 
 /** Hidden states on their way from and to the engines of other layers: at most a square of each slot, each way. */
-function transitBytes({ decoder: { part, layers, hiddenSize } }: ModelSource, { slots, tokensPerSquare }: Settings): number {
+function transitBytes(
+  { decoder: { part, layers, hiddenSize } }: ModelSource,
+  { slots, tokensPerSquare }: Settings,
+): number {
   if (!part) return 0;
   const ways = Number(part.firstLayer > 0) + Number(part.firstLayer + layers < part.modelLayers);
   return ways * slots * tokensPerSquare * hiddenSize * 4;

@@ -34,16 +34,19 @@ export interface RepackingOptions {
 const LOOK_MS = 250;
 
 /**
- * Finds the repacked file of a model in a folder, or makes it: once for a model, whatever the runs. A conversion that was killed or
- * interrupted goes on, one that another process is at is waited for, and taken up if that process ends; a file whose header or size shows
- * that it is damaged is made anew.
+ * Finds the repacked file of a model in a folder, or makes it: once for a model, whatever the runs. A conversion that
+ * was killed or interrupted goes on, one that another process is at is waited for, and taken up if that process ends; a
+ * file whose header or size shows that it is damaged is made anew.
  *
  * @param identity of the source's files: what is in them, wherever they lie, is what the store belongs to
- * @throws ModelFileError if the folder or the file cannot be written or read, or a file of the model has changed since it was identified;
- * InterruptedError when the signal fires
+ * @throws ModelFileError if the folder or the file cannot be written or read, or a file of the model has changed since
+ * it was identified; InterruptedError when the signal fires
  */
 export async function openWeightStore(
-  addon: Addon, source: ModelSource, identity: ModelIdentity, options: RepackingOptions,
+  addon: Addon,
+  source: ModelSource,
+  identity: ModelIdentity,
+  options: RepackingOptions,
 ): Promise<WeightStore> {
   const { folder, threads, signal, onProgress } = options;
   const { decoder, bindings, files } = source;
@@ -54,14 +57,17 @@ export async function openWeightStore(
   const making = { decoder, bindings, files, stamps, store: path, fingerprint, threads };
   const find = (): StoreFacts | undefined => inspect(addon, path, fingerprint);
   const make = (): Promise<void> => stoppable(signal, onProgress, (progress) => addon.repack(making, progress));
-  const facts = find() ?? await firstMade(path, options, find, make);
+  const facts = find() ?? (await firstMade(path, options, find, make));
   if (!facts) throw new ModelFileError(path, 'repacked model', 'another model', 'the one that was just written');
   return { ...facts, path, fingerprint };
 }
 
 /** Makes a store, or waits until whoever is at it has made it, or has ended without. */
 async function firstMade(
-  path: string, { signal, onWait }: RepackingOptions, find: () => StoreFacts | undefined, make: () => Promise<void>,
+  path: string,
+  { signal, onWait }: RepackingOptions,
+  find: () => StoreFacts | undefined,
+  make: () => Promise<void>,
 ): Promise<StoreFacts | undefined> {
   for (let holder: StoreHolder | undefined; ;) {
     try {
@@ -71,7 +77,7 @@ async function firstMade(
       if (!isNativeError(error, 'busy')) throw error;
     }
     const pid = await lockHolder(`${path}.partial`);
-    if (!holder || (pid !== undefined && pid !== holder.pid)) onWait?.(holder = { path, pid });
+    if (!holder || (pid !== undefined && pid !== holder.pid)) onWait?.((holder = { path, pid }));
     await sleep(LOOK_MS, undefined, { signal }).catch(() => {
       throw new InterruptedError(signal?.reason);
     });
@@ -96,13 +102,19 @@ async function makeFolder(folder: string): Promise<void> {
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException;
     const found = { EEXIST: 'a file', ENOTDIR: 'a file on the way to it' }[code] ?? message;
-    throw new ModelFileError(folder, 'folder for repacked models (disk)', found, 'a folder that exists or can be made, and be written to', { cause: error });
+    throw new ModelFileError(
+      folder,
+      'folder for repacked models (disk)',
+      found,
+      'a folder that exists or can be made, and be written to',
+      { cause: error },
+    );
   }
 }
 
 /**
- * Of the contents of the model's files and of what they are taken to mean: no two models share a name, and one has the same wherever it
- * lies.
+ * Of the contents of the model's files and of what they are taken to mean: no two models share a name, and one has the
+ * same wherever it lies.
  * @returns with the fingerprint, of which the file's name holds less
  */
 function nameOf({ decoder, bindings }: ModelSource, { weights }: ModelIdentity): { name: string; fingerprint: string } {

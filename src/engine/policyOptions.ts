@@ -2,7 +2,10 @@ import type { EngineOptions, EngineShares } from '../EngineOptions.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { Policy } from './policy/Policy.js';
 
-/** The options with what their policy says, where they have one and say nothing themselves. @throws UsageError for what this machine cannot do */
+/**
+ * The options with what their policy says, where they have one and say nothing themselves. @throws UsageError for what
+ * this machine cannot do
+ */
 export function withPolicy(options: EngineOptions, withGpu: boolean): EngineOptions {
   const { policy } = options;
   return typeof policy === 'object' ? { ...policyOptions(policy, withGpu), ...options } : options;
@@ -13,15 +16,33 @@ export function withPolicy(options: EngineOptions, withGpu: boolean): EngineOpti
  * @param withGpu whether a GPU computes
  * @throws UsageError for what this machine cannot do
  */
-export function policyOptions({ schedule, batchSize, batches, tokensPerSquare, threads, compressWeights, compressCache, cpuAttention, ...policy }: Policy, withGpu = false): Partial<EngineOptions> {
+export function policyOptions(
+  {
+    schedule,
+    batchSize,
+    batches,
+    tokensPerSquare,
+    threads,
+    compressWeights,
+    compressCache,
+    cpuAttention,
+    ...policy
+  }: Policy,
+  withGpu = false,
+): Partial<EngineOptions> {
   const onThisMachine = (name: 'weights' | 'cache' | 'activations'): EngineShares => {
     const { gpu, cpu, disk } = policy[name];
     if (withGpu) return { gpu, cpu, disk };
-    if (gpu > 0) throw new UsageError(`policy: found ${name}.gpu ${gpu}, but nothing is computed on a GPU here: expected 0, or gpuMemory`);
+    if (gpu > 0)
+      throw new UsageError(
+        `policy: found ${name}.gpu ${gpu}, but nothing is computed on a GPU here: expected 0, or gpuMemory`,
+      );
     return { cpu, disk };
   };
   if (withGpu && !cpuAttention && policy.cache.gpu < 1) {
-    throw new UsageError(`policy: found cpuAttention false with cache.gpu ${policy.cache.gpu}, expected true: attention over what is not on the GPU happens on the processor`);
+    throw new UsageError(
+      `policy: found cpuAttention false with cache.gpu ${policy.cache.gpu}, expected true: attention over what is not on the GPU happens on the processor`,
+    );
   }
   const { gpu, disk } = policy.activations;
   return {

@@ -31,20 +31,43 @@ export interface CachePages {
 }
 
 /** Rows that the memory for the cache holds beside each other at their full length, 1 at least. Pure. */
-export function rowsInMemory({ pages, gpuPages = 0, rules }: CachePages, { promptTokens, newTokens, sharedPrefixTokens = 0 }: Pick<Workload, 'promptTokens' | 'newTokens' | 'sharedPrefixTokens'>): number {
+export function rowsInMemory(
+  { pages, gpuPages = 0, rules }: CachePages,
+  {
+    promptTokens,
+    newTokens,
+    sharedPrefixTokens = 0,
+  }: Pick<Workload, 'promptTokens' | 'newTokens' | 'sharedPrefixTokens'>,
+): number {
   const { gpu, memory } = placePages(promptTokens + newTokens, rules);
   const shared = gpuPages > 0 ? 0 : Math.floor(sharedPrefixTokens / rules.pageTokens);
-  const rows = Math.min(memory > 0 ? (pages - shared) / Math.max(1, memory - shared) : Infinity, gpu > 0 ? gpuPages / gpu : Infinity);
+  const rows = Math.min(
+    memory > 0 ? (pages - shared) / Math.max(1, memory - shared) : Infinity,
+    gpu > 0 ? gpuPages / gpu : Infinity,
+  );
   return Math.max(1, Math.floor(rows));
 }
 
-/** Rows a sweep that a diagonal block lets in where not all of its places have memory at full length: as `AdmissionPace` does. Pure. */
-export function admittedPerSweep({ pages, rules }: Pick<CachePages, 'pages' | 'rules'>, { promptTokens, newTokens, sharedPrefixTokens = 0 }: Pick<Workload, 'promptTokens' | 'newTokens' | 'sharedPrefixTokens'>): number {
+/**
+ * Rows a sweep that a diagonal block lets in where not all of its places have memory at full length: as `AdmissionPace`
+ * does. Pure.
+ */
+export function admittedPerSweep(
+  { pages, rules }: Pick<CachePages, 'pages' | 'rules'>,
+  {
+    promptTokens,
+    newTokens,
+    sharedPrefixTokens = 0,
+  }: Pick<Workload, 'promptTokens' | 'newTokens' | 'sharedPrefixTokens'>,
+): number {
   // Of what rows share whole pages are nobody's own.
   const shared = Math.floor(sharedPrefixTokens / rules.pageTokens);
   const prompt = promptTokens - shared * rules.pageTokens;
   const positions = prompt + newTokens - 1;
-  return Math.max(1, pages - shared) / pageSweepsOf({ promptTokens: prompt, positions }, placePages(positions, rules), rules.pageTokens).memory;
+  return (
+    Math.max(1, pages - shared) /
+    pageSweepsOf({ promptTokens: prompt, positions }, placePages(positions, rules), rules.pageTokens).memory
+  );
 }
 
 /** Schedules by the names that they give themselves. */
@@ -54,7 +77,8 @@ export function scheduleNamed(name: string): ScheduleName | undefined {
 
 /**
  * Predicts a run by its policy and the rows that came, so that the model can be held to account. Pure.
- * @param cache where it has no room for all of a block's places, fewer rows share a pass, or, in a diagonal block, rows come in one by one
+ * @param cache where it has no room for all of a block's places, fewer rows share a pass, or, in a diagonal block, rows
+ * come in one by one
  * @returns undefined for schedules that the model does not know, and where nothing was generated
  */
 export function predictRun(
@@ -70,13 +94,28 @@ export function predictRun(
   const answer = Math.min(contextTokens, Math.max(1, Math.round(newTokens / rows)));
   const prompt = Math.max(1, Math.min(Math.round(promptTokens / rows), contextTokens + 1 - answer));
   // One row computes what the others share; of prompts of a tree, so much on average.
-  const sharedPrefixTokens = rows > 1 ? Math.max(0, Math.min(prompt - 1, Math.round(promptTokensSaved / (rows - 1)))) : 0;
-  const workload = { promptTokens: prompt, newTokens: answer, rows, ...(sharedPrefixTokens > 0 && { sharedPrefixTokens }) };
+  const sharedPrefixTokens =
+    rows > 1 ? Math.max(0, Math.min(prompt - 1, Math.round(promptTokensSaved / (rows - 1)))) : 0;
+  const workload = {
+    promptTokens: prompt,
+    newTokens: answer,
+    rows,
+    ...(sharedPrefixTokens > 0 && { sharedPrefixTokens }),
+  };
   const fitting = cache ? rowsInMemory(cache, workload) : Infinity;
   // Of a cache on three tiers the model knows shares alone.
   const shared = cache?.gpuPages === undefined ? cache : undefined;
-  const paced = name === 'diagonal' && shared !== undefined && fitting < Math.min(rows, block.batchSize * block.batches);
-  const policy: Policy = { ...block, schedule: name, batchSize: paced ? block.batchSize : Math.min(block.batchSize, Math.ceil(fitting / block.batches)) };
-  const asItCame = { ...workload, cachePages: shared?.pages, ...(paced && { admittedPerSweep: admittedPerSweep(shared, workload) }) };
+  const paced =
+    name === 'diagonal' && shared !== undefined && fitting < Math.min(rows, block.batchSize * block.batches);
+  const policy: Policy = {
+    ...block,
+    schedule: name,
+    batchSize: paced ? block.batchSize : Math.min(block.batchSize, Math.ceil(fitting / block.batches)),
+  };
+  const asItCame = {
+    ...workload,
+    cachePages: shared?.pages,
+    ...(paced && { admittedPerSweep: admittedPerSweep(shared, workload) }),
+  };
   return { ...predict({ ...request, workload: asItCame }, policy), workload };
 }

@@ -19,11 +19,21 @@ export interface RecordedRun {
   readonly ledger?: SeenRun['ledger'];
 }
 
-export function recorderOf(settled: SettledOptions, { model, loadSeconds, outlook, pool, schedule, ledger }: RecordedRun, { onProgress, onStats, onTrace, pipeline }: RecordedOptions): RunRecorder {
+export function recorderOf(
+  settled: SettledOptions,
+  { model, loadSeconds, outlook, pool, schedule, ledger }: RecordedRun,
+  { onProgress, onStats, onTrace, pipeline }: RecordedOptions,
+): RunRecorder {
   const products = settled.gpuTier?.options.products ?? 'own';
   return new RunRecorder({
     model,
-    policy: { schedule, ...outlook.block, sparseAttention: settled.sparseAttention, precision: settled.precision, ...(products !== 'own' && { gpuProducts: products }) },
+    policy: {
+      schedule,
+      ...outlook.block,
+      sparseAttention: settled.sparseAttention,
+      precision: settled.precision,
+      ...(products !== 'own' && { gpuProducts: products }),
+    },
     loadSeconds,
     memory: () => memoryUse(settled, pool),
     lengths: outlook.drift,

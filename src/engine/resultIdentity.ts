@@ -6,16 +6,22 @@ import type { DiskCache } from './memory/PagePool.js';
 import type { Settings } from './settleOptions.js';
 
 /**
- * Everything that decides what an engine answers to a row beside the row itself and what `generate` is told: two engines with the same
- * value give the same bits, whatever their memory, schedule, batches and threads. Plain JSON data; `resultIdentityKey` makes one word of
- * it. Jobs keep it beside their output and go on with no other.
+ * Everything that decides what an engine answers to a row beside the row itself and what `generate` is told: two
+ * engines with the same value give the same bits, whatever their memory, schedule, batches and threads. Plain JSON
+ * data; `resultIdentityKey` makes one word of it. Jobs keep it beside their output and go on with no other.
  */
 export interface ResultIdentity {
   /** Which results this build's kernels give (native/kernels/numerics.h). */
   readonly numerics: number;
-  /** Of the contents of the model's files, as wholes: weights, configuration, tokenizer, chat templates. 64 hexadecimal digits. */
+  /**
+   * Of the contents of the model's files, as wholes: weights, configuration, tokenizer, chat templates. 64 hexadecimal
+   * digits.
+   */
   readonly model: string;
-  /** Those of an engine that has a part of the model's; null: all. What the engines of the others compute with is theirs to say. */
+  /**
+   * Those of an engine that has a part of the model's; null: all. What the engines of the others compute with is theirs
+   * to say.
+   */
   readonly layers: LayerRange | null;
   readonly precision: Settings['precision'];
   /** As chosen, where `auto` was allowed. */
@@ -24,8 +30,8 @@ export interface ResultIdentity {
   /** 1: dense. */
   readonly sparseAttention: number;
   /**
-   * `amx` rounds activations and weights of products to bfloat16; all other instruction sets give the same bits, and so do all of them in
-   * float32.
+   * `amx` rounds activations and weights of products to bfloat16; all other instruction sets give the same bits, and so
+   * do all of them in float32.
    */
   readonly instructions: 'amx' | 'others';
   /** Null where the processor computes. */
@@ -40,42 +46,67 @@ export interface GpuIdentity {
   readonly products: string;
   /** Of each row's KV cache on the GPU: the processor attends to the rest. */
   readonly cacheShare: number;
-  /** What of the rest is on disk, if anything: over pages in memory prompts attend on the GPU, over those on the processor. */
+  /**
+   * What of the rest is on disk, if anything: over pages in memory prompts attend on the GPU, over those on the
+   * processor.
+   */
   readonly cacheOnDisk?: { readonly share: number; readonly mostPagesPerRow: number };
 }
 
 /** What an identity is made of. */
-export interface IdentityFacts extends Pick<Settings, 'precision' | 'compressWeights' | 'compressCache' | 'sparseAttention'> {
+export interface IdentityFacts extends Pick<
+  Settings,
+  'precision' | 'compressWeights' | 'compressCache' | 'sparseAttention'
+> {
   readonly numerics: number;
   readonly model: string;
   readonly layers?: LayerRange | undefined;
   readonly instructionSet: InstructionSet;
-  readonly gpu?: Pick<GpuIdentity, 'products' | 'cacheShare'> & {
-    readonly facts: Pick<GpuFacts, 'name' | 'computeCapability'>;
-    readonly diskCache: Pick<DiskCache, 'share' | 'mostPerRow'>;
-  } | undefined;
+  readonly gpu?:
+    | (Pick<GpuIdentity, 'products' | 'cacheShare'> & {
+        readonly facts: Pick<GpuFacts, 'name' | 'computeCapability'>;
+        readonly diskCache: Pick<DiskCache, 'share' | 'mostPerRow'>;
+      })
+    | undefined;
 }
 
 /** Pure. */
 export function resultIdentity(facts: IdentityFacts): ResultIdentity {
-  const { numerics, model, layers, precision, compressWeights, compressCache, sparseAttention, instructionSet, gpu } = facts;
+  const { numerics, model, layers, precision, compressWeights, compressCache, sparseAttention, instructionSet, gpu } =
+    facts;
   return {
-    numerics, model,
+    numerics,
+    model,
     layers: layers ? { first: layers.first, count: layers.count } : null,
-    precision, compressWeights, compressCache, sparseAttention,
+    precision,
+    compressWeights,
+    compressCache,
+    sparseAttention,
     // On a GPU it is the GPU that multiplies, and of all that the processor does products alone differ.
     instructions: instructionSet === 'amx' && precision === 'default' && !gpu ? 'amx' : 'others',
     gpu: gpu ? identityOfGpu(gpu) : null,
   };
 }
 
-function identityOfGpu({ facts: { name, computeCapability }, products, cacheShare, diskCache: { share, mostPerRow } }: NonNullable<IdentityFacts['gpu']>): GpuIdentity {
-  return { name, computeCapability, products, cacheShare, ...(share > 0 && { cacheOnDisk: { share, mostPagesPerRow: mostPerRow } }) };
+function identityOfGpu({
+  facts: { name, computeCapability },
+  products,
+  cacheShare,
+  diskCache: { share, mostPerRow },
+}: NonNullable<IdentityFacts['gpu']>): GpuIdentity {
+  return {
+    name,
+    computeCapability,
+    products,
+    cacheShare,
+    ...(share > 0 && { cacheOnDisk: { share, mostPagesPerRow: mostPerRow } }),
+  };
 }
 
 /** One word for an identity: 64 hexadecimal digits, the same for equal values in whatever order their members stand. */
 export function resultIdentityKey(identity: ResultIdentity): string {
-  const inOrder = (_: string, value: unknown): unknown => (isRecord(value) ? Object.fromEntries(Object.entries(value).sort(byName)) : value);
+  const inOrder = (_: string, value: unknown): unknown =>
+    isRecord(value) ? Object.fromEntries(Object.entries(value).sort(byName)) : value;
   return createHash('sha256').update(JSON.stringify(identity, inOrder)).digest('hex');
 }
 

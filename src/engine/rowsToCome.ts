@@ -8,7 +8,10 @@ import { checkExpectedRows, MOST_ROW_TOKENS } from './checkEngineOptions.js';
  * What the options say of the rows that are to come: all that is known of them, and how long a long one is.
  * @throws UsageError for what the caller's functions find out, if it makes no sense
  */
-export async function rowsToCome({ expectedRows, rowTokens }: EngineOptions, tokenizer: Tokenizer): Promise<{ readonly expected: ExpectedRows | undefined; readonly rowTokens: number | undefined }> {
+export async function rowsToCome(
+  { expectedRows, rowTokens }: EngineOptions,
+  tokenizer: Tokenizer,
+): Promise<{ readonly expected: ExpectedRows | undefined; readonly rowTokens: number | undefined }> {
   const expected = typeof expectedRows === 'function' ? await expectedRows(tokenizer) : expectedRows;
   if (expected !== undefined) {
     checkExpectedRows('expectedRows', expected);

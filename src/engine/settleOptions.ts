@@ -64,16 +64,31 @@ const STREAMED_ROW_TOKENS = 512;
  * @param options as `checkEngineOptions` leaves them, or as a plan has settled them
  * @throws UsageError naming the option, what was found and what was expected
  */
-export function settleOptions(options: EngineOptions, machine: MachineFacts, rowTokens = STREAMED_ROW_TOKENS): Settings {
-  const { precision = 'default', sparseAttention = 1, schedule = 'diagonal', threads = Math.min(machine.processors, BLOCK_LIMITS.threads) } = options;
+export function settleOptions(
+  options: EngineOptions,
+  machine: MachineFacts,
+  rowTokens = STREAMED_ROW_TOKENS,
+): Settings {
+  const {
+    precision = 'default',
+    sparseAttention = 1,
+    schedule = 'diagonal',
+    threads = Math.min(machine.processors, BLOCK_LIMITS.threads),
+  } = options;
   // Nobody has chosen yet: none, until somebody does.
-  const chosen = <Kind extends string>(kind: Kind | 'auto' = 'auto'): Kind | 'none' => (kind === 'auto' ? 'none' : kind);
+  const chosen = <Kind extends string>(kind: Kind | 'auto' = 'auto'): Kind | 'none' =>
+    kind === 'auto' ? 'none' : kind;
   const { batchSize: rowsPerSlot = Math.min(DEFAULT_BATCH_SIZE, options.tokensPerSquare ?? Infinity) } = options;
   const { tokensPerSquare = Math.max(TOKENS_PER_SQUARE, rowsPerSlot) } = options;
-  if (rowsPerSlot > tokensPerSquare) throw new UsageError(`batchSize: found ${rowsPerSlot}, expected at most tokensPerSquare, ${tokensPerSquare}: every row has a token in a square`);
+  if (rowsPerSlot > tokensPerSquare)
+    throw new UsageError(
+      `batchSize: found ${rowsPerSlot}, expected at most tokensPerSquare, ${tokensPerSquare}: every row has a token in a square`,
+    );
   const onGpu = gpuMemory(options, machine);
   const products = gpuProducts(options, onGpu);
-  const [weights, cache, activations] = (['weights', 'cache', 'activations'] as const).map((name) => shares(name, options[name], onGpu > 0));
+  const [weights, cache, activations] = (['weights', 'cache', 'activations'] as const).map((name) =>
+    shares(name, options[name], onGpu > 0),
+  );
   return {
     precision,
     compressWeights: chosen(options.compressWeights),
@@ -100,17 +115,26 @@ export function settleOptions(options: EngineOptions, machine: MachineFacts, row
 function gpuMemory({ gpuMemory: asked, device }: EngineOptions, machine: MachineFacts): number {
   const bytes = gpuBytes(asked);
   if (bytes === 0) {
-    if (device === 'cuda') throw new UsageError('device: found "cuda" without gpuMemory, expected it beside: how much memory of the GPU may be used');
+    if (device === 'cuda')
+      throw new UsageError(
+        'device: found "cuda" without gpuMemory, expected it beside: how much memory of the GPU may be used',
+      );
     return 0;
   }
-  if (device === 'cpu') throw new UsageError(`gpuMemory: found ${formatBytes(bytes)} beside device "cpu", expected 0, or device auto or cuda`);
+  if (device === 'cpu')
+    throw new UsageError(
+      `gpuMemory: found ${formatBytes(bytes)} beside device "cpu", expected 0, or device auto or cuda`,
+    );
   requireGpu(bytes, machine);
   return bytes;
 }
 
 /** @throws UsageError */
 function gpuProducts({ gpuProducts: products = 'own' }: EngineOptions, onGpu: number): GpuProducts {
-  if (products === 'cublaslt' && onGpu === 0) throw new UsageError('gpuProducts: found "cublaslt" without gpuMemory, expected it beside: how much memory of the GPU may be used');
+  if (products === 'cublaslt' && onGpu === 0)
+    throw new UsageError(
+      'gpuProducts: found "cublaslt" without gpuMemory, expected it beside: how much memory of the GPU may be used',
+    );
   return products;
 }
 
@@ -119,9 +143,18 @@ type Shares = { readonly [Name in 'weights' | 'cache' | 'activations']: TierShar
 /** @throws UsageError */
 function gpuSettings(capBytes: number, products: GpuProducts, { weights, cache, activations }: Shares): GpuSettings {
   if (activations && activations.gpu > 0 && activations.gpu < 1) {
-    throw new UsageError(`activations: found gpu ${activations.gpu}, expected 0 or 1: hidden states stay on the GPU wholly or not at all`);
+    throw new UsageError(
+      `activations: found gpu ${activations.gpu}, expected 0 or 1: hidden states stay on the GPU wholly or not at all`,
+    );
   }
-  return { device: 0, capBytes, products, weightShare: weights?.gpu, cacheShare: cache?.gpu, activationsMove: activations?.gpu === 0 };
+  return {
+    device: 0,
+    capBytes,
+    products,
+    weightShare: weights?.gpu,
+    cacheShare: cache?.gpu,
+    activationsMove: activations?.gpu === 0,
+  };
 }
 
 function shares(name: string, given: EngineOptions['weights'], withGpu: boolean): TierShares | undefined {
@@ -134,7 +167,8 @@ function shares(name: string, given: EngineOptions['weights'], withGpu: boolean)
 function instructionSetOf({ instructionSet }: EngineOptions, { instructionSets }: MachineFacts): InstructionSet {
   const best = instructionSets.at(-1) ?? 'scalar';
   if (instructionSet === undefined) return best;
-  if (!instructionSets.includes(instructionSet)) throw new UsageError(`instructionSet: found "${instructionSet}", this machine has: ${instructionSets.join(', ')}`);
+  if (!instructionSets.includes(instructionSet))
+    throw new UsageError(`instructionSet: found "${instructionSet}", this machine has: ${instructionSets.join(', ')}`);
   return instructionSet;
 }
 

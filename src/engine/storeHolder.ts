@@ -4,7 +4,10 @@ import { readFile, stat } from 'node:fs/promises';
 export interface StoreHolder {
   /** The file that it makes. */
   readonly path: string;
-  /** Undefined where it cannot be seen from here: in another container, on another machine, or on a system without /proc. */
+  /**
+   * Undefined where it cannot be seen from here: in another container, on another machine, or on a system without
+   * /proc.
+   */
   readonly pid: number | undefined;
 }
 

@@ -5,8 +5,9 @@ import { ModelFileError } from '../errors/ModelFileError.js';
 const MAGIC = 'SPILLWAY';
 
 /**
- * Removes a repacked model that turned out to be damaged, so that it is made anew. Nothing is lost by that: it was made from the model, and processes
- * that have it open keep what they have. A file that does not begin like a store is somebody else's, and stays.
+ * Removes a repacked model that turned out to be damaged, so that it is made anew. Nothing is lost by that: it was made
+ * from the model, and processes that have it open keep what they have. A file that does not begin like a store is
+ * somebody else's, and stays.
  *
  * @returns whether there is no such file now
  */
@@ -30,7 +31,9 @@ export function storeRemedy(path: string): string {
 /** The same for an error: one about the store at this path says what is to be done, any other is returned as it is. */
 export function withStoreRemedy(error: unknown, path: string | undefined): unknown {
   if (!(error instanceof ModelFileError) || path === undefined || error.file !== path) return error;
-  return new ModelFileError(path, error.field, error.found, `${error.expected}; ${storeRemedy(path)}`, { cause: error });
+  return new ModelFileError(path, error.field, error.found, `${error.expected}; ${storeRemedy(path)}`, {
+    cause: error,
+  });
 }
 
 /** An empty file does, too: it is what is left where a disk lost all of it. */

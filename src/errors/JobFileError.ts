@@ -1,6 +1,9 @@
 import { SpillwayError } from './SpillwayError.js';
 
-/** An input or output file of a job failed in mid-run (disk full, read error). What was finished is intact, and `--resume` goes on. */
+/**
+ * An input or output file of a job failed in mid-run (disk full, read error). What was finished is intact, and
+ * `--resume` goes on.
+ */
 export class JobFileError extends SpillwayError {
   readonly code = 'job-file';
 

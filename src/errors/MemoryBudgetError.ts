@@ -1,7 +1,10 @@
 import { formatBytes } from '../units.js';
 import { SpillwayError } from './SpillwayError.js';
 
-/** The plan cannot fit the given memory; `neededBytes` is the smallest budget with which the same call works, in a process started anew, too. */
+/**
+ * The plan cannot fit the given memory; `neededBytes` is the smallest budget with which the same call works, in a
+ * process started anew, too.
+ */
 export class MemoryBudgetError extends SpillwayError {
   readonly code = 'memory-budget';
 

@@ -1,6 +1,9 @@
 import { SpillwayError } from './SpillwayError.js';
 
-/** Answers cannot be held to a `responseFormat`: it is malformed, has what is not supported, is beyond a limit, or no answer fulfils it. */
+/**
+ * Answers cannot be held to a `responseFormat`: it is malformed, has what is not supported, is beyond a limit, or no
+ * answer fulfils it.
+ */
 export class ResponseFormatError extends SpillwayError {
   readonly code = 'response-format';
 

@@ -12,7 +12,10 @@ export type ErrorCode =
   | 'schedule' // a schedule or a composition of stages breaks a constraint
   | 'interrupted'; // the caller's AbortSignal fired, or the engine was closed
 
-/** The base of every error that Spillway throws on purpose. The message names what was found, what was expected and, where there is one, the remedy. */
+/**
+ * The base of every error that Spillway throws on purpose. The message names what was found, what was expected and,
+ * where there is one, the remedy.
+ */
 export abstract class SpillwayError extends Error {
   abstract readonly code: ErrorCode;
   override get name(): string {

@@ -1,8 +1,8 @@
 import { InterruptedError } from '../errors/InterruptedError.js';
 
 /**
- * Waits for promises one after another, and no longer than a signal allows: a source that sleeps (a pipe nobody writes to) must not
- * hold up the end of a run. One listener in all, so waiting a million times leaves nothing behind.
+ * Waits for promises one after another, and no longer than a signal allows: a source that sleeps (a pipe nobody writes
+ * to) must not hold up the end of a run. One listener in all, so waiting a million times leaves nothing behind.
  */
 export class AbortGate implements Disposable {
   #reject: ((error: InterruptedError) => void) | undefined;

@@ -22,8 +22,9 @@ interface Counted {
 }
 
 /**
- * The regular file that is a job's input, as it was counted when the job began. What is read of it afterwards is compared, block by block,
- * so that no row is sent on that was not there then: what stands in the output is always right for the input that its record names.
+ * The regular file that is a job's input, as it was counted when the job began. What is read of it afterwards is
+ * compared, block by block, so that no row is sent on that was not there then: what stands in the output is always
+ * right for the input that its record names.
  */
 export class CountedInput implements RowSource {
   private constructor(
@@ -54,7 +55,11 @@ export class CountedInput implements RowSource {
       // Before it is read, so that a change meanwhile shows at the end.
       const stats = await stat(path, { bigint: true });
       const blocks = hashed();
-      const rows = await countRows(file.format, { name: path, path, bytes: () => decompressed(blocks, file.compression, path) });
+      const rows = await countRows(file.format, {
+        name: path,
+        path,
+        bytes: () => decompressed(blocks, file.compression, path),
+      });
       // What the format had no need to read.
       while ((await blocks.next()).done !== true);
       return new CountedInput(path, file, stats, { bytes, rows, hashes, sha256: hash.digest('hex') }, signal);
@@ -78,11 +83,13 @@ export class CountedInput implements RowSource {
   }
 
   /**
-   * Whether the file is what it once was with more rows behind: in a format of lines, where the last one had come to its end.
+   * Whether the file is what it once was with more rows behind: in a format of lines, where the last one had come to
+   * its end.
    * @throws JobFileError, InterruptedError
    */
   async continues({ bytes, sha256 }: FileFingerprint): Promise<boolean> {
-    if (this.file.format.appendable !== true || this.file.compression !== undefined || bytes >= this.counted.bytes) return false;
+    if (this.file.format.appendable !== true || this.file.compression !== undefined || bytes >= this.counted.bytes)
+      return false;
     const hash = createHash('sha256');
     let left = bytes;
     let last = 0x0a;
@@ -131,8 +138,8 @@ export class CountedInput implements RowSource {
   }
 
   /**
-   * Looks, once all has been read, whether the file is still what was counted: one that has grown meanwhile holds rows that nobody
-   * answered. A file that was moved away or deleted holds none.
+   * Looks, once all has been read, whether the file is still what was counted: one that has grown meanwhile holds rows
+   * that nobody answered. A file that was moved away or deleted holds none.
    * @throws JobFileError, InterruptedError
    */
   async checkUnchanged(): Promise<void> {
@@ -167,7 +174,11 @@ async function countRows(format: RowFormat, source: RowSource): Promise<number> 
 }
 
 /** A file in blocks of a MiB, the last one shorter, up to so many bytes. The next block overwrites the one before. */
-async function* blocksOf(path: string, bytes: number, signal: AbortSignal | undefined): AsyncGenerator<Buffer, void, undefined> {
+async function* blocksOf(
+  path: string,
+  bytes: number,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Buffer, void, undefined> {
   // Without waiting, should a FIFO stand there by now.
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
@@ -175,7 +186,7 @@ async function* blocksOf(path: string, bytes: number, signal: AbortSignal | unde
     for (let position = 0, filled = BLOCK_BYTES; filled === BLOCK_BYTES; position += filled) {
       if (signal?.aborted === true) throw new InterruptedError(signal.reason);
       const wanted = Math.min(BLOCK_BYTES, bytes - position);
-      for (filled = 0; filled < wanted; ) {
+      for (filled = 0; filled < wanted;) {
         const { bytesRead } = await file.read(buffer, filled, wanted - filled, position + filled);
         if (bytesRead === 0) break;
         filled += bytesRead;

@@ -2,8 +2,8 @@
 const BLOCK_ROWS = 512;
 
 /**
- * Which results of a job are done, by row and sample, and a 32-bit hash of each one's id, to check that the input still has the same row there.
- * Four bytes a result, in any order of arrival.
+ * Which results of a job are done, by row and sample, and a 32-bit hash of each one's id, to check that the input still
+ * has the same row there. Four bytes a result, in any order of arrival.
  */
 export class DoneRows {
   /** Those of results that say no sample first, then by sample. */

@@ -14,7 +14,10 @@ export class ErrorLimit {
   readonly #share: number;
 
   /** @param rows of the input, where they are known */
-  constructor(maxErrors: MaxErrors | undefined, private readonly rows: number | undefined) {
+  constructor(
+    maxErrors: MaxErrors | undefined,
+    private readonly rows: number | undefined,
+  ) {
     this.#most = typeof maxErrors === 'number' ? maxErrors : Infinity;
     this.#share = typeof maxErrors === 'string' ? (shareOf(maxErrors) ?? 1) : 1;
   }
@@ -23,14 +26,18 @@ export class ErrorLimit {
   exceeded(failed: number, done: number): boolean {
     if (failed > this.#most) return true;
     if (this.#share === 1) return false;
-    return this.rows === undefined ? done >= LEAST_RESULTS && failed > this.#share * done : failed > this.#share * this.rows;
+    return this.rows === undefined
+      ? done >= LEAST_RESULTS && failed > this.#share * done
+      : failed > this.#share * this.rows;
   }
 }
 
 /** @throws UsageError unless it is a count or a share */
 export function checkMaxErrors(name: string, value: unknown): asserts value is MaxErrors {
   if (isWithin(value, wholeRange(0)) || (typeof value === 'string' && shareOf(value) !== undefined)) return;
-  throw new UsageError(`${name}: found ${found(value)}, expected ${rangeWords(wholeRange(0), value)}, or a share of the rows from 0% to 100%`);
+  throw new UsageError(
+    `${name}: found ${found(value)}, expected ${rangeWords(wholeRange(0), value)}, or a share of the rows from 0% to 100%`,
+  );
 }
 
 function shareOf(text: string): number | undefined {

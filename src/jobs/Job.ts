@@ -38,7 +38,10 @@ import { writeOptions } from './writeOptions.js';
 /** An output that can be resumed, and what it is resumed from. */
 interface OutputFile {
   readonly files: JobOutput;
-  /** The fingerprint of this run; a stream's lacks its first row, and what was not known before there was an engine is missing of that. */
+  /**
+   * The fingerprint of this run; a stream's lacks its first row, and what was not known before there was an engine is
+   * missing of that.
+   */
   readonly record: JobRecord;
   readonly earlier: ScannedOutput | undefined;
   /** Whether the input has got more rows since, behind those that there were. */
@@ -48,11 +51,12 @@ interface OutputFile {
 const NOTHING_DONE = new DoneRows();
 
 /**
- * One run over an input into an output, such that any number of runs, however they end, leave each row in the output exactly once.
+ * One run over an input into an output, such that any number of runs, however they end, leave each row in the output
+ * exactly once.
  *
- * `Job.open` checks all that can be checked without the engine, locks the output (`OUTPUT.lock`) and reads what it holds; nothing is
- * changed. `run` goes through the input once; with the first row the output is begun and `OUTPUT.job.json` keeps the run's
- * fingerprint. `close` lets go of the files.
+ * `Job.open` checks all that can be checked without the engine, locks the output (`OUTPUT.lock`) and reads what it
+ * holds; nothing is changed. `run` goes through the input once; with the first row the output is begun and
+ * `OUTPUT.job.json` keeps the run's fingerprint. `close` lets go of the files.
  */
 export class Job implements AsyncDisposable {
   #sink: RowSink | undefined;
@@ -86,13 +90,17 @@ export class Job implements AsyncDisposable {
     return this.keptRows + this.#written;
   }
 
-  /** Where results stand while the job runs: the output, or the journal beside it. Undefined for a stream, which takes them once. */
+  /**
+   * Where results stand while the job runs: the output, or the journal beside it. Undefined for a stream, which takes
+   * them once.
+   */
   get resultsFile(): string | undefined {
     return this.file?.files.journalOf(this.file.record).path;
   }
 
   /**
-   * @throws UsageError: an option is wrong; the output exists, is in use, or was begun by a different run; a file would be lost
+   * @throws UsageError: an option is wrong; the output exists, is in use, or was begun by a different run; a file would
+   * be lost
    * @throws JobFileError: a file cannot be read or written, or the output holds something else than results
    * @throws InterruptedError when `generate.signal` fires
    */
@@ -105,7 +113,9 @@ export class Job implements AsyncDisposable {
     checkFormat(task, formats);
     const paths: JobFileOptions = {
       ...(formats.inputs.length > 0 ? { input: formats.inputs.map(({ path }) => path) } : {}),
-      ...(typeof output === 'string' ? { output, modelFiles: [...modelFiles, ...(await modelSettings(modelFiles))] } : {}),
+      ...(typeof output === 'string'
+        ? { output, modelFiles: [...modelFiles, ...(await modelSettings(modelFiles))] }
+        : {}),
       resume: options.resume ?? false,
       retryErrors: options.retryErrors ?? false,
       overwrite: options.overwrite ?? false,
@@ -115,7 +125,8 @@ export class Job implements AsyncDisposable {
     const files = await checkJobFiles(paths);
     const opened = await JobInput.open(options, task.name, formats, files.input);
     if (typeof output !== 'string' || files.output === 'special') {
-      if (errors !== undefined) throw new UsageError('`errors` needs a regular file as output: a stream takes all results');
+      if (errors !== undefined)
+        throw new UsageError('`errors` needs a regular file as output: a stream takes all results');
       return new Job(options, task, undefined, opened, formats).#checked();
     }
 
@@ -129,17 +140,35 @@ export class Job implements AsyncDisposable {
       ...(columns && { columns: Object.fromEntries(Object.entries(columns).sort()) }),
       ...(delimiter !== undefined && { delimiter }),
     };
-    const locked = await JobOutput.lock({ output, ...(errors !== undefined && { errors }), published: formats.published, form: describeForm(options, formats) }, signal);
+    const locked = await JobOutput.lock(
+      {
+        output,
+        ...(errors !== undefined && { errors }),
+        published: formats.published,
+        form: describeForm(options, formats),
+      },
+      signal,
+    );
     try {
       // Again, as another process may have been at work until we had the lock.
       await checkJobFiles(paths);
       const file = await locked.open(options.resume === true);
-      const now = recordOf(file.recorded, model, resultIdentity, settled, opened.fingerprint ?? fingerprintFirstRow(undefined));
+      const now = recordOf(
+        file.recorded,
+        model,
+        resultIdentity,
+        settled,
+        opened.fingerprint ?? fingerprintFirstRow(undefined),
+      );
       const record = file.before === undefined ? now : { ...now, run: file.before.run };
-      // Of an engine that is still to come some is known. Of two streams the first rows are compared, as soon as there is one.
-      const known = [file.before?.input, now.input].some((input) => input !== undefined && filesOf(input) !== undefined);
+      // Of an engine that is still to come some is known. Of two streams the first rows are compared, as soon as there
+      // is one.
+      const known = [file.before?.input, now.input].some(
+        (input) => input !== undefined && filesOf(input) !== undefined,
+      );
       const longer = file.before !== undefined && (await opened.continues(file.before.input));
-      if (file.before !== undefined) checkSameJob(output, file.before, record, { input: known && !longer, engine: false });
+      if (file.before !== undefined)
+        checkSameJob(output, file.before, record, { input: known && !longer, engine: false });
       const earlier = options.resume === true ? await file.scan(options.retryErrors ?? false) : undefined;
       return new Job(options, task, { files: file, record, earlier, longer }, opened, formats).#checked();
     } catch (error) {
@@ -150,8 +179,9 @@ export class Job implements AsyncDisposable {
 
   /**
    * Sends every row that is not done to the engine and writes its result. Once for a job.
-   * @throws InterruptedError when `generate.signal` fires; UsageError when a resumed input turns out to be another one; JobFileError, also for an input
-   * that changed since it was counted; and whatever the engine throws. What was finished is written and intact in each case, once the job is closed.
+   * @throws InterruptedError when `generate.signal` fires; UsageError when a resumed input turns out to be another one;
+   * JobFileError, also for an input that changed since it was counted; and whatever the engine throws. What was
+   * finished is written and intact in each case, once the job is closed.
    */
   async run(engine: RowGenerator): Promise<JobSummary> {
     checkRowGenerator(engine);
@@ -162,12 +192,20 @@ export class Job implements AsyncDisposable {
     if (record && this.file && before) checkSameJob(this.file.files.path, before, record, { input: false });
     this.#record = record;
     // Rows that failed may be others by now, where they are tried again.
-    this.#digest = this.file && !this.input.again ? new RowsDigest(this.options.retryErrors === true ? undefined : readBefore(before?.input)) : undefined;
+    this.#digest =
+      this.file && !this.input.again
+        ? new RowsDigest(this.options.retryErrors === true ? undefined : readBefore(before?.input))
+        : undefined;
     const { signal, samples } = this.task.options;
     const gate = new AbortGate(signal);
-    const source = new JobRows(this.file?.earlier?.done ?? NOTHING_DONE, samples, async (first) => {
-      this.#sink = await this.#begin(first);
-    }, this.#digest);
+    const source = new JobRows(
+      this.file?.earlier?.done ?? NOTHING_DONE,
+      samples,
+      async (first) => {
+        this.#sink = await this.#begin(first);
+      },
+      this.#digest,
+    );
     const counts = { done: 0, failed: 0, stopped: false };
     const earlier = this.file?.earlier;
     const keptFailed = this.options.retryErrors === true ? 0 : (earlier?.failed ?? 0);
@@ -183,25 +221,32 @@ export class Job implements AsyncDisposable {
     try {
       await this.#write(results(this.task.answer(engine, source.send(this.#readInput(), gate))), counts);
       if (source.failure !== undefined) throw new TaskError('job', 'the input failed', { cause: source.failure });
-      if (!counts.stopped && !source.ended) throw new TaskError('job', `the engine ended with row ${source.rows}, before the input did`);
-      if (!counts.stopped && source.unanswered > 0) throw new TaskError('job', `the engine ended with ${source.unanswered} rows unanswered`);
+      if (!counts.stopped && !source.ended)
+        throw new TaskError('job', `the engine ended with row ${source.rows}, before the input did`);
+      if (!counts.stopped && source.unanswered > 0)
+        throw new TaskError('job', `the engine ended with ${source.unanswered} rows unanswered`);
     } catch (error) {
-      // The engine may have wrapped what the input threw. And whatever an aborted engine throws, the abort is the reason.
+      // The engine may have wrapped what the input threw. And whatever an aborted engine throws, the abort is the
+      // reason.
       const reason: unknown = source.failure ?? error;
       // What is refused is not what the next run has to come by.
       if (reason instanceof UsageError) this.#digest = undefined;
-      throw signal?.aborted === true && !(reason instanceof JobFileError) ? new InterruptedError(signal.reason) : reason;
+      throw signal?.aborted === true && !(reason instanceof JobFileError)
+        ? new InterruptedError(signal.reason)
+        : reason;
     } finally {
       gate[Symbol.dispose]();
     }
     await this.#closeSink();
     const { done, failed, stopped } = counts;
     if (this.file) {
-      // What an earlier run had finished ahead of its turn, or done again, stood where the run had left it, so that nothing was lost.
+      // What an earlier run had finished ahead of its turn, or done again, stood where the run had left it, so that
+      // nothing was lost.
       const outOfTurn = earlier?.inOrder === false || source.overtaken;
       const byCompletion = this.task.options.order === 'completion';
       const { files, record } = this.file;
-      if (files.published ? outOfTurn || byCompletion : outOfTurn && !byCompletion && !stopped) await orderOutput(files.journalOf(record));
+      if (files.published ? outOfTurn || byCompletion : outOfTurn && !byCompletion && !stopped)
+        await orderOutput(files.journalOf(record));
       if (!stopped) await this.input.checkUnchanged();
       if (files.published) await this.#publish(this.file);
     } else if (!stopped) await this.input.checkUnchanged();
@@ -228,7 +273,8 @@ export class Job implements AsyncDisposable {
     await sink?.close();
     // What was read is what a run that goes on has to read first. Without it less is known: no reason to fail.
     const [record, read] = [this.#record, this.#digest?.read];
-    if (sink && this.file && record?.input.kind === 'stream' && read && read.rows > 0) await writeRecord(this.file.files.path, { ...record, input: { ...record.input, read } }).catch(() => undefined);
+    if (sink && this.file && record?.input.kind === 'stream' && read && read.rows > 0)
+      await writeRecord(this.file.files.path, { ...record, input: { ...record.input, read } }).catch(() => undefined);
   }
 
   /** The rows, with what their results need beside the prompt. */
@@ -236,7 +282,10 @@ export class Job implements AsyncDisposable {
     const { output } = this.formats;
     const carried = this.#carriesInto(output) && !this.#joins;
     // A journal is lines of JSON, whatever becomes of it.
-    return this.input.read(this.options.carryFields === true || carried, carried && this.file === undefined && this.#isExact(output));
+    return this.input.read(
+      this.options.carryFields === true || carried,
+      carried && this.file === undefined && this.#isExact(output),
+    );
   }
 
   /** Whether what stands in the input goes into a file, too. */
@@ -256,7 +305,8 @@ export class Job implements AsyncDisposable {
   }
 
   /**
-   * Before any work is done: as far as the columns of the input are known, and again with the first row, for what comes once has its columns then.
+   * Before any work is done: as far as the columns of the input are known, and again with the first row, for what comes
+   * once has its columns then.
    * @throws UsageError for names of result columns that a table has already
    */
   #checked(first?: RowInput): this {
@@ -284,7 +334,12 @@ export class Job implements AsyncDisposable {
         yield { result, carry: result.row };
       }
     };
-    for await (const chunk of compressed(format.encode(finished.call(this), this.#writeOptions()), compression, 'output')) await this.#sink?.write(chunk);
+    for await (const chunk of compressed(
+      format.encode(finished.call(this), this.#writeOptions()),
+      compression,
+      'output',
+    ))
+      await this.#sink?.write(chunk);
   }
 
   /** Writes the output, and what failed, from the journal. */
@@ -292,13 +347,26 @@ export class Job implements AsyncDisposable {
     const { output, errors: failures } = this.formats;
     const { path, errors } = files;
     const journal = files.journalOf(record);
-    const table = output.format.carries === true && this.input.table === undefined ? await carriedTable(journal) : undefined;
+    const table =
+      output.format.carries === true && this.input.table === undefined ? await carriedTable(journal) : undefined;
     const common = { journal, options: { ...this.#writeOptions(), ...(table && { table: () => table }) } };
     const rows = (file: FileFormat): { rows?: ReturnType<JobInput['read']> } =>
-      (this.#joins && this.#carriesInto(file) ? { rows: this.input.read(true, this.#isExact(file)) } : {});
-    await publish({ ...common, path, file: output, wanted: ({ error }) => errors === undefined || error === undefined, ...rows(output) });
+      this.#joins && this.#carriesInto(file) ? { rows: this.input.read(true, this.#isExact(file)) } : {};
+    await publish({
+      ...common,
+      path,
+      file: output,
+      wanted: ({ error }) => errors === undefined || error === undefined,
+      ...rows(output),
+    });
     if (errors !== undefined && failures !== undefined) {
-      await publish({ ...common, path: errors, file: failures, wanted: ({ error }) => error !== undefined, ...rows(failures) });
+      await publish({
+        ...common,
+        path: errors,
+        file: failures,
+        wanted: ({ error }) => error !== undefined,
+        ...rows(failures),
+      });
     }
   }
 
@@ -307,10 +375,20 @@ export class Job implements AsyncDisposable {
     const { name: task, options } = this.task;
     const { samples, reasoning, logprobs } = options;
     const there = {
-      id: this.formats.input.format.carries !== true, sample: samples !== undefined, value: runFormat(options)?.type === 'json_schema', reasoning: reasoning === 'separate', logprobs: logprobs !== undefined,
+      id: this.formats.input.format.carries !== true,
+      sample: samples !== undefined,
+      value: runFormat(options)?.type === 'json_schema',
+      reasoning: reasoning === 'separate',
+      logprobs: logprobs !== undefined,
     };
     const name = typeof output === 'string' ? output : 'output';
-    return writeOptions(there, options, { task, table: () => this.input.table, name, resultColumns, ...(delimiter !== undefined && { delimiter }) });
+    return writeOptions(there, options, {
+      task,
+      table: () => this.input.table,
+      name,
+      resultColumns,
+      ...(delimiter !== undefined && { delimiter }),
+    });
   }
 
   /** Makes the output ready for results: the first change on disk. An empty input has no first row. */
@@ -326,7 +404,10 @@ export class Job implements AsyncDisposable {
       }
       const { input, ...record } = this.#record ?? this.file.record;
       const before = this.file.earlier && this.file.files.before;
-      const whole = { ...record, input: this.input.fingerprint === undefined ? fingerprintFirstRow(first, this.#digest?.before) : input };
+      const whole = {
+        ...record,
+        input: this.input.fingerprint === undefined ? fingerprintFirstRow(first, this.#digest?.before) : input,
+      };
       this.#record = whole;
       if (before) checkSameJob(this.file.files.path, before, whole, { input: !this.file.longer });
       return await this.file.files.begin(whole, this.file.earlier, this.options.retryErrors ?? false);
@@ -339,11 +420,18 @@ export class Job implements AsyncDisposable {
 
 /** What an output is to be, where it is not what a run before wrote: `with --errors FILE`, `as csv`. */
 function describeForm({ errors }: JobOptions, { output: { format, compression } }: JobFormats): string {
-  return errors !== undefined ? `with \`errors\` ${errors}` : `as ${format.name}${compression === undefined ? '' : ` in ${compression}`}`;
+  return errors !== undefined
+    ? `with \`errors\` ${errors}`
+    : `as ${format.name}${compression === undefined ? '' : ` in ${compression}`}`;
 }
 
 /** @throws UsageError for a format that has no place for what the task answers */
 function checkFormat({ name }: JobTask, { output, errors }: JobFormats): void {
-  const other = [output, errors].find((file) => (name === 'classify' || name === 'score') && file?.format.name === 'openai-batch');
-  if (other) throw new UsageError(`outputFormat: found openai-batch for ${name}, expected jsonl, csv, tsv, parquet or text: that one has completions and embeddings`);
+  const other = [output, errors].find(
+    (file) => (name === 'classify' || name === 'score') && file?.format.name === 'openai-batch',
+  );
+  if (other)
+    throw new UsageError(
+      `outputFormat: found openai-batch for ${name}, expected jsonl, csv, tsv, parquet or text: that one has completions and embeddings`,
+    );
 }

@@ -15,7 +15,10 @@ import type { JobOptions } from './JobOptions.js';
 import { commonOptions } from './jobTask.js';
 import type { JobTaskName } from './JobTaskName.js';
 
-/** Where a job's rows come from: regular files, which are counted and can be read again; a pipe, a device or the caller's rows, which come once. */
+/**
+ * Where a job's rows come from: regular files, which are counted and can be read again; a pipe, a device or the
+ * caller's rows, which come once.
+ */
 export class JobInput {
   #table: Table | undefined;
 
@@ -29,17 +32,28 @@ export class JobInput {
   ) {}
 
   /** @throws JobFileError, InterruptedError */
-  static async open(options: JobOptions, task: JobTaskName, { input: { format }, inputs }: JobFormats, state: JobFileState['input']): Promise<JobInput> {
+  static async open(
+    options: JobOptions,
+    task: JobTaskName,
+    { input: { format }, inputs }: JobFormats,
+    state: JobFileState['input'],
+  ): Promise<JobInput> {
     const [first] = inputs;
     const special = state === 'special' ? first : undefined;
     if (special !== undefined && format.needsFile === true) {
-      throw new JobFileError(special.path, `found a pipe or device, expected a regular file, as ${format.name} is read from its end`);
+      throw new JobFileError(
+        special.path,
+        `found a pipe or device, expected a regular file, as ${format.name} is read from its end`,
+      );
     }
     const counted: CountedInput[] = [];
-    if (special === undefined) for (const { path, file } of inputs) counted.push(await CountedInput.count(path, file, commonOptions(options).signal));
+    if (special === undefined)
+      for (const { path, file } of inputs)
+        counted.push(await CountedInput.count(path, file, commonOptions(options).signal));
     const opened = new JobInput(options, task, format, special, counted);
     // A table that holds no prompts is refused before anything else is done, and one that is not as the others are.
-    if (format.carries === true) for (const file of counted) for await (const _ of opened.#rowsOf(file, false, false)) break;
+    if (format.carries === true)
+      for (const file of counted) for await (const _ of opened.#rowsOf(file, false, false)) break;
     return opened;
   }
 
@@ -87,7 +101,15 @@ export class JobInput {
     const { special } = this;
     if (special !== undefined) {
       const { path, file } = special;
-      return this.#rowsOf({ name: path, bytes: () => decompressed(readable(bytesOf(path, commonOptions(this.options).signal), path), file.compression, path) }, carryFields, exact);
+      return this.#rowsOf(
+        {
+          name: path,
+          bytes: () =>
+            decompressed(readable(bytesOf(path, commonOptions(this.options).signal), path), file.compression, path),
+        },
+        carryFields,
+        exact,
+      );
     }
     return this.again ? this.#rowsOfAll(carryFields, exact) : (this.options.input as Iterable<RowInput>);
   }
@@ -105,7 +127,13 @@ export class JobInput {
     const { columns, delimiter } = this.options;
     const templated = commonOptions(this.options).promptTemplate !== undefined;
     const options: ReadOptions = {
-      task: this.task, carryFields, exact, templated, maxLineBytes: ROW_LIMITS.lineBytes, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }),
+      task: this.task,
+      carryFields,
+      exact,
+      templated,
+      maxLineBytes: ROW_LIMITS.lineBytes,
+      ...(columns && { columns }),
+      ...(delimiter !== undefined && { delimiter }),
       onTable: (table) => {
         if (!templated) checkPromptColumn(source.name, table.columns, columns);
         if (this.#table === undefined) this.#table = table;
@@ -118,14 +146,26 @@ export class JobInput {
 
 /** @throws JobFileError for a table that differs from the first one in its columns, or in what they hold */
 function checkSameTable(name: string, first: Table, table: Table): void {
-  const [expected, columns] = [first, table].map(({ columns: names, typed = [] }) => names.map((column, at) => JSON.stringify([column, typed[at]?.leaves.map(typeOf)])));
+  const [expected, columns] = [first, table].map(({ columns: names, typed = [] }) =>
+    names.map((column, at) => JSON.stringify([column, typed[at]?.leaves.map(typeOf)])),
+  );
   const at = columns?.findIndex((column, place) => column !== expected?.[place]) ?? -1;
   if (table.columns.length === first.columns.length && at < 0) return;
-  const [is, was] = [table.columns[at < 0 ? first.columns.length : at], first.columns[at < 0 ? table.columns.length : at]];
+  const [is, was] = [
+    table.columns[at < 0 ? first.columns.length : at],
+    first.columns[at < 0 ? table.columns.length : at],
+  ];
   const how = is === was ? 'of another type' : `where the first file has ${was === undefined ? 'none' : found(was)}`;
-  throw new JobFileError(name, `found ${is === undefined ? 'no column' : `the column ${found(is)}`} ${how}, expected all files of an input to have the same columns`);
+  throw new JobFileError(
+    name,
+    `found ${is === undefined ? 'no column' : `the column ${found(is)}`} ${how}, expected all files of an input to have the same columns`,
+  );
 }
 
-function typeOf({ element: { type, converted_type: old, logical_type: kind, scale, type_length: length }, definition, repetition }: NonNullable<Table['typed']>[number]['leaves'][number]): object {
+function typeOf({
+  element: { type, converted_type: old, logical_type: kind, scale, type_length: length },
+  definition,
+  repetition,
+}: NonNullable<Table['typed']>[number]['leaves'][number]): object {
   return { type, old, kind, scale, length, definition, repetition };
 }

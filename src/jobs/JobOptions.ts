@@ -1,6 +1,13 @@
 import type { Writable } from 'node:stream';
 import type { GenerateOptions, RowInput, RowResult } from '../Row.js';
-import type { ClassifyOptions, ClassifyResult, EmbedOptions, EmbedResult, ScoreOptions, ScoreResult } from '../Results.js';
+import type {
+  ClassifyOptions,
+  ClassifyResult,
+  EmbedOptions,
+  EmbedResult,
+  ScoreOptions,
+  ScoreResult,
+} from '../Results.js';
 import type { FormatOptions } from './answerFormat.js';
 import type { MaxErrors } from './ErrorLimit.js';
 import type { FormatChoice } from './formats/rowFormats.js';
@@ -11,8 +18,8 @@ export interface RowGenerator {
   /** Results carry the `id` and `index` of their row; each row of `rows` has both. */
   generate(rows: AsyncIterable<RowInput>, options?: GenerateOptions): AsyncIterable<RowResult>;
   /**
-   * What of it decides results, as plain JSON data, such as `Engine.resultIdentity`: an output is resumed by engines of the same value
-   * alone.
+   * What of it decides results, as plain JSON data, such as `Engine.resultIdentity`: an output is resumed by engines of
+   * the same value alone.
    */
   readonly resultIdentity?: object;
   /** What jobs of these tasks need. */
@@ -23,35 +30,48 @@ export interface RowGenerator {
 
 export interface JobOptions {
   /**
-   * A file of rows, or several of one format, by their paths or by patterns such as `data/*.parquet` (then in the order of their names); or the rows, e.g. of
-   * `readRows(process.stdin)` or of a database's cursor.
+   * A file of rows, or several of one format, by their paths or by patterns such as `data/*.parquet` (then in the order
+   * of their names); or the rows, e.g. of `readRows(process.stdin)` or of a database's cursor.
    */
   readonly input: InputPaths | AsyncIterable<RowInput> | Iterable<RowInput>;
   /** Of an input file. Default `auto`: what its name says, then what it begins with. */
   readonly inputFormat?: FormatChoice;
-  /** Of an input file: fields of a row (`prompt`, `id`, …) by the columns that hold them. Default: those of the same name. */
+  /**
+   * Of an input file: fields of a row (`prompt`, `id`, …) by the columns that hold them. Default: those of the same
+   * name.
+   */
   readonly columns?: Readonly<Record<string, string>>;
   /** What parts the values of `csv`. Default: what the header of the input says; in an output `,`. */
   readonly delimiter?: string;
-  /** Of an input file: fields that are not ours go into the result's `row`. Default false. Tables carry all columns of the input in any case. */
+  /**
+   * Of an input file: fields that are not ours go into the result's `row`. Default false. Tables carry all columns of
+   * the input in any case.
+   */
   readonly carryFields?: boolean;
   /** A file, or a stream. A stream (and a path that is a pipe or device) cannot be resumed. */
   readonly output: string | Writable;
   /**
-   * Default `auto`: what the output's name says. Any but plain `jsonl` is written as a whole when a run ends: until then results are in `OUTPUT.rows.jsonl`, which
-   * is what is resumed.
+   * Default `auto`: what the output's name says. Any but plain `jsonl` is written as a whole when a run ends: until
+   * then results are in `OUTPUT.rows.jsonl`, which is what is resumed.
    */
   readonly outputFormat?: FormatChoice;
-  /** Names of result columns of tables (`text`, `finish_reason`, …, or a property of the answers' JSON Schema) that differ from ours; what both are called means the property. */
+  /**
+   * Names of result columns of tables (`text`, `finish_reason`, …, or a property of the answers' JSON Schema) that
+   * differ from ours; what both are called means the property.
+   */
   readonly resultColumns?: Readonly<Record<string, string>>;
   /** A file where rows that failed go, instead of into the output. */
   readonly errors?: string;
-  /** Ends the run when more results have an error than so many, or than this share of the rows. What is finished is written. Default: any may. */
+  /**
+   * Ends the run when more results have an error than so many, or than this share of the rows. What is finished is
+   * written. Default: any may.
+   */
   readonly maxErrors?: MaxErrors;
   /**
-   * Go on with an output that exists, if there is one: rows that stand there are not done again. An input that has got more lines since, or more files behind
-   * those that there were, is gone on with. What earlier runs had finished ahead of its turn, or failed and
-   * is tried again, stands out of order until a run completes the job and puts all rows in order, unless `generate.order` is `completion`. Default false: it is refused.
+   * Go on with an output that exists, if there is one: rows that stand there are not done again. An input that has got
+   * more lines since, or more files behind those that there were, is gone on with. What earlier runs had finished ahead
+   * of its turn, or failed and is tried again, stands out of order until a run completes the job and puts all rows in
+   * order, unless `generate.order` is `completion`. Default false: it is refused.
    */
   readonly resume?: boolean;
   /** With `resume`: do the error rows again. They then stand at the end of the output. Default false: they are kept. */
@@ -59,17 +79,24 @@ export interface JobOptions {
   /** Begin anew over an output that exists. Default false. */
   readonly overwrite?: boolean;
   /**
-   * Files of the model, as in `engine.source.files`: nothing overwrites them, and a resumed run must have the same, by their contents.
-   * Only for an output file.
+   * Files of the model, as in `engine.source.files`: nothing overwrites them, and a resumed run must have the same, by
+   * their contents. Only for an output file.
    */
   readonly modelFiles?: readonly string[];
-  /** What is known of the engine's `resultIdentity` before there is an engine: an output that was begun with another is refused at once. */
+  /**
+   * What is known of the engine's `resultIdentity` before there is an engine: an output that was begun with another is
+   * refused at once.
+   */
   readonly resultIdentity?: object;
-  /** Whatever else decides the results, e.g. `{ precision: 'float32' }`: a resumed run must have the same. Plain JSON data. */
+  /**
+   * Whatever else decides the results, e.g. `{ precision: 'float32' }`: a resumed run must have the same. Plain JSON
+   * data.
+   */
   readonly identity?: Readonly<Record<string, unknown>>;
   /**
-   * Rows are generated from, with these options: what a job does if it is told nothing else. Where `responseFormat` is a JSON Schema of objects, or `schema` one of zod's, tables have a column for
-   * each of its properties, and the text of answers that do not stand there as a whole.
+   * Rows are generated from, with these options: what a job does if it is told nothing else. Where `responseFormat` is
+   * a JSON Schema of objects, or `schema` one of zod's, tables have a column for each of its properties, and the text
+   * of answers that do not stand there as a whole.
    */
   readonly generate?: GenerateOptions & FormatOptions;
   /** Or they are classified. */

@@ -38,15 +38,22 @@ export class JobOutput {
   ) {}
 
   /** @throws UsageError when another process is at work on it; JobFileError; InterruptedError */
-  static async lock(paths: OutputPaths, signal: AbortSignal | undefined): Promise<{ release(): void; open(resume: boolean): Promise<JobOutput> }> {
-    const [path, errors] = [await placeOf(paths.output), paths.errors === undefined ? undefined : await placeOf(paths.errors)];
+  static async lock(
+    paths: OutputPaths,
+    signal: AbortSignal | undefined,
+  ): Promise<{ release(): void; open(resume: boolean): Promise<JobOutput> }> {
+    const [path, errors] = [
+      await placeOf(paths.output),
+      paths.errors === undefined ? undefined : await placeOf(paths.errors),
+    ];
     const locks: FileLock[] = [];
     const release = (): void => {
       for (const lock of locks.splice(0)) lock.release();
     };
     try {
       locks.push(await acquireFileLock(lockPath(path), paths.output, { signal }));
-      if (errors !== undefined && paths.errors !== undefined) locks.push(await acquireFileLock(lockPath(errors), paths.errors, { signal }));
+      if (errors !== undefined && paths.errors !== undefined)
+        locks.push(await acquireFileLock(lockPath(errors), paths.errors, { signal }));
     } catch (error) {
       release();
       throw error;
@@ -73,7 +80,10 @@ export class JobOutput {
 
   /** What of a record is about files. */
   get recorded(): Pick<JobRecord, 'journal' | 'errors'> {
-    return { journal: this.journal, ...(this.errors !== undefined && { errors: relative(dirname(this.path), this.errors) }) };
+    return {
+      journal: this.journal,
+      ...(this.errors !== undefined && { errors: relative(dirname(this.path), this.errors) }),
+    };
   }
 
   /** Where results of a run are appended. */
@@ -88,22 +98,33 @@ export class JobOutput {
   async scan(retryErrors: boolean): Promise<ScannedOutput | undefined> {
     if (this.before === undefined) {
       if (!(await this.#holdsResults())) return undefined;
-      throw new UsageError(`${this.path}: cannot be resumed, as there is no ${recordPath(this.path)} that says what began it; \`overwrite\` begins anew`);
+      throw new UsageError(
+        `${this.path}: cannot be resumed, as there is no ${recordPath(this.path)} that says what began it; \`overwrite\` begins anew`,
+      );
     }
     const journal = this.journalOf(this.before);
     if ((await modeOf(journal.path)) === undefined) {
-      throw new UsageError(`${this.path}: cannot be resumed, as ${recordPath(this.path)} is there and ${journal.path} with its results is not; put it back, or ${BEGIN_ANEW}`);
+      throw new UsageError(
+        `${this.path}: cannot be resumed, as ${recordPath(this.path)} is there and ${journal.path} with its results is not; put it back, or ${BEGIN_ANEW}`,
+      );
     }
     if (journal.run !== undefined && runOfJournal(journal.path) !== journal.run) {
-      throw new UsageError(`${this.path}: cannot be resumed, as ${journal.path} holds the results of another run than ${recordPath(this.path)} tells of; ${BEGIN_ANEW}`);
+      throw new UsageError(
+        `${this.path}: cannot be resumed, as ${journal.path} holds the results of another run than ${recordPath(this.path)} tells of; ${BEGIN_ANEW}`,
+      );
     }
     return scanOutput(journal, retryErrors);
   }
 
-  /** Whether there are results that no record tells of. A run that was killed as it began leaves a journal without any. */
+  /**
+   * Whether there are results that no record tells of. A run that was killed as it began leaves a journal without any.
+   */
   async #holdsResults(): Promise<boolean> {
     const holds = async (journal: Journal): Promise<boolean> => (await scanOutput(journal, false)).done.size > 0;
-    const size = await stat(this.path).then((stats) => stats.size, () => 0);
+    const size = await stat(this.path).then(
+      (stats) => stats.size,
+      () => 0,
+    );
     if (size > 0 && (this.published || (await holds({ path: this.path, run: undefined })))) return true;
     return hasJournal(this.path) && holds({ path: journalPath(this.path), run: runOfJournal(journalPath(this.path)) });
   }
@@ -135,7 +156,11 @@ export class JobOutput {
       await handle.appendFile(header);
       await handle.sync();
       await rm(recordPath(this.path), { force: true });
-      for (const old of this.published ? [this.path, rewritePath(this.path)] : hasJournal(this.path) ? [journalPath(this.path), rewritePath(journalPath(this.path))] : []) {
+      for (const old of this.published
+        ? [this.path, rewritePath(this.path)]
+        : hasJournal(this.path)
+          ? [journalPath(this.path), rewritePath(journalPath(this.path))]
+          : []) {
         await rm(old, { force: true });
       }
       await writeRecord(this.path, record, mode);
@@ -153,7 +178,10 @@ export class JobOutput {
   }
 }
 
-/** Whether a file of rows that failed is this job's to replace: what is not there, is empty, or is named by the record of the output. */
+/**
+ * Whether a file of rows that failed is this job's to replace: what is not there, is empty, or is named by the record
+ * of the output.
+ */
 export async function isErrorsOf(output: string, errors: string): Promise<boolean> {
   const place = await placeOf(output);
   const named = recordedErrors(place);

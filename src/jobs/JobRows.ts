@@ -14,9 +14,9 @@ import type { DoneRows } from './DoneRows.js';
 import type { RowsDigest } from './fingerprint.js';
 
 /**
- * The rows of a job on their way to the engine and back. Rows that are done are left out; the others keep their index in the input.
- * Holds the ids of all rows that were given one (see IdSet) and those of the rows that are in the engine. An id that nobody gave is a row's number and may be
- * another row's too; `index` is what tells rows apart.
+ * The rows of a job on their way to the engine and back. Rows that are done are left out; the others keep their index
+ * in the input. Holds the ids of all rows that were given one (see IdSet) and those of the rows that are in the engine.
+ * An id that nobody gave is a row's number and may be another row's too; `index` is what tells rows apart.
  */
 export class JobRows {
   readonly #ids = new IdSet();
@@ -51,7 +51,10 @@ export class JobRows {
     return this.#ended;
   }
 
-  /** Whether something that is done stands in front of something that is not, so that what is appended is out of its turn. */
+  /**
+   * Whether something that is done stands in front of something that is not, so that what is appended is out of its
+   * turn.
+   */
   get overtaken(): boolean {
     return this.#overtaken;
   }
@@ -66,10 +69,17 @@ export class JobRows {
     return this.#failure;
   }
 
-  /** @throws UsageError when a row that is done had another id; InterruptedError through the gate; whatever the input throws */
-  async *send(input: AsyncIterable<RowInput> | Iterable<RowInput>, gate: AbortGate): AsyncGenerator<RowInput, void, undefined> {
+  /**
+   * @throws UsageError when a row that is done had another id; InterruptedError through the gate; whatever the input
+   * throws
+   */
+  async *send(
+    input: AsyncIterable<RowInput> | Iterable<RowInput>,
+    gate: AbortGate,
+  ): AsyncGenerator<RowInput, void, undefined> {
     const iterator = Symbol.asyncIterator in input ? input[Symbol.asyncIterator]() : input[Symbol.iterator]();
-    // Rows that an earlier run had read and not finished: a few, as engines read no further ahead. None of them is answered before all are known to be the same.
+    // Rows that an earlier run had read and not finished: a few, as engines read no further ahead. None of them is
+    // answered before all are known to be the same.
     const held: RowInput[] = [];
     try {
       for (;;) {
@@ -85,14 +95,17 @@ export class JobRows {
       }
       if (this.#kept < this.done.size) {
         const missing = this.done.size - this.#kept;
-        throw new UsageError(`the input has ${this.#rows} rows, but the output holds ${missing} results of other rows; it was begun with another input`);
+        throw new UsageError(
+          `the input has ${this.#rows} rows, but the output holds ${missing} results of other rows; it was begun with another input`,
+        );
       }
       this.digest?.end();
     } catch (error) {
       this.#failure = error;
       throw error;
     } finally {
-      // Not awaited: a source that sleeps would hold up the end, and a generator takes its return after the pending step.
+      // Not awaited: a source that sleeps would hold up the end, and a generator takes its return after the pending
+      // step.
       if (!this.#ended) void Promise.resolve(iterator.return?.()).catch(() => undefined);
     }
   }
@@ -104,11 +117,18 @@ export class JobRows {
   receive(result: AnyResult): AnyResult {
     const row = this.#inEngine.get(result.index);
     if (row === undefined || row.id !== result.id) {
-      throw new TaskError('job', `the engine answered row ${result.index} with id ${found(result.id)}, which it does not have`);
+      throw new TaskError(
+        'job',
+        `the engine answered row ${result.index} with id ${found(result.id)}, which it does not have`,
+      );
     }
     // A row that is refused has one result for all of its samples.
     if (result.sample === undefined && result.error) row.waiting.clear();
-    else if (!row.waiting.delete(result.sample)) throw new TaskError('job', `the engine answered row ${result.index} with sample ${found(result.sample)}, which it was not asked for`);
+    else if (!row.waiting.delete(result.sample))
+      throw new TaskError(
+        'job',
+        `the engine answered row ${result.index} with sample ${found(result.sample)}, which it was not asked for`,
+      );
     if (row.waiting.size === 0) this.#inEngine.delete(result.index);
     return row.duplicate && result.error === undefined ? failedResult(result, duplicateId(row.id), result.row) : result;
   }
@@ -121,7 +141,10 @@ export class JobRows {
     const duplicate = given.duplicate ?? (given.id !== undefined && !this.#ids.add(given.id));
     const isDone = (sample?: number): boolean => {
       const state = this.done.check(index, id, sample);
-      if (state === 'other-id') throw new UsageError(`row ${index} of the input has the id ${found(id)}, but the output has another there; it was begun with another input`);
+      if (state === 'other-id')
+        throw new UsageError(
+          `row ${index} of the input has the id ${found(id)}, but the output has another there; it was begun with another input`,
+        );
       if (state === 'done') this.#kept += 1;
       return state === 'done';
     };

@@ -14,8 +14,8 @@ export type WritableFile = Pick<FileHandle, 'write' | 'truncate' | 'datasync' | 
 
 /**
  * Appends lines to a regular file. A line goes to the operating system at once, or as soon as the write before it is
- * through, so a killed process leaves whole lines and at most one torn last one. After a failure (disk full) the file is cut back
- * to its last whole line.
+ * through, so a killed process leaves whole lines and at most one torn last one. After a failure (disk full) the file
+ * is cut back to its last whole line.
  */
 export class RowWriter implements RowSink {
   #pending: Buffer[] = [];
@@ -66,7 +66,8 @@ export class RowWriter implements RowSink {
 
   /** Never rejects: a failure is kept for the next call. */
   async #flush(): Promise<void> {
-    // Not in the same turn as the call: `write` must have noted the promise before this ends, and rows of one turn go together.
+    // Not in the same turn as the call: `write` must have noted the promise before this ends, and rows of one turn go
+    // together.
     await Promise.resolve();
     try {
       while (this.#pendingBytes > 0) {
@@ -94,7 +95,12 @@ export class RowWriter implements RowSink {
     let written = 0;
     try {
       while (written < lines.length) {
-        const { bytesWritten } = await this.file.write(lines, written, lines.length - written, this.#position + written);
+        const { bytesWritten } = await this.file.write(
+          lines,
+          written,
+          lines.length - written,
+          this.#position + written,
+        );
         written += bytesWritten;
       }
     } catch (error) {
@@ -109,8 +115,12 @@ export class RowWriter implements RowSink {
 
   #failed(error: unknown): JobFileError {
     if (error instanceof JobFileError) return error;
-    return new JobFileError(this.path, `cannot be written: ${describeFileError(error)}; the rows before are intact, and \`resume\` goes on`, {
-      cause: error,
-    });
+    return new JobFileError(
+      this.path,
+      `cannot be written: ${describeFileError(error)}; the rows before are intact, and \`resume\` goes on`,
+      {
+        cause: error,
+      },
+    );
   }
 }

@@ -72,7 +72,8 @@ export class StreamWriter implements RowSink {
   }
 
   async #taken(): Promise<void> {
-    // The callback of an empty write comes after everything before it, and an 'error' event right after a failed callback.
+    // The callback of an empty write comes after everything before it, and an 'error' event right after a failed
+    // callback.
     await new Promise<void>((resolve) => {
       this.#send('', resolve);
     });
@@ -104,10 +105,14 @@ export class StreamWriter implements RowSink {
     }
   }
 
-  /** Whether the stream takes more. One that throws instead of failing as streams do has failed, too: its callbacks will not come. */
+  /**
+   * Whether the stream takes more. One that throws instead of failing as streams do has failed, too: its callbacks will
+   * not come.
+   */
   #send(line: string | Uint8Array, done?: () => void): boolean {
     try {
-      // Without a callback where none is needed: a stream keeps each one until its next turn, and rows may come without one in between.
+      // Without a callback where none is needed: a stream keeps each one until its next turn, and rows may come without
+      // one in between.
       return done === undefined ? this.stream.write(line) : this.stream.write(line, () => done());
     } catch (error) {
       this.#onError(error);

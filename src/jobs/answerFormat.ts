@@ -18,7 +18,8 @@ export function runFormat({ responseFormat, schema }: FormatOptions): ResponseFo
 }
 
 /**
- * The properties of a run's answers, which have a column each in tables; undefined where answers are no objects of known properties.
+ * The properties of a run's answers, which have a column each in tables; undefined where answers are no objects of
+ * known properties.
  * @throws UsageError as above; ResponseFormatError for what is no JSON Schema
  */
 export function answerProperties(options: FormatOptions): readonly DeclaredProperty[] | undefined {

@@ -2,7 +2,8 @@ import { fileFailure } from './fileErrors.js';
 import { putInPlace } from './putInPlace.js';
 
 /**
- * Puts a file in place as a whole: a reader, or whoever comes after a crash, sees the old content or the new, never a part.
+ * Puts a file in place as a whole: a reader, or whoever comes after a crash, sees the old content or the new, never a
+ * part.
  * @param mode permissions of a file that was not there
  * @throws JobFileError
  */

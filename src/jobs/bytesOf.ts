@@ -7,14 +7,19 @@ import { unchangedBytes } from './unchangedBytes.js';
 /**
  * The bytes of a file, FIFO, terminal or device, as they come.
  * @param signal closes it at any time, also while nobody writes to it
- * @throws InterruptedError once the signal has fired; JobFileError for a file that was written to meanwhile; the system's errors
+ * @throws InterruptedError once the signal has fired; JobFileError for a file that was written to meanwhile; the
+ * system's errors
  */
 export async function* bytesOf(path: string, signal?: AbortSignal): AsyncGenerator<Buffer, void, undefined> {
   const stream = await openReadable(path);
   // Whoever iterates hears of a failure; until somebody does, one would be nobody's.
   stream.on('error', () => undefined);
   try {
-    yield* unchangedBytes((signal === undefined ? stream : addAbortSignal(signal, stream)) as AsyncIterable<Buffer>, path, path);
+    yield* unchangedBytes(
+      (signal === undefined ? stream : addAbortSignal(signal, stream)) as AsyncIterable<Buffer>,
+      path,
+      path,
+    );
   } catch (error) {
     throw signal?.aborted === true ? new InterruptedError(signal.reason) : error;
   } finally {
@@ -23,7 +28,10 @@ export async function* bytesOf(path: string, signal?: AbortSignal): AsyncGenerat
 }
 
 /** Bytes whose source's failures are those of a file. @throws JobFileError, and other errors of ours as they are */
-export async function* readable(chunks: AsyncIterable<Uint8Array | string>, name: string): AsyncGenerator<Uint8Array | string, void, undefined> {
+export async function* readable(
+  chunks: AsyncIterable<Uint8Array | string>,
+  name: string,
+): AsyncGenerator<Uint8Array | string, void, undefined> {
   try {
     yield* chunks;
   } catch (error) {

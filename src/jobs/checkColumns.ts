@@ -13,7 +13,9 @@ export function checkColumns(name: string, value: unknown): void {
   checkNames(name, value, [...ROW_FIELDS, ...TEXT_LISTS]);
 }
 
-/** @throws UsageError unless it gives names to something; which names there are is known once the schema of answers is */
+/**
+ * @throws UsageError unless it gives names to something; which names there are is known once the schema of answers is
+ */
 export function checkNamesOfColumns(name: string, value: unknown): void {
   checkNames(name, value);
 }
@@ -25,7 +27,9 @@ export function checkNamesOfColumns(name: string, value: unknown): void {
 export function checkResultColumns(name: string, value: unknown, properties?: readonly DeclaredProperty[]): void {
   const known = resultColumnNames(properties);
   if (properties && membersOf(value)['value'] !== undefined && !known.includes('value')) {
-    throw new UsageError(`${name}: found value, the answer as a whole, expected any of ${known.join(', ')}: with this schema each of its properties is a column`);
+    throw new UsageError(
+      `${name}: found value, the answer as a whole, expected any of ${known.join(', ')}: with this schema each of its properties is a column`,
+    );
   }
   checkNames(name, value, known);
 }

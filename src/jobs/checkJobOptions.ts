@@ -41,7 +41,10 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   embed: object,
 };
 
-/** Checks what a JavaScript caller hands over as a job. @throws UsageError naming the option, what was found and what was expected */
+/**
+ * Checks what a JavaScript caller hands over as a job. @throws UsageError naming the option, what was found and what
+ * was expected
+ */
 export function checkJobOptions(options: unknown): asserts options is JobOptions {
   checkMembers('options', options, CHECKS);
   // These two have no default.
@@ -53,20 +56,30 @@ export function checkJobOptions(options: unknown): asserts options is JobOptions
 
 /** @throws UsageError unless it can generate rows */
 export function checkRowGenerator(engine: unknown): asserts engine is RowGenerator {
-  if (typeof engine !== 'object' || engine === null) throw new UsageError(`engine: found ${found(engine)}, expected an Engine, or an object that generates rows as one does`);
+  if (typeof engine !== 'object' || engine === null)
+    throw new UsageError(
+      `engine: found ${found(engine)}, expected an Engine, or an object that generates rows as one does`,
+    );
   const { generate } = engine as Partial<RowGenerator>;
-  if (generate === undefined) throw new UsageError(`engine: found ${found(engine)} without a method generate, expected an Engine, or an object that generates rows as one does`);
+  if (generate === undefined)
+    throw new UsageError(
+      `engine: found ${found(engine)} without a method generate, expected an Engine, or an object that generates rows as one does`,
+    );
   checkFunction('engine.generate', generate);
 }
 
 function checkInput(name: string, input: unknown): void {
   if (isInputPaths(input) || isIterable(input)) return;
-  if (hasMethods(input, 'subscribe', 'pipe')) throw new UsageError(`${name}: found an Observable, which cannot be pulled, expected a file's path or an iterable of rows; give pulled(rows$)`);
+  if (hasMethods(input, 'subscribe', 'pipe'))
+    throw new UsageError(
+      `${name}: found an Observable, which cannot be pulled, expected a file's path or an iterable of rows; give pulled(rows$)`,
+    );
   throw new UsageError(`${name}: found ${found(input)}, expected a file's path or an iterable of rows`);
 }
 
 function checkOutput(name: string, output: unknown): void {
-  if (typeof output !== 'string' && !hasMethods(output, 'write', 'end', 'on')) throw new UsageError(`${name}: found ${found(output)}, expected a file's path or a Writable`);
+  if (typeof output !== 'string' && !hasMethods(output, 'write', 'end', 'on'))
+    throw new UsageError(`${name}: found ${found(output)}, expected a file's path or a Writable`);
 }
 
 function checkPaths(name: string, value: unknown): void {

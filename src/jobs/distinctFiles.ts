@@ -10,8 +10,8 @@ export interface NamedFile {
 }
 
 /**
- * Refuses to write a file that is read too, or written twice. Two names of one file (links, other ways to the same folder) are one file; devices and pipes may
- * serve several purposes.
+ * Refuses to write a file that is read too, or written twice. Two names of one file (links, other ways to the same
+ * folder) are one file; devices and pipes may serve several purposes.
  * @throws UsageError naming both
  */
 export async function checkDistinctFiles(files: readonly NamedFile[]): Promise<void> {
@@ -20,7 +20,8 @@ export async function checkDistinctFiles(files: readonly NamedFile[]): Promise<v
     const identity = await identityOf(file);
     if (identity === undefined) continue;
     const other = seen.get(identity);
-    if (other !== undefined && (other.written || file.written)) throw new UsageError(`${other.name} and ${file.name} name the same file: ${file.path}`);
+    if (other !== undefined && (other.written || file.written))
+      throw new UsageError(`${other.name} and ${file.name} name the same file: ${file.path}`);
     seen.set(identity, file);
   }
 }

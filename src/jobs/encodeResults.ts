@@ -21,17 +21,34 @@ export interface EncodeResultsOptions extends ResultTableOptions {
 }
 
 export const ENCODE_CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> = {
-  format: checkFormat, task: oneOf(...JOB_TASKS), encoding: oneOf(...EMBEDDING_ENCODINGS), responseFormat: checkResponseFormat, schema: object, resultColumns: checkNamesOfColumns, delimiter: checkDelimiter, samples: checkBoolean, values: checkBoolean, reasoning: checkBoolean, logprobs: checkBoolean, name: text(),
+  format: checkFormat,
+  task: oneOf(...JOB_TASKS),
+  encoding: oneOf(...EMBEDDING_ENCODINGS),
+  responseFormat: checkResponseFormat,
+  schema: object,
+  resultColumns: checkNamesOfColumns,
+  delimiter: checkDelimiter,
+  samples: checkBoolean,
+  values: checkBoolean,
+  reasoning: checkBoolean,
+  logprobs: checkBoolean,
+  name: text(),
 };
 
 /**
- * The bytes of a file of results, in any format, as they come: for `Readable.from`, `ReadableStream.from`, `pipeline`, or RxJS's `from`. A table has the columns that the first
- * row carries (`row`); Parquet those of its first row group, in memory until then. For an output that outlives a killed process use `runJob`.
- * @throws UsageError at once for a wrong argument, ResponseFormatError for what is no JSON Schema; while it is iterated, JobFileError for a row that does not fit into the table, and whatever the source throws
+ * The bytes of a file of results, in any format, as they come: for `Readable.from`, `ReadableStream.from`, `pipeline`,
+ * or RxJS's `from`. A table has the columns that the first row carries (`row`); Parquet those of its first row group,
+ * in memory until then. For an output that outlives a killed process use `runJob`.
+ * @throws UsageError at once for a wrong argument, ResponseFormatError for what is no JSON Schema; while it is
+ * iterated, JobFileError for a row that does not fit into the table, and whatever the source throws
  * @example
- * await pipeline(Readable.from(encodeResults(engine.generate(rows), { format: 'parquet' })), createWriteStream('answers.parquet'));
+ * await pipeline(Readable.from(encodeResults(engine.generate(rows), { format: 'parquet' })),
+ * createWriteStream('answers.parquet'));
  */
-export function encodeResults(results: AsyncIterable<AnyResult> | Iterable<AnyResult>, options: EncodeResultsOptions = {}): AsyncGenerator<Uint8Array, void, undefined> {
+export function encodeResults(
+  results: AsyncIterable<AnyResult> | Iterable<AnyResult>,
+  options: EncodeResultsOptions = {},
+): AsyncGenerator<Uint8Array, void, undefined> {
   if (!isIterable(results)) throw new UsageError(`results: found ${found(results)}, expected an iterable of results`);
   checkMembers('options', options, ENCODE_CHECKS);
   checkEncodeOptions(options);
@@ -43,7 +60,10 @@ export function checkEncodeOptions(options: ResultTableOptions): void {
   checkResultColumns('resultColumns', options.resultColumns ?? {}, answerProperties(options));
 }
 
-async function* bytesOf(results: AsyncIterable<AnyResult> | Iterable<AnyResult>, options: EncodeResultsOptions): AsyncGenerator<Uint8Array, void, undefined> {
+async function* bytesOf(
+  results: AsyncIterable<AnyResult> | Iterable<AnyResult>,
+  options: EncodeResultsOptions,
+): AsyncGenerator<Uint8Array, void, undefined> {
   const { task, rows } = await toldTask(results, options.task);
   const pieces = (chosenFormat(options.format) ?? jsonl).encode(rows, resultsAlone(options, task));
   for await (const piece of pieces) yield Buffer.from(piece as Uint8Array);

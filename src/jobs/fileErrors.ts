@@ -1,7 +1,10 @@
 import { JobFileError } from '../errors/JobFileError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 
-/** The system's code of a failed file operation, e.g. `ENOSPC`; undefined for other errors. Told by shape: errors may come from another realm. */
+/**
+ * The system's code of a failed file operation, e.g. `ENOSPC`; undefined for other errors. Told by shape: errors may
+ * come from another realm.
+ */
 export function fileErrorCode(error: unknown): string | undefined {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
   return typeof code === 'string' ? code : undefined;
@@ -33,9 +36,14 @@ export function describeFileError(error: unknown): string {
   return typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error);
 }
 
-/** The error of a file operation that failed; one that says so already stays as it is. @param what could not be done with the file: `read`, `written` */
+/**
+ * The error of a file operation that failed; one that says so already stays as it is. @param what could not be done
+ * with the file: `read`, `written`
+ */
 export function fileFailure(path: string, what: string, error: unknown): JobFileError {
-  return error instanceof JobFileError ? error : new JobFileError(path, `cannot be ${what}: ${describeFileError(error)}`, { cause: error });
+  return error instanceof JobFileError
+    ? error
+    : new JobFileError(path, `cannot be ${what}: ${describeFileError(error)}`, { cause: error });
 }
 
 /** The error of reading a file that failed; one of ours stays as it is. */

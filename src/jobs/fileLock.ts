@@ -1,5 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, futimesSync, linkSync, openSync, readFileSync, renameSync, rmSync, unlinkSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  futimesSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
 import { found } from '../arguments/found.js';
 import { UsageError } from '../errors/UsageError.js';
 import { isRunning, machineName, startOf } from '../model/files/processes.js';
@@ -18,14 +28,25 @@ export interface FileLock {
 }
 
 /**
- * Locks by creating `path` exclusively. The lock of a process or thread that has ended is taken over; a file that is no lock of ours is left alone.
+ * Locks by creating `path` exclusively. The lock of a process or thread that has ended is taken over; a file that is no
+ * lock of ours is left alone.
  * @param what what is locked, for the message
  * @param signal ends waiting for whoever cannot be seen from here, if it comes to that
- * @throws UsageError when another one holds it, or the file is somebody else's; JobFileError when it cannot be made or read; InterruptedError
+ * @throws UsageError when another one holds it, or the file is somebody else's; JobFileError when it cannot be made or
+ * read; InterruptedError
  */
-export async function acquireFileLock(path: string, what: string, { signal, ...times }: { readonly signal?: AbortSignal | undefined } & Partial<LockTimes> = {}): Promise<FileLock> {
+export async function acquireFileLock(
+  path: string,
+  what: string,
+  { signal, ...times }: { readonly signal?: AbortSignal | undefined } & Partial<LockTimes> = {},
+): Promise<FileLock> {
   const lockTimes: LockTimes = { ...TIMES, ...times };
-  const self: LockHolder = { pid: process.pid, machine: machineName(), started: startOf(process.pid) ?? '', nonce: randomBytes(8).toString('hex') };
+  const self: LockHolder = {
+    pid: process.pid,
+    machine: machineName(),
+    started: startOf(process.pid) ?? '',
+    nonce: randomBytes(8).toString('hex'),
+  };
   removeLeftovers(path);
   for (let attempt = 0; attempt < 5; attempt += 1) {
     try {
@@ -40,7 +61,9 @@ export async function acquireFileLock(path: string, what: string, { signal, ...t
     if (content === undefined) continue;
     const holder = parseHolder(content);
     if (holder === undefined) {
-      throw new UsageError(`${path}: found ${found(content)}, expected no file or the lock of a Spillway job, as the one of ${what} goes there; remove the file if nothing needs it, or give another output`);
+      throw new UsageError(
+        `${path}: found ${found(content)}, expected no file or the lock of a Spillway job, as the one of ${what} goes there; remove the file if nothing needs it, or give another output`,
+      );
     }
     if (!(await isStale(path, holder, lockTimes, signal))) {
       throw new UsageError(
@@ -110,14 +133,23 @@ function heldLock(path: string, file: number, self: LockHolder, heartbeatSeconds
   };
 }
 
-async function isStale(path: string, holder: LockHolder, times: LockTimes, signal: AbortSignal | undefined): Promise<boolean> {
+async function isStale(
+  path: string,
+  holder: LockHolder,
+  times: LockTimes,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
   if (holder.machine !== machineName()) return isForsaken(path, times, signal);
   const started = startOf(holder.pid);
-  if (!isRunning(holder.pid) || (started !== undefined && holder.started !== '' && started !== holder.started)) return true;
+  if (!isRunning(holder.pid) || (started !== undefined && holder.started !== '' && started !== holder.started))
+    return true;
   return holder.pid === process.pid && !isOpenHere(path);
 }
 
-/** Two processes may find the same stale lock. Moving it aside is atomic, and whoever moved a fresh one by mistake puts it back. */
+/**
+ * Two processes may find the same stale lock. Moving it aside is atomic, and whoever moved a fresh one by mistake puts
+ * it back.
+ */
 function removeStale(path: string, content: string): void {
   const aside = temporaryPath(path);
   try {
@@ -129,7 +161,8 @@ function removeStale(path: string, content: string): void {
     try {
       linkSync(aside, path);
     } catch {
-      // A third process has locked meanwhile; the one whose lock was moved finds another nonce there and leaves it alone.
+      // A third process has locked meanwhile; the one whose lock was moved finds another nonce there and leaves it
+      // alone.
     }
   }
   unlinkSync(aside);
@@ -138,7 +171,10 @@ function removeStale(path: string, content: string): void {
 function parseHolder(content: string): LockHolder | undefined {
   try {
     const value = JSON.parse(content) as Partial<LockHolder> | null;
-    return typeof value?.pid === 'number' && Number.isSafeInteger(value.pid) && value.pid > 0 && typeof value.machine === 'string'
+    return typeof value?.pid === 'number' &&
+      Number.isSafeInteger(value.pid) &&
+      value.pid > 0 &&
+      typeof value.machine === 'string'
       ? { pid: value.pid, machine: value.machine, started: value.started ?? '', nonce: value.nonce ?? '' }
       : undefined;
   } catch {

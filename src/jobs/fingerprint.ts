@@ -8,13 +8,19 @@ export interface FileFingerprint {
   readonly sha256: string;
 }
 
-/** An input: one regular file, several in their order, or of a stream its first row (null: there was none), as the rest is not there yet. */
+/**
+ * An input: one regular file, several in their order, or of a stream its first row (null: there was none), as the rest
+ * is not there yet.
+ */
 export type InputFingerprint =
   | ({ readonly kind: 'file' } & FileFingerprint)
   | { readonly kind: 'files'; readonly files: readonly FileFingerprint[] }
   | { readonly kind: 'stream'; readonly firstRow: string | null; readonly read?: RowsRead };
 
-/** The first rows of a stream, as far as runs that came to an end, or were interrupted, have read it: of one that was killed nothing more is known. */
+/**
+ * The first rows of a stream, as far as runs that came to an end, or were interrupted, have read it: of one that was
+ * killed nothing more is known.
+ */
 export interface RowsRead {
   readonly rows: number;
   readonly sha256: string;
@@ -27,12 +33,20 @@ export function fingerprintFiles(files: readonly FileFingerprint[]): InputFinger
 
 /** The files of an input; undefined for a stream. */
 export function filesOf(input: InputFingerprint): readonly FileFingerprint[] | undefined {
-  return input.kind === 'file' ? [input] : input.kind === 'files' && Array.isArray(input.files) ? input.files : undefined;
+  return input.kind === 'file'
+    ? [input]
+    : input.kind === 'files' && Array.isArray(input.files)
+      ? input.files
+      : undefined;
 }
 
 /** @param read what is known of the rows behind the first one */
 export function fingerprintFirstRow(row: RowInput | undefined, read?: RowsRead): InputFingerprint {
-  return { kind: 'stream', firstRow: row === undefined ? null : createHash('sha256').update(stringify(row)).digest('hex'), ...(read && { read }) };
+  return {
+    kind: 'stream',
+    firstRow: row === undefined ? null : createHash('sha256').update(stringify(row)).digest('hex'),
+    ...(read && { read }),
+  };
 }
 
 /** What of an input a run is compared by before it reads it. */
@@ -68,13 +82,17 @@ export class RowsDigest {
     this.#hash.update(stringify(row)).update('\n');
     this.#rows += 1;
     if (this.#rows !== this.before?.rows || this.#now().sha256 === this.before.sha256) return;
-    throw new UsageError(`the first ${this.#rows} rows of the input are not those that the run before read; it was begun with another input`);
+    throw new UsageError(
+      `the first ${this.#rows} rows of the input are not those that the run before read; it was begun with another input`,
+    );
   }
 
   /** @throws UsageError if there were more rows before */
   end(): void {
     if (this.#awaited === undefined) return;
-    throw new UsageError(`the input has ${this.#rows} rows, and the run before read ${this.#awaited.rows}; it was begun with another input`);
+    throw new UsageError(
+      `the input has ${this.#rows} rows, and the run before read ${this.#awaited.rows}; it was begun with another input`,
+    );
   }
 
   /** What has not come by yet. */

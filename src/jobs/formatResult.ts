@@ -1,12 +1,16 @@
 import type { AnyResult } from '../Results.js';
 
-/** A result as its line of the output, with the LF; keys stand in CONTRACT's order. `failed`: the line carries an error. */
+/**
+ * A result as its line of the output, with the LF; keys stand in CONTRACT's order. `failed`: the line carries an error.
+ */
 export function formatResult(result: AnyResult): { readonly line: string; readonly failed: boolean } {
   const { id, index, sample, usage, error, row } = result;
   const { promptTokens, completionTokens } = usage;
   const who = { id, index, ...(sample === undefined ? {} : { sample }) };
   const known = {
-    ...who, ...answerOf(result), usage: { promptTokens, completionTokens },
+    ...who,
+    ...answerOf(result),
+    usage: { promptTokens, completionTokens },
     ...(result.logprobs === undefined ? {} : { logprobs: result.logprobs }),
     ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
   };
@@ -18,7 +22,14 @@ export function formatResult(result: AnyResult): { readonly line: string; readon
     if (result.value !== undefined) {
       // So may a schema that makes values of its own. The text stays.
       const { value: _, ...others } = result;
-      return formatResult({ ...others, finishReason: 'error', error: { code: 'schema', message: `value: what the schema makes of the answer cannot be written as JSON: ${reason}` } });
+      return formatResult({
+        ...others,
+        finishReason: 'error',
+        error: {
+          code: 'schema',
+          message: `value: what the schema makes of the answer cannot be written as JSON: ${reason}`,
+        },
+      });
     }
     const failure = { code: 'invalid-row', message: `row: the carried fields cannot be written as JSON: ${reason}` };
     const none = result.text === undefined ? {} : { text: '', tokens: [], finishReason: 'error' };
@@ -27,8 +38,26 @@ export function formatResult(result: AnyResult): { readonly line: string; readon
 }
 
 /** What was asked for, by whichever task. */
-function answerOf({ text, value, reasoning, tokens, finishReason, label, probability, probabilities, scores, embedding }: AnyResult): object {
-  if (text !== undefined) return { text, ...(value === undefined ? {} : { value }), ...(reasoning === undefined ? {} : { reasoning }), tokens, finishReason };
+function answerOf({
+  text,
+  value,
+  reasoning,
+  tokens,
+  finishReason,
+  label,
+  probability,
+  probabilities,
+  scores,
+  embedding,
+}: AnyResult): object {
+  if (text !== undefined)
+    return {
+      text,
+      ...(value === undefined ? {} : { value }),
+      ...(reasoning === undefined ? {} : { reasoning }),
+      tokens,
+      finishReason,
+    };
   if (label !== undefined) return { label, probability, probabilities };
   return { ...(scores && { scores }), ...(embedding !== undefined && { embedding }) };
 }

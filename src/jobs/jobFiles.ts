@@ -21,7 +21,10 @@ export interface JobFileOptions {
   readonly resume?: boolean;
   readonly retryErrors?: boolean;
   readonly overwrite?: boolean;
-  /** Whether the output is written as a whole at the end, from a journal of results beside it: any but plain `jsonl`. Default false. */
+  /**
+   * Whether the output is written as a whole at the end, from a journal of results beside it: any but plain `jsonl`.
+   * Default false.
+   */
   readonly published?: boolean;
   /** Where rows that failed go. */
   readonly errors?: string;
@@ -35,15 +38,26 @@ export interface JobFileState {
 }
 
 /**
- * Checks, without writing anything, that a job could begin with these files. `Job.open` does it too; a caller that has slow work to do
- * before (loading a model) may ask earlier.
- * @throws UsageError for options that do not go together and for a file that would be lost; JobFileError for a file that is missing
+ * Checks, without writing anything, that a job could begin with these files. `Job.open` does it too; a caller that has
+ * slow work to do before (loading a model) may ask earlier.
+ * @throws UsageError for options that do not go together and for a file that would be lost; JobFileError for a file
+ * that is missing
  */
 export async function checkJobFiles(options: JobFileOptions): Promise<JobFileState> {
   checkObject('options', options);
-  const { output, modelFiles = [], resume = false, retryErrors = false, overwrite = false, published = false, errors } = options;
-  if (retryErrors && !resume) throw new UsageError('`retryErrors` goes with `resume`: it redoes the error rows of an output that exists');
-  if (resume && overwrite) throw new UsageError('`resume` and `overwrite` contradict each other: go on with the output, or begin anew?');
+  const {
+    output,
+    modelFiles = [],
+    resume = false,
+    retryErrors = false,
+    overwrite = false,
+    published = false,
+    errors,
+  } = options;
+  if (retryErrors && !resume)
+    throw new UsageError('`retryErrors` goes with `resume`: it redoes the error rows of an output that exists');
+  if (resume && overwrite)
+    throw new UsageError('`resume` and `overwrite` contradict each other: go on with the output, or begin anew?');
 
   const inputs = options.input === undefined ? [] : [options.input].flat();
   const inputStats: Stats[] = [];
@@ -55,7 +69,10 @@ export async function checkJobFiles(options: JobFileOptions): Promise<JobFileSta
       throw fileFailure(input, 'read', error);
     });
     if (inputs.length > 1 && !stats.isFile()) {
-      throw new JobFileError(input, `cannot be read: it is ${specialKind(stats) ?? 'no file'}, expected a file, as the others are`);
+      throw new JobFileError(
+        input,
+        `cannot be read: it is ${specialKind(stats) ?? 'no file'}, expected a file, as the others are`,
+      );
     }
     inputStats.push(stats);
   }
@@ -88,19 +105,30 @@ async function checkErrors(path: string, output: string | undefined): Promise<vo
   const stats = await statOf(path);
   if (stats === undefined) return checkFolder(path);
   if (!stats.isFile()) {
-    throw new JobFileError(path, `cannot be written: it is ${specialKind(stats) ?? 'no file'}, expected a file, or nothing`);
+    throw new JobFileError(
+      path,
+      `cannot be written: it is ${specialKind(stats) ?? 'no file'}, expected a file, or nothing`,
+    );
   }
   if (stats.size === 0 || (output !== undefined && (await isErrorsOf(output, path)))) return;
-  throw new UsageError(`${path}: found a file that is not the errors of this job, expected none; move it away, or give another`);
+  throw new UsageError(
+    `${path}: found a file that is not the errors of this job, expected none; move it away, or give another`,
+  );
 }
 
 async function checkFolder(path: string): Promise<void> {
   const folder = await statOf(dirname(path));
-  if (folder?.isDirectory() !== true) throw new JobFileError(path, `cannot be written: there is no folder ${dirname(path)}`);
+  if (folder?.isDirectory() !== true)
+    throw new JobFileError(path, `cannot be written: there is no folder ${dirname(path)}`);
 }
 
 async function checkOutput(
-  path: string, { resume, overwrite, published }: { readonly resume: boolean; readonly overwrite: boolean; readonly published: boolean },
+  path: string,
+  {
+    resume,
+    overwrite,
+    published,
+  }: { readonly resume: boolean; readonly overwrite: boolean; readonly published: boolean },
 ): Promise<JobFileState['output']> {
   const place = await placeOf(path);
   const own = await statOf(path);
@@ -111,12 +139,15 @@ async function checkOutput(
     return 'special';
   }
   if (own !== undefined && own.nlink > 1 && !published) {
-    throw new UsageError(`${path}: found a file with ${own.nlink} names (hard links), expected one: another job could write to it by another; give another output, or copy it`);
+    throw new UsageError(
+      `${path}: found a file with ${own.nlink} names (hard links), expected one: another job could write to it by another; give another output, or copy it`,
+    );
   }
   // Until a run has ended there may be the journal alone.
   const kept = own !== undefined ? path : hasJournal(place) ? journalPath(place) : undefined;
   if (kept === undefined) await checkFolder(place);
-  else if (!resume && !overwrite) throw new UsageError(`${kept} exists; \`resume\` goes on with it, \`overwrite\` begins anew`);
+  else if (!resume && !overwrite)
+    throw new UsageError(`${kept} exists; \`resume\` goes on with it, \`overwrite\` begins anew`);
   checkSidecars(place, published);
   return kept === undefined ? 'absent' : 'regular';
 }

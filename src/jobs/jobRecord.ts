@@ -13,7 +13,10 @@ import { begunBy, filesOf, type InputFingerprint } from './fingerprint.js';
 import { recordPath } from './outputFiles.js';
 import { readOrdinary } from './readOrdinary.js';
 
-/** Records of version 1 did not hold what of the engine decides results, and samples of large files only; those of version 2 nothing of their journal. */
+/**
+ * Records of version 1 did not hold what of the engine decides results, and samples of large files only; those of
+ * version 2 nothing of their journal.
+ */
 const VERSION = 3;
 
 /** The sidecar file of an output: what the run that began it was. A resumed run must be the same. */
@@ -24,7 +27,10 @@ export interface JobRecord {
   readonly run: string;
   /** Where results are: in the output itself, or in the journal beside it. */
   readonly journal: 'output' | 'apart';
-  /** Where rows that failed go instead of into the output, from the record's folder; replaced by this job, and nobody else's. */
+  /**
+   * Where rows that failed go instead of into the output, from the record's folder; replaced by this job, and nobody
+   * else's.
+   */
   readonly errors?: string;
   /** The model's files, in words for people: `engine` tells one model from another. */
   readonly model: readonly FileIdentity[];
@@ -35,7 +41,9 @@ export interface JobRecord {
   readonly input: InputFingerprint;
 }
 
-/** The options that decide a row's result, with their defaults, so that a default given explicitly makes no difference. */
+/**
+ * The options that decide a row's result, with their defaults, so that a default given explicitly makes no difference.
+ */
 export function resultOptions(options: GenerateOptions): Readonly<Record<string, unknown>> {
   return {
     maxNewTokens: options.maxNewTokens ?? 128,
@@ -54,8 +62,20 @@ export function resultOptions(options: GenerateOptions): Readonly<Record<string,
   };
 }
 
-/** How prompts are made, and what becomes of reasoning. Most of it as far as it is not the default: records from before there was a choice stay good. */
-export function promptOptions({ promptTemplate, system, chat, tools, templateArgs, reasoning = 'keep', responseFormat, schemaInPrompt }: GenerateOptions): Readonly<Record<string, unknown>> {
+/**
+ * How prompts are made, and what becomes of reasoning. Most of it as far as it is not the default: records from before
+ * there was a choice stay good.
+ */
+export function promptOptions({
+  promptTemplate,
+  system,
+  chat,
+  tools,
+  templateArgs,
+  reasoning = 'keep',
+  responseFormat,
+  schemaInPrompt,
+}: GenerateOptions): Readonly<Record<string, unknown>> {
   return {
     ...(promptTemplate !== undefined && { promptTemplate }),
     ...(system !== undefined && { system }),
@@ -74,14 +94,22 @@ export function promptOptions({ promptTemplate, system, chat, tools, templateArg
  * @param engine of which `model` is filled in where it is not known otherwise
  */
 export function recordOf(
-  files: Pick<JobRecord, 'journal' | 'errors'>, model: ModelIdentity | undefined, engine: object, options: JobRecord['options'], input: InputFingerprint,
+  files: Pick<JobRecord, 'journal' | 'errors'>,
+  model: ModelIdentity | undefined,
+  engine: object,
+  options: JobRecord['options'],
+  input: InputFingerprint,
 ): JobRecord {
   const identities = model ? [...model.weights, ...model.settings] : [];
   return {
-    format: 'spillway-job', version: VERSION, run: randomBytes(8).toString('hex'), ...files,
+    format: 'spillway-job',
+    version: VERSION,
+    run: randomBytes(8).toString('hex'),
+    ...files,
     model: identities.map(({ name, bytes, hash }) => ({ name, bytes, hash })),
     engine: { ...(model && { model: model.hash }), ...engine },
-    options, input,
+    options,
+    input,
   };
 }
 
@@ -120,10 +148,17 @@ export function readRecord(output: string): JobRecord | undefined {
     );
   }
   if (
-    !isObject(value) || value['format'] !== 'spillway-job' || value['version'] !== VERSION ||
-    !isList(value['model']) || !value['model'].every((file) => isObject(file) && typeof file['name'] === 'string') ||
-    !isObject(value['engine']) || typeof value['run'] !== 'string' || !['output', 'apart'].includes(value['journal'] as string) ||
-    !(value['errors'] === undefined || typeof value['errors'] === 'string') || !isObject(value['options']) || !isObject(value['input'])
+    !isObject(value) ||
+    value['format'] !== 'spillway-job' ||
+    value['version'] !== VERSION ||
+    !isList(value['model']) ||
+    !value['model'].every((file) => isObject(file) && typeof file['name'] === 'string') ||
+    !isObject(value['engine']) ||
+    typeof value['run'] !== 'string' ||
+    !['output', 'apart'].includes(value['journal'] as string) ||
+    !(value['errors'] === undefined || typeof value['errors'] === 'string') ||
+    !isObject(value['options']) ||
+    !isObject(value['input'])
   ) {
     const expected = `{"format":"spillway-job","version":${VERSION},…}`;
     throw new JobFileError(path, `found something else than the record of a job, expected ${expected}; ${BEGIN_ANEW}`);
@@ -145,11 +180,16 @@ function parseJson(text: string): unknown {
 
 /**
  * Refuses a run that differs from the one that began the output, naming each difference.
- * @param known what is not known yet is not compared: `input` is false while the first row of a stream is not, `engine` while only some
- * of its members are
+ * @param known what is not known yet is not compared: `input` is false while the first row of a stream is not, `engine`
+ * while only some of its members are
  * @throws UsageError
  */
-export function checkSameJob(output: string, before: JobRecord, now: JobRecord, { input = true, engine = true } = {}): void {
+export function checkSameJob(
+  output: string,
+  before: JobRecord,
+  now: JobRecord,
+  { input = true, engine = true } = {},
+): void {
   const differences: string[] = [];
   for (const name of namesOf(engine ? before.engine : {}, now.engine)) {
     const [was, is] = [before.engine[name], now.engine[name]];
@@ -161,7 +201,8 @@ export function checkSameJob(output: string, before: JobRecord, now: JobRecord, 
     const [was, is] = [before.options[name], now.options[name]];
     if (!same(was, is)) differences.push(describeValues(name, was, is));
   }
-  if (input && !same(begunBy(before.input), begunBy(now.input))) differences.push(`the input${describeInputs(before.input, now.input)}`);
+  if (input && !same(begunBy(before.input), begunBy(now.input)))
+    differences.push(`the input${describeInputs(before.input, now.input)}`);
   if (differences.length > 0) {
     throw new UsageError(
       `${output}: cannot be resumed, as this run differs from the one that began it in ${differences.join(', ')}; ` +
@@ -178,13 +219,15 @@ function namesOf(...values: readonly object[]): ReadonlySet<string> {
 const VALUE_CHARACTERS = 200;
 
 function describeValues(name: string, was: unknown, is: unknown): string {
-  const words = (value: unknown): string => (value === undefined ? 'not set' : shortened(JSON.stringify(value) ?? 'not set', VALUE_CHARACTERS));
+  const words = (value: unknown): string =>
+    value === undefined ? 'not set' : shortened(JSON.stringify(value) ?? 'not set', VALUE_CHARACTERS);
   return `${name} (was ${words(was)}, is ${words(is)})`;
 }
 
 /** `(was a.gguf, is b.gguf)`; of the same names, those whose contents differ. */
 function describeModels(was: readonly FileIdentity[], is: readonly FileIdentity[]): string {
-  const names = (files: readonly FileIdentity[]): string => (files.length === 0 ? 'not given' : listMissing(files.map(({ name }) => name)));
+  const names = (files: readonly FileIdentity[]): string =>
+    files.length === 0 ? 'not given' : listMissing(files.map(({ name }) => name));
   if (names(was) !== names(is)) return `(was ${names(was)}, is ${names(is)})`;
   return `(${names(is.filter((file, at) => !same(file, was[at])))}) by its contents`;
 }

@@ -9,7 +9,10 @@ import type { JobTaskName } from './JobTaskName.js';
 export interface JobTask {
   readonly name: JobTaskName;
   /** As far as jobs look at them themselves. */
-  readonly options: AnswerOptions & FormatOptions & Pick<GenerateOptions, 'samples' | 'reasoning' | 'logprobs'> & Pick<EmbedOptions, 'encoding'>;
+  readonly options: AnswerOptions &
+    FormatOptions &
+    Pick<GenerateOptions, 'samples' | 'reasoning' | 'logprobs'> &
+    Pick<EmbedOptions, 'encoding'>;
   /** All options that decide a row's result, with their defaults. */
   readonly settled: Readonly<Record<string, unknown>>;
   /** @throws UsageError for an engine that cannot do it */
@@ -18,14 +21,40 @@ export interface JobTask {
 
 /** The task of a job's options. @throws UsageError where there are several */
 export function jobTaskOf({ generate, classify, score, embed }: Pick<JobOptions, JobTaskName>): JobTask {
-  const given = Object.entries({ generate, classify, score, embed }).filter(([, options]) => options !== undefined).map(([name]) => name);
-  if (given.length > 1) throw new UsageError(`found ${given.join(' and ')}, expected one of generate, classify, score and embed: a job has one task`);
-  if (classify) return { name: 'classify', options: classify, settled: classifySettings(classify), answer: (engine, rows) => method(engine, 'classify')(rows, classify) };
-  if (score) return { name: 'score', options: score, settled: scoreSettings(score), answer: (engine, rows) => method(engine, 'score')(rows, score) };
-  if (embed) return { name: 'embed', options: embed, settled: embedSettings(embed), answer: (engine, rows) => method(engine, 'embed')(rows, embed) };
+  const given = Object.entries({ generate, classify, score, embed })
+    .filter(([, options]) => options !== undefined)
+    .map(([name]) => name);
+  if (given.length > 1)
+    throw new UsageError(
+      `found ${given.join(' and ')}, expected one of generate, classify, score and embed: a job has one task`,
+    );
+  if (classify)
+    return {
+      name: 'classify',
+      options: classify,
+      settled: classifySettings(classify),
+      answer: (engine, rows) => method(engine, 'classify')(rows, classify),
+    };
+  if (score)
+    return {
+      name: 'score',
+      options: score,
+      settled: scoreSettings(score),
+      answer: (engine, rows) => method(engine, 'score')(rows, score),
+    };
+  if (embed)
+    return {
+      name: 'embed',
+      options: embed,
+      settled: embedSettings(embed),
+      answer: (engine, rows) => method(engine, 'embed')(rows, embed),
+    };
   const responseFormat = runFormat(generate ?? {});
   return {
-    name: 'generate', options: generate ?? {}, settled: resultOptions({ ...generate, ...(responseFormat && { responseFormat }) }), answer: (engine, rows) => engine.generate(rows, generate),
+    name: 'generate',
+    options: generate ?? {},
+    settled: resultOptions({ ...generate, ...(responseFormat && { responseFormat }) }),
+    answer: (engine, rows) => engine.generate(rows, generate),
   };
 }
 
@@ -34,9 +63,15 @@ export function commonOptions({ generate, classify, score, embed }: Pick<JobOpti
   return generate ?? classify ?? score ?? embed ?? {};
 }
 
-function method<Name extends Exclude<JobTaskName, 'generate'>>(engine: RowGenerator, name: Name): NonNullable<RowGenerator[Name]> {
+function method<Name extends Exclude<JobTaskName, 'generate'>>(
+  engine: RowGenerator,
+  name: Name,
+): NonNullable<RowGenerator[Name]> {
   const found = engine[name];
-  if (!found) throw new UsageError(`engine: found one without a method ${name}, expected an Engine, or an object that does it as one`);
+  if (!found)
+    throw new UsageError(
+      `engine: found one without a method ${name}, expected an Engine, or an object that does it as one`,
+    );
   return found.bind(engine) as NonNullable<RowGenerator[Name]>;
 }
 
@@ -44,11 +79,22 @@ function classifySettings({ labels, labelEnd = false, labelPrior, ...options }: 
   return { task: 'classify', labels: labels ?? null, labelEnd, labelPrior: labelPrior ?? null, ...common(options) };
 }
 
-function scoreSettings({ completions, completionEnd = false, tokenLogprobs = false, ...options }: ScoreOptions): JobTask['settled'] {
+function scoreSettings({
+  completions,
+  completionEnd = false,
+  tokenLogprobs = false,
+  ...options
+}: ScoreOptions): JobTask['settled'] {
   return { task: 'score', completions: completions ?? null, completionEnd, tokenLogprobs, ...common(options) };
 }
 
-function embedSettings({ pooling = 'auto', dimensions, normalize = true, encoding = 'float', ...options }: EmbedOptions): JobTask['settled'] {
+function embedSettings({
+  pooling = 'auto',
+  dimensions,
+  normalize = true,
+  encoding = 'float',
+  ...options
+}: EmbedOptions): JobTask['settled'] {
   return { task: 'embed', pooling, dimensions: dimensions ?? null, normalize, encoding, ...common(options) };
 }
 

@@ -6,7 +6,8 @@ import { BEGIN_ANEW } from './fileErrors.js';
 import { placeOf } from './place.js';
 import { readOrdinary } from './readOrdinary.js';
 
-// Names that belong to an output. They are made of the place that its path leads to, so that all names of one file have the same.
+// Names that belong to an output. They are made of the place that its path leads to, so that all names of one file have
+// the same.
 
 /** Says what the run that began the output was; it stays beside it. */
 export function recordPath(output: string): string {
@@ -48,7 +49,10 @@ export async function outputFiles(name: string, output: string): Promise<NamedFi
 /** What a job writes for rows that failed. */
 export async function errorFiles(name: string, path: string): Promise<NamedFile[]> {
   const place = await placeOf(path);
-  return [{ name, path: place, written: true }, { name: `the lock of ${name}`, path: lockPath(place), written: true }];
+  return [
+    { name, path: place, written: true },
+    { name: `the lock of ${name}`, path: lockPath(place), written: true },
+  ];
 }
 
 /** As much of a file as tells whose it is. */
@@ -75,7 +79,8 @@ export function hasJournal(place: string): boolean {
 }
 
 /**
- * Refuses to replace files that stand where the job's own go and are somebody else's, told by how they begin. (The lock is judged by whoever takes it.)
+ * Refuses to replace files that stand where the job's own go and are somebody else's, told by how they begin. (The lock
+ * is judged by whoever takes it.)
  * @param published whether the output is written as a whole at the end, from a journal
  * @throws UsageError; JobFileError for one that cannot be read, and for what is no regular file
  */

@@ -8,20 +8,41 @@ import { responseFormatOf } from '../rows/responseFormat.js';
 import { NUMBERS, PROMPTS, TEXT_LISTS } from '../rows/rowFields.js';
 
 /** The fields that are ours. */
-export const ROW_FIELDS: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs', 'responseFormat', 'response_format']);
+export const ROW_FIELDS: ReadonlySet<string> = new Set([
+  'id',
+  ...PROMPTS,
+  ...NUMBERS,
+  'stop',
+  'tools',
+  'templateArgs',
+  'responseFormat',
+  'response_format',
+]);
 
 /** What messages may have beside role, content and calls of tools. */
 const MESSAGE_TEXTS = ['name', 'tool_call_id', 'reasoning_content'] as const;
 
 /**
- * Reads a row out of a parsed line. Checks types only; the engine checks ranges. A field that is null counts as absent, as tables
- * exported to JSON write it. `__proto__` in it is an ordinary own field; nothing here copies fields by assignment.
- * @param line the line's number from 1: the id of a row that has none, which another row may be given (`duplicate` is false)
- * @param templated whether all fields, or these, are values for a `promptTemplate`: they go into `fields`, and no prompt is looked for
+ * Reads a row out of a parsed line. Checks types only; the engine checks ranges. A field that is null counts as absent,
+ * as tables exported to JSON write it. `__proto__` in it is an ordinary own field; nothing here copies fields by
+ * assignment.
+ * @param line the line's number from 1: the id of a row that has none, which another row may be given (`duplicate` is
+ * false)
+ * @param templated whether all fields, or these, are values for a `promptTemplate`: they go into `fields`, and no
+ * prompt is looked for
  */
-export function parseRow(value: unknown, line: number, carryFields: boolean, templated: boolean | Readonly<Record<string, unknown>> = false): RowInput {
+export function parseRow(
+  value: unknown,
+  line: number,
+  carryFields: boolean,
+  templated: boolean | Readonly<Record<string, unknown>> = false,
+): RowInput {
   if (!isObject(value)) {
-    return lineWithoutRow(line, 'invalid-row', `found ${describe(value)}, expected an object with one of prompt, messages and tokens`);
+    return lineWithoutRow(
+      line,
+      'invalid-row',
+      `found ${describe(value)}, expected an object with one of prompt, messages and tokens`,
+    );
   }
   const others = carryFields ? Object.entries(value).filter(([name]) => !ROW_FIELDS.has(name)) : [];
   const carry = others.length > 0 ? { carry: Object.fromEntries(others) } : {};
@@ -31,7 +52,16 @@ export function parseRow(value: unknown, line: number, carryFields: boolean, tem
     if (id !== undefined) identity = { id };
     const fields = templated === true ? value : templated;
     if (!carryFields && fields === false) checkNames(value);
-    return { ...identity, ...(fields === false ? readPrompt(value) : { fields }), ...readTemplateInput(value), ...readFormat(value), ...readNumbers(value), ...readStop(value['stop']), ...readLists(value), ...carry };
+    return {
+      ...identity,
+      ...(fields === false ? readPrompt(value) : { fields }),
+      ...readTemplateInput(value),
+      ...readFormat(value),
+      ...readNumbers(value),
+      ...readStop(value['stop']),
+      ...readLists(value),
+      ...carry,
+    };
   } catch (error) {
     if (!(error instanceof RowError)) throw error;
     return { ...identity, error: { code: error.rowCode, message: error.message }, ...carry };
@@ -43,7 +73,10 @@ export function lineWithoutRow(line: number, code: RowErrorCode, message: string
   return { id: line, duplicate: false, error: { code, message } };
 }
 
-/** A field that is nearly one of ours would be left out in silence. Where others are carried, or go into a template, it is one of them. @throws RowError */
+/**
+ * A field that is nearly one of ours would be left out in silence. Where others are carried, or go into a template, it
+ * is one of them. @throws RowError
+ */
 function checkNames(value: Readonly<Record<string, unknown>>): void {
   const wrong = misspelt(Object.keys(value));
   if (wrong === undefined || isAbsent(value[wrong.name])) return;
@@ -82,7 +115,8 @@ function readMessage(value: unknown, at: number): ChatMessage {
   if (typeof role !== 'string') throw wrongType(`messages[${at}].role`, role, 'a string');
   const called = Array.isArray(calls) ? (calls as readonly unknown[]) : undefined;
   if (!isAbsent(calls) && !called) throw wrongType(`messages[${at}].tool_calls`, calls, 'an array');
-  if (typeof content !== 'string' && !(called && isAbsent(content))) throw wrongType(`messages[${at}].content`, content, 'a string');
+  if (typeof content !== 'string' && !(called && isAbsent(content)))
+    throw wrongType(`messages[${at}].content`, content, 'a string');
   const texts = MESSAGE_TEXTS.filter((name) => !isAbsent(value[name])).map((name) => {
     if (typeof value[name] !== 'string') throw wrongType(`messages[${at}].${name}`, value[name], 'a string');
     return [name, value[name]] as const;
@@ -99,12 +133,14 @@ function readTemplateInput({ tools, templateArgs }: Readonly<Record<string, unkn
 /** What it is an error of is said where the row is prepared. */
 function readFormat(row: Readonly<Record<string, unknown>>): Pick<Row, 'responseFormat'> {
   const given = [row['responseFormat'], row['response_format']].filter((format) => !isAbsent(format));
-  if (given.length > 1) throw new RowError('invalid-row', 'found both responseFormat and response_format, expected one of them');
+  if (given.length > 1)
+    throw new RowError('invalid-row', 'found both responseFormat and response_format, expected one of them');
   return given.length === 0 ? {} : { responseFormat: responseFormatOf(given[0]) };
 }
 
 function readToken(value: unknown, at: number): number {
-  if (typeof value !== 'number' || !Number.isInteger(value)) throw wrongType(`tokens[${at}]`, value, 'a token id (a whole number)');
+  if (typeof value !== 'number' || !Number.isInteger(value))
+    throw wrongType(`tokens[${at}]`, value, 'a token id (a whole number)');
   return value;
 }
 
@@ -148,6 +184,7 @@ function describe(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
   if (typeof value === 'object') return 'an object';
-  if (typeof value === 'string') return value.length > 40 ? `a string of ${value.length} characters` : `the string ${JSON.stringify(value)}`;
+  if (typeof value === 'string')
+    return value.length > 40 ? `a string of ${value.length} characters` : `the string ${JSON.stringify(value)}`;
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : `a ${typeof value}`;
 }

@@ -6,14 +6,20 @@ const MOST_LINKS = 40;
 const DESCRIPTOR = /^\/(?:dev|proc\/(?:self|thread-self|(\d+))(?:\/task\/\d+)?)\/fd\/(\d+)$/;
 const STANDARD: Readonly<Record<string, number>> = { '/dev/stdin': 0, '/dev/stdout': 1, '/dev/stderr': 2 };
 
-/** Where a file is, or will be that is not there yet, also through a link that leads nowhere so far: one path for all names of it. */
+/**
+ * Where a file is, or will be that is not there yet, also through a link that leads nowhere so far: one path for all
+ * names of it.
+ */
 export async function placeOf(path: string): Promise<string> {
   let place = resolve(path);
   for await (const next of linksOf(place)) place = next;
   return join(await realpath(dirname(place)).catch(() => dirname(place)), basename(place));
 }
 
-/** Which of this process's open files a path stands for, such as /dev/stdout, or a link to that; undefined for other paths. */
+/**
+ * Which of this process's open files a path stands for, such as /dev/stdout, or a link to that; undefined for other
+ * paths.
+ */
 export async function descriptorOf(path: string): Promise<number | undefined> {
   for await (const place of linksOf(resolve(path))) {
     const [, pid, descriptor] = DESCRIPTOR.exec(place) ?? [];
@@ -29,7 +35,10 @@ async function* linksOf(path: string): AsyncGenerator<string, void, undefined> {
   let place = path;
   for (let links = 0; links < MOST_LINKS; links += 1) {
     yield place;
-    const link = await lstat(place).then((stats) => stats.isSymbolicLink(), () => false);
+    const link = await lstat(place).then(
+      (stats) => stats.isSymbolicLink(),
+      () => false,
+    );
     if (!link) return;
     place = resolve(await realpath(dirname(place)).catch(() => dirname(place)), await readlink(place));
   }

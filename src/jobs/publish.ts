@@ -37,12 +37,20 @@ export interface Publication {
 export async function publish({ journal, path, file, options, wanted, rows }: Publication): Promise<void> {
   try {
     const results = finished(journal, wanted);
-    const content = compressed(file.format.encode(rows === undefined ? carried(results) : joined(results, rows, journal), options), file.compression, path);
+    const content = compressed(
+      file.format.encode(rows === undefined ? carried(results) : joined(results, rows, journal), options),
+      file.compression,
+      path,
+    );
     // Whoever may not read the journal may not read what is made of it.
     await putInPlace(path, content, await modeOf(journal.path));
   } catch (error) {
     if (error instanceof SpillwayError) throw error;
-    throw new JobFileError(path, `cannot be written: ${describeFileError(error)}; all results are safe in ${journal.path}, and \`resume\` writes it once more`, { cause: error });
+    throw new JobFileError(
+      path,
+      `cannot be written: ${describeFileError(error)}; all results are safe in ${journal.path}, and \`resume\` writes it once more`,
+      { cause: error },
+    );
   }
 }
 
@@ -58,17 +66,24 @@ export async function carriedTable(journal: Journal): Promise<Table> {
     for (const column of Object.keys(row)) columns.add(column);
     addKinds(kinds, row);
     if (columns.size > MOST_COLUMNS) {
-      throw new JobFileError(journal.path, `line ${number}: found more than ${MOST_COLUMNS} names of carried fields, expected at most so many columns; write lines of JSON`);
+      throw new JobFileError(
+        journal.path,
+        `line ${number}: found more than ${MOST_COLUMNS} names of carried fields, expected at most so many columns; write lines of JSON`,
+      );
     }
   }
   return { columns: [...columns], kinds };
 }
 
-async function* finished(journal: Journal, wanted: (result: AnyResult) => boolean): AsyncGenerator<AnyResult, void, undefined> {
+async function* finished(
+  journal: Journal,
+  wanted: (result: AnyResult) => boolean,
+): AsyncGenerator<AnyResult, void, undefined> {
   for await (const { number, result } of outputLines(journal)) {
     const { text, label, scores, embedding, error, usage } = membersOf(result);
     const answered = [text, label, scores, embedding, error].some((answer) => answer !== undefined);
-    if (!answered || !isObject(usage)) throw new JobFileError(journal.path, `line ${number}: found a result without text or usage; ${BEGIN_ANEW}`);
+    if (!answered || !isObject(usage))
+      throw new JobFileError(journal.path, `line ${number}: found a result without text or usage; ${BEGIN_ANEW}`);
     if (wanted(result)) yield result;
   }
 }
@@ -78,7 +93,11 @@ async function* carried(results: AsyncIterable<AnyResult>): AsyncGenerator<Finis
 }
 
 /** Results beside their rows: both in the order of the input. */
-async function* joined(results: AsyncIterable<AnyResult>, rows: AsyncIterable<RowInput> | Iterable<RowInput>, journal: Journal): AsyncGenerator<FinishedRow, void, undefined> {
+async function* joined(
+  results: AsyncIterable<AnyResult>,
+  rows: AsyncIterable<RowInput> | Iterable<RowInput>,
+  journal: Journal,
+): AsyncGenerator<FinishedRow, void, undefined> {
   const iterator = Symbol.asyncIterator in rows ? rows[Symbol.asyncIterator]() : rows[Symbol.iterator]();
   try {
     // At once, as the table's header is wanted even if there is no result.
@@ -86,7 +105,11 @@ async function* joined(results: AsyncIterable<AnyResult>, rows: AsyncIterable<Ro
     let index = 0;
     for await (const result of results) {
       for (; index < result.index; index += 1) step = await iterator.next();
-      if (step.done === true) throw new JobFileError(journal.path, `found a result of row ${result.index}, expected one of the ${index} rows of the input`);
+      if (step.done === true)
+        throw new JobFileError(
+          journal.path,
+          `found a result of row ${result.index}, expected one of the ${index} rows of the input`,
+        );
       yield { result, carry: step.value.carry };
     }
   } finally {

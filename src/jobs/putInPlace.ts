@@ -10,16 +10,23 @@ const PERMISSIONS = 0o7777;
 
 /** Who may read and write what stands there; undefined where nothing does. */
 export async function modeOf(path: string): Promise<number | undefined> {
-  return stat(path).then(({ mode }) => mode & PERMISSIONS, () => undefined);
+  return stat(path).then(
+    ({ mode }) => mode & PERMISSIONS,
+    () => undefined,
+  );
 }
 
 /**
- * Puts a file in place as a whole: a reader, or whoever comes after a crash, sees the old content or the new, never a part. A link stays a link; permissions stay
- * as they are.
+ * Puts a file in place as a whole: a reader, or whoever comes after a crash, sees the old content or the new, never a
+ * part. A link stays a link; permissions stay as they are.
  * @param otherwise the permissions of a file that was not there; default: as of any new file
  * @throws the file system's errors; whatever the content throws. What stood there is then as it was
  */
-export async function putInPlace(path: string, content: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>, otherwise?: number): Promise<void> {
+export async function putInPlace(
+  path: string,
+  content: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
+  otherwise?: number,
+): Promise<void> {
   const place = await placeOf(path);
   const mode = (await modeOf(place)) ?? otherwise;
   removeLeftovers(place);
@@ -34,7 +41,11 @@ export async function putInPlace(path: string, content: AsyncIterable<Uint8Array
   }
 }
 
-async function writeWhole(path: string, content: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>, mode: number | undefined): Promise<void> {
+async function writeWhole(
+  path: string,
+  content: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>,
+  mode: number | undefined,
+): Promise<void> {
   const handle = await open(path, 'wx', mode);
   try {
     // What the process's mask takes away, too.

@@ -2,7 +2,9 @@
 export interface Line {
   /** From 1; every line counts, blank ones too. */
   readonly number: number;
-  /** The line without its end (LF or CRLF), and without a byte order mark; undefined where it is longer than the limit. */
+  /**
+   * The line without its end (LF or CRLF), and without a byte order mark; undefined where it is longer than the limit.
+   */
   readonly bytes: Buffer | undefined;
   /** Offset of the first byte after the line and its end. */
   readonly end: number;
@@ -14,10 +16,13 @@ const LF = 0x0a;
 const CR = 0x0d;
 
 /**
- * Cuts a stream of bytes into lines. Holds one line and one chunk at a time; of a line longer than `maxLineBytes` it holds nothing
- * and skips to the line's end.
+ * Cuts a stream of bytes into lines. Holds one line and one chunk at a time; of a line longer than `maxLineBytes` it
+ * holds nothing and skips to the line's end.
  */
-export async function* readLines(chunks: AsyncIterable<Uint8Array | string>, maxLineBytes: number): AsyncGenerator<Line, void, undefined> {
+export async function* readLines(
+  chunks: AsyncIterable<Uint8Array | string>,
+  maxLineBytes: number,
+): AsyncGenerator<Line, void, undefined> {
   let number = 0;
   let offset = 0;
   /** What of the current line stood in earlier chunks; dropped once the line is too long. */
@@ -39,7 +44,8 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array | string>, max
   };
 
   for await (const chunk of chunks) {
-    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    const bytes =
+      typeof chunk === 'string' ? Buffer.from(chunk) : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     let from = 0;
     for (let at = bytes.indexOf(LF); at >= 0; at = bytes.indexOf(LF, from)) {
       add(bytes.subarray(from, at));

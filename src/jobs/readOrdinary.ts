@@ -4,8 +4,8 @@ import { fileErrorCode, fileFailure } from './fileErrors.js';
 import { specialKind } from './specialFiles.js';
 
 /**
- * The beginning of a small file of the job's own, which may be any file. Undefined if there is none. It is never waited for: opening a FIFO
- * would take a writer.
+ * The beginning of a small file of the job's own, which may be any file. Undefined if there is none. It is never waited
+ * for: opening a FIFO would take a writer.
  * @param expected what the job keeps there, for the message
  * @throws JobFileError for what cannot be read, and for a folder, FIFO, socket or device
  */
@@ -13,7 +13,10 @@ export function readOrdinary(path: string, mostBytes: number, expected: string):
   const check = (stats: ReturnType<typeof statSync>): void => {
     const kind = stats && specialKind(stats);
     if (kind !== undefined) {
-      throw new JobFileError(path, `found ${kind}, expected no file or ${expected}; move it away, or give another output`);
+      throw new JobFileError(
+        path,
+        `found ${kind}, expected no file or ${expected}; move it away, or give another output`,
+      );
     }
   };
   try {

@@ -34,8 +34,8 @@ export async function dropFailedRows(journal: Journal): Promise<number> {
 }
 
 /**
- * Puts the rows of a finished output into the order of the input, where an interruption, or errors that were tried again, left some out of their turn.
- * Holds four numbers a row.
+ * Puts the rows of a finished output into the order of the input, where an interruption, or errors that were tried
+ * again, left some out of their turn. Holds four numbers a row.
  * @throws JobFileError; the old output is then intact
  */
 export async function orderOutput(journal: Journal): Promise<void> {
@@ -46,12 +46,14 @@ export async function orderOutput(journal: Journal): Promise<void> {
       samples.push(sample ?? -1);
       ends.push(end);
     }
-    const inTurn = Uint32Array.from(indexes.keys()).sort((a, b) => (indexes[a] ?? 0) - (indexes[b] ?? 0) || (samples[a] ?? 0) - (samples[b] ?? 0));
+    const inTurn = Uint32Array.from(indexes.keys()).sort(
+      (a, b) => (indexes[a] ?? 0) - (indexes[b] ?? 0) || (samples[a] ?? 0) - (samples[b] ?? 0),
+    );
     const source = await open(journal.path, 'r');
     const begin = headerBytes(journal);
     try {
       // Lines that follow one another in both are copied together.
-      for (let at = 0; at < inTurn.length; ) {
+      for (let at = 0; at < inTurn.length;) {
         const first = inTurn[at] ?? 0;
         let last = first;
         while (inTurn[++at] === last + 1) last++;
@@ -64,8 +66,10 @@ export async function orderOutput(journal: Journal): Promise<void> {
 }
 
 async function copy(source: FileHandle, from: number, to: number, target: FileHandle): Promise<void> {
-  for (let position = from; position < to; ) {
-    const { buffer, bytesRead } = await source.read(Buffer.allocUnsafe(Math.min(PIECE_BYTES, to - position)), { position });
+  for (let position = from; position < to;) {
+    const { buffer, bytesRead } = await source.read(Buffer.allocUnsafe(Math.min(PIECE_BYTES, to - position)), {
+      position,
+    });
     if (bytesRead === 0) throw new Error('the file has become shorter');
     await target.appendFile(buffer.subarray(0, bytesRead));
     position += bytesRead;
@@ -76,8 +80,15 @@ function headerBytes({ run }: Journal): number {
   return run === undefined ? 0 : journalHeader(run).length;
 }
 
-/** Writes an output anew through a temporary file beside it, so that a crash leaves the old one or the new one. @returns the new one's size */
-async function rewrite({ path, run }: Journal, how: string, fill: (target: FileHandle) => Promise<void>): Promise<number> {
+/**
+ * Writes an output anew through a temporary file beside it, so that a crash leaves the old one or the new one. @returns
+ * the new one's size
+ */
+async function rewrite(
+  { path, run }: Journal,
+  how: string,
+  fill: (target: FileHandle) => Promise<void>,
+): Promise<number> {
   const temporary = rewritePath(path);
   try {
     const mode = await modeOf(path);

@@ -9,18 +9,24 @@ export interface RunJobOptions extends JobOptions {
 }
 
 /**
- * Runs a whole job: rows of a file or stream through an engine into a file or stream. Run again with `resume: true` after a crash, a
- * kill or an interrupt, it goes on, and each row ends up in the output exactly once.
- * @throws UsageError, JobFileError, InterruptedError and whatever the engine throws; finished rows are written and intact
+ * Runs a whole job: rows of a file or stream through an engine into a file or stream. Run again with `resume: true`
+ * after a crash, a kill or an interrupt, it goes on, and each row ends up in the output exactly once.
+ * @throws UsageError, JobFileError, InterruptedError and whatever the engine throws; finished rows are written and
+ * intact
  * @example
- * await runJob({ engine, input: 'prompts.jsonl', output: 'answers.jsonl', resume: true, generate: { maxNewTokens: 64 } });
+ * await runJob({ engine, input: 'prompts.jsonl', output: 'answers.jsonl', resume: true, generate: { maxNewTokens: 64 }
+ * });
  */
 export async function runJob(options: RunJobOptions): Promise<JobSummary> {
   checkObject('options', options);
   const { engine, ...jobOptions } = options;
   checkRowGenerator(engine);
   const { source, resultIdentity } = engine;
-  const job = await Job.open({ ...(source && { modelFiles: source.files }), ...(resultIdentity && { resultIdentity }), ...jobOptions });
+  const job = await Job.open({
+    ...(source && { modelFiles: source.files }),
+    ...(resultIdentity && { resultIdentity }),
+    ...jobOptions,
+  });
   let summary: JobSummary;
   try {
     summary = await job.run(engine);

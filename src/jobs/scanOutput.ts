@@ -33,8 +33,8 @@ interface ScannedLine {
 }
 
 /**
- * Reads an output that an earlier run left: streamed, four bytes a row in memory. What stands after the last LF is a torn line and
- * not counted. Nothing is changed in the file.
+ * Reads an output that an earlier run left: streamed, four bytes a row in memory. What stands after the last LF is a
+ * torn line and not counted. Nothing is changed in the file.
  * @param retryErrors error rows are not done
  * @throws JobFileError for a whole line that is no result, and for an index that stands twice
  */
@@ -53,7 +53,10 @@ export async function scanOutput(journal: Journal, retryErrors: boolean): Promis
     }
     if (!(again ? retried : done).add(line.index, line.id, line.sample)) {
       const sample = line.sample === undefined ? '' : `, sample ${line.sample}`;
-      throw new JobFileError(journal.path, `line ${line.number}: index ${line.index}${sample} stands twice, expected each row once; ${BEGIN_ANEW}`);
+      throw new JobFileError(
+        journal.path,
+        `line ${line.number}: index ${line.index}${sample} stands twice, expected each row once; ${BEGIN_ANEW}`,
+      );
     }
     if (line.failed) failed += 1;
     bytes = line.end;
@@ -62,7 +65,10 @@ export async function scanOutput(journal: Journal, retryErrors: boolean): Promis
 }
 
 /** The order of the input, and of a row's samples. */
-export function compareLines(a: Pick<ScannedLine, 'index' | 'sample'>, b: Pick<ScannedLine, 'index' | 'sample'>): number {
+export function compareLines(
+  a: Pick<ScannedLine, 'index' | 'sample'>,
+  b: Pick<ScannedLine, 'index' | 'sample'>,
+): number {
   return a.index - b.index || (a.sample ?? -1) - (b.sample ?? -1);
 }
 
@@ -70,14 +76,23 @@ export function compareLines(a: Pick<ScannedLine, 'index' | 'sample'>, b: Pick<S
  * The whole lines of a journal that hold results; `end` is behind a line's LF.
  * @throws JobFileError for one that is no result
  */
-export async function* outputLines({ path, run }: Journal): AsyncGenerator<ScannedLine & { number: number; bytes: Buffer; end: number }, void, undefined> {
+export async function* outputLines({
+  path,
+  run,
+}: Journal): AsyncGenerator<ScannedLine & { number: number; bytes: Buffer; end: number }, void, undefined> {
   try {
-    for await (const { number, bytes, end, terminated } of readLines(createReadStream(path, { highWaterMark: 2 ** 20 }), MAX_RESULT_BYTES)) {
+    for await (const { number, bytes, end, terminated } of readLines(
+      createReadStream(path, { highWaterMark: 2 ** 20 }),
+      MAX_RESULT_BYTES,
+    )) {
       if (!terminated) return;
       if (run !== undefined && number === 1) continue;
       const result = bytes === undefined ? undefined : parseResult(bytes.toString('utf8'));
       if (bytes === undefined || result === undefined) {
-        throw new JobFileError(path, `line ${number}: found something else than a result, expected a row of output with id, index and finishReason; mend the line, or ${BEGIN_ANEW}`);
+        throw new JobFileError(
+          path,
+          `line ${number}: found something else than a result, expected a row of output with id, index and finishReason; mend the line, or ${BEGIN_ANEW}`,
+        );
       }
       yield { ...result, number, bytes, end };
     }
@@ -99,8 +114,15 @@ function parseResult(text: string): ScannedLine | undefined {
   if (typeof index !== 'number' || !Number.isSafeInteger(index) || index < 0) return undefined;
   if (sample !== undefined && !isSample(sample)) return undefined;
   // Only what was generated has a reason for its end.
-  if (typeof finishReason !== 'string' && [error, label, scores, embedding].every((answer) => answer === undefined)) return undefined;
-  return { id, index, sample, failed: typeof finishReason === 'string' ? finishReason === 'error' : error !== undefined, result: value as unknown as AnyResult };
+  if (typeof finishReason !== 'string' && [error, label, scores, embedding].every((answer) => answer === undefined))
+    return undefined;
+  return {
+    id,
+    index,
+    sample,
+    failed: typeof finishReason === 'string' ? finishReason === 'error' : error !== undefined,
+    result: value as unknown as AnyResult,
+  };
 }
 
 function isSample(value: unknown): value is number {

@@ -13,40 +13,46 @@ const READER_POLL_MILLISECONDS = 50;
 /** Read at a time. */
 const PIECE_BYTES = 256 * 1024;
 /**
- * Opening must not wait: it would do so in one of Node's few threads, which nothing can end, not even the end of the process. Nor may a
- * terminal become ours.
+ * Opening must not wait: it would do so in one of Node's few threads, which nothing can end, not even the end of the
+ * process. Nor may a terminal become ours.
  */
 const AT_ONCE = constants.O_NONBLOCK | constants.O_NOCTTY;
 
 const [openFile, closeFile, statFile] = [promisify(open), promisify(close), promisify(fstat)];
 
-/** What a file is that is no regular one: `a folder`, `a FIFO`, `a socket`, `a device`; undefined for a regular file. */
+/**
+ * What a file is that is no regular one: `a folder`, `a FIFO`, `a socket`, `a device`; undefined for a regular file.
+ */
 export function specialKind(stats: Pick<Stats, 'isFile' | 'isDirectory' | 'isFIFO' | 'isSocket'>): string | undefined {
   if (stats.isFile()) return undefined;
   return stats.isDirectory() ? 'a folder' : stats.isFIFO() ? 'a FIFO' : stats.isSocket() ? 'a socket' : 'a device';
 }
 
 /**
- * Opens whatever can be read: a file, a FIFO that nobody writes to yet, a terminal, a device. What comes from it is waited for by the event
- * loop, so that the stream can be destroyed at any time.
+ * Opens whatever can be read: a file, a FIFO that nobody writes to yet, a terminal, a device. What comes from it is
+ * waited for by the event loop, so that the stream can be destroyed at any time.
  * @throws the system's errors
  */
 export async function openReadable(path: string): Promise<Readable> {
   const descriptor = await openFile(path, constants.O_RDONLY | AT_ONCE);
   return orClose(descriptor, (stats) => {
     if (stats.isFIFO()) return new Socket({ fd: descriptor, readable: true, writable: false });
-    return isatty(descriptor) ? new ReadStream(descriptor) : createReadStream(path, { fd: descriptor, highWaterMark: PIECE_BYTES });
+    return isatty(descriptor)
+      ? new ReadStream(descriptor)
+      : createReadStream(path, { fd: descriptor, highWaterMark: PIECE_BYTES });
   });
 }
 
 /**
- * Opens a FIFO, as soon as somebody reads from it, a terminal or a device for writing; of a regular file that this process has open it writes where that is.
+ * Opens a FIFO, as soon as somebody reads from it, a terminal or a device for writing; of a regular file that this
+ * process has open it writes where that is.
  * @param signal ends the wait for a reader
  * @throws the system's errors; an AbortError
  */
 export async function openSpecialWritable(path: string, signal: AbortSignal | undefined): Promise<Writable> {
   const own = await descriptorOf(path);
-  if (own !== undefined && (await statFile(own)).isFile()) return createWriteStream(path, { fd: own, autoClose: false });
+  if (own !== undefined && (await statFile(own)).isFile())
+    return createWriteStream(path, { fd: own, autoClose: false });
   for (;;) {
     try {
       const descriptor = await openFile(path, constants.O_WRONLY | AT_ONCE);

@@ -11,10 +11,24 @@ export type ResultParts = Readonly<Record<'id' | 'sample' | 'value' | 'reasoning
  * @throws UsageError, ResponseFormatError for what answers are held to
  */
 export function writeOptions(
-  there: ResultParts, answers: FormatOptions & Pick<EmbedOptions, 'encoding'>,
-  { resultColumns = {}, delimiter, ...options }: Omit<WriteOptions, 'parts' | 'properties' | 'resultColumns'> & Partial<Pick<WriteOptions, 'resultColumns'>>,
+  there: ResultParts,
+  answers: FormatOptions & Pick<EmbedOptions, 'encoding'>,
+  {
+    resultColumns = {},
+    delimiter,
+    ...options
+  }: Omit<WriteOptions, 'parts' | 'properties' | 'resultColumns'> & Partial<Pick<WriteOptions, 'resultColumns'>>,
 ): WriteOptions {
   const properties = answerProperties(answers);
-  const parts = [...Object.entries(there).flatMap(([part, has]) => (has ? [part] : [])), answers.encoding === 'base64' ? 'base64' : 'vector'];
-  return { ...options, resultColumns, parts, ...(properties && { properties }), ...(delimiter !== undefined && { delimiter }) };
+  const parts = [
+    ...Object.entries(there).flatMap(([part, has]) => (has ? [part] : [])),
+    answers.encoding === 'base64' ? 'base64' : 'vector',
+  ];
+  return {
+    ...options,
+    resultColumns,
+    parts,
+    ...(properties && { properties }),
+    ...(delimiter !== undefined && { delimiter }),
+  };
 }

@@ -4,12 +4,15 @@ import { formatResult } from './formatResult.js';
 import { StreamWriter } from './StreamWriter.js';
 
 /**
- * Writes results to a stream as lines of JSON, at the pace of its reader, and leaves the stream open. For an output that outlives a
- * killed process use `runJob`.
+ * Writes results to a stream as lines of JSON, at the pace of its reader, and leaves the stream open. For an output
+ * that outlives a killed process use `runJob`.
  * @returns how many rows were written, and how many of them carry an error
  * @throws JobFileError when the stream fails; whatever the source throws
  */
-export async function writeRows(results: AsyncIterable<AnyResult>, output: Writable): Promise<{ done: number; failed: number }> {
+export async function writeRows(
+  results: AsyncIterable<AnyResult>,
+  output: Writable,
+): Promise<{ done: number; failed: number }> {
   const sink = new StreamWriter(output, 'output');
   let done = 0;
   let failed = 0;

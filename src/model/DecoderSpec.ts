@@ -1,12 +1,15 @@
 /**
- * A decoder-only transformer, as data. An architecture file (`architectures/`) turns a model's configuration into this table;
- * the native addon executes it. A new model family needs no code beyond its own table where the pieces exist.
+ * A decoder-only transformer, as data. An architecture file (`architectures/`) turns a model's configuration into this
+ * table; the native addon executes it. A new model family needs no code beyond its own table where the pieces exist.
  */
 export interface DecoderSpec {
   /** The family as its own files call it: `llama`, `opt`, `gpt_neox`, … */
   readonly family: string;
   readonly layers: number;
-  /** Where these are a part of a model's layers: the number of the first one, and how many the model has. Only the first layer embeds, only the last samples. */
+  /**
+   * Where these are a part of a model's layers: the number of the first one, and how many the model has. Only the first
+   * layer embeds, only the last samples.
+   */
   readonly part?: { readonly firstLayer: number; readonly modelLayers: number };
   readonly hiddenSize: number;
   readonly vocabularySize: number;
@@ -59,15 +62,24 @@ export interface DecoderSpec {
         readonly kind: 'alibi';
         /** One slope a head, already multiplied by whatever the family multiplies it by. */
         readonly slopes: Float32Array;
-        /** Falcon rounds slope and slope x position to bfloat16 and adds the bias before scaling: score = (q · k + bias) x scale. */
+        /**
+         * Falcon rounds slope and slope x position to bfloat16 and adds the bias before scaling: score = (q · k + bias)
+         * x scale.
+         */
         readonly roundToBfloat16: boolean;
       };
 
   readonly feedForward: {
-    /** `plain`: down(act(up x)); `gated`: down(act(gate x) * up x); `experts`: a router picks some gated blocks for each token. */
+    /**
+     * `plain`: down(act(up x)); `gated`: down(act(gate x) * up x); `experts`: a router picks some gated blocks for each
+     * token.
+     */
     readonly kind: 'plain' | 'gated' | 'experts';
     readonly activation: 'relu' | 'gelu' | 'gelu-tanh' | 'silu';
-    /** With `experts` only: how many there are, and how many a token uses (softmax over all, the best few, divided by their sum). */
+    /**
+     * With `experts` only: how many there are, and how many a token uses (softmax over all, the best few, divided by
+     * their sum).
+     */
     readonly experts?: { readonly count: number; readonly perToken: number };
   };
 

@@ -15,7 +15,8 @@ export interface TensorInfo {
 
 /**
  * What a format reader hands to `describeModel`: nothing of it is trusted yet but the tensors' byte ranges and shapes.
- * GGUF metadata: numbers and safe 64-bit integers as number, larger ones as bigint, numeric arrays as typed arrays, others as arrays.
+ * GGUF metadata: numbers and safe 64-bit integers as number, larger ones as bigint, numeric arrays as typed arrays,
+ * others as arrays.
  */
 export type ModelHeader =
   | {
@@ -26,13 +27,23 @@ export type ModelHeader =
       /** Contents of those tensors of `AUXILIARY_VECTORS` that the file has. */
       readonly vectors: ReadonlyMap<string, Float32Array>;
     }
-  | { readonly format: 'safetensors'; readonly path: string; readonly config: unknown; readonly tensors: readonly TensorInfo[] };
+  | {
+      readonly format: 'safetensors';
+      readonly path: string;
+      readonly config: unknown;
+      readonly tensors: readonly TensorInfo[];
+    };
 
 /**
- * GGUF tensors whose contents belong to the description of the model: factors on rotary frequencies. A reader reads those that a
- * file has into `ModelHeader.vectors`; they are F32 and at most `AUXILIARY_VECTOR_ELEMENTS` long, or the file is refused.
+ * GGUF tensors whose contents belong to the description of the model: factors on rotary frequencies. A reader reads
+ * those that a file has into `ModelHeader.vectors`; they are F32 and at most `AUXILIARY_VECTOR_ELEMENTS` long, or the
+ * file is refused.
  */
-export const AUXILIARY_VECTORS = ['rope_freqs.weight', 'rope_factors_short.weight', 'rope_factors_long.weight'] as const;
+export const AUXILIARY_VECTORS = [
+  'rope_freqs.weight',
+  'rope_factors_short.weight',
+  'rope_factors_long.weight',
+] as const;
 export const AUXILIARY_VECTOR_ELEMENTS = 4096;
 
 /** Everything about a model but its weights' contents: read from headers, validated, ready to be bound. Plain data. */
@@ -45,13 +56,21 @@ export interface ModelSource {
   readonly bindings: readonly TensorBinding[];
   readonly tensors: readonly TensorInfo[];
   readonly tokenizer: TokenizerSource;
-  /** How the model's files say that hidden states become an embedding, or what they say that we do not know; undefined where they say nothing. */
+  /**
+   * How the model's files say that hidden states become an embedding, or what they say that we do not know; undefined
+   * where they say nothing.
+   */
   readonly pooling?: 'last' | 'mean' | 'cls' | { readonly unknown: string };
 }
 
-/** What the tokenizer is built from; the two formats differ only here. `json` values are as parsed, not yet validated. */
+/**
+ * What the tokenizer is built from; the two formats differ only here. `json` values are as parsed, not yet validated.
+ */
 export type TokenizerSource =
-  | { readonly kind: 'gguf'; /** Metadata whose keys start with `tokenizer.`, as parsed. */ readonly metadata: ReadonlyMap<string, unknown> }
+  | {
+      readonly kind: 'gguf';
+      /** Metadata whose keys start with `tokenizer.`, as parsed. */ readonly metadata: ReadonlyMap<string, unknown>;
+    }
   | {
       readonly kind: 'tokenizer.json';
       readonly file: string;

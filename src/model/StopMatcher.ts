@@ -17,9 +17,9 @@ interface State {
 }
 
 /**
- * Ends a stream of text at the first occurrence of any stop string, wherever the pieces are cut. The first occurrence is the one
- * that begins earliest. Text is held back only while it could be the beginning of one, and each character is looked at once
- * (Aho and Corasick's automaton), however many stop strings there are.
+ * Ends a stream of text at the first occurrence of any stop string, wherever the pieces are cut. The first occurrence
+ * is the one that begins earliest. Text is held back only while it could be the beginning of one, and each character is
+ * looked at once (Aho and Corasick's automaton), however many stop strings there are.
  */
 export class StopMatcher {
   readonly #states: State[] = [{ next: new Map(), depth: 0, fallback: 0, found: 0 }];
@@ -55,7 +55,10 @@ export class StopMatcher {
     return { text, stopped: false };
   }
 
-  /** The text has ended: a stop string that began after an unfinished one counts now, and what was held back is released. */
+  /**
+   * The text has ended: a stop string that began after an unfinished one counts now, and what was held back is
+   * released.
+   */
   end(): StopMatch {
     if (this.#match >= 0) return { text: this.#stop(), stopped: true };
     const text = this.#held;

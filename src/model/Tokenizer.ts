@@ -11,7 +11,8 @@ export interface Tokenizer {
 
   /**
    * @param options.specialTokens add the begin token (and whatever the model's post-processor adds). Default true.
-   * @param options.parseSpecial text such as `<|im_start|>` becomes the control token, as transformers does. Default true; false makes it data.
+   * @param options.parseSpecial text such as `<|im_start|>` becomes the control token, as transformers does. Default
+   * true; false makes it data.
    */
   encode(text: string, options?: { specialTokens?: boolean; parseSpecial?: boolean }): number[];
 
@@ -26,20 +27,24 @@ export interface Tokenizer {
   stream(options?: { reasoningMarks?: boolean }): { push(token: number): string; end(): string };
 
   /**
-   * The bytes that a token adds to a row's text, which `stream` makes: to its beginning, where that is something else (a blank is dropped there), or to what has gone before. None for special
-   * tokens and ids without a token. Undefined where the text is not put together of tokens, each by itself: what the decoder does depends on more.
+   * The bytes that a token adds to a row's text, which `stream` makes: to its beginning, where that is something else
+   * (a blank is dropped there), or to what has gone before. None for special tokens and ids without a token. Undefined
+   * where the text is not put together of tokens, each by itself: what the decoder does depends on more.
    */
   readonly answerBytes?: ((token: number, first: boolean) => Uint8Array) | undefined;
 
   /** Text of one token for humans (log-probabilities): `decode` of it alone, bytes that are no character as U+FFFD. */
   text(token: number): string;
 
-  /** Renders messages through the model's chat template, with the generation prompt. @throws RowError 'chat-template' */
+  /**
+   * Renders messages through the model's chat template, with the generation prompt. @throws RowError 'chat-template'
+   */
   renderChat(messages: readonly ChatMessage[], input?: TemplateInput): string;
 
   /**
-   * `renderChat` and `encode` in one, without a second begin token. With `parseSpecial: false` control text inside the messages'
-   * content (and in what else the template is given) is data, while the template's own control tokens still work.
+   * `renderChat` and `encode` in one, without a second begin token. With `parseSpecial: false` control text inside the
+   * messages' content (and in what else the template is given) is data, while the template's own control tokens still
+   * work.
    */
   encodeChat(messages: readonly ChatMessage[], options?: TemplateInput & { parseSpecial?: boolean }): number[];
 }

@@ -20,14 +20,18 @@ const REPOSITORY = /^models--([^-].*?)--(.+)$/;
 
 /** The models that `pull` has fetched, and those of the cache that Hugging Face's tools share. */
 export async function cachedModels(): Promise<CachedModel[]> {
-  const own = await Promise.all(knownModels.map(async ({ id, fileName }) => {
-    const path = join(userCacheFolder(), 'models', fileName);
-    return { name: id, path, bytes: await fileBytes(path) };
-  }));
+  const own = await Promise.all(
+    knownModels.map(async ({ id, fileName }) => {
+      const path = join(userCacheFolder(), 'models', fileName);
+      return { name: id, path, bytes: await fileBytes(path) };
+    }),
+  );
   const cache = hubCacheFolder();
   const folders = (await readdir(cache).catch(() => [])).flatMap((folder) => {
     const [, owner, name] = REPOSITORY.exec(folder) ?? [];
-    return owner === undefined || name === undefined ? [] : [{ name: `hf:${owner}/${name}`, path: join(cache, folder) }];
+    return owner === undefined || name === undefined
+      ? []
+      : [{ name: `hf:${owner}/${name}`, path: join(cache, folder) }];
   });
   const shared = await Promise.all(folders.map(async (model) => ({ ...model, bytes: await folderBytes(model.path) })));
   return [...own.filter(({ bytes }) => bytes > 0), ...shared];
@@ -42,18 +46,31 @@ export async function removeCachedModel(name: string): Promise<CachedModel> {
   const models = await cachedModels();
   const names = models.map((model) => model.name);
   const model = models.find((each) => each.name.toLowerCase() === name.toLowerCase());
-  if (model === undefined) throw new UsageError(`remove: found ${found(name)}, expected a model of the cache: ${names.join(', ') || 'there is none'}${didYouMean(name, names)}`);
+  if (model === undefined)
+    throw new UsageError(
+      `remove: found ${found(name)}, expected a model of the cache: ${names.join(', ') || 'there is none'}${didYouMean(name, names)}`,
+    );
   await rm(model.path, { recursive: true, force: true });
   return model;
 }
 
 async function fileBytes(path: string): Promise<number> {
-  return stat(path).then((facts) => (facts.isFile() ? facts.size : 0), () => 0);
+  return stat(path).then(
+    (facts) => (facts.isFile() ? facts.size : 0),
+    () => 0,
+  );
 }
 
 /** Links count for nothing: the blobs are there, too. */
 async function folderBytes(folder: string): Promise<number> {
   const names = await readdir(folder, { recursive: true }).catch(() => []);
-  const sizes = await Promise.all(names.map((name) => lstat(join(folder, name)).then((facts) => (facts.isFile() ? facts.size : 0), () => 0)));
+  const sizes = await Promise.all(
+    names.map((name) =>
+      lstat(join(folder, name)).then(
+        (facts) => (facts.isFile() ? facts.size : 0),
+        () => 0,
+      ),
+    ),
+  );
   return sizes.reduce((sum, bytes) => sum + bytes, 0);
 }

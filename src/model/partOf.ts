@@ -12,15 +12,21 @@ export interface LayerRange {
 const EMBEDDING: readonly string[] = ['token_embedding', 'position_embedding', 'embedding_projection'];
 
 /**
- * A part of a model: some of its layers, with the embedding where the first layer is among them, and the final norm and the head where the last one is. A
- * head that is tied to the embedding takes it along. Layers keep their numbers. Pure.
+ * A part of a model: some of its layers, with the embedding where the first layer is among them, and the final norm and
+ * the head where the last one is. A head that is tied to the embedding takes it along. Layers keep their numbers. Pure.
  *
  * @throws UsageError for layers that the model does not have
  */
 export function partOf(source: ModelSource, { first, count }: LayerRange): ModelSource {
   const { decoder, bindings } = source;
   const { layers } = decoder;
-  if (!(Number.isSafeInteger(first) && Number.isSafeInteger(count) && first >= 0 && count >= 1 && first + count <= layers)) {
+  if (!(
+    Number.isSafeInteger(first) &&
+    Number.isSafeInteger(count) &&
+    first >= 0 &&
+    count >= 1 &&
+    first + count <= layers
+  )) {
     throw new UsageError(`layers: found first ${first}, count ${count}, expected some of the model's ${layers} layers`);
   }
   if (count === layers) return source;
@@ -33,7 +39,12 @@ export function partOf(source: ModelSource, { first, count }: LayerRange): Model
   };
   return {
     ...source,
-    decoder: { ...decoder, layers: count, layerSpecs: decoder.layerSpecs.slice(first, first + count), part: { firstLayer: first, modelLayers: layers } },
+    decoder: {
+      ...decoder,
+      layers: count,
+      layerSpecs: decoder.layerSpecs.slice(first, first + count),
+      part: { firstLayer: first, modelLayers: layers },
+    },
     bindings: bindings.filter(needed),
   };
 }

@@ -15,15 +15,31 @@ import { readSafetensorsModel } from './safetensors/readSafetensorsModel.js';
 export async function readModel(path: string): Promise<ModelSource> {
   const status = await orModelFileError(path, () => stat(path));
   if (!status.isDirectory()) refuseFileOfFolder(path);
-  const { header, files, tokenizer, pooling } = status.isDirectory() ? await readSafetensorsModel(path) : await readGgufModel(path);
+  const { header, files, tokenizer, pooling } = status.isDirectory()
+    ? await readSafetensorsModel(path)
+    : await readGgufModel(path);
   const { decoder, bindings } = describeModel(header);
-  return { path, format: header.format, files, decoder, bindings, tensors: header.tensors, tokenizer, ...(pooling && { pooling }) };
+  return {
+    path,
+    format: header.format,
+    files,
+    decoder,
+    bindings,
+    tensors: header.tensors,
+    tokenizer,
+    ...(pooling && { pooling }),
+  };
 }
 
 /** A natural mistake, which deserves a better answer than "no GGUF file". */
 function refuseFileOfFolder(path: string): void {
   const name = basename(path);
   if (name === 'config.json' || name.endsWith('.safetensors') || name.endsWith('.safetensors.index.json')) {
-    throw new ModelFileError(path, 'file', 'one file of a safetensors model', 'the folder that it lies in, or a GGUF file');
+    throw new ModelFileError(
+      path,
+      'file',
+      'one file of a safetensors model',
+      'the folder that it lies in, or a GGUF file',
+    );
   }
 }

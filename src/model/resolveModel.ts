@@ -29,16 +29,17 @@ const CHECKS: Readonly<Record<keyof PullOptions, Check>> = {
 };
 
 /**
- * Turns what a user wrote for a model into a path: an id that `pull` knows, or `hf:owner/repo[@revision][:file-or-quant]` of the Hugging
- * Face hub, is fetched if need be; `ollama:name[:tag]` and
- * `lmstudio:publisher/name[:file-or-quant]` are found where those tools keep them; a path is left alone. Such a name means the model even
- * where a file of that name exists; write `./NAME` for
- * the file. Of the options a name of the hub takes `signal`, `onProgress` and `verify`, which asks the hub what the revision is now;
- * otherwise what is in the cache is used as it is.
+ * Turns what a user wrote for a model into a path: an id that `pull` knows, or
+ * `hf:owner/repo[@revision][:file-or-quant]` of the Hugging Face hub, is fetched if need be; `ollama:name[:tag]` and
+ * `lmstudio:publisher/name[:file-or-quant]` are found where those tools keep them; a path is left alone. Such a name
+ * means the model even where a file of that name exists; write `./NAME` for the file. Of the options a name of the hub
+ * takes `signal`, `onProgress` and `verify`, which asks the hub what the revision is now; otherwise what is in the
+ * cache is used as it is.
  *
  * @returns the path of a file or folder; for paths, whether anything is there is left to the reader to find out
  * @throws UsageError for what is no text, and for an option that is unknown or of the wrong type
- * @throws ModelFileError for a bare word that is neither a known id nor something on disk; DownloadError, InterruptedError
+ * @throws ModelFileError for a bare word that is neither a known id nor something on disk; DownloadError,
+ * InterruptedError
  */
 export async function resolveModel(idOrPath: string, options: PullOptions = {}): Promise<string> {
   checkText('model', idOrPath, 'a path or a known id');
@@ -51,7 +52,10 @@ export async function resolveModel(idOrPath: string, options: PullOptions = {}):
   if (LOOKS_LIKE_PATH.test(idOrPath) || (await exists(idOrPath))) return idOrPath;
   const ids = knownModels.map(({ id }) => id);
   throw new ModelFileError(
-    idOrPath, 'model', 'neither a file nor a folder nor a known id', `a GGUF file, a folder with config.json, hf:OWNER/REPO, or one of: ${ids.join(', ')}${didYouMean(idOrPath, ids)}`,
+    idOrPath,
+    'model',
+    'neither a file nor a folder nor a known id',
+    `a GGUF file, a folder with config.json, hf:OWNER/REPO, or one of: ${ids.join(', ')}${didYouMean(idOrPath, ids)}`,
   );
 }
 
@@ -61,5 +65,8 @@ export function isModelName(text: string): boolean {
 }
 
 function exists(path: string): Promise<boolean> {
-  return stat(path).then(() => true, () => false);
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
 }

@@ -6,7 +6,10 @@ import { deserialize, serialize } from 'node:v8';
 /** A file of the queue is given up when all of it has been read: so its room comes free in pieces. */
 const SEGMENT_BYTES = 64 * 2 ** 20;
 const LENGTH_BYTES = 4;
-/** What a value counts for at least: a source without end must not keep the thread for minutes with values of a few bytes. */
+/**
+ * What a value counts for at least: a source without end must not keep the thread for minutes with values of a few
+ * bytes.
+ */
 const LEAST_BYTES = 1024;
 /** Values are written together. */
 const WRITE_BYTES = 256 * 2 ** 10;
@@ -23,9 +26,8 @@ interface Segment {
 }
 
 /**
- * A queue of plain data on disk, first in, first out, bounded in bytes. Its files have no name once they are open, so that nothing is
- * left behind however the process ends. Everything is synchronous: who
- * pushes cannot be made to wait.
+ * A queue of plain data on disk, first in, first out, bounded in bytes. Its files have no name once they are open, so
+ * that nothing is left behind however the process ends. Everything is synchronous: who pushes cannot be made to wait.
  */
 export class FileQueue<T> {
   readonly #segments: Segment[] = [];
@@ -33,7 +35,10 @@ export class FileQueue<T> {
   #length = 0;
 
   /** @param folder made where it is missing @param mostBytes that its files may have together */
-  constructor(private readonly folder: string, private readonly mostBytes: number) {}
+  constructor(
+    private readonly folder: string,
+    private readonly mostBytes: number,
+  ) {}
 
   /** Values that wait. */
   get length(): number {
@@ -87,7 +92,14 @@ export class FileQueue<T> {
   #open(): Segment {
     mkdirSync(this.folder, { recursive: true });
     const path = join(this.folder, `queue-${process.pid}-${randomBytes(6).toString('hex')}.tmp`);
-    const segment = { file: openSync(path, 'wx+', 0o600), written: 0, pending: [], pendingBytes: 0, read: 0, counted: 0 };
+    const segment = {
+      file: openSync(path, 'wx+', 0o600),
+      written: 0,
+      pending: [],
+      pendingBytes: 0,
+      read: 0,
+      counted: 0,
+    };
     unlinkSync(path);
     this.#segments.push(segment);
     return segment;
@@ -95,7 +107,7 @@ export class FileQueue<T> {
 
   #read(segment: Segment, bytes: number): Buffer {
     const data = Buffer.allocUnsafe(bytes);
-    for (let at = 0; at < bytes; ) {
+    for (let at = 0; at < bytes;) {
       const read = readSync(segment.file, data, at, bytes - at, segment.read + at);
       if (read === 0) throw new RangeError('the file of the queue has become shorter');
       at += read;
@@ -107,7 +119,8 @@ export class FileQueue<T> {
 
 function flush(segment: Segment): void {
   const data = Buffer.concat(segment.pending);
-  for (let at = 0; at < data.byteLength; ) at += writeSync(segment.file, data, at, data.byteLength - at, segment.written + at);
+  for (let at = 0; at < data.byteLength;)
+    at += writeSync(segment.file, data, at, data.byteLength - at, segment.written + at);
   segment.written += data.byteLength;
   segment.pending = [];
   segment.pendingBytes = 0;

@@ -10,9 +10,9 @@ const LAST: readonly ComputePart[] = [...PARTS, 'head'];
 const ONLY: readonly ComputePart[] = ['embed', ...PARTS, 'head'];
 
 /**
- * Issues `compute`, as a small graph of tasks: project (norm, q k v, rotation, keys and values into their pages), attend, finish (output
- * projection, feed-forward). It waits for the square's loads, and for its left neighbour: the same slot's previous compute; where a row begins behind
- * what others have computed, for that of all slots.
+ * Issues `compute`, as a small graph of tasks: project (norm, q k v, rotation, keys and values into their pages),
+ * attend, finish (output projection, feed-forward). It waits for the square's loads, and for its left neighbour: the
+ * same slot's previous compute; where a row begins behind what others have computed, for that of all slots.
  */
 export function compute(run: StageContext): Stage {
   const bounds = layerBounds(run.grid);
@@ -20,9 +20,15 @@ export function compute(run: StageContext): Stage {
   return stage((square) => {
     const { slot, layer, rows, events } = square;
     const parts = partsOf(layer, bounds);
-    const begins = rows.some(({ firstPosition, sharedTokens = 0 }) => sharedTokens > 0 && firstPosition === sharedTokens);
+    const begins = rows.some(
+      ({ firstPosition, sharedTokens = 0 }) => sharedTokens > 0 && firstPosition === sharedTokens,
+    );
     const neighbour = left.get(slot);
-    let after: readonly TaskEvent[] = begins ? [...left.values(), ...events.inputs] : neighbour ? [neighbour, ...events.inputs] : events.inputs;
+    let after: readonly TaskEvent[] = begins
+      ? [...left.values(), ...events.inputs]
+      : neighbour
+        ? [neighbour, ...events.inputs]
+        : events.inputs;
     for (const part of parts) {
       const event = run.issue(square, { name: 'compute', part, queue: run.device.computeQueue }, after);
       after = [event];

@@ -11,5 +11,13 @@ import { synchronize } from './synchronize.js';
 
 /** The stages of a square, everything overlapping that can (FlexGen, algorithm 1). */
 export function defaultPipeline(run: StageContext): Stage {
-  return overlap(loadWeight(run), loadCache(run), loadActivation(run), compute(run), storeActivation(run), storeCache(run), synchronize(run));
+  return overlap(
+    loadWeight(run),
+    loadCache(run),
+    loadActivation(run),
+    compute(run),
+    storeActivation(run),
+    storeCache(run),
+    synchronize(run),
+  );
 }

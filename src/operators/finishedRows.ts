@@ -4,9 +4,10 @@ import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { RunOfSquares } from '../engine/execution/SquareRun.js';
 
 /**
- * Takes synchronised squares out of the window, gives their tokens to their rows, and emits the results of rows that ended, here or with tokens from elsewhere.
- * Stages that complete before their run has ended leave rows unanswered: that is a ScheduleError. (A square that they lose cannot be told from one that they
- * hold back, unless a later one of its slot passes: the run waits for it.)
+ * Takes synchronised squares out of the window, gives their tokens to their rows, and emits the results of rows that
+ * ended, here or with tokens from elsewhere. Stages that complete before their run has ended leave rows unanswered:
+ * that is a ScheduleError. (A square that they lose cannot be told from one that they hold back, unless a later one of
+ * its slot passes: the run waits for it.)
  */
 export function finishedRows<Result>(run: RunOfSquares<Result>): OperatorFunction<IssuedSquare, Result> {
   return (squares$) =>
@@ -37,7 +38,13 @@ export function finishedRows<Result>(run: RunOfSquares<Result>): OperatorFunctio
         error: fail,
         complete: () => {
           if (run.finished) subscriber.complete();
-          else fail(new ScheduleError('complete', 'the stages have completed before the run has ended: rows of it are not complete, or have not come in'));
+          else
+            fail(
+              new ScheduleError(
+                'complete',
+                'the stages have completed before the run has ended: rows of it are not complete, or have not come in',
+              ),
+            );
         },
       });
     });

@@ -5,8 +5,8 @@ import { inputOrder } from './inputOrder.js';
 import { throughStages } from './throughStages.js';
 
 /**
- * A generation as a stream of results: the squares of its run, through its stages, to the rows that end with them; rows that need no computing among them.
- * The consumer calls `generation.delivered(result)` for each.
+ * A generation as a stream of results: the squares of its run, through its stages, to the rows that end with them; rows
+ * that need no computing among them. The consumer calls `generation.delivered(result)` for each.
  */
 export function generatedRows<Result = RowResult>(generation: Generation<Result>): Observable<Result> {
   const { run, options, answered$ } = generation;

@@ -1,8 +1,8 @@
 import { Observable, type OperatorFunction } from 'rxjs';
 
 /**
- * Restores the order of input: values wait for those with a lower sequence number. Sequences start at 0 and leave nothing out, unless the stream ends
- * before its time: what waits then goes out first, in order, with gaps.
+ * Restores the order of input: values wait for those with a lower sequence number. Sequences start at 0 and leave
+ * nothing out, unless the stream ends before its time: what waits then goes out first, in order, with gaps.
  *
  *     in    --2--0--1--|         --2--0--#
  *     out   -----0--(12)|        -----0--(2#)

@@ -1,13 +1,17 @@
 import type { Observable } from 'rxjs';
 
 /**
- * A stream as something to pull. Values wait until they are taken; what bounds their number is `onTaken`, by which the source learns how
- * many are still waiting.
+ * A stream as something to pull. Values wait until they are taken; what bounds their number is `onTaken`, by which the
+ * source learns how many are still waiting.
  *
  * @param onTaken called with a value that is handed to the consumer
  * @param settled awaited before the iteration ends, in whatever way
  */
-export async function* iterated<T>(source$: Observable<T>, onTaken: (value: T) => void, settled: () => Promise<void>): AsyncGenerator<T, void, undefined> {
+export async function* iterated<T>(
+  source$: Observable<T>,
+  onTaken: (value: T) => void,
+  settled: () => Promise<void>,
+): AsyncGenerator<T, void, undefined> {
   const queue: T[] = [];
   let head = 0;
   let end: { readonly error?: unknown } | undefined;

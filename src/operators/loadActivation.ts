@@ -6,9 +6,9 @@ import { NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageI
 import { activationStores } from './storeActivation.js';
 
 /**
- * Issues `load_activation`: the hidden states that the slot's previous layer stored elsewhere come back to where computing happens. Where a run has a part of
- * the model's layers only, its first layer's come from a peer (the model's first layer gets the tokens that were sampled there): once the slot's last
- * batch has left.
+ * Issues `load_activation`: the hidden states that the slot's previous layer stored elsewhere come back to where
+ * computing happens. Where a run has a part of the model's layers only, its first layer's come from a peer (the model's
+ * first layer gets the tokens that were sampled there): once the slot's last batch has left.
  *
  * @param lookAhead its `ahead`: squares whose activations may be loaded ahead of the one that is computed. Default 1
  */
@@ -20,10 +20,19 @@ export function loadActivation(run: StageContext, lookAhead: LookAhead = {}): St
   return stage((square) => {
     gate.open(square);
     const routes = run.movement.loadActivation(square);
-    const free = lastOfSlot && square.layer === first ? emptied(lastOfSlot.get(square.slot), activationStores.find(run, square)) : undefined;
+    const free =
+      lastOfSlot && square.layer === first
+        ? emptied(lastOfSlot.get(square.slot), activationStores.find(run, square))
+        : undefined;
     const stores = free ?? (routes.length === 0 ? NO_EVENTS : activationStores.find(run, square));
-    const loads = run.issueMoves(square, 'load_activation', routes, routes.length === 0 ? NO_EVENTS : [...gate.before(), ...stores]);
-    // Where a batch enters and nothing is loaded for it, compute overwrites what the slot's last batch may still be sent from.
+    const loads = run.issueMoves(
+      square,
+      'load_activation',
+      routes,
+      routes.length === 0 ? NO_EVENTS : [...gate.before(), ...stores],
+    );
+    // Where a batch enters and nothing is loaded for it, compute overwrites what the slot's last batch may still be
+    // sent from.
     square.events.inputs.push(...(routes.length === 0 && free ? free : loads));
     lastOfSlot?.set(square.slot, square);
   });

@@ -3,8 +3,8 @@ import { NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageI
 import { cacheStores } from './storeCache.js';
 
 /**
- * Issues `load_cache` for the keys and values of the square's rows that do not live where attention happens. It waits for the stores of the
- * same rows' last pass.
+ * Issues `load_cache` for the keys and values of the square's rows that do not live where attention happens. It waits
+ * for the stores of the same rows' last pass.
  *
  * @param lookAhead its `ahead`: squares whose cache may be loaded ahead of the one that is computed. Default 1
  */

@@ -3,8 +3,8 @@ import type { TaskEvent } from '../engine/execution/Task.js';
 import { NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
 
 /**
- * Issues `load_weight` for the squares' layers: the part of each layer's weights that does not live where computing happens. The squares of
- * one pass that share a layer share its load: that is what block schedules are for.
+ * Issues `load_weight` for the squares' layers: the part of each layer's weights that does not live where computing
+ * happens. The squares of one pass that share a layer share its load: that is what block schedules are for.
  *
  *     squares   --(0,0)(0,1)--(1,0)(1,1)-->      (layer, slot)
  *     issued      W0            W1               one load a layer and pass

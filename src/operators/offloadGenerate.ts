@@ -13,8 +13,8 @@ import type { PulledOptions } from './pulled.js';
  *     rows      --a--b-c-----|
  *     results   ------a---b---(c|)       order: 'input'
  *
- * An Observable cannot be slowed down: rows that arrive faster than they are answered wait in a bounded queue. For input that can be pulled,
- * files above all, `engine.generate` needs no queue.
+ * An Observable cannot be slowed down: rows that arrive faster than they are answered wait in a bounded queue. For
+ * input that can be pulled, files above all, `engine.generate` needs no queue.
  *
  * @example
  * prompts$.pipe(offloadGenerate(engine, { maxNewTokens: 64 })).subscribe((row) => console.log(row.text));
@@ -24,9 +24,16 @@ import type { PulledOptions } from './pulled.js';
  * @returns an operator; a row that is bad becomes a result with `error`, only a failed run is the stream's error
  * @throws UsageError for what is no engine, or a queue out of range
  */
-export function offloadGenerate<Options extends RunOptions & { readonly queue?: PulledOptions } = RunOptions>(engine: GenerationSource, options?: Options): OperatorFunction<RowInput, RowResult<ValueOf<Options>>>;
-export function offloadGenerate(engine: GenerationSource, options: RunOptions & { readonly queue?: PulledOptions } = {}): OperatorFunction<RowInput, RowResult> {
-  if (typeof (engine as Partial<GenerationSource> | null | undefined)?.generation !== 'function') throw new UsageError(`engine: found ${found(engine)}, expected an open engine`);
+export function offloadGenerate<Options extends RunOptions & { readonly queue?: PulledOptions } = RunOptions>(
+  engine: GenerationSource,
+  options?: Options,
+): OperatorFunction<RowInput, RowResult<ValueOf<Options>>>;
+export function offloadGenerate(
+  engine: GenerationSource,
+  options: RunOptions & { readonly queue?: PulledOptions } = {},
+): OperatorFunction<RowInput, RowResult> {
+  if (typeof (engine as Partial<GenerationSource> | null | undefined)?.generation !== 'function')
+    throw new UsageError(`engine: found ${found(engine)}, expected an open engine`);
   checkObject('options', options);
   const { queue, ...runOptions } = options;
   return answeredBy((rows) => engine.generation(rows, runOptions), queue);

@@ -16,11 +16,14 @@ export interface PulledOptions {
   /** Values that may wait in memory, at least 1. Default 65536. */
   readonly capacity?: number;
   /**
-   * When no more may wait. Default `error`: the iteration throws UsageError at once, and what waits is given up. The other two keep
-   * nothing in files.
+   * When no more may wait. Default `error`: the iteration throws UsageError at once, and what waits is given up. The
+   * other two keep nothing in files.
    */
   readonly overflow?: Overflow;
-  /** What may wait in files beyond that, as plain data (a value that is none is an error; one counts for 1 KiB at least); 0 for nothing. Default `1GiB`. */
+  /**
+   * What may wait in files beyond that, as plain data (a value that is none is an error; one counts for 1 KiB at
+   * least); 0 for nothing. Default `1GiB`.
+   */
   readonly fileBytes?: Size;
   /** Where those files are, which have no name and do not outlive the process. Default: in the user's cache folder. */
   readonly folder?: string;
@@ -29,7 +32,9 @@ export interface PulledOptions {
 const FILE_BYTES = 2 ** 30;
 
 const CHECKS: Readonly<Record<keyof PulledOptions, Check>> = {
-  capacity: whole(1), overflow: oneOf(...OVERFLOWS), folder: text('the path of a folder'),
+  capacity: whole(1),
+  overflow: oneOf(...OVERFLOWS),
+  folder: text('the path of a folder'),
   fileBytes: (name, value) => void parseBytesOrNone(value as Size, name),
 };
 
@@ -39,16 +44,19 @@ export function checkPulledOptions(name: string, options: unknown): asserts opti
 }
 
 /**
- * Turns a plain Observable, which cannot be slowed down, into something that is pulled, through a bounded queue with an explicit policy for
- * overflow: what does not fit into memory waits in a file. Sources that can be pulled (iterables, streams) need no queue: hand them over
- * as they are.
+ * Turns a plain Observable, which cannot be slowed down, into something that is pulled, through a bounded queue with an
+ * explicit policy for overflow: what does not fit into memory waits in a file. Sources that can be pulled (iterables,
+ * streams) need no queue: hand them over as they are.
  *
- * @returns an iterable to be iterated once; it subscribes when iteration begins, and unsubscribes when it ends: with `return` at once, also while a value is
- * awaited
+ * @returns an iterable to be iterated once; it subscribes when iteration begins, and unsubscribes when it ends: with
+ * `return` at once, also while a value is awaited
  * @throws UsageError for something else than an Observable, or an option out of range
  */
 export function pulled<T>(source$: Observable<T>, options: PulledOptions = {}): AsyncGenerator<T, void, undefined> {
-  if (!isObservable(source$)) throw new UsageError(`source: found ${found(source$)}, expected an Observable; what can be iterated needs no queue`);
+  if (!isObservable(source$))
+    throw new UsageError(
+      `source: found ${found(source$)}, expected an Observable; what can be iterated needs no queue`,
+    );
   checkPulledOptions('options', options);
   const { capacity = 65_536, overflow = 'error', fileBytes = FILE_BYTES, folder = defaultDiskFolder() } = options;
   const file = new FileQueue<T>(folder, overflow === 'error' ? parseBytesOrNone(fileBytes, 'fileBytes') : 0);
@@ -62,7 +70,8 @@ const DONE = { done: true, value: undefined } as const;
 class PulledValues<T> implements AsyncGenerator<T, void, undefined> {
   private readonly queue: T[] = [];
   /** Who awaits a value; nobody does while some are in the queue. */
-  private readonly waiting: { readonly resolve: (step: Step<T>) => void; readonly reject: (error: unknown) => void }[] = [];
+  private readonly waiting: { readonly resolve: (step: Step<T>) => void; readonly reject: (error: unknown) => void }[] =
+    [];
   private end: { readonly error?: unknown } | undefined;
   private begun = false;
   private readonly stopped$ = new Subject<void>();
@@ -146,7 +155,11 @@ class PulledValues<T> implements AsyncGenerator<T, void, undefined> {
       return;
     }
     const waiting = this.queue.length + this.file.length;
-    this.fail(new UsageError(`${waiting} values wait, and no more may: the source is faster than its consumer; raise capacity or fileBytes, drop values, or pass an iterable`));
+    this.fail(
+      new UsageError(
+        `${waiting} values wait, and no more may: the source is faster than its consumer; raise capacity or fileBytes, drop values, or pass an iterable`,
+      ),
+    );
   }
 
   /** Ends at once: what waits would otherwise be answered first, for hours. */
@@ -180,5 +193,8 @@ class PulledValues<T> implements AsyncGenerator<T, void, undefined> {
 
 function fileFailure(error: unknown): UsageError {
   const reason = error instanceof Error ? error.message : String(error);
-  return new UsageError(`values wait for a slow consumer, and one cannot be kept in a file: ${reason}; raise capacity, set fileBytes or folder, or pass an iterable`, { cause: error });
+  return new UsageError(
+    `values wait for a slow consumer, and one cannot be kept in a file: ${reason}; raise capacity, set fileBytes or folder, or pass an iterable`,
+    { cause: error },
+  );
 }

@@ -11,5 +11,13 @@ import { synchronize } from './synchronize.js';
 
 /** The stages of `defaultPipeline` one after another, nothing overlapping: what `--overlap off` measures against. */
 export function serialPipeline(run: StageContext): Stage {
-  return serialize(loadWeight(run), loadCache(run), loadActivation(run), compute(run), storeActivation(run), storeCache(run), synchronize(run));
+  return serialize(
+    loadWeight(run),
+    loadCache(run),
+    loadActivation(run),
+    compute(run),
+    storeActivation(run),
+    storeCache(run),
+    synchronize(run),
+  );
 }

@@ -4,8 +4,8 @@ import { overlap } from './overlap.js';
 import { stage, type Stage } from './stageInternals.js';
 
 /**
- * Stages whose tasks wait for one another: each stage for the one before it, and the first for all of the previous square. Nothing
- * overlaps; for ablations.
+ * Stages whose tasks wait for one another: each stage for the one before it, and the first for all of the previous
+ * square. Nothing overlaps; for ablations.
  */
 export function serialize(...stages: readonly Stage[]): Stage {
   let previous: IssuedSquare | undefined;

@@ -13,8 +13,9 @@ export const NO_EVENTS: readonly TaskEvent[] = [];
 /** Options of the stages that move data. */
 export interface LookAhead {
   /**
-   * How many steps the stage may run ahead of computing: with 1, the next step's data move while the present one is computed; with 0 a step's
-   * data move only after everything before it has been computed. A step is a square; for weights it is a layer of a pass. Default 1.
+   * How many steps the stage may run ahead of computing: with 1, the next step's data move while the present one is
+   * computed; with 0 a step's data move only after everything before it has been computed. A step is a square; for
+   * weights it is a layer of a pass. Default 1.
    */
   readonly ahead?: number;
 }

@@ -9,7 +9,12 @@ export function storeCache(run: StageContext): Stage {
   cacheStores.open(run);
   return stage((square) => {
     const { compute } = square.events;
-    const events = run.issueMoves(square, 'store_cache', run.movement.storeCache(square, (row) => run.pagesOf(row)), compute ? [compute] : []);
+    const events = run.issueMoves(
+      square,
+      'store_cache',
+      run.movement.storeCache(square, (row) => run.pagesOf(row)),
+      compute ? [compute] : [],
+    );
     if (events.length > 0) cacheStores.note(run, square, events);
   });
 }

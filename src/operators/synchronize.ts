@@ -4,8 +4,8 @@ import type { StageContext } from '../engine/execution/Run.js';
 import type { Stage } from './stageInternals.js';
 
 /**
- * Waits: a square passes when all that was issued for it has completed, in the order in which squares came. It is the only stage that does.
- * A failed task is the stream's error.
+ * Waits: a square passes when all that was issued for it has completed, in the order in which squares came. It is the
+ * only stage that does. A failed task is the stream's error.
  *
  *     squares   --a-b-c------|
  *     events        a  c b                (b's and c's tasks end in the other order)

@@ -26,7 +26,10 @@ export type Found =
 const NOTHING: Found = { kind: 'nothing' };
 const DAMAGED: Found = { kind: 'damaged' };
 
-/** One of a store's files, open, and the index of its records. It is shared with other processes: all of them append, nobody changes what is there. */
+/**
+ * One of a store's files, open, and the index of its records. It is shared with other processes: all of them append,
+ * nobody changes what is there.
+ */
 export class Generation {
   readonly index = new KeyIndex();
   #scannedBytes = HEADER_BYTES;
@@ -41,7 +44,10 @@ export class Generation {
     readonly writable: boolean,
   ) {}
 
-  /** Whether this is the file that somebody has found at a path. It cannot be another of the same number as long as it is open. */
+  /**
+   * Whether this is the file that somebody has found at a path. It cannot be another of the same number as long as it
+   * is open.
+   */
   is(stats: Pick<BigIntStats, 'dev' | 'ino'> | undefined): boolean {
     return stats !== undefined && stats.dev === this.identity.dev && stats.ino === this.identity.ino;
   }
@@ -63,8 +69,12 @@ export class Generation {
     while (scanner.position < fileBytes) {
       if (signal?.aborted) throw new InterruptedError(signal.reason);
       if (scanner.neededBytes > buffer.length) buffer = Buffer.allocUnsafe(scanner.neededBytes);
-      else if (scanner.neededBytes <= PIECE_BYTES && buffer.length > PIECE_BYTES) buffer = Buffer.allocUnsafe(PIECE_BYTES);
-      const piece = await this.#fill(buffer.subarray(0, Math.min(buffer.length, fileBytes - scanner.position)), scanner.position);
+      else if (scanner.neededBytes <= PIECE_BYTES && buffer.length > PIECE_BYTES)
+        buffer = Buffer.allocUnsafe(PIECE_BYTES);
+      const piece = await this.#fill(
+        buffer.subarray(0, Math.min(buffer.length, fileBytes - scanner.position)),
+        scanner.position,
+      );
       // Somebody has cut it; what was behind is not there any more.
       if (piece.length < scanner.neededBytes) return undefined;
       scanner.take(piece);
@@ -105,8 +115,10 @@ export class Generation {
   }
 
   /**
-   * Appends records in one write, so that those of two processes do not mix. The index learns of them by `scan`, which finds out where they have come to stand.
-   * @throws the system's errors; an Error if a part was written: the rest is not tried again, as others may have appended behind it
+   * Appends records in one write, so that those of two processes do not mix. The index learns of them by `scan`, which
+   * finds out where they have come to stand.
+   * @throws the system's errors; an Error if a part was written: the rest is not tried again, as others may have
+   * appended behind it
    */
   async append(records: Buffer): Promise<void> {
     const { bytesWritten } = await this.file.write(records, 0, records.length, null);

@@ -10,8 +10,9 @@ import { withStoreLock } from './withStoreLock.js';
 export const PATIENCE_MILLISECONDS = 5_000;
 
 /**
- * The two files of a store. FILE is appended to; when it is full it becomes FILE.old, whose place it takes, and is begun anew. Several processes do so: what stands at
- * the two paths is what counts, and each of them finds out by `refresh`. Calls of its methods must not overlap.
+ * The two files of a store. FILE is appended to; when it is full it becomes FILE.old, whose place it takes, and is
+ * begun anew. Several processes do so: what stands at the two paths is what counts, and each of them finds out by
+ * `refresh`. Calls of its methods must not overlap.
  */
 export class Generations {
   #current: Generation | undefined;
@@ -46,7 +47,8 @@ export class Generations {
     const old = await openGeneration(this.#oldPath, this.opener);
     this.#old = await this.#ours(old);
     refuseForeign(this.#oldPath, old);
-    if (old.kind === 'unusable') this.warnings.say('header', `${this.#oldPath}: ${wordsFor(old)}; its answers are computed again`);
+    if (old.kind === 'unusable')
+      this.warnings.say('header', `${this.#oldPath}: ${wordsFor(old)}; its answers are computed again`);
     refuseVersion(this.#oldPath, old);
     const current = await openGeneration(this.path, this.opener);
     this.#current = await this.#ours(current);
@@ -57,8 +59,8 @@ export class Generations {
   /**
    * Makes FILE, if it is not there or empty.
    * @param replace whether it may take the place of one that was ours and cannot be used. Without, that is an error
-   * @throws UsageError for one that is somebody else's, and where another process keeps the store locked; JobFileError for one of another version, and for a lock that cannot be
-   * made; InterruptedError; the system's errors
+   * @throws UsageError for one that is somebody else's, and where another process keeps the store locked; JobFileError
+   * for one of another version, and for a lock that cannot be made; InterruptedError; the system's errors
    */
   async make(replace: boolean, signal?: AbortSignal): Promise<void> {
     if (this.#current !== undefined) return;
@@ -73,7 +75,10 @@ export class Generations {
       } else {
         if (opened.kind === 'unusable') {
           if (!replace) throw new UsageError(wordsFor(opened));
-          this.warnings.say('header', `${this.path}: ${wordsFor(opened)}; it is begun anew, and its answers are computed again`);
+          this.warnings.say(
+            'header',
+            `${this.path}: ${wordsFor(opened)}; it is begun anew, and its answers are computed again`,
+          );
           await rm(this.path);
         }
         this.#current = await makeGeneration(this.path, this.opener);
@@ -100,14 +105,18 @@ export class Generations {
     const damage = await generation.scan(signal);
     if (damage === undefined) return;
     const file = generation === this.#old ? this.#oldPath : this.path;
-    this.warnings.say('damage', `${file}: ${damage.bytes} bytes from byte ${damage.offset} on are no whole records, as a process leaves them that is ended while it writes, or a disk that fails; what they held is computed again`);
+    this.warnings.say(
+      'damage',
+      `${file}: ${damage.bytes} bytes from byte ${damage.offset} on are no whole records, as a process leaves them that is ended while it writes, or a disk that fails; what they held is computed again`,
+    );
   }
 
   /**
    * Makes FILE the old one and begins it anew, unless another process has done so already.
    * @param patienceMilliseconds how long other processes are waited for that do the same
    * @returns why it is to be tried again later: they take longer
-   * @throws UsageError for an old file that is somebody else's; JobFileError for one of another version, and for a lock that cannot be made; the system's errors
+   * @throws UsageError for an old file that is somebody else's; JobFileError for one of another version, and for a lock
+   * that cannot be made; the system's errors
    */
   async rotate(patienceMilliseconds: number): Promise<UsageError | undefined> {
     return withStoreLock(this.path, patienceMilliseconds, undefined, async () => {
@@ -152,12 +161,18 @@ export class Generations {
 
 function refuseForeign(path: string, opened: Opened): void {
   if (opened.kind === 'foreign') {
-    throw new UsageError(`${path}: found ${opened.found}, expected no file, an empty one, or one in which Spillway keeps answers; nothing was changed; give another name`);
+    throw new UsageError(
+      `${path}: found ${opened.found}, expected no file, an empty one, or one in which Spillway keeps answers; nothing was changed; give another name`,
+    );
   }
 }
 
 function refuseVersion(path: string, opened: Opened): void {
-  if (opened.kind === 'otherVersion') throw new JobFileError(path, `${wordsFor(opened)}; nothing was changed; give another name to keep answers beside it`);
+  if (opened.kind === 'otherVersion')
+    throw new JobFileError(
+      path,
+      `${wordsFor(opened)}; nothing was changed; give another name to keep answers beside it`,
+    );
 }
 
 function wordsFor({ found, expected }: Extract<Opened, { kind: 'unusable' | 'otherVersion' }>): string {

@@ -17,7 +17,9 @@ export class KeyIndex {
   #keys = new Uint32Array(FIRST_PLACES * WORDS);
   #offsets = new Float64Array(FIRST_PLACES);
   #size = 0;
-  /** Keys come from files, which anybody may have written. Which of them crowd follows from numbers that nobody knows. */
+  /**
+   * Keys come from files, which anybody may have written. Which of them crowd follows from numbers that nobody knows.
+   */
   readonly #first = oddNumber();
   readonly #second = oddNumber();
 
@@ -70,7 +72,11 @@ export class KeyIndex {
     const places = this.#offsets.length;
     const spread = (Math.imul(first, this.#first) + Math.imul(second, this.#second)) >>> 0;
     for (let place = Math.floor((spread / 2 ** 32) * places); ; place = place + 1 === places ? 0 : place + 1) {
-      if (this.#offsets[place] === FREE || (this.#keys[place * WORDS] === first && this.#keys[place * WORDS + 1] === second)) return place;
+      if (
+        this.#offsets[place] === FREE ||
+        (this.#keys[place * WORDS] === first && this.#keys[place * WORDS + 1] === second)
+      )
+        return place;
     }
   }
 }

@@ -1,6 +1,9 @@
 import { HEAD_BYTES, isWhole, keyOf, MARKER, MOST_RECORD_BYTES, recordBytes } from './record.js';
 
-/** What of a file is no whole record. A record at its end that is not whole yet does not count: somebody may be writing it. */
+/**
+ * What of a file is no whole record. A record at its end that is not whole yet does not count: somebody may be writing
+ * it.
+ */
 export interface Damage {
   readonly bytes: number;
   /** Where the first of it is. */
@@ -8,8 +11,8 @@ export interface Damage {
 }
 
 /**
- * Finds the whole records of a file in pieces of it. Behind what is no whole record (somebody was ended while he wrote it, or the disk lost it) it goes on with the next
- * marker. Pure.
+ * Finds the whole records of a file in pieces of it. Behind what is no whole record (somebody was ended while he wrote
+ * it, or the disk lost it) it goes on with the next marker. Pure.
  */
 export class RecordScanner {
   #position: number;
@@ -81,7 +84,8 @@ export class RecordScanner {
         at = marker + bytes;
       } else {
         this.#vainBytes += bytes;
-        // Records inside of records that fail, as nobody writes who does not want to keep us busy: the rest is left out.
+        // Records inside of records that fail, as nobody writes who does not want to keep us busy: the rest is left
+        // out.
         if (this.#vainBytes > 2 * this.fileBytes + MOST_RECORD_BYTES) {
           this.#position = this.fileBytes;
           return;

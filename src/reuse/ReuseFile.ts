@@ -31,7 +31,10 @@ const PATH_ERRORS = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EEXIST', 'EN
 export interface ReuseOptions {
   /** What FILE and FILE.old may take together, at least 1 MiB (1048576). Default 1 GiB. */
   readonly maxBytes?: number;
-  /** Hears, once each, that the store cannot be written or read, or that a part of it is damaged or of another version. What it throws is ignored. */
+  /**
+   * Hears, once each, that the store cannot be written or read, or that a part of it is damaged or of another version.
+   * What it throws is ignored.
+   */
   readonly onWarning?: (message: string) => void;
   /** Ends opening: the file is read then, a second for some 100,000 answers. */
   readonly signal?: AbortSignal;
@@ -44,15 +47,18 @@ const OPTION_CHECKS: Readonly<Record<keyof ReuseOptions, Check>> = {
 };
 
 /**
- * Answers that last: a file of them, each under the SHA-256 of everything that determines it. Any number of processes may use it at once, each sees what the others
- * had written when it opened the file, and what they wrote since about a second later. A process that is killed loses what it put in the last second.
+ * Answers that last: a file of them, each under the SHA-256 of everything that determines it. Any number of processes
+ * may use it at once, each sees what the others had written when it opened the file, and what they wrote since about a
+ * second later. A process that is killed loses what it put in the last second.
  *
- * It keeps what is used: when FILE holds half of `maxBytes` it becomes FILE.old, in place of the one before, and FILE is begun anew; what is found in FILE.old is put into
- * FILE again. FILE.lock is there while that happens. (Processes that write in the same moment may exceed the bound by what they write.)
+ * It keeps what is used: when FILE holds half of `maxBytes` it becomes FILE.old, in place of the one before, and FILE
+ * is begun anew; what is found in FILE.old is put into FILE again. FILE.lock is there while that happens. (Processes
+ * that write in the same moment may exceed the bound by what they write.)
  *
- * An answer that was not written whole, or that the disk has changed, is not found. A file of another version is left as it is: an earlier or a later Spillway may want it again, so
- * nothing is kept, and nothing found there. (Answers of other tasks, kernels, models and options lie side by side in one file, each under its own key.) Who can write the file can put wrong answers there: it is to be trusted like the
- * model.
+ * An answer that was not written whole, or that the disk has changed, is not found. A file of another version is left
+ * as it is: an earlier or a later Spillway may want it again, so nothing is kept, and nothing found there. (Answers of
+ * other tasks, kernels, models and options lie side by side in one file, each under its own key.) Who can write the
+ * file can put wrong answers there: it is to be trusted like the model.
  */
 export class ReuseFile {
   readonly #waiting = new WaitingRecords(MOST_WAITING_BYTES);
@@ -73,10 +79,12 @@ export class ReuseFile {
   ) {}
 
   /**
-   * Opens a store, or makes one. Where the disk does not let us make, write or read it, or it is that of another version, that is a warning, and the store goes on without.
+   * Opens a store, or makes one. Where the disk does not let us make, write or read it, or it is that of another
+   * version, that is a warning, and the store goes on without.
    * @param path FILE; of a link what it leads to
    * @param opener how files are opened: tests open some that fail
-   * @throws UsageError for options out of range, for a path where no file can be, and where FILE or FILE.old is neither empty nor a file of this kind: it is left as it is;
+   * @throws UsageError for options out of range, for a path where no file can be, and where FILE or FILE.old is neither
+   * empty nor a file of this kind: it is left as it is;
    *   InterruptedError
    */
   static async open(path: string, options: ReuseOptions = {}, opener: FileOpener = openFile): Promise<ReuseFile> {
@@ -84,7 +92,12 @@ export class ReuseFile {
     checkMembers('options', options, OPTION_CHECKS);
     const place = await placeOf(path);
     const warnings = new Warnings(options.onWarning);
-    const file = new ReuseFile(place, Math.floor((options.maxBytes ?? DEFAULT_MAX_BYTES) / 2), new Generations(place, opener, warnings), warnings);
+    const file = new ReuseFile(
+      place,
+      Math.floor((options.maxBytes ?? DEFAULT_MAX_BYTES) / 2),
+      new Generations(place, opener, warnings),
+      warnings,
+    );
     await file.#begin(options.signal);
     return file;
   }
@@ -101,20 +114,29 @@ export class ReuseFile {
   }
 
   /**
-   * Keeps an answer, unless there is one under the key. It is written within about a second, or by `close`; the system writes it to the disk when it likes.
-   * An answer that takes more than half of `maxBytes`, or 64 MiB, is not kept, nor are those for which the disk is too slow: at most 8 MiB wait.
+   * Keeps an answer, unless there is one under the key. It is written within about a second, or by `close`; the system
+   * writes it to the disk when it likes. An answer that takes more than half of `maxBytes`, or 64 MiB, is not kept, nor
+   * are those for which the disk is too slow: at most 8 MiB wait.
    * @param key see `get`
    * @throws UsageError for a key that is none; never because of the disk
    */
   put(key: Buffer | string, answer: KeptAnswer): void {
     const bytes = keyBytes(key);
-    if (!this.#takes() || this.#waiting.get(bytes) !== undefined || this.generations.current?.index.get(bytes) !== undefined) return;
+    if (
+      !this.#takes() ||
+      this.#waiting.get(bytes) !== undefined ||
+      this.generations.current?.index.get(bytes) !== undefined
+    )
+      return;
     const payload = answerBytes(answer);
     const record = payload && encodeRecord(bytes, payload);
     if (record !== undefined) this.#keep(bytes, record);
   }
 
-  /** Writes what waits, to the disk itself (fsync), and closes the files. Never rejects. What is put after it is not kept, and nothing is found any more. */
+  /**
+   * Writes what waits, to the disk itself (fsync), and closes the files. Never rejects. What is put after it is not
+   * kept, and nothing is found any more.
+   */
   async close(): Promise<void> {
     return (this.#closed ??= this.#end());
   }
@@ -154,7 +176,11 @@ export class ReuseFile {
     for (const generation of this.generations.all) {
       try {
         const kept = await generation.read(key);
-        if (kept.kind === 'damaged') this.warnings.say('damage', `${this.path}: found an answer that is not as it was written; it is computed again`);
+        if (kept.kind === 'damaged')
+          this.warnings.say(
+            'damage',
+            `${this.path}: found an answer that is not as it was written; it is computed again`,
+          );
         if (kept.kind !== 'answer') continue;
         // A copy: the record lies in a larger buffer.
         if (generation !== this.generations.current && this.#takes()) this.#keep(key, Buffer.from(kept.record));
@@ -211,7 +237,8 @@ export class ReuseFile {
       this.#stopWriting(error);
     }
     this.#flushes = false;
-    if (this.#waiting.bytes > 0 && !this.#closed) this.#timer ??= setTimeout(() => this.#startFlush(), FLUSH_SECONDS * 1000).unref();
+    if (this.#waiting.bytes > 0 && !this.#closed)
+      this.#timer ??= setTimeout(() => this.#startFlush(), FLUSH_SECONDS * 1000).unref();
   }
 
   /** False if it has to be tried again later. */
@@ -251,22 +278,31 @@ export class ReuseFile {
   #stopWriting(error: unknown): void {
     this.#writes = false;
     this.#waiting.clear();
-    const reason = error instanceof SpillwayError ? error.message : `${this.path}: cannot be written: ${describeFileError(error)}`;
+    const reason =
+      error instanceof SpillwayError ? error.message : `${this.path}: cannot be written: ${describeFileError(error)}`;
     this.warnings.say('write', `${reason}; the run goes on, and no more answers are kept`);
   }
 
   #noteReadError(error: unknown): void {
-    this.warnings.say('read', `${this.path}: cannot be read: ${describeFileError(error)}; what is not found is computed again`);
+    this.warnings.say(
+      'read',
+      `${this.path}: cannot be read: ${describeFileError(error)}; what is not found is computed again`,
+    );
   }
 }
 
 function keyBytes(key: unknown): Buffer {
   if (Buffer.isBuffer(key) && key.length === KEY_BYTES) return key;
   if (typeof key === 'string' && /^[0-9a-f]{64}$/i.test(key)) return Buffer.from(key, 'hex');
-  throw new UsageError(`key: found ${Buffer.isBuffer(key) ? `${key.length} bytes` : found(key)}, expected ${KEY_BYTES} bytes, or ${2 * KEY_BYTES} hexadecimal digits`);
+  throw new UsageError(
+    `key: found ${Buffer.isBuffer(key) ? `${key.length} bytes` : found(key)}, expected ${KEY_BYTES} bytes, or ${2 * KEY_BYTES} hexadecimal digits`,
+  );
 }
 
-/** Where the files are: beside each other, also where the path is a link. @throws UsageError for a path where no file can be */
+/**
+ * Where the files are: beside each other, also where the path is a link. @throws UsageError for a path where no file
+ * can be
+ */
 async function placeOf(path: string): Promise<string> {
   try {
     return await realpath(path);
@@ -285,5 +321,7 @@ async function placeOf(path: string): Promise<string> {
 /** What ends opening; undefined for what is only a pity. */
 function refusalOf(path: string, error: unknown): Error | undefined {
   if (error instanceof UsageError || error instanceof InterruptedError) return error;
-  return PATH_ERRORS.includes(fileErrorCode(error) ?? '') ? new UsageError(`${path}: cannot be opened: ${describeFileError(error)}`, { cause: error }) : undefined;
+  return PATH_ERRORS.includes(fileErrorCode(error) ?? '')
+    ? new UsageError(`${path}: cannot be opened: ${describeFileError(error)}`, { cause: error })
+    : undefined;
 }

@@ -1,4 +1,7 @@
-/** What can go wrong with a store without ending anything: its header, a part of its contents, writing, reading, keeping up. */
+/**
+ * What can go wrong with a store without ending anything: its header, a part of its contents, writing, reading, keeping
+ * up.
+ */
 export type WarningKind = 'header' | 'damage' | 'write' | 'read' | 'late';
 
 /** Says each kind of thing once, however often it happens. */

@@ -7,7 +7,8 @@ const MOST_CONTAINERS = 2 ** 20;
 const [BRACKET, BRACE] = [0x5b, 0x7b];
 
 /**
- * An answer as UTF-8 JSON, whose numbers are those that JavaScript reads back as the same bits. (Lone halves of surrogate pairs it escapes, so that they survive UTF-8.)
+ * An answer as UTF-8 JSON, whose numbers are those that JavaScript reads back as the same bits. (Lone halves of
+ * surrogate pairs it escapes, so that they survive UTF-8.)
  * @returns undefined for what would not be read again
  */
 export function answerBytes(answer: KeptAnswer): Buffer | undefined {
@@ -29,8 +30,8 @@ export function answerOf(bytes: Buffer): KeptAnswer | undefined {
 }
 
 /**
- * JSON.parse makes up to a hundred bytes of heap from one bracket, and running out of heap ends the process. So brackets are counted first, also those inside
- * of strings: no answer has so many.
+ * JSON.parse makes up to a hundred bytes of heap from one bracket, and running out of heap ends the process. So
+ * brackets are counted first, also those inside of strings: no answer has so many.
  */
 function hasFewContainers(bytes: Buffer): boolean {
   if (bytes.length <= MOST_CONTAINERS) return true;

@@ -1,29 +1,60 @@
 import { isObject } from '../arguments/isObject.js';
-import type { ClassifiedAnswer, CompletionScore, EmbeddedAnswer, GeneratedAnswer, KeptAnswer, ScoredAnswer, TokenLogprob } from '../KeptAnswer.js';
+import type {
+  ClassifiedAnswer,
+  CompletionScore,
+  EmbeddedAnswer,
+  GeneratedAnswer,
+  KeptAnswer,
+  ScoredAnswer,
+  TokenLogprob,
+} from '../KeptAnswer.js';
 import { float32Numbers, float32Of, float32Text } from '../rows/float32.js';
 
 type Entry = NonNullable<GeneratedAnswer['logprobs']>[number];
 type Members = Readonly<Record<string, unknown>>;
 
 /**
- * An answer as what JSON can write. Lists stand where there would be names over and over: an entry of `logprobs` is `[token, logprob, [token, logprob, …]]`, a fourth
- * of what it would take with them; a score `[logprob, tokens]`, and `[token, logprob, …]` behind it where they were asked for; probabilities `[label, probability, …]`.
+ * An answer as what JSON can write. Lists stand where there would be names over and over: an entry of `logprobs` is
+ * `[token, logprob, [token, logprob, …]]`, a fourth of what it would take with them; a score `[logprob, tokens]`, and
+ * `[token, logprob, …]` behind it where they were asked for; probabilities `[label, probability, …]`.
  */
 export function wordsFor(answer: KeptAnswer): object {
   if ('scores' in answer) {
-    return { scores: answer.scores.map(({ logprob, tokens, tokenLogprobs }) => [wordFor(logprob), tokens, ...(tokenLogprobs ? [tokenLogprobs.flatMap(pairFor)] : [])]) };
+    return {
+      scores: answer.scores.map(({ logprob, tokens, tokenLogprobs }) => [
+        wordFor(logprob),
+        tokens,
+        ...(tokenLogprobs ? [tokenLogprobs.flatMap(pairFor)] : []),
+      ]),
+    };
   }
   if ('embedding' in answer) return { embedding: vectorFor(answer.embedding) };
   if ('probabilities' in answer) {
     const { label, probability, probabilities } = answer;
-    return { label, probability: wordFor(probability), probabilities: Object.entries(probabilities).flatMap(([each, of]) => [each, wordFor(of)]) };
+    return {
+      label,
+      probability: wordFor(probability),
+      probabilities: Object.entries(probabilities).flatMap(([each, of]) => [each, wordFor(of)]),
+    };
   }
   const { text, reasoning, tokens, finishReason, logprobs } = answer;
-  return { text, reasoning, tokens, finishReason, logprobs: logprobs?.map((entry) => [...pairFor(entry), entry.top.flatMap(pairFor)]) };
+  return {
+    text,
+    reasoning,
+    tokens,
+    finishReason,
+    logprobs: logprobs?.map((entry) => [...pairFor(entry), entry.top.flatMap(pairFor)]),
+  };
 }
 
 export function generatedOf({ text, reasoning, tokens, finishReason, logprobs }: Members): GeneratedAnswer | undefined {
-  if (typeof text !== 'string' || !Array.isArray(tokens) || !tokens.every(isToken) || (finishReason !== 'stop' && finishReason !== 'length')) return undefined;
+  if (
+    typeof text !== 'string' ||
+    !Array.isArray(tokens) ||
+    !tokens.every(isToken) ||
+    (finishReason !== 'stop' && finishReason !== 'length')
+  )
+    return undefined;
   if (reasoning !== undefined && typeof reasoning !== 'string') return undefined;
   const answer: GeneratedAnswer = { text, ...(reasoning !== undefined && { reasoning }), tokens, finishReason };
   if (logprobs === undefined) return answer;
@@ -31,10 +62,16 @@ export function generatedOf({ text, reasoning, tokens, finishReason, logprobs }:
   return entries && { ...answer, logprobs: entries };
 }
 
-export function classifiedOf({ label, probability: word, probabilities: words }: Members): ClassifiedAnswer | undefined {
+export function classifiedOf({
+  label,
+  probability: word,
+  probabilities: words,
+}: Members): ClassifiedAnswer | undefined {
   const [probability, all] = [numberOf(word), pairsOf(words, labelProbability)];
   // Not by assigning: a label may be called __proto__.
-  return typeof label === 'string' && probability !== undefined && all ? { label, probability, probabilities: Object.fromEntries(all) } : undefined;
+  return typeof label === 'string' && probability !== undefined && all
+    ? { label, probability, probabilities: Object.fromEntries(all) }
+    : undefined;
 }
 
 export function scoredOf({ scores: words }: Members): ScoredAnswer | undefined {
@@ -43,7 +80,8 @@ export function scoredOf({ scores: words }: Members): ScoredAnswer | undefined {
 }
 
 export function embeddedOf({ embedding: words }: Members): EmbeddedAnswer | undefined {
-  const embedding = typeof words === 'string' ? words : isObject(words) ? numbersOf(words['float32']) : allOf(words, numberOf);
+  const embedding =
+    typeof words === 'string' ? words : isObject(words) ? numbersOf(words['float32']) : allOf(words, numberOf);
   return embedding === undefined ? undefined : { embedding };
 }
 
@@ -51,7 +89,9 @@ export function embeddedOf({ embedding: words }: Members): EmbeddedAnswer | unde
 function vectorFor(embedding: EmbeddedAnswer['embedding']): unknown {
   if (typeof embedding === 'string') return embedding;
   const values = Float32Array.from(embedding);
-  return float32Numbers(values).every((value, at) => Object.is(value, embedding[at])) ? { float32: float32Text(values) } : embedding.map(wordFor);
+  return float32Numbers(values).every((value, at) => Object.is(value, embedding[at]))
+    ? { float32: float32Text(values) }
+    : embedding.map(wordFor);
 }
 
 function numbersOf(text: unknown): readonly number[] | undefined {
@@ -109,7 +149,10 @@ function labelProbability(label: unknown, word: unknown): readonly [string, numb
 function pairsOf<T>(words: unknown, of: (first: unknown, second: unknown) => T | undefined): T[] | undefined {
   if (!Array.isArray(words) || words.length % 2 !== 0) return undefined;
   const list = words as readonly unknown[];
-  return allOf(Array.from({ length: list.length / 2 }, (_, at) => at), (at) => of(list[2 * at], list[2 * at + 1]));
+  return allOf(
+    Array.from({ length: list.length / 2 }, (_, at) => at),
+    (at) => of(list[2 * at], list[2 * at + 1]),
+  );
 }
 
 function allOf<Word, T>(words: readonly Word[], of: (word: Word) => T | undefined): T[] | undefined;

@@ -5,7 +5,10 @@ import { found } from '../arguments/found.js';
 const MAGIC = Buffer.from('Spillway answers', 'latin1');
 const VERSION = 1;
 
-/** Magic (16 bytes), version (32 bits, little-endian), CRC-32 of both. So begins every version, that each knows the others'. */
+/**
+ * Magic (16 bytes), version (32 bits, little-endian), CRC-32 of both. So begins every version, that each knows the
+ * others'.
+ */
 export const HEADER_BYTES = 24;
 export const HEADER = headerOf(VERSION);
 
@@ -23,7 +26,8 @@ export type HeaderKind =
 /** @param start the file's first 24 bytes, or all that there is */
 export function headerKind(start: Buffer): HeaderKind {
   if (start.length === 0) return { kind: 'empty' };
-  if (!start.subarray(0, MAGIC.length).equals(MAGIC)) return { kind: 'foreign', found: `a file that begins with ${found(start.toString('latin1'))}` };
+  if (!start.subarray(0, MAGIC.length).equals(MAGIC))
+    return { kind: 'foreign', found: `a file that begins with ${found(start.toString('latin1'))}` };
   const expected = `version ${VERSION}`;
   if (start.length < HEADER_BYTES) return { kind: 'unusable', found: 'a part of a header', expected };
   const version = start.readUInt32LE(MAGIC.length);

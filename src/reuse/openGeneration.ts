@@ -58,7 +58,10 @@ export async function makeGeneration(path: string, opener: FileOpener): Promise<
   return generation;
 }
 
-/** Writes the header into an empty file; closes it if that fails. Whoever calls holds the store's lock. @throws the system's errors */
+/**
+ * Writes the header into an empty file; closes it if that fails. Whoever calls holds the store's lock. @throws the
+ * system's errors
+ */
 export async function begin(generation: Generation): Promise<void> {
   try {
     await generation.append(HEADER);

@@ -2,8 +2,8 @@ import * as crypto from 'node:crypto';
 import * as zlib from 'node:zlib';
 
 /**
- * A record: marker (8 bytes), length of the payload (32 bits, little-endian), CRC-32 of length and key, the first 16 bytes of the SHA-256 of key and payload,
- * key (32 bytes), payload.
+ * A record: marker (8 bytes), length of the payload (32 bits, little-endian), CRC-32 of length and key, the first 16
+ * bytes of the SHA-256 of key and payload, key (32 bytes), payload.
  *
  * No byte of the marker is one of UTF-8, which payloads are: a marker inside a payload is a sign of damage.
  */
@@ -11,7 +11,10 @@ export const MARKER = Buffer.from([0xff, 0xfe, 0xf5, 0xfa, 0xc1, 0xf8, 0xc0, 0xf
 export const KEY_BYTES = 32;
 /** What stands before the payload. */
 export const HEAD_BYTES = 64;
-/** Larger records are neither written nor read: an answer of 100,000 tokens takes some 2 MiB, and its log-probabilities, with 5 alternatives, 16. */
+/**
+ * Larger records are neither written nor read: an answer of 100,000 tokens takes some 2 MiB, and its log-probabilities,
+ * with 5 alternatives, 16.
+ */
 export const MOST_RECORD_BYTES = 64 * 2 ** 20;
 
 const [LENGTH_AT, HEAD_CHECK_AT, CHECK_AT, KEY_AT] = [8, 12, 16, 32];
@@ -31,8 +34,8 @@ export function encodeRecord(key: Buffer, payload: Buffer): Buffer | undefined {
 }
 
 /**
- * How long the record is that begins with these bytes, by its head, which has a check of its own: a damaged length asks for nothing. Undefined where no record
- * begins.
+ * How long the record is that begins with these bytes, by its head, which has a check of its own: a damaged length asks
+ * for nothing. Undefined where no record begins.
  * @param head at least 64 bytes
  */
 export function recordBytes(head: Buffer): number | undefined {

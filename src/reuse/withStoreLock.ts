@@ -7,12 +7,18 @@ import { acquireFileLock, type FileLock } from '../jobs/fileLock.js';
 const POLL_MILLISECONDS = 20;
 
 /**
- * Does something while no other process makes or renames the files of a store. Nobody needs the lock to append, or to read.
+ * Does something while no other process makes or renames the files of a store. Nobody needs the lock to append, or to
+ * read.
  * @param patienceMilliseconds how long somebody else's lock is waited for. 0: not at all
  * @returns why it was not done: another one goes on holding the lock. Undefined when it was done
  * @throws JobFileError when the lock cannot be made; InterruptedError; what `body` throws
  */
-export async function withStoreLock(path: string, patienceMilliseconds: number, signal: AbortSignal | undefined, body: () => Promise<void>): Promise<UsageError | undefined> {
+export async function withStoreLock(
+  path: string,
+  patienceMilliseconds: number,
+  signal: AbortSignal | undefined,
+  body: () => Promise<void>,
+): Promise<UsageError | undefined> {
   const lock = await acquire(path, performance.now() + patienceMilliseconds, signal);
   if (lock instanceof UsageError) return lock;
   try {

@@ -3,7 +3,10 @@ import { setImmediate } from 'node:timers/promises';
 /** Longer than this signals, timers and sockets do not wait. */
 const MILLISECONDS = 20;
 
-/** Gives the event loop its turn in a loop over rows that are at hand already: their promises alone would keep everything else waiting. */
+/**
+ * Gives the event loop its turn in a loop over rows that are at hand already: their promises alone would keep
+ * everything else waiting.
+ */
 export class Turns {
   #last = performance.now();
 

@@ -2,7 +2,10 @@
 const MOST_VALUES = 10_000;
 const VALUE_BYTES = 16;
 
-/** About how many bytes a value takes that a row carries: its strings, keys and buffers, and so much a value. Never throws. */
+/**
+ * About how many bytes a value takes that a row carries: its strings, keys and buffers, and so much a value. Never
+ * throws.
+ */
 export function carriedBytes(carried: unknown): number {
   const seen = new Set<unknown>();
   const left = [carried];

@@ -9,8 +9,9 @@ function compare(a: readonly number[], b: readonly number[]): number {
 }
 
 /**
- * Tokens of prompts that need not be computed because another one begins alike: all of them, less the distinct nodes of their tree. In order, each prompt has
- * as many in common with those before it as with its neighbour. The last token of a prompt is always its own. Pure.
+ * Tokens of prompts that need not be computed because another one begins alike: all of them, less the distinct nodes of
+ * their tree. In order, each prompt has as many in common with those before it as with its neighbour. The last token of
+ * a prompt is always its own. Pure.
  */
 export function commonTokens(prompts: readonly (readonly number[])[]): number {
   let common = 0;

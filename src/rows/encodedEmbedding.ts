@@ -7,7 +7,14 @@ import { float32Numbers, float32Text } from './float32.js';
  * @param hidden [hiddenSize], finite
  * @returns numbers of 9 significant digits, which are the float32's own; or float32, little-endian, in base64
  */
-export function encodedEmbedding(hidden: Float32Array, { dimensions = hidden.length, normalize = true, encoding = 'float' }: Pick<EmbedOptions, 'dimensions' | 'normalize' | 'encoding'>): EmbeddedAnswer['embedding'] {
+export function encodedEmbedding(
+  hidden: Float32Array,
+  {
+    dimensions = hidden.length,
+    normalize = true,
+    encoding = 'float',
+  }: Pick<EmbedOptions, 'dimensions' | 'normalize' | 'encoding'>,
+): EmbeddedAnswer['embedding'] {
   const cut = hidden.subarray(0, dimensions);
   const length = normalize ? Math.sqrt(cut.reduce((sum, value) => sum + value * value, 0)) : 1;
   // A vector of zeros has no direction.

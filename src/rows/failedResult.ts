@@ -1,6 +1,20 @@
 import type { RowFailure, RowResult } from '../Row.js';
 
 /** The result of a row that could not be done. */
-export function failedResult({ id, index, sample }: Pick<RowResult, 'id' | 'index' | 'sample'>, error: RowFailure, carry?: RowResult['row']): RowResult {
-  return { id, index, ...(sample !== undefined && { sample }), text: '', tokens: [], finishReason: 'error', usage: { promptTokens: 0, completionTokens: 0 }, error, ...(carry && { row: carry }) };
+export function failedResult(
+  { id, index, sample }: Pick<RowResult, 'id' | 'index' | 'sample'>,
+  error: RowFailure,
+  carry?: RowResult['row'],
+): RowResult {
+  return {
+    id,
+    index,
+    ...(sample !== undefined && { sample }),
+    text: '',
+    tokens: [],
+    finishReason: 'error',
+    usage: { promptTokens: 0, completionTokens: 0 },
+    error,
+    ...(carry && { row: carry }),
+  };
 }

@@ -13,7 +13,8 @@ export function checkPromptTemplate(name: string, template: unknown): asserts te
   checkText(name, template, EXPECTED);
   const names = fieldsOfTemplate(template);
   if (names.length === 0) throw new UsageError(`${name}: found ${found(template)}, expected ${EXPECTED}`);
-  if (names.includes('') || template.replace(FIELD, '\0').includes('{{')) throw new UsageError(`${name}: found braces that name no field in ${found(template)}, expected ${EXPECTED}`);
+  if (names.includes('') || template.replace(FIELD, '\0').includes('{{'))
+    throw new UsageError(`${name}: found braces that name no field in ${found(template)}, expected ${EXPECTED}`);
 }
 
 /** The names of the fields that a template asks for. */
@@ -22,7 +23,8 @@ export function fieldsOfTemplate(template: string): readonly string[] {
 }
 
 /**
- * The template with the row's values: texts as they are, numbers and truth values as they are written, lists and objects as JSON.
+ * The template with the row's values: texts as they are, numbers and truth values as they are written, lists and
+ * objects as JSON.
  * @throws RowError for a field that the row does not have, or that is null
  */
 export function filledTemplate(template: string, fields: Readonly<Record<string, unknown>>): string {
@@ -31,7 +33,10 @@ export function filledTemplate(template: string, fields: Readonly<Record<string,
     const text = textOf(Object.hasOwn(fields, name) ? fields[name] : undefined, name);
     if (text !== undefined) return text;
     const there = Object.keys(fields).filter((field) => (fields[field] ?? undefined) !== undefined);
-    throw new RowError('missing-field', `found no field ${found(name)}, which the prompt's template asks for: the row has ${there.length === 0 ? 'none' : listed(there)}`);
+    throw new RowError(
+      'missing-field',
+      `found no field ${found(name)}, which the prompt's template asks for: the row has ${there.length === 0 ? 'none' : listed(there)}`,
+    );
   });
 }
 
@@ -40,7 +45,10 @@ function textOf(value: unknown, name: string): string | undefined {
   if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return String(value);
   if (value instanceof Date && !Number.isNaN(value.valueOf())) return value.toISOString();
   if (Array.isArray(value) || isObject(value)) return jsonOf(value, name);
-  throw new RowError('invalid-row', `${name}: found ${found(value)}, expected text, a number, a truth value, a list or an object`);
+  throw new RowError(
+    'invalid-row',
+    `${name}: found ${found(value)}, expected text, a number, a truth value, a list or an object`,
+  );
 }
 
 /** @throws RowError for what JSON cannot write: cycles, nesting without end */
@@ -48,11 +56,16 @@ function jsonOf(value: object, name: string): string {
   try {
     return JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? String(part) : part));
   } catch (error) {
-    throw new RowError('invalid-row', `${name}: found ${found(value)} that cannot be written as JSON`, { cause: error });
+    throw new RowError('invalid-row', `${name}: found ${found(value)} that cannot be written as JSON`, {
+      cause: error,
+    });
   }
 }
 
 function listed(names: readonly string[]): string {
-  const shown = names.slice(0, 10).map((name) => found(name)).join(', ');
+  const shown = names
+    .slice(0, 10)
+    .map((name) => found(name))
+    .join(', ');
   return names.length > 10 ? `${shown}, …` : shown;
 }

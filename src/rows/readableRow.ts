@@ -8,20 +8,40 @@ import { misspelt } from './misspelt.js';
 import { NUMBERS, PROMPTS, TEXT_LISTS } from './rowFields.js';
 
 const INDICES = wholeRange(0);
-const FIELDS = [...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs', 'fields', 'wantedSamples', 'chat', 'responseFormat', 'dimensions', ...TEXT_LISTS] as const;
+const FIELDS = [
+  ...PROMPTS,
+  ...NUMBERS,
+  'stop',
+  'tools',
+  'templateArgs',
+  'fields',
+  'wantedSamples',
+  'chat',
+  'responseFormat',
+  'dimensions',
+  ...TEXT_LISTS,
+] as const;
 
 /**
- * A row as it was given, as a plain object that is safe to read: its fields (null is as good as absent, as tables write it), its `id` and `index` if they are
- * such. What the row says itself is not judged yet. Whatever else was given becomes a bad row that says why. Never throws.
+ * A row as it was given, as a plain object that is safe to read: its fields (null is as good as absent, as tables write
+ * it), its `id` and `index` if they are such. What the row says itself is not judged yet. Whatever else was given
+ * becomes a bad row that says why. Never throws.
  */
 export function readableRow(given: unknown): RowInput {
   const identity: { -readonly [Name in 'id' | 'index' | 'duplicate' | 'carry']?: BadRow[Name] } = {};
   try {
     if (ArrayBuffer.isView(given) || typeof given === 'string') {
       const what = typeof given === 'string' ? `the text ${found(given)}` : `${given.byteLength} bytes`;
-      throw new RowError('invalid-row', `found ${what}, expected a row: readRows(stream) makes rows of a file's or a stream's bytes`);
+      throw new RowError(
+        'invalid-row',
+        `found ${what}, expected a row: readRows(stream) makes rows of a file's or a stream's bytes`,
+      );
     }
-    if (!isObject(given)) throw new RowError('invalid-row', `found ${found(given)}, expected an object with one of prompt, messages and tokens`);
+    if (!isObject(given))
+      throw new RowError(
+        'invalid-row',
+        `found ${found(given)}, expected an object with one of prompt, messages and tokens`,
+      );
     const { id, index, duplicate, carry } = given;
     if (isPresent(carry)) identity.carry = carry as NonNullable<BadRow['carry']>;
     if (typeof duplicate === 'boolean') identity.duplicate = duplicate;
@@ -29,8 +49,10 @@ export function readableRow(given: unknown): RowInput {
     if (isIndex(index)) identity.index = index;
     const { error } = given;
     if (isPresent(error)) return { ...identity, error: readError(error) };
-    if (isPresent(id) && !isId(id)) throw new RowError('invalid-row', `id: found ${found(id)}, expected a string or a finite number`);
-    if (isPresent(index) && !isIndex(index)) throw new RowError('invalid-row', `index: found ${found(index)}, expected ${rangeWords(INDICES, index)}`);
+    if (isPresent(id) && !isId(id))
+      throw new RowError('invalid-row', `id: found ${found(id)}, expected a string or a finite number`);
+    if (isPresent(index) && !isIndex(index))
+      throw new RowError('invalid-row', `index: found ${found(index)}, expected ${rangeWords(INDICES, index)}`);
     checkNames(given);
     const fields: Record<string, unknown> = {};
     for (const name of FIELDS) {
@@ -48,7 +70,8 @@ export function readableRow(given: unknown): RowInput {
 /** What went wrong while a row was read: its own error, or what one of its getters threw. */
 export function orRowError(error: unknown): RowError {
   if (error instanceof RowError) return error;
-  const reason = error instanceof Error && typeof error.message === 'string' ? error.message.split('\n', 1)[0] : found(error);
+  const reason =
+    error instanceof Error && typeof error.message === 'string' ? error.message.split('\n', 1)[0] : found(error);
   return new RowError('invalid-row', `the row cannot be read: ${reason}`, { cause: error });
 }
 
@@ -56,7 +79,10 @@ export function orRowError(error: unknown): RowError {
 function checkNames(given: Readonly<Record<string, unknown>>): void {
   const { name, meant } = misspelt(Object.keys(given)) ?? {};
   if (name === undefined || given[name] === undefined) return;
-  throw new RowError('invalid-row', `found the field ${found(name)}, expected ${meant}; what is no field of a row goes into carry`);
+  throw new RowError(
+    'invalid-row',
+    `found the field ${found(name)}, expected ${meant}; what is no field of a row goes into carry`,
+  );
 }
 
 /** @throws RowError */

@@ -4,8 +4,10 @@ import { RowError } from '../errors/RowError.js';
 import { UsageError } from '../errors/UsageError.js';
 
 /**
- * What an answer is held to, token by token. JSON is written as `JSON.stringify` writes it: without spaces, properties in the schema's order. A regular expression (Rust's syntax) matches the
- * whole answer; a grammar is one in Lark's notation, as llguidance reads it; of choices the answer is one. `text` is any text: for a row that is not held to what its run says.
+ * What an answer is held to, token by token. JSON is written as `JSON.stringify` writes it: without spaces, properties
+ * in the schema's order. A regular expression (Rust's syntax) matches the whole answer; a grammar is one in Lark's
+ * notation, as llguidance reads it; of choices the answer is one. `text` is any text: for a row that is not held to
+ * what its run says.
  */
 export type ResponseFormat =
   | { readonly type: 'json_schema'; readonly schema: unknown }
@@ -14,7 +16,10 @@ export type ResponseFormat =
   | { readonly type: 'choices'; readonly choices: readonly string[] }
   | { readonly type: 'text' };
 
-/** The format that is meant: OpenAI's `response_format` (`json_schema` with `{name, schema, strict}`, `json_object`) says the same in its own way; `pattern` is `regex`. @throws RowError */
+/**
+ * The format that is meant: OpenAI's `response_format` (`json_schema` with `{name, schema, strict}`, `json_object`)
+ * says the same in its own way; `pattern` is `regex`. @throws RowError
+ */
 export function responseFormatOf(given: unknown): ResponseFormat {
   if (!isObject(given)) return refuse('', given, 'an object with a type');
   const { type } = given;
@@ -22,7 +27,12 @@ export function responseFormatOf(given: unknown): ResponseFormat {
     case 'json_schema': {
       const { json_schema: openai } = given;
       const schema = isObject(openai) ? openai['schema'] : given['schema'];
-      if (!isObject(schema) && typeof schema !== 'boolean') return refuse(isObject(openai) ? 'json_schema.schema' : 'schema', schema, 'a JSON Schema: an object, true or false');
+      if (!isObject(schema) && typeof schema !== 'boolean')
+        return refuse(
+          isObject(openai) ? 'json_schema.schema' : 'schema',
+          schema,
+          'a JSON Schema: an object, true or false',
+        );
       return { type, schema };
     }
     case 'json_object':
@@ -33,7 +43,8 @@ export function responseFormatOf(given: unknown): ResponseFormat {
       return { type, grammar: textOf('grammar', given['grammar']) };
     case 'choices': {
       const { choices } = given;
-      if (!Array.isArray(choices) || choices.length === 0) return refuse('choices', choices, 'a list of at least one text');
+      if (!Array.isArray(choices) || choices.length === 0)
+        return refuse('choices', choices, 'a list of at least one text');
       return { type, choices: choices.map((choice: unknown, at) => textOf(`choices[${at}]`, choice)) };
     }
     case 'text':
@@ -54,7 +65,8 @@ export function checkResponseFormat(_name: string, given: unknown): void {
 
 /** What a model is told of a format, where it is told; undefined for those that cannot be told in words. */
 export function formatInWords(format: ResponseFormat): string | undefined {
-  if (format.type === 'json_schema') return `Answer with JSON alone, which satisfies this JSON Schema:\n${JSON.stringify(format.schema)}`;
+  if (format.type === 'json_schema')
+    return `Answer with JSON alone, which satisfies this JSON Schema:\n${JSON.stringify(format.schema)}`;
   return format.type === 'choices' ? `Answer with one of these alone:\n${format.choices.join('\n')}` : undefined;
 }
 
@@ -65,5 +77,8 @@ function textOf(field: string, value: unknown): string {
 }
 
 function refuse(field: string, value: unknown, expected: string): never {
-  throw new RowError('invalid-parameter', `responseFormat${field === '' ? '' : `.${field}`}: found ${found(value)}, expected ${expected}`);
+  throw new RowError(
+    'invalid-parameter',
+    `responseFormat${field === '' ? '' : `.${field}`}: found ${found(value)}, expected ${expected}`,
+  );
 }

@@ -6,10 +6,20 @@ export const PROMPTS = ['prompt', 'messages', 'tokens'] as const;
 
 /** How a row's tokens are chosen, as far as a number says it. */
 export const NUMBERS = [
-  'maxNewTokens', 'temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed', 'samples',
+  'maxNewTokens',
+  'temperature',
+  'topP',
+  'topK',
+  'minP',
+  'repetitionPenalty',
+  'seed',
+  'samples',
 ] as const satisfies readonly Exclude<keyof SamplingOptions, 'stop'>[];
 
-/** What a row may want to be classified or scored by. Other rows may have fields of these names: they are carried like any that are not ours. */
+/**
+ * What a row may want to be classified or scored by. Other rows may have fields of these names: they are carried like
+ * any that are not ours.
+ */
 export const TEXT_LISTS = ['labels', 'completions'] as const;
 
 /** Answers that a row may ask for. */

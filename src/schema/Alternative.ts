@@ -62,7 +62,9 @@ export interface Evaluated {
   readonly items: number;
 }
 
-/** One of the ways in which a value is valid: no choice is left in it, but for what lies in its properties and items. */
+/**
+ * One of the ways in which a value is valid: no choice is left in it, but for what lies in its properties and items.
+ */
 export interface Alternative {
   readonly types: ReadonlySet<TypeName>;
   /** Where only some values are possible at all: they have still to be looked at. */
@@ -86,8 +88,16 @@ const NOTHING: Alternative = {
 type Rules = 'number' | 'string' | 'list' | 'object' | 'evaluated';
 
 /** An alternative that says what is given, and no more. */
-export function alternative({ types, values, ...rules }: { types?: readonly TypeName[]; values?: readonly Json[] } & { [Rule in Rules]?: Partial<Alternative[Rule]> }): Alternative {
-  const whole = Object.fromEntries(Object.entries(rules).map(([name, rule]) => [name, { ...NOTHING[name as Rules], ...rule }]));
+export function alternative({
+  types,
+  values,
+  ...rules
+}: { types?: readonly TypeName[]; values?: readonly Json[] } & {
+  [Rule in Rules]?: Partial<Alternative[Rule]>;
+}): Alternative {
+  const whole = Object.fromEntries(
+    Object.entries(rules).map(([name, rule]) => [name, { ...NOTHING[name as Rules], ...rule }]),
+  );
   return { ...NOTHING, ...whole, ...(types && { types: new Set(types) }), ...(values && { values }) };
 }
 
@@ -96,7 +106,10 @@ export function both(a: Alternative, b: Alternative): Alternative | undefined {
   if (a === NOTHING) return b;
   const types = new Set([...a.types].filter((type) => b.types.has(type)));
   if (types.size === 0) return undefined;
-  const values = a.values && b.values ? a.values.filter((value) => b.values?.some((other) => same(value, other))) : (a.values ?? b.values);
+  const values =
+    a.values && b.values
+      ? a.values.filter((value) => b.values?.some((other) => same(value, other)))
+      : (a.values ?? b.values);
   if (values?.length === 0) return undefined;
   return {
     types,
@@ -107,35 +120,60 @@ export function both(a: Alternative, b: Alternative): Alternative | undefined {
       integer: a.number.integer || b.number.integer,
     },
     string: {
-      ...upTo('maxLength', a.string, b.string), minLength: Math.max(a.string.minLength, b.string.minLength),
-      patterns: [...new Set([...a.string.patterns, ...b.string.patterns])], formats: [...new Set([...a.string.formats, ...b.string.formats])],
+      ...upTo('maxLength', a.string, b.string),
+      minLength: Math.max(a.string.minLength, b.string.minLength),
+      patterns: [...new Set([...a.string.patterns, ...b.string.patterns])],
+      formats: [...new Set([...a.string.formats, ...b.string.formats])],
     },
-    list: { ...upTo('maxItems', a.list, b.list), minItems: Math.max(a.list.minItems, b.list.minItems), layers: [...a.list.layers, ...b.list.layers] },
+    list: {
+      ...upTo('maxItems', a.list, b.list),
+      minItems: Math.max(a.list.minItems, b.list.minItems),
+      layers: [...a.list.layers, ...b.list.layers],
+    },
     object: {
-      ...upTo('maxProperties', a.object, b.object), minProperties: Math.max(a.object.minProperties, b.object.minProperties),
+      ...upTo('maxProperties', a.object, b.object),
+      minProperties: Math.max(a.object.minProperties, b.object.minProperties),
       required: [...new Set([...a.object.required, ...b.object.required])],
       absent: new Set([...a.object.absent, ...b.object.absent]),
       names: [...a.object.names, ...b.object.names],
       layers: [...a.object.layers, ...b.object.layers],
     },
     evaluated: {
-      names: a.evaluated.names === 'all' || b.evaluated.names === 'all' ? 'all' : new Set([...a.evaluated.names, ...b.evaluated.names]),
+      names:
+        a.evaluated.names === 'all' || b.evaluated.names === 'all'
+          ? 'all'
+          : new Set([...a.evaluated.names, ...b.evaluated.names]),
       patterns: new Set([...a.evaluated.patterns, ...b.evaluated.patterns]),
       items: Math.max(a.evaluated.items, b.evaluated.items),
     },
   };
 }
 
-function extreme(a: NumberRule, b: NumberRule): Pick<NumberRule, 'minimum' | 'maximum' | 'exclusiveMinimum' | 'exclusiveMaximum'> {
-  return { ...pick('minimum', Math.max, a, b), ...pick('exclusiveMinimum', Math.max, a, b), ...pick('maximum', Math.min, a, b), ...pick('exclusiveMaximum', Math.min, a, b) };
+function extreme(
+  a: NumberRule,
+  b: NumberRule,
+): Pick<NumberRule, 'minimum' | 'maximum' | 'exclusiveMinimum' | 'exclusiveMaximum'> {
+  return {
+    ...pick('minimum', Math.max, a, b),
+    ...pick('exclusiveMinimum', Math.max, a, b),
+    ...pick('maximum', Math.min, a, b),
+    ...pick('exclusiveMaximum', Math.min, a, b),
+  };
 }
 
-function upTo<Name extends string>(name: Name, a: { readonly [Key in Name]?: number }, b: { readonly [Key in Name]?: number }): { [Key in Name]?: number } {
+function upTo<Name extends string>(
+  name: Name,
+  a: { readonly [Key in Name]?: number },
+  b: { readonly [Key in Name]?: number },
+): { [Key in Name]?: number } {
   return pick(name, Math.min, a, b);
 }
 
 function pick<Name extends string>(
-  name: Name, choose: (...numbers: number[]) => number, a: { readonly [Key in Name]?: number }, b: { readonly [Key in Name]?: number },
+  name: Name,
+  choose: (...numbers: number[]) => number,
+  a: { readonly [Key in Name]?: number },
+  b: { readonly [Key in Name]?: number },
 ): { [Key in Name]?: number } {
   const given = [a[name], b[name]].filter((number) => number !== undefined);
   return given.length === 0 ? {} : ({ [name]: choose(...given) } as { [Key in Name]?: number });
@@ -155,7 +193,10 @@ export function same(a: Json, b: Json): boolean {
 
 function canonical(value: Json): string {
   return JSON.stringify(value, (_name, one: unknown) =>
-    (typeof one === 'object' && one !== null && !Array.isArray(one) ? Object.fromEntries(Object.entries(one).sort(([x], [y]) => (x < y ? -1 : 1))) : one));
+    typeof one === 'object' && one !== null && !Array.isArray(one)
+      ? Object.fromEntries(Object.entries(one).sort(([x], [y]) => (x < y ? -1 : 1)))
+      : one,
+  );
 }
 
 /** Every value. */

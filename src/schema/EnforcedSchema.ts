@@ -8,8 +8,9 @@ import { Values } from './Values.js';
 import { withinTime } from './withinTime.js';
 
 /**
- * A JSON Schema (2020-12) that answers can be held to: every value that the grammar lets through is valid. Keys stand in the schema's order, numbers are written without an exponent, nothing
- * stands between the parts; docs/structured-output.md says what else is fixed.
+ * A JSON Schema (2020-12) that answers can be held to: every value that the grammar lets through is valid. Keys stand
+ * in the schema's order, numbers are written without an exponent, nothing stands between the parts;
+ * docs/structured-output.md says what else is fixed.
  */
 export class EnforcedSchema {
   /** What the grammar is made of: a JSON Schema of few keywords, with every choice written out. */
@@ -22,7 +23,12 @@ export class EnforcedSchema {
     this.#document = new SchemaDocument(schema);
     this.#values = new Values(this.#document);
     const made = withinTime(SCHEMA_LIMITS.milliseconds, () => this.#lower());
-    if (made === undefined) throw new UnsupportedSchema('', undefined, `found a schema that takes longer than ${SCHEMA_LIMITS.milliseconds} ms to read, expected a simpler one`);
+    if (made === undefined)
+      throw new UnsupportedSchema(
+        '',
+        undefined,
+        `found a schema that takes longer than ${SCHEMA_LIMITS.milliseconds} ms to read, expected a simpler one`,
+      );
     this.grammar = made.value;
   }
 

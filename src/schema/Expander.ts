@@ -1,5 +1,14 @@
 import { found } from '../arguments/found.js';
-import { alternative, ANY, both, withAll, without, type Alternative, type Goal, type PropertiesLayer } from './Alternative.js';
+import {
+  alternative,
+  ANY,
+  both,
+  withAll,
+  without,
+  type Alternative,
+  type Goal,
+  type PropertiesLayer,
+} from './Alternative.js';
 import { disjoint } from './disjoint.js';
 import { FORMATS } from './formats.js';
 import { escaped, type Json, type JsonObject, type TypeName } from './keywords.js';
@@ -10,7 +19,10 @@ import type { SchemaDocument, Subschema } from './SchemaDocument.js';
 import { UnsupportedSchema } from './UnsupportedSchema.js';
 import type { Place, Ways } from './Ways.js';
 
-/** Says in which ways a value satisfies a schema: choices between subschemas are multiplied out, down to the value's own properties and items. */
+/**
+ * Says in which ways a value satisfies a schema: choices between subschemas are multiplied out, down to the value's own
+ * properties and items.
+ */
 export class Expander implements Ways {
   readonly #underWay = new Set<string>();
   readonly #known = new Map<string, readonly Alternative[]>();
@@ -18,7 +30,8 @@ export class Expander implements Ways {
   constructor(readonly document: SchemaDocument) {}
 
   /**
-   * @param annotated whether it matters which properties and items a schema speaks of: then subschemas that hold together are a way of their own
+   * @param annotated whether it matters which properties and items a schema speaks of: then subschemas that hold
+   * together are a way of their own
    * @returns none where nothing satisfies it
    * @throws UnsupportedSchema
    */
@@ -26,7 +39,12 @@ export class Expander implements Ways {
     const { schema: keywords, id, pointer } = schema;
     if (typeof keywords === 'boolean') return keywords === holds ? [ANY] : [];
     const key = `${id} ${holds}`;
-    if (this.#underWay.has(key)) throw new UnsupportedSchema(pointer, '$ref', 'found a schema that refers to itself with no property or item between, expected one that comes to an end');
+    if (this.#underWay.has(key))
+      throw new UnsupportedSchema(
+        pointer,
+        '$ref',
+        'found a schema that refers to itself with no property or item between, expected one that comes to an end',
+      );
     const whole = `${key} ${annotated}`;
     const known = this.#known.get(whole);
     if (known !== undefined) return known;
@@ -51,10 +69,17 @@ export class Expander implements Ways {
   }
 
   /** The ways in which one of each hold together. @throws UnsupportedSchema where there are too many */
-  together(sets: readonly (readonly Alternative[])[], { schema, keyword }: Pick<Place, 'schema' | 'keyword'>): readonly Alternative[] {
+  together(
+    sets: readonly (readonly Alternative[])[],
+    { schema, keyword }: Pick<Place, 'schema' | 'keyword'>,
+  ): readonly Alternative[] {
     let ways: readonly Alternative[] = [ANY];
     for (const set of sets) {
-      if (ways.length * set.length > SCHEMA_LIMITS.alternatives) this.refuse({ schema, keyword }, `found more than ${SCHEMA_LIMITS.alternatives} combinations of alternatives, expected at most so many`);
+      if (ways.length * set.length > SCHEMA_LIMITS.alternatives)
+        this.refuse(
+          { schema, keyword },
+          `found more than ${SCHEMA_LIMITS.alternatives} combinations of alternatives, expected at most so many`,
+        );
       ways = ways.flatMap((way) => set.flatMap((other) => both(way, other) ?? []));
     }
     return ways;
@@ -66,7 +91,12 @@ export class Expander implements Ways {
   }
 
   refuse({ schema, keyword }: Pick<Place, 'schema' | 'keyword'>, problem: string, cause?: unknown): never {
-    throw new UnsupportedSchema(`${schema.pointer}/${keyword}`, keyword, problem, cause === undefined ? undefined : { cause });
+    throw new UnsupportedSchema(
+      `${schema.pointer}/${keyword}`,
+      keyword,
+      problem,
+      cause === undefined ? undefined : { cause },
+    );
   }
 
   /** A pattern of the schema, as one that can be enforced. */
@@ -81,7 +111,9 @@ export class Expander implements Ways {
 
   /** Where a reference leads. */
   target({ schema, keyword, value }: Place): Subschema {
-    return keyword === '$ref' ? this.document.resolve(schema, value as string) : this.document.resolveDynamic(schema, value as string);
+    return keyword === '$ref'
+      ? this.document.resolve(schema, value as string)
+      : this.document.resolveDynamic(schema, value as string);
   }
 
   #satisfied(schema: Subschema, siblings: JsonObject, annotatedAbove: boolean): readonly Alternative[] {
@@ -106,9 +138,17 @@ export class Expander implements Ways {
       case '$dynamicRef':
         return this.ways({ schema: this.target(place), holds: true }, annotated);
       case 'allOf':
-        return this.together(goals().map((goal) => this.ways(goal, annotated)), place);
+        return this.together(
+          goals().map((goal) => this.ways(goal, annotated)),
+          place,
+        );
       case 'anyOf':
-        return annotated ? this.#anySet(goals(), place) : this.limited(goals().flatMap((goal) => this.ways(goal)), place);
+        return annotated
+          ? this.#anySet(goals(), place)
+          : this.limited(
+              goals().flatMap((goal) => this.ways(goal)),
+              place,
+            );
       case 'oneOf':
         return this.#one(goals(), annotated, place);
       case 'not':
@@ -134,13 +174,15 @@ export class Expander implements Ways {
       case 'pattern':
         return [alternative({ string: { patterns: [this.pattern(place, value as string)] } })];
       case 'format':
-        if (!FORMATS.has(value as string)) this.refuse(place, `found ${found(value)}, expected one of ${[...FORMATS.keys()].join(', ')}`);
+        if (!FORMATS.has(value as string))
+          this.refuse(place, `found ${found(value)}, expected one of ${[...FORMATS.keys()].join(', ')}`);
         return [alternative({ string: { formats: [value as string] } })];
       case 'minItems':
       case 'maxItems':
         return [alternative({ list: { [keyword]: value as number } })];
       case 'uniqueItems':
-        if (value === true && !((siblings['maxItems'] as number | undefined ?? 2) <= 1)) this.refuse(place, 'found true, which cannot be enforced, expected false');
+        if (value === true && !(((siblings['maxItems'] as number | undefined) ?? 2) <= 1))
+          this.refuse(place, 'found true, which cannot be enforced, expected false');
         return undefined;
       case 'contains':
         if (siblings['minContains'] === 0 && siblings['maxContains'] === undefined && !annotated) return undefined;
@@ -148,7 +190,9 @@ export class Expander implements Ways {
       case 'prefixItems':
       case 'items':
         // Said once, by the first of them.
-        return keyword === 'items' && siblings['prefixItems'] !== undefined ? undefined : [this.#items(schema, siblings)];
+        return keyword === 'items' && siblings['prefixItems'] !== undefined
+          ? undefined
+          : [this.#items(schema, siblings)];
       case 'properties':
       case 'patternProperties':
       case 'additionalProperties':
@@ -161,7 +205,13 @@ export class Expander implements Ways {
       case 'maxProperties':
         return [alternative({ object: { [keyword]: value as number } })];
       case 'dependentRequired':
-        return this.together(Object.entries(value as Readonly<Record<string, readonly string[]>>).map(([name, needed]) => [without(name), withAll(name, ...needed)]), place);
+        return this.together(
+          Object.entries(value as Readonly<Record<string, readonly string[]>>).map(([name, needed]) => [
+            without(name),
+            withAll(name, ...needed),
+          ]),
+          place,
+        );
       case 'dependentSchemas':
         return this.#dependent(place, annotated);
       default:
@@ -170,90 +220,154 @@ export class Expander implements Ways {
   }
 
   limited(ways: readonly Alternative[], place: Pick<Place, 'schema' | 'keyword'>): readonly Alternative[] {
-    if (ways.length > SCHEMA_LIMITS.alternatives) this.refuse(place, `found ${ways.length} alternatives, expected at most ${SCHEMA_LIMITS.alternatives}`);
+    if (ways.length > SCHEMA_LIMITS.alternatives)
+      this.refuse(place, `found ${ways.length} alternatives, expected at most ${SCHEMA_LIMITS.alternatives}`);
     return ways;
   }
 
   /** Each set of subschemas that hold together. */
   #anySet(goals: readonly Goal[], place: Place): readonly Alternative[] {
     if (goals.length > SCHEMA_LIMITS.unevaluatedBranches) {
-      this.refuse(place, `found ${goals.length} schemas beside unevaluatedProperties or unevaluatedItems, expected at most ${SCHEMA_LIMITS.unevaluatedBranches}`);
+      this.refuse(
+        place,
+        `found ${goals.length} schemas beside unevaluatedProperties or unevaluatedItems, expected at most ${SCHEMA_LIMITS.unevaluatedBranches}`,
+      );
     }
     const ways = goals.map((goal) => this.ways(goal, true));
-    const sets = Array.from({ length: 2 ** goals.length - 1 }, (_, at) => ways.filter((_way, bit) => ((at + 1) & (1 << bit)) !== 0));
-    return this.limited(sets.flatMap((set) => this.together(set, place)), place);
+    const sets = Array.from({ length: 2 ** goals.length - 1 }, (_, at) =>
+      ways.filter((_way, bit) => ((at + 1) & (1 << bit)) !== 0),
+    );
+    return this.limited(
+      sets.flatMap((set) => this.together(set, place)),
+      place,
+    );
   }
 
   #one(goals: readonly Goal[], annotated: boolean, place: Place): readonly Alternative[] {
     const ways = goals.map((goal) => this.ways(goal, annotated));
-    return this.limited(ways.flatMap((own, at) => {
-      // What has nothing in common with it need not be excluded.
-      const others = goals.filter((_, other) => other !== at && !disjoint(this, own, ways[other] ?? []));
-      return this.together([own, ...others.map(({ schema }) => this.ways({ schema, holds: false }))], place);
-    }), place);
+    return this.limited(
+      ways.flatMap((own, at) => {
+        // What has nothing in common with it need not be excluded.
+        const others = goals.filter((_, other) => other !== at && !disjoint(this, own, ways[other] ?? []));
+        return this.together([own, ...others.map(({ schema }) => this.ways({ schema, holds: false }))], place);
+      }),
+      place,
+    );
   }
 
   #either(place: Place, annotated: boolean): readonly Alternative[] | undefined {
     const { schema, siblings } = place;
     const [then, otherwise] = [siblings['then'], siblings['else']];
     if (then === undefined && otherwise === undefined && !annotated) return undefined;
-    const branch = (keyword: string, value: Json | undefined): readonly Alternative[] => (value === undefined ? [ANY] : this.ways(this.goal(schema, `/${keyword}`), annotated));
-    return this.limited([
-      ...this.together([this.ways(this.goal(schema, '/if'), annotated), branch('then', then)], place),
-      ...this.together([this.ways(this.goal(schema, '/if', false)), branch('else', otherwise)], place),
-    ], place);
+    const branch = (keyword: string, value: Json | undefined): readonly Alternative[] =>
+      value === undefined ? [ANY] : this.ways(this.goal(schema, `/${keyword}`), annotated);
+    return this.limited(
+      [
+        ...this.together([this.ways(this.goal(schema, '/if'), annotated), branch('then', then)], place),
+        ...this.together([this.ways(this.goal(schema, '/if', false)), branch('else', otherwise)], place),
+      ],
+      place,
+    );
   }
 
   #dependent(place: Place, annotated: boolean): readonly Alternative[] {
-    return this.together(Object.keys(place.value as JsonObject).map((name) => [
-      without(name),
-      ...this.together([[withAll(name)], this.ways({ schema: this.document.below(place.schema, `/dependentSchemas/${escaped(name)}`), holds: true }, annotated)], place),
-    ]), place);
+    return this.together(
+      Object.keys(place.value as JsonObject).map((name) => [
+        without(name),
+        ...this.together(
+          [
+            [withAll(name)],
+            this.ways(
+              { schema: this.document.below(place.schema, `/dependentSchemas/${escaped(name)}`), holds: true },
+              annotated,
+            ),
+          ],
+          place,
+        ),
+      ]),
+      place,
+    );
   }
 
   #divisor(place: Place): number {
     // As the grammar's engine counts digits.
     let digits = place.value as number;
     while (!Number.isInteger(digits)) digits *= 10;
-    if (digits >= 2 ** 32 || (place.value as number) < 1e-9) this.refuse(place, `found ${found(place.value)}, expected from 1e-9 on, with at most ${SCHEMA_LIMITS.multipleOfDigits} digits`);
+    if (digits >= 2 ** 32 || (place.value as number) < 1e-9)
+      this.refuse(
+        place,
+        `found ${found(place.value)}, expected from 1e-9 on, with at most ${SCHEMA_LIMITS.multipleOfDigits} digits`,
+      );
     return place.value as number;
   }
 
   #items(schema: Subschema, siblings: JsonObject): Alternative {
-    const prefix = ((siblings['prefixItems'] ?? []) as readonly Json[]).map((_, at) => this.goal(schema, `/prefixItems/${at}`));
+    const prefix = ((siblings['prefixItems'] ?? []) as readonly Json[]).map((_, at) =>
+      this.goal(schema, `/prefixItems/${at}`),
+    );
     const rest = siblings['items'] === undefined ? undefined : this.goal(schema, '/items');
-    return alternative({ list: { layers: [{ prefix, rest }] }, evaluated: { items: rest === undefined ? prefix.length : Infinity } });
+    return alternative({
+      list: { layers: [{ prefix, rest }] },
+      evaluated: { items: rest === undefined ? prefix.length : Infinity },
+    });
   }
 
   #properties(schema: Subschema, siblings: JsonObject): Alternative {
-    const { properties = {}, patternProperties = {}, additionalProperties } = siblings as { readonly [name: string]: JsonObject };
+    const {
+      properties = {},
+      patternProperties = {},
+      additionalProperties,
+    } = siblings as { readonly [name: string]: JsonObject };
     const layer: PropertiesLayer = {
-      properties: new Map(Object.keys(properties).map((name) => [name, this.goal(schema, `/properties/${escaped(name)}`)])),
-      patterns: new Map(Object.keys(patternProperties).map((pattern) => [
-        this.pattern({ schema, keyword: 'patternProperties' }, pattern), this.goal(schema, `/patternProperties/${escaped(pattern)}`),
-      ])),
+      properties: new Map(
+        Object.keys(properties).map((name) => [name, this.goal(schema, `/properties/${escaped(name)}`)]),
+      ),
+      patterns: new Map(
+        Object.keys(patternProperties).map((pattern) => [
+          this.pattern({ schema, keyword: 'patternProperties' }, pattern),
+          this.goal(schema, `/patternProperties/${escaped(pattern)}`),
+        ]),
+      ),
       rest: additionalProperties === undefined ? undefined : this.goal(schema, '/additionalProperties'),
     };
     return alternative({
       object: { layers: [layer] },
-      evaluated: additionalProperties === undefined ? { names: new Set(layer.properties.keys()), patterns: new Set(layer.patterns.keys()) } : { names: 'all' },
+      evaluated:
+        additionalProperties === undefined
+          ? { names: new Set(layer.properties.keys()), patterns: new Set(layer.patterns.keys()) }
+          : { names: 'all' },
     });
   }
 
-  #unevaluated(schema: Subschema, keyword: string, { evaluated: { names, patterns, items } }: Alternative): Alternative {
+  #unevaluated(
+    schema: Subschema,
+    keyword: string,
+    { evaluated: { names, patterns, items } }: Alternative,
+  ): Alternative {
     const rest = this.goal(schema, `/${keyword}`);
     if (keyword === 'unevaluatedItems') {
       const layers = items === Infinity ? [] : [{ prefix: Array.from({ length: items }, () => undefined), rest }];
       return alternative({ list: { layers }, evaluated: { items: Infinity } });
     }
-    const layers = names === 'all' ? [] : [{ properties: new Map([...names].map((name) => [name, undefined])), patterns: new Map([...patterns].map((pattern) => [pattern, undefined])), rest }];
+    const layers =
+      names === 'all'
+        ? []
+        : [
+            {
+              properties: new Map([...names].map((name) => [name, undefined])),
+              patterns: new Map([...patterns].map((pattern) => [pattern, undefined])),
+              rest,
+            },
+          ];
     return alternative({ object: { layers }, evaluated: { names: 'all' } });
   }
 }
 
 /** The first of the keywords that speak of properties together. */
 function firstOf(siblings: JsonObject): string | undefined {
-  return Object.keys(siblings).find((name) => name === 'properties' || name === 'patternProperties' || name === 'additionalProperties');
+  return Object.keys(siblings).find(
+    (name) => name === 'properties' || name === 'patternProperties' || name === 'additionalProperties',
+  );
 }
 
 function typed(value: Json): readonly Alternative[] {
@@ -262,6 +376,8 @@ function typed(value: Json): readonly Alternative[] {
   return [
     ...(types.length > 0 ? [alternative({ types })] : []),
     // What is a number is one already.
-    ...(names.includes('integer') && !types.includes('number') ? [alternative({ types: ['number'], number: { integer: true } })] : []),
+    ...(names.includes('integer') && !types.includes('number')
+      ? [alternative({ types: ['number'], number: { integer: true } })]
+      : []),
   ];
 }

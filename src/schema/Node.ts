@@ -14,9 +14,17 @@ export interface ListKind {
 export interface ObjectKind {
   readonly kind: 'object';
   /** In the order in which they are written. `node` undefined: it is not there. */
-  readonly properties: readonly { readonly name: string; readonly node: Node | undefined; readonly required: boolean }[];
+  readonly properties: readonly {
+    readonly name: string;
+    readonly node: Node | undefined;
+    readonly required: boolean;
+  }[];
   /** Properties of other names: so many, of the first pattern that matches, or of none. */
-  readonly more: { readonly min: number; readonly max?: number; readonly of: readonly { readonly pattern?: string; readonly node: Node }[] };
+  readonly more: {
+    readonly min: number;
+    readonly max?: number;
+    readonly of: readonly { readonly pattern?: string; readonly node: Node }[];
+  };
 }
 
 /** One kind of value. */

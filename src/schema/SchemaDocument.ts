@@ -17,7 +17,10 @@ export interface Subschema {
 /** Of a document that does not say what it is called; never looked up. */
 const NAMELESS = 'https://schema.invalid/';
 
-/** A JSON Schema as a whole: its schemas by pointer, by name and by anchor. Plain data, checked for size and for what each keyword must hold. */
+/**
+ * A JSON Schema as a whole: its schemas by pointer, by name and by anchor. Plain data, checked for size and for what
+ * each keyword must hold.
+ */
 export class SchemaDocument {
   readonly root: Subschema;
   readonly #value: Json;
@@ -48,7 +51,8 @@ export class SchemaDocument {
   /** What a `$ref` refers to. @throws UnsupportedSchema for what is not in this document */
   resolve(from: Subschema, reference: string, keyword: '$ref' | '$dynamicRef' = '$ref'): Subschema {
     const at = `${from.pointer}/${keyword}`;
-    const missing = (why: string): UnsupportedSchema => new UnsupportedSchema(at, keyword, `found ${found(reference)}, ${why}`);
+    const missing = (why: string): UnsupportedSchema =>
+      new UnsupportedSchema(at, keyword, `found ${found(reference)}, ${why}`);
     const address = addressOf(reference, from.base);
     if (address === undefined) throw missing('which is no address');
     const [resource, fragment] = splitAt(address, '#');
@@ -70,8 +74,13 @@ export class SchemaDocument {
     const target = this.resolve(from, reference, '$dynamicRef');
     const anchor = isObject(target.schema) ? target.schema['$dynamicAnchor'] : undefined;
     // Only an anchor that was made for it is looked for elsewhere.
-    if (typeof anchor !== 'string' || !reference.endsWith(`#${anchor}`) || this.#dynamicAnchors.get(anchor) === 1) return target;
-    throw new UnsupportedSchema(`${from.pointer}/$dynamicRef`, '$dynamicRef', `found ${found(reference)}, which may refer to several schemas, expected one place with this $dynamicAnchor`);
+    if (typeof anchor !== 'string' || !reference.endsWith(`#${anchor}`) || this.#dynamicAnchors.get(anchor) === 1)
+      return target;
+    throw new UnsupportedSchema(
+      `${from.pointer}/$dynamicRef`,
+      '$dynamicRef',
+      `found ${found(reference)}, which may refer to several schemas, expected one place with this $dynamicAnchor`,
+    );
   }
 
   #at(owner: Subschema, path: string): Subschema | undefined {
@@ -84,7 +93,11 @@ export class SchemaDocument {
     for (const part of pointer.split('/').slice(1)) {
       if (value === undefined || value === null || typeof value !== 'object') return undefined;
       const name = part.replaceAll('~1', '/').replaceAll('~0', '~');
-      value = Array.isArray(value) ? (/^(0|[1-9]\d*)$/.test(name) ? (value[Number(name)] as Json | undefined) : undefined) : (value as JsonObject)[name];
+      value = Array.isArray(value)
+        ? /^(0|[1-9]\d*)$/.test(name)
+          ? (value[Number(name)] as Json | undefined)
+          : undefined
+        : (value as JsonObject)[name];
       walked += `/${part}`;
       base = this.#byPointer.get(walked)?.base ?? base;
     }
@@ -92,14 +105,25 @@ export class SchemaDocument {
   }
 
   #enter(pointer: string, schema: Json, base: string): Subschema {
-    if (typeof schema !== 'boolean' && !isObject(schema)) throw new UnsupportedSchema(pointer, undefined, `found ${found(schema)}, expected a schema: an object, true or false`);
-    if (this.#byPointer.size >= SCHEMA_LIMITS.schemas) throw new UnsupportedSchema(pointer, undefined, `found more than ${SCHEMA_LIMITS.schemas} schemas, expected at most so many`);
+    if (typeof schema !== 'boolean' && !isObject(schema))
+      throw new UnsupportedSchema(
+        pointer,
+        undefined,
+        `found ${found(schema)}, expected a schema: an object, true or false`,
+      );
+    if (this.#byPointer.size >= SCHEMA_LIMITS.schemas)
+      throw new UnsupportedSchema(
+        pointer,
+        undefined,
+        `found more than ${SCHEMA_LIMITS.schemas} schemas, expected at most so many`,
+      );
     if (typeof schema === 'boolean') return this.#add(pointer, schema, base);
     checkKeywords(schema, pointer);
     const own = this.#baseOf(schema, pointer, base);
     const entered = this.#add(pointer, schema, own);
     this.#name(entered, own !== base);
-    for (const [rest, below] of subschemas(schema)) if (!this.#byPointer.has(pointer + rest)) this.#enter(pointer + rest, below, own);
+    for (const [rest, below] of subschemas(schema))
+      if (!this.#byPointer.has(pointer + rest)) this.#enter(pointer + rest, below, own);
     return entered;
   }
 
@@ -112,17 +136,30 @@ export class SchemaDocument {
   #baseOf({ $id: id }: JsonObject, pointer: string, base: string): string {
     if (typeof id !== 'string') return base;
     const address = addressOf(id, base);
-    if (address === undefined || /#./.test(address)) throw new UnsupportedSchema(`${pointer}/$id`, undefined, `found ${found(id)}, expected an address without a fragment`);
+    if (address === undefined || /#./.test(address))
+      throw new UnsupportedSchema(
+        `${pointer}/$id`,
+        undefined,
+        `found ${found(id)}, expected an address without a fragment`,
+      );
     return address.replace(/#$/, '');
   }
 
   #name(entered: Subschema, isResource: boolean): void {
     const { schema, base, pointer } = entered;
     const { $anchor: anchor, $dynamicAnchor: dynamic } = schema as JsonObject;
-    const names = [...(isResource ? [base] : []), ...[anchor, dynamic].filter((name) => typeof name === 'string').map((name) => `${base}#${name}`)];
+    const names = [
+      ...(isResource ? [base] : []),
+      ...[anchor, dynamic].filter((name) => typeof name === 'string').map((name) => `${base}#${name}`),
+    ];
     for (const name of names) {
       const other = this.#byAddress.get(name);
-      if (other !== undefined) throw new UnsupportedSchema(pointer, undefined, `found two schemas called ${found(name)}, the other at ${other.pointer}`);
+      if (other !== undefined)
+        throw new UnsupportedSchema(
+          pointer,
+          undefined,
+          `found two schemas called ${found(name)}, the other at ${other.pointer}`,
+        );
       this.#byAddress.set(name, entered);
     }
     if (typeof dynamic === 'string') this.#dynamicAnchors.set(dynamic, (this.#dynamicAnchors.get(dynamic) ?? 0) + 1);
@@ -133,11 +170,20 @@ function checkKeywords(schema: JsonObject, pointer: string): void {
   for (const [keyword, value] of Object.entries(schema)) {
     const wrong = value === undefined ? undefined : wrongValue(keyword, value);
     if (wrong !== undefined) throw new UnsupportedSchema(`${pointer}/${keyword}`, undefined, wrong);
-    if (OLDER.includes(keyword)) throw new UnsupportedSchema(`${pointer}/${keyword}`, keyword, 'found a keyword of an earlier draft, expected those of 2020-12');
+    if (OLDER.includes(keyword))
+      throw new UnsupportedSchema(
+        `${pointer}/${keyword}`,
+        keyword,
+        'found a keyword of an earlier draft, expected those of 2020-12',
+      );
   }
   const { $schema: draft } = schema;
   if (typeof draft === 'string' && !DRAFTS.has(draft.replace(/#$/, ''))) {
-    throw new UnsupportedSchema(`${pointer}/$schema`, '$schema', `found ${found(draft)}, expected https://json-schema.org/draft/2020-12/schema`);
+    throw new UnsupportedSchema(
+      `${pointer}/$schema`,
+      '$schema',
+      `found ${found(draft)}, expected https://json-schema.org/draft/2020-12/schema`,
+    );
   }
 }
 
@@ -147,10 +193,18 @@ function plainCopy(given: unknown): Json {
   try {
     text = JSON.stringify(given);
   } catch (error) {
-    throw new UnsupportedSchema('', undefined, `found ${found(given)}, expected what can be written as JSON`, { cause: error });
+    throw new UnsupportedSchema('', undefined, `found ${found(given)}, expected what can be written as JSON`, {
+      cause: error,
+    });
   }
-  if (text === undefined) throw new UnsupportedSchema('', undefined, `found ${found(given)}, expected a schema: an object, true or false`);
-  if (text.length > SCHEMA_LIMITS.textUnits) throw new UnsupportedSchema('', undefined, `found ${text.length} characters, expected at most ${SCHEMA_LIMITS.textUnits}`);
+  if (text === undefined)
+    throw new UnsupportedSchema('', undefined, `found ${found(given)}, expected a schema: an object, true or false`);
+  if (text.length > SCHEMA_LIMITS.textUnits)
+    throw new UnsupportedSchema(
+      '',
+      undefined,
+      `found ${text.length} characters, expected at most ${SCHEMA_LIMITS.textUnits}`,
+    );
   return bare(JSON.parse(text), SCHEMA_LIMITS.depth);
 }
 
@@ -160,7 +214,12 @@ function plainCopy(given: unknown): Json {
  */
 export function bare(value: unknown, depth = Infinity): Json {
   if (typeof value !== 'object' || value === null) return value as Json;
-  if (depth === 0) throw new UnsupportedSchema('', undefined, `found more than ${SCHEMA_LIMITS.depth} objects and lists inside of one another, expected at most so many`);
+  if (depth === 0)
+    throw new UnsupportedSchema(
+      '',
+      undefined,
+      `found more than ${SCHEMA_LIMITS.depth} objects and lists inside of one another, expected at most so many`,
+    );
   if (Array.isArray(value)) return value.map((one) => bare(one, depth - 1));
   const copy = Object.create(null) as Record<string, Json>;
   for (const [name, one] of Object.entries(value)) copy[name] = bare(one, depth - 1);

@@ -5,8 +5,9 @@ import { bare, type SchemaDocument, type Subschema } from './SchemaDocument.js';
 import { translated } from './patterns.js';
 
 /**
- * Looks whether values satisfy the schemas of a document. By an interpreter: rows bring schemas, and code that is made of what rows bring is not to run. It is given
- * no more of a schema than the keywords that are known here, with references resolved.
+ * Looks whether values satisfy the schemas of a document. By an interpreter: rows bring schemas, and code that is made
+ * of what rows bring is not to run. It is given no more of a schema than the keywords that are known here, with
+ * references resolved.
  */
 export class Values {
   readonly #copies = new Map<number, CheckedSchema | boolean>();
@@ -34,7 +35,8 @@ export class Values {
     if (typeof schema === 'boolean') return this.#keep(place, schema);
     const copy = Object.create(null) as Record<string, unknown>;
     this.#keep(place, copy);
-    for (const [keyword, value] of Object.entries(schema)) if (value !== undefined) Object.assign(copy, this.#keyword(place, keyword, value));
+    for (const [keyword, value] of Object.entries(schema))
+      if (value !== undefined) Object.assign(copy, this.#keyword(place, keyword, value));
     return copy;
   }
 
@@ -45,7 +47,8 @@ export class Values {
   }
 
   #keyword(place: Subschema, keyword: string, value: Json): object {
-    const below = (rest: string): CheckedSchema | boolean => this.#copy(this.document.below(place, `/${keyword}${rest}`));
+    const below = (rest: string): CheckedSchema | boolean =>
+      this.#copy(this.document.below(place, `/${keyword}${rest}`));
     switch (KEYWORDS.get(keyword)) {
       case 'schema':
         return { [keyword]: below('') };
@@ -53,14 +56,25 @@ export class Values {
         if (keyword === 'allOf' && (place.schema as JsonObject)['$dynamicRef'] !== undefined) return {};
         return { [keyword]: (value as readonly Json[]).map((_, at) => below(`/${at}`)) };
       case 'map of schemas':
-        return keyword === '$defs' || keyword === 'definitions' ? {} : { [keyword]: mapped(value as JsonObject, keyword === 'patternProperties' ? translated : (name) => name, below) };
+        return keyword === '$defs' || keyword === 'definitions'
+          ? {}
+          : {
+              [keyword]: mapped(
+                value as JsonObject,
+                keyword === 'patternProperties' ? translated : (name) => name,
+                below,
+              ),
+            };
       case undefined:
         return {};
       default:
     }
     if (keyword === 'pattern') return { pattern: translated(value as string) };
     if (keyword !== '$ref' && keyword !== '$dynamicRef') return keyword.startsWith('$') ? {} : { [keyword]: value };
-    const target = keyword === '$ref' ? this.document.resolve(place, value as string) : this.document.resolveDynamic(place, value as string);
+    const target =
+      keyword === '$ref'
+        ? this.document.resolve(place, value as string)
+        : this.document.resolveDynamic(place, value as string);
     this.#copy(target);
     const reference = { $ref: `#${target.id}` } as CheckedSchema;
     if (keyword === '$ref') return reference;
@@ -70,8 +84,13 @@ export class Values {
   }
 }
 
-function mapped(schemas: JsonObject, nameOf: (name: string) => string, below: (rest: string) => CheckedSchema | boolean): Record<string, CheckedSchema | boolean> {
+function mapped(
+  schemas: JsonObject,
+  nameOf: (name: string) => string,
+  below: (rest: string) => CheckedSchema | boolean,
+): Record<string, CheckedSchema | boolean> {
   const copy = Object.create(null) as Record<string, CheckedSchema | boolean>;
-  for (const name of Object.keys(schemas)) copy[nameOf(name)] = below(`/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`);
+  for (const name of Object.keys(schemas))
+    copy[nameOf(name)] = below(`/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`);
   return copy;
 }

@@ -13,7 +13,8 @@ export interface DeclaredProperty {
 }
 
 /**
- * The properties of the objects that a schema asks for, in its order; undefined where its root, or what that refers to, is not plainly an object with `properties`: a list, alternatives, any object.
+ * The properties of the objects that a schema asks for, in its order; undefined where its root, or what that refers to,
+ * is not plainly an object with `properties`: a list, alternatives, any object.
  * @throws UnsupportedSchema for what is no schema, and for a reference into nowhere
  */
 export function declaredProperties(schema: unknown): readonly DeclaredProperty[] | undefined {
@@ -21,15 +22,20 @@ export function declaredProperties(schema: unknown): readonly DeclaredProperty[]
   const kinds = new Kinds(document);
   const root = withProperties(document);
   if (root === undefined || [...kinds.of(document.root)].some((kind) => kind !== 'object')) return undefined;
-  return Object.keys(root.properties).map((name) => ({ name, type: typeOf(kinds.of(document.below(root.place, `/properties/${escaped(name)}`))) }));
+  return Object.keys(root.properties).map((name) => ({
+    name,
+    type: typeOf(kinds.of(document.below(root.place, `/properties/${escaped(name)}`))),
+  }));
 }
 
 /** Where the properties of a document's root are declared: in itself, or in what it refers to. */
-function withProperties(document: SchemaDocument): { readonly place: Subschema; readonly properties: JsonObject } | undefined {
+function withProperties(
+  document: SchemaDocument,
+): { readonly place: Subschema; readonly properties: JsonObject } | undefined {
   const seen = new Set<number>();
-  for (let place = document.root; !seen.has(place.id); ) {
+  for (let place = document.root; !seen.has(place.id);) {
     seen.add(place.id);
-    const { properties, $ref: reference } = isObject(place.schema) ? (place.schema) : {};
+    const { properties, $ref: reference } = isObject(place.schema) ? place.schema : {};
     if (isObject(properties) && Object.keys(properties).length > 0) return { place, properties: properties };
     if (typeof reference === 'string') place = document.resolve(place, reference);
   }
@@ -42,7 +48,9 @@ type KindSet = ReadonlySet<Kind>;
 
 const ALL: KindSet = new Set(TYPES.flatMap(kindsOfType));
 
-/** Which kinds of values a schema allows at most. What a keyword rules out only now and then (`not`, `if`) is left in. */
+/**
+ * Which kinds of values a schema allows at most. What a keyword rules out only now and then (`not`, `if`) is left in.
+ */
 class Kinds {
   readonly #known = new Map<number, KindSet>();
 
@@ -63,9 +71,14 @@ class Kinds {
     const { type, enum: values, const: constant, $ref: reference } = place.schema;
     const each = (keyword: string): readonly KindSet[] => {
       const list = (place.schema as JsonObject)[keyword];
-      return Array.isArray(list) ? list.map((_, at) => this.of(this.document.below(place, `/${keyword}/${at}`), depth)) : [];
+      return Array.isArray(list)
+        ? list.map((_, at) => this.of(this.document.below(place, `/${keyword}/${at}`), depth))
+        : [];
     };
-    const unions = ['anyOf', 'oneOf'].map(each).filter((kinds) => kinds.length > 0).map(union);
+    const unions = ['anyOf', 'oneOf']
+      .map(each)
+      .filter((kinds) => kinds.length > 0)
+      .map(union);
     return [
       ...(type === undefined ? [] : [union([type].flat().map((name) => new Set(kindsOfType(name as TypeName))))]),
       ...(Array.isArray(values) ? [new Set((values as readonly Json[]).map(kindOf))] : []),
@@ -94,6 +107,11 @@ function kindOf(value: Json): Kind {
 
 function typeOf(kinds: KindSet): PropertyType {
   const [first = 'null', ...others] = [...kinds].filter((kind) => kind !== 'null').sort();
-  if (others.length === 0) return first === 'fraction' ? 'number' : first === 'string' || first === 'integer' || first === 'boolean' ? first : 'json';
+  if (others.length === 0)
+    return first === 'fraction'
+      ? 'number'
+      : first === 'string' || first === 'integer' || first === 'boolean'
+        ? first
+        : 'json';
   return others.length === 1 && first === 'fraction' && others[0] === 'integer' ? 'number' : 'json';
 }

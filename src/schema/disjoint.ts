@@ -5,7 +5,12 @@ import type { Ways } from './Ways.js';
 const DEPTH = 2;
 
 /** Whether it is plain that no value is valid both in one of these ways and in one of those. */
-export function disjoint(expander: Ways, ways: readonly Alternative[], others: readonly Alternative[], depth = DEPTH): boolean {
+export function disjoint(
+  expander: Ways,
+  ways: readonly Alternative[],
+  others: readonly Alternative[],
+  depth = DEPTH,
+): boolean {
   return ways.every((a) => others.every((b) => apart(expander, a, b, depth)));
 }
 
@@ -14,8 +19,12 @@ function apart(expander: Ways, a: Alternative, b: Alternative, depth: number): b
   if (a.values && b.values) return !a.values.some((value) => b.values?.some((other) => same(value, other)));
   return common.every((type) => {
     if (type === 'number') return numbersApart(a.number, b.number);
-    if (type === 'string') return a.string.minLength > (b.string.maxLength ?? Infinity) || b.string.minLength > (a.string.maxLength ?? Infinity);
-    if (type === 'array') return a.list.minItems > (b.list.maxItems ?? Infinity) || b.list.minItems > (a.list.maxItems ?? Infinity);
+    if (type === 'string')
+      return (
+        a.string.minLength > (b.string.maxLength ?? Infinity) || b.string.minLength > (a.string.maxLength ?? Infinity)
+      );
+    if (type === 'array')
+      return a.list.minItems > (b.list.maxItems ?? Infinity) || b.list.minItems > (a.list.maxItems ?? Infinity);
     return type === 'object' && objectsApart(expander, a, b, depth);
   });
 }
@@ -24,8 +33,16 @@ function numbersApart(a: NumberRule, b: NumberRule): boolean {
   return below(a, b) || below(b, a);
 }
 
-function below({ maximum = Infinity, exclusiveMaximum = Infinity }: NumberRule, { minimum = -Infinity, exclusiveMinimum = -Infinity }: NumberRule): boolean {
-  return maximum < minimum || maximum <= exclusiveMinimum || exclusiveMaximum <= minimum || exclusiveMaximum <= exclusiveMinimum;
+function below(
+  { maximum = Infinity, exclusiveMaximum = Infinity }: NumberRule,
+  { minimum = -Infinity, exclusiveMinimum = -Infinity }: NumberRule,
+): boolean {
+  return (
+    maximum < minimum ||
+    maximum <= exclusiveMinimum ||
+    exclusiveMaximum <= minimum ||
+    exclusiveMaximum <= exclusiveMinimum
+  );
 }
 
 /** One has a property that the other cannot have, or not with such a value. */
@@ -34,13 +51,17 @@ function objectsApart(expander: Ways, a: Alternative, b: Alternative, depth: num
   return [...new Set([...a.object.required, ...b.object.required])].some((name) => {
     if (a.object.absent.has(name) || b.object.absent.has(name)) return true;
     const [mine, theirs] = [goalsOf(a, name), goalsOf(b, name)];
-    return mine.some((one) => theirs.some((other) => {
-      const [ways, others] = [expander.knownWays(one), expander.knownWays(other)];
-      return ways !== undefined && others !== undefined && disjoint(expander, ways, others, depth - 1);
-    }));
+    return mine.some((one) =>
+      theirs.some((other) => {
+        const [ways, others] = [expander.knownWays(one), expander.knownWays(other)];
+        return ways !== undefined && others !== undefined && disjoint(expander, ways, others, depth - 1);
+      }),
+    );
   });
 }
 
 function goalsOf({ object: { layers } }: Alternative, name: string): readonly Goal[] {
-  return layers.flatMap(({ properties, patterns, rest }) => (properties.has(name) || patterns.size === 0 ? ((properties.has(name) ? properties.get(name) : rest) ?? []) : []));
+  return layers.flatMap(({ properties, patterns, rest }) =>
+    properties.has(name) || patterns.size === 0 ? ((properties.has(name) ? properties.get(name) : rest) ?? []) : [],
+  );
 }

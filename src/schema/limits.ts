@@ -1,4 +1,7 @@
-/** Bounds on a JSON Schema, and on what is made of it. Real ones lie far below; a hostile one ends here, with an error that names the bound. */
+/**
+ * Bounds on a JSON Schema, and on what is made of it. Real ones lie far below; a hostile one ends here, with an error
+ * that names the bound.
+ */
 export const SCHEMA_LIMITS = {
   /** UTF-16 units of it, as JSON.stringify writes it. */
   textUnits: 2 ** 18,
@@ -10,7 +13,10 @@ export const SCHEMA_LIMITS = {
   alternatives: 512,
   /** Kinds of values that it comes to: a schema, or several that hold at once. */
   nodes: 10_000,
-  /** Subschemas of one anyOf beside `unevaluatedProperties` or `unevaluatedItems`, where each set of them is a case of its own. */
+  /**
+   * Subschemas of one anyOf beside `unevaluatedProperties` or `unevaluatedItems`, where each set of them is a case of
+   * its own.
+   */
   unevaluatedBranches: 4,
   /** Optional properties beside `minProperties` or `maxProperties`, likewise. */
   countedOptional: 4,

@@ -5,7 +5,10 @@ import { lengths, literal, regexOf } from './patterns.js';
 import { FORMATS } from './formats.js';
 import { UnsupportedSchema } from './UnsupportedSchema.js';
 
-/** Every property's node, of all that is said of it; where properties are counted each set of optional ones is a kind of its own. */
+/**
+ * Every property's node, of all that is said of it; where properties are counted each set of optional ones is a kind of
+ * its own.
+ */
 export function objectsOf(rule: ObjectRule, nodes: NodeMaker): readonly ObjectKind[] {
   const { required, absent, layers, minProperties, maxProperties = Infinity } = rule;
   if (required.some((name) => absent.has(name)) || required.length > maxProperties) return [];
@@ -13,24 +16,46 @@ export function objectsOf(rule: ObjectRule, nodes: NodeMaker): readonly ObjectKi
   const isNeeded = (name: string): boolean => required.includes(name);
   const properties = names.map((name) => {
     const allowed = !absent.has(name) && rule.names.every((goal) => nodes.values.satisfies(name, goal));
-    return { name, required: isNeeded(name), node: allowed ? nodes.of(layers.map((layer) => goalOf(layer, name))) : undefined };
+    return {
+      name,
+      required: isNeeded(name),
+      node: allowed ? nodes.of(layers.map((layer) => goalOf(layer, name))) : undefined,
+    };
   });
   const of = others(rule, nodes);
   const optional = properties.filter((property) => !property.required && property.node !== undefined);
-  if (minProperties <= required.length && maxProperties === Infinity) return [{ kind: 'object', properties, more: { min: 0, of } }];
+  if (minProperties <= required.length && maxProperties === Infinity)
+    return [{ kind: 'object', properties, more: { min: 0, of } }];
   if (optional.length > SCHEMA_LIMITS.countedOptional) {
-    refuse(nodes, minProperties > required.length ? 'minProperties' : 'maxProperties', `found ${optional.length} optional properties beside it, expected at most ${SCHEMA_LIMITS.countedOptional}`);
+    refuse(
+      nodes,
+      minProperties > required.length ? 'minProperties' : 'maxProperties',
+      `found ${optional.length} optional properties beside it, expected at most ${SCHEMA_LIMITS.countedOptional}`,
+    );
   }
   return Array.from({ length: 2 ** optional.length }, (_, set) => {
     const present = new Set(optional.filter((_property, bit) => (set & (1 << bit)) !== 0).map(({ name }) => name));
-    const own = properties.map(({ name, node }) => (isNeeded(name) || present.has(name) ? { name, node, required: true } : { name, node: undefined, required: false }));
+    const own = properties.map(({ name, node }) =>
+      isNeeded(name) || present.has(name) ? { name, node, required: true } : { name, node: undefined, required: false },
+    );
     const count = required.length + present.size;
     return { own, count, min: Math.max(0, minProperties - count), max: maxProperties - count };
-  }).filter(({ max, min }) => max >= 0 && min <= max).map(({ own, min, max }): ObjectKind => {
-    // A name may be written twice, and counts once then.
-    if (min > 1) refuse(nodes, 'minProperties', `found ${minProperties}, expected at most one more than there are properties with names of their own`);
-    return { kind: 'object', properties: own, more: { min, ...(max !== Infinity && { max }), of: max === 0 ? [] : of } };
-  });
+  })
+    .filter(({ max, min }) => max >= 0 && min <= max)
+    .map(({ own, min, max }): ObjectKind => {
+      // A name may be written twice, and counts once then.
+      if (min > 1)
+        refuse(
+          nodes,
+          'minProperties',
+          `found ${minProperties}, expected at most one more than there are properties with names of their own`,
+        );
+      return {
+        kind: 'object',
+        properties: own,
+        more: { min, ...(max !== Infinity && { max }), of: max === 0 ? [] : of },
+      };
+    });
 }
 
 /** Of a property with this name. Patterns beside one another are apart. */
@@ -41,38 +66,72 @@ function goalOf({ properties, patterns, rest }: PropertiesLayer, name: string): 
 
 function others({ names, layers }: ObjectRule, nodes: NodeMaker): ObjectKind['more']['of'] {
   const patterns = [...new Set(layers.flatMap((layer) => [...layer.patterns.keys()]))];
-  if (patterns.length > 1 && !areApart(patterns)) refuse(nodes, 'patternProperties', 'found patterns that one name may match together, expected patterns that begin with different letters');
+  if (patterns.length > 1 && !areApart(patterns))
+    refuse(
+      nodes,
+      'patternProperties',
+      'found patterns that one name may match together, expected patterns that begin with different letters',
+    );
   const rest = nodes.of(layers.map((layer) => layer.rest));
   const named = names.map((goal) => namePattern(goal, nodes));
   if (named.length === 0) {
-    return [...patterns.map((pattern) => ({ pattern, node: nodes.of(layers.map((layer) => (layer.patterns.has(pattern) ? layer.patterns.get(pattern) : layer.rest))) })), { node: rest }];
+    return [
+      ...patterns.map((pattern) => ({
+        pattern,
+        node: nodes.of(layers.map((layer) => (layer.patterns.has(pattern) ? layer.patterns.get(pattern) : layer.rest))),
+      })),
+      { node: rest },
+    ];
   }
   const [only] = named;
-  if (named.length > 1 || patterns.length > 0) refuse(nodes, 'propertyNames', 'found it beside patternProperties, or twice, expected it alone');
+  if (named.length > 1 || patterns.length > 0)
+    refuse(nodes, 'propertyNames', 'found it beside patternProperties, or twice, expected it alone');
   return only === undefined ? [] : [{ pattern: only, node: rest }];
 }
 
 /** Whether no name matches two: each begins with a letter of its own. */
 function areApart(patterns: readonly string[]): boolean {
-  const starts = patterns.map((pattern) => /^\^\(\?:(?:(?:\(\?:)*)([0-9A-Za-z_]|\\u\{[0-9a-f]+\})(?![*?{])[^|]*$/.exec(pattern)?.[1]);
+  const starts = patterns.map(
+    (pattern) => /^\^\(\?:(?:(?:\(\?:)*)([0-9A-Za-z_]|\\u\{[0-9a-f]+\})(?![*?{])[^|]*$/.exec(pattern)?.[1],
+  );
   return starts.every((start) => start !== undefined) && new Set(starts).size === starts.length;
 }
 
 /** What names satisfy, as one pattern; undefined where no name does. */
 function namePattern(goal: Goal, nodes: NodeMaker): string | undefined {
-  const patterns = nodes.expander.ways(goal).filter(({ types }) => types.has('string')).flatMap(({ values, string: { minLength, maxLength, patterns: own, formats } }) => {
-    if (values) {
-      const texts = values.filter((value): value is string => typeof value === 'string' && nodes.values.satisfies(value, goal));
-      return texts.length === 0 ? [] : [`^(?:${texts.map(literal).join('|')})$`];
-    }
-    const all = [...own, ...formats.flatMap((name) => FORMATS.get(name) ?? []), ...(minLength > 0 || maxLength !== undefined ? [lengths(minLength, maxLength)] : [])];
-    if (all.length > 1) refuse(nodes, 'propertyNames', 'found several things said of names at once, expected one of pattern, format, enum, or lengths');
-    return all.length === 0 ? [lengths(0, undefined)] : all;
-  });
-  return patterns.length === 0 ? undefined : patterns.length === 1 ? patterns[0] : `^(?:${patterns.map((pattern) => pattern.slice(1, -1)).join('|')})$`;
+  const patterns = nodes.expander
+    .ways(goal)
+    .filter(({ types }) => types.has('string'))
+    .flatMap(({ values, string: { minLength, maxLength, patterns: own, formats } }) => {
+      if (values) {
+        const texts = values.filter(
+          (value): value is string => typeof value === 'string' && nodes.values.satisfies(value, goal),
+        );
+        return texts.length === 0 ? [] : [`^(?:${texts.map(literal).join('|')})$`];
+      }
+      const all = [
+        ...own,
+        ...formats.flatMap((name) => FORMATS.get(name) ?? []),
+        ...(minLength > 0 || maxLength !== undefined ? [lengths(minLength, maxLength)] : []),
+      ];
+      if (all.length > 1)
+        refuse(
+          nodes,
+          'propertyNames',
+          'found several things said of names at once, expected one of pattern, format, enum, or lengths',
+        );
+      return all.length === 0 ? [lengths(0, undefined)] : all;
+    });
+  return patterns.length === 0
+    ? undefined
+    : patterns.length === 1
+      ? patterns[0]
+      : `^(?:${patterns.map((pattern) => pattern.slice(1, -1)).join('|')})$`;
 }
 
 function refuse(nodes: NodeMaker, keyword: string, problem: string): never {
-  const place = nodes.expander.document.all.find(({ schema }) => typeof schema === 'object' && schema[keyword] !== undefined);
+  const place = nodes.expander.document.all.find(
+    ({ schema }) => typeof schema === 'object' && schema[keyword] !== undefined,
+  );
   throw new UnsupportedSchema(`${place?.pointer ?? ''}/${keyword}`, keyword, problem);
 }

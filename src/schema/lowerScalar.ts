@@ -19,19 +19,48 @@ export function decimals(value: number): number {
   return Math.max(0, fraction.length - Number(exponent));
 }
 
-/** None where no number is in the range. What is not bounded is bounded by what every program reads as the same number, and is written without an exponent. */
-export function numberSchema({ minimum, exclusiveMinimum, maximum, exclusiveMaximum, multipleOf, integer }: NumberRule): readonly ScalarKind[] {
-  const [least, most] = [Math.max(minimum ?? -Infinity, exclusiveMinimum ?? -Infinity), Math.min(maximum ?? Infinity, exclusiveMaximum ?? Infinity)];
+/**
+ * None where no number is in the range. What is not bounded is bounded by what every program reads as the same number,
+ * and is written without an exponent.
+ */
+export function numberSchema({
+  minimum,
+  exclusiveMinimum,
+  maximum,
+  exclusiveMaximum,
+  multipleOf,
+  integer,
+}: NumberRule): readonly ScalarKind[] {
+  const [least, most] = [
+    Math.max(minimum ?? -Infinity, exclusiveMinimum ?? -Infinity),
+    Math.min(maximum ?? Infinity, exclusiveMaximum ?? Infinity),
+  ];
   const open = exclusiveMinimum === least || exclusiveMaximum === most;
   if (least > most || (least === most && open)) return [];
   if (integer && Math.ceil(least) > Math.floor(most)) return [];
   const edge = largest(multipleOf, integer);
   const base = {
     type: integer ? 'integer' : 'number',
-    ...(least === -Infinity ? { minimum: Math.min(-edge, most) } : exclusiveMinimum === least ? { exclusiveMinimum } : { minimum: least }),
-    ...(most === Infinity ? { maximum: Math.max(edge, least) } : exclusiveMaximum === most ? { exclusiveMaximum } : { maximum: most }),
+    ...(least === -Infinity
+      ? { minimum: Math.min(-edge, most) }
+      : exclusiveMinimum === least
+        ? { exclusiveMinimum }
+        : { minimum: least }),
+    ...(most === Infinity
+      ? { maximum: Math.max(edge, least) }
+      : exclusiveMaximum === most
+        ? { exclusiveMaximum }
+        : { maximum: most }),
   };
-  return [{ kind: 'values', schema: multipleOf.length <= 1 ? { ...base, ...(multipleOf.length > 0 && { multipleOf: multipleOf[0] }) } : { allOf: multipleOf.map((divisor) => ({ ...base, multipleOf: divisor })) } }];
+  return [
+    {
+      kind: 'values',
+      schema:
+        multipleOf.length <= 1
+          ? { ...base, ...(multipleOf.length > 0 && { multipleOf: multipleOf[0] }) }
+          : { allOf: multipleOf.map((divisor) => ({ ...base, multipleOf: divisor })) },
+    },
+  ];
 }
 
 /** None where no text is long enough and short enough. */

@@ -26,12 +26,19 @@ export class Nodes implements NodeMaker {
 
   /** The node of all these goals together; its kinds are there after `settle`. */
   of(goals: readonly (Goal | undefined)[]): Node {
-    const distinct = new Map(goals.flatMap((goal) => (goal === undefined ? [] : [[`${goal.schema.id} ${goal.holds}`, goal] as const])));
+    const distinct = new Map(
+      goals.flatMap((goal) => (goal === undefined ? [] : [[`${goal.schema.id} ${goal.holds}`, goal] as const])),
+    );
     // In the order in which they are said, which is that of keys.
     const key = [...distinct.keys()].join();
     const known = this.#byGoals.get(key);
     if (known !== undefined) return known;
-    if (this.all.length >= SCHEMA_LIMITS.nodes) throw new UnsupportedSchema(this.place.pointer, undefined, `found more than ${SCHEMA_LIMITS.nodes} kinds of values, expected at most so many`);
+    if (this.all.length >= SCHEMA_LIMITS.nodes)
+      throw new UnsupportedSchema(
+        this.place.pointer,
+        undefined,
+        `found more than ${SCHEMA_LIMITS.nodes} kinds of values, expected at most so many`,
+      );
     const node: Node = { number: this.all.length, kinds: [], possible: false };
     this.all.push(node);
     this.#byGoals.set(key, node);
@@ -44,7 +51,7 @@ export class Nodes implements NodeMaker {
   /** Completes all nodes, and says of each whether it is possible. */
   settle(): void {
     for (let work = this.#waiting.shift(); work !== undefined; work = this.#waiting.shift()) work();
-    for (let changed = true; changed; ) {
+    for (let changed = true; changed;) {
       changed = false;
       for (const node of this.all) {
         if (node.possible || !node.kinds.some(isPossible)) continue;
@@ -56,13 +63,18 @@ export class Nodes implements NodeMaker {
 
   #kinds(goals: readonly Goal[]): readonly Kind[] {
     const at = { schema: goals[0]?.schema ?? this.place, keyword: 'allOf' };
-    const ways = this.expander.together(goals.map((goal) => this.expander.ways(goal)), at);
+    const ways = this.expander.together(
+      goals.map((goal) => this.expander.ways(goal)),
+      at,
+    );
     return ways.flatMap((way) => this.#kindsOf(way, goals));
   }
 
   #kindsOf(way: Alternative, goals: readonly Goal[]): readonly Kind[] {
     if (way.values) {
-      const valid = way.values.filter((value) => way.types.has(typeOf(value)) && goals.every((goal) => this.values.satisfies(value, goal)));
+      const valid = way.values.filter(
+        (value) => way.types.has(typeOf(value)) && goals.every((goal) => this.values.satisfies(value, goal)),
+      );
       return valid.length === 0 ? [] : [{ kind: 'values', schema: { enum: valid } }];
     }
     return TYPES.filter((type) => way.types.has(type)).flatMap((type): readonly Kind[] => {
@@ -85,30 +97,65 @@ export class Nodes implements NodeMaker {
 
 function isPossible(kind: Kind): boolean {
   if (kind.kind === 'values') return true;
-  if (kind.kind === 'list') return Array.from({ length: Math.min(kind.minItems, kind.prefix.length) }, (_, at) => kind.prefix[at]).every((node) => node?.possible) && (kind.minItems <= kind.prefix.length || kind.rest.possible);
-  return kind.properties.every(({ node, required }) => !required || node?.possible === true) && (kind.more.min === 0 || kind.more.of.some(({ node }) => node.possible));
+  if (kind.kind === 'list')
+    return (
+      Array.from({ length: Math.min(kind.minItems, kind.prefix.length) }, (_, at) => kind.prefix[at]).every(
+        (node) => node?.possible,
+      ) &&
+      (kind.minItems <= kind.prefix.length || kind.rest.possible)
+    );
+  return (
+    kind.properties.every(({ node, required }) => !required || node?.possible === true) &&
+    (kind.more.min === 0 || kind.more.of.some(({ node }) => node.possible))
+  );
 }
 
 /** How JSON is written: nothing between the parts, and escapes for what needs them; `short` without those by number. */
 const PLAIN = { whitespace_flexible: false, item_separator: ',', key_separator: ':' };
 const ESCAPES = { all: 'nrbtf\\"u', short: 'nrbtf\\"' };
 
-/** Writes nodes as the JSON Schema that the grammar's engine reads: no choice in it but `anyOf`, every object and list with all that it may have. @throws UnsupportedSchema */
+/**
+ * Writes nodes as the JSON Schema that the grammar's engine reads: no choice in it but `anyOf`, every object and list
+ * with all that it may have. @throws UnsupportedSchema
+ */
 export function lowered(root: Node, nodes: readonly Node[]): Json {
   const uses = usesFrom(root);
-  const objects = [...uses.keys()].flatMap((node) => node.kinds.filter((kind): kind is ObjectKind => kind.kind === 'object' && isPossible(kind)));
+  const objects = [...uses.keys()].flatMap((node) =>
+    node.kinds.filter((kind): kind is ObjectKind => kind.kind === 'object' && isPossible(kind)),
+  );
   if (objects.some(hasNestedBoth)) {
-    throw new UnsupportedSchema('', 'patternProperties', 'found a pattern that a name of `properties` matches, with objects or lists as values, expected other names or simple values');
+    throw new UnsupportedSchema(
+      '',
+      'patternProperties',
+      'found a pattern that a name of `properties` matches, with objects or lists as values, expected other names or simple values',
+    );
   }
   // What stands in several places, or in itself, has a name; scalars are short enough to be written again.
-  const named = nodes.filter((node) => node !== root && (uses.get(node) ?? 0) > 1 && node.kinds.some(({ kind }) => kind !== 'values'));
-  const write = (othersByPattern: boolean): object => new SchemaWriter(root, new Set([...named, root]), othersByPattern).whole(named);
-  // Where names besides known ones are written with letters escaped by number, they may be known ones after all: there such escapes are not written.
-  const besides = objects.filter(({ properties, more: { of } }) => of.some(({ pattern, node }) => pattern === undefined && node.possible) && (properties.length > 0 || of.length > 1));
+  const named = nodes.filter(
+    (node) => node !== root && (uses.get(node) ?? 0) > 1 && node.kinds.some(({ kind }) => kind !== 'values'),
+  );
+  const write = (othersByPattern: boolean): object =>
+    new SchemaWriter(root, new Set([...named, root]), othersByPattern).whole(named);
+  // Where names besides known ones are written with letters escaped by number, they may be known ones after all: there
+  // such escapes are not written.
+  const besides = objects.filter(
+    ({ properties, more: { of } }) =>
+      of.some(({ pattern, node }) => pattern === undefined && node.possible) &&
+      (properties.length > 0 || of.length > 1),
+  );
   const schema = write(false);
-  if (besides.length === 0 || !/\\u00[01]/.test(JSON.stringify(schema))) return { ...schema, 'x-guidance': { ...PLAIN, json_allowed_escapes: besides.length > 0 ? ESCAPES.short : ESCAPES.all } };
+  if (besides.length === 0 || !/\\u00[01]/.test(JSON.stringify(schema)))
+    return {
+      ...schema,
+      'x-guidance': { ...PLAIN, json_allowed_escapes: besides.length > 0 ? ESCAPES.short : ESCAPES.all },
+    };
   // Other characters than letters may have no other escape.
-  if (besides.some(({ more: { of } }) => of.length > 1)) throw new UnsupportedSchema('', 'patternProperties', 'found it beside control characters, which cannot be enforced together');
+  if (besides.some(({ more: { of } }) => of.length > 1))
+    throw new UnsupportedSchema(
+      '',
+      'patternProperties',
+      'found it beside control characters, which cannot be enforced together',
+    );
   return { ...write(true), 'x-guidance': { ...PLAIN, json_allowed_escapes: ESCAPES.all } };
 }
 
@@ -127,9 +174,17 @@ function usesFrom(root: Node): ReadonlyMap<Node, number> {
   return uses;
 }
 
-/** A named property that a pattern matches too is both at once to the grammar's engine, which does not end where their values lie in one another. */
+/**
+ * A named property that a pattern matches too is both at once to the grammar's engine, which does not end where their
+ * values lie in one another.
+ */
 function hasNestedBoth({ properties, more: { of } }: ObjectKind): boolean {
-  return of.some(({ pattern, node }) => pattern !== undefined && node.kinds.some(({ kind }) => kind !== 'values') && properties.some(({ name }) => regexOf(pattern).test(name)));
+  return of.some(
+    ({ pattern, node }) =>
+      pattern !== undefined &&
+      node.kinds.some(({ kind }) => kind !== 'values') &&
+      properties.some(({ name }) => regexOf(pattern).test(name)),
+  );
 }
 
 class SchemaWriter {
@@ -140,7 +195,12 @@ class SchemaWriter {
   ) {}
 
   whole(named: readonly Node[]): object {
-    return { ...this.#body(this.root), ...(named.length > 0 && { $defs: Object.fromEntries(named.map((node) => [`n${node.number}`, this.#body(node)])) }) };
+    return {
+      ...this.#body(this.root),
+      ...(named.length > 0 && {
+        $defs: Object.fromEntries(named.map((node) => [`n${node.number}`, this.#body(node)])),
+      }),
+    };
   }
 
   #write(node: Node | undefined): Json {
@@ -150,10 +210,14 @@ class SchemaWriter {
   }
 
   #body(node: Node): JsonObject {
-    const kinds = [...new Map(node.kinds.filter(isPossible).map((kind) => {
-      const json = this.#kind(kind);
-      return [JSON.stringify(json), json] as const;
-    })).values()];
+    const kinds = [
+      ...new Map(
+        node.kinds.filter(isPossible).map((kind) => {
+          const json = this.#kind(kind);
+          return [JSON.stringify(json), json] as const;
+        }),
+      ).values(),
+    ];
     const [only] = kinds;
     return kinds.length === 1 && only !== undefined ? only : { anyOf: kinds };
   }
@@ -163,21 +227,29 @@ class SchemaWriter {
     if (kind.kind === 'object') return this.#object(kind);
     const { prefix, rest, minItems, maxItems } = kind;
     return {
-      type: 'array', ...(prefix.length > 0 && { prefixItems: prefix.map((node) => this.#write(node)) }), items: this.#write(rest),
-      ...(minItems > 0 && { minItems }), ...(maxItems !== undefined && { maxItems }),
+      type: 'array',
+      ...(prefix.length > 0 && { prefixItems: prefix.map((node) => this.#write(node)) }),
+      items: this.#write(rest),
+      ...(minItems > 0 && { minItems }),
+      ...(maxItems !== undefined && { maxItems }),
     };
   }
 
   #object({ properties, more }: ObjectKind): JsonObject {
     const required = properties.filter((property) => property.required).map(({ name }) => name);
     const names = properties.map(({ name }) => name);
-    const of = this.othersByPattern && names.length > 0 ? more.of.map(({ pattern = noneOf(names), node }) => ({ pattern, node })) : more.of;
+    const of =
+      this.othersByPattern && names.length > 0
+        ? more.of.map(({ pattern = noneOf(names), node }) => ({ pattern, node }))
+        : more.of;
     const patterns = of.filter(({ pattern }) => pattern !== undefined);
     return {
       type: 'object',
       properties: Object.fromEntries(properties.map(({ name, node }) => [name, this.#write(node)])),
       ...(required.length > 0 && { required }),
-      ...(patterns.length > 0 && { patternProperties: Object.fromEntries(patterns.map(({ pattern = '', node }) => [pattern, this.#write(node)])) }),
+      ...(patterns.length > 0 && {
+        patternProperties: Object.fromEntries(patterns.map(({ pattern = '', node }) => [pattern, this.#write(node)])),
+      }),
       additionalProperties: this.#write(of.find(({ pattern }) => pattern === undefined)?.node),
       ...(more.min > 0 && { minProperties: required.length + more.min }),
       ...(more.max !== undefined && { maxProperties: required.length + more.max }),

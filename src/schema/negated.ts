@@ -4,16 +4,22 @@ import { noneOf } from './patterns.js';
 import type { Subschema } from './SchemaDocument.js';
 import type { Place, Ways } from './Ways.js';
 
-/** The ways in which a value does not satisfy a schema: one of its keywords does not hold. @throws UnsupportedSchema, with the keyword, for what has no such ways that can be enforced */
+/**
+ * The ways in which a value does not satisfy a schema: one of its keywords does not hold. @throws UnsupportedSchema,
+ * with the keyword, for what has no such ways that can be enforced
+ */
 export function negated(expander: Ways, schema: Subschema, siblings: JsonObject): readonly Alternative[] {
-  const ways = Object.entries(siblings).flatMap(([keyword, value]) => (value === undefined ? [] : keywordFails(expander, { schema, keyword, value, siblings })));
+  const ways = Object.entries(siblings).flatMap(([keyword, value]) =>
+    value === undefined ? [] : keywordFails(expander, { schema, keyword, value, siblings }),
+  );
   // What a schema speaks of that does not hold counts as not spoken of.
   return expander.limited(ways, { schema, keyword: 'not' }).map((way) => ({ ...way, evaluated: ANY.evaluated }));
 }
 
 function keywordFails(expander: Ways, place: Place): readonly Alternative[] {
   const { schema, keyword, value, siblings } = place;
-  const goals = (holds: boolean): Goal[] => (value as readonly Json[]).map((_, at) => expander.goal(schema, `/${keyword}/${at}`, holds));
+  const goals = (holds: boolean): Goal[] =>
+    (value as readonly Json[]).map((_, at) => expander.goal(schema, `/${keyword}/${at}`, holds));
   const number = value as number;
   switch (keyword) {
     case '$ref':
@@ -22,16 +28,43 @@ function keywordFails(expander: Ways, place: Place): readonly Alternative[] {
     case 'allOf':
       return goals(false).flatMap((goal) => expander.ways(goal));
     case 'anyOf':
-      return expander.together(goals(false).map((goal) => expander.ways(goal)), place);
+      return expander.together(
+        goals(false).map((goal) => expander.ways(goal)),
+        place,
+      );
     case 'oneOf':
-      return [...expander.together(goals(false).map((goal) => expander.ways(goal)), place), ...pairs(goals(true)).flatMap((pair) => expander.together(pair.map((goal) => expander.ways(goal)), place))];
+      return [
+        ...expander.together(
+          goals(false).map((goal) => expander.ways(goal)),
+          place,
+        ),
+        ...pairs(goals(true)).flatMap((pair) =>
+          expander.together(
+            pair.map((goal) => expander.ways(goal)),
+            place,
+          ),
+        ),
+      ];
     case 'not':
       return expander.ways(expander.goal(schema, '/not'));
     case 'if': {
       const [then, otherwise] = [siblings['then'], siblings['else']];
       return [
-        ...(then === undefined ? [] : expander.together([expander.ways(expander.goal(schema, '/if')), expander.ways(expander.goal(schema, '/then', false))], place)),
-        ...(otherwise === undefined ? [] : expander.together([expander.ways(expander.goal(schema, '/if', false)), expander.ways(expander.goal(schema, '/else', false))], place)),
+        ...(then === undefined
+          ? []
+          : expander.together(
+              [expander.ways(expander.goal(schema, '/if')), expander.ways(expander.goal(schema, '/then', false))],
+              place,
+            )),
+        ...(otherwise === undefined
+          ? []
+          : expander.together(
+              [
+                expander.ways(expander.goal(schema, '/if', false)),
+                expander.ways(expander.goal(schema, '/else', false)),
+              ],
+              place,
+            )),
       ];
     }
     case 'type':
@@ -61,26 +94,50 @@ function keywordFails(expander: Ways, place: Place): readonly Alternative[] {
     case 'maxProperties':
       return [alternative({ types: ['object'], object: { minProperties: number + 1 } })];
     case 'required':
-      return (value as readonly string[]).map((name) => alternative({ types: ['object'], object: { absent: new Set([name]) } }));
+      return (value as readonly string[]).map((name) =>
+        alternative({ types: ['object'], object: { absent: new Set([name]) } }),
+      );
     case 'properties':
-      return Object.keys(value as JsonObject).map((name) => withProperty(name, expander.goal(schema, `/properties/${escaped(name)}`, false)));
+      return Object.keys(value as JsonObject).map((name) =>
+        withProperty(name, expander.goal(schema, `/properties/${escaped(name)}`, false)),
+      );
     case 'prefixItems':
-      return goals(false).map((goal, at) => alternative({ types: ['array'], list: { minItems: at + 1, layers: [{ prefix: [...Array.from({ length: at }, () => undefined), goal], rest: undefined }] } }));
+      return goals(false).map((goal, at) =>
+        alternative({
+          types: ['array'],
+          list: {
+            minItems: at + 1,
+            layers: [{ prefix: [...Array.from({ length: at }, () => undefined), goal], rest: undefined }],
+          },
+        }),
+      );
     case 'contains':
       if (siblings['minContains'] !== undefined || siblings['maxContains'] !== undefined) break;
-      return [alternative({ types: ['array'], list: { layers: [{ prefix: [], rest: expander.goal(schema, '/contains', false) }] } })];
+      return [
+        alternative({
+          types: ['array'],
+          list: { layers: [{ prefix: [], rest: expander.goal(schema, '/contains', false) }] },
+        }),
+      ];
     case 'dependentRequired':
       return Object.entries(value as Readonly<Record<string, readonly string[]>>).flatMap(([name, needed]) =>
-        expander.together([[withAll(name)], needed.map((other) => without(other))], place));
+        expander.together([[withAll(name)], needed.map((other) => without(other))], place),
+      );
     case 'dependentSchemas':
       return Object.keys(value as JsonObject).flatMap((name) =>
-        expander.together([[withAll(name)], expander.ways(expander.goal(schema, `/dependentSchemas/${escaped(name)}`, false))], place));
+        expander.together(
+          [[withAll(name)], expander.ways(expander.goal(schema, `/dependentSchemas/${escaped(name)}`, false))],
+          place,
+        ),
+      );
     case 'additionalProperties':
       // Something of any name is more than nothing.
-      if (value === false && siblings['properties'] === undefined && siblings['patternProperties'] === undefined) return [alternative({ types: ['object'], object: { minProperties: 1 } })];
+      if (value === false && siblings['properties'] === undefined && siblings['patternProperties'] === undefined)
+        return [alternative({ types: ['object'], object: { minProperties: 1 } })];
       return value === true ? [] : expander.refuse(place, 'found a keyword whose contrary cannot be enforced');
     case 'items':
-      if (value === false && siblings['prefixItems'] === undefined) return [alternative({ types: ['array'], list: { minItems: 1 } })];
+      if (value === false && siblings['prefixItems'] === undefined)
+        return [alternative({ types: ['array'], list: { minItems: 1 } })];
       return value === true ? [] : expander.refuse(place, 'found a keyword whose contrary cannot be enforced');
     case 'uniqueItems':
       return value === false ? [] : expander.refuse(place, 'found a keyword whose contrary cannot be enforced');
@@ -101,7 +158,8 @@ function keywordFails(expander: Ways, place: Place): readonly Alternative[] {
 /** Numbers that are no integers have no form of their own. */
 function otherTypes(expander: Ways, place: Place): readonly Alternative[] {
   const names = (Array.isArray(place.value) ? place.value : [place.value]) as readonly string[];
-  if (names.includes('integer') && !names.includes('number')) expander.refuse(place, 'found integer where it must not hold: numbers that are no integers cannot be enforced');
+  if (names.includes('integer') && !names.includes('number'))
+    expander.refuse(place, 'found integer where it must not hold: numbers that are no integers cannot be enforced');
   const others = TYPES.filter((type) => !names.includes(type));
   return others.length === 0 ? [] : [alternative({ types: others })];
 }
@@ -110,12 +168,17 @@ function otherTypes(expander: Ways, place: Place): readonly Alternative[] {
 function besides(expander: Ways, place: Place, values: readonly Json[]): readonly Alternative[] {
   const types = new Set<TypeName>(TYPES);
   const ways: Alternative[] = [];
-  const of = <Type extends string | number | boolean>(type: 'string' | 'number' | 'boolean'): Type[] => values.filter((value): value is Type => typeof value === type);
+  const of = <Type extends string | number | boolean>(type: 'string' | 'number' | 'boolean'): Type[] =>
+    values.filter((value): value is Type => typeof value === type);
   if (values.includes(null)) types.delete('null');
   const [booleans, strings, numbers] = [of<boolean>('boolean'), of<string>('string'), of<number>('number')];
   if (booleans.length > 0) {
     types.delete('boolean');
-    ways.push(...[true, false].filter((value) => !booleans.includes(value)).map((value) => alternative({ types: ['boolean'], values: [value] })));
+    ways.push(
+      ...[true, false]
+        .filter((value) => !booleans.includes(value))
+        .map((value) => alternative({ types: ['boolean'], values: [value] })),
+    );
   }
   if (strings.length > 0) {
     types.delete('string');
@@ -124,26 +187,51 @@ function besides(expander: Ways, place: Place, values: readonly Json[]): readonl
   if (numbers.length > 0) {
     types.delete('number');
     const edges = [-Infinity, ...[...new Set(numbers)].sort((a, b) => a - b), Infinity];
-    ways.push(...edges.slice(1).map((above, at) => alternative({ types: ['number'], number: { ...within('exclusiveMinimum', edges[at]), ...within('exclusiveMaximum', above) } })));
+    ways.push(
+      ...edges.slice(1).map((above, at) =>
+        alternative({
+          types: ['number'],
+          number: { ...within('exclusiveMinimum', edges[at]), ...within('exclusiveMaximum', above) },
+        }),
+      ),
+    );
   }
   for (const value of values) {
     if (typeof value !== 'object' || value === null) continue;
     const type = Array.isArray(value) ? 'array' : 'object';
-    if (Object.keys(value).length > 0 || !types.delete(type)) expander.refuse(place, 'found lists or objects that are not to be, which cannot be enforced, expected other values');
-    ways.push(alternative(type === 'array' ? { types: ['array'], list: { minItems: 1 } } : { types: ['object'], object: { minProperties: 1 } }));
+    if (Object.keys(value).length > 0 || !types.delete(type))
+      expander.refuse(
+        place,
+        'found lists or objects that are not to be, which cannot be enforced, expected other values',
+      );
+    ways.push(
+      alternative(
+        type === 'array'
+          ? { types: ['array'], list: { minItems: 1 } }
+          : { types: ['object'], object: { minProperties: 1 } },
+      ),
+    );
   }
   return [...(types.size > 0 ? [alternative({ types: [...types] })] : []), ...ways];
 }
 
-function within(name: 'exclusiveMinimum' | 'exclusiveMaximum', edge: number | undefined): Partial<Alternative['number']> {
+function within(
+  name: 'exclusiveMinimum' | 'exclusiveMaximum',
+  edge: number | undefined,
+): Partial<Alternative['number']> {
   return edge === undefined || !Number.isFinite(edge) ? {} : { [name]: edge };
 }
 
 function withProperty(name: string, goal: Goal): Alternative {
-  return alternative({ types: ['object'], object: { required: [name], layers: [{ properties: new Map([[name, goal]]), patterns: new Map(), rest: undefined }] } });
+  return alternative({
+    types: ['object'],
+    object: {
+      required: [name],
+      layers: [{ properties: new Map([[name, goal]]), patterns: new Map(), rest: undefined }],
+    },
+  });
 }
 
 function pairs<T>(list: readonly T[]): readonly (readonly [T, T])[] {
   return list.flatMap((one, at) => list.slice(at + 1).map((other) => [one, other] as const));
 }
-

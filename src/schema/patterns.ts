@@ -9,17 +9,25 @@ export class PatternProblem extends Error {}
 
 const parser = new RegExpParser({ ecmaVersion: 2024 });
 
-/** Characters by the letter of their escape, as ECMAScript has them; other dialects count more or fewer as digits, letters and spaces. */
+/**
+ * Characters by the letter of their escape, as ECMAScript has them; other dialects count more or fewer as digits,
+ * letters and spaces.
+ */
 const CLASSES: Readonly<Record<string, string>> = {
-  digit: '0-9', word: '0-9A-Za-z_', space: '\\u{9}-\\u{d}\\u{20}\\u{a0}\\u{1680}\\u{2000}-\\u{200a}\\u{2028}\\u{2029}\\u{202f}\\u{205f}\\u{3000}\\u{feff}',
+  digit: '0-9',
+  word: '0-9A-Za-z_',
+  space:
+    '\\u{9}-\\u{d}\\u{20}\\u{a0}\\u{1680}\\u{2000}-\\u{200a}\\u{2028}\\u{2029}\\u{202f}\\u{205f}\\u{3000}\\u{feff}',
 };
 
 /**
- * A pattern of JSON Schema, which is ECMAScript's and is searched for, as one that the whole text matches, in what ECMAScript and the grammar's engine understand alike.
+ * A pattern of JSON Schema, which is ECMAScript's and is searched for, as one that the whole text matches, in what
+ * ECMAScript and the grammar's engine understand alike.
  * @throws PatternProblem for what is no regular language, or no regular expression
  */
 export function translated(pattern: string): string {
-  if (pattern.length > SCHEMA_LIMITS.patternUnits) throw new PatternProblem(`found ${pattern.length} characters, expected at most ${SCHEMA_LIMITS.patternUnits}`);
+  if (pattern.length > SCHEMA_LIMITS.patternUnits)
+    throw new PatternProblem(`found ${pattern.length} characters, expected at most ${SCHEMA_LIMITS.patternUnits}`);
   return `^(?:${whole(parsed(pattern).alternatives)})$`;
 }
 
@@ -47,7 +55,9 @@ function parsed(pattern: string): AST.Pattern {
       // Escapes of characters that need none, such as `\-`.
       return parser.parsePattern(pattern, 0, pattern.length, { unicode: false });
     } catch {
-      throw new PatternProblem(error instanceof Error ? error.message : 'it is no regular expression', { cause: error });
+      throw new PatternProblem(error instanceof Error ? error.message : 'it is no regular expression', {
+        cause: error,
+      });
     }
   }
 }
@@ -81,12 +91,16 @@ function piece(element: AST.Element, repeats: number): string {
   switch (element.type) {
     case 'Group':
     case 'CapturingGroup':
-      if (element.type === 'Group' && element.modifiers) throw new PatternProblem(`found ${element.modifiers.raw}, modifiers, which cannot be enforced`);
+      if (element.type === 'Group' && element.modifiers)
+        throw new PatternProblem(`found ${element.modifiers.raw}, modifiers, which cannot be enforced`);
       return `(?:${element.alternatives.map(({ elements }) => elements.map((one) => piece(one, repeats)).join('')).join('|')})`;
     case 'Quantifier': {
       const { min, max } = element;
       const times = repeats * Math.max(1, Number.isFinite(max) ? max : min);
-      if (times > SCHEMA_LIMITS.patternRepeats) throw new PatternProblem(`found ${element.raw.slice(-40)}, which repeats a part more than ${SCHEMA_LIMITS.patternRepeats} times, expected at most so many`);
+      if (times > SCHEMA_LIMITS.patternRepeats)
+        throw new PatternProblem(
+          `found ${element.raw.slice(-40)}, which repeats a part more than ${SCHEMA_LIMITS.patternRepeats} times, expected at most so many`,
+        );
       return `${piece(element.element, times)}${quantifier(min, max)}`;
     }
     case 'Character':
@@ -96,7 +110,9 @@ function piece(element: AST.Element, repeats: number): string {
     case 'CharacterClass':
       return characterClass(element);
     case 'Assertion':
-      throw new PatternProblem(`found ${element.raw.slice(0, 40)}, ${element.kind === 'start' || element.kind === 'end' ? 'an edge inside of the pattern' : 'an assertion'}, which cannot be enforced`);
+      throw new PatternProblem(
+        `found ${element.raw.slice(0, 40)}, ${element.kind === 'start' || element.kind === 'end' ? 'an edge inside of the pattern' : 'an assertion'}, which cannot be enforced`,
+      );
     default:
       throw new PatternProblem(`found ${element.raw.slice(0, 40)}, which cannot be enforced`);
   }
@@ -109,7 +125,8 @@ function quantifier(min: number, max: number): string {
 
 function character(code: number): string {
   // Half of a character is no text.
-  if (code >= 0xd800 && code <= 0xdfff) throw new PatternProblem('found half of a surrogate pair, expected whole characters');
+  if (code >= 0xd800 && code <= 0xdfff)
+    throw new PatternProblem('found half of a surrogate pair, expected whole characters');
   const text = String.fromCodePoint(code);
   return /^[0-9A-Za-z_]$/.test(text) ? text : `\\u{${code.toString(16)}}`;
 }
@@ -129,7 +146,8 @@ function characterClass({ elements, negate, raw }: AST.CharacterClass): string {
   }
   const members = elements.map((element) => {
     if (element.type === 'Character') return character(element.value);
-    if (element.type === 'CharacterClassRange') return `${character(element.min.value)}-${character(element.max.value)}`;
+    if (element.type === 'CharacterClassRange')
+      return `${character(element.min.value)}-${character(element.max.value)}`;
     if (element.type === 'CharacterSet') return characterSet(element, true);
     throw new PatternProblem(`found ${raw.slice(0, 40)}, which cannot be enforced`);
   });
@@ -151,7 +169,8 @@ function besides(texts: readonly (readonly string[])[]): string {
   const first = new Map<string, (readonly string[])[]>();
   for (const [char, ...rest] of texts) if (char !== undefined) first.set(char, [...(first.get(char) ?? []), rest]);
   const followed = [...first].map(([char, rest]) => `${literal(char)}(?:${besides(rest)})`);
-  const other = first.size === 0 ? `[\\u{0}-\\u{10FFFF}]${ANYTHING}` : `[^${[...first.keys()].map(literal).join('')}]${ANYTHING}`;
+  const other =
+    first.size === 0 ? `[\\u{0}-\\u{10FFFF}]${ANYTHING}` : `[^${[...first.keys()].map(literal).join('')}]${ANYTHING}`;
   return [...(ends ? [] : ['']), ...followed, other].join('|');
 }
 

@@ -7,20 +7,40 @@ import { isEnforceable } from './patterns.js';
 /** A schema of zod's, as a call's `schema`. */
 export type AnswerSchema = z.core.$ZodType;
 
-/** The JSON Schema of what goes into a schema of zod's, without properties that it does not speak of. @throws UsageError for what has none */
+/**
+ * The JSON Schema of what goes into a schema of zod's, without properties that it does not speak of. @throws UsageError
+ * for what has none
+ */
 export function zodJsonSchema(schema: AnswerSchema): object {
-  if (typeof (schema as unknown) !== 'object' || !('_zod' in schema)) throw new UsageError(`schema: found ${found(schema)}, expected one of zod 4, such as z.object({ … }); a JSON Schema is a responseFormat`);
+  if (typeof (schema as unknown) !== 'object' || !('_zod' in schema))
+    throw new UsageError(
+      `schema: found ${found(schema)}, expected one of zod 4, such as z.object({ … }); a JSON Schema is a responseFormat`,
+    );
   try {
     return z.toJSONSchema(schema, {
       io: 'input',
-      override: ({ zodSchema: { _zod: { def } }, jsonSchema }) => {
-        if (def.type === 'object' && (def as z.core.$ZodObjectDef).catchall === undefined) jsonSchema.additionalProperties = false;
+      override: ({
+        zodSchema: {
+          _zod: { def },
+        },
+        jsonSchema,
+      }) => {
+        if (def.type === 'object' && (def as z.core.$ZodObjectDef).catchall === undefined)
+          jsonSchema.additionalProperties = false;
         // Some formats have patterns that look ahead, beside what is written for them.
-        if (jsonSchema.format !== undefined && FORMATS.has(jsonSchema.format) && jsonSchema.pattern !== undefined && !isEnforceable(jsonSchema.pattern)) delete jsonSchema.pattern;
+        if (
+          jsonSchema.format !== undefined &&
+          FORMATS.has(jsonSchema.format) &&
+          jsonSchema.pattern !== undefined &&
+          !isEnforceable(jsonSchema.pattern)
+        )
+          delete jsonSchema.pattern;
       },
     });
   } catch (error) {
-    throw new UsageError(`schema: it has no JSON Schema: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new UsageError(`schema: it has no JSON Schema: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
   }
 }
 

@@ -4,10 +4,18 @@ import { isWithin, rangeWords, wholeRange, type NumberRange } from '../../src/ar
 import { statedRange } from '../support/statedRange.js';
 
 const ends = fc.constantFrom(-3, 0, 0.5, 1, 2, 4096, 2 ** 31 - 1, 1e6);
-const ranges: fc.Arbitrary<NumberRange> = fc.record({ least: ends, above: fc.boolean(), most: fc.option(ends, { nil: undefined }), whole: fc.boolean() }).map(({ most, ...range }) => ({
-  ...range, ...(most !== undefined && { most: Math.max(range.least, most) }),
-}));
-const numbers = fc.oneof(fc.double(), fc.integer(), ends, fc.constantFrom(NaN, Infinity, -Infinity, 2 ** 53, -(2 ** 53), Number.MAX_VALUE));
+const ranges: fc.Arbitrary<NumberRange> = fc
+  .record({ least: ends, above: fc.boolean(), most: fc.option(ends, { nil: undefined }), whole: fc.boolean() })
+  .map(({ most, ...range }) => ({
+    ...range,
+    ...(most !== undefined && { most: Math.max(range.least, most) }),
+  }));
+const numbers = fc.oneof(
+  fc.double(),
+  fc.integer(),
+  ends,
+  fc.constantFrom(NaN, Infinity, -Infinity, 2 ** 53, -(2 ** 53), Number.MAX_VALUE),
+);
 
 describe('a range', () => {
   test('in words names an end that a refused number is beyond, and no refused number is within what is said', () => {
@@ -20,7 +28,8 @@ describe('a range', () => {
   });
 
   test('takes nothing but numbers', () => {
-    for (const value of ['1', null, undefined, 1n, [1], new Number(1)]) expect(isWithin(value, wholeRange(0))).toBe(false);
+    for (const value of ['1', null, undefined, 1n, [1], new Number(1)])
+      expect(isWithin(value, wholeRange(0))).toBe(false);
   });
 
   test.each<[NumberRange, unknown, string]>([

@@ -9,7 +9,9 @@ describe('checkMembers', () => {
   test('asks the check of each member that is there, under its name', () => {
     expect(() => checkMembers('options', { first: 'a', second: undefined }, CHECKS)).not.toThrow();
     expect(() => checkMembers('options', { second: 2 }, CHECKS)).toThrow('second: found 2, expected a string');
-    expect(() => checkMembers('shares', { second: 2 }, CHECKS, 'shares.')).toThrow('shares.second: found 2, expected a string');
+    expect(() => checkMembers('shares', { second: 2 }, CHECKS, 'shares.')).toThrow(
+      'shares.second: found 2, expected a string',
+    );
   });
 
   test('asks of what is inherited as well', () => {
@@ -17,7 +19,10 @@ describe('checkMembers', () => {
   });
 
   test('refuses members without a check, and what is no object', () => {
-    expect(() => checkMembers('options', { third: 'a' }, CHECKS)).toThrow('options: found the unknown "third", expected any of first, second');
-    for (const value of [null, [], 'first', 3, undefined]) expect(() => checkMembers('options', value, CHECKS)).toThrow(UsageError);
+    expect(() => checkMembers('options', { third: 'a' }, CHECKS)).toThrow(
+      'options: found the unknown "third", expected any of first, second',
+    );
+    for (const value of [null, [], 'first', 3, undefined])
+      expect(() => checkMembers('options', value, CHECKS)).toThrow(UsageError);
   });
 });

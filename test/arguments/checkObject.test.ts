@@ -14,6 +14,8 @@ describe('checkObject', () => {
   });
 
   test('names a member that is not known', () => {
-    expect(() => checkObject('options', { thread: 2 }, ['threads', 'model'])).toThrow('options: found the unknown "thread", expected any of threads, model');
+    expect(() => checkObject('options', { thread: 2 }, ['threads', 'model'])).toThrow(
+      'options: found the unknown "thread", expected any of threads, model',
+    );
   });
 });

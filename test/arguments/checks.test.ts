@@ -1,5 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
-import { checkBoolean, checkFunction, checkNumber, checkOneOf, checkSignal, checkText, checkWhole } from '../../src/arguments/checks.js';
+import {
+  checkBoolean,
+  checkFunction,
+  checkNumber,
+  checkOneOf,
+  checkSignal,
+  checkText,
+  checkWhole,
+} from '../../src/arguments/checks.js';
 import { UsageError } from '../../src/errors/UsageError.js';
 
 describe('checks of single values', () => {
@@ -18,9 +26,15 @@ describe('checks of single values', () => {
   test.each<[() => void, string]>([
     [() => checkWhole('n', '2', 1, 4), 'n: found "2", expected a whole number from 1 to 4'],
     [() => checkWhole('n', NaN, 1), 'n: found NaN, expected a whole number of at least 1'],
-    [() => checkWhole('n', 2 ** 53, 0), 'n: found 9007199254740992, expected a whole number from 0 to 9007199254740991'],
+    [
+      () => checkWhole('n', 2 ** 53, 0),
+      'n: found 9007199254740992, expected a whole number from 0 to 9007199254740991',
+    ],
     [() => checkNumber('n', NaN, { least: 0, most: 1 }), 'n: found NaN, expected a number from 0 to 1'],
-    [() => checkNumber('n', 2, { least: 0, above: true, most: 1 }), 'n: found 2, expected a number above 0 and at most 1'],
+    [
+      () => checkNumber('n', 2, { least: 0, above: true, most: 1 }),
+      'n: found 2, expected a number above 0 and at most 1',
+    ],
     [() => checkNumber('n', Infinity, { least: 0 }), 'n: found Infinity, expected a finite number of at least 0'],
     [() => checkText('t', 5), 't: found 5, expected a string'],
     [() => checkWhole('n', 5, 1, 4), 'n: found 5, expected a whole number from 1 to 4'],
@@ -40,6 +54,11 @@ describe('checkNumber', () => {
 
   test('takes what is right, and nothing else', () => {
     expect(check(0)).not.toThrow();
-    for (const [value, words] of [[-1, '-1'], ['1', '"1"'], [null, 'null']] as const) expect(check(value)).toThrow(`n: found ${words}, expected a number of at least 0`);
+    for (const [value, words] of [
+      [-1, '-1'],
+      ['1', '"1"'],
+      [null, 'null'],
+    ] as const)
+      expect(check(value)).toThrow(`n: found ${words}, expected a number of at least 0`);
   });
 });

@@ -6,9 +6,23 @@ revoked.revoke();
 
 describe('found', () => {
   test.each<[unknown, string]>([
-    ['2', '"2"'], ['a\nb', String.raw`"a\nb"`], ['x'.repeat(200), `"${'x'.repeat(80)}…"`], [2, '2'], [NaN, 'NaN'], [5n, '5n'], [undefined, 'undefined'], [null, 'null'], [true, 'true'],
-    [() => 1, 'a function'], [Symbol('s'), 'a symbol'], [[1, 2], 'an array of 2'], [{}, 'an empty object'], [{ a: 1, b: 1n }, 'an object with a, b'],
-    [{ a: 1, b: 2, c: 3, d: 4 }, 'an object with a, b, c, …'], [Object.assign(Object.create(null) as object, { a: 1n }), 'an object with a'], [revoked.proxy, 'an object'],
+    ['2', '"2"'],
+    ['a\nb', String.raw`"a\nb"`],
+    ['x'.repeat(200), `"${'x'.repeat(80)}…"`],
+    [2, '2'],
+    [NaN, 'NaN'],
+    [5n, '5n'],
+    [undefined, 'undefined'],
+    [null, 'null'],
+    [true, 'true'],
+    [() => 1, 'a function'],
+    [Symbol('s'), 'a symbol'],
+    [[1, 2], 'an array of 2'],
+    [{}, 'an empty object'],
+    [{ a: 1, b: 1n }, 'an object with a, b'],
+    [{ a: 1, b: 2, c: 3, d: 4 }, 'an object with a, b, c, …'],
+    [Object.assign(Object.create(null) as object, { a: 1n }), 'an object with a'],
+    [revoked.proxy, 'an object'],
   ])('%# is told in a few words', (value, text) => {
     expect(found(value)).toBe(text);
   });

@@ -14,10 +14,51 @@ import { statedRange } from '../support/statedRange.js';
 import { letterTokenizer } from '../support/wordTokenizer.js';
 
 /** From far below every bound to far above, next to the usual ones, and what is no number. */
-const PROBES = [-Infinity, -1e300, -(2 ** 53), -5, -1, -0.5, 0, 1e-9, 0.5, 1, 1.0000001, 1.5, 2, 100, 101, 256, 257, 1024, 1025, 4096, 4097, 65_536, 65_537, 86_400, 86_401,
-  1e6, 1e6 + 1, 2 ** 26, 2 ** 26 + 1, 2 ** 31 - 1, 2 ** 31, 2 ** 32, 2 ** 53 - 1, 2 ** 53, 1e30, 1e300, Infinity, NaN];
+const PROBES = [
+  -Infinity,
+  -1e300,
+  -(2 ** 53),
+  -5,
+  -1,
+  -0.5,
+  0,
+  1e-9,
+  0.5,
+  1,
+  1.0000001,
+  1.5,
+  2,
+  100,
+  101,
+  256,
+  257,
+  1024,
+  1025,
+  4096,
+  4097,
+  65_536,
+  65_537,
+  86_400,
+  86_401,
+  1e6,
+  1e6 + 1,
+  2 ** 26,
+  2 ** 26 + 1,
+  2 ** 31 - 1,
+  2 ** 31,
+  2 ** 32,
+  2 ** 53 - 1,
+  2 ** 53,
+  1e30,
+  1e300,
+  Infinity,
+  NaN,
+];
 
-/** Each refusal says what was expected so that the number found is outside of it, and each number that is taken is within what all refusals say. */
+/**
+ * Each refusal says what was expected so that the number found is outside of it, and each number that is taken is
+ * within what all refusals say.
+ */
 function expectStated(name: string, take: (value: number) => void, probes: readonly number[] = PROBES): void {
   const taken: number[] = [];
   const refusals: { readonly value: number; readonly message: string }[] = [];
@@ -32,7 +73,13 @@ function expectStated(name: string, take: (value: number) => void, probes: reado
   expect(refusals.length).toBeGreaterThan(0);
   for (const { value, message } of refusals) {
     expect({ name, message, holds: statedRange(message).holds(value) }).toEqual({ name, message, holds: false });
-    for (const right of taken) expect({ name, message, right, holds: statedRange(message).holds(right) }).toEqual({ name, message, right, holds: true });
+    for (const right of taken)
+      expect({ name, message, right, holds: statedRange(message).holds(right) }).toEqual({
+        name,
+        message,
+        right,
+        holds: true,
+      });
   }
 }
 
@@ -61,13 +108,20 @@ describe('every bound that a message names is the one that was violated', () => 
     });
   });
 
-  test.each(['sparseAttention', 'threads', 'batchSize', 'batches', 'tokensPerSquare', 'rowTokens'])('an engine: %s', (name) => {
-    expectStated(name, (value) => checkEngineOptions({ model: 'm', [name]: value }));
-  });
+  test.each(['sparseAttention', 'threads', 'batchSize', 'batches', 'tokensPerSquare', 'rowTokens'])(
+    'an engine: %s',
+    (name) => {
+      expectStated(name, (value) => checkEngineOptions({ model: 'm', [name]: value }));
+    },
+  );
 
   test('parts of options', () => {
-    for (const name of ['promptTokens', 'newTokens', 'rows']) expectStated(name, (value) => checkEngineOptions({ model: 'm', expectedRows: { promptTokens: 1, newTokens: 1, [name]: value } }));
-    for (const name of ['first', 'count']) expectStated(name, (value) => checkEngineOptions({ model: 'm', layers: { first: 0, count: 1, [name]: value } }));
+    for (const name of ['promptTokens', 'newTokens', 'rows'])
+      expectStated(name, (value) =>
+        checkEngineOptions({ model: 'm', expectedRows: { promptTokens: 1, newTokens: 1, [name]: value } }),
+      );
+    for (const name of ['first', 'count'])
+      expectStated(name, (value) => checkEngineOptions({ model: 'm', layers: { first: 0, count: 1, [name]: value } }));
     for (const name of ['threads', 'budget']) {
       expectStated(name, (value) => {
         checkProfileOptions({ [name]: value });
@@ -78,11 +132,18 @@ describe('every bound that a message names is the one that was violated', () => 
 
   // A document has finite numbers only.
   test.each(['batchSize', 'batches', 'threads', 'tokensPerSquare'])('a policy: %s', (name) => {
-    expectStated(name, (value) => parsePolicy({ [name]: value }, 'p.json'), PROBES.filter((value) => Number.isInteger(value)));
+    expectStated(
+      name,
+      (value) => parsePolicy({ [name]: value }, 'p.json'),
+      PROBES.filter((value) => Number.isInteger(value)),
+    );
   });
 
   const program = createProgram({} as CommandContext);
-  const flags = program.commands.flatMap((command) => command.options.map((option) => ({ command: command.name(), flag: option.long ?? '', option })))
+  const flags = program.commands
+    .flatMap((command) =>
+      command.options.map((option) => ({ command: command.name(), flag: option.long ?? '', option })),
+    )
     .filter(({ option }) => takesNumbers(option));
 
   test('there are flags that take numbers', () => {
@@ -97,7 +158,12 @@ describe('every bound that a message names is the one that was violated', () => 
   });
 
   test('a size: too small and too large', () => {
-    for (const [size, words] of [['0', 'a size from 1 byte to 9007199254740991'], ['0.1', 'from 1 byte'], ['9000TiB', 'from 1 byte to 9007199254740991'], ['9 apples', 'a size such as 512MiB']] as const) {
+    for (const [size, words] of [
+      ['0', 'a size from 1 byte to 9007199254740991'],
+      ['0.1', 'from 1 byte'],
+      ['9000TiB', 'from 1 byte to 9007199254740991'],
+      ['9 apples', 'a size such as 512MiB'],
+    ] as const) {
       expect(() => checkEngineOptions({ model: 'm', cpuMemory: size })).toThrow(`cpuMemory: found "${size}", expected`);
       expect(() => checkEngineOptions({ model: 'm', cpuMemory: size })).toThrow(words);
     }

@@ -14,13 +14,20 @@ const { batchedBenchArguments, readBatchedBench } = await load<{
   batchedBenchArguments(work: object, setting: object): string[];
   readBatchedBench(output: string): Figures | undefined;
 }>('peers/batchedBench.mjs');
-const { matrixOperations } = await load<{ matrixOperations(source: object, run: object): number | undefined }>('peers/summary.mjs');
+const { matrixOperations } = await load<{ matrixOperations(source: object, run: object): number | undefined }>(
+  'peers/summary.mjs',
+);
 const { processorSlug, replaceBetween } = await load<{
   processorSlug(processor: string): string;
   replaceBetween(text: string, name: string, content: string): string;
 }>('lib/results.mjs');
-const { describeProcessor } = await load<{ describeProcessor(name: string, cpuInfo: string): string }>('lib/machine.mjs');
-const { agreement, median } = await load<{ agreement(mine: number[][], theirs: number[][]): object; median(numbers: number[]): number }>('lib/statistics.mjs');
+const { describeProcessor } = await load<{ describeProcessor(name: string, cpuInfo: string): string }>(
+  'lib/machine.mjs',
+);
+const { agreement, median } = await load<{
+  agreement(mine: number[][], theirs: number[][]): object;
+  median(numbers: number[]): number;
+}>('lib/statistics.mjs');
 interface Accuracy {
   readonly name: string;
   readonly baseline?: string;
@@ -28,7 +35,10 @@ interface Accuracy {
   readonly weightBits: number;
   readonly cacheBits: number;
 }
-const { accuracyTable, lossOf } = await load<{ accuracyTable(results: Accuracy[]): string[]; lossOf(result: Accuracy, results: Accuracy[]): number | undefined }>('accuracy/table.mjs');
+const { accuracyTable, lossOf } = await load<{
+  accuracyTable(results: Accuracy[]): string[];
+  lossOf(result: Accuracy, results: Accuracy[]): number | undefined;
+}>('accuracy/table.mjs');
 const { SETTINGS } = await load<{ SETTINGS: Accuracy[] }>('accuracy/settings.mjs');
 const { ratesOf } = await load<{ ratesOf(run: object): object }>('capped/report.mjs');
 
@@ -37,7 +47,14 @@ describe('llama-batched-bench', () => {
   const output = `main: n_kv_max = 4096\n\n${head}\n${head.replaceAll(/[^|]/g, '-')}\n|   100 |     50 |    8 |   1200 |    2.000 |   400.00 |    8.000 |    50.00 |   10.000 |   120.00 |\n\nllama_perf: |x|\n`;
 
   test('its table is read', () => {
-    expect(readBatchedBench(output)).toMatchObject({ rows: 8, promptTokensPerSecond: 80, generatedTokensPerSecond: 40, prefillSeconds: 2, decodeSeconds: 8, decodedTokens: 400 });
+    expect(readBatchedBench(output)).toMatchObject({
+      rows: 8,
+      promptTokensPerSecond: 80,
+      generatedTokensPerSecond: 40,
+      prefillSeconds: 2,
+      decodeSeconds: 8,
+      decodedTokens: 400,
+    });
   });
 
   test('a run that printed no row has no figures', () => {
@@ -60,12 +77,17 @@ describe('llama-batched-bench', () => {
 test('processors of one name are told apart by family, model and the best instruction set', () => {
   const info = 'processor\t: 0\ncpu family\t: 23\nmodel\t\t: 1\nmodel name\t: AMD EPYC\nflags\t\t: fpu avx avx2 fma\n';
   expect(describeProcessor('AMD EPYC', info)).toBe('AMD EPYC (family 23 model 1, avx2)');
-  expect(describeProcessor('AMD EPYC', info.replace('avx2', 'avx2 avx512f avx512_vnni'))).toBe('AMD EPYC (family 23 model 1, avx512_vnni)');
+  expect(describeProcessor('AMD EPYC', info.replace('avx2', 'avx2 avx512f avx512_vnni'))).toBe(
+    'AMD EPYC (family 23 model 1, avx512_vnni)',
+  );
   expect(describeProcessor('Apple M4', '')).toBe('Apple M4');
 });
 
 describe('operations of a run', () => {
-  const layer = [{ name: 'blk.0.attn_q.weight', shape: [10, 10] }, { name: 'blk.0.attn_norm.weight', shape: [10] }];
+  const layer = [
+    { name: 'blk.0.attn_q.weight', shape: [10, 10] },
+    { name: 'blk.0.attn_norm.weight', shape: [10] },
+  ];
   const table = { name: 'token_embd.weight', shape: [50, 10] };
   const run = { rows: 2, promptTokens: 6, generatedTokens: 4 };
   const decoder = { feedForward: { kind: 'gated' } };
@@ -83,12 +105,29 @@ describe('operations of a run', () => {
 
 test('medians and agreement', () => {
   expect([median([3, 1, 2]), median([4, 1, 3, 2])]).toEqual([2, 2.5]);
-  expect(agreement([[1, 2, 3], [4, 5]], [[1, 9, 3], [4, 5]])).toEqual({ rowsAlike: 1, rows: 2, tokensBeforeFirstDifference: 3, tokens: 5 });
+  expect(
+    agreement(
+      [
+        [1, 2, 3],
+        [4, 5],
+      ],
+      [
+        [1, 9, 3],
+        [4, 5],
+      ],
+    ),
+  ).toEqual({ rowsAlike: 1, rows: 2, tokensBeforeFirstDifference: 3, tokens: 5 });
 });
 
 test('rates under a cap: a run that did not come to decoding has none', () => {
-  expect(ratesOf({ rows: 4, promptTokens: 40, prefillSeconds: 2, decodedTokens: 12, decodeSeconds: 6 })).toEqual({ prefill: 20, decode: 2, step: 2 });
-  expect(ratesOf({ rows: 4, promptTokens: 40, prefilledTokens: 20, prefillSeconds: 2, decodedTokens: 0, decodeSeconds: 0 })).toEqual({ prefill: 10, decode: undefined, step: undefined });
+  expect(ratesOf({ rows: 4, promptTokens: 40, prefillSeconds: 2, decodedTokens: 12, decodeSeconds: 6 })).toEqual({
+    prefill: 20,
+    decode: 2,
+    step: 2,
+  });
+  expect(
+    ratesOf({ rows: 4, promptTokens: 40, prefilledTokens: 20, prefillSeconds: 2, decodedTokens: 0, decodeSeconds: 0 }),
+  ).toEqual({ prefill: 10, decode: undefined, step: undefined });
 });
 
 test("a processor's name becomes part of a result's", () => {
@@ -98,7 +137,9 @@ test("a processor's name becomes part of a result's", () => {
 
 describe('the table in the README', () => {
   test('what stands between the markers is replaced, the rest stays', () => {
-    expect(replaceBetween('a\n<!-- t -->\nold\n<!-- /t -->\nb', 't', 'new\n')).toBe('a\n<!-- t -->\nnew\n<!-- /t -->\nb');
+    expect(replaceBetween('a\n<!-- t -->\nold\n<!-- /t -->\nb', 't', 'new\n')).toBe(
+      'a\n<!-- t -->\nnew\n<!-- /t -->\nb',
+    );
     expect(() => replaceBetween('<!-- /t --> <!-- t -->', 't', '')).toThrow('expected both');
   });
 

@@ -23,7 +23,8 @@ const linux = process.platform === 'linux' ? test : test.skip;
 
 describe('runProcess', () => {
   linux('counts the processor time and the memory of the program, not of this process', async () => {
-    const code = 'const kept = Buffer.alloc(96 * 2 ** 20, 1); const end = process.cpuUsage().user + 4e5; while (process.cpuUsage().user < end); console.log(kept.length)';
+    const code =
+      'const kept = Buffer.alloc(96 * 2 ** 20, 1); const end = process.cpuUsage().user + 4e5; while (process.cpuUsage().user < end); console.log(kept.length)';
     const outcome = await runProcess(process.execPath, ['-e', `${code}; setTimeout(() => {}, 300)`]);
     expect(outcome).toMatchObject({ code: 0, signal: null, timedOut: false, stdout: `${96 * 2 ** 20}\n` });
     expect(outcome.cpuSeconds).toBeGreaterThanOrEqual(0.4);
@@ -31,7 +32,9 @@ describe('runProcess', () => {
   });
 
   test('a program that is not done in time is ended, and said so', async () => {
-    const outcome = await runProcess(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { timeLimitSeconds: 0.5 });
+    const outcome = await runProcess(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], {
+      timeLimitSeconds: 0.5,
+    });
     expect(outcome).toMatchObject({ code: null, signal: 'SIGTERM', timedOut: true });
     expect(howItEnded(outcome, 0.5)).toBe('not done after 0.5 s');
   });

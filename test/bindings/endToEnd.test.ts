@@ -14,7 +14,10 @@ beforeAll(() => {
 });
 afterAll(() => model.remove());
 
-async function withRuntime(changes: Partial<RuntimeOptions>, use: (runtime: NativeRuntime, passes: PassRunner) => Promise<void>): Promise<void> {
+async function withRuntime(
+  changes: Partial<RuntimeOptions>,
+  use: (runtime: NativeRuntime, passes: PassRunner) => Promise<void>,
+): Promise<void> {
   const runtime = addon.openRuntime(model.options(changes));
   try {
     await runtime.load(() => undefined);
@@ -41,7 +44,7 @@ describe.each(addon.machine().instructionSets)('a tiny model on %s', (instructio
     await withRuntime({ instructionSet }, async (runtime, passes) => {
       const tokens = text.slice(0, 7);
       const row = runtime.createRow({ ...greedyRow, tokens: Int32Array.from(tokens), capacityTokens: 30, logprobs: 2 });
-      for (let first = 0; tokens.length < 30; ) {
+      for (let first = 0; tokens.length < 30;) {
         const head = await passes.run([{ row, first, tokens: tokens.length - first, mode: 'sample', pages: [1, 0] }]);
         first = tokens.length;
         const chances = softmax(referenceLogits(model, tokens).at(-1) ?? new Float64Array());
@@ -59,11 +62,16 @@ describe.each(addon.machine().instructionSets)('a tiny model on %s', (instructio
 });
 
 test('rows in one batch get what they get alone', async () => {
-  const tokensOf = (seed: number): Int32Array => Int32Array.from({ length: 4 + seed }, (_, i) => (i * 7 + seed * 13) % 61);
+  const tokensOf = (seed: number): Int32Array =>
+    Int32Array.from({ length: 4 + seed }, (_, i) => (i * 7 + seed * 13) % 61);
   const sampled = { ...greedyRow, temperature: 0.9, topP: 0.95, logprobs: 0 };
   await withRuntime({}, async (runtime, passes) => {
-    const together = [0, 1, 2].map((seed) => runtime.createRow({ ...sampled, tokens: tokensOf(seed), capacityTokens: 20, seed }));
-    const head = await passes.run(together.map((row, seed) => ({ row, first: 0, tokens: 4 + seed, mode: 'sample', pages: [seed] })));
+    const together = [0, 1, 2].map((seed) =>
+      runtime.createRow({ ...sampled, tokens: tokensOf(seed), capacityTokens: 20, seed }),
+    );
+    const head = await passes.run(
+      together.map((row, seed) => ({ row, first: 0, tokens: 4 + seed, mode: 'sample', pages: [seed] })),
+    );
     for (const seed of [0, 1, 2]) {
       const row = runtime.createRow({ ...sampled, tokens: tokensOf(seed), capacityTokens: 20, seed });
       const alone = await passes.run([{ row, first: 0, tokens: 4 + seed, mode: 'sample', pages: [9] }]);
@@ -80,7 +88,8 @@ test('times of tasks are seconds on the clock of performance.now()', async () =>
     await passes.run([{ row, first: 0, tokens: 1, mode: 'sample', pages: [0] }]);
     const after = performance.now() / 1000;
     const events = passes.seen.flatMap(({ events }) => [...events]);
-    const skew = 1e-3; // performance.now() is read a moment before or after the monotonic clock when the addon is loaded
+    // performance.now() is read a moment before or after the monotonic clock when the addon is loaded.
+    const skew = 1e-3;
     let last = before - skew;
     for (let i = 0; i < events.length; i += 4) {
       const [start = NaN, end = NaN] = events.slice(i + 1, i + 3);

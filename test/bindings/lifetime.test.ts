@@ -13,7 +13,12 @@ let prelude: string;
 beforeAll(() => {
   model = makeTinyModel();
   const options = join(dirname(model.file), 'options.json');
-  writeFileSync(options, JSON.stringify(model.options(), (_, value: unknown) => (value instanceof Float32Array ? { floats: [...value] } : value)));
+  writeFileSync(
+    options,
+    JSON.stringify(model.options(), (_, value: unknown) =>
+      value instanceof Float32Array ? { floats: [...value] } : value,
+    ),
+  );
   prelude = `
     const addon = require(${JSON.stringify(addonPath)});
     const options = JSON.parse(require('node:fs').readFileSync(${JSON.stringify(options)}, 'utf8'),
@@ -30,8 +35,12 @@ beforeAll(() => {
 afterAll(() => model.remove());
 
 function run(script: string, flags: readonly string[] = []): string {
-  const result = spawnSync(process.execPath, [...flags, '-e', `${prelude}\n(async () => {${script}})();`], { encoding: 'utf8', timeout: 50_000 });
-  if (result.status !== 0) throw new Error(`exit ${String(result.status)}, signal ${String(result.signal)}: ${result.stderr}`);
+  const result = spawnSync(process.execPath, [...flags, '-e', `${prelude}\n(async () => {${script}})();`], {
+    encoding: 'utf8',
+    timeout: 50_000,
+  });
+  if (result.status !== 0)
+    throw new Error(`exit ${String(result.status)}, signal ${String(result.signal)}: ${result.stderr}`);
   return result.stdout.trim();
 }
 
@@ -41,11 +50,19 @@ describe('the addon', () => {
   });
 
   test('keeps the process alive while tasks are under way', () => {
-    expect(run(`const runtime = await open(); let done = 0; runtime.onCompleted((c) => { done += c.events.length / 4; if (done === 300) console.log('all'); }); flood(runtime, 300);`)).toBe('all');
+    expect(
+      run(
+        `const runtime = await open(); let done = 0; runtime.onCompleted((c) => { done += c.events.length / 4; if (done === 300) console.log('all'); }); flood(runtime, 300);`,
+      ),
+    ).toBe('all');
   });
 
   test('survives process.exit() with work in flight', () => {
-    expect(run(`const runtime = await open(); runtime.onCompleted(() => {}); flood(runtime, 5000); console.log('bye'); process.exit(0);`)).toBe('bye');
+    expect(
+      run(
+        `const runtime = await open(); runtime.onCompleted(() => {}); flood(runtime, 5000); console.log('bye'); process.exit(0);`,
+      ),
+    ).toBe('bye');
   });
 
   test('is collected without close(), with its threads', () => {
@@ -105,7 +122,10 @@ describe('the addon', () => {
            await worker.terminate();
          }
          const runtime = await open(); runtime.onCompleted(() => {}); flood(runtime, 10); await runtime.close();
-         console.log('alive');`.replace('const { Worker }', `const source = ${JSON.stringify(prelude)}; const { Worker }`),
+         console.log('alive');`.replace(
+          'const { Worker }',
+          `const source = ${JSON.stringify(prelude)}; const { Worker }`,
+        ),
       ),
     ).toBe('alive');
   });

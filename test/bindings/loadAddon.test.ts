@@ -46,12 +46,16 @@ describe('loadAddon', () => {
     const scope = join(folder, 'node_modules', '@spillway');
     const install = (name: string): string => {
       mkdirSync(join(scope, name), { recursive: true });
-      writeFileSync(join(scope, name, 'package.json'), JSON.stringify({ name: `@spillway/${name}`, main: 'spillway.node' }));
+      writeFileSync(
+        join(scope, name, 'package.json'),
+        JSON.stringify({ name: `@spillway/${name}`, main: 'spillway.node' }),
+      );
       writeFileSync(join(scope, name, 'spillway.node'), '');
       return realpathSync(join(scope, name, 'spillway.node'));
     };
     const require = createRequire(join(folder, 'index.js'));
-    const found = (platform: NodeJS.Platform, arch: NodeJS.Architecture): string[] => prebuilt(require, { ...process, platform, arch });
+    const found = (platform: NodeJS.Platform, arch: NodeJS.Architecture): string[] =>
+      prebuilt(require, { ...process, platform, arch });
     const [glibc, musl, mac] = ['linux-x64', 'linux-x64-musl', 'darwin-arm64'].map(install);
     expect(found('linux', 'x64')).toEqual([glibc, musl]);
     expect(found('darwin', 'arm64')).toEqual([mac]);

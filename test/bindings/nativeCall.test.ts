@@ -26,7 +26,11 @@ describe('nativeCall', () => {
   test('passes results and foreign errors through', () => {
     expect(nativeCall(() => 7)).toBe(7);
     const foreign = new RangeError('mine');
-    expect(thrown(() => { throw foreign; })).toBe(foreign);
+    expect(
+      thrown(() => {
+        throw foreign;
+      }),
+    ).toBe(foreign);
   });
 
   test('a refused argument becomes a NativeError that names it', () => {
@@ -38,7 +42,12 @@ describe('nativeCall', () => {
   test('a file that does not hold what was expected becomes a ModelFileError', () => {
     const missing = thrown(() => addon.openRuntime(model.options({ bindings: model.bindings.slice(1) })));
     expect(missing).toBeInstanceOf(ModelFileError);
-    expect(missing).toMatchObject({ file: model.file, field: 'token_embedding', found: 'no such tensor', expected: 'matrix [61, 32]' });
+    expect(missing).toMatchObject({
+      file: model.file,
+      field: 'token_embedding',
+      found: 'no such tensor',
+      expected: 'matrix [61, 32]',
+    });
     const absent = thrown(() => addon.openRuntime(model.options({ files: ['/nonexistent/a.gguf'] })));
     expect(absent).toMatchObject({ code: 'model-file', file: '/nonexistent/a.gguf' });
   });

@@ -3,7 +3,13 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { BATCH_STRIDE, COMPUTE_PARTS, HEAD_MODES, type NativeRuntime, type RuntimeOptions } from '../../src/bindings/Addon.js';
+import {
+  BATCH_STRIDE,
+  COMPUTE_PARTS,
+  HEAD_MODES,
+  type NativeRuntime,
+  type RuntimeOptions,
+} from '../../src/bindings/Addon.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
 import { greedyRow } from './support/runPass.js';
 import { makeTinyModel, type TinyModel } from './support/tinyModel.js';
@@ -28,7 +34,12 @@ afterAll(() => {
 const spill = () => ({ folder, pages: 4, buffers: 1, bufferPages: 4, hiddenBytes: 8192 });
 
 /** Scores TEXT in chunks; hidden states go to a store and back after each layer where there is one. */
-async function score(options: RuntimeOptions, pages: readonly number[], tail: number, chunk: number): Promise<{ scores: number[]; runtime: NativeRuntime; errors: string[] }> {
+async function score(
+  options: RuntimeOptions,
+  pages: readonly number[],
+  tail: number,
+  chunk: number,
+): Promise<{ scores: number[]; runtime: NativeRuntime; errors: string[] }> {
   const runtime = addon.openRuntime(options);
   await runtime.load(() => undefined);
   const scores: number[] = [];
@@ -76,7 +87,11 @@ describe('pages on disk', () => {
     const expected = await score(model.options(), [0, 1, 2, 3], -1, 60);
     expect(expected.scores).toHaveLength(59);
     expect(expected.runtime.moved).toEqual({ read: 0, written: 0 });
-    for (const [pages, tail, chunk] of [[[-1, -2, -3, -4], 0, 7], [[0, -2, -1, 3], 3, 60], [[-4, 5, -2, 1], 9, 1]] as const) {
+    for (const [pages, tail, chunk] of [
+      [[-1, -2, -3, -4], 0, 7],
+      [[0, -2, -1, 3], 3, 60],
+      [[-4, 5, -2, 1], 9, 1],
+    ] as const) {
       const found = await score(model.options({ spill: spill() }), pages, tail, chunk);
       expect(found.errors).toEqual([]);
       expect(found.scores).toEqual(expected.scores);
@@ -118,7 +133,12 @@ describe('SPILLWAY_DISK_FAULTS', () => {
   const addonPath = process.env['SPILLWAY_ADDON'] ?? join(process.cwd(), 'native/build/Release/spillway.node');
   const run = (faults: string): string => {
     const options = join(dirname(model.file), 'spilling.json');
-    writeFileSync(options, JSON.stringify(model.options({ spill: spill() }), (_, value: unknown) => (value instanceof Float32Array ? { floats: [...value] } : value)));
+    writeFileSync(
+      options,
+      JSON.stringify(model.options({ spill: spill() }), (_, value: unknown) =>
+        value instanceof Float32Array ? { floats: [...value] } : value,
+      ),
+    );
     const script = `
       const addon = require(${JSON.stringify(addonPath)});
       const options = JSON.parse(require('node:fs').readFileSync(${JSON.stringify(options)}, 'utf8'),
@@ -136,7 +156,11 @@ describe('SPILLWAY_DISK_FAULTS', () => {
           console.log(outcome.message ?? outcome);
         } catch (error) { console.log(error.message); }
       })();`;
-    const result = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', timeout: 50_000, env: { ...process.env, SPILLWAY_DISK_FAULTS: faults } });
+    const result = spawnSync(process.execPath, ['-e', script], {
+      encoding: 'utf8',
+      timeout: 50_000,
+      env: { ...process.env, SPILLWAY_DISK_FAULTS: faults },
+    });
     return result.stdout.trim() || `${String(result.status)} ${result.stderr}`;
   };
 

@@ -26,7 +26,10 @@ describe('stoppable', () => {
       steps.push(step);
       if (step === 2) controller.abort('enough');
     };
-    await expect(stoppable(controller.signal, report, work)).rejects.toMatchObject({ name: 'InterruptedError', cause: 'enough' });
+    await expect(stoppable(controller.signal, report, work)).rejects.toMatchObject({
+      name: 'InterruptedError',
+      cause: 'enough',
+    });
     await expect(stoppable(controller.signal, report, work)).rejects.toThrow(InterruptedError);
     expect(steps).toEqual([1, 2]);
   });
@@ -46,7 +49,15 @@ describe('stoppable', () => {
       onProgress();
       return Promise.resolve('done');
     };
-    await expect(stoppable(undefined, () => { throw new RangeError('of the caller'); }, start)).rejects.toThrow('of the caller');
+    await expect(
+      stoppable(
+        undefined,
+        () => {
+          throw new RangeError('of the caller');
+        },
+        start,
+      ),
+    ).rejects.toThrow('of the caller');
   });
 
   test('an error of the addon is one of the library, any other is itself', async () => {

@@ -1,5 +1,19 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, readSync, readdirSync, rmSync, symlinkSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -27,7 +41,10 @@ function repackOptions({ decoder, bindings, files }: ModelSource, store: string)
   return { decoder, bindings, files, store, fingerprint: FINGERPRINT, threads: 2 };
 }
 
-function runtimeOptions({ decoder, bindings, files }: ModelSource, weights?: RuntimeOptions['weights']): RuntimeOptions {
+function runtimeOptions(
+  { decoder, bindings, files }: ModelSource,
+  weights?: RuntimeOptions['weights'],
+): RuntimeOptions {
   const options: RuntimeOptions = {
     decoder,
     bindings,
@@ -107,8 +124,9 @@ describe('the same bits as in memory', () => {
         [ALL, 3],
       ];
       for (const [residentLayerBytes, buffers] of shares) {
-        const found = await withPasses(runtimeOptions(source, { store, fingerprint: FINGERPRINT, residentLayerBytes, buffers }), (passes) =>
-          passes.everything(PROMPT, NEW_TOKENS),
+        const found = await withPasses(
+          runtimeOptions(source, { store, fingerprint: FINGERPRINT, residentLayerBytes, buffers }),
+          (passes) => passes.everything(PROMPT, NEW_TOKENS),
         );
         expect({ residentLayerBytes, buffers, ...found }).toEqual({ residentLayerBytes, buffers, ...expected });
       }
@@ -119,14 +137,27 @@ describe('the same bits as in memory', () => {
     await withStore(model('llama-Q4_K.gguf'), async (source, store) => {
       const expected = new Map<string, unknown>();
       for (const precision of ['default', 'float32'] as const) {
-        expected.set(precision, await withPasses({ ...runtimeOptions(source), precision }, (passes) => passes.everything(PROMPT, 2)));
+        expected.set(
+          precision,
+          await withPasses({ ...runtimeOptions(source), precision }, (passes) => passes.everything(PROMPT, 2)),
+        );
       }
       const most = Math.max(...factsOf(store).layerBytes);
       await fc.assert(
-        fc.asyncProperty(fc.nat(most), fc.integer({ min: 1, max: 5 }), fc.constantFrom('default' as const, 'float32' as const), async (residentLayerBytes, buffers, precision) => {
-          const options = { ...runtimeOptions(source, { store, fingerprint: FINGERPRINT, residentLayerBytes, buffers }), precision };
-          expect(await withPasses(options, (passes) => passes.everything(PROMPT, 2))).toEqual(expected.get(precision));
-        }),
+        fc.asyncProperty(
+          fc.nat(most),
+          fc.integer({ min: 1, max: 5 }),
+          fc.constantFrom('default' as const, 'float32' as const),
+          async (residentLayerBytes, buffers, precision) => {
+            const options = {
+              ...runtimeOptions(source, { store, fingerprint: FINGERPRINT, residentLayerBytes, buffers }),
+              precision,
+            };
+            expect(await withPasses(options, (passes) => passes.everything(PROMPT, 2))).toEqual(
+              expected.get(precision),
+            );
+          },
+        ),
         { numRuns: 30 },
       );
     });
@@ -139,20 +170,33 @@ describe('bytes', () => {
       const facts = factsOf(store);
       expect(facts.layerBytes).toHaveLength(source.decoder.layers);
       const measure = (residentLayerBytes: number, buffers: number) =>
-        addon.measureRuntime(runtimeOptions(source, { store: '/nonexistent', fingerprint: '', residentLayerBytes, buffers }));
+        addon.measureRuntime(
+          runtimeOptions(source, { store: '/nonexistent', fingerprint: '', residentLayerBytes, buffers }),
+        );
       const memory = addon.measureRuntime(runtimeOptions(source));
       expect(measure(ALL, 3)).toEqual(memory);
-      expect(memory.weights).toBe(padded(facts.globalBytes) + facts.layerBytes.reduce((sum, bytes) => sum + padded(bytes), 0));
+      expect(memory.weights).toBe(
+        padded(facts.globalBytes) + facts.layerBytes.reduce((sum, bytes) => sum + padded(bytes), 0),
+      );
       expect(memory.weightBuffers).toBe(0);
       expect(memory.streamed).toEqual(facts.layerBytes.map(() => 0));
       const none = measure(0, 2);
-      expect(none.weights).toBe(padded(facts.globalBytes) + facts.vectorBytes.reduce((sum, bytes) => sum + padded(bytes), 0));
+      expect(none.weights).toBe(
+        padded(facts.globalBytes) + facts.vectorBytes.reduce((sum, bytes) => sum + padded(bytes), 0),
+      );
       expect(none.weightBuffers).toBe(2 * Math.max(...none.streamed));
-      none.streamed.forEach((bytes, layer) => expect(bytes).toBe(padded(facts.layerBytes[layer] ?? 0) - Math.floor((facts.vectorBytes[layer] ?? 0) / 4096) * 4096));
+      none.streamed.forEach((bytes, layer) =>
+        expect(bytes).toBe(
+          padded(facts.layerBytes[layer] ?? 0) - Math.floor((facts.vectorBytes[layer] ?? 0) / 4096) * 4096,
+        ),
+      );
       for (const residentLayerBytes of [1, 3000, 20_000, 100_000]) {
         const some = measure(residentLayerBytes, 1);
         expect(some.weights).toBeGreaterThanOrEqual(none.weights);
-        expect(some.weights).toBeLessThanOrEqual(padded(facts.globalBytes) + source.decoder.layers * padded(Math.max(residentLayerBytes, ...facts.vectorBytes)));
+        expect(some.weights).toBeLessThanOrEqual(
+          padded(facts.globalBytes) +
+            source.decoder.layers * padded(Math.max(residentLayerBytes, ...facts.vectorBytes)),
+        );
       }
     });
   });
@@ -160,35 +204,62 @@ describe('bytes', () => {
 
 describe('a store that is not what it should be', () => {
   const name = 'mixtral-Q8_0.gguf';
-  const weights = (store: string, residentLayerBytes = 0): RuntimeOptions['weights'] => ({ store, fingerprint: FINGERPRINT, residentLayerBytes, buffers: 2 });
+  const weights = (store: string, residentLayerBytes = 0): RuntimeOptions['weights'] => ({
+    store,
+    fingerprint: FINGERPRINT,
+    residentLayerBytes,
+    buffers: 2,
+  });
 
   test('is not there, or another model’s: undefined, and refused at opening', async () => {
     await withStore(model(name), async (source, store) => {
       expect(addon.inspectStore(join(folder, 'nothing'), FINGERPRINT)).toBeUndefined();
       expect(addon.inspectStore(store, 'another')).toBeUndefined();
-      expect(() => addon.openRuntime(runtimeOptions(source, weights(join(folder, 'nothing'))))).toThrow(expect.objectContaining({ code: 'file' }));
-      expect(() => addon.openRuntime(runtimeOptions(source, { ...weights(store), store, fingerprint: 'another', residentLayerBytes: 0, buffers: 1 }))).toThrow(
-        expect.objectContaining({ code: 'file', file: store, field: 'fingerprint', found: FINGERPRINT }),
+      expect(() => addon.openRuntime(runtimeOptions(source, weights(join(folder, 'nothing'))))).toThrow(
+        expect.objectContaining({ code: 'file' }),
       );
+      expect(() =>
+        addon.openRuntime(
+          runtimeOptions(source, {
+            ...weights(store),
+            store,
+            fingerprint: 'another',
+            residentLayerBytes: 0,
+            buffers: 1,
+          }),
+        ),
+      ).toThrow(expect.objectContaining({ code: 'file', file: store, field: 'fingerprint', found: FINGERPRINT }));
       const other = await model('llama-Q8_0.gguf').use((llama) => llama);
-      expect(() => addon.openRuntime(runtimeOptions(other, weights(store)))).toThrow(expect.objectContaining({ code: 'file', field: 'table' }));
+      expect(() => addon.openRuntime(runtimeOptions(other, weights(store)))).toThrow(
+        expect.objectContaining({ code: 'file', field: 'table' }),
+      );
     });
   });
 
   test('is damaged in its header, cut short, or no store at all', async () => {
     await withStore(model(name), async (source, store) => {
       flipByte(store, 100);
-      expect(() => addon.inspectStore(store, FINGERPRINT)).toThrow(expect.objectContaining({ code: 'file', file: store, field: 'header' }));
-      expect(() => addon.openRuntime(runtimeOptions(source, weights(store)))).toThrow(expect.objectContaining({ code: 'file', field: 'header' }));
+      expect(() => addon.inspectStore(store, FINGERPRINT)).toThrow(
+        expect.objectContaining({ code: 'file', file: store, field: 'header' }),
+      );
+      expect(() => addon.openRuntime(runtimeOptions(source, weights(store)))).toThrow(
+        expect.objectContaining({ code: 'file', field: 'header' }),
+      );
       flipByte(store, 100);
       const { fileBytes } = factsOf(store);
       for (const length of [fileBytes - 1, Math.floor(fileBytes / 2), 5000, 60, 0]) {
         truncateSync(store, length);
-        expect(() => addon.inspectStore(store, FINGERPRINT)).toThrow(expect.objectContaining({ code: 'file', file: store }));
-        expect(() => addon.openRuntime(runtimeOptions(source, weights(store)))).toThrow(expect.objectContaining({ code: 'file', file: store }));
+        expect(() => addon.inspectStore(store, FINGERPRINT)).toThrow(
+          expect.objectContaining({ code: 'file', file: store }),
+        );
+        expect(() => addon.openRuntime(runtimeOptions(source, weights(store)))).toThrow(
+          expect.objectContaining({ code: 'file', file: store }),
+        );
       }
       writeFileSync(store, Buffer.alloc(10_000, 'x'));
-      expect(() => addon.inspectStore(store, FINGERPRINT)).toThrow(expect.objectContaining({ code: 'file', field: 'magic' }));
+      expect(() => addon.inspectStore(store, FINGERPRINT)).toThrow(
+        expect.objectContaining({ code: 'file', field: 'magic' }),
+      );
     });
   });
 
@@ -202,7 +273,11 @@ describe('a store that is not what it should be', () => {
       ] as const) {
         flipByte(store, offset);
         const runtime = addon.openRuntime(runtimeOptions(source, weights(store, ALL)));
-        await expect(runtime.load(() => undefined)).rejects.toMatchObject({ code: 'file', file: store, field: expect.stringContaining(block) });
+        await expect(runtime.load(() => undefined)).rejects.toMatchObject({
+          code: 'file',
+          file: store,
+          field: expect.stringContaining(block),
+        });
         await runtime.close();
         flipByte(store, offset);
       }
@@ -215,13 +290,27 @@ describe('a store that is not what it should be', () => {
       const { fileBytes } = factsOf(store);
       await withPasses(runtimeOptions(source, weights(store)), async (passes) => {
         flipByte(store, fileBytes - padded(factsOf(store).layerBytes.at(-1) ?? 0) + 40_000);
-        const row = passes.runtime.createRow({ tokens: Int32Array.from(PROMPT), capacityTokens: 20, temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1 });
+        const row = passes.runtime.createRow({
+          tokens: Int32Array.from(PROMPT),
+          capacityTokens: 20,
+          temperature: 0,
+          topP: 1,
+          topK: 0,
+          minP: 0,
+          repetitionPenalty: 1,
+          seed: 0,
+          logprobs: -1,
+        });
         const layer = source.decoder.layers - 1;
         const batch = passes.batch(row, 0, PROMPT.length, HEAD_MODES.none);
         const loaded = passes.runtime.submitLoadWeight(layer, 1, []);
         const computed = passes.compute('project', layer, batch, [loaded], 1);
         const outcomes = await Promise.all([passes.outcome(loaded), passes.outcome(computed)]);
-        expect(outcomes[0]).toMatchObject({ code: 'file', message: expect.stringContaining(`${store}: layer ${layer} at offset`), file: store });
+        expect(outcomes[0]).toMatchObject({
+          code: 'file',
+          message: expect.stringContaining(`${store}: layer ${layer} at offset`),
+          file: store,
+        });
         expect(outcomes[1]).toMatchObject({ code: 'dependency' });
         // The runtime lives on.
         const again = passes.runtime.submitLoadWeight(0, 1, []);
@@ -259,7 +348,8 @@ describe('a conversion', () => {
       await fc.assert(
         fc.asyncProperty(fc.nat(whole.length), fc.constantFrom('zeros', 'cut', 'random'), async (at, kind) => {
           rmSync(again, { force: true });
-          const rest = kind === 'cut' ? Buffer.alloc(0) : Buffer.alloc(whole.length - at, kind === 'zeros' ? 0 : 'noise');
+          const rest =
+            kind === 'cut' ? Buffer.alloc(0) : Buffer.alloc(whole.length - at, kind === 'zeros' ? 0 : 'noise');
           writeFileSync(partial, Buffer.concat([whole.subarray(0, at), rest]));
           await addon.repack(options, () => undefined);
           expect(readFileSync(again).equals(whole)).toBe(true);
@@ -290,41 +380,61 @@ describe('a conversion', () => {
       const bytes = readFileSync(source.files[0] ?? '');
       writeFileSync(file, bytes.subarray(0, bytes.length - 100));
       const store = join(own, 'model.spillway');
-      await expect(addon.repack({ ...repackOptions(source, store), files: [file] }, () => undefined)).rejects.toMatchObject({ code: 'file', file });
+      await expect(
+        addon.repack({ ...repackOptions(source, store), files: [file] }, () => undefined),
+      ).rejects.toMatchObject({ code: 'file', file });
       expect(readdirSync(own)).toEqual(['model.gguf']);
-      await expect(addon.repack(repackOptions(source, join(own, 'missing', 'model.spillway')), () => undefined)).rejects.toMatchObject({ code: 'file' });
+      await expect(
+        addon.repack(repackOptions(source, join(own, 'missing', 'model.spillway')), () => undefined),
+      ).rejects.toMatchObject({ code: 'file' });
     });
   });
 
   test('at the same time as another of the same store: one of them makes it', async () => {
     await model('llama-F32.gguf').use(async (source) => {
       const store = join(folder, 'twice.spillway');
-      const both = await Promise.allSettled([addon.repack(repackOptions(source, store), () => undefined), addon.repack(repackOptions(source, store), () => undefined)]);
+      const both = await Promise.allSettled([
+        addon.repack(repackOptions(source, store), () => undefined),
+        addon.repack(repackOptions(source, store), () => undefined),
+      ]);
       expect(both.some(({ status }) => status === 'fulfilled')).toBe(true);
-      for (const outcome of both) if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'busy', found: 'another process that is writing it' });
+      for (const outcome of both)
+        if (outcome.status === 'rejected')
+          expect(outcome.reason).toMatchObject({ code: 'busy', found: 'another process that is writing it' });
       expect(factsOf(store).layerBytes).toHaveLength(source.decoder.layers);
     });
   });
 
   const small = mountSmallDisk();
   afterAll(() => small?.unmount());
-  (small === undefined ? test.skip : test)('onto a full disk is an error that says so, and leaves nothing behind', async () => {
-    await model('llama-F32.gguf').use(async (source) => {
-      const path = small?.path ?? '';
-      await expect(addon.repack(repackOptions(source, join(path, 'model.spillway')), () => undefined)).rejects.toMatchObject({
-        code: 'file',
-        message: expect.stringContaining('No space left on device'),
+  (small === undefined ? test.skip : test)(
+    'onto a full disk is an error that says so, and leaves nothing behind',
+    async () => {
+      await model('llama-F32.gguf').use(async (source) => {
+        const path = small?.path ?? '';
+        await expect(
+          addon.repack(repackOptions(source, join(path, 'model.spillway')), () => undefined),
+        ).rejects.toMatchObject({
+          code: 'file',
+          message: expect.stringContaining('No space left on device'),
+        });
+        expect(readdirSync(path)).toEqual([]);
       });
-      expect(readdirSync(path)).toEqual([]);
-    });
-  });
+    },
+  );
 
   test('refuses nonsense', async () => {
     await model('llama-F32.gguf').use(async (source) => {
       const options = repackOptions(source, join(folder, 'nonsense'));
-      await expect(addon.repack({ ...options, threads: 0 }, () => undefined)).rejects.toMatchObject({ code: 'invalid-argument' });
-      await expect(addon.repack({ ...options, bindings: options.bindings.slice(1) }, () => undefined)).rejects.toMatchObject({ code: 'file' });
-      expect(() => addon.repack({ ...options, store: 'a\0b' }, () => undefined)).toThrow(expect.objectContaining({ code: 'invalid-argument' }));
+      await expect(addon.repack({ ...options, threads: 0 }, () => undefined)).rejects.toMatchObject({
+        code: 'invalid-argument',
+      });
+      await expect(
+        addon.repack({ ...options, bindings: options.bindings.slice(1) }, () => undefined),
+      ).rejects.toMatchObject({ code: 'file' });
+      expect(() => addon.repack({ ...options, store: 'a\0b' }, () => undefined)).toThrow(
+        expect.objectContaining({ code: 'invalid-argument' }),
+      );
       expect(() => addon.repack(options, 1 as never)).toThrow(expect.objectContaining({ code: 'invalid-argument' }));
     });
   });
@@ -333,29 +443,63 @@ describe('a conversion', () => {
 describe('tasks', () => {
   test('with a buffer that does not hold their layer fail; arguments out of range are refused', async () => {
     await withStore(model('llama-Q4_0.gguf'), async (source, store) => {
-      await withPasses(runtimeOptions(source, { store, fingerprint: FINGERPRINT, residentLayerBytes: 0, buffers: 2 }), async (passes) => {
-        const { runtime } = passes;
-        const row = runtime.createRow({ tokens: Int32Array.from(PROMPT), capacityTokens: 20, temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1 });
-        const batch = passes.batch(row, 0, PROMPT.length, HEAD_MODES.none);
-        const loaded = runtime.submitLoadWeight(1, 0, []);
-        const wrong = [passes.compute('project', 0, batch, [loaded], 0), passes.compute('finish', 1, batch, [loaded], 1), passes.compute('project', 1, batch, [loaded], 0)];
-        expect(await Promise.all(wrong.map((event) => passes.outcome(event)))).toEqual([
-          expect.objectContaining({ code: 'invalid-argument', message: 'weight buffer 0: found layer 1, expected layer 0' }),
-          expect.objectContaining({ code: 'invalid-argument', message: 'weight buffer 1: found nothing, expected layer 1' }),
-          undefined,
-        ]);
-        const refused = expect.objectContaining({ code: 'invalid-argument' });
-        for (const buffer of [-1, -2, 2, 0.5, undefined]) expect(() => passes.compute('project', 0, batch, [], buffer)).toThrow(refused);
-        for (const [layer, buffer] of [[0, 2], [0, -1], [99, 0], [0.5, 0]] as const) expect(() => runtime.submitLoadWeight(layer, buffer, [])).toThrow(refused);
-        expect(() => runtime.submitLoadWeight(0, 0, [10_000])).toThrow(refused);
-      });
+      await withPasses(
+        runtimeOptions(source, { store, fingerprint: FINGERPRINT, residentLayerBytes: 0, buffers: 2 }),
+        async (passes) => {
+          const { runtime } = passes;
+          const row = runtime.createRow({
+            tokens: Int32Array.from(PROMPT),
+            capacityTokens: 20,
+            temperature: 0,
+            topP: 1,
+            topK: 0,
+            minP: 0,
+            repetitionPenalty: 1,
+            seed: 0,
+            logprobs: -1,
+          });
+          const batch = passes.batch(row, 0, PROMPT.length, HEAD_MODES.none);
+          const loaded = runtime.submitLoadWeight(1, 0, []);
+          const wrong = [
+            passes.compute('project', 0, batch, [loaded], 0),
+            passes.compute('finish', 1, batch, [loaded], 1),
+            passes.compute('project', 1, batch, [loaded], 0),
+          ];
+          expect(await Promise.all(wrong.map((event) => passes.outcome(event)))).toEqual([
+            expect.objectContaining({
+              code: 'invalid-argument',
+              message: 'weight buffer 0: found layer 1, expected layer 0',
+            }),
+            expect.objectContaining({
+              code: 'invalid-argument',
+              message: 'weight buffer 1: found nothing, expected layer 1',
+            }),
+            undefined,
+          ]);
+          const refused = expect.objectContaining({ code: 'invalid-argument' });
+          for (const buffer of [-1, -2, 2, 0.5, undefined])
+            expect(() => passes.compute('project', 0, batch, [], buffer)).toThrow(refused);
+          for (const [layer, buffer] of [
+            [0, 2],
+            [0, -1],
+            [99, 0],
+            [0.5, 0],
+          ] as const)
+            expect(() => runtime.submitLoadWeight(layer, buffer, [])).toThrow(refused);
+          expect(() => runtime.submitLoadWeight(0, 0, [10_000])).toThrow(refused);
+        },
+      );
       for (const buffers of [0, 5000, 1.5]) {
-        expect(() => addon.openRuntime(runtimeOptions(source, { store, fingerprint: FINGERPRINT, residentLayerBytes: 0, buffers }))).toThrow(
-          expect.objectContaining({ code: 'invalid-argument' }),
-        );
+        expect(() =>
+          addon.openRuntime(
+            runtimeOptions(source, { store, fingerprint: FINGERPRINT, residentLayerBytes: 0, buffers }),
+          ),
+        ).toThrow(expect.objectContaining({ code: 'invalid-argument' }));
       }
       await withPasses(runtimeOptions(source), (passes) => {
-        expect(() => passes.runtime.submitLoadWeight(0, 0, [])).toThrow(expect.objectContaining({ code: 'invalid-argument' }));
+        expect(() => passes.runtime.submitLoadWeight(0, 0, [])).toThrow(
+          expect.objectContaining({ code: 'invalid-argument' }),
+        );
         return Promise.resolve();
       });
     });
@@ -364,14 +508,18 @@ describe('tasks', () => {
   test('end when all are cancelled, or the runtime is closed, amid reads', async () => {
     await withStore(model('llama-F32.gguf'), async (source, store) => {
       for (let round = 0; round < 10; round++) {
-        const runtime = addon.openRuntime(runtimeOptions(source, { store, fingerprint: FINGERPRINT, residentLayerBytes: 0, buffers: 2 }));
+        const runtime = addon.openRuntime(
+          runtimeOptions(source, { store, fingerprint: FINGERPRINT, residentLayerBytes: 0, buffers: 2 }),
+        );
         await runtime.load(() => undefined);
         const passes = new StreamedPasses(runtime, source.decoder.layers, 64, 2);
-        const loads = (count: number) => Array.from({ length: count }, (_, i) => runtime.submitLoadWeight(i % source.decoder.layers, i % 2, []));
+        const loads = (count: number) =>
+          Array.from({ length: count }, (_, i) => runtime.submitLoadWeight(i % source.decoder.layers, i % 2, []));
         const cancelled = loads(60).map((event) => passes.outcome(event));
         await new Promise((resolve) => setTimeout(resolve, round % 3));
         runtime.cancelAll();
-        for (const outcome of await Promise.all(cancelled)) if (outcome !== undefined) expect(outcome).toMatchObject({ code: 'cancelled' });
+        for (const outcome of await Promise.all(cancelled))
+          if (outcome !== undefined) expect(outcome).toMatchObject({ code: 'cancelled' });
         const closed = loads(30).map((event) => passes.outcome(event));
         await Promise.all([runtime.close(), ...closed]);
       }

@@ -5,7 +5,15 @@ import { TraceFile } from '../../src/cli/TraceFile.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 
 const path = temporaryFolder();
-const event = (at: number): Parameters<TraceFile['add']>[0] => ({ name: 'compute', ph: 'X', ts: at, dur: 1, pid: 1, tid: 0, args: { pass: at, part: 'é"\n' } });
+const event = (at: number): Parameters<TraceFile['add']>[0] => ({
+  name: 'compute',
+  ph: 'X',
+  ts: at,
+  dur: 1,
+  pid: 1,
+  tid: 0,
+  args: { pass: at, part: 'é"\n' },
+});
 
 test('a JSON array, whatever the number of events; written in pieces', () => {
   for (const count of [0, 1, 20_000]) {

@@ -7,8 +7,22 @@ const path = temporaryFolder();
 
 test('four processes that find the lock of one that was killed: one goes on, the others are refused by its number or find all done', async () => {
   const [input, output, expected] = [path('in.jsonl'), path('out.jsonl'), path('expected.jsonl')];
-  writeLines(input, Array.from({ length: 2000 }, (_, at) => ({ id: `row-${at}`, tokens: [1, 3 + (at % 250), 7] })));
-  const args = (to: string): string[] => ['generate', '--model', TINY_MODEL, '--input', input, '--output', to, '--max-new-tokens', '16', '--ignore-eos'];
+  writeLines(
+    input,
+    Array.from({ length: 2000 }, (_, at) => ({ id: `row-${at}`, tokens: [1, 3 + (at % 250), 7] })),
+  );
+  const args = (to: string): string[] => [
+    'generate',
+    '--model',
+    TINY_MODEL,
+    '--input',
+    input,
+    '--output',
+    to,
+    '--max-new-tokens',
+    '16',
+    '--ignore-eos',
+  ];
   expect(await runCli(args(expected))).toMatchObject({ code: 0 });
 
   const first = startCli([...args(output), '--resume']);
@@ -26,5 +40,9 @@ test('four processes that find the lock of one that was killed: one goes on, the
     expect(pids).toContain(Number(/in use by process (\d+)/.exec(stderr)?.[1]));
   }
   expect(readFileSync(output, 'utf8')).toBe(readFileSync(expected, 'utf8'));
-  expect(readdirSync(path('.')).filter((name) => name.startsWith('out.')).sort()).toEqual(['out.jsonl', 'out.jsonl.job.json']);
+  expect(
+    readdirSync(path('.'))
+      .filter((name) => name.startsWith('out.'))
+      .sort(),
+  ).toEqual(['out.jsonl', 'out.jsonl.job.json']);
 });

@@ -17,13 +17,19 @@ test('--json: a result a batch size, in order; rates of a batch and of its steps
   const { code, stdout } = await runCli([...work, '--batch-sizes', '4,1,4', '--seconds', '2', '--json']);
   expect(code).toBe(0);
   const report = JSON.parse(stdout) as { results: Result[] };
-  expect(report).toMatchObject({ model: TINY_MODEL, promptTokens: 12, maxNewTokens: 6, machine: { node: process.versions.node } });
+  expect(report).toMatchObject({
+    model: TINY_MODEL,
+    promptTokens: 12,
+    maxNewTokens: 6,
+    machine: { node: process.versions.node },
+  });
   expect(report.results.map(({ batchSize }) => batchSize)).toEqual([1, 4]);
   for (const result of report.results) {
     expect(result.complete).toBe(true);
     expect(result.promptTokensPerSecond).toBeGreaterThan(0);
     expect(result.memoryBytes.cpu).toBeGreaterThan(0);
-    if (result.rounds === 1) expect(result.generatedTokensPerSecond * result.secondsPerStep).toBeCloseTo(result.batchSize, 6);
+    if (result.rounds === 1)
+      expect(result.generatedTokensPerSecond * result.secondsPerStep).toBeCloseTo(result.batchSize, 6);
   }
 });
 
@@ -48,6 +54,9 @@ test('wrong values are refused', async () => {
   expect(await attempt('--batch-sizes', '1,x')).toEqual([1, expect.stringContaining('whole number from 1 to 4096')]);
   expect(await attempt('--batch-sizes', '')).toEqual([1, expect.stringContaining('whole number')]);
   expect(await attempt('--max-new-tokens', '1')).toEqual([1, expect.stringContaining('at least 2')]);
-  expect(await attempt('--prompt-tokens', '120')).toEqual([1, expect.stringContaining('found 152 tokens in all, expected at most 128')]);
-  expect((await runCli(['bench']))).toMatchObject({ code: 1, stderr: expect.stringContaining('missing: --model') });
+  expect(await attempt('--prompt-tokens', '120')).toEqual([
+    1,
+    expect.stringContaining('found 152 tokens in all, expected at most 128'),
+  ]);
+  expect(await runCli(['bench'])).toMatchObject({ code: 1, stderr: expect.stringContaining('missing: --model') });
 });

@@ -5,7 +5,11 @@ import { resultOf, runCli, startCli, tinyModelWithTokenizer, TINY_MODEL, until }
 
 const path = temporaryFolder();
 const model = tinyModelWithTokenizer(path('tiny'));
-const lines = (stdout: string): unknown[] => stdout.split('\n').slice(0, -1).map((line) => JSON.parse(line) as unknown);
+const lines = (stdout: string): unknown[] =>
+  stdout
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as unknown);
 const bytes = (text: string): number[] => [...Buffer.from(text)].map((byte) => byte + 3);
 
 describe('tokenize', () => {
@@ -14,18 +18,34 @@ describe('tokenize', () => {
     const plain = await runCli(['tokenize', '--model', model], input);
     expect(plain).toMatchObject({ code: 0, stderr: '' });
     expect(lines(plain.stdout)).toEqual([
-      { id: 'a', tokens: [1, ...bytes('hé')] }, { id: 3, tokens: [1, ...bytes('x'), 2, ...bytes('y')] }, { id: 7, tokens: [1] },
+      { id: 'a', tokens: [1, ...bytes('hé')] },
+      { id: 3, tokens: [1, ...bytes('x'), 2, ...bytes('y')] },
+      { id: 7, tokens: [1] },
     ]);
-    const escaped = await runCli(['tokenize', '--model', model, '--no-special-tokens', '--escape-special-tokens'], input);
-    expect(lines(escaped.stdout)).toEqual([{ id: 'a', tokens: bytes('hé') }, { id: 3, tokens: bytes('x</s>y') }, { id: 7, tokens: [] }]);
+    const escaped = await runCli(
+      ['tokenize', '--model', model, '--no-special-tokens', '--escape-special-tokens'],
+      input,
+    );
+    expect(lines(escaped.stdout)).toEqual([
+      { id: 'a', tokens: bytes('hé') },
+      { id: 3, tokens: bytes('x</s>y') },
+      { id: 7, tokens: [] },
+    ]);
   });
 
   test('a bad line becomes an error of its own, and the exit code is 4', async () => {
-    const { code, stdout } = await runCli(['tokenize', '--model', model], 'no\n{"id":"a"}\n{"id":"b","text":3}\n[]\n{"id":{},"text":"x"}\n{"text":"ok"}\n');
+    const { code, stdout } = await runCli(
+      ['tokenize', '--model', model],
+      'no\n{"id":"a"}\n{"id":"b","text":3}\n[]\n{"id":{},"text":"x"}\n{"text":"ok"}\n',
+    );
     expect(code).toBe(4);
     expect(lines(stdout)).toMatchObject([
-      { id: 1, error: { code: 'invalid-json' } }, { id: 'a', error: { code: 'invalid-row' } }, { id: 'b', error: { code: 'invalid-row' } },
-      { id: 4, error: { code: 'invalid-row' } }, { id: 5, error: { code: 'invalid-row' } }, { id: 6, tokens: [1, ...bytes('ok')] },
+      { id: 1, error: { code: 'invalid-json' } },
+      { id: 'a', error: { code: 'invalid-row' } },
+      { id: 'b', error: { code: 'invalid-row' } },
+      { id: 4, error: { code: 'invalid-row' } },
+      { id: 5, error: { code: 'invalid-row' } },
+      { id: 6, tokens: [1, ...bytes('ok')] },
     ]);
   });
 
@@ -54,7 +74,18 @@ describe('perplexity', () => {
 
   test('scores all but the first token of each window', async () => {
     for (const window of [2, 7, 64, 128]) {
-      const { code, stdout } = await runCli(['perplexity', '--model', model, '--text', text, '--window', String(window), '--json', '--precision', 'float32']);
+      const { code, stdout } = await runCli([
+        'perplexity',
+        '--model',
+        model,
+        '--text',
+        text,
+        '--window',
+        String(window),
+        '--json',
+        '--precision',
+        'float32',
+      ]);
       expect(code).toBe(0);
       const result = JSON.parse(stdout) as { tokens: number; negativeLogLikelihood: number; perplexity: number };
       expect(Object.keys(result)).toEqual(['tokens', 'negativeLogLikelihood', 'perplexity']);
@@ -65,7 +96,17 @@ describe('perplexity', () => {
 
   test('--prompt-tokens: the first tokens of each window are given, not scored', async () => {
     const score = async (...more: string[]): Promise<{ tokens: number; negativeLogLikelihood: number }> => {
-      const { code, stdout } = await runCli(['perplexity', '--model', model, '--text', text, '--window', '64', '--json', ...more]);
+      const { code, stdout } = await runCli([
+        'perplexity',
+        '--model',
+        model,
+        '--text',
+        text,
+        '--window',
+        '64',
+        '--json',
+        ...more,
+      ]);
       expect(code).toBe(0);
       return JSON.parse(stdout) as { tokens: number; negativeLogLikelihood: number };
     };
@@ -76,7 +117,17 @@ describe('perplexity', () => {
     expect(some.negativeLogLikelihood).toBeLessThan(all.negativeLogLikelihood);
     expect(await score('--prompt-tokens', '40', '--sparse-attention', '0.1')).not.toEqual(some);
     for (const wrong of ['0', '64', '1.5']) {
-      const { code, stderr } = await runCli(['perplexity', '--model', model, '--text', text, '--window', '64', '--prompt-tokens', wrong]);
+      const { code, stderr } = await runCli([
+        'perplexity',
+        '--model',
+        model,
+        '--text',
+        text,
+        '--window',
+        '64',
+        '--prompt-tokens',
+        wrong,
+      ]);
       expect([code, stderr]).toEqual([1, expect.stringContaining('--prompt-tokens')]);
     }
   });
@@ -88,17 +139,35 @@ describe('perplexity', () => {
 
   test('what cannot be scored', async () => {
     const attempt = async (file: string, window: string): Promise<[number, string]> => {
-      const { code, stderr } = await runCli(['perplexity', '--model', model, '--text', file, '--window', window, '--json']);
+      const { code, stderr } = await runCli([
+        'perplexity',
+        '--model',
+        model,
+        '--text',
+        file,
+        '--window',
+        window,
+        '--json',
+      ]);
       return [code, stderr];
     };
     writeFileSync(path('empty.txt'), '');
     writeFileSync(path('latin1.txt'), Buffer.from([0x61, 0xe9, 0x62]));
-    expect(await attempt(path('empty.txt'), '8')).toEqual([2, expect.stringContaining('found 0 tokens, expected at least 2')]);
+    expect(await attempt(path('empty.txt'), '8')).toEqual([
+      2,
+      expect.stringContaining('found 0 tokens, expected at least 2'),
+    ]);
     expect(await attempt(path('latin1.txt'), '8')).toEqual([2, expect.stringContaining('no UTF-8')]);
     writeFileSync(path('large.txt'), '');
     truncateSync(path('large.txt'), 2 ** 30);
-    expect(await attempt(path('large.txt'), '8')).toEqual([2, expect.stringContaining('large.txt: found more than 67108864 bytes, expected at most')]);
-    expect(await attempt('/dev/zero', '8')).toEqual([2, expect.stringContaining('/dev/zero: found more than 67108864 bytes')]);
+    expect(await attempt(path('large.txt'), '8')).toEqual([
+      2,
+      expect.stringContaining('large.txt: found more than 67108864 bytes, expected at most'),
+    ]);
+    expect(await attempt('/dev/zero', '8')).toEqual([
+      2,
+      expect.stringContaining('/dev/zero: found more than 67108864 bytes'),
+    ]);
     expect(await attempt(path('none.txt'), '8')).toEqual([2, expect.stringContaining('none.txt: cannot be read')]);
     expect(await attempt(text, '1')).toEqual([1, expect.stringContaining('at least 2')]);
     expect(await attempt(text, '129')).toEqual([1, expect.stringContaining('from 2 to 128')]);
@@ -109,15 +178,34 @@ describe('inspect', () => {
   test('--json: architecture, sizes, tokenizer, tensors', async () => {
     const { code, stdout } = await runCli(['inspect', '--model', model, '--json']);
     expect(code).toBe(0);
-    const facts = JSON.parse(stdout) as { tensors: { name: string; type: string; shape: number[]; bytes: number }[]; sizes: { parameters: number; weightBytes: number } };
+    const facts = JSON.parse(stdout) as {
+      tensors: { name: string; type: string; shape: number[]; bytes: number }[];
+      sizes: { parameters: number; weightBytes: number };
+    };
     expect(facts).toMatchObject({
-      format: 'safetensors', architecture: 'llama', sizes: { layers: 2, hiddenSize: 64, heads: 4, kvHeads: 2, headDim: 16, feedForwardSize: 96, vocabularySize: 256, contextTokens: 128 },
+      format: 'safetensors',
+      architecture: 'llama',
+      sizes: {
+        layers: 2,
+        hiddenSize: 64,
+        heads: 4,
+        kvHeads: 2,
+        headDim: 16,
+        feedForwardSize: 96,
+        vocabularySize: 256,
+        contextTokens: 128,
+      },
       tokenizer: { kind: 'tokenizer.json', beginToken: 1, endTokens: [2], hasChatTemplate: true },
     });
     expect(facts.tensors.find(({ name }) => name === 'model.embed_tokens.weight')).toMatchObject({ shape: [256, 64] });
     expect(facts.sizes.weightBytes).toBe(facts.tensors.reduce((sum, { bytes: size }) => sum + size, 0));
-    expect(facts.sizes.parameters).toBe(facts.tensors.reduce((sum, { shape }) => sum + shape.reduce((product, extent) => product * extent, 1), 0));
-    expect(JSON.parse((await runCli(['inspect', '--model', TINY_MODEL, '--json'])).stdout)).toMatchObject({ format: 'gguf', tokenizer: { kind: 'none' } });
+    expect(facts.sizes.parameters).toBe(
+      facts.tensors.reduce((sum, { shape }) => sum + shape.reduce((product, extent) => product * extent, 1), 0),
+    );
+    expect(JSON.parse((await runCli(['inspect', '--model', TINY_MODEL, '--json'])).stdout)).toMatchObject({
+      format: 'gguf',
+      tokenizer: { kind: 'none' },
+    });
   });
 
   test('tables for people', async () => {

@@ -18,7 +18,8 @@ function flags(lines: readonly unknown[], model = TINY_MODEL): { input: string; 
   return { input, output, args: ['generate', '--model', model, '--input', input, '--output', output] };
 }
 
-const rows = (count: number): object[] => Array.from({ length: count }, (_, at) => ({ id: `row-${at}`, tokens: [1, 3 + (at % 250), 7] }));
+const rows = (count: number): object[] =>
+  Array.from({ length: count }, (_, at) => ({ id: `row-${at}`, tokens: [1, 3 + (at % 250), 7] }));
 const ALL_FIELDS = ['id', 'index', 'text', 'tokens', 'finishReason', 'usage'];
 
 describe('generate', () => {
@@ -29,20 +30,30 @@ describe('generate', () => {
     // Whether rows that begin with the same token share it depends on who is there when.
     expect(stderr).toMatch(/^20 rows, 120 tokens in [\d.]+ s .*tokens\/s(, \d+% of the prompts shared)?\n$/);
     const results = readResults(output);
-    expect(results.map(({ id, index }) => [id, index])).toEqual(rows(20).map((row, at) => [(row as { id: string }).id, at]));
+    expect(results.map(({ id, index }) => [id, index])).toEqual(
+      rows(20).map((row, at) => [(row as { id: string }).id, at]),
+    );
     for (const result of results) {
       expect(Object.keys(result)).toEqual(ALL_FIELDS);
       expect(result).toMatchObject({ finishReason: 'length', usage: { promptTokens: 3, completionTokens: 6 } });
       expect(result.tokens).toHaveLength(6);
     }
-    expect(readdirSync(path('.')).filter((name) => name.startsWith('out-1.'))).toEqual(['out-1.jsonl', 'out-1.jsonl.job.json']);
+    expect(readdirSync(path('.')).filter((name) => name.startsWith('out-1.'))).toEqual([
+      'out-1.jsonl',
+      'out-1.jsonl.job.json',
+    ]);
   });
 
   test('the same output whatever batch, schedule, threads or order', async () => {
-    const lines = Array.from({ length: 24 }, (_, at) => ({ tokens: Array.from({ length: 1 + (at % 9) * 3 }, (_, token) => 3 + ((at * 37 + token * 11) % 250)), maxNewTokens: 1 + (at % 5) * 4 }));
+    const lines = Array.from({ length: 24 }, (_, at) => ({
+      tokens: Array.from({ length: 1 + (at % 9) * 3 }, (_, token) => 3 + ((at * 37 + token * 11) % 250)),
+      maxNewTokens: 1 + (at % 5) * 4,
+    }));
     const run = async (...more: string[]): Promise<RowResult[]> => {
       const { output, args } = flags(lines);
-      expect(await runCli([...args, '--temperature', '0.8', '--seed', '3', '--logprobs', '2', ...more])).toMatchObject({ code: 0 });
+      expect(await runCli([...args, '--temperature', '0.8', '--seed', '3', '--logprobs', '2', ...more])).toMatchObject({
+        code: 0,
+      });
       return byIndex(readResults(output));
     };
     const expected = await run();
@@ -56,17 +67,38 @@ describe('generate', () => {
   });
 
   test('a compressed cache and sparse attention change results, not their independence of the batch; statistics name them', async () => {
-    const lines = Array.from({ length: 12 }, (_, at) => ({ tokens: Array.from({ length: 20 + at * 3 }, (_, token) => 3 + ((at * 37 + token * 11) % 250)) }));
+    const lines = Array.from({ length: 12 }, (_, at) => ({
+      tokens: Array.from({ length: 20 + at * 3 }, (_, token) => 3 + ((at * 37 + token * 11) % 250)),
+    }));
     const run = async (...more: string[]): Promise<RowResult[]> => {
       const { output, args } = flags(lines);
-      expect(await runCli([...args, '--max-new-tokens', '16', '--ignore-eos', '--logprobs', '0', '--stats', `${output}.stats`, '--overwrite', ...more])).toMatchObject({ code: 0 });
+      expect(
+        await runCli([
+          ...args,
+          '--max-new-tokens',
+          '16',
+          '--ignore-eos',
+          '--logprobs',
+          '0',
+          '--stats',
+          `${output}.stats`,
+          '--overwrite',
+          ...more,
+        ]),
+      ).toMatchObject({ code: 0 });
       const compressCache = more[0] === '--compress-cache' ? more[1] : 'none';
       const sparseAttention = more[0] === '--sparse-attention' && more[1] !== 'off' ? Number(more[1]) : 1;
-      expect(JSON.parse(readFileSync(`${output}.stats`, 'utf8'))).toMatchObject({ policy: { compressCache, sparseAttention } });
+      expect(JSON.parse(readFileSync(`${output}.stats`, 'utf8'))).toMatchObject({
+        policy: { compressCache, sparseAttention },
+      });
       return byIndex(readResults(output));
     };
     const plain = await run();
-    for (const compression of [['--compress-cache', '4bit'], ['--compress-cache', '8bit'], ['--sparse-attention', '0.1']]) {
+    for (const compression of [
+      ['--compress-cache', '4bit'],
+      ['--compress-cache', '8bit'],
+      ['--sparse-attention', '0.1'],
+    ]) {
       const together = await run(...compression);
       expect(await run(...compression, '--batch-size', '1', '--threads', '1')).toEqual(together);
       expect(together).not.toEqual(plain);
@@ -77,9 +109,21 @@ describe('generate', () => {
 
   test('bad rows become rows with an error, the others are unaffected, and the exit code is 4', async () => {
     const lines = [
-      { id: 'good', tokens: [1, 9] }, 'no json', '', '[]', { id: 'none' }, { id: 'empty', tokens: [] }, { id: 'range', tokens: [1, 256] }, { id: 'negative', tokens: [-1] },
-      { id: 'long', tokens: Array(200).fill(5) }, { id: 'hot', tokens: [1], temperature: -1 }, { id: 'type', tokens: [1], topP: 'x' }, { id: 'good', tokens: [1, 9] },
-      { id: 'text', prompt: 'no tokenizer' }, { id: 'both', prompt: 'a', tokens: [1] }, { tokens: [1, 9] },
+      { id: 'good', tokens: [1, 9] },
+      'no json',
+      '',
+      '[]',
+      { id: 'none' },
+      { id: 'empty', tokens: [] },
+      { id: 'range', tokens: [1, 256] },
+      { id: 'negative', tokens: [-1] },
+      { id: 'long', tokens: Array(200).fill(5) },
+      { id: 'hot', tokens: [1], temperature: -1 },
+      { id: 'type', tokens: [1], topP: 'x' },
+      { id: 'good', tokens: [1, 9] },
+      { id: 'text', prompt: 'no tokenizer' },
+      { id: 'both', prompt: 'a', tokens: [1] },
+      { tokens: [1, 9] },
     ];
     const { output, args } = flags(lines);
     const { code, stderr } = await runCli([...args, '--max-new-tokens', '4', '--ignore-eos']);
@@ -87,9 +131,20 @@ describe('generate', () => {
     expect(stderr).toContain('14 rows (12 with an error)');
     const results = readResults(output);
     expect(results.map(({ id, error }) => [id, error?.code])).toEqual([
-      ['good', undefined], [2, 'invalid-json'], [4, 'invalid-row'], ['none', 'no-prompt'], ['empty', 'empty-prompt'], ['range', 'token-out-of-range'],
-      ['negative', 'token-out-of-range'], ['long', 'too-long'], ['hot', 'invalid-parameter'], ['type', 'invalid-row'], ['good', 'duplicate-id'],
-      ['text', expect.any(String)], ['both', 'no-prompt'], [15, undefined],
+      ['good', undefined],
+      [2, 'invalid-json'],
+      [4, 'invalid-row'],
+      ['none', 'no-prompt'],
+      ['empty', 'empty-prompt'],
+      ['range', 'token-out-of-range'],
+      ['negative', 'token-out-of-range'],
+      ['long', 'too-long'],
+      ['hot', 'invalid-parameter'],
+      ['type', 'invalid-row'],
+      ['good', 'duplicate-id'],
+      ['text', expect.any(String)],
+      ['both', 'no-prompt'],
+      [15, undefined],
     ]);
     expect(results.map(({ index }) => index)).toEqual(results.map((_, at) => at));
     for (const result of results.filter(({ error }) => error !== undefined)) {
@@ -103,13 +158,26 @@ describe('generate', () => {
     const { output, args } = flags([{ tokens: [1, 5, 7] }, { tokens: Array(127).fill(9) }]);
     expect(await runCli([...args, '--ignore-eos', '--max-new-tokens', '1000'])).toMatchObject({ code: 0 });
     // The last token is sampled from the last position and never computed itself.
-    expect(readResults(output).map(({ finishReason, usage }) => [finishReason, usage.promptTokens + usage.completionTokens])).toEqual([['length', 129], ['length', 129]]);
+    expect(
+      readResults(output).map(({ finishReason, usage }) => [finishReason, usage.promptTokens + usage.completionTokens]),
+    ).toEqual([
+      ['length', 129],
+      ['length', 129],
+    ]);
   });
 
   test('prompts, messages, text input, carried fields, stop strings', async () => {
     const model = tinyModelWithTokenizer(path('tiny'));
-    const chat = flags([{ id: 1, messages: [{ role: 'user', content: 'hi' }], source: 'a' }, { id: 2, prompt: 'hi', source: { page: 2 } }], model);
-    expect(await runCli([...chat.args, '--max-new-tokens', '3', '--carry-fields', '--ignore-eos'])).toMatchObject({ code: 0 });
+    const chat = flags(
+      [
+        { id: 1, messages: [{ role: 'user', content: 'hi' }], source: 'a' },
+        { id: 2, prompt: 'hi', source: { page: 2 } },
+      ],
+      model,
+    );
+    expect(await runCli([...chat.args, '--max-new-tokens', '3', '--carry-fields', '--ignore-eos'])).toMatchObject({
+      code: 0,
+    });
     expect(readResults(chat.output)).toMatchObject([
       { id: 1, row: { source: 'a' }, usage: { promptTokens: '<'.length + 'user:hi\n'.length } },
       { id: 2, row: { source: { page: 2 } }, usage: { promptTokens: 3 } },
@@ -117,7 +185,22 @@ describe('generate', () => {
     names += 1;
     const [text, output] = [path(`in-${names}.txt`), path(`out-${names}.jsonl`)];
     writeFileSync(text, 'hi\r\n\n{"prompt":1}\n');
-    const args = ['generate', '--model', model, '--input', text, '--output', output, '--input-format', 'text', '--chat', 'off', '--max-new-tokens', '12', '--ignore-eos'];
+    const args = [
+      'generate',
+      '--model',
+      model,
+      '--input',
+      text,
+      '--output',
+      output,
+      '--input-format',
+      'text',
+      '--chat',
+      'off',
+      '--max-new-tokens',
+      '12',
+      '--ignore-eos',
+    ];
     expect(await runCli(args)).toMatchObject({ code: 0 });
     const [first, second] = readResults(output);
     expect([first?.id, second?.id, second?.usage.promptTokens]).toEqual([1, 3, 13]);
@@ -126,12 +209,25 @@ describe('generate', () => {
     const whole = first?.text ?? '';
     const stop = whole.slice(3, 5);
     expect(stop).not.toBe('');
-    expect(await runCli([...args, '--overwrite', '--stop', stop, '--stop', 'never in there'])).toMatchObject({ code: 0 });
+    expect(await runCli([...args, '--overwrite', '--stop', stop, '--stop', 'never in there'])).toMatchObject({
+      code: 0,
+    });
     expect(readResults(output)[0]).toMatchObject({ text: whole.slice(0, whole.indexOf(stop)), finishReason: 'stop' });
   });
 
   test('stdin to stdout, row by row: a result comes while the input is still open', async () => {
-    const child = startCli(['generate', '--model', TINY_MODEL, '--input', '-', '--output', '-', '--max-new-tokens', '2', '--ignore-eos']);
+    const child = startCli([
+      'generate',
+      '--model',
+      TINY_MODEL,
+      '--input',
+      '-',
+      '--output',
+      '-',
+      '--max-new-tokens',
+      '2',
+      '--ignore-eos',
+    ]);
     let seen = '';
     child.stdout?.on('data', (chunk: Buffer) => (seen += chunk.toString()));
     child.stdin?.write('{"tokens":[1,4]}\n');
@@ -144,17 +240,32 @@ describe('generate', () => {
   test('--stats and --trace', async () => {
     const { args } = flags(rows(10));
     const [stats, trace] = [path('stats.json'), path('trace.json')];
-    expect(await runCli([...args, '--max-new-tokens', '5', '--ignore-eos', '--stats', stats, '--trace', trace])).toMatchObject({ code: 0 });
+    expect(
+      await runCli([...args, '--max-new-tokens', '5', '--ignore-eos', '--stats', stats, '--trace', trace]),
+    ).toMatchObject({ code: 0 });
     const document = JSON.parse(readFileSync(stats, 'utf8')) as Record<string, unknown>;
     expect(document).toMatchObject({ rows: { done: 10, failed: 0 }, tokens: { prompt: 30, generated: 50 } });
-    for (const key of ['model', 'policy', 'seconds', 'tokensPerSecond', 'bytes', 'queues', 'memory', 'residentPeakBytes', 'orchestration']) expect(document).toHaveProperty(key);
+    for (const key of [
+      'model',
+      'policy',
+      'seconds',
+      'tokensPerSecond',
+      'bytes',
+      'queues',
+      'memory',
+      'residentPeakBytes',
+      'orchestration',
+    ])
+      expect(document).toHaveProperty(key);
     const events = JSON.parse(readFileSync(trace, 'utf8')) as { name: string; ph: string }[];
     expect(new Set(events.filter(({ ph }) => ph === 'X').map(({ name }) => name))).toContain('compute L0 embed');
   });
 
   test('--progress on without a terminal writes lines', async () => {
     const { args } = flags(rows(10));
-    expect((await runCli([...args, '--max-new-tokens', '5', '--progress', 'on'])).stderr).toMatch(/^rows: \d+\/10, (\d+:\d+ left, )?\d+ tokens\/s/m);
+    expect((await runCli([...args, '--max-new-tokens', '5', '--progress', 'on'])).stderr).toMatch(
+      /^rows: \d+\/10, (\d+:\d+ left, )?\d+ tokens\/s/m,
+    );
   });
 });
 
@@ -164,7 +275,14 @@ describe('resume', () => {
     const run = [...args, '--max-new-tokens', '5'];
     expect(await runCli(run)).toMatchObject({ code: 4 });
     const whole = readFileSync(output);
-    for (const cut of [0, 1, whole.indexOf(0x0a), whole.indexOf(0x0a) + 1, Math.floor(whole.length / 2), whole.length - 1]) {
+    for (const cut of [
+      0,
+      1,
+      whole.indexOf(0x0a),
+      whole.indexOf(0x0a) + 1,
+      Math.floor(whole.length / 2),
+      whole.length - 1,
+    ]) {
       truncateSync(output, cut);
       expect(await runCli([...run, '--resume'])).toMatchObject({ code: 4 });
       expect(readFileSync(output).equals(whole)).toBe(true);
@@ -173,7 +291,13 @@ describe('resume', () => {
     expect(complete.stderr).toContain('0 rows, 10 from before (1 with an error)');
     expect(complete.code).toBe(4);
     expect(await runCli([...run, '--resume', '--retry-errors'])).toMatchObject({ code: 4 });
-    expect(byIndex(readResults(output))).toEqual(whole.toString().trimEnd().split('\n').map((line) => JSON.parse(line) as unknown));
+    expect(byIndex(readResults(output))).toEqual(
+      whole
+        .toString()
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as unknown),
+    );
   });
 
   test('an existing output is refused, --overwrite begins anew', async () => {
@@ -213,7 +337,9 @@ describe('resume', () => {
     copyFileSync(TINY_MODEL.replace('Q8_0', 'F32'), model);
     await refused('the model (model.gguf)', '--max-new-tokens', '5');
     copyFileSync(TINY_MODEL, model);
-    expect(await runCli([...args, '--resume', '--max-new-tokens', '5', '--order', 'completion', '--threads', '1'])).toMatchObject({ code: 0 });
+    expect(
+      await runCli([...args, '--resume', '--max-new-tokens', '5', '--order', 'completion', '--threads', '1']),
+    ).toMatchObject({ code: 0 });
     expect(readResults(output)).toHaveLength(4);
   });
 
@@ -226,7 +352,15 @@ describe('resume', () => {
     const size = (): number => (existsSync(output) ? statSync(output).size : 0);
     for (let kill = 0; kill < 5; kill += 1) {
       const before = size();
-      const child = startCli([...args, ...more, '--resume', '--batch-size', '8', '--order', kill % 2 === 0 ? 'completion' : 'input']);
+      const child = startCli([
+        ...args,
+        ...more,
+        '--resume',
+        '--batch-size',
+        '8',
+        '--order',
+        kill % 2 === 0 ? 'completion' : 'input',
+      ]);
       const ended = resultOf(child);
       await until(() => size() > before || child.exitCode !== null);
       await sleep(Math.random() * 30);
@@ -241,7 +375,10 @@ describe('resume', () => {
 });
 
 describe('interrupted', () => {
-  test.each([['SIGINT', 130], ['SIGTERM', 143]] as const)('%s: exit %d, what was finished is intact, and --resume goes on', async (signal, code) => {
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('%s: exit %d, what was finished is intact, and --resume goes on', async (signal, code) => {
     const { output, args } = flags(rows(4000));
     const more = ['--max-new-tokens', '30', '--ignore-eos'];
     const child = startCli([...args, ...more, '--batch-size', '8']);
@@ -251,7 +388,12 @@ describe('interrupted', () => {
     const result = await ended;
     expect(result).toMatchObject({ code });
     const done = readResults(output);
-    expect(result.stderr).toMatch(new RegExp(`^stopping \\(again to stop at once\\)\n${done.length} of 4000 rows in ${output}; go on with --resume\n$`, 'm'));
+    expect(result.stderr).toMatch(
+      new RegExp(
+        `^stopping \\(again to stop at once\\)\n${done.length} of 4000 rows in ${output}; go on with --resume\n$`,
+        'm',
+      ),
+    );
     expect(done.length).toBeGreaterThan(0);
     expect(done.length).toBeLessThan(4000);
     expect(existsSync(`${output}.lock`)).toBe(false);
@@ -260,9 +402,21 @@ describe('interrupted', () => {
   });
 
   test('while it waits for rows on stdin', async () => {
-    const child = startCli(['generate', '--model', TINY_MODEL, '--input', '-', '--output', path('waiting.jsonl'), '--max-new-tokens', '2']);
+    const child = startCli([
+      'generate',
+      '--model',
+      TINY_MODEL,
+      '--input',
+      '-',
+      '--output',
+      path('waiting.jsonl'),
+      '--max-new-tokens',
+      '2',
+    ]);
     child.stdin?.write('{"tokens":[1,4]}\n');
-    await until(() => (existsSync(path('waiting.jsonl')) && statSync(path('waiting.jsonl')).size > 0) || child.exitCode !== null);
+    await until(
+      () => (existsSync(path('waiting.jsonl')) && statSync(path('waiting.jsonl')).size > 0) || child.exitCode !== null,
+    );
     child.kill('SIGTERM');
     expect(await resultOf(child)).toMatchObject({ code: 143 });
     expect(readResults(path('waiting.jsonl'))).toHaveLength(1);
@@ -270,7 +424,25 @@ describe('interrupted', () => {
 
   test('a reader that has seen enough ends the run without a word', async () => {
     const { input } = flags(rows(3000));
-    const shell = spawn('sh', ['-c', '"$0" "$@" | head -n 1', process.execPath, built('cli/main.js'), 'generate', '--model', TINY_MODEL, '--input', input, '--output', '-', '--max-new-tokens', '30'], { stdio: 'pipe' });
+    const shell = spawn(
+      'sh',
+      [
+        '-c',
+        '"$0" "$@" | head -n 1',
+        process.execPath,
+        built('cli/main.js'),
+        'generate',
+        '--model',
+        TINY_MODEL,
+        '--input',
+        input,
+        '--output',
+        '-',
+        '--max-new-tokens',
+        '30',
+      ],
+      { stdio: 'pipe' },
+    );
     const { stdout, stderr } = await resultOf(shell);
     expect(stderr).toBe('');
     expect(stdout.split('\n')).toHaveLength(2);
@@ -286,10 +458,16 @@ describe('files that cannot be used: exit 2, or 3 for memory', () => {
       expect(existsSync(output)).toBe(false);
       return stderr;
     };
-    expect(await attempt(['--model', TINY_MODEL, '--input', path('none.jsonl'), '--output', output])).toContain('none.jsonl: cannot be read: no such file');
-    expect(await attempt(['--model', TINY_MODEL, '--input', input, '--output', path('none/out.jsonl')])).toContain('none');
+    expect(await attempt(['--model', TINY_MODEL, '--input', path('none.jsonl'), '--output', output])).toContain(
+      'none.jsonl: cannot be read: no such file',
+    );
+    expect(await attempt(['--model', TINY_MODEL, '--input', input, '--output', path('none/out.jsonl')])).toContain(
+      'none',
+    );
     expect(await attempt(['--model', path('none.gguf'), '--input', input, '--output', output])).toContain('none.gguf');
-    expect(await attempt(['--model', TINY_MODEL, '--input', input, '--output', output, '--stats', path('none/stats.json')])).toContain('stats.json: cannot be written');
+    expect(
+      await attempt(['--model', TINY_MODEL, '--input', input, '--output', output, '--stats', path('none/stats.json')]),
+    ).toContain('stats.json: cannot be written');
   });
 
   test('a truncated model names the file, and what was found and expected', async () => {
@@ -314,12 +492,23 @@ describe('files that cannot be used: exit 2, or 3 for memory', () => {
     expect(existsSync(output)).toBe(false);
     const needed = /--cpu-memory (\d+)/.exec(stderr)?.[1] ?? '';
     // Another process begins a little larger or smaller than this one.
-    for (let start = 0; start < 3; start++) expect(await runCli([...args, '--overwrite', '--cpu-memory', needed])).toMatchObject({ code: 0 });
+    for (let start = 0; start < 3; start++)
+      expect(await runCli([...args, '--overwrite', '--cpu-memory', needed])).toMatchObject({ code: 0 });
   });
 
   (existsSync('/dev/full') ? test : test.skip)('a full disk', async () => {
     const { input } = flags(rows(50));
-    const full = await runCli(['generate', '--model', TINY_MODEL, '--input', input, '--output', '/dev/full', '--max-new-tokens', '2']);
+    const full = await runCli([
+      'generate',
+      '--model',
+      TINY_MODEL,
+      '--input',
+      input,
+      '--output',
+      '/dev/full',
+      '--max-new-tokens',
+      '2',
+    ]);
     expect(full.code).toBe(2);
     expect(full.stderr).toContain('/dev/full: cannot be written: no space left on the device');
   });
@@ -334,15 +523,33 @@ describe('prompts for a chat model', () => {
     await model[Symbol.asyncDispose]();
   });
   const question = 'What is the capital of France?';
-  const tokensOf = async (name: string, line: string, ...more: string[]): Promise<{ promptTokens: number | undefined; stderr: string }> => {
+  const tokensOf = async (
+    name: string,
+    line: string,
+    ...more: string[]
+  ): Promise<{ promptTokens: number | undefined; stderr: string }> => {
     const [input, output] = [path(name), path(`${name}.out.jsonl`)];
     writeFileSync(input, `${line}\n`);
-    const { code, stderr } = await runCli(['generate', '--model', model.path, '--input', input, '--output', output, '--overwrite', '--max-new-tokens', '2', '--policy', 'default', ...more]);
+    const { code, stderr } = await runCli([
+      'generate',
+      '--model',
+      model.path,
+      '--input',
+      input,
+      '--output',
+      output,
+      '--overwrite',
+      '--max-new-tokens',
+      '2',
+      '--policy',
+      'default',
+      ...more,
+    ]);
     expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
     return { promptTokens: readResults(output)[0]?.usage.promptTokens, stderr };
   };
 
-  test('a line of text is a message, a row\'s prompt is not, and --chat says otherwise', async () => {
+  test("a line of text is a message, a row's prompt is not, and --chat says otherwise", async () => {
     const row = JSON.stringify({ prompt: question });
     const raw = Buffer.byteLength(question);
     const text = await tokensOf('chat.txt', question);
@@ -359,9 +566,29 @@ describe('prompts for a chat model', () => {
 });
 
 test('a finished job that is resumed keeps the statistics and the trace of the run that did it', async () => {
-  const [input, output, stats, trace] = [path('again.jsonl'), path('again.out.jsonl'), path('again.stats.json'), path('again.trace.json')];
+  const [input, output, stats, trace] = [
+    path('again.jsonl'),
+    path('again.out.jsonl'),
+    path('again.stats.json'),
+    path('again.trace.json'),
+  ];
   writeLines(input, [{ tokens: [1, 5] }, { tokens: [1, 6] }]);
-  const args = ['generate', '--model', TINY_MODEL, '--input', input, '--output', output, '--max-new-tokens', '2', '--stats', stats, '--trace', trace, '--resume'];
+  const args = [
+    'generate',
+    '--model',
+    TINY_MODEL,
+    '--input',
+    input,
+    '--output',
+    output,
+    '--max-new-tokens',
+    '2',
+    '--stats',
+    stats,
+    '--trace',
+    trace,
+    '--resume',
+  ];
   expect(await runCli(args)).toMatchObject({ code: 0 });
   const reports = [stats, trace].map((file) => readFileSync(file, 'utf8'));
   expect(JSON.parse(reports[0] ?? '')).toMatchObject({ rows: { done: 2 } });
@@ -371,8 +598,13 @@ test('a finished job that is resumed keeps the statistics and the trace of the r
 });
 
 test('a table that is taken for lines of JSON: the first errors, and what it may be', async () => {
-  const { code, stderr } = await runCli(['generate', '--model', TINY_MODEL, '--input', '-', '--output', '-', '--max-new-tokens', '2'], 'id,question\n1,Why?\n2,How?\n3,When?\n');
+  const { code, stderr } = await runCli(
+    ['generate', '--model', TINY_MODEL, '--input', '-', '--output', '-', '--max-new-tokens', '2'],
+    'id,question\n1,Why?\n2,How?\n3,When?\n',
+  );
   expect(code).toBe(4);
-  expect(stderr).toMatch(/^row 1: invalid-json: line 1: .*; it may be csv rather than jsonl: say so \(--input-format\)$/m);
+  expect(stderr).toMatch(
+    /^row 1: invalid-json: line 1: .*; it may be csv rather than jsonl: say so \(--input-format\)$/m,
+  );
   expect(stderr).toContain('and 1 more with an error');
 });

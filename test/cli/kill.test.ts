@@ -4,26 +4,47 @@ import { byIndex, readResults, temporaryFolder, writeLines } from '../jobs/suppo
 import { resultOf, runCli, startCli, TINY_MODEL } from './support.js';
 
 const path = temporaryFolder();
-/** The changes of names (files made, linked, renamed, removed) in its folders at which a run is killed; an uninterrupted one makes about twelve. */
+/**
+ * The changes of names (files made, linked, renamed, removed) in its folders at which a run is killed; an uninterrupted
+ * one makes about twelve.
+ */
 const MOMENTS = [1, 2, 3, 5, 6, 8, 9, 11];
 
 /** Kills a process at the n-th change of a name in folders. */
 function killAt(change: number, folders: readonly string[], kill: () => void): () => void {
   let left = change;
-  const watchers = folders.map((folder) => watch(folder, (event) => {
-    if (event !== 'rename') return;
-    left -= 1;
-    if (left === 0) kill();
-  }));
+  const watchers = folders.map((folder) =>
+    watch(folder, (event) => {
+      if (event !== 'rename') return;
+      left -= 1;
+      if (left === 0) kill();
+    }),
+  );
   return () => watchers.forEach((watcher) => watcher.close());
 }
 
 test('kill -9 at changes of files, while weights are repacked and rows written, leaves what the next run needs and nothing else', async () => {
   const [folder, disk, input, policy] = [path('run'), path('disk'), path('in.jsonl'), path('policy.json')];
   for (const made of [folder, disk]) mkdirSync(made);
-  writeLines(input, Array.from({ length: 120 }, (_, at) => (at % 40 === 39 ? 'broken' : { id: `row-${at}`, tokens: [1, 3 + at, 7] })));
+  writeLines(
+    input,
+    Array.from({ length: 120 }, (_, at) => (at % 40 === 39 ? 'broken' : { id: `row-${at}`, tokens: [1, 3 + at, 7] })),
+  );
   writeFileSync(policy, JSON.stringify({ batchSize: 32, weights: { cpu: 0, disk: 1 } }));
-  const args = ['generate', '--model', TINY_MODEL, '--input', input, '--max-new-tokens', '8', '--ignore-eos', '--policy', policy, '--disk', disk];
+  const args = [
+    'generate',
+    '--model',
+    TINY_MODEL,
+    '--input',
+    input,
+    '--max-new-tokens',
+    '8',
+    '--ignore-eos',
+    '--policy',
+    policy,
+    '--disk',
+    disk,
+  ];
   const expected = path('expected.jsonl');
   // In memory: what streams is the same.
   expect(await runCli([...args.slice(0, -4), '--output', expected])).toMatchObject({ code: 4 });
@@ -31,7 +52,10 @@ test('kill -9 at changes of files, while weights are repacked and rows written, 
   const output = `${folder}/out.jsonl`;
   let killed = 0;
   for (const [at, moment] of MOMENTS.entries()) {
-    const child = startCli([...args, '--output', output, '--resume', '--retry-errors', '--order', at % 2 === 0 ? 'completion' : 'input'], { XDG_CACHE_HOME: path('cache') });
+    const child = startCli(
+      [...args, '--output', output, '--resume', '--retry-errors', '--order', at % 2 === 0 ? 'completion' : 'input'],
+      { XDG_CACHE_HOME: path('cache') },
+    );
     const stop = killAt(moment, [folder, disk], () => child.kill('SIGKILL'));
     const { code, stderr } = await resultOf(child);
     stop();

@@ -9,7 +9,10 @@ import { resultOf, TINY_MODEL } from './support.js';
 const path = temporaryFolder();
 const ROWS = 8000;
 const ID = 'x'.repeat(12_000);
-/** Less than all ids together, and enough for everything else: to see what a million short ids take, one would have to wait for longer. */
+/**
+ * Less than all ids together, and enough for everything else: to see what a million short ids take, one would have to
+ * wait for longer.
+ */
 const HEAP_MIB = 80;
 
 test('of the rows of a job nothing is kept as it was, not even their ids', async () => {
@@ -20,7 +23,20 @@ test('of the rows of a job nothing is kept as it was, not even their ids', async
   }
   // The first id once more.
   await once(file.end(`{"id":"${ID}0","tokens":[1,3]}\n`), 'close');
-  const args = [`--max-old-space-size=${HEAP_MIB}`, built('cli/main.js'), 'generate', '--model', TINY_MODEL, '--input', input, '--output', output, '--max-new-tokens', '1', '--ignore-eos'];
+  const args = [
+    `--max-old-space-size=${HEAP_MIB}`,
+    built('cli/main.js'),
+    'generate',
+    '--model',
+    TINY_MODEL,
+    '--input',
+    input,
+    '--output',
+    output,
+    '--max-new-tokens',
+    '1',
+    '--ignore-eos',
+  ];
   const { code, stderr } = await resultOf(spawn(process.execPath, args, { stdio: 'pipe' }));
   expect({ code, stderr }).toEqual({ code: 4, stderr: expect.stringContaining(`${ROWS + 1} rows (1 with an error)`) });
   expect(readFileSync(output, 'utf8').trimEnd().split('\n').at(-1)).toContain('"code":"duplicate-id"');

@@ -13,19 +13,48 @@ beforeAll(async () => {
 });
 afterAll(() => hub[Symbol.asyncDispose]());
 
-const environment = (): Record<string, string> => ({ HF_ENDPOINT: hub.endpoint, HF_HOME: path('hf'), XDG_CACHE_HOME: path('cache'), HF_TOKEN: 'hf_secret', HF_HUB_CACHE: '', HF_HUB_OFFLINE: '' });
+const environment = (): Record<string, string> => ({
+  HF_ENDPOINT: hub.endpoint,
+  HF_HOME: path('hf'),
+  XDG_CACHE_HOME: path('cache'),
+  HF_TOKEN: 'hf_secret',
+  HF_HUB_CACHE: '',
+  HF_HUB_OFFLINE: '',
+});
 
 describe('a model by its name', () => {
   test('is fetched, told, opened by inspect and generate, listed and removed', async () => {
     const pulled = await runCli(['pull', 'hf:someone/tiny'], '', environment());
-    expect(pulled).toMatchObject({ code: 0, stdout: `${path('hf')}/hub/models--someone--tiny/snapshots/${hub.commit}/tiny-Q4_K_M.gguf\n` });
+    expect(pulled).toMatchObject({
+      code: 0,
+      stdout: `${path('hf')}/hub/models--someone--tiny/snapshots/${hub.commit}/tiny-Q4_K_M.gguf\n`,
+    });
     const offline = { ...environment(), HF_HUB_OFFLINE: '1' };
     expect((await runCli(['inspect', 'hf:someone/tiny'], '', offline)).stdout).toMatch(/^architecture +llama$/m);
-    const generated = await runCli(['generate', '--model', 'hf:someone/tiny:Q4_K_M', '--input', '-', '--output', '-', '--max-new-tokens', '2', '--policy', 'default'], '{"tokens":[1,2]}\n', offline);
+    const generated = await runCli(
+      [
+        'generate',
+        '--model',
+        'hf:someone/tiny:Q4_K_M',
+        '--input',
+        '-',
+        '--output',
+        '-',
+        '--max-new-tokens',
+        '2',
+        '--policy',
+        'default',
+      ],
+      '{"tokens":[1,2]}\n',
+      offline,
+    );
     expect(generated).toMatchObject({ code: 0 });
     const listed = await runCli(['models'], '', offline);
     expect(listed.stdout).toMatch(/^name +size +where\nhf:someone\/tiny +[\d.]+ KiB +\S+models--someone--tiny\n$/);
-    expect(await runCli(['models', '--remove', 'hf:someone/tyni'], '', offline)).toMatchObject({ code: 1, stderr: expect.stringContaining('did you mean hf:someone/tiny?') });
+    expect(await runCli(['models', '--remove', 'hf:someone/tyni'], '', offline)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('did you mean hf:someone/tiny?'),
+    });
     expect(await runCli(['models', '--remove', 'hf:someone/tiny'], '', offline)).toMatchObject({ code: 0 });
     expect(existsSync(path('hf/hub/models--someone--tiny'))).toBe(false);
     expect((await runCli(['models'], '', offline)).stderr).toContain('no model has been fetched');
@@ -38,7 +67,9 @@ describe('a model by its name', () => {
     expect(gated.stderr).toMatch(/^error: hf:someone\/tiny: .*is gated \(status 403\): accept its terms at/);
     hub.refusals.clear();
     expect((await runCli(['pull', 'smollm2-135m'])).stderr).toContain('(did you mean smollm2-135m-instruct?)');
-    expect((await runCli(['inspect', 'smolm2-135m-instruct'])).stderr).toContain('(did you mean smollm2-135m-instruct?)');
+    expect((await runCli(['inspect', 'smolm2-135m-instruct'])).stderr).toContain(
+      '(did you mean smollm2-135m-instruct?)',
+    );
     expect(await runCli(['pull', 'hf:x'])).toMatchObject({ code: 1 });
     expect(await runCli(['inspect', TINY_MODEL, '--model', TINY_MODEL])).toMatchObject({ code: 1 });
   });
@@ -52,7 +83,10 @@ describe('a model by its name', () => {
 
   test('a cache folder that cannot be written names the variable that moves it', async () => {
     writeFileSync(path('file'), '');
-    const { code, stderr } = await runCli(['pull', 'smollm2-135m-instruct'], '', { ...environment(), XDG_CACHE_HOME: path('file') });
+    const { code, stderr } = await runCli(['pull', 'smollm2-135m-instruct'], '', {
+      ...environment(),
+      XDG_CACHE_HOME: path('file'),
+    });
     expect(code).toBe(2);
     expect(stderr).toMatch(/a part of its path is no folder \(ENOTDIR\); XDG_CACHE_HOME names another place/);
   });
@@ -61,7 +95,20 @@ describe('a model by its name', () => {
 describe('doctor', () => {
   test('one page; nothing is wrong here', async () => {
     const { code, stdout } = await runCli(['doctor'], '', environment());
-    for (const word of ['Spillway ', 'Node ', 'system ', 'addon ', 'processor ', 'instruction sets ', 'memory ', 'GPU ', 'folder ', 'models ', process.versions.node]) expect(stdout).toContain(word);
+    for (const word of [
+      'Spillway ',
+      'Node ',
+      'system ',
+      'addon ',
+      'processor ',
+      'instruction sets ',
+      'memory ',
+      'GPU ',
+      'folder ',
+      'models ',
+      process.versions.node,
+    ])
+      expect(stdout).toContain(word);
     expect(stdout).toContain('HF_TOKEN: is set');
     expect(stdout).not.toContain('hf_secret');
     expect(stdout.split('\n').length).toBeLessThan(40);
@@ -71,12 +118,22 @@ describe('doctor', () => {
   test('as JSON; without an addon, and with folders that cannot be: what is wrong, with remedies, and exit 2', async () => {
     mkdirSync(path('bin'), { recursive: true });
     const addon = join(path('bin'), 'none.node');
-    const { code, stdout } = await runCli(['doctor', '--json'], '', { ...environment(), SPILLWAY_ADDON: addon, XDG_CACHE_HOME: path('file') });
+    const { code, stdout } = await runCli(['doctor', '--json'], '', {
+      ...environment(),
+      SPILLWAY_ADDON: addon,
+      XDG_CACHE_HOME: path('file'),
+    });
     expect(code).toBe(2);
-    const { problems, machine, environment: variables } = JSON.parse(stdout) as { problems: string[]; machine?: unknown; environment: Record<string, string> };
+    const {
+      problems,
+      machine,
+      environment: variables,
+    } = JSON.parse(stdout) as { problems: string[]; machine?: unknown; environment: Record<string, string> };
     expect(machine).toBeUndefined();
     expect(variables).toMatchObject({ SPILLWAY_ADDON: addon, HF_TOKEN: 'is set' });
     expect(problems[0]).toMatch(/^addon: the native addon cannot be loaded; build it with/);
-    expect(problems.some((problem) => problem.includes('cannot be written') && problem.includes('XDG_CACHE_HOME'))).toBe(true);
+    expect(
+      problems.some((problem) => problem.includes('cannot be written') && problem.includes('XDG_CACHE_HOME')),
+    ).toBe(true);
   });
 });

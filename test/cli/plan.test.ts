@@ -4,13 +4,37 @@ import { temporaryFolder } from '../jobs/support/files.js';
 import { runCli } from './support.js';
 
 const path = temporaryFolder();
-const T4 = ['plan', '--model', 'opt-30b', '--hardware', 'flexgen-t4', '--prompt-tokens', '512', '--max-new-tokens', '32'];
-const PUBLISHED = { schedule: 'zigzag', batchSize: 48, batches: 3, weights: { gpu: 0.2, cpu: 0.8, disk: 0 }, cache: { cpu: 1 }, activations: { cpu: 1 } };
+const T4 = [
+  'plan',
+  '--model',
+  'opt-30b',
+  '--hardware',
+  'flexgen-t4',
+  '--prompt-tokens',
+  '512',
+  '--max-new-tokens',
+  '32',
+];
+const PUBLISHED = {
+  schedule: 'zigzag',
+  batchSize: 48,
+  batches: 3,
+  weights: { gpu: 0.2, cpu: 0.8, disk: 0 },
+  cache: { cpu: 1 },
+  activations: { cpu: 1 },
+};
 
 describe('plan', () => {
   test("a given policy under FlexGen's model: its own figure, a warning and exit 0 as it exceeds the usable memory", async () => {
     writeFileSync(path('policy.json'), JSON.stringify(PUBLISHED));
-    const { code, stdout, stderr } = await runCli([...T4, '--cost-model', 'flexgen', '--policy', path('policy.json'), '--json']);
+    const { code, stdout, stderr } = await runCli([
+      ...T4,
+      '--cost-model',
+      'flexgen',
+      '--policy',
+      path('policy.json'),
+      '--json',
+    ]);
     expect(code).toBe(0);
     expect(stderr).toContain('warning: the policy does not fit (gpu: 18.77 GiB needed, 12.80 GiB usable)');
     const plan = JSON.parse(stdout) as { predicted: { tokensPerSecond: number; fits: boolean }; policy: object };
@@ -21,14 +45,62 @@ describe('plan', () => {
 
   test('a search: the document of the contract, whose policy is a policy file', async () => {
     const config = path('config.json');
-    writeFileSync(config, JSON.stringify({ model_type: 'opt', hidden_size: 768, num_hidden_layers: 12, num_attention_heads: 12, ffn_dim: 3072, vocab_size: 50272 }));
-    const args = ['plan', '--model', config, '--hardware', 'flexgen-t4', '--prompt-tokens', '64', '--max-new-tokens', '8', '--rows', '40', '--gpu-memory', '0', '--cpu-memory', '1GiB', '--json'];
-    const { code, stdout, stderr } = await runCli([...args, '--simulate', '--trace', path('trace.json'), '--html', path('plan.html')]);
+    writeFileSync(
+      config,
+      JSON.stringify({
+        model_type: 'opt',
+        hidden_size: 768,
+        num_hidden_layers: 12,
+        num_attention_heads: 12,
+        ffn_dim: 3072,
+        vocab_size: 50272,
+      }),
+    );
+    const args = [
+      'plan',
+      '--model',
+      config,
+      '--hardware',
+      'flexgen-t4',
+      '--prompt-tokens',
+      '64',
+      '--max-new-tokens',
+      '8',
+      '--rows',
+      '40',
+      '--gpu-memory',
+      '0',
+      '--cpu-memory',
+      '1GiB',
+      '--json',
+    ];
+    const { code, stdout, stderr } = await runCli([
+      ...args,
+      '--simulate',
+      '--trace',
+      path('trace.json'),
+      '--html',
+      path('plan.html'),
+    ]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    const plan = JSON.parse(stdout) as Record<string, unknown> & { policy: Record<string, Record<string, number>>; predicted: Record<string, number>; simulated: Record<string, number> };
+    const plan = JSON.parse(stdout) as Record<string, unknown> & {
+      policy: Record<string, Record<string, number>>;
+      predicted: Record<string, number>;
+      simulated: Record<string, number>;
+    };
     expect(Object.keys(plan)).toEqual(expect.arrayContaining(['policy', 'predicted', 'bottleneck', 'advice']));
-    expect(Object.keys(plan.predicted)).toEqual(expect.arrayContaining(['tokensPerSecond', 'prefillSeconds', 'decodeSeconds', 'queueSeconds', 'memoryBytes', 'fits']));
-    for (const kind of ['weights', 'cache', 'activations']) expect(Object.values(plan.policy[kind] ?? {}).reduce((sum, each) => sum + each, 0)).toBeCloseTo(1, 9);
+    expect(Object.keys(plan.predicted)).toEqual(
+      expect.arrayContaining([
+        'tokensPerSecond',
+        'prefillSeconds',
+        'decodeSeconds',
+        'queueSeconds',
+        'memoryBytes',
+        'fits',
+      ]),
+    );
+    for (const kind of ['weights', 'cache', 'activations'])
+      expect(Object.values(plan.policy[kind] ?? {}).reduce((sum, each) => sum + each, 0)).toBeCloseTo(1, 9);
     const ratio = (plan.simulated.tokensPerSecond ?? 0) / (plan.predicted.tokensPerSecond ?? 1);
     expect(ratio).toBeGreaterThan(0.8);
     expect(ratio).toBeLessThan(1.25);
@@ -39,23 +111,34 @@ describe('plan', () => {
     expect(page).not.toMatch(/(src|href)=/); // nothing is fetched
     expect((await runCli([...args, '--policy', path('plan.json')])).code).toBe(2); // not written yet
     writeFileSync(path('plan.json'), stdout);
-    const predicted = JSON.parse((await runCli([...args, '--policy', path('plan.json')])).stdout) as { predicted: Record<string, number> };
+    const predicted = JSON.parse((await runCli([...args, '--policy', path('plan.json')])).stdout) as {
+      predicted: Record<string, number>;
+    };
     expect(predicted.predicted.tokensPerSecond).toBeCloseTo(plan.predicted.tokensPerSecond ?? 0, 9);
   });
 
   test('words', async () => {
     const { code, stdout } = await runCli([...T4, '--cost-model', 'flexgen', '--batch-size', '32']);
     expect(code).toBe(0);
-    for (const word of ['tokens/s', 'host-to-device', 'what would lift it', 'runners-up', 'twice as much gpu memory']) expect(stdout).toContain(word);
+    for (const word of ['tokens/s', 'host-to-device', 'what would lift it', 'runners-up', 'twice as much gpu memory'])
+      expect(stdout).toContain(word);
   });
 
   test.each([
     [['--model', 'opt-30b', '--hardware', 'nowhere', '--prompt-tokens', '1'], 1, 'hardware: found "nowhere"'],
     [['--model', 'opt-31b', '--hardware', 'flexgen-t4', '--prompt-tokens', '1'], 1, 'model: found "opt-31b"'],
     [['--model', 'opt-30b', '--hardware', 'flexgen-t4'], 1, 'missing: --prompt-tokens'],
-    [['--model', 'opt-30b', '--hardware', 'flexgen-t4', '--prompt-tokens', '1', '--trace', 'x'], 1, '--trace needs --simulate'],
+    [
+      ['--model', 'opt-30b', '--hardware', 'flexgen-t4', '--prompt-tokens', '1', '--trace', 'x'],
+      1,
+      '--trace needs --simulate',
+    ],
     [['--model', 'opt-30b', '--hardware', './none.json', '--prompt-tokens', '1'], 2, 'none.json'],
-    [['--model', 'opt-175b', '--hardware', 'lm-offload-a100', '--prompt-tokens', '1'], 3, 'the smallest budget that works'],
+    [
+      ['--model', 'opt-175b', '--hardware', 'lm-offload-a100', '--prompt-tokens', '1'],
+      3,
+      'the smallest budget that works',
+    ],
   ])('%j ends with %i and a sentence', async (args, exit, sentence) => {
     const { code, stdout, stderr } = await runCli(['plan', ...args]);
     expect({ code, stdout }).toEqual({ code: exit, stdout: '' });

@@ -12,28 +12,64 @@ describe('profile', () => {
   test('a hardware file on stdout and in a file, which plan takes; and this machine is remembered', async () => {
     // The disk's folder is a file: it is left out, and the rest goes on.
     writeFileSync(path('file'), '');
-    const { code, stdout, stderr } = await runCli(['profile', '--quick', '--disk', path('file'), '--json', '--output', path('machine.json')], '', home);
+    const { code, stdout, stderr } = await runCli(
+      ['profile', '--quick', '--disk', path('file'), '--json', '--output', path('machine.json')],
+      '',
+      home,
+    );
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(readFileSync(path('machine.json'), 'utf8')).toBe(stdout);
     const profile = parseHardware(JSON.parse(stdout), 'stdout');
     expect(profile.cpu.matmul.length).toBeGreaterThanOrEqual(20);
-    expect(profile).toMatchObject({ links: {}, memory: { diskBytes: 0 }, leftOut: { disk: expect.stringContaining(path('file')) as unknown } });
+    expect(profile).toMatchObject({
+      links: {},
+      memory: { diskBytes: 0 },
+      leftOut: { disk: expect.stringContaining(path('file')) as unknown },
+    });
 
-    const plan = ['plan', '--model', 'opt-125m', '--prompt-tokens', '32', '--max-new-tokens', '8', '--rows', '16', '--disk-memory', '0', '--json'];
+    const plan = [
+      'plan',
+      '--model',
+      'opt-125m',
+      '--prompt-tokens',
+      '32',
+      '--max-new-tokens',
+      '8',
+      '--rows',
+      '16',
+      '--disk-memory',
+      '0',
+      '--json',
+    ];
     const given = await runCli([...plan, '--hardware', path('machine.json')], '', home);
     expect({ code: given.code, stderr: given.stderr }).toEqual({ code: 0, stderr: '' });
     // The cache folder is on the same file system as that folder would have been, so the same profile is used.
     const here = await runCli(plan, '', home);
-    const speed = (text: string): number => (JSON.parse(text) as { predicted: { tokensPerSecond: number } }).predicted.tokensPerSecond;
+    const speed = (text: string): number =>
+      (JSON.parse(text) as { predicted: { tokensPerSecond: number } }).predicted.tokensPerSecond;
     expect(here.code).toBe(0);
     expect(speed(here.stdout)).toBeCloseTo(speed(given.stdout), 6);
   });
 
   test('words, and progress on stderr', async () => {
-    const { code, stdout, stderr } = await runCli(['profile', '--quick', '--disk', path('disk'), '--disk-size', '16MiB', '--progress', 'on'], '', home);
+    const { code, stdout, stderr } = await runCli(
+      ['profile', '--quick', '--disk', path('disk'), '--disk-size', '16MiB', '--progress', 'on'],
+      '',
+      home,
+    );
     expect(code).toBe(0);
     expect(readdirSync(path('disk'))).toEqual([]);
-    for (const word of ['processor', 'memory, read', 'disk, read', 'products, GFLOP/s', 'q4, ', '256 tokens', 'spread', '±']) expect(stdout).toContain(word);
+    for (const word of [
+      'processor',
+      'memory, read',
+      'disk, read',
+      'products, GFLOP/s',
+      'q4, ',
+      '256 tokens',
+      'spread',
+      '±',
+    ])
+      expect(stdout).toContain(word);
     expect(stderr).toMatch(/^measuring this machine: \d+\/\d+, /);
   });
 
@@ -51,7 +87,9 @@ describe('profile', () => {
   });
 
   test('an interrupt ends it, and nothing is kept', async () => {
-    const child = startCli(['profile', '--disk-size', '0', '--progress', 'on', '--output', path('late.json')], { XDG_CACHE_HOME: path('unused') });
+    const child = startCli(['profile', '--disk-size', '0', '--progress', 'on', '--output', path('late.json')], {
+      XDG_CACHE_HOME: path('unused'),
+    });
     child.stderr?.once('data', () => child.kill('SIGINT'));
     const { code, stdout, stderr } = await resultOf(child);
     expect({ code, stdout }).toEqual({ code: 130, stdout: '' });

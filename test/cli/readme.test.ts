@@ -10,16 +10,24 @@ import { tinyChatModel } from '../support/tinyChatModel.js';
 
 /** Flags as the table of `generate` has them: `--order input\|completion` is one with two choices. */
 function documented(): Map<string, string> {
-  const [, section = ''] = readFileSync(new URL('../../docs/command-line.md', import.meta.url), 'utf8').split('### Flags of `generate`');
+  const [, section = ''] = readFileSync(new URL('../../docs/command-line.md', import.meta.url), 'utf8').split(
+    '### Flags of `generate`',
+  );
   const rows = (section.split('\n### ')[0] ?? '').split('\n').filter((line) => line.startsWith('| `--'));
-  return new Map(rows.flatMap((row) => [...(row.split(' | ')[0] ?? '').matchAll(/`(--[a-z-]+) ?([^`]*)`/g)]).map(([, flag = '', value = '']) => [flag, value.replaceAll('\\|', '|')]));
+  return new Map(
+    rows
+      .flatMap((row) => [...(row.split(' | ')[0] ?? '').matchAll(/`(--[a-z-]+) ?([^`]*)`/g)])
+      .map(([, flag = '', value = '']) => [flag, value.replaceAll('\\|', '|')]),
+  );
 }
 
-test("the table of docs/command-line.md has every flag of generate, no other, and the choices that there are", () => {
-  const options = createProgram({} as CommandContext).commands.find((command) => command.name() === 'generate')?.options ?? [];
+test('the table of docs/command-line.md has every flag of generate, no other, and the choices that there are', () => {
+  const options =
+    createProgram({} as CommandContext).commands.find((command) => command.name() === 'generate')?.options ?? [];
   const inReadme = documented();
   expect([...inReadme.keys()].sort()).toEqual(options.map(({ long }) => long).sort());
-  for (const { long, argChoices } of options) if (argChoices) expect([long, inReadme.get(long ?? '')]).toEqual([long, argChoices.join('|')]);
+  for (const { long, argChoices } of options)
+    if (argChoices) expect([long, inReadme.get(long ?? '')]).toEqual([long, argChoices.join('|')]);
 });
 
 test('the first program of README runs as it stands, in a file of its own; only the model is another', async () => {

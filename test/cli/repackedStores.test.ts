@@ -1,6 +1,18 @@
 import type { ChildProcess } from 'node:child_process';
 import {
-  closeSync, copyFileSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync, writeSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
@@ -12,14 +24,36 @@ const path = temporaryFolder();
 let names = 0;
 const ROWS = [{ tokens: [1, 9, 7] }, { tokens: [1, 60, 33, 8] }];
 
-const ON_DISK = { weights: { gpu: 0, cpu: 0, disk: 1 }, cache: { gpu: 0, cpu: 1, disk: 0 }, activations: { gpu: 0, cpu: 1, disk: 0 }, schedule: 'diagonal', batchSize: 4, batches: 1 };
+const ON_DISK = {
+  weights: { gpu: 0, cpu: 0, disk: 1 },
+  cache: { gpu: 0, cpu: 1, disk: 0 },
+  activations: { gpu: 0, cpu: 1, disk: 0 },
+  schedule: 'diagonal',
+  batchSize: 4,
+  batches: 1,
+};
 
 /** Arguments of a run whose weights stream from a store in a folder; without one they are in memory. */
 function run(model: string, disk?: string): { args: string[]; output: string } {
   names += 1;
   const output = path(`out-${names}.jsonl`);
   const streams = disk === undefined ? [] : ['--disk', disk, '--policy', path('policy.json')];
-  return { output, args: ['generate', '--model', model, '--input', path('rows.jsonl'), '--output', output, '--max-new-tokens', '12', '--ignore-eos', ...streams] };
+  return {
+    output,
+    args: [
+      'generate',
+      '--model',
+      model,
+      '--input',
+      path('rows.jsonl'),
+      '--output',
+      output,
+      '--max-new-tokens',
+      '12',
+      '--ignore-eos',
+      ...streams,
+    ],
+  };
 }
 
 async function tokensOf(model: string, disk?: string, cwd?: string): Promise<unknown[]> {
@@ -28,7 +62,8 @@ async function tokensOf(model: string, disk?: string, cwd?: string): Promise<unk
   return readResults(output).map(({ tokens }) => tokens);
 }
 
-const stores = (disk: string): string[] => (existsSync(disk) ? readdirSync(disk).filter((name) => name.endsWith('.weights')) : []);
+const stores = (disk: string): string[] =>
+  existsSync(disk) ? readdirSync(disk).filter((name) => name.endsWith('.weights')) : [];
 
 /** Of the same length, with other weights. */
 const other = path('other.gguf');
@@ -73,7 +108,10 @@ describe('a repacked store belongs to what is in the model', () => {
 
   test('one name in two folders, and one model under two names, with one --disk', async () => {
     const disk = path('shared');
-    for (const [name, from] of [['a', TINY_MODEL], ['b', other]] as const) {
+    for (const [name, from] of [
+      ['a', TINY_MODEL],
+      ['b', other],
+    ] as const) {
       mkdirSync(path(name));
       copyFileSync(from, path(`${name}/m.gguf`));
       utimesSync(path(`${name}/m.gguf`), time, time);
@@ -94,7 +132,12 @@ describe('a repacked store belongs to what is in the model', () => {
     closeSync(file);
     utimesSync(store, atime, mtime);
     const { code, stderr } = await runCli(run(TINY_MODEL, disk).args);
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/layer 1 at offset \d+: found checksum .*has been removed: run again, and it is made anew/) as unknown });
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringMatching(
+        /layer 1 at offset \d+: found checksum .*has been removed: run again, and it is made anew/,
+      ) as unknown,
+    });
     expect(await tokensOf(TINY_MODEL, disk)).toEqual(expected.tiny);
   });
 
@@ -111,7 +154,12 @@ describe('a repacked store belongs to what is in the model', () => {
     closeSync(file);
     utimesSync(model, time, time);
     const { code, stderr } = await runCli([...args, '--resume']);
-    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('differs from the one that began it in the model (large.gguf) by its contents;') as unknown });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringContaining(
+        'differs from the one that began it in the model (large.gguf) by its contents;',
+      ) as unknown,
+    });
     const back = openSync(model, 'r+');
     writeSync(back, '\0', 7_777_777);
     closeSync(back);
@@ -130,7 +178,11 @@ describe('first runs of one model at once', () => {
       const child = startCli(args);
       const ended = resultOf(child);
       // A file that is there is not locked yet; one that has a length is.
-      await until(() => existsSync(disk) && readdirSync(disk).some((name) => (statSync(join(disk, name), { throwIfNoEntry: false })?.size ?? 0) > 0));
+      await until(
+        () =>
+          existsSync(disk) &&
+          readdirSync(disk).some((name) => (statSync(join(disk, name), { throwIfNoEntry: false })?.size ?? 0) > 0),
+      );
       child.kill('SIGSTOP');
       await new Promise((resolve) => setTimeout(resolve, 20));
       if (stores(disk).length === 0) return { child, ended, output };
@@ -142,14 +194,21 @@ describe('first runs of one model at once', () => {
   }
 
   /** Another one, once it says that it waits. */
-  async function waitingRun(disk: string, pid: number | undefined): Promise<{ child: ChildProcess; ended: Promise<CliResult>; output: string }> {
+  async function waitingRun(
+    disk: string,
+    pid: number | undefined,
+  ): Promise<{ child: ChildProcess; ended: Promise<CliResult>; output: string }> {
     const { args, output } = run(large, disk);
     const child = startCli(args);
     let said = '';
     child.stderr?.on('data', (text: Buffer) => (said += text.toString()));
     const ended = resultOf(child);
     await until(() => said.includes('waiting for') || child.exitCode !== null);
-    expect(said).toContain(process.platform === 'linux' ? `waiting for process ${pid}, which is repacking this model into ${disk}` : 'waiting for another process');
+    expect(said).toContain(
+      process.platform === 'linux'
+        ? `waiting for process ${pid}, which is repacking this model into ${disk}`
+        : 'waiting for another process',
+    );
     return { child, ended, output };
   }
 
@@ -185,22 +244,51 @@ describe('first runs of one model at once', () => {
 function makeZeros(folder: string): void {
   const [hidden, inner, layers, vocabulary] = [512, 2048, 7, 256];
   mkdirSync(folder);
-  writeFileSync(join(folder, 'config.json'), JSON.stringify({
-    architectures: ['LlamaForCausalLM'], model_type: 'llama', hidden_size: hidden, intermediate_size: inner, num_hidden_layers: layers, vocab_size: vocabulary, hidden_act: 'silu',
-    num_attention_heads: 8, num_key_value_heads: 8, max_position_embeddings: 128, rms_norm_eps: 1e-6, rope_theta: 10000, tie_word_embeddings: true, torch_dtype: 'float16',
-  }));
-  const shapes: [string, number[]][] = [['model.embed_tokens.weight', [vocabulary, hidden]], ['model.norm.weight', [hidden]]];
+  writeFileSync(
+    join(folder, 'config.json'),
+    JSON.stringify({
+      architectures: ['LlamaForCausalLM'],
+      model_type: 'llama',
+      hidden_size: hidden,
+      intermediate_size: inner,
+      num_hidden_layers: layers,
+      vocab_size: vocabulary,
+      hidden_act: 'silu',
+      num_attention_heads: 8,
+      num_key_value_heads: 8,
+      max_position_embeddings: 128,
+      rms_norm_eps: 1e-6,
+      rope_theta: 10000,
+      tie_word_embeddings: true,
+      torch_dtype: 'float16',
+    }),
+  );
+  const shapes: [string, number[]][] = [
+    ['model.embed_tokens.weight', [vocabulary, hidden]],
+    ['model.norm.weight', [hidden]],
+  ];
   for (let layer = 0; layer < layers; layer += 1) {
-    for (const name of ['q', 'k', 'v', 'o']) shapes.push([`model.layers.${layer}.self_attn.${name}_proj.weight`, [hidden, hidden]]);
-    for (const [name, shape] of [['gate', [inner, hidden]], ['up', [inner, hidden]], ['down', [hidden, inner]]] as const) shapes.push([`model.layers.${layer}.mlp.${name}_proj.weight`, [...shape]]);
-    for (const name of ['input', 'post_attention']) shapes.push([`model.layers.${layer}.${name}_layernorm.weight`, [hidden]]);
+    for (const name of ['q', 'k', 'v', 'o'])
+      shapes.push([`model.layers.${layer}.self_attn.${name}_proj.weight`, [hidden, hidden]]);
+    for (const [name, shape] of [
+      ['gate', [inner, hidden]],
+      ['up', [inner, hidden]],
+      ['down', [hidden, inner]],
+    ] as const)
+      shapes.push([`model.layers.${layer}.mlp.${name}_proj.weight`, [...shape]]);
+    for (const name of ['input', 'post_attention'])
+      shapes.push([`model.layers.${layer}.${name}_layernorm.weight`, [hidden]]);
   }
   let offset = 0;
-  const header = JSON.stringify(Object.fromEntries(shapes.map(([name, shape]) => {
-    const bytes = 2 * shape.reduce((product, size) => product * size, 1);
-    offset += bytes;
-    return [name, { dtype: 'F16', shape, data_offsets: [offset - bytes, offset] }];
-  })));
+  const header = JSON.stringify(
+    Object.fromEntries(
+      shapes.map(([name, shape]) => {
+        const bytes = 2 * shape.reduce((product, size) => product * size, 1);
+        offset += bytes;
+        return [name, { dtype: 'F16', shape, data_offsets: [offset - bytes, offset] }];
+      }),
+    ),
+  );
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(BigInt(header.length));
   writeFileSync(join(folder, 'model.safetensors'), Buffer.concat([length, Buffer.from(header)]));

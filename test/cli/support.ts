@@ -16,12 +16,25 @@ export interface CliResult {
  * Starts the command line in a process of its own, as users do: stderr and stdout are no terminals.
  * @param cwd the folder that it runs in; default this one's
  */
-export function startCli(args: readonly string[], environment: Readonly<Record<string, string>> = {}, cwd?: string): ChildProcess {
-  return spawn(process.execPath, [built('cli/main.js'), ...args], { stdio: 'pipe', env: { ...process.env, ...environment }, cwd });
+export function startCli(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+  cwd?: string,
+): ChildProcess {
+  return spawn(process.execPath, [built('cli/main.js'), ...args], {
+    stdio: 'pipe',
+    env: { ...process.env, ...environment },
+    cwd,
+  });
 }
 
 /** Runs the command line to its end. */
-export async function runCli(args: readonly string[], input = '', environment: Readonly<Record<string, string>> = {}, cwd?: string): Promise<CliResult> {
+export async function runCli(
+  args: readonly string[],
+  input = '',
+  environment: Readonly<Record<string, string>> = {},
+  cwd?: string,
+): Promise<CliResult> {
   const child = startCli(args, environment, cwd);
   child.stdin?.on('error', () => undefined).end(input);
   return resultOf(child);
@@ -49,30 +62,65 @@ export function tinyModelWithTokenizer(folder: string): string {
   if (existsSync(folder)) return folder;
   cpSync(join(MODELS, 'llama'), folder, { recursive: true });
   const control = ['<pad>', '<s>', '</s>'];
-  const vocabulary = Object.fromEntries([...control.map((name, id) => [name, id] as const), ...byteLetters().slice(0, 253).map((letter, byte) => [letter, byte + 3] as const)]);
+  const vocabulary = Object.fromEntries([
+    ...control.map((name, id) => [name, id] as const),
+    ...byteLetters()
+      .slice(0, 253)
+      .map((letter, byte) => [letter, byte + 3] as const),
+  ]);
   const tokenizer = {
-    version: '1.0', truncation: null, padding: null, normalizer: null,
-    added_tokens: control.map((content, id) => ({ id, content, single_word: false, lstrip: false, rstrip: false, normalized: false, special: true })),
+    version: '1.0',
+    truncation: null,
+    padding: null,
+    normalizer: null,
+    added_tokens: control.map((content, id) => ({
+      id,
+      content,
+      single_word: false,
+      lstrip: false,
+      rstrip: false,
+      normalized: false,
+      special: true,
+    })),
     pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true },
     post_processor: {
-      type: 'TemplateProcessing', single: [{ SpecialToken: { id: '<s>', type_id: 0 } }, { Sequence: { id: 'A', type_id: 0 } }], pair: [],
+      type: 'TemplateProcessing',
+      single: [{ SpecialToken: { id: '<s>', type_id: 0 } }, { Sequence: { id: 'A', type_id: 0 } }],
+      pair: [],
       special_tokens: { '<s>': { id: '<s>', ids: [1], tokens: ['<s>'] } },
     },
     decoder: { type: 'ByteLevel', add_prefix_space: true, trim_offsets: true, use_regex: true },
-    model: { type: 'BPE', dropout: null, unk_token: null, continuing_subword_prefix: null, end_of_word_suffix: null, fuse_unk: false, byte_fallback: false, vocab: vocabulary, merges: [] },
+    model: {
+      type: 'BPE',
+      dropout: null,
+      unk_token: null,
+      continuing_subword_prefix: null,
+      end_of_word_suffix: null,
+      fuse_unk: false,
+      byte_fallback: false,
+      vocab: vocabulary,
+      merges: [],
+    },
   };
   writeFileSync(join(folder, 'tokenizer.json'), JSON.stringify(tokenizer));
   writeFileSync(
     join(folder, 'tokenizer_config.json'),
     JSON.stringify({
-      tokenizer_class: 'PreTrainedTokenizerFast', bos_token: '<s>', eos_token: '</s>', add_bos_token: true, clean_up_tokenization_spaces: false,
+      tokenizer_class: 'PreTrainedTokenizerFast',
+      bos_token: '<s>',
+      eos_token: '</s>',
+      add_bos_token: true,
+      clean_up_tokenization_spaces: false,
       chat_template: "{{ bos_token }}{% for m in messages %}{{ m['role'] }}:{{ m['content'] }}\n{% endfor %}",
     }),
   );
   return folder;
 }
 
-/** The letters that byte-level tokenizers write for bytes: printable ones stand for themselves, others follow from U+0100. */
+/**
+ * The letters that byte-level tokenizers write for bytes: printable ones stand for themselves, others follow from
+ * U+0100.
+ */
 function byteLetters(): string[] {
   let next = 256;
   return Array.from({ length: 256 }, (_, byte) => {

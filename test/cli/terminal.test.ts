@@ -14,18 +14,42 @@ interface Seen {
 const PROGRAM = fileURLToPath(new URL('./terminal.py', import.meta.url));
 const path = temporaryFolder();
 
-/** The command line on a terminal of so many columns. @param interruptAfter Ctrl-C is typed when this has been written */
+/**
+ * The command line on a terminal of so many columns. @param interruptAfter Ctrl-C is typed when this has been written
+ */
 function onTerminal(columns: number, args: readonly string[], interruptAfter = ''): Seen {
-  const { stdout, stderr } = spawnSync('python3', [PROGRAM, String(columns), interruptAfter, process.execPath, built('cli/main.js'), ...args], { encoding: 'utf8', timeout: 90_000 });
+  const { stdout, stderr } = spawnSync(
+    'python3',
+    [PROGRAM, String(columns), interruptAfter, process.execPath, built('cli/main.js'), ...args],
+    { encoding: 'utf8', timeout: 90_000 },
+  );
   if (stdout === '') throw new Error(stderr);
   return JSON.parse(stdout) as Seen;
 }
 
 describe('a run on a terminal of 80 columns', () => {
   const input = path('in.jsonl');
-  writeLines(input, Array.from({ length: 6000 }, (_, at) => ({ tokens: [1, 5 + (at % 200), 7 + (at % 31)] })));
+  writeLines(
+    input,
+    Array.from({ length: 6000 }, (_, at) => ({ tokens: [1, 5 + (at % 200), 7 + (at % 31)] })),
+  );
   const output = path('out.jsonl');
-  const args = ['generate', '--model', TINY_MODEL, '--input', input, '--output', output, '--max-new-tokens', '30', '--ignore-eos', '--batch-size', '8', '--policy', 'default'];
+  const args = [
+    'generate',
+    '--model',
+    TINY_MODEL,
+    '--input',
+    input,
+    '--output',
+    output,
+    '--max-new-tokens',
+    '30',
+    '--ignore-eos',
+    '--batch-size',
+    '8',
+    '--policy',
+    'default',
+  ];
 
   test('Ctrl-C leaves two lines that stay, and nothing else; --resume goes on', () => {
     const interrupted = onTerminal(80, args, '/6000 | 0:');
@@ -49,10 +73,25 @@ describe('a run on a terminal of 80 columns', () => {
 });
 
 describe('help on a terminal', () => {
-  test.each(['', 'generate', 'tokenize', 'perplexity', 'profile', 'plan', 'bench', 'inspect', 'pull', 'models', 'doctor'])('%s fits into 80 columns, with whole words', (command) => {
+  test.each([
+    '',
+    'generate',
+    'tokenize',
+    'perplexity',
+    'profile',
+    'plan',
+    'bench',
+    'inspect',
+    'pull',
+    'models',
+    'doctor',
+  ])('%s fits into 80 columns, with whole words', (command) => {
     const { code, text } = onTerminal(80, [...(command === '' ? [] : [command]), '-h']);
     expect(code).toBe(0);
-    const long = text.replaceAll('\r', '').split('\n').filter((line) => line.length > 80);
+    const long = text
+      .replaceAll('\r', '')
+      .split('\n')
+      .filter((line) => line.length > 80);
     expect(long).toEqual([]);
   });
 });

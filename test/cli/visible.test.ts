@@ -21,5 +21,7 @@ test('names do not steer the terminal, neither in errors nor in tables', async (
   expect(there).toMatchObject({ code: 0, stdout: expect.stringContaining(SHOWN) });
   for (const text of [missing.stderr, there.stdout]) expect(text).not.toMatch(/[\u001b\u009b\u202e]/);
   // For programs names are what they are.
-  expect(JSON.parse((await runCli(['inspect', '--json', '--model', path(NAME)])).stdout)).toMatchObject({ model: path(NAME) });
+  expect(JSON.parse((await runCli(['inspect', '--json', '--model', path(NAME)])).stdout)).toMatchObject({
+    model: path(NAME),
+  });
 });

@@ -43,12 +43,31 @@ describe('IntegerSet', () => {
 describe('IdSet', () => {
   test('tells numbers from strings, keeps fractions apart, and halves of surrogate pairs', () => {
     const ids = new IdSet();
-    const different = [1, '1', 1.5, '1.5', '"1.5"', -1, 0, 1e300, '', '\ud800', '\ud801', '\ufffd', '\\ud800', 'x'.repeat(10_000)];
+    const different = [
+      1,
+      '1',
+      1.5,
+      '1.5',
+      '"1.5"',
+      -1,
+      0,
+      1e300,
+      '',
+      '\ud800',
+      '\ud801',
+      '\ufffd',
+      '\\ud800',
+      'x'.repeat(10_000),
+    ];
     for (const isNew of [true, false]) expect(different.map((id) => ids.add(id))).toEqual(different.map(() => isNew));
   });
 
   test('equals a Set', () => {
-    const id = fc.oneof(fc.nat(50), fc.double({ noNaN: true, noDefaultInfinity: true }).filter((value) => !Object.is(value, -0)), fc.string({ maxLength: 2, unit: 'binary' }));
+    const id = fc.oneof(
+      fc.nat(50),
+      fc.double({ noNaN: true, noDefaultInfinity: true }).filter((value) => !Object.is(value, -0)),
+      fc.string({ maxLength: 2, unit: 'binary' }),
+    );
     fc.assert(
       fc.property(fc.array(id, { maxLength: 300, size: 'max' }), (list) => {
         const [set, ours] = [new Set<string | number>(), new IdSet()];

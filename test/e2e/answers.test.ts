@@ -3,7 +3,21 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { from, lastValueFrom, toArray } from 'rxjs';
 import {
-  classify, embed, Engine, score, UsageError, type AnswerRunOptions, type ClassifyOptions, type ClassifyResult, type EmbedOptions, type EmbedResult, type EngineOptions, type Row, type RowInput, type RunStats, type ScoreResult,
+  classify,
+  embed,
+  Engine,
+  score,
+  UsageError,
+  type AnswerRunOptions,
+  type ClassifyOptions,
+  type ClassifyResult,
+  type EmbedOptions,
+  type EmbedResult,
+  type EngineOptions,
+  type Row,
+  type RowInput,
+  type RunStats,
+  type ScoreResult,
 } from '../../src/index.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
@@ -22,7 +36,9 @@ interface Golden {
   readonly logprobs: readonly (readonly number[])[];
   readonly embeddings: Readonly<Record<'last' | 'mean' | 'cls', readonly number[]>>;
 }
-const golden = JSON.parse(readFileSync('test/fixtures/answers.json', 'utf8')) as Readonly<Record<string, readonly Golden[]>>;
+const golden = JSON.parse(readFileSync('test/fixtures/answers.json', 'utf8')) as Readonly<
+  Record<string, readonly Golden[]>
+>;
 
 describe.each(Object.entries(golden))('%s as transformers', (name, cases) => {
   let engine: Engine;
@@ -41,23 +57,35 @@ describe.each(Object.entries(golden))('%s as transformers', (name, cases) => {
         const each = expected[at] ?? [];
         expect(tokens).toBe(each.length);
         expect(Math.abs(logprob - each.reduce((sum, value) => sum + value, 0))).toBeLessThan(1e-4);
-        tokenLogprobs.forEach((token, nth) => { expect(Math.abs(token.logprob - (each[nth] ?? NaN))).toBeLessThan(1e-4); });
+        tokenLogprobs.forEach((token, nth) => {
+          expect(Math.abs(token.logprob - (each[nth] ?? NaN))).toBeLessThan(1e-4);
+        });
       });
     });
   });
 
   test.each(['last', 'mean', 'cls'] as const)('pools hidden states: %s', async (pooling) => {
-    const results = await all(engine.embed(cases.map(({ tokens }) => ({ tokens })), { pooling }));
+    const results = await all(
+      engine.embed(
+        cases.map(({ tokens }) => ({ tokens })),
+        { pooling },
+      ),
+    );
     results.forEach(({ embedding }, row) => {
       const expected = cases[row]?.embeddings[pooling] ?? [];
       expect(embedding).toHaveLength(expected.length);
-      (embedding as readonly number[]).forEach((value, at) => { expect(Math.abs(value - (expected[at] ?? NaN))).toBeLessThan(1e-4); });
+      (embedding as readonly number[]).forEach((value, at) => {
+        expect(Math.abs(value - (expected[at] ?? NaN))).toBeLessThan(1e-4);
+      });
     });
   });
 });
 
 const MODELS: readonly (readonly [string, Partial<EngineOptions>])[] = [
-  ['llama-Q4_1.gguf', {}], ['gemma3-mixed.gguf', { compressCache: '8bit' }], ['mixtral', {}], ['llama-Q4_1.gguf', { compressCache: '4bit', sparseAttention: 0.3 }],
+  ['llama-Q4_1.gguf', {}],
+  ['gemma3-mixed.gguf', { compressCache: '8bit' }],
+  ['mixtral', {}],
+  ['llama-Q4_1.gguf', { compressCache: '4bit', sparseAttention: 0.3 }],
   ['llama-Q4_1.gguf', { cache: { cpu: 0.3, disk: 0.7 }, weights: { cpu: 0, disk: 1 } }],
 ];
 /** Completions of a few tokens that begin alike more often than not. */
@@ -66,28 +94,43 @@ const completions = fc.array(fc.array(fc.nat(3), { minLength: 1, maxLength: 5 })
 describe.each(MODELS)('%s, %j', (name, more) => {
   test('the same bits in company and alone, with sharing on and off, whatever the rows, the completions, the schedule and the chunks', async () => {
     await fc.assert(
-      fc.asyncProperty(promptTrees(8), fc.array(completions, { minLength: 8, maxLength: 8 }), schedules, blocks, async (trees, lists, schedule, { batchSize, batches, tokensPerSquare }) => {
-        await using engine = await Engine.open({ model: model(name), batchSize, batches, tokensPerSquare, ...more });
-        const rows = trees.map(({ tokens }, id): Row => ({ id, tokens: tokens ?? [], completions: lists[id] ?? [] }));
-        const together = await all(engine.score(rows, { tokenLogprobs: true, schedule }));
-        expect(await all(engine.score(rows, { tokenLogprobs: true, schedule, sharePrefixes: false }))).toEqual(together);
-        const [first] = rows;
-        const own = together[0]?.scores ?? [];
-        for (const [at, completion] of (first?.completions ?? []).entries()) {
-          const [alone] = await all(engine.score([{ tokens: first?.tokens ?? [], completions: [completion] }], { tokenLogprobs: true }));
-          expect(alone?.scores).toEqual([own[at]]);
-        }
-        // And as a text whose own tokens are scored, one after another.
-        const [last = []] = (first?.completions ?? []) as number[][];
-        const text = [...(first?.tokens ?? []), ...last];
-        const { negativeLogLikelihood } = await engine.perplexity(text, { window: text.length, promptTokens: text.length - last.length });
-        expect(own[0]?.logprob).toBeCloseTo(-negativeLogLikelihood, 10);
-        for (const pooling of ['last', 'mean'] as const) {
-          const embedded = await all(engine.embed(rows, { pooling, schedule }));
-          expect(await all(engine.embed(rows, { pooling, sharePrefixes: false }))).toEqual(embedded);
-          expect((await all(engine.embed(rows.slice(-1), { pooling })))[0]?.embedding).toEqual(embedded.at(-1)?.embedding);
-        }
-      }),
+      fc.asyncProperty(
+        promptTrees(8),
+        fc.array(completions, { minLength: 8, maxLength: 8 }),
+        schedules,
+        blocks,
+        async (trees, lists, schedule, { batchSize, batches, tokensPerSquare }) => {
+          await using engine = await Engine.open({ model: model(name), batchSize, batches, tokensPerSquare, ...more });
+          const rows = trees.map(({ tokens }, id): Row => ({ id, tokens: tokens ?? [], completions: lists[id] ?? [] }));
+          const together = await all(engine.score(rows, { tokenLogprobs: true, schedule }));
+          expect(await all(engine.score(rows, { tokenLogprobs: true, schedule, sharePrefixes: false }))).toEqual(
+            together,
+          );
+          const [first] = rows;
+          const own = together[0]?.scores ?? [];
+          for (const [at, completion] of (first?.completions ?? []).entries()) {
+            const [alone] = await all(
+              engine.score([{ tokens: first?.tokens ?? [], completions: [completion] }], { tokenLogprobs: true }),
+            );
+            expect(alone?.scores).toEqual([own[at]]);
+          }
+          // And as a text whose own tokens are scored, one after another.
+          const [last = []] = (first?.completions ?? []) as number[][];
+          const text = [...(first?.tokens ?? []), ...last];
+          const { negativeLogLikelihood } = await engine.perplexity(text, {
+            window: text.length,
+            promptTokens: text.length - last.length,
+          });
+          expect(own[0]?.logprob).toBeCloseTo(-negativeLogLikelihood, 10);
+          for (const pooling of ['last', 'mean'] as const) {
+            const embedded = await all(engine.embed(rows, { pooling, schedule }));
+            expect(await all(engine.embed(rows, { pooling, sharePrefixes: false }))).toEqual(embedded);
+            expect((await all(engine.embed(rows.slice(-1), { pooling })))[0]?.embedding).toEqual(
+              embedded.at(-1)?.embedding,
+            );
+          }
+        },
+      ),
       { numRuns: 3, endOnFailure: true },
     );
   }, 60_000);
@@ -104,18 +147,33 @@ describe('labels', () => {
     await engine.close();
     await path[Symbol.asyncDispose]();
   });
-  const run = (rows: readonly RowInput[], options: AnswerRunOptions<ClassifyOptions> = {}): Promise<ClassifyResult[]> => all(engine.classify(rows, options));
+  const run = (rows: readonly RowInput[], options: AnswerRunOptions<ClassifyOptions> = {}): Promise<ClassifyResult[]> =>
+    all(engine.classify(rows, options));
 
   test('their probabilities are those of their log-likelihoods, normalised; of the run, or of the row', async () => {
     const labels = ['yes', 'no', 'yes, but', 'n'];
-    const [own, ofRun] = await run([{ id: 'a', prompt: 'Well? ', labels: ['up', 'down'] }, { id: 'b', prompt: 'Well? ' }], { labels });
+    const [own, ofRun] = await run(
+      [
+        { id: 'a', prompt: 'Well? ', labels: ['up', 'down'] },
+        { id: 'b', prompt: 'Well? ' },
+      ],
+      { labels },
+    );
     const [scored] = await all(engine.score([{ prompt: 'Well? ', completions: labels }]));
     const weights = scored?.scores?.map(({ logprob }) => Math.exp(logprob)) ?? [];
     const total = weights.reduce((sum, weight) => sum + weight, 0);
     expect(Object.keys(ofRun?.probabilities ?? {})).toEqual(labels);
-    labels.forEach((label, at) => { expect(ofRun?.probabilities?.[label]).toBeCloseTo((weights[at] ?? NaN) / total, 10); });
+    labels.forEach((label, at) => {
+      expect(ofRun?.probabilities?.[label]).toBeCloseTo((weights[at] ?? NaN) / total, 10);
+    });
     const best = labels[weights.indexOf(Math.max(...weights))];
-    expect(ofRun).toMatchObject({ id: 'b', index: 1, label: best, probability: ofRun?.probabilities?.[best ?? ''], usage: { promptTokens: 6, completionTokens: 3 + 2 + 8 + 1 } });
+    expect(ofRun).toMatchObject({
+      id: 'b',
+      index: 1,
+      label: best,
+      probability: ofRun?.probabilities?.[best ?? ''],
+      usage: { promptTokens: 6, completionTokens: 3 + 2 + 8 + 1 },
+    });
     expect(Object.keys(own?.probabilities ?? {})).toEqual(['up', 'down']);
     expect(Object.keys(own ?? {})).toEqual(['id', 'index', 'label', 'probability', 'probabilities', 'usage']);
   });
@@ -125,7 +183,9 @@ describe('labels', () => {
     const [open] = await run([{ prompt: 'Say: ' }], { labels });
     const [ended] = await run([{ prompt: 'Say: ' }], { labels, labelEnd: true });
     const end = [...engine.tokenizer.endTokens][0] ?? -1;
-    const [scored] = await all(engine.score([{ prompt: 'Say: ', completions: labels.map((label) => [...engine.tokenizer.encode(label), end]) }]));
+    const [scored] = await all(
+      engine.score([{ prompt: 'Say: ', completions: labels.map((label) => [...engine.tokenizer.encode(label), end]) }]),
+    );
     const [a = NaN, ab = NaN] = scored?.scores?.map(({ logprob }) => Math.exp(logprob)) ?? [];
     expect(ended?.probabilities?.['a']).toBeCloseTo(a / (a + ab), 10);
     expect(open?.probabilities?.['a']).not.toBeCloseTo(a / (a + ab), 3);
@@ -137,12 +197,15 @@ describe('labels', () => {
     const options = { labels, promptTemplate: 'Review: {{text}} So: ' };
     const [plain] = await run(rows, options);
     const [neutral] = await run([{ fields: { text: 'N/A' } }], options);
-    const of = (result: ClassifyResult | undefined): number => (result?.probabilities?.['good'] ?? NaN) / (result?.probabilities?.['bad'] ?? NaN);
+    const of = (result: ClassifyResult | undefined): number =>
+      (result?.probabilities?.['good'] ?? NaN) / (result?.probabilities?.['bad'] ?? NaN);
     const [numbers] = await run(rows, { ...options, labelPrior: [0.2, 0.8] });
     expect(of(numbers)).toBeCloseTo(of(plain) / 0.25, 8);
     const [text] = await run(rows, { ...options, labelPrior: 'N/A' });
     expect(of(text) * of(neutral)).toBeCloseTo(of(plain), 8);
-    expect(await run([{ fields: { text: 'x' }, labels: ['one', 'two'] }], { ...options, labelPrior: [0.2, 0.8] })).toMatchObject([{ error: { code: 'invalid-parameter', message: expect.stringContaining('labelPrior') } }]);
+    expect(
+      await run([{ fields: { text: 'x' }, labels: ['one', 'two'] }], { ...options, labelPrior: [0.2, 0.8] }),
+    ).toMatchObject([{ error: { code: 'invalid-parameter', message: expect.stringContaining('labelPrior') } }]);
   });
 
   test('a row of one pass: what is computed is its own tokens, and of each label all but the first and the last', async () => {
@@ -153,8 +216,13 @@ describe('labels', () => {
       let tokens = 0;
       await run(rows, {
         labels,
-        onTrace: ({ name, args }) => { if (name === 'compute L0 attend') tokens += (args['rows'] as number[][]).reduce((sum, [, , count = 0]) => sum + count, 0); },
-        onStats: (final) => { stats = final; },
+        onTrace: ({ name, args }) => {
+          if (name === 'compute L0 attend')
+            tokens += (args['rows'] as number[][]).reduce((sum, [, , count = 0]) => sum + count, 0);
+        },
+        onStats: (final) => {
+          stats = final;
+        },
       });
       return tokens;
     };
@@ -168,17 +236,64 @@ describe('labels', () => {
   test.each<[string, RowInput, AnswerRunOptions<ClassifyOptions>, string, RegExp]>([
     ['no labels', { prompt: 'x' }, {}, 'invalid-parameter', /^labels: found none, expected an array of texts/],
     ['an empty list', { prompt: 'x', labels: [] }, {}, 'invalid-parameter', /found 0 texts, expected 1 to 1024/],
-    ['equal labels', { prompt: 'x', labels: ['a', 'b', 'a'] }, {}, 'invalid-parameter', /^labels\[2\]: found "a" a second time/],
+    [
+      'equal labels',
+      { prompt: 'x', labels: ['a', 'b', 'a'] },
+      {},
+      'invalid-parameter',
+      /^labels\[2\]: found "a" a second time/,
+    ],
     ['an empty label', { prompt: 'x', labels: ['a', ''] }, {}, 'invalid-parameter', /^labels\[1\]: found ""/],
-    ['labels that are no strings', { prompt: 'x', labels: ['a', 7] as unknown as string[] }, {}, 'invalid-parameter', /^labels\[1\]: found 7/],
-    ['a label that is no list', { prompt: 'x', labels: 'yes' as unknown as string[] }, {}, 'invalid-parameter', /^labels: found "yes", expected an array/],
-    ['10,000 labels', { prompt: 'x', labels: Array.from({ length: 10_000 }, (_, i) => `l${i}`) }, {}, 'invalid-parameter', /found 10000 texts, expected 1 to 1024/],
-    ['a label longer than the context', { prompt: 'x', labels: ['y'.repeat(2100)] }, {}, 'too-long', /^labels\[0\]: found 2100 tokens, the model's context holds 2048/],
-    ['a label that does not fit behind the prompt', { prompt: 'x'.repeat(2000), labels: ['y'.repeat(60)] }, {}, 'too-long', /the prompt has 2000 tokens, and what is to stand behind it 60/],
+    [
+      'labels that are no strings',
+      { prompt: 'x', labels: ['a', 7] as unknown as string[] },
+      {},
+      'invalid-parameter',
+      /^labels\[1\]: found 7/,
+    ],
+    [
+      'a label that is no list',
+      { prompt: 'x', labels: 'yes' as unknown as string[] },
+      {},
+      'invalid-parameter',
+      /^labels: found "yes", expected an array/,
+    ],
+    [
+      '10,000 labels',
+      { prompt: 'x', labels: Array.from({ length: 10_000 }, (_, i) => `l${i}`) },
+      {},
+      'invalid-parameter',
+      /found 10000 texts, expected 1 to 1024/,
+    ],
+    [
+      'a label longer than the context',
+      { prompt: 'x', labels: ['y'.repeat(2100)] },
+      {},
+      'too-long',
+      /^labels\[0\]: found 2100 tokens, the model's context holds 2048/,
+    ],
+    [
+      'a label that does not fit behind the prompt',
+      { prompt: 'x'.repeat(2000), labels: ['y'.repeat(60)] },
+      {},
+      'too-long',
+      /the prompt has 2000 tokens, and what is to stand behind it 60/,
+    ],
     ['no prompt', { labels: ['a'] } as unknown as RowInput, {}, 'no-prompt', /none of them/],
-  ])('%s: one error, and no other row\'s affair', async (_what, row, options, code, words) => {
-    const results = await run([{ id: 'good', prompt: 'x', labels: ['a', 'b'] }, { id: 'bad', ...row }, { id: 'also', prompt: 'y', labels: ['a', 'b'] }], options);
-    expect(results.map(({ id, error }) => [id, error?.code])).toEqual([['good', undefined], ['bad', code], ['also', undefined]]);
+  ])("%s: one error, and no other row's affair", async (_what, row, options, code, words) => {
+    const results = await run(
+      [
+        { id: 'good', prompt: 'x', labels: ['a', 'b'] },
+        { id: 'bad', ...row },
+        { id: 'also', prompt: 'y', labels: ['a', 'b'] },
+      ],
+      options,
+    );
+    expect(results.map(({ id, error }) => [id, error?.code])).toEqual([
+      ['good', undefined],
+      ['bad', code],
+      ['also', undefined],
+    ]);
     expect(results[1]?.error?.message).toMatch(words);
     expect(results[1]).not.toHaveProperty('label');
   });
@@ -200,7 +315,9 @@ describe('labels', () => {
   test('as operators', async () => {
     const rows$ = from([{ prompt: 'Well? ' }, { prompt: 'So? ' }]);
     const labels = ['yes', 'no'];
-    expect(await lastValueFrom(rows$.pipe(classify(engine, { labels }), toArray()))).toEqual(await run([{ prompt: 'Well? ' }, { prompt: 'So? ' }], { labels }));
+    expect(await lastValueFrom(rows$.pipe(classify(engine, { labels }), toArray()))).toEqual(
+      await run([{ prompt: 'Well? ' }, { prompt: 'So? ' }], { labels }),
+    );
     const scored: ScoreResult[] = await lastValueFrom(rows$.pipe(score(engine, { completions: labels }), toArray()));
     expect(scored.map(({ scores }) => scores?.length)).toEqual([2, 2]);
     const embedded: EmbedResult[] = await lastValueFrom(rows$.pipe(embed(engine), toArray()));
@@ -209,24 +326,46 @@ describe('labels', () => {
   });
 
   test('embeddings: dimensions are cut before the length becomes 1; base64 is float32', async () => {
-    const made = async (options: AnswerRunOptions<EmbedOptions>): Promise<EmbedResult | undefined> => (await all(engine.embed([{ prompt: 'Well? ' }], options)))[0];
-    const [whole, cut, bytes, raw] = [await made({}), await made({ dimensions: 8 }), await made({ dimensions: 8, encoding: 'base64' }), await made({ normalize: false })];
+    const made = async (options: AnswerRunOptions<EmbedOptions>): Promise<EmbedResult | undefined> =>
+      (await all(engine.embed([{ prompt: 'Well? ' }], options)))[0];
+    const [whole, cut, bytes, raw] = [
+      await made({}),
+      await made({ dimensions: 8 }),
+      await made({ dimensions: 8, encoding: 'base64' }),
+      await made({ normalize: false }),
+    ];
     const numbers = (result: EmbedResult | undefined): readonly number[] => result?.embedding as readonly number[];
     const length = (vector: readonly number[]): number => Math.hypot(...vector);
     expect(length(numbers(whole))).toBeCloseTo(1, 6);
     expect(length(numbers(cut))).toBeCloseTo(1, 6);
     const part = length(numbers(whole).slice(0, 8));
-    numbers(cut).forEach((value, at) => { expect(value).toBeCloseTo((numbers(whole)[at] ?? NaN) / part, 6); });
+    numbers(cut).forEach((value, at) => {
+      expect(value).toBeCloseTo((numbers(whole)[at] ?? NaN) / part, 6);
+    });
     const decoded = Buffer.from(bytes?.embedding as string, 'base64');
     expect(decoded).toHaveLength(32);
-    numbers(cut).forEach((value, at) => { expect(decoded.readFloatLE(4 * at)).toBe(Math.fround(value)); });
+    numbers(cut).forEach((value, at) => {
+      expect(decoded.readFloatLE(4 * at)).toBe(Math.fround(value));
+    });
     expect(length(numbers(raw))).not.toBeCloseTo(1, 2);
-    const own = await all(engine.embed([8, null, 65, 'few'].map((dimensions) => ({ prompt: 'Well? ', dimensions: dimensions as number })), { dimensions: 16 }));
+    const own = await all(
+      engine.embed(
+        [8, null, 65, 'few'].map((dimensions) => ({ prompt: 'Well? ', dimensions: dimensions as number })),
+        { dimensions: 16 },
+      ),
+    );
     expect(own.map(({ embedding, error }) => error?.message ?? embedding?.length)).toEqual([
-      8, 16, 'dimensions: found 65, expected a whole number from 1 to 64, those that the model has', 'dimensions: found "few", expected a whole number from 1 to 64, those that the model has',
+      8,
+      16,
+      'dimensions: found 65, expected a whole number from 1 to 64, those that the model has',
+      'dimensions: found "few", expected a whole number from 1 to 64, those that the model has',
     ]);
     expect(own[0]?.embedding).toEqual(numbers(cut));
-    expect(() => engine.embed([], { dimensions: 65 })).toThrow(/dimensions: found 65, expected a whole number from 1 to 64/);
-    expect(() => engine.embed([], { pooling: 'max' as 'mean' })).toThrow(/pooling: found "max", expected one of auto, last, mean, cls/);
+    expect(() => engine.embed([], { dimensions: 65 })).toThrow(
+      /dimensions: found 65, expected a whole number from 1 to 64/,
+    );
+    expect(() => engine.embed([], { pooling: 'max' as 'mean' })).toThrow(
+      /pooling: found "max", expected one of auto, last, mean, cls/,
+    );
   });
 });

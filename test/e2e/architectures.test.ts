@@ -1,5 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { BATCH_STRIDE, COMPUTE_PARTS, HEAD_MODES, type InstructionSet, type NativeHeadResult, type NativeRuntime } from '../../src/bindings/Addon.js';
+import {
+  BATCH_STRIDE,
+  COMPUTE_PARTS,
+  HEAD_MODES,
+  type InstructionSet,
+  type NativeHeadResult,
+  type NativeRuntime,
+} from '../../src/bindings/Addon.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
 import type { ModelSource } from '../../src/model/ModelSource.js';
 import { fixtureModels, type ReferenceRow } from '../support/model/fixtureModels.js';
@@ -8,10 +15,14 @@ import { softmax } from '../support/model/PlainDecoder.js';
 const addon = loadAddon();
 const PAGE_TOKENS = 16;
 const NEW_TOKENS = 12;
-/** Between float32 here and there, sums in another order: a tenth of what is asked for, so that a GELU of the other kind is found. */
+/**
+ * Between float32 here and there, sums in another order: a tenth of what is asked for, so that a GELU of the other kind
+ * is found.
+ */
 const TOLERANCE = 1e-4;
 
-// Every family, weight type and rotary scaling, on the addon's own face: all prompts of a model in one batch, in float32.
+// Every family, weight type and rotary scaling, on the addon's own face: all prompts of a model in one batch, in
+// float32.
 describe.each(addon.machine().instructionSets)('on %s', (instructionSet: InstructionSet) => {
   for (const model of fixtureModels) {
     test(model.name, async () => {
@@ -20,7 +31,11 @@ describe.each(addon.machine().instructionSets)('on %s', (instructionSet: Instruc
   }
 });
 
-async function compare(source: ModelSource, rows: readonly ReferenceRow[], instructionSet: InstructionSet): Promise<void> {
+async function compare(
+  source: ModelSource,
+  rows: readonly ReferenceRow[],
+  instructionSet: InstructionSet,
+): Promise<void> {
   const vocabulary = source.decoder.vocabularySize;
   const capacity = Math.max(...rows.map(({ tokens }) => tokens.length)) + NEW_TOKENS;
   const pagesPerRow = Math.ceil(capacity / PAGE_TOKENS);
@@ -52,7 +67,13 @@ async function scoresAgree(run: Passes, rows: readonly ReferenceRow[]): Promise<
   const handles = scored.map(({ tokens }) =>
     run.runtime.createRow({ ...OPTIONS, tokens: Int32Array.from(tokens), capacityTokens: tokens.length, logprobs: -1 }),
   );
-  const ranges = scored.map(({ tokens }, i) => ({ row: handles[i] ?? -1, pages: i, first: 0, tokens: tokens.length, mode: HEAD_MODES.score }));
+  const ranges = scored.map(({ tokens }, i) => ({
+    row: handles[i] ?? -1,
+    pages: i,
+    first: 0,
+    tokens: tokens.length,
+    mode: HEAD_MODES.score,
+  }));
   const head = await run.pass(ranges);
   expect([...head.scores]).toHaveLength(scored.reduce((all, { scores }) => all + scores.length, 0));
   const expected = scored.flatMap(({ scores }) => scores);
@@ -62,7 +83,12 @@ async function scoresAgree(run: Passes, rows: readonly ReferenceRow[]): Promise<
 
 async function greedyAgrees(run: Passes, rows: readonly ReferenceRow[], vocabulary: number): Promise<void> {
   const handles = rows.map(({ tokens, logits }) =>
-    run.runtime.createRow({ ...OPTIONS, tokens: Int32Array.from(tokens), capacityTokens: tokens.length + NEW_TOKENS, logprobs: logits === undefined ? -1 : vocabulary }),
+    run.runtime.createRow({
+      ...OPTIONS,
+      tokens: Int32Array.from(tokens),
+      capacityTokens: tokens.length + NEW_TOKENS,
+      logprobs: logits === undefined ? -1 : vocabulary,
+    }),
   );
   // Where the reference all but tied, any later id may differ: such a row is compared up to there.
   const open = new Set(rows.keys());
@@ -116,7 +142,10 @@ interface Range {
 
 /** Runs whole passes over all layers, one batch at a time. */
 class Passes {
-  readonly #waiting = new Map<number, { resolve: (head: NativeHeadResult | undefined) => void; reject: (error: Error) => void }>();
+  readonly #waiting = new Map<
+    number,
+    { resolve: (head: NativeHeadResult | undefined) => void; reject: (error: Error) => void }
+  >();
   readonly #activations: number;
 
   constructor(
@@ -138,17 +167,31 @@ class Passes {
   }
 
   async pass(ranges: readonly Range[]): Promise<NativeHeadResult> {
-    const fields = ranges.flatMap(({ row, first, tokens, mode }, i) => [row, first, tokens, mode, i * this.pagesPerRow, this.pagesPerRow, -1]);
+    const fields = ranges.flatMap(({ row, first, tokens, mode }, i) => [
+      row,
+      first,
+      tokens,
+      mode,
+      i * this.pagesPerRow,
+      this.pagesPerRow,
+      -1,
+    ]);
     expect(fields).toHaveLength(ranges.length * BATCH_STRIDE);
-    const pages = ranges.flatMap((range) => Array.from({ length: this.pagesPerRow }, (_, page) => range.pages * this.pagesPerRow + page));
+    const pages = ranges.flatMap((range) =>
+      Array.from({ length: this.pagesPerRow }, (_, page) => range.pages * this.pagesPerRow + page),
+    );
     const batch = this.runtime.createBatch(Int32Array.from(fields), Int32Array.from(pages));
-    const submit = (part: number, layer: number, after: readonly number[]): number => this.runtime.submitCompute(part, layer, batch, this.#activations, after);
+    const submit = (part: number, layer: number, after: readonly number[]): number =>
+      this.runtime.submitCompute(part, layer, batch, this.#activations, after);
     let event = submit(COMPUTE_PARTS.embed, 0, []);
     for (let layer = 0; layer < this.layers; layer++) {
-      for (const part of [COMPUTE_PARTS.project, COMPUTE_PARTS.attend, COMPUTE_PARTS.finish]) event = submit(part, layer, [event]);
+      for (const part of [COMPUTE_PARTS.project, COMPUTE_PARTS.attend, COMPUTE_PARTS.finish])
+        event = submit(part, layer, [event]);
     }
     event = submit(COMPUTE_PARTS.head, 0, [event]);
-    const head = await new Promise<NativeHeadResult | undefined>((resolve, reject) => this.#waiting.set(event, { resolve, reject }));
+    const head = await new Promise<NativeHeadResult | undefined>((resolve, reject) =>
+      this.#waiting.set(event, { resolve, reject }),
+    );
     this.#waiting.delete(event);
     this.runtime.freeBatch(batch);
     if (head === undefined) throw new Error('the head gave no result');

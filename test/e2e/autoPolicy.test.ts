@@ -26,14 +26,26 @@ const { processorName, processors, memoryBytes } = loadAddon().machine();
 const hardware: HardwareProfile = { ...CPU_MACHINE, machine: { processorName, processors, memoryBytes } };
 
 function rows(count: number, promptTokens: number): { readonly id: number; readonly tokens: number[] }[] {
-  return Array.from({ length: count }, (_, id) => ({ id, tokens: Array.from({ length: promptTokens }, (_, at) => 3 + ((id * 37 + at * 11) % 250)) }));
+  return Array.from({ length: count }, (_, id) => ({
+    id,
+    tokens: Array.from({ length: promptTokens }, (_, at) => 3 + ((id * 37 + at * 11) % 250)),
+  }));
 }
 
 /** Results and statistics of one run. */
-async function run(engine: Engine, input: Iterable<{ readonly id: number; readonly tokens: number[] }>, options: RunOptions): Promise<{ readonly results: RowResult[]; readonly stats: RunStats }> {
+async function run(
+  engine: Engine,
+  input: Iterable<{ readonly id: number; readonly tokens: number[] }>,
+  options: RunOptions,
+): Promise<{ readonly results: RowResult[]; readonly stats: RunStats }> {
   let stats: RunStats | undefined;
   const results: RowResult[] = [];
-  for await (const result of engine.generate(input, { ignoreEos: true, ...options, onStats: (final) => (stats = final) })) results.push(result);
+  for await (const result of engine.generate(input, {
+    ignoreEos: true,
+    ...options,
+    onStats: (final) => (stats = final),
+  }))
+    results.push(result);
   if (stats === undefined) throw new Error('a run without statistics');
   return { results, stats };
 }
@@ -43,7 +55,13 @@ describe('an engine that is opened by a plan', () => {
     const input = rows(40, 9);
     const expected = { promptTokens: 9, newTokens: 6, rows: 40 };
     const plans: string[] = [];
-    await using auto = await Engine.open({ model: MODEL, hardware, expectedRows: expected, disk, onPlan: ({ origin }) => plans.push(origin) });
+    await using auto = await Engine.open({
+      model: MODEL,
+      hardware,
+      expectedRows: expected,
+      disk,
+      onPlan: ({ origin }) => plans.push(origin),
+    });
     await using plain = await Engine.open({ model: MODEL, policy: 'default' });
     const planned = await run(auto, input, { maxNewTokens: 6 });
     const usual = await run(plain, input, { maxNewTokens: 6 });
@@ -51,7 +69,12 @@ describe('an engine that is opened by a plan', () => {
     expect(plans).toEqual(['auto']);
     expect(auto.plan.policy).toMatchObject({ compressWeights: 'none', compressCache: 'none' });
     const { predicted, plan } = planned.stats;
-    expect(predicted).toMatchObject({ rows: 40, workload: expected, fits: true, planned: { workload: expected, tokensPerSecond: auto.plan.predicted?.tokensPerSecond } });
+    expect(predicted).toMatchObject({
+      rows: 40,
+      workload: expected,
+      fits: true,
+      planned: { workload: expected, tokensPerSecond: auto.plan.predicted?.tokensPerSecond },
+    });
     expect(predicted?.tokensPerSecond).toBeCloseTo((40 * 6) / (predicted?.wallSeconds ?? 0), 3);
     expect(predicted?.queueSeconds['cpu-compute']).toBeGreaterThan(0);
     expect(plan).toEqual({ origin: 'auto', replans: [] });
@@ -59,9 +82,11 @@ describe('an engine that is opened by a plan', () => {
     expect(usual.stats.predicted).toBeUndefined();
   });
 
-  test('nothing is predicted for stages of one\'s own; other schedules are', async () => {
+  test("nothing is predicted for stages of one's own; other schedules are", async () => {
     await using engine = await Engine.open({ model: MODEL, hardware, expectedRows: { promptTokens: 5, newTokens: 3 } });
-    expect((await run(engine, rows(4, 5), { maxNewTokens: 3, pipeline: serialPipeline })).stats.predicted).toBeUndefined();
+    expect(
+      (await run(engine, rows(4, 5), { maxNewTokens: 3, pipeline: serialPipeline })).stats.predicted,
+    ).toBeUndefined();
     const { stats } = await run(engine, rows(4, 5), { maxNewTokens: 3, schedule: rowByRow() });
     expect(stats.policy).toMatchObject({ schedule: 'row' });
     expect(stats.predicted?.tokensPerSecond).toBeGreaterThan(0);
@@ -77,7 +102,13 @@ describe('an engine that is opened by a plan', () => {
     ['hidden states on disk', { batchSize: 8, batches: 3, activations: half }, 40, 10, 24],
     ['a cache of 4 bits', { batchSize: 8, compressCache: '4bit' }, 40, 20, 8],
   ])('memory that is planned is what a run takes, within 3%: %s', async (_, policy, promptTokens, newTokens, count) => {
-    await using engine = await Engine.open({ model: MODEL, hardware, disk, expectedRows: { promptTokens, newTokens, rows: count }, policy: parsePolicy({ schedule: 'diagonal', ...policy }, 'test') });
+    await using engine = await Engine.open({
+      model: MODEL,
+      hardware,
+      disk,
+      expectedRows: { promptTokens, newTokens, rows: count },
+      policy: parsePolicy({ schedule: 'diagonal', ...policy }, 'test'),
+    });
     const { stats } = await run(engine, rows(count, promptTokens), { maxNewTokens: newTokens });
     for (const [tier, { peakBytes }] of Object.entries(stats.memory)) {
       // Of so small a model the repacked file is headers and padding.
@@ -93,7 +124,13 @@ describe('an engine that is opened by a plan', () => {
 
 describe('rows that turn out otherwise than planned', () => {
   const open = (more: Partial<EngineOptions> = {}): Promise<Engine> =>
-    Engine.open({ model: MODEL, hardware, disk, expectedRows: { promptTokens: 60, newTokens: 60, rows: 1000 }, ...more });
+    Engine.open({
+      model: MODEL,
+      hardware,
+      disk,
+      expectedRows: { promptTokens: 60, newTokens: 60, rows: 1000 },
+      ...more,
+    });
 
   test('change how many share a pass, within the run and in the next ones, and change no result', async () => {
     const input = rows(400, 4);

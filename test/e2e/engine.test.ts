@@ -4,8 +4,28 @@ import { fileURLToPath } from 'node:url';
 import { getEventListeners } from 'node:events';
 import { firstValueFrom, from, lastValueFrom, Observable, Subject, toArray } from 'rxjs';
 import {
-  compute, diagonalBlock, Engine, InterruptedError, loadWeight, MemoryBudgetError, ModelFileError, offloadGenerate, pulled, rowByRow, serialize, synchronize, UsageError, zigZagBlock,
-  type EngineOptions, type Progress, type Row, type RowInput, type RowResult, type RunOptions, type RunStats, type TraceEvent,
+  compute,
+  diagonalBlock,
+  Engine,
+  InterruptedError,
+  loadWeight,
+  MemoryBudgetError,
+  ModelFileError,
+  offloadGenerate,
+  pulled,
+  rowByRow,
+  serialize,
+  synchronize,
+  UsageError,
+  zigZagBlock,
+  type EngineOptions,
+  type Progress,
+  type Row,
+  type RowInput,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+  type TraceEvent,
 } from '../../src/index.js';
 import { liveHeapBytes } from '../support/liveHeapBytes.js';
 
@@ -28,17 +48,33 @@ async function collect(rows: AsyncIterable<RowResult>): Promise<RowResult[]> {
   return list;
 }
 
-async function generate(options: Partial<EngineOptions> & { model: string }, rows: Iterable<RowInput>, run: RunOptions = {}): Promise<RowResult[]> {
+async function generate(
+  options: Partial<EngineOptions> & { model: string },
+  rows: Iterable<RowInput>,
+  run: RunOptions = {},
+): Promise<RowResult[]> {
   await using engine = await Engine.open(options);
   return await collect(engine.generate(rows, run));
 }
 
-const essence = ({ id, tokens, finishReason, logprobs }: RowResult): unknown => ({ id, tokens, finishReason, logprobs });
-const byId = (results: readonly RowResult[]): Map<unknown, unknown> => new Map(results.map((result) => [result.id, essence(result)]));
+const essence = ({ id, tokens, finishReason, logprobs }: RowResult): unknown => ({
+  id,
+  tokens,
+  finishReason,
+  logprobs,
+});
+const byId = (results: readonly RowResult[]): Map<unknown, unknown> =>
+  new Map(results.map((result) => [result.id, essence(result)]));
 
 const COMPANIES: readonly (readonly [string, Partial<EngineOptions>])[] = [
-  ['llama-Q4_1.gguf', {}], ['gemma3-mixed.gguf', {}], ['mixtral', {}], ['qwen3-moe', {}], ['falcon-rw', {}], ['opt-post-projected', {}],
-  ['llama-Q4_1.gguf', { compressCache: '4bit', sparseAttention: 0.3 }], ['gemma3-mixed.gguf', { compressCache: '8bit', precision: 'float32' }],
+  ['llama-Q4_1.gguf', {}],
+  ['gemma3-mixed.gguf', {}],
+  ['mixtral', {}],
+  ['qwen3-moe', {}],
+  ['falcon-rw', {}],
+  ['opt-post-projected', {}],
+  ['llama-Q4_1.gguf', { compressCache: '4bit', sparseAttention: 0.3 }],
+  ['gemma3-mixed.gguf', { compressCache: '8bit', precision: 'float32' }],
 ];
 describe.each(COMPANIES)('%s, %j: a row does not depend on its company', (name, more) => {
   const rows = rowsOf(40);
@@ -66,9 +102,16 @@ describe.each(COMPANIES)('%s, %j: a row does not depend on its company', (name, 
     await fc.assert(
       fc.asyncProperty(setup, async ({ order, batchSize, batches, extra, threads, window, schedule, serial }) => {
         const chosen = order.flatMap((index) => rows.slice(index, index + 1));
-        const results = await generate({ ...options, batchSize, batches, threads, tokensPerSquare: batchSize + extra }, chosen, {
-          logprobs: 2, window, schedule, ...(serial && { pipeline: (run) => serialize(loadWeight(run), compute(run), synchronize(run)) }),
-        });
+        const results = await generate(
+          { ...options, batchSize, batches, threads, tokensPerSquare: batchSize + extra },
+          chosen,
+          {
+            logprobs: 2,
+            window,
+            schedule,
+            ...(serial && { pipeline: (run) => serialize(loadWeight(run), compute(run), synchronize(run)) }),
+          },
+        );
         expect(results.map(({ id }) => id)).toEqual(chosen.map(({ id }) => id));
         for (const [id, result] of byId(results)) expect(result).toEqual(reference.get(id));
       }),
@@ -87,22 +130,42 @@ describe('an engine', () => {
   test('takes rows from iterables, async iterables, web streams and Observables alike', async () => {
     const rows = rowsOf(9);
     const expected = byId(await collect(engine.generate(rows)));
-    const asynchronous = (async function* () { yield* rows; })();
+    const asynchronous = (async function* () {
+      yield* rows;
+    })();
     const stream = ReadableStream.from(rows) as ReadableStream<RowInput>;
-    for (const source of [asynchronous, stream, from(rows)]) expect(byId(await collect(engine.generate(source)))).toEqual(expected);
+    for (const source of [asynchronous, stream, from(rows)])
+      expect(byId(await collect(engine.generate(source)))).toEqual(expected);
     expect(byId(await lastValueFrom(from(rows).pipe(offloadGenerate(engine), toArray())))).toEqual(expected);
   });
 
   test('a bad row is a result in its place', async () => {
-    const results = await collect(engine.generate([{ tokens: [1, 2] }, { tokens: [99_999] }, { id: 'x', error: { code: 'invalid-json', message: 'no' } }, { tokens: [3] }], { maxNewTokens: 2 }));
+    const results = await collect(
+      engine.generate(
+        [
+          { tokens: [1, 2] },
+          { tokens: [99_999] },
+          { id: 'x', error: { code: 'invalid-json', message: 'no' } },
+          { tokens: [3] },
+        ],
+        { maxNewTokens: 2 },
+      ),
+    );
     expect(results.map(({ index, finishReason, error }) => [index, finishReason, error?.code])).toEqual([
-      [0, 'length', undefined], [1, 'error', 'token-out-of-range'], [2, 'error', 'invalid-json'], [3, 'length', undefined],
+      [0, 'length', undefined],
+      [1, 'error', 'token-out-of-range'],
+      [2, 'error', 'invalid-json'],
+      [3, 'length', undefined],
     ]);
   });
 
   test('in order of completion a short row does not wait for a long one', async () => {
-    const rows = [{ tokens: [1, 2], maxNewTokens: 40 }, { tokens: [3], maxNewTokens: 1 }];
-    const ids = async (order: 'input' | 'completion'): Promise<unknown[]> => (await collect(engine.generate(rows, { order }))).map(({ id }) => id);
+    const rows = [
+      { tokens: [1, 2], maxNewTokens: 40 },
+      { tokens: [3], maxNewTokens: 1 },
+    ];
+    const ids = async (order: 'input' | 'completion'): Promise<unknown[]> =>
+      (await collect(engine.generate(rows, { order }))).map(({ id }) => id);
     await expect(ids('input')).resolves.toEqual([1, 2]);
     await expect(ids('completion')).resolves.toEqual([2, 1]);
   });
@@ -130,7 +193,8 @@ describe('an engine', () => {
     })();
     const results = engine.generate(rows);
     await results.next();
-    // Rows that came in go on being computed for as long as the machine needs. Without an end to admission this comes to no end either.
+    // Rows that came in go on being computed for as long as the machine needs. Without an end to admission this comes
+    // to no end either.
     for (let before = 0; before !== pulled; await new Promise((resolve) => setTimeout(resolve, 300))) before = pulled;
     expect(pulled).toBeLessThan(100_000);
     await results.return();
@@ -143,20 +207,28 @@ describe('an engine', () => {
       await new Promise((resolve) => setTimeout(resolve, 200));
       throw new Error('the tape broke');
     })();
-    await expect((async () => { for await (const row of engine.generate(rows)) seen.push(row.index); })()).rejects.toThrow('the tape broke');
+    await expect(
+      (async () => {
+        for await (const row of engine.generate(rows)) seen.push(row.index);
+      })(),
+    ).rejects.toThrow('the tape broke');
     expect(seen).toEqual([0, 1]);
   });
 
   test('an AbortSignal ends it: at once if it has fired, else with what was finished', async () => {
-    await expect(collect(engine.generate(rowsOf(3), { signal: AbortSignal.abort() }))).rejects.toThrow(InterruptedError);
+    await expect(collect(engine.generate(rowsOf(3), { signal: AbortSignal.abort() }))).rejects.toThrow(
+      InterruptedError,
+    );
     const controller = new AbortController();
     const seen: number[] = [];
-    await expect((async () => {
-      for await (const row of engine.generate(rowsOf(500), { signal: controller.signal })) {
-        seen.push(row.index);
-        if (row.index === 5) controller.abort();
-      }
-    })()).rejects.toThrow(InterruptedError);
+    await expect(
+      (async () => {
+        for await (const row of engine.generate(rowsOf(500), { signal: controller.signal })) {
+          seen.push(row.index);
+          if (row.index === 5) controller.abort();
+        }
+      })(),
+    ).rejects.toThrow(InterruptedError);
     expect(seen.length).toBeGreaterThanOrEqual(6);
     expect(seen.length).toBeLessThan(500);
   });
@@ -169,9 +241,23 @@ describe('an engine', () => {
     let stats: RunStats | undefined;
     const seen: number[] = [];
     // Four places, and four rows that wait: when the last one is read, most have been through.
-    const rows = (function* () { yield long; yield* short; controller.abort(); yield { tokens: [1] }; })();
-    const run = engine.generate(rows, { ignoreEos: true, lookAhead: { rows: 0 }, signal: controller.signal, onStats: (each) => (stats = each) });
-    await expect((async () => { for await (const row of run) seen.push(row.index); })()).rejects.toThrow(InterruptedError);
+    const rows = (function* () {
+      yield long;
+      yield* short;
+      controller.abort();
+      yield { tokens: [1] };
+    })();
+    const run = engine.generate(rows, {
+      ignoreEos: true,
+      lookAhead: { rows: 0 },
+      signal: controller.signal,
+      onStats: (each) => (stats = each),
+    });
+    await expect(
+      (async () => {
+        for await (const row of run) seen.push(row.index);
+      })(),
+    ).rejects.toThrow(InterruptedError);
     expect(seen.length).toBeGreaterThan(9);
     expect(stats?.rows.done).toBe(seen.length);
     expect(seen).toEqual([...seen].sort((a, b) => a - b));
@@ -179,15 +265,25 @@ describe('an engine', () => {
   });
 
   test('a source that fails costs none of the rows before; a queue that is full goes on in a file, and what overflows that is told at once', async () => {
-    const failing = (function* () { yield* short; throw new Error('the tape broke'); })();
+    const failing = (function* () {
+      yield* short;
+      throw new Error('the tape broke');
+    })();
     const waiting = from([...short, ...short]);
     let answered = 0;
     for await (const _ of engine.generate(pulled(waiting, { capacity: 20 }))) answered++;
     expect(answered).toBe(40);
     const overflowing = pulled(waiting, { capacity: 20, fileBytes: 0 });
-    for (const [source, message, rows] of [[failing, 'the tape broke', 20], [overflowing, '20 values wait, and no more may', 0]] as const) {
+    for (const [source, message, rows] of [
+      [failing, 'the tape broke', 20],
+      [overflowing, '20 values wait, and no more may', 0],
+    ] as const) {
       let count = 0;
-      await expect((async () => { for await (const _ of engine.generate(source)) count++; })()).rejects.toThrow(message);
+      await expect(
+        (async () => {
+          for await (const _ of engine.generate(source)) count++;
+        })(),
+      ).rejects.toThrow(message);
       expect(count).toBe(rows);
     }
   });
@@ -195,7 +291,9 @@ describe('an engine', () => {
   test('whatever ends a run early unsubscribes from a source that is silent', async () => {
     const row = { tokens: [1], maxNewTokens: 1 };
     const pulledOnce = new Subject<RowInput>();
-    setImmediate(() => { pulledOnce.next(row); });
+    setImmediate(() => {
+      pulledOnce.next(row);
+    });
     for await (const _ of engine.generate(pulledOnce)) break;
     expect(pulledOnce.observed).toBe(false);
 
@@ -219,19 +317,47 @@ describe('an engine', () => {
     await expect(end).rejects.toThrow(InterruptedError);
   });
 
-  test.each(['onProgress', 'onStats', 'onTrace'] as const)('%s that throws fails the run with what it threw; the process goes on, and so does the engine', async (name) => {
-    const thrown = new Error('mine');
-    const fails = { [name]: () => { throw thrown; } };
-    const seen: number[] = [];
-    await expect((async () => { for await (const row of engine.generate(short, fails)) seen.push(row.index); })()).rejects.toBe(thrown);
-    if (name === 'onStats') expect(seen).toEqual([...short.keys()]);
-    await expect(lastValueFrom(from(short).pipe(offloadGenerate(engine, fails)))).rejects.toBe(thrown);
-    await expect(collect(engine.generate(short))).resolves.toHaveLength(20);
-  });
+  test.each(['onProgress', 'onStats', 'onTrace'] as const)(
+    '%s that throws fails the run with what it threw; the process goes on, and so does the engine',
+    async (name) => {
+      const thrown = new Error('mine');
+      const fails = {
+        [name]: () => {
+          throw thrown;
+        },
+      };
+      const seen: number[] = [];
+      await expect(
+        (async () => {
+          for await (const row of engine.generate(short, fails)) seen.push(row.index);
+        })(),
+      ).rejects.toBe(thrown);
+      if (name === 'onStats') expect(seen).toEqual([...short.keys()]);
+      await expect(lastValueFrom(from(short).pipe(offloadGenerate(engine, fails)))).rejects.toBe(thrown);
+      await expect(collect(engine.generate(short))).resolves.toHaveLength(20);
+    },
+  );
 
   test.each<[string, RunOptions]>([
-    ['schedule that does not start', { schedule: { ...diagonalBlock(), start: () => { throw new Error('as asked'); } } }],
-    ['pipeline that throws', { pipeline: () => { throw new Error('as asked'); } }],
+    [
+      'schedule that does not start',
+      {
+        schedule: {
+          ...diagonalBlock(),
+          start: () => {
+            throw new Error('as asked');
+          },
+        },
+      },
+    ],
+    [
+      'pipeline that throws',
+      {
+        pipeline: () => {
+          throw new Error('as asked');
+        },
+      },
+    ],
     ['pipeline that makes no stages', { pipeline: (() => 'as asked') as never }],
     ['pipeline whose stages return no Observable', { pipeline: (() => () => 'as asked') as never }],
   ])('a %s fails the run, of which nothing is left', async (_, options) => {
@@ -242,12 +368,18 @@ describe('an engine', () => {
     const watched = new Observable((subscriber) => {
       observers++;
       const subscription = completed$.subscribe(subscriber);
-      return () => { observers--; subscription.unsubscribe(); };
+      return () => {
+        observers--;
+        subscription.unsubscribe();
+      };
     });
     Object.defineProperty(run.device, 'completed$', { value: watched, configurable: true });
     try {
-      for (let i = 0; i < 3; i++) await expect(collect(engine.generate([{ tokens: [1] }], options))).rejects.toThrow('as asked');
-      await expect(lastValueFrom(from([{ tokens: [1] }]).pipe(offloadGenerate(engine, options)))).rejects.toThrow('as asked');
+      for (let i = 0; i < 3; i++)
+        await expect(collect(engine.generate([{ tokens: [1] }], options))).rejects.toThrow('as asked');
+      await expect(lastValueFrom(from([{ tokens: [1] }]).pipe(offloadGenerate(engine, options)))).rejects.toThrow(
+        'as asked',
+      );
     } finally {
       Object.defineProperty(run.device, 'completed$', { value: completed$, configurable: true });
     }
@@ -256,7 +388,9 @@ describe('an engine', () => {
 
   test('many runs share one listener of a signal', async () => {
     const { signal } = new AbortController();
-    const runs = Array.from({ length: 12 }, () => collect(engine.generate([{ tokens: [1], maxNewTokens: 2 }], { signal })));
+    const runs = Array.from({ length: 12 }, () =>
+      collect(engine.generate([{ tokens: [1], maxNewTokens: 2 }], { signal })),
+    );
     await new Promise((resolve) => setImmediate(resolve));
     expect(getEventListeners(signal, 'abort')).toHaveLength(1);
     await Promise.all(runs);
@@ -285,18 +419,32 @@ describe('an engine', () => {
       expect(score).not.toBe(plain);
       expect(Math.abs(score / plain - 1)).toBeLessThan(0.05);
     }
-    for (const options of [{ compressCache: '2bit' }, { sparseAttention: 0 }, { sparseAttention: 1.1 }, { sparseAttention: NaN }, { sparseAttention: '0.1' }]) {
-      await expect(Engine.open({ model: model('llama-Q4_1.gguf'), ...(options as Partial<EngineOptions>) })).rejects.toThrow(UsageError);
+    for (const options of [
+      { compressCache: '2bit' },
+      { sparseAttention: 0 },
+      { sparseAttention: 1.1 },
+      { sparseAttention: NaN },
+      { sparseAttention: '0.1' },
+    ]) {
+      await expect(
+        Engine.open({ model: model('llama-Q4_1.gguf'), ...(options as Partial<EngineOptions>) }),
+      ).rejects.toThrow(UsageError);
     }
   });
 
   test('sparse attention is dense for what is given of a window, as it is for prompts', async () => {
     const tokens = Array.from({ length: 120 }, (_, i) => 3 + ((i * i * 7 + i) % 240));
     const lossOf = async (options: Partial<EngineOptions>, promptTokens: number): Promise<number> => {
-      await using other = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 4, tokensPerSquare: 50, ...options });
+      await using other = await Engine.open({
+        model: model('llama-Q4_1.gguf'),
+        batchSize: 4,
+        tokensPerSquare: 50,
+        ...options,
+      });
       return (await other.perplexity(tokens, { window: 120, promptTokens })).negativeLogLikelihood;
     };
-    // One scored token: the last one's likelihood follows from the position before it, which is the prompt's last or the first generated one.
+    // One scored token: the last one's likelihood follows from the position before it, which is the prompt's last or
+    // the first generated one.
     expect(await lossOf({ sparseAttention: 0.05 }, 119)).toBe(await lossOf({}, 119));
     expect(await lossOf({ sparseAttention: 0.05 }, 118)).not.toBe(await lossOf({}, 118));
   });
@@ -308,23 +456,32 @@ describe('an engine', () => {
     expect(score.perplexity).toBeCloseTo(Math.exp(score.negativeLogLikelihood / 65), 10);
     await using single = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 1, threads: 1 });
     await expect(single.perplexity(tokens, { window: 16 })).resolves.toEqual(score);
-    for (const window of [1, 0, -3, 1.5, NaN]) await expect(engine.perplexity(tokens, { window })).rejects.toThrow(UsageError);
-    for (const promptTokens of [0, 16, 1.5, NaN]) await expect(engine.perplexity(tokens, { window: 16, promptTokens })).rejects.toThrow(UsageError);
+    for (const window of [1, 0, -3, 1.5, NaN])
+      await expect(engine.perplexity(tokens, { window })).rejects.toThrow(UsageError);
+    for (const promptTokens of [0, 16, 1.5, NaN])
+      await expect(engine.perplexity(tokens, { window: 16, promptTokens })).rejects.toThrow(UsageError);
   });
 
   test('reports progress, statistics and a trace', async () => {
     let stats: RunStats | undefined;
     const trace: TraceEvent[] = [];
-    const results = await collect(engine.generate(rowsOf(8), { onStats: (each) => (stats = each), onTrace: (event) => trace.push(event) }));
+    const results = await collect(
+      engine.generate(rowsOf(8), { onStats: (each) => (stats = each), onTrace: (event) => trace.push(event) }),
+    );
     const generated = results.reduce((sum, { tokens }) => sum + tokens.length, 0);
     expect(stats).toMatchObject({ rows: { done: 8, failed: 0 }, tokens: { generated } });
     expect(stats?.queues['cpu-compute']?.tasks).toBe(trace.filter(({ ph }) => ph === 'X').length);
-    expect(new Set(trace.filter(({ ph }) => ph === 'X').map(({ name }) => name.split(' ', 1)[0]))).toEqual(new Set(['compute']));
+    expect(new Set(trace.filter(({ ph }) => ph === 'X').map(({ name }) => name.split(' ', 1)[0]))).toEqual(
+      new Set(['compute']),
+    );
     // Queues that did nothing have no track.
     expect(trace.filter(({ name }) => name === 'thread_name').map(({ args }) => args['name'])).toEqual(['cpu-compute']);
   });
 
-  const reuse: NonNullable<RunOptions['reuse']> = { get: () => ({ text: 'x', tokens: [5], finishReason: 'stop' }), put: () => undefined };
+  const reuse: NonNullable<RunOptions['reuse']> = {
+    get: () => ({ text: 'x', tokens: [5], finishReason: 'stop' }),
+    put: () => undefined,
+  };
 
   test.each<[string, RowInput, RunOptions]>([
     ['are answered by an earlier run', { tokens: [1] }, { reuse }],
@@ -334,7 +491,9 @@ describe('an engine', () => {
     function* forAWhile(): Generator<RowInput> {
       for (const end = performance.now() + 800; performance.now() < end;) yield row;
     }
-    const { length } = await collect(engine.generate(forAWhile(), { ...options, onProgress: (progress) => reports.push(progress) }));
+    const { length } = await collect(
+      engine.generate(forAWhile(), { ...options, onProgress: (progress) => reports.push(progress) }),
+    );
     const ended = reports.map(({ rowsDone, rowsFailed }) => rowsDone + rowsFailed);
     expect(ended.length).toBeGreaterThan(4);
     expect(ended).toEqual(ended.toSorted((a, b) => a - b));
@@ -381,7 +540,8 @@ describe('an engine', () => {
   });
 
   test('names the smallest budget, which then works', async () => {
-    const open = async (cpuMemory: number): Promise<RowResult[]> => await generate({ model: model('llama-Q4_1.gguf'), cpuMemory }, [{ tokens: [1] }], { maxNewTokens: 1 });
+    const open = async (cpuMemory: number): Promise<RowResult[]> =>
+      await generate({ model: model('llama-Q4_1.gguf'), cpuMemory }, [{ tokens: [1] }], { maxNewTokens: 1 });
     const refusal: unknown = await open(2 ** 20).catch((error: unknown) => error);
     if (!(refusal instanceof MemoryBudgetError)) throw refusal;
     // The process grows a little between the two calls.
@@ -391,8 +551,13 @@ describe('an engine', () => {
   test('wrong options are refused before a model is looked for, those that are wrong only together and policies too', async () => {
     const nowhere = '/no/such/model.gguf';
     for (const [options, message] of [
-      [{ threads: -1 }, 'threads: found -1'], [{ batchSize: 60, tokensPerSquare: 50 }, 'batchSize: found 60'], [{ thread: 2 }, 'unknown "thread"'], [{ disk: model('llama-Q4_1.gguf') }, 'is no folder'],
-      [{ policy: { weights: { gpu: 1 } } }, 'policy: found weights.gpu 1'], [{ policy: { batchSize: 9 }, tokensPerSquare: 8 }, 'batchSize: found 9'], [{ onLoad: 3 }, 'onLoad: found 3'],
+      [{ threads: -1 }, 'threads: found -1'],
+      [{ batchSize: 60, tokensPerSquare: 50 }, 'batchSize: found 60'],
+      [{ thread: 2 }, 'unknown "thread"'],
+      [{ disk: model('llama-Q4_1.gguf') }, 'is no folder'],
+      [{ policy: { weights: { gpu: 1 } } }, 'policy: found weights.gpu 1'],
+      [{ policy: { batchSize: 9 }, tokensPerSquare: 8 }, 'batchSize: found 9'],
+      [{ onLoad: 3 }, 'onLoad: found 3'],
     ] as const) {
       await expect(Engine.open({ model: nowhere, ...(options as object) })).rejects.toThrow(message);
     }
@@ -401,7 +566,12 @@ describe('an engine', () => {
 
   test.each(['onLoad', 'onPlan'] as const)('what %s throws is what opening rejects with', async (name) => {
     const mine = new Error('mine');
-    const options = { model: model('llama-Q4_1.gguf'), [name]: () => { throw mine; } };
+    const options = {
+      model: model('llama-Q4_1.gguf'),
+      [name]: () => {
+        throw mine;
+      },
+    };
     await expect(Engine.open(options)).rejects.toBe(mine);
   });
 
@@ -410,7 +580,9 @@ describe('an engine', () => {
     const onLoad = (): void => {
       controller.abort();
     };
-    await expect(Engine.open({ model: model('llama-Q4_1.gguf'), onLoad, signal: controller.signal })).rejects.toThrow(InterruptedError);
+    await expect(Engine.open({ model: model('llama-Q4_1.gguf'), onLoad, signal: controller.signal })).rejects.toThrow(
+      InterruptedError,
+    );
   });
 
   test('says of its compression what it is, and nothing else', () => {
@@ -418,7 +590,8 @@ describe('an engine', () => {
   });
 
   test('what cannot be rows is refused at once, and so is a text of which nothing would be scored', async () => {
-    for (const rows of [undefined, { prompt: 'a' }, 'text']) expect(() => engine.generate(rows as unknown as Row[])).toThrow(/^rows: found/);
+    for (const rows of [undefined, { prompt: 'a' }, 'text'])
+      expect(() => engine.generate(rows as unknown as Row[])).toThrow(/^rows: found/);
     for (const tokens of [[], [1]]) await expect(engine.perplexity(tokens, { window: 4 })).rejects.toThrow(UsageError);
     expect(() => engine.generate([], { maxTokens: 3 } as RunOptions)).toThrow('options: found the unknown "maxTokens"');
   });

@@ -7,10 +7,16 @@ import { model } from './support.js';
 
 /** Long enough for a follower to have read what was sent; one that waits for more is interrupted then. */
 const WAIT_MILLISECONDS = 40;
-const short: readonly Row[] = Array.from({ length: 6 }, (_, at) => ({ id: at, tokens: [1, 3 + at, 7], maxNewTokens: 4 }));
+const short: readonly Row[] = Array.from({ length: 6 }, (_, at) => ({
+  id: at,
+  tokens: [1, 3 + at, 7],
+  maxNewTokens: 4,
+}));
 /** Rows whose first pages are the same, in two groups, and that copy the page in which that ends. */
 const alike: readonly Row[] = Array.from({ length: 9 }, (_, at) => ({
-  id: at, tokens: [...Array.from({ length: 60 }, (__, i) => (i * 17 + (at % 2) * 31 + 3) % 250), 100 + at], maxNewTokens: 3,
+  id: at,
+  tokens: [...Array.from({ length: 60 }, (__, i) => (i * 17 + (at % 2) * 31 + 3) % 250), 100 + at],
+  maxNewTokens: 3,
 }));
 
 let [first, second]: [Engine | undefined, Engine | undefined] = [undefined, undefined];
@@ -18,7 +24,12 @@ let [first, second]: [Engine | undefined, Engine | undefined] = [undefined, unde
 /** A run of both engines. @param onSent gets what the first one sends */
 type OnSent = (message: StageMessage) => void;
 
-async function honestRun(rows: readonly Row[], ahead: Engine, behind: Engine, onSent: OnSent = () => undefined): Promise<RowResult[]> {
+async function honestRun(
+  rows: readonly Row[],
+  ahead: Engine,
+  behind: Engine,
+  onSent: OnSent = () => undefined,
+): Promise<RowResult[]> {
   const [there, back] = [activationLink(), activationLink()];
   const sink = {
     send: (message: StageMessage) => {
@@ -44,13 +55,18 @@ afterAll(async () => {
   await second?.close();
 });
 
-describe.each([['rows', short], ['rows that share pages', alike]] as const)('%s', (kind, rows) => {
+describe.each([
+  ['rows', short],
+  ['rows that share pages', alike],
+] as const)('%s', (kind, rows) => {
   test('whatever an engine of the layers before sends: an error of ours or none, and everything is given back', async () => {
     if (!first || !second) throw new Error('not open');
     const engine = second;
     const messages: StageMessage[] = [];
     const expected = await honestRun(rows, first, second, (message) => messages.push(message));
-    expect(messages.some((message) => message.kind === 'open' && (message.sharing?.pages.length ?? 0) > 0)).toBe(kind !== 'rows');
+    expect(messages.some((message) => message.kind === 'open' && (message.sharing?.pages.length ?? 0) > 0)).toBe(
+      kind !== 'rows',
+    );
     await fc.assert(
       fc.asyncProperty(fc.array(changes, { minLength: 1, maxLength: 3 }), async (list) => {
         const sent = list.reduce<unknown[]>(changed, messages) as StageMessage[];
@@ -59,7 +75,9 @@ describe.each([['rows', short], ['rows that share pages', alike]] as const)('%s'
         })();
         const interrupt = new AbortController();
         const sink = { send: () => Promise.resolve(), close: () => undefined };
-        const following = engine.follow({ source, sink }, { signal: interrupt.signal }).catch((error: unknown) => error);
+        const following = engine
+          .follow({ source, sink }, { signal: interrupt.signal })
+          .catch((error: unknown) => error);
         await Promise.race([following, sleep(WAIT_MILLISECONDS)]);
         interrupt.abort();
         const outcome = await following;

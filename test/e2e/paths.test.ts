@@ -4,7 +4,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import { closedForm, diagonalBlock, Engine, recordsOfTrace, rowByRow, validatePath, zigZagBlock, type Row, type RunStats, type TraceEvent } from '../../src/index.js';
+import {
+  closedForm,
+  diagonalBlock,
+  Engine,
+  recordsOfTrace,
+  rowByRow,
+  validatePath,
+  zigZagBlock,
+  type Row,
+  type RunStats,
+  type TraceEvent,
+} from '../../src/index.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { randomPipeline } from '../support/randomPipeline.js';
 
@@ -28,7 +39,12 @@ async function traced(rows: readonly Row[], engineOptions: object, run: object):
   const trace: TraceEvent[] = [];
   let stats: RunStats | undefined;
   let done = 0;
-  for await (const row of engine.generate(rows, { ignoreEos: true, ...run, onTrace: (event) => trace.push(event), onStats: (each) => (stats = each) })) {
+  for await (const row of engine.generate(rows, {
+    ignoreEos: true,
+    ...run,
+    onTrace: (event) => trace.push(event),
+    onStats: (each) => (stats = each),
+  })) {
     expect(row.error).toBeUndefined();
     done++;
   }
@@ -40,7 +56,10 @@ async function traced(rows: readonly Row[], engineOptions: object, run: object):
 describe('on the native device', () => {
   test('the path of any rows, schedule, composition and share of weights is valid', async () => {
     const given = fc.record({
-      rows: fc.array(fc.record({ promptTokens: fc.integer({ min: 1, max: 24 }), maxNewTokens: fc.integer({ min: 1, max: 6 }) }), { minLength: 1, maxLength: 10 }),
+      rows: fc.array(
+        fc.record({ promptTokens: fc.integer({ min: 1, max: 24 }), maxNewTokens: fc.integer({ min: 1, max: 6 }) }),
+        { minLength: 1, maxLength: 10 },
+      ),
       batchSize: fc.integer({ min: 1, max: 4 }),
       batches: fc.integer({ min: 1, max: 3 }),
       tokensPerSquare: fc.integer({ min: 4, max: 24 }),
@@ -51,33 +70,75 @@ describe('on the native device', () => {
       window: fc.integer({ min: 1, max: 10 }),
     });
     await fc.assert(
-      fc.asyncProperty(given, async ({ rows, batchSize, batches, tokensPerSquare, resident, schedule, composition, aheads, window }) => {
-        const input = rows.map(({ promptTokens, maxNewTokens }, id) => ({ id, tokens: Array.from({ length: promptTokens }, (_, at) => (id * 31 + at * 17 + 3) % 250), maxNewTokens }));
-        const { trace, stats, layers } = await traced(
-          input,
-          { batchSize, batches, tokensPerSquare, weights: { cpu: resident, disk: 1 - resident } },
-          { schedule, window, pipeline: randomPipeline(composition, aheads) },
-        );
-        const admitted = rows.map(({ promptTokens, maxNewTokens }, row) => ({ row, promptTokens, newTokens: maxNewTokens }));
-        const { records, usage } = recordsOfTrace(trace, admitted);
-        const bytes = new Map(records.flatMap(({ task }) => (task.name === 'load_weight' ? [[task.layer, task.bytes ?? 0] as const] : [])));
-        if (resident === 0) expect(bytes.size).toBe(layers);
-        validatePath({ layers, slots: batches, rowsPerSlot: batchSize, tokensPerSquare: Math.max(tokensPerSquare, batchSize) }, admitted, records, new Set(), {
-          moves: (name, { layer }) => (name === 'load_weight' && bytes.has(layer) ? [[{ from: 'disk', to: 'cpu', bytes: bytes.get(layer) ?? 0 }]] : []),
-          usage,
-          capacityBytes: Object.fromEntries(Object.entries(stats.memory).map(([tier, { capacityBytes }]) => [tier, capacityBytes])),
-        });
-      }),
+      fc.asyncProperty(
+        given,
+        async ({ rows, batchSize, batches, tokensPerSquare, resident, schedule, composition, aheads, window }) => {
+          const input = rows.map(({ promptTokens, maxNewTokens }, id) => ({
+            id,
+            tokens: Array.from({ length: promptTokens }, (_, at) => (id * 31 + at * 17 + 3) % 250),
+            maxNewTokens,
+          }));
+          const { trace, stats, layers } = await traced(
+            input,
+            { batchSize, batches, tokensPerSquare, weights: { cpu: resident, disk: 1 - resident } },
+            { schedule, window, pipeline: randomPipeline(composition, aheads) },
+          );
+          const admitted = rows.map(({ promptTokens, maxNewTokens }, row) => ({
+            row,
+            promptTokens,
+            newTokens: maxNewTokens,
+          }));
+          const { records, usage } = recordsOfTrace(trace, admitted);
+          const bytes = new Map(
+            records.flatMap(({ task }) =>
+              task.name === 'load_weight' ? [[task.layer, task.bytes ?? 0] as const] : [],
+            ),
+          );
+          if (resident === 0) expect(bytes.size).toBe(layers);
+          validatePath(
+            { layers, slots: batches, rowsPerSlot: batchSize, tokensPerSquare: Math.max(tokensPerSquare, batchSize) },
+            admitted,
+            records,
+            new Set(),
+            {
+              moves: (name, { layer }) =>
+                name === 'load_weight' && bytes.has(layer)
+                  ? [[{ from: 'disk', to: 'cpu', bytes: bytes.get(layer) ?? 0 }]]
+                  : [],
+              usage,
+              capacityBytes: Object.fromEntries(
+                Object.entries(stats.memory).map(([tier, { capacityBytes }]) => [tier, capacityBytes]),
+              ),
+            },
+          );
+        },
+      ),
       { numRuns: 25 },
     );
   });
 
   test('weights are read as often as the closed forms say', async () => {
     const shape = { layers: 0, batches: 4, rowsPerBatch: 2, slots: 2, promptTokens: 6, newTokens: 4 };
-    const rows = Array.from({ length: 8 }, (_, id) => ({ id, tokens: Array.from({ length: 6 }, (__, at) => (id * 31 + at * 17 + 3) % 250), maxNewTokens: 4 }));
-    for (const [name, schedule] of [['row', rowByRow()], ['zigzag', zigZagBlock()], ['diagonal', diagonalBlock()]] as const) {
-      const { trace, stats } = await traced(rows, { batchSize: 2, batches: 2, tokensPerSquare: 12, weights: { cpu: 0, disk: 1 } }, { schedule });
-      const once = new Map(trace.flatMap(({ name: task, args }) => (task.startsWith('load_weight ') ? [[args['layer'], Number(args['bytes'])] as const] : [])));
+    const rows = Array.from({ length: 8 }, (_, id) => ({
+      id,
+      tokens: Array.from({ length: 6 }, (__, at) => (id * 31 + at * 17 + 3) % 250),
+      maxNewTokens: 4,
+    }));
+    for (const [name, schedule] of [
+      ['row', rowByRow()],
+      ['zigzag', zigZagBlock()],
+      ['diagonal', diagonalBlock()],
+    ] as const) {
+      const { trace, stats } = await traced(
+        rows,
+        { batchSize: 2, batches: 2, tokensPerSquare: 12, weights: { cpu: 0, disk: 1 } },
+        { schedule },
+      );
+      const once = new Map(
+        trace.flatMap(({ name: task, args }) =>
+          task.startsWith('load_weight ') ? [[args['layer'], Number(args['bytes'])] as const] : [],
+        ),
+      );
       const perPass = [...once.values()].reduce((sum, bytes) => sum + bytes, 0);
       expect(stats.bytes.weights['disk→cpu']).toBe(closedForm(name, shape).passes * perPass);
     }

@@ -13,7 +13,14 @@ const BASE: EngineOptions = { model: model('llama-F16.gguf'), policy: 'default',
 
 async function job(options: Partial<EngineOptions>, resume = true): Promise<JobSummary> {
   await using engine = await Engine.open({ ...BASE, ...options });
-  return await runJob({ engine, input: path('in.jsonl'), output: path('out.jsonl'), generate: { maxNewTokens: 2 }, resume, overwrite: !resume });
+  return await runJob({
+    engine,
+    input: path('in.jsonl'),
+    output: path('out.jsonl'),
+    generate: { maxNewTokens: 2 },
+    resume,
+    overwrite: !resume,
+  });
 }
 
 const others: [string, Partial<EngineOptions>][] = [
@@ -22,7 +29,9 @@ const others: [string, Partial<EngineOptions>][] = [
   ['compressCache (was "none", is "4bit")', { compressCache: '4bit' }],
   ['sparseAttention (was 1, is 0.5)', { sparseAttention: 0.5 }],
   ['the model (was llama-F16.gguf, is llama-F32.gguf)', { model: model('llama-F32.gguf') }],
-  ...(instructionSets.includes('amx') ? [['instructions (was "others", is "amx")', { instructionSet: 'amx' }] as [string, Partial<EngineOptions>]] : []),
+  ...(instructionSets.includes('amx')
+    ? [['instructions (was "others", is "amx")', { instructionSet: 'amx' }] as [string, Partial<EngineOptions>]]
+    : []),
 ];
 
 describe('a job of an engine', () => {
@@ -34,28 +43,46 @@ describe('a job of an engine', () => {
 
   test.each(others)('is not resumed by one that differs in %s', async (difference, options) => {
     const before = readFileSync(path('out.jsonl'));
-    await expect(job(options)).rejects.toMatchObject({ name: 'UsageError', message: expect.stringContaining(`differs from the one that began it in ${difference};`) as unknown });
+    await expect(job(options)).rejects.toMatchObject({
+      name: 'UsageError',
+      message: expect.stringContaining(`differs from the one that began it in ${difference};`) as unknown,
+    });
     expect(readFileSync(path('out.jsonl')).equals(before)).toBe(true);
   });
 
   test('is resumed by one of the same model elsewhere, other instructions with the same bits, threads, blocks and places', async () => {
     copyFileSync(BASE.model, path('elsewhere.gguf'));
     const instructionSet = instructionSets.filter((set) => set !== 'amx').at(-1) ?? 'scalar';
-    await expect(job({ model: path('elsewhere.gguf'), instructionSet, threads: 1, batchSize: 3, batches: 2, disk: path('disk'), weights: { cpu: 0, disk: 1 } })).resolves.toMatchObject({ kept: 1, done: 1 });
+    await expect(
+      job({
+        model: path('elsewhere.gguf'),
+        instructionSet,
+        threads: 1,
+        batchSize: 3,
+        batches: 2,
+        disk: path('disk'),
+        weights: { cpu: 0, disk: 1 },
+      }),
+    ).resolves.toMatchObject({ kept: 1, done: 1 });
   });
 });
 
 describe('Engine.resultIdentity', () => {
-  test.each<[string, Partial<EngineOptions>]>([['nothing', {}], ...others, ['a part of the layers', { layers: { first: 0, count: 1 } }]])(
-    'is what was foreseen by the options and the files: %s',
-    async (_, options) => {
-      const given = { ...BASE, ...options };
-      await using engine = await Engine.open(given);
-      const { hash } = await identifyModel(engine.source.files);
-      expect(engine.resultIdentity).toMatchObject(foreseenIdentity(await checkedOptions(given), hash));
-      expect(engine.resultIdentity).toMatchObject({ model: hash, layers: options.layers ?? null, numerics: loadAddon().numerics });
-    },
-  );
+  test.each<[string, Partial<EngineOptions>]>([
+    ['nothing', {}],
+    ...others,
+    ['a part of the layers', { layers: { first: 0, count: 1 } }],
+  ])('is what was foreseen by the options and the files: %s', async (_, options) => {
+    const given = { ...BASE, ...options };
+    await using engine = await Engine.open(given);
+    const { hash } = await identifyModel(engine.source.files);
+    expect(engine.resultIdentity).toMatchObject(foreseenIdentity(await checkedOptions(given), hash));
+    expect(engine.resultIdentity).toMatchObject({
+      model: hash,
+      layers: options.layers ?? null,
+      numerics: loadAddon().numerics,
+    });
+  });
 
   test('has no place for what is chosen when the model is opened, before that', () => {
     expect(Object.keys(foreseenIdentity({ ...BASE, compressCache: 'auto' }, 'm'))).not.toContain('compressCache');
@@ -67,7 +94,9 @@ describe('Engine.resultIdentity', () => {
     const onLoad = (): void => utimesSync(path('touched.gguf'), new Date(), new Date());
     await new Promise((resolve) => setTimeout(resolve, 60));
     await expect(Engine.open({ ...BASE, model: path('touched.gguf'), onLoad })).rejects.toMatchObject({
-      name: 'ModelFileError', file: path('touched.gguf'), message: expect.stringContaining('found a change while the model was opened') as unknown,
+      name: 'ModelFileError',
+      file: path('touched.gguf'),
+      message: expect.stringContaining('found a change while the model was opened') as unknown,
     });
   });
 });

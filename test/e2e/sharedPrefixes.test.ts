@@ -1,35 +1,67 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Subject } from 'rxjs';
-import { Engine, offloadGenerate, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats } from '../../src/index.js';
+import {
+  Engine,
+  offloadGenerate,
+  type EngineOptions,
+  type Row,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+} from '../../src/index.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
 import { blocks, model } from './support.js';
 
-async function generate(engine: Engine, rows: readonly Row[], run: RunOptions): Promise<{ results: RowResult[]; stats: RunStats | undefined }> {
+async function generate(
+  engine: Engine,
+  rows: readonly Row[],
+  run: RunOptions,
+): Promise<{ results: RowResult[]; stats: RunStats | undefined }> {
   const results: RowResult[] = [];
   let stats: RunStats | undefined;
-  for await (const row of engine.generate(rows, { logprobs: 1, ignoreEos: true, ...run, onStats: (final) => { stats = final; } })) results.push(row);
+  for await (const row of engine.generate(rows, {
+    logprobs: 1,
+    ignoreEos: true,
+    ...run,
+    onStats: (final) => {
+      stats = final;
+    },
+  }))
+    results.push(row);
   return { results, stats };
 }
 
 const MODELS: readonly (readonly [string, Partial<EngineOptions>])[] = [
-  ['llama-Q4_1.gguf', {}], ['gemma3-mixed.gguf', {}], ['mixtral', {}], ['falcon-rw', {}], ['llama-Q4_1.gguf', { precision: 'float32' }],
-  ['llama-Q4_1.gguf', { compressCache: '4bit', sparseAttention: 0.3 }], ['gemma3-mixed.gguf', { compressCache: '8bit' }], ['llama-Q4_1.gguf', { weights: { cpu: 0, disk: 1 } }],
-  ['llama-Q4_1.gguf', { cache: { cpu: 0, disk: 1 } }], ['gemma3-mixed.gguf', { cache: { cpu: 0.5, disk: 0.5 }, compressCache: '8bit' }],
+  ['llama-Q4_1.gguf', {}],
+  ['gemma3-mixed.gguf', {}],
+  ['mixtral', {}],
+  ['falcon-rw', {}],
+  ['llama-Q4_1.gguf', { precision: 'float32' }],
+  ['llama-Q4_1.gguf', { compressCache: '4bit', sparseAttention: 0.3 }],
+  ['gemma3-mixed.gguf', { compressCache: '8bit' }],
+  ['llama-Q4_1.gguf', { weights: { cpu: 0, disk: 1 } }],
+  ['llama-Q4_1.gguf', { cache: { cpu: 0, disk: 1 } }],
+  ['gemma3-mixed.gguf', { cache: { cpu: 0.5, disk: 0.5 }, compressCache: '8bit' }],
   ['llama-Q4_1.gguf', { cache: { cpu: 0.3, disk: 0.7 }, activations: { cpu: 0.5, disk: 0.5 }, sparseAttention: 0.3 }],
 ];
 
 describe.each(MODELS)('%s, %j', (name, more) => {
   test('the same bits with sharing on and off, whatever the tree, the order, the schedule and the chunks', async () => {
     await fc.assert(
-      fc.asyncProperty(promptTrees(14), schedules, blocks, async (rows, schedule, { batchSize, batches, tokensPerSquare }) => {
-        await using engine = await Engine.open({ model: model(name), batchSize, batches, tokensPerSquare, ...more });
-        const shared = await generate(engine, rows, { schedule });
-        const alone = await generate(engine, rows, { schedule, sharePrefixes: false });
-        expect(shared.results).toEqual(alone.results);
-        expect(alone.stats?.sharing.promptTokensSaved).toBe(0);
-      }),
+      fc.asyncProperty(
+        promptTrees(14),
+        schedules,
+        blocks,
+        async (rows, schedule, { batchSize, batches, tokensPerSquare }) => {
+          await using engine = await Engine.open({ model: model(name), batchSize, batches, tokensPerSquare, ...more });
+          const shared = await generate(engine, rows, { schedule });
+          const alone = await generate(engine, rows, { schedule, sharePrefixes: false });
+          expect(shared.results).toEqual(alone.results);
+          expect(alone.stats?.sharing.promptTokensSaved).toBe(0);
+        },
+      ),
       { numRuns: 8 },
     );
   }, 60_000);
@@ -50,8 +82,19 @@ test('statistics say what was saved; memory holds one copy', async () => {
 test('of a cache on disk, what rows share is in memory: no page of it is read for anybody', async () => {
   const common = Array.from({ length: 72 }, (_, i) => (i * 17 + 3) % 250);
   // The prefix ends in the middle of a page, which goes on in each row's tail.
-  const rows = Array.from({ length: 12 }, (_, id): Row => ({ id, tokens: [...common, ...Array.from({ length: 21 }, (_, i) => (id * 31 + i * 7) % 250)], maxNewTokens: 20 }));
-  await using engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 6, batches: 2, tokensPerSquare: 256, cache: { cpu: 0, disk: 1 }, expectedRows: { promptTokens: 93, newTokens: 20, sharedPrefixTokens: 72, rows: 12 } });
+  const rows = Array.from({ length: 12 }, (_, id): Row => ({
+    id,
+    tokens: [...common, ...Array.from({ length: 21 }, (_, i) => (id * 31 + i * 7) % 250)],
+    maxNewTokens: 20,
+  }));
+  await using engine = await Engine.open({
+    model: model('llama-Q4_1.gguf'),
+    batchSize: 6,
+    batches: 2,
+    tokensPerSquare: 256,
+    cache: { cpu: 0, disk: 1 },
+    expectedRows: { promptTokens: 93, newTokens: 20, sharedPrefixTokens: 72, rows: 12 },
+  });
   const shared = await generate(engine, rows, {});
   const alone = await generate(engine, rows, { sharePrefixes: false });
   expect(shared.results).toEqual(alone.results);
@@ -68,15 +111,25 @@ test('rows of an Observable share what those before them have computed', async (
   const results: RowResult[] = [];
   let stats: RunStats | undefined;
   const ended = new Promise<void>((resolve, reject) => {
-    rows$.pipe(offloadGenerate(engine, { maxNewTokens: 2, ignoreEos: true, onStats: (final) => { stats = final; } })).subscribe({
-      next: (result) => {
-        results.push(result);
-        if (results.length < 5) rows$.next({ tokens: [...common, results.length] });
-        else rows$.complete();
-      },
-      error: reject,
-      complete: resolve,
-    });
+    rows$
+      .pipe(
+        offloadGenerate(engine, {
+          maxNewTokens: 2,
+          ignoreEos: true,
+          onStats: (final) => {
+            stats = final;
+          },
+        }),
+      )
+      .subscribe({
+        next: (result) => {
+          results.push(result);
+          if (results.length < 5) rows$.next({ tokens: [...common, results.length] });
+          else rows$.complete();
+        },
+        error: reject,
+        complete: resolve,
+      });
   });
   rows$.next({ tokens: [...common, 0] });
   await ended;

@@ -6,8 +6,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
-  defaultPipeline, diagonalBlock, Engine, InterruptedError, MemoryBudgetError, ModelFileError, rowByRow, serialPipeline, UsageError, zigZagBlock,
-  type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats, type TraceEvent,
+  defaultPipeline,
+  diagonalBlock,
+  Engine,
+  InterruptedError,
+  MemoryBudgetError,
+  ModelFileError,
+  rowByRow,
+  serialPipeline,
+  UsageError,
+  zigZagBlock,
+  type EngineOptions,
+  type Row,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+  type TraceEvent,
 } from '../../src/index.js';
 import { resultOf, runCli, startCli, type CliResult } from '../cli/support.js';
 
@@ -46,35 +60,100 @@ async function generate(options: EngineOptions, run: RunOptions = {}): Promise<R
 
 const onDisk = (share: number): { cpu: number; disk: number } => ({ cpu: 1 - share, disk: share });
 
-describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-rw', 'gpt-neox'])('%s with its cache and hidden states on disk', (name) => {
-  const references = new Map<string, RowResult[]>();
-  beforeAll(async () => {
-    for (const compressCache of COMPRESSIONS) references.set(compressCache, await generate({ model: model(name), compressCache }));
-    const reference = references.get('none') ?? [];
-    expect(reference.filter(({ usage }) => usage.promptTokens + usage.completionTokens > 96).length).toBeGreaterThan(2);
-  });
-
-  test('bitwise the same whatever lives where, under every schedule, in any chunks, with and without overlap', async () => {
-    const share = fc.constantFrom(0, 0.2, 0.5, 0.8, 1);
-    const setup = fc.record({
-      weights: share, cache: share, activations: share, compressCache: fc.constantFrom(...COMPRESSIONS),
-      batchSize: fc.integer({ min: 1, max: 9 }), batches: fc.integer({ min: 1, max: 3 }), extra: fc.integer({ min: 0, max: 60 }),
-      threads: fc.integer({ min: 1, max: 3 }), window: fc.integer({ min: 1, max: 20 }),
-      schedule: fc.constantFrom(rowByRow(), zigZagBlock(), diagonalBlock()), pipeline: fc.constantFrom(defaultPipeline, serialPipeline),
+describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-rw', 'gpt-neox'])(
+  '%s with its cache and hidden states on disk',
+  (name) => {
+    const references = new Map<string, RowResult[]>();
+    beforeAll(async () => {
+      for (const compressCache of COMPRESSIONS)
+        references.set(compressCache, await generate({ model: model(name), compressCache }));
+      const reference = references.get('none') ?? [];
+      expect(reference.filter(({ usage }) => usage.promptTokens + usage.completionTokens > 96).length).toBeGreaterThan(
+        2,
+      );
     });
-    await fc.assert(
-      fc.asyncProperty(setup, async ({ weights, cache, activations, compressCache, batchSize, batches, extra, threads, window, schedule, pipeline }) => {
-        const options = { weights: onDisk(weights), cache: onDisk(cache), activations: onDisk(activations), compressCache, batchSize, batches, threads, tokensPerSquare: batchSize + extra };
-        await expect(generate({ model: model(name), ...options }, { window, schedule, pipeline })).resolves.toEqual(references.get(compressCache));
-      }),
-      { numRuns: 16, examples: [[{ weights: 1, cache: 1, activations: 1, compressCache: 'none', batchSize: 4, batches: 2, extra: 20, threads: 2, window: 8, schedule: diagonalBlock(), pipeline: defaultPipeline }]] },
-    );
-    expect(leftovers()).toEqual([]);
-  });
-});
+
+    test('bitwise the same whatever lives where, under every schedule, in any chunks, with and without overlap', async () => {
+      const share = fc.constantFrom(0, 0.2, 0.5, 0.8, 1);
+      const setup = fc.record({
+        weights: share,
+        cache: share,
+        activations: share,
+        compressCache: fc.constantFrom(...COMPRESSIONS),
+        batchSize: fc.integer({ min: 1, max: 9 }),
+        batches: fc.integer({ min: 1, max: 3 }),
+        extra: fc.integer({ min: 0, max: 60 }),
+        threads: fc.integer({ min: 1, max: 3 }),
+        window: fc.integer({ min: 1, max: 20 }),
+        schedule: fc.constantFrom(rowByRow(), zigZagBlock(), diagonalBlock()),
+        pipeline: fc.constantFrom(defaultPipeline, serialPipeline),
+      });
+      await fc.assert(
+        fc.asyncProperty(
+          setup,
+          async ({
+            weights,
+            cache,
+            activations,
+            compressCache,
+            batchSize,
+            batches,
+            extra,
+            threads,
+            window,
+            schedule,
+            pipeline,
+          }) => {
+            const options = {
+              weights: onDisk(weights),
+              cache: onDisk(cache),
+              activations: onDisk(activations),
+              compressCache,
+              batchSize,
+              batches,
+              threads,
+              tokensPerSquare: batchSize + extra,
+            };
+            await expect(generate({ model: model(name), ...options }, { window, schedule, pipeline })).resolves.toEqual(
+              references.get(compressCache),
+            );
+          },
+        ),
+        {
+          numRuns: 16,
+          examples: [
+            [
+              {
+                weights: 1,
+                cache: 1,
+                activations: 1,
+                compressCache: 'none',
+                batchSize: 4,
+                batches: 2,
+                extra: 20,
+                threads: 2,
+                window: 8,
+                schedule: diagonalBlock(),
+                pipeline: defaultPipeline,
+              },
+            ],
+          ],
+        },
+      );
+      expect(leftovers()).toEqual([]);
+    });
+  },
+);
 
 describe('a cache on disk', () => {
-  const options: EngineOptions = { model: model('llama-Q4_1.gguf'), batchSize: 4, tokensPerSquare: 24, weights: ALL, cache: ALL, activations: ALL };
+  const options: EngineOptions = {
+    model: model('llama-Q4_1.gguf'),
+    batchSize: 4,
+    tokensPerSquare: 24,
+    weights: ALL,
+    cache: ALL,
+    activations: ALL,
+  };
   const open = (more: Partial<EngineOptions> = {}): Promise<Engine> => Engine.open({ ...options, disk, ...more });
 
   test('each complete page is written once and read in every later pass, and the stats say so', async () => {
@@ -82,7 +161,12 @@ describe('a cache on disk', () => {
     const trace: TraceEvent[] = [];
     await using engine = await open({ batchSize: 1 });
     const row = { tokens: Array.from({ length: 80 }, (_, i) => i), maxNewTokens: 40 };
-    for await (const result of engine.generate([row], { ignoreEos: true, onStats: (each) => (stats = each), onTrace: (event) => trace.push(event) })) expect(result.tokens).toHaveLength(40);
+    for await (const result of engine.generate([row], {
+      ignoreEos: true,
+      onStats: (each) => (stats = each),
+      onTrace: (event) => trace.push(event),
+    }))
+      expect(result.tokens).toHaveLength(40);
     const { layers } = engine.source.decoder;
     // 119 positions in pages of 32: four pages, the last in memory. Passes of 24 tokens, then of one.
     const ends = [24, 48, 72, 80, ...Array.from({ length: 39 }, (_, i) => 81 + i)];
@@ -95,44 +179,62 @@ describe('a cache on disk', () => {
     expect(stats?.bytes.cache['disk→cpu']).toBe(read * slot);
     expect(stats?.memory['disk']?.peakBytes).toBeGreaterThan(0);
     expect(stats?.policy).toMatchObject({ cache: { cpu: 0, disk: 1 }, activations: { cpu: 0, disk: 1 } });
-    for (const name of ['load_cache', 'store_cache', 'load_activation', 'store_activation', 'load_weight']) expect(trace.some((event) => event.name.startsWith(`${name} `))).toBe(true);
+    for (const name of ['load_cache', 'store_cache', 'load_activation', 'store_activation', 'load_weight'])
+      expect(trace.some((event) => event.name.startsWith(`${name} `))).toBe(true);
   });
 
-  test.each([rowByRow(), zigZagBlock(), diagonalBlock()])('what $name moves is what theory says: weights once a pass, each page read once a pass and written once, hidden states between layers', async (schedule) => {
-    const [batches, batchSize, prompt, answer] = [3, 4, 40, 30];
-    let stats: RunStats | undefined;
-    const passes = new Set<unknown>();
-    const squaresDone = new Map<string, number>();
-    await using engine = await open({ batches, batchSize, tokensPerSquare: batchSize * prompt });
-    const uniform = Array.from({ length: batches * batchSize }, (_, row) => ({ tokens: Array.from({ length: prompt }, (__, i) => (row * 13 + i * 7) % 250), maxNewTokens: answer }));
-    for await (const row of engine.generate(uniform, {
-      schedule, ignoreEos: true, onStats: (each) => (stats = each),
-      onTrace: ({ name, args }) => {
-        if (!name.startsWith('compute ')) return;
-        passes.add(args['pass']);
-        squaresDone.set(`${String(args['pass'])} ${String(args['layer'])} ${String(args['slot'])}`, (args['rows'] as [number, number, number][]).reduce((sum, [, , tokens]) => sum + tokens, 0));
-      },
-    })) expect(row.tokens).toHaveLength(answer);
-    const { layers, hiddenSize } = engine.source.decoder;
-    // 69 positions in three pages, of which the first two are on disk: complete after 32 and 64 positions.
-    const ends = [prompt, ...Array.from({ length: answer - 1 }, (_, i) => prompt + 1 + i)];
-    const reads = ends.reduce((sum, _, pass) => sum + Math.floor((ends[pass - 1] ?? 0) / 32), 0);
-    const slot = (stats?.bytes.cache['cpu→disk'] ?? 0) / (2 * layers * uniform.length);
-    expect(slot % 4096).toBe(0);
-    expect(stats?.bytes.cache['disk→cpu']).toBe(reads * layers * uniform.length * slot);
-    // Row by row a pass is of one batch; the others' passes are of the whole block.
-    const sweeps = schedule.name === 'row' ? batches * answer : answer;
-    expect(passes.size).toBe(sweeps);
-    const perPass = (stats?.bytes.weights['disk→cpu'] ?? 0) / sweeps;
-    expect(perPass).toBe(Math.round(perPass));
-    const hidden = [...squaresDone].reduce((sum, [key, tokens]) => sum + (key.split(' ')[1] === '0' ? 0 : Math.ceil((tokens * hiddenSize * 4) / 4096) * 4096), 0);
-    expect(stats?.bytes.activations).toEqual({ 'disk→cpu': hidden, 'cpu→disk': hidden });
-  });
+  test.each([rowByRow(), zigZagBlock(), diagonalBlock()])(
+    'what $name moves is what theory says: weights once a pass, each page read once a pass and written once, hidden states between layers',
+    async (schedule) => {
+      const [batches, batchSize, prompt, answer] = [3, 4, 40, 30];
+      let stats: RunStats | undefined;
+      const passes = new Set<unknown>();
+      const squaresDone = new Map<string, number>();
+      await using engine = await open({ batches, batchSize, tokensPerSquare: batchSize * prompt });
+      const uniform = Array.from({ length: batches * batchSize }, (_, row) => ({
+        tokens: Array.from({ length: prompt }, (__, i) => (row * 13 + i * 7) % 250),
+        maxNewTokens: answer,
+      }));
+      for await (const row of engine.generate(uniform, {
+        schedule,
+        ignoreEos: true,
+        onStats: (each) => (stats = each),
+        onTrace: ({ name, args }) => {
+          if (!name.startsWith('compute ')) return;
+          passes.add(args['pass']);
+          squaresDone.set(
+            `${String(args['pass'])} ${String(args['layer'])} ${String(args['slot'])}`,
+            (args['rows'] as [number, number, number][]).reduce((sum, [, , tokens]) => sum + tokens, 0),
+          );
+        },
+      }))
+        expect(row.tokens).toHaveLength(answer);
+      const { layers, hiddenSize } = engine.source.decoder;
+      // 69 positions in three pages, of which the first two are on disk: complete after 32 and 64 positions.
+      const ends = [prompt, ...Array.from({ length: answer - 1 }, (_, i) => prompt + 1 + i)];
+      const reads = ends.reduce((sum, _, pass) => sum + Math.floor((ends[pass - 1] ?? 0) / 32), 0);
+      const slot = (stats?.bytes.cache['cpu→disk'] ?? 0) / (2 * layers * uniform.length);
+      expect(slot % 4096).toBe(0);
+      expect(stats?.bytes.cache['disk→cpu']).toBe(reads * layers * uniform.length * slot);
+      // Row by row a pass is of one batch; the others' passes are of the whole block.
+      const sweeps = schedule.name === 'row' ? batches * answer : answer;
+      expect(passes.size).toBe(sweeps);
+      const perPass = (stats?.bytes.weights['disk→cpu'] ?? 0) / sweeps;
+      expect(perPass).toBe(Math.round(perPass));
+      const hidden = [...squaresDone].reduce(
+        (sum, [key, tokens]) =>
+          sum + (key.split(' ')[1] === '0' ? 0 : Math.ceil((tokens * hiddenSize * 4) / 4096) * 4096),
+        0,
+      );
+      expect(stats?.bytes.activations).toEqual({ 'disk→cpu': hidden, 'cpu→disk': hidden });
+    },
+  );
 
   test('runs that share an engine do not spoil each other', async () => {
     const reference = await generate({ model: options.model });
     await using engine = await open({ batchSize: 3, batches: 2 });
-    for (const results of await Promise.all([generateOn(engine), generateOn(engine), generateOn(engine)])) expect(results).toEqual(reference);
+    for (const results of await Promise.all([generateOn(engine), generateOn(engine), generateOn(engine)]))
+      expect(results).toEqual(reference);
   });
 
   test('whoever leaves early, at any moment, leaves nothing behind, and the engine goes on', async () => {
@@ -143,7 +245,10 @@ describe('a cache on disk', () => {
     for (const part of [0, 0.01, 0.1, 0.3, 0.6, 0.9]) {
       const controller = new AbortController();
       let left = Math.floor(tasks * part);
-      const stopped = generateOn(engine, { signal: controller.signal, onTrace: () => left-- <= 0 && controller.abort() });
+      const stopped = generateOn(engine, {
+        signal: controller.signal,
+        onTrace: () => left-- <= 0 && controller.abort(),
+      });
       await expect(stopped).rejects.toThrow(InterruptedError);
       const taken: RowResult[] = [];
       for await (const row of engine.generate(rows, { logprobs: 1 })) if (taken.push(row) > 8 * part) break;
@@ -163,7 +268,11 @@ describe('a cache on disk', () => {
   });
 
   test('shares that make no sense, and too little disk, are refused', async () => {
-    for (const shares of [{ cpu: 0.5, disk: 0.6 }, { cpu: -1, disk: 2 }, { cpu: NaN, disk: 0 }]) {
+    for (const shares of [
+      { cpu: 0.5, disk: 0.6 },
+      { cpu: -1, disk: 2 },
+      { cpu: NaN, disk: 0 },
+    ]) {
       await expect(open({ cache: shares })).rejects.toThrow(UsageError);
       await expect(open({ activations: shares })).rejects.toThrow(UsageError);
     }
@@ -178,15 +287,42 @@ describe('a disk that fails in mid-run', () => {
   let reference: string;
   /** The command line in a process of its own: faults are injected through its environment. */
   const run = (output: string, fault?: string, ...flags: string[]): Promise<CliResult> =>
-    runCli([...args(join(folder, output), input()), ...flags], '', fault === undefined ? {} : { SPILLWAY_DISK_FAULTS: fault });
+    runCli(
+      [...args(join(folder, output), input()), ...flags],
+      '',
+      fault === undefined ? {} : { SPILLWAY_DISK_FAULTS: fault },
+    );
   const args = (output: string, from: string): string[] => [
-    'generate', '--model', model('llama-Q4_1.gguf'), '--input', from, '--output', output, '--policy', join(folder, 'policy.json'), '--disk', folder,
-    '--logprobs', '1', '--progress', 'off',
+    'generate',
+    '--model',
+    model('llama-Q4_1.gguf'),
+    '--input',
+    from,
+    '--output',
+    output,
+    '--policy',
+    join(folder, 'policy.json'),
+    '--disk',
+    folder,
+    '--logprobs',
+    '1',
+    '--progress',
+    'off',
   ];
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'spillway-faults-'));
     writeFileSync(input(), rows.map((row) => JSON.stringify(row)).join('\n'));
-    writeFileSync(join(folder, 'policy.json'), JSON.stringify({ schedule: 'diagonal', batchSize: 4, tokensPerSquare: 24, weights: ALL, cache: ALL, activations: ALL }));
+    writeFileSync(
+      join(folder, 'policy.json'),
+      JSON.stringify({
+        schedule: 'diagonal',
+        batchSize: 4,
+        tokensPerSquare: 24,
+        weights: ALL,
+        cache: ALL,
+        activations: ALL,
+      }),
+    );
     expect((await run('reference.jsonl')).code).toBe(0);
     reference = readFileSync(join(folder, 'reference.jsonl'), 'utf8');
   });
@@ -194,42 +330,67 @@ describe('a disk that fails in mid-run', () => {
     rmSync(folder, { recursive: true });
   });
 
-  test.each(['SIGINT', 'SIGKILL'] as const)('%s at random moments: nothing is left, and the job goes on to the same output', async (signal) => {
-    const [many, output] = [join(folder, `${signal}-in.jsonl`), join(folder, `${signal}.jsonl`)];
-    writeFileSync(many, Array.from({ length: 12 }, (_, copy) => rows.map((row, i) => JSON.stringify({ ...row, id: copy * rows.length + i }))).flat().join('\n'));
-    const whole = join(folder, `${signal}-whole.jsonl`);
-    expect((await runCli(args(whole, many))).code).toBe(0);
-    const expected = readFileSync(whole, 'utf8');
-    const resume = (): string[] => (existsSync(output) ? ['--resume'] : []);
-    let kills = 0;
-    for (let attempt = 0; attempt < 8; attempt++) {
-      const child = startCli([...args(output, many), ...resume()]);
-      const ended = resultOf(child);
-      // While it loads, while prompts are computed, or later.
-      await sleep(150 + Math.random() * 400);
-      child.kill(signal);
-      const { code } = await ended;
-      if (code === 0) break;
-      kills++;
-      // -1: ended by the signal itself, before it was listened to.
-      expect(signal === 'SIGINT' ? [130, -1] : [137]).toContain(code);
-      expect(readdirSync(folder).filter((file) => file.endsWith('.spill'))).toEqual([]);
-      // Some of the lines, each once: what one run had finished ahead of its turn stands before what the next one adds.
-      const written = existsSync(output) ? linesOf(readFileSync(output, 'utf8')) : [];
-      expect(linesOf(expected).filter((line) => written.includes(line))).toHaveLength(written.length);
-    }
-    expect(kills).toBeGreaterThan(0);
-    expect((await runCli([...args(output, many), ...resume()])).code).toBe(0);
-    expect(readFileSync(output, 'utf8')).toBe(expected);
-  });
+  test.each(['SIGINT', 'SIGKILL'] as const)(
+    '%s at random moments: nothing is left, and the job goes on to the same output',
+    async (signal) => {
+      const [many, output] = [join(folder, `${signal}-in.jsonl`), join(folder, `${signal}.jsonl`)];
+      writeFileSync(
+        many,
+        Array.from({ length: 12 }, (_, copy) =>
+          rows.map((row, i) => JSON.stringify({ ...row, id: copy * rows.length + i })),
+        )
+          .flat()
+          .join('\n'),
+      );
+      const whole = join(folder, `${signal}-whole.jsonl`);
+      expect((await runCli(args(whole, many))).code).toBe(0);
+      const expected = readFileSync(whole, 'utf8');
+      const resume = (): string[] => (existsSync(output) ? ['--resume'] : []);
+      let kills = 0;
+      for (let attempt = 0; attempt < 8; attempt++) {
+        const child = startCli([...args(output, many), ...resume()]);
+        const ended = resultOf(child);
+        // While it loads, while prompts are computed, or later.
+        await sleep(150 + Math.random() * 400);
+        child.kill(signal);
+        const { code } = await ended;
+        if (code === 0) break;
+        kills++;
+        // -1: ended by the signal itself, before it was listened to.
+        expect(signal === 'SIGINT' ? [130, -1] : [137]).toContain(code);
+        expect(readdirSync(folder).filter((file) => file.endsWith('.spill'))).toEqual([]);
+        // Some of the lines, each once: what one run had finished ahead of its turn stands before what the next one
+        // adds.
+        const written = existsSync(output) ? linesOf(readFileSync(output, 'utf8')) : [];
+        expect(linesOf(expected).filter((line) => written.includes(line))).toHaveLength(written.length);
+      }
+      expect(kills).toBeGreaterThan(0);
+      expect((await runCli([...args(output, many), ...resume()])).code).toBe(0);
+      expect(readFileSync(output, 'utf8')).toBe(expected);
+    },
+  );
 
-  // Requests are counted from the opening of each file: early ones hit the first loads, late ones the cache of rows that are well on their way.
-  test.each(['read:3:EIO', 'read:60:EIO', 'read:400:EIO', 'read:25:end', 'read:300:end', 'write:1:ENOSPC', 'write:30:ENOSPC', 'write:60:EIO', 'allocate:1:ENOSPC'])(
+  // Requests are counted from the opening of each file: early ones hit the first loads, late ones the cache of rows
+  // that are well on their way.
+  test.each([
+    'read:3:EIO',
+    'read:60:EIO',
+    'read:400:EIO',
+    'read:25:end',
+    'read:300:end',
+    'write:1:ENOSPC',
+    'write:30:ENOSPC',
+    'write:60:EIO',
+    'allocate:1:ENOSPC',
+  ])(
     'fault %s: one error that names the file, what was finished stands, nothing is left, and the job goes on',
     async (fault) => {
       const output = `${fault.replaceAll(':', '-')}.jsonl`;
       const failed = await run(output, fault);
-      expect(failed).toMatchObject({ code: 2, stderr: expect.stringMatching(/error: .*(\.spill|\.weights)/) as unknown });
+      expect(failed).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/error: .*(\.spill|\.weights)/) as unknown,
+      });
       const written = existsSync(join(folder, output)) ? linesOf(readFileSync(join(folder, output), 'utf8')) : [];
       expect(linesOf(reference).filter((line) => written.includes(line))).toEqual(written);
       expect(readdirSync(folder).filter((file) => file.endsWith('.spill'))).toEqual([]);

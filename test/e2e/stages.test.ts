@@ -5,17 +5,39 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import {
-  defaultPipeline, diagonalBlock, Engine, InterruptedError, PeerError, readModel, recordsOfTrace, rowByRow, serialPipeline, TaskError, UsageError, validatePath, zigZagBlock,
-  type ActivationLink, type EngineOptions, type FollowOptions, type Row, type RowResult, type RunOptions, type RunStats, type TraceEvent,
+  defaultPipeline,
+  diagonalBlock,
+  Engine,
+  InterruptedError,
+  PeerError,
+  readModel,
+  recordsOfTrace,
+  rowByRow,
+  serialPipeline,
+  TaskError,
+  UsageError,
+  validatePath,
+  zigZagBlock,
+  type ActivationLink,
+  type EngineOptions,
+  type FollowOptions,
+  type Row,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+  type TraceEvent,
 } from '../../src/index.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { engineRing } from '../support/engineRing.js';
 import { randomPipeline } from '../support/randomPipeline.js';
 
 const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
-// Prompts of one token to more than a square has, answers of unequal lengths, greedy and sampled, more rows than places.
+// Prompts of one token to more than a square has, answers of unequal lengths, greedy and sampled, more rows than
+// places.
 const rows: Row[] = Array.from({ length: 14 }, (_, i) => ({
-  id: i, tokens: Array.from({ length: 1 + ((i * 5) % 37) }, (__, j) => (i * 31 + j * 17 + 3) % 250), maxNewTokens: 1 + ((i * 3) % 7),
+  id: i,
+  tokens: Array.from({ length: 1 + ((i * 5) % 37) }, (__, j) => (i * 31 + j * 17 + 3) % 250),
+  maxNewTokens: 1 + ((i * 3) % 7),
   ...(i % 3 === 0 && { temperature: 0.8, seed: i, repetitionPenalty: 1.2 }),
 }));
 let disk: string;
@@ -40,7 +62,12 @@ async function whole(options: EngineOptions, run: RunOptions = {}): Promise<RowR
   return await collect(engine.generate(rows, { logprobs: 2, ...run }));
 }
 
-async function inRing(counts: readonly number[], options: EngineOptions, run: RunOptions = {}, follow: FollowOptions = {}): Promise<RowResult[]> {
+async function inRing(
+  counts: readonly number[],
+  options: EngineOptions,
+  run: RunOptions = {},
+  follow: FollowOptions = {},
+): Promise<RowResult[]> {
   await using ring = await engineRing(counts, { ...OPENED, disk, ...options });
   const [first, ...later] = ring.engines.map((engine, index) => ({ engine, index }));
   const peers = ring.connect();
@@ -70,8 +97,21 @@ describe.each([
   ['opt-post-projected', [[1, 1]]],
   ['falcon-rw', [[1, 1]]],
   ['mixtral', [[1, 1]]],
-  ['qwen2', [[1, 2], [1, 1, 1]]],
-  ['gemma3', [[3, 1], [1, 2, 1], [1, 1, 1, 1]]],
+  [
+    'qwen2',
+    [
+      [1, 2],
+      [1, 1, 1],
+    ],
+  ],
+  [
+    'gemma3',
+    [
+      [3, 1],
+      [1, 2, 1],
+      [1, 1, 1, 1],
+    ],
+  ],
 ] as const)('%s, its layers divided over engines', (name, divisions) => {
   let reference: RowResult[];
   beforeAll(async () => {
@@ -79,13 +119,18 @@ describe.each([
     expect(reference.every(({ error }) => error === undefined)).toBe(true);
   });
 
-  test.each(divisions.map((counts) => [counts] as const))('%j: bitwise the same under every schedule and both pipelines', async (counts) => {
-    for (const schedule of SCHEDULES) {
-      for (const pipeline of [defaultPipeline, serialPipeline]) {
-        await expect(inRing(counts, { model: model(name), batches: 2 }, { schedule, pipeline }, { pipeline })).resolves.toEqual(reference);
+  test.each(divisions.map((counts) => [counts] as const))(
+    '%j: bitwise the same under every schedule and both pipelines',
+    async (counts) => {
+      for (const schedule of SCHEDULES) {
+        for (const pipeline of [defaultPipeline, serialPipeline]) {
+          await expect(
+            inRing(counts, { model: model(name), batches: 2 }, { schedule, pipeline }, { pipeline }),
+          ).resolves.toEqual(reference);
+        }
       }
-    }
-  });
+    },
+  );
 });
 
 describe('layers divided over engines', () => {
@@ -103,10 +148,19 @@ describe('layers divided over engines', () => {
     ['weights in part', { weights: { cpu: 0.4, disk: 0.6 } }],
     ['cache on disk', { cache: { cpu: 0.3, disk: 0.7 } }],
     ['hidden states on disk', { activations: { cpu: 0.5, disk: 0.5 } }],
-    ['everything on disk', { weights: { cpu: 0, disk: 1 }, cache: { cpu: 0, disk: 1 }, activations: { cpu: 0, disk: 1 } }],
+    [
+      'everything on disk',
+      { weights: { cpu: 0, disk: 1 }, cache: { cpu: 0, disk: 1 }, activations: { cpu: 0, disk: 1 } },
+    ],
   ] as const)('with %s: bitwise the same', async (_, placement) => {
-    for (const counts of [[1, layers - 1], [1, 1, layers - 2]]) {
-      for (const schedule of SCHEDULES) await expect(inRing(counts, { model: name, batches: 3, ...placement }, { schedule })).resolves.toEqual(reference);
+    for (const counts of [
+      [1, layers - 1],
+      [1, 1, layers - 2],
+    ]) {
+      for (const schedule of SCHEDULES)
+        await expect(inRing(counts, { model: name, batches: 3, ...placement }, { schedule })).resolves.toEqual(
+          reference,
+        );
     }
   });
 
@@ -137,36 +191,72 @@ describe('layers divided over engines', () => {
   });
 
   test('each engine reads the weights of its own layers, once a pass for the whole block, and its path is valid', async () => {
-    await using ring = await engineRing([1, layers - 1], { ...OPENED, model: name, disk, batches: 2, weights: { cpu: 0, disk: 1 } });
+    await using ring = await engineRing([1, layers - 1], {
+      ...OPENED,
+      model: name,
+      disk,
+      batches: 2,
+      weights: { cpu: 0, disk: 1 },
+    });
     const [front, back] = ring.engines;
     const [toBack, toFront] = ring.connect();
     if (!front || !back || !toBack || !toFront) throw new Error('a ring of two');
     const traces: TraceEvent[][] = [[], []];
     const following = back.follow(toFront, { onTrace: (event) => traces[1]?.push(event) });
-    const results = await collect(front.generate(rows, { schedule: zigZagBlock(), ignoreEos: true, peers: toBack, onTrace: (event) => traces[0]?.push(event) }));
+    const results = await collect(
+      front.generate(rows, {
+        schedule: zigZagBlock(),
+        ignoreEos: true,
+        peers: toBack,
+        onTrace: (event) => traces[0]?.push(event),
+      }),
+    );
     await following;
-    const admitted = rows.map((row, index) => ({ row: index, promptTokens: row.tokens?.length ?? 0, newTokens: row.maxNewTokens ?? 0 }));
+    const admitted = rows.map((row, index) => ({
+      row: index,
+      promptTokens: row.tokens?.length ?? 0,
+      newTokens: row.maxNewTokens ?? 0,
+    }));
     for (const [index, trace] of traces.entries()) {
-      const loads = trace.filter(({ name: task }) => task.startsWith('load_weight ')).map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`);
-      const computed = new Set(trace.filter(({ name: task }) => task.startsWith('compute ')).map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`));
+      const loads = trace
+        .filter(({ name: task }) => task.startsWith('load_weight '))
+        .map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`);
+      const computed = new Set(
+        trace
+          .filter(({ name: task }) => task.startsWith('compute '))
+          .map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`),
+      );
       expect(loads.sort()).toEqual([...computed].sort());
       const own = new Set([...computed].map((key) => Number(key.split(' ')[1])));
       expect([...own].sort()).toEqual(index === 0 ? [0] : Array.from({ length: layers - 1 }, (_, layer) => layer + 1));
-      const part = index === 0 ? { layers: 1, part: { first: 0, of: layers } } : { layers: layers - 1, part: { first: 1, of: layers } };
-      validatePath({ ...part, slots: 2, rowsPerSlot: 2, tokensPerSquare: 12 }, admitted, recordsOfTrace(trace, admitted).records);
+      const part =
+        index === 0
+          ? { layers: 1, part: { first: 0, of: layers } }
+          : { layers: layers - 1, part: { first: 1, of: layers } };
+      validatePath(
+        { ...part, slots: 2, rowsPerSlot: 2, tokensPerSquare: 12 },
+        admitted,
+        recordsOfTrace(trace, admitted).records,
+      );
     }
     expect(results).toHaveLength(rows.length);
     // What goes over: the hidden states of every token that was computed, and the sampled tokens but each row's last.
     const tokens = results.reduce((sum, { usage }) => sum + usage.promptTokens + usage.completionTokens - 1, 0);
     const moved = (index: number, task: string, end: 'from' | 'to') =>
-      (traces[index] ?? []).filter((event) => event.name.startsWith(`${task} `) && event.args[end] === 'peer').reduce((sum, { args }) => sum + Number(args['bytes']), 0);
+      (traces[index] ?? [])
+        .filter((event) => event.name.startsWith(`${task} `) && event.args[end] === 'peer')
+        .reduce((sum, { args }) => sum + Number(args['bytes']), 0);
     expect(moved(0, 'store_activation', 'to')).toBe(tokens * front.source.decoder.hiddenSize * 4);
     expect(moved(1, 'load_activation', 'from')).toBe(tokens * front.source.decoder.hiddenSize * 4);
-    expect(moved(0, 'load_activation', 'from')).toBeGreaterThanOrEqual(results.reduce((sum, { usage }) => sum + usage.completionTokens - 1, 0) * 4);
+    expect(moved(0, 'load_activation', 'from')).toBeGreaterThanOrEqual(
+      results.reduce((sum, { usage }) => sum + usage.completionTokens - 1, 0) * 4,
+    );
   });
 
   test('memory is planned for the layers that an engine has', async () => {
-    const used = async (run: (options: { onStats: (stats: RunStats) => void }) => Promise<unknown>): Promise<number> => {
+    const used = async (
+      run: (options: { onStats: (stats: RunStats) => void }) => Promise<unknown>,
+    ): Promise<number> => {
       let stats: RunStats | undefined;
       await run({ onStats: (each) => (stats = each) });
       return stats?.memory['cpu']?.peakBytes ?? NaN;
@@ -199,7 +289,12 @@ describe('layers divided over engines', () => {
       await expect(back.follow(peers as never)).rejects.toThrow(UsageError);
       if (peers) expect(() => front.generate(rows, { peers: peers as never })).toThrow(/^peers\.(source|sink): found /);
     }
-    for (const layersOption of [{ first: 0, count: 0 }, { first: 1, count: layers }, { first: -1, count: 1 }, { first: 0.5, count: 1 }]) {
+    for (const layersOption of [
+      { first: 0, count: 0 },
+      { first: 1, count: layers },
+      { first: -1, count: 1 },
+      { first: 0.5, count: 1 },
+    ]) {
       await expect(Engine.open({ ...OPENED, model: name, layers: layersOption })).rejects.toThrow(UsageError);
     }
     // A layer that nobody has, a model that is another one, slots that are too many: both sides hear of it.
@@ -214,8 +309,13 @@ describe('layers divided over engines', () => {
       await using other = await Engine.open(options);
       const [toOther, toFront] = ring.connect();
       if (!toOther || !toFront) throw new Error('a ring of two');
-      const [following, results] = await Promise.allSettled([other.follow(toFront), collect(front.generate(rows, { peers: toOther }))]);
-      const reasons = [following, results].map((each) => (each.status === 'rejected' ? (each.reason as Error) : undefined));
+      const [following, results] = await Promise.allSettled([
+        other.follow(toFront),
+        collect(front.generate(rows, { peers: toOther })),
+      ]);
+      const reasons = [following, results].map((each) =>
+        each.status === 'rejected' ? (each.reason as Error) : undefined,
+      );
       for (const reason of reasons) expect(reason).toBeInstanceOf(PeerError);
       expect(reasons.map((reason) => reason?.message).join()).toMatch(message);
     }
@@ -232,15 +332,28 @@ describe('layers divided over engines', () => {
     const [front, back] = ring.engines;
     if (!front || !back) throw new Error('a ring of two');
     const closing = (engine: Engine): FollowOptions => ({ onTrace: () => void engine.close() });
-    await expect(collect(front.generate(rows, { ...closing(front), peers: at(ring.connect(), 0) }))).rejects.toThrow('the engine is closed');
+    await expect(collect(front.generate(rows, { ...closing(front), peers: at(ring.connect(), 0) }))).rejects.toThrow(
+      'the engine is closed',
+    );
     await expect(back.follow(at(ring.connect(), 1), closing(back))).rejects.toThrow('the engine is closed');
   });
 
   test('a consumer that stops, a signal, an engine that is closed, hidden states of the wrong size: all end, and the engines go on', async () => {
-    await using ring = await engineRing([1, 1, layers - 2], { ...OPENED, model: name, disk, batches: 2, weights: { cpu: 0, disk: 1 } });
+    await using ring = await engineRing([1, 1, layers - 2], {
+      ...OPENED,
+      model: name,
+      disk,
+      batches: 2,
+      weights: { cpu: 0, disk: 1 },
+    });
     const [front, ...later] = ring.engines;
     if (!front) throw new Error('a ring of three');
-    const round = async (options: { readonly run?: RunOptions; readonly follow?: FollowOptions; readonly stopAt?: number; readonly wrap?: (link: ActivationLink, from: number) => ActivationLink }) => {
+    const round = async (options: {
+      readonly run?: RunOptions;
+      readonly follow?: FollowOptions;
+      readonly stopAt?: number;
+      readonly wrap?: (link: ActivationLink, from: number) => ActivationLink;
+    }) => {
       const peers = ring.connect(options.wrap);
       const generating = (async () => {
         const taken: RowResult[] = [];
@@ -250,26 +363,57 @@ describe('layers divided over engines', () => {
         }
         return taken;
       })();
-      return await Promise.allSettled([generating, ...later.map((engine, index) => engine.follow(at(peers, index + 1), options.follow))]);
+      return await Promise.allSettled([
+        generating,
+        ...later.map((engine, index) => engine.follow(at(peers, index + 1), options.follow)),
+      ]);
     };
     const statuses = (outcome: readonly PromiseSettledResult<unknown>[]) => outcome.map(({ status }) => status);
 
     expect(statuses(await round({ stopAt: 3 }))).toEqual(['fulfilled', 'fulfilled', 'fulfilled']);
     const stopped = new AbortController();
-    setTimeout(() => { stopped.abort(); }, 20);
+    setTimeout(() => {
+      stopped.abort();
+    }, 20);
     const aborted = await round({ run: { signal: stopped.signal, ignoreEos: true } });
-    expect(aborted.map((each) => (each.status === 'rejected' ? (each.reason as Error).constructor : undefined))).toEqual([InterruptedError, PeerError, PeerError]);
+    expect(
+      aborted.map((each) => (each.status === 'rejected' ? (each.reason as Error).constructor : undefined)),
+    ).toEqual([InterruptedError, PeerError, PeerError]);
     const wrong = await round({
-      wrap: (link, from) => (from !== 0 ? link : { ...link, sink: { ...link.sink, send: (message) => link.sink.send(message.kind === 'hidden' ? { ...message, hidden: message.hidden.slice(1) } : message) } }),
+      wrap: (link, from) =>
+        from !== 0
+          ? link
+          : {
+              ...link,
+              sink: {
+                ...link.sink,
+                send: (message) =>
+                  link.sink.send(message.kind === 'hidden' ? { ...message, hidden: message.hidden.slice(1) } : message),
+              },
+            },
     });
     expect(statuses(wrong)).toEqual(['rejected', 'rejected', 'rejected']);
     expect(wrong[1]).toMatchObject({ reason: expect.any(TaskError) });
     const whatever = await round({
-      wrap: (link, from) => (from !== 2 ? link : { ...link, sink: { ...link.sink, send: (message) => link.sink.send(message.kind === 'head' ? { ...message, pass: message.pass + 99 } : message) } }),
+      wrap: (link, from) =>
+        from !== 2
+          ? link
+          : {
+              ...link,
+              sink: {
+                ...link.sink,
+                send: (message) =>
+                  link.sink.send(message.kind === 'head' ? { ...message, pass: message.pass + 99 } : message),
+              },
+            },
     });
     expect(whatever[0]).toMatchObject({ status: 'rejected', reason: expect.any(PeerError) });
 
-    expect(await round({})).toEqual([{ status: 'fulfilled', value: reference }, { status: 'fulfilled' }, { status: 'fulfilled' }]);
+    expect(await round({})).toEqual([
+      { status: 'fulfilled', value: reference },
+      { status: 'fulfilled' },
+      { status: 'fulfilled' },
+    ]);
     const last = ring.engines.at(-1);
     const ended = round({ run: { ignoreEos: true } });
     await last?.close();

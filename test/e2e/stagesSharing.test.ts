@@ -2,8 +2,23 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
-  diagonalBlock, Engine, InterruptedError, PeerError, readModel, recordsOfTrace, rowByRow, rowsOfTrace, validatePath, zigZagBlock,
-  type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats, type StageMessage, type TraceEvent,
+  diagonalBlock,
+  Engine,
+  InterruptedError,
+  PeerError,
+  readModel,
+  recordsOfTrace,
+  rowByRow,
+  rowsOfTrace,
+  validatePath,
+  zigZagBlock,
+  type EngineOptions,
+  type Row,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+  type StageMessage,
+  type TraceEvent,
 } from '../../src/index.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { engineRing, type EngineRing } from '../support/engineRing.js';
@@ -29,7 +44,15 @@ async function generate(ring: EngineRing, rows: readonly Row[], run: RunOptions 
       outcome.sent.push(message);
       return link.sink.send(message);
     };
-    return { ...link, sink: { send, close: (error) => { link.sink.close(error); } } };
+    return {
+      ...link,
+      sink: {
+        send,
+        close: (error) => {
+          link.sink.close(error);
+        },
+      },
+    };
   });
   const told = (index: number) => ({
     onStats: (stats: RunStats) => (outcome.stats[index] = stats),
@@ -42,7 +65,8 @@ async function generate(ring: EngineRing, rows: readonly Row[], run: RunOptions 
     const options = { logprobs: 1, ignoreEos: true, ...told(0), ...run, peers: front };
     for await (const row of first.generate(rows, options)) outcome.results.push(row);
   })();
-  for (const each of await Promise.allSettled([generating, ...following])) if (each.status === 'rejected') throw each.reason;
+  for (const each of await Promise.allSettled([generating, ...following]))
+    if (each.status === 'rejected') throw each.reason;
   return outcome;
 }
 
@@ -104,7 +128,9 @@ describe('rows that begin alike, their layers divided over engines', () => {
       expect(stats.map(({ sharing }) => sharing.promptTokensSaved)).toEqual(counts.map(() => 31 * 90));
       const apart = await generate(fresh, rows, { schedule, sharePrefixes: false });
       const peaks = (all: readonly RunStats[]): number[] => all.map(({ memory }) => memory['cpu']?.peakBytes ?? NaN);
-      peaks(stats).forEach((peak, index) => { expect(peak).toBeLessThan(peaks(apart.stats)[index] ?? NaN); });
+      peaks(stats).forEach((peak, index) => {
+        expect(peak).toBeLessThan(peaks(apart.stats)[index] ?? NaN);
+      });
       const admitted = rowsOfTrace(traces[0] ?? []);
       expect(admitted.filter(({ prefix }) => prefix)).toHaveLength(1);
       let first = 0;
@@ -117,11 +143,16 @@ describe('rows that begin alike, their layers divided over engines', () => {
         validatePath(grid, admitted, records);
         // A row that did not take over what it is said to would lack it.
         const alone = admitted.map((row) => ({ ...row, shared: [] }));
-        expect(() => { validatePath(grid, alone, records); }).toThrow('has not been computed');
+        expect(() => {
+          validatePath(grid, alone, records);
+        }).toThrow('has not been computed');
         first += layers;
       }
       // All that was kept for rows to come has been given back in good order, or at the end.
-      const own = sent.reduce((sum, message) => sum + (message.kind === 'open' ? (message.sharing?.own.length ?? 0) : 0), 0);
+      const own = sent.reduce(
+        (sum, message) => sum + (message.kind === 'open' ? (message.sharing?.own.length ?? 0) : 0),
+        0,
+      );
       expect(sent.filter(({ kind }) => kind === 'free').length).toBeLessThanOrEqual(own);
     }
   });

@@ -1,9 +1,32 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
-  defaultPipeline, diagonalBlock, Engine, MemoryBudgetError, rowByRow, serialPipeline, UsageError, zigZagBlock, type EngineOptions, type RowResult, type RunOptions, type RunStats, type TraceEvent,
+  defaultPipeline,
+  diagonalBlock,
+  Engine,
+  MemoryBudgetError,
+  rowByRow,
+  serialPipeline,
+  UsageError,
+  zigZagBlock,
+  type EngineOptions,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+  type TraceEvent,
 } from '../../src/index.js';
 import { generateUnequal, model, unequalRows } from './support.js';
 
@@ -15,36 +38,61 @@ afterAll(() => {
   rmSync(disk, { recursive: true });
 });
 
-const generate = (options: EngineOptions, run: RunOptions = {}): Promise<RowResult[]> => generateUnequal({ disk, ...options }, run);
+const generate = (options: EngineOptions, run: RunOptions = {}): Promise<RowResult[]> =>
+  generateUnequal({ disk, ...options }, run);
 
-describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'qwen3-moe-Q4_0.gguf', 'falcon-new'])('%s with weights on disk', (name) => {
-  let reference: RowResult[];
-  beforeAll(async () => {
-    reference = await generate({ model: model(name) });
-  });
+describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'qwen3-moe-Q4_0.gguf', 'falcon-new'])(
+  '%s with weights on disk',
+  (name) => {
+    let reference: RowResult[];
+    beforeAll(async () => {
+      reference = await generate({ model: model(name) });
+    });
 
-  test.each([0, 0.2, 0.55, 0.9, 1])('bitwise the same with a share of %d in memory, under every schedule and both pipelines', async (cpu) => {
-    for (const schedule of [rowByRow(), zigZagBlock(), diagonalBlock()]) {
-      for (const pipeline of [defaultPipeline, serialPipeline]) {
-        await expect(generate({ model: model(name), batches: 2, weights: { cpu, disk: 1 - cpu } }, { schedule, pipeline })).resolves.toEqual(reference);
-      }
-    }
-  });
-});
+    test.each([0, 0.2, 0.55, 0.9, 1])(
+      'bitwise the same with a share of %d in memory, under every schedule and both pipelines',
+      async (cpu) => {
+        for (const schedule of [rowByRow(), zigZagBlock(), diagonalBlock()]) {
+          for (const pipeline of [defaultPipeline, serialPipeline]) {
+            await expect(
+              generate({ model: model(name), batches: 2, weights: { cpu, disk: 1 - cpu } }, { schedule, pipeline }),
+            ).resolves.toEqual(reference);
+          }
+        }
+      },
+    );
+  },
+);
 
 describe('weights on disk', () => {
   test('are read once a pass for the whole block, and the bytes are those of the placement', async () => {
     const trace: TraceEvent[] = [];
     let stats: RunStats | undefined;
-    await generate({ model: model('llama-Q4_1.gguf'), batches: 2, weights: { cpu: 0.3, disk: 0.7 } }, { onTrace: (event) => trace.push(event), onStats: (each) => (stats = each) });
-    const squares = new Set(trace.filter(({ name }) => name.startsWith('compute ')).map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`));
+    await generate(
+      { model: model('llama-Q4_1.gguf'), batches: 2, weights: { cpu: 0.3, disk: 0.7 } },
+      { onTrace: (event) => trace.push(event), onStats: (each) => (stats = each) },
+    );
+    const squares = new Set(
+      trace
+        .filter(({ name }) => name.startsWith('compute '))
+        .map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`),
+    );
     const loads = trace.filter(({ name }) => name.startsWith('load_weight '));
-    expect(loads.map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`).sort()).toEqual([...squares].sort());
+    expect(loads.map(({ args }) => `${String(args['pass'])} ${String(args['layer'])}`).sort()).toEqual(
+      [...squares].sort(),
+    );
     expect(stats?.queues['disk-read']).toMatchObject({ tasks: loads.length, bytes: stats?.bytes.weights['disk→cpu'] });
   });
 
   test('runs that share an engine do not spoil each other', async () => {
-    await using engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 2, batches: 3, tokensPerSquare: 16, disk, weights: { cpu: 0, disk: 1 } });
+    await using engine = await Engine.open({
+      model: model('llama-Q4_1.gguf'),
+      batchSize: 2,
+      batches: 3,
+      tokensPerSquare: 16,
+      disk,
+      weights: { cpu: 0, disk: 1 },
+    });
     const collect = async (): Promise<RowResult[]> => {
       const results: RowResult[] = [];
       for await (const row of engine.generate(unequalRows, { logprobs: 1 })) results.push(row);
@@ -66,7 +114,12 @@ describe('weights on disk', () => {
   });
 
   test('a consumer that stops in mid-run leaves nothing but the repacked file', async () => {
-    const engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 2, disk, weights: { cpu: 0, disk: 1 } });
+    const engine = await Engine.open({
+      model: model('llama-Q4_1.gguf'),
+      batchSize: 2,
+      disk,
+      weights: { cpu: 0, disk: 1 },
+    });
     for await (const row of engine.generate(unequalRows)) if (row.index === 2) break;
     await engine.close();
     expect(readdirSync(disk).filter((file) => !file.endsWith('.weights'))).toEqual([]);
@@ -75,7 +128,13 @@ describe('weights on disk', () => {
   describe('a repacked file found damaged is discarded, the error says so, and the next run makes it anew', () => {
     let reference: RowResult[];
     let [own, file] = ['', ''];
-    const streamed = (): EngineOptions => ({ model: model('llama-Q4_1.gguf'), batchSize: 4, tokensPerSquare: 16, disk: own, weights: { cpu: 0, disk: 1 } });
+    const streamed = (): EngineOptions => ({
+      model: model('llama-Q4_1.gguf'),
+      batchSize: 4,
+      tokensPerSquare: 16,
+      disk: own,
+      weights: { cpu: 0, disk: 1 },
+    });
     const collect = async (engine: Engine): Promise<RowResult[]> => {
       const results: RowResult[] = [];
       for await (const row of engine.generate(unequalRows, { logprobs: 1 })) results.push(row);
@@ -96,7 +155,11 @@ describe('weights on disk', () => {
 
     test('while the model is opened', async () => {
       damageLastLayer();
-      await expect(Engine.open(streamed())).rejects.toMatchObject({ name: 'ModelFileError', file, message: expect.stringMatching(/layer 1 at offset .*checksum.*; this file .*removed: run again/) as unknown });
+      await expect(Engine.open(streamed())).rejects.toMatchObject({
+        name: 'ModelFileError',
+        file,
+        message: expect.stringMatching(/layer 1 at offset .*checksum.*; this file .*removed: run again/) as unknown,
+      });
       expect(existsSync(file)).toBe(false);
       await expect(generate(streamed())).resolves.toEqual(reference);
       expect(existsSync(file)).toBe(true);
@@ -105,7 +168,12 @@ describe('weights on disk', () => {
     test('while its layers stream', async () => {
       await using engine = await Engine.open(streamed());
       damageLastLayer();
-      await expect(collect(engine)).rejects.toMatchObject({ name: 'TaskError', message: expect.stringMatching(/load_weight .*layer 1 at offset .*checksum.*; this file .*removed: run again/) as unknown });
+      await expect(collect(engine)).rejects.toMatchObject({
+        name: 'TaskError',
+        message: expect.stringMatching(
+          /load_weight .*layer 1 at offset .*checksum.*; this file .*removed: run again/,
+        ) as unknown,
+      });
       expect(existsSync(file)).toBe(false);
       await expect(generate(streamed())).resolves.toEqual(reference);
     });
@@ -113,7 +181,13 @@ describe('weights on disk', () => {
 
   test('a repacked file that is overwritten while its layers stream is found out in the next pass; one that was only touched goes on', async () => {
     const own = mkdtempSync(join(disk, 'overwritten-'));
-    await using engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 4, tokensPerSquare: 16, disk: own, weights: { cpu: 0, disk: 1 } });
+    await using engine = await Engine.open({
+      model: model('llama-Q4_1.gguf'),
+      batchSize: 4,
+      tokensPerSquare: 16,
+      disk: own,
+      weights: { cpu: 0, disk: 1 },
+    });
     const collect = async (): Promise<RowResult[]> => {
       const results: RowResult[] = [];
       for await (const row of engine.generate(unequalRows, { logprobs: 1 })) results.push(row);
@@ -127,18 +201,39 @@ describe('weights on disk', () => {
     const descriptor = openSync(file, 'r+');
     writeSync(descriptor, Buffer.alloc(16, 0x58), 0, 16, size - 4096);
     closeSync(descriptor);
-    await expect(collect()).rejects.toMatchObject({ name: 'TaskError', message: expect.stringMatching(/load_weight .*layer 1 at offset .*checksum.*run again/) as unknown });
+    await expect(collect()).rejects.toMatchObject({
+      name: 'TaskError',
+      message: expect.stringMatching(/load_weight .*layer 1 at offset .*checksum.*run again/) as unknown,
+    });
   });
 
   test('what it cannot do within a cap it refuses before anything is written, and names the smaller budget of memory and of streaming', async () => {
     const own = join(disk, 'not', 'made');
-    const refusal: unknown = await Engine.open({ model: model('gemma3-mixed.gguf'), disk: own, cpuMemory: '1MiB' }).catch((error: unknown) => error);
+    const refusal: unknown = await Engine.open({
+      model: model('gemma3-mixed.gguf'),
+      disk: own,
+      cpuMemory: '1MiB',
+    }).catch((error: unknown) => error);
     // With four layers, two of them at a time take less memory than all.
-    expect(refusal).toMatchObject({ name: 'MemoryBudgetError', tier: 'cpu', message: expect.stringContaining('streaming from disk') as unknown });
-    const inMemory: unknown = await Engine.open({ model: model('gemma3-mixed.gguf'), disk: own, cpuMemory: '1MiB', weights: { cpu: 1, disk: 0 } }).catch((error: unknown) => error);
-    expect(inMemory).toMatchObject({ name: 'MemoryBudgetError', message: expect.stringContaining('with its working memory') as unknown });
+    expect(refusal).toMatchObject({
+      name: 'MemoryBudgetError',
+      tier: 'cpu',
+      message: expect.stringContaining('streaming from disk') as unknown,
+    });
+    const inMemory: unknown = await Engine.open({
+      model: model('gemma3-mixed.gguf'),
+      disk: own,
+      cpuMemory: '1MiB',
+      weights: { cpu: 1, disk: 0 },
+    }).catch((error: unknown) => error);
+    expect(inMemory).toMatchObject({
+      name: 'MemoryBudgetError',
+      message: expect.stringContaining('with its working memory') as unknown,
+    });
     for (const weights of [undefined, { cpu: 0.3, disk: 0.7 }]) {
-      await expect(Engine.open({ model: model('llama-Q4_1.gguf'), disk: own, cpuMemory: '1MiB', ...(weights && { weights }) })).rejects.toThrow(MemoryBudgetError);
+      await expect(
+        Engine.open({ model: model('llama-Q4_1.gguf'), disk: own, cpuMemory: '1MiB', ...(weights && { weights }) }),
+      ).rejects.toThrow(MemoryBudgetError);
     }
     expect(existsSync(join(disk, 'not'))).toBe(false);
   });
@@ -154,14 +249,26 @@ describe('weights on disk', () => {
 
   test.each(['onRepack', 'onLoad'] as const)('a signal that fires in %s ends the opening', async (when) => {
     const controller = new AbortController();
-    const opening = Engine.open({ model: model('llama-Q4_1.gguf'), disk: join(disk, when), weights: { cpu: 0, disk: 1 }, signal: controller.signal, [when]: () => controller.abort('enough') });
+    const opening = Engine.open({
+      model: model('llama-Q4_1.gguf'),
+      disk: join(disk, when),
+      weights: { cpu: 0, disk: 1 },
+      signal: controller.signal,
+      [when]: () => controller.abort('enough'),
+    });
     await expect(opening).rejects.toMatchObject({ name: 'InterruptedError', cause: 'enough' });
   });
 
   test('shares that make no sense, and too little disk, are refused', async () => {
-    for (const weights of [{ cpu: 0.5, disk: 0.6 }, { cpu: -1, disk: 2 }, { cpu: NaN, disk: 0 }]) {
+    for (const weights of [
+      { cpu: 0.5, disk: 0.6 },
+      { cpu: -1, disk: 2 },
+      { cpu: NaN, disk: 0 },
+    ]) {
       await expect(Engine.open({ model: model('llama-Q4_1.gguf'), disk, weights })).rejects.toThrow(UsageError);
     }
-    await expect(Engine.open({ model: model('llama-Q4_1.gguf'), disk, weights: { cpu: 0, disk: 1 }, diskMemory: 1000 })).rejects.toThrow(MemoryBudgetError);
+    await expect(
+      Engine.open({ model: model('llama-Q4_1.gguf'), disk, weights: { cpu: 0, disk: 1 }, diskMemory: 1000 }),
+    ).rejects.toThrow(MemoryBudgetError);
   });
 });

@@ -35,7 +35,15 @@ describeGrammars('answers that are held to a format', () => {
   });
 
   test('values of a zod schema are its own, known to the compiler', async () => {
-    const schema = z.object({ kind: z.enum(['a', 'b']), count: z.int().min(1).max(9).transform((count) => `${count} pieces`), note: z.boolean().default(true) });
+    const schema = z.object({
+      kind: z.enum(['a', 'b']),
+      count: z
+        .int()
+        .min(1)
+        .max(9)
+        .transform((count) => `${count} pieces`),
+      note: z.boolean().default(true),
+    });
     const results = await all(engine.generate(prompts(4), { schema, temperature: 1, maxNewTokens: 200 }));
     for (const row of results) {
       expect(row.error).toBeUndefined();
@@ -46,7 +54,9 @@ describeGrammars('answers that are held to a format', () => {
       // @ts-expect-error the schema has no such field
       expect(row.value?.colour).toBeUndefined();
     }
-    const streamed = await lastValueFrom(from(prompts(1)).pipe(offloadGenerate(engine, { schema, maxNewTokens: 200 }), toArray()));
+    const streamed = await lastValueFrom(
+      from(prompts(1)).pipe(offloadGenerate(engine, { schema, maxNewTokens: 200 }), toArray()),
+    );
     const field: string | undefined = streamed[0]?.value?.count;
     expect(field).toMatch(/pieces/);
     // @ts-expect-error it is text
@@ -55,8 +65,14 @@ describeGrammars('answers that are held to a format', () => {
   });
 
   test('what zod checks besides is an error row that keeps its text', async () => {
-    const [row] = await all(engine.generate(prompts(1), { schema: z.object({ a: z.boolean().refine(() => false, 'never') }) }));
-    expect(row).toMatchObject({ text: expect.stringMatching(/^\{"a":(true|false)\}$/), finishReason: 'error', error: { code: 'schema', message: expect.stringContaining('never') } });
+    const [row] = await all(
+      engine.generate(prompts(1), { schema: z.object({ a: z.boolean().refine(() => false, 'never') }) }),
+    );
+    expect(row).toMatchObject({
+      text: expect.stringMatching(/^\{"a":(true|false)\}$/),
+      finishReason: 'error',
+      error: { code: 'schema', message: expect.stringContaining('never') },
+    });
     expect(row).not.toHaveProperty('value');
   });
 
@@ -69,7 +85,9 @@ describeGrammars('answers that are held to a format', () => {
       { prompt: 'a', responseFormat: { type: 'json_schema', schema: { type: 'string', minLength: 500 } } },
       { prompt: 'a', responseFormat: { type: 'nothing' } as never },
     ];
-    const [regex, choice, text, refused, cut, wrong] = await all(engine.generate(rows, { responseFormat: { type: 'regex', regex: '[0-9]{3}' }, maxNewTokens: 20 }));
+    const [regex, choice, text, refused, cut, wrong] = await all(
+      engine.generate(rows, { responseFormat: { type: 'regex', regex: '[0-9]{3}' }, maxNewTokens: 20 }),
+    );
     expect(regex?.value).toMatch(/^[0-9]{3}$/);
     expect(['yes', 'no']).toContain(choice?.value);
     expect(text).not.toHaveProperty('value');
@@ -84,23 +102,42 @@ describeGrammars('answers that are held to a format', () => {
       yield { prompt: 'a' };
       throw new Error('was read');
     };
-    const run = (responseFormat: unknown): Promise<RowResult[]> => all(engine.generate(read(), { responseFormat: responseFormat as never }));
+    const run = (responseFormat: unknown): Promise<RowResult[]> =>
+      all(engine.generate(read(), { responseFormat: responseFormat as never }));
     await expect(run({ type: 'json_schema', schema: { uniqueItems: true } })).rejects.toThrow(ResponseFormatError);
     await expect(run({ type: 'regex', regex: '(' })).rejects.toThrow(ResponseFormatError);
     expect(() => engine.generate(read(), { responseFormat: { type: 'regex' } as never })).toThrow(UsageError);
-    expect(() => engine.generate([], { schema: z.object({}), responseFormat: { type: 'text' } })).toThrow(/one of them/);
+    expect(() => engine.generate([], { schema: z.object({}), responseFormat: { type: 'text' } })).toThrow(
+      /one of them/,
+    );
     expect(() => engine.generate([], { schema: z.bigint() })).toThrow(/JSON Schema/);
   });
 
   test('rows that are equal have values of their own', async () => {
-    const [first, second] = await all(engine.generate([{ prompt: 'same' }, { prompt: 'same' }], { responseFormat: { type: 'json_schema', schema: { type: 'array', items: { type: 'boolean' }, minItems: 1, maxItems: 1 } } }));
+    const [first, second] = await all(
+      engine.generate([{ prompt: 'same' }, { prompt: 'same' }], {
+        responseFormat: {
+          type: 'json_schema',
+          schema: { type: 'array', items: { type: 'boolean' }, minItems: 1, maxItems: 1 },
+        },
+      }),
+    );
     expect(second?.value).toEqual(first?.value);
     expect(second?.value).not.toBe(first?.value);
   });
 
   test('the schema is told at the end of the system message, and shared', async () => {
     const responseFormat = { type: 'choices', choices: ['yes', 'no'] } as const;
-    const run = async (options: object): Promise<number> => (await all(engine.generate([{ messages: [{ role: 'user', content: 'x' }] }], { responseFormat, maxNewTokens: 4, ...options })))[0]?.usage.promptTokens ?? 0;
+    const run = async (options: object): Promise<number> =>
+      (
+        await all(
+          engine.generate([{ messages: [{ role: 'user', content: 'x' }] }], {
+            responseFormat,
+            maxNewTokens: 4,
+            ...options,
+          }),
+        )
+      )[0]?.usage.promptTokens ?? 0;
     const told = 'Answer with one of these alone:\nyes\nno';
     expect(await run({ schemaInPrompt: true, system: 'S' })).toBe(await run({ system: `S\n\n${told}` }));
     expect(await run({ schemaInPrompt: true })).toBe(await run({ system: told }));
@@ -113,7 +150,14 @@ describeGrammars('answers that are held to a format', () => {
       return schema instanceof EnforcedSchema ? [one] : [];
     });
     expect(cases.length).toBeGreaterThan(25);
-    const rows: Row[] = cases.flatMap(({ name, schema }) => [1, 2].map((seed) => ({ id: `${name} ${seed}`, prompt: name, seed, responseFormat: { type: 'json_schema', schema } })));
+    const rows: Row[] = cases.flatMap(({ name, schema }) =>
+      [1, 2].map((seed) => ({
+        id: `${name} ${seed}`,
+        prompt: name,
+        seed,
+        responseFormat: { type: 'json_schema', schema },
+      })),
+    );
     const results = await all(engine.generate(rows, { temperature: 1, maxNewTokens: 300 }));
     expect(results.filter(({ error }) => error !== undefined && error.code !== 'schema')).toEqual([]);
     // Cut off, at the most: nothing whole is invalid.
@@ -124,7 +168,9 @@ describeGrammars('answers that are held to a format', () => {
       const { schema, tests, name } = cases[Math.floor(index / 2)] ?? cases[0] ?? { schema: true, tests: [], name: '' };
       const ajv = new Ajv2020({ strict: false, logger: false, multipleOfPrecision: 6 });
       addFormats.default(ajv);
-      const judge = tests.some(({ data, valid }) => valid && !ajv.validate(schema as object, data)) ? undefined : ajv.compile(schema as object);
+      const judge = tests.some(({ data, valid }) => valid && !ajv.validate(schema as object, data))
+        ? undefined
+        : ajv.compile(schema as object);
       // Ajv itself takes some schemas of the suite for others.
       if (judge !== undefined) expect([name, value, judge(value)]).toEqual([name, value, true]);
     }

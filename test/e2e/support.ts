@@ -6,9 +6,14 @@ import { Engine, type EngineOptions, type RowResult, type RowSettings, type RunO
 export const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
 
 /** Rows of unequal prompts and answers. */
-export const unequalRows: readonly (RowSettings & { readonly tokens: readonly number[] })[] = Array.from({ length: 20 }, (_, i) => ({
-  id: i, tokens: Array.from({ length: 1 + ((i * 5) % 23) }, (__, j) => (i * 31 + j * 17 + 3) % 250), maxNewTokens: 1 + ((i * 3) % 7),
-}));
+export const unequalRows: readonly (RowSettings & { readonly tokens: readonly number[] })[] = Array.from(
+  { length: 20 },
+  (_, i) => ({
+    id: i,
+    tokens: Array.from({ length: 1 + ((i * 5) % 23) }, (__, j) => (i * 31 + j * 17 + 3) % 250),
+    maxNewTokens: 1 + ((i * 3) % 7),
+  }),
+);
 
 /** What an engine of small batches and squares makes of the unequal rows. */
 export async function generateUnequal(options: EngineOptions, run: RunOptions = {}): Promise<RowResult[]> {

@@ -26,15 +26,27 @@ async function answers(engine: Engine): Promise<RowResult[]> {
 
 test('worker threads terminated in the middle of jobs: another engine of the process goes on, and their output can be gone on with at once', async () => {
   mkdirSync(path('disk'));
-  const options = { model: model('llama-Q4_1.gguf'), batchSize: 16, disk: path('disk'), weights: { cpu: 0, disk: 1 }, cache: { cpu: 0.5, disk: 0.5 } };
+  const options = {
+    model: model('llama-Q4_1.gguf'),
+    batchSize: 16,
+    disk: path('disk'),
+    weights: { cpu: 0, disk: 1 },
+    cache: { cpu: 0.5, disk: 0.5 },
+  };
   const job = { input: path('in.jsonl'), output: path('out.jsonl'), generate: { maxNewTokens: 24, ignoreEos: true } };
-  writeLines(job.input, Array.from({ length: 60 }, (_, at) => ({ id: at, tokens: [1, 3 + (at % 250), 7] })));
+  writeLines(
+    job.input,
+    Array.from({ length: 60 }, (_, at) => ({ id: at, tokens: [1, 3 + (at % 250), 7] })),
+  );
   await using engine = await Engine.open(options);
   await runJob({ engine, ...job });
   const [expected, reference] = [await answers(engine), readFileSync(job.output, 'utf8')];
 
   for (let at = 0; at < WORKERS; at += 1) {
-    const worker = new Worker(SOURCE, { eval: true, workerData: { library: new URL('../index.js', pathToFileURL(built('cli/main.js'))).href, options, job } });
+    const worker = new Worker(SOURCE, {
+      eval: true,
+      workerData: { library: new URL('../index.js', pathToFileURL(built('cli/main.js'))).href, options, job },
+    });
     const died = new Promise<never>((_, reject) => void worker.once('error', reject));
     await Promise.race([died, new Promise<void>((resolve) => void worker.on('message', () => resolve()))]);
     const beside = answers(engine);

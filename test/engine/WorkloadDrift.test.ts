@@ -14,11 +14,16 @@ function run(drift: WorkloadDrift, rows: number, promptTokens: number, newTokens
 describe('WorkloadDrift', () => {
   test('rows about as long as planned change nothing', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 67, max: 150 }), fc.integer({ min: 34, max: 75 }), fc.integer({ min: 1, max: 300 }), (prompt, answer, rows) => {
-        const drift = new WorkloadDrift(PLANNED, 64, () => 1);
-        run(drift, rows, prompt, answer);
-        expect([drift.rows, drift.replans]).toEqual([64, []]);
-      }),
+      fc.property(
+        fc.integer({ min: 67, max: 150 }),
+        fc.integer({ min: 34, max: 75 }),
+        fc.integer({ min: 1, max: 300 }),
+        (prompt, answer, rows) => {
+          const drift = new WorkloadDrift(PLANNED, 64, () => 1);
+          run(drift, rows, prompt, answer);
+          expect([drift.rows, drift.replans]).toEqual([64, []]);
+        },
+      ),
     );
   });
 
@@ -34,7 +39,10 @@ describe('WorkloadDrift', () => {
     run(drift, 1000, 100, 10);
     expect(asked).toHaveLength(1);
     run(drift, 256, 300, 10);
-    expect(asked).toEqual([{ promptTokens: 100, newTokens: 10 }, { promptTokens: 300, newTokens: 10 }]);
+    expect(asked).toEqual([
+      { promptTokens: 100, newTokens: 10 },
+      { promptTokens: 300, newTokens: 10 },
+    ]);
   });
 
   test('a few rows say nothing, and neither do answers of no tokens break anything', () => {

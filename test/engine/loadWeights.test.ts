@@ -28,19 +28,33 @@ describe('loadWeights', () => {
     const { runtime, calls } = loading();
     const reports: number[][] = [];
     await loadWeights(runtime, undefined, { onLoad: (...report) => reports.push(report) });
-    expect({ reports, calls }).toEqual({ reports: [[5, 10], [10, 10]], calls: ['loaded'] });
+    expect({ reports, calls }).toEqual({
+      reports: [
+        [5, 10],
+        [10, 10],
+      ],
+      calls: ['loaded'],
+    });
   });
 
   test('a signal ends it at the next report', async () => {
     const { runtime, calls } = loading();
     const controller = new AbortController();
-    await expect(loadWeights(runtime, undefined, { signal: controller.signal, onLoad: () => controller.abort('enough') })).rejects.toMatchObject({ name: 'InterruptedError', cause: 'enough' });
+    await expect(
+      loadWeights(runtime, undefined, { signal: controller.signal, onLoad: () => controller.abort('enough') }),
+    ).rejects.toMatchObject({ name: 'InterruptedError', cause: 'enough' });
     expect(calls).toEqual(['closed']);
   });
 
   test('what its report throws comes out', async () => {
     const { runtime, calls } = loading();
-    await expect(loadWeights(runtime, undefined, { onLoad: () => { throw new RangeError('of the caller'); } })).rejects.toThrow('of the caller');
+    await expect(
+      loadWeights(runtime, undefined, {
+        onLoad: () => {
+          throw new RangeError('of the caller');
+        },
+      }),
+    ).rejects.toThrow('of the caller');
     expect(calls).toEqual(['closed']);
   });
 });

@@ -1,4 +1,15 @@
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, readSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, test } from '@jest/globals';
@@ -31,7 +42,9 @@ describe('openWeightStore', () => {
   test('makes a store once', async () => {
     const store = await open();
     expect(readdirSync(folder).map((name) => join(folder, name))).toEqual([store.path]);
-    await expect(open({}, { ...addon, repack: () => Promise.reject(new Error('a second time')) })).resolves.toEqual(store);
+    await expect(open({}, { ...addon, repack: () => Promise.reject(new Error('a second time')) })).resolves.toEqual(
+      store,
+    );
   });
 
   test.each<[string, (file: string) => void]>([
@@ -68,7 +81,13 @@ describe('openWeightStore', () => {
   test('a file of somebody else in its place stays, and the error says what to do', async () => {
     const { path: file } = await open();
     writeFileSync(file, 'notes that somebody keeps under an unlikely name, long enough for a header');
-    await expect(open()).rejects.toMatchObject({ name: 'ModelFileError', file, message: expect.stringMatching(/magic: found other bytes.*; remove this file and run again, or name another folder/) as unknown });
+    await expect(open()).rejects.toMatchObject({
+      name: 'ModelFileError',
+      file,
+      message: expect.stringMatching(
+        /magic: found other bytes.*; remove this file and run again, or name another folder/,
+      ) as unknown,
+    });
     expect(readFileSync(file, 'utf8')).toMatch(/^notes/);
     rmSync(file);
     mkdirSync(file);
@@ -79,12 +98,25 @@ describe('openWeightStore', () => {
   test('a file where a folder is expected is said to be one', async () => {
     writeFileSync(path('rows.jsonl'), '{}');
     const file = path('rows.jsonl');
-    await expect(open({ folder: file })).rejects.toMatchObject({ name: 'ModelFileError', message: `${file}: folder for repacked models (disk): found a file, expected a folder that exists or can be made, and be written to` });
-    await expect(open({ folder: join(file, 'repacked') })).rejects.toMatchObject({ name: 'ModelFileError', file: join(file, 'repacked'), found: 'a file on the way to it' });
+    await expect(open({ folder: file })).rejects.toMatchObject({
+      name: 'ModelFileError',
+      message: `${file}: folder for repacked models (disk): found a file, expected a folder that exists or can be made, and be written to`,
+    });
+    await expect(open({ folder: join(file, 'repacked') })).rejects.toMatchObject({
+      name: 'ModelFileError',
+      file: join(file, 'repacked'),
+      found: 'a file on the way to it',
+    });
   });
 
   describe('while another process is at it', () => {
-    const busy = Object.assign(new Error('busy'), { code: 'busy', file: 'x.partial', field: 'file', found: 'another process that is writing it', expected: 'a file that nobody writes' });
+    const busy = Object.assign(new Error('busy'), {
+      code: 'busy',
+      file: 'x.partial',
+      field: 'file',
+      found: 'another process that is writing it',
+      expected: 'a file that nobody writes',
+    });
     const holders: StoreHolder[] = [];
     const onWait = (holder: StoreHolder): void => void holders.push(holder);
     beforeEach(() => {
@@ -116,10 +148,22 @@ describe('openWeightStore', () => {
     test('a signal, and what onWait throws, end the waiting', async () => {
       const native = { ...addon, repack: () => Promise.reject(busy) };
       const controller = new AbortController();
-      const waiting = open({ signal: controller.signal, onWait: () => setTimeout(() => controller.abort('enough'), 5) }, native);
+      const waiting = open(
+        { signal: controller.signal, onWait: () => setTimeout(() => controller.abort('enough'), 5) },
+        native,
+      );
       await expect(waiting).rejects.toMatchObject({ name: 'InterruptedError', cause: 'enough' });
       const mine = new Error('mine');
-      await expect(open({ onWait: () => { throw mine; } }, native)).rejects.toBe(mine);
+      await expect(
+        open(
+          {
+            onWait: () => {
+              throw mine;
+            },
+          },
+          native,
+        ),
+      ).rejects.toBe(mine);
     });
 
     test('two openings of one process share what one of them makes', async () => {
@@ -138,7 +182,9 @@ describe('openWeightStore', () => {
       seen.push(onProgress(1000, 2000));
       throw Object.assign(new Error('cancelled'), { code: 'cancelled' });
     };
-    await expect(open({ signal: controller.signal }, { ...addon, repack })).rejects.toMatchObject({ name: 'InterruptedError' });
+    await expect(open({ signal: controller.signal }, { ...addon, repack })).rejects.toMatchObject({
+      name: 'InterruptedError',
+    });
     expect(seen).toEqual([false]);
     await expect(open()).resolves.toMatchObject({ layerBytes: expect.any(Array) as unknown });
   });

@@ -33,23 +33,57 @@ const MANY: ExpectedRows = { promptTokens: 64, newTokens: 32 };
 const LARGE: ModelSource = {
   ...TINY,
   path: '/models/large.gguf',
-  decoder: { ...TINY.decoder, layers: 22, hiddenSize: 2048, feedForwardSize: 5632, heads: 32, kvHeads: 4, headDim: 64, vocabularySize: 32_000, contextTokens: 2048 },
+  decoder: {
+    ...TINY.decoder,
+    layers: 22,
+    hiddenSize: 2048,
+    feedForwardSize: 5632,
+    heads: 32,
+    kvHeads: 4,
+    headDim: 64,
+    vocabularySize: 32_000,
+    contextTokens: 2048,
+  },
   bindings: TINY.bindings.flatMap((binding) => {
     if (binding.kind === 'vector') return [];
     if (binding.layer < 0) return [{ ...binding, rows: 32_000, columns: 2048 }];
     // All matrices of a layer as one.
-    return binding.layer === 0 && binding.role.includes('down') ? Array.from({ length: 22 }, (_, layer) => ({ ...binding, layer, rows: 2048, columns: 21_504 })) : [];
+    return binding.layer === 0 && binding.role.includes('down')
+      ? Array.from({ length: 22 }, (_, layer) => ({ ...binding, layer, rows: 2048, columns: 21_504 }))
+      : [];
   }),
 };
 
 const AS_EVER: MachineSpeed = { memory: 1, fewRows: 1, manyRows: 1 };
 
-function planned(more: Partial<EngineOptions>, { model = LARGE, expected = MANY, profileOf, speed = AS_EVER }: { model?: ModelSource; expected?: ExpectedRows; profileOf?: (options?: ProfileOptions) => Promise<HardwareProfile>; speed?: MachineSpeed } = {}): Promise<PlannedEngine> {
+function planned(
+  more: Partial<EngineOptions>,
+  {
+    model = LARGE,
+    expected = MANY,
+    profileOf,
+    speed = AS_EVER,
+  }: {
+    model?: ModelSource;
+    expected?: ExpectedRows;
+    profileOf?: (options?: ProfileOptions) => Promise<HardwareProfile>;
+    speed?: MachineSpeed;
+  } = {},
+): Promise<PlannedEngine> {
   const options: EngineOptions = { model: model.path, cpuMemory: '4GiB', ...more };
-  return planEngine(model, options, settleOptions(options, machine), machine, expected, profileOf ?? (() => Promise.reject(new Error('this machine must not be measured here'))), () => Promise.resolve(speed));
+  return planEngine(
+    model,
+    options,
+    settleOptions(options, machine),
+    machine,
+    expected,
+    profileOf ?? (() => Promise.reject(new Error('this machine must not be measured here'))),
+    () => Promise.resolve(speed),
+  );
 }
 
-// Plans are for what a cap leaves beside what this process holds, which would be another figure from one line of a test to the next.
+// Plans are for what a cap leaves beside what this process holds, which would be another figure from one line of a test
+// to the next.
 beforeAll(() => {
   jest.spyOn(process.memoryUsage, 'rss').mockReturnValue(300 * 2 ** 20);
 });
@@ -60,8 +94,18 @@ afterAll(() => {
 describe('the plan of an engine', () => {
   test('is searched for the rows that are expected, and opens it as it says', async () => {
     const { plan, options, streams, request } = await planned({ hardware: HERE });
-    expect(plan).toMatchObject({ origin: 'auto', workload: { promptTokens: 64, newTokens: 32 }, predicted: { fits: true } });
-    expect(options).toMatchObject({ batchSize: plan.policy?.batchSize, batches: plan.policy?.batches, schedule: plan.policy?.schedule, compressWeights: 'none', compressCache: 'none' });
+    expect(plan).toMatchObject({
+      origin: 'auto',
+      workload: { promptTokens: 64, newTokens: 32 },
+      predicted: { fits: true },
+    });
+    expect(options).toMatchObject({
+      batchSize: plan.policy?.batchSize,
+      batches: plan.policy?.batches,
+      schedule: plan.policy?.schedule,
+      compressWeights: 'none',
+      compressCache: 'none',
+    });
     expect(streams).toBe(false);
     // What this process holds already is not there for the plan.
     expect(request?.hardware.memory.cpuBytes).toBeLessThan(4 * 2 ** 30 - process.memoryUsage.rss() / 2);
@@ -90,10 +134,16 @@ describe('the plan of an engine', () => {
   test('writes to disk only where that is clearly faster', async () => {
     const gains: { gain: number; writes: boolean }[] = [];
     for (const mib of [700, 800, 900]) {
-      const { plan, request } = await planned({ hardware: HERE, tokensPerSquare: 128, cpuMemory: process.memoryUsage.rss() + mib * 2 ** 20 }, { expected: { promptTokens: 512, newTokens: 128 } });
+      const { plan, request } = await planned(
+        { hardware: HERE, tokensPerSquare: 128, cpuMemory: process.memoryUsage.rss() + mib * 2 ** 20 },
+        { expected: { promptTokens: 512, newTokens: 128 } },
+      );
       if (!request) throw new Error('no plan');
       const { predicted, readsOnly } = choosePolicy(request);
-      gains.push({ gain: predicted.tokensPerSecond / (readsOnly?.predicted.tokensPerSecond ?? 0), writes: (plan.policy?.cache.disk ?? 0) > 0 });
+      gains.push({
+        gain: predicted.tokensPerSecond / (readsOnly?.predicted.tokensPerSecond ?? 0),
+        writes: (plan.policy?.cache.disk ?? 0) > 0,
+      });
     }
     expect(new Set(gains.map(({ writes }) => writes)).size).toBe(2);
     for (const { gain, writes } of gains) expect(writes).toBe(gain >= 1.1);
@@ -120,16 +170,35 @@ describe('the plan of an engine', () => {
     const tight = { hardware: slow, cpuMemory: process.memoryUsage.rss() + 500 * 2 ** 20 };
     const { plan, options } = await planned(tight);
     expect(options).toMatchObject({ compressWeights: 'none', compressCache: 'none' });
-    expect(plan.recommended?.map(({ change, changesResults }) => [change, changesResults])).toContainEqual(['4-bit weights', true]);
+    expect(plan.recommended?.map(({ change, changesResults }) => [change, changesResults])).toContainEqual([
+      '4-bit weights',
+      true,
+    ]);
     const allowed = await planned({ ...tight, compressWeights: 'auto' });
     expect(allowed.options.compressWeights).toBe('4bit');
-    expect(allowed.plan.predicted?.tokensPerSecond).toBeGreaterThan((plan.predicted?.tokensPerSecond ?? Infinity) * 1.2);
+    expect(allowed.plan.predicted?.tokensPerSecond).toBeGreaterThan(
+      (plan.predicted?.tokensPerSecond ?? Infinity) * 1.2,
+    );
     expect((await planned({ ...tight, compressWeights: 'none' })).options.compressWeights).toBe('none');
   });
 
   test('stays with the defaults where a plan is hardly faster', async () => {
-    const flat: HardwareProfile = { ...HERE, cpu: { ...HERE.cpu, matmul: [{ weights: 'q8', tokens: 1, flopsPerSecond: 1e11 }, { weights: 'q8', tokens: 256, flopsPerSecond: 1e11 }], taskSeconds: 0 } };
-    expect((await planned({ hardware: flat })).plan.policy).toMatchObject({ schedule: 'diagonal', batchSize: 64, batches: 1 });
+    const flat: HardwareProfile = {
+      ...HERE,
+      cpu: {
+        ...HERE.cpu,
+        matmul: [
+          { weights: 'q8', tokens: 1, flopsPerSecond: 1e11 },
+          { weights: 'q8', tokens: 256, flopsPerSecond: 1e11 },
+        ],
+        taskSeconds: 0,
+      },
+    };
+    expect((await planned({ hardware: flat })).plan.policy).toMatchObject({
+      schedule: 'diagonal',
+      batchSize: 64,
+      batches: 1,
+    });
   });
 
   test('is not made for work that is too small to be measured for, nor by anybody who asks for the defaults', async () => {
@@ -147,8 +216,12 @@ describe('the plan of an engine', () => {
     const { plan, options } = await planned({}, { profileOf: () => Promise.reject(new UsageError('no clock')) });
     expect(plan).toEqual({ origin: 'default', why: 'no clock' });
     expect(options.batchSize).toBeUndefined();
-    await expect(planned({}, { profileOf: () => Promise.reject(new InterruptedError('stop')) })).rejects.toThrow(InterruptedError);
-    await expect(planned({}, { profileOf: () => Promise.reject(new TypeError('a mistake of ours')) })).rejects.toThrow(TypeError);
+    await expect(planned({}, { profileOf: () => Promise.reject(new InterruptedError('stop')) })).rejects.toThrow(
+      InterruptedError,
+    );
+    await expect(planned({}, { profileOf: () => Promise.reject(new TypeError('a mistake of ours')) })).rejects.toThrow(
+      TypeError,
+    );
   });
 
   test('is for the speed that the machine has now, not for that of its profile', async () => {
@@ -166,12 +239,25 @@ describe('the plan of an engine', () => {
   test('the disk is looked at where a plan may use it', async () => {
     const looked: (string | undefined)[] = [];
     const profileOf = (): Promise<HardwareProfile> => Promise.resolve(HERE);
-    for (const more of [{}, { cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 }, { weights: { cpu: 0.5, disk: 0.5 } }, { cache: { cpu: 0, disk: 1 } }]) {
+    for (const more of [
+      {},
+      { cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 },
+      { weights: { cpu: 0.5, disk: 0.5 } },
+      { cache: { cpu: 0, disk: 1 } },
+    ]) {
       const options: EngineOptions = { model: LARGE.path, cpuMemory: '64GiB', disk: '/somewhere', ...more };
-      await planEngine(LARGE, options, settleOptions(options, { ...machine, availableBytes: 2 ** 37 }), machine, MANY, profileOf, (_, disk) => {
-        looked.push(disk);
-        return Promise.resolve(AS_EVER);
-      });
+      await planEngine(
+        LARGE,
+        options,
+        settleOptions(options, { ...machine, availableBytes: 2 ** 37 }),
+        machine,
+        MANY,
+        profileOf,
+        (_, disk) => {
+          looked.push(disk);
+          return Promise.resolve(AS_EVER);
+        },
+      );
     }
     expect(looked).toEqual([undefined, '/somewhere', '/somewhere', '/somewhere']);
   });
@@ -187,15 +273,37 @@ describe('the plan of an engine', () => {
   });
 
   test('given as a policy: followed, what is said beside it overrides it', async () => {
-    const policy = parsePolicy({ schedule: 'zigzag', batchSize: 5, batches: 2, cache: { cpu: 0.25, disk: 0.75 }, compressCache: '8bit', threads: 2 }, 'test');
+    const policy = parsePolicy(
+      {
+        schedule: 'zigzag',
+        batchSize: 5,
+        batches: 2,
+        cache: { cpu: 0.25, disk: 0.75 },
+        compressCache: '8bit',
+        threads: 2,
+      },
+      'test',
+    );
     const { plan, options } = await planned({ hardware: HERE, policy, batches: 4 });
     expect(plan.origin).toBe('policy');
-    expect(options).toMatchObject({ schedule: 'zigzag', batchSize: 5, batches: 4, cache: { cpu: 0.25, disk: 0.75 }, compressCache: '8bit', threads: 2, weights: { cpu: 1, disk: 0 } });
-    await expect(planned({ hardware: HERE, policy: { ...policy, weights: { gpu: 1, cpu: 0, disk: 0 } } })).rejects.toThrow('policy: found weights.gpu 1');
+    expect(options).toMatchObject({
+      schedule: 'zigzag',
+      batchSize: 5,
+      batches: 4,
+      cache: { cpu: 0.25, disk: 0.75 },
+      compressCache: '8bit',
+      threads: 2,
+      weights: { cpu: 1, disk: 0 },
+    });
+    await expect(
+      planned({ hardware: HERE, policy: { ...policy, weights: { gpu: 1, cpu: 0, disk: 0 } } }),
+    ).rejects.toThrow('policy: found weights.gpu 1');
   });
 
   test('refuses a profile of another machine', async () => {
-    await expect(planned({ hardware: CPU_MACHINE })).rejects.toThrow('is of another machine: its processor is a processor of tests');
+    await expect(planned({ hardware: CPU_MACHINE })).rejects.toThrow(
+      'is of another machine: its processor is a processor of tests',
+    );
   });
 });
 
@@ -204,14 +312,21 @@ test('a machine of more processors than an engine may have threads gets as many 
 });
 
 describe('with a GPU', () => {
-  const gpus = [{ name: 'A GPU', memoryBytes: 16 * 2 ** 30, computeCapability: '7.5', multiprocessors: 40, driver: '12.4' }];
+  const gpus = [
+    { name: 'A GPU', memoryBytes: 16 * 2 ** 30, computeCapability: '7.5', multiprocessors: 40, driver: '12.4' },
+  ];
   const withGpu: MachineFacts = { ...machine, gpus };
   const T4 = builtIn('flexgen-t4');
   const there: HardwareProfile = { ...T4, machine: HERE.machine };
-  const settled = (more: Partial<EngineOptions>): Settings => settleOptions({ model: LARGE.path, cpuMemory: '4GiB', gpuMemory: '2GiB', ...more }, withGpu);
+  const settled = (more: Partial<EngineOptions>): Settings =>
+    settleOptions({ model: LARGE.path, cpuMemory: '4GiB', gpuMemory: '2GiB', ...more }, withGpu);
   type ProfileOf = (options: ProfileOptions) => Promise<HardwareProfile>;
   const unmeasured: ProfileOf = () => Promise.reject(new Error('this machine must not be measured here'));
-  const plannedHere = (more: Partial<EngineOptions>, profileOf = unmeasured, expected = MANY): Promise<PlannedEngine> => {
+  const plannedHere = (
+    more: Partial<EngineOptions>,
+    profileOf = unmeasured,
+    expected = MANY,
+  ): Promise<PlannedEngine> => {
     const options: EngineOptions = { model: LARGE.path, cpuMemory: '4GiB', gpuMemory: '2GiB', ...more };
     return planEngine(LARGE, options, settled(more), withGpu, expected, profileOf, () => Promise.resolve(AS_EVER));
   };
@@ -220,7 +335,12 @@ describe('with a GPU', () => {
     const cases: [Partial<EngineOptions>, ProfileOf, ExpectedRows, string][] = [
       [{ hardware: HERE }, unmeasured, MANY, 'the GPU of this machine has not been measured'],
       [{}, () => Promise.resolve(HERE), MANY, 'the GPU of this machine has not been measured'],
-      [{}, unmeasured, { ...MANY, rows: 2 }, 'too little work to measure the GPU of this machine for: what fits is put on it'],
+      [
+        {},
+        unmeasured,
+        { ...MANY, rows: 2 },
+        'too little work to measure the GPU of this machine for: what fits is put on it',
+      ],
       [{}, () => Promise.reject(new UsageError('gpuMemory: too little')), MANY, 'gpuMemory: too little'],
     ];
     for (const [more, profileOf, expected, why] of cases) {
@@ -241,15 +361,27 @@ describe('with a GPU', () => {
     expect(plan).toMatchObject({ origin: 'auto', predicted: { fits: true } });
     expect(learning?.options.gpuMemory).toBe(2 * 2 ** 30);
     expect(learning?.profile.gpu).toEqual(T4.gpu);
-    const library = await plannedHere({ batchSize: 16, batches: 2, gpuProducts: 'cublaslt' }, () => Promise.resolve({ ...there, corrections: { 'link.up': 0.2 } }));
+    const library = await plannedHere({ batchSize: 16, batches: 2, gpuProducts: 'cublaslt' }, () =>
+      Promise.resolve({ ...there, corrections: { 'link.up': 0.2 } }),
+    );
     expect(library.learning).toBeUndefined();
     expect(library.request?.hardware.corrections).toBeUndefined();
     expect(library.request?.hardware.memory.gpuBytes).toBe(2 * 2 ** 30 - 96 * 2 ** 20);
   });
 
   test('a profile of another GPU is refused', async () => {
-    await expect(plannedHere({ hardware: { ...there, machine: { ...there.machine, gpuName: 'Another' } } })).rejects.toThrow('its GPU is Another, this machine\'s A GPU');
-    expect((await plannedHere({ batchSize: 16, batches: 2, hardware: { ...there, machine: { ...there.machine, gpuName: 'A GPU' } } })).plan.origin).toBe('auto');
+    await expect(
+      plannedHere({ hardware: { ...there, machine: { ...there.machine, gpuName: 'Another' } } }),
+    ).rejects.toThrow("its GPU is Another, this machine's A GPU");
+    expect(
+      (
+        await plannedHere({
+          batchSize: 16,
+          batches: 2,
+          hardware: { ...there, machine: { ...there.machine, gpuName: 'A GPU' } },
+        })
+      ).plan.origin,
+    ).toBe('auto');
   });
 
   test('under the model the plan is no slower than what fits put on the GPU, whatever that holds', async () => {
@@ -258,8 +390,25 @@ describe('with a GPU', () => {
       if (!request) throw new Error('no request');
       const all = { gpu: 1, cpu: 0, disk: 0 };
       // As planGpu divides the cap: the cache of a full block first where weights do not all fit, else weights.
-      const usual = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1].flatMap((gpu) => [0, 0.5, 1].map((cached) =>
-        predict(request, parsePolicy({ schedule: 'diagonal', batchSize: 64, batches: 1, weights: { gpu, cpu: 1 - gpu, disk: 0 }, cache: { gpu: cached, cpu: 1 - cached, disk: 0 }, activations: all, cpuAttention: true }, 'test'))));
+      const usual = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1].flatMap((gpu) =>
+        [0, 0.5, 1].map((cached) =>
+          predict(
+            request,
+            parsePolicy(
+              {
+                schedule: 'diagonal',
+                batchSize: 64,
+                batches: 1,
+                weights: { gpu, cpu: 1 - gpu, disk: 0 },
+                cache: { gpu: cached, cpu: 1 - cached, disk: 0 },
+                activations: all,
+                cpuAttention: true,
+              },
+              'test',
+            ),
+          ),
+        ),
+      );
       const fitting = usual.filter(({ fits }) => fits);
       expect(fitting.length).toBeGreaterThan(0);
       // Shares are rounded to what placement can do.
@@ -282,32 +431,59 @@ describe('with a GPU', () => {
 
   test('a policy is followed, hidden states in part on the GPU leave it', async () => {
     const shares = { weights: { gpu: 0.2, cpu: 0.3, disk: 0.5 }, cache: { gpu: 0.5, cpu: 0.5, disk: 0 } };
-    const policy = parsePolicy({ batchSize: 4, batches: 2, ...shares, activations: { gpu: 0.5, cpu: 0.25, disk: 0.25 } }, 'test');
+    const policy = parsePolicy(
+      { batchSize: 4, batches: 2, ...shares, activations: { gpu: 0.5, cpu: 0.25, disk: 0.25 } },
+      'test',
+    );
     const { plan, options } = await plannedHere({ policy }, () => Promise.resolve(there));
     expect(plan.origin).toBe('policy');
     expect(options).toMatchObject({ ...shares, activations: { gpu: 0, cpu: 0.75, disk: 0.25 } });
-    expect(settled(options)).toMatchObject({ gpu: { weightShare: 0.2, cacheShare: 0.5, activationsMove: true }, weightShare: expect.closeTo(0.375, 9) as unknown, activationsOnDisk: 0.25 });
-    await expect(plannedHere({ policy: { ...policy, cpuAttention: false } }, () => Promise.resolve(there))).rejects.toThrow('policy: found cpuAttention false with cache.gpu 0.5, expected true');
+    expect(settled(options)).toMatchObject({
+      gpu: { weightShare: 0.2, cacheShare: 0.5, activationsMove: true },
+      weightShare: expect.closeTo(0.375, 9) as unknown,
+      activationsOnDisk: 0.25,
+    });
+    await expect(
+      plannedHere({ policy: { ...policy, cpuAttention: false } }, () => Promise.resolve(there)),
+    ).rejects.toThrow('policy: found cpuAttention false with cache.gpu 0.5, expected true');
   });
 
   test('what cannot be is refused: no GPU, more than it has, contradictions, shares', () => {
-    const refused = (more: Partial<EngineOptions>, facts = withGpu): (() => Settings) => () => settleOptions(checkEngineOptions({ model: LARGE.path, ...more }), facts);
-    expect(refused({ gpuMemory: '2GiB' }, { ...machine, gpus: [] })).toThrow('gpuMemory: found 2 GiB, but there is no GPU here');
+    const refused =
+      (more: Partial<EngineOptions>, facts = withGpu): (() => Settings) =>
+      () =>
+        settleOptions(checkEngineOptions({ model: LARGE.path, ...more }), facts);
+    expect(refused({ gpuMemory: '2GiB' }, { ...machine, gpus: [] })).toThrow(
+      'gpuMemory: found 2 GiB, but there is no GPU here',
+    );
     expect(refused({ gpuMemory: '17GiB' })).toThrow('gpuMemory: found 17 GiB, expected at most the 16 GiB of A GPU');
     expect(refused({ gpuMemory: '1GiB', device: 'cpu' })).toThrow('beside device "cpu"');
     expect(refused({ device: 'cuda' })).toThrow('device: found "cuda" without gpuMemory');
     expect(refused({ gpuMemory: 'much' })).toThrow(UsageError);
-    expect(refused({ gpuProducts: 'cublaslt', gpuMemory: 0 })).toThrow('gpuProducts: found "cublaslt" without gpuMemory');
-    expect(refused({ gpuMemory: '1GiB', gpuProducts: 'cublas' as 'cublaslt' })).toThrow('gpuProducts: found "cublas", expected one of own, cublaslt, auto');
+    expect(refused({ gpuProducts: 'cublaslt', gpuMemory: 0 })).toThrow(
+      'gpuProducts: found "cublaslt" without gpuMemory',
+    );
+    expect(refused({ gpuMemory: '1GiB', gpuProducts: 'cublas' as 'cublaslt' })).toThrow(
+      'gpuProducts: found "cublas", expected one of own, cublaslt, auto',
+    );
     expect(settled({}).gpu?.products).toBe('own');
     expect(settled({ gpuProducts: 'auto' }).gpu?.products).toBe('auto');
-    expect(refused({ weights: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow('weights: found gpu 0.5, expected 0 without gpuMemory');
+    expect(refused({ weights: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow(
+      'weights: found gpu 0.5, expected 0 without gpuMemory',
+    );
     const gpuMemory = '1GiB';
-    expect(refused({ gpuMemory, cache: { gpu: 0.5, cpu: 0.6, disk: 0 } })).toThrow('expected shares gpu, cpu and disk that sum to 1');
-    expect(refused({ gpuMemory, activations: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow('activations: found gpu 0.5, expected 0 or 1');
+    expect(refused({ gpuMemory, cache: { gpu: 0.5, cpu: 0.6, disk: 0 } })).toThrow(
+      'expected shares gpu, cpu and disk that sum to 1',
+    );
+    expect(refused({ gpuMemory, activations: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow(
+      'activations: found gpu 0.5, expected 0 or 1',
+    );
     expect(settleOptions({ model: LARGE.path, gpuMemory: 0 }, { ...machine, gpus: [] }).gpu).toBeUndefined();
     expect(settleOptions({ model: LARGE.path, gpuMemory: '0' }, { ...machine, gpus: [] }).gpu).toBeUndefined();
-    expect(settled({ device: 'cuda', compressCache: '8bit', sparseAttention: 0.1, cache: { gpu: 0.5, cpu: 0.5, disk: 0 } }).gpu).toMatchObject({ cacheShare: 0.5, activationsMove: false });
+    expect(
+      settled({ device: 'cuda', compressCache: '8bit', sparseAttention: 0.1, cache: { gpu: 0.5, cpu: 0.5, disk: 0 } })
+        .gpu,
+    ).toMatchObject({ cacheShare: 0.5, activationsMove: false });
   });
 });
 
@@ -317,7 +493,10 @@ describe('what earlier runs taught', () => {
 
   test('is in the plan and its predictions, and later runs are kept for the profile as it was measured', async () => {
     const plain = await planned({}, { profileOf: () => Promise.resolve(HERE) });
-    const { plan, request, learning } = await planned({}, { profileOf: learnt, speed: { memory: 1, fewRows: 0.5, manyRows: 0.5 } });
+    const { plan, request, learning } = await planned(
+      {},
+      { profileOf: learnt, speed: { memory: 1, fewRows: 0.5, manyRows: 0.5 } },
+    );
     expect(request?.hardware.corrections).toEqual(corrections);
     expect(plan.predicted?.tokensPerSecond).toBeLessThan((plain.plan.predicted?.tokensPerSecond ?? 0) / 1.5);
     expect(learning?.profile).toEqual(HERE);
@@ -334,12 +513,15 @@ describe('what earlier runs taught', () => {
   });
 
   test('and cannot be used is said', async () => {
-    const noted = await planned({}, {
-      profileOf: (options) => {
-        options?.onNote?.('damaged');
-        return Promise.resolve(HERE);
+    const noted = await planned(
+      {},
+      {
+        profileOf: (options) => {
+          options?.onNote?.('damaged');
+          return Promise.resolve(HERE);
+        },
       },
-    });
+    );
     expect(noted.plan.notes).toEqual(['damaged']);
   });
 });

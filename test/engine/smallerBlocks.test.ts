@@ -9,13 +9,25 @@ const blocks = (given: Partial<EngineOptions>, searches = false): Partial<Engine
 describe('the blocks that are tried where memory is scarce', () => {
   test('begin with the plan, and go from the usual block down to one row', () => {
     expect(blocks({})).toEqual([
-      { batchSize: 200, batches: 4, weights: { cpu: 0.5, disk: 0.5 } }, {}, { tokensPerSquare: 128 }, { tokensPerSquare: 48 }, { tokensPerSquare: 16 }, { tokensPerSquare: 16, batchSize: 1, batches: 1 },
+      { batchSize: 200, batches: 4, weights: { cpu: 0.5, disk: 0.5 } },
+      {},
+      { tokensPerSquare: 128 },
+      { tokensPerSquare: 48 },
+      { tokensPerSquare: 16 },
+      { tokensPerSquare: 16, batchSize: 1, batches: 1 },
     ]);
   });
 
   test('keep what the caller has said: a row of a square needs a token of it', () => {
-    for (const block of blocks({ batchSize: 100, schedule: 'row' }).slice(1)) expect(block).toMatchObject({ batchSize: 100, schedule: 'row' });
-    expect(blocks({ batchSize: 100 }).map(({ tokensPerSquare }) => tokensPerSquare)).toEqual([undefined, undefined, 128, 100, 100]);
+    for (const block of blocks({ batchSize: 100, schedule: 'row' }).slice(1))
+      expect(block).toMatchObject({ batchSize: 100, schedule: 'row' });
+    expect(blocks({ batchSize: 100 }).map(({ tokensPerSquare }) => tokensPerSquare)).toEqual([
+      undefined,
+      undefined,
+      128,
+      100,
+      100,
+    ]);
     expect(blocks({ batchSize: 8, batches: 2 }).at(-1)).toEqual({ batchSize: 8, batches: 2, tokensPerSquare: 16 });
     expect(blocks({ batchSize: 300, batches: 2 }).at(-1)).toEqual({ batchSize: 300, batches: 2, tokensPerSquare: 300 });
     expect(blocks({ tokensPerSquare: 512 }).at(-1)).toEqual({ batchSize: 1, batches: 1, tokensPerSquare: 512 });

@@ -29,28 +29,50 @@ describe('examples', () => {
 
   test('all of them are tested here', async () => {
     const names: string[] = await readdir('examples');
-    expect(names.filter((name) => name.endsWith('.ts')).sort()).toEqual(['01-rxjs-pipeline.ts', '02-etl-job.ts', '03-custom-schedule.ts', '04-layers-on-two-engines.ts', '05-tables.ts', '06-classify.ts', '07-extract-to-object.ts']);
+    expect(names.filter((name) => name.endsWith('.ts')).sort()).toEqual([
+      '01-rxjs-pipeline.ts',
+      '02-etl-job.ts',
+      '03-custom-schedule.ts',
+      '04-layers-on-two-engines.ts',
+      '05-tables.ts',
+      '06-classify.ts',
+      '07-extract-to-object.ts',
+    ]);
   });
 
   test('the RxJS pipeline answers every review, in order', async () => {
     const results = await rxjsPipeline(model.path);
-    expect(results.map(({ id, error }) => [id, error])).toEqual([[1, undefined], [2, undefined], [3, undefined]]);
+    expect(results.map(({ id, error }) => [id, error])).toEqual([
+      [1, undefined],
+      [2, undefined],
+      [3, undefined],
+    ]);
     for (const { usage } of results) expect(usage.completionTokens).toBeLessThanOrEqual(8);
     expect(print).toHaveBeenCalledWith(expect.stringMatching(/^1: /));
   });
 
   test('the ETL job writes a line for every ticket, the bad one with its error', async () => {
     const file = await etlJob(model.path);
-    const lines = (await readFile(file, 'utf8')).trim().split('\n').map((line) => JSON.parse(line) as { ticket: number; team?: string; error?: string });
+    const lines = (await readFile(file, 'utf8'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { ticket: number; team?: string; error?: string });
     expect(lines.map(({ ticket }) => ticket).sort()).toEqual([4711, 4712, 4713, 4714]);
-    expect(lines.filter(({ error }) => error !== undefined)).toEqual([{ ticket: 4713, error: 'the ticket has no text' }]);
+    expect(lines.filter(({ error }) => error !== undefined)).toEqual([
+      { ticket: 4713, error: 'the ticket has no text' },
+    ]);
     await rm(dirname(file), { recursive: true });
   });
 
   test('classifying tells two labels apart for each review', async () => {
     const { labels, best, embeddings } = await classified(model.path);
-    expect(labels.map(({ index, error }) => [index, error])).toEqual([[0, undefined], [1, undefined], [2, undefined]]);
-    for (const { probabilities = {} } of labels) expect(Object.values(probabilities).reduce((sum, each) => sum + each, 0)).toBeCloseTo(1, 10);
+    expect(labels.map(({ index, error }) => [index, error])).toEqual([
+      [0, undefined],
+      [1, undefined],
+      [2, undefined],
+    ]);
+    for (const { probabilities = {} } of labels)
+      expect(Object.values(probabilities).reduce((sum, each) => sum + each, 0)).toBeCloseTo(1, 10);
     expect([' Paris.', ' a banana.', ' in the north.']).toContain(best);
     expect(embeddings.map(({ embedding }) => embedding?.length)).toEqual([64, 64, 64]);
   });
@@ -73,30 +95,55 @@ describe('examples', () => {
 
   test('tables keep their columns from one to the next, and a batch file has its output and its errors', async () => {
     const folder = await tables(model.path);
-    const rows = await collect(readRows(`${folder}/summaries.parquet`, { carryFields: true, columns: { prompt: 'label' } }));
-    expect(rows.map(({ carry }) => [carry?.['nr'], carry?.['stars'], typeof carry?.['label'], typeof carry?.['summary']])).toEqual([
-      ['1', '5', 'string', 'string'], ['2', '1', 'string', 'string'], ['3', '4', 'string', 'string'],
+    const rows = await collect(
+      readRows(`${folder}/summaries.parquet`, { carryFields: true, columns: { prompt: 'label' } }),
+    );
+    expect(
+      rows.map(({ carry }) => [carry?.['nr'], carry?.['stars'], typeof carry?.['label'], typeof carry?.['summary']]),
+    ).toEqual([
+      ['1', '5', 'string', 'string'],
+      ['2', '1', 'string', 'string'],
+      ['3', '4', 'string', 'string'],
     ]);
     expect(rows[1]?.carry?.['What do you think?']).toBe('Broken after two days;\nnobody answers.');
-    const ids = async (name: string): Promise<unknown[]> => (await readFile(`${folder}/${name}`, 'utf8')).trim().split('\n').map((line) => (JSON.parse(line) as { custom_id: string }).custom_id);
+    const ids = async (name: string): Promise<unknown[]> =>
+      (await readFile(`${folder}/${name}`, 'utf8'))
+        .trim()
+        .split('\n')
+        .map((line) => (JSON.parse(line) as { custom_id: string }).custom_id);
     expect([await ids('batch-output.jsonl'), await ids('batch-errors.jsonl')]).toEqual([['a', 'b'], ['c']]);
     await rm(folder, { recursive: true });
   });
 
-  testGrammars('the extraction finds a person of the right form in every note, and a table has columns of them', async () => {
-    const { people, table } = await extractToObject(model.path);
-    expect(people).toHaveLength(3);
-    const rows = await collect(readRows(table, { carryFields: true, columns: { prompt: 'note' } }));
-    expect(rows.map(({ carry }) => [carry?.['name'], carry?.['age'], carry?.['topic'], carry?.['text']])).toEqual(people.map(({ name, age, topic }) => [name, String(age), topic, '']));
-    await rm(dirname(table), { recursive: true });
-    for (const { name, age, topic } of people) expect([[...name].length <= 24, Number.isInteger(age) && age <= 120, ['invoice', 'ticket', 'room'].includes(topic)]).toEqual([true, true, true]);
-  });
+  testGrammars(
+    'the extraction finds a person of the right form in every note, and a table has columns of them',
+    async () => {
+      const { people, table } = await extractToObject(model.path);
+      expect(people).toHaveLength(3);
+      const rows = await collect(readRows(table, { carryFields: true, columns: { prompt: 'note' } }));
+      expect(rows.map(({ carry }) => [carry?.['name'], carry?.['age'], carry?.['topic'], carry?.['text']])).toEqual(
+        people.map(({ name, age, topic }) => [name, String(age), topic, '']),
+      );
+      await rm(dirname(table), { recursive: true });
+      for (const { name, age, topic } of people)
+        expect([
+          [...name].length <= 24,
+          Number.isInteger(age) && age <= 120,
+          ['invoice', 'ticket', 'room'].includes(topic),
+        ]).toEqual([true, true, true]);
+    },
+  );
 });
 
-describe.each([['prompts.jsonl', 40], ['demo.jsonl', 10]] as const)('%s', (name, least) => {
+describe.each([
+  ['prompts.jsonl', 40],
+  ['demo.jsonl', 10],
+] as const)('%s', (name, least) => {
   test(`holds at least ${least} tasks, each with its own id and its own limit`, async () => {
     const lines = (await readFile(`examples/${name}`, 'utf8')).trim().split('\n');
-    const rows = lines.map((line) => JSON.parse(line) as { id: string; messages: { role: string; content: string }[]; maxNewTokens: number });
+    const rows = lines.map(
+      (line) => JSON.parse(line) as { id: string; messages: { role: string; content: string }[]; maxNewTokens: number },
+    );
     expect(rows.length).toBeGreaterThanOrEqual(least);
     expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
     for (const { id, messages, maxNewTokens } of rows) {

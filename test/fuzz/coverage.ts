@@ -23,7 +23,10 @@ export function prepareCoverage(): void {
   Object.assign(globalThis, { spillwayCoverage: coverage });
 }
 
-/** Blocks that have run, of JavaScript and of an addon that was built with SPILLWAY_FUZZ. Numbers mean the same in every process of a run. */
+/**
+ * Blocks that have run, of JavaScript and of an addon that was built with SPILLWAY_FUZZ. Numbers mean the same in every
+ * process of a run.
+ */
 export class Coverage {
   readonly #native: Uint8Array | undefined;
   readonly #known: Uint8Array | undefined;

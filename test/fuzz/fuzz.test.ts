@@ -21,10 +21,20 @@ test('models that were changed generate or are refused with a documented error, 
   const [cases, json] = [join(folder, 'cases.json'), join(folder, 'report.json')];
   writeFileSync(cases, JSON.stringify([BROKEN, ...corpus]));
   const executions = 1 + corpus.length + MORE;
-  const { stderr } = spawnSync(process.execPath, ['scripts/nightly/fuzz.mjs', '--unguided', '--executions', String(executions), '--cases', cases, '--json', json], { encoding: 'utf8' });
+  const { stderr } = spawnSync(
+    process.execPath,
+    ['scripts/nightly/fuzz.mjs', '--unguided', '--executions', String(executions), '--cases', cases, '--json', json],
+    { encoding: 'utf8' },
+  );
   if (!existsSync(json)) throw new Error(stderr);
   const report = JSON.parse(readFileSync(json, 'utf8')) as Report;
-  expect(report.findings).toEqual([expect.objectContaining({ finding: expect.stringMatching(/^crash: exit code 1: Error: found the base no such model/), count: 1, recipe: BROKEN })]);
+  expect(report.findings).toEqual([
+    expect.objectContaining({
+      finding: expect.stringMatching(/^crash: exit code 1: Error: found the base no such model/),
+      count: 1,
+      recipe: BROKEN,
+    }),
+  ]);
   expect(report.executions).toBe(executions);
   expect(report.generated).toBeGreaterThan(executions / 2);
 }, 600_000);

@@ -6,17 +6,39 @@ import { text } from './mutations/values.js';
 
 /** What makes patterns go back and forth, templates branch and tokenizers merge. */
 const PROBES = [
-  'Hello world', 'the thing', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!', ' '.repeat(40), 'a b\tc\r\n\nd  e', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxy', "I'll don't 123456 $+<=>", 'é e\u0301 ß 漢字 😀 👩‍👩‍👧', '<|im_start|>user\nx<|im_end|>', '<s>a</s> <unk>', '\u0000\u001f\u2028\ufeff', '▁a Ġa ##a <0x0A>',
+  'Hello world',
+  'the thing',
+  'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!',
+  ' '.repeat(40),
+  'a b\tc\r\n\nd  e',
+  'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxy',
+  "I'll don't 123456 $+<=>",
+  'é e\u0301 ß 漢字 😀 👩‍👩‍👧',
+  '<|im_start|>user\nx<|im_end|>',
+  '<s>a</s> <unk>',
+  '\u0000\u001f\u2028\ufeff',
+  '▁a Ġa ##a <0x0A>',
 ];
 
-/** A few rows of every kind, short: token ids always, so that a model that opens generates whatever its tokenizer says. */
+/**
+ * A few rows of every kind, short: token ids always, so that a model that opens generates whatever its tokenizer says.
+ */
 export function anyRows(random: Random): RowInput[] {
   const prompt = (): string => (random.chance(0.8) ? random.pick(PROBES) : text(random).slice(0, 20_000));
   const message = (role: string): { role: string; content: string } => ({ role, content: prompt() });
   return [
     { tokens: random.list(1, 6, () => random.below(8)) },
     { prompt: prompt() },
-    { messages: random.pick([[message('user')], [message('user')], [message('user')], [message('system'), message('user')], [message('user'), message('assistant'), message('user')], [message('tool')]]) },
+    {
+      messages: random.pick([
+        [message('user')],
+        [message('user')],
+        [message('user')],
+        [message('system'), message('user')],
+        [message('user'), message('assistant'), message('user')],
+        [message('tool')],
+      ]),
+    },
   ];
 }
 
@@ -26,17 +48,34 @@ export function anyRunOptions(random: Random): RunOptions {
     maxNewTokens: 2,
     ignoreEos: random.chance(0.3),
     logprobs: random.pick([0, 0, 1]),
-    ...(random.chance(0.3) && { temperature: 0.8, seed: random.below(9), topP: 0.9, topK: random.below(5), minP: 0.05, repetitionPenalty: 1.2 }),
+    ...(random.chance(0.3) && {
+      temperature: 0.8,
+      seed: random.below(9),
+      topP: 0.9,
+      topK: random.below(5),
+      minP: 0.05,
+      repetitionPenalty: 1.2,
+    }),
     ...(random.chance(0.2) && { stop: [random.pick(['a', ' ', '\n', 'ab', '\u0000'])] }),
     ...(random.chance(0.2) && { escapeSpecialTokens: true }),
   };
 }
 
 /** How the model is opened: mostly in memory as it is, now and then compressed, streamed, or spilled. */
-export function anyEngineOptions(random: Random, { disk, cpuMemory }: { readonly disk: string; readonly cpuMemory: number }): Omit<EngineOptions, 'model'> {
+export function anyEngineOptions(
+  random: Random,
+  { disk, cpuMemory }: { readonly disk: string; readonly cpuMemory: number },
+): Omit<EngineOptions, 'model'> {
   const some = <T>(share: number, options: T): T | Record<string, never> => (random.chance(share) ? options : {});
   return {
-    policy: 'default', threads: 1, batchSize: 3, tokensPerSquare: 64, cpuMemory, diskMemory: '64MiB', learn: false, disk,
+    policy: 'default',
+    threads: 1,
+    batchSize: 3,
+    tokensPerSquare: 64,
+    cpuMemory,
+    diskMemory: '64MiB',
+    learn: false,
+    disk,
     ...some(0.15, { precision: 'float32' as const }),
     ...some(0.1, { compressWeights: random.pick(['4bit', '8bit'] as const) }),
     ...some(0.1, { compressCache: random.pick(['4bit', '8bit'] as const) }),

@@ -49,8 +49,16 @@ export function writeCase(base: BaseImage, { seeds }: Recipe, folder: string): s
   return writeImage(join(folder, MODEL), seeds.reduce(mutatedImage, base.image));
 }
 
-/** Opens a case's model, tokenizes, generates a few rows, scores a text now and then, and where its layers stream damages what was repacked and opens it again. */
-export async function runCase(base: BaseImage, recipe: Recipe, folder: string, cpuMemory: number): Promise<CaseOutcome> {
+/**
+ * Opens a case's model, tokenizes, generates a few rows, scores a text now and then, and where its layers stream
+ * damages what was repacked and opens it again.
+ */
+export async function runCase(
+  base: BaseImage,
+  recipe: Recipe,
+  folder: string,
+  cpuMemory: number,
+): Promise<CaseOutcome> {
   const path = writeCase(base, recipe, folder);
   const random = new Random(mixed(...recipe.seeds));
   const options = { ...anyEngineOptions(random, { disk: join(folder, DISK), cpuMemory }), model: path };
@@ -71,7 +79,8 @@ export async function runCase(base: BaseImage, recipe: Recipe, folder: string, c
   const generate = async (): Promise<void> => {
     const engine = await Engine.open(options);
     opened = true;
-    // A model may have room for a million tokens, and a normalizer may make as many of a prompt: computing them takes its time, which whoever started it can end.
+    // A model may have room for a million tokens, and a normalizer may make as many of a prompt: computing them takes
+    // its time, which whoever started it can end.
     const controller = new AbortController();
     const begun = processorSeconds();
     const patience = setInterval(() => processorSeconds() - begun > PATIENCE_SECONDS && controller.abort(), 100);
@@ -82,7 +91,8 @@ export async function runCase(base: BaseImage, recipe: Recipe, folder: string, c
         await attempt(async () => checkRow(row, engine.tokenizer.vocabularySize));
       }
       // A model's context may be too short for any window.
-      if (random.chance(0.1)) await attempt(() => engine.perplexity([1, 2, 3], { window: 2 }), new Set([...DOCUMENTED, 'usage']));
+      if (random.chance(0.1))
+        await attempt(() => engine.perplexity([1, 2, 3], { window: 2 }), new Set([...DOCUMENTED, 'usage']));
     } catch (error) {
       if (!(controller.signal.aborted && error instanceof InterruptedError)) throw error;
       refusals.push('interrupted');
@@ -92,7 +102,8 @@ export async function runCase(base: BaseImage, recipe: Recipe, folder: string, c
     }
   };
   await attempt(generate);
-  const generated = (index: number): boolean => results.some((row) => row.index === index && row.usage.completionTokens > 0);
+  const generated = (index: number): boolean =>
+    results.some((row) => row.index === index && row.usage.completionTokens > 0);
   const tokens = { any: results.some((row) => row.usage.completionTokens > 0), text: generated(1), chat: generated(2) };
   refusals.push(...results.flatMap(({ error }) => (error ? [`row ${error.code}`] : [])));
   for (const store of storesOf(join(folder, DISK))) {
@@ -110,7 +121,9 @@ function processorSeconds(): number {
 
 function describe(error: unknown): string {
   if (error instanceof SpillwayError) return `error ${error.code}: ${error.message}`;
-  return error instanceof Error ? `undocumented error: ${error.constructor.name}: ${error.message}` : `undocumented error: ${String(error)}`;
+  return error instanceof Error
+    ? `undocumented error: ${error.constructor.name}: ${error.message}`
+    : `undocumented error: ${String(error)}`;
 }
 
 /** @throws Finding for a result that says what none may say */
@@ -118,28 +131,39 @@ function checkRow(row: RowResult, vocabularySize: number): void {
   const fail = (what: string): never => {
     throw new Finding(`impossible row: ${what} in ${JSON.stringify(row).slice(0, 400)}`);
   };
-  if (row.tokens.some((token) => !Number.isInteger(token) || token < 0 || token >= vocabularySize)) fail('a token out of range');
+  if (row.tokens.some((token) => !Number.isInteger(token) || token < 0 || token >= vocabularySize))
+    fail('a token out of range');
   if (row.tokens.length !== row.usage.completionTokens) fail('a count that is none of its tokens');
-  if (row.finishReason !== 'error' && row.logprobs?.some(({ logprob }) => !Number.isFinite(logprob))) fail('a log-probability that is not finite');
+  if (row.finishReason !== 'error' && row.logprobs?.some(({ logprob }) => !Number.isFinite(logprob)))
+    fail('a log-probability that is not finite');
   if ((row.finishReason === 'error') !== (row.error !== undefined)) fail('an error and another reason');
 }
 
 /** What generation uses of a tokenizer, on more of it: ids of all kinds, texts of all kinds. */
 function useTokenizer(tokenizer: Tokenizer, random: Random): void {
-  for (const row of anyRows(random)) if ('prompt' in row && row.prompt !== undefined) tokenizer.encode(row.prompt, { parseSpecial: random.chance(0.5) });
+  for (const row of anyRows(random))
+    if ('prompt' in row && row.prompt !== undefined) tokenizer.encode(row.prompt, { parseSpecial: random.chance(0.5) });
   const id = (): number => random.below(tokenizer.vocabularySize);
   const again = id();
-  // Patterns that go back and forth do so over the same thing many times. Seldom so many: each takes a clock of its own.
-  const ids = [...random.list(0, 100, id), ...random.list(0, random.pick([0, 0, 0, 40, 40, 40, 40, 2000]), () => again), ...random.list(0, 3, id)];
+  // Patterns that go back and forth do so over the same thing many times. Seldom so many: each takes a clock of its
+  // own.
+  const ids = [
+    ...random.list(0, 100, id),
+    ...random.list(0, random.pick([0, 0, 0, 40, 40, 40, 40, 2000]), () => again),
+    ...random.list(0, 3, id),
+  ];
   const stream = tokenizer.stream();
   const streamed = ids.map((id) => stream.push(id)).join('') + stream.end();
-  if (streamed !== tokenizer.decode(ids)) throw new Finding(`streams differ: ids ${ids.join(' ')} streamed are not what they are decoded`);
+  if (streamed !== tokenizer.decode(ids))
+    throw new Finding(`streams differ: ids ${ids.join(' ')} streamed are not what they are decoded`);
   for (const each of ids.slice(0, 5)) tokenizer.text(each);
 }
 
 function storesOf(folder: string): string[] {
   try {
-    return readdirSync(folder).filter((name) => name.endsWith('.weights')).map((name) => join(folder, name));
+    return readdirSync(folder)
+      .filter((name) => name.endsWith('.weights'))
+      .map((name) => join(folder, name));
   } catch {
     return [];
   }

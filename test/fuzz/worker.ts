@@ -74,16 +74,25 @@ interface Result {
   readonly residentBytes: number;
 }
 
-/** What an engine gets besides what the fuzzer itself holds, the well-formed models above all: that differs by tens of megabytes from machine to machine. */
+/**
+ * What an engine gets besides what the fuzzer itself holds, the well-formed models above all: that differs by tens of
+ * megabytes from machine to machine.
+ */
 const ENGINE_BYTES = 128 * 2 ** 20;
 
 async function timed(recipe: Recipe, { folder, most }: Task, commandLine: boolean): Promise<Result> {
   const base = bases.get(recipe.base);
-  if (base === undefined) throw new Error(`found the base ${recipe.base}, expected one of ${[...bases.keys()].join(', ')}`);
+  if (base === undefined)
+    throw new Error(`found the base ${recipe.base}, expected one of ${[...bases.keys()].join(', ')}`);
   resetPeak();
   const processor = process.cpuUsage();
   const start = performance.now();
-  const { path, opened, generated, refusals, findings } = await runCase(base, recipe, join(folder, 'case'), Math.max(0.75 * most.residentBytes, process.memoryUsage.rss() + ENGINE_BYTES));
+  const { path, opened, generated, refusals, findings } = await runCase(
+    base,
+    recipe,
+    join(folder, 'case'),
+    Math.max(0.75 * most.residentBytes, process.memoryUsage.rss() + ENGINE_BYTES),
+  );
   const { user, system } = process.cpuUsage(processor);
   // Whichever is less: other work on the machine makes the clock go on, threads the processor's time.
   const seconds = Math.min((performance.now() - start) / 1000, (user + system) / 1e6);
@@ -96,16 +105,25 @@ async function timed(recipe: Recipe, { folder, most }: Task, commandLine: boolea
       findings.push(error instanceof Finding ? error : new Finding(String(error), { cause: error }));
     }
   }
-  const found = findings.map((finding) => ({ finding: finding.message, stack: finding.cause instanceof Error ? (finding.cause.stack ?? '') : '' }));
+  const found = findings.map((finding) => ({
+    finding: finding.message,
+    stack: finding.cause instanceof Error ? (finding.cause.stack ?? '') : '',
+  }));
   if (seconds > most.seconds) found.push({ finding: `slow: ${seconds.toFixed(1)} s`, stack: '' });
-  if (residentBytes > most.residentBytes) found.push({ finding: `large: ${Math.round(residentBytes / 2 ** 20)} MiB`, stack: '' });
+  if (residentBytes > most.residentBytes)
+    found.push({ finding: `large: ${Math.round(residentBytes / 2 ** 20)} MiB`, stack: '' });
   return { generated, refusals, findings: found, seconds, residentBytes };
 }
 
-/** A case that follows from seed, number and corpus: one of the corpus with one more change, or a model with its first. */
+/**
+ * A case that follows from seed, number and corpus: one of the corpus with one more change, or a model with its first.
+ */
 function madeUp(seed: number, number: number): Recipe {
   const random = new Random(mixed(seed, number));
-  const from = corpus.length > 0 && random.chance(0.6) ? random.pick(random.chance(0.5) ? corpus.slice(-Math.ceil(corpus.length / 4)) : corpus) : undefined;
+  const from =
+    corpus.length > 0 && random.chance(0.6)
+      ? random.pick(random.chance(0.5) ? corpus.slice(-Math.ceil(corpus.length / 4)) : corpus)
+      : undefined;
   if (from === undefined) return { base: random.pick([...bases.keys()]), seeds: [random.next()] };
   const left = from.seeds.length < 4 ? -1 : random.below(from.seeds.length);
   const kept = from.seeds.filter((_, index) => index !== left);

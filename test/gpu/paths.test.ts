@@ -20,11 +20,19 @@ afterAll(() => {
 
 test('the path of any rows, schedule, composition and placement is valid, no tier is above its cap', async () => {
   const given = fc.record({
-    rows: fc.array(fc.record({ promptTokens: fc.integer({ min: 1, max: 24 }), maxNewTokens: fc.integer({ min: 1, max: 5 }) }), { minLength: 1, maxLength: 6 }),
+    rows: fc.array(
+      fc.record({ promptTokens: fc.integer({ min: 1, max: 24 }), maxNewTokens: fc.integer({ min: 1, max: 5 }) }),
+      { minLength: 1, maxLength: 6 },
+    ),
     batchSize: fc.integer({ min: 1, max: 4 }),
     batches: fc.integer({ min: 1, max: 3 }),
     tokensPerSquare: fc.integer({ min: 4, max: 24 }),
-    weights: fc.constantFrom({ gpu: 1, cpu: 0, disk: 0 }, { gpu: 0.5, cpu: 0.5, disk: 0 }, { gpu: 0.3, cpu: 0.3, disk: 0.4 }, { gpu: 0, cpu: 0, disk: 1 }),
+    weights: fc.constantFrom(
+      { gpu: 1, cpu: 0, disk: 0 },
+      { gpu: 0.5, cpu: 0.5, disk: 0 },
+      { gpu: 0.3, cpu: 0.3, disk: 0.4 },
+      { gpu: 0, cpu: 0, disk: 1 },
+    ),
     activations: fc.constantFrom({ gpu: 1, cpu: 0, disk: 0 }, { cpu: 1, disk: 0 }, { cpu: 0.5, disk: 0.5 }),
     schedule: schedules,
     composition: fc.nat(),
@@ -37,28 +45,76 @@ test('the path of any rows, schedule, composition and placement is valid, no tie
       let stats: RunStats | undefined;
       const engine = await Engine.open({ model: model('llama-Q4_1.gguf'), gpuMemory: '16MiB', disk, ...options });
       const { layers, hiddenSize } = engine.source.decoder;
-      const input = rows.map(({ promptTokens, maxNewTokens }, id) => ({ id, tokens: Array.from({ length: promptTokens }, (_, at) => (id * 31 + at * 17 + 3) % 250), maxNewTokens }));
-      for await (const row of engine.generate(input, { ignoreEos: true, schedule, window, pipeline: randomPipeline(composition, aheads), onTrace: (event) => trace.push(event), onStats: (each) => (stats = each) })) expect(row.error).toBeUndefined();
+      const input = rows.map(({ promptTokens, maxNewTokens }, id) => ({
+        id,
+        tokens: Array.from({ length: promptTokens }, (_, at) => (id * 31 + at * 17 + 3) % 250),
+        maxNewTokens,
+      }));
+      for await (const row of engine.generate(input, {
+        ignoreEos: true,
+        schedule,
+        window,
+        pipeline: randomPipeline(composition, aheads),
+        onTrace: (event) => trace.push(event),
+        onStats: (each) => (stats = each),
+      }))
+        expect(row.error).toBeUndefined();
       await engine.close();
-      const admitted = rows.map(({ promptTokens, maxNewTokens }, row) => ({ row, promptTokens, newTokens: maxNewTokens }));
+      const admitted = rows.map(({ promptTokens, maxNewTokens }, row) => ({
+        row,
+        promptTokens,
+        newTokens: maxNewTokens,
+      }));
       const { records, usage } = recordsOfTrace(trace, admitted);
-      // What a layer's weights are on each link must be the same in every pass: that of the first is what the others have to have.
+      // What a layer's weights are on each link must be the same in every pass: that of the first is what the others
+      // have to have.
       const weights = new Map<string, PathMove>();
-      for (const { task: { name, layer, from = '', to = '', bytes = 0 } } of records) if (name === 'load_weight') weights.set(`${layer} ${from}`, { from, to, bytes });
-      const hidden = (name: MoveName, tokens: number): PathMove[][] => (name === 'load_activation' ? [[{ from: 'cpu', to: 'gpu', bytes: tokens * hiddenSize * 4 }]] : [[{ from: 'gpu', to: 'cpu', bytes: tokens * hiddenSize * 4 }]]);
+      for (const {
+        task: { name, layer, from = '', to = '', bytes = 0 },
+      } of records)
+        if (name === 'load_weight') weights.set(`${layer} ${from}`, { from, to, bytes });
+      const hidden = (name: MoveName, tokens: number): PathMove[][] =>
+        name === 'load_activation'
+          ? [[{ from: 'cpu', to: 'gpu', bytes: tokens * hiddenSize * 4 }]]
+          : [[{ from: 'gpu', to: 'cpu', bytes: tokens * hiddenSize * 4 }]];
       const moving = options.activations.gpu === undefined;
-      validatePath({ layers, slots: options.batches, rowsPerSlot: options.batchSize, tokensPerSquare: Math.max(options.tokensPerSquare, options.batchSize) }, admitted, records, new Set(), {
-        moves: (name, square) => {
-          if (name === 'load_weight') return ['cpu', 'disk'].flatMap((from) => weights.get(`${square.layer} ${from}`) ?? []).map((move) => [move]);
-          const between = (name === 'load_activation' && square.layer > 0) || (name === 'store_activation' && square.layer < layers - 1);
-          return moving && between ? hidden(name, square.rows.reduce((sum, { tokens }) => sum + tokens, 0)) : [];
+      validatePath(
+        {
+          layers,
+          slots: options.batches,
+          rowsPerSlot: options.batchSize,
+          tokensPerSquare: Math.max(options.tokensPerSquare, options.batchSize),
         },
-        usage,
-        capacityBytes: Object.fromEntries(Object.entries(stats?.memory ?? {}).map(([tier, { capacityBytes }]) => [tier, capacityBytes])),
-      });
+        admitted,
+        records,
+        new Set(),
+        {
+          moves: (name, square) => {
+            if (name === 'load_weight')
+              return ['cpu', 'disk']
+                .flatMap((from) => weights.get(`${square.layer} ${from}`) ?? [])
+                .map((move) => [move]);
+            const between =
+              (name === 'load_activation' && square.layer > 0) ||
+              (name === 'store_activation' && square.layer < layers - 1);
+            return moving && between
+              ? hidden(
+                  name,
+                  square.rows.reduce((sum, { tokens }) => sum + tokens, 0),
+                )
+              : [];
+          },
+          usage,
+          capacityBytes: Object.fromEntries(
+            Object.entries(stats?.memory ?? {}).map(([tier, { capacityBytes }]) => [tier, capacityBytes]),
+          ),
+        },
+      );
       const streams = options.weights.gpu < 1;
       expect([...weights.keys()].filter((key) => key.endsWith('cpu')).length).toBe(streams ? layers : 0);
-      expect([...weights.keys()].filter((key) => key.endsWith('disk')).length).toBe(options.weights.disk > 0 ? layers : 0);
+      expect([...weights.keys()].filter((key) => key.endsWith('disk')).length).toBe(
+        options.weights.disk > 0 ? layers : 0,
+      );
       expect(usage.some(({ tier, usedBytes }) => tier === 'gpu' && usedBytes > 0)).toBe(true);
     }),
     { numRuns: 12 },

@@ -4,14 +4,26 @@ import fc from 'fast-check';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Engine, InterruptedError, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats } from '../../src/index.js';
+import {
+  Engine,
+  InterruptedError,
+  type EngineOptions,
+  type Row,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+} from '../../src/index.js';
 import type { PagePool } from '../../src/engine/memory/PagePool.js';
 import { model } from '../e2e/support.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
 
 const LLAMA = 'llama-Q4_1.gguf';
-const [there, half, here] = [{ gpu: 1, cpu: 0, disk: 0 }, { gpu: 0.5, cpu: 0.5, disk: 0 }, { gpu: 0, cpu: 1, disk: 0 }];
+const [there, half, here] = [
+  { gpu: 1, cpu: 0, disk: 0 },
+  { gpu: 0.5, cpu: 0.5, disk: 0 },
+  { gpu: 0, cpu: 1, disk: 0 },
+];
 let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'spillway-gpu-prefixes-'));
@@ -20,7 +32,8 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-const open = (options: Partial<EngineOptions>): Promise<Engine> => Engine.open({ model: model(LLAMA), disk: folder, gpuMemory: '16MiB', ...options });
+const open = (options: Partial<EngineOptions>): Promise<Engine> =>
+  Engine.open({ model: model(LLAMA), disk: folder, gpuMemory: '16MiB', ...options });
 
 interface Generated {
   readonly results: readonly RowResult[];
@@ -40,29 +53,44 @@ const saved = ({ stats }: Generated): number | undefined => stats?.sharing.promp
 /** Rows whose prompts begin with so many tokens alike. */
 function alike(rows: number, common: number, own: number, maxNewTokens = 4): readonly Row[] {
   const tokenOf = (row: number, i: number): number => (i < common ? i * 17 + 3 : row * 31 + i * 7) % 250;
-  return Array.from({ length: rows }, (_, id) => ({ id, tokens: Array.from({ length: common + own }, (__, i) => tokenOf(id, i)), maxNewTokens }));
+  return Array.from({ length: rows }, (_, id) => ({
+    id,
+    tokens: Array.from({ length: common + own }, (__, i) => tokenOf(id, i)),
+    maxNewTokens,
+  }));
 }
 
 const SETTINGS: readonly Partial<EngineOptions>[] = [
-  { cache: there }, { model: 'gemma3-mixed.gguf', cache: half }, { cache: here, precision: 'float32' },
-  { cache: half, compressCache: '8bit', sparseAttention: 0.3 }, { model: 'gemma3-mixed.gguf', cache: half, compressCache: '4bit' },
+  { cache: there },
+  { model: 'gemma3-mixed.gguf', cache: half },
+  { cache: here, precision: 'float32' },
+  { cache: half, compressCache: '8bit', sparseAttention: 0.3 },
+  { model: 'gemma3-mixed.gguf', cache: half, compressCache: '4bit' },
   { cache: { gpu: 0.4, cpu: 0.6, disk: 0 }, weights: { gpu: 0.3, cpu: 0.7, disk: 0 }, sparseAttention: 0.4 },
 ];
 
-test.each(SETTINGS)('the same bits with sharing on and off, whatever the tree, the order, the schedule and the chunks: %j', async (more) => {
-  const count = fc.integer({ min: 1, max: 6 });
-  const blocks = fc.record({ batchSize: count, batches: fc.integer({ min: 1, max: 2 }), tokensPerSquare: fc.integer({ min: 6, max: 64 }) });
-  await fc.assert(
-    fc.asyncProperty(promptTrees(7), schedules, blocks, async (rows, schedule, block) => {
-      await using engine = await open({ ...block, ...more, model: model(more.model ?? LLAMA) });
-      const shared = await generate(engine, rows, { schedule });
-      const alone = await generate(engine, rows, { schedule, sharePrefixes: false });
-      expect(shared.results).toEqual(alone.results);
-      expect(saved(alone)).toBe(0);
-    }),
-    { numRuns: 3 },
-  );
-}, 240_000);
+test.each(SETTINGS)(
+  'the same bits with sharing on and off, whatever the tree, the order, the schedule and the chunks: %j',
+  async (more) => {
+    const count = fc.integer({ min: 1, max: 6 });
+    const blocks = fc.record({
+      batchSize: count,
+      batches: fc.integer({ min: 1, max: 2 }),
+      tokensPerSquare: fc.integer({ min: 6, max: 64 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(promptTrees(7), schedules, blocks, async (rows, schedule, block) => {
+        await using engine = await open({ ...block, ...more, model: model(more.model ?? LLAMA) });
+        const shared = await generate(engine, rows, { schedule });
+        const alone = await generate(engine, rows, { schedule, sharePrefixes: false });
+        expect(shared.results).toEqual(alone.results);
+        expect(saved(alone)).toBe(0);
+      }),
+      { numRuns: 3 },
+    );
+  },
+  240_000,
+);
 
 test('statistics say what was saved; the GPU holds one copy', async () => {
   const rows = alike(16, 80, 2);

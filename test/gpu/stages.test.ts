@@ -3,7 +3,14 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { diagonalBlock, Engine, zigZagBlock, type EngineOptions, type RowResult, type RunOptions } from '../../src/index.js';
+import {
+  diagonalBlock,
+  Engine,
+  zigZagBlock,
+  type EngineOptions,
+  type RowResult,
+  type RunOptions,
+} from '../../src/index.js';
 import { model, unequalRows } from '../e2e/support.js';
 import { engineRing } from '../support/engineRing.js';
 import { agreement } from './support/agreement.js';
@@ -13,9 +20,15 @@ const GPU = { gpuMemory: '16MiB' } as const;
 /** Of log-probabilities in float32, on either. */
 const TOLERANCE = 1e-3;
 const rows = unequalRows.slice(0, 6).map((row, i) => ({
-  ...row, tokens: row.tokens?.map((token) => token % 120) ?? [], ...(i % 3 === 1 && { temperature: 0.8, seed: i, repetitionPenalty: 1.2 }),
+  ...row,
+  tokens: row.tokens?.map((token) => token % 120) ?? [],
+  ...(i % 3 === 1 && { temperature: 0.8, seed: i, repetitionPenalty: 1.2 }),
 }));
-const greedy = rows.map(({ id, tokens, maxNewTokens }) => ({ ...(id !== undefined && { id }), tokens, ...(maxNewTokens !== undefined && { maxNewTokens }) }));
+const greedy = rows.map(({ id, tokens, maxNewTokens }) => ({
+  ...(id !== undefined && { id }),
+  tokens,
+  ...(maxNewTokens !== undefined && { maxNewTokens }),
+}));
 
 let disk: string;
 beforeAll(() => {
@@ -36,25 +49,40 @@ async function whole(options: EngineOptions, given = rows): Promise<RowResult[]>
   return await collect(engine.generate(given, { logprobs: 2 }));
 }
 
-async function inRing(counts: readonly number[], optionsOf: (index: number) => EngineOptions, run: RunOptions = {}, given = rows): Promise<RowResult[]> {
+async function inRing(
+  counts: readonly number[],
+  optionsOf: (index: number) => EngineOptions,
+  run: RunOptions = {},
+  given = rows,
+): Promise<RowResult[]> {
   await using ring = await engineRing(counts, (index) => ({ ...OPENED, disk, ...optionsOf(index) }));
   const peers = ring.connect();
   const [first, ...later] = ring.engines.map((engine, index) => ({ engine, peers: peers[index] }));
   if (!first?.peers) throw new RangeError('a ring of no engines');
-  const following = later.map(({ engine, peers: own }) => (own ? engine.follow(own) : Promise.reject(new RangeError('no peers'))));
+  const following = later.map(({ engine, peers: own }) =>
+    own ? engine.follow(own) : Promise.reject(new RangeError('no peers')),
+  );
   const results = collect(first.engine.generate(given, { logprobs: 2, ...run, peers: first.peers }));
   await Promise.all([results, ...following]);
   return await results;
 }
 
 describe('layers divided over engines on a GPU', () => {
-  const three = { weights: { gpu: 0.3, cpu: 0.3, disk: 0.4 }, cache: { gpu: 0.5, cpu: 0.5, disk: 0 }, activations: { gpu: 0, cpu: 0.5, disk: 0.5 } };
+  const three = {
+    weights: { gpu: 0.3, cpu: 0.3, disk: 0.4 },
+    cache: { gpu: 0.5, cpu: 0.5, disk: 0 },
+    activations: { gpu: 0, cpu: 0.5, disk: 0.5 },
+  };
 
-  test.each([['llama-Q4_1.gguf', [1, 1], [zigZagBlock(), diagonalBlock()]], ['gemma3', [2, 1, 1], [diagonalBlock()]]] as const)('%s, %j: bitwise as on one', async (name, counts, schedules) => {
+  test.each([
+    ['llama-Q4_1.gguf', [1, 1], [zigZagBlock(), diagonalBlock()]],
+    ['gemma3', [2, 1, 1], [diagonalBlock()]],
+  ] as const)('%s, %j: bitwise as on one', async (name, counts, schedules) => {
     const options = { model: model(name), ...GPU };
     const expected = await whole(options);
     expect(expected.every(({ error }) => error === undefined)).toBe(true);
-    for (const schedule of schedules) await expect(inRing(counts, () => options, { schedule })).resolves.toEqual(expected);
+    for (const schedule of schedules)
+      await expect(inRing(counts, () => options, { schedule })).resolves.toEqual(expected);
   });
 
   test('with weights, cache and hidden states on three tiers, too', async () => {
@@ -62,18 +90,23 @@ describe('layers divided over engines on a GPU', () => {
     await expect(inRing([1, 1], () => options)).resolves.toEqual(await whole(options));
   });
 
-  test.each([0, 1])('one of two engines on it, the other (%i) on the processor: answers are those of the processor', async (onCpu) => {
-    const name = { model: model('llama-Q4_1.gguf'), precision: 'float32' } as const;
-    const expected = await whole(name, greedy);
-    const cache = { gpu: 0, cpu: 1, disk: 0 };
-    const found = await inRing([1, 1], (index) => (index === onCpu ? name : { ...name, ...GPU, cache }), {}, greedy);
-    const { compared, all } = agreement(expected, found, TOLERANCE);
-    expect(compared).toBeGreaterThan(0.8 * all);
-  });
+  test.each([0, 1])(
+    'one of two engines on it, the other (%i) on the processor: answers are those of the processor',
+    async (onCpu) => {
+      const name = { model: model('llama-Q4_1.gguf'), precision: 'float32' } as const;
+      const expected = await whole(name, greedy);
+      const cache = { gpu: 0, cpu: 1, disk: 0 };
+      const found = await inRing([1, 1], (index) => (index === onCpu ? name : { ...name, ...GPU, cache }), {}, greedy);
+      const { compared, all } = agreement(expected, found, TOLERANCE);
+      expect(compared).toBeGreaterThan(0.8 * all);
+    },
+  );
 
   test('engines that put other shares of the cache on it are refused, with what to do', async () => {
     const options = { model: model('llama-Q4_1.gguf') };
     const running = inRing([1, 1], (index) => (index === 0 ? options : { ...options, ...GPU }));
-    await expect(running).rejects.toThrow('cache share on the GPU (the option cache says it): found 0, expected 1 as in the engine of layers 1 to 1');
+    await expect(running).rejects.toThrow(
+      'cache share on the GPU (the option cache says it): found 0, expected 1 as in the engine of layers 1 to 1',
+    );
   });
 });

@@ -18,11 +18,19 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-function verify(environment: Readonly<Record<string, string>>, ...args: string[]): Promise<{ code: number; output: string }> {
+function verify(
+  environment: Readonly<Record<string, string>>,
+  ...args: string[]
+): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
-    const child = execFile('bash', [join(root, 'scripts', 'verify-gpu.sh'), ...args], { env: { ...process.env, ...environment } }, (_, stdout, stderr) => {
-      resolve({ code: child.exitCode ?? -1, output: stdout + stderr });
-    });
+    const child = execFile(
+      'bash',
+      [join(root, 'scripts', 'verify-gpu.sh'), ...args],
+      { env: { ...process.env, ...environment } },
+      (_, stdout, stderr) => {
+        resolve({ code: child.exitCode ?? -1, output: stdout + stderr });
+      },
+    );
   });
 }
 
@@ -37,11 +45,19 @@ const readReport = (results: string): Report => {
 describe('scripts/verify-gpu.sh', () => {
   test('runs the steps that are asked for, and reports what they found and what did not run', async () => {
     const results = join(folder, 'good');
-    const { code, output } = await verify({ SPILLWAY_VERIFY_EMULATED: EMULATED_ADDON, SPILLWAY_FLEXGEN_PYTHON: join(folder, 'no-python') }, '--only', 'end-to-end-streaming,peers-opt-6.7b,kernels', '--results', results);
+    const { code, output } = await verify(
+      { SPILLWAY_VERIFY_EMULATED: EMULATED_ADDON, SPILLWAY_FLEXGEN_PYTHON: join(folder, 'no-python') },
+      '--only',
+      'end-to-end-streaming,peers-opt-6.7b,kernels',
+      '--results',
+      results,
+    );
     expect({ code, output }).toMatchObject({ code: 0 });
     const { asked } = readReport(results);
     const of = (what: string): object | undefined => asked.find((each) => each.what.startsWith(what));
-    expect(of('copies overlapped')).toMatchObject({ measured: expect.stringContaining('weights in memory and on disk: ') as unknown });
+    expect(of('copies overlapped')).toMatchObject({
+      measured: expect.stringContaining('weights in memory and on disk: ') as unknown,
+    });
     expect(of('kernel tests')).toMatchObject({ measured: 'not measured yet (the device is emulated)' });
     expect(of('greedy ids')).toMatchObject({ measured: 'not measured yet (not run)' });
     const peer = JSON.parse(readFileSync(join(results, 'peers-opt-6.7b.json'), 'utf8')) as object;
@@ -52,20 +68,48 @@ describe('scripts/verify-gpu.sh', () => {
 
   test('a step that fails is in the report, and is the exit code', async () => {
     const results = join(folder, 'bad');
-    const { code, output } = await verify({ SPILLWAY_VERIFY_EMULATED: join(folder, 'no-addon.node') }, '--only', 'end-to-end-streaming,speed-opt-30b', '--results', results);
-    expect({ code, output }).toMatchObject({ code: 1, output: expect.stringContaining('--- speed-opt-30b: exit 1') as unknown });
-    expect(readReport(results).asked.find(({ what }) => what.startsWith('a tiny stand-in') || what.startsWith('OPT-30B'))?.measured).toContain('not measured yet (the native addon cannot be loaded');
+    const { code, output } = await verify(
+      { SPILLWAY_VERIFY_EMULATED: join(folder, 'no-addon.node') },
+      '--only',
+      'end-to-end-streaming,speed-opt-30b',
+      '--results',
+      results,
+    );
+    expect({ code, output }).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('--- speed-opt-30b: exit 1') as unknown,
+    });
+    expect(
+      readReport(results).asked.find(({ what }) => what.startsWith('a tiny stand-in') || what.startsWith('OPT-30B'))
+        ?.measured,
+    ).toContain('not measured yet (the native addon cannot be loaded');
   });
 
-  test.each([[['--only', 'kernel'], 'expected some of'], [['--ony', 'kernels'], 'expected --only'], [['--results'], 'found nothing behind it']])('%j is refused', async (args, words) => {
-    expect(await verify({ SPILLWAY_VERIFY_EMULATED: EMULATED_ADDON }, ...args)).toMatchObject({ code: 1, output: expect.stringContaining(words) as unknown });
+  test.each([
+    [['--only', 'kernel'], 'expected some of'],
+    [['--ony', 'kernels'], 'expected --only'],
+    [['--results'], 'found nothing behind it'],
+  ])('%j is refused', async (args, words) => {
+    expect(await verify({ SPILLWAY_VERIFY_EMULATED: EMULATED_ADDON }, ...args)).toMatchObject({
+      code: 1,
+      output: expect.stringContaining(words) as unknown,
+    });
   });
 
   test('without a GPU it writes nothing, and exits with 2', async () => {
     const results = join(folder, 'none');
     // Also on machines that have one.
     writeFileSync(join(folder, 'nvidia-smi'), '#!/bin/sh\necho there is no driver\nexit 9\n', { mode: 0o755 });
-    expect(await verify({ SPILLWAY_VERIFY_EMULATED: '', PATH: `${folder}:${process.env['PATH'] ?? ''}` }, '--results', results)).toMatchObject({ code: 2, output: expect.stringContaining('no NVIDIA GPU to verify on: there is no driver') as unknown });
+    expect(
+      await verify(
+        { SPILLWAY_VERIFY_EMULATED: '', PATH: `${folder}:${process.env['PATH'] ?? ''}` },
+        '--results',
+        results,
+      ),
+    ).toMatchObject({
+      code: 2,
+      output: expect.stringContaining('no NVIDIA GPU to verify on: there is no driver') as unknown,
+    });
     expect(existsSync(results)).toBe(false);
   });
 });

@@ -11,13 +11,32 @@ const MOST_RESIDENT = 512 * 2 ** 20;
 const MOST_CPU_SECONDS = 10;
 
 /** The least that a run takes: no plan, which would measure the machine. */
-const GENERATE = ['--input', '-', '--output', '-', '--max-new-tokens', '4', '--ignore-eos', '--batch-size', '4', '--batches', '1', '--threads', '1', '--cpu-memory', '512MiB'];
+const GENERATE = [
+  '--input',
+  '-',
+  '--output',
+  '-',
+  '--max-new-tokens',
+  '4',
+  '--ignore-eos',
+  '--batch-size',
+  '4',
+  '--batches',
+  '1',
+  '--threads',
+  '1',
+  '--cpu-memory',
+  '512MiB',
+];
 
 test.each(hostileCases())('%s: %s', async (_, __, one) => {
   const folder = path(`model-${++names}`);
   writeModel(one, path('good'), folder);
   const [command = '', ...flags] = typeof one.command === 'string' ? [one.command] : one.command;
-  const result = await runMeasured([command, '--model', folder, ...flags, ...(command === 'generate' ? GENERATE : [])], inputOf(one));
+  const result = await runMeasured(
+    [command, '--model', folder, ...flags, ...(command === 'generate' ? GENERATE : [])],
+    inputOf(one),
+  );
   const told = { code: result.code, stderr: result.stderr.slice(0, 2000), stdout: result.stdout.slice(0, 2000) };
   expect(told).toMatchObject({ code: one.exit });
   expect(result.stdout).toMatch(new RegExp(one.stdout ?? ''));

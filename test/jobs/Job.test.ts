@@ -1,4 +1,16 @@
-import { appendFileSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -38,7 +50,8 @@ async function* stringPrompts(rows: AsyncIterable<RowInput>): AsyncGenerator<Row
   for await (const row of rows) yield 'prompt' in row ? ({ ...row, prompt: 'as text' } as RowInput) : row;
 }
 
-const prompts = (count: number): RowInput[] => Array.from({ length: count }, (_, at) => ({ id: `row-${at}`, prompt: `prompt ${at}` }));
+const prompts = (count: number): RowInput[] =>
+  Array.from({ length: count }, (_, at) => ({ id: `row-${at}`, prompt: `prompt ${at}` }));
 
 describe('a job', () => {
   test('writes one line a row, in CONTRACT order of keys', async () => {
@@ -46,31 +59,80 @@ describe('a job', () => {
     const summary = await runJob({ engine: new StubEngine(), input, output, carryFields: true });
     expect(summary).toEqual({ rows: 3, done: 3, failed: 1, kept: 0, keptFailed: 0 });
     const lines = readFileSync(output, 'utf8').split('\n');
-    expect(lines[0]).toBe('{"id":"a","index":0,"text":"X","tokens":[88],"finishReason":"stop","usage":{"promptTokens":1,"completionTokens":1},"row":{"source":{"page":1}}}');
-    expect(JSON.parse(lines[1] ?? '')).toMatchObject({ id: 3, index: 1, text: '', tokens: [], finishReason: 'error', error: { code: 'invalid-json' } });
+    expect(lines[0]).toBe(
+      '{"id":"a","index":0,"text":"X","tokens":[88],"finishReason":"stop","usage":{"promptTokens":1,"completionTokens":1},"row":{"source":{"page":1}}}',
+    );
+    expect(JSON.parse(lines[1] ?? '')).toMatchObject({
+      id: 3,
+      index: 1,
+      text: '',
+      tokens: [],
+      finishReason: 'error',
+      error: { code: 'invalid-json' },
+    });
     expect(JSON.parse(lines[2] ?? '')).toMatchObject({ id: 4, index: 2, text: 'Y' });
     expect(lines).toHaveLength(4);
-    expect(readdirSync(path('.')).filter((name) => name.startsWith('out-1'))).toEqual(['out-1.jsonl', 'out-1.jsonl.job.json']);
+    expect(readdirSync(path('.')).filter((name) => name.startsWith('out-1'))).toEqual([
+      'out-1.jsonl',
+      'out-1.jsonl.job.json',
+    ]);
   });
 
   test('an id that an earlier row has is an error of the later row, over a resume too', async () => {
-    const { input, output } = files([{ id: 'a', prompt: 'x' }, { id: 2.5, prompt: 'y' }, { id: 'a', prompt: 'z', k: 1 }, { prompt: 'w' }, { id: 4, prompt: 'v' }, { id: '4', prompt: 'u' }]);
+    const { input, output } = files([
+      { id: 'a', prompt: 'x' },
+      { id: 2.5, prompt: 'y' },
+      { id: 'a', prompt: 'z', k: 1 },
+      { prompt: 'w' },
+      { id: 4, prompt: 'v' },
+      { id: '4', prompt: 'u' },
+    ]);
     await runJob({ engine: new StubEngine(), input, output, carryFields: true });
     const whole = readFileSync(output, 'utf8');
     // Nobody gave row 4 its id, which is the number of its line.
-    expect(readResults(output).map(({ id, error }) => [id, error?.code])).toEqual([['a', undefined], [2.5, undefined], ['a', 'duplicate-id'], [4, undefined], [4, undefined], ['4', undefined]]);
-    expect(readResults(output)[2]).toMatchObject({ id: 'a', index: 2, row: { k: 1 }, error: { message: 'id: found "a", which an earlier row has' } });
+    expect(readResults(output).map(({ id, error }) => [id, error?.code])).toEqual([
+      ['a', undefined],
+      [2.5, undefined],
+      ['a', 'duplicate-id'],
+      [4, undefined],
+      [4, undefined],
+      ['4', undefined],
+    ]);
+    expect(readResults(output)[2]).toMatchObject({
+      id: 'a',
+      index: 2,
+      row: { k: 1 },
+      error: { message: 'id: found "a", which an earlier row has' },
+    });
     truncateSync(output, whole.indexOf('\n') + 1);
     await runJob({ engine: new StubEngine(), input, output, carryFields: true, resume: true });
     expect(readFileSync(output, 'utf8')).toBe(whole);
   });
 
   test('a bad line costs no good row its result, and two rows of one id are told apart by a resumed run, wherever it was cut', async () => {
-    const { input, output } = files([{ id: 1, prompt: 'a' }, 'garbage', { id: 2, prompt: 'good' }, { id: 5, prompt: 'b' }, 'garbage', { prompt: 'c' }, { id: 6, prompt: 'd' }, { id: 2, prompt: 'again' }, { id: 2 }]);
+    const { input, output } = files([
+      { id: 1, prompt: 'a' },
+      'garbage',
+      { id: 2, prompt: 'good' },
+      { id: 5, prompt: 'b' },
+      'garbage',
+      { prompt: 'c' },
+      { id: 6, prompt: 'd' },
+      { id: 2, prompt: 'again' },
+      { id: 2 },
+    ]);
     await runJob({ engine: new StubEngine(), input, output });
     const whole = readFileSync(output);
     expect(readResults(output).map(({ id, error }) => [id, error?.code])).toEqual([
-      [1, undefined], [2, 'invalid-json'], [2, undefined], [5, undefined], [5, 'invalid-json'], [6, undefined], [6, undefined], [2, 'duplicate-id'], [2, 'no-prompt'],
+      [1, undefined],
+      [2, 'invalid-json'],
+      [2, undefined],
+      [5, undefined],
+      [5, 'invalid-json'],
+      [6, undefined],
+      [6, undefined],
+      [2, 'duplicate-id'],
+      [2, 'no-prompt'],
     ]);
     for (let cut = 0; cut <= whole.length; cut += 1) {
       if (cut < whole.length && whole[cut - 1] !== 0x0a) continue;
@@ -79,12 +141,31 @@ describe('a job', () => {
       expect(readFileSync(output, 'utf8')).toBe(whole.toString());
     }
     await runJob({ engine: new StubEngine(), input, output, resume: true, retryErrors: true });
-    expect(byIndex(readResults(output))).toEqual(whole.toString().split('\n').slice(0, -1).map((line) => JSON.parse(line) as unknown));
+    expect(byIndex(readResults(output))).toEqual(
+      whole
+        .toString()
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as unknown),
+    );
   });
 
   test('odd rows of an iterable are error rows, and the rest is done', async () => {
     const { output } = files([]);
-    const input = [{ prompt: 'a' }, undefined, null, { id: 1n, prompt: 'b' }, { id: {}, prompt: 'b' }, { get prompt() { throw new Error('torn'); } }, { prompt: 'c', error: null }, { prompt: 'd' }] as RowInput[];
+    const input = [
+      { prompt: 'a' },
+      undefined,
+      null,
+      { id: 1n, prompt: 'b' },
+      { id: {}, prompt: 'b' },
+      {
+        get prompt() {
+          throw new Error('torn');
+        },
+      },
+      { prompt: 'c', error: null },
+      { prompt: 'd' },
+    ] as RowInput[];
     expect(await runJob({ engine: new StubEngine(), input, output })).toMatchObject({ rows: 8, done: 8, failed: 5 });
     expect(readResults(output).map(({ id, text, error }) => [id, text, error?.message])).toEqual([
       [1, 'A', undefined],
@@ -98,7 +179,14 @@ describe('a job', () => {
     ]);
     expect(await runJob({ engine: new StubEngine(), input, output, resume: true })).toMatchObject({ kept: 8, done: 0 });
     const first = [{ prompt: 1n }, { prompt: 'b' }] as unknown as RowInput[];
-    expect(await runJob({ engine: { generate: (rows) => new StubEngine().generate(stringPrompts(rows)) }, input: first, output, overwrite: true })).toMatchObject({ rows: 2, done: 2 });
+    expect(
+      await runJob({
+        engine: { generate: (rows) => new StubEngine().generate(stringPrompts(rows)) },
+        input: first,
+        output,
+        overwrite: true,
+      }),
+    ).toMatchObject({ rows: 2, done: 2 });
   });
 
   test('rows from an iterable without ids, results to a stream', async () => {
@@ -111,12 +199,26 @@ describe('a job', () => {
     const summary = await runJob({ engine: new StubEngine(), input: [{ prompt: 'a' }, { prompt: 'b' }], output });
     output.end();
     expect(summary).toMatchObject({ rows: 2, done: 2 });
-    expect((await text).split('\n').slice(0, 2).map((line) => JSON.parse(line) as unknown)).toMatchObject([{ id: 1, index: 0, text: 'A' }, { id: 2, index: 1, text: 'B' }]);
+    expect(
+      (await text)
+        .split('\n')
+        .slice(0, 2)
+        .map((line) => JSON.parse(line) as unknown),
+    ).toMatchObject([
+      { id: 1, index: 0, text: 'A' },
+      { id: 2, index: 1, text: 'B' },
+    ]);
   });
 
   test('an empty input gives an empty output', async () => {
     const { input, output } = files([]);
-    expect(await runJob({ engine: new StubEngine(), input, output })).toEqual({ rows: 0, done: 0, failed: 0, kept: 0, keptFailed: 0 });
+    expect(await runJob({ engine: new StubEngine(), input, output })).toEqual({
+      rows: 0,
+      done: 0,
+      failed: 0,
+      kept: 0,
+      keptFailed: 0,
+    });
     expect(readFileSync(output, 'utf8')).toBe('');
     expect(await runJob({ engine: new StubEngine(), input, output, resume: true })).toMatchObject({ rows: 0 });
   });
@@ -125,31 +227,58 @@ describe('a job', () => {
     const cycle: Record<string, unknown> = {};
     cycle['self'] = cycle;
     const { output } = files([]);
-    const summary = await runJob({ engine: new StubEngine(), input: [{ prompt: 'a', carry: cycle }, { prompt: 'b', carry: { big: 1n } }, { prompt: 'c' }], output });
+    const summary = await runJob({
+      engine: new StubEngine(),
+      input: [{ prompt: 'a', carry: cycle }, { prompt: 'b', carry: { big: 1n } }, { prompt: 'c' }],
+      output,
+    });
     expect(summary).toMatchObject({ done: 3, failed: 2 });
     expect(readResults(output).map(({ error }) => error?.code)).toEqual(['invalid-row', 'invalid-row', undefined]);
   });
 
   test('an engine that fails leaves the rows before, and an engine that fails at once leaves nothing changed', async () => {
     const { input, output } = files(prompts(10));
-    expect((await failure(runJob({ engine: new StubEngine({ failAt: 6, width: 2 }), input, output }))).message).toContain('the stub failed');
+    expect(
+      (await failure(runJob({ engine: new StubEngine({ failAt: 6, width: 2 }), input, output }))).message,
+    ).toContain('the stub failed');
     const indexes = readResults(output).map(({ index }) => index);
     expect(indexes.length).toBeGreaterThan(0);
     expect(indexes).toEqual(indexes.map((_, at) => at));
     expect(existsSync(`${output}.lock`)).toBe(false);
 
     const fresh = files(prompts(3));
-    const refusing = { generate: (): never => { throw new UsageError('no'); } };
+    const refusing = {
+      generate: (): never => {
+        throw new UsageError('no');
+      },
+    };
     expect((await failure(runJob({ engine: refusing, ...fresh }))).message).toBe('no');
-    expect([fresh.output, `${fresh.output}.job.json`, `${fresh.output}.lock`].map((name) => existsSync(name))).toEqual([false, false, false]);
+    expect([fresh.output, `${fresh.output}.job.json`, `${fresh.output}.lock`].map((name) => existsSync(name))).toEqual([
+      false,
+      false,
+      false,
+    ]);
   });
 
   test('an engine that loses a row or answers one twice is an error, not a silent gap', async () => {
     const engine = new StubEngine();
-    const losing = { async *generate(rows: AsyncIterable<RowInput>) { for await (const result of engine.generate(rows)) if (result.index !== 1) yield result; } };
-    const doubling = { async *generate(rows: AsyncIterable<RowInput>) { for await (const result of engine.generate(rows)) { yield result; yield result; } } };
+    const losing = {
+      async *generate(rows: AsyncIterable<RowInput>) {
+        for await (const result of engine.generate(rows)) if (result.index !== 1) yield result;
+      },
+    };
+    const doubling = {
+      async *generate(rows: AsyncIterable<RowInput>) {
+        for await (const result of engine.generate(rows)) {
+          yield result;
+          yield result;
+        }
+      },
+    };
     expect((await failure(runJob({ engine: losing, ...files(prompts(3)) }))).message).toContain('1 rows unanswered');
-    expect((await failure(runJob({ engine: doubling, ...files(prompts(3)) }))).message).toContain('answered row 0 with id "row-0", which it does not have');
+    expect((await failure(runJob({ engine: doubling, ...files(prompts(3)) }))).message).toContain(
+      'answered row 0 with id "row-0", which it does not have',
+    );
   });
 
   test('an abort ends the run although the input sleeps; what was finished is written', async () => {
@@ -166,7 +295,9 @@ describe('a job', () => {
         }
       },
     };
-    const error = await failure(runJob({ engine, input: readRows(sleeping), output, generate: { signal: controller.signal } }));
+    const error = await failure(
+      runJob({ engine, input: readRows(sleeping), output, generate: { signal: controller.signal } }),
+    );
     expect(error).toBeInstanceOf(InterruptedError);
     expect(readResults(output)).toHaveLength(2);
     expect(existsSync(`${output}.lock`)).toBe(false);
@@ -202,7 +333,9 @@ describe('what is refused', () => {
 
   test('an existing output, unless it is resumed or overwritten', async () => {
     const names = await begun();
-    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names }))).toContain('`resume` goes on with it, `overwrite` begins anew');
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names }))).toContain(
+      '`resume` goes on with it, `overwrite` begins anew',
+    );
     await runJob({ engine: new StubEngine(), ...names, overwrite: true, generate: { maxNewTokens: 7 } });
     expect(readResults(names.output)).toHaveLength(4);
     await runJob({ engine: new StubEngine(), ...names, resume: true, generate: { maxNewTokens: 7 } });
@@ -210,10 +343,22 @@ describe('what is refused', () => {
 
   test('options that contradict each other', async () => {
     const names = await begun();
-    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, overwrite: true }))).toContain('contradict');
-    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, retryErrors: true }))).toContain('`retryErrors` goes with `resume`');
-    expect(await untouched(names, runJob({ engine: new StubEngine(), input: names.output, output: names.output, overwrite: true }))).toContain('input and output name the same file');
-    expect((await failure(runJob({ engine: new StubEngine(), input: names.input, output: new PassThrough(), resume: true }))).message).toContain('`resume` needs');
+    expect(
+      await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, overwrite: true })),
+    ).toContain('contradict');
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, retryErrors: true }))).toContain(
+      '`retryErrors` goes with `resume`',
+    );
+    expect(
+      await untouched(
+        names,
+        runJob({ engine: new StubEngine(), input: names.output, output: names.output, overwrite: true }),
+      ),
+    ).toContain('input and output name the same file');
+    expect(
+      (await failure(runJob({ engine: new StubEngine(), input: names.input, output: new PassThrough(), resume: true })))
+        .message,
+    ).toContain('`resume` needs');
   });
 
   test.each<[string, Partial<RunJobOptions>]>([
@@ -227,14 +372,28 @@ describe('what is refused', () => {
     ['carryFields (was false, is true)', { carryFields: true }],
   ])('a resumed run with another %s', async (difference, change) => {
     const names = await begun();
-    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, ...change }))).toContain(difference);
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, ...change }))).toContain(
+      difference,
+    );
   });
 
   test('defaults given explicitly, order and progress make no difference', async () => {
     const names = await begun();
     const summary = await runJob({
-      engine: new StubEngine(), ...names, resume: true,
-      generate: { temperature: 0, maxNewTokens: 128, topP: 1, topK: 0, minP: 0, seed: 0, stop: [], order: 'completion', onProgress: () => undefined },
+      engine: new StubEngine(),
+      ...names,
+      resume: true,
+      generate: {
+        temperature: 0,
+        maxNewTokens: 128,
+        topP: 1,
+        topK: 0,
+        minP: 0,
+        seed: 0,
+        stop: [],
+        order: 'completion',
+        onProgress: () => undefined,
+      },
     });
     expect(summary).toMatchObject({ kept: 1, done: 3 });
   });
@@ -245,16 +404,34 @@ describe('what is refused', () => {
     writeFileSync(names.input, original.replace('prompt 3', 'prompt X'));
     expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true }))).toContain('the input');
     writeFileSync(names.input, `{"prompt":"more"}\n${original}`);
-    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true }))).toMatch(/the input \(had \d+ bytes, has \d+\)/);
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true }))).toMatch(
+      /the input \(had \d+ bytes, has \d+\)/,
+    );
     writeFileSync(names.input, original);
-    expect(await untouched(names, runJob({ engine: new StubEngine(), input: prompts(4), output: names.output, resume: true }))).toContain('was a file, is a stream');
+    expect(
+      await untouched(
+        names,
+        runJob({ engine: new StubEngine(), input: prompts(4), output: names.output, resume: true }),
+      ),
+    ).toContain('was a file, is a stream');
 
     const { output } = files([]);
-    const stream = (rows: RowInput[]): RunJobOptions => ({ engine: new StubEngine(), input: rows, output, resume: true });
+    const stream = (rows: RowInput[]): RunJobOptions => ({
+      engine: new StubEngine(),
+      input: rows,
+      output,
+      resume: true,
+    });
     await runJob(stream(prompts(4)));
-    expect(await untouched({ output }, runJob(stream([{ id: 'row-0', prompt: 'other' }, ...prompts(4).slice(1)])))).toContain('the input');
-    expect(await untouched({ output }, runJob(stream([...prompts(3), { id: 'other', prompt: 'prompt 3' }])))).toContain('row 3 of the input has the id "other"');
-    expect(await untouched({ output }, runJob(stream(prompts(3))))).toContain('the output holds 1 results of other rows');
+    expect(
+      await untouched({ output }, runJob(stream([{ id: 'row-0', prompt: 'other' }, ...prompts(4).slice(1)]))),
+    ).toContain('the input');
+    expect(await untouched({ output }, runJob(stream([...prompts(3), { id: 'other', prompt: 'prompt 3' }])))).toContain(
+      'row 3 of the input has the id "other"',
+    );
+    expect(await untouched({ output }, runJob(stream(prompts(3))))).toContain(
+      'the output holds 1 results of other rows',
+    );
     expect(await runJob(stream(prompts(6)))).toMatchObject({ rows: 6, kept: 4, done: 2 });
   });
 
@@ -267,16 +444,24 @@ describe('what is refused', () => {
     mkdirSync(folder);
     writeFileSync(moved, 'weights');
     const names = await begun({ modelFiles: [one] });
-    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [two] }))).toContain('the model (was model-a.gguf, is model-b.gguf)');
+    expect(
+      await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [two] })),
+    ).toContain('the model (was model-a.gguf, is model-b.gguf)');
     writeFileSync(one, 'Weights');
-    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [one] }))).toContain('differs from the one that began it in the model (model-a.gguf) by its contents;');
-    expect(await runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [moved] })).toMatchObject({ done: 3 });
+    expect(
+      await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [one] })),
+    ).toContain('differs from the one that began it in the model (model-a.gguf) by its contents;');
+    expect(await runJob({ engine: new StubEngine(), ...names, resume: true, modelFiles: [moved] })).toMatchObject({
+      done: 3,
+    });
   });
 
   test('an output without a record, one that holds something else, one that holds a row twice', async () => {
     const { input, output } = files(prompts(2));
     writeFileSync(output, '{"id":1,"index":0,"finishReason":"stop"}\n');
-    expect(await untouched({ output }, runJob({ engine: new StubEngine(), input, output, resume: true }))).toContain('there is no');
+    expect(await untouched({ output }, runJob({ engine: new StubEngine(), input, output, resume: true }))).toContain(
+      'there is no',
+    );
     const names = await begun();
     appendFileSync(names.output, 'not a result\n');
     const foreign = await failure(runJob({ engine: new StubEngine(), ...names, resume: true }));
@@ -284,56 +469,86 @@ describe('what is refused', () => {
     expect(foreign.message).toMatch(/line 2: found something else than a result.*`overwrite: true` begins anew$/);
     const twice = await begun();
     appendFileSync(twice.output, readFileSync(twice.output));
-    expect((await failure(runJob({ engine: new StubEngine(), ...twice, resume: true }))).message).toContain('index 0 stands twice');
+    expect((await failure(runJob({ engine: new StubEngine(), ...twice, resume: true }))).message).toContain(
+      'index 0 stands twice',
+    );
   });
 
-  test.each(['{"format":"spillway-job","ver', '{"format":"spillway-job","version":3}', '{"format":"spillway-job","version":3,"run":"1","journal":"output","model":[null],"engine":{},"options":{},"input":{}}',
-    '{"format":"spillway-job","version":3,"run":"1","journal":"elsewhere","model":[],"engine":{},"options":{},"input":{}}'])(
-    'a damaged record is refused with the remedy, and begun anew: %s',
-    async (record) => {
-      const names = await begun();
-      writeFileSync(`${names.output}.job.json`, record);
-      const error = await failure(runJob({ engine: new StubEngine(), ...names, resume: true }));
-      expect(error).toBeInstanceOf(JobFileError);
-      expect(error.message).toMatch(/^[^\n]*\.job\.json: found something else than the record of a job, expected [^\n]*; `overwrite: true` begins anew$/);
-      expect(await runJob({ engine: new StubEngine(), ...names, overwrite: true })).toMatchObject({ done: 4 });
-    },
-  );
+  test.each([
+    '{"format":"spillway-job","ver',
+    '{"format":"spillway-job","version":3}',
+    '{"format":"spillway-job","version":3,"run":"1","journal":"output","model":[null],"engine":{},"options":{},"input":{}}',
+    '{"format":"spillway-job","version":3,"run":"1","journal":"elsewhere","model":[],"engine":{},"options":{},"input":{}}',
+  ])('a damaged record is refused with the remedy, and begun anew: %s', async (record) => {
+    const names = await begun();
+    writeFileSync(`${names.output}.job.json`, record);
+    const error = await failure(runJob({ engine: new StubEngine(), ...names, resume: true }));
+    expect(error).toBeInstanceOf(JobFileError);
+    expect(error.message).toMatch(
+      /^[^\n]*\.job\.json: found something else than the record of a job, expected [^\n]*; `overwrite: true` begins anew$/,
+    );
+    expect(await runJob({ engine: new StubEngine(), ...names, overwrite: true })).toMatchObject({ done: 4 });
+  });
 
   test.each([1, 2])('a record of version %d, which does not say enough to go on', async (version) => {
     const names = await begun();
-    writeFileSync(`${names.output}.job.json`, `{"format":"spillway-job","version":${version},"model":[],"engine":{},"options":{},"input":{}}`);
+    writeFileSync(
+      `${names.output}.job.json`,
+      `{"format":"spillway-job","version":${version},"model":[],"engine":{},"options":{},"input":{}}`,
+    );
     const error = await failure(runJob({ engine: new StubEngine(), ...names, resume: true }));
     expect(error).toBeInstanceOf(JobFileError);
-    expect(error.message).toMatch(/found a record of version [12], by an earlier Spillway, expected version 3: .*; finish it with that one; `overwrite: true` begins anew$/);
+    expect(error.message).toMatch(
+      /found a record of version [12], by an earlier Spillway, expected version 3: .*; finish it with that one; `overwrite: true` begins anew$/,
+    );
     expect(await runJob({ engine: new StubEngine(), ...names, overwrite: true })).toMatchObject({ done: 4 });
   });
 
   test('a resumed run by an engine of another identity, before there is an engine and after; one that is not what was said of it', async () => {
-    const engine = (resultIdentity: object): RunJobOptions['engine'] => Object.assign(new StubEngine(), { resultIdentity });
-    const [one, other] = [{ model: 'm', precision: 'default', gpu: { name: 'a' } }, { model: 'm', precision: 'default', gpu: { name: 'b' } }];
+    const engine = (resultIdentity: object): RunJobOptions['engine'] =>
+      Object.assign(new StubEngine(), { resultIdentity });
+    const [one, other] = [
+      { model: 'm', precision: 'default', gpu: { name: 'a' } },
+      { model: 'm', precision: 'default', gpu: { name: 'b' } },
+    ];
     const names = await begun({ engine: engine(one) });
     const difference = 'differs from the one that began it in gpu (was {"name":"a"}, is {"name":"b"});';
     expect(await untouched(names, runJob({ engine: engine(other), ...names, resume: true }))).toContain(difference);
-    expect(await untouched(names, Job.open({ ...names, resume: true, resultIdentity: { gpu: other.gpu } }))).toContain(difference);
+    expect(await untouched(names, Job.open({ ...names, resume: true, resultIdentity: { gpu: other.gpu } }))).toContain(
+      difference,
+    );
     const refusedBy = async (stub: RunJobOptions['engine'], resultIdentity?: object): Promise<string> => {
       await using job = await Job.open({ ...names, resume: true, ...(resultIdentity && { resultIdentity }) });
       return (await failure(job.run(stub))).message;
     };
     expect(await refusedBy(engine(other))).toContain(difference);
-    expect(await refusedBy(engine(other), { gpu: one.gpu })).toContain('the engine is not the one that the job was opened for: it differs in gpu');
-    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true }))).toContain('differs from the one that began it in model (was "m", is not set)');
+    expect(await refusedBy(engine(other), { gpu: one.gpu })).toContain(
+      'the engine is not the one that the job was opened for: it differs in gpu',
+    );
+    expect(await untouched(names, runJob({ engine: new StubEngine(), ...names, resume: true }))).toContain(
+      'differs from the one that began it in model (was "m", is not set)',
+    );
     expect(await runJob({ engine: engine(one), ...names, resume: true })).toMatchObject({ kept: 1, done: 3 });
   });
 
   test.each<[string, Partial<RunJobOptions>]>([
-    ['.job.json', {}], ['.job.json', { resume: true }], ['.job.json', { overwrite: true }], ['.lock', {}], ['.lock', { overwrite: true }], ['.retry.tmp', {}], ['.retry.tmp', { resume: true }],
+    ['.job.json', {}],
+    ['.job.json', { resume: true }],
+    ['.job.json', { overwrite: true }],
+    ['.lock', {}],
+    ['.lock', { overwrite: true }],
+    ['.retry.tmp', {}],
+    ['.retry.tmp', { resume: true }],
   ])('a file of somebody else that stands at OUTPUT%s, with %j', async (suffix, change) => {
     for (const there of [false, true]) {
       const { input, output } = files(prompts(2));
       if (there && Object.keys(change).length > 0) await runJob({ engine: new StubEngine(), input, output });
       const foreign = `${output}${suffix}`;
-      for (const content of ['{"id":1,\n"mine":true}', 'mine\nof two lines', ...(suffix === '.lock' ? ['', '{"pid":"x"}'] : [])]) {
+      for (const content of [
+        '{"id":1,\n"mine":true}',
+        'mine\nof two lines',
+        ...(suffix === '.lock' ? ['', '{"pid":"x"}'] : []),
+      ]) {
         writeFileSync(foreign, content);
         const old = new Date(Date.now() - 3_600_000);
         utimesSync(foreign, old, old);
@@ -347,16 +562,24 @@ describe('what is refused', () => {
     }
   });
 
-  test('files that would overwrite each other: the job\'s own beside its output count, and all of the model', async () => {
-    const lines = prompts(1).map((row) => `${JSON.stringify(row)}\n`).join('');
+  test("files that would overwrite each other: the job's own beside its output count, and all of the model", async () => {
+    const lines = prompts(1)
+      .map((row) => `${JSON.stringify(row)}\n`)
+      .join('');
     const clash = async (input: string, output: string, more: Partial<RunJobOptions> = {}): Promise<string> => {
       const message = await untouched({ output: input }, runJob({ engine: new StubEngine(), input, output, ...more }));
       expect(existsSync(output) && output.endsWith('data')).toBe(false);
       return message;
     };
-    for (const [suffix, what] of [['.job.json', 'record'], ['.lock', 'lock'], ['.retry.tmp', 'temporary file']] as const) {
+    for (const [suffix, what] of [
+      ['.job.json', 'record'],
+      ['.lock', 'lock'],
+      ['.retry.tmp', 'temporary file'],
+    ] as const) {
       writeFileSync(path(`data${suffix}`), lines);
-      expect(await clash(path(`data${suffix}`), path('data'))).toContain(`input and the ${what} of output name the same file`);
+      expect(await clash(path(`data${suffix}`), path('data'))).toContain(
+        `input and the ${what} of output name the same file`,
+      );
       rmSync(path(`data${suffix}`));
     }
     const { input } = files(prompts(1));
@@ -366,7 +589,18 @@ describe('what is refused', () => {
       writeFileSync(`${weights}/${name}`, 'weights');
       symlinkSync(`${weights}/${name}`, path(`link-${name}`));
       for (const output of [`${weights}/${name}`, path(`link-${name}`)]) {
-        expect(await untouched({ output }, runJob({ engine: new StubEngine(), input, output, overwrite: true, modelFiles: [`${weights}/model.safetensors`] }))).toContain('the model and output name the same file');
+        expect(
+          await untouched(
+            { output },
+            runJob({
+              engine: new StubEngine(),
+              input,
+              output,
+              overwrite: true,
+              modelFiles: [`${weights}/model.safetensors`],
+            }),
+          ),
+        ).toContain('the model and output name the same file');
       }
     }
   });
@@ -374,7 +608,9 @@ describe('what is refused', () => {
   test('a second job on one output while the first runs', async () => {
     const { input, output } = files(prompts(3));
     let open = (): void => undefined;
-    const gate = new Promise<void>((resolve) => { open = resolve; });
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
     const stub = new StubEngine();
     const waiting = {
       async *generate(rows: AsyncIterable<RowInput>): AsyncGenerator<RowResult> {
@@ -397,8 +633,12 @@ describe('what is refused', () => {
     const missing = await failure(runJob({ engine: new StubEngine(), input: path('none.jsonl'), output }));
     expect(missing).toBeInstanceOf(JobFileError);
     expect(missing.message).toContain('none.jsonl: cannot be read: no such file');
-    expect((await failure(runJob({ engine: new StubEngine(), input: path('.'), output }))).message).toContain('it is a folder');
-    expect((await failure(runJob({ engine: new StubEngine(), input, output: path('none/out.jsonl') }))).message).toContain('there is no folder');
+    expect((await failure(runJob({ engine: new StubEngine(), input: path('.'), output }))).message).toContain(
+      'it is a folder',
+    );
+    expect(
+      (await failure(runJob({ engine: new StubEngine(), input, output: path('none/out.jsonl') }))).message,
+    ).toContain('there is no folder');
     expect(existsSync(output)).toBe(false);
   });
 });
@@ -407,7 +647,9 @@ describe('resume', () => {
   test('--retry-errors does the error rows again, and only those', async () => {
     const { output } = files([]);
     const rows = (good: boolean): RowInput[] => [
-      { id: 'a', prompt: 'x' }, good ? { id: 'b', prompt: 'y' } : { id: 'b', error: { code: 'memory', message: 'no room' } }, { id: 'c', prompt: 'z' },
+      { id: 'a', prompt: 'x' },
+      good ? { id: 'b', prompt: 'y' } : { id: 'b', error: { code: 'memory', message: 'no room' } },
+      { id: 'c', prompt: 'z' },
     ];
     await runJob({ engine: new StubEngine(), input: rows(false), output });
     const kept = await runJob({ engine: new StubEngine(), input: rows(false), output, resume: true });
@@ -417,11 +659,20 @@ describe('resume', () => {
     const retried = await runJob({ engine, input: rows(true), output, resume: true, retryErrors: true });
     expect(retried).toEqual({ rows: 3, done: 1, failed: 0, kept: 2, keptFailed: 0 });
     expect(engine.admitted).toEqual(['b']);
-    expect(readResults(output).map(({ index, text }) => [index, text])).toEqual([[0, 'X'], [1, 'Y'], [2, 'Z']]);
+    expect(readResults(output).map(({ index, text }) => [index, text])).toEqual([
+      [0, 'X'],
+      [1, 'Y'],
+      [2, 'Z'],
+    ]);
   });
 
   test('after a kill at any byte of the output: the same rows, each once, and only the missing ones are done again', async () => {
-    const lines = ['', ...prompts(9).map((row, at) => ({ ...row, prompt: 'é"\\\n'.repeat(at) + String(at) })), 'broken', { id: 'row-3', prompt: 'double' }];
+    const lines = [
+      '',
+      ...prompts(9).map((row, at) => ({ ...row, prompt: 'é"\\\n'.repeat(at) + String(at) })),
+      'broken',
+      { id: 'row-3', prompt: 'double' },
+    ];
     const { input, output } = files(lines);
     const options = { input, output, generate: { order: 'completion' as const } };
     let seed = 1;
@@ -431,20 +682,28 @@ describe('resume', () => {
     const expected = byIndex(readResults(output));
     expect(expected).toHaveLength(11);
     await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 0, max: whole.length }), fc.constantFrom('input' as const, 'completion' as const), async (cut, order) => {
-        writeFileSync(output, whole.subarray(0, cut));
-        const wholeLines = whole.subarray(0, cut).filter((byte) => byte === 0x0a).length;
-        const engine = new StubEngine();
-        const summary = await runJob({ engine, ...options, resume: true, generate: { order } });
-        expect(summary).toMatchObject({ rows: 11, kept: wholeLines, done: 11 - wholeLines });
-        expect(engine.admitted).toHaveLength(11 - wholeLines);
-        if (order === 'input') {
-          expect(readResults(output)).toEqual(expected);
-          return;
-        }
-        expect(byIndex(readResults(output))).toEqual(expected);
-        expect(readFileSync(output).subarray(0, whole.subarray(0, cut).lastIndexOf(0x0a) + 1).equals(whole.subarray(0, whole.subarray(0, cut).lastIndexOf(0x0a) + 1))).toBe(true);
-      }),
+      fc.asyncProperty(
+        fc.integer({ min: 0, max: whole.length }),
+        fc.constantFrom('input' as const, 'completion' as const),
+        async (cut, order) => {
+          writeFileSync(output, whole.subarray(0, cut));
+          const wholeLines = whole.subarray(0, cut).filter((byte) => byte === 0x0a).length;
+          const engine = new StubEngine();
+          const summary = await runJob({ engine, ...options, resume: true, generate: { order } });
+          expect(summary).toMatchObject({ rows: 11, kept: wholeLines, done: 11 - wholeLines });
+          expect(engine.admitted).toHaveLength(11 - wholeLines);
+          if (order === 'input') {
+            expect(readResults(output)).toEqual(expected);
+            return;
+          }
+          expect(byIndex(readResults(output))).toEqual(expected);
+          expect(
+            readFileSync(output)
+              .subarray(0, whole.subarray(0, cut).lastIndexOf(0x0a) + 1)
+              .equals(whole.subarray(0, whole.subarray(0, cut).lastIndexOf(0x0a) + 1)),
+          ).toBe(true);
+        },
+      ),
       { numRuns: 150 },
     );
   });

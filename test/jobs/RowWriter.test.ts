@@ -75,23 +75,28 @@ describe('RowWriter', () => {
     expect(disk.writes).toBeLessThan(10);
   });
 
-  test.each([1, 3, 7, Infinity])('a full disk (%d bytes at once): an error that names the file, and the file ends in a whole line', async (chunk) => {
-    const disk = new SmallDisk(25, chunk);
-    const writer = new RowWriter(disk.file, 'answers.jsonl', 0, ANYWHERE);
-    const failure: unknown = await (async () => {
-      for (let at = 0; at < 10; at += 1) {
-        await writer.write(`line ${at}\n`);
-        await new Promise((resolve) => setTimeout(resolve, 2));
-      }
-    })().catch((error: unknown) => error);
-    expect(failure).toBeInstanceOf(JobFileError);
-    expect(String(failure)).toContain('answers.jsonl: cannot be written: no space left on the device (ENOSPC); the rows before are intact, and `resume` goes on');
-    expect(disk.content.toString()).toBe('line 0\nline 1\nline 2\n');
-    await expect(writer.write('more\n')).rejects.toBe(failure);
-    await expect(writer.close()).rejects.toBe(failure);
-    expect(disk.content.toString()).toBe('line 0\nline 1\nline 2\n');
-    expect(disk.closed).toBe(true);
-  });
+  test.each([1, 3, 7, Infinity])(
+    'a full disk (%d bytes at once): an error that names the file, and the file ends in a whole line',
+    async (chunk) => {
+      const disk = new SmallDisk(25, chunk);
+      const writer = new RowWriter(disk.file, 'answers.jsonl', 0, ANYWHERE);
+      const failure: unknown = await (async () => {
+        for (let at = 0; at < 10; at += 1) {
+          await writer.write(`line ${at}\n`);
+          await new Promise((resolve) => setTimeout(resolve, 2));
+        }
+      })().catch((error: unknown) => error);
+      expect(failure).toBeInstanceOf(JobFileError);
+      expect(String(failure)).toContain(
+        'answers.jsonl: cannot be written: no space left on the device (ENOSPC); the rows before are intact, and `resume` goes on',
+      );
+      expect(disk.content.toString()).toBe('line 0\nline 1\nline 2\n');
+      await expect(writer.write('more\n')).rejects.toBe(failure);
+      await expect(writer.close()).rejects.toBe(failure);
+      expect(disk.content.toString()).toBe('line 0\nline 1\nline 2\n');
+      expect(disk.closed).toBe(true);
+    },
+  );
 
   test('a failure that only `close` can meet is reported by it', async () => {
     const disk = new SmallDisk(3);
@@ -104,10 +109,33 @@ describe('RowWriter', () => {
   test.each<[string, (file: string) => void, boolean, RegExp]>([
     ['removed', (file) => rmSync(file), true, /was removed during the run/],
     ['moved away', (file) => renameSync(file, `${file}.away`), false, /was removed during the run/],
-    ['replaced', (file) => { writeFileSync(`${file}.new`, 'ONE\n'); renameSync(`${file}.new`, file); }, true, /was replaced by another file during the run/],
-    ['emptied', (file) => truncateSync(file, 0), true, /was cut, or written to by somebody else \(found 0 bytes, wrote 4\)/],
-    ['cut', (file) => truncateSync(file, 2), false, /was cut, or written to by somebody else \(found 2 bytes, wrote 4\)/],
-    ['appended to', (file) => appendFileSync(file, 'of somebody else\n'), true, /was cut, or written to by somebody else \(found 21 bytes, wrote 4\)/],
+    [
+      'replaced',
+      (file) => {
+        writeFileSync(`${file}.new`, 'ONE\n');
+        renameSync(`${file}.new`, file);
+      },
+      true,
+      /was replaced by another file during the run/,
+    ],
+    [
+      'emptied',
+      (file) => truncateSync(file, 0),
+      true,
+      /was cut, or written to by somebody else \(found 0 bytes, wrote 4\)/,
+    ],
+    [
+      'cut',
+      (file) => truncateSync(file, 2),
+      false,
+      /was cut, or written to by somebody else \(found 2 bytes, wrote 4\)/,
+    ],
+    [
+      'appended to',
+      (file) => appendFileSync(file, 'of somebody else\n'),
+      true,
+      /was cut, or written to by somebody else \(found 21 bytes, wrote 4\)/,
+    ],
   ])('a file that is %s meanwhile is noticed', async (how, meddle, goesOn, words) => {
     const file = path(how);
     const writer = new RowWriter(await open(file, 'w+'), file, 0);

@@ -32,17 +32,25 @@ describe('StreamWriter', () => {
       await writer.write('x\n');
       await writer.close();
     }
-    expect(stream.listenerCount('error') + stream.listenerCount('close')).toBe(new PassThrough().listenerCount('error'));
+    expect(stream.listenerCount('error') + stream.listenerCount('close')).toBe(
+      new PassThrough().listenerCount('error'),
+    );
   });
 
   test('a stream that fails is a JobFileError with its cause, also when the failure comes late', async () => {
     const failing = new Writable({
       highWaterMark: 1,
-      write: (_chunk, _encoding, done) => setTimeout(() => done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })), 5),
+      write: (_chunk, _encoding, done) =>
+        setTimeout(() => done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })), 5),
     });
-    const error: unknown = await new StreamWriter(failing, 'standard output').write('x\n').catch((reason: unknown) => reason);
+    const error: unknown = await new StreamWriter(failing, 'standard output')
+      .write('x\n')
+      .catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(JobFileError);
-    expect(error).toMatchObject({ message: 'standard output: cannot be written: write EPIPE', cause: { code: 'EPIPE' } });
+    expect(error).toMatchObject({
+      message: 'standard output: cannot be written: write EPIPE',
+      cause: { code: 'EPIPE' },
+    });
 
     const late = new Writable({ write: (_chunk, _encoding, done) => setTimeout(() => done(new Error('late')), 5) });
     const writer = new StreamWriter(late, 'out');
@@ -73,7 +81,15 @@ test('writeRows writes results and counts them', async () => {
   const usage = { promptTokens: 1, completionTokens: 0 };
   async function* results(): AsyncGenerator<RowResult> {
     yield { id: 1, index: 0, text: 'a', tokens: [], finishReason: 'stop', usage };
-    yield { id: 2, index: 1, text: '', tokens: [], finishReason: 'error', usage, error: { code: 'memory', message: 'no' } };
+    yield {
+      id: 2,
+      index: 1,
+      text: '',
+      tokens: [],
+      finishReason: 'error',
+      usage,
+      error: { code: 'memory', message: 'no' },
+    };
   }
   const stream = new PassThrough();
   expect(await writeRows(results(), stream)).toEqual({ done: 2, failed: 1 });

@@ -1,4 +1,13 @@
-import { appendFileSync, chmodSync, readFileSync, renameSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { JobFileError } from '../../src/errors/JobFileError.js';
 import { UsageError } from '../../src/errors/UsageError.js';
@@ -20,21 +29,35 @@ function lineOf(row: number, word: string, format: 'jsonl' | 'text'): string {
   return `${format === 'text' ? text : JSON.stringify({ id: `row-${row}`, prompt: text })}\n`;
 }
 
-const whole = (format: 'jsonl' | 'text' = 'jsonl'): string => Array.from({ length: ROWS }, (_, row) => lineOf(row, 'first', format)).join('');
+const whole = (format: 'jsonl' | 'text' = 'jsonl'): string =>
+  Array.from({ length: ROWS }, (_, row) => lineOf(row, 'first', format)).join('');
 
-/** An engine that answers at once, with the beginning of the prompt in capitals, and changes the input once, after so many results. */
+/**
+ * An engine that answers at once, with the beginning of the prompt in capitals, and changes the input once, after so
+ * many results.
+ */
 class Answers {
   constructor(
     private readonly meddle: () => void = () => undefined,
     private readonly after = CHANGED_AT,
   ) {}
 
-  async *generate(rows: AsyncIterable<RowInput>, options?: GenerateOptions): AsyncGenerator<RowResult, void, undefined> {
+  async *generate(
+    rows: AsyncIterable<RowInput>,
+    options?: GenerateOptions,
+  ): AsyncGenerator<RowResult, void, undefined> {
     let done = 0;
     for await (const row of rows) {
       if (options?.signal?.aborted === true) return;
       const text = 'prompt' in row ? (row.prompt ?? '').slice(0, 11).toUpperCase() : '';
-      yield { id: row.id ?? 0, index: row.index ?? 0, text, tokens: [], finishReason: 'stop', usage: { promptTokens: 1, completionTokens: 0 } };
+      yield {
+        id: row.id ?? 0,
+        index: row.index ?? 0,
+        text,
+        tokens: [],
+        finishReason: 'stop',
+        usage: { promptTokens: 1, completionTokens: 0 },
+      };
       done += 1;
       if (done === this.after) this.meddle();
     }
@@ -64,14 +87,35 @@ interface Change {
   readonly readToTheEnd: boolean;
 }
 
-const other = (format: 'jsonl' | 'text', from = 0): string => Array.from({ length: ROWS }, (_, row) => lineOf(row, row >= from ? 'other' : 'first', format)).join('');
+const other = (format: 'jsonl' | 'text', from = 0): string =>
+  Array.from({ length: ROWS }, (_, row) => lineOf(row, row >= from ? 'other' : 'first', format)).join('');
 
 const CHANGES = (format: 'jsonl' | 'text'): Readonly<Record<string, Change>> => ({
-  'cut short in place': { change: (input) => truncateSync(input, 1_100_000), message: /shrank during the run: found 1100000 bytes, expected the \d+ bytes \(1200 rows\)/, readToTheEnd: false },
-  'emptied': { change: (input) => truncateSync(input, 0), message: /shrank during the run: found 0 bytes/, readToTheEnd: false },
-  'rewritten in place, as long as before': { change: (input) => writeFileSync(input, other(format)), message: /changed during the run: found other bytes after byte \d+/, readToTheEnd: false },
-  'one row changed near the end': { change: (input) => writeFileSync(input, other(format, ROWS - 1)), message: /changed during the run: found other bytes after byte 1048576,/, readToTheEnd: false },
-  'appended to': { change: (input) => appendFileSync(input, lineOf(ROWS, 'first', format)), message: /grew during the run: found \d+ bytes, expected the \d+ bytes \(1200 rows\)/, readToTheEnd: true },
+  'cut short in place': {
+    change: (input) => truncateSync(input, 1_100_000),
+    message: /shrank during the run: found 1100000 bytes, expected the \d+ bytes \(1200 rows\)/,
+    readToTheEnd: false,
+  },
+  emptied: {
+    change: (input) => truncateSync(input, 0),
+    message: /shrank during the run: found 0 bytes/,
+    readToTheEnd: false,
+  },
+  'rewritten in place, as long as before': {
+    change: (input) => writeFileSync(input, other(format)),
+    message: /changed during the run: found other bytes after byte \d+/,
+    readToTheEnd: false,
+  },
+  'one row changed near the end': {
+    change: (input) => writeFileSync(input, other(format, ROWS - 1)),
+    message: /changed during the run: found other bytes after byte 1048576,/,
+    readToTheEnd: false,
+  },
+  'appended to': {
+    change: (input) => appendFileSync(input, lineOf(ROWS, 'first', format)),
+    message: /grew during the run: found \d+ bytes, expected the \d+ bytes \(1200 rows\)/,
+    readToTheEnd: true,
+  },
   'replaced by another file': {
     change: (input) => {
       writeFileSync(`${input}.new`, other(format));
@@ -83,7 +127,15 @@ const CHANGES = (format: 'jsonl' | 'text'): Readonly<Record<string, Change>> => 
 });
 
 describe('an input that changes while it is read', () => {
-  test.each(Object.keys(CHANGES('jsonl')).flatMap((name) => [[name, 'jsonl', 'input'], [name, 'text', 'completion']] as const))('%s, %s, in order of %s: an error, and what is finished is right and gone on with', async (name, format, order) => {
+  test.each(
+    Object.keys(CHANGES('jsonl')).flatMap(
+      (name) =>
+        [
+          [name, 'jsonl', 'input'],
+          [name, 'text', 'completion'],
+        ] as const,
+    ),
+  )('%s, %s, in order of %s: an error, and what is finished is right and gone on with', async (name, format, order) => {
     const { input, output } = files(format);
     const change = CHANGES(format)[name];
     if (change === undefined) throw new RangeError(name);
@@ -109,7 +161,11 @@ describe('an input that changes while it is read', () => {
     }
 
     writeFileSync(input, whole(format));
-    expect(await runJob({ engine: new Answers(), ...options, resume: true })).toMatchObject({ rows: ROWS, kept: done.length, done: ROWS - done.length });
+    expect(await runJob({ engine: new Answers(), ...options, resume: true })).toMatchObject({
+      rows: ROWS,
+      kept: done.length,
+      done: ROWS - done.length,
+    });
     expect(byIndex(readResults(output)).map(({ index, text }) => [index, text.slice(0, 11)])).toEqual(
       Array.from({ length: ROWS }, (_, row) => [row, `FIRST ${String(row).padStart(5, '0')}`]),
     );
@@ -118,7 +174,9 @@ describe('an input that changes while it is read', () => {
   test('what a resumed run skips is read, and counts', async () => {
     const { input, output } = files();
     const first = new AbortController();
-    await failure(runJob({ engine: new Answers(() => first.abort(), 800), input, output, generate: { signal: first.signal } }));
+    await failure(
+      runJob({ engine: new Answers(() => first.abort(), 800), input, output, generate: { signal: first.signal } }),
+    );
     const kept = readResults(output).length;
     expect(kept).toBeGreaterThan(700);
     // Between the counting and the reading of the resumed run, in a row that is done.
@@ -141,13 +199,19 @@ describe('an input that changes while it is read', () => {
       (input: string) => rmSync(input),
     ]) {
       const { input, output } = files();
-      expect(await runJob({ engine: new Answers(() => change(input)), input, output })).toMatchObject({ rows: ROWS, done: ROWS });
+      expect(await runJob({ engine: new Answers(() => change(input)), input, output })).toMatchObject({
+        rows: ROWS,
+        done: ROWS,
+      });
       expect(readResults(output)).toHaveLength(ROWS);
     }
   });
 
   test('changed after all of it was read, before the last result', async () => {
-    for (const [change, how] of [[(input: string) => appendFileSync(input, '{"prompt":"late"}\n'), 'grew'], [(input: string) => truncateSync(input, 10), 'shrank']] as const) {
+    for (const [change, how] of [
+      [(input: string) => appendFileSync(input, '{"prompt":"late"}\n'), 'grew'],
+      [(input: string) => truncateSync(input, 10), 'shrank'],
+    ] as const) {
       const { input, output } = files();
       const error = await failure(runJob({ engine: new Answers(() => change(input), ROWS), input, output }));
       expect(error.message).toContain(how);
@@ -161,7 +225,14 @@ test('an engine that ends before the input does is an error, not rows that are m
   const engine = {
     async *generate(rows: AsyncIterable<RowInput>): AsyncGenerator<RowResult> {
       for await (const { id = 0, index = 0 } of rows) {
-        yield { id, index, text: '', tokens: [], finishReason: 'stop', usage: { promptTokens: 1, completionTokens: 0 } };
+        yield {
+          id,
+          index,
+          text: '',
+          tokens: [],
+          finishReason: 'stop',
+          usage: { promptTokens: 1, completionTokens: 0 },
+        };
         if (index === 4) return;
       }
     },

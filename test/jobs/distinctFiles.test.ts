@@ -16,13 +16,22 @@ describe('checkDistinctFiles', () => {
     mkdirSync(path('folder'));
     symlinkSync(path('folder'), path('way'));
     symlinkSync(path('folder/later'), path('dangling'));
-    const pairs = [['file', 'file'], ['file', 'hard'], ['file', 'soft'], ['folder/later', 'way/later'], ['folder/later', 'dangling'], ['folder/later', 'way/../folder/later']];
+    const pairs = [
+      ['file', 'file'],
+      ['file', 'hard'],
+      ['file', 'soft'],
+      ['folder/later', 'way/later'],
+      ['folder/later', 'dangling'],
+      ['folder/later', 'way/../folder/later'],
+    ];
     for (const [a = '', b = ''] of pairs) {
       const clash = checkDistinctFiles([write('--a', path(a)), write('--b', path(b))]);
       await expect(clash).rejects.toThrow(UsageError);
       await expect(clash).rejects.toThrow(`--a and --b name the same file: ${path(b)}`);
     }
-    await expect(checkDistinctFiles([read('--a', path('file')), write('--b', path('soft'))])).rejects.toThrow('--a and --b name the same file');
+    await expect(checkDistinctFiles([read('--a', path('file')), write('--b', path('soft'))])).rejects.toThrow(
+      '--a and --b name the same file',
+    );
   });
 
   test('what destroys nothing is allowed: reading twice, a device, a name to read that is no file', async () => {

@@ -48,19 +48,24 @@ describe('acquireFileLock', () => {
     expect(readdirSync(path('.')).filter((name) => name.startsWith('b.'))).toEqual([]);
   });
 
-  (existsSync('/proc/self/stat') ? test : test.skip)('takes over the lock of a process that has ended and that its parent has not asked after', async () => {
-    const file = path('zombie');
-    // The first ends when the shell has become the second, which never asks. (A shell asks after what ends before.)
-    const parent = spawn('sh', ['-c', 'sleep 1 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
-    const [line] = (await once(parent.stdout, 'data')) as [Buffer];
-    const stat = (): string => readFileSync(`/proc/${Number(line.toString())}/stat`, 'utf8');
-    while (!stat().includes(') Z ')) await new Promise((resolve) => setTimeout(resolve, 5));
-    const started = stat().slice(stat().lastIndexOf(')') + 2).split(' ')[19];
-    writeFileSync(file, JSON.stringify({ ...(await ownHolder()), pid: Number(line.toString()), started }));
-    (await acquireFileLock(file, 'out')).release();
-    expect(existsSync(file)).toBe(false);
-    parent.kill();
-  });
+  (existsSync('/proc/self/stat') ? test : test.skip)(
+    'takes over the lock of a process that has ended and that its parent has not asked after',
+    async () => {
+      const file = path('zombie');
+      // The first ends when the shell has become the second, which never asks. (A shell asks after what ends before.)
+      const parent = spawn('sh', ['-c', 'sleep 1 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
+      const [line] = (await once(parent.stdout, 'data')) as [Buffer];
+      const stat = (): string => readFileSync(`/proc/${Number(line.toString())}/stat`, 'utf8');
+      while (!stat().includes(') Z ')) await new Promise((resolve) => setTimeout(resolve, 5));
+      const started = stat()
+        .slice(stat().lastIndexOf(')') + 2)
+        .split(' ')[19];
+      writeFileSync(file, JSON.stringify({ ...(await ownHolder()), pid: Number(line.toString()), started }));
+      (await acquireFileLock(file, 'out')).release();
+      expect(existsSync(file)).toBe(false);
+      parent.kill();
+    },
+  );
 
   test('removes the temporary files that killed processes left, and no others', async () => {
     const file = path('left');
@@ -69,8 +74,12 @@ describe('acquireFileLock', () => {
     const gone = spawnSync('true').pid;
     const old = new Date(Date.now() - 7_200_000);
     const ages: [string, Date, boolean][] = [
-      [own, old, true], [`${file}.${gone}-${machine}00000001.tmp`, new Date(), false], [`${file}.${gone}-0000000000000002.tmp`, new Date(), true],
-      [`${file}.${gone}-0000000000000003.tmp`, old, false], [`${file}.${gone}.tmp`, old, true], [`${file}2.${gone}-${machine}00000004.tmp`, old, true],
+      [own, old, true],
+      [`${file}.${gone}-${machine}00000001.tmp`, new Date(), false],
+      [`${file}.${gone}-0000000000000002.tmp`, new Date(), true],
+      [`${file}.${gone}-0000000000000003.tmp`, old, false],
+      [`${file}.${gone}.tmp`, old, true],
+      [`${file}2.${gone}-${machine}00000004.tmp`, old, true],
     ];
     for (const [name, time] of ages) {
       writeFileSync(name, '');
@@ -113,21 +122,29 @@ describe('acquireFileLock', () => {
     });
 
     // The holder's clock, or this one, may be set to another time, or never have been right.
-    test.each([61, 86_400, -86_400])('is believed while it is touched, though its time is %d seconds ago', async (secondsAgo) => {
-      touch(secondsAgo);
-      const holder = setInterval(() => touch(secondsAgo), times.heartbeatSeconds * 1000);
-      await expect(acquireFileLock(file, 'out', times)).rejects.toThrow('is in use by process');
-      clearInterval(holder);
-    });
+    test.each([61, 86_400, -86_400])(
+      'is believed while it is touched, though its time is %d seconds ago',
+      async (secondsAgo) => {
+        touch(secondsAgo);
+        const holder = setInterval(() => touch(secondsAgo), times.heartbeatSeconds * 1000);
+        await expect(acquireFileLock(file, 'out', times)).rejects.toThrow('is in use by process');
+        clearInterval(holder);
+      },
+    );
 
-    test.each([61, 86_400, -86_400])('lapses when it is not touched any more, at a time %d seconds ago', async (secondsAgo) => {
-      touch(secondsAgo);
-      (await acquireFileLock(file, 'out', times)).release();
-    });
+    test.each([61, 86_400, -86_400])(
+      'lapses when it is not touched any more, at a time %d seconds ago',
+      async (secondsAgo) => {
+        touch(secondsAgo);
+        (await acquireFileLock(file, 'out', times)).release();
+      },
+    );
 
     test('is not waited for after an interrupt', async () => {
       touch(61);
-      await expect(acquireFileLock(file, 'out', { ...times, heartbeatSeconds: 1000, signal: AbortSignal.timeout(20) })).rejects.toThrow(InterruptedError);
+      await expect(
+        acquireFileLock(file, 'out', { ...times, heartbeatSeconds: 1000, signal: AbortSignal.timeout(20) }),
+      ).rejects.toThrow(InterruptedError);
     });
 
     test('is touched by its holder', async () => {
@@ -139,12 +156,21 @@ describe('acquireFileLock', () => {
   });
 
   test('leaves a file alone that is no lock, however old', async () => {
-    for (const content of ['', '{"pid":"x"}', 'null', '{"pid":-1,"machine":""}', '{"prompt":"a row"}\n', 'x'.repeat(10_000)]) {
+    for (const content of [
+      '',
+      '{"pid":"x"}',
+      'null',
+      '{"pid":-1,"machine":""}',
+      '{"prompt":"a row"}\n',
+      'x'.repeat(10_000),
+    ]) {
       const file = path('foreign.lock');
       writeFileSync(file, content);
       const old = new Date(Date.now() - 3_600_000);
       utimesSync(file, old, old);
-      await expect(acquireFileLock(file, 'out')).rejects.toThrow(/foreign\.lock: found ".*", expected no file or the lock of a Spillway job, as the one of out goes there; remove the file/);
+      await expect(acquireFileLock(file, 'out')).rejects.toThrow(
+        /foreign\.lock: found ".*", expected no file or the lock of a Spillway job, as the one of out goes there; remove the file/,
+      );
       expect(readFileSync(file, 'utf8')).toBe(content);
     }
     await expect(acquireFileLock(path('.'), 'out')).rejects.toThrow(JobFileError);

@@ -21,7 +21,9 @@ const collectGarbage = runInNewContext('gc') as () => void;
 /** Lines, made as they are read. */
 async function* lines(): AsyncGenerator<Buffer> {
   for (let at = 0; at < ROWS; at += 500) {
-    yield Buffer.from(Array.from({ length: 500 }, (_, row) => `{"id":"row-${at + row}","prompt":"prompt ${at + row}"}\n`).join(''));
+    yield Buffer.from(
+      Array.from({ length: 500 }, (_, row) => `{"id":"row-${at + row}","prompt":"prompt ${at + row}"}\n`).join(''),
+    );
   }
 }
 
@@ -53,18 +55,51 @@ test('memory does not grow with the rows of a job', async () => {
 test('nor with the row groups of Parquet, whose least and most values come in pages', async () => {
   const [input, groups] = [path('rows.parquet'), 12];
   const prompts = Array.from({ length: 10_000 * groups }, (_, at) => `prompt ${at} ${'and so on '.repeat(8)}`);
-  writeFileSync(input, Buffer.from(parquetWriteBuffer({ columnData: [{ name: 'prompt', data: prompts, type: 'STRING' }], rowGroupSize: 10_000 })));
+  writeFileSync(
+    input,
+    Buffer.from(
+      parquetWriteBuffer({ columnData: [{ name: 'prompt', data: prompts, type: 'STRING' }], rowGroupSize: 10_000 }),
+    ),
+  );
   prompts.length = 0;
   const held: number[] = [];
   let table: Table | undefined;
-  const source = { name: input, path: input, bytes: () => { throw new Error('nobody reads it from its beginning'); } };
+  const source = {
+    name: input,
+    path: input,
+    bytes: () => {
+      throw new Error('nobody reads it from its beginning');
+    },
+  };
   const finished = async function* (): AsyncGenerator<FinishedRow> {
     let index = 0;
-    for await (const { carry } of parquet.rows(source, { carryFields: true, exact: true, maxLineBytes: 2 ** 20, onTable: (found) => { table = found; } })) {
-      yield { result: { id: index, index: index++, text: '', tokens: [], finishReason: 'stop', usage: { promptTokens: 1, completionTokens: 0 } }, carry };
+    for await (const { carry } of parquet.rows(source, {
+      carryFields: true,
+      exact: true,
+      maxLineBytes: 2 ** 20,
+      onTable: (found) => {
+        table = found;
+      },
+    })) {
+      yield {
+        result: {
+          id: index,
+          index: index++,
+          text: '',
+          tokens: [],
+          finishReason: 'stop',
+          usage: { promptTokens: 1, completionTokens: 0 },
+        },
+        carry,
+      };
     }
   };
-  for await (const _ of parquet.encode(finished(), { table: () => table, resultColumns: { text: 'answer' }, parts: [], name: 'output' })) {
+  for await (const _ of parquet.encode(finished(), {
+    table: () => table,
+    resultColumns: { text: 'answer' },
+    parts: [],
+    name: 'output',
+  })) {
     collectGarbage();
     held.push(process.memoryUsage().arrayBuffers);
   }

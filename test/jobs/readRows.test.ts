@@ -1,4 +1,16 @@
-import { appendFileSync, chmodSync, closeSync, createReadStream, openSync, renameSync, truncateSync, utimesSync, writeFileSync, writeSync, type ReadStream } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  closeSync,
+  createReadStream,
+  openSync,
+  renameSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+  writeSync,
+  type ReadStream,
+} from 'node:fs';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -30,7 +42,11 @@ async function errorOf(line: string): Promise<string> {
 describe('lines', () => {
   test('ids default to the number of the line, blank lines counted', async () => {
     const rows = await rowsOf('\n{"prompt":"a"}\r\n  \t\r\n\n{"id":"x","prompt":"b"}\n{"prompt":"c"}');
-    expect(rows).toEqual([{ id: 2, ...NUMBERED, prompt: 'a' }, { id: 'x', prompt: 'b' }, { id: 6, ...NUMBERED, prompt: 'c' }]);
+    expect(rows).toEqual([
+      { id: 2, ...NUMBERED, prompt: 'a' },
+      { id: 'x', prompt: 'b' },
+      { id: 6, ...NUMBERED, prompt: 'c' },
+    ]);
   });
 
   test('a byte order mark is dropped at the start and nowhere else', async () => {
@@ -41,14 +57,26 @@ describe('lines', () => {
 
   test('text: a line is a prompt, blanks within it kept', async () => {
     expect(await rowsOf('\uFEFF  a \r\n\n{"prompt":1}\nlast', { format: 'text' })).toEqual([
-      { id: 1, ...NUMBERED, prompt: '  a ', chat: 'auto' }, { id: 3, ...NUMBERED, prompt: '{"prompt":1}', chat: 'auto' }, { id: 4, ...NUMBERED, prompt: 'last', chat: 'auto' },
+      { id: 1, ...NUMBERED, prompt: '  a ', chat: 'auto' },
+      { id: 3, ...NUMBERED, prompt: '{"prompt":1}', chat: 'auto' },
+      { id: 4, ...NUMBERED, prompt: 'last', chat: 'auto' },
     ]);
   });
 
   test('bytes that are no UTF-8 spoil their own line', async () => {
-    const bytes = Buffer.concat([Buffer.from('{"prompt":"'), Buffer.from([0xc3, 0x28]), Buffer.from('"}\n{"prompt":"b"}\n')]);
-    expect(await rowsOf(bytes)).toMatchObject([{ id: 1, error: { code: 'invalid-json' } }, { id: 2, prompt: 'b' }]);
-    expect(await rowsOf(bytes, { format: 'text' })).toMatchObject([{ id: 1, error: { code: 'invalid-row' } }, { id: 2 }]);
+    const bytes = Buffer.concat([
+      Buffer.from('{"prompt":"'),
+      Buffer.from([0xc3, 0x28]),
+      Buffer.from('"}\n{"prompt":"b"}\n'),
+    ]);
+    expect(await rowsOf(bytes)).toMatchObject([
+      { id: 1, error: { code: 'invalid-json' } },
+      { id: 2, prompt: 'b' },
+    ]);
+    expect(await rowsOf(bytes, { format: 'text' })).toMatchObject([
+      { id: 1, error: { code: 'invalid-row' } },
+      { id: 2 },
+    ]);
   });
 
   test('a line over the limit is skipped to its end, and never held', async () => {
@@ -72,21 +100,45 @@ describe('lines', () => {
   test('a line of exactly the limit is read', async () => {
     const line = '{"prompt":"abc"}';
     expect(await rowsOf(`${line}\n`, { maxLineBytes: line.length })).toEqual([{ id: 1, ...NUMBERED, prompt: 'abc' }]);
-    expect(await rowsOf(`${line}\n`, { maxLineBytes: line.length - 1 })).toMatchObject([{ error: { code: 'too-long' } }]);
+    expect(await rowsOf(`${line}\n`, { maxLineBytes: line.length - 1 })).toMatchObject([
+      { error: { code: 'too-long' } },
+    ]);
   });
 });
 
 describe('fields', () => {
   test('every override, and nulls count as absent', async () => {
     const row = {
-      id: 'x', messages: [{ role: 'user', content: 'hi', prefix: 'dropped' }], maxNewTokens: 1, temperature: 0.5, topP: 0.9, topK: 3,
-      minP: 0.1, repetitionPenalty: 1.1, seed: 7, stop: ['a', 'b'], prompt: null, tokens: null,
+      id: 'x',
+      messages: [{ role: 'user', content: 'hi', prefix: 'dropped' }],
+      maxNewTokens: 1,
+      temperature: 0.5,
+      topP: 0.9,
+      topK: 3,
+      minP: 0.1,
+      repetitionPenalty: 1.1,
+      seed: 7,
+      stop: ['a', 'b'],
+      prompt: null,
+      tokens: null,
     };
-    expect(await rowsOf(JSON.stringify(row))).toEqual([{
-      id: 'x', messages: [{ role: 'user', content: 'hi' }], maxNewTokens: 1, temperature: 0.5, topP: 0.9, topK: 3,
-      minP: 0.1, repetitionPenalty: 1.1, seed: 7, stop: ['a', 'b'],
-    }]);
-    expect(await rowsOf('{"id":null,"tokens":[1,2],"stop":"one","temperature":null}')).toEqual([{ id: 1, ...NUMBERED, tokens: [1, 2], stop: ['one'] }]);
+    expect(await rowsOf(JSON.stringify(row))).toEqual([
+      {
+        id: 'x',
+        messages: [{ role: 'user', content: 'hi' }],
+        maxNewTokens: 1,
+        temperature: 0.5,
+        topP: 0.9,
+        topK: 3,
+        minP: 0.1,
+        repetitionPenalty: 1.1,
+        seed: 7,
+        stop: ['a', 'b'],
+      },
+    ]);
+    expect(await rowsOf('{"id":null,"tokens":[1,2],"stop":"one","temperature":null}')).toEqual([
+      { id: 1, ...NUMBERED, tokens: [1, 2], stop: ['one'] },
+    ]);
   });
 
   test.each([
@@ -118,21 +170,30 @@ describe('fields', () => {
   });
 
   test('a bad row keeps its id and what it carries', async () => {
-    expect(await rowsOf('{"id":"x","prompt":3,"source":"s"}', { carryFields: true })).toMatchObject([{ id: 'x', error: { code: 'invalid-row' }, carry: { source: 's' } }]);
+    expect(await rowsOf('{"id":"x","prompt":3,"source":"s"}', { carryFields: true })).toMatchObject([
+      { id: 'x', error: { code: 'invalid-row' }, carry: { source: 's' } },
+    ]);
   });
 
   test('other fields are carried if asked for, and ours never', async () => {
     const line = '{"id":1,"prompt":"a","seed":1,"source":{"page":3},"new_tokens_of":9}';
     expect(await rowsOf(line)).toEqual([{ id: 1, prompt: 'a', seed: 1 }]);
-    expect(await rowsOf(line, { carryFields: true })).toEqual([{ id: 1, prompt: 'a', seed: 1, carry: { source: { page: 3 }, new_tokens_of: 9 } }]);
+    expect(await rowsOf(line, { carryFields: true })).toEqual([
+      { id: 1, prompt: 'a', seed: 1, carry: { source: { page: 3 }, new_tokens_of: 9 } },
+    ]);
   });
 
   test('__proto__ is an ordinary field: no prototype changes', async () => {
-    const [row] = await rowsOf('{"prompt":"a","__proto__":{"temperature":2,"polluted":true},"constructor":{"prototype":1}}', { carryFields: true });
+    const [row] = await rowsOf(
+      '{"prompt":"a","__proto__":{"temperature":2,"polluted":true},"constructor":{"prototype":1}}',
+      { carryFields: true },
+    );
     expect(row).toMatchObject({ prompt: 'a' });
     expect((row as { temperature?: number }).temperature).toBeUndefined();
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
-    expect(JSON.stringify((row as BadRow).carry)).toBe('{"__proto__":{"temperature":2,"polluted":true},"constructor":{"prototype":1}}');
+    expect(JSON.stringify((row as BadRow).carry)).toBe(
+      '{"__proto__":{"temperature":2,"polluted":true},"constructor":{"prototype":1}}',
+    );
   });
 
   test('nesting that no parser has a stack for is a bad row or none, never a crash', async () => {
@@ -162,7 +223,10 @@ describe('arguments', () => {
   });
 });
 
-/** As `cp -p` and `rsync -t --inplace` leave a file: other bytes, in what has been read, and the time of modification that it had. */
+/**
+ * As `cp -p` and `rsync -t --inplace` leave a file: other bytes, in what has been read, and the time of modification
+ * that it had.
+ */
 function rewrittenBehindItsTime(file: string): void {
   const descriptor = openSync(file, 'r+');
   writeSync(descriptor, 'b', 11);
@@ -204,25 +268,39 @@ describe('sources', () => {
   });
 
   test.each<[string, (file: string) => void, RegExp]>([
-    ['shrank', (file) => truncateSync(file, 16), /found 16 bytes, expected the 160000 bytes that were there when it began/],
+    [
+      'shrank',
+      (file) => truncateSync(file, 16),
+      /found 16 bytes, expected the 160000 bytes that were there when it began/,
+    ],
     ['grew', (file) => appendFileSync(file, '{"prompt":"b"}\n'), /found 160015 bytes, expected the 160000 bytes/],
-    ['changed', (file) => utimesSync(file, 1_700_000_000, 1_700_000_000), /found it written to at 2023-11-14T22:13:20.000Z, expected nothing since 2/],
+    [
+      'changed',
+      (file) => utimesSync(file, 1_700_000_000, 1_700_000_000),
+      /found it written to at 2023-11-14T22:13:20.000Z, expected nothing since 2/,
+    ],
     ['changed', rewrittenBehindItsTime, /found other bytes in it, written at 2.*, expected those that were read/],
-  ])('a file that %s while it was read once: the rows that were there, then a JobFileError', async (how, change, message) => {
-    const file = path(`once-${how}.jsonl`);
-    for (const [name, source] of [[file, (): string => file], ['input', (): ReadStream => createReadStream(file, { highWaterMark: 4096 })]] as const) {
-      writeFileSync(file, '{"prompt":"aa"}\n'.repeat(10_000));
-      utimesSync(file, WRITTEN_AT, WRITTEN_AT);
-      const rows: RowInput[] = [];
-      const error: unknown = await (async () => {
-        for await (const row of readRows(source())) if (rows.push(row) === 1) change(file);
-      })().catch((reason: unknown) => reason);
-      expect(rows.length).toBeGreaterThan(1);
-      expect(error).toBeInstanceOf(JobFileError);
-      expect(String(error)).toMatch(`${name}: the input ${how} during the run`);
-      expect(String(error)).toMatch(message);
-    }
-  });
+  ])(
+    'a file that %s while it was read once: the rows that were there, then a JobFileError',
+    async (how, change, message) => {
+      const file = path(`once-${how}.jsonl`);
+      for (const [name, source] of [
+        [file, (): string => file],
+        ['input', (): ReadStream => createReadStream(file, { highWaterMark: 4096 })],
+      ] as const) {
+        writeFileSync(file, '{"prompt":"aa"}\n'.repeat(10_000));
+        utimesSync(file, WRITTEN_AT, WRITTEN_AT);
+        const rows: RowInput[] = [];
+        const error: unknown = await (async () => {
+          for await (const row of readRows(source())) if (rows.push(row) === 1) change(file);
+        })().catch((reason: unknown) => reason);
+        expect(rows.length).toBeGreaterThan(1);
+        expect(error).toBeInstanceOf(JobFileError);
+        expect(String(error)).toMatch(`${name}: the input ${how} during the run`);
+        expect(String(error)).toMatch(message);
+      }
+    },
+  );
 
   test('a file that got another mode, or another name for a while, while it was read once has what it had', async () => {
     const file = path('renamed.jsonl');
@@ -242,7 +320,8 @@ describe('sources', () => {
     const file = path('moved.jsonl');
     writeFileSync(file, '{"prompt":"aa"}\n'.repeat(10_000));
     let rows = 0;
-    for await (const row of readRows(file)) if ((rows += Number('prompt' in row)) === 1) renameSync(file, path('moved-away.jsonl'));
+    for await (const row of readRows(file))
+      if ((rows += Number('prompt' in row)) === 1) renameSync(file, path('moved-away.jsonl'));
     expect(rows).toBe(10_000);
   });
 
@@ -272,21 +351,36 @@ describe('properties', () => {
         rows.push({ id: at + 1, bad: true });
         continue;
       }
-      rows.push({ id: (value as { id?: unknown } | null)?.id ?? at + 1, bad: (value as { prompt?: unknown } | null)?.prompt === undefined });
+      rows.push({
+        id: (value as { id?: unknown } | null)?.id ?? at + 1,
+        bad: (value as { prompt?: unknown } | null)?.prompt === undefined,
+      });
     }
     return rows;
   }
 
-  const jsonRow = fc.record({ id: fc.oneof(fc.string(), fc.nat()), prompt: fc.string({ unit: 'binary' }) }, { requiredKeys: ['prompt'] });
-  const cleanLine = fc.oneof({ weight: 6, arbitrary: jsonRow.map((row) => JSON.stringify(row)) }, fc.constantFrom('', '  ', '\t\r', '{', 'nul', '"x'));
+  const jsonRow = fc.record(
+    { id: fc.oneof(fc.string(), fc.nat()), prompt: fc.string({ unit: 'binary' }) },
+    { requiredKeys: ['prompt'] },
+  );
+  const cleanLine = fc.oneof(
+    { weight: 6, arbitrary: jsonRow.map((row) => JSON.stringify(row)) },
+    fc.constantFrom('', '  ', '\t\r', '{', 'nul', '"x'),
+  );
 
   test('equals the reference on lines of rows, blanks and garbage, however the bytes are cut', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(cleanLine, { maxLength: 12 }), fc.constantFrom('\n', '\r\n'), fc.integer({ min: 1, max: 40 }), fc.boolean(), async (lines, end, size, last) => {
-        const bytes = Buffer.from(lines.join(end) + (last ? end : ''));
-        const rows = await rowsOf(bytes, {}, size);
-        expect(rows.map((row) => ({ id: row.id, bad: 'error' in row }))).toEqual(reference(bytes));
-      }),
+      fc.asyncProperty(
+        fc.array(cleanLine, { maxLength: 12 }),
+        fc.constantFrom('\n', '\r\n'),
+        fc.integer({ min: 1, max: 40 }),
+        fc.boolean(),
+        async (lines, end, size, last) => {
+          const bytes = Buffer.from(lines.join(end) + (last ? end : ''));
+          const rows = await rowsOf(bytes, {}, size);
+          expect(rows.map((row) => ({ id: row.id, bad: 'error' in row }))).toEqual(reference(bytes));
+        },
+      ),
       { numRuns: 1000 },
     );
   });
@@ -295,26 +389,39 @@ describe('properties', () => {
     const base = Buffer.from(
       '{"id":"a","prompt":"hello \\u00e9"}\n{"messages":[{"role":"user","content":"hi"}],"stop":["x"]}\r\n\n{"tokens":[1,2,3],"temperature":0.5,"other":{"a":[null]}}\n{"id":4,"prompt":"ünï"}\n',
     );
-    const edit = fc.record({ at: fc.nat(base.length - 1), byte: fc.nat(255), kind: fc.constantFrom('set', 'insert', 'delete', 'cut', 'repeat') });
+    const edit = fc.record({
+      at: fc.nat(base.length - 1),
+      byte: fc.nat(255),
+      kind: fc.constantFrom('set', 'insert', 'delete', 'cut', 'repeat'),
+    });
     await fc.assert(
-      fc.asyncProperty(fc.array(edit, { minLength: 1, maxLength: 8 }), fc.boolean(), fc.integer({ min: 1, max: 64 }), async (edits, text, size) => {
-        let bytes: Buffer = Buffer.from(base);
-        for (const { at, byte, kind } of edits) {
-          const before = bytes.subarray(0, at);
-          const after = bytes.subarray(at);
-          if (kind === 'set') bytes = Buffer.concat([before, Buffer.from([byte]), after.subarray(1)]);
-          else if (kind === 'insert') bytes = Buffer.concat([before, Buffer.from([byte]), after]);
-          else if (kind === 'delete') bytes = Buffer.concat([before, after.subarray(1)]);
-          else if (kind === 'cut') bytes = Buffer.from(before);
-          else bytes = Buffer.concat([before, before.subarray(-20), after]);
-        }
-        for (const row of await rowsOf(bytes, { format: text ? 'text' : 'jsonl', carryFields: true, maxLineBytes: 200 }, size)) {
-          if ('error' in row) expect(row.error.message).not.toBe('');
-          else expect([row.prompt, row.messages, row.tokens].filter((field) => field !== undefined)).toHaveLength(1);
-          expect(['string', 'number']).toContain(typeof row.id);
-          expect(() => JSON.stringify(row)).not.toThrow();
-        }
-      }),
+      fc.asyncProperty(
+        fc.array(edit, { minLength: 1, maxLength: 8 }),
+        fc.boolean(),
+        fc.integer({ min: 1, max: 64 }),
+        async (edits, text, size) => {
+          let bytes: Buffer = Buffer.from(base);
+          for (const { at, byte, kind } of edits) {
+            const before = bytes.subarray(0, at);
+            const after = bytes.subarray(at);
+            if (kind === 'set') bytes = Buffer.concat([before, Buffer.from([byte]), after.subarray(1)]);
+            else if (kind === 'insert') bytes = Buffer.concat([before, Buffer.from([byte]), after]);
+            else if (kind === 'delete') bytes = Buffer.concat([before, after.subarray(1)]);
+            else if (kind === 'cut') bytes = Buffer.from(before);
+            else bytes = Buffer.concat([before, before.subarray(-20), after]);
+          }
+          for (const row of await rowsOf(
+            bytes,
+            { format: text ? 'text' : 'jsonl', carryFields: true, maxLineBytes: 200 },
+            size,
+          )) {
+            if ('error' in row) expect(row.error.message).not.toBe('');
+            else expect([row.prompt, row.messages, row.tokens].filter((field) => field !== undefined)).toHaveLength(1);
+            expect(['string', 'number']).toContain(typeof row.id);
+            expect(() => JSON.stringify(row)).not.toThrow();
+          }
+        },
+      ),
       { numRuns: 5000 },
     );
   });
@@ -322,9 +429,15 @@ describe('properties', () => {
 
 describe('a file that is not what it was taken for, and fields that are not what was meant', () => {
   test.each([
-    ['id,question', 'csv'], ['id;question', 'csv'], ['id\tquestion', 'tsv'], ['What is the capital of France?', 'text'], ['Say yes, or no.', 'text'],
+    ['id,question', 'csv'],
+    ['id;question', 'csv'],
+    ['id\tquestion', 'tsv'],
+    ['What is the capital of France?', 'text'],
+    ['Say yes, or no.', 'text'],
   ])('%s as a first line: it may be %s', async (line, format) => {
-    expect(await errorOf(line)).toMatch(new RegExp(`^invalid-json: line 1: .*; it may be ${format} rather than jsonl: say so \\(\`inputFormat\`\\)$`));
+    expect(await errorOf(line)).toMatch(
+      new RegExp(`^invalid-json: line 1: .*; it may be ${format} rather than jsonl: say so \\(\`inputFormat\`\\)$`),
+    );
   });
 
   test('a broken line of JSON, and a later line, are no other format', async () => {
@@ -335,8 +448,12 @@ describe('a file that is not what it was taken for, and fields that are not what
   });
 
   test('a field that is nearly one of ours is a row error, unless others are carried', async () => {
-    expect(await errorOf('{"prompt":"a","max_tokens":5}')).toBe('invalid-row: found the field "max_tokens", expected maxNewTokens');
+    expect(await errorOf('{"prompt":"a","max_tokens":5}')).toBe(
+      'invalid-row: found the field "max_tokens", expected maxNewTokens',
+    );
     expect(await errorOf('{"prompt":"a","label":5,"max_tokens":null}')).toBe('no error');
-    expect(await rowsOf('{"prompt":"a","max_tokens":5}\n', { carryFields: true })).toEqual([{ id: 1, ...NUMBERED, prompt: 'a', carry: { max_tokens: 5 } }]);
+    expect(await rowsOf('{"prompt":"a","max_tokens":5}\n', { carryFields: true })).toEqual([
+      { id: 1, ...NUMBERED, prompt: 'a', carry: { max_tokens: 5 } },
+    ]);
   });
 });

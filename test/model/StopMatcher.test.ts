@@ -4,7 +4,10 @@ import { StopMatcher } from '../../src/model/StopMatcher.js';
 
 /** The text before the first occurrence of any stop string, and whether there is one. */
 function naive(text: string, stops: readonly string[]): { text: string; stopped: boolean } {
-  const at = stops.filter((stop) => stop !== '').map((stop) => text.indexOf(stop)).filter((index) => index >= 0);
+  const at = stops
+    .filter((stop) => stop !== '')
+    .map((stop) => text.indexOf(stop))
+    .filter((index) => index >= 0);
   return at.length === 0 ? { text, stopped: false } : { text: text.slice(0, Math.min(...at)), stopped: true };
 }
 
@@ -42,7 +45,9 @@ test('holds back no more than could begin a stop string', () => {
         const match = matcher.push(piece);
         given += match.text;
         if (match.stopped || naive(read, stops).stopped) return;
-        const open = stops.flatMap((stop) => Array.from(stop, (_, size) => stop.slice(0, size))).filter((start) => read.endsWith(start));
+        const open = stops
+          .flatMap((stop) => Array.from(stop, (_, size) => stop.slice(0, size)))
+          .filter((start) => read.endsWith(start));
         const longest = Math.max(0, ...open.map((start) => start.length));
         expect(given).toBe(read.slice(0, read.length - longest));
       }

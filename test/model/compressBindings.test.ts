@@ -3,15 +3,29 @@ import { compressBindings } from '../../src/model/compressBindings.js';
 import { WEIGHT_TYPES, type TensorBinding, type WeightType } from '../../src/model/TensorBinding.js';
 
 const matrix = (role: TensorBinding['role'], layer: number, type: WeightType, columns = 256): TensorBinding => ({
-  role, layer, kind: 'matrix', type, rows: 16, columns, segments: [{ file: 0, offset: 0, rows: 16 }],
+  role,
+  layer,
+  kind: 'matrix',
+  type,
+  rows: 16,
+  columns,
+  segments: [{ file: 0, offset: 0, rows: 16 }],
 });
-const compressed = (binding: TensorBinding, kind: 'none' | '8bit' | '4bit'): string | undefined => compressBindings([binding], kind)[0]?.compressed;
+const compressed = (binding: TensorBinding, kind: 'none' | '8bit' | '4bit'): string | undefined =>
+  compressBindings([binding], kind)[0]?.compressed;
 
 describe('compressBindings', () => {
   test.each<[WeightType, string | undefined, string | undefined]>([
-    ['F32', 'Q8_0', 'Q4_G64'], ['F16', 'Q8_0', 'Q4_G64'], ['BF16', 'Q8_0', 'Q4_G64'], ['Q8_0', undefined, 'Q4_G64'], ['Q6_K', undefined, 'Q4_G64'],
-    ['Q5_1', undefined, 'Q4_G64'], ['Q4_1', undefined, undefined], ['Q4_K', undefined, undefined], ['Q2_K', undefined, undefined],
-  ])('a layer\'s matrix of %s: 8bit %s, 4bit %s', (type, eight, four) => {
+    ['F32', 'Q8_0', 'Q4_G64'],
+    ['F16', 'Q8_0', 'Q4_G64'],
+    ['BF16', 'Q8_0', 'Q4_G64'],
+    ['Q8_0', undefined, 'Q4_G64'],
+    ['Q6_K', undefined, 'Q4_G64'],
+    ['Q5_1', undefined, 'Q4_G64'],
+    ['Q4_1', undefined, undefined],
+    ['Q4_K', undefined, undefined],
+    ['Q2_K', undefined, undefined],
+  ])("a layer's matrix of %s: 8bit %s, 4bit %s", (type, eight, four) => {
     expect(compressed(matrix('q.weight', 3, type), '8bit')).toBe(eight);
     expect(compressed(matrix('q.weight', 3, type), '4bit')).toBe(four);
     expect(compressed(matrix('expert.7.down.weight', 3, type), '4bit')).toBe(four);
@@ -26,7 +40,11 @@ describe('compressBindings', () => {
   });
 
   test('vectors, routers and positions keep their precision', () => {
-    const kept = [matrix('router.weight', 0, 'F32'), matrix('position_embedding', -1, 'F32'), { ...matrix('q.bias', 0, 'F32', 1), kind: 'vector' as const }];
+    const kept = [
+      matrix('router.weight', 0, 'F32'),
+      matrix('position_embedding', -1, 'F32'),
+      { ...matrix('q.bias', 0, 'F32', 1), kind: 'vector' as const },
+    ];
     expect(compressBindings(kept, '4bit')).toEqual(kept);
   });
 

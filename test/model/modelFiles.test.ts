@@ -9,7 +9,13 @@ const path = temporaryFolder();
 test('the files of a model: a folder has those that make it, a split file its others, any other path is itself', async () => {
   const folder = path('model');
   mkdirSync(folder);
-  const own = ['config.json', 'model-00001-of-00002.safetensors', 'model.safetensors.index.json', 'tokenizer.json', 'vocab.json'];
+  const own = [
+    'config.json',
+    'model-00001-of-00002.safetensors',
+    'model.safetensors.index.json',
+    'tokenizer.json',
+    'vocab.json',
+  ];
   for (const name of [...own, 'answers.jsonl', 'answers.jsonl.job.json']) writeFileSync(join(folder, name), '');
   expect((await modelFiles(folder)).sort()).toEqual(own.map((name) => join(folder, name)));
 

@@ -7,7 +7,10 @@ import { writeGguf } from './support/GgufWriter.js';
 import { writeSafetensors } from './support/SafetensorsWriter.js';
 import { TINY_LLAMA_CONFIG, TINY_LLAMA_GGUF, TINY_LLAMA_SAFETENSORS, tinyLlamaSplit } from './support/tinyLlama.js';
 
-const FOLDER = { 'config.json': JSON.stringify(TINY_LLAMA_CONFIG), 'model.safetensors': writeSafetensors(TINY_LLAMA_SAFETENSORS) };
+const FOLDER = {
+  'config.json': JSON.stringify(TINY_LLAMA_CONFIG),
+  'model.safetensors': writeSafetensors(TINY_LLAMA_SAFETENSORS),
+};
 
 describe('a model', () => {
   test('of a GGUF file', async () => {
@@ -20,13 +23,20 @@ describe('a model', () => {
       decoder: { family: 'llama', layers: 1, hiddenSize: 32, vocabularySize: 8 },
     });
     expect(model.tensors).toHaveLength(TINY_LLAMA_GGUF.tensors.length);
-    expect(model.bindings.find(({ role }) => role === 'q.weight')).toMatchObject({ type: 'Q4_0', rows: 32, columns: 32, layer: 0 });
+    expect(model.bindings.find(({ role }) => role === 'q.weight')).toMatchObject({
+      type: 'Q4_0',
+      rows: 32,
+      columns: 32,
+      layer: 0,
+    });
     expect(model.tokenizer.kind).toBe('gguf');
   });
 
   test('of a split one', async () => {
     const folder = await makeFolder(
-      Object.fromEntries(tinyLlamaSplit(2).map((input, index) => [`tiny-0000${index + 1}-of-00002.gguf`, writeGguf(input).bytes])),
+      Object.fromEntries(
+        tinyLlamaSplit(2).map((input, index) => [`tiny-0000${index + 1}-of-00002.gguf`, writeGguf(input).bytes]),
+      ),
     );
     const model = await readModel(join(folder, 'tiny-00002-of-00002.gguf'));
     expect(model.files).toHaveLength(2);
@@ -42,7 +52,11 @@ describe('a model', () => {
       files: [join(path, 'model.safetensors')],
       decoder: { family: 'llama', headDim: 16 },
     });
-    expect(model.bindings.find(({ role }) => role === 'k.weight')).toMatchObject({ type: 'BF16', rows: 16, columns: 32 });
+    expect(model.bindings.find(({ role }) => role === 'k.weight')).toMatchObject({
+      type: 'BF16',
+      rows: 16,
+      columns: 32,
+    });
     expect(model.tokenizer).toMatchObject({ kind: 'none' });
   });
 
@@ -73,7 +87,11 @@ describe('a path that is no model', () => {
   });
 
   test('of an unknown family', async () => {
-    await expect(readModel(await makeFolder({ ...FOLDER, 'config.json': '{"model_type": "mamba"}' }))).rejects.toThrow(/mamba.*llama/);
-    await expect(readModel(await makeFolder({ ...FOLDER, 'config.json': '{}' }))).rejects.toMatchObject({ code: 'model-file' });
+    await expect(readModel(await makeFolder({ ...FOLDER, 'config.json': '{"model_type": "mamba"}' }))).rejects.toThrow(
+      /mamba.*llama/,
+    );
+    await expect(readModel(await makeFolder({ ...FOLDER, 'config.json': '{}' }))).rejects.toMatchObject({
+      code: 'model-file',
+    });
   });
 });

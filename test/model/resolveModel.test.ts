@@ -14,18 +14,24 @@ describe('resolveModel', () => {
     else process.env['XDG_CACHE_HOME'] = before;
   });
 
-  test.each(['./model.gguf', '/nowhere/model', 'model.gguf', 'folder/', '..', 'MODEL.GGUF'])('leaves the path %s alone', async (path) => {
-    await expect(resolveModel(path)).resolves.toBe(path);
-  });
+  test.each(['./model.gguf', '/nowhere/model', 'model.gguf', 'folder/', '..', 'MODEL.GGUF'])(
+    'leaves the path %s alone',
+    async (path) => {
+      await expect(resolveModel(path)).resolves.toBe(path);
+    },
+  );
 
   test('leaves a bare name alone that is something on disk', async () => {
     await expect(resolveModel('src')).resolves.toBe('src');
   });
 
-  test.each(['hf:nobody', 'hf:a/b/c', 'ollama:../x', 'lmstudio:x'])('%s has a known beginning and is no name', async (name) => {
-    await expect(resolveModel(name)).rejects.toThrow(UsageError);
-    expect(isModelName(name)).toBe(true);
-  });
+  test.each(['hf:nobody', 'hf:a/b/c', 'ollama:../x', 'lmstudio:x'])(
+    '%s has a known beginning and is no name',
+    async (name) => {
+      await expect(resolveModel(name)).rejects.toThrow(UsageError);
+      expect(isModelName(name)).toBe(true);
+    },
+  );
 
   test('suggests what was probably meant', async () => {
     await expect(resolveModel('smollm2-135m')).rejects.toThrow('(did you mean smollm2-135m-instruct?)');
@@ -34,18 +40,29 @@ describe('resolveModel', () => {
   test('refuses any other bare word, with the list of known models', async () => {
     const refused = resolveModel('smollm3-1t-instruct');
     await expect(refused).rejects.toBeInstanceOf(ModelFileError);
-    await expect(refused).rejects.toThrow(/smollm3-1t-instruct: model: found neither .*, expected .*smollm2-135m-instruct/);
+    await expect(refused).rejects.toThrow(
+      /smollm3-1t-instruct: model: found neither .*, expected .*smollm2-135m-instruct/,
+    );
   });
 
-  test.each([[5], [null], [undefined], [{}], [new URL('file:///model.gguf')]])('refuses %p, which is no text', async (model) => {
-    await expect(resolveModel(model as string)).rejects.toThrow(/^model: found .*, expected a path or a known id$/);
-    await expect(resolveModel(model as string)).rejects.toThrow(UsageError);
-  });
+  test.each([[5], [null], [undefined], [{}], [new URL('file:///model.gguf')]])(
+    'refuses %p, which is no text',
+    async (model) => {
+      await expect(resolveModel(model as string)).rejects.toThrow(/^model: found .*, expected a path or a known id$/);
+      await expect(resolveModel(model as string)).rejects.toThrow(UsageError);
+    },
+  );
 
   test('refuses options that are none', async () => {
-    await expect(resolveModel('./model.gguf', null as never)).rejects.toThrow('options: found null, expected an object');
-    await expect(resolveModel('./model.gguf', { onprogress: () => undefined } as never)).rejects.toThrow('options: found the unknown "onprogress"');
-    await expect(resolveModel('./model.gguf', { onProgress: 3 as never })).rejects.toThrow('onProgress: found 3, expected a function');
+    await expect(resolveModel('./model.gguf', null as never)).rejects.toThrow(
+      'options: found null, expected an object',
+    );
+    await expect(resolveModel('./model.gguf', { onprogress: () => undefined } as never)).rejects.toThrow(
+      'options: found the unknown "onprogress"',
+    );
+    await expect(resolveModel('./model.gguf', { onProgress: 3 as never })).rejects.toThrow(
+      'onProgress: found 3, expected a function',
+    );
   });
 
   test('finds a known model in the cache, whatever the case of its id', async () => {

@@ -13,15 +13,35 @@ const path = temporaryFolder();
 let named = 0;
 
 /** A value of each kind that JSON has, and those that trip code up which trusts them. */
-const WRONG: readonly unknown[] = [null, true, 7, -1, 0.5, 1e300, '', 'text', [], [null], [[]], {}, { type: 'Sequence' }, JSON.parse('{"__proto__":{"length":9}}')];
+const WRONG: readonly unknown[] = [
+  null,
+  true,
+  7,
+  -1,
+  0.5,
+  1e300,
+  '',
+  'text',
+  [],
+  [null],
+  [[]],
+  {},
+  { type: 'Sequence' },
+  JSON.parse('{"__proto__":{"length":9}}'),
+];
 
 /** Everything that a reader may look at, in the places where models have it. */
 const FILES: Readonly<Record<string, Json>> = {
   'generation_config.json': { eos_token_id: [2] },
   'chat_template.json': { chat_template: '{{ messages[0].content }}' },
   'tokenizer_config.json': {
-    bos_token: '<s>', eos_token: { content: '</s>' }, unk_token: null, add_bos_token: true, additional_special_tokens: ['<pad>'],
-    added_tokens_decoder: { 0: { content: '<pad>', special: true } }, chat_template: [{ name: 'default', template: '{{ messages[0].content }}' }],
+    bos_token: '<s>',
+    eos_token: { content: '</s>' },
+    unk_token: null,
+    add_bos_token: true,
+    additional_special_tokens: ['<pad>'],
+    added_tokens_decoder: { 0: { content: '<pad>', special: true } },
+    chat_template: [{ name: 'default', template: '{{ messages[0].content }}' }],
   },
 };
 
@@ -38,7 +58,10 @@ function replaced(value: unknown, [key, ...rest]: readonly string[], by: unknown
   return copy;
 }
 
-/** Reads the model and uses it: whatever it throws has to be one of our errors. @returns the file that it names, where it is the model's */
+/**
+ * Reads the model and uses it: whatever it throws has to be one of our errors. @returns the file that it names, where
+ * it is the model's
+ */
 async function use(folder: string): Promise<string | undefined> {
   try {
     const source = await readModel(folder);
@@ -83,7 +106,16 @@ describe('the error names the file that is at fault', () => {
     ['generation_config.json', { eos_token_id: 2 ** 30 }],
     ['model.safetensors.index.json', { weight_map: 3 }],
     ['tokenizer.json', {}],
-    ['tokenizer.json', { model: { type: 'BPE', vocab: { a: 0 }, merges: [] }, added_tokens: [{ id: 9, content: 'x' }, { id: 9, content: 'y' }] }],
+    [
+      'tokenizer.json',
+      {
+        model: { type: 'BPE', vocab: { a: 0 }, merges: [] },
+        added_tokens: [
+          { id: 9, content: 'x' },
+          { id: 9, content: 'y' },
+        ],
+      },
+    ],
     ['chat_template.json', { chat_template: 3 }],
     ['tokenizer_config.json', { chat_template: 3 }],
     ['tokenizer_config.json', { chat_template: [{ name: 'default', template: 3 }] }],
@@ -93,7 +125,10 @@ describe('the error names the file that is at fault', () => {
     ['tokenizer_config.json', { added_tokens_decoder: [] }],
     ['tokenizer_config.json', { added_tokens_decoder: { x: { content: 'x' } } }],
     ['tokenizer_config.json', { added_tokens_decoder: { 9: { content: 7 } } }],
-    ['tokenizer_config.json', { added_tokens_decoder: { 900: { content: 'new' }, 901: { content: 'longer' } , '0900': { content: 'newer' } } }],
+    [
+      'tokenizer_config.json',
+      { added_tokens_decoder: { 900: { content: 'new' }, 901: { content: 'longer' }, '0900': { content: 'newer' } } },
+    ],
   ])('%s with %j', async (name, document) => {
     const folder = path(`named-${++named}`);
     mkdirSync(folder);

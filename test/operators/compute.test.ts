@@ -9,25 +9,44 @@ describeStage('compute', (run) => compute(run));
 describe('compute', () => {
   test('embeds first, samples last, and every part waits for the one before it, layer after layer', () => {
     const bench = stageBench(ALL_ON_CPU);
-    from([square(0, 0), square(0, 1), square(0, 2), square(1, 0)]).pipe(compute(bench)).subscribe();
+    from([square(0, 0), square(0, 1), square(0, 2), square(1, 0)])
+      .pipe(compute(bench))
+      .subscribe();
     const parts = [
-      'compute.embed 0 0 0', 'compute.project 0 0 0', 'compute.attend 0 0 0', 'compute.finish 0 0 0',
-      'compute.project 0 1 0', 'compute.attend 0 1 0', 'compute.finish 0 1 0',
-      'compute.project 0 2 0', 'compute.attend 0 2 0', 'compute.finish 0 2 0', 'compute.head 0 2 0',
-      'compute.embed 1 0 0', 'compute.project 1 0 0', 'compute.attend 1 0 0', 'compute.finish 1 0 0',
+      'compute.embed 0 0 0',
+      'compute.project 0 0 0',
+      'compute.attend 0 0 0',
+      'compute.finish 0 0 0',
+      'compute.project 0 1 0',
+      'compute.attend 0 1 0',
+      'compute.finish 0 1 0',
+      'compute.project 0 2 0',
+      'compute.attend 0 2 0',
+      'compute.finish 0 2 0',
+      'compute.head 0 2 0',
+      'compute.embed 1 0 0',
+      'compute.project 1 0 0',
+      'compute.attend 1 0 0',
+      'compute.finish 1 0 0',
     ];
     expect(bench.issued).toEqual(parts.map((task, i) => ({ task, after: i === 0 ? [] : [parts[i - 1]] })));
   });
 
   test('slots do not wait for each other', () => {
     const bench = stageBench(ALL_ON_CPU);
-    from([square(0, 1, 0), square(0, 1, 1)]).pipe(compute(bench)).subscribe();
+    from([square(0, 1, 0), square(0, 1, 1)])
+      .pipe(compute(bench))
+      .subscribe();
     expect(bench.issued.find(({ task }) => task === 'compute.project 0 1 1')?.after).toEqual([]);
   });
 
   test('a model of one layer embeds and samples in the same square', () => {
     const bench = stageBench(ALL_ON_CPU, {}, 1);
-    from([square(0, 0)]).pipe(compute(bench)).subscribe();
-    expect(bench.issued.map(({ task }) => task)).toEqual(['embed', 'project', 'attend', 'finish', 'head'].map((part) => `compute.${part} 0 0 0`));
+    from([square(0, 0)])
+      .pipe(compute(bench))
+      .subscribe();
+    expect(bench.issued.map(({ task }) => task)).toEqual(
+      ['embed', 'project', 'attend', 'finish', 'head'].map((part) => `compute.${part} 0 0 0`),
+    );
   });
 });

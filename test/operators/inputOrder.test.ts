@@ -25,18 +25,30 @@ describe('inputOrder', () => {
 
   test('never, empty and errors stay what they are', () => {
     const seen: unknown[] = [];
-    const observer = { next: (value: unknown) => seen.push(value), error: (error: unknown) => seen.push(error), complete: () => seen.push('complete') };
+    const observer = {
+      next: (value: unknown) => seen.push(value),
+      error: (error: unknown) => seen.push(error),
+      complete: () => seen.push('complete'),
+    };
     NEVER.pipe(ordered).subscribe(observer).unsubscribe();
     expect(seen).toEqual([]);
     EMPTY.pipe(ordered).subscribe(observer);
-    throwError(() => 'broken').pipe(ordered).subscribe(observer);
+    throwError(() => 'broken')
+      .pipe(ordered)
+      .subscribe(observer);
     expect(seen).toEqual(['complete', 'broken']);
   });
 
   test('a throwing callback is the error of the stream', () => {
     const error = new Error('no number');
     const seen: unknown[] = [];
-    of(1).pipe(inputOrder(() => { throw error; })).subscribe({ error: (each: unknown) => seen.push(each) });
+    of(1)
+      .pipe(
+        inputOrder(() => {
+          throw error;
+        }),
+      )
+      .subscribe({ error: (each: unknown) => seen.push(each) });
     expect(seen).toEqual([error]);
   });
 
@@ -56,7 +68,11 @@ describe('inputOrder', () => {
       fc.property(fc.uniqueArray(fc.nat(20)), fc.constantFrom('error', 'complete'), (values, end) => {
         const seen: unknown[] = [];
         const source$ = new Subject<number>();
-        source$.pipe(ordered).subscribe({ next: (value) => seen.push(value), error: (error: unknown) => seen.push(error), complete: () => seen.push('complete') });
+        source$.pipe(ordered).subscribe({
+          next: (value) => seen.push(value),
+          error: (error: unknown) => seen.push(error),
+          complete: () => seen.push('complete'),
+        });
         for (const value of values) source$.next(value);
         if (end === 'error') source$.error('error');
         else source$.complete();
@@ -68,7 +84,9 @@ describe('inputOrder', () => {
   test('whoever unsubscribes while what waits goes out gets no more of it', () => {
     const seen: unknown[] = [];
     const source$ = new Subject<number>();
-    source$.pipe(ordered, take(1)).subscribe({ next: (value) => seen.push(value), error: (error: unknown) => seen.push(error) });
+    source$
+      .pipe(ordered, take(1))
+      .subscribe({ next: (value) => seen.push(value), error: (error: unknown) => seen.push(error) });
     for (const value of [3, 2]) source$.next(value);
     source$.error('broken');
     expect(seen).toEqual([2]);

@@ -17,13 +17,25 @@ describe('iterated', () => {
 
   test('empty ends; an error is thrown after the values before it', async () => {
     await expect(iterated(EMPTY, () => undefined, settled).next()).resolves.toEqual({ done: true, value: undefined });
-    await expect(iterated(throwError(() => new Error('broken')), () => undefined, settled).next()).rejects.toThrow('broken');
+    await expect(
+      iterated(
+        throwError(() => new Error('broken')),
+        () => undefined,
+        settled,
+      ).next(),
+    ).rejects.toThrow('broken');
   });
 
   test('does not end before things have settled, whichever way it ends', async () => {
     for (const stop of ['end', 'break', 'error']) {
       let open = true;
-      const later = (): Promise<void> => new Promise((resolve) => setTimeout(() => { open = false; resolve(); }, 5));
+      const later = (): Promise<void> =>
+        new Promise((resolve) =>
+          setTimeout(() => {
+            open = false;
+            resolve();
+          }, 5),
+        );
       const source$ = new Observable<number>((subscriber) => {
         subscriber.next(1);
         if (stop === 'end') subscriber.complete();

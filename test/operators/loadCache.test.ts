@@ -21,20 +21,26 @@ describe('loadCache', () => {
 
   test('issues nothing where everything is on the compute tier', () => {
     const bench = stageBench(ALL_ON_CPU);
-    from([square(1, 1)]).pipe(loadCache(bench)).subscribe();
+    from([square(1, 1)])
+      .pipe(loadCache(bench))
+      .subscribe();
     expect(bench.issued).toEqual([]);
   });
 
   test('waits for what was stored before', () => {
     const bench = stageBench(SPREAD);
-    from([square(0, 1), square(1, 1) ]).pipe(loadCache(bench), compute(bench), storeCache(bench)).subscribe();
+    from([square(0, 1), square(1, 1)])
+      .pipe(loadCache(bench), compute(bench), storeCache(bench))
+      .subscribe();
     const last = bench.issued.filter(({ task }) => task.startsWith('load_')).at(-1);
     expect(last?.after).toContain('store_cache 0 1 0');
   });
 
   test('with ahead 0 it waits for the square before', () => {
     const bench = stageBench(SPREAD);
-    from([square(0, 1, 0), square(0, 1, 1)]).pipe(loadCache(bench, { ahead: 0 }), compute(bench)).subscribe();
+    from([square(0, 1, 0), square(0, 1, 1)])
+      .pipe(loadCache(bench, { ahead: 0 }), compute(bench))
+      .subscribe();
     const last = bench.issued.filter(({ task }) => task.startsWith('load_')).at(-1);
     expect(last?.after).toEqual(['compute.finish 0 1 0']);
   });

@@ -13,9 +13,15 @@ const sweep = [0, 1, 2].flatMap((layer) => [square(0, layer, 0), square(0, layer
 describe('loadWeight', () => {
   test('loads each layer once a pass, for all slots', () => {
     const bench = stageBench(SPREAD);
-    from([...sweep, square(1, 0, 0)]).pipe(loadWeight(bench)).subscribe();
+    from([...sweep, square(1, 0, 0)])
+      .pipe(loadWeight(bench))
+      .subscribe();
     // A third on the GPU and a third on disk have to come to the CPU, where this device computes.
-    expect(bench.issued.map(({ task }) => task)).toEqual([0, 1, 2].flatMap((layer) => Array(2).fill(`load_weight 0 ${layer} 0`)).concat(Array(2).fill('load_weight 1 0 0')));
+    expect(bench.issued.map(({ task }) => task)).toEqual(
+      [0, 1, 2]
+        .flatMap((layer) => Array(2).fill(`load_weight 0 ${layer} 0`))
+        .concat(Array(2).fill('load_weight 1 0 0')),
+    );
     expect(sweep[1]?.events.inputs).toEqual(sweep[0]?.events.inputs);
   });
 
@@ -38,7 +44,9 @@ describe('loadWeight', () => {
 
   test('disk to GPU goes by way of the CPU, one hop after the other', () => {
     const bench = stageBench({ ...ALL_ON_CPU, weights: { gpu: 0, cpu: 0, disk: 1 } }, { computeTier: 'gpu' });
-    from([square(0, 0)]).pipe(loadWeight(bench)).subscribe();
+    from([square(0, 0)])
+      .pipe(loadWeight(bench))
+      .subscribe();
     expect(bench.issued).toEqual([
       { task: 'load_weight 0 0 0', after: [] },
       { task: 'load_weight 0 0 0', after: ['load_weight 0 0 0'] },

@@ -4,7 +4,11 @@ import type { GenerationSource } from '../../src/engine/rows/Generation.js';
 import { UsageError } from '../../src/errors/UsageError.js';
 import { offloadGenerate } from '../../src/operators/offloadGenerate.js';
 
-const engine: GenerationSource = { generation: () => { throw new Error('the engine was asked'); } };
+const engine: GenerationSource = {
+  generation: () => {
+    throw new Error('the engine was asked');
+  },
+};
 
 describe('offloadGenerate', () => {
   test.each<[unknown, unknown, string]>([
@@ -20,7 +24,7 @@ describe('offloadGenerate', () => {
     expect(() => offloadGenerate(source as GenerationSource, options as never)).toThrow(message);
   });
 
-  test('asks the engine for each subscription; what that throws is the stream\'s error', () => {
+  test("asks the engine for each subscription; what that throws is the stream's error", () => {
     const seen: unknown[] = [];
     const results$ = of({ prompt: 'x' }).pipe(offloadGenerate(engine));
     for (const _ of [1, 2]) results$.subscribe({ error: (error: unknown) => seen.push(error) });

@@ -12,7 +12,9 @@ describeStage('overlap', (run) => overlap(loadWeight(run), compute(run)));
 describe('overlap', () => {
   test('its stages wait for data only', () => {
     const bench = stageBench(SPREAD);
-    from([square(0, 1)]).pipe(overlap(loadWeight(bench), loadCache(bench), loadActivation(bench))).subscribe();
+    from([square(0, 1)])
+      .pipe(overlap(loadWeight(bench), loadCache(bench), loadActivation(bench)))
+      .subscribe();
     expect(bench.issued).toHaveLength(6);
     expect(bench.issued.every(({ after }) => after.length === 0)).toBe(true);
   });
@@ -20,7 +22,9 @@ describe('overlap', () => {
   test('of nothing passes everything', () => {
     const seen: unknown[] = [];
     const one = square(0, 0);
-    from([one]).pipe(overlap()).subscribe((value) => seen.push(value));
+    from([one])
+      .pipe(overlap())
+      .subscribe((value) => seen.push(value));
     expect(seen).toEqual([one]);
   });
 });

@@ -27,7 +27,11 @@ describe('pulled', () => {
       subscriber.next(1);
       subscriber.error(new Error('broken'));
     });
-    await expect((async () => { for await (const value of pulled(source$)) seen.push(value); })()).rejects.toThrow('broken');
+    await expect(
+      (async () => {
+        for await (const value of pulled(source$)) seen.push(value);
+      })(),
+    ).rejects.toThrow('broken');
     expect(seen).toEqual([1]);
     await expect(all(pulled(throwError(() => new Error('at once'))))).rejects.toThrow('at once');
   });
@@ -57,7 +61,9 @@ describe('pulled', () => {
       return () => (stopped = true);
     });
     const seen: number[] = [];
-    const run = async (): Promise<void> => { for await (const value of pulled(source$, { capacity: 3, fileBytes: 0 })) seen.push(value); };
+    const run = async (): Promise<void> => {
+      for await (const value of pulled(source$, { capacity: 3, fileBytes: 0 })) seen.push(value);
+    };
     await expect(run()).rejects.toThrow(UsageError);
     expect(seen).toEqual([]);
     expect(stopped).toBe(true);
@@ -81,7 +87,10 @@ describe('pulled', () => {
     expect(source$.observed).toBe(true);
     void values.return();
     expect(source$.observed).toBe(false);
-    await expect(Promise.all(pending)).resolves.toEqual([{ done: false, value: 1 }, { done: true, value: undefined }]);
+    await expect(Promise.all(pending)).resolves.toEqual([
+      { done: false, value: 1 },
+      { done: true, value: undefined },
+    ]);
     await expect(values.next()).resolves.toEqual({ done: true, value: undefined });
   });
 
@@ -110,7 +119,12 @@ describe('pulled', () => {
 
   test('does not subscribe before it is iterated', async () => {
     let subscribed = false;
-    const values = pulled(new Observable(() => { subscribed = true; return NEVER.subscribe(); }));
+    const values = pulled(
+      new Observable(() => {
+        subscribed = true;
+        return NEVER.subscribe();
+      }),
+    );
     expect(subscribed).toBe(false);
     await values.return();
     expect(subscribed).toBe(false);
@@ -127,7 +141,8 @@ describe('more than fits into memory', () => {
     for await (const row of pulled(rows, { capacity: 100, folder })) {
       if (number === 5) expect(readdirSync(folder)).toEqual([]);
       if (row.id !== number) throw new Error(`row ${row.id} came as number ${number}`);
-      if (number % 1000 === 999) expect(row).toEqual({ id: number, prompt: `row ${number}`, carry: { at: [number, undefined, 'é'] } });
+      if (number % 1000 === 999)
+        expect(row).toEqual({ id: number, prompt: `row ${number}`, carry: { at: [number, undefined, 'é'] } });
       number++;
     }
     expect(number).toBe(20_000);
@@ -151,7 +166,9 @@ describe('more than fits into memory', () => {
     const first = values.next();
     for (let value = 0; value < 14; value++) source$.next('x'.repeat(1000));
     await expect(first).resolves.toMatchObject({ done: false });
-    await expect(values.next()).rejects.toThrow(/values wait, and no more may: the source is faster than its consumer; raise capacity or fileBytes/);
+    await expect(values.next()).rejects.toThrow(
+      /values wait, and no more may: the source is faster than its consumer; raise capacity or fileBytes/,
+    );
     expect(source$.observed).toBe(false);
     await expect(values.next()).resolves.toEqual({ done: true, value: undefined });
   });
@@ -162,26 +179,33 @@ describe('more than fits into memory', () => {
       for await (const _ of values) count++;
       return count;
     };
-    await expect(all(pulled(from([1, 2, { f: () => 1 }]), { capacity: 1, folder }))).rejects.toThrow(/one cannot be kept in a file: .*could not be cloned/);
-    await expect(all(pulled(range(0, 5), { capacity: 1, folder: '/dev/null/x' }))).rejects.toThrow(/one cannot be kept in a file: (Error: )?ENOTDIR/);
+    await expect(all(pulled(from([1, 2, { f: () => 1 }]), { capacity: 1, folder }))).rejects.toThrow(
+      /one cannot be kept in a file: .*could not be cloned/,
+    );
+    await expect(all(pulled(range(0, 5), { capacity: 1, folder: '/dev/null/x' }))).rejects.toThrow(
+      /one cannot be kept in a file: (Error: )?ENOTDIR/,
+    );
   });
 });
 
 test('a queue in files: what is pushed comes out in order, whatever is done in between; room comes free again', () => {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-queue-'));
   try {
-    fc.assert(fc.property(fc.array(fc.option(fc.jsonValue(), { nil: undefined }), { maxLength: 40 }), (steps) => {
-      const queue = new FileQueue<unknown>(folder, 2 ** 20);
-      const model: unknown[] = [];
-      for (const step of steps) {
-        if (step === undefined && model.length > 0) expect(queue.shift()).toEqual(model.shift());
-        else if (queue.push(step)) model.push(step);
-        expect(queue.length).toBe(model.length);
-      }
-      while (model.length > 0) expect(queue.shift()).toEqual(model.shift());
-      expect(() => queue.shift()).toThrow(RangeError);
-      queue.clear();
-    }), { numRuns: 30 });
+    fc.assert(
+      fc.property(fc.array(fc.option(fc.jsonValue(), { nil: undefined }), { maxLength: 40 }), (steps) => {
+        const queue = new FileQueue<unknown>(folder, 2 ** 20);
+        const model: unknown[] = [];
+        for (const step of steps) {
+          if (step === undefined && model.length > 0) expect(queue.shift()).toEqual(model.shift());
+          else if (queue.push(step)) model.push(step);
+          expect(queue.length).toBe(model.length);
+        }
+        while (model.length > 0) expect(queue.shift()).toEqual(model.shift());
+        expect(() => queue.shift()).toThrow(RangeError);
+        queue.clear();
+      }),
+      { numRuns: 30 },
+    );
     const small = new FileQueue<string>(folder, 1500);
     expect([small.push('x'.repeat(50)), small.push('y'.repeat(50))]).toEqual([true, false]);
     small.shift();

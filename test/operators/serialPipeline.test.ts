@@ -4,8 +4,8 @@ import { defaultPipeline } from '../../src/operators/defaultPipeline.js';
 import { serialPipeline } from '../../src/operators/serialPipeline.js';
 import { SPREAD, square, stageBench } from './support.js';
 
-
-const squares = (): ReturnType<typeof square>[] => [0, 1, 2].flatMap((layer) => [square(0, layer, 0), square(0, layer, 1)]);
+const squares = (): ReturnType<typeof square>[] =>
+  [0, 1, 2].flatMap((layer) => [square(0, layer, 0), square(0, layer, 1)]);
 
 describe('serialPipeline', () => {
   test('issues the same tasks as defaultPipeline, and takes longer', async () => {

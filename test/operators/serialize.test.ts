@@ -17,17 +17,31 @@ describe('serialize', () => {
     const bench = stageBench(SPREAD);
     const [first, second] = squares();
     if (!first || !second) throw new Error('two squares are needed');
-    from([first, second]).pipe(serialize(loadCache(bench), compute(bench))).subscribe();
-    const of = (slot: number, name: string): readonly string[] | undefined => bench.issued.find(({ task }) => task === `${name} 0 1 ${slot}`)?.after;
+    from([first, second])
+      .pipe(serialize(loadCache(bench), compute(bench)))
+      .subscribe();
+    const of = (slot: number, name: string): readonly string[] | undefined =>
+      bench.issued.find(({ task }) => task === `${name} 0 1 ${slot}`)?.after;
     expect(of(0, 'compute.project')).toEqual(expect.arrayContaining(['load_cache 0 1 0']));
-    expect(of(1, 'load_cache')).toEqual(expect.arrayContaining(['load_cache 0 1 0', 'compute.project 0 1 0', 'compute.attend 0 1 0', 'compute.finish 0 1 0']));
+    expect(of(1, 'load_cache')).toEqual(
+      expect.arrayContaining([
+        'load_cache 0 1 0',
+        'compute.project 0 1 0',
+        'compute.attend 0 1 0',
+        'compute.finish 0 1 0',
+      ]),
+    );
   });
 
   test('takes the sum of all tasks where overlap takes less', () => {
     const duration = (): number => 1;
     const [serial, parallel] = [stageBench(SPREAD, { duration }), stageBench(SPREAD, { duration })];
-    from(squares()).pipe(serialize(loadWeight(serial), loadCache(serial), compute(serial))).subscribe();
-    from(squares()).pipe(overlap(loadWeight(parallel), loadCache(parallel), compute(parallel))).subscribe();
+    from(squares())
+      .pipe(serialize(loadWeight(serial), loadCache(serial), compute(serial)))
+      .subscribe();
+    from(squares())
+      .pipe(overlap(loadWeight(parallel), loadCache(parallel), compute(parallel)))
+      .subscribe();
     expect(serial.issued.length).toBe(parallel.issued.length);
     // The two routes of one load still run side by side: they belong to one stage.
     expect(seconds(serial)).toBe(squares().length * 3 + squares().length + 2);

@@ -10,14 +10,21 @@ describeStage('storeActivation', (run) => storeActivation(run));
 describe('storeActivation', () => {
   test('sends what lives elsewhere on its way, after compute', () => {
     const bench = stageBench(SPREAD);
-    from([square(0, 1)]).pipe(compute(bench), storeActivation(bench)).subscribe();
+    from([square(0, 1)])
+      .pipe(compute(bench), storeActivation(bench))
+      .subscribe();
     const stores = bench.issued.filter(({ task }) => task === 'store_activation 0 1 0');
-    expect(stores).toEqual([{ task: 'store_activation 0 1 0', after: ['compute.finish 0 1 0'] }, { task: 'store_activation 0 1 0', after: ['compute.finish 0 1 0'] }]);
+    expect(stores).toEqual([
+      { task: 'store_activation 0 1 0', after: ['compute.finish 0 1 0'] },
+      { task: 'store_activation 0 1 0', after: ['compute.finish 0 1 0'] },
+    ]);
   });
 
   test('issues nothing where everything is on the compute tier', () => {
     const bench = stageBench(ALL_ON_CPU);
-    from([square(0, 1)]).pipe(storeActivation(bench)).subscribe();
+    from([square(0, 1)])
+      .pipe(storeActivation(bench))
+      .subscribe();
     expect(bench.issued).toEqual([]);
   });
 });

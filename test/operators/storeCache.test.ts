@@ -10,14 +10,21 @@ describeStage('storeCache', (run) => storeCache(run));
 describe('storeCache', () => {
   test('sends what lives elsewhere on its way, after compute', () => {
     const bench = stageBench(SPREAD);
-    from([square(0, 1)]).pipe(compute(bench), storeCache(bench)).subscribe();
+    from([square(0, 1)])
+      .pipe(compute(bench), storeCache(bench))
+      .subscribe();
     const stores = bench.issued.filter(({ task }) => task === 'store_cache 0 1 0');
-    expect(stores).toEqual([{ task: 'store_cache 0 1 0', after: ['compute.finish 0 1 0'] }, { task: 'store_cache 0 1 0', after: ['compute.finish 0 1 0'] }]);
+    expect(stores).toEqual([
+      { task: 'store_cache 0 1 0', after: ['compute.finish 0 1 0'] },
+      { task: 'store_cache 0 1 0', after: ['compute.finish 0 1 0'] },
+    ]);
   });
 
   test('issues nothing where everything is on the compute tier', () => {
     const bench = stageBench(ALL_ON_CPU);
-    from([square(0, 1)]).pipe(storeCache(bench)).subscribe();
+    from([square(0, 1)])
+      .pipe(storeCache(bench))
+      .subscribe();
     expect(bench.issued).toEqual([]);
   });
 });

@@ -7,14 +7,21 @@ import type { TaskEvent } from '../../src/engine/execution/Task.js';
 import { movement, type Placement } from '../../src/engine/memory/movement.js';
 import type { Stage } from '../../src/operators/stageInternals.js';
 
-/** A context for stages without a run around it: tasks go to a simulated device, and are written down with what they wait for. */
+/**
+ * A context for stages without a run around it: tasks go to a simulated device, and are written down with what they
+ * wait for.
+ */
 export interface StageBench extends StageContext {
   readonly device: SimulatedDevice;
-  /** In order of issue: what was issued, and the tasks it waits for, in words such as `load_weight 0 1 0` (pass, layer, slot). */
+  /**
+   * In order of issue: what was issued, and the tasks it waits for, in words such as `load_weight 0 1 0` (pass, layer,
+   * slot).
+   */
   readonly issued: { readonly task: string; readonly after: readonly string[] }[];
 }
 
-export const words = ({ task }: TaskEvent): string => `${task.name}${task.part ? `.${task.part}` : ''} ${task.pass} ${task.layer} ${task.slot}`;
+export const words = ({ task }: TaskEvent): string =>
+  `${task.name}${task.part ? `.${task.part}` : ''} ${task.pass} ${task.layer} ${task.slot}`;
 
 /** A third of everything on each tier. */
 export const SPREAD: Placement = {
@@ -31,7 +38,12 @@ export function stageBench(placement: Placement, simulation: SimulationOptions =
     device,
     issued,
     pagesOf: () => undefined,
-    movement: movement(placement, { layerWeights: new Array<number>(layers).fill(300), tokenCache: 30, tokenActivations: 90 }, device.computeTier, layers),
+    movement: movement(
+      placement,
+      { layerWeights: new Array<number>(layers).fill(300), tokenCache: 30, tokenActivations: 90 },
+      device.computeTier,
+      layers,
+    ),
     issue: (square, task, after) => {
       const { pass, layer, slot, rows, events } = square;
       const waitsFor = [...after, ...events.barrier];
@@ -55,7 +67,10 @@ export function square(pass: number, layer: number, slot = 0, firstPosition = 4)
   return issuedSquare({ pass, layer, slot, rows: [{ row: slot, firstPosition, tokens: 1, head: 'sample' }] });
 }
 
-/** What every stage owes to RxJS: it passes squares through in order, and never, empty, errors and unsubscription as they are. */
+/**
+ * What every stage owes to RxJS: it passes squares through in order, and never, empty, errors and unsubscription as
+ * they are.
+ */
 export function describeStage(name: string, make: (bench: StageBench) => Stage, { waits = false } = {}): void {
   describe(`${name}, as an operator`, () => {
     const bench = (): StageBench => stageBench(SPREAD);
@@ -66,7 +81,12 @@ export function describeStage(name: string, make: (bench: StageBench) => Stage, 
         error: (error: unknown) => seen.push(error),
         complete: () => seen.push('complete'),
       });
-      return { seen, stop: () => { subscription.unsubscribe(); } };
+      return {
+        seen,
+        stop: () => {
+          subscription.unsubscribe();
+        },
+      };
     };
     const settle = async (): Promise<void> => {
       for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
@@ -118,8 +138,12 @@ export function describeStage(name: string, make: (bench: StageBench) => Stage, 
       const error = new Error('no such queue');
       const throwing: StageBench = {
         ...broken,
-        issue: () => { throw error; },
-        issueMoves: () => { throw error; },
+        issue: () => {
+          throw error;
+        },
+        issueMoves: () => {
+          throw error;
+        },
         device: new Proxy(broken.device, {}),
       };
       const { seen } = run(of(square(0, 1)), make(throwing));

@@ -18,22 +18,38 @@ describe('synchronize', () => {
   });
 
   test('keeps the order of squares, whichever ends first', async () => {
-    const bench = stageBench(SPREAD, { duration: ({ name, slot }) => (name === 'store_cache' && slot === 0 ? 100 : 1) });
+    const bench = stageBench(SPREAD, {
+      duration: ({ name, slot }) => (name === 'store_cache' && slot === 0 ? 100 : 1),
+    });
     const squares = [square(0, 1, 0), square(0, 1, 1)];
-    await expect(lastValueFrom(from(squares).pipe(compute(bench), storeCache(bench), synchronize(bench), toArray()))).resolves.toEqual(squares);
+    await expect(
+      lastValueFrom(from(squares).pipe(compute(bench), storeCache(bench), synchronize(bench), toArray())),
+    ).resolves.toEqual(squares);
   });
 
   test('hands over what the head found', async () => {
     const bench = stageBench(ALL_ON_CPU, { sample: () => 42 });
     bench.device.openRun(1);
-    bench.device.openRow(1, 0, { tokens: [1], capacityTokens: 9, temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1 });
+    bench.device.openRow(1, 0, {
+      tokens: [1],
+      capacityTokens: 9,
+      temperature: 0,
+      topP: 1,
+      topK: 0,
+      minP: 0,
+      repetitionPenalty: 1,
+      seed: 0,
+      logprobs: -1,
+    });
     const [one] = await lastValueFrom(from([square(0, 2)]).pipe(compute(bench), synchronize(bench), toArray()));
     expect(one?.events.head?.sampled.get(0)?.token).toBe(42);
   });
 
   test('a failed task is the error of the stream', async () => {
     const bench = stageBench(ALL_ON_CPU, { fail: ({ part }) => (part === 'attend' ? 'out of breath' : undefined) });
-    await expect(lastValueFrom(from([square(0, 1)]).pipe(compute(bench), synchronize(bench)))).rejects.toThrow('compute (attend) pass 0 layer 1 slot 0: out of breath');
+    await expect(lastValueFrom(from([square(0, 1)]).pipe(compute(bench), synchronize(bench)))).rejects.toThrow(
+      'compute (attend) pass 0 layer 1 slot 0: out of breath',
+    );
   });
 
   test('does not complete before its last square', () => {

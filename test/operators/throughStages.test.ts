@@ -6,13 +6,21 @@ import { throughStages } from '../../src/operators/throughStages.js';
 import { simulatedRun } from '../support/simulatedRun.js';
 
 const GRID = { layers: 2, slots: 1, rowsPerSlot: 2, tokensPerSquare: 4 };
-const rows = [{ promptTokens: 3, newTokens: 2 }, { promptTokens: 1, newTokens: 1 }];
+const rows = [
+  { promptTokens: 3, newTokens: 2 },
+  { promptTokens: 1, newTokens: 1 },
+];
 
 describe('throughStages', () => {
-  test('leads a run\'s squares through the stages to its results; by default those of defaultPipeline', async () => {
+  test("leads a run's squares through the stages to its results; by default those of defaultPipeline", async () => {
     for (const pipeline of [undefined, defaultPipeline]) {
       const { run } = simulatedRun({ grid: GRID, rows });
-      const results = await lastValueFrom(throughStages(run, pipeline).pipe(map(({ index }) => index), toArray()));
+      const results = await lastValueFrom(
+        throughStages(run, pipeline).pipe(
+          map(({ index }) => index),
+          toArray(),
+        ),
+      );
       expect(results.sort()).toEqual([0, 1]);
     }
   });

@@ -27,7 +27,12 @@ describe('KeyIndex', () => {
   test('equals a Map', () => {
     // Few keys, so that they come again, and keys that agree in one of their words.
     const word = fc.oneof(fc.nat(15), fc.constantFrom(2 ** 32 - 1, 2 ** 31, 0x9e3779b1), fc.nat(2 ** 32 - 1));
-    const step = fc.tuple(fc.constantFrom('set', 'set', 'set', 'forget'), word, word, fc.integer({ min: 1, max: 2 ** 53 - 1 }));
+    const step = fc.tuple(
+      fc.constantFrom('set', 'set', 'set', 'forget'),
+      word,
+      word,
+      fc.integer({ min: 1, max: 2 ** 53 - 1 }),
+    );
     fc.assert(
       fc.property(fc.array(step, { maxLength: 2000, size: 'max' }), (steps) => {
         const [index, map] = [new KeyIndex(), new Map<string, number>()];
@@ -41,7 +46,11 @@ describe('KeyIndex', () => {
             map.delete(key.toString('hex'));
           }
         }
-        expect(steps.filter(([, first, second]) => index.get(keyOf(first, second)) !== map.get(keyOf(first, second).toString('hex')))).toEqual([]);
+        expect(
+          steps.filter(
+            ([, first, second]) => index.get(keyOf(first, second)) !== map.get(keyOf(first, second).toString('hex')),
+          ),
+        ).toEqual([]);
       }),
       { numRuns: 100 },
     );

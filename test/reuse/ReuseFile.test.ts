@@ -1,5 +1,17 @@
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
@@ -18,7 +30,11 @@ const path = temporaryFolder();
 const LEAST = 2 ** 20;
 
 /** Opens a store, does something, closes it. @returns what it warned of */
-async function using(file: string, body: (store: ReuseFile) => Promise<void> | void, maxBytes = LEAST): Promise<string[]> {
+async function using(
+  file: string,
+  body: (store: ReuseFile) => Promise<void> | void,
+  maxBytes = LEAST,
+): Promise<string[]> {
   const warnings: string[] = [];
   const store = await ReuseFile.open(file, { maxBytes, onWarning: (message) => warnings.push(message) });
   await body(store);
@@ -51,15 +67,24 @@ describe('a file of answers', () => {
   test('keeps what is put from one opening to the next', async () => {
     const file = path('kept');
     const logprobs = [{ token: 5, logprob: -0.5, top: [{ token: 5, logprob: -0.5 }] }];
-    expect(await using(file, async (store) => {
-      expect(await store.get(keyFor('a'))).toBeUndefined();
-      store.put(keyFor('a'), { text: '\ud800', tokens: [5], finishReason: 'stop', logprobs });
-      expect(await store.get(keyFor('a'))).toEqual({ text: '\ud800', tokens: [5], finishReason: 'stop', logprobs });
-    })).toEqual([]);
-    expect(await using(file, async (store) => {
-      expect(await store.get(keyFor('a').toString('hex').toUpperCase())).toEqual({ text: '\ud800', tokens: [5], finishReason: 'stop', logprobs });
-      expect(await store.get(keyFor('b'))).toBeUndefined();
-    })).toEqual([]);
+    expect(
+      await using(file, async (store) => {
+        expect(await store.get(keyFor('a'))).toBeUndefined();
+        store.put(keyFor('a'), { text: '\ud800', tokens: [5], finishReason: 'stop', logprobs });
+        expect(await store.get(keyFor('a'))).toEqual({ text: '\ud800', tokens: [5], finishReason: 'stop', logprobs });
+      }),
+    ).toEqual([]);
+    expect(
+      await using(file, async (store) => {
+        expect(await store.get(keyFor('a').toString('hex').toUpperCase())).toEqual({
+          text: '\ud800',
+          tokens: [5],
+          finishReason: 'stop',
+          logprobs,
+        });
+        expect(await store.get(keyFor('b'))).toBeUndefined();
+      }),
+    ).toEqual([]);
     expect(readdirSync(path('.')).filter((name) => name.startsWith('kept'))).toEqual(['kept']);
   });
 
@@ -100,14 +125,24 @@ describe('a file of answers', () => {
   test('reads answers that are longer than what is read at once', async () => {
     const file = path('long');
     const long = { ...answerFor(1), text: 'é'.repeat(3 * 2 ** 20) };
-    await using(file, (store) => {
-      store.put(keyFor('long'), long);
-      store.put(keyFor(2), answerFor(2, 5000));
-    }, 2 ** 25);
-    expect(await using(file, async (store) => {
-      expect(await store.get(keyFor('long'))).toEqual(long);
-      expect(await store.get(keyFor(2))).toEqual(answerFor(2, 5000));
-    }, 2 ** 25)).toEqual([]);
+    await using(
+      file,
+      (store) => {
+        store.put(keyFor('long'), long);
+        store.put(keyFor(2), answerFor(2, 5000));
+      },
+      2 ** 25,
+    );
+    expect(
+      await using(
+        file,
+        async (store) => {
+          expect(await store.get(keyFor('long'))).toEqual(long);
+          expect(await store.get(keyFor(2))).toEqual(answerFor(2, 5000));
+        },
+        2 ** 25,
+      ),
+    ).toEqual([]);
   });
 
   test('no longer takes or finds anything when it is closed, however often', async () => {
@@ -121,19 +156,27 @@ describe('a file of answers', () => {
 
   test('says what is wrong with keys and options', async () => {
     const store = await ReuseFile.open(path('arguments'));
-    await expect(store.get('abc')).rejects.toThrow(new UsageError('key: found "abc", expected 32 bytes, or 64 hexadecimal digits'));
+    await expect(store.get('abc')).rejects.toThrow(
+      new UsageError('key: found "abc", expected 32 bytes, or 64 hexadecimal digits'),
+    );
     expect(() => store.put(Buffer.alloc(31), answerFor(1))).toThrow('key: found 31 bytes, expected 32 bytes');
     await store.close();
-    await expect(ReuseFile.open(path('arguments'), { maxBytes: LEAST - 1 })).rejects.toThrow(`maxBytes: found ${LEAST - 1}, expected a whole number of at least ${LEAST}`);
+    await expect(ReuseFile.open(path('arguments'), { maxBytes: LEAST - 1 })).rejects.toThrow(
+      `maxBytes: found ${LEAST - 1}, expected a whole number of at least ${LEAST}`,
+    );
     await expect(ReuseFile.open(path('arguments'), { most: 1 } as object)).rejects.toThrow(UsageError);
-    await expect(ReuseFile.open(path('no/folder'))).rejects.toThrow(`${path('no/folder')}: cannot be opened: no such file or folder (ENOENT)`);
+    await expect(ReuseFile.open(path('no/folder'))).rejects.toThrow(
+      `${path('no/folder')}: cannot be opened: no such file or folder (ENOENT)`,
+    );
   });
 
   test('opening can be ended', async () => {
     const file = path('aborted');
     await putAll(file, [1, 2]);
     await expect(ReuseFile.open(file, { signal: AbortSignal.abort('enough') })).rejects.toThrow(InterruptedError);
-    await expect(ReuseFile.open(path('aborted-anew'), { signal: AbortSignal.abort() })).rejects.toThrow(InterruptedError);
+    await expect(ReuseFile.open(path('aborted-anew'), { signal: AbortSignal.abort() })).rejects.toThrow(
+      InterruptedError,
+    );
     expect(existsSync(path('aborted-anew'))).toBe(false);
   });
 
@@ -149,22 +192,25 @@ describe('a file of answers', () => {
 
 describe('a damaged file', () => {
   test.each([
-    ['a torn header', HEADER.subarray(0, 18), 'a part of a header'], ['a damaged header', Buffer.concat([HEADER.subarray(0, 23), Buffer.of(1)]), 'a damaged header'],
-    ['a damaged one of another version', Buffer.concat([headerOf(7).subarray(0, 23), Buffer.of(1)]), 'a damaged header'],
-  ])(
-    'without its header is begun anew: %s', async (name, start, found) => {
-      const file = path(`header ${name}`);
-      writeFileSync(file, Buffer.concat([start, Buffer.alloc(start.length < HEADER.length ? 0 : 1000)]));
-      expect(await using(file, (store) => store.put(keyFor(1), answerFor(1)))).toEqual([
-        `${file}: found ${found} of a file of answers, expected version 1; it is begun anew, and its answers are computed again`,
-      ]);
-      expect(await using(file, async (store) => expect(await numbersIn(store, 3)).toEqual([1]))).toEqual([]);
-      writeFileSync(`${file}.old`, start);
-      expect(await using(file, async (store) => expect(await numbersIn(store, 3)).toEqual([1]))).toEqual([
-        `${file}.old: found ${found} of a file of answers, expected version 1; its answers are computed again`,
-      ]);
-    },
-  );
+    ['a torn header', HEADER.subarray(0, 18), 'a part of a header'],
+    ['a damaged header', Buffer.concat([HEADER.subarray(0, 23), Buffer.of(1)]), 'a damaged header'],
+    [
+      'a damaged one of another version',
+      Buffer.concat([headerOf(7).subarray(0, 23), Buffer.of(1)]),
+      'a damaged header',
+    ],
+  ])('without its header is begun anew: %s', async (name, start, found) => {
+    const file = path(`header ${name}`);
+    writeFileSync(file, Buffer.concat([start, Buffer.alloc(start.length < HEADER.length ? 0 : 1000)]));
+    expect(await using(file, (store) => store.put(keyFor(1), answerFor(1)))).toEqual([
+      `${file}: found ${found} of a file of answers, expected version 1; it is begun anew, and its answers are computed again`,
+    ]);
+    expect(await using(file, async (store) => expect(await numbersIn(store, 3)).toEqual([1]))).toEqual([]);
+    writeFileSync(`${file}.old`, start);
+    expect(await using(file, async (store) => expect(await numbersIn(store, 3)).toEqual([1]))).toEqual([
+      `${file}.old: found ${found} of a file of answers, expected version 1; its answers are computed again`,
+    ]);
+  });
 
   test('an empty one is a new one', async () => {
     writeFileSync(path('empty'), '');
@@ -179,11 +225,15 @@ describe('a damaged file', () => {
     await putAll(file, [1]);
     truncateSync(file, size + 70);
     // A torn end is what a process leaves that was killed: no answer was there.
-    expect(await using(file, async (store) => {
-      expect(await numbersIn(store, 5)).toEqual([0]);
-      store.put(keyFor(2), answerFor(2));
-      store.put(keyFor(3), answerFor(3));
-    })).toEqual([`${file}: 70 bytes from byte ${size} on are no whole records, as a process leaves them that is ended while it writes, or a disk that fails; what they held is computed again`]);
+    expect(
+      await using(file, async (store) => {
+        expect(await numbersIn(store, 5)).toEqual([0]);
+        store.put(keyFor(2), answerFor(2));
+        store.put(keyFor(3), answerFor(3));
+      }),
+    ).toEqual([
+      `${file}: 70 bytes from byte ${size} on are no whole records, as a process leaves them that is ended while it writes, or a disk that fails; what they held is computed again`,
+    ]);
     expect(await using(file, async (store) => expect(await numbersIn(store, 5)).toEqual([0, 2, 3]))).toHaveLength(1);
   });
 
@@ -207,24 +257,35 @@ describe('a damaged file', () => {
     const good = readFileSync(file);
     // Records of one size, as all numbers have one digit.
     const recordBytes = (good.length - HEADER.length) / 8;
-    const change = fc.record({ at: fc.integer({ min: HEADER.length, max: good.length - 1 }), bits: fc.integer({ min: 1, max: 255 }) });
+    const change = fc.record({
+      at: fc.integer({ min: HEADER.length, max: good.length - 1 }),
+      bits: fc.integer({ min: 1, max: 255 }),
+    });
     await fc.assert(
-      fc.asyncProperty(fc.array(change, { maxLength: 3 }), fc.option(fc.integer({ min: HEADER.length, max: good.length })), async (changes, cut) => {
-        const content = Buffer.from(good.subarray(0, cut ?? undefined));
-        const hit = new Set<number>();
-        for (const { at, bits } of changes) {
-          if (at >= content.length) continue;
-          content[at] = (good[at] ?? 0) ^ bits;
-          hit.add(Math.floor((at - HEADER.length) / recordBytes));
-        }
-        rmSync(file, { force: true });
-        writeFileSync(file, content);
-        await using(file, async (store) => {
-          expect(await numbersIn(store, 8, 40)).toEqual(upTo(8).filter((number) => !hit.has(number) && HEADER.length + (number + 1) * recordBytes <= content.length));
-          store.put(keyFor(9), answerFor(9));
-        });
-        await using(file, async (store) => expect(await store.get(keyFor(9))).toEqual(answerFor(9)));
-      }),
+      fc.asyncProperty(
+        fc.array(change, { maxLength: 3 }),
+        fc.option(fc.integer({ min: HEADER.length, max: good.length })),
+        async (changes, cut) => {
+          const content = Buffer.from(good.subarray(0, cut ?? undefined));
+          const hit = new Set<number>();
+          for (const { at, bits } of changes) {
+            if (at >= content.length) continue;
+            content[at] = (good[at] ?? 0) ^ bits;
+            hit.add(Math.floor((at - HEADER.length) / recordBytes));
+          }
+          rmSync(file, { force: true });
+          writeFileSync(file, content);
+          await using(file, async (store) => {
+            expect(await numbersIn(store, 8, 40)).toEqual(
+              upTo(8).filter(
+                (number) => !hit.has(number) && HEADER.length + (number + 1) * recordBytes <= content.length,
+              ),
+            );
+            store.put(keyFor(9), answerFor(9));
+          });
+          await using(file, async (store) => expect(await store.get(keyFor(9))).toEqual(answerFor(9)));
+        },
+      ),
       { numRuns: 100 },
     );
   });
@@ -242,7 +303,9 @@ describe('a damaged file', () => {
 
   test('a record of the right shape with other contents is not found', async () => {
     const file = path('shape');
-    await using(file, (store) => store.put(keyFor(1), { text: 7, tokens: [], finishReason: 'stop' } as unknown as KeptAnswer));
+    await using(file, (store) =>
+      store.put(keyFor(1), { text: 7, tokens: [], finishReason: 'stop' } as unknown as KeptAnswer),
+    );
     expect(statSync(file).size).toBeGreaterThan(HEADER.length + HEAD_BYTES);
     expect(await using(file, async (store) => expect(await store.get(keyFor(1))).toBeUndefined())).toHaveLength(1);
   });
@@ -253,7 +316,12 @@ describe('a file of another version', () => {
   const words = (file: string, version: number): string =>
     `${file}: found version ${version} of a file of answers, expected version 1; nothing was changed; give another name to keep answers beside it; the run goes on, and no more answers are kept`;
 
-  test.each([[7, ''], [0, ''], [7, '.old'], [0, '.old']])('is left as it is, told once, and the run goes on without: version %i in FILE%s', async (version, ending) => {
+  test.each([
+    [7, ''],
+    [0, ''],
+    [7, '.old'],
+    [0, '.old'],
+  ])('is left as it is, told once, and the run goes on without: version %i in FILE%s', async (version, ending) => {
     const file = path(`version ${version}${ending}`);
     const content = Buffer.alloc(size, 'what another version has kept');
     headerOf(version).copy(content);
@@ -266,27 +334,34 @@ describe('a file of another version', () => {
     });
     expect(warnings).toEqual([words(file + ending, version)]);
     expect(readFileSync(file + ending).equals(content)).toBe(true);
-    expect(readdirSync(path('.')).filter((name) => name.startsWith(`version ${version}${ending}`))).toEqual([`version ${version}${ending}${ending}`]);
+    expect(readdirSync(path('.')).filter((name) => name.startsWith(`version ${version}${ending}`))).toEqual([
+      `version ${version}${ending}${ending}`,
+    ]);
   });
 
-  test.each(['', '.old'])('that takes the place of FILE%s meanwhile is neither written, renamed nor replaced', async (ending) => {
-    const file = path(`version taken${ending}`);
-    const warnings = await using(file, async (store) => {
-      store.put(keyFor(0), answerFor(0));
-      rmSync(file + ending, { force: true });
-      writeFileSync(file + ending, headerOf(2));
-      for (const number of upTo(1200)) store.put(keyFor(number), answerFor(number, 1000));
-      await sleep(20);
-    });
-    expect(warnings).toEqual([words(file + ending, 2)]);
-    expect(readFileSync(file + ending).equals(headerOf(2))).toBe(true);
-  });
+  test.each(['', '.old'])(
+    'that takes the place of FILE%s meanwhile is neither written, renamed nor replaced',
+    async (ending) => {
+      const file = path(`version taken${ending}`);
+      const warnings = await using(file, async (store) => {
+        store.put(keyFor(0), answerFor(0));
+        rmSync(file + ending, { force: true });
+        writeFileSync(file + ending, headerOf(2));
+        for (const number of upTo(1200)) store.put(keyFor(number), answerFor(number, 1000));
+        await sleep(20);
+      });
+      expect(warnings).toEqual([words(file + ending, 2)]);
+      expect(readFileSync(file + ending).equals(headerOf(2))).toBe(true);
+    },
+  );
 
   test('in FILE.old: what FILE has is found all the same', async () => {
     const file = path('version beside');
     await putAll(file, [1, 2]);
     writeFileSync(`${file}.old`, headerOf(2));
-    expect(await using(file, async (store) => expect(await numbersIn(store, 4)).toEqual([1, 2]))).toEqual([words(`${file}.old`, 2)]);
+    expect(await using(file, async (store) => expect(await numbersIn(store, 4)).toEqual([1, 2]))).toEqual([
+      words(`${file}.old`, 2),
+    ]);
   });
 });
 
@@ -296,7 +371,9 @@ describe("somebody else's file", () => {
     for (const content of ['{"prompt":"a"}\n', 'S', HEADER.subarray(1).toString('latin1')]) {
       writeFileSync(file + ending, content, 'latin1');
       await expect(ReuseFile.open(file)).rejects.toThrow(UsageError);
-      await expect(ReuseFile.open(file)).rejects.toThrow(/found a file that begins with .* expected no file, an empty one, or one in which Spillway keeps answers; nothing was changed/);
+      await expect(ReuseFile.open(file)).rejects.toThrow(
+        /found a file that begins with .* expected no file, an empty one, or one in which Spillway keeps answers; nothing was changed/,
+      );
       expect(readFileSync(file + ending, 'latin1')).toBe(content);
     }
     rmSync(file + ending);
@@ -327,7 +404,9 @@ describe("somebody else's file", () => {
       renameSync(file, `${file}.moved`);
       writeFileSync(file, 'my notes');
     });
-    expect(warnings).toEqual([`${file}: found a file that begins with "my notes", expected no file, an empty one, or one in which Spillway keeps answers; nothing was changed; give another name; the run goes on, and no more answers are kept`]);
+    expect(warnings).toEqual([
+      `${file}: found a file that begins with "my notes", expected no file, an empty one, or one in which Spillway keeps answers; nothing was changed; give another name; the run goes on, and no more answers are kept`,
+    ]);
     expect(readFileSync(file, 'utf8')).toBe('my notes');
     const other = path('taken old');
     const late = await using(other, async (store) => {
@@ -346,7 +425,8 @@ describe('the bound', () => {
     const used = [0, 7, 14];
     for (let round = 0; round < 12; round += 1) {
       const warnings = await using(file, async (store) => {
-        for (const number of used) if ((await store.get(keyFor(number))) === undefined) store.put(keyFor(number), answerFor(number, 1000));
+        for (const number of used)
+          if ((await store.get(keyFor(number))) === undefined) store.put(keyFor(number), answerFor(number, 1000));
         for (const number of upTo(250)) store.put(keyFor([round, number]), answerFor(number, 1000));
       });
       expect(warnings).toEqual([]);
@@ -359,24 +439,34 @@ describe('the bound', () => {
       for (const number of upTo(250)) expect(await store.get(keyFor([11, number]))).toEqual(answerFor(number, 1000));
       for (const number of upTo(250)) expect(await store.get(keyFor([0, number]))).toBeUndefined();
     });
-    expect(readdirSync(path('.')).filter((name) => name.startsWith('bounded')).sort()).toEqual(['bounded', 'bounded.old']);
+    expect(
+      readdirSync(path('.'))
+        .filter((name) => name.startsWith('bounded'))
+        .sort(),
+    ).toEqual(['bounded', 'bounded.old']);
   });
 
   test('an answer that is larger than a file is not kept, and nothing else is lost by it', async () => {
     const file = path('too large');
-    expect(await using(file, (store) => {
-      store.put(keyFor(1), answerFor(1));
-      store.put(keyFor('large'), { ...answerFor(2), text: 'x'.repeat(LEAST / 2) });
-      store.put(keyFor(3), answerFor(3));
-    })).toEqual([]);
+    expect(
+      await using(file, (store) => {
+        store.put(keyFor(1), answerFor(1));
+        store.put(keyFor('large'), { ...answerFor(2), text: 'x'.repeat(LEAST / 2) });
+        store.put(keyFor(3), answerFor(3));
+      }),
+    ).toEqual([]);
     await using(file, async (store) => expect(await numbersIn(store, 5)).toEqual([1, 3]));
   });
 
   test('no more than 8 MiB wait: of what comes faster the rest is not kept', async () => {
     const file = path('fast');
-    const warnings = await using(file, async (store) => {
-      for (const number of upTo(100)) store.put(keyFor(number), answerFor(number, 200_000));
-    }, 2 ** 30);
+    const warnings = await using(
+      file,
+      async (store) => {
+        for (const number of upTo(100)) store.put(keyFor(number), answerFor(number, 200_000));
+      },
+      2 ** 30,
+    );
     expect(warnings).toEqual([`${file}: answers come faster than they can be written; some are not kept`]);
     expect(statSync(file).size).toBeGreaterThan(7 * 2 ** 20);
     expect(statSync(file).size).toBeLessThan(9 * 2 ** 20);
@@ -411,7 +501,13 @@ describe('several at once', () => {
 
   test('notice that one has begun the file anew, and go on with the new one', async () => {
     const file = path('rotated');
-    const open = (): Promise<ReuseFile> => ReuseFile.open(file, { maxBytes: LEAST, onWarning: (message) => { throw new Error(message); } });
+    const open = (): Promise<ReuseFile> =>
+      ReuseFile.open(file, {
+        maxBytes: LEAST,
+        onWarning: (message) => {
+          throw new Error(message);
+        },
+      });
     const [one, other] = [await open(), await open()];
     for (const number of upTo(800)) one.put(keyFor(number), answerFor(number, 1000));
     await one.close();
@@ -426,16 +522,26 @@ describe('several at once', () => {
 
   test('any order of putting, of many: nothing is lost as long as there is room', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.tuple(fc.nat(3), fc.nat(30), fc.nat(3)), { maxLength: 40 }), fc.uuid(), async (steps, name) => {
-        const file = path(name);
-        const stores = await Promise.all(upTo(4).map(() => ReuseFile.open(file)));
-        for (const [by, number, pause] of steps) {
-          stores[by]?.put(keyFor(number), answerFor(number));
-          if (pause === 0) await stores[by]?.get(keyFor(number));
-        }
-        await Promise.all(stores.map((store) => store.close()));
-        expect(await using(file, async (store) => expect(await numbersIn(store, 31)).toEqual([...new Set(steps.map(([, number]) => number))].sort((a, b) => a - b)))).toEqual([]);
-      }),
+      fc.asyncProperty(
+        fc.array(fc.tuple(fc.nat(3), fc.nat(30), fc.nat(3)), { maxLength: 40 }),
+        fc.uuid(),
+        async (steps, name) => {
+          const file = path(name);
+          const stores = await Promise.all(upTo(4).map(() => ReuseFile.open(file)));
+          for (const [by, number, pause] of steps) {
+            stores[by]?.put(keyFor(number), answerFor(number));
+            if (pause === 0) await stores[by]?.get(keyFor(number));
+          }
+          await Promise.all(stores.map((store) => store.close()));
+          expect(
+            await using(file, async (store) =>
+              expect(await numbersIn(store, 31)).toEqual(
+                [...new Set(steps.map(([, number]) => number))].sort((a, b) => a - b),
+              ),
+            ),
+          ).toEqual([]);
+        },
+      ),
       { numRuns: 12 },
     );
   });
@@ -450,10 +556,12 @@ describe('several at once', () => {
 
   test('what was removed is made anew', async () => {
     const file = path('removed');
-    expect(await using(file, async (store) => {
-      store.put(keyFor(1), answerFor(1));
-      rmSync(file);
-    })).toEqual([]);
+    expect(
+      await using(file, async (store) => {
+        store.put(keyFor(1), answerFor(1));
+        rmSync(file);
+      }),
+    ).toEqual([]);
     await using(file, async (store) => expect(await numbersIn(store, 3)).toEqual([1]));
     appendFileSync(file, 'x');
   });

@@ -14,9 +14,19 @@ import { answerFor, keyFor } from './support/answers.js';
 const path = temporaryFolder();
 const KILLS = 10;
 
-function startWriter(file: string, maxBytes: number, first: number, count: number, rounds: number): ChildProcessByStdio<null, Readable, Readable> {
+function startWriter(
+  file: string,
+  maxBytes: number,
+  first: number,
+  count: number,
+  rounds: number,
+): ChildProcessByStdio<null, Readable, Readable> {
   const script = fileURLToPath(new URL('./support/writer.mjs', import.meta.url));
-  return spawn(process.execPath, [script, built('reuse/ReuseFile.js'), file, ...[maxBytes, first, count, rounds].map(String)], { stdio: ['ignore', 'pipe', 'pipe'] });
+  return spawn(
+    process.execPath,
+    [script, built('reuse/ReuseFile.js'), file, ...[maxBytes, first, count, rounds].map(String)],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  );
 }
 
 /** Which of some numbers are not there. What is there must be right. */
@@ -33,7 +43,9 @@ async function missingIn(store: ReuseFile, first: number, end: number): Promise<
 test('what two processes write at once is all there', async () => {
   const file = path('two');
   const writers = [startWriter(file, 2 ** 30, 0, 250, 4), startWriter(file, 2 ** 30, 1000, 250, 4)];
-  const said = await Promise.all(writers.map(async (writer) => (await Promise.all([text(writer.stderr), once(writer, 'close')]))[0]));
+  const said = await Promise.all(
+    writers.map(async (writer) => (await Promise.all([text(writer.stderr), once(writer, 'close')]))[0]),
+  );
   expect(said).toEqual(['', '']);
   const warnings: string[] = [];
   const store = await ReuseFile.open(file, { onWarning: (message) => warnings.push(message) });
@@ -45,9 +57,15 @@ test('what two processes write at once is all there', async () => {
 test('two processes that begin the file anew under each other lose nothing of the last, and keep the bound', async () => {
   const file = path('bounded');
   const writers = [startWriter(file, 2 ** 20, 0, 400, 5), startWriter(file, 2 ** 20, 10_000, 400, 5)];
-  const said = await Promise.all(writers.map(async (writer) => (await Promise.all([text(writer.stderr), once(writer, 'close')]))[0]));
+  const said = await Promise.all(
+    writers.map(async (writer) => (await Promise.all([text(writer.stderr), once(writer, 'close')]))[0]),
+  );
   expect(said).toEqual(['', '']);
-  expect(readdirSync(path('.')).filter((name) => name.startsWith('bounded')).sort()).toEqual(['bounded', 'bounded.old']);
+  expect(
+    readdirSync(path('.'))
+      .filter((name) => name.startsWith('bounded'))
+      .sort(),
+  ).toEqual(['bounded', 'bounded.old']);
   // What the other one writes in the same moment may come on top.
   for (const name of [file, `${file}.old`]) expect(statSync(name).size).toBeLessThan(2 * 2 ** 19 + 100_000);
   const store = await ReuseFile.open(file, { maxBytes: 2 ** 20 });

@@ -5,24 +5,37 @@ import { UsageError } from '../../src/errors/UsageError.js';
 import { checkPromptTemplate, filledTemplate } from '../../src/rows/promptTemplate.js';
 
 describe('checkPromptTemplate', () => {
-  test.each(['{{a}}', 'x {{ Customer Name }} y', '{{a}}{{a}}', '{"json": {"b": 1}} {{a}}', '{{{a}}}'])('takes %j', (template) => {
-    expect(() => checkPromptTemplate('promptTemplate', template)).not.toThrow();
-  });
+  test.each(['{{a}}', 'x {{ Customer Name }} y', '{{a}}{{a}}', '{"json": {"b": 1}} {{a}}', '{{{a}}}'])(
+    'takes %j',
+    (template) => {
+      expect(() => checkPromptTemplate('promptTemplate', template)).not.toThrow();
+    },
+  );
 
-  test.each([[7], [''], ['no field'], ['{{}}'], ['{{ }}'], ['{{a'], ['{{a}} {{b'], ['{{a{{b}}']])('refuses %j', (template) => {
-    expect(() => checkPromptTemplate('promptTemplate', template)).toThrow(UsageError);
-  });
+  test.each([[7], [''], ['no field'], ['{{}}'], ['{{ }}'], ['{{a'], ['{{a}} {{b'], ['{{a{{b}}']])(
+    'refuses %j',
+    (template) => {
+      expect(() => checkPromptTemplate('promptTemplate', template)).toThrow(UsageError);
+    },
+  );
 });
 
 describe('filledTemplate', () => {
   test('values as texts', () => {
     const fields = { a: 'x', n: 1.5, t: false, l: [1, { b: null }], d: new Date(0), g: 12n, e: '' };
-    expect(filledTemplate('{{a}}|{{ n }}|{{t}}|{{l}}|{{d}}|{{g}}|{{e}}|', fields)).toBe('x|1.5|false|[1,{"b":null}]|1970-01-01T00:00:00.000Z|12||');
+    expect(filledTemplate('{{a}}|{{ n }}|{{t}}|{{l}}|{{d}}|{{g}}|{{e}}|', fields)).toBe(
+      'x|1.5|false|[1,{"b":null}]|1970-01-01T00:00:00.000Z|12||',
+    );
   });
 
   test('a field that is missing, null or inherited is a row error that names those that are there', () => {
     for (const fields of [{ b: 1 }, { a: null, b: 1 }, Object.assign(Object.create({ a: 1 }) as object, { b: 1 })]) {
-      expect(() => filledTemplate('{{a}}', fields)).toThrow(expect.objectContaining({ rowCode: 'missing-field', message: expect.stringMatching(/found no field "a".*the row has "b"$/) }));
+      expect(() => filledTemplate('{{a}}', fields)).toThrow(
+        expect.objectContaining({
+          rowCode: 'missing-field',
+          message: expect.stringMatching(/found no field "a".*the row has "b"$/),
+        }),
+      );
     }
     expect(() => filledTemplate('{{constructor}}', {})).toThrow(/the row has none/);
   });
@@ -30,10 +43,16 @@ describe('filledTemplate', () => {
   test('what JSON cannot write is a row error', () => {
     const cycle: unknown[] = [];
     cycle.push(cycle);
-    for (const a of [cycle, Symbol('s'), (): number => 1]) expect(() => filledTemplate('{{a}}', { a })).toThrow(RowError);
+    for (const a of [cycle, Symbol('s'), (): number => 1])
+      expect(() => filledTemplate('{{a}}', { a })).toThrow(RowError);
   });
 
   test('a value is text and nothing else: braces and dollar signs in it stay as they are', () => {
-    fc.assert(fc.property(fc.string({ unit: fc.constantFrom('{{b}}', '{', '}', '$&', '$1', 'x') }), (a) => filledTemplate('<{{a}}>', { a, b: 'no' }) === `<${a}>`));
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom('{{b}}', '{', '}', '$&', '$1', 'x') }),
+        (a) => filledTemplate('<{{a}}>', { a, b: 'no' }) === `<${a}>`,
+      ),
+    );
   });
 });

@@ -7,7 +7,10 @@ describe('readableRow', () => {
     const row = { id: 'a', index: 3, duplicate: false, prompt: 'x', temperature: 0.5, stop: ['y'], carry: { z: 1 } };
     expect(readableRow(row)).toEqual(row);
     expect(readableRow({ id: null, index: null, prompt: 'x', carry: null, error: null })).toEqual({ prompt: 'x' });
-    expect(readableRow({ id: 1, error: { code: 'memory', message: 'm', more: 1 }, prompt: 'x' })).toEqual({ id: 1, error: { code: 'memory', message: 'm' } });
+    expect(readableRow({ id: 1, error: { code: 'memory', message: 'm', more: 1 }, prompt: 'x' })).toEqual({
+      id: 1,
+      error: { code: 'memory', message: 'm' },
+    });
   });
 
   test('an instance of a class has its getters read, each once', () => {
@@ -25,21 +28,50 @@ describe('readableRow', () => {
   });
 
   test('a bad row keeps its id, its index and what it carries', () => {
-    const torn = { id: 'a', index: 2, carry: { z: 1 }, get prompt(): string { throw new Error('torn'); } };
-    expect(readableRow(torn)).toEqual({ id: 'a', index: 2, carry: { z: 1 }, error: { code: 'invalid-row', message: 'the row cannot be read: torn' } });
-    expect(readableRow({ id: 'a', index: -1, prompt: 'x' })).toEqual({ id: 'a', error: { code: 'invalid-row', message: 'index: found -1, expected a whole number of at least 0' } });
+    const torn = {
+      id: 'a',
+      index: 2,
+      carry: { z: 1 },
+      get prompt(): string {
+        throw new Error('torn');
+      },
+    };
+    expect(readableRow(torn)).toEqual({
+      id: 'a',
+      index: 2,
+      carry: { z: 1 },
+      error: { code: 'invalid-row', message: 'the row cannot be read: torn' },
+    });
+    expect(readableRow({ id: 'a', index: -1, prompt: 'x' })).toEqual({
+      id: 'a',
+      error: { code: 'invalid-row', message: 'index: found -1, expected a whole number of at least 0' },
+    });
   });
 
   test('bytes and lines of a stream are no rows, and a field that is nearly one of ours is told', () => {
     const words = (given: unknown): unknown => (readableRow(given) as { error?: unknown }).error;
-    expect(words(Buffer.from('{}'))).toEqual({ code: 'invalid-row', message: "found 2 bytes, expected a row: readRows(stream) makes rows of a file's or a stream's bytes" });
+    expect(words(Buffer.from('{}'))).toEqual({
+      code: 'invalid-row',
+      message: "found 2 bytes, expected a row: readRows(stream) makes rows of a file's or a stream's bytes",
+    });
     expect(words('{"prompt":"a"}')).toMatchObject({ message: expect.stringContaining('readRows(stream) makes rows') });
-    expect(words({ prompt: 'a', max_tokens: 3 })).toEqual({ code: 'invalid-row', message: 'found the field "max_tokens", expected maxNewTokens; what is no field of a row goes into carry' });
+    expect(words({ prompt: 'a', max_tokens: 3 })).toEqual({
+      code: 'invalid-row',
+      message: 'found the field "max_tokens", expected maxNewTokens; what is no field of a row goes into carry',
+    });
     expect(words({ prompt: 'a', label: 3, max_tokens: undefined })).toBeUndefined();
   });
 
   test('whatever is given, and whatever reading it throws, there is a row', () => {
-    const hostile = (thrown: unknown): unknown => new Proxy({}, { get: () => { throw thrown; } });
+    const hostile = (thrown: unknown): unknown =>
+      new Proxy(
+        {},
+        {
+          get: () => {
+            throw thrown;
+          },
+        },
+      );
     fc.assert(
       fc.property(fc.anything({ withBigInt: true, withNullPrototype: true }), fc.boolean(), (value, throws) => {
         const row = readableRow(throws ? hostile(value) : value);

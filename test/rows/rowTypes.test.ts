@@ -2,7 +2,13 @@ import { expect, test } from '@jest/globals';
 import type { Row, RowInput } from '../../src/index.js';
 
 test('a row has exactly one prompt, also by its type', () => {
-  const fine: readonly Row[] = [{ prompt: 'a' }, { prompt: 'a', chat: true, maxNewTokens: 3 }, { messages: [{ role: 'user', content: 'b' }], id: 1 }, { tokens: [1, 2], carry: { label: 'x' } }, { fields: { subject: 'x' }, chat: true, templateArgs: { enable_thinking: false } }];
+  const fine: readonly Row[] = [
+    { prompt: 'a' },
+    { prompt: 'a', chat: true, maxNewTokens: 3 },
+    { messages: [{ role: 'user', content: 'b' }], id: 1 },
+    { tokens: [1, 2], carry: { label: 'x' } },
+    { fields: { subject: 'x' }, chat: true, templateArgs: { enable_thinking: false } },
+  ];
   const wrong: readonly RowInput[] = [
     // @ts-expect-error An empty row has no prompt.
     {},

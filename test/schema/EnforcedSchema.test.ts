@@ -12,17 +12,33 @@ const refusal = (schema: unknown): Pick<UnsupportedSchema, 'pointer' | 'keyword'
   return refused;
 };
 const grammar = (schema: unknown): unknown => {
-  const { 'x-guidance': _written, ...rest } = JSON.parse(JSON.stringify(new EnforcedSchema(schema).grammar)) as Record<string, unknown>;
+  const { 'x-guidance': _written, ...rest } = JSON.parse(JSON.stringify(new EnforcedSchema(schema).grammar)) as Record<
+    string,
+    unknown
+  >;
   return rest;
 };
-const person = { type: 'object', properties: { name: { type: 'string' }, age: { type: 'integer', minimum: 0 } }, required: ['name', 'age'], additionalProperties: false };
+const person = {
+  type: 'object',
+  properties: { name: { type: 'string' }, age: { type: 'integer', minimum: 0 } },
+  required: ['name', 'age'],
+  additionalProperties: false,
+};
 
 describe('a schema that answers are held to', () => {
   test('keeps the order of its properties, and says what was meant', () => {
     expect(grammar(person)).toEqual({
-      type: 'object', properties: { name: { type: 'string' }, age: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER } }, required: ['name', 'age'], additionalProperties: false,
+      type: 'object',
+      properties: { name: { type: 'string' }, age: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER } },
+      required: ['name', 'age'],
+      additionalProperties: false,
     });
-    const open = { type: 'object', required: ['z', 'a'], allOf: [{ properties: { b: true, a: true } }], properties: { c: true } };
+    const open = {
+      type: 'object',
+      required: ['z', 'a'],
+      allOf: [{ properties: { b: true, a: true } }],
+      properties: { c: true },
+    };
     expect(Object.keys((grammar(open) as { properties: object }).properties)).toEqual(['b', 'a', 'c', 'z']);
   });
 
@@ -34,12 +50,27 @@ describe('a schema that answers are held to', () => {
   });
 
   test.each([
-    ['a keyword that is not enforced, with its place', { properties: { 'a/b': { items: { uniqueItems: true } } } }, '/properties/a~1b/items/uniqueItems', 'uniqueItems'],
+    [
+      'a keyword that is not enforced, with its place',
+      { properties: { 'a/b': { items: { uniqueItems: true } } } },
+      '/properties/a~1b/items/uniqueItems',
+      'uniqueItems',
+    ],
     ['what lies elsewhere', { $ref: 'https://example.com/x.json' }, '/$ref', '$ref'],
     ['no value at all', { type: 'string', enum: [1] }, '', 'false'],
-    ['a property that refers to its own object for ever', { type: 'object', properties: { next: { $ref: '#' } }, required: ['next'] }, '', 'false'],
+    [
+      'a property that refers to its own object for ever',
+      { type: 'object', properties: { next: { $ref: '#' } }, required: ['next'] },
+      '',
+      'false',
+    ],
     ['a schema that is itself', { $ref: '#' }, '', '$ref'],
-    ['a keyword with another kind of value', { properties: { a: { minLength: 'x' } } }, '/properties/a/minLength', undefined],
+    [
+      'a keyword with another kind of value',
+      { properties: { a: { minLength: 'x' } } },
+      '/properties/a/minLength',
+      undefined,
+    ],
     ['lists of schemas where one is meant', { items: [{ type: 'string' }] }, '/items', undefined],
     ['an unknown format', { format: 'iri' }, '/format', 'format'],
     ['a pattern that looks ahead', { pattern: '^(?=a)' }, '/pattern', 'pattern'],
@@ -55,9 +86,17 @@ describe('a schema that answers are held to', () => {
     ['deep nesting', Array.from({ length: 100 }).reduce((inner) => ({ items: inner }), {})],
     ['a megabyte of enum', { enum: Array.from({ length: 2 ** 17 }, (_, at) => `value ${at}`) }],
     ['many schemas', { anyOf: Array.from({ length: 20_000 }, () => true) }],
-    ['many combinations', { allOf: Array.from({ length: 12 }, (_, at) => ({ anyOf: [{ required: [`a${at}`] }, { required: [`b${at}`] }] })) }],
+    [
+      'many combinations',
+      {
+        allOf: Array.from({ length: 12 }, (_, at) => ({ anyOf: [{ required: [`a${at}`] }, { required: [`b${at}`] }] })),
+      },
+    ],
     ['repetitions of repetitions', { pattern: '((a{1,500}){1,500}){1,500}' }],
-    ['names that a pattern backtracks on', { patternProperties: { '^(a+)+$': true }, properties: { [`${'a'.repeat(40)}!`]: true, b: true } }],
+    [
+      'names that a pattern backtracks on',
+      { patternProperties: { '^(a+)+$': true }, properties: { [`${'a'.repeat(40)}!`]: true, b: true } },
+    ],
   ])('refuses or bounds %s, soon', (_what, schema) => {
     const start = performance.now();
     const result = enforced(schema);
@@ -74,22 +113,34 @@ describe('a schema that answers are held to', () => {
 
 describe('the schemas of JSON-Schema-Test-Suite', () => {
   const results = suite.map((one) => ({ ...one, result: enforced(one.schema) }));
-  const documented = new Set(Array.from(readFileSync('docs/structured-output.md', 'utf8').matchAll(/^\| `([^`]+)`/gm), ([, name]) => name));
+  const documented = new Set(
+    Array.from(readFileSync('docs/structured-output.md', 'utf8').matchAll(/^\| `([^`]+)`/gm), ([, name]) => name),
+  );
 
   test('are enforced, three quarters of them, or refused with a keyword that the documents list', () => {
-    const refused = results.flatMap(({ name, result }) => (result instanceof UnsupportedSchema ? [{ name, keyword: result.keyword ?? result.pointer }] : []));
+    const refused = results.flatMap(({ name, result }) =>
+      result instanceof UnsupportedSchema ? [{ name, keyword: result.keyword ?? result.pointer }] : [],
+    );
     expect(results.length - refused.length).toBeGreaterThanOrEqual(0.75 * results.length);
     // The one that is no schema: an enum of nothing.
-    expect(refused.filter(({ keyword }) => !documented.has(keyword)).map(({ name }) => name)).toEqual(['enum.json: empty enum']);
+    expect(refused.filter(({ keyword }) => !documented.has(keyword)).map(({ name }) => name)).toEqual([
+      'enum.json: empty enum',
+    ]);
   });
 
   test('mean to the check of values what the suite says', () => {
     const wrong = results.flatMap(({ name, tests, result }) =>
-      (result instanceof EnforcedSchema ? tests.filter(({ data, valid }) => (result.problem(data) === undefined) !== valid).map(({ description }) => `${name}: ${description}`) : []));
+      result instanceof EnforcedSchema
+        ? tests
+            .filter(({ data, valid }) => (result.problem(data) === undefined) !== valid)
+            .map(({ description }) => `${name}: ${description}`)
+        : [],
+    );
     expect(wrong).toEqual([]);
   });
 
   test('every keyword and format that is known is documented', () => {
-    for (const name of [...KEYWORDS.keys(), ...FORMATS.keys()]) expect([name, documented.has(name)]).toEqual([name, true]);
+    for (const name of [...KEYWORDS.keys(), ...FORMATS.keys()])
+      expect([name, documented.has(name)]).toEqual([name, true]);
   });
 });

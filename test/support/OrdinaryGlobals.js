@@ -16,7 +16,8 @@ export default class OrdinaryGlobals extends TestEnvironment {
   constructor(config, context) {
     super(config, context);
     const global = createContext(constants.DONT_CONTEXTIFY);
-    for (const name of Reflect.ownKeys(this.global)) if (SHARED.has(name) || !Object.hasOwn(global, name)) adopt(global, name, this.global);
+    for (const name of Reflect.ownKeys(this.global))
+      if (SHARED.has(name) || !Object.hasOwn(global, name)) adopt(global, name, this.global);
     for (const name of ['dispose', 'asyncDispose']) global.Symbol[name] ??= this.global.Symbol[name];
     global.Error.stackTraceLimit = this.global.Error.stackTraceLimit;
     global.global = global;
@@ -34,6 +35,12 @@ function adopt(global, name, from) {
     return;
   }
   const { enumerable } = descriptor;
-  const settle = (value) => Object.defineProperty(global, name, { configurable: true, enumerable, writable: true, value });
-  Object.defineProperty(global, name, { configurable: true, enumerable, get: () => settle(from[name])[name], set: settle });
+  const settle = (value) =>
+    Object.defineProperty(global, name, { configurable: true, enumerable, writable: true, value });
+  Object.defineProperty(global, name, {
+    configurable: true,
+    enumerable,
+    get: () => settle(from[name])[name],
+    set: settle,
+  });
 }

@@ -9,7 +9,10 @@ export interface TaskFailure {
 const PAGES = 4;
 const ROW = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0 };
 
-/** Runs one row at a time on the addon's own face; layers that stream go through the buffers in turn, loads running ahead of computing. */
+/**
+ * Runs one row at a time on the addon's own face; layers that stream go through the buffers in turn, loads running
+ * ahead of computing.
+ */
 export class StreamedPasses {
   readonly #waiting = new Map<number, (outcome: NativeHeadResult | TaskFailure | undefined) => void>();
   readonly #activations: number;
@@ -28,7 +31,9 @@ export class StreamedPasses {
     runtime.onCompleted(({ events, errors, heads }) => {
       for (let i = 0; i < events.length; i += 4) {
         const event = events[i] ?? -1;
-        this.#waiting.get(event)?.(errors.find((error) => error.event === event) ?? heads.find((head) => head.event === event));
+        this.#waiting.get(event)?.(
+          errors.find((error) => error.event === event) ?? heads.find((head) => head.event === event),
+        );
       }
     });
   }
@@ -40,10 +45,19 @@ export class StreamedPasses {
 
   /** A batch of one row, at positions `first` and on. */
   batch(row: number, first: number, tokens: number, mode: number): number {
-    return this.runtime.createBatch(Int32Array.of(row, first, tokens, mode, 0, PAGES, -1), Int32Array.from({ length: PAGES }, (_, page) => page));
+    return this.runtime.createBatch(
+      Int32Array.of(row, first, tokens, mode, 0, PAGES, -1),
+      Int32Array.from({ length: PAGES }, (_, page) => page),
+    );
   }
 
-  compute(part: keyof typeof COMPUTE_PARTS, layer: number, batch: number, after: readonly number[], buffer?: number): number {
+  compute(
+    part: keyof typeof COMPUTE_PARTS,
+    layer: number,
+    batch: number,
+    after: readonly number[],
+    buffer?: number,
+  ): number {
     return this.runtime.submitCompute(COMPUTE_PARTS[part], layer, batch, this.#activations, after, buffer);
   }
 
@@ -75,14 +89,29 @@ export class StreamedPasses {
   }
 
   /** Scores of a text, and a greedy continuation of it with its log-probabilities. */
-  async everything(tokens: readonly number[], newTokens: number): Promise<{ scores: number[]; tokens: number[]; logprobs: number[] }> {
-    const scored = this.runtime.createRow({ ...ROW, tokens: Int32Array.from(tokens), capacityTokens: tokens.length, logprobs: -1 });
+  async everything(
+    tokens: readonly number[],
+    newTokens: number,
+  ): Promise<{ scores: number[]; tokens: number[]; logprobs: number[] }> {
+    const scored = this.runtime.createRow({
+      ...ROW,
+      tokens: Int32Array.from(tokens),
+      capacityTokens: tokens.length,
+      logprobs: -1,
+    });
     const { scores } = await this.pass(this.batch(scored, 0, tokens.length, HEAD_MODES.score));
     this.runtime.freeRow(scored);
-    const grown = this.runtime.createRow({ ...ROW, tokens: Int32Array.from(tokens), capacityTokens: tokens.length + newTokens, logprobs: 2 });
+    const grown = this.runtime.createRow({
+      ...ROW,
+      tokens: Int32Array.from(tokens),
+      capacityTokens: tokens.length + newTokens,
+      logprobs: 2,
+    });
     const result = { scores: [...scores], tokens: [] as number[], logprobs: [] as number[] };
     for (let step = 0; step < newTokens; step++) {
-      const head = await this.pass(this.batch(grown, step === 0 ? 0 : tokens.length + step - 1, step === 0 ? tokens.length : 1, HEAD_MODES.sample));
+      const head = await this.pass(
+        this.batch(grown, step === 0 ? 0 : tokens.length + step - 1, step === 0 ? tokens.length : 1, HEAD_MODES.sample),
+      );
       result.tokens.push(...head.tokens);
       result.logprobs.push(...head.logprobs, ...head.topLogprobs);
     }

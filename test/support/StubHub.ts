@@ -29,8 +29,8 @@ interface StubFile {
 }
 
 /**
- * A Hugging Face hub on the loopback interface: one repository, its list, its files, which it serves from a second host by redirection as the real one does. It goes wrong as it is told, and
- * ends by itself after two minutes.
+ * A Hugging Face hub on the loopback interface: one repository, its list, its files, which it serves from a second host
+ * by redirection as the real one does. It goes wrong as it is told, and ends by itself after two minutes.
  */
 export class StubHub implements AsyncDisposable {
   readonly files = new Map<string, StubFile>();
@@ -55,7 +55,11 @@ export class StubHub implements AsyncDisposable {
 
   readonly endpoint: string;
 
-  private constructor(readonly repo: string, private readonly hub: Server, private readonly content: Server) {
+  private constructor(
+    readonly repo: string,
+    private readonly hub: Server,
+    private readonly content: Server,
+  ) {
     this.endpoint = addressOf(hub);
   }
 
@@ -79,13 +83,15 @@ export class StubHub implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([this.hub, this.content].map(async (server) => {
-      if (!server.listening) return;
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    }));
+    await Promise.all(
+      [this.hub, this.content].map(async (server) => {
+        if (!server.listening) return;
+        const closed = once(server, 'close');
+        server.close();
+        server.closeAllConnections();
+        await closed;
+      }),
+    );
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
@@ -100,15 +106,27 @@ export class StubHub implements AsyncDisposable {
     }
     if (path.startsWith(`/api/models/${this.repo}/revision/`)) {
       const revision = path.split('/revision/')[1];
-      if (revision !== 'main' && revision !== this.commit) refuse(response, { kind: 'status', status: 404, code: 'RevisionNotFound' });
-      else json(response, { _id: '1', id: this.repo, sha: this.commit, private: false, gated: false, downloads: 0, likes: 0, lastModified: '2026-01-01T00:00:00.000Z' });
+      if (revision !== 'main' && revision !== this.commit)
+        refuse(response, { kind: 'status', status: 404, code: 'RevisionNotFound' });
+      else
+        json(response, {
+          _id: '1',
+          id: this.repo,
+          sha: this.commit,
+          private: false,
+          gated: false,
+          downloads: 0,
+          likes: 0,
+          lastModified: '2026-01-01T00:00:00.000Z',
+        });
     } else if (path === `/api/models/${this.repo}/tree/${this.commit}`) {
       if (this.next !== undefined) response.setHeader('Link', `<${this.next}>; rel="next"`);
       if (this.listing !== undefined) response.setHeader('content-type', 'application/json').end(this.listing);
       else json(response, [...this.#list(), ...this.entries]);
     } else if (path.startsWith(`/${this.repo}/resolve/${this.commit}/`)) {
       const file = path.slice(`/${this.repo}/resolve/${this.commit}/`.length);
-      if (this.files.has(file)) response.writeHead(302, { location: `${addressOf(this.content)}/${encodeURIComponent(file)}` }).end();
+      if (this.files.has(file))
+        response.writeHead(302, { location: `${addressOf(this.content)}/${encodeURIComponent(file)}` }).end();
       else refuse(response, { kind: 'status', status: 404, code: 'EntryNotFound' });
     } else refuse(response, { kind: 'status', status: 404, code: 'RepoNotFound' });
   }
@@ -117,7 +135,14 @@ export class StubHub implements AsyncDisposable {
     return [...this.files].map(([path, { bytes, lfs }]) => {
       const oid = createHash('sha1').update(`blob ${bytes.length}\0`).update(bytes).digest('hex');
       const sha256 = createHash('sha256').update(bytes).digest('hex');
-      return { type: 'file', path, size: bytes.length, oid, ...(lfs && { lfs: { oid: sha256, size: bytes.length, pointerSize: 130 } }), ...this.lies.get(path) };
+      return {
+        type: 'file',
+        path,
+        size: bytes.length,
+        oid,
+        ...(lfs && { lfs: { oid: sha256, size: bytes.length, pointerSize: 130 } }),
+        ...this.lies.get(path),
+      };
     });
   }
 
@@ -137,7 +162,8 @@ export class StubHub implements AsyncDisposable {
     }
     const from = fault?.kind === 'whole' ? 0 : fault?.kind === 'shifted' ? Math.floor(asked / 2) : asked;
     let body = Buffer.from(bytes.subarray(from));
-    if (fault?.kind === 'flip' && body.length > 0) body[fault.at % body.length] = (body[fault.at % body.length] ?? 0) ^ 1;
+    if (fault?.kind === 'flip' && body.length > 0)
+      body[fault.at % body.length] = (body[fault.at % body.length] ?? 0) ^ 1;
     if (fault?.kind === 'short') body = body.subarray(0, Math.floor(body.length / 2));
     if (fault?.kind === 'long') body = Buffer.concat([body, Buffer.from('more')]);
     const part = request.headers.range !== undefined && fault?.kind !== 'whole';
@@ -145,7 +171,11 @@ export class StubHub implements AsyncDisposable {
       ...(fault?.kind === 'short' || fault?.kind === 'long' ? {} : { 'content-length': body.length }),
       ...(part && { 'content-range': `bytes ${from}-${bytes.length - 1}/${bytes.length}` }),
     });
-    if (fault?.kind === 'cut' || fault?.kind === 'stall') response.write(body.subarray(0, fault.after % (body.length + 1)), () => fault.kind === 'cut' && setTimeout(() => response.socket?.end(), fault.milliseconds ?? 2));
+    if (fault?.kind === 'cut' || fault?.kind === 'stall')
+      response.write(
+        body.subarray(0, fault.after % (body.length + 1)),
+        () => fault.kind === 'cut' && setTimeout(() => response.socket?.end(), fault.milliseconds ?? 2),
+      );
     else response.end(body);
   }
 }
@@ -159,5 +189,11 @@ function json(response: ServerResponse, value: unknown): void {
 }
 
 function refuse(response: ServerResponse, { status, code, retryAfter }: Fault & { readonly kind: 'status' }): void {
-  response.writeHead(status, { ...(code !== undefined && { 'x-error-code': code }), ...(retryAfter !== undefined && { 'retry-after': String(retryAfter) }), 'content-type': 'application/json' }).end('{"error":"no"}');
+  response
+    .writeHead(status, {
+      ...(code !== undefined && { 'x-error-code': code }),
+      ...(retryAfter !== undefined && { 'retry-after': String(retryAfter) }),
+      'content-type': 'application/json',
+    })
+    .end('{"error":"no"}');
 }

@@ -12,30 +12,47 @@ import { randomSchedule } from './randomSchedule.js';
 const LONGEST_PROMPT = 24;
 const MOST_NEW = 6;
 
-const shares: fc.Arbitrary<TierShares> = fc.array(fc.nat(4), { minLength: 3, maxLength: 3 }).map(([gpu = 0, cpu = 0, disk = 0]) => {
-  const sum = gpu + cpu + disk;
-  return sum === 0 ? { gpu: 0, cpu: 1, disk: 0 } : { gpu: gpu / sum, cpu: cpu / sum, disk: disk / sum };
-});
+const shares: fc.Arbitrary<TierShares> = fc
+  .array(fc.nat(4), { minLength: 3, maxLength: 3 })
+  .map(([gpu = 0, cpu = 0, disk = 0]) => {
+    const sum = gpu + cpu + disk;
+    return sum === 0 ? { gpu: 0, cpu: 1, disk: 0 } : { gpu: gpu / sum, cpu: cpu / sum, disk: disk / sum };
+  });
 
 export const placements: fc.Arbitrary<Placement> = fc.record({ weights: shares, cache: shares, activations: shares });
 
-export const schedules: fc.Arbitrary<Schedule> = fc.oneof(fc.constantFrom(rowByRow(), zigZagBlock(), diagonalBlock()), fc.nat().map(randomSchedule));
+export const schedules: fc.Arbitrary<Schedule> = fc.oneof(
+  fc.constantFrom(rowByRow(), zigZagBlock(), diagonalBlock()),
+  fc.nat().map(randomSchedule),
+);
 
 const rows = fc.array(
-  fc.oneof({ weight: 5, arbitrary: fc.record({
-    promptTokens: fc.oneof(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: LONGEST_PROMPT })),
-    newTokens: fc.integer({ min: 1, max: MOST_NEW }),
-    endsAfter: fc.oneof(fc.constant(Infinity), fc.integer({ min: 1, max: MOST_NEW })),
-  }) }, { weight: 1, arbitrary: fc.record({ promptTokens: fc.integer({ min: 2, max: LONGEST_PROMPT }), newTokens: fc.constant(0) }) }),
+  fc.oneof(
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        promptTokens: fc.oneof(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: LONGEST_PROMPT })),
+        newTokens: fc.integer({ min: 1, max: MOST_NEW }),
+        endsAfter: fc.oneof(fc.constant(Infinity), fc.integer({ min: 1, max: MOST_NEW })),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({ promptTokens: fc.integer({ min: 2, max: LONGEST_PROMPT }), newTokens: fc.constant(0) }),
+    },
+  ),
   { maxLength: 14 },
 );
 
 /** Durations of tasks: any, but the same for the same task. */
-export const durationOf = (seed: number, most: number) => ({ name, part, pass, layer, slot }: Task): number => {
-  let hash = seed;
-  for (const value of [name.length, part?.length ?? 0, pass, layer, slot]) hash = Math.imul(hash ^ value, 0x9e3779b1) >>> 0;
-  return (hash >>> 8) % (most + 1);
-};
+export const durationOf =
+  (seed: number, most: number) =>
+  ({ name, part, pass, layer, slot }: Task): number => {
+    let hash = seed;
+    for (const value of [name.length, part?.length ?? 0, pass, layer, slot])
+      hash = Math.imul(hash ^ value, 0x9e3779b1) >>> 0;
+    return (hash >>> 8) % (most + 1);
+  };
 
 /** Runs of every kind that is valid. */
 export const runs: fc.Arbitrary<JudgedSetup> = fc
@@ -70,7 +87,8 @@ export const runs: fc.Arbitrary<JudgedSetup> = fc
     ...given,
     simulation: { ...simulation, duration: durationOf(seed, longest) },
     // What makes the run, in words: functions say nothing in a report.
-    [fc.toStringMethod]: () => fc.stringify({ ...given, schedule: given.schedule.name, composition, morePages, simulation, seed, longest }),
+    [fc.toStringMethod]: () =>
+      fc.stringify({ ...given, schedule: given.schedule.name, composition, morePages, simulation, seed, longest }),
     pages: Math.ceil((LONGEST_PROMPT + MOST_NEW - 1) / given.pageTokens) + morePages,
     pipeline: randomPipeline(composition, given.aheads),
   }));

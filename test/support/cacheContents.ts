@@ -19,14 +19,19 @@ export interface CacheContents {
 }
 
 /**
- * A device that keeps, instead of keys and values, which tokens they follow from: a position's contents are those of all tokens up to it, in its layer. Whatever pages
- * rows share and whatever is copied, each row has to see its own tokens, and no page may be written to that somebody else sees.
+ * A device that keeps, instead of keys and values, which tokens they follow from: a position's contents are those of
+ * all tokens up to it, in its layer. Whatever pages rows share and whatever is copied, each row has to see its own
+ * tokens, and no page may be written to that somebody else sees.
  */
-export function watchContents(device: Device, pageTokens: number): { readonly device: Device; readonly contents: CacheContents } {
+export function watchContents(
+  device: Device,
+  pageTokens: number,
+): { readonly device: Device; readonly contents: CacheContents } {
   const rows = new Map<RowId, SeenRow>();
   const memory = new Map<string, string>();
   const wrong: string[] = [];
-  const place = (layer: number, page: number | undefined, position: number): string => `${layer} ${page ?? 'none'} ${position % pageTokens}`;
+  const place = (layer: number, page: number | undefined, position: number): string =>
+    `${layer} ${page ?? 'none'} ${position % pageTokens}`;
   const told = (sequence: DeviceRow, row: RowId, position: number): string => {
     const { tokens } = sequence;
     // Behind its prompt a row's tokens are its own.
@@ -44,12 +49,14 @@ export function watchContents(device: Device, pageTokens: number): { readonly de
         else memory.set(place(layer, page(first), slot), from);
       }
     }
-    for (let position = first; position < first + count; position++) memory.set(place(layer, page(position), position), told(seen.sequence, row, position));
+    for (let position = first; position < first + count; position++)
+      memory.set(place(layer, page(position), position), told(seen.sequence, row, position));
     seen.computed.set(layer, (seen.computed.get(layer) ?? 0) + count);
     for (let position = 0; position < first + count; position++) {
       const found = memory.get(place(layer, page(position), position));
       const expected = told(seen.sequence, row, position);
-      if (found !== expected) wrong.push(`layer ${layer}, row ${row}, position ${position}: found ${String(found)}, expected ${expected}`);
+      if (found !== expected)
+        wrong.push(`layer ${layer}, row ${row}, position ${position}: found ${String(found)}, expected ${expected}`);
     }
   };
   return {
@@ -61,7 +68,8 @@ export function watchContents(device: Device, pageTokens: number): { readonly de
       },
       // Tasks of one queue are done in the order in which they are submitted.
       submit: (task, after) => {
-        if (task.name === 'compute' && task.part === 'project') for (const { row, firstPosition, tokens } of task.rows) compute(task.layer, row, firstPosition, tokens);
+        if (task.name === 'compute' && task.part === 'project')
+          for (const { row, firstPosition, tokens } of task.rows) compute(task.layer, row, firstPosition, tokens);
         return device.submit(task, after);
       },
     }),

@@ -15,7 +15,11 @@ function withValue(whole: unknown, path: number, value: unknown): unknown {
   const key = keys[path % keys.length];
   if (key === undefined) return value;
   const copy: Record<string, unknown> | unknown[] = Array.isArray(whole) ? [...(whole as unknown[])] : { ...whole };
-  (copy as Record<string, unknown>)[key] = withValue((whole as Record<string, unknown>)[key], Math.floor(path / keys.length), value);
+  (copy as Record<string, unknown>)[key] = withValue(
+    (whole as Record<string, unknown>)[key],
+    Math.floor(path / keys.length),
+    value,
+  );
   return copy;
 }
 
@@ -29,7 +33,9 @@ export function changed(list: readonly unknown[], { at, how, path, value }: Chan
 }
 
 export const changes: fc.Arbitrary<Change> = fc.record<Change>({
-  at: fc.nat(1000), how: fc.constantFrom('drop', 'repeat', 'swap', 'value', 'value'), path: fc.nat(100_000),
+  at: fc.nat(1000),
+  how: fc.constantFrom('drop', 'repeat', 'swap', 'value', 'value'),
+  path: fc.nat(100_000),
   value: fc.oneof(
     fc.constantFrom(undefined, null, NaN, -1, 0, 3, 2 ** 31, 2 ** 53, Infinity, 'x', new Float32Array(64)),
     fc.anything({ withMap: true, maxDepth: 1 }),

@@ -7,9 +7,19 @@ import { overriding } from './overriding.js';
 export type Edge = (earlier: Task, later: Task) => boolean;
 
 export const sameSquare = (a: Task, b: Task): boolean => a.pass === b.pass && a.layer === b.layer && a.slot === b.slot;
-export const edge = (from: TaskName, to: TaskName): Edge => (earlier, later) => earlier.name === from && later.name === to;
+export const edge =
+  (from: TaskName, to: TaskName): Edge =>
+  (earlier, later) =>
+    earlier.name === from && later.name === to;
 
 /** A device on which tasks don't wait for what the edge says. */
 export function withoutEdge(dropped: Edge): (device: SimulatedDevice) => Device {
-  return (device) => overriding<Device>(device, { submit: (task, after) => device.submit(task, after.filter((event) => !dropped(event.task, task))) });
+  return (device) =>
+    overriding<Device>(device, {
+      submit: (task, after) =>
+        device.submit(
+          task,
+          after.filter((event) => !dropped(event.task, task)),
+        ),
+    });
 }

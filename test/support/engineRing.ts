@@ -7,7 +7,10 @@ export interface EngineRing extends AsyncDisposable {
   connect(wrap?: (link: ActivationLink, from: number) => ActivationLink): Peers[];
 }
 
-export async function engineRing(counts: readonly number[], options: EngineOptions | ((index: number) => EngineOptions)): Promise<EngineRing> {
+export async function engineRing(
+  counts: readonly number[],
+  options: EngineOptions | ((index: number) => EngineOptions),
+): Promise<EngineRing> {
   const engines: Engine[] = [];
   const close = async (): Promise<void> => {
     for (const engine of engines) await engine.close();
@@ -15,7 +18,9 @@ export async function engineRing(counts: readonly number[], options: EngineOptio
   try {
     let first = 0;
     for (const [index, count] of counts.entries()) {
-      engines.push(await Engine.open({ ...(typeof options === 'function' ? options(index) : options), layers: { first, count } }));
+      engines.push(
+        await Engine.open({ ...(typeof options === 'function' ? options(index) : options), layers: { first, count } }),
+      );
       first += count;
     }
   } catch (error) {

@@ -17,7 +17,16 @@ import { squares } from '../../src/operators/squares.js';
 import type { Stage } from '../../src/operators/stageInternals.js';
 import { overriding } from './overriding.js';
 import type { Aheads } from './randomPipeline.js';
-import { SIMULATED_BYTES, simulatedMoves, simulatedRun, tieredPool, type SimulatedResult, type SimulatedRow, type SimulatedRun, type SimulatedSetup } from './simulatedRun.js';
+import {
+  SIMULATED_BYTES,
+  simulatedMoves,
+  simulatedRun,
+  tieredPool,
+  type SimulatedResult,
+  type SimulatedRow,
+  type SimulatedRun,
+  type SimulatedSetup,
+} from './simulatedRun.js';
 
 const TIERS: readonly Tier[] = ['gpu', 'cpu', 'disk'];
 /** Where a tier's pages are counted. */
@@ -57,7 +66,17 @@ export function judgedRun(given: JudgedSetup): JudgedRun {
     ...given,
     rows: given.pauses === undefined ? given.rows : late(given.rows, given.pauses),
     wrapDevice: (device) => lifeLog(given.wrapDevice?.(device) ?? device, device, lives, tables),
-    memory: (pool) => Object.fromEntries(TIERS.map((tier) => [tier, { capacityBytes: capacity(given, tier), usedBytes: inUse(given, tier, pool.used[PAGES_OF[tier]]), peakBytes: 0 }])),
+    memory: (pool) =>
+      Object.fromEntries(
+        TIERS.map((tier) => [
+          tier,
+          {
+            capacityBytes: capacity(given, tier),
+            usedBytes: inUse(given, tier, pool.used[PAGES_OF[tier]]),
+            peakBytes: 0,
+          },
+        ]),
+      ),
     onTrace: ({ name, ph, ts, args }) => {
       if (ph === 'C') usage.push({ at: ts / 1e6, tier: name.replace(' bytes', ''), usedBytes: Number(args['used']) });
     },
@@ -80,10 +99,12 @@ export async function runAndJudge(given: JudgedSetup): Promise<JudgedRun> {
   const results = await inTime(lastValueFrom(judged.results$.pipe(toArray())));
   await inTime(judged.run.drained);
   judgeResults(given.rows, results);
-  if (results.length !== given.rows.length) throw new Error(`${results.length} of ${given.rows.length} rows have come to an end`);
+  if (results.length !== given.rows.length)
+    throw new Error(`${results.length} of ${given.rows.length} rows have come to an end`);
   judgePath(given, judged);
   judged.nothingLeft();
-  if (judged.mostUnderWay() > given.window) throw new Error(`${judged.mostUnderWay()} squares were under way in a window of ${given.window}`);
+  if (judged.mostUnderWay() > given.window)
+    throw new Error(`${judged.mostUnderWay()} squares were under way in a window of ${given.window}`);
   return judged;
 }
 
@@ -95,44 +116,82 @@ export function judgeResults(rows: readonly SimulatedRow[], results: readonly Si
     seen.add(index);
     const { promptTokens = 0, newTokens = 0, endsAfter = Infinity } = rows[index] ?? {};
     const expected = Array.from({ length: Math.min(newTokens, endsAfter) }, (_, i) => (promptTokens + i) % 1000);
-    if (expected.join() !== tokens.join()) throw new Error(`row ${index} has tokens ${tokens.join()}, expected ${expected.join()}`);
+    if (expected.join() !== tokens.join())
+      throw new Error(`row ${index} has tokens ${tokens.join()}, expected ${expected.join()}`);
   }
 }
 
 /** @throws ScheduleError with the constraint that the trace breaks */
 export function judgePath(given: JudgedSetup, { events, usage, lives, pagesOf, device }: JudgedRun): void {
   const moves = requiredMoves(simulatedMoves(given.moves ?? 'shares', given, device.computeTier), pagesOf);
-  const early = new Set(given.rows.flatMap(({ newTokens, endsAfter = Infinity }, row) => (endsAfter < newTokens ? [row] : [])));
-  validatePath(given.grid, given.rows.map((row, index) => ({ row: index, ...row })), events, early, {
-    moves,
-    lives,
-    usage,
-    capacityBytes: Object.fromEntries(TIERS.map((tier) => [tier, capacity(given, tier)])),
-    // How far stages run ahead is measured in squares that are computed in order, which only a queue that keeps its order sees to.
-    ...(given.simulation?.unordered === true ? {} : { stagingBytes: stagingBytes(given, events, moves) }),
-  });
+  const early = new Set(
+    given.rows.flatMap(({ newTokens, endsAfter = Infinity }, row) => (endsAfter < newTokens ? [row] : [])),
+  );
+  validatePath(
+    given.grid,
+    given.rows.map((row, index) => ({ row: index, ...row })),
+    events,
+    early,
+    {
+      moves,
+      lives,
+      usage,
+      capacityBytes: Object.fromEntries(TIERS.map((tier) => [tier, capacity(given, tier)])),
+      // How far stages run ahead is measured in squares that are computed in order, which only a queue that keeps its
+      // order sees to.
+      ...(given.simulation?.unordered === true ? {} : { stagingBytes: stagingBytes(given, events, moves) }),
+    },
+  );
 }
 
 /** What look-ahead, the slots and the window allow to be on its way at once. */
-export function stagingBytes({ grid, aheads, window }: Pick<JudgedSetup, 'grid' | 'aheads' | 'window'>, events: readonly TaskEvent[], moves: RequiredMoves): NonNullable<PathRules['stagingBytes']> {
+export function stagingBytes(
+  { grid, aheads, window }: Pick<JudgedSetup, 'grid' | 'aheads' | 'window'>,
+  events: readonly TaskEvent[],
+  moves: RequiredMoves,
+): NonNullable<PathRules['stagingBytes']> {
   // In order of issue.
-  const issued = [...new Map(events.filter(({ task }) => task.name === 'compute').sort((a, b) => b.id - a.id).map((event) => [`${event.task.pass} ${event.task.layer} ${event.task.slot}`, event])).values()]
+  const issued = [
+    ...new Map(
+      events
+        .filter(({ task }) => task.name === 'compute')
+        .sort((a, b) => b.id - a.id)
+        .map((event) => [`${event.task.pass} ${event.task.layer} ${event.task.slot}`, event]),
+    ).values(),
+  ]
     .sort((a, b) => a.id - b.id)
     .map(({ task }) => task);
-  const layers = issued.filter(({ pass, layer }, index) => issued.findIndex((first) => first.pass === pass && first.layer === layer) === index);
-  const room = { weights: { gpu: 0, cpu: 0, disk: 0 }, cache: { gpu: 0, cpu: 0, disk: 0 }, activations: { gpu: 0, cpu: 0, disk: 0 } };
-  /** What a square's routes bring to a tier; of stores what passes through it, unless it stays there until it is loaded again. */
+  const layers = issued.filter(
+    ({ pass, layer }, index) => issued.findIndex((first) => first.pass === pass && first.layer === layer) === index,
+  );
+  const room = {
+    weights: { gpu: 0, cpu: 0, disk: 0 },
+    cache: { gpu: 0, cpu: 0, disk: 0 },
+    activations: { gpu: 0, cpu: 0, disk: 0 },
+  };
+  /**
+   * What a square's routes bring to a tier; of stores what passes through it, unless it stays there until it is loaded
+   * again.
+   */
   const brought = (name: MoveName, square: Square, tier: Tier): number =>
-    moves(name, square).flatMap((route) => (name === 'store_cache' ? route.slice(0, -1) : route)).reduce((sum, { to, bytes }) => sum + (to === tier ? bytes : 0), 0);
+    moves(name, square)
+      .flatMap((route) => (name === 'store_cache' ? route.slice(0, -1) : route))
+      .reduce((sum, { to, bytes }) => sum + (to === tier ? bytes : 0), 0);
   /** The most that some squares in a row bring along. */
   const addLoads = (kind: keyof Placement, name: MoveName, squares: readonly Square[], inRow: number): void => {
     for (const tier of TIERS) {
       const sizes = squares.map((square) => brought(name, square, tier));
-      room[kind][tier] += Math.max(0, ...sizes.map((_, end) => sizes.slice(Math.max(0, end + 1 - inRow), end + 1).reduce((sum, each) => sum + each, 0)));
+      room[kind][tier] += Math.max(
+        0,
+        ...sizes.map((_, end) =>
+          sizes.slice(Math.max(0, end + 1 - inRow), end + 1).reduce((sum, each) => sum + each, 0),
+        ),
+      );
     }
   };
   const addStores = (kind: keyof Placement, name: MoveName, count: number): void => {
-    for (const tier of TIERS) room[kind][tier] += count * Math.max(0, ...issued.map((square) => brought(name, square, tier)));
+    for (const tier of TIERS)
+      room[kind][tier] += count * Math.max(0, ...issued.map((square) => brought(name, square, tier)));
   };
   addLoads('weights', 'load_weight', layers, aheads.weights + 1);
   addLoads('cache', 'load_cache', issued, aheads.cache + 1);
@@ -187,7 +246,12 @@ export function late(rows: readonly SimulatedRow[], pauses: readonly number[]): 
 }
 
 /** Notes, in virtual time, when rows get and lose their memory, and where their pages are. */
-export function lifeLog(device: Device, clock: SimulatedDevice, lives: Map<RowId, { from: number; until: number }>, tables?: Map<RowId, PageTable>): Device {
+export function lifeLog(
+  device: Device,
+  clock: SimulatedDevice,
+  lives: Map<RowId, { from: number; until: number }>,
+  tables?: Map<RowId, PageTable>,
+): Device {
   return overriding<Device>(device, {
     openRow: (...args) => {
       lives.set(args[1], { from: clock.announced, until: Infinity });

@@ -17,12 +17,18 @@ interface LayerwiseState {
 }
 
 /**
- * A schedule whose sweeps end in the middle of a batch: a row a slot, and each sweep takes some of the slots on by some layers. What a batch has left comes in a later
- * sweep, in which other rows may have come in.
+ * A schedule whose sweeps end in the middle of a batch: a row a slot, and each sweep takes some of the slots on by some
+ * layers. What a batch has left comes in a later sweep, in which other rows may have come in.
  */
 export function layerwiseSchedule(seed: number): Schedule<LayerwiseState> {
   const alive = ({ places }: LayerwiseState, ended: ReadonlySet<RowId>): (Place | undefined)[] =>
-    places.map((place) => (place && (place.batch || place.next < place.row.promptTokens + place.row.newTokens - 1) && !ended.has(place.row.row) ? place : undefined));
+    places.map((place) =>
+      place &&
+      (place.batch || place.next < place.row.promptTokens + place.row.newTokens - 1) &&
+      !ended.has(place.row.row)
+        ? place
+        : undefined,
+    );
   return {
     name: `layerwise ${seed}`,
     start: (grid) => ({ grid, seed, sweep: 0, places: new Array<Place | undefined>(grid.slots).fill(undefined) }),
@@ -36,7 +42,10 @@ export function layerwiseSchedule(seed: number): Schedule<LayerwiseState> {
       const squares: Square[] = [];
       for (const slot of taken.slice(0, 1 + Math.floor(random() * taken.length))) {
         const place = places[slot];
-        if (place) places[slot] = advanced(place, grid, sweep, 1 + Math.floor(random() * grid.layers), (square) => squares.push({ ...square, slot }));
+        if (place)
+          places[slot] = advanced(place, grid, sweep, 1 + Math.floor(random() * grid.layers), (square) =>
+            squares.push({ ...square, slot }),
+          );
       }
       return { state: { ...state, sweep: sweep + 1, places }, squares };
     },
@@ -44,12 +53,24 @@ export function layerwiseSchedule(seed: number): Schedule<LayerwiseState> {
 }
 
 /** Takes a place on by so many layers at most. */
-function advanced({ row, next, batch }: Place, { layers, tokensPerSquare }: Grid, pass: number, most: number, issue: (square: Omit<Square, 'slot'>) => void): Place {
+function advanced(
+  { row, next, batch }: Place,
+  { layers, tokensPerSquare }: Grid,
+  pass: number,
+  most: number,
+  issue: (square: Omit<Square, 'slot'>) => void,
+): Place {
   const left = Math.min(row.promptTokens, row.promptTokens + row.newTokens - 1) - next;
   const tokens = left > 0 ? Math.min(left, tokensPerSquare) : 1;
   const head = row.newTokens === 0 ? 'score' : next + tokens >= row.promptTokens ? 'sample' : 'none';
-  const { rows, layer, pass: began } = batch ?? { rows: [{ row: row.row, firstPosition: next, tokens, head } as const], layer: 0, pass };
+  const {
+    rows,
+    layer,
+    pass: began,
+  } = batch ?? { rows: [{ row: row.row, firstPosition: next, tokens, head } as const], layer: 0, pass };
   const end = Math.min(layers, layer + most);
   for (let each = layer; each < end; each++) issue({ pass: began, layer: each, rows });
-  return end < layers ? { row, next, batch: { pass: began, rows, layer: end } } : { row, next: next + (rows[0]?.tokens ?? 0), batch: undefined };
+  return end < layers
+    ? { row, next, batch: { pass: began, rows, layer: end } }
+    : { row, next: next + (rows[0]?.tokens ?? 0), batch: undefined };
 }

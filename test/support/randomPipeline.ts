@@ -19,12 +19,23 @@ export interface Aheads {
   readonly activations: number;
 }
 
-/** The public operators composed at random, in any way that is valid: loads in any order, then compute, then stores in any order; groups of them overlapping or in series, nested. */
+/**
+ * The public operators composed at random, in any way that is valid: loads in any order, then compute, then stores in
+ * any order; groups of them overlapping or in series, nested.
+ */
 export function randomPipeline(seed: number, { weights, cache, activations }: Aheads): (run: StageContext) => Stage {
   return (run) => {
     const random = randomNumbers(seed);
-    const shuffled = (stages: readonly Stage[]): Stage[] => stages.map((each) => ({ each, at: random() })).sort((a, b) => a.at - b.at).map(({ each }) => each);
-    const loads = shuffled([loadWeight(run, { ahead: weights }), loadCache(run, { ahead: cache }), loadActivation(run, { ahead: activations })]);
+    const shuffled = (stages: readonly Stage[]): Stage[] =>
+      stages
+        .map((each) => ({ each, at: random() }))
+        .sort((a, b) => a.at - b.at)
+        .map(({ each }) => each);
+    const loads = shuffled([
+      loadWeight(run, { ahead: weights }),
+      loadCache(run, { ahead: cache }),
+      loadActivation(run, { ahead: activations }),
+    ]);
     const stores = shuffled([storeActivation(run), storeCache(run)]);
     return overlap(grouped([...loads, compute(run), ...stores], random), synchronize(run));
   };

@@ -23,12 +23,14 @@ export function randomNumbers(seed: number): () => number {
 }
 
 /**
- * A schedule such as nobody would write, and yet a valid one: each sweep advances some of the slots, some of their rows, prompts by chunks of
- * any length; a sweep's squares come in any order that keeps each slot's layers in order; new rows go to any slot with a place.
+ * A schedule such as nobody would write, and yet a valid one: each sweep advances some of the slots, some of their
+ * rows, prompts by chunks of any length; a sweep's squares come in any order that keeps each slot's layers in order;
+ * new rows go to any slot with a place.
  */
 export function randomSchedule(seed: number): Schedule<RandomState> {
   const positions = ({ promptTokens, newTokens }: AdmittedRow): number => promptTokens + newTokens - 1;
-  const alive = ({ slots }: RandomState, ended: ReadonlySet<RowId>): Cursor[][] => slots.map((rows) => rows.filter((row) => row.next < positions(row) && !ended.has(row.row)));
+  const alive = ({ slots }: RandomState, ended: ReadonlySet<RowId>): Cursor[][] =>
+    slots.map((rows) => rows.filter((row) => row.next < positions(row) && !ended.has(row.row)));
   return {
     name: `random ${seed}`,
     start: (grid) => ({ grid, seed, pass: 0, slots: Array.from({ length: grid.slots }, () => []) }),
@@ -44,13 +46,21 @@ export function randomSchedule(seed: number): Schedule<RandomState> {
       }
       const filled = slots.flatMap((rows, slot) => (rows.length > 0 ? [slot] : []));
       const must = filled[pick(filled.length)];
-      const batches = filled.filter((slot) => slot === must || random() < 0.6).map((slot) => ({ slot, rows: advance(slots[slot] ?? [], grid, random) }));
+      const batches = filled
+        .filter((slot) => slot === must || random() < 0.6)
+        .map((slot) => ({ slot, rows: advance(slots[slot] ?? [], grid, random) }));
       for (const { slot, rows } of batches) {
         const tokens = new Map(rows.map((range) => [range.row, range.tokens]));
         slots[slot] = (slots[slot] ?? []).map((row) => ({ ...row, next: row.next + (tokens.get(row.row) ?? 0) }));
       }
       const pass = state.pass;
-      return { state: { ...state, pass: pass + 1, slots }, squares: merged(batches.map(({ slot, rows }) => column(pass, slot, rows, grid.layers)), random) };
+      return {
+        state: { ...state, pass: pass + 1, slots },
+        squares: merged(
+          batches.map(({ slot, rows }) => column(pass, slot, rows, grid.layers)),
+          random,
+        ),
+      };
     },
   };
 }

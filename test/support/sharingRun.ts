@@ -30,7 +30,10 @@ export interface SharingSetup {
 /** Layers of its model. */
 export const LAYERS = 2;
 
-export function openSharing({ rows, pageTokens, pages, pauses, sharePrefixes = true, ...given }: SharingSetup, fail?: () => string | undefined) {
+export function openSharing(
+  { rows, pageTokens, pages, pauses, sharePrefixes = true, ...given }: SharingSetup,
+  fail?: () => string | undefined,
+) {
   const { schedule, slots, rowsPerSlot, tokensPerSquare, window, ahead } = given;
   const pool = new PagePool(pages, pageTokens);
   const grid = { layers: LAYERS, slots, rowsPerSlot, tokensPerSquare };
@@ -38,7 +41,14 @@ export function openSharing({ rows, pageTokens, pages, pauses, sharePrefixes = t
   let contents: CacheContents | undefined;
   let stats: RunStats | undefined;
   const simulated = simulatedRun({
-    grid, rows: pauses ? late(rows, pauses) : rows, schedule, pool, pageTokens, window, ahead, sharePrefixes,
+    grid,
+    rows: pauses ? late(rows, pauses) : rows,
+    schedule,
+    pool,
+    pageTokens,
+    window,
+    ahead,
+    sharePrefixes,
     simulation: { duration: () => 1, ...(fail && { fail }) },
     wrapDevice: (device) => {
       const watched = watchContents(device, pageTokens);
@@ -46,10 +56,19 @@ export function openSharing({ rows, pageTokens, pages, pauses, sharePrefixes = t
       return watched.device;
     },
     onTrace: (event) => trace.push(event),
-    onStats: (final) => { stats = final; },
+    onStats: (final) => {
+      stats = final;
+    },
   });
   const results$ = squares(simulated.run).pipe(defaultPipeline(simulated.run), finishedRows(simulated.run));
-  return { ...simulated, results$, grid, trace, contents: (): CacheContents => contents ?? { rows: new Map(), wrong: [] }, saved: () => stats?.sharing.promptTokensSaved };
+  return {
+    ...simulated,
+    results$,
+    grid,
+    trace,
+    contents: (): CacheContents => contents ?? { rows: new Map(), wrong: [] },
+    saved: () => stats?.sharing.promptTokensSaved,
+  };
 }
 
 /** Runs to the end: every row has its own tokens, sees its own, computes behind what it shares, and nothing is left. */
@@ -61,14 +80,18 @@ export async function playSharing(setup: SharingSetup) {
   expect(results).toHaveLength(setup.rows.length);
   expect(opened.contents().wrong).toEqual([]);
   const admitted = rowsOfTrace(opened.trace);
-  const early = setup.rows.some(({ newTokens, endsAfter = Infinity }) => endsAfter < newTokens) ? new Set(admitted.map(({ row }) => row)) : new Set<number>();
+  const early = setup.rows.some(({ newTokens, endsAfter = Infinity }) => endsAfter < newTokens)
+    ? new Set(admitted.map(({ row }) => row))
+    : new Set<number>();
   validatePath(opened.grid, admitted, opened.events, early);
   opened.nothingLeft();
   return opened;
 }
 
 /** The prompts of rows, and of prefixes, in order of admission. */
-export const admissions = ({ rows }: CacheContents): (readonly number[])[] => [...rows.values()].map(({ sequence }) => sequence.tokens);
+export const admissions = ({ rows }: CacheContents): (readonly number[])[] =>
+  [...rows.values()].map(({ sequence }) => sequence.tokens);
 
 /** Positions of the model's first layer that were computed. */
-export const computed = ({ rows }: CacheContents): number => [...rows.values()].reduce((sum, row) => sum + (row.computed.get(0) ?? 0), 0);
+export const computed = ({ rows }: CacheContents): number =>
+  [...rows.values()].reduce((sum, row) => sum + (row.computed.get(0) ?? 0), 0);

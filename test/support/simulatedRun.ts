@@ -5,7 +5,13 @@ import type { RunRow } from '../../src/engine/execution/RunRow.js';
 import { RunRecorder, type RecorderSetup } from '../../src/engine/execution/RunRecorder.js';
 import { SimulatedDevice, type SimulationOptions } from '../../src/engine/execution/SimulatedDevice.js';
 import type { TaskEvent, Tier } from '../../src/engine/execution/Task.js';
-import { ALL_ON_CPU, movement, withCpuAttention, type Movement, type Placement } from '../../src/engine/memory/movement.js';
+import {
+  ALL_ON_CPU,
+  movement,
+  withCpuAttention,
+  type Movement,
+  type Placement,
+} from '../../src/engine/memory/movement.js';
 import { pagedMovement } from '../../src/engine/memory/pagedMovement.js';
 import { PagePool } from '../../src/engine/memory/PagePool.js';
 import { placePages } from '../../src/engine/memory/rowPlacement.js';
@@ -23,7 +29,10 @@ export interface SimulatedRow {
   readonly prompt?: readonly number[];
 }
 
-/** How things move: by shares, the whole context of a row to where it is computed; so, but attention goes to what of the cache is not on the GPU; or by pages, as in engines. */
+/**
+ * How things move: by shares, the whole context of a row to where it is computed; so, but attention goes to what of the
+ * cache is not on the GPU; or by pages, as in engines.
+ */
 export type SimulatedMoves = 'shares' | 'cpu-attention' | 'pages';
 
 export interface SimulatedSetup {
@@ -81,7 +90,15 @@ export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
   device.completed$.subscribe((burst) => {
     for (const { event } of burst) events.push(event);
   });
-  const recorder = new RunRecorder({ model: 'simulated', policy: {}, loadSeconds: 0, memory: () => setup.memory?.(pool) ?? {}, onTrace: setup.onTrace, onProgress: setup.onProgress, onStats: setup.onStats });
+  const recorder = new RunRecorder({
+    model: 'simulated',
+    policy: {},
+    loadSeconds: 0,
+    memory: () => setup.memory?.(pool) ?? {},
+    onTrace: setup.onTrace,
+    onProgress: setup.onProgress,
+    onStats: setup.onStats,
+  });
   const run = new Run<SimulatedResult>({
     id: 1,
     device: setup.wrapDevice?.(device) ?? device,
@@ -101,15 +118,25 @@ export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
 /** So many pages, on the tiers where the cache lives. */
 export function tieredPool({ cache: { gpu, disk } }: Placement, pages: number, pageTokens: number): PagePool {
   const sizes = placePages(pages * pageTokens, { pageTokens, gpuShare: gpu, diskShare: disk, mostDiskPages: Infinity });
-  return new PagePool(sizes.memory, pageTokens, { pages: sizes.disk, share: disk, mostPerRow: Infinity }, { pages: sizes.gpu, share: gpu });
+  return new PagePool(
+    sizes.memory,
+    pageTokens,
+    { pages: sizes.disk, share: disk, mostPerRow: Infinity },
+    { pages: sizes.gpu, share: gpu },
+  );
 }
 
-export function simulatedMoves(moves: SimulatedMoves, { grid, placement, pageTokens }: { readonly grid: Grid; readonly placement: Placement; readonly pageTokens: number }, compute: Tier): Movement {
+export function simulatedMoves(
+  moves: SimulatedMoves,
+  { grid, placement, pageTokens }: { readonly grid: Grid; readonly placement: Placement; readonly pageTokens: number },
+  compute: Tier,
+): Movement {
   const byShares = simulatedMovement(placement, compute, grid.layers);
   if (moves === 'shares') return byShares;
   if (moves === 'cpu-attention') return withCpuAttention(byShares);
   const { weights, activations } = placement;
-  const ofLayers = (share: number): number[] => new Array<number>(grid.layers).fill(Math.round(SIMULATED_BYTES.layerWeights * share));
+  const ofLayers = (share: number): number[] =>
+    new Array<number>(grid.layers).fill(Math.round(SIMULATED_BYTES.layerWeights * share));
   const withGpu = compute === 'gpu';
   return pagedMovement({
     streamedBytes: ofLayers(withGpu ? weights.cpu + weights.disk : weights.disk),
@@ -118,13 +145,21 @@ export function simulatedMoves(moves: SimulatedMoves, { grid, placement, pageTok
     pageSlotBytes: pageTokens * SIMULATED_BYTES.tokenCache,
     windows: new Array<number>(grid.layers).fill(0),
     tokenBytes: SIMULATED_BYTES.tokenActivations,
-    residentTokens: activations.disk > 0 || (withGpu && activations.cpu > 0) ? Math.round(grid.tokensPerSquare * (1 - activations.disk)) : Infinity,
+    residentTokens:
+      activations.disk > 0 || (withGpu && activations.cpu > 0)
+        ? Math.round(grid.tokensPerSquare * (1 - activations.disk))
+        : Infinity,
     ...(withGpu && { gpu: { fromDisk: ofLayers(weights.disk) } }),
   });
 }
 
 export function simulatedMovement(placement: Placement, compute: Tier, layers: number): Movement {
-  return movement(placement, { ...SIMULATED_BYTES, layerWeights: new Array<number>(layers).fill(SIMULATED_BYTES.layerWeights) }, compute, layers);
+  return movement(
+    placement,
+    { ...SIMULATED_BYTES, layerWeights: new Array<number>(layers).fill(SIMULATED_BYTES.layerWeights) },
+    compute,
+    layers,
+  );
 }
 
 export async function* runRows(rows: SimulatedSetup['rows']): AsyncGenerator<RunRow<SimulatedResult>> {
@@ -132,18 +167,28 @@ export async function* runRows(rows: SimulatedSetup['rows']): AsyncGenerator<Run
   for await (const row of rows) yield runRow(row, index++);
 }
 
-function runRow({ promptTokens, newTokens, endsAfter = Infinity, prompt }: SimulatedRow, index: number): RunRow<SimulatedResult> {
+function runRow(
+  { promptTokens, newTokens, endsAfter = Infinity, prompt }: SimulatedRow,
+  index: number,
+): RunRow<SimulatedResult> {
   const tokens: number[] = [];
   let scored = 0;
   return {
     sequence: {
       tokens: prompt ?? new Array<number>(promptTokens).fill(1),
       capacityTokens: promptTokens + newTokens,
-      temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1,
+      temperature: 0,
+      topP: 1,
+      topK: 0,
+      minP: 0,
+      repetitionPenalty: 1,
+      seed: 0,
+      logprobs: -1,
     },
     newTokens,
     accept: (head, row) => {
-      if (newTokens === 0) return (scored += head.scored.get(row)?.length ?? 0) >= promptTokens - 1 ? { index, tokens } : undefined;
+      if (newTokens === 0)
+        return (scored += head.scored.get(row)?.length ?? 0) >= promptTokens - 1 ? { index, tokens } : undefined;
       const sampled = head.sampled.get(row);
       if (sampled) tokens.push(sampled.token, ...(sampled.forced ?? []));
       const most = Math.min(newTokens, endsAfter);

@@ -21,7 +21,13 @@ import { squares } from '../../src/operators/squares.js';
 import { watchContents, type CacheContents } from './cacheContents.js';
 import { inTime, judgeResults, late, lifeLog, type JudgedSetup } from './judgedRun.js';
 import { watchSharing } from './watchSharing.js';
-import { runRows, SIMULATED_BYTES, simulatedMovement, type SimulatedResult, type SimulatedRow } from './simulatedRun.js';
+import {
+  runRows,
+  SIMULATED_BYTES,
+  simulatedMovement,
+  type SimulatedResult,
+  type SimulatedRow,
+} from './simulatedRun.js';
 
 export interface StagesSetup extends JudgedSetup {
   /** Layers of each stage; their sum is the grid's. */
@@ -89,7 +95,12 @@ export function simulatedStages(given: StagesSetup): SimulatedStage[] {
       id: 1,
       device: watched.device,
       grid: stageGrid,
-      movement: peerMovement(simulatedMovement(placement, device.computeTier, count), stageGrid, SIMULATED_BYTES.tokenActivations, device.computeTier),
+      movement: peerMovement(
+        simulatedMovement(placement, device.computeTier, count),
+        stageGrid,
+        SIMULATED_BYTES.tokenActivations,
+        device.computeTier,
+      ),
       pool,
       window: given.window,
       recorder: new RunRecorder({ model: 'simulated', policy: {}, loadSeconds: 0, memory: () => ({}) }),
@@ -115,16 +126,29 @@ export function simulatedStages(given: StagesSetup): SimulatedStage[] {
 }
 
 /** A sink that says which rows are announced. */
-function noting(sink: ActivationSink, note: (row: AdmittedRow) => void, { rows, pageTokens }: StagesSetup): ActivationSink {
+function noting(
+  sink: ActivationSink,
+  note: (row: AdmittedRow) => void,
+  { rows, pageTokens }: StagesSetup,
+): ActivationSink {
   const writers = new Map<number, RowId>();
   const stretch = (page: number, end: number): SharedStretch => ({ row: writers.get(page) ?? NaN, end });
   return {
     ...sink,
     send: (message) => {
       if (message.kind === 'open') {
-        const { row, sequence: { tokens }, newTokens, prefix = false, sharing } = message;
+        const {
+          row,
+          sequence: { tokens },
+          newTokens,
+          prefix = false,
+          sharing,
+        } = message;
         const { pages = [], copy, own = [] } = sharing ?? {};
-        const shared = [...pages.map((page, index) => stretch(page, (index + 1) * pageTokens)), ...(copy ? [stretch(copy.page, copy.position)] : [])];
+        const shared = [
+          ...pages.map((page, index) => stretch(page, (index + 1) * pageTokens)),
+          ...(copy ? [stretch(copy.page, copy.position)] : []),
+        ];
         for (const page of own) writers.set(page, row);
         const given = prefix ? undefined : (rows.find(({ prompt }) => prompt === tokens) ?? rows[row]);
         note({ row, promptTokens: tokens.length + (prefix ? 1 : 0), newTokens, prefix, shared, given });
@@ -149,9 +173,18 @@ export async function settled(stages: readonly SimulatedStage[], stopAfter = Inf
   const ends = stages.map(
     ({ results$ }, index) =>
       new Promise<Error | undefined>((resolve) => {
-        const subscription = results$.subscribe({ next: (result) => results.push(result), error: resolve, complete: () => { resolve(undefined); } });
+        const subscription = results$.subscribe({
+          next: (result) => results.push(result),
+          error: resolve,
+          complete: () => {
+            resolve(undefined);
+          },
+        });
         const wait = (turns: number): void => {
-          if (turns > 0) setImmediate(() => { wait(turns - 1); });
+          if (turns > 0)
+            setImmediate(() => {
+              wait(turns - 1);
+            });
           else {
             subscription.unsubscribe();
             resolve(undefined);
@@ -179,7 +212,8 @@ export async function runAndJudgeStages(given: StagesSetup): Promise<SimulatedSt
   const [results] = await inTime(Promise.all([lastValueFrom(first.results$.pipe(toArray())), ...following]));
   await inTime(Promise.all(stages.map(({ run }) => run.drained)));
   judgeResults(given.rows, results);
-  if (results.length !== given.rows.length) throw new Error(`${results.length} of ${given.rows.length} rows have come to an end`);
+  if (results.length !== given.rows.length)
+    throw new Error(`${results.length} of ${given.rows.length} rows have come to an end`);
   judgeStages(given, stages);
   return stages;
 }
@@ -187,16 +221,25 @@ export async function runAndJudgeStages(given: StagesSetup): Promise<SimulatedSt
 /** @throws ScheduleError with the constraint that a trace breaks: each stage's, or that of all of them together */
 export function judgeStages(given: StagesSetup, stages: readonly SimulatedStage[]): void {
   const rows = stages[0]?.admitted ?? [];
-  const early = new Set(rows.flatMap(({ row, newTokens, given: { endsAfter = Infinity } = {} }) => (endsAfter < newTokens ? [row] : [])));
+  const early = new Set(
+    rows.flatMap(({ row, newTokens, given: { endsAfter = Infinity } = {} }) => (endsAfter < newTokens ? [row] : [])),
+  );
   for (const { setup, events, lives, contents, nothingLeft } of stages) {
     validatePath(setup.grid, rows, events, early, { moves: requiredMoves(setup.movement), lives });
     if (contents.wrong.length > 0) throw new Error(contents.wrong[0]);
     nothingLeft();
   }
-  judgeNeighbours(given, rows, stages.flatMap(({ events }) => events));
+  judgeNeighbours(
+    given,
+    rows,
+    stages.flatMap(({ events }) => events),
+  );
 }
 
-/** Between stages too, every layer of every position is computed once, after the layer before, and a sampled token's after the last layer of the position before. */
+/**
+ * Between stages too, every layer of every position is computed once, after the layer before, and a sampled token's
+ * after the last layer of the position before.
+ */
 function judgeNeighbours({ grid }: StagesSetup, rows: readonly JudgedRow[], events: readonly TaskEvent[]): void {
   const prompts = new Map(rows.map(({ row, promptTokens }) => [row, promptTokens]));
   const spans = new Map<string, { start: number; end: number }>();
@@ -206,15 +249,31 @@ function judgeNeighbours({ grid }: StagesSetup, rows: readonly JudgedRow[], even
       for (let position = firstPosition; position < firstPosition + tokens; position++) {
         const key = `${row} ${position} ${task.layer}`;
         const span = spans.get(key);
-        spans.set(key, { start: Math.min(timing.start, span?.start ?? Infinity), end: Math.max(timing.end, span?.end ?? 0) });
+        spans.set(key, {
+          start: Math.min(timing.start, span?.start ?? Infinity),
+          end: Math.max(timing.end, span?.end ?? 0),
+        });
       }
     }
   }
   for (const [key, { start }] of spans) {
     const [row = 0, position = 0, layer = 0] = key.split(' ').map(Number);
     const sampled = layer === 0 && position >= (prompts.get(row) ?? 0);
-    const before = layer > 0 ? spans.get(`${row} ${position} ${layer - 1}`) : sampled ? spans.get(`${row} ${position - 1} ${grid.layers - 1}`) : undefined;
-    if ((layer > 0 || sampled) && !before) throw new ScheduleError('left-neighbour', `row ${row}, position ${position}, layer ${layer}: its left neighbour is missing`);
-    if (before && before.end > start) throw new ScheduleError('left-neighbour', `row ${row}, position ${position}, layer ${layer}: starts before its left neighbour has ended`);
+    const before =
+      layer > 0
+        ? spans.get(`${row} ${position} ${layer - 1}`)
+        : sampled
+          ? spans.get(`${row} ${position - 1} ${grid.layers - 1}`)
+          : undefined;
+    if ((layer > 0 || sampled) && !before)
+      throw new ScheduleError(
+        'left-neighbour',
+        `row ${row}, position ${position}, layer ${layer}: its left neighbour is missing`,
+      );
+    if (before && before.end > start)
+      throw new ScheduleError(
+        'left-neighbour',
+        `row ${row}, position ${position}, layer ${layer}: starts before its left neighbour has ended`,
+      );
   }
 }

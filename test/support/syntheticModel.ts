@@ -27,18 +27,31 @@ export function ggufHeader(
 ): ModelHeader {
   const entries = Object.entries(fields).map(([key, value]): [string, unknown] => [`${architecture}.${key}`, value]);
   const metadata = new Map<string, unknown>([['general.architecture', architecture], ...entries]);
-  return { format: 'gguf', path: 'model.gguf', metadata, tensors: tensorsOf(shapes), vectors: new Map(Object.entries(vectors)) };
+  return {
+    format: 'gguf',
+    path: 'model.gguf',
+    metadata,
+    tensors: tensorsOf(shapes),
+    vectors: new Map(Object.entries(vectors)),
+  };
 }
 
 /** A binding as `role@layer`, with the rows of its tensor that it takes, as [first, rows] pairs. */
-export function describeBindings(bindings: readonly TensorBinding[], tensors: readonly TensorInfo[]): Record<string, string> {
+export function describeBindings(
+  bindings: readonly TensorBinding[],
+  tensors: readonly TensorInfo[],
+): Record<string, string> {
   return Object.fromEntries(
     bindings.map((binding) => {
       const { elements, bytes } = WEIGHT_BLOCKS[binding.type];
       const rowBytes = (binding.columns / elements) * bytes;
       const offset = binding.segments[0]?.offset ?? NaN;
-      const tensor = tensors.find((candidate) => offset >= candidate.offset && offset < candidate.offset + candidate.bytes);
-      const ranges = binding.segments.map((segment) => `${(segment.offset - (tensor?.offset ?? 0)) / rowBytes}+${segment.rows}`);
+      const tensor = tensors.find(
+        (candidate) => offset >= candidate.offset && offset < candidate.offset + candidate.bytes,
+      );
+      const ranges = binding.segments.map(
+        (segment) => `${(segment.offset - (tensor?.offset ?? 0)) / rowBytes}+${segment.rows}`,
+      );
       return [`${binding.role}@${binding.layer}`, `${tensor?.name} ${ranges.join(' ')}`];
     }),
   );

@@ -16,7 +16,8 @@ export function watchSharing(pool: PagePool): () => void {
   return () => {
     for (const run of runs) {
       const census = run.census();
-      if (Object.values(census).some((count) => count !== 0)) throw new Error(`something is left of a run that is over: ${JSON.stringify(census)}`);
+      if (Object.values(census).some((count) => count !== 0))
+        throw new Error(`something is left of a run that is over: ${JSON.stringify(census)}`);
     }
     const { gpu, memory, disk } = pool.used;
     if (gpu + memory + disk !== 0) throw new Error(`pages were not given back: ${JSON.stringify(pool.used)}`);

@@ -3,7 +3,8 @@ import type { Tokenizer } from '../../src/model/Tokenizer.js';
 
 /** A tokenizer of characters: 'a' is 0, 'b' is 1, …; 26 ends a row. For tests of what stands around a tokenizer. */
 export function letterTokenizer(): Tokenizer {
-  const decode = (tokens: readonly number[]): string => tokens.map((token) => (token < 26 ? String.fromCharCode(97 + token) : '')).join('');
+  const decode = (tokens: readonly number[]): string =>
+    tokens.map((token) => (token < 26 ? String.fromCharCode(97 + token) : '')).join('');
   const encode = (text: string): number[] => [...text].map((letter) => letter.charCodeAt(0) - 97);
   return {
     vocabularySize: 27,

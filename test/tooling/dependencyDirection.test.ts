@@ -13,12 +13,17 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'src/errors/UsageError.ts': 'export class UsageError extends Error {}\n',
   'src/Row.ts': 'export interface Row { readonly prompt: string }\n',
   'src/model/readModel.ts': "import { open } from 'node:fs/promises';\nexport const readModel = open;\n",
-  'src/bindings/Addon.ts': "import type { readModel } from '../model/readModel.js';\nexport type Addon = typeof readModel;\n",
-  'src/engine/schedules/zigZag.ts': "import { UsageError } from '../../errors/UsageError.js';\nexport const zigZag = UsageError;\n",
-  'src/engine/execution/Device.ts': "import type { Addon } from '../../bindings/Addon.js';\nexport type Device = Addon;\n",
-  'src/operators/compute.ts': "import type { Device } from '../engine/execution/Device.js';\nexport type Compute = Device;\n",
+  'src/bindings/Addon.ts':
+    "import type { readModel } from '../model/readModel.js';\nexport type Addon = typeof readModel;\n",
+  'src/engine/schedules/zigZag.ts':
+    "import { UsageError } from '../../errors/UsageError.js';\nexport const zigZag = UsageError;\n",
+  'src/engine/execution/Device.ts':
+    "import type { Addon } from '../../bindings/Addon.js';\nexport type Device = Addon;\n",
+  'src/operators/compute.ts':
+    "import type { Device } from '../engine/execution/Device.js';\nexport type Compute = Device;\n",
   'src/jobs/readRows.ts': "import type { Row } from '../Row.js';\nexport type Rows = readonly Row[];\n",
-  'src/Engine.ts': "export * from './operators/compute.js';\nexport * from './engine/schedules/zigZag.js';\nexport * from './bindings/Addon.js';\n",
+  'src/Engine.ts':
+    "export * from './operators/compute.js';\nexport * from './engine/schedules/zigZag.js';\nexport * from './bindings/Addon.js';\n",
   'src/index.ts': "export * from './Engine.js';\n",
   'src/cli/library.ts': "export * from '../index.js';\nexport * from '../jobs/readRows.js';\n",
   'src/cli/main.ts': "import * as library from './library.js';\nconsole.log(library);\n",
@@ -60,7 +65,10 @@ describe('the direction of imports', () => {
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'spillway-direction-'));
     await write('package.json', '{ "type": "module" }\n');
-    await write('tsconfig.json', '{ "compilerOptions": { "module": "nodenext", "verbatimModuleSyntax": true }, "include": ["src"] }\n');
+    await write(
+      'tsconfig.json',
+      '{ "compilerOptions": { "module": "nodenext", "verbatimModuleSyntax": true }, "include": ["src"] }\n',
+    );
     for (const [file, text] of Object.entries(ALLOWED)) await write(file, text);
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -73,14 +81,19 @@ describe('the direction of imports', () => {
   /** Runs the check as `npm run lint` does. */
   function cruise(): Promise<{ code: number; violations: readonly Violation[] }> {
     return new Promise((done, fail) => {
-      execFile(process.execPath, [CRUISER, '--config', CONFIG, '--output-type', 'json', 'src'], { cwd: folder, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
-        try {
-          const { summary } = JSON.parse(stdout) as { summary: { violations: readonly Violation[] } };
-          done({ code: Number(error?.code ?? 0), violations: summary.violations });
-        } catch {
-          fail(new Error(`dependency-cruiser printed no JSON: ${stderr}`));
-        }
-      });
+      execFile(
+        process.execPath,
+        [CRUISER, '--config', CONFIG, '--output-type', 'json', 'src'],
+        { cwd: folder, maxBuffer: 1 << 26 },
+        (error, stdout, stderr) => {
+          try {
+            const { summary } = JSON.parse(stdout) as { summary: { violations: readonly Violation[] } };
+            done({ code: Number(error?.code ?? 0), violations: summary.violations });
+          } catch {
+            fail(new Error(`dependency-cruiser printed no JSON: ${stderr}`));
+          }
+        },
+      );
     });
   }
 
@@ -88,20 +101,25 @@ describe('the direction of imports', () => {
     const clean = await cruise();
     expect(clean.violations.map(({ from, rule }) => `${from} ${rule.name}`)).toEqual([]);
 
-    for (const [file, target] of BROKEN) await write(file, `import type * as x from '${target}';\nexport type X = typeof x;\n`);
+    for (const [file, target] of BROKEN)
+      await write(file, `import type * as x from '${target}';\nexport type X = typeof x;\n`);
     await write('src/model/t.ts', "export type * from './t2.js';\n");
     await write('src/model/t2.ts', "export type * from './t.js';\n");
     const { violations } = await cruise();
     const found = new Set(violations.map(({ from, rule }) => `${from} ${rule.name}`));
     expect(BROKEN.filter(([file, , rule]) => !found.has(`${file} ${rule}`))).toEqual([]);
     // A cycle is reported once, from any of its files.
-    expect([...found].filter((violation) => violation.endsWith('no-cycles'))).toEqual([expect.stringMatching(/^src\/model\/t2?\.ts /)]);
+    expect([...found].filter((violation) => violation.endsWith('no-cycles'))).toEqual([
+      expect.stringMatching(/^src\/model\/t2?\.ts /),
+    ]);
   });
 
   test('makes the check of the lint script fail', async () => {
     await write('src/model/u.ts', "import '../bindings/Addon.js';\n");
     const result = await new Promise<number>((done) => {
-      execFile(process.execPath, [CRUISER, '--config', CONFIG, 'src'], { cwd: folder }, (error) => { done(Number(error?.code ?? 0)); });
+      execFile(process.execPath, [CRUISER, '--config', CONFIG, 'src'], { cwd: folder }, (error) => {
+        done(Number(error?.code ?? 0));
+      });
     });
     expect(result).toBeGreaterThan(0);
   });

@@ -5,9 +5,37 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 
 /** What an installation needs: the library, the machines, the addon's sources and what builds them. */
-const PACKED = ['CMakeLists.txt', 'LICENSE', 'README.md', 'SECURITY.md', 'dist/cli/spillway.js', 'dist/index.js', 'hardware/t4.json', 'native/addon/addon.cpp', 'native/grammar/Cargo.lock', 'native/grammar/Cargo.toml', 'native/grammar/grammar.cmake', 'native/grammar/src/lib.rs', 'native/kernels/cuda/cuda.cmake', 'native/runtime/Arena.h', 'package.json', 'scripts/install.mjs'];
+const PACKED = [
+  'CMakeLists.txt',
+  'LICENSE',
+  'README.md',
+  'SECURITY.md',
+  'dist/cli/spillway.js',
+  'dist/index.js',
+  'hardware/t4.json',
+  'native/addon/addon.cpp',
+  'native/grammar/Cargo.lock',
+  'native/grammar/Cargo.toml',
+  'native/grammar/grammar.cmake',
+  'native/grammar/src/lib.rs',
+  'native/kernels/cuda/cuda.cmake',
+  'native/runtime/Arena.h',
+  'package.json',
+  'scripts/install.mjs',
+];
 /** What lies about in a checkout: builds of all kinds alone are more than a gigabyte. */
-const LEFT = ['native/bench/peak.cpp', 'native/build/Release/spillway.node', 'native/build-asan/tests', 'native/build-cuda/toolkit/bin/nvcc', 'native/build-grammar/release/libspillway_grammar.a', 'native/fuzz/coverage.cpp', 'native/tests/matmul_test.cpp', 'scripts/demo.mjs', 'src/index.ts', 'test/index.test.ts'];
+const LEFT = [
+  'native/bench/peak.cpp',
+  'native/build/Release/spillway.node',
+  'native/build-asan/tests',
+  'native/build-cuda/toolkit/bin/nvcc',
+  'native/build-grammar/release/libspillway_grammar.a',
+  'native/fuzz/coverage.cpp',
+  'native/tests/matmul_test.cpp',
+  'scripts/demo.mjs',
+  'src/index.ts',
+  'test/index.test.ts',
+];
 
 let folder: string;
 beforeAll(() => {
@@ -21,7 +49,11 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test('the package holds what an installation needs, and nothing that was built beside it', () => {
-  const said = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  const said = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    cwd: folder,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
   const [packed] = JSON.parse(said) as { files: { path: string }[] }[];
   expect(packed?.files.map(({ path }) => path).sort()).toEqual(PACKED);
 });

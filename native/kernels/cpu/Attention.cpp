@@ -31,7 +31,9 @@ constexpr size_t kSharesPerThread = 8;
 
 size_t alignedFloats(size_t floats) { return Scratch::aligned(floats * sizeof(float)) / sizeof(float); }
 
-size_t denseFloats(const CacheLayout& layout, uint32_t heads) { return alignedFloats(attentionWorkspaceFloats(layout, heads / layout.kvHeads)); }
+size_t denseFloats(const CacheLayout& layout, uint32_t heads) {
+  return alignedFloats(attentionWorkspaceFloats(layout, heads / layout.kvHeads));
+}
 size_t sparseFloats(size_t tokens) { return alignedFloats(attentionSparseFloats(tokens)); }
 
 // The longest context of a query that is sparse; 0 if none is.
@@ -47,18 +49,24 @@ size_t sparseTokensOf(const AttentionShape& shape, const AttentionRow* rows, siz
 
 // A block of queries of a bundle, and the KV head that they meet.
 struct Place {
-  size_t row;           // of the first token
-  size_t token, end;    // counted through all rows
+  size_t row;         // of the first token
+  size_t token, end;  // counted through all rows
   uint32_t kvHead;
 };
 
 Place placeOf(const Run& run, size_t index) {
   const size_t block = index / run.layout.kvHeads;
-  const size_t bundle = static_cast<size_t>(std::upper_bound(run.firstBlock, run.firstBlock + run.bundles + 1, block) - run.firstBlock) - 1;
+  const size_t bundle =
+      static_cast<size_t>(std::upper_bound(run.firstBlock, run.firstBlock + run.bundles + 1, block) - run.firstBlock) -
+      1;
   const size_t firstRow = run.firstRow[bundle], lastRow = run.firstRow[bundle + 1];
   const size_t token = run.firstToken[firstRow] + (block - run.firstBlock[bundle]) * run.blockTokens;
-  const size_t row = static_cast<size_t>(std::upper_bound(run.firstToken + firstRow, run.firstToken + lastRow + 1, token) - run.firstToken) - 1;
-  return {row, token, std::min(token + run.blockTokens, run.firstToken[lastRow]), static_cast<uint32_t>(index % run.layout.kvHeads)};
+  const size_t row =
+      static_cast<size_t>(std::upper_bound(run.firstToken + firstRow, run.firstToken + lastRow + 1, token) -
+                          run.firstToken) -
+      1;
+  return {row, token, std::min(token + run.blockTokens, run.firstToken[lastRow]),
+          static_cast<uint32_t>(index % run.layout.kvHeads)};
 }
 
 // Where the first keys are that an index reads, block by block; null beyond those, and beyond the end.
@@ -67,16 +75,20 @@ void firstKeys(const Run& run, size_t index, const uint8_t* (&keys)[kMostBlocksA
   if (index >= run.firstBlock[run.bundles] * run.layout.kvHeads) return;
   const Place place = placeOf(run, index);
   const AttentionRow& range = run.rows[place.row];
-  const uint32_t position = range.firstPosition + static_cast<uint32_t>(place.token - run.firstToken[place.row]), window = run.shape.window, blocksPerPage = run.layout.pageTokens / kKeyBlock;
-  const uint32_t first = std::max(range.firstKey, window != 0 && position >= window ? position - window + 1 : 0) / kKeyBlock;
+  const uint32_t position = range.firstPosition + static_cast<uint32_t>(place.token - run.firstToken[place.row]),
+                 window = run.shape.window, blocksPerPage = run.layout.pageTokens / kKeyBlock;
+  const uint32_t first =
+      std::max(range.firstKey, window != 0 && position >= window ? position - window + 1 : 0) / kKeyBlock;
   for (uint32_t i = 0; i < kMostBlocksAhead && first + i <= position / kKeyBlock; i++) {
     const uint32_t block = first + i;
-    keys[i] = range.pages[block / blocksPerPage] + place.kvHead * cacheHeadBytes(run.layout) + block % blocksPerPage * cacheKeyBlockBytes(run.layout);
+    keys[i] = range.pages[block / blocksPerPage] + place.kvHead * cacheHeadBytes(run.layout) +
+              block % blocksPerPage * cacheKeyBlockBytes(run.layout);
   }
 }
 
 // Some tokens of one row, and the KV head that they meet.
-void describe(const Run& run, size_t row, uint32_t kvHead, uint32_t firstToken, uint32_t tokens, AttentionBlock* block) {
+void describe(const Run& run, size_t row, uint32_t kvHead, uint32_t firstToken, uint32_t tokens,
+              AttentionBlock* block) {
   const AttentionRow& range = run.rows[row];
   AttentionBlock& task = *block;
   const uint32_t group = run.shape.heads / run.layout.kvHeads;
@@ -115,7 +127,8 @@ void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
   AttentionBlock tasks[kQueriesPerBlock];
   uint32_t count = 0;
   for (size_t token = place.token, row = place.row; token < place.end; token = run.firstToken[++row]) {
-    const uint32_t firstToken = static_cast<uint32_t>(token - run.firstToken[row]), tokens = static_cast<uint32_t>(std::min(place.end, run.firstToken[row + 1]) - token);
+    const uint32_t firstToken = static_cast<uint32_t>(token - run.firstToken[row]),
+                   tokens = static_cast<uint32_t>(std::min(place.end, run.firstToken[row + 1]) - token);
     if (tokens > 0) describe(run, row, place.kvHead, firstToken, tokens, &tasks[count++]);
   }
   firstKeys(run, next, tasks[count - 1].next);
@@ -124,18 +137,21 @@ void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
   run.kernels.attention.attendBlocks(tasks, count);
 }
 
-// Whether rows have so many of their first keys in common, seen by all of their tokens, that they are better looked at together.
+// Whether rows have so many of their first keys in common, seen by all of their tokens, that they are better looked at
+// together.
 constexpr uint32_t kLeastCommonTokens = 64;
 
 bool attendsTogether(const Run& run, const AttentionRow& a, const AttentionRow& b) {
   const auto end = [](const AttentionRow& row) { return row.firstPosition + row.tokens; };
   const auto isDense = [&](const AttentionRow& row) { return run.shape.keep >= 1.0f || end(row) <= row.denseBefore; };
   const auto suits = [&](const AttentionRow& row) {
-    return row.tokens > 0 && row.firstPosition >= kLeastCommonTokens && row.firstKey == 0 && row.partials == nullptr && row.cuts == nullptr &&
-           (run.shape.window == 0 || end(row) <= run.shape.window) && (isDense(row) || row.firstPosition >= row.denseBefore);
+    return row.tokens > 0 && row.firstPosition >= kLeastCommonTokens && row.firstKey == 0 && row.partials == nullptr &&
+           row.cuts == nullptr && (run.shape.window == 0 || end(row) <= run.shape.window) &&
+           (isDense(row) || row.firstPosition >= row.denseBefore);
   };
   // Rows of many tokens fill their tiles by themselves.
-  if (std::min(a.tokens, b.tokens) >= run.blockTokens || !suits(a) || !suits(b) || isDense(a) != isDense(b)) return false;
+  if (std::min(a.tokens, b.tokens) >= run.blockTokens || !suits(a) || !suits(b) || isDense(a) != isDense(b))
+    return false;
   for (uint32_t page = 0; page * run.layout.pageTokens < kLeastCommonTokens; page++)
     if (a.pages[page] != b.pages[page]) return false;
   return true;
@@ -145,24 +161,29 @@ bool attendsTogether(const Run& run, const AttentionRow& a, const AttentionRow& 
 
 size_t cachePageBytes(const CacheLayout& layout) {
   if (layout.pageTokens == 0 || layout.pageTokens % kKeyBlock != 0 || layout.pageTokens > kMaxPageTokens)
-    throw Error(ErrorCode::InvalidArgument, "a cache page holds " + std::to_string(layout.pageTokens) + " tokens; expected a multiple of 16 up to 4096");
+    throw Error(ErrorCode::InvalidArgument, "a cache page holds " + std::to_string(layout.pageTokens) +
+                                                " tokens; expected a multiple of 16 up to 4096");
   if (layout.headDim == 0 || layout.headDim > kMaxHeadDim)
-    throw Error(ErrorCode::InvalidArgument, "attention heads have " + std::to_string(layout.headDim) + " elements; expected 1 to 512");
-  if (layout.kvHeads == 0) throw Error(ErrorCode::InvalidArgument, "attention has no key-value heads; expected at least 1");
+    throw Error(ErrorCode::InvalidArgument,
+                "attention heads have " + std::to_string(layout.headDim) + " elements; expected 1 to 512");
+  if (layout.kvHeads == 0)
+    throw Error(ErrorCode::InvalidArgument, "attention has no key-value heads; expected at least 1");
   return layout.kvHeads * cacheHeadBytes(layout);
 }
 
-void cacheStore(const Kernels& kernels, const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys, const float* values) {
+void cacheStore(const Kernels& kernels, const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys,
+                const float* values) {
   kernels.attention.storeToken(layout, page, index, keys, values);
 }
 
-size_t attentionScratchBytes(const CacheLayout& layout, uint32_t heads, size_t rowCount, unsigned threads, size_t sparseTokens) {
+size_t attentionScratchBytes(const CacheLayout& layout, uint32_t heads, size_t rowCount, unsigned threads,
+                             size_t sparseTokens) {
   const size_t floats = denseFloats(layout, heads) + sparseFloats(sparseTokens);
   return 3 * Scratch::aligned((rowCount + 1) * sizeof(size_t)) + threads * floats * sizeof(float);
 }
 
-void attend(const Compute& compute, const CacheLayout& layout, const AttentionShape& shape, const AttentionRow* rows, size_t rowCount,
-            size_t queryStride, size_t outputStride, Scratch& scratch) {
+void attend(const Compute& compute, const CacheLayout& layout, const AttentionShape& shape, const AttentionRow* rows,
+            size_t rowCount, size_t queryStride, size_t outputStride, Scratch& scratch) {
   const size_t mark = scratch.used();
   size_t* firstToken = scratch.take<size_t>(rowCount + 1);
   size_t* firstRow = scratch.take<size_t>(rowCount + 1);
@@ -171,8 +192,21 @@ void attend(const Compute& compute, const CacheLayout& layout, const AttentionSh
   float* workspaces = scratch.take<float>((dense + sparse) * compute.pool.threads());
 
   const uint32_t group = shape.heads / layout.kvHeads;
-  Run run = {layout, shape, rows, queryStride, outputStride, compute.kernels, compute.precision == Precision::Float32, firstToken, firstRow, firstBlock, 0,
-             attentionBlockTokens(group), workspaces, dense, sparse};
+  Run run = {layout,
+             shape,
+             rows,
+             queryStride,
+             outputStride,
+             compute.kernels,
+             compute.precision == Precision::Float32,
+             firstToken,
+             firstRow,
+             firstBlock,
+             0,
+             attentionBlockTokens(group),
+             workspaces,
+             dense,
+             sparse};
   firstToken[0] = 0;
   for (size_t row = 0; row < rowCount; row++) {
     firstToken[row + 1] = firstToken[row] + rows[row].tokens;
@@ -180,8 +214,8 @@ void attend(const Compute& compute, const CacheLayout& layout, const AttentionSh
   }
   firstRow[run.bundles] = rowCount;
   const size_t threads = compute.pool.threads();
-  // Queries of several rows fill whole tiles where a block holds some; and bundles are fewer than their rows: where threads would go without, blocks of fewer tokens, down to
-  // one tile.
+  // Queries of several rows fill whole tiles where a block holds some; and bundles are fewer than their rows: where
+  // threads would go without, blocks of fewer tokens, down to one tile.
   for (uint32_t tokens = run.blockTokens; run.bundles < rowCount && tokens > 0; tokens--) {
     if (tokens * group % kMostTileQueries != 0) continue;
     run.blockTokens = tokens;
@@ -193,10 +227,13 @@ void attend(const Compute& compute, const CacheLayout& layout, const AttentionSh
       const size_t tokens = firstToken[firstRow[bundle + 1]] - firstToken[firstRow[bundle]];
       firstBlock[bundle + 1] = firstBlock[bundle] + (tokens + run.blockTokens - 1) / run.blockTokens;
     }
-    if (run.bundles == rowCount || firstBlock[run.bundles] * layout.kvHeads >= 2 * threads || run.blockTokens * group <= kMostTileQueries || run.blockTokens == 1) break;
+    if (run.bundles == rowCount || firstBlock[run.bundles] * layout.kvHeads >= 2 * threads ||
+        run.blockTokens * group <= kMostTileQueries || run.blockTokens == 1)
+      break;
   }
   const size_t blocks = firstBlock[run.bundles];
-  // A thread takes a row's KV heads one after another where there is work enough for all threads, so that it knows what to ask memory for next.
+  // A thread takes a row's KV heads one after another where there is work enough for all threads, so that it knows what
+  // to ask memory for next.
   const size_t all = blocks * layout.kvHeads;
   const size_t span = std::max<size_t>(1, std::min<size_t>(layout.kvHeads, all / (threads * kSharesPerThread)));
   compute.pool.parallelFor((all + span - 1) / span, [&run, all, span](size_t share, unsigned worker) {

@@ -1,5 +1,6 @@
-// Attention over keys and values in 32-bit and 16-bit floats. Compiled once for each instruction set (simd.h); what is computed: attentionParts.h.
-// A score is one fused multiply-add an element of the head, in order; a part's sum over values one a token, in order.
+// Attention over keys and values in 32-bit and 16-bit floats. Compiled once for each instruction set (simd.h); what is
+// computed: attentionParts.h. A score is one fused multiply-add an element of the head, in order; a part's sum over
+// values one a token, in order.
 #include "AttentionKernels.h"
 
 #include "attentionParts.h"
@@ -10,7 +11,8 @@
 namespace spillway::SPILLWAY_ISA {
 namespace {
 
-// How many vectors of keys or values are worked on together with `queries` queries: as many accumulators as the registers hold.
+// How many vectors of keys or values are worked on together with `queries` queries: as many accumulators as the
+// registers hold.
 constexpr int tileVectors(int queries) {
   if (SPILLWAY_ISA_LEVEL == 2) return queries > 4 ? 2 : 4;
   return queries == 1 ? 4 : queries <= 3 ? 2 : 1;
@@ -27,7 +29,8 @@ constexpr uint32_t kFloatBlocksAhead = 4;
 
 // scores[q][16 v + lane] = sum over d of queries[q][d] * keys[v][d][lane]
 template <typename Element, int Q, int V>
-static void scoreTile(const uint8_t* const* keys, const float* queries, size_t headDim, size_t queryStride, float* scores, size_t scoreStride) {
+static void scoreTile(const uint8_t* const* keys, const float* queries, size_t headDim, size_t queryStride,
+                      float* scores, size_t scoreStride) {
   f32x16 sum[Q][V];
   SPILLWAY_UNROLL(8)
   for (int q = 0; q < Q; q++) {
@@ -37,7 +40,8 @@ static void scoreTile(const uint8_t* const* keys, const float* queries, size_t h
   const Element* from[V];
   const uint8_t* ahead[V];
   SPILLWAY_UNROLL(4)
-  for (int v = 0; v < V; v++) from[v] = reinterpret_cast<const Element*>(keys[v]), ahead[v] = keys[v + kFloatBlocksAhead];
+  for (int v = 0; v < V; v++)
+    from[v] = reinterpret_cast<const Element*>(keys[v]), ahead[v] = keys[v + kFloatBlocksAhead];
   const auto take = [&](size_t d) __attribute__((always_inline)) {
     f32x16 key[V];
     SPILLWAY_UNROLL(4)
@@ -65,9 +69,11 @@ static void scoreTile(const uint8_t* const* keys, const float* queries, size_t h
   }
 }
 
-// sums[q][16 v + lane] += weights[q][t] * values[t][16 v + lane] for tokens t from `begin` to `end` of a part, in order; `element`: the first lane's.
+// sums[q][16 v + lane] += weights[q][t] * values[t][16 v + lane] for tokens t from `begin` to `end` of a part, in
+// order; `element`: the first lane's.
 template <typename Element, int Q, int V>
-static void valueTile(const uint8_t* const* values, size_t valueStride, size_t element, const float* weights, size_t weightStride, uint32_t begin, uint32_t end, float* sums) {
+static void valueTile(const uint8_t* const* values, size_t valueStride, size_t element, const float* weights,
+                      size_t weightStride, uint32_t begin, uint32_t end, float* sums) {
   f32x16 sum[Q][V];
   SPILLWAY_UNROLL(8)
   for (int q = 0; q < Q; q++) {
@@ -76,7 +82,8 @@ static void valueTile(const uint8_t* const* values, size_t valueStride, size_t e
   }
   constexpr size_t kLines = (V + kLineVectors<Element> - 1) / kLineVectors<Element>;
   for (uint32_t t = begin; t < end;) {
-    const uint32_t b = t / kKeyBlock, inBlock = t % kKeyBlock, tokens = end - t < kKeyBlock - inBlock ? end - t : kKeyBlock - inBlock;
+    const uint32_t b = t / kKeyBlock, inBlock = t % kKeyBlock,
+                   tokens = end - t < kKeyBlock - inBlock ? end - t : kKeyBlock - inBlock;
     const Element* from = reinterpret_cast<const Element*>(values[b]) + inBlock * valueStride + element;
     const uint8_t* ahead = values[b + kFloatBlocksAhead] + (inBlock * valueStride + element) * sizeof(Element);
     for (uint32_t i = 0; i < tokens; i++, t++, from += valueStride, ahead += valueStride * sizeof(Element)) {
@@ -101,13 +108,15 @@ static void valueTile(const uint8_t* const* values, size_t valueStride, size_t e
 }
 
 template <typename Element, int Q>
-static void valueQueries(const Part& part, size_t valueStride, const float* weights, uint32_t begin, uint32_t end, float* sums) {
+static void valueQueries(const Part& part, size_t valueStride, const float* weights, uint32_t begin, uint32_t end,
+                         float* sums) {
   constexpr int kVectors = tileVectors(Q);
   const size_t vectors = valueStride / 16;
   size_t v = 0;
   for (; v + kVectors <= vectors; v += kVectors)
     valueTile<Element, Q, kVectors>(part.values, valueStride, v * 16, weights, kPartTokens, begin, end, sums + v * 16);
-  for (; v < vectors; v++) valueTile<Element, Q, 1>(part.values, valueStride, v * 16, weights, kPartTokens, begin, end, sums + v * 16);
+  for (; v < vectors; v++)
+    valueTile<Element, Q, 1>(part.values, valueStride, v * 16, weights, kPartTokens, begin, end, sums + v * 16);
 }
 
 template <typename Element>
@@ -118,40 +127,49 @@ struct FloatFormat {
   static void prepareQuery(const CacheLayout&, const Workspace&, uint32_t) {}
 
   template <int Q>
-  static void score(const CacheLayout& layout, const Workspace& work, const Part& part, uint32_t first, uint32_t fromBlock, uint32_t toBlock, float* scores,
-                    size_t scoreStride) {
+  static void score(const CacheLayout& layout, const Workspace& work, const Part& part, uint32_t first,
+                    uint32_t fromBlock, uint32_t toBlock, float* scores, size_t scoreStride) {
     constexpr int kVectors = tileVectors(Q);
     const size_t headDim = layout.headDim, stride = cacheValueStride(layout);
     const float* queries = work.queries + first * stride;
     uint32_t b = fromBlock;
-    for (; b + kVectors <= toBlock; b += kVectors) scoreTile<Element, Q, kVectors>(part.keys + b, queries, headDim, stride, scores + (b - fromBlock) * kKeyBlock, scoreStride);
-    for (; b < toBlock; b++) scoreTile<Element, Q, 1>(part.keys + b, queries, headDim, stride, scores + (b - fromBlock) * kKeyBlock, scoreStride);
+    for (; b + kVectors <= toBlock; b += kVectors)
+      scoreTile<Element, Q, kVectors>(part.keys + b, queries, headDim, stride, scores + (b - fromBlock) * kKeyBlock,
+                                      scoreStride);
+    for (; b < toBlock; b++)
+      scoreTile<Element, Q, 1>(part.keys + b, queries, headDim, stride, scores + (b - fromBlock) * kKeyBlock,
+                               scoreStride);
   }
 
-  // Tokens that all of these queries see share loads; those that only some see are added query by query, before and after. A query never
-  // multiplies a value that it does not see, not even by zero: the value might be infinite.
+  // Tokens that all of these queries see share loads; those that only some see are added query by query, before and
+  // after. A query never multiplies a value that it does not see, not even by zero: the value might be infinite.
   template <int Q>
-  static void sum(const AttentionBlock& block, const Workspace& work, const Part& part, uint32_t first, float* partial) {
+  static void sum(const AttentionBlock& block, const Workspace& work, const Part& part, uint32_t first,
+                  float* partial) {
     const size_t stride = cacheValueStride(block.layout);
     const uint32_t group = block.groupHeads;
-    const uint32_t begin = visible(block, (first + Q - 1) / group, part.start).begin, end = visible(block, first / group, part.start).end;
+    const uint32_t begin = visible(block, (first + Q - 1) / group, part.start).begin,
+                   end = visible(block, first / group, part.start).end;
     const bool shared = begin < end;
     fill(partial, 0.0f, Q * stride);
     for (uint32_t i = 0; i < Q; i++) {
       const Range range = visible(block, (first + i) / group, part.start);
       const uint32_t alone = shared ? begin : range.end;
-      if (range.begin < alone) valueQueries<Element, 1>(part, stride, work.scores + i * kPartTokens, range.begin, alone, partial + i * stride);
+      if (range.begin < alone)
+        valueQueries<Element, 1>(part, stride, work.scores + i * kPartTokens, range.begin, alone, partial + i * stride);
     }
     if (!shared) return;
     valueQueries<Element, Q>(part, stride, work.scores, begin, end, partial);
     for (uint32_t i = 0; i < Q; i++) {
       const Range range = visible(block, (first + i) / group, part.start);
-      if (end < range.end) valueQueries<Element, 1>(part, stride, work.scores + i * kPartTokens, end, range.end, partial + i * stride);
+      if (end < range.end)
+        valueQueries<Element, 1>(part, stride, work.scores + i * kPartTokens, end, range.end, partial + i * stride);
     }
   }
 
   template <int Q>
-  static void add(const Part& part, size_t valueStride, const float* weights, uint32_t begin, uint32_t end, float* sums) {
+  static void add(const Part& part, size_t valueStride, const float* weights, uint32_t begin, uint32_t end,
+                  float* sums) {
     valueQueries<Element, Q>(part, valueStride, weights, begin, end, sums);
   }
 
@@ -164,7 +182,9 @@ struct FloatFormat {
       for (int v = 0; v < V; v++) sum_[v] = zero();
     }
     // Asks for what add() will read of a token; `values`: where its block of 16 begins.
-    void ask(const uint8_t* values, uint32_t inBlock) const { prefetch(reinterpret_cast<const uint8_t*>(place(values, inBlock)), V * 16 * sizeof(Element)); }
+    void ask(const uint8_t* values, uint32_t inBlock) const {
+      prefetch(reinterpret_cast<const uint8_t*>(place(values, inBlock)), V * 16 * sizeof(Element));
+    }
     // Up to 16 tokens.
     void add(const uint8_t* const* values, const uint32_t* positions, const float* weights, uint32_t tokens) {
       for (uint32_t i = 0; i < tokens; i++) {
@@ -180,7 +200,9 @@ struct FloatFormat {
     }
 
    private:
-    const Element* place(const uint8_t* values, uint32_t inBlock) const { return reinterpret_cast<const Element*>(values) + inBlock * stride_ + element_; }
+    const Element* place(const uint8_t* values, uint32_t inBlock) const {
+      return reinterpret_cast<const Element*>(values) + inBlock * stride_ + element_;
+    }
     size_t stride_, element_;
     f32x16 sum_[V];
   };
@@ -202,17 +224,21 @@ static inline void storeElements(uint16_t* p, f32x16 v) {
 }
 
 template <typename Element>
-static void storeHeads(const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys, const float* values) {
+static void storeHeads(const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys,
+                       const float* values) {
   const size_t headDim = layout.headDim, stride = cacheValueStride(layout);
   const auto keyOf = [&](uint32_t head) {
-    return reinterpret_cast<Element*>(page + head * cacheHeadBytes(layout)) + index / kKeyBlock * headDim * kKeyBlock + index % kKeyBlock;
+    return reinterpret_cast<Element*>(page + head * cacheHeadBytes(layout)) + index / kKeyBlock * headDim * kKeyBlock +
+           index % kKeyBlock;
   };
-  // A key's elements stand in a line of memory each, or two in one, and memory was last touched a pass ago: asked for all at once, lines come together.
+  // A key's elements stand in a line of memory each, or two in one, and memory was last touched a pass ago: asked for
+  // all at once, lines come together.
   for (uint32_t head = 0; head < layout.kvHeads; head++)
     for (size_t d = 0; d < headDim; d += kLineVectors<Element>) __builtin_prefetch(keyOf(head) + d * kKeyBlock, 1);
   for (uint32_t head = 0; head < layout.kvHeads; head++) {
     Element* key = keyOf(head);
-    Element* value = reinterpret_cast<Element*>(page + head * cacheHeadBytes(layout)) + cacheKeyElements(layout) + index * stride;
+    Element* value =
+        reinterpret_cast<Element*>(page + head * cacheHeadBytes(layout)) + cacheKeyElements(layout) + index * stride;
     for (size_t d = 0; d < headDim; d += 16) {
       const size_t n = headDim - d < 16 ? headDim - d : 16;
       Element converted[16];

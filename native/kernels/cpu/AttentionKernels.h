@@ -1,4 +1,5 @@
-// The part of attention that is compiled for each instruction set: everything that touches keys and values. Attention.h is the way in.
+// The part of attention that is compiled for each instruction set: everything that touches keys and values. Attention.h
+// is the way in.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -34,11 +35,13 @@ struct AttentionBlock {
   float keep;            // top-k sparse attention where below 1: the share of the keys whose values a query takes
   uint32_t denseBefore;  // queries at positions under this one take all of them nevertheless
 
-  uint32_t firstKey;     // keys before this position are not seen
-  float* partials;       // null, or for each query maximum and sum, heads side by side; outputs are not divided by the sum then
+  uint32_t firstKey;  // keys before this position are not seen
+  float*
+      partials;  // null, or for each query maximum and sum, heads side by side; outputs are not divided by the sum then
   size_t partialStride;  // from token to token
 
-  // Where a query is sparse and keys before firstKey are another device's: their scores, scaled and biased, by position from 0, heads otherStride apart; or null.
+  // Where a query is sparse and keys before firstKey are another device's: their scores, scaled and biased, by position
+  // from 0, heads otherStride apart; or null.
   const float* otherScores;
   size_t otherStride, otherTokenStride;
   AttentionCut* cuts;  // null, or heads side by side, tokens partialStride / 2 apart: which keys the query keeps
@@ -51,44 +54,57 @@ struct AttentionBlock {
 };
 
 struct AttentionKernels {
-  // Rounded to the cache's type. With halves, also those of scales and minima, numbers beyond their range become the largest half, so that no
-  // key turns into infinity.
+  // Rounded to the cache's type. With halves, also those of scales and minima, numbers beyond their range become the
+  // largest half, so that no key turns into infinity.
   void (*storeToken)(const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys, const float* values);
-  // One block, or blocks of several rows whose first keys are the same: these hold kQueriesPerBlock queries in all at most, are all dense or all sparse, see all keys
-  // before them, keep no partials, and have one workspace, the first one's.
+  // One block, or blocks of several rows whose first keys are the same: these hold kQueriesPerBlock queries in all at
+  // most, are all dense or all sparse, see all keys before them, keep no partials, and have one workspace, the first
+  // one's.
   void (*attendBlocks)(const AttentionBlock* blocks, uint32_t count);
 };
 
 // A block holds as many tokens as give this many queries, and at least one token.
 constexpr uint32_t kQueriesPerBlock = 32;
-// Positions that a query takes at once, from a multiple of it on: so many that what is done once a part, for its maximum and its sum, costs little.
+// Positions that a query takes at once, from a multiple of it on: so many that what is done once a part, for its
+// maximum and its sum, costs little.
 constexpr uint32_t kPartTokens = 256;
 // Queries that are worked on together, sharing the loads of keys and values, at most.
 constexpr uint32_t kMostTileQueries = 8;
 
-static inline uint32_t attentionBlockTokens(uint32_t groupHeads) { return groupHeads >= kQueriesPerBlock ? 1 : kQueriesPerBlock / groupHeads; }
+static inline uint32_t attentionBlockTokens(uint32_t groupHeads) {
+  return groupHeads >= kQueriesPerBlock ? 1 : kQueriesPerBlock / groupHeads;
+}
 
-// What a query brings along where the cache is quantised, in floats: its elements as three signed bytes each, and two numbers a group; and while it is in
-// a tile: a part's weights likewise, each group of elements its own.
-static inline size_t attentionQueryBytes(const CacheLayout& layout) { return (static_cast<size_t>(layout.headDim) + 15) / 16 * 16; }
+// What a query brings along where the cache is quantised, in floats: its elements as three signed bytes each, and two
+// numbers a group; and while it is in a tile: a part's weights likewise, each group of elements its own.
+static inline size_t attentionQueryBytes(const CacheLayout& layout) {
+  return (static_cast<size_t>(layout.headDim) + 15) / 16 * 16;
+}
 static inline size_t attentionQuantisedFloats(const CacheLayout& layout) {
   return isQuantised(layout.type) ? 3 * attentionQueryBytes(layout) / 4 + 2 * cacheGroups(layout) : 0;
 }
-static inline size_t attentionWeightFloats(const CacheLayout& layout) { return isQuantised(layout.type) ? cacheGroups(layout) * (3 * kPartTokens / 4 + 2) : 0; }
+static inline size_t attentionWeightFloats(const CacheLayout& layout) {
+  return isQuantised(layout.type) ? cacheGroups(layout) * (3 * kPartTokens / 4 + 2) : 0;
+}
 
 static inline size_t attentionWorkspaceFloats(const CacheLayout& layout, uint32_t groupHeads) {
   const size_t queries = (static_cast<size_t>(attentionBlockTokens(groupHeads)) * groupHeads + 15) / 16 * 16;
   const size_t stride = cacheValueStride(layout);
   // Queries, the merged values, maximum and sum; then of a tile scores and values of one part.
-  return queries * (2 * stride + 2 + attentionQuantisedFloats(layout)) + kMostTileQueries * (kPartTokens + stride + attentionWeightFloats(layout));
+  return queries * (2 * stride + 2 + attentionQuantisedFloats(layout)) +
+         kMostTileQueries * (kPartTokens + stride + attentionWeightFloats(layout));
 }
 
-// For rows of up to `context` tokens: the scores of all keys for a tile of queries, from a multiple of 16 on, then positions and weights of those that one
-// query keeps.
+// For rows of up to `context` tokens: the scores of all keys for a tile of queries, from a multiple of 16 on, then
+// positions and weights of those that one query keeps.
 static inline size_t attentionSparseStride(size_t context) { return (context + 15) / 16 * 16; }
-static inline size_t attentionSparseFloats(size_t context) { return attentionSparseStride(context) * (kMostTileQueries + 2); }
+static inline size_t attentionSparseFloats(size_t context) {
+  return attentionSparseStride(context) * (kMostTileQueries + 2);
+}
 
 // Whether a query at that position keeps only some of its keys.
-static inline bool isSparse(const AttentionBlock& block, uint32_t position) { return block.keep < 1.0f && position >= block.denseBefore; }
+static inline bool isSparse(const AttentionBlock& block, uint32_t position) {
+  return block.keep < 1.0f && position >= block.denseBefore;
+}
 
 }  // namespace spillway

@@ -1,22 +1,27 @@
 // Where keys and values stand inside a page of the KV cache.
 //
-// A page holds, one KV head after another: its keys, then its values. Nothing in a page needs to be initialised: slots that were never stored
-// are masked by lane, multiplied as integers by zero, or not read at all.
+// A page holds, one KV head after another: its keys, then its values. Nothing in a page needs to be initialised: slots
+// that were never stored are masked by lane, multiplied as integers by zero, or not read at all.
 //
 // F32 and F16:
-// - Keys in blocks of 16 tokens, each block [headDim][16 tokens]: one vector holds the same element of 16 keys, so that the scores of 16 tokens
+// - Keys in blocks of 16 tokens, each block [headDim][16 tokens]: one vector holds the same element of 16 keys, so that
+// the scores of 16 tokens
 //   grow lane by lane and no horizontal sum is needed.
-// - Values [pageTokens][valueStride], valueStride being headDim rounded up to 16 (the rest is written as zero and never read into a result).
+// - Values [pageTokens][valueStride], valueStride being headDim rounded up to 16 (the rest is written as zero and never
+// read into a result).
 //
-// Q8 and Q4 (group-wise min/max, FlexGen section 4.2): the elements of a token's head in groups of 64, the last one shorter where headDim is no
-// multiple; element = minimum + scale * code, codes of 8 or 4 bits, scale and minimum as halves. 4.5 bits an element at Q4 with full groups.
-// Keys of 4 bits have been transformed before, each group by a Walsh-Hadamard transform (hadamard.h), and queries are when they meet them: what stands out in
-// a few elements, as it does in keys, would otherwise make all of their group's steps wide.
-// Keys as well as values are blocks of 16 tokens, each block lines of codes and then a line a group: [16 scales][16 minima]. A line is 64 bytes:
-// 16 lanes of 4 bytes, the 4 terms that a lane's integer dot product takes at once.
-// - Keys: a lane is a token, its 4 bytes are elements that follow each other. Line i holds elements 4i to 4i + 3 (Q8); 8i to 8i + 3 in the low and
+// Q8 and Q4 (group-wise min/max, FlexGen section 4.2): the elements of a token's head in groups of 64, the last one
+// shorter where headDim is no multiple; element = minimum + scale * code, codes of 8 or 4 bits, scale and minimum as
+// halves. 4.5 bits an element at Q4 with full groups. Keys of 4 bits have been transformed before, each group by a
+// Walsh-Hadamard transform (hadamard.h), and queries are when they meet them: what stands out in a few elements, as it
+// does in keys, would otherwise make all of their group's steps wide. Keys as well as values are blocks of 16 tokens,
+// each block lines of codes and then a line a group: [16 scales][16 minima]. A line is 64 bytes: 16 lanes of 4 bytes,
+// the 4 terms that a lane's integer dot product takes at once.
+// - Keys: a lane is a token, its 4 bytes are elements that follow each other. Line i holds elements 4i to 4i + 3 (Q8);
+// 8i to 8i + 3 in the low and
 //   8i + 4 to 8i + 7 in the high nibbles (Q4).
-// - Values: a lane is an element, its 4 bytes are 4 tokens. [4 quads of tokens][lines]; line i holds elements 16i to 16i + 15 (Q8); 32i to 32i + 15
+// - Values: a lane is an element, its 4 bytes are 4 tokens. [4 quads of tokens][lines]; line i holds elements 16i to
+// 16i + 15 (Q8); 32i to 32i + 15
 //   in the low and 32i + 16 to 32i + 31 in the high nibbles (Q4). Codes past headDim are never read into a result.
 // No two tokens share a byte, so that tokens of one page may be stored by several threads at once.
 #pragma once
@@ -48,12 +53,20 @@ constexpr int kNarrowerRanges = 4;
 constexpr float kNarrowerBy = 0.04f;
 
 static inline bool isQuantised(CacheType type) { return type == CacheType::Q8 || type == CacheType::Q4; }
-static inline size_t cacheElementBytes(const CacheLayout& layout) { return layout.type == CacheType::F16 ? 2 : 4; }  // F32 and F16
-static inline size_t cacheValueStride(const CacheLayout& layout) { return (static_cast<size_t>(layout.headDim) + 15) / 16 * 16; }
-static inline size_t cacheKeyElements(const CacheLayout& layout) { return static_cast<size_t>(layout.pageTokens) * layout.headDim; }
+static inline size_t cacheElementBytes(const CacheLayout& layout) {
+  return layout.type == CacheType::F16 ? 2 : 4;
+}  // F32 and F16
+static inline size_t cacheValueStride(const CacheLayout& layout) {
+  return (static_cast<size_t>(layout.headDim) + 15) / 16 * 16;
+}
+static inline size_t cacheKeyElements(const CacheLayout& layout) {
+  return static_cast<size_t>(layout.pageTokens) * layout.headDim;
+}
 
 // Q8 and Q4.
-static inline size_t cacheGroups(const CacheLayout& layout) { return (static_cast<size_t>(layout.headDim) + kCacheGroup - 1) / kCacheGroup; }
+static inline size_t cacheGroups(const CacheLayout& layout) {
+  return (static_cast<size_t>(layout.headDim) + kCacheGroup - 1) / kCacheGroup;
+}
 static inline size_t cacheKeyLines(const CacheLayout& layout) {  // of one block
   const size_t elements = layout.type == CacheType::Q8 ? 4 : 8;
   return (layout.headDim + elements - 1) / elements;
@@ -73,10 +86,13 @@ static inline size_t cacheValueBlockBytes(const CacheLayout& layout) {
 }
 
 // From the beginning of a KV head to its values.
-static inline size_t cacheValuesOffset(const CacheLayout& layout) { return layout.pageTokens / kKeyBlock * cacheKeyBlockBytes(layout); }
+static inline size_t cacheValuesOffset(const CacheLayout& layout) {
+  return layout.pageTokens / kKeyBlock * cacheKeyBlockBytes(layout);
+}
 // From one KV head to the next; a multiple of 64.
 static inline size_t cacheHeadBytes(const CacheLayout& layout) {
-  if (isQuantised(layout.type)) return cacheValuesOffset(layout) + layout.pageTokens / kKeyBlock * cacheValueBlockBytes(layout);
+  if (isQuantised(layout.type))
+    return cacheValuesOffset(layout) + layout.pageTokens / kKeyBlock * cacheValueBlockBytes(layout);
   const size_t elements = cacheKeyElements(layout) + static_cast<size_t>(layout.pageTokens) * cacheValueStride(layout);
   return (elements * cacheElementBytes(layout) + 63) / 64 * 64;
 }

@@ -9,16 +9,19 @@ enum class InstructionSet {
   Avx512,  // AVX-512 F, BW, DQ, VL, VNNI
   Amx,     // that, and for matrix products AMX tiles of bfloat16; Linux only
 };
-constexpr InstructionSet kInstructionSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512, InstructionSet::Amx};
+constexpr InstructionSet kInstructionSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512,
+                                               InstructionSet::Amx};
 
 const char* instructionSetName(InstructionSet set);  // "scalar", "avx2", "avx512", "amx"
-// CPUID and the operating system's support (XGETBV). For AMX the process also has to be permitted its large registers: the first call asks for that.
+// CPUID and the operating system's support (XGETBV). For AMX the process also has to be permitted its large registers:
+// the first call asks for that.
 bool machineHas(InstructionSet set);
 InstructionSet bestInstructionSet();
 
-// Whether the processor shifts and masks 512-bit vectors on other units than it multiplies them on: AMD's do (four units, two of which multiply), Intel's have
-// two for all of it. Measured with bench_matmul, a fifth of a Zen 5's units stand idle in products: unpacking there instead of once for all rows makes products of
-// 64 rows 4 to 5% faster, those of 16 rows 10%; a Zen 4 gains 4 to 6% and 12%.
+// Whether the processor shifts and masks 512-bit vectors on other units than it multiplies them on: AMD's do (four
+// units, two of which multiply), Intel's have two for all of it. Measured with bench_matmul, a fifth of a Zen 5's units
+// stand idle in products: unpacking there instead of once for all rows makes products of 64 rows 4 to 5% faster, those
+// of 16 rows 10%; a Zen 4 gains 4 to 6% and 12%.
 bool shiftsAreFree();
 
 }  // namespace spillway

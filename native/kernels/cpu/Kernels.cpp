@@ -2,11 +2,11 @@
 
 namespace spillway {
 
-#define SPILLWAY_DECLARE_KERNELS(isa)             \
-  namespace isa {                                 \
-  const MatmulKernels& matmulKernels();           \
-  const RowKernels& rowKernels();                 \
-  const AttentionKernels& attentionKernels();     \
+#define SPILLWAY_DECLARE_KERNELS(isa)         \
+  namespace isa {                             \
+  const MatmulKernels& matmulKernels();       \
+  const RowKernels& rowKernels();             \
+  const AttentionKernels& attentionKernels(); \
   }
 
 SPILLWAY_DECLARE_KERNELS(scalar)
@@ -22,10 +22,12 @@ const MatmulKernels& matmulKernels(const MatmulKernels& wide);
 
 const Kernels& kernelsFor(InstructionSet set) {
 #if defined(SPILLWAY_X86_KERNELS)
-  // Each table is made on demand: even the function that names the kernels may hold instructions that the machine lacks.
+  // Each table is made on demand: even the function that names the kernels may hold instructions that the machine
+  // lacks.
 #if defined(SPILLWAY_AMX_KERNELS)
   if (set == InstructionSet::Amx) {
-    static const Kernels kernels{set, amx::matmulKernels(avx512::matmulKernels()), avx512::rowKernels(), avx512::attentionKernels()};
+    static const Kernels kernels{set, amx::matmulKernels(avx512::matmulKernels()), avx512::rowKernels(),
+                                 avx512::attentionKernels()};
     return kernels;
   }
 #endif
@@ -40,7 +42,8 @@ const Kernels& kernelsFor(InstructionSet set) {
 #else
   (void)set;
 #endif
-  static const Kernels kernels{InstructionSet::Scalar, scalar::matmulKernels(), scalar::rowKernels(), scalar::attentionKernels()};
+  static const Kernels kernels{InstructionSet::Scalar, scalar::matmulKernels(), scalar::rowKernels(),
+                               scalar::attentionKernels()};
   return kernels;
 }
 

@@ -1,11 +1,15 @@
 // One table of kernels an instruction set; chosen once, at run time.
 //
 // Rules for every kernel:
-// - A row's result does not depend on its company: bitwise the same for one row and for many, for any chunking and any number of threads.
+// - A row's result does not depend on its company: bitwise the same for one row and for many, for any chunking and any
+// number of threads.
 //   So every output element is reduced in a fixed order that depends on its own inputs alone.
-// - Sixteen lanes everywhere, fused multiply-adds where the source says fma, and one fixed reduction tree (simd.h): all instruction sets
-//   then give the same bits, and the tests compare them exactly. The one exception are AMX's products of rounded activations (MatmulKernels.h).
-// - Files compiled for an instruction set include no STL, so that no shared inline function leaks its instructions into the baseline.
+// - Sixteen lanes everywhere, fused multiply-adds where the source says fma, and one fixed reduction tree (simd.h): all
+// instruction sets
+//   then give the same bits, and the tests compare them exactly. The one exception are AMX's products of rounded
+//   activations (MatmulKernels.h).
+// - Files compiled for an instruction set include no STL, so that no shared inline function leaks its instructions into
+// the baseline.
 // - No allocation, no exceptions: arguments were validated by the caller.
 #pragma once
 #include "AttentionKernels.h"

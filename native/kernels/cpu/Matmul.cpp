@@ -11,13 +11,17 @@
 namespace spillway {
 namespace {
 
-// From row to row of an item's totals: an odd number of cache lines, so that 64 rows of one panel are spread over all sets of the nearest cache.
+// From row to row of an item's totals: an odd number of cache lines, so that 64 rows of one panel are spread over all
+// sets of the nearest cache.
 size_t totalsStride(size_t panels) { return (panels | 1) * kPanelOutputs; }
 
-const uint8_t* panelsOf(const WeightMatrix& weights, const Item& item) { return weights.panels + item.firstPanel * panelBytes(weights.type, weights.inputs); }
+const uint8_t* panelsOf(const WeightMatrix& weights, const Item& item) {
+  return weights.panels + item.firstPanel * panelBytes(weights.type, weights.inputs);
+}
 
 // Without its output. next: MatmulBlock::next.
-MatmulBlock blockOf(const MatmulKernels& kernels, const WeightMatrix& weights, const float* bias, const MatrixInput& input, const Item& item, const uint8_t* next) {
+MatmulBlock blockOf(const MatmulKernels& kernels, const WeightMatrix& weights, const float* bias,
+                    const MatrixInput& input, const Item& item, const uint8_t* next) {
   const size_t firstRow = item.firstRow, firstOutput = item.firstPanel * kPanelOutputs;
   MatmulBlock block;
   block.type = weights.type;
@@ -26,7 +30,8 @@ MatmulBlock blockOf(const MatmulKernels& kernels, const WeightMatrix& weights, c
   block.panelBytes = panelBytes(weights.type, weights.inputs);
   block.outputs = std::min(weights.outputs - firstOutput, item.panels * kPanelOutputs);
   block.rows = item.rows;
-  block.rounded = input.rounded == nullptr ? nullptr : input.rounded + roundedBytes(kernels.rounded, firstRow, input.columns);
+  block.rounded =
+      input.rounded == nullptr ? nullptr : input.rounded + roundedBytes(kernels.rounded, firstRow, input.columns);
   block.values = input.values == nullptr ? nullptr : input.values + firstRow * input.stride;
   block.valueStride = input.stride;
   block.bias = bias == nullptr ? nullptr : bias + firstOutput;
@@ -38,12 +43,15 @@ MatmulBlock blockOf(const MatmulKernels& kernels, const WeightMatrix& weights, c
 }
 
 void multiply(const Compute& compute, const Route& route, const MatmulBlock& block, uint8_t* workspace) {
-  if (route.rounded) compute.kernels.matmul.multiplyRounded(block, workspace);
-  else compute.kernels.matmul.multiplyFloat(block, workspace);
+  if (route.rounded)
+    compute.kernels.matmul.multiplyRounded(block, workspace);
+  else
+    compute.kernels.matmul.multiplyFloat(block, workspace);
 }
 
 // after: the panels that the same thread most likely multiplies with next; or null.
-void runItem(const Compute& compute, const Item& item, const uint8_t* after, const MatrixInput& input, uint8_t* workspace) {
+void runItem(const Compute& compute, const Item& item, const uint8_t* after, const MatrixInput& input,
+             uint8_t* workspace) {
   const MatmulJob& job = *item.job;
   const Route route = routeOf(compute, job.weights->type);
   const uint8_t* afterFirst = job.factor == nullptr ? after : panelsOf(*job.factor, item);
@@ -54,7 +62,13 @@ void runItem(const Compute& compute, const Item& item, const uint8_t* after, con
     block.outputStride = job.outputStride;
     return multiply(compute, route, block, workspace);
   }
-  ItemTotals totals{reinterpret_cast<float*>(workspace + kMatmulWorkspaceBytes), nullptr, totalsStride(item.panels), item.firstRow, block.rows, firstOutput, block.outputs};
+  ItemTotals totals{reinterpret_cast<float*>(workspace + kMatmulWorkspaceBytes),
+                    nullptr,
+                    totalsStride(item.panels),
+                    item.firstRow,
+                    block.rows,
+                    firstOutput,
+                    block.outputs};
   block.output = totals.product;
   block.outputStride = totals.stride;
   multiply(compute, route, block, workspace);
@@ -72,10 +86,14 @@ void check(const Compute& compute, const MatmulJob& job, const MatrixInput& inpu
   for (const WeightMatrix* weights : {job.weights, job.factor}) {
     if (weights == nullptr) continue;
     if (weights->inputs != input.columns)
-      throw Error(ErrorCode::InvalidArgument, "a product of " + std::to_string(input.columns) + " columns with weights of " + std::to_string(weights->inputs) + " inputs");
+      throw Error(ErrorCode::InvalidArgument, "a product of " + std::to_string(input.columns) +
+                                                  " columns with weights of " + std::to_string(weights->inputs) +
+                                                  " inputs");
     const bool rounded = usesRoundedInput(compute, weights->type);
-    if (rounded && input.rounded == nullptr) throw Error(ErrorCode::InvalidArgument, "a product of rounded activations whose input was not rounded");
-    if (!rounded && input.values == nullptr) throw Error(ErrorCode::InvalidArgument, "a product of float activations whose input was only rounded");
+    if (rounded && input.rounded == nullptr)
+      throw Error(ErrorCode::InvalidArgument, "a product of rounded activations whose input was not rounded");
+    if (!rounded && input.values == nullptr)
+      throw Error(ErrorCode::InvalidArgument, "a product of float activations whose input was only rounded");
     if (rounded != usesRoundedInput(compute, job.weights->type) || weights->outputs != job.weights->outputs)
       throw Error(ErrorCode::InvalidArgument, "a gated product of matrices that are not alike");
   }
@@ -90,15 +108,20 @@ static void forRowTiles(const Compute& compute, size_t rows, size_t columns, Bod
   const size_t tiles = ceilDivide(rows, together);
   const size_t tilesPerItem = std::max<size_t>(1, 16384 / (together * columns));
   const size_t threads = compute.pool.threads(), least = ceilDivide(tiles, tilesPerItem);
-  const size_t items = least == 1 ? 1 : std::min(tiles, ceilDivide(least, threads) * threads);  // as many for each thread, if possible
+  const size_t items =
+      least == 1 ? 1 : std::min(tiles, ceilDivide(least, threads) * threads);  // as many for each thread, if possible
   compute.pool.parallelFor(items, [&](size_t item, unsigned worker) {
-    for (size_t tile = tiles * item / items; tile < tiles * (item + 1) / items; tile++) body(tile * together, std::min(together, rows - tile * together), worker);
+    for (size_t tile = tiles * item / items; tile < tiles * (item + 1) / items; tile++)
+      body(tile * together, std::min(together, rows - tile * together), worker);
   });
 }
 
-bool usesRoundedInput(const Compute& compute, WeightType type) { return compute.precision == Precision::Default && takesRounded(compute.kernels.matmul.rounded, type); }
+bool usesRoundedInput(const Compute& compute, WeightType type) {
+  return compute.precision == Precision::Default && takesRounded(compute.kernels.matmul.rounded, type);
+}
 
-MatrixInput prepareInput(const Compute& compute, const float* values, size_t rows, size_t columns, size_t stride, bool round, Scratch& scratch) {
+MatrixInput prepareInput(const Compute& compute, const float* values, size_t rows, size_t columns, size_t stride,
+                         bool round, Scratch& scratch) {
   MatrixInput input{values, rows, columns, stride, nullptr};
   if (!round || rows == 0) return input;
   const MatmulKernels& kernels = compute.kernels.matmul;
@@ -107,18 +130,22 @@ MatrixInput prepareInput(const Compute& compute, const float* values, size_t row
   uint8_t* rounded = const_cast<uint8_t*>(input.rounded);
   const size_t together = rowsTogether(kernels.rounded);
   forRowTiles(compute, rows, columns, [&](size_t row, size_t count, unsigned) {
-    kernels.roundRows(values + row * stride, stride, std::min(together, count), columns, rounded + roundedBytes(kernels.rounded, row, columns));
+    kernels.roundRows(values + row * stride, stride, std::min(together, count), columns,
+                      rounded + roundedBytes(kernels.rounded, row, columns));
   });
   return input;
 }
 
 MatrixInput takeRounded(const Compute& compute, size_t rows, size_t columns, Scratch& scratch) {
   if (compute.kernels.matmul.rounded == RoundedInput::Groups && columns % kGroupInputs != 0)
-    throw Error(ErrorCode::InvalidArgument, "8-bit activations come in groups of 32: " + std::to_string(columns) + " columns");
-  return {nullptr, rows, columns, columns, scratch.take<uint8_t>(roundedBytes(compute.kernels.matmul.rounded, rows, columns))};
+    throw Error(ErrorCode::InvalidArgument,
+                "8-bit activations come in groups of 32: " + std::to_string(columns) + " columns");
+  return {nullptr, rows, columns, columns,
+          scratch.take<uint8_t>(roundedBytes(compute.kernels.matmul.rounded, rows, columns))};
 }
 
-MatrixInput prepareRounded(const Compute& compute, const RowMaker& maker, size_t rows, size_t columns, Scratch& scratch) {
+MatrixInput prepareRounded(const Compute& compute, const RowMaker& maker, size_t rows, size_t columns,
+                           Scratch& scratch) {
   const MatmulKernels& kernels = compute.kernels.matmul;
   const size_t tileFloats = rowsTogether(kernels.rounded) * columns;
   const MatrixInput input = takeRounded(compute, rows, columns, scratch);
@@ -136,7 +163,8 @@ MatrixInput prepareRounded(const Compute& compute, const RowMaker& maker, size_t
   return input;
 }
 
-void matmul(const Compute& compute, const MatmulJob* jobs, size_t jobCount, const MatrixInput& input, Scratch& scratch) {
+void matmul(const Compute& compute, const MatmulJob* jobs, size_t jobCount, const MatrixInput& input,
+            Scratch& scratch) {
   const size_t mark = scratch.used();
   uint8_t* workspaces = scratch.take<uint8_t>(compute.pool.threads() * kWorkerBytes);
   if (workspaces != nullptr && input.rows > 0) {

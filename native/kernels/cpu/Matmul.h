@@ -10,8 +10,8 @@
 
 namespace spillway {
 
-// A matrix [outputs, inputs] in the kernels' own layout: panels of 16 consecutive outputs, one after another, each 64-byte aligned;
-// the last one is filled up with zero rows. Values keep the file's precision and bits.
+// A matrix [outputs, inputs] in the kernels' own layout: panels of 16 consecutive outputs, one after another, each
+// 64-byte aligned; the last one is filled up with zero rows. Values keep the file's precision and bits.
 struct WeightMatrix {
   WeightType type;
   uint32_t outputs;
@@ -26,8 +26,9 @@ void packPanel(WeightType type, size_t inputs, const uint8_t* const rows[kPanelO
 // One output's weights as floats (embedding lookup): exactly what the file's format defines.
 void unpackRow(const WeightMatrix& matrix, size_t output, float* values);
 
-// Rows of activations, ready to be multiplied: as floats, and, where a product will use rounded ones, rounded once per row as the instruction set has it
-// (RoundedInput): to 8 bits with a scale for each group of 32 (large groups of a row in two steps: QuantisedTile), or to bfloat16.
+// Rows of activations, ready to be multiplied: as floats, and, where a product will use rounded ones, rounded once per
+// row as the instruction set has it (RoundedInput): to 8 bits with a scale for each group of 32 (large groups of a row
+// in two steps: QuantisedTile), or to bfloat16.
 struct MatrixInput {
   const float* values;  // [rows, stride]
   size_t rows;
@@ -40,23 +41,28 @@ struct MatrixInput {
 enum class Epilogue : uint8_t {
   Store,     // output = product
   Add,       // output += product
-  Activate,  // activation(product), times the product with `factor` where there is one; to `rounded` where that is given, else to the output
+  Activate,  // activation(product), times the product with `factor` where there is one; to `rounded` where that is
+             // given, else to the output
 };
 
 // True when a product with weights of this type uses rounded activations, on these kernels and at this precision.
 bool usesRoundedInput(const Compute& compute, WeightType type);
-// Rounds in parallel where `round` says so; columns is a multiple of 32 then, but for bfloat16. Buffers come from scratch.
-// In 8 bits a value that is no number, infinite or beyond 1e33 makes the row's outputs NaN; otherwise they follow IEEE arithmetic.
-MatrixInput prepareInput(const Compute& compute, const float* values, size_t rows, size_t columns, size_t stride, bool round, Scratch& scratch);
+// Rounds in parallel where `round` says so; columns is a multiple of 32 then, but for bfloat16. Buffers come from
+// scratch. In 8 bits a value that is no number, infinite or beyond 1e33 makes the row's outputs NaN; otherwise they
+// follow IEEE arithmetic.
+MatrixInput prepareInput(const Compute& compute, const float* values, size_t rows, size_t columns, size_t stride,
+                         bool round, Scratch& scratch);
 
-// Rows that are made when they are needed: make(context, row, to) writes `columns` floats. Called once a row, by any thread.
+// Rows that are made when they are needed: make(context, row, to) writes `columns` floats. Called once a row, by any
+// thread.
 struct RowMaker {
   void (*make)(const void* context, size_t row, float* to);
   const void* context;
 };
-// The same for rows that are rounded as they are made and never stood in memory as floats: `values` of the result is null.
-// Only for kernels that round rows one tile at a time (RoundedInput::Bfloat16).
-MatrixInput prepareRounded(const Compute& compute, const RowMaker& maker, size_t rows, size_t columns, Scratch& scratch);
+// The same for rows that are rounded as they are made and never stood in memory as floats: `values` of the result is
+// null. Only for kernels that round rows one tile at a time (RoundedInput::Bfloat16).
+MatrixInput prepareRounded(const Compute& compute, const RowMaker& maker, size_t rows, size_t columns,
+                           Scratch& scratch);
 // Memory for rounded rows, which an epilogue is to fill.
 MatrixInput takeRounded(const Compute& compute, size_t rows, size_t columns, Scratch& scratch);
 
@@ -68,15 +74,16 @@ struct MatmulJob {
   Epilogue epilogue = Epilogue::Store;
   // For Activate.
   Activation activation = Activation::Silu;
-  const WeightMatrix* factor = nullptr;  // [outputs, inputs] like weights, both of types that use rounded input, or neither; or null
-  const float* factorBias = nullptr;     // [outputs] or null
-  uint8_t* rounded = nullptr;            // takeRounded(rows, outputs), or null
+  const WeightMatrix* factor =
+      nullptr;  // [outputs, inputs] like weights, both of types that use rounded input, or neither; or null
+  const float* factorBias = nullptr;  // [outputs] or null
+  uint8_t* rounded = nullptr;         // takeRounded(rows, outputs), or null
 };
 
 // All products share one input and run as one parallel loop over (job, panels, rows).
-// Bitwise the same for a row whatever the number of rows, jobs and threads, and on every instruction set; products of rounded activations on AMX have bits of
-// their own.
-// With measure-only scratch this and prepareInput compute nothing and only count.
+// Bitwise the same for a row whatever the number of rows, jobs and threads, and on every instruction set; products of
+// rounded activations on AMX have bits of their own. With measure-only scratch this and prepareInput compute nothing
+// and only count.
 void matmul(const Compute& compute, const MatmulJob* jobs, size_t jobCount, const MatrixInput& input, Scratch& scratch);
 
 }  // namespace spillway

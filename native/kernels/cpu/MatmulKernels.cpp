@@ -28,7 +28,8 @@ void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
 }  // namespace
 
 const MatmulKernels& matmulKernels() {
-  static const MatmulKernels kernels{RoundedInput::Groups, SPILLWAY_ISA_LEVEL == 2 && shiftsAreFree(), roundRows, multiplyQuantised, multiplyFloat};
+  static const MatmulKernels kernels{RoundedInput::Groups, SPILLWAY_ISA_LEVEL == 2 && shiftsAreFree(), roundRows,
+                                     multiplyQuantised, multiplyFloat};
   return kernels;
 }
 

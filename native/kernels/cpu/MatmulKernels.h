@@ -10,27 +10,30 @@ namespace spillway {
 
 constexpr size_t kTileRows = 4;
 
-// Integer sums start from the bits of the float 1.5 * 2^23: read as a float, such a sum is that number plus the sum, exactly (below 2^22). With n added to the
-// exponent it is 2^n times as much, so that a scale that is a power of two costs nothing: subtracting 1.5 * 2^(23 + n) leaves the sum times 2^n, exactly.
+// Integer sums start from the bits of the float 1.5 * 2^23: read as a float, such a sum is that number plus the sum,
+// exactly (below 2^22). With n added to the exponent it is 2^n times as much, so that a scale that is a power of two
+// costs nothing: subtracting 1.5 * 2^(23 + n) leaves the sum times 2^n, exactly.
 constexpr int32_t kBiasBits = 0x4b400000;
 constexpr float kBias = 12582912.0f;
 constexpr int32_t kBiasOverPower = kBiasBits - 0x3f800000;  // between the bits of kBias * 2^n and those of 2^n
 
-// One group (32 inputs) of activations of four consecutive rows, as 8-bit integers: x = factor * 2^n * value, with a factor for the row and the least n for the
-// group with which no value is beyond 127. The factor, from 1 to 2, is that with which the row's largest group that is not refined uses all of -127..127: the
-// groups below it lose half a bit on average, and a product needs one multiplication less a group (that by the group's scale, which is left to be done once
-// for all groups of a row).
-// A row with a value that is not finite, or is beyond kLargestRounded, has the factor NaN, so that every output of the row becomes NaN.
-// Activations of a batch: tiles[row / 4][refinement][group], lane row % 4.
+// One group (32 inputs) of activations of four consecutive rows, as 8-bit integers: x = factor * 2^n * value, with a
+// factor for the row and the least n for the group with which no value is beyond 127. The factor, from 1 to 2, is that
+// with which the row's largest group that is not refined uses all of -127..127: the groups below it lose half a bit on
+// average, and a product needs one multiplication less a group (that by the group's scale, which is left to be done
+// once for all groups of a row). A row with a value that is not finite, or is beyond kLargestRounded, has the factor
+// NaN, so that every output of the row becomes NaN. Activations of a batch: tiles[row / 4][refinement][group], lane row
+// % 4.
 //
-// A row's large groups, those whose magnitude is over kRefineOver times the mean of the row's groups, are refined: what rounding lost of them is a second
-// tile, with refinement 1. A few channels of most models carry values many times the others', and their groups are where nearly all of the rounding
-// error is. Which groups of a row are refined depends on the row alone; the other rows of such a tile have zeros there, which change no bit of theirs.
+// A row's large groups, those whose magnitude is over kRefineOver times the mean of the row's groups, are refined: what
+// rounding lost of them is a second tile, with refinement 1. A few channels of most models carry values many times the
+// others', and their groups are where nearly all of the rounding error is. Which groups of a row are refined depends on
+// the row alone; the other rows of such a tile have zeros there, which change no bit of theirs.
 struct alignas(64) QuantisedTile {
   int8_t values[kTileRows][32];
-  float bias[kTileRows];         // kBias * 2^n; its bits are where products with weights without a zero point start from
-  float scaledSum[kTileRows];    // 2^n * sum, for weights with an offset
-  int32_t start8[kTileRows];     // bits of bias - 8 * sum: where the products with weights of zero point 8 start from
+  float bias[kTileRows];       // kBias * 2^n; its bits are where products with weights without a zero point start from
+  float scaledSum[kTileRows];  // 2^n * sum, for weights with an offset
+  int32_t start8[kTileRows];   // bits of bias - 8 * sum: where the products with weights of zero point 8 start from
   int32_t start16[kTileRows];
   int32_t start128[kTileRows];
   int16_t halfSums[2][kTileRows];  // of inputs 0-15, 16-31
@@ -43,19 +46,24 @@ static_assert(sizeof(QuantisedTile) == 256, "four cache lines");
 
 constexpr float kRefineOver = 3.0f;
 constexpr float kLargestRounded = 1e33f;  // kBias * 2^n is finite
-constexpr size_t kTilesPerGroup = 2;  // the group and its refinement
+constexpr size_t kTilesPerGroup = 2;      // the group and its refinement
 
-// What activations are rounded to for multiplyRounded, and how the rounded rows lie: some rows at a time, together, in order of columns.
-//   Groups    8 bits with a scale for each group of 32, four rows at a time: QuantisedTile [ceil(rows / 4)][2][columns / 32]; for quantised types
-//   Bfloat16  sixteen rows at a time (at the end those that are left): [columns / 32][rows][32], the last columns filled up with zeros; for all types but F32
+// What activations are rounded to for multiplyRounded, and how the rounded rows lie: some rows at a time, together, in
+// order of columns.
+//   Groups    8 bits with a scale for each group of 32, four rows at a time: QuantisedTile [ceil(rows / 4)][2][columns
+//   / 32]; for quantised types Bfloat16  sixteen rows at a time (at the end those that are left): [columns /
+//   32][rows][32], the last columns filled up with zeros; for all types but F32
 enum class RoundedInput : uint8_t { Groups, Bfloat16 };
 
 static constexpr size_t rowsTogether(RoundedInput form) { return form == RoundedInput::Groups ? kTileRows : 16; }
 static constexpr size_t roundedBytes(RoundedInput form, size_t rows, size_t columns) {
-  return form == RoundedInput::Groups ? (rows + kTileRows - 1) / kTileRows * kTilesPerGroup * (columns / kGroupInputs) * sizeof(QuantisedTile)
-                                      : rows * ((columns + 31) / 32) * 64;
+  return form == RoundedInput::Groups
+             ? (rows + kTileRows - 1) / kTileRows * kTilesPerGroup * (columns / kGroupInputs) * sizeof(QuantisedTile)
+             : rows * ((columns + 31) / 32) * 64;
 }
-static constexpr bool takesRounded(RoundedInput form, WeightType type) { return form == RoundedInput::Groups ? isQuantised(type) : type != WeightType::F32; }
+static constexpr bool takesRounded(RoundedInput form, WeightType type) {
+  return form == RoundedInput::Groups ? isQuantised(type) : type != WeightType::F32;
+}
 
 constexpr size_t kMatmulBlockRows = 256;
 // Rows that multiplyRounded takes at most.
@@ -75,12 +83,14 @@ struct MatmulBlock {
   const float* bias;  // [outputs] or null
   float* output;      // [rows, outputStride]; products of bfloat16 write whole panels
   size_t outputStride;
-  bool shiftsAreFree;   // MatmulKernels::shiftsAreFree
-  const uint8_t* next;  // what the same thread most likely multiplies with after these panels, to be asked for in time; or null
+  bool shiftsAreFree;  // MatmulKernels::shiftsAreFree
+  const uint8_t*
+      next;  // what the same thread most likely multiplies with after these panels, to be asked for in time; or null
 };
 
-// Panels that a kernel takes at a time at most: blocks are best made of whole multiples. With 32 registers three panels by four rows balance loads and
-// products; types with two scales a group need registers for both halves, and float products take two panels.
+// Panels that a kernel takes at a time at most: blocks are best made of whole multiples. With 32 registers three panels
+// by four rows balance loads and products; types with two scales a group need registers for both halves, and float
+// products take two panels.
 static constexpr size_t panelsPerTile(const PanelFormat& format) { return format.scalesPerGroup == 1 ? 3 : 2; }
 
 // What a kernel needs to put unpacked weights and sums into; 64-byte aligned.
@@ -88,20 +98,21 @@ constexpr size_t kMatmulWorkspaceBytes = 64 * 1024;
 
 struct MatmulKernels {
   RoundedInput rounded;
-  // Whether shifting and masking vectors of 64 bytes costs nothing beside products of them; then 4-bit weights are unpacked for each tile of rows anew. Of
-  // no consequence for results.
+  // Whether shifting and masking vectors of 64 bytes costs nothing beside products of them; then 4-bit weights are
+  // unpacked for each tile of rows anew. Of no consequence for results.
   bool shiftsAreFree;
-  // Rounds rows that lie together: up to rowsTogether(). Groups: columns is a multiple of 32; a group below 1e-30 in magnitude becomes zeros; lanes of
-  // absent rows are left as they are, for no product reads them.
+  // Rounds rows that lie together: up to rowsTogether(). Groups: columns is a multiple of 32; a group below 1e-30 in
+  // magnitude becomes zeros; lanes of absent rows are left as they are, for no product reads them.
   void (*roundRows)(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* to);
-  // Rounded activations times a type that takes them. Groups: for an output, from its bias (or 0) on, in order of groups, all operations fused or rounded as
-  // written:
+  // Rounded activations times a type that takes them. Groups: for an output, from its bias (or 0) on, in order of
+  // groups, all operations fused or rounded as written:
   //   sum = Σ value * q - zero * Σ value                          (exact, int32; once for each scale of the group)
-  //   total = fma(sum * weightScale, scale, total)                (two scales: fma(sum1, weightScale1, sum0 * weightScale0))
-  //   total = fma(weightOffset, scaledSum, total)                 (where the type has offsets; once for each)
+  //   total = fma(sum * weightScale, scale, total)                (two scales: fma(sum1, weightScale1, sum0 *
+  //   weightScale0)) total = fma(weightOffset, scaledSum, total)                 (where the type has offsets; once for
+  //   each)
   // and the same for the group's refinement.
-  // Bfloat16: weights are rounded to bfloat16 too (unpackTile.h); from the bias on, in order of inputs, 32 at a time as the processor's tdpbf16ps adds up their
-  // products in float32. Denormal numbers count as zeros.
+  // Bfloat16: weights are rounded to bfloat16 too (unpackTile.h); from the bias on, in order of inputs, 32 at a time as
+  // the processor's tdpbf16ps adds up their products in float32. Denormal numbers count as zeros.
   void (*multiplyRounded)(const MatmulBlock& block, uint8_t* workspace);
   // Float activations times any type: total = fma(weight, value, total) from the bias (or 0) on, in order of inputs.
   void (*multiplyFloat)(const MatmulBlock& block, uint8_t* workspace);

@@ -1,5 +1,6 @@
-// Philox 4x32-10: a counter-based random generator (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
-// A hash, not a state: the same key and counter give the same numbers on every machine, in any order of asking.
+// Philox 4x32-10: a counter-based random generator (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
+// 1, 2, 3", SC 2011). A hash, not a state: the same key and counter give the same numbers on every machine, in any
+// order of asking.
 #pragma once
 #include <cstdint>
 
@@ -13,8 +14,8 @@ inline PhiloxWords philox4x32(PhiloxWords counter, uint32_t key0, uint32_t key1)
   for (int round = 0; round < 10; round++) {
     const uint64_t a = uint64_t{0xD2511F53u} * counter.word[0];
     const uint64_t b = uint64_t{0xCD9E8D57u} * counter.word[2];
-    counter = {{static_cast<uint32_t>(b >> 32) ^ counter.word[1] ^ key0, static_cast<uint32_t>(b), static_cast<uint32_t>(a >> 32) ^ counter.word[3] ^ key1,
-                static_cast<uint32_t>(a)}};
+    counter = {{static_cast<uint32_t>(b >> 32) ^ counter.word[1] ^ key0, static_cast<uint32_t>(b),
+                static_cast<uint32_t>(a >> 32) ^ counter.word[3] ^ key1, static_cast<uint32_t>(a)}};
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }

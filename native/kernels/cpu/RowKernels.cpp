@@ -8,8 +8,8 @@ namespace {
 
 constexpr float kInfinity = __builtin_inff();
 
-// Sum of term(i, vector of x) over x: four vectors of partial sums that depend on n alone, then one tree. `fill` stands beyond the end of x and
-// must give a term of zero.
+// Sum of term(i, vector of x) over x: four vectors of partial sums that depend on n alone, then one tree. `fill` stands
+// beyond the end of x and must give a term of zero.
 template <typename Term>
 static float sumTerms(const float* x, size_t n, float fill, Term term) {
   f32x16 sum[4] = {zero(), zero(), zero(), zero()};
@@ -35,7 +35,8 @@ static inline f32x16 loadFirst(const float* p, size_t n) { return n == 16 ? load
 void rmsNorm(const float* x, const float* weight, float epsilon, size_t n, float* y) {
   const float squares = sumTerms(x, n, 0.0f, [](f32x16 v, f32x16 sum) { return fma(v, v, sum); });
   const f32x16 factor = div(set1(1.0f), sqrt(set1(squares / static_cast<float>(n) + epsilon)));
-  mapVectors(x, y, n, [=](f32x16 v, size_t i, size_t count) { return mul(mul(v, factor), loadFirst(weight + i, count)); });
+  mapVectors(x, y, n,
+             [=](f32x16 v, size_t i, size_t count) { return mul(mul(v, factor), loadFirst(weight + i, count)); });
 }
 
 void layerNorm(const float* x, const float* weight, const float* bias, float epsilon, size_t n, float* y) {
@@ -48,11 +49,13 @@ void layerNorm(const float* x, const float* weight, const float* bias, float eps
   const f32x16 factor = div(set1(1.0f), sqrt(set1(squares / static_cast<float>(n) + epsilon)));
   mapVectors(x, y, n, [=](f32x16 v, size_t i, size_t count) {
     const f32x16 normed = mul(sub(v, centre), factor);
-    return bias == nullptr ? mul(normed, loadFirst(weight + i, count)) : fma(normed, loadFirst(weight + i, count), loadFirst(bias + i, count));
+    return bias == nullptr ? mul(normed, loadFirst(weight + i, count))
+                           : fma(normed, loadFirst(weight + i, count), loadFirst(bias + i, count));
   });
 }
 
-// Plain loops: products and sums rounded one by one, which is also what transformers does. The compiler's vectors cannot change a bit of them.
+// Plain loops: products and sums rounded one by one, which is also what transformers does. The compiler's vectors
+// cannot change a bit of them.
 void rotatePairs(float* __restrict head, const float* __restrict cosines, const float* __restrict sines, size_t dims) {
   for (size_t i = 0; i < dims / 2; i++) {
     const float a = head[2 * i], b = head[2 * i + 1];
@@ -86,8 +89,11 @@ void addScaled(const float* x, float scale, float* y, size_t n) {
 
 static inline f32x16 relu(f32x16 x) { return max(zero(), x); }  // in this order a NaN stays one
 
-// x times the logistic function of `steepness`, for finite and infinite x: far below zero exp() is infinite and the quotient zero.
-static inline f32x16 timesLogistic(f32x16 x, f32x16 steepness) { return div(max(set1(-200.0f), x), add(set1(1.0f), exp(neg(steepness)))); }
+// x times the logistic function of `steepness`, for finite and infinite x: far below zero exp() is infinite and the
+// quotient zero.
+static inline f32x16 timesLogistic(f32x16 x, f32x16 steepness) {
+  return div(max(set1(-200.0f), x), add(set1(1.0f), exp(neg(steepness))));
+}
 
 static inline f32x16 silu(f32x16 x) { return timesLogistic(x, x); }
 
@@ -97,8 +103,9 @@ static inline f32x16 geluTanh(f32x16 x) {
   return timesLogistic(x, mul(x, inner));
 }
 
-// x Phi(x) = relu(x) - |x| Q(|x|), where the upper tail Q(z) = exp(-z²/2) t P(t), t = 1 / (1 + 0.425 z). P was fitted by us to the error function
-// by iteratively reweighted least squares on z |error|; the result is within 1e-7 of exact, the rounding of the result aside.
+// x Phi(x) = relu(x) - |x| Q(|x|), where the upper tail Q(z) = exp(-z²/2) t P(t), t = 1 / (1 + 0.425 z). P was fitted
+// by us to the error function by iteratively reweighted least squares on z |error|; the result is within 1e-7 of exact,
+// the rounding of the result aside.
 static inline f32x16 gelu(f32x16 x) {
   const f32x16 z = min(set1(20.0f), abs(x));  // the tail is zero long before
   const f32x16 t = div(set1(1.0f), fma(z, set1(0.425f), set1(1.0f)));
@@ -118,7 +125,8 @@ static void activateWith(Function function, float* x, const float* factor, size_
   if (factor == nullptr)
     mapVectors(x, x, n, [=](f32x16 v, size_t, size_t) { return function(v); });
   else
-    mapVectors(x, x, n, [=](f32x16 v, size_t i, size_t count) { return mul(function(v), loadFirst(factor + i, count)); });
+    mapVectors(x, x, n,
+               [=](f32x16 v, size_t i, size_t count) { return mul(function(v), loadFirst(factor + i, count)); });
 }
 
 void activate(Activation activation, float* x, const float* factor, size_t n) {
@@ -195,8 +203,8 @@ void fromHalf(const uint16_t* x, float* y, size_t n) {
 }  // namespace
 
 const RowKernels& rowKernels() {
-  static const RowKernels kernels = {rmsNorm, layerNorm, rotatePairs, rotateHalves, addRow,     scaleRow, addScaled,
-                                     activate, argMax,   allFinite,   expShifted,   sumExp,     toHalf,   fromHalf};
+  static const RowKernels kernels = {rmsNorm,  layerNorm, rotatePairs, rotateHalves, addRow, scaleRow, addScaled,
+                                     activate, argMax,    allFinite,   expShifted,   sumExp, toHalf,   fromHalf};
   return kernels;
 }
 

@@ -23,7 +23,8 @@ struct Better {
   }
 };
 
-// Leaves the `count` best ids in `best`, as a heap with the worst of them in front. One pass: most values are no better than that one.
+// Leaves the `count` best ids in `best`, as a heap with the worst of them in front. One pass: most values are no better
+// than that one.
 void heapOfBest(const float* values, size_t n, size_t count, int32_t* best) {
   const Better better{values};
   for (size_t i = 0; i < count; i++) best[i] = static_cast<int32_t>(i);
@@ -40,12 +41,15 @@ void heapOfBest(const float* values, size_t n, size_t count, int32_t* best) {
 
 double sumOfExp(const Kernels& kernels, const float* values, size_t n) {
   double sum = 0;
-  for (size_t start = 0; start < n; start += kChunk) sum += kernels.rows.sumExp(values + start, 0.0f, std::min(kChunk, n - start));
+  for (size_t start = 0; start < n; start += kChunk)
+    sum += kernels.rows.sumExp(values + start, 0.0f, std::min(kChunk, n - start));
   return sum;
 }
 
-// Writes the logits with the penalty applied. Every token of the history is penalised from its own logit, so once however often it stands there.
-void penalise(const float* logits, size_t vocabulary, const int32_t* history, size_t historyCount, float penalty, float* values) {
+// Writes the logits with the penalty applied. Every token of the history is penalised from its own logit, so once
+// however often it stands there.
+void penalise(const float* logits, size_t vocabulary, const int32_t* history, size_t historyCount, float penalty,
+              float* values) {
   std::copy(logits, logits + vocabulary, values);
   if (penalty == 1.0f) return;
   for (size_t i = 0; i < historyCount; i++) {
@@ -67,14 +71,16 @@ void keepTopP(const Kernels& kernels, float* values, size_t n, float topP, int32
   if (!(topP < 1.0f)) return;
   const double total = sumOfExp(kernels, values, n);
   const double removable = (1.0 - std::max(static_cast<double>(topP), 0.0)) * total;
-  // Tokens so unlikely that all of them together could be removed are: that leaves few to sort. Half, for the rounding of the comparison.
+  // Tokens so unlikely that all of them together could be removed are: that leaves few to sort. Half, for the rounding
+  // of the comparison.
   const float surelyRemoved = static_cast<float>(std::log(0.5 * removable / static_cast<double>(n)));
   size_t candidates = 0;
   for (size_t i = 0; i < n; i++) {
     ids[candidates] = static_cast<int32_t>(i);
     candidates += values[i] >= surelyRemoved ? 1 : 0;
   }
-  // Sorted piece by piece from the best. A token is removed where it and all below it add up to no more than 1 - p; never the best one.
+  // Sorted piece by piece from the best. A token is removed where it and all below it add up to no more than 1 - p;
+  // never the best one.
   const Better better{values};
   double above = 0;  // probabilities of the tokens better than this one, times total
   int32_t last = ids[0];
@@ -107,8 +113,9 @@ void keepMinP(float* values, size_t n, float minP) {
   for (size_t i = 0; i < n; i++) values[i] = values[i] < lowest ? kMinusInfinity : values[i];
 }
 
-// The token at which probabilities, added up in order of ids, pass `uniform` (in [0, 1)) times their total. At least one value is 0.
-// Where rounding leaves a trifle over at the end of a chunk or of all, it is the last token there that has any probability.
+// The token at which probabilities, added up in order of ids, pass `uniform` (in [0, 1)) times their total. At least
+// one value is 0. Where rounding leaves a trifle over at the end of a chunk or of all, it is the last token there that
+// has any probability.
 int32_t inverseCumulative(const Kernels& kernels, const float* values, size_t n, double uniform) {
   double left = uniform * sumOfExp(kernels, values, n);
   size_t chunk = 0;
@@ -135,8 +142,9 @@ int32_t inverseCumulative(const Kernels& kernels, const float* values, size_t n,
   return static_cast<int32_t>(token);
 }
 
-int32_t chooseToken(const Kernels& kernels, const SamplingParameters& parameters, const float* logits, size_t vocabulary, const int32_t* history,
-                    size_t historyCount, uint32_t position, void* workspace) {
+int32_t chooseToken(const Kernels& kernels, const SamplingParameters& parameters, const float* logits,
+                    size_t vocabulary, const int32_t* history, size_t historyCount, uint32_t position,
+                    void* workspace) {
   float best;
   size_t index;
   const bool greedy = !(parameters.temperature > 0.0f), penalised = parameters.repetitionPenalty != 1.0f;
@@ -159,10 +167,13 @@ int32_t chooseToken(const Kernels& kernels, const SamplingParameters& parameters
 
 }  // namespace
 
-SampledToken sampleToken(const Kernels& kernels, const SamplingParameters& parameters, const float* logits, size_t vocabulary, const int32_t* history,
-                         size_t historyCount, uint32_t position, bool wantLogprob, void* workspace) {
-  const int32_t token = chooseToken(kernels, parameters, logits, vocabulary, history, historyCount, position, workspace);
-  return {token, wantLogprob && token != kNotFinite ? logProbability(kernels, logits, vocabulary, token) : std::numeric_limits<float>::quiet_NaN()};
+SampledToken sampleToken(const Kernels& kernels, const SamplingParameters& parameters, const float* logits,
+                         size_t vocabulary, const int32_t* history, size_t historyCount, uint32_t position,
+                         bool wantLogprob, void* workspace) {
+  const int32_t token =
+      chooseToken(kernels, parameters, logits, vocabulary, history, historyCount, position, workspace);
+  return {token, wantLogprob && token != kNotFinite ? logProbability(kernels, logits, vocabulary, token)
+                                                    : std::numeric_limits<float>::quiet_NaN()};
 }
 
 LogNormaliser normaliserOf(const Kernels& kernels, const float* logits, size_t vocabulary) {
@@ -185,12 +196,14 @@ float logProbability(const Kernels& kernels, const float* logits, size_t vocabul
   return logProbabilityOf(normaliserOf(kernels, logits, vocabulary), logits[token]);
 }
 
-void logProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, const int32_t* tokens, size_t count, float* logprobs) {
+void logProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, const int32_t* tokens,
+                      size_t count, float* logprobs) {
   const LogNormaliser normaliser = normaliserOf(kernels, logits, vocabulary);
   for (size_t i = 0; i < count; i++) logprobs[i] = logProbabilityOf(normaliser, logits[tokens[i]]);
 }
 
-void topLogProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, size_t count, int32_t* tokens, float* logprobs, void* workspace) {
+void topLogProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, size_t count, int32_t* tokens,
+                         float* logprobs, void* workspace) {
   count = std::min(count, vocabulary);
   if (count == 0) return;
   int32_t* ids = static_cast<int32_t*>(workspace);

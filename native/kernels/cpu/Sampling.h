@@ -21,27 +21,32 @@ constexpr int32_t kNotFinite = -1;
 
 struct SampledToken {
   int32_t token;  // or kNotFinite
-  float logprob;  // under the model's own distribution: before penalty, temperature and truncation. NaN where it was not wanted
+  float logprob;  // under the model's own distribution: before penalty, temperature and truncation. NaN where it was
+                  // not wanted
 };
 
-// Order as transformers: repetition penalty (over all tokens of the row so far, prompt included; each once), temperature, top-k, top-p, min-p,
-// each renormalised over what the one before has kept.
-// - Repetition penalty: positive logits are divided by it, negative ones multiplied. Ids in the history outside the vocabulary are ignored.
+// Order as transformers: repetition penalty (over all tokens of the row so far, prompt included; each once),
+// temperature, top-k, top-p, min-p, each renormalised over what the one before has kept.
+// - Repetition penalty: positive logits are divided by it, negative ones multiplied. Ids in the history outside the
+// vocabulary are ignored.
 // - top-k keeps every token that is as likely as the k-th, so ties may make it more than k.
-// - top-p keeps the smallest set of most likely tokens whose probabilities reach p, at least one; of equally likely tokens the lowest ids.
+// - top-p keeps the smallest set of most likely tokens whose probabilities reach p, at least one; of equally likely
+// tokens the lowest ids.
 // - min-p keeps tokens at least minP times as likely as the best one, and the best one.
-// Greedy: the largest penalised logit, the lowest id at a tie. Otherwise the token at which the probabilities of what is kept, added up in order
-// of ids, pass the random number: a counter-based hash (Philox 4x32-10) of seed and position.
-// logits: [vocabulary]; left as they are. workspace: vocabulary entries of 8 bytes, aligned for floats.
-// A logit of -infinity is a token that is never chosen. kNotFinite, with a NaN for its log-probability, where logits are not such that one can be chosen; a penalty
-// that makes an infinity of a finite logit is taken as greedy would.
-SampledToken sampleToken(const Kernels& kernels, const SamplingParameters& parameters, const float* logits, size_t vocabulary, const int32_t* history,
-                         size_t historyCount, uint32_t position, bool wantLogprob, void* workspace);
+// Greedy: the largest penalised logit, the lowest id at a tie. Otherwise the token at which the probabilities of what
+// is kept, added up in order of ids, pass the random number: a counter-based hash (Philox 4x32-10) of seed and
+// position. logits: [vocabulary]; left as they are. workspace: vocabulary entries of 8 bytes, aligned for floats. A
+// logit of -infinity is a token that is never chosen. kNotFinite, with a NaN for its log-probability, where logits are
+// not such that one can be chosen; a penalty that makes an infinity of a finite logit is taken as greedy would.
+SampledToken sampleToken(const Kernels& kernels, const SamplingParameters& parameters, const float* logits,
+                         size_t vocabulary, const int32_t* history, size_t historyCount, uint32_t position,
+                         bool wantLogprob, void* workspace);
 
 // log softmax of one entry; NaN where no token can be chosen from the logits (kNotFinite).
 float logProbability(const Kernels& kernels, const float* logits, size_t vocabulary, int32_t token);
 
-// The same in two steps, where logits change in between: a pass over all of them, and one entry of those that it was made of.
+// The same in two steps, where logits change in between: a pass over all of them, and one entry of those that it was
+// made of.
 struct LogNormaliser {  // log of the sum of exp(logits), as the two numbers that keep its precision
   float maximum = 0;
   float logSum = 0;
@@ -49,10 +54,13 @@ struct LogNormaliser {  // log of the sum of exp(logits), as the two numbers tha
 LogNormaliser normaliserOf(const Kernels& kernels, const float* logits, size_t vocabulary);
 float logProbabilityOf(const LogNormaliser& normaliser, float logit);
 // The same of some tokens.
-void logProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, const int32_t* tokens, size_t count, float* logprobs);
+void logProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, const int32_t* tokens,
+                      size_t count, float* logprobs);
 
-// The `count` most likely tokens, best first (lowest id at a tie), with their log-probabilities. count: at most the vocabulary. Logits: such that one can be chosen.
-// workspace: vocabulary entries of 8 bytes, aligned for floats; null where count is 0.
-void topLogProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, size_t count, int32_t* tokens, float* logprobs, void* workspace);
+// The `count` most likely tokens, best first (lowest id at a tie), with their log-probabilities. count: at most the
+// vocabulary. Logits: such that one can be chosen. workspace: vocabulary entries of 8 bytes, aligned for floats; null
+// where count is 0.
+void topLogProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, size_t count, int32_t* tokens,
+                         float* logprobs, void* workspace);
 
 }  // namespace spillway

@@ -1,11 +1,13 @@
-// What all kinds of attention share: which positions a query sees, where their keys and values are, merging partials, and the way through a block's
-// context. Included by sources that are compiled for each instruction set (simd.h).
+// What all kinds of attention share: which positions a query sees, where their keys and values are, merging partials,
+// and the way through a block's context. Included by sources that are compiled for each instruction set (simd.h).
 //
-// What one query computes, whatever stands beside it: for every part of kPartTokens positions, from a multiple of it on, of which it sees some, in order,
+// What one query computes, whatever stands beside it: for every part of kPartTokens positions, from a multiple of it
+// on, of which it sees some, in order,
 //   score[t] = (q . k[t]) scaled, biased
 //   partial  = (maximum, sum of exp(score - maximum), those weights times values)   sums lane by lane, then one tree
 //   merged   = both rescaled to the larger maximum and added; the first partial as it is
-// and the merged values are divided by the merged sum. Tiles of queries, key blocks and value vectors only choose what shares a load.
+// and the merged values are divided by the merged sum. Tiles of queries, key blocks and value vectors only choose what
+// shares a load.
 #pragma once
 #include "AttentionKernels.h"
 #include "askFor.h"
@@ -37,16 +39,17 @@ static inline uint32_t firstSeenBy(const AttentionBlock& block) {
 
 // ---- Where keys and values are.
 
-// Decoding reads every key and value once, and pages lie anywhere: without asking for memory early each of them would begin by waiting for it. While a
-// block of 16 keys or values is worked on, the one that comes Format::kBlocksAhead later is asked for, as many bytes of it as of this one.
+// Decoding reads every key and value once, and pages lie anywhere: without asking for memory early each of them would
+// begin by waiting for it. While a block of 16 keys or values is worked on, the one that comes Format::kBlocksAhead
+// later is asked for, as many bytes of it as of this one.
 
 // Asks for `bytes` of memory, at least one and whole lines.
 static inline void prefetch(const uint8_t* ahead, size_t bytes) {
   for (size_t i = 0; i < bytes; i += kCacheLine) askFor(ahead + i);
 }
 
-// The blocks of 16 keys and values of one part, those that some query sees: `fromBlock` to `toBlock`. Behind the keys come the first values, and behind the
-// values the next part's keys, to be asked for.
+// The blocks of 16 keys and values of one part, those that some query sees: `fromBlock` to `toBlock`. Behind the keys
+// come the first values, and behind the values the next part's keys, to be asked for.
 struct Part {
   uint32_t start;  // its first position
   uint32_t fromBlock, toBlock;
@@ -65,15 +68,16 @@ struct BlockPlaces {
         valueBytes(cacheValueBlockBytes(attention.layout)),
         next(attention.next) {}
 
-  // The part that begins at `start`, of the blocks of 16 positions from `first` to `end`, counted from position 0; behind it
-  // `blocksAhead` blocks.
+  // The part that begins at `start`, of the blocks of 16 positions from `first` to `end`, counted from position 0;
+  // behind it `blocksAhead` blocks.
   void locate(uint32_t start, uint32_t first, uint32_t end, uint32_t blocksAhead, Part* part) const {
     const uint32_t before = start / kKeyBlock;
     part->start = start;
     part->fromBlock = first > before ? first - before : 0;
     part->toBlock = end - before < kPartBlocks ? end - before : kPartBlocks;
     uint32_t page = (before + part->fromBlock) / blocksPerPage, inPage = (before + part->fromBlock) % blocksPerPage;
-    const uint32_t last = part->toBlock + (before + part->toBlock + blocksAhead <= end ? blocksAhead : end - before - part->toBlock);
+    const uint32_t last =
+        part->toBlock + (before + part->toBlock + blocksAhead <= end ? blocksAhead : end - before - part->toBlock);
     for (uint32_t b = part->fromBlock; b < last; b++) {
       const uint8_t* keys = pages[page] + headOffset + inPage * keyBytes;
       if (b < part->toBlock) {
@@ -85,8 +89,10 @@ struct BlockPlaces {
       if (++inPage == blocksPerPage) inPage = 0, page++;
     }
     const uint32_t blocks = part->toBlock - part->fromBlock;
-    for (uint32_t i = 0; i < blocksAhead; i++) part->keys[part->toBlock + i] = part->values[part->fromBlock + (i < blocks ? i : blocks - 1)];
-    for (uint32_t b = last; b < part->toBlock + blocksAhead; b++) part->values[b] = next[b - last] != nullptr ? next[b - last] : part->values[part->toBlock - 1];
+    for (uint32_t i = 0; i < blocksAhead; i++)
+      part->keys[part->toBlock + i] = part->values[part->fromBlock + (i < blocks ? i : blocks - 1)];
+    for (uint32_t b = last; b < part->toBlock + blocksAhead; b++)
+      part->values[b] = next[b - last] != nullptr ? next[b - last] : part->values[part->toBlock - 1];
   }
 
   const uint8_t* const* pages;
@@ -98,11 +104,11 @@ struct BlockPlaces {
 // ---- What a block keeps.
 
 struct Workspace {
-  float *queries, *merged;         // [queries][cacheValueStride()]
-  float *maximum, *sum;            // [queries]
-  float* quantised;                // [queries][attentionQuantisedFloats()]
-  float *scores, *partial;         // of a tile: [queries][kPartTokens], [queries][cacheValueStride()]
-  float* weights;                  // of a tile: [queries][attentionWeightFloats()]
+  float *queries, *merged;  // [queries][cacheValueStride()]
+  float *maximum, *sum;     // [queries]
+  float* quantised;         // [queries][attentionQuantisedFloats()]
+  float *scores, *partial;  // of a tile: [queries][kPartTokens], [queries][cacheValueStride()]
+  float* weights;           // of a tile: [queries][attentionWeightFloats()]
 };
 
 static Workspace carve(const AttentionBlock& block, uint32_t queryCount) {
@@ -130,8 +136,10 @@ static inline bool isNew(const Workspace& work, uint32_t q) { return work.sum[q]
 
 // Adds the partials of Q queries, beginning with `first`, to what is merged so far.
 template <int Q>
-static void mergePartials(const Workspace& work, uint32_t first, const float* partMaximum, const float* partSum, size_t stride) {
-  const f32x16 before = loadPartial(work.maximum + first, Q), part = loadPartial(partMaximum, Q), highest = max(before, part);
+static void mergePartials(const Workspace& work, uint32_t first, const float* partMaximum, const float* partSum,
+                          size_t stride) {
+  const f32x16 before = loadPartial(work.maximum + first, Q), part = loadPartial(partMaximum, Q),
+               highest = max(before, part);
   float mergedFactors[16], partialFactors[16];
   store(mergedFactors, exp(sub(before, highest)));
   store(partialFactors, exp(sub(part, highest)));
@@ -145,7 +153,8 @@ static void mergePartials(const Workspace& work, uint32_t first, const float* pa
       continue;
     }
     const f32x16 mergedFactor = set1(mergedFactors[q]), partialFactor = set1(partialFactors[q]);
-    for (size_t d = 0; d < stride; d += 16) store(merged + d, fma(load(added + d), partialFactor, mul(load(merged + d), mergedFactor)));
+    for (size_t d = 0; d < stride; d += 16)
+      store(merged + d, fma(load(added + d), partialFactor, mul(load(merged + d), mergedFactor)));
     work.sum[first + q] = __builtin_fmaf(partSum[q], partialFactors[q], work.sum[first + q] * mergedFactors[q]);
     if (partMaximum[q] > work.maximum[first + q]) work.maximum[first + q] = partMaximum[q];
   }
@@ -164,7 +173,8 @@ static void takeQueries(const AttentionBlock& block, const Workspace& work) {
   const uint32_t group = block.groupHeads;
   for (uint32_t q = 0; q < block.tokens * group; q++) {
     const float* from = block.queries + q / group * block.queryStride + q % group * headDim;
-    for (size_t d = 0; d < headDim; d += 16) store(work.queries + q * stride + d, loadPartial(from + d, headDim - d < 16 ? headDim - d : 16));
+    for (size_t d = 0; d < headDim; d += 16)
+      store(work.queries + q * stride + d, loadPartial(from + d, headDim - d < 16 ? headDim - d : 16));
     Format::prepareQuery(block.layout, work, q);
   }
 }
@@ -181,7 +191,8 @@ static inline void writeOutputs(const AttentionBlock& block, const Workspace& wo
       partial[1] = work.sum[q];
     }
     const f32x16 sum = set1(block.partials != nullptr ? 1.0f : work.sum[q]);
-    for (size_t d = 0; d < headDim; d += 16) storePartial(to + d, div(load(work.merged + q * stride + d), sum), headDim - d < 16 ? headDim - d : 16);
+    for (size_t d = 0; d < headDim; d += 16)
+      storePartial(to + d, div(load(work.merged + q * stride + d), sum), headDim - d < 16 ? headDim - d : 16);
   }
 }
 
@@ -198,11 +209,12 @@ static inline void forTiles(uint32_t q, uint32_t last, const Body& body) {
 // What a Format is: how keys and values of one type are worked on.
 //   kBlocksAhead                     at most kMostBlocksAhead
 //   prepareQuery(layout, work, q)    after work.queries[q] has been filled
-//   score<Q>(layout, work, part, first, fromBlock, toBlock, scores, scoreStride)   plain products of Q queries with blocks of 16 keys of a part, to
+//   score<Q>(layout, work, part, first, fromBlock, toBlock, scores, scoreStride)   plain products of Q queries with
+//   blocks of 16 keys of a part, to
 //     scores[16 (block - fromBlock) + lane]
 //   sum<Q>(block, work, part, first, partial)   the weights in work.scores times the values that each query sees
-//   kSplitsParts                     whether a part's sum can be made piece by piece: add<Q>(part, valueStride, weights, begin, end, sums) adds the values of these positions
-//   Gather: values of single tokens (sparseAttention.h)
+//   kSplitsParts                     whether a part's sum can be made piece by piece: add<Q>(part, valueStride,
+//   weights, begin, end, sums) adds the values of these positions Gather: values of single tokens (sparseAttention.h)
 template <typename Format>
 struct PartTiles {
   const AttentionBlock& block;
@@ -218,7 +230,8 @@ struct PartTiles {
     float maximum[Q], sum[Q];
     bool allNew = true;
     for (uint32_t i = 0; i < Q; i++) {
-      softmaxPartial(ruleOf(block, first + i), work.scores + i * kPartTokens, part.start, visible(block, (first + i) / group, part.start), &maximum[i], &sum[i]);
+      softmaxPartial(ruleOf(block, first + i), work.scores + i * kPartTokens, part.start,
+                     visible(block, (first + i) / group, part.start), &maximum[i], &sum[i]);
       allNew = allNew && isNew(work, first + i);
     }
     if (allNew) {

@@ -1,10 +1,12 @@
-// Scores to weights: scaled, biased, hidden where a query does not see; softmax. Included by sources that are compiled for each instruction set (simd.h).
+// Scores to weights: scaled, biased, hidden where a query does not see; softmax. Included by sources that are compiled
+// for each instruction set (simd.h).
 #pragma once
 #include "simd.h"
 
 namespace spillway::SPILLWAY_ISA {
 
-constexpr float kLowest = -3.402823466e+38f;  // where a maximum starts: differences to it are never NaN, unlike those to -infinity
+constexpr float kLowest =
+    -3.402823466e+38f;  // where a maximum starts: differences to it are never NaN, unlike those to -infinity
 constexpr float kInfinity = __builtin_inff();
 
 // The part of some positions that a query sees, counted from the first of them.
@@ -12,7 +14,8 @@ struct Range {
   uint32_t begin, end;
 };
 
-// Positions rounded as PyTorch does when a bfloat16 tensor meets integers: to nearest even, positions themselves first. Not for NaN.
+// Positions rounded as PyTorch does when a bfloat16 tensor meets integers: to nearest even, positions themselves first.
+// Not for NaN.
 static inline f32x16 roundToBfloat16(f32x16 x) {
   const i32x16 bits = asInt(x);
   const i32x16 minusOdd = shiftRight<31>(shiftLeft<15>(bits));  // 0 or -1: the lowest bit that is kept
@@ -28,11 +31,13 @@ struct ScoreRule {
   float position;  // of the query
 };
 
-// Scales and biases a vector of 16 scores, the first of them at position `first`; those outside [begin, end) become -infinity.
+// Scales and biases a vector of 16 scores, the first of them at position `first`; those outside [begin, end) become
+// -infinity.
 static inline f32x16 finishScores(const ScoreRule& rule, f32x16 score, float first, float begin, float end) {
   const f32x16 position = add(load(kLanes), set1(first));
   if (rule.rounded) {
-    // Falcon: the bias grows from position 0 and is added before scaling. Its rounding makes the absolute position matter.
+    // Falcon: the bias grows from position 0 and is added before scaling. Its rounding makes the absolute position
+    // matter.
     const f32x16 bias = roundToBfloat16(mul(roundToBfloat16(set1(rule.slope)), roundToBfloat16(position)));
     score = mul(add(score, bias), set1(rule.scale));
   } else if (rule.biased) {
@@ -48,8 +53,10 @@ static inline f32x16 finishScores(const ScoreRule& rule, f32x16 score, float fir
 
 // e^x for x <= 0, in fewer steps than exp(): below 2^-126.5 the result is zero. NaN stays NaN.
 static inline f32x16 expOfNegative(f32x16 v) {
-  const f32x16 x = max(set1(-88.02969f), v);     // -127 ln 2, for which the factor below comes out as zero
-  const f32x16 magic = set1(12582912.0f + 127);  // 1.5 * 2^23: adding it rounds to an integer, which stands in the low bits, here with the exponent's bias
+  const f32x16 x = max(set1(-88.02969f), v);  // -127 ln 2, for which the factor below comes out as zero
+  const f32x16 magic = set1(
+      12582912.0f +
+      127);  // 1.5 * 2^23: adding it rounds to an integer, which stands in the low bits, here with the exponent's bias
   const f32x16 shifted = fma(x, set1(1.44269504f), magic);
   const f32x16 n = sub(shifted, magic);
   f32x16 r = fma(n, set1(-0x1.62e43p-1f), x);  // ln 2 in two parts, the first with zeros at its end
@@ -71,15 +78,18 @@ static inline f32x16 finishAll(const ScoreRule& rule, float* scores, uint32_t st
     if (!rule.biased && t >= range.begin && t + 16 <= range.end)
       score = mul(score, scale);
     else
-      score = finishScores(rule, score, static_cast<float>(start + t), static_cast<float>(start + range.begin), static_cast<float>(start + range.end));
+      score = finishScores(rule, score, static_cast<float>(start + t), static_cast<float>(start + range.begin),
+                           static_cast<float>(start + range.end));
     store(scores + t, score);
     best = max(score, best);
   }
   return best;
 }
 
-// Scores of one query in one part to weights, in place, from the block of 16 on where `range` begins. Returns the partial's maximum and sum.
-static void softmaxPartial(const ScoreRule& rule, float* scores, uint32_t partStart, Range range, float* maximum, float* sum) {
+// Scores of one query in one part to weights, in place, from the block of 16 on where `range` begins. Returns the
+// partial's maximum and sum.
+static void softmaxPartial(const ScoreRule& rule, float* scores, uint32_t partStart, Range range, float* maximum,
+                           float* sum) {
   *maximum = reduceMax(finishAll(rule, scores, partStart, range));
   const f32x16 highest = set1(*maximum);
   f32x16 total = zero();

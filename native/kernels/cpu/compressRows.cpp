@@ -17,8 +17,11 @@ namespace {
 
 void putHalf(uint16_t half, uint8_t* at) { std::memcpy(at, &half, sizeof half); }
 
-// (value - minimum) / scale to the nearest of 0 to `most`; anything for values that are not finite, whose group's scale is not finite either.
-unsigned nearest(float value, float most) { return static_cast<unsigned>(value >= most ? most : value > 0 ? std::nearbyint(value) : 0.0f); }
+// (value - minimum) / scale to the nearest of 0 to `most`; anything for values that are not finite, whose group's scale
+// is not finite either.
+unsigned nearest(float value, float most) {
+  return static_cast<unsigned>(value >= most ? most : value > 0 ? std::nearbyint(value) : 0.0f);
+}
 
 // ---- Q4_G64.
 
@@ -34,9 +37,12 @@ struct Affine {
   float minimum, scale;
 };
 
-Affine rounded(float minimum, float scale) { return {halfToFloat(floatToHalf(minimum)), halfToFloat(floatToHalf(scale))}; }
+Affine rounded(float minimum, float scale) {
+  return {halfToFloat(floatToHalf(minimum)), halfToFloat(floatToHalf(scale))};
+}
 
-// What a group loses with each weight at its nearest code, and the sums from which the best scale and minimum for these codes follow.
+// What a group loses with each weight at its nearest code, and the sums from which the best scale and minimum for these
+// codes follow.
 struct Fit {
   float squaredError, codes, codesSquared, products;
 };
@@ -50,7 +56,9 @@ Fit fitOf(const float* values, Affine affine) {
   for (size_t i = 0; i < kGroup4; i += kLanes) {
     for (size_t lane = 0; lane < kLanes; lane++) {
       const float value = values[i + lane];
-      const float steps = (value - affine.minimum) * inverse, within = steps < 0 ? 0.0f : steps > kMost4 ? kMost4 : steps;
+      const float steps = (value - affine.minimum) * inverse, within = steps < 0        ? 0.0f
+                                                                       : steps > kMost4 ? kMost4
+                                                                                        : steps;
       const float code = (within + kMagic) - kMagic, off = affine.minimum + affine.scale * code - value;
       error[lane] += off * off;
       codes[lane] += code;
@@ -58,12 +66,15 @@ Fit fitOf(const float* values, Affine affine) {
       products[lane] += value * code;
     }
   }
-  const auto total = [](const float(&sums)[kLanes]) { return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7])); };
+  const auto total = [](const float (&sums)[kLanes]) {
+    return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+  };
   return {total(error), total(codes), total(squares), total(products)};
 }
 
-// The scale and minimum that lose least of a group of finite values, among those found from a few ranges: weights at the nearest codes of the range,
-// then the straight line through (code, weight) by least squares, nearest codes again. The whole range is one of them, so that nothing is worse than that.
+// The scale and minimum that lose least of a group of finite values, among those found from a few ranges: weights at
+// the nearest codes of the range, then the straight line through (code, weight) by least squares, nearest codes again.
+// The whole range is one of them, so that nothing is worse than that.
 Affine bestAffine(const float* values, float least, float most) {
   Affine best = rounded(least, 0);
   best = rounded(least, (most - best.minimum) / kMost4);
@@ -99,7 +110,8 @@ void compress4(const float* values, uint8_t* block) {
   putHalf(floatToHalf(affine.minimum), block + 2);
   const float inverse = affine.scale > 0 && std::isfinite(affine.scale) ? 1 / affine.scale : 0.0f;
   for (size_t i = 0; i < kGroup4 / 2; i++) {
-    const unsigned low = nearest((values[i] - affine.minimum) * inverse, kMost4), high = nearest((values[kGroup4 / 2 + i] - affine.minimum) * inverse, kMost4);
+    const unsigned low = nearest((values[i] - affine.minimum) * inverse, kMost4),
+                   high = nearest((values[kGroup4 / 2 + i] - affine.minimum) * inverse, kMost4);
     block[4 + i] = static_cast<uint8_t>(low | (high << 4));
   }
 }
@@ -130,18 +142,23 @@ bool isCompressedType(WeightType type) { return type == WeightType::Q4_G64 || ty
 void compressRow(WeightType type, const float* values, size_t inputs, uint8_t* row) {
   const size_t elements = weightBlockElements(type);
   for (size_t k = 0; k < inputs; k += elements, row += weightBlockBytes(type)) {
-    if (type == WeightType::Q4_G64) compress4(values + k, row);
-    else compress8(values + k, row);
+    if (type == WeightType::Q4_G64)
+      compress4(values + k, row);
+    else
+      compress8(values + k, row);
   }
 }
 
-void compressRows(WeightType from, const uint8_t* rows, size_t count, size_t inputs, WeightType type, uint8_t* compressed) {
+void compressRows(WeightType from, const uint8_t* rows, size_t count, size_t inputs, WeightType type,
+                  uint8_t* compressed) {
   // By way of a panel, from which every type's values are known as floats.
   const size_t bytes = panelBytes(from, inputs);
-  const std::unique_ptr<uint8_t, void (*)(void*)> panel(static_cast<uint8_t*>(std::aligned_alloc(kVectorBytes, bytes)), std::free);
+  const std::unique_ptr<uint8_t, void (*)(void*)> panel(static_cast<uint8_t*>(std::aligned_alloc(kVectorBytes, bytes)),
+                                                        std::free);
   if (panel == nullptr) throw std::bad_alloc();
   const uint8_t* pointers[kPanelOutputs];
-  for (size_t r = 0; r < kPanelOutputs; r++) pointers[r] = r < count ? rows + r * weightRowBytes(from, inputs) : nullptr;
+  for (size_t r = 0; r < kPanelOutputs; r++)
+    pointers[r] = r < count ? rows + r * weightRowBytes(from, inputs) : nullptr;
   packPanel(from, inputs, pointers, panel.get());
   const WeightMatrix matrix{from, kPanelOutputs, static_cast<uint32_t>(inputs), panel.get()};
   std::vector<float> values(inputs);

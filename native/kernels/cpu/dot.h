@@ -1,4 +1,5 @@
-// Products of 8-bit integers, exact in int32: the innermost part of matrix products, for each instruction set. After simd.h.
+// Products of 8-bit integers, exact in int32: the innermost part of matrix products, for each instruction set. After
+// simd.h.
 //
 // Bytes: 64 unsigned bytes, a vector of panelLayout.h.
 //   loadBytes(p) storeBytes(p, v) either(a, b)
@@ -6,9 +7,9 @@
 //   byteToFloat(v, i)       input i (0 to 3) of the sixteen outputs, as floats
 //   uint8ToFloat(p) int8ToFloat(p)   sixteen bytes in memory as floats
 //   storeInt8(p, first, second, sums)   two times sixteen integers within -127..127 as bytes, and the sum of either
-// dot<Bits, R, P, V>(source, group, first, tile, sum): adds to sum[r][p] the products of V vectors, from vector `first` of the group on, of P panels
-// with R rows. Values have Bits bits, activations are within -127..127.
-// dotZero(bits, zero): the zero point as the dot product needs it to be made good by the caller: 0 where dot does it itself.
+// dot<Bits, R, P, V>(source, group, first, tile, sum): adds to sum[r][p] the products of V vectors, from vector `first`
+// of the group on, of P panels with R rows. Values have Bits bits, activations are within -127..127. dotZero(bits,
+// zero): the zero point as the dot product needs it to be made good by the caller: 0 where dot does it itself.
 #pragma once
 #include "MatmulKernels.h"
 #include "panelLayout.h"
@@ -53,11 +54,13 @@ static inline GroupScale loadScale(const uint8_t* scales, size_t group, int half
   const f32x16 first = loadHalf(reinterpret_cast<const uint16_t*>(at));
   if constexpr (Kind == ScaleKind::Half) return {first, zero()};
   if constexpr (Kind == ScaleKind::SuperSigned)
-    return {mul(first, int8ToFloat(at + 32 + kPanelOutputs * (2 * (group % kSuperGroups) + static_cast<size_t>(half)))), zero()};
+    return {mul(first, int8ToFloat(at + 32 + kPanelOutputs * (2 * (group % kSuperGroups) + static_cast<size_t>(half)))),
+            zero()};
   const f32x16 second = loadHalf(reinterpret_cast<const uint16_t*>(at + 32));
   if constexpr (Kind == ScaleKind::HalfOffset || Kind == ScaleKind::PairOffset) return {first, second};
   const uint8_t* pair = at + 64 + 2 * kPanelOutputs * (group % kSuperGroups);
-  if constexpr (Kind == ScaleKind::SuperMinimum) return {mul(first, uint8ToFloat(pair)), neg(mul(second, uint8ToFloat(pair + kPanelOutputs)))};
+  if constexpr (Kind == ScaleKind::SuperMinimum)
+    return {mul(first, uint8ToFloat(pair)), neg(mul(second, uint8ToFloat(pair + kPanelOutputs)))};
   uint8_t scale[kPanelOutputs], minimum[kPanelOutputs];
   for (size_t i = 0; i < kPanelOutputs; i++) {
     const uint8_t both = pair[kPanelOutputs * static_cast<size_t>(half) + i];

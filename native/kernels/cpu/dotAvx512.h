@@ -31,7 +31,8 @@ static inline void storeInt8(int8_t* p, i32x16 first, i32x16 second, int32_t sum
   const __m256i bytes = _mm256_set_m128i(narrow(second), narrow(first));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), bytes);
   // vpsadbw adds up eight unsigned bytes: made unsigned by 128, of which a half of sixteen then holds 2048 too much.
-  const __m256i eights = _mm256_sad_epu8(_mm256_xor_si256(bytes, _mm256_set1_epi8(static_cast<char>(0x80))), _mm256_setzero_si256());
+  const __m256i eights =
+      _mm256_sad_epu8(_mm256_xor_si256(bytes, _mm256_set1_epi8(static_cast<char>(0x80))), _mm256_setzero_si256());
   const __m256i sixteens = _mm256_add_epi64(eights, _mm256_unpackhi_epi64(eights, eights));
   sums[0] = _mm_cvtsi128_si32(_mm256_castsi256_si128(sixteens)) - 2048;
   sums[1] = _mm_cvtsi128_si32(_mm256_extracti128_si256(sixteens, 1)) - 2048;

@@ -18,7 +18,8 @@ static inline Bytes either(Bytes a, Bytes b) {
   return a;
 }
 static inline Bytes field(Bytes a, int shift, int mask) {
-  for (int i = 0; i < 64; i++) a.byte[i] = static_cast<uint8_t>((shift < 0 ? a.byte[i] << -shift : a.byte[i] >> shift) & mask);
+  for (int i = 0; i < 64; i++)
+    a.byte[i] = static_cast<uint8_t>((shift < 0 ? a.byte[i] << -shift : a.byte[i] >> shift) & mask);
   return a;
 }
 static inline f32x16 byteToFloat(Bytes a, int i) {

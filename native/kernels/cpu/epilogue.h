@@ -1,15 +1,17 @@
-// The end of a product's items: what has been computed of some rows and outputs goes where the job says. Included by Matmul.cpp.
+// The end of a product's items: what has been computed of some rows and outputs goes where the job says. Included by
+// Matmul.cpp.
 #pragma once
 #include "Matmul.h"
 
 namespace spillway {
 
-// Products of some rows with some outputs of a job, and, beside them, with the same outputs of the job's factor, if it has one.
+// Products of some rows with some outputs of a job, and, beside them, with the same outputs of the job's factor, if it
+// has one.
 struct ItemTotals {
   float* product;  // [rows, stride]; activated in place
   const float* factor;
   size_t stride;
-  size_t firstRow, rows;  // a multiple of rowsTogether() where rounded
+  size_t firstRow, rows;        // a multiple of rowsTogether() where rounded
   size_t firstOutput, outputs;  // where rounded, a multiple of 32, and, but for the matrix's last outputs, as many
 };
 

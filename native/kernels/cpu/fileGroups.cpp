@@ -34,8 +34,9 @@ void pairs32(const uint8_t* bytes, uint8_t* values) {
     for (int i = 0; i < 32; i++) values[32 * p + i] = (bytes[i] >> (2 * p)) & 3;
 }
 
-// Q4_K and Q5_K: eight 6-bit scales and eight 6-bit minimums in twelve bytes. The first four of each stand in the low six bits of bytes 0-3 and 4-7,
-// the others are put together from the nibbles of bytes 8-11 and the two high bits of the former.
+// Q4_K and Q5_K: eight 6-bit scales and eight 6-bit minimums in twelve bytes. The first four of each stand in the low
+// six bits of bytes 0-3 and 4-7, the others are put together from the nibbles of bytes 8-11 and the two high bits of
+// the former.
 void sixBitScales(const uint8_t* bytes, uint8_t* scales, uint8_t* minimums) {
   for (int i = 0; i < 4; i++) {
     scales[i] = bytes[i] & 63;

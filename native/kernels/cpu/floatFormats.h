@@ -1,4 +1,5 @@
-// 16-bit floats to and from float32, bit by bit and portable. Internal linkage, so that a file compiled for an instruction set shares no symbol.
+// 16-bit floats to and from float32, bit by bit and portable. Internal linkage, so that a file compiled for an
+// instruction set shares no symbol.
 #pragma once
 #include <stdint.h>
 

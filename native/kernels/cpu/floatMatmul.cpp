@@ -1,4 +1,5 @@
-// Float activations times weights of any type: panels are unpacked to floats in the first-level cache, then multiplied in order of inputs.
+// Float activations times weights of any type: panels are unpacked to floats in the first-level cache, then multiplied
+// in order of inputs.
 #include "dot.h"
 #include "matmulIsa.h"
 
@@ -15,7 +16,8 @@ constexpr int kRowsPerTile = 4, kPanelsPerTile = 1;
 constexpr size_t kInputsPerBlock = 192;  // whole groups of every type
 constexpr size_t kTotalsStride = 16 * kPanelsPerTile;
 constexpr size_t kTotalsBytes = kMatmulBlockRows * kTotalsStride * sizeof(float);
-static_assert(kTotalsBytes + kPanelsPerTile * kInputsPerBlock * 16 * sizeof(float) <= kMatmulWorkspaceBytes, "the workspace is large enough");
+static_assert(kTotalsBytes + kPanelsPerTile * kInputsPerBlock * 16 * sizeof(float) <= kMatmulWorkspaceBytes,
+              "the workspace is large enough");
 
 template <WeightType T>
 void unpackGroups(const uint8_t* panel, size_t inputs, size_t firstInput, size_t count, float* floats) {
@@ -30,14 +32,16 @@ void unpackGroups(const uint8_t* panel, size_t inputs, size_t firstInput, size_t
       for (int i = 0; i < 4; i++) {
         const f32x16 q = byteToFloat(bytes, i);
         // Products of scales and values are exact in float32, so that fma rounds as an addition would.
-        store(floats + (k + static_cast<size_t>(4 * v + i)) * 16, format.offset ? fma(by.scale, q, by.offset) : mul(by.scale, sub(q, zeroPoint)));
+        store(floats + (k + static_cast<size_t>(4 * v + i)) * 16,
+              format.offset ? fma(by.scale, q, by.offset) : mul(by.scale, sub(q, zeroPoint)));
       }
     }
   }
 }
 
 // Inputs firstInput .. firstInput + count of a panel as floats [count][16]: in `buffer`, or where they are.
-const float* unpackPanel(const MatmulBlock& block, const uint8_t* panel, size_t firstInput, size_t count, float* buffer) {
+const float* unpackPanel(const MatmulBlock& block, const uint8_t* panel, size_t firstInput, size_t count,
+                         float* buffer) {
   const auto halves = reinterpret_cast<const uint16_t*>(panel) + firstInput * 16;
   switch (block.type) {
     case WeightType::F32: return reinterpret_cast<const float*>(panel) + firstInput * 16;
@@ -63,12 +67,12 @@ const float* unpackPanel(const MatmulBlock& block, const uint8_t* panel, size_t 
 }
 
 template <int R, int P>
-void multiplyTile(const float* const (&weights)[kPanelsPerTile], size_t count, const float* values, size_t stride, float* totals) {
+void multiplyTile(const float* const (&weights)[kPanelsPerTile], size_t count, const float* values, size_t stride,
+                  float* totals) {
   f32x16 total[R][P];
   SPILLWAY_UNROLL(8)
-  for (int r = 0; r < R; r++)
-    SPILLWAY_UNROLL(2)
-    for (int p = 0; p < P; p++) total[r][p] = load(totals + r * kTotalsStride + p * 16);
+  for (int r = 0; r < R; r++) SPILLWAY_UNROLL(2)
+  for (int p = 0; p < P; p++) total[r][p] = load(totals + r * kTotalsStride + p * 16);
   for (size_t k = 0; k < count; k++) {
     f32x16 column[P];
     SPILLWAY_UNROLL(2)
@@ -81,14 +85,14 @@ void multiplyTile(const float* const (&weights)[kPanelsPerTile], size_t count, c
     }
   }
   SPILLWAY_UNROLL(8)
-  for (int r = 0; r < R; r++)
-    SPILLWAY_UNROLL(2)
-    for (int p = 0; p < P; p++) store(totals + r * kTotalsStride + p * 16, total[r][p]);
+  for (int r = 0; r < R; r++) SPILLWAY_UNROLL(2)
+  for (int p = 0; p < P; p++) store(totals + r * kTotalsStride + p * 16, total[r][p]);
 }
 
 // Tiles of R rows while they last, then of fewer.
 template <int R, int P>
-void multiplyRows(const float* const (&weights)[kPanelsPerTile], size_t count, const float* values, size_t stride, size_t rows, float* totals) {
+void multiplyRows(const float* const (&weights)[kPanelsPerTile], size_t count, const float* values, size_t stride,
+                  size_t rows, float* totals) {
   for (; rows >= R; rows -= R) {
     multiplyTile<R, P>(weights, count, values, stride, totals);
     values += R * stride;
@@ -99,7 +103,9 @@ void multiplyRows(const float* const (&weights)[kPanelsPerTile], size_t count, c
 }
 
 // How many outputs there are in the panel that begins with `output`.
-size_t outputsOf(const MatmulBlock& block, size_t output) { return block.outputs - output < kPanelOutputs ? block.outputs - output : kPanelOutputs; }
+size_t outputsOf(const MatmulBlock& block, size_t output) {
+  return block.outputs - output < kPanelOutputs ? block.outputs - output : kPanelOutputs;
+}
 
 template <int P>
 void multiplyPanels(const MatmulBlock& block, size_t panel, uint8_t* workspace) {
@@ -108,7 +114,8 @@ void multiplyPanels(const MatmulBlock& block, size_t panel, uint8_t* workspace) 
   for (int p = 0; p < P; p++) {
     const size_t output = (panel + static_cast<size_t>(p)) * kPanelOutputs;
     const f32x16 start = block.bias == nullptr ? zero() : loadPartial(block.bias + output, outputsOf(block, output));
-    for (size_t row = 0; row < block.rows; row++) store(totals + row * kTotalsStride + static_cast<size_t>(p) * 16, start);
+    for (size_t row = 0; row < block.rows; row++)
+      store(totals + row * kTotalsStride + static_cast<size_t>(p) * 16, start);
   }
   for (size_t k = 0; k < block.inputs; k += kInputsPerBlock) {
     const size_t count = block.inputs - k < kInputsPerBlock ? block.inputs - k : kInputsPerBlock;
@@ -121,7 +128,8 @@ void multiplyPanels(const MatmulBlock& block, size_t panel, uint8_t* workspace) 
   for (int p = 0; p < P; p++) {
     const size_t output = (panel + static_cast<size_t>(p)) * kPanelOutputs;
     for (size_t row = 0; row < block.rows; row++)
-      storePartial(block.output + row * block.outputStride + output, load(totals + row * kTotalsStride + static_cast<size_t>(p) * 16), outputsOf(block, output));
+      storePartial(block.output + row * block.outputStride + output,
+                   load(totals + row * kTotalsStride + static_cast<size_t>(p) * 16), outputsOf(block, output));
   }
 }
 
@@ -130,7 +138,8 @@ void multiplyPanels(const MatmulBlock& block, size_t panel, uint8_t* workspace) 
 void multiplyFloat(const MatmulBlock& block, uint8_t* workspace) {
   const size_t panels = (block.outputs + kPanelOutputs - 1) / kPanelOutputs;
   size_t panel = 0;
-  for (; panel + kPanelsPerTile <= panels; panel += kPanelsPerTile) multiplyPanels<kPanelsPerTile>(block, panel, workspace);
+  for (; panel + kPanelsPerTile <= panels; panel += kPanelsPerTile)
+    multiplyPanels<kPanelsPerTile>(block, panel, workspace);
   if constexpr (kPanelsPerTile > 1)
     for (; panel < panels; panel++) multiplyPanels<1>(block, panel, workspace);
 }

@@ -1,6 +1,7 @@
-// The Walsh-Hadamard transform of up to 64 numbers, before they are rounded to few bits: it spreads what stands out in a few elements over all of them, so
-// that a group's range is not theirs alone. Products of two vectors that were both transformed are as before. Included by sources that are
-// compiled for each instruction set; sums and differences in a fixed order, so that all of them give the same bits.
+// The Walsh-Hadamard transform of up to 64 numbers, before they are rounded to few bits: it spreads what stands out in
+// a few elements over all of them, so that a group's range is not theirs alone. Products of two vectors that were both
+// transformed are as before. Included by sources that are compiled for each instruction set; sums and differences in a
+// fixed order, so that all of them give the same bits.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -32,7 +33,8 @@ static inline f32x16 hadamardLanes(f32x16 x) {
   return add(swapLanes<1 << Bit>(x), signedOwn);
 }
 
-// One round for each bit of the index, the lowest first: of two numbers whose indices differ in it, their sum and their difference.
+// One round for each bit of the index, the lowest first: of two numbers whose indices differ in it, their sum and their
+// difference.
 template <int Vectors>
 static inline void hadamardVectors(const float* from, size_t n, float factor, float* to) {
   const unsigned bits = hadamardBits(n);

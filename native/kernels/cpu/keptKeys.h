@@ -1,11 +1,12 @@
-// Which keys a query keeps where attention is sparse (AttentionShape::keep): the same rule wherever it is computed. For kernels of every instruction set, and of a
-// device: nothing here has a copy of its own that a linker could choose.
+// Which keys a query keeps where attention is sparse (AttentionShape::keep): the same rule wherever it is computed. For
+// kernels of every instruction set, and of a device: nothing here has a copy of its own that a linker could choose.
 #pragma once
 #include <stdint.h>
 
 namespace spillway {
 
-// How many of `seen` keys: keep * seen, rounded up; the factor takes back what rounding `keep` to a float may have added.
+// How many of `seen` keys: keep * seen, rounded up; the factor takes back what rounding `keep` to a float may have
+// added.
 static constexpr uint32_t keptKeys(float keep, uint32_t seen) {
   const double kept = static_cast<double>(keep) * (1.0 - 1e-6) * seen;
   const uint32_t whole = static_cast<uint32_t>(kept), count = whole < kept ? whole + 1 : whole;
@@ -25,6 +26,8 @@ struct AttentionCut {
 };
 constexpr AttentionCut kNoKey = {0xffffffffu, 0xffffffffu}, kEveryKey = {0, 0};
 
-static constexpr bool isKept(AttentionCut cut, uint32_t order, uint32_t position) { return order > cut.order || (order == cut.order && position >= cut.position); }
+static constexpr bool isKept(AttentionCut cut, uint32_t order, uint32_t position) {
+  return order > cut.order || (order == cut.order && position >= cut.position);
+}
 
 }  // namespace spillway

@@ -11,14 +11,17 @@ inline size_t ceilDivide(size_t a, size_t b) { return (a + b - 1) / b; }
 
 // A loop's index costs well under a microsecond to hand out; an item should take several.
 constexpr size_t kItemsPerThread = 8;  // so that threads end at nearly the same time
-// On AMX an item begins by bringing its rows into the nearest cache, so it should have some panels to multiply them with.
+// On AMX an item begins by bringing its rows into the nearest cache, so it should have some panels to multiply them
+// with.
 constexpr size_t kTileItemsPerThread = 4;
-// Threads have rows of their own where there are at least so many for each: each core then needs weights of 4 bits at about a byte a cycle. And at least so many
-// times the threads, so that all of them need no more than 4 bytes a cycle even where every core has to get them from memory by itself.
+// Threads have rows of their own where there are at least so many for each: each core then needs weights of 4 bits at
+// about a byte a cycle. And at least so many times the threads, so that all of them need no more than 4 bytes a cycle
+// even where every core has to get them from memory by itself.
 constexpr size_t kLeastRowsAThread = 32;
 constexpr size_t kLeastRowsAThreadTimes = 8;
 
-// What an item computes before its epilogue: products, and those with the job's factor. They stay in the cache of the thread.
+// What an item computes before its epilogue: products, and those with the job's factor. They stay in the cache of the
+// thread.
 constexpr size_t kTotalsBytes = 256 * 1024;
 constexpr size_t kWorkerBytes = kMatmulWorkspaceBytes + kTotalsBytes;
 
@@ -29,16 +32,24 @@ struct Route {
   bool tiles() const { return rounded && form == RoundedInput::Bfloat16; }
   size_t mostRows() const { return rounded ? mostRounded(form) : kMatmulBlockRows; }
   size_t rowsTogether() const { return rounded ? spillway::rowsTogether(form) : kTileRows; }
-  // Time, in multiply-adds: on AMX weights are unpacked for each block of rows, which takes about as long as multiplying it.
-  size_t cost(size_t weights, size_t rows) const { return weights * (tiles() ? ceilDivide(rows, mostRows()) * mostRows() : rows); }
+  // Time, in multiply-adds: on AMX weights are unpacked for each block of rows, which takes about as long as
+  // multiplying it.
+  size_t cost(size_t weights, size_t rows) const {
+    return weights * (tiles() ? ceilDivide(rows, mostRows()) * mostRows() : rows);
+  }
   size_t leastItem() const { return tiles() ? 4000 * 1000 : 200 * 1000; }
   size_t panelsTogether(WeightType type) const { return rounded && !tiles() ? panelsPerTile(panelFormat(type)) : 2; }
 };
 
-inline Route routeOf(const Compute& compute, WeightType type) { return {usesRoundedInput(compute, type), compute.kernels.matmul.rounded}; }
+inline Route routeOf(const Compute& compute, WeightType type) {
+  return {usesRoundedInput(compute, type), compute.kernels.matmul.rounded};
+}
 
-// Whether products go through an item's totals. Tiles always do: in an output of other outputs' size they might stand in each other's way in the nearest cache.
-inline bool hasTotals(const MatmulJob& job, const Route& route) { return route.tiles() || job.epilogue != Epilogue::Store; }
+// Whether products go through an item's totals. Tiles always do: in an output of other outputs' size they might stand
+// in each other's way in the nearest cache.
+inline bool hasTotals(const MatmulJob& job, const Route& route) {
+  return route.tiles() || job.epilogue != Epilogue::Store;
+}
 
 inline size_t matricesOf(const MatmulJob& job) { return job.factor == nullptr ? 1 : 2; }
 
@@ -54,13 +65,14 @@ struct Item {
   bool samePanelsNext;        // the next item has them too, for other rows
 };
 
-// All jobs' rows are cut alike, into blocks, and neighbouring blocks make a part. Items come part by part; threads begin with neighbouring items
-// (ThreadPool::parallelFor), so with a part a thread each computes rows of its own, and has in its caches what it finds there later when the next loop
-// is over the same rows. Bringing what another core wrote from there takes from 30 to 170 ns a line (two cores of a Zen 4 with one third-level cache and
-// with two).
+// All jobs' rows are cut alike, into blocks, and neighbouring blocks make a part. Items come part by part; threads
+// begin with neighbouring items (ThreadPool::parallelFor), so with a part a thread each computes rows of its own, and
+// has in its caches what it finds there later when the next loop is over the same rows. Bringing what another core
+// wrote from there takes from 30 to 170 ns a line (two cores of a Zen 4 with one third-level cache and with two).
 class MatmulCut {
  public:
-  MatmulCut(const Compute& compute, const MatmulJob* jobs, size_t jobCount, size_t rows) : compute_(compute), jobs_(jobs), rows_(rows) {
+  MatmulCut(const Compute& compute, const MatmulJob* jobs, size_t jobCount, size_t rows)
+      : compute_(compute), jobs_(jobs), rows_(rows) {
     size_t most = kMatmulBlockRows, together = 1, cost = 0;
     bool tiles = false;
     for (const MatmulJob* job = jobs; job < jobs + jobCount; job++) {
@@ -73,7 +85,10 @@ class MatmulCut {
     const size_t threads = compute.pool.threads();
     share_ = cost / (threads * (tiles ? kTileItemsPerThread : kItemsPerThread));
     // On AMX products are measured with all threads at the same rows.
-    const size_t parts = tiles ? 1 : std::max<size_t>(1, std::min(threads, rows / std::max(kLeastRowsAThread, kLeastRowsAThreadTimes * threads)));
+    const size_t parts =
+        tiles ? 1
+              : std::max<size_t>(
+                    1, std::min(threads, rows / std::max(kLeastRowsAThread, kLeastRowsAThreadTimes * threads)));
     const size_t blocks = ceilDivide(ceilDivide(rows, most), parts) * parts;
     rowsPerBlock_ = ceilDivide(ceilDivide(rows, blocks), together) * together;  // at most `most`, being whole tiles too
     rowBlocks_ = ceilDivide(rows, rowsPerBlock_);
@@ -92,7 +107,12 @@ class MatmulCut {
     for (; index >= cut.panelBlocks * blocks; cut = cutPanels(*++job)) index -= cut.panelBlocks * blocks;
     // Neighbouring items share panels rather than rows, so that a panel's second use finds it in the cache.
     const size_t firstRow = (firstBlock + index % blocks) * rowsPerBlock_;
-    return {job, firstRow, std::min(rows_ - firstRow, rowsPerBlock_), index / blocks * cut.panelsPerBlock, cut.panelsPerBlock, index % blocks + 1 < blocks};
+    return {job,
+            firstRow,
+            std::min(rows_ - firstRow, rowsPerBlock_),
+            index / blocks * cut.panelsPerBlock,
+            cut.panelsPerBlock,
+            index % blocks + 1 < blocks};
   }
 
  private:
@@ -101,12 +121,17 @@ class MatmulCut {
     const Route route = routeOf(compute_, weights.type);
     PanelCut cut;
     const size_t panels = ceilDivide(weights.outputs, kPanelOutputs);
-    const size_t panelCost = std::max<size_t>(1, matricesOf(job) * route.cost(kPanelOutputs * weights.inputs, std::min(rows_, rowsPerBlock_)));
+    const size_t panelCost = std::max<size_t>(
+        1, matricesOf(job) * route.cost(kPanelOutputs * weights.inputs, std::min(rows_, rowsPerBlock_)));
     const size_t wanted = std::max<size_t>(1, std::max(share_, route.leastItem()) / panelCost);
-    const size_t panelsTogether = job.rounded != nullptr ? 2 : route.panelsTogether(weights.type);  // 32 columns of the next product are rounded together
+    const size_t panelsTogether =
+        job.rounded != nullptr
+            ? 2
+            : route.panelsTogether(weights.type);  // 32 columns of the next product are rounded together
     cut.panelsPerBlock = ceilDivide(std::min(wanted, panels), panelsTogether) * panelsTogether;
     if (hasTotals(job, route)) {
-      const size_t most = kTotalsBytes / (matricesOf(job) * rowsPerBlock_ * kPanelOutputs * sizeof(float)) - 1;  // one less: see totalsStride
+      const size_t most = kTotalsBytes / (matricesOf(job) * rowsPerBlock_ * kPanelOutputs * sizeof(float)) -
+                          1;  // one less: see totalsStride
       if (cut.panelsPerBlock > most) cut.panelsPerBlock = most / panelsTogether * panelsTogether;
     }
     cut.panelBlocks = ceilDivide(panels, cut.panelsPerBlock);

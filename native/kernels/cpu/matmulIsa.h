@@ -29,12 +29,16 @@ struct Totals {
 };
 
 // AVX-512 has 32 registers; the others have sixteen, half as wide or less, and take one panel at a time.
-static constexpr int panelsTogether(const PanelFormat& format) { return SPILLWAY_ISA_LEVEL == 2 ? static_cast<int>(panelsPerTile(format)) : 1; }
+static constexpr int panelsTogether(const PanelFormat& format) {
+  return SPILLWAY_ISA_LEVEL == 2 ? static_cast<int>(panelsPerTile(format)) : 1;
+}
 
-// vpmaddubsw cannot multiply by 8 bits: there such weights are unpacked into two vectors, of their low and their high four bits.
+// vpmaddubsw cannot multiply by 8 bits: there such weights are unpacked into two vectors, of their low and their high
+// four bits.
 static constexpr size_t unpackedVectors(int bits) { return SPILLWAY_ISA_LEVEL == 1 && bits == 8 ? 16 : 8; }
 
-// Memory that is read soon, to be asked for little by little while there is something to compute: `panels` times the same two parts of a panel.
+// Memory that is read soon, to be asked for little by little while there is something to compute: `panels` times the
+// same two parts of a panel.
 class Ahead {
  public:
   Ahead(const uint8_t* panel, size_t panelBytes, int panels, const size_t (&from)[2], const size_t (&bytes)[2])
@@ -66,7 +70,8 @@ class Ahead {
   int part_ = 0, left_;
 };
 
-// Weights of some panels side by side, for some groups, made ready for many rows: scales are unpacked, and vectors too unless they are multiplied in place.
+// Weights of some panels side by side, for some groups, made ready for many rows: scales are unpacked, and vectors too
+// unless they are multiplied in place.
 struct PreparedWeights {
   const uint8_t* vectors;  // of the first panel: [group][unpackedVectors][64], or as in panels
   size_t panelStride;      // from panel to panel, in bytes
@@ -75,10 +80,12 @@ struct PreparedWeights {
 };
 constexpr size_t kUnpackedScale = 2 * kPanelOutputs;
 
-// Whether vectors are multiplied as they lie in panels, unpacked in registers on the way or not packed at all. That saves writing and reading unpacked ones,
-// and takes instructions for each tile of rows instead: nibbles are had with three of them for two vectors, other widths take too many.
+// Whether vectors are multiplied as they lie in panels, unpacked in registers on the way or not packed at all. That
+// saves writing and reading unpacked ones, and takes instructions for each tile of rows instead: nibbles are had with
+// three of them for two vectors, other widths take too many.
 static constexpr bool inPlace(const PanelFormat& format, bool shiftsAreFree) {
-  return SPILLWAY_ISA_LEVEL == 2 && shiftsAreFree && format.scalesPerGroup == 1 && (format.bits == 4 || format.bits == 8);
+  return SPILLWAY_ISA_LEVEL == 2 && shiftsAreFree && format.scalesPerGroup == 1 &&
+         (format.bits == 4 || format.bits == 8);
 }
 
 // What of a product begins and what ends with some groups of it.
@@ -88,8 +95,8 @@ struct Ends {
 };
 
 // Adds the products of weights with rows to their totals. Compiled once for all types of the same arithmetic.
-using MultiplyPrepared = void (*)(const PreparedWeights& weights, const QuantisedTile* tiles, size_t tileStride, size_t starts, size_t rows, Ends ends, const Totals& totals,
-                                  Ahead ahead);
+using MultiplyPrepared = void (*)(const PreparedWeights& weights, const QuantisedTile* tiles, size_t tileStride,
+                                  size_t starts, size_t rows, Ends ends, const Totals& totals, Ahead ahead);
 MultiplyPrepared multiplyPrepared(const PanelFormat& format, int panels, bool inPlace);
 
 }  // namespace spillway::SPILLWAY_ISA

@@ -15,7 +15,8 @@ struct GroupVectors {
 void joinNibbles(const GroupVectors& group, uint8_t* packed) {
   for (size_t v = 0; v < 4; v++)
     for (size_t i = 0; i < kVectorBytes; i++)
-      packed[v * kVectorBytes + i] = static_cast<uint8_t>((group.bytes[2 * v][i] & 15) | ((group.bytes[2 * v + 1][i] & 15) << 4));
+      packed[v * kVectorBytes + i] =
+          static_cast<uint8_t>((group.bytes[2 * v][i] & 15) | ((group.bytes[2 * v + 1][i] & 15) << 4));
 }
 
 // Bits `from` and `from + 1` of every value.
@@ -78,7 +79,9 @@ template <typename Element>
 void packFloats(size_t inputs, const uint8_t* const rows[kPanelOutputs], uint8_t* panel) {
   for (size_t output = 0; output < kPanelOutputs; output++) {
     if (rows[output] == nullptr) continue;
-    for (size_t k = 0; k < inputs; k++) memcpy(panel + (k * kPanelOutputs + output) * sizeof(Element), rows[output] + k * sizeof(Element), sizeof(Element));
+    for (size_t k = 0; k < inputs; k++)
+      memcpy(panel + (k * kPanelOutputs + output) * sizeof(Element), rows[output] + k * sizeof(Element),
+             sizeof(Element));
   }
 }
 
@@ -86,22 +89,27 @@ void packFloats(size_t inputs, const uint8_t* const rows[kPanelOutputs], uint8_t
 
 size_t panelBytes(WeightType type, size_t inputs) {
   const PanelFormat format = panelFormat(type);
-  const size_t bytes = isQuantised(type) ? scalesAt(format, inputs) + scalesBytes(format, inputs) : inputs * kPanelOutputs * weightBlockBytes(type);
+  const size_t bytes = isQuantised(type) ? scalesAt(format, inputs) + scalesBytes(format, inputs)
+                                         : inputs * kPanelOutputs * weightBlockBytes(type);
   return (bytes + kVectorBytes - 1) / kVectorBytes * kVectorBytes;
 }
 
-size_t packedBytes(WeightType type, size_t outputs, size_t inputs) { return (outputs + kPanelOutputs - 1) / kPanelOutputs * panelBytes(type, inputs); }
+size_t packedBytes(WeightType type, size_t outputs, size_t inputs) {
+  return (outputs + kPanelOutputs - 1) / kPanelOutputs * panelBytes(type, inputs);
+}
 
 void packPanel(WeightType type, size_t inputs, const uint8_t* const rows[kPanelOutputs], uint8_t* panel) {
   if (!isQuantised(type)) {
     memset(panel, 0, panelBytes(type, inputs));
-    return weightBlockBytes(type) == 4 ? packFloats<uint32_t>(inputs, rows, panel) : packFloats<uint16_t>(inputs, rows, panel);
+    return weightBlockBytes(type) == 4 ? packFloats<uint32_t>(inputs, rows, panel)
+                                       : packFloats<uint16_t>(inputs, rows, panel);
   }
   const PanelFormat format = panelFormat(type);
   const size_t blockInputs = weightBlockElements(type);
   const size_t blockGroups = blockInputs / kGroupInputs;
   uint8_t* scales = panel + scalesAt(format, inputs);
-  memset(scales, 0, panelBytes(type, inputs) - scalesAt(format, inputs));  // an absent row is zeros because its scales are
+  memset(scales, 0,
+         panelBytes(type, inputs) - scalesAt(format, inputs));  // an absent row is zeros because its scales are
   FileBlock block;
   GroupVectors vectors[kSuperGroups];
   for (size_t b = 0; b < inputs / blockInputs; b++) {
@@ -112,10 +120,12 @@ void packPanel(WeightType type, size_t inputs, const uint8_t* const rows[kPanelO
         readFileBlock(type, rows[output] + b * weightBlockBytes(type), block);
         packScales(format.kind, block, output, scales + b * scaleStride(format.kind));
       }
-      for (size_t k = 0; k < blockInputs; k += 4) memcpy(&vectors[k / kGroupInputs].bytes[k % kGroupInputs / 4][4 * output], block.values + k, 4);
+      for (size_t k = 0; k < blockInputs; k += 4)
+        memcpy(&vectors[k / kGroupInputs].bytes[k % kGroupInputs / 4][4 * output], block.values + k, 4);
     }
     for (size_t g = 0; g < blockGroups; g++)
-      packGroup(format.bits, vectors[g], panel + (b * blockGroups + g) * static_cast<size_t>(format.bits) * kVectorBytes);
+      packGroup(format.bits, vectors[g],
+                panel + (b * blockGroups + g) * static_cast<size_t>(format.bits) * kVectorBytes);
   }
 }
 

@@ -4,7 +4,8 @@
 //
 // Quantised types: [values of all groups][scales of all groups]. A group is 32 consecutive inputs of the 16 outputs.
 // A value is stored as an unsigned number q of `bits` bits; the weight is scale * (q - zero) + offset.
-// One vector is 64 bytes: byte 4 * output + i holds input 4 * v + i of vector v; a group has eight vectors, and takes bits * 64 bytes:
+// One vector is 64 bytes: byte 4 * output + i holds input 4 * v + i of vector v; a group has eight vectors, and takes
+// bits * 64 bytes:
 //   8 bits: the vectors themselves
 //   4 bits: four vectors of nibbles; the low ones are vector 2i, the high ones vector 2i + 1
 //   5 bits: nibbles, then a plane of one vector: bit v of its bytes is bit 4 of vector v
@@ -15,9 +16,10 @@
 //   Half        for each group half scale[16]
 //   HalfOffset  for each group half scale[16], half offset[16]
 //   PairOffset  (Q4_G64) for each 2 groups half scale[16], half offset[16]
-//   SuperMinimum  (Q4_K, Q5_K) for each 8 groups half d[16], half dmin[16]; then for each group uint8 scale[16], uint8 minimum[16]
-//   SuperNibbles  (Q2_K)       for each 8 groups half d[16], half dmin[16]; then for each half group uint8 [16]: scale in the low nibble, minimum in the high
-//   SuperSigned   (Q3_K, Q6_K) for each 8 groups half d[16]; then for each half group int8 scale[16]
+//   SuperMinimum  (Q4_K, Q5_K) for each 8 groups half d[16], half dmin[16]; then for each group uint8 scale[16], uint8
+//   minimum[16] SuperNibbles  (Q2_K)       for each 8 groups half d[16], half dmin[16]; then for each half group uint8
+//   [16]: scale in the low nibble, minimum in the high SuperSigned   (Q3_K, Q6_K) for each 8 groups half d[16]; then
+//   for each half group int8 scale[16]
 // There the scale is d * scale and the offset -(dmin * minimum), both exact in float32.
 #pragma once
 #include "WeightType.h"
@@ -72,15 +74,21 @@ static constexpr size_t scaleStride(ScaleKind kind) {
   }
 }
 
-static constexpr bool isSuper(ScaleKind kind) { return kind == ScaleKind::SuperMinimum || kind == ScaleKind::SuperNibbles || kind == ScaleKind::SuperSigned; }
+static constexpr bool isSuper(ScaleKind kind) {
+  return kind == ScaleKind::SuperMinimum || kind == ScaleKind::SuperNibbles || kind == ScaleKind::SuperSigned;
+}
 
 // Groups that have their scales together.
-static constexpr size_t groupsPerScales(ScaleKind kind) { return isSuper(kind) ? kSuperGroups : kind == ScaleKind::PairOffset ? 2 : 1; }
+static constexpr size_t groupsPerScales(ScaleKind kind) {
+  return isSuper(kind) ? kSuperGroups : kind == ScaleKind::PairOffset ? 2 : 1;
+}
 
 static constexpr size_t scaleBytesPerGroup(ScaleKind kind) { return scaleStride(kind) / groupsPerScales(kind); }
 
 // Where the scales begin within a panel.
-static constexpr size_t scalesAt(const PanelFormat& format, size_t inputs) { return inputs / kGroupInputs * static_cast<size_t>(format.bits) * kVectorBytes; }
+static constexpr size_t scalesAt(const PanelFormat& format, size_t inputs) {
+  return inputs / kGroupInputs * static_cast<size_t>(format.bits) * kVectorBytes;
+}
 
 static constexpr size_t scalesBytes(const PanelFormat& format, size_t inputs) {
   return inputs / kGroupInputs / groupsPerScales(format.kind) * scaleStride(format.kind);

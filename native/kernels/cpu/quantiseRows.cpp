@@ -7,7 +7,8 @@ namespace {
 constexpr float kSmallest = 1e-30f;
 constexpr uint32_t kOneBits = 0x3f800000, kExponentMask = 0x7f800000, kMantissaMask = 0x007fffff;
 
-// The magnitudes of 32 values, the larger of two each; infinity where one is not finite. As integers, in whose order NaN is beyond infinity.
+// The magnitudes of 32 values, the larger of two each; infinity where one is not finite. As integers, in whose order
+// NaN is beyond infinity.
 f32x16 magnitudes(const float* values) {
   const i32x16 larger = max(asInt(abs(load(values))), asInt(abs(load(values + 16))));
   return asFloat(min(larger, set1Int(static_cast<int32_t>(kExponentMask))));
@@ -18,7 +19,8 @@ float largestOf(const float* values) { return reduceMax(magnitudes(values)); }
 template <size_t R>
 void largestOfEach(const float* values, size_t stride, float largest[R]) {
   if constexpr (R == 4) {
-    const f32x16 rows[] = {magnitudes(values), magnitudes(values + stride), magnitudes(values + 2 * stride), magnitudes(values + 3 * stride)};
+    const f32x16 rows[] = {magnitudes(values), magnitudes(values + stride), magnitudes(values + 2 * stride),
+                           magnitudes(values + 3 * stride)};
     reduceMaxEach(rows, largest);
   } else {
     for (size_t lane = 0; lane < R; lane++) largest[lane] = largestOf(values + lane * stride);
@@ -44,7 +46,8 @@ RowScale rowScale(float largest) {
 }
 
 // One row's part of a group's tile, with the scale factor * 2^n; `powerBits`: those of 2^n as a float.
-void storeValues(QuantisedTile& tile, size_t lane, const RowScale& row, uint32_t powerBits, i32x16 first, i32x16 second) {
+void storeValues(QuantisedTile& tile, size_t lane, const RowScale& row, uint32_t powerBits, i32x16 first,
+                 i32x16 second) {
   int32_t sums[2];
   storeInt8(tile.values[lane], first, second, sums);
   tile.halfSums[0][lane] = static_cast<int16_t>(sums[0]);
@@ -53,10 +56,13 @@ void storeValues(QuantisedTile& tile, size_t lane, const RowScale& row, uint32_t
   tile.factor[lane] = row.factor;
 }
 
-void storeZeros(QuantisedTile& tile, size_t lane, const RowScale& row) { storeValues(tile, lane, row, kOneBits, set1Int(0), set1Int(0)); }
+void storeZeros(QuantisedTile& tile, size_t lane, const RowScale& row) {
+  storeValues(tile, lane, row, kOneBits, set1Int(0), set1Int(0));
+}
 
 // Rounds 32 values of known largest magnitude. Where `lost` is not null it gets what the rounding lost of them.
-inline __attribute__((always_inline)) void storeRounded(const float* values, float largest, const RowScale& row, QuantisedTile& tile, size_t lane, float* lost) {
+inline __attribute__((always_inline)) void storeRounded(const float* values, float largest, const RowScale& row,
+                                                        QuantisedTile& tile, size_t lane, float* lost) {
   if (!(largest >= kSmallest && largest <= kLargestRounded)) {
     storeZeros(tile, lane, row);
     if (lost != nullptr)
@@ -81,7 +87,8 @@ typedef int32_t Int32s __attribute__((vector_size(sizeof(int32_t) * kTileRows)))
 typedef uint32_t Words __attribute__((vector_size(sizeof(uint32_t) * kTileRows)));  // modulo 2^32
 typedef float Floats __attribute__((vector_size(sizeof(float) * kTileRows)));
 
-// What follows from the sums. Not right after they are stored: a processor waits long for what was stored in smaller pieces just before.
+// What follows from the sums. Not right after they are stored: a processor waits long for what was stored in smaller
+// pieces just before.
 void storeStarts(QuantisedTile& tile) {
   Int16s halves[2];
   Words biasBits;
@@ -102,7 +109,8 @@ void storeStarts(QuantisedTile& tile) {
 // One group of R rows. Loops over lanes are unrolled, so that the lanes' numbers stay in registers.
 // `largest`: the group's magnitudes; `over`: what they are beyond where they are refined.
 template <size_t R>
-void quantiseGroup(const float* values, size_t stride, const float largest[R], const float over[R], const RowScale scales[R], QuantisedTile& tile, QuantisedTile& refinement) {
+void quantiseGroup(const float* values, size_t stride, const float largest[R], const float over[R],
+                   const RowScale scales[R], QuantisedTile& tile, QuantisedTile& refinement) {
   bool refined = false;
   SPILLWAY_UNROLL(4)
   for (size_t lane = 0; lane < R; lane++) refined |= largest[lane] > over[lane];
@@ -110,7 +118,8 @@ void quantiseGroup(const float* values, size_t stride, const float largest[R], c
   tile.advance = refined ? 0 : 1;
   if (!refined) {
     SPILLWAY_UNROLL(4)
-    for (size_t lane = 0; lane < R; lane++) storeRounded(values + lane * stride, largest[lane], scales[lane], tile, lane, nullptr);
+    for (size_t lane = 0; lane < R; lane++)
+      storeRounded(values + lane * stride, largest[lane], scales[lane], tile, lane, nullptr);
     return;
   }
   refinement.next = 1 - tile.next;
@@ -119,8 +128,10 @@ void quantiseGroup(const float* values, size_t stride, const float largest[R], c
     const float* from = values + lane * stride;
     float lost[kGroupInputs];
     storeRounded(from, largest[lane], scales[lane], tile, lane, lost);
-    if (largest[lane] > over[lane]) storeRounded(lost, largestOf(lost), scales[lane], refinement, lane, nullptr);
-    else storeZeros(refinement, lane, scales[lane]);
+    if (largest[lane] > over[lane])
+      storeRounded(lost, largestOf(lost), scales[lane], refinement, lane, nullptr);
+    else
+      storeZeros(refinement, lane, scales[lane]);
   }
 }
 

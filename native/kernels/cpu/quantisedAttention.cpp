@@ -1,14 +1,15 @@
-// Attention over keys and values of 8 and 4 bits, which are multiplied as they lie in memory. Compiled once for each instruction set (simd.h);
-// what is computed: attentionParts.h.
+// Attention over keys and values of 8 and 4 bits, which are multiplied as they lie in memory. Compiled once for each
+// instruction set (simd.h); what is computed: attentionParts.h.
 //
 // With a token's codes c, scale s and minimum m in a group of elements
 //   q . k          = sum over groups of s (q . c) + m sum(q)
 //   sum of w v     = per element, over tokens: sum of (w s) c + sum of w m
-// and both products with codes are exact: q, and w s of a part, are rounded to integers, of which the largest of the group is 32512, and cut into two signed
-// bytes. Queries that meet keys of 4 bits are rounded to 127 and one byte: their steps are a seventeenth of the codes'. (Weights are not: in one byte those
-// of tokens that count little would be lost.) Where attention is to be as good as in float32 the largest is 63 * 2^16, in three bytes. Bytes times codes are
-// sums of integers, in any order, so that they are as fast as the instruction set can: it multiplies four of them a lane at once, where floats would first
-// have to be made of the codes.
+// and both products with codes are exact: q, and w s of a part, are rounded to integers, of which the largest of the
+// group is 32512, and cut into two signed bytes. Queries that meet keys of 4 bits are rounded to 127 and one byte:
+// their steps are a seventeenth of the codes'. (Weights are not: in one byte those of tokens that count little would be
+// lost.) Where attention is to be as good as in float32 the largest is 63 * 2^16, in three bytes. Bytes times codes are
+// sums of integers, in any order, so that they are as fast as the instruction set can: it multiplies four of them a
+// lane at once, where floats would first have to be made of the codes.
 #include "quantisedAttention.h"
 
 #include "hadamard.h"
@@ -18,13 +19,15 @@
 namespace spillway::SPILLWAY_ISA {
 namespace {
 
-// Blocks of few bits are done soon: with 4, AVX-512 waits a tenth of its time for memory. AVX2 does not, and takes a tenth longer with 8 where rows are short.
+// Blocks of few bits are done soon: with 4, AVX-512 waits a tenth of its time for memory. AVX2 does not, and takes a
+// tenth longer with 8 where rows are short.
 template <int Bits>
 constexpr uint32_t kQuantisedBlocksAhead = Bits == 8 && SPILLWAY_ISA_LEVEL == 1 ? 4 : 8;
 
 // Plain scores of Q queries with B blocks of 16 keys, from `block` on.
 template <int Bits, int Digits, int Q, int B>
-static void scoreBlocks(const CacheLayout& layout, const Workspace& work, const Part& part, uint32_t first, uint32_t block, float* scores, size_t scoreStride) {
+static void scoreBlocks(const CacheLayout& layout, const Workspace& work, const Part& part, uint32_t first,
+                        uint32_t block, float* scores, size_t scoreStride) {
   constexpr int U = unitsOf(Q, Digits, B);
   constexpr size_t kGroupLines = kCacheGroup * Bits / 32;
   const size_t lines = cacheKeyLines(layout), groups = cacheGroups(layout);
@@ -41,13 +44,16 @@ static void scoreBlocks(const CacheLayout& layout, const Workspace& work, const 
       SPILLWAY_UNROLL(4)
       for (int u = 0; u < U; u++) {
         const size_t at = static_cast<size_t>(unit + u);
-        units[u] = part.keys[block + at / kUnitsPerLine] + g * kGroupLines * kCacheLine + at % kUnitsPerLine * kUnitLanes * 4;
+        units[u] =
+            part.keys[block + at / kUnitsPerLine] + g * kGroupLines * kCacheLine + at % kUnitsPerLine * kUnitLanes * 4;
       }
-      keyTile<Bits, Digits, Q, U>(units, groupLines, query.elements + g * kCacheGroup * kOperandBytes<Digits>, strides, &sums[0][unit * kUnitLanes], B * 16);
+      keyTile<Bits, Digits, Q, U>(units, groupLines, query.elements + g * kCacheGroup * kOperandBytes<Digits>, strides,
+                                  &sums[0][unit * kUnitLanes], B * 16);
     }
     for (int b = 0; b < B; b++) {
       if (first == 0 && g == 0) {  // the first queries bring keys and values for all, a block at a time
-        if (!part.allValues || block + b + kQuantisedBlocksAhead<Bits> < part.toBlock) prefetch(part.keys[block + b + kQuantisedBlocksAhead<Bits>], keyBytes);
+        if (!part.allValues || block + b + kQuantisedBlocksAhead<Bits> < part.toBlock)
+          prefetch(part.keys[block + b + kQuantisedBlocksAhead<Bits>], keyBytes);
         if (part.allValues) prefetch(part.values[block + b], valueBytes);
       }
       const uint16_t* scales = reinterpret_cast<const uint16_t*>(part.keys[block + b] + (lines + g) * kCacheLine);
@@ -63,9 +69,11 @@ static void scoreBlocks(const CacheLayout& layout, const Workspace& work, const 
   }
 }
 
-// partial[q][16 (vector + v) + lane] for V vectors of elements of one group, the blocks of 16 tokens from `fromBlock` to `toBlock`.
+// partial[q][16 (vector + v) + lane] for V vectors of elements of one group, the blocks of 16 tokens from `fromBlock`
+// to `toBlock`.
 template <int Bits, int Digits, int Plane, int Q, int V>
-static void sumVectors(const CacheLayout& layout, const Workspace& work, const Part& part, uint32_t fromBlock, uint32_t toBlock, size_t vector, float* partial) {
+static void sumVectors(const CacheLayout& layout, const Workspace& work, const Part& part, uint32_t fromBlock,
+                       uint32_t toBlock, size_t vector, float* partial) {
   constexpr int U = unitsOf(Q, Digits, V);
   const size_t stride = cacheValueStride(layout), g = vector / (kCacheGroup / 16);
   const size_t floats = attentionWeightFloats(layout);
@@ -78,16 +86,19 @@ static void sumVectors(const CacheLayout& layout, const Workspace& work, const P
     size_t units[U];
     SPILLWAY_UNROLL(4)
     for (int u = 0; u < U; u++) {
-      const size_t at = static_cast<size_t>(unit + u), line = Bits == 4 ? (vector + at / kUnitsPerLine) / 2 : vector + at / kUnitsPerLine;
+      const size_t at = static_cast<size_t>(unit + u),
+                   line = Bits == 4 ? (vector + at / kUnitsPerLine) / 2 : vector + at / kUnitsPerLine;
       units[u] = line * kCacheLine + at % kUnitsPerLine * kUnitLanes * 4;
     }
-    valueTile<Bits, Digits, Plane, Q, U>(part.values + fromBlock, toBlock - fromBlock, units, cacheValueLines(layout) * kCacheLine, bytes, strides, &sums[0][unit * kUnitLanes],
-                                         V * 16);
+    valueTile<Bits, Digits, Plane, Q, U>(part.values + fromBlock, toBlock - fromBlock, units,
+                                         cacheValueLines(layout) * kCacheLine, bytes, strides,
+                                         &sums[0][unit * kUnitLanes], V * 16);
   }
   SPILLWAY_UNROLL(8)
   for (int q = 0; q < Q; q++) {
     const f32x16 step = set1(weights.step[q * floats + g]), minima = set1(weights.minima[q * floats + g]);
-    for (int v = 0; v < V; v++) store(partial + q * stride + (vector + v) * 16, fma(step, load(&sums[q][v * 16]), minima));
+    for (int v = 0; v < V; v++)
+      store(partial + q * stride + (vector + v) * 16, fma(step, load(&sums[q][v * 16]), minima));
   }
 }
 
@@ -114,26 +125,33 @@ struct QuantisedFormat {
       f32x16 most = zero(), sum = zero();
       for (size_t d = 0; d < n; d += 16) most = max(abs(loadPartial(elements + d, n - d < 16 ? n - d : 16)), most);
       const Step step = stepOf<QueryDigits>(reduceMax(most));
-      // The sum, too, is one of the rounded elements: as if these were the query, which keeps codes' own mean out of the error.
+      // The sum, too, is one of the rounded elements: as if these were the query, which keeps codes' own mean out of
+      // the error.
       for (size_t d = 0; d < n; d += 16)
-        sum = add(sum, storeOperands<QueryDigits>(loadPartial(elements + d, n - d < 16 ? n - d : 16), set1(step.inverse),
-                                                  query.elements + (begin + d) * kOperandBytes<QueryDigits>, padded));
+        sum =
+            add(sum, storeOperands<QueryDigits>(loadPartial(elements + d, n - d < 16 ? n - d : 16), set1(step.inverse),
+                                                query.elements + (begin + d) * kOperandBytes<QueryDigits>, padded));
       query.step[g] = step.step;
       query.sum[g] = step.step * reduceAdd(sum);
     }
   }
 
   template <int Q>
-  static void score(const CacheLayout& layout, const Workspace& work, const Part& part, uint32_t first, uint32_t fromBlock, uint32_t toBlock, float* scores,
-                    size_t scoreStride) {
+  static void score(const CacheLayout& layout, const Workspace& work, const Part& part, uint32_t first,
+                    uint32_t fromBlock, uint32_t toBlock, float* scores, size_t scoreStride) {
     constexpr uint32_t B = tileLines(Q, QueryDigits);
     uint32_t b = fromBlock;
-    for (; b + B <= toBlock; b += B) scoreBlocks<Bits, QueryDigits, Q, B>(layout, work, part, first, b, scores + (b - fromBlock) * kKeyBlock, scoreStride);
-    for (; b < toBlock; b++) scoreBlocks<Bits, QueryDigits, Q, 1>(layout, work, part, first, b, scores + (b - fromBlock) * kKeyBlock, scoreStride);
+    for (; b + B <= toBlock; b += B)
+      scoreBlocks<Bits, QueryDigits, Q, B>(layout, work, part, first, b, scores + (b - fromBlock) * kKeyBlock,
+                                           scoreStride);
+    for (; b < toBlock; b++)
+      scoreBlocks<Bits, QueryDigits, Q, 1>(layout, work, part, first, b, scores + (b - fromBlock) * kKeyBlock,
+                                           scoreStride);
   }
 
   template <int Q>
-  static void sum(const AttentionBlock& block, const Workspace& work, const Part& part, uint32_t first, float* partial) {
+  static void sum(const AttentionBlock& block, const Workspace& work, const Part& part, uint32_t first,
+                  float* partial) {
     const CacheLayout& layout = block.layout;
     Range ranges[Q];
     for (uint32_t i = 0; i < Q; i++) ranges[i] = visible(block, (first + i) / block.groupHeads, part.start);
@@ -165,7 +183,10 @@ struct QuantisedFormat {
   class Gather {
    public:
     Gather(const CacheLayout& layout, size_t element)
-        : lines_(cacheValueLines(layout)), line_(element / (128 / Bits)), scales_(4 * lines_ + element / kCacheGroup), minima_(zero()) {
+        : lines_(cacheValueLines(layout)),
+          line_(element / (128 / Bits)),
+          scales_(4 * lines_ + element / kCacheGroup),
+          minima_(zero()) {
       SPILLWAY_UNROLL(4)
       for (int v = 0; v < V; v++) sum_[v] = zero();
     }
@@ -192,7 +213,8 @@ struct QuantisedFormat {
         const f32x16 own = set1(scaled[i]);
         SPILLWAY_UNROLL(4)
         for (int v = 0; v < V; v++) {
-          const f32x16 codes = Bits == 4 ? codesToFloat<4>(line + v / 2 * kCacheLine, shift + v % 2 * 4) : codesToFloat<8>(line + v * kCacheLine, shift);
+          const f32x16 codes = Bits == 4 ? codesToFloat<4>(line + v / 2 * kCacheLine, shift + v % 2 * 4)
+                                         : codesToFloat<8>(line + v * kCacheLine, shift);
           sum_[v] = fma(own, codes, sum_[v]);
         }
       }
@@ -204,7 +226,9 @@ struct QuantisedFormat {
     }
 
    private:
-    const uint8_t* place(const uint8_t* values, uint32_t inBlock) const { return values + (inBlock / 4 * lines_ + line_) * kCacheLine; }
+    const uint8_t* place(const uint8_t* values, uint32_t inBlock) const {
+      return values + (inBlock / 4 * lines_ + line_) * kCacheLine;
+    }
     size_t lines_, line_, scales_;
     f32x16 minima_;
     f32x16 sum_[V];
@@ -214,8 +238,12 @@ struct QuantisedFormat {
 }  // namespace
 
 void attendQuantised(const AttentionBlock* blocks, uint32_t count) {
-  if (blocks->layout.type == CacheType::Q8) blocks->exact ? attendAs<QuantisedFormat<8, 3, 3>>(blocks, count) : attendAs<QuantisedFormat<8, 2, 2>>(blocks, count);
-  else blocks->exact ? attendAs<QuantisedFormat<4, 3, 3>>(blocks, count) : attendAs<QuantisedFormat<4, 1, 2>>(blocks, count);
+  if (blocks->layout.type == CacheType::Q8)
+    blocks->exact ? attendAs<QuantisedFormat<8, 3, 3>>(blocks, count)
+                  : attendAs<QuantisedFormat<8, 2, 2>>(blocks, count);
+  else
+    blocks->exact ? attendAs<QuantisedFormat<4, 3, 3>>(blocks, count)
+                  : attendAs<QuantisedFormat<4, 1, 2>>(blocks, count);
 }
 
 }  // namespace spillway::SPILLWAY_ISA

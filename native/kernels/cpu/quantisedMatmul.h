@@ -1,4 +1,5 @@
-// Products of 8-bit activations with quantised weights, for one type of weights. Included by the quantisedMatmul*.cpp files, which divide the types among them.
+// Products of 8-bit activations with quantised weights, for one type of weights. Included by the quantisedMatmul*.cpp
+// files, which divide the types among them.
 #pragma once
 #include "quantisedTile.h"
 
@@ -6,7 +7,8 @@ namespace spillway::SPILLWAY_ISA {
 
 // Inputs that are unpacked at a time: vectors and scales of the panels of a tile stay in the first-level cache.
 constexpr size_t kGroupsPerBlock = 18;
-constexpr size_t kPartialBytes = kMatmulBlockRows * kPanelOutputs * sizeof(float);  // at the workspace's begin: the totals of a panel that is used in part
+constexpr size_t kPartialBytes = kMatmulBlockRows * kPanelOutputs *
+                                 sizeof(float);  // at the workspace's begin: the totals of a panel that is used in part
 
 // Weights as they lie in panels.
 template <WeightType T>
@@ -17,17 +19,22 @@ struct PackedWeights {
   size_t scalesAt;
   const uint8_t* next;  // what comes after these panels; or null
   Bytes vector(size_t group, int p, int v) const {
-    return unpackVector<format.bits>(panel + static_cast<size_t>(p) * panelBytes + group * (format.bits * kVectorBytes), v);
+    return unpackVector<format.bits>(panel + static_cast<size_t>(p) * panelBytes + group * (format.bits * kVectorBytes),
+                                     v);
   }
-  // Asks for as many bytes of what comes next as this group has: a panel is too short for the processor's own prefetching to get going.
+  // Asks for as many bytes of what comes next as this group has: a panel is too short for the processor's own
+  // prefetching to get going.
   void prefetch(size_t group, int p) const {
     if (next == nullptr) return;
     const uint8_t* ahead = next + static_cast<size_t>(p) * panelBytes;
     SPILLWAY_UNROLL(8)
-    for (int line = 0; line < format.bits; line++) askFor(ahead + (group * format.bits + static_cast<size_t>(line)) * kVectorBytes);
+    for (int line = 0; line < format.bits; line++)
+      askFor(ahead + (group * format.bits + static_cast<size_t>(line)) * kVectorBytes);
     askFor(ahead + scalesAt + group * scaleBytesPerGroup(format.kind));
   }
-  GroupScale both(size_t group, int p, int half) const { return loadScale<format.kind>(panel + static_cast<size_t>(p) * panelBytes + scalesAt, group, half); }
+  GroupScale both(size_t group, int p, int half) const {
+    return loadScale<format.kind>(panel + static_cast<size_t>(p) * panelBytes + scalesAt, group, half);
+  }
   f32x16 scale(size_t group, int p, int half) const { return both(group, p, half).scale; }
   f32x16 offset(size_t group, int p, int half) const { return both(group, p, half).offset; }
 };
@@ -44,12 +51,14 @@ static inline void storeUnpacked(uint8_t*& at, Bytes vector, bool inTwo) {
 
 // Panel by panel, `panelBytes` apart.
 template <WeightType T, int P>
-static void unpackVectors(const PackedWeights<T>& packed, size_t firstGroup, size_t groups, uint8_t* to, size_t panelBytes) {
+static void unpackVectors(const PackedWeights<T>& packed, size_t firstGroup, size_t groups, uint8_t* to,
+                          size_t panelBytes) {
   for (int p = 0; p < P; p++) {
     uint8_t* vector = to + static_cast<size_t>(p) * panelBytes;
     for (size_t group = firstGroup; group < firstGroup + groups; group++) {
       SPILLWAY_UNROLL(8)
-      for (int v = 0; v < 8; v++) storeUnpacked(vector, packed.vector(group, p, v), unpackedVectors(panelFormat(T).bits) == 16);
+      for (int v = 0; v < 8; v++)
+        storeUnpacked(vector, packed.vector(group, p, v), unpackedVectors(panelFormat(T).bits) == 16);
     }
   }
 }
@@ -67,11 +76,14 @@ static void unpackScales(const PackedWeights<T>& packed, size_t firstGroup, size
       }
 }
 
-static inline const QuantisedTile* tilesOf(const MatmulBlock& block) { return reinterpret_cast<const QuantisedTile*>(block.rounded); }
+static inline const QuantisedTile* tilesOf(const MatmulBlock& block) {
+  return reinterpret_cast<const QuantisedTile*>(block.rounded);
+}
 
 // A tile of rows or less: memory is what it waits for, so weights are unpacked in registers.
 template <WeightType T, int P>
-static void multiplyPacked(const PackedWeights<T>& packed, size_t groups, const MatmulBlock& block, const Totals& totals) {
+static void multiplyPacked(const PackedWeights<T>& packed, size_t groups, const MatmulBlock& block,
+                           const Totals& totals) {
   constexpr PanelFormat format = panelFormat(T);
   constexpr int zero = dotZero(format.bits, format.zero);
   using A = Arithmetic<format.bits, format.scalesPerGroup, zero != 0, format.offset>;
@@ -88,9 +100,12 @@ template <WeightType T, int P>
 static void multiplyPanels(const MatmulBlock& block, size_t panel, const Totals& totals, uint8_t* workspace) {
   constexpr PanelFormat format = panelFormat(T);
   constexpr size_t kScaleBytes = scaleBytesPerGroup(format.kind);
-  constexpr size_t kUnpackedPanel = kGroupsPerBlock * unpackedVectors(format.bits) * kVectorBytes, kVectorsBytes = P * kUnpackedPanel;
-  static_assert(kPartialBytes + kVectorsBytes + kGroupsPerBlock * P * format.scalesPerGroup * kUnpackedScale * sizeof(float) <= kMatmulWorkspaceBytes,
-                "the workspace is large enough");
+  constexpr size_t kUnpackedPanel = kGroupsPerBlock * unpackedVectors(format.bits) * kVectorBytes,
+                   kVectorsBytes = P * kUnpackedPanel;
+  static_assert(
+      kPartialBytes + kVectorsBytes + kGroupsPerBlock * P * format.scalesPerGroup * kUnpackedScale * sizeof(float) <=
+          kMatmulWorkspaceBytes,
+      "the workspace is large enough");
   const size_t groups = block.inputs / kGroupInputs;
   const uint8_t* at = block.panels + panel * block.panelBytes;
   const uint8_t* following = (panel + P) * kPanelOutputs < block.outputs ? at + P * block.panelBytes : block.next;
@@ -110,13 +125,16 @@ static void multiplyPanels(const MatmulBlock& block, size_t panel, const Totals&
     const bool last = b + 1 == blocks;             // what comes next is then the next panels' first block
     const size_t next = last ? 0 : end, nextEnd = last ? groups / blocks : groups * (b + 2) / blocks;
     const uint8_t* asked = last ? packed.next : packed.panel;
-    const Ahead ahead(asked, block.panelBytes, asked == nullptr ? 0 : P, {next * kStoredGroup, packed.scalesAt + next * kScaleBytes},
+    const Ahead ahead(asked, block.panelBytes, asked == nullptr ? 0 : P,
+                      {next * kStoredGroup, packed.scalesAt + next * kScaleBytes},
                       {(nextEnd - next) * kStoredGroup, (nextEnd - next) * kScaleBytes});
     unpackScales<T, P>(packed, begin, end - begin, scales);
     if (!asTheyLie) unpackVectors<T, P>(packed, begin, end - begin, vectors, kUnpackedPanel);
-    const PreparedWeights prepared = asTheyLie ? PreparedWeights{packed.panel + begin * kStoredGroup, block.panelBytes, scales, end - begin}
-                                               : PreparedWeights{vectors, kUnpackedPanel, scales, end - begin};
-    multiply(prepared, tilesOf(block) + begin, kTilesPerGroup * groups, startsAt(format.zero), block.rows, {b == 0, last}, totals, ahead);
+    const PreparedWeights prepared =
+        asTheyLie ? PreparedWeights{packed.panel + begin * kStoredGroup, block.panelBytes, scales, end - begin}
+                  : PreparedWeights{vectors, kUnpackedPanel, scales, end - begin};
+    multiply(prepared, tilesOf(block) + begin, kTilesPerGroup * groups, startsAt(format.zero), block.rows,
+             {b == 0, last}, totals, ahead);
     begin = end;
   }
 }
@@ -129,7 +147,8 @@ static void multiplyPartialPanel(const MatmulBlock& block, size_t panel, size_t 
   for (size_t i = 0; i < count; i++) bias[i] = block.bias == nullptr ? 0 : block.bias[output + i];
   float* totals = reinterpret_cast<float*>(workspace);
   multiplyPanels<T, 1>(block, panel, {totals, kPanelOutputs, bias}, workspace);
-  for (size_t row = 0; row < block.rows; row++) storePartial(block.output + row * block.outputStride + output, load(totals + row * kPanelOutputs), count);
+  for (size_t row = 0; row < block.rows; row++)
+    storePartial(block.output + row * block.outputStride + output, load(totals + row * kPanelOutputs), count);
 }
 
 template <WeightType T>
@@ -137,13 +156,16 @@ static void multiplyType(const MatmulBlock& block, uint8_t* workspace) {
   constexpr int kPanels = panelsTogether(panelFormat(T));
   const size_t panels = block.outputs / kPanelOutputs;
   const auto totalsAt = [&](size_t panel) {
-    return Totals{block.output + panel * kPanelOutputs, block.outputStride, block.bias == nullptr ? nullptr : block.bias + panel * kPanelOutputs};
+    return Totals{block.output + panel * kPanelOutputs, block.outputStride,
+                  block.bias == nullptr ? nullptr : block.bias + panel * kPanelOutputs};
   };
   size_t panel = 0;
-  for (; panel + kPanels <= panels; panel += kPanels) multiplyPanels<T, kPanels>(block, panel, totalsAt(panel), workspace);
+  for (; panel + kPanels <= panels; panel += kPanels)
+    multiplyPanels<T, kPanels>(block, panel, totalsAt(panel), workspace);
   if constexpr (kPanels > 1)
     for (; panel < panels; panel++) multiplyPanels<T, 1>(block, panel, totalsAt(panel), workspace);
-  if (block.outputs % kPanelOutputs != 0) multiplyPartialPanel<T>(block, panel, block.outputs % kPanelOutputs, workspace);
+  if (block.outputs % kPanelOutputs != 0)
+    multiplyPartialPanel<T>(block, panel, block.outputs % kPanelOutputs, workspace);
 }
 
 }  // namespace spillway::SPILLWAY_ISA

@@ -1,5 +1,5 @@
-// Queries and weights as integers that codes of 8 and 4 bits are multiplied by (quantisedAttention.cpp). Included by sources that are compiled for each
-// instruction set.
+// Queries and weights as integers that codes of 8 and 4 bits are multiplied by (quantisedAttention.cpp). Included by
+// sources that are compiled for each instruction set.
 #pragma once
 #include "attentionParts.h"
 #include "quantisedWords.h"
@@ -11,7 +11,8 @@ constexpr float kLeastScaled = 1e-30f;  // below it numbers count as zero, so th
 // The largest integer of so many bytes, chosen so that rounding and cutting never carry beyond a byte.
 constexpr float mostOf(int digits) { return digits == 1 ? 127.0f : digits == 2 ? 127.0f * 256 : 63.0f * 65536; }
 
-// What a query brings along (attentionQuantisedFloats). Elements are bytes, the lowest digits first, or words (quantisedWords.h).
+// What a query brings along (attentionQuantisedFloats). Elements are bytes, the lowest digits first, or words
+// (quantisedWords.h).
 struct QuantisedQuery {
   int8_t* elements;   // [digits][attentionQueryBytes()]
   float *step, *sum;  // [groups]: what a unit of `elements` is worth; sum of what they are worth
@@ -35,8 +36,9 @@ static inline QuantisedWeights weightsAt(const CacheLayout& layout, const Worksp
   return {reinterpret_cast<int8_t*>(next + 2 * groups), next, next + groups};
 }
 
-// Each x * inverse, rounded, as what codes are multiplied by; `to`: the lowest digit of the first of them. Returns these integers.
-// Signed bytes: value = low + 256 middle + 65536 high, `digitStride` bytes apart; with two of them low + 256 middle.
+// Each x * inverse, rounded, as what codes are multiplied by; `to`: the lowest digit of the first of them. Returns
+// these integers. Signed bytes: value = low + 256 middle + 65536 high, `digitStride` bytes apart; with two of them low
+// + 256 middle.
 template <int Digits>
 static inline f32x16 storeOperands(f32x16 x, f32x16 inverse, int8_t* to, size_t digitStride) {
   const f32x16 magic = set1(12582912.0f);  // 1.5 * 2^23: the sum is a whole number, in the low bits
@@ -68,10 +70,12 @@ static inline Step stepOf(float most) {
   return {most / mostOf(Digits), mostOf(Digits) / most};
 }
 
-// Weights of Q queries in one part, for each group: times the tokens' scales, as integers; and times their minima, summed. Of blocks of tokens from
-// `fromBlock` to `toBlock`; where a query does not see one, its integers are zero, so that what the block holds does not matter.
+// Weights of Q queries in one part, for each group: times the tokens' scales, as integers; and times their minima,
+// summed. Of blocks of tokens from `fromBlock` to `toBlock`; where a query does not see one, its integers are zero, so
+// that what the block holds does not matter.
 template <int Digits, int Q>
-static void prepareWeights(const CacheLayout& layout, const Workspace& work, const Part& part, const Range (&ranges)[Q], uint32_t fromBlock, uint32_t toBlock) {
+static void prepareWeights(const CacheLayout& layout, const Workspace& work, const Part& part, const Range (&ranges)[Q],
+                           uint32_t fromBlock, uint32_t toBlock) {
   const size_t lines = 4 * cacheValueLines(layout);
   float scaled[Q][kPartTokens];
   for (size_t g = 0; g < cacheGroups(layout); g++) {
@@ -103,7 +107,8 @@ static void prepareWeights(const CacheLayout& layout, const Workspace& work, con
       weights.minima[g] = reduceAdd(minima[q]);
       int8_t* to = weights.elements + g * Digits * kPartTokens;
       for (uint32_t b = fromBlock; b < toBlock; b++)
-        storeOperands<Digits>(load(&scaled[q][b * kKeyBlock]), set1(step.inverse), to + b * kKeyBlock * kOperandBytes<Digits>, kPartTokens);
+        storeOperands<Digits>(load(&scaled[q][b * kKeyBlock]), set1(step.inverse),
+                              to + b * kKeyBlock * kOperandBytes<Digits>, kPartTokens);
     }
   }
 }

@@ -1,32 +1,32 @@
 // Sixteen float lanes with the same meaning, and the same bits, on every instruction set.
 //
-// How files are built with it. A kernel file `xyz.cpp` includes "simd.h", puts everything into `namespace spillway::SPILLWAY_ISA`, and is
-// compiled three times, each time with -O3 -ffp-contract=off (never -ffast-math) and
+// How files are built with it. A kernel file `xyz.cpp` includes "simd.h", puts everything into `namespace
+// spillway::SPILLWAY_ISA`, and is compiled three times, each time with -O3 -ffp-contract=off (never -ffast-math) and
 //   -DSPILLWAY_ISA=scalar   (no further flags)
 //   -DSPILLWAY_ISA=avx2     -mavx2 -mfma -mf16c
 //   -DSPILLWAY_ISA=avx512   -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mf16c
 // Files of the folder amx are compiled once, with SPILLWAY_ISA=amx: the flags of avx512 and those of AMX and bfloat16.
-// In CMake: one OBJECT library an instruction set over one list of sources. On other processors than x86-64 only `scalar` is built.
-// Each instruction set's entry point is a function such as `const RowKernels& rowKernels()` in its namespace; Kernels.cpp, compiled once and
-// for the baseline, declares the three and puts them into tables.
-// These files include no STL and define no inline function outside this namespace (`static inline` is fine): the linker keeps one copy of a
-// shared inline function, and it could be the one with AVX-512 in it. `nm -C xyz.o | grep ' [WVu] '` must print nothing but this namespace.
+// In CMake: one OBJECT library an instruction set over one list of sources. On other processors than x86-64 only
+// `scalar` is built. Each instruction set's entry point is a function such as `const RowKernels& rowKernels()` in its
+// namespace; Kernels.cpp, compiled once and for the baseline, declares the three and puts them into tables. These files
+// include no STL and define no inline function outside this namespace (`static inline` is fine): the linker keeps one
+// copy of a shared inline function, and it could be the one with AVX-512 in it. `nm -C xyz.o | grep ' [WVu] '` must
+// print nothing but this namespace.
 //
 // f32x16 is a value. Lane i of a result depends on lane i of the arguments only, unless the name says reduce.
-//   load(p) loadPartial(p, n[, fill]) store(p, v) storePartial(p, v, n)   unaligned; n in 0..16, nothing beyond p[n) is touched; fill: 0
-//   loadHalf loadBfloat16 storeHalf, each also Partial                    16-bit floats as uint16_t; storeHalf rounds to nearest even
-//   zero() set1(x) add sub mul div sqrt neg abs                           correctly rounded
-//   fma(a, b, c) = a * b + c, fnma(a, b, c) = c - a * b                   rounded once
-//   max(a, b) = a > b ? a : b; min(a, b) = a < b ? a : b                  so b where either is NaN
-//   selectLess(a, b, x, y) = a < b ? x : y                                y where either is NaN
-//   notLess(a, b)               bit i: not a < b in lane i, so set where either is NaN
-//   storeSelected(p, v, lanes)  the lanes whose bit is set, one after another; what the rest of the 16 places holds then is anything
-//   swapLanes<n>(v)             lane i of the result is lane i ^ n, n being 1, 2, 4, 8
+//   load(p) loadPartial(p, n[, fill]) store(p, v) storePartial(p, v, n)   unaligned; n in 0..16, nothing beyond p[n) is
+//   touched; fill: 0 loadHalf loadBfloat16 storeHalf, each also Partial                    16-bit floats as uint16_t;
+//   storeHalf rounds to nearest even zero() set1(x) add sub mul div sqrt neg abs                           correctly
+//   rounded fma(a, b, c) = a * b + c, fnma(a, b, c) = c - a * b                   rounded once max(a, b) = a > b ? a :
+//   b; min(a, b) = a < b ? a : b                  so b where either is NaN selectLess(a, b, x, y) = a < b ? x : y y
+//   where either is NaN notLess(a, b)               bit i: not a < b in lane i, so set where either is NaN
+//   storeSelected(p, v, lanes)  the lanes whose bit is set, one after another; what the rest of the 16 places holds
+//   then is anything swapLanes<n>(v)             lane i of the result is lane i ^ n, n being 1, 2, 4, 8
 //   copySign(magnitude, sign)
 //   reduceAdd(v) reduceMax(v)   one fixed tree: lanes i and i+8, then i and i+4, i and i+2, 0 and 1
-//   exp(v)                      within 2 ulp wherever the result is normal; exp(-inf) = 0, inf from 88.73 up, NaN stays NaN
-//   reduceAddEach(v, out)       out[j] = reduceAdd(v[j]) for sixteen vectors at once
-//   reduceMaxEach(v, out)       out[j] = reduceMax(v[j]) for four vectors without NaN at once
+//   exp(v)                      within 2 ulp wherever the result is normal; exp(-inf) = 0, inf from 88.73 up, NaN stays
+//   NaN reduceAddEach(v, out)       out[j] = reduceAdd(v[j]) for sixteen vectors at once reduceMaxEach(v, out) out[j] =
+//   reduceMax(v[j]) for four vectors without NaN at once
 // i32x16: add, sub, min, max, shiftLeft<n>, shiftRight<n> (arithmetic), set1Int, asInt(f), asFloat(i), toFloat(i).
 // Bits of a NaN's payload are the one thing that may differ.
 #pragma once
@@ -43,8 +43,9 @@
 #define SPILLWAY_JOIN(a, b) SPILLWAY_JOIN_(a, b)
 #define SPILLWAY_ISA_LEVEL SPILLWAY_JOIN(SPILLWAY_ISA_LEVEL_, SPILLWAY_ISA)
 
-// Before a loop of constant length over an array of vectors: unrolled, the array becomes registers. Not under a sanitizer, whose checks would make
-// such a function take minutes to compile, nor in scalar code, which has no registers for it.
+// Before a loop of constant length over an array of vectors: unrolled, the array becomes registers. Not under a
+// sanitizer, whose checks would make such a function take minutes to compile, nor in scalar code, which has no
+// registers for it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || SPILLWAY_ISA_LEVEL == 0
 #define SPILLWAY_UNROLL(times) _Pragma("GCC unroll 1")
 #elif defined(__clang__)
@@ -67,14 +68,17 @@
 namespace spillway::SPILLWAY_ISA {
 
 static inline f32x16 loadPartial(const float* p, size_t n) { return loadPartial(p, n, 0.0f); }
-static inline f32x16 neg(f32x16 v) { return asFloat(sub(asInt(v), set1Int(INT32_MIN))); }  // flips the sign bit: x - 2^31 modulo 2^32
+static inline f32x16 neg(f32x16 v) {
+  return asFloat(sub(asInt(v), set1Int(INT32_MIN)));
+}  // flips the sign bit: x - 2^31 modulo 2^32
 static inline f32x16 fnma(f32x16 a, f32x16 b, f32x16 c) { return fma(neg(a), b, c); }
 
-// e^x = 2^n e^r with n the nearest integer to x / ln 2: a polynomial of degree 6 for e^r (Chebyshev interpolation of (e^r - 1 - r) / r²; its own error
-// is 0.1 ulp), and 2^n in two factors, so that the steps to infinity and into the subnormals happen in the last multiplication alone.
+// e^x = 2^n e^r with n the nearest integer to x / ln 2: a polynomial of degree 6 for e^r (Chebyshev interpolation of
+// (e^r - 1 - r) / r²; its own error is 0.1 ulp), and 2^n in two factors, so that the steps to infinity and into the
+// subnormals happen in the last multiplication alone.
 static inline f32x16 exp(f32x16 v) {
   const f32x16 x = min(set1(89.0f), max(set1(-104.0f), v));  // NaN passes: the second argument is kept
-  const f32x16 magic = set1(12582912.0f);                    // 1.5 * 2^23: adding it rounds to an integer, which stands in the low bits
+  const f32x16 magic = set1(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer, which stands in the low bits
   const f32x16 shifted = fma(x, set1(1.44269504f), magic);
   const f32x16 n = sub(shifted, magic);
   f32x16 r = fma(n, set1(-0x1.62e43p-1f), x);  // ln 2 in two parts, the first with zeros at its end

@@ -39,7 +39,8 @@ static inline void storePartial(float* p, f32x16 v, size_t n) {
   _mm256_maskstore_ps(p + 8, firstLanes(n, 8), v.high);
 }
 static inline f32x16 loadHalf(const uint16_t* p) {
-  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
+  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
+          _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
 }
 static inline f32x16 loadBfloat16(const uint16_t* p) {
   const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
@@ -47,8 +48,10 @@ static inline f32x16 loadBfloat16(const uint16_t* p) {
           _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm256_extracti128_si256(bits, 1)), 16))};
 }
 static inline void storeHalf(uint16_t* p, f32x16 v) {
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(v.low, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8), _mm256_cvtps_ph(v.high, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                   _mm256_cvtps_ph(v.low, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8),
+                   _mm256_cvtps_ph(v.high, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 // AVX2 has no masked 16-bit accesses; these go through a buffer.
 static inline f32x16 loadHalfPartial(const uint16_t* p, size_t n) {
@@ -71,15 +74,19 @@ static inline f32x16 add(f32x16 a, f32x16 b) { return {_mm256_add_ps(a.low, b.lo
 static inline f32x16 sub(f32x16 a, f32x16 b) { return {_mm256_sub_ps(a.low, b.low), _mm256_sub_ps(a.high, b.high)}; }
 static inline f32x16 mul(f32x16 a, f32x16 b) { return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)}; }
 static inline f32x16 div(f32x16 a, f32x16 b) { return {_mm256_div_ps(a.low, b.low), _mm256_div_ps(a.high, b.high)}; }
-static inline f32x16 fma(f32x16 a, f32x16 b, f32x16 c) { return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)}; }
+static inline f32x16 fma(f32x16 a, f32x16 b, f32x16 c) {
+  return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
+}
 static inline f32x16 sqrt(f32x16 v) { return {_mm256_sqrt_ps(v.low), _mm256_sqrt_ps(v.high)}; }
 static inline f32x16 max(f32x16 a, f32x16 b) { return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)}; }
 static inline f32x16 min(f32x16 a, f32x16 b) { return {_mm256_min_ps(a.low, b.low), _mm256_min_ps(a.high, b.high)}; }
 static inline f32x16 selectLess(f32x16 a, f32x16 b, f32x16 x, f32x16 y) {
-  return {_mm256_blendv_ps(y.low, x.low, _mm256_cmp_ps(a.low, b.low, _CMP_LT_OQ)), _mm256_blendv_ps(y.high, x.high, _mm256_cmp_ps(a.high, b.high, _CMP_LT_OQ))};
+  return {_mm256_blendv_ps(y.low, x.low, _mm256_cmp_ps(a.low, b.low, _CMP_LT_OQ)),
+          _mm256_blendv_ps(y.high, x.high, _mm256_cmp_ps(a.high, b.high, _CMP_LT_OQ))};
 }
 static inline uint32_t notLess(f32x16 a, f32x16 b) {
-  const int low = _mm256_movemask_ps(_mm256_cmp_ps(a.low, b.low, _CMP_NLT_UQ)), high = _mm256_movemask_ps(_mm256_cmp_ps(a.high, b.high, _CMP_NLT_UQ));
+  const int low = _mm256_movemask_ps(_mm256_cmp_ps(a.low, b.low, _CMP_NLT_UQ)),
+            high = _mm256_movemask_ps(_mm256_cmp_ps(a.high, b.high, _CMP_NLT_UQ));
   return static_cast<uint32_t>(low | high << 8);
 }
 // Of each set of eight lanes, where they come from when they are moved together; the rest repeats lane 0.
@@ -94,7 +101,8 @@ struct SelectedLanes {
 static constexpr SelectedLanes kSelectedLanes;
 static inline void storeSelected(float* p, f32x16 v, uint32_t lanes) {
   const auto eight = [](float* to, __m256 from, uint32_t mask) {
-    const __m256i order = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(&kSelectedLanes.of[mask])));
+    const __m256i order =
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(&kSelectedLanes.of[mask])));
     _mm256_storeu_ps(to, _mm256_permutevar8x32_ps(from, order));
   };
   eight(p, v.low, lanes & 255u);
@@ -118,10 +126,18 @@ static inline f32x16 copySign(f32x16 magnitude, f32x16 sign) {
 }
 
 static inline i32x16 set1Int(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
-static inline i32x16 add(i32x16 a, i32x16 b) { return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)}; }
-static inline i32x16 min(i32x16 a, i32x16 b) { return {_mm256_min_epi32(a.low, b.low), _mm256_min_epi32(a.high, b.high)}; }
-static inline i32x16 max(i32x16 a, i32x16 b) { return {_mm256_max_epi32(a.low, b.low), _mm256_max_epi32(a.high, b.high)}; }
-static inline i32x16 sub(i32x16 a, i32x16 b) { return {_mm256_sub_epi32(a.low, b.low), _mm256_sub_epi32(a.high, b.high)}; }
+static inline i32x16 add(i32x16 a, i32x16 b) {
+  return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
+}
+static inline i32x16 min(i32x16 a, i32x16 b) {
+  return {_mm256_min_epi32(a.low, b.low), _mm256_min_epi32(a.high, b.high)};
+}
+static inline i32x16 max(i32x16 a, i32x16 b) {
+  return {_mm256_max_epi32(a.low, b.low), _mm256_max_epi32(a.high, b.high)};
+}
+static inline i32x16 sub(i32x16 a, i32x16 b) {
+  return {_mm256_sub_epi32(a.low, b.low), _mm256_sub_epi32(a.high, b.high)};
+}
 template <int N>
 static inline i32x16 shiftLeft(i32x16 v) {
   return {_mm256_slli_epi32(v.low, N), _mm256_slli_epi32(v.high, N)};

@@ -1,14 +1,16 @@
-// Exact integer dot products of small codes, 16 lanes of 4 bytes a line. Included by sources that are compiled for each instruction set.
+// Exact integer dot products of small codes, 16 lanes of 4 bytes a line. Included by sources that are compiled for each
+// instruction set.
 //
-// Codes are unsigned, the numbers they are multiplied by are signed bytes. All sums are exact, so instruction sets agree whatever their order. A line is
-// worked on in units of kUnitLanes lanes, as wide as a register:
+// Codes are unsigned, the numbers they are multiplied by are signed bytes. All sums are exact, so instruction sets
+// agree whatever their order. A line is worked on in units of kUnitLanes lanes, as wide as a register:
 //   Codes loadCodes(p)          a unit's 4 * kUnitLanes bytes
 //   codesOf(codes, plane)       what is multiplied: the low (0) or high (1) nibbles; kWholeBytes: bytes as they are
-//   Dots dot(Dots, Codes, p)    adds in each lane the lane's 4 codes times the 4 bytes at p; at most kMostDots times from zeroDots() on
-//   Wide widen<Shift>(Wide, Dots)  adds dots * 2^Shift, in 32 bits; where kDotsAreWide they have these anyway
-//   combine(p, [high, [middle,]] low)  p[lane] = 65536 high + 256 middle + low as floats
-// Where dot() overflows on 8-bit codes (kBytePlanes = 2) they are taken nibble by nibble: planes 0 and 1, shifts 0 and 4.
-// storeBytes(p, v) stores the low byte of each of 16 integers; codesToFloat<Bits>(line, shift) takes these bits of each lane of a line.
+//   Dots dot(Dots, Codes, p)    adds in each lane the lane's 4 codes times the 4 bytes at p; at most kMostDots times
+//   from zeroDots() on Wide widen<Shift>(Wide, Dots)  adds dots * 2^Shift, in 32 bits; where kDotsAreWide they have
+//   these anyway combine(p, [high, [middle,]] low)  p[lane] = 65536 high + 256 middle + low as floats
+// Where dot() overflows on 8-bit codes (kBytePlanes = 2) they are taken nibble by nibble: planes 0 and 1, shifts 0
+// and 4. storeBytes(p, v) stores the low byte of each of 16 integers; codesToFloat<Bits>(line, shift) takes these bits
+// of each lane of a line.
 #pragma once
 #include "simd.h"
 
@@ -22,8 +24,9 @@ using Register = __m512i;
 #else
 using Register = __m256i;
 #endif
-// A register of integers, which they are to the compiler, too: of sums that are of one type in a loop and of another after it, as those of intrinsics are,
-// g++ keeps two copies through the loop, and stores the second of them in every round.
+// A register of integers, which they are to the compiler, too: of sums that are of one type in a loop and of another
+// after it, as those of intrinsics are, g++ keeps two copies through the loop, and stores the second of them in every
+// round.
 template <typename Integer>
 struct Integers {
   Integer v __attribute__((vector_size(sizeof(Register))));
@@ -62,12 +65,16 @@ static inline Wide widen(Wide sum, Dots dots) {
 }
 static inline __m512 floatsOf(Wide sum) { return _mm512_cvtepi32_ps(sum.bits()); }
 static inline void combine(float* p, Wide low) { _mm512_storeu_ps(p, floatsOf(low)); }
-static inline void combine(float* p, Wide middle, Wide low) { _mm512_storeu_ps(p, _mm512_fmadd_ps(floatsOf(middle), _mm512_set1_ps(256.0f), floatsOf(low))); }
+static inline void combine(float* p, Wide middle, Wide low) {
+  _mm512_storeu_ps(p, _mm512_fmadd_ps(floatsOf(middle), _mm512_set1_ps(256.0f), floatsOf(low)));
+}
 static inline void combine(float* p, Wide high, Wide middle, Wide low) {
   const __m512 sum = _mm512_fmadd_ps(floatsOf(middle), _mm512_set1_ps(256.0f), floatsOf(low));
   _mm512_storeu_ps(p, _mm512_fmadd_ps(floatsOf(high), _mm512_set1_ps(65536.0f), sum));
 }
-static inline void storeBytes(int8_t* p, i32x16 v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(v.v)); }
+static inline void storeBytes(int8_t* p, i32x16 v) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(v.v));
+}
 template <int Bits>
 static inline f32x16 codesToFloat(const uint8_t* line, int shift) {
   const __m512i words = _mm512_srl_epi32(_mm512_loadu_si512(line), _mm_cvtsi32_si128(shift));
@@ -105,13 +112,16 @@ static inline Wide widen(Wide sum, Dots dots) {
 }
 static inline __m256 floatsOf(Wide sum) { return _mm256_cvtepi32_ps(sum.bits()); }
 static inline void combine(float* p, Wide low) { _mm256_storeu_ps(p, floatsOf(low)); }
-static inline void combine(float* p, Wide middle, Wide low) { _mm256_storeu_ps(p, _mm256_fmadd_ps(floatsOf(middle), _mm256_set1_ps(256.0f), floatsOf(low))); }
+static inline void combine(float* p, Wide middle, Wide low) {
+  _mm256_storeu_ps(p, _mm256_fmadd_ps(floatsOf(middle), _mm256_set1_ps(256.0f), floatsOf(low)));
+}
 static inline void combine(float* p, Wide high, Wide middle, Wide low) {
   const __m256 sum = _mm256_fmadd_ps(floatsOf(middle), _mm256_set1_ps(256.0f), floatsOf(low));
   _mm256_storeu_ps(p, _mm256_fmadd_ps(floatsOf(high), _mm256_set1_ps(65536.0f), sum));
 }
 static inline void storeBytes(int8_t* p, i32x16 v) {
-  const __m256i pick = _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1);
+  const __m256i pick = _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0,
+                                        4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1);
   const auto eight = [pick](__m256i words) {
     const __m256i bytes = _mm256_shuffle_epi8(words, pick);
     return _mm_or_si128(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
@@ -121,7 +131,8 @@ static inline void storeBytes(int8_t* p, i32x16 v) {
 template <int Bits>
 static inline f32x16 codesToFloat(const uint8_t* line, int shift) {
   const auto eight = [shift](const uint8_t* p) {
-    const __m256i words = _mm256_srl_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), _mm_cvtsi32_si128(shift));
+    const __m256i words =
+        _mm256_srl_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), _mm_cvtsi32_si128(shift));
     return _mm256_cvtepi32_ps(_mm256_and_si256(words, _mm256_set1_epi32((1 << Bits) - 1)));
   };
   return {eight(line), eight(line + 32)};
@@ -166,7 +177,8 @@ static inline void combine(float* p, const Wide& low) {
   for (int i = 0; i < 16; i++) p[i] = static_cast<float>(low.lane[i]);
 }
 static inline void combine(float* p, const Wide& middle, const Wide& low) {
-  for (int i = 0; i < 16; i++) p[i] = __builtin_fmaf(static_cast<float>(middle.lane[i]), 256.0f, static_cast<float>(low.lane[i]));
+  for (int i = 0; i < 16; i++)
+    p[i] = __builtin_fmaf(static_cast<float>(middle.lane[i]), 256.0f, static_cast<float>(low.lane[i]));
 }
 static inline void combine(float* p, const Wide& high, const Wide& middle, const Wide& low) {
   for (int i = 0; i < 16; i++) {

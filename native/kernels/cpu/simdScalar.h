@@ -10,21 +10,25 @@ struct i32x16 {
   int32_t lane[16];
 };
 
-#define SPILLWAY_LANES(Type, expression)               \
-  Type result;                                         \
+#define SPILLWAY_LANES(Type, expression)                      \
+  Type result;                                                \
   for (int i = 0; i < 16; i++) result.lane[i] = (expression); \
   return result
 
 static inline f32x16 set1(float x) { SPILLWAY_LANES(f32x16, x); }
 static inline f32x16 zero() { return set1(0.0f); }
 static inline f32x16 load(const float* p) { SPILLWAY_LANES(f32x16, p[i]); }
-static inline f32x16 loadPartial(const float* p, size_t n, float fill) { SPILLWAY_LANES(f32x16, static_cast<size_t>(i) < n ? p[i] : fill); }
+static inline f32x16 loadPartial(const float* p, size_t n, float fill) {
+  SPILLWAY_LANES(f32x16, static_cast<size_t>(i) < n ? p[i] : fill);
+}
 static inline void store(float* p, f32x16 v) { __builtin_memcpy(p, v.lane, sizeof v.lane); }
 static inline void storePartial(float* p, f32x16 v, size_t n) {
   for (size_t i = 0; i < n; i++) p[i] = v.lane[i];
 }
 static inline f32x16 loadHalf(const uint16_t* p) { SPILLWAY_LANES(f32x16, halfToFloat(p[i])); }
-static inline f32x16 loadHalfPartial(const uint16_t* p, size_t n) { SPILLWAY_LANES(f32x16, static_cast<size_t>(i) < n ? halfToFloat(p[i]) : 0.0f); }
+static inline f32x16 loadHalfPartial(const uint16_t* p, size_t n) {
+  SPILLWAY_LANES(f32x16, static_cast<size_t>(i) < n ? halfToFloat(p[i]) : 0.0f);
+}
 static inline f32x16 loadBfloat16(const uint16_t* p) { SPILLWAY_LANES(f32x16, bfloat16ToFloat(p[i])); }
 static inline f32x16 loadBfloat16Partial(const uint16_t* p, size_t n) {
   SPILLWAY_LANES(f32x16, static_cast<size_t>(i) < n ? bfloat16ToFloat(p[i]) : 0.0f);
@@ -38,11 +42,15 @@ static inline f32x16 add(f32x16 a, f32x16 b) { SPILLWAY_LANES(f32x16, a.lane[i] 
 static inline f32x16 sub(f32x16 a, f32x16 b) { SPILLWAY_LANES(f32x16, a.lane[i] - b.lane[i]); }
 static inline f32x16 mul(f32x16 a, f32x16 b) { SPILLWAY_LANES(f32x16, a.lane[i] * b.lane[i]); }
 static inline f32x16 div(f32x16 a, f32x16 b) { SPILLWAY_LANES(f32x16, a.lane[i] / b.lane[i]); }
-static inline f32x16 fma(f32x16 a, f32x16 b, f32x16 c) { SPILLWAY_LANES(f32x16, __builtin_fmaf(a.lane[i], b.lane[i], c.lane[i])); }
+static inline f32x16 fma(f32x16 a, f32x16 b, f32x16 c) {
+  SPILLWAY_LANES(f32x16, __builtin_fmaf(a.lane[i], b.lane[i], c.lane[i]));
+}
 static inline f32x16 sqrt(f32x16 v) { SPILLWAY_LANES(f32x16, __builtin_sqrtf(v.lane[i])); }
 static inline f32x16 max(f32x16 a, f32x16 b) { SPILLWAY_LANES(f32x16, a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]); }
 static inline f32x16 min(f32x16 a, f32x16 b) { SPILLWAY_LANES(f32x16, a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]); }
-static inline f32x16 selectLess(f32x16 a, f32x16 b, f32x16 x, f32x16 y) { SPILLWAY_LANES(f32x16, a.lane[i] < b.lane[i] ? x.lane[i] : y.lane[i]); }
+static inline f32x16 selectLess(f32x16 a, f32x16 b, f32x16 x, f32x16 y) {
+  SPILLWAY_LANES(f32x16, a.lane[i] < b.lane[i] ? x.lane[i] : y.lane[i]);
+}
 static inline uint32_t notLess(f32x16 a, f32x16 b) {
   uint32_t lanes = 0;
   for (int i = 0; i < 16; i++) lanes |= (a.lane[i] < b.lane[i] ? 0u : 1u) << i;
@@ -53,10 +61,13 @@ static inline void storeSelected(float* p, f32x16 v, uint32_t lanes) {
     if (lanes >> i & 1u) __builtin_memcpy(p++, &v.lane[i], sizeof(float));
 }
 template <int N>
-static inline f32x16 swapLanes(f32x16 a) { SPILLWAY_LANES(f32x16, a.lane[i ^ N]); }
+static inline f32x16 swapLanes(f32x16 a) {
+  SPILLWAY_LANES(f32x16, a.lane[i ^ N]);
+}
 static inline f32x16 abs(f32x16 v) { SPILLWAY_LANES(f32x16, floatFromBits(bitsOfFloat(v.lane[i]) & 0x7fffffffu)); }
 static inline f32x16 copySign(f32x16 magnitude, f32x16 sign) {
-  SPILLWAY_LANES(f32x16, floatFromBits((bitsOfFloat(magnitude.lane[i]) & 0x7fffffffu) | (bitsOfFloat(sign.lane[i]) & 0x80000000u)));
+  SPILLWAY_LANES(f32x16, floatFromBits((bitsOfFloat(magnitude.lane[i]) & 0x7fffffffu) |
+                                       (bitsOfFloat(sign.lane[i]) & 0x80000000u)));
 }
 
 static inline i32x16 set1Int(int32_t x) { SPILLWAY_LANES(i32x16, x); }

@@ -60,7 +60,8 @@ void unpackFloats(const WeightMatrix& matrix, const uint8_t* panel, size_t outpu
     if (matrix.type == WeightType::F32)
       memcpy(values + k, panel + 4 * index, 4);
     else
-      values[k] = matrix.type == WeightType::F16 ? halfToFloat(halfAt(panel, index)) : bfloat16ToFloat(halfAt(panel, index));
+      values[k] =
+          matrix.type == WeightType::F16 ? halfToFloat(halfAt(panel, index)) : bfloat16ToFloat(halfAt(panel, index));
   }
 }
 
@@ -77,7 +78,8 @@ void unpackRow(const WeightMatrix& matrix, size_t output, float* values) {
     const ScaleAndOffset by = scaleAt(format.kind, scales, output, k);
     const uint8_t* group = panel + k / kGroupInputs * static_cast<size_t>(format.bits) * kVectorBytes;
     for (size_t i = k; i < k + half; i++) {
-      const float scaled = by.scale * static_cast<float>(valueAt(format.bits, group, output, i % kGroupInputs) - format.zero);
+      const float scaled =
+          by.scale * static_cast<float>(valueAt(format.bits, group, output, i % kGroupInputs) - format.zero);
       values[i] = format.offset ? scaled + by.offset : scaled;
     }
   }

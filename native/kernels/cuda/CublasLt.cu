@@ -92,7 +92,8 @@ std::shared_ptr<const CublasLt> CublasLt::open(std::string& whyNot) {
     }
     const size_t version = functions.version(), major = version / (version < 100000 ? 1000 : 10000);
     if (major < kOldest || major > kNewest) {
-      whyNot = path + ": found version " + std::to_string(version) + ", expected " + std::to_string(kOldest) + " to " + std::to_string(kNewest) + " as its major version";
+      whyNot = path + ": found version " + std::to_string(version) + ", expected " + std::to_string(kOldest) + " to " +
+               std::to_string(kNewest) + " as its major version";
       continue;
     }
     void* library = nullptr;

@@ -1,5 +1,6 @@
-// cuBLASLt, opened while the program runs where there is one: nothing of it is needed to build. What is declared here is what is used of it; values and layouts are
-// those of NVIDIA's cublasLt.h, the same in versions 11 to 13 (native/tests/cuda/cublas_lt_test.cpp compares them where that header is about).
+// cuBLASLt, opened while the program runs where there is one: nothing of it is needed to build. What is declared here
+// is what is used of it; values and layouts are those of NVIDIA's cublasLt.h, the same in versions 11 to 13
+// (native/tests/cuda/cublas_lt_test.cpp compares them where that header is about).
 #pragma once
 #include <memory>
 #include <string>
@@ -44,11 +45,14 @@ struct Functions {
   int (*createPreference)(void** preference);
   int (*setPreference)(void* preference, int attribute, const void* value, size_t bytes);
   int (*destroyPreference)(void* preference);
-  int (*find)(void* library, void* product, void* a, void* b, void* c, void* d, void* preference, int most, Candidate* found, int* count);
-  int (*check)(void* library, void* product, void* a, void* b, void* c, void* d, const Algorithm* algorithm, Candidate* result);
+  int (*find)(void* library, void* product, void* a, void* b, void* c, void* d, void* preference, int most,
+              Candidate* found, int* count);
+  int (*check)(void* library, void* product, void* a, void* b, void* c, void* d, const Algorithm* algorithm,
+               Candidate* result);
   int (*read)(const Algorithm* algorithm, int attribute, void* value, size_t bytes, size_t* written);
-  int (*multiply)(void* library, void* product, const void* alpha, const void* a, void* aLayout, const void* b, void* bLayout, const void* beta, const void* c, void* cLayout,
-                  void* d, void* dLayout, const Algorithm* algorithm, void* workspace, size_t workspaceBytes, cudaStream_t stream);
+  int (*multiply)(void* library, void* product, const void* alpha, const void* a, void* aLayout, const void* b,
+                  void* bLayout, const void* beta, const void* c, void* cLayout, void* d, void* dLayout,
+                  const Algorithm* algorithm, void* workspace, size_t workspaceBytes, cudaStream_t stream);
 };
 
 }  // namespace cublaslt
@@ -56,14 +60,17 @@ struct Functions {
 // A status that is no success.
 class RefusedByCublasLt : public Error {
  public:
-  RefusedByCublasLt(const char* function, int status) : Error(ErrorCode::Internal, std::string("cuBLASLt: ") + function + ": status " + std::to_string(status)) {}
+  RefusedByCublasLt(const char* function, int status)
+      : Error(ErrorCode::Internal, std::string("cuBLASLt: ") + function + ": status " + std::to_string(status)) {}
 };
 
 class CublasLt {
  public:
-  // For the device that the calling thread works with. The first that works of: the file that SPILLWAY_CUBLASLT names, and no other, if that is set; else what the
-  // system finds as libcublasLt.so.13, .12 or .11; else the one of a Python wheel (nvidia-cublas, nvidia-cublas-cu12) in the active environment, the user's or the system's
-  // packages. (The emulation takes the file that SPILLWAY_EMULATED_CUBLASLT names and no other.) Null where there is none, with the reason in `whyNot`, one line; throws nothing for want of it.
+  // For the device that the calling thread works with. The first that works of: the file that SPILLWAY_CUBLASLT names,
+  // and no other, if that is set; else what the system finds as libcublasLt.so.13, .12 or .11; else the one of a Python
+  // wheel (nvidia-cublas, nvidia-cublas-cu12) in the active environment, the user's or the system's packages. (The
+  // emulation takes the file that SPILLWAY_EMULATED_CUBLASLT names and no other.) Null where there is none, with the
+  // reason in `whyNot`, one line; throws nothing for want of it.
   static std::shared_ptr<const CublasLt> open(std::string& whyNot);
   ~CublasLt() { call.destroy(handle); }
   CublasLt(const CublasLt&) = delete;
@@ -79,7 +86,8 @@ class CublasLt {
   }
 
  private:
-  CublasLt(const cublaslt::Functions& functions, void* library, std::string from) : call(functions), handle(library), path(std::move(from)) {}
+  CublasLt(const cublaslt::Functions& functions, void* library, std::string from)
+      : call(functions), handle(library), path(std::move(from)) {}
 };
 
 }  // namespace spillway::cuda

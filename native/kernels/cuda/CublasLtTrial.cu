@@ -28,7 +28,9 @@ std::vector<uint16_t> someHalves(size_t count, uint32_t state) {
 }
 
 struct Sizes {
-  Sizes(uint32_t outputs, uint32_t inputs) : outputs(std::min<size_t>(CublasLtProducts::outputsAtATime(outputs, inputs), kMostOutputs)), columns(halfColumns(inputs)) {}
+  Sizes(uint32_t outputs, uint32_t inputs)
+      : outputs(std::min<size_t>(CublasLtProducts::outputsAtATime(outputs, inputs), kMostOutputs)),
+        columns(halfColumns(inputs)) {}
   size_t weights() const { return MemoryPool::aligned(outputs * columns * sizeof(uint16_t)); }
   size_t x() const { return MemoryPool::aligned(kRows * columns * sizeof(uint16_t)); }
   size_t many() const { return MemoryPool::aligned(kRows * outputs * sizeof(float)); }
@@ -48,9 +50,11 @@ size_t CublasLtProducts::tryBytes(uint32_t outputs, uint32_t inputs) {
   return sizes.weights() + sizes.x() + sizes.many() + sizes.alone();
 }
 
-bool CublasLtProducts::keepsBits(cudaStream_t stream, const cublaslt::Algorithm& algorithm, uint32_t outputs, uint32_t inputs, uint8_t* memory) const {
+bool CublasLtProducts::keepsBits(cudaStream_t stream, const cublaslt::Algorithm& algorithm, uint32_t outputs,
+                                 uint32_t inputs, uint8_t* memory) const {
   const Sizes sizes(outputs, inputs);
-  const std::vector<uint16_t> weights = someHalves(sizes.outputs * sizes.columns, 1), x = someHalves(kRows * sizes.columns, 2);
+  const std::vector<uint16_t> weights = someHalves(sizes.outputs * sizes.columns, 1),
+                              x = someHalves(kRows * sizes.columns, 2);
   auto* weightsThere = reinterpret_cast<uint16_t*>(memory);
   auto* xThere = reinterpret_cast<uint16_t*>(memory + sizes.weights());
   auto* many = reinterpret_cast<float*>(memory + sizes.weights() + sizes.x());
@@ -63,9 +67,11 @@ bool CublasLtProducts::keepsBits(cudaStream_t stream, const cublaslt::Algorithm&
   try {
     product(stream, algorithm, sizes.columns, weightsThere, sizes.outputs, xThere, kRows, many, sizes.outputs);
     copy(stream, among.data(), many + first * sizes.outputs, among.size(), cudaMemcpyDeviceToHost);
-    product(stream, algorithm, sizes.columns, weightsThere, sizes.outputs, xThere + first * sizes.columns, kAlone, alone, sizes.outputs);
+    product(stream, algorithm, sizes.columns, weightsThere, sizes.outputs, xThere + first * sizes.columns, kAlone,
+            alone, sizes.outputs);
     copy(stream, found.data(), alone, found.size(), cudaMemcpyDeviceToHost);
-    product(stream, algorithm, sizes.columns, weightsThere, kPanelOutputs, xThere + first * sizes.columns, kAlone, alone, kPanelOutputs);
+    product(stream, algorithm, sizes.columns, weightsThere, kPanelOutputs, xThere + first * sizes.columns, kAlone,
+            alone, kPanelOutputs);
     copy(stream, few.data(), alone, few.size(), cudaMemcpyDeviceToHost);
   } catch (const RefusedByCublasLt&) {
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
@@ -74,11 +80,13 @@ bool CublasLtProducts::keepsBits(cudaStream_t stream, const cublaslt::Algorithm&
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   if (std::memcmp(among.data(), found.data(), found.size() * sizeof(float)) != 0) return false;
   for (size_t row = 0; row < kAlone; row++) {
-    if (std::memcmp(&few[row * kPanelOutputs], &found[row * sizes.outputs], kPanelOutputs * sizeof(float)) != 0) return false;
+    if (std::memcmp(&few[row * kPanelOutputs], &found[row * sizes.outputs], kPanelOutputs * sizeof(float)) != 0)
+      return false;
     for (size_t output = 0; output < kPanelOutputs; output++) {
       double sum = 0, magnitude = 0;
       for (size_t k = 0; k < sizes.columns; k++) {
-        const double term = static_cast<double>(halfToFloat(weights[output * sizes.columns + k])) * halfToFloat(x[(first + row) * sizes.columns + k]);
+        const double term = static_cast<double>(halfToFloat(weights[output * sizes.columns + k])) *
+                            halfToFloat(x[(first + row) * sizes.columns + k]);
         sum += term;
         magnitude += std::fabs(term);
       }

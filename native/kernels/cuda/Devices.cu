@@ -19,7 +19,8 @@ std::vector<Gpu> listGpus() {
       cudaGetLastError();
       continue;
     }
-    gpus.push_back({properties.name, properties.totalGlobalMem, properties.major, properties.minor, properties.multiProcessorCount, driver});
+    gpus.push_back({properties.name, properties.totalGlobalMem, properties.major, properties.minor,
+                    properties.multiProcessorCount, driver});
   }
   return gpus;
 }

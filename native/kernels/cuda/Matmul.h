@@ -1,5 +1,5 @@
-// y = x Wᵀ + b on the device. Weights lie as they do on the CPU and on disk, in panels of 16 outputs (kernels/cpu/panelLayout.h): a panel moves between
-// tiers as it is. All pointers are device memory.
+// y = x Wᵀ + b on the device. Weights lie as they do on the CPU and on disk, in panels of 16 outputs
+// (kernels/cpu/panelLayout.h): a panel moves between tiers as it is. All pointers are device memory.
 #pragma once
 #include "../cpu/WeightType.h"
 #include "gpu.h"
@@ -14,9 +14,10 @@ struct DeviceMatrix {
   const uint8_t* panels;
 };
 
-// Rows as the tensor cores take them: halves, and a power of two by which each row was multiplied, so that its largest value lies in [2^14, 2^15)
-// and activations of any size keep 11 bits. Columns are filled up with zeros to a multiple of 32, and every eight of them stand in the
-// order 0, 2, 1, 3, 4, 6, 5, 7, which is how 4-bit and 8-bit weights come apart.
+// Rows as the tensor cores take them: halves, and a power of two by which each row was multiplied, so that its largest
+// value lies in [2^14, 2^15) and activations of any size keep 11 bits. Columns are filled up with zeros to a multiple
+// of 32, and every eight of them stand in the order 0, 2, 1, 3, 4, 6, 5, 7, which is how 4-bit and 8-bit weights come
+// apart.
 struct HalfRows {
   uint16_t* values;  // [rows, halfColumns(columns)], 16-byte aligned
   float* factors;    // [rows]: what a product with the row is multiplied by; NaN where the row has a NaN or an infinity
@@ -25,26 +26,33 @@ struct HalfRows {
 };
 inline size_t halfColumns(size_t columns) { return (columns + 31) / 32 * 32; }
 // Rows [first, first + count) of these.
-inline HalfRows rowsOf(const HalfRows& x, size_t first, size_t count) { return {x.values + first * halfColumns(x.columns), x.factors + first, count, x.columns}; }
+inline HalfRows rowsOf(const HalfRows& x, size_t first, size_t count) {
+  return {x.values + first * halfColumns(x.columns), x.factors + first, count, x.columns};
+}
 
 // x: [rows, stride].
 void prepareRows(cudaStream_t stream, const float* x, size_t stride, const HalfRows& to);
 
 // output[row][o] = factor * Σ weight * value + bias[o], on tensor cores: weights rounded to halves, sums in float.
-// Each of four warps sums every fourth chunk of the inputs, in order; the four sums are added in order: the same for any number of rows.
-// Weights beyond the range of a half (65504) become infinite. bias: [outputs] or null; output: [rows, outputStride], overwritten.
-void multiply(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output, size_t outputStride);
+// Each of four warps sums every fourth chunk of the inputs, in order; the four sums are added in order: the same for
+// any number of rows. Weights beyond the range of a half (65504) become infinite. bias: [outputs] or null; output:
+// [rows, outputStride], overwritten.
+void multiply(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output,
+              size_t outputStride);
 
-// The same in float arithmetic, weights exactly as the file's format defines them: for checking, slower. x: [rows, stride].
-void multiplyFloat(cudaStream_t stream, const DeviceMatrix& weights, const float* x, size_t rows, size_t stride, const float* bias, float* output,
-                   size_t outputStride);
+// The same in float arithmetic, weights exactly as the file's format defines them: for checking, slower. x: [rows,
+// stride].
+void multiplyFloat(cudaStream_t stream, const DeviceMatrix& weights, const float* x, size_t rows, size_t stride,
+                   const float* bias, float* output, size_t outputStride);
 
-// The parts of a product that another library computes (CublasLtProducts.h): weights as multiply() takes them, and what it does to its sums.
-// halves: [outputs, halfColumns(inputs)], 16-byte aligned, columns in the order of HalfRows. firstOutput: a multiple of 16; outputs that do not fill a panel are
-// followed by what the rest of it holds.
-void unpackHalves(cudaStream_t stream, const DeviceMatrix& weights, uint32_t firstOutput, uint32_t outputs, uint16_t* halves);
-// output[row][o] = products[row][o] * factors[row] + bias[o]. products: [rows, stride], up to 65535 of them; the rest as with multiply().
-void scaleProducts(cudaStream_t stream, const float* products, size_t stride, const float* factors, size_t rows, uint32_t outputs, const float* bias, float* output,
-                   size_t outputStride);
+// The parts of a product that another library computes (CublasLtProducts.h): weights as multiply() takes them, and what
+// it does to its sums. halves: [outputs, halfColumns(inputs)], 16-byte aligned, columns in the order of HalfRows.
+// firstOutput: a multiple of 16; outputs that do not fill a panel are followed by what the rest of it holds.
+void unpackHalves(cudaStream_t stream, const DeviceMatrix& weights, uint32_t firstOutput, uint32_t outputs,
+                  uint16_t* halves);
+// output[row][o] = products[row][o] * factors[row] + bias[o]. products: [rows, stride], up to 65535 of them; the rest
+// as with multiply().
+void scaleProducts(cudaStream_t stream, const float* products, size_t stride, const float* factors, size_t rows,
+                   uint32_t outputs, const float* bias, float* output, size_t outputStride);
 
 }  // namespace spillway::cuda

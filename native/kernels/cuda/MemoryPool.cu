@@ -4,16 +4,20 @@
 
 namespace spillway::cuda {
 
-MemoryPool::MemoryPool(MemoryKind kind, size_t capacityBytes) : kind_(kind), capacityBytes_(capacityBytes / kAlignment * kAlignment) {
+MemoryPool::MemoryPool(MemoryKind kind, size_t capacityBytes)
+    : kind_(kind), capacityBytes_(capacityBytes / kAlignment * kAlignment) {
   if (capacityBytes_ == 0) return;
   void* memory = nullptr;
-  const cudaError_t error = kind == MemoryKind::Device ? cudaMalloc(&memory, capacityBytes_) : cudaHostAlloc(&memory, capacityBytes_, cudaHostAllocDefault);
+  const cudaError_t error = kind == MemoryKind::Device ? cudaMalloc(&memory, capacityBytes_)
+                                                       : cudaHostAlloc(&memory, capacityBytes_, cudaHostAllocDefault);
   if (error != cudaSuccess) {
     cudaGetLastError();
     std::string there = cudaGetErrorString(error);
     size_t free = 0, total = 0;
-    if (kind == MemoryKind::Device && cudaMemGetInfo(&free, &total) == cudaSuccess) there = std::to_string(free) + " of its " + std::to_string(total) + " bytes are free";
-    throw Error(ErrorCode::Memory, std::string(kind == MemoryKind::Device ? "GPU memory" : "pinned memory") + ": asked for " + std::to_string(capacityBytes_) + " bytes, " + there);
+    if (kind == MemoryKind::Device && cudaMemGetInfo(&free, &total) == cudaSuccess)
+      there = std::to_string(free) + " of its " + std::to_string(total) + " bytes are free";
+    throw Error(ErrorCode::Memory, std::string(kind == MemoryKind::Device ? "GPU memory" : "pinned memory") +
+                                       ": asked for " + std::to_string(capacityBytes_) + " bytes, " + there);
   }
   data_ = static_cast<uint8_t*>(memory);
   free_[0] = {capacityBytes_, {}};
@@ -45,8 +49,10 @@ MemoryPool::Block MemoryPool::take(size_t bytes, cudaStream_t stream, const std:
   }
   size_t longest = 0;
   for (const auto& [offset, piece] : free_) longest = std::max(longest, piece.bytes);
-  throw Error(ErrorCode::Memory, what + ": asked for " + std::to_string(bytes) + " bytes of " + (kind_ == MemoryKind::Device ? "GPU" : "pinned") + " memory, " +
-                                     std::to_string(capacityBytes_ - usedBytes_) + " of " + std::to_string(capacityBytes_) + " are free, " + std::to_string(longest) +
+  throw Error(ErrorCode::Memory, what + ": asked for " + std::to_string(bytes) + " bytes of " +
+                                     (kind_ == MemoryKind::Device ? "GPU" : "pinned") + " memory, " +
+                                     std::to_string(capacityBytes_ - usedBytes_) + " of " +
+                                     std::to_string(capacityBytes_) + " are free, " + std::to_string(longest) +
                                      " of them in one piece");
 }
 

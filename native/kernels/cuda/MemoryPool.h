@@ -1,6 +1,6 @@
-// Memory of the device, or of the host and pinned, that is reserved at once and never grows: the hard cap of its tier. Blocks are taken and given back
-// in the order of streams: a block may be given back while work with it is still queued, and whoever takes it next waits on the device, not here.
-// For one thread at a time.
+// Memory of the device, or of the host and pinned, that is reserved at once and never grows: the hard cap of its tier.
+// Blocks are taken and given back in the order of streams: a block may be given back while work with it is still
+// queued, and whoever takes it next waits on the device, not here. For one thread at a time.
 #pragma once
 #include <map>
 #include <memory>
@@ -28,10 +28,11 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  // At least `bytes` for work in `stream`, from the lowest place that has them. `what` is for the message of Error(Memory), which says how much
-  // was asked for, how much is free, and how much of it in one piece.
+  // At least `bytes` for work in `stream`, from the lowest place that has them. `what` is for the message of
+  // Error(Memory), which says how much was asked for, how much is free, and how much of it in one piece.
   Block take(size_t bytes, cudaStream_t stream, const std::string& what);
-  // After the work that `stream` has been given so far. A block that several streams use: once they have been made to wait for each other.
+  // After the work that `stream` has been given so far. A block that several streams use: once they have been made to
+  // wait for each other.
   void giveBack(const Block& block, cudaStream_t stream);
 
   size_t capacityBytes() const { return capacityBytes_; }

@@ -1,6 +1,6 @@
-// Pages of the KV cache in 8 or 4 bits on the device: the CPU's own (kernels/cpu/CacheLayout.h), byte for byte, so that they move between tiers as they are.
-// Tokens are rounded when they are stored. Decoding attends to the codes as they lie in memory; prompts, whose every key meets many queries, to halves that
-// pages are turned back into for the time.
+// Pages of the KV cache in 8 or 4 bits on the device: the CPU's own (kernels/cpu/CacheLayout.h), byte for byte, so that
+// they move between tiers as they are. Tokens are rounded when they are stored. Decoding attends to the codes as they
+// lie in memory; prompts, whose every key meets many queries, to halves that pages are turned back into for the time.
 #pragma once
 #include "../cpu/CacheLayout.h"
 #include "gpu.h"
@@ -8,7 +8,9 @@
 namespace spillway::cuda {
 
 // The layout of the halves that quantised pages turn into.
-inline CacheLayout plainLayout(const CacheLayout& layout) { return {CacheType::F16, layout.kvHeads, layout.headDim, layout.pageTokens}; }
+inline CacheLayout plainLayout(const CacheLayout& layout) {
+  return {CacheType::F16, layout.kvHeads, layout.headDim, layout.pageTokens};
+}
 
 // Where one KV head's codes and scales are; CacheLayout.h says what stands there. Lines are of 64 bytes.
 struct QuantisedHead {
@@ -25,7 +27,8 @@ struct QuantisedHead {
   }
 };
 
-__device__ __forceinline__ QuantisedHead quantisedHead(const CacheLayout& layout, const uint8_t* const* pages, uint32_t kvHead) {
+__device__ __forceinline__ QuantisedHead quantisedHead(const CacheLayout& layout, const uint8_t* const* pages,
+                                                       uint32_t kvHead) {
   constexpr uint32_t kLine = kCacheLine;
   QuantisedHead head;
   const uint32_t blocks = layout.pageTokens / kKeyBlock, perByte = layout.type == CacheType::Q4 ? 2 : 1;
@@ -44,6 +47,7 @@ __device__ __forceinline__ QuantisedHead quantisedHead(const CacheLayout& layout
 
 // Addresses of pages are in device memory; quantised page i becomes plain page i, all tokens of it, or nothing where
 // the former is null. layout: the quantised pages'.
-void dequantisePages(cudaStream_t stream, const CacheLayout& layout, const uint8_t* const* quantised, uint8_t* const* plain, size_t pages);
+void dequantisePages(cudaStream_t stream, const CacheLayout& layout, const uint8_t* const* quantised,
+                     uint8_t* const* plain, size_t pages);
 
 }  // namespace spillway::cuda

@@ -1,5 +1,6 @@
-// Operations on rows of activations on the device: what kernels/cpu/RowKernels.h says of each holds here too, but for rounding (expf and erff are
-// CUDA's; sums are taken in another order, which depends on n alone). All pointers are device memory.
+// Operations on rows of activations on the device: what kernels/cpu/RowKernels.h says of each holds here too, but for
+// rounding (expf and erff are CUDA's; sums are taken in another order, which depends on n alone). All pointers are
+// device memory.
 #pragma once
 #include "../cpu/RowKernels.h"
 #include "Matmul.h"
@@ -7,20 +8,21 @@
 
 namespace spillway::cuda {
 
-// y[row] = the matrix's row tokens[row], as floats, exactly as the file's format defines them. tokens: [rows]; y: [rows, inputs].
-// A token that is no row of the matrix gives NaN.
+// y[row] = the matrix's row tokens[row], as floats, exactly as the file's format defines them. tokens: [rows]; y:
+// [rows, inputs]. A token that is no row of the matrix gives NaN.
 void embed(cudaStream_t stream, const DeviceMatrix& matrix, const int32_t* tokens, size_t rows, float* y);
 
 // x, y: [rows, n]; y may be x. weight, bias: [n]; layerNorm's bias may be null.
 void rmsNorm(cudaStream_t stream, const float* x, const float* weight, float epsilon, size_t rows, size_t n, float* y);
-void layerNorm(cudaStream_t stream, const float* x, const float* weight, const float* bias, float epsilon, size_t rows, size_t n, float* y);
+void layerNorm(cudaStream_t stream, const float* x, const float* weight, const float* bias, float epsilon, size_t rows,
+               size_t n, float* y);
 
 enum class RotaryPairing : uint8_t { Pairs, Halves };
 
-// Rotates the first `dims` elements of each head in place, dims even. x: [rows, stride], heads * headDim used of each; positions: [rows];
-// cosines, sines: [positions, dims / 2].
-void rotate(cudaStream_t stream, RotaryPairing pairing, float* x, size_t rows, size_t stride, uint32_t heads, uint32_t headDim, uint32_t dims,
-            const uint32_t* positions, const float* cosines, const float* sines);
+// Rotates the first `dims` elements of each head in place, dims even. x: [rows, stride], heads * headDim used of each;
+// positions: [rows]; cosines, sines: [positions, dims / 2].
+void rotate(cudaStream_t stream, RotaryPairing pairing, float* x, size_t rows, size_t stride, uint32_t heads,
+            uint32_t headDim, uint32_t dims, const uint32_t* positions, const float* cosines, const float* sines);
 
 // x = activation(x), times `factor` elementwise where that is not null. n elements, which may be many rows.
 void activate(cudaStream_t stream, Activation activation, float* x, const float* factor, size_t n);
@@ -31,7 +33,8 @@ void scale(cudaStream_t stream, float factor, float* x, size_t n);
 // y[row] = x[indices[row]], n elements each. indices: [rows].
 void gatherRows(cudaStream_t stream, const float* x, const uint32_t* indices, size_t rows, size_t n, float* y);
 // y[indices[row]] += scales[row] * x[row], n elements each; no index twice. indices, scales: [rows].
-void scatterScaledRows(cudaStream_t stream, const float* x, const float* scales, const uint32_t* indices, size_t rows, size_t n, float* y);
+void scatterScaledRows(cudaStream_t stream, const float* x, const float* scales, const uint32_t* indices, size_t rows,
+                       size_t n, float* y);
 
 // y += x, and y += scale * x
 void add(cudaStream_t stream, const float* x, float* y, size_t n);

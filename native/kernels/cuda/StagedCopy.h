@@ -1,5 +1,5 @@
-// From a source that fills host memory (a file, a cache page) to the device, in pieces through pinned buffers: one piece is on the link while the next
-// is being filled. For one thread at a time.
+// From a source that fills host memory (a file, a cache page) to the device, in pieces through pinned buffers: one
+// piece is on the link while the next is being filled. For one thread at a time.
 #pragma once
 #include <functional>
 #include <vector>
@@ -16,9 +16,10 @@ class StagedCopy {
   StagedCopy(const StagedCopy&) = delete;
   StagedCopy& operator=(const StagedCopy&) = delete;
 
-  // fill(buffer, offset, bytes) brings bytes [offset, offset + bytes) of the source. Returns when all has been asked for; the copies end in `stream`.
-  // What fill throws goes through; pieces before it are copied.
-  void toDevice(uint8_t* device, size_t bytes, cudaStream_t stream, const std::function<void(uint8_t* buffer, size_t offset, size_t bytes)>& fill);
+  // fill(buffer, offset, bytes) brings bytes [offset, offset + bytes) of the source. Returns when all has been asked
+  // for; the copies end in `stream`. What fill throws goes through; pieces before it are copied.
+  void toDevice(uint8_t* device, size_t bytes, cudaStream_t stream,
+                const std::function<void(uint8_t* buffer, size_t offset, size_t bytes)>& fill);
 
  private:
   MemoryPool& pinned_;

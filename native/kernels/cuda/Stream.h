@@ -27,7 +27,9 @@ class Stream {
 class Event {
  public:
   // flags: how synchronize() waits (cudaEventBlockingSync).
-  explicit Event(unsigned flags = cudaEventDefault) { check(cudaEventCreateWithFlags(&event_, flags | cudaEventDisableTiming), "cudaEventCreateWithFlags"); }
+  explicit Event(unsigned flags = cudaEventDefault) {
+    check(cudaEventCreateWithFlags(&event_, flags | cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  }
   ~Event() { cudaEventDestroy(event_); }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;

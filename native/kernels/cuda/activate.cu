@@ -3,14 +3,18 @@
 namespace spillway::cuda {
 namespace {
 
-// x times the logistic function of `steepness`. Far below zero expf() is infinite and the quotient zero, x = -infinity included.
-__device__ __forceinline__ float timesLogistic(float x, float steepness) { return fmaxf(x, -200.0f) / (1.0f + expf(-steepness)); }
+// x times the logistic function of `steepness`. Far below zero expf() is infinite and the quotient zero, x = -infinity
+// included.
+__device__ __forceinline__ float timesLogistic(float x, float steepness) {
+  return fmaxf(x, -200.0f) / (1.0f + expf(-steepness));
+}
 
 template <Activation Kind>
 __device__ __forceinline__ float activated(float x) {
   if constexpr (Kind == Activation::Relu) return x < 0.0f ? 0.0f : x;  // a NaN stays one
   if constexpr (Kind == Activation::Silu) return timesLogistic(x, x);
-  if constexpr (Kind == Activation::GeluTanh) return timesLogistic(x, x * fmaf(x * x, 0.0713548162726f, 1.59576912161f));
+  if constexpr (Kind == Activation::GeluTanh)
+    return timesLogistic(x, x * fmaf(x * x, 0.0713548162726f, 1.59576912161f));
   return 0.5f * fmaxf(x, -200.0f) * erfcf(-0.707106781f * x);
 }
 

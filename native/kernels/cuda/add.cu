@@ -15,7 +15,9 @@ __global__ void addScaledKernel(const float* x, float scale, float* y, size_t n)
 
 }  // namespace
 
-void add(cudaStream_t stream, const float* x, float* y, size_t n) { launch("add", addKernel, divideUp(n, 256), 256, 0, stream, x, y, n); }
+void add(cudaStream_t stream, const float* x, float* y, size_t n) {
+  launch("add", addKernel, divideUp(n, 256), 256, 0, stream, x, y, n);
+}
 
 void addScaled(cudaStream_t stream, const float* x, float scale, float* y, size_t n) {
   launch("addScaled", addScaledKernel, divideUp(n, 256), 256, 0, stream, x, scale, y, n);

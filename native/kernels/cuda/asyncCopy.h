@@ -1,5 +1,5 @@
-// Copies from global to shared memory that the thread does not wait for (cp.async, architecture 80 and later). Each thread waits for its own groups
-// of copies; others see the data after a barrier that follows.
+// Copies from global to shared memory that the thread does not wait for (cp.async, architecture 80 and later). Each
+// thread waits for its own groups of copies; others see the data after a barrier that follows.
 #pragma once
 #include "gpu.h"
 

@@ -5,9 +5,11 @@
 namespace spillway::cuda {
 namespace {
 
-// One part of one token's keys, for up to `Heads` query heads that share a KV head. A thread keeps `Elements` of each head's sums.
+// One part of one token's keys, for up to `Heads` query heads that share a KV head. A thread keeps `Elements` of each
+// head's sums.
 template <typename Values, int Heads, int Elements>
-__global__ __launch_bounds__(kPartThreads, 4) void attendKeptKernel(PartTask task, KeyScores scores, const AttentionCut* cuts) {
+__global__ __launch_bounds__(kPartThreads, 4) void attendKeptKernel(PartTask task, KeyScores scores,
+                                                                    const AttentionCut* cuts) {
   const uint32_t headDim = task.layout.headDim, lane = threadIdx.x % kWarp;
   const PartHeads own = partHeads<Heads>(task.layout, task.shape, blockIdx.y);
   const AttentionToken token = task.tokens[blockIdx.z];
@@ -45,7 +47,8 @@ __global__ __launch_bounds__(kPartThreads, 4) void attendKeptKernel(PartTask tas
     uint32_t before = 0;
     for (uint32_t first = 0; first < count; first += kWarp) {
       bool any = false;
-      for (uint32_t head = 0; head < own.count; head++) any = any || (first + lane < count && weights[head * kPartTokens + first + lane] != 0.0f);
+      for (uint32_t head = 0; head < own.count; head++)
+        any = any || (first + lane < count && weights[head * kPartTokens + first + lane] != 0.0f);
       const uint32_t all = __ballot_sync(kAllLanes, any);
       if (any) kept[before + static_cast<uint32_t>(__popc(all & ((1u << lane) - 1)))] = first + lane;
       before += static_cast<uint32_t>(__popc(all));
@@ -86,28 +89,33 @@ __global__ __launch_bounds__(kPartThreads, 4) void attendKeptKernel(PartTask tas
 
 template <typename Values, int Heads, int Elements>
 void run(cudaStream_t stream, const PartTask& task, size_t count, const KeyScores& scores, const AttentionCut* cuts) {
-  const dim3 grid(task.partials.parts, task.layout.kvHeads * divideUp(task.shape.heads / task.layout.kvHeads, Heads), static_cast<unsigned>(count));
+  const dim3 grid(task.partials.parts, task.layout.kvHeads * divideUp(task.shape.heads / task.layout.kvHeads, Heads),
+                  static_cast<unsigned>(count));
   const size_t bytes = Heads * kPartTokens * sizeof(float) + (kPartTokens + 1) * sizeof(uint32_t);
-  launch("attendKept", attendKeptKernel<Values, Heads, Elements>, grid, kPartThreads, bytes, stream, task, scores, cuts);
+  launch("attendKept", attendKeptKernel<Values, Heads, Elements>, grid, kPartThreads, bytes, stream, task, scores,
+         cuts);
 }
 
 template <typename Values, int Heads>
-void runForHeadDim(cudaStream_t stream, const PartTask& task, size_t count, const KeyScores& scores, const AttentionCut* cuts) {
+void runForHeadDim(cudaStream_t stream, const PartTask& task, size_t count, const KeyScores& scores,
+                   const AttentionCut* cuts) {
   if (task.layout.headDim <= kPartThreads) return run<Values, Heads, 1>(stream, task, count, scores, cuts);
   if (task.layout.headDim <= 2 * kPartThreads) return run<Values, Heads, 2>(stream, task, count, scores, cuts);
   run<Values, Heads, 4>(stream, task, count, scores, cuts);
 }
 
 template <typename Values>
-void runForHeads(cudaStream_t stream, const PartTask& task, size_t count, const KeyScores& scores, const AttentionCut* cuts) {
+void runForHeads(cudaStream_t stream, const PartTask& task, size_t count, const KeyScores& scores,
+                 const AttentionCut* cuts) {
   task.shape.heads == task.layout.kvHeads ? runForHeadDim<Values, 1>(stream, task, count, scores, cuts)
                                           : runForHeadDim<Values, kMostPartHeads>(stream, task, count, scores, cuts);
 }
 
 }  // namespace
 
-void attendKept(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape, const AttentionToken* tokens, size_t count, const KeyScores& scores,
-                const AttentionCut* cuts, const AttentionPartials& partials) {
+void attendKept(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape,
+                const AttentionToken* tokens, size_t count, const KeyScores& scores, const AttentionCut* cuts,
+                const AttentionPartials& partials) {
   const PartTask task = {layout, shape, tokens, nullptr, 0, partials, {}, 0};
   switch (layout.type) {
     case CacheType::F32: return runForHeads<PlainValues<float>>(stream, task, count, scores, cuts);

@@ -1,13 +1,13 @@
-// One part of the keys of one token, or of tokens that have them in common, whatever the pages hold: attendTokens.cu for halves and floats,
-// attendQuantisedTokens.cu for codes of 8 and 4 bits. What differs is a Tile: a stretch of keys and values in shared memory, as they lie in
-// the pages.
+// One part of the keys of one token, or of tokens that have them in common, whatever the pages hold: attendTokens.cu
+// for halves and floats, attendQuantisedTokens.cu for codes of 8 and 4 bits. What differs is a Tile: a stretch of keys
+// and values in shared memory, as they lie in the pages.
 //   Tile(layout, token, kvHead, tileTokens, memory)        memory: Tile::bytes() of shared memory, at a multiple of 16
 //   static bytes(headDim, tileTokens)                      a multiple of 16
 //   static queryFloats(headDim)                            that a query takes
-//   fetchKeys, fetchValues(first, begin, end)              asynchronously; positions before `begin` or from `end` on may be left out
-//   takeQueries(from, heads, to)                           by the whole block: heads side by side in `from`, queryFloats() apart in `to`
-//   score<Count>(key, queries, firstHead, step, heads, scores)   plain products of one key with every step-th head
-//   value(key, d)
+//   fetchKeys, fetchValues(first, begin, end)              asynchronously; positions before `begin` or from `end` on
+//   may be left out takeQueries(from, heads, to)                           by the whole block: heads side by side in
+//   `from`, queryFloats() apart in `to` score<Count>(key, queries, firstHead, step, heads, scores)   plain products of
+//   one key with every step-th head value(key, d)
 #pragma once
 #include "attentionTile.h"
 #include "reduce.h"
@@ -32,8 +32,8 @@ struct PartTask {
 
 // Of a query's sums, those that a thread keeps.
 constexpr int elementsOf(uint32_t headDim) { return headDim <= kPartThreads ? 1 : headDim <= 2 * kPartThreads ? 2 : 4; }
-// The most queries of tokens that have their first keys in common: a thread keeps as many sums as for a token by itself with the widest
-// heads.
+// The most queries of tokens that have their first keys in common: a thread keeps as many sums as for a token by itself
+// with the widest heads.
 constexpr int togetherSlots(int elements) { return 32 / elements; }
 
 // The keys [begin, end) of the block's part that its token sees here.
@@ -54,12 +54,13 @@ template <int Heads>
 __device__ __forceinline__ PartHeads partHeads(const CacheLayout& layout, const AttentionShape& shape, uint32_t index) {
   const uint32_t group = shape.heads / layout.kvHeads, blocksPerKvHead = (group + Heads - 1) / Heads;
   const uint32_t kvHead = index / blocksPerKvHead, firstInGroup = index % blocksPerKvHead * Heads;
-  return {kvHead, kvHead * group + firstInGroup, static_cast<uint32_t>(min(static_cast<int>(group - firstInGroup), Heads))};
+  return {kvHead, kvHead * group + firstInGroup,
+          static_cast<uint32_t>(min(static_cast<int>(group - firstInGroup), Heads))};
 }
 
-// What a block works for: `Slots` queries at most, of up to `Heads` heads that share a KV head, against keys of one part. Of one token, its
-// keys that are left once it has been together with others; or, where there is room for more queries than heads, of tokens of one bundle,
-// what these have in common.
+// What a block works for: `Slots` queries at most, of up to `Heads` heads that share a KV head, against keys of one
+// part. Of one token, its keys that are left once it has been together with others; or, where there is room for more
+// queries than heads, of tokens of one bundle, what these have in common.
 template <int Heads, int Slots>
 struct PartBlock {
   static constexpr bool kTogether = Slots > Heads;
@@ -91,11 +92,15 @@ struct PartBlock {
   }
   // None are left, and nothing is to be said of them.
   __device__ __forceinline__ bool isDone() const { return keys.begin >= keys.end && (kTogether || goesOn); }
-  __device__ __forceinline__ size_t token(uint32_t slot) const { return kTogether ? members[slot / heads.count] : blockIdx.z; }
+  __device__ __forceinline__ size_t token(uint32_t slot) const {
+    return kTogether ? members[slot / heads.count] : blockIdx.z;
+  }
   __device__ __forceinline__ uint32_t position(uint32_t slot) const {
     return kTogether ? task.tokens[token(slot)].position : first.position;
   }
-  __device__ __forceinline__ uint32_t head(uint32_t slot) const { return heads.first + (kTogether ? slot % heads.count : slot); }
+  __device__ __forceinline__ uint32_t head(uint32_t slot) const {
+    return heads.first + (kTogether ? slot % heads.count : slot);
+  }
   __device__ __forceinline__ size_t query(uint32_t slot) const { return token(slot) * task.shape.heads + head(slot); }
   // Of a query, in partials.
   __device__ __forceinline__ size_t part(uint32_t slot) const { return query(slot) * task.partials.parts + blockIdx.x; }
@@ -107,11 +112,12 @@ struct PartBlock {
       tile.takeQueries(task.queries + token(slot) * task.queryStride + size_t{heads.first} * headDim, heads.count,
                        to + slot * Tile::queryFloats(headDim));
   }
-  // to(slot, key of the tile, score) for the keys of a tile that begins at `first`: those that are seen, or kHidden of the others. A thread
-  // takes one key and every so many queries, a few at a time.
+  // to(slot, key of the tile, score) for the keys of a tile that begins at `first`: those that are seen, or kHidden of
+  // the others. A thread takes one key and every so many queries, a few at a time.
   template <typename Tile, typename To>
   __device__ __forceinline__ void score(const Tile& tile, const float* queries, uint32_t first, To to) const {
-    constexpr uint32_t kMost = Slots == 1 ? 1 : kMostPartHeads * kMostTileTokens / kPartThreads;  // as many as registers hold beside the sums
+    constexpr uint32_t kMost =
+        Slots == 1 ? 1 : kMostPartHeads * kMostTileTokens / kPartThreads;  // as many as registers hold beside the sums
     const uint32_t key = threadIdx.x % task.tileTokens, step = kPartThreads / task.tileTokens, at = first + key;
     const bool seen = at >= keys.begin && at < keys.end;
     for (uint32_t from = threadIdx.x / task.tileTokens; from < slots; from += kMost * step) {
@@ -120,7 +126,8 @@ struct PartBlock {
 #pragma unroll
       for (uint32_t i = 0; i < kMost; i++) {
         const uint32_t slot = from + i * step;
-        if (slot < slots) to(slot, key, seen ? finishScore(task.shape, head(slot), scores[i], at, position(slot)) : kHidden);
+        if (slot < slots)
+          to(slot, key, seen ? finishScore(task.shape, head(slot), scores[i], at, position(slot)) : kHidden);
       }
     }
   }
@@ -131,8 +138,8 @@ size_t partBytes(uint32_t headDim, uint32_t tileTokens) {
   return Tile::bytes(headDim, tileTokens) + Slots * (Tile::queryFloats(headDim) + tileTokens + 3) * sizeof(float);
 }
 
-// A thread keeps `Elements` of each query's sums. What a query adds up, and in which order, follows from its own keys alone: tiles begin at
-// multiples of their size, and the keys in common are whole tiles.
+// A thread keeps `Elements` of each query's sums. What a query adds up, and in which order, follows from its own keys
+// alone: tiles begin at multiples of their size, and the keys in common are whole tiles.
 template <typename Tile, int Heads, int Slots, int Elements>
 __global__ __launch_bounds__(kPartThreads, 4) void attendPartKernel(PartTask task) {
   const uint32_t headDim = task.layout.headDim, tileTokens = task.tileTokens;
@@ -144,7 +151,8 @@ __global__ __launch_bounds__(kPartThreads, 4) void attendPartKernel(PartTask tas
   uint8_t* memory = sharedAs<uint8_t>();
   const Tile tile(task.layout, block.first, block.heads.kvHead, tileTokens, memory);
   struct {
-    float *queries, *weights, *maximum, *sum, *factor;  // [slots][Tile::queryFloats()], [slots][tileTokens], [slots] each
+    float *queries, *weights, *maximum, *sum,
+        *factor;  // [slots][Tile::queryFloats()], [slots][tileTokens], [slots] each
   } shared;
   shared.queries = reinterpret_cast<float*>(memory + Tile::bytes(headDim, tileTokens));
   shared.weights = shared.queries + Slots * Tile::queryFloats(headDim);
@@ -154,7 +162,8 @@ __global__ __launch_bounds__(kPartThreads, 4) void attendPartKernel(PartTask tas
 
   block.takeQueries(tile, shared.queries);
   if (threadIdx.x < slots) {
-    const AttentionPartial before = block.goesOn ? partials.weights[block.part(threadIdx.x)] : AttentionPartial{kLowest, 0};
+    const AttentionPartial before =
+        block.goesOn ? partials.weights[block.part(threadIdx.x)] : AttentionPartial{kLowest, 0};
     shared.maximum[threadIdx.x] = before.maximum;
     shared.sum[threadIdx.x] = before.sum;
   }
@@ -166,7 +175,8 @@ __global__ __launch_bounds__(kPartThreads, 4) void attendPartKernel(PartTask tas
 #pragma unroll
       for (int e = 0; e < Elements; e++) {
         const uint32_t d = threadIdx.x + e * kPartThreads;
-        if (slot < static_cast<int>(slots) && d < headDim) sums[slot][e] = partials.values[block.part(slot) * headDim + d];
+        if (slot < static_cast<int>(slots) && d < headDim)
+          sums[slot][e] = partials.values[block.part(slot) * headDim + d];
       }
   }
   const uint32_t firstTile = begin / tileTokens * tileTokens;
@@ -178,7 +188,8 @@ __global__ __launch_bounds__(kPartThreads, 4) void attendPartKernel(PartTask tas
     waitForCopies<1>();
     __syncthreads();
 
-    block.score(tile, shared.queries, first, [&](uint32_t slot, uint32_t key, float score) { shared.weights[slot * tileTokens + key] = score; });
+    block.score(tile, shared.queries, first,
+                [&](uint32_t slot, uint32_t key, float score) { shared.weights[slot * tileTokens + key] = score; });
     __syncthreads();
     if (first + tileTokens < end) tile.fetchKeys(first + tileTokens, begin, end);
     commitCopies();
@@ -225,20 +236,23 @@ __global__ __launch_bounds__(kPartThreads, 4) void attendPartKernel(PartTask tas
       for (int slot = 0; slot < Slots; slot++)
 #pragma unroll
         for (int e = 0; e < Elements; e++)
-          if (slot < static_cast<int>(slots)) sums[slot][e] = fmaf(shared.weights[slot * tileTokens + key], values[e], sums[slot][e]);
+          if (slot < static_cast<int>(slots))
+            sums[slot][e] = fmaf(shared.weights[slot * tileTokens + key], values[e], sums[slot][e]);
     }
     __syncthreads();
   }
   waitForCopies<0>();
 
   __syncthreads();
-  if (threadIdx.x < slots) partials.weights[block.part(threadIdx.x)] = {shared.maximum[threadIdx.x], shared.sum[threadIdx.x]};
+  if (threadIdx.x < slots)
+    partials.weights[block.part(threadIdx.x)] = {shared.maximum[threadIdx.x], shared.sum[threadIdx.x]};
 #pragma unroll
   for (int slot = 0; slot < Slots; slot++)
 #pragma unroll
     for (int e = 0; e < Elements; e++) {
       const uint32_t d = threadIdx.x + e * kPartThreads;
-      if (slot < static_cast<int>(slots) && d < headDim) partials.values[block.part(slot) * headDim + d] = sums[slot][e];
+      if (slot < static_cast<int>(slots) && d < headDim)
+        partials.values[block.part(slot) * headDim + d] = sums[slot][e];
     }
 }
 
@@ -253,7 +267,8 @@ uint32_t tileTokensOf(uint32_t headDim) {
 // Blocks of a grid: parts, heads, and `count` tokens or bundles.
 template <int Heads>
 dim3 partGrid(const PartTask& task, uint32_t parts, size_t count) {
-  return dim3(parts, task.layout.kvHeads * divideUp(task.shape.heads / task.layout.kvHeads, Heads), static_cast<unsigned>(count));
+  return dim3(parts, task.layout.kvHeads * divideUp(task.shape.heads / task.layout.kvHeads, Heads),
+              static_cast<unsigned>(count));
 }
 
 // At most 65535 tokens: a grid has so many blocks in its third dimension.
@@ -268,8 +283,8 @@ void attendPartsOf(cudaStream_t stream, PartTask task, size_t count) {
            partBytes<Tile, kSlots>(headDim, task.tileTokens), stream, task);
   }
   const dim3 grid = partGrid<Heads>(task, task.partials.parts, count);
-  launch("attendPart", attendPartKernel<Tile, Heads, Heads, Elements>, grid, kPartThreads, partBytes<Tile, Heads>(headDim, task.tileTokens),
-         stream, task);
+  launch("attendPart", attendPartKernel<Tile, Heads, Heads, Elements>, grid, kPartThreads,
+         partBytes<Tile, Heads>(headDim, task.tileTokens), stream, task);
 }
 
 template <typename Tile, int Heads>

@@ -4,7 +4,8 @@
 namespace spillway::cuda {
 
 void attendQuantisedParts(cudaStream_t stream, const PartTask& task, size_t count) {
-  task.layout.type == CacheType::Q8 ? attendPartsIn<QuantisedTile<8>>(stream, task, count) : attendPartsIn<QuantisedTile<4>>(stream, task, count);
+  task.layout.type == CacheType::Q8 ? attendPartsIn<QuantisedTile<8>>(stream, task, count)
+                                    : attendPartsIn<QuantisedTile<4>>(stream, task, count);
 }
 
 }  // namespace spillway::cuda

@@ -7,7 +7,7 @@ namespace {
 constexpr uint32_t kWarps = 4;
 constexpr uint32_t kThreads = kWarps * kWarp;
 constexpr uint32_t kQueries = 16 * kWarps;  // of a block: (token, head) pairs, heads of one KV head next to each other
-constexpr uint32_t kPad = 8;                // halves after each row in shared memory, so that rows fall on different banks
+constexpr uint32_t kPad = 8;  // halves after each row in shared memory, so that rows fall on different banks
 
 struct Task {
   CacheLayout layout;
@@ -35,7 +35,8 @@ struct Lane {
 
 // Masks, scales and exponentiates a tile's scores, and rescales what is there.
 template <int TileTokens, int MostTiles>
-__device__ __forceinline__ void softmaxTile(const Task& task, Lane<TileTokens, MostTiles>& lane, const uint32_t position[2], const uint32_t head[2], uint32_t first,
+__device__ __forceinline__ void softmaxTile(const Task& task, Lane<TileTokens, MostTiles>& lane,
+                                            const uint32_t position[2], const uint32_t head[2], uint32_t first,
                                             uint32_t part) {
 #pragma unroll
   for (int row = 0; row < 2; row++) {
@@ -47,7 +48,8 @@ __device__ __forceinline__ void softmaxTile(const Task& task, Lane<TileTokens, M
       for (int i = 0; i < 2; i++) {
         const uint32_t key = first + 8 * tile + 2 * part + i;
         float& score = lane.scores[tile][2 * row + i];
-        score = key >= begin && key <= position[row] ? finishScore(task.shape, head[row], score, key, position[row]) : kHidden;
+        score = key >= begin && key <= position[row] ? finishScore(task.shape, head[row], score, key, position[row])
+                                                     : kHidden;
         highest = fmaxf(highest, score);
       }
     highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, 1));
@@ -71,7 +73,8 @@ __device__ __forceinline__ void softmaxTile(const Task& task, Lane<TileTokens, M
   }
 }
 
-// A block takes 64 queries of one range and KV head, a warp 16 of them. MostTiles: eighths of the head's elements that a lane has room for.
+// A block takes 64 queries of one range and KV head, a warp 16 of them. MostTiles: eighths of the head's elements that
+// a lane has room for.
 template <int TileTokens, int MostTiles>
 __global__ __launch_bounds__(kThreads) void attendRangesKernel(Task task) {
   const uint32_t headDim = task.layout.headDim, group = task.shape.heads / task.layout.kvHeads, kvHead = blockIdx.y;
@@ -86,19 +89,22 @@ __global__ __launch_bounds__(kThreads) void attendRangesKernel(Task task) {
   const uint32_t stride = headDim + kPad;
 
   const uint32_t lastQuery = firstQuery + kQueries < queryCount ? firstQuery + kQueries - 1 : queryCount - 1;
-  const uint32_t begin = firstVisible(task.shape, start.position + firstQuery / group), end = start.position + lastQuery / group + 1;
+  const uint32_t begin = firstVisible(task.shape, start.position + firstQuery / group),
+                 end = start.position + lastQuery / group + 1;
   const uint32_t firstTile = begin / TileTokens * TileTokens;
   fetchKeys(pages, firstTile, TileTokens, begin, end, reinterpret_cast<uint8_t*>(keys));
   commitCopies();
   for (uint32_t i = threadIdx.x; i < kQueries * headDim; i += kThreads) {
     const uint32_t query = firstQuery + i / headDim;
     const size_t token = range.firstToken + query / group, head = kvHead * group + query % group;
-    const float value = query < queryCount ? task.queries[token * task.queryStride + head * headDim + i % headDim] : 0.0f;
+    const float value =
+        query < queryCount ? task.queries[token * task.queryStride + head * headDim + i % headDim] : 0.0f;
     queries[i / headDim * stride + i % headDim] = toHalf(value);
   }
 
   const uint32_t warp = threadIdx.x / kWarp, laneIndex = threadIdx.x % kWarp, row = laneIndex / 4, part = laneIndex % 4;
-  // Rows of addresses for loadMatricesTransposed: lane 8 m + r asks for row r of matrix m; odd matrices are the lower eight rows of k, the upper two the next columns.
+  // Rows of addresses for loadMatricesTransposed: lane 8 m + r asks for row r of matrix m; odd matrices are the lower
+  // eight rows of k, the upper two the next columns.
   const uint32_t matrixRow = laneIndex % 8 + laneIndex / 8 % 2 * 8, matrixColumn = laneIndex / 16 * 8;
   uint32_t position[2], head[2];
   for (int i = 0; i < 2; i++) {
@@ -122,7 +128,9 @@ __global__ __launch_bounds__(kThreads) void attendRangesKernel(Task task) {
     for (uint32_t d = 0; d < headDim; d += 16) {
       uint32_t a[4];
 #pragma unroll
-      for (int i = 0; i < 4; i++) a[i] = *reinterpret_cast<const uint32_t*>(queries + (16 * warp + row + i % 2 * 8) * stride + d + 2 * part + i / 2 * 8);
+      for (int i = 0; i < 4; i++)
+        a[i] = *reinterpret_cast<const uint32_t*>(queries + (16 * warp + row + i % 2 * 8) * stride + d + 2 * part +
+                                                  i / 2 * 8);
 #pragma unroll
       for (int block = 0; block < TileTokens / 16; block++) {
         uint32_t b[4];
@@ -132,7 +140,8 @@ __global__ __launch_bounds__(kThreads) void attendRangesKernel(Task task) {
       }
     }
     __syncthreads();
-    if (first + TileTokens < end) fetchKeys(pages, first + TileTokens, TileTokens, begin, end, reinterpret_cast<uint8_t*>(keys));
+    if (first + TileTokens < end)
+      fetchKeys(pages, first + TileTokens, TileTokens, begin, end, reinterpret_cast<uint8_t*>(keys));
     commitCopies();
 
     softmaxTile(task, lane, position, head, first, part);
@@ -142,7 +151,8 @@ __global__ __launch_bounds__(kThreads) void attendRangesKernel(Task task) {
     for (int block = 0; block < TileTokens / 16; block++) {
       const auto& low = lane.scores[2 * block];
       const auto& high = lane.scores[2 * block + 1];
-      const uint32_t a[4] = {packHalves(low[0], low[1]), packHalves(low[2], low[3]), packHalves(high[0], high[1]), packHalves(high[2], high[3])};
+      const uint32_t a[4] = {packHalves(low[0], low[1]), packHalves(low[2], low[3]), packHalves(high[0], high[1]),
+                             packHalves(high[2], high[3])};
 #pragma unroll
       for (int tile = 0; tile < MostTiles; tile += 2) {
         if (8 * tile >= static_cast<int>(headDim)) continue;
@@ -176,16 +186,21 @@ __global__ __launch_bounds__(kThreads) void attendRangesKernel(Task task) {
 template <int TileTokens, int MostTiles>
 void run(cudaStream_t stream, const Task& task, size_t rangeCount, uint32_t mostTokens) {
   const uint32_t group = task.shape.heads / task.layout.kvHeads;
-  const dim3 grid(divideUp(size_t{mostTokens} * group, kQueries), task.layout.kvHeads, static_cast<unsigned>(rangeCount));
-  launch("attendRanges", attendRangesKernel<TileTokens, MostTiles>, grid, kThreads, sharedBytes<TileTokens>(task.layout.headDim), stream, task);
+  const dim3 grid(divideUp(size_t{mostTokens} * group, kQueries), task.layout.kvHeads,
+                  static_cast<unsigned>(rangeCount));
+  launch("attendRanges", attendRangesKernel<TileTokens, MostTiles>, grid, kThreads,
+         sharedBytes<TileTokens>(task.layout.headDim), stream, task);
 }
 
 }  // namespace
 
-bool hasRangeAttention(const CacheLayout& layout) { return layout.type == CacheType::F16 && layout.headDim % 16 == 0 && layout.headDim <= 256; }
+bool hasRangeAttention(const CacheLayout& layout) {
+  return layout.type == CacheType::F16 && layout.headDim % 16 == 0 && layout.headDim <= 256;
+}
 
-void attendRanges(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape, const AttentionToken* tokens, const AttentionRange* ranges,
-                  size_t rangeCount, uint32_t mostTokens, const float* queries, size_t queryStride, float* outputs, size_t outputStride) {
+void attendRanges(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape,
+                  const AttentionToken* tokens, const AttentionRange* ranges, size_t rangeCount, uint32_t mostTokens,
+                  const float* queries, size_t queryStride, float* outputs, size_t outputStride) {
   const Task task = {layout, shape, tokens, ranges, queries, queryStride, outputs, outputStride};
   if (layout.headDim <= 64) return run<64, 8>(stream, task, rangeCount, mostTokens);
   if (layout.headDim <= 128) return run<64, 16>(stream, task, rangeCount, mostTokens);

@@ -4,11 +4,13 @@ namespace spillway::cuda {
 
 uint32_t mostTogether(const CacheLayout& layout, const AttentionShape& shape) {
   const uint32_t group = shape.heads / layout.kvHeads;
-  return static_cast<uint32_t>(togetherSlots(elementsOf(layout.headDim))) / (group < kMostPartHeads ? group : kMostPartHeads);
+  return static_cast<uint32_t>(togetherSlots(elementsOf(layout.headDim))) /
+         (group < kMostPartHeads ? group : kMostPartHeads);
 }
 
-void attendParts(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape, const AttentionToken* tokens, size_t count, const float* queries,
-                 size_t queryStride, const AttentionPartials& partials, const CommonKeys& common) {
+void attendParts(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape,
+                 const AttentionToken* tokens, size_t count, const float* queries, size_t queryStride,
+                 const AttentionPartials& partials, const CommonKeys& common) {
   // A grid has at most 65535 blocks in its third dimension.
   constexpr size_t kMostTokens = 32768;
   for (size_t first = 0; first < count; first += kMostTokens) {
@@ -25,8 +27,9 @@ void attendParts(cudaStream_t stream, const CacheLayout& layout, const Attention
   }
 }
 
-void attendTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape, const AttentionToken* tokens, size_t count, const float* queries,
-                  size_t queryStride, float* outputs, size_t outputStride, const AttentionPartials& partials) {
+void attendTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape,
+                  const AttentionToken* tokens, size_t count, const float* queries, size_t queryStride, float* outputs,
+                  size_t outputStride, const AttentionPartials& partials) {
   attendParts(stream, layout, shape, tokens, count, queries, queryStride, partials);
   mergePartials(stream, partials, count, shape.heads, layout.headDim, outputs, outputStride);
 }

@@ -1,12 +1,15 @@
-// CUDA as the kernels use it: the real one under nvcc, and, where SPILLWAY_CUDA_RUNTIME says so, in host code that only calls the runtime; the tests'
-// emulation of it elsewhere. The same source is compiled for both.
+// CUDA as the kernels use it: the real one under nvcc, and, where SPILLWAY_CUDA_RUNTIME says so, in host code that only
+// calls the runtime; the tests' emulation of it elsewhere. The same source is compiled for both.
 //
 // Rules for every kernel:
-// - A row's result does not depend on its company: every output is reduced in an order that depends on its own inputs and the shapes alone.
-//   No floating-point atomics. nvcc runs with -fmad=false: operations are fused where the source says fmaf and nowhere else.
+// - A row's result does not depend on its company: every output is reduced in an order that depends on its own inputs
+// and the shapes alone.
+//   No floating-point atomics. nvcc runs with -fmad=false: operations are fused where the source says fmaf and nowhere
+//   else.
 // - Shared memory is taken dynamically, by sharedAs(), so that the emulation knows its extent.
 // - What cannot be emulated (PTX) is one small function with a portable twin: halfFloat.h, asyncCopy.h, tensorCore.h.
-// - Arguments were validated by the caller. Nothing is allocated, nothing waits: a function puts its kernels into the stream and returns.
+// - Arguments were validated by the caller. Nothing is allocated, nothing waits: a function puts its kernels into the
+// stream and returns.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,11 +28,13 @@ namespace spillway::cuda {
 constexpr unsigned kAllLanes = 0xffffffffu;
 constexpr unsigned kWarp = 32;
 
-// Throws Error(Memory) where the device has too little of it, Error(Internal) for anything else that CUDA complains of; `what` names the call.
+// Throws Error(Memory) where the device has too little of it, Error(Internal) for anything else that CUDA complains of;
+// `what` names the call.
 inline void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   cudaGetLastError();  // the error is told once
-  throw Error(error == cudaErrorMemoryAllocation ? ErrorCode::Memory : ErrorCode::Internal, std::string("CUDA: ") + what + ": " + cudaGetErrorString(error));
+  throw Error(error == cudaErrorMemoryAllocation ? ErrorCode::Memory : ErrorCode::Internal,
+              std::string("CUDA: ") + what + ": " + cudaGetErrorString(error));
 }
 
 #if !defined(SPILLWAY_CUDA_RUNTIME) || defined(__CUDACC__)
@@ -44,14 +49,17 @@ __device__ __forceinline__ T* sharedAs() {
 #endif
 }
 
-// kernel<<<grid, block, sharedBytes, stream>>>(arguments...). An empty grid is no work. Throws where the device refuses the launch;
-// what goes wrong while the kernel runs is found by whoever waits for the stream.
+// kernel<<<grid, block, sharedBytes, stream>>>(arguments...). An empty grid is no work. Throws where the device refuses
+// the launch; what goes wrong while the kernel runs is found by whoever waits for the stream.
 template <typename... Parameters, typename... Arguments>
-void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t sharedBytes, cudaStream_t stream, Arguments... arguments) {
+void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t sharedBytes,
+            cudaStream_t stream, Arguments... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
 #if defined(__CUDACC__)
   // Up to 48 KiB need no permission.
-  if (sharedBytes > 48 * 1024) check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sharedBytes)), name);
+  if (sharedBytes > 48 * 1024)
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sharedBytes)),
+          name);
   kernel<<<grid, block, sharedBytes, stream>>>(static_cast<Parameters>(arguments)...);
 #else
   emulator::launch(name, grid, block, sharedBytes, stream, [=] { kernel(static_cast<Parameters>(arguments)...); });

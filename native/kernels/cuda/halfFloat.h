@@ -33,9 +33,13 @@ __device__ __forceinline__ uint16_t toHalf(float value) {
 }
 
 // To within +-most; what is not finite stays so, and shows in what is made of it.
-__device__ __forceinline__ float clampFinite(float x, float most) { return x - x != 0.0f ? x : x > most ? most : x < -most ? -most : x; }
+__device__ __forceinline__ float clampFinite(float x, float most) {
+  return x - x != 0.0f ? x : x > most ? most : x < -most ? -most : x;
+}
 
-__device__ __forceinline__ uint32_t packHalves(float low, float high) { return static_cast<uint32_t>(toHalf(high)) << 16 | toHalf(low); }
+__device__ __forceinline__ uint32_t packHalves(float low, float high) {
+  return static_cast<uint32_t>(toHalf(high)) << 16 | toHalf(low);
+}
 
 // a * b + c for both halves of the words, each rounded once.
 __device__ __forceinline__ uint32_t fmaHalves(uint32_t a, uint32_t b, uint32_t c) {
@@ -46,12 +50,15 @@ __device__ __forceinline__ uint32_t fmaHalves(uint32_t a, uint32_t b, uint32_t c
 #elif defined(__CUDACC__)
   return a + b + c;
 #else
-  // The product of two halves is exact in float. Its sum with a third is rounded twice here: that may differ from the device in a tie's last bit.
+  // The product of two halves is exact in float. Its sum with a third is rounded twice here: that may differ from the
+  // device in a tie's last bit.
   const auto part = [](uint32_t x, int shift) { return halfToFloat(static_cast<uint16_t>(x >> shift)); };
   return packHalves(part(a, 0) * part(b, 0) + part(c, 0), part(a, 16) * part(b, 16) + part(c, 16));
 #endif
 }
 
-__device__ __forceinline__ float fromBfloat16(uint16_t bits) { return __uint_as_float(static_cast<uint32_t>(bits) << 16); }
+__device__ __forceinline__ float fromBfloat16(uint16_t bits) {
+  return __uint_as_float(static_cast<uint32_t>(bits) << 16);
+}
 
 }  // namespace spillway::cuda

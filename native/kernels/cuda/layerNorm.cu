@@ -7,7 +7,8 @@ namespace {
 constexpr unsigned kThreads = 256;
 
 // A block a row. Mean first, then squares of differences.
-__global__ void layerNormKernel(const float* x, const float* weight, const float* bias, float epsilon, size_t n, float* y) {
+__global__ void layerNormKernel(const float* x, const float* weight, const float* bias, float epsilon, size_t n,
+                                float* y) {
   float* partials = sharedAs<float>();
   const float* from = x + blockIdx.x * n;
   float sum = 0;
@@ -25,8 +26,10 @@ __global__ void layerNormKernel(const float* x, const float* weight, const float
 
 }  // namespace
 
-void layerNorm(cudaStream_t stream, const float* x, const float* weight, const float* bias, float epsilon, size_t rows, size_t n, float* y) {
-  launch("layerNorm", layerNormKernel, static_cast<unsigned>(rows), kThreads, kThreads / kWarp * sizeof(float), stream, x, weight, bias, epsilon, n, y);
+void layerNorm(cudaStream_t stream, const float* x, const float* weight, const float* bias, float epsilon, size_t rows,
+               size_t n, float* y) {
+  launch("layerNorm", layerNormKernel, static_cast<unsigned>(rows), kThreads, kThreads / kWarp * sizeof(float), stream,
+         x, weight, bias, epsilon, n, y);
 }
 
 }  // namespace spillway::cuda

@@ -4,7 +4,8 @@ namespace spillway::cuda {
 namespace {
 
 // A block a query. Parts in order, then what comes from elsewhere; each weighs exp(its maximum - the largest of all).
-__global__ void mergePartialsKernel(AttentionPartials partials, uint32_t heads, uint32_t headDim, float* outputs, size_t outputStride) {
+__global__ void mergePartialsKernel(AttentionPartials partials, uint32_t heads, uint32_t headDim, float* outputs,
+                                    size_t outputStride) {
   const size_t query = size_t{blockIdx.x} * heads + blockIdx.y;
   const AttentionPartial* weights = partials.weights + query * partials.parts;
   const float* values = partials.values + query * partials.parts * headDim;
@@ -19,7 +20,8 @@ __global__ void mergePartialsKernel(AttentionPartials partials, uint32_t heads, 
   for (uint32_t d = threadIdx.x; d < headDim; d += blockDim.x) {
     float total = 0;
     for (uint32_t part = 0; part < partials.parts; part++)
-      if (weights[part].sum != 0) total = fmaf(values[size_t{part} * headDim + d], expf(weights[part].maximum - maximum), total);
+      if (weights[part].sum != 0)
+        total = fmaf(values[size_t{part} * headDim + d], expf(weights[part].maximum - maximum), total);
     if (others) total = fmaf(partials.otherValues[query * headDim + d], expf(other.maximum - maximum), total);
     outputs[blockIdx.x * outputStride + blockIdx.y * headDim + d] = total / sum;
   }
@@ -27,8 +29,10 @@ __global__ void mergePartialsKernel(AttentionPartials partials, uint32_t heads, 
 
 }  // namespace
 
-void mergePartials(cudaStream_t stream, const AttentionPartials& partials, size_t tokens, uint32_t heads, uint32_t headDim, float* outputs, size_t outputStride) {
-  launch("mergePartials", mergePartialsKernel, dim3(static_cast<unsigned>(tokens), heads), 128, 0, stream, partials, heads, headDim, outputs, outputStride);
+void mergePartials(cudaStream_t stream, const AttentionPartials& partials, size_t tokens, uint32_t heads,
+                   uint32_t headDim, float* outputs, size_t outputStride) {
+  launch("mergePartials", mergePartialsKernel, dim3(static_cast<unsigned>(tokens), heads), 128, 0, stream, partials,
+         heads, headDim, outputs, outputStride);
 }
 
 }  // namespace spillway::cuda

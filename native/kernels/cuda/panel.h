@@ -17,7 +17,8 @@ struct PanelOf {
   static constexpr bool kQuantised = kKind != ScaleKind::None;
   static constexpr bool kSuper = isSuper(kKind);
   static constexpr unsigned kElementBytes = Type == WeightType::F32 ? 4 : 2;  // of float types
-  static constexpr unsigned kGroupBytes = kQuantised ? kFormat.bits * kVectorBytes : kGroupInputs * kPanelOutputs * kElementBytes;
+  static constexpr unsigned kGroupBytes =
+      kQuantised ? kFormat.bits * kVectorBytes : kGroupInputs * kPanelOutputs * kElementBytes;
   static constexpr unsigned kScaleStride = scaleStride(kKind), kGroupsPerScales = groupsPerScales(kKind);
   // From the beginning of a panel to its scales.
   static constexpr size_t scalesBegin(size_t inputs) { return inputs / kGroupInputs * kGroupBytes; }
@@ -48,9 +49,11 @@ struct ScaleAndOffset {
   float scale, offset;
 };
 
-// Of half a group: inputs 0-15 or 16-31. `group` counts from `scales`, which for types with super blocks, or pairs of groups, is the beginning of one.
+// Of half a group: inputs 0-15 or 16-31. `group` counts from `scales`, which for types with super blocks, or pairs of
+// groups, is the beginning of one.
 template <WeightType Type>
-__device__ __forceinline__ ScaleAndOffset scaleOf(const uint8_t* scales, unsigned output, unsigned group, unsigned half) {
+__device__ __forceinline__ ScaleAndOffset scaleOf(const uint8_t* scales, unsigned output, unsigned group,
+                                                  unsigned half) {
   using Panel = PanelOf<Type>;
   if constexpr (!Panel::kSuper) {
     const uint8_t* at = scales + group / Panel::kGroupsPerScales * Panel::kScaleStride;
@@ -94,17 +97,20 @@ __device__ __forceinline__ float weightAt(const uint8_t* panel, size_t inputs, u
     const size_t group = input / kGroupInputs;
     const unsigned inGroup = static_cast<unsigned>(input % kGroupInputs);
     const uint32_t four = storedFour<Panel::kBits>(panel + group * Panel::kGroupBytes, output, inGroup / 4);
-    const ScaleAndOffset by = scaleOf<Type>(panel + Panel::scalesBegin(inputs), output, static_cast<unsigned>(group), inGroup / 16);
-    const float scaled = by.scale * static_cast<float>(static_cast<int>(four >> (8 * (inGroup % 4)) & 255) - Panel::kZero);
+    const ScaleAndOffset by =
+        scaleOf<Type>(panel + Panel::scalesBegin(inputs), output, static_cast<unsigned>(group), inGroup / 16);
+    const float scaled =
+        by.scale * static_cast<float>(static_cast<int>(four >> (8 * (inGroup % 4)) & 255) - Panel::kZero);
     return Panel::kOffset ? scaled + by.offset : scaled;
   }
 }
 
-// Eight weights of one output as halves, inputs 8 part and on of a group, two a word in the order of HalfRows. `values` is the group's,
-// inputsLeft how many inputs the matrix has from the group's first on (float types; the rest counts as zero).
+// Eight weights of one output as halves, inputs 8 part and on of a group, two a word in the order of HalfRows. `values`
+// is the group's, inputsLeft how many inputs the matrix has from the group's first on (float types; the rest counts as
+// zero).
 template <WeightType Type>
-__device__ __forceinline__ void weightsOfPart(const uint8_t* values, const uint8_t* scales, unsigned group, unsigned output, unsigned part, unsigned inputsLeft,
-                                              uint32_t words[4]) {
+__device__ __forceinline__ void weightsOfPart(const uint8_t* values, const uint8_t* scales, unsigned group,
+                                              unsigned output, unsigned part, unsigned inputsLeft, uint32_t words[4]) {
   using Panel = PanelOf<Type>;
   if constexpr (!Panel::kQuantised) {
     const auto half = [=](unsigned i) -> uint32_t {
@@ -125,11 +131,14 @@ __device__ __forceinline__ void weightsOfPart(const uint8_t* values, const uint8
       const uint32_t four = storedFour<Panel::kBits>(values, output, 2 * part + v);
       if constexpr (Panel::kSuper) {
         // Scales of super blocks are products with more bits than a half has.
-        const auto weight = [=](int i) { return fmaf(by.scale, static_cast<float>(static_cast<int>(four >> (8 * i) & 255) - Panel::kZero), by.offset); };
+        const auto weight = [=](int i) {
+          return fmaf(by.scale, static_cast<float>(static_cast<int>(four >> (8 * i) & 255) - Panel::kZero), by.offset);
+        };
         words[2 * v] = packHalves(weight(0), weight(2));
         words[2 * v + 1] = packHalves(weight(1), weight(3));
       } else {
-        // 0x6400 is the half 1024, whose last bit counts 1: with q in its low bits it is 1024 + q. Two numbers at a time, no conversion.
+        // 0x6400 is the half 1024, whose last bit counts 1: with q in its low bits it is 1024 + q. Two numbers at a
+        // time, no conversion.
         constexpr uint32_t kOne = 0x3c003c00u;
         constexpr uint32_t kLess = 0xe400e400u + (Panel::kZero << 16 | Panel::kZero);  // -(1024 + zero)
         const uint32_t scale = static_cast<uint32_t>(toHalf(by.scale)) << 16 | toHalf(by.scale);
@@ -168,7 +177,8 @@ void withWeightType(WeightType type, Function function) {
 template <WeightType Type>
 size_t panelStride(size_t inputs) {
   using Panel = PanelOf<Type>;
-  const size_t bytes = Panel::kQuantised ? Panel::scalesBegin(inputs) + scalesBytes(Panel::kFormat, inputs) : inputs * kPanelOutputs * Panel::kElementBytes;
+  const size_t bytes = Panel::kQuantised ? Panel::scalesBegin(inputs) + scalesBytes(Panel::kFormat, inputs)
+                                         : inputs * kPanelOutputs * Panel::kElementBytes;
   return (bytes + 63) / 64 * 64;
 }
 

@@ -8,7 +8,9 @@ namespace {
 constexpr unsigned kThreads = 256;
 
 // The power of two 2^exponent; exponent from -126 to 127.
-__device__ __forceinline__ float powerOfTwo(int exponent) { return __uint_as_float(static_cast<uint32_t>(exponent + 127) << 23); }
+__device__ __forceinline__ float powerOfTwo(int exponent) {
+  return __uint_as_float(static_cast<uint32_t>(exponent + 127) << 23);
+}
 
 // A block a row.
 __global__ void prepareRowsKernel(const float* x, size_t stride, HalfRows to, size_t paddedColumns) {
@@ -22,7 +24,8 @@ __global__ void prepareRowsKernel(const float* x, size_t stride, HalfRows to, si
     largest = fmaxf(largest, size);
   }
   largest = blockMaximum(finite ? largest : __uint_as_float(0x7f800000u), partials);
-  const int exponent = static_cast<int>(__float_as_uint(largest) >> 23) - 127;  // -127 for zero and subnormal numbers, 128 for infinity
+  const int exponent =
+      static_cast<int>(__float_as_uint(largest) >> 23) - 127;  // -127 for zero and subnormal numbers, 128 for infinity
   // Rows below 2^-112 lose their last bits.
   const int shift = exponent == 128 ? 0 : min(14 - exponent, 126);
   const float factor = powerOfTwo(shift);
@@ -38,7 +41,8 @@ __global__ void prepareRowsKernel(const float* x, size_t stride, HalfRows to, si
 }  // namespace
 
 void prepareRows(cudaStream_t stream, const float* x, size_t stride, const HalfRows& to) {
-  launch("prepareRows", prepareRowsKernel, static_cast<unsigned>(to.rows), kThreads, kThreads / kWarp * sizeof(float), stream, x, stride, to, halfColumns(to.columns));
+  launch("prepareRows", prepareRowsKernel, static_cast<unsigned>(to.rows), kThreads, kThreads / kWarp * sizeof(float),
+         stream, x, stride, to, halfColumns(to.columns));
 }
 
 }  // namespace spillway::cuda

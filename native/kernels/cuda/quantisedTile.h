@@ -1,5 +1,5 @@
-// Keys and values as codes of 8 and 4 bits (attendPart.h says what a Tile is); numbers of them are made in registers. With a key's codes c, scale s and minimum m in
-// a group of elements
+// Keys and values as codes of 8 and 4 bits (attendPart.h says what a Tile is); numbers of them are made in registers.
+// With a key's codes c, scale s and minimum m in a group of elements
 //   q . k = sum over groups of s (q . c) + m sum(q)
 // Queries of 4-bit keys are transformed as these were.
 #pragma once
@@ -11,21 +11,26 @@ namespace spillway::cuda {
 
 // An element of a token in a block of 16.
 template <int Bits>
-__device__ __forceinline__ float quantisedValue(const QuantisedHead& head, const uint8_t* block, uint32_t token, uint32_t d) {
+__device__ __forceinline__ float quantisedValue(const QuantisedHead& head, const uint8_t* block, uint32_t token,
+                                                uint32_t d) {
   constexpr uint32_t kLine = kCacheLine;
   const uint32_t line = token / 4 * head.valueLines + d * Bits / 128;
-  const uint32_t code = block[line * kLine + d % 16 * 4 + token % 4] >> (Bits == 4 ? d % 32 / 16 * 4 : 0) & ((1u << Bits) - 1);
-  const uint16_t* scales = reinterpret_cast<const uint16_t*>(block + (4 * head.valueLines + d / kCacheGroup) * kLine) + token;
+  const uint32_t code =
+      block[line * kLine + d % 16 * 4 + token % 4] >> (Bits == 4 ? d % 32 / 16 * 4 : 0) & ((1u << Bits) - 1);
+  const uint16_t* scales =
+      reinterpret_cast<const uint16_t*>(block + (4 * head.valueLines + d / kCacheGroup) * kLine) + token;
   return fmaf(fromHalf(scales[0]), static_cast<float>(code), fromHalf(scales[kKeyBlock]));
 }
 
-// Blocks of 16 tokens, each as in its page. In shared memory an odd number of lines lies from one to the next, so that two that are read at once fall on different banks.
+// Blocks of 16 tokens, each as in its page. In shared memory an odd number of lines lies from one to the next, so that
+// two that are read at once fall on different banks.
 template <int Bits>
 class QuantisedTile {
  public:
   static constexpr uint32_t kWordElements = 32 / Bits, kMask = (1u << Bits) - 1, kLine = kCacheLine;
 
-  __device__ __forceinline__ QuantisedTile(const CacheLayout& layout, const AttentionToken& token, uint32_t kvHead, uint32_t tileTokens, uint8_t* memory)
+  __device__ __forceinline__ QuantisedTile(const CacheLayout& layout, const AttentionToken& token, uint32_t kvHead,
+                                           uint32_t tileTokens, uint8_t* memory)
       : head_(quantisedHead(layout, token.pages, kvHead)),
         tokens_(tileTokens),
         keyStride_(oddLines(head_.keyBlockBytes / kLine)),
@@ -33,18 +38,23 @@ class QuantisedTile {
         keys_(memory),
         values_(memory + tileTokens / kKeyBlock * keyStride_) {}
   __host__ __device__ static size_t bytes(uint32_t headDim, uint32_t tileTokens) {
-    const uint32_t groups = (headDim + kCacheGroup - 1) / kCacheGroup, keyLines = (headDim + kWordElements - 1) / kWordElements;
+    const uint32_t groups = (headDim + kCacheGroup - 1) / kCacheGroup,
+                   keyLines = (headDim + kWordElements - 1) / kWordElements;
     const uint32_t valueLines = (headDim + 4 * kWordElements - 1) / (4 * kWordElements);
     return tileTokens / kKeyBlock * (oddLines(keyLines + groups) + size_t{4 * valueLines + groups} * kLine);
   }
   // Whole words of elements, and each group's sum.
-  __host__ __device__ static uint32_t queryFloats(uint32_t headDim) { return (headDim + 7) / 8 * 8 + (headDim + kCacheGroup - 1) / kCacheGroup; }
+  __host__ __device__ static uint32_t queryFloats(uint32_t headDim) {
+    return (headDim + 7) / 8 * 8 + (headDim + kCacheGroup - 1) / kCacheGroup;
+  }
 
   __device__ __forceinline__ void fetchKeys(uint32_t first, uint32_t begin, uint32_t end) const {
-    fetch(first, begin, end, keys_, keyStride_, head_.keyBlockBytes, [&](uint32_t position) { return head_.keyBlock(position); });
+    fetch(first, begin, end, keys_, keyStride_, head_.keyBlockBytes,
+          [&](uint32_t position) { return head_.keyBlock(position); });
   }
   __device__ __forceinline__ void fetchValues(uint32_t first, uint32_t begin, uint32_t end) const {
-    fetch(first, begin, end, values_, valueStride_, head_.valueBlockBytes, [&](uint32_t position) { return head_.valueBlock(position); });
+    fetch(first, begin, end, values_, valueStride_, head_.valueBlockBytes,
+          [&](uint32_t position) { return head_.valueBlock(position); });
   }
 
   // A warp a group.
@@ -55,7 +65,8 @@ class QuantisedTile {
       const uint32_t count = headDim - first < kCacheGroup ? headDim - first : kCacheGroup;
       float x[2];
 #pragma unroll
-      for (uint32_t i = 0; i < 2; i++) x[i] = lane + 32 * i < count ? from[size_t{head} * headDim + first + lane + 32 * i] : 0.0f;
+      for (uint32_t i = 0; i < 2; i++)
+        x[i] = lane + 32 * i < count ? from[size_t{head} * headDim + first + lane + 32 * i] : 0.0f;
       if (Bits == 4) {
         const uint32_t bits = hadamardBits(count);
         hadamard(x, bits);
@@ -72,8 +83,10 @@ class QuantisedTile {
   }
 
   template <uint32_t Count>
-  __device__ __forceinline__ void score(uint32_t key, const float* queries, uint32_t firstHead, uint32_t step, uint32_t heads, float* scores) const {
-    const uint32_t headDim = head_.headDim, padded = (headDim + 7) / 8 * 8, stride = queryFloats(headDim), token = key % kKeyBlock;
+  __device__ __forceinline__ void score(uint32_t key, const float* queries, uint32_t firstHead, uint32_t step,
+                                        uint32_t heads, float* scores) const {
+    const uint32_t headDim = head_.headDim, padded = (headDim + 7) / 8 * 8, stride = queryFloats(headDim),
+                   token = key % kKeyBlock;
     const uint8_t* block = keys_ + key / kKeyBlock * keyStride_;
     const uint32_t* words = reinterpret_cast<const uint32_t*>(block) + token;
     for (uint32_t g = 0; g < head_.groups; g++) {
@@ -98,24 +111,29 @@ class QuantisedTile {
 #pragma unroll
       for (uint32_t i = 0; i < Count; i++) {
         const uint32_t head = firstHead + i * step;
-        if (head < heads) scores[i] = fmaf(scale, sums[i], fmaf(minimum, queries[head * stride + padded + g], scores[i]));
+        if (head < heads)
+          scores[i] = fmaf(scale, sums[i], fmaf(minimum, queries[head * stride + padded + g], scores[i]));
       }
     }
   }
 
-  __device__ __forceinline__ float value(uint32_t key, uint32_t d) const { return quantisedValue<Bits>(head_, values_ + key / kKeyBlock * valueStride_, key % kKeyBlock, d); }
+  __device__ __forceinline__ float value(uint32_t key, uint32_t d) const {
+    return quantisedValue<Bits>(head_, values_ + key / kKeyBlock * valueStride_, key % kKeyBlock, d);
+  }
 
  private:
   __host__ __device__ static uint32_t oddLines(uint32_t lines) { return (lines | 1u) * kLine; }
 
   // The blocks that hold any of the keys [begin, end).
   template <typename BlockOf>
-  __device__ __forceinline__ void fetch(uint32_t first, uint32_t begin, uint32_t end, uint8_t* to, uint32_t stride, uint32_t blockBytes, BlockOf blockOf) const {
+  __device__ __forceinline__ void fetch(uint32_t first, uint32_t begin, uint32_t end, uint8_t* to, uint32_t stride,
+                                        uint32_t blockBytes, BlockOf blockOf) const {
     for (uint32_t block = 0; block < tokens_ / kKeyBlock; block++) {
       const uint32_t position = first + block * kKeyBlock;
       if (position + kKeyBlock <= begin || position >= end) continue;
       const uint8_t* from = blockOf(position);
-      for (uint32_t at = 16 * threadIdx.x; at < blockBytes; at += 16 * kPartThreads) copy16Async(to + block * stride + at, from + at);
+      for (uint32_t at = 16 * threadIdx.x; at < blockBytes; at += 16 * kPartThreads)
+        copy16Async(to + block * stride + at, from + at);
     }
   }
 
@@ -128,8 +146,11 @@ class QuantisedTile {
 template <int Bits>
 class QuantisedValues {
  public:
-  __device__ __forceinline__ QuantisedValues(const CacheLayout& layout, const AttentionToken& token, uint32_t kvHead) : head_(quantisedHead(layout, token.pages, kvHead)) {}
-  __device__ __forceinline__ float value(uint32_t position, uint32_t d) const { return quantisedValue<Bits>(head_, head_.valueBlock(position), position % kKeyBlock, d); }
+  __device__ __forceinline__ QuantisedValues(const CacheLayout& layout, const AttentionToken& token, uint32_t kvHead)
+      : head_(quantisedHead(layout, token.pages, kvHead)) {}
+  __device__ __forceinline__ float value(uint32_t position, uint32_t d) const {
+    return quantisedValue<Bits>(head_, head_.valueBlock(position), position % kKeyBlock, d);
+  }
 
  private:
   QuantisedHead head_;

@@ -1,4 +1,5 @@
-// Sums and maxima over a warp or a block, in an order that depends on the number of threads alone. Every thread gets the result.
+// Sums and maxima over a warp or a block, in an order that depends on the number of threads alone. Every thread gets
+// the result.
 #pragma once
 #include "gpu.h"
 
@@ -17,7 +18,8 @@ __device__ __forceinline__ float warpMaximum(float value) {
   return value;
 }
 
-// partials: shared memory for one T a warp, not in use when this begins, free again when it returns. All threads of a one-dimensional block take part.
+// partials: shared memory for one T a warp, not in use when this begins, free again when it returns. All threads of a
+// one-dimensional block take part.
 template <typename T, typename WarpReduce, typename Combine>
 __device__ __forceinline__ T blockReduce(T value, T* partials, WarpReduce warpReduce, Combine combine) {
   value = warpReduce(value);
@@ -31,8 +33,7 @@ __device__ __forceinline__ T blockReduce(T value, T* partials, WarpReduce warpRe
 
 template <typename T>
 __device__ __forceinline__ T blockSum(T value, T* partials) {
-  return blockReduce(
-      value, partials, [](T x) { return warpSum(x); }, [](T a, T b) { return a + b; });
+  return blockReduce(value, partials, [](T x) { return warpSum(x); }, [](T a, T b) { return a + b; });
 }
 
 __device__ __forceinline__ float blockMaximum(float value, float* partials) {

@@ -20,7 +20,8 @@ __global__ void rmsNormKernel(const float* x, const float* weight, float epsilon
 }  // namespace
 
 void rmsNorm(cudaStream_t stream, const float* x, const float* weight, float epsilon, size_t rows, size_t n, float* y) {
-  launch("rmsNorm", rmsNormKernel, static_cast<unsigned>(rows), kThreads, kThreads / kWarp * sizeof(float), stream, x, weight, epsilon, n, y);
+  launch("rmsNorm", rmsNormKernel, static_cast<unsigned>(rows), kThreads, kThreads / kWarp * sizeof(float), stream, x,
+         weight, epsilon, n, y);
 }
 
 }  // namespace spillway::cuda

@@ -39,7 +39,9 @@ __device__ __forceinline__ uint32_t orderOf(float value) {
 __device__ __forceinline__ bool isNan(float x) { return x != x; }
 
 // A NaN is above all.
-__device__ __forceinline__ Best better(Best a, Best b) { return b.value > a.value || (b.value == a.value && b.index < a.index) || isNan(b.value) ? b : a; }
+__device__ __forceinline__ Best better(Best a, Best b) {
+  return b.value > a.value || (b.value == a.value && b.index < a.index) || isNan(b.value) ? b : a;
+}
 
 // Largest value and its first index; if nothing is above -infinity, index 0. Of any NaN a NaN.
 __device__ Best largestOf(const float* values, size_t n, Shared& shared) {
@@ -60,8 +62,9 @@ __device__ Best largestOf(const float* values, size_t n, Shared& shared) {
       better);
 }
 
-// The place, counted from the largest value down, at which `Weigh` adds up to more than `target`: leaves the value's order in shared.prefix and how
-// far into the tokens of exactly that value it lies in shared.left. Four digits of eight bits, each counted in shared memory; the sums are integers.
+// The place, counted from the largest value down, at which `Weigh` adds up to more than `target`: leaves the value's
+// order in shared.prefix and how far into the tokens of exactly that value it lies in shared.left. Four digits of eight
+// bits, each counted in shared memory; the sums are integers.
 template <typename Weigh>
 __device__ void descend(const float* values, size_t n, unsigned long long target, Shared& shared, Weigh weigh) {
   if (threadIdx.x == 0) {
@@ -89,7 +92,9 @@ __device__ void descend(const float* values, size_t n, unsigned long long target
 }
 
 // Ids before the end of a warp's share; shares are consecutive.
-__device__ __forceinline__ size_t shareOf(size_t n, unsigned warp) { return (n + kWarps * kWarp - 1) / (kWarps * kWarp) * kWarp * warp; }
+__device__ __forceinline__ size_t shareOf(size_t n, unsigned warp) {
+  return (n + kWarps * kWarp - 1) / (kWarps * kWarp) * kWarp * warp;
+}
 
 // The first id at which the weights, added up in order of ids, exceed `target`; n where they never do.
 template <typename Weigh>
@@ -114,7 +119,8 @@ __device__ uint32_t firstBeyond(const float* values, size_t n, unsigned long lon
       }
       const unsigned beyond = __ballot_sync(kAllLanes, before + upTo > target);
       if (beyond != 0) {
-        if (lane == 0) shared.token = static_cast<uint32_t>(first) + static_cast<uint32_t>(__ffs(static_cast<int>(beyond))) - 1;
+        if (lane == 0)
+          shared.token = static_cast<uint32_t>(first) + static_cast<uint32_t>(__ffs(static_cast<int>(beyond))) - 1;
         break;
       }
       before += __shfl_sync(kAllLanes, upTo, 31);
@@ -146,7 +152,8 @@ __device__ void keepTopK(float* values, size_t n, uint32_t k, Shared& shared) {
 __device__ void keepTopP(float* values, size_t n, float topP, Shared& shared) {
   if (!(topP < 1.0f)) return;
   const unsigned long long total = totalWeight(values, n, shared);
-  const unsigned long long removable = static_cast<unsigned long long>((1.0 - fmax(static_cast<double>(topP), 0.0)) * static_cast<double>(total));
+  const unsigned long long removable =
+      static_cast<unsigned long long>((1.0 - fmax(static_cast<double>(topP), 0.0)) * static_cast<double>(total));
   // Kept: those with less than total - removable above them. With 0 there, the best one's own.
   const unsigned long long kept = total - removable > 0 ? total - removable - 1 : 0;
   descend(values, n, kept, shared, [](float value) { return weightOf(value); });
@@ -154,7 +161,8 @@ __device__ void keepTopP(float* values, size_t n, float topP, Shared& shared) {
   const unsigned long long left = shared.left;
   __syncthreads();
   // Of the tokens that equal the lowest, ids up to the one at which their weights exceed what is left.
-  const uint32_t last = firstBeyond(values, n, left, shared, [=](float value) { return orderOf(value) == lowest ? weightOf(value) : 0ull; });
+  const uint32_t last = firstBeyond(values, n, left, shared,
+                                    [=](float value) { return orderOf(value) == lowest ? weightOf(value) : 0ull; });
   for (size_t i = threadIdx.x; i < n; i += kThreads) {
     const uint32_t order = orderOf(values[i]);
     if (order < lowest || (order == lowest && i > last)) values[i] = -INFINITY;
@@ -182,7 +190,8 @@ __device__ uint32_t choose(const SamplingRow& row, size_t n, Best largest, float
   }
   const Best best = penalty != 1.0f ? largestOf(values, n, shared) : largest;
   if (greedy || best.value == INFINITY || best.value == -INFINITY) return best.index;
-  for (size_t i = threadIdx.x; i < n; i += kThreads) values[i] = orMinusInfinity((values[i] - best.value) / parameters.temperature);
+  for (size_t i = threadIdx.x; i < n; i += kThreads)
+    values[i] = orMinusInfinity((values[i] - best.value) / parameters.temperature);
   __syncthreads();
   keepTopK(values, n, parameters.topK, shared);
   keepTopP(values, n, parameters.topP, shared);
@@ -194,11 +203,13 @@ __device__ uint32_t choose(const SamplingRow& row, size_t n, Best largest, float
   }
   const unsigned long long total = totalWeight(values, n, shared);
   const double uniform = uniformOnDevice(parameters.seed, row.position);
-  return firstBeyond(values, n, static_cast<unsigned long long>(uniform * static_cast<double>(total)), shared, [](float value) { return weightOf(value); });
+  return firstBeyond(values, n, static_cast<unsigned long long>(uniform * static_cast<double>(total)), shared,
+                     [](float value) { return weightOf(value); });
 }
 
 // A block a row.
-__global__ __launch_bounds__(kThreads) void sampleTokensKernel(const SamplingRow* rows, size_t vocabulary, float* workspace, int32_t* tokens, float* logprobs) {
+__global__ __launch_bounds__(kThreads) void sampleTokensKernel(const SamplingRow* rows, size_t vocabulary,
+                                                               float* workspace, int32_t* tokens, float* logprobs) {
   Shared& shared = *sharedAs<Shared>();
   const SamplingRow row = rows[blockIdx.x];
   const Best largest = largestOf(row.logits, vocabulary, shared);
@@ -212,16 +223,20 @@ __global__ __launch_bounds__(kThreads) void sampleTokensKernel(const SamplingRow
   if (threadIdx.x == 0) tokens[blockIdx.x] = static_cast<int32_t>(token);
   if (logprobs == nullptr) return;
   double sum = 0;
-  for (size_t i = threadIdx.x; i < vocabulary; i += kThreads) sum += row.logits[i] > -INFINITY ? static_cast<double>(expf(row.logits[i] - maximum)) : 0.0;
+  for (size_t i = threadIdx.x; i < vocabulary; i += kThreads)
+    sum += row.logits[i] > -INFINITY ? static_cast<double>(expf(row.logits[i] - maximum)) : 0.0;
   sum = blockSum(sum, shared.partials);
   const float logit = orMinusInfinity(row.logits[token]);
-  if (threadIdx.x == 0) logprobs[blockIdx.x] = logit == -INFINITY ? logit : (logit - maximum) - static_cast<float>(log(sum));
+  if (threadIdx.x == 0)
+    logprobs[blockIdx.x] = logit == -INFINITY ? logit : (logit - maximum) - static_cast<float>(log(sum));
 }
 
 }  // namespace
 
-void sampleTokens(cudaStream_t stream, const SamplingRow* rows, size_t count, size_t vocabulary, float* workspace, int32_t* tokens, float* logprobs) {
-  launch("sampleTokens", sampleTokensKernel, static_cast<unsigned>(count), kThreads, sizeof(Shared), stream, rows, vocabulary, workspace, tokens, logprobs);
+void sampleTokens(cudaStream_t stream, const SamplingRow* rows, size_t count, size_t vocabulary, float* workspace,
+                  int32_t* tokens, float* logprobs) {
+  launch("sampleTokens", sampleTokensKernel, static_cast<unsigned>(count), kThreads, sizeof(Shared), stream, rows,
+         vocabulary, workspace, tokens, logprobs);
 }
 
 }  // namespace spillway::cuda

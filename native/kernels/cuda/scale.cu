@@ -10,6 +10,8 @@ __global__ void scaleKernel(float factor, float* x, size_t n) {
 
 }  // namespace
 
-void scale(cudaStream_t stream, float factor, float* x, size_t n) { launch("scale", scaleKernel, divideUp(n, 256), 256, 0, stream, factor, x, n); }
+void scale(cudaStream_t stream, float factor, float* x, size_t n) {
+  launch("scale", scaleKernel, divideUp(n, 256), 256, 0, stream, factor, x, n);
+}
 
 }  // namespace spillway::cuda

@@ -35,10 +35,11 @@ void run(cudaStream_t stream, PartTask task, size_t count, uint32_t parts, const
   const auto bytes = [&](uint32_t slots) {
     return Tile::bytes(headDim, task.tileTokens) + slots * Tile::queryFloats(headDim) * sizeof(float);
   };
-  launch("scoreKeys", scoreKeysKernel<Tile, Heads, togetherSlots(1)>, partGrid<Heads>(task, task.common.parts, task.common.count),
-         kPartThreads, bytes(togetherSlots(elementsOf(headDim))), stream, task, scores);
-  launch("scoreKeys", scoreKeysKernel<Tile, Heads, Heads>, partGrid<Heads>(task, parts, count), kPartThreads, bytes(Heads), stream, task,
-         scores);
+  launch("scoreKeys", scoreKeysKernel<Tile, Heads, togetherSlots(1)>,
+         partGrid<Heads>(task, task.common.parts, task.common.count), kPartThreads,
+         bytes(togetherSlots(elementsOf(headDim))), stream, task, scores);
+  launch("scoreKeys", scoreKeysKernel<Tile, Heads, Heads>, partGrid<Heads>(task, parts, count), kPartThreads,
+         bytes(Heads), stream, task, scores);
 }
 
 template <typename Tile>
@@ -49,8 +50,9 @@ void runForHeads(cudaStream_t stream, const PartTask& task, size_t count, uint32
 
 }  // namespace
 
-void scoreKeys(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape, const AttentionToken* tokens, size_t count, const float* queries,
-               size_t queryStride, uint32_t parts, const KeyScores& scores, const CommonKeys& common) {
+void scoreKeys(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape,
+               const AttentionToken* tokens, size_t count, const float* queries, size_t queryStride, uint32_t parts,
+               const KeyScores& scores, const CommonKeys& common) {
   const PartTask task = {layout, shape, tokens, queries, queryStride, {}, common, 0};
   switch (layout.type) {
     case CacheType::F32: return runForHeads<PlainTile<float>>(stream, task, count, parts, scores);

@@ -13,10 +13,12 @@ struct Shared {
   uint32_t prefix, left, among;
 };
 
-// The `count`-th largest of the whole numbers keyOf(i) of those i in [begin, end) that take part: leaves it in shared.prefix, and in shared.left how many of those
-// that equal it are among the `count` largest, of shared.among. Four digits of eight bits, each counted in shared memory. All threads take part; 1 <= count <= those.
+// The `count`-th largest of the whole numbers keyOf(i) of those i in [begin, end) that take part: leaves it in
+// shared.prefix, and in shared.left how many of those that equal it are among the `count` largest, of shared.among.
+// Four digits of eight bits, each counted in shared memory. All threads take part; 1 <= count <= those.
 template <typename KeyOf, typename TakesPart>
-__device__ __forceinline__ void descend(Shared& shared, uint32_t begin, uint32_t end, uint32_t count, KeyOf keyOf, TakesPart takesPart) {
+__device__ __forceinline__ void descend(Shared& shared, uint32_t begin, uint32_t end, uint32_t count, KeyOf keyOf,
+                                        TakesPart takesPart) {
   if (threadIdx.x == 0) {
     shared.prefix = 0;
     shared.left = count;
@@ -56,7 +58,8 @@ __device__ __forceinline__ void descend(Shared& shared, uint32_t begin, uint32_t
 }
 
 // A block a query.
-__global__ void selectKeysKernel(AttentionShape shape, const AttentionToken* tokens, KeyScores scores, AttentionCut* cuts) {
+__global__ void selectKeysKernel(AttentionShape shape, const AttentionToken* tokens, KeyScores scores,
+                                 AttentionCut* cuts) {
   Shared& shared = *sharedAs<Shared>();
   const uint32_t position = tokens[blockIdx.x].position, begin = firstVisible(shape, position);
   const size_t query = size_t{blockIdx.x} * shape.heads + blockIdx.y;
@@ -75,14 +78,18 @@ __global__ void selectKeysKernel(AttentionShape shape, const AttentionToken* tok
     if (threadIdx.x == 0) cuts[query] = {order, 0};
     return;
   }
-  descend(shared, begin, position, left, [](uint32_t key) { return key; }, [&](uint32_t key) { return orderAt(key) == order; });
+  descend(
+      shared, begin, position, left, [](uint32_t key) { return key; },
+      [&](uint32_t key) { return orderAt(key) == order; });
   if (threadIdx.x == 0) cuts[query] = {order, shared.prefix};
 }
 
 }  // namespace
 
-void selectKeys(cudaStream_t stream, const AttentionShape& shape, const AttentionToken* tokens, size_t count, const KeyScores& scores, AttentionCut* cuts) {
-  launch("selectKeys", selectKeysKernel, dim3(static_cast<unsigned>(count), shape.heads), kThreads, sizeof(Shared), stream, shape, tokens, scores, cuts);
+void selectKeys(cudaStream_t stream, const AttentionShape& shape, const AttentionToken* tokens, size_t count,
+                const KeyScores& scores, AttentionCut* cuts) {
+  launch("selectKeys", selectKeysKernel, dim3(static_cast<unsigned>(count), shape.heads), kThreads, sizeof(Shared),
+         stream, shape, tokens, scores, cuts);
 }
 
 }  // namespace spillway::cuda

@@ -1,4 +1,5 @@
-// Tokens' keys and values to 8 or 4 bits, as the CPU rounds them (kernels/cpu/quantiseToken.cpp): step by step the same operations, so that both write the same bytes.
+// Tokens' keys and values to 8 or 4 bits, as the CPU rounds them (kernels/cpu/quantiseToken.cpp): step by step the same
+// operations, so that both write the same bytes.
 #include "storeQuantisedTokens.h"
 
 #include "QuantisedPages.h"
@@ -39,7 +40,8 @@ __device__ __forceinline__ float squaredError(const Group& group, Scale halves, 
   float squares[2];
 #pragma unroll
   for (uint32_t i = 0; i < 2; i++) {
-    const float code = (fminf(levels, fmaxf(0.0f, (group.x[i] - minimum) * inverse)) + kMagic) - kMagic, off = fmaf(code, scale, minimum) - group.x[i];
+    const float code = (fminf(levels, fmaxf(0.0f, (group.x[i] - minimum) * inverse)) + kMagic) - kMagic,
+                off = fmaf(code, scale, minimum) - group.x[i];
     squares[i] = group.element(i) < group.count ? off * off : 0.0f;
   }
   // Lanes below 16 have these in order.
@@ -51,8 +53,8 @@ __device__ __forceinline__ float squaredError(const Group& group, Scale halves, 
   return __shfl_sync(kAllLanes, sum, 0);
 }
 
-// Codes of the group, and its scale. Beyond the largest half numbers are clamped to it; NaN and infinity make the minimum NaN, so that they show.
-// What fills up the last sixteen has the first number's code, as on the CPU.
+// Codes of the group, and its scale. Beyond the largest half numbers are clamped to it; NaN and infinity make the
+// minimum NaN, so that they show. What fills up the last sixteen has the first number's code, as on the CPU.
 __device__ __forceinline__ Scale quantise(Group& group, float levels, bool narrow, uint32_t codes[2]) {
   float largest = -kLargestHalf, negatedSmallest = -kLargestHalf;
   bool odd = false;
@@ -66,7 +68,8 @@ __device__ __forceinline__ Scale quantise(Group& group, float levels, bool narro
     negatedSmallest = fmaxf(negatedSmallest, -group.x[i]);
   }
   if (__any_sync(kAllLanes, odd)) return {0, 0x7e00};
-  const float top = warpMaximum(largest), bottom = -warpMaximum(negatedSmallest), first = __shfl_sync(kAllLanes, group.x[0], 0);
+  const float top = warpMaximum(largest), bottom = -warpMaximum(negatedSmallest),
+              first = __shfl_sync(kAllLanes, group.x[0], 0);
 #pragma unroll
   for (uint32_t i = 0; i < 2; i++)
     if (group.element(i) >= group.count) group.x[i] = first;
@@ -94,37 +97,45 @@ __device__ __forceinline__ Scale quantise(Group& group, float levels, bool narro
 
 // A token's bytes in a block of keys: words of 4 (8 bits) or 8 elements that follow each other, a line apart.
 template <int Bits>
-__device__ __forceinline__ void storeKeyCodes(const Group& group, const uint32_t codes[2], uint32_t first, uint32_t token, uint8_t* block) {
+__device__ __forceinline__ void storeKeyCodes(const Group& group, const uint32_t codes[2], uint32_t first,
+                                              uint32_t token, uint8_t* block) {
 #pragma unroll
   for (uint32_t i = 0; i < 2; i++) {
     const uint32_t element = group.element(i);
     if (Bits == 8) {
-      if (element < group.count) block[(first + element) / 4 * kCacheLine + 4 * token + element % 4] = static_cast<uint8_t>(codes[i]);
+      if (element < group.count)
+        block[(first + element) / 4 * kCacheLine + 4 * token + element % 4] = static_cast<uint8_t>(codes[i]);
       continue;
     }
     const uint32_t high = __shfl_down_sync(kAllLanes, codes[i], 4);
-    if (element % 8 < 4 && element / 8 * 8 < group.count) block[(first + element) / 8 * kCacheLine + 4 * token + element % 4] = static_cast<uint8_t>(codes[i] | high << 4);
+    if (element % 8 < 4 && element / 8 * 8 < group.count)
+      block[(first + element) / 8 * kCacheLine + 4 * token + element % 4] = static_cast<uint8_t>(codes[i] | high << 4);
   }
 }
 
 // A token's bytes in its quad of values: lines of 16 (8 bits) or 32 elements, a word each.
 template <int Bits>
-__device__ __forceinline__ void storeValueCodes(const Group& group, const uint32_t codes[2], uint32_t first, uint32_t inQuad, uint8_t* quad) {
+__device__ __forceinline__ void storeValueCodes(const Group& group, const uint32_t codes[2], uint32_t first,
+                                                uint32_t inQuad, uint8_t* quad) {
 #pragma unroll
   for (uint32_t i = 0; i < 2; i++) {
     const uint32_t element = group.element(i);
     if (Bits == 8) {
-      if (element < group.count) quad[(first + element) / 16 * kCacheLine + element % 16 * 4 + inQuad] = static_cast<uint8_t>(codes[i]);
+      if (element < group.count)
+        quad[(first + element) / 16 * kCacheLine + element % 16 * 4 + inQuad] = static_cast<uint8_t>(codes[i]);
       continue;
     }
     const uint32_t high = __shfl_down_sync(kAllLanes, codes[i], 16);
-    if (element % 32 < 16 && 32 * i < group.count) quad[(first + element) / 32 * kCacheLine + element % 16 * 4 + inQuad] = static_cast<uint8_t>(codes[i] | high << 4);
+    if (element % 32 < 16 && 32 * i < group.count)
+      quad[(first + element) / 32 * kCacheLine + element % 16 * 4 + inQuad] =
+          static_cast<uint8_t>(codes[i] | high << 4);
   }
 }
 
 // A block a token and KV head, a warp a group of its keys or values.
 template <int Bits>
-__global__ void storeQuantisedTokensKernel(CacheLayout layout, const AttentionToken* tokens, const float* keys, const float* values, size_t stride) {
+__global__ void storeQuantisedTokensKernel(CacheLayout layout, const AttentionToken* tokens, const float* keys,
+                                           const float* values, size_t stride) {
   const AttentionToken token = tokens[blockIdx.x];
   const QuantisedHead head = quantisedHead(layout, token.pages, blockIdx.y);
   const uint32_t inBlock = token.position % kKeyBlock;
@@ -137,7 +148,8 @@ __global__ void storeQuantisedTokensKernel(CacheLayout layout, const AttentionTo
     Group group;
     group.count = layout.headDim - first < kCacheGroup ? layout.headDim - first : kCacheGroup;
 #pragma unroll
-    for (uint32_t i = 0; i < 2; i++) group.x[i] = group.element(i) < group.count ? (isKey ? keys : values)[from + first + group.element(i)] : 0.0f;
+    for (uint32_t i = 0; i < 2; i++)
+      group.x[i] = group.element(i) < group.count ? (isKey ? keys : values)[from + first + group.element(i)] : 0.0f;
     const bool turns = Bits == 4 && isKey;
     if (turns) {
       const uint32_t bits = hadamardBits(group.count);
@@ -168,9 +180,11 @@ __global__ void storeQuantisedTokensKernel(CacheLayout layout, const AttentionTo
 
 }  // namespace
 
-void storeQuantisedTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionToken* tokens, size_t count, const float* keys, const float* values, size_t stride) {
+void storeQuantisedTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionToken* tokens, size_t count,
+                          const float* keys, const float* values, size_t stride) {
   const auto kernel = layout.type == CacheType::Q8 ? storeQuantisedTokensKernel<8> : storeQuantisedTokensKernel<4>;
-  launch("storeQuantisedTokens", kernel, dim3(static_cast<unsigned>(count), layout.kvHeads), kThreads, 0, stream, layout, tokens, keys, values, stride);
+  launch("storeQuantisedTokens", kernel, dim3(static_cast<unsigned>(count), layout.kvHeads), kThreads, 0, stream,
+         layout, tokens, keys, values, stride);
 }
 
 }  // namespace spillway::cuda

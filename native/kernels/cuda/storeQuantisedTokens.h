@@ -4,6 +4,7 @@
 
 namespace spillway::cuda {
 
-void storeQuantisedTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionToken* tokens, size_t count, const float* keys, const float* values, size_t stride);
+void storeQuantisedTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionToken* tokens, size_t count,
+                          const float* keys, const float* values, size_t stride);
 
 }  // namespace spillway::cuda

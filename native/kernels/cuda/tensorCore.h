@@ -10,8 +10,9 @@ struct MmaLane {
   const uint32_t *a, *b;
 };
 
-// The PTX layout of m16n8k16: lane = 4 * group + index. a[0]: row group, columns 2 index and on; a[1]: row + 8; a[2]: columns + 8; a[3]: both.
-// b[0]: rows 2 index and on of column group; b[1]: rows + 8. d[0], d[1]: row group, columns 2 index and on; d[2], d[3]: row + 8.
+// The PTX layout of m16n8k16: lane = 4 * group + index. a[0]: row group, columns 2 index and on; a[1]: row + 8; a[2]:
+// columns + 8; a[3]: both. b[0]: rows 2 index and on of column group; b[1]: rows + 8. d[0], d[1]: row group, columns 2
+// index and on; d[2], d[3]: row + 8.
 inline void completeMma(void* const lanes[32]) {
   float a[16][16], b[16][8];
   const auto half = [](uint32_t word, int i) { return halfToFloat(static_cast<uint16_t>(word >> (16 * i))); };
@@ -49,11 +50,13 @@ inline void completeMatrices(void* const lanes[32]) {
 }
 #endif
 
-// d[16 x 8] += a[16 x 16] b[16 x 8], by a whole warp; halves, summed in float. Each element of d depends on its own row and column alone.
+// d[16 x 8] += a[16 x 16] b[16 x 8], by a whole warp; halves, summed in float. Each element of d depends on its own row
+// and column alone.
 __device__ __forceinline__ void mma16x8x16(float d[4], const uint32_t a[4], const uint32_t b[2]) {
 #if defined(__CUDA_ARCH__)
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #elif !defined(__CUDACC__)
@@ -62,8 +65,8 @@ __device__ __forceinline__ void mma16x8x16(float d[4], const uint32_t a[4], cons
 #endif
 }
 
-// Four 8 x 8 matrices of halves from shared memory, transposed: lane 8 m + r gives the address of row r of matrix m (16 bytes, aligned).
-// result[m] is then what a lane holds of matrix m as the b of mma16x8x16 with rows as k.
+// Four 8 x 8 matrices of halves from shared memory, transposed: lane 8 m + r gives the address of row r of matrix m (16
+// bytes, aligned). result[m] is then what a lane holds of matrix m as the b of mma16x8x16 with rows as k.
 __device__ __forceinline__ void loadMatricesTransposed(uint32_t result[4], const uint16_t* row) {
 #if defined(__CUDA_ARCH__)
   const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(row));

@@ -10,7 +10,8 @@ uint32_t pagesUpTo(uint32_t position, uint32_t pageTokens) { return position / p
 size_t reachedPages(const GpuPass& pass) {
   if (pass.measuring()) return pass.mostPages;
   size_t entries = 0;
-  for (const BatchRange& range : pass.batch.ranges) entries += pagesUpTo(range.firstPosition + range.tokens - 1, pass.layout().pageTokens);
+  for (const BatchRange& range : pass.batch.ranges)
+    entries += pagesUpTo(range.firstPosition + range.tokens - 1, pass.layout().pageTokens);
   return entries;
 }
 
@@ -21,8 +22,11 @@ struct Upload {
 
   // A row may be in two ranges: of its tokens some on the device, some lent to it.
   Upload(const GpuPass& pass, const AttendingRuns& runs, const HalvedPages& halved)
-      : pages(reachedPages(pass)), quantised(std::min(2 * pages, 2 * pass.batch.ranges.size() * halved.count)), halves(quantised) {
-    const size_t tokens = pass.tokens(), ranges = pass.measuring() ? tokens : runs.size(Attending::InRange) + runs.size(Attending::Lent);
+      : pages(reachedPages(pass)),
+        quantised(std::min(2 * pages, 2 * pass.batch.ranges.size() * halved.count)),
+        halves(quantised) {
+    const size_t tokens = pass.tokens(),
+                 ranges = pass.measuring() ? tokens : runs.size(Attending::InRange) + runs.size(Attending::Lent);
     tokensAt = (pages + quantised + halves) * sizeof(uint8_t*);
     rangeTokensAt = tokensAt + tokens * sizeof(cuda::AttentionToken);
     rangesAt = rangeTokensAt + (halved.count == 0 ? 0 : tokens * sizeof(cuda::AttentionToken));
@@ -33,7 +37,8 @@ struct Upload {
 // The tables as they are made on the host, for addresses on the device.
 class Writer {
  public:
-  Writer(const GpuPass& pass, size_t layer, const LentPages& lent, const HalvedPages& halved, const Upload& upload, uint8_t* here, uint8_t* there)
+  Writer(const GpuPass& pass, size_t layer, const LentPages& lent, const HalvedPages& halved, const Upload& upload,
+         uint8_t* here, uint8_t* there)
       : pass_(pass),
         layer_(layer),
         lent_(lent),
@@ -52,7 +57,8 @@ class Writer {
     size_t entry = 0;
     for (const BatchRange& range : pass_.batch.ranges) {
       const auto* table = pagesThere_ + entry;
-      const uint32_t count = pagesUpTo(range.firstPosition + range.tokens - 1, pageTokens), keys = firstHostKey(range, pageTokens);
+      const uint32_t count = pagesUpTo(range.firstPosition + range.tokens - 1, pageTokens),
+                     keys = firstHostKey(range, pageTokens);
       for (uint32_t p = 0; p < count; p++) pages_[entry++] = pageOf(range, p);
       for (uint32_t t = 0; t < range.tokens; t++) {
         const uint32_t position = range.firstPosition + t;
@@ -89,7 +95,9 @@ class Writer {
   }
 
  private:
-  uint32_t lastPosition(const AttendingRun& run) const { return pass_.batch.tokens[run.firstToken].position + run.tokens - 1; }
+  uint32_t lastPosition(const AttendingRun& run) const {
+    return pass_.batch.tokens[run.firstToken].position + run.tokens - 1;
+  }
 
   // Null for those that are elsewhere.
   const uint8_t* pageOf(const BatchRange& range, uint32_t p) const {
@@ -109,8 +117,8 @@ class Writer {
     const BatchRange& range = pass_.batch.ranges[pass_.batch.tokens[run.firstToken].range];
     if (halved_.count == 0) return {&range, 0, 0, entry_};
     const uint32_t pageTokens = pass_.layout().pageTokens;
-    return {&range, firstSeenKey(pass_, run, pass_.spec.layerSpecs[layer_].window) / pageTokens, pagesUpTo(lastPosition(run), pageTokens),
-            entry_};
+    return {&range, firstSeenKey(pass_, run, pass_.spec.layerSpecs[layer_].window) / pageTokens,
+            pagesUpTo(lastPosition(run), pageTokens), entry_};
   }
   // Of a run's pages, from the first, those that the one before it has made halves of, too.
   uint32_t inCommon(const Halved& before, const Halved& own) const {
@@ -122,15 +130,18 @@ class Writer {
       common++;
     return common;
   }
-  // The run's pages become halves: those in common with the run before have its places, the others places of their own, from `place` on.
+  // The run's pages become halves: those in common with the run before have its places, the others places of their own,
+  // from `place` on.
   void halve(const AttendingRun& run, const Halved& own, const Halved& before, uint32_t common, size_t place) {
     const auto* table = halvesThere_ + entry_;
     for (uint32_t p = 0; p < own.pages; p++) {
       quantised_[entry_] = p < common || p < own.firstPage ? nullptr : pageOf(*own.range, p);
-      halves_[entry_++] = p < common ? halves_[before.entry + p] : halved_.data + (place + p - common) * halved_.pageBytes;
+      halves_[entry_++] =
+          p < common ? halves_[before.entry + p] : halved_.data + (place + p - common) * halved_.pageBytes;
     }
     if (own.pages == 0) return;
-    for (uint32_t t = 0; t < run.tokens; t++) rangeTokens_[run.firstToken + t] = {table, pass_.batch.tokens[run.firstToken + t].position};
+    for (uint32_t t = 0; t < run.tokens; t++)
+      rangeTokens_[run.firstToken + t] = {table, pass_.batch.tokens[run.firstToken + t].position};
   }
 
   const GpuPass& pass_;
@@ -154,10 +165,12 @@ uint32_t firstSeenKey(const GpuPass& pass, const AttendingRun& run, uint32_t win
   return window != 0 && position >= window ? position - window + 1 : 0;
 }
 
-AttentionTables uploadTables(const GpuPass& pass, size_t layer, const AttendingRuns& runs, const LentPages& lent, const HalvedPages& halved) {
+AttentionTables uploadTables(const GpuPass& pass, size_t layer, const AttendingRuns& runs, const LentPages& lent,
+                             const HalvedPages& halved) {
   const Upload upload(pass, runs, halved);
   uint8_t* there = pass.scratch.take<uint8_t>(upload.bytes);
-  RangeGroup* groups = pass.host.take<RangeGroup>(pass.measuring() ? pass.tokens() : runs.size(Attending::InRange) + runs.size(Attending::Lent));
+  RangeGroup* groups = pass.host.take<RangeGroup>(
+      pass.measuring() ? pass.tokens() : runs.size(Attending::InRange) + runs.size(Attending::Lent));
   const size_t hostMark = pass.host.used();
   uint8_t* here = pass.host.take<uint8_t>(upload.bytes);
   size_t groupCount = 0;

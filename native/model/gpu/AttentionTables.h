@@ -1,4 +1,5 @@
-// What attention's kernels read of a batch in one layer: where its pages are, which token attends how, and which prompts go together.
+// What attention's kernels read of a batch in one layer: where its pages are, which token attends how, and which
+// prompts go together.
 #pragma once
 #include "../../kernels/cuda/QuantisedPages.h"
 #include "GpuPass.h"
@@ -19,7 +20,8 @@ struct HalvedPages {
   size_t pageBytes = 0;
 };
 
-// Ranges that attend at once: all of them on the device, or one whose pages are lent to it; of quantised pages as many as there is room for as halves.
+// Ranges that attend at once: all of them on the device, or one whose pages are lent to it; of quantised pages as many
+// as there is room for as halves.
 struct RangeGroup {
   uint32_t firstRange, ranges, longest;  // longest: in tokens
   uint32_t firstPage, pages;             // of those that become halves before
@@ -38,7 +40,8 @@ struct AttentionTables {
 };
 
 // Takes what it needs of both scratches; what the tables hold has gone into the stream when it returns.
-AttentionTables uploadTables(const GpuPass& pass, size_t layer, const AttendingRuns& runs, const LentPages& lent, const HalvedPages& halved);
+AttentionTables uploadTables(const GpuPass& pass, size_t layer, const AttendingRuns& runs, const LentPages& lent,
+                             const HalvedPages& halved);
 
 // The first of a run's keys that any of its tokens sees in a layer with this window (0: none).
 uint32_t firstSeenKey(const GpuPass& pass, const AttendingRun& run, uint32_t window);

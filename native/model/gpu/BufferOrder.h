@@ -1,5 +1,5 @@
-// Whether tasks on weight buffers have events between them. Launched one behind the other, on several streams, they overlap unless an event holds one up: a plan that
-// lacks one is an error here, and never a wrong result.
+// Whether tasks on weight buffers have events between them. Launched one behind the other, on several streams, they
+// overlap unless an event holds one up: a plan that lacks one is an error here, and never a wrong result.
 #pragma once
 #include <cstdint>
 #include <mutex>
@@ -15,12 +15,16 @@ class BufferOrder {
  public:
   void resize(uint32_t buffers) { slots_.resize(buffers); }
 
-  // Before the stream is given work that fills the buffer, or reads it. Throw Error(InvalidArgument) where what it must come after is not known to.
+  // Before the stream is given work that fills the buffer, or reads it. Throw Error(InvalidArgument) where what it must
+  // come after is not known to.
   void fill(uint32_t buffer, const Link& link) {
     std::lock_guard<std::mutex> lock(mutex_);
     Slot& slot = slots_[buffer];
     if (!link.clock().covers(slot.read) || !link.clock().covers(slot.filled)) {
-      throw Error(ErrorCode::InvalidArgument, name(buffer) + ": found in use on the device, expected to be free: the load must wait for its last compute task");
+      throw Error(
+          ErrorCode::InvalidArgument,
+          name(buffer) +
+              ": found in use on the device, expected to be free: the load must wait for its last compute task");
     }
     slot.read = {};
     slot.filled = {};
@@ -30,7 +34,9 @@ class BufferOrder {
     std::lock_guard<std::mutex> lock(mutex_);
     Slot& slot = slots_[buffer];
     if (!link.clock().covers(slot.filled)) {
-      throw Error(ErrorCode::InvalidArgument, name(buffer) + ": found on its way to the device, expected to be there: the task must wait for the load");
+      throw Error(
+          ErrorCode::InvalidArgument,
+          name(buffer) + ": found on its way to the device, expected to be there: the task must wait for the load");
     }
     slot.read[link.index()] = link.next();
   }

@@ -19,22 +19,28 @@ constexpr uint32_t kMostRows = 65535;  // of a grid's third dimension
 
 template <typename Number>
 [[noreturn]] void refuse(const char* field, Number found, const std::string& expected) {
-  throw Error(ErrorCode::InvalidArgument, std::string(field) + ": found " + std::to_string(found) + ", expected " + expected);
+  throw Error(ErrorCode::InvalidArgument,
+              std::string(field) + ": found " + std::to_string(found) + ", expected " + expected);
 }
 
 const GpuParts& checked(const GpuParts& parts) {
   const RuntimeOptions& options = parts.options;
   const GpuOptions& gpu = *options.gpu;
-  if (gpu.pinnedBytes < kLeastPinned) refuse("gpu.pinnedBytes", gpu.pinnedBytes, "at least " + std::to_string(kLeastPinned));
+  if (gpu.pinnedBytes < kLeastPinned)
+    refuse("gpu.pinnedBytes", gpu.pinnedBytes, "at least " + std::to_string(kLeastPinned));
   if (gpu.buffers > kMostBuffers) refuse("gpu.buffers", gpu.buffers, "at most " + std::to_string(kMostBuffers));
-  if (gpu.buffers == 0 && parts.weights.mostStreamedBytes() != 0) refuse("gpu.buffers", 0, "1 or more: some of each layer is not on the device for good");
-  if (options.limits.rowsPerSquare > kMostRows) refuse("limits.rowsPerSquare", options.limits.rowsPerSquare, "at most " + std::to_string(kMostRows) + " with gpu");
-  if (uint64_t(options.pages) + gpu.pages > INT32_MAX) refuse("gpu.pages", gpu.pages, "at most " + std::to_string(INT32_MAX - options.pages) + " beside those in memory");
+  if (gpu.buffers == 0 && parts.weights.mostStreamedBytes() != 0)
+    refuse("gpu.buffers", 0, "1 or more: some of each layer is not on the device for good");
+  if (options.limits.rowsPerSquare > kMostRows)
+    refuse("limits.rowsPerSquare", options.limits.rowsPerSquare, "at most " + std::to_string(kMostRows) + " with gpu");
+  if (uint64_t(options.pages) + gpu.pages > INT32_MAX)
+    refuse("gpu.pages", gpu.pages, "at most " + std::to_string(INT32_MAX - options.pages) + " beside those in memory");
   return parts;
 }
 
 size_t multiplied(uint64_t count, uint64_t bytes, const char* what) {
-  if (bytes != 0 && count > std::numeric_limits<int64_t>::max() / bytes) throw Error(ErrorCode::Memory, std::string(what) + ": the bytes overflow");
+  if (bytes != 0 && count > std::numeric_limits<int64_t>::max() / bytes)
+    throw Error(ErrorCode::Memory, std::string(what) + ": the bytes overflow");
   return static_cast<size_t>(count * bytes);
 }
 
@@ -48,7 +54,8 @@ CudaModel::CudaModel(const GpuParts& parts)
       weights_(parts.weights, parts.hostWeights),
       pageBytes_(parts.hostPages.pageBytes()),
       cacheBytes_(PagePool(parts.hostPages.layout(), spec_.layers, parts.options.gpu->pages).bytes()),
-      constantBytes_(Scratch::aligned(parts.options.limits.tokensPerSquare * sizeof(uint32_t)) + Scratch::aligned(spec_.alibiSlopes.size() * sizeof(float))) {
+      constantBytes_(Scratch::aligned(parts.options.limits.tokensPerSquare * sizeof(uint32_t)) +
+                     Scratch::aligned(spec_.alibiSlopes.size() * sizeof(float))) {
   pages_.first = parts.options.pages;
   pages_.count = parts.options.gpu->pages;
   pages_.pageBytes = pageBytes_;
@@ -59,12 +66,24 @@ CudaModel::~CudaModel() {
   // Other threads than those that made them may end streams and free memory.
   try {
     if (device_ != nullptr) device_->use();
-  } catch (const Error&) {
-  }
+  } catch (const Error&) {}
 }
 
-GpuPass CudaModel::passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host, Link* link) const {
-  GpuPass pass{spec_, parts_.weights, pages_, constants_, parts_.hostPages, parts_.compute, mostGpuPageEntries(parts_.options), batch, activations, scratch, host, link, parts_.options.keepKeys};
+GpuPass CudaModel::passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host,
+                          Link* link) const {
+  GpuPass pass{spec_,
+               parts_.weights,
+               pages_,
+               constants_,
+               parts_.hostPages,
+               parts_.compute,
+               mostGpuPageEntries(parts_.options),
+               batch,
+               activations,
+               scratch,
+               host,
+               link,
+               parts_.options.keepKeys};
   pass.library = {wantsLibrary(), parts_.options.gpu->longPromptTokens, libraryProducts_.get()};
   return pass;
 }
@@ -74,7 +93,8 @@ void CudaModel::forProducts(Visit visit) const {
   if (!wantsLibrary()) return;
   for (size_t layer = 0; layer < spec_.layers; layer++) {
     const LayerWeights& weights = parts_.weights.layer(layer);
-    for (const StoredMatrix* matrix : {&weights.q, &weights.k, &weights.v, &weights.o, &weights.gate, &weights.up, &weights.down})
+    for (const StoredMatrix* matrix :
+         {&weights.q, &weights.k, &weights.v, &weights.o, &weights.gate, &weights.up, &weights.down})
       if (present(*matrix)) visit(*matrix);
   }
 }
@@ -94,7 +114,9 @@ void CudaModel::measureScratch() {
   }
   if (spec_.samples()) head(pass);
   scratchBytes_ = scratch.peak();
-  forProducts([&](const StoredMatrix& matrix) { scratchBytes_ = std::max(scratchBytes_, cuda::CublasLtProducts::tryBytes(matrix.outputs, matrix.inputs)); });
+  forProducts([&](const StoredMatrix& matrix) {
+    scratchBytes_ = std::max(scratchBytes_, cuda::CublasLtProducts::tryBytes(matrix.outputs, matrix.inputs));
+  });
   hostScratchBytes_ = host.peak();
 }
 
@@ -102,7 +124,8 @@ GpuBytes CudaModel::bytes() const {
   const GpuOptions& gpu = *parts_.options.gpu;
   GpuBytes bytes;
   bytes.weights = Device::aligned(parts_.weights.bytes());
-  bytes.weightBuffers = Device::aligned(multiplied(gpu.buffers, parts_.weights.mostStreamedBytes(), "the weight buffers on the device"));
+  bytes.weightBuffers =
+      Device::aligned(multiplied(gpu.buffers, parts_.weights.mostStreamedBytes(), "the weight buffers on the device"));
   bytes.cache = Device::aligned(cacheBytes_);
   bytes.scratch = Device::aligned(scratchBytes_) + Device::aligned(constantBytes_);
   bytes.activations = Device::aligned(Activations::bytesFor(spec_, parts_.options.limits.tokensPerSquare, true));
@@ -143,10 +166,13 @@ void CudaModel::openLibrary() {
     throw Error(ErrorCode::InvalidArgument, "gpu.products: found cublaslt, expected own: " + whyNot);
   }
   // Shapes that it has no algorithm for are left to the kernels.
-  forProducts([&](const StoredMatrix& matrix) { libraryProducts_->prepare(computeLink_->stream(), matrix.outputs, matrix.inputs, scratchMemory_.data()); });
+  forProducts([&](const StoredMatrix& matrix) {
+    libraryProducts_->prepare(computeLink_->stream(), matrix.outputs, matrix.inputs, scratchMemory_.data());
+  });
 }
 
-// Half of what is pinned is for weights, a quarter for tasks, an eighth each for hidden states on their way up and down.
+// Half of what is pinned is for weights, a quarter for tasks, an eighth each for hidden states on their way up and
+// down.
 void CudaModel::reserveLinks() {
   pinned_.emplace(cuda::MemoryKind::Pinned, parts_.options.gpu->pinnedBytes);
   const size_t bytes = pinned_->capacityBytes();
@@ -195,13 +221,13 @@ void CudaModel::launchOn(Link& link, Launch& launch, const std::function<void()>
     // What was begun ends before the task does: it uses what others may have next.
     try {
       link.finish();
-    } catch (const std::exception&) {
-    }
+    } catch (const std::exception&) {}
     throw;
   }
 }
 
-void CudaModel::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped, Launch& launch) {
+void CudaModel::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped,
+                           Launch& launch) {
   Link& link = *weightLink_;
   link.use();
   WeightBuffers::Filling filling(buffers_, buffer);
@@ -211,7 +237,8 @@ void CudaModel::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, 
   filling.finish(layer);
 }
 
-std::unique_ptr<TaskResult> CudaModel::compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer, const GpuStaging& staging,
+std::unique_ptr<TaskResult> CudaModel::compute(ComputePart part, uint32_t layer, const Batch& batch,
+                                               Activations& activations, int32_t buffer, const GpuStaging& staging,
                                                Launch& launch) {
   Link& link = *computeLink_;
   link.use();

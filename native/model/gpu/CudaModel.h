@@ -28,22 +28,26 @@ class CudaModel : public GpuModel {
   std::string products() const override;
   void load(WeightStore& store, LoadProgress& progress) override;
   void load(const std::vector<File>& files, LoadProgress& progress) override;
-  void loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped, Launch& launch) override;
-  std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations, int32_t buffer, const GpuStaging& staging,
-                                      Launch& launch) override;
+  void loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped,
+                  Launch& launch) override;
+  std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations,
+                                      int32_t buffer, const GpuStaging& staging, Launch& launch) override;
   std::shared_ptr<Activations> createActivations(uint32_t tokens) override;
   void readHidden(const Activations& activations, void* to, size_t bytes, const Launch& launch) override;
   void writeHidden(Activations& activations, const void* from, size_t bytes, Launch& launch) override;
 
  private:
   void measureScratch();
-  // Gives the link's stream a task's work, and leaves its end in `launch`. What body throws goes through, once the stream has ended what it was given.
+  // Gives the link's stream a task's work, and leaves its end in `launch`. What body throws goes through, once the
+  // stream has ended what it was given.
   static void launchOn(Link& link, Launch& launch, const std::function<void()>& body);
   GpuPass passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host, Link* link) const;
   void reserveLinks();
   void reserveConstants();
   // Whether cuBLASLt is to multiply, if it can be used: it knows no products in float32.
-  bool wantsLibrary() const { return parts_.options.gpu->products != GpuProducts::Own && parts_.compute.precision == Precision::Default; }
+  bool wantsLibrary() const {
+    return parts_.options.gpu->products != GpuProducts::Own && parts_.compute.precision == Precision::Default;
+  }
   // Matrices that it may multiply then: visit(matrix).
   template <typename Visit>
   void forProducts(Visit visit) const;

@@ -7,8 +7,13 @@ namespace spillway {
 
 Device::Device(uint32_t index, size_t memoryBytes) : index_(static_cast<int>(index)) {
   const size_t count = cuda::listGpus().size();
-  if (count == 0) throw Error(ErrorCode::InvalidArgument, "gpu.device: found " + std::to_string(index) + ", expected none: there is no NVIDIA GPU with a driver that this addon can use");
-  if (index >= count) throw Error(ErrorCode::InvalidArgument, "gpu.device: found " + std::to_string(index) + ", expected an index under " + std::to_string(count));
+  if (count == 0)
+    throw Error(ErrorCode::InvalidArgument,
+                "gpu.device: found " + std::to_string(index) +
+                    ", expected none: there is no NVIDIA GPU with a driver that this addon can use");
+  if (index >= count)
+    throw Error(ErrorCode::InvalidArgument,
+                "gpu.device: found " + std::to_string(index) + ", expected an index under " + std::to_string(count));
   use();
   pool_.emplace(cuda::MemoryKind::Device, memoryBytes);
 }
@@ -28,7 +33,8 @@ void Device::giveBack(const cuda::MemoryPool::Block& block) {
     use();
     pool_->giveBack(block, nullptr);
   } catch (const Error&) {
-    // A device that has failed gives no events any more: what is left of the reservation is lost until the runtime is closed.
+    // A device that has failed gives no events any more: what is left of the reservation is lost until the runtime is
+    // closed.
   }
 }
 

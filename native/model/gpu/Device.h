@@ -1,4 +1,5 @@
-// One GPU and the memory that a runtime has reserved of it. Any thread may take a piece; it comes back when its owner goes.
+// One GPU and the memory that a runtime has reserved of it. Any thread may take a piece; it comes back when its owner
+// goes.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -40,7 +41,9 @@ class Device {
   };
   // Nothing may be under way with a piece when it goes. Throws Error(Memory), naming `what`. Zero bytes are no piece.
   Piece take(size_t bytes, const std::string& what);
-  static size_t aligned(size_t bytes) { return (bytes + cuda::MemoryPool::kAlignment - 1) / cuda::MemoryPool::kAlignment * cuda::MemoryPool::kAlignment; }
+  static size_t aligned(size_t bytes) {
+    return (bytes + cuda::MemoryPool::kAlignment - 1) / cuda::MemoryPool::kAlignment * cuda::MemoryPool::kAlignment;
+  }
 
  private:
   void giveBack(const cuda::MemoryPool::Block& block);

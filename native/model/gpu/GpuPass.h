@@ -1,5 +1,5 @@
-// What one task of a pass computes on the device: the parts of Pass.h, made of the device's kernels. A part puts its work into the stream and returns; where it
-// needs something back it waits for that alone.
+// What one task of a pass computes on the device: the parts of Pass.h, made of the device's kernels. A part puts its
+// work into the stream and returns; where it needs something back it waits for that alone.
 #pragma once
 #include <cstring>
 #include <memory>
@@ -26,13 +26,16 @@ struct GpuPages {
   size_t pageBytes = 0;
 
   bool holds(int32_t page) const { return page >= 0 && static_cast<uint32_t>(page) >= first; }
-  uint8_t* page(size_t layer, int32_t page) const { return data + (layer * count + (static_cast<uint32_t>(page) - first)) * pageBytes; }
+  uint8_t* page(size_t layer, int32_t page) const {
+    return data + (layer * count + (static_cast<uint32_t>(page) - first)) * pageBytes;
+  }
 };
 
-// What multiplies long prompts. Which tokens are of one follows from a token and its row's prompt alone, so that no token's result depends on its company.
+// What multiplies long prompts. Which tokens are of one follows from a token and its row's prompt alone, so that no
+// token's result depends on its company.
 struct GpuLibraryProducts {
-  bool wanted = false;                           // memory is provided for them
-  uint32_t longPromptTokens = 0;                 // tokens of a prompt of so many, or more
+  bool wanted = false;                            // memory is provided for them
+  uint32_t longPromptTokens = 0;                  // tokens of a prompt of so many, or more
   const cuda::CublasLtProducts* found = nullptr;  // null: the device's own kernels multiply everything
 };
 
@@ -40,11 +43,11 @@ struct GpuLibraryProducts {
 enum class ProductOf : uint8_t {
   Tokens,  // the batch's tokens, row by row; others are multiplied by the device's own kernels alone
   Others,
-  Exact,   // others, in float32, whatever the precision
+  Exact,  // others, in float32, whatever the precision
 };
 
-// All that a task works with. Weights and activations are on the device. In a measuring pass nothing is touched: the parts only take from both scratches
-// what they would need.
+// All that a task works with. Weights and activations are on the device. In a measuring pass nothing is touched: the
+// parts only take from both scratches what they would need.
 struct GpuPass {
   const DecoderSpec& spec;
   const Weights& weights;
@@ -57,11 +60,11 @@ struct GpuPass {
   Activations& activations;
   Scratch& scratch;  // of the device
   Scratch& host;
-  Link* link;  // null while measuring
+  Link* link;                         // null while measuring
   float keepKeys = 1;                 // below 1: sparse attention (AttentionShape::keep)
   const uint8_t* streamed = nullptr;  // the buffer on the device that holds the rest of the layer at hand
-  uint8_t* staged = nullptr;          // the staging buffer of the square at hand, in host memory, if it has pages to stage
-  size_t stagedBytes = 0;             // of a place in it
+  uint8_t* staged = nullptr;  // the staging buffer of the square at hand, in host memory, if it has pages to stage
+  size_t stagedBytes = 0;     // of a place in it
   GpuLibraryProducts library{};
 
   bool measuring() const { return link == nullptr; }
@@ -90,8 +93,10 @@ struct GpuPass {
   // y = norm(x), [rows, hiddenSize] both; y may be x.
   void norm(const float* x, const float* weight, const float* bias, size_t rows, float* y) const;
   // output_i = input · weights_iᵀ + bias_i for products that share their input [rows, columns].
-  void multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns, ProductOf of) const;
-  void multiply(const StoredMatrix& weights, const float* bias, const float* input, size_t rows, float* output, ProductOf of) const {
+  void multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns,
+                ProductOf of) const;
+  void multiply(const StoredMatrix& weights, const float* bias, const float* input, size_t rows, float* output,
+                ProductOf of) const {
     const ProductJob product{&weights, bias, output, weights.outputs};
     multiply(&product, 1, input, rows, weights.inputs, of);
   }

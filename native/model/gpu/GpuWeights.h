@@ -1,5 +1,6 @@
-// Where a model's weights are when a device computes: the first part of every layer's block on the device for good (global weights wholly), the next in host memory,
-// the rest in a store. What is not on the device crosses the link into buffers there, layer by layer.
+// Where a model's weights are when a device computes: the first part of every layer's block on the device for good
+// (global weights wholly), the next in host memory, the rest in a store. What is not on the device crosses the link
+// into buffers there, layer by layer.
 #pragma once
 #include <atomic>
 #include <vector>
@@ -15,16 +16,20 @@ namespace spillway {
 
 class GpuWeights {
  public:
-  // device: cut where the device's part ends, and placed there; host: the same weights, cut where host memory's part ends. Reserves nothing.
+  // device: cut where the device's part ends, and placed there; host: the same weights, cut where host memory's part
+  // ends. Reserves nothing.
   GpuWeights(const Weights& device, const Weights& host);
 
   size_t hostBytes() const { return hostBytes_; }
-  uint64_t storeBytes(size_t layer) const { return host_.layerBlock(layer).streamedBytes(); }  // that come from the store each time
+  uint64_t storeBytes(size_t layer) const {
+    return host_.layerBlock(layer).streamedBytes();
+  }  // that come from the store each time
   void reserve();
 
   void load(WeightStore& store, Link& link, LoadProgress& progress);
   void load(const std::vector<File>& files, ThreadPool& pool, Link& link, LoadProgress& progress);
-  // All of a layer that is not on the device, to `buffer` there; returns when the stream has been given it. store: null where nothing comes from one.
+  // All of a layer that is not on the device, to `buffer` there; returns when the stream has been given it. store: null
+  // where nothing comes from one.
   void loadLayer(size_t layer, uint8_t* buffer, WeightStore* store, Link& link, const std::atomic<bool>& stopped);
 
  private:

@@ -4,7 +4,8 @@
 
 namespace spillway {
 
-HostAttention::HostAttention(const GpuPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer, size_t scoreFloats)
+HostAttention::HostAttention(const GpuPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer,
+                             size_t scoreFloats)
     : pass_(pass), runs_(runs), rules_(rules), layer_(layer) {
   if (pass.hostPages.pages() == 0) return;
   const DecoderSpec& spec = pass.spec;
@@ -19,7 +20,9 @@ HostAttention::HostAttention(const GpuPass& pass, const AttendingRuns& runs, con
   valuesThere_ = pass.scratch.take<float>(tokens * spec.queryWidth());
   if (!pass.measuring()) return;
   const size_t mark = pass.host.used();
-  pass.host.take<uint8_t>(attentionScratchBytes(pass.layout(), spec.heads, pass.batch.ranges.size(), pass.compute.pool.threads(), pass.keepKeys < 1 ? spec.contextTokens : 0));
+  pass.host.take<uint8_t>(attentionScratchBytes(pass.layout(), spec.heads, pass.batch.ranges.size(),
+                                                pass.compute.pool.threads(),
+                                                pass.keepKeys < 1 ? spec.contextTokens : 0));
   pass.host.release(mark);
 }
 
@@ -27,7 +30,8 @@ HostAttention::HostAttention(const GpuPass& pass, const AttendingRuns& runs, con
 template <typename Body>
 void HostAttention::forRuns(std::initializer_list<Attending> kinds, Body body) const {
   for (const Attending kind : kinds) {
-    for (const AttendingRun* run = runs_.begin(kind); run != runs_.end(kind); run++) body(size_t(run->firstToken), size_t(run->tokens));
+    for (const AttendingRun* run = runs_.begin(kind); run != runs_.end(kind); run++)
+      body(size_t(run->firstToken), size_t(run->tokens));
   }
 }
 
@@ -35,11 +39,14 @@ void HostAttention::fetch() {
   const size_t queryWidth = pass_.spec.queryWidth(), keyWidth = pass_.spec.keyWidth();
   const Activations& activations = pass_.activations;
   const auto fetchKeys = [&](size_t first, size_t tokens) {
-    pass_.link->download(keys_ + first * keyWidth, activations.keys + first * keyWidth, tokens * keyWidth * sizeof(float));
-    pass_.link->download(values_ + first * keyWidth, activations.values + first * keyWidth, tokens * keyWidth * sizeof(float));
+    pass_.link->download(keys_ + first * keyWidth, activations.keys + first * keyWidth,
+                         tokens * keyWidth * sizeof(float));
+    pass_.link->download(values_ + first * keyWidth, activations.values + first * keyWidth,
+                         tokens * keyWidth * sizeof(float));
   };
   forRuns({Attending::Split, Attending::SparselySplit, Attending::OnHost}, [&](size_t first, size_t tokens) {
-    pass_.link->download(queries_ + first * queryWidth, activations.queries + first * queryWidth, tokens * queryWidth * sizeof(float));
+    pass_.link->download(queries_ + first * queryWidth, activations.queries + first * queryWidth,
+                         tokens * queryWidth * sizeof(float));
     fetchKeys(first, tokens);
   });
   // The device attends for these, but their keys and values are to stay here.
@@ -51,7 +58,12 @@ AttentionRow HostAttention::rowOf(size_t token, uint32_t count) const {
   const Batch& batch = pass_.batch;
   const BatchRange& range = batch.ranges[batch.tokens[token].range];
   float* queries = queries_ + token * pass_.spec.queryWidth();
-  AttentionRow row{queries, queries, batch.tokens[token].position, count, batch.pagePointers.data() + range.firstPage, range.row->promptTokens};
+  AttentionRow row{queries,
+                   queries,
+                   batch.tokens[token].position,
+                   count,
+                   batch.pagePointers.data() + range.firstPage,
+                   range.row->promptTokens};
   row.firstKey = firstHostKey(range, pass_.layout().pageTokens);
   row.partials = partials_ + token * pass_.spec.heads * 2;
   return row;
@@ -60,8 +72,10 @@ AttentionRow HostAttention::rowOf(size_t token, uint32_t count) const {
 void HostAttention::attendRows(size_t rows) const {
   const DecoderSpec& spec = pass_.spec;
   const float* slopes = spec.position == PositionKind::Alibi ? spec.alibiSlopes.data() : nullptr;
-  const AttentionShape shape{spec.heads, spec.attentionScale, spec.layerSpecs[layer_].window, slopes, spec.alibiRoundToBfloat16, pass_.keepKeys};
-  spillway::attend(pass_.compute, pass_.layout(), shape, pass_.batch.attentionRows.data(), rows, spec.queryWidth(), spec.queryWidth(), pass_.host);
+  const AttentionShape shape{spec.heads, spec.attentionScale,       spec.layerSpecs[layer_].window,
+                             slopes,     spec.alibiRoundToBfloat16, pass_.keepKeys};
+  spillway::attend(pass_.compute, pass_.layout(), shape, pass_.batch.attentionRows.data(), rows, spec.queryWidth(),
+                   spec.queryWidth(), pass_.host);
 }
 
 // The same pass as the processor knows it.
@@ -88,7 +102,8 @@ void HostAttention::attend() {
   for (const BatchRange& range : batch.ranges) {
     const uint32_t first = firstHostQuery(batch, range, rules_);
     uint32_t end = range.firstPosition + range.tokens;
-    if (rules_.sparse && range.devicePages != 0) end = std::min(end, range.row->promptTokens);  // the others need to know of keys on the device
+    if (rules_.sparse && range.devicePages != 0)
+      end = std::min(end, range.row->promptTokens);  // the others need to know of keys on the device
     if (first < end) batch.attentionRows[rows++] = rowOf(range.firstToken + (first - range.firstPosition), end - first);
   }
   if (rows != 0) attendRows(rows);
@@ -96,7 +111,8 @@ void HostAttention::attend() {
 
 void HostAttention::sendTokens(size_t first, size_t tokens) const {
   const size_t heads = pass_.spec.heads, width = pass_.spec.queryWidth();
-  pass_.link->upload(partialsThere_ + first * heads, partials_ + first * heads * 2, tokens * heads * sizeof(cuda::AttentionPartial));
+  pass_.link->upload(partialsThere_ + first * heads, partials_ + first * heads * 2,
+                     tokens * heads * sizeof(cuda::AttentionPartial));
   pass_.link->upload(valuesThere_ + first * width, queries_ + first * width, tokens * width * sizeof(float));
 }
 

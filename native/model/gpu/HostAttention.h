@@ -1,5 +1,6 @@
-// Attention that a device leaves to the processor: to pages in host memory and on disk. Queries, and new keys and values of these pages, come down the link;
-// outputs and what they are merged by go up. In between the device has time for its own part.
+// Attention that a device leaves to the processor: to pages in host memory and on disk. Queries, and new keys and
+// values of these pages, come down the link; outputs and what they are merged by go up. In between the device has time
+// for its own part.
 #pragma once
 #include <initializer_list>
 
@@ -11,15 +12,18 @@ namespace spillway {
 
 class HostAttention {
  public:
-  // Takes what it needs of both scratches; nothing where no page can be in host memory. scoreFloats: the most that attendSparsely() takes at once; 0: never.
-  HostAttention(const GpuPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer, size_t scoreFloats);
+  // Takes what it needs of both scratches; nothing where no page can be in host memory. scoreFloats: the most that
+  // attendSparsely() takes at once; 0: never.
+  HostAttention(const GpuPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer,
+                size_t scoreFloats);
 
   void beginPages() const;  // those that begin as copies, before anybody reads or goes on with them
-  void fetch();    // returns when everything has come down
-  void attend();   // on the processor, after storing the new keys and values there
-  void send();     // to the device
-  // Of consecutive tokens that attend sparsely to keys on both sides, after attend(): with the scores of those on the device, [tokens, heads, stride]; cuts:
-  // [tokens, heads]. Both in device memory. Everything is on its way there when it returns.
+  void fetch();             // returns when everything has come down
+  void attend();            // on the processor, after storing the new keys and values there
+  void send();              // to the device
+  // Of consecutive tokens that attend sparsely to keys on both sides, after attend(): with the scores of those on the
+  // device, [tokens, heads, stride]; cuts: [tokens, heads]. Both in device memory. Everything is on its way there when
+  // it returns.
   void attendSparsely(size_t first, size_t tokens, const cuda::KeyScores& scores, AttentionCut* cuts);
 
   // Of all tokens of the batch; set for those that the processor attended for.
@@ -40,8 +44,8 @@ class HostAttention {
   size_t layer_;
   float *queries_ = nullptr, *keys_ = nullptr, *values_ = nullptr;  // [tokens, ...]; queries become outputs
   float* partials_ = nullptr;                                       // [tokens, heads, 2]
-  float* scores_ = nullptr;       // of keys on the device
-  AttentionCut* cuts_ = nullptr;  // [tokens, heads]
+  float* scores_ = nullptr;                                         // of keys on the device
+  AttentionCut* cuts_ = nullptr;                                    // [tokens, heads]
   cuda::AttentionPartial* partialsThere_ = nullptr;
   float* valuesThere_ = nullptr;
 };

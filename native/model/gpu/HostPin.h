@@ -10,10 +10,13 @@ namespace spillway {
 class HostPin {
  public:
   HostPin() = default;
-  // Pins what it can: where the system refuses, pinned() is false, and copies have to go through memory that is. data: page-aligned.
+  // Pins what it can: where the system refuses, pinned() is false, and copies have to go through memory that is. data:
+  // page-aligned.
   HostPin(void* data, size_t bytes) {
-    if (bytes == 0 || cudaHostRegister(data, bytes, cudaHostRegisterDefault) == cudaSuccess) data_ = bytes == 0 ? nullptr : data;
-    else cudaGetLastError();  // told once; a later call is not to blame for it
+    if (bytes == 0 || cudaHostRegister(data, bytes, cudaHostRegisterDefault) == cudaSuccess)
+      data_ = bytes == 0 ? nullptr : data;
+    else
+      cudaGetLastError();  // told once; a later call is not to blame for it
   }
   ~HostPin() {
     if (data_ != nullptr) cudaHostUnregister(data_);

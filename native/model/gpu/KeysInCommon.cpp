@@ -13,7 +13,10 @@ uint32_t wholeUnits(uint64_t keys) { return static_cast<uint32_t>(keys / cuda::k
 }  // namespace
 
 KeysInCommon::KeysInCommon(const GpuPass& pass, const AttentionShape& shape)
-    : pass_(pass), window_(shape.window), most_(cuda::mostTogether(pass.layout(), shape)), tokens_(most_ < 2 ? 0 : pass.tokens()) {
+    : pass_(pass),
+      window_(shape.window),
+      most_(cuda::mostTogether(pass.layout(), shape)),
+      tokens_(most_ < 2 ? 0 : pass.tokens()) {
   const size_t bytes = tokens_ * (sizeof(cuda::AttentionBundle) + 2 * sizeof(uint32_t));
   here_ = pass.host.take<uint8_t>(bytes);
   there_ = pass.scratch.take<uint8_t>(bytes);
@@ -34,7 +37,8 @@ cuda::CommonKeys KeysInCommon::of(size_t first, size_t count) {
           cuda::attentionParts(mostKeys_ - 1)};
 }
 
-// Rows as they stand beside one another, each token with those before it for as long as these have no more in common without it.
+// Rows as they stand beside one another, each token with those before it for as long as these have no more in common
+// without it.
 void KeysInCommon::list(size_t first, size_t count) {
   const Batch& batch = pass_.batch;
   const uint32_t pageTokens = pass_.layout().pageTokens;
@@ -46,7 +50,9 @@ void KeysInCommon::list(size_t first, size_t count) {
     alike = std::min(alike, uint64_t(batch.inCommon[i]) * pageTokens);
     for (size_t token = std::max<size_t>(first, range.firstToken);
          token < std::min<size_t>(first + count, size_t(range.firstToken) + range.tokens); token++) {
-      const uint32_t own = window_ != 0 && batch.tokens[token].position >= window_ ? 0 : wholeUnits(keysOnDevice(batch, token, pageTokens));
+      const uint32_t own = window_ != 0 && batch.tokens[token].position >= window_
+                               ? 0
+                               : wholeUnits(keysOnDevice(batch, token, pageTokens));
       const uint32_t joint = std::min({own, common_, wholeUnits(alike)});
       const size_t members = memberCount_ - firstMember;
       if (members == 0 || members == most_ || joint == 0 || (members > 1 && joint < common_)) {

@@ -1,4 +1,5 @@
-// Which tokens of a batch are looked at together while they attend: those of rows whose first pages are the same, and those of one row.
+// Which tokens of a batch are looked at together while they attend: those of rows whose first pages are the same, and
+// those of one row.
 #pragma once
 #include "GpuPass.h"
 
@@ -9,8 +10,8 @@ class KeysInCommon {
   // Takes what it needs of both scratches.
   KeysInCommon(const GpuPass& pass, const AttentionShape& shape);
 
-  // Of these tokens, 32768 at most, which attend by themselves; has gone into the stream when it returns, for what is launched before the
-  // next call.
+  // Of these tokens, 32768 at most, which attend by themselves; has gone into the stream when it returns, for what is
+  // launched before the next call.
   cuda::CommonKeys of(size_t first, size_t count);
 
  private:
@@ -19,7 +20,8 @@ class KeysInCommon {
 
   const GpuPass& pass_;
   const uint32_t window_, most_;
-  // On the host, and behind one another on the device: bundles, members, and of each token the keys that it has in common with others.
+  // On the host, and behind one another on the device: bundles, members, and of each token the keys that it has in
+  // common with others.
   size_t tokens_;
   uint8_t *here_, *there_;
   cuda::AttentionBundle* bundles_;

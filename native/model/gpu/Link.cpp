@@ -5,7 +5,8 @@
 
 namespace spillway {
 
-Link::Link(const Device& device, StreamsDone& done, StreamIndex index, uint8_t* pinned, size_t pieceBytes, size_t pieces)
+Link::Link(const Device& device, StreamsDone& done, StreamIndex index, uint8_t* pinned, size_t pieceBytes,
+           size_t pieces)
     : device_(device), done_(done), index_(index), pinned_(pinned), pieceBytes_(pieceBytes) {
   for (size_t i = 0; i < pieces; i++) events_.push_back(std::make_unique<cuda::Event>());
 }
@@ -24,7 +25,9 @@ void Link::after(const std::vector<std::shared_ptr<Fence>>& before) {
   }
 }
 
-std::shared_ptr<Fence> Link::fence() { return std::make_shared<StreamFence>(device_, done_, index_, stream_.get(), advanceClock()); }
+std::shared_ptr<Fence> Link::fence() {
+  return std::make_shared<StreamFence>(device_, done_, index_, stream_.get(), advanceClock());
+}
 
 uint8_t* Link::nextPiece() {
   events_[at_]->synchronize();
@@ -53,7 +56,9 @@ void Link::download(void* to, const void* from, size_t bytes) {
   // One piece is ahead of the one that is waited for.
   for (size_t i = 0; i <= pieces; i++) {
     if (i < pieces) {
-      cuda::check(cudaMemcpyAsync(piece(place(i)), static_cast<const uint8_t*>(from) + i * pieceBytes_, sizeOf(i), cudaMemcpyDeviceToHost, stream_.get()), "cudaMemcpyAsync");
+      cuda::check(cudaMemcpyAsync(piece(place(i)), static_cast<const uint8_t*>(from) + i * pieceBytes_, sizeOf(i),
+                                  cudaMemcpyDeviceToHost, stream_.get()),
+                  "cudaMemcpyAsync");
       events_[place(i)]->record(stream_.get());
       advance();
     }

@@ -1,5 +1,5 @@
-// A stream of the device and the pinned pieces of host memory that data crosses the link through: while one is on the link the next is being filled or emptied.
-// For one thread at a time.
+// A stream of the device and the pinned pieces of host memory that data crosses the link through: while one is on the
+// link the next is being filled or emptied. For one thread at a time.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -21,11 +21,13 @@ class Link {
   cudaStream_t stream() const { return stream_.get(); }
   size_t pieceBytes() const { return pieceBytes_; }
 
-  // A piece that is not on the link any more, to be filled, and its way to the device, after what the stream has been given so far.
+  // A piece that is not on the link any more, to be filled, and its way to the device, after what the stream has been
+  // given so far.
   uint8_t* nextPiece();
   void send(void* to, size_t bytes);
 
-  // Any number of bytes; `from` may change when it returns. The device has them after what the stream has been given so far.
+  // Any number of bytes; `from` may change when it returns. The device has them after what the stream has been given so
+  // far.
   void upload(void* to, const void* from, size_t bytes);
   // Returns when they are there.
   void download(void* to, const void* from, size_t bytes);

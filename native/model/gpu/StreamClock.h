@@ -1,5 +1,5 @@
-// What comes before what on a device's streams: vector clocks, as the host knows them from the events that it has put between streams, and from what it has waited for.
-// Every stretch of work of a stream has a number, from 1 on.
+// What comes before what on a device's streams: vector clocks, as the host knows them from the events that it has put
+// between streams, and from what it has waited for. Every stretch of work of a stream has a number, from 1 on.
 #pragma once
 #include <algorithm>
 #include <array>

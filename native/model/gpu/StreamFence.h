@@ -9,8 +9,10 @@ namespace spillway {
 
 class StreamFence : public Fence {
  public:
-  // Behind what the stream has been given so far, which is, with all that comes before it, `clock`. Device and done outlive this.
-  StreamFence(const Device& device, StreamsDone& done, StreamIndex stream, cudaStream_t handle, const StreamClock& clock)
+  // Behind what the stream has been given so far, which is, with all that comes before it, `clock`. Device and done
+  // outlive this.
+  StreamFence(const Device& device, StreamsDone& done, StreamIndex stream, cudaStream_t handle,
+              const StreamClock& clock)
       : device_(device), done_(done), stream_(stream), clock_(clock), event_(cudaEventBlockingSync) {
     event_.record(handle);
   }

@@ -12,20 +12,26 @@ struct Share {
 };
 
 uint32_t upTo(const BatchRange& range, uint64_t position) {
-  return static_cast<uint32_t>(std::clamp<int64_t>(static_cast<int64_t>(position) - range.firstPosition, 0, range.tokens));
+  return static_cast<uint32_t>(
+      std::clamp<int64_t>(static_cast<int64_t>(position) - range.firstPosition, 0, range.tokens));
 }
 
 // Where those end whose pages are lent, if there are any: they follow those on the device.
 uint64_t lentEnd(const Batch& batch, const BatchRange& range, const AttendingRules& rules) {
   uint32_t page = range.devicePages;
-  while (page < range.pageCount && batch.pages[range.firstPage + page] >= 0) page++;  // what is behind one on disk is not lent
+  while (page < range.pageCount && batch.pages[range.firstPage + page] >= 0)
+    page++;  // what is behind one on disk is not lent
   return std::min({uint64_t(page) * rules.pageTokens, uint64_t(range.row->promptTokens), uint64_t(rules.lentTokens)});
 }
 
 Share shareOf(const Batch& batch, const BatchRange& range, const AttendingRules& rules, Attending kind) {
-  const uint32_t there = upTo(range, firstHostKey(range, rules.pageTokens)), prompt = rules.inRanges ? std::min({there, upTo(range, range.row->promptTokens), upTo(range, rules.rangeTokens)}) : 0;
+  const uint32_t there = upTo(range, firstHostKey(range, rules.pageTokens)),
+                 prompt = rules.inRanges
+                              ? std::min({there, upTo(range, range.row->promptTokens), upTo(range, rules.rangeTokens)})
+                              : 0;
   const uint32_t host = firstHostQuery(batch, range, rules) - range.firstPosition;
-  const uint32_t dense = rules.sparse ? upTo(range, range.row->promptTokens) : range.tokens, split = range.devicePages == 0 ? range.tokens : host;
+  const uint32_t dense = rules.sparse ? upTo(range, range.row->promptTokens) : range.tokens,
+                 split = range.devicePages == 0 ? range.tokens : host;
   switch (kind) {
     case Attending::InRange: return {0, prompt};
     case Attending::ByItself: return {prompt, std::min(there, dense)};

@@ -1,4 +1,5 @@
-// Which tokens of a batch attend how: what follows from a token, its row's prompt and its row's pages alone, so that a token's result does not depend on its company.
+// Which tokens of a batch attend how: what follows from a token, its row's prompt and its row's pages alone, so that a
+// token's result does not depend on its company.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -21,7 +22,8 @@ enum class Attending : uint8_t {
   Split,          // its row's first keys are on the device, the last ones, its own among them, in host memory
   SparselySplit,  // likewise, to some of its keys
   OnHost,         // all of them are in host memory
-  Lent,           // of a prompt, its page in host memory: as InRange, over copies of these pages that the device has for the time. Runs are of one row each
+  Lent,  // of a prompt, its page in host memory: as InRange, over copies of these pages that the device has for the
+         // time. Runs are of one row each
 };
 constexpr size_t kAttendings = 7;
 

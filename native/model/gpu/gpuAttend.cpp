@@ -9,18 +9,22 @@ namespace spillway {
 
 namespace {
 
-// Prompts attend on the device even where their pages are in host memory: it computes far faster, and their keys and values are there anyway. What earlier
-// chunks have left in host memory is copied for the time, of one row after another, up to this position; from there on the processor attends. As far, pages of 8
-// and 4 bits become halves for prompts; from there on each token attends to them by itself.
+// Prompts attend on the device even where their pages are in host memory: it computes far faster, and their keys and
+// values are there anyway. What earlier chunks have left in host memory is copied for the time, of one row after
+// another, up to this position; from there on the processor attends. As far, pages of 8 and 4 bits become halves for
+// prompts; from there on each token attends to them by itself.
 constexpr uint32_t kMostLentTokens = 4096;
 
 // Of the pages that prompts attend over.
-CacheLayout rangeLayout(const CacheLayout& layout) { return isQuantised(layout.type) ? cuda::plainLayout(layout) : layout; }
+CacheLayout rangeLayout(const CacheLayout& layout) {
+  return isQuantised(layout.type) ? cuda::plainLayout(layout) : layout;
+}
 
 // New keys and values of consecutive tokens to their pages.
 void storeRun(const GpuPass& pass, const AttentionTables& tables, size_t first, size_t count) {
   const size_t width = pass.spec.keyWidth();
-  cuda::storeTokens(pass.link->stream(), pass.layout(), tables.tokens + first, count, pass.activations.keys + first * width, pass.activations.values + first * width, width);
+  cuda::storeTokens(pass.link->stream(), pass.layout(), tables.tokens + first, count,
+                    pass.activations.keys + first * width, pass.activations.values + first * width, width);
 }
 
 // Pages on the device that go on from what another row has computed begin as copies of that one's.
@@ -28,9 +32,9 @@ void beginPages(const GpuPass& pass, size_t layer) {
   for (const BatchRange& range : pass.batch.ranges) {
     if (!pass.pages.holds(range.copyFrom)) continue;
     const uint8_t* from = pass.pages.page(layer, range.copyFrom);
-    cuda::check(
-        cudaMemcpyAsync(pass.pages.page(layer, range.copyTo), from, pass.pages.pageBytes, cudaMemcpyDeviceToDevice, pass.link->stream()),
-        "cudaMemcpyAsync");
+    cuda::check(cudaMemcpyAsync(pass.pages.page(layer, range.copyTo), from, pass.pages.pageBytes,
+                                cudaMemcpyDeviceToDevice, pass.link->stream()),
+                "cudaMemcpyAsync");
   }
 }
 
@@ -39,7 +43,8 @@ void storeKeys(const GpuPass& pass, const AttentionTables& tables) {
   const Batch& batch = pass.batch;
   const auto isThere = [&](size_t t) {
     const BatchToken& token = batch.tokens[t];
-    return pass.pages.holds(batch.pages[batch.ranges[token.range].firstPage + token.position / pass.layout().pageTokens]);
+    return pass.pages.holds(
+        batch.pages[batch.ranges[token.range].firstPage + token.position / pass.layout().pageTokens]);
   };
   for (size_t first = 0, end; first < pass.tokens(); first = end) {
     end = first + 1;
@@ -66,11 +71,13 @@ struct LentRun {
 };
 
 // What the row before has in common with this one is there still.
-void lendPages(const GpuPass& pass, size_t layer, const LentRun& run, const std::optional<LentRun>& before, const LentPages& lent) {
+void lendPages(const GpuPass& pass, size_t layer, const LentRun& run, const std::optional<LentRun>& before,
+               const LentPages& lent) {
   const uint32_t devicePages = run.range->devicePages;
   for (uint32_t p = run.first; p < run.end; p++) {
     const int32_t page = run.page(pass, p);
-    const bool isThere = before && before->range->devicePages == devicePages && p >= before->first && p < before->end && before->page(pass, p) == page;
+    const bool isThere = before && before->range->devicePages == devicePages && p >= before->first && p < before->end &&
+                         before->page(pass, p) == page;
     if (isThere) continue;
     const uint8_t* from = pass.hostPages.page(layer, static_cast<size_t>(page));
     pass.link->upload(lent.data + (p - devicePages) * pass.pages.pageBytes, from, pass.pages.pageBytes);
@@ -78,7 +85,8 @@ void lendPages(const GpuPass& pass, size_t layer, const LentRun& run, const std:
 }
 
 // Prompts: many queries at a time.
-void attendInRanges(const GpuPass& pass, size_t layer, const AttentionShape& shape, const AttentionTables& tables, const LentPages& lent, const float* queries, float* outputs) {
+void attendInRanges(const GpuPass& pass, size_t layer, const AttentionShape& shape, const AttentionTables& tables,
+                    const LentPages& lent, const float* queries, float* outputs) {
   const CacheLayout& layout = pass.layout();
   const size_t width = pass.spec.queryWidth();
   cudaStream_t stream = pass.link->stream();
@@ -90,8 +98,11 @@ void attendInRanges(const GpuPass& pass, size_t layer, const AttentionShape& sha
       before = run;
       storeRun(pass, tables, group->lent->firstToken, group->lent->tokens);
     }
-    if (group->pages != 0) cuda::dequantisePages(stream, layout, tables.quantised + group->firstPage, tables.halves + group->firstPage, group->pages);
-    cuda::attendRanges(stream, rangeLayout(layout), shape, tables.rangeTokens, tables.ranges + group->firstRange, group->ranges, group->longest, queries, width, outputs, width);
+    if (group->pages != 0)
+      cuda::dequantisePages(stream, layout, tables.quantised + group->firstPage, tables.halves + group->firstPage,
+                            group->pages);
+    cuda::attendRanges(stream, rangeLayout(layout), shape, tables.rangeTokens, tables.ranges + group->firstRange,
+                       group->ranges, group->longest, queries, width, outputs, width);
   }
 }
 
@@ -101,8 +112,11 @@ class Room {
   // For one token at least, for all at most, and 32 MiB of each otherwise.
   explicit Room(const GpuPass& pass) : pass_(pass) {
     const DecoderSpec& spec = pass.spec;
-    const auto upTo = [&](size_t ofToken, size_t bytes) { return std::min(pass.tokens() * ofToken, std::max(ofToken, (size_t(32) << 20) / bytes)); };
-    parts_ = upTo(size_t(spec.heads) * cuda::attentionParts(spec.contextTokens - 1), (spec.headDim + 2) * sizeof(float));
+    const auto upTo = [&](size_t ofToken, size_t bytes) {
+      return std::min(pass.tokens() * ofToken, std::max(ofToken, (size_t(32) << 20) / bytes));
+    };
+    parts_ =
+        upTo(size_t(spec.heads) * cuda::attentionParts(spec.contextTokens - 1), (spec.headDim + 2) * sizeof(float));
     floats_ = pass.keepKeys < 1 ? upTo(size_t(spec.heads) * spec.contextTokens, sizeof(float)) : 0;
     partials = {pass.scratch.take<cuda::AttentionPartial>(parts_), pass.scratch.take<float>(parts_ * spec.headDim), 0};
     scores_ = pass.scratch.take<float>(floats_);
@@ -120,7 +134,8 @@ class Room {
       for (some = 0; first + some < end && some < kMostTokens; some++) {
         const uint32_t most = std::max(keys, keysOnDevice(pass_.batch, first + some, pass_.layout().pageTokens));
         const size_t queries = (some + 1) * heads;
-        if (some != 0 && (queries * cuda::attentionParts(most - 1) > parts_ || (sparsely && queries * most > floats_))) break;
+        if (some != 0 && (queries * cuda::attentionParts(most - 1) > parts_ || (sparsely && queries * most > floats_)))
+          break;
         keys = most;
       }
       cuda::AttentionPartials slice = partials;
@@ -153,28 +168,34 @@ struct TokenAttention {
       partials.otherWeights = host.partials() + first * spec.heads;
       partials.otherValues = host.values() + first * spec.queryWidth();
     }
-    cuda::mergePartials(pass.link->stream(), partials, some, spec.heads, spec.headDim, queriesOf(first), spec.queryWidth());
+    cuda::mergePartials(pass.link->stream(), partials, some, spec.heads, spec.headDim, queriesOf(first),
+                        spec.queryWidth());
   }
   float* queriesOf(size_t token) const { return pass.activations.queries + token * pass.spec.queryWidth(); }
 
   void densely(const AttendingRun& run, bool withHost) const {
-    room.inSlices(run, false, [&](size_t first, size_t some, const cuda::AttentionPartials& partials, const cuda::KeyScores&) {
-      cuda::attendParts(pass.link->stream(), pass.layout(), shape, tables.tokens + first, some, queriesOf(first), pass.spec.queryWidth(),
-                        partials, inCommon.of(first, some));
-      merge(first, some, partials, withHost);
-    });
+    room.inSlices(run, false,
+                  [&](size_t first, size_t some, const cuda::AttentionPartials& partials, const cuda::KeyScores&) {
+                    cuda::attendParts(pass.link->stream(), pass.layout(), shape, tables.tokens + first, some,
+                                      queriesOf(first), pass.spec.queryWidth(), partials, inCommon.of(first, some));
+                    merge(first, some, partials, withHost);
+                  });
   }
   void sparsely(const AttendingRun& run, bool withHost) const {
     cudaStream_t stream = pass.link->stream();
-    room.inSlices(run, true, [&](size_t first, size_t some, const cuda::AttentionPartials& partials, const cuda::KeyScores& scores) {
-      const cuda::AttentionToken* tokens = tables.tokens + first;
-      cuda::scoreKeys(stream, pass.layout(), shape, tokens, some, queriesOf(first), pass.spec.queryWidth(), partials.parts, scores,
-                      inCommon.of(first, some));
-      if (withHost) host.attendSparsely(first, some, scores, room.cuts);
-      else cuda::selectKeys(stream, shape, tokens, some, scores, room.cuts);
-      cuda::attendKept(stream, pass.layout(), shape, tokens, some, scores, room.cuts, partials);
-      merge(first, some, partials, withHost);
-    });
+    room.inSlices(
+        run, true,
+        [&](size_t first, size_t some, const cuda::AttentionPartials& partials, const cuda::KeyScores& scores) {
+          const cuda::AttentionToken* tokens = tables.tokens + first;
+          cuda::scoreKeys(stream, pass.layout(), shape, tokens, some, queriesOf(first), pass.spec.queryWidth(),
+                          partials.parts, scores, inCommon.of(first, some));
+          if (withHost)
+            host.attendSparsely(first, some, scores, room.cuts);
+          else
+            cuda::selectKeys(stream, shape, tokens, some, scores, room.cuts);
+          cuda::attendKept(stream, pass.layout(), shape, tokens, some, scores, room.cuts, partials);
+          merge(first, some, partials, withHost);
+        });
   }
 };
 
@@ -185,12 +206,20 @@ void attendLayer(const GpuPass& pass, size_t layer) {
   if (!pass.measuring()) takeKeys(pass.batch, pass.activations, layer);
   const size_t mark = pass.scratch.used(), hostMark = pass.host.used();
   const size_t tokens = pass.tokens(), elements = tokens * spec.queryWidth();
-  const bool inRanges = pass.compute.precision == Precision::Default && cuda::hasRangeAttention(rangeLayout(pass.layout()));
-  const AttentionShape shape{spec.heads, spec.attentionScale, spec.layerSpecs[layer].window, pass.constants.slopes, spec.alibiRoundToBfloat16, pass.keepKeys};
+  const bool inRanges =
+      pass.compute.precision == Precision::Default && cuda::hasRangeAttention(rangeLayout(pass.layout()));
+  const AttentionShape shape{spec.heads,
+                             spec.attentionScale,
+                             spec.layerSpecs[layer].window,
+                             pass.constants.slopes,
+                             spec.alibiRoundToBfloat16,
+                             pass.keepKeys};
 
   const bool lends = inRanges && pass.hostPages.pages() != 0, halves = inRanges && isQuantised(pass.layout().type);
-  const uint32_t pageTokens = pass.layout().pageTokens, limit = std::min(spec.contextTokens, kMostLentTokens), limitPages = (limit + pageTokens - 1) / pageTokens;
-  const AttendingRules rules{pageTokens, inRanges, halves ? limit : spec.contextTokens, lends ? limit : 0, pass.keepKeys < 1};
+  const uint32_t pageTokens = pass.layout().pageTokens, limit = std::min(spec.contextTokens, kMostLentTokens),
+                 limitPages = (limit + pageTokens - 1) / pageTokens;
+  const AttendingRules rules{pageTokens, inRanges, halves ? limit : spec.contextTokens, lends ? limit : 0,
+                             pass.keepKeys < 1};
   LentPages lent{nullptr, lends ? limitPages : 0};
   lent.data = pass.scratch.take<uint8_t>(lent.count * pass.pages.pageBytes);
   HalvedPages halved{nullptr, halves ? limitPages : 0, halves ? cachePageBytes(rangeLayout(pass.layout())) : 0};
@@ -199,7 +228,8 @@ void attendLayer(const GpuPass& pass, size_t layer) {
   AttendingRun* runMemory = pass.host.take<AttendingRun>(tokens);
   const AttendingRuns runs = pass.measuring() ? AttendingRuns{} : listAttendingRuns(pass.batch, rules, runMemory);
   const AttentionTables tables = uploadTables(pass, layer, runs, lent, halved);
-  float* copied = inRanges ? pass.scratch.take<float>(elements) : nullptr;  // queries, which attendRanges() may not overwrite
+  float* copied =
+      inRanges ? pass.scratch.take<float>(elements) : nullptr;  // queries, which attendRanges() may not overwrite
   const Room room(pass);
   KeysInCommon inCommon(pass, shape);
   HostAttention host(pass, runs, rules, layer, room.scoreFloats());
@@ -210,7 +240,9 @@ void attendLayer(const GpuPass& pass, size_t layer) {
     const auto forRuns = [&](Attending kind, auto body) {
       for (const AttendingRun* run = runs.begin(kind); run != runs.end(kind); run++) body(*run);
     };
-    const bool hosted = runs.size(Attending::Split) + runs.size(Attending::SparselySplit) + runs.size(Attending::OnHost) + runs.size(Attending::Lent) != 0;
+    const bool hosted = runs.size(Attending::Split) + runs.size(Attending::SparselySplit) +
+                            runs.size(Attending::OnHost) + runs.size(Attending::Lent) !=
+                        0;
     if (hosted) {
       host.beginPages();
       host.fetch();
@@ -219,7 +251,9 @@ void attendLayer(const GpuPass& pass, size_t layer) {
     if (pass.batch.copies) beginPages(pass, layer);
     storeKeys(pass, tables);
     if (tables.groupCount != 0) {
-      cuda::check(cudaMemcpyAsync(copied, pass.activations.queries, elements * sizeof(float), cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync");
+      cuda::check(
+          cudaMemcpyAsync(copied, pass.activations.queries, elements * sizeof(float), cudaMemcpyDeviceToDevice, stream),
+          "cudaMemcpyAsync");
       attendInRanges(pass, layer, shape, tables, lent, copied, pass.activations.queries);
     }
     forRuns(Attending::ByItself, [&](const AttendingRun& run) { attention.densely(run, false); });
@@ -230,7 +264,8 @@ void attendLayer(const GpuPass& pass, size_t layer) {
     }
     forRuns(Attending::Split, [&](const AttendingRun& run) { attention.densely(run, true); });
     forRuns(Attending::SparselySplit, [&](const AttendingRun& run) { attention.sparsely(run, true); });
-    forRuns(Attending::OnHost, [&](const AttendingRun& run) { attention.merge(run.firstToken, run.tokens, room.partials, true); });
+    forRuns(Attending::OnHost,
+            [&](const AttendingRun& run) { attention.merge(run.firstToken, run.tokens, room.partials, true); });
   }
   pass.scratch.release(mark);
   pass.host.release(hostMark);

@@ -7,7 +7,9 @@ namespace {
 // y = rows `ids` of an embedding, [tokens, inputs].
 void lookUp(const GpuPass& pass, const StoredMatrix& matrix, const int32_t* ids, float* y) {
   const int32_t* onDevice = pass.upload(ids, pass.tokens());
-  pass.run([&](cudaStream_t stream) { cuda::embed(stream, {matrix.type, matrix.outputs, matrix.inputs, matrix.panels}, onDevice, pass.tokens(), y); });
+  pass.run([&](cudaStream_t stream) {
+    cuda::embed(stream, {matrix.type, matrix.outputs, matrix.inputs, matrix.panels}, onDevice, pass.tokens(), y);
+  });
 }
 
 }  // namespace
@@ -26,8 +28,11 @@ void embed(const GpuPass& pass) {
   };
   fillIds([&](const BatchToken& token) { return pass.batch.ranges[token.range].row->tokens[token.position]; });
   lookUp(pass, weights.tokenEmbedding, ids, embedded);
-  if (spec.embeddingScale != 1) pass.run([&](cudaStream_t stream) { cuda::scale(stream, spec.embeddingScale, embedded, tokens * spec.embeddingSize); });
-  if (projected) pass.multiply(weights.embeddingProjection, nullptr, embedded, tokens, pass.activations.hidden, ProductOf::Others);
+  if (spec.embeddingScale != 1)
+    pass.run(
+        [&](cudaStream_t stream) { cuda::scale(stream, spec.embeddingScale, embedded, tokens * spec.embeddingSize); });
+  if (projected)
+    pass.multiply(weights.embeddingProjection, nullptr, embedded, tokens, pass.activations.hidden, ProductOf::Others);
 
   if (spec.position == PositionKind::Learned) {
     float* positions = pass.scratch.take<float>(tokens * spec.hiddenSize);

@@ -26,8 +26,10 @@ void finish(const GpuPass& pass, size_t layer) {
 
   if (spec.residual == Residual::Sandwich) pass.norm(branch, weights.postNorm1, nullptr, tokens, branch);
   pass.add(branch, hidden, elements);
-  if (spec.residual == Residual::Post) pass.norm(hidden, weights.norm1, weights.norm1Bias, tokens, hidden);
-  else pass.norm(hidden, weights.norm2, weights.norm2Bias, tokens, normed);
+  if (spec.residual == Residual::Post)
+    pass.norm(hidden, weights.norm1, weights.norm1Bias, tokens, hidden);
+  else
+    pass.norm(hidden, weights.norm2, weights.norm2Bias, tokens, normed);
   feedForward(pass, weights, spec.residual == Residual::Post ? hidden : normed, branch);
   if (spec.residual == Residual::Sandwich) pass.norm(branch, weights.postNorm2, nullptr, tokens, branch);
   pass.add(branch, hidden, elements);
@@ -43,10 +45,12 @@ void feedForward(const GpuPass& pass, const LayerWeights& weights, const float* 
   // The activated branch comes first: gate(x), or up(x) where there is no gate.
   float* activated = pass.scratch.take<float>(tokens * width);
   float* factor = gated ? pass.scratch.take<float>(tokens * width) : nullptr;
-  const ProductJob gatedJobs[] = {{&weights.gate, nullptr, activated, width}, {&weights.up, weights.upBias, factor, width}};
+  const ProductJob gatedJobs[] = {{&weights.gate, nullptr, activated, width},
+                                  {&weights.up, weights.upBias, factor, width}};
   const ProductJob plainJob{&weights.up, weights.upBias, activated, width};
   pass.multiply(gated ? gatedJobs : &plainJob, gated ? 2 : 1, input, tokens, pass.spec.hiddenSize, ProductOf::Tokens);
-  pass.run([&](cudaStream_t stream) { cuda::activate(stream, pass.spec.activation, activated, factor, tokens * width); });
+  pass.run(
+      [&](cudaStream_t stream) { cuda::activate(stream, pass.spec.activation, activated, factor, tokens * width); });
   pass.multiply(weights.down, weights.downBias, activated, tokens, output, ProductOf::Tokens);
   pass.scratch.release(mark);
 }

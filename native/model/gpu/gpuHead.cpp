@@ -10,8 +10,11 @@ namespace spillway {
 
 namespace {
 
-// The device samples for rows that need neither alternatives nor their history nor a grammar; the host takes the logits of the others.
-bool samplesThere(const Row& row) { return row.logprobs <= 0 && row.candidates.empty() && row.sampling.repetitionPenalty == 1 && row.grammar == nullptr; }
+// The device samples for rows that need neither alternatives nor their history nor a grammar; the host takes the logits
+// of the others.
+bool samplesThere(const Row& row) {
+  return row.logprobs <= 0 && row.candidates.empty() && row.sampling.repetitionPenalty == 1 && row.grammar == nullptr;
+}
 
 // Tokens, and log-probabilities for rows that want them, of `rows` rows of logits.
 void sample(const GpuPass& pass, const WantedLogits* wanted, size_t rows, const float* logits, HeadResult& result) {
@@ -31,7 +34,8 @@ void sample(const GpuPass& pass, const WantedLogits* wanted, size_t rows, const 
   }
   const cuda::SamplingRow* there = pass.upload(tasks, rows);
   if (!pass.measuring()) {
-    cuda::sampleTokens(pass.link->stream(), there, rows, vocabulary, workspace, tokens, anyLogprobs ? logprobs : nullptr);
+    cuda::sampleTokens(pass.link->stream(), there, rows, vocabulary, workspace, tokens,
+                       anyLogprobs ? logprobs : nullptr);
     pass.link->download(sampled, tokens, rows * sizeof(int32_t));
     if (anyLogprobs) pass.link->download(sampledLogprobs, logprobs, rows * sizeof(float));
     for (size_t r = 0; r < rows; r++) {
@@ -44,7 +48,8 @@ void sample(const GpuPass& pass, const WantedLogits* wanted, size_t rows, const 
 }
 
 // Those that the host scores or samples, as many at a time as it has threads.
-void fetchLogits(const GpuPass& pass, const WantedLogits* wanted, size_t rows, const float* logits, HeadResult& result) {
+void fetchLogits(const GpuPass& pass, const WantedLogits* wanted, size_t rows, const float* logits,
+                 HeadResult& result) {
   const size_t vocabulary = pass.spec.vocabularySize, most = std::min<size_t>(rows, pass.compute.pool.threads());
   const size_t hostMark = pass.host.used(), workspaceBytes = Scratch::aligned(vocabulary * 8);
   float* fetched = pass.host.take<float>(most * vocabulary);
@@ -53,17 +58,21 @@ void fetchLogits(const GpuPass& pass, const WantedLogits* wanted, size_t rows, c
     some = std::min(most, rows - first);
     pass.link->download(fetched, logits + first * vocabulary, some * vocabulary * sizeof(float));
     pass.forEach(some, [&](size_t i, unsigned) {
-      useLogits(pass.compute.kernels, pass.batch, wanted[first + i], fetched + i * vocabulary, vocabulary, workspaces + i * workspaceBytes, result);
+      useLogits(pass.compute.kernels, pass.batch, wanted[first + i], fetched + i * vocabulary, vocabulary,
+                workspaces + i * workspaceBytes, result);
     });
   }
   pass.host.release(hostMark);
 }
 
-// The hidden states of some of the batch's tokens behind the final norm, on the device. `places`: room for their numbers here and there.
+// The hidden states of some of the batch's tokens behind the final norm, on the device. `places`: room for their
+// numbers here and there.
 void gatherNormed(const GpuPass& pass, const uint32_t* places, uint32_t* placesThere, size_t rows, float* normed) {
   const GlobalWeights& weights = pass.weights.global();
   if (!pass.measuring()) pass.link->upload(placesThere, places, rows * sizeof(uint32_t));
-  pass.run([&](cudaStream_t stream) { cuda::gatherRows(stream, pass.activations.hidden, placesThere, rows, pass.spec.hiddenSize, normed); });
+  pass.run([&](cudaStream_t stream) {
+    cuda::gatherRows(stream, pass.activations.hidden, placesThere, rows, pass.spec.hiddenSize, normed);
+  });
   if (pass.spec.finalNorm) pass.norm(normed, weights.finalNorm, weights.finalNormBias, rows, normed);
 }
 
@@ -97,7 +106,8 @@ std::unique_ptr<HeadResult> head(const GpuPass& pass) {
   const GlobalWeights& weights = pass.weights.global();
   const size_t width = spec.hiddenSize;
   auto result = std::make_unique<HeadResult>();
-  const std::vector<WantedLogits> wanted = pass.measuring() ? std::vector<WantedLogits>(pass.tokens()) : listWanted(pass.batch, *result, samplesThere);
+  const std::vector<WantedLogits> wanted =
+      pass.measuring() ? std::vector<WantedLogits>(pass.tokens()) : listWanted(pass.batch, *result, samplesThere);
   poolHidden(pass, *result);
   if (wanted.empty()) return result;
 
@@ -109,7 +119,9 @@ std::unique_ptr<HeadResult> head(const GpuPass& pass) {
   const bool project = present(weights.outputProjection);
   float* projected = project ? pass.scratch.take<float>(most * spec.embeddingSize) : nullptr;
   float* logits = pass.scratch.take<float>(most * spec.vocabularySize);
-  const auto there = static_cast<size_t>(std::find_if(wanted.begin(), wanted.end(), [](const WantedLogits& entry) { return !entry.first; }) - wanted.begin());
+  const auto there = static_cast<size_t>(
+      std::find_if(wanted.begin(), wanted.end(), [](const WantedLogits& entry) { return !entry.first; }) -
+      wanted.begin());
 
   for (size_t first = 0, rows; first < wanted.size(); first += rows) {
     const bool sampledThere = first < there;

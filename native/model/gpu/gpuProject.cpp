@@ -5,7 +5,8 @@ namespace spillway {
 
 namespace {
 
-// Cosines, then sines, [tokens, dims / 2] each, for every table; once a pass. The processor computes them, so that both sides rotate by the same numbers.
+// Cosines, then sines, [tokens, dims / 2] each, for every table; once a pass. The processor computes them, so that both
+// sides rotate by the same numbers.
 void fillRotary(const GpuPass& pass) {
   const DecoderSpec& spec = pass.spec;
   const size_t mark = pass.host.used();
@@ -14,7 +15,8 @@ void fillRotary(const GpuPass& pass) {
   if (!pass.measuring() && pass.activations.rotarySerial != pass.batch.serial) {
     pass.forEach(tables * tokens, [&](size_t index, unsigned) {
       float* cosines = angles + index / tokens * tokens * spec.rotaryDims + index % tokens * pairs;
-      rotaryAngles(spec.rotaryTables[index / tokens], pass.batch.tokens[index % tokens].position, cosines, cosines + tokens * pairs);
+      rotaryAngles(spec.rotaryTables[index / tokens], pass.batch.tokens[index % tokens].position, cosines,
+                   cosines + tokens * pairs);
     });
     pass.link->upload(pass.activations.rotary, angles, tables * tokens * spec.rotaryDims * sizeof(float));
     pass.activations.rotarySerial = pass.batch.serial;
@@ -29,9 +31,10 @@ void prepareHeads(const GpuPass& pass, size_t layer, float* x, uint32_t heads, c
     if (spec.qkNorm) cuda::rmsNorm(stream, x, norm, spec.normEpsilon, tokens * heads, spec.headDim, x);
     if (spec.position != PositionKind::Rotary) return;
     const float* cosines = pass.activations.rotary + spec.layerSpecs[layer].rotaryTable * tokens * spec.rotaryDims;
-    const auto pairing = spec.rotaryStyle == RotaryStyle::Pairs ? cuda::RotaryPairing::Pairs : cuda::RotaryPairing::Halves;
-    cuda::rotate(stream, pairing, x, tokens, size_t(heads) * spec.headDim, heads, spec.headDim, spec.rotaryDims, pass.constants.places, cosines,
-                 cosines + tokens * (spec.rotaryDims / 2));
+    const auto pairing =
+        spec.rotaryStyle == RotaryStyle::Pairs ? cuda::RotaryPairing::Pairs : cuda::RotaryPairing::Halves;
+    cuda::rotate(stream, pairing, x, tokens, size_t(heads) * spec.headDim, heads, spec.headDim, spec.rotaryDims,
+                 pass.constants.places, cosines, cosines + tokens * (spec.rotaryDims / 2));
   });
 }
 

@@ -1,4 +1,5 @@
-// Which tokens of a batch are multiplied by cuBLASLt, which by the device's own kernels: what follows from a token and its row's prompt alone.
+// Which tokens of a batch are multiplied by cuBLASLt, which by the device's own kernels: what follows from a token and
+// its row's prompt alone.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +16,8 @@ struct ProductRuns {
   size_t otherCount = 0;
 };
 
-// Runs of consecutive tokens: those within prompts of `longPromptTokens` and more, and all others. memory: room for two a range, no more runs than that there are.
+// Runs of consecutive tokens: those within prompts of `longPromptTokens` and more, and all others. memory: room for two
+// a range, no more runs than that there are.
 ProductRuns listProductRuns(const Batch& batch, uint32_t longPromptTokens, cuda::RowRun* memory);
 
 }  // namespace spillway

@@ -38,11 +38,17 @@ Device::Piece GpuBench::take(size_t bytes, const char* what) {
 bool GpuBench::isSlow() {
   constexpr uint32_t kOutputs = 256, kInputs = 1024;
   constexpr size_t kRows = 16;
-  const Device::Piece weights = take(packedBytes(WeightType::Q4_0, kOutputs, kInputs), "profiling the GPU"), values = take(kRows * kInputs * 2, "profiling the GPU"),
-                      factors = take(kRows * 4, "profiling the GPU"), outputs = take(kRows * kOutputs * 4, "profiling the GPU");
-  const cuda::HalfRows rows{reinterpret_cast<uint16_t*>(values.data()), reinterpret_cast<float*>(factors.data()), kRows, kInputs};
+  const Device::Piece weights = take(packedBytes(WeightType::Q4_0, kOutputs, kInputs), "profiling the GPU"),
+                      values = take(kRows * kInputs * 2, "profiling the GPU"),
+                      factors = take(kRows * 4, "profiling the GPU"),
+                      outputs = take(kRows * kOutputs * 4, "profiling the GPU");
+  const cuda::HalfRows rows{reinterpret_cast<uint16_t*>(values.data()), reinterpret_cast<float*>(factors.data()), kRows,
+                            kInputs};
   const auto product = [&] {
-    return timedLaunches(1, [&] { cuda::multiply(stream(), {WeightType::Q4_0, kOutputs, kInputs, weights.data()}, rows, nullptr, reinterpret_cast<float*>(outputs.data()), kOutputs); });
+    return timedLaunches(1, [&] {
+      cuda::multiply(stream(), {WeightType::Q4_0, kOutputs, kInputs, weights.data()}, rows, nullptr,
+                     reinterpret_cast<float*>(outputs.data()), kOutputs);
+    });
   };
   product();  // brings the code to the device
   return std::min(product(), product()) > kSlowSeconds;

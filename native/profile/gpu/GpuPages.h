@@ -12,7 +12,8 @@ class GpuPages {
  public:
   // `rows` rows of pages for `context` tokens each, or as many rows as there is memory for, one at least.
   GpuPages(GpuBench& gpu, const CacheLayout& layout, size_t rows, uint32_t context, size_t mostBytes)
-      : pagesPerRow_((context + layout.pageTokens - 1) / layout.pageTokens), rows_(std::max<size_t>(1, std::min(rows, mostBytes / (pagesPerRow_ * cachePageBytes(layout))))) {
+      : pagesPerRow_((context + layout.pageTokens - 1) / layout.pageTokens),
+        rows_(std::max<size_t>(1, std::min(rows, mostBytes / (pagesPerRow_ * cachePageBytes(layout))))) {
     const size_t pageBytes = cachePageBytes(layout), pages = rows_ * pagesPerRow_;
     memory_ = gpu.take(pages * pageBytes, "profiling the GPU's attention");
     table_ = gpu.take(pages * sizeof(uint8_t*), "profiling the GPU's attention");
@@ -22,7 +23,9 @@ class GpuPages {
   }
 
   size_t rows() const { return rows_; }
-  const uint8_t* const* row(size_t row) const { return reinterpret_cast<const uint8_t* const*>(table_.data()) + row * pagesPerRow_; }
+  const uint8_t* const* row(size_t row) const {
+    return reinterpret_cast<const uint8_t* const*>(table_.data()) + row * pagesPerRow_;
+  }
 
  private:
   size_t pagesPerRow_, rows_;

@@ -18,15 +18,18 @@ class GpuCacheStoreMeasurement final : public Measurement {
   void round(Workbench& bench) override {
     const uint32_t count = gpu_->small() ? kSmallTokens : kTokens;
     for (size_t kind = 0; kind < std::size(kKinds); kind++) {
-      const CacheLayout layout{cacheTypeOf(kKinds[kind]), gpu_->small() ? 1 : kProfileKvHeads, kProfileHeadDim, bench.options().pageTokens};
+      const CacheLayout layout{cacheTypeOf(kKinds[kind]), gpu_->small() ? 1 : kProfileKvHeads, kProfileHeadDim,
+                               bench.options().pageTokens};
       const size_t width = size_t{layout.kvHeads} * layout.headDim;
       const GpuPages pages(*gpu_, layout, 1, count, gpu_->memoryBytes() / 2);
       std::vector<cuda::AttentionToken> list;
       for (uint32_t position = 0; position < count; position++) list.push_back({pages.row(0), position});
-      const Device::Piece tokens = onDevice(*gpu_, list, "profiling the GPU's cache"), numbers = onDevice(*gpu_, plainNumbers(count * width), "profiling the GPU's cache");
+      const Device::Piece tokens = onDevice(*gpu_, list, "profiling the GPU's cache"),
+                          numbers = onDevice(*gpu_, plainNumbers(count * width), "profiling the GPU's cache");
       const float* values = reinterpret_cast<const float*>(numbers.data());
       gpu_->sample(bench, samples_[kind], calls_[kind], 2.0 * count * static_cast<double>(width), [&] {
-        cuda::storeTokens(gpu_->stream(), layout, reinterpret_cast<const cuda::AttentionToken*>(tokens.data()), count, values, values, width);
+        cuda::storeTokens(gpu_->stream(), layout, reinterpret_cast<const cuda::AttentionToken*>(tokens.data()), count,
+                          values, values, width);
       });
       gpu_->link().finish();
     }
@@ -47,6 +50,8 @@ class GpuCacheStoreMeasurement final : public Measurement {
 
 }  // namespace
 
-std::unique_ptr<Measurement> measureGpuCacheStore(SharedGpuBench gpu) { return std::make_unique<GpuCacheStoreMeasurement>(std::move(gpu)); }
+std::unique_ptr<Measurement> measureGpuCacheStore(SharedGpuBench gpu) {
+  return std::make_unique<GpuCacheStoreMeasurement>(std::move(gpu));
+}
 
 }  // namespace spillway

@@ -16,7 +16,8 @@ constexpr Shape kShapes[] = {{11008, 4096}, {4096, 11008}};
 constexpr Shape kSmallShapes[] = {{16, 256}, {16, 512}};
 constexpr size_t kTokens[] = {256, 1024};
 constexpr size_t kSmallTokens[] = {16};
-constexpr std::pair<const char*, WeightType> kKinds[] = {{"q4", WeightType::Q4_0}, {"q8", WeightType::Q8_0}, {"f16", WeightType::F16}};
+constexpr std::pair<const char*, WeightType> kKinds[] = {
+    {"q4", WeightType::Q4_0}, {"q8", WeightType::Q8_0}, {"f16", WeightType::F16}};
 constexpr const char* kWhat = "profiling the GPU's products";
 
 struct Point {
@@ -27,10 +28,13 @@ struct Point {
 
 class GpuCublasLtMeasurement final : public Measurement {
  public:
-  explicit GpuCublasLtMeasurement(SharedGpuBench gpu) : gpu_(std::move(gpu)), products_(cuda::CublasLtProducts::open(whyNot_)) {
+  explicit GpuCublasLtMeasurement(SharedGpuBench gpu)
+      : gpu_(std::move(gpu)), products_(cuda::CublasLtProducts::open(whyNot_)) {
     if (products_ == nullptr) return;
-    if (gpu_->small()) addPoints(std::begin(kSmallTokens), std::end(kSmallTokens));
-    else addPoints(std::begin(kTokens), std::end(kTokens));
+    if (gpu_->small())
+      addPoints(std::begin(kSmallTokens), std::end(kSmallTokens));
+    else
+      addPoints(std::begin(kTokens), std::end(kTokens));
   }
 
   std::string name() const override { return "products by cuBLASLt on the GPU"; }
@@ -67,7 +71,10 @@ class GpuCublasLtMeasurement final : public Measurement {
   Shape fitting(size_t index, size_t tokens) const {
     Shape shape = gpu_->small() ? kSmallShapes[index] : kShapes[index];
     const size_t room = gpu_->memoryBytes() / 4;
-    const auto takes = [&] { return cuda::CublasLtProducts::workspaceBytes(shape.outputs, shape.inputs, tokens) + packedBytes(WeightType::F16, shape.outputs, shape.inputs); };
+    const auto takes = [&] {
+      return cuda::CublasLtProducts::workspaceBytes(shape.outputs, shape.inputs, tokens) +
+             packedBytes(WeightType::F16, shape.outputs, shape.inputs);
+    };
     while (shape.outputs > 128 && takes() > room) shape.outputs = shape.outputs / 32 * 16;
     return shape;
   }
@@ -80,21 +87,28 @@ class GpuCublasLtMeasurement final : public Measurement {
     {
       const Device::Piece memory = gpu_->take(cuda::CublasLtProducts::tryBytes(shape.outputs, shape.inputs), kWhat);
       if (!products_->prepare(gpu_->stream(), shape.outputs, shape.inputs, memory.data())) {
-        whyNot_ = products_->path() + ": found no algorithm that keeps a row's bits, for matrices of " + std::to_string(shape.outputs) + " x " + std::to_string(inputs);
+        whyNot_ = products_->path() + ": found no algorithm that keeps a row's bits, for matrices of " +
+                  std::to_string(shape.outputs) + " x " + std::to_string(inputs);
         return;
       }
     }
     const size_t bytes = packedBytes(type, shape.outputs, shape.inputs);
-    const Device::Piece weights = gpu_->take(bytes, kWhat), x = gpu_->take(point.tokens * inputs * 4, kWhat), factors = gpu_->take(point.tokens * 4, kWhat),
-                        values = gpu_->take((point.tokens + cuda::CublasLtProducts::kRowUnit - 1) * inputs * 2, kWhat), outputs = gpu_->take(point.tokens * shape.outputs * 4, kWhat),
-                        workspace = gpu_->take(cuda::CublasLtProducts::workspaceBytes(shape.outputs, shape.inputs, point.tokens), kWhat);
-    const cuda::HalfRows prepared{reinterpret_cast<uint16_t*>(values.data()), reinterpret_cast<float*>(factors.data()), point.tokens, inputs};
+    const Device::Piece weights = gpu_->take(bytes, kWhat), x = gpu_->take(point.tokens * inputs * 4, kWhat),
+                        factors = gpu_->take(point.tokens * 4, kWhat),
+                        values = gpu_->take((point.tokens + cuda::CublasLtProducts::kRowUnit - 1) * inputs * 2, kWhat),
+                        outputs = gpu_->take(point.tokens * shape.outputs * 4, kWhat),
+                        workspace = gpu_->take(
+                            cuda::CublasLtProducts::workspaceBytes(shape.outputs, shape.inputs, point.tokens), kWhat);
+    const cuda::HalfRows prepared{reinterpret_cast<uint16_t*>(values.data()), reinterpret_cast<float*>(factors.data()),
+                                  point.tokens, inputs};
     const cuda::RowRun all{0, point.tokens};
-    gpu_->sample(bench, point.samples, point.calls, 2.0 * shape.outputs * static_cast<double>(inputs * point.tokens), [&] {
-      cuda::prepareRows(gpu_->stream(), reinterpret_cast<const float*>(x.data()), inputs, prepared);
-      products_->multiply(gpu_->stream(), shape.outputs, {type, shape.outputs, shape.inputs, weights.data()}, prepared, &all, 1, nullptr, reinterpret_cast<float*>(outputs.data()), shape.outputs,
-                          workspace.data());
-    });
+    gpu_->sample(bench, point.samples, point.calls, 2.0 * shape.outputs * static_cast<double>(inputs * point.tokens),
+                 [&] {
+                   cuda::prepareRows(gpu_->stream(), reinterpret_cast<const float*>(x.data()), inputs, prepared);
+                   products_->multiply(gpu_->stream(), shape.outputs,
+                                       {type, shape.outputs, shape.inputs, weights.data()}, prepared, &all, 1, nullptr,
+                                       reinterpret_cast<float*>(outputs.data()), shape.outputs, workspace.data());
+                 });
     gpu_->link().finish();
   }
 
@@ -106,6 +120,8 @@ class GpuCublasLtMeasurement final : public Measurement {
 
 }  // namespace
 
-std::unique_ptr<Measurement> measureGpuCublasLt(SharedGpuBench gpu) { return std::make_unique<GpuCublasLtMeasurement>(std::move(gpu)); }
+std::unique_ptr<Measurement> measureGpuCublasLt(SharedGpuBench gpu) {
+  return std::make_unique<GpuCublasLtMeasurement>(std::move(gpu));
+}
 
 }  // namespace spillway

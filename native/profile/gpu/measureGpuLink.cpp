@@ -1,4 +1,5 @@
-// Copies between pinned memory of the host and the device: of several sizes, one behind the other, and small ones that are waited for one by one.
+// Copies between pinned memory of the host and the device: of several sizes, one behind the other, and small ones that
+// are waited for one by one.
 #include <vector>
 
 #include "gpuMeasurements.h"
@@ -25,8 +26,10 @@ class GpuLinkMeasurement final : public Measurement {
   explicit GpuLinkMeasurement(SharedGpuBench gpu) : gpu_(std::move(gpu)) {
     for (const bool up : {true, false}) {
       points_.push_back({up, kShort, 1, 0, {}});
-      if (gpu_->small()) addPoints(up, std::begin(kSmallSizes), std::end(kSmallSizes));
-      else addPoints(up, std::begin(kSizes), std::end(kSizes));
+      if (gpu_->small())
+        addPoints(up, std::begin(kSmallSizes), std::end(kSmallSizes));
+      else
+        addPoints(up, std::begin(kSizes), std::end(kSizes));
     }
   }
 
@@ -42,8 +45,10 @@ class GpuLinkMeasurement final : public Measurement {
         // As queries and attention's results cross: through the pieces of the link, to be known to be there.
         std::vector<uint8_t> values(point.bytes, 1);
         gpu_->sample(bench, point.samples, point.calls, bytes, [&] {
-          if (point.up) gpu_->link().upload(memory.data(), values.data(), point.bytes), gpu_->link().finish();
-          else gpu_->link().download(values.data(), memory.data(), point.bytes);
+          if (point.up)
+            gpu_->link().upload(memory.data(), values.data(), point.bytes), gpu_->link().finish();
+          else
+            gpu_->link().download(values.data(), memory.data(), point.bytes);
         });
         continue;
       }
@@ -53,8 +58,12 @@ class GpuLinkMeasurement final : public Measurement {
           if (at + point.bytes > gpu_->pinnedBytes()) at = 0;
           uint8_t* here = gpu_->pinned() + at;
           at += point.bytes;
-          if (point.up) cuda::check(cudaMemcpyAsync(memory.data(), here, point.bytes, cudaMemcpyHostToDevice, gpu_->stream()), "cudaMemcpyAsync");
-          else cuda::check(cudaMemcpyAsync(here, memory.data(), point.bytes, cudaMemcpyDeviceToHost, gpu_->stream()), "cudaMemcpyAsync");
+          if (point.up)
+            cuda::check(cudaMemcpyAsync(memory.data(), here, point.bytes, cudaMemcpyHostToDevice, gpu_->stream()),
+                        "cudaMemcpyAsync");
+          else
+            cuda::check(cudaMemcpyAsync(here, memory.data(), point.bytes, cudaMemcpyDeviceToHost, gpu_->stream()),
+                        "cudaMemcpyAsync");
         }
       });
     }
@@ -81,6 +90,8 @@ class GpuLinkMeasurement final : public Measurement {
 
 }  // namespace
 
-std::unique_ptr<Measurement> measureGpuLink(SharedGpuBench gpu) { return std::make_unique<GpuLinkMeasurement>(std::move(gpu)); }
+std::unique_ptr<Measurement> measureGpuLink(SharedGpuBench gpu) {
+  return std::make_unique<GpuLinkMeasurement>(std::move(gpu));
+}
 
 }  // namespace spillway

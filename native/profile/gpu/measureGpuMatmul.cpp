@@ -1,5 +1,6 @@
-// Matrix products on the device, as a layer has them: rows become halves, weights are read as they lie, codes of 4 and 8 bits taken apart on the way.
-// What follows the other is another matrix, as in a model, so that weights come from the device's memory.
+// Matrix products on the device, as a layer has them: rows become halves, weights are read as they lie, codes of 4 and
+// 8 bits taken apart on the way. What follows the other is another matrix, as in a model, so that weights come from the
+// device's memory.
 #include <vector>
 
 #include "../../kernels/cpu/Matmul.h"
@@ -13,18 +14,22 @@ namespace {
 struct Shape {
   uint32_t outputs, inputs;
 };
-// As on the processor (native/profile/measureMatmul.cpp), less of them: what depends on the outputs there are the caches.
+// As on the processor (native/profile/measureMatmul.cpp), less of them: what depends on the outputs there are the
+// caches.
 constexpr Shape kShapes[] = {{11008, 4096}, {4096, 11008}, {3072, 576}};
 constexpr Shape kSmallShapes[] = {{16, 4096}, {16, 4096}, {16, 576}};
 constexpr size_t kMostInputs = 11008;
 constexpr size_t kBytesAValue = 4 + 2 + 4;  // of a row: what it is made of, its halves, and what comes out
-constexpr size_t kShort = 2;  // of these: the one of few inputs
+constexpr size_t kShort = 2;                // of these: the one of few inputs
 // The largest is what a square of a large block has; smaller ones share a tile of 64 rows on the device.
 constexpr size_t kTokens[] = {1, 16, 64, 256, 1024};
 constexpr size_t kSmallTokens[] = {1, 16};
 
 WeightType typeOf(const std::string& kind) {
-  return kind == "f32" ? WeightType::F32 : kind == "f16" ? WeightType::F16 : kind == "q8" ? WeightType::Q8_0 : WeightType::Q4_0;
+  return kind == "f32"   ? WeightType::F32
+         : kind == "f16" ? WeightType::F16
+         : kind == "q8"  ? WeightType::Q8_0
+                         : WeightType::Q4_0;
 }
 
 struct Point {
@@ -36,10 +41,13 @@ struct Point {
 
 class GpuMatmulMeasurement final : public Measurement {
  public:
-  GpuMatmulMeasurement(SharedGpuBench gpu, std::string kind) : gpu_(std::move(gpu)), kind_(std::move(kind)), type_(typeOf(kind_)) {
+  GpuMatmulMeasurement(SharedGpuBench gpu, std::string kind)
+      : gpu_(std::move(gpu)), kind_(std::move(kind)), type_(typeOf(kind_)) {
     for (size_t shape = gpu_->small() ? 1 : 0; shape < std::size(kShapes); shape++) {
-      if (gpu_->small()) addPoints(shape, std::begin(kSmallTokens), std::end(kSmallTokens));
-      else addPoints(shape, std::begin(kTokens), std::end(kTokens));
+      if (gpu_->small())
+        addPoints(shape, std::begin(kSmallTokens), std::end(kSmallTokens));
+      else
+        addPoints(shape, std::begin(kTokens), std::end(kTokens));
     }
   }
 
@@ -48,21 +56,25 @@ class GpuMatmulMeasurement final : public Measurement {
   void round(Workbench& bench) override {
     size_t rows = 0;
     for (const Point& point : points_) rows = std::max(rows, point.tokens);
-    const Device::Piece x = gpu_->take(rows * kMostInputs * 4, "profiling the GPU's products"), values = gpu_->take(rows * kMostInputs * 2, "profiling the GPU's products"),
+    const Device::Piece x = gpu_->take(rows * kMostInputs * 4, "profiling the GPU's products"),
+                        values = gpu_->take(rows * kMostInputs * 2, "profiling the GPU's products"),
                         factors = gpu_->take(rows * 4, "profiling the GPU's products");
     // Half of the memory holds weights, or as much as is there.
-    const Device::Piece weights = gpu_->take(gpu_->small() ? size_t{1} << 20 : gpu_->memoryBytes() / 2, "profiling the GPU's products");
+    const Device::Piece weights =
+        gpu_->take(gpu_->small() ? size_t{1} << 20 : gpu_->memoryBytes() / 2, "profiling the GPU's products");
     size_t at = 0;
     for (Point& point : points_) {
       const Shape shape = fitting(shapeOf(point.shape), weights.bytes());
       const size_t bytes = packedBytes(type_, shape.outputs, shape.inputs);
       const Device::Piece outputs = gpu_->take(point.tokens * shape.outputs * 4, "profiling the GPU's products");
-      const cuda::HalfRows prepared{reinterpret_cast<uint16_t*>(values.data()), reinterpret_cast<float*>(factors.data()), point.tokens, shape.inputs};
+      const cuda::HalfRows prepared{reinterpret_cast<uint16_t*>(values.data()),
+                                    reinterpret_cast<float*>(factors.data()), point.tokens, shape.inputs};
       const double operations = 2.0 * shape.outputs * shape.inputs * static_cast<double>(point.tokens);
       gpu_->sample(bench, point.samples, point.calls, operations, [&] {
         if (at + bytes > weights.bytes()) at = 0;
         cuda::prepareRows(gpu_->stream(), reinterpret_cast<const float*>(x.data()), shape.inputs, prepared);
-        cuda::multiply(gpu_->stream(), {type_, shape.outputs, shape.inputs, weights.data() + at}, prepared, nullptr, reinterpret_cast<float*>(outputs.data()), shape.outputs);
+        cuda::multiply(gpu_->stream(), {type_, shape.outputs, shape.inputs, weights.data() + at}, prepared, nullptr,
+                       reinterpret_cast<float*>(outputs.data()), shape.outputs);
         at += cuda::MemoryPool::aligned(bytes);
       });
       gpu_->link().finish();
@@ -122,6 +134,8 @@ class GpuMatmulMeasurement final : public Measurement {
 
 }  // namespace
 
-std::unique_ptr<Measurement> measureGpuMatmul(SharedGpuBench gpu, const char* kind) { return std::make_unique<GpuMatmulMeasurement>(std::move(gpu), kind); }
+std::unique_ptr<Measurement> measureGpuMatmul(SharedGpuBench gpu, const char* kind) {
+  return std::make_unique<GpuMatmulMeasurement>(std::move(gpu), kind);
+}
 
 }  // namespace spillway

@@ -16,14 +16,15 @@ class GpuMemoryMeasurement final : public Measurement {
 
   void round(Workbench& bench) override {
     const size_t bytes = gpu_->small() ? kSmallBytes : std::min(kMostBytes, gpu_->memoryBytes() / 4);
-    const Device::Piece from = gpu_->take(bytes, "profiling the GPU's memory"), to = gpu_->take(bytes, "profiling the GPU's memory");
-    gpu_->sample(bench, samples_, calls_, static_cast<double>(bytes),
-                 [&] { cuda::check(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, gpu_->stream()), "cudaMemcpyAsync"); });
+    const Device::Piece from = gpu_->take(bytes, "profiling the GPU's memory"),
+                        to = gpu_->take(bytes, "profiling the GPU's memory");
+    gpu_->sample(bench, samples_, calls_, static_cast<double>(bytes), [&] {
+      cuda::check(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, gpu_->stream()),
+                  "cudaMemcpyAsync");
+    });
   }
 
-  void report(MachineFigures& into) const override {
-    samples_.report(into, "gpu-memory-copy");
-  }
+  void report(MachineFigures& into) const override { samples_.report(into, "gpu-memory-copy"); }
 
  private:
   SharedGpuBench gpu_;
@@ -33,6 +34,8 @@ class GpuMemoryMeasurement final : public Measurement {
 
 }  // namespace
 
-std::unique_ptr<Measurement> measureGpuMemory(SharedGpuBench gpu) { return std::make_unique<GpuMemoryMeasurement>(std::move(gpu)); }
+std::unique_ptr<Measurement> measureGpuMemory(SharedGpuBench gpu) {
+  return std::make_unique<GpuMemoryMeasurement>(std::move(gpu));
+}
 
 }  // namespace spillway

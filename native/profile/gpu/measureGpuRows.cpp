@@ -1,4 +1,5 @@
-// What a layer does to each row on the device beside its products and attention: norm, rounding for a product, rotation, activation function, residual sum.
+// What a layer does to each row on the device beside its products and attention: norm, rounding for a product,
+// rotation, activation function, residual sum.
 #include <vector>
 
 #include "../../kernels/cuda/RowKernels.h"
@@ -23,16 +24,19 @@ class GpuRowsMeasurement final : public Measurement {
   void round(Workbench& bench) override {
     const size_t rows = gpu_->small() ? kSmallRows : kRows, width = gpu_->small() ? kSmallWidth : kWidth;
     const char* what = "profiling the GPU's rows";
-    const Device::Piece hidden = gpu_->take(rows * width * 4, what), normed = gpu_->take(rows * width * 4, what), factor = gpu_->take(rows * width * 4, what), weight = gpu_->take(width * 4, what),
+    const Device::Piece hidden = gpu_->take(rows * width * 4, what), normed = gpu_->take(rows * width * 4, what),
+                        factor = gpu_->take(rows * width * 4, what), weight = gpu_->take(width * 4, what),
                         halves = gpu_->take(rows * width * 2, what), factors = gpu_->take(rows * 4, what),
-                        places = onDevice(*gpu_, std::vector<uint32_t>(rows, 0), what), angles = onDevice(*gpu_, std::vector<float>(kHead, 0.7f), what);
+                        places = onDevice(*gpu_, std::vector<uint32_t>(rows, 0), what),
+                        angles = onDevice(*gpu_, std::vector<float>(kHead, 0.7f), what);
     const auto floats = [](const Device::Piece& piece) { return reinterpret_cast<float*>(piece.data()); };
     const cuda::HalfRows prepared{reinterpret_cast<uint16_t*>(halves.data()), floats(factors), rows, width};
     const cudaStream_t stream = gpu_->stream();
     gpu_->sample(bench, samples_, calls_, kOperations * static_cast<double>(rows * width), [&] {
       cuda::rmsNorm(stream, floats(hidden), floats(weight), 1e-5f, rows, width, floats(normed));
       cuda::prepareRows(stream, floats(normed), width, prepared);
-      cuda::rotate(stream, cuda::RotaryPairing::Halves, floats(normed), rows, width, static_cast<uint32_t>(width / kHead), kHead, kHead, reinterpret_cast<const uint32_t*>(places.data()),
+      cuda::rotate(stream, cuda::RotaryPairing::Halves, floats(normed), rows, width,
+                   static_cast<uint32_t>(width / kHead), kHead, kHead, reinterpret_cast<const uint32_t*>(places.data()),
                    floats(angles), floats(angles) + kHead / 2);
       cuda::activate(stream, Activation::Silu, floats(normed), floats(factor), rows * width);
       cuda::add(stream, floats(factor), floats(normed), rows * width);
@@ -40,9 +44,7 @@ class GpuRowsMeasurement final : public Measurement {
     gpu_->link().finish();
   }
 
-  void report(MachineFigures& into) const override {
-    samples_.report(into, "gpu-rows");
-  }
+  void report(MachineFigures& into) const override { samples_.report(into, "gpu-rows"); }
 
  private:
   SharedGpuBench gpu_;
@@ -52,6 +54,8 @@ class GpuRowsMeasurement final : public Measurement {
 
 }  // namespace
 
-std::unique_ptr<Measurement> measureGpuRows(SharedGpuBench gpu) { return std::make_unique<GpuRowsMeasurement>(std::move(gpu)); }
+std::unique_ptr<Measurement> measureGpuRows(SharedGpuBench gpu) {
+  return std::make_unique<GpuRowsMeasurement>(std::move(gpu));
+}
 
 }  // namespace spillway

@@ -1,4 +1,5 @@
-// What a task on the device costs beside its work: its way through a queue that runs ahead, starting its kernels, and the fence behind them.
+// What a task on the device costs beside its work: its way through a queue that runs ahead, starting its kernels, and
+// the fence behind them.
 #include "../../kernels/cuda/RowKernels.h"
 #include "../../runtime/TaskQueue.h"
 #include "../taskChain.h"
@@ -21,7 +22,8 @@ class GpuTaskMeasurement final : public Measurement {
   std::string name() const override { return "the cost of a task on the GPU"; }
 
   void round(Workbench& bench) override {
-    const Device::Piece x = gpu_->take(kValues * 4, "profiling the GPU's tasks"), y = gpu_->take(kValues * 4, "profiling the GPU's tasks");
+    const Device::Piece x = gpu_->take(kValues * 4, "profiling the GPU's tasks"),
+                        y = gpu_->take(kValues * 4, "profiling the GPU's tasks");
     gpu_->link().finish();
     const size_t tasks = gpu_->small() ? kSmallTasks : kTasks;
     CompletionChannel channel([] {});
@@ -34,7 +36,9 @@ class GpuTaskMeasurement final : public Measurement {
               Link& link = gpu_->link();
               link.use();
               link.after(launch.before);
-              for (size_t kernel = 0; kernel < kKernels; kernel++) cuda::add(link.stream(), reinterpret_cast<const float*>(x.data()), reinterpret_cast<float*>(y.data()), kValues);
+              for (size_t kernel = 0; kernel < kKernels; kernel++)
+                cuda::add(link.stream(), reinterpret_cast<const float*>(x.data()), reinterpret_cast<float*>(y.data()),
+                          kValues);
               launch.left = link.fence();
               return nullptr;
             },
@@ -45,9 +49,7 @@ class GpuTaskMeasurement final : public Measurement {
     queue.join();
   }
 
-  void report(MachineFigures& into) const override {
-    samples_.report(into, "gpu-task");
-  }
+  void report(MachineFigures& into) const override { samples_.report(into, "gpu-task"); }
 
  private:
   SharedGpuBench gpu_;
@@ -56,6 +58,8 @@ class GpuTaskMeasurement final : public Measurement {
 
 }  // namespace
 
-std::unique_ptr<Measurement> measureGpuTask(SharedGpuBench gpu) { return std::make_unique<GpuTaskMeasurement>(std::move(gpu)); }
+std::unique_ptr<Measurement> measureGpuTask(SharedGpuBench gpu) {
+  return std::make_unique<GpuTaskMeasurement>(std::move(gpu));
+}
 
 }  // namespace spillway

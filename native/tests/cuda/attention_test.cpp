@@ -4,14 +4,18 @@
 namespace spillway::cuda {
 namespace {
 
-// The shapes of families that there are, and edges: one head for all, heads of no round size, pages of 16, windows, slopes.
+// The shapes of families that there are, and edges: one head for all, heads of no round size, pages of 16, windows,
+// slopes.
 const AttentionCase kCases[] = {
-    {{CacheType::F16, 2, 64, 32}, 2, 0, false, false},   {{CacheType::F16, 3, 64, 64}, 9, 0, false, false},  {{CacheType::F16, 1, 128, 16}, 8, 0, false, false},
-    {{CacheType::F16, 1, 32, 48}, 11, 20, false, false}, {{CacheType::F16, 2, 80, 32}, 4, 0, true, false},   {{CacheType::F16, 1, 64, 16}, 2, 0, true, true},
-    {{CacheType::F16, 1, 256, 32}, 3, 33, true, false},  {{CacheType::F16, 1, 10, 16}, 3, 0, false, false},  {{CacheType::F16, 1, 512, 16}, 1, 0, false, false},
-    {{CacheType::F32, 2, 48, 32}, 4, 0, false, false},   {{CacheType::F32, 1, 300, 16}, 2, 17, false, false}, {{CacheType::F32, 1, 33, 64}, 1, 0, true, false},
-    {{CacheType::Q8, 2, 64, 32}, 2, 0, false, false},    {{CacheType::Q4, 2, 64, 32}, 2, 0, false, false},   {{CacheType::Q8, 1, 128, 48}, 11, 20, false, false},
-    {{CacheType::Q4, 1, 128, 16}, 11, 0, true, true},    {{CacheType::Q8, 1, 10, 16}, 3, 0, false, false},   {{CacheType::Q4, 2, 80, 32}, 4, 0, true, false},
+    {{CacheType::F16, 2, 64, 32}, 2, 0, false, false},   {{CacheType::F16, 3, 64, 64}, 9, 0, false, false},
+    {{CacheType::F16, 1, 128, 16}, 8, 0, false, false},  {{CacheType::F16, 1, 32, 48}, 11, 20, false, false},
+    {{CacheType::F16, 2, 80, 32}, 4, 0, true, false},    {{CacheType::F16, 1, 64, 16}, 2, 0, true, true},
+    {{CacheType::F16, 1, 256, 32}, 3, 33, true, false},  {{CacheType::F16, 1, 10, 16}, 3, 0, false, false},
+    {{CacheType::F16, 1, 512, 16}, 1, 0, false, false},  {{CacheType::F32, 2, 48, 32}, 4, 0, false, false},
+    {{CacheType::F32, 1, 300, 16}, 2, 17, false, false}, {{CacheType::F32, 1, 33, 64}, 1, 0, true, false},
+    {{CacheType::Q8, 2, 64, 32}, 2, 0, false, false},    {{CacheType::Q4, 2, 64, 32}, 2, 0, false, false},
+    {{CacheType::Q8, 1, 128, 48}, 11, 20, false, false}, {{CacheType::Q4, 1, 128, 16}, 11, 0, true, true},
+    {{CacheType::Q8, 1, 10, 16}, 3, 0, false, false},    {{CacheType::Q4, 2, 80, 32}, 4, 0, true, false},
     {{CacheType::Q4, 1, 300, 16}, 2, 17, false, false},  {{CacheType::Q8, 1, 256, 32}, 3, 33, true, false},
 };
 
@@ -39,12 +43,15 @@ TEST_P(CudaAttention, DecodingAgreesWithTheCpuAndATokenAloneHasTheSameBits) {
     const std::vector<float> outputs = device.attend(rows, parts, false);
     expectClose(outputs, wanted, 2e-6f, 2e-5f, c.name());
     expectSame(device.attend(rows, {{0, 256, 1}}, false), slice(outputs, 4 * width, width), "alone");
-    expectSame(device.attend(rows, {{1, 36, 1}, {1, 16, 1}}, false, true), [&] {
-      std::vector<float> both = slice(outputs, width, width);
-      const std::vector<float> other = slice(outputs, 6 * width, width);
-      both.insert(both.end(), other.begin(), other.end());
-      return both;
-    }(), "in place");
+    expectSame(
+        device.attend(rows, {{1, 36, 1}, {1, 16, 1}}, false, true),
+        [&] {
+          std::vector<float> both = slice(outputs, width, width);
+          const std::vector<float> other = slice(outputs, 6 * width, width);
+          both.insert(both.end(), other.begin(), other.end());
+          return both;
+        }(),
+        "in place");
   });
 }
 
@@ -64,7 +71,9 @@ TEST_P(CudaAttention, TokensTogetherHaveTheBitsOfTokensAlone) {
   std::vector<RowsOnDevice::Bundle> bundles = {{{2, 1}, 64}, {{6, 0, 3}, 256}, {{4, 5}, 256}};
   if (most > 3) bundles = {{{2, 7, 1}, 64}, {{5, 0, 6, 4}, 256}};
   if (most > 5) bundles.push_back({{3}, 384});
-  underEverySeed([&] { expectSame(device.attend(rows, parts, false, false, bundles), device.attend(rows, parts, false), c.name()); });
+  underEverySeed([&] {
+    expectSame(device.attend(rows, parts, false, false, bundles), device.attend(rows, parts, false), c.name());
+  });
 }
 
 TEST_P(CudaAttention, PromptsAgreeWithTheCpuInOneGoAndInChunks) {
@@ -85,12 +94,15 @@ TEST_P(CudaAttention, PromptsAgreeWithTheCpuInOneGoAndInChunks) {
     const std::vector<float> outputs = device.attend(rows, {{0, 0, 100}, {1, 0, 21}}, true);
     // Queries and weights lose 2^-11.
     expectClose(outputs, wanted, 6e-3f, 4e-3f, c.name());
-    expectSame(device.attend(rows, {{0, 70, 30}, {0, 7, 1}}, true), [&] {
-      std::vector<float> both = slice(outputs, 70 * width, 30 * width);
-      const std::vector<float> other = slice(outputs, 7 * width, width);
-      both.insert(both.end(), other.begin(), other.end());
-      return both;
-    }(), "in chunks");
+    expectSame(
+        device.attend(rows, {{0, 70, 30}, {0, 7, 1}}, true),
+        [&] {
+          std::vector<float> both = slice(outputs, 70 * width, 30 * width);
+          const std::vector<float> other = slice(outputs, 7 * width, width);
+          both.insert(both.end(), other.begin(), other.end());
+          return both;
+        }(),
+        "in chunks");
   });
 }
 
@@ -104,7 +116,8 @@ TEST_P(CudaAttention, StoredTokensHaveTheCpusBytes) {
   row.store(kernelsFor(bestInstructionSet()), tokens);
   const size_t pageBytes = cachePageBytes(c.layout);
   underEverySeed([&] {
-    const DeviceArray<uint8_t> first(std::vector<uint8_t>(pageBytes, 0xff)), second(std::vector<uint8_t>(pageBytes, 0xff));
+    const DeviceArray<uint8_t> first(std::vector<uint8_t>(pageBytes, 0xff)),
+        second(std::vector<uint8_t>(pageBytes, 0xff));
     const DeviceArray<const uint8_t*> table({first.get(), second.get()});
     std::vector<AttentionToken> list;
     for (uint32_t i = 0; i < tokens; i++) list.push_back({table.get(), i});
@@ -122,7 +135,8 @@ TEST(CudaAttentionPages, OutsideTheWindowAreNotTouched) {
   const AttentionCase c = {{CacheType::F16, 1, 64, 16}, 2, 10, false, false};
   std::vector<TestRow> rows;
   rows.emplace_back(c, 100, 6);
-  const std::vector<float> wanted = slice(attendWhole(bestInstructionSet(), 1, c, rows[0]), 96 * rows[0].queryWidth, 4 * rows[0].queryWidth);
+  const std::vector<float> wanted =
+      slice(attendWhole(bestInstructionSet(), 1, c, rows[0]), 96 * rows[0].queryWidth, 4 * rows[0].queryWidth);
   // Positions 80 and on; pages before are null, and reading one would crash.
   const size_t pageBytes = cachePageBytes(c.layout);
   std::vector<DeviceArray<uint8_t>> kept;
@@ -132,12 +146,15 @@ TEST(CudaAttentionPages, OutsideTheWindowAreNotTouched) {
     table.push_back(kept.back().get());
   }
   const DeviceArray<const uint8_t*> pages(table);
-  const DeviceArray<AttentionToken> tokens({{pages.get(), 96}, {pages.get(), 97}, {pages.get(), 98}, {pages.get(), 99}});
-  const DeviceArray<float> queries(slice(rows[0].queries, 96 * rows[0].queryWidth, 4 * rows[0].queryWidth)), outputs(wanted.size());
+  const DeviceArray<AttentionToken> tokens(
+      {{pages.get(), 96}, {pages.get(), 97}, {pages.get(), 98}, {pages.get(), 99}});
+  const DeviceArray<float> queries(slice(rows[0].queries, 96 * rows[0].queryWidth, 4 * rows[0].queryWidth)),
+      outputs(wanted.size());
   const AttentionShape shape = {2, 0.125f, 10, nullptr, false};
   const DeviceArray<AttentionPartial> weights(8);
   const DeviceArray<float> values(8 * 64);
-  attendTokens(testStream(), c.layout, shape, tokens.get(), 4, queries.get(), 128, outputs.get(), 128, {weights.get(), values.get(), 1});
+  attendTokens(testStream(), c.layout, shape, tokens.get(), 4, queries.get(), 128, outputs.get(), 128,
+               {weights.get(), values.get(), 1});
   expectClose(outputs.values(), wanted, 2e-6f, 2e-5f, "tokens");
   const DeviceArray<AttentionRange> range(std::vector<AttentionRange>{{0, 4}});
   attendRanges(testStream(), c.layout, shape, tokens.get(), range.get(), 1, 4, queries.get(), 128, outputs.get(), 128);
@@ -148,14 +165,17 @@ TEST(CudaAttentionPages, OutsideTheWindowAreNotTouched) {
 TEST(CudaMergePartials, WeighsPartsByTheirLogSumExp) {
   const uint32_t headDim = 40, parts = 4;
   const size_t queries = 6;
-  const std::vector<float> scores = normalNumbers(queries * parts, 7, 30), values = normalNumbers(queries * parts * headDim, 8);
+  const std::vector<float> scores = normalNumbers(queries * parts, 7, 30),
+                           values = normalNumbers(queries * parts * headDim, 8);
   std::vector<AttentionPartial> weights;
-  for (size_t i = 0; i < scores.size(); i++) weights.push_back({scores[i], i % 5 == 1 ? 0.0f : 1.0f + static_cast<float>(i % 3)});
+  for (size_t i = 0; i < scores.size(); i++)
+    weights.push_back({scores[i], i % 5 == 1 ? 0.0f : 1.0f + static_cast<float>(i % 3)});
   std::vector<float> all = values;
   for (size_t i = 0; i < scores.size(); i++)
     if (weights[i].sum == 0) {
       weights[i].maximum = -3e38f;
-      for (size_t d = 0; d < headDim; d++) all[i * headDim + d] = std::numeric_limits<float>::quiet_NaN();  // never read
+      for (size_t d = 0; d < headDim; d++)
+        all[i * headDim + d] = std::numeric_limits<float>::quiet_NaN();  // never read
     }
   std::vector<float> expected;
   for (size_t query = 0; query < queries; query++)

@@ -1,4 +1,5 @@
-// Opening cuBLASLt, choosing among its algorithms, and what is done with one that fails. Its products are with all others, in matmul_test.cpp.
+// Opening cuBLASLt, choosing among its algorithms, and what is done with one that fails. Its products are with all
+// others, in matmul_test.cpp.
 #include "cublasLtFixture.h"
 
 #include "../matmulCases.h"
@@ -11,19 +12,29 @@ namespace {
 
 #if defined(__CUDACC__) && __has_include(<cublasLt.h>)
 // What CublasLt.h says is what the library's own header says.
-static_assert(cublaslt::kSuccess == CUBLAS_STATUS_SUCCESS && cublaslt::kFloat == CUDA_R_32F && cublaslt::kHalf == CUDA_R_16F, "");
+static_assert(cublaslt::kSuccess == CUBLAS_STATUS_SUCCESS && cublaslt::kFloat == CUDA_R_32F &&
+                  cublaslt::kHalf == CUDA_R_16F,
+              "");
 static_assert(cublaslt::kComputeInFloat == CUBLAS_COMPUTE_32F && cublaslt::kTransposed == CUBLAS_OP_T, "");
 static_assert(int{cublaslt::kTransposeA} == CUBLASLT_MATMUL_DESC_TRANSA, "");
-static_assert(int{cublaslt::kMostWorkspaceBytes} == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && int{cublaslt::kReductionSchemes} == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK &&
+static_assert(int{cublaslt::kMostWorkspaceBytes} == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES &&
+                  int{cublaslt::kReductionSchemes} == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK &&
                   int{cublaslt::kAlignmentOfB} == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
               "");
-static_assert(int{cublaslt::kSplitsOfInputs} == CUBLASLT_ALGO_CONFIG_SPLITK_NUM && int{cublaslt::kReductionScheme} == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, "");
+static_assert(int{cublaslt::kSplitsOfInputs} == CUBLASLT_ALGO_CONFIG_SPLITK_NUM &&
+                  int{cublaslt::kReductionScheme} == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME,
+              "");
 static_assert(CUBLASLT_REDUCTION_SCHEME_NONE == 0, "");
-static_assert(sizeof(cublaslt::Algorithm) == sizeof(cublasLtMatmulAlgo_t) && sizeof(cublaslt::Candidate) == sizeof(cublasLtMatmulHeuristicResult_t), "");
-static_assert(offsetof(cublaslt::Candidate, workspaceBytes) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize) &&
+static_assert(sizeof(cublaslt::Algorithm) == sizeof(cublasLtMatmulAlgo_t) &&
+                  sizeof(cublaslt::Candidate) == sizeof(cublasLtMatmulHeuristicResult_t),
+              "");
+static_assert(offsetof(cublaslt::Candidate, workspaceBytes) ==
+                      offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize) &&
                   offsetof(cublaslt::Candidate, state) == offsetof(cublasLtMatmulHeuristicResult_t, state),
               "");
-static_assert(sizeof(cublasStatus_t) == sizeof(int) && sizeof(cublasComputeType_t) == sizeof(int) && sizeof(cudaDataType_t) == sizeof(int), "");
+static_assert(sizeof(cublasStatus_t) == sizeof(int) && sizeof(cublasComputeType_t) == sizeof(int) &&
+                  sizeof(cudaDataType_t) == sizeof(int),
+              "");
 #endif
 
 #if !defined(__CUDACC__)
@@ -59,7 +70,8 @@ TEST(CublasLtFile, IsUsedOnlyIfAllOfItIsThereAndTheReasonIsSaid) {
   }
   for (const size_t version : {10200, 140000, 0}) {
     library->version = version;
-    EXPECT_NE(reason().find("found version " + std::to_string(version) + ", expected 11 to 13"), std::string::npos) << version;
+    EXPECT_NE(reason().find("found version " + std::to_string(version) + ", expected 11 to 13"), std::string::npos)
+        << version;
   }
   library->version = 130401;
   library->createStatus = 1;
@@ -102,12 +114,14 @@ TEST(CublasLtAlgorithms, WhatFailsWhenItIsTriedIsNotUsedAndWhatFailsLaterIsAnErr
   const auto products = opened();
   ASSERT_TRUE(finds(*products, 16, 32));
   library->multiplyStatus = 13;
-  const DeviceArray<uint8_t> panels(std::vector<uint8_t>(16 * 32 * 4)), workspace(CublasLtProducts::workspaceBytes(16, 32, 1));
+  const DeviceArray<uint8_t> panels(std::vector<uint8_t>(16 * 32 * 4)),
+      workspace(CublasLtProducts::workspaceBytes(16, 32, 1));
   const DeviceArray<uint16_t> halves(16 * 32);
   const DeviceArray<float> factors(1), out(16);
   const RowRun one = {0, 1};
   try {
-    products->multiply(testStream(), 16, {WeightType::F32, 16, 32, panels.get()}, {halves.get(), factors.get(), 1, 32}, &one, 1, nullptr, out.get(), 16, workspace.get());
+    products->multiply(testStream(), 16, {WeightType::F32, 16, 32, panels.get()}, {halves.get(), factors.get(), 1, 32},
+                       &one, 1, nullptr, out.get(), 16, workspace.get());
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Internal);
@@ -117,7 +131,8 @@ TEST(CublasLtAlgorithms, WhatFailsWhenItIsTriedIsNotUsedAndWhatFailsLaterIsAnErr
 }
 #endif
 
-// More rows and more outputs than are taken at a time, a part of a matrix, and rows in between that are left alone: the same bits.
+// More rows and more outputs than are taken at a time, a part of a matrix, and rows in between that are left alone: the
+// same bits.
 TEST(CublasLtRuns, AreWhatTheRowsAndOutputsAreByThemselves) {
 #if !defined(__CUDACC__)
   const fake::Library library;
@@ -131,14 +146,16 @@ TEST(CublasLtRuns, AreWhatTheRowsAndOutputsAreByThemselves) {
   };
   for (const Size& size : {Size{16, 32, 1030}, Size{8210, 32, 3}}) {
     const cases::PackedMatrix matrix = cases::randomMatrix({"", WeightType::Q4_1, size.outputs, size.inputs, true}, 41);
-    const std::vector<float> bias = cases::randomFloats(size.outputs, 42), values = cases::randomFloats(size.rows * size.inputs, 43);
+    const std::vector<float> bias = cases::randomFloats(size.outputs, 42),
+                             values = cases::randomFloats(size.rows * size.inputs, 43);
     const MatrixOnDevice device(matrix.weights);
     const DeviceArray<float> x(values), b(bias);
     const auto run = [&](const std::vector<RowRun>& runs, uint32_t first, uint32_t count) {
       const DeviceArray<float> out(std::vector<float>(size.rows * size.outputs, 7777.0f));
       const size_t panelBytes = packedBytes(WeightType::Q4_1, 16, size.inputs);
       const DeviceMatrix part = {WeightType::Q4_1, count, size.inputs, device.matrix.panels + first / 16 * panelBytes};
-      multiplyByCublasLt(*products, size.outputs, part, x.get(), size.inputs, size.rows, runs, b.get() + first, out.get() + first, size.outputs);
+      multiplyByCublasLt(*products, size.outputs, part, x.get(), size.inputs, size.rows, runs, b.get() + first,
+                         out.get() + first, size.outputs);
       return out.values();
     };
     const std::vector<float> all = run({{0, size.rows}}, 0, size.outputs);
@@ -152,7 +169,8 @@ TEST(CublasLtRuns, AreWhatTheRowsAndOutputsAreByThemselves) {
         sum += static_cast<double>(weights[k]) * values[row * size.inputs + k];
         magnitude += std::fabs(static_cast<double>(weights[k]) * values[row * size.inputs + k]);
       }
-      ASSERT_NEAR(all[row * size.outputs + output], sum, std::ldexp(magnitude, -9)) << "row " << row << ", output " << output;
+      ASSERT_NEAR(all[row * size.outputs + output], sum, std::ldexp(magnitude, -9))
+          << "row " << row << ", output " << output;
     }
     const size_t last = size.rows - 1;
     const uint32_t from = size.outputs > 16 ? 4096 : 0, count = size.outputs - from;
@@ -160,7 +178,8 @@ TEST(CublasLtRuns, AreWhatTheRowsAndOutputsAreByThemselves) {
     for (size_t row = 0; row < size.rows; row++)
       for (uint32_t output = 0; output < size.outputs; output++) {
         const bool computed = (row == 0 || row == last) && output >= from;
-        ASSERT_EQ(some[row * size.outputs + output], computed ? all[row * size.outputs + output] : 7777.0f) << "row " << row << ", output " << output;
+        ASSERT_EQ(some[row * size.outputs + output], computed ? all[row * size.outputs + output] : 7777.0f)
+            << "row " << row << ", output " << output;
       }
   }
 }

@@ -1,4 +1,5 @@
-// The emulator is what all CUDA tests rest on, so each kind of mistake that it is there for is planted here and must be found.
+// The emulator is what all CUDA tests rest on, so each kind of mistake that it is there for is planted here and must be
+// found.
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -39,10 +40,12 @@ Outcome outcomeOf(const Planted& kernel, Mistake mistake, size_t inputs, size_t 
   return outcome;
 }
 
-bool sameBits(const std::vector<float>& a, const std::vector<float>& b) { return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0; }
+bool sameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
 
-// The kernel without a mistake passes under every seed, and gives one answer; with it, every seed shows a wrong result, and the race detector
-// complains.
+// The kernel without a mistake passes under every seed, and gives one answer; with it, every seed shows a wrong result,
+// and the race detector complains.
 void expectFound(const Planted& kernel, Mistake mistake, size_t inputs, size_t outputs) {
   const Outcome right = outcomeOf(kernel, Mistake::None, inputs, outputs);
   ASSERT_EQ(right.error, "");
@@ -84,9 +87,13 @@ TEST(Emulator, RunsWhatIsRight) {
 }
 
 TEST(Emulator, FindsAMissingBarrier) { expectFound(kReverse, Mistake::NoBarrier, 64, 64); }
-TEST(Emulator, FindsAMissingBarrierBeforeSharedMemoryIsReused) { expectFound(kReverse, Mistake::NoSecondBarrier, 64, 64); }
+TEST(Emulator, FindsAMissingBarrierBeforeSharedMemoryIsReused) {
+  expectFound(kReverse, Mistake::NoSecondBarrier, 64, 64);
+}
 TEST(Emulator, FindsAMissingWarpBarrier) { expectFound(kRotate, Mistake::NoWarpSync, 64, 64); }
-TEST(Emulator, FindsACopyThatReachesOthersWithoutABarrier) { expectFound(kTiles, Mistake::CopyWithoutBarrier, 512, 32); }
+TEST(Emulator, FindsACopyThatReachesOthersWithoutABarrier) {
+  expectFound(kTiles, Mistake::CopyWithoutBarrier, 512, 32);
+}
 
 // What was never copied is NaN or an earlier tile; nobody races.
 TEST(Emulator, FindsAMissingOrWrongWaitForCopies) {
@@ -125,12 +132,14 @@ TEST(Emulator, RefusesThreadsThatDoNotMeet) {
   expectError(Mistake::MissingLane, "waits in a warp operation for lanes that never come");
 }
 
-// Copy in, compute, copy out on three streams, twice through one buffer: with all events every order gives the answer, without any one of them some do not.
+// Copy in, compute, copy out on three streams, twice through one buffer: with all events every order gives the answer,
+// without any one of them some do not.
 struct Pipeline {
   int missingEvent;  // -1: none
   std::vector<float> run() const {
     cudaStream_t in = nullptr, compute = nullptr, out = nullptr;
-    for (cudaStream_t* stream : {&in, &compute, &out}) check(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), "stream");
+    for (cudaStream_t* stream : {&in, &compute, &out})
+      check(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), "stream");
     std::vector<cudaEvent_t> events(4);
     for (cudaEvent_t& event : events) check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
     const std::vector<float> x = numbers(128);

@@ -1,4 +1,5 @@
-// cuBLASLt's functions as far as the backend calls them, by plain loops in the emulator's stream. Arguments that the real one would refuse are refused.
+// cuBLASLt's functions as far as the backend calls them, by plain loops in the emulator's stream. Arguments that the
+// real one would refuse are refused.
 #include "fakeCublasLt.h"
 
 #include <cstdint>
@@ -62,11 +63,20 @@ int assign(T& to, const void* value, size_t bytes) {
 
 struct Matrices {
   const Layout &a, &b, &c, &d;
-  Matrices(void* a, void* b, void* c, void* d) : a(*static_cast<Layout*>(a)), b(*static_cast<Layout*>(b)), c(*static_cast<Layout*>(c)), d(*static_cast<Layout*>(d)) {}
+  Matrices(void* a, void* b, void* c, void* d)
+      : a(*static_cast<Layout*>(a)),
+        b(*static_cast<Layout*>(b)),
+        c(*static_cast<Layout*>(c)),
+        d(*static_cast<Layout*>(d)) {}
   bool fit(const Product& product) const {
-    const auto plausible = [](const Layout& layout, int type) { return layout.type == type && layout.rows > 0 && layout.columns > 0 && layout.stride >= static_cast<int64_t>(layout.rows); };
-    return product.compute == kComputeFloat && product.scale == kFloat && product.transposed[0] == 1 && product.transposed[1] == 0 && plausible(a, kHalf) && plausible(b, kHalf) &&
-           plausible(c, kFloat) && plausible(d, kFloat) && a.rows == b.rows && d.rows == a.columns && d.columns == b.columns && c.rows == d.rows && c.columns == d.columns;
+    const auto plausible = [](const Layout& layout, int type) {
+      return layout.type == type && layout.rows > 0 && layout.columns > 0 &&
+             layout.stride >= static_cast<int64_t>(layout.rows);
+    };
+    return product.compute == kComputeFloat && product.scale == kFloat && product.transposed[0] == 1 &&
+           product.transposed[1] == 0 && plausible(a, kHalf) && plausible(b, kHalf) && plausible(c, kFloat) &&
+           plausible(d, kFloat) && a.rows == b.rows && d.rows == a.columns && d.columns == b.columns &&
+           c.rows == d.rows && c.columns == d.columns;
   }
 };
 
@@ -125,7 +135,8 @@ EXPORTED int cublasLtMatmulPreferenceSetAttribute(void* made, int attribute, con
 }
 EXPORTED int cublasLtMatmulPreferenceDestroy(void* made) { return destroy<Preference>(made); }
 
-EXPORTED int cublasLtMatmulAlgoGetHeuristic(void*, void* product, void* a, void* b, void* c, void* d, void*, int most, Result* found, int* count) {
+EXPORTED int cublasLtMatmulAlgoGetHeuristic(void*, void* product, void* a, void* b, void* c, void* d, void*, int most,
+                                            Result* found, int* count) {
   if (control.findStatus != kSuccess) return control.findStatus;
   if (!Matrices(a, b, c, d).fit(*static_cast<Product*>(product))) return kInvalidValue;
   *count = 0;
@@ -138,7 +149,8 @@ EXPORTED int cublasLtMatmulAlgoGetHeuristic(void*, void* product, void* a, void*
   return *count == 0 ? kNotSupported : kSuccess;
 }
 
-EXPORTED int cublasLtMatmulAlgoCheck(void*, void* product, void* a, void* b, void* c, void* d, const Algorithm* algorithm, Result* result) {
+EXPORTED int cublasLtMatmulAlgoCheck(void*, void* product, void* a, void* b, void* c, void* d,
+                                     const Algorithm* algorithm, Result* result) {
   const Matrices of(a, b, c, d);
   if (!of.fit(*static_cast<Product*>(product))) return kInvalidValue;
   if (algorithm->data[3] == spillway::fake::kNotForFewRows && of.b.columns < 64) return kNotSupported;
@@ -146,9 +158,11 @@ EXPORTED int cublasLtMatmulAlgoCheck(void*, void* product, void* a, void* b, voi
   return kSuccess;
 }
 
-EXPORTED int cublasLtMatmulAlgoConfigGetAttribute(const Algorithm* algorithm, int attribute, void* value, size_t bytes, size_t* written) {
+EXPORTED int cublasLtMatmulAlgoConfigGetAttribute(const Algorithm* algorithm, int attribute, void* value, size_t bytes,
+                                                  size_t* written) {
   if (bytes != sizeof(uint32_t)) return kInvalidValue;
-  const bool splits = algorithm->data[3] == spillway::fake::kSplitsInputs, reduces = algorithm->data[3] == spillway::fake::kReducesInParts;
+  const bool splits = algorithm->data[3] == spillway::fake::kSplitsInputs,
+             reduces = algorithm->data[3] == spillway::fake::kReducesInParts;
   const uint32_t answer = attribute == 2 ? (splits ? 4 : 1) : attribute == 3 ? (reduces ? 2 : 0) : 99;
   if (answer == 99) return kInvalidValue;
   std::memcpy(value, &answer, bytes);
@@ -156,13 +170,16 @@ EXPORTED int cublasLtMatmulAlgoConfigGetAttribute(const Algorithm* algorithm, in
   return kSuccess;
 }
 
-EXPORTED int cublasLtMatmul(void*, void* product, const void* alpha, const void* a, void* aLayout, const void* b, void* bLayout, const void* beta, const void* c, void* cLayout, void* d,
-                            void* dLayout, const Algorithm* algorithm, void*, size_t, cudaStream_t stream) {
+EXPORTED int cublasLtMatmul(void*, void* product, const void* alpha, const void* a, void* aLayout, const void* b,
+                            void* bLayout, const void* beta, const void* c, void* cLayout, void* d, void* dLayout,
+                            const Algorithm* algorithm, void*, size_t, cudaStream_t stream) {
   if (control.multiplyStatus != kSuccess) return control.multiplyStatus;
   const Matrices of(aLayout, bLayout, cLayout, dLayout);
   const auto isAligned = [](const void* data, size_t bytes) { return reinterpret_cast<uintptr_t>(data) % bytes == 0; };
   // The alignments that were promised when the algorithm was chosen.
-  if (!of.fit(*static_cast<Product*>(product)) || c != d || !isAligned(a, 256) || !isAligned(b, 64) || !isAligned(d, 256)) return kInvalidValue;
+  if (!of.fit(*static_cast<Product*>(product)) || c != d || !isAligned(a, 256) || !isAligned(b, 64) ||
+      !isAligned(d, 256))
+    return kInvalidValue;
   if (*static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0) return kInvalidValue;
   const auto id = static_cast<int>(algorithm->data[3]);
   control.used = id;
@@ -171,7 +188,9 @@ EXPORTED int cublasLtMatmul(void*, void* product, const void* alpha, const void*
   control.enqueue(stream, [=, aOf = of.a, bOf = of.b, dOf = of.d] {
     const auto floats = [](const void* from, const Layout& layout) {
       std::vector<float> values(layout.rows * layout.columns);
-      for (size_t i = 0; i < values.size(); i++) values[i] = spillway::halfToFloat(static_cast<const uint16_t*>(from)[i / layout.rows * static_cast<size_t>(layout.stride) + i % layout.rows]);
+      for (size_t i = 0; i < values.size(); i++)
+        values[i] = spillway::halfToFloat(
+            static_cast<const uint16_t*>(from)[i / layout.rows * static_cast<size_t>(layout.stride) + i % layout.rows]);
       return values;
     };
     const std::vector<float> weights = floats(a, aOf), right = floats(b, bOf);
@@ -182,7 +201,8 @@ EXPORTED int cublasLtMatmul(void*, void* product, const void* alpha, const void*
     for (size_t row = 0; row < dOf.columns; row++) {
       std::vector<float> sums(dOf.rows);
       sumRow(left.data(), right.data() + row * aOf.rows, inputs, dOf.rows, backwards, sums.data());
-      std::memcpy(static_cast<float*>(d) + row * static_cast<size_t>(dOf.stride), sums.data(), sums.size() * sizeof(float));
+      std::memcpy(static_cast<float*>(d) + row * static_cast<size_t>(dOf.stride), sums.data(),
+                  sums.size() * sizeof(float));
     }
   });
   return kSuccess;

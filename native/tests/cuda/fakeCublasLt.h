@@ -1,4 +1,5 @@
-// A library that stands in for cuBLASLt on the emulated device: what tests tell it, and ask it. It is opened as the real one is, by its path.
+// A library that stands in for cuBLASLt on the emulated device: what tests tell it, and ask it. It is opened as the
+// real one is, by its path.
 #pragma once
 #include <dlfcn.h>
 #include <stddef.h>
@@ -13,9 +14,10 @@
 
 namespace spillway::fake {
 
-// Its algorithms, in the order in which it offers them. Only the last two may be used for rows whose bits must not depend on their company.
+// Its algorithms, in the order in which it offers them. Only the last two may be used for rows whose bits must not
+// depend on their company.
 enum Algorithm : int {
-  kSplitsInputs,   // says so
+  kSplitsInputs,  // says so
   kReducesInParts,
   kWantsWorkspace,
   kNotForFewRows,

@@ -95,7 +95,8 @@ inline std::vector<float> normalNumbers(size_t n, unsigned seed, float width = 1
   return values;
 }
 
-inline void expectClose(const std::vector<float>& values, const std::vector<float>& expected, float absolute, float relative, const std::string& what) {
+inline void expectClose(const std::vector<float>& values, const std::vector<float>& expected, float absolute,
+                        float relative, const std::string& what) {
   ASSERT_EQ(values.size(), expected.size()) << what;
   for (size_t i = 0; i < values.size(); i++) {
     if (std::isnan(expected[i])) {
@@ -108,7 +109,9 @@ inline void expectClose(const std::vector<float>& values, const std::vector<floa
 
 inline void expectSame(const std::vector<float>& values, const std::vector<float>& expected, const std::string& what) {
   ASSERT_EQ(values.size(), expected.size()) << what;
-  for (size_t i = 0; i < values.size(); i++) ASSERT_EQ(std::memcmp(&values[i], &expected[i], sizeof(float)), 0) << what << " at " << i << ": " << values[i] << " and " << expected[i];
+  for (size_t i = 0; i < values.size(); i++)
+    ASSERT_EQ(std::memcmp(&values[i], &expected[i], sizeof(float)), 0)
+        << what << " at " << i << ": " << values[i] << " and " << expected[i];
 }
 
 }  // namespace spillway::cuda

@@ -1,4 +1,5 @@
-// How many GPUs there are, on standard output: linked as the addon is, it has to start and to answer on machines without a driver, too (scripts/test-cuda-compile.mjs).
+// How many GPUs there are, on standard output: linked as the addon is, it has to start and to answer on machines
+// without a driver, too (scripts/test-cuda-compile.mjs).
 #include <cstdio>
 
 #include "../../kernels/cuda/Devices.h"

@@ -1,4 +1,5 @@
-// Matrix products of every type against weights that the CPU unpacks, in double precision, over the CPU's table of cases.
+// Matrix products of every type against weights that the CPU unpacks, in double precision, over the CPU's table of
+// cases.
 #include "../matmulCases.h"
 
 #include <cmath>
@@ -39,21 +40,25 @@ class CudaMatmul : public testing::TestWithParam<MatmulCase> {
     stride = shape.inputs + 3;
     values = cases::randomFloats(kMostRows * stride, 33);
     for (size_t k = 0; k < shape.inputs; k++) {
-      values[1 * stride + k] *= 1e9f;   // far beyond the range of a half
+      values[1 * stride + k] *= 1e9f;  // far beyond the range of a half
       values[2 * stride + k] *= 1e-30f;
       values[3 * stride + k] = 0;
     }
   }
 
-  // Rows [first, first + rows) of the values; outputs lie apart by five floats more than needed, which must stay as they are.
+  // Rows [first, first + rows) of the values; outputs lie apart by five floats more than needed, which must stay as
+  // they are.
   std::vector<float> run(Way way, size_t first, size_t rows, CublasLtProducts* products = nullptr) const {
     const MatrixOnDevice device(matrix.weights);
-    const DeviceArray<float> x(std::vector<float>(values.begin() + static_cast<long>(first * stride), values.begin() + static_cast<long>((first + rows) * stride))), b(bias);
+    const DeviceArray<float> x(std::vector<float>(values.begin() + static_cast<long>(first * stride),
+                                                  values.begin() + static_cast<long>((first + rows) * stride))),
+        b(bias);
     const size_t outputStride = shape.outputs + 5;
     const DeviceArray<float> out(std::vector<float>(rows * outputStride, 7777.0f));
     const float* biasOrNull = shape.bias ? b.get() : nullptr;
     if (way == Way::CublasLt) {
-      multiplyByCublasLt(*products, shape.outputs, device.matrix, x.get(), stride, rows, {{0, rows}}, biasOrNull, out.get(), outputStride);
+      multiplyByCublasLt(*products, shape.outputs, device.matrix, x.get(), stride, rows, {{0, rows}}, biasOrNull,
+                         out.get(), outputStride);
     } else if (way == Way::InFloat) {
       multiplyFloat(testStream(), device.matrix, x.get(), rows, stride, biasOrNull, out.get(), outputStride);
     } else {
@@ -69,13 +74,15 @@ class CudaMatmul : public testing::TestWithParam<MatmulCase> {
     for (size_t row = 0; row < rows; row++) {
       const auto at = all.begin() + static_cast<long>(row * outputStride);
       result.insert(result.end(), at, at + shape.outputs);
-      for (size_t i = 0; i < 5; i++) EXPECT_EQ(at[static_cast<long>(shape.outputs + i)], 7777.0f) << "beyond the row's outputs";
+      for (size_t i = 0; i < 5; i++)
+        EXPECT_EQ(at[static_cast<long>(shape.outputs + i)], 7777.0f) << "beyond the row's outputs";
     }
     return result;
   }
 
   // Σ |x w| times the error of one term bounds the error of the sum.
-  void expectNear(const std::vector<float>& result, size_t first, size_t rows, double termError, const std::vector<float>& other = {}) const {
+  void expectNear(const std::vector<float>& result, size_t first, size_t rows, double termError,
+                  const std::vector<float>& other = {}) const {
     for (size_t row = 0; row < rows; row++)
       for (size_t output = 0; output < shape.outputs; output++) {
         double sum = shape.bias ? bias[output] : 0, magnitude = std::fabs(sum);
@@ -85,7 +92,8 @@ class CudaMatmul : public testing::TestWithParam<MatmulCase> {
           magnitude += std::fabs(term);
         }
         const size_t at = row * shape.outputs + output;
-        ASSERT_NEAR(result[at], other.empty() ? sum : other[at], termError * magnitude) << "row " << first + row << ", output " << output;
+        ASSERT_NEAR(result[at], other.empty() ? sum : other[at], termError * magnitude)
+            << "row " << first + row << ", output " << output;
       }
   }
 
@@ -97,14 +105,17 @@ class CudaMatmul : public testing::TestWithParam<MatmulCase> {
   size_t stride = 0;
 };
 
-// A weight and a value lose 2^-11 each (K types: nothing more, their scales are products in float), offsets are rounded with scale * q: 2^-11 of it.
+// A weight and a value lose 2^-11 each (K types: nothing more, their scales are products in float), offsets are rounded
+// with scale * q: 2^-11 of it.
 TEST_P(CudaMatmul, AgreesWithDoublePrecisionAndARowAloneHasTheSameBits) {
   const size_t rows = shape.outputs > 130 || shape.inputs > 1500 ? 6 : kMostRows;
   const std::vector<float> many = run(Way::OnHalves, 0, rows);
   expectNear(many, 0, rows, std::ldexp(1.0, -9));
   underEverySeed([&] {
-    expectSame(run(Way::OnHalves, 0, 5), {many.begin(), many.begin() + static_cast<long>(5 * shape.outputs)}, "five rows");
-    expectSame(run(Way::OnHalves, rows - 1, 1), {many.end() - static_cast<long>(shape.outputs), many.end()}, "the last row alone");
+    expectSame(run(Way::OnHalves, 0, 5), {many.begin(), many.begin() + static_cast<long>(5 * shape.outputs)},
+               "five rows");
+    expectSame(run(Way::OnHalves, rows - 1, 1), {many.end() - static_cast<long>(shape.outputs), many.end()},
+               "the last row alone");
   });
 }
 
@@ -112,7 +123,8 @@ TEST_P(CudaMatmul, InFloatAgreesToFloatPrecision) {
   underEverySeed([&] {
     const std::vector<float> many = run(Way::InFloat, 0, 9);
     expectNear(many, 0, 9, 1e-6);
-    expectSame(run(Way::InFloat, 8, 1), {many.end() - static_cast<long>(shape.outputs), many.end()}, "the last row alone");
+    expectSame(run(Way::InFloat, 8, 1), {many.end() - static_cast<long>(shape.outputs), many.end()},
+               "the last row alone");
   });
 }
 
@@ -128,7 +140,10 @@ TEST_P(CudaMatmul, ByCublasLtIsTheOwnKernelsButForRoundingAndARowAloneHasTheSame
   const size_t rows = 6;
   const std::vector<float> many = run(Way::CublasLt, 0, rows, products.get());
   expectNear(many, 0, rows, 1e-5, run(Way::OnHalves, 0, rows));
-  underEverySeed([&] { expectSame(run(Way::CublasLt, rows - 1, 1, products.get()), {many.end() - static_cast<long>(shape.outputs), many.end()}, "the last row alone"); });
+  underEverySeed([&] {
+    expectSame(run(Way::CublasLt, rows - 1, 1, products.get()),
+               {many.end() - static_cast<long>(shape.outputs), many.end()}, "the last row alone");
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, CudaMatmul, testing::ValuesIn(cases::kMatmulCases), nameOf);

@@ -14,7 +14,8 @@ TEST(CudaMemoryPool, NeverExceedsItsCapAndSaysWhoAskedForWhat) {
     MemoryPool pool(MemoryKind::Device, 4096 + 100);
     EXPECT_EQ(pool.capacityBytes(), 4096u);
     EXPECT_EQ(emulator::deviceBytesInUse(), before + 4096);
-    const MemoryPool::Block a = pool.take(1000, testStream(), "a"), b = pool.take(1024, testStream(), "b"), c = pool.take(1, testStream(), "c");
+    const MemoryPool::Block a = pool.take(1000, testStream(), "a"), b = pool.take(1024, testStream(), "b"),
+                            c = pool.take(1, testStream(), "c");
     EXPECT_EQ(a.bytes, 1024u);
     EXPECT_EQ(pool.usedBytes(), 1024u + 1024 + 256);
     pool.giveBack(a, testStream());
@@ -24,7 +25,9 @@ TEST(CudaMemoryPool, NeverExceedsItsCapAndSaysWhoAskedForWhat) {
         FAIL() << "more than there is";
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::Memory);
-        EXPECT_EQ(std::string(error.what()), "the KV cache: asked for " + std::to_string(bytes) + " bytes of GPU memory, 2816 of 4096 are free, 1792 of them in one piece");
+        EXPECT_EQ(std::string(error.what()),
+                  "the KV cache: asked for " + std::to_string(bytes) +
+                      " bytes of GPU memory, 2816 of 4096 are free, 1792 of them in one piece");
       }
     }
     pool.giveBack(c, testStream());
@@ -45,12 +48,14 @@ TEST(CudaMemoryPool, ThatTheDeviceDoesNotGiveIsATypedError) {
     FAIL() << "more than there is";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Memory);
-    EXPECT_EQ(std::string(error.what()), "GPU memory: asked for 2048 bytes, 1024 of its " + std::to_string(used + 1024) + " bytes are free");
+    EXPECT_EQ(std::string(error.what()),
+              "GPU memory: asked for 2048 bytes, 1024 of its " + std::to_string(used + 1024) + " bytes are free");
   }
   emulator::setDeviceBytes(size_t{1} << 30);
 }
 
-// Blocks go from stream to stream while work with them is queued. `orderly`: given back to the stream that used them, as they must be.
+// Blocks go from stream to stream while work with them is queued. `orderly`: given back to the stream that used them,
+// as they must be.
 bool blocksKeepWhatIsWritten(uint64_t seed, bool orderly) {
   emulator::setSeed(seed);
   std::mt19937 random(static_cast<unsigned>(seed));
@@ -107,9 +112,11 @@ TEST(CudaStagedCopy, BringsEveryByteThroughFewBuffers) {
     EXPECT_EQ(a.values(), source);
     EXPECT_EQ(b.values(), source);
     EXPECT_EQ(most, 1000u);
-    EXPECT_THROW(copy.toDevice(a.get(), 5000, first.get(), [](uint8_t*, size_t offset, size_t) {
-      if (offset == 2000) throw Error(ErrorCode::File, "cut short");
-    }), Error);
+    EXPECT_THROW(copy.toDevice(a.get(), 5000, first.get(),
+                               [](uint8_t*, size_t offset, size_t) {
+                                 if (offset == 2000) throw Error(ErrorCode::File, "cut short");
+                               }),
+                 Error);
   });
   EXPECT_EQ(emulator::pinnedBytesInUse(), 0u);
 }

@@ -1,4 +1,5 @@
-// Pages of 8 and 4 bits: stored on the device they are the CPU's, byte for byte; turned back into halves they say what CacheLayout.h says.
+// Pages of 8 and 4 bits: stored on the device they are the CPU's, byte for byte; turned back into halves they say what
+// CacheLayout.h says.
 #include "../../kernels/cuda/QuantisedPages.h"
 
 #include <algorithm>
@@ -12,14 +13,18 @@
 namespace spillway::cuda {
 namespace {
 
-const CacheLayout kShapes[] = {{CacheType::Q8, 2, 64, 32}, {CacheType::Q8, 1, 128, 16}, {CacheType::Q8, 2, 80, 16}, {CacheType::Q8, 1, 10, 16}, {CacheType::Q8, 1, 300, 16}, {CacheType::Q8, 1, 33, 16}};
+const CacheLayout kShapes[] = {{CacheType::Q8, 2, 64, 32}, {CacheType::Q8, 1, 128, 16}, {CacheType::Q8, 2, 80, 16},
+                               {CacheType::Q8, 1, 10, 16}, {CacheType::Q8, 1, 300, 16}, {CacheType::Q8, 1, 33, 16}};
 
 class CudaQuantisedPages : public testing::TestWithParam<CacheType> {
  protected:
-  static CacheLayout layoutOf(const CacheLayout& shape) { return {GetParam(), shape.kvHeads, shape.headDim, shape.pageTokens}; }
+  static CacheLayout layoutOf(const CacheLayout& shape) {
+    return {GetParam(), shape.kvHeads, shape.headDim, shape.pageTokens};
+  }
 };
 
-// A page's tokens, ordinary and not: outliers, all equal, the widest range, tiny, beyond halves, infinite, not a number.
+// A page's tokens, ordinary and not: outliers, all equal, the widest range, tiny, beyond halves, infinite, not a
+// number.
 TestRow unusualRow(const CacheLayout& layout, unsigned seed) {
   TestRow row({layout, layout.kvHeads, 0, false, false}, layout.pageTokens, seed);
   for (std::vector<float>* side : {&row.keys, &row.values}) {
@@ -53,7 +58,9 @@ TEST_P(CudaQuantisedPages, TokensAreStoredAsTheCpuStoresThem) {
       const DeviceArray<float> keys(row.keys), values(row.values);
       storeTokens(testStream(), layout, tokens.get(), list.size(), keys.get(), values.get(), row.keyWidth);
       const std::vector<uint8_t> found = page.values();
-      for (size_t i = 0; i < bytes; i++) ASSERT_EQ(found[i], row.pages[0][i]) << cacheTypeName(layout.type) << ", heads of " << layout.headDim << ", byte " << i << " of " << bytes;
+      for (size_t i = 0; i < bytes; i++)
+        ASSERT_EQ(found[i], row.pages[0][i])
+            << cacheTypeName(layout.type) << ", heads of " << layout.headDim << ", byte " << i << " of " << bytes;
     });
   }
 }
@@ -83,20 +90,29 @@ TEST_P(CudaQuantisedPages, BecomeHalvesAsTheLayoutSays) {
         for (uint32_t head = 0; head < layout.kvHeads; head++)
           for (uint32_t token = 0; token < layout.pageTokens; token++)
             for (size_t group = 0; group < layout.headDim; group += kCacheGroup) {
-              const size_t n = std::min<size_t>(kCacheGroup, layout.headDim - group), begin = head * cacheHeadBytes(plain) / 2;
+              const size_t n = std::min<size_t>(kCacheGroup, layout.headDim - group),
+                           begin = head * cacheHeadBytes(plain) / 2;
               const std::vector<double> keys = keyGroupAt(layout, page, head, token, group, n);
               for (size_t i = 0; i < n; i++) {
-                const std::string where = std::string(cacheTypeName(layout.type)) + ", heads of " + std::to_string(layout.headDim) + ", token " + std::to_string(token) + ", element " + std::to_string(group + i);
+                const std::string where = std::string(cacheTypeName(layout.type)) + ", heads of " +
+                                          std::to_string(layout.headDim) + ", token " + std::to_string(token) +
+                                          ", element " + std::to_string(group + i);
                 const auto expect = [&](size_t at, double expected, double loss) {
                   const float x = halfToFloat(found[begin + at]);
-                  if (std::isnan(expected)) ASSERT_TRUE(std::isnan(x)) << where;
-                  else ASSERT_NEAR(x, std::clamp(expected, -65504.0, 65504.0), std::fabs(expected) * std::ldexp(1.0, -11) + 6e-8 + loss) << where;
+                  if (std::isnan(expected))
+                    ASSERT_TRUE(std::isnan(x)) << where;
+                  else
+                    ASSERT_NEAR(x, std::clamp(expected, -65504.0, 65504.0),
+                                std::fabs(expected) * std::ldexp(1.0, -11) + 6e-8 + loss)
+                        << where;
                 };
                 // Turning back adds up what others' sums lose in float.
                 double largest = 0;
                 for (const double key : keys) largest = std::max(largest, std::fabs(key));
-                expect((size_t{token / kKeyBlock} * layout.headDim + group + i) * kKeyBlock + token % kKeyBlock, keys[i], largest * 1e-6);
-                expect(cacheKeyElements(plain) + token * cacheValueStride(plain) + group + i, valueAt(layout, page, head, token, group + i).value, 0);
+                expect((size_t{token / kKeyBlock} * layout.headDim + group + i) * kKeyBlock + token % kKeyBlock,
+                       keys[i], largest * 1e-6);
+                expect(cacheKeyElements(plain) + token * cacheValueStride(plain) + group + i,
+                       valueAt(layout, page, head, token, group + i).value, 0);
               }
             }
       }
@@ -104,7 +120,8 @@ TEST_P(CudaQuantisedPages, BecomeHalvesAsTheLayoutSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, CudaQuantisedPages, testing::Values(CacheType::Q8, CacheType::Q4), [](const auto& info) { return std::string(cacheTypeName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Types, CudaQuantisedPages, testing::Values(CacheType::Q8, CacheType::Q4),
+                         [](const auto& info) { return std::string(cacheTypeName(info.param)); });
 
 }  // namespace
 }  // namespace spillway::cuda

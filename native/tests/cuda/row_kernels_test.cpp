@@ -31,7 +31,8 @@ TEST(CudaRowKernels, RmsNorm) {
       expectClose(y, expected, 1e-7f, 2e-6f, "rmsNorm of " + std::to_string(n));
       rmsNorm(testStream(), in.get() + n, w.get(), 1e-5f, 1, n, in.get() + n);  // alone, and in place
       const std::vector<float> again = in.values();
-      expectSame({again.begin() + static_cast<long>(n), again.begin() + static_cast<long>(2 * n)}, {y.begin() + static_cast<long>(n), y.begin() + static_cast<long>(2 * n)}, "alone");
+      expectSame({again.begin() + static_cast<long>(n), again.begin() + static_cast<long>(2 * n)},
+                 {y.begin() + static_cast<long>(n), y.begin() + static_cast<long>(2 * n)}, "alone");
     });
   }
 }
@@ -44,12 +45,18 @@ TEST(CudaRowKernels, LayerNormWithAndWithoutBiasAndFarFromZero) {
         for (float& value : x) value += offset;
         const std::vector<float> weight = normalNumbers(n, 4), bias = normalNumbers(n, 5);
         std::vector<float> expected(x.size());
-        for (size_t row = 0; row < kRows; row++) cpu().layerNorm(&x[row * n], weight.data(), biased ? bias.data() : nullptr, 1e-5f, n, &expected[row * n]);
+        for (size_t row = 0; row < kRows; row++)
+          cpu().layerNorm(&x[row * n], weight.data(), biased ? bias.data() : nullptr, 1e-5f, n, &expected[row * n]);
         underEverySeed([&] {
           const DeviceArray<float> in(x), w(weight), b(bias);
           layerNorm(testStream(), in.get(), w.get(), biased ? b.get() : nullptr, 1e-5f, kRows, n, in.get());
-          // A float's spacing near 1000 is 6e-5; with one element the factor is 316, with two it depends on how near they are.
-          expectClose(in.values(), expected, offset == 0 ? 1e-5f : n <= 2 ? 0.1f : 1e-3f, 1e-5f, "layerNorm of " + std::to_string(n));
+          // A float's spacing near 1000 is 6e-5; with one element the factor is 316, with two it depends on how near
+          // they are.
+          expectClose(in.values(), expected,
+                      offset == 0 ? 1e-5f
+                      : n <= 2    ? 0.1f
+                                  : 1e-3f,
+                      1e-5f, "layerNorm of " + std::to_string(n));
         });
       }
 }
@@ -59,14 +66,17 @@ TEST(CudaRowKernels, RotationsHaveTheCpusBits) {
     const uint32_t heads = 3, headDim = dims + 16;
     const size_t stride = heads * headDim + 5, positionsKnown = 9;
     const std::vector<uint32_t> positions = {8, 0, 3};
-    const std::vector<float> x = normalNumbers(kRows * stride, 6), cosines = normalNumbers(positionsKnown * dims / 2, 7), sines = normalNumbers(positionsKnown * dims / 2, 8);
+    const std::vector<float> x = normalNumbers(kRows * stride, 6),
+                             cosines = normalNumbers(positionsKnown * dims / 2, 7),
+                             sines = normalNumbers(positionsKnown * dims / 2, 8);
     for (const RotaryPairing pairing : {RotaryPairing::Pairs, RotaryPairing::Halves}) {
       std::vector<float> expected = x;
       for (size_t row = 0; row < kRows; row++)
         for (uint32_t head = 0; head < heads; head++) {
           float* at = &expected[row * stride + head * headDim];
           const size_t angle = positions[row] * dims / 2;
-          (pairing == RotaryPairing::Pairs ? cpu().rotatePairs : cpu().rotateHalves)(at, &cosines[angle], &sines[angle], dims);
+          (pairing == RotaryPairing::Pairs ? cpu().rotatePairs : cpu().rotateHalves)(at, &cosines[angle], &sines[angle],
+                                                                                     dims);
         }
       underEverySeed([&] {
         const DeviceArray<float> in(x), c(cosines), s(sines);
@@ -83,7 +93,9 @@ const Activation kActivations[] = {Activation::Relu, Activation::Gelu, Activatio
 TEST(CudaRowKernels, Activations) {
   std::vector<float> x = normalNumbers(1003, 9, 4);
   const float largest = std::numeric_limits<float>::max();
-  for (const float value : {largest, -largest, 1e30f, -1e30f, 300.0f, -300.0f, 88.8f, -88.8f, 1e-42f, -1e-42f, 0.0f, -0.0f, kInfinity, -kInfinity, kNan}) x.push_back(value);
+  for (const float value : {largest, -largest, 1e30f, -1e30f, 300.0f, -300.0f, 88.8f, -88.8f, 1e-42f, -1e-42f, 0.0f,
+                            -0.0f, kInfinity, -kInfinity, kNan})
+    x.push_back(value);
   const std::vector<float> factor = normalNumbers(x.size(), 10);
   for (const Activation activation : kActivations)
     for (const bool gated : {false, true}) {
@@ -122,7 +134,8 @@ TEST(CudaRowKernels, RowsAreScaledGatheredAndScattered) {
     const std::vector<float> scales = {0.3f, -1.7f, 0, 2};
     std::vector<float> scaled = x, gathered, scattered = y;
     cpu().scale(0.37f, scaled.data(), scaled.size());
-    for (const uint32_t index : indices) gathered.insert(gathered.end(), y.begin() + long(index * n), y.begin() + long((index + 1) * n));
+    for (const uint32_t index : indices)
+      gathered.insert(gathered.end(), y.begin() + long(index * n), y.begin() + long((index + 1) * n));
     for (size_t row = 0; row < 4; row++) cpu().addScaled(&x[row * n], scales[row], &scattered[indices[row] * n], n);
     underEverySeed([&] {
       const DeviceArray<float> from(x), six(y), four(4 * n), factors(scales), product(x);
@@ -142,10 +155,12 @@ TEST(CudaRowKernels, EmbeddingsOfEveryTypeHaveTheCpusBits) {
     cases::MatmulCase small = shape;
     small.outputs = std::min(small.outputs, 138u);
     const cases::PackedMatrix matrix = cases::randomMatrix(small, 21);
-    const std::vector<int32_t> tokens = {0, static_cast<int32_t>(small.outputs) - 1, -1, static_cast<int32_t>(small.outputs) / 2, static_cast<int32_t>(small.outputs)};
+    const std::vector<int32_t> tokens = {0, static_cast<int32_t>(small.outputs) - 1, -1,
+                                         static_cast<int32_t>(small.outputs) / 2, static_cast<int32_t>(small.outputs)};
     std::vector<float> expected(tokens.size() * small.inputs, kNan);
     for (size_t row = 0; row < tokens.size(); row++)
-      if (tokens[row] >= 0 && tokens[row] < static_cast<int32_t>(small.outputs)) unpackRow(matrix.weights, static_cast<size_t>(tokens[row]), &expected[row * small.inputs]);
+      if (tokens[row] >= 0 && tokens[row] < static_cast<int32_t>(small.outputs))
+        unpackRow(matrix.weights, static_cast<size_t>(tokens[row]), &expected[row * small.inputs]);
     underEverySeed([&] {
       const MatrixOnDevice weights(matrix.weights);
       const DeviceArray<int32_t> ids(tokens);

@@ -39,8 +39,8 @@ class RowsOnDevice {
     std::vector<uint32_t> members;
     uint32_t keys;
   };
-  std::vector<float> attend(std::vector<TestRow>& rows, const std::vector<Part>& parts, bool ranges, bool inPlace = false,
-                            const std::vector<Bundle>& bundles = {}) const {
+  std::vector<float> attend(std::vector<TestRow>& rows, const std::vector<Part>& parts, bool ranges,
+                            bool inPlace = false, const std::vector<Bundle>& bundles = {}) const {
     std::vector<AttentionToken> tokens;
     std::vector<AttentionRange> spans;
     std::vector<float> queries;
@@ -58,11 +58,14 @@ class RowsOnDevice {
     const std::vector<float> slopeValues = case_.slopes();
     const DeviceArray<float> slopes(slopeValues), in(queries), out(queries.size());
     const DeviceArray<AttentionToken> tokenArray(tokens);
-    const AttentionShape shape = {case_.heads, 1.0f / std::sqrt(static_cast<float>(case_.layout.headDim)), case_.window, case_.alibi ? slopes.get() : nullptr, case_.rounded, case_.keep};
+    const AttentionShape shape = {case_.heads,   1.0f / std::sqrt(static_cast<float>(case_.layout.headDim)),
+                                  case_.window,  case_.alibi ? slopes.get() : nullptr,
+                                  case_.rounded, case_.keep};
     float* to = inPlace ? in.get() : out.get();
     if (ranges) {
       const DeviceArray<AttentionRange> rangeArray(spans);
-      attendRanges(testStream(), rangeLayout(), shape, tokenArray.get(), rangeArray.get(), spans.size(), longest, in.get(), width, to, width);
+      attendRanges(testStream(), rangeLayout(), shape, tokenArray.get(), rangeArray.get(), spans.size(), longest,
+                   in.get(), width, to, width);
       check(cudaStreamSynchronize(testStream()), "synchronize");
     } else {
       const uint32_t partCount = attentionParts(last);
@@ -73,7 +76,8 @@ class RowsOnDevice {
       std::vector<uint32_t> memberList, keysInCommon(tokens.size());
       uint32_t mostKeys = 0;
       for (const Bundle& bundle : bundles) {
-        bundleList.push_back({static_cast<uint32_t>(memberList.size()), static_cast<uint32_t>(bundle.members.size()), bundle.keys});
+        bundleList.push_back(
+            {static_cast<uint32_t>(memberList.size()), static_cast<uint32_t>(bundle.members.size()), bundle.keys});
         memberList.insert(memberList.end(), bundle.members.begin(), bundle.members.end());
         for (const uint32_t member : bundle.members) keysInCommon[member] = bundle.keys;
         mostKeys = std::max(mostKeys, bundle.keys);
@@ -87,18 +91,21 @@ class RowsOnDevice {
       if (case_.keep < 1) {
         const DeviceArray<float> scores(tokens.size() * case_.heads * (last + 1));
         const DeviceArray<AttentionCut> cuts(tokens.size() * case_.heads);
-        scoreKeys(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, partCount, {scores.get(), last + 1},
-                  common);
+        scoreKeys(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, partCount,
+                  {scores.get(), last + 1}, common);
         selectKeys(testStream(), shape, tokenArray.get(), tokens.size(), {scores.get(), last + 1}, cuts.get());
-        attendKept(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), {scores.get(), last + 1}, cuts.get(), partials);
+        attendKept(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), {scores.get(), last + 1},
+                   cuts.get(), partials);
         mergePartials(testStream(), partials, tokens.size(), case_.heads, case_.layout.headDim, to, width);
         check(cudaStreamSynchronize(testStream()), "synchronize");
         return (inPlace ? in : out).values();
       }
       if (bundles.empty()) {
-        attendTokens(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, to, width, partials);
+        attendTokens(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, to, width,
+                     partials);
       } else {
-        attendParts(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, partials, common);
+        attendParts(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, partials,
+                    common);
         mergePartials(testStream(), partials, tokens.size(), case_.heads, case_.layout.headDim, to, width);
       }
       check(cudaStreamSynchronize(testStream()), "synchronize");
@@ -127,6 +134,8 @@ class RowsOnDevice {
   std::vector<DeviceArray<const uint8_t*>> tables, halves;
 };
 
-inline std::vector<float> slice(const std::vector<float>& all, size_t first, size_t count) { return {all.begin() + static_cast<long>(first), all.begin() + static_cast<long>(first + count)}; }
+inline std::vector<float> slice(const std::vector<float>& all, size_t first, size_t count) {
+  return {all.begin() + static_cast<long>(first), all.begin() + static_cast<long>(first + count)};
+}
 
 }  // namespace spillway::cuda

@@ -30,7 +30,8 @@ Sampled onDevice(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     logits.emplace_back(row.logits);
     histories.emplace_back(row.history.empty() ? std::vector<int32_t>(1) : row.history);
-    list.push_back({row.parameters, logits.back().get(), histories.back().get(), static_cast<uint32_t>(row.history.size()), row.position});
+    list.push_back({row.parameters, logits.back().get(), histories.back().get(),
+                    static_cast<uint32_t>(row.history.size()), row.position});
   }
   const size_t vocabulary = rows[0].logits.size();
   const DeviceArray<SamplingRow> on(list);
@@ -44,8 +45,9 @@ Sampled onHost(const std::vector<Row>& rows) {
   Sampled result;
   for (const Row& row : rows) {
     std::vector<double> workspace(row.logits.size());
-    const SampledToken token = sampleToken(kernelsFor(bestInstructionSet()), row.parameters, row.logits.data(), row.logits.size(), row.history.data(), row.history.size(),
-                                           row.position, true, workspace.data());
+    const SampledToken token =
+        sampleToken(kernelsFor(bestInstructionSet()), row.parameters, row.logits.data(), row.logits.size(),
+                    row.history.data(), row.history.size(), row.position, true, workspace.data());
     result.tokens.push_back(token.token);
     result.logprobs.push_back(token.logprob);
   }
@@ -108,7 +110,8 @@ TEST(CudaSampling, TiesAndWhatIsNotFinite) {
   underEverySeed([&] {
     const Sampled sampled = onDevice(rows);
     EXPECT_EQ(sampled.tokens, expected.tokens);
-    for (size_t i = 0; i < rows.size(); i++) EXPECT_EQ(std::isnan(sampled.logprobs[i]), expected.tokens[i] == kNotFinite) << i;
+    for (size_t i = 0; i < rows.size(); i++)
+      EXPECT_EQ(std::isnan(sampled.logprobs[i]), expected.tokens[i] == kNotFinite) << i;
   });
 }
 

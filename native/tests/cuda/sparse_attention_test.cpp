@@ -5,10 +5,11 @@ namespace spillway::cuda {
 namespace {
 
 const AttentionCase kCases[] = {
-    {{CacheType::F16, 2, 64, 32}, 2, 0, false, false, 0.1f}, {{CacheType::F16, 3, 64, 64}, 9, 0, true, false, 0.3f}, {{CacheType::F16, 1, 80, 16}, 11, 40, true, true, 0.25f},
-    {{CacheType::F32, 1, 300, 16}, 2, 0, false, false, 0.2f}, {{CacheType::F32, 2, 48, 32}, 4, 300, false, false, 0.5f},
-    {{CacheType::Q8, 2, 64, 32}, 2, 0, false, false, 0.1f}, {{CacheType::Q8, 1, 128, 48}, 9, 33, true, false, 0.4f},
-    {{CacheType::Q4, 1, 128, 16}, 3, 0, false, false, 0.2f}, {{CacheType::Q4, 2, 80, 32}, 2, 270, false, false, 0.05f},
+    {{CacheType::F16, 2, 64, 32}, 2, 0, false, false, 0.1f},   {{CacheType::F16, 3, 64, 64}, 9, 0, true, false, 0.3f},
+    {{CacheType::F16, 1, 80, 16}, 11, 40, true, true, 0.25f},  {{CacheType::F32, 1, 300, 16}, 2, 0, false, false, 0.2f},
+    {{CacheType::F32, 2, 48, 32}, 4, 300, false, false, 0.5f}, {{CacheType::Q8, 2, 64, 32}, 2, 0, false, false, 0.1f},
+    {{CacheType::Q8, 1, 128, 48}, 9, 33, true, false, 0.4f},   {{CacheType::Q4, 1, 128, 16}, 3, 0, false, false, 0.2f},
+    {{CacheType::Q4, 2, 80, 32}, 2, 270, false, false, 0.05f},
 };
 
 class CudaSparseAttention : public testing::TestWithParam<AttentionCase> {};
@@ -43,7 +44,9 @@ TEST_P(CudaSparseAttention, TokensTogetherHaveTheBitsOfTokensAlone) {
   const RowsOnDevice device(c, rows);
   ASSERT_GE(mostTogether(c.layout, {c.heads, 1, 0, nullptr, false}), 2u);
   const std::vector<RowsOnDevice::Bundle> bundles = {{{2, 0}, 320}, {{1, 3}, 128}};
-  underEverySeed([&] { expectSame(device.attend(rows, parts, false, false, bundles), device.attend(rows, parts, false), c.name()); });
+  underEverySeed([&] {
+    expectSame(device.attend(rows, parts, false, false, bundles), device.attend(rows, parts, false), c.name());
+  });
 }
 
 // The first pages on the device, the rest the CPU's: keys compete with each other wherever they are.
@@ -63,8 +66,11 @@ TEST_P(CudaSparseAttention, OverKeysOnBothSidesIsThatOfOne) {
       std::vector<AttentionToken> list;
       for (uint32_t i = 0; i < count; i++) list.push_back({device.table(0), first + i, keys});
       const DeviceArray<AttentionToken> tokens(list);
-      const DeviceArray<float> slopes(slopeValues), queries(slice(row.queries, first * width, count * width)), outputs(count * width), scores(std::vector<float>(count * heads * keys));
-      const AttentionShape shape = {c.heads, 1.0f / std::sqrt(static_cast<float>(c.layout.headDim)), c.window, c.alibi ? slopes.get() : nullptr, c.rounded, c.keep};
+      const DeviceArray<float> slopes(slopeValues), queries(slice(row.queries, first * width, count * width)),
+          outputs(count * width), scores(std::vector<float>(count * heads * keys));
+      const AttentionShape shape = {c.heads,   1.0f / std::sqrt(static_cast<float>(c.layout.headDim)),
+                                    c.window,  c.alibi ? slopes.get() : nullptr,
+                                    c.rounded, c.keep};
       const uint32_t parts = attentionParts(keys - 1);
       scoreKeys(testStream(), c.layout, shape, tokens.get(), count, queries.get(), width, parts, {scores.get(), keys});
 

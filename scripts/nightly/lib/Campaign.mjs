@@ -1,4 +1,5 @@
-// What a nightly campaign is: seeded, bounded in time, a folder of its own, one line of figures at the end, and a failure if anything was violated.
+// What a nightly campaign is: seeded, bounded in time, a folder of its own, one line of figures at the end, and a
+// failure if anything was violated.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -38,7 +39,9 @@ class Campaign {
   /** Something that must not happen did; the campaign goes on, and fails. @param evidence where to look */
   violation(what, evidence = '') {
     this.#violations += 1;
-    process.stdout.write(`VIOLATION ${this.#violations}: ${what}${evidence === '' ? '' : `\n    ${String(evidence).trim().replaceAll('\n', '\n    ')}`}\n`);
+    process.stdout.write(
+      `VIOLATION ${this.#violations}: ${what}${evidence === '' ? '' : `\n    ${String(evidence).trim().replaceAll('\n', '\n    ')}`}\n`,
+    );
   }
 
   count(figure, by = 1) {
@@ -66,19 +69,23 @@ class Campaign {
 }
 
 /**
- * Runs a campaign as a program: reads its flags, ends it with a summary on the last line, and with exit code 1 if anything was violated or it did nothing.
+ * Runs a campaign as a program: reads its flags, ends it with a summary on the last line, and with exit code 1 if
+ * anything was violated or it did nothing.
  * @param usage what it does, in some lines; the flags of its own among them
  * @param options as of `parseArgs`, with those that all have added
  * @param done the figure that says that it did something
  */
 export async function runCampaign({ usage, options = {}, minutes = 30, done }, main) {
   const name = basename(process.argv[1], '.mjs');
-  const { values, number } = readFlags(`usage: node scripts/nightly/${name}.mjs [flags]\n${usage}\n${COMMON_WORDS.replace('DEFAULT', String(minutes))}`, {
-    ...options,
-    seed: { type: 'string', default: '1' },
-    minutes: { type: 'string', default: String(minutes) },
-    folder: { type: 'string', default: tmpdir() },
-  });
+  const { values, number } = readFlags(
+    `usage: node scripts/nightly/${name}.mjs [flags]\n${usage}\n${COMMON_WORDS.replace('DEFAULT', String(minutes))}`,
+    {
+      ...options,
+      seed: { type: 'string', default: '1' },
+      minutes: { type: 'string', default: String(minutes) },
+      folder: { type: 'string', default: tmpdir() },
+    },
+  );
   const folder = mkdtempSync(join(values.folder, `spillway-${name}-`));
   const campaign = new Campaign(name, values, number, folder, stopSignal());
   try {
@@ -86,7 +93,8 @@ export async function runCampaign({ usage, options = {}, minutes = 30, done }, m
   } catch (error) {
     if (!campaign.signal.aborted) campaign.violation('the campaign itself failed', error.stack);
   }
-  if (!campaign.signal.aborted && process.exitCode === undefined && campaign.figure(done) === 0) campaign.violation(`nothing was done (${done}: 0)`);
+  if (!campaign.signal.aborted && process.exitCode === undefined && campaign.figure(done) === 0)
+    campaign.violation(`nothing was done (${done}: 0)`);
   if (campaign.violations === 0) rmSync(folder, { recursive: true, force: true });
   else process.stdout.write(`its files: ${folder}\n`);
   process.stdout.write(`${campaign.summary()}\n`);

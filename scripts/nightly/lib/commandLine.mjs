@@ -11,12 +11,17 @@ const KEPT_CHARACTERS = 20_000;
 
 /**
  * Starts `spillway ARGS`.
- * @param {{env?: object, hangSeconds?: number, script?: string}} options `script`: another program than the command line
+ * @param {{env?: object, hangSeconds?: number, script?: string}} options `script`: another program than the command
+ * line
  * @returns the child, and `ended`: how it ended ({code, signal, stdout, stderr, hung, seconds}; it never rejects)
  */
 export function start(args, { env, hangSeconds = HANG_SECONDS, script = MAIN } = {}) {
   const begin = performance.now();
-  const child = spawn(process.execPath, [script, ...args], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
+  const child = spawn(process.execPath, [script, ...args], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr']) {
     child[name].setEncoding('utf8').on('data', (text) => {

@@ -7,10 +7,17 @@ parentPort.postMessage('begun');
 const engine = await Engine.open({ ...options, onRepack: () => parentPort.postMessage('repacking') });
 parentPort.postMessage('open');
 if (kind === 'job') {
-  await runJob({ engine, input, output, overwrite: true, generate: { ...generate, onProgress: () => parentPort.postMessage('working') } });
+  await runJob({
+    engine,
+    input,
+    output,
+    overwrite: true,
+    generate: { ...generate, onProgress: () => parentPort.postMessage('working') },
+  });
 } else {
   for (;;) {
-    for await (const row of engine.generate(rows, { maxNewTokens: 100, ignoreEos: true })) parentPort.postMessage(row.finishReason);
+    for await (const row of engine.generate(rows, { maxNewTokens: 100, ignoreEos: true }))
+      parentPort.postMessage(row.finishReason);
   }
 }
 // What is at its end waits to be terminated all the same.

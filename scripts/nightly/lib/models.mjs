@@ -7,7 +7,10 @@ import { ROOT } from './commandLine.mjs';
 /** A tiny LLaMA of random weights in one file: 256 ids, no tokenizer, a context of 128 tokens. */
 export const TINY = join(ROOT, 'test/fixtures/models/llama-Q8_0.gguf');
 
-/** The same shape as a folder, with a tokenizer (a token a byte) and a chat template. @returns its path, in the campaign's folder */
+/**
+ * The same shape as a folder, with a tokenizer (a token a byte) and a chat template. @returns its path, in the
+ * campaign's folder
+ */
 export async function tinyTextModel(campaign) {
   process.chdir(ROOT);
   register('../../typescriptHooks.mjs', import.meta.url);
@@ -33,20 +36,36 @@ export async function realModel(campaign) {
 
 /** Rows of ids of unequal lengths, all different; every so many one that is an error. */
 export function writeTokenRows(file, rows, brokenEvery = Infinity) {
-  const tokens = (at) => [1, ...Array.from({ length: 1 + (at * 7) % 40 }, (_, token) => 3 + (at * 37 + token * 11) % 250)];
-  writeFileSync(file, Array.from({ length: rows }, (_, at) => (at % brokenEvery === brokenEvery - 1 ? 'broken\n' : `${JSON.stringify({ id: `row-${at}`, tokens: tokens(at) })}\n`)).join(''));
+  const tokens = (at) => [
+    1,
+    ...Array.from({ length: 1 + ((at * 7) % 40) }, (_, token) => 3 + ((at * 37 + token * 11) % 250)),
+  ];
+  writeFileSync(
+    file,
+    Array.from({ length: rows }, (_, at) =>
+      at % brokenEvery === brokenEvery - 1
+        ? 'broken\n'
+        : `${JSON.stringify({ id: `row-${at}`, tokens: tokens(at) })}\n`,
+    ).join(''),
+  );
   return file;
 }
 
 /** Lines of text of unequal lengths, all different. */
 export function writeTextRows(file, rows) {
-  writeFileSync(file, Array.from({ length: rows }, (_, at) => `Line ${at} says: ${'what is so '.repeat(at % 9)}now.\n`).join(''));
+  writeFileSync(
+    file,
+    Array.from({ length: rows }, (_, at) => `Line ${at} says: ${'what is so '.repeat(at % 9)}now.\n`).join(''),
+  );
   return file;
 }
 
 /** A policy that keeps all weights of the layers on disk. */
 export function writeStreamingPolicy(file, block = {}) {
-  writeFileSync(file, JSON.stringify({ schedule: 'diagonal', batchSize: 4, batches: 2, weights: { cpu: 0, disk: 1 }, ...block }));
+  writeFileSync(
+    file,
+    JSON.stringify({ schedule: 'diagonal', batchSize: 4, batches: 2, weights: { cpu: 0, disk: 1 }, ...block }),
+  );
   return file;
 }
 

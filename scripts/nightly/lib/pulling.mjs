@@ -1,5 +1,5 @@
-// Fetches a known model into a folder, as `pull` does, from a source that is a file here and breaks off now and then. Until it is there.
-// usage: node pulling.mjs FILE FOLDER SEED|whole
+// Fetches a known model into a folder, as `pull` does, from a source that is a file here and breaks off now and then.
+// Until it is there. usage: node pulling.mjs FILE FOLDER SEED|whole
 import { open, stat } from 'node:fs/promises';
 import { knownModels, resolveModel } from '../../../dist/index.js';
 import { seededRandom } from './random.mjs';

@@ -13,7 +13,13 @@ export function isOn(value: OnOff): boolean {
 
 /** A list `A,B,…`; a comma in one of them is written twice. */
 export function labelList(text: string): readonly string[] {
-  const labels = text.replaceAll(',,', '\0').split(',').map((part) => part.replaceAll('\0', ','));
-  if (labels.includes('')) throw new InvalidArgumentError('Found an empty label, expected texts with a comma between each two (a comma in a label is written twice).');
+  const labels = text
+    .replaceAll(',,', '\0')
+    .split(',')
+    .map((part) => part.replaceAll('\0', ','));
+  if (labels.includes(''))
+    throw new InvalidArgumentError(
+      'Found an empty label, expected texts with a comma between each two (a comma in a label is written twice).',
+    );
   return labels;
 }

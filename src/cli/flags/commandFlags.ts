@@ -7,11 +7,13 @@ export function addSwitch(command: Command, flag: string, help: string): void {
 }
 
 /**
- * Refuses a command whose necessary flags are not all there. Commander could do so too, but it would do it before it looks for
- * misspelt flags, which are the likelier reason and deserve the answer.
+ * Refuses a command whose necessary flags are not all there. Commander could do so too, but it would do it before it
+ * looks for misspelt flags, which are the likelier reason and deserve the answer.
  * @throws UsageError
  */
 export function requireFlags<Flags extends object>(flags: Flags, ...names: readonly (keyof Flags & string)[]): void {
-  const missing = names.filter((name) => flags[name] === undefined).map((name) => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`);
+  const missing = names
+    .filter((name) => flags[name] === undefined)
+    .map((name) => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`);
   if (missing.length > 0) throw new UsageError(`missing: ${missing.join(', ')} (--help lists all flags)`);
 }

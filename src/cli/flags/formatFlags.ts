@@ -1,5 +1,11 @@
 import { Option, type Command } from 'commander';
-import { EnforcedSchema, ResponseFormatError, UsageError, type GenerateOptions, type ResponseFormat } from '../library.js';
+import {
+  EnforcedSchema,
+  ResponseFormatError,
+  UsageError,
+  type GenerateOptions,
+  type ResponseFormat,
+} from '../library.js';
 import { jsonOf, textOf } from './textFiles.js';
 
 export interface FormatFlags {
@@ -14,25 +20,45 @@ const FLAGS = { jsonSchema: '--json-schema', regex: '--regex', grammar: '--gramm
 
 export function addFormatFlags(command: Command): void {
   command.optionsGroup('Formats of answers (one of these; rows may bring their own `responseFormat`):');
-  command.option('--json-schema <file|text>', 'answers are JSON that satisfies it, and results have its `value`, tables a column for each property; what cannot be enforced is refused with its place in the schema (default: none)');
+  command.option(
+    '--json-schema <file|text>',
+    'answers are JSON that satisfies it, and results have its `value`, tables a column for each property; what cannot be enforced is refused with its place in the schema (default: none)',
+  );
   command.option('--regex <text>', 'answers match it as a whole (default: none)');
   command.option('--grammar <file>', "answers follow it; in Lark's notation, as llguidance reads it (default: none)");
   command.option('--choices <a,b,c>', 'answers are one of these (default: none)');
-  command.addOption(new Option('--schema-in-prompt <on|off>', 'on: the model is told the schema, or the choices, at the end of the system message').choices(['on', 'off']).default('off'));
+  command.addOption(
+    new Option(
+      '--schema-in-prompt <on|off>',
+      'on: the model is told the schema, or the choices, at the end of the system message',
+    )
+      .choices(['on', 'off'])
+      .default('off'),
+  );
 }
 
 /** Files that the flags name: what is no JSON object is a path. */
-export function formatFiles({ jsonSchema, grammar }: FormatFlags): { readonly 'json-schema': string | undefined; readonly grammar: string | undefined } {
-  return { 'json-schema': jsonSchema !== undefined && /^\s*(\{|true\s*$|false\s*$)/.test(jsonSchema) ? undefined : jsonSchema, grammar };
+export function formatFiles({ jsonSchema, grammar }: FormatFlags): {
+  readonly 'json-schema': string | undefined;
+  readonly grammar: string | undefined;
+} {
+  return {
+    'json-schema': jsonSchema !== undefined && /^\s*(\{|true\s*$|false\s*$)/.test(jsonSchema) ? undefined : jsonSchema,
+    grammar,
+  };
 }
 
 /**
  * What the flags say to `generate`, with the files that they name read.
- * @throws UsageError for several of them, and for a schema that cannot be enforced, with the place; JobFileError for a file that cannot be read
+ * @throws UsageError for several of them, and for a schema that cannot be enforced, with the place; JobFileError for a
+ * file that cannot be read
  */
 export async function formatOptions(flags: FormatFlags, signal: AbortSignal): Promise<GenerateOptions> {
   const given = (Object.keys(FLAGS) as (keyof typeof FLAGS)[]).filter((name) => flags[name] !== undefined);
-  if (given.length > 1) throw new UsageError(`found ${given.map((name) => FLAGS[name]).join(' and ')}, expected one of them: an answer is held to one format`);
+  if (given.length > 1)
+    throw new UsageError(
+      `found ${given.map((name) => FLAGS[name]).join(' and ')}, expected one of them: an answer is held to one format`,
+    );
   const files = formatFiles(flags);
   const schema = jsonOf('--json-schema', await textOf(flags.jsonSchema, files['json-schema'], signal));
   const grammar = await textOf(undefined, files.grammar, signal);
@@ -44,7 +70,11 @@ export async function formatOptions(flags: FormatFlags, signal: AbortSignal): Pr
   return { responseFormat: format, ...(flags.schemaInPrompt === 'on' && { schemaInPrompt: true }) };
 }
 
-function formatOf({ regex, choices }: FormatFlags, schema: unknown, grammar: string | undefined): ResponseFormat | undefined {
+function formatOf(
+  { regex, choices }: FormatFlags,
+  schema: unknown,
+  grammar: string | undefined,
+): ResponseFormat | undefined {
   if (schema !== undefined) {
     checkSchema(schema);
     return { type: 'json_schema', schema };
@@ -53,7 +83,10 @@ function formatOf({ regex, choices }: FormatFlags, schema: unknown, grammar: str
   if (grammar !== undefined) return { type: 'grammar', grammar };
   if (choices === undefined) return undefined;
   const list = choices.split(',').map((choice) => choice.trim());
-  if (list.includes('')) throw new UsageError(`--choices: found an empty choice in ${JSON.stringify(choices)}, expected texts with commas between`);
+  if (list.includes(''))
+    throw new UsageError(
+      `--choices: found an empty choice in ${JSON.stringify(choices)}, expected texts with commas between`,
+    );
   return { type: 'choices', choices: list };
 }
 
@@ -62,6 +95,8 @@ function checkSchema(schema: unknown): void {
   try {
     new EnforcedSchema(schema);
   } catch (error) {
-    throw error instanceof ResponseFormatError ? new UsageError(`--json-schema: ${error.message}`, { cause: error }) : error;
+    throw error instanceof ResponseFormatError
+      ? new UsageError(`--json-schema: ${error.message}`, { cause: error })
+      : error;
   }
 }

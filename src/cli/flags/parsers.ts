@@ -1,7 +1,10 @@
 import { InvalidArgumentError } from 'commander';
 import { isWithin, rangeWords, sizeOr, UsageError, wholeRange, type NumberRange } from '../library.js';
 
-/** A reader of one flag's value, as commander calls it. What it throws becomes `error: option '--x' argument 'y' is invalid. …`. */
+/**
+ * A reader of one flag's value, as commander calls it. What it throws becomes `error: option '--x' argument 'y' is
+ * invalid. …`.
+ */
 export type FlagParser<T> = (text: string) => T;
 
 const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
@@ -26,7 +29,8 @@ function within(range: NumberRange, written: RegExp, or = ''): FlagParser<number
   return (text) => {
     const value = written.test(text) ? Number(text) : NaN;
     if (isWithin(value, range)) return value;
-    // A number that is not written as this one has to be may be out of its range all the same: then that is what is wrong.
+    // A number that is not written as this one has to be may be out of its range all the same: then that is what is
+    // wrong.
     const number = DECIMAL.test(text) ? Number(text) : NaN;
     throw new InvalidArgumentError(`Expected ${rangeWords(range, Number.isNaN(number) ? text : number)}${or}.`);
   };
@@ -55,12 +59,19 @@ export function stopString(text: string, before: readonly string[] | undefined):
 }
 
 /** A list `name=COLUMN,…`; a comma in a column's name is written twice. @param check judges it as the library does */
-export function columnNames(check: (name: string, value: unknown) => void): FlagParser<Readonly<Record<string, string>>> {
+export function columnNames(
+  check: (name: string, value: unknown) => void,
+): FlagParser<Readonly<Record<string, string>>> {
   return (text) => {
-    const pairs = text.replaceAll(',,', '\0').split(',').map((part) => part.replaceAll('\0', ','));
+    const pairs = text
+      .replaceAll(',,', '\0')
+      .split(',')
+      .map((part) => part.replaceAll('\0', ','));
     const wrong = pairs.find((pair) => !/^[^=]+=./s.test(pair));
     if (wrong !== undefined) throw new InvalidArgumentError(`Found ${JSON.stringify(wrong)}, expected name=COLUMN,….`);
-    const columns = Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]));
+    const columns = Object.fromEntries(
+      pairs.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]),
+    );
     return checked(check, columns);
   };
 }
@@ -84,6 +95,10 @@ function checked<T>(check: (name: string, value: unknown) => void, value: T): T 
 const FLAG = 'it';
 
 function sentence(message: string): string {
-  const words = message.startsWith(`${FLAG}: `) ? message.slice(FLAG.length + 2) : message.startsWith(`${FLAG}.`) ? message.slice(FLAG.length + 1) : message;
+  const words = message.startsWith(`${FLAG}: `)
+    ? message.slice(FLAG.length + 2)
+    : message.startsWith(`${FLAG}.`)
+      ? message.slice(FLAG.length + 1)
+      : message;
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

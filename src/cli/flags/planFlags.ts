@@ -1,6 +1,15 @@
 import { existsSync } from 'node:fs';
 import { Option, type Command } from 'commander';
-import { BLOCK_LIMITS, BLOCK_SCHEDULES, KEPT_SHARE, readHardwareFile, UsageError, WEIGHT_COMPRESSIONS, type EngineOptions, type Policy } from '../library.js';
+import {
+  BLOCK_LIMITS,
+  BLOCK_SCHEDULES,
+  KEPT_SHARE,
+  readHardwareFile,
+  UsageError,
+  WEIGHT_COMPRESSIONS,
+  type EngineOptions,
+  type Policy,
+} from '../library.js';
 import { decimal, path, wholeNumber, type FlagParser } from './parsers.js';
 import { readPolicyFile } from './readPolicyFile.js';
 
@@ -24,7 +33,14 @@ export interface PlanFlags {
  * What the flags say to `Engine.open`, with the files that they name read; a flag overrides the policy.
  * @throws UsageError, PlanFileError or another ModelFileError, naming file and field
  */
-export async function planOptions({ policy, hardware, schedule, batchSize, batches, learn }: PlanFlags): Promise<Partial<EngineOptions>> {
+export async function planOptions({
+  policy,
+  hardware,
+  schedule,
+  batchSize,
+  batches,
+  learn,
+}: PlanFlags): Promise<Partial<EngineOptions>> {
   return {
     policy: await readPolicy(policy),
     ...(hardware === 'this' ? {} : { hardware: await readHardwareFile(hardware) }),
@@ -39,7 +55,9 @@ export async function planOptions({ policy, hardware, schedule, batchSize, batch
 async function readPolicy(nameOrFile: string): Promise<'auto' | 'default' | Policy> {
   if (nameOrFile === 'auto' || nameOrFile === 'default') return nameOrFile;
   if (!/[\\/.]/.test(nameOrFile) && !existsSync(nameOrFile)) {
-    throw new UsageError(`--policy: found ${JSON.stringify(nameOrFile)}, expected auto, default, or a file such as \`plan --json\` writes`);
+    throw new UsageError(
+      `--policy: found ${JSON.stringify(nameOrFile)}, expected auto, default, or a file such as \`plan --json\` writes`,
+    );
   }
   return readPolicyFile(nameOrFile);
 }
@@ -56,36 +74,75 @@ export function addMemoryFlags(command: Command, planned = false): void {
   const orAuto = planned ? ', auto (whatever is fastest)' : '';
   command.optionsGroup('Compression:');
   command.addOption(
-    new Option('--compress-weights <kind>', `matrices in fewer bits than their file has, which changes results: none, 8bit (groups of 32), 4bit (groups of 64; embeddings and head 8bit)${orAuto} (default: none, or what the policy file says)`)
-      .choices([...WEIGHT_COMPRESSIONS, ...auto]),
+    new Option(
+      '--compress-weights <kind>',
+      `matrices in fewer bits than their file has, which changes results: none, 8bit (groups of 32), 4bit (groups of 64; embeddings and head 8bit)${orAuto} (default: none, or what the policy file says)`,
+    ).choices([...WEIGHT_COMPRESSIONS, ...auto]),
   );
   command.addOption(
-    new Option('--compress-cache <kind>', `round the KV cache to so many bits, which changes results: none, 4bit, 8bit${orAuto} (default: none, or what the policy file says)`)
-      .choices(['none', '4bit', '8bit', ...auto]),
+    new Option(
+      '--compress-cache <kind>',
+      `round the KV cache to so many bits, which changes results: none, 4bit, 8bit${orAuto} (default: none, or what the policy file says)`,
+    ).choices(['none', '4bit', '8bit', ...auto]),
   );
   command.addOption(
-    new Option('--sparse-attention <f>', 'share of the tokens before it whose values a generated token takes, those of highest score, which changes results; off takes all')
-      .default(1, 'off').argParser(shareOrOff),
+    new Option(
+      '--sparse-attention <f>',
+      'share of the tokens before it whose values a generated token takes, those of highest score, which changes results; off takes all',
+    )
+      .default(1, 'off')
+      .argParser(shareOrOff),
   );
 }
 
 export function addPlanFlags(command: Command): void {
   command.optionsGroup('Plan:');
   command.addOption(
-    new Option('--policy <auto|default|file>', 'how blocks are sized and placed. auto: planned for this machine and these rows, by lossless means; default: 64 rows, all in memory if it fits; or a file such as `plan --json` writes. Other flags override it')
-      .default('auto').argParser(path),
-  );
-  command.addOption(new Option('--hardware <this|file>', 'the machine to plan for: this one, measured once; or a file that profile wrote here').default('this').argParser(path));
-  command.addOption(
-    new Option('--schedule <name>', 'order of the work: row (one batch to its end), zigzag (blocks of batches), diagonal (a finished row is replaced at once) (default: the best, or what the policy file says)')
-      .choices(Object.keys(BLOCK_SCHEDULES)),
-  );
-  command.option('--batch-size <n>', 'most rows in a batch (default: what the policy says)', wholeNumber(1, BLOCK_LIMITS.batchSize));
-  command.option('--batches <n>', 'batches that share one pass over the layers (default: what the policy says)', wholeNumber(1, BLOCK_LIMITS.batches));
-  command.addOption(
-    new Option('--overlap <on|off>', 'on: transfers run while something computes; off: one task after another, to measure what that gains').choices(['on', 'off']).default('on'),
+    new Option(
+      '--policy <auto|default|file>',
+      'how blocks are sized and placed. auto: planned for this machine and these rows, by lossless means; default: 64 rows, all in memory if it fits; or a file such as `plan --json` writes. Other flags override it',
+    )
+      .default('auto')
+      .argParser(path),
   );
   command.addOption(
-    new Option('--learn <on|off>', 'on: predictions on this machine are corrected by what earlier runs took, and this run corrects later ones; off: neither').choices(['on', 'off']).default('on'),
+    new Option(
+      '--hardware <this|file>',
+      'the machine to plan for: this one, measured once; or a file that profile wrote here',
+    )
+      .default('this')
+      .argParser(path),
+  );
+  command.addOption(
+    new Option(
+      '--schedule <name>',
+      'order of the work: row (one batch to its end), zigzag (blocks of batches), diagonal (a finished row is replaced at once) (default: the best, or what the policy file says)',
+    ).choices(Object.keys(BLOCK_SCHEDULES)),
+  );
+  command.option(
+    '--batch-size <n>',
+    'most rows in a batch (default: what the policy says)',
+    wholeNumber(1, BLOCK_LIMITS.batchSize),
+  );
+  command.option(
+    '--batches <n>',
+    'batches that share one pass over the layers (default: what the policy says)',
+    wholeNumber(1, BLOCK_LIMITS.batches),
+  );
+  command.addOption(
+    new Option(
+      '--overlap <on|off>',
+      'on: transfers run while something computes; off: one task after another, to measure what that gains',
+    )
+      .choices(['on', 'off'])
+      .default('on'),
+  );
+  command.addOption(
+    new Option(
+      '--learn <on|off>',
+      'on: predictions on this machine are corrected by what earlier runs took, and this run corrects later ones; off: neither',
+    )
+      .choices(['on', 'off'])
+      .default('on'),
   );
 }

@@ -1,5 +1,13 @@
 import { Option, type Command } from 'commander';
-import { checkPromptTemplate, checkTemplateInput, isObject, REASONING, UsageError, type GenerateOptions, type Reasoning } from '../library.js';
+import {
+  checkPromptTemplate,
+  checkTemplateInput,
+  isObject,
+  REASONING,
+  UsageError,
+  type GenerateOptions,
+  type Reasoning,
+} from '../library.js';
 import { addSwitch } from './commandFlags.js';
 import { jsonOf, textOf } from './textFiles.js';
 
@@ -17,24 +25,45 @@ export interface PromptFlags {
 /** @param generates whether there are answers that reasoning could be in */
 export function addPromptFlags(command: Command, generates = true): void {
   command.optionsGroup('Prompts:');
-  command.option('--prompt-template <file|text>', 'the prompt of each row, with {{field}} where a value of the row goes; a row that lacks one is an error (default: rows have prompts)');
-  command.option('--system <text>', "goes before each row's messages, unless it has a system message of its own; makes conversations of prompts (default: none)");
+  command.option(
+    '--prompt-template <file|text>',
+    'the prompt of each row, with {{field}} where a value of the row goes; a row that lacks one is an error (default: rows have prompts)',
+  );
+  command.option(
+    '--system <text>',
+    "goes before each row's messages, unless it has a system message of its own; makes conversations of prompts (default: none)",
+  );
   command.addOption(
     new Option(
       '--chat <on|off>',
       "on: a row's prompt, or what --prompt-template makes, is a user's message, for the model's chat template; off: raw text (default: on with --system, and for lines of text if the model has a template; else off)",
     ).choices(['on', 'off']),
   );
-  command.option('--template-args <json>', "variables for the model's chat template, e.g. {\"enable_thinking\":false}; a row's own `templateArgs` go first (default: none)");
-  command.option('--tools <file|json>', "descriptions of tools for the model's chat template, as OpenAI writes them; or a row's own `tools` (default: none)");
-  if (generates) command.addOption(
-    new Option('--reasoning <what>', "of what the model's chat template marks as reasoning: keep it in the text, separate it from the answer, drop it").choices(REASONING).default('keep'),
+  command.option(
+    '--template-args <json>',
+    'variables for the model\'s chat template, e.g. {"enable_thinking":false}; a row\'s own `templateArgs` go first (default: none)',
   );
+  command.option(
+    '--tools <file|json>',
+    "descriptions of tools for the model's chat template, as OpenAI writes them; or a row's own `tools` (default: none)",
+  );
+  if (generates)
+    command.addOption(
+      new Option(
+        '--reasoning <what>',
+        "of what the model's chat template marks as reasoning: keep it in the text, separate it from the answer, drop it",
+      )
+        .choices(REASONING)
+        .default('keep'),
+    );
   addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> inside a row is data, not a control token');
 }
 
 /** Files that the flags name: what is no template and no JSON is a path. */
-export function promptFiles({ promptTemplate, tools }: PromptFlags): { readonly 'prompt-template': string | undefined; readonly tools: string | undefined } {
+export function promptFiles({ promptTemplate, tools }: PromptFlags): {
+  readonly 'prompt-template': string | undefined;
+  readonly tools: string | undefined;
+} {
   return {
     'prompt-template': promptTemplate?.includes('{{') === true ? undefined : promptTemplate,
     tools: tools !== undefined && /^\s*\[/.test(tools) ? undefined : tools,
@@ -52,9 +81,18 @@ export async function promptOptions(flags: PromptFlags, signal: AbortSignal): Pr
   const tools = jsonOf('--tools', await textOf(flags.tools, files.tools, signal));
   const templateArgs = jsonOf('--template-args', flags.templateArgs);
   if (promptTemplate !== undefined) checkPromptTemplate('--prompt-template', promptTemplate);
-  if (tools !== undefined && !Array.isArray(tools)) throw new UsageError('--tools: expected a JSON array of objects that describe tools');
-  if (templateArgs !== undefined && !isObject(templateArgs)) throw new UsageError('--template-args: expected a JSON object with variables of the chat template');
+  if (tools !== undefined && !Array.isArray(tools))
+    throw new UsageError('--tools: expected a JSON array of objects that describe tools');
+  if (templateArgs !== undefined && !isObject(templateArgs))
+    throw new UsageError('--template-args: expected a JSON object with variables of the chat template');
   const input = { ...(tools && { tools: tools as readonly unknown[] }), ...(templateArgs && { templateArgs }) };
   checkTemplateInput(input);
-  return { escapeSpecialTokens, ...(reasoning && { reasoning }), ...(promptTemplate !== undefined && { promptTemplate }), ...(system !== undefined && { system }), ...(chat !== undefined && { chat: chat === 'on' }), ...input };
+  return {
+    escapeSpecialTokens,
+    ...(reasoning && { reasoning }),
+    ...(promptTemplate !== undefined && { promptTemplate }),
+    ...(system !== undefined && { system }),
+    ...(chat !== undefined && { chat: chat === 'on' }),
+    ...input,
+  };
 }

@@ -29,14 +29,33 @@ export interface RowJobFlags extends EngineFlags, PromptFlags, PlanFlags, TableF
 export function addRowFileFlags(command: Command): void {
   command.optionsGroup('Model and files:');
   addModelFlag(command);
-  command.addOption(new Option('--input <file|->', 'necessary; rows with one of prompt, messages, tokens each, as lines of JSON or as a table; a pattern such as "data/*.parquet" stands for several files; - is stdin; sql:QUERY is a query').argParser(path));
+  command.addOption(
+    new Option(
+      '--input <file|->',
+      'necessary; rows with one of prompt, messages, tokens each, as lines of JSON or as a table; a pattern such as "data/*.parquet" stands for several files; - is stdin; sql:QUERY is a query',
+    ).argParser(path),
+  );
   command.addOption(new Option('--output <file|->', 'necessary; results; - is stdout').argParser(path));
   addTableFlags(command);
   addSwitch(command, '--carry-fields', "other fields of a row go into its result's `row`");
-  command.addOption(new Option('--share-prefixes <on|off>', 'what prompts begin with alike is computed once').choices(['on', 'off']).default('on'));
-  command.option('--look-ahead-rows <n>', 'rows that are read beyond those for which there are places: what begins alike among them is brought together', wholeNumber(ROWS_AHEAD.least, ROWS_AHEAD.most), ROWS_AHEAD.fallback);
+  command.addOption(
+    new Option('--share-prefixes <on|off>', 'what prompts begin with alike is computed once')
+      .choices(['on', 'off'])
+      .default('on'),
+  );
+  command.option(
+    '--look-ahead-rows <n>',
+    'rows that are read beyond those for which there are places: what begins alike among them is brought together',
+    wholeNumber(ROWS_AHEAD.least, ROWS_AHEAD.most),
+    ROWS_AHEAD.fallback,
+  );
   command.option('--look-ahead-bytes <size>', 'most that all rows that wait may take (default: 32MiB)', size);
-  command.addOption(new Option('--reuse <file>', 'answers that last: rows that it has from earlier runs are not computed, and it gets those that are (default: none)').argParser(path));
+  command.addOption(
+    new Option(
+      '--reuse <file>',
+      'answers that last: rows that it has from earlier runs are not computed, and it gets those that are (default: none)',
+    ).argParser(path),
+  );
 }
 
 /** The machine, the plan and the job: they come last. */
@@ -46,11 +65,27 @@ export function addRowJobFlags(command: Command): void {
   addPlanFlags(command);
   command.optionsGroup('Job:');
   addSwitch(command, '--resume', 'go on with an output that exists: its rows are not done again');
-  addSwitch(command, '--retry-errors', 'with --resume: do error rows again; they then stand at the end (else they are kept)');
+  addSwitch(
+    command,
+    '--retry-errors',
+    'with --resume: do error rows again; they then stand at the end (else they are kept)',
+  );
   addSwitch(command, '--overwrite', 'begin anew over an output that exists (else it is refused)');
   command.addOption(new Option('--order <order>', 'of the results').choices(['input', 'completion']).default('input'));
-  command.option('--row-timeout <seconds>', 'a row that takes longer, from when it is admitted, ends as an error (default: any may)', decimal(ROW_SECONDS));
-  command.addOption(new Option('--stats <file>', 'write what the run did, as one JSON document (default: none)').argParser(path));
-  command.addOption(new Option('--trace <file>', 'write every task as a Chrome trace, for Perfetto (default: none)').argParser(path));
-  command.addOption(new Option('--progress <when>', 'on stderr; auto: if it is a terminal').choices(['auto', 'on', 'off']).default('auto'));
+  command.option(
+    '--row-timeout <seconds>',
+    'a row that takes longer, from when it is admitted, ends as an error (default: any may)',
+    decimal(ROW_SECONDS),
+  );
+  command.addOption(
+    new Option('--stats <file>', 'write what the run did, as one JSON document (default: none)').argParser(path),
+  );
+  command.addOption(
+    new Option('--trace <file>', 'write every task as a Chrome trace, for Perfetto (default: none)').argParser(path),
+  );
+  command.addOption(
+    new Option('--progress <when>', 'on stderr; auto: if it is a terminal')
+      .choices(['auto', 'on', 'off'])
+      .default('auto'),
+  );
 }

@@ -25,15 +25,57 @@ function numeric(name: keyof typeof RANGES): FlagParser<number> {
 
 export function addSamplingFlags(command: Command): void {
   command.optionsGroup('Sampling (a row may override all but the last two):');
-  command.option('--max-new-tokens <n>', 'most new tokens a row', numeric('maxNewTokens'), RANGES.maxNewTokens.fallback);
+  command.option(
+    '--max-new-tokens <n>',
+    'most new tokens a row',
+    numeric('maxNewTokens'),
+    RANGES.maxNewTokens.fallback,
+  );
   command.option('--temperature <t>', '0 is greedy', numeric('temperature'), RANGES.temperature.fallback);
-  command.option('--top-p <p>', 'keep the most likely tokens up to this probability in all; 1 keeps all', numeric('topP'), RANGES.topP.fallback);
-  command.option('--top-k <n>', 'keep this many of the most likely tokens; 0 keeps all', numeric('topK'), RANGES.topK.fallback);
-  command.option('--min-p <p>', 'keep tokens at least this fraction as likely as the best; 0 keeps all', numeric('minP'), RANGES.minP.fallback);
-  command.option('--repetition-penalty <f>', 'makes tokens that the row has already less likely; 1 is off', numeric('repetitionPenalty'), RANGES.repetitionPenalty.fallback);
-  command.option('--seed <n>', 'of the random numbers; the same seed gives the same output', numeric('seed'), RANGES.seed.fallback);
-  command.option('--samples <n>', 'answers a row, each with a seed of its own: the row\'s and 0, 1, 2 … added (default: one)', numeric('samples'));
-  command.addOption(new Option('--stop <string>', 'end a row before this string; may be given several times (default: none)').argParser(stopString));
+  command.option(
+    '--top-p <p>',
+    'keep the most likely tokens up to this probability in all; 1 keeps all',
+    numeric('topP'),
+    RANGES.topP.fallback,
+  );
+  command.option(
+    '--top-k <n>',
+    'keep this many of the most likely tokens; 0 keeps all',
+    numeric('topK'),
+    RANGES.topK.fallback,
+  );
+  command.option(
+    '--min-p <p>',
+    'keep tokens at least this fraction as likely as the best; 0 keeps all',
+    numeric('minP'),
+    RANGES.minP.fallback,
+  );
+  command.option(
+    '--repetition-penalty <f>',
+    'makes tokens that the row has already less likely; 1 is off',
+    numeric('repetitionPenalty'),
+    RANGES.repetitionPenalty.fallback,
+  );
+  command.option(
+    '--seed <n>',
+    'of the random numbers; the same seed gives the same output',
+    numeric('seed'),
+    RANGES.seed.fallback,
+  );
+  command.option(
+    '--samples <n>',
+    "answers a row, each with a seed of its own: the row's and 0, 1, 2 … added (default: one)",
+    numeric('samples'),
+  );
+  command.addOption(
+    new Option('--stop <string>', 'end a row before this string; may be given several times (default: none)').argParser(
+      stopString,
+    ),
+  );
   addSwitch(command, '--ignore-eos', 'go on past the end token, to --max-new-tokens');
-  command.option('--logprobs <k>', 'report the log-probability of each token and of k alternatives (default: none)', wholeNumber(0));
+  command.option(
+    '--logprobs <k>',
+    'report the log-probability of each token and of k alternatives (default: none)',
+    wholeNumber(0),
+  );
 }

@@ -1,6 +1,19 @@
 import { Option, type Command } from 'commander';
 import {
-  answerProperties, checkColumns, checkDelimiter, checkMaxErrors, checkNamesOfColumns, checkResultColumns, FORMAT_NAMES, jobFormats, type FormatChoice, type GenerateOptions, type JobFormats, type JobOptions, type JobTaskName, type MaxErrors,
+  answerProperties,
+  checkColumns,
+  checkDelimiter,
+  checkMaxErrors,
+  checkNamesOfColumns,
+  checkResultColumns,
+  FORMAT_NAMES,
+  jobFormats,
+  type FormatChoice,
+  type GenerateOptions,
+  type JobFormats,
+  type JobOptions,
+  type JobTaskName,
+  type MaxErrors,
   type ReadRowsOptions,
 } from '../library.js';
 import { checkedText, columnNames, path } from './parsers.js';
@@ -23,14 +36,50 @@ export interface TableFlags {
 const SQL = 'sql:';
 
 export function addTableFlags(command: Command): void {
-  command.addOption(new Option('--database <file>', 'of DuckDB, for --input sql:QUERY (default: in memory; the query may be behind statements that attach others)').argParser(path));
-  command.addOption(new Option('--input-format <format>', "auto: what the file's name says, then its first bytes; text: each line is a prompt").choices(FORMAT_NAMES).default('auto'));
-  command.addOption(new Option('--output-format <format>', "auto: what the file's name says").choices(FORMAT_NAMES).default('auto'));
-  command.addOption(new Option('--columns <field=column,…>', 'which columns hold prompt, id and other fields (default: those called so)').argParser(columnNames(checkColumns)));
-  command.addOption(new Option('--result-columns <name=column,…>', 'other names for columns of results: text, finish_reason, a property of a JSON Schema, … (default: none)').argParser(columnNames(checkNamesOfColumns)));
-  command.addOption(new Option('--delimiter <character>', 'between the values of CSV (default: what the header of the input says)').argParser(checkedText(checkDelimiter)));
-  command.addOption(new Option('--errors <file>', 'where rows that failed go (default: into the output)').argParser(path));
-  command.addOption(new Option('--max-errors <n|p%>', 'end the run when more rows fail, or a larger share (default: any may)').argParser(checkedText(checkErrors)));
+  command.addOption(
+    new Option(
+      '--database <file>',
+      'of DuckDB, for --input sql:QUERY (default: in memory; the query may be behind statements that attach others)',
+    ).argParser(path),
+  );
+  command.addOption(
+    new Option(
+      '--input-format <format>',
+      "auto: what the file's name says, then its first bytes; text: each line is a prompt",
+    )
+      .choices(FORMAT_NAMES)
+      .default('auto'),
+  );
+  command.addOption(
+    new Option('--output-format <format>', "auto: what the file's name says").choices(FORMAT_NAMES).default('auto'),
+  );
+  command.addOption(
+    new Option(
+      '--columns <field=column,…>',
+      'which columns hold prompt, id and other fields (default: those called so)',
+    ).argParser(columnNames(checkColumns)),
+  );
+  command.addOption(
+    new Option(
+      '--result-columns <name=column,…>',
+      'other names for columns of results: text, finish_reason, a property of a JSON Schema, … (default: none)',
+    ).argParser(columnNames(checkNamesOfColumns)),
+  );
+  command.addOption(
+    new Option(
+      '--delimiter <character>',
+      'between the values of CSV (default: what the header of the input says)',
+    ).argParser(checkedText(checkDelimiter)),
+  );
+  command.addOption(
+    new Option('--errors <file>', 'where rows that failed go (default: into the output)').argParser(path),
+  );
+  command.addOption(
+    new Option(
+      '--max-errors <n|p%>',
+      'end the run when more rows fail, or a larger share (default: any may)',
+    ).argParser(checkedText(checkErrors)),
+  );
 }
 
 function checkErrors(name: string, text: unknown): void {
@@ -49,12 +98,21 @@ export function checkResultNames({ resultColumns }: TableFlags, options: Generat
 }
 
 /** What a job is told of its files. */
-export function tableOptions(flags: TableFlags): Pick<JobOptions, 'inputFormat' | 'outputFormat' | 'columns' | 'resultColumns' | 'delimiter' | 'errors' | 'maxErrors'> {
+export function tableOptions(
+  flags: TableFlags,
+): Pick<
+  JobOptions,
+  'inputFormat' | 'outputFormat' | 'columns' | 'resultColumns' | 'delimiter' | 'errors' | 'maxErrors'
+> {
   const { inputFormat, outputFormat, columns, resultColumns, delimiter, errors, maxErrors } = flags;
   return {
-    inputFormat, outputFormat,
-    ...(columns && { columns }), ...(resultColumns && { resultColumns }), ...(delimiter !== undefined && { delimiter }),
-    ...(errors !== undefined && { errors }), ...(maxErrors !== undefined && { maxErrors: errorsOf(maxErrors) }),
+    inputFormat,
+    outputFormat,
+    ...(columns && { columns }),
+    ...(resultColumns && { resultColumns }),
+    ...(delimiter !== undefined && { delimiter }),
+    ...(errors !== undefined && { errors }),
+    ...(maxErrors !== undefined && { maxErrors: errorsOf(maxErrors) }),
   };
 }
 
@@ -70,11 +128,25 @@ export function comesOnce(input: string): boolean {
 
 export function jobFormatsOf({ input, output, inputFormat, outputFormat, errors }: TableFlags): Promise<JobFormats> {
   return jobFormats({
-    input: comesOnce(input) ? [] : input, output: output === '-' ? process.stdout : output, inputFormat, outputFormat, ...(errors !== undefined && { errors }),
+    input: comesOnce(input) ? [] : input,
+    output: output === '-' ? process.stdout : output,
+    inputFormat,
+    outputFormat,
+    ...(errors !== undefined && { errors }),
   });
 }
 
 /** How an input is read by itself. */
-export function readOptions({ inputFormat, columns, delimiter }: TableFlags, { promptTemplate }: GenerateOptions, task: JobTaskName): ReadRowsOptions {
-  return { format: inputFormat, task, templated: promptTemplate !== undefined, ...(columns && { columns }), ...(delimiter !== undefined && { delimiter }) };
+export function readOptions(
+  { inputFormat, columns, delimiter }: TableFlags,
+  { promptTemplate }: GenerateOptions,
+  task: JobTaskName,
+): ReadRowsOptions {
+  return {
+    format: inputFormat,
+    task,
+    templated: promptTemplate !== undefined,
+    ...(columns && { columns }),
+    ...(delimiter !== undefined && { delimiter }),
+  };
 }

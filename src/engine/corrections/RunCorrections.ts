@@ -1,7 +1,10 @@
 import type { WorkDone } from '../policy/corrections/learn.js';
 import type { Corrections } from '../policy/corrections/workKinds.js';
 
-/** By what a run's prediction was corrected, and what the run took of each kind of work: the object `corrections` of `--stats`. */
+/**
+ * By what a run's prediction was corrected, and what the run took of each kind of work: the object `corrections` of
+ * `--stats`.
+ */
 export interface RunCorrections {
   /** Factors on seconds in the prediction, from runs before this one; empty where there were none. */
   readonly applied: Corrections;

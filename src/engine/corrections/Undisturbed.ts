@@ -14,7 +14,9 @@ export interface MachineClocks {
 }
 
 const CLOCKS: MachineClocks = {
-  read: (path) => readFileSync(path, 'utf8'), list: (path) => readdirSync(path), now: () => performance.now() / 1000,
+  read: (path) => readFileSync(path, 'utf8'),
+  list: (path) => readdirSync(path),
+  now: () => performance.now() / 1000,
   used: () => {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1e6;
@@ -24,15 +26,19 @@ const CLOCKS: MachineClocks = {
 const TICKS = 100;
 
 /**
- * How much of the machine a stretch of time had for itself, by what Linux tells. Others disturb only where both are seen: processors that were busy with something else
- * (stat), which in a container may be those of the whole machine, and threads of this process that were ready and waited for a processor (schedstat), which
- * may have waited for each other. Time that a virtual machine's owner took away disturbs in any case.
+ * How much of the machine a stretch of time had for itself, by what Linux tells. Others disturb only where both are
+ * seen: processors that were busy with something else (stat), which in a container may be those of the whole machine,
+ * and threads of this process that were ready and waited for a processor (schedstat), which may have waited for each
+ * other. Time that a virtual machine's owner took away disturbs in any case.
  */
 export class Undisturbed {
   private readonly before: Look;
 
   /** @param threads that compute: so many may be ready at once */
-  constructor(private readonly threads: number, private readonly clocks: MachineClocks = CLOCKS) {
+  constructor(
+    private readonly threads: number,
+    private readonly clocks: MachineClocks = CLOCKS,
+  ) {
     this.before = this.look();
   }
 
@@ -64,7 +70,10 @@ export class Undisturbed {
     } catch {
       // Another system.
     }
-    const waited = threads.reduce((sum, thread) => sum + (numbers(`/proc/self/task/${thread}/schedstat`, 0)[1] ?? 0) / 1e9, 0);
+    const waited = threads.reduce(
+      (sum, thread) => sum + (numbers(`/proc/self/task/${thread}/schedstat`, 0)[1] ?? 0) / 1e9,
+      0,
+    );
     // user nice system idle iowait irq softirq steal; what guests took is in the first.
     const fields = numbers('/proc/stat', 1).slice(0, 8);
     const ticks = fields.reduce((sum, each) => sum + each, 0);
@@ -73,7 +82,10 @@ export class Undisturbed {
   }
 }
 
-/** Seconds that threads waited and that they ran; ticks of all processors that were busy, stolen, and all. 0 for what the system does not tell. */
+/**
+ * Seconds that threads waited and that they ran; ticks of all processors that were busy, stolen, and all. 0 for what
+ * the system does not tell.
+ */
 interface Look {
   readonly waited: number;
   readonly used: number;

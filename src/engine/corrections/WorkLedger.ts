@@ -10,10 +10,15 @@ import { taskSeconds } from '../policy/spillway/taskSeconds.js';
 import { tokensByPhase } from '../schedules/Square.js';
 import { Undisturbed } from './Undisturbed.js';
 
-/** A wait of more than so many times what the model expects is for rows, or for whoever takes results: not the machine's. */
+/**
+ * A wait of more than so many times what the model expects is for rows, or for whoever takes results: not the
+ * machine's.
+ */
 const MOST_WAIT = 64;
 
-/** Of a disk and a link that work together, the one that takes so many times as long as the other takes all of the time. */
+/**
+ * Of a disk and a link that work together, the one that takes so many times as long as the other takes all of the time.
+ */
 const CLEARLY = 2;
 
 function isDisk({ queue }: Task): boolean {
@@ -34,12 +39,13 @@ interface BatchWork {
 }
 
 /**
- * Sets every task of a run beside what the machine's profile says of that very task, by kind of work: what was learned before is left out of it, so that
- * corrections do not correct themselves.
+ * Sets every task of a run beside what the machine's profile says of that very task, by kind of work: what was learned
+ * before is left out of it, so that corrections do not correct themselves.
  *
- * With a GPU `compute` is what the GPU computes, and the link is learned of too. Two things are left out there. Attention of which a part happens on the processor tells
- * of neither alone. And where disk and link are one native task, what took the time is known only if the profile has one of them take twice as long as the other.
- * How queues wait for each other is nothing that the model corrects with a GPU.
+ * With a GPU `compute` is what the GPU computes, and the link is learned of too. Two things are left out there.
+ * Attention of which a part happens on the processor tells of neither alone. And where disk and link are one native
+ * task, what took the time is known only if the profile has one of them take twice as long as the other. How queues
+ * wait for each other is nothing that the model corrects with a GPU.
  */
 export class WorkLedger {
   private readonly done = new Map<string, { seconds: number; profileSeconds: number }>();
@@ -66,7 +72,12 @@ export class WorkLedger {
    * @param applied what the run is predicted with
    * @param machine tells how much of the machine the run had; replaced in tests
    */
-  constructor({ hardware: { corrections: _, ...hardware }, ...setting }: BlockSetting, placement: PlacementShares, readonly applied: Corrections | undefined, machine?: Pick<Undisturbed, 'share'>) {
+  constructor(
+    { hardware: { corrections: _, ...hardware }, ...setting }: BlockSetting,
+    placement: PlacementShares,
+    readonly applied: Corrections | undefined,
+    machine?: Pick<Undisturbed, 'share'>,
+  ) {
     const plain = { ...setting, hardware };
     this.machine = machine ?? new Undisturbed(setting.block.threads ?? hardware.cpu.threads);
     this.secondsOf = taskSeconds(plain, placement);
@@ -108,18 +119,27 @@ export class WorkLedger {
     this.hop = undefined;
     const { compute, disk, waits, span } = this;
     const work: Record<string, { seconds: number; profileSeconds: number }> = {};
-    // While data come from the disk, computing shares the memory with them: the model counts that time apart, in a run it is part of the tasks.
-    const contended = !this.onGpu && compute.profileSeconds > 0 ? 1 + disk.bytes / this.memoryBytesPerSecond / compute.profileSeconds : 1;
+    // While data come from the disk, computing shares the memory with them: the model counts that time apart, in a run
+    // it is part of the tasks.
+    const contended =
+      !this.onGpu && compute.profileSeconds > 0
+        ? 1 + disk.bytes / this.memoryBytesPerSecond / compute.profileSeconds
+        : 1;
     for (const [kind, { seconds, profileSeconds }] of this.done) {
-      work[kind] = { seconds, profileSeconds: kind.startsWith('compute.') ? profileSeconds * contended : profileSeconds };
+      work[kind] = {
+        seconds,
+        profileSeconds: kind.startsWith('compute.') ? profileSeconds * contended : profileSeconds,
+      };
     }
     const busy = [compute.seconds, disk.read, disk.write];
     const sum = busy.reduce((total, each) => total + each, 0);
     const wall = span.end - span.start;
     if (!this.shared && !this.onGpu) {
       if (disk.bytes === 0) work['between'] = waits;
-      // Where one queue is much busier than the others it hides them, and where nothing was busy the run waited for its rows: neither tells how well they overlap.
-      else if (Math.max(...busy) <= NOT_OVERLAPPED * sum && wall <= sum) work['overlap'] = { seconds: wall, profileSeconds: NOT_OVERLAPPED * sum };
+      // Where one queue is much busier than the others it hides them, and where nothing was busy the run waited for its
+      // rows: neither tells how well they overlap.
+      else if (Math.max(...busy) <= NOT_OVERLAPPED * sum && wall <= sum)
+        work['overlap'] = { seconds: wall, profileSeconds: NOT_OVERLAPPED * sum };
     }
     return { work, undisturbed: this.machine.share() };
   }
@@ -169,7 +189,12 @@ export class WorkLedger {
       const { prompt, decode } = tokensByPhase(rows);
       const tokens = prompt + decode;
       const kind = (phase: Phase): string => computeKind(phase, this.weights, tokens);
-      batch = { promptShare: 1 - decode / Math.max(1, tokens), prefill: kind('prefill'), decode: kind('decode'), seconds: new Map() };
+      batch = {
+        promptShare: 1 - decode / Math.max(1, tokens),
+        prefill: kind('prefill'),
+        decode: kind('decode'),
+        seconds: new Map(),
+      };
       this.batches.set(rows, batch);
     }
     return batch;

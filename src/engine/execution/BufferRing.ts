@@ -12,8 +12,8 @@ interface Buffer {
 }
 
 /**
- * Which of a device's buffers holds what. Buffers are taken in turn; what is loaded next waits for all that still uses the old contents, so
- * however far ahead a stage may run, it never overwrites what is in use.
+ * Which of a device's buffers holds what. Buffers are taken in turn; what is loaded next waits for all that still uses
+ * the old contents, so however far ahead a stage may run, it never overwrites what is in use.
  */
 export class BufferRing {
   private readonly buffers: Buffer[];

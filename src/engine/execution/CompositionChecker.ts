@@ -7,9 +7,10 @@ const LOADS: readonly MoveName[] = ['load_weight', 'load_cache', 'load_activatio
 const STORES: readonly MoveName[] = ['store_activation', 'store_cache'];
 
 /**
- * Judges a composition of stages while it issues: is everything that the placement wants moved for a square moved, the loads before compute
- * is issued and the stores after, does no stage lose a square or pass those of a slot in another order, and does a square leave the window only when all of it
- * is done? What tasks wait for is not seen here; `validatePath` judges that from a trace.
+ * Judges a composition of stages while it issues: is everything that the placement wants moved for a square moved, the
+ * loads before compute is issued and the stores after, does no stage lose a square or pass those of a slot in another
+ * order, and does a square leave the window only when all of it is done? What tasks wait for is not seen here;
+ * `validatePath` judges that from a trace.
  */
 export class CompositionChecker {
   /** The layer and pass whose weights were seen to last: the squares that share it share their load. */
@@ -31,7 +32,10 @@ export class CompositionChecker {
     stages.add(name);
     if (name === 'load_weight') this.weights = { pass: square.pass, layer: square.layer };
     else if (routes > 0 && compute === undefined && (name === 'store_activation' || name === 'store_cache')) {
-      throw new ScheduleError('lifetime', `${whereIs(square)}: ${name} is issued before compute, when there is nothing to store yet`);
+      throw new ScheduleError(
+        'lifetime',
+        `${whereIs(square)}: ${name} is issued before compute, when there is nothing to store yet`,
+      );
     }
   }
 
@@ -41,11 +45,22 @@ export class CompositionChecker {
     if (stages.has('compute')) return;
     stages.add('compute');
     const lost = this.toCompute.missedBy(square);
-    if (lost) throw new ScheduleError('left-neighbour', `${whereIs(square)}: compute is issued, but not for ${whereIs(lost)} before it: a stage has lost that square, or does not pass squares in order`);
+    if (lost)
+      throw new ScheduleError(
+        'left-neighbour',
+        `${whereIs(square)}: compute is issued, but not for ${whereIs(lost)} before it: a stage has lost that square, or does not pass squares in order`,
+      );
     for (const name of LOADS) {
-      if (stages.has(name) || (name === 'load_weight' && this.weights.pass === square.pass && this.weights.layer === square.layer)) continue;
+      if (
+        stages.has(name) ||
+        (name === 'load_weight' && this.weights.pass === square.pass && this.weights.layer === square.layer)
+      )
+        continue;
       if (this.required(name, square).length === 0) continue;
-      throw new ScheduleError('inputs-on-device', `${whereIs(square)}: compute is issued without ${name} before it; the placement needs that stage`);
+      throw new ScheduleError(
+        'inputs-on-device',
+        `${whereIs(square)}: compute is issued without ${name} before it; the placement needs that stage`,
+      );
     }
   }
 
@@ -53,14 +68,25 @@ export class CompositionChecker {
   retires(square: IssuedSquare): void {
     const { stages, all } = square.events;
     const lost = this.toRetire.missedBy(square);
-    if (lost) throw new ScheduleError('complete', `${whereIs(square)}: leaves the window before ${whereIs(lost)}: a stage has lost that square, or does not pass squares in order`);
+    if (lost)
+      throw new ScheduleError(
+        'complete',
+        `${whereIs(square)}: leaves the window before ${whereIs(lost)}: a stage has lost that square, or does not pass squares in order`,
+      );
     if (!stages.has('compute')) throw new ScheduleError('complete', `${whereIs(square)}: no stage has computed it`);
     for (const name of STORES) {
       if (stages.has(name) || this.required(name, square).length === 0) continue;
-      throw new ScheduleError('lifetime', `${whereIs(square)}: what it computed was never stored; the placement needs ${name}`);
+      throw new ScheduleError(
+        'lifetime',
+        `${whereIs(square)}: what it computed was never stored; the placement needs ${name}`,
+      );
     }
     for (const { timing } of all) {
-      if (!timing) throw new ScheduleError('lifetime', `${whereIs(square)}: it leaves the window while its tasks are under way; synchronize has to come last`);
+      if (!timing)
+        throw new ScheduleError(
+          'lifetime',
+          `${whereIs(square)}: it leaves the window while its tasks are under way; synchronize has to come last`,
+        );
     }
   }
 }
@@ -75,7 +101,10 @@ class SlotOrder {
     else this.coming.set(square.slot, [square]);
   }
 
-  /** A square comes by: the one that should have come in its place, if there is one. (Stages may pass a square on as an object of their own.) */
+  /**
+   * A square comes by: the one that should have come in its place, if there is one. (Stages may pass a square on as an
+   * object of their own.)
+   */
   missedBy({ slot, events }: IssuedSquare): IssuedSquare | undefined {
     const next = this.coming.get(slot)?.shift();
     return next?.events === events ? undefined : next;

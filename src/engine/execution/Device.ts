@@ -18,7 +18,10 @@ export interface DeviceRow {
   readonly tokens: readonly number[];
   /** Most tokens the row will ever hold. */
   readonly capacityTokens: number;
-  /** How many of `tokens`, from the first, are a prompt, for which attention is dense; more where they only begin it. Default: all. */
+  /**
+   * How many of `tokens`, from the first, are a prompt, for which attention is dense; more where they only begin it.
+   * Default: all.
+   */
   readonly promptTokens?: number;
   readonly temperature: number;
   readonly topP: number;
@@ -30,9 +33,15 @@ export interface DeviceRow {
   readonly logprobs: number;
   /** What its new tokens follow. Default: any may come. */
   readonly grammar?: NativeGrammar;
-  /** Tokens whose log-probabilities are reported with each token, in this order, instead of those of the most likely ones. Default: those. */
+  /**
+   * Tokens whose log-probabilities are reported with each token, in this order, instead of those of the most likely
+   * ones. Default: those.
+   */
   readonly candidates?: readonly number[];
-  /** The row is not sampled from: it has an embedding instead. `mean` and `first` take in tokens from the first on, so that such a row shares nothing. Default: it is. */
+  /**
+   * The row is not sampled from: it has an embedding instead. `mean` and `first` take in tokens from the first on, so
+   * that such a row shares nothing. Default: it is.
+   */
   readonly pooling?: Pooling;
 }
 
@@ -46,15 +55,21 @@ export interface Received {
 
 /** What a device needs to know of the engines of the layers before and after. */
 export interface DevicePeers {
-  /** Resolves when it has come what a `load_activation` from a peer loads; stays pending when it never comes: the run is cancelled then. */
+  /**
+   * Resolves when it has come what a `load_activation` from a peer loads; stays pending when it never comes: the run is
+   * cancelled then.
+   */
   receive(task: Task): Promise<Received>;
-  /** Hands on what a `store_activation` to a peer stores; resolves when it has been taken. To be called in order of the tasks. */
+  /**
+   * Hands on what a `store_activation` to a peer stores; resolves when it has been taken. To be called in order of the
+   * tasks.
+   */
   send(task: Task, hidden: Float32Array): Promise<void>;
 }
 
 /**
- * Something that executes tasks: the native addon, or a simulation in virtual time. Rows and slots are announced before tasks name them;
- * everything else about a task is in the task.
+ * Something that executes tasks: the native addon, or a simulation in virtual time. Rows and slots are announced before
+ * tasks name them; everything else about a task is in the task.
  */
 export interface Device {
   readonly name: string;
@@ -62,12 +77,16 @@ export interface Device {
   /** Where computing happens, and so where a square's inputs have to be. */
   readonly computeTier: Tier;
   readonly computeQueue: QueueName;
-  /** What a prompt's results depend on beside its tokens: only rows of one kind share what they begin with. Default: nothing. */
+  /**
+   * What a prompt's results depend on beside its tokens: only rows of one kind share what they begin with. Default:
+   * nothing.
+   */
   promptKind?(promptTokens: number): string;
 
   /**
-   * Queues a task; never waits. It starts when all of `after` have completed. Completions are announced later, never inside `submit`.
-   * (What a task waits for is no part of it: events would otherwise hold the whole history of a run in memory.)
+   * Queues a task; never waits. It starts when all of `after` have completed. Completions are announced later, never
+   * inside `submit`. (What a task waits for is no part of it: events would otherwise hold the whole history of a run in
+   * memory.)
    */
   submit(task: Task, after: readonly TaskEvent[]): TaskEvent;
 
@@ -75,11 +94,17 @@ export interface Device {
   readonly completed$: Observable<readonly Completion[]>;
 
   /** A run announces itself before its first task, with the width of its slots. */
-  openRun(run: number, options: { readonly slots: number; readonly tokensPerSquare: number; readonly peers?: DevicePeers | undefined }): void;
+  openRun(
+    run: number,
+    options: { readonly slots: number; readonly tokensPerSquare: number; readonly peers?: DevicePeers | undefined },
+  ): void;
   /** After the run's last completion: frees what `openRun` took. */
   closeRun(run: number): void;
 
-  /** `pages`: the KV pages of the row. The table grows: before a task is submitted it reaches as far as the task's positions. */
+  /**
+   * `pages`: the KV pages of the row. The table grows: before a task is submitted it reaches as far as the task's
+   * positions.
+   */
   openRow(run: number, row: number, sequence: DeviceRow, pages: PageTable): void;
   /** Frees the row as soon as no task needs it any more. */
   closeRow(run: number, row: number): void;

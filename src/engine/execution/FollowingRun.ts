@@ -27,9 +27,9 @@ const MOST_SWEEPS = 65_536;
 const NOTHING: HeadOutput = { sampled: new Map(), scored: new Map() };
 
 /**
- * A run of layers behind a model's first ones: its rows and squares are those that the engine before announces, its first layer takes the hidden states that
- * come from there. Behind its last layer they go on to the next engine; or, where that is the model's last, what the head finds goes back to the first.
- * It has no results of its own.
+ * A run of layers behind a model's first ones: its rows and squares are those that the engine before announces, its
+ * first layer takes the hidden states that come from there. Behind its last layer they go on to the next engine; or,
+ * where that is the model's last, what the head finds goes back to the first. It has no results of its own.
  */
 export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares<never> {
   readonly returned$ = new Subject<never>();
@@ -69,14 +69,17 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
   }
 
   protected received(message: Exclude<StageMessage, HiddenMessage>): void {
-    if (this.begun === (message.kind === 'begin')) throw new PeerError(`message: found "${message.kind}", expected "begin" first, and once`);
+    if (this.begun === (message.kind === 'begin'))
+      throw new PeerError(`message: found "${message.kind}", expected "begin" first, and once`);
     switch (message.kind) {
       case 'begin':
         this.begun = true;
         this.boundary?.post(this.join(message));
         return;
       case 'head':
-        throw new PeerError('message: found "head" on the way to later layers, expected it on the way back to the first');
+        throw new PeerError(
+          'message: found "head" on the way to later layers, expected it on the way back to the first',
+        );
       case 'close':
         if (!this.samples) this.boundary?.post(message);
         // At once: all batches of the row have been through every layer, and the next square may wait for its memory.
@@ -91,7 +94,10 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
       default:
         if (!this.samples) this.boundary?.post(message);
         if (message.kind === 'open') this.openRows++;
-        if (this.inbox.length >= this.mostAnnounced) throw new PeerError(`message: found more than ${this.mostAnnounced} rows and sweeps announced and not computed, expected fewer`);
+        if (this.inbox.length >= this.mostAnnounced)
+          throw new PeerError(
+            `message: found more than ${this.mostAnnounced} rows and sweeps announced and not computed, expected fewer`,
+          );
         this.inbox.push(message);
         this.askPump();
     }
@@ -127,7 +133,8 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
     super.completed(completion);
     const { event, head } = completion;
     const { part, pass, slot } = event.task;
-    if (part === 'head' && !event.error && !this.closed) this.boundary?.post({ kind: 'head', pass, slot, output: head ?? NOTHING });
+    if (part === 'head' && !event.error && !this.closed)
+      this.boundary?.post({ kind: 'head', pass, slot, output: head ?? NOTHING });
   }
 
   protected nextSquare(): Square | undefined {
@@ -143,10 +150,15 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
     }
   }
 
-  /** False while there is not enough memory for the row's prompt; those that had it before give it back without our doing. */
+  /**
+   * False while there is not enough memory for the row's prompt; those that had it before give it back without our
+   * doing.
+   */
   private open({ row, sequence, newTokens, prefix: isPrefix = false, sharing }: OpenMessage): boolean {
-    if (this.live.has(row)) throw new PeerError(`open: found row ${row} a second time, expected it once until it is closed`);
-    if (sharing && !this.shares) throw new PeerError('open.sharing: found pages that rows share, expected none: not all engines can');
+    if (this.live.has(row))
+      throw new PeerError(`open: found row ${row} a second time, expected it once until it is closed`);
+    if (sharing && !this.shares)
+      throw new PeerError('open.sharing: found pages that rows share, expected none: not all engines can');
     const given = sequence.tokens.length;
     // No token follows a prefix that it would have to leave out.
     const promptTokens = isPrefix ? given + 1 : given;

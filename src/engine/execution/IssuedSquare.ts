@@ -24,5 +24,11 @@ export interface IssuedSquare extends Square {
 
 export function issuedSquare(square: Square): IssuedSquare {
   const { pass, layer, slot, rows } = square;
-  return { pass, layer, slot, rows, events: { inputs: [], compute: undefined, stages: new Set(), all: [], barrier: [], head: undefined } };
+  return {
+    pass,
+    layer,
+    slot,
+    rows,
+    events: { inputs: [], compute: undefined, stages: new Set(), all: [], barrier: [], head: undefined },
+  };
 }

@@ -1,5 +1,10 @@
 import { Subject } from 'rxjs';
-import { COMPUTE_PARTS, type NativeCompletions, type NativeRuntime, type NativeTaskError } from '../../bindings/Addon.js';
+import {
+  COMPUTE_PARTS,
+  type NativeCompletions,
+  type NativeRuntime,
+  type NativeTaskError,
+} from '../../bindings/Addon.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { TaskError } from '../../errors/TaskError.js';
 import type { PageTable } from '../memory/RowPages.js';
@@ -12,7 +17,15 @@ import { NativeRun, type NativeBatch } from './NativeRun.js';
 import { PeerTransfers } from './PeerTransfers.js';
 import { PendingEvent } from './PendingEvent.js';
 import { SlotActivations, type SpilledActivations } from './SlotActivations.js';
-import { describeTask, QUEUE_NAMES, type QueueName, type Task, type TaskEvent, type TaskName, type Tier } from './Task.js';
+import {
+  describeTask,
+  QUEUE_NAMES,
+  type QueueName,
+  type Task,
+  type TaskEvent,
+  type TaskName,
+  type Tier,
+} from './Task.js';
 
 /** What a native runtime was opened with, as far as its device needs to know it. */
 export interface NativeDeviceSetup {
@@ -53,10 +66,12 @@ interface Held {
 }
 
 /**
- * The addon as a device: tasks become calls of the native runtime, its completions become events. Shared by all runs of an engine.
+ * The addon as a device: tasks become calls of the native runtime, its completions become events. Shared by all runs of
+ * an engine.
  *
- * With a GPU one native task brings something from disk through the host's memory over the link, in pieces, or the way back. It is submitted with its hop over
- * the link; its hop from or to the disk, which comes right behind, rides on it and has the same event.
+ * With a GPU one native task brings something from disk through the host's memory over the link, in pieces, or the way
+ * back. It is submitted with its hop over the link; its hop from or to the disk, which comes right behind, rides on it
+ * and has the same event.
  */
 export class NativeDevice implements Device {
   readonly name = 'native';
@@ -100,7 +115,8 @@ export class NativeDevice implements Device {
   }
 
   submit(task: Task, after: readonly TaskEvent[]): TaskEvent {
-    if (this.computeTier === 'gpu' && RIDERS.includes(task.name) && (task.from === 'disk' || task.to === 'disk')) return this.ride(task);
+    if (this.computeTier === 'gpu' && RIDERS.includes(task.name) && (task.from === 'disk' || task.to === 'disk'))
+      return this.ride(task);
     switch (task.name) {
       case 'load_weight':
         return this.loadWeight(task, after);
@@ -118,7 +134,10 @@ export class NativeDevice implements Device {
     }
   }
 
-  openRun(run: number, { slots, tokensPerSquare, peers }: { slots: number; tokensPerSquare: number; peers?: DevicePeers | undefined }): void {
+  openRun(
+    run: number,
+    { slots, tokensPerSquare, peers }: { slots: number; tokensPerSquare: number; peers?: DevicePeers | undefined },
+  ): void {
     const activations = new SlotActivations(this.runtime, slots, tokensPerSquare, this.setup.activations);
     this.runs.set(run, new NativeRun(this.runtime, this.setup.pageTokens, activations, peers));
   }
@@ -136,7 +155,10 @@ export class NativeDevice implements Device {
     this.run(run).closeRow(row);
   }
 
-  /** One run's cancellation must not touch another's, so what has been submitted runs to its end: a window of squares, no more. Only what waits for a peer fails. */
+  /**
+   * One run's cancellation must not touch another's, so what has been submitted runs to its end: a window of squares,
+   * no more. Only what waits for a peer fails.
+   */
   cancelRun(run: number): void {
     this.transfers.cancel(run);
   }
@@ -162,7 +184,15 @@ export class NativeDevice implements Device {
     const cache = part === 'attend' ? this.cacheFor(task, run, batch) : undefined;
     const waitsFor = pendingIds([...after, ...activations.after, ...loads(weights), ...(cache?.after ?? [])]);
     const id = nativeCall(() =>
-      this.runtime.submitCompute(COMPUTE_PARTS[part], layer - this.firstLayer, batch.handle, activations.handle, waitsFor, weights?.buffer ?? -1, cache?.buffer ?? -1),
+      this.runtime.submitCompute(
+        COMPUTE_PARTS[part],
+        layer - this.firstLayer,
+        batch.handle,
+        activations.handle,
+        waitsFor,
+        weights?.buffer ?? -1,
+        cache?.buffer ?? -1,
+      ),
     );
     const event = this.track(id, task, run, batch);
     activations.used(event);
@@ -173,21 +203,29 @@ export class NativeDevice implements Device {
 
   private loadWeight(task: Task, after: readonly TaskEvent[]): TaskEvent {
     const { buffer, after: free } = this.weights.take(task.layer);
-    const event = this.track(nativeCall(() => this.runtime.submitLoadWeight(task.layer - this.firstLayer, buffer, pendingIds([...after, ...free]))), task);
+    const event = this.track(
+      nativeCall(() =>
+        this.runtime.submitLoadWeight(task.layer - this.firstLayer, buffer, pendingIds([...after, ...free])),
+      ),
+      task,
+    );
     this.weights.filledBy(buffer, event);
     return event;
   }
 
   /**
-   * Where the streamed weights are that a task reads, if it reads any. Runs that share the device may have taken each other's buffers:
-   * then the layer is loaded once more.
+   * Where the streamed weights are that a task reads, if it reads any. Runs that share the device may have taken each
+   * other's buffers: then the layer is loaded once more.
    */
   private weightsFor(task: Task): Held | undefined {
     const bytes = this.streamed[task.layer - this.firstLayer] ?? 0;
     if (bytes === 0 || task.part === 'embed' || task.part === 'attend' || task.part === 'head') return undefined;
     const found = this.weights.find(task.layer);
     if (found) return found;
-    const link = this.computeTier === 'gpu' ? ({ queue: 'host-to-device', from: 'cpu', to: 'gpu' } as const) : ({ queue: 'disk-read', from: 'disk', to: 'cpu' } as const);
+    const link =
+      this.computeTier === 'gpu'
+        ? ({ queue: 'host-to-device', from: 'cpu', to: 'gpu' } as const)
+        : ({ queue: 'disk-read', from: 'disk', to: 'cpu' } as const);
     this.loadWeight({ ...task, run: 0, name: 'load_weight', bytes, ...link }, []);
     return this.weights.find(task.layer);
   }
@@ -196,7 +234,9 @@ export class NativeDevice implements Device {
     const run = this.run(task.run);
     const batch = run.batchOf(task);
     const { buffer, after: free } = this.cache.take(contentOf(batch, task));
-    const id = nativeCall(() => this.runtime.submitLoadCache(task.layer - this.firstLayer, batch.handle, buffer, pendingIds([...after, ...free])));
+    const id = nativeCall(() =>
+      this.runtime.submitLoadCache(task.layer - this.firstLayer, batch.handle, buffer, pendingIds([...after, ...free])),
+    );
     const event = this.track(id, task, run, batch);
     this.cache.filledBy(buffer, event);
     return event;
@@ -206,21 +246,38 @@ export class NativeDevice implements Device {
     const run = this.run(task.run);
     const batch = run.batchOf(task);
     const held = this.cache.find(contentOf(batch, task));
-    if (!held) throw new TaskError(describeTask(task), 'no buffer holds its pages: the pipeline lacks compute before storeCache');
-    const id = nativeCall(() => this.runtime.submitStoreCache(task.layer - this.firstLayer, batch.handle, held.buffer, pendingIds(after)));
+    if (!held)
+      throw new TaskError(
+        describeTask(task),
+        'no buffer holds its pages: the pipeline lacks compute before storeCache',
+      );
+    const id = nativeCall(() =>
+      this.runtime.submitStoreCache(task.layer - this.firstLayer, batch.handle, held.buffer, pendingIds(after)),
+    );
     const event = this.track(id, task, run, batch);
     this.cache.usedBy(held.buffer, event);
     return event;
   }
 
-  /** The buffer through which attention sees pages of the disk, if the batch has any there in this layer: what it completes is put there too. */
-  private cacheFor(task: Task, run: NativeRun, batch: NativeBatch): { readonly buffer: number; readonly after: readonly TaskEvent[] } | undefined {
+  /**
+   * The buffer through which attention sees pages of the disk, if the batch has any there in this layer: what it
+   * completes is put there too.
+   */
+  private cacheFor(
+    task: Task,
+    run: NativeRun,
+    batch: NativeBatch,
+  ): { readonly buffer: number; readonly after: readonly TaskEvent[] } | undefined {
     const { loads: loaded, stores } = run.stagedBy(batch, this.setup.windows[task.layer - this.firstLayer] ?? 0);
     if (loaded + stores === 0) return undefined;
     const content = contentOf(batch, task);
     const held = this.cache.find(content);
     if (held) return { buffer: held.buffer, after: loads(held) };
-    if (loaded > 0) throw new TaskError(describeTask(task), 'its pages on disk were not loaded: the pipeline lacks loadCache before compute');
+    if (loaded > 0)
+      throw new TaskError(
+        describeTask(task),
+        'its pages on disk were not loaded: the pipeline lacks loadCache before compute',
+      );
     return this.cache.take(content);
   }
 
@@ -244,7 +301,10 @@ export class NativeDevice implements Device {
   private moveToPeer(task: Task, after: readonly TaskEvent[]): TaskEvent {
     const run = this.run(task.run);
     const batch = run.batchOf(task);
-    const transfer = task.to === 'peer' ? this.transfers.send(task, run, after) : this.transfers.receive(task, run, after, task.layer > 0);
+    const transfer =
+      task.to === 'peer'
+        ? this.transfers.send(task, run, after)
+        : this.transfers.receive(task, run, after, task.layer > 0);
     batch.outstanding++;
     this.pending.set(transfer.id, { event: transfer, riders: [], run, batch });
     return transfer;
@@ -262,8 +322,18 @@ export class NativeDevice implements Device {
   private ride(task: Task): TaskEvent {
     const { last } = this;
     const on = last?.event.task;
-    if (!last || !on || on.name !== task.name || on.run !== task.run || on.rows !== task.rows || on.layer !== task.layer) {
-      throw new TaskError(describeTask(task), 'its way over the link was not submitted right before it: the hops of a load or store belong together');
+    if (
+      !last ||
+      !on ||
+      on.name !== task.name ||
+      on.run !== task.run ||
+      on.rows !== task.rows ||
+      on.layer !== task.layer
+    ) {
+      throw new TaskError(
+        describeTask(task),
+        'its way over the link was not submitted right before it: the hops of a load or store belong together',
+      );
     }
     const event = new PendingEvent(last.event.id, task);
     last.riders.push(event);

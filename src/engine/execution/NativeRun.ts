@@ -56,7 +56,13 @@ export class NativeRun {
   }
 
   openRow(row: number, { tokens, candidates, ...sequence }: DeviceRow, pages: PageTable): void {
-    const handle = nativeCall(() => this.runtime.createRow({ ...sequence, tokens: Int32Array.from(tokens), ...(candidates && { candidates: Int32Array.from(candidates) }) }));
+    const handle = nativeCall(() =>
+      this.runtime.createRow({
+        ...sequence,
+        tokens: Int32Array.from(tokens),
+        ...(candidates && { candidates: Int32Array.from(candidates) }),
+      }),
+    );
     this.rows.set(row, { id: row, handle, pages, batches: 0, closed: false });
   }
 
@@ -103,7 +109,8 @@ export class NativeRun {
   }
 
   private openBatch({ rows, slot }: Task): NativeBatch {
-    for (const batch of this.batches.values()) if (batch.slot === slot && batch.outstanding === 0) this.closeBatch(batch);
+    for (const batch of this.batches.values())
+      if (batch.slot === slot && batch.outstanding === 0) this.closeBatch(batch);
     const natives = rows.map(({ row }) => {
       const native = this.rows.get(row);
       if (!native) throw new RangeError(`row ${row} is not open`);
@@ -117,11 +124,23 @@ export class NativeRun {
       if (!native) return;
       const { entries, tail, copy } = native.pages;
       if (copy?.position === firstPosition) copies.push(index, copy.from);
-      table.set([native.handle, firstPosition, tokens, HEAD_MODES[head], pages.length, entries.length, tail], index * BATCH_STRIDE);
+      table.set(
+        [native.handle, firstPosition, tokens, HEAD_MODES[head], pages.length, entries.length, tail],
+        index * BATCH_STRIDE,
+      );
       pages.push(...entries);
     });
     const handle = nativeCall(() => this.runtime.createBatch(table, Int32Array.from(pages), Int32Array.from(copies)));
-    const batch = { handle, serial: this.nextSerial++, slot, ranges: rows, rows: natives, staged: new Map<number, StagedPages>(), outstanding: 0, through: false };
+    const batch = {
+      handle,
+      serial: this.nextSerial++,
+      slot,
+      ranges: rows,
+      rows: natives,
+      staged: new Map<number, StagedPages>(),
+      outstanding: 0,
+      through: false,
+    };
     for (const native of natives) native.batches++;
     this.batches.set(rows, batch);
     return batch;

@@ -32,8 +32,8 @@ class TransferEvent extends PendingEvent {
 }
 
 /**
- * The tasks of a native device that receive from peers and send to them. Other native tasks wait for their events like for any other; JavaScript completes
- * them when the peer has given, or taken, what they are about.
+ * The tasks of a native device that receive from peers and send to them. Other native tasks wait for their events like
+ * for any other; JavaScript completes them when the peer has given, or taken, what they are about.
  */
 export class PeerTransfers {
   private readonly transfers = new Map<number, TransferEvent>();
@@ -83,18 +83,23 @@ export class PeerTransfers {
     if (!transfer || !this.isOpen(transfer)) return;
     const { task } = transfer;
     if (failure || !hidden) {
-      this.fail(transfer, new TaskError(describeTask(task), failure ? `${failure.message} (${failure.code})` : 'nothing was copied'));
+      this.fail(
+        transfer,
+        new TaskError(describeTask(task), failure ? `${failure.message} (${failure.code})` : 'nothing was copied'),
+      );
       return;
     }
     transfer.copied = timing;
-    this.peersOf(transfer).send(task, hidden).then(
-      () => {
-        this.complete(transfer);
-      },
-      (error: unknown) => {
-        this.fail(transfer, error);
-      },
-    );
+    this.peersOf(transfer)
+      .send(task, hidden)
+      .then(
+        () => {
+          this.complete(transfer);
+        },
+        (error: unknown) => {
+          this.fail(transfer, error);
+        },
+      );
   }
 
   /** What of the run waits for a peer fails. */
@@ -105,7 +110,11 @@ export class PeerTransfers {
   }
 
   private open(task: Task, run: NativeRun): TransferEvent {
-    const transfer = new TransferEvent(nativeCall(() => this.runtime.createEvent()), task, run);
+    const transfer = new TransferEvent(
+      nativeCall(() => this.runtime.createEvent()),
+      task,
+      run,
+    );
     this.transfers.set(transfer.id, transfer);
     return transfer;
   }
@@ -123,7 +132,10 @@ export class PeerTransfers {
     const tokens = squareTokens(task);
     // The runtime knows how wide a token is; that all of them are there is for us to see.
     if (hidden.length === 0 || hidden.length % tokens !== 0 || hidden.length * 4 !== task.bytes) {
-      throw new TaskError(describeTask(task), `hidden states: found ${hidden.length} numbers, expected ${task.bytes / 4} for ${tokens} tokens`);
+      throw new TaskError(
+        describeTask(task),
+        `hidden states: found ${hidden.length} numbers, expected ${task.bytes / 4} for ${tokens} tokens`,
+      );
     }
     nativeCall(() => {
       this.runtime.writeHidden(handle, hidden);
@@ -143,7 +155,12 @@ export class PeerTransfers {
 
   private fail(transfer: TransferEvent, error: unknown): void {
     if (!this.transfers.delete(transfer.id)) return;
-    transfer.failure = error instanceof TaskError ? error : new TaskError(describeTask(transfer.task), error instanceof Error ? error.message : String(error), { cause: error });
+    transfer.failure =
+      error instanceof TaskError
+        ? error
+        : new TaskError(describeTask(transfer.task), error instanceof Error ? error.message : String(error), {
+            cause: error,
+          });
     this.runtime.failEvent(transfer.id, 'a transfer from or to a peer failed');
   }
 }

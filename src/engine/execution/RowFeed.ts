@@ -1,12 +1,15 @@
 import type { RunRow } from './RunRow.js';
 
-/** What a token takes in a row that waits, and what a row takes beside its tokens: its parameters, its place in the tree of prompts and in the order of rows. */
+/**
+ * What a token takes in a row that waits, and what a row takes beside its tokens: its parameters, its place in the tree
+ * of prompts and in the order of rows.
+ */
 const TOKEN_BYTES = 8;
 const ROW_BYTES = 2048;
 
 /**
- * Rows that wait for a place, pulled from their source a few ahead and no further. The source decides how far it can be pulled: one that
- * waits stops the feed, and so the run's admission.
+ * Rows that wait for a place, pulled from their source a few ahead and no further. The source decides how far it can be
+ * pulled: one that waits stops the feed, and so the run's admission.
  */
 export class RowFeed<Result> {
   /** Called after a row has arrived, or the source has ended or failed. */
@@ -64,7 +67,10 @@ export class RowFeed<Result> {
     this.pull();
   }
 
-  /** Stops pulling and tells the source so, also while a row is on its way: whoever waits for it need not wait any longer. */
+  /**
+   * Stops pulling and tells the source so, also while a row is on its way: whoever waits for it need not wait any
+   * longer.
+   */
   close(): void {
     if (this.closed) return;
     this.closed = true;
@@ -74,7 +80,9 @@ export class RowFeed<Result> {
 
   private pull(): void {
     const { waiting, waitingTokens } = this;
-    const full = waiting.length >= this.ahead || (waiting.length > 0 && waitingTokens * TOKEN_BYTES + waiting.length * ROW_BYTES >= this.aheadBytes);
+    const full =
+      waiting.length >= this.ahead ||
+      (waiting.length > 0 && waitingTokens * TOKEN_BYTES + waiting.length * ROW_BYTES >= this.aheadBytes);
     if (this.pulling || this.sourceEnded || this.closed || full) return;
     this.pulling = true;
     this.source.next().then(

@@ -43,15 +43,19 @@ interface LiveRow<Result> extends HeldRow {
   known: KnownStretch | undefined;
 }
 
-/** The share of rows with forced tokens from which on sweeps wait for the heads of those before: it costs a moment in which nothing is computed, and saves every other sweep. */
+/**
+ * The share of rows with forced tokens from which on sweeps wait for the heads of those before: it costs a moment in
+ * which nothing is computed, and saves every other sweep.
+ */
 const WORTH_WAITING = 0.25;
 
 /**
- * One pass of rows through a device: admits rows as memory allows, asks the schedule for squares, lets as many of them into the stages as the
- * window has credits, and turns what the head finds into results. It owns everything that the rows hold, and gives all of it back.
+ * One pass of rows through a device: admits rows as memory allows, asks the schedule for squares, lets as many of them
+ * into the stages as the window has credits, and turns what the head finds into results. It owns everything that the
+ * rows hold, and gives all of it back.
  *
- * Where only the first of the model's layers are here, the others' engines are told what comes, and what their head finds comes back from them: until then
- * a batch stays in use, but holds no credit.
+ * Where only the first of the model's layers are here, the others' engines are told what comes, and what their head
+ * finds comes back from them: until then a batch stays in use, but holds no credit.
  */
 export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSquares<Result> {
   readonly returned$ = new Subject<Result>();
@@ -89,7 +93,9 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     this.waiting.arrived(row, this.shares, this.device.promptKind?.(promptTokens));
   }
 
-  /** Called for every square that has passed all stages: returns its credit, and the results of rows that ended with it. */
+  /**
+   * Called for every square that has passed all stages: returns its credit, and the results of rows that ended with it.
+   */
   retire(square: IssuedSquare): Result[] {
     const left = this.leaveWindow(square);
     if (!this.boundary && square.layer === this.lastLayer) this.through(square.rows);
@@ -110,7 +116,10 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     switch (message.kind) {
       case 'begin': {
         const { nextLayer, model, pages, sharesPages } = message;
-        if (nextLayer !== model.layers) throw new PeerError(`layers: found engines of the first ${nextLayer}, expected engines of all ${model.layers}`);
+        if (nextLayer !== model.layers)
+          throw new PeerError(
+            `layers: found engines of the first ${nextLayer}, expected engines of all ${model.layers}`,
+          );
         this.setup.pool.limitTo(pages);
         this.shares = sharesPages;
         this.setup.feed.start();
@@ -120,7 +129,9 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
         this.headReturned(message.pass, message.slot, message.output);
         return;
       default:
-        throw new PeerError(`message: found "${message.kind}" on the way back to the first layers, expected "begin" or "head"`);
+        throw new PeerError(
+          `message: found "${message.kind}" on the way back to the first layers, expected "begin" or "head"`,
+        );
     }
   }
 
@@ -136,8 +147,17 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     const { feed } = this.setup;
     if (this.idle && this.returning.size === 0 && this.live.size > 0 && !this.closed) {
       const rows = [...this.live.keys()].slice(0, 3).join(', ');
-      if (this.held) this.fail(new ScheduleError('capacity', `there is no memory for the next square, and none will come free: the schedule's rows (${rows}, …) grow or end otherwise than it promised`));
-      else this.fail(new ScheduleError('complete', `the schedule has no square left, but rows (${rows}, …) are not complete`));
+      if (this.held)
+        this.fail(
+          new ScheduleError(
+            'capacity',
+            `there is no memory for the next square, and none will come free: the schedule's rows (${rows}, …) grow or end otherwise than it promised`,
+          ),
+        );
+      else
+        this.fail(
+          new ScheduleError('complete', `the schedule has no square left, but rows (${rows}, …) are not complete`),
+        );
     }
     if (!feed.ended || this.live.size > 0 || !this.idle) return;
     // The rows before a failure of their source have been seen to.
@@ -171,13 +191,18 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       const square = this.squares?.next();
       if (square && square.done !== true) return square.value;
       this.squares = undefined;
-      // A sweep that is planned before the last one's heads have been heard advances rows by a token, and samples nothing of those of which more are known by then.
+      // A sweep that is planned before the last one's heads have been heard advances rows by a token, and samples
+      // nothing of those of which more are known by then.
       if (this.forcing >= WORTH_WAITING && !this.idle) return undefined;
       this.forgetEnded();
       this.pages.advance();
       const admitted = this.admit();
       if (admitted.length === 0 && this.live.size === 0) return undefined;
-      const { state, squares } = nextSweep(this.setup.schedule, this.scheduleState, { admitted, ended: this.ended, known: this.knownAhead() });
+      const { state, squares } = nextSweep(this.setup.schedule, this.scheduleState, {
+        admitted,
+        ended: this.ended,
+        known: this.knownAhead(),
+      });
       this.ended = new Set();
       this.scheduleState = state;
       this.squares = this.announced(withPrefixes(squares, (row) => this.live.get(row)?.begin))[Symbol.iterator]();
@@ -217,7 +242,10 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   private headReturned(pass: number, slot: number, output: HeadOutput): void {
     const key = `${pass} ${slot}`;
     const rows = this.returning.get(key);
-    if (!rows) throw new PeerError(`head: found one for pass ${pass}, slot ${slot}, expected one of a batch that was sent and has not come back`);
+    if (!rows)
+      throw new PeerError(
+        `head: found one for pass ${pass}, slot ${slot}, expected one of a batch that was sent and has not come back`,
+      );
     for (const { row, head } of rows) {
       const found = head === 'sample' ? output.sampled.has(row) : head === 'none' || output.scored.has(row);
       if (!found) throw new PeerError(`head: found nothing for row ${row} in pass ${pass}, expected what it ${head}s`);
@@ -225,7 +253,8 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     const { vocabularySize = Infinity } = this.setup.begin?.model ?? {};
     for (const { token, top } of output.sampled.values()) {
       const stranger = [token, ...top.map((other) => other.token)].find((id) => id >= vocabularySize);
-      if (stranger !== undefined) throw new PeerError(`head: found token ${stranger} in pass ${pass}, expected an id below ${vocabularySize}`);
+      if (stranger !== undefined)
+        throw new PeerError(`head: found token ${stranger} in pass ${pass}, expected an id below ${vocabularySize}`);
     }
     this.returning.delete(key);
     this.boundary?.tokens.returned(rows, output);
@@ -246,7 +275,10 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
         const forced = head.sampled.get(row)?.forced ?? [];
         if (forced.length > 0) {
           withForced++;
-          this.knows(row, live, { behind: firstPosition + tokens - 1, end: firstPosition + tokens + 1 + forced.length });
+          this.knows(row, live, {
+            behind: firstPosition + tokens - 1,
+            end: firstPosition + tokens + 1 + forced.length,
+          });
         }
         const end = live.row.accept(head, row, live.begin?.firstPosition ?? 0);
         if (end !== undefined) {
@@ -277,7 +309,10 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     for (const row of rows) this.arrived(row);
   }
 
-  /** No square of a sweep is left, and the next sweep is planned without the rows that ended: what they hold is free once nothing under way uses it. */
+  /**
+   * No square of a sweep is left, and the next sweep is planned without the rows that ended: what they hold is free
+   * once nothing under way uses it.
+   */
   private forgetEnded(): void {
     for (const row of this.ended) {
       const live = this.live.get(row);
@@ -299,22 +334,32 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     const { feed, schedule } = this.setup;
     const free = this.freePlaces();
     if (free <= 0 || feed.rows.length === 0) return [];
-    // The last rows of a block are through for the schedule, but still hold their pages: a block that began now would begin small.
+    // The last rows of a block are through for the schedule, but still hold their pages: a block that began now would
+    // begin small.
     if (schedule.steady === 'blocks' && this.live.size > 0) return [];
     const admission = this.pages.admission(Math.min(free, feed.remaining));
     if (schedule.steady !== 'staggered') {
-      // Where rows may have to come in together, what they begin with comes in before them: the others of a block would not wait for them.
+      // Where rows may have to come in together, what they begin with comes in before them: the others of a block would
+      // not wait for them.
       const prefixes = this.admitInTurn(free, free, (waiting) => this.openPrefix(waiting, admission) ?? 'later');
       if (prefixes.length > 0) return prefixes;
     }
-    return this.admitInTurn(free, Infinity, (waiting) => this.openPrefix(waiting, admission) ?? this.openRow(waiting, admission));
+    return this.admitInTurn(
+      free,
+      Infinity,
+      (waiting) => this.openPrefix(waiting, admission) ?? this.openRow(waiting, admission),
+    );
   }
 
   /**
    * @param most rows that are looked at
    * @param open undefined when there is no room for the row, and no other may pass it
    */
-  private admitInTurn(places: number, most: number, open: (waiting: WaitingRow<Result>) => AdmittedRow | 'later' | undefined): AdmittedRow[] {
+  private admitInTurn(
+    places: number,
+    most: number,
+    open: (waiting: WaitingRow<Result>) => AdmittedRow | 'later' | undefined,
+  ): AdmittedRow[] {
     const admitted: AdmittedRow[] = [];
     let seen = 0;
     for (const waiting of this.waiting.inTurn()) {
@@ -331,14 +376,22 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   private freePlaces(): number {
     const { feed, schedule, mostRows } = this.setup;
     const places: unknown = schedule.free(this.scheduleState, this.ended);
-    if (typeof places !== 'number' || !Number.isSafeInteger(places)) throw new ScheduleError('complete', `${schedule.name}: free returned ${found(places)}, expected a whole number`);
+    if (typeof places !== 'number' || !Number.isSafeInteger(places))
+      throw new ScheduleError('complete', `${schedule.name}: free returned ${found(places)}, expected a whole number`);
     // What it says follows from what it has seen, and with no row under way it will see nothing new.
-    if (places <= 0 && feed.rows.length > 0 && this.live.size === 0) throw new ScheduleError('complete', `${schedule.name}: free returned ${places} while rows wait and none is under way: they would never begin`);
+    if (places <= 0 && feed.rows.length > 0 && this.live.size === 0)
+      throw new ScheduleError(
+        'complete',
+        `${schedule.name}: free returned ${places} while rows wait and none is under way: they would never begin`,
+      );
     const taken = this.grid.slots * this.grid.rowsPerSlot - places;
     return mostRows ? Math.min(places, mostRows() - taken) : places;
   }
 
-  /** Begins to compute the beginning of a prompt, for that row and others, where they should wait for that: to the schedule a row whose tokens are all given and that samples none. */
+  /**
+   * Begins to compute the beginning of a prompt, for that row and others, where they should wait for that: to the
+   * schedule a row whose tokens are all given and that samples none.
+   */
   private openPrefix({ row, path }: WaitingRow<Result>, admission: Admission): AdmittedRow | 'later' | undefined {
     const pages = path && admission.admitPrefix(this.nextRow, lengthsOf(row), path);
     if (!pages) return undefined;
@@ -360,7 +413,8 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     const { device, id, recorder } = this.setup;
     const row = this.nextRow++;
     const { shared, sharedTokens } = pages;
-    const begin = waiting && sharedTokens === 0 ? undefined : { firstPosition: sharedTokens, samples: waiting !== undefined };
+    const begin =
+      waiting && sharedTokens === 0 ? undefined : { firstPosition: sharedTokens, samples: waiting !== undefined };
     this.live.set(row, { row: waiting, begin, pages, uses: 0, ended: false, known: undefined, forgotten: false });
     const newTokens = waiting?.newTokens ?? 0;
     // No token follows a prefix that it would have to leave out.
@@ -370,7 +424,14 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     device.openRow(id, row, sequence, pages);
     if (this.boundary) {
       const sharing = this.numbers.sharedBy(pages);
-      this.boundary.post({ kind: 'open', row, sequence, newTokens, ...(!waiting && { prefix: true }), ...(sharing && { sharing }) });
+      this.boundary.post({
+        kind: 'open',
+        row,
+        sequence,
+        newTokens,
+        ...(!waiting && { prefix: true }),
+        ...(sharing && { sharing }),
+      });
     }
     recorder.admitted(judged, sequence.tokens.length - sharedTokens, waiting?.countedTokens);
     return { row, promptTokens: promptTokens - sharedTokens, newTokens };

@@ -7,7 +7,9 @@ import { residentPeakBytes } from './residentPeakBytes.js';
 import { QUEUE_NAMES, type QueueName, type TaskEvent } from './Task.js';
 
 /** Bytes of each tier. */
-export type MemoryUse = Readonly<Record<string, { readonly capacityBytes: number; readonly usedBytes: number; readonly peakBytes: number }>>;
+export type MemoryUse = Readonly<
+  Record<string, { readonly capacityBytes: number; readonly usedBytes: number; readonly peakBytes: number }>
+>;
 
 /** Where the numbers come from that the recorder cannot count itself. */
 export interface RecorderSetup {
@@ -27,19 +29,32 @@ export interface RecorderSetup {
   readonly onTrace?: ((event: TraceEvent) => void) | undefined;
 }
 
-const MEASURED = { load_weight: 'weights', load_cache: 'cache', store_cache: 'cache', load_activation: 'activations', store_activation: 'activations' } as const;
+const MEASURED = {
+  load_weight: 'weights',
+  load_cache: 'cache',
+  store_cache: 'cache',
+  load_activation: 'activations',
+  store_activation: 'activations',
+} as const;
 const PROGRESS_SECONDS = 0.1;
 /** The rate in a progress report is that of this many seconds. */
 const RATE_SECONDS = 5;
 
-/** Counts what a run does: statistics, progress, trace. Cheap enough to be always on. What the caller's callbacks throw is for the run to report: see `failure`. */
+/**
+ * Counts what a run does: statistics, progress, trace. Cheap enough to be always on. What the caller's callbacks throw
+ * is for the run to report: see `failure`.
+ */
 export class RunRecorder {
   /** What a callback threw first. */
   failure: { readonly error: unknown } | undefined;
 
   private readonly startedAt = performance.now() / 1000;
   private readonly queues = new Map<QueueName, { busySeconds: number; tasks: number; bytes: number }>();
-  private readonly bytes = { weights: {} as Record<string, number>, cache: {} as Record<string, number>, activations: {} as Record<string, number> };
+  private readonly bytes = {
+    weights: {} as Record<string, number>,
+    cache: {} as Record<string, number>,
+    activations: {} as Record<string, number>,
+  };
   private prefillSeconds = 0;
   private decodeSeconds = 0;
   private promptTokens = 0;
@@ -67,7 +82,14 @@ export class RunRecorder {
   private readonly tracks = new Set<QueueName>();
 
   constructor(private readonly setup: RecorderSetup) {
-    this.tell<TraceEvent>(setup.onTrace, () => ({ name: 'process_name', ph: 'M', ts: 0, pid: 1, tid: 0, args: { name: 'spillway' } }));
+    this.tell<TraceEvent>(setup.onTrace, () => ({
+      name: 'process_name',
+      ph: 'M',
+      ts: 0,
+      pid: 1,
+      tid: 0,
+      args: { name: 'spillway' },
+    }));
   }
 
   /** Runs work of the JavaScript thread and counts its time as orchestration. */
@@ -129,7 +151,14 @@ export class RunRecorder {
   /** Tokens of a row became known together. */
   known(row: RowId, { behind, end }: KnownStretch): void {
     const ts = this.lastEnd * 1e6;
-    this.tell<TraceEvent>(this.setup.onTrace, () => ({ name: 'known', ph: 'i', ts, pid: 1, tid: 0, args: { row, behind, end } }));
+    this.tell<TraceEvent>(this.setup.onTrace, () => ({
+      name: 'known',
+      ph: 'i',
+      ts,
+      pid: 1,
+      tid: 0,
+      args: { row, behind, end },
+    }));
   }
 
   /** A token was added to a row. */
@@ -209,25 +238,43 @@ export class RunRecorder {
       rows: { done: this.done, failed: this.failed },
       tokens: { prompt: this.promptTokens, generated: this.generatedTokens },
       sharing: this.sharing,
-      seconds: { wall: wall + this.setup.loadSeconds, load: this.setup.loadSeconds, prefill: this.prefillSeconds, decode: this.decodeSeconds },
+      seconds: {
+        wall: wall + this.setup.loadSeconds,
+        load: this.setup.loadSeconds,
+        prefill: this.prefillSeconds,
+        decode: this.decodeSeconds,
+      },
       tokensPerSecond: { generated: rate(this.generatedTokens), prompt: rate(this.promptTokens) },
       bytes: this.bytes,
       queues: Object.fromEntries(this.queues),
-      memory: Object.fromEntries(Object.entries(memory).map(([tier, { capacityBytes, peakBytes }]) => [tier, { capacityBytes, peakBytes }])),
+      memory: Object.fromEntries(
+        Object.entries(memory).map(([tier, { capacityBytes, peakBytes }]) => [tier, { capacityBytes, peakBytes }]),
+      ),
       residentPeakBytes: residentPeakBytes(),
-      ...this.setup.outlook?.({ rows: this.computed, promptTokens: this.promptTokens, promptTokensSaved: this.promptTokensSaved, newTokens: this.generatedTokens }),
+      ...this.setup.outlook?.({
+        rows: this.computed,
+        promptTokens: this.promptTokens,
+        promptTokensSaved: this.promptTokensSaved,
+        newTokens: this.generatedTokens,
+      }),
       orchestration: { seconds: this.ownSeconds, fractionOfWall: wall > 0 ? this.ownSeconds / wall : 0 },
     };
   }
 
-  /** How a task's tokens divide into prompt and decode; squares of one pass and slot share the rows, so this is computed once for all layers. */
+  /**
+   * How a task's tokens divide into prompt and decode; squares of one pass and slot share the rows, so this is computed
+   * once for all layers.
+   */
   private shareOf({ rows }: TaskEvent['task']): ReturnType<typeof tokensByPhase> {
     let share = this.shares.get(rows);
     if (!share) this.shares.set(rows, (share = tokensByPhase(rows)));
     return share;
   }
 
-  /** Not too often. Whatever changes what it says asks for it: rows that need no computing may be all that there is for a long time. */
+  /**
+   * Not too often. Whatever changes what it says asks for it: rows that need no computing may be all that there is for
+   * a long time.
+   */
   private tellProgress(): void {
     const now = performance.now() / 1000;
     if (!this.setup.onProgress || now - this.lastProgress < PROGRESS_SECONDS) return;
@@ -235,7 +282,9 @@ export class RunRecorder {
     this.tell(this.setup.onProgress, () => this.progress());
   }
 
-  /** Calls a callback of the caller's, if there is one; nothing that counts or computes is cut short by what it throws. */
+  /**
+   * Calls a callback of the caller's, if there is one; nothing that counts or computes is cut short by what it throws.
+   */
   private tell<T>(callback: ((value: T) => void) | undefined, value: () => T): void {
     try {
       callback?.(value());
@@ -257,7 +306,16 @@ export class RunRecorder {
       dur: (Math.round(timing.end * 1e9) - Math.round(timing.start * 1e9)) / 1e3,
       pid: 1,
       tid: QUEUE_NAMES.indexOf(task.queue),
-      args: { pass, layer, slot, ...(part && { part }), rows: rows.map((range) => [range.row, range.firstPosition, range.tokens]), bytes, from, to },
+      args: {
+        pass,
+        layer,
+        slot,
+        ...(part && { part }),
+        rows: rows.map((range) => [range.row, range.firstPosition, range.tokens]),
+        bytes,
+        from,
+        to,
+      },
     }));
     this.lastEnd = Math.max(this.lastEnd, timing.end);
     this.traceMemory();
@@ -268,23 +326,46 @@ export class RunRecorder {
     if (this.tracks.has(name)) return;
     this.tracks.add(name);
     const tid = QUEUE_NAMES.indexOf(name);
-    this.tell<TraceEvent>(this.setup.onTrace, () => ({ name: 'thread_name', ph: 'M', ts: 0, pid: 1, tid, args: { name } }));
+    this.tell<TraceEvent>(this.setup.onTrace, () => ({
+      name: 'thread_name',
+      ph: 'M',
+      ts: 0,
+      pid: 1,
+      tid,
+      args: { name },
+    }));
   }
 
   private traceRow({ row, promptTokens, newTokens, prefix = false, shared = [] }: JudgedRow): void {
     const ts = this.lastEnd * 1e6;
-    const args = { row, promptTokens, newTokens, ...(prefix && { prefix }), ...(shared.length > 0 && { shared: shared.map((stretch) => [stretch.row, stretch.end]) }) };
+    const args = {
+      row,
+      promptTokens,
+      newTokens,
+      ...(prefix && { prefix }),
+      ...(shared.length > 0 && { shared: shared.map((stretch) => [stretch.row, stretch.end]) }),
+    };
     this.tell<TraceEvent>(this.setup.onTrace, () => ({ name: 'admit', ph: 'i', ts, pid: 1, tid: 0, args }));
   }
 
-  /** Traces what is in use of each tier, where that has changed: at the end of tasks, and whenever memory was taken or given back. */
+  /**
+   * Traces what is in use of each tier, where that has changed: at the end of tasks, and whenever memory was taken or
+   * given back.
+   */
   private traceMemory(): void {
     const { onTrace } = this.setup;
     if (!onTrace) return;
     for (const [tier, { usedBytes }] of Object.entries(this.setup.memory())) {
       if (this.tracedBytes.get(tier) === usedBytes) continue;
       this.tracedBytes.set(tier, usedBytes);
-      this.tell<TraceEvent>(onTrace, () => ({ name: `${tier} bytes`, ph: 'C', ts: this.lastEnd * 1e6, pid: 1, tid: 0, args: { used: usedBytes } }));
+      this.tell<TraceEvent>(onTrace, () => ({
+        name: `${tier} bytes`,
+        ph: 'C',
+        ts: this.lastEnd * 1e6,
+        pid: 1,
+        tid: 0,
+        args: { used: usedBytes },
+      }));
     }
   }
 }

@@ -2,7 +2,10 @@ import type { RowId } from '../schedules/Square.js';
 import type { DeviceRow } from './Device.js';
 import type { HeadOutput } from './Task.js';
 
-/** How a row is over that has no result itself: others go on behind it, with what it has computed, and one of them, here or elsewhere, will. */
+/**
+ * How a row is over that has no result itself: others go on behind it, with what it has computed, and one of them, here
+ * or elsewhere, will.
+ */
 export class Continuation<Result> {
   constructor(readonly rows: readonly RunRow<Result>[] = []) {}
 }
@@ -12,7 +15,10 @@ export interface RunRow<Result> {
   readonly sequence: DeviceRow;
   /** Most tokens that will be sampled; 0 for a row that is only scored. */
   readonly newTokens: number;
-  /** How many of its tokens, from the first, have keys and values that rows may share. Default: all of a row that samples, none of one that is scored. */
+  /**
+   * How many of its tokens, from the first, have keys and values that rows may share. Default: all of a row that
+   * samples, none of one that is scored.
+   */
   readonly sharedTokens?: number;
   /** How many of them belong to a row that it goes on behind: they have been counted. Default 0. */
   readonly countedTokens?: number;

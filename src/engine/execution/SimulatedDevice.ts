@@ -3,7 +3,16 @@ import { TaskError } from '../../errors/TaskError.js';
 import type { RowId } from '../schedules/Square.js';
 import type { Completion, Device, DevicePeers, DeviceRow } from './Device.js';
 import { PendingEvent } from './PendingEvent.js';
-import { describeTask, QUEUE_NAMES, type HeadOutput, type QueueName, type SampledToken, type Task, type TaskEvent, type Tier } from './Task.js';
+import {
+  describeTask,
+  QUEUE_NAMES,
+  type HeadOutput,
+  type QueueName,
+  type SampledToken,
+  type Task,
+  type TaskEvent,
+  type Tier,
+} from './Task.js';
 import { VirtualTime } from './VirtualTime.js';
 
 export interface SimulationOptions {
@@ -11,7 +20,10 @@ export interface SimulationOptions {
   readonly duration?: (task: Task) => number;
   /** The token that a row samples for a position. Default: the position, modulo 1000. */
   readonly sample?: (row: DeviceRow, position: number) => number;
-  /** Tokens that are forced behind the one that a row samples for a position; they are those that it would sample. Default: none. */
+  /**
+   * Tokens that are forced behind the one that a row samples for a position; they are those that it would sample.
+   * Default: none.
+   */
   readonly forced?: (row: DeviceRow, position: number) => number;
   /** Where computing happens. Default cpu. */
   readonly computeTier?: 'gpu' | 'cpu';
@@ -20,8 +32,8 @@ export interface SimulationOptions {
   /** Completions that are announced in one burst. Default 1. */
   readonly burst?: number;
   /**
-   * Tasks of a queue start as soon as their events allow, not one after another: a composition that is right here leans on its events alone,
-   * never on the order of a queue. For judging compositions. Default false.
+   * Tasks of a queue start as soon as their events allow, not one after another: a composition that is right here leans
+   * on its events alone, never on the order of a queue. For judging compositions. Default false.
    */
   readonly unordered?: boolean;
   /** The clock, where devices that are connected are simulated together; `burst` is its own then. */
@@ -29,8 +41,8 @@ export interface SimulationOptions {
 }
 
 /**
- * A device in virtual time: the same FIFO queues and events, durations from a function, no work done. Plans are predicted on it, schedules
- * are property-tested on it, and people try their own on machines that they don't have.
+ * A device in virtual time: the same FIFO queues and events, durations from a function, no work done. Plans are
+ * predicted on it, schedules are property-tested on it, and people try their own on machines that they don't have.
  */
 export class SimulatedDevice implements Device {
   readonly name = 'simulated';
@@ -70,7 +82,8 @@ export class SimulatedDevice implements Device {
   submit(task: Task, after: readonly TaskEvent[]): TaskEvent {
     const event = new SimulatedEvent(this.nextId++, task);
     const before = [...after].map((earlier) => {
-      if (!(earlier instanceof SimulatedEvent)) throw new TypeError(`${describeTask(task)} waits for an event of another device`);
+      if (!(earlier instanceof SimulatedEvent))
+        throw new TypeError(`${describeTask(task)} waits for an event of another device`);
       return earlier;
     });
     // Messages to and from a peer keep their order whatever else does.
@@ -132,7 +145,11 @@ export class SimulatedDevice implements Device {
       start = Math.max(start, outcome.end);
       if (outcome.reason !== undefined) failed ??= earlier;
     }
-    const reason = this.cancelled.has(task.run) ? 'cancelled' : failed ? `${describeTask(failed)} failed` : this.options.fail?.(task);
+    const reason = this.cancelled.has(task.run)
+      ? 'cancelled'
+      : failed
+        ? `${describeTask(failed)} failed`
+        : this.options.fail?.(task);
     const seconds = reason === undefined ? (this.options.duration?.(task) ?? 0) : 0;
     if (reason === undefined && task.from === 'peer') this.receive(event, start, seconds);
     else if (reason === undefined && task.to === 'peer') this.send(event, start, seconds);
@@ -149,14 +166,21 @@ export class SimulatedDevice implements Device {
   private send(event: SimulatedEvent, start: number, seconds: number): void {
     this.time.at(start + seconds, () => {
       if (event.outcome) return;
-      this.await(event, this.peersOf(event.task).send(event.task, new Float32Array(0)), () => ({ start, end: start + seconds }));
+      this.await(event, this.peersOf(event.task).send(event.task, new Float32Array(0)), () => ({
+        start,
+        end: start + seconds,
+      }));
     });
     this.waiting.set(event, () => {
       this.settle(event, { start, end: start, reason: 'cancelled' });
     });
   }
 
-  private await(event: SimulatedEvent, peer: Promise<unknown>, timing: () => { readonly start: number; readonly end: number }): void {
+  private await(
+    event: SimulatedEvent,
+    peer: Promise<unknown>,
+    timing: () => { readonly start: number; readonly end: number },
+  ): void {
     const fail = (reason: string): void => {
       this.settle(event, { start: this.time.now, end: this.time.now, reason });
     };
@@ -210,11 +234,19 @@ export class SimulatedDevice implements Device {
       if (head === 'sample' && position >= simulated.known) {
         const sample = (at: number): number => this.options.sample?.(sequence, at) ?? at % 1000;
         const token = sample(position);
-        const forced = Array.from({ length: this.options.forced?.(sequence, position) ?? 0 }, (_, nth) => sample(position + 1 + nth));
+        const forced = Array.from({ length: this.options.forced?.(sequence, position) ?? 0 }, (_, nth) =>
+          sample(position + 1 + nth),
+        );
         simulated.known = position + 1 + forced.length;
-        const alternatives = sequence.candidates ?? Array.from({ length: Math.max(0, sequence.logprobs) }, (_, rank) => token + rank);
+        const alternatives =
+          sequence.candidates ?? Array.from({ length: Math.max(0, sequence.logprobs) }, (_, rank) => token + rank);
         const top = alternatives.map((alternative, rank) => ({ token: alternative, logprob: -1 - rank }));
-        sampled.set(row, { token, logprob: sequence.logprobs >= 0 ? -1 : NaN, top, ...(forced.length > 0 && { forced }) });
+        sampled.set(row, {
+          token,
+          logprob: sequence.logprobs >= 0 ? -1 : NaN,
+          top,
+          ...(forced.length > 0 && { forced }),
+        });
       }
     }
     return { sampled, scored };

@@ -23,8 +23,8 @@ export interface ActivationPlace {
 }
 
 /**
- * The hidden states of a run's slots. Each slot has a buffer of its own; or, where hidden states live on disk between layers, a store of its
- * own, and working buffers that slots take in turn.
+ * The hidden states of a run's slots. Each slot has a buffer of its own; or, where hidden states live on disk between
+ * layers, a store of its own, and working buffers that slots take in turn.
  */
 export class SlotActivations {
   private readonly buffers: readonly number[];
@@ -44,8 +44,11 @@ export class SlotActivations {
     this.stores = stores;
     this.ring = spilled && new BufferRing(spilled.buffers);
     try {
-      for (let i = 0; i < (spilled?.buffers ?? slots); i++) buffers.push(nativeCall(() => runtime.createActivations(tokens)));
-      if (spilled) for (let slot = 0; slot < slots; slot++) stores.push(nativeCall(() => runtime.createHiddenStore(tokens, Math.min(tokens, spilled.residentTokens))));
+      for (let i = 0; i < (spilled?.buffers ?? slots); i++)
+        buffers.push(nativeCall(() => runtime.createActivations(tokens)));
+      if (spilled)
+        for (let slot = 0; slot < slots; slot++)
+          stores.push(nativeCall(() => runtime.createHiddenStore(tokens, Math.min(tokens, spilled.residentTokens))));
     } catch (error) {
       this.free();
       throw error;
@@ -91,7 +94,11 @@ export class SlotActivations {
 
   private held(task: Task, ring: BufferRing): ActivationPlace {
     const found = ring.find(task.slot);
-    if (!found) throw new TaskError(describeTask(task), 'the hidden states of the slot were not loaded: the pipeline lacks loadActivation before compute');
+    if (!found)
+      throw new TaskError(
+        describeTask(task),
+        'the hidden states of the slot were not loaded: the pipeline lacks loadActivation before compute',
+      );
     return this.place(task, found.buffer, found.load ? [found.load] : [], (event) => {
       ring.usedBy(found.buffer, event);
     });
@@ -99,11 +106,17 @@ export class SlotActivations {
 
   private spilled(task: Task): { readonly ring: BufferRing; readonly store: number } {
     const store = this.stores[task.slot];
-    if (!this.ring || store === undefined) throw new TaskError(describeTask(task), 'the hidden states of this run stay in memory: nothing is to be moved');
+    if (!this.ring || store === undefined)
+      throw new TaskError(describeTask(task), 'the hidden states of this run stay in memory: nothing is to be moved');
     return { ring: this.ring, store };
   }
 
-  private place(task: Task, buffer: number, after: readonly TaskEvent[], used: (event: TaskEvent) => void = () => undefined): ActivationPlace {
+  private place(
+    task: Task,
+    buffer: number,
+    after: readonly TaskEvent[],
+    used: (event: TaskEvent) => void = () => undefined,
+  ): ActivationPlace {
     const handle = this.buffers[buffer];
     if (handle === undefined) throw new TaskError(describeTask(task), `the run has ${this.slots} slots`);
     return { handle, after, used };

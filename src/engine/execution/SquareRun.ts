@@ -47,7 +47,10 @@ export interface HeldRow {
 export interface RunOfSquares<Result> extends StageContext {
   /** Whether all of its squares have come, and have passed all stages. */
   readonly finished: boolean;
-  /** Results that are not a square's of this run: those of rows whose tokens are sampled elsewhere. Completes when squares under way will lead to nothing. */
+  /**
+   * Results that are not a square's of this run: those of rows whose tokens are sampled elsewhere. Completes when
+   * squares under way will lead to nothing.
+   */
   readonly returned$: Observable<Result>;
   connect(subscriber: Subscriber<IssuedSquare>): void;
   close(error?: Error): void;
@@ -57,8 +60,8 @@ export interface RunOfSquares<Result> extends StageContext {
 }
 
 /**
- * Lets squares into the stages as the window has credits and memory has room, checks that they keep to the constraints of a path, and owns what their rows
- * hold. Which squares come, and what becomes of them, is up to the kind of run.
+ * Lets squares into the stages as the window has credits and memory has room, checks that they keep to the constraints
+ * of a path, and owns what their rows hold. Which squares come, and what becomes of them, is up to the kind of run.
  */
 export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   readonly grid: Grid;
@@ -111,9 +114,12 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     this.firstLayer = first;
     this.lastLayer = last;
     this.boundary = peers && new Boundary(peers, embeds, grid.slots, this.boundaryEvents());
-    this.listening.add(signal && onAbort(signal, (reason) => {
-      this.fail(new InterruptedError(reason));
-    }));
+    this.listening.add(
+      signal &&
+        onAbort(signal, (reason) => {
+          this.fail(new InterruptedError(reason));
+        }),
+    );
     // What could be wrong with what the caller gave has shown by now: from here on there is something to give back.
     device.openRun(id, { slots: grid.slots, tokensPerSquare: grid.tokensPerSquare, peers: this.boundary });
     this.pages = pool.openRun(steady, sharePrefixes, (page) => {
@@ -124,17 +130,26 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
         this.complete(burst);
       });
     });
-    this.listening.add(pool.released$.subscribe(() => {
-      this.askPump();
-    }));
+    this.listening.add(
+      pool.released$.subscribe(() => {
+        this.askPump();
+      }),
+    );
   }
 
   /** Whether anybody waits for the run's squares; `squares(run)` calls this once. */
   connect(subscriber: Subscriber<IssuedSquare>): void {
-    if (this.subscriber) throw new UsageError('squares: found a run that has been subscribed to, expected one that has not: each subscription takes a run of its own');
+    if (this.subscriber)
+      throw new UsageError(
+        'squares: found a run that has been subscribed to, expected one that has not: each subscription takes a run of its own',
+      );
     this.subscriber = subscriber;
     if (this.closed) {
-      subscriber.error(this.reason ? this.reason.error : new UsageError('squares: found a run that is closed, expected one that has not begun'));
+      subscriber.error(
+        this.reason
+          ? this.reason.error
+          : new UsageError('squares: found a run that is closed, expected one that has not begun'),
+      );
       return;
     }
     try {
@@ -159,7 +174,12 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     return event;
   }
 
-  issueMoves(square: IssuedSquare, name: TaskName, routes: readonly (readonly Move[])[], after: readonly TaskEvent[]): TaskEvent[] {
+  issueMoves(
+    square: IssuedSquare,
+    name: TaskName,
+    routes: readonly (readonly Move[])[],
+    after: readonly TaskEvent[],
+  ): TaskEvent[] {
     this.composition.moves(square, name, routes.length);
     const ends: TaskEvent[] = [];
     for (const route of routes) {
@@ -171,7 +191,8 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   }
 
   /**
-   * Ends the run before its time: nothing more is issued, `drained` follows when the device is done with what was. Idempotent.
+   * Ends the run before its time: nothing more is issued, `drained` follows when the device is done with what was.
+   * Idempotent.
    * @param error what peers are told; by default the first task's that has failed
    */
   close(error: Error | undefined = this.failure): void {
@@ -192,7 +213,10 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     this.subscriber?.error(error);
   }
 
-  /** Waits until nothing of the run is left on the device. @throws what a callback threw, where no error of the stream could say so: its consumer had gone */
+  /**
+   * Waits until nothing of the run is left on the device. @throws what a callback threw, where no error of the stream
+   * could say so: its consumer had gone
+   */
   async settled(): Promise<void> {
     await this.drained;
     const { failure } = this.base.recorder;
@@ -286,7 +310,9 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     return squares === 0;
   }
 
-  /** A batch has been through all layers for which the run answers: what its rows begin as a copy of has been copied. */
+  /**
+   * A batch has been through all layers for which the run answers: what its rows begin as a copy of has been copied.
+   */
   protected through(batch: readonly RowRange[]): void {
     for (const { row } of batch) this.live.get(row)?.pages.copied();
   }

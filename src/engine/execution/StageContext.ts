@@ -18,5 +18,10 @@ export interface StageContext {
   /** Submits one task for the square and notes its event there. */
   issue(square: IssuedSquare, task: StageTask, after: readonly TaskEvent[]): TaskEvent;
   /** Submits the hops of some routes; returns the last event of each. */
-  issueMoves(square: IssuedSquare, name: TaskName, routes: readonly (readonly Move[])[], after: readonly TaskEvent[]): TaskEvent[];
+  issueMoves(
+    square: IssuedSquare,
+    name: TaskName,
+    routes: readonly (readonly Move[])[],
+    after: readonly TaskEvent[],
+  ): TaskEvent[];
 }

@@ -1,4 +1,7 @@
-/** The clock of simulated devices, and what is to happen at which time of it. Devices that share one are simulated together. */
+/**
+ * The clock of simulated devices, and what is to happen at which time of it. Devices that share one are simulated
+ * together.
+ */
 export class VirtualTime {
   private readonly due: { readonly at: number; readonly happen: () => void }[] = [];
   private running = false;
@@ -27,7 +30,10 @@ export class VirtualTime {
     });
   }
 
-  /** What is due first happens, one burst a turn of the event loop, so that whoever reacts to it can ask for more in between. */
+  /**
+   * What is due first happens, one burst a turn of the event loop, so that whoever reacts to it can ask for more in
+   * between.
+   */
   private advance(): void {
     let count = this.burst;
     while (count-- > 0 && this.due.length > 0) {

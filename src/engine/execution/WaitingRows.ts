@@ -13,8 +13,9 @@ export interface WaitingRow<Result> {
 }
 
 /**
- * The rows that wait for a place, and whose turn it is. Rows that begin alike come in together, first those of whose prompts most is there already; but none is
- * passed by more rows than may wait at once, and where there is nothing in common the order is that of arrival.
+ * The rows that wait for a place, and whose turn it is. Rows that begin alike come in together, first those of whose
+ * prompts most is there already; but none is passed by more rows than may wait at once, and where there is nothing in
+ * common the order is that of arrival.
  */
 export class WaitingRows<Result> {
   /** In order of arrival. */
@@ -29,7 +30,11 @@ export class WaitingRows<Result> {
 
   /** A row has come. @param kind of its prompt, as devices tell them apart */
   arrived(row: RunRow<Result>, shares: boolean, kind: string | undefined): void {
-    const { sequence: { tokens }, newTokens, sharedTokens = newTokens > 0 ? tokens.length : 0 } = row;
+    const {
+      sequence: { tokens },
+      newTokens,
+      sharedTokens = newTokens > 0 ? tokens.length : 0,
+    } = row;
     const prompt = sharedTokens < tokens.length ? tokens.slice(0, sharedTokens) : tokens;
     const path = shares ? this.pages.expect(lengthsOf(row), prompt, kind) : undefined;
     const waiting = { row, path, since: this.admitted };

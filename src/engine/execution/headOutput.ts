@@ -25,9 +25,14 @@ export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => 
     const place = GRAMMAR_PLACES[result.places[i] ?? -1];
     const forced = result.forcedCounts[i] ?? 0;
     sampled.set(rowOf(handle), {
-      token: Math.max(token, 0), logprob: result.logprobs[i] ?? NaN, top,
+      token: Math.max(token, 0),
+      logprob: result.logprobs[i] ?? NaN,
+      top,
       ...(token < 0 && { notFinite }),
-      ...(place !== undefined && { place, ...(place === 'failed' && { failure: result.failures[nextFailure++] ?? '' }) }),
+      ...(place !== undefined && {
+        place,
+        ...(place === 'failed' && { failure: result.failures[nextFailure++] ?? '' }),
+      }),
       ...(forced > 0 && { forced: Array.from(result.forcedTokens.subarray(nextForced, (nextForced += forced))) }),
       ...(nth !== undefined && { embedding: result.embeddings.slice(nth * width, (nth + 1) * width) }),
     });

@@ -3,8 +3,8 @@ type Callback = (reason: unknown) => void;
 const listeners = new WeakMap<AbortSignal, { readonly waiting: Set<Callback>; readonly listener: () => void }>();
 
 /**
- * Calls back when a signal fires. All who wait for one signal share one listener: however many runs a program gives its signal to, Node does not take them
- * for a leak.
+ * Calls back when a signal fires. All who wait for one signal share one listener: however many runs a program gives its
+ * signal to, Node does not take them for a leak.
  *
  * @returns stops waiting
  */

@@ -29,5 +29,9 @@ export function withValue(result: RowResult, format: AnswerFormat | undefined): 
   if (format === undefined || result.error !== undefined) return result;
   const read = format.read(result.text);
   if ('value' in read) return { ...result, value: read.value };
-  return { ...result, finishReason: 'error', error: { code: 'schema', message: `the answer does not satisfy its responseFormat: ${read.problem}` } };
+  return {
+    ...result,
+    finishReason: 'error',
+    error: { code: 'schema', message: `the answer does not satisfy its responseFormat: ${read.problem}` },
+  };
 }

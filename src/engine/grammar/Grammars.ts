@@ -8,7 +8,10 @@ import { jsonOf, type AnswerFormat } from './AnswerFormat.js';
 import { formatText, type HeldFormat } from './formatText.js';
 import { tokenTexts } from './tokenTexts.js';
 
-/** What an engine keeps of compiled grammars, beside those of rows that it has: their number, and bytes of their texts (a compiled one takes up to some fifty times its text). */
+/**
+ * What an engine keeps of compiled grammars, beside those of rows that it has: their number, and bytes of their texts
+ * (a compiled one takes up to some fifty times its text).
+ */
 export const GRAMMARS_KEPT = { count: 256, bytes: 2 * 2 ** 20 } as const;
 
 /** A model's grammars: each format is compiled once, beside JavaScript, and kept while it is among the last ones. */
@@ -28,10 +31,13 @@ export class Grammars {
 
   /** @throws ResponseFormatError for a format that answers cannot be held to, and where the addon has no grammars */
   async of(format: HeldFormat): Promise<AnswerFormat> {
-    if (this.shared) throw new ResponseFormatError('responseFormat: found one, expected none where engines share the layers of a model: tokens are sampled by another engine, which is told no grammar');
+    if (this.shared)
+      throw new ResponseFormatError(
+        'responseFormat: found one, expected none where engines share the layers of a model: tokens are sampled by another engine, which is told no grammar',
+      );
     if (!this.addon.grammars) {
       throw new ResponseFormatError(
-        'responseFormat: found an addon without constrained decoding, for cargo was not there when it was built: install Rust\'s cargo (1.87 or newer) and build it again with `node scripts/install.mjs`',
+        "responseFormat: found an addon without constrained decoding, for cargo was not there when it was built: install Rust's cargo (1.87 or newer) and build it again with `node scripts/install.mjs`",
       );
     }
     const { kind, text } = formatText(format);
@@ -49,25 +55,41 @@ export class Grammars {
   }
 
   private async compile(kind: GrammarKind, text: string, format: HeldFormat): Promise<AnswerFormat> {
-    if (format.type !== 'json_schema') return { grammar: await this.native(kind, text, format), read: (answer) => ({ value: answer }) };
+    if (format.type !== 'json_schema')
+      return { grammar: await this.native(kind, text, format), read: (answer) => ({ value: answer }) };
     const schema = new EnforcedSchema(format.schema);
-    return { grammar: await this.native(kind, JSON.stringify(schema.grammar), format), read: (answer) => jsonOf(answer, schema) };
+    return {
+      grammar: await this.native(kind, JSON.stringify(schema.grammar), format),
+      read: (answer) => jsonOf(answer, schema),
+    };
   }
 
   private async native(kind: GrammarKind, text: string, { type }: HeldFormat): Promise<NativeGrammar> {
-    this.vocabulary ??= Promise.resolve().then(() => this.addon.createVocabulary(tokenTexts(this.tokenizer, this.vocabularySize)));
+    this.vocabulary ??= Promise.resolve().then(() =>
+      this.addon.createVocabulary(tokenTexts(this.tokenizer, this.vocabularySize)),
+    );
     const vocabulary = await this.vocabulary;
     try {
       return await this.addon.compileGrammar(vocabulary, kind, text);
     } catch (error) {
       const known = fromNativeError(error);
       if (!isNativeError(known, 'invalid-argument')) throw known;
-      throw new ResponseFormatError(`responseFormat: found a ${WORDS[type]} that answers cannot be held to: ${inOneLine((known as Error).message)}`, undefined, undefined, { cause: error });
+      throw new ResponseFormatError(
+        `responseFormat: found a ${WORDS[type]} that answers cannot be held to: ${inOneLine((known as Error).message)}`,
+        undefined,
+        undefined,
+        { cause: error },
+      );
     }
   }
 }
 
-const WORDS: Readonly<Record<HeldFormat['type'], string>> = { json_schema: 'JSON Schema', regex: 'regular expression', grammar: 'grammar', choices: 'list of choices' };
+const WORDS: Readonly<Record<HeldFormat['type'], string>> = {
+  json_schema: 'JSON Schema',
+  regex: 'regular expression',
+  grammar: 'grammar',
+  choices: 'list of choices',
+};
 
 /** Compilers draw over several lines where they stumbled. */
 function inOneLine(message: string): string {

@@ -6,7 +6,8 @@ import type { ResponseFormat } from '../../rows/responseFormat.js';
 export type HeldFormat = Exclude<ResponseFormat, { readonly type: 'text' }>;
 
 /**
- * A format as one text: equal texts are equal formats. The order of a schema's properties counts, for it is that of the answer's.
+ * A format as one text: equal texts are equal formats. The order of a schema's properties counts, for it is that of the
+ * answer's.
  * @throws ResponseFormatError for a schema that is no JSON
  */
 export function formatText(format: HeldFormat): { readonly kind: GrammarKind; readonly text: string } {
@@ -20,6 +21,11 @@ function json(schema: unknown): string {
   try {
     return JSON.stringify(schema);
   } catch (error) {
-    throw new ResponseFormatError('responseFormat.schema: found what is no JSON, expected plain JSON data', '', undefined, { cause: error });
+    throw new ResponseFormatError(
+      'responseFormat.schema: found what is no JSON, expected plain JSON data',
+      '',
+      undefined,
+      { cause: error },
+    );
   }
 }

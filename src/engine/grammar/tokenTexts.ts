@@ -9,7 +9,9 @@ import type { Tokenizer } from '../../model/Tokenizer.js';
  */
 export function tokenTexts({ answerBytes, endTokens }: Tokenizer, vocabularySize: number): TokenTexts {
   if (!answerBytes) {
-    throw new ResponseFormatError("responseFormat: found a tokenizer whose tokens are no text by themselves, expected one of bytes or pieces: this model's answers cannot be held to a format");
+    throw new ResponseFormatError(
+      "responseFormat: found a tokenizer whose tokens are no text by themselves, expected one of bytes or pieces: this model's answers cannot be held to a format",
+    );
   }
   const all = new Bytes();
   const first = new Bytes();
@@ -23,8 +25,11 @@ export function tokenTexts({ answerBytes, endTokens }: Tokenizer, vocabularySize
     first.add(atFirst);
   }
   return {
-    bytes: all.joined(), lengths: Uint32Array.from(all.lengths),
-    firstTokens: Uint32Array.from(firstTokens), firstBytes: first.joined(), firstLengths: Uint32Array.from(first.lengths),
+    bytes: all.joined(),
+    lengths: Uint32Array.from(all.lengths),
+    firstTokens: Uint32Array.from(firstTokens),
+    firstBytes: first.joined(),
+    firstLengths: Uint32Array.from(first.lengths),
     ends: Uint32Array.from([...endTokens].filter((token) => token < vocabularySize)),
   };
 }

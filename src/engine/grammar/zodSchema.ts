@@ -17,7 +17,14 @@ export function zodValue(schema: AnswerSchema): (read: ReadAnswer) => ReadAnswer
 }
 
 /** A run's options with the format that its schema comes to, and what is made of values then. */
-export function withSchema<Options extends { readonly schema?: AnswerSchema; readonly responseFormat?: ResponseFormat }>(options: Options): { readonly options: Options; readonly refine?: ReturnType<typeof zodValue> } {
+export function withSchema<
+  Options extends { readonly schema?: AnswerSchema; readonly responseFormat?: ResponseFormat },
+>(options: Options): { readonly options: Options; readonly refine?: ReturnType<typeof zodValue> } {
   const { schema } = options;
-  return schema === undefined ? { options } : { options: { ...options, responseFormat: { type: 'json_schema', schema: zodJsonSchema(schema) } }, refine: zodValue(schema) };
+  return schema === undefined
+    ? { options }
+    : {
+        options: { ...options, responseFormat: { type: 'json_schema', schema: zodJsonSchema(schema) } },
+        refine: zodValue(schema),
+      };
 }

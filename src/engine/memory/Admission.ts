@@ -5,7 +5,14 @@ import { NO_PAGES, plus, within, type PageTier } from './pageCounts.js';
 import type { PrefixPath } from './PrefixNode.js';
 import { NOTHING_BESIDE, type PagesBeside, type PrefixMatch, type PrefixTree } from './PrefixTree.js';
 import { RowPages, type PageLists } from './RowPages.js';
-import { firstPages, placeBehind, placePages, type CacheRules, type PageCounts, type RowLengths } from './rowPlacement.js';
+import {
+  firstPages,
+  placeBehind,
+  placePages,
+  type CacheRules,
+  type PageCounts,
+  type RowLengths,
+} from './rowPlacement.js';
 
 /** What a run's schedule promises about its sweeps. */
 export interface SteadySweeps extends SweepRules {
@@ -35,7 +42,10 @@ export interface AdmissionSetup {
   readonly places: number;
 }
 
-/** Tokens that sharing a prefix has to save before rows wait until it has been computed: a sweep of few tokens costs about as much as one of so many. */
+/**
+ * Tokens that sharing a prefix has to save before rows wait until it has been computed: a sweep of few tokens costs
+ * about as much as one of so many.
+ */
 const WORTHWHILE_TOKENS = 128;
 
 /** What a row takes of its prompt from others. */
@@ -82,16 +92,26 @@ export class Admission {
     const { tree } = this.setup.run;
     if (!tree || !path) return this.take(row, lengths);
     const { pages: whole, source, tokens } = tree.match(path);
-    const sharing = (pages: number, from: PrefixMatch['source'], upTo = pages * this.pageTokens): RowPages | undefined => this.take(row, lengths, { tree, path, match: { pages, source: from, tokens: upTo }, placement: path.placement });
-    // Where it is that tight, the page in which the prefix ends stands in nobody's way; nor does a prefix that is in memory, of a row that could be on disk, when there is no other to wait for.
-    const pages = sharing(whole, source, tokens) ?? (source && sharing(whole, undefined)) ?? (path.placement.disk > 0 && this.setup.run.rows.size === 0 ? sharing(0, undefined) : undefined);
+    const sharing = (
+      pages: number,
+      from: PrefixMatch['source'],
+      upTo = pages * this.pageTokens,
+    ): RowPages | undefined =>
+      this.take(row, lengths, { tree, path, match: { pages, source: from, tokens: upTo }, placement: path.placement });
+    // Where it is that tight, the page in which the prefix ends stands in nobody's way; nor does a prefix that is in
+    // memory, of a row that could be on disk, when there is no other to wait for.
+    const pages =
+      sharing(whole, source, tokens) ??
+      (source && sharing(whole, undefined)) ??
+      (path.placement.disk > 0 && this.setup.run.rows.size === 0 ? sharing(0, undefined) : undefined);
     if (pages) tree.leave(path);
     return pages;
   }
 
   /**
-   * Pages for the beginning of a row's prompt, where it is worth computing by itself before the row comes in; 'coming' where that is under way, and the row
-   * should wait for it; undefined where it should come in as it is, or there is no room for both, or none but what others wait for.
+   * Pages for the beginning of a row's prompt, where it is worth computing by itself before the row comes in; 'coming'
+   * where that is under way, and the row should wait for it; undefined where it should come in as it is, or there is no
+   * room for both, or none but what others wait for.
    */
   admitPrefix(row: RowId, lengths: RowLengths, path: PrefixPath): RowPages | 'coming' | undefined {
     const { tree } = this.setup.run;
@@ -115,8 +135,8 @@ export class Admission {
   }
 
   /**
-   * Whether a row that decodes may come up to position `end` with the next sweep. Where rows are counted as they grow, a token a sweep, one that comes faster needs its pages
-   * before others have given back theirs.
+   * Whether a row that decodes may come up to position `end` with the next sweep. Where rows are counted as they grow,
+   * a token a sweep, one that comes faster needs its pages before others have given back theirs.
    */
   hasten(row: RowPages, end: number): boolean {
     const { sweeps } = this.setup;
@@ -130,22 +150,49 @@ export class Admission {
   /** Keeps what a row will need behind its first tokens, once they have been computed. */
   private promise({ placement }: PrefixPath, { positions, promptTokens }: RowLengths, tokens: number): void {
     const sharedPages = Math.floor(tokens / this.pageTokens);
-    const own = ownPart({ lengths: { positions, promptTokens }, placement: placeBehind(placement, sharedPages), next: tokens, sharedPages }, this.pageTokens);
+    const own = ownPart(
+      {
+        lengths: { positions, promptTokens },
+        placement: placeBehind(placement, sharedPages),
+        next: tokens,
+        sharedPages,
+      },
+      this.pageTokens,
+    );
     this.promised = plus(this.promised, own.placement);
   }
 
   private take(row: RowId, lengths: RowLengths, taken?: Taken): RowPages | undefined {
-    const { run: { rows }, sweeps, pace, lists, onRelease } = this.setup;
+    const {
+      run: { rows },
+      sweeps,
+      pace,
+      lists,
+      onRelease,
+    } = this.setup;
     const { placement, own, beside } = this.needs(lengths, taken);
-    // If as many rows like this one would not fit in full, they come in at a pace; but time goes by only while a row lives.
+    // If as many rows like this one would not fit in full, they come in at a pace; but time goes by only while a row
+    // lives.
     const paced = sweeps?.staggered === true && rows.size > 0 && !this.fitsInFull(own.placement, this.places);
     if ((paced && !pace.open) || !this.fits(own, beside)) return undefined;
-    const prefix = taken && { tree: taken.tree, nodes: taken.tree.pagesOf(taken.path, lengths.promptTokens), match: taken.match };
-    const pages: RowPages = new RowPages(row, lengths, placement, this.pageTokens, lists, () => {
-      rows.delete(pages);
-      pace.ended(own, own.placement, pages.next - own.shift);
-      onRelease();
-    }, prefix);
+    const prefix = taken && {
+      tree: taken.tree,
+      nodes: taken.tree.pagesOf(taken.path, lengths.promptTokens),
+      match: taken.match,
+    };
+    const pages: RowPages = new RowPages(
+      row,
+      lengths,
+      placement,
+      this.pageTokens,
+      lists,
+      () => {
+        rows.delete(pages);
+        pace.ended(own, own.placement, pages.next - own.shift);
+        onRelease();
+      },
+      prefix,
+    );
     rows.add(pages);
     this.forecast?.add(own, beside.sole);
     pace.admitted(own, own.placement);
@@ -174,7 +221,10 @@ export class Admission {
   }
 
   private forecastOf(sweeps: SweepRules): GrowthForecast {
-    const { run: { rows, tree }, size } = this.setup;
+    const {
+      run: { rows, tree },
+      size,
+    } = this.setup;
     const forecast = new GrowthForecast(plus(size, tree?.lastingPages ?? NO_PAGES, -1), this.pageTokens, sweeps);
     for (const row of rows) forecast.add(ownPart(row, this.pageTokens));
     return forecast;
@@ -195,8 +245,14 @@ interface OwnPart extends GrowingRow {
   readonly shift: number;
 }
 
-/** A row without the pages that others hold, too: as memory sees it, a shorter row. Its positions are counted from `shift` on. Pure. */
-function ownPart({ lengths, placement, next, sharedPages }: Pick<RowPages, 'lengths' | 'placement' | 'next' | 'sharedPages'>, pageTokens: number): OwnPart {
+/**
+ * A row without the pages that others hold, too: as memory sees it, a shorter row. Its positions are counted from
+ * `shift` on. Pure.
+ */
+function ownPart(
+  { lengths, placement, next, sharedPages }: Pick<RowPages, 'lengths' | 'placement' | 'next' | 'sharedPages'>,
+  pageTokens: number,
+): OwnPart {
   const shift = sharedPages * pageTokens;
   return {
     promptTokens: lengths.promptTokens - shift,

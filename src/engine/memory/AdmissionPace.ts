@@ -3,9 +3,10 @@ import { pageSweeps } from '../policy/spillway/paced.js';
 import { heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
 
 /**
- * Spreads admissions over time where memory is what limits them. Rows that come in together peak together, and then as many fit as if all
- * were at their longest; rows that come in one after another share memory at their average (FlexGen, appendix A.2: the diagonal schedule).
- * A row uses so many pages for so many sweeps; the pool has its size to give each sweep; nobody comes in faster than that.
+ * Spreads admissions over time where memory is what limits them. Rows that come in together peak together, and then as
+ * many fit as if all were at their longest; rows that come in one after another share memory at their average (FlexGen,
+ * appendix A.2: the diagonal schedule). A row uses so many pages for so many sweeps; the pool has its size to give each
+ * sweep; nobody comes in faster than that.
  */
 export class AdmissionPace {
   /** Pages times sweeps that were admitted and have not been given yet. */
@@ -46,7 +47,11 @@ export class AdmissionPace {
 }
 
 /** Pages that a row uses, times the sweeps for which it does. Pure. */
-export function pageSweepsOf({ promptTokens, positions }: RowLengths, placement: PageCounts, pageTokens: number): PageCounts {
+export function pageSweepsOf(
+  { promptTokens, positions }: RowLengths,
+  placement: PageCounts,
+  pageTokens: number,
+): PageCounts {
   const first = heldPages(placement, Math.max(1, Math.ceil(Math.min(promptTokens, positions) / pageTokens)));
   const decoded = Math.max(0, positions - promptTokens);
   const uses = (tier: PageTier): number => pageSweeps(first[tier], placement[tier], decoded);

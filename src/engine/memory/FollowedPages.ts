@@ -22,9 +22,10 @@ export interface FollowedPrefix extends RowPrefix {
 }
 
 /**
- * The pages that rows of a run have in common where another engine decides on that: it gives them numbers, and this one has a page of its
- * own for each. One lives until it is said to be free and nobody holds or copies it here. What is said is not believed: whatever does not
- * fit is an error, and a row sees no page, and no part of one, that this run has not computed.
+ * The pages that rows of a run have in common where another engine decides on that: it gives them numbers, and this one
+ * has a page of its own for each. One lives until it is said to be free and nobody holds or copies it here. What is
+ * said is not believed: whatever does not fit is an error, and a row sees no page, and no part of one, that this run
+ * has not computed.
  */
 export class FollowedPages implements PrefixPages {
   private readonly numbered = new Map<number, FollowedPage>();
@@ -48,19 +49,31 @@ export class FollowedPages implements PrefixPages {
     const start = pages.length * pageTokens;
     const shared = pages.map((number, index) => this.found('.pages', number, index * pageTokens, pageTokens));
     const begin = copy?.position ?? start;
-    if (begin >= tokens.length) throw wrong('', `${begin} tokens that others have computed`, `fewer than the row's ${tokens.length}`);
+    if (begin >= tokens.length)
+      throw wrong('', `${begin} tokens that others have computed`, `fewer than the row's ${tokens.length}`);
     if (copy && (begin <= start || begin >= start + pageTokens)) {
       throw wrong('.copy.position', begin, `one within the page of position ${start}, behind its first`);
     }
     const source = copy && this.found('.copy.page', copy.page, start, begin - start);
     const most = Math.ceil(tokens.length / pageTokens) - pages.length;
-    if (own.length > most) throw wrong('.own', `${own.length} pages`, `at most the ${most} of the row's prompt that are its own`);
+    if (own.length > most)
+      throw wrong('.own', `${own.length} pages`, `at most the ${most} of the row's prompt that are its own`);
     if (new Set(own).size < own.length) throw wrong('.own', 'a number twice', 'each once');
     const nodes = own.map((number, index): FollowedPage => {
-      if (this.numbered.has(number)) throw wrong('.own', `${number}, which is another page's`, 'a number that none has');
+      if (this.numbered.has(number))
+        throw wrong('.own', `${number}, which is another page's`, 'a number that none has');
       const first = start + index * pageTokens;
       const end = Math.min(tokens.length, first + pageTokens);
-      return { start: first, end, page: undefined, writer: undefined, holders: 0, readers: 0, open: 0, numbered: false };
+      return {
+        start: first,
+        end,
+        page: undefined,
+        writer: undefined,
+        holders: 0,
+        readers: 0,
+        open: 0,
+        numbered: false,
+      };
     });
     return { tree: this, nodes: [...shared, ...nodes], match: { pages: pages.length, source, tokens: begin }, own };
   }
@@ -85,7 +98,8 @@ export class FollowedPages implements PrefixPages {
   free(number: number): void {
     const node = this.numbered.get(number);
     if (!node) throw new PeerError(`free.page: found ${number}, expected ${NUMBER}`);
-    if (node.open > 0) throw new PeerError(`free.page: found ${number}, which ${node.open} rows hold, expected one that none holds`);
+    if (node.open > 0)
+      throw new PeerError(`free.page: found ${number}, which ${node.open} rows hold, expected one that none holds`);
     this.numbered.delete(number);
     node.numbered = false;
     this.giveIfUnused(node);
@@ -128,7 +142,8 @@ export class FollowedPages implements PrefixPages {
   private found(field: string, number: number, start: number, tokens: number): FollowedPage {
     const node = this.numbered.get(number);
     if (!node) throw wrong(field, number, NUMBER);
-    if (node.start !== start) throw wrong(field, `${number}, which begins at position ${node.start}`, `one that begins at ${start}`);
+    if (node.start !== start)
+      throw wrong(field, `${number}, which begins at position ${node.start}`, `one that begins at ${start}`);
     const there = Math.max(0, computedUpTo(node) - start);
     if (there < tokens) throw wrong(field, `${number}, of which ${there} tokens have been computed`, `${tokens}`);
     return node;

@@ -8,20 +8,27 @@ export interface GrowingRow extends RowLengths {
   readonly next: number;
 }
 
-/** What a schedule promises about every sweep: each row that decodes advances by a token, and prompts get the rest of the square, oldest first. */
+/**
+ * What a schedule promises about every sweep: each row that decodes advances by a token, and prompts get the rest of
+ * the square, oldest first.
+ */
 export interface SweepRules {
   readonly tokensPerSquare: number;
   readonly rowsPerSlot: number;
 }
 
 /**
- * How many pages rows will hold in each of the sweeps to come, at most: rows of different ages share memory at their average instead of
- * their peak, which is what the diagonal schedule's larger block comes from (FlexGen, appendix A.2). A row is counted as if it grew as early
- * and ended as late as it can, so what fits here fits in fact.
+ * How many pages rows will hold in each of the sweeps to come, at most: rows of different ages share memory at their
+ * average instead of their peak, which is what the diagonal schedule's larger block comes from (FlexGen, appendix A.2).
+ * A row is counted as if it grew as early and ended as late as it can, so what fits here fits in fact.
  */
 export class GrowthForecast {
   /** Changes of the pages held, by sweep; index 0 is the next sweep. */
-  private readonly changes: Record<PageTier, Int32Array> = { gpu: new Int32Array(256), memory: new Int32Array(256), disk: new Int32Array(256) };
+  private readonly changes: Record<PageTier, Int32Array> = {
+    gpu: new Int32Array(256),
+    memory: new Int32Array(256),
+    disk: new Int32Array(256),
+  };
   /** Sweeps that anything is known of. */
   private horizon = 0;
   /** Prompt tokens that come before those of a further row. */
@@ -42,7 +49,9 @@ export class GrowthForecast {
     this.promptTokens += Math.max(0, row.promptTokens - row.next);
   }
 
-  /** Whether a row, and some pages that are held for good beside it, fit beside those that were added, in every sweep. */
+  /**
+   * Whether a row, and some pages that are held for good beside it, fit beside those that were added, in every sweep.
+   */
   fits(row: GrowingRow, beside = NO_PAGES): boolean {
     this.count(row, 1);
     const held = plus(this.constant, beside);
@@ -51,7 +60,10 @@ export class GrowthForecast {
     return fits;
   }
 
-  /** Counts a row that decodes as one that has come to position `next`, if that fits; it must have been added as it is given. */
+  /**
+   * Counts a row that decodes as one that has come to position `next`, if that fits; it must have been added as it is
+   * given.
+   */
   hastens(row: GrowingRow, next: number): boolean {
     const hastened = { ...row, next };
     this.count(row, -1);
@@ -79,7 +91,10 @@ export class GrowthForecast {
     const remaining = Math.max(0, Math.min(promptTokens, positions) - next);
     // Sweeps until the prompt is computed, at best and at worst; for a row that decodes, minus what it has decoded.
     const earliest = remaining > 0 ? Math.ceil(remaining / tokensPerSquare) : promptTokens - next;
-    const latest = remaining > 0 ? Math.ceil((this.promptTokens + remaining) / Math.max(1, tokensPerSquare - rowsPerSlot + 1)) : earliest;
+    const latest =
+      remaining > 0
+        ? Math.ceil((this.promptTokens + remaining) / Math.max(1, tokensPerSquare - rowsPerSlot + 1))
+        : earliest;
     const decoded = Math.max(0, positions - promptTokens);
     // One sweep more: what a row held is given back when its last square has come back.
     const end = Math.max(0, latest + decoded) + 1;

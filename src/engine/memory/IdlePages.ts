@@ -2,15 +2,21 @@ import { NO_PAGES, type PageCounts } from './pageCounts.js';
 import type { PrefixNode, SharedTier } from './PrefixNode.js';
 
 /**
- * Why a page is kept that nobody uses, from what is given back first: a row had it a short while ago (the next may begin alike, also where rows come one by one);
- * several rows have begun so (the head of a job, a document: more will come); or rows wait that begin so.
+ * Why a page is kept that nobody uses, from what is given back first: a row had it a short while ago (the next may
+ * begin alike, also where rows come one by one); several rows have begun so (the head of a job, a document: more will
+ * come); or rows wait that begin so.
  */
 export const REASONS = ['recent', 'common', 'wanted'] as const;
 export type Reason = (typeof REASONS)[number];
 
-/** Pages that rows have left behind, of each tier and for each reason: those that were used last are given back last. */
+/**
+ * Pages that rows have left behind, of each tier and for each reason: those that were used last are given back last.
+ */
 export class IdlePages {
-  private readonly kept: Readonly<Record<SharedTier, Readonly<Record<Reason, Set<PrefixNode>>>>> = { gpu: reasons(), memory: reasons() };
+  private readonly kept: Readonly<Record<SharedTier, Readonly<Record<Reason, Set<PrefixNode>>>>> = {
+    gpu: reasons(),
+    memory: reasons(),
+  };
   private readonly reasonOf = new Map<PrefixNode, Reason>();
 
   get count(): PageCounts {
@@ -44,7 +50,10 @@ export class IdlePages {
     this.kept[node.tier][reason].delete(node);
   }
 
-  /** The page that can best be spared: one that no other page of its tier builds on. @param beyond how many of them may stay */
+  /**
+   * The page that can best be spared: one that no other page of its tier builds on. @param beyond how many of them may
+   * stay
+   */
   spare(tier: SharedTier, reason: Reason, beyond = 0): PrefixNode | undefined {
     const pages = this.kept[tier][reason];
     if (pages.size <= beyond) return undefined;

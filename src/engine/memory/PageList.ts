@@ -1,4 +1,7 @@
-/** The free pages of one tier. Pages that were given back are taken again first, so that memory that was never needed is never touched. */
+/**
+ * The free pages of one tier. Pages that were given back are taken again first, so that memory that was never needed is
+ * never touched.
+ */
 export class PageList {
   private readonly free: number[] = [];
   private untouched = 0;

@@ -1,7 +1,10 @@
 import type { RowPages } from './RowPages.js';
 import type { SharedPrefix } from './SharedPrefix.js';
 
-/** Numbers for the pages that rows share, for engines that have pages of their own for them. None comes twice, as pages do. */
+/**
+ * Numbers for the pages that rows share, for engines that have pages of their own for them. None comes twice, as pages
+ * do.
+ */
 export class PageNumbers {
   private readonly numbers = new Map<number, number>();
   private next = 0;

@@ -8,7 +8,14 @@ import { PageList } from './PageList.js';
 import type { PrefixPath, SharedTier } from './PrefixNode.js';
 import { PrefixTree, type TreeCensus } from './PrefixTree.js';
 import { RowPages, type PageLists, type RowPrefix } from './RowPages.js';
-import { heldPages, longestRow, placePages, type CacheRules, type PageCounts, type RowLengths } from './rowPlacement.js';
+import {
+  heldPages,
+  longestRow,
+  placePages,
+  type CacheRules,
+  type PageCounts,
+  type RowLengths,
+} from './rowPlacement.js';
 import type { RowId } from '../schedules/Square.js';
 
 export type { Admission, SteadySweeps };
@@ -31,13 +38,17 @@ const NO_GPU: GpuCache = { pages: 0, share: 0 };
 /** The rows of one run, and the pages that they hold. */
 export interface RunPages {
   /**
-   * A row waits, with this prompt: what it has in common with others is kept for it. Undefined where rows share nothing.
+   * A row waits, with this prompt: what it has in common with others is kept for it. Undefined where rows share
+   * nothing.
    * @param kind what else its results depend on; only rows of one kind share. Default: they depend on nothing else
    */
   expect(lengths: RowLengths, prompt: readonly number[], kind?: string): PrefixPath | undefined;
   /** The row will not come. */
   forget(path: PrefixPath): void;
-  /** Those that wait: what shares most with what is there comes first, and rows that begin alike together; else in order of arrival. */
+  /**
+   * Those that wait: what shares most with what is there comes first, and rows that begin alike together; else in order
+   * of arrival.
+   */
   inTurn(): Iterable<PrefixPath>;
   /**
    * Pages for a row that somebody else has admitted, what its prompt needs taken; undefined while that is not free.
@@ -60,8 +71,9 @@ export interface RunPages {
 }
 
 /**
- * The KV pages of an engine, on the GPU, in memory and on disk. A row is admitted when everything that it and the others may still need will be there
- * when it is needed, so rows never wait for each other in mid-flight; it takes its pages as it grows.
+ * The KV pages of an engine, on the GPU, in memory and on disk. A row is admitted when everything that it and the
+ * others may still need will be there when it is needed, so rows never wait for each other in mid-flight; it takes its
+ * pages as it grows.
  */
 export class PagePool {
   private readonly lists: PageLists;
@@ -79,7 +91,11 @@ export class PagePool {
     readonly gpu: GpuCache = NO_GPU,
   ) {
     this.size = { gpu: gpu.pages, memory: capacity, disk: disk.pages };
-    this.lists = { gpu: new PageList(gpu.pages, () => this.reclaim('gpu')), memory: new PageList(capacity, () => this.reclaim('memory')), disk: new PageList(disk.pages) };
+    this.lists = {
+      gpu: new PageList(gpu.pages, () => this.reclaim('gpu')),
+      memory: new PageList(capacity, () => this.reclaim('memory')),
+      disk: new PageList(disk.pages),
+    };
     this.rules = { pageTokens, gpuShare: gpu.share, diskShare: disk.share, mostDiskPages: disk.mostPerRow };
   }
 
@@ -114,17 +130,23 @@ export class PagePool {
   }
 
   /**
-   * @param sweeps what the run's schedule promises, if it does: its rows are then counted as they grow. Not while several runs share the
-   * pool, since they know nothing of each other's pace: then every row counts in full
+   * @param sweeps what the run's schedule promises, if it does: its rows are then counted as they grow. Not while
+   * several runs share the pool, since they know nothing of each other's pace: then every row counts in full
    * @param shares its rows share the pages of what their prompts have in common
    * @param onFree told which page, as tables name it, is kept for others no longer
    */
   openRun(sweeps?: SteadySweeps, shares = false, onFree: (page: number) => void = () => undefined): RunPages {
     const rows = new Set<RowPages>();
-    const tree = shares ? new PrefixTree(this.pageTokens, (page, tier) => {
-      this.lists[tier].give(tier === 'gpu' ? page - this.capacity : page);
-      onFree(page);
-    }, () => this.size) : undefined;
+    const tree = shares
+      ? new PrefixTree(
+          this.pageTokens,
+          (page, tier) => {
+            this.lists[tier].give(tier === 'gpu' ? page - this.capacity : page);
+            onFree(page);
+          },
+          () => this.size,
+        )
+      : undefined;
     const onRelease = (): void => {
       this.releases.next();
     };
@@ -144,10 +166,18 @@ export class PagePool {
         const begun = Math.max(1, Math.ceil(Math.min(lengths.promptTokens, lengths.positions) / this.pageTokens));
         const own = plus(heldPages(placement, begun), { ...NO_PAGES, memory: prefix?.match.pages ?? 0 }, -1);
         if (!this.has(own)) return undefined;
-        const pages: RowPages = new RowPages(row, lengths, placement, this.pageTokens, this.lists, () => {
-          rows.delete(pages);
-          onRelease();
-        }, prefix);
+        const pages: RowPages = new RowPages(
+          row,
+          lengths,
+          placement,
+          this.pageTokens,
+          this.lists,
+          () => {
+            rows.delete(pages);
+            onRelease();
+          },
+          prefix,
+        );
         rows.add(pages);
         return pages;
       },
@@ -157,7 +187,17 @@ export class PagePool {
       admission: (places) => {
         const { lists, rules, size } = this;
         // Several runs know nothing of each other's pace.
-        return new Admission({ runs: this.runs.values(), run: open, sweeps: this.runs.size === 1 ? sweeps : undefined, pace, rules, size, lists, onRelease, places });
+        return new Admission({
+          runs: this.runs.values(),
+          run: open,
+          sweeps: this.runs.size === 1 ? sweeps : undefined,
+          pace,
+          rules,
+          size,
+          lists,
+          onRelease,
+          places,
+        });
       },
       close: () => {
         this.runs.delete(run);
@@ -168,7 +208,13 @@ export class PagePool {
       census: () => {
         const there = followed.census();
         const { waiting, holders, readers, pages, nodes } = tree?.census() ?? NOTHING;
-        return { waiting, nodes, holders: holders + there.holders, readers: readers + there.readers, pages: pages + there.pages };
+        return {
+          waiting,
+          nodes,
+          holders: holders + there.holders,
+          readers: readers + there.readers,
+          pages: pages + there.pages,
+        };
       },
     };
     this.runs.set(run, open);
@@ -183,7 +229,8 @@ export class PagePool {
   }
 
   private reclaim(tier: SharedTier): boolean {
-    for (const reason of REASONS) for (const { tree } of this.runs.values()) if (tree?.reclaim(tier, reason) === true) return true;
+    for (const reason of REASONS)
+      for (const { tree } of this.runs.values()) if (tree?.reclaim(tier, reason) === true) return true;
     return false;
   }
 }

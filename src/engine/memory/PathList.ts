@@ -7,7 +7,7 @@ export class PathList {
 
   /** Those that are there when they are come to; whoever gets one may remove it. */
   *[Symbol.iterator](): Generator<PrefixPath, void, undefined> {
-    for (let path = this.first; path; ) {
+    for (let path = this.first; path;) {
       const { behind } = path;
       yield path;
       path = behind;

@@ -11,7 +11,10 @@ export interface PrefixPath {
   readonly placement: PageCounts;
   /** Where its prompt ends. */
   readonly leaf: PrefixNode;
-  /** The last node on its way of whose page somebody has computed something, or is computing it: followed as pages come and go. */
+  /**
+   * The last node on its way of whose page somebody has computed something, or is computing it: followed as pages come
+   * and go.
+   */
   there: PrefixNode;
   /** In depth-first order, rows whose prompts have pages in common stand beside one another. */
   before: PrefixPath | undefined;
@@ -19,9 +22,10 @@ export interface PrefixPath {
 }
 
 /**
- * A stretch of tokens with which prompts go on from where its parent ends. What a page of the cache holds follows from these tokens and those before them, and from
- * the tiers on which these pages are: the processor attends to those in the host's memory. A page belongs to the node with which its tokens end: one ends wherever
- * prompts part, and where a page does of which somebody has one.
+ * A stretch of tokens with which prompts go on from where its parent ends. What a page of the cache holds follows from
+ * these tokens and those before them, and from the tiers on which these pages are: the processor attends to those in
+ * the host's memory. A page belongs to the node with which its tokens end: one ends wherever prompts part, and where a
+ * page does of which somebody has one.
  */
 export class PrefixNode implements SharedPage {
   page: number | undefined;
@@ -61,7 +65,10 @@ export class PrefixNode implements SharedPage {
     return this.page !== undefined || (this.within !== undefined && this.within.size > 0);
   }
 
-  /** Whether rows that begin so stand beside one another: they have a page more in common, whole, than those that part before. */
+  /**
+   * Whether rows that begin so stand beside one another: they have a page more in common, whole, than those that part
+   * before.
+   */
   gathers(pageTokens: number): boolean {
     return Math.floor(this.end / pageTokens) > Math.floor(this.start / pageTokens);
   }
@@ -98,7 +105,11 @@ export class PrefixNode implements SharedPage {
     const { children } = this;
     if (children instanceof Map) children.set(child.key, child);
     else if (!children || children.key === child.key) this.children = child;
-    else this.children = new Map([[children.key, children], [child.key, child]]);
+    else
+      this.children = new Map([
+        [children.key, children],
+        [child.key, child],
+      ]);
   }
 
   /** Takes it out of the tree. */
@@ -120,13 +131,17 @@ export class PrefixNode implements SharedPage {
     return at;
   }
 
-  /** Cuts it in two. What is known of the node stays with the part behind the cut. @returns a new one, for the part before */
+  /**
+   * Cuts it in two. What is known of the node stays with the part behind the cut. @returns a new one, for the part
+   * before
+   */
   split(at: number, pageTokens: number): PrefixNode {
     const front = new PrefixNode(this.parent, this.tier, this.start, at, this.tokens, this.origin);
     front.waiting = this.waiting;
     front.begun = this.begun;
     if (front.gathers(pageTokens)) front.last = this.last;
-    if (pagesBegun(at, pageTokens) === pagesBegun(this.end, pageTokens) && this.isThere) front.within = new Set(this.pages());
+    if (pagesBegun(at, pageTokens) === pagesBegun(this.end, pageTokens) && this.isThere)
+      front.within = new Set(this.pages());
     this.parent?.add(front);
     this.parent = front;
     this.start = at;
@@ -135,7 +150,9 @@ export class PrefixNode implements SharedPage {
     return front;
   }
 
-  /** Keeps a copy of its tokens, where it has them as a part of a prompt, so that the prompt need not be kept for it. */
+  /**
+   * Keeps a copy of its tokens, where it has them as a part of a prompt, so that the prompt need not be kept for it.
+   */
   copyTokens(): void {
     const { start, end, origin } = this;
     if (this.tokens.length === end - start) return;

@@ -40,7 +40,10 @@ export interface TreeCensus {
   readonly nodes: number;
 }
 
-/** Pages that are kept for each reason, of a tier: so many at least, and this share of the tier. Those that rows wait for are no burden: they will be held. */
+/**
+ * Pages that are kept for each reason, of a tier: so many at least, and this share of the tier. Those that rows wait
+ * for are no burden: they will be held.
+ */
 const KEPT: Readonly<Record<Reason, { readonly least: number; readonly share: number }>> = {
   recent: { least: 64, share: 1 / 16 },
   common: { least: 64, share: 1 / 4 },
@@ -48,15 +51,19 @@ const KEPT: Readonly<Record<Reason, { readonly least: number; readonly share: nu
 };
 /** Pages that are looked at for one to copy from: the first ones are the oldest, and have come furthest. */
 const MOST_SOURCES = 4;
-/** Of a page, what prompts have to have in common at least: a copy of fewer tokens is hardly worth its while, and nearly all prompts begin with one or two alike. */
+/**
+ * Of a page, what prompts have to have in common at least: a copy of fewer tokens is hardly worth its while, and nearly
+ * all prompts begin with one or two alike.
+ */
 const LEAST_SHARED = 1 / 4;
 
 /**
- * The prompts of the rows that a run knows of, as a radix tree: rows whose prompts begin with the same tokens share the pages that hold their keys and values.
- * Of a row that waits there are a node where its prompt parts from others' and one for the rest; pages have theirs once a row has taken some.
+ * The prompts of the rows that a run knows of, as a radix tree: rows whose prompts begin with the same tokens share the
+ * pages that hold their keys and values. Of a row that waits there are a node where its prompt parts from others' and
+ * one for the rest; pages have theirs once a row has taken some.
  *
- * The future is known as far as rows wait, so pages are kept while a row that begins so waits; beyond that those that several rows have begun with, and the last
- * ones. Where memory is short those go first that nobody is known to want.
+ * The future is known as far as rows wait, so pages are kept while a row that begins so waits; beyond that those that
+ * several rows have begun with, and the last ones. Where memory is short those go first that nobody is known to want.
  */
 export class PrefixTree {
   /** By kind of row. */
@@ -88,7 +95,10 @@ export class PrefixTree {
     return this.idle.wanted;
   }
 
-  /** Pages in use that are no single row's: several have them in their tables, or somebody is about to copy what nobody has any more. Each counts once. */
+  /**
+   * Pages in use that are no single row's: several have them in their tables, or somebody is about to copy what nobody
+   * has any more. Each counts once.
+   */
   get commonPages(): PageCounts {
     return { ...NO_PAGES, ...this.common };
   }
@@ -132,7 +142,10 @@ export class PrefixTree {
     this.prune(path.leaf);
   }
 
-  /** The rows that wait: those that share most pages that are there come first, and rows that begin alike together; else in order of arrival. */
+  /**
+   * The rows that wait: those that share most pages that are there come first, and rows that begin alike together; else
+   * in order of arrival.
+   */
   *inTurn(): Generator<PrefixPath, void, undefined> {
     if (this.begun === 0) {
       yield* this.waiting;
@@ -188,17 +201,23 @@ export class PrefixTree {
   }
 
   /**
-   * How much of a prompt is worth computing before the row itself begins, for it and for those that wait and begin alike.
+   * How much of a prompt is worth computing before the row itself begins, for it and for those that wait and begin
+   * alike.
    *
-   * @returns tokens of the prefix, and those that it saves: each row beyond the first need not compute what is not there yet, nor the first what somebody computes already
+   * @returns tokens of the prefix, and those that it saves: each row beyond the first need not compute what is not
+   * there yet, nor the first what somebody computes already
    */
-  worth(path: PrefixPath, { tokens: there, coming }: Pick<PrefixMatch, 'tokens' | 'coming'>): { readonly tokens: number; readonly saved: number } {
+  worth(
+    path: PrefixPath,
+    { tokens: there, coming }: Pick<PrefixMatch, 'tokens' | 'coming'>,
+  ): { readonly tokens: number; readonly saved: number } {
     const most = path.tokens.length - 1;
     let shared: PrefixNode | undefined = path.leaf;
     while (shared && shared.waiting <= 1) shared = shared.parent;
     if (!this.isWorthSharing(Math.max(coming, shared?.end ?? 0))) return { tokens: 0, saved: 0 };
     let saved = coming - there;
-    for (let node = shared; node && node.end > there; node = node.parent) saved += (node.waiting - 1) * Math.max(0, Math.min(node.end, most) - Math.max(node.start, there));
+    for (let node = shared; node && node.end > there; node = node.parent)
+      saved += (node.waiting - 1) * Math.max(0, Math.min(node.end, most) - Math.max(node.start, there));
     return { tokens: Math.min(shared?.end ?? 0, most), saved };
   }
 
@@ -206,7 +225,11 @@ export class PrefixTree {
   pagesOf(path: PrefixPath, tokens: number): PrefixNode[] {
     const nodes: PrefixNode[] = [];
     let node: PrefixNode | undefined = path.leaf;
-    for (let end = Math.min(tokens, path.tokens.length); end > 0; end = (pagesBegun(end, this.pageTokens) - 1) * this.pageTokens) {
+    for (
+      let end = Math.min(tokens, path.tokens.length);
+      end > 0;
+      end = (pagesBegun(end, this.pageTokens) - 1) * this.pageTokens
+    ) {
       while (node && node.start >= end) node = node.parent;
       if (!node) break;
       if (node.end > end) node = node.split(end, this.pageTokens);
@@ -217,7 +240,10 @@ export class PrefixTree {
     return nodes.reverse();
   }
 
-  /** A row has the node's page in its table. @param page taken for it on its tier, where it had none; the row computes what belongs there */
+  /**
+   * A row has the node's page in its table. @param page taken for it on its tier, where it had none; the row computes
+   * what belongs there
+   */
   hold(node: PrefixNode, page?: number, writer?: PageWriter): void {
     if (page !== undefined) {
       node.page = page;
@@ -243,7 +269,10 @@ export class PrefixTree {
     this.use(node, 0, -1);
   }
 
-  /** Gives back a page of a tier that is kept for this reason: one that no other such page of the tier builds on, and those of other tiers that do. @returns whether there was any */
+  /**
+   * Gives back a page of a tier that is kept for this reason: one that no other such page of the tier builds on, and
+   * those of other tiers that do. @returns whether there was any
+   */
   reclaim(tier: SharedTier, reason: Reason): boolean {
     const node = this.idle.spare(tier, reason);
     if (node) this.drop(node);
@@ -269,7 +298,10 @@ export class PrefixTree {
     return sum;
   }
 
-  /** Where a prompt goes on behind a node: with tokens that others have there, too, as far as it does, or with all of its own. */
+  /**
+   * Where a prompt goes on behind a node: with tokens that others have there, too, as far as it does, or with all of
+   * its own.
+   */
   private next(node: PrefixNode, tokens: readonly number[], { gpu }: PageCounts): PrefixNode {
     const { tier, end } = this.stretch(node.end, tokens.length, gpu);
     const child = node.child(tier, tokens[node.end]);
@@ -283,7 +315,11 @@ export class PrefixTree {
   }
 
   /** Of a prompt's positions from one on, those on the same tier. */
-  private stretch(start: number, length: number, gpuPages: number): { readonly tier: SharedTier; readonly end: number } {
+  private stretch(
+    start: number,
+    length: number,
+    gpuPages: number,
+  ): { readonly tier: SharedTier; readonly end: number } {
     const gpuEnd = gpuPages * this.pageTokens;
     return start < gpuEnd ? { tier: 'gpu', end: Math.min(length, gpuEnd) } : { tier: 'memory', end: length };
   }
@@ -338,7 +374,12 @@ export class PrefixTree {
     for (const reason of REASONS) {
       const { least, share } = KEPT[reason];
       const most = Math.max(least, Math.floor(all * share));
-      for (let spare = this.idle.spare(node.tier, reason, most); spare; spare = this.idle.spare(node.tier, reason, most)) this.drop(spare);
+      for (
+        let spare = this.idle.spare(node.tier, reason, most);
+        spare;
+        spare = this.idle.spare(node.tier, reason, most)
+      )
+        this.drop(spare);
     }
   }
 

@@ -5,9 +5,15 @@ import type { RowId } from '../schedules/Square.js';
 import { firstPages, heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
 import { stretchesOf, type PageWriter, type SharedPage } from './SharedPage.js';
 
-/** Where a row goes on from what another one has computed in the middle of a page: its page begins as a copy of that one. */
+/**
+ * Where a row goes on from what another one has computed in the middle of a page: its page begins as a copy of that
+ * one.
+ */
 export interface PageCopy {
-  /** As tables name it; on the tier of the row's own page, or in memory where that is on disk and its tokens stand in the tail. */
+  /**
+   * As tables name it; on the tier of the row's own page, or in memory where that is on disk and its tokens stand in
+   * the tail.
+   */
   readonly from: number;
   /** The row's first position of its own. */
   readonly position: number;
@@ -15,9 +21,14 @@ export interface PageCopy {
 
 /** The page table of a row, as devices read it. It grows while the row does. */
 export interface PageTable {
-  /** In order of position: a page in memory, from 0; behind those, a page of the GPU (so many pages as memory has, and its number there); or -1 - d for page d of the disk. */
+  /**
+   * In order of position: a page in memory, from 0; behind those, a page of the GPU (so many pages as memory has, and
+   * its number there); or -1 - d for page d of the disk.
+   */
   readonly entries: readonly number[];
-  /** The page in memory where tokens stand until their page of the disk is complete; -1 for a row that has none there. */
+  /**
+   * The page in memory where tokens stand until their page of the disk is complete; -1 for a row that has none there.
+   */
   readonly tail: number;
   readonly copy?: PageCopy | undefined;
 }
@@ -142,7 +153,10 @@ export class RowPages implements PageTable {
     return plus(after, before, -1);
   }
 
-  /** A square for positions up to `end` is issued: takes what they need. @throws RangeError where a tier has not enough left */
+  /**
+   * A square for positions up to `end` is issued: takes what they need. @throws RangeError where a tier has not enough
+   * left
+   */
   advance(end: number): void {
     this.grow(end);
     this.issued = end;
@@ -186,7 +200,10 @@ export class RowPages implements PageTable {
     this.onRelease();
   }
 
-  /** A page that is not on disk. One of the prompt's becomes others' to share, unless somebody computes the same already: then what follows is the row's alone, too. */
+  /**
+   * A page that is not on disk. One of the prompt's becomes others' to share, unless somebody computes the same
+   * already: then what follows is the row's alone, too.
+   */
   private ownPage(index: number, page: number): number {
     const node = this.prefix?.nodes[index];
     if (node && node.page === undefined && this.inTree.length === index) {

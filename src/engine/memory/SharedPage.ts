@@ -22,7 +22,10 @@ export interface SharedPage {
   readers: number;
 }
 
-/** Up to which position the page has been computed, or is about to be before whatever is issued next; 0 where there is none. */
+/**
+ * Up to which position the page has been computed, or is about to be before whatever is issued next; 0 where there is
+ * none.
+ */
 export function computedUpTo({ page, end, writer }: SharedPage): number {
   return page === undefined || !writer ? 0 : Math.min(end, writer.written);
 }
@@ -36,8 +39,15 @@ export function isComputed(page: SharedPage): boolean {
   return computedUpTo(page) >= page.end;
 }
 
-/** Who has computed the first tokens of a prompt, stretch by stretch: those of whole pages, then those of the page that is copied. Pure. */
-export function stretchesOf(pages: readonly SharedPage[], source: SharedPage | undefined, tokens: number): SharedStretch[] {
+/**
+ * Who has computed the first tokens of a prompt, stretch by stretch: those of whole pages, then those of the page that
+ * is copied. Pure.
+ */
+export function stretchesOf(
+  pages: readonly SharedPage[],
+  source: SharedPage | undefined,
+  tokens: number,
+): SharedStretch[] {
   const stretches: SharedStretch[] = [];
   const add = ({ writer }: SharedPage, end: number): void => {
     if (!writer) return;

@@ -1,6 +1,6 @@
 /**
- * What engines that compute the same rows have to know of a row's pages. Those that rows share have numbers, given by the engine that
- * decides on them.
+ * What engines that compute the same rows have to know of a row's pages. Those that rows share have numbers, given by
+ * the engine that decides on them.
  */
 export interface SharedPrefix {
   /** Of the pages that its table begins with, which others have computed. */

@@ -33,10 +33,16 @@ export interface Move {
 
 const ORDER: readonly Tier[] = ['disk', 'cpu', 'gpu'];
 const LINKS: Readonly<Record<string, QueueName>> = {
-  'disk>cpu': 'disk-read', 'cpu>gpu': 'host-to-device', 'gpu>cpu': 'device-to-host', 'cpu>disk': 'disk-write',
+  'disk>cpu': 'disk-read',
+  'cpu>gpu': 'host-to-device',
+  'gpu>cpu': 'device-to-host',
+  'cpu>disk': 'disk-write',
 };
 
-/** The hops that bring `bytes` spread over the tiers to the compute tier, nearest tier first; hops of one list item follow each other. */
+/**
+ * The hops that bring `bytes` spread over the tiers to the compute tier, nearest tier first; hops of one list item
+ * follow each other.
+ */
 function hops(shares: TierShares, bytes: number, compute: Tier, direction: 'load' | 'store'): Move[][] {
   const routes: Move[][] = [];
   for (const tier of ORDER) {
@@ -48,7 +54,8 @@ function hops(shares: TierShares, bytes: number, compute: Tier, direction: 'load
     for (let i = ORDER.indexOf(from); i !== ORDER.indexOf(to); i += step) {
       const [a, b] = [ORDER[i], ORDER[i + step]];
       const queue = LINKS[`${a}>${b}`];
-      if (a !== undefined && b !== undefined && queue !== undefined) route.push({ queue, from: a, to: b, bytes: share });
+      if (a !== undefined && b !== undefined && queue !== undefined)
+        route.push({ queue, from: a, to: b, bytes: share });
     }
     routes.push(route);
   }
@@ -58,7 +65,10 @@ function hops(shares: TierShares, bytes: number, compute: Tier, direction: 'load
 /** Where the pages of rows are. */
 export type PageLookup = (row: RowId) => PageTable | undefined;
 
-/** What the stages have to move for a square under a placement. Each route's hops follow one another; routes are independent. */
+/**
+ * What the stages have to move for a square under a placement. Each route's hops follow one another; routes are
+ * independent.
+ */
 export interface Movement {
   loadWeight(square: Square): Move[][];
   loadCache(square: Square, pagesOf: PageLookup): Move[][];
@@ -67,22 +77,41 @@ export interface Movement {
   storeActivation(square: Square): Move[][];
 }
 
-/** The same movements where attention goes to what of the cache is not on the GPU: the processor attends to it, and it comes no nearer. Pure. */
+/**
+ * The same movements where attention goes to what of the cache is not on the GPU: the processor attends to it, and it
+ * comes no nearer. Pure.
+ */
 export function withCpuAttention(moves: Movement): Movement {
   const nearer = (route: Move[]): Move[] => route.filter(({ to }) => to === 'cpu');
-  return { ...moves, loadCache: (square, pagesOf) => moves.loadCache(square, pagesOf).map(nearer).filter((route) => route.length > 0) };
+  return {
+    ...moves,
+    loadCache: (square, pagesOf) =>
+      moves
+        .loadCache(square, pagesOf)
+        .map(nearer)
+        .filter((route) => route.length > 0),
+  };
 }
 
-/** Movements under a placement. Pure. The bytes are those of FlexGen's cost model: whole contexts are loaded, but for what rows share, which is there; new tokens are stored. */
+/**
+ * Movements under a placement. Pure. The bytes are those of FlexGen's cost model: whole contexts are loaded, but for
+ * what rows share, which is there; new tokens are stored.
+ */
 export function movement(placement: Placement, bytes: ModelBytes, compute: Tier, layers: number): Movement {
-  const context = (square: Square): number => square.rows.reduce((sum, range) => sum + range.firstPosition - (range.sharedTokens ?? 0), 0);
+  const context = (square: Square): number =>
+    square.rows.reduce((sum, range) => sum + range.firstPosition - (range.sharedTokens ?? 0), 0);
   return {
     loadWeight: ({ layer }) => hops(placement.weights, bytes.layerWeights[layer] ?? 0, compute, 'load'),
     loadCache: (square) => hops(placement.cache, bytes.tokenCache * context(square), compute, 'load'),
     storeCache: (square) => hops(placement.cache, bytes.tokenCache * squareTokens(square), compute, 'store'),
     // The first layer's inputs are embedded where computing happens, the last layer's outputs are sampled there.
-    loadActivation: (square) => (square.layer === 0 ? [] : hops(placement.activations, bytes.tokenActivations * squareTokens(square), compute, 'load')),
+    loadActivation: (square) =>
+      square.layer === 0
+        ? []
+        : hops(placement.activations, bytes.tokenActivations * squareTokens(square), compute, 'load'),
     storeActivation: (square) =>
-      square.layer === layers - 1 ? [] : hops(placement.activations, bytes.tokenActivations * squareTokens(square), compute, 'store'),
+      square.layer === layers - 1
+        ? []
+        : hops(placement.activations, bytes.tokenActivations * squareTokens(square), compute, 'store'),
   };
 }

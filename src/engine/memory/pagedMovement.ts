@@ -21,16 +21,29 @@ export interface PagedBytes {
   readonly tokenBytes: number;
   /** Tokens of a square whose hidden states stay in memory; Infinity where all do. */
   readonly residentTokens: number;
-  /** Where computing happens on a GPU: bytes of each layer's weights that come from disk; all that is loaded crosses the link. */
+  /**
+   * Where computing happens on a GPU: bytes of each layer's weights that come from disk; all that is loaded crosses the
+   * link.
+   */
   readonly gpu?: { readonly fromDisk: readonly number[] } | undefined;
 }
 
 /**
- * Movements with pages and blocks as they are: what native tasks really read and write. On a GPU what comes from disk goes through the host's memory in pieces:
- * its hop over the link begins before its hop from the disk has ended, so these are routes of their own. Pages of the cache stay where they are, but for those
- * on disk: attention goes to the tier where a page is. Pure.
+ * Movements with pages and blocks as they are: what native tasks really read and write. On a GPU what comes from disk
+ * goes through the host's memory in pieces: its hop over the link begins before its hop from the disk has ended, so
+ * these are routes of their own. Pages of the cache stay where they are, but for those on disk: attention goes to the
+ * tier where a page is. Pure.
  */
-export function pagedMovement({ streamedBytes, pageTokens, diskPages, pageSlotBytes, windows, tokenBytes, residentTokens, gpu }: PagedBytes): Movement {
+export function pagedMovement({
+  streamedBytes,
+  pageTokens,
+  diskPages,
+  pageSlotBytes,
+  windows,
+  tokenBytes,
+  residentTokens,
+  gpu,
+}: PagedBytes): Movement {
   const layers = streamedBytes.length;
   const staged = ({ layer, rows }: Square, pagesOf: PageLookup, which: 'loads' | 'stores'): number => {
     if (diskPages === 0) return 0;
@@ -39,14 +52,19 @@ export function pagedMovement({ streamedBytes, pageTokens, diskPages, pageSlotBy
       return pages ? sum + stagedPages(range, pages, pageTokens, windows[layer] ?? 0)[which] : sum;
     }, 0);
   };
-  const hidden = (square: Square): number => Math.ceil((Math.max(0, squareTokens(square) - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
+  const hidden = (square: Square): number =>
+    Math.ceil((Math.max(0, squareTokens(square) - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
   const all = (square: Square): number => squareTokens(square) * tokenBytes;
   return {
-    loadWeight: ({ layer }) => (gpu ? [...ifAny(streamedBytes[layer] ?? 0, up), ...ifAny(gpu.fromDisk[layer] ?? 0, read)] : ifAny(streamedBytes[layer] ?? 0, read)),
+    loadWeight: ({ layer }) =>
+      gpu
+        ? [...ifAny(streamedBytes[layer] ?? 0, up), ...ifAny(gpu.fromDisk[layer] ?? 0, read)]
+        : ifAny(streamedBytes[layer] ?? 0, read),
     loadCache: (square, pagesOf) => ifAny(staged(square, pagesOf, 'loads') * pageSlotBytes, read),
     storeCache: (square, pagesOf) => ifAny(staged(square, pagesOf, 'stores') * pageSlotBytes, write),
-    // The first layer's inputs are embedded where computing happens, the last layer's outputs are sampled there. Between layers hidden states that
-    // share working buffers move even when all of them stay in memory: they are copied.
+    // The first layer's inputs are embedded where computing happens, the last layer's outputs are sampled there.
+    // Between layers hidden states that share working buffers move even when all of them stay in memory: they are
+    // copied.
     loadActivation: (square) => {
       if (square.layer === 0 || residentTokens === Infinity) return [];
       return gpu ? [...up(all(square)), ...ifAny(hidden(square), read)] : read(hidden(square));

@@ -3,7 +3,10 @@ import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 export interface GpuDemand {
   /** Cap on what is reserved on the GPU. */
   readonly capBytes: number;
-  /** What a runtime takes there without a page of cache, by how much of each layer stays and how many buffers the rest of a layer is loaded into. Grows with both. */
+  /**
+   * What a runtime takes there without a page of cache, by how much of each layer stays and how many buffers the rest
+   * of a layer is loaded into. Grows with both.
+   */
   readonly takes: (residentLayerBytes: number, buffers: number) => number;
   /** From here on every layer is wholly resident. */
   readonly largestLayerBytes: number;
@@ -14,7 +17,10 @@ export interface GpuDemand {
   readonly rowPages: number;
   /** Pages beyond which more would never be used. */
   readonly mostPages: number;
-  /** The share of every layer that is to be there, and of each row's pages, where somebody has decided it; else what there is room for. */
+  /**
+   * The share of every layer that is to be there, and of each row's pages, where somebody has decided it; else what
+   * there is room for.
+   */
   readonly weightShare?: number | undefined;
   readonly cacheShare?: number | undefined;
   /** With `cacheShare`: pages without which no row of a sensible length fits. */
@@ -35,8 +41,8 @@ export interface GpuPlan {
 export const GPU_WEIGHT_BUFFERS = 2;
 
 /**
- * Divides the GPU's memory between weights and KV cache. Where all weights fit they come first. Else the cache does, since a row more in a pass costs nothing on
- * the link, and what is left keeps a part of every layer. Pure.
+ * Divides the GPU's memory between weights and KV cache. Where all weights fit they come first. Else the cache does,
+ * since a row more in a pass costs nothing on the link, and what is left keeps a part of every layer. Pure.
  * @throws MemoryBudgetError with the smallest cap that works
  */
 export function planGpu(demand: GpuDemand): GpuPlan {
@@ -52,9 +58,15 @@ export function planGpu(demand: GpuDemand): GpuPlan {
   const least = takes(asked ?? 0, buffers);
   if (affordable(least) < leastPages) {
     const needed = least + leastPages * pageBytes;
-    throw new MemoryBudgetError('gpu', capBytes, weightShare === undefined ? Math.min(needed, whole + leastPages * pageBytes) : needed, 'the model with its working memory');
+    throw new MemoryBudgetError(
+      'gpu',
+      capBytes,
+      weightShare === undefined ? Math.min(needed, whole + leastPages * pageBytes) : needed,
+      'the model with its working memory',
+    );
   }
-  const usual = cacheShare === undefined ? demand.rows * demand.rowPages : demand.rows * Math.ceil(demand.rowPages * cacheShare);
+  const usual =
+    cacheShare === undefined ? demand.rows * demand.rowPages : demand.rows * Math.ceil(demand.rowPages * cacheShare);
   const cache = divided(demand, Math.min(affordable(least), Math.max(leastPages, usual)));
   let low = asked ?? 0;
   let high = asked ?? largest;

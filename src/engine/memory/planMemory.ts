@@ -24,7 +24,12 @@ export function planMemory(demand: MemoryDemand): { readonly pages: number; read
   const fixed = residentBytes + HEAP_MARGIN_BYTES + weightBytes + workingBytes;
   const affordable = Math.floor((capBytes - fixed) / pageBytes);
   if (affordable < leastPages) {
-    throw new MemoryBudgetError('cpu', capBytes, fixed - residentBytes + laterBytes + leastPages * pageBytes, 'the model with its working memory');
+    throw new MemoryBudgetError(
+      'cpu',
+      capBytes,
+      fixed - residentBytes + laterBytes + leastPages * pageBytes,
+      'the model with its working memory',
+    );
   }
   const pages = Math.min(affordable, mostPages);
   return { pages, reservedBytes: fixed - residentBytes + pages * pageBytes };

@@ -29,7 +29,8 @@ export interface SpillPlan {
   readonly buffers: number;
   readonly bufferPages: number;
   /** Undefined where all hidden states stay where they are computed. */
-  readonly activations: { readonly residentTokens: number; readonly buffers: number; readonly bytes: number } | undefined;
+  readonly activations:
+    { readonly residentTokens: number; readonly buffers: number; readonly bytes: number } | undefined;
 }
 
 /** One is read, one is computed with, one is written. */
@@ -40,8 +41,24 @@ const DISK_BLOCK = 4096;
 
 /** Divides cache and hidden states between memory and disk. Pure. */
 export function planSpill(demand: SpillDemand): SpillPlan {
-  const { slots, rowsPerSlot, tokensPerSquare, pageTokens, usualRowTokens, cacheShare, gpuCacheShare, activationShare, activationsMove = false, tokenBytes } = demand;
-  const pagesPerRow = placePages(usualRowTokens, { pageTokens, gpuShare: gpuCacheShare, diskShare: cacheShare, mostDiskPages: Infinity }).disk;
+  const {
+    slots,
+    rowsPerSlot,
+    tokensPerSquare,
+    pageTokens,
+    usualRowTokens,
+    cacheShare,
+    gpuCacheShare,
+    activationShare,
+    activationsMove = false,
+    tokenBytes,
+  } = demand;
+  const pagesPerRow = placePages(usualRowTokens, {
+    pageTokens,
+    gpuShare: gpuCacheShare,
+    diskShare: cacheShare,
+    mostDiskPages: Infinity,
+  }).disk;
   const residentTokens = Math.round(tokensPerSquare * (1 - activationShare));
   const extent = Math.ceil(((tokensPerSquare - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
   return {
@@ -49,6 +66,9 @@ export function planSpill(demand: SpillDemand): SpillPlan {
     pagesPerRow,
     buffers: pagesPerRow > 0 ? BUFFERS : 0,
     bufferPages: rowsPerSlot * pagesPerRow,
-    activations: residentTokens < tokensPerSquare || activationsMove ? { residentTokens, buffers: Math.min(BUFFERS, slots + 1), bytes: extent * slots * RUNS } : undefined,
+    activations:
+      residentTokens < tokensPerSquare || activationsMove
+        ? { residentTokens, buffers: Math.min(BUFFERS, slots + 1), bytes: extent * slots * RUNS }
+        : undefined,
   };
 }

@@ -2,7 +2,9 @@ import { plus, total, within, type PageCounts } from './pageCounts.js';
 
 export type { PageCounts };
 
-/** How the KV pages of rows are spread over the tiers. What is neither on the GPU nor on disk is in the host's memory. */
+/**
+ * How the KV pages of rows are spread over the tiers. What is neither on the GPU nor on disk is in the host's memory.
+ */
 export interface CacheRules {
   readonly pageTokens: number;
   /** The share of a row's pages that lives on the GPU, from 0 to 1. Default 0. */
@@ -21,11 +23,15 @@ export interface RowLengths {
 }
 
 /**
- * Where the pages of a row live. The first `gpu` are on the GPU, the next `memory` in the host's memory; with pages on disk the next `memory - 1` only, then `disk`
- * on disk, and the last one is in memory again: while a page of the disk is being filled, its tokens stand in that one, so a page goes to disk once, when it is
- * complete. A longer row has no fewer pages of any tier. Pure.
+ * Where the pages of a row live. The first `gpu` are on the GPU, the next `memory` in the host's memory; with pages on
+ * disk the next `memory - 1` only, then `disk` on disk, and the last one is in memory again: while a page of the disk
+ * is being filled, its tokens stand in that one, so a page goes to disk once, when it is complete. A longer row has no
+ * fewer pages of any tier. Pure.
  */
-export function placePages(positions: number, { pageTokens, gpuShare = 0, diskShare, mostDiskPages }: CacheRules): PageCounts {
+export function placePages(
+  positions: number,
+  { pageTokens, gpuShare = 0, diskShare, mostDiskPages }: CacheRules,
+): PageCounts {
   const pages = Math.max(1, Math.ceil(positions / pageTokens));
   const elsewhere = gpuShare + diskShare;
   if (elsewhere <= 0) return { gpu: 0, memory: pages, disk: 0 };
@@ -42,8 +48,9 @@ export function firstPages({ gpu }: PageCounts, pages: number): PageCounts {
 }
 
 /**
- * The placement of a row whose first pages are others', too. Those are never on disk, where every row of a batch would read them each pass; of what is left in the host the disk keeps its share.
- * What is on the GPU stays there: results depend on that, and not on sharing. Pure.
+ * The placement of a row whose first pages are others', too. Those are never on disk, where every row of a batch would
+ * read them each pass; of what is left in the host the disk keeps its share. What is on the GPU stays there: results
+ * depend on that, and not on sharing. Pure.
  */
 export function placeBehind(placement: PageCounts, sharedPages: number): PageCounts {
   const { gpu, memory, disk } = placement;
@@ -61,18 +68,26 @@ export function pagesOfRows(placement: PageCounts, rows: number, sharedPages: nu
   return plus(shared, plus(behind, shared, -1), rows);
 }
 
-/** What a row holds when the first `begun` of its pages are complete or being filled: the last page in memory is held from the start where it serves the disk. */
+/**
+ * What a row holds when the first `begun` of its pages are complete or being filled: the last page in memory is held
+ * from the start where it serves the disk.
+ */
 export function heldPages({ gpu, memory, disk }: PageCounts, begun: number): PageCounts {
   const onGpu = Math.min(begun, gpu);
   const behind = begun - onGpu;
   if (disk === 0) return { gpu: onGpu, memory: behind, disk: 0 };
-  return { gpu: onGpu, memory: Math.min(behind, memory - 1) + 1, disk: Math.min(Math.max(0, behind - (memory - 1)), disk) };
+  return {
+    gpu: onGpu,
+    memory: Math.min(behind, memory - 1) + 1,
+    disk: Math.min(Math.max(0, behind - (memory - 1)), disk),
+  };
 }
 
 /** The longest row, in positions, that fits in pools of these sizes when it has them to itself. Pure. */
 export function longestRow(capacity: PageCounts, rules: CacheRules): number {
   const fits = (pages: number): boolean => within(placePages(pages * rules.pageTokens, rules), capacity);
   let pages = 0;
-  for (let step = 2 ** Math.ceil(Math.log2(total(capacity) + 1)); step >= 1; step /= 2) if (fits(pages + step)) pages += step;
+  for (let step = 2 ** Math.ceil(Math.log2(total(capacity) + 1)); step >= 1; step /= 2)
+    if (fits(pages + step)) pages += step;
   return pages * rules.pageTokens;
 }

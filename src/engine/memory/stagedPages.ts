@@ -12,9 +12,15 @@ export interface StagedPages {
 /**
  * What of a row's pages on disk moves when a range of it is computed in a layer. Pure.
  *
- * @param window the layer's attention window in tokens; 0 = all positions. Pages that no token of the range sees stay where they are
+ * @param window the layer's attention window in tokens; 0 = all positions. Pages that no token of the range sees stay
+ * where they are
  */
-export function stagedPages({ firstPosition, tokens }: RowRange, { entries, tail }: PageTable, pageTokens: number, window: number): StagedPages {
+export function stagedPages(
+  { firstPosition, tokens }: RowRange,
+  { entries, tail }: PageTable,
+  pageTokens: number,
+  window: number,
+): StagedPages {
   if (tail < 0) return { loads: 0, stores: 0 };
   const begun = Math.floor(firstPosition / pageTokens);
   const complete = Math.floor((firstPosition + tokens) / pageTokens);

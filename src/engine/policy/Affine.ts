@@ -1,6 +1,9 @@
 import { PLACEMENT_VARIABLES, type PlacementVariable, type PlacementVector } from './Placement.js';
 
-/** A quantity that is linear in the nine placement variables: seconds of a queue, bytes of a tier. An absent coefficient is 0. */
+/**
+ * A quantity that is linear in the nine placement variables: seconds of a queue, bytes of a tier. An absent coefficient
+ * is 0.
+ */
 export type Affine = Readonly<Partial<Record<PlacementVariable | 'constant', number>>>;
 
 const KEYS = [...PLACEMENT_VARIABLES, 'constant'] as const;
@@ -34,9 +37,16 @@ export function valueAt(term: Affine, at: PlacementVector): number {
   return total;
 }
 
-const TRIPLES = [['wg', 'wc', 'wn'], ['cg', 'cc', 'cn'], ['hg', 'hc', 'hn']] as const;
+const TRIPLES = [
+  ['wg', 'wc', 'wn'],
+  ['cg', 'cc', 'cn'],
+  ['hg', 'hc', 'hn'],
+] as const;
 
-/** The least value over all placements that keep `fixed`, memory ignored: each triple of shares sums to 1, so the cheapest tier has it all. */
+/**
+ * The least value over all placements that keep `fixed`, memory ignored: each triple of shares sums to 1, so the
+ * cheapest tier has it all.
+ */
 export function leastValue(term: Affine, fixed: Readonly<Partial<Record<PlacementVariable, number>>>): number {
   let total = term.constant ?? 0;
   for (const triple of TRIPLES) {

@@ -13,7 +13,10 @@ export interface BlockSetting {
   readonly block: BlockChoice;
 }
 
-/** Sweeps over the layers that cost the same: a layer of them takes the largest of `bounds`, all layers and sweeps `times` as much. */
+/**
+ * Sweeps over the layers that cost the same: a layer of them takes the largest of `bounds`, all layers and sweeps
+ * `times` as much.
+ */
 export interface PhaseCost {
   readonly name: string;
   /** Layers of all sweeps of the phase. */
@@ -54,7 +57,10 @@ export const COST_MODEL_NAMES = ['spillway', 'flexgen', 'lm-offload'] as const;
 /** A way to cost blocks. Pure. */
 export interface CostModel {
   readonly name: (typeof COST_MODEL_NAMES)[number];
-  /** The costs of a setting; several where a choice of its own is to be made (whether anything is on disk), the one that needs least first. */
+  /**
+   * The costs of a setting; several where a choice of its own is to be made (whether anything is on disk), the one that
+   * needs least first.
+   */
   blocks(setting: BlockSetting): readonly BlockCost[];
   /** The cost under a placement that is settled, fixed charges included. */
   blockAt(setting: BlockSetting, placement: PlacementVector): BlockCost;

@@ -5,7 +5,10 @@ import { parsedFile } from './parsed.js';
 const positive = z.number().positive().max(1e30);
 const seconds = z.number().min(0).max(1e6);
 
-/** Weight types whose products differ in speed: 16-bit floats, 32-bit floats, 8-bit and 4-bit blocks (5- and 6-bit ones count as 8). */
+/**
+ * Weight types whose products differ in speed: 16-bit floats, 32-bit floats, 8-bit and 4-bit blocks (5- and 6-bit ones
+ * count as 8).
+ */
 export const MATMUL_WEIGHTS = ['f32', 'f16', 'q8', 'q4'] as const;
 export type MatmulWeights = (typeof MATMUL_WEIGHTS)[number];
 
@@ -16,27 +19,49 @@ export const LONG_INPUTS = 4096;
 export const CACHE_KINDS = ['f32', 'f16', 'q8', 'q4'] as const;
 
 /**
- * Products of weights of at least LONG_INPUTS inputs; points that name `inputs` are of weights with so many, which is fewer.
+ * Products of weights of at least LONG_INPUTS inputs; points that name `inputs` are of weights with so many, which is
+ * fewer.
  */
-const matmulSchema = z.array(z.strictObject({ weights: z.enum(MATMUL_WEIGHTS), tokens: positive, inputs: positive.optional(), flopsPerSecond: positive })).min(1).max(256);
+const matmulSchema = z
+  .array(
+    z.strictObject({
+      weights: z.enum(MATMUL_WEIGHTS),
+      tokens: positive,
+      inputs: positive.optional(),
+      flopsPerSecond: positive,
+    }),
+  )
+  .min(1)
+  .max(256);
 /**
- * Attention of single new tokens by what the cache is kept as, and by how many query heads share a head of keys and values: the bytes that these would
- * have in 16 bits, a second. What quantised ones cost to read is in it.
+ * Attention of single new tokens by what the cache is kept as, and by how many query heads share a head of keys and
+ * values: the bytes that these would have in 16 bits, a second. What quantised ones cost to read is in it.
  */
-const decodeSchema = z.array(z.strictObject({ cache: z.enum(CACHE_KINDS), groupHeads: z.int().min(1).max(4096), bytesPerSecond: positive })).min(1).max(64);
+const decodeSchema = z
+  .array(z.strictObject({ cache: z.enum(CACHE_KINDS), groupHeads: z.int().min(1).max(4096), bytesPerSecond: positive }))
+  .min(1)
+  .max(64);
 
 /** Products and attention on other threads, or with other instructions, than a processor's main figures. */
 const otherSchema = z.strictObject({
   threads: z.int().min(1).max(4096),
   instructionSet: z.string().max(40).optional(),
   matmul: matmulSchema,
-  attention: z.strictObject({ prefillFlopsPerSecond: positive, decodeBytesPerSecond: positive, decode: decodeSchema.optional(), rowHeadsPerSecond: positive.optional() }),
+  attention: z.strictObject({
+    prefillFlopsPerSecond: positive,
+    decodeBytesPerSecond: positive,
+    decode: decodeSchema.optional(),
+    rowHeadsPerSecond: positive.optional(),
+  }),
 });
 
 const computeSchema = z.strictObject({
   /** Threads that the figures below were measured with; more or fewer scale them. GPUs: 1. */
   threads: z.int().min(1).max(4096),
-  /** Speed of x·Wᵀ for a batch of `tokens` rows of x: 2 operations a weight and token. At least one point for f16 or q8 or q4. */
+  /**
+   * Speed of x·Wᵀ for a batch of `tokens` rows of x: 2 operations a weight and token. At least one point for f16 or q8
+   * or q4.
+   */
   matmul: matmulSchema,
   /** The same on a GPU by cuBLASLt, of many tokens: what `gpuProducts` would give. Plans do not look at it. */
   matmulCublasLt: matmulSchema.optional(),
@@ -57,7 +82,10 @@ const computeSchema = z.strictObject({
   /** Values that become 4 or 8 bit, or become floats again. */
   quantiseValuesPerSecond: positive,
   dequantiseValuesPerSecond: positive,
-  /** Values that norms, rounding, activation functions, rotations and sums go over, once for each of these. Default: as fast as memory is read, several times. */
+  /**
+   * Values that norms, rounding, activation functions, rotations and sums go over, once for each of these. Default: as
+   * fast as memory is read, several times.
+   */
   rowOperationsPerSecond: positive.optional(),
   /** Logits that are looked at when sampling. */
   sampleLogitsPerSecond: positive.default(1e9),
@@ -93,7 +121,9 @@ const linkCopiesSchema = z.strictObject({
   bytesPerSecond: positive,
 });
 
-/** Constants of FlexGen's cost model as shipped (its file, not its paper); bandwidths in bytes, compute in operations. */
+/**
+ * Constants of FlexGen's cost model as shipped (its file, not its paper); bandwidths in bytes, compute in operations.
+ */
 const flexgenSchema = z.strictObject({
   ctogBytesPerSecond: positive,
   gtocCacheBytesPerSecond: positive,
@@ -133,58 +163,78 @@ const lmOffloadSchema = z.strictObject({
 });
 
 /** Pieces that need each other are there together, else it says which is missing. */
-export const profileSchema = z.strictObject({
-  format: z.literal('spillway-hardware-1'),
-  name: z.string().min(1).max(200),
-  description: z.string().max(4000).default(''),
-  /** What the profile belongs to; a profile that says nothing here is of a machine that one does not own. */
-  machine: z.strictObject({
-    processorName: z.string().max(400).optional(),
-    processors: z.int().min(1).max(65_536).optional(),
-    memoryBytes: positive.optional(),
-    instructionSet: z.string().max(40).optional(),
-    gpuName: z.string().max(400).optional(),
-    gpuMemoryBytes: positive.optional(),
-    /** The newest CUDA that its driver knows. */
-    gpuDriver: z.string().max(40).optional(),
-  }).default({}),
-  /** What is there for a run to use; 0 for a tier that is not there. */
-  memory: z.strictObject({ gpuBytes: z.number().min(0).max(1e18), cpuBytes: positive, diskBytes: z.number().min(0).max(1e18) }),
-  /** Share of each memory that a plan may fill. 1, unless memory is known to be lost (FlexGen's alpha: fragmentation). */
-  usableFraction: positive.max(2).default(1),
-  /** Bytes a second of large transfers. Left out where a tier is not there. */
-  links: z.strictObject({
-    hostToDeviceBytesPerSecond: positive.optional(),
-    deviceToHostBytesPerSecond: positive.optional(),
-    /** What a copy of next to nothing takes, up or down, until it is known to be there. Default: nothing. */
-    copySeconds: seconds.optional(),
-    diskReadBytesPerSecond: positive.optional(),
-    diskWriteBytesPerSecond: positive.optional(),
-  }),
-  /** The disk by size and number of requests; `links` has what the engine's own give. */
-  diskRequests: z.array(diskRequestsSchema).max(64).optional(),
-  /** The link to the GPU by size and number of copies; `links` has what large ones give. */
-  linkCopies: z.array(linkCopiesSchema).max(64).optional(),
-  cpu: computeSchema,
-  gpu: computeSchema.optional(),
-  /** Half the interquartile range of a measured figure over its median, by the figure's path, e.g. `links.diskReadBytesPerSecond`, `cpu.matmul.q4.64`. */
-  spread: z.record(z.string().max(200), z.number().min(0)).default({}),
-  /** What could not be measured, and why. */
-  leftOut: z.record(z.string().max(200), z.string().max(4000)).optional(),
-  /** What runs took over what the figures above say, by kind of work (corrections/workKinds.ts): seconds are multiplied by it. */
-  corrections: z.record(z.string().regex(WORK_KIND), z.number()).refine(areCorrections, { error: `expected ${CORRECTIONS_WORDS}` }).optional(),
-  flexgen: flexgenSchema.optional(),
-  lmOffload: lmOffloadSchema.optional(),
-}).superRefine(({ memory, links, gpu }, context) => {
-  const need = (value: unknown, path: readonly string[], tier: keyof typeof memory): void => {
-    if (value === undefined && memory[tier] > 0) context.addIssue({ code: 'custom', path: [...path], message: `expected a value, as memory.${tier} is not 0` });
-  };
-  need(gpu, ['gpu'], 'gpuBytes');
-  need(links.hostToDeviceBytesPerSecond, ['links', 'hostToDeviceBytesPerSecond'], 'gpuBytes');
-  need(links.deviceToHostBytesPerSecond, ['links', 'deviceToHostBytesPerSecond'], 'gpuBytes');
-  need(links.diskReadBytesPerSecond, ['links', 'diskReadBytesPerSecond'], 'diskBytes');
-  need(links.diskWriteBytesPerSecond, ['links', 'diskWriteBytesPerSecond'], 'diskBytes');
-});
+export const profileSchema = z
+  .strictObject({
+    format: z.literal('spillway-hardware-1'),
+    name: z.string().min(1).max(200),
+    description: z.string().max(4000).default(''),
+    /** What the profile belongs to; a profile that says nothing here is of a machine that one does not own. */
+    machine: z
+      .strictObject({
+        processorName: z.string().max(400).optional(),
+        processors: z.int().min(1).max(65_536).optional(),
+        memoryBytes: positive.optional(),
+        instructionSet: z.string().max(40).optional(),
+        gpuName: z.string().max(400).optional(),
+        gpuMemoryBytes: positive.optional(),
+        /** The newest CUDA that its driver knows. */
+        gpuDriver: z.string().max(40).optional(),
+      })
+      .default({}),
+    /** What is there for a run to use; 0 for a tier that is not there. */
+    memory: z.strictObject({
+      gpuBytes: z.number().min(0).max(1e18),
+      cpuBytes: positive,
+      diskBytes: z.number().min(0).max(1e18),
+    }),
+    /**
+     * Share of each memory that a plan may fill. 1, unless memory is known to be lost (FlexGen's alpha: fragmentation).
+     */
+    usableFraction: positive.max(2).default(1),
+    /** Bytes a second of large transfers. Left out where a tier is not there. */
+    links: z.strictObject({
+      hostToDeviceBytesPerSecond: positive.optional(),
+      deviceToHostBytesPerSecond: positive.optional(),
+      /** What a copy of next to nothing takes, up or down, until it is known to be there. Default: nothing. */
+      copySeconds: seconds.optional(),
+      diskReadBytesPerSecond: positive.optional(),
+      diskWriteBytesPerSecond: positive.optional(),
+    }),
+    /** The disk by size and number of requests; `links` has what the engine's own give. */
+    diskRequests: z.array(diskRequestsSchema).max(64).optional(),
+    /** The link to the GPU by size and number of copies; `links` has what large ones give. */
+    linkCopies: z.array(linkCopiesSchema).max(64).optional(),
+    cpu: computeSchema,
+    gpu: computeSchema.optional(),
+    /**
+     * Half the interquartile range of a measured figure over its median, by the figure's path, e.g.
+     * `links.diskReadBytesPerSecond`, `cpu.matmul.q4.64`.
+     */
+    spread: z.record(z.string().max(200), z.number().min(0)).default({}),
+    /** What could not be measured, and why. */
+    leftOut: z.record(z.string().max(200), z.string().max(4000)).optional(),
+    /**
+     * What runs took over what the figures above say, by kind of work (corrections/workKinds.ts): seconds are
+     * multiplied by it.
+     */
+    corrections: z
+      .record(z.string().regex(WORK_KIND), z.number())
+      .refine(areCorrections, { error: `expected ${CORRECTIONS_WORDS}` })
+      .optional(),
+    flexgen: flexgenSchema.optional(),
+    lmOffload: lmOffloadSchema.optional(),
+  })
+  .superRefine(({ memory, links, gpu }, context) => {
+    const need = (value: unknown, path: readonly string[], tier: keyof typeof memory): void => {
+      if (value === undefined && memory[tier] > 0)
+        context.addIssue({ code: 'custom', path: [...path], message: `expected a value, as memory.${tier} is not 0` });
+    };
+    need(gpu, ['gpu'], 'gpuBytes');
+    need(links.hostToDeviceBytesPerSecond, ['links', 'hostToDeviceBytesPerSecond'], 'gpuBytes');
+    need(links.deviceToHostBytesPerSecond, ['links', 'deviceToHostBytesPerSecond'], 'gpuBytes');
+    need(links.diskReadBytesPerSecond, ['links', 'diskReadBytesPerSecond'], 'diskBytes');
+    need(links.diskWriteBytesPerSecond, ['links', 'diskWriteBytesPerSecond'], 'diskBytes');
+  });
 
 export type OtherCompute = z.output<typeof otherSchema>;
 /** How fast one processor computes. */
@@ -192,7 +242,9 @@ export type ComputeProfile = z.output<typeof computeSchema>;
 export type FlexgenConstants = z.output<typeof flexgenSchema>;
 export type LmOffloadConstants = z.output<typeof lmOffloadSchema>;
 
-/** A machine as the cost models see it: the JSON of `profile --output`, or written by hand (docs/policy.md says how). */
+/**
+ * A machine as the cost models see it: the JSON of `profile --output`, or written by hand (docs/policy.md says how).
+ */
 export type HardwareProfile = z.output<typeof profileSchema>;
 
 /**

@@ -83,8 +83,14 @@ export function bitsOf(type: WeightType): number {
   return (bytes * 8) / elements;
 }
 
-/** The shape of a model of which only the configuration is known. @param weightType default F16, as the papers have it */
-export function shapeOfDecoder(decoder: DecoderSpec, name: string, { tied, weightType = 'F16' }: { readonly tied: boolean; readonly weightType?: WeightType }): ModelShape {
+/**
+ * The shape of a model of which only the configuration is known. @param weightType default F16, as the papers have it
+ */
+export function shapeOfDecoder(
+  decoder: DecoderSpec,
+  name: string,
+  { tied, weightType = 'F16' }: { readonly tied: boolean; readonly weightType?: WeightType },
+): ModelShape {
   const { hiddenSize, vocabularySize, embedding, position, contextTokens } = decoder;
   const bare = sizes(decoder, name, weightType);
   const bits = bitsOf(weightType);
@@ -94,7 +100,10 @@ export function shapeOfDecoder(decoder: DecoderSpec, name: string, { tied, weigh
 }
 
 /** The shape of a model whose files have been read. */
-export function shapeOfModel({ decoder, bindings }: { readonly decoder: DecoderSpec; readonly bindings: readonly TensorBinding[] }, name: string): ModelShape {
+export function shapeOfModel(
+  { decoder, bindings }: { readonly decoder: DecoderSpec; readonly bindings: readonly TensorBinding[] },
+  name: string,
+): ModelShape {
   const bytesByType = new Map<WeightType, number>();
   let [inLayers, elsewhere] = [0, 0];
   for (const { layer, kind, type, rows, columns } of bindings) {
@@ -108,14 +117,40 @@ export function shapeOfModel({ decoder, bindings }: { readonly decoder: DecoderS
   }
   const [weightType] = [...bytesByType].sort((a, b) => b[1] - a[1])[0] ?? ['F16' as const];
   // A tied head is the table of embeddings.
-  const head = bindings.find(({ role }) => role === 'head.weight') ?? bindings.find(({ role }) => role === 'token_embedding');
-  return { ...sizes(decoder, name, weightType), headWeightType: head?.type, layerWeightBytes: inLayers / decoder.layers, globalWeightBytes: elsewhere };
+  const head =
+    bindings.find(({ role }) => role === 'head.weight') ?? bindings.find(({ role }) => role === 'token_embedding');
+  return {
+    ...sizes(decoder, name, weightType),
+    headWeightType: head?.type,
+    layerWeightBytes: inLayers / decoder.layers,
+    globalWeightBytes: elsewhere,
+  };
 }
 
 function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): ModelShape {
-  const { layers, hiddenSize, feedForwardSize, heads, kvHeads, headDim, vocabularySize, contextTokens, feedForward, position } = decoder;
+  const {
+    layers,
+    hiddenSize,
+    feedForwardSize,
+    heads,
+    kvHeads,
+    headDim,
+    vocabularySize,
+    contextTokens,
+    feedForward,
+    position,
+  } = decoder;
   return {
-    name, layers, hiddenSize, feedForwardSize, heads, kvHeads, headDim, vocabularySize, contextTokens, weightType,
+    name,
+    layers,
+    hiddenSize,
+    feedForwardSize,
+    heads,
+    kvHeads,
+    headDim,
+    vocabularySize,
+    contextTokens,
+    weightType,
     feedForwardMatrices: feedForward.kind === 'plain' ? 2 : 3,
     residual: decoder.residual,
     experts: feedForward.experts,

@@ -5,7 +5,9 @@ export interface TierShares {
   readonly disk: number;
 }
 
-/** FlexGen's nine variables: what share of weights, KV cache and activations (hidden states between layers) lives where. */
+/**
+ * FlexGen's nine variables: what share of weights, KV cache and activations (hidden states between layers) lives where.
+ */
 export interface PlacementShares {
   readonly weights: TierShares;
   readonly cache: TierShares;

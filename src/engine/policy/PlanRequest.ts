@@ -41,7 +41,11 @@ export interface PlanRequest {
 }
 
 /** A cap may be infinite. */
-const cap = z.custom<number>((value) => typeof value === 'number' && value >= 0, { error: 'expected a number of bytes of at least 0' }).optional();
+const cap = z
+  .custom<number>((value) => typeof value === 'number' && value >= 0, {
+    error: 'expected a number of bytes of at least 0',
+  })
+  .optional();
 const { batchSize, batches, threads, tokensPerSquare } = BLOCK_BOUNDS;
 
 const requestSchema: z.ZodType<PlanRequest> = z.strictObject({
@@ -49,31 +53,42 @@ const requestSchema: z.ZodType<PlanRequest> = z.strictObject({
   shape: shapeSchema,
   workload: workloadSchema,
   caps: z.strictObject({ gpu: cap, cpu: cap, disk: cap }).optional(),
-  allow: z.strictObject({
-    schedules: z.array(z.enum(SCHEDULE_NAMES)).min(1).optional(),
-    batchSize: batchSize.optional(),
-    batches: batches.optional(),
-    compressWeights: z.array(z.enum(COMPRESSIONS)).min(1).optional(),
-    compressCache: z.array(z.enum(COMPRESSIONS)).min(1).optional(),
-    cpuAttention: z.array(z.boolean()).min(1).optional(),
-    threads: threads.optional(),
-    tokensPerSquare: tokensPerSquare.optional(),
-    mostBatchSize: batchSize.optional(),
-    mostBatches: batches.optional(),
-  }).optional(),
+  allow: z
+    .strictObject({
+      schedules: z.array(z.enum(SCHEDULE_NAMES)).min(1).optional(),
+      batchSize: batchSize.optional(),
+      batches: batches.optional(),
+      compressWeights: z.array(z.enum(COMPRESSIONS)).min(1).optional(),
+      compressCache: z.array(z.enum(COMPRESSIONS)).min(1).optional(),
+      cpuAttention: z.array(z.boolean()).min(1).optional(),
+      threads: threads.optional(),
+      tokensPerSquare: tokensPerSquare.optional(),
+      mostBatchSize: batchSize.optional(),
+      mostBatches: batches.optional(),
+    })
+    .optional(),
   costModel: z.enum(COST_MODEL_NAMES).optional(),
 });
 
 /**
- * A request by somebody who may have put anything into it. Done once, where it comes in: what costs plans by the thousand relies on it.
+ * A request by somebody who may have put anything into it. Done once, where it comes in: what costs plans by the
+ * thousand relies on it.
  * @throws UsageError naming the field, what was found and what was expected
  */
 export function parseRequest(value: PlanRequest): PlanRequest {
   const request = parsedArgument(requestSchema, value, 'request');
-  const { workload: { promptTokens, newTokens, sharedPrefixTokens = 0 }, shape: { contextTokens } } = request;
-  if (sharedPrefixTokens >= promptTokens) throw new UsageError(`sharedPrefixTokens: found ${sharedPrefixTokens}, expected fewer than promptTokens, ${promptTokens}: a row's last token is its own`);
+  const {
+    workload: { promptTokens, newTokens, sharedPrefixTokens = 0 },
+    shape: { contextTokens },
+  } = request;
+  if (sharedPrefixTokens >= promptTokens)
+    throw new UsageError(
+      `sharedPrefixTokens: found ${sharedPrefixTokens}, expected fewer than promptTokens, ${promptTokens}: a row's last token is its own`,
+    );
   if (promptTokens + newTokens > contextTokens + 1) {
-    throw new UsageError(`promptTokens and newTokens: found ${promptTokens} + ${newTokens}, but the model's context is ${contextTokens} tokens`);
+    throw new UsageError(
+      `promptTokens and newTokens: found ${promptTokens} + ${newTokens}, but the model's context is ${contextTokens} tokens`,
+    );
   }
   return request;
 }
@@ -86,16 +101,33 @@ export function cappedHardware(hardware: HardwareProfile, caps: MemoryCaps = {})
   const { memory, usableFraction } = hardware;
   const limit = (have: number, most: number | undefined, tier: string): number => {
     if (most === undefined) return have;
-    if (most > 0 && have === 0) throw new UsageError(`${tier} memory: found a cap of ${most} bytes, but hardware ${JSON.stringify(hardware.name)} has no ${tier} tier: leave it out`);
+    if (most > 0 && have === 0)
+      throw new UsageError(
+        `${tier} memory: found a cap of ${most} bytes, but hardware ${JSON.stringify(hardware.name)} has no ${tier} tier: leave it out`,
+      );
     // A cap is what the user gives; the share that is lost is lost of the machine's own memory.
     return Math.min(have, most / usableFraction);
   };
   const cpuBytes = limit(memory.cpuBytes, caps.cpu, 'cpu');
-  if (cpuBytes <= 0) throw new UsageError('cpu memory: found a cap of 0 bytes, expected more: prompts, results and whatever is under way need some');
-  return { ...hardware, memory: { gpuBytes: limit(memory.gpuBytes, caps.gpu, 'gpu'), cpuBytes, diskBytes: limit(memory.diskBytes, caps.disk, 'disk') } };
+  if (cpuBytes <= 0)
+    throw new UsageError(
+      'cpu memory: found a cap of 0 bytes, expected more: prompts, results and whatever is under way need some',
+    );
+  return {
+    ...hardware,
+    memory: {
+      gpuBytes: limit(memory.gpuBytes, caps.gpu, 'gpu'),
+      cpuBytes,
+      diskBytes: limit(memory.diskBytes, caps.disk, 'disk'),
+    },
+  };
 }
 
 /** Bytes of each tier that a plan may fill. */
 export function usableBytes({ memory, usableFraction }: HardwareProfile): Readonly<Record<TierName, number>> {
-  return { gpu: memory.gpuBytes * usableFraction, cpu: memory.cpuBytes * usableFraction, disk: memory.diskBytes * usableFraction };
+  return {
+    gpu: memory.gpuBytes * usableFraction,
+    cpu: memory.cpuBytes * usableFraction,
+    disk: memory.diskBytes * usableFraction,
+  };
 }

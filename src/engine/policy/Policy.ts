@@ -17,7 +17,10 @@ export interface BlockChoice {
   readonly batches: number;
   readonly compressWeights: Compression;
   readonly compressCache: Compression;
-  /** Attention over what of the cache is not on the GPU happens on the CPU, and the cache stays where it is. Always so without a GPU. */
+  /**
+   * Attention over what of the cache is not on the GPU happens on the CPU, and the cache stays where it is. Always so
+   * without a GPU.
+   */
   readonly cpuAttention: boolean;
   /** Compute threads of the CPU. Default: those that the hardware was measured with. */
   readonly threads?: number | undefined;
@@ -30,9 +33,15 @@ export interface Policy extends BlockChoice, PlacementShares {}
 
 /** A share that was computed as the rest of others may be off by rounding. */
 const ROUNDING = 1e-9;
-const share = z.number().refine((value) => value >= -ROUNDING && value <= 1 + ROUNDING, { error: 'expected a number from 0 to 1' }).transform((value) => Math.min(1, Math.max(0, value)));
-export const sharesSchema = z.strictObject({ gpu: share.default(0), cpu: share.default(0), disk: share.default(0) })
-  .refine(({ gpu, cpu, disk }) => Math.abs(gpu + cpu + disk - 1) <= 1e-6, { error: 'expected shares gpu, cpu and disk that sum to 1' });
+const share = z
+  .number()
+  .refine((value) => value >= -ROUNDING && value <= 1 + ROUNDING, { error: 'expected a number from 0 to 1' })
+  .transform((value) => Math.min(1, Math.max(0, value)));
+export const sharesSchema = z
+  .strictObject({ gpu: share.default(0), cpu: share.default(0), disk: share.default(0) })
+  .refine(({ gpu, cpu, disk }) => Math.abs(gpu + cpu + disk - 1) <= 1e-6, {
+    error: 'expected shares gpu, cpu and disk that sum to 1',
+  });
 const onCpu = { gpu: 0, cpu: 1, disk: 0 };
 
 /** What a block may be made of. */
@@ -58,8 +67,8 @@ const policySchema = z.strictObject({
 });
 
 /**
- * A policy from JSON that nobody vouches for; what `plan --json` printed under `policy` is one. Omitted fields: zigzag, one batch of one row,
- * everything in CPU memory, nothing compressed, attention on the CPU.
+ * A policy from JSON that nobody vouches for; what `plan --json` printed under `policy` is one. Omitted fields: zigzag,
+ * one batch of one row, everything in CPU memory, nothing compressed, attention on the CPU.
  * @param file for messages
  * @throws PlanFileError
  */
@@ -80,7 +89,10 @@ export function tokensPerSquareOf({ tokensPerSquare, batchSize }: BlockChoice): 
   return tokensPerSquare ?? Math.max(512, batchSize);
 }
 
-/** Bytes that each byte of a 16-bit value becomes: group-wise with a 16-bit scale and minimum for each 64 values (FlexGen, section 5). */
+/**
+ * Bytes that each byte of a 16-bit value becomes: group-wise with a 16-bit scale and minimum for each 64 values
+ * (FlexGen, section 5).
+ */
 export function compressedBits(compression: Compression, bits: number): number {
   return compression === 'none' ? bits : Math.min(bits, (compression === '4bit' ? 4 : 8) + 0.5);
 }

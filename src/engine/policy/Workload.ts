@@ -4,13 +4,22 @@ import { z } from 'zod';
 export interface Workload {
   readonly promptTokens: number;
   readonly newTokens: number;
-  /** Of a prompt, the tokens with which all of them begin: fewer than a prompt has. Computed once, and kept once, where the cache is in memory and the processor computes. Default 0. */
+  /**
+   * Of a prompt, the tokens with which all of them begin: fewer than a prompt has. Computed once, and kept once, where
+   * the cache is in memory and the processor computes. Default 0.
+   */
   readonly sharedPrefixTokens?: number | undefined;
   /** How many there are. Default: without end, which is to say whole blocks of them. */
   readonly rows?: number | undefined;
-  /** Pages of the KV cache in memory, where rows at their full length would take more: rows of all ages share them. Default: as many as they would take. */
+  /**
+   * Pages of the KV cache in memory, where rows at their full length would take more: rows of all ages share them.
+   * Default: as many as they would take.
+   */
   readonly cachePages?: number | undefined;
-  /** Rows that come in a sweep at most, where memory sets the pace of a diagonal block (memory/AdmissionPace). Default: as many as there are places. */
+  /**
+   * Rows that come in a sweep at most, where memory sets the pace of a diagonal block (memory/AdmissionPace). Default:
+   * as many as there are places.
+   */
   readonly admittedPerSweep?: number | undefined;
 }
 

@@ -21,47 +21,81 @@ const WORTH = 1.02;
 const TWICE = { fewRows: 2, manyRows: 2 };
 
 /**
- * What would lift a plan, the most first: twice as much of each memory (planned anew, blocks of the same kind), each link and processor twice as fast
- * (under the same policy, so at least that much), and what is not allowed: compression. Pure.
+ * What would lift a plan, the most first: twice as much of each memory (planned anew, blocks of the same kind), each
+ * link and processor twice as fast (under the same policy, so at least that much), and what is not allowed:
+ * compression. Pure.
  */
 export function advise(request: PlanRequest, policy: Policy, tokensPerSecond: number): Advice[] {
   const { hardware, caps = {}, allow = {} } = request;
   const found: Advice[] = [];
   const consider = (change: string, faster: () => number): void => {
     const value = faster();
-    if (value > tokensPerSecond * WORTH) found.push({ change, tokensPerSecond: value, factor: value / tokensPerSecond, changesResults: false });
+    if (value > tokensPerSecond * WORTH)
+      found.push({ change, tokensPerSecond: value, factor: value / tokensPerSecond, changesResults: false });
   };
-  const kind = { ...allow, schedules: [policy.schedule], cpuAttention: [policy.cpuAttention], compressWeights: [policy.compressWeights], compressCache: [policy.compressCache] };
+  const kind = {
+    ...allow,
+    schedules: [policy.schedule],
+    cpuAttention: [policy.cpuAttention],
+    compressWeights: [policy.compressWeights],
+    compressCache: [policy.compressCache],
+  };
   const best = (changed: Partial<PlanRequest>): number => bestOf({ ...request, allow: kind, ...changed });
   for (const tier of ['gpu', 'cpu', 'disk'] as const) {
     const bytes = hardware.memory[`${tier}Bytes`];
     if (bytes <= 0 || caps[tier] === 0) continue;
     const cap = caps[tier];
     const more = { ...hardware, memory: { ...hardware.memory, [`${tier}Bytes`]: bytes * 2 } };
-    consider(`twice as much ${tier} memory`, () => best({ hardware: more, ...(cap !== undefined && { caps: { ...caps, [tier]: cap * 2 } }) }));
+    consider(`twice as much ${tier} memory`, () =>
+      best({ hardware: more, ...(cap !== undefined && { caps: { ...caps, [tier]: cap * 2 } }) }),
+    );
   }
-  const links = { hostToDeviceBytesPerSecond: 'link from CPU to GPU', deviceToHostBytesPerSecond: 'link from GPU to CPU', diskReadBytesPerSecond: 'disk to read from', diskWriteBytesPerSecond: 'disk to write to' } as const;
+  const links = {
+    hostToDeviceBytesPerSecond: 'link from CPU to GPU',
+    deviceToHostBytesPerSecond: 'link from GPU to CPU',
+    diskReadBytesPerSecond: 'disk to read from',
+    diskWriteBytesPerSecond: 'disk to write to',
+  } as const;
   for (const key of Object.keys(links) as (keyof typeof links)[]) {
     const rate = hardware.links[key];
     if (rate === undefined) continue;
-    consider(`a ${links[key]} that is twice as fast`, () => predict({ ...request, hardware: { ...hardware, links: { ...hardware.links, [key]: rate * 2 } } }, policy).tokensPerSecond);
+    consider(
+      `a ${links[key]} that is twice as fast`,
+      () =>
+        predict({ ...request, hardware: { ...hardware, links: { ...hardware.links, [key]: rate * 2 } } }, policy)
+          .tokensPerSecond,
+    );
   }
   for (const processor of ['gpu', 'cpu'] as const) {
-    consider(`a ${processor.toUpperCase()} that computes twice as fast`, () => predict({ ...request, hardware: fasterProcessor(hardware, processor) }, policy).tokensPerSecond);
+    consider(
+      `a ${processor.toUpperCase()} that computes twice as fast`,
+      () => predict({ ...request, hardware: fasterProcessor(hardware, processor) }, policy).tokensPerSecond,
+    );
   }
-  return [...found, ...recommendCompression({ ...request, allow: kind }, policy, tokensPerSecond, WORTH)].sort((a, b) => b.factor - a.factor);
+  return [...found, ...recommendCompression({ ...request, allow: kind }, policy, tokensPerSecond, WORTH)].sort(
+    (a, b) => b.factor - a.factor,
+  );
 }
 
 /**
  * What 4-bit weights or a 4-bit cache would gain over a plan that has none, planned anew, the most first. Pure.
  * @param worth factors below this are not named
  */
-export function recommendCompression(request: PlanRequest, policy: Policy, tokensPerSecond: number, worth: number): Advice[] {
+export function recommendCompression(
+  request: PlanRequest,
+  policy: Policy,
+  tokensPerSecond: number,
+  worth: number,
+): Advice[] {
   const found: Advice[] = [];
-  for (const [change, key] of [['a 4-bit KV cache', 'compressCache'], ['4-bit weights', 'compressWeights']] as const) {
+  for (const [change, key] of [
+    ['a 4-bit KV cache', 'compressCache'],
+    ['4-bit weights', 'compressWeights'],
+  ] as const) {
     if (policy[key] !== 'none') continue;
     const value = bestOf({ ...request, allow: { ...request.allow, [key]: ['4bit'] } });
-    if (value > tokensPerSecond * worth) found.push({ change, tokensPerSecond: value, factor: value / tokensPerSecond, changesResults: true });
+    if (value > tokensPerSecond * worth)
+      found.push({ change, tokensPerSecond: value, factor: value / tokensPerSecond, changesResults: true });
   }
   return found.sort((a, b) => b.factor - a.factor);
 }
@@ -79,5 +113,12 @@ function fasterProcessor(hardware: HardwareProfile, which: 'gpu' | 'cpu'): Hardw
   const on = hardware[which];
   if (on === undefined) return hardware;
   const { oneThread } = on;
-  return { ...hardware, [which]: { ...on, ...computeAtSpeed(on, TWICE), ...(oneThread && { oneThread: { ...oneThread, ...computeAtSpeed(oneThread, TWICE) } }) } };
+  return {
+    ...hardware,
+    [which]: {
+      ...on,
+      ...computeAtSpeed(on, TWICE),
+      ...(oneThread && { oneThread: { ...oneThread, ...computeAtSpeed(oneThread, TWICE) } }),
+    },
+  };
 }

@@ -9,10 +9,16 @@ import { predictionOf } from './predict.js';
 import type { RankedPlan } from './choosePolicy.js';
 import { paced } from './spillway/paced.js';
 
-/** Shares that are settled; where those of the weights are open, as much of them stays in memory as there is room for. */
+/**
+ * Shares that are settled; where those of the weights are open, as much of them stays in memory as there is room for.
+ */
 export type SettledShares = Omit<PlacementShares, 'weights'> & { readonly weights?: TierShares | undefined };
 
-const settledSchema: z.ZodType<SettledShares> = z.strictObject({ weights: sharesSchema.optional(), cache: sharesSchema, activations: sharesSchema });
+const settledSchema: z.ZodType<SettledShares> = z.strictObject({
+  weights: sharesSchema.optional(),
+  cache: sharesSchema,
+  activations: sharesSchema,
+});
 
 const SIZES = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
 const COUNTS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
@@ -22,8 +28,8 @@ const STEP = 0.001;
 const ABOUT = 0.99;
 
 /**
- * The best block of rows for a machine without a GPU on which everything has its place: for placements that somebody has settled, and for engines that are
- * open already. Tries batch sizes and numbers of batches, about 1.4 apart. Pure.
+ * The best block of rows for a machine without a GPU on which everything has its place: for placements that somebody
+ * has settled, and for engines that are open already. Tries batch sizes and numbers of batches, about 1.4 apart. Pure.
  *
  * @returns undefined if no block fits
  * @throws UsageError for a request or shares that make no sense
@@ -37,19 +43,31 @@ export function chooseBlock(given: PlanRequest, settled: SettledShares): RankedP
   const usable = usableBytes(hardware);
   const rows = workload.rows ?? Infinity;
   const of = (known: readonly number[], allowed: number | undefined, most: number): readonly number[] =>
-    allowed === undefined ? [...new Set([...known.filter((each) => each <= Math.min(most, rows)), ...(most <= rows ? [most] : [])])] : [allowed];
+    allowed === undefined
+      ? [...new Set([...known.filter((each) => each <= Math.min(most, rows)), ...(most <= rows ? [most] : [])])]
+      : [allowed];
 
   const found: RankedPlan[] = [];
   for (const schedule of allow.schedules ?? SCHEDULE_NAMES.filter((name) => name !== 'row')) {
     for (const batches of schedule === 'row' ? [1] : of(COUNTS, allow.batches, allow.mostBatches ?? 64)) {
       for (const batchSize of of(SIZES, allow.batchSize, allow.mostBatchSize ?? 256)) {
         const block: BlockChoice = {
-          schedule, batchSize, batches,
-          compressWeights: allow.compressWeights?.[0] ?? 'none', compressCache: allow.compressCache?.[0] ?? 'none', cpuAttention: true,
-          ...(allow.threads !== undefined && { threads: allow.threads }), ...(allow.tokensPerSquare !== undefined && { tokensPerSquare: allow.tokensPerSquare }),
+          schedule,
+          batchSize,
+          batches,
+          compressWeights: allow.compressWeights?.[0] ?? 'none',
+          compressCache: allow.compressCache?.[0] ?? 'none',
+          cpuAttention: true,
+          ...(allow.threads !== undefined && { threads: allow.threads }),
+          ...(allow.tokensPerSquare !== undefined && { tokensPerSquare: allow.tokensPerSquare }),
         };
         const setting = { hardware, shape, workload, block };
-        for (const policy of placed(block, shares, (candidate) => costAt(model.blockAt(setting, vectorOf(candidate)), vectorOf(candidate)).memoryBytes.cpu, usable.cpu)) {
+        for (const policy of placed(
+          block,
+          shares,
+          (candidate) => costAt(model.blockAt(setting, vectorOf(candidate)), vectorOf(candidate)).memoryBytes.cpu,
+          usable.cpu,
+        )) {
           const vector = vectorOf(policy);
           const inTurn = paced(model, setting, vector, usable.cpu);
           const cost = model.blockAt(inTurn ?? setting, vector);
@@ -63,11 +81,18 @@ export function chooseBlock(given: PlanRequest, settled: SettledShares): RankedP
   }
   const best = Math.max(0, ...found.map(({ predicted }) => predicted.tokensPerSecond));
   const size = ({ policy }: RankedPlan): number => policy.batchSize * policy.batches;
-  return found.filter(({ predicted }) => predicted.tokensPerSecond >= best * ABOUT).sort((a, b) => size(a) - size(b) || b.predicted.tokensPerSecond - a.predicted.tokensPerSecond)[0];
+  return found
+    .filter(({ predicted }) => predicted.tokensPerSecond >= best * ABOUT)
+    .sort((a, b) => size(a) - size(b) || b.predicted.tokensPerSecond - a.predicted.tokensPerSecond)[0];
 }
 
 /** The block with its shares: those given, or weights in memory, then as much of them as leaves room for the rest. */
-function placed(block: BlockChoice, shares: SettledShares, cpuBytes: (policy: Policy) => number, usable: number): Policy[] {
+function placed(
+  block: BlockChoice,
+  shares: SettledShares,
+  cpuBytes: (policy: Policy) => number,
+  usable: number,
+): Policy[] {
   const { weights, ...others } = shares;
   const having = (disk: number): Policy => ({ ...block, ...others, weights: { gpu: 0, cpu: 1 - disk, disk } });
   if (weights !== undefined) return [{ ...block, ...others, weights }];

@@ -41,7 +41,14 @@ export function choosePolicy(given: PlanRequest): Choice {
   const { ranked, ...searched } = searchPolicy(model, { hardware, shape, workload }, space, usable);
   const plans = ranked.map(({ policy, at }): RankedPlan => {
     const [setting, placement] = [{ hardware, shape, workload, block: policy }, vectorOf(policy)];
-    return { policy, predicted: predictionOf(at, model.blockAt(paced(model, setting, placement, usable.cpu) ?? setting, placement), usable) };
+    return {
+      policy,
+      predicted: predictionOf(
+        at,
+        model.blockAt(paced(model, setting, placement, usable.cpu) ?? setting, placement),
+        usable,
+      ),
+    };
   });
   const [best] = plans;
   if (best === undefined) throw smallestBudget(model, { ...request, hardware }, space, usable);
@@ -62,7 +69,7 @@ function searchSpace({ allow = {}, workload }: PlanRequest, model: CostModel, ha
     compressWeights: allow.compressWeights ?? ['none'],
     compressCache: allow.compressCache ?? ['none'],
     // FlexGen's model knows attention where the cache is, and nothing else.
-    cpuAttention: model.name === 'flexgen' || !withGpu ? [true] : allow.cpuAttention ?? [true, false],
+    cpuAttention: model.name === 'flexgen' || !withGpu ? [true] : (allow.cpuAttention ?? [true, false]),
     tokensPerSquare: allow.tokensPerSquare,
     threads: allow.threads,
   };
@@ -71,21 +78,55 @@ function searchSpace({ allow = {}, workload }: PlanRequest, model: CostModel, ha
 /** One plan of each kind: plans that differ in nothing but a few rows are no alternatives. */
 function distinct(plans: readonly RankedPlan[]): RankedPlan[] {
   const seen = new Set<string>();
-  return plans.filter(({ policy: { schedule, batchSize, batches, cpuAttention, compressWeights, compressCache, weights, cache } }) => {
-    const key = [schedule, Math.round(Math.log2(batchSize)), Math.round(Math.log2(batches)), cpuAttention, compressWeights, compressCache, weights.disk > 0, cache.disk > 0].join(' ');
-    return !seen.has(key) && seen.add(key);
-  });
+  return plans.filter(
+    ({ policy: { schedule, batchSize, batches, cpuAttention, compressWeights, compressCache, weights, cache } }) => {
+      const key = [
+        schedule,
+        Math.round(Math.log2(batchSize)),
+        Math.round(Math.log2(batches)),
+        cpuAttention,
+        compressWeights,
+        compressCache,
+        weights.disk > 0,
+        cache.disk > 0,
+      ].join(' ');
+      return !seen.has(key) && seen.add(key);
+    },
+  );
 }
 
-/** For a tier that no placement fits: how much of it the smallest block takes, the other tiers taken as large as need be. */
-function smallestBudget(model: CostModel, { hardware, shape, workload }: PlanRequest, space: SearchSpace, usable: Readonly<Record<TierName, number>>): Error {
+/**
+ * For a tier that no placement fits: how much of it the smallest block takes, the other tiers taken as large as need
+ * be.
+ */
+function smallestBudget(
+  model: CostModel,
+  { hardware, shape, workload }: PlanRequest,
+  space: SearchSpace,
+  usable: Readonly<Record<TierName, number>>,
+): Error {
   const block: BlockChoice = {
-    schedule: 'zigzag', batchSize: space.batchSizes?.[0] ?? 1, batches: space.batchCounts?.[0] ?? 1, compressWeights: space.compressWeights[0] ?? 'none',
-    compressCache: space.compressCache[0] ?? 'none', cpuAttention: space.cpuAttention[0] ?? true, tokensPerSquare: space.tokensPerSquare, threads: space.threads,
+    schedule: 'zigzag',
+    batchSize: space.batchSizes?.[0] ?? 1,
+    batches: space.batchCounts?.[0] ?? 1,
+    compressWeights: space.compressWeights[0] ?? 'none',
+    compressCache: space.compressCache[0] ?? 'none',
+    cpuAttention: space.cpuAttention[0] ?? true,
+    tokensPerSquare: space.tokensPerSquare,
+    threads: space.threads,
   };
   const setting = { hardware, shape, workload, block };
   const fits = (tier: TierName, bytes: number): boolean =>
-    searchPolicy(model, { hardware: { ...hardware, memory: { ...hardware.memory, [`${tier}Bytes`]: bytes / hardware.usableFraction } }, shape, workload }, { ...space, schedules: ['zigzag'], batchSizes: [block.batchSize], batchCounts: [block.batches] }, { ...usable, [tier]: bytes }).ranked.length > 0;
+    searchPolicy(
+      model,
+      {
+        hardware: { ...hardware, memory: { ...hardware.memory, [`${tier}Bytes`]: bytes / hardware.usableFraction } },
+        shape,
+        workload,
+      },
+      { ...space, schedules: ['zigzag'], batchSizes: [block.batchSize], batchCounts: [block.batches] },
+      { ...usable, [tier]: bytes },
+    ).ranked.length > 0;
   // The tier that more of would help: CPU memory first, as it is the one that is capped most often.
   for (const tier of ['cpu', 'gpu', 'disk'] as const) {
     if (usable[tier] <= 0 || !fits(tier, 1e16)) continue;
@@ -98,5 +139,9 @@ function smallestBudget(model: CostModel, { hardware, shape, workload }: PlanReq
     return doesNotFit(usable, high, tier);
   }
   const needs = model.blocks(setting)[0]?.memory.find(({ tier, bytes }) => leastValue(bytes, {}) > usable[tier]);
-  return doesNotFit(usable, needs ? leastValue(needs.bytes, {}) : shape.layerWeightBytes * shape.layers, needs?.tier ?? 'cpu');
+  return doesNotFit(
+    usable,
+    needs ? leastValue(needs.bytes, {}) : shape.layerWeightBytes * shape.layers,
+    needs?.tier ?? 'cpu',
+  );
 }

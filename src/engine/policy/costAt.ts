@@ -10,7 +10,8 @@ export function costAt({ phases, memory, newTokens, onceSeconds }: BlockCost, pl
     const seconds = times * Math.max(...bounds.map((bound) => valueAt(bound, placement)));
     prefillSeconds += seconds * promptShare;
     decodeSeconds += seconds * (1 - promptShare);
-    for (const [queue, term] of Object.entries(queues)) queueSeconds[queue] = (queueSeconds[queue] ?? 0) + times * valueAt(term, placement);
+    for (const [queue, term] of Object.entries(queues))
+      queueSeconds[queue] = (queueSeconds[queue] ?? 0) + times * valueAt(term, placement);
   }
   const memoryBytes: Record<TierName, number> = { gpu: 0, cpu: 0, disk: 0 };
   for (const { tier, bytes } of memory) memoryBytes[tier] = Math.max(memoryBytes[tier], valueAt(bytes, placement));
@@ -21,5 +22,7 @@ export function costAt({ phases, memory, newTokens, onceSeconds }: BlockCost, pl
 /** Names of the tiers that overflow. */
 export function overflows(at: Pick<CostAt, 'memoryBytes'>, usable: Readonly<Record<TierName, number>>): TierName[] {
   // A part in a billion is rounding, not memory.
-  return (Object.keys(at.memoryBytes) as TierName[]).filter((tier) => at.memoryBytes[tier] > usable[tier] * (1 + 1e-9) + 1);
+  return (Object.keys(at.memoryBytes) as TierName[]).filter(
+    (tier) => at.memoryBytes[tier] > usable[tier] * (1 + 1e-9) + 1,
+  );
 }

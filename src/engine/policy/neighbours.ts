@@ -8,8 +8,14 @@ export interface Neighbours<Point> {
   readonly part: number;
 }
 
-/** Where a place lies among measured points, which may be in any order. Pure. @param at the place of a point, above 0 */
-export function neighbours<Point>(points: readonly Point[], at: (point: Point) => number, place: number): Neighbours<Point> {
+/**
+ * Where a place lies among measured points, which may be in any order. Pure. @param at the place of a point, above 0
+ */
+export function neighbours<Point>(
+  points: readonly Point[],
+  at: (point: Point) => number,
+  place: number,
+): Neighbours<Point> {
   let low: Point | undefined;
   let high: Point | undefined;
   for (const point of points) {

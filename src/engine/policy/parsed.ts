@@ -8,7 +8,11 @@ import { issueWords, type Issue } from './issueWords.js';
  * @throws PlanFileError naming the field, what was found and what was expected
  */
 export function parsedFile<T>(schema: z.ZodType<T>, value: unknown, file: string): T {
-  return parsed(schema, value, ({ field, found, expected }) => new PlanFileError(file, field || 'document', found, expected));
+  return parsed(
+    schema,
+    value,
+    ({ field, found, expected }) => new PlanFileError(file, field || 'document', found, expected),
+  );
 }
 
 /**
@@ -16,7 +20,12 @@ export function parsedFile<T>(schema: z.ZodType<T>, value: unknown, file: string
  * @throws UsageError naming the field, what was found and what was expected
  */
 export function parsedArgument<T>(schema: z.ZodType<T>, value: unknown, name: string): T {
-  return parsed(schema, value, ({ field, found, expected }) => new UsageError(`${field ? `${name}.${field}` : name}: found ${found}, expected ${expected}`));
+  return parsed(
+    schema,
+    value,
+    ({ field, found, expected }) =>
+      new UsageError(`${field ? `${name}.${field}` : name}: found ${found}, expected ${expected}`),
+  );
 }
 
 function parsed<T>(schema: z.ZodType<T>, value: unknown, failure: (issue: Issue) => Error): T {

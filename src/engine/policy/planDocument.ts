@@ -27,7 +27,14 @@ export interface PlanDocument {
 export function planDocument(given: PlanRequest, followed?: Policy): PlanDocument {
   const request = parseRequest(given);
   const { shape, hardware, workload, costModel = 'spillway' } = request;
-  const { policy, predicted, runnersUp = [], searched }: RankedPlan & Partial<Choice> = followed === undefined ? choosePolicy(request) : planOf(request, policyArgument(followed));
+  const {
+    policy,
+    predicted,
+    runnersUp = [],
+    searched,
+  }: RankedPlan & Partial<Choice> = followed === undefined
+    ? choosePolicy(request)
+    : planOf(request, policyArgument(followed));
   return {
     model: shape.name,
     hardware: hardware.name,

@@ -20,10 +20,20 @@ export interface Prediction extends Omit<CostAt, 'seconds'> {
 }
 
 /**
- * Everything that costing a policy needs, put together; with the pace at which memory lets rows in, where it does not hold all of a diagonal block.
+ * Everything that costing a policy needs, put together; with the pace at which memory lets rows in, where it does not
+ * hold all of a diagonal block.
  * @throws UsageError for a request or a policy that makes no sense
  */
-export function settingOf(request: PlanRequest, given: Policy): { readonly model: CostModel; readonly policy: Policy; readonly setting: BlockSetting; readonly placement: PlacementVector; readonly cost: BlockCost } {
+export function settingOf(
+  request: PlanRequest,
+  given: Policy,
+): {
+  readonly model: CostModel;
+  readonly policy: Policy;
+  readonly setting: BlockSetting;
+  readonly placement: PlacementVector;
+  readonly cost: BlockCost;
+} {
   const { hardware, shape, workload, caps, costModel = 'spillway' } = parseRequest(request);
   const policy = policyArgument(given);
   const model = COST_MODELS[costModel];
@@ -47,7 +57,9 @@ export function predict(request: PlanRequest, policy: Policy): Prediction {
 export function predictionOf(at: CostAt, cost: BlockCost, usable: Readonly<Record<TierName, number>>): Prediction {
   const { seconds, ...rest } = at;
   const over = overflows(at, usable);
-  const words = over.map((tier) => `${tier}: ${formatGiB(at.memoryBytes[tier])} needed, ${formatGiB(usable[tier])} usable`);
+  const words = over.map(
+    (tier) => `${tier}: ${formatGiB(at.memoryBytes[tier])} needed, ${formatGiB(usable[tier])} usable`,
+  );
   const { cpu } = at.memoryBytes;
   const spare = Math.max(0, Math.min(cost.spareBytes?.cpu ?? 0, usable.cpu - cpu));
   return {
@@ -63,7 +75,10 @@ export function predictionOf(at: CostAt, cost: BlockCost, usable: Readonly<Recor
 
 /** The queue that is busiest; the ones beside it wait for it part of their time. */
 function bottleneckOf({ queueSeconds }: CostAt): string {
-  return Object.entries(queueSeconds).reduce<[string, number]>((best, each) => (each[1] > best[1] ? each : best), ['none', 0])[0];
+  return Object.entries(queueSeconds).reduce<[string, number]>(
+    (best, each) => (each[1] > best[1] ? each : best),
+    ['none', 0],
+  )[0];
 }
 
 function formatGiB(bytes: number): string {
@@ -71,6 +86,10 @@ function formatGiB(bytes: number): string {
 }
 
 /** The error for a request of which nothing fits. */
-export function doesNotFit(usable: Readonly<Record<TierName, number>>, neededBytes: number, tier: TierName): MemoryBudgetError {
+export function doesNotFit(
+  usable: Readonly<Record<TierName, number>>,
+  neededBytes: number,
+  tier: TierName,
+): MemoryBudgetError {
   return new MemoryBudgetError(tier, Math.floor(usable[tier]), Math.ceil(neededBytes), 'the smallest plan');
 }

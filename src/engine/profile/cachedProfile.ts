@@ -14,18 +14,26 @@ import { correctionsOf } from '../policy/corrections/learn.js';
 import { checkSameMachine, type MachineIdentity } from '../policy/machineMatch.js';
 import { correctionsPath, readCorrections } from './correctionsFile.js';
 import { freeMemory } from './freeMemory.js';
-import { checkProfileOptions, diskBytesOf, gpuOf, identityOfGpu, profileMachine, type ProfileOptions } from './profileMachine.js';
+import {
+  checkProfileOptions,
+  diskBytesOf,
+  gpuOf,
+  identityOfGpu,
+  profileMachine,
+  type ProfileOptions,
+} from './profileMachine.js';
 
 const MOST_BYTES = 2 ** 20;
 /** The key leaves out what the memory varies by from one boot to the next; `checkSameMachine` looks at it. */
 const MEMORY_STEP = 2 ** 28;
 
 /**
- * The profile of this machine: measured by the first who asks and kept in the user's cache folder, for this processor, its count (affinity and cgroup
- * included), memory, instruction sets, version of the package and build of its addon, file system of the disk folder and number of threads; with
- * `gpuMemory` also for the GPU by name, memory and driver. However little effort (`budget`) it was
- * measured with, it is used until somebody measures again. What memory and disk have free is looked up each time.
- * A kept file that is of another machine or damaged is measured again. What runs since then taught is in its `corrections`.
+ * The profile of this machine: measured by the first who asks and kept in the user's cache folder, for this processor,
+ * its count (affinity and cgroup included), memory, instruction sets, version of the package and build of its addon,
+ * file system of the disk folder and number of threads; with `gpuMemory` also for the GPU by name, memory and driver.
+ * However little effort (`budget`) it was measured with, it is used until somebody measures again. What memory and disk
+ * have free is looked up each time. A kept file that is of another machine or damaged is measured again. What runs
+ * since then taught is in its `corrections`.
  *
  * @throws UsageError, NativeError, InterruptedError as `profileMachine`
  */
@@ -44,7 +52,8 @@ export async function cachedProfile(options: ProfileOptions = {}): Promise<Hardw
 }
 
 /**
- * Measures this machine, and keeps the profile for whoever calls `cachedProfile` next; what runs taught was about the one before. Where the cache folder cannot be written it is not kept.
+ * Measures this machine, and keeps the profile for whoever calls `cachedProfile` next; what runs taught was about the
+ * one before. Where the cache folder cannot be written it is not kept.
  * @throws UsageError, NativeError, InterruptedError as `profileMachine`
  */
 export async function refreshProfile(options: ProfileOptions = {}): Promise<HardwareProfile> {
@@ -63,8 +72,15 @@ export async function profilePath(options: ProfileOptions, machine: MachineFacts
   const { disk = defaultDiskFolder(), threads, gpuMemory } = options;
   const gpu = gpuOf(gpuMemory, machine)?.facts;
   const key = JSON.stringify([
-    loadAddon().version, addonFingerprint(), processorName, processors, Math.round(memoryBytes / MEMORY_STEP), instructionSets, cacheBytes,
-    diskBytesOf(options.diskBytes) > 0 ? await fileSystemOf(disk) : 'none', threads ?? processors,
+    loadAddon().version,
+    addonFingerprint(),
+    processorName,
+    processors,
+    Math.round(memoryBytes / MEMORY_STEP),
+    instructionSets,
+    cacheBytes,
+    diskBytesOf(options.diskBytes) > 0 ? await fileSystemOf(disk) : 'none',
+    threads ?? processors,
     // How much of it a run may use says nothing of its speed.
     ...(gpu ? [gpu.name, gpu.memoryBytes, gpu.driver] : []),
   ]);

@@ -18,8 +18,19 @@ const fileSchema = z.strictObject({
   format: z.literal(FORMAT),
   /** Of the profile that the ratios are to. */
   profile: z.string().max(100),
-  learned: z.record(z.string().regex(WORK_KIND), z.strictObject({ logRatio: z.number(), lastLogRatio: z.number(), weight: z.number().min(0).max(1000), runs: z.int().min(1) }))
-    .refine((kinds) => [factorsOf(kinds, 'logRatio'), factorsOf(kinds, 'lastLogRatio')].every(areCorrections), { error: `expected logarithms of ${CORRECTIONS_WORDS}` }),
+  learned: z
+    .record(
+      z.string().regex(WORK_KIND),
+      z.strictObject({
+        logRatio: z.number(),
+        lastLogRatio: z.number(),
+        weight: z.number().min(0).max(1000),
+        runs: z.int().min(1),
+      }),
+    )
+    .refine((kinds) => [factorsOf(kinds, 'logRatio'), factorsOf(kinds, 'lastLogRatio')].every(areCorrections), {
+      error: `expected logarithms of ${CORRECTIONS_WORDS}`,
+    }),
 });
 
 /** @returns factors; rounding may have made one a hair larger than the largest, which is meant to pass */
@@ -39,14 +50,20 @@ export function correctionsPath(profilePath: string): string {
   return profilePath.replace(/\.json$/, '.corrections.json');
 }
 
-/** Tells a profile from one that was measured at another time: by its figures. What is free of memory and disk changes all the time, and is not in it. */
+/**
+ * Tells a profile from one that was measured at another time: by its figures. What is free of memory and disk changes
+ * all the time, and is not in it.
+ */
 export function profileFingerprint({ machine, links, diskRequests, cpu, gpu }: HardwareProfile): string {
-  return createHash('sha256').update(JSON.stringify([machine, links, diskRequests ?? [], cpu, ...(gpu ? [gpu] : [])])).digest('hex').slice(0, 32);
+  return createHash('sha256')
+    .update(JSON.stringify([machine, links, diskRequests ?? [], cpu, ...(gpu ? [gpu] : [])]))
+    .digest('hex')
+    .slice(0, 32);
 }
 
 /**
- * What is kept for a profile: nothing where there is no file, and where it is of a profile that was measured before. A file that is damaged is not used,
- * and the next run writes it anew.
+ * What is kept for a profile: nothing where there is no file, and where it is of a profile that was measured before. A
+ * file that is damaged is not used, and the next run writes it anew.
  */
 export async function readCorrections(path: string, profile: HardwareProfile): Promise<KeptCorrections> {
   if (!existsSync(path)) return { learned: {} };
@@ -55,7 +72,8 @@ export async function readCorrections(path: string, profile: HardwareProfile): P
     const kept = parsedFile(fileSchema, value, path);
     return { learned: kept.profile === profileFingerprint(profile) ? kept.learned : {} };
   } catch (error) {
-    if (error instanceof SpillwayError) return { learned: {}, ignored: `${error.message}; what runs taught of this machine is not used` };
+    if (error instanceof SpillwayError)
+      return { learned: {}, ignored: `${error.message}; what runs taught of this machine is not used` };
     throw error;
   }
 }
@@ -64,7 +82,12 @@ export async function readCorrections(path: string, profile: HardwareProfile): P
  * Adds a run to what is kept. Of processes that do so at once the last one wins; a reader sees one of them whole.
  * @returns what is known now, also where it cannot be kept
  */
-export async function learnRun(path: string, profile: HardwareProfile, work: WorkDone, undisturbed: number): Promise<Learned> {
+export async function learnRun(
+  path: string,
+  profile: HardwareProfile,
+  work: WorkDone,
+  undisturbed: number,
+): Promise<Learned> {
   const { learned } = await readCorrections(path, profile);
   const next = learn(learned, work, undisturbed);
   if (next === learned || Object.keys(next).length === 0) return next;

@@ -14,7 +14,10 @@ const MOST_BYTES = 4 * 2 ** 20;
 
 /** Names of the machines that come with the package. */
 export async function builtInHardware(): Promise<string[]> {
-  return (await readdir(builtIn(''))).filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length)).sort();
+  return (await readdir(builtIn('')))
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => name.slice(0, -'.json'.length))
+    .sort();
 }
 
 /**
@@ -27,7 +30,9 @@ export async function builtInHardware(): Promise<string[]> {
 export async function readHardware(nameOrFile: string, options: ProfileOptions = {}): Promise<HardwareProfile> {
   if (nameOrFile === 'this') return cachedProfile(options);
   const names = await builtInHardware();
-  return names.includes(nameOrFile) ? readProfileFile(fileURLToPath(builtIn(`${nameOrFile}.json`)), nameOrFile) : readHardwareFile(nameOrFile, names);
+  return names.includes(nameOrFile)
+    ? readProfileFile(fileURLToPath(builtIn(`${nameOrFile}.json`)), nameOrFile)
+    : readHardwareFile(nameOrFile, names);
 }
 
 /**
@@ -38,7 +43,9 @@ export async function readHardware(nameOrFile: string, options: ProfileOptions =
  */
 export async function readHardwareFile(file: string, names: readonly string[] = []): Promise<HardwareProfile> {
   if (typeof file !== 'string' || !/[\\/.]/.test(file)) {
-    throw new UsageError(`hardware: found ${found(file)}, expected ${['this', ...names].join(', ')}, or a file (./NAME for one of that name)`);
+    throw new UsageError(
+      `hardware: found ${found(file)}, expected ${['this', ...names].join(', ')}, or a file (./NAME for one of that name)`,
+    );
   }
   return readProfileFile(file, file);
 }

@@ -72,7 +72,18 @@ export class ActiveRow implements RunRow<OrderedResult> {
     this.matcher = prepared.stop.length > 0 ? new StopMatcher(prepared.stop) : undefined;
     const { tokens, maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed } = prepared;
     const capacityTokens = tokens.length + maxNewTokens;
-    this.sequence = { tokens, capacityTokens, temperature, topP, topK, minP, repetitionPenalty, seed, logprobs: rules.logprobs ?? -1, ...(format && { grammar: format.grammar }) };
+    this.sequence = {
+      tokens,
+      capacityTokens,
+      temperature,
+      topP,
+      topK,
+      minP,
+      repetitionPenalty,
+      seed,
+      logprobs: rules.logprobs ?? -1,
+      ...(format && { grammar: format.grammar }),
+    };
   }
 
   private get splits(): boolean {
@@ -94,16 +105,24 @@ export class ActiveRow implements RunRow<OrderedResult> {
     return result && { sequence: this.identity.sequence, result };
   }
 
-  /** A row whose tokens make no text that can be held, whose next token would be chosen from what is not finite, or that takes too long, is an error, and no other row's affair. */
+  /**
+   * A row whose tokens make no text that can be held, whose next token would be chosen from what is not finite, or that
+   * takes too long, is an error, and no other row's affair.
+   */
   private answered(sampled: SampledToken): RowResult | undefined {
     try {
       const { notFinite: place, failure } = sampled;
-      if (failure !== undefined) return this.failed('limit', `the answer's responseFormat, behind ${this.tokens.length} tokens: ${failure}`);
-      if (place) throw new RowError('numeric', notFinite(this.sequence.tokens.length + this.tokens.length - 1, place.layer));
+      if (failure !== undefined)
+        return this.failed('limit', `the answer's responseFormat, behind ${this.tokens.length} tokens: ${failure}`);
+      if (place)
+        throw new RowError('numeric', notFinite(this.sequence.tokens.length + this.tokens.length - 1, place.layer));
       const result = this.push(sampled);
       const { timeout = Infinity } = this.rules;
       if (result === undefined && performance.now() - this.began > timeout * 1000) {
-        throw new RowError('timeout', `the row has taken more than ${timeout} seconds, and has ${this.tokens.length} of at most ${this.prepared.maxNewTokens} tokens`);
+        throw new RowError(
+          'timeout',
+          `the row has taken more than ${timeout} seconds, and has ${this.tokens.length} of at most ${this.prepared.maxNewTokens} tokens`,
+        );
       }
       return result;
     } catch (error) {
@@ -125,16 +144,24 @@ export class ActiveRow implements RunRow<OrderedResult> {
     return result;
   }
 
-  private pushOne(sampled: Pick<SampledToken, 'token' | 'logprob' | 'top'>, place: SampledToken['place']): RowResult | undefined {
+  private pushOne(
+    sampled: Pick<SampledToken, 'token' | 'logprob' | 'top'>,
+    place: SampledToken['place'],
+  ): RowResult | undefined {
     // A grammar offers the end token where the answer is whole, and has no place for what would come behind it.
-    if ((!this.rules.ignoreEos || place) && this.tokenizer.endTokens.has(sampled.token)) return this.finish('stop', false);
+    if ((!this.rules.ignoreEos || place) && this.tokenizer.endTokens.has(sampled.token))
+      return this.finish('stop', false);
     this.tokens.push(sampled.token);
     this.counter.token();
-    if (this.rules.logprobs !== undefined) this.logprobs.push({ token: sampled.token, logprob: sampled.logprob, top: sampled.top });
-    if (this.append(this.stream.push(sampled.token))) return place === 'open' ? this.cutOff('one of its stop strings') : this.finish('stop', true);
+    if (this.rules.logprobs !== undefined)
+      this.logprobs.push({ token: sampled.token, logprob: sampled.logprob, top: sampled.top });
+    if (this.append(this.stream.push(sampled.token)))
+      return place === 'open' ? this.cutOff('one of its stop strings') : this.finish('stop', true);
     if (place === 'ended') return this.finish('stop', false);
     if (this.tokens.length < this.prepared.maxNewTokens) return undefined;
-    return place === 'open' ? this.cutOff(`its limit of ${this.prepared.maxNewTokens} tokens`) : this.finish('length', false);
+    return place === 'open'
+      ? this.cutOff(`its limit of ${this.prepared.maxNewTokens} tokens`)
+      : this.finish('length', false);
   }
 
   /** An answer that has not become a whole one. */
@@ -153,7 +180,11 @@ export class ActiveRow implements RunRow<OrderedResult> {
     const { reasoningMarks: marks } = this.tokenizer;
     // What is held to a format has no reasoning in it.
     if (!this.splits || !marks || this.format) return { text: this.text };
-    const { reasoning, text } = splitReasoning(this.text, marks, endsReasoning(this.prepared.tokens, marks, this.tokenizer));
+    const { reasoning, text } = splitReasoning(
+      this.text,
+      marks,
+      endsReasoning(this.prepared.tokens, marks, this.tokenizer),
+    );
     return { text, ...(reasoning !== undefined && this.rules.reasoning === 'separate' && { reasoning }) };
   }
 

@@ -17,7 +17,10 @@ import { labelPriorOf } from './labelPriorOf.js';
 import { SharedAnswers } from './SharedAnswers.js';
 
 /** Makes rows of a run of an input. */
-export type ReadOfRun<Result> = (inFlight: InFlight, recorder: RunRecorder) => { readonly source: AsyncIterator<RunRow<Ordered<Result>>>; readonly answered$: Observable<Ordered<Result>> };
+export type ReadOfRun<Result> = (
+  inFlight: InFlight,
+  recorder: RunRecorder,
+) => { readonly source: AsyncIterator<RunRow<Ordered<Result>>>; readonly answered$: Observable<Ordered<Result>> };
 
 /** What runs of answers need of their engine. */
 export interface AnswerHost extends AnswerSetup {
@@ -28,7 +31,10 @@ export interface AnswerHost extends AnswerSetup {
   check(options: AnswerOptions & Composition): void;
   /** A run of its own. */
   readonly score: (rows: readonly RowInput[], options: Answers['score']['options']) => AsyncIterable<ScoreResult>;
-  composed<Result extends ResultBase>(options: AnswerOptions & Composition, read: ReadOfRun<Result>): Generation<Result>;
+  composed<Result extends ResultBase>(
+    options: AnswerOptions & Composition,
+    read: ReadOfRun<Result>,
+  ): Generation<Result>;
 }
 
 type Rows = AsyncIterable<RowInput> | Iterable<RowInput>;
@@ -41,16 +47,25 @@ export class AnswerRuns {
    * All that can be refused is refused now; nothing else happens before rows are given.
    * @throws UsageError
    */
-  prepared<Kind extends AnswerKind>(kind: Kind, options: Answers[Kind]['options']): (rows: Rows) => Generation<Answers[Kind]['result']> {
+  prepared<Kind extends AnswerKind>(
+    kind: Kind,
+    options: Answers[Kind]['options'],
+  ): (rows: Rows) => Generation<Answers[Kind]['result']> {
     checkAnswerOptions(kind, options);
     this.host.check(options);
     return this.of(kind, options) as (rows: Rows) => Generation<Answers[Kind]['result']>;
   }
 
-  private of(kind: AnswerKind, options: Answers[AnswerKind]['options']): (rows: Rows) => Generation<Answers[AnswerKind]['result']> {
+  private of(
+    kind: AnswerKind,
+    options: Answers[AnswerKind]['options'],
+  ): (rows: Rows) => Generation<Answers[AnswerKind]['result']> {
     switch (kind) {
       case 'classify':
-        return this.answered(options, classifyTask(options, this.host, (labels, text) => labelPriorOf(labels, text, options, this.host.score)));
+        return this.answered(
+          options,
+          classifyTask(options, this.host, (labels, text) => labelPriorOf(labels, text, options, this.host.score)),
+        );
       case 'score':
         return this.answered(options, scoreTask(options, this.host));
       case 'embed':
@@ -58,21 +73,38 @@ export class AnswerRuns {
     }
   }
 
-  private answered<Kind extends AnswerKind>(options: AnswerOptions & Composition, task: AnswerTask<Kind>): (rows: Rows) => Generation<Answers[Kind]['result']> {
+  private answered<Kind extends AnswerKind>(
+    options: AnswerOptions & Composition,
+    task: AnswerTask<Kind>,
+  ): (rows: Rows) => Generation<Answers[Kind]['result']> {
     const { resultIdentity } = this.host;
     return (rows) =>
       this.host.composed(options, (inFlight, recorder) => {
         const answers = SharedAnswers.of<Kind, Answers[Kind]['result']>(task.kind, recorder, options);
-        return { source: endingAtOnce(rows, (input) => answerIntake(input, { task, inFlight, recorder, answers, resultIdentity })), answered$: answers.results$ };
+        return {
+          source: endingAtOnce(rows, (input) =>
+            answerIntake(input, { task, inFlight, recorder, answers, resultIdentity }),
+          ),
+          answered$: answers.results$,
+        };
       });
   }
 
   private embedTask(options: EmbedOptions): ReturnType<typeof embedTask> {
-    const { pooling: said = 'last', decoder: { hiddenSize } } = this.host.source;
+    const {
+      pooling: said = 'last',
+      decoder: { hiddenSize },
+    } = this.host.source;
     const { pooling = 'auto', dimensions = hiddenSize } = options;
-    if (dimensions > hiddenSize) throw new UsageError(`dimensions: found ${dimensions}, expected a whole number from 1 to ${hiddenSize}, those that the model has`);
+    if (dimensions > hiddenSize)
+      throw new UsageError(
+        `dimensions: found ${dimensions}, expected a whole number from 1 to ${hiddenSize}, those that the model has`,
+      );
     const pooled = pooling === 'auto' ? said : pooling;
-    if (typeof pooled === 'object') throw new UsageError(`pooling: the model's files say ${pooled.unknown}, expected last, mean or cls: say which to take`);
+    if (typeof pooled === 'object')
+      throw new UsageError(
+        `pooling: the model's files say ${pooled.unknown}, expected last, mean or cls: say which to take`,
+      );
     return embedTask({ ...options, dimensions }, hiddenSize, pooled === 'cls' ? 'first' : pooled, this.host);
   }
 }

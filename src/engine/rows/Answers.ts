@@ -1,4 +1,11 @@
-import type { ClassifyOptions, ClassifyResult, EmbedOptions, EmbedResult, ScoreOptions, ScoreResult } from '../../Results.js';
+import type {
+  ClassifyOptions,
+  ClassifyResult,
+  EmbedOptions,
+  EmbedResult,
+  ScoreOptions,
+  ScoreResult,
+} from '../../Results.js';
 import type { Composition } from './Generation.js';
 
 /** What can be asked of rows beside generating. */

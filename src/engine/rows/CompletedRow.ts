@@ -14,8 +14,10 @@ export interface CompletedRowEnd<Result> {
 }
 
 /**
- * A prompt behind which completions are scored. Its last token's logits say how likely each completion's first token is, whatever number of them there is; completions of more tokens go on behind it
- * in rows of their own, which begin with the keys and values that the prompt has left: none of its tokens is computed twice. One that another begins with is read off that one's.
+ * A prompt behind which completions are scored. Its last token's logits say how likely each completion's first token
+ * is, whatever number of them there is; completions of more tokens go on behind it in rows of their own, which begin
+ * with the keys and values that the prompt has left: none of its tokens is computed twice. One that another begins with
+ * is read off that one's.
  */
 export class CompletedRow<Result> implements RunRow<Result> {
   readonly sequence: DeviceRow;
@@ -58,7 +60,12 @@ export class CompletedRow<Result> implements RunRow<Result> {
     const late = this.late();
     if (late) return this.fail(late);
     const longest = new Set(this.computedIn.filter((index) => index !== undefined));
-    return new Continuation([...longest].map((index) => new ContinuedRow(this.prompt, this.completions[index] ?? [], (found) => this.continued(index, found))));
+    return new Continuation(
+      [...longest].map(
+        (index) =>
+          new ContinuedRow(this.prompt, this.completions[index] ?? [], (found) => this.continued(index, found)),
+      ),
+    );
   }
 
   /** One of the rows behind it has found the log-probabilities of all but the first token, or why there are none. */
@@ -75,7 +82,12 @@ export class CompletedRow<Result> implements RunRow<Result> {
   }
 
   private late(): RowError | undefined {
-    return performance.now() - this.began > this.timeout * 1000 ? new RowError('timeout', `the row has taken more than ${this.timeout} seconds, and ${this.left} of its completions are not scored`) : undefined;
+    return performance.now() - this.began > this.timeout * 1000
+      ? new RowError(
+          'timeout',
+          `the row has taken more than ${this.timeout} seconds, and ${this.left} of its completions are not scored`,
+        )
+      : undefined;
   }
 
   private finish(): Result {
@@ -127,7 +139,9 @@ class ContinuedRow<Result> implements RunRow<Result> {
 
 /** For each completion of more than one token, the longest one that begins with it. */
 function longestOfEach(completions: readonly (readonly number[])[]): readonly (number | undefined)[] {
-  const order = completions.map((_, index) => index).sort((a, b) => compare(completions[a] ?? [], completions[b] ?? []));
+  const order = completions
+    .map((_, index) => index)
+    .sort((a, b) => compare(completions[a] ?? [], completions[b] ?? []));
   const longest: (number | undefined)[] = completions.map(() => undefined);
   // In order, what begins with a completion stands right behind it.
   let after: number | undefined;

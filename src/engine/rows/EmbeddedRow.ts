@@ -12,7 +12,10 @@ export interface EmbeddedRowEnd<Result> {
   failed(error: RowError): Result;
 }
 
-/** A row whose pooled hidden state is wanted. Where that takes all of its tokens, or the first, it computes all of them itself: what is shared are keys and values, not hidden states. */
+/**
+ * A row whose pooled hidden state is wanted. Where that takes all of its tokens, or the first, it computes all of them
+ * itself: what is shared are keys and values, not hidden states.
+ */
 export class EmbeddedRow<Result> implements RunRow<Result> {
   readonly sequence: DeviceRow;
   readonly newTokens = 1;
@@ -31,6 +34,11 @@ export class EmbeddedRow<Result> implements RunRow<Result> {
     const hidden = head.sampled.get(row)?.embedding;
     if (!hidden) return undefined;
     if (hidden.every((value) => Number.isFinite(value))) return this.end.embedded(hidden);
-    return this.end.failed(new RowError('numeric', "the hidden states behind the row's tokens are not finite: the model's weights hold such numbers, or it overflows (precision float32 has room for larger ones)"));
+    return this.end.failed(
+      new RowError(
+        'numeric',
+        "the hidden states behind the row's tokens are not finite: the model's weights hold such numbers, or it overflows (precision float32 has room for larger ones)",
+      ),
+    );
   }
 }

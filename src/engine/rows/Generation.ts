@@ -13,8 +13,8 @@ import type { RowLookAhead } from './rowLookAhead.js';
 /** Options of one run: those of its rows, and how the run is composed. */
 export interface RunOptions extends GenerateOptions {
   /**
-   * Of zod 4, in the place of a `responseFormat`: answers are held to its JSON Schema, and `value` is what it makes of them. Rows with a `responseFormat` of their own have that, and their
-   * values are not its own.
+   * Of zod 4, in the place of a `responseFormat`: answers are held to its JSON Schema, and `value` is what it makes of
+   * them. Rows with a `responseFormat` of their own have that, and their values are not its own.
    */
   readonly schema?: AnswerSchema;
   /** The order of squares. Default `diagonalBlock()`. */
@@ -23,7 +23,10 @@ export interface RunOptions extends GenerateOptions {
   readonly pipeline?: (run: StageContext) => (squares$: Observable<IssuedSquare>) => Observable<IssuedSquare>;
   /** Squares that may be under way at once. Default: those of two layers, and 8 at least. */
   readonly window?: number;
-  /** Rows whose prompts begin alike share what is computed of that, and the memory it takes; of rows that are equal one is computed. Nothing of it shows in results. Default true. */
+  /**
+   * Rows whose prompts begin alike share what is computed of that, and the memory it takes; of rows that are equal one
+   * is computed. Nothing of it shows in results. Default true.
+   */
   readonly sharePrefixes?: boolean;
   /** How far the input is read ahead. */
   readonly lookAhead?: RowLookAhead;
@@ -32,24 +35,35 @@ export interface RunOptions extends GenerateOptions {
 }
 
 /** What the values of a run's answers are: those of its `schema`. */
-export type ValueOf<Options> = Options extends { readonly schema: infer Schema extends AnswerSchema } ? z.core.output<Schema> : unknown;
+export type ValueOf<Options> = Options extends { readonly schema: infer Schema extends AnswerSchema }
+  ? z.core.output<Schema>
+  : unknown;
 
 /** Options of a run that follows the engine of the layers before. */
 export type FollowOptions = Pick<RunOptions, 'pipeline' | 'window' | 'signal' | 'onProgress' | 'onStats' | 'onTrace'>;
 
 /** How a run of rows that generate nothing is composed. */
-export type Composition = Pick<RunOptions, 'schedule' | 'pipeline' | 'window' | 'sharePrefixes' | 'lookAhead' | 'peers'>;
+export type Composition = Pick<
+  RunOptions,
+  'schedule' | 'pipeline' | 'window' | 'sharePrefixes' | 'lookAhead' | 'peers'
+>;
 
 /** The options of such a run: those of its rows, and how it is composed. */
 export type AnswerRunOptions<Options extends AnswerOptions> = Options & Composition;
 
-/** Everything that answering one stream of rows takes, ready to be composed: nothing happens before `run`'s squares are subscribed to. */
+/**
+ * Everything that answering one stream of rows takes, ready to be composed: nothing happens before `run`'s squares are
+ * subscribed to.
+ */
 export interface Generation<Result = RowResult> {
   readonly run: Run<Ordered<Result>>;
   readonly options: Pick<RunOptions, 'order' | 'pipeline'>;
   /** Of rows that the run does not compute: they were refused, or are equal to others. */
   readonly answered$: Observable<Ordered<Result>>;
-  /** To be called with every result that the consumer has taken: until then it counts as in flight, with what it carries. */
+  /**
+   * To be called with every result that the consumer has taken: until then it counts as in flight, with what it
+   * carries.
+   */
   readonly delivered: (result: Result) => void;
 }
 

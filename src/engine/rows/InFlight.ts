@@ -12,7 +12,10 @@ export interface InFlightBounds {
   readonly carriedBytes?: number;
 }
 
-/** Counts what has been taken in and not yet handed on, and what that carries, and makes whoever takes in wait at the limit. */
+/**
+ * Counts what has been taken in and not yet handed on, and what that carries, and makes whoever takes in wait at the
+ * limit.
+ */
 export class InFlight {
   private count = 0;
   private bytes = 0;

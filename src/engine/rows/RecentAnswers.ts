@@ -8,7 +8,10 @@ export interface AnswerBounds {
 /** What an answer takes beside what is in it. */
 const ANSWER_BYTES = 512;
 
-/** The last answers of a run, so that of equal rows one is computed however soon it was. What was asked for longest ago goes first. */
+/**
+ * The last answers of a run, so that of equal rows one is computed however soon it was. What was asked for longest ago
+ * goes first.
+ */
 export class RecentAnswers<Answer> {
   /** In order of use. */
   private readonly answers = new Map<string, { readonly answer: Answer; readonly bytes: number }>();

@@ -15,8 +15,8 @@ export interface WindowScore {
 }
 
 /**
- * A window of text whose own tokens are scored, all but those of its prompt; nothing is sampled. What is scored counts as generated, token by token: where
- * attention is sparse, it is for those tokens.
+ * A window of text whose own tokens are scored, all but those of its prompt; nothing is sampled. What is scored counts
+ * as generated, token by token: where attention is sparse, it is for those tokens.
  */
 export class ScoredRow implements RunRow<WindowScore> {
   readonly sequence: DeviceRow;
@@ -51,11 +51,19 @@ export class ScoredRow implements RunRow<WindowScore> {
   private notScored(logprob: number): RowError {
     const position = this.firstToken + this.seen;
     if (Number.isNaN(logprob)) return new RowError('numeric', notFinite(position - 1));
-    return new RowError('numeric', `the model gives the token at position ${position} no probability at all: the perplexity is infinite`);
+    return new RowError(
+      'numeric',
+      `the model gives the token at position ${position} no probability at all: the perplexity is infinite`,
+    );
   }
 }
 
 /** The windows of a text, one after another; a last one of which nothing would be scored is left out. */
-export async function* scoredWindows(tokens: readonly number[], window: number, promptTokens: number): AsyncGenerator<ScoredRow, void, undefined> {
-  for (let first = 0; first + promptTokens < tokens.length; first += window) yield new ScoredRow(tokens.slice(first, first + window), first, promptTokens);
+export async function* scoredWindows(
+  tokens: readonly number[],
+  window: number,
+  promptTokens: number,
+): AsyncGenerator<ScoredRow, void, undefined> {
+  for (let first = 0; first + promptTokens < tokens.length; first += window)
+    yield new ScoredRow(tokens.slice(first, first + window), first, promptTokens);
 }

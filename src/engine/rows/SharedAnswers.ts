@@ -10,8 +10,11 @@ import { RecentAnswers, type AnswerBounds } from './RecentAnswers.js';
 import { settledLookAhead } from './rowLookAhead.js';
 
 type Task = keyof KeptAnswers;
-/** What of a result is not its row's: the answer, or why there is none and what is told beside that; and what it took. */
-export type Outcome<Of extends Task> = Pick<ResultBase, 'usage'> & ({ readonly answer: KeptAnswers[Of] } | { readonly error: RowFailure; readonly beside?: object });
+/**
+ * What of a result is not its row's: the answer, or why there is none and what is told beside that; and what it took.
+ */
+export type Outcome<Of extends Task> = Pick<ResultBase, 'usage'> &
+  ({ readonly answer: KeptAnswers[Of] } | { readonly error: RowFailure; readonly beside?: object });
 
 /** A row, and what becomes of it with an answer that is there already. */
 export interface HeldRow<Of extends Task, Result> {
@@ -29,8 +32,9 @@ export interface AnswerCounter {
 }
 
 /**
- * Rows of a run that need no computing, whatever they are asked. The first of a key is computed, and those that come before it has its answer wait for that; an error is shared as well: what
- * is wrong with one is with all. Those that come later find it among the last answers, and what is kept from earlier runs is there at once.
+ * Rows of a run that need no computing, whatever they are asked. The first of a key is computed, and those that come
+ * before it has its answer wait for that; an error is shared as well: what is wrong with one is with all. Those that
+ * come later find it among the last answers, and what is kept from earlier runs is there at once.
  */
 export class SharedAnswers<Of extends Task, Result extends ResultBase> {
   private readonly results = new Subject<Ordered<Result>>();
@@ -42,7 +46,8 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
   private inputEnded = false;
 
   /**
-   * @param joinsEqual rows that are equal are computed once: as long as the answer is among the last ones, so many and so large
+   * @param joinsEqual rows that are equal are computed once: as long as the answer is among the last ones, so many and
+   * so large
    * @param store what is kept from earlier runs, and for later ones
    */
   constructor(
@@ -56,7 +61,13 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
 
   /** Those of a run with these options. */
   static of<Of extends Task, Result extends ResultBase>(
-    task: Of, counter: AnswerCounter, { sharePrefixes = true, lookAhead, reuse }: Pick<Composition, 'sharePrefixes' | 'lookAhead'> & Pick<GenerateOptions, 'reuse'>,
+    task: Of,
+    counter: AnswerCounter,
+    {
+      sharePrefixes = true,
+      lookAhead,
+      reuse,
+    }: Pick<Composition, 'sharePrefixes' | 'lookAhead'> & Pick<GenerateOptions, 'reuse'>,
   ): SharedAnswers<Of, Result> {
     return new SharedAnswers(task, counter, sharePrefixes && settledLookAhead(lookAhead), reuse);
   }
@@ -76,7 +87,10 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
     this.results.next(result);
   }
 
-  /** Whether the row has its answer from another; else it is the one that others wait for from now on. @throws what the store throws */
+  /**
+   * Whether the row has its answer from another; else it is the one that others wait for from now on. @throws what the
+   * store throws
+   */
   async has(key: string, row: HeldRow<Of, Result>): Promise<boolean> {
     const others = this.waiting.get(key);
     if (others) {
@@ -91,7 +105,10 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
     const kept = keptAnswer(this.task, await this.store?.get(key));
     if (kept) {
       this.counter.reused();
-      this.results.next({ sequence: row.sequence, result: row.result({ answer: copyOf(kept), usage: row.usage(kept) }) });
+      this.results.next({
+        sequence: row.sequence,
+        result: row.result({ answer: copyOf(kept), usage: row.usage(kept) }),
+      });
       return true;
     }
     if (this.recent) this.waiting.set(key, []);

@@ -15,11 +15,12 @@ export interface AcceptedRow {
 }
 
 /**
- * The rows of an input one at a time as they are pulled, safe to read, numbered, with who they are. Waits while too many are in flight. Ids that nobody gave are compared with none: a bad
- * line must not cost a good row its result.
+ * The rows of an input one at a time as they are pulled, safe to read, numbered, with who they are. Waits while too
+ * many are in flight. Ids that nobody gave are compared with none: a bad line must not cost a good row its result.
  */
 export async function* acceptedRows(
-  rows: AsyncIterable<RowInput> | Iterable<RowInput>, { inFlight, recorder }: { readonly inFlight: InFlight; readonly recorder: RunRecorder },
+  rows: AsyncIterable<RowInput> | Iterable<RowInput>,
+  { inFlight, recorder }: { readonly inFlight: InFlight; readonly recorder: RunRecorder },
 ): AsyncGenerator<AcceptedRow, void, undefined> {
   const ids = new IdSet();
   const turns = new Turns();

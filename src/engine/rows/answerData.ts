@@ -7,7 +7,9 @@ export function copyOf<T>(data: T): T;
 export function copyOf(data: unknown): unknown {
   if (typeof data !== 'object' || data === null) return data;
   // Not by assigning: a label may be called __proto__.
-  return Array.isArray(data) ? data.map((each) => copyOf<unknown>(each)) : Object.fromEntries(Object.entries(data).map(([name, each]) => [name, copyOf<unknown>(each)]));
+  return Array.isArray(data)
+    ? data.map((each) => copyOf<unknown>(each))
+    : Object.fromEntries(Object.entries(data).map(([name, each]) => [name, copyOf<unknown>(each)]));
 }
 
 /** What it takes in memory, about. */

@@ -50,9 +50,13 @@ export interface AnswerIntakeSetup<Kind extends AnswerKind> {
   readonly resultIdentity: string;
 }
 
-/** Turns rows of input into rows of a run, as `intake` does for those that generate: a bad row is a result with an error, and nobody else's affair; one that is equal to another has its answer. */
+/**
+ * Turns rows of input into rows of a run, as `intake` does for those that generate: a bad row is a result with an
+ * error, and nobody else's affair; one that is equal to another has its answer.
+ */
 export async function* answerIntake<Kind extends AnswerKind>(
-  rows: AsyncIterable<RowInput> | Iterable<RowInput>, setup: AnswerIntakeSetup<Kind>,
+  rows: AsyncIterable<RowInput> | Iterable<RowInput>,
+  setup: AnswerIntakeSetup<Kind>,
 ): AsyncGenerator<RunRow<Ordered<ResultOf<Kind>>>, void, undefined> {
   const { task, recorder, answers, resultIdentity } = setup;
   await task.ready?.();
@@ -64,15 +68,24 @@ export async function* answerIntake<Kind extends AnswerKind>(
       const prepared = recorder.timed(() => task.prepare(input));
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
       const { parameters, tokens, usage } = prepared;
-      const key = answers.needsKeys ? recorder.timed(() => answerKey(task.kind, parameters, tokens, resultIdentity)) : undefined;
-      const held: HeldRow<Kind, ResultOf<Kind>> = { sequence: row.sequence, usage: () => usage, result: (outcome) => resultOf(row, outcome) };
+      const key = answers.needsKeys
+        ? recorder.timed(() => answerKey(task.kind, parameters, tokens, resultIdentity))
+        : undefined;
+      const held: HeldRow<Kind, ResultOf<Kind>> = {
+        sequence: row.sequence,
+        usage: () => usage,
+        result: (outcome) => resultOf(row, outcome),
+      };
       if (key !== undefined && (await answers.has(key, held))) continue;
       const ended = (outcome: Outcome<Kind>): Ordered<ResultOf<Kind>> => {
         recorder.row('error' in outcome);
         if (key !== undefined) answers.answered(key, outcome);
         return { sequence: row.sequence, result: resultOf(row, outcome) };
       };
-      yield prepared.computed({ answered: (answer) => ended({ answer, usage }), failed: (error) => ended(failure(error)) });
+      yield prepared.computed({
+        answered: (answer) => ended({ answer, usage }),
+        failed: (error) => ended(failure(error)),
+      });
     } catch (error) {
       if (!(error instanceof RowError)) throw error;
       recorder.row(true);

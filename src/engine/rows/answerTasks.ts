@@ -9,7 +9,13 @@ import { labelProbabilities } from '../../rows/labelProbabilities.js';
 import type { Pooling } from '../execution/Device.js';
 import type { AnswerTask } from './answerIntake.js';
 import { CompletedRow } from './CompletedRow.js';
-import { checkedCompletions, completionTokens, forTheRun, type Completion, type CompletionRules } from './completionTokens.js';
+import {
+  checkedCompletions,
+  completionTokens,
+  forTheRun,
+  type Completion,
+  type CompletionRules,
+} from './completionTokens.js';
 import { EmbeddedRow } from './EmbeddedRow.js';
 import { promptTokens } from './promptTokens.js';
 
@@ -19,14 +25,21 @@ export interface AnswerSetup extends Pick<CompletionRules, 'tokenizer' | 'limits
   readonly cacheTokens: () => number;
 }
 
-type Scored<Given extends Completion> = { readonly texts: readonly Given[]; readonly tokens: readonly (readonly number[])[] };
+type Scored<Given extends Completion> = {
+  readonly texts: readonly Given[];
+  readonly tokens: readonly (readonly number[])[];
+};
 
 /**
  * Labels, told apart by how likely they are behind a row's prompt.
  * @param priorOf log-probabilities of labels behind a prompt that says nothing
  * @throws UsageError
  */
-export function classifyTask(options: ClassifyOptions, setup: AnswerSetup, priorOf: (labels: readonly string[], text: string) => Promise<readonly number[]>): AnswerTask<'classify'> {
+export function classifyTask(
+  options: ClassifyOptions,
+  setup: AnswerSetup,
+  priorOf: (labels: readonly string[], text: string) => Promise<readonly number[]>,
+): AnswerTask<'classify'> {
   const rules = { ...setup, escapeSpecialTokens: options.escapeSpecialTokens, end: options.labelEnd };
   const labels = scoredTexts<string>('labels', options.labels, rules);
   const { labelPrior } = options;
@@ -38,17 +51,33 @@ export function classifyTask(options: ClassifyOptions, setup: AnswerSetup, prior
     },
     prepare: (row) => {
       const { texts, tokens } = labels.of(row);
-      if (prior && texts !== labels.run?.texts) throw new RowError('invalid-parameter', 'labels: found some of the row, expected those of the run, to which labelPrior belongs');
+      if (prior && texts !== labels.run?.texts)
+        throw new RowError(
+          'invalid-parameter',
+          'labels: found some of the row, expected those of the run, to which labelPrior belongs',
+        );
       const prompt = promptTokens(row, options, setup.tokenizer, setup.limits);
       checkLengths(prompt, tokens, setup);
       return {
         tokens: prompt,
         parameters: [texts, tokens, prior ?? null],
         usage: usageOf(prompt, tokens),
-        computed: (end) => new CompletedRow(prompt, tokens, {
-          scored: (logprobs) => end.answered(labelProbabilities(texts, logprobs.map((each, at) => sum(each) - (prior?.[at] ?? 0)))),
-          failed: (error) => end.failed(error),
-        }, options.rowTimeout),
+        computed: (end) =>
+          new CompletedRow(
+            prompt,
+            tokens,
+            {
+              scored: (logprobs) =>
+                end.answered(
+                  labelProbabilities(
+                    texts,
+                    logprobs.map((each, at) => sum(each) - (prior?.[at] ?? 0)),
+                  ),
+                ),
+              failed: (error) => end.failed(error),
+            },
+            options.rowTimeout,
+          ),
       };
     },
   };
@@ -69,10 +98,17 @@ export function scoreTask(options: ScoreOptions, setup: AnswerSetup): AnswerTask
         tokens: prompt,
         parameters: [tokens, each],
         usage: usageOf(prompt, tokens),
-        computed: (end) => new CompletedRow(prompt, tokens, {
-          scored: (logprobs) => end.answered({ scores: logprobs.map((own, at) => scoreOf(tokens[at] ?? [], own, at, each)) }),
-          failed: (error) => end.failed(error),
-        }, options.rowTimeout),
+        computed: (end) =>
+          new CompletedRow(
+            prompt,
+            tokens,
+            {
+              scored: (logprobs) =>
+                end.answered({ scores: logprobs.map((own, at) => scoreOf(tokens[at] ?? [], own, at, each)) }),
+              failed: (error) => end.failed(error),
+            },
+            options.rowTimeout,
+          ),
       };
     },
   };
@@ -83,23 +119,34 @@ export function scoreTask(options: ScoreOptions, setup: AnswerSetup): AnswerTask
  * @param options with the number of dimensions of rows that say none
  * @param most dimensions that there are
  */
-export function embedTask(options: EmbedOptions & { readonly dimensions: number }, most: number, pooling: Pooling, setup: AnswerSetup): AnswerTask<'embed'> {
+export function embedTask(
+  options: EmbedOptions & { readonly dimensions: number },
+  most: number,
+  pooling: Pooling,
+  setup: AnswerSetup,
+): AnswerTask<'embed'> {
   const { normalize = true, encoding = 'float' } = options;
   return {
     kind: 'embed',
     prepare: (row) => {
       const dimensions = row.dimensions ?? options.dimensions;
-      if (!isWithin(dimensions, wholeRange(1, most))) throw new RowError('invalid-parameter', `dimensions: found ${found(dimensions)}, expected a whole number from 1 to ${most}, those that the model has`);
+      if (!isWithin(dimensions, wholeRange(1, most)))
+        throw new RowError(
+          'invalid-parameter',
+          `dimensions: found ${found(dimensions)}, expected a whole number from 1 to ${most}, those that the model has`,
+        );
       const tokens = promptTokens(row, options, setup.tokenizer, setup.limits);
       checkLengths(tokens, [], setup);
       return {
         tokens,
         parameters: [pooling, dimensions, normalize, encoding],
         usage: usageOf(tokens, []),
-        computed: (end) => new EmbeddedRow(tokens, pooling, {
-          embedded: (hidden) => end.answered({ embedding: encodedEmbedding(hidden, { dimensions, normalize, encoding }) }),
-          failed: (error) => end.failed(error),
-        }),
+        computed: (end) =>
+          new EmbeddedRow(tokens, pooling, {
+            embedded: (hidden) =>
+              end.answered({ embedding: encodedEmbedding(hidden, { dimensions, normalize, encoding }) }),
+            failed: (error) => end.failed(error),
+          }),
       };
     },
   };
@@ -107,7 +154,9 @@ export function embedTask(options: EmbedOptions & { readonly dimensions: number 
 
 /** What the run is to be scored with, and each row: its own, else that. @throws UsageError for the run's */
 function scoredTexts<Given extends Completion>(
-  name: 'labels' | 'completions', given: readonly Given[] | undefined, rules: CompletionRules,
+  name: 'labels' | 'completions',
+  given: readonly Given[] | undefined,
+  rules: CompletionRules,
 ): { readonly run: Scored<Given> | undefined; of(row: Row): Scored<Given> } {
   const read = (list: unknown): Scored<Given> => {
     const texts = checkedCompletions(name, list);
@@ -118,18 +167,36 @@ function scoredTexts<Given extends Completion>(
 }
 
 /** A completion's last token is never computed. @throws RowError */
-function checkLengths(prompt: readonly number[], completions: readonly (readonly number[])[], { limits: { contextTokens }, cacheTokens }: AnswerSetup): void {
+function checkLengths(
+  prompt: readonly number[],
+  completions: readonly (readonly number[])[],
+  { limits: { contextTokens }, cacheTokens }: AnswerSetup,
+): void {
   const longest = Math.max(1, ...completions.map((tokens) => tokens.length));
   const held = prompt.length + longest - 1;
   const what = `the prompt has ${prompt.length} tokens${longest > 1 ? `, and what is to stand behind it ${longest}` : ''}`;
   if (held > contextTokens) throw new RowError('too-long', `${what}, the model's context holds ${contextTokens}`);
-  if (held > cacheTokens()) throw new RowError('memory', `${what}, all the KV cache there is holds ${cacheTokens()}: give more memory`);
+  if (held > cacheTokens())
+    throw new RowError('memory', `${what}, all the KV cache there is holds ${cacheTokens()}: give more memory`);
 }
 
-function scoreOf(tokens: readonly number[], logprobs: readonly number[], index: number, each: boolean): CompletionScore {
+function scoreOf(
+  tokens: readonly number[],
+  logprobs: readonly number[],
+  index: number,
+  each: boolean,
+): CompletionScore {
   const never = logprobs.findIndex((logprob) => !Number.isFinite(logprob));
-  if (never >= 0) throw new RowError('numeric', `completions[${index}]: the model gives token ${never} of it no probability at all: its log-likelihood is infinite`);
-  return { logprob: sum(logprobs), tokens: tokens.length, ...(each && { tokenLogprobs: tokens.map((token, at) => ({ token, logprob: logprobs[at] ?? NaN })) }) };
+  if (never >= 0)
+    throw new RowError(
+      'numeric',
+      `completions[${index}]: the model gives token ${never} of it no probability at all: its log-likelihood is infinite`,
+    );
+  return {
+    logprob: sum(logprobs),
+    tokens: tokens.length,
+    ...(each && { tokenLogprobs: tokens.map((token, at) => ({ token, logprob: logprobs[at] ?? NaN })) }),
+  };
 }
 
 function usageOf(prompt: readonly number[], completions: readonly (readonly number[])[]): ResultBase['usage'] {

@@ -10,10 +10,46 @@ import { RUN_CHECKS } from './checkRunOptions.js';
 type Checks<Kind extends AnswerKind> = Readonly<Record<keyof Answers[Kind]['options'], Check>>;
 
 const {
-  escapeSpecialTokens, promptTemplate, system, chat, tools, templateArgs, order, rowTimeout, reuse, signal, onProgress, onStats, onTrace, schedule, pipeline, window, sharePrefixes, lookAhead, peers,
+  escapeSpecialTokens,
+  promptTemplate,
+  system,
+  chat,
+  tools,
+  templateArgs,
+  order,
+  rowTimeout,
+  reuse,
+  signal,
+  onProgress,
+  onStats,
+  onTrace,
+  schedule,
+  pipeline,
+  window,
+  sharePrefixes,
+  lookAhead,
+  peers,
 } = RUN_CHECKS;
 const COMMON = {
-  escapeSpecialTokens, promptTemplate, system, chat, tools, templateArgs, order, rowTimeout, reuse, signal, onProgress, onStats, onTrace, schedule, pipeline, window, sharePrefixes, lookAhead, peers,
+  escapeSpecialTokens,
+  promptTemplate,
+  system,
+  chat,
+  tools,
+  templateArgs,
+  order,
+  rowTimeout,
+  reuse,
+  signal,
+  onProgress,
+  onStats,
+  onTrace,
+  schedule,
+  pipeline,
+  window,
+  sharePrefixes,
+  lookAhead,
+  peers,
 };
 
 /** What is in them is looked at when they become tokens. */
@@ -24,16 +60,29 @@ const texts: Check = (name, value) => {
 const CHECKS: { readonly [Kind in AnswerKind]: Checks<Kind> } = {
   classify: { ...COMMON, labels: texts, labelEnd: checkBoolean, labelPrior: checkPrior },
   score: { ...COMMON, completions: texts, completionEnd: checkBoolean, tokenLogprobs: checkBoolean },
-  embed: { ...COMMON, pooling: oneOf(...POOLINGS), dimensions: whole(1), normalize: checkBoolean, encoding: oneOf(...EMBEDDING_ENCODINGS) },
+  embed: {
+    ...COMMON,
+    pooling: oneOf(...POOLINGS),
+    dimensions: whole(1),
+    normalize: checkBoolean,
+    encoding: oneOf(...EMBEDDING_ENCODINGS),
+  },
 };
 
-/** Checks the options of a run that generates nothing before anything is read. @throws UsageError naming the option, what was found and what was expected */
+/**
+ * Checks the options of a run that generates nothing before anything is read. @throws UsageError naming the option,
+ * what was found and what was expected
+ */
 export function checkAnswerOptions(kind: AnswerKind, options: unknown): void {
   checkMembers('options', options, CHECKS[kind]);
   const { labels, labelPrior, peers: others } = options as Answers['classify']['options'];
   if (labelPrior === undefined) return;
-  if (labels === undefined) throw new UsageError('labelPrior: found one without labels, expected it with those of the run');
-  if (typeof labelPrior === 'string' && others) throw new UsageError('labelPrior: found a text where peers have layers of the model, expected numbers: its run would need peers of its own');
+  if (labels === undefined)
+    throw new UsageError('labelPrior: found one without labels, expected it with those of the run');
+  if (typeof labelPrior === 'string' && others)
+    throw new UsageError(
+      'labelPrior: found a text where peers have layers of the model, expected numbers: its run would need peers of its own',
+    );
   if (typeof labelPrior !== 'string' && labelPrior.length !== labels.length) {
     throw new UsageError(`labelPrior: found ${labelPrior.length} numbers, expected ${labels.length}, one a label`);
   }
@@ -44,7 +93,8 @@ function checkPrior(name: string, value: unknown): void {
     if (value !== '') return;
     throw new UsageError(`${name}: found an empty text, expected one that says nothing, such as N/A, or numbers`);
   }
-  if (!Array.isArray(value)) throw new UsageError(`${name}: found ${found(value)}, expected a text, or a number above 0 for each label`);
+  if (!Array.isArray(value))
+    throw new UsageError(`${name}: found ${found(value)}, expected a text, or a number above 0 for each label`);
   const wrong = value.findIndex((each: unknown) => typeof each !== 'number' || !Number.isFinite(each) || each <= 0);
   if (wrong >= 0) throw new UsageError(`${name}[${wrong}]: found ${found(value[wrong])}, expected a number above 0`);
 }

@@ -15,19 +15,37 @@ export interface PerplexityOptions {
   readonly signal?: AbortSignal;
 }
 
-const CHECKS: Readonly<Record<keyof PerplexityOptions, Check>> = { window: whole(2), promptTokens: whole(1), signal: checkSignal };
+const CHECKS: Readonly<Record<keyof PerplexityOptions, Check>> = {
+  window: whole(2),
+  promptTokens: whole(1),
+  signal: checkSignal,
+};
 
-/** @throws UsageError for what is no text, for options out of range, and where nothing would be scored; RowError for a token that the model does not have */
-export function checkPerplexity(tokens: unknown, options: unknown, { contextTokens, vocabularySize }: RowLimits): PerplexityOptions & { readonly promptTokens: number } {
+/**
+ * @throws UsageError for what is no text, for options out of range, and where nothing would be scored; RowError for a
+ * token that the model does not have
+ */
+export function checkPerplexity(
+  tokens: unknown,
+  options: unknown,
+  { contextTokens, vocabularySize }: RowLimits,
+): PerplexityOptions & { readonly promptTokens: number } {
   if (!Array.isArray(tokens)) throw new UsageError(`tokens: found ${found(tokens)}, expected an array of token ids`);
   checkMembers('options', options, CHECKS);
   const { window, promptTokens = 1, ...more } = options as Partial<PerplexityOptions>;
   if (window === undefined || Math.min(window, tokens.length) > contextTokens) {
-    throw new UsageError(`window: found ${window ?? 'nothing'}, expected a whole number from 2 to ${contextTokens}, the model's context`);
+    throw new UsageError(
+      `window: found ${window ?? 'nothing'}, expected a whole number from 2 to ${contextTokens}, the model's context`,
+    );
   }
-  if (promptTokens >= window) throw new UsageError(`promptTokens: found ${promptTokens}, expected a whole number from 1 to ${window - 1}, one less than the window`);
+  if (promptTokens >= window)
+    throw new UsageError(
+      `promptTokens: found ${promptTokens}, expected a whole number from 1 to ${window - 1}, one less than the window`,
+    );
   if (tokens.length <= promptTokens) {
-    throw new UsageError(`tokens: found ${tokens.length}, expected at least ${promptTokens + 1}: ${promptTokens === 1 ? 'the first is' : `the first ${promptTokens} are`} not scored`);
+    throw new UsageError(
+      `tokens: found ${tokens.length}, expected at least ${promptTokens + 1}: ${promptTokens === 1 ? 'the first is' : `the first ${promptTokens} are`} not scored`,
+    );
   }
   checkedTokens(tokens, vocabularySize);
   return { window, promptTokens, ...more };

@@ -26,7 +26,15 @@ const sampling: Check = (name, value) => {
 };
 
 const SAMPLING_CHECKS: Readonly<Record<keyof SamplingOptions, Check>> = {
-  maxNewTokens: sampling, temperature: sampling, topP: sampling, topK: sampling, minP: sampling, repetitionPenalty: sampling, seed: sampling, stop: sampling, samples: sampling,
+  maxNewTokens: sampling,
+  temperature: sampling,
+  topP: sampling,
+  topK: sampling,
+  minP: sampling,
+  repetitionPenalty: sampling,
+  seed: sampling,
+  stop: sampling,
+  samples: sampling,
 };
 
 const FOLLOW_CHECKS: Readonly<Record<keyof FollowOptions, Check>> = {
@@ -38,7 +46,10 @@ const FOLLOW_CHECKS: Readonly<Record<keyof FollowOptions, Check>> = {
   onTrace: checkFunction,
 };
 
-const LOOK_AHEAD_CHECKS: Readonly<Record<keyof RowLookAhead, Check>> = { rows: whole(ROWS_AHEAD.least, ROWS_AHEAD.most), bytes: size };
+const LOOK_AHEAD_CHECKS: Readonly<Record<keyof RowLookAhead, Check>> = {
+  rows: whole(ROWS_AHEAD.least, ROWS_AHEAD.most),
+  bytes: size,
+};
 
 /** Of each option of a run. */
 export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
@@ -75,12 +86,19 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   },
 };
 
-/** Checks the options of a run before anything is read. @throws UsageError naming the option, what was found and what was expected */
+/**
+ * Checks the options of a run before anything is read. @throws UsageError naming the option, what was found and what
+ * was expected
+ */
 export function checkRunOptions(options: unknown, vocabularySize: number): void {
   checkMembers('options', options, RUN_CHECKS);
   const { logprobs, schema, responseFormat } = options as RunOptions;
-  if (schema !== undefined && responseFormat !== undefined) throw new UsageError('found both schema and responseFormat, expected one of them');
-  if (logprobs !== undefined && logprobs > vocabularySize) throw new UsageError(`logprobs: found ${logprobs}, expected a whole number from 0 to ${vocabularySize}, the vocabulary`);
+  if (schema !== undefined && responseFormat !== undefined)
+    throw new UsageError('found both schema and responseFormat, expected one of them');
+  if (logprobs !== undefined && logprobs > vocabularySize)
+    throw new UsageError(
+      `logprobs: found ${logprobs}, expected a whole number from 0 to ${vocabularySize}, the vocabulary`,
+    );
 }
 
 /** The same for a run that follows another engine's. @throws UsageError */
@@ -90,11 +108,16 @@ export function checkFollowOptions(options: unknown): void {
 
 function checkStore(name: string, value: unknown): void {
   const { get, put } = membersOf(value);
-  if (typeof get !== 'function' || typeof put !== 'function') throw new UsageError(`${name}: found ${found(value)}, expected a store of answers, such as ReuseFile.open() resolves to`);
+  if (typeof get !== 'function' || typeof put !== 'function')
+    throw new UsageError(
+      `${name}: found ${found(value)}, expected a store of answers, such as ReuseFile.open() resolves to`,
+    );
 }
 
 function checkSchedule(name: string, value: unknown): void {
   const { start, free, next } = membersOf(value);
   if ([start, free, next].every((each) => typeof each === 'function')) return;
-  throw new UsageError(`${name}: found ${found(value)}, expected a Schedule, such as rowByRow(), zigZagBlock() or diagonalBlock() returns`);
+  throw new UsageError(
+    `${name}: found ${found(value)}, expected a Schedule, such as rowByRow(), zigZagBlock() or diagonalBlock() returns`,
+  );
 }

@@ -25,16 +25,27 @@ export type Completion = string | readonly number[];
  * @throws RowError
  */
 export function checkedCompletions(name: 'labels' | 'completions', given: unknown): readonly Completion[] {
-  const wrong = (what: string, expected: string): RowError => new RowError('invalid-parameter', `${name}: found ${what}, expected ${expected}`);
+  const wrong = (what: string, expected: string): RowError =>
+    new RowError('invalid-parameter', `${name}: found ${what}, expected ${expected}`);
   return readable(() => {
-    if (given === undefined || given === null) throw wrong('none', 'an array of texts, in the row or for the whole run');
+    if (given === undefined || given === null)
+      throw wrong('none', 'an array of texts, in the row or for the whole run');
     if (!Array.isArray(given)) throw wrong(found(given), 'an array of texts');
-    if (given.length < 1 || given.length > MOST_COMPLETIONS) throw wrong(`${given.length} texts`, `1 to ${MOST_COMPLETIONS}`);
+    if (given.length < 1 || given.length > MOST_COMPLETIONS)
+      throw wrong(`${given.length} texts`, `1 to ${MOST_COMPLETIONS}`);
     const seen = new Set<unknown>();
     return Array.from(given as unknown[], (each, at) => {
       const isIds = name === 'completions' && Array.isArray(each);
-      if (!isIds && (typeof each !== 'string' || each === '')) throw new RowError('invalid-parameter', `${name}[${at}]: found ${found(each)}, expected a text that is not empty`);
-      if (name === 'labels' && seen.has(each)) throw new RowError('invalid-parameter', `${name}[${at}]: found ${found(each)} a second time, expected texts that differ`);
+      if (!isIds && (typeof each !== 'string' || each === ''))
+        throw new RowError(
+          'invalid-parameter',
+          `${name}[${at}]: found ${found(each)}, expected a text that is not empty`,
+        );
+      if (name === 'labels' && seen.has(each))
+        throw new RowError(
+          'invalid-parameter',
+          `${name}[${at}]: found ${found(each)} a second time, expected texts that differ`,
+        );
       seen.add(each);
       return each as Completion;
     });
@@ -42,13 +53,30 @@ export function checkedCompletions(name: 'labels' | 'completions', given: unknow
 }
 
 /** The tokens of each by itself, without a begin token: what is appended to a prompt's. @throws RowError */
-export function completionTokens(name: string, completions: readonly Completion[], { tokenizer, limits, escapeSpecialTokens, end = false }: CompletionRules): readonly (readonly number[])[] {
+export function completionTokens(
+  name: string,
+  completions: readonly Completion[],
+  { tokenizer, limits, escapeSpecialTokens, end = false }: CompletionRules,
+): readonly (readonly number[])[] {
   const [last] = tokenizer.endTokens;
-  if (end && last === undefined) throw new RowError('invalid-parameter', `${name}: the model has no end token, expected one that can stand behind them`);
+  if (end && last === undefined)
+    throw new RowError(
+      'invalid-parameter',
+      `${name}: the model has no end token, expected one that can stand behind them`,
+    );
   return completions.map((completion, at) => {
-    const tokens = typeof completion === 'string' ? encoded(completion) : checkedTokens(completion, limits.vocabularySize);
-    if (tokens.length === 0) throw new RowError('invalid-parameter', `${name}[${at}]: found ${found(completion)}, of which no token is left, expected a text of one at least`);
-    if (tokens.length > limits.contextTokens) throw new RowError('too-long', `${name}[${at}]: found ${tokens.length} tokens, the model's context holds ${limits.contextTokens}`);
+    const tokens =
+      typeof completion === 'string' ? encoded(completion) : checkedTokens(completion, limits.vocabularySize);
+    if (tokens.length === 0)
+      throw new RowError(
+        'invalid-parameter',
+        `${name}[${at}]: found ${found(completion)}, of which no token is left, expected a text of one at least`,
+      );
+    if (tokens.length > limits.contextTokens)
+      throw new RowError(
+        'too-long',
+        `${name}[${at}]: found ${tokens.length} tokens, the model's context holds ${limits.contextTokens}`,
+      );
     return end && last !== undefined ? [...tokens, last] : tokens;
   });
 

@@ -1,6 +1,6 @@
 /**
- * What is made of an input by reading it, such that `return` ends the input at once: also while a value of it is awaited, which the makers of iterators
- * (async generators) would have to wait for, and which may never come.
+ * What is made of an input by reading it, such that `return` ends the input at once: also while a value of it is
+ * awaited, which the makers of iterators (async generators) would have to wait for, and which may never come.
  *
  * @param make reads the input that it is given, to its end
  */

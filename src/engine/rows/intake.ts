@@ -35,12 +35,21 @@ export interface IntakeSetup {
 }
 
 /**
- * Turns rows of input into rows of a run, one at a time as they are pulled: checks, numbers and encodes them. A bad row goes to `answers` as a
- * finished result, and so does one that is equal to another of this run, or of an earlier one; the others are unaffected. That its id is an earlier row's is said of a row that has no other fault.
+ * Turns rows of input into rows of a run, one at a time as they are pulled: checks, numbers and encodes them. A bad row
+ * goes to `answers` as a finished result, and so does one that is equal to another of this run, or of an earlier one;
+ * the others are unaffected. That its id is an earlier row's is said of a row that has no other fault.
  */
-export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>, setup: IntakeSetup): AsyncGenerator<ActiveRow, void, undefined> {
+export async function* intake(
+  rows: AsyncIterable<RowInput> | Iterable<RowInput>,
+  setup: IntakeSetup,
+): AsyncGenerator<ActiveRow, void, undefined> {
   const { options, tokenizer, limits, inFlight, recorder, answers } = setup;
-  const rules = { ignoreEos: options.ignoreEos ?? false, logprobs: options.logprobs, reasoning: options.reasoning, timeout: options.rowTimeout };
+  const rules = {
+    ignoreEos: options.ignoreEos ?? false,
+    logprobs: options.logprobs,
+    reasoning: options.reasoning,
+    timeout: options.rowTimeout,
+  };
   // What is wrong with the format of all rows is found before one of them is read.
   const runs = heldFormat({}, options);
   if (runs) await setup.answerFormat(runs);
@@ -52,10 +61,15 @@ export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>
       const prepared = recorder.timed(() => prepareRow(input, options, tokenizer, limits));
       const held = prepared.tokens.length + prepared.maxNewTokens - 1;
       if (held > setup.cacheTokens) {
-        throw new RowError('memory', `the row may need ${held} tokens of KV cache, all there is is ${setup.cacheTokens}: give more memory or fewer maxNewTokens`);
+        throw new RowError(
+          'memory',
+          `the row may need ${held} tokens of KV cache, all there is is ${setup.cacheTokens}: give more memory or fewer maxNewTokens`,
+        );
       }
       const own = input.responseFormat !== undefined && input.responseFormat !== null;
-      const format = prepared.responseFormat && refined(await setup.answerFormat(prepared.responseFormat), own ? undefined : setup.refine);
+      const format =
+        prepared.responseFormat &&
+        refined(await setup.answerFormat(prepared.responseFormat), own ? undefined : setup.refine);
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
       for (const [nth, sample] of (prepared.samples ?? [undefined]).entries()) {
         if (nth > 0) await inFlight.enter(input.carry);
@@ -64,16 +78,32 @@ export async function* intake(rows: AsyncIterable<RowInput> | Iterable<RowInput>
         const key = answers.needsKeys ? recorder.timed(() => rowKey(one, rules, setup.resultIdentity)) : undefined;
         if (key === undefined) yield new ActiveRow(row, one, tokenizer, rules, recorder, undefined, format);
         else if (!(await answers.has(key, heldRow(row, one, format)))) {
-          yield new ActiveRow(row, one, tokenizer, rules, recorder, (result) => {
-            answers.answered(key, outcomeOf(result));
-          }, format);
+          yield new ActiveRow(
+            row,
+            one,
+            tokenizer,
+            rules,
+            recorder,
+            (result) => {
+              answers.answered(key, outcomeOf(result));
+            },
+            format,
+          );
         }
       }
     } catch (error) {
-      const code = error instanceof RowError ? error.rowCode : error instanceof ResponseFormatError ? 'unsupported-schema' : undefined;
+      const code =
+        error instanceof RowError
+          ? error.rowCode
+          : error instanceof ResponseFormatError
+            ? 'unsupported-schema'
+            : undefined;
       if (code === undefined) throw error;
       recorder.row(true);
-      answers.refused({ sequence: sequence++, result: failedResult(identity, { code, message: (error as Error).message }, input.carry) });
+      answers.refused({
+        sequence: sequence++,
+        result: failedResult(identity, { code, message: (error as Error).message }, input.carry),
+      });
     }
   }
   answers.inputOver();
@@ -83,17 +113,33 @@ function refined(format: AnswerFormat, refine: IntakeSetup['refine']): AnswerFor
   return refine === undefined ? format : { grammar: format.grammar, read: (text) => refine(format.read(text)) };
 }
 
-function heldRow({ id, index, sample, sequence, carry }: RowIdentity, { tokens: { length: promptTokens } }: PreparedRow, format: AnswerFormat | undefined): HeldRow<'generate', RowResult> {
+function heldRow(
+  { id, index, sample, sequence, carry }: RowIdentity,
+  { tokens: { length: promptTokens } }: PreparedRow,
+  format: AnswerFormat | undefined,
+): HeldRow<'generate', RowResult> {
   return {
     sequence,
     usage: ({ tokens }) => ({ promptTokens, completionTokens: tokens.length }),
-    result: (outcome) => withValue({ id, index, ...(sample !== undefined && { sample }), ...membersOfResult(outcome), ...(carry && { row: carry }) }, format),
+    result: (outcome) =>
+      withValue(
+        {
+          id,
+          index,
+          ...(sample !== undefined && { sample }),
+          ...membersOfResult(outcome),
+          ...(carry && { row: carry }),
+        },
+        format,
+      ),
   };
 }
 
 function membersOfResult(outcome: Outcome<'generate'>): Omit<RowResult, 'id' | 'index'> {
   const { usage } = outcome;
-  return 'answer' in outcome ? { ...outcome.answer, usage } : { text: '', tokens: [], finishReason: 'error', ...outcome.beside, usage, error: outcome.error };
+  return 'answer' in outcome
+    ? { ...outcome.answer, usage }
+    : { text: '', tokens: [], finishReason: 'error', ...outcome.beside, usage, error: outcome.error };
 }
 
 /** Without its value: each row reads its own, which may be whatever a schema makes of it. */

@@ -16,8 +16,15 @@ const FORMS: { readonly [Task in keyof KeptAnswers]: Form<KeptAnswers[Task]> } =
     of: ({ text, reasoning, tokens, finishReason, logprobs }) => {
       const texts = typeof text === 'string' && (reasoning === undefined || typeof reasoning === 'string');
       if (!texts || !Array.isArray(tokens) || (finishReason !== 'stop' && finishReason !== 'length')) return undefined;
-      const answer = { text, ...(reasoning !== undefined && { reasoning }), tokens: tokens as number[], finishReason } as const;
-      return Array.isArray(logprobs) ? { ...answer, logprobs: logprobs as KeptAnswers['generate']['logprobs'] & object } : answer;
+      const answer = {
+        text,
+        ...(reasoning !== undefined && { reasoning }),
+        tokens: tokens as number[],
+        finishReason,
+      } as const;
+      return Array.isArray(logprobs)
+        ? { ...answer, logprobs: logprobs as KeptAnswers['generate']['logprobs'] & object }
+        : answer;
     },
   },
   classify: {
@@ -27,8 +34,17 @@ const FORMS: { readonly [Task in keyof KeptAnswers]: Form<KeptAnswers[Task]> } =
       return { label, probability, probabilities: probabilities as KeptAnswers['classify']['probabilities'] };
     },
   },
-  score: { words: 'scores', of: ({ scores }) => (Array.isArray(scores) ? { scores: scores as KeptAnswers['score']['scores'] } : undefined) },
-  embed: { words: 'an embedding', of: ({ embedding }) => (Array.isArray(embedding) || typeof embedding === 'string' ? { embedding: embedding as KeptAnswers['embed']['embedding'] } : undefined) },
+  score: {
+    words: 'scores',
+    of: ({ scores }) => (Array.isArray(scores) ? { scores: scores as KeptAnswers['score']['scores'] } : undefined),
+  },
+  embed: {
+    words: 'an embedding',
+    of: ({ embedding }) =>
+      Array.isArray(embedding) || typeof embedding === 'string'
+        ? { embedding: embedding as KeptAnswers['embed']['embedding'] }
+        : undefined,
+  },
 };
 
 /** What a store has given, which may be anybody's, as an answer of a task. @throws UsageError */

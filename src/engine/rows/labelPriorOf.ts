@@ -10,14 +10,39 @@ import type { Composition } from './Generation.js';
  * @throws UsageError where no such prompt can be scored
  */
 export async function labelPriorOf(
-  labels: readonly string[], text: string, options: ClassifyOptions & Composition, score: (rows: readonly RowInput[], options: ScoreOptions & Composition) => AsyncIterable<ScoreResult>,
+  labels: readonly string[],
+  text: string,
+  options: ClassifyOptions & Composition,
+  score: (rows: readonly RowInput[], options: ScoreOptions & Composition) => AsyncIterable<ScoreResult>,
 ): Promise<readonly number[]> {
-  const { labelEnd, signal, escapeSpecialTokens, promptTemplate, system, chat, tools, templateArgs, sharePrefixes, reuse } = options;
-  const row = promptTemplate === undefined ? { prompt: text } : { fields: Object.fromEntries(fieldsOfTemplate(promptTemplate).map((field) => [field, text])) };
+  const {
+    labelEnd,
+    signal,
+    escapeSpecialTokens,
+    promptTemplate,
+    system,
+    chat,
+    tools,
+    templateArgs,
+    sharePrefixes,
+    reuse,
+  } = options;
+  const row =
+    promptTemplate === undefined
+      ? { prompt: text }
+      : { fields: Object.fromEntries(fieldsOfTemplate(promptTemplate).map((field) => [field, text])) };
   const asked = {
-    completions: labels, ...(labelEnd !== undefined && { completionEnd: labelEnd }), ...(signal && { signal }), ...(sharePrefixes !== undefined && { sharePrefixes }),
-    ...(escapeSpecialTokens !== undefined && { escapeSpecialTokens }), ...(promptTemplate !== undefined && { promptTemplate }), ...(system !== undefined && { system }),
-    ...(chat !== undefined && { chat }), ...(reuse && { reuse }), ...(tools && { tools }), ...(templateArgs && { templateArgs }),
+    completions: labels,
+    ...(labelEnd !== undefined && { completionEnd: labelEnd }),
+    ...(signal && { signal }),
+    ...(sharePrefixes !== undefined && { sharePrefixes }),
+    ...(escapeSpecialTokens !== undefined && { escapeSpecialTokens }),
+    ...(promptTemplate !== undefined && { promptTemplate }),
+    ...(system !== undefined && { system }),
+    ...(chat !== undefined && { chat }),
+    ...(reuse && { reuse }),
+    ...(tools && { tools }),
+    ...(templateArgs && { templateArgs }),
   };
   for await (const { scores, error } of score([row], asked)) {
     if (scores) return scores.map(({ logprob }) => logprob);

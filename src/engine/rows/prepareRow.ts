@@ -43,7 +43,8 @@ export const SAMPLING_RANGES: Readonly<Record<NumericOption, NumberRange & { rea
 function setting(name: NumericOption, row: SamplingOptions, defaults: SamplingOptions): number {
   const range = SAMPLING_RANGES[name];
   const value: unknown = row[name] ?? defaults[name] ?? range.fallback;
-  if (!isWithin(value, range)) throw new RowError('invalid-parameter', `${name}: found ${found(value)}, expected ${rangeWords(range, value)}`);
+  if (!isWithin(value, range))
+    throw new RowError('invalid-parameter', `${name}: found ${found(value)}, expected ${rangeWords(range, value)}`);
   return value;
 }
 
@@ -54,7 +55,10 @@ export function checkSampling(options: SamplingOptions): void {
 }
 
 /** What a row's answer is held to: what it says itself, else the run. @throws RowError */
-export function heldFormat(row: Pick<Row, 'responseFormat'>, options: Pick<GenerateOptions, 'responseFormat'>): HeldFormat | undefined {
+export function heldFormat(
+  row: Pick<Row, 'responseFormat'>,
+  options: Pick<GenerateOptions, 'responseFormat'>,
+): HeldFormat | undefined {
   const given: unknown = row.responseFormat ?? options.responseFormat;
   const format = given === undefined || given === null ? undefined : readable(() => responseFormatOf(given));
   return format?.type === 'text' ? undefined : format;
@@ -81,7 +85,10 @@ export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokeni
   // The last sampled token is never computed, so it needs no position.
   const room = limits.contextTokens - tokens.length + 1;
   if (room < 1) {
-    throw new RowError('too-long', `the prompt has ${tokens.length} tokens, the model's context holds ${limits.contextTokens}`);
+    throw new RowError(
+      'too-long',
+      `the prompt has ${tokens.length} tokens, the model's context holds ${limits.contextTokens}`,
+    );
   }
   return { ...settled, tokens, maxNewTokens: Math.min(asked, room) };
 }
@@ -91,8 +98,12 @@ function wantedSamples(wanted: unknown, count: number): readonly number[] {
   if (wanted === undefined || wanted === null) return Array.from({ length: count }, (_, sample) => sample);
   return readable(() => {
     const given = Array.isArray(wanted) ? [...new Set(wanted as unknown[])] : [undefined];
-    if (given.every((sample): sample is number => isWithin(sample, wholeRange(0, count - 1)))) return given.toSorted((a, b) => a - b);
-    throw new RowError('invalid-parameter', `wantedSamples: found ${found(wanted)}, expected an array of whole numbers from 0 to ${count - 1}`);
+    if (given.every((sample): sample is number => isWithin(sample, wholeRange(0, count - 1))))
+      return given.toSorted((a, b) => a - b);
+    throw new RowError(
+      'invalid-parameter',
+      `wantedSamples: found ${found(wanted)}, expected an array of whole numbers from 0 to ${count - 1}`,
+    );
   });
 }
 
@@ -101,7 +112,10 @@ function stopStrings(stop: unknown): readonly string[] {
   return readable(() =>
     (Array.isArray(stop) ? [...(stop as unknown[])] : [stop]).map((text, at) => {
       if (typeof text === 'string' && text.length > 0) return text;
-      throw new RowError('invalid-parameter', `${Array.isArray(stop) ? `stop[${at}]` : 'stop'}: found ${found(text)}, expected a string that is not empty`);
+      throw new RowError(
+        'invalid-parameter',
+        `${Array.isArray(stop) ? `stop[${at}]` : 'stop'}: found ${found(text)}, expected a string that is not empty`,
+      );
     }),
   );
 }

@@ -19,7 +19,12 @@ export interface RowLimits {
 }
 
 /** The tokens of a row's prompt, whichever way it is given. @throws RowError */
-export function promptTokens(row: Row, options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat' | 'schemaInPrompt'>, tokenizer: Tokenizer, limits: RowLimits): readonly number[] {
+export function promptTokens(
+  row: Row,
+  options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat' | 'schemaInPrompt'>,
+  tokenizer: Tokenizer,
+  limits: RowLimits,
+): readonly number[] {
   const parseSpecial = options.escapeSpecialTokens !== true;
   const prompt = promptOf(row, options, tokenizer);
   if ('tokens' in prompt) return checkedTokens(prompt.tokens, limits.vocabularySize);
@@ -32,13 +37,18 @@ export function promptTokens(row: Row, options: Pick<GenerateOptions, keyof Prom
     checkUnits(prompt.text.length, limits);
     tokens = tokenizer.encode(prompt.text, { parseSpecial });
   }
-  if (tokens.length === 0) throw new RowError('empty-prompt', 'the prompt has no tokens, and the model has no begin token to start from');
+  if (tokens.length === 0)
+    throw new RowError('empty-prompt', 'the prompt has no tokens, and the model has no begin token to start from');
   return checkedTokens(tokens, limits.vocabularySize);
 }
 
 type Prompt = { readonly text: string } | { readonly messages: readonly ChatMessage[] } | { readonly tokens: unknown };
 
-function promptOf(row: Row, options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat' | 'schemaInPrompt'>, tokenizer: Tokenizer): Prompt {
+function promptOf(
+  row: Row,
+  options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat' | 'schemaInPrompt'>,
+  tokenizer: Tokenizer,
+): Prompt {
   const { promptTemplate, system } = options;
   const field = promptTemplate === undefined ? promptField(row) : 'prompt';
   if (field === 'tokens') return { tokens: row.tokens };
@@ -51,20 +61,27 @@ function promptOf(row: Row, options: Pick<GenerateOptions, keyof PromptOptions |
   if (field === 'messages') return conversation(checkedMessages(row.messages));
   const text: unknown = promptTemplate === undefined ? row.prompt : filledTemplate(promptTemplate, fieldsOf(row));
   if (typeof text !== 'string') throw new RowError('invalid-row', `prompt: found ${found(text)}, expected a string`);
-  return isChat(row, options, tokenizer) ? conversation([{ role: 'user', content: text }]) : { text: told === undefined ? text : `${told}\n\n${text}` };
+  return isChat(row, options, tokenizer)
+    ? conversation([{ role: 'user', content: text }])
+    : { text: told === undefined ? text : `${told}\n\n${text}` };
 }
 
 function isInstruction({ role }: ChatMessage): boolean {
   return role === 'system' || role === 'developer';
 }
 
-/** The format goes behind the first instructions: what is before them all is the same for all rows, and computed once. */
+/**
+ * The format goes behind the first instructions: what is before them all is the same for all rows, and computed once.
+ */
 function withFormat(messages: readonly ChatMessage[], told: string | undefined): readonly ChatMessage[] {
   if (told === undefined) return messages;
   const at = messages.findIndex(isInstruction);
   const instructions = messages[at];
   if (instructions === undefined) return [{ role: 'system', content: told }, ...messages];
-  return messages.with(at, { ...instructions, content: [instructions.content, told].filter((text) => text !== null && text !== '').join('\n\n') });
+  return messages.with(at, {
+    ...instructions,
+    content: [instructions.content, told].filter((text) => text !== null && text !== '').join('\n\n'),
+  });
 }
 
 function toldFormat(row: Row, options: Pick<GenerateOptions, 'responseFormat' | 'schemaInPrompt'>): string | undefined {
@@ -72,11 +89,19 @@ function toldFormat(row: Row, options: Pick<GenerateOptions, 'responseFormat' | 
   return given === undefined || given === null ? undefined : readable(() => formatInWords(responseFormatOf(given)));
 }
 
-/** Whether a row's text is a user's message: what the row says, else the run; with a system message it is. @throws RowError */
-function isChat(row: Row, { system, chat = system === undefined ? undefined : true }: PromptOptions, { hasChatTemplate }: Tokenizer): boolean {
+/**
+ * Whether a row's text is a user's message: what the row says, else the run; with a system message it is. @throws
+ * RowError
+ */
+function isChat(
+  row: Row,
+  { system, chat = system === undefined ? undefined : true }: PromptOptions,
+  { hasChatTemplate }: Tokenizer,
+): boolean {
   const own: unknown = 'chat' in row ? row.chat : undefined;
   if (own === undefined || own === null || own === 'auto') return chat ?? (own === 'auto' && hasChatTemplate);
-  if (typeof own !== 'boolean') throw new RowError('invalid-row', `chat: found ${found(own)}, expected true, false or auto`);
+  if (typeof own !== 'boolean')
+    throw new RowError('invalid-row', `chat: found ${found(own)}, expected true, false or auto`);
   return own;
 }
 
@@ -91,17 +116,28 @@ function fieldsOf({ fields, id, prompt }: Row): Readonly<Record<string, unknown>
 export function checkUnits(units: number, { contextTokens }: RowLimits): void {
   const most = 2 ** 20 + ROW_LIMITS.textUnitsPerContextToken * contextTokens;
   if (units <= most) return;
-  throw new RowError('too-long', `the prompt has ${units} UTF-16 units, the model's context holds ${contextTokens} tokens: expected at most ${most} units`);
+  throw new RowError(
+    'too-long',
+    `the prompt has ${units} UTF-16 units, the model's context holds ${contextTokens} tokens: expected at most ${most} units`,
+  );
 }
 
-/** A copy that nobody can change any more: a row waits for its turn, and its giver may fill the same array again. @throws RowError */
+/**
+ * A copy that nobody can change any more: a row waits for its turn, and its giver may fill the same array again.
+ * @throws RowError
+ */
 export function checkedTokens(tokens: unknown, vocabularySize: number): readonly number[] {
   return readable(() => {
-    if (!Array.isArray(tokens)) throw new RowError('invalid-row', `tokens: found ${found(tokens)}, expected an array of token ids`);
-    if (tokens.length === 0) throw new RowError('empty-prompt', 'tokens: found an empty array, expected at least one token id');
+    if (!Array.isArray(tokens))
+      throw new RowError('invalid-row', `tokens: found ${found(tokens)}, expected an array of token ids`);
+    if (tokens.length === 0)
+      throw new RowError('empty-prompt', 'tokens: found an empty array, expected at least one token id');
     return Array.from(tokens as unknown[], (token) => {
       if (typeof token !== 'number' || !Number.isInteger(token) || token < 0 || token >= vocabularySize) {
-        throw new RowError('token-out-of-range', `tokens: found ${found(token)}, expected ids from 0 to ${vocabularySize - 1}`);
+        throw new RowError(
+          'token-out-of-range',
+          `tokens: found ${found(token)}, expected ids from 0 to ${vocabularySize - 1}`,
+        );
       }
       return token;
     });
@@ -111,24 +147,46 @@ export function checkedTokens(tokens: unknown, vocabularySize: number): readonly
 function checkedMessages(messages: unknown): ChatMessage[] {
   return readable(() => {
     if (!Array.isArray(messages) || messages.length === 0) {
-      throw new RowError('invalid-row', `messages: found ${found(messages)}, expected an array of at least one {role, content}`);
+      throw new RowError(
+        'invalid-row',
+        `messages: found ${found(messages)}, expected an array of at least one {role, content}`,
+      );
     }
     return [...(messages as unknown[])].map((message, index) => checkedMessage(message, index));
   });
 }
 
 function checkedMessage(message: unknown, index: number): ChatMessage {
-  const { role, content, name, tool_calls: calls, tool_call_id: call, reasoning_content: reasoning } = membersOf(message);
+  const {
+    role,
+    content,
+    name,
+    tool_calls: calls,
+    tool_call_id: call,
+    reasoning_content: reasoning,
+  } = membersOf(message);
   const called = calls === undefined || calls === null ? undefined : plainJson(`messages[${index}].tool_calls`, calls);
   const noContent = (content === undefined || content === null) && called !== undefined;
   if (typeof role !== 'string' || !(typeof content === 'string' || noContent)) {
-    throw new RowError('invalid-row', `messages[${index}]: found ${found(message)}, expected {role, content} with strings`);
+    throw new RowError(
+      'invalid-row',
+      `messages[${index}]: found ${found(message)}, expected {role, content} with strings`,
+    );
   }
-  if (called !== undefined && !Array.isArray(called)) throw new RowError('invalid-row', `messages[${index}].tool_calls: found ${found(called)}, expected an array`);
-  const texts = Object.entries({ name, tool_call_id: call, reasoning_content: reasoning }).filter(([, value]) => value !== undefined && value !== null);
+  if (called !== undefined && !Array.isArray(called))
+    throw new RowError('invalid-row', `messages[${index}].tool_calls: found ${found(called)}, expected an array`);
+  const texts = Object.entries({ name, tool_call_id: call, reasoning_content: reasoning }).filter(
+    ([, value]) => value !== undefined && value !== null,
+  );
   const wrong = texts.find(([, value]) => typeof value !== 'string');
-  if (wrong) throw new RowError('invalid-row', `messages[${index}].${wrong[0]}: found ${found(wrong[1])}, expected a string`);
-  return { role, content: typeof content === 'string' ? content : null, ...(called && { tool_calls: called as unknown[] }), ...Object.fromEntries(texts) };
+  if (wrong)
+    throw new RowError('invalid-row', `messages[${index}].${wrong[0]}: found ${found(wrong[1])}, expected a string`);
+  return {
+    role,
+    content: typeof content === 'string' ? content : null,
+    ...(called && { tool_calls: called as unknown[] }),
+    ...Object.fromEntries(texts),
+  };
 }
 
 /** What lies deep in a row may be unreadable too. @throws RowError */

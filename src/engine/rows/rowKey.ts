@@ -4,29 +4,60 @@ import type { TextRules } from './ActiveRow.js';
 import type { AnswerKind } from './Answers.js';
 import type { PreparedRow } from './prepareRow.js';
 
-/** Which answers grammars give: to be raised when a new version of llguidance, or what is told to it, allows other tokens. */
+/**
+ * Which answers grammars give: to be raised when a new version of llguidance, or what is told to it, allows other
+ * tokens.
+ */
 const GRAMMARS_VERSION = 2;
-/** What is made of log-probabilities and hidden states: to be raised when `answerTasks`, or what it calls, makes other numbers of them. */
+/**
+ * What is made of log-probabilities and hidden states: to be raised when `answerTasks`, or what it calls, makes other
+ * numbers of them.
+ */
 const ANSWERS_VERSION = 1;
 
 /**
- * 256 bits that stand for all that decides a row's answer beside the engine: rows of one key have one answer, whatever their ids. Of a greedy row what only
- * steers chance does not count. Pure.
+ * 256 bits that stand for all that decides a row's answer beside the engine: rows of one key have one answer, whatever
+ * their ids. Of a greedy row what only steers chance does not count. Pure.
  * @param scope what else decides: an engine's `resultIdentityKey`, where keys of several meet
  * @returns 64 hexadecimal digits
  */
-export function rowKey({ tokens, temperature, maxNewTokens, topP, topK, minP, repetitionPenalty, seed, stop, responseFormat }: PreparedRow, { ignoreEos, logprobs, reasoning = 'keep' }: TextRules, scope = ''): string {
+export function rowKey(
+  { tokens, temperature, maxNewTokens, topP, topK, minP, repetitionPenalty, seed, stop, responseFormat }: PreparedRow,
+  { ignoreEos, logprobs, reasoning = 'keep' }: TextRules,
+  scope = '',
+): string {
   const chance = temperature > 0 ? [temperature, topP, topK, minP, seed] : null;
   const reasons = reasoning === 'keep' ? [] : [reasoning];
   const format = responseFormat ? [GRAMMARS_VERSION, formatText(responseFormat)] : [];
-  return keyOf([scope, maxNewTokens, repetitionPenalty, stop, ignoreEos, logprobs ?? null, chance, tokens.length, ...reasons, ...format], tokens);
+  return keyOf(
+    [
+      scope,
+      maxNewTokens,
+      repetitionPenalty,
+      stop,
+      ignoreEos,
+      logprobs ?? null,
+      chance,
+      tokens.length,
+      ...reasons,
+      ...format,
+    ],
+    tokens,
+  );
 }
 
 /**
- * The same of a row that generates nothing. No key is one of `rowKey`: a name stands here where a number stands there. Pure.
- * @param parameters all that decides the answer beside the prompt, defaults filled in: plain data, of which equal texts of JSON are equal
+ * The same of a row that generates nothing. No key is one of `rowKey`: a name stands here where a number stands there.
+ * Pure.
+ * @param parameters all that decides the answer beside the prompt, defaults filled in: plain data, of which equal texts
+ * of JSON are equal
  */
-export function answerKey(task: AnswerKind, parameters: readonly unknown[], tokens: readonly number[], scope = ''): string {
+export function answerKey(
+  task: AnswerKind,
+  parameters: readonly unknown[],
+  tokens: readonly number[],
+  scope = '',
+): string {
   return keyOf([scope, task, ANSWERS_VERSION, ...parameters, tokens.length], tokens);
 }
 

@@ -9,10 +9,15 @@ export function endsReasoning(prompt: readonly number[], { start }: ReasoningMar
 }
 
 /**
- * A text in which marks stand round what the model reasoned first, in its parts, without the marks and the white space round them. Pure.
+ * A text in which marks stand round what the model reasoned first, in its parts, without the marks and the white space
+ * round them. Pure.
  * @param open whether the reasoning began before the text
  */
-export function splitReasoning(text: string, { start, end }: ReasoningMarks, open: boolean): { readonly reasoning?: string; readonly text: string } {
+export function splitReasoning(
+  text: string,
+  { start, end }: ReasoningMarks,
+  open: boolean,
+): { readonly reasoning?: string; readonly text: string } {
   const trimmed = text.trimStart();
   const own = trimmed.startsWith(start);
   const rest = own ? trimmed.slice(start.length) : text;

@@ -1,6 +1,15 @@
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import type { AdmittedRow } from './Schedule.js';
-import { layerBounds, squareTokens, type Grid, type HeadMode, type LayerBounds, type RowId, type RowRange, type Square } from './Square.js';
+import {
+  layerBounds,
+  squareTokens,
+  type Grid,
+  type HeadMode,
+  type LayerBounds,
+  type RowId,
+  type RowRange,
+  type Square,
+} from './Square.js';
 
 /** Tokens of a prompt that another row has computed, from where the stretch before ends. */
 export interface SharedStretch {
@@ -47,16 +56,19 @@ interface SlotPath {
   square: Square;
   /** Up to this layer, its rows' paths say what has been computed. */
   noted: number;
-  /** Rows that had been released when it entered: as long as there are no more of them, its rows need no second look. */
+  /**
+   * Rows that had been released when it entered: as long as there are no more of them, its rows need no second look.
+   */
   readonly releases: number;
   /** A row of it shares what has not been computed in every layer: each of them is looked at. */
   readonly shares: boolean;
 }
 
 /**
- * Judges squares one by one, in the order in which they are computed: is each row's left neighbour done (same row, previous layer; same
- * row, previous token), has what it shares with others been computed in this layer by an earlier batch, are the hidden states of each slot's batch
- * kept until its next layer is computed, and is nothing computed twice or left out (FlexGen, section 4.1)? Cheap enough to run beside every job.
+ * Judges squares one by one, in the order in which they are computed: is each row's left neighbour done (same row,
+ * previous layer; same row, previous token), has what it shares with others been computed in this layer by an earlier
+ * batch, are the hidden states of each slot's batch kept until its next layer is computed, and is nothing computed
+ * twice or left out (FlexGen, section 4.1)? Cheap enough to run beside every job.
  */
 export class PathChecker {
   private readonly rows = new Map<RowId, RowPath>();
@@ -78,8 +90,14 @@ export class PathChecker {
     if (this.rows.has(row)) throw new ScheduleError('complete', `row ${row} was admitted twice`);
     const begin = shared.at(-1)?.end ?? 0;
     this.rows.set(row, {
-      promptTokens, shared, begin, positions: promptTokens + newTokens - 1, mode: prefix ? 'none' : newTokens === 0 ? 'score' : undefined,
-      done: new Int32Array(this.grid.layers).fill(begin), known, slot: undefined,
+      promptTokens,
+      shared,
+      begin,
+      positions: promptTokens + newTokens - 1,
+      mode: prefix ? 'none' : newTokens === 0 ? 'score' : undefined,
+      done: new Int32Array(this.grid.layers).fill(begin),
+      known,
+      slot: undefined,
     });
     this.latest = Math.max(this.latest, row);
   }
@@ -99,14 +117,25 @@ export class PathChecker {
       return;
     }
     if (before) this.note(before);
-    if (!(Number.isInteger(layer) && layer >= this.bounds.first && layer <= this.bounds.last)) throw new ScheduleError('complete', `square has layer ${layer}, there are layers ${this.bounds.first} to ${this.bounds.last}`);
-    if (!(Number.isInteger(slot) && slot >= 0 && slot < this.grid.slots)) throw new ScheduleError('capacity', `square has slot ${slot} of ${this.grid.slots}`);
+    if (!(Number.isInteger(layer) && layer >= this.bounds.first && layer <= this.bounds.last))
+      throw new ScheduleError(
+        'complete',
+        `square has layer ${layer}, there are layers ${this.bounds.first} to ${this.bounds.last}`,
+      );
+    if (!(Number.isInteger(slot) && slot >= 0 && slot < this.grid.slots))
+      throw new ScheduleError('capacity', `square has slot ${slot} of ${this.grid.slots}`);
     if (square.rows.length === 0 || square.rows.length > this.grid.rowsPerSlot) {
-      throw new ScheduleError('capacity', `a square holds ${square.rows.length} rows, at least 1 and at most ${this.grid.rowsPerSlot} are allowed`);
+      throw new ScheduleError(
+        'capacity',
+        `a square holds ${square.rows.length} rows, at least 1 and at most ${this.grid.rowsPerSlot} are allowed`,
+      );
     }
     const tokens = squareTokens(square);
     if (!(tokens <= this.grid.tokensPerSquare)) {
-      throw new ScheduleError('capacity', `a square advances ${tokens} tokens, at most ${this.grid.tokensPerSquare} are allowed`);
+      throw new ScheduleError(
+        'capacity',
+        `a square advances ${tokens} tokens, at most ${this.grid.tokensPerSquare} are allowed`,
+      );
     }
     const seen = new Set<RowId>();
     for (const range of square.rows) {
@@ -121,7 +150,12 @@ export class PathChecker {
       path.done[layer - this.bounds.first] = range.firstPosition + range.tokens;
       path.slot = slot;
     }
-    this.slots[slot] = { square, noted: layer, releases: this.releases, shares: square.rows.some((range) => this.lacking(range) !== undefined) };
+    this.slots[slot] = {
+      square,
+      noted: layer,
+      releases: this.releases,
+      shares: square.rows.some((range) => this.lacking(range) !== undefined),
+    };
   }
 
   /** Positions of the row that have not passed every layer yet; 0 when its path is complete. */
@@ -135,16 +169,29 @@ export class PathChecker {
     if (this.rows.delete(row)) this.releases++;
   }
 
-  /** Whether a square is its batch's next layer, which is nearly always so: the first layer's square has been judged for all of them. */
+  /**
+   * Whether a square is its batch's next layer, which is nearly always so: the first layer's square has been judged for
+   * all of them.
+   */
   private goesOn({ square: before, releases, shares }: SlotPath, { pass, layer, rows }: Square): boolean {
-    return rows === before.rows && pass === before.pass && layer === before.layer + 1 && layer <= this.bounds.last && releases === this.releases && !shares;
+    return (
+      rows === before.rows &&
+      pass === before.pass &&
+      layer === before.layer + 1 &&
+      layer <= this.bounds.last &&
+      releases === this.releases &&
+      !shares
+    );
   }
 
   /** Brings the paths of a slot's rows up to date with its last square. */
   private note(slot: SlotPath): void {
     const { layer, rows } = slot.square;
     if (slot.noted === layer) return;
-    for (const { row, firstPosition, tokens } of rows) this.rows.get(row)?.done.fill(firstPosition + tokens, slot.noted + 1 - this.bounds.first, layer + 1 - this.bounds.first);
+    for (const { row, firstPosition, tokens } of rows)
+      this.rows
+        .get(row)
+        ?.done.fill(firstPosition + tokens, slot.noted + 1 - this.bounds.first, layer + 1 - this.bounds.first);
     slot.noted = layer;
   }
 
@@ -156,13 +203,20 @@ export class PathChecker {
     return path;
   }
 
-  /** Of what a row shares whose first square this is, the first stretch that has not been computed in a layer of the grid, or in any. */
+  /**
+   * Of what a row shares whose first square this is, the first stretch that has not been computed in a layer of the
+   * grid, or in any.
+   */
   private lacking({ row, firstPosition }: RowRange, index?: number): SharedStretch | undefined {
     const path = this.rows.get(row);
-    return firstPosition === path?.begin ? path.shared.find((stretch) => this.reached(stretch.row, index) < stretch.end) : undefined;
+    return firstPosition === path?.begin
+      ? path.shared.find((stretch) => this.reached(stretch.row, index) < stretch.end)
+      : undefined;
   }
 
-  /** Up to where a row has computed a layer itself, or all of them; what it shares is its own from its first square on. */
+  /**
+   * Up to where a row has computed a layer itself, or all of them; what it shares is its own from its first square on.
+   */
   private reached(row: RowId, index?: number): number {
     const path = this.noted(row);
     // Rows that are over have computed what others keep of them.
@@ -171,53 +225,85 @@ export class PathChecker {
     return done > path.begin ? done : 0;
   }
 
-  /** A slot holds the hidden states of one batch: they go from layer to layer, and no other batch may enter before they have left the last. */
+  /**
+   * A slot holds the hidden states of one batch: they go from layer to layer, and no other batch may enter before they
+   * have left the last.
+   */
   private checkSlot(square: Square, before: Square | undefined): void {
     const { pass, layer, slot } = square;
     const where = (): string => `pass ${pass}, layer ${layer}, slot ${slot}`;
     if (layer > this.bounds.first) {
       if (before?.pass !== pass || before.layer !== layer - 1 || !sameRanges(before, square)) {
-        throw new ScheduleError('lifetime', `${where()}: the slot does not hold the hidden states of these rows from layer ${layer - 1} of this pass`);
+        throw new ScheduleError(
+          'lifetime',
+          `${where()}: the slot does not hold the hidden states of these rows from layer ${layer - 1} of this pass`,
+        );
       }
       return;
     }
     if (!before) return;
-    if (pass <= before.pass) throw new ScheduleError('complete', `${where()}: the slot has come to pass ${before.pass} already`);
-    if (before.layer < this.bounds.last && before.rows.some(({ row }) => this.rows.has(row) && !this.endedEarly.has(row))) {
-      throw new ScheduleError('lifetime', `${where()}: overwrites hidden states of pass ${before.pass} that layer ${before.layer + 1} has not been computed from`);
+    if (pass <= before.pass)
+      throw new ScheduleError('complete', `${where()}: the slot has come to pass ${before.pass} already`);
+    if (
+      before.layer < this.bounds.last &&
+      before.rows.some(({ row }) => this.rows.has(row) && !this.endedEarly.has(row))
+    ) {
+      throw new ScheduleError(
+        'lifetime',
+        `${where()}: overwrites hidden states of pass ${before.pass} that layer ${before.layer + 1} has not been computed from`,
+      );
     }
   }
 
   private check({ layer, slot }: Square, range: RowRange): void {
     const path = this.rows.get(range.row);
-    if (!path) throw new ScheduleError('lifetime', `row ${range.row} is computed before its admission or after its end`);
+    if (!path)
+      throw new ScheduleError('lifetime', `row ${range.row} is computed before its admission or after its end`);
     const { firstPosition, tokens } = range;
     const end = firstPosition + tokens;
     const where = (): string => `row ${range.row}, layer ${layer}, positions ${firstPosition} to ${end - 1}`;
     if (!(Number.isSafeInteger(firstPosition) && Number.isSafeInteger(tokens) && tokens >= 1)) {
       throw new ScheduleError('complete', `${where()}: not a range of positions`);
     }
-    if (path.slot !== undefined && path.slot !== slot) throw new ScheduleError('left-neighbour', `${where()}: the row is in slot ${slot}, its left neighbour in slot ${path.slot}`);
+    if (path.slot !== undefined && path.slot !== slot)
+      throw new ScheduleError(
+        'left-neighbour',
+        `${where()}: the row is in slot ${slot}, its left neighbour in slot ${path.slot}`,
+      );
     const index = layer - this.bounds.first;
     const doneHere = path.done[index] ?? 0;
     if (firstPosition < doneHere) throw new ScheduleError('complete', `${where()}: computed a second time`);
-    if (firstPosition > doneHere) throw new ScheduleError('left-neighbour', `${where()}: position ${doneHere} of this layer has not been computed`);
+    if (firstPosition > doneHere)
+      throw new ScheduleError('left-neighbour', `${where()}: position ${doneHere} of this layer has not been computed`);
     const lacking = this.lacking(range, index);
-    if (lacking) throw new ScheduleError('left-neighbour', `${where()}: shares positions up to ${lacking.end - 1} of row ${lacking.row}, which has computed ${this.reached(lacking.row, index)} in this layer`);
-    if (end > path.positions) throw new ScheduleError('complete', `${where()}: the row has ${path.positions} positions`);
+    if (lacking)
+      throw new ScheduleError(
+        'left-neighbour',
+        `${where()}: shares positions up to ${lacking.end - 1} of row ${lacking.row}, which has computed ${this.reached(lacking.row, index)} in this layer`,
+      );
+    if (end > path.positions)
+      throw new ScheduleError('complete', `${where()}: the row has ${path.positions} positions`);
     if (index > 0 && (path.done[index - 1] ?? 0) < end) {
-      throw new ScheduleError('left-neighbour', `${where()}: layer ${layer - 1} has been computed up to position ${path.done[index - 1] ?? 0} only`);
+      throw new ScheduleError(
+        'left-neighbour',
+        `${where()}: layer ${layer - 1} has been computed up to position ${path.done[index - 1] ?? 0} only`,
+      );
     }
     if (index === 0 && end > path.promptTokens) {
-      // A token beyond the prompt is sampled by the last layer from the position before it, or known since an earlier one was.
+      // A token beyond the prompt is sampled by the last layer from the position before it, or known since an earlier
+      // one was.
       const lastLayer = path.done[this.grid.layers - 1] ?? 0;
       const behind = path.known.find((stretch) => end - 1 > stretch.behind && end <= stretch.end)?.behind ?? end - 2;
       if (lastLayer <= behind) {
-        throw new ScheduleError('left-neighbour', `${where()}: the token at ${end - 1} is sampled only after position ${behind} has passed the last layer`);
+        throw new ScheduleError(
+          'left-neighbour',
+          `${where()}: the token at ${end - 1} is sampled only after position ${behind} has passed the last layer`,
+        );
       }
     }
     const head = path.mode ?? (end >= path.promptTokens ? 'sample' : 'none');
-    if (range.head !== head) throw new ScheduleError('complete', `${where()}: the head's mode is "${range.head}", expected "${head}"`);
+    if (range.head !== head)
+      throw new ScheduleError('complete', `${where()}: the head's mode is "${range.head}", expected "${head}"`);
   }
 }
 

@@ -1,7 +1,13 @@
 import { keyOf, type MoveName, type PathMove, type PathRecord, type TimedMove } from './PathRecord.js';
 import type { Square } from './Square.js';
 
-const MOVES: ReadonlySet<string> = new Set(['load_weight', 'load_cache', 'load_activation', 'store_activation', 'store_cache'] satisfies MoveName[]);
+const MOVES: ReadonlySet<string> = new Set([
+  'load_weight',
+  'load_cache',
+  'load_activation',
+  'store_activation',
+  'store_cache',
+] satisfies MoveName[]);
 
 export function isMove(name: string): name is MoveName {
   return MOVES.has(name);
@@ -34,12 +40,17 @@ export class PathMoves {
   }
 
   /**
-   * The moves that took the given routes, each hop after the one before it; a move serves one route. Undefined for a route that was not
-   * taken from end to end. Where several moves would do, the earliest count.
+   * The moves that took the given routes, each hop after the one before it; a move serves one route. Undefined for a
+   * route that was not taken from end to end. Where several moves would do, the earliest count.
    *
    * @param from no hop that starts earlier counts
    */
-  taken(name: MoveName, square: Square, routes: readonly (readonly PathMove[])[], from = -Infinity): (readonly TimedMove[] | undefined)[] {
+  taken(
+    name: MoveName,
+    square: Square,
+    routes: readonly (readonly PathMove[])[],
+    from = -Infinity,
+  ): (readonly TimedMove[] | undefined)[] {
     const candidates = [...this.of(name, square)].filter(({ start }) => start >= from).sort((a, b) => a.end - b.end);
     const chains = new Map<readonly PathMove[], readonly TimedMove[]>();
     // The longest first: their later hops have less choice.
@@ -47,7 +58,9 @@ export class PathMoves {
       const chain: TimedMove[] = [];
       for (const hop of route) {
         const after = chain.at(-1)?.end ?? -Infinity;
-        const index = candidates.findIndex((move) => move.from === hop.from && move.to === hop.to && move.bytes === hop.bytes && move.start >= after);
+        const index = candidates.findIndex(
+          (move) => move.from === hop.from && move.to === hop.to && move.bytes === hop.bytes && move.start >= after,
+        );
         if (index < 0) break;
         chain.push(...candidates.splice(index, 1));
       }

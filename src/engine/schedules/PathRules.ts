@@ -11,16 +11,17 @@ export interface TierUsage {
 /** What a path can be judged by beside its own records. Each is left out of the judgement where it is not given. */
 export interface PathRules {
   /**
-   * What the placement says has to be moved for each square: it must have been, loads before compute and after the stores of what they
-   * load, stores after compute. Without it, the loads that there are must have ended before compute.
+   * What the placement says has to be moved for each square: it must have been, loads before compute and after the
+   * stores of what they load, stores after compute. Without it, the loads that there are must have ended before
+   * compute.
    */
   readonly moves?: RequiredMoves;
   /** Most bytes of each tier, and what was in use of them over time. */
   readonly capacityBytes?: Readonly<Record<string, number>>;
   readonly usage?: readonly TierUsage[];
   /**
-   * Most bytes of each tier that weights, cache and hidden states may take which were loaded, or are on their way elsewhere: the buffers
-   * that look-ahead, slots and window ask for.
+   * Most bytes of each tier that weights, cache and hidden states may take which were loaded, or are on their way
+   * elsewhere: the buffers that look-ahead, slots and window ask for.
    */
   readonly stagingBytes?: Readonly<Record<'weights' | 'cache' | 'activations', Readonly<Record<string, number>>>>;
   /** When the memory of each row was taken and given back. */

@@ -13,25 +13,31 @@ export interface AdmittedRow {
 export interface Observed {
   /** New rows, in order of arrival. A schedule must take them all: as many as `free` said it had places for. */
   readonly admitted: readonly AdmittedRow[];
-  /** Rows that ended before their last token (an end token, a stop string). A row that runs to its full length is not among them. */
+  /**
+   * Rows that ended before their last token (an end token, a stop string). A row that runs to its full length is not
+   * among them.
+   */
   readonly ended: ReadonlySet<RowId>;
   /**
-   * Rows of which more tokens are known than the next one, since a grammar forces them: up to which position, counted like the schedule's own. One square may advance a
-   * row by all of them, and there is memory for that in the next sweep. They need not be: a row that goes on token by token comes to the same. Default: none.
+   * Rows of which more tokens are known than the next one, since a grammar forces them: up to which position, counted
+   * like the schedule's own. One square may advance a row by all of them, and there is memory for that in the next
+   * sweep. They need not be: a row that goes on token by token comes to the same. Default: none.
    */
   readonly known?: ReadonlyMap<RowId, number>;
 }
 
 /**
- * A schedule decides which squares come in which order. It is pure: what was observed goes in, the squares of the next sweep come out.
- * Squares run ahead of what is known: the sweep after a row's end may still hold it; its results are then thrown away.
+ * A schedule decides which squares come in which order. It is pure: what was observed goes in, the squares of the next
+ * sweep come out. Squares run ahead of what is known: the sweep after a row's end may still hold it; its results are
+ * then thrown away.
  */
 export interface Schedule<State = unknown> {
   readonly name: string;
   /**
-   * A promise about every sweep: it advances each row that decodes by one token, and prompts by what is left of their slot's square, oldest
-   * first; what is left then goes to tokens that are known. Memory is then counted as rows grow and end, so more of them fit; without the promise a row counts in full from the start.
-   * `staggered`: rows come in whenever there is a place, and are spread over time where memory is scarce; `blocks`: they come in together.
+   * A promise about every sweep: it advances each row that decodes by one token, and prompts by what is left of their
+   * slot's square, oldest first; what is left then goes to tokens that are known. Memory is then counted as rows grow
+   * and end, so more of them fit; without the promise a row counts in full from the start. `staggered`: rows come in
+   * whenever there is a place, and are spread over time where memory is scarce; `blocks`: they come in together.
    */
   readonly steady?: 'staggered' | 'blocks';
   start(grid: Grid): State;

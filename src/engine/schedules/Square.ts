@@ -1,7 +1,10 @@
 /** A row's number within a run; a row keeps it from admission to its end. */
 export type RowId = number;
 
-/** What the language-model head does with a range: nothing (mid-prompt), sample the next token from its last logits, or score the row's own next tokens. */
+/**
+ * What the language-model head does with a range: nothing (mid-prompt), sample the next token from its last logits, or
+ * score the row's own next tokens.
+ */
 export type HeadMode = 'none' | 'sample' | 'score';
 
 /** The tokens of one row that one square advances: one decode token, or a chunk of the prompt. */
@@ -10,13 +13,17 @@ export interface RowRange {
   readonly firstPosition: number;
   readonly tokens: number;
   readonly head: HeadMode;
-  /** Of the positions before, those that others computed and may look at, too. What a device does not depend on it; how long it takes does. Default 0. */
+  /**
+   * Of the positions before, those that others computed and may look at, too. What a device does not depend on it; how
+   * long it takes does. Default 0.
+   */
   readonly sharedTokens?: number;
 }
 
 /**
- * One cell of the grid: in sweep `pass`, layer `layer` is applied to the batch in `slot`. Squares of one (pass, slot) share one `rows` array.
- * A slot holds one batch at a time, from its first layer to its last; a row stays in its slot; a slot's passes increase.
+ * One cell of the grid: in sweep `pass`, layer `layer` is applied to the batch in `slot`. Squares of one (pass, slot)
+ * share one `rows` array. A slot holds one batch at a time, from its first layer to its last; a row stays in its slot;
+ * a slot's passes increase.
  */
 export interface Square {
   readonly pass: number;
@@ -29,8 +36,9 @@ export interface Square {
 export interface Grid {
   readonly layers: number;
   /**
-   * Where these are a part of a model's layers: squares have layers from `first` to `first + layers - 1`, of `of` layers in all. Default: they are all of
-   * them. (A schedule is asked only where the first layer is among them: it may count from 0.)
+   * Where these are a part of a model's layers: squares have layers from `first` to `first + layers - 1`, of `of`
+   * layers in all. Default: they are all of them. (A schedule is asked only where the first layer is among them: it may
+   * count from 0.)
    */
   readonly part?: { readonly first: number; readonly of: number };
   /** Batches that share one sweep over the layers. */
@@ -62,8 +70,19 @@ export function squareTokens(square: Pick<Square, 'rows'>): number {
   return tokens;
 }
 
-/** Whether the range is a token that an earlier pass sampled; the last token of a prompt, in a chunk of its own, looks the same. */
-export function mayBeSampled({ firstPosition, tokens, head }: { readonly firstPosition: number; readonly tokens: number; readonly head: string }): boolean {
+/**
+ * Whether the range is a token that an earlier pass sampled; the last token of a prompt, in a chunk of its own, looks
+ * the same.
+ */
+export function mayBeSampled({
+  firstPosition,
+  tokens,
+  head,
+}: {
+  readonly firstPosition: number;
+  readonly tokens: number;
+  readonly head: string;
+}): boolean {
   return tokens === 1 && firstPosition > 0 && head === 'sample';
 }
 

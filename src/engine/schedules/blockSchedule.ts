@@ -5,7 +5,10 @@ import type { Grid, RowId, RowRange, Square } from './Square.js';
 interface Cursor {
   readonly row: RowId;
   readonly promptTokens: number;
-  /** Positions to compute in all: every token but the last sampled one (or, when scoring, the last given one) is an input once. */
+  /**
+   * Positions to compute in all: every token but the last sampled one (or, when scoring, the last given one) is an
+   * input once.
+   */
   readonly positions: number;
   readonly scored: boolean;
   readonly next: number;
@@ -20,13 +23,21 @@ export interface BlockState {
 
 export interface BlockRules {
   readonly name: string;
-  /** `at-once`: a freed place is taken by the next sweep; `block-end`: no row comes in until all rows of the block have ended. */
+  /**
+   * `at-once`: a freed place is taken by the next sweep; `block-end`: no row comes in until all rows of the block have
+   * ended.
+   */
   readonly refill: 'at-once' | 'block-end';
-  /** `interleaved`: a sweep advances every slot, layer by layer, so a layer's weights serve the whole block; `one-slot`: it advances one slot only. */
+  /**
+   * `interleaved`: a sweep advances every slot, layer by layer, so a layer's weights serve the whole block; `one-slot`:
+   * it advances one slot only.
+   */
   readonly sweep: 'interleaved' | 'one-slot';
 }
 
-/** The common machine of the block schedules: slots of rows that advance together, one sweep over the layers at a time. */
+/**
+ * The common machine of the block schedules: slots of rows that advance together, one sweep over the layers at a time.
+ */
 export function blockSchedule(rules: BlockRules): Schedule<BlockState> {
   const alive = (state: BlockState, ended: ReadonlySet<RowId>): Cursor[][] =>
     state.slots.map((rows) => rows.filter((cursor) => cursor.next < cursor.positions && !ended.has(cursor.row)));
@@ -38,15 +49,20 @@ export function blockSchedule(rules: BlockRules): Schedule<BlockState> {
 
   return {
     name: rules.name,
-    ...(rules.sweep === 'interleaved' && { steady: rules.refill === 'at-once' ? ('staggered' as const) : ('blocks' as const) }),
+    ...(rules.sweep === 'interleaved' && {
+      steady: rules.refill === 'at-once' ? ('staggered' as const) : ('blocks' as const),
+    }),
     start: (grid) => ({ grid, pass: 0, slots: Array.from({ length: grid.slots }, () => []) }),
     free: (state, ended) => freeIn(state.grid, alive(state, ended)),
     next: (state, observed) => {
       const slots = alive(state, observed.ended);
       for (const row of observed.admitted) emptiest(slots, state.grid).push(cursorOf(row));
-      const chosen = rules.sweep === 'interleaved' ? slots.map((_, slot) => slot) : slots.findIndex((rows) => rows.length > 0);
+      const chosen =
+        rules.sweep === 'interleaved' ? slots.map((_, slot) => slot) : slots.findIndex((rows) => rows.length > 0);
       const turn = typeof chosen === 'number' ? [chosen].filter((slot) => slot >= 0) : chosen;
-      const ranges = turn.map((slot) => ({ slot, rows: advance(slots[slot] ?? [], state.grid.tokensPerSquare, observed.known) })).filter(({ rows }) => rows.length > 0);
+      const ranges = turn
+        .map((slot) => ({ slot, rows: advance(slots[slot] ?? [], state.grid.tokensPerSquare, observed.known) }))
+        .filter(({ rows }) => rows.length > 0);
       for (const { slot, rows } of ranges) slots[slot] = moved(slots[slot] ?? [], rows);
       const pass = state.pass + (ranges.length > 0 ? 1 : 0);
       return { state: { grid: state.grid, pass, slots }, squares: sweep(state.pass, state.grid.layers, ranges) };
@@ -61,14 +77,16 @@ function cursorOf({ row, promptTokens, newTokens }: AdmittedRow): Cursor {
 /** New rows go where most places are free, so that slots cost about the same. */
 function emptiest(slots: Cursor[][], grid: Grid): Cursor[] {
   let best: Cursor[] | undefined;
-  for (const rows of slots) if (rows.length < grid.rowsPerSlot && (best === undefined || rows.length < best.length)) best = rows;
+  for (const rows of slots)
+    if (rows.length < grid.rowsPerSlot && (best === undefined || rows.length < best.length)) best = rows;
   if (best === undefined) throw new RangeError('more rows were admitted than the schedule had places for');
   return best;
 }
 
 /**
- * One slot's ranges for one sweep. Rows that decode come first, a token each; what is left of the square goes to prompts, in chunks, oldest first, and then to
- * tokens of rows that decode which are known. A chunk's length has no influence on the row's result, only on when it comes.
+ * One slot's ranges for one sweep. Rows that decode come first, a token each; what is left of the square goes to
+ * prompts, in chunks, oldest first, and then to tokens of rows that decode which are known. A chunk's length has no
+ * influence on the row's result, only on when it comes.
  */
 function advance(rows: readonly Cursor[], tokensPerSquare: number, known: Observed['known']): RowRange[] {
   let left = tokensPerSquare;
@@ -81,12 +99,19 @@ function advance(rows: readonly Cursor[], tokensPerSquare: number, known: Observ
   };
   for (const cursor of rows) if (cursor.next >= cursor.promptTokens) take(cursor, 1);
   for (const cursor of rows) take(cursor, Math.min(cursor.promptTokens, cursor.positions) - cursor.next);
-  for (const cursor of rows) if (tokens.has(cursor) && cursor.next >= cursor.promptTokens) take(cursor, Math.min(known?.get(cursor.row) ?? 0, cursor.positions) - cursor.next - 1);
+  for (const cursor of rows)
+    if (tokens.has(cursor) && cursor.next >= cursor.promptTokens)
+      take(cursor, Math.min(known?.get(cursor.row) ?? 0, cursor.positions) - cursor.next - 1);
   return Array.from(tokens, ([cursor, taken]) => rangeOf(cursor, taken));
 }
 
 function rangeOf({ row, next, scored, promptTokens }: Cursor, tokens: number): RowRange {
-  return { row, firstPosition: next, tokens, head: scored ? 'score' : next + tokens >= promptTokens ? 'sample' : 'none' };
+  return {
+    row,
+    firstPosition: next,
+    tokens,
+    head: scored ? 'score' : next + tokens >= promptTokens ? 'sample' : 'none',
+  };
 }
 
 function moved(rows: readonly Cursor[], ranges: readonly RowRange[]): Cursor[] {
@@ -94,7 +119,11 @@ function moved(rows: readonly Cursor[], ranges: readonly RowRange[]): Cursor[] {
   return rows.map((cursor) => ({ ...cursor, next: cursor.next + (advanced.get(cursor.row) ?? 0) }));
 }
 
-function* sweep(pass: number, layers: number, ranges: readonly { slot: number; rows: readonly RowRange[] }[]): Iterable<Square> {
+function* sweep(
+  pass: number,
+  layers: number,
+  ranges: readonly { slot: number; rows: readonly RowRange[] }[],
+): Iterable<Square> {
   for (let layer = 0; layer < layers; layer++) {
     for (const { slot, rows } of ranges) yield { pass, layer, slot, rows };
   }

@@ -15,25 +15,34 @@ interface Stay {
 }
 
 /** No tier holds more than it can at any time. @throws ScheduleError */
-export function checkCapacity(spans: readonly ComputeSpan[], moves: PathMoves, { capacityBytes = {}, usage = [], stagingBytes }: PathRules): void {
+export function checkCapacity(
+  spans: readonly ComputeSpan[],
+  moves: PathMoves,
+  { capacityBytes = {}, usage = [], stagingBytes }: PathRules,
+): void {
   for (const { tier, usedBytes } of usage) {
     const capacity = capacityBytes[tier];
-    if (capacity !== undefined && usedBytes > capacity) throw new ScheduleError('capacity', `${usedBytes} bytes of ${tier} are in use, it has ${capacity}`);
+    if (capacity !== undefined && usedBytes > capacity)
+      throw new ScheduleError('capacity', `${usedBytes} bytes of ${tier} are in use, it has ${capacity}`);
   }
   if (!stagingBytes) return;
   const all = [...stays(spans, moves)];
   for (const kind of ['weights', 'cache', 'activations'] as const) {
     for (const [tier, peak] of peaks(all.filter((each) => each.kind === kind))) {
       const capacity = stagingBytes[kind][tier] ?? 0;
-      if (peak > capacity) throw new ScheduleError('capacity', `${peak} bytes of ${kind} are on their way through ${tier} at once, it has room for ${capacity}`);
+      if (peak > capacity)
+        throw new ScheduleError(
+          'capacity',
+          `${peak} bytes of ${kind} are on their way through ${tier} at once, it has room for ${capacity}`,
+        );
     }
   }
 }
 
 /**
- * What was loaded stays until it has gone on to the next tier, or until all that is computed from it has been; what is stored passes
- * through the tiers between, and hidden states stay where they are stored until they are loaded from there. (Weights and cache at home are
- * not counted: they are reserved for good, or with their rows.)
+ * What was loaded stays until it has gone on to the next tier, or until all that is computed from it has been; what is
+ * stored passes through the tiers between, and hidden states stay where they are stored until they are loaded from
+ * there. (Weights and cache at home are not counted: they are reserved for good, or with their rows.)
  */
 function* stays(spans: readonly ComputeSpan[], moves: PathMoves): Iterable<Stay> {
   const ends = new Map(spans.map(({ square, end }) => [keyOf(square), end]));
@@ -41,7 +50,8 @@ function* stays(spans: readonly ComputeSpan[], moves: PathMoves): Iterable<Stay>
   for (const { square, end } of spans) {
     for (const name of ['load_cache', 'load_activation'] as const) {
       const all = moves.of(name, square);
-      for (const move of all) yield stay(name === 'load_cache' ? 'cache' : 'activations', move, onward(move, all)?.end ?? end);
+      for (const move of all)
+        yield stay(name === 'load_cache' ? 'cache' : 'activations', move, onward(move, all)?.end ?? end);
     }
     const cache = moves.of('store_cache', square);
     for (const move of cache) {
@@ -51,13 +61,18 @@ function* stays(spans: readonly ComputeSpan[], moves: PathMoves): Iterable<Stay>
     const hidden = moves.of('store_activation', square);
     const right = moves.of('load_activation', { ...square, layer: square.layer + 1 });
     for (const move of hidden) {
-      const until = (onward(move, hidden) ?? onward(move, right))?.end ?? ends.get(keyOf({ ...square, layer: square.layer + 1 })) ?? move.end;
+      const until =
+        (onward(move, hidden) ?? onward(move, right))?.end ??
+        ends.get(keyOf({ ...square, layer: square.layer + 1 })) ??
+        move.end;
       yield stay('activations', move, until);
     }
   }
 }
 
-/** Weights of one layer and pass stay for all that is computed from them; loaded once more, for those that come after. */
+/**
+ * Weights of one layer and pass stay for all that is computed from them; loaded once more, for those that come after.
+ */
 function* weightStays(spans: readonly ComputeSpan[], all: readonly TimedMove[]): Iterable<Stay> {
   const [first] = all;
   if (!first) return;
@@ -67,7 +82,10 @@ function* weightStays(spans: readonly ComputeSpan[], all: readonly TimedMove[]):
     const next = onward(move, all);
     if (next) yield stay('weights', move, next.end);
     else {
-      const later = copies.find((copy) => copy !== move && sameHop(copy, move) && copy.end >= move.end && copies.indexOf(copy) > copies.indexOf(move));
+      const later = copies.find(
+        (copy) =>
+          copy !== move && sameHop(copy, move) && copy.end >= move.end && copies.indexOf(copy) > copies.indexOf(move),
+      );
       const own = users.filter(({ start }) => start >= move.end && start < (later?.end ?? Infinity));
       yield stay('weights', move, Math.max(move.end, ...own.map(({ end }) => end)));
     }

@@ -6,7 +6,8 @@ import { layerBounds, type Grid } from './Square.js';
 const PARTS = ['embed', 'project', 'attend', 'finish', 'head'] as const;
 
 /**
- * Each part of a square's compute takes what the part before it has found. Squares whose compute is one task are not looked into.
+ * Each part of a square's compute takes what the part before it has found. Squares whose compute is one task are not
+ * looked into.
  * @throws ScheduleError
  */
 export function checkComputeParts(grid: Grid, { square, parts }: ComputeSpan): void {
@@ -18,10 +19,20 @@ export function checkComputeParts(grid: Grid, { square, parts }: ComputeSpan): v
   let ended = -Infinity;
   for (const part of PARTS) {
     const tasks = parts.filter((each) => each.part === part);
-    const expected = part === 'embed' ? embeds && square.layer === first : part === 'head' ? samples && square.layer === last : true;
-    if (expected !== tasks.length > 0) throw new ScheduleError('complete', `${whereIs(square)}: ${part} is ${expected ? 'missing' : 'not for this layer'}`);
-    if (tasks.length > 1 && part !== 'attend') throw new ScheduleError('complete', `${whereIs(square)}: ${part} is computed a second time`);
-    if (tasks.some(({ start }) => start < ended)) throw new ScheduleError('inputs-on-device', `${whereIs(square)}: ${part} starts before the part before it has ended`);
+    const expected =
+      part === 'embed' ? embeds && square.layer === first : part === 'head' ? samples && square.layer === last : true;
+    if (expected !== tasks.length > 0)
+      throw new ScheduleError(
+        'complete',
+        `${whereIs(square)}: ${part} is ${expected ? 'missing' : 'not for this layer'}`,
+      );
+    if (tasks.length > 1 && part !== 'attend')
+      throw new ScheduleError('complete', `${whereIs(square)}: ${part} is computed a second time`);
+    if (tasks.some(({ start }) => start < ended))
+      throw new ScheduleError(
+        'inputs-on-device',
+        `${whereIs(square)}: ${part} starts before the part before it has ended`,
+      );
     for (const { end } of tasks) ended = Math.max(ended, end);
   }
 }

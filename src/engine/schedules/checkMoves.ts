@@ -1,6 +1,13 @@
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import type { PathMoves } from './PathMoves.js';
-import { whereIs, type ComputeSpan, type MoveName, type PathMove, type RequiredMoves, type TimedMove } from './PathRecord.js';
+import {
+  whereIs,
+  type ComputeSpan,
+  type MoveName,
+  type PathMove,
+  type RequiredMoves,
+  type TimedMove,
+} from './PathRecord.js';
 import type { RowId } from './Square.js';
 
 const LOADS: readonly MoveName[] = ['load_weight', 'load_cache', 'load_activation'];
@@ -9,8 +16,8 @@ const LOADS: readonly MoveName[] = ['load_weight', 'load_cache', 'load_activatio
 type StoredAt = Map<string, number>;
 
 /**
- * All inputs of a square are where it is computed when that starts, and were loaded after they had been stored; what it puts out is stored
- * where the placement wants it, before anything overwrites it.
+ * All inputs of a square are where it is computed when that starts, and were loaded after they had been stored; what it
+ * puts out is stored where the placement wants it, before anything overwrites it.
  *
  * @param spans in order of time
  * @throws ScheduleError
@@ -19,7 +26,8 @@ export function checkMoves(spans: readonly ComputeSpan[], moves: PathMoves, requ
   if (!required) {
     for (const { square, start } of spans) {
       const late = LOADS.some((name) => moves.of(name, square).some(({ end }) => end > start));
-      if (late) throw new ScheduleError('inputs-on-device', `${whereIs(square)}: compute starts before its loads have ended`);
+      if (late)
+        throw new ScheduleError('inputs-on-device', `${whereIs(square)}: compute starts before its loads have ended`);
     }
     return;
   }
@@ -32,44 +40,78 @@ export function checkMoves(spans: readonly ComputeSpan[], moves: PathMoves, requ
     const stores = (row: RowId): StoredAt => stored(caches, `${row} ${square.layer}`);
     for (const name of LOADS) {
       for (const load of checkLoads(span, name, moves, required)) {
-        const sources = name === 'load_activation' ? [stored(hidden, square.slot)] : name === 'load_cache' ? square.rows.map(({ row }) => stores(row)) : [];
+        const sources =
+          name === 'load_activation'
+            ? [stored(hidden, square.slot)]
+            : name === 'load_cache'
+              ? square.rows.map(({ row }) => stores(row))
+              : [];
         if (sources.some((source) => (source.get(load.from) ?? -Infinity) > load.start)) {
-          throw new ScheduleError('inputs-on-device', `${whereIs(square)}: ${name} from ${load.from} starts before what it loads has been stored there`);
+          throw new ScheduleError(
+            'inputs-on-device',
+            `${whereIs(square)}: ${name} from ${load.from} starts before what it loads has been stored there`,
+          );
         }
         // What comes from the engine of other layers overwrites the slot's last batch.
         if (load.from === 'peer' && load.start < (computedUntil.get(square.slot) ?? -Infinity)) {
-          throw new ScheduleError('lifetime', `${whereIs(square)}: the slot's hidden states are overwritten while they are computed with`);
+          throw new ScheduleError(
+            'lifetime',
+            `${whereIs(square)}: the slot's hidden states are overwritten while they are computed with`,
+          );
         }
       }
     }
     if ((readUntil.get(square.slot) ?? -Infinity) > span.start) {
-      throw new ScheduleError('lifetime', `${whereIs(square)}: the slot's hidden states are overwritten while they are stored`);
+      throw new ScheduleError(
+        'lifetime',
+        `${whereIs(square)}: the slot's hidden states are overwritten while they are stored`,
+      );
     }
     computedUntil.set(square.slot, span.end);
     const outgoing = checkStores(span, 'store_activation', moves, required);
     hidden.set(square.slot, new Map());
     for (const chain of outgoing) note(stored(hidden, square.slot), chain);
     readUntil.set(square.slot, Math.max(-Infinity, ...outgoing.map((chain) => chain[0]?.end ?? -Infinity)));
-    for (const chain of checkStores(span, 'store_cache', moves, required)) for (const { row } of square.rows) note(stores(row), chain);
+    for (const chain of checkStores(span, 'store_cache', moves, required))
+      for (const { row } of square.rows) note(stores(row), chain);
   }
 }
 
 /** The first hops of a square's loads, all of which have ended in time. */
-function checkLoads({ square, start }: ComputeSpan, name: MoveName, moves: PathMoves, required: RequiredMoves): TimedMove[] {
+function checkLoads(
+  { square, start }: ComputeSpan,
+  name: MoveName,
+  moves: PathMoves,
+  required: RequiredMoves,
+): TimedMove[] {
   const routes = required(name, square);
   return moves.taken(name, square, routes).flatMap((chain, index) => {
     const end = chain?.at(-1)?.end;
-    if (end === undefined) throw new ScheduleError('inputs-on-device', `${whereIs(square)}: ${name} ${words(routes[index])} is missing`);
-    if (end > start) throw new ScheduleError('inputs-on-device', `${whereIs(square)}: compute starts before ${name} ${words(routes[index])} has ended`);
+    if (end === undefined)
+      throw new ScheduleError('inputs-on-device', `${whereIs(square)}: ${name} ${words(routes[index])} is missing`);
+    if (end > start)
+      throw new ScheduleError(
+        'inputs-on-device',
+        `${whereIs(square)}: compute starts before ${name} ${words(routes[index])} has ended`,
+      );
     return chain?.slice(0, 1) ?? [];
   });
 }
 
 /** A square's stores, all of which have begun after its compute. */
-function checkStores({ square, end }: ComputeSpan, name: MoveName, moves: PathMoves, required: RequiredMoves): (readonly TimedMove[])[] {
+function checkStores(
+  { square, end }: ComputeSpan,
+  name: MoveName,
+  moves: PathMoves,
+  required: RequiredMoves,
+): (readonly TimedMove[])[] {
   const routes = required(name, square);
   return moves.taken(name, square, routes, end).map((chain, index) => {
-    if (!chain) throw new ScheduleError('lifetime', `${whereIs(square)}: ${name} ${words(routes[index])} is missing, or began before compute had ended`);
+    if (!chain)
+      throw new ScheduleError(
+        'lifetime',
+        `${whereIs(square)}: ${name} ${words(routes[index])} is missing, or began before compute had ended`,
+      );
     return chain;
   });
 }

@@ -12,7 +12,10 @@ export interface UniformRows {
   readonly newTokens: number;
 }
 
-/** How often what has to be moved. Tokens and layers, not bytes: times the bytes of each, and the share that lives elsewhere, it is I/O. */
+/**
+ * How often what has to be moved. Tokens and layers, not bytes: times the bytes of each, and the share that lives
+ * elsewhere, it is I/O.
+ */
 export interface ClosedForm {
   /** Sweeps over the layers: how often each layer's weights are loaded. */
   readonly passes: number;
@@ -25,12 +28,14 @@ export interface ClosedForm {
 }
 
 /**
- * What a schedule moves for uniform rows (FlexGen, appendix A.2): `row` reads all weights for each token of each batch, a block schedule for
- * each token of a whole block. Cache and hidden states do not depend on the order: for s prompt tokens and n new ones each row loads and
- * stores s·n + n(n - 1)/2 tokens of cache a layer, and hidden states of s + n - 1 tokens between layers, each way.
+ * What a schedule moves for uniform rows (FlexGen, appendix A.2): `row` reads all weights for each token of each batch,
+ * a block schedule for each token of a whole block. Cache and hidden states do not depend on the order: for s prompt
+ * tokens and n new ones each row loads and stores s·n + n(n - 1)/2 tokens of cache a layer, and hidden states of s + n
+ * - 1 tokens between layers, each way.
  *
- * The diagonal block's passes are those of the zig-zag block where all rows are there from the start and are equally long: they then end
- * together, too. Its gain is a larger block (`blockGain`), and that no place is empty where rows differ.
+ * The diagonal block's passes are those of the zig-zag block where all rows are there from the start and are equally
+ * long: they then end together, too. Its gain is a larger block (`blockGain`), and that no place is empty where rows
+ * differ.
  */
 export function closedForm(schedule: 'row' | 'zigzag' | 'diagonal', shape: UniformRows): ClosedForm {
   const { layers, batches, rowsPerBatch, slots, promptTokens: s, newTokens: n } = shape;
@@ -57,7 +62,11 @@ export interface MovedShares {
 }
 
 /** Bytes over one link to the compute tier (`loaded`) and back (`stored`). */
-export function closedFormBytes(form: ClosedForm, layers: number, { bytes, weights, cache, activations }: MovedShares): {
+export function closedFormBytes(
+  form: ClosedForm,
+  layers: number,
+  { bytes, weights, cache, activations }: MovedShares,
+): {
   readonly weights: number;
   readonly cacheLoaded: number;
   readonly cacheStored: number;

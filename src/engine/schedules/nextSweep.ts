@@ -5,15 +5,20 @@ import type { Observed, Schedule } from './Schedule.js';
 import type { Square } from './Square.js';
 
 /**
- * Asks a schedule for its next sweep, and sees to it that what comes is made of squares: a schedule may be anybody's. Whether they are the right ones is
- * for `PathChecker` to say.
+ * Asks a schedule for its next sweep, and sees to it that what comes is made of squares: a schedule may be anybody's.
+ * Whether they are the right ones is for `PathChecker` to say.
  *
  * @throws ScheduleError, also while the squares are iterated
  */
-export function nextSweep<State>(schedule: Schedule<State>, state: State, observed: Observed): { readonly state: State; readonly squares: Iterable<Square> } {
+export function nextSweep<State>(
+  schedule: Schedule<State>,
+  state: State,
+  observed: Observed,
+): { readonly state: State; readonly squares: Iterable<Square> } {
   const sweep: unknown = schedule.next(state, observed);
   const { state: after, squares } = membersOf(sweep);
-  if (!isIterable(squares)) throw malformed(schedule, `returned ${found(sweep)}, expected { state, squares } with an iterable of squares`);
+  if (!isIterable(squares))
+    throw malformed(schedule, `returned ${found(sweep)}, expected { state, squares } with an iterable of squares`);
   return { state: after as State, squares: checked(schedule, squares) };
 }
 
@@ -21,10 +26,18 @@ function* checked(schedule: Schedule, squares: Iterable<unknown>): Generator<Squ
   let judged: unknown; // squares of one batch share their ranges
   for (const square of squares) {
     const { pass, layer, slot, rows } = membersOf(square);
-    if (!areWhole(pass, layer, slot) || !Array.isArray(rows)) throw malformed(schedule, `has a square that is ${found(square)}, expected { pass, layer, slot, rows }: whole numbers, and an array of ranges`);
+    if (!areWhole(pass, layer, slot) || !Array.isArray(rows))
+      throw malformed(
+        schedule,
+        `has a square that is ${found(square)}, expected { pass, layer, slot, rows }: whole numbers, and an array of ranges`,
+      );
     if (rows !== judged) {
       const wrong = rows.findIndex((range) => !isRange(range));
-      if (wrong >= 0) throw malformed(schedule, `has a square with a range that is ${found(rows[wrong])}, expected { row, firstPosition, tokens, head }, the first three whole numbers`);
+      if (wrong >= 0)
+        throw malformed(
+          schedule,
+          `has a square with a range that is ${found(rows[wrong])}, expected { row, firstPosition, tokens, head }, the first three whole numbers`,
+        );
       judged = rows;
     }
     yield square as Square;

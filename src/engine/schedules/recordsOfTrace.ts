@@ -10,20 +10,30 @@ export interface TracedPath {
   readonly usage: TierUsage[];
 }
 
-/** The rows of a run, as its trace names them: `validatePath` judges by these. Those that others had computed the beginnings of come with who had. */
+/**
+ * The rows of a run, as its trace names them: `validatePath` judges by these. Those that others had computed the
+ * beginnings of come with who had.
+ */
 export function rowsOfTrace(events: Iterable<TraceEvent>): JudgedRow[] {
   const rows: JudgedRow[] = [];
   const known = new Map<RowId, KnownStretch[]>();
   for (const { name, ph, args } of events) {
     if (ph !== 'i') continue;
-    if (name === 'known') known.get(Number(args['row']))?.push({ behind: Number(args['behind']), end: Number(args['end']) });
+    if (name === 'known')
+      known.get(Number(args['row']))?.push({ behind: Number(args['behind']), end: Number(args['end']) });
     if (name !== 'admit') continue;
     const { row, promptTokens, newTokens, prefix, shared } = args;
-    const stretches = Array.isArray(shared) ? shared.map((stretch: unknown) => (Array.isArray(stretch) ? stretch.map(Number) : [])) : [];
+    const stretches = Array.isArray(shared)
+      ? shared.map((stretch: unknown) => (Array.isArray(stretch) ? stretch.map(Number) : []))
+      : [];
     const stretchesKnown: KnownStretch[] = [];
     known.set(Number(row), stretchesKnown);
     rows.push({
-      row: Number(row), known: stretchesKnown, promptTokens: Number(promptTokens), newTokens: Number(newTokens), prefix: prefix === true,
+      row: Number(row),
+      known: stretchesKnown,
+      promptTokens: Number(promptTokens),
+      newTokens: Number(newTokens),
+      prefix: prefix === true,
       shared: stretches.map(([source = NaN, end = NaN]) => ({ row: source, end })),
     });
   }
@@ -42,7 +52,8 @@ export function recordsOfTrace(events: Iterable<TraceEvent>, rows: readonly Judg
   // Squares of one batch share their rows, as they did in the run.
   const batches = new Map<string, readonly RowRange[]>();
   for (const { name, ph, ts, dur = 0, args } of events) {
-    if (ph === 'C' && name.endsWith(' bytes')) path.usage.push({ at: ts / 1e6, tier: name.slice(0, -' bytes'.length), usedBytes: Number(args['used']) });
+    if (ph === 'C' && name.endsWith(' bytes'))
+      path.usage.push({ at: ts / 1e6, tier: name.slice(0, -' bytes'.length), usedBytes: Number(args['used']) });
     if (ph !== 'X') continue;
     const { pass, layer, slot, part, bytes, from, to } = args;
     const start = Math.round(ts * 1e3); // in nanoseconds, of which a trace has whole ones
@@ -52,8 +63,15 @@ export function recordsOfTrace(events: Iterable<TraceEvent>, rows: readonly Judg
     path.records.push({
       task: {
         // What follows the task's name tells people which it is.
-        name: name.split(' ', 1)[0] ?? name, pass: Number(pass), layer: Number(layer), slot: Number(slot), rows: batch, bytes: Number(bytes),
-        ...(typeof part === 'string' && { part }), ...(typeof from === 'string' && { from }), ...(typeof to === 'string' && { to }),
+        name: name.split(' ', 1)[0] ?? name,
+        pass: Number(pass),
+        layer: Number(layer),
+        slot: Number(slot),
+        rows: batch,
+        bytes: Number(bytes),
+        ...(typeof part === 'string' && { part }),
+        ...(typeof from === 'string' && { from }),
+        ...(typeof to === 'string' && { to }),
       },
       timing: { start: start / 1e9, end: (start + Math.round(dur * 1e3)) / 1e9 },
     });

@@ -9,9 +9,10 @@ import type { PathRules } from './PathRules.js';
 import { layerBounds, type Grid, type RowId, type RowRange, type Square } from './Square.js';
 
 /**
- * Judges a whole path from its records: every row's square is computed only after its left neighbours have ended, and what it shares with
- * other rows, with all of its inputs there; activations live until the right neighbour is computed, a row's cache until the row ends; no tier exceeds its capacity; and every
- * row passes every layer at every position once (FlexGen, section 4.1).
+ * Judges a whole path from its records: every row's square is computed only after its left neighbours have ended, and
+ * what it shares with other rows, with all of its inputs there; activations live until the right neighbour is computed,
+ * a row's cache until the row ends; no tier exceeds its capacity; and every row passes every layer at every position
+ * once (FlexGen, section 4.1).
  *
  * @param grid the shape of the run
  * @param rows the rows that were admitted, with the most tokens that each might have got
@@ -52,24 +53,42 @@ function spansOf(records: readonly PathRecord[], moves: PathMoves): ComputeSpan[
       span.end = Math.max(span.end, timing.end);
     }
   }
-  return [...spans.values()].sort((a, b) => a.start - b.start || a.square.pass - b.square.pass || a.square.layer - b.square.layer);
+  return [...spans.values()].sort(
+    (a, b) => a.start - b.start || a.square.pass - b.square.pass || a.square.layer - b.square.layer,
+  );
 }
 
-function checkOrder(grid: Grid, rows: readonly JudgedRow[], spans: readonly ComputeSpan[], endedEarly: ReadonlySet<RowId>): void {
+function checkOrder(
+  grid: Grid,
+  rows: readonly JudgedRow[],
+  spans: readonly ComputeSpan[],
+  endedEarly: ReadonlySet<RowId>,
+): void {
   const checker = new PathChecker(grid, endedEarly);
   for (const row of rows) checker.admit(row);
   const ends = new Map<string, number>();
-  const sharers = new Map(rows.filter(({ shared = [] }) => shared.length > 0).map((row) => [row.row, row.shared ?? []]));
+  const sharers = new Map(
+    rows.filter(({ shared = [] }) => shared.length > 0).map((row) => [row.row, row.shared ?? []]),
+  );
   const sources = new Sources(sharers);
   const bounds = layerBounds(grid);
   for (const { square, start, end } of spans) {
     for (const { row, firstPosition } of square.rows) {
       const shared = sharers.get(row);
       if (shared && firstPosition === shared.at(-1)?.end) sources.check(shared, square, row, start);
-      // Left in layers, and left in tokens: the same row's last square of this layer, and of the last layer for a sampled token.
-      const before = [`${row} ${square.layer - 1}`, `${row} ${square.layer}`, ...(square.layer === bounds.first && firstPosition > 0 ? [`${row} ${bounds.last}`] : [])];
+      // Left in layers, and left in tokens: the same row's last square of this layer, and of the last layer for a
+      // sampled token.
+      const before = [
+        `${row} ${square.layer - 1}`,
+        `${row} ${square.layer}`,
+        ...(square.layer === bounds.first && firstPosition > 0 ? [`${row} ${bounds.last}`] : []),
+      ];
       for (const key of before) {
-        if ((ends.get(key) ?? -Infinity) > start) throw new ScheduleError('left-neighbour', `${whereIs(square)}: row ${row} starts before its left neighbour has ended`);
+        if ((ends.get(key) ?? -Infinity) > start)
+          throw new ScheduleError(
+            'left-neighbour',
+            `${whereIs(square)}: row ${row} starts before its left neighbour has ended`,
+          );
       }
     }
     checker.accept(square);
@@ -80,7 +99,8 @@ function checkOrder(grid: Grid, rows: readonly JudgedRow[], spans: readonly Comp
   }
   for (const { row } of rows) {
     const missing = checker.missing(row);
-    if (missing > 0 && !endedEarly.has(row)) throw new ScheduleError('complete', `row ${row} lacks ${missing} positions`);
+    if (missing > 0 && !endedEarly.has(row))
+      throw new ScheduleError('complete', `row ${row} lacks ${missing} positions`);
   }
 }
 
@@ -105,7 +125,11 @@ class Sources {
   check(shared: readonly SharedStretch[], square: Square, row: RowId, start: number): void {
     for (const { row: source, end: position } of shared) {
       const computed = this.computedAt.get(`${source} ${square.layer}`)?.find((each) => each.position >= position);
-      if (computed && computed.end > start) throw new ScheduleError('left-neighbour', `${whereIs(square)}: row ${row} starts before row ${source} has computed what they share`);
+      if (computed && computed.end > start)
+        throw new ScheduleError(
+          'left-neighbour',
+          `${whereIs(square)}: row ${row} starts before row ${source} has computed what they share`,
+        );
     }
   }
 }
@@ -118,7 +142,10 @@ function checkLives(records: readonly PathRecord[], lives: NonNullable<PathRules
     for (const { row } of task.rows) {
       const life = lives.get(row);
       if (life && timing.start >= life.from && timing.end <= life.until) continue;
-      throw new ScheduleError('lifetime', `${task.name} of ${whereIs(task)}: row ${row} ${life ? 'has not got its memory yet, or has given it back' : 'has never had memory'}`);
+      throw new ScheduleError(
+        'lifetime',
+        `${task.name} of ${whereIs(task)}: row ${row} ${life ? 'has not got its memory yet, or has given it back' : 'has never had memory'}`,
+      );
     }
   }
 }

@@ -9,15 +9,20 @@ export interface RowBegin {
 }
 
 /**
- * A schedule counts a row's positions from the first that has to be computed, so that none need know of prefixes: here they become the row's own. Squares of one batch
- * share one array of ranges, as before. Pure.
+ * A schedule counts a row's positions from the first that has to be computed, so that none need know of prefixes: here
+ * they become the row's own. Squares of one batch share one array of ranges, as before. Pure.
  */
-export function* withPrefixes(squares: Iterable<Square>, beginOf: (row: RowId) => RowBegin | undefined): Generator<Square, void, undefined> {
+export function* withPrefixes(
+  squares: Iterable<Square>,
+  beginOf: (row: RowId) => RowBegin | undefined,
+): Generator<Square, void, undefined> {
   const known = new Map<readonly RowRange[], readonly RowRange[]>();
   for (const square of squares) {
     let rows = known.get(square.rows);
     if (!rows) {
-      rows = square.rows.some(({ row }) => beginOf(row)) ? square.rows.map((range) => begunAt(range, beginOf(range.row))) : square.rows;
+      rows = square.rows.some(({ row }) => beginOf(row))
+        ? square.rows.map((range) => begunAt(range, beginOf(range.row)))
+        : square.rows;
       known.set(square.rows, rows);
     }
     yield rows === square.rows ? square : { ...square, rows };
@@ -26,5 +31,10 @@ export function* withPrefixes(squares: Iterable<Square>, beginOf: (row: RowId) =
 
 function begunAt(range: RowRange, begin: RowBegin | undefined): RowRange {
   if (!begin) return range;
-  return { ...range, firstPosition: range.firstPosition + begin.firstPosition, sharedTokens: begin.firstPosition, ...(begin.samples ? {} : { head: 'none' as const }) };
+  return {
+    ...range,
+    firstPosition: range.firstPosition + begin.firstPosition,
+    sharedTokens: begin.firstPosition,
+    ...(begin.samples ? {} : { head: 'none' as const }),
+  };
 }

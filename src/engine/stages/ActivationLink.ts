@@ -4,20 +4,25 @@ import { PeerError } from '../../errors/PeerError.js';
 import type { StageMessage } from './StageMessage.js';
 
 /**
- * Where an engine's input comes from: hidden states from the engine of the layers before, or, for the first one, the last one's results. Pulled: what is
- * not pulled waits at the sender. It ends when the sender has closed its sink well, and throws when the sender failed. Iterated once; whoever stops
- * iterating calls `return`, and the sender learns that nobody listens any more.
+ * Where an engine's input comes from: hidden states from the engine of the layers before, or, for the first one, the
+ * last one's results. Pulled: what is not pulled waits at the sender. It ends when the sender has closed its sink well,
+ * and throws when the sender failed. Iterated once; whoever stops iterating calls `return`, and the sender learns that
+ * nobody listens any more.
  */
 export type ActivationSource = AsyncIterable<StageMessage>;
 
 /** Batches whose hidden states may wait in a link. */
 const CAPACITY = wholeRange(1);
 
-/** Where an engine's output goes: the other end of an `ActivationSource`. Messages arrive in the order in which they were sent, each once. */
+/**
+ * Where an engine's output goes: the other end of an `ActivationSource`. Messages arrive in the order in which they
+ * were sent, each once.
+ */
 export interface ActivationSink {
   /**
-   * Takes a message. The promise resolves when there is room for the next one: until then the hidden states' slot is in use, which stops the sender sooner
-   * or later. Other messages may be sent without waiting: they are small, and their number is bounded by the slots.
+   * Takes a message. The promise resolves when there is room for the next one: until then the hidden states' slot is in
+   * use, which stops the sender sooner or later. Other messages may be sent without waiting: they are small, and their
+   * number is bounded by the slots.
    *
    * @throws (rejects) when the receiver has gone, or the way there is broken
    */
@@ -32,13 +37,19 @@ export interface ActivationLink {
 }
 
 /**
- * Two ends of a queue in memory, between two engines of one process. A pair over sockets, pipes or worker ports has to keep the same promises.
+ * Two ends of a queue in memory, between two engines of one process. A pair over sockets, pipes or worker ports has to
+ * keep the same promises.
  *
  * @param capacity hidden states of batches that may wait in it. Default 2
  */
 export function activationLink({ capacity = 2 }: { readonly capacity?: number } = {}): ActivationLink {
-  if (!isWithin(capacity, CAPACITY)) throw new RangeError(`capacity: found ${found(capacity)}, expected ${rangeWords(CAPACITY, capacity)}`);
-  const queue: { readonly message: StageMessage; readonly accept: () => void; readonly refuse: (error: Error) => void }[] = [];
+  if (!isWithin(capacity, CAPACITY))
+    throw new RangeError(`capacity: found ${found(capacity)}, expected ${rangeWords(CAPACITY, capacity)}`);
+  const queue: {
+    readonly message: StageMessage;
+    readonly accept: () => void;
+    readonly refuse: (error: Error) => void;
+  }[] = [];
   let waiting = 0;
   let closed = false;
   let failure: Error | undefined;

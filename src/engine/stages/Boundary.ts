@@ -28,7 +28,9 @@ interface Arrival {
   take?: (hidden: Float32Array) => void;
 }
 
-/** A run's side of the links to its peers: reads what comes, keeps it until the device asks for it, and sends what goes. */
+/**
+ * A run's side of the links to its peers: reads what comes, keeps it until the device asks for it, and sends what goes.
+ */
 export class Boundary implements DevicePeers {
   readonly tokens = new SampledTokens();
   private readonly source: AsyncIterator<StageMessage>;
@@ -88,8 +90,8 @@ export class Boundary implements DevicePeers {
   }
 
   /**
-   * Ends both links; what the device waits for will never come. With an error, the peer before learns that nobody listens any more; without one, what it
-   * still sends is read and dropped, so that it can come to its own end.
+   * Ends both links; what the device waits for will never come. With an error, the peer before learns that nobody
+   * listens any more; without one, what it still sends is read and dropped, so that it can come to its own end.
    */
   close(error?: Error): void {
     if (this.closed) return;
@@ -113,7 +115,8 @@ export class Boundary implements DevicePeers {
   private async read(): Promise<void> {
     try {
       for (;;) {
-        while (this.held >= this.mostHeld && !this.closed) await new Promise<void>((resolve) => (this.roomCame = resolve));
+        while (this.held >= this.mostHeld && !this.closed)
+          await new Promise<void>((resolve) => (this.roomCame = resolve));
         const step = await this.source.next();
         if (step.done === true) {
           this.sourceEnded = true;
@@ -134,7 +137,8 @@ export class Boundary implements DevicePeers {
   private arrive({ pass, slot, hidden }: HiddenMessage): void {
     const key = keyOf({ pass, slot });
     const arrival = this.arrivals.get(key);
-    if (arrival?.hidden) throw new PeerError(`hidden states: found those of pass ${pass}, slot ${slot} a second time, expected them once`);
+    if (arrival?.hidden)
+      throw new PeerError(`hidden states: found those of pass ${pass}, slot ${slot} a second time, expected them once`);
     if (arrival?.take) {
       this.arrivals.delete(key);
       arrival.take(hidden);

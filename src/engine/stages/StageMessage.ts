@@ -5,21 +5,33 @@ import type { PageCounts } from '../memory/rowPlacement.js';
 import type { RowId, RowRange } from '../schedules/Square.js';
 
 /**
- * What goes round the ring before anything else. The first engine states what it is and has; each of the others checks that it fits, puts its own layers
- * and its memory in, and sends it on; what comes back to the first one holds for all.
+ * What goes round the ring before anything else. The first engine states what it is and has; each of the others checks
+ * that it fits, puts its own layers and its memory in, and sends it on; what comes back to the first one holds for all.
  */
 export interface BeginMessage {
   readonly kind: 'begin';
   /** Of the whole model; `contents`: of what is in its files (`ResultIdentity.model`). */
   readonly model: {
-    readonly layers: number; readonly hiddenSize: number; readonly vocabularySize: number; readonly family: string; readonly contents: string;
+    readonly layers: number;
+    readonly hiddenSize: number;
+    readonly vocabularySize: number;
+    readonly family: string;
+    readonly contents: string;
   };
   /** The layer that the next engine has to begin with; `model.layers` once they are complete. */
   readonly nextLayer: number;
   /** The shape of the first engine's slots; the others must have been opened with no smaller one. */
   readonly grid: { readonly slots: number; readonly rowsPerSlot: number; readonly tokensPerSquare: number };
-  /** How the KV cache is cut into pages, and what share of a row's pages lives on disk and on a GPU (default 0): the same everywhere. */
-  readonly cache: { readonly pageTokens: number; readonly diskShare: number; readonly mostDiskPages: number; readonly gpuShare?: number };
+  /**
+   * How the KV cache is cut into pages, and what share of a row's pages lives on disk and on a GPU (default 0): the
+   * same everywhere.
+   */
+  readonly cache: {
+    readonly pageTokens: number;
+    readonly diskShare: number;
+    readonly mostDiskPages: number;
+    readonly gpuShare?: number;
+  };
   /** Pages that every engine up to here has. */
   readonly pages: PageCounts;
   /** Whether every engine up to here can have a page in the tables of several rows. */
@@ -39,7 +51,10 @@ export interface OpenMessage {
   readonly sharing?: SharedPrefix;
 }
 
-/** A page is kept for rows to come no longer: who held it has been closed, and who copied from it has been through every layer. */
+/**
+ * A page is kept for rows to come no longer: who held it has been closed, and who copied from it has been through every
+ * layer.
+ */
 export interface FreeMessage {
   readonly kind: 'free';
   /** Its number. */
@@ -53,14 +68,17 @@ export interface StageBatch {
   readonly rows: readonly RowRange[];
 }
 
-/** Batches that will come, announced before they are computed, so that weights and cache can be loaded ahead of them. */
+/**
+ * Batches that will come, announced before they are computed, so that weights and cache can be loaded ahead of them.
+ */
 export interface SweepMessage {
   readonly kind: 'sweep';
   /** In the order in which they come. */
   readonly batches: readonly StageBatch[];
   /**
-   * No batch of the sweep waits for a token that another one of it samples: they can be computed layer by layer, so that all of them share a layer's weights.
-   * Else batch by batch: waiting for a later one might be waiting for oneself.
+   * No batch of the sweep waits for a token that another one of it samples: they can be computed layer by layer, so
+   * that all of them share a layer's weights. Else batch by batch: waiting for a later one might be waiting for
+   * oneself.
    */
   readonly interleaved: boolean;
 }
@@ -70,7 +88,10 @@ export interface HiddenMessage {
   readonly kind: 'hidden';
   readonly pass: number;
   readonly slot: number;
-  /** [tokens, hiddenSize], row-major: the batch's ranges one after another, each token in order of position. The receiver's from now on. */
+  /**
+   * [tokens, hiddenSize], row-major: the batch's ranges one after another, each token in order of position. The
+   * receiver's from now on.
+   */
   readonly hidden: Float32Array;
 }
 
@@ -89,8 +110,9 @@ export interface CloseMessage {
 }
 
 /**
- * What engines that share a model tell each other, in this order: `begin`; then for each row `open`, the `sweep`s that hold it, their `hidden` states,
- * `close`; and `free` for each page that rows shared. `head` goes from the last engine to the first one. All of it is plain data (maps and
- * typed arrays included), as structured clones carry it.
+ * What engines that share a model tell each other, in this order: `begin`; then for each row `open`, the `sweep`s that
+ * hold it, their `hidden` states, `close`; and `free` for each page that rows shared. `head` goes from the last engine
+ * to the first one. All of it is plain data (maps and typed arrays included), as structured clones carry it.
  */
-export type StageMessage = BeginMessage | OpenMessage | SweepMessage | HiddenMessage | HeadMessage | CloseMessage | FreeMessage;
+export type StageMessage =
+  BeginMessage | OpenMessage | SweepMessage | HiddenMessage | HeadMessage | CloseMessage | FreeMessage;

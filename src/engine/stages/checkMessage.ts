@@ -9,7 +9,10 @@ type Fields = Readonly<Record<string, unknown>>;
 const HEADS: readonly unknown[] = ['none', 'sample', 'score'];
 const POOLINGS: readonly unknown[] = ['last', 'mean', 'first'];
 
-/** What each kind has to have; what goes beyond it is left alone. Whether it fits this engine and this run is for others to say. */
+/**
+ * What each kind has to have; what goes beyond it is left alone. Whether it fits this engine and this run is for others
+ * to say.
+ */
 const KINDS: Readonly<Record<StageMessage['kind'], (message: Fields) => void>> = {
   begin({ model, nextLayer, grid, cache, pages, sharesPages }) {
     const { family, contents } = wholes('begin.model', model, 'layers', 'hiddenSize', 'vocabularySize');
@@ -29,13 +32,21 @@ const KINDS: Readonly<Record<StageMessage['kind'], (message: Fields) => void>> =
     truth('open.prefix', prefix);
     if (prefix === true && newTokens !== 0) throw wrong('open.newTokens', newTokens, '0 for a prefix');
     if (sharing !== undefined) checkSharing(object('open.sharing', sharing));
-    const { tokens, promptTokens, logprobs, candidates, pooling, ...rest } = wholes('open.sequence', sequence, 'capacityTokens', 'topK', 'seed');
+    const { tokens, promptTokens, logprobs, candidates, pooling, ...rest } = wholes(
+      'open.sequence',
+      sequence,
+      'capacityTokens',
+      'topK',
+      'seed',
+    );
     allWhole('open.sequence.tokens', tokens);
     if (promptTokens !== undefined) whole('open.sequence.promptTokens', promptTokens);
     whole('open.sequence.logprobs', logprobs, -1);
     if (candidates !== undefined) allWhole('open.sequence.candidates', candidates);
-    if (pooling !== undefined && !POOLINGS.includes(pooling)) throw wrong('open.sequence.pooling', pooling, 'last, mean or first');
-    for (const name of ['temperature', 'topP', 'minP', 'repetitionPenalty']) number(`open.sequence.${name}`, rest[name]);
+    if (pooling !== undefined && !POOLINGS.includes(pooling))
+      throw wrong('open.sequence.pooling', pooling, 'last, mean or first');
+    for (const name of ['temperature', 'topP', 'minP', 'repetitionPenalty'])
+      number(`open.sequence.${name}`, rest[name]);
   },
   sweep({ batches, interleaved }) {
     truth('sweep.interleaved', interleaved);
@@ -59,8 +70,10 @@ const KINDS: Readonly<Record<StageMessage['kind'], (message: Fields) => void>> =
       whole('head.output.sampled', row);
       const { logprob, top, embedding } = wholes('head.output.sampled', each, 'token');
       number('head.output.sampled.logprob', logprob);
-      if (embedding !== undefined && !types.isFloat32Array(embedding)) throw wrong('head.output.sampled.embedding', embedding, 'a Float32Array');
-      for (const other of list('head.output.sampled.top', top)) number('head.output.sampled.top.logprob', wholes('head.output.sampled.top', other, 'token')['logprob']);
+      if (embedding !== undefined && !types.isFloat32Array(embedding))
+        throw wrong('head.output.sampled.embedding', embedding, 'a Float32Array');
+      for (const other of list('head.output.sampled.top', top))
+        number('head.output.sampled.top.logprob', wholes('head.output.sampled.top', other, 'token')['logprob']);
     }
     for (const [row, scores] of entries('head.output.scored', scored)) {
       whole('head.output.scored', row);
@@ -76,13 +89,15 @@ const KINDS: Readonly<Record<StageMessage['kind'], (message: Fields) => void>> =
 };
 
 /**
- * Looks at what came from a peer, which may be another program than this one, or none of good will: that it is a message, and its fields are what they are said to be.
+ * Looks at what came from a peer, which may be another program than this one, or none of good will: that it is a
+ * message, and its fields are what they are said to be.
  * @throws PeerError naming the field, what was found and what was expected
  */
 export function checkMessage(value: unknown): StageMessage {
   const message = object('message', value);
   const { kind } = message;
-  if (typeof kind !== 'string' || !Object.hasOwn(KINDS, kind)) throw wrong('message.kind', kind, Object.keys(KINDS).join(', '));
+  if (typeof kind !== 'string' || !Object.hasOwn(KINDS, kind))
+    throw wrong('message.kind', kind, Object.keys(KINDS).join(', '));
   KINDS[kind as StageMessage['kind']](message);
   return message as unknown as StageMessage;
 }
@@ -106,7 +121,8 @@ function wholes(name: string, value: unknown, ...keys: readonly string[]): Field
 }
 
 function whole(name: string, value: unknown, least = 0): void {
-  if (!Number.isSafeInteger(value) || (value as number) < least) throw wrong(name, value, `a whole number of at least ${least}`);
+  if (!Number.isSafeInteger(value) || (value as number) < least)
+    throw wrong(name, value, `a whole number of at least ${least}`);
 }
 
 function allWhole(name: string, values: unknown): void {

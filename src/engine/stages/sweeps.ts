@@ -2,8 +2,9 @@ import { layerBounds, type Grid, type RowRange, type Square } from '../schedules
 import type { StageBatch, SweepMessage } from './StageMessage.js';
 
 /**
- * What the engines behind the first one have to know of a sweep of its schedule: the batches that leave the first one's layers in it, in order, and whether
- * each of them is one batch of its slot, wholly within the sweep. If so, all of them leave without waiting for a token that one of them samples. Pure.
+ * What the engines behind the first one have to know of a sweep of its schedule: the batches that leave the first one's
+ * layers in it, in order, and whether each of them is one batch of its slot, wholly within the sweep. If so, all of
+ * them leave without waiting for a token that one of them samples. Pure.
  *
  * @param squares of one sweep, in order
  */
@@ -25,8 +26,14 @@ export function announcementOf(squares: readonly Square[], grid: Pick<Grid, 'lay
   return { kind: 'sweep', batches, interleaved: alone && [...counts.values()].every((count) => count === grid.layers) };
 }
 
-/** The squares of an announced sweep over the layers of a grid, in an order that waits for nothing that could wait for them. Pure. */
-export function* squaresOf({ batches, interleaved }: SweepMessage, grid: Pick<Grid, 'layers' | 'part'>): Iterable<Square> {
+/**
+ * The squares of an announced sweep over the layers of a grid, in an order that waits for nothing that could wait for
+ * them. Pure.
+ */
+export function* squaresOf(
+  { batches, interleaved }: SweepMessage,
+  grid: Pick<Grid, 'layers' | 'part'>,
+): Iterable<Square> {
   const { first, last } = layerBounds(grid);
   const groups = interleaved ? [batches] : batches.map((batch) => [batch]);
   for (const group of groups) {

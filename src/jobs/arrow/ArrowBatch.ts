@@ -1,6 +1,6 @@
 /**
- * What is asked of a record batch of Apache Arrow, whichever copy or version of `apache-arrow` made it: its `RecordBatch` is one.
- * Said here, since that package is the user's to install.
+ * What is asked of a record batch of Apache Arrow, whichever copy or version of `apache-arrow` made it: its
+ * `RecordBatch` is one. Said here, since that package is the user's to install.
  */
 export interface ArrowBatch {
   readonly numRows: number;
@@ -13,7 +13,12 @@ export interface ArrowVector {
   readonly type: ArrowType;
   readonly length: number;
   /** Pieces, one behind the other. */
-  readonly data: readonly { readonly length: number; readonly values: unknown; readonly valueOffsets: unknown; readonly dictionary?: ArrowVector }[];
+  readonly data: readonly {
+    readonly length: number;
+    readonly values: unknown;
+    readonly valueOffsets: unknown;
+    readonly dictionary?: ArrowVector;
+  }[];
   get(index: number): unknown;
   getChildAt(index: number): ArrowVector | null;
 }
@@ -30,6 +35,25 @@ export interface ArrowType {
 
 /** `Type` of the package, which follows the format's own numbers. */
 export const ARROW_TYPE = {
-  dictionary: -1, integer: 2, float: 3, binary: 4, text: 5, boolean: 6, decimal: 7, date: 8, time: 9, timestamp: 10, list: 12, struct: 13, fixedBinary: 15, fixedList: 16, map: 17, duration: 18,
-  largeBinary: 19, largeText: 20, largeList: 21, binaryView: 23, textView: 24,
+  dictionary: -1,
+  integer: 2,
+  float: 3,
+  binary: 4,
+  text: 5,
+  boolean: 6,
+  decimal: 7,
+  date: 8,
+  time: 9,
+  timestamp: 10,
+  list: 12,
+  struct: 13,
+  fixedBinary: 15,
+  fixedList: 16,
+  map: 17,
+  duration: 18,
+  largeBinary: 19,
+  largeText: 20,
+  largeList: 21,
+  binaryView: 23,
+  textView: 24,
 } as const;

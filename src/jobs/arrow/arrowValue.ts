@@ -1,11 +1,26 @@
-import { base64, DAY_MILLISECONDS, dateOf, decimal, timeOf, timestampOf, whole, type TimeUnit } from '../formats/columnText.js';
+import {
+  base64,
+  DAY_MILLISECONDS,
+  dateOf,
+  decimal,
+  timeOf,
+  timestampOf,
+  whole,
+  type TimeUnit,
+} from '../formats/columnText.js';
 import { ARROW_TYPE as TYPE, type ArrowType, type ArrowVector } from './ArrowBatch.js';
 
 /** `TimeUnit` of the format, and how many of ours one is: Parquet has no seconds, and writes thousandths. */
-const UNITS: readonly (readonly [unit: TimeUnit, factor: bigint])[] = [['MILLIS', 1_000n], ['MILLIS', 1n], ['MICROS', 1n], ['NANOS', 1n]];
+const UNITS: readonly (readonly [unit: TimeUnit, factor: bigint])[] = [
+  ['MILLIS', 1_000n],
+  ['MILLIS', 1n],
+  ['MICROS', 1n],
+  ['NANOS', 1n],
+];
 
 /**
- * The value of a row of a column as JSON can hold it, as of Parquet: numbers that are too large, decimals, dates and times as text, bytes as base64; lists and structures as such.
+ * The value of a row of a column as JSON can hold it, as of Parquet: numbers that are too large, decimals, dates and
+ * times as text, bytes as base64; lists and structures as such.
  * @throws Error for a type that has no words
  */
 export function arrowValue(vector: ArrowVector, row: number): unknown {
@@ -31,7 +46,9 @@ export function arrowValue(vector: ArrowVector, row: number): unknown {
       return inUnit(BigInt(value as number | bigint), type, timeOf);
     // What the package makes of moments has lost digits: it counts milliseconds in doubles.
     case TYPE.timestamp:
-      return inUnit(BigInt(stored(vector, row)), type, (moment, unit) => timestampOf(moment, unit, (type.timezone ?? '') !== ''));
+      return inUnit(BigInt(stored(vector, row)), type, (moment, unit) =>
+        timestampOf(moment, unit, (type.timezone ?? '') !== ''),
+      );
     case TYPE.binary:
     case TYPE.largeBinary:
     case TYPE.fixedBinary:
@@ -44,13 +61,17 @@ export function arrowValue(vector: ArrowVector, row: number): unknown {
       return Array.from({ length: list.length }, (_, at) => arrowValue(list, at));
     }
     case TYPE.struct:
-      return Object.fromEntries((type.children ?? []).map(({ name }, at) => [name, childValue(vector.getChildAt(at), row)]));
+      return Object.fromEntries(
+        (type.children ?? []).map(({ name }, at) => [name, childValue(vector.getChildAt(at), row)]),
+      );
     case TYPE.map:
       return mapValue(vector, row);
     case TYPE.dictionary:
       return childValue(pieceOf(vector, row).piece.dictionary, Number(stored(vector, row)));
     default:
-      throw new Error(`found values of the type ${type.toString()}, expected numbers, text, bytes, dates, times, and lists and structures of them`);
+      throw new Error(
+        `found values of the type ${type.toString()}, expected numbers, text, bytes, dates, times, and lists and structures of them`,
+      );
   }
 }
 
@@ -63,12 +84,18 @@ function mapValue(vector: ArrowVector, row: number): object {
   const [from = 0, to = 0] = (piece.valueOffsets as Int32Array).subarray(at, at + 2);
   const entries = vector.getChildAt(0);
   const [names, values] = [entries?.getChildAt(0), entries?.getChildAt(1)];
-  return Object.fromEntries(Array.from({ length: to - from }, (_, entry) => [String(childValue(names, from + entry)), childValue(values, from + entry)]));
+  return Object.fromEntries(
+    Array.from({ length: to - from }, (_, entry) => [
+      String(childValue(names, from + entry)),
+      childValue(values, from + entry),
+    ]),
+  );
 }
 
 function inUnit(value: bigint, { unit = 1 }: ArrowType, textOf: (value: bigint, unit: TimeUnit) => string): string {
   const known = UNITS[unit];
-  if (known === undefined) throw new Error(`found times in units of the kind ${unit}, expected one of 0 to ${UNITS.length - 1}`);
+  if (known === undefined)
+    throw new Error(`found times in units of the kind ${unit}, expected one of 0 to ${UNITS.length - 1}`);
   return textOf(value * known[1], known[0]);
 }
 
@@ -78,7 +105,10 @@ function stored(vector: ArrowVector, row: number): bigint | number {
   return (piece.values as ArrayLike<bigint | number>)[at] ?? 0;
 }
 
-function pieceOf({ data }: ArrowVector, row: number): { readonly piece: ArrowVector['data'][number]; readonly at: number } {
+function pieceOf(
+  { data }: ArrowVector,
+  row: number,
+): { readonly piece: ArrowVector['data'][number]; readonly at: number } {
   let at = row;
   for (const piece of data) {
     if (at < piece.length) return { piece, at };

@@ -15,24 +15,38 @@ import { arrowValue } from './arrowValue.js';
 
 export type ReadRecordBatchesOptions = Pick<ReadRowsOptions, 'columns' | 'carryFields' | 'templated' | 'name'>;
 
-const CHECKS: Readonly<Record<keyof ReadRecordBatchesOptions, Check>> = { columns: checkColumns, carryFields: checkBoolean, templated: checkBoolean, name: text() };
+const CHECKS: Readonly<Record<keyof ReadRecordBatchesOptions, Check>> = {
+  columns: checkColumns,
+  carryFields: checkBoolean,
+  templated: checkBoolean,
+  name: text(),
+};
 
 /**
- * The rows of record batches of Apache Arrow (`RecordBatch` of `apache-arrow`): of a `RecordBatchReader`, a table's `batches`, or whatever makes them. One batch is held at a time. Values are as JSON
- * holds them, as those of Parquet: decimals, dates, moments and whole numbers beyond 2^53 are text, bytes base64.
- * @param options `columns`, `carryFields` and `templated` as `readRows` has them; `name` is what errors call the source, default `record batches`
- * @throws UsageError at once for a wrong argument; while it is iterated JobFileError for batches without prompts, of different columns, or that cannot be read, and whatever the source throws
+ * The rows of record batches of Apache Arrow (`RecordBatch` of `apache-arrow`): of a `RecordBatchReader`, a table's
+ * `batches`, or whatever makes them. One batch is held at a time. Values are as JSON holds them, as those of Parquet:
+ * decimals, dates, moments and whole numbers beyond 2^53 are text, bytes base64.
+ * @param options `columns`, `carryFields` and `templated` as `readRows` has them; `name` is what errors call the
+ * source, default `record batches`
+ * @throws UsageError at once for a wrong argument; while it is iterated JobFileError for batches without prompts, of
+ * different columns, or that cannot be read, and whatever the source throws
  * @example
- * const rows = readRecordBatches(await RecordBatchReader.from(createReadStream('questions.arrows')), { columns: { prompt: 'question' } });
+ * const rows = readRecordBatches(await RecordBatchReader.from(createReadStream('questions.arrows')), { columns: {
+ * prompt: 'question' } });
  */
-export function readRecordBatches(batches: AsyncIterable<ArrowBatch> | Iterable<ArrowBatch>, options: ReadRecordBatchesOptions = {}): AsyncGenerator<RowInput, void, undefined> {
-  if (!isIterable(batches)) throw new UsageError(`batches: found ${found(batches)}, expected an iterable of record batches`);
+export function readRecordBatches(
+  batches: AsyncIterable<ArrowBatch> | Iterable<ArrowBatch>,
+  options: ReadRecordBatchesOptions = {},
+): AsyncGenerator<RowInput, void, undefined> {
+  if (!isIterable(batches))
+    throw new UsageError(`batches: found ${found(batches)}, expected an iterable of record batches`);
   checkMembers('options', options, CHECKS);
   return rowsOf(batches, options);
 }
 
 async function* rowsOf(
-  batches: AsyncIterable<ArrowBatch> | Iterable<ArrowBatch>, { columns, carryFields = false, templated = false, name = 'record batches' }: ReadRecordBatchesOptions,
+  batches: AsyncIterable<ArrowBatch> | Iterable<ArrowBatch>,
+  { columns, carryFields = false, templated = false, name = 'record batches' }: ReadRecordBatchesOptions,
 ): AsyncGenerator<RowInput, void, undefined> {
   let header: readonly string[] | undefined;
   let number = 0;
@@ -42,12 +56,22 @@ async function* rowsOf(
     if (header === undefined && !templated) checkPromptColumn(name, names, columns);
     header ??= names;
     if (header.length !== names.length || header.some((column, at) => column !== names[at])) {
-      throw new JobFileError(name, `found a batch with the columns ${listed(names)}, expected those of the first one, ${listed(header)}`);
+      throw new JobFileError(
+        name,
+        `found a batch with the columns ${listed(names)}, expected those of the first one, ${listed(header)}`,
+      );
     }
     const fields = fieldsOfTable(name, header, columns);
     for (let row = 0; row < batch.numRows; row += 1) {
       number += 1;
-      const { carry, ...given } = tableRow(Object.fromEntries(vectors.map(([column, vector]) => [column, valueOf(vector, row, `${name}, row ${number}, column ${column}`)])), fields, number, templated);
+      const { carry, ...given } = tableRow(
+        Object.fromEntries(
+          vectors.map(([column, vector]) => [column, valueOf(vector, row, `${name}, row ${number}, column ${column}`)]),
+        ),
+        fields,
+        number,
+        templated,
+      );
       yield carryFields && carry !== undefined ? { ...given, carry } : given;
     }
   }
@@ -57,7 +81,10 @@ function columnsOf(batch: ArrowBatch, name: string): readonly (readonly [column:
   const { numRows, schema, getChildAt } = membersOf(batch);
   const { fields } = membersOf(schema);
   if (!Number.isSafeInteger(numRows) || !Array.isArray(fields) || typeof getChildAt !== 'function') {
-    throw new JobFileError(name, `found ${found(batch)}, expected a record batch of apache-arrow (of a table: its batches)`);
+    throw new JobFileError(
+      name,
+      `found ${found(batch)}, expected a record batch of apache-arrow (of a table: its batches)`,
+    );
   }
   return batch.schema.fields.map((field, at) => [field.name, batch.getChildAt(at) as ArrowVector] as const);
 }
@@ -71,5 +98,8 @@ function valueOf(vector: ArrowVector, row: number, where: string): unknown {
 }
 
 function listed(names: readonly string[]): string {
-  return names.slice(0, 20).map((name) => found(name)).join(', ');
+  return names
+    .slice(0, 20)
+    .map((name) => found(name))
+    .join(', ');
 }

@@ -12,7 +12,10 @@ import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
 import { answerColumns, carriedColumns, carriedNames, storedValue, type TableColumn } from '../formats/tableColumns.js';
 import { resultsAlone, toldTask, type ResultTableOptions } from '../resultsAlone.js';
 
-/** Of the package `apache-arrow`, what batches are made with: `import * as arrow from 'apache-arrow'`. Each class is called with `new`. */
+/**
+ * Of the package `apache-arrow`, what batches are made with: `import * as arrow from 'apache-arrow'`. Each class is
+ * called with `new`.
+ */
 export interface ArrowLibrary {
   readonly RecordBatch: Constructor;
   readonly Schema: Constructor;
@@ -28,7 +31,9 @@ export interface ArrowLibrary {
   makeData(properties: never): unknown;
   makeBuilder(options: never): unknown;
 }
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- the package's classes differ in what they take and are generic; TypeScript infers an instance's type through nothing narrower
+// The package's classes differ in what they take and are generic; TypeScript infers an instance's type through nothing
+// narrower.
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
 type Constructor = abstract new (...values: any[]) => any;
 
 interface Builder {
@@ -44,27 +49,52 @@ export interface RecordBatchesOptions<Arrow extends ArrowLibrary> extends Result
 }
 
 const BATCH_ROWS = 1024;
-const CLASSES = ['RecordBatch', 'Schema', 'Field', 'Struct', 'Utf8', 'Int32', 'Int64', 'Float32', 'Float64', 'Bool', 'List', 'makeData', 'makeBuilder'] as const;
+const CLASSES = [
+  'RecordBatch',
+  'Schema',
+  'Field',
+  'Struct',
+  'Utf8',
+  'Int32',
+  'Int64',
+  'Float32',
+  'Float64',
+  'Bool',
+  'List',
+  'makeData',
+  'makeBuilder',
+] as const;
 
 const checkArrow: Check = (name, value) => {
   const missing = CLASSES.find((each) => typeof membersOf(value)[each] !== 'function');
-  if (missing !== undefined) throw new UsageError(`${name}: found ${found(value)}, without ${missing}, expected the package apache-arrow: import * as arrow from 'apache-arrow'`);
+  if (missing !== undefined)
+    throw new UsageError(
+      `${name}: found ${found(value)}, without ${missing}, expected the package apache-arrow: import * as arrow from 'apache-arrow'`,
+    );
 };
 
 const { format: _format, delimiter: _delimiter, ...COMMON } = ENCODE_CHECKS;
-const CHECKS: Readonly<Record<keyof RecordBatchesOptions<ArrowLibrary>, Check>> = { ...COMMON, arrow: checkArrow, batchRows: whole(1) };
+const CHECKS: Readonly<Record<keyof RecordBatchesOptions<ArrowLibrary>, Check>> = {
+  ...COMMON,
+  arrow: checkArrow,
+  batchRows: whole(1),
+};
 
 /**
- * Results as record batches of Apache Arrow, as they come, with the columns that a Parquet file of them has: those that the first batch's rows carry (`row`), and those of results; integers of 64 bits,
- * embeddings as lists of float32. Where there is no result there is one batch without rows, which has the columns.
- * @throws UsageError at once for a wrong argument, ResponseFormatError for what is no JSON Schema; while it is iterated, JobFileError for a row that does not fit into the first batch's columns, and
+ * Results as record batches of Apache Arrow, as they come, with the columns that a Parquet file of them has: those that
+ * the first batch's rows carry (`row`), and those of results; integers of 64 bits, embeddings as lists of float32.
+ * Where there is no result there is one batch without rows, which has the columns.
+ * @throws UsageError at once for a wrong argument, ResponseFormatError for what is no JSON Schema; while it is
+ * iterated, JobFileError for a row that does not fit into the first batch's columns, and
  *   whatever the source throws
  * @example
  * import * as arrow from 'apache-arrow';
- * await pipeline(await arrow.RecordBatchStreamWriter.writeAll(recordBatches(engine.generate(rows), { arrow })), createWriteStream('answers.arrows'));
+ * await pipeline(await arrow.RecordBatchStreamWriter.writeAll(recordBatches(engine.generate(rows), { arrow })),
+ * createWriteStream('answers.arrows'));
  */
 export function recordBatches<Arrow extends ArrowLibrary>(
-  results: AsyncIterable<AnyResult> | Iterable<AnyResult>, options: RecordBatchesOptions<Arrow>,
+  results: AsyncIterable<AnyResult> | Iterable<AnyResult>,
+  options: RecordBatchesOptions<Arrow>,
 ): AsyncGenerator<InstanceType<Arrow['RecordBatch']>, void, undefined> {
   if (!isIterable(results)) throw new UsageError(`results: found ${found(results)}, expected an iterable of results`);
   checkMembers('options', options, CHECKS);
@@ -75,7 +105,10 @@ export function recordBatches<Arrow extends ArrowLibrary>(
 }
 
 async function* batchesOf<Arrow extends ArrowLibrary>(
-  results: AsyncIterable<AnyResult> | Iterable<AnyResult>, arrow: Arrow, batchRows: number, others: ResultTableOptions,
+  results: AsyncIterable<AnyResult> | Iterable<AnyResult>,
+  arrow: Arrow,
+  batchRows: number,
+  others: ResultTableOptions,
 ): AsyncGenerator<InstanceType<Arrow['RecordBatch']>, void, undefined> {
   const { task, rows } = await toldTask(results, others.task);
   const options = resultsAlone(others, task);
@@ -98,7 +131,10 @@ type TypedColumn = TableColumn & { readonly type: unknown };
 
 /** Makes batches of one schema, which the first rows decide. */
 class BatchMaker {
-  readonly #new: (name: Exclude<keyof ArrowLibrary, 'makeData' | 'makeBuilder'>, ...values: readonly unknown[]) => unknown;
+  readonly #new: (
+    name: Exclude<keyof ArrowLibrary, 'makeData' | 'makeBuilder'>,
+    ...values: readonly unknown[]
+  ) => unknown;
   readonly #columns: readonly TypedColumn[];
   readonly #fields: readonly unknown[];
 
@@ -109,7 +145,10 @@ class BatchMaker {
   ) {
     this.#new = (name, ...values) => Reflect.construct(arrow[name], values) as unknown;
     const names = carriedNames(first, options);
-    this.#columns = [...carriedColumns(names, first, options), ...answerColumns(names, options)].map((column) => ({ ...column, type: this.#typeOf(column.kind) }));
+    this.#columns = [...carriedColumns(names, first, options), ...answerColumns(names, options)].map((column) => ({
+      ...column,
+      type: this.#typeOf(column.kind),
+    }));
     this.#fields = this.#columns.map(({ name, type }) => this.#new('Field', name, type, true));
   }
 
@@ -126,7 +165,11 @@ class BatchMaker {
       for (const row of rows) builder.append(storedValue(value(row), kind));
     } catch (error) {
       if (error instanceof JobFileError) throw error;
-      throw new JobFileError(this.options.name, `column ${name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+      throw new JobFileError(
+        this.options.name,
+        `column ${name}: ${error instanceof Error ? error.message : String(error)}`,
+        { cause: error },
+      );
     }
     return builder.finish().flush();
   }

@@ -1,4 +1,7 @@
-/** Chunks of a source that are taken piece by piece; what was taken and not used can be given back. Ends the source when it is disposed of. */
+/**
+ * Chunks of a source that are taken piece by piece; what was taken and not used can be given back. Ends the source when
+ * it is disposed of.
+ */
 export class ByteQueue implements AsyncDisposable {
   readonly #chunks: AsyncIterator<Uint8Array | string, unknown>;
   #given: Buffer | undefined;
@@ -29,7 +32,7 @@ export class ByteQueue implements AsyncDisposable {
   /** So many bytes, of which the call after leaves this copy alone; fewer at the end. */
   async take(length: number): Promise<Buffer> {
     const parts: Buffer[] = [];
-    for (let missing = length; missing > 0; ) {
+    for (let missing = length; missing > 0;) {
       const bytes = await this.next();
       if (bytes === undefined) break;
       parts.push(Buffer.from(bytes.subarray(0, missing)));

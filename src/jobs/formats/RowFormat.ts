@@ -23,7 +23,10 @@ export interface ReadOptions {
   readonly columns?: Readonly<Record<string, string>>;
   /** Keep what is not ours (of a table: all columns) as the row's `carry`. */
   readonly carryFields: boolean;
-  /** All fields of a row are values for a `promptTemplate`, and go into its `fields`; no prompt is looked for. Default false. */
+  /**
+   * All fields of a row are values for a `promptTemplate`, and go into its `fields`; no prompt is looked for. Default
+   * false.
+   */
   readonly templated?: boolean;
   /** What is kept goes into a file of this format again: it need be of use to nobody else. Default false. */
   readonly exact?: boolean;
@@ -48,16 +51,24 @@ export interface WriteOptions {
   readonly table: () => Table | undefined;
   /** Names of result columns that differ from ours. */
   readonly resultColumns: Readonly<Record<string, string>>;
-  /** What results may have beside the usual: `sample`, `value`, `reasoning`, `logprobs`, `vector` or `base64` for an embedding. */
+  /**
+   * What results may have beside the usual: `sample`, `value`, `reasoning`, `logprobs`, `vector` or `base64` for an
+   * embedding.
+   */
   readonly parts: readonly string[];
-  /** What the run's JSON Schema asks for: tables have a column of each, instead of one for `value`. Undefined without one, and for one of other values than objects. */
+  /**
+   * What the run's JSON Schema asks for: tables have a column of each, instead of one for `value`. Undefined without
+   * one, and for one of other values than objects.
+   */
   readonly properties?: readonly DeclaredProperty[];
   readonly delimiter?: string;
   /** What errors call the output. */
   readonly name: string;
 }
 
-/** A kind of file with rows: how they are read, and how results are written. One file a format; `rowFormats` lists them. */
+/**
+ * A kind of file with rows: how they are read, and how results are written. One file a format; `rowFormats` lists them.
+ */
 export interface RowFormat {
   readonly name: string;
   /** How files of it are called at the end, without the dot. */
@@ -66,7 +77,10 @@ export interface RowFormat {
   readonly needsFile?: boolean;
   /** Whether what is written behind the end of a file of it is more rows, and changes none of those that there are. */
   readonly appendable?: boolean;
-  /** Whether its files carry the columns of the input, as tables do; or what stands in the input, where that is of the same format. */
+  /**
+   * Whether its files carry the columns of the input, as tables do; or what stands in the input, where that is of the
+   * same format.
+   */
   readonly carries?: boolean | 'exact';
   /**
    * The rows, one at a time, in bounded memory. What is no row becomes a `BadRow`.

@@ -1,4 +1,7 @@
-/** What a column of a table holds: text also where values are of several kinds, as JSON writes them; `count` is a whole number of 32 bits, `vector` a list of float32. */
+/**
+ * What a column of a table holds: text also where values are of several kinds, as JSON writes them; `count` is a whole
+ * number of 32 bits, `vector` a list of float32.
+ */
 export type ColumnKind = 'text' | 'integer' | 'number' | 'boolean' | 'count' | 'vector';
 
 /** Adds a row to what is known of its columns. Values that are absent say nothing. */

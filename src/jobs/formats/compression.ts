@@ -10,7 +10,10 @@ import { zstdFrames } from './zstdFrames.js';
 
 export type Compression = 'gzip' | 'zstd';
 
-const ENDINGS: readonly (readonly [string, Compression])[] = [['.gz', 'gzip'], ['.zst', 'zstd']];
+const ENDINGS: readonly (readonly [string, Compression])[] = [
+  ['.gz', 'gzip'],
+  ['.zst', 'zstd'],
+];
 
 /** How a file is compressed, by the end of its name, and the name without that. */
 export function compressionOf(path: string): { readonly name: string; readonly compression: Compression | undefined } {
@@ -28,7 +31,9 @@ export function checkCompression(path: string, compression: Compression | undefi
  * @throws JobFileError for what is not compressed so, or cut off; whatever the source throws
  */
 export async function* decompressed(
-  chunks: AsyncIterable<Uint8Array | string>, compression: Compression | undefined, name: string,
+  chunks: AsyncIterable<Uint8Array | string>,
+  compression: Compression | undefined,
+  name: string,
 ): AsyncGenerator<Uint8Array | string, void, undefined> {
   if (compression === undefined) {
     yield* chunks;
@@ -37,25 +42,37 @@ export async function* decompressed(
   await using input = new ByteQueue(chunks);
   try {
     if (compression === 'gzip') yield* gunzipped(input);
-    else for await (const frame of zstdFrames(input, name)) yield* through(Readable.from(frame), zstdOf(name).createZstdDecompress());
+    else
+      for await (const frame of zstdFrames(input, name))
+        yield* through(Readable.from(frame), zstdOf(name).createZstdDecompress());
   } catch (error) {
     const code = fileErrorCode(error);
     if (error instanceof SpillwayError || code === undefined || !/^(Z_|ZSTD_|ERR_)/.test(code)) throw error;
-    throw new JobFileError(name, `cannot be decompressed: ${describeFileError(error)}; expected a whole file in the format of ${compression}`, { cause: error });
+    throw new JobFileError(
+      name,
+      `cannot be decompressed: ${describeFileError(error)}; expected a whole file in the format of ${compression}`,
+      { cause: error },
+    );
   }
 }
 
 /** @throws whatever the source throws */
 export function compressed(
-  chunks: AsyncIterable<Uint8Array | string>, compression: Compression | undefined, name: string,
+  chunks: AsyncIterable<Uint8Array | string>,
+  compression: Compression | undefined,
+  name: string,
 ): AsyncIterable<Uint8Array | string> {
   if (compression === undefined) return chunks;
-  return through(Readable.from(copies(chunks)), compression === 'gzip' ? zlib.createGzip() : zstdOf(name).createZstdCompress());
+  return through(
+    Readable.from(copies(chunks)),
+    compression === 'gzip' ? zlib.createGzip() : zstdOf(name).createZstdCompress(),
+  );
 }
 
 /**
- * All members of a file. Node goes from one to the next by itself, but takes a zero behind one for padding up to the end of the file, and looks no further: that it
- * is padding, and not the beginning of what was damaged, is found out here.
+ * All members of a file. Node goes from one to the next by itself, but takes a zero behind one for padding up to the
+ * end of the file, and looks no further: that it is padding, and not the beginning of what was damaged, is found out
+ * here.
  */
 async function* gunzipped(input: ByteQueue): AsyncGenerator<Uint8Array, void, undefined> {
   for (let padding = false; await skipZeros(input, padding); padding = true) {
@@ -65,7 +82,11 @@ async function* gunzipped(input: ByteQueue): AsyncGenerator<Uint8Array, void, un
     let offset = 0;
     async function* feed(): AsyncGenerator<Buffer, void, undefined> {
       for (let bytes = await input.next(); bytes !== undefined; bytes = await input.next()) {
-        for (let [first] = given; first !== undefined && offset + first.length <= stream.bytesWritten; [first] = given) {
+        for (
+          let [first] = given;
+          first !== undefined && offset + first.length <= stream.bytesWritten;
+          [first] = given
+        ) {
           offset += first.length;
           given.shift();
         }
@@ -82,7 +103,10 @@ async function* gunzipped(input: ByteQueue): AsyncGenerator<Uint8Array, void, un
   }
 }
 
-/** @param skip whether there may be any @returns whether something else comes; an empty file is for the decompressor to judge */
+/**
+ * @param skip whether there may be any @returns whether something else comes; an empty file is for the decompressor to
+ * judge
+ */
 async function skipZeros(input: ByteQueue, skip: boolean): Promise<boolean> {
   for (let bytes = skip ? await input.next() : Buffer.alloc(1, 1); bytes !== undefined; bytes = await input.next()) {
     const at = bytes.findIndex((byte) => byte !== 0);
@@ -116,5 +140,7 @@ interface Zstd {
 function zstdOf(name: string): Zstd {
   const { createZstdDecompress, createZstdCompress } = zlib as Partial<Zstd>;
   if (createZstdDecompress && createZstdCompress) return { createZstdDecompress, createZstdCompress };
-  throw new UsageError(`${name}: zstd needs Node 22.15 or later, and this is ${process.versions.node}; use gzip, or the program zstd`);
+  throw new UsageError(
+    `${name}: zstd needs Node 22.15 or later, and this is ${process.versions.node}; use gzip, or the program zstd`,
+  );
 }

@@ -11,7 +11,10 @@ import type { CsvDialect } from './Table.js';
 import { checkColumns, fieldsOfTable, tableRow } from './tableRow.js';
 import { utf8Text } from './utf8Text.js';
 
-/** A record as it stands in the file, without its end, so that it can be written again as it was; kept with the columns that it came to. */
+/**
+ * A record as it stands in the file, without its end, so that it can be written again as it was; kept with the columns
+ * that it came to.
+ */
 const RECORD = Symbol('record');
 interface Carry extends Readonly<Record<string, unknown>> {
   readonly [RECORD]?: { readonly raw: string; readonly delimiter: string };
@@ -22,7 +25,9 @@ interface CsvRecord {
   readonly raw: string;
 }
 
-/** Values with commas, or with whatever else the header says, between them. RFC 4180, and what spreadsheets make of it. */
+/**
+ * Values with commas, or with whatever else the header says, between them. RFC 4180, and what spreadsheets make of it.
+ */
 export const csv: RowFormat = separatedValues('csv', ['csv']);
 
 /** Values with tabs between them. */
@@ -30,9 +35,14 @@ export const tsv: RowFormat = separatedValues('tsv', ['tsv', 'tab'], '\t');
 
 function separatedValues(name: string, extensions: readonly string[], ownDelimiter?: string): RowFormat {
   return {
-    name, extensions, carries: true, appendable: true,
-    rows: (source, options) => rowsOf(source, { ...options, ...(ownDelimiter !== undefined && { delimiter: ownDelimiter }) }),
-    encode: (results, options) => encode(results, options, (origin) => options.delimiter ?? ownDelimiter ?? origin ?? ','),
+    name,
+    extensions,
+    carries: true,
+    appendable: true,
+    rows: (source, options) =>
+      rowsOf(source, { ...options, ...(ownDelimiter !== undefined && { delimiter: ownDelimiter }) }),
+    encode: (results, options) =>
+      encode(results, options, (origin) => options.delimiter ?? ownDelimiter ?? origin ?? ','),
   };
 }
 
@@ -50,22 +60,41 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
       number += 1;
       const carry = Object.fromEntries(header.map((column, at) => [column, record[at] ?? '']));
       if (record.length === header.length) {
-        if (options.carryFields) Object.defineProperty(carry, RECORD, { value: { raw: raw.replace(/^[\r\n]+|[\r\n]+$/g, ''), delimiter: dialect.delimiter } });
+        if (options.carryFields)
+          Object.defineProperty(carry, RECORD, {
+            value: { raw: raw.replace(/^[\r\n]+|[\r\n]+$/g, ''), delimiter: dialect.delimiter },
+          });
         const { carry: kept, ...row } = tableRow(carry, fields, number, options.templated);
         yield options.carryFields && kept !== undefined ? { ...row, carry: kept } : row;
       } else {
         const message = `row ${number}: found ${record.length} values, expected ${header.length}, as the header has columns`;
-        yield { id: number, duplicate: false, error: { code: 'invalid-row', message }, ...(options.carryFields && { carry }) };
+        yield {
+          id: number,
+          duplicate: false,
+          error: { code: 'invalid-row', message },
+          ...(options.carryFields && { carry }),
+        };
       }
     }
   }
-  if (header === undefined) throw new JobFileError(source.name, 'found no header, expected a first line with the names of the columns');
+  if (header === undefined)
+    throw new JobFileError(source.name, 'found no header, expected a first line with the names of the columns');
 }
 
-async function* recordsOf(text: AsyncIterable<string>, { delimiter }: CsvDialect, name: string, maxRecordBytes: number): AsyncGenerator<CsvRecord, void, undefined> {
+async function* recordsOf(
+  text: AsyncIterable<string>,
+  { delimiter }: CsvDialect,
+  name: string,
+  maxRecordBytes: number,
+): AsyncGenerator<CsvRecord, void, undefined> {
   const source = Readable.from(text);
   const parser = parse({
-    delimiter, record_delimiter: ['\r\n', '\n', '\r'], relax_quotes: true, relax_column_count: true, skip_empty_lines: true, raw: true,
+    delimiter,
+    record_delimiter: ['\r\n', '\n', '\r'],
+    relax_quotes: true,
+    relax_column_count: true,
+    skip_empty_lines: true,
+    raw: true,
     max_record_size: maxRecordBytes,
   });
   source.on('error', (error) => parser.destroy(error));
@@ -80,7 +109,11 @@ async function* recordsOf(text: AsyncIterable<string>, { delimiter }: CsvDialect
   }
 }
 
-async function* encode(results: AsyncIterable<FinishedRow>, options: WriteOptions, delimiterOf: (origin: string | undefined) => string): AsyncGenerator<string, void, undefined> {
+async function* encode(
+  results: AsyncIterable<FinishedRow>,
+  options: WriteOptions,
+  delimiterOf: (origin: string | undefined) => string,
+): AsyncGenerator<string, void, undefined> {
   let write: ((row: FinishedRow) => string) | undefined;
   const begin = (first: FinishedRow | undefined): string => {
     const table = options.table();
@@ -96,7 +129,10 @@ async function* encode(results: AsyncIterable<FinishedRow>, options: WriteOption
       checkColumns(options.name, known, carry);
       return stringify([[...carried.map((column) => cell(carry[column])), ...values]], format);
     };
-    return (table?.dialect?.byteOrderMark === true ? '\ufeff' : '') + stringify([[...carried, ...columns.map(({ name }) => name)]], format);
+    return (
+      (table?.dialect?.byteOrderMark === true ? '\ufeff' : '') +
+      stringify([[...carried, ...columns.map(({ name }) => name)]], format)
+    );
   };
   for await (const row of results) {
     if (write === undefined) yield begin(row);

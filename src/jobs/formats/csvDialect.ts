@@ -5,11 +5,13 @@ const HEADER_CHARACTERS = 2 ** 20;
 const DELIMITERS = [',', ';', '\t', '|'];
 
 /**
- * How a file of separated values is written, by its header: the delimiter is whichever of the usual ones stands there most often, outside of quotes.
+ * How a file of separated values is written, by its header: the delimiter is whichever of the usual ones stands there
+ * most often, outside of quotes.
  * @returns the dialect, and the text again
  */
 export async function csvDialect(
-  text: AsyncIterable<string>, delimiter: string | undefined,
+  text: AsyncIterable<string>,
+  delimiter: string | undefined,
 ): Promise<{ readonly dialect: CsvDialect; readonly text: AsyncIterable<string> }> {
   const iterator = text[Symbol.asyncIterator]();
   let start = '';
@@ -22,11 +24,20 @@ export async function csvDialect(
   const byteOrderMark = start.startsWith('\ufeff');
   const end = headerEnd(start) ?? start.length;
   const header = start.slice(byteOrderMark ? 1 : 0, end);
-  const dialect = { delimiter: delimiter ?? likeliest(header), lineEnd: start.startsWith('\r\n', end) ? '\r\n' : '\n', byteOrderMark };
+  const dialect = {
+    delimiter: delimiter ?? likeliest(header),
+    lineEnd: start.startsWith('\r\n', end) ? '\r\n' : '\n',
+    byteOrderMark,
+  };
   async function* again(): AsyncGenerator<string, void, undefined> {
     try {
       yield start.slice(byteOrderMark ? 1 : 0);
-      for (let step = whole ? undefined : await iterator.next(); step !== undefined && step.done !== true; step = await iterator.next()) yield step.value;
+      for (
+        let step = whole ? undefined : await iterator.next();
+        step !== undefined && step.done !== true;
+        step = await iterator.next()
+      )
+        yield step.value;
     } finally {
       // Whoever reads the header alone leaves the file open otherwise.
       await iterator.return?.();
@@ -56,5 +67,7 @@ function likeliest(header: string): string {
     const count = counts.get(character);
     if (!quoted && count !== undefined) counts.set(character, count + 1);
   }
-  return DELIMITERS.reduce((best, delimiter) => ((counts.get(delimiter) ?? 0) > (counts.get(best) ?? 0) ? delimiter : best));
+  return DELIMITERS.reduce((best, delimiter) =>
+    (counts.get(delimiter) ?? 0) > (counts.get(best) ?? 0) ? delimiter : best,
+  );
 }

@@ -18,7 +18,8 @@ export interface FileFormat {
 const START_BYTES = 2 ** 20;
 
 /**
- * What an input is. With `auto`: what its name says, else what a regular file begins with; else lines of JSON. Lines of JSON may be requests of OpenAI's.
+ * What an input is. With `auto`: what its name says, else what a regular file begins with; else lines of JSON. Lines of
+ * JSON may be requests of OpenAI's.
  * @param path undefined for what has no name
  * @throws UsageError where this Node cannot decompress it, or its format is not to be compressed
  */
@@ -28,28 +29,41 @@ export async function inputFormat(path: string | undefined, choice: FormatChoice
   const { name, compression } = compressionOf(path);
   checkCompression(path, compression);
   const named = chosen ?? formatOfName(name);
-  if (named !== undefined && (named !== jsonl || chosen !== undefined)) return checked(path, { format: named, compression });
+  if (named !== undefined && (named !== jsonl || chosen !== undefined))
+    return checked(path, { format: named, compression });
   const start = await startOf(path, compression);
   if (named === undefined && start.startsWith('PAR1')) return checked(path, { format: parquet, compression });
   return { format: isOpenaiBatch(start) ? openaiBatch : jsonl, compression };
 }
 
 /**
- * What an output is to be. With `auto`: what its name says; else what is given, which lines of JSON are a name for, too, where they are requests.
+ * What an output is to be. With `auto`: what its name says; else what is given, which lines of JSON are a name for,
+ * too, where they are requests.
  * @throws UsageError where this Node cannot compress it
  */
-export function outputFormat(path: string | undefined, choice: FormatChoice | undefined, otherwise: RowFormat = jsonl): FileFormat {
+export function outputFormat(
+  path: string | undefined,
+  choice: FormatChoice | undefined,
+  otherwise: RowFormat = jsonl,
+): FileFormat {
   const { name, compression } = compressionOf(path ?? '');
   checkCompression(path ?? '', compression);
   const named = formatOfName(name);
-  return checked(path ?? 'output', { format: chosenFormat(choice) ?? (named === undefined || (named === jsonl && otherwise === openaiBatch) ? otherwise : named), compression });
+  return checked(path ?? 'output', {
+    format:
+      chosenFormat(choice) ??
+      (named === undefined || (named === jsonl && otherwise === openaiBatch) ? otherwise : named),
+    compression,
+  });
 }
 
 /** What is read from its end is not compressed as a whole: it would have to be held. */
 function checked(path: string, file: FileFormat): FileFormat {
   const { format, compression } = file;
   if (format.needsFile !== true || compression === undefined) return file;
-  throw new UsageError(`${path}: found a name of ${compression}, expected none: ${format.name} is compressed within itself`);
+  throw new UsageError(
+    `${path}: found a name of ${compression}, expected none: ${format.name} is compressed within itself`,
+  );
 }
 
 /** The first line of a regular file. What cannot be read says so later, to whoever reads all of it. */

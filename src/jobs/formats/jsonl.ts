@@ -33,14 +33,21 @@ function likelyFormat(line: string): string {
 }
 
 function parseLine(
-  line: string, number: number, { carryFields, templated }: Pick<ReadOptions, 'carryFields' | 'templated'>, columns: Readonly<Record<string, string>> | undefined,
+  line: string,
+  number: number,
+  { carryFields, templated }: Pick<ReadOptions, 'carryFields' | 'templated'>,
+  columns: Readonly<Record<string, string>> | undefined,
 ): RowInput {
   let value: unknown;
   try {
     value = JSON.parse(line);
   } catch (error) {
     // V8's message quotes a piece of the line, so it stays short; a stack overflow on deep nesting ends here too.
-    return lineWithoutRow(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}${number === 1 ? likelyFormat(line) : ''}`);
+    return lineWithoutRow(
+      number,
+      'invalid-json',
+      `line ${number}: ${error instanceof Error ? error.message : String(error)}${number === 1 ? likelyFormat(line) : ''}`,
+    );
   }
   return parseRow(columns === undefined ? value : mappedFields(value, columns), number, carryFields, templated);
 }

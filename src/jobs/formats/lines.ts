@@ -23,7 +23,11 @@ export async function countLines(source: RowSource, maxLineBytes: number): Promi
 }
 
 export function tooLong(line: number, maxLineBytes: number): BadRow {
-  return lineWithoutRow(line, 'too-long', `line ${line}: found more than ${formatBytes(maxLineBytes)}, expected at most that`);
+  return lineWithoutRow(
+    line,
+    'too-long',
+    `line ${line}: found more than ${formatBytes(maxLineBytes)}, expected at most that`,
+  );
 }
 
 export function noText(line: number, code: RowErrorCode): BadRow {

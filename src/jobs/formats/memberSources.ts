@@ -1,6 +1,9 @@
 const TOKEN = /"(?:[^"\\]+|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/gs;
 
-/** The members of an object as a text of JSON writes them: numbers with all of their digits. Of two of one name the last one counts, as for JSON.parse. */
+/**
+ * The members of an object as a text of JSON writes them: numbers with all of their digits. Of two of one name the last
+ * one counts, as for JSON.parse.
+ */
 export function memberSources(text: string): ReadonlyMap<string, string> {
   const members = new Map<string, string>();
   let depth = 0;

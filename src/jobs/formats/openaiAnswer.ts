@@ -9,20 +9,40 @@ import type { FinishedRow } from './RowFormat.js';
 const OURS: ReadonlySet<string> = new Set(['memory', 'numeric', 'schema', 'timeout']);
 
 /**
- * A line of OpenAI's output file, or of its error file. Ids come of the request, and `created` is 0, so that the same requests have the same lines.
+ * A line of OpenAI's output file, or of its error file. Ids come of the request, and `created` is 0, so that the same
+ * requests have the same lines.
  * @param choices the answers to one request
  */
 export function answerLine({ carry, result }: FinishedRow, choices: readonly FinishedRow[]): string {
-  const name = createHash('sha256').update(JSON.stringify([result.index, result.id])).digest('hex').slice(0, 32);
+  const name = createHash('sha256')
+    .update(JSON.stringify([result.index, result.id]))
+    .digest('hex')
+    .slice(0, 32);
   const failure = choices.find((choice) => choice.result.error)?.result.error;
-  const [status, body] = failure === undefined ? [200, bodyOf(carry, choices.map((choice) => choice.result), name)] : errorOf(failure);
+  const [status, body] =
+    failure === undefined
+      ? [
+          200,
+          bodyOf(
+            carry,
+            choices.map((choice) => choice.result),
+            name,
+          ),
+        ]
+      : errorOf(failure);
   return `${JSON.stringify({
-    id: `batch_req_${name}`, custom_id: typeof result.id === 'string' ? result.id : null, response: { status_code: status, request_id: `req_${name}`, body }, error: null,
+    id: `batch_req_${name}`,
+    custom_id: typeof result.id === 'string' ? result.id : null,
+    response: { status_code: status, request_id: `req_${name}`, body },
+    error: null,
   })}\n`;
 }
 
 function errorOf({ code, message }: RowFailure): readonly [status: number, body: object] {
-  return [OURS.has(code) ? 500 : 400, { error: { message, type: OURS.has(code) ? 'server_error' : 'invalid_request_error', param: null, code } }];
+  return [
+    OURS.has(code) ? 500 : 400,
+    { error: { message, type: OURS.has(code) ? 'server_error' : 'invalid_request_error', param: null, code } },
+  ];
 }
 
 function bodyOf(carry: FinishedRow['carry'], choices: readonly AnyResult[], name: string): object {
@@ -33,16 +53,29 @@ function bodyOf(carry: FinishedRow['carry'], choices: readonly AnyResult[], name
   const prompt = first?.usage.promptTokens ?? 0;
   if (first?.embedding !== undefined) {
     // As the request wants it, whatever the run was told.
-    const embedding = embeddingAs(first.embedding, membersOf(body)['encoding_format'] === 'base64' ? 'base64' : 'float');
-    return { object: 'list', data: [{ object: 'embedding', index: 0, embedding }], model: typeof model === 'string' ? model : '', usage: { prompt_tokens: prompt, total_tokens: prompt } };
+    const embedding = embeddingAs(
+      first.embedding,
+      membersOf(body)['encoding_format'] === 'base64' ? 'base64' : 'float',
+    );
+    return {
+      object: 'list',
+      data: [{ object: 'embedding', index: 0, embedding }],
+      model: typeof model === 'string' ? model : '',
+      usage: { prompt_tokens: prompt, total_tokens: prompt },
+    };
   }
   const completion = choices.reduce((sum, { usage }) => sum + usage.completionTokens, 0);
   return {
-    id: `${text ? 'cmpl' : 'chatcmpl'}-${name}`, object: text ? 'text_completion' : 'chat.completion', created: 0, model: typeof model === 'string' ? model : '',
+    id: `${text ? 'cmpl' : 'chatcmpl'}-${name}`,
+    object: text ? 'text_completion' : 'chat.completion',
+    created: 0,
+    model: typeof model === 'string' ? model : '',
     choices: choices.map(({ sample, text: content, reasoning, finishReason }) => {
       // OpenAI's answers have no place for it; others' have it so.
       const reasoned = reasoning === undefined ? {} : { reasoning_content: reasoning };
-      const answer = text ? { text: content, ...reasoned } : { message: { role: 'assistant', content, ...reasoned, refusal: null } };
+      const answer = text
+        ? { text: content, ...reasoned }
+        : { message: { role: 'assistant', content, ...reasoned, refusal: null } };
       return { index: sample ?? 0, ...answer, logprobs: null, finish_reason: finishReason };
     }),
     usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },

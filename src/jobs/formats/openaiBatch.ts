@@ -10,7 +10,9 @@ import { answerLine } from './openaiAnswer.js';
 import { requestedRow } from './openaiRequest.js';
 import type { FinishedRow, RowFormat } from './RowFormat.js';
 
-/** Files of OpenAI's Batch API: a request a line, and a line an answer; rows that failed as the lines of its error file. */
+/**
+ * Files of OpenAI's Batch API: a request a line, and a line an answer; rows that failed as the lines of its error file.
+ */
 export const openaiBatch: RowFormat = {
   name: 'openai-batch',
   extensions: [],
@@ -48,7 +50,9 @@ export function isOpenaiBatch(start: string): boolean {
     return isObject(request) && ['custom_id', 'url', 'body'].every((key) => Object.hasOwn(request, key));
   } catch {
     // The first request goes on behind what is looked at, or is none.
-    return line.length === start.trimStart().length && ['"custom_id"', '"url"', '"body"'].every((key) => line.includes(key));
+    return (
+      line.length === start.trimStart().length && ['"custom_id"', '"url"', '"body"'].every((key) => line.includes(key))
+    );
   }
 }
 
@@ -57,7 +61,11 @@ function rowOf(line: string, number: number, carryFields: boolean, task: JobTask
   try {
     request = JSON.parse(line);
   } catch (error) {
-    return lineWithoutRow(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}`);
+    return lineWithoutRow(
+      number,
+      'invalid-json',
+      `line ${number}: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
   const row = requestedRow(request, number, task);
   if (!carryFields) return row;

@@ -11,33 +11,78 @@ const CHAT = '/v1/chat/completions';
 const COMPLETIONS = '/v1/completions';
 const EMBEDDINGS = '/v1/embeddings';
 /** What each task answers. */
-const URLS: Readonly<Record<JobTaskName, readonly string[]>> = { generate: [CHAT, COMPLETIONS], embed: [EMBEDDINGS], classify: [], score: [] };
+const URLS: Readonly<Record<JobTaskName, readonly string[]>> = {
+  generate: [CHAT, COMPLETIONS],
+  embed: [EMBEDDINGS],
+  classify: [],
+  score: [],
+};
 /** Ours by theirs; the last four are what vLLM adds. */
 const PARAMETERS: Readonly<Record<string, string>> = {
-  max_tokens: 'maxNewTokens', max_completion_tokens: 'maxNewTokens', temperature: 'temperature', top_p: 'topP', seed: 'seed', stop: 'stop', n: 'samples',
-  top_k: 'topK', min_p: 'minP', repetition_penalty: 'repetitionPenalty', chat_template_kwargs: 'templateArgs', response_format: 'responseFormat',
+  max_tokens: 'maxNewTokens',
+  max_completion_tokens: 'maxNewTokens',
+  temperature: 'temperature',
+  top_p: 'topP',
+  seed: 'seed',
+  stop: 'stop',
+  n: 'samples',
+  top_k: 'topK',
+  min_p: 'minP',
+  repetition_penalty: 'repetitionPenalty',
+  chat_template_kwargs: 'templateArgs',
+  response_format: 'responseFormat',
 };
-/** What would change an answer and cannot be done, unless it says that it is off: nobody is to take an answer for what it is not. */
+/**
+ * What would change an answer and cannot be done, unless it says that it is off: nobody is to take an answer for what
+ * it is not.
+ */
 const REFUSED = [
-  'stream', 'tools', 'functions', 'logprobs', 'top_logprobs', 'logit_bias', 'frequency_penalty', 'presence_penalty', 'suffix', 'echo', 'best_of', 'modalities', 'audio',
+  'stream',
+  'tools',
+  'functions',
+  'logprobs',
+  'top_logprobs',
+  'logit_bias',
+  'frequency_penalty',
+  'presence_penalty',
+  'suffix',
+  'echo',
+  'best_of',
+  'modalities',
+  'audio',
 ] as const;
 
 /**
- * The row that a request asks for. What is no request, and one for something else than text, is a row with an error, which says what was expected.
+ * The row that a request asks for. What is no request, and one for something else than text, is a row with an error,
+ * which says what was expected.
  * @param line its number from 1, the id of one that has none
  * @param task what is done with it: requests for something else are errors
  */
 export function requestedRow(request: unknown, line: number, task: JobTaskName): RowInput {
-  if (!isObject(request)) return lineWithoutRow(line, 'invalid-row', `found ${found(request)}, expected a request with custom_id, method, url and body`);
+  if (!isObject(request))
+    return lineWithoutRow(
+      line,
+      'invalid-row',
+      `found ${found(request)}, expected a request with custom_id, method, url and body`,
+    );
   const { custom_id: id, method = 'POST', url, body } = request;
-  if (typeof id !== 'string') return lineWithoutRow(line, 'invalid-row', `custom_id: found ${found(id)}, expected a string`);
+  if (typeof id !== 'string')
+    return lineWithoutRow(line, 'invalid-row', `custom_id: found ${found(id)}, expected a string`);
   try {
     if (method !== 'POST') throw new RowError('invalid-row', `method: found ${found(method)}, expected POST`);
     if (!isObject(body)) throw new RowError('invalid-row', `body: found ${found(body)}, expected an object`);
     checkUrl(url, task);
     if (url === EMBEDDINGS) return embeddedRow(id, body, line);
     checkSupported(body);
-    return parseRow({ id, ...(url === CHAT ? { messages: messagesOf(body) } : promptOf('prompt', body['prompt'])), ...parametersOf(body) }, line, false);
+    return parseRow(
+      {
+        id,
+        ...(url === CHAT ? { messages: messagesOf(body) } : promptOf('prompt', body['prompt'])),
+        ...parametersOf(body),
+      },
+      line,
+      false,
+    );
   } catch (error) {
     if (!(error instanceof RowError)) throw error;
     return { id, error: { code: error.rowCode, message: error.message } };
@@ -47,8 +92,13 @@ export function requestedRow(request: unknown, line: number, task: JobTaskName):
 /** @throws RowError */
 function embeddedRow(id: string, { input, dimensions, encoding_format: format }: Body, line: number): RowInput {
   const encoding = format ?? 'float';
-  if (encoding !== 'float' && encoding !== 'base64') throw new RowError('invalid-parameter', `body.encoding_format: found ${found(encoding)}, expected float or base64`);
-  if (typeof input !== 'string' && !Array.isArray(input)) throw new RowError('invalid-row', `body.input: found ${found(input)}, expected a text, a list of one, or token ids`);
+  if (encoding !== 'float' && encoding !== 'base64')
+    throw new RowError('invalid-parameter', `body.encoding_format: found ${found(encoding)}, expected float or base64`);
+  if (typeof input !== 'string' && !Array.isArray(input))
+    throw new RowError(
+      'invalid-row',
+      `body.input: found ${found(input)}, expected a text, a list of one, or token ids`,
+    );
   const row = parseRow({ id, ...promptOf('input', input) }, line, false);
   // What is no number is refused where the others are that the model has not.
   return (dimensions ?? undefined) === undefined || 'error' in row ? row : { ...row, dimensions: dimensions as number };
@@ -60,13 +110,19 @@ function checkUrl(url: unknown, task: JobTaskName): void {
   if (expected.some((each) => each === url)) return;
   const other = Object.entries(URLS).find(([, urls]) => urls.some((each) => each === url))?.[0];
   const remedy = other === undefined ? '' : `; spillway ${other} answers ${String(url)}`;
-  throw new RowError('invalid-row', `url: found ${found(url)}, expected ${expected.join(' or ') || `rows of another format, as requests ask nobody to ${task}`}${remedy}`);
+  throw new RowError(
+    'invalid-row',
+    `url: found ${found(url)}, expected ${expected.join(' or ') || `rows of another format, as requests ask nobody to ${task}`}${remedy}`,
+  );
 }
 
 function checkSupported(body: Body): void {
   const refused = REFUSED.find((name) => Object.hasOwn(body, name) && !isOff(name, body[name]));
   if (refused !== undefined) {
-    throw new RowError('invalid-parameter', `body.${refused}: found ${found(body[refused])}, which is not supported in batch files, expected none`);
+    throw new RowError(
+      'invalid-parameter',
+      `body.${refused}: found ${found(body[refused])}, which is not supported in batch files, expected none`,
+    );
   }
 }
 
@@ -97,7 +153,10 @@ function promptOf(name: string, prompt: unknown): Body {
   if (prompt.length === 1 && typeof first === 'string') return { prompt: first };
   if (prompt.length === 1 && Array.isArray(first)) return { tokens: first };
   if (prompt.length > 1 && prompt.every((each) => typeof each === 'string' || Array.isArray(each))) {
-    throw new RowError('invalid-row', `${name}: found ${prompt.length} texts, expected one: each has a request of its own`);
+    throw new RowError(
+      'invalid-row',
+      `${name}: found ${prompt.length} texts, expected one: each has a request of its own`,
+    );
   }
   return { tokens: prompt };
 }
@@ -105,5 +164,7 @@ function promptOf(name: string, prompt: unknown): Body {
 function parametersOf(body: Body): Body {
   const given = Object.entries(PARAMETERS).map(([theirs, ours]) => [ours, body[theirs]] as const);
   // One answer is what there is anyway.
-  return Object.fromEntries(given.filter(([ours, value]) => value !== undefined && value !== null && !(ours === 'samples' && value === 1)));
+  return Object.fromEntries(
+    given.filter(([ours, value]) => value !== undefined && value !== null && !(ours === 'samples' && value === 1)),
+  );
 }

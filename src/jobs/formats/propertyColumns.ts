@@ -5,7 +5,9 @@ import { jsonCell } from './cell.js';
 import type { ColumnKind } from './columnKinds.js';
 import { memberSources } from './memberSources.js';
 
-/** What a cell of a property holds; integers that JavaScript's numbers cannot tell from their neighbours are bigints. */
+/**
+ * What a cell of a property holds; integers that JavaScript's numbers cannot tell from their neighbours are bigints.
+ */
 export type PropertyCell = string | number | bigint | boolean;
 
 /** What of a result stands in the columns of a schema's properties. */
@@ -16,14 +18,21 @@ interface Told {
 }
 
 /** Of properties of each type, the kind of their column. */
-export const COLUMN_OF: Readonly<Record<PropertyType, ColumnKind>> = { string: 'text', integer: 'integer', number: 'number', boolean: 'boolean', json: 'text' };
+export const COLUMN_OF: Readonly<Record<PropertyType, ColumnKind>> = {
+  string: 'text',
+  integer: 'integer',
+  number: 'number',
+  boolean: 'boolean',
+  json: 'text',
+};
 
 /** Shorter numbers are what JSON.parse makes of them, to the last digit. */
 const LONG_NUMBER = /\d{16}/;
 
 /**
- * What the columns of a schema's properties hold of each result. An answer that is not of the run's schema (of a row with a format of its own, of one that failed), or that has
- * more than there are columns for, is never made to fit: what does not is left out, and its text says so.
+ * What the columns of a schema's properties hold of each result. An answer that is not of the run's schema (of a row
+ * with a format of its own, of one that failed), or that has more than there are columns for, is never made to fit:
+ * what does not is left out, and its text says so.
  */
 export class PropertyCells {
   readonly #known = new WeakMap<AnyResult, Told>();
@@ -84,7 +93,10 @@ const CELLS: Readonly<Record<PropertyType, (value: unknown, source: string | und
   },
   number: (value, source) => {
     if (typeof value !== 'number') return { exact: false };
-    return { cell: value, exact: !Number.isInteger(value) || Number.isSafeInteger(value) || wholeOf(source) === BigInt(value) };
+    return {
+      cell: value,
+      exact: !Number.isInteger(value) || Number.isSafeInteger(value) || wholeOf(source) === BigInt(value),
+    };
   },
   json: (value, source) => {
     const json = source ?? jsonCell(value);

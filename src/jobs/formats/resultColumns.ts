@@ -24,16 +24,43 @@ type KnownColumn = ResultColumn & {
 const COLUMNS: readonly KnownColumn[] = [
   { name: 'id', part: 'id', type: 'text', value: ({ id }) => String(id) },
   { name: 'sample', part: 'sample', type: 'count', value: ({ sample }) => sample },
-  { name: 'text', task: 'generate', type: 'text', value: ({ text, error }) => (error === undefined || text !== '' ? text : undefined) },
-  { name: 'value', part: 'value', type: 'text', value: ({ value }) => (value === undefined ? undefined : JSON.stringify(value)) },
+  {
+    name: 'text',
+    task: 'generate',
+    type: 'text',
+    value: ({ text, error }) => (error === undefined || text !== '' ? text : undefined),
+  },
+  {
+    name: 'value',
+    part: 'value',
+    type: 'text',
+    value: ({ value }) => (value === undefined ? undefined : JSON.stringify(value)),
+  },
   { name: 'reasoning', part: 'reasoning', type: 'text', value: ({ reasoning }) => reasoning },
   { name: 'finish_reason', task: 'generate', type: 'text', value: ({ finishReason }) => finishReason },
   { name: 'label', task: 'classify', type: 'text', value: ({ label }) => label },
   { name: 'probability', task: 'classify', type: 'number', value: ({ probability }) => probability },
-  { name: 'probabilities', task: 'classify', type: 'text', value: ({ probabilities }) => probabilities && JSON.stringify(probabilities) },
+  {
+    name: 'probabilities',
+    task: 'classify',
+    type: 'text',
+    value: ({ probabilities }) => probabilities && JSON.stringify(probabilities),
+  },
   { name: 'scores', task: 'score', type: 'text', value: ({ scores }) => scores && JSON.stringify(scores) },
-  { name: 'embedding', part: 'vector', task: 'embed', type: 'vector', value: ({ embedding }) => embedding && embeddingAs(embedding, 'float') },
-  { name: 'embedding', part: 'base64', task: 'embed', type: 'text', value: ({ embedding }) => embedding && embeddingAs(embedding, 'base64') },
+  {
+    name: 'embedding',
+    part: 'vector',
+    task: 'embed',
+    type: 'vector',
+    value: ({ embedding }) => embedding && embeddingAs(embedding, 'float'),
+  },
+  {
+    name: 'embedding',
+    part: 'base64',
+    task: 'embed',
+    type: 'text',
+    value: ({ embedding }) => embedding && embeddingAs(embedding, 'base64'),
+  },
   { name: 'error_code', type: 'text', value: ({ error }) => error?.code },
   { name: 'error_message', type: 'text', value: ({ error }) => error?.message },
   { name: 'prompt_tokens', type: 'count', value: ({ usage }) => usage.promptTokens },
@@ -54,14 +81,20 @@ export function resultColumnNames(properties: readonly DeclaredProperty[] | unde
  * The columns of results, beside those that are carried.
  * @throws UsageError for a name that stands twice
  */
-export function resultColumns(carried: readonly string[], { resultColumns: names, parts, task: done = 'generate', properties, name: output }: WriteOptions): readonly ResultColumn[] {
+export function resultColumns(
+  carried: readonly string[],
+  { resultColumns: names, parts, task: done = 'generate', properties, name: output }: WriteOptions,
+): readonly ResultColumn[] {
   const own = new Set(properties?.map(({ name }) => name));
   const renamed = (name: string): string => (Object.hasOwn(names, name) ? names[name] : undefined) ?? name;
   /** What both a property and a result column are called means the property. */
   const nameOf = (name: string): string => (own.has(name) ? name : renamed(name));
   // Rows of a table that carry their id need no other.
   const hasId = carried.includes(nameOf('id'));
-  const chosen = COLUMNS.filter(({ part, task = done }) => task === done && (part === undefined || (parts.includes(part) && !(part === 'id' && hasId)))).flatMap((column) => {
+  const chosen = COLUMNS.filter(
+    ({ part, task = done }) =>
+      task === done && (part === undefined || (parts.includes(part) && !(part === 'id' && hasId))),
+  ).flatMap((column) => {
     const known = { ...column, name: nameOf(column.name), was: column.name, ofSchema: false };
     if (properties === undefined || (column.name !== 'text' && column.name !== WHOLE)) return [known];
     return column.name === WHOLE ? [] : propertyColumns(properties, known, renamed);
@@ -82,10 +115,20 @@ interface ChosenColumn extends ResultColumn {
 }
 
 /** A column of each property, and of the text of what does not stand in them as a whole. */
-function propertyColumns(properties: readonly DeclaredProperty[], text: ChosenColumn, renamed: (name: string) => string): readonly ChosenColumn[] {
+function propertyColumns(
+  properties: readonly DeclaredProperty[],
+  text: ChosenColumn,
+  renamed: (name: string) => string,
+): readonly ChosenColumn[] {
   const cells = new PropertyCells(properties);
   return [
-    ...properties.map(({ name, type }): ChosenColumn => ({ name: renamed(name), was: name, ofSchema: true, type: COLUMN_OF[type], value: (result) => cells.of(result).cells.get(name) })),
+    ...properties.map(({ name, type }): ChosenColumn => ({
+      name: renamed(name),
+      was: name,
+      ofSchema: true,
+      type: COLUMN_OF[type],
+      value: (result) => cells.of(result).cells.get(name),
+    })),
     { ...text, value: (result) => (cells.of(result).all ? undefined : text.value(result)) },
   ];
 }

@@ -21,11 +21,16 @@ export function carriedNames(first: readonly FinishedRow[], options: WriteOption
  * Columns of what rows carry.
  * @param first rows that say what is in columns of which nothing else is known
  */
-export function carriedColumns(names: readonly string[], first: readonly FinishedRow[], options: WriteOptions): readonly TableColumn[] {
+export function carriedColumns(
+  names: readonly string[],
+  first: readonly FinishedRow[],
+  options: WriteOptions,
+): readonly TableColumn[] {
   const kinds = options.table()?.kinds ?? kindsOf(first.map(({ carry }) => carry));
   const known = new Set(names);
   return names.map((name, at) => ({
-    name, kind: kinds.get(name) ?? 'text',
+    name,
+    kind: kinds.get(name) ?? 'text',
     value: ({ carry = {} }) => {
       if (at === 0) checkColumns(options.name, known, carry);
       return carry[name];
@@ -35,11 +40,18 @@ export function carriedColumns(names: readonly string[], first: readonly Finishe
 
 /** Columns of results, beside those of what rows carry. @throws UsageError for two columns of one name */
 export function answerColumns(carried: readonly string[], options: WriteOptions): readonly TableColumn[] {
-  return resultColumns(carried, options).map(({ name, type, value }) => ({ name, kind: type, value: ({ result }) => value(result) }));
+  return resultColumns(carried, options).map(({ name, type, value }) => ({
+    name,
+    kind: type,
+    value: ({ result }) => value(result),
+  }));
 }
 
 /** A value as its column holds it; null for none. Integers are bigints. @throws Error for a value of another kind */
-export function storedValue(value: unknown, kind: ColumnKind): string | number | bigint | boolean | readonly number[] | null {
+export function storedValue(
+  value: unknown,
+  kind: ColumnKind,
+): string | number | bigint | boolean | readonly number[] | null {
   if (value === undefined || value === null) return null;
   if (kind === 'text') return cell(value) ?? null;
   if (kind === 'boolean' && typeof value === 'boolean') return value;

@@ -8,17 +8,34 @@ import { columnOf } from './mappedFields.js';
 type Columns = Readonly<Record<string, string>>;
 
 const WORDS: ReadonlySet<string> = new Set(['id', 'prompt']);
-const LISTS: ReadonlySet<string> = new Set(['messages', 'tokens', 'stop', 'tools', 'templateArgs', 'responseFormat', 'response_format', ...TEXT_LISTS]);
+const LISTS: ReadonlySet<string> = new Set([
+  'messages',
+  'tokens',
+  'stop',
+  'tools',
+  'templateArgs',
+  'responseFormat',
+  'response_format',
+  ...TEXT_LISTS,
+]);
 
 /**
  * Which columns of a table hold fields of a row.
  * @throws JobFileError for columns that two of them are called, and for one that is named and not there
  */
-export function fieldsOfTable(name: string, header: readonly string[], columns: Columns = {}): readonly (readonly [field: string, column: string])[] {
+export function fieldsOfTable(
+  name: string,
+  header: readonly string[],
+  columns: Columns = {},
+): readonly (readonly [field: string, column: string])[] {
   const twice = header.find((column, at) => header.indexOf(column) !== at);
   if (twice !== undefined) throw new JobFileError(name, `found two columns ${found(twice)}, expected each name once`);
   const missing = Object.values(columns).find((column) => !header.includes(column));
-  if (missing !== undefined) throw new JobFileError(name, `found no column ${found(missing)}, which \`columns\` names, expected one of ${listed(header)}`);
+  if (missing !== undefined)
+    throw new JobFileError(
+      name,
+      `found no column ${found(missing)}, which \`columns\` names, expected one of ${listed(header)}`,
+    );
   return [...ROW_FIELDS, ...TEXT_LISTS].flatMap((field) => {
     const column = columnOf(field, columns);
     return column !== undefined && header.includes(column) ? [[field, column] as const] : [];
@@ -29,24 +46,43 @@ export function fieldsOfTable(name: string, header: readonly string[], columns: 
 export function checkPromptColumn(name: string, header: readonly string[], columns: Columns | undefined): void {
   const prompts: readonly string[] = PROMPTS;
   if (fieldsOfTable(name, header, columns).some(([field]) => prompts.includes(field))) return;
-  throw new JobFileError(name, `found the columns ${listed(header)}, expected one called prompt, messages or tokens; \`columns prompt=COLUMN\` says which one it is`);
+  throw new JobFileError(
+    name,
+    `found the columns ${listed(header)}, expected one called prompt, messages or tokens; \`columns prompt=COLUMN\` says which one it is`,
+  );
 }
 
 /**
- * A row of a table, with all of its columns as `carry`. Text in a column of numbers or lists is read as JSON writes them; an empty one is absent.
+ * A row of a table, with all of its columns as `carry`. Text in a column of numbers or lists is read as JSON writes
+ * them; an empty one is absent.
  * @param number the row's number from 1
  * @param templated all columns are values for a `promptTemplate`
  */
-export function tableRow(carry: Readonly<Record<string, unknown>>, fields: ReturnType<typeof fieldsOfTable>, number: number, templated = false): RowInput {
+export function tableRow(
+  carry: Readonly<Record<string, unknown>>,
+  fields: ReturnType<typeof fieldsOfTable>,
+  number: number,
+  templated = false,
+): RowInput {
   const values = Object.fromEntries(fields.map(([field, column]) => [field, fieldOf(field, carry[column])]));
   return { ...parseRow(values, number, false, templated && { ...values, ...carry }), carry };
 }
 
-/** @throws JobFileError for a row with a field that is no column of the table that is being written, whose header stands already */
-export function checkColumns(name: string, columns: ReadonlySet<string>, carry: Readonly<Record<string, unknown>>): void {
+/**
+ * @throws JobFileError for a row with a field that is no column of the table that is being written, whose header stands
+ * already
+ */
+export function checkColumns(
+  name: string,
+  columns: ReadonlySet<string>,
+  carry: Readonly<Record<string, unknown>>,
+): void {
   const other = Object.keys(carry).find((column) => !columns.has(column));
   if (other === undefined) return;
-  throw new JobFileError(name, `found a row with the field ${found(other)}, expected the fields of the first row, ${listed([...columns])}; write into a file, which has columns for all`);
+  throw new JobFileError(
+    name,
+    `found a row with the field ${found(other)}, expected the fields of the first row, ${listed([...columns])}; write into a file, which has columns for all`,
+  );
 }
 
 function fieldOf(field: string, value: unknown): unknown {
@@ -68,6 +104,9 @@ function orText(value: string): unknown {
 }
 
 function listed(names: readonly string[]): string {
-  const shown = names.slice(0, 20).map((name) => found(name)).join(', ');
+  const shown = names
+    .slice(0, 20)
+    .map((name) => found(name))
+    .join(', ');
   return names.length > 20 ? `${shown}, …` : shown;
 }

@@ -21,8 +21,14 @@ export const text: RowFormat = {
   count: (source) => countLines(source, ROW_LIMITS.lineBytes),
   /** Line breaks of an answer become blanks, so that line N answers prompt N; a row with an error is an empty line. */
   async *encode(results) {
-    for await (const { result: { text: answer = '', label = answer, scores, embedding } } of results) {
-      const line = scores ? JSON.stringify(scores.map(({ logprob }) => logprob)) : typeof embedding === 'object' ? JSON.stringify(embedding) : (embedding ?? label);
+    for await (const {
+      result: { text: answer = '', label = answer, scores, embedding },
+    } of results) {
+      const line = scores
+        ? JSON.stringify(scores.map(({ logprob }) => logprob))
+        : typeof embedding === 'object'
+          ? JSON.stringify(embedding)
+          : (embedding ?? label);
       yield `${line.replace(/\r\n|[\r\n]/g, ' ')}\n`;
     }
   },

@@ -14,7 +14,9 @@ export async function* utf8Text(source: RowSource): AsyncGenerator<string, void,
       return decoder.decode(chunk, { stream: !last });
     } catch (error) {
       throw new JobFileError(
-        source.name, `line ${line + linesBefore(chunk)}: found bytes that are no UTF-8, expected UTF-8; convert the file first, e.g. with iconv -t UTF-8`, { cause: error },
+        source.name,
+        `line ${line + linesBefore(chunk)}: found bytes that are no UTF-8, expected UTF-8; convert the file first, e.g. with iconv -t UTF-8`,
+        { cause: error },
       );
     }
   };

@@ -7,11 +7,15 @@ const SKIPPABLE = 0x184d2a50;
 const RAW_BYTES = 2 ** 17;
 
 /**
- * A file of zstd in its frames, each with its bytes (RFC 8878). What Node makes of several frames, and of one that is cut off, differs from version to
- * version: some drop what comes after the first, some take half a frame for a whole one. Frames that hold no data are left out.
+ * A file of zstd in its frames, each with its bytes (RFC 8878). What Node makes of several frames, and of one that is
+ * cut off, differs from version to version: some drop what comes after the first, some take half a frame for a whole
+ * one. Frames that hold no data are left out.
  * @throws JobFileError for what is no frame, or not all of one
  */
-export async function* zstdFrames(input: ByteQueue, name: string): AsyncGenerator<AsyncGenerator<Buffer, void, undefined>, void, undefined> {
+export async function* zstdFrames(
+  input: ByteQueue,
+  name: string,
+): AsyncGenerator<AsyncGenerator<Buffer, void, undefined>, void, undefined> {
   for (;;) {
     const magic = await input.take(4);
     if (magic.length === 0) return;
@@ -20,7 +24,10 @@ export async function* zstdFrames(input: ByteQueue, name: string): AsyncGenerato
       for await (const _ of piecesOf(input, length, name));
     } else {
       if (magic.length < 4 || magic.readUInt32LE() !== MAGIC) {
-        throw new JobFileError(name, `cannot be decompressed: found ${magic.toString('hex')} where a frame of zstd begins, expected 28b52ffd; expected a whole file in the format of zstd`);
+        throw new JobFileError(
+          name,
+          `cannot be decompressed: found ${magic.toString('hex')} where a frame of zstd begins, expected 28b52ffd; expected a whole file in the format of zstd`,
+        );
       }
       yield frameOf(input, magic, name);
     }
@@ -34,7 +41,7 @@ async function* frameOf(input: ByteQueue, magic: Buffer, name: string): AsyncGen
   const contentSizeBytes = [singleSegment ? 1 : 0, 2, 4, 8][flags >>> 6] ?? 0;
   const header = await whole(input, (singleSegment ? 0 : 1) + ([0, 1, 2, 4][flags & 3] ?? 0) + contentSizeBytes, name);
   yield Buffer.concat([magic, descriptor, header]);
-  for (let last = false; !last; ) {
+  for (let last = false; !last;) {
     const block = await whole(input, 3, name);
     yield block;
     const word = block.readUIntLE(0, 3);
@@ -46,7 +53,7 @@ async function* frameOf(input: ByteQueue, magic: Buffer, name: string): AsyncGen
 }
 
 async function* piecesOf(input: ByteQueue, length: number, name: string): AsyncGenerator<Buffer, void, undefined> {
-  for (let left = length; left > 0; ) {
+  for (let left = length; left > 0;) {
     const piece = await whole(input, Math.min(left, RAW_BYTES), name);
     left -= piece.length;
     yield piece;
@@ -56,5 +63,8 @@ async function* piecesOf(input: ByteQueue, length: number, name: string): AsyncG
 async function whole(input: ByteQueue, length: number, name: string): Promise<Buffer> {
   const bytes = await input.take(length);
   if (bytes.length === length) return bytes;
-  throw new JobFileError(name, 'cannot be decompressed: unexpected end of file; expected a whole file in the format of zstd');
+  throw new JobFileError(
+    name,
+    'cannot be decompressed: unexpected end of file; expected a whole file in the format of zstd',
+  );
 }

@@ -3,12 +3,18 @@ import type { GlobalRole, LayerRole } from '../TensorBinding.js';
 import type { Fields } from './Fields.js';
 import type { TensorIndex } from './TensorIndex.js';
 
-/** A model family: how its configuration becomes a spec, and which tensors hold its weights, for each format that it comes in. */
+/**
+ * A model family: how its configuration becomes a spec, and which tensors hold its weights, for each format that it
+ * comes in.
+ */
 export interface Family {
   /** `model_type` values of config.json. */
   readonly modelTypes: readonly string[];
   readonly fromConfig: (config: Fields) => Description;
-  /** `general.architecture` of GGUF, and the description from that metadata; absent where llama.cpp has no such architecture. */
+  /**
+   * `general.architecture` of GGUF, and the description from that metadata; absent where llama.cpp has no such
+   * architecture.
+   */
   readonly gguf?: { readonly architecture: string; readonly describe: (model: GgufModel) => Description };
 }
 
@@ -23,14 +29,19 @@ export interface GgufModel {
 export interface Description {
   readonly decoder: DecoderSpec;
   readonly weights: readonly WeightSource[];
-  /** Spellings of `{base}` in the tensors' names; a checkpoint uses the first one under which its first weight is found. */
+  /**
+   * Spellings of `{base}` in the tensors' names; a checkpoint uses the first one under which its first weight is found.
+   */
   readonly bases?: readonly string[];
 }
 
 /** Which tensor holds the weight of one role. */
 export interface WeightSource {
   readonly role: GlobalRole | LayerRole;
-  /** Its name; `{layer}` stands for the layer's number, and a name without it is not a layer's. `{base}`: see `Description.bases`. */
+  /**
+   * Its name; `{layer}` stands for the layer's number, and a name without it is not a layer's. `{base}`: see
+   * `Description.bases`.
+   */
   readonly tensor: string;
   /** The weight is only some rows of a fused tensor. */
   readonly part?: FusedPart;
@@ -43,8 +54,8 @@ export interface WeightSource {
 }
 
 /**
- * The rows of a fused tensor are `groups` groups, each made of consecutive blocks of `sizes` rows; this weight is block `index` of
- * every group, one after another.
+ * The rows of a fused tensor are `groups` groups, each made of consecutive blocks of `sizes` rows; this weight is block
+ * `index` of every group, one after another.
  */
 export interface FusedPart {
   readonly groups: number;

@@ -28,7 +28,8 @@ export const LIMITS = {
 
 /**
  * Typed, bounded access to the fields of a configuration that nobody vouches for: a JSON object or GGUF metadata.
- * A field that is absent takes the default; without one that is an error. JSON's null is a value of its own (Python's None).
+ * A field that is absent takes the default; without one that is an error. JSON's null is a value of its own (Python's
+ * None).
  */
 export class Fields {
   private constructor(
@@ -38,7 +39,10 @@ export class Fields {
     private readonly lookUp: (key: string) => unknown,
   ) {}
 
-  /** The fields of a parsed JSON object. Only its own properties count: `__proto__` and `constructor` find nothing inherited. */
+  /**
+   * The fields of a parsed JSON object. Only its own properties count: `__proto__` and `constructor` find nothing
+   * inherited.
+   */
   static ofObject(file: string, value: unknown, where = ''): Fields {
     if (!isObject(value) || ArrayBuffer.isView(value)) {
       throw new ModelFileError(file, where || 'configuration', describeValue(value), 'a JSON object');
@@ -53,7 +57,9 @@ export class Fields {
 
   /** These fields with some replaced; undefined removes one. */
   with(replaced: Readonly<Record<string, unknown>>): Fields {
-    return new Fields(this.file, this.where, (key) => (Object.hasOwn(replaced, key) ? replaced[key] : this.lookUp(key)));
+    return new Fields(this.file, this.where, (key) =>
+      Object.hasOwn(replaced, key) ? replaced[key] : this.lookUp(key),
+    );
   }
 
   has(key: string): boolean {
@@ -80,7 +86,9 @@ export class Fields {
   /** An integer, or null where the file says null, or the fallback where it says nothing. */
   integerOrNull(key: string, bounds: Bounds, fallback: number | null): number | null {
     const value = this.lookUp(key);
-    return value === null || (value === undefined && fallback === null) ? null : this.integer(key, bounds, fallback ?? undefined);
+    return value === null || (value === undefined && fallback === null)
+      ? null
+      : this.integer(key, bounds, fallback ?? undefined);
   }
 
   numberOrNull(key: string, bounds: Bounds): number | null {
@@ -118,19 +126,32 @@ export class Fields {
     );
   }
 
-  /** GGUF may state a size once, or once a layer; the layers must agree, for a decoder here has one shape for all of them. */
+  /**
+   * GGUF may state a size once, or once a layer; the layers must agree, for a decoder here has one shape for all of
+   * them.
+   */
   uniformInteger(key: string, bounds: Bounds, fallback?: number): number {
     const value = this.lookUp(key);
     if (!Array.isArray(value) && !ArrayBuffer.isView(value)) return this.integer(key, bounds, fallback);
     const entries = Array.from(value as ArrayLike<unknown>);
     const first = entries[0];
     const uniform = entries.every((entry) => entry === first);
-    return uniform && typeof first === 'number' && Number.isSafeInteger(first) && first >= bounds.min && first <= bounds.max
+    return uniform &&
+      typeof first === 'number' &&
+      Number.isSafeInteger(first) &&
+      first >= bounds.min &&
+      first <= bounds.max
       ? first
       : this.refuse(key, `the same integer from ${bounds.min} to ${bounds.max} for every layer`);
   }
 
-  private checkedNumber(key: string, bounds: Bounds, accepts: (value: unknown) => boolean, kind: string, fallback?: number): number {
+  private checkedNumber(
+    key: string,
+    bounds: Bounds,
+    accepts: (value: unknown) => boolean,
+    kind: string,
+    fallback?: number,
+  ): number {
     const value = this.lookUp(key) === undefined ? fallback : this.lookUp(key);
     return typeof value === 'number' && accepts(value) && value >= bounds.min && value <= bounds.max
       ? value

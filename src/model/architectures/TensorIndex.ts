@@ -12,7 +12,8 @@ export class TensorIndex {
     tensors: readonly TensorInfo[],
   ) {
     for (const tensor of tensors) {
-      if (this.byName.has(tensor.name)) throw new ModelFileError(path, `tensor ${tensor.name}`, 'two tensors of that name', 'one');
+      if (this.byName.has(tensor.name))
+        throw new ModelFileError(path, `tensor ${tensor.name}`, 'two tensors of that name', 'one');
       this.byName.set(tensor.name, tensor);
     }
   }
@@ -28,7 +29,8 @@ export class TensorIndex {
   /** The tensor, now marked as used. @throws ModelFileError if there is none */
   take(name: string): TensorInfo {
     const tensor = this.byName.get(name);
-    if (tensor === undefined) throw new ModelFileError(this.path, `tensor ${name}`, 'no such tensor', 'a tensor of that name');
+    if (tensor === undefined)
+      throw new ModelFileError(this.path, `tensor ${name}`, 'no such tensor', 'a tensor of that name');
     this.taken.add(name);
     return tensor;
   }

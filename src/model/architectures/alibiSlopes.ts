@@ -1,8 +1,8 @@
 const f32 = Math.fround;
 
 /**
- * Slopes of ALiBi (Press et al., 2022), one a head, in float32: a geometric series for the largest power of two of the heads, and
- * for the rest every other term of the series for twice as many.
+ * Slopes of ALiBi (Press et al., 2022), one a head, in float32: a geometric series for the largest power of two of the
+ * heads, and for the rest every other term of the series for twice as many.
  */
 export function alibiSlopes(heads: number): Float32Array {
   const power = 2 ** Math.floor(Math.log2(heads));

@@ -6,7 +6,10 @@ import type { Description, WeightSource } from './Family.js';
 import { roleShape } from './roleShape.js';
 import type { TensorIndex } from './TensorIndex.js';
 
-/** Finds the tensor of every weight that the description asks for, checks its shape and type, and says where its rows are. */
+/**
+ * Finds the tensor of every weight that the description asks for, checks its shape and type, and says where its rows
+ * are.
+ */
 export function bindWeights(description: Description, tensors: TensorIndex): TensorBinding[] {
   const { decoder, weights } = description;
   const base = chooseBase(description, tensors);
@@ -33,7 +36,13 @@ function chooseBase({ bases, weights }: Description, tensors: TensorIndex): stri
   return found ?? bases?.[0] ?? '';
 }
 
-function bindWeight(decoder: DecoderSpec, source: WeightSource, layer: number, tensor: TensorInfo, path: string): TensorBinding {
+function bindWeight(
+  decoder: DecoderSpec,
+  source: WeightSource,
+  layer: number,
+  tensor: TensorInfo,
+  path: string,
+): TensorBinding {
   const shape = roleShape(decoder, source.role);
   const vector = shape.length === 1;
   const [rows, columns] = [shape[0], vector ? 1 : shape[1]];
@@ -49,17 +58,26 @@ function bindWeight(decoder: DecoderSpec, source: WeightSource, layer: number, t
   }
   const block = WEIGHT_BLOCKS[tensor.type];
   if (vector && block.elements !== 1) refuse(`type ${tensor.type}`, 'F32, F16 or BF16 for a vector');
-  if (columns % block.elements !== 0) refuse(`rows of ${columns} elements`, `a multiple of ${block.elements} for type ${tensor.type}`);
+  if (columns % block.elements !== 0)
+    refuse(`rows of ${columns} elements`, `a multiple of ${block.elements} for type ${tensor.type}`);
   const rowBytes = (columns / block.elements) * block.bytes;
   const bytes = (slice?.count ?? 1) * fusedRows * rowBytes;
   if (tensor.bytes !== bytes) refuse(`${tensor.bytes} bytes`, `${bytes} for ${tensor.type} of that shape`);
 
   const first = slice === undefined ? 0 : slice.index * rows;
-  const segments = rowRanges(part, first, rows).map(
-    (range): TensorSegment => ({ file: tensor.file, offset: tensor.offset + range.first * rowBytes, rows: range.rows }),
-  );
+  const segments = rowRanges(part, first, rows).map((range): TensorSegment => ({
+    file: tensor.file,
+    offset: tensor.offset + range.first * rowBytes,
+    rows: range.rows,
+  }));
   return {
-    role: source.role, layer, kind: vector ? 'vector' : 'matrix', type: tensor.type, rows, columns, segments,
+    role: source.role,
+    layer,
+    kind: vector ? 'vector' : 'matrix',
+    type: tensor.type,
+    rows,
+    columns,
+    segments,
     ...(source.add !== undefined && { add: source.add }),
   };
 }

@@ -1,7 +1,14 @@
 import type { RotaryTable } from '../DecoderSpec.js';
 import { Fields, LIMITS } from './Fields.js';
 import {
-  defaultFrequencies, linearTable, llama3Table, longRopeMagnitude, longRopeTable, yarnContext, yarnMagnitude, yarnTable,
+  defaultFrequencies,
+  linearTable,
+  llama3Table,
+  longRopeMagnitude,
+  longRopeTable,
+  yarnContext,
+  yarnMagnitude,
+  yarnTable,
 } from './rotaryFrequencies.js';
 
 /** What a rotary encoding needs to know of the rest of the model. */
@@ -33,11 +40,21 @@ export function rotaryFields(config: Fields): Fields {
 
 /** theta from the rotary settings, or from the config's own field, or the family's default. */
 export function rotaryTheta(rotary: Fields, config: Fields, key: string, fallback: number): number {
-  return rotary.has('rope_theta') ? rotary.number('rope_theta', LIMITS.theta) : config.number(key, LIMITS.theta, fallback);
+  return rotary.has('rope_theta')
+    ? rotary.number('rope_theta', LIMITS.theta)
+    : config.number(key, LIMITS.theta, fallback);
 }
 
-/** The rotary encoding of families that rotate whole heads; a partial rotation is refused, as transformers cannot run it either. */
-export function wholeHeadRotary(config: Fields, headDim: number, contextTokens: number, defaultTheta = 10000): ConfiguredRotary {
+/**
+ * The rotary encoding of families that rotate whole heads; a partial rotation is refused, as transformers cannot run it
+ * either.
+ */
+export function wholeHeadRotary(
+  config: Fields,
+  headDim: number,
+  contextTokens: number,
+  defaultTheta = 10000,
+): ConfiguredRotary {
   const rotary = rotaryFields(config);
   for (const fields of [rotary, config]) {
     if ((fields.numberOrNull('partial_rotary_factor', { min: 0, max: 1 }) ?? 1) !== 1) {
@@ -46,10 +63,17 @@ export function wholeHeadRotary(config: Fields, headDim: number, contextTokens: 
   }
   const theta = rotaryTheta(rotary, config, 'rope_theta', defaultTheta);
   const original = config.integerOrNull('original_max_position_embeddings', LIMITS.context, null);
-  return configuredRotary(rotary, { dims: headDim, theta, contextTokens, ...(original !== null && { originalContext: original }) });
+  return configuredRotary(rotary, {
+    dims: headDim,
+    theta,
+    contextTokens,
+    ...(original !== null && { originalContext: original }),
+  });
 }
 
-/** The table for one set of rotary settings. The names and defaults are those of transformers' modeling_rope_utils.py. */
+/**
+ * The table for one set of rotary settings. The names and defaults are those of transformers' modeling_rope_utils.py.
+ */
 export function configuredRotary(rotary: Fields, context: RotaryContext): ConfiguredRotary {
   const { dims, theta, contextTokens } = context;
   const type = rotary.string(rotary.has('rope_type') ? 'rope_type' : 'type', 'default');
@@ -65,7 +89,8 @@ export function configuredRotary(rotary: Fields, context: RotaryContext): Config
     case 'llama3': {
       const lowFrequencyFactor = rotary.number('low_freq_factor', LIMITS.factor);
       const highFrequencyFactor = rotary.number('high_freq_factor', LIMITS.factor);
-      if (highFrequencyFactor <= lowFrequencyFactor) rotary.refuse('high_freq_factor', `more than low_freq_factor, ${lowFrequencyFactor}`);
+      if (highFrequencyFactor <= lowFrequencyFactor)
+        rotary.refuse('high_freq_factor', `more than low_freq_factor, ${lowFrequencyFactor}`);
       const scaling = { factor: factor(), lowFrequencyFactor, highFrequencyFactor, originalContext: originalContext() };
       return { table: llama3Table(theta, dims, scaling), contextTokens };
     }
@@ -79,11 +104,18 @@ export function configuredRotary(rotary: Fields, context: RotaryContext): Config
   }
 }
 
-function configuredYarn(rotary: Fields, { dims, theta, contextTokens }: RotaryContext, originalContext: number): ConfiguredRotary {
+function configuredYarn(
+  rotary: Fields,
+  { dims, theta, contextTokens }: RotaryContext,
+  originalContext: number,
+): ConfiguredRotary {
   const factor = rotary.numberOrNull('factor', LIMITS.factor) ?? contextTokens / originalContext;
   const mscale = rotary.numberOrNull('mscale', { min: 0, max: 1e3 });
   const mscaleAllDim = rotary.numberOrNull('mscale_all_dim', { min: 0, max: 1e3 });
-  const magnitude = mscale && mscaleAllDim ? yarnMagnitude(factor, mscale) / yarnMagnitude(factor, mscaleAllDim) : yarnMagnitude(factor);
+  const magnitude =
+    mscale && mscaleAllDim
+      ? yarnMagnitude(factor, mscale) / yarnMagnitude(factor, mscaleAllDim)
+      : yarnMagnitude(factor);
   const table = yarnTable(theta, dims, {
     factor,
     originalContext,
@@ -97,13 +129,22 @@ function configuredYarn(rotary: Fields, { dims, theta, contextTokens }: RotaryCo
 }
 
 /**
- * LongRoPE has two sets of factors: short ones for rows within the original context, long ones beyond it, which change all keys of a
- * row at once. A row here has one table for its whole life, so we take the short ones and bound the context to where they hold:
- * exactly transformers' results for every row that fits, and a longer row is refused instead of being answered differently.
+ * LongRoPE has two sets of factors: short ones for rows within the original context, long ones beyond it, which change
+ * all keys of a row at once. A row here has one table for its whole life, so we take the short ones and bound the
+ * context to where they hold: exactly transformers' results for every row that fits, and a longer row is refused
+ * instead of being answered differently.
  */
-function configuredLongRope(rotary: Fields, { dims, theta, contextTokens }: RotaryContext, originalContext: number): ConfiguredRotary {
+function configuredLongRope(
+  rotary: Fields,
+  { dims, theta, contextTokens }: RotaryContext,
+  originalContext: number,
+): ConfiguredRotary {
   const factors = rotary.numbers('short_factor', dims / 2, LIMITS.factor);
   const factor = rotary.numberOrNull('factor', LIMITS.factor) ?? contextTokens / originalContext;
-  const attentionFactor = rotary.numberOrNull('attention_factor', { min: 0, max: 1e3 }) ?? longRopeMagnitude(factor, originalContext);
-  return { table: longRopeTable(theta, dims, factors, attentionFactor), contextTokens: Math.min(contextTokens, originalContext) };
+  const attentionFactor =
+    rotary.numberOrNull('attention_factor', { min: 0, max: 1e3 }) ?? longRopeMagnitude(factor, originalContext);
+  return {
+    table: longRopeTable(theta, dims, factors, attentionFactor),
+    contextTokens: Math.min(contextTokens, originalContext),
+  };
 }

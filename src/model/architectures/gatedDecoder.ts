@@ -38,7 +38,8 @@ export function readSizes(config: Fields, defaults: GatedDefaults): Sizes {
     contextTokens: config.integer('max_position_embeddings', LIMITS.context, defaults.context),
     heads,
     kvHeads: config.integerOrNull('num_key_value_heads', LIMITS.heads, defaults.kvHeads) ?? heads,
-    headDim: config.integerOrNull('head_dim', LIMITS.headDim, defaults.headDim) ?? dividedHeadDim(config, hiddenSize, heads),
+    headDim:
+      config.integerOrNull('head_dim', LIMITS.headDim, defaults.headDim) ?? dividedHeadDim(config, hiddenSize, heads),
     feedForwardSize: config.integer('intermediate_size', LIMITS.feedForward, defaults.feedForward),
   };
 }
@@ -84,7 +85,11 @@ export function gatedAttentionWeights(tied: boolean, biases: readonly ('q' | 'k'
 }
 
 export function gatedFeedForwardWeights(): WeightSource[] {
-  return weights(LLAMA_LAYER, { 'gate.weight': 'mlp.gate_proj.weight', 'up.weight': 'mlp.up_proj.weight', 'down.weight': 'mlp.down_proj.weight' });
+  return weights(LLAMA_LAYER, {
+    'gate.weight': 'mlp.gate_proj.weight',
+    'up.weight': 'mlp.up_proj.weight',
+    'down.weight': 'mlp.down_proj.weight',
+  });
 }
 
 /** Sizes that every GGUF architecture calls alike. */
@@ -94,13 +99,17 @@ export function readGgufSizes({ fields, tensors }: GgufModel): Sizes {
   const headDim = fields.has('attention.key_length')
     ? fields.integer('attention.key_length', LIMITS.headDim)
     : dividedHeadDim(fields, hiddenSize, heads, 'attention.head_count');
-  if (fields.integer('attention.value_length', LIMITS.headDim, headDim) !== headDim) fields.refuse('attention.value_length', `the key length, ${headDim}`);
+  if (fields.integer('attention.value_length', LIMITS.headDim, headDim) !== headDim)
+    fields.refuse('attention.value_length', `the key length, ${headDim}`);
   const embeddings = tensors.find('token_embd.weight')?.shape[0];
   return {
     layers: fields.integer('block_count', LIMITS.layers),
     hiddenSize,
     // The embeddings decide: vocab_size is missing from many files, and rows beyond the tokenizer's are harmless.
-    vocabularySize: Math.min(Math.max(embeddings ?? fields.integer('vocab_size', LIMITS.vocabulary), 1), LIMITS.vocabulary.max),
+    vocabularySize: Math.min(
+      Math.max(embeddings ?? fields.integer('vocab_size', LIMITS.vocabulary), 1),
+      LIMITS.vocabulary.max,
+    ),
     contextTokens: fields.integer('context_length', LIMITS.context),
     heads,
     kvHeads: fields.uniformInteger('attention.head_count_kv', LIMITS.heads, heads),

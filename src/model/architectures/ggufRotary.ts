@@ -3,7 +3,15 @@ import type { RotaryTable } from '../DecoderSpec.js';
 import type { GgufModel } from './Family.js';
 import { describeValue } from '../files/describeValue.js';
 import { LIMITS } from './Fields.js';
-import { defaultFrequencies, dividedTable, linearTable, longRopeTable, yarnContext, yarnMagnitude, yarnTable } from './rotaryFrequencies.js';
+import {
+  defaultFrequencies,
+  dividedTable,
+  linearTable,
+  longRopeTable,
+  yarnContext,
+  yarnMagnitude,
+  yarnTable,
+} from './rotaryFrequencies.js';
 
 const MAGNITUDE = { min: 0, max: 1e3 };
 
@@ -23,12 +31,16 @@ export function ggufRotary(model: GgufModel, dims: number, contextTokens: number
   const plain = { frequencies: defaultFrequencies(theta, dims), scale: magnitude };
 
   const divisors = auxiliaryVector(model, 'rope_freqs.weight', dims);
-  if (divisors !== undefined) return { table: { ...dividedTable(theta, dims, divisors), scale: magnitude }, contextTokens };
+  if (divisors !== undefined)
+    return { table: { ...dividedTable(theta, dims, divisors), scale: magnitude }, contextTokens };
   auxiliaryVector(model, 'rope_factors_long.weight', dims);
   const shortFactors = auxiliaryVector(model, 'rope_factors_short.weight', dims);
   if (shortFactors !== undefined) {
     // As with config.json: the short factors, and the context within which they hold.
-    return { table: longRopeTable(theta, dims, shortFactors, magnitude), contextTokens: Math.min(contextTokens, original) };
+    return {
+      table: longRopeTable(theta, dims, shortFactors, magnitude),
+      contextTokens: Math.min(contextTokens, original),
+    };
   }
   switch (type) {
     case 'none':
@@ -39,10 +51,18 @@ export function ggufRotary(model: GgufModel, dims: number, contextTokens: number
     }
     case 'yarn': {
       const factor = scalingFactor(model);
-      const attentionFactor = fields.number('rope.scaling.yarn_attn_factor', MAGNITUDE, yarnMagnitude(factor)) * magnitude;
+      const attentionFactor =
+        fields.number('rope.scaling.yarn_attn_factor', MAGNITUDE, yarnMagnitude(factor)) * magnitude;
       const betaFast = fields.number('rope.scaling.yarn_beta_fast', LIMITS.factor, 32);
       const betaSlow = fields.number('rope.scaling.yarn_beta_slow', LIMITS.factor, 1);
-      const table = yarnTable(theta, dims, { factor, originalContext: original, betaFast, betaSlow, truncate: true, attentionFactor });
+      const table = yarnTable(theta, dims, {
+        factor,
+        originalContext: original,
+        betaFast,
+        betaSlow,
+        truncate: true,
+        attentionFactor,
+      });
       return { table, contextTokens: yarnContext(contextTokens, original, factor) };
     }
     case 'longrope':
@@ -63,7 +83,8 @@ function auxiliaryVector({ tensors, vectors }: GgufModel, name: string, dims: nu
   if (!tensors.has(name)) return undefined;
   tensors.take(name);
   const values = vectors.get(name);
-  const good = values?.length === dims / 2 && values.every((value) => value >= LIMITS.factor.min && value <= LIMITS.factor.max);
+  const good =
+    values?.length === dims / 2 && values.every((value) => value >= LIMITS.factor.min && value <= LIMITS.factor.max);
   if (good) return values;
   const expected = `${dims / 2} factors from ${LIMITS.factor.min} to ${LIMITS.factor.max}`;
   throw new ModelFileError(tensors.path, `tensor ${name}`, describeValue(values), expected);

@@ -21,15 +21,30 @@ import { Fields } from './Fields.js';
 import { checkDecoder } from './specs.js';
 import { TensorIndex } from './TensorIndex.js';
 
-const FAMILIES: readonly Family[] = [opt, llama, mistral, qwen2, qwen3, qwen3Moe, gemma3, gptNeox, falcon, phi3, mixtral];
+const FAMILIES: readonly Family[] = [
+  opt,
+  llama,
+  mistral,
+  qwen2,
+  qwen3,
+  qwen3Moe,
+  gemma3,
+  gptNeox,
+  falcon,
+  phi3,
+  mixtral,
+];
 
 /** `model_type` values of config.json that are known. */
 export const knownModelTypes: readonly string[] = FAMILIES.flatMap((family) => family.modelTypes);
 /** `general.architecture` values of GGUF that are known. */
-export const knownGgufArchitectures: readonly string[] = FAMILIES.flatMap((family) => (family.gguf === undefined ? [] : [family.gguf.architecture]));
+export const knownGgufArchitectures: readonly string[] = FAMILIES.flatMap((family) =>
+  family.gguf === undefined ? [] : [family.gguf.architecture],
+);
 
 /**
- * Turns what a model's files say of it into the decoder to run and the place of each of its weights. Pure; the header is not trusted.
+ * Turns what a model's files say of it into the decoder to run and the place of each of its weights. Pure; the header
+ * is not trusted.
  * @throws ModelFileError for an unknown family, a field out of bounds, a tensor that is missing or of the wrong shape
  */
 export function describeModel(header: ModelHeader): { decoder: DecoderSpec; bindings: TensorBinding[] } {
@@ -60,7 +75,10 @@ function describeConfig(value: unknown, path: string): Description {
   const family = FAMILIES.find(({ modelTypes }) => typeof type === 'string' && modelTypes.includes(type));
   if (family === undefined) return config.refuse('model_type', `one of ${knownModelTypes.join(', ')}`);
   if (config.child('quantization_config') !== undefined) {
-    config.refuse('quantization_config', 'none: safetensors are read as F32, F16 or BF16; use a GGUF file for quantised weights');
+    config.refuse(
+      'quantization_config',
+      'none: safetensors are read as F32, F16 or BF16; use a GGUF file for quantised weights',
+    );
   }
   return family.fromConfig(config);
 }
@@ -70,17 +88,30 @@ function describeGguf(header: ModelHeader & { format: 'gguf' }, tensors: TensorI
   const architecture = metadata.get('general.architecture');
   const gguf = FAMILIES.find((family) => family.gguf !== undefined && family.gguf.architecture === architecture)?.gguf;
   if (gguf === undefined) {
-    throw new ModelFileError(path, 'general.architecture', describeValue(architecture), `one of ${knownGgufArchitectures.join(', ')}`);
+    throw new ModelFileError(
+      path,
+      'general.architecture',
+      describeValue(architecture),
+      `one of ${knownGgufArchitectures.join(', ')}`,
+    );
   }
   return gguf.describe({ fields: Fields.ofMetadata(path, metadata, `${gguf.architecture}.`), tensors, vectors });
 }
 
-/** A tensor that the family has no use for is a bias or a norm that we would leave out: better no answer than a wrong one. */
+/**
+ * A tensor that the family has no use for is a bias or a norm that we would leave out: better no answer than a wrong
+ * one.
+ */
 function refuseUnused(tensors: TensorIndex): void {
   // Tables that very old files carry, and that follow from the metadata.
   const derived = /^(blk\.\d+\.attn_rot_embd|blk\.\d+\.attn_rot_freqs)\.weight$/;
   const [name, ...others] = tensors.unused().filter((tensor) => !derived.test(tensor));
   if (name === undefined) return;
   const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
-  throw new ModelFileError(tensors.path, `tensor ${name}`, `a tensor that is not used by this architecture${more}`, 'none but the known ones');
+  throw new ModelFileError(
+    tensors.path,
+    `tensor ${name}`,
+    `a tensor that is not used by this architecture${more}`,
+    'none but the known ones',
+  );
 }

@@ -4,10 +4,22 @@ import { sameLayers } from './specs.js';
 /** What GPT-NeoX and Falcon models state of themselves; the rest is common to them. */
 export type PlainSizes = Pick<
   DecoderSpec,
-  'family' | 'layers' | 'hiddenSize' | 'vocabularySize' | 'contextTokens' | 'heads' | 'kvHeads' | 'headDim' | 'feedForwardSize' | 'position'
+  | 'family'
+  | 'layers'
+  | 'hiddenSize'
+  | 'vocabularySize'
+  | 'contextTokens'
+  | 'heads'
+  | 'kvHeads'
+  | 'headDim'
+  | 'feedForwardSize'
+  | 'position'
 > & { epsilon: number; parallel: boolean; activation: DecoderSpec['feedForward']['activation'] };
 
-/** The table of GPT-NeoX and Falcon: layer norms, a feed-forward block without a gate, branches side by side or one after the other. */
+/**
+ * The table of GPT-NeoX and Falcon: layer norms, a feed-forward block without a gate, branches side by side or one
+ * after the other.
+ */
 export function plainDecoder({ epsilon, parallel, activation, ...sizes }: PlainSizes): DecoderSpec {
   return {
     ...sizes,

@@ -2,7 +2,10 @@ import type { DecoderSpec } from '../DecoderSpec.js';
 import type { GlobalRole, LayerRole } from '../TensorBinding.js';
 
 /** The shape that the decoder needs for a role: [outputs, inputs] of a matrix, [elements] of a vector. */
-export function roleShape(decoder: DecoderSpec, role: GlobalRole | LayerRole): readonly [number] | readonly [number, number] {
+export function roleShape(
+  decoder: DecoderSpec,
+  role: GlobalRole | LayerRole,
+): readonly [number] | readonly [number, number] {
   const { hiddenSize, vocabularySize, feedForwardSize, headDim } = decoder;
   const queries = decoder.heads * headDim;
   const keys = decoder.kvHeads * headDim;

@@ -4,8 +4,9 @@ import { LIMITS } from './Fields.js';
 const f32 = Math.fround;
 
 /**
- * Angular frequencies of rotary position encodings, and their scalings for longer contexts. All of it in float32, operation by
- * operation as transformers computes it (modeling_rope_utils.py): at position 30,000 the last bit of a frequency is a visible angle.
+ * Angular frequencies of rotary position encodings, and their scalings for longer contexts. All of it in float32,
+ * operation by operation as transformers computes it (modeling_rope_utils.py): at position 30,000 the last bit of a
+ * frequency is a visible angle.
  */
 export function defaultFrequencies(theta: number, dims: number): Float32Array {
   return Float32Array.from({ length: dims / 2 }, (_, i) => f32(1 / power(theta, i, dims)));
@@ -22,7 +23,10 @@ export function linearTable(theta: number, dims: number, factor: number): Rotary
 
 /** Every frequency divided by one divisor of its own (GGUF's rope_freqs.weight). */
 export function dividedTable(theta: number, dims: number, divisors: ArrayLike<number>): RotaryTable {
-  return { frequencies: defaultFrequencies(theta, dims).map((frequency, i) => frequency / (divisors[i] ?? NaN)), scale: 1 };
+  return {
+    frequencies: defaultFrequencies(theta, dims).map((frequency, i) => frequency / (divisors[i] ?? NaN)),
+    scale: 1,
+  };
 }
 
 export interface Llama3Scaling {
@@ -55,7 +59,10 @@ export interface YarnScaling {
   readonly attentionFactor: number;
 }
 
-/** YaRN (Peng et al., 2023): interpolates the slow dimensions, keeps the fast ones, ramps between, and scales cos and sin. */
+/**
+ * YaRN (Peng et al., 2023): interpolates the slow dimensions, keeps the fast ones, ramps between, and scales cos and
+ * sin.
+ */
 export function yarnTable(theta: number, dims: number, scaling: YarnScaling): RotaryTable {
   const dimensionOf = (rotations: number): number =>
     (dims * Math.log(scaling.originalContext / (rotations * 2 * Math.PI))) / (2 * Math.log(theta));
@@ -79,14 +86,24 @@ export function yarnMagnitude(factor: number, m = 1): number {
   return factor <= 1 ? 1 : 0.1 * m * Math.log(factor) + 1;
 }
 
-/** Qwen's configurations keep the context before scaling in max_position_embeddings; scaled, it is the original one times the factor. */
+/**
+ * Qwen's configurations keep the context before scaling in max_position_embeddings; scaled, it is the original one
+ * times the factor.
+ */
 export function yarnContext(contextTokens: number, originalContext: number, factor: number): number {
   return Math.max(contextTokens, Math.min(Math.floor(originalContext * factor), LIMITS.context.max));
 }
 
 /** LongRoPE: a factor of its own for each frequency. */
-export function longRopeTable(theta: number, dims: number, factors: ArrayLike<number>, attentionFactor: number): RotaryTable {
-  const frequencies = Float32Array.from({ length: dims / 2 }, (_, i) => f32(1 / f32(f32(factors[i] ?? NaN) * power(theta, i, dims))));
+export function longRopeTable(
+  theta: number,
+  dims: number,
+  factors: ArrayLike<number>,
+  attentionFactor: number,
+): RotaryTable {
+  const frequencies = Float32Array.from({ length: dims / 2 }, (_, i) =>
+    f32(1 / f32(f32(factors[i] ?? NaN) * power(theta, i, dims))),
+  );
   return { frequencies, scale: attentionFactor };
 }
 

@@ -1,21 +1,35 @@
 import type { LayerSpec } from '../DecoderSpec.js';
 import { LIMITS, type Fields } from './Fields.js';
 
-/** Which layers see a sliding window only: by `layer_types` where the configuration has them, else by the family's older rule. */
+/**
+ * Which layers see a sliding window only: by `layer_types` where the configuration has them, else by the family's older
+ * rule.
+ */
 export function slidingLayers(config: Fields, layers: number, isSliding: (layer: number) => boolean): boolean[] {
   const types = config.raw('layer_types');
   if (types === undefined || types === null) return Array.from({ length: layers }, (_, layer) => isSliding(layer));
-  if (!Array.isArray(types) || types.length !== layers) return config.refuse('layer_types', `an array of ${layers}, one entry a layer`);
+  if (!Array.isArray(types) || types.length !== layers)
+    return config.refuse('layer_types', `an array of ${layers}, one entry a layer`);
   return types.map((type: unknown, layer) => {
     if (type === 'sliding_attention') return true;
-    return type === 'full_attention' ? false : config.refuse(`layer_types[${layer}]`, 'full_attention or sliding_attention', type);
+    return type === 'full_attention'
+      ? false
+      : config.refuse(`layer_types[${layer}]`, 'full_attention or sliding_attention', type);
   });
 }
 
 /** Layers from which of them slide; sliding layers may have a rotary table of their own. */
-export function windowedLayers(config: Fields, sliding: readonly boolean[], window: number | null, slidingTable = 0): LayerSpec[] {
-  if (window === null && sliding.includes(true)) config.refuse('sliding_window', 'a window, for there are sliding layers', null);
-  return sliding.map((slides) => (slides ? { window: window ?? 0, rotaryTable: slidingTable } : { window: 0, rotaryTable: 0 }));
+export function windowedLayers(
+  config: Fields,
+  sliding: readonly boolean[],
+  window: number | null,
+  slidingTable = 0,
+): LayerSpec[] {
+  if (window === null && sliding.includes(true))
+    config.refuse('sliding_window', 'a window, for there are sliding layers', null);
+  return sliding.map((slides) =>
+    slides ? { window: window ?? 0, rotaryTable: slidingTable } : { window: 0, rotaryTable: 0 },
+  );
 }
 
 /** Qwen 2 and 3: layers from `max_window_layers` on slide, if `use_sliding_window` says so. */
@@ -23,5 +37,9 @@ export function qwenLayers(config: Fields, layers: number): LayerSpec[] {
   const given = config.integerOrNull('sliding_window', LIMITS.window, 4096);
   const window = config.boolean('use_sliding_window', false) ? given : null;
   const first = config.integer('max_window_layers', { min: 0, max: 2 ** 31 - 1 }, 28);
-  return windowedLayers(config, slidingLayers(config, layers, (layer) => window !== null && layer >= first), window);
+  return windowedLayers(
+    config,
+    slidingLayers(config, layers, (layer) => window !== null && layer >= first),
+    window,
+  );
 }

@@ -4,15 +4,24 @@ import type { Fields } from './Fields.js';
 
 const ACTIVATIONS: Readonly<Record<string, DecoderSpec['feedForward']['activation']>> = {
   relu: 'relu',
-  gelu: 'gelu', gelu_python: 'gelu',
-  gelu_new: 'gelu-tanh', gelu_fast: 'gelu-tanh', gelu_pytorch_tanh: 'gelu-tanh', gelu_python_tanh: 'gelu-tanh', gelu_accurate: 'gelu-tanh',
-  silu: 'silu', swish: 'silu',
+  gelu: 'gelu',
+  gelu_python: 'gelu',
+  gelu_new: 'gelu-tanh',
+  gelu_fast: 'gelu-tanh',
+  gelu_pytorch_tanh: 'gelu-tanh',
+  gelu_python_tanh: 'gelu-tanh',
+  gelu_accurate: 'gelu-tanh',
+  silu: 'silu',
+  swish: 'silu',
 };
 
 /** The activation by transformers' name for it. */
 export function activation(config: Fields, key: string, fallback: string): DecoderSpec['feedForward']['activation'] {
   const name = config.string(key, fallback);
-  return (Object.hasOwn(ACTIVATIONS, name) ? ACTIVATIONS[name] : undefined) ?? config.refuse(key, `one of ${Object.keys(ACTIVATIONS).join(', ')}`);
+  return (
+    (Object.hasOwn(ACTIVATIONS, name) ? ACTIVATIONS[name] : undefined) ??
+    config.refuse(key, `one of ${Object.keys(ACTIVATIONS).join(', ')}`)
+  );
 }
 
 /** `count` layers alike. */
@@ -26,7 +35,9 @@ export function rotary(style: 'pairs' | 'halves', dims: number, ...tables: Rotar
 
 /** Elements of a head where a configuration does not say: hidden size / heads, which must then divide. */
 export function dividedHeadDim(config: Fields, hiddenSize: number, heads: number, key = 'num_attention_heads'): number {
-  return hiddenSize % heads === 0 ? hiddenSize / heads : config.refuse(key, `a divisor of the hidden size ${hiddenSize}`, heads);
+  return hiddenSize % heads === 0
+    ? hiddenSize / heads
+    : config.refuse(key, `a divisor of the hidden size ${hiddenSize}`, heads);
 }
 
 /** What every decoder must satisfy, whatever family it is of and however its numbers came about. */
@@ -48,7 +59,15 @@ export function checkDecoder(file: string, decoder: DecoderSpec): void {
     refuse('rotated elements of a head', position.dims, `an even number from 2 to the head size ${headDim}`);
   }
   for (const table of position.tables) {
-    const good = table.frequencies.length === position.dims / 2 && table.frequencies.every(Number.isFinite) && Number.isFinite(table.scale);
-    if (!good) refuse('rotary frequencies', 'some that are not finite', `${position.dims / 2} finite numbers, and a finite factor`);
+    const good =
+      table.frequencies.length === position.dims / 2 &&
+      table.frequencies.every(Number.isFinite) &&
+      Number.isFinite(table.scale);
+    if (!good)
+      refuse(
+        'rotary frequencies',
+        'some that are not finite',
+        `${position.dims / 2} finite numbers, and a finite factor`,
+      );
   }
 }

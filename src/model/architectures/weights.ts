@@ -6,16 +6,29 @@ import type { TensorIndex } from './TensorIndex.js';
 export type Names<Role extends string> = Readonly<Partial<Record<Role, string>>>;
 
 /** The weights of a table of names, each name put behind `prefix`. */
-export function weights(prefix: string, names: Names<GlobalRole | LayerRole>, options: Pick<WeightSource, 'add' | 'optional'> = {}): WeightSource[] {
-  return Object.entries(names).map(([role, name]) => ({ role: role as GlobalRole | LayerRole, tensor: `${prefix}${name}`, ...options }));
+export function weights(
+  prefix: string,
+  names: Names<GlobalRole | LayerRole>,
+  options: Pick<WeightSource, 'add' | 'optional'> = {},
+): WeightSource[] {
+  return Object.entries(names).map(([role, name]) => ({
+    role: role as GlobalRole | LayerRole,
+    tensor: `${prefix}${name}`,
+    ...options,
+  }));
 }
 
-/** The language-model head. A tied model has none of its own, or a copy of the embeddings: a tensor that is there is the one to use. */
+/**
+ * The language-model head. A tied model has none of its own, or a copy of the embeddings: a tensor that is there is the
+ * one to use.
+ */
 export function head(tensor: string, tied: boolean): WeightSource {
   return { role: 'head.weight', tensor, optional: tied };
 }
 
-/** Query, key and value rows fused in one tensor. `groups` 1: all q, all k, all v; else per group its q, k and v rows. */
+/**
+ * Query, key and value rows fused in one tensor. `groups` 1: all q, all k, all v; else per group its q, k and v rows.
+ */
 export function fusedQueryKeyValue(
   tensor: string,
   { heads, kvHeads, headDim }: { heads: number; kvHeads: number; headDim: number },
@@ -25,7 +38,12 @@ export function fusedQueryKeyValue(
 ): WeightSource[] {
   const sizes = [(heads / groups) * headDim, (kvHeads / groups) * headDim, (kvHeads / groups) * headDim];
   return suffixes.flatMap((suffix) =>
-    (['q', 'k', 'v'] as const).map((role, index) => ({ role: `${role}.${suffix}` as const, tensor: `${tensor}.${suffix}`, part: { groups, sizes, index }, ...options })),
+    (['q', 'k', 'v'] as const).map((role, index) => ({
+      role: `${role}.${suffix}` as const,
+      tensor: `${tensor}.${suffix}`,
+      part: { groups, sizes, index },
+      ...options,
+    })),
   );
 }
 
@@ -38,20 +56,43 @@ export function fusedGateUp(tensor: string, feedForwardSize: number): WeightSour
   ];
 }
 
-/** The experts of a mixture, each in tensors of its own; `name` gives the tensor of a role (`gate`, `up`, `down`) and an expert. */
+/**
+ * The experts of a mixture, each in tensors of its own; `name` gives the tensor of a role (`gate`, `up`, `down`) and an
+ * expert.
+ */
 export function experts(count: number, name: (role: 'gate' | 'up' | 'down', expert: number) => string): WeightSource[] {
   return Array.from({ length: count }, (_, expert) =>
-    (['gate', 'up', 'down'] as const).map((role): WeightSource => ({ role: `expert.${expert}.${role}.weight`, tensor: name(role, expert) })),
+    (['gate', 'up', 'down'] as const).map((role): WeightSource => ({
+      role: `expert.${expert}.${role}.weight`,
+      tensor: name(role, expert),
+    })),
   ).flat();
 }
 
 const GGUF_GLOBAL = { token_embedding: 'token_embd.weight', 'final_norm.weight': 'output_norm.weight' } as const;
-const GGUF_ATTENTION = { 'q.weight': 'attn_q.weight', 'k.weight': 'attn_k.weight', 'v.weight': 'attn_v.weight', 'o.weight': 'attn_output.weight' } as const;
-const GGUF_ATTENTION_BIASES = { 'q.bias': 'attn_q.bias', 'k.bias': 'attn_k.bias', 'v.bias': 'attn_v.bias', 'o.bias': 'attn_output.bias' } as const;
-export const GGUF_GATED = { 'gate.weight': 'ffn_gate.weight', 'up.weight': 'ffn_up.weight', 'down.weight': 'ffn_down.weight' } as const;
+const GGUF_ATTENTION = {
+  'q.weight': 'attn_q.weight',
+  'k.weight': 'attn_k.weight',
+  'v.weight': 'attn_v.weight',
+  'o.weight': 'attn_output.weight',
+} as const;
+const GGUF_ATTENTION_BIASES = {
+  'q.bias': 'attn_q.bias',
+  'k.bias': 'attn_k.bias',
+  'v.bias': 'attn_v.bias',
+  'o.bias': 'attn_output.bias',
+} as const;
+export const GGUF_GATED = {
+  'gate.weight': 'ffn_gate.weight',
+  'up.weight': 'ffn_up.weight',
+  'down.weight': 'ffn_down.weight',
+} as const;
 export const GGUF_LAYER = 'blk.{layer}.';
 
-/** What all GGUF architectures share: embeddings, final norm, and the head, which is tied where there is no tensor for it. */
+/**
+ * What all GGUF architectures share: embeddings, final norm, and the head, which is tied where there is no tensor for
+ * it.
+ */
 export function ggufGlobals(): WeightSource[] {
   return [...weights('', GGUF_GLOBAL), head('output.weight', true)];
 }

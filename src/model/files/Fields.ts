@@ -6,7 +6,10 @@ import { TOKENIZER_LIMITS } from './limits.js';
 /** A JSON object as parsed: nothing about its members is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Reads members of untrusted JSON or metadata; each failure names the file, the field, what was found and what was expected. */
+/**
+ * Reads members of untrusted JSON or metadata; each failure names the file, the field, what was found and what was
+ * expected.
+ */
 export class Fields {
   constructor(readonly file: string) {}
 
@@ -31,7 +34,12 @@ export class Fields {
 
   /** Like `array`, for GGUF metadata, where lists of numbers are typed arrays. */
   numbers(field: string, value: unknown): ArrayLike<number> {
-    if (ArrayBuffer.isView(value) && !(value instanceof DataView) && !(value instanceof BigInt64Array) && !(value instanceof BigUint64Array)) {
+    if (
+      ArrayBuffer.isView(value) &&
+      !(value instanceof DataView) &&
+      !(value instanceof BigInt64Array) &&
+      !(value instanceof BigUint64Array)
+    ) {
       return value as unknown as ArrayLike<number>;
     }
     const list = this.array(field, value);
@@ -62,7 +70,8 @@ export class Fields {
 
   /** One more step of a chain of them, behind `before` others and inside `depth` sequences. */
   checkStep(field: string, before: number, depth: number): void {
-    if (depth > TOKENIZER_LIMITS.nesting) this.refuse(field, 'sequences nested more deeply', `at most ${TOKENIZER_LIMITS.nesting} levels`);
+    if (depth > TOKENIZER_LIMITS.nesting)
+      this.refuse(field, 'sequences nested more deeply', `at most ${TOKENIZER_LIMITS.nesting} levels`);
     if (before >= TOKENIZER_LIMITS.steps) this.refuse(field, 'more steps', `at most ${TOKENIZER_LIMITS.steps}`);
   }
 

@@ -3,8 +3,8 @@ import { formatBytes } from '../../units.js';
 import { HEADER_LIMITS } from './limits.js';
 
 /**
- * Counts roughly what a header's values take in memory, before they are made, and ends reading when that is out of proportion to
- * the file: a few bytes of a file can ask for an object that takes hundreds.
+ * Counts roughly what a header's values take in memory, before they are made, and ends reading when that is out of
+ * proportion to the file: a few bytes of a file can ask for an object that takes hundreds.
  */
 export class HeaderBudget {
   readonly #limit: number;
@@ -22,7 +22,10 @@ export class HeaderBudget {
     this.#used += bytes;
     if (this.#used > this.#limit) {
       throw new ModelFileError(
-        this.path, 'header', `values that take more than ${formatBytes(this.#limit)} of memory`, 'a header in proportion to its file',
+        this.path,
+        'header',
+        `values that take more than ${formatBytes(this.#limit)} of memory`,
+        'a header in proportion to its file',
       );
     }
   }

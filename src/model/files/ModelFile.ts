@@ -11,12 +11,19 @@ export class ModelFile {
     readonly handle: FileHandle,
   ) {}
 
-  /** Opens a file for the duration of `body`. @throws ModelFileError if it is missing, no regular file or not readable */
+  /**
+   * Opens a file for the duration of `body`. @throws ModelFileError if it is missing, no regular file or not readable
+   */
   static async use<T>(path: string, body: (file: ModelFile) => Promise<T>): Promise<T> {
     // Looked at before it is opened: opening a named pipe would wait for its writer for ever.
     const status = await orModelFileError(path, () => stat(path));
     if (!status.isFile())
-      throw new ModelFileError(path, 'file', status.isDirectory() ? 'a folder' : 'something that is no regular file', 'a file');
+      throw new ModelFileError(
+        path,
+        'file',
+        status.isDirectory() ? 'a folder' : 'something that is no regular file',
+        'a file',
+      );
     const handle = await orModelFileError(path, () => open(path, 'r'));
     try {
       return await body(new ModelFile(path, status.size, handle));
@@ -32,7 +39,12 @@ export class ModelFile {
         this.handle.read(target, done, Math.min(target.byteLength - done, 2 ** 30), offset + done),
       );
       if (bytesRead === 0) {
-        throw new ModelFileError(this.path, 'file', `its end at byte ${offset + done}`, `${this.bytes} bytes, its size when it was opened`);
+        throw new ModelFileError(
+          this.path,
+          'file',
+          `its end at byte ${offset + done}`,
+          `${this.bytes} bytes, its size when it was opened`,
+        );
       }
       done += bytesRead;
     }
@@ -54,9 +66,17 @@ export async function orModelFileError<T>(path: string, operation: () => Promise
     return await operation();
   } catch (error) {
     const code =
-      error instanceof Error || (typeof error === 'object' && error !== null) ? (error as NodeJS.ErrnoException).code : undefined;
-    throw new ModelFileError(path, 'file', REASONS[code ?? ''] ?? `the error ${code ?? String(error)}`, 'a readable file', {
-      cause: error,
-    });
+      error instanceof Error || (typeof error === 'object' && error !== null)
+        ? (error as NodeJS.ErrnoException).code
+        : undefined;
+    throw new ModelFileError(
+      path,
+      'file',
+      REASONS[code ?? ''] ?? `the error ${code ?? String(error)}`,
+      'a readable file',
+      {
+        cause: error,
+      },
+    );
   }
 }

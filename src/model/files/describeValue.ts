@@ -7,5 +7,7 @@ export function describeValue(value: unknown): string {
     return `an array of ${entries.length}`;
   }
   if (typeof value === 'object' && value !== null) return 'an object';
-  return value === null || typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean' ? String(value) : `a ${typeof value}`;
+  return value === null || typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean'
+    ? String(value)
+    : `a ${typeof value}`;
 }

@@ -1,6 +1,7 @@
 /**
- * Bounds on what a header may hold. They lie well above any model that exists (the largest have some 150,000 tensors, 260,000 tokens
- * and a tokenizer of 35 MB as text) and keep a hostile file from making the process allocate without end.
+ * Bounds on what a header may hold. They lie well above any model that exists (the largest have some 150,000 tensors,
+ * 260,000 tokens and a tokenizer of 35 MB as text) and keep a hostile file from making the process allocate without
+ * end.
  */
 export const HEADER_LIMITS = {
   /** Tensors of a model, all its files together. */
@@ -23,7 +24,10 @@ export const HEADER_LIMITS = {
   configJsonBytes: 4 * 2 ** 20,
   /** Bytes that the values of one JSON file may take in memory, roughly. */
   jsonMemoryBytes: 192 * 2 ** 20,
-  /** Bytes that the values of one GGUF or safetensors header may take in memory, roughly; and 1 MiB and 16 times the file at most. */
+  /**
+   * Bytes that the values of one GGUF or safetensors header may take in memory, roughly; and 1 MiB and 16 times the
+   * file at most.
+   */
   memoryBytes: 512 * 2 ** 20,
 } as const;
 
@@ -33,7 +37,10 @@ export const TOKENIZER_LIMITS = {
   tokenId: 2 ** 22 - 1,
   /** Units of one token; the longest known have some hundreds. */
   tokenUnits: 65_536,
-  /** Units of all added tokens together, as they are and as they are normalized; the most known, some 65,000 tokens of speech, have under a million. */
+  /**
+   * Units of all added tokens together, as they are and as they are normalized; the most known, some 65,000 tokens of
+   * speech, have under a million.
+   */
   addedTokenUnits: 2 ** 22,
   /** Units of all pieces of a unigram vocabulary together; the largest known have some two million. */
   unigramUnits: 2 ** 23,
@@ -53,7 +60,10 @@ export const TOKENIZER_LIMITS = {
   templateUnits: 2 ** 18,
 } as const;
 
-/** Bounds on what a row, and what a tokenizer or template makes of it, may take. Who exceeds one becomes a row with an error. */
+/**
+ * Bounds on what a row, and what a tokenizer or template makes of it, may take. Who exceeds one becomes a row with an
+ * error.
+ */
 export const ROW_LIMITS = {
   /** Bytes of a line of input, and of a text that is scored. */
   lineBytes: 64 * 2 ** 20,
@@ -61,13 +71,20 @@ export const ROW_LIMITS = {
   textUnitsPerContextToken: 64,
   /** Milliseconds that a model's own patterns or its template may work on a row. Real ones take well under one. */
   milliseconds: 1_000,
-  /** Microseconds more for each unit of the row. Known tokenizers take one or two, on a machine that does nothing else. */
+  /**
+   * Microseconds more for each unit of the row. Known tokenizers take one or two, on a machine that does nothing else.
+   */
   microsecondsPerUnit: 10,
-  /** Times that a step may make a text longer, and the normalizer a row as a whole. The most of any known, NFKD, is 18. */
+  /**
+   * Times that a step may make a text longer, and the normalizer a row as a whole. The most of any known, NFKD, is 18.
+   */
   growth: 64,
   /** Units that a step may add to a text, beyond 4 times its length. */
   growthUnits: 2 ** 22,
-  /** Units of the text of an answer, before those for its tokens; at each step of the decoder, and 8 times as many at all steps together. */
+  /**
+   * Units of the text of an answer, before those for its tokens; at each step of the decoder, and 8 times as many at
+   * all steps together.
+   */
   answerUnits: 2 ** 20,
   /** Units of the text of an answer for each of its tokens. */
   answerUnitsPerToken: 256,
@@ -81,7 +98,10 @@ export const ROW_LIMITS = {
   templateRange: 100_000,
 } as const;
 
-/** Bounds on what a Parquet file of rows may hold, far above what writers make, so that one that lies cannot make the process allocate or work without end. */
+/**
+ * Bounds on what a Parquet file of rows may hold, far above what writers make, so that one that lies cannot make the
+ * process allocate or work without end.
+ */
 export const PARQUET_LIMITS = {
   /** Bytes of the footer. */
   footerBytes: 32 * 2 ** 20,

@@ -10,7 +10,9 @@ export function machineName(): string {
   }
 }
 
-/** Whether a process of this machine runs. One that has ended, and that its parent has not asked after yet, does not. */
+/**
+ * Whether a process of this machine runs. One that has ended, and that its parent has not asked after yet, does not.
+ */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -23,14 +25,17 @@ export function isRunning(pid: number): boolean {
 }
 
 /**
- * When a process started, in the kernel's ticks, which tells it from a later one of the same number. Undefined where it does not run, and
- * where the system does not say.
+ * When a process started, in the kernel's ticks, which tells it from a later one of the same number. Undefined where it
+ * does not run, and where the system does not say.
  */
 export function startOf(pid: number): string | undefined {
   return fieldsOf(pid)?.[19];
 }
 
-/** What /proc/PID/stat says from the state on, which stands behind the process's name; that may hold blanks and brackets. */
+/**
+ * What /proc/PID/stat says from the state on, which stands behind the process's name; that may hold blanks and
+ * brackets.
+ */
 function fieldsOf(pid: number): string[] | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -10,8 +10,9 @@ import { ModelFile } from './ModelFile.js';
 const [COMMA, COLON, BRACKET, BRACE] = [0x2c, 0x3a, 0x5b, 0x7b];
 
 /**
- * Reads a JSON file whose outermost value is an object. Keys are its own, `__proto__` included: JSON.parse defines them and assigns none, so
- * nothing is inherited. Of a key that is there twice the last counts, as in Python, with which models' files are written and read.
+ * Reads a JSON file whose outermost value is an object. Keys are its own, `__proto__` included: JSON.parse defines them
+ * and assigns none, so nothing is inherited. Of a key that is there twice the last counts, as in Python, with which
+ * models' files are written and read.
  * @throws ModelFileError for anything else, and for more than `maxBytes`
  */
 export async function readJsonObject(path: string, maxBytes: number): Promise<JsonObject> {
@@ -20,18 +21,29 @@ export async function readJsonObject(path: string, maxBytes: number): Promise<Js
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new ModelFileError(path, 'file', `no JSON (${error instanceof Error ? error.message : String(error)})`, 'a JSON object', {
-      cause: error,
-    });
+    throw new ModelFileError(
+      path,
+      'file',
+      `no JSON (${error instanceof Error ? error.message : String(error)})`,
+      'a JSON object',
+      {
+        cause: error,
+      },
+    );
   }
   if (!isObject(value)) throw new ModelFileError(path, 'file', `JSON that is ${describeValue(value)}`, 'a JSON object');
   return value;
 }
 
 /** Reads a UTF-8 text file, a byte order mark left out. */
-export async function readText(path: string, maxBytes: number, check?: (path: string, bytes: Buffer) => void): Promise<string> {
+export async function readText(
+  path: string,
+  maxBytes: number,
+  check?: (path: string, bytes: Buffer) => void,
+): Promise<string> {
   const bytes = await ModelFile.use(path, async (file) => {
-    if (file.bytes > maxBytes) throw new ModelFileError(path, 'file', formatBytes(file.bytes), `at most ${formatBytes(maxBytes)}`);
+    if (file.bytes > maxBytes)
+      throw new ModelFileError(path, 'file', formatBytes(file.bytes), `at most ${formatBytes(maxBytes)}`);
     const buffer = Buffer.allocUnsafe(file.bytes);
     await file.fill(buffer, 0);
     return buffer;
@@ -43,9 +55,9 @@ export async function readText(path: string, maxBytes: number, check?: (path: st
 }
 
 /**
- * JSON.parse can make twenty bytes of heap from one of text (`[{},{},…`), and running out of heap ends the process. So values, keys and
- * containers are counted first, by the characters that go with them. Those inside strings count too, which is no matter: the largest
- * known tokenizer reaches half of the limit.
+ * JSON.parse can make twenty bytes of heap from one of text (`[{},{},…`), and running out of heap ends the process. So
+ * values, keys and containers are counted first, by the characters that go with them. Those inside strings count too,
+ * which is no matter: the largest known tokenizer reaches half of the limit.
  */
 function checkJsonMemory(path: string, bytes: Buffer): void {
   let heap = 0;

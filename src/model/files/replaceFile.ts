@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path';
 import { removeLeftovers, temporaryPath } from './temporaryFiles.js';
 
 /**
- * Puts a file in place as a whole: a reader, or whoever comes after a crash, sees the old content or the new, never a part. The folder has to be there. A link
- * stays a link.
+ * Puts a file in place as a whole: a reader, or whoever comes after a crash, sees the old content or the new, never a
+ * part. The folder has to be there. A link stays a link.
  * @throws the file system's errors
  */
 export async function replaceFile(path: string, content: string): Promise<void> {

@@ -10,15 +10,16 @@ const ENDING = /^\.(\d+)-([0-9a-f]{8})[0-9a-f]{8}\.tmp$/;
 let machine: string | undefined;
 
 /**
- * A name beside a file for what is to take its place. It says whose it is, so that nothing is left for good by a process that was killed.
+ * A name beside a file for what is to take its place. It says whose it is, so that nothing is left for good by a
+ * process that was killed.
  */
 export function temporaryPath(path: string): string {
   return `${path}.${process.pid}-${machineHash()}${randomBytes(4).toString('hex')}.tmp`;
 }
 
 /**
- * Removes the temporary files, or folders, of a path that processes left which have ended; those of other machines, that share the
- * folder, after an hour.
+ * Removes the temporary files, or folders, of a path that processes left which have ended; those of other machines,
+ * that share the folder, after an hour.
  */
 export function removeLeftovers(path: string): void {
   for (const file of leftoversOf(path)) rmSync(file, { force: true, recursive: true });

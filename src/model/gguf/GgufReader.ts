@@ -6,11 +6,12 @@ import type { ModelFile } from '../files/ModelFile.js';
 const CHUNK_BYTES = 2 ** 18;
 
 /**
- * Reads a GGUF header from front to back through a small buffer. `need` is the only thing that waits; the reads after it are
- * synchronous, so that a vocabulary of 260,000 strings costs no promise a string.
+ * Reads a GGUF header from front to back through a small buffer. `need` is the only thing that waits; the reads after
+ * it are synchronous, so that a vocabulary of 260,000 strings costs no promise a string.
  *
- * This is our own and not @huggingface/gguf 0.4.6, because that library returns all 272 tensors for a model that was cut after
- * 1,000 bytes: it does not check that what it read was there, nor tensors against the file, each other or their types' blocks.
+ * This is our own and not @huggingface/gguf 0.4.6, because that library returns all 272 tensors for a model that was
+ * cut after 1,000 bytes: it does not check that what it read was there, nor tensors against the file, each other or
+ * their types' blocks.
  */
 export class GgufReader {
   readonly budget: HeaderBudget;

@@ -8,7 +8,10 @@ import { ModelFile } from '../files/ModelFile.js';
  * @param files paths that the tensors' `file` refers to
  * @returns their elements by name
  */
-export async function readAuxiliaryVectors(tensors: readonly TensorInfo[], files: readonly string[]): Promise<Map<string, Float32Array>> {
+export async function readAuxiliaryVectors(
+  tensors: readonly TensorInfo[],
+  files: readonly string[],
+): Promise<Map<string, Float32Array>> {
   const vectors = new Map<string, Float32Array>();
   for (const name of AUXILIARY_VECTORS) {
     const tensor = tensors.find((candidate) => candidate.name === name);
@@ -17,7 +20,9 @@ export async function readAuxiliaryVectors(tensors: readonly TensorInfo[], files
     const elements = tensor.shape[0] ?? 0;
     if (tensor.type !== 'F32' || tensor.shape.length !== 1 || elements > AUXILIARY_VECTOR_ELEMENTS) {
       throw new ModelFileError(
-        path, `tensor ${name}`, `type ${tensor.type}, shape [${tensor.shape.join(', ')}]`,
+        path,
+        `tensor ${name}`,
+        `type ${tensor.type}, shape [${tensor.shape.join(', ')}]`,
         `type F32 and one dimension of at most ${AUXILIARY_VECTOR_ELEMENTS}`,
       );
     }

@@ -24,8 +24,8 @@ const MAX_ALIGNMENT = 2 ** 20;
 const LEAST_PAIR_BYTES = 8 + 1 + 4 + 1;
 
 /**
- * Reads and checks the header of a GGUF file (version 2 or 3, little-endian): magic, counts, names, values, types, shapes, and that
- * every tensor's bytes are aligned, inside the file and its own alone. Weights are not read.
+ * Reads and checks the header of a GGUF file (version 2 or 3, little-endian): magic, counts, names, values, types,
+ * shapes, and that every tensor's bytes are aligned, inside the file and its own alone. Weights are not read.
  *
  * Source: the GGUF specification in ggml's repository, docs/gguf.md.
  * @param fileIndex index that the tensors give as their file
@@ -36,8 +36,20 @@ export function readGgufFile(path: string, fileIndex = 0): Promise<GgufFile> {
     const reader = new GgufReader(file);
     const version = await readVersion(reader);
     await reader.need(16, 'header');
-    const tensorCount = checkCount(reader, reader.uint64(), 'tensor count', LEAST_TENSOR_INFO_BYTES, HEADER_LIMITS.tensors);
-    const pairCount = checkCount(reader, reader.uint64(), 'metadata count', LEAST_PAIR_BYTES, HEADER_LIMITS.metadataPairs);
+    const tensorCount = checkCount(
+      reader,
+      reader.uint64(),
+      'tensor count',
+      LEAST_TENSOR_INFO_BYTES,
+      HEADER_LIMITS.tensors,
+    );
+    const pairCount = checkCount(
+      reader,
+      reader.uint64(),
+      'metadata count',
+      LEAST_PAIR_BYTES,
+      HEADER_LIMITS.metadataPairs,
+    );
     const metadata = await readMetadata(reader, pairCount);
     const alignment = checkAlignment(reader, metadata.get('general.alignment'));
     const tensors = await readTensorInfos(reader, tensorCount, alignment);
@@ -62,13 +74,23 @@ async function readVersion(reader: GgufReader): Promise<number> {
   const version = reader.uint32();
   // A small number in the other byte order has its low half empty.
   if (version !== 0 && (version & 0xffff) === 0) {
-    reader.fail('version', 'a big-endian file', 'a little-endian one (convert it with gguf-py: gguf-convert-endian FILE little)');
+    reader.fail(
+      'version',
+      'a big-endian file',
+      'a little-endian one (convert it with gguf-py: gguf-convert-endian FILE little)',
+    );
   }
   if (version !== 2 && version !== 3) reader.fail('version', String(version), '2 or 3');
   return version;
 }
 
-function checkCount(reader: GgufReader, count: number | bigint, field: string, leastBytes: number, limit: number): number {
+function checkCount(
+  reader: GgufReader,
+  count: number | bigint,
+  field: string,
+  leastBytes: number,
+  limit: number,
+): number {
   const most = Math.min(limit, Math.floor(reader.remaining / leastBytes));
   if (typeof count === 'bigint' || count > most) {
     return reader.fail(field, String(count), `at most ${most}, as ${reader.remaining} bytes of the file are left`);
@@ -78,12 +100,26 @@ function checkCount(reader: GgufReader, count: number | bigint, field: string, l
 
 function checkAlignment(reader: GgufReader, alignment: unknown): number {
   if (alignment === undefined) return DEFAULT_ALIGNMENT;
-  const valid = typeof alignment === 'number' && alignment >= 8 && alignment <= MAX_ALIGNMENT && Number.isInteger(Math.log2(alignment));
-  if (!valid) return reader.fail('metadata general.alignment', describeMetadata(alignment), `a power of two from 8 to ${MAX_ALIGNMENT}`);
+  const valid =
+    typeof alignment === 'number' &&
+    alignment >= 8 &&
+    alignment <= MAX_ALIGNMENT &&
+    Number.isInteger(Math.log2(alignment));
+  if (!valid)
+    return reader.fail(
+      'metadata general.alignment',
+      describeMetadata(alignment),
+      `a power of two from 8 to ${MAX_ALIGNMENT}`,
+    );
   return alignment;
 }
 
-function placeTensors(reader: GgufReader, tensors: readonly GgufTensor[], dataOffset: number, file: number): TensorInfo[] {
+function placeTensors(
+  reader: GgufReader,
+  tensors: readonly GgufTensor[],
+  dataOffset: number,
+  file: number,
+): TensorInfo[] {
   const placed = tensors.map(({ name, type, shape, offset, bytes }): TensorInfo => {
     const start = dataOffset + offset;
     if (start + bytes > reader.file.bytes) {

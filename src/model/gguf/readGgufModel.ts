@@ -21,7 +21,8 @@ export interface GgufModel {
 }
 
 /**
- * Reads the headers of a GGUF model: one file, or all files of a split one (given any of them). The first file's metadata is the model's.
+ * Reads the headers of a GGUF model: one file, or all files of a split one (given any of them). The first file's
+ * metadata is the model's.
  * @throws ModelFileError, also where files of a split model are missing (all are named) or belong to another one
  */
 export async function readGgufModel(path: string): Promise<GgufModel> {
@@ -39,7 +40,8 @@ export async function readGgufModel(path: string): Promise<GgufModel> {
   }
   const expected = shards[0] && splitField(shards[0], 'split.tensors.count');
   const found = shards.reduce((sum, shard) => sum + shard.tensors.length, 0);
-  if (found > HEADER_LIMITS.tensors) throw new ModelFileError(path, 'tensors', `${found}`, `at most ${HEADER_LIMITS.tensors}`);
+  if (found > HEADER_LIMITS.tensors)
+    throw new ModelFileError(path, 'tensors', `${found}`, `at most ${HEADER_LIMITS.tensors}`);
   if (expected !== undefined && expected !== found) {
     throw new ModelFileError(
       path,
@@ -59,7 +61,12 @@ async function toModel(path: string, files: readonly GgufFile[]): Promise<GgufMo
     for (const tensor of file.tensors) {
       const home = homes.get(tensor.name);
       if (home !== undefined) {
-        throw new ModelFileError(file.path, `tensor ${printable(tensor.name)}`, `the name also in ${home}`, 'every name once in all files');
+        throw new ModelFileError(
+          file.path,
+          `tensor ${printable(tensor.name)}`,
+          `the name also in ${home}`,
+          'every name once in all files',
+        );
       }
       homes.set(tensor.name, file.path);
       tensors.push(tensor);
@@ -68,7 +75,12 @@ async function toModel(path: string, files: readonly GgufFile[]): Promise<GgufMo
   const paths = files.map((file) => file.path);
   const vectors = await readAuxiliaryVectors(tensors, paths);
   const pooling = poolingOf(metadata);
-  return { header: { format: 'gguf', path, metadata, tensors, vectors }, files: paths, tokenizer: tokenizerOf(metadata), ...(pooling && { pooling }) };
+  return {
+    header: { format: 'gguf', path, metadata, tensors, vectors },
+    files: paths,
+    tokenizer: tokenizerOf(metadata),
+    ...(pooling && { pooling }),
+  };
 }
 
 /** By llama.cpp's numbers. */
@@ -78,7 +90,9 @@ const POOLINGS = [undefined, 'mean', 'cls', 'last'] as const;
 function poolingOf(metadata: ReadonlyMap<string, unknown>): ModelSource['pooling'] {
   const type = metadata.get(`${String(metadata.get('general.architecture'))}.pooling_type`);
   if (type === undefined || type === 0) return undefined;
-  return (typeof type === 'number' ? POOLINGS[type] : undefined) ?? { unknown: `pooling_type ${describeMetadata(type)}` };
+  return (
+    (typeof type === 'number' ? POOLINGS[type] : undefined) ?? { unknown: `pooling_type ${describeMetadata(type)}` }
+  );
 }
 
 function tokenizerOf(metadata: ReadonlyMap<string, unknown>): TokenizerSource {
@@ -100,7 +114,10 @@ function splitField(file: GgufFile, key: string): number | undefined {
   return value;
 }
 
-/** Paths of all files of the split model that `given` belongs to, in order. @throws ModelFileError that names the missing ones */
+/**
+ * Paths of all files of the split model that `given` belongs to, in order. @throws ModelFileError that names the
+ * missing ones
+ */
 async function findShards(given: GgufFile, count: number): Promise<string[]> {
   const folder = dirname(given.path);
   const name = parseSplitName(basename(given.path));
@@ -139,6 +156,11 @@ function checkShard(shard: GgufFile, index: number, count: number): void {
   }
   const number = splitField(shard, 'split.no');
   if (number !== index) {
-    throw new ModelFileError(shard.path, 'metadata split.no', describeMetadata(number), `${index}, as its name counts from 1`);
+    throw new ModelFileError(
+      shard.path,
+      'metadata split.no',
+      describeMetadata(number),
+      `${index}, as its name counts from 1`,
+    );
   }
 }

@@ -45,7 +45,8 @@ const PAIR_COST = 100;
 
 /**
  * Reads `count` key-value pairs.
- * @returns values by key. Numbers; 64-bit integers beyond 2^53 as bigint; strings; booleans; arrays of numbers as typed arrays (64-bit
+ * @returns values by key. Numbers; 64-bit integers beyond 2^53 as bigint; strings; booleans; arrays of numbers as typed
+ * arrays (64-bit
  *   integers: BigInt64Array, BigUint64Array), other arrays as plain ones
  */
 export async function readMetadata(reader: GgufReader, count: number): Promise<Map<string, unknown>> {
@@ -74,7 +75,11 @@ async function readLength(reader: GgufReader, field: string, limit: number): Pro
   if (reader.buffered < 8) await reader.need(8, field);
   const bytes = reader.uint64();
   if (bytes > limit || bytes > reader.remaining) {
-    reader.fail(field, `a string of ${bytes} bytes at offset ${reader.position}`, `at most ${Math.min(limit, reader.remaining)} bytes`);
+    reader.fail(
+      field,
+      `a string of ${bytes} bytes at offset ${reader.position}`,
+      `at most ${Math.min(limit, reader.remaining)} bytes`,
+    );
   }
   reader.budget.charge(STRING_COST + Number(bytes));
   if (reader.buffered < bytes) await reader.need(Number(bytes), field);
@@ -103,14 +108,16 @@ function readBoolean(reader: GgufReader, field: string): boolean {
 }
 
 async function readArray(reader: GgufReader, field: string, depth: number): Promise<unknown> {
-  if (depth > HEADER_LIMITS.arrayDepth) reader.fail(field, `arrays nested more than ${HEADER_LIMITS.arrayDepth} deep`, 'fewer levels');
+  if (depth > HEADER_LIMITS.arrayDepth)
+    reader.fail(field, `arrays nested more than ${HEADER_LIMITS.arrayDepth} deep`, 'fewer levels');
   await reader.need(12, field);
   const type = reader.uint32();
   const count = reader.uint64();
   const numeric = NUMERIC_TYPES.get(type);
   // What one element takes at least: a string has its length, an array its type and count.
   const elementBytes = numeric?.bytes ?? { [BOOL]: 1, [STRING]: 8, [ARRAY]: 12 }[type];
-  if (elementBytes === undefined) return reader.fail(field, `an array of the unknown value type ${type}`, 'a type from 0 to 12');
+  if (elementBytes === undefined)
+    return reader.fail(field, `an array of the unknown value type ${type}`, 'a type from 0 to 12');
   if (typeof count === 'bigint' || count > Math.floor(reader.remaining / elementBytes)) {
     return reader.fail(
       field,
@@ -144,7 +151,11 @@ async function readStrings(reader: GgufReader, count: number, field: string): Pr
     if (reader.buffered < 8) await reader.need(8, `${field}[${i}]`);
     const bytes = reader.uint64();
     if (bytes > HEADER_LIMITS.stringBytes || bytes > reader.remaining) {
-      reader.fail(`${field}[${i}]`, `a string of ${bytes} bytes`, `at most ${Math.min(HEADER_LIMITS.stringBytes, reader.remaining)} bytes`);
+      reader.fail(
+        `${field}[${i}]`,
+        `a string of ${bytes} bytes`,
+        `at most ${Math.min(HEADER_LIMITS.stringBytes, reader.remaining)} bytes`,
+      );
     }
     reader.budget.charge(STRING_COST + Number(bytes));
     if (reader.buffered < bytes) await reader.need(Number(bytes), `${field}[${i}]`);

@@ -19,7 +19,10 @@ export interface GgufTensor {
 const TENSOR_COST = 400;
 const MAX_DIMENSIONS = 4;
 
-/** Reads `count` tensor descriptions. Types, shapes and sizes are checked, and that offsets are multiples of `alignment`. */
+/**
+ * Reads `count` tensor descriptions. Types, shapes and sizes are checked, and that offsets are multiples of
+ * `alignment`.
+ */
 export async function readTensorInfos(reader: GgufReader, count: number, alignment: number): Promise<GgufTensor[]> {
   const tensors: GgufTensor[] = [];
   const names = new Set<string>();
@@ -37,7 +40,8 @@ export async function readTensorInfos(reader: GgufReader, count: number, alignme
 async function readTensorInfo(reader: GgufReader, name: string, field: string, alignment: number): Promise<GgufTensor> {
   await reader.need(4, field);
   const dimensions = reader.uint32();
-  if (dimensions < 1 || dimensions > MAX_DIMENSIONS) reader.fail(field, `${dimensions} dimensions`, `1 to ${MAX_DIMENSIONS}`);
+  if (dimensions < 1 || dimensions > MAX_DIMENSIONS)
+    reader.fail(field, `${dimensions} dimensions`, `1 to ${MAX_DIMENSIONS}`);
   await reader.need(8 * dimensions + 12, field);
   const fastestFirst: (number | bigint)[] = [];
   for (let i = 0; i < dimensions; i++) fastestFirst.push(reader.uint64());
@@ -45,7 +49,8 @@ async function readTensorInfo(reader: GgufReader, name: string, field: string, a
   const offset = reader.uint64();
 
   const type = weightTypeOf(typeId);
-  if (type === undefined) return reader.fail(field, describeTensorType(typeId), `one of the supported types: ${SUPPORTED_TYPE_NAMES}`);
+  if (type === undefined)
+    return reader.fail(field, describeTensorType(typeId), `one of the supported types: ${SUPPORTED_TYPE_NAMES}`);
   const shape = fastestFirst.map(Number).reverse();
   const bytes = tensorBytes(type, shape, reader.file.bytes);
   if (bytes === 'broken-block') {
@@ -63,16 +68,22 @@ async function readTensorInfo(reader: GgufReader, name: string, field: string, a
       `dimensions of at least 1 that fit into the file's ${reader.file.bytes} bytes`,
     );
   }
-  if (offset > reader.file.bytes) reader.fail(field, `offset ${offset}`, `an offset inside the file of ${reader.file.bytes} bytes`);
-  if (Number(offset) % alignment !== 0) reader.fail(field, `offset ${offset}`, `a multiple of the file's alignment, ${alignment}`);
+  if (offset > reader.file.bytes)
+    reader.fail(field, `offset ${offset}`, `an offset inside the file of ${reader.file.bytes} bytes`);
+  if (Number(offset) % alignment !== 0)
+    reader.fail(field, `offset ${offset}`, `a multiple of the file's alignment, ${alignment}`);
   return { name, type, shape, offset: Number(offset), bytes };
 }
 
-/** Bytes of a tensor (slowest dimension first), without a product that could exceed `limit` and so leave the exact integers. */
+/**
+ * Bytes of a tensor (slowest dimension first), without a product that could exceed `limit` and so leave the exact
+ * integers.
+ */
 function tensorBytes(type: WeightType, shape: readonly number[], limit: number): number | 'broken-block' | 'too-large' {
   const block = WEIGHT_BLOCKS[type];
   const row = shape.at(-1) ?? 0;
-  // No block holds more than four elements a byte, so a longer row cannot be in the file; this keeps the products below exact.
+  // No block holds more than four elements a byte, so a longer row cannot be in the file; this keeps the products below
+  // exact.
   if (row < 1 || row > 4 * limit) return 'too-large';
   if (row % block.elements !== 0) return 'broken-block';
   let bytes = (row / block.elements) * block.bytes;

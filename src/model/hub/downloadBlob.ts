@@ -40,9 +40,8 @@ export class WrongBytes extends Error {}
 export class FolderFault extends Error {}
 
 /**
- * Fetches a file into the cache, unless it is there: goes on where an earlier attempt ended, in this process or another, tries again
- * where the connection breaks off, and puts
- * the file in its place only when its hash is right.
+ * Fetches a file into the cache, unless it is there: goes on where an earlier attempt ended, in this process or
+ * another, tries again where the connection breaks off, and puts the file in its place only when its hash is right.
  * @throws WrongBytes, FolderFault; HubRefusal and others when it has been tried often enough; the signal's reason
  */
 export async function downloadBlob(download: BlobDownload): Promise<void> {
@@ -70,7 +69,9 @@ export async function downloadBlob(download: BlobDownload): Promise<void> {
       if (idle > MOST_IDLE || attempt >= MOST_ATTEMPTS) throw error;
       const asked = error instanceof HubRefusal ? error.retryAfter : undefined;
       if (asked !== undefined && asked > MOST_WAIT_SECONDS) throw error;
-      await sleep(1000 * (asked ?? Math.min(PAUSE.most, (patience.pause ?? PAUSE.first) * 2 ** idle)), undefined, { signal });
+      await sleep(1000 * (asked ?? Math.min(PAUSE.most, (patience.pause ?? PAUSE.first) * 2 ** idle)), undefined, {
+        signal,
+      });
     }
   }
   await partial.commit().catch(folderFailure);
@@ -78,17 +79,31 @@ export async function downloadBlob(download: BlobDownload): Promise<void> {
 }
 
 /** @param keeps what is there is not given up for an answer that begins anew and may be no file at all */
-async function fetchRest({ file, url, settings, patience, signal, onBytes }: BlobDownload, partial: PartialFile, keeps: boolean): Promise<void> {
-  const answer = await askHub(url, settings, patience, signal, partial.bytes > 0 ? { range: `bytes=${partial.bytes}-` } : {});
+async function fetchRest(
+  { file, url, settings, patience, signal, onBytes }: BlobDownload,
+  partial: PartialFile,
+  keeps: boolean,
+): Promise<void> {
+  const answer = await askHub(
+    url,
+    settings,
+    patience,
+    signal,
+    partial.bytes > 0 ? { range: `bytes=${partial.bytes}-` } : {},
+  );
   const [, first, total] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(answer.headers.get('content-range') ?? '') ?? [];
   const length = Number(answer.headers.get('content-length') ?? NaN);
   if (answer.status === 206 && (Number(first) !== partial.bytes || (total !== '*' && Number(total) !== file.bytes))) {
-    throw new WrongBytes(`it sent a part that does not fit: ${(answer.headers.get('content-range') ?? 'no range').slice(0, 80)}`);
+    throw new WrongBytes(
+      `it sent a part that does not fit: ${(answer.headers.get('content-range') ?? 'no range').slice(0, 80)}`,
+    );
   }
   // Who cannot begin in the middle begins anew.
   if (answer.status !== 206) {
-    if (Number.isFinite(length) && length !== file.bytes) throw new WrongBytes(`its file has ${length} bytes, expected ${file.bytes}`);
-    if (partial.bytes > 0 && keeps && !Number.isFinite(length)) throw new Error('it did not go on where the transfer had ended');
+    if (Number.isFinite(length) && length !== file.bytes)
+      throw new WrongBytes(`its file has ${length} bytes, expected ${file.bytes}`);
+    if (partial.bytes > 0 && keeps && !Number.isFinite(length))
+      throw new Error('it did not go on where the transfer had ended');
     await partial.clear();
   }
   for await (const chunk of answer.read()) {
@@ -105,7 +120,10 @@ async function fetchRest({ file, url, settings, patience, signal, onBytes }: Blo
 
 /** Errors that another attempt would meet again. */
 function isFinal(error: unknown): boolean {
-  return error instanceof FolderFault || (error instanceof HubRefusal && error.status < 500 && error.status !== 429 && error.status !== 408);
+  return (
+    error instanceof FolderFault ||
+    (error instanceof HubRefusal && error.status < 500 && error.status !== 429 && error.status !== 408)
+  );
 }
 
 /** @throws FolderFault */
@@ -119,11 +137,15 @@ async function checkRoom(target: string, bytes: number): Promise<void> {
   const system = await statfs(folder).catch(() => undefined);
   if (system === undefined) return;
   const free = system.bavail * system.bsize;
-  if (free < bytes) throw new FolderFault(`${formatBytes(bytes)} are to come, and its disk has ${formatBytes(free)} free`);
+  if (free < bytes)
+    throw new FolderFault(`${formatBytes(bytes)} are to come, and its disk has ${formatBytes(free)} free`);
 }
 
 async function isThere(file: HubFile, target: string, verify: boolean): Promise<boolean> {
-  const size = await stat(target).then((facts) => (facts.isFile() ? facts.size : -1), () => -1);
+  const size = await stat(target).then(
+    (facts) => (facts.isFile() ? facts.size : -1),
+    () => -1,
+  );
   if (size !== file.bytes || !verify) return size === file.bytes;
   const hash = hashOf(file);
   for await (const chunk of createReadStream(target, { highWaterMark: 1 << 20 })) hash.update(chunk as Buffer);

@@ -10,9 +10,8 @@ import { COMMIT, isSafePath } from './hubName.js';
 const MOST_FILES = 10_000;
 
 /**
- * One repository in the cache that all of Hugging Face's tools share: `blobs` by their hash, `snapshots/COMMIT` with a link to a blob for
- * each file, and `refs/BRANCH` that says which commit
- * a branch was at.
+ * One repository in the cache that all of Hugging Face's tools share: `blobs` by their hash, `snapshots/COMMIT` with a
+ * link to a blob for each file, and `refs/BRANCH` that says which commit a branch was at.
  */
 export class HubRepository {
   readonly folder: string;
@@ -56,14 +55,18 @@ export class HubRepository {
   }
 
   /**
-   * What the hub listed at a commit, as it was kept when files were fetched from there: of what is in the cache alone nobody could tell
-   * which file is meant where none is named.
+   * What the hub listed at a commit, as it was kept when files were fetched from there: of what is in the cache alone
+   * nobody could tell which file is meant where none is named.
    */
   async listed(commit: string): Promise<readonly ListedFile[] | undefined> {
     try {
       const text = await readFile(this.#listing(commit), 'utf8');
       const files: unknown = JSON.parse(text);
-      const isFile = (file: unknown): file is ListedFile => isObject(file) && typeof file['path'] === 'string' && isSafePath(file['path']) && typeof file['bytes'] === 'number';
+      const isFile = (file: unknown): file is ListedFile =>
+        isObject(file) &&
+        typeof file['path'] === 'string' &&
+        isSafePath(file['path']) &&
+        typeof file['bytes'] === 'number';
       return Array.isArray(files) && files.every(isFile) ? files : undefined;
     } catch {
       return undefined;
@@ -84,7 +87,11 @@ export class HubRepository {
   async files(commit: string): Promise<ListedFile[]> {
     const root = this.snapshot(commit);
     const names = await readdir(root, { recursive: true }).catch(() => []);
-    const files = await Promise.all(names.slice(0, MOST_FILES).map(async (path) => ({ path, facts: await stat(join(root, path)).catch(() => undefined) })));
+    const files = await Promise.all(
+      names
+        .slice(0, MOST_FILES)
+        .map(async (path) => ({ path, facts: await stat(join(root, path)).catch(() => undefined) })),
+    );
     return files.flatMap(({ path, facts }) => (facts?.isFile() === true ? [{ path, bytes: facts.size }] : []));
   }
 }

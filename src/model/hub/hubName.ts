@@ -28,14 +28,22 @@ export function parseHubName(name: string): HubName {
   const [, repo = '', revision = 'main', wanted] = SHAPE.exec(name) ?? [];
   const isRevision = revision.length <= 255 && REVISION.test(revision) && !revision.split('/').some(isDots);
   const fine = REPO.test(repo) && !repo.includes('..') && isRevision && (wanted === undefined || isSafePath(wanted));
-  if (!fine) throw new UsageError(`model: found ${found(name)}, expected hf:OWNER/REPO, hf:OWNER/REPO:Q4_K_M, or hf:OWNER/REPO@REVISION:FILE.gguf`);
+  if (!fine)
+    throw new UsageError(
+      `model: found ${found(name)}, expected hf:OWNER/REPO, hf:OWNER/REPO:Q4_K_M, or hf:OWNER/REPO@REVISION:FILE.gguf`,
+    );
   return { name, repo, revision, ...(wanted !== undefined && { wanted }) };
 }
 
 /** Whether a path stays in the folder that it is meant for, whoever says it. */
 export function isSafePath(path: string): boolean {
   const parts = path.split('/');
-  return path.length > 0 && path.length <= 1024 && !/[\\\u0000-\u001f\u007f]/.test(path) && parts.every((part) => part !== '' && !isDots(part) && part.length <= 255);
+  return (
+    path.length > 0 &&
+    path.length <= 1024 &&
+    !/[\\\u0000-\u001f\u007f]/.test(path) &&
+    parts.every((part) => part !== '' && !isDots(part) && part.length <= 255)
+  );
 }
 
 function isDots(part: string): boolean {

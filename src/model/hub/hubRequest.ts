@@ -22,14 +22,25 @@ export interface HubAnswer {
 }
 
 /**
- * Asks the hub. The token goes to the hub alone: redirections to another host lose it, and addresses on other hosts get none.
+ * Asks the hub. The token goes to the hub alone: redirections to another host lose it, and addresses on other hosts get
+ * none.
  * @throws HubRefusal for a status that is no success; whatever fetching throws
  */
-export async function askHub(url: string, settings: HubSettings, patience: Patience, signal: AbortSignal, headers: Readonly<Record<string, string>> = {}): Promise<HubAnswer> {
+export async function askHub(
+  url: string,
+  settings: HubSettings,
+  patience: Patience,
+  signal: AbortSignal,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<HubAnswer> {
   const timed = new TimedFetch(signal, patience);
   const own = new URL(url).origin === new URL(settings.endpoint).origin;
   const response = await timed.fetch(url, {
-    headers: { ...headers, 'accept-encoding': 'identity', ...(own && settings.token !== undefined && { authorization: `Bearer ${settings.token}` }) },
+    headers: {
+      ...headers,
+      'accept-encoding': 'identity',
+      ...(own && settings.token !== undefined && { authorization: `Bearer ${settings.token}` }),
+    },
   });
   const { body } = response;
   async function* read(): AsyncGenerator<Uint8Array> {

@@ -18,8 +18,8 @@ export interface HubSettings {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * `HF_ENDPOINT`, `HF_HUB_CACHE` or `HF_HOME`, `HF_TOKEN` or the file where `hf auth login` keeps it, `HF_HUB_OFFLINE`. @throws UsageError
- * for an HF_ENDPOINT that is no address of the web
+ * `HF_ENDPOINT`, `HF_HUB_CACHE` or `HF_HOME`, `HF_TOKEN` or the file where `hf auth login` keeps it, `HF_HUB_OFFLINE`.
+ * @throws UsageError for an HF_ENDPOINT that is no address of the web
  */
 export async function hubSettings(environment: Environment = process.env): Promise<HubSettings> {
   const home = homeOf(environment);
@@ -38,19 +38,24 @@ export function hubCacheFolder(environment: Environment = process.env): string {
 
 function homeOf(environment: Environment): string {
   const cache = given(environment, 'XDG_CACHE_HOME');
-  return given(environment, 'HF_HOME') ?? join(cache !== undefined && isAbsolute(cache) ? cache : join(homedir(), '.cache'), 'huggingface');
+  return (
+    given(environment, 'HF_HOME') ??
+    join(cache !== undefined && isAbsolute(cache) ? cache : join(homedir(), '.cache'), 'huggingface')
+  );
 }
 
 function endpointOf(environment: Environment): string {
   const endpoint = given(environment, 'HF_ENDPOINT') ?? 'https://huggingface.co';
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
-  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') throw new UsageError(`HF_ENDPOINT: found ${found(endpoint)}, expected an address such as https://huggingface.co`);
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:')
+    throw new UsageError(`HF_ENDPOINT: found ${found(endpoint)}, expected an address such as https://huggingface.co`);
   return endpoint.replace(/\/+$/, '');
 }
 
 async function tokenOf(environment: Environment, home: string): Promise<string | undefined> {
   const said = given(environment, 'HF_TOKEN', 'HUGGING_FACE_HUB_TOKEN');
-  const text = said ?? (await readFile(given(environment, 'HF_TOKEN_PATH') ?? join(home, 'token'), 'utf8').catch(() => ''));
+  const text =
+    said ?? (await readFile(given(environment, 'HF_TOKEN_PATH') ?? join(home, 'token'), 'utf8').catch(() => ''));
   const token = text.trim();
   // What could not stand in a header is no token.
   return /^[\x21-\x7e]{1,4096}$/.test(token) ? token : undefined;

@@ -28,21 +28,27 @@ export interface PullHubOptions {
 const PATIENCE: Patience = { answer: 20, stall: 60 };
 
 /**
- * The path of a model of the hub, `hf:owner/repo[@revision][:file-or-quant]`: a GGUF file, or a folder of safetensors. It is fetched into
- * the cache that Hugging Face's tools
- * share unless it is there.
- * @throws UsageError for a name of another shape; DownloadError with its remedy; ModelFileError where the repository holds no such model; InterruptedError
+ * The path of a model of the hub, `hf:owner/repo[@revision][:file-or-quant]`: a GGUF file, or a folder of safetensors.
+ * It is fetched into the cache that Hugging Face's tools share unless it is there.
+ * @throws UsageError for a name of another shape; DownloadError with its remedy; ModelFileError where the repository
+ * holds no such model; InterruptedError
  */
 export async function pullHub(text: string, options: PullHubOptions = {}): Promise<string> {
   const name = parseHubName(text);
   const settings = await hubSettings(options.environment);
   const repository = new HubRepository(settings.cache, name.repo);
-  const cached = options.verify === true && !settings.offline ? undefined : await inCache(name, repository, settings.offline);
+  const cached =
+    options.verify === true && !settings.offline ? undefined : await inCache(name, repository, settings.offline);
   if (cached !== undefined) return cached;
   const host = new URL(settings.endpoint).host;
   if (settings.offline) {
     const remedy = 'unset that, or fetch it where there is a network and copy the folder';
-    throw new DownloadError(text, [{ source: 'the cache', reason: `it is not there (${repository.folder}), and HF_HUB_OFFLINE forbids to ask ${host}; ${remedy}` }]);
+    throw new DownloadError(text, [
+      {
+        source: 'the cache',
+        reason: `it is not there (${repository.folder}), and HF_HUB_OFFLINE forbids to ask ${host}; ${remedy}`,
+      },
+    ]);
   }
   // A callback that throws ends the download, and is no failure of it.
   const own = new AbortController();
@@ -61,7 +67,14 @@ export async function pullHub(text: string, options: PullHubOptions = {}): Promi
     const listing = await patiently(() => listHubFiles(name, settings, patience, signal));
     const chosen = chosenOf(name, chooseFiles(listing.files, name.wanted));
     await repository.keepListing(listing.commit, listing.files);
-    await download(name, repository, { ...listing, files: chosen.files }, settings, { ...options, onProgress, patience }, signal);
+    await download(
+      name,
+      repository,
+      { ...listing, files: chosen.files },
+      settings,
+      { ...options, onProgress, patience },
+      signal,
+    );
     if (thrown !== undefined) throw thrown.error;
     return pathOf(repository, listing.commit, chosen);
   } catch (error) {
@@ -73,18 +86,33 @@ export async function pullHub(text: string, options: PullHubOptions = {}): Promi
 }
 
 async function download(
-  { name, repo, revision }: HubName, repository: HubRepository, { commit, files }: HubListing, settings: HubSettings,
-  { onProgress, verify = false, patience = PATIENCE }: PullHubOptions, signal: AbortSignal,
+  { name, repo, revision }: HubName,
+  repository: HubRepository,
+  { commit, files }: HubListing,
+  settings: HubSettings,
+  { onProgress, verify = false, patience = PATIENCE }: PullHubOptions,
+  signal: AbortSignal,
 ): Promise<void> {
   const totalBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
   let [before, now] = [0, 0];
-  const report = throttled(onProgress, () => ({ model: name, source: new URL(settings.endpoint).host, bytes: before + now, totalBytes }));
+  const report = throttled(onProgress, () => ({
+    model: name,
+    source: new URL(settings.endpoint).host,
+    bytes: before + now,
+    totalBytes,
+  }));
   report(false);
   for (const file of files) {
     const url = `${settings.endpoint}/${repo}/resolve/${commit}/${file.path.split('/').map(encodeURIComponent).join('/')}`;
     const target = repository.blob(file.hash.digest);
     await downloadBlob({
-      file, url, target, settings, patience, signal, verify,
+      file,
+      url,
+      target,
+      settings,
+      patience,
+      signal,
+      verify,
       onBytes: (bytes) => {
         now = bytes;
         report(false);
@@ -111,7 +139,11 @@ async function patiently<T>(ask: () => Promise<T>): Promise<T> {
  * The model as it is in the cache, if all of it is.
  * @param anything where nothing is known of the repository but what another tool has fetched, that will do
  */
-async function inCache({ revision, wanted }: HubName, repository: HubRepository, anything: boolean): Promise<string | undefined> {
+async function inCache(
+  { revision, wanted }: HubName,
+  repository: HubRepository,
+  anything: boolean,
+): Promise<string | undefined> {
   const commit = await repository.commitOf(revision);
   if (commit === undefined) return undefined;
   const there = await repository.files(commit);
@@ -120,7 +152,9 @@ async function inCache({ revision, wanted }: HubName, repository: HubRepository,
   const named = wanted !== undefined && sizes.has(wanted);
   if (listed === undefined && !named && !anything) return undefined;
   const chosen = chooseFiles(listed ?? there, wanted);
-  return 'files' in chosen && chosen.files.every(({ path, bytes }) => sizes.get(path) === bytes) ? pathOf(repository, commit, chosen) : undefined;
+  return 'files' in chosen && chosen.files.every(({ path, bytes }) => sizes.get(path) === bytes)
+    ? pathOf(repository, commit, chosen)
+    : undefined;
 }
 
 function pathOf(repository: HubRepository, commit: string, { entry = '' }: ChosenFiles<ListedFile>): string {
@@ -145,10 +179,14 @@ function reasonOf(error: unknown, { repo, revision }: HubName, { endpoint, cache
   if (error.code === 'GatedRepo' || (error.status === 403 && error.code === '')) {
     return `${repo} is gated (status ${error.status}): accept its terms at ${page}${token === undefined ? `, then ${signIn}` : ' with the account whose token is used'}`;
   }
-  if (error.code === 'RevisionNotFound') return `${repo} has no revision ${revision}: ${page}/tree/main shows its branches`;
-  if (error.code === 'EntryNotFound') return `${repo} has lost a file that it lists (status ${error.status}): it changed meanwhile, try again`;
-  if (error.status === 401 && token !== undefined) return `the token was refused (status 401), or ${repo} does not exist or is not for this account: ${signIn}`;
-  if (error.status === 401 || error.status === 404) return `there is no ${repo}, or it is private: look at ${page}; if it is private, ${signIn}`;
+  if (error.code === 'RevisionNotFound')
+    return `${repo} has no revision ${revision}: ${page}/tree/main shows its branches`;
+  if (error.code === 'EntryNotFound')
+    return `${repo} has lost a file that it lists (status ${error.status}): it changed meanwhile, try again`;
+  if (error.status === 401 && token !== undefined)
+    return `the token was refused (status 401), or ${repo} does not exist or is not for this account: ${signIn}`;
+  if (error.status === 401 || error.status === 404)
+    return `there is no ${repo}, or it is private: look at ${page}; if it is private, ${signIn}`;
   if (error.status === 429) {
     const time = error.retryAfter === undefined ? 'a few minutes' : `${error.retryAfter} s`;
     return `too many requests (status 429): wait ${time} and try again; a token raises the limit: ${signIn}`;

@@ -2,9 +2,9 @@ import { stat } from 'node:fs/promises';
 import { orModelFileError } from '../files/ModelFile.js';
 
 /**
- * What the system says of a file that another file, or the same one after a change, does not have: device, inode, length, and when its
- * contents (mtime) and whatever is known of it (ctime) were changed last. Programs can set the former time, as `cp -p`, `rsync -t` and
- * `touch` do, but not the latter.
+ * What the system says of a file that another file, or the same one after a change, does not have: device, inode,
+ * length, and when its contents (mtime) and whatever is known of it (ctime) were changed last. Programs can set the
+ * former time, as `cp -p`, `rsync -t` and `touch` do, but not the latter.
  */
 export interface FileStamp {
   readonly bytes: number;
@@ -18,5 +18,9 @@ export interface FileStamp {
 export async function stampOf(path: string): Promise<FileStamp> {
   const { dev, ino, size, mtimeNs, ctimeNs } = await orModelFileError(path, () => stat(path, { bigint: true }));
   const wrapped = (time: bigint): bigint => BigInt.asIntN(64, time);
-  return { bytes: Number(size), changed: ctimeNs, text: [dev, ino, size, wrapped(mtimeNs), wrapped(ctimeNs)].join(':') };
+  return {
+    bytes: Number(size),
+    changed: ctimeNs,
+    text: [dev, ino, size, wrapped(mtimeNs), wrapped(ctimeNs)].join(':'),
+  };
 }

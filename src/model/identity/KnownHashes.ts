@@ -21,9 +21,9 @@ const fileSchema = z.strictObject({
 const seen = new Map<string, string>();
 
 /**
- * Hashes of files by their stamps, kept in the user's cache folder (`identities.json`). What is damaged there is as good as not there,
- * what cannot be written stays with this process; of processes that add at once one wins, and the other's files are hashed again some
- * day.
+ * Hashes of files by their stamps, kept in the user's cache folder (`identities.json`). What is damaged there is as
+ * good as not there, what cannot be written stays with this process; of processes that add at once one wins, and the
+ * other's files are hashed again some day.
  */
 export class KnownHashes {
   private constructor(
@@ -44,7 +44,9 @@ export class KnownHashes {
   /** Remembers hashes in this process, and for others those of files that cannot change without their stamps. */
   async add(files: readonly HashedFile[]): Promise<void> {
     for (const { stamp, hash, holds } of files) if (holds !== 'not') seen.set(stamp.text, hash);
-    const hashes = files.filter(({ holds }) => holds === 'always').map(({ stamp, hash }) => [stamp.text, hash] as const);
+    const hashes = files
+      .filter(({ holds }) => holds === 'always')
+      .map(({ stamp, hash }) => [stamp.text, hash] as const);
     if (hashes.length === 0) return;
     const newest = [...this.hashes, ...hashes].slice(-MOST_FILES);
     await mkdir(dirname(this.path), { recursive: true })

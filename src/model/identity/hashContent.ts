@@ -6,8 +6,8 @@ const PART_BYTES = 2 ** 20;
 const PARTS_AT_ONCE = 4;
 
 /**
- * A hash of everything in a file: SHA-256 over its length and the SHA-256 of each of its MiB, in order. In parts, so that several threads
- * can hash, and none of it happens on JavaScript's.
+ * A hash of everything in a file: SHA-256 over its length and the SHA-256 of each of its MiB, in order. In parts, so
+ * that several threads can hash, and none of it happens on JavaScript's.
  *
  * @param onBytes gets how many more bytes are done; may throw
  * @returns 64 hexadecimal digits
@@ -29,10 +29,12 @@ export async function hashContent(file: ModelFile, onBytes: (bytes: number) => v
       onBytes(bytes.length);
     }
   };
-  const working = Array.from({ length: Math.min(PARTS_AT_ONCE, parts) }, () => work().catch((error: unknown) => {
-    stopped = true;
-    throw error;
-  }));
+  const working = Array.from({ length: Math.min(PARTS_AT_ONCE, parts) }, () =>
+    work().catch((error: unknown) => {
+      stopped = true;
+      throw error;
+    }),
+  );
   // The file may be closed only when nobody reads it any more.
   const failed = (await Promise.allSettled(working)).find((each) => each.status === 'rejected');
   if (failed) throw failed.reason;

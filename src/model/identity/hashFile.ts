@@ -7,15 +7,18 @@ import { hashContent } from './hashContent.js';
 import { mountAt, type Mount } from './mountAt.js';
 
 /**
- * Two changes within so many milliseconds may leave the same times behind, on file systems that count in nanoseconds (by the kernel's
- * tick), and in seconds.
+ * Two changes within so many milliseconds may leave the same times behind, on file systems that count in nanoseconds
+ * (by the kernel's tick), and in seconds.
  */
 const TICK = 50;
 const COARSE_TICK = 2_100;
 /** A file that is still being written after so many looks is not waited for. */
 const MOST_LOOKS = 4;
 
-/** File systems that keep a time of change which no program can set. Others may not (FAT, FUSE, SMB), or have it from whoever made their image (squashfs, erofs, ISO 9660), which may be what an overlay shows. */
+/**
+ * File systems that keep a time of change which no program can set. Others may not (FAT, FUSE, SMB), or have it from
+ * whoever made their image (squashfs, erofs, ISO 9660), which may be what an overlay shows.
+ */
 const KEEPING = new Set(['ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'f2fs', 'zfs', 'bcachefs', 'tmpfs']);
 /** Their servers keep it. */
 const SERVED = new Set(['nfs', 'nfs4']);
@@ -25,8 +28,8 @@ export interface HashedFile {
   readonly stamp: FileStamp;
   readonly hash: string;
   /**
-   * How long the stamp stands for the hash: where any later change gives the file another one `always`; `now` for this process's sake;
-   * where it may not at all, `not`.
+   * How long the stamp stands for the hash: where any later change gives the file another one `always`; `now` for this
+   * process's sake; where it may not at all, `not`.
    */
   readonly holds: 'always' | 'now' | 'not';
 }
@@ -57,18 +60,29 @@ async function settledStamp(path: string): Promise<{ stamp: FileStamp; settled: 
 
 async function keepsChangeTimes(path: string): Promise<boolean> {
   // Where there is no such file, as on macOS, nothing is known of mounts.
-  return Promise.all([readFile('/proc/self/mountinfo', 'utf8'), realpath(path)]).then(([mountinfo, real]) => isKeeping(mountAt(mountinfo, real)), () => false);
+  return Promise.all([readFile('/proc/self/mountinfo', 'utf8'), realpath(path)]).then(
+    ([mountinfo, real]) => isKeeping(mountAt(mountinfo, real)),
+    () => false,
+  );
 }
 
 /**
- * Whether files of the mount have another stamp after every change, also after another file system has taken its place. Images are made, and mounted, in turn: what they hold
- * can agree in device, inode, length and all times (reproducible builds set these).
+ * Whether files of the mount have another stamp after every change, also after another file system has taken its place.
+ * Images are made, and mounted, in turn: what they hold can agree in device, inode, length and all times (reproducible
+ * builds set these).
  */
 export function isKeeping(mount: Mount | undefined): boolean {
   if (mount === undefined) return false;
-  return SERVED.has(mount.type) || (KEEPING.has(mount.type) && !mount.readOnly && !/^\/dev\/(loop|nbd)/.test(mount.source));
+  return (
+    SERVED.has(mount.type) || (KEEPING.has(mount.type) && !mount.readOnly && !/^\/dev\/(loop|nbd)/.test(mount.source))
+  );
 }
 
 function changing(path: string): ModelFileError {
-  return new ModelFileError(path, 'file', 'contents that change while they are read', 'a file that nobody writes to; run again once it is complete');
+  return new ModelFileError(
+    path,
+    'file',
+    'contents that change while they are read',
+    'a file that nobody writes to; run again once it is complete',
+  );
 }

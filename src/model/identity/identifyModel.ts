@@ -37,19 +37,24 @@ export interface IdentifyOptions {
 }
 
 /**
- * Hashes every file of a model as a whole, once: a file with the stamp of one that was hashed before is that one. Stamps change with
- * every write to a file, and where another takes its place (see `FileStamp`); on file systems that are not known to keep them so, files
- * are hashed each time.
+ * Hashes every file of a model as a whole, once: a file with the stamp of one that was hashed before is that one.
+ * Stamps change with every write to a file, and where another takes its place (see `FileStamp`); on file systems that
+ * are not known to keep them so, files are hashed each time.
  *
  * @param files those of the weights
  * @throws ModelFileError for a file that cannot be read or is written meanwhile; InterruptedError when the signal fires
  */
-export async function identifyModel(files: readonly string[], { signal, onProgress }: IdentifyOptions = {}): Promise<ModelIdentity> {
+export async function identifyModel(
+  files: readonly string[],
+  { signal, onProgress }: IdentifyOptions = {},
+): Promise<ModelIdentity> {
   const known = await KnownHashes.read();
-  const there = await Promise.all([...files, ...(await modelSettings(files))].map(async (path) => {
-    const { bytes, text: stamp } = await stampOf(path);
-    return { path, name: basename(path), bytes, stamp, hash: known.of(stamp) };
-  }));
+  const there = await Promise.all(
+    [...files, ...(await modelSettings(files))].map(async (path) => {
+      const { bytes, text: stamp } = await stampOf(path);
+      return { path, name: basename(path), bytes, stamp, hash: known.of(stamp) };
+    }),
+  );
   const totalBytes = there.reduce((sum, { hash, bytes }) => sum + (hash === undefined ? bytes : 0), 0);
   let doneBytes = 0;
   const report = (bytes: number): void => {

@@ -4,8 +4,8 @@ import { orModelFileError } from '../files/ModelFile.js';
 import { MODEL_SETTINGS } from '../modelFiles.js';
 
 /**
- * What decides results besides the weights, of a folder's model: its configuration, tokenizer and templates, sorted. A GGUF file holds
- * its own.
+ * What decides results besides the weights, of a folder's model: its configuration, tokenizer and templates, sorted. A
+ * GGUF file holds its own.
  * @param weights the files of the weights
  * @throws ModelFileError when a folder cannot be read
  */

@@ -9,7 +9,9 @@ export type ModelStamps = ReadonlyMap<string, string>;
 
 /** The stamps of the files of the model at a path, to be taken before anything of them is read. */
 export async function modelStamps(path: string): Promise<ModelStamps> {
-  const stamps = await Promise.all((await modelFiles(path)).map(async (file) => [resolve(file), (await stampOf(file)).text] as const));
+  const stamps = await Promise.all(
+    (await modelFiles(path)).map(async (file) => [resolve(file), (await stampOf(file)).text] as const),
+  );
   return new Map(stamps);
 }
 
@@ -21,6 +23,11 @@ export async function checkUnchanged(before: ModelStamps, { weights, settings }:
   for (const { path, stamp } of [...weights, ...settings]) {
     const now = await stampOf(path);
     if (now.text === stamp && (before.get(resolve(path)) ?? stamp) === stamp) continue;
-    throw new ModelFileError(path, 'file', 'a change while the model was opened', 'a file that stays as it is; run again once it is complete');
+    throw new ModelFileError(
+      path,
+      'file',
+      'a change while the model was opened',
+      'a file that stays as it is; run again once it is complete',
+    );
   }
 }

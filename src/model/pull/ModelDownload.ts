@@ -3,9 +3,14 @@ import type { KnownModel } from './KnownModel.js';
 /** What a source is given for one attempt at fetching a model. */
 export interface DownloadRequest {
   readonly model: KnownModel;
-  /** Bytes of the file that are already there; a source that cannot start in the middle ignores it and says so by its `offset`. */
+  /**
+   * Bytes of the file that are already there; a source that cannot start in the middle ignores it and says so by its
+   * `offset`.
+   */
   readonly offset: number;
-  /** An empty folder for the source's own temporary files, on the same disk as the result; removed after the attempt. */
+  /**
+   * An empty folder for the source's own temporary files, on the same disk as the result; removed after the attempt.
+   */
   readonly workFolder: string;
   readonly signal: AbortSignal;
 }

@@ -4,8 +4,8 @@ import { dirname } from 'node:path';
 import { leftoversOf, removeLeftovers, temporaryPath } from '../files/temporaryFiles.js';
 
 /**
- * A file that is being fetched, under a name of its own until it is complete and its hash is right. Any number of processes
- * may fetch the same file at once: each writes to its own, and the last rename wins with the same bytes.
+ * A file that is being fetched, under a name of its own until it is complete and its hash is right. Any number of
+ * processes may fetch the same file at once: each writes to its own, and the last rename wins with the same bytes.
  */
 export class PartialFile implements AsyncDisposable {
   #hash: Hash;
@@ -22,10 +22,15 @@ export class PartialFile implements AsyncDisposable {
   }
 
   /**
-   * Takes over what an interrupted download left, or one whose process was killed (one process gets it, the others begin anew).
+   * Takes over what an interrupted download left, or one whose process was killed (one process gets it, the others
+   * begin anew).
    * @param newHash begins the hash that `digest` tells; default SHA-256
    */
-  static async open(target: string, maximumBytes: number, newHash = (): Hash => createHash('sha256')): Promise<PartialFile> {
+  static async open(
+    target: string,
+    maximumBytes: number,
+    newHash = (): Hash => createHash('sha256'),
+  ): Promise<PartialFile> {
     await mkdir(dirname(target), { recursive: true });
     for (const file of leftoversOf(target)) await rename(file, leftover(target)).catch(ignoreMissing);
     const path = temporaryPath(target);
@@ -74,7 +79,10 @@ export class PartialFile implements AsyncDisposable {
     await rm(leftover(this.target), { force: true });
   }
 
-  /** Keeps what is there for the next attempt, unless it is empty, or the file has been committed, here or by another process. */
+  /**
+   * Keeps what is there for the next attempt, unless it is empty, or the file has been committed, here or by another
+   * process.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.file.close();
     if (this.#bytes === 0) {

@@ -6,13 +6,25 @@ export interface Patience {
   readonly pause?: number;
 }
 
-/** `fetch` that gives up when no answer comes, and a stream reader that gives up when no bytes come. For one transfer. */
+/**
+ * `fetch` that gives up when no answer comes, and a stream reader that gives up when no bytes come. For one transfer.
+ */
 export class TimedFetch {
   readonly #controller = new AbortController();
 
-  constructor(signal: AbortSignal, private readonly patience: Patience) {
+  constructor(
+    signal: AbortSignal,
+    private readonly patience: Patience,
+  ) {
     if (signal.aborted) this.#controller.abort(signal.reason);
-    else signal.addEventListener('abort', () => { this.#controller.abort(signal.reason); }, { once: true, signal: this.#controller.signal });
+    else
+      signal.addEventListener(
+        'abort',
+        () => {
+          this.#controller.abort(signal.reason);
+        },
+        { once: true, signal: this.#controller.signal },
+      );
   }
 
   readonly fetch: typeof fetch = async (input, init) => {
@@ -44,15 +56,26 @@ export class TimedFetch {
   #race<T>(promise: Promise<T>): Promise<T> {
     const { signal } = this.#controller;
     return new Promise<T>((resolve, reject) => {
-      const abort = (): void => { reject(new Error('the download was stopped', { cause: signal.reason })); };
-      if (signal.aborted) { abort(); return; }
+      const abort = (): void => {
+        reject(new Error('the download was stopped', { cause: signal.reason }));
+      };
+      if (signal.aborted) {
+        abort();
+        return;
+      }
       signal.addEventListener('abort', abort, { once: true });
-      promise.then(resolve, reject).finally(() => { signal.removeEventListener('abort', abort); });
+      promise.then(resolve, reject).finally(() => {
+        signal.removeEventListener('abort', abort);
+      });
     });
   }
 
   #abortAfter(seconds: number, what: string): () => void {
-    const timer = setTimeout(() => { this.#controller.abort(new Error(`${what} within ${seconds} s`)); }, seconds * 1000);
-    return () => { clearTimeout(timer); };
+    const timer = setTimeout(() => {
+      this.#controller.abort(new Error(`${what} within ${seconds} s`));
+    }, seconds * 1000);
+    return () => {
+      clearTimeout(timer);
+    };
   }
 }

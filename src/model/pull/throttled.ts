@@ -3,7 +3,10 @@ import type { PullProgress } from './ModelDownload.js';
 const PROGRESS_SECONDS = 0.1;
 
 /** Reports progress, not too often; the last report always. */
-export function throttled(onProgress: ((progress: PullProgress) => void) | undefined, progress: () => PullProgress): (last: boolean) => void {
+export function throttled(
+  onProgress: ((progress: PullProgress) => void) | undefined,
+  progress: () => PullProgress,
+): (last: boolean) => void {
   let next = 0;
   return (last) => {
     const now = performance.now();

@@ -6,8 +6,9 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /**
- * Reads the JSON of a safetensors header token by token. JSON.parse would do for honest files; but of two tensors with one name it keeps
- * the second and says nothing, and a header of 100 MB of `{},{},…` makes it take 2 GB of heap before anyone can look at the result.
+ * Reads the JSON of a safetensors header token by token. JSON.parse would do for honest files; but of two tensors with
+ * one name it keeps the second and says nothing, and a header of 100 MB of `{},{},…` makes it take 2 GB of heap before
+ * anyone can look at the result.
  */
 export class HeaderScanner {
   #at = 0;

@@ -9,7 +9,11 @@ import type { ModelSource } from '../ModelSource.js';
 
 /** Where sentence-transformers puts how a model's embeddings are pooled. */
 const FOLDER = '1_Pooling';
-const MODES: Readonly<Record<string, 'last' | 'mean' | 'cls'>> = { pooling_mode_lasttoken: 'last', pooling_mode_mean_tokens: 'mean', pooling_mode_cls_token: 'cls' };
+const MODES: Readonly<Record<string, 'last' | 'mean' | 'cls'>> = {
+  pooling_mode_lasttoken: 'last',
+  pooling_mode_mean_tokens: 'mean',
+  pooling_mode_cls_token: 'cls',
+};
 /** Modules behind the pooling that change its result: those that are numbered, but for what only normalises. */
 const CHANGES = /^\d+_(?!Pooling$|Normalize$)/;
 

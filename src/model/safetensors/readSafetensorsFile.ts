@@ -31,8 +31,8 @@ interface Entry {
 const ENTRY_COST = 500;
 
 /**
- * Reads and checks the header of a safetensors file: its length, its grammar, and that the tensors' bytes fit their types and shapes
- * and cover the data without holes and overlaps, as the format asks for.
+ * Reads and checks the header of a safetensors file: its length, its grammar, and that the tensors' bytes fit their
+ * types and shapes and cover the data without holes and overlaps, as the format asks for.
  * @param fileIndex index that the tensors give as their file
  * @throws ModelFileError, also for a weight of a type other than F32, F16 and BF16
  */
@@ -40,14 +40,17 @@ export function readSafetensorsFile(path: string, fileIndex = 0): Promise<Safete
   return ModelFile.use(path, async (file) => {
     const header = await readHeader(file);
     const dataOffset = 8 + header.length;
-    const entries = sortRanges(readEntries(new HeaderScanner(path, header), dataOffset, new HeaderBudget(path, file.bytes)));
+    const entries = sortRanges(
+      readEntries(new HeaderScanner(path, header), dataOffset, new HeaderBudget(path, file.bytes)),
+    );
     checkCoverage(file, entries, dataOffset);
     return { path, tensors: toTensors(path, entries, fileIndex), names: new Set(entries.map((entry) => entry.name)) };
   });
 }
 
 async function readHeader(file: ModelFile): Promise<Buffer> {
-  if (file.bytes < 8) throw new ModelFileError(file.path, 'file', `${file.bytes} bytes`, 'at least 8, the length of the header');
+  if (file.bytes < 8)
+    throw new ModelFileError(file.path, 'file', `${file.bytes} bytes`, 'at least 8, the length of the header');
   const prefix = Buffer.alloc(8);
   await file.fill(prefix, 0);
   const length = prefix.readBigUInt64LE();
@@ -82,7 +85,12 @@ function readEntries(scanner: HeaderScanner, dataOffset: number, budget: HeaderB
     budget.charge(ENTRY_COST + name.length);
     entries.push(readEntry(scanner, name, field, dataOffset));
     if (entries.length > HEADER_LIMITS.tensors) {
-      throw new ModelFileError(scanner.path, 'tensors', `more than ${HEADER_LIMITS.tensors}`, `at most ${HEADER_LIMITS.tensors}`);
+      throw new ModelFileError(
+        scanner.path,
+        'tensors',
+        `more than ${HEADER_LIMITS.tensors}`,
+        `at most ${HEADER_LIMITS.tensors}`,
+      );
     }
   });
   scanner.end();
@@ -108,15 +116,31 @@ function readEntry(scanner: HeaderScanner, name: string, field: string, dataOffs
     if (key === 'dtype' && dtype === undefined) dtype = scanner.string();
     else if (key === 'shape' && shape === undefined) shape = readIntegers(scanner, HEADER_LIMITS.dimensions, field);
     else if (key === 'data_offsets' && offsets === undefined) offsets = readIntegers(scanner, 2, field);
-    else throw new ModelFileError(scanner.path, field, `the key ${printable(key)}`, 'dtype, shape and data_offsets, once each');
+    else
+      throw new ModelFileError(
+        scanner.path,
+        field,
+        `the key ${printable(key)}`,
+        'dtype, shape and data_offsets, once each',
+      );
   });
   const [begin, end] = offsets ?? [];
   if (dtype === undefined || shape === undefined || begin === undefined || end === undefined) {
-    throw new ModelFileError(scanner.path, field, 'an entry that lacks some of its keys', 'dtype, shape and two data_offsets');
+    throw new ModelFileError(
+      scanner.path,
+      field,
+      'an entry that lacks some of its keys',
+      'dtype, shape and two data_offsets',
+    );
   }
   const bits = dtypeBits(dtype);
   if (bits === undefined)
-    throw new ModelFileError(scanner.path, field, `the unknown dtype ${printable(dtype)}`, `one of ${SUPPORTED_DTYPES}`);
+    throw new ModelFileError(
+      scanner.path,
+      field,
+      `the unknown dtype ${printable(dtype)}`,
+      `one of ${SUPPORTED_DTYPES}`,
+    );
   const bytes = tensorBytes(shape, bits);
   if (bytes === undefined || end - begin !== bytes) {
     throw new ModelFileError(
@@ -133,7 +157,8 @@ function readIntegers(scanner: HeaderScanner, most: number, field: string): numb
   const values: number[] = [];
   scanner.list('[', ']', () => {
     values.push(scanner.integer());
-    if (values.length > most) throw new ModelFileError(scanner.path, field, `a list of more than ${most} numbers`, `at most ${most}`);
+    if (values.length > most)
+      throw new ModelFileError(scanner.path, field, `a list of more than ${most} numbers`, `at most ${most}`);
   });
   return values;
 }
@@ -173,7 +198,8 @@ function checkCoverage(file: ModelFile, entries: readonly Entry[], dataOffset: n
       );
     }
   }
-  if (end !== file.bytes) throw new ModelFileError(file.path, 'file', `${file.bytes} bytes`, `${end}, where the last tensor ends`);
+  if (end !== file.bytes)
+    throw new ModelFileError(file.path, 'file', `${file.bytes} bytes`, `${end}, where the last tensor ends`);
 }
 
 function toTensors(path: string, entries: readonly Entry[], file: number): TensorInfo[] {

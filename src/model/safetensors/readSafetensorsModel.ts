@@ -24,8 +24,8 @@ const SINGLE = 'model.safetensors';
 const INDEX = 'model.safetensors.index.json';
 
 /**
- * Reads the headers of a folder as transformers writes it: config.json, the weights in model.safetensors or in the files that
- * model.safetensors.index.json lists, and the tokenizer's files.
+ * Reads the headers of a folder as transformers writes it: config.json, the weights in model.safetensors or in the
+ * files that model.safetensors.index.json lists, and the tokenizer's files.
  * @throws ModelFileError
  */
 export async function readSafetensorsModel(folder: string): Promise<SafetensorsModel> {
@@ -35,7 +35,12 @@ export async function readSafetensorsModel(folder: string): Promise<SafetensorsM
   const { files, tensors } = await readWeights(folder, present);
   const tokenizer = await readTokenizerFiles(folder, present, config);
   const pooling = await readPooling(folder, present);
-  return { header: { format: 'safetensors', path: folder, config, tensors }, files, tokenizer, ...(pooling && { pooling }) };
+  return {
+    header: { format: 'safetensors', path: folder, config, tensors },
+    files,
+    tokenizer,
+    ...(pooling && { pooling }),
+  };
 }
 
 async function readWeights(folder: string, present: ReadonlySet<string>): Promise<Shards> {
@@ -48,7 +53,10 @@ async function readWeights(folder: string, present: ReadonlySet<string>): Promis
 function checkPresent(folder: string, present: ReadonlySet<string>): void {
   if (!present.has('config.json')) {
     const gguf = [...present].find((name) => name.endsWith('.gguf'));
-    const found = gguf === undefined ? 'a folder without one' : `a folder without one, but with ${printable(gguf)}; name that file itself`;
+    const found =
+      gguf === undefined
+        ? 'a folder without one'
+        : `a folder without one, but with ${printable(gguf)}; name that file itself`;
     throw new ModelFileError(folder, 'config.json', found, 'a folder with config.json and safetensors, or a GGUF file');
   }
   if (!present.has(SINGLE) && !present.has(INDEX)) {

@@ -37,12 +37,22 @@ export async function readShards(folder: string, indexName: string, present: Rea
     for (const name of shard.names) {
       const home = homes.get(name);
       if (home !== undefined) {
-        throw new ModelFileError(shard.path, `tensor ${printable(name)}`, `the name also in ${home}`, 'every name once in all files');
+        throw new ModelFileError(
+          shard.path,
+          `tensor ${printable(name)}`,
+          `the name also in ${home}`,
+          'every name once in all files',
+        );
       }
       homes.set(name, shardName);
     }
     if (homes.size > HEADER_LIMITS.tensors) {
-      throw new ModelFileError(indexPath, 'tensors', `more than ${HEADER_LIMITS.tensors}`, `at most ${HEADER_LIMITS.tensors}`);
+      throw new ModelFileError(
+        indexPath,
+        'tensors',
+        `more than ${HEADER_LIMITS.tensors}`,
+        `at most ${HEADER_LIMITS.tensors}`,
+      );
     }
   }
   for (const [name, shardName] of weightMap) {
@@ -69,7 +79,11 @@ async function readWeightMap(path: string): Promise<Map<string, string>> {
   for (const [name, shard] of Object.entries(entries)) {
     // A plain name and nothing else: `../x.safetensors` or an absolute path would read files of someone else's choice.
     if (typeof shard !== 'string' || !/^[^/\\\0]{1,250}\.safetensors$/.test(shard)) {
-      fields.refuse(`weight_map ${printable(name)}`, describeValue(shard), 'the name of a .safetensors file in the same folder');
+      fields.refuse(
+        `weight_map ${printable(name)}`,
+        describeValue(shard),
+        'the name of a .safetensors file in the same folder',
+      );
     }
     weightMap.set(name, shard);
   }

@@ -7,17 +7,24 @@ import { HEADER_LIMITS, TOKENIZER_LIMITS } from '../files/limits.js';
 import { readJsonObject, readText } from '../files/readJson.js';
 
 /**
- * Reads what a folder says about its tokenizer: tokenizer.json, tokenizer_config.json, the chat template in either of its files of its own,
- * and the end tokens: those of generation_config.json where it names any, as in transformers, else those of config.json.
+ * Reads what a folder says about its tokenizer: tokenizer.json, tokenizer_config.json, the chat template in either of
+ * its files of its own, and the end tokens: those of generation_config.json where it names any, as in transformers,
+ * else those of config.json.
  * @param present names of the files in the folder
  */
-export async function readTokenizerFiles(folder: string, present: ReadonlySet<string>, modelConfig: JsonObject): Promise<TokenizerSource> {
+export async function readTokenizerFiles(
+  folder: string,
+  present: ReadonlySet<string>,
+  modelConfig: JsonObject,
+): Promise<TokenizerSource> {
   const optional = async (name: string, maxBytes: number): Promise<JsonObject> =>
     present.has(name) ? readJsonObject(join(folder, name), maxBytes) : {};
   // Without a tokenizer too: rows of token ids end at these.
   const generationConfig = await optional('generation_config.json', HEADER_LIMITS.configJsonBytes);
   const declared = endTokensOf(join(folder, 'generation_config.json'), generationConfig);
-  const endTokens = [...new Set(declared.length > 0 ? declared : endTokensOf(join(folder, 'config.json'), modelConfig))];
+  const endTokens = [
+    ...new Set(declared.length > 0 ? declared : endTokensOf(join(folder, 'config.json'), modelConfig)),
+  ];
   if (!present.has('tokenizer.json')) return { kind: 'none', reason: reasonForNone(present), endTokens };
 
   const file = join(folder, 'tokenizer.json');
@@ -37,12 +44,15 @@ export async function readTokenizerFiles(folder: string, present: ReadonlySet<st
 function reasonForNone(present: ReadonlySet<string>): string {
   const older = ['vocab.json', 'tokenizer.model'].find((name) => present.has(name));
   const remedy =
-    older === undefined ? '' : `, only ${older}; AutoTokenizer.from_pretrained(folder).save_pretrained(folder) of transformers makes one`;
+    older === undefined
+      ? ''
+      : `, only ${older}; AutoTokenizer.from_pretrained(folder).save_pretrained(folder) of transformers makes one`;
   return `the folder has no tokenizer.json${remedy}`;
 }
 
 async function readChatTemplate(folder: string, present: ReadonlySet<string>): Promise<string | undefined> {
-  if (present.has('chat_template.jinja')) return readText(join(folder, 'chat_template.jinja'), HEADER_LIMITS.configJsonBytes);
+  if (present.has('chat_template.jinja'))
+    return readText(join(folder, 'chat_template.jinja'), HEADER_LIMITS.configJsonBytes);
   if (!present.has('chat_template.json')) return undefined;
   const path = join(folder, 'chat_template.json');
   const { chat_template: template } = await readJsonObject(path, HEADER_LIMITS.configJsonBytes);
@@ -57,7 +67,11 @@ function endTokensOf(path: string, config: JsonObject): number[] {
   const ids: readonly unknown[] = Array.isArray(value) ? value : [value];
   return ids.map((id) => {
     if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id > TOKENIZER_LIMITS.tokenId) {
-      fields.refuse('eos_token_id', describeValue(id), `a token id or a list of them, from 0 to ${TOKENIZER_LIMITS.tokenId}`);
+      fields.refuse(
+        'eos_token_id',
+        describeValue(id),
+        `a token id or a list of them, from 0 to ${TOKENIZER_LIMITS.tokenId}`,
+      );
     }
     return id;
   });

@@ -24,9 +24,9 @@ interface Entry {
 }
 
 /**
- * Finds added tokens in text: the leftmost match first, the longest of those that begin at one place. An automaton (Aho and Corasick's,
- * of the tokens written backwards) goes through the text once from its end, and knows at each unit the longest token that begins there:
- * time in proportion to the text, however long the tokens are.
+ * Finds added tokens in text: the leftmost match first, the longest of those that begin at one place. An automaton (Aho
+ * and Corasick's, of the tokens written backwards) goes through the text once from its end, and knows at each unit the
+ * longest token that begins there: time in proportion to the text, however long the tokens are.
  */
 export class AddedTokens {
   readonly #trie: Trie;
@@ -38,9 +38,14 @@ export class AddedTokens {
   /** Which UTF-16 units end a token: most text is passed over by one look-up a unit. */
   readonly #ends = new Uint8Array(65_536);
 
-  /** @param contentOf what stands in the text for a token, if not its own content (normalized tokens); the first of equal ones is found */
+  /**
+   * @param contentOf what stands in the text for a token, if not its own content (normalized tokens); the first of
+   * equal ones is found
+   */
   constructor(tokens: readonly AddedToken[], contentOf: (token: AddedToken) => string = (token) => token.content) {
-    this.#entries = tokens.map((token) => ({ token, content: contentOf(token) })).filter(({ content }) => content !== '');
+    this.#entries = tokens
+      .map((token) => ({ token, content: contentOf(token) }))
+      .filter(({ content }) => content !== '');
     const units = this.#entries.reduce((sum, { content }) => sum + content.length, 0);
     this.#trie = new Trie(units);
     this.#fallback = new Int32Array(units + 1);

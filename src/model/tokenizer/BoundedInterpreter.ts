@@ -1,5 +1,10 @@
 import { ROW_LIMITS } from '../files/limits.js';
-import { Interpreter, type JinjaEnvironment as Environment, type JinjaNode as Node, type JinjaValue as Value } from './jinja.js';
+import {
+  Interpreter,
+  type JinjaEnvironment as Environment,
+  type JinjaNode as Node,
+  type JinjaValue as Value,
+} from './jinja.js';
 
 /** All text made in one rendering, in multiples of the longest; loops that append to a text make it again and again. */
 const TOTAL_TEXTS = 64;
@@ -11,8 +16,8 @@ class Evaluated {
 }
 
 /**
- * Jinja with bounds on work and memory. Every expression passes through `evaluate`, so a count there ends endless loops; the
- * operations that can make a text much longer in one step are computed beforehand and refused.
+ * Jinja with bounds on work and memory. Every expression passes through `evaluate`, so a count there ends endless
+ * loops; the operations that can make a text much longer in one step are computed beforehand and refused.
  */
 export class BoundedInterpreter extends Interpreter {
   #steps: number;
@@ -40,7 +45,8 @@ export class BoundedInterpreter extends Interpreter {
     const value = super.evaluate(this.#prepare(statement, environment), environment);
     const content: unknown = value.value;
     if (typeof content === 'string') {
-      if (content.length > this.#longest) throw new Error(`the template makes a text of ${content.length} characters, expected at most ${this.#longest}`);
+      if (content.length > this.#longest)
+        throw new Error(`the template makes a text of ${content.length} characters, expected at most ${this.#longest}`);
       if (statement?.type !== 'Identifier' && statement?.type !== 'StringLiteral') this.#total -= content.length;
       if (this.#total < 0) throw new Error('the template makes too much text');
     } else if (this.#weigh(content) > this.#longest) {
@@ -49,7 +55,10 @@ export class BoundedInterpreter extends Interpreter {
     return value;
   }
 
-  /** The size of a value as text, roughly. Lists that hold one another twice, again and again, are small in memory and endless as text. */
+  /**
+   * The size of a value as text, roughly. Lists that hold one another twice, again and again, are small in memory and
+   * endless as text.
+   */
   #weigh(content: unknown): number {
     if (typeof content === 'string') return content.length + 1;
     if (!(Array.isArray(content) || content instanceof Map)) return 1;
@@ -58,14 +67,15 @@ export class BoundedInterpreter extends Interpreter {
     // Stands while the value is being weighed, should it hold itself.
     this.#weights.set(content, 0);
     let weight = 1;
-    for (const item of content.values() as Iterable<{ value?: unknown } | undefined>) weight += this.#weigh(item?.value);
+    for (const item of content.values() as Iterable<{ value?: unknown } | undefined>)
+      weight += this.#weigh(item?.value);
     this.#weights.set(content, weight);
     return weight;
   }
 
   /**
-   * Computes what a loop runs over, since an empty body evaluates nothing, and the operand and arguments of what multiplies text;
-   * each once. Refuses results that would be too long.
+   * Computes what a loop runs over, since an empty body evaluates nothing, and the operand and arguments of what
+   * multiplies text; each once. Refuses results that would be too long.
    */
   #prepare(statement: Node | undefined, environment: Environment): Node | undefined {
     if (statement?.type === 'For') {
@@ -78,17 +88,27 @@ export class BoundedInterpreter extends Interpreter {
       return { ...node, iterable: filtered ? { ...iterable, lhs: evaluated } : evaluated } as Node;
     }
     if (statement?.type === 'FilterExpression') {
-      const node = statement as Node & { operand: Node; filter: Node & { value?: string; callee?: Node & { value?: string }; args?: Node[] } };
+      const node = statement as Node & {
+        operand: Node;
+        filter: Node & { value?: string; callee?: Node & { value?: string }; args?: Node[] };
+      };
       const { filter } = node;
       const name = filter.callee?.value ?? filter.value ?? '';
       if (!MULTIPLYING.has(name)) return statement;
       const operand = this.evaluate(node.operand, environment);
       const args = this.#arguments(filter.args ?? [], environment);
       this.#check(name, operand, args.values);
-      return { ...node, operand: new Evaluated(operand), filter: filter.args === undefined ? filter : { ...filter, args: args.nodes } } as Node;
+      return {
+        ...node,
+        operand: new Evaluated(operand),
+        filter: filter.args === undefined ? filter : { ...filter, args: args.nodes },
+      } as Node;
     }
     if (statement?.type === 'CallExpression') {
-      const node = statement as Node & { callee: Node & { object?: Node; property?: Node & { value?: string }; computed?: boolean }; args: Node[] };
+      const node = statement as Node & {
+        callee: Node & { object?: Node; property?: Node & { value?: string }; computed?: boolean };
+        args: Node[];
+      };
       const { callee } = node;
       // A computed name ("x"["replace"]) is checked like any that multiplies.
       if (callee.type !== 'MemberExpression' || callee.object === undefined) return statement;
@@ -105,7 +125,12 @@ export class BoundedInterpreter extends Interpreter {
     const values: Value[] = [];
     const nodes = args.map((argument): Node => {
       const named = argument as Node & { value?: Node; argument?: Node };
-      const inner = argument.type === 'KeywordArgumentExpression' ? named.value : argument.type.endsWith('SpreadExpression') ? named.argument : argument;
+      const inner =
+        argument.type === 'KeywordArgumentExpression'
+          ? named.value
+          : argument.type.endsWith('SpreadExpression')
+            ? named.argument
+            : argument;
       const value = this.evaluate(inner, environment);
       values.push(value);
       if (argument.type === 'KeywordArgumentExpression') return { ...argument, value: new Evaluated(value) } as Node;
@@ -118,10 +143,17 @@ export class BoundedInterpreter extends Interpreter {
   /** An upper bound of the result's length, from the operand's and the longest argument's. */
   #check(name: string, operand: Value, args: readonly Value[]): void {
     const size = lengthOf(operand.value);
-    const factor = Math.max(0, ...args.map((argument) => (argument.type === 'ArrayValue' || argument.type === 'ObjectValue' ? Infinity : lengthOf(argument.value))));
-    // `replace` with a short new text is common on long texts: the old text has at least one character in all sensible uses.
+    const factor = Math.max(
+      0,
+      ...args.map((argument) =>
+        argument.type === 'ArrayValue' || argument.type === 'ObjectValue' ? Infinity : lengthOf(argument.value),
+      ),
+    );
+    // `replace` with a short new text is common on long texts: the old text has at least one character in all sensible
+    // uses.
     const bound = size + (size + 1) * factor;
-    if (bound > Math.max(this.#longest, 64 * 1024 * 1024)) throw new Error(`found ${name} with arguments that make a text of up to ${bound} characters`);
+    if (bound > Math.max(this.#longest, 64 * 1024 * 1024))
+      throw new Error(`found ${name} with arguments that make a text of up to ${bound} characters`);
   }
 }
 

@@ -32,7 +32,8 @@ export class BpeModel implements TokenModel, Merger {
     const { merges } = options;
     this.#ranks = new PairTable(merges.length / 3);
     this.#merged = merges.filter((_, at) => at % 3 === 2);
-    for (let rank = 0; rank < this.#merged.length; rank++) this.#ranks.set(merges[3 * rank] ?? 0, merges[3 * rank + 1] ?? 0, rank);
+    for (let rank = 0; rank < this.#merged.length; rank++)
+      this.#ranks.set(merges[3 * rank] ?? 0, merges[3 * rank + 1] ?? 0, rank);
   }
 
   encode(piece: string, out: number[]): void {
@@ -65,7 +66,7 @@ export class BpeModel implements TokenModel, Merger {
     const symbols = this.#symbols;
     let count = 0;
     let afterUnknown = false;
-    for (let at = 0; at < piece.length; ) {
+    for (let at = 0; at < piece.length;) {
       const end = at + ((piece.codePointAt(at) ?? 0) > 0xffff ? 2 : 1);
       const character = piece.slice(at, end);
       let token = character;

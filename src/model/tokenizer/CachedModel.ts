@@ -5,8 +5,8 @@ const LONGEST_PIECE = 64;
 const ENTRIES = 32_768;
 
 /**
- * Remembers the ids of short pieces, since words repeat. Two generations: when the young one is full it becomes the old one,
- * so that memory is bounded and a frequent word is never more than one miss away.
+ * Remembers the ids of short pieces, since words repeat. Two generations: when the young one is full it becomes the old
+ * one, so that memory is bounded and a frequent word is never more than one miss away.
  */
 export class CachedModel implements TokenModel {
   readonly #model: TokenModel;

@@ -1,11 +1,14 @@
 /**
- * What a chain of steps may cost, in proportion to the text that goes into it, whatever the text is. It is added up while the chain is read, step by
- * step, and says beforehand which work is so short that it needs no clock.
+ * What a chain of steps may cost, in proportion to the text that goes into it, whatever the text is. It is added up
+ * while the chain is read, step by step, and says beforehand which work is so short that it needs no clock.
  */
 export class ChainCost {
   /** Units that come out for each one that goes in, at most. Infinity where nobody knows. */
   growth = 1;
-  /** Units that all steps together go through for each one that goes in, at most. Infinity where time is not known to be in proportion to the text. */
+  /**
+   * Units that all steps together go through for each one that goes in, at most. Infinity where time is not known to be
+   * in proportion to the text.
+   */
   work = 0;
 
   /**

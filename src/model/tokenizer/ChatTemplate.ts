@@ -19,7 +19,9 @@ function known(message: ChatMessage): Readonly<Record<string, unknown>> {
   return Object.fromEntries(MEMBERS.filter((name) => message[name] !== undefined).map((name) => [name, message[name]]));
 }
 
-/** A model's chat template (Jinja), rendered within bounds: a template comes with the model's file and is not trusted. */
+/**
+ * A model's chat template (Jinja), rendered within bounds: a template comes with the model's file and is not trusted.
+ */
 export class ChatTemplate {
   readonly #source: string;
   readonly #variables: Readonly<Record<string, string>>;
@@ -49,18 +51,30 @@ export class ChatTemplate {
         const environment = new Environment();
         registerGlobals(environment);
         const own = { messages: messages.map(known), add_generation_prompt: true, tools: tools ?? null };
-        const variables: Readonly<Record<string, unknown>> = { ...this.#variables, documents: null, ...templateArgs, ...own };
+        const variables: Readonly<Record<string, unknown>> = {
+          ...this.#variables,
+          documents: null,
+          ...templateArgs,
+          ...own,
+        };
         for (const [name, value] of Object.entries(variables)) environment.set(name, value);
         return new BoundedInterpreter(environment, messages.length, size).render(program);
       });
     } catch (error) {
       if (error instanceof SpillwayError) throw error;
       const reason = error instanceof Error ? error.message : String(error);
-      throw new RowError('chat-template', `the model's chat template failed on these messages: ${reason.slice(0, 500)}`, { cause: error });
+      throw new RowError(
+        'chat-template',
+        `the model's chat template failed on these messages: ${reason.slice(0, 500)}`,
+        { cause: error },
+      );
     }
   }
 
-  /** Parsed when it is first needed, since rows without messages do not need it; once, also where it fails: that may take its time. */
+  /**
+   * Parsed when it is first needed, since rows without messages do not need it; once, also where it fails: that may
+   * take its time.
+   */
   #program(): JinjaNode {
     this.#parsed ??= this.#parse();
     if ('failure' in this.#parsed) throw this.#parsed.failure;
@@ -70,7 +84,8 @@ export class ChatTemplate {
   #parse(): { readonly program: JinjaNode } | { readonly failure: unknown } {
     const { length } = this.#source;
     const most = TOKENIZER_LIMITS.templateUnits;
-    if (length > most) return { failure: new Error(`chat_template: found ${length} UTF-16 units, expected at most ${most}`) };
+    if (length > most)
+      return { failure: new Error(`chat_template: found ${length} UTF-16 units, expected at most ${most}`) };
     try {
       return { program: this.#guard.run(0, () => new Template(this.#source).parsed) };
     } catch (failure) {

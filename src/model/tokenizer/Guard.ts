@@ -8,16 +8,25 @@ import { ROW_LIMITS } from '../files/limits.js';
 import { LimitError } from './LimitError.js';
 import { threadMilliseconds } from './threadMilliseconds.js';
 
-/** Known work needs no clock up to so many UTF-16 units, counted anew for each step that goes through them (`ChainCost`): some ten milliseconds. */
+/**
+ * Known work needs no clock up to so many UTF-16 units, counted anew for each step that goes through them
+ * (`ChainCost`): some ten milliseconds.
+ */
 const SHORT = 2 ** 18;
 
 /** Above this length the time that is allowed is more than one waits for an answer to Ctrl-C. */
 const INTERRUPTIBLE = 2 ** 17;
 
-/** After each run that had to be ended the next one gets a quarter of the time, down to a 64th: a file that is at fault shall not keep a job busy for days. */
+/**
+ * After each run that had to be ended the next one gets a quarter of the time, down to a 64th: a file that is at fault
+ * shall not keep a job busy for days.
+ */
 const MOST_QUARTERINGS = 3;
 
-/** So many runs that ended by themselves make one good that had to be ended: patterns that fail on some texts alone are no better for the others. */
+/**
+ * So many runs that ended by themselves make one good that had to be ended: patterns that fail on some texts alone are
+ * no better for the others.
+ */
 const RUNS_A_QUARTERING = 64;
 
 const sandbox: { work: (() => void) | undefined } = { work: undefined };
@@ -25,10 +34,11 @@ const context = createContext(sandbox);
 const script = new Script('work()');
 
 /**
- * Runs what a model's files bring as patterns and programs, and turns what goes wrong there into a typed error. Time is bounded by V8's
- * own interrupt, the one that also ends a regular expression in the middle of its backtracking; a worker thread would do, too, but a message there and back for
- * each row costs more, and engines that are linear by construction (RE2) have no look-ahead, which most pre-tokenizers need.
- * Sizes are bounded where they are made: see `growth`.
+ * Runs what a model's files bring as patterns and programs, and turns what goes wrong there into a typed error. Time is
+ * bounded by V8's own interrupt, the one that also ends a regular expression in the middle of its backtracking; a
+ * worker thread would do, too, but a message there and back for each row costs more, and engines that are linear by
+ * construction (RE2) have no look-ahead, which most pre-tokenizers need. Sizes are bounded where they are made: see
+ * `growth`.
  */
 export class Guard {
   /** Field of the model's file that is at work; whoever runs something that may not be linear names it here. */
@@ -45,7 +55,8 @@ export class Guard {
   /**
    * Work on a row.
    * @param units length of the row's text, which the time allowed depends on
-   * @param cost units that are gone through for each of these, at most, as of `ChainCost.work`; Infinity where nobody knows
+   * @param cost units that are gone through for each of these, at most, as of `ChainCost.work`; Infinity where nobody
+   * knows
    * @param once as of `run`
    * @throws RowError 'limit'
    */
@@ -65,7 +76,9 @@ export class Guard {
   /** What an error of such work is to its row. @throws whatever is no limit's */
   rowError(error: unknown): RowError {
     const { field, found, expected } = this.#limitOf(error);
-    return new RowError('limit', `${this.fields.file}: ${field}: found ${found}, expected ${expected}`, { cause: error });
+    return new RowError('limit', `${this.fields.file}: ${field}: found ${found}, expected ${expected}`, {
+      cause: error,
+    });
   }
 
   /** Work on the model itself, while it is loaded. @throws ModelFileError */
@@ -79,10 +92,12 @@ export class Guard {
   }
 
   /**
-   * Runs `work` against the clock, at a price of some 50 µs. What `work` changed before it was ended stays changed. Where less time is left than at first
-   * and a busy machine kept this thread from having even that, `work` is begun again with more, so that no good row pays for a bad one.
+   * Runs `work` against the clock, at a price of some 50 µs. What `work` changed before it was ended stays changed.
+   * Where less time is left than at first and a busy machine kept this thread from having even that, `work` is begun
+   * again with more, so that no good row pays for a bad one.
    * @param once whether `work` cannot be begun again: then a quarter of the time is the least
-   * @throws LimitError when its time is over; InterruptedError, for long texts, when SIGINT comes, which is then sent once more
+   * @throws LimitError when its time is over; InterruptedError, for long texts, when SIGINT comes, which is then sent
+   * once more
    */
   run<T>(units: number, work: () => T, once = false): T {
     // Inside another run its clock counts.
@@ -102,7 +117,11 @@ export class Guard {
       had = now;
     }
     this.#quarterings = Math.min(MOST_QUARTERINGS, Math.ceil(this.#quarterings) + 1);
-    throw new LimitError(this.field, `work on one text that did not come to an end within ${timeoutAt(quarterings)} ms`, 'work in proportion to the text');
+    throw new LimitError(
+      this.field,
+      `work on one text that did not come to an end within ${timeoutAt(quarterings)} ms`,
+      'work in proportion to the text',
+    );
   }
 
   /** @returns undefined where the time was over */
@@ -130,12 +149,19 @@ export class Guard {
     return result;
   }
 
-  /** What JavaScript itself refuses, such as a stack for backtracking beyond its bound, counts as a limit; anything else is thrown on. */
+  /**
+   * What JavaScript itself refuses, such as a stack for backtracking beyond its bound, counts as a limit; anything else
+   * is thrown on.
+   */
   #limitOf(error: unknown): LimitError {
     if (error instanceof LimitError) return error;
     // By name: in a context of its own, as tests have it, V8's errors are not instances of this one's classes.
     if (isNativeError(error) && (error.name === 'RangeError' || error.name === 'SyntaxError')) {
-      return new LimitError(this.field, `work that JavaScript gave up (${error.message})`, 'work in proportion to the text');
+      return new LimitError(
+        this.field,
+        `work that JavaScript gave up (${error.message})`,
+        'work in proportion to the text',
+      );
     }
     throw error;
   }

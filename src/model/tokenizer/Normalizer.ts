@@ -10,7 +10,8 @@ export interface Normalizer {
   readonly cost: ChainCost;
 }
 
-const KNOWN = 'one of Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, Replace, Precompiled, Nmt';
+const KNOWN =
+  'one of Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, Replace, Precompiled, Nmt';
 
 /** Builds tokenizer.json's `normalizer`; null is the identity. */
 export function createNormalizer(guard: Guard, value: unknown): Normalizer {
@@ -30,11 +31,21 @@ export function createNormalizer(guard: Guard, value: unknown): Normalizer {
   };
 }
 
-/** What a unit of text may become, of UTF-16: the compatibility forms' U+FDFA has 18; no other form, nor lower case, more than four. */
+/**
+ * What a unit of text may become, of UTF-16: the compatibility forms' U+FDFA has 18; no other form, nor lower case,
+ * more than four.
+ */
 const MOST_OF_COMPATIBILITY = 18;
 const MOST_OF_CHARACTER = 4;
 
-function collect(guard: Guard, field: string, value: unknown, steps: ((text: string) => string)[], cost: ChainCost, depth = 0): void {
+function collect(
+  guard: Guard,
+  field: string,
+  value: unknown,
+  steps: ((text: string) => string)[],
+  cost: ChainCost,
+  depth = 0,
+): void {
   if (value === null || value === undefined) return;
   const { fields } = guard;
   const config = fields.object(field, value);
@@ -78,10 +89,13 @@ function collect(guard: Guard, field: string, value: unknown, steps: ((text: str
     case 'Replace': {
       const pattern = compilePattern(fields, `${field}.pattern`, config.pattern);
       const content = fields.replacement(`${field}.content`, config.content);
-      add((text) => {
-        guard.field = pattern.field;
-        return replaceMatches(text, pattern, content);
-      }, replacementGrowth(pattern, content));
+      add(
+        (text) => {
+          guard.field = pattern.field;
+          return replaceMatches(text, pattern, content);
+        },
+        replacementGrowth(pattern, content),
+      );
       return;
     }
     case 'Precompiled': {

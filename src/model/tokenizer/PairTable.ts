@@ -1,6 +1,7 @@
 /**
- * A hash table from a pair of non-negative integers to another, in three flat arrays: no object per entry. Its multipliers are drawn by
- * chance, so that nobody can write a file whose pairs all fall into one place; what is found never depends on them.
+ * A hash table from a pair of non-negative integers to another, in three flat arrays: no object per entry. Its
+ * multipliers are drawn by chance, so that nobody can write a file whose pairs all fall into one place; what is found
+ * never depends on them.
  */
 export class PairTable {
   readonly #left: Int32Array;

@@ -22,7 +22,10 @@ const MODEL_COST = 4;
 const USUAL_STEPS = 8;
 const NOT_SPECIAL = (token: AddedToken): boolean => !token.special;
 
-/** The tokenizer: added tokens, normalizer, pre-tokenizer, model and decoder in the order that the reference applies them. */
+/**
+ * The tokenizer: added tokens, normalizer, pre-tokenizer, model and decoder in the order that the reference applies
+ * them.
+ */
 export class PartsTokenizer implements Tokenizer {
   readonly endTokens: ReadonlySet<number>;
   readonly reasoningMarks: ReasoningMarks | undefined;
@@ -72,7 +75,12 @@ export class PartsTokenizer implements Tokenizer {
     const out = this.#guard.row(text.length, this.#cost, () => {
       const tokens: number[] = specialTokens ? [...prefix] : [];
       this.#guard.field = 'added_tokens';
-      this.#encodeSections(this.#verbatim.split(wellFormed(text), accept), { accept, out: tokens, units: text.length, normalized: 0 });
+      this.#encodeSections(this.#verbatim.split(wellFormed(text), accept), {
+        accept,
+        out: tokens,
+        units: text.length,
+        normalized: 0,
+      });
       return tokens;
     });
     if (specialTokens) for (const id of suffix) out.push(id);
@@ -94,7 +102,9 @@ export class PartsTokenizer implements Tokenizer {
     // Each text between two tokens may grow like a row of its own, and there may be very many of them.
     encoding.normalized += normalized.length;
     checkGrowth('normalizer', encoding.units, encoding.normalized);
-    for (const part of this.#normalized.size === 0 ? [{ text: normalized, start: 0 }] : this.#normalized.split(normalized, accept)) {
+    for (const part of this.#normalized.size === 0
+      ? [{ text: normalized, start: 0 }]
+      : this.#normalized.split(normalized, accept)) {
       if ('token' in part) out.push(part.token.id);
       else if (part.text !== '') {
         const pieces = preTokenizer.split(part.text, first && part.start === 0);
@@ -105,7 +115,10 @@ export class PartsTokenizer implements Tokenizer {
   }
 
   decode(tokens: readonly number[], options: { skipSpecial?: boolean } = {}): string {
-    const units = tokens.reduce((sum, id) => sum + (this.#added.get(id)?.content ?? this.#parts.tokens[id] ?? '').length, 0);
+    const units = tokens.reduce(
+      (sum, id) => sum + (this.#added.get(id)?.content ?? this.#parts.tokens[id] ?? '').length,
+      0,
+    );
     return this.#guard.row(units, this.#parts.decoder.cost.work, () => {
       const stream = new TokenStream(this.#parts, this.#added, (options.skipSpecial ?? true) ? NOT_SPECIAL : ANY);
       let text = '';
@@ -116,17 +129,27 @@ export class PartsTokenizer implements Tokenizer {
 
   stream(options: { reasoningMarks?: boolean } = {}): { push(token: number): string; end(): string } {
     const { start, end } = (options.reasoningMarks === true ? this.reasoningMarks : undefined) ?? {};
-    return new TokenStream(this.#parts, this.#added, (token) => !token.special || token.content === start || token.content === end);
+    return new TokenStream(
+      this.#parts,
+      this.#added,
+      (token) => !token.special || token.content === start || token.content === end,
+    );
   }
 
   get answerBytes(): ((token: number, first: boolean) => Uint8Array) | undefined {
-    const { guard, decoder: { bytes }, tokens } = this.#parts;
+    const {
+      guard,
+      decoder: { bytes },
+      tokens,
+    } = this.#parts;
     if (!bytes) return undefined;
     return (token, first) => {
       const added = this.#added.get(token);
       const text = added?.content ?? tokens[token];
       if (text === undefined || added?.special === true) return new Uint8Array();
-      return guard.row(text.length, this.#parts.decoder.cost.work, () => bytes({ text, verbatim: added !== undefined }, first));
+      return guard.row(text.length, this.#parts.decoder.cost.work, () =>
+        bytes({ text, verbatim: added !== undefined }, first),
+      );
     };
   }
 
@@ -137,12 +160,18 @@ export class PartsTokenizer implements Tokenizer {
   renderChat(messages: readonly ChatMessage[], input?: TemplateInput): string {
     const template = this.#parts.chatTemplate;
     if (template === undefined) {
-      throw new RowError('chat-template', 'found messages, but the model has no chat template: expected a row with prompt or tokens');
+      throw new RowError(
+        'chat-template',
+        'found messages, but the model has no chat template: expected a row with prompt or tokens',
+      );
     }
     return template.render(messages, input);
   }
 
-  encodeChat(messages: readonly ChatMessage[], { parseSpecial = true, tools, templateArgs }: TemplateInput & { parseSpecial?: boolean } = {}): number[] {
+  encodeChat(
+    messages: readonly ChatMessage[],
+    { parseSpecial = true, tools, templateArgs }: TemplateInput & { parseSpecial?: boolean } = {},
+  ): number[] {
     const input = { tools, templateArgs };
     if (parseSpecial) return this.encode(this.renderChat(messages, input), { specialTokens: false });
     // Not under the clock of the rest: a template's failure to parse is to be remembered.
@@ -155,7 +184,12 @@ export class PartsTokenizer implements Tokenizer {
     const out: number[] = [];
     const control = (this.#control ??= new AddedTokens(this.#parts.addedTokens.filter((token) => token.special)));
     const encoding: Encoding = { accept: NOT_SPECIAL, out, units: plain.length, normalized: 0 };
-    for (const section of sectionsOfChat((marked) => this.renderChat(marked.messages, marked.input), { messages, input }, plain, control)) {
+    for (const section of sectionsOfChat(
+      (marked) => this.renderChat(marked.messages, marked.input),
+      { messages, input },
+      plain,
+      control,
+    )) {
       if ('token' in section) out.push(section.token.id);
       else {
         // User-defined tokens still match in data; only the row's true beginning counts as such.
@@ -180,19 +214,29 @@ interface Encoding {
   normalized: number;
 }
 
-/** What added tokens are looked for as, in normalized text. @throws LimitError where that is more than the automaton may have memory for */
+/**
+ * What added tokens are looked for as, in normalized text. @throws LimitError where that is more than the automaton may
+ * have memory for
+ */
 function normalizedContent(normalizer: Normalizer): (token: AddedToken) => string {
   const most = TOKENIZER_LIMITS.addedTokenUnits;
   let units = 0;
   return ({ content }) => {
     const normalized = normalizer.normalize(content);
     units += normalized.length;
-    if (units > most) throw new LimitError('added_tokens', `more than ${most} UTF-16 units once they are normalized`, `at most ${most}`);
+    if (units > most)
+      throw new LimitError(
+        'added_tokens',
+        `more than ${most} UTF-16 units once they are normalized`,
+        `at most ${most}`,
+      );
     return normalized;
   };
 }
 
-/** Half a surrogate pair is no character; UTF-8 encoders write U+FFFD for it, and the other paths must agree with them. */
+/**
+ * Half a surrogate pair is no character; UTF-8 encoders write U+FFFD for it, and the other paths must agree with them.
+ */
 function wellFormed(text: string): string {
   return /\p{Cs}/u.test(text) ? text.replace(/\p{Cs}/gu, '\ufffd') : text;
 }
@@ -204,7 +248,10 @@ class TokenStream {
   readonly #isText: (token: AddedToken) => boolean;
   readonly #stages: readonly DecodeStage[];
   #text = '';
-  /** UTF-16 units that have gone into each stage, and that came out of the last one; and the most that each of them may be. */
+  /**
+   * UTF-16 units that have gone into each stage, and that came out of the last one; and the most that each of them may
+   * be.
+   */
   readonly #units: number[];
   #most: number = ROW_LIMITS.answerUnits;
   /** The sum of all of them. */
@@ -255,14 +302,23 @@ class TokenStream {
     return text;
   }
 
-  /** Judged at each stage: what grows from one to the next is ended before the chain is through, also where it would shrink again. */
+  /**
+   * Judged at each stage: what grows from one to the next is ended before the chain is through, also where it would
+   * shrink again.
+   */
   #emit(stage: number, part: Part): void {
     const units = (this.#units[stage] ?? 0) + part.text.length;
-    if (units > this.#most) throw new LimitError('decoder', `an answer of ${units} UTF-16 units`, `at most ${this.#most} for its tokens`);
+    if (units > this.#most)
+      throw new LimitError('decoder', `an answer of ${units} UTF-16 units`, `at most ${this.#most} for its tokens`);
     this.#units[stage] = units;
     this.#all += part.text.length;
     const most = USUAL_STEPS * this.#most;
-    if (this.#all > most) throw new LimitError('decoder', `${this.#all} UTF-16 units in all that its steps make of one answer`, `at most ${most} for its tokens`);
+    if (this.#all > most)
+      throw new LimitError(
+        'decoder',
+        `${this.#all} UTF-16 units in all that its steps make of one answer`,
+        `at most ${most} for its tokens`,
+      );
     const next = this.#stages[stage];
     if (next === undefined) this.#text += part.text;
     else next.push(part, (emitted) => this.#emit(stage + 1, emitted));

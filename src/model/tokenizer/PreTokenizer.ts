@@ -25,11 +25,21 @@ const BYTE_LEVEL: Step = (piece) => [toByteLevel(piece)];
 /** tokenizers' `\w+|[^\w\s]+`. To Rust, whose `\w` it is there, joiners belong to words; to Oniguruma they do not. */
 const WORDS_AND_SIGNS = '[\\w\u200c\u200d]+|[^\\w\u200c\u200d\\s]+';
 
-const KNOWN = 'one of Sequence, ByteLevel, Split, Digits, Punctuation, Metaspace, Whitespace, WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit';
-const BEHAVIORS: readonly SplitBehavior[] = ['Removed', 'Isolated', 'MergedWithPrevious', 'MergedWithNext', 'Contiguous'];
+const KNOWN =
+  'one of Sequence, ByteLevel, Split, Digits, Punctuation, Metaspace, Whitespace, WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit';
+const BEHAVIORS: readonly SplitBehavior[] = [
+  'Removed',
+  'Isolated',
+  'MergedWithPrevious',
+  'MergedWithNext',
+  'Contiguous',
+];
 /** A unit of UTF-16 has up to three bytes of UTF-8, each of them a character of GPT-2's alphabet. */
 const MOST_BYTES = 3;
-/** Each writes a byte as a character of up to two bytes, so many of them would make a text longer and longer. Real files have one. */
+/**
+ * Each writes a byte as a character of up to two bytes, so many of them would make a text longer and longer. Real files
+ * have one.
+ */
 const MOST_BYTE_LEVELS = 2;
 /** The sum of pieces is worth taking only where there are many. */
 const MANY_PIECES = 65_536;
@@ -93,7 +103,8 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], cos
         cost.step(2);
       }
       if (fields.flag(`${field}.use_regex`, config.use_regex, true)) cut(regex(GPT2), 'Isolated');
-      if (steps.filter((step) => step === BYTE_LEVEL).length >= MOST_BYTE_LEVELS) fields.refuse(field, 'ByteLevel once more', `at most ${MOST_BYTE_LEVELS} times`);
+      if (steps.filter((step) => step === BYTE_LEVEL).length >= MOST_BYTE_LEVELS)
+        fields.refuse(field, 'ByteLevel once more', `at most ${MOST_BYTE_LEVELS} times`);
       steps.push(BYTE_LEVEL);
       cost.step(MOST_BYTES);
       return;
@@ -103,7 +114,10 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], cos
       return;
     }
     case 'Digits':
-      cut(regex(String.raw`\p{N}`), fields.flag(`${field}.individual_digits`, config.individual_digits, false) ? 'Isolated' : 'Contiguous');
+      cut(
+        regex(String.raw`\p{N}`),
+        fields.flag(`${field}.individual_digits`, config.individual_digits, false) ? 'Isolated' : 'Contiguous',
+      );
       return;
     case 'Punctuation':
       cut(PUNCTUATION, behavior(fields, field, config.behavior ?? 'Isolated'));
@@ -137,7 +151,11 @@ function metaspace(fields: Fields, field: string, config: JsonObject, steps: Ste
   const scheme = prependScheme(fields, field, config);
   steps.push((piece, first) => {
     const text = piece.replaceAll(' ', replacement);
-    return [(scheme === 'always' || (scheme === 'first' && first)) && !text.startsWith(replacement) ? replacement + text : text];
+    return [
+      (scheme === 'always' || (scheme === 'first' && first)) && !text.startsWith(replacement)
+        ? replacement + text
+        : text,
+    ];
   });
   cost.step(1 + replacement.length);
   if (fields.flag(`${field}.split`, config.split, true)) {
@@ -150,11 +168,14 @@ function metaspace(fields: Fields, field: string, config: JsonObject, steps: Ste
 /** What Metaspace writes for a blank. */
 export function metaspaceCharacter(fields: Fields, field: string, config: JsonObject): string {
   const replacement = fields.optionalString(`${field}.replacement`, config.replacement) ?? '▁';
-  if (Array.from(replacement).length !== 1) fields.refuse(`${field}.replacement`, describeValue(replacement), 'one character');
+  if (Array.from(replacement).length !== 1)
+    fields.refuse(`${field}.replacement`, describeValue(replacement), 'one character');
   return replacement;
 }
 
-/** Whether Metaspace puts its replacement before the text; files before tokenizers 0.15 say `add_prefix_space` instead. */
+/**
+ * Whether Metaspace puts its replacement before the text; files before tokenizers 0.15 say `add_prefix_space` instead.
+ */
 export function prependScheme(fields: Fields, field: string, config: JsonObject): 'always' | 'first' | 'never' {
   const scheme = config.prepend_scheme ?? (config.add_prefix_space === false ? 'never' : 'always');
   if (scheme !== 'always' && scheme !== 'first' && scheme !== 'never') {

@@ -15,8 +15,8 @@ export interface SentencePieceOptions {
 }
 
 /**
- * SentencePiece's BPE: there are no merge rules, any two neighbours merge whose concatenation is a piece. Text that is no piece
- * in the end becomes byte tokens.
+ * SentencePiece's BPE: there are no merge rules, any two neighbours merge whose concatenation is a piece. Text that is
+ * no piece in the end becomes byte tokens.
  */
 export class SentencePieceModel implements TokenModel, Merger {
   readonly #options: SentencePieceOptions;
@@ -33,7 +33,9 @@ export class SentencePieceModel implements TokenModel, Merger {
 
   constructor(options: SentencePieceOptions) {
     this.#options = options;
-    const distinct = Float64Array.from(new Set(Array.from(options.pieces.values(), (id) => options.scores[id] ?? 0))).sort().reverse();
+    const distinct = Float64Array.from(new Set(Array.from(options.pieces.values(), (id) => options.scores[id] ?? 0)))
+      .sort()
+      .reverse();
     const rankOfScore = new Map(Array.from(distinct, (score, rank) => [score, rank] as const));
     this.#rankOfId = new Int32Array(options.scores.length);
     let longest = 0;
@@ -57,7 +59,8 @@ export class SentencePieceModel implements TokenModel, Merger {
       at += (piece.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
       this.#ends[count] = at;
     }
-    for (const position of this.#queue.mergeAll(count, this)) this.#emit(piece.slice(this.#starts[position], this.#ends[position]), out);
+    for (const position of this.#queue.mergeAll(count, this))
+      this.#emit(piece.slice(this.#starts[position], this.#ends[position]), out);
   }
 
   rank(left: number, right: number): number {

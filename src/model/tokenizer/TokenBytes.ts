@@ -1,4 +1,6 @@
-/** Text of one token on its way through the decoder; `verbatim` marks added tokens, whose text is not in any alphabet. */
+/**
+ * Text of one token on its way through the decoder; `verbatim` marks added tokens, whose text is not in any alphabet.
+ */
 export interface Part {
   readonly text: string;
   readonly verbatim: boolean;
@@ -8,7 +10,10 @@ type Change = (text: string, first: boolean) => string;
 
 const utf8 = new TextEncoder();
 
-/** The steps of a decoder as they are for one token by itself, as long as that is possible: changes of its text, then what makes bytes of it, then what is dropped at the very beginning. */
+/**
+ * The steps of a decoder as they are for one token by itself, as long as that is possible: changes of its text, then
+ * what makes bytes of it, then what is dropped at the very beginning.
+ */
 export class TokenBytes {
   readonly #changes: Change[] = [];
   #toBytes: ((part: Part) => Uint8Array) | undefined;
@@ -20,7 +25,10 @@ export class TokenBytes {
     if (this.#depends) return undefined;
     const toBytes = this.#toBytes ?? (({ text }: Part) => utf8.encode(text));
     return ({ text, verbatim }, first) => {
-      const bytes = toBytes({ text: this.#changes.reduce((changed, change) => change(changed, first), text), verbatim });
+      const bytes = toBytes({
+        text: this.#changes.reduce((changed, change) => change(changed, first), text),
+        verbatim,
+      });
       const dropped = first ? this.#dropped : undefined;
       return dropped?.every((byte, at) => bytes[at] === byte) === true ? bytes.subarray(dropped.length) : bytes;
     };

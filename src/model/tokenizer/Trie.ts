@@ -1,6 +1,9 @@
 import { PairTable } from './PairTable.js';
 
-/** A tree of UTF-16 units. Nodes are numbers from 0, the root, up; the edges stand in one flat table, some 50 bytes each. */
+/**
+ * A tree of UTF-16 units. Nodes are numbers from 0, the root, up; the edges stand in one flat table, some 50 bytes
+ * each.
+ */
 export class Trie {
   readonly #edges: PairTable;
   #nodes = 1;

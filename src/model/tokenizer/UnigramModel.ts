@@ -12,7 +12,10 @@ export interface UnigramOptions {
 /** What an unknown character costs on top of the least likely piece. */
 const UNKNOWN_PENALTY = 10;
 
-/** SentencePiece's unigram model: the most probable way to write the piece, found by dynamic programming over its characters. */
+/**
+ * SentencePiece's unigram model: the most probable way to write the piece, found by dynamic programming over its
+ * characters.
+ */
 export class UnigramModel implements TokenModel {
   readonly #options: UnigramOptions;
   readonly #trie: Trie;
@@ -45,12 +48,12 @@ export class UnigramModel implements TokenModel {
     const from = new Int32Array(size + 1).fill(-1);
     const idAt = new Int32Array(size + 1).fill(-1);
     best[0] = 0;
-    for (let start = 0; start < size; ) {
+    for (let start = 0; start < size;) {
       const step = (piece.codePointAt(start) ?? 0) > 0xffff ? 2 : 1;
       const score = best[start] ?? 0;
       let single = false;
       let node = 0;
-      for (let end = start; end < size; ) {
+      for (let end = start; end < size;) {
         node = this.#trie.child(node, piece.charCodeAt(end++));
         if (node < 0) break;
         const id = this.#idOf[node] ?? -1;

@@ -4,7 +4,15 @@ import type { Fields, JsonObject } from '../files/Fields.js';
 import { TOKENIZER_LIMITS } from '../files/limits.js';
 
 /** The names under which tokenizer_config.json declares special tokens. */
-const SPECIAL_NAMES = ['bos_token', 'eos_token', 'unk_token', 'sep_token', 'pad_token', 'cls_token', 'mask_token'] as const;
+const SPECIAL_NAMES = [
+  'bos_token',
+  'eos_token',
+  'unk_token',
+  'sep_token',
+  'pad_token',
+  'cls_token',
+  'mask_token',
+] as const;
 
 /** What tokenizer_config.json says, and the fields to name its faults by. */
 export interface TokenizerSettings {
@@ -36,10 +44,15 @@ export function specialContent({ fields, config }: TokenizerSettings, name: stri
 }
 
 /**
- * All added tokens: those of tokenizer.json, as tokenizer_config.json overrides them, and the special tokens that only the latter
- * names. An id that the vocabulary gives to the same text goes before the list's own, as in the reference.
+ * All added tokens: those of tokenizer.json, as tokenizer_config.json overrides them, and the special tokens that only
+ * the latter names. An id that the vocabulary gives to the same text goes before the list's own, as in the reference.
  */
-export function readAddedTokens(fields: Fields, list: unknown, settings: TokenizerSettings, vocabulary: ReadonlyMap<string, number>): AddedToken[] {
+export function readAddedTokens(
+  fields: Fields,
+  list: unknown,
+  settings: TokenizerSettings,
+  vocabulary: ReadonlyMap<string, number>,
+): AddedToken[] {
   const { config } = settings;
   const byContent = new Map<string, AddedToken>();
   /** Texts that stand in tokenizer.json. */
@@ -60,20 +73,24 @@ export function readAddedTokens(fields: Fields, list: unknown, settings: Tokeniz
   if (config.added_tokens_decoder !== undefined && config.added_tokens_decoder !== null) {
     const entries = settings.fields.object('added_tokens_decoder', config.added_tokens_decoder);
     for (const [key, item] of Object.entries(entries)) {
-      const id = /^\d{1,7}$/.test(key) ? Number(key) : settings.fields.refuse('added_tokens_decoder', describeValue(key), `an id up to ${TOKENIZER_LIMITS.tokenId}`);
+      const id = /^\d{1,7}$/.test(key)
+        ? Number(key)
+        : settings.fields.refuse('added_tokens_decoder', describeValue(key), `an id up to ${TOKENIZER_LIMITS.tokenId}`);
       add(readAddedToken(settings.fields, `added_tokens_decoder.${key}`, item, id));
     }
   }
   const special: string[] = [];
   for (const name of SPECIAL_NAMES) special.push(specialContent(settings, name) ?? '');
   for (const name of ['additional_special_tokens', 'extra_special_tokens']) {
-    if (Array.isArray(config[name])) for (const item of config[name] as unknown[]) if (typeof item === 'string') special.push(item);
+    if (Array.isArray(config[name]))
+      for (const item of config[name] as unknown[]) if (typeof item === 'string') special.push(item);
   }
   for (const content of special) {
     const id = vocabulary.get(content);
     const known = byContent.get(content);
     if (known !== undefined) byContent.set(content, { ...known, special: true });
-    else if (id !== undefined) add({ id, content, special: true, normalized: false, singleWord: false, stripLeft: false, stripRight: false });
+    else if (id !== undefined)
+      add({ id, content, special: true, normalized: false, singleWord: false, stripLeft: false, stripRight: false });
   }
   const owner = new Map<number, string>();
   for (const { id, content } of byContent.values()) {

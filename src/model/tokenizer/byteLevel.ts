@@ -1,6 +1,6 @@
 /**
- * GPT-2's alphabet: each byte has a printable character, so that byte strings can be written as text. Printable Latin-1 stands
- * for itself, the other bytes take the characters from U+0100 on, in order.
+ * GPT-2's alphabet: each byte has a printable character, so that byte strings can be written as text. Printable Latin-1
+ * stands for itself, the other bytes take the characters from U+0100 on, in order.
  */
 export const CHARACTER_OF_BYTE: readonly string[] = (() => {
   let next = 256;
@@ -10,7 +10,9 @@ export const CHARACTER_OF_BYTE: readonly string[] = (() => {
   });
 })();
 
-const BYTE_OF_CHARACTER: ReadonlyMap<string, number> = new Map(CHARACTER_OF_BYTE.map((character, byte) => [character, byte]));
+const BYTE_OF_CHARACTER: ReadonlyMap<string, number> = new Map(
+  CHARACTER_OF_BYTE.map((character, byte) => [character, byte]),
+);
 
 const utf8 = new TextEncoder();
 

@@ -4,13 +4,18 @@ import { TOKENIZER_LIMITS } from '../files/limits.js';
 import { LINEAR_PATTERNS } from './patterns.js';
 import { SplitPreTokenizer } from './tokenizersLibrary.js';
 
-/** A pattern of a tokenizer file: a literal, or a regular expression translated from Oniguruma's syntax to JavaScript's. */
+/**
+ * A pattern of a tokenizer file: a literal, or a regular expression translated from Oniguruma's syntax to JavaScript's.
+ */
 export interface Pattern {
   /** Where the file has it. */
   readonly field: string;
   /** With the flags `gu`; use it through a call that sets or ignores `lastIndex`. */
   readonly regex: RegExp;
-  /** Units of the shortest match. 0 for regular expressions of which nothing is known, which may take exponential time: run them under the guard, and name the field to it. */
+  /**
+   * Units of the shortest match. 0 for regular expressions of which nothing is known, which may take exponential time:
+   * run them under the guard, and name the field to it.
+   */
   readonly shortest: number;
 }
 
@@ -26,14 +31,23 @@ export function compilePattern(fields: Fields, field: string, value: unknown): P
   if (typeof literal === 'string') {
     if (literal === '') fields.refuse(field, 'an empty string', 'a pattern that matches something');
     checkLength(fields, field, literal);
-    return { field, regex: new RegExp(literal.replace(/[\\^$.*+?()[\]{}|/-]/g, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`), 'gu'), shortest: literal.length };
+    return {
+      field,
+      regex: new RegExp(
+        literal.replace(/[\\^$.*+?()[\]{}|/-]/g, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`),
+        'gu',
+      ),
+      shortest: literal.length,
+    };
   }
   const source = pattern.Regex;
-  if (typeof source !== 'string') fields.refuse(field, describeValue(source ?? literal), 'a text under String or Regex');
+  if (typeof source !== 'string')
+    fields.refuse(field, describeValue(source ?? literal), 'a text under String or Regex');
   checkLength(fields, field, source);
   let regex: RegExp | null;
   try {
-    regex = new SplitPreTokenizer({ type: 'Split', pattern: { Regex: source }, behavior: 'Isolated', invert: false }).pattern;
+    regex = new SplitPreTokenizer({ type: 'Split', pattern: { Regex: source }, behavior: 'Isolated', invert: false })
+      .pattern;
     // V8 compiles when it first runs: what is too large for it is found here.
     regex?.test('');
   } catch (error) {

@@ -8,7 +8,6 @@ import type { Guard } from './Guard.js';
 import { metaspaceCharacter, prependScheme } from './PreTokenizer.js';
 import { TokenBytes, type Part } from './TokenBytes.js';
 
-
 /** One step of a decoder, with the state of one stream of tokens. */
 export interface DecodeStage {
   /** Takes a part and emits what is final. */
@@ -43,7 +42,14 @@ export function createDecoder(guard: Guard, value: unknown): Decoder {
   return { stages: () => factories.map((create) => create()), cost, bytes: chain.bytes };
 }
 
-function collect(guard: Guard, field: string, value: unknown, out: (() => DecodeStage)[], state: { fused: boolean; readonly cost: ChainCost; readonly chain: TokenBytes }, depth = 0): void {
+function collect(
+  guard: Guard,
+  field: string,
+  value: unknown,
+  out: (() => DecodeStage)[],
+  state: { fused: boolean; readonly cost: ChainCost; readonly chain: TokenBytes },
+  depth = 0,
+): void {
   const { fields } = guard;
   const config = fields.object(field, value);
   fields.checkStep(field, out.length, depth);
@@ -108,7 +114,8 @@ function collect(guard: Guard, field: string, value: unknown, out: (() => Decode
 }
 
 function count(fields: Fields, field: string, value: unknown): number {
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > 1000) fields.refuse(field, describeValue(value), 'a count up to 1000');
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > 1000)
+    fields.refuse(field, describeValue(value), 'a count up to 1000');
   return value;
 }
 
@@ -158,8 +165,8 @@ function byteOf(token: string): number | undefined {
 }
 
 /**
- * Runs of byte tokens such as `<0xE2>`. As the reference has it, a run that is not UTF-8 as a whole becomes one U+FFFD per byte,
- * so nothing of a run is final before it ends.
+ * Runs of byte tokens such as `<0xE2>`. As the reference has it, a run that is not UTF-8 as a whole becomes one U+FFFD
+ * per byte, so nothing of a run is final before it ends.
  */
 function byteFallback(): DecodeStage {
   const strict = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true });

@@ -50,11 +50,14 @@ export function fromGguf(source: Extract<TokenizerSource, { kind: 'gguf' }>): To
 
 function readTokens(metadata: ReadonlyMap<string, unknown>): Vocabulary {
   const fields = new Fields('GGUF metadata');
-  const get = (key: string): unknown => metadata.get(key === 'chat_template' ? 'tokenizer.chat_template' : `tokenizer.ggml.${key}`);
+  const get = (key: string): unknown =>
+    metadata.get(key === 'chat_template' ? 'tokenizer.chat_template' : `tokenizer.ggml.${key}`);
   const list = fields.array('tokenizer.ggml.tokens', get('tokens'));
-  if (list.length === 0 || list.length > TOKENIZER_LIMITS.tokenId) fields.refuse('tokenizer.ggml.tokens', `${list.length} tokens`, `1 to ${TOKENIZER_LIMITS.tokenId}`);
+  if (list.length === 0 || list.length > TOKENIZER_LIMITS.tokenId)
+    fields.refuse('tokenizer.ggml.tokens', `${list.length} tokens`, `1 to ${TOKENIZER_LIMITS.tokenId}`);
   const tokens = list.map((token, i) => fields.tokenText(`tokenizer.ggml.tokens[${i}]`, token));
-  const types = get('token_type') === undefined ? undefined : fields.numbers('tokenizer.ggml.token_type', get('token_type'));
+  const types =
+    get('token_type') === undefined ? undefined : fields.numbers('tokenizer.ggml.token_type', get('token_type'));
   if (types !== undefined && types.length !== tokens.length) {
     fields.refuse('tokenizer.ggml.token_type', `${types.length} types`, `${tokens.length}, one a token`);
   }
@@ -97,29 +100,42 @@ function fromByteLevel(vocabulary: Vocabulary): TokenizerParts {
 function fromSentencePiece(vocabulary: Vocabulary): TokenizerParts {
   const { guard, fields, get, ids, tokens, types } = vocabulary;
   const scores = fields.numbers('tokenizer.ggml.scores', get('scores'));
-  if (scores.length !== tokens.length) fields.refuse('tokenizer.ggml.scores', `${scores.length} scores`, `${tokens.length}, one a token`);
+  if (scores.length !== tokens.length)
+    fields.refuse('tokenizer.ggml.scores', `${scores.length} scores`, `${tokens.length}, one a token`);
   const pieces = new Map<string, number>();
   const unused = new Set<number>();
   for (const [token, id] of ids) {
     const type = types?.[id];
     if (token === '' || isControl(type) || type === BYTE) continue;
-    if (!Number.isFinite(scores[id])) fields.refuse(`tokenizer.ggml.scores[${id}]`, String(scores[id]), 'a finite number');
+    if (!Number.isFinite(scores[id]))
+      fields.refuse(`tokenizer.ggml.scores[${id}]`, String(scores[id]), 'a finite number');
     pieces.set(token, id);
     if (type === UNUSED) unused.add(id);
   }
   const unknown = optionalId(vocabulary, 'unknown_token_id');
   const addSpace = fields.flag('tokenizer.ggml.add_space_prefix', get('add_space_prefix'), true);
-  const cached = new CachedModel(new SentencePieceModel({ pieces, scores, unused, vocabulary: ids, unknownToken: unknown }));
+  const cached = new CachedModel(
+    new SentencePieceModel({ pieces, scores, unused, vocabulary: ids, unknownToken: unknown }),
+  );
   const blanks = { type: 'Replace', pattern: { String: ' ' }, content: '▁' };
   const toBlank = { type: 'Replace', pattern: { String: '▁' }, content: ' ' };
-  const stages = [toBlank, { type: 'ByteFallback' }, { type: 'Fuse' }, ...(addSpace ? [{ type: 'Strip', content: ' ', start: 1, stop: 0 }] : [])];
+  const stages = [
+    toBlank,
+    { type: 'ByteFallback' },
+    { type: 'Fuse' },
+    ...(addSpace ? [{ type: 'Strip', content: ' ', start: 1, stop: 0 }] : []),
+  ];
   return {
     guard,
     tokens,
-    // Control tokens are matched while blanks are still blanks. SentencePiece looks for user-defined ones in the normalized text; with
-    // a blank before each section that would tie them to the beginning of a word, so there they are matched in the text as well.
+    // Control tokens are matched while blanks are still blanks. SentencePiece looks for user-defined ones in the
+    // normalized text; with a blank before each section that would tie them to the beginning of a word, so there they
+    // are matched in the text as well.
     addedTokens: addedTokens(vocabulary, (token) => token.replaceAll('▁', ' '), !addSpace),
-    normalizer: createNormalizer(guard, { type: 'Sequence', normalizers: [...(addSpace ? [{ type: 'Prepend', prepend: '▁' }] : []), blanks] }),
+    normalizer: createNormalizer(guard, {
+      type: 'Sequence',
+      normalizers: [...(addSpace ? [{ type: 'Prepend', prepend: '▁' }] : []), blanks],
+    }),
     preTokenizer: createPreTokenizer(guard, null),
     model: (pieces.has('▁') ? wordByWord(cached, pieces.keys()) : undefined) ?? cached,
     decoder: createDecoder(guard, { type: 'Sequence', decoders: stages }),
@@ -132,7 +148,11 @@ function isControl(type: number | undefined): boolean {
 }
 
 /** Control, unknown and user-defined tokens are matched in the text before anything else. */
-function addedTokens({ fields, tokens, types, ids }: Vocabulary, contentOf: (token: string) => string, normalized: boolean): AddedToken[] {
+function addedTokens(
+  { fields, tokens, types, ids }: Vocabulary,
+  contentOf: (token: string) => string,
+  normalized: boolean,
+): AddedToken[] {
   const added: AddedToken[] = [];
   tokens.forEach((token, id) => {
     const type = types?.[id];
@@ -140,28 +160,44 @@ function addedTokens({ fields, tokens, types, ids }: Vocabulary, contentOf: (tok
     const content = contentOf(token);
     if (content === '') return;
     const special = type !== USER_DEFINED;
-    added.push({ id, content, special, normalized: normalized && !special, singleWord: false, stripLeft: false, stripRight: false });
+    added.push({
+      id,
+      content,
+      special,
+      normalized: normalized && !special,
+      singleWord: false,
+      stripLeft: false,
+      stripRight: false,
+    });
   });
   return checkAddedTokens(fields, added);
 }
 
-/** An id of the metadata; absent is undefined, and so is the largest 32-bit integer, which some writers put for "none". */
+/**
+ * An id of the metadata; absent is undefined, and so is the largest 32-bit integer, which some writers put for "none".
+ */
 function optionalId({ fields, get, tokens }: Vocabulary, key: string): number | undefined {
   const value = get(key);
   if (value === undefined || value === 0xffffffff || value === -1) return undefined;
   const id = fields.tokenId(`tokenizer.ggml.${key}`, value);
-  if (id >= tokens.length) fields.refuse(`tokenizer.ggml.${key}`, String(id), `an id below ${tokens.length}, the number of tokens`);
+  if (id >= tokens.length)
+    fields.refuse(`tokenizer.ggml.${key}`, String(id), `an id below ${tokens.length}, the number of tokens`);
   return id;
 }
 
-function common(vocabulary: Vocabulary, addBeginByDefault: boolean): Pick<TokenizerParts, 'prefix' | 'suffix' | 'beginToken' | 'endTokens' | 'chatTemplate'> {
+function common(
+  vocabulary: Vocabulary,
+  addBeginByDefault: boolean,
+): Pick<TokenizerParts, 'prefix' | 'suffix' | 'beginToken' | 'endTokens' | 'chatTemplate'> {
   const { guard, fields, get, tokens, types } = vocabulary;
   const begin = optionalId(vocabulary, 'bos_token_id');
   const end = optionalId(vocabulary, 'eos_token_id');
-  const addBegin = fields.flag('tokenizer.ggml.add_bos_token', get('add_bos_token'), addBeginByDefault) && begin !== undefined;
+  const addBegin =
+    fields.flag('tokenizer.ggml.add_bos_token', get('add_bos_token'), addBeginByDefault) && begin !== undefined;
   const addEnd = fields.flag('tokenizer.ggml.add_eos_token', get('add_eos_token'), false) && end !== undefined;
   const ends = new Set<number>();
-  for (const id of [end, optionalId(vocabulary, 'eot_token_id'), optionalId(vocabulary, 'eom_token_id')]) if (id !== undefined) ends.add(id);
+  for (const id of [end, optionalId(vocabulary, 'eot_token_id'), optionalId(vocabulary, 'eom_token_id')])
+    if (id !== undefined) ends.add(id);
   if (get('eot_token_id') === undefined) {
     tokens.forEach((token, id) => {
       if (types?.[id] === CONTROL && END_OF_TURN.has(token)) ends.add(id);
@@ -169,7 +205,12 @@ function common(vocabulary: Vocabulary, addBeginByDefault: boolean): Pick<Tokeni
   }
   const template = get('chat_template');
   const variables: Record<string, string> = {};
-  for (const [name, id] of [['bos_token', begin], ['eos_token', end], ['unk_token', optionalId(vocabulary, 'unknown_token_id')], ['pad_token', optionalId(vocabulary, 'padding_token_id')]] as const) {
+  for (const [name, id] of [
+    ['bos_token', begin],
+    ['eos_token', end],
+    ['unk_token', optionalId(vocabulary, 'unknown_token_id')],
+    ['pad_token', optionalId(vocabulary, 'padding_token_id')],
+  ] as const) {
     if (id !== undefined) variables[name] = tokens[id] ?? '';
   }
   return {
@@ -177,6 +218,9 @@ function common(vocabulary: Vocabulary, addBeginByDefault: boolean): Pick<Tokeni
     suffix: addEnd ? [end] : [],
     beginToken: addBegin ? begin : undefined,
     endTokens: [...ends],
-    chatTemplate: template === undefined ? undefined : new ChatTemplate(fields.string('tokenizer.chat_template', template), variables, guard),
+    chatTemplate:
+      template === undefined
+        ? undefined
+        : new ChatTemplate(fields.string('tokenizer.chat_template', template), variables, guard),
   };
 }

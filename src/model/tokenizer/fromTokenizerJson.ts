@@ -33,7 +33,10 @@ export function fromTokenizerJson(source: Extract<TokenizerSource, { kind: 'toke
   const all = new Map(vocabulary);
   for (const { content, id } of addedTokens) all.set(content, id);
   const around = surroundings(fields, root.post_processor, settings, all);
-  const endTokens = source.endTokens.length > 0 ? source.endTokens : [idOf(settings, 'eos_token', all)].filter((id) => id !== undefined);
+  const endTokens =
+    source.endTokens.length > 0
+      ? source.endTokens
+      : [idOf(settings, 'eos_token', all)].filter((id) => id !== undefined);
   return {
     guard,
     tokens,
@@ -60,8 +63,16 @@ function idOf(settings: TokenizerSettings, name: string, ids: ReadonlyMap<string
   return content === undefined ? undefined : ids.get(content);
 }
 
-/** tokenizer_config.json's add_bos_token and add_eos_token, where it says them, replace the post-processor, as in transformers. */
-function surroundings(fields: Fields, postProcessor: unknown, settings: TokenizerSettings, ids: ReadonlyMap<string, number>): Surroundings {
+/**
+ * tokenizer_config.json's add_bos_token and add_eos_token, where it says them, replace the post-processor, as in
+ * transformers.
+ */
+function surroundings(
+  fields: Fields,
+  postProcessor: unknown,
+  settings: TokenizerSettings,
+  ids: ReadonlyMap<string, number>,
+): Surroundings {
   const { config } = settings;
   const declared = readPostProcessor(fields, postProcessor);
   if (typeof config.add_bos_token !== 'boolean' && typeof config.add_eos_token !== 'boolean') return declared;
@@ -88,7 +99,10 @@ function readModel(fields: Fields, config: JsonObject, preTokenizer: PreTokenize
 
 function readBpe(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
   const vocabulary = readVocabulary(fields, config.vocab);
-  const continuingPrefix = fields.replacement('model.continuing_subword_prefix', config.continuing_subword_prefix ?? '');
+  const continuingPrefix = fields.replacement(
+    'model.continuing_subword_prefix',
+    config.continuing_subword_prefix ?? '',
+  );
   const unknown = fields.optionalString('model.unk_token', config.unk_token);
   const merges = readMerges(fields, 'model.merges', config.merges, vocabulary, continuingPrefix.length);
   const tokens = invertVocabulary(fields, vocabulary);
@@ -104,8 +118,10 @@ function readBpe(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer)
     endOfWordSuffix: fields.replacement('model.end_of_word_suffix', config.end_of_word_suffix ?? ''),
   });
   const cached = withAlphabet(bpe, preTokenizer);
-  const independentWords = !wholePieceFirst && (config.end_of_word_suffix ?? '') === '' && continuingPrefix === '' && vocabulary.has('▁');
-  const words = independentWords && !preTokenizer.byteLevelLast ? wordByWord(cached, mergedTokens(merges, tokens)) : undefined;
+  const independentWords =
+    !wholePieceFirst && (config.end_of_word_suffix ?? '') === '' && continuingPrefix === '' && vocabulary.has('▁');
+  const words =
+    independentWords && !preTokenizer.byteLevelLast ? wordByWord(cached, mergedTokens(merges, tokens)) : undefined;
   return { vocabulary, tokens, model: words ?? cached };
 }
 
@@ -116,14 +132,17 @@ function* mergedTokens(merges: Int32Array, tokens: readonly (string | undefined)
 function readUnigram(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
   const pieces = fields.array('model.vocab', config.vocab).map((item, id): [string, number] => {
     const [piece, score] = fields.array(`model.vocab[${id}]`, item);
-    if (typeof score !== 'number' || !Number.isFinite(score)) fields.refuse(`model.vocab[${id}]`, describeValue(score), 'a piece and its score');
+    if (typeof score !== 'number' || !Number.isFinite(score))
+      fields.refuse(`model.vocab[${id}]`, describeValue(score), 'a piece and its score');
     return [fields.tokenText(`model.vocab[${id}]`, piece), score];
   });
   const units = pieces.reduce((sum, [piece]) => sum + piece.length, 0);
   fields.atMost('model.vocab', units, TOKENIZER_LIMITS.unigramUnits, 'UTF-16 units in all pieces');
   if (pieces.length === 0) fields.refuse('model.vocab', 'no tokens', 'at least one');
-  const unknownToken = config.unk_id === undefined || config.unk_id === null ? undefined : fields.tokenId('model.unk_id', config.unk_id);
-  if (unknownToken !== undefined && unknownToken >= pieces.length) fields.refuse('model.unk_id', String(unknownToken), `an id below ${pieces.length}`);
+  const unknownToken =
+    config.unk_id === undefined || config.unk_id === null ? undefined : fields.tokenId('model.unk_id', config.unk_id);
+  if (unknownToken !== undefined && unknownToken >= pieces.length)
+    fields.refuse('model.unk_id', String(unknownToken), `an id below ${pieces.length}`);
   const vocabulary = new Map(pieces.map(([piece], id) => [piece, id] as const));
   const byteFallback = fields.flag('model.byte_fallback', config.byte_fallback, false);
   const model = new UnigramModel({ pieces, unknownToken, byteFallback });
@@ -139,10 +158,15 @@ function readWordLevel(fields: Fields, config: JsonObject, preTokenizer: PreToke
 
 /** Caches by the piece as cut from the text, and writes it in GPT-2's alphabet only on a miss. */
 export function withAlphabet(model: TokenModel, preTokenizer: PreTokenizer): TokenModel {
-  return new CachedModel(preTokenizer.byteLevelLast ? { encode: (piece, out) => model.encode(toByteLevel(piece), out) } : model);
+  return new CachedModel(
+    preTokenizer.byteLevelLast ? { encode: (piece, out) => model.encode(toByteLevel(piece), out) } : model,
+  );
 }
 
-/** The template of chat_template.jinja, else of tokenizer_config.json: text, or a list of named ones of which `default` is taken. */
+/**
+ * The template of chat_template.jinja, else of tokenizer_config.json: text, or a list of named ones of which `default`
+ * is taken.
+ */
 function chatTemplate(guard: Guard, settings: TokenizerSettings, file: string | undefined): ChatTemplate | undefined {
   const { fields, config } = settings;
   let source: unknown = file ?? config.chat_template;

@@ -11,10 +11,23 @@ export interface GgufPreTokenizer {
 }
 
 const bytes = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: false };
-const isolate = (Regex: string): unknown => ({ type: 'Split', pattern: { Regex }, behavior: 'Isolated', invert: false });
-const sequence = (...patterns: string[]): unknown => ({ type: 'Sequence', pretokenizers: [...patterns.map(isolate), bytes] });
+const isolate = (Regex: string): unknown => ({
+  type: 'Split',
+  pattern: { Regex },
+  behavior: 'Isolated',
+  invert: false,
+});
+const sequence = (...patterns: string[]): unknown => ({
+  type: 'Sequence',
+  pretokenizers: [...patterns.map(isolate), bytes],
+});
 
-const plain = (preTokenizer: unknown): GgufPreTokenizer => ({ normalizer: null, preTokenizer, wholePieceFirst: false, addBegin: false });
+const plain = (preTokenizer: unknown): GgufPreTokenizer => ({
+  normalizer: null,
+  preTokenizer,
+  wholePieceFirst: false,
+  addBegin: false,
+});
 /** Families whose tokenizer.json normalizes to NFC; their GGUF files do not say so. */
 const composed = (preTokenizer: unknown): GgufPreTokenizer => ({ ...plain(preTokenizer), normalizer: { type: 'NFC' } });
 

@@ -16,15 +16,20 @@ export function mostGrown(units: number): number {
 /** @throws LimitError if a step that made `grown` units of `units` made too many */
 export function checkGrowth(field: string, units: number, grown: number): void {
   const most = mostGrown(units);
-  if (grown > most) throw new LimitError(field, `a text that grows from ${units} to ${grown} UTF-16 units`, `at most ${most}`);
+  if (grown > most)
+    throw new LimitError(field, `a text that grows from ${units} to ${grown} UTF-16 units`, `at most ${most}`);
 }
 
-/** Puts `content` in the place of each match. What would become too long is found while it is counted, not when it has been made. */
+/**
+ * Puts `content` in the place of each match. What would become too long is found while it is counted, not when it has
+ * been made.
+ */
 export function replaceMatches(text: string, { regex, field }: Pattern, content: string): string {
   // Even a pattern that matches nothing, everywhere.
   if (text.length + (text.length + 1) * content.length <= SMALL) return text.replace(regex, () => content);
   const most = mostGrown(text.length);
-  // A string to which small ones are added is a tree of them, of some 30 bytes each: so they are joined, block by block.
+  // A string to which small ones are added is a tree of them, of some 30 bytes each: so they are joined, block by
+  // block.
   const blocks: string[] = [];
   let pieces: string[] = [];
   let made = 0;

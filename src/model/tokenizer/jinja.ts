@@ -1,8 +1,8 @@
 import * as library from '@huggingface/jinja';
 
 /**
- * The parts of `@huggingface/jinja` that are used here. Its own declarations import each other without file extensions, which
- * TypeScript does not resolve for ES modules in Node, so that all its classes come out as empty types.
+ * The parts of `@huggingface/jinja` that are used here. Its own declarations import each other without file extensions,
+ * which TypeScript does not resolve for ES modules in Node, so that all its classes come out as empty types.
  */
 export interface JinjaValue {
   readonly type: string;

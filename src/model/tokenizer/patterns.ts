@@ -1,6 +1,6 @@
 /**
- * The pre-tokenizers' regular expressions that the model families share, in Oniguruma's syntax. All of them run in time linear
- * in the text: no quantifier stands over a part that can match the same text in two ways.
+ * The pre-tokenizers' regular expressions that the model families share, in Oniguruma's syntax. All of them run in time
+ * linear in the text: no quantifier stands over a part that can match the same text in two ways.
  */
 export const GPT2 = String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`;
 
@@ -24,6 +24,20 @@ export const PUNCTUATION_RUN = String.raw`[\p{P}\$\+<=>\^~\|]+`;
 
 /** Patterns that need no clock, because they are known to be linear. None of them matches what is empty. */
 export const LINEAR_PATTERNS: ReadonlySet<string> = new Set([
-  GPT2, LLAMA3, QWEN2, TEKKEN, GPT4O, DIGIT, THREE_DIGITS, PUNCTUATION_RUN,
-  String.raw`\p{N}{1,3}`, String.raw`\d`, String.raw`\s+`, String.raw`\s`, '[\r\n]', ' ', String.raw`\p{N}+`, ' {2,}',
+  GPT2,
+  LLAMA3,
+  QWEN2,
+  TEKKEN,
+  GPT4O,
+  DIGIT,
+  THREE_DIGITS,
+  PUNCTUATION_RUN,
+  String.raw`\p{N}{1,3}`,
+  String.raw`\d`,
+  String.raw`\s+`,
+  String.raw`\s`,
+  '[\r\n]',
+  ' ',
+  String.raw`\p{N}+`,
+  ' {2,}',
 ]);

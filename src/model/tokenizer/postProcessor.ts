@@ -50,15 +50,20 @@ function template(fields: Fields, field: string, single: unknown, special: unkno
     const at = `${field}.single[${i}]`;
     const entry = fields.object(at, item);
     if (entry.Sequence !== undefined) {
-      if (seen || fields.object(at, entry.Sequence).id !== 'A') fields.refuse(at, describeValue(item), 'the sequence A, once');
+      if (seen || fields.object(at, entry.Sequence).id !== 'A')
+        fields.refuse(at, describeValue(item), 'the sequence A, once');
       seen = true;
       return;
     }
     const name = fields.string(`${at}.SpecialToken.id`, fields.object(at, entry.SpecialToken).id);
     const specials = fields.object(`${field}.special_tokens`, special);
     const declared = Object.hasOwn(specials, name) ? specials[name] : undefined;
-    const ids = fields.array(`${field}.special_tokens[${describeValue(name)}].ids`, fields.object(`${field}.special_tokens[${describeValue(name)}]`, declared).ids);
-    for (const id of ids) (seen ? suffix : prefix).push(fields.tokenId(`${field}.special_tokens[${describeValue(name)}].ids`, id));
+    const ids = fields.array(
+      `${field}.special_tokens[${describeValue(name)}].ids`,
+      fields.object(`${field}.special_tokens[${describeValue(name)}]`, declared).ids,
+    );
+    for (const id of ids)
+      (seen ? suffix : prefix).push(fields.tokenId(`${field}.special_tokens[${describeValue(name)}].ids`, id));
     fields.atMost(field, prefix.length + suffix.length, TOKENIZER_LIMITS.surroundingTokens, 'tokens');
   });
   if (!seen) fields.refuse(`${field}.single`, 'no sequence A', 'the sequence A, once');

@@ -9,25 +9,40 @@ export interface Chat {
 }
 
 /**
- * Cuts a rendered conversation into the template's own control tokens and text that is data, whatever control text the messages hold.
+ * Cuts a rendered conversation into the template's own control tokens and text that is data, whatever control text the
+ * messages hold.
  *
- * The messages are rendered with a marker, a character that occurs nowhere else, behind every character of theirs that could begin
- * a control token. In the rendered text then only the template's own control tokens match, even if the template cuts and joins
- * the messages' text. A template that looks for control text in the messages (such as `</think>`) could take another branch because of
- * the markers; where that shows in the text, only whole control tokens inside the messages are marked.
+ * The messages are rendered with a marker, a character that occurs nowhere else, behind every character of theirs that
+ * could begin a control token. In the rendered text then only the template's own control tokens match, even if the
+ * template cuts and joins the messages' text. A template that looks for control text in the messages (such as
+ * `</think>`) could take another branch because of the markers; where that shows in the text, only whole control tokens
+ * inside the messages are marked.
  * @param plain the messages rendered as they are
  */
-export function sectionsOfChat(render: (chat: Chat) => string, chat: Chat, plain: string, matcher: AddedTokens): Section[] {
+export function sectionsOfChat(
+  render: (chat: Chat) => string,
+  chat: Chat,
+  plain: string,
+  matcher: AddedTokens,
+): Section[] {
   const control = matcher.tokens;
   const marker = unusedCharacter(plain + JSON.stringify(chat));
   const first = new Set(control.map((token) => token.content.charAt(0)));
-  const characters: Marker = { text: (text) => markCharacters(text, first, marker), name: (name) => markCharacters(name, first, marker) };
-  const tokens: Marker = { text: (text) => markTokens(text, matcher, control, marker), name: (name) => breakTokens(name, matcher, marker) };
+  const characters: Marker = {
+    text: (text) => markCharacters(text, first, marker),
+    name: (name) => markCharacters(name, first, marker),
+  };
+  const tokens: Marker = {
+    text: (text) => markTokens(text, matcher, control, marker),
+    name: (name) => breakTokens(name, matcher, marker),
+  };
   const everywhere = render(markedChat(chat, characters));
   const rendered = everywhere.replaceAll(marker, '') === plain ? everywhere : render(markedChat(chat, tokens));
   return matcher
     .split(rendered, () => true)
-    .map((section) => ('token' in section ? section : { text: section.text.replaceAll(marker, ''), start: section.start }))
+    .map((section) =>
+      'token' in section ? section : { text: section.text.replaceAll(marker, ''), start: section.start },
+    )
     .filter((section) => 'token' in section || section.text !== '');
 }
 
@@ -39,8 +54,12 @@ interface Marker {
 
 /** What the members of messages and of the input are called is no data. */
 function markedChat({ messages, input: { tools, templateArgs } }: Chat, marker: Marker): Chat {
-  const values = <T extends object>(of: T): T => Object.fromEntries(Object.entries(of).map(([name, value]) => [name, marked(value, marker)])) as T;
-  return { messages: messages.map(values), input: { tools: tools?.map((tool) => marked(tool, marker)), templateArgs: templateArgs && values(templateArgs) } };
+  const values = <T extends object>(of: T): T =>
+    Object.fromEntries(Object.entries(of).map(([name, value]) => [name, marked(value, marker)])) as T;
+  return {
+    messages: messages.map(values),
+    input: { tools: tools?.map((tool) => marked(tool, marker)), templateArgs: templateArgs && values(templateArgs) },
+  };
 }
 
 function marked(value: unknown, marker: Marker): unknown {
@@ -61,16 +80,22 @@ function markCharacters(text: string, first: ReadonlySet<string>, marker: string
   return result + text.slice(done);
 }
 
-/** Breaks whole control tokens, and beginnings and ends of them where the text ends, since the template's text may complete them. */
+/**
+ * Breaks whole control tokens, and beginnings and ends of them where the text ends, since the template's text may
+ * complete them.
+ */
 function markTokens(text: string, matcher: AddedTokens, control: readonly AddedToken[], marker: string): string {
   let result = breakTokens(text, matcher, marker);
-  if (touches(control, (content, size) => result.startsWith(content.slice(content.length - size)))) result = marker + result;
+  if (touches(control, (content, size) => result.startsWith(content.slice(content.length - size))))
+    result = marker + result;
   return touches(control, (content, size) => result.endsWith(content.slice(0, size))) ? result + marker : result;
 }
 
 function breakTokens(text: string, matcher: AddedTokens, marker: string): string {
   const parts = matcher.split(text, () => true);
-  return parts.map((part) => ('token' in part ? part.token.content.charAt(0) + marker + part.token.content.slice(1) : part.text)).join('');
+  return parts
+    .map((part) => ('token' in part ? part.token.content.charAt(0) + marker + part.token.content.slice(1) : part.text))
+    .join('');
 }
 
 /** Whether `matches` holds for a proper part, of some size, of some control token. */

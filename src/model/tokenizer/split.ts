@@ -47,7 +47,9 @@ export function split(text: string, regex: RegExp, behavior: SplitBehavior, inve
       // Does the part that follows belong to this one?
       const joined =
         next !== undefined &&
-        ((behavior === 'MergedWithPrevious' && !here && next) || (behavior === 'MergedWithNext' && here && !next) || (behavior === 'Contiguous' && here === next));
+        ((behavior === 'MergedWithPrevious' && !here && next) ||
+          (behavior === 'MergedWithNext' && here && !next) ||
+          (behavior === 'Contiguous' && here === next));
       if (joined) continue;
       result.push(text.slice(start, ends[i]));
     }

@@ -3,7 +3,14 @@ import type { JinjaEnvironment } from './jinja.js';
 
 /** Declares the functions and constants that transformers gives to chat templates. */
 export function registerGlobals(environment: JinjaEnvironment): void {
-  for (const [name, value] of [['true', true], ['True', true], ['false', false], ['False', false], ['none', null], ['None', null]] as const) {
+  for (const [name, value] of [
+    ['true', true],
+    ['True', true],
+    ['false', false],
+    ['False', false],
+    ['none', null],
+    ['None', null],
+  ] as const) {
     environment.set(name, value);
   }
   environment.set('raise_exception', (message: unknown) => {
@@ -19,14 +26,31 @@ function range(first: unknown, second?: unknown, third?: unknown): number[] {
   const stop = Number(second === undefined ? first : second);
   const step = third === undefined ? 1 : Number(third);
   const count = Math.max(0, Math.ceil((stop - start) / step));
-  if (!Number.isFinite(count) || count > ROW_LIMITS.templateRange) throw new Error(`found range(${start}, ${stop}, ${step}), expected at most ${ROW_LIMITS.templateRange} numbers`);
+  if (!Number.isFinite(count) || count > ROW_LIMITS.templateRange)
+    throw new Error(`found range(${start}, ${stop}, ${step}), expected at most ${ROW_LIMITS.templateRange} numbers`);
   return Array.from({ length: count }, (_, i) => start + i * step);
 }
 
-const MONTHS = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December'];
+const MONTHS = [
+  'January',
+  'February',
+  'March',
+  'April',
+  'May',
+  'June',
+  'July',
+  'August',
+  'September',
+  'October',
+  'November',
+  'December',
+];
 const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 
-/** The current local time in Python's strftime notation, with English names whatever the locale, as the models were trained. */
+/**
+ * The current local time in Python's strftime notation, with English names whatever the locale, as the models were
+ * trained.
+ */
 function strftimeNow(format: unknown): string {
   if (typeof format !== 'string') throw new Error('strftime_now: expected a format');
   const now = new Date();
@@ -47,5 +71,7 @@ function strftimeNow(format: unknown): string {
     a: () => (DAYS[now.getDay()] ?? '').slice(0, 3),
     '%': () => '%',
   };
-  return format.replace(/%(.)/g, (whole, letter: string) => (Object.hasOwn(fields, letter) ? (fields[letter]?.() ?? whole) : whole));
+  return format.replace(/%(.)/g, (whole, letter: string) =>
+    Object.hasOwn(fields, letter) ? (fields[letter]?.() ?? whole) : whole,
+  );
 }

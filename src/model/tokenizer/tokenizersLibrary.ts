@@ -1,9 +1,9 @@
 import * as library from '@huggingface/tokenizers';
 
 /**
- * The parts of `@huggingface/tokenizers` that are used here: its translation of Oniguruma's regular expressions to JavaScript's, and
- * its stand-in for SentencePiece's precompiled normalizers. Its own declarations import each other without file extensions, which
- * TypeScript does not resolve for ES modules in Node.
+ * The parts of `@huggingface/tokenizers` that are used here: its translation of Oniguruma's regular expressions to
+ * JavaScript's, and its stand-in for SentencePiece's precompiled normalizers. Its own declarations import each other
+ * without file extensions, which TypeScript does not resolve for ES modules in Node.
  */
 const classes = library as unknown as {
   readonly SplitPreTokenizer: new (config: {
@@ -12,7 +12,10 @@ const classes = library as unknown as {
     readonly behavior: string;
     readonly invert: boolean;
   }) => { readonly pattern: RegExp | null };
-  readonly PrecompiledNormalizer: new (config: { readonly type: 'Precompiled'; readonly precompiled_charsmap: string }) => { normalize(text: string): string };
+  readonly PrecompiledNormalizer: new (config: {
+    readonly type: 'Precompiled';
+    readonly precompiled_charsmap: string;
+  }) => { normalize(text: string): string };
 };
 
 export const { SplitPreTokenizer, PrecompiledNormalizer } = classes;

@@ -20,7 +20,12 @@ export function invertVocabulary(fields: Fields, vocabulary: ReadonlyMap<string,
   const tokens = new Array<string | undefined>(largest + 1).fill(undefined);
   for (const [token, id] of vocabulary) {
     const other = tokens[id];
-    if (other !== undefined) fields.refuse('model.vocab', `id ${id} for both ${describeValue(other)} and ${describeValue(token)}`, 'one token an id');
+    if (other !== undefined)
+      fields.refuse(
+        'model.vocab',
+        `id ${id} for both ${describeValue(other)} and ${describeValue(token)}`,
+        'one token an id',
+      );
     tokens[id] = token;
   }
   return tokens;
@@ -30,9 +35,16 @@ export function invertVocabulary(fields: Fields, vocabulary: ReadonlyMap<string,
  * Reads merges, `"a b"` or `["a", "b"]`, into ids: left, right and what comes of them, one behind the other.
  * @param prefixLength characters that the second half loses when it is joined (a continuing-subword prefix)
  */
-export function readMerges(fields: Fields, field: string, value: unknown, vocabulary: ReadonlyMap<string, number>, prefixLength: number): Int32Array {
+export function readMerges(
+  fields: Fields,
+  field: string,
+  value: unknown,
+  vocabulary: ReadonlyMap<string, number>,
+  prefixLength: number,
+): Int32Array {
   const idOf = (token: string, i: number): number =>
-    vocabulary.get(token) ?? fields.refuse(`${field}[${i}]`, `${describeValue(token)}, which is no token`, 'tokens of the vocabulary');
+    vocabulary.get(token) ??
+    fields.refuse(`${field}[${i}]`, `${describeValue(token)}, which is no token`, 'tokens of the vocabulary');
   const merges = fields.array(field, value);
   fields.atMost(field, merges.length, TOKENIZER_LIMITS.merges, 'merges');
   const ids = new Int32Array(3 * merges.length);

@@ -13,7 +13,9 @@ export function referenceLogits(model: TinyModel, tokens: readonly number[]): Fl
   };
   const product = (layer: number, role: string, x: Float64Array): Float64Array => {
     const { rows, columns, values: w } = tensor(layer, role);
-    return Float64Array.from({ length: rows }, (_, r) => dot(x, Float64Array.from(w.subarray(r * columns, (r + 1) * columns))));
+    return Float64Array.from({ length: rows }, (_, r) =>
+      dot(x, Float64Array.from(w.subarray(r * columns, (r + 1) * columns))),
+    );
   };
   const norm = (layer: number, role: string, x: Float64Array): Float64Array => {
     const { values: w } = tensor(layer, role);
@@ -38,17 +40,24 @@ export function referenceLogits(model: TinyModel, tokens: readonly number[]): Fl
     const out = new Float64Array(heads * headDim);
     for (let h = 0; h < heads; h++) {
       const kv = Math.floor(h / (heads / kvHeads)) * headDim;
-      const scores = (keys[layer] ?? []).map((k) => dot(q.subarray(h * headDim, (h + 1) * headDim), k.subarray(kv, kv + headDim)) * decoder.attention.scale);
+      const scores = (keys[layer] ?? []).map(
+        (k) => dot(q.subarray(h * headDim, (h + 1) * headDim), k.subarray(kv, kv + headDim)) * decoder.attention.scale,
+      );
       const chances = softmax(Float64Array.from(scores));
       (values[layer] ?? []).forEach((v, p) => {
-        for (let i = 0; i < headDim; i++) out[h * headDim + i] = at(out, h * headDim + i) + at(chances, p) * at(v, kv + i);
+        for (let i = 0; i < headDim; i++)
+          out[h * headDim + i] = at(out, h * headDim + i) + at(chances, p) * at(v, kv + i);
       });
     }
     return product(layer, 'o.weight', out);
   };
   const feedForward = (layer: number, x: Float64Array): Float64Array => {
     const up = product(layer, 'up.weight', x);
-    return product(layer, 'down.weight', product(layer, 'gate.weight', x).map((g, i) => (g / (1 + Math.exp(-g))) * at(up, i)));
+    return product(
+      layer,
+      'down.weight',
+      product(layer, 'gate.weight', x).map((g, i) => (g / (1 + Math.exp(-g))) * at(up, i)),
+    );
   };
   return tokens.map((token, position) => {
     const embedding = tensor(-1, 'token_embedding');

@@ -1,4 +1,12 @@
-import { BATCH_STRIDE, COMPUTE_PARTS, HEAD_MODES, type NativeCompletions, type NativeHeadResult, type NativeRowOptions, type NativeRuntime } from '../../../src/bindings/Addon.js';
+import {
+  BATCH_STRIDE,
+  COMPUTE_PARTS,
+  HEAD_MODES,
+  type NativeCompletions,
+  type NativeHeadResult,
+  type NativeRowOptions,
+  type NativeRuntime,
+} from '../../../src/bindings/Addon.js';
 
 export interface PassRange {
   readonly row: number;
@@ -9,12 +17,23 @@ export interface PassRange {
 }
 
 export const greedyRow: NativeRowOptions = {
-  tokens: Int32Array.of(1), capacityTokens: 1, temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1,
+  tokens: Int32Array.of(1),
+  capacityTokens: 1,
+  temperature: 0,
+  topP: 1,
+  topK: 0,
+  minP: 0,
+  repetitionPenalty: 1,
+  seed: 0,
+  logprobs: -1,
 };
 
 /** Submits whole passes and waits for their heads. Takes the runtime's one `onCompleted`. */
 export class PassRunner {
-  private readonly waiting = new Map<number, (completion: { head: NativeHeadResult | undefined; error: string | undefined }) => void>();
+  private readonly waiting = new Map<
+    number,
+    (completion: { head: NativeHeadResult | undefined; error: string | undefined }) => void
+  >();
   readonly seen: NativeCompletions[] = [];
 
   constructor(
@@ -39,7 +58,10 @@ export class PassRunner {
     const rows = new Int32Array(ranges.length * BATCH_STRIDE);
     let firstPage = 0;
     ranges.forEach((range, index) => {
-      rows.set([range.row, range.first, range.tokens, HEAD_MODES[range.mode], firstPage, range.pages.length, -1], index * BATCH_STRIDE);
+      rows.set(
+        [range.row, range.first, range.tokens, HEAD_MODES[range.mode], firstPage, range.pages.length, -1],
+        index * BATCH_STRIDE,
+      );
       firstPage += range.pages.length;
     });
     const batch = this.runtime.createBatch(rows, Int32Array.from(pages));
@@ -51,9 +73,11 @@ export class PassRunner {
     }
     const event = this.runtime.submitCompute(COMPUTE_PARTS.head, 0, batch, this.activations, [last]);
     this.runtime.freeBatch(batch);
-    const { head, error } = await new Promise<{ head: NativeHeadResult | undefined; error: string | undefined }>((resolve) => {
-      this.waiting.set(event, resolve);
-    });
+    const { head, error } = await new Promise<{ head: NativeHeadResult | undefined; error: string | undefined }>(
+      (resolve) => {
+        this.waiting.set(event, resolve);
+      },
+    );
     if (!head) throw new Error(error ?? 'the head returned nothing');
     return head;
   }

@@ -11,7 +11,10 @@ export interface TinyModel {
   readonly bindings: readonly TensorBinding[];
   readonly file: string;
   /** By `layer role`, e.g. `0 q.weight`; row-major. */
-  readonly weights: ReadonlyMap<string, { readonly rows: number; readonly columns: number; readonly values: Float32Array }>;
+  readonly weights: ReadonlyMap<
+    string,
+    { readonly rows: number; readonly columns: number; readonly values: Float32Array }
+  >;
   options(changes?: Partial<RuntimeOptions>): RuntimeOptions;
   remove(): void;
 }
@@ -65,7 +68,9 @@ export function makeTinyModel(seed = 1): TinyModel {
   let offset = 0;
   const add = (layer: number, role: TensorBinding['role'], rows: number, columns: number): void => {
     const kind = columns === 1 ? 'vector' : 'matrix';
-    const values = Float32Array.from({ length: rows * columns }, () => (kind === 'vector' ? 1 + 0.2 * random() : (2.2 / Math.sqrt(columns)) * random()));
+    const values = Float32Array.from({ length: rows * columns }, () =>
+      kind === 'vector' ? 1 + 0.2 * random() : (2.2 / Math.sqrt(columns)) * random(),
+    );
     weights.set(`${layer} ${role}`, { rows, columns, values });
     bindings.push({ role, layer, kind, type: 'F32', rows, columns, segments: [{ file: 0, offset, rows }] });
     chunks.push(new Uint8Array(values.buffer));

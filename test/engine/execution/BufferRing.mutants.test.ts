@@ -11,9 +11,21 @@ interface Load {
   readonly readers: TaskEvent[];
 }
 
-const task = (name: 'load_weight' | 'compute', layer: number): Task => ({ run: 1, name, queue: name === 'compute' ? 'cpu-compute' : 'disk-read', pass: 0, layer, slot: 0, rows: [], bytes: 0 });
+const task = (name: 'load_weight' | 'compute', layer: number): Task => ({
+  run: 1,
+  name,
+  queue: name === 'compute' ? 'cpu-compute' : 'disk-read',
+  pass: 0,
+  layer,
+  slot: 0,
+  rows: [],
+  bytes: 0,
+});
 
-/** Layers go through a ring's buffers, each read by some tasks, on a device that keeps no order but that of events; turns of the event loop pass in between. */
+/**
+ * Layers go through a ring's buffers, each read by some tasks, on a device that keeps no order but that of events;
+ * turns of the event loop pass in between.
+ */
 async function play(ring: BufferRing, seed: number): Promise<Load[]> {
   const random = randomNumbers(seed);
   const below = (count: number): number => Math.floor(random() * count);
@@ -38,7 +50,10 @@ async function play(ring: BufferRing, seed: number): Promise<Load[]> {
   return loads;
 }
 
-/** Loads that overwrite a buffer while something reads it, or while it is being filled, and readers that come before what they read. */
+/**
+ * Loads that overwrite a buffer while something reads it, or while it is being filled, and readers that come before
+ * what they read.
+ */
 function overlaps(loads: readonly Load[]): number {
   let count = 0;
   const start = ({ timing }: TaskEvent): number => timing?.start ?? NaN;

@@ -4,7 +4,17 @@ import { PendingEvent } from '../../../src/engine/execution/PendingEvent.js';
 import { BufferRing } from '../../../src/engine/execution/BufferRing.js';
 
 let nextId = 1;
-const event = (): PendingEvent => new PendingEvent(nextId++, { run: 1, name: 'compute', queue: 'cpu-compute', pass: 0, layer: 0, slot: 0, rows: [], bytes: 0 });
+const event = (): PendingEvent =>
+  new PendingEvent(nextId++, {
+    run: 1,
+    name: 'compute',
+    queue: 'cpu-compute',
+    pass: 0,
+    layer: 0,
+    slot: 0,
+    rows: [],
+    bytes: 0,
+  });
 const completed = (): PendingEvent => Object.assign(event(), { timing: { start: 0, end: 1 } });
 
 describe('BufferRing', () => {
@@ -28,25 +38,33 @@ describe('BufferRing', () => {
   });
 
   test('never lets go of a buffer that is read, whatever the order of calls', () => {
-    fc.assert(fc.property(fc.integer({ min: 1, max: 4 }), fc.array(fc.record({ layer: fc.nat(6), reads: fc.nat(3), finish: fc.nat(3) }), { maxLength: 40 }), (count, steps) => {
-      const ring = new BufferRing(count);
-      const readers = new Map<number, PendingEvent[]>();
-      for (const { layer, reads, finish } of steps) {
-        const found = ring.find(layer);
-        const buffer = found?.buffer ?? ((): number => {
-          const taken = ring.take(layer);
-          const open = (readers.get(taken.buffer) ?? []).filter(({ timing }) => timing === undefined);
-          expect(taken.after).toEqual(expect.arrayContaining(open));
-          readers.set(taken.buffer, []);
-          return taken.buffer;
-        })();
-        for (let i = 0; i < reads; i++) {
-          const reader = event();
-          ring.usedBy(buffer, reader);
-          readers.set(buffer, [...(readers.get(buffer) ?? []), reader]);
-        }
-        for (const reader of (readers.get(buffer) ?? []).slice(0, finish)) reader.timing = { start: 0, end: 1 };
-      }
-    }));
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 4 }),
+        fc.array(fc.record({ layer: fc.nat(6), reads: fc.nat(3), finish: fc.nat(3) }), { maxLength: 40 }),
+        (count, steps) => {
+          const ring = new BufferRing(count);
+          const readers = new Map<number, PendingEvent[]>();
+          for (const { layer, reads, finish } of steps) {
+            const found = ring.find(layer);
+            const buffer =
+              found?.buffer ??
+              ((): number => {
+                const taken = ring.take(layer);
+                const open = (readers.get(taken.buffer) ?? []).filter(({ timing }) => timing === undefined);
+                expect(taken.after).toEqual(expect.arrayContaining(open));
+                readers.set(taken.buffer, []);
+                return taken.buffer;
+              })();
+            for (let i = 0; i < reads; i++) {
+              const reader = event();
+              ring.usedBy(buffer, reader);
+              readers.set(buffer, [...(readers.get(buffer) ?? []), reader]);
+            }
+            for (const reader of (readers.get(buffer) ?? []).slice(0, finish)) reader.timing = { start: 0, end: 1 };
+          }
+        },
+      ),
+    );
   });
 });

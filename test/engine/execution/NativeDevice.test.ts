@@ -6,32 +6,82 @@ import type { Task, TaskEvent } from '../../../src/engine/execution/Task.js';
 import { TaskError } from '../../../src/errors/TaskError.js';
 
 /** A runtime that notes what is asked of it. */
-function noted(): { runtime: NativeRuntime; calls: unknown[][]; complete: (completions: Partial<NativeCompletions>) => void } {
+function noted(): {
+  runtime: NativeRuntime;
+  calls: unknown[][];
+  complete: (completions: Partial<NativeCompletions>) => void;
+} {
   const calls: unknown[][] = [];
   let callback: (completions: NativeCompletions) => void = () => undefined;
   let next = 1;
-  const submit = (name: string) => (...args: unknown[]): number => {
-    calls.push([name, ...args]);
-    return next++;
-  };
+  const submit =
+    (name: string) =>
+    (...args: unknown[]): number => {
+      calls.push([name, ...args]);
+      return next++;
+    };
   const runtime = {
     bytes: { streamed: [700, 700], gpu: {} },
     onCompleted: (each: typeof callback) => (callback = each),
-    createActivations: () => 0, createHiddenStore: () => 0, createBatch: () => 5, createRow: () => 3,
-    submitCompute: submit('compute'), submitLoadWeight: submit('load_weight'), submitLoadActivation: submit('load_activation'), submitStoreActivation: submit('store_activation'),
+    createActivations: () => 0,
+    createHiddenStore: () => 0,
+    createBatch: () => 5,
+    createRow: () => 3,
+    submitCompute: submit('compute'),
+    submitLoadWeight: submit('load_weight'),
+    submitLoadActivation: submit('load_activation'),
+    submitStoreActivation: submit('store_activation'),
   } as unknown as NativeRuntime;
-  return { runtime, calls, complete: (completions) => { callback({ events: new Float64Array(), errors: [], heads: [], hidden: [], ...completions }); } };
+  return {
+    runtime,
+    calls,
+    complete: (completions) => {
+      callback({ events: new Float64Array(), errors: [], heads: [], hidden: [], ...completions });
+    },
+  };
 }
 
 const rows = [{ row: 0, firstPosition: 0, tokens: 2, head: 'none' as const }];
-const task = (name: Task['name'], more: Partial<Task>): Task => ({ run: 1, name, queue: 'host-to-device', pass: 0, layer: 1, slot: 0, rows, bytes: 700, ...more });
+const task = (name: Task['name'], more: Partial<Task>): Task => ({
+  run: 1,
+  name,
+  queue: 'host-to-device',
+  pass: 0,
+  layer: 1,
+  slot: 0,
+  rows,
+  bytes: 700,
+  ...more,
+});
 const LINK = { queue: 'host-to-device', from: 'cpu', to: 'gpu' } as const;
 const READ = { queue: 'disk-read', from: 'disk', to: 'cpu', bytes: 300 } as const;
 
 function device(runtime: NativeRuntime): NativeDevice {
-  const native = new NativeDevice(runtime, { weightBuffers: 2, cacheBuffers: 0, pageTokens: 4, windows: [0, 0], computeTier: 'gpu', activations: { residentTokens: 1, buffers: 2 } });
+  const native = new NativeDevice(runtime, {
+    weightBuffers: 2,
+    cacheBuffers: 0,
+    pageTokens: 4,
+    windows: [0, 0],
+    computeTier: 'gpu',
+    activations: { residentTokens: 1, buffers: 2 },
+  });
   native.openRun(1, { slots: 1, tokensPerSquare: 8 });
-  native.openRow(1, 0, { tokens: [1, 2], capacityTokens: 4, temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, logprobs: -1 }, { entries: [0], tail: -1 });
+  native.openRow(
+    1,
+    0,
+    {
+      tokens: [1, 2],
+      capacityTokens: 4,
+      temperature: 0,
+      topP: 1,
+      topK: 0,
+      minP: 0,
+      repetitionPenalty: 1,
+      seed: 0,
+      logprobs: -1,
+    },
+    { entries: [0], tail: -1 },
+  );
   return native;
 }
 
@@ -39,7 +89,15 @@ describe('NativeDevice with a GPU', () => {
   test('computes there, and has its queues', () => {
     const native = device(noted().runtime);
     expect([native.computeTier, native.computeQueue]).toEqual(['gpu', 'gpu-compute']);
-    expect(native.queues).toEqual(['gpu-compute', 'host-to-device', 'device-to-host', 'disk-read', 'disk-write', 'peer-receive', 'peer-send']);
+    expect(native.queues).toEqual([
+      'gpu-compute',
+      'host-to-device',
+      'device-to-host',
+      'disk-read',
+      'disk-write',
+      'peer-receive',
+      'peer-send',
+    ]);
   });
 
   test('its prompts are of one kind, or of two where long ones are multiplied in another way', () => {
@@ -82,7 +140,10 @@ describe('NativeDevice with a GPU', () => {
     const { runtime, calls } = noted();
     const native = device(runtime);
     const embed = native.submit(task('compute', { part: 'embed', queue: 'gpu-compute', bytes: 0, layer: 0 }), []);
-    const stored = native.submit(task('store_activation', { queue: 'device-to-host', from: 'gpu', to: 'cpu', layer: 0 }), [embed]);
+    const stored = native.submit(
+      task('store_activation', { queue: 'device-to-host', from: 'gpu', to: 'cpu', layer: 0 }),
+      [embed],
+    );
     native.submit(task('store_activation', { queue: 'disk-write', from: 'cpu', to: 'disk', layer: 0 }), [embed]);
     native.submit(task('load_activation', LINK), [stored]);
     native.submit(task('load_activation', READ), [stored]);
@@ -93,7 +154,9 @@ describe('NativeDevice with a GPU', () => {
     const native = device(noted().runtime);
     expect(() => native.submit(task('load_weight', READ), [])).toThrow(TaskError);
     native.submit(task('load_weight', LINK), []);
-    expect(() => native.submit(task('load_weight', { ...READ, layer: 0 }), [])).toThrow('its way over the link was not submitted right before it');
+    expect(() => native.submit(task('load_weight', { ...READ, layer: 0 }), [])).toThrow(
+      'its way over the link was not submitted right before it',
+    );
     expect(() => native.submit(task('load_activation', READ), [])).toThrow(TaskError);
   });
 });

@@ -21,7 +21,12 @@ import type { RunStats, TraceEvent } from '../../../src/RunStats.js';
 import { inTime } from '../../support/judgedRun.js';
 import { liveHeapBytes } from '../../support/liveHeapBytes.js';
 import { overriding } from '../../support/overriding.js';
-import { simulatedRun, type SimulatedResult, type SimulatedRun, type SimulatedSetup } from '../../support/simulatedRun.js';
+import {
+  simulatedRun,
+  type SimulatedResult,
+  type SimulatedRun,
+  type SimulatedSetup,
+} from '../../support/simulatedRun.js';
 
 const GRID = { layers: 3, slots: 2, rowsPerSlot: 2, tokensPerSquare: 8 };
 
@@ -42,7 +47,11 @@ const setup: fc.Arbitrary<SimulatedSetup> = fc.record({
     tokensPerSquare: fc.integer({ min: 3, max: 9 }),
   }),
   rows: fc.array(
-    fc.record({ promptTokens: fc.integer({ min: 1, max: 20 }), newTokens: fc.integer({ min: 1, max: 12 }), endsAfter: fc.integer({ min: 1, max: 14 }) }),
+    fc.record({
+      promptTokens: fc.integer({ min: 1, max: 20 }),
+      newTokens: fc.integer({ min: 1, max: 12 }),
+      endsAfter: fc.integer({ min: 1, max: 14 }),
+    }),
     { maxLength: 12 },
   ),
   schedule: fc.constantFrom(rowByRow(), zigZagBlock(), diagonalBlock()),
@@ -52,14 +61,27 @@ const setup: fc.Arbitrary<SimulatedSetup> = fc.record({
   simulation: fc.record({
     computeTier: fc.constantFrom('cpu' as const, 'gpu' as const),
     burst: fc.integer({ min: 1, max: 5 }),
-    duration: fc.func(fc.nat(5)).map((draw) => (task: { name: string; layer: number; bytes: number }) => draw(task.name, task.layer, task.bytes)),
-    forced: fc.oneof(fc.constant(() => 0), fc.func(fc.integer({ min: -6, max: 7 })).map((draw) => ({ tokens }: DeviceRow, position: number) => Math.max(0, draw(tokens.length, position)))),
+    duration: fc
+      .func(fc.nat(5))
+      .map((draw) => (task: { name: string; layer: number; bytes: number }) => draw(task.name, task.layer, task.bytes)),
+    forced: fc.oneof(
+      fc.constant(() => 0),
+      fc.func(fc.integer({ min: -6, max: 7 })).map(
+        (draw) =>
+          ({ tokens }: DeviceRow, position: number) =>
+            Math.max(0, draw(tokens.length, position)),
+      ),
+    ),
   }),
 });
 
 describe('a run on the simulated device', () => {
   test('completes rows of unequal lengths', async () => {
-    const rows = [{ promptTokens: 3, newTokens: 2 }, { promptTokens: 20, newTokens: 1 }, { promptTokens: 1, newTokens: 5 }];
+    const rows = [
+      { promptTokens: 3, newTokens: 2 },
+      { promptTokens: 20, newTokens: 1 },
+      { promptTokens: 1, newTokens: 5 },
+    ];
     const done = await results(simulatedRun({ grid: GRID, rows }));
     expect(done.map(({ index, tokens }) => [index, tokens]).sort()).toEqual([
       [0, [3, 4]],
@@ -70,16 +92,28 @@ describe('a run on the simulated device', () => {
 
   test('advances rows by what is known of them, where the schedule does', async () => {
     const passes = async (schedule: Schedule, window: number): Promise<number> => {
-      const simulated = simulatedRun({ grid: { ...GRID, tokensPerSquare: 12 }, rows: [{ promptTokens: 3, newTokens: 13 }], schedule, window, simulation: { forced: (_, position) => (position % 4 === 3 ? 3 : 0) } });
+      const simulated = simulatedRun({
+        grid: { ...GRID, tokensPerSquare: 12 },
+        rows: [{ promptTokens: 3, newTokens: 13 }],
+        schedule,
+        window,
+        simulation: { forced: (_, position) => (position % 4 === 3 ? 3 : 0) },
+      });
       expect(await results(simulated)).toEqual([{ index: 0, tokens: [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] }]);
       return new Set(simulated.events.map(({ task }) => task.pass)).size;
     };
     const schedule = diagonalBlock();
     // Each sampled token comes with three more.
     expect(await passes(schedule, 1)).toBe(4);
-    // With a larger window it is under way by itself when they are first heard of; from then on sweeps wait for the heads before.
+    // With a larger window it is under way by itself when they are first heard of; from then on sweeps wait for the
+    // heads before.
     expect(await passes(schedule, GRID.layers)).toBe(5);
-    expect(await passes({ ...schedule, next: (state, { admitted, ended }) => schedule.next(state as BlockState, { admitted, ended }) }, 1)).toBe(13);
+    expect(
+      await passes(
+        { ...schedule, next: (state, { admitted, ended }) => schedule.next(state as BlockState, { admitted, ended }) },
+        1,
+      ),
+    ).toBe(13);
   });
 
   test('rows that come faster than they were counted on have their memory', async () => {
@@ -87,15 +121,29 @@ describe('a run on the simulated device', () => {
     let hastened = 0;
     await fc.assert(
       fc.asyncProperty(
-        fc.array(fc.record(length), { minLength: 6, maxLength: 16 }), fc.integer({ min: 11, max: 24 }), fc.integer({ min: 1, max: 12 }),
+        fc.array(fc.record(length), { minLength: 6, maxLength: 16 }),
+        fc.integer({ min: 11, max: 24 }),
+        fc.integer({ min: 1, max: 12 }),
         fc.func(fc.integer({ min: -4, max: 12 })),
         async (rows, pages, window, draw) => {
           const simulated = simulatedRun({
-            grid: { layers: 2, slots: 2, rowsPerSlot: 4, tokensPerSquare: 16 }, rows, pages, window,
-            simulation: { forced: ({ tokens, capacityTokens }, position) => Math.max(0, draw(tokens.length, capacityTokens, position)) },
+            grid: { layers: 2, slots: 2, rowsPerSlot: 4, tokensPerSquare: 16 },
+            rows,
+            pages,
+            window,
+            simulation: {
+              forced: ({ tokens, capacityTokens }, position) =>
+                Math.max(0, draw(tokens.length, capacityTokens, position)),
+            },
           });
-          expect((await results(simulated)).map(({ index, tokens }) => [index, tokens.length]).sort(([a = 0], [b = 0]) => a - b)).toEqual(rows.map(({ newTokens }, index) => [index, newTokens]));
-          for (const { task } of simulated.events) if (task.part === 'head') for (const { firstPosition, tokens } of task.rows) if (firstPosition > 4 && tokens > 1) hastened++;
+          expect(
+            (await results(simulated))
+              .map(({ index, tokens }) => [index, tokens.length])
+              .sort(([a = 0], [b = 0]) => a - b),
+          ).toEqual(rows.map(({ newTokens }, index) => [index, newTokens]));
+          for (const { task } of simulated.events)
+            if (task.part === 'head')
+              for (const { firstPosition, tokens } of task.rows) if (firstPosition > 4 && tokens > 1) hastened++;
         },
       ),
       { numRuns: 100 },
@@ -137,29 +185,47 @@ describe('a run on the simulated device', () => {
     const simulated = simulatedRun({
       grid: GRID,
       rows: Array.from({ length: 6 }, () => ({ promptTokens: 3, newTokens: 3 })),
-      simulation: { fail: ({ pass, layer, part }) => (pass === 1 && layer === 2 && part === 'attend' ? 'the disk fell off' : undefined) },
+      simulation: {
+        fail: ({ pass, layer, part }) =>
+          pass === 1 && layer === 2 && part === 'attend' ? 'the disk fell off' : undefined,
+      },
     });
-    await expect(results(simulated)).rejects.toThrow(new TaskError('compute (attend) pass 1 layer 2 slot 0', 'the disk fell off'));
+    await expect(results(simulated)).rejects.toThrow(
+      new TaskError('compute (attend) pass 1 layer 2 slot 0', 'the disk fell off'),
+    );
     await simulated.run.drained;
     expect(simulated.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
   });
 
   test('a schedule that breaks the path is refused with the constraint', async () => {
-    const broken = { ...diagonalBlock(), next: (...[state, observed]: Parameters<ReturnType<typeof diagonalBlock>['next']>) => {
-      const { state: after, squares: all } = diagonalBlock().next(state, observed);
-      return { state: after, squares: [...all].reverse() };
-    } };
+    const broken = {
+      ...diagonalBlock(),
+      next: (...[state, observed]: Parameters<ReturnType<typeof diagonalBlock>['next']>) => {
+        const { state: after, squares: all } = diagonalBlock().next(state, observed);
+        return { state: after, squares: [...all].reverse() };
+      },
+    };
     const simulated = simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], schedule: broken });
     await expect(results(simulated)).rejects.toThrow(ScheduleError);
-    await expect(results(simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], schedule: broken }))).rejects.toThrow(/left-neighbour/);
+    await expect(
+      results(simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], schedule: broken })),
+    ).rejects.toThrow(/left-neighbour/);
   });
 
   test('a schedule that forgets a row is refused instead of hanging', async () => {
-    const lazy = { ...diagonalBlock(), next: (state: ReturnType<ReturnType<typeof diagonalBlock>['start']>) => ({ state, squares: [] }) };
-    await expect(results(simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], schedule: lazy }))).rejects.toThrow(/complete/);
+    const lazy = {
+      ...diagonalBlock(),
+      next: (state: ReturnType<ReturnType<typeof diagonalBlock>['start']>) => ({ state, squares: [] }),
+    };
+    await expect(
+      results(simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], schedule: lazy })),
+    ).rejects.toThrow(/complete/);
   });
 
-  test.each<[string, unknown]>([['an error', new Error('the tape broke')], ['undefined', undefined]])('a source that throws %s ends the run with it, once all rows before it have their results', async (_, thrown) => {
+  test.each<[string, unknown]>([
+    ['an error', new Error('the tape broke')],
+    ['undefined', undefined],
+  ])('a source that throws %s ends the run with it, once all rows before it have their results', async (_, thrown) => {
     const rows = (function* () {
       for (let i = 0; i < 40; i++) yield { promptTokens: 1 + (i % 5), newTokens: 1 + (i % 3) };
       throw thrown;
@@ -168,7 +234,15 @@ describe('a run on the simulated device', () => {
     const seen: unknown[] = [];
     await new Promise<void>((resolve) => {
       const { run } = simulated;
-      squares(run).pipe(defaultPipeline(run), finishedRows(run)).subscribe({ next: ({ index }) => seen.push(index), error: (error: unknown) => { seen.push(['failed', error]); resolve(); } });
+      squares(run)
+        .pipe(defaultPipeline(run), finishedRows(run))
+        .subscribe({
+          next: ({ index }) => seen.push(index),
+          error: (error: unknown) => {
+            seen.push(['failed', error]);
+            resolve();
+          },
+        });
     });
     expect(seen.pop()).toEqual(['failed', thrown]);
     expect([...(seen as number[])].sort((a, b) => a - b)).toEqual([...Array(40).keys()]);
@@ -176,13 +250,25 @@ describe('a run on the simulated device', () => {
     expect(simulated.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
   });
 
-  test.each([0, -1, NaN, undefined, 0.5])('a schedule whose `free` returns %p while rows wait is refused instead of hanging', async (places) => {
-    const never = { ...diagonalBlock(), free: () => places as number };
-    await expect(inTime(results(simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], schedule: never })))).rejects.toMatchObject({ name: 'ScheduleError', constraint: 'complete' });
-    const later = { ...diagonalBlock(), free: (...[state, ended]: Parameters<ReturnType<typeof diagonalBlock>['free']>) => (state.pass === 0 ? diagonalBlock().free(state, ended) : (places as number)) };
-    const rows = Array.from({ length: 9 }, () => ({ promptTokens: 2, newTokens: 2 }));
-    await expect(inTime(results(simulatedRun({ grid: GRID, rows, schedule: later })))).rejects.toMatchObject({ name: 'ScheduleError', constraint: 'complete' });
-  });
+  test.each([0, -1, NaN, undefined, 0.5])(
+    'a schedule whose `free` returns %p while rows wait is refused instead of hanging',
+    async (places) => {
+      const never = { ...diagonalBlock(), free: () => places as number };
+      await expect(
+        inTime(results(simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], schedule: never }))),
+      ).rejects.toMatchObject({ name: 'ScheduleError', constraint: 'complete' });
+      const later = {
+        ...diagonalBlock(),
+        free: (...[state, ended]: Parameters<ReturnType<typeof diagonalBlock>['free']>) =>
+          state.pass === 0 ? diagonalBlock().free(state, ended) : (places as number),
+      };
+      const rows = Array.from({ length: 9 }, () => ({ promptTokens: 2, newTokens: 2 }));
+      await expect(inTime(results(simulatedRun({ grid: GRID, rows, schedule: later })))).rejects.toMatchObject({
+        name: 'ScheduleError',
+        constraint: 'complete',
+      });
+    },
+  );
 
   test.each<[string, unknown]>([
     ['nothing', undefined],
@@ -190,11 +276,21 @@ describe('a run on the simulated device', () => {
     ['squares that are none', { squares: 5 }],
     ['a square of nothing', { squares: [{}] }],
     ['null for a square', { squares: [null] }],
-    ['a square without a pass', { squares: [{ layer: 0, slot: 0, rows: [{ row: 0, firstPosition: 0, tokens: 2, head: 'sample' }] }] }],
+    [
+      'a square without a pass',
+      { squares: [{ layer: 0, slot: 0, rows: [{ row: 0, firstPosition: 0, tokens: 2, head: 'sample' }] }] },
+    ],
     ['a range of nothing', { squares: [{ pass: 0, layer: 0, slot: 0, rows: [undefined] }] }],
-    ['a range that is no number', { squares: [{ pass: 0, layer: 0, slot: 0, rows: [{ row: 0, firstPosition: NaN, tokens: 2, head: 'sample' }] }] }],
+    [
+      'a range that is no number',
+      { squares: [{ pass: 0, layer: 0, slot: 0, rows: [{ row: 0, firstPosition: NaN, tokens: 2, head: 'sample' }] }] },
+    ],
   ])('a schedule whose `next` returns %s is refused with its name', async (_, sweep) => {
-    const broken = { ...diagonalBlock(), name: 'mine', next: () => sweep as ReturnType<ReturnType<typeof diagonalBlock>['next']> };
+    const broken = {
+      ...diagonalBlock(),
+      name: 'mine',
+      next: () => sweep as ReturnType<ReturnType<typeof diagonalBlock>['next']>,
+    };
     const simulated = simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], schedule: broken });
     const outcome: unknown = await inTime(results(simulated)).catch((error: unknown) => error);
     expect(outcome).toBeInstanceOf(ScheduleError);
@@ -207,8 +303,21 @@ describe('a run on the simulated device', () => {
     const simulated = simulatedRun({
       grid: GRID,
       rows: [],
-      schedule: { ...diagonalBlock(), start: () => { throw new Error('no start'); } },
-      wrapDevice: (device) => overriding<Device>(device, { openRun: () => { open++; }, closeRun: () => { open--; } }),
+      schedule: {
+        ...diagonalBlock(),
+        start: () => {
+          throw new Error('no start');
+        },
+      },
+      wrapDevice: (device) =>
+        overriding<Device>(device, {
+          openRun: () => {
+            open++;
+          },
+          closeRun: () => {
+            open--;
+          },
+        }),
     });
     expect(open).toBe(1);
     await expect(results(simulated)).rejects.toThrow('no start');
@@ -218,11 +327,20 @@ describe('a run on the simulated device', () => {
 
   test('a callback that throws fails the run with what it threw, after the rows that were finished; the others are still called', async () => {
     const thrown = new Error('mine');
-    const fails = (): never => { throw thrown; };
+    const fails = (): never => {
+      throw thrown;
+    };
     const rows = Array.from({ length: 9 }, () => ({ promptTokens: 2, newTokens: 2 }));
     for (const callbacks of [{ onProgress: fails }, { onTrace: fails }]) {
       let stats: RunStats | undefined;
-      const simulated = simulatedRun({ grid: GRID, rows, ...callbacks, onStats: (each) => { stats = each; } });
+      const simulated = simulatedRun({
+        grid: GRID,
+        rows,
+        ...callbacks,
+        onStats: (each) => {
+          stats = each;
+        },
+      });
       await expect(inTime(results(simulated))).rejects.toBe(thrown);
       await simulated.run.settled();
       expect(stats).toBeDefined();
@@ -230,13 +348,29 @@ describe('a run on the simulated device', () => {
     const simulated = simulatedRun({ grid: GRID, rows, onStats: fails });
     const { run } = simulated;
     let finished = 0;
-    await expect(inTime(lastValueFrom(squares(run).pipe(defaultPipeline(run), finishedRows(run), tap(() => finished++))))).rejects.toBe(thrown);
+    await expect(
+      inTime(
+        lastValueFrom(
+          squares(run).pipe(
+            defaultPipeline(run),
+            finishedRows(run),
+            tap(() => finished++),
+          ),
+        ),
+      ),
+    ).rejects.toBe(thrown);
     expect(finished).toBe(9);
     expect(simulated.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
   });
 
   test('a consumer that has gone is told what a callback threw where it waits for the end', async () => {
-    const simulated = simulatedRun({ grid: GRID, rows: [{ promptTokens: 2, newTokens: 2 }], onStats: () => { throw new Error('mine'); } });
+    const simulated = simulatedRun({
+      grid: GRID,
+      rows: [{ promptTokens: 2, newTokens: 2 }],
+      onStats: () => {
+        throw new Error('mine');
+      },
+    });
     const { run } = simulated;
     squares(run).pipe(defaultPipeline(run), finishedRows(run)).subscribe().unsubscribe();
     await expect(run.settled()).rejects.toThrow('mine');
@@ -283,7 +417,11 @@ describe('a run on the simulated device', () => {
   }, 300_000);
 
   test('never more squares under way than the window has credits', async () => {
-    const simulated = simulatedRun({ grid: GRID, rows: Array.from({ length: 9 }, () => ({ promptTokens: 5, newTokens: 4 })), window: 3 });
+    const simulated = simulatedRun({
+      grid: GRID,
+      rows: Array.from({ length: 9 }, () => ({ promptTokens: 5, newTokens: 4 })),
+      window: 3,
+    });
     const { run } = simulated;
     let under = 0;
     let most = 0;
@@ -300,19 +438,29 @@ describe('a run on the simulated device', () => {
   });
 
   test('a page that a row copies from is not to be had before the copying batch has been through all layers', async () => {
-    const rows = [[1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 9]].map((prompt) => ({ prompt, promptTokens: prompt.length, newTokens: 2 }));
+    const rows = [
+      [1, 2, 3, 4, 5, 6],
+      [1, 2, 3, 4, 5, 9],
+    ].map((prompt) => ({ prompt, promptTokens: prompt.length, newTokens: 2 }));
     const pool = new PagePool(10, 4);
     // While the second row is computed: one page shared, one that is copied, one of its own.
     const spared: boolean[] = [];
     const simulated = simulatedRun({
-      grid: { layers: 2, slots: 1, rowsPerSlot: 1, tokensPerSquare: 8 }, window: 1,
-      rows, schedule: rowByRow(), pool, pageTokens: 4, sharePrefixes: true,
-      wrapDevice: (device) => overriding<Device>(device, {
-        submit: (task, after) => {
-          if (task.part === 'project' && task.rows[0]?.firstPosition === 5) spared.push(pool.has({ gpu: 0, memory: 8, disk: 0 }));
-          return device.submit(task, after);
-        },
-      }),
+      grid: { layers: 2, slots: 1, rowsPerSlot: 1, tokensPerSquare: 8 },
+      window: 1,
+      rows,
+      schedule: rowByRow(),
+      pool,
+      pageTokens: 4,
+      sharePrefixes: true,
+      wrapDevice: (device) =>
+        overriding<Device>(device, {
+          submit: (task, after) => {
+            if (task.part === 'project' && task.rows[0]?.firstPosition === 5)
+              spared.push(pool.has({ gpu: 0, memory: 8, disk: 0 }));
+            return device.submit(task, after);
+          },
+        }),
     });
     expect(await results(simulated)).toHaveLength(2);
     expect(spared).toEqual([false, false]);
@@ -328,16 +476,23 @@ test('prompts of two kinds share nothing, and a beginning is computed as one of 
   });
   const opened: DeviceRow[] = [];
   const simulated = simulatedRun({
-    grid: { ...GRID, tokensPerSquare: 64 }, rows, sharePrefixes: true, ahead: 8,
-    wrapDevice: (device) => overriding<Device>(device, {
-      promptKind: (promptTokens) => (promptTokens >= 120 ? 'long' : ''),
-      openRow: (run, row, sequence) => {
-        opened.push(sequence);
-        device.openRow(run, row, sequence);
-      },
-    }),
+    grid: { ...GRID, tokensPerSquare: 64 },
+    rows,
+    sharePrefixes: true,
+    ahead: 8,
+    wrapDevice: (device) =>
+      overriding<Device>(device, {
+        promptKind: (promptTokens) => (promptTokens >= 120 ? 'long' : ''),
+        openRow: (run, row, sequence) => {
+          opened.push(sequence);
+          device.openRow(run, row, sequence);
+        },
+      }),
   });
   expect(await results(simulated)).toHaveLength(6);
   const prefixes = opened.filter(({ promptTokens }) => promptTokens !== undefined);
-  expect(prefixes.map(({ tokens, promptTokens }) => [tokens.length, promptTokens])).toEqual([[100, 130], [100, 110]]);
+  expect(prefixes.map(({ tokens, promptTokens }) => [tokens.length, promptTokens])).toEqual([
+    [100, 130],
+    [100, 110],
+  ]);
 });

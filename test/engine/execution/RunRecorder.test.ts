@@ -4,14 +4,38 @@ import type { Task, TaskEvent } from '../../../src/engine/execution/Task.js';
 import { rowsOfTrace } from '../../../src/engine/schedules/recordsOfTrace.js';
 import type { TraceEvent } from '../../../src/RunStats.js';
 
-const rows = [{ row: 0, firstPosition: 0, tokens: 3, head: 'sample' as const }, { row: 1, firstPosition: 7, tokens: 1, head: 'sample' as const }];
+const rows = [
+  { row: 0, firstPosition: 0, tokens: 3, head: 'sample' as const },
+  { row: 1, firstPosition: 7, tokens: 1, head: 'sample' as const },
+];
 function done(task: Partial<Task>, start: number, end: number, error?: Error): TaskEvent {
-  return { id: 1, error, timing: { start, end }, task: { run: 1, name: 'compute', part: 'project', queue: 'cpu-compute', pass: 2, layer: 3, slot: 0, rows, bytes: 0, ...task } };
+  return {
+    id: 1,
+    error,
+    timing: { start, end },
+    task: {
+      run: 1,
+      name: 'compute',
+      part: 'project',
+      queue: 'cpu-compute',
+      pass: 2,
+      layer: 3,
+      slot: 0,
+      rows,
+      bytes: 0,
+      ...task,
+    },
+  };
 }
 
 describe('RunRecorder', () => {
   test('adds up queues, bytes by link, and shares mixed squares between prefill and decode by tokens', () => {
-    const recorder = new RunRecorder({ model: 'm', policy: { schedule: 'diagonal' }, loadSeconds: 2, memory: () => ({ cpu: { capacityBytes: 9, usedBytes: 4, peakBytes: 5 } }) });
+    const recorder = new RunRecorder({
+      model: 'm',
+      policy: { schedule: 'diagonal' },
+      loadSeconds: 2,
+      memory: () => ({ cpu: { capacityBytes: 9, usedBytes: 4, peakBytes: 5 } }),
+    });
     recorder.completed(done({}, 1, 5));
     recorder.completed(done({ name: 'load_weight', queue: 'disk-read', from: 'disk', to: 'cpu', bytes: 70 }, 1, 2));
     recorder.completed(done({ name: 'load_weight', queue: 'disk-read', from: 'disk', to: 'cpu', bytes: 30 }, 2, 4));
@@ -23,28 +47,62 @@ describe('RunRecorder', () => {
     recorder.row(true);
     const stats = recorder.stats();
     expect(stats.queues).toEqual({
-      'cpu-compute': { busySeconds: 4, tasks: 1, bytes: 0 }, 'disk-read': { busySeconds: 3, tasks: 2, bytes: 100 }, 'disk-write': { busySeconds: 2, tasks: 1, bytes: 5 },
+      'cpu-compute': { busySeconds: 4, tasks: 1, bytes: 0 },
+      'disk-read': { busySeconds: 3, tasks: 2, bytes: 100 },
+      'disk-write': { busySeconds: 2, tasks: 1, bytes: 5 },
     });
     expect(stats.bytes).toEqual({ weights: { 'disk→cpu': 100 }, cache: { 'cpu→disk': 5 }, activations: {} });
     expect(stats.seconds).toMatchObject({ load: 2, prefill: 3, decode: 1 });
-    expect(stats).toMatchObject({ model: 'm', policy: { schedule: 'diagonal' }, rows: { done: 1, failed: 1 }, tokens: { prompt: 3, generated: 1 }, memory: { cpu: { capacityBytes: 9, peakBytes: 5 } } });
+    expect(stats).toMatchObject({
+      model: 'm',
+      policy: { schedule: 'diagonal' },
+      rows: { done: 1, failed: 1 },
+      tokens: { prompt: 3, generated: 1 },
+      memory: { cpu: { capacityBytes: 9, peakBytes: 5 } },
+    });
   });
 
   test('traces complete events in microseconds with the square in their arguments, and memory when it changes', () => {
     const events: TraceEvent[] = [];
     let usedBytes = 1;
-    const recorder = new RunRecorder({ model: 'm', policy: {}, loadSeconds: 0, memory: () => ({ cpu: { capacityBytes: 9, usedBytes, peakBytes: 9 } }), onTrace: (event) => events.push(event) });
+    const recorder = new RunRecorder({
+      model: 'm',
+      policy: {},
+      loadSeconds: 0,
+      memory: () => ({ cpu: { capacityBytes: 9, usedBytes, peakBytes: 9 } }),
+      onTrace: (event) => events.push(event),
+    });
     recorder.completed(done({}, 1, 1.5));
     recorder.completed(done({}, 2, 3));
     usedBytes = 7;
     recorder.completed(done({}, 3, 4));
-    const args = { pass: 2, layer: 3, slot: 0, part: 'project', rows: [[0, 0, 3], [1, 7, 1]], bytes: 0, from: undefined, to: undefined };
-    expect(events.filter(({ ph }) => ph === 'X')[0]).toEqual({ name: 'compute L3 project', ph: 'X', ts: 1e6, dur: 5e5, pid: 1, tid: 1, args });
+    const args = {
+      pass: 2,
+      layer: 3,
+      slot: 0,
+      part: 'project',
+      rows: [
+        [0, 0, 3],
+        [1, 7, 1],
+      ],
+      bytes: 0,
+      from: undefined,
+      to: undefined,
+    };
+    expect(events.filter(({ ph }) => ph === 'X')[0]).toEqual({
+      name: 'compute L3 project',
+      ph: 'X',
+      ts: 1e6,
+      dur: 5e5,
+      pid: 1,
+      tid: 1,
+      args,
+    });
     expect(events.filter(({ ph }) => ph === 'C').map((event) => event.args)).toEqual([{ used: 1 }, { used: 7 }]);
     expect(events.filter(({ ph }) => ph === 'M').map((event) => event.args.name)).toEqual(['spillway', 'cpu-compute']);
   });
 
-  test('what is computed for rows to come counts against those that share it, and is nobody\'s debt', () => {
+  test("what is computed for rows to come counts against those that share it, and is nobody's debt", () => {
     const recorder = new RunRecorder({ model: 'm', policy: {}, loadSeconds: 0, memory: () => ({}) });
     const saved: number[] = [];
     const admitted = (...[row, tokens]: Parameters<RunRecorder['admitted']>): void => {
@@ -61,10 +119,26 @@ describe('RunRecorder', () => {
 
   test('traces who was admitted, so that a trace says by what rows it is to be judged', () => {
     const events: TraceEvent[] = [];
-    const recorder = new RunRecorder({ model: 'm', policy: {}, loadSeconds: 0, memory: () => ({}), onTrace: (event) => events.push(event) });
+    const recorder = new RunRecorder({
+      model: 'm',
+      policy: {},
+      loadSeconds: 0,
+      memory: () => ({}),
+      onTrace: (event) => events.push(event),
+    });
     const rows = [
       { row: 0, promptTokens: 33, newTokens: 0, prefix: true, shared: [], known: [] },
-      { row: 1, promptTokens: 40, newTokens: 7, prefix: false, shared: [{ row: 0, end: 32 }], known: [{ behind: 39, end: 43 }, { behind: 42, end: 46 }] },
+      {
+        row: 1,
+        promptTokens: 40,
+        newTokens: 7,
+        prefix: false,
+        shared: [{ row: 0, end: 32 }],
+        known: [
+          { behind: 39, end: 43 },
+          { behind: 42, end: 46 },
+        ],
+      },
       { row: 2, promptTokens: 4, newTokens: 0, prefix: false, shared: [], known: [] },
     ];
     for (const row of rows) recorder.admitted(row, 1);
@@ -78,7 +152,15 @@ describe('RunRecorder', () => {
       calls.push(name);
       throw new Error(name);
     };
-    const recorder = new RunRecorder({ model: 'm', policy: {}, loadSeconds: 0, memory: () => ({}), onTrace: fails('trace'), onProgress: fails('progress'), onStats: fails('stats') });
+    const recorder = new RunRecorder({
+      model: 'm',
+      policy: {},
+      loadSeconds: 0,
+      memory: () => ({}),
+      onTrace: fails('trace'),
+      onProgress: fails('progress'),
+      onStats: fails('stats'),
+    });
     recorder.completed(done({}, 1, 5));
     expect(recorder.failure).toEqual({ error: new Error('trace') });
     recorder.rows(3);
@@ -95,8 +177,17 @@ describe('RunRecorder', () => {
       const end = performance.now() + 5;
       while (performance.now() < end);
     };
-    expect(recorder.timed(() => { recorder.timed(spin); return 7; })).toBe(7);
-    expect(() => recorder.timed(() => { throw new Error('through'); })).toThrow('through');
+    expect(
+      recorder.timed(() => {
+        recorder.timed(spin);
+        return 7;
+      }),
+    ).toBe(7);
+    expect(() =>
+      recorder.timed(() => {
+        throw new Error('through');
+      }),
+    ).toThrow('through');
     const { seconds, fractionOfWall } = recorder.stats().orchestration;
     expect(seconds).toBeGreaterThanOrEqual(0.005);
     expect(fractionOfWall).toBeLessThanOrEqual(1);

@@ -3,58 +3,99 @@ import fc from 'fast-check';
 import { SimulatedDevice, type SimulationOptions } from '../../../src/engine/execution/SimulatedDevice.js';
 import { QUEUE_NAMES, type QueueName, type Task, type TaskEvent } from '../../../src/engine/execution/Task.js';
 
-const task = (queue: QueueName, layer: number): Task => ({ run: 1, name: 'load_weight', queue, pass: 0, layer, slot: 0, rows: [], bytes: 0 });
+const task = (queue: QueueName, layer: number): Task => ({
+  run: 1,
+  name: 'load_weight',
+  queue,
+  pass: 0,
+  layer,
+  slot: 0,
+  rows: [],
+  bytes: 0,
+});
 
 /** Plays a list of tasks, each on a queue, taking a time, waiting for some of the tasks before it. */
-async function play(list: readonly { queue: QueueName; seconds: number; after: readonly number[] }[], options: SimulationOptions = {}): Promise<{ events: TaskEvent[]; order: number[]; device: SimulatedDevice }> {
+async function play(
+  list: readonly { queue: QueueName; seconds: number; after: readonly number[] }[],
+  options: SimulationOptions = {},
+): Promise<{ events: TaskEvent[]; order: number[]; device: SimulatedDevice }> {
   const device = new SimulatedDevice({ duration: ({ layer }) => list[layer]?.seconds ?? 0, ...options });
   const order: number[] = [];
   device.completed$.subscribe((burst) => order.push(...burst.map(({ event }) => event.task.layer)));
   const events: TaskEvent[] = [];
-  list.forEach(({ queue, after }, i) => events.push(device.submit(task(queue, i), after.flatMap((index) => events.slice(index, index + 1)))));
+  list.forEach(({ queue, after }, i) =>
+    events.push(
+      device.submit(
+        task(queue, i),
+        after.flatMap((index) => events.slice(index, index + 1)),
+      ),
+    ),
+  );
   expect(events.every(({ timing }) => timing === undefined)).toBe(true);
   await device.close();
   return { events, order, device };
 }
 
-const list = fc.array(fc.record({ queue: fc.constantFrom(...QUEUE_NAMES), seconds: fc.nat(9), after: fc.array(fc.nat(30), { maxLength: 3 }) }), { minLength: 1, maxLength: 25 })
+const list = fc
+  .array(
+    fc.record({
+      queue: fc.constantFrom(...QUEUE_NAMES),
+      seconds: fc.nat(9),
+      after: fc.array(fc.nat(30), { maxLength: 3 }),
+    }),
+    { minLength: 1, maxLength: 25 },
+  )
   .map((tasks) => tasks.map((each, i) => ({ ...each, after: each.after.filter((index) => index < i) })));
 
 describe('SimulatedDevice', () => {
   test('queues are FIFO, tasks wait for their events, and nothing waits longer than it has to', async () => {
-    await fc.assert(fc.asyncProperty(list, async (tasks) => {
-      const { events, order, device } = await play(tasks);
-      const ends: number[] = [];
-      const freeAt = new Map<QueueName, number>();
-      tasks.forEach(({ queue, seconds, after }, i) => {
-        const start = Math.max(freeAt.get(queue) ?? 0, ...after.map((index) => ends[index] ?? 0));
-        ends.push(start + seconds);
-        freeAt.set(queue, start + seconds);
-        expect(events[i]?.timing).toEqual({ start, end: start + seconds });
-      });
-      expect(order.map((index) => ends[index])).toEqual([...ends].sort((a, b) => a - b));
-      expect(device.now).toBe(Math.max(...ends));
-    }));
+    await fc.assert(
+      fc.asyncProperty(list, async (tasks) => {
+        const { events, order, device } = await play(tasks);
+        const ends: number[] = [];
+        const freeAt = new Map<QueueName, number>();
+        tasks.forEach(({ queue, seconds, after }, i) => {
+          const start = Math.max(freeAt.get(queue) ?? 0, ...after.map((index) => ends[index] ?? 0));
+          ends.push(start + seconds);
+          freeAt.set(queue, start + seconds);
+          expect(events[i]?.timing).toEqual({ start, end: start + seconds });
+        });
+        expect(order.map((index) => ends[index])).toEqual([...ends].sort((a, b) => a - b));
+        expect(device.now).toBe(Math.max(...ends));
+      }),
+    );
   });
 
   test('the time is never below the busiest queue, nor above the sum of everything', async () => {
-    await fc.assert(fc.asyncProperty(list, async (tasks) => {
-      const { device } = await play(tasks);
-      const busy = QUEUE_NAMES.map((queue) => tasks.filter((each) => each.queue === queue).reduce((sum, { seconds }) => sum + seconds, 0));
-      expect(device.now).toBeGreaterThanOrEqual(Math.max(...busy));
-      expect(device.now).toBeLessThanOrEqual(busy.reduce((a, b) => a + b));
-    }));
+    await fc.assert(
+      fc.asyncProperty(list, async (tasks) => {
+        const { device } = await play(tasks);
+        const busy = QUEUE_NAMES.map((queue) =>
+          tasks.filter((each) => each.queue === queue).reduce((sum, { seconds }) => sum + seconds, 0),
+        );
+        expect(device.now).toBeGreaterThanOrEqual(Math.max(...busy));
+        expect(device.now).toBeLessThanOrEqual(busy.reduce((a, b) => a + b));
+      }),
+    );
   });
 
   test('what waits for a failed task fails with it; the rest goes on', async () => {
     const { events } = await play(
-      [{ queue: 'disk-read', seconds: 1, after: [] }, { queue: 'cpu-compute', seconds: 1, after: [0] }, { queue: 'disk-read', seconds: 1, after: [] }],
+      [
+        { queue: 'disk-read', seconds: 1, after: [] },
+        { queue: 'cpu-compute', seconds: 1, after: [0] },
+        { queue: 'disk-read', seconds: 1, after: [] },
+      ],
       { fail: ({ layer }) => (layer === 0 ? 'no such file' : undefined) },
     );
-    expect(events.map(({ error }) => error?.message)).toEqual(['load_weight pass 0 layer 0 slot 0: no such file', 'load_weight pass 0 layer 1 slot 0: load_weight pass 0 layer 0 slot 0 failed', undefined]);
+    expect(events.map(({ error }) => error?.message)).toEqual([
+      'load_weight pass 0 layer 0 slot 0: no such file',
+      'load_weight pass 0 layer 1 slot 0: load_weight pass 0 layer 0 slot 0 failed',
+      undefined,
+    ]);
   });
 
-  test('a cancelled run\'s later tasks fail, and those of other runs do not', async () => {
+  test("a cancelled run's later tasks fail, and those of other runs do not", async () => {
     const device = new SimulatedDevice();
     const before = device.submit(task('disk-read', 0), []);
     device.cancelRun(1);

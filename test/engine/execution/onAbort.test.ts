@@ -11,7 +11,10 @@ describe('onAbort', () => {
     stops[1]?.();
     stops[1]?.();
     controller.abort('enough');
-    expect(seen).toEqual([[1, 'enough'], [3, 'enough']]);
+    expect(seen).toEqual([
+      [1, 'enough'],
+      [3, 'enough'],
+    ]);
   });
 
   test('leaves no listener when nobody waits, and listens again for the next', () => {
@@ -19,7 +22,10 @@ describe('onAbort', () => {
     onAbort(controller.signal, () => undefined)();
     expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0);
     let fired = 0;
-    const stop = onAbort(controller.signal, () => { fired++; stop(); });
+    const stop = onAbort(controller.signal, () => {
+      fired++;
+      stop();
+    });
     onAbort(controller.signal, () => fired++);
     controller.abort();
     expect(fired).toBe(2);

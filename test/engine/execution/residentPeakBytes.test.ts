@@ -3,13 +3,19 @@ import { residentPeakBytes } from '../../../src/engine/execution/residentPeakByt
 
 describe('residentPeakBytes', () => {
   test("is the kernel's high-water mark of this process alone", () => {
-    expect(residentPeakBytes(() => 'Name:\tnode\nVmPeak:\t  999999 kB\nVmHWM:\t   51234 kB\nVmRSS:\t   40000 kB\n')).toBe(51_234 * 1024);
+    expect(
+      residentPeakBytes(() => 'Name:\tnode\nVmPeak:\t  999999 kB\nVmHWM:\t   51234 kB\nVmRSS:\t   40000 kB\n'),
+    ).toBe(51_234 * 1024);
   });
 
   test('is what getrusage says where there is no such mark', () => {
     const before = process.resourceUsage().maxRSS * 1024;
     expect(residentPeakBytes(() => 'Name:\tnode\n')).toBeGreaterThanOrEqual(before);
-    expect(residentPeakBytes(() => { throw new Error('ENOENT'); })).toBeGreaterThanOrEqual(before);
+    expect(
+      residentPeakBytes(() => {
+        throw new Error('ENOENT');
+      }),
+    ).toBeGreaterThanOrEqual(before);
   });
 
   test('of this process lies between what it has now and all that getrusage counts', () => {

@@ -21,8 +21,16 @@ function following(pages = 20): { readonly pool: PagePool; readonly run: RunPage
 }
 
 /** A row with a prompt of so many tokens, computed up to `next`. */
-function open({ run, followed }: ReturnType<typeof following>, promptTokens: number, sharing: SharedPrefix, next = promptTokens): OpenRow {
-  const prefix = followed.prefixOf(sharing, Array.from({ length: promptTokens }, (_, i) => i));
+function open(
+  { run, followed }: ReturnType<typeof following>,
+  promptTokens: number,
+  sharing: SharedPrefix,
+  next = promptTokens,
+): OpenRow {
+  const prefix = followed.prefixOf(
+    sharing,
+    Array.from({ length: promptTokens }, (_, i) => i),
+  );
   const pages = run.take(0, { promptTokens, positions: promptTokens + 3 }, prefix);
   if (!pages) throw new Error('no room');
   followed.opened(prefix);
@@ -90,7 +98,8 @@ describe('FollowedPages', () => {
     const there = following(4);
     open(there, 8, { pages: [], own: [0, 1] });
     const prompt = Array.from({ length: 13 }, (_, i) => i);
-    const take = (sharing: SharedPrefix) => there.run.take(0, { promptTokens: 13, positions: 16 }, there.followed.prefixOf(sharing, prompt));
+    const take = (sharing: SharedPrefix) =>
+      there.run.take(0, { promptTokens: 13, positions: 16 }, there.followed.prefixOf(sharing, prompt));
     expect(take({ pages: [0], own: [2] })).toBeUndefined();
     expect(there.pool.used.memory).toBe(2);
     expect(take({ pages: [0, 1], own: [2] })?.entries).toHaveLength(4);
@@ -107,10 +116,13 @@ describe('FollowedPages', () => {
     [copyOf(9, 5), '.copy.page: found 9, expected the number of a page that rows share'],
     [copyOf(1, 4), '.copy.position: found 4, expected one within the page of position 4, behind its first'],
     [copyOf(1, 8), '.copy.position: found 8, expected one within the page of position 4, behind its first'],
-    [copyOf(1, 10), ': found 10 tokens that others have computed, expected fewer than the row\'s 10'],
+    [copyOf(1, 10), ": found 10 tokens that others have computed, expected fewer than the row's 10"],
     [{ ...NOTHING, own: [1] }, ".own: found 1, which is another page's, expected a number that none has"],
     [{ ...NOTHING, own: [5, 6, 5] }, '.own: found a number twice, expected each once'],
-    [{ pages: [0], own: [5, 6, 7] }, ".own: found 3 pages, expected at most the 2 of the row's prompt that are its own"],
+    [
+      { pages: [0], own: [5, 6, 7] },
+      ".own: found 3 pages, expected at most the 2 of the row's prompt that are its own",
+    ],
   ];
   test.each(cases)('refuses %j', (sharing, words) => {
     const there = following();
@@ -122,10 +134,14 @@ describe('FollowedPages', () => {
   test('refuses to free what rows hold, and what nobody has, or no longer', () => {
     const there = following();
     const row = open(there, 4, { pages: [], own: [0] });
-    expect(() => { there.followed.free(0); }).toThrow(new PeerError('free.page: found 0, which 1 rows hold, expected one that none holds'));
+    expect(() => {
+      there.followed.free(0);
+    }).toThrow(new PeerError('free.page: found 0, which 1 rows hold, expected one that none holds'));
     end(there, row);
     there.followed.free(0);
-    expect(() => { there.followed.free(0); }).toThrow(new PeerError('free.page: found 0, expected the number of a page that rows share'));
+    expect(() => {
+      there.followed.free(0);
+    }).toThrow(new PeerError('free.page: found 0, expected the number of a page that rows share'));
     expect(there.pool.used.memory).toBe(0);
   });
 
@@ -140,11 +156,17 @@ describe('FollowedPages', () => {
     const small = fc.nat(5);
     const step = fc.oneof(
       fc.record({
-        kind: fc.constant('open' as const), promptTokens: fc.integer({ min: 1, max: 14 }), next: fc.nat(14),
-        pages: fc.array(small, { maxLength: 3 }), own: fc.array(small, { maxLength: 3 }),
+        kind: fc.constant('open' as const),
+        promptTokens: fc.integer({ min: 1, max: 14 }),
+        next: fc.nat(14),
+        pages: fc.array(small, { maxLength: 3 }),
+        own: fc.array(small, { maxLength: 3 }),
         copy: fc.option(fc.record({ page: small, position: fc.nat(12) }), { nil: undefined }),
       }),
-      fc.record({ kind: fc.constantFrom('copied' as const, 'close' as const, 'release' as const, 'free' as const), which: small }),
+      fc.record({
+        kind: fc.constantFrom('copied' as const, 'close' as const, 'release' as const, 'free' as const),
+        which: small,
+      }),
     );
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
@@ -173,7 +195,9 @@ describe('FollowedPages', () => {
           // Pages that rows compute are theirs alone, and those that are shared are where they were computed.
           const own = rows.flatMap(({ pages, prefix }) => pages.entries.slice(prefix.match.pages));
           expect(new Set(own).size).toBe(own.length);
-          expect(there.pool.used.memory).toBeGreaterThanOrEqual(new Set(rows.flatMap(({ pages }) => pages.entries)).size);
+          expect(there.pool.used.memory).toBeGreaterThanOrEqual(
+            new Set(rows.flatMap(({ pages }) => pages.entries)).size,
+          );
         }
         for (const { pages } of rows) pages.release();
         there.run.close();

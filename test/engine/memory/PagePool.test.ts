@@ -14,79 +14,129 @@ type PageTable3 = Record<PageTier, number[]>;
 
 /** Every page that rows hold, by tier; the tail of a row counts once. */
 function heldBy(rows: readonly RowPages[], firstOfGpu: number): PageTable3 {
-  const there = rows.flatMap(({ entries, tail }) => [...new Set([...entries.filter((entry) => entry >= 0), ...(tail >= 0 ? [tail] : [])])]);
-  return { memory: there.filter((entry) => entry < firstOfGpu), gpu: there.filter((entry) => entry >= firstOfGpu).map((entry) => entry - firstOfGpu), disk: rows.flatMap(({ entries }) => entries.filter((entry) => entry < 0).map((entry) => -1 - entry)) };
+  const there = rows.flatMap(({ entries, tail }) => [
+    ...new Set([...entries.filter((entry) => entry >= 0), ...(tail >= 0 ? [tail] : [])]),
+  ]);
+  return {
+    memory: there.filter((entry) => entry < firstOfGpu),
+    gpu: there.filter((entry) => entry >= firstOfGpu).map((entry) => entry - firstOfGpu),
+    disk: rows.flatMap(({ entries }) => entries.filter((entry) => entry < 0).map((entry) => -1 - entry)),
+  };
 }
 
 describe('PagePool', () => {
-  const row = fc.record({ promptTokens: fc.integer({ min: 1, max: 40 }), newTokens: fc.integer({ min: 0, max: 40 }), endsAfter: fc.nat(80), batch: fc.nat(3) });
-  const pools = fc.record({
-    capacity: fc.integer({ min: 1, max: 40 }), pageTokens: fc.integer({ min: 1, max: 8 }), disk: fc.nat(40), share: fc.constantFrom(0, 0.3, 0.5, 1), mostPerRow: fc.nat(12),
-    gpu: fc.nat(40), gpuShare: fc.constantFrom(0, 0.2, 0.5, 0.9, 1),
-  }).map(({ gpuShare, ...setup }) => ({ ...setup, gpuShare: Math.min(gpuShare, 1 - setup.share) }));
-  const poolOf = ({ capacity, pageTokens, disk, share, mostPerRow, gpu, gpuShare }: { capacity: number; pageTokens: number; disk: number; share: number; mostPerRow: number; gpu: number; gpuShare: number }): PagePool =>
+  const row = fc.record({
+    promptTokens: fc.integer({ min: 1, max: 40 }),
+    newTokens: fc.integer({ min: 0, max: 40 }),
+    endsAfter: fc.nat(80),
+    batch: fc.nat(3),
+  });
+  const pools = fc
+    .record({
+      capacity: fc.integer({ min: 1, max: 40 }),
+      pageTokens: fc.integer({ min: 1, max: 8 }),
+      disk: fc.nat(40),
+      share: fc.constantFrom(0, 0.3, 0.5, 1),
+      mostPerRow: fc.nat(12),
+      gpu: fc.nat(40),
+      gpuShare: fc.constantFrom(0, 0.2, 0.5, 0.9, 1),
+    })
+    .map(({ gpuShare, ...setup }) => ({ ...setup, gpuShare: Math.min(gpuShare, 1 - setup.share) }));
+  const poolOf = ({
+    capacity,
+    pageTokens,
+    disk,
+    share,
+    mostPerRow,
+    gpu,
+    gpuShare,
+  }: {
+    capacity: number;
+    pageTokens: number;
+    disk: number;
+    share: number;
+    mostPerRow: number;
+    gpu: number;
+    gpuShare: number;
+  }): PagePool =>
     new PagePool(capacity, pageTokens, { pages: disk, share, mostPerRow }, { pages: gpu, share: gpuShare });
 
   test('steady rows always find the pages they grow into, no page has two holders, and all come back', () => {
     fc.assert(
-      fc.property(pools, fc.array(row, { maxLength: 40 }), fc.integer({ min: 1, max: 4 }), fc.integer({ min: 4, max: 16 }), fc.boolean(), (setup, waiting, rowsPerSlot, tokensPerSquare, staggered) => {
-        const pool = poolOf(setup);
-        const run = pool.openRun({ rowsPerSlot, tokensPerSquare, staggered });
-        const live: { pages: RowPages; next: number; decoded: number; endsAfter: number }[] = [];
-        const queue = waiting.map((each) => ({ ...lengths(each.promptTokens, each.newTokens), endsAfter: each.endsAfter }));
-        for (let sweep = 0; sweep < 2000 && (queue.length > 0 || live.length > 0); sweep++) {
-          run.advance();
-          const admission = run.admission(rowsPerSlot - live.length);
-          while (live.length < rowsPerSlot && queue[0]) {
-            const pages = admission.admit(0, queue[0]);
-            if (!pages) break;
-            live.push({ pages, next: 0, decoded: 0, endsAfter: queue[0].endsAfter });
-            queue.shift();
-          }
-          if (live.length === 0) {
-            // Alone in the pool and still refused: it can never fit.
-            expect(queue[0]?.positions).toBeGreaterThan(pool.longestRow);
-            queue.shift();
-            continue;
-          }
-          // One steady sweep: decoding rows first, then prompts with what is left, oldest first.
-          let left = tokensPerSquare;
-          const moves = new Map<RowPages, number>();
-          for (const each of live) if (each.next >= each.pages.lengths.promptTokens && left-- > 0) moves.set(each.pages, each.next + 1);
-          for (const each of live) {
-            const prompt = Math.min(each.pages.lengths.promptTokens, each.pages.lengths.positions) - each.next;
-            if (prompt > 0 && left > 0) {
-              moves.set(each.pages, each.next + Math.min(prompt, left));
-              left -= Math.min(prompt, left);
+      fc.property(
+        pools,
+        fc.array(row, { maxLength: 40 }),
+        fc.integer({ min: 1, max: 4 }),
+        fc.integer({ min: 4, max: 16 }),
+        fc.boolean(),
+        (setup, waiting, rowsPerSlot, tokensPerSquare, staggered) => {
+          const pool = poolOf(setup);
+          const run = pool.openRun({ rowsPerSlot, tokensPerSquare, staggered });
+          const live: { pages: RowPages; next: number; decoded: number; endsAfter: number }[] = [];
+          const queue = waiting.map((each) => ({
+            ...lengths(each.promptTokens, each.newTokens),
+            endsAfter: each.endsAfter,
+          }));
+          for (let sweep = 0; sweep < 2000 && (queue.length > 0 || live.length > 0); sweep++) {
+            run.advance();
+            const admission = run.admission(rowsPerSlot - live.length);
+            while (live.length < rowsPerSlot && queue[0]) {
+              const pages = admission.admit(0, queue[0]);
+              if (!pages) break;
+              live.push({ pages, next: 0, decoded: 0, endsAfter: queue[0].endsAfter });
+              queue.shift();
+            }
+            if (live.length === 0) {
+              // Alone in the pool and still refused: it can never fit.
+              expect(queue[0]?.positions).toBeGreaterThan(pool.longestRow);
+              queue.shift();
+              continue;
+            }
+            // One steady sweep: decoding rows first, then prompts with what is left, oldest first.
+            let left = tokensPerSquare;
+            const moves = new Map<RowPages, number>();
+            for (const each of live)
+              if (each.next >= each.pages.lengths.promptTokens && left-- > 0) moves.set(each.pages, each.next + 1);
+            for (const each of live) {
+              const prompt = Math.min(each.pages.lengths.promptTokens, each.pages.lengths.positions) - each.next;
+              if (prompt > 0 && left > 0) {
+                moves.set(each.pages, each.next + Math.min(prompt, left));
+                left -= Math.min(prompt, left);
+              }
+            }
+            for (const each of live) {
+              const end = moves.get(each.pages);
+              if (end === undefined) continue;
+              expect(pool.has(each.pages.lacks(end))).toBe(true);
+              each.pages.advance(end);
+              if (end > each.pages.lengths.promptTokens) each.decoded++;
+              each.next = end;
+              expect(each.pages.entries.length).toBeGreaterThanOrEqual(Math.ceil(end / setup.pageTokens));
+            }
+            const held = heldBy(
+              live.map(({ pages }) => pages),
+              setup.capacity,
+            );
+            for (const tier of PAGE_TIERS) {
+              expect(new Set(held[tier]).size).toBe(held[tier].length);
+              expect(held[tier].length).toBe(pool.used[tier]);
+              expect(Math.max(0, ...held[tier])).toBeLessThan(
+                Math.max(1, { gpu: setup.gpu, memory: setup.capacity, disk: setup.disk }[tier]),
+              );
+            }
+            for (let i = live.length - 1; i >= 0; i--) {
+              const each = live[i];
+              if (each && (each.next >= each.pages.lengths.positions || each.decoded > each.endsAfter)) {
+                each.pages.release();
+                each.pages.release();
+                live.splice(i, 1);
+              }
             }
           }
-          for (const each of live) {
-            const end = moves.get(each.pages);
-            if (end === undefined) continue;
-            expect(pool.has(each.pages.lacks(end))).toBe(true);
-            each.pages.advance(end);
-            if (end > each.pages.lengths.promptTokens) each.decoded++;
-            each.next = end;
-            expect(each.pages.entries.length).toBeGreaterThanOrEqual(Math.ceil(end / setup.pageTokens));
-          }
-          const held = heldBy(live.map(({ pages }) => pages), setup.capacity);
-          for (const tier of PAGE_TIERS) {
-            expect(new Set(held[tier]).size).toBe(held[tier].length);
-            expect(held[tier].length).toBe(pool.used[tier]);
-            expect(Math.max(0, ...held[tier])).toBeLessThan(Math.max(1, { gpu: setup.gpu, memory: setup.capacity, disk: setup.disk }[tier]));
-          }
-          for (let i = live.length - 1; i >= 0; i--) {
-            const each = live[i];
-            if (each && (each.next >= each.pages.lengths.positions || each.decoded > each.endsAfter)) {
-              each.pages.release();
-              each.pages.release();
-              live.splice(i, 1);
-            }
-          }
-        }
-        expect(queue.length + live.length).toBe(0);
-        expect(pool.used).toEqual(NO_PAGES);
-      }),
+          expect(queue.length + live.length).toBe(0);
+          expect(pool.used).toEqual(NO_PAGES);
+        },
+      ),
       { numRuns: 300 },
     );
   });
@@ -105,7 +155,8 @@ describe('PagePool', () => {
         run.advance();
         const admission = run.admission(128 - live.length);
         while (!blocks || live.length < 40) {
-          const pages = blocks && live.some(({ next }) => next > 0) ? undefined : admission.admit(0, lengths(prompt, decoded + 1));
+          const pages =
+            blocks && live.some(({ next }) => next > 0) ? undefined : admission.admit(0, lengths(prompt, decoded + 1));
           if (!pages) break;
           live.push({ pages, next: 0 });
         }
@@ -124,14 +175,18 @@ describe('PagePool', () => {
     };
     expect(mostAtOnce(true).most).toBe(40);
     const diagonal = mostAtOnce(false);
-    // A block holds 1280 * 4 / (32 + 96) = 40 of these rows; (2s + 2n) / (2s + n) = 1.6. Whole pages and the last sweep cost a little.
+    // A block holds 1280 * 4 / (32 + 96) = 40 of these rows; (2s + 2n) / (2s + n) = 1.6. Whole pages and the last sweep
+    // cost a little.
     expect(diagonal.most).toBeLessThanOrEqual(64);
     expect(diagonal.average).toBeGreaterThan(60);
   });
 
   test('several runs count every row in full', () => {
     const pool = new PagePool(10, 4);
-    const [first, second] = [pool.openRun({ rowsPerSlot: 8, tokensPerSquare: 64, staggered: true }), pool.openRun({ rowsPerSlot: 8, tokensPerSquare: 64, staggered: true })];
+    const [first, second] = [
+      pool.openRun({ rowsPerSlot: 8, tokensPerSquare: 64, staggered: true }),
+      pool.openRun({ rowsPerSlot: 8, tokensPerSquare: 64, staggered: true }),
+    ];
     expect(first.admission(9).admit(0, lengths(4, 17))).toBeDefined();
     expect(second.admission(9).admit(0, lengths(4, 17))).toBeDefined();
     expect(pool.used.memory).toBe(2);
@@ -198,7 +253,8 @@ describe('PagePool', () => {
     fc.assert(
       fc.property(pools, (setup) => {
         const pool = poolOf(setup);
-        const admits = (positions: number): boolean => pool.openRun().admission(9).admit(0, { promptTokens: 1, positions }) !== undefined;
+        const admits = (positions: number): boolean =>
+          pool.openRun().admission(9).admit(0, { promptTokens: 1, positions }) !== undefined;
         if (pool.longestRow > 0) expect(admits(pool.longestRow)).toBe(true);
         expect(admits(pool.longestRow + 1)).toBe(false);
       }),

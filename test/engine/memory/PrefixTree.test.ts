@@ -26,17 +26,28 @@ interface Watched {
 
 function treeOf(pages = 1000): Watched {
   const given: number[] = [];
-  const tree = new PrefixTree(PAGE, (page) => given.push(page), () => ({ gpu: 0, memory: pages, disk: 0 }));
+  const tree = new PrefixTree(
+    PAGE,
+    (page) => given.push(page),
+    () => ({ gpu: 0, memory: pages, disk: 0 }),
+  );
   let next = 0;
   return {
-    tree, given,
+    tree,
+    given,
     enter: (tokens) => tree.enter(tokens, IN_MEMORY),
     compute: (path, upTo = path.tokens.length) => {
       const writer = { row: 0, written: upTo };
       const nodes = tree.pagesOf(path, path.tokens.length);
       for (const node of nodes) tree.hold(node, node.page === undefined ? next++ : undefined, writer);
       tree.leave(path);
-      return { nodes, writer, end: () => { for (const node of nodes.toReversed()) tree.release(node); } };
+      return {
+        nodes,
+        writer,
+        end: () => {
+          for (const node of nodes.toReversed()) tree.release(node);
+        },
+      };
     },
   };
 }
@@ -44,7 +55,11 @@ function treeOf(pages = 1000): Watched {
 /** Whole pages that two prompts have in common. */
 function pagesInCommon(a: readonly number[], b: readonly number[]): number {
   let pages = 0;
-  while ((pages + 1) * PAGE <= Math.min(a.length, b.length) && a.slice(0, (pages + 1) * PAGE).join() === b.slice(0, (pages + 1) * PAGE).join()) pages++;
+  while (
+    (pages + 1) * PAGE <= Math.min(a.length, b.length) &&
+    a.slice(0, (pages + 1) * PAGE).join() === b.slice(0, (pages + 1) * PAGE).join()
+  )
+    pages++;
   return pages;
 }
 
@@ -101,7 +116,10 @@ describe('PrefixTree', () => {
 
   test('a page that somebody is about to copy is in use, and counts once', () => {
     const { tree, given, enter, compute } = treeOf();
-    const { nodes: [node], end } = compute(enter([1, 2, 3, 4]));
+    const {
+      nodes: [node],
+      end,
+    } = compute(enter([1, 2, 3, 4]));
     if (!node) throw new Error('no node');
     tree.read(node);
     // Its row's end does not give it back any more.
@@ -131,7 +149,13 @@ describe('PrefixTree', () => {
 
   test('where memory is short, those go first that nobody is known to want, then those that few begin with', () => {
     const { tree, given, enter, compute } = treeOf();
-    for (const tokens of [[1, 1, 1, 1, 1], [2, 2, 2, 2, 2], [2, 2, 2, 2, 3], [4, 4, 4, 4, 4]]) compute(enter(tokens)).end();
+    for (const tokens of [
+      [1, 1, 1, 1, 1],
+      [2, 2, 2, 2, 2],
+      [2, 2, 2, 2, 3],
+      [4, 4, 4, 4, 4],
+    ])
+      compute(enter(tokens)).end();
     enter([4, 4, 4, 4, 9]);
     const pages = (['recent', 'common', 'wanted'] as const).map((reason) => {
       const before = given.length;
@@ -148,14 +172,20 @@ describe('PrefixTree', () => {
     for (let stranger = 0; stranger < 500; stranger++) compute(enter([100 + stranger, 0, 0, 0, 0])).end();
     expect(tree.match(enter([...head, 3]))).toMatchObject({ pages: 2, tokens: 8 });
     expect(tree.reclaimable.memory).toBe(64 + 2);
-    for (let other = 0; other < 300; other++) for (const last of [1, 2]) compute(enter([1000 + other, 0, 0, 0, last])).end();
+    for (let other = 0; other < 300; other++)
+      for (const last of [1, 2]) compute(enter([1000 + other, 0, 0, 0, last])).end();
     // A quarter of all pages for what was common, and the last ones.
     expect(tree.reclaimable.memory).toBe(100 + 64 + 2);
   });
 
   test('a prefix is worth what the rows that wait need not compute, and ends where the last of them part', () => {
     const { tree, enter } = treeOf();
-    const paths = [[1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 5, 6, 0], [1, 2, 3, 4, 5, 6, 9], [1, 2, 0, 0, 0]].map((tokens) => enter(tokens));
+    const paths = [
+      [1, 2, 3, 4, 5, 6, 7],
+      [1, 2, 3, 4, 5, 6, 0],
+      [1, 2, 3, 4, 5, 6, 9],
+      [1, 2, 0, 0, 0],
+    ].map((tokens) => enter(tokens));
     const [first, , , last] = paths;
     if (!first || !last) throw new Error('no path');
     // All share two tokens, three of them four more.
@@ -172,7 +202,15 @@ describe('PrefixTree', () => {
 
   test('rows that begin alike stand together, in the order in which the first of them came; those of whose prompts most is there come first', () => {
     const { tree, enter, compute } = treeOf();
-    const prompts = [[1, 0, 0, 0, 1], [2, 0, 0, 0, 1], [9, 9], [1, 0, 0, 0, 2], [2, 0, 0, 0, 2, 5], [1, 0, 0, 7], [2, 0, 0, 0, 2, 6]];
+    const prompts = [
+      [1, 0, 0, 0, 1],
+      [2, 0, 0, 0, 1],
+      [9, 9],
+      [1, 0, 0, 0, 2],
+      [2, 0, 0, 0, 2, 5],
+      [1, 0, 0, 7],
+      [2, 0, 0, 0, 2, 6],
+    ];
     const paths = prompts.map((tokens) => enter(tokens));
     const order = (): number[] => [...tree.inTurn()].map((path) => paths.indexOf(path));
     // The sixth has less than a page in common with the first.
@@ -188,18 +226,24 @@ describe('PrefixTree', () => {
   });
 
   test('the order is that of a tree of whole pages, whoever comes and goes', () => {
-    const prompt = fc.array(fc.constantFrom([1, 1, 1, 1], [2, 2, 2, 2], [1, 1, 2], [3]), { minLength: 1, maxLength: 5 }).map((parts) => parts.flat());
-    const steps = fc.array(fc.oneof({ weight: 3, arbitrary: prompt }, { weight: 2, arbitrary: fc.nat(20) }), { minLength: 10, maxLength: 80 });
+    const prompt = fc
+      .array(fc.constantFrom([1, 1, 1, 1], [2, 2, 2, 2], [1, 1, 2], [3]), { minLength: 1, maxLength: 5 })
+      .map((parts) => parts.flat());
+    const steps = fc.array(fc.oneof({ weight: 3, arbitrary: prompt }, { weight: 2, arbitrary: fc.nat(20) }), {
+      minLength: 10,
+      maxLength: 80,
+    });
     fc.assert(
       fc.property(steps, fc.boolean(), (all, computes) => {
         const { tree, enter, compute } = treeOf();
         const order: PrefixPath[] = [];
         for (const each of all) {
           if (typeof each !== 'number') gather(order, enter(each));
-          else for (const path of order.splice(each % Math.max(1, order.length), 1)) {
-            if (computes) compute(path).end();
-            else tree.leave(path);
-          }
+          else
+            for (const path of order.splice(each % Math.max(1, order.length), 1)) {
+              if (computes) compute(path).end();
+              else tree.leave(path);
+            }
           const found = [...tree.inTurn()].map((path) => order.indexOf(path));
           // What is there of some of them comes first.
           if (computes) found.sort((a, b) => a - b);
@@ -217,8 +261,15 @@ describe('PrefixTree', () => {
     const [short, long, again] = [1, 2, 1].map((gpu) => tree.enter(tokens, { gpu, memory: 4 - gpu, disk: 0 }));
     if (!short || !long || !again) throw new Error('no path');
     const nodes = tree.pagesOf(short, 13);
-    expect(nodes.map(({ tier, end }) => [tier, end])).toEqual([['gpu', 4], ['memory', 8], ['memory', 12], ['memory', 13]]);
-    nodes.forEach((node, page) => { tree.hold(node, page, { row: 0, written: 13 }); });
+    expect(nodes.map(({ tier, end }) => [tier, end])).toEqual([
+      ['gpu', 4],
+      ['memory', 8],
+      ['memory', 12],
+      ['memory', 13],
+    ]);
+    nodes.forEach((node, page) => {
+      tree.hold(node, page, { row: 0, written: 13 });
+    });
     expect(tree.match(long)).toMatchObject({ pages: 1, tokens: 4 });
     expect(tree.match(again)).toMatchObject({ pages: 3, tokens: 12 });
     for (const path of [short, long, again]) tree.leave(path);
@@ -241,7 +292,9 @@ describe('PrefixTree', () => {
   test('a row that waits takes a few hundred bytes beside its tokens, however long it is, and however it parts from others', () => {
     const [rows, length] = [400, 4096];
     const common = Array.from({ length }, (_, i) => (i * 7919) % 49_000);
-    const prompts = Array.from({ length: rows }, (_, row) => common.map((token, at) => (at < row * 5 ? token : token + row + 1)));
+    const prompts = Array.from({ length: rows }, (_, row) =>
+      common.map((token, at) => (at < row * 5 ? token : token + row + 1)),
+    );
     const tree = new PrefixTree(32, () => undefined);
     const before = liveHeapBytes();
     const paths = prompts.map((tokens) => tree.enter(tokens, { gpu: 0, memory: 200, disk: 0 }));
@@ -256,10 +309,13 @@ describe('PrefixTree', () => {
     const head = Array.from({ length: 16 }, (_, i) => i);
     const before = liveHeapBytes();
     for (let row = 0; row < 40; row++) {
-      // Whatever row they come from, the pages of the head are kept; and a long prompt with them, if they hold on to it.
+      // Whatever row they come from, the pages of the head are kept; and a long prompt with them, if they hold on to
+      // it.
       const prompt = enter([...head, ...Array.from({ length: 50_000 }, (_, i) => row + i)]);
       const nodes = tree.pagesOf(prompt, 16 + (row % 3));
-      nodes.forEach((node, page) => { tree.hold(node, node.page === undefined ? 100 * row + page : undefined, { row, written: 16 + (row % 3) }); });
+      nodes.forEach((node, page) => {
+        tree.hold(node, node.page === undefined ? 100 * row + page : undefined, { row, written: 16 + (row % 3) });
+      });
       tree.leave(prompt);
       for (const node of nodes.toReversed()) tree.release(node);
     }
@@ -271,7 +327,10 @@ describe('PrefixTree', () => {
 test('a row that copies the beginning of a page holds it until the batch that does so is through', () => {
   const pool = new PagePool(3, PAGE);
   const run = pool.openRun(undefined, true);
-  const prompts = [[1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 0]];
+  const prompts = [
+    [1, 2, 3, 4, 5, 6],
+    [1, 2, 3, 4, 5, 0],
+  ];
   const lengths = { promptTokens: 6, positions: 6 };
   const [first, second] = prompts.map((prompt) => run.expect(lengths, prompt));
   const row = run.admission(9).admit(0, lengths, first);

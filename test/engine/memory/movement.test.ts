@@ -2,19 +2,36 @@ import { describe, expect, test } from '@jest/globals';
 import { ALL_ON_CPU, movement, type TierShares } from '../../../src/engine/memory/movement.js';
 
 const BYTES = { layerWeights: [1000, 1000, 1000], tokenCache: 10, tokenActivations: 100 };
-const square = { pass: 2, layer: 1, slot: 0, rows: [{ row: 0, firstPosition: 7, tokens: 1, head: 'sample' as const }, { row: 1, firstPosition: 0, tokens: 3, head: 'sample' as const }] };
+const square = {
+  pass: 2,
+  layer: 1,
+  slot: 0,
+  rows: [
+    { row: 0, firstPosition: 7, tokens: 1, head: 'sample' as const },
+    { row: 1, firstPosition: 0, tokens: 3, head: 'sample' as const },
+  ],
+};
 const noPages = (): undefined => undefined;
 const shares: TierShares = { gpu: 0.2, cpu: 0.3, disk: 0.5 };
 
 describe('movement', () => {
   test('moves nothing where everything is on the compute tier', () => {
-    const { loadWeight, loadCache, storeCache, loadActivation, storeActivation } = movement(ALL_ON_CPU, BYTES, 'cpu', 3);
-    for (const moves of [loadWeight, loadCache, storeCache, loadActivation, storeActivation]) expect(moves(square, noPages)).toEqual([]);
+    const { loadWeight, loadCache, storeCache, loadActivation, storeActivation } = movement(
+      ALL_ON_CPU,
+      BYTES,
+      'cpu',
+      3,
+    );
+    for (const moves of [loadWeight, loadCache, storeCache, loadActivation, storeActivation])
+      expect(moves(square, noPages)).toEqual([]);
   });
 
   test('to a GPU, what is on disk goes by way of the CPU', () => {
     expect(movement({ ...ALL_ON_CPU, weights: shares }, BYTES, 'gpu', 3).loadWeight(square)).toEqual([
-      [{ queue: 'disk-read', from: 'disk', to: 'cpu', bytes: 500 }, { queue: 'host-to-device', from: 'cpu', to: 'gpu', bytes: 500 }],
+      [
+        { queue: 'disk-read', from: 'disk', to: 'cpu', bytes: 500 },
+        { queue: 'host-to-device', from: 'cpu', to: 'gpu', bytes: 500 },
+      ],
       [{ queue: 'host-to-device', from: 'cpu', to: 'gpu', bytes: 300 }],
     ]);
   });

@@ -2,11 +2,24 @@ import { describe, expect, test } from '@jest/globals';
 import { pagedMovement, type PagedBytes } from '../../../src/engine/memory/pagedMovement.js';
 import type { PageTable } from '../../../src/engine/memory/RowPages.js';
 
-const BYTES: PagedBytes = { streamedBytes: [4096, 8192, 0], pageTokens: 4, diskPages: 2, pageSlotBytes: 12_288, windows: [0, 4, 0], tokenBytes: 1024, residentTokens: 2 };
-const tables: Record<number, PageTable> = { 0: { entries: [1, -1, -2, 0], tail: 0 }, 1: { entries: [2, 3, 4], tail: -1 } };
+const BYTES: PagedBytes = {
+  streamedBytes: [4096, 8192, 0],
+  pageTokens: 4,
+  diskPages: 2,
+  pageSlotBytes: 12_288,
+  windows: [0, 4, 0],
+  tokenBytes: 1024,
+  residentTokens: 2,
+};
+const tables: Record<number, PageTable> = {
+  0: { entries: [1, -1, -2, 0], tail: 0 },
+  1: { entries: [2, 3, 4], tail: -1 },
+};
 const pagesOf = (row: number): PageTable | undefined => tables[row];
 const square = (layer: number, ...rows: [row: number, first: number, tokens: number][]) => ({
-  pass: 1, layer, slot: 0,
+  pass: 1,
+  layer,
+  slot: 0,
   rows: rows.map(([row, firstPosition, tokens]) => ({ row, firstPosition, tokens, head: 'none' as const })),
 });
 const read = (bytes: number) => [[{ queue: 'disk-read', from: 'disk', to: 'cpu', bytes }]];
@@ -60,7 +73,9 @@ describe('pagedMovement', () => {
       expect(onGpu.storeActivation(five)).toEqual([down(5 * 1024), ...write(4096)]);
       const inMemory = pagedMovement({ ...BYTES, residentTokens: 8, gpu: { fromDisk: [0, 0, 0] } });
       expect(inMemory.loadActivation(five)).toEqual([up(5 * 1024)]);
-      expect(pagedMovement({ ...BYTES, residentTokens: Infinity, gpu: { fromDisk: [0, 0, 0] } }).storeActivation(five)).toEqual([]);
+      expect(
+        pagedMovement({ ...BYTES, residentTokens: Infinity, gpu: { fromDisk: [0, 0, 0] } }).storeActivation(five),
+      ).toEqual([]);
     });
   });
 });

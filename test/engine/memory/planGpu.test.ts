@@ -6,11 +6,17 @@ import { MemoryBudgetError } from '../../../src/errors/MemoryBudgetError.js';
 const MIB = 2 ** 20;
 const PANEL = 4096;
 
-/** What a runtime takes, added up without cleverness: layers rounded down to panels, buffers for what is left of them. */
+/**
+ * What a runtime takes, added up without cleverness: layers rounded down to panels, buffers for what is left of them.
+ */
 function takes(fixed: number, layers: readonly number[]): GpuDemand['takes'] {
   return (resident, buffers) => {
     const kept = layers.map((bytes) => (buffers === 0 ? bytes : Math.min(bytes, Math.floor(resident / PANEL) * PANEL)));
-    return fixed + kept.reduce((sum, bytes) => sum + bytes, 0) + buffers * Math.max(...layers.map((bytes, layer) => bytes - (kept[layer] ?? 0)));
+    return (
+      fixed +
+      kept.reduce((sum, bytes) => sum + bytes, 0) +
+      buffers * Math.max(...layers.map((bytes, layer) => bytes - (kept[layer] ?? 0)))
+    );
   };
 }
 
@@ -42,9 +48,12 @@ describe('planGpu', () => {
       fc.property(demand, (given) => {
         try {
           const { residentLayerBytes, buffers, pages, cacheShare } = planGpu(given);
-          expect(given.takes(residentLayerBytes, buffers) + pages * given.pageBytes).toBeLessThanOrEqual(given.capBytes);
+          expect(given.takes(residentLayerBytes, buffers) + pages * given.pageBytes).toBeLessThanOrEqual(
+            given.capBytes,
+          );
           expect(pages).toBeLessThanOrEqual(given.mostPages);
-          if (given.weightShare !== undefined) expect(buffers === 0 ? 1 : residentLayerBytes / given.largestLayerBytes).toBeCloseTo(given.weightShare, 5);
+          if (given.weightShare !== undefined)
+            expect(buffers === 0 ? 1 : residentLayerBytes / given.largestLayerBytes).toBeCloseTo(given.weightShare, 5);
           if (given.cacheShare !== undefined) expect(cacheShare).toBe(given.cacheShare);
           // Where nobody has decided on it, so much of the cache is promised as a full block of usual rows finds.
           else expect(Math.round(given.rowPages * cacheShare) * given.rows).toBeLessThanOrEqual(pages);
@@ -62,12 +71,22 @@ describe('planGpu', () => {
 
   test('weights that fit are all there; else the cache of a full block comes first, and nothing useful is left over', () => {
     const layers = [10 * MIB, 10 * MIB, 10 * MIB, 10 * MIB];
-    const given = { takes: takes(MIB, layers), largestLayerBytes: 10 * MIB, pageBytes: MIB / 4, rows: 4, rowPages: 4, leastPages: 2, mostPages: 100 };
+    const given = {
+      takes: takes(MIB, layers),
+      largestLayerBytes: 10 * MIB,
+      pageBytes: MIB / 4,
+      rows: 4,
+      rowPages: 4,
+      leastPages: 2,
+      mostPages: 100,
+    };
     expect(planGpu({ ...given, capBytes: 100 * MIB })).toMatchObject({ buffers: 0, cacheShare: 1, pages: 100 });
     expect(planGpu({ ...given, capBytes: 43 * MIB })).toMatchObject({ buffers: 0, cacheShare: 0.5, pages: 8 });
     const streaming = planGpu({ ...given, capBytes: 35 * MIB });
     expect(streaming).toMatchObject({ buffers: 2, cacheShare: 1, pages: 16 });
     expect(given.takes(streaming.residentLayerBytes + PANEL, 2) + 4 * MIB).toBeGreaterThan(35 * MIB);
-    expect(() => planGpu({ ...given, capBytes: 10 * MIB })).toThrow('gpu memory is capped at 10 MiB; the smallest budget that works is 21 MiB');
+    expect(() => planGpu({ ...given, capBytes: 10 * MIB })).toThrow(
+      'gpu memory is capped at 10 MiB; the smallest budget that works is 21 MiB',
+    );
   });
 });

@@ -25,7 +25,8 @@ describe('planMemory', () => {
           expect(given.residentBytes + reservedBytes).toBeLessThanOrEqual(given.capBytes);
           expect(pages).toBeGreaterThanOrEqual(given.leastPages);
           expect(pages).toBeLessThanOrEqual(given.mostPages);
-          if (pages < given.mostPages) expect(given.residentBytes + reservedBytes + given.pageBytes).toBeGreaterThan(given.capBytes);
+          if (pages < given.mostPages)
+            expect(given.residentBytes + reservedBytes + given.pageBytes).toBeGreaterThan(given.capBytes);
         } catch (error) {
           if (!(error instanceof MemoryBudgetError)) throw error;
           expect(error.availableBytes).toBe(given.capBytes);
@@ -40,9 +41,18 @@ describe('planMemory', () => {
 
   test('says what is asked for and what would do, at later starts too', () => {
     const small: MemoryDemand = {
-      capBytes: 100 * MIB, residentBytes: 50 * MIB, laterBytes: 66 * MIB, weightBytes: 80 * MIB, workingBytes: 0, pageBytes: MIB, leastPages: 4, mostPages: 8,
+      capBytes: 100 * MIB,
+      residentBytes: 50 * MIB,
+      laterBytes: 66 * MIB,
+      weightBytes: 80 * MIB,
+      workingBytes: 0,
+      pageBytes: MIB,
+      leastPages: 4,
+      mostPages: 8,
     };
     const needed = 66 * MIB + 80 * MIB + 4 * MIB + HEAP_MARGIN_BYTES;
-    expect(() => planMemory(small)).toThrow(`cpu memory is capped at 100 MiB; the smallest budget that works is 214 MiB (--cpu-memory ${needed})`);
+    expect(() => planMemory(small)).toThrow(
+      `cpu memory is capped at 100 MiB; the smallest budget that works is 214 MiB (--cpu-memory ${needed})`,
+    );
   });
 });

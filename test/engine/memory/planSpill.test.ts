@@ -7,25 +7,49 @@ const GRID = { slots: 2, rowsPerSlot: 8, tokensPerSquare: 64, pageTokens: 32, us
 
 describe('planSpill', () => {
   test('takes nothing where everything stays in memory', () => {
-    expect(planSpill({ ...GRID, cacheShare: 0, activationShare: 0 })).toEqual({ pages: 0, pagesPerRow: 0, buffers: 0, bufferPages: 0, activations: undefined });
+    expect(planSpill({ ...GRID, cacheShare: 0, activationShare: 0 })).toEqual({
+      pages: 0,
+      pagesPerRow: 0,
+      buffers: 0,
+      bufferPages: 0,
+      activations: undefined,
+    });
   });
 
   test('all of the cache on disk leaves a page of each row in memory', () => {
-    expect(planSpill({ ...GRID, cacheShare: 1, activationShare: 0 })).toMatchObject({ pages: 16 * 15, pagesPerRow: 15, bufferPages: 8 * 15 });
+    expect(planSpill({ ...GRID, cacheShare: 1, activationShare: 0 })).toMatchObject({
+      pages: 16 * 15,
+      pagesPerRow: 15,
+      bufferPages: 8 * 15,
+    });
   });
 
   test('half of the hidden states', () => {
-    expect(planSpill({ ...GRID, cacheShare: 0, activationShare: 0.5 }).activations).toEqual({ residentTokens: 32, buffers: 3, bytes: 8192 * 2 * 4 });
+    expect(planSpill({ ...GRID, cacheShare: 0, activationShare: 0.5 }).activations).toEqual({
+      residentTokens: 32,
+      buffers: 3,
+      bytes: 8192 * 2 * 4,
+    });
   });
 
   test('whatever the shares, the pages of any full square fit in one buffer, and those of all rows in the file', () => {
     fc.assert(
-      fc.property(fc.double({ min: 0, max: 1, noNaN: true }), fc.integer({ min: 1, max: 2000 }), fc.integer({ min: 1, max: 3000 }), (cacheShare, usualRowTokens, positions) => {
-        const { pages, pagesPerRow, bufferPages } = planSpill({ ...GRID, usualRowTokens, cacheShare, activationShare: 0 });
-        const { disk } = placePages(positions, { pageTokens: 32, diskShare: cacheShare, mostDiskPages: pagesPerRow });
-        expect(GRID.rowsPerSlot * disk).toBeLessThanOrEqual(bufferPages);
-        expect(GRID.slots * GRID.rowsPerSlot * disk).toBeLessThanOrEqual(pages);
-      }),
+      fc.property(
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        fc.integer({ min: 1, max: 2000 }),
+        fc.integer({ min: 1, max: 3000 }),
+        (cacheShare, usualRowTokens, positions) => {
+          const { pages, pagesPerRow, bufferPages } = planSpill({
+            ...GRID,
+            usualRowTokens,
+            cacheShare,
+            activationShare: 0,
+          });
+          const { disk } = placePages(positions, { pageTokens: 32, diskShare: cacheShare, mostDiskPages: pagesPerRow });
+          expect(GRID.rowsPerSlot * disk).toBeLessThanOrEqual(bufferPages);
+          expect(GRID.slots * GRID.rowsPerSlot * disk).toBeLessThanOrEqual(pages);
+        },
+      ),
     );
   });
 });

@@ -51,25 +51,65 @@ interface Live {
 
 /** Prompts of trees: the fewer choices there are at each step, the more they have in common. */
 const prompts = fc.array(
-  fc.record({
-    tokens: fc.array(fc.nat(1), { minLength: 1, maxLength: 40 }), head: fc.constantFrom(0, 8, 17, 30, 66, 140), newTokens: fc.oneof(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 20, max: 60 })), kind: fc.constantFrom('', '', 'other'),
-    endsAfter: fc.oneof(fc.nat(4), fc.nat(20), fc.constant(99)), chunk: fc.constantFrom(3, 10, 500), pauses: fc.constantFrom(0, 0, 1, 3), arrives: fc.oneof(fc.constant(0), fc.nat(40)),
-  }).map(({ tokens, head, ...rest }): Prompt => ({ tokens: [...new Array<number>(head).fill(7), ...tokens], ...rest })),
+  fc
+    .record({
+      tokens: fc.array(fc.nat(1), { minLength: 1, maxLength: 40 }),
+      head: fc.constantFrom(0, 8, 17, 30, 66, 140),
+      newTokens: fc.oneof(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 20, max: 60 })),
+      kind: fc.constantFrom('', '', 'other'),
+      endsAfter: fc.oneof(fc.nat(4), fc.nat(20), fc.constant(99)),
+      chunk: fc.constantFrom(3, 10, 500),
+      pauses: fc.constantFrom(0, 0, 1, 3),
+      arrives: fc.oneof(fc.constant(0), fc.nat(40)),
+    })
+    .map(({ tokens, head, ...rest }): Prompt => ({ tokens: [...new Array<number>(head).fill(7), ...tokens], ...rest })),
   { minLength: 1, maxLength: 20 },
 );
 const steady = prompts.map((all) => all.map((prompt) => ({ ...prompt, chunk: STEADY.chunk, pauses: STEADY.pauses })));
 const rows = fc.oneof(prompts, steady);
-const setups = fc.record({
-  memory: fc.integer({ min: 8, max: 200 }), gpu: fc.integer({ min: 0, max: 200 }), gpuShare: fc.constantFrom(0, 0, 0.4, 1), diskShare: fc.constantFrom(0, 0, 0.5, 1), ahead: fc.integer({ min: 1, max: 20 }), staggered: fc.boolean(),
-}).map((setup) => ({ ...setup, diskShare: Math.min(setup.diskShare, 1 - setup.gpuShare) }));
-/** One beginning, and hardly more memory than the longest row takes: who comes in counts on what others will give back. */
-const scarce = fc.record({
-  memory: fc.integer({ min: 6, max: 30 }), ahead: fc.integer({ min: 1, max: 6 }), staggered: fc.boolean(), head: fc.integer({ min: 4, max: 40 }), tokensPerSquare: fc.constantFrom(512, 12, PLACES),
-  rows: fc.array(fc.record({ begins: fc.boolean(), own: fc.oneof(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 10, max: 40 })), newTokens: fc.integer({ min: 1, max: 40 }), arrives: fc.oneof(fc.constant(0), fc.nat(20)) }), { minLength: 3, maxLength: 10 }),
-}).map(({ head, rows: all, memory, ahead, staggered, tokensPerSquare }) => ({
-  setup: { memory, ahead, staggered, tokensPerSquare, gpu: 0, gpuShare: 0, diskShare: 0 },
-  prompts: all.map(({ begins, own, newTokens, arrives }, row): Prompt => ({ ...STEADY, tokens: [...new Array<number>(begins ? head : 0).fill(7), ...Array.from({ length: own }, (_, i) => 100 * row + i)], newTokens, arrives, kind: '' })),
-}));
+const setups = fc
+  .record({
+    memory: fc.integer({ min: 8, max: 200 }),
+    gpu: fc.integer({ min: 0, max: 200 }),
+    gpuShare: fc.constantFrom(0, 0, 0.4, 1),
+    diskShare: fc.constantFrom(0, 0, 0.5, 1),
+    ahead: fc.integer({ min: 1, max: 20 }),
+    staggered: fc.boolean(),
+  })
+  .map((setup) => ({ ...setup, diskShare: Math.min(setup.diskShare, 1 - setup.gpuShare) }));
+/**
+ * One beginning, and hardly more memory than the longest row takes: who comes in counts on what others will give back.
+ */
+const scarce = fc
+  .record({
+    memory: fc.integer({ min: 6, max: 30 }),
+    ahead: fc.integer({ min: 1, max: 6 }),
+    staggered: fc.boolean(),
+    head: fc.integer({ min: 4, max: 40 }),
+    tokensPerSquare: fc.constantFrom(512, 12, PLACES),
+    rows: fc.array(
+      fc.record({
+        begins: fc.boolean(),
+        own: fc.oneof(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 10, max: 40 })),
+        newTokens: fc.integer({ min: 1, max: 40 }),
+        arrives: fc.oneof(fc.constant(0), fc.nat(20)),
+      }),
+      { minLength: 3, maxLength: 10 },
+    ),
+  })
+  .map(({ head, rows: all, memory, ahead, staggered, tokensPerSquare }) => ({
+    setup: { memory, ahead, staggered, tokensPerSquare, gpu: 0, gpuShare: 0, diskShare: 0 },
+    prompts: all.map(({ begins, own, newTokens, arrives }, row): Prompt => ({
+      ...STEADY,
+      tokens: [
+        ...new Array<number>(begins ? head : 0).fill(7),
+        ...Array.from({ length: own }, (_, i) => 100 * row + i),
+      ],
+      newTokens,
+      arrives,
+      kind: '',
+    })),
+  }));
 
 interface Waiting {
   readonly index: number;
@@ -87,7 +127,10 @@ function beginningsOf(tokens: readonly number[]): readonly string[] {
   return all;
 }
 
-/** A pool whose pages hold what was written to them: for every position the history that its keys and values follow from. */
+/**
+ * A pool whose pages hold what was written to them: for every position the history that its keys and values follow
+ * from.
+ */
 class CheckedPool {
   readonly pool: PagePool;
   readonly run: RunPages;
@@ -102,14 +145,27 @@ class CheckedPool {
   private nextRow = 0;
   readonly served: number[] = [];
 
-  constructor(private readonly setup: Setup, prompts: readonly Prompt[]) {
+  constructor(
+    private readonly setup: Setup,
+    prompts: readonly Prompt[],
+  ) {
     const { memory, gpu, gpuShare, diskShare, staggered = true } = setup;
     this.rules = { pageTokens: PAGE, gpuShare, diskShare, mostDiskPages: 20 };
-    this.pool = new PagePool(memory, PAGE, { pages: 400, share: diskShare, mostPerRow: 20 }, { pages: gpu, share: gpuShare });
+    this.pool = new PagePool(
+      memory,
+      PAGE,
+      { pages: 400, share: diskShare, mostPerRow: 20 },
+      { pages: gpu, share: gpuShare },
+    );
     // Rows that dawdle are no schedule's that promises steady sweeps: each counts in full.
     this.steady = prompts.every(({ chunk, pauses }) => chunk === STEADY.chunk && pauses === 0);
-    this.run = this.pool.openRun(this.steady ? { rowsPerSlot: PLACES, tokensPerSquare: this.tokensPerSquare, staggered } : undefined, true);
-    this.coming = prompts.map((prompt, index) => ({ index, prompt })).sort((a, b) => a.prompt.arrives - b.prompt.arrives);
+    this.run = this.pool.openRun(
+      this.steady ? { rowsPerSlot: PLACES, tokensPerSquare: this.tokensPerSquare, staggered } : undefined,
+      true,
+    );
+    this.coming = prompts
+      .map((prompt, index) => ({ index, prompt }))
+      .sort((a, b) => a.prompt.arrives - b.prompt.arrives);
   }
 
   private get tokensPerSquare(): number {
@@ -127,7 +183,9 @@ class CheckedPool {
     this.batch(this.steady ? this.steadyMoves() : this.dawdlingMoves());
     for (const each of this.live) each.age++;
     for (const each of this.live) this.check(each);
-    for (const each of [...this.live]) if (each.next >= each.pages.lengths.positions || (each.row !== undefined && each.age > each.prompt.endsAfter)) this.end(each);
+    for (const each of [...this.live])
+      if (each.next >= each.pages.lengths.positions || (each.row !== undefined && each.age > each.prompt.endsAfter))
+        this.end(each);
   }
 
   end(each: Live): void {
@@ -147,7 +205,9 @@ class CheckedPool {
   }
 
   private arrive(): void {
-    const known = this.coming.filter(({ prompt }) => prompt.arrives <= this.sweeps).slice(0, Math.max(0, (this.setup.ahead ?? Infinity) - this.waiting.length));
+    const known = this.coming
+      .filter(({ prompt }) => prompt.arrives <= this.sweeps)
+      .slice(0, Math.max(0, (this.setup.ahead ?? Infinity) - this.waiting.length));
     this.sweeps++;
     this.coming = this.coming.filter((each) => !known.includes(each));
     for (const { index, prompt } of known) {
@@ -189,22 +249,34 @@ class CheckedPool {
   /** Rows that decode advance by a token each, prompts by what is left of the square, oldest first. */
   private steadyMoves(): (readonly [Live, number])[] {
     let left = this.tokensPerSquare;
-    const inPrompt = ({ pages: { lengths }, next }: Live): number => Math.max(0, Math.min(lengths.promptTokens, lengths.positions) - next);
+    const inPrompt = ({ pages: { lengths }, next }: Live): number =>
+      Math.max(0, Math.min(lengths.promptTokens, lengths.positions) - next);
     const moved = this.live.map((each) => [each, inPrompt(each) > 0 ? 0 : 1] as const);
     for (const [, tokens] of moved) left -= tokens;
-    return moved.map(([each, tokens]) => {
-      const more = Math.min(inPrompt(each), left);
-      left -= more;
-      return [each, each.next + tokens + more] as const;
-    }).filter(([each, end]) => end > each.next);
+    return moved
+      .map(([each, tokens]) => {
+        const more = Math.min(inPrompt(each), left);
+        left -= more;
+        return [each, each.next + tokens + more] as const;
+      })
+      .filter(([each, end]) => end > each.next);
   }
 
   private dawdlingMoves(): (readonly [Live, number])[] {
     const rows = this.live.filter(({ age, prompt: { pauses } }) => age % (pauses + 1) === pauses);
-    return rows.map((each) => [each, Math.max(Math.min(each.pages.lengths.promptTokens, each.pages.lengths.positions, each.next + each.prompt.chunk), each.next + 1)]);
+    return rows.map((each) => [
+      each,
+      Math.max(
+        Math.min(each.pages.lengths.promptTokens, each.pages.lengths.positions, each.next + each.prompt.chunk),
+        each.next + 1,
+      ),
+    ]);
   }
 
-  /** A batch of rows: what they need is taken for all of them, then pages are copied, in any order, then keys and values are stored. */
+  /**
+   * A batch of rows: what they need is taken for all of them, then pages are copied, in any order, then keys and values
+   * are stored.
+   */
   private batch(rows: readonly (readonly [Live, number])[]): void {
     const moves = rows.map(([each, end]) => {
       const { pages, next } = each;
@@ -214,7 +286,11 @@ class CheckedPool {
     });
     const copies = moves.filter(({ each: { pages }, next }) => pages.copy?.position === next);
     const sources = new Set(copies.map(({ each }) => each.pages.copy?.from));
-    for (const { each: { pages }, next, own } of copies) {
+    for (const {
+      each: { pages },
+      next,
+      own,
+    } of copies) {
       const from = pages.copy?.from ?? NaN;
       expect(next % PAGE).toBeGreaterThan(0);
       // What is copied is in memory, or on the GPU like its copy, and nobody's copy goes there.
@@ -241,12 +317,17 @@ class CheckedPool {
     const { pages, row, next } = each;
     // What is yet to be copied is not there yet.
     const there = pages.copy?.position === next ? next - (next % PAGE) : next;
-    const wrong = Array.from({ length: there }, (_, position) => position)
-      .filter((position) => this.contents.get(pages.entries[Math.floor(position / PAGE)] ?? NaN)?.[position % PAGE] !== this.historyOf(each, position));
-    if (wrong.length > 0) throw new Error(`positions ${wrong.join()} of row ${String(row)} are not what it would have computed`);
+    const wrong = Array.from({ length: there }, (_, position) => position).filter(
+      (position) =>
+        this.contents.get(pages.entries[Math.floor(position / PAGE)] ?? NaN)?.[position % PAGE] !==
+        this.historyOf(each, position),
+    );
+    if (wrong.length > 0)
+      throw new Error(`positions ${wrong.join()} of row ${String(row)} are not what it would have computed`);
     if (row === undefined) return;
     const { gpu } = placePages(pages.lengths.positions, this.rules);
-    if (pages.entries.some((entry, index) => entry >= this.pool.capacity !== index < gpu)) throw new Error(`row ${row} has pages on the wrong tier`);
+    if (pages.entries.some((entry, index) => entry >= this.pool.capacity !== index < gpu))
+      throw new Error(`row ${row} has pages on the wrong tier`);
   }
 
   private historyOf({ prompt: { tokens, kind }, pages, row }: Live, position: number): string {
@@ -310,7 +391,8 @@ describe('rows that share pages', () => {
     first?.wrote(7);
     const sharer = admit(1, [7, 7, 7, 7, 7, 2], 3);
     expect(sharer?.copy?.position).toBe(5);
-    // By the time that it needs a second page the first row is over; but who copies from that one may not have come so far.
+    // By the time that it needs a second page the first row is over; but who copies from that one may not have come so
+    // far.
     const later = (row: number): RowPages | undefined => admit(row, [row, row], 7);
     expect(later(2)).toBeUndefined();
     sharer?.copied();
@@ -319,7 +401,12 @@ describe('rows that share pages', () => {
 
   test('hold one copy of what all begin with', () => {
     const common = new Array<number>(40).fill(7);
-    const rows = Array.from({ length: 6 }, (_, id): Prompt => ({ tokens: [...common, id, id + 1], newTokens: 3, kind: '', ...STEADY }));
+    const rows = Array.from({ length: 6 }, (_, id): Prompt => ({
+      tokens: [...common, id, id + 1],
+      newTokens: 3,
+      kind: '',
+      ...STEADY,
+    }));
     const checked = new CheckedPool({ memory: 200, gpu: 0, gpuShare: 0, diskShare: 0 }, rows);
     checked.sweep();
     checked.sweep();
@@ -330,7 +417,12 @@ describe('rows that share pages', () => {
 
   test('of a cache on disk keep in memory what they share, and go on in their tails', () => {
     const common = new Array<number>(42).fill(7);
-    const rows = Array.from({ length: 5 }, (_, id): Prompt => ({ tokens: [...common, ...new Array<number>(12).fill(id)], newTokens: 3, kind: '', ...STEADY }));
+    const rows = Array.from({ length: 5 }, (_, id): Prompt => ({
+      tokens: [...common, ...new Array<number>(12).fill(id)],
+      newTokens: 3,
+      kind: '',
+      ...STEADY,
+    }));
     const checked = new CheckedPool({ memory: 200, gpu: 0, gpuShare: 0, diskShare: 1 }, rows);
     while (checked.live.length < 5) checked.sweep();
     for (const { pages } of checked.live) {
@@ -343,12 +435,21 @@ describe('rows that share pages', () => {
 
   test('of two kinds, or with their pages on two tiers, share nothing', () => {
     const common = new Array<number>(140).fill(7);
-    const row = (id: number, newTokens: number, kind: string): Prompt => ({ tokens: [...common, id], newTokens, kind, ...STEADY });
+    const row = (id: number, newTokens: number, kind: string): Prompt => ({
+      tokens: [...common, id],
+      newTokens,
+      kind,
+      ...STEADY,
+    });
     const kinds = new CheckedPool({ memory: 200, gpu: 0, gpuShare: 0, diskShare: 0 }, [row(0, 2, 'a'), row(1, 2, 'b')]);
     kinds.sweep();
     expect(kinds.saved).toBe(0);
     // Half of 36 pages, and of 44: from the 19th page on one is on the GPU and the other is not.
-    const tiers = new CheckedPool({ memory: 200, gpu: 200, gpuShare: 0.5, diskShare: 0 }, [row(0, 3, ''), row(1, 35, ''), row(2, 3, '')]);
+    const tiers = new CheckedPool({ memory: 200, gpu: 200, gpuShare: 0.5, diskShare: 0 }, [
+      row(0, 3, ''),
+      row(1, 35, ''),
+      row(2, 3, ''),
+    ]);
     while (tiers.live.filter((each) => each.row !== undefined).length < 3) tiers.sweep();
     const [one, other] = [0, 1].map((index) => tiers.live.find((each) => each.row === index)?.pages.entries ?? []);
     expect(other?.slice(0, 18)).toEqual(one?.slice(0, 18));

@@ -2,7 +2,15 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { stagedPages } from '../../../src/engine/memory/stagedPages.js';
 
-const range = (firstPosition: number, tokens: number): { row: number; firstPosition: number; tokens: number; head: 'none' } => ({ row: 0, firstPosition, tokens, head: 'none' });
+const range = (
+  firstPosition: number,
+  tokens: number,
+): { row: number; firstPosition: number; tokens: number; head: 'none' } => ({
+  row: 0,
+  firstPosition,
+  tokens,
+  head: 'none',
+});
 /** Two pages in memory, three on disk, the last one in memory. */
 const TABLE = { entries: [1, 2, -1, -2, -3, 0], tail: 0 };
 

@@ -8,18 +8,32 @@ import { inTime, judgedRun, judgeResults, runAndJudge } from '../../support/judg
 
 describe('any grid, rows, arrivals, policy, memory, window, look-ahead, timing, schedule and composition', () => {
   test('every path is valid, no tier is above its cap at any event, every row completes once, and everything is given back', async () => {
-    await fc.assert(fc.asyncProperty(runs, async (given) => { await runAndJudge(given); }), { numRuns: 400 });
+    await fc.assert(
+      fc.asyncProperty(runs, async (given) => {
+        await runAndJudge(given);
+      }),
+      { numRuns: 400 },
+    );
   }, 120_000);
 
   test('wherever a task fails, the error names it, rows that were done stay as they are, and everything is given back', async () => {
     await fc.assert(
       fc.asyncProperty(runs, fc.integer({ min: 1, max: 400 }), async (given, failing) => {
         let submitted = 0;
-        const judged = judgedRun({ ...given, simulation: { ...given.simulation, fail: () => (++submitted === failing ? 'it broke' : undefined) } });
+        const judged = judgedRun({
+          ...given,
+          simulation: { ...given.simulation, fail: () => (++submitted === failing ? 'it broke' : undefined) },
+        });
         const results: SimulatedResult[] = [];
         const error = await inTime(
           new Promise<unknown>((resolve) => {
-            judged.results$.subscribe({ next: (result) => results.push(result), error: resolve, complete: () => { resolve(undefined); } });
+            judged.results$.subscribe({
+              next: (result) => results.push(result),
+              error: resolve,
+              complete: () => {
+                resolve(undefined);
+              },
+            });
           }),
         );
         await inTime(judged.run.drained);
@@ -48,7 +62,10 @@ describe('any grid, rows, arrivals, policy, memory, window, look-ahead, timing, 
             else {
               const subscription = taken$.subscribe({ complete: resolve });
               const wait = (turns: number): void => {
-                if (turns > 0) setImmediate(() => { wait(turns - 1); });
+                if (turns > 0)
+                  setImmediate(() => {
+                    wait(turns - 1);
+                  });
                 else {
                   subscription.unsubscribe();
                   resolve();

@@ -1,5 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
-import { asyncScheduler, bufferCount, concatMap, EMPTY, filter, lastValueFrom, map, observeOn, of, take, toArray } from 'rxjs';
+import {
+  asyncScheduler,
+  bufferCount,
+  concatMap,
+  EMPTY,
+  filter,
+  lastValueFrom,
+  map,
+  observeOn,
+  of,
+  take,
+  toArray,
+} from 'rxjs';
 import type { StageContext } from '../../../src/engine/execution/Run.js';
 import { ALL_ON_CPU, type Placement } from '../../../src/engine/memory/movement.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
@@ -19,9 +31,25 @@ import { inTime, judgedRun, judgeResults, runAndJudge, type JudgedSetup } from '
 
 type StageMaker = (run: StageContext) => Stage;
 
-const STAGES = { loadWeight, loadCache, loadActivation, compute, storeActivation, storeCache, synchronize } satisfies Record<string, StageMaker>;
+const STAGES = {
+  loadWeight,
+  loadCache,
+  loadActivation,
+  compute,
+  storeActivation,
+  storeCache,
+  synchronize,
+} satisfies Record<string, StageMaker>;
 type StageName = keyof typeof STAGES;
-const ORDER: readonly StageName[] = ['loadWeight', 'loadCache', 'loadActivation', 'compute', 'storeActivation', 'storeCache', 'synchronize'];
+const ORDER: readonly StageName[] = [
+  'loadWeight',
+  'loadCache',
+  'loadActivation',
+  'compute',
+  'storeActivation',
+  'storeCache',
+  'synchronize',
+];
 const HALVES = { gpu: 0, cpu: 0.5, disk: 0.5 };
 
 function composed(names: readonly StageName[], how: typeof overlap = overlap): StageMaker {
@@ -35,7 +63,11 @@ function behind(name: StageName, other: StageName): StageName[] {
   return without(name).flatMap((each) => (each === other ? [each, name] : [each]));
 }
 
-function setup(pipeline: StageMaker, placement: Placement, machine: Pick<JudgedSetup, 'moves' | 'simulation'> = {}): JudgedSetup {
+function setup(
+  pipeline: StageMaker,
+  placement: Placement,
+  machine: Pick<JudgedSetup, 'moves' | 'simulation'> = {},
+): JudgedSetup {
   return {
     grid: { layers: 3, slots: 2, rowsPerSlot: 2, tokensPerSquare: 8 },
     rows: Array.from({ length: 9 }, (_, index) => ({ promptTokens: 1 + (index % 4), newTokens: 1 + (index % 3) })),
@@ -52,7 +84,13 @@ function setup(pipeline: StageMaker, placement: Placement, machine: Pick<JudgedS
 }
 
 /** The processor computes; or a GPU, with each of the ways in which things move there. */
-const MACHINES: readonly Pick<JudgedSetup, 'moves' | 'simulation'>[] = [{}, ...(['shares', 'cpu-attention', 'pages'] as const).map((moves) => ({ moves, simulation: { computeTier: 'gpu' as const } }))];
+const MACHINES: readonly Pick<JudgedSetup, 'moves' | 'simulation'>[] = [
+  {},
+  ...(['shares', 'cpu-attention', 'pages'] as const).map((moves) => ({
+    moves,
+    simulation: { computeTier: 'gpu' as const },
+  })),
+];
 const ALL_HALVES: Placement = { weights: HALVES, cache: HALVES, activations: HALVES };
 
 describe('a composition', () => {
@@ -68,9 +106,21 @@ describe('a composition', () => {
     ['with loadWeight behind compute', behind('loadWeight', 'compute'), 'inputs-on-device'],
     ['with loadCache behind compute', behind('loadCache', 'compute'), 'inputs-on-device'],
     ['with loadActivation behind compute', behind('loadActivation', 'compute'), 'inputs-on-device'],
-    ['with storeActivation before compute', ['loadWeight', 'loadCache', 'loadActivation', 'storeActivation', 'compute', 'storeCache', 'synchronize'], 'lifetime'],
-    ['with storeCache before compute', ['loadWeight', 'loadCache', 'loadActivation', 'storeCache', 'compute', 'storeActivation', 'synchronize'], 'lifetime'],
-    ['with synchronize before the stores', ['loadWeight', 'loadCache', 'loadActivation', 'compute', 'synchronize', 'storeActivation', 'storeCache'], 'lifetime'],
+    [
+      'with storeActivation before compute',
+      ['loadWeight', 'loadCache', 'loadActivation', 'storeActivation', 'compute', 'storeCache', 'synchronize'],
+      'lifetime',
+    ],
+    [
+      'with storeCache before compute',
+      ['loadWeight', 'loadCache', 'loadActivation', 'storeCache', 'compute', 'storeActivation', 'synchronize'],
+      'lifetime',
+    ],
+    [
+      'with synchronize before the stores',
+      ['loadWeight', 'loadCache', 'loadActivation', 'compute', 'synchronize', 'storeActivation', 'storeCache'],
+      'lifetime',
+    ],
     ['with synchronize first', ['synchronize', ...without('synchronize')], 'lifetime'],
   ])('%s is refused with the constraint while it runs, and everything is given back', async (_, names, constraint) => {
     for (const [how, machine] of [overlap, serialize].flatMap((each) => MACHINES.map((on) => [each, on] as const))) {
@@ -91,8 +141,25 @@ describe('a composition', () => {
     ['has nothing to do with the squares', () => () => EMPTY, 'complete'],
     ['loses a square before it is computed', (run) => overlap(nth(7), all(run)), 'left-neighbour'],
     ['loses a square that was computed', (run) => overlap(all(run), nth(7)), 'complete'],
-    ['loses all squares of a slot after the first', (run) => overlap(all(run), filter(({ slot, pass }) => slot === 0 || pass !== 1)), 'complete'],
-    ['passes the squares of a slot in another order', (run) => (squares$) => squares$.pipe(bufferCount(4), concatMap((four) => four.reverse()), all(run)), 'left-neighbour'],
+    [
+      'loses all squares of a slot after the first',
+      (run) =>
+        overlap(
+          all(run),
+          filter(({ slot, pass }) => slot === 0 || pass !== 1),
+        ),
+      'complete',
+    ],
+    [
+      'passes the squares of a slot in another order',
+      (run) => (squares$) =>
+        squares$.pipe(
+          bufferCount(4),
+          concatMap((four) => four.reverse()),
+          all(run),
+        ),
+      'left-neighbour',
+    ],
   ])('that %s is refused, and everything is given back', async (_, pipeline, constraint) => {
     const judged = judgedRun(setup(pipeline, ALL_HALVES));
     const outcome = await inTime(lastValueFrom(judged.results$.pipe(toArray()))).catch((error: unknown) => error);
@@ -103,7 +170,17 @@ describe('a composition', () => {
   });
 
   test('may hold squares back, and pass them on as objects of its own', async () => {
-    await runAndJudge(setup((run) => overlap(concatMap((square) => of(square).pipe(observeOn(asyncScheduler))), all(run), map((square) => ({ ...square }))), ALL_HALVES));
+    await runAndJudge(
+      setup(
+        (run) =>
+          overlap(
+            concatMap((square) => of(square).pipe(observeOn(asyncScheduler))),
+            all(run),
+            map((square) => ({ ...square })),
+          ),
+        ALL_HALVES,
+      ),
+    );
   });
 
   test.each<[StageName, Placement]>([
@@ -116,9 +193,17 @@ describe('a composition', () => {
     await runAndJudge(setup(composed(without(name)), placement));
   });
 
-  test('of stages of one\'s own that forget what compute waits for is refused by its trace', async () => {
+  test("of stages of one's own that forget what compute waits for is refused by its trace", async () => {
     await runAndJudge(setup(pipelineWith(loadWeight), ALL_HALVES));
-    const careless: StageMaker = (run) => loadWeight(overriding(run, { issueMoves: (...moves) => { run.issueMoves(...moves); return []; } }));
+    const careless: StageMaker = (run) =>
+      loadWeight(
+        overriding(run, {
+          issueMoves: (...moves) => {
+            run.issueMoves(...moves);
+            return [];
+          },
+        }),
+      );
     const given = setup(pipelineWith(careless), ALL_HALVES);
     await expect(runAndJudge(given)).rejects.toMatchObject({ constraint: 'inputs-on-device' });
     // Nothing but the trace can know: the rows themselves come out complete on a simulated device.
@@ -128,5 +213,14 @@ describe('a composition', () => {
 });
 
 function pipelineWith(weights: StageMaker): StageMaker {
-  return (run) => overlap(weights(run), loadCache(run), loadActivation(run), compute(run), storeActivation(run), storeCache(run), synchronize(run));
+  return (run) =>
+    overlap(
+      weights(run),
+      loadCache(run),
+      loadActivation(run),
+      compute(run),
+      storeActivation(run),
+      storeCache(run),
+      synchronize(run),
+    );
 }

@@ -9,7 +9,10 @@ import { inTime, judgedRun } from '../../support/judgedRun.js';
 
 type Mutation = (square: Square, grid: Grid) => readonly Square[];
 
-const withRange = (square: Square, change: (range: Square['rows'][number]) => Partial<Square['rows'][number]>): Square[] => [
+const withRange = (
+  square: Square,
+  change: (range: Square['rows'][number]) => Partial<Square['rows'][number]>,
+): Square[] => [
   { ...square, rows: square.rows.map((range, index) => (index === 0 ? { ...range, ...change(range) } : range)) },
 ];
 
@@ -17,16 +20,48 @@ const withRange = (square: Square, change: (range: Square['rows'][number]) => Pa
 const mutations: readonly [string, Mutation, readonly PathConstraint[]][] = [
   ['dropped', () => [], ['left-neighbour', 'lifetime', 'capacity', 'complete']],
   ['doubled', (square) => [square, square], ['lifetime', 'complete']],
-  ['in the layer above', (square) => [{ ...square, layer: square.layer + 1 }], ['left-neighbour', 'lifetime', 'complete']],
+  [
+    'in the layer above',
+    (square) => [{ ...square, layer: square.layer + 1 }],
+    ['left-neighbour', 'lifetime', 'complete'],
+  ],
   ['in the layer below', (square) => [{ ...square, layer: square.layer - 1 }], ['left-neighbour', 'complete']],
-  ['in another slot', (square, { slots }) => [{ ...square, slot: slots === 1 ? 1 : (square.slot + 1) % slots }], ['left-neighbour', 'lifetime', 'capacity', 'complete']],
-  ['a position late', (square) => withRange(square, ({ firstPosition }) => ({ firstPosition: firstPosition + 1 })), ['left-neighbour', 'complete']],
-  ['a position early', (square) => withRange(square, ({ firstPosition }) => ({ firstPosition: firstPosition - 1 })), ['left-neighbour', 'complete']],
-  ['a token long', (square) => withRange(square, ({ tokens }) => ({ tokens: tokens + 1 })), ['left-neighbour', 'lifetime', 'capacity', 'complete']],
-  ['a token short', (square) => withRange(square, ({ tokens }) => ({ tokens: tokens - 1 })), ['left-neighbour', 'lifetime', 'complete']],
-  ['with another head', (square) => withRange(square, ({ head }) => ({ head: head === 'sample' ? 'none' : 'sample' })), ['complete']],
+  [
+    'in another slot',
+    (square, { slots }) => [{ ...square, slot: slots === 1 ? 1 : (square.slot + 1) % slots }],
+    ['left-neighbour', 'lifetime', 'capacity', 'complete'],
+  ],
+  [
+    'a position late',
+    (square) => withRange(square, ({ firstPosition }) => ({ firstPosition: firstPosition + 1 })),
+    ['left-neighbour', 'complete'],
+  ],
+  [
+    'a position early',
+    (square) => withRange(square, ({ firstPosition }) => ({ firstPosition: firstPosition - 1 })),
+    ['left-neighbour', 'complete'],
+  ],
+  [
+    'a token long',
+    (square) => withRange(square, ({ tokens }) => ({ tokens: tokens + 1 })),
+    ['left-neighbour', 'lifetime', 'capacity', 'complete'],
+  ],
+  [
+    'a token short',
+    (square) => withRange(square, ({ tokens }) => ({ tokens: tokens - 1 })),
+    ['left-neighbour', 'lifetime', 'complete'],
+  ],
+  [
+    'with another head',
+    (square) => withRange(square, ({ head }) => ({ head: head === 'sample' ? 'none' : 'sample' })),
+    ['complete'],
+  ],
   ['for a row that is not there', (square) => withRange(square, () => ({ row: 999 })), ['lifetime']],
-  ['for one row twice', (square) => [{ ...square, rows: [...square.rows, ...square.rows] }], ['left-neighbour', 'capacity']],
+  [
+    'for one row twice',
+    (square) => [{ ...square, rows: [...square.rows, ...square.rows] }],
+    ['left-neighbour', 'capacity'],
+  ],
 ];
 
 /** A schedule, one of whose squares is not as it should be. */
@@ -53,27 +88,37 @@ function broken(schedule: Schedule, at: number, mutate: Mutation, grid: Grid, on
 }
 
 describe('a schedule with one square that is', () => {
-  test.each(mutations)('%s is refused with the constraint, and everything is given back', async (_, mutate, constraints) => {
-    let refused = 0;
-    await fc.assert(
-      fc.asyncProperty(runs, fc.nat(30), async (given, at) => {
-        // With several layers and no early ends: elsewhere some of these mutants are valid schedules.
-        const grid = { ...given.grid, layers: given.grid.layers + 1 };
-        const rows = given.rows.map(({ promptTokens, newTokens }) => ({ promptTokens, newTokens }));
-        let mutated = false;
-        const judged = judgedRun({ ...given, grid, rows, schedule: broken(given.schedule, at, mutate, grid, () => { mutated = true; }) });
-        const outcome = await inTime(lastValueFrom(judged.results$.pipe(toArray()))).catch((error: unknown) => error);
-        await inTime(judged.run.drained);
-        expect(judged.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
-        if (!mutated) return;
-        refused++;
-        expect(outcome).toBeInstanceOf(ScheduleError);
-        if (outcome instanceof ScheduleError) expect(constraints).toContain(outcome.constraint);
-      }),
-      { numRuns: 60 },
-    );
-    expect(refused).toBeGreaterThan(15);
-  });
+  test.each(mutations)(
+    '%s is refused with the constraint, and everything is given back',
+    async (_, mutate, constraints) => {
+      let refused = 0;
+      await fc.assert(
+        fc.asyncProperty(runs, fc.nat(30), async (given, at) => {
+          // With several layers and no early ends: elsewhere some of these mutants are valid schedules.
+          const grid = { ...given.grid, layers: given.grid.layers + 1 };
+          const rows = given.rows.map(({ promptTokens, newTokens }) => ({ promptTokens, newTokens }));
+          let mutated = false;
+          const judged = judgedRun({
+            ...given,
+            grid,
+            rows,
+            schedule: broken(given.schedule, at, mutate, grid, () => {
+              mutated = true;
+            }),
+          });
+          const outcome = await inTime(lastValueFrom(judged.results$.pipe(toArray()))).catch((error: unknown) => error);
+          await inTime(judged.run.drained);
+          expect(judged.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
+          if (!mutated) return;
+          refused++;
+          expect(outcome).toBeInstanceOf(ScheduleError);
+          if (outcome instanceof ScheduleError) expect(constraints).toContain(outcome.constraint);
+        }),
+        { numRuns: 60 },
+      );
+      expect(refused).toBeGreaterThan(15);
+    },
+  );
 
   test('swapped with the next one of its slot is refused', async () => {
     let refused = 0;
@@ -107,7 +152,8 @@ describe('a schedule with one square that is', () => {
         if (!held) return;
         refused++;
         expect(outcome).toBeInstanceOf(ScheduleError);
-        if (outcome instanceof ScheduleError) expect(['left-neighbour', 'lifetime', 'complete']).toContain(outcome.constraint);
+        if (outcome instanceof ScheduleError)
+          expect(['left-neighbour', 'lifetime', 'complete']).toContain(outcome.constraint);
       }),
       { numRuns: 60 },
     );

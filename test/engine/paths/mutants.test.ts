@@ -30,12 +30,19 @@ function scenario(seed: number, unordered: boolean, moves: SimulatedMoves = 'sha
     window: 8,
     aheads: { weights: 1, cache: 1, activations: 1 },
     pipeline: defaultPipeline,
-    simulation: { computeTier: 'gpu', unordered, duration: () => 1 + below(below(2) === 0 ? 3 : 30), burst: 1 + below(3) },
+    simulation: {
+      computeTier: 'gpu',
+      unordered,
+      duration: () => 1 + below(below(2) === 0 ? 3 : 30),
+      burst: 1 + below(3),
+    },
   };
 }
 
 /** The constraints that the judges name, over all seeds. */
-async function verdicts(make: (seed: number) => { given: JudgedSetup; judgedAs?: JudgedSetup }): Promise<Map<string, number>> {
+async function verdicts(
+  make: (seed: number) => { given: JudgedSetup; judgedAs?: JudgedSetup },
+): Promise<Map<string, number>> {
   const found = new Map<string, number>();
   for (const seed of SEEDS) {
     const { given, judgedAs } = make(seed);
@@ -59,18 +66,37 @@ const dependencies: readonly [string, Edge, PathConstraint][] = [
   ['load_weight → compute', edge('load_weight', 'compute'), 'inputs-on-device'],
   ['load_cache → compute', edge('load_cache', 'compute'), 'inputs-on-device'],
   ['load_activation → compute', edge('load_activation', 'compute'), 'inputs-on-device'],
-  ['left neighbour → compute', (earlier, later) => earlier.name === 'compute' && later.name === 'compute' && !sameSquare(earlier, later), 'left-neighbour'],
-  ['a part of compute → the next', (earlier, later) => earlier.name === 'compute' && later.name === 'compute' && sameSquare(earlier, later), 'inputs-on-device'],
+  [
+    'left neighbour → compute',
+    (earlier, later) => earlier.name === 'compute' && later.name === 'compute' && !sameSquare(earlier, later),
+    'left-neighbour',
+  ],
+  [
+    'a part of compute → the next',
+    (earlier, later) => earlier.name === 'compute' && later.name === 'compute' && sameSquare(earlier, later),
+    'inputs-on-device',
+  ],
   ['compute → store_activation', edge('compute', 'store_activation'), 'lifetime'],
   ['compute → store_cache', edge('compute', 'store_cache'), 'lifetime'],
   ['store_activation → load_activation', edge('store_activation', 'load_activation'), 'inputs-on-device'],
   ['store_cache → load_cache', edge('store_cache', 'load_cache'), 'inputs-on-device'],
-  ...(['load_weight', 'load_cache', 'load_activation'] as const).map((name): [string, Edge, PathConstraint] => [`a hop of ${name} → the next`, edge(name, name), 'inputs-on-device']),
-  ...(['store_activation', 'store_cache'] as const).map((name): [string, Edge, PathConstraint] => [`a hop of ${name} → the next`, edge(name, name), 'lifetime']),
+  ...(['load_weight', 'load_cache', 'load_activation'] as const).map((name): [string, Edge, PathConstraint] => [
+    `a hop of ${name} → the next`,
+    edge(name, name),
+    'inputs-on-device',
+  ]),
+  ...(['store_activation', 'store_cache'] as const).map((name): [string, Edge, PathConstraint] => [
+    `a hop of ${name} → the next`,
+    edge(name, name),
+    'lifetime',
+  ]),
 ];
 
 /** In engines a load or store is one task that goes over the link and to or from the disk, side by side. */
-const over = (from: TaskName, to: TaskName, queue: QueueName): Edge => (earlier, later) => earlier.name === from && later.name === to && [earlier.queue, later.queue].includes(queue);
+const over =
+  (from: TaskName, to: TaskName, queue: QueueName): Edge =>
+  (earlier, later) =>
+    earlier.name === from && later.name === to && [earlier.queue, later.queue].includes(queue);
 const pagedDependencies: readonly [string, Edge, PathConstraint][] = [
   ['load_weight over the link → compute', over('load_weight', 'compute', 'host-to-device'), 'inputs-on-device'],
   ['load_weight from the disk → compute', over('load_weight', 'compute', 'disk-read'), 'inputs-on-device'],
@@ -78,15 +104,34 @@ const pagedDependencies: readonly [string, Edge, PathConstraint][] = [
   ['store_cache → load_cache', edge('store_cache', 'load_cache'), 'inputs-on-device'],
   ['compute → store_cache', edge('compute', 'store_cache'), 'lifetime'],
   ['load_activation over the link → compute', over('load_activation', 'compute', 'host-to-device'), 'inputs-on-device'],
-  ['store_activation over the link → load_activation', over('store_activation', 'load_activation', 'device-to-host'), 'inputs-on-device'],
+  [
+    'store_activation over the link → load_activation',
+    over('store_activation', 'load_activation', 'device-to-host'),
+    'inputs-on-device',
+  ],
   ['compute → store_activation over the link', over('compute', 'store_activation', 'device-to-host'), 'lifetime'],
 ];
 
 /** Stages that leave out what goes over one link. */
-const withoutLink = (queue: QueueName): JudgedSetup['pipeline'] => (run) =>
-  defaultPipeline(overriding(run, { issueMoves: (square, name, routes, after) => run.issueMoves(square, name, routes.map((route) => route.filter((move) => move.queue !== queue)), after) }));
-const links: readonly [SimulatedMoves, QueueName][] = (['shares', 'cpu-attention', 'pages'] as const)
-  .flatMap((moves) => (['host-to-device', 'device-to-host', 'disk-read', 'disk-write'] as const).map((queue): [SimulatedMoves, QueueName] => [moves, queue]));
+const withoutLink =
+  (queue: QueueName): JudgedSetup['pipeline'] =>
+  (run) =>
+    defaultPipeline(
+      overriding(run, {
+        issueMoves: (square, name, routes, after) =>
+          run.issueMoves(
+            square,
+            name,
+            routes.map((route) => route.filter((move) => move.queue !== queue)),
+            after,
+          ),
+      }),
+    );
+const links: readonly [SimulatedMoves, QueueName][] = (['shares', 'cpu-attention', 'pages'] as const).flatMap((moves) =>
+  (['host-to-device', 'device-to-host', 'disk-read', 'disk-write'] as const).map(
+    (queue): [SimulatedMoves, QueueName] => [moves, queue],
+  ),
+);
 
 const gates: readonly [string, Edge][] = [
   ['look-ahead of load_weight', edge('compute', 'load_weight')],
@@ -95,9 +140,15 @@ const gates: readonly [string, Edge][] = [
 ];
 
 describe('mutants: one dependency or reservation switched off', () => {
-  test.each(['shares', 'cpu-attention', 'pages'] as const)('with all of them on, every path is valid (%s)', async (moves) => {
-    for (const unordered of [true, false]) expect(await verdicts((seed) => ({ given: scenario(seed, unordered, moves) }))).toEqual(new Map([['valid', SEEDS.length]]));
-  });
+  test.each(['shares', 'cpu-attention', 'pages'] as const)(
+    'with all of them on, every path is valid (%s)',
+    async (moves) => {
+      for (const unordered of [true, false])
+        expect(await verdicts((seed) => ({ given: scenario(seed, unordered, moves) }))).toEqual(
+          new Map([['valid', SEEDS.length]]),
+        );
+    },
+  );
 
   test.each(dependencies)('without "%s" the path is refused', async (_, dropped, constraint) => {
     const found = await verdicts((seed) => ({ given: { ...scenario(seed, true), wrapDevice: withoutEdge(dropped) } }));
@@ -106,12 +157,16 @@ describe('mutants: one dependency or reservation switched off', () => {
   });
 
   test.each(pagedDependencies)('by pages, without "%s" the path is refused', async (_, dropped, constraint) => {
-    const found = await verdicts((seed) => ({ given: { ...scenario(seed, true, 'pages'), wrapDevice: withoutEdge(dropped) } }));
+    const found = await verdicts((seed) => ({
+      given: { ...scenario(seed, true, 'pages'), wrapDevice: withoutEdge(dropped) },
+    }));
     expect(found.get(constraint)).toBeGreaterThan(2);
   });
 
   test.each(links)('%s: stages that leave out %s are refused', async (moves, queue) => {
-    const found = await verdicts((seed) => ({ given: { ...scenario(seed, false, moves), pipeline: withoutLink(queue) } }));
+    const found = await verdicts((seed) => ({
+      given: { ...scenario(seed, false, moves), pipeline: withoutLink(queue) },
+    }));
     expect(found.get('valid')).toBeUndefined();
   });
 
@@ -121,7 +176,10 @@ describe('mutants: one dependency or reservation switched off', () => {
   });
 
   test('without reservations a tier is above its cap', async () => {
-    const found = await verdicts((seed) => ({ given: { ...scenario(seed, false), pages: 1000 }, judgedAs: scenario(seed, false) }));
+    const found = await verdicts((seed) => ({
+      given: { ...scenario(seed, false), pages: 1000 },
+      judgedAs: scenario(seed, false),
+    }));
     expect(found.get('capacity')).toBeGreaterThan(SEEDS.length / 2);
   });
 
@@ -135,7 +193,12 @@ describe('mutants: one dependency or reservation switched off', () => {
       const placement = { ...given.placement, cache };
       const { gpu, capacity, disk } = tieredPool(placement, PAGES, given.pageTokens);
       const roomy = (name: typeof tier, pages: number): number => (name === tier ? 1000 : pages);
-      const pool = new PagePool(roomy('memory', capacity), given.pageTokens, { ...disk, pages: roomy('disk', disk.pages) }, { ...gpu, pages: roomy('gpu', gpu.pages) });
+      const pool = new PagePool(
+        roomy('memory', capacity),
+        given.pageTokens,
+        { ...disk, pages: roomy('disk', disk.pages) },
+        { ...gpu, pages: roomy('gpu', gpu.pages) },
+      );
       return { given: { ...given, placement, pool } };
     });
     expect(found.get('capacity')).toBeGreaterThan(2);
@@ -143,7 +206,10 @@ describe('mutants: one dependency or reservation switched off', () => {
   });
 
   test('without credits more squares are under way than the window has', async () => {
-    const found = await verdicts((seed) => ({ given: { ...scenario(seed, false), window: 1000 }, judgedAs: scenario(seed, false) }));
+    const found = await verdicts((seed) => ({
+      given: { ...scenario(seed, false), window: 1000 },
+      judgedAs: scenario(seed, false),
+    }));
     expect((found.get('window') ?? 0) + (found.get('capacity') ?? 0)).toBeGreaterThan(SEEDS.length / 2);
   });
 
@@ -167,4 +233,3 @@ describe('mutants: one dependency or reservation switched off', () => {
     expect(found.get('lifetime')).toBeGreaterThan(0);
   });
 });
-

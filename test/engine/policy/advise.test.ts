@@ -12,7 +12,12 @@ const policy = parsePolicy({ schedule: 'diagonal', batchSize: 32, batches: 1, th
 /** What a processor that is twice as fast would gain. */
 function gain(cpu: Partial<ComputeProfile>): number {
   const hardware: HardwareProfile = { ...CPU_MACHINE, cpu: { ...CPU_MACHINE.cpu, ...cpu } };
-  const request: PlanRequest = { hardware, shape: requireKnownShape('opt-1.3b'), workload: { promptTokens: 512, newTokens: 128 }, allow: { batchSize: 32, batches: 1, threads: 1 } };
+  const request: PlanRequest = {
+    hardware,
+    shape: requireKnownShape('opt-1.3b'),
+    workload: { promptTokens: 512, newTokens: 128 },
+    allow: { batchSize: 32, batches: 1, threads: 1 },
+  };
   const advice = advise(request, policy, predict(request, policy).tokensPerSecond);
   return advice.find(({ change }) => change === 'a CPU that computes twice as fast')?.factor ?? 1;
 }
@@ -24,7 +29,16 @@ describe('advise', () => {
   test.each<[string, Partial<ComputeProfile>]>([
     ['attention by cache and heads', { attention: slow }],
     ['what rows take beside keys', { attention: { ...attention, rowHeadsPerSecond: 1e4 } }],
-    ['one thread', { oneThread: { threads: 1, matmul: matmul.map((point) => ({ ...point, flopsPerSecond: point.flopsPerSecond / 50 })), attention: slow } }],
+    [
+      'one thread',
+      {
+        oneThread: {
+          threads: 1,
+          matmul: matmul.map((point) => ({ ...point, flopsPerSecond: point.flopsPerSecond / 50 })),
+          attention: slow,
+        },
+      },
+    ],
   ])('of a processor that is twice as fast all is: %s', (_, cpu) => {
     const factor = gain(cpu);
     expect(factor).toBeGreaterThan(1.8);

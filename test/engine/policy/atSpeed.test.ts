@@ -6,16 +6,32 @@ import { CPU_MACHINE } from './support/hardware.js';
 import { requireKnownShape } from '../../../src/engine/policy/knownShapes.js';
 
 const points = [1, 8, 64, 256].map((tokens) => ({ weights: 'q4' as const, tokens, flopsPerSecond: 1e11 }));
-const attention = { prefillFlopsPerSecond: 1e11, decodeBytesPerSecond: 1e10, decode: [{ cache: 'q4' as const, groupHeads: 4, bytesPerSecond: 2e10 }] };
+const attention = {
+  prefillFlopsPerSecond: 1e11,
+  decodeBytesPerSecond: 1e10,
+  decode: [{ cache: 'q4' as const, groupHeads: 4, bytesPerSecond: 2e10 }],
+};
 const machine: HardwareProfile = {
   ...CPU_MACHINE,
-  cpu: { ...CPU_MACHINE.cpu, matmul: points, attention, taskSeconds: 1e-5, memoryCopyBytesPerSecond: 5e9, oneThread: { threads: 1, matmul: points, attention } },
+  cpu: {
+    ...CPU_MACHINE.cpu,
+    matmul: points,
+    attention,
+    taskSeconds: 1e-5,
+    memoryCopyBytesPerSecond: 5e9,
+    oneThread: { threads: 1, matmul: points, attention },
+  },
 };
 
 describe('a machine at another speed', () => {
   test('has products between those of few rows and of many, and stays a profile', () => {
     const now = atSpeed(machine, { memory: 0.8, fewRows: 0.25, manyRows: 1 });
-    expect(now.cpu.matmul.map(({ flopsPerSecond }) => flopsPerSecond / 1e11)).toEqual([0.25, expect.closeTo(0.5), 1, 1]);
+    expect(now.cpu.matmul.map(({ flopsPerSecond }) => flopsPerSecond / 1e11)).toEqual([
+      0.25,
+      expect.closeTo(0.5),
+      1,
+      1,
+    ]);
     expect(now.cpu.oneThread?.matmul).toEqual(now.cpu.matmul);
     expect(now.cpu.memoryBytesPerSecond).toBeCloseTo(machine.cpu.memoryBytesPerSecond * 0.8);
     expect(now.cpu.memoryCopyBytesPerSecond).toBeCloseTo(4e9);
@@ -30,14 +46,26 @@ describe('a machine at another speed', () => {
   });
 
   test('as ever is the same machine; at half the speed of everything a job takes twice as long', () => {
-    const even = (speed: number): HardwareProfile => atSpeed(machine, { memory: speed, fewRows: speed, manyRows: speed, disk: speed });
+    const even = (speed: number): HardwareProfile =>
+      atSpeed(machine, { memory: speed, fewRows: speed, manyRows: speed, disk: speed });
     expect(even(1)).toEqual(machine);
     const shape = requireKnownShape('opt-1.3b');
     const seconds = (hardware: HardwareProfile): number => {
       const inMemory = { gpu: 0, cpu: 1, disk: 0 };
-      return predict({ hardware, shape, workload: { promptTokens: 100, newTokens: 20, rows: 64 } }, {
-        schedule: 'diagonal', batchSize: 32, batches: 1, weights: inMemory, cache: inMemory, activations: inMemory, compressWeights: 'none', compressCache: 'none', cpuAttention: true,
-      }).wallSeconds;
+      return predict(
+        { hardware, shape, workload: { promptTokens: 100, newTokens: 20, rows: 64 } },
+        {
+          schedule: 'diagonal',
+          batchSize: 32,
+          batches: 1,
+          weights: inMemory,
+          cache: inMemory,
+          activations: inMemory,
+          compressWeights: 'none',
+          compressCache: 'none',
+          cpuAttention: true,
+        },
+      ).wallSeconds;
     };
     expect(seconds(even(0.5)) / seconds(machine)).toBeCloseTo(2, 6);
   });

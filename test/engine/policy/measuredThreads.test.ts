@@ -1,13 +1,27 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { requireKnownShape } from '../../../src/engine/policy/knownShapes.js';
-import { decodeAttentionSeconds, finishSeconds, prefillAttentionSeconds, rateOnThreads, type ComputeSetting } from '../../../src/engine/policy/spillway/computeSeconds.js';
+import {
+  decodeAttentionSeconds,
+  finishSeconds,
+  prefillAttentionSeconds,
+  rateOnThreads,
+  type ComputeSetting,
+} from '../../../src/engine/policy/spillway/computeSeconds.js';
 import { CPU_MACHINE } from './support/hardware.js';
 
 const shape = requireKnownShape('opt-1.3b');
-const plain: ComputeSetting = { on: CPU_MACHINE.cpu, shape, compressWeights: 'none', compressCache: 'none', isCpu: false };
+const plain: ComputeSetting = {
+  on: CPU_MACHINE.cpu,
+  shape,
+  compressWeights: 'none',
+  compressCache: 'none',
+  isCpu: false,
+};
 const decode = [
-  { cache: 'f16' as const, groupHeads: 1, bytesPerSecond: 1e10 }, { cache: 'f16' as const, groupHeads: 4, bytesPerSecond: 4e9 }, { cache: 'q4' as const, groupHeads: 1, bytesPerSecond: 3e10 },
+  { cache: 'f16' as const, groupHeads: 1, bytesPerSecond: 1e10 },
+  { cache: 'f16' as const, groupHeads: 4, bytesPerSecond: 4e9 },
+  { cache: 'q4' as const, groupHeads: 1, bytesPerSecond: 3e10 },
 ];
 const { matmul, attention } = CPU_MACHINE.cpu;
 
@@ -20,7 +34,11 @@ const tabled: ComputeSetting = {
     oneThread: {
       threads: 1,
       matmul: matmul.map((point) => ({ ...point, flopsPerSecond: 0.8 * point.flopsPerSecond })),
-      attention: { prefillFlopsPerSecond: 0.8 * attention.prefillFlopsPerSecond, decodeBytesPerSecond: 0.8 * attention.decodeBytesPerSecond, decode: decode.map((point) => ({ ...point, bytesPerSecond: 0.8 * point.bytesPerSecond })) },
+      attention: {
+        prefillFlopsPerSecond: 0.8 * attention.prefillFlopsPerSecond,
+        decodeBytesPerSecond: 0.8 * attention.decodeBytesPerSecond,
+        decode: decode.map((point) => ({ ...point, bytesPerSecond: 0.8 * point.bytesPerSecond })),
+      },
     },
   },
 };
@@ -28,17 +46,25 @@ const tabled: ComputeSetting = {
 describe('speeds on fewer threads than were measured', () => {
   test('go from one thread to all, never the wrong way', () => {
     fc.assert(
-      fc.property(fc.double({ min: 1e6, max: 1e15, noNaN: true }), fc.option(fc.double({ min: 1e6, max: 1e15, noNaN: true }), { nil: undefined }), fc.integer({ min: 2, max: 256 }), (all, one, measured) => {
-        const rates = Array.from({ length: measured + 2 }, (_, at) => rateOnThreads(all, one, at + 1, measured));
-        rates.forEach((rate, at) => expect(rate).toBeGreaterThanOrEqual((rates[at - 1] ?? 0) * (1 - 1e-12)));
-        expect(rates.at(-1)).toBe(all);
-        expect(rates[0]).toBeCloseTo(one === undefined ? all / measured : Math.min(one, all), -Math.log10(all) + 12);
-      }),
+      fc.property(
+        fc.double({ min: 1e6, max: 1e15, noNaN: true }),
+        fc.option(fc.double({ min: 1e6, max: 1e15, noNaN: true }), { nil: undefined }),
+        fc.integer({ min: 2, max: 256 }),
+        (all, one, measured) => {
+          const rates = Array.from({ length: measured + 2 }, (_, at) => rateOnThreads(all, one, at + 1, measured));
+          rates.forEach((rate, at) => expect(rate).toBeGreaterThanOrEqual((rates[at - 1] ?? 0) * (1 - 1e-12)));
+          expect(rates.at(-1)).toBe(all);
+          expect(rates[0]).toBeCloseTo(one === undefined ? all / measured : Math.min(one, all), -Math.log10(all) + 12);
+        },
+      ),
     );
   });
 
   test('are the measured ones where there are any, and else in proportion', () => {
-    const terms = [(setting: ComputeSetting) => finishSeconds(setting, 8), (setting: ComputeSetting) => prefillAttentionSeconds(setting, 1000, 8)];
+    const terms = [
+      (setting: ComputeSetting) => finishSeconds(setting, 8),
+      (setting: ComputeSetting) => prefillAttentionSeconds(setting, 1000, 8),
+    ];
     for (const term of terms) {
       expect(term({ ...tabled, threads: 2 })).toBe(term(plain));
       expect(term({ ...tabled, threads: 9 })).toBe(term(plain));
@@ -46,7 +72,10 @@ describe('speeds on fewer threads than were measured', () => {
       expect(one).toBeGreaterThan(term(plain));
       expect(one).toBeLessThan(half);
     }
-    expect(prefillAttentionSeconds({ ...tabled, threads: 1 }, 1000, 8)).toBeCloseTo(prefillAttentionSeconds(plain, 1000, 8) / 0.8, 9);
+    expect(prefillAttentionSeconds({ ...tabled, threads: 1 }, 1000, 8)).toBeCloseTo(
+      prefillAttentionSeconds(plain, 1000, 8) / 0.8,
+      9,
+    );
   });
 });
 
@@ -59,7 +88,10 @@ describe('attention of single tokens by kind of cache', () => {
     expect(seconds({ compressCache: '4bit' })).toBeCloseTo(bytes / 3e10, 9);
     expect(seconds({ compressCache: '4bit', threads: 1 })).toBeCloseTo(bytes / 2.4e10, 9);
     // 8 bits were not measured: reading, and making floats of it.
-    expect(seconds({ compressCache: '8bit' })).toBeCloseTo(bytes / 1e10 + bytes / 2 / CPU_MACHINE.cpu.dequantiseValuesPerSecond, 9);
+    expect(seconds({ compressCache: '8bit' })).toBeCloseTo(
+      bytes / 1e10 + bytes / 2 / CPU_MACHINE.cpu.dequantiseValuesPerSecond,
+      9,
+    );
   });
 
   test('is joined between the numbers of query heads a head, and stays beyond them', () => {

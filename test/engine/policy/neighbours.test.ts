@@ -2,7 +2,8 @@ import { expect, test } from '@jest/globals';
 import { neighbours } from '../../../src/engine/policy/neighbours.js';
 
 const points = [16, 1, 64, 4].map((tokens) => ({ tokens }));
-const around = (place: number): ReturnType<typeof neighbours<{ tokens: number }>> => neighbours(points, ({ tokens }) => tokens, place);
+const around = (place: number): ReturnType<typeof neighbours<{ tokens: number }>> =>
+  neighbours(points, ({ tokens }) => tokens, place);
 
 test('a place has the nearest points on both sides, in whatever order they come, and a part by the logarithms', () => {
   expect(around(8)).toEqual({ low: { tokens: 4 }, high: { tokens: 16 }, part: expect.closeTo(0.5) });

@@ -11,10 +11,23 @@ import { CPU_MACHINE } from './support/hardware.js';
 const shape = requireKnownShape('opt-125m');
 const inMemory = { gpu: 0, cpu: 1, disk: 0 };
 const streaming: Policy = {
-  schedule: 'diagonal', batchSize: 32, batches: 1, tokensPerSquare: 64, weights: { gpu: 0, cpu: 0, disk: 1 }, cache: inMemory, activations: inMemory, compressWeights: 'none', compressCache: 'none', cpuAttention: true,
+  schedule: 'diagonal',
+  batchSize: 32,
+  batches: 1,
+  tokensPerSquare: 64,
+  weights: { gpu: 0, cpu: 0, disk: 1 },
+  cache: inMemory,
+  activations: inMemory,
+  compressWeights: 'none',
+  compressCache: 'none',
+  cpuAttention: true,
 };
 /** Four pages of 32 tokens a row. */
-const whole: PlanRequest = { hardware: { ...CPU_MACHINE, usableFraction: 1 }, shape, workload: { promptTokens: 64, newTokens: 64, rows: 256 } };
+const whole: PlanRequest = {
+  hardware: { ...CPU_MACHINE, usableFraction: 1 },
+  shape,
+  workload: { promptTokens: 64, newTokens: 64, rows: 256 },
+};
 const PAGE_BYTES = 32 * shape.layers * 2 * shape.hiddenSize * 2;
 /** The machine with memory for so many pages beside everything else. */
 const withPages = (pages: number, policy = streaming): PlanRequest => {
@@ -49,7 +62,10 @@ describe('a diagonal block that memory does not hold wholly', () => {
   test('does not fit where not one row does; neither does a zigzag block, or one with cache on disk, that lacks a page', () => {
     expect(predict(withPages(3), streaming).fits).toBe(false);
     expect(predict(withPages(4), streaming).fits).toBe(true);
-    for (const other of [{ ...streaming, schedule: 'zigzag' as const }, { ...streaming, cache: { gpu: 0, cpu: 0.5, disk: 0.5 } }]) {
+    for (const other of [
+      { ...streaming, schedule: 'zigzag' as const },
+      { ...streaming, cache: { gpu: 0, cpu: 0.5, disk: 0.5 } },
+    ]) {
       const { cpu } = predict(whole, other).memoryBytes;
       expect(predict({ ...whole, caps: { cpu } }, other).fits).toBe(true);
       expect(predict({ ...whole, caps: { cpu: cpu - PAGE_BYTES } }, other).fits).toBe(false);
@@ -69,12 +85,18 @@ describe('a diagonal block that memory does not hold wholly', () => {
     const allow = { tokensPerSquare: 64, mostBatchSize: 64 };
     const tight = { ...withPages(40), allow };
     const { policy, predicted, readsOnly } = choosePolicy(tight);
-    expect(settingOf(tight, policy).setting.workload.cachePages ?? settingOf(tight, readsOnly?.policy ?? policy).setting.workload.cachePages).toBeDefined();
+    expect(
+      settingOf(tight, policy).setting.workload.cachePages ??
+        settingOf(tight, readsOnly?.policy ?? policy).setting.workload.cachePages,
+    ).toBeDefined();
     expect(predicted.tokensPerSecond).toBeGreaterThanOrEqual(predict(tight, streaming).tokensPerSecond);
     expect(readsOnly?.policy.cache.disk).toBe(0);
     expect(readsOnly?.predicted.tokensPerSecond).toBeGreaterThanOrEqual(predict(tight, streaming).tokensPerSecond);
     // A block of 64 rows that somebody has settled fits in no other way.
-    const settled = choosePolicy({ ...withPages(40), allow: { batchSize: 64, batches: 1, schedules: ['diagonal'], tokensPerSquare: 64 } });
+    const settled = choosePolicy({
+      ...withPages(40),
+      allow: { batchSize: 64, batches: 1, schedules: ['diagonal'], tokensPerSquare: 64 },
+    });
     expect(settled.policy).toMatchObject({ batchSize: 64, batches: 1, cache: inMemory });
   });
 });

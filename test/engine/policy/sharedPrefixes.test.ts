@@ -11,43 +11,80 @@ import { builtIn, CPU_MACHINE } from './support/hardware.js';
 const shape = requireKnownShape('opt-125m');
 const inMemory = { gpu: 0, cpu: 1, disk: 0 };
 const resident: Policy = {
-  schedule: 'diagonal', batchSize: 32, batches: 1, tokensPerSquare: 256, weights: inMemory, cache: inMemory, activations: inMemory, compressWeights: 'none', compressCache: 'none', cpuAttention: true,
+  schedule: 'diagonal',
+  batchSize: 32,
+  batches: 1,
+  tokensPerSquare: 256,
+  weights: inMemory,
+  cache: inMemory,
+  activations: inMemory,
+  compressWeights: 'none',
+  compressCache: 'none',
+  cpuAttention: true,
 };
 const streaming: Policy = { ...resident, weights: { gpu: 0, cpu: 0, disk: 1 } };
 /** Half of the cache on disk, in blocks of two batches. */
 const spilled: Policy = { ...resident, schedule: 'zigzag', batches: 2, cache: { gpu: 0, cpu: 0.5, disk: 0.5 } };
-const apart: PlanRequest = { hardware: { ...CPU_MACHINE, usableFraction: 1 }, shape, workload: { promptTokens: 420, newTokens: 16, rows: 128 } };
+const apart: PlanRequest = {
+  hardware: { ...CPU_MACHINE, usableFraction: 1 },
+  shape,
+  workload: { promptTokens: 420, newTokens: 16, rows: 128 },
+};
 const shared: PlanRequest = { ...apart, workload: { ...apart.workload, sharedPrefixTokens: 400 } };
 
 test('the walk counts a prefix once, and what rows look at of it apart', () => {
   const count = fc.integer({ min: 1, max: 6 });
   fc.assert(
-    fc.property(fc.constantFrom(...SCHEDULE_NAMES), fc.nat(50), fc.integer({ min: 1, max: 30 }), count, count, count, fc.nat(30), (name, prefix, own, newTokens, batchSize, batches, room) => {
-      const rows = batchSize * batches * 2;
-      const workload = { promptTokens: prefix + own, newTokens, sharedPrefixTokens: prefix, rows };
-      const slots = name === 'row' ? 1 : batches;
-      const classes = walkRows(workload, { schedule: name, batchSize, batches: slots, compressWeights: 'none', compressCache: 'none', cpuAttention: true, tokensPerSquare: batchSize + room });
-      const total = (field: keyof (typeof classes)[number]['load']): number => classes.reduce((sum, { sweeps, squares, load }) => sum + sweeps * squares * load[field], 0);
-      const decoded = rows * (newTokens - 1);
-      const triangle = (tokens: number): number => (tokens * (tokens + 1)) / 2;
-      expect(total('promptTokens')).toBeCloseTo(prefix + rows * own, 6);
-      expect(total('promptKeys')).toBeCloseTo(triangle(prefix) + rows * triangle(own), 6);
-      expect(total('decodeRows')).toBeCloseTo(decoded, 6);
-      expect(total('decodeKeys')).toBeCloseTo(rows * (triangle(own + newTokens - 1) - triangle(own)), 6);
-      expect(total('sharedKeys')).toBeCloseTo((rows * own + decoded) * prefix, 6);
-      expect(total('sampledRows')).toBeCloseTo(rows * newTokens, 6);
-    }),
+    fc.property(
+      fc.constantFrom(...SCHEDULE_NAMES),
+      fc.nat(50),
+      fc.integer({ min: 1, max: 30 }),
+      count,
+      count,
+      count,
+      fc.nat(30),
+      (name, prefix, own, newTokens, batchSize, batches, room) => {
+        const rows = batchSize * batches * 2;
+        const workload = { promptTokens: prefix + own, newTokens, sharedPrefixTokens: prefix, rows };
+        const slots = name === 'row' ? 1 : batches;
+        const classes = walkRows(workload, {
+          schedule: name,
+          batchSize,
+          batches: slots,
+          compressWeights: 'none',
+          compressCache: 'none',
+          cpuAttention: true,
+          tokensPerSquare: batchSize + room,
+        });
+        const total = (field: keyof (typeof classes)[number]['load']): number =>
+          classes.reduce((sum, { sweeps, squares, load }) => sum + sweeps * squares * load[field], 0);
+        const decoded = rows * (newTokens - 1);
+        const triangle = (tokens: number): number => (tokens * (tokens + 1)) / 2;
+        expect(total('promptTokens')).toBeCloseTo(prefix + rows * own, 6);
+        expect(total('promptKeys')).toBeCloseTo(triangle(prefix) + rows * triangle(own), 6);
+        expect(total('decodeRows')).toBeCloseTo(decoded, 6);
+        expect(total('decodeKeys')).toBeCloseTo(rows * (triangle(own + newTokens - 1) - triangle(own)), 6);
+        expect(total('sharedKeys')).toBeCloseTo((rows * own + decoded) * prefix, 6);
+        expect(total('sampledRows')).toBeCloseTo(rows * newTokens, 6);
+      },
+    ),
   );
 });
 
-describe.each([['in memory', resident], ['with weights that stream', streaming], ['with half of the cache on disk', spilled]])('a shared prefix, %s', (_, policy) => {
+describe.each([
+  ['in memory', resident],
+  ['with weights that stream', streaming],
+  ['with half of the cache on disk', spilled],
+])('a shared prefix, %s', (_, policy) => {
   test('is computed once and kept once', () => {
     const [one, each] = [predict(shared, policy), predict(apart, policy)];
     // 36 of 436 tokens are a row's own.
     expect(one.wallSeconds).toBeLessThan(each.wallSeconds / 3);
     expect(one.memoryBytes.cpu + one.memoryBytes.disk).toBeLessThan(each.memoryBytes.cpu + each.memoryBytes.disk);
     expect(predict({ ...shared, caps: { cpu: one.memoryBytes.cpu } }, policy).fits).toBe(true);
-    expect(predict({ ...apart, caps: { cpu: one.memoryBytes.cpu } }, { ...policy, schedule: 'zigzag' }).fits).toBe(false);
+    expect(predict({ ...apart, caps: { cpu: one.memoryBytes.cpu } }, { ...policy, schedule: 'zigzag' }).fits).toBe(
+      false,
+    );
   });
 
   test('takes about as long when it is simulated task by task', async () => {
@@ -60,7 +97,10 @@ describe.each([['in memory', resident], ['with weights that stream', streaming],
 });
 
 test('the more of the prompts is shared, the faster it is; nothing shared is as if nobody had said so', () => {
-  const seconds = [0, 100, 200, 300, 419].map((sharedPrefixTokens) => predict({ ...apart, workload: { ...apart.workload, sharedPrefixTokens } }, resident).wallSeconds);
+  const seconds = [0, 100, 200, 300, 419].map(
+    (sharedPrefixTokens) =>
+      predict({ ...apart, workload: { ...apart.workload, sharedPrefixTokens } }, resident).wallSeconds,
+  );
   expect(seconds[0]).toBe(predict(apart, resident).wallSeconds);
   expect(seconds).toEqual([...seconds].sort((a, b) => b - a));
 });
@@ -73,7 +113,10 @@ describe('on a GPU', () => {
   const half = { gpu: 0.5, cpu: 0.5, disk: 0 };
 
   // The processor attends to what is in memory for each row anew.
-  const cases = [['all of the cache there', there, 2.5], ['half of it in memory', half, 1.4]] as const;
+  const cases = [
+    ['all of the cache there', there, 2.5],
+    ['half of it in memory', half, 1.4],
+  ] as const;
 
   test.each(cases)('a prefix is computed once and kept once: %s', async (_, cache, times) => {
     const request = { ...shared, hardware };
@@ -87,12 +130,19 @@ describe('on a GPU', () => {
 
   test('but beside pages on disk', () => {
     const spilling = { ...policy, cache: { gpu: 0.5, cpu: 0, disk: 0.5 } };
-    expect(predict({ ...shared, hardware }, spilling).wallSeconds).toBe(predict({ ...apart, hardware }, spilling).wallSeconds);
+    expect(predict({ ...shared, hardware }, spilling).wallSeconds).toBe(
+      predict({ ...apart, hardware }, spilling).wallSeconds,
+    );
   });
 });
 
-test.each([['flexgen', 'flexgen-t4'], ['lm-offload', 'lm-offload-a100']] as const)("the papers' models know nothing of it: %s", (costModel, machine) => {
+test.each([
+  ['flexgen', 'flexgen-t4'],
+  ['lm-offload', 'lm-offload-a100'],
+] as const)("the papers' models know nothing of it: %s", (costModel, machine) => {
   const hardware = builtIn(machine);
   const onGpu: Policy = { ...resident, schedule: 'zigzag', cpuAttention: false };
-  expect(predict({ ...shared, hardware, costModel }, onGpu).wallSeconds).toBe(predict({ ...apart, hardware, costModel }, onGpu).wallSeconds);
+  expect(predict({ ...shared, hardware, costModel }, onGpu).wallSeconds).toBe(
+    predict({ ...apart, hardware, costModel }, onGpu).wallSeconds,
+  );
 });

@@ -5,7 +5,11 @@ import { loadAddon } from '../../../src/bindings/loadAddon.js';
 import { parseHardware, type HardwareProfile } from '../../../src/engine/policy/HardwareProfile.js';
 import { checkSameMachine } from '../../../src/engine/policy/machineMatch.js';
 import { cachedProfile, profilePath, refreshProfile } from '../../../src/engine/profile/cachedProfile.js';
-import { profileMachine, type ProfileOptions, type ProfileProgress } from '../../../src/engine/profile/profileMachine.js';
+import {
+  profileMachine,
+  type ProfileOptions,
+  type ProfileProgress,
+} from '../../../src/engine/profile/profileMachine.js';
 import { correctionsPath, learnRun } from '../../../src/engine/profile/correctionsFile.js';
 import { readHardware, readHardwareFile } from '../../../src/engine/profile/readHardware.js';
 import { temporaryFolder } from '../../jobs/support/files.js';
@@ -13,7 +17,13 @@ import { temporaryFolder } from '../../jobs/support/files.js';
 const path = temporaryFolder();
 const machine = loadAddon().machine();
 /** As little work as there is: these tests are not about the figures. */
-const options = (more: ProfileOptions = {}): ProfileOptions => ({ budget: 0.001, memory: '16MiB', disk: path('disk'), diskBytes: '16MiB', ...more });
+const options = (more: ProfileOptions = {}): ProfileOptions => ({
+  budget: 0.001,
+  memory: '16MiB',
+  disk: path('disk'),
+  diskBytes: '16MiB',
+  ...more,
+});
 
 const before = process.env['XDG_CACHE_HOME'];
 let home = 0;
@@ -48,20 +58,25 @@ describe('profileMachine', () => {
     expect(new Set(measured.cpu.matmul.map(({ weights, tokens }) => `${weights} ${tokens}`)).size).toBe(20);
     expect(readdirSync(path('disk'))).toEqual([]);
     // Nothing computes a million times faster or slower than anything that there is.
-    for (const { flopsPerSecond } of measured.cpu.matmul) expect(flopsPerSecond > 1e6 && flopsPerSecond < 1e16).toBe(true);
+    for (const { flopsPerSecond } of measured.cpu.matmul)
+      expect(flopsPerSecond > 1e6 && flopsPerSecond < 1e16).toBe(true);
     for (const spread of Object.values(measured.spread)) expect(spread).toBeGreaterThanOrEqual(0);
   });
 
   test('says how far it is, and ends soon when it is told to', async () => {
     const steps: ProfileProgress[] = [];
     const controller = new AbortController();
-    const running = profileMachine(options({
-      budget: 1, diskBytes: 0, signal: controller.signal,
-      onProgress: (step) => {
-        steps.push(step);
-        controller.abort('enough');
-      },
-    }));
+    const running = profileMachine(
+      options({
+        budget: 1,
+        diskBytes: 0,
+        signal: controller.signal,
+        onProgress: (step) => {
+          steps.push(step);
+          controller.abort('enough');
+        },
+      }),
+    );
     await expect(running).rejects.toMatchObject({ code: 'interrupted', cause: 'enough' });
     expect(steps).toHaveLength(1);
     expect(steps[0]).toMatchObject({ done: 0, what: 'memory' });
@@ -80,7 +95,9 @@ describe('profileMachine', () => {
     const throwing = (): void => {
       throw new RangeError('of the caller');
     };
-    await expect(profileMachine(options({ budget: 1, diskBytes: 0, onProgress: throwing }))).rejects.toThrow('of the caller');
+    await expect(profileMachine(options({ budget: 1, diskBytes: 0, onProgress: throwing }))).rejects.toThrow(
+      'of the caller',
+    );
   });
 
   test.each<[ProfileOptions, string]>([
@@ -106,13 +123,18 @@ describe('profileMachine', () => {
     [{ onProgress: true }, 'onProgress: found true, expected a function'],
     [{ onNote: 'note' }, 'onNote: found "note", expected a function'],
   ])('%j is refused by whoever takes options, whether anything is to be measured or not', async (bad, sentence) => {
-    for (const take of [profileMachine, cachedProfile, refreshProfile]) await expect(take(bad as ProfileOptions)).rejects.toThrow(sentence);
+    for (const take of [profileMachine, cachedProfile, refreshProfile])
+      await expect(take(bad as ProfileOptions)).rejects.toThrow(sentence);
   });
 
   test('a machine is a name or a file', async () => {
-    await expect(readHardware(5 as unknown as string)).rejects.toThrow('hardware: found 5, expected this, flexgen-t4, ');
+    await expect(readHardware(5 as unknown as string)).rejects.toThrow(
+      'hardware: found 5, expected this, flexgen-t4, ',
+    );
     await expect(readHardware('nowhere')).rejects.toThrow('hardware: found "nowhere", expected this, flexgen-t4, ');
-    await expect(readHardwareFile('flexgen-t4')).rejects.toThrow('hardware: found "flexgen-t4", expected this, or a file (./NAME for one of that name)');
+    await expect(readHardwareFile('flexgen-t4')).rejects.toThrow(
+      'hardware: found "flexgen-t4", expected this, or a file (./NAME for one of that name)',
+    );
   });
 
   test('a disk that cannot be written is left out', async () => {
@@ -140,9 +162,22 @@ describe('cachedProfile', () => {
   });
 
   test.each<[string, (profile: HardwareProfile) => unknown]>([
-    ['of another machine', (profile) => ({ ...profile, name: 'kept', machine: { ...profile.machine, processorName: 'another' } })],
-    ['of a machine with other memory', (profile) => ({ ...profile, name: 'kept', machine: { ...profile.machine, memoryBytes: machine.memoryBytes * 2 } })],
-    ['with a field that is wrong', (profile) => ({ ...profile, name: 'kept', cpu: { ...profile.cpu, memoryBytesPerSecond: 0 } })],
+    [
+      'of another machine',
+      (profile) => ({ ...profile, name: 'kept', machine: { ...profile.machine, processorName: 'another' } }),
+    ],
+    [
+      'of a machine with other memory',
+      (profile) => ({
+        ...profile,
+        name: 'kept',
+        machine: { ...profile.machine, memoryBytes: machine.memoryBytes * 2 },
+      }),
+    ],
+    [
+      'with a field that is wrong',
+      (profile) => ({ ...profile, name: 'kept', cpu: { ...profile.cpu, memoryBytesPerSecond: 0 } }),
+    ],
     ['with no object in it', () => [1]],
   ])('a kept file %s is measured again', async (_, change) => {
     const file = await mark(change);
@@ -158,10 +193,17 @@ describe('cachedProfile', () => {
   });
 
   test('other threads, processors, memory, sets, disks are other keys', async () => {
-    const key = (more: ProfileOptions, change: object = {}): Promise<string> => profilePath(options(more), { ...machine, ...change });
+    const key = (more: ProfileOptions, change: object = {}): Promise<string> =>
+      profilePath(options(more), { ...machine, ...change });
     const keys = await Promise.all([
-      key({}), key({ threads: machine.processors + 1 }), key({}, { processors: 99 }), key({}, { memoryBytes: machine.memoryBytes * 2 }),
-      key({}, { processorName: 'another' }), key({}, { instructionSets: ['scalar'] }), key({ diskBytes: 0 }), key({ disk: '/proc' }),
+      key({}),
+      key({ threads: machine.processors + 1 }),
+      key({}, { processors: 99 }),
+      key({}, { memoryBytes: machine.memoryBytes * 2 }),
+      key({}, { processorName: 'another' }),
+      key({}, { instructionSets: ['scalar'] }),
+      key({ diskBytes: 0 }),
+      key({ disk: '/proc' }),
     ]);
     expect(new Set(keys).size).toBe(keys.length);
     expect(await key({ budget: 3, diskBytes: '64MiB' })).toBe(keys[0]);
@@ -170,14 +212,25 @@ describe('cachedProfile', () => {
 
   test('so are GPUs, by name, memory and driver; how much of one may be used is not', async () => {
     const gpu = { name: 'A GPU', memoryBytes: 2 ** 34, computeCapability: '9.0', multiprocessors: 100, driver: '12.4' };
-    const key = (gpuMemory: string | undefined, change: object = {}): Promise<string> => profilePath(options({ gpuMemory }), { ...machine, gpus: [{ ...gpu, ...change }] });
-    const keys = await Promise.all([key(undefined), key('8GiB'), key('8GiB', { name: 'Another' }), key('8GiB', { memoryBytes: 2 ** 35 }), key('8GiB', { driver: '13.0' })]);
+    const key = (gpuMemory: string | undefined, change: object = {}): Promise<string> =>
+      profilePath(options({ gpuMemory }), { ...machine, gpus: [{ ...gpu, ...change }] });
+    const keys = await Promise.all([
+      key(undefined),
+      key('8GiB'),
+      key('8GiB', { name: 'Another' }),
+      key('8GiB', { memoryBytes: 2 ** 35 }),
+      key('8GiB', { driver: '13.0' }),
+    ]);
     expect(new Set(keys).size).toBe(keys.length);
     expect(await key('4GiB')).toBe(keys[1]);
     expect(await key('0')).toBe(keys[0]);
     await expect(key('17GiB')).rejects.toThrow('gpuMemory: found 17 GiB, expected at most the 16 GiB of A GPU');
-    await expect(key('1MiB')).rejects.toThrow('gpuMemory: found 1 MiB, expected at least 64 MiB to measure the GPU with');
-    await expect(profilePath(options({ gpuMemory: '1GiB' }), { ...machine, gpus: [] })).rejects.toThrow('there is no GPU here');
+    await expect(key('1MiB')).rejects.toThrow(
+      'gpuMemory: found 1 MiB, expected at least 64 MiB to measure the GPU with',
+    );
+    await expect(profilePath(options({ gpuMemory: '1GiB' }), { ...machine, gpus: [] })).rejects.toThrow(
+      'there is no GPU here',
+    );
   });
 
   test('what runs taught comes with it, until somebody measures again', async () => {
@@ -194,7 +247,9 @@ describe('cachedProfile', () => {
   });
 
   test('what runs taught is not used where its file is damaged, and a line says so', async () => {
-    const file = correctionsPath(await mark((profile) => ({ ...profile, name: 'kept', corrections: { 'disk.read': 3 } })));
+    const file = correctionsPath(
+      await mark((profile) => ({ ...profile, name: 'kept', corrections: { 'disk.read': 3 } })),
+    );
     const notes: string[] = [];
     const noted = async (text: string): Promise<string | undefined> => {
       writeFileSync(file, text);
@@ -203,12 +258,17 @@ describe('cachedProfile', () => {
       return notes.pop();
     };
     const known = { logRatio: 0.1, lastLogRatio: 0.1, weight: 1, runs: 1 };
-    const content = (learned: unknown): string => JSON.stringify({ format: 'spillway-corrections-1', profile: 'x', learned });
+    const content = (learned: unknown): string =>
+      JSON.stringify({ format: 'spillway-corrections-1', profile: 'x', learned });
     expect(await noted(content({ 'disk.read': known }))).toBeUndefined();
     expect(await noted('{')).toContain('what runs taught of this machine is not used');
     expect(await noted('[]')).toContain('is not used');
-    expect(await noted(content({ 'disk.read': { ...known, logRatio: 9 } }))).toContain('expected logarithms of factors from 0.25 to 4');
-    expect(await noted(content({ 'disk.read': { ...known, logRatio: '1' } }))).toContain('learned.disk.read.logRatio: found "1", expected');
+    expect(await noted(content({ 'disk.read': { ...known, logRatio: 9 } }))).toContain(
+      'expected logarithms of factors from 0.25 to 4',
+    );
+    expect(await noted(content({ 'disk.read': { ...known, logRatio: '1' } }))).toContain(
+      'learned.disk.read.logRatio: found "1", expected',
+    );
     expect(await noted(content({ 'disk.eat': known }))).toContain('is not used');
     expect(await noted(content({}).replace('corrections-1', 'corrections-2'))).toContain('format');
   });

@@ -1,12 +1,19 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { parseHardware } from '../../../src/engine/policy/HardwareProfile.js';
-import { correctionsPath, learnRun, profileFingerprint, readCorrections } from '../../../src/engine/profile/correctionsFile.js';
+import {
+  correctionsPath,
+  learnRun,
+  profileFingerprint,
+  readCorrections,
+} from '../../../src/engine/profile/correctionsFile.js';
 import { temporaryFolder } from '../../jobs/support/files.js';
 import { CPU_MACHINE } from '../policy/support/hardware.js';
 
 const path = temporaryFolder();
-const run = (factor: number): Record<string, { seconds: number; profileSeconds: number }> => ({ 'disk.read': { seconds: 10 * factor, profileSeconds: 10 } });
+const run = (factor: number): Record<string, { seconds: number; profileSeconds: number }> => ({
+  'disk.read': { seconds: 10 * factor, profileSeconds: 10 },
+});
 
 describe('what runs taught of a machine', () => {
   test('is kept beside its profile, from run to run', async () => {
@@ -17,7 +24,11 @@ describe('what runs taught of a machine', () => {
     expect(await readCorrections(file, CPU_MACHINE)).toEqual({ learned: first });
     const second = await learnRun(file, CPU_MACHINE, run(1.3), 1);
     expect(second['disk.read']?.runs).toBe(2);
-    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ format: 'spillway-corrections-1', profile: profileFingerprint(CPU_MACHINE), learned: second });
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({
+      format: 'spillway-corrections-1',
+      profile: profileFingerprint(CPU_MACHINE),
+      learned: second,
+    });
     // A machine that is as slow as can be is kept, too.
     for (let i = 0; i < 40; i++) await learnRun(file, CPU_MACHINE, run(1000), 1);
     const most = await readCorrections(file, CPU_MACHINE);
@@ -30,8 +41,12 @@ describe('what runs taught of a machine', () => {
     await learnRun(file, CPU_MACHINE, run(1.3), 1);
     const again = { ...CPU_MACHINE, links: { ...CPU_MACHINE.links, diskReadBytesPerSecond: 1.01e9 } };
     expect(await readCorrections(file, again)).toEqual({ learned: {} });
-    expect(profileFingerprint({ ...CPU_MACHINE, memory: { ...CPU_MACHINE.memory, cpuBytes: 1 } })).toBe(profileFingerprint(CPU_MACHINE));
-    expect(profileFingerprint(parseHardware(JSON.parse(JSON.stringify(CPU_MACHINE)), 'read again'))).toBe(profileFingerprint(CPU_MACHINE));
+    expect(profileFingerprint({ ...CPU_MACHINE, memory: { ...CPU_MACHINE.memory, cpuBytes: 1 } })).toBe(
+      profileFingerprint(CPU_MACHINE),
+    );
+    expect(profileFingerprint(parseHardware(JSON.parse(JSON.stringify(CPU_MACHINE)), 'read again'))).toBe(
+      profileFingerprint(CPU_MACHINE),
+    );
     expect((await learnRun(file, again, run(0.8), 1))['disk.read']?.runs).toBe(1);
     expect(await readCorrections(file, CPU_MACHINE)).toEqual({ learned: {} });
   });
@@ -51,10 +66,12 @@ describe('what runs taught of a machine', () => {
     mkdirSync(path('many'));
     const file = path('many/x.corrections.json');
     const seen: unknown[] = [];
-    await Promise.all(Array.from({ length: 24 }, async (_, i) => {
-      await learnRun(file, CPU_MACHINE, run(1 + i / 50), 1);
-      seen.push((await readCorrections(file, CPU_MACHINE)).ignored);
-    }));
+    await Promise.all(
+      Array.from({ length: 24 }, async (_, i) => {
+        await learnRun(file, CPU_MACHINE, run(1 + i / 50), 1);
+        seen.push((await readCorrections(file, CPU_MACHINE)).ignored);
+      }),
+    );
     expect(new Set(seen)).toEqual(new Set([undefined]));
     expect(readdirSync(path('many'))).toEqual(['x.corrections.json']);
   });

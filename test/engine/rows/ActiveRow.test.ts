@@ -5,16 +5,32 @@ import type { RowResult } from '../../../src/Row.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
 
 /** Feeds letters ('.' is the end token) to a row until it ends. */
-function answer(letters: string, options: { stop?: string[]; maxNewTokens?: number } = {}, rules: Partial<TextRules> = {}): { result: RowResult | undefined; taken: number; counted: number } {
+function answer(
+  letters: string,
+  options: { stop?: string[]; maxNewTokens?: number } = {},
+  rules: Partial<TextRules> = {},
+): { result: RowResult | undefined; taken: number; counted: number } {
   const tokenizer = letterTokenizer();
-  const prepared = prepareRow({ prompt: 'q', maxNewTokens: 9, ...options }, {}, tokenizer, { contextTokens: 100, vocabularySize: 27 });
+  const prepared = prepareRow({ prompt: 'q', maxNewTokens: 9, ...options }, {}, tokenizer, {
+    contextTokens: 100,
+    vocabularySize: 27,
+  });
   let counted = 0;
-  const row = new ActiveRow({ id: 'x', index: 3, sequence: 5, carry: { label: 1 } }, prepared, tokenizer, { ignoreEos: false, logprobs: undefined, ...rules }, { token: () => counted++, row: () => undefined });
+  const row = new ActiveRow(
+    { id: 'x', index: 3, sequence: 5, carry: { label: 1 } },
+    prepared,
+    tokenizer,
+    { ignoreEos: false, logprobs: undefined, ...rules },
+    { token: () => counted++, row: () => undefined },
+  );
   let taken = 0;
   for (const letter of letters) {
     const token = letter === '.' ? 26 : letter.charCodeAt(0) - 97;
     taken++;
-    const done = row.accept({ sampled: new Map([[8, { token, logprob: -0.5, top: [{ token, logprob: -0.5 }] }]]), scored: new Map() }, 8);
+    const done = row.accept(
+      { sampled: new Map([[8, { token, logprob: -0.5, top: [{ token, logprob: -0.5 }] }]]), scored: new Map() },
+      8,
+    );
     if (done) return { result: done.result, taken, counted };
   }
   return { result: undefined, taken, counted };
@@ -24,11 +40,20 @@ describe('ActiveRow', () => {
   test('a row that takes too long ends as an error with its next token, unless that is its last; the time runs from its admission', () => {
     const take = (admit: boolean, letters: string): RowResult | undefined => {
       const tokenizer = letterTokenizer();
-      const prepared = prepareRow({ prompt: 'q', maxNewTokens: 2 }, {}, tokenizer, { contextTokens: 100, vocabularySize: 27 });
+      const prepared = prepareRow({ prompt: 'q', maxNewTokens: 2 }, {}, tokenizer, {
+        contextTokens: 100,
+        vocabularySize: 27,
+      });
       const failed: boolean[] = [];
-      const row = new ActiveRow({ id: 'x', index: 0, sequence: 0 }, prepared, tokenizer, { ignoreEos: false, logprobs: undefined, timeout: 0.002 }, { token: () => undefined, row: (error) => failed.push(error) });
+      const row = new ActiveRow(
+        { id: 'x', index: 0, sequence: 0 },
+        prepared,
+        tokenizer,
+        { ignoreEos: false, logprobs: undefined, timeout: 0.002 },
+        { token: () => undefined, row: (error) => failed.push(error) },
+      );
       if (admit) row.begin();
-      for (const until = performance.now() + 5; performance.now() < until; );
+      for (const until = performance.now() + 5; performance.now() < until;);
       for (const letter of letters) {
         const token = letter.charCodeAt(0) - 97;
         const done = row.accept({ sampled: new Map([[8, { token, logprob: 0, top: [] }]]), scored: new Map() }, 8);
@@ -38,31 +63,57 @@ describe('ActiveRow', () => {
       }
       return undefined;
     };
-    expect(take(true, 'ab')).toMatchObject({ text: '', finishReason: 'error', error: { code: 'timeout', message: 'the row has taken more than 0.002 seconds, and has 1 of at most 2 tokens' } });
+    expect(take(true, 'ab')).toMatchObject({
+      text: '',
+      finishReason: 'error',
+      error: { code: 'timeout', message: 'the row has taken more than 0.002 seconds, and has 1 of at most 2 tokens' },
+    });
     expect(take(false, 'ab')).toMatchObject({ text: 'ab', finishReason: 'length' });
   });
 
   test('ends at the end token, which is no part of the result', () => {
     expect(answer('abc.').result).toEqual({
-      id: 'x', index: 3, text: 'abc', tokens: [0, 1, 2], finishReason: 'stop', usage: { promptTokens: 1, completionTokens: 3 }, row: { label: 1 },
+      id: 'x',
+      index: 3,
+      text: 'abc',
+      tokens: [0, 1, 2],
+      finishReason: 'stop',
+      usage: { promptTokens: 1, completionTokens: 3 },
+      row: { label: 1 },
     });
   });
 
   test('ends at its length', () => {
-    expect(answer('abcdef', { maxNewTokens: 4 })).toMatchObject({ result: { text: 'abcd', finishReason: 'length' }, taken: 4, counted: 4 });
+    expect(answer('abcdef', { maxNewTokens: 4 })).toMatchObject({
+      result: { text: 'abcd', finishReason: 'length' },
+      taken: 4,
+      counted: 4,
+    });
   });
 
   test('goes on past the end token if told so', () => {
-    expect(answer('a.b', { maxNewTokens: 3 }, { ignoreEos: true }).result).toMatchObject({ text: 'ab', tokens: [0, 26, 1], finishReason: 'length' });
+    expect(answer('a.b', { maxNewTokens: 3 }, { ignoreEos: true }).result).toMatchObject({
+      text: 'ab',
+      tokens: [0, 26, 1],
+      finishReason: 'length',
+    });
   });
 
   test('ends before a stop string that straddles tokens; its tokens are all there', () => {
-    expect(answer('abcde', { stop: ['cd'] }).result).toMatchObject({ text: 'ab', tokens: [0, 1, 2, 3], finishReason: 'stop', usage: { completionTokens: 4 } });
+    expect(answer('abcde', { stop: ['cd'] }).result).toMatchObject({
+      text: 'ab',
+      tokens: [0, 1, 2, 3],
+      finishReason: 'stop',
+      usage: { completionTokens: 4 },
+    });
   });
 
   test('what might have become a stop string is text in the end', () => {
     expect(answer('abc.', { stop: ['cd'] }).result).toMatchObject({ text: 'abc', finishReason: 'stop' });
-    expect(answer('abc', { stop: ['cd'], maxNewTokens: 3 }).result).toMatchObject({ text: 'abc', finishReason: 'length' });
+    expect(answer('abc', { stop: ['cd'], maxNewTokens: 3 }).result).toMatchObject({
+      text: 'abc',
+      finishReason: 'length',
+    });
   });
 
   test('a stop string in the last token counts as a stop', () => {
@@ -70,7 +121,9 @@ describe('ActiveRow', () => {
   });
 
   test('reports log-probabilities, one a token', () => {
-    expect(answer('ab.', {}, { logprobs: 1 }).result?.logprobs).toEqual([0, 1].map((token) => ({ token, logprob: -0.5, top: [{ token, logprob: -0.5 }] })));
+    expect(answer('ab.', {}, { logprobs: 1 }).result?.logprobs).toEqual(
+      [0, 1].map((token) => ({ token, logprob: -0.5, top: [{ token, logprob: -0.5 }] })),
+    );
     expect(answer('ab.').result).not.toHaveProperty('logprobs');
   });
 

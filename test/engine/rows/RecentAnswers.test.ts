@@ -27,12 +27,19 @@ test('an answer that is larger than all of them may be is not kept, and the othe
 });
 
 test('no more are kept than may be, and the last ones are, whatever is put again', () => {
-  fc.assert(fc.property(fc.array(fc.tuple(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 400 })), { maxLength: 60 }), fc.integer({ min: 1, max: 5 }), (puts, rows) => {
-    const recent = new RecentAnswers<Answer>({ rows, bytes: 1e6 });
-    for (const [key, length] of puts) recent.put(String(key), answer(length));
-    const last = [...new Set(puts.map(([key]) => key).reverse())];
-    const kept = last.filter((key) => recent.get(String(key)) !== undefined);
-    expect(kept).toEqual(last.slice(0, rows));
-    for (const key of kept) expect(recent.get(String(key))?.text.length).toBe(puts.findLast(([each]) => each === key)?.[1]);
-  }));
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 400 })), { maxLength: 60 }),
+      fc.integer({ min: 1, max: 5 }),
+      (puts, rows) => {
+        const recent = new RecentAnswers<Answer>({ rows, bytes: 1e6 });
+        for (const [key, length] of puts) recent.put(String(key), answer(length));
+        const last = [...new Set(puts.map(([key]) => key).reverse())];
+        const kept = last.filter((key) => recent.get(String(key)) !== undefined);
+        expect(kept).toEqual(last.slice(0, rows));
+        for (const key of kept)
+          expect(recent.get(String(key))?.text.length).toBe(puts.findLast(([each]) => each === key)?.[1]);
+      },
+    ),
+  );
 });

@@ -15,7 +15,10 @@ describe('a window that is scored', () => {
 
   test.each([
     [[-1, NaN, -4], 'the logits behind position 101 are not finite'],
-    [[-1, -2, -Infinity], 'the model gives the token at position 103 no probability at all: the perplexity is infinite'],
+    [
+      [-1, -2, -Infinity],
+      'the model gives the token at position 103 no probability at all: the perplexity is infinite',
+    ],
   ])('%j has no perplexity, and the position is named', (scores, words) => {
     expect(() => accept(scores)).toThrow(words);
     expect(() => accept(scores)).toThrow(RowError);

@@ -13,12 +13,40 @@ const failed: Outcome<Task> = { error: { code: 'numeric', message: 'm' }, usage 
 /** Of each task an answer with all that may be in one, and what a store may give that is none. */
 const TASKS: readonly (readonly [Task, KeptAnswer, readonly unknown[], string])[] = [
   [
-    'generate', { text: 'a', reasoning: 'r', tokens: [4], finishReason: 'stop', logprobs: [{ token: 4, logprob: -1, top: [{ token: 5, logprob: -2 }] }] },
-    [{ text: 'a', tokens: 'b', finishReason: 'stop' }, { text: 'a', reasoning: 7, tokens: [], finishReason: 'stop' }, { text: 'a', tokens: [], finishReason: 'error' }, { label: 'a' }], 'text, tokens and a finishReason',
+    'generate',
+    {
+      text: 'a',
+      reasoning: 'r',
+      tokens: [4],
+      finishReason: 'stop',
+      logprobs: [{ token: 4, logprob: -1, top: [{ token: 5, logprob: -2 }] }],
+    },
+    [
+      { text: 'a', tokens: 'b', finishReason: 'stop' },
+      { text: 'a', reasoning: 7, tokens: [], finishReason: 'stop' },
+      { text: 'a', tokens: [], finishReason: 'error' },
+      { label: 'a' },
+    ],
+    'text, tokens and a finishReason',
   ],
-  ['classify', { label: 'a', probability: 0.75, probabilities: { a: 0.75, b: 0.25 } }, [{ label: 'a', probability: 1 }, { label: 'a', probability: 1, probabilities: null }, { scores: [] }], 'a label'],
-  ['score', { scores: [{ logprob: -1, tokens: 2, tokenLogprobs: [{ token: 1, logprob: -0.5 }] }] }, [{ scores: 7 }, { embedding: [1] }], 'scores'],
-  ['embed', { embedding: [0.5, -0.25] }, [{ embedding: 7 }, { text: 'a', tokens: [], finishReason: 'stop' }], 'an embedding'],
+  [
+    'classify',
+    { label: 'a', probability: 0.75, probabilities: { a: 0.75, b: 0.25 } },
+    [{ label: 'a', probability: 1 }, { label: 'a', probability: 1, probabilities: null }, { scores: [] }],
+    'a label',
+  ],
+  [
+    'score',
+    { scores: [{ logprob: -1, tokens: 2, tokenLogprobs: [{ token: 1, logprob: -0.5 }] }] },
+    [{ scores: 7 }, { embedding: [1] }],
+    'scores',
+  ],
+  [
+    'embed',
+    { embedding: [0.5, -0.25] },
+    [{ embedding: 7 }, { text: 'a', tokens: [], finishReason: 'stop' }],
+    'an embedding',
+  ],
 ];
 
 interface Shared {
@@ -28,20 +56,38 @@ interface Shared {
   readonly ended: () => unknown;
 }
 
-function shared(task: Task, joinsEqual: AnswerBounds | false = { rows: 2, bytes: 4000 }, store?: ConstructorParameters<typeof SharedAnswers>[3]): Shared {
+function shared(
+  task: Task,
+  joinsEqual: AnswerBounds | false = { rows: 2, bytes: 4000 },
+  store?: ConstructorParameters<typeof SharedAnswers>[3],
+): Shared {
   const counted = { equal: 0, reused: 0 };
   let end: unknown = 'not yet';
-  const answers = new SharedAnswers<Task, Result>(task, { equal: () => counted.equal++, reused: () => counted.reused++ }, joinsEqual, store);
+  const answers = new SharedAnswers<Task, Result>(
+    task,
+    { equal: () => counted.equal++, reused: () => counted.reused++ },
+    joinsEqual,
+    store,
+  );
   const seen: Ordered<Result>[] = [];
-  answers.results$.subscribe({ next: (result) => seen.push(result), error: (error: unknown) => (end = error), complete: () => (end = 'complete') });
+  answers.results$.subscribe({
+    next: (result) => seen.push(result),
+    error: (error: unknown) => (end = error),
+    complete: () => (end = 'complete'),
+  });
   return { answers, seen, counted, ended: () => end };
 }
 
 /** A row whose result says what it got. */
 function held(sequence: number): HeldRow<Task, Result> {
-  return { sequence, usage: () => usage, result: (outcome) => ({ id: sequence, index: sequence, usage: outcome.usage, outcome }) };
+  return {
+    sequence,
+    usage: () => usage,
+    result: (outcome) => ({ id: sequence, index: sequence, usage: outcome.usage, outcome }),
+  };
 }
-const outcomes = (seen: readonly Ordered<Result>[]): unknown[] => seen.map(({ sequence, result }) => [sequence, result.outcome]);
+const outcomes = (seen: readonly Ordered<Result>[]): unknown[] =>
+  seen.map(({ sequence, result }) => [sequence, result.outcome]);
 
 /** Every list and object in it. */
 function parts(data: unknown): unknown[] {
@@ -57,7 +103,10 @@ describe.each(TASKS)('rows of a run that does %s', (task, answer, others, words)
     expect(await answers.has('k', held(1))).toBe(true);
     expect(await answers.has('k', held(2))).toBe(true);
     answers.answered('k', outcome());
-    expect(outcomes(seen)).toEqual([[1, outcome()], [2, outcome()]]);
+    expect(outcomes(seen)).toEqual([
+      [1, outcome()],
+      [2, outcome()],
+    ]);
     const own = new Set(parts(answer));
     const [first = [], second = []] = seen.map(({ result }) => parts(result.outcome));
     expect(first.some((part) => own.has(part) || second.includes(part))).toBe(false);
@@ -70,7 +119,8 @@ describe.each(TASKS)('rows of a run that does %s', (task, answer, others, words)
     const first = { answer: structuredClone(answer), usage };
     answers.answered('k', first);
     // What the first row's owner makes of it is nobody else's.
-    for (const part of parts(first.answer)) for (const name of Object.keys(part as object)) (part as Record<string, unknown>)[name] = 'changed';
+    for (const part of parts(first.answer))
+      for (const name of Object.keys(part as object)) (part as Record<string, unknown>)[name] = 'changed';
     expect(await answers.has('k', held(1))).toBe(true);
     expect(outcomes(seen)).toEqual([[1, outcome()]]);
     expect(counted).toEqual({ equal: 1, reused: 0 });
@@ -84,7 +134,10 @@ describe.each(TASKS)('rows of a run that does %s', (task, answer, others, words)
 
   test('what is kept is there at once, and what was computed is kept; errors are not', async () => {
     const kept = new Map<string, KeptAnswer>([['k', answer]]);
-    const { answers, seen, counted } = shared(task, false, { get: (key) => kept.get(key), put: (key, put) => void kept.set(key, put) });
+    const { answers, seen, counted } = shared(task, false, {
+      get: (key) => kept.get(key),
+      put: (key, put) => void kept.set(key, put),
+    });
     expect(await answers.has('k', held(5))).toBe(true);
     expect(outcomes(seen)).toEqual([[5, outcome()]]);
     const own = new Set(parts(answer));
@@ -94,12 +147,18 @@ describe.each(TASKS)('rows of a run that does %s', (task, answer, others, words)
     expect(await answers.has('l', held(7))).toBe(false);
     answers.answered('l', outcome());
     answers.answered('m', failed);
-    expect([...kept]).toEqual([['k', answer], ['l', answer]]);
+    expect([...kept]).toEqual([
+      ['k', answer],
+      ['l', answer],
+    ]);
     expect(counted).toEqual({ equal: 0, reused: 1 });
   });
 
   test('of what a store gives the answer is taken, and nothing beside it', async () => {
-    const { answers, seen } = shared(task, false, { get: () => Object.assign({ id: 'mine', usage: 7, error: 'none', value: 1 }, answer), put: () => undefined });
+    const { answers, seen } = shared(task, false, {
+      get: () => Object.assign({ id: 'mine', usage: 7, error: 'none', value: 1 }, answer),
+      put: () => undefined,
+    });
     await answers.has('k', held(0));
     expect(outcomes(seen)).toEqual([[0, outcome()]]);
   });
@@ -107,7 +166,9 @@ describe.each(TASKS)('rows of a run that does %s', (task, answer, others, words)
   test('what a store gives that is no answer is refused', async () => {
     for (const given of [{}, null, 'text', ...others]) {
       const { answers } = shared(task, false, { get: () => given as never, put: () => undefined });
-      await expect(answers.has('k', held(0))).rejects.toThrow(/^reuse: found .* from get, expected undefined or an answer with /);
+      await expect(answers.has('k', held(0))).rejects.toThrow(
+        /^reuse: found .* from get, expected undefined or an answer with /,
+      );
       await expect(answers.has('k', held(0))).rejects.toThrow(words);
     }
   });
@@ -123,7 +184,14 @@ test('an error is no answer for a row that comes later', async () => {
 test('what is on its way into the store is waited for, and what that rejects with ends the run', async () => {
   for (const failure of [undefined, new Error('the store is full')]) {
     let settle: () => void = () => undefined;
-    const put = (): Promise<void> => new Promise((resolve, reject) => (settle = () => { if (failure) reject(failure); else resolve(); }));
+    const put = (): Promise<void> =>
+      new Promise(
+        (resolve, reject) =>
+          (settle = () => {
+            if (failure) reject(failure);
+            else resolve();
+          }),
+      );
     const { answers, ended } = shared('embed', false, { get: () => undefined, put });
     await answers.has('k', held(0));
     answers.answered('k', { answer: { embedding: [1] }, usage });

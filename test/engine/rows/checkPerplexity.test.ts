@@ -17,7 +17,11 @@ describe('checkPerplexity', () => {
     [[1, 2], undefined, 'options: found undefined, expected an object'],
     [[1, 2], {}, "window: found nothing, expected a whole number from 2 to 10, the model's context"],
     [[1, 2], { window: 1 }, 'window: found 1, expected a whole number of at least 2'],
-    [new Array(11).fill(1), { window: 11 }, "window: found 11, expected a whole number from 2 to 10, the model's context"],
+    [
+      new Array(11).fill(1),
+      { window: 11 },
+      "window: found 11, expected a whole number from 2 to 10, the model's context",
+    ],
     [[1, 2], { window: 4, promptToken: 2 }, 'options: found the unknown "promptToken"'],
     [[1, 2], { window: 4, promptTokens: 4 }, 'promptTokens: found 4, expected a whole number from 1 to 3'],
     [[], { window: 4 }, 'tokens: found 0, expected at least 2: the first is not scored'],
@@ -29,7 +33,10 @@ describe('checkPerplexity', () => {
     expect(() => checkPerplexity(tokens, options, LIMITS)).toThrow(UsageError);
   });
 
-  test.each([[[1, 27]], [[1, -1]], [[1, 0.5]], [[1, '2']], [[1, undefined]], [new Array(3)]])('a text with tokens that are none, %j, is refused as a row with them is', (tokens) => {
-    expect(() => checkPerplexity(tokens, { window: 4 }, LIMITS)).toThrow(RowError);
-  });
+  test.each([[[1, 27]], [[1, -1]], [[1, 0.5]], [[1, '2']], [[1, undefined]], [new Array(3)]])(
+    'a text with tokens that are none, %j, is refused as a row with them is',
+    (tokens) => {
+      expect(() => checkPerplexity(tokens, { window: 4 }, LIMITS)).toThrow(RowError);
+    },
+  );
 });

@@ -10,7 +10,19 @@ const check = (options: unknown): void => {
 
 describe('checkRunOptions', () => {
   test('takes what makes sense', () => {
-    expect(() => check({ maxNewTokens: 3, stop: ['x'], ignoreEos: true, logprobs: 100, order: 'completion', window: 1, schedule: diagonalBlock(), signal: AbortSignal.abort(), onStats: undefined })).not.toThrow();
+    expect(() =>
+      check({
+        maxNewTokens: 3,
+        stop: ['x'],
+        ignoreEos: true,
+        logprobs: 100,
+        order: 'completion',
+        window: 1,
+        schedule: diagonalBlock(),
+        signal: AbortSignal.abort(),
+        onStats: undefined,
+      }),
+    ).not.toThrow();
   });
 
   test.each<[unknown, string]>([
@@ -24,7 +36,10 @@ describe('checkRunOptions', () => {
     [{ logprobs: 101 }, 'logprobs: found 101, expected a whole number from 0 to 100, the vocabulary'],
     [{ order: 'any' }, 'order: found "any", expected one of input, completion'],
     [{ window: 0 }, 'window: found 0, expected a whole number of at least 1'],
-    [{ schedule: 'zigzag' }, 'schedule: found "zigzag", expected a Schedule, such as rowByRow(), zigZagBlock() or diagonalBlock() returns'],
+    [
+      { schedule: 'zigzag' },
+      'schedule: found "zigzag", expected a Schedule, such as rowByRow(), zigZagBlock() or diagonalBlock() returns',
+    ],
     [{ schedule: {} }, 'schedule: found an empty object, expected a Schedule'],
     [{ pipeline: [] }, 'pipeline: found an array of 0, expected a function'],
     [{ peers: {} }, 'peers.source: found undefined, expected what engines send, as an async iterable'],
@@ -36,15 +51,33 @@ describe('checkRunOptions', () => {
   });
 
   test('whatever stands under an option, it is taken or refused by UsageError', () => {
-    const names = ['maxNewTokens', 'topK', 'stop', 'seed', 'ignoreEos', 'logprobs', 'order', 'window', 'schedule', 'pipeline', 'peers', 'signal', 'onTrace'];
+    const names = [
+      'maxNewTokens',
+      'topK',
+      'stop',
+      'seed',
+      'ignoreEos',
+      'logprobs',
+      'order',
+      'window',
+      'schedule',
+      'pipeline',
+      'peers',
+      'signal',
+      'onTrace',
+    ];
     fc.assert(
-      fc.property(fc.constantFrom(...names), fc.anything({ withBigInt: true, withNullPrototype: true, withTypedArray: true }), (name, value) => {
-        try {
-          check({ [name]: value });
-        } catch (error) {
-          expect(error).toBeInstanceOf(UsageError);
-        }
-      }),
+      fc.property(
+        fc.constantFrom(...names),
+        fc.anything({ withBigInt: true, withNullPrototype: true, withTypedArray: true }),
+        (name, value) => {
+          try {
+            check({ [name]: value });
+          } catch (error) {
+            expect(error).toBeInstanceOf(UsageError);
+          }
+        },
+      ),
       { numRuns: 500 },
     );
   });
@@ -53,6 +86,8 @@ describe('checkRunOptions', () => {
 describe('checkFollowOptions', () => {
   test('refuses what the engine before decides', () => {
     expect(() => checkFollowOptions({ window: 2, onStats: () => undefined })).not.toThrow();
-    expect(() => checkFollowOptions({ schedule: diagonalBlock() })).toThrow('options: found the unknown "schedule", expected any of pipeline, window, signal, onProgress, onStats, onTrace');
+    expect(() => checkFollowOptions({ schedule: diagonalBlock() })).toThrow(
+      'options: found the unknown "schedule", expected any of pipeline, window, signal, onProgress, onStats, onTrace',
+    );
   });
 });

@@ -14,14 +14,40 @@ async function all<T>(iterator: AsyncIterator<T, void, undefined>): Promise<T[]>
 describe('endingAtOnce', () => {
   test('reads iterables of either kind to their end, and passes their error on', async () => {
     await expect(all(endingAtOnce([1, 2, 3], doubled))).resolves.toEqual([2, 4, 6]);
-    await expect(all(endingAtOnce((async function* () { yield* [1, 2]; })(), doubled))).resolves.toEqual([2, 4]);
+    await expect(
+      all(
+        endingAtOnce(
+          (async function* () {
+            yield* [1, 2];
+          })(),
+          doubled,
+        ),
+      ),
+    ).resolves.toEqual([2, 4]);
     await expect(all(endingAtOnce([Promise.resolve(4)] as unknown as number[], doubled))).resolves.toEqual([8]);
-    await expect(all(endingAtOnce((function* (): Generator<number> { throw new Error('torn'); })(), doubled))).rejects.toThrow('torn');
+    await expect(
+      all(
+        endingAtOnce(
+          (function* (): Generator<number> {
+            throw new Error('torn');
+          })(),
+          doubled,
+        ),
+      ),
+    ).rejects.toThrow('torn');
   });
 
   test('return ends a pending next and tells the input, once, without waiting for it', async () => {
     let returned = 0;
-    const input = { [Symbol.asyncIterator]: () => ({ next: () => new Promise<never>(() => undefined), return: () => { returned++; return Promise.reject(new Error('of no interest')); } }) };
+    const input = {
+      [Symbol.asyncIterator]: () => ({
+        next: () => new Promise<never>(() => undefined),
+        return: () => {
+          returned++;
+          return Promise.reject(new Error('of no interest'));
+        },
+      }),
+    };
     const values = endingAtOnce(input, doubled);
     const pending = values.next();
     await new Promise((resolve) => setImmediate(resolve));
@@ -51,7 +77,15 @@ describe('endingAtOnce', () => {
 
   test('an input that was never read is left alone', async () => {
     let begun = false;
-    const values = endingAtOnce({ [Symbol.iterator]: () => { begun = true; return [1][Symbol.iterator](); } }, doubled);
+    const values = endingAtOnce(
+      {
+        [Symbol.iterator]: () => {
+          begun = true;
+          return [1][Symbol.iterator]();
+        },
+      },
+      doubled,
+    );
     await values.return?.();
     await expect(values.next()).resolves.toEqual({ done: true, value: undefined });
     expect(begun).toBe(false);
@@ -59,12 +93,21 @@ describe('endingAtOnce', () => {
 
   test('a maker that fails tells the input', async () => {
     let closed = false;
-    const values = endingAtOnce((function* () { try { yield 1; } finally { closed = true; } })(), async function* (numbers) {
-      for await (const number of numbers) {
-        if (number === 1) throw new Error('not that');
-        yield number;
-      }
-    });
+    const values = endingAtOnce(
+      (function* () {
+        try {
+          yield 1;
+        } finally {
+          closed = true;
+        }
+      })(),
+      async function* (numbers) {
+        for await (const number of numbers) {
+          if (number === 1) throw new Error('not that');
+          yield number;
+        }
+      },
+    );
     await expect(values.next()).rejects.toThrow('not that');
     expect(closed).toBe(true);
   });

@@ -6,14 +6,26 @@ import type { GenerateOptions, Row } from '../../../src/Row.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
 
 const LIMITS = { contextTokens: 10, vocabularySize: 27 };
-const prepare = (row: unknown, options: GenerateOptions = {}): ReturnType<typeof prepareRow> => prepareRow(row as Row, options, letterTokenizer(), LIMITS);
+const prepare = (row: unknown, options: GenerateOptions = {}): ReturnType<typeof prepareRow> =>
+  prepareRow(row as Row, options, letterTokenizer(), LIMITS);
 
 describe('prepareRow', () => {
-  test('settles every parameter: the row\'s own, else the run\'s, else the default', () => {
+  test("settles every parameter: the row's own, else the run's, else the default", () => {
     expect(prepare({ prompt: 'abc' })).toEqual({
-      tokens: [0, 1, 2], maxNewTokens: 8, temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, stop: [],
+      tokens: [0, 1, 2],
+      maxNewTokens: 8,
+      temperature: 0,
+      topP: 1,
+      topK: 0,
+      minP: 0,
+      repetitionPenalty: 1,
+      seed: 0,
+      stop: [],
     });
-    const settled = prepare({ prompt: 'a', topP: 0.5, stop: ['x'] }, { topP: 0.9, temperature: 2, maxNewTokens: 3, stop: ['y'] });
+    const settled = prepare(
+      { prompt: 'a', topP: 0.5, stop: ['x'] },
+      { topP: 0.9, temperature: 2, maxNewTokens: 3, stop: ['y'] },
+    );
     expect(settled).toMatchObject({ topP: 0.5, temperature: 2, maxNewTokens: 3, stop: ['x'] });
   });
 
@@ -36,7 +48,7 @@ describe('prepareRow', () => {
 
   test('large seeds are folded, small ones stay', () => {
     expect(prepare({ prompt: 'a', seed: 7 }).seed).toBe(7);
-    expect(prepare({ prompt: 'a', seed: 2 ** 40 + 7 }).seed).toBe(2 ** 8 ^ 7);
+    expect(prepare({ prompt: 'a', seed: 2 ** 40 + 7 }).seed).toBe((2 ** 8) ^ 7);
   });
 
   test.each<[unknown, string, RegExp]>([
@@ -71,7 +83,21 @@ describe('prepareRow', () => {
 
   test('whatever a row holds, it is prepared within the limits or refused with a RowError', () => {
     const anything = fc.record(
-      Object.fromEntries(['prompt', 'messages', 'tokens', 'maxNewTokens', 'temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed', 'stop'].map((name) => [name, fc.oneof(fc.anything(), fc.nat(30), fc.double())])),
+      Object.fromEntries(
+        [
+          'prompt',
+          'messages',
+          'tokens',
+          'maxNewTokens',
+          'temperature',
+          'topP',
+          'topK',
+          'minP',
+          'repetitionPenalty',
+          'seed',
+          'stop',
+        ].map((name) => [name, fc.oneof(fc.anything(), fc.nat(30), fc.double())]),
+      ),
       { requiredKeys: [] },
     );
     fc.assert(
@@ -93,7 +119,11 @@ describe('prepareRow', () => {
 describe('checkSampling', () => {
   test('judges the options of a run by the same rules', () => {
     checkSampling({ temperature: 0.7, stop: ['x'] });
-    expect(() => { checkSampling({ topP: 7 }); }).toThrow(/topP: found 7/);
-    expect(() => { checkSampling({ stop: [''] }); }).toThrow(/stop/);
+    expect(() => {
+      checkSampling({ topP: 7 });
+    }).toThrow(/topP: found 7/);
+    expect(() => {
+      checkSampling({ stop: [''] });
+    }).toThrow(/stop/);
   });
 });

@@ -42,24 +42,38 @@ describe('promptTokens', () => {
       for (const own of [line, message]) expect(given({ ...prompt, ...own }, run)).toMatchObject(conversation);
       expect(given({ ...prompt, ...line }, run, false)).toBe('q');
       expect(given({ ...prompt, ...line }, { ...run, system: 's' }, false)).toMatchObject({ messages: [system, user] });
-      for (const own of [line, plain]) expect(given({ ...prompt, ...own }, { ...run, system: 's', chat: false })).toBe('q');
+      for (const own of [line, plain])
+        expect(given({ ...prompt, ...own }, { ...run, system: 's', chat: false })).toBe('q');
       expect(given({ ...prompt, ...raw }, { ...run, system: 's', chat: true })).toBe('q');
-      expect(given({ ...prompt, ...message }, { ...run, system: 's', chat: false })).toMatchObject({ messages: [system, user] });
-      expect(() => given({ ...prompt, chat: 'no' as never }, run)).toThrow(/chat: found "no", expected true, false or auto/);
+      expect(given({ ...prompt, ...message }, { ...run, system: 's', chat: false })).toMatchObject({
+        messages: [system, user],
+      });
+      expect(() => given({ ...prompt, chat: 'no' as never }, run)).toThrow(
+        /chat: found "no", expected true, false or auto/,
+      );
     }
   });
 
   test('a template takes the place of whatever prompt a row has', () => {
     expect(given({ fields: { a: 'x', tokens: 7 } }, { promptTemplate: '{{a}} {{tokens}}' })).toBe('x 7');
     expect(given({ id: 5, prompt: 'p' }, { promptTemplate: '{{id}}: {{prompt}}' })).toBe('5: p');
-    expect(given({ fields: { a: 'q' } }, { promptTemplate: '{{a}}', system: 's' })).toMatchObject({ messages: [system, user] });
-    expect(() => given({ fields: {} }, { promptTemplate: '{{a}}' })).toThrow(expect.objectContaining({ rowCode: 'missing-field' }));
+    expect(given({ fields: { a: 'q' } }, { promptTemplate: '{{a}}', system: 's' })).toMatchObject({
+      messages: [system, user],
+    });
+    expect(() => given({ fields: {} }, { promptTemplate: '{{a}}' })).toThrow(
+      expect.objectContaining({ rowCode: 'missing-field' }),
+    );
     expect(() => given({ fields: 'a' as never }, { promptTemplate: '{{a}}' })).toThrow(/fields: found "a"/);
   });
 
   test("a row's tools go first, and its variables join the run's", () => {
     const run = { tools: [{ name: 'run' }], templateArgs: { a: 1, b: 1 } };
-    expect(given({ messages: [user], templateArgs: { b: 2 } }, run)).toEqual({ messages: [user], parseSpecial: true, tools: run.tools, templateArgs: { a: 1, b: 2 } });
+    expect(given({ messages: [user], templateArgs: { b: 2 } }, run)).toEqual({
+      messages: [user],
+      parseSpecial: true,
+      tools: run.tools,
+      templateArgs: { a: 1, b: 2 },
+    });
     expect(given({ messages: [user], tools: [{ name: 'row' }] }, run)).toMatchObject({ tools: [{ name: 'row' }] });
   });
 
@@ -70,7 +84,9 @@ describe('promptTokens', () => {
     [{ templateArgs: [] as never }, /templateArgs: found an array of 0/],
     [{ templateArgs: { n: 1n } }, /templateArgs: found an object with n, expected what can be written as JSON/],
   ])('%o is refused', (more, message) => {
-    expect(() => given({ messages: [user], ...more })).toThrow(expect.objectContaining({ rowCode: 'invalid-parameter', message: expect.stringMatching(message) }));
+    expect(() => given({ messages: [user], ...more })).toThrow(
+      expect.objectContaining({ rowCode: 'invalid-parameter', message: expect.stringMatching(message) }),
+    );
   });
 
   test('messages carry calls of tools, and only they may lack a text', () => {
@@ -78,7 +94,11 @@ describe('promptTokens', () => {
     expect(given({ messages: [calls, { role: 'tool', content: '1', tool_call_id: 'c', name: 'f' }] })).toMatchObject({
       messages: [calls, { role: 'tool', content: '1', tool_call_id: 'c', name: 'f' }],
     });
-    for (const wrong of [{ role: 'assistant', content: null }, { ...calls, tool_calls: 'f' }, { ...user, name: 7 }]) {
+    for (const wrong of [
+      { role: 'assistant', content: null },
+      { ...calls, tool_calls: 'f' },
+      { ...user, name: 7 },
+    ]) {
       expect(() => given({ messages: [wrong as never] })).toThrow(expect.objectContaining({ rowCode: 'invalid-row' }));
     }
   });

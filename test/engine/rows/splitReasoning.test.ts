@@ -23,20 +23,39 @@ test.each<[string, boolean, { reasoning?: string; text: string }]>([
 
 test('nothing of a text is lost but marks and white space', () => {
   fc.assert(
-    fc.property(fc.string({ unit: fc.constantFrom('<think>', '</think>', 'a', 'b', ' ', '\n') }), fc.boolean(), (text, isOpen) => {
-      const { reasoning = '', text: answer } = splitReasoning(text, MARKS, isOpen);
-      const letters = (of: string): string => of.replaceAll(/<\/?think>|\s/g, '');
-      expect(letters(reasoning + answer)).toBe(letters(text));
-    }),
+    fc.property(
+      fc.string({ unit: fc.constantFrom('<think>', '</think>', 'a', 'b', ' ', '\n') }),
+      fc.boolean(),
+      (text, isOpen) => {
+        const { reasoning = '', text: answer } = splitReasoning(text, MARKS, isOpen);
+        const letters = (of: string): string => of.replaceAll(/<\/?think>|\s/g, '');
+        expect(letters(reasoning + answer)).toBe(letters(text));
+      },
+    ),
   );
 });
 
 describe('of a model whose template marks reasoning', () => {
-  const tokenizer = open('smollm', 'gguf', { 'tokenizer.chat_template': "{{ messages[0].content }}{% if open %}<think>\n{% endif %}{# </think> #}" });
+  const tokenizer = open('smollm', 'gguf', {
+    'tokenizer.chat_template': '{{ messages[0].content }}{% if open %}<think>\n{% endif %}{# </think> #}',
+  });
 
-  function answered(text: string, reasoning: Reasoning, templateArgs: Record<string, unknown> = {}): RowResult | undefined {
-    const prepared = prepareRow({ messages: [{ role: 'user', content: 'q' }], templateArgs }, {}, tokenizer, { contextTokens: 1000, vocabularySize: 100_000 });
-    const row = new ActiveRow({ id: 1, index: 0, sequence: 0 }, prepared, tokenizer, { ignoreEos: false, logprobs: undefined, reasoning }, { token: () => undefined, row: () => undefined });
+  function answered(
+    text: string,
+    reasoning: Reasoning,
+    templateArgs: Record<string, unknown> = {},
+  ): RowResult | undefined {
+    const prepared = prepareRow({ messages: [{ role: 'user', content: 'q' }], templateArgs }, {}, tokenizer, {
+      contextTokens: 1000,
+      vocabularySize: 100_000,
+    });
+    const row = new ActiveRow(
+      { id: 1, index: 0, sequence: 0 },
+      prepared,
+      tokenizer,
+      { ignoreEos: false, logprobs: undefined, reasoning },
+      { token: () => undefined, row: () => undefined },
+    );
     const [end = 0] = tokenizer.endTokens;
     let result: RowResult | undefined;
     for (const token of [...tokenizer.encode(text, { specialTokens: false }), end]) {
@@ -49,7 +68,10 @@ describe('of a model whose template marks reasoning', () => {
     const text = '<think>hm</think>\nyes';
     expect(answered(text, 'keep')).toMatchObject({ text });
     expect(answered(text, 'separate')).toMatchObject({ text: 'yes', reasoning: 'hm' });
-    expect(answered(text, 'drop')).toMatchObject({ text: 'yes', tokens: tokenizer.encode(text, { specialTokens: false }) });
+    expect(answered(text, 'drop')).toMatchObject({
+      text: 'yes',
+      tokens: tokenizer.encode(text, { specialTokens: false }),
+    });
     for (const kind of ['keep', 'drop'] as const) expect(answered(text, kind)).not.toHaveProperty('reasoning');
   });
 
@@ -63,7 +85,8 @@ describe('of a model whose template marks reasoning', () => {
 
   test('answers are kept under what became of it', () => {
     const prepared = prepareRow({ prompt: 'q' }, {}, tokenizer, { contextTokens: 1000, vocabularySize: 100_000 });
-    const key = (reasoning?: Reasoning): string => rowKey(prepared, { ignoreEos: false, logprobs: undefined, reasoning });
+    const key = (reasoning?: Reasoning): string =>
+      rowKey(prepared, { ignoreEos: false, logprobs: undefined, reasoning });
     expect(key('keep')).toBe(key());
     expect(new Set([key(), key('separate'), key('drop')]).size).toBe(3);
   });

@@ -5,8 +5,18 @@ import { PathChecker, type JudgedRow } from '../../../src/engine/schedules/PathC
 import type { HeadMode, RowRange, Square } from '../../../src/engine/schedules/Square.js';
 
 const GRID = { layers: 2, slots: 2, rowsPerSlot: 2, tokensPerSquare: 4 };
-const range = (firstPosition: number, tokens: number, head: HeadMode, row = 0): RowRange => ({ row, firstPosition, tokens, head });
-const square = (layer: number, rows: readonly RowRange[], slot = 0, pass = rows[0]?.firstPosition ?? 0): Square => ({ pass, layer, slot, rows });
+const range = (firstPosition: number, tokens: number, head: HeadMode, row = 0): RowRange => ({
+  row,
+  firstPosition,
+  tokens,
+  head,
+});
+const square = (layer: number, rows: readonly RowRange[], slot = 0, pass = rows[0]?.firstPosition ?? 0): Square => ({
+  pass,
+  layer,
+  slot,
+  rows,
+});
 
 /** A row of 3 prompt tokens and 2 new ones: positions 0 to 3. */
 function checker(...accepted: Square[]): PathChecker {
@@ -29,8 +39,18 @@ describe('PathChecker', () => {
   test.each<[string, Square[], Square, string]>([
     ['a layer before the one below it', [], square(1, [range(0, 3, 'sample')]), 'left-neighbour'],
     ['a position before the one left of it', [], square(0, [range(1, 2, 'sample')]), 'left-neighbour'],
-    ['a decode token before its token was sampled', [square(0, [range(0, 3, 'sample')])], square(0, [range(3, 1, 'sample')]), 'left-neighbour'],
-    ['a chunk that runs from the prompt into what is not sampled yet', [square(0, [range(0, 2, 'none')]), square(1, [range(0, 2, 'none')])], square(0, [range(2, 2, 'sample')]), 'left-neighbour'],
+    [
+      'a decode token before its token was sampled',
+      [square(0, [range(0, 3, 'sample')])],
+      square(0, [range(3, 1, 'sample')]),
+      'left-neighbour',
+    ],
+    [
+      'a chunk that runs from the prompt into what is not sampled yet',
+      [square(0, [range(0, 2, 'none')]), square(1, [range(0, 2, 'none')])],
+      square(0, [range(2, 2, 'sample')]),
+      'left-neighbour',
+    ],
     ['a position twice', [square(0, [range(0, 3, 'sample')])], square(0, [range(0, 3, 'sample')]), 'complete'],
     ['a position past the row', prompt, square(0, [range(3, 2, 'sample')]), 'complete'],
     ['a row that was not admitted', [], square(0, [range(0, 1, 'none', 7)]), 'lifetime'],
@@ -42,29 +62,47 @@ describe('PathChecker', () => {
     ['an empty range', [], square(0, [range(0, 0, 'none')]), 'complete'],
     ['a fraction of a token', [], square(0, [range(0, 0.5, 'none')]), 'complete'],
     ['sampling in mid-prompt', [], square(0, [range(0, 2, 'sample')]), 'complete'],
-    ['no sampling at the prompt\'s end', [], square(0, [range(0, 3, 'none')]), 'complete'],
+    ["no sampling at the prompt's end", [], square(0, [range(0, 3, 'none')]), 'complete'],
   ])('refuses %s', (_, accepted, wrong, constraint) => {
     const path = checker(...accepted);
-    expect(() => { path.accept(wrong); }).toThrow(expect.objectContaining({ code: 'schedule', constraint }));
+    expect(() => {
+      path.accept(wrong);
+    }).toThrow(expect.objectContaining({ code: 'schedule', constraint }));
   });
 
   test('refuses a row after its end, and admitting it twice', () => {
     const path = checker();
-    expect(() => { path.admit({ row: 0, promptTokens: 1, newTokens: 1 }); }).toThrow(/complete/);
+    expect(() => {
+      path.admit({ row: 0, promptTokens: 1, newTokens: 1 });
+    }).toThrow(/complete/);
     path.release(0);
-    expect(() => { path.accept(square(0, [range(0, 3, 'sample')])); }).toThrow(/lifetime/);
+    expect(() => {
+      path.accept(square(0, [range(0, 3, 'sample')]));
+    }).toThrow(/lifetime/);
   });
 
   test.each<[string, Square[], Square, string]>([
-    ['a second batch while the first has a layer to go', [square(0, [range(0, 2, 'none')])], square(0, [range(2, 1, 'sample')]), 'lifetime'],
+    [
+      'a second batch while the first has a layer to go',
+      [square(0, [range(0, 2, 'none')])],
+      square(0, [range(2, 1, 'sample')]),
+      'lifetime',
+    ],
     ['a layer of another batch', [square(0, [range(0, 2, 'none')])], square(1, [range(0, 1, 'none')]), 'lifetime'],
-    ['a layer of another pass', [square(0, [range(0, 3, 'sample')])], square(1, [range(0, 3, 'sample')], 0, 5), 'lifetime'],
+    [
+      'a layer of another pass',
+      [square(0, [range(0, 3, 'sample')])],
+      square(1, [range(0, 3, 'sample')], 0, 5),
+      'lifetime',
+    ],
     ['a row that changes its slot', prompt, square(0, [range(3, 1, 'sample')], 1), 'left-neighbour'],
     ['a pass that comes again', prompt, square(0, [range(3, 1, 'sample')], 0, 0), 'complete'],
     ['half a layer', [square(0, [range(0, 3, 'sample')])], square(0.5, [range(0, 3, 'sample')]), 'complete'],
   ])('keeps the hidden states of a slot: refuses %s', (_, accepted, wrong, constraint) => {
     const path = checker(...accepted);
-    expect(() => { path.accept(wrong); }).toThrow(expect.objectContaining({ code: 'schedule', constraint }));
+    expect(() => {
+      path.accept(wrong);
+    }).toThrow(expect.objectContaining({ code: 'schedule', constraint }));
   });
 
   describe('tokens that are known together', () => {
@@ -88,14 +126,23 @@ describe('PathChecker', () => {
     test.each<[string, JudgedRow['known'], Square]>([
       ['more than are known', [{ behind: 2, end: 5 }], square(0, [range(3, 3, 'sample')])],
       ['any where none are known', undefined, square(0, [range(3, 2, 'sample')])],
-      ['those that are known only behind a position that is in the same square', [{ behind: 3, end: 6 }], square(0, [range(3, 3, 'sample')])],
+      [
+        'those that are known only behind a position that is in the same square',
+        [{ behind: 3, end: 6 }],
+        square(0, [range(3, 3, 'sample')]),
+      ],
     ])('refuses %s', (_, known, wrong) => {
       const path = long(known);
-      expect(() => { path.accept(wrong); }).toThrow(expect.objectContaining({ constraint: 'left-neighbour' }));
+      expect(() => {
+        path.accept(wrong);
+      }).toThrow(expect.objectContaining({ constraint: 'left-neighbour' }));
     });
 
     test('of a trace are judged as they were known then', () => {
-      const path = long([{ behind: 2, end: 5 }, { behind: 4, end: 8 }]);
+      const path = long([
+        { behind: 2, end: 5 },
+        { behind: 4, end: 8 },
+      ]);
       for (const layer of [0, 1]) path.accept(square(layer, [range(3, 2, 'sample')]));
       for (const layer of [0, 1]) path.accept(square(layer, [range(5, 3, 'sample')]));
       expect(path.missing(0)).toBe(0);
@@ -111,12 +158,17 @@ describe('PathChecker', () => {
 
   test('a refused square leaves no trace', () => {
     const path = checker();
-    expect(() => { path.accept(square(0, [range(0, 3, 'sample'), range(0, 1, 'none', 9)])); }).toThrow(/lifetime/);
+    expect(() => {
+      path.accept(square(0, [range(0, 3, 'sample'), range(0, 1, 'none', 9)]));
+    }).toThrow(/lifetime/);
     path.accept(square(0, [range(0, 3, 'sample')]));
   });
 
   test('notices any two squares of one row that are swapped, and any that is left out', () => {
-    const rows = [{ row: 0, promptTokens: 6, newTokens: 3 }, { row: 1, promptTokens: 2, newTokens: 4 }];
+    const rows = [
+      { row: 0, promptTokens: 6, newTokens: 3 },
+      { row: 1, promptTokens: 2, newTokens: 4 },
+    ];
     const grid = { layers: 3, slots: 1, rowsPerSlot: 2, tokensPerSquare: 4 };
     const schedule = diagonalBlock();
     const plan: Square[] = [];
@@ -136,11 +188,15 @@ describe('PathChecker', () => {
     fc.assert(
       fc.property(fc.nat(plan.length - 1), fc.nat(plan.length - 1), (a, b) => {
         const left = plan.filter((_, index) => index !== a);
-        expect(() => { judge(left); }).toThrow();
+        expect(() => {
+          judge(left);
+        }).toThrow();
         const shared = plan[a]?.rows.some(({ row }) => plan[b]?.rows.some((other) => other.row === row));
         if (a === b || !shared) return;
         const swapped = plan.map((each, index) => plan[index === a ? b : index === b ? a : index] ?? each);
-        expect(() => { judge(swapped); }).toThrow();
+        expect(() => {
+          judge(swapped);
+        }).toThrow();
       }),
     );
   });
@@ -166,24 +222,46 @@ describe('PathChecker, of rows that share', () => {
 
   test.each<[string, Square[], NonNullable<JudgedRow['shared']>]>([
     ['a sharer before its source', [sharer(0), source(0), source(1), sharer(1)], shared],
-    ['a layer of the sharer before that of its source, whose first layer it is behind', [source(0), sharer(0), sharer(1), source(1)], shared],
-    ['more than the source has computed', [source(0), source(1), square(0, [range(4, 1, 'sample', 1)], 1, 1)], [{ row: 0, end: 4 }, { row: 1, end: 4 }]],
+    [
+      'a layer of the sharer before that of its source, whose first layer it is behind',
+      [source(0), sharer(0), sharer(1), source(1)],
+      shared,
+    ],
+    [
+      'more than the source has computed',
+      [source(0), source(1), square(0, [range(4, 1, 'sample', 1)], 1, 1)],
+      [
+        { row: 0, end: 4 },
+        { row: 1, end: 4 },
+      ],
+    ],
     ['a source that was never admitted', [source(0), source(1), sharer(0), sharer(1)], [{ row: 7, end: 3 }]],
     ['nobody', [source(0), source(1), sharer(0), sharer(1)], []],
   ])('refuses %s', (_, order, sharing) => {
-    expect(() => { judge(order, sharing); }).toThrow(expect.objectContaining({ constraint: 'left-neighbour' }));
+    expect(() => {
+      judge(order, sharing);
+    }).toThrow(expect.objectContaining({ constraint: 'left-neighbour' }));
   });
 
   test('looks at each layer of a batch whose first one is behind that of its source', () => {
     const { rows } = sharer(0);
     const before = [source(0), { ...sharer(0), rows }];
     judge([...before, source(1), { ...sharer(1), rows }]);
-    expect(() => { judge([...before, { ...sharer(1), rows }, source(1)]); }).toThrow(/left-neighbour/);
+    expect(() => {
+      judge([...before, { ...sharer(1), rows }, source(1)]);
+    }).toThrow(/left-neighbour/);
   });
 
-  test('refuses a sharer in its source\'s batch: it would read what is still being written', () => {
-    const both = (layer: number): Square => ({ pass: 0, layer, slot: 0, rows: [range(0, 2, 'none', 0), range(2, 2, 'none', 1)] });
-    expect(() => { judge([both(0), both(1)], [{ row: 0, end: 2 }]); }).toThrow(/shares positions up to 1 of row 0, which has computed 0 in this layer/);
+  test("refuses a sharer in its source's batch: it would read what is still being written", () => {
+    const both = (layer: number): Square => ({
+      pass: 0,
+      layer,
+      slot: 0,
+      rows: [range(0, 2, 'none', 0), range(2, 2, 'none', 1)],
+    });
+    expect(() => {
+      judge([both(0), both(1)], [{ row: 0, end: 2 }]);
+    }).toThrow(/shares positions up to 1 of row 0, which has computed 0 in this layer/);
   });
 
   test('of a row that shares, too, others share nothing before it has begun itself', () => {
@@ -191,11 +269,17 @@ describe('PathChecker, of rows that share', () => {
     const accept = (order: readonly Square[]): void => {
       const path = new PathChecker(GRID);
       path.admit({ row: 0, promptTokens: 4, newTokens: 1 });
-      for (const [row, from] of [[1, 0], [2, 1]] as const) path.admit({ row, promptTokens: 5, newTokens: 1, shared: [{ row: from, end: 3 }] });
+      for (const [row, from] of [
+        [1, 0],
+        [2, 1],
+      ] as const)
+        path.admit({ row, promptTokens: 5, newTokens: 1, shared: [{ row: from, end: 3 }] });
       for (const each of order) path.accept(each);
     };
     accept([source(0), source(1), sharer(0), sharer(1), third(0), third(1)]);
-    expect(() => { accept([source(0), source(1), third(0)]); }).toThrow(/left-neighbour/);
+    expect(() => {
+      accept([source(0), source(1), third(0)]);
+    }).toThrow(/left-neighbour/);
   });
 
   test('a row that is over has computed what others keep of it', () => {
@@ -207,6 +291,8 @@ describe('PathChecker, of rows that share', () => {
     for (const layer of [0, 1]) path.accept(sharer(layer));
     // Nobody has been row 5.
     path.admit({ row: 2, promptTokens: 5, newTokens: 1, shared: [{ row: 5, end: 3 }] });
-    expect(() => { path.accept(square(0, [range(3, 2, 'sample', 2)], 0, 2)); }).toThrow(/left-neighbour/);
+    expect(() => {
+      path.accept(square(0, [range(3, 2, 'sample', 2)], 0, 2));
+    }).toThrow(/left-neighbour/);
   });
 });

@@ -15,7 +15,12 @@ interface Plan {
 }
 
 /** Plays a schedule against rows that arrive as places come free, and ends rows early where `endsAfter` says so. */
-function play(schedule: Schedule, grid: Grid, rows: readonly AdmittedRow[], endsAfter: (row: RowId) => number = () => Infinity): Plan {
+function play(
+  schedule: Schedule,
+  grid: Grid,
+  rows: readonly AdmittedRow[],
+  endsAfter: (row: RowId) => number = () => Infinity,
+): Plan {
   let state = schedule.start(grid);
   const waiting = [...rows];
   const sampled = new Map<RowId, number>();
@@ -42,8 +47,13 @@ function play(schedule: Schedule, grid: Grid, rows: readonly AdmittedRow[], ends
   return plan;
 }
 
-const row = (id: number, promptTokens: number, newTokens: number): AdmittedRow => ({ row: id, promptTokens, newTokens });
-const order = (squares: readonly Square[]): string[] => squares.map(({ layer, slot, rows }) => `${layer}/${slot}:${rows.map((range) => range.row).join('')}`);
+const row = (id: number, promptTokens: number, newTokens: number): AdmittedRow => ({
+  row: id,
+  promptTokens,
+  newTokens,
+});
+const order = (squares: readonly Square[]): string[] =>
+  squares.map(({ layer, slot, rows }) => `${layer}/${slot}:${rows.map((range) => range.row).join('')}`);
 const GRID: Grid = { layers: 2, slots: 2, rowsPerSlot: 1, tokensPerSquare: 4 };
 
 describe('zigZagBlock', () => {
@@ -59,13 +69,15 @@ describe('zigZagBlock', () => {
 });
 
 describe('diagonalBlock', () => {
-  test('gives a finished row\'s place to the next at once', () => {
+  test("gives a finished row's place to the next at once", () => {
     const { admissions } = play(diagonalBlock(), GRID, [row(0, 2, 1), row(1, 2, 3), row(2, 1, 1)]);
     expect(admissions).toEqual([[0, 1], [2], []]);
   });
 
   test('a row that ends early frees its place', () => {
-    const { admissions } = play(diagonalBlock(), { ...GRID, slots: 1 }, [row(0, 1, 9), row(1, 1, 1)], (id) => (id === 0 ? 2 : Infinity));
+    const { admissions } = play(diagonalBlock(), { ...GRID, slots: 1 }, [row(0, 1, 9), row(1, 1, 1)], (id) =>
+      id === 0 ? 2 : Infinity,
+    );
     expect(admissions).toEqual([[0], [], [1]]);
   });
 });
@@ -73,7 +85,11 @@ describe('diagonalBlock', () => {
 describe('rowByRow', () => {
   test('takes one slot to its end before the next', () => {
     const { sweeps } = play(rowByRow(), GRID, [row(0, 1, 2), row(1, 1, 1)]);
-    expect(sweeps.map(order)).toEqual([['0/0:0', '1/0:0'], ['0/0:0', '1/0:0'], ['0/1:1', '1/1:1']]);
+    expect(sweeps.map(order)).toEqual([
+      ['0/0:0', '1/0:0'],
+      ['0/0:0', '1/0:0'],
+      ['0/1:1', '1/1:1'],
+    ]);
   });
 });
 
@@ -81,24 +97,60 @@ describe('chunks', () => {
   test('a long prompt comes in chunks; only the last one samples, and decoding rows go first', () => {
     const { sweeps } = play(diagonalBlock(), { ...GRID, slots: 1, rowsPerSlot: 2 }, [row(0, 1, 3), row(1, 7, 1)]);
     expect(sweeps.map((squares) => squares[0]?.rows)).toEqual([
-      [{ row: 0, firstPosition: 0, tokens: 1, head: 'sample' }, { row: 1, firstPosition: 0, tokens: 3, head: 'none' }],
-      [{ row: 0, firstPosition: 1, tokens: 1, head: 'sample' }, { row: 1, firstPosition: 3, tokens: 3, head: 'none' }],
-      [{ row: 0, firstPosition: 2, tokens: 1, head: 'sample' }, { row: 1, firstPosition: 6, tokens: 1, head: 'sample' }],
+      [
+        { row: 0, firstPosition: 0, tokens: 1, head: 'sample' },
+        { row: 1, firstPosition: 0, tokens: 3, head: 'none' },
+      ],
+      [
+        { row: 0, firstPosition: 1, tokens: 1, head: 'sample' },
+        { row: 1, firstPosition: 3, tokens: 3, head: 'none' },
+      ],
+      [
+        { row: 0, firstPosition: 2, tokens: 1, head: 'sample' },
+        { row: 1, firstPosition: 6, tokens: 1, head: 'sample' },
+      ],
     ]);
   });
 
   test('tokens that are known come together, behind the prompts of others, as far as the square has room', () => {
     const schedule = diagonalBlock();
     const grid = { layers: 1, slots: 1, rowsPerSlot: 3, tokensPerSquare: 8 };
-    const rangesOf = ({ squares }: { readonly squares: Iterable<Square> }): unknown => [...squares].flatMap(({ rows }) => rows.map(({ row, firstPosition, tokens, head }) => [row, firstPosition, tokens, head]));
+    const rangesOf = ({ squares }: { readonly squares: Iterable<Square> }): unknown =>
+      [...squares].flatMap(({ rows }) =>
+        rows.map(({ row, firstPosition, tokens, head }) => [row, firstPosition, tokens, head]),
+      );
     const none: ReadonlySet<RowId> = new Set();
-    const first = schedule.next(schedule.start(grid), { admitted: [{ row: 0, promptTokens: 2, newTokens: 20 }, { row: 1, promptTokens: 2, newTokens: 5 }], ended: none });
-    expect(rangesOf(first)).toEqual([[0, 0, 2, 'sample'], [1, 0, 2, 'sample']]);
-    const second = schedule.next(first.state, { admitted: [{ row: 2, promptTokens: 2, newTokens: 2 }], ended: none, known: new Map([[0, 12], [1, 4]]) });
-    expect(rangesOf(second)).toEqual([[0, 2, 5, 'sample'], [1, 2, 1, 'sample'], [2, 0, 2, 'sample']]);
+    const first = schedule.next(schedule.start(grid), {
+      admitted: [
+        { row: 0, promptTokens: 2, newTokens: 20 },
+        { row: 1, promptTokens: 2, newTokens: 5 },
+      ],
+      ended: none,
+    });
+    expect(rangesOf(first)).toEqual([
+      [0, 0, 2, 'sample'],
+      [1, 0, 2, 'sample'],
+    ]);
+    const second = schedule.next(first.state, {
+      admitted: [{ row: 2, promptTokens: 2, newTokens: 2 }],
+      ended: none,
+      known: new Map([
+        [0, 12],
+        [1, 4],
+      ]),
+    });
+    expect(rangesOf(second)).toEqual([
+      [0, 2, 5, 'sample'],
+      [1, 2, 1, 'sample'],
+      [2, 0, 2, 'sample'],
+    ]);
     // What was known is said again as long as it is.
     const third = schedule.next(second.state, { admitted: [], ended: none, known: new Map([[1, 40]]) });
-    expect(rangesOf(third)).toEqual([[0, 7, 1, 'sample'], [1, 3, 3, 'sample'], [2, 2, 1, 'sample']]);
+    expect(rangesOf(third)).toEqual([
+      [0, 7, 1, 'sample'],
+      [1, 3, 3, 'sample'],
+      [2, 2, 1, 'sample'],
+    ]);
   });
 
   test('a scored row is scored in every chunk, and its last token is not computed', () => {
@@ -112,8 +164,17 @@ describe('chunks', () => {
 
 describe.each([rowByRow(), zigZagBlock(), diagonalBlock()])('$name, any grid and rows', (schedule) => {
   test('plans a valid path, completes every row, and wastes no more than the sweep after an early end', () => {
-    const lengths = fc.record({ promptTokens: fc.integer({ min: 1, max: 30 }), newTokens: fc.integer({ min: 1, max: 9 }), endsAfter: fc.integer({ min: 1, max: 12 }) });
-    const grid = fc.record({ layers: fc.integer({ min: 1, max: 4 }), slots: fc.integer({ min: 1, max: 4 }), rowsPerSlot: fc.integer({ min: 1, max: 4 }), extra: fc.nat(9) });
+    const lengths = fc.record({
+      promptTokens: fc.integer({ min: 1, max: 30 }),
+      newTokens: fc.integer({ min: 1, max: 9 }),
+      endsAfter: fc.integer({ min: 1, max: 12 }),
+    });
+    const grid = fc.record({
+      layers: fc.integer({ min: 1, max: 4 }),
+      slots: fc.integer({ min: 1, max: 4 }),
+      rowsPerSlot: fc.integer({ min: 1, max: 4 }),
+      extra: fc.nat(9),
+    });
     fc.assert(
       fc.property(grid, fc.array(lengths, { maxLength: 20 }), ({ extra, ...shape }, list) => {
         const given = { ...shape, tokensPerSquare: shape.rowsPerSlot + extra };

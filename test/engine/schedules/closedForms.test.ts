@@ -13,10 +13,20 @@ import { SIMULATED_BYTES } from '../../support/simulatedRun.js';
 const SCHEDULES = { row: rowByRow(), zigzag: zigZagBlock(), diagonal: diagonalBlock() };
 type ScheduleName = keyof typeof SCHEDULES;
 
-async function counted(name: ScheduleName, shape: UniformRows, placement: Placement, computeTier: 'cpu' | 'gpu'): Promise<(what: string, from: Tier, to: Tier) => number> {
+async function counted(
+  name: ScheduleName,
+  shape: UniformRows,
+  placement: Placement,
+  computeTier: 'cpu' | 'gpu',
+): Promise<(what: string, from: Tier, to: Tier) => number> {
   const rows = shape.batches * shape.rowsPerBatch;
   const { events } = await runAndJudge({
-    grid: { layers: shape.layers, slots: shape.slots, rowsPerSlot: shape.rowsPerBatch, tokensPerSquare: shape.rowsPerBatch * shape.promptTokens },
+    grid: {
+      layers: shape.layers,
+      slots: shape.slots,
+      rowsPerSlot: shape.rowsPerBatch,
+      tokensPerSquare: shape.rowsPerBatch * shape.promptTokens,
+    },
     rows: Array.from({ length: rows }, () => ({ promptTokens: shape.promptTokens, newTokens: shape.newTokens })),
     schedule: SCHEDULES[name],
     placement,
@@ -29,7 +39,12 @@ async function counted(name: ScheduleName, shape: UniformRows, placement: Placem
     pipeline: defaultPipeline,
     simulation: { computeTier, burst: 8 },
   });
-  return (what, from, to) => events.reduce((sum: number, { task }: TaskEvent) => sum + (task.name === what && task.from === from && task.to === to ? task.bytes : 0), 0);
+  return (what, from, to) =>
+    events.reduce(
+      (sum: number, { task }: TaskEvent) =>
+        sum + (task.name === what && task.from === from && task.to === to ? task.bytes : 0),
+      0,
+    );
 }
 
 const shapes: fc.Arbitrary<UniformRows> = fc
@@ -50,7 +65,12 @@ describe.each(Object.keys(SCHEDULES) as ScheduleName[])('the closed form of %s',
       fc.asyncProperty(shapes, async (shape) => {
         const form = closedForm(name, shape);
         const bytes = await counted(name, shape, { weights: shares, cache: shares, activations: shares }, 'cpu');
-        const half = closedFormBytes(form, shape.layers, { bytes: SIMULATED_BYTES, weights: 0.5, cache: 0.5, activations: 0.5 });
+        const half = closedFormBytes(form, shape.layers, {
+          bytes: SIMULATED_BYTES,
+          weights: 0.5,
+          cache: 0.5,
+          activations: 0.5,
+        });
         expect(bytes('load_weight', 'disk', 'cpu')).toBe(half.weights);
         expect(bytes('load_cache', 'disk', 'cpu')).toBe(half.cacheLoaded);
         expect(bytes('store_cache', 'cpu', 'disk')).toBe(half.cacheStored);
@@ -62,13 +82,23 @@ describe.each(Object.keys(SCHEDULES) as ScheduleName[])('the closed form of %s',
   });
 
   test('is within 1% of what a run moves between three tiers by any shares', async () => {
-    const parts = fc.tuple(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 9 }));
+    const parts = fc.tuple(
+      fc.integer({ min: 1, max: 9 }),
+      fc.integer({ min: 1, max: 9 }),
+      fc.integer({ min: 1, max: 9 }),
+    );
     await fc.assert(
       fc.asyncProperty(shapes, parts, async (shape, [gpu, cpu, disk]) => {
         const sum = gpu + cpu + disk;
         const shares = { gpu: gpu / sum, cpu: cpu / sum, disk: disk / sum };
         const bytes = await counted(name, shape, { weights: shares, cache: shares, activations: shares }, 'gpu');
-        const link = (share: number) => closedFormBytes(closedForm(name, shape), shape.layers, { bytes: SIMULATED_BYTES, weights: share, cache: share, activations: share });
+        const link = (share: number) =>
+          closedFormBytes(closedForm(name, shape), shape.layers, {
+            bytes: SIMULATED_BYTES,
+            weights: share,
+            cache: share,
+            activations: share,
+          });
         const close = (found: number, expected: number, tasks: number): void => {
           // A task's bytes are whole: half a byte of rounding each.
           expect(Math.abs(found - expected)).toBeLessThanOrEqual(0.01 * expected + tasks / 2);
@@ -87,18 +117,24 @@ describe.each(Object.keys(SCHEDULES) as ScheduleName[])('the closed form of %s',
 });
 
 describe('closedForm', () => {
-  test('is FlexGen\'s: s·n + n(n - 1)/2 tokens of cache a row and layer, loads and stores together', () => {
+  test("is FlexGen's: s·n + n(n - 1)/2 tokens of cache a row and layer, loads and stores together", () => {
     fc.assert(
       fc.property(shapes, (shape) => {
         const { cacheTokensLoaded, cacheTokensStored } = closedForm('zigzag', shape);
         const { promptTokens: s, newTokens: n, layers, batches, rowsPerBatch } = shape;
-        expect(cacheTokensLoaded + cacheTokensStored).toBe(layers * batches * rowsPerBatch * (s * n + (n * (n - 1)) / 2));
+        expect(cacheTokensLoaded + cacheTokensStored).toBe(
+          layers * batches * rowsPerBatch * (s * n + (n * (n - 1)) / 2),
+        );
       }),
     );
   });
 
   test('a block reads weights once a pass for all of its batches, row by row once for each', () => {
     const shape = { layers: 2, batches: 6, rowsPerBatch: 2, slots: 3, promptTokens: 4, newTokens: 5 };
-    expect([closedForm('row', shape).passes, closedForm('zigzag', shape).passes, closedForm('diagonal', shape).passes]).toEqual([30, 10, 10]);
+    expect([
+      closedForm('row', shape).passes,
+      closedForm('zigzag', shape).passes,
+      closedForm('diagonal', shape).passes,
+    ]).toEqual([30, 10, 10]);
   });
 });

@@ -10,7 +10,12 @@ const facts = (first: number, sharesPages: boolean): StageFacts => ({
   sharesPages,
 });
 
-const CASES = [[true, true, true], [true, false, true], [false, true, true], [true, true, false]];
+const CASES = [
+  [true, true, true],
+  [true, false, true],
+  [false, true, true],
+  [true, true, false],
+];
 
 test.each(CASES)('pages are shared where all engines can: %j, %j, %j', (...each) => {
   const [first, ...later] = each.map((shares, layer) => facts(layer, shares));

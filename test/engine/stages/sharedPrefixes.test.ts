@@ -14,7 +14,13 @@ import { durationOf, schedules } from '../../support/arbitraryRuns.js';
 import { layerwiseSchedule } from '../../support/layerwiseSchedule.js';
 import { inTime, judgeResults } from '../../support/judgedRun.js';
 import { randomPipeline } from '../../support/randomPipeline.js';
-import { runAndJudgeStages, settled, simulatedStages, type SimulatedStage, type StagesSetup } from '../../support/simulatedStages.js';
+import {
+  runAndJudgeStages,
+  settled,
+  simulatedStages,
+  type SimulatedStage,
+  type StagesSetup,
+} from '../../support/simulatedStages.js';
 import type { SimulatedRow } from '../../support/simulatedRun.js';
 import { treesOfRows } from '../../support/treesOfRows.js';
 
@@ -37,16 +43,26 @@ const rings: fc.Arbitrary<StagesSetup> = fc
     aheads: fc.record({ weights: fc.nat(3), cache: fc.nat(3), activations: fc.nat(3) }),
     ahead: fc.integer({ min: 1, max: 12 }),
     linkCapacity: fc.integer({ min: 1, max: 3 }),
-    simulation: fc.record({ burst: fc.integer({ min: 1, max: 6 }), duration: fc.nat().map((seed) => durationOf(seed, 9)) }),
+    simulation: fc.record({
+      burst: fc.integer({ min: 1, max: 6 }),
+      duration: fc.nat().map((seed) => durationOf(seed, 9)),
+    }),
     pauses: fc.oneof(fc.constant([0]), fc.array(fc.nat(30), { minLength: 1, maxLength: 6 })),
   })
   .map(({ morePages, slots, rowsPerSlot, tokensPerSquare, composition, ...given }) => {
-    const least = Math.max(1, ...given.rows.map(({ promptTokens, newTokens }) => Math.ceil((promptTokens + newTokens) / given.pageTokens)));
+    const least = Math.max(
+      1,
+      ...given.rows.map(({ promptTokens, newTokens }) => Math.ceil((promptTokens + newTokens) / given.pageTokens)),
+    );
     const [pages = least, ...laterPages] = morePages.map((more) => least + more);
     const layers = given.counts.reduce((sum, count) => sum + count, 0);
     return {
-      ...PLACES, ...given, pages, laterPages: laterPages.slice(0, given.counts.length - 1),
-      pipeline: randomPipeline(composition, given.aheads), grid: { layers, slots, rowsPerSlot, tokensPerSquare },
+      ...PLACES,
+      ...given,
+      pages,
+      laterPages: laterPages.slice(0, given.counts.length - 1),
+      pipeline: randomPipeline(composition, given.aheads),
+      grid: { layers, slots, rowsPerSlot, tokensPerSquare },
     };
   });
 
@@ -59,7 +75,12 @@ const computed = (stages: readonly SimulatedStage[]): number[] =>
 
 describe('rows that share prefixes, their layers divided over simulated devices', () => {
   test('whatever they share, wherever the layers are cut: each sees its own tokens, paths are valid, all pages come back', async () => {
-    await fc.assert(fc.asyncProperty(rings, async (given) => { await runAndJudgeStages(given); }), { numRuns: 150 });
+    await fc.assert(
+      fc.asyncProperty(rings, async (given) => {
+        await runAndJudgeStages(given);
+      }),
+      { numRuns: 150 },
+    );
   }, 120_000);
 
   test('whichever task fails, on whichever device: all end, and nothing is kept', async () => {
@@ -67,11 +88,16 @@ describe('rows that share prefixes, their layers divided over simulated devices'
       fc.asyncProperty(rings, fc.nat(3), fc.integer({ min: 1, max: 200 }), async (given, where, failing) => {
         const at = where % given.counts.length;
         let begun = 0;
-        const stages = simulatedStages({ ...given, fail: (stage) => () => (stage === at && ++begun === failing ? 'it broke' : undefined) });
+        const stages = simulatedStages({
+          ...given,
+          fail: (stage) => () => (stage === at && ++begun === failing ? 'it broke' : undefined),
+        });
         const { results, errors } = await settled(stages);
         judgeResults(given.rows, results);
         if (begun < failing) expect(errors).toEqual(errors.map(() => undefined));
-        else for (const error of errors) expect(error === undefined || error instanceof PeerError || error instanceof TaskError).toBe(true);
+        else
+          for (const error of errors)
+            expect(error === undefined || error instanceof PeerError || error instanceof TaskError).toBe(true);
       }),
       { numRuns: 120 },
     );
@@ -97,10 +123,13 @@ describe('rows that share prefixes, their layers divided over simulated devices'
       return { promptTokens: 107, newTokens: 3, prompt: [...shared, ...own] };
     });
 
-  test.each([diagonalBlock(), zigZagBlock(), rowByRow()])('$name: each device computes what all begin with once', async (schedule) => {
-    const stages = await runAndJudgeStages({ ...plenty, schedule, rows: rowsOf(40) });
-    expect(computed(stages)).toEqual(stages.map(() => 101 + 40 * (6 + 2)));
-  });
+  test.each([diagonalBlock(), zigZagBlock(), rowByRow()])(
+    '$name: each device computes what all begin with once',
+    async (schedule) => {
+      const stages = await runAndJudgeStages({ ...plenty, schedule, rows: rowsOf(40) });
+      expect(computed(stages)).toEqual(stages.map(() => 101 + 40 * (6 + 2)));
+    },
+  );
 
   test('what is kept for rows to come makes way on all devices where the poorest has no room', async () => {
     // One prefix after the other: that of the rows before is kept as long as there is room.
@@ -108,7 +137,15 @@ describe('rows that share prefixes, their layers divided over simulated devices'
       const prompt = Array.from({ length: 40 }, (_, i) => 1000 * Math.floor(row / 2) + i);
       return { promptTokens: 40, newTokens: 2, prompt };
     });
-    const tight = { ...plenty, schedule: rowByRow(), rows, pages: 100, laterPages: [14, 100], ahead: 2, pauses: [0, 300] };
+    const tight = {
+      ...plenty,
+      schedule: rowByRow(),
+      rows,
+      pages: 100,
+      laterPages: [14, 100],
+      ahead: 2,
+      pauses: [0, 300],
+    };
     const stages = await runAndJudgeStages(tight);
     for (const { pool } of stages) expect(pool.peakUsed.memory).toBeLessThanOrEqual(14);
   });
@@ -116,7 +153,9 @@ describe('rows that share prefixes, their layers divided over simulated devices'
   test('two rings that use the memory of the same engines: what one keeps for rows to come makes way for the other', async () => {
     await fc.assert(
       fc.asyncProperty(rings, treesOfRows, fc.nat(60), async (given, others, turns) => {
-        const lengths = others.map(({ promptTokens, newTokens }) => Math.ceil((promptTokens + newTokens) / given.pageTokens));
+        const lengths = others.map(({ promptTokens, newTokens }) =>
+          Math.ceil((promptTokens + newTokens) / given.pageTokens),
+        );
         const pages = given.pages + Math.max(0, ...lengths);
         const pools = given.counts.map((_, index) => new PagePool(pages + (index === 0 ? 20 : 0), given.pageTokens));
         const stages = simulatedStages({ ...given, pools });
@@ -134,7 +173,12 @@ describe('rows that share prefixes, their layers divided over simulated devices'
   }, 60_000);
 
   test('without sharing nothing is shared', async () => {
-    const stages = await runAndJudgeStages({ ...plenty, sharePrefixes: false, schedule: diagonalBlock(), rows: rowsOf(10) });
+    const stages = await runAndJudgeStages({
+      ...plenty,
+      sharePrefixes: false,
+      schedule: diagonalBlock(),
+      rows: rowsOf(10),
+    });
     expect(computed(stages)).toEqual(stages.map(() => 10 * (107 + 2)));
   });
 });

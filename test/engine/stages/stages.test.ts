@@ -12,7 +12,11 @@ const rings: fc.Arbitrary<StagesSetup> = runs
   .filter(({ grid }) => grid.layers > 1)
   .chain((given) =>
     fc
-      .record({ cuts: fc.array(fc.boolean(), { minLength: given.grid.layers - 1, maxLength: given.grid.layers - 1 }), linkCapacity: fc.integer({ min: 1, max: 3 }), lacks: fc.nat(30) })
+      .record({
+        cuts: fc.array(fc.boolean(), { minLength: given.grid.layers - 1, maxLength: given.grid.layers - 1 }),
+        linkCapacity: fc.integer({ min: 1, max: 3 }),
+        lacks: fc.nat(30),
+      })
       .map(({ cuts, linkCapacity, lacks }) => {
         const counts = [1];
         for (const cut of cuts.some(Boolean) ? cuts : cuts.with(0, true)) {
@@ -20,13 +24,23 @@ const rings: fc.Arbitrary<StagesSetup> = runs
           else counts[counts.length - 1] = (counts.at(-1) ?? 0) + 1;
         }
         const least = Math.ceil(29 / given.pageTokens);
-        return { ...given, counts, linkCapacity, laterPages: counts.slice(1).map((_, index) => Math.max(least, given.pages - lacks * index)) };
+        return {
+          ...given,
+          counts,
+          linkCapacity,
+          laterPages: counts.slice(1).map((_, index) => Math.max(least, given.pages - lacks * index)),
+        };
       }),
   );
 
 describe('layers divided over simulated devices', () => {
   test('whatever the run and wherever the layers are cut: each path is valid, that of all together is, and everything is given back', async () => {
-    await fc.assert(fc.asyncProperty(rings, async (given) => { await runAndJudgeStages(given); }), { numRuns: 150 });
+    await fc.assert(
+      fc.asyncProperty(rings, async (given) => {
+        await runAndJudgeStages(given);
+      }),
+      { numRuns: 150 },
+    );
   }, 120_000);
 
   test('whichever task fails, on whichever device: that one says so, all others end too, and nothing is kept', async () => {
@@ -34,14 +48,18 @@ describe('layers divided over simulated devices', () => {
       fc.asyncProperty(rings, fc.nat(3), fc.integer({ min: 1, max: 200 }), async (given, where, failing) => {
         const at = where % given.counts.length;
         let begun = 0;
-        const stages = simulatedStages({ ...given, fail: (stage) => () => (stage === at && ++begun === failing ? 'it broke' : undefined) });
+        const stages = simulatedStages({
+          ...given,
+          fail: (stage) => () => (stage === at && ++begun === failing ? 'it broke' : undefined),
+        });
         const { results, errors } = await settled(stages);
         judgeResults(given.rows, results);
         if (begun < failing) expect([results.length, errors]).toEqual([given.rows.length, errors.map(() => undefined)]);
         else {
           expect(errors[at]).toBeInstanceOf(TaskError);
           errors.forEach((error, stage) => {
-            if (stage !== at) expect(error === undefined || error instanceof PeerError || error instanceof TaskError).toBe(true);
+            if (stage !== at)
+              expect(error === undefined || error instanceof PeerError || error instanceof TaskError).toBe(true);
           });
           // All hear of it, unless they were through.
           if (results.length < given.rows.length) for (const error of errors) expect(error).toBeDefined();
@@ -62,31 +80,45 @@ describe('layers divided over simulated devices', () => {
     );
   }, 60_000);
 
-  test.each(['source', 'sink'] as const)('whichever %s breaks, after however many messages: all end with an error, and nothing is kept', async (which) => {
-    await fc.assert(
-      fc.asyncProperty(rings, fc.nat(3), fc.nat(60), async (given, where, messages) => {
-        const at = where % given.counts.length;
-        let broken = false;
-        const stages = simulatedStages({ ...given, wrapLink: (link, from) => (from === at ? breaking(link, which, messages, () => (broken = true)) : link) });
-        const { results, errors } = await settled(stages);
-        judgeResults(given.rows, results);
-        if (!broken) expect(errors).toEqual(errors.map(() => undefined));
-        else if (results.length < given.rows.length) for (const error of errors) expect(error).toBeDefined();
-        for (const error of errors) expect(error === undefined || error instanceof PeerError || error instanceof TaskError).toBe(true);
-      }),
-      { numRuns: 100 },
-    );
-  }, 60_000);
+  test.each(['source', 'sink'] as const)(
+    'whichever %s breaks, after however many messages: all end with an error, and nothing is kept',
+    async (which) => {
+      await fc.assert(
+        fc.asyncProperty(rings, fc.nat(3), fc.nat(60), async (given, where, messages) => {
+          const at = where % given.counts.length;
+          let broken = false;
+          const stages = simulatedStages({
+            ...given,
+            wrapLink: (link, from) => (from === at ? breaking(link, which, messages, () => (broken = true)) : link),
+          });
+          const { results, errors } = await settled(stages);
+          judgeResults(given.rows, results);
+          if (!broken) expect(errors).toEqual(errors.map(() => undefined));
+          else if (results.length < given.rows.length) for (const error of errors) expect(error).toBeDefined();
+          for (const error of errors)
+            expect(error === undefined || error instanceof PeerError || error instanceof TaskError).toBe(true);
+        }),
+        { numRuns: 100 },
+      );
+    },
+    60_000,
+  );
 });
 
 /** A link of which an end fails after some messages. */
-function breaking({ source, sink }: ActivationLink, which: 'source' | 'sink', messages: number, onBreak: () => void): ActivationLink {
+function breaking(
+  { source, sink }: ActivationLink,
+  which: 'source' | 'sink',
+  messages: number,
+  onBreak: () => void,
+): ActivationLink {
   let left = messages;
   const lost = (): Error => {
     onBreak();
     return new Error('the connection was lost');
   };
-  if (which === 'sink') return { source, sink: { ...sink, send: (message) => (left-- > 0 ? sink.send(message) : Promise.reject(lost())) } };
+  if (which === 'sink')
+    return { source, sink: { ...sink, send: (message) => (left-- > 0 ? sink.send(message) : Promise.reject(lost())) } };
   return {
     sink,
     source: {

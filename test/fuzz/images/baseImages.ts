@@ -15,15 +15,17 @@ export interface BaseImage {
 }
 
 /**
- * Well-formed models of every family, quantisation and kind of tokenizer: the tiny fixtures with small tokenizers, and a tiny LLaMA with each of the real ones.
- * Always the same, in the same order.
+ * Well-formed models of every family, quantisation and kind of tokenizer: the tiny fixtures with small tokenizers, and
+ * a tiny LLaMA with each of the real ones. Always the same, in the same order.
  */
 export async function baseImages(): Promise<BaseImage[]> {
   const small = smallTokenizers();
   const names = readdirSync(MODELS, { withFileTypes: true });
   const folders = names.filter((entry) => entry.isDirectory()).map(({ name }) => ({ name, image: folderImage(name) }));
   const files = names.filter(({ name }) => name.endsWith('.gguf') && !name.includes('-of-'));
-  const ggufs = await Promise.all(files.map(async ({ name }) => ({ name, image: await readGgufImage(join(MODELS, name)) })));
+  const ggufs = await Promise.all(
+    files.map(async ({ name }) => ({ name, image: await readGgufImage(join(MODELS, name)) })),
+  );
   const withGguf = small.filter(({ gguf }) => gguf);
   const bases = [
     ...folders.map(({ name, image }, index) => ({ name, image: withTokenizerFiles(image, nth(small, index)) })),
@@ -32,10 +34,26 @@ export async function baseImages(): Promise<BaseImage[]> {
   const folder = folders.find(({ name }) => name === 'llama')?.image;
   const gguf = ggufs.find(({ name }) => name === 'llama-Q8_0.gguf')?.image;
   const real = realTokenizers().flatMap((tokenizer) => [
-    ...(folder ? [{ name: `llama with ${tokenizer.name}`, image: withTokenizerFiles(widened(folder, tokenizer.vocabularySize), tokenizer) }] : []),
-    ...(gguf && tokenizer.gguf ? [{ name: `llama-Q8_0.gguf with ${tokenizer.name}`, image: withTokenizerMetadata(widened(gguf, tokenizer.vocabularySize), tokenizer) }] : []),
+    ...(folder
+      ? [
+          {
+            name: `llama with ${tokenizer.name}`,
+            image: withTokenizerFiles(widened(folder, tokenizer.vocabularySize), tokenizer),
+          },
+        ]
+      : []),
+    ...(gguf && tokenizer.gguf
+      ? [
+          {
+            name: `llama-Q8_0.gguf with ${tokenizer.name}`,
+            image: withTokenizerMetadata(widened(gguf, tokenizer.vocabularySize), tokenizer),
+          },
+        ]
+      : []),
   ]);
-  const split = gguf ? [{ name: 'llama-Q8_0.gguf in 3 files', image: withTokenizerMetadata({ ...gguf, files: 3 }, nth(withGguf, 0)) }] : [];
+  const split = gguf
+    ? [{ name: 'llama-Q8_0.gguf in 3 files', image: withTokenizerMetadata({ ...gguf, files: 3 }, nth(withGguf, 0)) }]
+    : [];
   return [...bases, ...split, ...real];
 }
 
@@ -56,7 +74,12 @@ function readJson(path: string): Json {
 }
 
 function withTokenizerFiles(image: ModelImage & FolderImage, { folder }: TokenizerImage): ModelImage & FolderImage {
-  return folder ? { ...image, documents: { ...image.documents, 'tokenizer.json': folder.tokenizer, 'tokenizer_config.json': folder.config } } : image;
+  return folder
+    ? {
+        ...image,
+        documents: { ...image.documents, 'tokenizer.json': folder.tokenizer, 'tokenizer_config.json': folder.config },
+      }
+    : image;
 }
 
 function withTokenizerMetadata(image: ModelImage & GgufImage, { gguf }: TokenizerImage): ModelImage & GgufImage {
@@ -70,13 +93,20 @@ function widened<T extends ModelImage>(image: T, vocabularySize: number): T {
     if (!/embed_tokens|lm_head|token_embd|^output\.weight/.test(tensor.name)) return tensor;
     const rowBytes = tensor.data.length / rows;
     const data = new Uint8Array(rowBytes * vocabularySize);
-    for (let at = 0; at < data.length; at += tensor.data.length) data.set(tensor.data.subarray(0, data.length - at), at);
+    for (let at = 0; at < data.length; at += tensor.data.length)
+      data.set(tensor.data.subarray(0, data.length - at), at);
     return { ...tensor, shape: [vocabularySize, ...rest], data };
   });
   if (image.format === 'gguf') {
-    const metadata = image.metadata.map((entry) => (entry[0] === 'llama.vocab_size' ? (['llama.vocab_size', uint32(vocabularySize)] as const) : entry));
+    const metadata = image.metadata.map((entry) =>
+      entry[0] === 'llama.vocab_size' ? (['llama.vocab_size', uint32(vocabularySize)] as const) : entry,
+    );
     return { ...image, tensors, metadata };
   }
   const config = image.documents['config.json'] as JsonObject;
-  return { ...image, tensors, documents: { ...image.documents, 'config.json': { ...config, vocab_size: vocabularySize } } };
+  return {
+    ...image,
+    tensors,
+    documents: { ...image.documents, 'config.json': { ...config, vocab_size: vocabularySize } },
+  };
 }

@@ -13,13 +13,27 @@ export async function readGgufImage(path: string): Promise<ModelImage & GgufImag
     files: 1,
     alignment: 32,
     metadata: [...metadata].map(([key, value]) => [key, ggufValue(value)] as const),
-    tensors: tensors.map(({ name, type, shape, offset, bytes: length }) => ({ name, type, shape, data: bytes.subarray(offset, offset + length) })),
+    tensors: tensors.map(({ name, type, shape, offset, bytes: length }) => ({
+      name,
+      type,
+      shape,
+      data: bytes.subarray(offset, offset + length),
+    })),
     damage: [],
   };
 }
 
 const ARRAY_TYPES: Readonly<Record<string, GgufScalarType>> = {
-  Uint8Array: 'uint8', Int8Array: 'int8', Uint16Array: 'uint16', Int16Array: 'int16', Uint32Array: 'uint32', Int32Array: 'int32', Float32Array: 'float32', Float64Array: 'float64', BigUint64Array: 'uint64', BigInt64Array: 'int64',
+  Uint8Array: 'uint8',
+  Int8Array: 'int8',
+  Uint16Array: 'uint16',
+  Int16Array: 'int16',
+  Uint32Array: 'uint32',
+  Int32Array: 'int32',
+  Float32Array: 'float32',
+  Float64Array: 'float64',
+  BigUint64Array: 'uint64',
+  BigInt64Array: 'int64',
 };
 
 /** A value of metadata with a type to write it as. */
@@ -28,11 +42,22 @@ export function ggufValue(value: unknown): GgufValue {
   if (typeof value === 'boolean') return scalar('bool', value);
   if (typeof value === 'bigint') return scalar('uint64', value);
   if (typeof value === 'number') return scalar(numberType(value), value);
-  if (ArrayBuffer.isView(value)) return array(ARRAY_TYPES[value.constructor.name] ?? 'float64', Array.from(value as unknown as ArrayLike<GgufScalar>));
+  if (ArrayBuffer.isView(value))
+    return array(
+      ARRAY_TYPES[value.constructor.name] ?? 'float64',
+      Array.from(value as unknown as ArrayLike<GgufScalar>),
+    );
   const entries = value as readonly GgufScalar[];
   if (entries.some((entry) => typeof entry === 'object')) return { type: 'arrays', values: entries.map(ggufValue) };
   const first = entries[0] ?? '';
-  const type = typeof first === 'string' ? 'string' : typeof first === 'boolean' ? 'bool' : entries.every(Number.isInteger) ? 'int32' : 'float32';
+  const type =
+    typeof first === 'string'
+      ? 'string'
+      : typeof first === 'boolean'
+        ? 'bool'
+        : entries.every(Number.isInteger)
+          ? 'int32'
+          : 'float32';
   return array(type, entries);
 }
 
@@ -59,8 +84,20 @@ export function readFolderImage(folder: string): ModelImage & FolderImage {
 
 function readSafetensors(bytes: Buffer): TensorImage[] {
   const start = 8 + Number(bytes.readBigUInt64LE());
-  const header = JSON.parse(bytes.toString('utf8', 8, start)) as Record<string, { dtype: string; shape: number[]; data_offsets: [number, number] }>;
+  const header = JSON.parse(bytes.toString('utf8', 8, start)) as Record<
+    string,
+    { dtype: string; shape: number[]; data_offsets: [number, number] }
+  >;
   return Object.entries(header)
     .filter(([name]) => name !== '__metadata__')
-    .map(([name, { dtype, shape, data_offsets: [begin, end] }]) => ({ name, type: dtype, shape, data: bytes.subarray(start + begin, start + end) }));
+    .map(
+      ([
+        name,
+        {
+          dtype,
+          shape,
+          data_offsets: [begin, end],
+        },
+      ]) => ({ name, type: dtype, shape, data: bytes.subarray(start + begin, start + end) }),
+    );
 }

@@ -13,14 +13,18 @@ interface Written {
 }
 
 /**
- * Writes a model's files into an empty folder, with lengths, counts and offsets that fit, but where the image says otherwise.
+ * Writes a model's files into an empty folder, with lengths, counts and offsets that fit, but where the image says
+ * otherwise.
  * @returns the path to open
  */
 export function writeImage(folder: string, image: ModelImage): string {
   const written = image.format === 'gguf' ? ggufFiles(image) : folderFiles(image);
   for (const [index, { name, bytes, fields }] of written.entries()) {
     const damage = image.damage.filter(({ file }) => Math.floor(file * written.length) === index);
-    writeFileSync(join(folder, name), damage.reduce((result: Uint8Array, each: Damage) => damaged(result, fields, each), bytes));
+    writeFileSync(
+      join(folder, name),
+      damage.reduce((result: Uint8Array, each: Damage) => damaged(result, fields, each), bytes),
+    );
   }
   return image.format === 'folder' ? folder : join(folder, written[0]?.name ?? '');
 }
@@ -28,11 +32,20 @@ export function writeImage(folder: string, image: ModelImage): string {
 function ggufFiles({ metadata, tensors, files, alignment }: GgufImage): Written[] {
   const parts = divided(tensors, files);
   return parts.map((part, index) => {
-    const split = [['split.no', uint32(index)], ['split.count', uint32(files)], ['split.tensors.count', uint32(tensors.length)]] as const;
+    const split = [
+      ['split.no', uint32(index)],
+      ['split.count', uint32(files)],
+      ['split.tensors.count', uint32(tensors.length)],
+    ] as const;
     const own = index === 0 ? metadata : [['general.architecture', string('llama')] as const];
     const { bytes, fields } = writeGguf({
       metadata: files > 1 ? [...own, ...split] : own,
-      tensors: part.map(({ name, type, shape, data }) => ({ name, type: type as GgufTensorInput['type'], shape: shape.map((size) => Math.min(size, 2 ** 63)), data })),
+      tensors: part.map(({ name, type, shape, data }) => ({
+        name,
+        type: type as GgufTensorInput['type'],
+        shape: shape.map((size) => Math.min(size, 2 ** 63)),
+        data,
+      })),
       alignment,
     });
     for (const { name, offset } of part) {
@@ -46,12 +59,27 @@ function ggufFiles({ metadata, tensors, files, alignment }: GgufImage): Written[
 function folderFiles(image: FolderImage): Written[] {
   const { tensors, files, documents, texts, header } = image;
   const parts = divided(tensors, files);
-  const names = parts.map((_, index) => (files > 1 ? `model-${numbered(index, files)}.safetensors` : 'model.safetensors'));
-  const weightMap = Object.fromEntries(parts.flatMap((part, index) => part.map(({ name }) => [name, names[index] ?? ''] as const)));
-  const all: Readonly<Record<string, Json>> = { ...(files > 1 && { 'model.safetensors.index.json': { metadata: {}, weight_map: weightMap } }), ...documents };
+  const names = parts.map((_, index) =>
+    files > 1 ? `model-${numbered(index, files)}.safetensors` : 'model.safetensors',
+  );
+  const weightMap = Object.fromEntries(
+    parts.flatMap((part, index) => part.map(({ name }) => [name, names[index] ?? ''] as const)),
+  );
+  const all: Readonly<Record<string, Json>> = {
+    ...(files > 1 && { 'model.safetensors.index.json': { metadata: {}, weight_map: weightMap } }),
+    ...documents,
+  };
   return [
-    ...parts.map((part, index) => ({ name: names[index] ?? '', bytes: safetensors(part, header), fields: [{ what: 'header', offset: 0, bytes: 8 } as const] })),
-    ...Object.entries(all).map(([name, content]) => ({ name, bytes: texts.includes(name) && typeof content === 'string' ? Buffer.from(content) : documentBytes(content), fields: [] })),
+    ...parts.map((part, index) => ({
+      name: names[index] ?? '',
+      bytes: safetensors(part, header),
+      fields: [{ what: 'header', offset: 0, bytes: 8 } as const],
+    })),
+    ...Object.entries(all).map(([name, content]) => ({
+      name,
+      bytes: texts.includes(name) && typeof content === 'string' ? Buffer.from(content) : documentBytes(content),
+      fields: [],
+    })),
   ];
 }
 
@@ -62,7 +90,10 @@ function safetensors(tensors: readonly TensorImage[], wrong: FolderImage['header
     end += data.length;
     return [name, { dtype: type, shape, data_offsets: [begin, begin + data.length] }] as const;
   });
-  const bytes = assemble(headerText([...entries.filter(([name]) => !Object.hasOwn(wrong, name)), ...Object.entries(wrong)]), end);
+  const bytes = assemble(
+    headerText([...entries.filter(([name]) => !Object.hasOwn(wrong, name)), ...Object.entries(wrong)]),
+    end,
+  );
   let at = bytes.length - end;
   for (const { data } of tensors) {
     bytes.set(data, at);

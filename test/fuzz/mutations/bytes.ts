@@ -7,7 +7,9 @@ export function isWeightType(type: TensorImage['type']): type is WeightType {
 
 /** Bytes that a shape takes in a type; a fraction where its rows are no whole blocks. */
 export function bytesOf(type: WeightType, shape: readonly number[]): number {
-  return (shape.reduce((product, size) => product * size, 1) / WEIGHT_BLOCKS[type].elements) * WEIGHT_BLOCKS[type].bytes;
+  return (
+    (shape.reduce((product, size) => product * size, 1) / WEIGHT_BLOCKS[type].elements) * WEIGHT_BLOCKS[type].bytes
+  );
 }
 
 /** More than any case needs; a shape that was mutated before may ask for terabytes. */

@@ -3,24 +3,125 @@ import type { Random } from '../Random.js';
 import { at, changedAt, mutatedTree } from './tree.js';
 import { number, word } from './values.js';
 
-const SIZES = ['num_hidden_layers', 'hidden_size', 'intermediate_size', 'ffn_dim', 'ffn_hidden_size', 'num_attention_heads', 'num_key_value_heads', 'num_kv_heads', 'head_dim', 'vocab_size', 'max_position_embeddings', 'word_embed_proj_dim', 'num_local_experts', 'num_experts_per_tok'];
-const NUMBERS = ['rms_norm_eps', 'layer_norm_eps', 'layer_norm_epsilon', 'rope_theta', 'rope_local_base_freq', 'rotary_emb_base', 'rotary_pct', 'partial_rotary_factor', 'sliding_window', 'sliding_window_pattern', 'max_window_layers', 'query_pre_attn_scalar', 'original_max_position_embeddings'];
-const FLAGS = ['tie_word_embeddings', 'alibi', 'bias', 'attention_bias', 'multi_query', 'new_decoder_architecture', 'parallel_attn', 'use_parallel_residual', 'use_sliding_window', 'do_layer_norm_before', '_remove_final_layer_norm', 'enable_bias', 'layer_norm_elementwise_affine', 'mlp_bias'];
-const WORDS = ['model_type', 'hidden_act', 'activation', 'activation_function', 'hidden_activation', 'rope_scaling', 'layer_types', 'torch_dtype', 'quantization_config'];
-export const MODEL_TYPES = ['opt', 'llama', 'mistral', 'qwen2', 'qwen3', 'qwen3_moe', 'gemma3_text', 'gemma3', 'gpt_neox', 'falcon', 'phi3', 'mixtral', 'gpt2', ''];
+const SIZES = [
+  'num_hidden_layers',
+  'hidden_size',
+  'intermediate_size',
+  'ffn_dim',
+  'ffn_hidden_size',
+  'num_attention_heads',
+  'num_key_value_heads',
+  'num_kv_heads',
+  'head_dim',
+  'vocab_size',
+  'max_position_embeddings',
+  'word_embed_proj_dim',
+  'num_local_experts',
+  'num_experts_per_tok',
+];
+const NUMBERS = [
+  'rms_norm_eps',
+  'layer_norm_eps',
+  'layer_norm_epsilon',
+  'rope_theta',
+  'rope_local_base_freq',
+  'rotary_emb_base',
+  'rotary_pct',
+  'partial_rotary_factor',
+  'sliding_window',
+  'sliding_window_pattern',
+  'max_window_layers',
+  'query_pre_attn_scalar',
+  'original_max_position_embeddings',
+];
+const FLAGS = [
+  'tie_word_embeddings',
+  'alibi',
+  'bias',
+  'attention_bias',
+  'multi_query',
+  'new_decoder_architecture',
+  'parallel_attn',
+  'use_parallel_residual',
+  'use_sliding_window',
+  'do_layer_norm_before',
+  '_remove_final_layer_norm',
+  'enable_bias',
+  'layer_norm_elementwise_affine',
+  'mlp_bias',
+];
+const WORDS = [
+  'model_type',
+  'hidden_act',
+  'activation',
+  'activation_function',
+  'hidden_activation',
+  'rope_scaling',
+  'layer_types',
+  'torch_dtype',
+  'quantization_config',
+];
+export const MODEL_TYPES = [
+  'opt',
+  'llama',
+  'mistral',
+  'qwen2',
+  'qwen3',
+  'qwen3_moe',
+  'gemma3_text',
+  'gemma3',
+  'gpt_neox',
+  'falcon',
+  'phi3',
+  'mixtral',
+  'gpt2',
+  '',
+];
 
-/** config.json: sizes that may still fit the weights, numbers at their bounds, rotary settings of every kind, any place. */
+/**
+ * config.json: sizes that may still fit the weights, numbers at their bounds, rotary settings of every kind, any place.
+ */
 export function mutatedConfig(random: Random, config: Json): Json {
   const put = (key: string, value: Json): Json => changedAt(config, [key], () => value);
   return random.weighted<() => Json>([
-    [3, () => put('max_position_embeddings', random.pick([1, 2, 3, 8, 16, 17, 100, 4096, 2 ** 20, 2 ** 26, 2 ** 27, number(random)]))],
+    [
+      3,
+      () =>
+        put(
+          'max_position_embeddings',
+          random.pick([1, 2, 3, 8, 16, 17, 100, 4096, 2 ** 20, 2 ** 26, 2 ** 27, number(random)]),
+        ),
+    ],
     [5, () => put(random.pick(['rope_scaling', 'rope_parameters']), rotary(random, headDim(config)))],
-    [4, () => put(random.pick(NUMBERS), random.chance(0.6) ? random.pick([1, 2, 0.5, 0.25, 10, 100, 1e4, 1e6, 1e-5, null]) : number(random))],
+    [
+      4,
+      () =>
+        put(
+          random.pick(NUMBERS),
+          random.chance(0.6) ? random.pick([1, 2, 0.5, 0.25, 10, 100, 1e4, 1e6, 1e-5, null]) : number(random),
+        ),
+    ],
     [2, () => put(random.pick(FLAGS), random.pick<Json>([true, false, null]))],
-    [2, () => put(random.pick(['hidden_act', 'activation', 'activation_function', 'hidden_activation']), random.pick(['silu', 'gelu', 'gelu_new', 'gelu_pytorch_tanh', 'relu', 'gelu_fast', 'swish', word(random)]))],
+    [
+      2,
+      () =>
+        put(
+          random.pick(['hidden_act', 'activation', 'activation_function', 'hidden_activation']),
+          random.pick(['silu', 'gelu', 'gelu_new', 'gelu_pytorch_tanh', 'relu', 'gelu_fast', 'swish', word(random)]),
+        ),
+    ],
     [2, () => put(random.pick(SIZES), random.chance(0.5) ? random.below(300) : number(random))],
     [1, () => put('model_type', random.pick(MODEL_TYPES))],
-    [1, () => put('layer_types', random.list(0, 5, () => random.pick(['full_attention', 'sliding_attention', 'linear_attention', word(random)])))],
+    [
+      1,
+      () =>
+        put(
+          'layer_types',
+          random.list(0, 5, () =>
+            random.pick(['full_attention', 'sliding_attention', 'linear_attention', word(random)]),
+          ),
+        ),
+    ],
     [1, () => put('text_config', mutatedTree(random, config))],
     [1, () => put(random.pick([...SIZES, ...NUMBERS, ...FLAGS, ...WORDS]), mutatedTree(random, { a: [0] }))],
     [3, () => mutatedTree(random, config)],
@@ -30,19 +131,34 @@ export function mutatedConfig(random: Random, config: Json): Json {
 /** As long as lists of factors would have to be; what was changed before may say anything. */
 function headDim(config: Json): number {
   const [stated, hidden, heads] = ['head_dim', 'hidden_size', 'num_attention_heads'].map((key) => at(config, [key]));
-  const dims = typeof stated === 'number' ? stated : typeof hidden === 'number' && typeof heads === 'number' ? hidden / heads : 16;
+  const dims =
+    typeof stated === 'number' ? stated : typeof hidden === 'number' && typeof heads === 'number' ? hidden / heads : 16;
   return dims >= 0 && dims <= 4096 ? dims : 16;
 }
 
 function rotary(random: Random, dims: number): JsonObject {
   const type = random.pick(['default', 'linear', 'dynamic', 'yarn', 'longrope', 'llama3', 'su', 'mrope', word(random)]);
   const factor = (): Json => (random.chance(0.8) ? random.pick([1, 2, 4, 8, 0.5, 40]) : number(random));
-  const factors = (): Json => random.list(random.chance(0.8) ? Math.floor(dims / 2) : 0, Math.floor(dims / 2), () => (random.chance(0.95) ? 1 + random.below(8) : number(random)));
+  const factors = (): Json =>
+    random.list(random.chance(0.8) ? Math.floor(dims / 2) : 0, Math.floor(dims / 2), () =>
+      random.chance(0.95) ? 1 + random.below(8) : number(random),
+    );
   const all: JsonObject = {
     [random.chance(0.8) ? 'rope_type' : 'type']: type,
-    factor: factor(), rope_theta: random.pick([1e4, 5e5, 1, number(random)]), original_max_position_embeddings: random.pick([16, 64, 128, 8192, number(random)]),
-    low_freq_factor: factor(), high_freq_factor: factor(), beta_fast: factor(), beta_slow: factor(), mscale: factor(), mscale_all_dim: factor(), attention_factor: factor(), truncate: random.chance(0.5),
-    short_factor: factors(), long_factor: factors(), partial_rotary_factor: random.pick([1, 0.5, 0.25, 0]),
+    factor: factor(),
+    rope_theta: random.pick([1e4, 5e5, 1, number(random)]),
+    original_max_position_embeddings: random.pick([16, 64, 128, 8192, number(random)]),
+    low_freq_factor: factor(),
+    high_freq_factor: factor(),
+    beta_fast: factor(),
+    beta_slow: factor(),
+    mscale: factor(),
+    mscale_all_dim: factor(),
+    attention_factor: factor(),
+    truncate: random.chance(0.5),
+    short_factor: factors(),
+    long_factor: factors(),
+    partial_rotary_factor: random.pick([1, 0.5, 0.25, 0]),
   };
   // Some members are left out, most often those that matter little.
   return Object.fromEntries(Object.entries(all).filter(() => random.chance(0.85)));

@@ -15,7 +15,15 @@ export function mutatedTree(random: Random, tree: Json): Json {
     [3, () => changedAt(tree, path, () => anyJson(random))],
     [2, () => changedAt(tree, path, () => undefined)],
     [2, () => changedAt(tree, path, () => at(tree, anyPath(random, tree)))],
-    [2, () => changedAt(tree, [...parent, typeof last === 'number' ? last + 1 : random.chance(0.5) ? word(random) : `${last}_`], () => at(tree, path))],
+    [
+      2,
+      () =>
+        changedAt(
+          tree,
+          [...parent, typeof last === 'number' ? last + 1 : random.chance(0.5) ? word(random) : `${last}_`],
+          () => at(tree, path),
+        ),
+    ],
     [1, () => changedAt(tree, parent, (value) => doubled(random, value))],
     [1, () => changedAt(tree, parent, (value) => renamed(value, last, random.chance(0.5) ? word(random) : `${last}s`))],
   ])();
@@ -25,7 +33,9 @@ export function mutatedTree(random: Random, tree: Json): Json {
 function anyPath(random: Random, tree: Json): Path {
   const path: (string | number)[] = [];
   for (let value = tree; typeof value === 'object' && value !== null; value = at(value, path.slice(-1)) ?? null) {
-    const keys: readonly (string | number)[] = Array.isArray(value) ? [...value.keys(), 0] : [...Object.keys(value), ''];
+    const keys: readonly (string | number)[] = Array.isArray(value)
+      ? [...value.keys(), 0]
+      : [...Object.keys(value), ''];
     const key = random.pick(keys);
     if (at(value, [key]) === undefined) break;
     path.push(key);
@@ -54,7 +64,11 @@ export function changedAt(tree: Json, path: Path, change: (value: Json | undefin
     const items = tree as readonly Json[];
     const index = Number(key);
     if (!Number.isInteger(index) || index > items.length) return tree;
-    return [...items.slice(0, index), ...(value === undefined ? [] : [value]), ...items.slice(index + (child === undefined ? 0 : 1))];
+    return [
+      ...items.slice(0, index),
+      ...(value === undefined ? [] : [value]),
+      ...items.slice(index + (child === undefined ? 0 : 1)),
+    ];
   }
   const entries = Object.entries(tree as Readonly<Record<string, Json>>).filter(([name]) => name !== key);
   return Object.fromEntries(value === undefined ? entries : [...entries, [key, value]]);
@@ -63,10 +77,14 @@ export function changedAt(tree: Json, path: Path, change: (value: Json | undefin
 /** Another value of the same type. */
 function alike(random: Random, value: Json | undefined): Json {
   switch (typeof value) {
-    case 'number': return random.chance(0.7) ? number(random) : value + random.pick([-1, 1, 0.5, value]);
-    case 'boolean': return !value;
-    case 'string': return edited(random, value);
-    default: return anyJson(random);
+    case 'number':
+      return random.chance(0.7) ? number(random) : value + random.pick([-1, 1, 0.5, value]);
+    case 'boolean':
+      return !value;
+    case 'string':
+      return edited(random, value);
+    default:
+      return anyJson(random);
   }
 }
 

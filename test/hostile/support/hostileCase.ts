@@ -39,7 +39,9 @@ export function writeModel(one: HostileCase, good: string, folder: string): void
 
 /** The lines of a case's input. */
 export function inputOf(one: HostileCase): string {
-  return ((made(one.rows ?? [])) as unknown[]).map((row) => `${typeof row === 'string' ? row : JSON.stringify(row)}\n`).join('');
+  return (made(one.rows ?? []) as unknown[])
+    .map((row) => `${typeof row === 'string' ? row : JSON.stringify(row)}\n`)
+    .join('');
 }
 
 /** A value with what is to be made in it made. */
@@ -58,14 +60,21 @@ function made(value: unknown, index = 0): unknown {
 
 /** Texts, each followed by how often it stands there; once where no number follows. */
 function repeated(parts: readonly unknown[], index: number): string {
-  return parts.map((part, at) => {
-    if (typeof part === 'number') return '';
-    const next = parts[at + 1];
-    return String(made(part, index)).repeat(typeof next === 'number' ? next : 1);
-  }).join('');
+  return parts
+    .map((part, at) => {
+      if (typeof part === 'number') return '';
+      const next = parts[at + 1];
+      return String(made(part, index)).repeat(typeof next === 'number' ? next : 1);
+    })
+    .join('');
 }
 
 function vocabulary(prefix: string): Record<string, number> {
-  const tokens = ['<pad>', '<s>', '</s>', ...Array.from({ length: 253 }, (_, id) => `${prefix}${String(id + 3).padStart(3, '0')}`)];
+  const tokens = [
+    '<pad>',
+    '<s>',
+    '</s>',
+    ...Array.from({ length: 253 }, (_, id) => `${prefix}${String(id + 3).padStart(3, '0')}`),
+  ];
   return Object.fromEntries(tokens.map((token, id) => [token, id]));
 }

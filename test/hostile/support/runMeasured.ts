@@ -14,7 +14,9 @@ const WALL_MILLISECONDS = 50_000;
 /** Runs the command line in a process of its own, with what it took. */
 export async function runMeasured(args: readonly string[], input: string): Promise<MeasuredResult> {
   const hook = fileURLToPath(new URL('reportUse.mjs', import.meta.url));
-  const child = spawn(process.execPath, ['--import', hook, built('cli/main.js'), ...args], { stdio: ['pipe', 'pipe', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, ['--import', hook, built('cli/main.js'), ...args], {
+    stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+  });
   const timer = setTimeout(() => child.kill('SIGKILL'), WALL_MILLISECONDS);
   let use = '';
   child.stdio[3]?.on('data', (bytes: Buffer) => (use += bytes.toString()));

@@ -17,14 +17,24 @@ const RESULTS = 'text,finish_reason,error_code,error_message,prompt_tokens,compl
 
 describe('a table in, a table out', () => {
   test('all columns stay as they were, byte for byte, and the results stand beside them', async () => {
-    const { summary, text } = await job('in.csv', 'id,prompt,"note, quoted"\n7,hello,"as ""it"" was"\n8,"two\nlines",\n"9",x,"y"\n', 'out.csv');
+    const { summary, text } = await job(
+      'in.csv',
+      'id,prompt,"note, quoted"\n7,hello,"as ""it"" was"\n8,"two\nlines",\n"9",x,"y"\n',
+      'out.csv',
+    );
     expect(summary).toEqual({ rows: 3, done: 3, failed: 0, kept: 0, keptFailed: 0 });
-    expect(text).toBe([
-      `id,prompt,"note, quoted",${RESULTS}`, '7,hello,"as ""it"" was",HELLO,stop,,,1,5', '8,"two\nlines",,"TWO\nLINES",stop,,,1,9', '"9",x,"y",X,stop,,,1,1', '',
-    ].join('\n'));
+    expect(text).toBe(
+      [
+        `id,prompt,"note, quoted",${RESULTS}`,
+        '7,hello,"as ""it"" was",HELLO,stop,,,1,5',
+        '8,"two\nlines",,"TWO\nLINES",stop,,,1,9',
+        '"9",x,"y",X,stop,,,1,1',
+        '',
+      ].join('\n'),
+    );
   });
 
-  test("what Excel writes: a byte order mark, semicolons, CRLF, line breaks in values", async () => {
+  test('what Excel writes: a byte order mark, semicolons, CRLF, line breaks in values', async () => {
     const input = '\ufeffid;Frage;Preis\r\n1;"Was,\r\nwarum?";3,50\r\n2;"""ja""";4,00\r\n';
     const { text } = await job('excel.csv', input, 'out.csv', { columns: { prompt: 'Frage' } });
     expect(text).toBe(
@@ -34,25 +44,44 @@ describe('a table in, a table out', () => {
 
   test('tabs, by name; other names for columns, of fields and of results', async () => {
     const { text } = await job('in.tsv', 'nr\tquestion\ttext\nA\tone\ttaken\n', 'out.tsv', {
-      columns: { id: 'nr', prompt: 'question' }, resultColumns: { text: 'answer', finish_reason: 'why' },
+      columns: { id: 'nr', prompt: 'question' },
+      resultColumns: { text: 'answer', finish_reason: 'why' },
     });
-    expect(text).toBe('nr\tquestion\ttext\tanswer\twhy\terror_code\terror_message\tprompt_tokens\tcompletion_tokens\nA\tone\ttaken\tONE\tstop\t\t\t1\t3\n');
+    expect(text).toBe(
+      'nr\tquestion\ttext\tanswer\twhy\terror_code\terror_message\tprompt_tokens\tcompletion_tokens\nA\tone\ttaken\tONE\tstop\t\t\t1\t3\n',
+    );
   });
 
   test('a header alone; no last line end; blank lines; a value that is a column of its own', async () => {
     expect((await job('empty.csv', 'prompt\n', 'out.csv')).text).toBe(`prompt,${RESULTS}\n`);
-    expect((await job('one.csv', 'prompt,k\n\na,1\r\n\r\nb,2', 'out.csv')).text).toBe(`prompt,k,${RESULTS}\na,1,A,stop,,,1,1\nb,2,B,stop,,,1,1\n`);
+    expect((await job('one.csv', 'prompt,k\n\na,1\r\n\r\nb,2', 'out.csv')).text).toBe(
+      `prompt,k,${RESULTS}\na,1,A,stop,,,1,1\nb,2,B,stop,,,1,1\n`,
+    );
   });
 
   test('rows set parameters and conversations in columns, as JSON writes them', async () => {
-    const lines = ['prompt,messages,maxNewTokens,stop', ',"[{""role"":""user"",""content"":""hi""}]",7,"[""a"",""b""]"', 'x,,,y', 'x,[broken,,', 'x,,many,'];
+    const lines = [
+      'prompt,messages,maxNewTokens,stop',
+      ',"[{""role"":""user"",""content"":""hi""}]",7,"[""a"",""b""]"',
+      'x,,,y',
+      'x,[broken,,',
+      'x,,many,',
+    ];
     writeFileSync(path('fields.csv'), lines.join('\n'));
     const rows = await collect(readRows(path('fields.csv')));
     expect(rows).toEqual([
-      { id: 1, duplicate: false, error: { code: 'no-prompt', message: expect.stringContaining('prompt and messages') } },
+      {
+        id: 1,
+        duplicate: false,
+        error: { code: 'no-prompt', message: expect.stringContaining('prompt and messages') },
+      },
       { id: 2, duplicate: false, prompt: 'x', stop: ['y'] },
       { id: 3, duplicate: false, error: { code: 'no-prompt', message: expect.any(String) } },
-      { id: 4, duplicate: false, error: { code: 'invalid-row', message: expect.stringContaining('maxNewTokens: found the string "many"') } },
+      {
+        id: 4,
+        duplicate: false,
+        error: { code: 'invalid-row', message: expect.stringContaining('maxNewTokens: found the string "many"') },
+      },
     ]);
   });
 
@@ -64,16 +93,24 @@ describe('a table in, a table out', () => {
 
   test('lines of JSON into a table: ids, and the fields that are carried, also those that only some rows have', async () => {
     const lines = '{"id":"a","prompt":"x","n":1.5,"tags":["b"]}\n{"prompt":"y","more":true,"n":null}\nno json\n';
-    expect((await job('in.jsonl', lines, 'plain.csv')).text).toMatch(new RegExp(`^id,${RESULTS}\na,X,stop,,,1,1\n2,Y,stop,,,1,1\n3,,error,invalid-json,`));
+    expect((await job('in.jsonl', lines, 'plain.csv')).text).toMatch(
+      new RegExp(`^id,${RESULTS}\na,X,stop,,,1,1\n2,Y,stop,,,1,1\n3,,error,invalid-json,`),
+    );
     expect((await job('in.jsonl', lines, 'carried.csv', { carryFields: true })).text).toMatch(
-      new RegExp(`^n,tags,more,id,${RESULTS}\n1.5,"\\[""b""\\]",,a,X,stop,,,1,1\n,,true,2,Y,stop,,,1,1\n,,,3,,error,invalid-json,`),
+      new RegExp(
+        `^n,tags,more,id,${RESULTS}\n1.5,"\\[""b""\\]",,a,X,stop,,,1,1\n,,true,2,Y,stop,,,1,1\n,,,3,,error,invalid-json,`,
+      ),
     );
   });
 
   test('a table into lines of JSON, with its columns where they are asked for', async () => {
     const input = 'id,prompt,k\n1,a,v\n';
-    expect((await job('in.csv', input, 'out.jsonl')).text).toBe('{"id":"1","index":0,"text":"A","tokens":[65],"finishReason":"stop","usage":{"promptTokens":1,"completionTokens":1}}\n');
-    expect((await job('in.csv', input, 'out.jsonl', { carryFields: true })).text).toContain('"row":{"id":"1","prompt":"a","k":"v"}');
+    expect((await job('in.csv', input, 'out.jsonl')).text).toBe(
+      '{"id":"1","index":0,"text":"A","tokens":[65],"finishReason":"stop","usage":{"promptTokens":1,"completionTokens":1}}\n',
+    );
+    expect((await job('in.csv', input, 'out.jsonl', { carryFields: true })).text).toContain(
+      '"row":{"id":"1","prompt":"a","k":"v"}',
+    );
   });
 
   test('streams: rows come with their columns, and go out as they are finished', async () => {
@@ -94,17 +131,41 @@ describe('what is no table', () => {
     const { summary, text } = await job('ragged.csv', 'prompt,k\na,1\nb\nc,3,4\nd,5\n', 'out.csv');
     expect(summary).toMatchObject({ rows: 4, failed: 2 });
     const rows = parse<Record<string, string>>(text, { columns: true });
-    expect(rows.map(({ text: answer, error_code }) => [answer, error_code])).toEqual([['A', ''], ['', 'invalid-row'], ['', 'invalid-row'], ['D', '']]);
-    expect(rows[1]).toMatchObject({ prompt: 'b', k: '', error_message: 'row 2: found 1 values, expected 2, as the header has columns' });
+    expect(rows.map(({ text: answer, error_code }) => [answer, error_code])).toEqual([
+      ['A', ''],
+      ['', 'invalid-row'],
+      ['', 'invalid-row'],
+      ['D', ''],
+    ]);
+    expect(rows[1]).toMatchObject({
+      prompt: 'b',
+      k: '',
+      error_message: 'row 2: found 1 values, expected 2, as the header has columns',
+    });
   });
 
   test.each<[string, string | Uint8Array, object, string]>([
-    ['no prompt', 'a,b\n1,2\n', {}, 'found the columns "a", "b", expected one called prompt, messages or tokens; `columns prompt=COLUMN` says which one it is'],
-    ['a column that is not there', 'a,b\n1,2\n', { columns: { prompt: 'c' } }, 'found no column "c", which `columns` names, expected one of "a", "b"'],
+    [
+      'no prompt',
+      'a,b\n1,2\n',
+      {},
+      'found the columns "a", "b", expected one called prompt, messages or tokens; `columns prompt=COLUMN` says which one it is',
+    ],
+    [
+      'a column that is not there',
+      'a,b\n1,2\n',
+      { columns: { prompt: 'c' } },
+      'found no column "c", which `columns` names, expected one of "a", "b"',
+    ],
     ['two columns of one name', 'prompt,a,a\n', {}, 'found two columns "a", expected each name once'],
     ['nothing', '', {}, 'found no header, expected a first line with the names of the columns'],
     ['a quote that does not end', 'prompt\n"abc\ndef\n', {}, 'cannot be read as CSV: Quote Not Closed'],
-    ['no UTF-8', Buffer.concat([Buffer.from('prompt\nok\nna'), Buffer.from([0xef]), Buffer.from('ve\n')]), {}, 'line 3: found bytes that are no UTF-8, expected UTF-8'],
+    [
+      'no UTF-8',
+      Buffer.concat([Buffer.from('prompt\nok\nna'), Buffer.from([0xef]), Buffer.from('ve\n')]),
+      {},
+      'line 3: found bytes that are no UTF-8, expected UTF-8',
+    ],
     ['UTF-16', Buffer.from('\ufeffprompt\nx\n', 'utf16le'), {}, 'line 1: found bytes that are no UTF-8'],
   ])('%s: one error before anything is written', async (_, content, options, words) => {
     const error = await failureOf(job('bad.csv', content, 'out.csv', options));
@@ -117,7 +178,9 @@ describe('what is no table', () => {
     const error = await failureOf(job('taken.csv', 'prompt,text\na,b\n', 'out.csv', { engine }));
     expect(engine.admitted).toEqual([]);
     expect(error).toBeInstanceOf(UsageError);
-    expect(error.message).toContain('found two columns "text", expected each name once; `resultColumns` (text=NAME) gives the results another');
+    expect(error.message).toContain(
+      'found two columns "text", expected each name once; `resultColumns` (text=NAME) gives the results another',
+    );
   });
 
   test('a cut-off gzip file', async () => {
@@ -135,7 +198,9 @@ test('results are in the journal until the output is written, and a run goes on 
   writeFileSync(input, 'prompt,k\n' + Array.from({ length: 20 }, (_, at) => `p${at},${at}\n`).join(''));
   await failureOf(runJob({ engine: new StubEngine({ failAt: 11 }), input, output }));
   expect(existsSync(output)).toBe(false);
-  expect((await failureOf(runJob({ engine: new StubEngine(), input, output }))).message).toContain('resume-out.csv.rows.jsonl exists; `resume` goes on with it');
+  expect((await failureOf(runJob({ engine: new StubEngine(), input, output }))).message).toContain(
+    'resume-out.csv.rows.jsonl exists; `resume` goes on with it',
+  );
   const journal = `${output}.rows.jsonl`;
   // A torn last line.
   writeFileSync(journal, readFileSync(journal, 'utf8') + '{"id":99,"ind');
@@ -144,26 +209,48 @@ test('results are in the journal until the output is written, and a run goes on 
   expect(kept).toBeGreaterThan(0);
   expect(kept + done).toBe(20);
   const whole = readFileSync(output, 'utf8');
-  expect((parse<{ k: string; text: string }>(whole, { columns: true })).map(({ k, text }) => [k, text])).toEqual(Array.from({ length: 20 }, (_, at) => [String(at), `P${at}`]));
+  expect(parse<{ k: string; text: string }>(whole, { columns: true }).map(({ k, text }) => [k, text])).toEqual(
+    Array.from({ length: 20 }, (_, at) => [String(at), `P${at}`]),
+  );
   writeFileSync(output, 'something else');
   expect(await runJob({ engine: new StubEngine(), input, output, resume: true })).toMatchObject({ kept: 20, done: 0 });
   expect(readFileSync(output, 'utf8')).toBe(whole);
-  expect((await failureOf(runJob({ engine: second, input, output, resume: true, columns: { id: 'k' } }))).message).toContain('differs from the one that began it in columns');
+  expect(
+    (await failureOf(runJob({ engine: second, input, output, resume: true, columns: { id: 'k' } }))).message,
+  ).toContain('differs from the one that began it in columns');
 });
 
 test('whatever stands in the values: it comes out as it was', async () => {
-  const value = fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom('"', ',', ';', '\t', '\n', '\r', ' ', 'a', 'é', '|') }));
-  const names = fc.uniqueArray(value.filter((name) => name !== '' && !['prompt', ...RESULTS.split(',')].includes(name)), { minLength: 1, maxLength: 4 });
-  const quoted = (values: readonly string[], delimiter: string): string => values.map((each) => `"${each.replaceAll('"', '""')}"`).join(delimiter);
+  const value = fc.oneof(
+    fc.string(),
+    fc.string({ unit: fc.constantFrom('"', ',', ';', '\t', '\n', '\r', ' ', 'a', 'é', '|') }),
+  );
+  const names = fc.uniqueArray(
+    value.filter((name) => name !== '' && !['prompt', ...RESULTS.split(',')].includes(name)),
+    { minLength: 1, maxLength: 4 },
+  );
+  const quoted = (values: readonly string[], delimiter: string): string =>
+    values.map((each) => `"${each.replaceAll('"', '""')}"`).join(delimiter);
   await fc.assert(
     fc.asyncProperty(
-      names.chain((columns) => fc.tuple(fc.constant(columns), fc.array(fc.array(value, { minLength: columns.length, maxLength: columns.length }), { maxLength: 5 }))),
-      fc.constantFrom(',', ';', '\t', '|'), fc.constantFrom('\n', '\r\n'),
+      names.chain((columns) =>
+        fc.tuple(
+          fc.constant(columns),
+          fc.array(fc.array(value, { minLength: columns.length, maxLength: columns.length }), { maxLength: 5 }),
+        ),
+      ),
+      fc.constantFrom(',', ';', '\t', '|'),
+      fc.constantFrom('\n', '\r\n'),
       async ([columns, rows], delimiter, end) => {
-        const input = [['prompt', ...columns], ...rows.map((row, at) => [`p${at}`, ...row])].map((row) => quoted(row, delimiter) + end).join('');
+        const input = [['prompt', ...columns], ...rows.map((row, at) => [`p${at}`, ...row])]
+          .map((row) => quoted(row, delimiter) + end)
+          .join('');
         const { text } = await job('any.csv', input, 'out.csv', { delimiter });
         const out: string[][] = parse(text, { delimiter, record_delimiter: end });
-        expect(out.map((row) => row.slice(0, columns.length + 1))).toEqual([['prompt', ...columns], ...rows.map((row, at) => [`p${at}`, ...row])]);
+        expect(out.map((row) => row.slice(0, columns.length + 1))).toEqual([
+          ['prompt', ...columns],
+          ...rows.map((row, at) => [`p${at}`, ...row]),
+        ]);
         expect(out.slice(1).map((row) => row[columns.length + 1])).toEqual(rows.map((_, at) => `P${at}`));
       },
     ),

@@ -1,6 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
-import type { ChatCompletion, ChatCompletionCreateParamsNonStreaming, Completion, CompletionCreateParamsNonStreaming, CreateEmbeddingResponse, EmbeddingCreateParams } from 'openai/resources';
+import type {
+  ChatCompletion,
+  ChatCompletionCreateParamsNonStreaming,
+  Completion,
+  CompletionCreateParamsNonStreaming,
+  CreateEmbeddingResponse,
+  EmbeddingCreateParams,
+} from 'openai/resources';
 import { answerLine } from '../../../src/jobs/formats/openaiAnswer.js';
 import { isOpenaiBatch } from '../../../src/jobs/formats/openaiBatch.js';
 import { readRows } from '../../../src/jobs/readRows.js';
@@ -13,43 +20,92 @@ import { jobsOnFiles } from './support.js';
 
 const { path, job } = jobsOnFiles();
 
-const chat = (custom_id: string, body: object = {}): object => ({ custom_id, method: 'POST', url: '/v1/chat/completions', body: { model: 'gpt', messages: [{ role: 'user', content: 'hi' }], ...body } });
-const completion = (custom_id: string, body: object = {}): object => ({ custom_id, method: 'POST', url: '/v1/completions', body: { model: 'gpt', prompt: 'hello', ...body } });
-const linesOf = (text: string): Record<string, unknown>[] => text.split('\n').slice(0, -1).map((line) => JSON.parse(line) as Record<string, unknown>);
+const chat = (custom_id: string, body: object = {}): object => ({
+  custom_id,
+  method: 'POST',
+  url: '/v1/chat/completions',
+  body: { model: 'gpt', messages: [{ role: 'user', content: 'hi' }], ...body },
+});
+const completion = (custom_id: string, body: object = {}): object => ({
+  custom_id,
+  method: 'POST',
+  url: '/v1/completions',
+  body: { model: 'gpt', prompt: 'hello', ...body },
+});
+const linesOf = (text: string): Record<string, unknown>[] =>
+  text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 test('a batch file is known by its keys, and comes out as an output file and an error file', async () => {
   const [input, output, errors] = [path('batch.jsonl'), path('output.jsonl'), path('errors.jsonl')];
-  writeLines(input, [chat('a'), completion('b'), { ...chat('c'), url: '/v1/embeddings' }, completion('b'), chat('d', { stream: true }), 'no json']);
+  writeLines(input, [
+    chat('a'),
+    completion('b'),
+    { ...chat('c'), url: '/v1/embeddings' },
+    completion('b'),
+    chat('d', { stream: true }),
+    'no json',
+  ]);
   expect(await runJob({ engine: new StubEngine(), input, output, errors })).toMatchObject({ rows: 6, failed: 4 });
   const done = linesOf(readFileSync(output, 'utf8'));
   expect(done).toEqual([
     {
-      id: expect.stringMatching(/^batch_req_[0-9a-f]{32}$/), custom_id: 'a', error: null,
+      id: expect.stringMatching(/^batch_req_[0-9a-f]{32}$/),
+      custom_id: 'a',
+      error: null,
       response: {
-        status_code: 200, request_id: expect.stringMatching(/^req_/),
+        status_code: 200,
+        request_id: expect.stringMatching(/^req_/),
         body: {
-          id: expect.stringMatching(/^chatcmpl-/), object: 'chat.completion', created: 0, model: 'gpt',
-          choices: [{ index: 0, message: { role: 'assistant', content: '[{"ROLE":"USER","CONTENT":"HI"}]', refusal: null }, logprobs: null, finish_reason: 'stop' }],
+          id: expect.stringMatching(/^chatcmpl-/),
+          object: 'chat.completion',
+          created: 0,
+          model: 'gpt',
+          choices: [
+            {
+              index: 0,
+              message: { role: 'assistant', content: '[{"ROLE":"USER","CONTENT":"HI"}]', refusal: null },
+              logprobs: null,
+              finish_reason: 'stop',
+            },
+          ],
           usage: { prompt_tokens: 1, completion_tokens: 32, total_tokens: 33 },
         },
       },
     },
     {
-      id: expect.stringMatching(/^batch_req_/), custom_id: 'b', error: null,
+      id: expect.stringMatching(/^batch_req_/),
+      custom_id: 'b',
+      error: null,
       response: {
-        status_code: 200, request_id: expect.any(String),
+        status_code: 200,
+        request_id: expect.any(String),
         body: {
-          id: expect.stringMatching(/^cmpl-/), object: 'text_completion', created: 0, model: 'gpt',
-          choices: [{ index: 0, text: 'HELLO', logprobs: null, finish_reason: 'stop' }], usage: { prompt_tokens: 1, completion_tokens: 5, total_tokens: 6 },
+          id: expect.stringMatching(/^cmpl-/),
+          object: 'text_completion',
+          created: 0,
+          model: 'gpt',
+          choices: [{ index: 0, text: 'HELLO', logprobs: null, finish_reason: 'stop' }],
+          usage: { prompt_tokens: 1, completion_tokens: 5, total_tokens: 6 },
         },
       },
     },
   ]);
-  const failed = linesOf(readFileSync(errors, 'utf8')) as unknown as { custom_id: string | null; response: { status_code: number; body: { error: { code: string; message: string } } } }[];
+  const failed = linesOf(readFileSync(errors, 'utf8')) as unknown as {
+    custom_id: string | null;
+    response: { status_code: number; body: { error: { code: string; message: string } } };
+  }[];
   expect(failed.map(({ custom_id, response }) => [custom_id, response.status_code, response.body.error.code])).toEqual([
-    ['c', 400, 'invalid-row'], ['b', 400, 'duplicate-id'], ['d', 400, 'invalid-parameter'], [null, 400, 'invalid-json'],
+    ['c', 400, 'invalid-row'],
+    ['b', 400, 'duplicate-id'],
+    ['d', 400, 'invalid-parameter'],
+    [null, 400, 'invalid-json'],
   ]);
-  expect(failed[0]?.response.body.error.message).toBe('url: found "/v1/embeddings", expected /v1/chat/completions or /v1/completions; spillway embed answers /v1/embeddings');
+  expect(failed[0]?.response.body.error.message).toBe(
+    'url: found "/v1/embeddings", expected /v1/chat/completions or /v1/completions; spillway embed answers /v1/embeddings',
+  );
   // The same requests have the same lines.
   const again = path('again.jsonl');
   await runJob({ engine: new StubEngine(), input, output: again, errors: path('again-errors.jsonl') });
@@ -58,33 +114,87 @@ test('a batch file is known by its keys, and comes out as an output file and an 
 
 test("requests of the openai client's types come out as answers that it reads", async () => {
   const requests = [
-    { custom_id: 'chat', method: 'POST', url: '/v1/chat/completions', body: { model: 'm', messages: [{ role: 'system', content: 'Be brief.' }, { role: 'user', content: [{ type: 'text', text: 'hi' }] }], max_completion_tokens: 5, n: 1, response_format: { type: 'text' } } satisfies ChatCompletionCreateParamsNonStreaming },
-    { custom_id: 'text', method: 'POST', url: '/v1/completions', body: { model: 'm', prompt: ['hello'], max_tokens: 5, stop: ['.'] } satisfies CompletionCreateParamsNonStreaming },
-    { custom_id: 'bad', method: 'POST', url: '/v1/completions', body: { model: 'm', prompt: ['one', 'two'] } satisfies CompletionCreateParamsNonStreaming },
+    {
+      custom_id: 'chat',
+      method: 'POST',
+      url: '/v1/chat/completions',
+      body: {
+        model: 'm',
+        messages: [
+          { role: 'system', content: 'Be brief.' },
+          { role: 'user', content: [{ type: 'text', text: 'hi' }] },
+        ],
+        max_completion_tokens: 5,
+        n: 1,
+        response_format: { type: 'text' },
+      } satisfies ChatCompletionCreateParamsNonStreaming,
+    },
+    {
+      custom_id: 'text',
+      method: 'POST',
+      url: '/v1/completions',
+      body: { model: 'm', prompt: ['hello'], max_tokens: 5, stop: ['.'] } satisfies CompletionCreateParamsNonStreaming,
+    },
+    {
+      custom_id: 'bad',
+      method: 'POST',
+      url: '/v1/completions',
+      body: { model: 'm', prompt: ['one', 'two'] } satisfies CompletionCreateParamsNonStreaming,
+    },
   ] as const;
   const [input, output, errors] = [path('typed.jsonl'), path('typed-output.jsonl'), path('typed-errors.jsonl')];
   writeLines(input, requests);
   await runJob({ engine: new StubEngine(), input, output, errors });
-  const [chatted, texted] = linesOf(readFileSync(output, 'utf8')).map(({ response }) => (response as { body: unknown }).body) as [ChatCompletion, Completion];
+  const [chatted, texted] = linesOf(readFileSync(output, 'utf8')).map(
+    ({ response }) => (response as { body: unknown }).body,
+  ) as [ChatCompletion, Completion];
   const message: string | null | undefined = chatted.choices[0]?.message.content;
-  expect([message, chatted.object, chatted.usage?.total_tokens]).toEqual(['[{"ROLE":"SYSTEM","CONTENT":"BE BRIEF."},{"ROLE":"USER","CONTENT":"HI"}]', 'chat.completion', 73]);
-  expect([texted.choices[0]?.text, texted.object, texted.choices[0]?.finish_reason]).toEqual(['HELLO', 'text_completion', 'stop']);
-  expect(linesOf(readFileSync(errors, 'utf8'))).toMatchObject([{ custom_id: 'bad', response: { status_code: 400, body: { error: { type: 'invalid_request_error' } } }, error: null }]);
+  expect([message, chatted.object, chatted.usage?.total_tokens]).toEqual([
+    '[{"ROLE":"SYSTEM","CONTENT":"BE BRIEF."},{"ROLE":"USER","CONTENT":"HI"}]',
+    'chat.completion',
+    73,
+  ]);
+  expect([texted.choices[0]?.text, texted.object, texted.choices[0]?.finish_reason]).toEqual([
+    'HELLO',
+    'text_completion',
+    'stop',
+  ]);
+  expect(linesOf(readFileSync(errors, 'utf8'))).toMatchObject([
+    {
+      custom_id: 'bad',
+      response: { status_code: 400, body: { error: { type: 'invalid_request_error' } } },
+      error: null,
+    },
+  ]);
 });
 
 test('without an error file all lines go into the output; other formats are asked for by name', async () => {
   const content = `${JSON.stringify(chat('a'))}\n${JSON.stringify(chat('b', { tools: [{}] }))}\n`;
-  expect(linesOf((await job('batch.jsonl', content, 'out.jsonl')).text).map(({ custom_id }) => custom_id)).toEqual(['a', 'b']);
-  expect(linesOf((await job('batch.jsonl', content, 'out.jsonl', { outputFormat: 'jsonl' })).text)[0]).toMatchObject({ id: 'a', index: 0, finishReason: 'stop' });
+  expect(linesOf((await job('batch.jsonl', content, 'out.jsonl')).text).map(({ custom_id }) => custom_id)).toEqual([
+    'a',
+    'b',
+  ]);
+  expect(linesOf((await job('batch.jsonl', content, 'out.jsonl', { outputFormat: 'jsonl' })).text)[0]).toMatchObject({
+    id: 'a',
+    index: 0,
+    finishReason: 'stop',
+  });
   expect((await job('batch.jsonl', content, 'out.csv')).text).toMatch(/^id,text,finish_reason,.*\na,/);
-  expect(linesOf((await job('rows.jsonl', '{"id":"x","prompt":"p"}\n', 'out.jsonl', { outputFormat: 'openai-batch' })).text)[0]).toMatchObject({ custom_id: 'x', response: { status_code: 200 } });
+  expect(
+    linesOf(
+      (await job('rows.jsonl', '{"id":"x","prompt":"p"}\n', 'out.jsonl', { outputFormat: 'openai-batch' })).text,
+    )[0],
+  ).toMatchObject({ custom_id: 'x', response: { status_code: 200 } });
 });
 
 test('parameters are those that they stand for; what is a request of another kind is an error row that says so', async () => {
   const file = path('parameters.jsonl');
   const wrong: [object, string][] = [
     [chat('1', { messages: 'x' }), 'messages: found the string "x", expected an array'],
-    [chat('2', { messages: [{ role: 'user', content: [{ type: 'image_url' }] }] }), 'messages[0].content: found a part that is no text'],
+    [
+      chat('2', { messages: [{ role: 'user', content: [{ type: 'image_url' }] }] }),
+      'messages[0].content: found a part that is no text',
+    ],
     [completion('3', { prompt: ['a', 'b'] }), 'prompt: found 2 texts, expected one'],
     [{ ...chat('4'), method: 'GET' }, 'method: found "GET", expected POST'],
     [{ ...chat('5'), url: '/v1/x' }, 'url: found "/v1/x", expected /v1/chat/completions or /v1/completions'],
@@ -94,59 +204,152 @@ test('parameters are those that they stand for; what is a request of another kin
     [chat('9', { response_format: { type: 'xml' } }), 'responseFormat.type: found "xml", expected json_schema'],
   ];
   writeLines(file, [
-    chat('a', { max_completion_tokens: 7, temperature: 0.5, top_p: 0.9, seed: 3, stop: ['x'], n: 2, user: 'u', frequency_penalty: 0, response_format: { type: 'text' }, tools: [] }),
-    chat('b', { messages: [{ role: 'user', content: [{ type: 'text', text: 'p' }, { type: 'text', text: 'q' }] }], n: 1 }),
-    completion('c', { prompt: [1, 2, 3], max_tokens: null }), completion('d', { prompt: [[4]] }), completion('e', { prompt: ['x'] }),
-    chat('f', { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 't' }] }, { role: 'tool', content: '1', tool_call_id: 't' }], chat_template_kwargs: { enable_thinking: false } }), ...wrong.map(([request]) => request),
+    chat('a', {
+      max_completion_tokens: 7,
+      temperature: 0.5,
+      top_p: 0.9,
+      seed: 3,
+      stop: ['x'],
+      n: 2,
+      user: 'u',
+      frequency_penalty: 0,
+      response_format: { type: 'text' },
+      tools: [],
+    }),
+    chat('b', {
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'p' },
+            { type: 'text', text: 'q' },
+          ],
+        },
+      ],
+      n: 1,
+    }),
+    completion('c', { prompt: [1, 2, 3], max_tokens: null }),
+    completion('d', { prompt: [[4]] }),
+    completion('e', { prompt: ['x'] }),
+    chat('f', {
+      messages: [
+        { role: 'assistant', content: null, tool_calls: [{ id: 't' }] },
+        { role: 'tool', content: '1', tool_call_id: 't' },
+      ],
+      chat_template_kwargs: { enable_thinking: false },
+    }),
+    ...wrong.map(([request]) => request),
   ]);
   const rows = await collect(readRows(file));
   expect(rows.slice(0, 6)).toEqual([
-    { id: 'a', messages: [{ role: 'user', content: 'hi' }], maxNewTokens: 7, temperature: 0.5, topP: 0.9, seed: 3, stop: ['x'], samples: 2, responseFormat: { type: 'text' } },
-    { id: 'b', messages: [{ role: 'user', content: 'pq' }] }, { id: 'c', tokens: [1, 2, 3] }, { id: 'd', tokens: [4] }, { id: 'e', prompt: 'x' },
-    { id: 'f', messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 't' }] }, { role: 'tool', content: '1', tool_call_id: 't' }], templateArgs: { enable_thinking: false } },
+    {
+      id: 'a',
+      messages: [{ role: 'user', content: 'hi' }],
+      maxNewTokens: 7,
+      temperature: 0.5,
+      topP: 0.9,
+      seed: 3,
+      stop: ['x'],
+      samples: 2,
+      responseFormat: { type: 'text' },
+    },
+    { id: 'b', messages: [{ role: 'user', content: 'pq' }] },
+    { id: 'c', tokens: [1, 2, 3] },
+    { id: 'd', tokens: [4] },
+    { id: 'e', prompt: 'x' },
+    {
+      id: 'f',
+      messages: [
+        { role: 'assistant', content: null, tool_calls: [{ id: 't' }] },
+        { role: 'tool', content: '1', tool_call_id: 't' },
+      ],
+      templateArgs: { enable_thinking: false },
+    },
   ]);
-  for (const [at, [, words]] of wrong.entries()) expect(rows[at + 6]).toMatchObject({ error: { message: expect.stringContaining(words) } });
+  for (const [at, [, words]] of wrong.entries())
+    expect(rows[at + 6]).toMatchObject({ error: { message: expect.stringContaining(words) } });
 });
 
 describe('answers', () => {
-  const result = (sample: number, text: string): RowResult => ({ id: 'a', index: 0, sample, text, tokens: [1, 2], finishReason: 'length', usage: { promptTokens: 5, completionTokens: 2 } });
+  const result = (sample: number, text: string): RowResult => ({
+    id: 'a',
+    index: 0,
+    sample,
+    text,
+    tokens: [1, 2],
+    finishReason: 'length',
+    usage: { promptTokens: 5, completionTokens: 2 },
+  });
 
   test('samples are the choices of one line', () => {
     const choices = [result(0, 'x'), result(1, 'y')].map((each) => ({ result: each, carry: undefined }));
-    const line = JSON.parse(answerLine(choices[0] as (typeof choices)[number], choices)) as { response: { body: { choices: object[]; usage: object } } };
+    const line = JSON.parse(answerLine(choices[0] as (typeof choices)[number], choices)) as {
+      response: { body: { choices: object[]; usage: object } };
+    };
     expect(line.response.body).toMatchObject({
-      choices: [{ index: 0, message: { content: 'x' }, finish_reason: 'length' }, { index: 1, message: { content: 'y' } }], usage: { prompt_tokens: 5, completion_tokens: 4, total_tokens: 9 },
+      choices: [
+        { index: 0, message: { content: 'x' }, finish_reason: 'length' },
+        { index: 1, message: { content: 'y' } },
+      ],
+      usage: { prompt_tokens: 5, completion_tokens: 4, total_tokens: 9 },
     });
   });
 
   test('reasoning stands beside the answer', () => {
-    for (const [url, choice] of [['/v1/chat/completions', { message: { role: 'assistant', content: 'x', reasoning_content: 'why', refusal: null } }], ['/v1/completions', { text: 'x', reasoning_content: 'why' }]] as const) {
+    for (const [url, choice] of [
+      [
+        '/v1/chat/completions',
+        { message: { role: 'assistant', content: 'x', reasoning_content: 'why', refusal: null } },
+      ],
+      ['/v1/completions', { text: 'x', reasoning_content: 'why' }],
+    ] as const) {
       const row = { result: { ...result(0, 'x'), reasoning: 'why' }, carry: { url, body: {} } };
       expect(JSON.parse(answerLine(row, [row]))).toMatchObject({ response: { body: { choices: [choice] } } });
     }
   });
 
   test.each([
-    ['{"custom_id":"a","method":"POST","url":"/v1","body":{}}\n{"prompt":1', true], ['\n {"url":"u","body":{},"custom_id":"a"}', true], ['{"custom_id":"a","url":"u","body":{"prompt":"goes on', true],
-    ['{"prompt":"custom_id url body"}\n', false], ['{"id":"a"}\n{"custom_id":"a","url":"u","body":{}}', false], ['', false], ['[1]\n', false],
+    ['{"custom_id":"a","method":"POST","url":"/v1","body":{}}\n{"prompt":1', true],
+    ['\n {"url":"u","body":{},"custom_id":"a"}', true],
+    ['{"custom_id":"a","url":"u","body":{"prompt":"goes on', true],
+    ['{"prompt":"custom_id url body"}\n', false],
+    ['{"id":"a"}\n{"custom_id":"a","url":"u","body":{}}', false],
+    ['', false],
+    ['[1]\n', false],
   ])('%j: %s', (start, known) => expect(isOpenaiBatch(start)).toBe(known));
 });
 
 test('a name that says another format is believed', async () => {
   writeFileSync(path('batch.txt'), `${JSON.stringify(chat('a'))}\n`);
-  expect(await collect(readRows(path('batch.txt')))).toEqual([{ id: 1, duplicate: false, prompt: JSON.stringify(chat('a')), chat: 'auto' }]);
+  expect(await collect(readRows(path('batch.txt')))).toEqual([
+    { id: 1, duplicate: false, prompt: JSON.stringify(chat('a')), chat: 'auto' },
+  ]);
 });
 
 describe('embeddings', () => {
-  const embeddings = (custom_id: string, body: object = {}): object => ({ custom_id, method: 'POST', url: '/v1/embeddings', body: { model: 'e', input: 'hello', ...body } satisfies EmbeddingCreateParams });
+  const embeddings = (custom_id: string, body: object = {}): object => ({
+    custom_id,
+    method: 'POST',
+    url: '/v1/embeddings',
+    body: { model: 'e', input: 'hello', ...body } satisfies EmbeddingCreateParams,
+  });
   const vector = [0.5, 0.100000001];
   const engine = (embedding: readonly number[] | string = vector): RowGenerator => ({
-    generate: () => { throw new Error('nobody asked for text'); },
+    generate: () => {
+      throw new Error('nobody asked for text');
+    },
     async *embed(rows) {
       let index = 0;
       for await (const row of rows) {
-        const common = { id: row.id ?? index, index, ...(row.carry && { row: row.carry }), usage: { promptTokens: 3, completionTokens: 0 } };
-        yield 'error' in row ? { ...common, error: row.error } : { ...common, embedding: typeof embedding === 'string' ? embedding : embedding.slice(0, row.dimensions) };
+        const common = {
+          id: row.id ?? index,
+          index,
+          ...(row.carry && { row: row.carry }),
+          usage: { promptTokens: 3, completionTokens: 0 },
+        };
+        yield 'error' in row
+          ? { ...common, error: row.error }
+          : { ...common, embedding: typeof embedding === 'string' ? embedding : embedding.slice(0, row.dimensions) };
         index += 1;
       }
     },
@@ -154,25 +357,59 @@ describe('embeddings', () => {
   const bodies = async (requests: readonly object[], embedding?: readonly number[] | string): Promise<unknown[]> => {
     const [input, output] = [path('embeddings.jsonl'), path('embedded.jsonl')];
     writeLines(input, requests);
-    await runJob({ engine: engine(embedding), input, output, embed: typeof embedding === 'string' ? { encoding: 'base64' } : {}, overwrite: true });
+    await runJob({
+      engine: engine(embedding),
+      input,
+      output,
+      embed: typeof embedding === 'string' ? { encoding: 'base64' } : {},
+      overwrite: true,
+    });
     return linesOf(readFileSync(output, 'utf8')).map(({ response }) => (response as { body: unknown }).body);
   };
-  const answer = (embedding: number[] | string): object => ({ object: 'list', data: [{ object: 'embedding', index: 0, embedding }], model: 'e', usage: { prompt_tokens: 3, total_tokens: 3 } } satisfies Omit<CreateEmbeddingResponse, 'data'> & { data: unknown });
+  const answer = (embedding: number[] | string): object =>
+    ({
+      object: 'list',
+      data: [{ object: 'embedding', index: 0, embedding }],
+      model: 'e',
+      usage: { prompt_tokens: 3, total_tokens: 3 },
+    }) satisfies Omit<CreateEmbeddingResponse, 'data'> & { data: unknown };
   const base64 = Buffer.from(Float32Array.from(vector).buffer).toString('base64');
 
   test('of a text, a list of one, and tokens; with fewer dimensions; as numbers or base64, whatever the run makes', async () => {
-    const requests = [embeddings('a'), embeddings('b', { input: ['hello'] }), embeddings('c', { input: [1, 2], dimensions: 1, encoding_format: null, user: null }), embeddings('d', { encoding_format: 'base64' })];
-    expect(await bodies(requests)).toEqual([answer(vector), answer(vector), answer(vector.slice(0, 1)), answer(base64)]);
-    expect(await bodies([embeddings('a'), embeddings('b', { encoding_format: 'base64' })], base64)).toEqual([answer(vector), answer(base64)]);
+    const requests = [
+      embeddings('a'),
+      embeddings('b', { input: ['hello'] }),
+      embeddings('c', { input: [1, 2], dimensions: 1, encoding_format: null, user: null }),
+      embeddings('d', { encoding_format: 'base64' }),
+    ];
+    expect(await bodies(requests)).toEqual([
+      answer(vector),
+      answer(vector),
+      answer(vector.slice(0, 1)),
+      answer(base64),
+    ]);
+    expect(await bodies([embeddings('a'), embeddings('b', { encoding_format: 'base64' })], base64)).toEqual([
+      answer(vector),
+      answer(base64),
+    ]);
   });
 
   test('what is asked otherwise is an error that says what to do', async () => {
-    const messages = (await bodies([
-      chat('a'), embeddings('b', { input: ['one', 'two'] }), embeddings('c', { encoding_format: 'int8' }), embeddings('d', { input: 7 }), { ...chat('e'), url: '/v1/moderations' },
-    ])).map((body) => (body as { error: { message: string } }).error.message);
+    const messages = (
+      await bodies([
+        chat('a'),
+        embeddings('b', { input: ['one', 'two'] }),
+        embeddings('c', { encoding_format: 'int8' }),
+        embeddings('d', { input: 7 }),
+        { ...chat('e'), url: '/v1/moderations' },
+      ])
+    ).map((body) => (body as { error: { message: string } }).error.message);
     expect(messages).toEqual([
-      'url: found "/v1/chat/completions", expected /v1/embeddings; spillway generate answers /v1/chat/completions', 'input: found 2 texts, expected one: each has a request of its own',
-      'body.encoding_format: found "int8", expected float or base64', 'body.input: found 7, expected a text, a list of one, or token ids', 'url: found "/v1/moderations", expected /v1/embeddings',
+      'url: found "/v1/chat/completions", expected /v1/embeddings; spillway generate answers /v1/chat/completions',
+      'input: found 2 texts, expected one: each has a request of its own',
+      'body.encoding_format: found "int8", expected float or base64',
+      'body.input: found 7, expected a text, a list of one, or token ids',
+      'url: found "/v1/moderations", expected /v1/embeddings',
     ]);
   });
 });

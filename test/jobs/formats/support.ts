@@ -8,7 +8,12 @@ import { StubEngine } from '../support/stubEngine.js';
 /** Runs jobs from one file into another, in a folder that goes with the tests. */
 export function jobsOnFiles(): {
   path: (name: string) => string;
-  job: (input: string, content: string | Uint8Array, output: string, options?: Partial<RunJobOptions>) => Promise<{ summary: JobSummary; text: string; path: string }>;
+  job: (
+    input: string,
+    content: string | Uint8Array,
+    output: string,
+    options?: Partial<RunJobOptions>,
+  ) => Promise<{ summary: JobSummary; text: string; path: string }>;
 } {
   const path = temporaryFolder();
   let names = 0;

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
 /**
- * The path of a built file, for tests that run a process of their own. Fails if the build is missing or older than the sources of
- * the same folder: such a test would judge other code than it seems to.
+ * The path of a built file, for tests that run a process of their own. Fails if the build is missing or older than the
+ * sources of the same folder: such a test would judge other code than it seems to.
  * @param file within dist/, e.g. `cli/main.js`
  */
 export function built(file: string): string {

@@ -19,7 +19,10 @@ export function writeLines(path: string, lines: readonly unknown[]): void {
 export function readResults(path: string): RowResult[] {
   const text = readFileSync(path, 'utf8');
   if (text !== '' && !text.endsWith('\n')) throw new Error(`${path} ends in a torn line`);
-  return text.split('\n').slice(0, -1).map((line) => JSON.parse(line) as RowResult);
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as RowResult);
 }
 
 /** The results of a journal, whose first line says whose it is; or of an output that is its own. */

@@ -1,5 +1,6 @@
 // A job in a process of its own, to be killed: node killableJob.mjs JOBS STUB INPUT OUTPUT ORDER [SCHEMA]
-// JOBS and STUB are the built jobs and the compiled stub engine. With a JSON Schema answers are objects that say what was answered.
+// JOBS and STUB are the built jobs and the compiled stub engine. With a JSON Schema answers are objects that say what
+// was answered.
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
@@ -13,4 +14,10 @@ const answer = (prompt) => {
 };
 const engine = new StubEngine({ width: 6, delay: () => Math.random() * 10, ...(schema && { answer }) });
 const held = schema && { responseFormat: { type: 'json_schema', schema: JSON.parse(schema) } };
-await runJob({ engine, input: input.endsWith('.sql') ? readSql(readFileSync(input, 'utf8'), { carryFields: true }) : input, output, resume: true, generate: { order, ...held } });
+await runJob({
+  engine,
+  input: input.endsWith('.sql') ? readSql(readFileSync(input, 'utf8'), { carryFields: true }) : input,
+  output,
+  resume: true,
+  generate: { order, ...held },
+});

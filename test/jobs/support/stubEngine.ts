@@ -12,8 +12,8 @@ export interface StubOptions {
 }
 
 /**
- * A stand-in for Engine with its contract and no model: the answer to a prompt is the prompt in capitals, one token a character.
- * It imports nothing, so that a test may compile this one file and run it in a process of its own.
+ * A stand-in for Engine with its contract and no model: the answer to a prompt is the prompt in capitals, one token a
+ * character. It imports nothing, so that a test may compile this one file and run it in a process of its own.
  */
 export class StubEngine {
   /** Ids of the rows that were admitted, in order. */
@@ -22,7 +22,10 @@ export class StubEngine {
 
   constructor(private readonly stub: StubOptions = {}) {}
 
-  async *generate(rows: AsyncIterable<RowInput>, options: GenerateOptions = {}): AsyncGenerator<RowResult, void, undefined> {
+  async *generate(
+    rows: AsyncIterable<RowInput>,
+    options: GenerateOptions = {},
+  ): AsyncGenerator<RowResult, void, undefined> {
     const { width = 4, delay = () => 0, failAt, answer: more } = this.stub;
     const iterator = rows[Symbol.asyncIterator]();
     const active = new Map<number, Promise<RowResult>>();
@@ -40,7 +43,10 @@ export class StubEngine {
           count += 1;
           if (index === failAt) throw new Error('the stub failed as asked');
           this.admitted.push(step.value.id ?? index + 1);
-          active.set(index, sleep(delay(index)).then(() => answer(step.value, index, more)));
+          active.set(
+            index,
+            sleep(delay(index)).then(() => answer(step.value, index, more)),
+          );
         }
         if (active.size === 0) return;
         if (options.signal?.aborted === true) throw new Error('the stub was aborted');
@@ -59,12 +65,26 @@ export class StubEngine {
 function answer(row: RowInput, index: number, more: StubOptions['answer'] = () => ({})): RowResult {
   const common = { id: row.id ?? index + 1, index, ...(row.carry === undefined ? {} : { row: row.carry }) };
   if ('error' in row) {
-    return { ...common, text: '', tokens: [], finishReason: 'error', usage: { promptTokens: 0, completionTokens: 0 }, error: row.error };
+    return {
+      ...common,
+      text: '',
+      tokens: [],
+      finishReason: 'error',
+      usage: { promptTokens: 0, completionTokens: 0 },
+      error: row.error,
+    };
   }
   const prompt = row.prompt ?? JSON.stringify(row.messages ?? row.tokens);
   const text = prompt.toUpperCase();
   const tokens = Array.from(text, (character) => character.codePointAt(0) ?? 0);
-  return { ...common, text, tokens, finishReason: 'stop', usage: { promptTokens: 1, completionTokens: tokens.length }, ...more(prompt) };
+  return {
+    ...common,
+    text,
+    tokens,
+    finishReason: 'stop',
+    usage: { promptTokens: 1, completionTokens: tokens.length },
+    ...more(prompt),
+  };
 }
 
 function sleep(milliseconds: number): Promise<void> {

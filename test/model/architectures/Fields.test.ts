@@ -16,14 +16,25 @@ describe('Fields', () => {
     expect(fields.integerOrNull('absent', BOUNDS, null)).toBeNull();
   });
 
-  test.each([[0], [11], [1.5], ['3'], [null], [NaN], [Infinity], [true], [[3]], [{}], [10n]])('refuses %p as an integer from 1 to 10', (value) => {
-    expect(() => of({ layers: value }).integer('layers', BOUNDS)).toThrow(ModelFileError);
-  });
+  test.each([[0], [11], [1.5], ['3'], [null], [NaN], [Infinity], [true], [[3]], [{}], [10n]])(
+    'refuses %p as an integer from 1 to 10',
+    (value) => {
+      expect(() => of({ layers: value }).integer('layers', BOUNDS)).toThrow(ModelFileError);
+    },
+  );
 
   test('names file, field, what was found and what was expected', () => {
-    expect(() => of({ layers: 99 }).integer('layers', BOUNDS)).toThrow('config.json: layers: found 99, expected an integer from 1 to 10');
-    expect(() => of({}).integer('layers', BOUNDS)).toThrow('config.json: layers: found nothing, expected an integer from 1 to 10');
-    expect(() => of({ rope: { factor: 'x' } }).child('rope')?.number('factor', BOUNDS)).toThrow('config.json: rope.factor: found "x"');
+    expect(() => of({ layers: 99 }).integer('layers', BOUNDS)).toThrow(
+      'config.json: layers: found 99, expected an integer from 1 to 10',
+    );
+    expect(() => of({}).integer('layers', BOUNDS)).toThrow(
+      'config.json: layers: found nothing, expected an integer from 1 to 10',
+    );
+    expect(() =>
+      of({ rope: { factor: 'x' } })
+        .child('rope')
+        ?.number('factor', BOUNDS),
+    ).toThrow('config.json: rope.factor: found "x"');
   });
 
   test('sees own properties only', () => {
@@ -33,9 +44,12 @@ describe('Fields', () => {
     expect(fields.integer('layers', BOUNDS, 5)).toBe(5);
   });
 
-  test.each([[null], [[]], ['text'], [3], [undefined], [new Uint8Array(2)]])('refuses %p as a configuration', (value) => {
-    expect(() => of(value)).toThrow('a JSON object');
-  });
+  test.each([[null], [[]], ['text'], [3], [undefined], [new Uint8Array(2)]])(
+    'refuses %p as a configuration',
+    (value) => {
+      expect(() => of(value)).toThrow('a JSON object');
+    },
+  );
 
   test('null is false, as in Python, and other types are no booleans', () => {
     expect(of({ a: null }).boolean('a', true)).toBe(false);
@@ -45,12 +59,19 @@ describe('Fields', () => {
 
   test('arrays must have the length asked for', () => {
     expect(of({ a: [1, 2] }).numbers('a', 2, BOUNDS)).toEqual([1, 2]);
-    expect(() => of({ a: [1, 2, 3] }).numbers('a', 2, BOUNDS)).toThrow('found an array of 3, expected an array of 2 numbers');
+    expect(() => of({ a: [1, 2, 3] }).numbers('a', 2, BOUNDS)).toThrow(
+      'found an array of 3, expected an array of 2 numbers',
+    );
     expect(() => of({ a: [1, 99] }).numbers('a', 2, BOUNDS)).toThrow('a[1]: found 99');
   });
 
   test('a size stated once a layer must be the same for all', () => {
-    const metadata = new Map<string, unknown>([['x.a', new Int32Array([4, 4])], ['x.b', new Int32Array([4, 5])], ['x.c', []], ['x.d', 4]]);
+    const metadata = new Map<string, unknown>([
+      ['x.a', new Int32Array([4, 4])],
+      ['x.b', new Int32Array([4, 5])],
+      ['x.c', []],
+      ['x.d', 4],
+    ]);
     const fields = Fields.ofMetadata('model.gguf', metadata, 'x.');
     expect(fields.uniformInteger('a', BOUNDS)).toBe(4);
     expect(fields.uniformInteger('d', BOUNDS)).toBe(4);

@@ -3,17 +3,33 @@ import { describeDecoder, describeModel } from '../../../src/model/architectures
 import type { LayerSpec } from '../../../src/model/DecoderSpec.js';
 import { describeBindings, ggufHeader, safetensorsHeader, type Shapes } from '../../support/syntheticModel.js';
 
-// What sets a family apart. That all of it together is right, the fixtures show (fixtures.test.ts): made by transformers, run plainly.
+// What sets a family apart. That all of it together is right, the fixtures show (fixtures.test.ts): made by
+// transformers, run plainly.
 const decoder = (config: object) => describeDecoder(config, 'config.json');
 const windows = (specs: readonly LayerSpec[]): number[] => specs.map(({ window }) => window);
 
 describe('OPT', () => {
   test('OPT-350m: norms after the branches, none at the end, projected embeddings', () => {
-    const opt = decoder({ model_type: 'opt', hidden_size: 1024, num_attention_heads: 16, word_embed_proj_dim: 512, do_layer_norm_before: false });
-    expect(opt).toMatchObject({ residual: 'post', finalNorm: false, embedding: { size: 512 }, position: { kind: 'learned', offset: 2 }, headDim: 64 });
+    const opt = decoder({
+      model_type: 'opt',
+      hidden_size: 1024,
+      num_attention_heads: 16,
+      word_embed_proj_dim: 512,
+      do_layer_norm_before: false,
+    });
+    expect(opt).toMatchObject({
+      residual: 'post',
+      finalNorm: false,
+      embedding: { size: 512 },
+      position: { kind: 'learned', offset: 2 },
+      headDim: 64,
+    });
   });
   test('old checkpoints without a last norm', () => {
-    expect(decoder({ model_type: 'opt', _remove_final_layer_norm: true })).toMatchObject({ residual: 'pre', finalNorm: false });
+    expect(decoder({ model_type: 'opt', _remove_final_layer_norm: true })).toMatchObject({
+      residual: 'pre',
+      finalNorm: false,
+    });
   });
 });
 
@@ -24,16 +40,32 @@ describe('Mistral and Mixtral', () => {
     expect(new Set(windows(decoder({ model_type: 'mixtral' }).layerSpecs))).toEqual(new Set([0]));
   });
   test('experts', () => {
-    expect(decoder({ model_type: 'mixtral' }).feedForward).toEqual({ kind: 'experts', activation: 'silu', experts: { count: 8, perToken: 2 } });
+    expect(decoder({ model_type: 'mixtral' }).feedForward).toEqual({
+      kind: 'experts',
+      activation: 'silu',
+      experts: { count: 8, perToken: 2 },
+    });
     expect(() => decoder({ model_type: 'mixtral', num_experts_per_tok: 9 })).toThrow('experts per token: found 9');
   });
 });
 
 describe('Qwen 3 with experts', () => {
-  const published = { model_type: 'qwen3_moe', norm_topk_prob: true, head_dim: 128, num_experts: 128, num_experts_per_tok: 8, moe_intermediate_size: 768 };
+  const published = {
+    model_type: 'qwen3_moe',
+    norm_topk_prob: true,
+    head_dim: 128,
+    num_experts: 128,
+    num_experts_per_tok: 8,
+    moe_intermediate_size: 768,
+  };
   test('norms over heads, and in each layer as many experts as either name of their count says', () => {
     const experts = { kind: 'experts', activation: 'silu', experts: { count: 128, perToken: 8 } };
-    expect(decoder(published)).toMatchObject({ family: 'qwen3_moe', feedForwardSize: 768, attention: { qkNorm: true }, feedForward: experts });
+    expect(decoder(published)).toMatchObject({
+      family: 'qwen3_moe',
+      feedForwardSize: 768,
+      attention: { qkNorm: true },
+      feedForward: experts,
+    });
     const { num_experts: count, ...others } = published;
     expect(decoder({ ...others, num_local_experts: count }).feedForward).toEqual(experts);
   });
@@ -51,19 +83,48 @@ describe('Qwen 3 with experts', () => {
     const header = ggufHeader(
       'qwen3moe',
       {
-        block_count: 1, embedding_length: 8, context_length: 64, feed_forward_length: 20, expert_feed_forward_length: 6, 'attention.head_count': 2, 'attention.head_count_kv': 1,
-        'attention.key_length': 4, 'attention.value_length': 4, 'attention.layer_norm_rms_epsilon': 1e-6, expert_count: 3, expert_used_count: 2,
+        block_count: 1,
+        embedding_length: 8,
+        context_length: 64,
+        feed_forward_length: 20,
+        expert_feed_forward_length: 6,
+        'attention.head_count': 2,
+        'attention.head_count_kv': 1,
+        'attention.key_length': 4,
+        'attention.value_length': 4,
+        'attention.layer_norm_rms_epsilon': 1e-6,
+        expert_count: 3,
+        expert_used_count: 2,
       },
       {
-        'token_embd.weight': [10, 8], 'output_norm.weight': [8], 'output.weight': [10, 8], 'blk.0.attn_norm.weight': [8], 'blk.0.ffn_norm.weight': [8],
-        'blk.0.attn_q.weight': [8, 8], 'blk.0.attn_k.weight': [4, 8], 'blk.0.attn_v.weight': [4, 8], 'blk.0.attn_output.weight': [8, 8], 'blk.0.attn_q_norm.weight': [4],
-        'blk.0.attn_k_norm.weight': [4], 'blk.0.ffn_gate_inp.weight': [3, 8], 'blk.0.ffn_gate_exps.weight': [3, 6, 8], 'blk.0.ffn_up_exps.weight': [3, 6, 8],
+        'token_embd.weight': [10, 8],
+        'output_norm.weight': [8],
+        'output.weight': [10, 8],
+        'blk.0.attn_norm.weight': [8],
+        'blk.0.ffn_norm.weight': [8],
+        'blk.0.attn_q.weight': [8, 8],
+        'blk.0.attn_k.weight': [4, 8],
+        'blk.0.attn_v.weight': [4, 8],
+        'blk.0.attn_output.weight': [8, 8],
+        'blk.0.attn_q_norm.weight': [4],
+        'blk.0.attn_k_norm.weight': [4],
+        'blk.0.ffn_gate_inp.weight': [3, 8],
+        'blk.0.ffn_gate_exps.weight': [3, 6, 8],
+        'blk.0.ffn_up_exps.weight': [3, 6, 8],
         'blk.0.ffn_down_exps.weight': [3, 8, 6],
       },
     );
     const model = describeModel(header);
-    expect(model.decoder).toMatchObject({ family: 'qwen3_moe', feedForwardSize: 6, position: { style: 'halves' }, feedForward: { experts: { count: 3, perToken: 2 } } });
-    expect(describeBindings(model.bindings, header.tensors)).toMatchObject({ 'expert.2.up.weight@0': 'blk.0.ffn_up_exps.weight 12+6', 'expert.1.down.weight@0': 'blk.0.ffn_down_exps.weight 8+8' });
+    expect(model.decoder).toMatchObject({
+      family: 'qwen3_moe',
+      feedForwardSize: 6,
+      position: { style: 'halves' },
+      feedForward: { experts: { count: 3, perToken: 2 } },
+    });
+    expect(describeBindings(model.bindings, header.tensors)).toMatchObject({
+      'expert.2.up.weight@0': 'blk.0.ffn_up_exps.weight 12+6',
+      'expert.1.down.weight@0': 'blk.0.ffn_down_exps.weight 8+8',
+    });
   });
 });
 
@@ -75,61 +136,131 @@ describe('Qwen', () => {
   });
   test('layer_types overrule', () => {
     const types = ['sliding_attention', 'full_attention', 'full_attention', 'full_attention'];
-    expect(windows(decoder({ ...small, use_sliding_window: true, layer_types: types }).layerSpecs)).toEqual([7, 0, 0, 0]);
+    expect(windows(decoder({ ...small, use_sliding_window: true, layer_types: types }).layerSpecs)).toEqual([
+      7, 0, 0, 0,
+    ]);
     expect(() => decoder({ ...small, layer_types: types })).toThrow('sliding_window: found null');
     expect(() => decoder({ ...small, layer_types: ['full_attention'] })).toThrow('layer_types: found an array of 1');
-    expect(() => decoder({ ...small, layer_types: [...types.slice(1), 'linear_attention'] })).toThrow('layer_types[3]: found "linear_attention"');
+    expect(() => decoder({ ...small, layer_types: [...types.slice(1), 'linear_attention'] })).toThrow(
+      'layer_types[3]: found "linear_attention"',
+    );
   });
   test('Qwen 3 norms q and k over heads of their own size', () => {
-    expect(decoder({ model_type: 'qwen3', hidden_size: 1024, num_attention_heads: 16, num_key_value_heads: 8 })).toMatchObject({
-      headDim: 128, attention: { qkNorm: true, scale: 128 ** -0.5 },
+    expect(
+      decoder({ model_type: 'qwen3', hidden_size: 1024, num_attention_heads: 16, num_key_value_heads: 8 }),
+    ).toMatchObject({
+      headDim: 128,
+      attention: { qkNorm: true, scale: 128 ** -0.5 },
     });
   });
 });
 
 describe('Gemma 3', () => {
-  const text = { model_type: 'gemma3_text', num_hidden_layers: 6, hidden_size: 640, head_dim: 256, num_attention_heads: 4, sliding_window: 512 };
+  const text = {
+    model_type: 'gemma3_text',
+    num_hidden_layers: 6,
+    hidden_size: 640,
+    head_dim: 256,
+    num_attention_heads: 4,
+    sliding_window: 512,
+  };
   test('five sliding layers, then one that sees all, each kind with its rotary table', () => {
     const gemma = decoder(text);
     expect(windows(gemma.layerSpecs)).toEqual([512, 512, 512, 512, 512, 0]);
     expect(gemma.layerSpecs.map(({ rotaryTable }) => rotaryTable)).toEqual([1, 1, 1, 1, 1, 0]);
-    expect(gemma).toMatchObject({ residual: 'sandwich', embedding: { scale: Math.fround(Math.sqrt(640)) }, attention: { qkNorm: true, scale: 256 ** -0.5 } });
+    expect(gemma).toMatchObject({
+      residual: 'sandwich',
+      embedding: { scale: Math.fround(Math.sqrt(640)) },
+      attention: { qkNorm: true, scale: 256 ** -0.5 },
+    });
   });
   test('both spellings of its rotary settings', () => {
-    const old = decoder({ ...text, rope_theta: 5e5, rope_local_base_freq: 2e4, rope_scaling: { rope_type: 'linear', factor: 8 } });
+    const old = decoder({
+      ...text,
+      rope_theta: 5e5,
+      rope_local_base_freq: 2e4,
+      rope_scaling: { rope_type: 'linear', factor: 8 },
+    });
     const full = { rope_type: 'linear', factor: 8, rope_theta: 5e5 };
-    const now = decoder({ ...text, rope_parameters: { full_attention: full, sliding_attention: { rope_type: 'default', rope_theta: 2e4 } } });
+    const now = decoder({
+      ...text,
+      rope_parameters: { full_attention: full, sliding_attention: { rope_type: 'default', rope_theta: 2e4 } },
+    });
     expect(now).toEqual(old);
     expect(now.position).not.toEqual(decoder(text).position);
   });
   test('the language model inside a multimodal one', () => {
     const { model_type: _, ...inner } = text;
     expect(decoder({ model_type: 'gemma3', vision_config: {}, text_config: inner })).toEqual(decoder(text));
-    expect(() => decoder({ model_type: 'gemma3', text_config: [] })).toThrow('text_config: found an array of 0, expected a JSON object');
-  });
-  test.each([['language_model.model.'], ['model.language_model.'], ['model.']])('tensors under %s, norms stored less 1', (base) => {
-    const config = { model_type: 'gemma3', text_config: { num_hidden_layers: 1, hidden_size: 8, head_dim: 4, num_attention_heads: 2, num_key_value_heads: 1, intermediate_size: 6, vocab_size: 10 } };
-    const layer = `${base}layers.0.`;
-    const shapes: Shapes = {
-      [`${base}embed_tokens.weight`]: [10, 8], [`${base}norm.weight`]: [8],
-      ...Object.fromEntries(['input', 'post_attention', 'pre_feedforward', 'post_feedforward'].map((norm) => [`${layer}${norm}_layernorm.weight`, [8]])),
-      [`${layer}self_attn.q_norm.weight`]: [4], [`${layer}self_attn.k_norm.weight`]: [4],
-      [`${layer}self_attn.q_proj.weight`]: [8, 8], [`${layer}self_attn.k_proj.weight`]: [4, 8], [`${layer}self_attn.v_proj.weight`]: [4, 8], [`${layer}self_attn.o_proj.weight`]: [8, 8],
-      [`${layer}mlp.gate_proj.weight`]: [6, 8], [`${layer}mlp.up_proj.weight`]: [6, 8], [`${layer}mlp.down_proj.weight`]: [8, 6],
-    };
-    const { bindings } = describeModel(safetensorsHeader(config, shapes));
-    expect(bindings.filter(({ add }) => add === 1).map(({ role }) => role).sort()).toEqual(
-      ['final_norm.weight', 'k_norm.weight', 'norm1.weight', 'norm2.weight', 'post_norm1.weight', 'post_norm2.weight', 'q_norm.weight'],
+    expect(() => decoder({ model_type: 'gemma3', text_config: [] })).toThrow(
+      'text_config: found an array of 0, expected a JSON object',
     );
   });
-  test.each([['final_logit_softcapping', 30], ['attn_logit_softcapping', 50], ['use_bidirectional_attention', true]])('%s %p is refused', (key, value) => {
+  test.each([['language_model.model.'], ['model.language_model.'], ['model.']])(
+    'tensors under %s, norms stored less 1',
+    (base) => {
+      const config = {
+        model_type: 'gemma3',
+        text_config: {
+          num_hidden_layers: 1,
+          hidden_size: 8,
+          head_dim: 4,
+          num_attention_heads: 2,
+          num_key_value_heads: 1,
+          intermediate_size: 6,
+          vocab_size: 10,
+        },
+      };
+      const layer = `${base}layers.0.`;
+      const shapes: Shapes = {
+        [`${base}embed_tokens.weight`]: [10, 8],
+        [`${base}norm.weight`]: [8],
+        ...Object.fromEntries(
+          ['input', 'post_attention', 'pre_feedforward', 'post_feedforward'].map((norm) => [
+            `${layer}${norm}_layernorm.weight`,
+            [8],
+          ]),
+        ),
+        [`${layer}self_attn.q_norm.weight`]: [4],
+        [`${layer}self_attn.k_norm.weight`]: [4],
+        [`${layer}self_attn.q_proj.weight`]: [8, 8],
+        [`${layer}self_attn.k_proj.weight`]: [4, 8],
+        [`${layer}self_attn.v_proj.weight`]: [4, 8],
+        [`${layer}self_attn.o_proj.weight`]: [8, 8],
+        [`${layer}mlp.gate_proj.weight`]: [6, 8],
+        [`${layer}mlp.up_proj.weight`]: [6, 8],
+        [`${layer}mlp.down_proj.weight`]: [8, 6],
+      };
+      const { bindings } = describeModel(safetensorsHeader(config, shapes));
+      expect(
+        bindings
+          .filter(({ add }) => add === 1)
+          .map(({ role }) => role)
+          .sort(),
+      ).toEqual([
+        'final_norm.weight',
+        'k_norm.weight',
+        'norm1.weight',
+        'norm2.weight',
+        'post_norm1.weight',
+        'post_norm2.weight',
+        'q_norm.weight',
+      ]);
+    },
+  );
+  test.each([
+    ['final_logit_softcapping', 30],
+    ['attn_logit_softcapping', 50],
+    ['use_bidirectional_attention', true],
+  ])('%s %p is refused', (key, value) => {
     expect(() => decoder({ ...text, [key]: value })).toThrow(key);
   });
   test('GGUF: a fixed pattern and local base, and the 27B model known by its 62 layers', () => {
     const describeGguf = (layers: number, changes: object = {}): ReturnType<typeof decoder> => {
       const shapes: Record<string, readonly number[]> = { 'token_embd.weight': [10, 84], 'output_norm.weight': [84] };
       for (let layer = 0; layer < layers; layer++) {
-        for (const norm of ['attn_norm', 'post_attention_norm', 'ffn_norm', 'post_ffw_norm']) shapes[`blk.${layer}.${norm}.weight`] = [84];
+        for (const norm of ['attn_norm', 'post_attention_norm', 'ffn_norm', 'post_ffw_norm'])
+          shapes[`blk.${layer}.${norm}.weight`] = [84];
         for (const norm of ['attn_q_norm', 'attn_k_norm']) shapes[`blk.${layer}.${norm}.weight`] = [32];
         for (const product of ['attn_q', 'attn_k', 'attn_v']) shapes[`blk.${layer}.${product}.weight`] = [64, 84];
         for (const product of ['ffn_gate', 'ffn_up']) shapes[`blk.${layer}.${product}.weight`] = [12, 84];
@@ -137,45 +268,98 @@ describe('Gemma 3', () => {
         shapes[`blk.${layer}.ffn_down.weight`] = [84, 12];
       }
       const fields = {
-        block_count: layers, embedding_length: 84, context_length: 64, feed_forward_length: 12, 'attention.head_count': 2, 'attention.key_length': 32,
-        'attention.value_length': 32, 'attention.layer_norm_rms_epsilon': 1e-6, 'attention.sliding_window': 16, 'rope.freq_base': 1e6, ...changes,
+        block_count: layers,
+        embedding_length: 84,
+        context_length: 64,
+        feed_forward_length: 12,
+        'attention.head_count': 2,
+        'attention.key_length': 32,
+        'attention.value_length': 32,
+        'attention.layer_norm_rms_epsilon': 1e-6,
+        'attention.sliding_window': 16,
+        'rope.freq_base': 1e6,
+        ...changes,
       };
       return describeModel(ggufHeader('gemma3', fields, shapes)).decoder;
     };
     const seven = describeGguf(7);
     expect(windows(seven.layerSpecs)).toEqual([16, 16, 16, 16, 16, 0, 16]);
     expect(seven.attention.scale).toBe(32 ** -0.5);
-    const text = decoder({ model_type: 'gemma3_text', num_hidden_layers: 7, hidden_size: 84, num_attention_heads: 2, num_key_value_heads: 2, head_dim: 32 });
+    const text = decoder({
+      model_type: 'gemma3_text',
+      num_hidden_layers: 7,
+      hidden_size: 84,
+      num_attention_heads: 2,
+      num_key_value_heads: 2,
+      head_dim: 32,
+    });
     expect(seven.position).toEqual(text.position);
     expect(describeGguf(62).attention.scale).toBe(42 ** -0.5);
-    expect(windows(describeGguf(3, { 'attention.sliding_window_pattern': [true, false, true] }).layerSpecs)).toEqual([16, 0, 16]);
+    expect(windows(describeGguf(3, { 'attention.sliding_window_pattern': [true, false, true] }).layerSpecs)).toEqual([
+      16, 0, 16,
+    ]);
     expect(windows(describeGguf(3, { 'attention.sliding_window_pattern': 2 }).layerSpecs)).toEqual([16, 0, 16]);
     expect(windows(describeGguf(3, { 'attention.sliding_window': 0 }).layerSpecs)).toEqual([0, 0, 0]);
-    expect(() => describeGguf(3, { 'attention.sliding_window_pattern': [true, false] })).toThrow('an entry for each of 3 layers');
-    expect(() => describeGguf(3, { 'attention.value_length': 16 })).toThrow('attention.value_length: found 16, expected the key length, 32');
+    expect(() => describeGguf(3, { 'attention.sliding_window_pattern': [true, false] })).toThrow(
+      'an entry for each of 3 layers',
+    );
+    expect(() => describeGguf(3, { 'attention.value_length': 16 })).toThrow(
+      'attention.value_length: found 16, expected the key length, 32',
+    );
     expect(() => describeGguf(3, { final_logit_softcapping: 30 })).toThrow('final_logit_softcapping');
   });
 });
 
 describe('GPT-NeoX', () => {
   test('parallel or sequential, a share of each head rotated, in both spellings', () => {
-    const neox = decoder({ model_type: 'gpt_neox', hidden_size: 512, num_attention_heads: 8, rotary_pct: 0.25, rotary_emb_base: 20000 });
+    const neox = decoder({
+      model_type: 'gpt_neox',
+      hidden_size: 512,
+      num_attention_heads: 8,
+      rotary_pct: 0.25,
+      rotary_emb_base: 20000,
+    });
     expect(neox).toMatchObject({ residual: 'parallel', position: { dims: 16, style: 'halves' } });
-    const now = { model_type: 'gpt_neox', hidden_size: 512, num_attention_heads: 8, rope_parameters: { rope_theta: 20000, partial_rotary_factor: 0.25 } };
+    const now = {
+      model_type: 'gpt_neox',
+      hidden_size: 512,
+      num_attention_heads: 8,
+      rope_parameters: { rope_theta: 20000, partial_rotary_factor: 0.25 },
+    };
     expect(decoder(now)).toEqual(neox);
     expect(decoder({ ...now, use_parallel_residual: false }).residual).toBe('pre');
     expect(() => decoder({ ...now, rope_parameters: { partial_rotary_factor: 0.01 } })).toThrow('rotary_pct');
   });
 
-  const shapes = (layer: string, qkv: string): Shapes => ({ [`${layer}${qkv}.weight`]: [24, 8], [`${layer}${qkv}.bias`]: [24] });
+  const shapes = (layer: string, qkv: string): Shapes => ({
+    [`${layer}${qkv}.weight`]: [24, 8],
+    [`${layer}${qkv}.bias`]: [24],
+  });
   test('fused rows: per head in safetensors, in blocks in GGUF', () => {
-    const config = { model_type: 'gpt_neox', hidden_size: 8, num_attention_heads: 2, num_hidden_layers: 1, intermediate_size: 6, vocab_size: 10, rotary_pct: 0.5 };
+    const config = {
+      model_type: 'gpt_neox',
+      hidden_size: 8,
+      num_attention_heads: 2,
+      num_hidden_layers: 1,
+      intermediate_size: 6,
+      vocab_size: 10,
+      rotary_pct: 0.5,
+    };
     const layer = 'gpt_neox.layers.0.';
-    const pairs = (name: string, shape: readonly number[]): Shapes => ({ [`${name}.weight`]: shape, [`${name}.bias`]: shape.slice(0, 1) });
+    const pairs = (name: string, shape: readonly number[]): Shapes => ({
+      [`${name}.weight`]: shape,
+      [`${name}.bias`]: shape.slice(0, 1),
+    });
     const header = safetensorsHeader(config, {
-      'gpt_neox.embed_in.weight': [10, 8], 'embed_out.weight': [10, 8], ...pairs('gpt_neox.final_layer_norm', [8]),
-      ...shapes(layer, 'attention.query_key_value'), ...pairs(`${layer}input_layernorm`, [8]), ...pairs(`${layer}post_attention_layernorm`, [8]),
-      ...pairs(`${layer}attention.dense`, [8, 8]), ...pairs(`${layer}mlp.dense_h_to_4h`, [6, 8]), ...pairs(`${layer}mlp.dense_4h_to_h`, [8, 6]),
+      'gpt_neox.embed_in.weight': [10, 8],
+      'embed_out.weight': [10, 8],
+      ...pairs('gpt_neox.final_layer_norm', [8]),
+      ...shapes(layer, 'attention.query_key_value'),
+      ...pairs(`${layer}input_layernorm`, [8]),
+      ...pairs(`${layer}post_attention_layernorm`, [8]),
+      ...pairs(`${layer}attention.dense`, [8, 8]),
+      ...pairs(`${layer}mlp.dense_h_to_4h`, [6, 8]),
+      ...pairs(`${layer}mlp.dense_4h_to_h`, [8, 6]),
     });
     expect(describeBindings(describeModel(header).bindings, header.tensors)).toMatchObject({
       'q.weight@0': `${layer}attention.query_key_value.weight 0+4 12+4`,
@@ -184,13 +368,28 @@ describe('GPT-NeoX', () => {
       'v.bias@0': `${layer}attention.query_key_value.bias 8+4 20+4`,
       'norm2.bias@0': `${layer}post_attention_layernorm.bias 0+8`,
     });
-    const fields = { block_count: 1, embedding_length: 8, context_length: 64, feed_forward_length: 6, 'attention.head_count': 2, 'rope.dimension_count': 2 };
+    const fields = {
+      block_count: 1,
+      embedding_length: 8,
+      context_length: 64,
+      feed_forward_length: 6,
+      'attention.head_count': 2,
+      'rope.dimension_count': 2,
+    };
     const gguf = ggufHeader('gptneox', fields, {
-      'token_embd.weight': [10, 8], ...pairs('output_norm', [8]), ...shapes('blk.0.', 'attn_qkv'), ...pairs('blk.0.attn_norm', [8]),
-      ...pairs('blk.0.ffn_norm', [8]), ...pairs('blk.0.attn_output', [8, 8]), ...pairs('blk.0.ffn_up', [6, 8]), ...pairs('blk.0.ffn_down', [8, 6]),
+      'token_embd.weight': [10, 8],
+      ...pairs('output_norm', [8]),
+      ...shapes('blk.0.', 'attn_qkv'),
+      ...pairs('blk.0.attn_norm', [8]),
+      ...pairs('blk.0.ffn_norm', [8]),
+      ...pairs('blk.0.attn_output', [8, 8]),
+      ...pairs('blk.0.ffn_up', [6, 8]),
+      ...pairs('blk.0.ffn_down', [8, 6]),
     });
     expect(describeBindings(describeModel(gguf).bindings, gguf.tensors)).toMatchObject({
-      'q.weight@0': 'blk.0.attn_qkv.weight 0+8', 'k.weight@0': 'blk.0.attn_qkv.weight 8+8', 'v.bias@0': 'blk.0.attn_qkv.bias 16+8',
+      'q.weight@0': 'blk.0.attn_qkv.weight 0+8',
+      'k.weight@0': 'blk.0.attn_qkv.weight 8+8',
+      'v.bias@0': 'blk.0.attn_qkv.bias 16+8',
     });
   });
 });
@@ -198,25 +397,42 @@ describe('GPT-NeoX', () => {
 describe('Falcon', () => {
   const small = { model_type: 'falcon', hidden_size: 64, num_attention_heads: 8 };
   test('one KV head with multi-query whatever num_kv_heads says; groups in the new decoder; one each in falcon-rw', () => {
-    expect(decoder({ ...small, num_kv_heads: 8 })).toMatchObject({ kvHeads: 1, residual: 'parallel', feedForwardSize: 256 });
-    expect(decoder({ ...small, num_kv_heads: 4, new_decoder_architecture: true, parallel_attn: false })).toMatchObject({ kvHeads: 4, residual: 'parallel' });
+    expect(decoder({ ...small, num_kv_heads: 8 })).toMatchObject({
+      kvHeads: 1,
+      residual: 'parallel',
+      feedForwardSize: 256,
+    });
+    expect(decoder({ ...small, num_kv_heads: 4, new_decoder_architecture: true, parallel_attn: false })).toMatchObject({
+      kvHeads: 4,
+      residual: 'parallel',
+    });
     const rw = decoder({ ...small, multi_query: false, alibi: true, parallel_attn: false, num_kv_heads: 2 });
     expect(rw).toMatchObject({ kvHeads: 8, residual: 'pre', position: { kind: 'alibi', roundToBfloat16: true } });
-    expect(() => decoder({ ...small, num_kv_heads: 3, new_decoder_architecture: true })).toThrow('num_kv_heads: found 3');
+    expect(() => decoder({ ...small, num_kv_heads: 3, new_decoder_architecture: true })).toThrow(
+      'num_kv_heads: found 3',
+    );
   });
 });
 
 describe('Phi-3', () => {
   const long = { short_factor: Array(48).fill(1), long_factor: Array(48).fill(2) };
   test('LongRoPE by each of its names, over the original context', () => {
-    const scaled = (type: string) => decoder({ model_type: 'phi3', max_position_embeddings: 131072, rope_scaling: { type, ...long } });
+    const scaled = (type: string) =>
+      decoder({ model_type: 'phi3', max_position_embeddings: 131072, rope_scaling: { type, ...long } });
     expect(scaled('longrope').contextTokens).toBe(4096);
     expect(scaled('su')).toEqual(scaled('longrope'));
     expect(scaled('yarn')).toEqual(scaled('longrope'));
     expect(() => scaled('linear')).toThrow('rope_type: found "linear"');
   });
   test('partly rotated heads and a window', () => {
-    const mini = decoder({ model_type: 'phi3', hidden_size: 3072, num_attention_heads: 24, num_key_value_heads: 8, partial_rotary_factor: 0.75, sliding_window: 2047 });
+    const mini = decoder({
+      model_type: 'phi3',
+      hidden_size: 3072,
+      num_attention_heads: 24,
+      num_key_value_heads: 8,
+      partial_rotary_factor: 0.75,
+      sliding_window: 2047,
+    });
     expect(mini).toMatchObject({ headDim: 128, position: { dims: 96 } });
     expect(mini.layerSpecs[0]?.window).toBe(2047);
   });
@@ -224,29 +440,72 @@ describe('Phi-3', () => {
 
 describe('GGUF llama', () => {
   const fields = {
-    block_count: 1, embedding_length: 8, context_length: 64, feed_forward_length: 6, 'attention.head_count': 2, 'attention.head_count_kv': 1,
-    'attention.layer_norm_rms_epsilon': 1e-5, 'expert_count': 3, 'expert_used_count': 2,
+    block_count: 1,
+    embedding_length: 8,
+    context_length: 64,
+    feed_forward_length: 6,
+    'attention.head_count': 2,
+    'attention.head_count_kv': 1,
+    'attention.layer_norm_rms_epsilon': 1e-5,
+    expert_count: 3,
+    expert_used_count: 2,
   };
   const shared: Shapes = {
-    'token_embd.weight': [10, 8], 'output_norm.weight': [8], 'blk.0.attn_norm.weight': [8], 'blk.0.ffn_norm.weight': [8], 'blk.0.attn_q.weight': [8, 8],
-    'blk.0.attn_k.weight': [4, 8], 'blk.0.attn_v.weight': [4, 8], 'blk.0.attn_output.weight': [8, 8], 'blk.0.ffn_gate_inp.weight': [3, 8],
+    'token_embd.weight': [10, 8],
+    'output_norm.weight': [8],
+    'blk.0.attn_norm.weight': [8],
+    'blk.0.ffn_norm.weight': [8],
+    'blk.0.attn_q.weight': [8, 8],
+    'blk.0.attn_k.weight': [4, 8],
+    'blk.0.attn_v.weight': [4, 8],
+    'blk.0.attn_output.weight': [8, 8],
+    'blk.0.ffn_gate_inp.weight': [3, 8],
   };
   test('experts stacked in one tensor, or each in its own', () => {
-    const stacked = ggufHeader('llama', fields, { ...shared, 'blk.0.ffn_gate_exps.weight': [3, 6, 8], 'blk.0.ffn_up_exps.weight': [3, 6, 8], 'blk.0.ffn_down_exps.weight': [3, 8, 6] });
-    const model = describeModel(stacked);
-    expect(model.decoder).toMatchObject({ family: 'mixtral', position: { style: 'pairs' }, feedForward: { experts: { count: 3, perToken: 2 } } });
-    expect(describeBindings(model.bindings, stacked.tensors)).toMatchObject({
-      'expert.0.gate.weight@0': 'blk.0.ffn_gate_exps.weight 0+6', 'expert.2.up.weight@0': 'blk.0.ffn_up_exps.weight 12+6', 'expert.1.down.weight@0': 'blk.0.ffn_down_exps.weight 8+8',
+    const stacked = ggufHeader('llama', fields, {
+      ...shared,
+      'blk.0.ffn_gate_exps.weight': [3, 6, 8],
+      'blk.0.ffn_up_exps.weight': [3, 6, 8],
+      'blk.0.ffn_down_exps.weight': [3, 8, 6],
     });
-    const own = [0, 1, 2].flatMap((e) => [[`blk.0.ffn_gate.${e}.weight`, [6, 8]], [`blk.0.ffn_up.${e}.weight`, [6, 8]], [`blk.0.ffn_down.${e}.weight`, [8, 6]]] as const);
+    const model = describeModel(stacked);
+    expect(model.decoder).toMatchObject({
+      family: 'mixtral',
+      position: { style: 'pairs' },
+      feedForward: { experts: { count: 3, perToken: 2 } },
+    });
+    expect(describeBindings(model.bindings, stacked.tensors)).toMatchObject({
+      'expert.0.gate.weight@0': 'blk.0.ffn_gate_exps.weight 0+6',
+      'expert.2.up.weight@0': 'blk.0.ffn_up_exps.weight 12+6',
+      'expert.1.down.weight@0': 'blk.0.ffn_down_exps.weight 8+8',
+    });
+    const own = [0, 1, 2].flatMap(
+      (e) =>
+        [
+          [`blk.0.ffn_gate.${e}.weight`, [6, 8]],
+          [`blk.0.ffn_up.${e}.weight`, [6, 8]],
+          [`blk.0.ffn_down.${e}.weight`, [8, 6]],
+        ] as const,
+    );
     const separate = ggufHeader('llama', fields, { ...shared, ...Object.fromEntries(own) });
-    expect(describeBindings(describeModel(separate).bindings, separate.tensors)).toMatchObject({ 'expert.2.down.weight@0': 'blk.0.ffn_down.2.weight 0+8' });
+    expect(describeBindings(describeModel(separate).bindings, separate.tensors)).toMatchObject({
+      'expert.2.down.weight@0': 'blk.0.ffn_down.2.weight 0+8',
+    });
   });
   test('YaRN: the attention factor is the one stated, or follows from the factor', () => {
     const scaleOf = (changes: object): number | undefined => {
-      const dense: Shapes = { ...shared, 'blk.0.ffn_gate.weight': [6, 8], 'blk.0.ffn_up.weight': [6, 8], 'blk.0.ffn_down.weight': [8, 6] };
+      const dense: Shapes = {
+        ...shared,
+        'blk.0.ffn_gate.weight': [6, 8],
+        'blk.0.ffn_up.weight': [6, 8],
+        'blk.0.ffn_down.weight': [8, 6],
+      };
       const { 'blk.0.ffn_gate_inp.weight': _, ...shapes } = dense;
-      const header = ggufHeader('llama', { ...fields, expert_count: 0, 'rope.scaling.type': 'yarn', 'rope.scaling.factor': 4, ...changes }, shapes);
+      const header = ggufHeader(
+        'llama',
+        { ...fields, expert_count: 0, 'rope.scaling.type': 'yarn', 'rope.scaling.factor': 4, ...changes },
+        shapes,
+      );
       const { position } = describeModel(header).decoder;
       return position.kind === 'rotary' ? position.tables[0]?.scale : undefined;
     };

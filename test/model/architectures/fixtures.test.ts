@@ -3,8 +3,8 @@ import { fixtureModels } from '../../support/model/fixtureModels.js';
 import { PlainDecoder } from '../../support/model/PlainDecoder.js';
 
 /**
- * float32 there against float64 here; a GELU of the other kind moves logits by 1e-3, a wrong epsilon by 1e-4. The random blocks of
- * K types in GGUF files make larger sums.
+ * float32 there against float64 here; a GELU of the other kind moves logits by 1e-3, a wrong epsilon by 1e-4. The
+ * random blocks of K types in GGUF files make larger sums.
  */
 const TOLERANCES = { safetensors: 5e-5, gguf: 2e-4 };
 
@@ -20,7 +20,9 @@ describe('each tiny model computes what transformers does', () => {
           const all = decoder.logits(text);
           const last = all[row.tokens.length - 1];
           row.logits?.forEach((logit, id) => expect(Math.abs(logit - (last?.[id] ?? NaN))).toBeLessThan(tolerance));
-          row.scores.forEach((score, i) => expect(Math.abs(score - logProbability(all[i], text[i + 1]))).toBeLessThan(tolerance));
+          row.scores.forEach((score, i) =>
+            expect(Math.abs(score - logProbability(all[i], text[i + 1]))).toBeLessThan(tolerance),
+          );
           row.greedy.forEach((id, step) => {
             if ((row.margins[step] ?? 0) > 2 * tolerance) expect(argMax(all[row.tokens.length - 1 + step])).toBe(id);
           });

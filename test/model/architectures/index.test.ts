@@ -2,7 +2,12 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ModelFileError } from '../../../src/errors/ModelFileError.js';
-import { describeDecoder, describeModel, knownGgufArchitectures, knownModelTypes } from '../../../src/model/architectures/index.js';
+import {
+  describeDecoder,
+  describeModel,
+  knownGgufArchitectures,
+  knownModelTypes,
+} from '../../../src/model/architectures/index.js';
 import { checkDecoder } from '../../../src/model/architectures/specs.js';
 import { ggufHeader, safetensorsHeader, type Shapes } from '../../support/syntheticModel.js';
 
@@ -12,19 +17,49 @@ const { defaults } = JSON.parse(readFileSync(new URL('../../fixtures/configs.jso
 
 describe('families', () => {
   test('the known ones', () => {
-    expect([...knownModelTypes].sort()).toEqual(
-      ['falcon', 'gemma3', 'gemma3_text', 'gpt_neox', 'llama', 'mistral', 'mixtral', 'opt', 'phi3', 'qwen2', 'qwen3', 'qwen3_moe'],
-    );
-    expect([...knownGgufArchitectures].sort()).toEqual(['falcon', 'gemma3', 'gptneox', 'llama', 'phi3', 'qwen2', 'qwen3', 'qwen3moe']);
+    expect([...knownModelTypes].sort()).toEqual([
+      'falcon',
+      'gemma3',
+      'gemma3_text',
+      'gpt_neox',
+      'llama',
+      'mistral',
+      'mixtral',
+      'opt',
+      'phi3',
+      'qwen2',
+      'qwen3',
+      'qwen3_moe',
+    ]);
+    expect([...knownGgufArchitectures].sort()).toEqual([
+      'falcon',
+      'gemma3',
+      'gptneox',
+      'llama',
+      'phi3',
+      'qwen2',
+      'qwen3',
+      'qwen3moe',
+    ]);
   });
 
-  test.each([['mamba'], ['__proto__'], ['constructor'], [3], [undefined], [null]])('model_type %p is refused with the list of what is known', (type) => {
-    expect(() => describeDecoder({ model_type: type }, 'config.json')).toThrow(/config\.json: model_type: found .*expected one of opt, llama, mistral/);
-  });
+  test.each([['mamba'], ['__proto__'], ['constructor'], [3], [undefined], [null]])(
+    'model_type %p is refused with the list of what is known',
+    (type) => {
+      expect(() => describeDecoder({ model_type: type }, 'config.json')).toThrow(
+        /config\.json: model_type: found .*expected one of opt, llama, mistral/,
+      );
+    },
+  );
 
   test('an unknown GGUF architecture is refused with the list of what is known', () => {
-    expect(() => describeModel(ggufHeader('rwkv', {}))).toThrow('general.architecture: found "rwkv", expected one of llama, qwen2');
-    const { metadata, ...header } = ggufHeader('llama', {}) as Extract<ReturnType<typeof ggufHeader>, { format: 'gguf' }>;
+    expect(() => describeModel(ggufHeader('rwkv', {}))).toThrow(
+      'general.architecture: found "rwkv", expected one of llama, qwen2',
+    );
+    const { metadata, ...header } = ggufHeader('llama', {}) as Extract<
+      ReturnType<typeof ggufHeader>,
+      { format: 'gguf' }
+    >;
     expect(metadata.size).toBe(1);
     expect(() => describeModel({ ...header, metadata: new Map() })).toThrow('general.architecture: found nothing');
   });
@@ -36,21 +71,36 @@ describe('families', () => {
   }
 
   test('checkpoints quantised by other means are refused', () => {
-    expect(() => describeDecoder({ model_type: 'llama', quantization_config: { quant_method: 'gptq' } }, 'config.json')).toThrow('quantization_config');
+    expect(() =>
+      describeDecoder({ model_type: 'llama', quantization_config: { quant_method: 'gptq' } }, 'config.json'),
+    ).toThrow('quantization_config');
     expect(describeDecoder({ model_type: 'llama', quantization_config: null }, 'config.json').family).toBe('llama');
   });
 });
 
 const CONFIG = {
-  model_type: 'llama', hidden_size: 8, num_attention_heads: 2, num_hidden_layers: 1, intermediate_size: 12, vocab_size: 16, max_position_embeddings: 64,
+  model_type: 'llama',
+  hidden_size: 8,
+  num_attention_heads: 2,
+  num_hidden_layers: 1,
+  intermediate_size: 12,
+  vocab_size: 16,
+  max_position_embeddings: 64,
 };
 const LAYER = 'model.layers.0.';
 const SHAPES: Shapes = {
-  'model.embed_tokens.weight': [16, 8], 'model.norm.weight': [8], 'lm_head.weight': [16, 8],
-  [`${LAYER}input_layernorm.weight`]: [8], [`${LAYER}post_attention_layernorm.weight`]: [8],
-  [`${LAYER}self_attn.q_proj.weight`]: [8, 8], [`${LAYER}self_attn.k_proj.weight`]: [8, 8], [`${LAYER}self_attn.v_proj.weight`]: [8, 8],
+  'model.embed_tokens.weight': [16, 8],
+  'model.norm.weight': [8],
+  'lm_head.weight': [16, 8],
+  [`${LAYER}input_layernorm.weight`]: [8],
+  [`${LAYER}post_attention_layernorm.weight`]: [8],
+  [`${LAYER}self_attn.q_proj.weight`]: [8, 8],
+  [`${LAYER}self_attn.k_proj.weight`]: [8, 8],
+  [`${LAYER}self_attn.v_proj.weight`]: [8, 8],
   [`${LAYER}self_attn.o_proj.weight`]: [8, 8],
-  [`${LAYER}mlp.gate_proj.weight`]: [12, 8], [`${LAYER}mlp.up_proj.weight`]: [12, 8], [`${LAYER}mlp.down_proj.weight`]: [8, 12],
+  [`${LAYER}mlp.gate_proj.weight`]: [12, 8],
+  [`${LAYER}mlp.up_proj.weight`]: [12, 8],
+  [`${LAYER}mlp.down_proj.weight`]: [8, 12],
 };
 
 describe('tensors', () => {
@@ -65,7 +115,12 @@ describe('tensors', () => {
 
   test.each(Object.keys(SHAPES))('%s: of another shape, it is named with both shapes', (name) => {
     const shape = SHAPES[name] ?? [];
-    for (const wrong of [[...shape, 1], shape.map((size) => size + 1), shape.slice(1), [...shape].reverse().map((size) => size * 2)]) {
+    for (const wrong of [
+      [...shape, 1],
+      shape.map((size) => size + 1),
+      shape.slice(1),
+      [...shape].reverse().map((size) => size * 2),
+    ]) {
       expect(() => describeModel(safetensorsHeader(CONFIG, { ...SHAPES, [name]: wrong }))).toThrow(
         `model: tensor ${name}: found shape [${wrong.join(', ')}], expected [${shape.join(', ')}]`,
       );
@@ -73,17 +128,25 @@ describe('tensors', () => {
   });
 
   test('checkpoints without the prefix of the base model', () => {
-    const bare = Object.fromEntries(Object.entries(SHAPES).map(([name, shape]) => [name.replace(/^model\./, ''), shape]));
+    const bare = Object.fromEntries(
+      Object.entries(SHAPES).map(([name, shape]) => [name.replace(/^model\./, ''), shape]),
+    );
     expect(describeModel(safetensorsHeader(CONFIG, bare)).bindings).toHaveLength(12);
   });
 
   test('tensors beyond what the model needs are left alone in safetensors, as transformers does', () => {
-    expect(describeModel(safetensorsHeader(CONFIG, { ...SHAPES, 'model.layers.0.self_attn.rotary_emb.inv_freq': [2] })).bindings).toHaveLength(12);
+    expect(
+      describeModel(safetensorsHeader(CONFIG, { ...SHAPES, 'model.layers.0.self_attn.rotary_emb.inv_freq': [2] }))
+        .bindings,
+    ).toHaveLength(12);
   });
 
   test('a tied model uses the embeddings, unless the file has a head', () => {
     const { 'lm_head.weight': _, ...tied } = SHAPES;
-    const roles = (shapes: Shapes): string[] => describeModel(safetensorsHeader({ ...CONFIG, tie_word_embeddings: true }, shapes)).bindings.map(({ role }) => role);
+    const roles = (shapes: Shapes): string[] =>
+      describeModel(safetensorsHeader({ ...CONFIG, tie_word_embeddings: true }, shapes)).bindings.map(
+        ({ role }) => role,
+      );
     expect(roles(tied)).not.toContain('head.weight');
     expect(roles(SHAPES)).toContain('head.weight');
   });
@@ -91,57 +154,139 @@ describe('tensors', () => {
   test('quantised vectors, rows that are no whole blocks, wrong sizes and doubled names are refused', () => {
     const header = safetensorsHeader(CONFIG, SHAPES);
     const change = (name: string, changes: object): unknown => ({
-      ...header, tensors: header.tensors.map((tensor) => (tensor.name === name ? { ...tensor, ...changes } : tensor)),
+      ...header,
+      tensors: header.tensors.map((tensor) => (tensor.name === name ? { ...tensor, ...changes } : tensor)),
     });
     const describing = (model: unknown) => () => describeModel(model as typeof header);
-    expect(describing(change('model.norm.weight', { type: 'Q8_0' }))).toThrow('tensor model.norm.weight: found type Q8_0, expected F32, F16 or BF16');
-    expect(describing(change('lm_head.weight', { type: 'Q4_0' }))).toThrow('tensor lm_head.weight: found rows of 8 elements, expected a multiple of 32');
-    expect(describing(change('lm_head.weight', { bytes: 4 }))).toThrow('tensor lm_head.weight: found 4 bytes, expected 512');
-    expect(describing({ ...header, tensors: [...header.tensors, ...header.tensors] })).toThrow('two tensors of that name');
+    expect(describing(change('model.norm.weight', { type: 'Q8_0' }))).toThrow(
+      'tensor model.norm.weight: found type Q8_0, expected F32, F16 or BF16',
+    );
+    expect(describing(change('lm_head.weight', { type: 'Q4_0' }))).toThrow(
+      'tensor lm_head.weight: found rows of 8 elements, expected a multiple of 32',
+    );
+    expect(describing(change('lm_head.weight', { bytes: 4 }))).toThrow(
+      'tensor lm_head.weight: found 4 bytes, expected 512',
+    );
+    expect(describing({ ...header, tensors: [...header.tensors, ...header.tensors] })).toThrow(
+      'two tensors of that name',
+    );
   });
 
   test('a GGUF tensor that would be left out of the computation is refused', () => {
     const fields = {
-      block_count: 1, embedding_length: 8, context_length: 64, feed_forward_length: 12, 'attention.head_count': 2, 'attention.layer_norm_rms_epsilon': 1e-5,
+      block_count: 1,
+      embedding_length: 8,
+      context_length: 64,
+      feed_forward_length: 12,
+      'attention.head_count': 2,
+      'attention.layer_norm_rms_epsilon': 1e-5,
     };
     const shapes: Shapes = {
-      'token_embd.weight': [16, 8], 'output_norm.weight': [8], 'blk.0.attn_norm.weight': [8], 'blk.0.ffn_norm.weight': [8],
-      'blk.0.attn_q.weight': [8, 8], 'blk.0.attn_k.weight': [8, 8], 'blk.0.attn_v.weight': [8, 8], 'blk.0.attn_output.weight': [8, 8],
-      'blk.0.ffn_gate.weight': [12, 8], 'blk.0.ffn_up.weight': [12, 8], 'blk.0.ffn_down.weight': [8, 12],
+      'token_embd.weight': [16, 8],
+      'output_norm.weight': [8],
+      'blk.0.attn_norm.weight': [8],
+      'blk.0.ffn_norm.weight': [8],
+      'blk.0.attn_q.weight': [8, 8],
+      'blk.0.attn_k.weight': [8, 8],
+      'blk.0.attn_v.weight': [8, 8],
+      'blk.0.attn_output.weight': [8, 8],
+      'blk.0.ffn_gate.weight': [12, 8],
+      'blk.0.ffn_up.weight': [12, 8],
+      'blk.0.ffn_down.weight': [8, 12],
     };
     expect(describeModel(ggufHeader('llama', fields, shapes)).decoder.vocabularySize).toBe(16);
-    expect(describeModel(ggufHeader('llama', fields, { ...shapes, 'blk.0.attn_rot_embd.weight': [2] })).bindings).toHaveLength(11);
-    expect(() => describeModel(ggufHeader('llama', fields, { ...shapes, 'blk.0.ffn_gate.bias': [12], 'blk.0.x.weight': [1] }))).toThrow(
-      'tensor blk.0.ffn_gate.bias: found a tensor that is not used by this architecture (and 1 more)',
+    expect(
+      describeModel(ggufHeader('llama', fields, { ...shapes, 'blk.0.attn_rot_embd.weight': [2] })).bindings,
+    ).toHaveLength(11);
+    expect(() =>
+      describeModel(ggufHeader('llama', fields, { ...shapes, 'blk.0.ffn_gate.bias': [12], 'blk.0.x.weight': [1] })),
+    ).toThrow('tensor blk.0.ffn_gate.bias: found a tensor that is not used by this architecture (and 1 more)');
+    expect(() => describeModel(ggufHeader('llama', fields, { ...shapes, 'rope_freqs.weight': [2] }))).toThrow(
+      'tensor rope_freqs.weight: found nothing',
     );
-    expect(() => describeModel(ggufHeader('llama', fields, { ...shapes, 'rope_freqs.weight': [2] }))).toThrow('tensor rope_freqs.weight: found nothing');
-    expect(() => describeModel(ggufHeader('llama', fields, { ...shapes, 'rope_freqs.weight': [2] }, { 'rope_freqs.weight': Float32Array.of(1, 0) }))).toThrow(
-      'expected 2 factors',
-    );
+    expect(() =>
+      describeModel(
+        ggufHeader(
+          'llama',
+          fields,
+          { ...shapes, 'rope_freqs.weight': [2] },
+          { 'rope_freqs.weight': Float32Array.of(1, 0) },
+        ),
+      ),
+    ).toThrow('expected 2 factors');
   });
 });
 
 describe('untrusted configurations', () => {
   const hostile = fc.oneof(
-    fc.constantFrom<unknown>(0, -1, 1, 2, 3, 0.5, NaN, Infinity, 2 ** 31, 2 ** 53, 1e308, -0, null, true, false, '', 'gelu', '__proto__', [], {}, 10n ** 30n),
+    fc.constantFrom<unknown>(
+      0,
+      -1,
+      1,
+      2,
+      3,
+      0.5,
+      NaN,
+      Infinity,
+      2 ** 31,
+      2 ** 53,
+      1e308,
+      -0,
+      null,
+      true,
+      false,
+      '',
+      'gelu',
+      '__proto__',
+      [],
+      {},
+      10n ** 30n,
+    ),
     fc.anything(),
     fc.integer(),
     fc.double(),
     fc.array(fc.double(), { maxLength: 40 }),
   );
   const keys = [...new Set(Object.values(defaults).flatMap((config) => Object.keys(config)))];
-  const ropes = ['rope_theta', 'rope_type', 'type', 'factor', 'short_factor', 'long_factor', 'low_freq_factor', 'high_freq_factor', 'beta_fast', 'beta_slow',
-    'mscale', 'mscale_all_dim', 'attention_factor', 'original_max_position_embeddings', 'partial_rotary_factor', 'full_attention', 'sliding_attention'];
-  const rope = fc.dictionary(fc.constantFrom(...ropes), fc.oneof(hostile, fc.constantFrom('yarn', 'longrope', 'llama3', 'linear')), { maxKeys: 8 });
+  const ropes = [
+    'rope_theta',
+    'rope_type',
+    'type',
+    'factor',
+    'short_factor',
+    'long_factor',
+    'low_freq_factor',
+    'high_freq_factor',
+    'beta_fast',
+    'beta_slow',
+    'mscale',
+    'mscale_all_dim',
+    'attention_factor',
+    'original_max_position_embeddings',
+    'partial_rotary_factor',
+    'full_attention',
+    'sliding_attention',
+  ];
+  const rope = fc.dictionary(
+    fc.constantFrom(...ropes),
+    fc.oneof(hostile, fc.constantFrom('yarn', 'longrope', 'llama3', 'linear')),
+    { maxKeys: 8 },
+  );
   const changes = fc.tuple(
     fc.constantFrom(...knownModelTypes),
-    fc.dictionary(fc.constantFrom(...keys, 'sliding_window_pattern', 'text_config', 'rotary_pct', '__proto__'), hostile, { maxKeys: 6 }),
+    fc.dictionary(
+      fc.constantFrom(...keys, 'sliding_window_pattern', 'text_config', 'rotary_pct', '__proto__'),
+      hostile,
+      { maxKeys: 6 },
+    ),
     fc.option(rope, { nil: undefined }),
     fc.boolean(),
   );
 
   /** Either a decoder within the bounds that the rest of the package relies on, or the one error. */
-  const judge = (describing: () => { layers: number; layerSpecs: readonly unknown[]; heads: number; kvHeads: number }): void => {
+  const judge = (
+    describing: () => { layers: number; layerSpecs: readonly unknown[]; heads: number; kvHeads: number },
+  ): void => {
     try {
       const decoder = describing();
       expect(decoder.layerSpecs).toHaveLength(decoder.layers);
@@ -156,7 +301,12 @@ describe('untrusted configurations', () => {
   test('config.json: any value in any field gives a bounded decoder or a ModelFileError', () => {
     fc.assert(
       fc.property(changes, ([type, changed, scaling, old]) => {
-        const config = { ...defaults[type], model_type: type, ...changed, ...(scaling && (old ? { rope_scaling: scaling } : { rope_parameters: scaling })) };
+        const config = {
+          ...defaults[type],
+          model_type: type,
+          ...changed,
+          ...(scaling && (old ? { rope_scaling: scaling } : { rope_parameters: scaling })),
+        };
         judge(() => describeDecoder(config, 'config.json'));
       }),
       { numRuns: 4000 },
@@ -164,25 +314,61 @@ describe('untrusted configurations', () => {
   });
 
   test('anything at all in place of a configuration', () => {
-    fc.assert(fc.property(fc.anything(), (config) => judge(() => describeDecoder(config, 'config.json'))), { numRuns: 500 });
+    fc.assert(
+      fc.property(fc.anything(), (config) => judge(() => describeDecoder(config, 'config.json'))),
+      { numRuns: 500 },
+    );
   });
 
   test('GGUF metadata: any value under any key gives a bounded decoder or a ModelFileError', () => {
-    const known = ['block_count', 'embedding_length', 'context_length', 'feed_forward_length', 'vocab_size', 'expert_count', 'expert_used_count',
-      'attention.head_count', 'attention.head_count_kv', 'attention.key_length', 'attention.value_length', 'attention.layer_norm_rms_epsilon',
-      'attention.layer_norm_epsilon', 'attention.sliding_window', 'attention.sliding_window_pattern', 'attention.scale', 'rope.dimension_count',
-      'rope.freq_base', 'rope.freq_base_swa', 'rope.scaling.type', 'rope.scaling.factor', 'rope.scaling.attn_factor',
-      'rope.scaling.original_context_length', 'use_parallel_residual', 'final_logit_softcapping'];
+    const known = [
+      'block_count',
+      'embedding_length',
+      'context_length',
+      'feed_forward_length',
+      'vocab_size',
+      'expert_count',
+      'expert_used_count',
+      'attention.head_count',
+      'attention.head_count_kv',
+      'attention.key_length',
+      'attention.value_length',
+      'attention.layer_norm_rms_epsilon',
+      'attention.layer_norm_epsilon',
+      'attention.sliding_window',
+      'attention.sliding_window_pattern',
+      'attention.scale',
+      'rope.dimension_count',
+      'rope.freq_base',
+      'rope.freq_base_swa',
+      'rope.scaling.type',
+      'rope.scaling.factor',
+      'rope.scaling.attn_factor',
+      'rope.scaling.original_context_length',
+      'use_parallel_residual',
+      'final_logit_softcapping',
+    ];
     const plausible = {
-      block_count: 1, embedding_length: 8, context_length: 64, feed_forward_length: 12, vocab_size: 16, 'attention.head_count': 2,
-      'attention.layer_norm_rms_epsilon': 1e-5, 'attention.layer_norm_epsilon': 1e-5,
+      block_count: 1,
+      embedding_length: 8,
+      context_length: 64,
+      feed_forward_length: 12,
+      vocab_size: 16,
+      'attention.head_count': 2,
+      'attention.layer_norm_rms_epsilon': 1e-5,
+      'attention.layer_norm_epsilon': 1e-5,
     };
     const value = fc.oneof(hostile, fc.int32Array({ maxLength: 4 }), fc.constantFrom('yarn', 'none', 'longrope'));
     fc.assert(
-      fc.property(fc.constantFrom(...knownGgufArchitectures), fc.dictionary(fc.constantFrom(...known), value, { maxKeys: 5 }), (architecture, changed) => {
-        // Without tensors a described model is refused in the end; with bounds broken it must be refused as well, and not later than that.
-        judge(() => describeModel(ggufHeader(architecture, { ...plausible, ...changed })).decoder);
-      }),
+      fc.property(
+        fc.constantFrom(...knownGgufArchitectures),
+        fc.dictionary(fc.constantFrom(...known), value, { maxKeys: 5 }),
+        (architecture, changed) => {
+          // Without tensors a described model is refused in the end; with bounds broken it must be refused as well, and
+          // not later than that.
+          judge(() => describeModel(ggufHeader(architecture, { ...plausible, ...changed })).decoder);
+        },
+      ),
       { numRuns: 2000 },
     );
   });
@@ -191,13 +377,24 @@ describe('untrusted configurations', () => {
 test('checkDecoder refuses what no family should describe', () => {
   const decoder = describeDecoder(CONFIG, 'config.json');
   const check = (changes: object) => () => checkDecoder('f', { ...decoder, ...changes });
-  const rotary = (dims: number, frequencies: number[]) => ({ position: { kind: 'rotary', style: 'halves', dims, tables: [{ frequencies: Float32Array.from(frequencies), scale: 1 }] } });
+  const rotary = (dims: number, frequencies: number[]) => ({
+    position: {
+      kind: 'rotary',
+      style: 'halves',
+      dims,
+      tables: [{ frequencies: Float32Array.from(frequencies), scale: 1 }],
+    },
+  });
   expect(check({})).not.toThrow();
   expect(check({ kvHeads: 3 })).toThrow('key/value heads: found 3');
   expect(check({ heads: 1024, kvHeads: 1, headDim: 512 })).toThrow('heads x head size: found 524288');
   expect(check({ attention: { scale: NaN, qkNorm: false } })).toThrow('attention scale: found NaN');
-  expect(check({ feedForward: { kind: 'experts', activation: 'silu', experts: { count: 2, perToken: 3 } } })).toThrow('experts per token: found 3');
-  expect(check({ layers: 1000, feedForward: { kind: 'experts', activation: 'silu', experts: { count: 512, perToken: 3 } } })).toThrow('experts x layers');
+  expect(check({ feedForward: { kind: 'experts', activation: 'silu', experts: { count: 2, perToken: 3 } } })).toThrow(
+    'experts per token: found 3',
+  );
+  expect(
+    check({ layers: 1000, feedForward: { kind: 'experts', activation: 'silu', experts: { count: 512, perToken: 3 } } }),
+  ).toThrow('experts x layers');
   expect(check(rotary(3, [1]))).toThrow('rotated elements of a head: found 3');
   expect(check(rotary(6, [1, 1, 1]))).toThrow('rotated elements of a head: found 6');
   expect(check(rotary(4, [1, NaN]))).toThrow('rotary frequencies');

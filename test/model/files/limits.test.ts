@@ -8,13 +8,27 @@ function read(file: string): string {
 /** Name, value and words of each limit, as `limits.ts` has them: a comment before each. */
 function limits(): string[][] {
   const found = read('src/model/files/limits.ts').matchAll(/^ {2}\/\*\* (.+) \*\/\n {2}(\w+): (.+),$/gm);
-  return Array.from(found, ([, words = '', name = '', value = '']) => [name, product(value.replaceAll('_', '')).toLocaleString('en-US'), words]);
+  return Array.from(found, ([, words = '', name = '', value = '']) => [
+    name,
+    product(value.replaceAll('_', '')).toLocaleString('en-US'),
+    words,
+  ]);
 }
 
 /** The value of a constant such as `64 * 2 ** 20` or `2 ** 22 - 1`. */
 function product(text: string): number {
   const [sum = '', less = '0'] = text.split(' - ');
-  return sum.split(' * ').reduce((total, factor) => total * factor.split(' ** ').map(Number).reduce((base, exponent) => base ** exponent), 1) - Number(less);
+  return (
+    sum.split(' * ').reduce(
+      (total, factor) =>
+        total *
+        factor
+          .split(' ** ')
+          .map(Number)
+          .reduce((base, exponent) => base ** exponent),
+      1,
+    ) - Number(less)
+  );
 }
 
 test('the tables of limits in SECURITY.md are what the code has', () => {

@@ -32,7 +32,9 @@ test.each([
 test('sizes are bounded, and so is what the text would take in memory', async () => {
   await expect(read('{"a": 1}', 7)).rejects.toThrow(/found 8 bytes, expected at most 7 bytes/);
   await expect(read(`{"a":${'['.repeat(3_200_000)}`)).rejects.toThrow(/JSON that takes more than 192 MiB of memory/);
-  await expect(read(`{${'"":0,'.repeat(2_100_000)}"":0}`)).rejects.toThrow(/JSON that takes more than 192 MiB of memory/);
+  await expect(read(`{${'"":0,'.repeat(2_100_000)}"":0}`)).rejects.toThrow(
+    /JSON that takes more than 192 MiB of memory/,
+  );
 });
 
 test('a tokenizer larger than any known one is read', async () => {

@@ -93,11 +93,14 @@ describe('a hostile GGUF file is read or refused, soon and within memory', () =>
 
   test('bits flipped in the header', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.nat({ max: HEADER_BYTES * 8 - 1 }), { minLength: 1, maxLength: 8 }), async (bits) => {
-        const bytes = Buffer.from(VALID.bytes);
-        for (const bit of bits) bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-        await readBroken(bytes);
-      }),
+      fc.asyncProperty(
+        fc.array(fc.nat({ max: HEADER_BYTES * 8 - 1 }), { minLength: 1, maxLength: 8 }),
+        async (bits) => {
+          const bytes = Buffer.from(VALID.bytes);
+          for (const bit of bits) bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+          await readBroken(bytes);
+        },
+      ),
       { numRuns: RUNS.bits },
     );
   });
@@ -160,9 +163,13 @@ describe('a hostile GGUF file is read or refused, soon and within memory', () =>
 
   test('noise behind a good beginning', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.constantFrom(0, 4, 8, 24, 40), fc.uint8Array({ maxLength: 4096, size: 'max' }), async (kept, noise) => {
-        await readBroken(Buffer.concat([VALID.bytes.subarray(0, kept), noise]));
-      }),
+      fc.asyncProperty(
+        fc.constantFrom(0, 4, 8, 24, 40),
+        fc.uint8Array({ maxLength: 4096, size: 'max' }),
+        async (kept, noise) => {
+          await readBroken(Buffer.concat([VALID.bytes.subarray(0, kept), noise]));
+        },
+      ),
       { numRuns: RUNS.noise },
     );
   });

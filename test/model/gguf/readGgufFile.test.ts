@@ -13,8 +13,12 @@ const EMPTY: GgufInput = { metadata: [], tensors: [] };
 async function fileOf(bytes: Uint8Array): Promise<string> {
   return join(await makeFolder({ 'model.gguf': bytes }), 'model.gguf');
 }
-const read = async (input: GgufInput): ReturnType<typeof readGgufFile> => readGgufFile(await fileOf(writeGguf(input).bytes));
-const withTensor = (type: WeightType | number, ...shape: number[]): GgufInput => ({ ...EMPTY, tensors: [{ name: 'x', type, shape }] });
+const read = async (input: GgufInput): ReturnType<typeof readGgufFile> =>
+  readGgufFile(await fileOf(writeGguf(input).bytes));
+const withTensor = (type: WeightType | number, ...shape: number[]): GgufInput => ({
+  ...EMPTY,
+  tensors: [{ name: 'x', type, shape }],
+});
 
 describe('a GGUF file that is in order', () => {
   test.each([2, 3])('version %i is read', async (version) => {
@@ -74,7 +78,10 @@ describe('a GGUF file that is in order', () => {
         ['none', array('int32', [])],
         ['text', array('string', ['a', '', 'ß'])],
         ['flags', array('bool', [true, false])],
-        ['nested', { type: 'arrays', values: [array('uint8', [1]), { type: 'arrays', values: [array('string', ['x'])] }] }],
+        [
+          'nested',
+          { type: 'arrays', values: [array('uint8', [1]), { type: 'arrays', values: [array('string', ['x'])] }] },
+        ],
       ],
     });
     expect(Object.fromEntries(metadata)).toEqual({
@@ -89,18 +96,21 @@ describe('a GGUF file that is in order', () => {
     });
   });
 
-  test.each(Object.keys(WEIGHT_TYPES) as WeightType[])('a tensor of type %s has shape, offset and bytes', async (type) => {
-    const { tensors } = await read({
-      ...EMPTY,
-      tensors: [
-        { name: 'a', type: 'F32', shape: [3] },
-        { name: 'b', type, shape: [2, 3, 512] },
-      ],
-    });
-    const bytes = (6 * 512 * WEIGHT_BLOCKS[type].bytes) / WEIGHT_BLOCKS[type].elements;
-    expect(tensors[1]).toMatchObject({ name: 'b', type, shape: [2, 3, 512], file: 0, bytes });
-    expect(tensors[1]?.offset).toBe((tensors[0]?.offset ?? 0) + 32);
-  });
+  test.each(Object.keys(WEIGHT_TYPES) as WeightType[])(
+    'a tensor of type %s has shape, offset and bytes',
+    async (type) => {
+      const { tensors } = await read({
+        ...EMPTY,
+        tensors: [
+          { name: 'a', type: 'F32', shape: [3] },
+          { name: 'b', type, shape: [2, 3, 512] },
+        ],
+      });
+      const bytes = (6 * 512 * WEIGHT_BLOCKS[type].bytes) / WEIGHT_BLOCKS[type].elements;
+      expect(tensors[1]).toMatchObject({ name: 'b', type, shape: [2, 3, 512], file: 0, bytes });
+      expect(tensors[1]?.offset).toBe((tensors[0]?.offset ?? 0) + 32);
+    },
+  );
 
   test('offsets point at the data, with any alignment', async () => {
     for (const alignment of [8, 32, 64, 4096]) {
@@ -184,7 +194,11 @@ describe('a GGUF file that is refused', () => {
       },
       /tensor t: found the name a second time/,
     ],
-    ['an I-quant', withTensor(16, 256), /tensor x: found type IQ2_XXS \(16\), expected one of the supported types: F32, F16, Q4_0,.* BF16/],
+    [
+      'an I-quant',
+      withTensor(16, 256),
+      /tensor x: found type IQ2_XXS \(16\), expected one of the supported types: F32, F16, Q4_0,.* BF16/,
+    ],
     ['a ternary type', withTensor(34, 256), /found type TQ1_0 \(34\)/],
     ['a removed type', withTensor(31, 256), /found type Q4_0_4_4 \(31\)/],
     ['a type of the future', withTensor(999, 256), /found the unknown type 999/],
@@ -213,9 +227,17 @@ describe('a GGUF file that is refused', () => {
       { ...EMPTY, tensors: [{ name: 'a', type: 'F32', shape: [16], offset: 16 }] },
       /tensor a: found offset 16, expected a multiple of the file's alignment, 32/,
     ],
-    ['alignment of no power of two', { ...EMPTY, metadata: [['general.alignment', uint32(24)]] }, /general.alignment: found 24/],
+    [
+      'alignment of no power of two',
+      { ...EMPTY, metadata: [['general.alignment', uint32(24)]] },
+      /general.alignment: found 24/,
+    ],
     ['alignment 0', { ...EMPTY, metadata: [['general.alignment', uint32(0)]] }, /general.alignment: found 0/],
-    ['alignment of text', { ...EMPTY, metadata: [['general.alignment', string('32')]] }, /general.alignment: found the text 32/],
+    [
+      'alignment of text',
+      { ...EMPTY, metadata: [['general.alignment', string('32')]] },
+      /general.alignment: found the text 32/,
+    ],
     ['arrays nested too deep', { ...EMPTY, metadata: [['n', nest(5)]] }, /nested more than 4 deep/],
   ];
   function nest(depth: number): ReturnType<typeof array> {
@@ -224,7 +246,10 @@ describe('a GGUF file that is refused', () => {
 
   test.each(cases)('%s', async (_, input, message) => {
     await expect(read(input)).rejects.toThrow(message);
-    await expect(read(input)).rejects.toMatchObject({ code: 'model-file', file: expect.stringContaining('model.gguf') });
+    await expect(read(input)).rejects.toMatchObject({
+      code: 'model-file',
+      file: expect.stringContaining('model.gguf'),
+    });
   });
 
   test('something else', async () => {
@@ -248,16 +273,28 @@ describe('a GGUF file that is refused', () => {
   });
 
   test.each([
-    ['tensor count', /tensor count: found 18446744073709551615, expected at most \d+, as \d+ bytes of the file are left/],
+    [
+      'tensor count',
+      /tensor count: found 18446744073709551615, expected at most \d+, as \d+ bytes of the file are left/,
+    ],
     ['metadata count', /metadata count: found 18446744073709551615/],
-    ['length of words', /key 1 of 2 in the metadata: found a string of 18446744073709551615 bytes at offset \d+, expected at most \d+/],
-    ['count of words', /metadata words: found an array of 18446744073709551615 elements at offset \d+, expected at most \d+/],
+    [
+      'length of words',
+      /key 1 of 2 in the metadata: found a string of 18446744073709551615 bytes at offset \d+, expected at most \d+/,
+    ],
+    [
+      'count of words',
+      /metadata words: found an array of 18446744073709551615 elements at offset \d+, expected at most \d+/,
+    ],
     ['length of a string of words', /metadata words\[0\]: found a string of 18446744073709551615 bytes/],
     ['length of a string of text', /metadata text: found a string of 18446744073709551615 bytes/],
     ['length of x', /name of tensor 1 of 1: found a string of 18446744073709551615 bytes/],
     ['offset of x', /tensor x: found offset 18446744073709551615, expected an offset inside the file/],
   ])('a %s that the file cannot hold is named', async (what, message) => {
-    const metadata = [['words', array('string', ['a', 'b'])], ['text', string('t')]] as const;
+    const metadata = [
+      ['words', array('string', ['a', 'b'])],
+      ['text', string('t')],
+    ] as const;
     const { bytes, fields } = writeGguf({ ...withTensor('F32', 4), metadata });
     bytes.writeBigUInt64LE(2n ** 64n - 1n, fields.find((field) => field.what === what)?.offset);
     await expect(readGgufFile(await fileOf(bytes))).rejects.toThrow(message);

@@ -45,7 +45,10 @@ describe('one file', () => {
   });
 
   test('a name as of a split model makes no split model, and split.count 1 needs no such name', async () => {
-    const one = { ...TINY_LLAMA_GGUF, metadata: [['split.count', scalar('uint16', 1)] as const, ...TINY_LLAMA_GGUF.metadata] };
+    const one = {
+      ...TINY_LLAMA_GGUF,
+      metadata: [['split.count', scalar('uint16', 1)] as const, ...TINY_LLAMA_GGUF.metadata],
+    };
     const folder = await makeFolder({ [nameOf(2)]: writeGguf(TINY_LLAMA_GGUF).bytes, 'x.gguf': writeGguf(one).bytes });
     for (const name of [nameOf(2), 'x.gguf']) expect((await readGgufModel(join(folder, name))).files).toHaveLength(1);
   });
@@ -70,11 +73,15 @@ describe('tensors that belong to the description', () => {
   test('are read', async () => {
     expect((await read(TINY_LLAMA_GGUF)).header.vectors).toEqual(new Map());
     const factors = Float32Array.of(1, 1, 2.5, 8);
-    expect((await read(withFactors('F32', 4, factors))).header.vectors).toEqual(new Map([['rope_freqs.weight', factors]]));
+    expect((await read(withFactors('F32', 4, factors))).header.vectors).toEqual(
+      new Map([['rope_freqs.weight', factors]]),
+    );
   });
 
   test('are refused where they are of another type or too long', async () => {
-    await expect(read(withFactors('F16', 4))).rejects.toThrow(/tensor rope_freqs.weight: found type F16, shape \[4\], expected type F32/);
+    await expect(read(withFactors('F16', 4))).rejects.toThrow(
+      /tensor rope_freqs.weight: found type F16, shape \[4\], expected type F32/,
+    );
     await expect(read(withFactors('F32', 5000))).rejects.toThrow(/shape \[5000\]/);
   });
 });
@@ -101,7 +108,9 @@ describe('a split model', () => {
   test('is refused under another name', async () => {
     const folder = await splitFolder(tinyLlamaSplit(3));
     await rename(join(folder, nameOf(1)), join(folder, 'other.gguf'));
-    await expect(readGgufModel(join(folder, 'other.gguf'))).rejects.toThrow(/file name: found a file of a model that is split into 3/);
+    await expect(readGgufModel(join(folder, 'other.gguf'))).rejects.toThrow(
+      /file name: found a file of a model that is split into 3/,
+    );
     await rename(join(folder, nameOf(2)), join(folder, nameOf(2, 4)));
     await expect(readGgufModel(join(folder, nameOf(2, 4)))).rejects.toThrow(/ends in -0000N-of-00003.gguf/);
   });
@@ -110,8 +119,12 @@ describe('a split model', () => {
     const inputs = tinyLlamaSplit(3);
     const changed = async (index: number, key: string, value: number): Promise<string> =>
       join(await splitFolder(inputs.map((input, i) => (i === index ? replaced(input, key, value) : input))), nameOf(1));
-    await expect(readGgufModel(await changed(1, 'split.no', 2))).rejects.toThrow(/tiny-00002.*split.no: found 2, expected 1/);
-    await expect(readGgufModel(await changed(2, 'split.count', 2))).rejects.toThrow(/tiny-00003.*split.count: found 2, expected 3/);
+    await expect(readGgufModel(await changed(1, 'split.no', 2))).rejects.toThrow(
+      /tiny-00002.*split.no: found 2, expected 1/,
+    );
+    await expect(readGgufModel(await changed(2, 'split.count', 2))).rejects.toThrow(
+      /tiny-00003.*split.count: found 2, expected 3/,
+    );
     await expect(readGgufModel(await changed(0, 'split.tensors.count', 12))).rejects.toThrow(
       /split.tensors.count: found 12, and 11 tensors in the 3 files/,
     );
@@ -122,9 +135,12 @@ describe('a split model', () => {
     const folder = await splitFolder(inputs);
     await writeFile(
       join(folder, nameOf(3)),
-      writeGguf({ ...inputs[2], metadata: inputs[2]?.metadata ?? [], tensors: inputs[1]?.tensors.slice(0, 3) ?? [] }).bytes,
+      writeGguf({ ...inputs[2], metadata: inputs[2]?.metadata ?? [], tensors: inputs[1]?.tensors.slice(0, 3) ?? [] })
+        .bytes,
     );
-    await expect(readGgufModel(join(folder, nameOf(1)))).rejects.toThrow(/tensor blk.0.attn_v.weight: found the name also in .*00002/);
+    await expect(readGgufModel(join(folder, nameOf(1)))).rejects.toThrow(
+      /tensor blk.0.attn_v.weight: found the name also in .*00002/,
+    );
   });
 });
 

@@ -8,7 +8,9 @@ const home = mkdtempSync(join(tmpdir(), 'spillway-home-'));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 test.each<[Record<string, string>, string]>([
-  [{ HF_HUB_CACHE: '/a', HF_HOME: '/b' }, '/a'], [{ HF_HOME: '/b', XDG_CACHE_HOME: '/c' }, '/b/hub'], [{ XDG_CACHE_HOME: '/c' }, '/c/huggingface/hub'],
+  [{ HF_HUB_CACHE: '/a', HF_HOME: '/b' }, '/a'],
+  [{ HF_HOME: '/b', XDG_CACHE_HOME: '/c' }, '/b/hub'],
+  [{ XDG_CACHE_HOME: '/c' }, '/c/huggingface/hub'],
   [{ XDG_CACHE_HOME: 'relative', HF_HOME: '' }, join(homedir(), '.cache/huggingface/hub')],
 ])('%j: the cache is %s', async (environment, cache) => {
   expect((await hubSettings(environment)).cache).toBe(cache);
@@ -25,9 +27,16 @@ test('a token of the environment, else that of its file; what cannot stand in a 
 test('a mirror, and what is no address', async () => {
   expect((await hubSettings({})).endpoint).toBe('https://huggingface.co');
   expect((await hubSettings({ HF_ENDPOINT: 'http://127.0.0.1:1/hf//' })).endpoint).toBe('http://127.0.0.1:1/hf');
-  for (const HF_ENDPOINT of ['huggingface.co', 'file:///etc', 'ftp://x']) await expect(hubSettings({ HF_ENDPOINT })).rejects.toThrow('HF_ENDPOINT: found');
+  for (const HF_ENDPOINT of ['huggingface.co', 'file:///etc', 'ftp://x'])
+    await expect(hubSettings({ HF_ENDPOINT })).rejects.toThrow('HF_ENDPOINT: found');
 });
 
-test.each([['1', true], ['TRUE', true], ['on', true], ['0', false], ['', false]])('HF_HUB_OFFLINE=%s', async (value, offline) => {
+test.each([
+  ['1', true],
+  ['TRUE', true],
+  ['on', true],
+  ['0', false],
+  ['', false],
+])('HF_HUB_OFFLINE=%s', async (value, offline) => {
   expect((await hubSettings({ HF_HUB_OFFLINE: value })).offline).toBe(offline);
 });

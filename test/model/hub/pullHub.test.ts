@@ -35,25 +35,40 @@ afterEach(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-function pull(name: string, options: PullHubOptions = {}, environment: Readonly<Record<string, string>> = {}): Promise<string> {
-  return pullHub(name, { patience: PATIENCE, ...options, environment: { HF_ENDPOINT: hub.endpoint, HF_HOME: home, ...environment } });
+function pull(
+  name: string,
+  options: PullHubOptions = {},
+  environment: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  return pullHub(name, {
+    patience: PATIENCE,
+    ...options,
+    environment: { HF_ENDPOINT: hub.endpoint, HF_HOME: home, ...environment },
+  });
 }
 
 async function failureOf(promise: Promise<unknown>): Promise<Error> {
-  const failure = await promise.then(() => undefined, (error: unknown) => error as Error);
+  const failure = await promise.then(
+    () => undefined,
+    (error: unknown) => error as Error,
+  );
   if (failure === undefined) throw new Error('it should have failed');
   return failure;
 }
 
 /** Files in the cache that are neither blobs whose names are their hashes, nor links, nor references. */
 function strays(): string[] {
-  return readdirSync(home, { recursive: true, encoding: 'utf8' }).filter((path) => /\.(tmp|partial|work|incomplete)$/.test(path));
+  return readdirSync(home, { recursive: true, encoding: 'utf8' }).filter((path) =>
+    /\.(tmp|partial|work|incomplete)$/.test(path),
+  );
 }
 
 describe('hf:owner/repo', () => {
-  test('fetches the usual quant into the cache that all of Hugging Face\'s tools share; the next time nothing is asked', async () => {
+  test("fetches the usual quant into the cache that all of Hugging Face's tools share; the next time nothing is asked", async () => {
     const progress: number[] = [];
-    const path = await pull('hf:someone/tiny', { onProgress: ({ bytes, totalBytes }) => progress.push(bytes / totalBytes) });
+    const path = await pull('hf:someone/tiny', {
+      onProgress: ({ bytes, totalBytes }) => progress.push(bytes / totalBytes),
+    });
     const repository = join(home, 'hub', 'models--someone--tiny');
     expect(path).toBe(join(repository, 'snapshots', hub.commit, 'tiny-Q4_K_M.gguf'));
     expect(readFileSync(path).equals(MODEL)).toBe(true);
@@ -69,10 +84,14 @@ describe('hf:owner/repo', () => {
 
   test('a quant, a file and a commit by name', async () => {
     expect(readFileSync(await pull('hf:someone/tiny:q8_0'), 'utf8')).toBe('another quant');
-    expect(await pull(`hf:someone/tiny@${hub.commit}:tiny-Q8_0.gguf`)).toContain(`snapshots/${hub.commit}/tiny-Q8_0.gguf`);
+    expect(await pull(`hf:someone/tiny@${hub.commit}:tiny-Q8_0.gguf`)).toContain(
+      `snapshots/${hub.commit}/tiny-Q8_0.gguf`,
+    );
     const missing = await failureOf(pull('hf:someone/tiny:Q5_K_M'));
     expect(missing).toBeInstanceOf(ModelFileError);
-    expect(missing.message).toBe('hf:someone/tiny:Q5_K_M: repository: found no file or quant "Q5_K_M", expected tiny-Q4_K_M.gguf, tiny-Q8_0.gguf');
+    expect(missing.message).toBe(
+      'hf:someone/tiny:Q5_K_M: repository: found no file or quant "Q5_K_M", expected tiny-Q4_K_M.gguf, tiny-Q8_0.gguf',
+    );
   });
 
   test('which quant is the usual one does not depend on what happens to be in the cache', async () => {
@@ -98,7 +117,8 @@ describe('hf:owner/repo', () => {
     expect(first).toMatch(/big\/m-Q6_K-00001-of-00003\.gguf$/);
     expect(readdirSync(join(first, '..'))).toHaveLength(3);
     hub.files.clear();
-    for (const name of readdirSync('test/fixtures/models/llama')) hub.add(name, readFileSync(join('test/fixtures/models/llama', name)), name.endsWith('.safetensors'));
+    for (const name of readdirSync('test/fixtures/models/llama'))
+      hub.add(name, readFileSync(join('test/fixtures/models/llama', name)), name.endsWith('.safetensors'));
     hub.add('onnx/model.onnx', Buffer.from('not wanted'));
     hub.commit = 'd'.repeat(40);
     const folder = await pull('hf:someone/tiny', { verify: true });
@@ -116,7 +136,20 @@ describe('hf:owner/repo', () => {
   });
 
   test.each([
-    'hf:', 'hf:tiny', 'hf:a/b/c', 'hf:../x', 'hf:a/..', 'hf:a/b@', 'hf:a/b@../x', 'hf:a/b:', 'hf:a/b:/etc/passwd', 'hf:a/b:x/../../y.gguf', 'hf:a/b:x\\y.gguf', 'hf:a b/c', 'hf:a/b@x y', `hf:a/${'b'.repeat(200)}`,
+    'hf:',
+    'hf:tiny',
+    'hf:a/b/c',
+    'hf:../x',
+    'hf:a/..',
+    'hf:a/b@',
+    'hf:a/b@../x',
+    'hf:a/b:',
+    'hf:a/b:/etc/passwd',
+    'hf:a/b:x/../../y.gguf',
+    'hf:a/b:x\\y.gguf',
+    'hf:a b/c',
+    'hf:a/b@x y',
+    `hf:a/${'b'.repeat(200)}`,
   ])('%s is no name', async (name) => {
     expect(await failureOf(pull(name))).toBeInstanceOf(UsageError);
     expect(hub.requests).toEqual([]);
@@ -125,7 +158,12 @@ describe('hf:owner/repo', () => {
 
 describe('what the hub refuses, with its remedy', () => {
   test.each<[string, number, string | undefined, RegExp]>([
-    ['gated, without a token', 401, 'GatedRepo', /is gated \(status 401\): accept its terms at http.*\/someone\/tiny, then set HF_TOKEN/],
+    [
+      'gated, without a token',
+      401,
+      'GatedRepo',
+      /is gated \(status 401\): accept its terms at http.*\/someone\/tiny, then set HF_TOKEN/,
+    ],
     ['gated, with one', 403, 'GatedRepo', /is gated \(status 403\)/],
     ['not there', 404, 'RepoNotFound', /there is no someone\/tiny, or it is private/],
     ['not for everybody', 401, 'RepoNotFound', /there is no someone\/tiny, or it is private: .* set HF_TOKEN/],
@@ -157,7 +195,9 @@ describe('what the hub refuses, with its remedy', () => {
     expect([...hub.tokens.files]).toEqual([]);
     writeFileSync(join(home, 'token'), 'hf_kept\n');
     hub.refusals.set('/api', { kind: 'status', status: 401, code: 'RepoNotFound' });
-    expect((await failureOf(pull('hf:someone/tiny', { verify: true }))).message).toContain('the token was refused (status 401)');
+    expect((await failureOf(pull('hf:someone/tiny', { verify: true }))).message).toContain(
+      'the token was refused (status 401)',
+    );
     expect(hub.tokens.hub.has('Bearer hf_kept')).toBe(true);
   });
 });
@@ -176,9 +216,25 @@ describe('offline', () => {
 describe('what it says is not trusted', () => {
   test('paths that lead elsewhere, sizes and hashes that are none, are left out', async () => {
     const hash = 'a'.repeat(64);
-    for (const path of ['../../evil-Q4_0.gguf', '/evil-Q4_0.gguf', 'a/../../evil-Q4_0.gguf', 'a\\evil-Q4_0.gguf', 'evil\u0000-Q4_0.gguf']) hub.entries.push({ type: 'file', path, size: 4, oid: 'b'.repeat(40), lfs: { oid: hash } });
-    hub.entries.push({ type: 'file', path: 'n-Q4_0.gguf', size: -1, oid: 'b'.repeat(40) }, { type: 'file', path: 'o-Q4_0.gguf', size: 4, oid: '../../x' }, { type: 'file', path: 'p-Q4_0.gguf', size: 4, oid: 'b'.repeat(40), lfs: { oid: '../../../x' } }, null, 3, { type: 'file' });
-    expect((await failureOf(pull('hf:someone/tiny:Q4_0'))).message).toContain('expected tiny-Q4_K_M.gguf, tiny-Q8_0.gguf');
+    for (const path of [
+      '../../evil-Q4_0.gguf',
+      '/evil-Q4_0.gguf',
+      'a/../../evil-Q4_0.gguf',
+      'a\\evil-Q4_0.gguf',
+      'evil\u0000-Q4_0.gguf',
+    ])
+      hub.entries.push({ type: 'file', path, size: 4, oid: 'b'.repeat(40), lfs: { oid: hash } });
+    hub.entries.push(
+      { type: 'file', path: 'n-Q4_0.gguf', size: -1, oid: 'b'.repeat(40) },
+      { type: 'file', path: 'o-Q4_0.gguf', size: 4, oid: '../../x' },
+      { type: 'file', path: 'p-Q4_0.gguf', size: 4, oid: 'b'.repeat(40), lfs: { oid: '../../../x' } },
+      null,
+      3,
+      { type: 'file' },
+    );
+    expect((await failureOf(pull('hf:someone/tiny:Q4_0'))).message).toContain(
+      'expected tiny-Q4_K_M.gguf, tiny-Q8_0.gguf',
+    );
     expect(await pull('hf:someone/tiny')).toContain('tiny-Q4_K_M.gguf');
   });
 
@@ -191,7 +247,9 @@ describe('what it says is not trusted', () => {
     expect((await failureOf(pull('hf:someone/tiny'))).message).toContain('more than 16777216 bytes');
     hub.listing = '[]';
     hub.next = 'http://127.0.0.1:9/api/models/x';
-    expect((await failureOf(pull('hf:someone/tiny', {}, { HF_TOKEN: 'hf_x' }))).message).toContain('its list goes on at another host');
+    expect((await failureOf(pull('hf:someone/tiny', {}, { HF_TOKEN: 'hf_x' }))).message).toContain(
+      'its list goes on at another host',
+    );
     hub.next = `${hub.endpoint}/api/models/${hub.repo}/tree/${hub.commit}?again`;
     expect((await failureOf(pull('hf:someone/tiny'))).message).toContain('more than 100 pages');
     hub.listing = undefined;
@@ -211,15 +269,33 @@ describe('what it says is not trusted', () => {
 
   test('a size that it does not keep', async () => {
     hub.lies.set('tiny-Q4_K_M.gguf', { size: 10 });
-    expect((await failureOf(pull('hf:someone/tiny'))).message).toContain(`its file has ${MODEL.length} bytes, expected 10`);
+    expect((await failureOf(pull('hf:someone/tiny'))).message).toContain(
+      `its file has ${MODEL.length} bytes, expected 10`,
+    );
     hub.lies.set('tiny-Q4_K_M.gguf', { size: 2 ** 52 });
-    expect((await failureOf(pull('hf:someone/tiny'))).message).toMatch(/TiB are to come, and its disk has .* free: .*; HF_HUB_CACHE names another folder/);
+    expect((await failureOf(pull('hf:someone/tiny'))).message).toMatch(
+      /TiB are to come, and its disk has .* free: .*; HF_HUB_CACHE names another folder/,
+    );
   });
 });
 
 test('200 drawn faults: never a wrong file, and what had come is not asked for again', async () => {
   const random = new Random(27);
-  const kinds = ['cut', 'cut', 'cut', 'stall', 'flip', 'short', 'long', 'whole', 'shifted', 'silent', 'html', 'status', 'status'] as const;
+  const kinds = [
+    'cut',
+    'cut',
+    'cut',
+    'stall',
+    'flip',
+    'short',
+    'long',
+    'whole',
+    'shifted',
+    'silent',
+    'html',
+    'status',
+    'status',
+  ] as const;
   const drawn = (): Fault => {
     const kind = kinds[random.below(kinds.length)] ?? 'cut';
     if (kind === 'status') return { kind, status: [429, 500, 502, 503][random.below(4)] ?? 500, retryAfter: 0 };
@@ -235,11 +311,13 @@ test('200 drawn faults: never a wrong file, and what had come is not asked for a
     let path: string | undefined;
     for (let attempt = 0; path === undefined && attempt < 20; attempt++) {
       hub.requests.length = 0;
-      path = await pull('hf:someone/tiny', { patience: { answer: 0.3, stall: 0.3, pause: 0.001 } }).catch((error: unknown) => {
-        expect(error).toBeInstanceOf(DownloadError);
-        failed++;
-        return undefined;
-      });
+      path = await pull('hf:someone/tiny', { patience: { answer: 0.3, stall: 0.3, pause: 0.001 } }).catch(
+        (error: unknown) => {
+          expect(error).toBeInstanceOf(DownloadError);
+          failed++;
+          return undefined;
+        },
+      );
       resumed += hub.requests.filter((request) => /bytes=[1-9]/.test(request)).length;
     }
     expect(readFileSync(path ?? '').equals(MODEL)).toBe(true);
@@ -267,7 +345,13 @@ test('a connection that breaks off loses no byte: the next request begins where 
 test('stopped in the middle, and gone on with', async () => {
   hub.faults.push({ kind: 'stall', after: 20_000 });
   const stop = new AbortController();
-  const stopped = pull('hf:someone/tiny', { signal: stop.signal, patience: { ...PATIENCE, stall: 30 }, onProgress: ({ bytes }) => { if (bytes >= 20_000) stop.abort(); } });
+  const stopped = pull('hf:someone/tiny', {
+    signal: stop.signal,
+    patience: { ...PATIENCE, stall: 30 },
+    onProgress: ({ bytes }) => {
+      if (bytes >= 20_000) stop.abort();
+    },
+  });
   // The first reports come at most ten a second: the abort is ours at the latest.
   setTimeout(() => stop.abort(), 1500).unref();
   expect(await failureOf(stopped)).toBeInstanceOf(InterruptedError);
@@ -277,20 +361,35 @@ test('stopped in the middle, and gone on with', async () => {
 });
 
 test('what a callback throws ends it', async () => {
-  expect((await failureOf(pull('hf:someone/tiny', { onProgress: () => { throw new Error('mine'); } }))).message).toBe('mine');
+  expect(
+    (
+      await failureOf(
+        pull('hf:someone/tiny', {
+          onProgress: () => {
+            throw new Error('mine');
+          },
+        }),
+      )
+    ).message,
+  ).toBe('mine');
 });
 
 test('two processes that pull one file at once: both have it, whole, and nothing is left', async () => {
   const big = Buffer.alloc(3_000_000, 'abcdefg');
   hub.add('tiny-Q4_K_M.gguf', big);
   const program = `import { pullHub } from ${JSON.stringify(built('model/hub/pullHub.js'))}; process.stdout.write(await pullHub('hf:someone/tiny'));`;
-  const paths = await Promise.all([1, 2].map(async () => {
-    const child = spawn(process.execPath, ['--input-type=module', '-e', program], { env: { ...process.env, HF_ENDPOINT: hub.endpoint, HF_HOME: home }, stdio: ['ignore', 'pipe', 'inherit'] });
-    let out = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text));
-    expect(await once(child, 'close')).toEqual([0, null]);
-    return out;
-  }));
+  const paths = await Promise.all(
+    [1, 2].map(async () => {
+      const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+        env: { ...process.env, HF_ENDPOINT: hub.endpoint, HF_HOME: home },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      let out = '';
+      child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text));
+      expect(await once(child, 'close')).toEqual([0, null]);
+      return out;
+    }),
+  );
   for (const path of paths) expect(readFileSync(path).equals(big)).toBe(true);
   expect(strays()).toEqual([]);
 });
@@ -299,7 +398,11 @@ test('a full disk is told, and what had come is kept for the next time', async (
   const big = Buffer.alloc(3_000_000, 'abcdefg');
   hub.add('tiny-Q4_K_M.gguf', big);
   const program = `import { pullHub } from ${JSON.stringify(built('model/hub/pullHub.js'))}; process.on('SIGXFSZ', () => {}); await pullHub('hf:someone/tiny').catch((error) => process.stdout.write(error.message));`;
-  const child = spawn('bash', ['-c', 'ulimit -f 1000; exec "$0" --input-type=module -e "$1"', process.execPath, program], { env: { ...process.env, HF_ENDPOINT: hub.endpoint, HF_HOME: home }, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(
+    'bash',
+    ['-c', 'ulimit -f 1000; exec "$0" --input-type=module -e "$1"', process.execPath, program],
+    { env: { ...process.env, HF_ENDPOINT: hub.endpoint, HF_HOME: home }, stdio: ['ignore', 'pipe', 'inherit'] },
+  );
   let out = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text));
   await once(child, 'close');
@@ -315,7 +418,9 @@ test('the cache is listed with what it holds', async () => {
   process.env['HF_HOME'] = home;
   delete process.env['HF_HUB_CACHE'];
   try {
-    expect((await cachedModels()).filter(({ name }) => name.startsWith('hf:'))).toEqual([{ name: 'hf:someone/tiny', bytes: expect.any(Number), path: join(home, 'hub', 'models--someone--tiny') }]);
+    expect((await cachedModels()).filter(({ name }) => name.startsWith('hf:'))).toEqual([
+      { name: 'hf:someone/tiny', bytes: expect.any(Number), path: join(home, 'hub', 'models--someone--tiny') },
+    ]);
   } finally {
     process.env['HF_HOME'] = before['HF_HOME'] ?? '';
     if (before['HF_HOME'] === undefined) delete process.env['HF_HOME'];

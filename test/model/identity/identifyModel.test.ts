@@ -1,4 +1,18 @@
-import { appendFileSync, closeSync, copyFileSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  appendFileSync,
+  closeSync,
+  copyFileSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
@@ -18,7 +32,8 @@ beforeEach(() => {
 });
 
 const file = path('model.gguf');
-const hashOf = async (files: readonly string[] = [file], options: IdentifyOptions = {}): Promise<string> => (await identifyModel(files, options)).hash;
+const hashOf = async (files: readonly string[] = [file], options: IdentifyOptions = {}): Promise<string> =>
+  (await identifyModel(files, options)).hash;
 /** Bytes that were read. */
 async function bytesHashed(files: readonly string[] = [file]): Promise<number> {
   let done = 0;
@@ -38,12 +53,20 @@ function change(name: string, at: number, text: string): void {
 describe('identifyModel', () => {
   test('is SHA-256 over the length and that of each MiB, whatever the file is called', async () => {
     writeFileSync(file, Buffer.alloc(2 ** 20 + 5, 'weights'));
-    const hashed = (...parts: readonly (string | Buffer)[]): Buffer => parts.reduce((hash, part) => hash.update(part), createHash('sha256')).digest();
+    const hashed = (...parts: readonly (string | Buffer)[]): Buffer =>
+      parts.reduce((hash, part) => hash.update(part), createHash('sha256')).digest();
     const content = readFileSync(file);
-    const { weights: [found] } = await identifyModel([file]);
+    const {
+      weights: [found],
+    } = await identifyModel([file]);
     expect(found).toMatchObject({
-      name: 'model.gguf', bytes: 2 ** 20 + 5,
-      hash: hashed(`spillway-content ${2 ** 20 + 5}\n`, hashed(content.subarray(0, 2 ** 20)), hashed(content.subarray(2 ** 20))).toString('hex'),
+      name: 'model.gguf',
+      bytes: 2 ** 20 + 5,
+      hash: hashed(
+        `spillway-content ${2 ** 20 + 5}\n`,
+        hashed(content.subarray(0, 2 ** 20)),
+        hashed(content.subarray(2 ** 20)),
+      ).toString('hex'),
     });
     copyFileSync(file, path('copy.bin'));
     expect(await hashOf([path('copy.bin')])).toBe(await hashOf());
@@ -84,7 +107,9 @@ describe('identifyModel', () => {
     expect(await bytesHashed()).toBe(3_000_000);
     expect(await bytesHashed()).toBe(0);
     const kept = JSON.parse(readFileSync(known, 'utf8')) as { files: Record<string, string> };
-    const { weights: [found] } = await identifyModel([file]);
+    const {
+      weights: [found],
+    } = await identifyModel([file]);
     expect(kept.files[found?.stamp ?? '']).toBe(found?.hash);
     const hash = await hashOf();
     utimesSync(file, new Date(), new Date());
@@ -96,10 +121,13 @@ describe('identifyModel', () => {
     ['damaged', () => writeFileSync(known, '{"format":"spillway-ident')],
     ['something else', () => writeFileSync(known, '{"format":"spillway-identities-1","files":{"../x":1}}')],
     ['no file', () => mkdirSync(known)],
-    ['in a place that cannot be written', () => {
-      writeFileSync(path('in-the-way'), '');
-      process.env['XDG_CACHE_HOME'] = path('in-the-way');
-    }],
+    [
+      'in a place that cannot be written',
+      () => {
+        writeFileSync(path('in-the-way'), '');
+        process.env['XDG_CACHE_HOME'] = path('in-the-way');
+      },
+    ],
   ])('kept hashes that are %s cost a hash, and nothing else', async (_, spoil) => {
     writeFileSync(file, `of the test ${_}`);
     rmSync(known, { recursive: true, force: true });
@@ -132,13 +160,28 @@ describe('identifyModel', () => {
   test('a file that is written while it is hashed is refused; a signal ends it; so does what is no file', async () => {
     writeFileSync(file, Buffer.alloc(3_000_000, 'changing'));
     await expect(hashOf([file], { onProgress: () => appendFileSync(file, 'x') })).rejects.toMatchObject({
-      name: 'ModelFileError', file, message: expect.stringContaining('found contents that change while they are read, expected a file that nobody writes to') as unknown,
+      name: 'ModelFileError',
+      file,
+      message: expect.stringContaining(
+        'found contents that change while they are read, expected a file that nobody writes to',
+      ) as unknown,
     });
     const controller = new AbortController();
-    await expect(hashOf([file], { signal: controller.signal, onProgress: () => controller.abort('enough') })).rejects.toMatchObject({ name: 'InterruptedError', cause: 'enough' });
+    await expect(
+      hashOf([file], { signal: controller.signal, onProgress: () => controller.abort('enough') }),
+    ).rejects.toMatchObject({ name: 'InterruptedError', cause: 'enough' });
     const mine = new Error('mine');
-    await expect(hashOf([file], { onProgress: () => { throw mine; } })).rejects.toBe(mine);
-    await expect(hashOf([path('none.gguf')])).rejects.toMatchObject({ name: 'ModelFileError', found: 'nothing at that path' });
+    await expect(
+      hashOf([file], {
+        onProgress: () => {
+          throw mine;
+        },
+      }),
+    ).rejects.toBe(mine);
+    await expect(hashOf([path('none.gguf')])).rejects.toMatchObject({
+      name: 'ModelFileError',
+      found: 'nothing at that path',
+    });
     await expect(hashOf([path('.')])).rejects.toMatchObject({ name: 'ModelFileError', found: 'a folder' });
   });
 });

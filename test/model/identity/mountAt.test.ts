@@ -31,8 +31,14 @@ describe('mountAt', () => {
 
 describe('hashes are kept for other processes', () => {
   test.each([
-    ['/home/a', true], ['/mnt/models/a', true], ['/image/a', true], ['/share/a', true],
-    ['/mnt/a', false], ['/mnt/two words/a', false], ['/writable/a', false], ['/root/a', false],
+    ['/home/a', true],
+    ['/mnt/models/a', true],
+    ['/image/a', true],
+    ['/share/a', true],
+    ['/mnt/a', false],
+    ['/mnt/two words/a', false],
+    ['/writable/a', false],
+    ['/root/a', false],
   ])('%s: %s', (path, kept) => {
     expect(isKeeping(mountAt(MOUNTS, path))).toBe(kept);
   });

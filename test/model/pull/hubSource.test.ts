@@ -8,7 +8,10 @@ import { hubSource } from '../../../src/model/pull/hubSource.js';
 import { pullModel } from '../../../src/model/pull/pullModel.js';
 import { CONTENTS, MODEL, temporaryFolder } from './pullFixtures.js';
 
-/** A hub on the loopback interface: it answers ranged requests for one file. `cut` ends each longer answer after so many bytes. */
+/**
+ * A hub on the loopback interface: it answers ranged requests for one file. `cut` ends each longer answer after so many
+ * bytes.
+ */
 class LoopbackHub {
   readonly requests: string[] = [];
   contents: Buffer = CONTENTS;
@@ -17,7 +20,9 @@ class LoopbackHub {
   #server: Server | undefined;
 
   async start(): Promise<string> {
-    const server = createServer((request, response) => { this.#answer(request, response); });
+    const server = createServer((request, response) => {
+      this.#answer(request, response);
+    });
     this.#server = server;
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -45,7 +50,8 @@ class LoopbackHub {
       'Content-Length': body.length,
       ...(range === null ? {} : { 'Content-Range': `bytes ${first}-${last}/${size}` }),
     });
-    if (body.length > this.cut) response.write(body.subarray(0, this.cut), () => setTimeout(() => response.destroy(), 50));
+    if (body.length > this.cut)
+      response.write(body.subarray(0, this.cut), () => setTimeout(() => response.destroy(), 50));
     else response.end(body);
   }
 }
@@ -86,20 +92,26 @@ describe('hubSource', () => {
   test('refuses a file of another size before reading it', async () => {
     await using folder = await temporaryFolder();
     hub.contents = CONTENTS.subarray(0, 1000);
-    await expect(pullModel(MODEL, { folder: folder.path, sources: [hubSource] })).rejects.toThrow('its file has 1000 bytes, expected 300000');
+    await expect(pullModel(MODEL, { folder: folder.path, sources: [hubSource] })).rejects.toThrow(
+      'its file has 1000 bytes, expected 300000',
+    );
     expect(hub.requests).toHaveLength(1);
   });
 
   test('says which file is not there', async () => {
     await using folder = await temporaryFolder();
     const missing = { ...MODEL, hub: { ...MODEL.hub, path: 'absent.gguf' } };
-    await expect(pullModel(missing, { folder: folder.path, sources: [hubSource] })).rejects.toThrow('has no file absent.gguf');
+    await expect(pullModel(missing, { folder: folder.path, sources: [hubSource] })).rejects.toThrow(
+      'has no file absent.gguf',
+    );
   });
 
   test('names the cause when nobody listens', async () => {
     await using folder = await temporaryFolder();
     await hub.stop();
-    await expect(pullModel(MODEL, { folder: folder.path, sources: [hubSource] })).rejects.toThrow(/Hugging Face hub: .*ECONNREFUSED/);
+    await expect(pullModel(MODEL, { folder: folder.path, sources: [hubSource] })).rejects.toThrow(
+      /Hugging Face hub: .*ECONNREFUSED/,
+    );
   });
 
   test('gives up on a hub that does not answer', async () => {

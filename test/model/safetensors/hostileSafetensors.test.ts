@@ -193,7 +193,10 @@ describe('a hostile safetensors file is read or refused, soon and within memory'
           fc.option(fc.nat({ max: text.length })),
           async (which, value, cut) => {
             const { index, length } = values[which] ?? { index: 0, length: 0 };
-            writeFileSync(join(folder, name), (text.slice(0, index) + value + text.slice(index + length)).slice(0, cut ?? undefined));
+            writeFileSync(
+              join(folder, name),
+              (text.slice(0, index) + value + text.slice(index + length)).slice(0, cut ?? undefined),
+            );
             await readFolder();
           },
         ),

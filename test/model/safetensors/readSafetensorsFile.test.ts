@@ -7,9 +7,15 @@ import type { SafetensorsEntry } from '../support/SafetensorsWriter.js';
 
 const read = async (bytes: Uint8Array): ReturnType<typeof readSafetensorsFile> =>
   readSafetensorsFile(join(await makeFolder({ 'model.safetensors': bytes }), 'model.safetensors'), 3);
-const readHeader = (header: string, dataBytes = 16): ReturnType<typeof readSafetensorsFile> => read(assemble(header, dataBytes));
-const readEntries = (...entries: SafetensorsEntry[]): ReturnType<typeof readSafetensorsFile> => readHeader(headerText(entries));
-const entry = (dtype: string, shape: unknown, begin: unknown, end: unknown): unknown => ({ dtype, shape, data_offsets: [begin, end] });
+const readHeader = (header: string, dataBytes = 16): ReturnType<typeof readSafetensorsFile> =>
+  read(assemble(header, dataBytes));
+const readEntries = (...entries: SafetensorsEntry[]): ReturnType<typeof readSafetensorsFile> =>
+  readHeader(headerText(entries));
+const entry = (dtype: string, shape: unknown, begin: unknown, end: unknown): unknown => ({
+  dtype,
+  shape,
+  data_offsets: [begin, end],
+});
 
 describe('a safetensors file that is in order', () => {
   test('gives type, shape and place of its tensors, in the order of their bytes', async () => {
@@ -36,8 +42,12 @@ describe('a safetensors file that is in order', () => {
       ['none', entry('F32', [0, 5], 8, 8)],
     ];
     expect((await readEntries(...entries)).tensors.map(({ name }) => name)).toEqual(['é"\n', 'none', 'z']);
-    expect((await readHeader(' { "a" :\t{ "shape" : [ 4 ] , "data_offsets":[0 ,16],\n"dtype":"F32" } }\n')).tensors).toHaveLength(1);
-    expect((await readHeader('{"\\u0061":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}')).tensors[0]?.name).toBe('a');
+    expect(
+      (await readHeader(' { "a" :\t{ "shape" : [ 4 ] , "data_offsets":[0 ,16],\n"dtype":"F32" } }\n')).tensors,
+    ).toHaveLength(1);
+    expect((await readHeader('{"\\u0061":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}')).tensors[0]?.name).toBe(
+      'a',
+    );
     expect((await readHeader('{}', 0)).tensors).toEqual([]);
   });
 
@@ -79,7 +89,11 @@ describe('a safetensors file that is refused', () => {
       ],
       /tensor a: found the name a second time/,
     ],
-    ['too few bytes', [['a', entry('F32', [4], 0, 15)]], /data_offsets \[0, 15\], 15 bytes, expected 16 bytes for shape \[4\] of F32/],
+    [
+      'too few bytes',
+      [['a', entry('F32', [4], 0, 15)]],
+      /data_offsets \[0, 15\], 15 bytes, expected 16 bytes for shape \[4\] of F32/,
+    ],
     ['bytes backwards', [['a', entry('F32', [4], 16, 0)]], /-16 bytes/],
     [
       'an overlap',
@@ -97,19 +111,31 @@ describe('a safetensors file that is refused', () => {
       ],
       /tensor b: found a hole before it/,
     ],
-    ['bytes past the end', [['a', entry('F32', [5], 0, 20)]], /tensor a: found bytes \d+ to \d+, expected bytes inside the file/],
+    [
+      'bytes past the end',
+      [['a', entry('F32', [5], 0, 20)]],
+      /tensor a: found bytes \d+ to \d+, expected bytes inside the file/,
+    ],
     [
       'bytes that belong to no tensor',
       [['a', entry('F32', [3], 0, 12)]],
       /file: found \d+ bytes, expected \d+, where the last tensor ends/,
     ],
     ['a product beyond 2^53', [['a', entry('F32', [2 ** 40, 2 ** 40], 0, 16)]], /expected a whole number of bytes/],
-    ['a product that wraps round 2^64', [['a', entry('F32', [2 ** 32, 2 ** 32, 4], 0, 16)]], /expected a whole number of bytes/],
+    [
+      'a product that wraps round 2^64',
+      [['a', entry('F32', [2 ** 32, 2 ** 32, 4], 0, 16)]],
+      /expected a whole number of bytes/,
+    ],
     ['a size of 2^53', [['a', entry('U8', [2 ** 53], 0, 16)]], /a whole number from 0 to 2\^53 - 1/],
     ['a negative size', [['a', entry('F32', [-4], 0, 16)]], /a whole number from 0/],
     ['a fraction', [['a', entry('F32', [4.5], 0, 16)]], /expected "]"|expected \]/],
     ['nine dimensions', [['a', entry('F32', [1, 1, 1, 1, 1, 1, 1, 1, 4], 0, 16)]], /a list of more than 8 numbers/],
-    ['three offsets', [['a', { dtype: 'F32', shape: [4], data_offsets: [0, 16, 16] }]], /a list of more than 2 numbers/],
+    [
+      'three offsets',
+      [['a', { dtype: 'F32', shape: [4], data_offsets: [0, 16, 16] }]],
+      /a list of more than 2 numbers/,
+    ],
     ['one offset', [['a', { dtype: 'F32', shape: [4], data_offsets: [16] }]], /lacks some of its keys/],
     ['no dtype', [['a', { shape: [4], data_offsets: [0, 16] }]], /lacks some of its keys/],
     ['another key', [['a', { dtype: 'F32', shape: [4], data_offsets: [0, 16], device: 'cpu' }]], /the key device/],
@@ -118,7 +144,10 @@ describe('a safetensors file that is refused', () => {
   ];
   test.each(cases)('%s', async (_, entries, message) => {
     await expect(readEntries(...entries)).rejects.toThrow(message);
-    await expect(readEntries(...entries)).rejects.toMatchObject({ code: 'model-file', file: expect.stringContaining('model.safetensors') });
+    await expect(readEntries(...entries)).rejects.toMatchObject({
+      code: 'model-file',
+      file: expect.stringContaining('model.safetensors'),
+    });
   });
 
   test.each([
@@ -143,7 +172,9 @@ describe('a safetensors file that is refused', () => {
     for (const length of [BigInt(bytes.length - 7), 100_000_001n, 2n ** 53n, 2n ** 63n, 2n ** 64n - 1n]) {
       const broken = Buffer.from(bytes);
       broken.writeBigUInt64LE(length);
-      await expect(read(broken)).rejects.toThrow(`header length: found ${length} bytes, expected at most ${bytes.length - 8}`);
+      await expect(read(broken)).rejects.toThrow(
+        `header length: found ${length} bytes, expected at most ${bytes.length - 8}`,
+      );
     }
     bytes[9] = 0xff;
     await expect(read(bytes)).rejects.toThrow(/header: found bytes that are no UTF-8/);

@@ -42,7 +42,9 @@ describe('weights', () => {
     await symlink(join(elsewhere, 'blob'), join(folder, 'b.safetensors'));
     const { header, files } = await readSafetensorsModel(folder);
     expect(files).toEqual([join(folder, 'a.safetensors'), join(folder, 'b.safetensors')]);
-    expect(header.tensors.map(({ name, file }) => [name, file])).toEqual(NAMES.map((name, index) => [name, index < 5 ? 0 : 1]));
+    expect(header.tensors.map(({ name, file }) => [name, file])).toEqual(
+      NAMES.map((name, index) => [name, index < 5 ? 0 : 1]),
+    );
   });
 
   test('are refused where the index and the files disagree', async () => {
@@ -55,9 +57,9 @@ describe('weights', () => {
     await expect(read({ ...sharded(), 'b.safetensors': writeSafetensors(TINY_LLAMA_SAFETENSORS) })).rejects.toThrow(
       /tensor model.embed_tokens.weight: found the name also in a.safetensors/,
     );
-    await expect(read(sharded({ ...WEIGHT_MAP, 'c.weight': 'c.safetensors', 'd.weight': 'd.safetensors' }))).rejects.toThrow(
-      /weight_map: found 2 of 4 files missing: c.safetensors, d.safetensors/,
-    );
+    await expect(
+      read(sharded({ ...WEIGHT_MAP, 'c.weight': 'c.safetensors', 'd.weight': 'd.safetensors' })),
+    ).rejects.toThrow(/weight_map: found 2 of 4 files missing: c.safetensors, d.safetensors/);
   });
 
   test.each([
@@ -79,14 +81,18 @@ describe('weights', () => {
   });
 
   test.each([[[]], [{}], [null], ['text']])('a weight_map of %j is refused', async (weightMap) => {
-    await expect(read(sharded(weightMap))).rejects.toThrow(/weight_map: found .*, expected an object of file names by tensor/);
+    await expect(read(sharded(weightMap))).rejects.toThrow(
+      /weight_map: found .*, expected an object of file names by tensor/,
+    );
   });
 
   test('are told from what looks like them', async () => {
     await expect(read({ 'config.json': CONFIG })).rejects.toThrow(
       /weights: found neither, expected model.safetensors or model.safetensors.index.json/,
     );
-    await expect(read({ 'config.json': CONFIG, 'pytorch_model.bin': '' })).rejects.toThrow(/found only pytorch_model.bin, a pickle/);
+    await expect(read({ 'config.json': CONFIG, 'pytorch_model.bin': '' })).rejects.toThrow(
+      /found only pytorch_model.bin, a pickle/,
+    );
     await expect(read({ 'tiny.gguf': '' })).rejects.toThrow(
       /config.json: found a folder without one, but with tiny.gguf; name that file itself/,
     );
@@ -145,13 +151,25 @@ describe('the tokenizer', () => {
   });
 
   test('end tokens of generation_config.json replace those of config.json', async () => {
-    const files = { ...SINGLE, 'tokenizer.json': '{}', 'config.json': JSON.stringify({ ...TINY_LLAMA_CONFIG, eos_token_id: [2, 3] }) };
-    expect((await read({ ...files, 'generation_config.json': '{"eos_token_id": 5}' })).tokenizer).toMatchObject({ endTokens: [5] });
-    expect((await read({ ...files, 'generation_config.json': '{"eos_token_id": null}' })).tokenizer).toMatchObject({ endTokens: [2, 3] });
+    const files = {
+      ...SINGLE,
+      'tokenizer.json': '{}',
+      'config.json': JSON.stringify({ ...TINY_LLAMA_CONFIG, eos_token_id: [2, 3] }),
+    };
+    expect((await read({ ...files, 'generation_config.json': '{"eos_token_id": 5}' })).tokenizer).toMatchObject({
+      endTokens: [5],
+    });
+    expect((await read({ ...files, 'generation_config.json': '{"eos_token_id": null}' })).tokenizer).toMatchObject({
+      endTokens: [2, 3],
+    });
   });
 
   test('end tokens of a model inside a model', async () => {
-    const { tokenizer } = await read({ ...SINGLE, 'tokenizer.json': '{}', 'config.json': '{"text_config": {"eos_token_id": 4}}' });
+    const { tokenizer } = await read({
+      ...SINGLE,
+      'tokenizer.json': '{}',
+      'config.json': '{"text_config": {"eos_token_id": 4}}',
+    });
     expect(tokenizer).toMatchObject({ endTokens: [4] });
   });
 
@@ -162,7 +180,11 @@ describe('the tokenizer', () => {
   });
 
   test('is missing for a reason', async () => {
-    expect((await read(SINGLE)).tokenizer).toEqual({ kind: 'none', reason: 'the folder has no tokenizer.json', endTokens: [2] });
+    expect((await read(SINGLE)).tokenizer).toEqual({
+      kind: 'none',
+      reason: 'the folder has no tokenizer.json',
+      endTokens: [2],
+    });
     expect((await read({ ...SINGLE, 'vocab.json': '{}' })).tokenizer).toEqual({
       kind: 'none',
       reason: expect.stringContaining('only vocab.json; AutoTokenizer'),
@@ -175,11 +197,11 @@ describe('the tokenizer', () => {
     await expect(read({ ...SINGLE, 'tokenizer.json': '{}', 'tokenizer_config.json': '[]' })).rejects.toThrow(
       /tokenizer_config.json: file: found JSON that is an array/,
     );
-    await expect(read({ ...SINGLE, 'tokenizer.json': '{}', 'chat_template.json': '{"chat_template": {}}' })).rejects.toThrow(
-      /chat_template: found an object, expected text/,
-    );
-    await expect(read({ ...SINGLE, 'tokenizer.json': '{}', 'chat_template.jinja': Uint8Array.of(0xff) })).rejects.toThrow(
-      /chat_template.jinja: file: found bytes that are no UTF-8/,
-    );
+    await expect(
+      read({ ...SINGLE, 'tokenizer.json': '{}', 'chat_template.json': '{"chat_template": {}}' }),
+    ).rejects.toThrow(/chat_template: found an object, expected text/);
+    await expect(
+      read({ ...SINGLE, 'tokenizer.json': '{}', 'chat_template.jinja': Uint8Array.of(0xff) }),
+    ).rejects.toThrow(/chat_template.jinja: file: found bytes that are no UTF-8/);
   });
 });

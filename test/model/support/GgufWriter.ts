@@ -2,7 +2,19 @@ import { WEIGHT_BLOCKS, WEIGHT_TYPES } from '../../../src/model/TensorBinding.js
 import type { WeightType } from '../../../src/model/TensorBinding.js';
 
 const TYPE_IDS = {
-  uint8: 0, int8: 1, uint16: 2, int16: 3, uint32: 4, int32: 5, float32: 6, bool: 7, string: 8, array: 9, uint64: 10, int64: 11, float64: 12,
+  uint8: 0,
+  int8: 1,
+  uint16: 2,
+  int16: 3,
+  uint32: 4,
+  int32: 5,
+  float32: 6,
+  bool: 7,
+  string: 8,
+  array: 9,
+  uint64: 10,
+  int64: 11,
+  float64: 12,
 } as const;
 export type GgufScalarType = Exclude<keyof typeof TYPE_IDS, 'array'>;
 export type GgufScalar = number | bigint | boolean | string;
@@ -50,14 +62,17 @@ function lengthOf({ type, shape, data }: GgufTensorInput): number {
 /** Bytes of a tensor in whole blocks; 0 for types that Spillway does not read. */
 export function tensorBytes(type: WeightType | number, shape: readonly number[]): number {
   if (typeof type === 'number') return 0;
-  return (shape.reduce((product, size) => product * size, 1) / WEIGHT_BLOCKS[type].elements) * WEIGHT_BLOCKS[type].bytes;
+  return (
+    (shape.reduce((product, size) => product * size, 1) / WEIGHT_BLOCKS[type].elements) * WEIGHT_BLOCKS[type].bytes
+  );
 }
 
 /** Writes a GGUF file, well-formed as far as its input is; it ends with the last tensor's last byte. */
 export function writeGguf(input: GgufInput): { bytes: Buffer; fields: GgufField[] } {
   const writer = new Writer();
   const alignment = input.alignment ?? 32;
-  const metadata = alignment === 32 ? input.metadata : [...input.metadata, ['general.alignment', uint32(alignment)] as const];
+  const metadata =
+    alignment === 32 ? input.metadata : [...input.metadata, ['general.alignment', uint32(alignment)] as const];
   writer.raw(Buffer.from('GGUF'));
   writer.uint32(input.version ?? 3, 'version');
   writer.uint64(input.tensors.length, 'tensor count');
@@ -139,16 +154,27 @@ class Writer {
 function scalarBytes(type: Exclude<GgufScalarType, 'string'>, value: GgufScalar): Buffer {
   const bytes = Buffer.alloc(8);
   switch (type) {
-    case 'uint8': return bytes.subarray(0, bytes.writeUInt8(Number(value)));
-    case 'int8': return bytes.subarray(0, bytes.writeInt8(Number(value)));
-    case 'uint16': return bytes.subarray(0, bytes.writeUInt16LE(Number(value)));
-    case 'int16': return bytes.subarray(0, bytes.writeInt16LE(Number(value)));
-    case 'uint32': return bytes.subarray(0, bytes.writeUInt32LE(Number(value)));
-    case 'int32': return bytes.subarray(0, bytes.writeInt32LE(Number(value)));
-    case 'float32': return bytes.subarray(0, bytes.writeFloatLE(Number(value)));
-    case 'bool': return bytes.subarray(0, bytes.writeUInt8(value === true ? 1 : 0));
-    case 'uint64': return bytes.subarray(0, bytes.writeBigUInt64LE(BigInt(value)));
-    case 'int64': return bytes.subarray(0, bytes.writeBigInt64LE(BigInt(value)));
-    case 'float64': return bytes.subarray(0, bytes.writeDoubleLE(Number(value)));
+    case 'uint8':
+      return bytes.subarray(0, bytes.writeUInt8(Number(value)));
+    case 'int8':
+      return bytes.subarray(0, bytes.writeInt8(Number(value)));
+    case 'uint16':
+      return bytes.subarray(0, bytes.writeUInt16LE(Number(value)));
+    case 'int16':
+      return bytes.subarray(0, bytes.writeInt16LE(Number(value)));
+    case 'uint32':
+      return bytes.subarray(0, bytes.writeUInt32LE(Number(value)));
+    case 'int32':
+      return bytes.subarray(0, bytes.writeInt32LE(Number(value)));
+    case 'float32':
+      return bytes.subarray(0, bytes.writeFloatLE(Number(value)));
+    case 'bool':
+      return bytes.subarray(0, bytes.writeUInt8(value === true ? 1 : 0));
+    case 'uint64':
+      return bytes.subarray(0, bytes.writeBigUInt64LE(BigInt(value)));
+    case 'int64':
+      return bytes.subarray(0, bytes.writeBigInt64LE(BigInt(value)));
+    case 'float64':
+      return bytes.subarray(0, bytes.writeDoubleLE(Number(value)));
   }
 }

@@ -34,7 +34,10 @@ export function assemble(header: string | Buffer, dataBytes: number): Buffer {
   return Buffer.concat([length, padded, Buffer.alloc(dataBytes)]);
 }
 
-export function writeSafetensors(tensors: readonly SafetensorsTensorInput[], metadata?: Readonly<Record<string, string>>): Buffer {
+export function writeSafetensors(
+  tensors: readonly SafetensorsTensorInput[],
+  metadata?: Readonly<Record<string, string>>,
+): Buffer {
   const { entries, dataBytes } = layOut(tensors);
   return assemble(headerText(metadata ? [['__metadata__', metadata], ...entries] : entries), dataBytes);
 }

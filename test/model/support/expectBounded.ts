@@ -14,15 +14,19 @@ function memoryBytes(): number {
   return heap + external;
 }
 
-/** Seconds of processor time since `start`, a result of process.cpuUsage(): they do not grow because the machine is busy. */
+/**
+ * Seconds of processor time since `start`, a result of process.cpuUsage(): they do not grow because the machine is
+ * busy.
+ */
 export function cpuSeconds(start: NodeJS.CpuUsage): number {
   const { user, system } = process.cpuUsage(start);
   return (user + system) / 1e6;
 }
 
 /**
- * Reads a file that may be anything: it must come to an end soon, with a model or a ModelFileError, and with little memory. Memory is
- * measured right after, before a collection is likely; what was asked for and never touched counts too.
+ * Reads a file that may be anything: it must come to an end soon, with a model or a ModelFileError, and with little
+ * memory. Memory is measured right after, before a collection is likely; what was asked for and never touched counts
+ * too.
  * @returns the model, or the error
  */
 export async function expectBounded<T>(read: () => Promise<T>): Promise<{ model: T } | { error: ModelFileError }> {
@@ -39,11 +43,16 @@ export async function expectBounded<T>(read: () => Promise<T>): Promise<{ model:
   return 'error' in outcome ? { error: outcome.error as ModelFileError } : outcome;
 }
 
-/** What holds of tensors that a reader lets through, whatever the file says: in their file, of the size of their type and shape, apart. */
+/**
+ * What holds of tensors that a reader lets through, whatever the file says: in their file, of the size of their type
+ * and shape, apart.
+ */
 export function expectSound(source: { tensors: readonly TensorInfo[]; files: readonly string[] }): void {
   const ends = new Map<number, number>();
   expect(new Set(source.tensors.map((tensor) => tensor.name)).size).toBe(source.tensors.length);
-  for (const { type, shape, file, offset, bytes } of [...source.tensors].sort((a, b) => a.offset - b.offset || a.bytes - b.bytes)) {
+  for (const { type, shape, file, offset, bytes } of [...source.tensors].sort(
+    (a, b) => a.offset - b.offset || a.bytes - b.bytes,
+  )) {
     const block = WEIGHT_BLOCKS[type];
     expect(bytes * block.elements).toBe(shape.reduce((product, size) => product * size, 1) * block.bytes);
     expect(offset).toBeGreaterThanOrEqual(ends.get(file) ?? 0);

@@ -2,7 +2,10 @@ import type { GgufInput, GgufTensorInput, GgufValue } from './GgufWriter.js';
 import { array, float32, scalar, string, uint32 } from './GgufWriter.js';
 import type { SafetensorsTensorInput } from './SafetensorsWriter.js';
 
-/** A LLaMA of one layer, hidden size 32, two heads of 16, one KV head and eight tokens: the smallest model with all of the parts. */
+/**
+ * A LLaMA of one layer, hidden size 32, two heads of 16, one KV head and eight tokens: the smallest model with all of
+ * the parts.
+ */
 const TOKENS = ['<unk>', '<s>', '</s>', 'a', 'b', 'ab', 'Ġ', 'é'];
 
 const METADATA: readonly (readonly [string, GgufValue])[] = [

@@ -3,16 +3,27 @@ import fc from 'fast-check';
 import { AddedTokens, type AddedToken, type Section } from '../../../src/model/tokenizer/AddedTokens.js';
 
 function token(content: string, id: number): AddedToken {
-  return { id, content, special: id % 3 !== 0, normalized: false, singleWord: false, stripLeft: false, stripRight: false };
+  return {
+    id,
+    content,
+    special: id % 3 !== 0,
+    normalized: false,
+    singleWord: false,
+    stripLeft: false,
+    stripRight: false,
+  };
 }
 
 /** The definition, place by place: the longest token that begins here, the first of equal ones. */
 function expected(tokens: readonly AddedToken[], text: string, accept: (token: AddedToken) => boolean): Section[] {
   const sections: Section[] = [];
   let done = 0;
-  for (let at = 0; at < text.length; ) {
+  for (let at = 0; at < text.length;) {
     const here = tokens.filter(({ content }) => content !== '' && text.startsWith(content, at));
-    const longest = here.reduce<AddedToken | undefined>((best, one) => (one.content.length > (best?.content.length ?? 0) ? one : best), undefined);
+    const longest = here.reduce<AddedToken | undefined>(
+      (best, one) => (one.content.length > (best?.content.length ?? 0) ? one : best),
+      undefined,
+    );
     if (longest === undefined) {
       at++;
       continue;
@@ -32,11 +43,16 @@ function expected(tokens: readonly AddedToken[], text: string, accept: (token: A
 test('any tokens in any text: the leftmost first, the longest of those that begin at one place', () => {
   const letters = fc.string({ unit: fc.constantFrom('a', 'b', '<'), maxLength: 6 });
   fc.assert(
-    fc.property(fc.array(letters, { maxLength: 8 }), fc.string({ unit: fc.constantFrom('a', 'b', '<'), maxLength: 40 }), fc.boolean(), (contents, text, all) => {
-      const tokens = contents.map(token);
-      const accept = (one: AddedToken): boolean => all || one.special;
-      expect(new AddedTokens(tokens).split(text, accept)).toEqual(expected(tokens, text, accept));
-    }),
+    fc.property(
+      fc.array(letters, { maxLength: 8 }),
+      fc.string({ unit: fc.constantFrom('a', 'b', '<'), maxLength: 40 }),
+      fc.boolean(),
+      (contents, text, all) => {
+        const tokens = contents.map(token);
+        const accept = (one: AddedToken): boolean => all || one.special;
+        expect(new AddedTokens(tokens).split(text, accept)).toEqual(expected(tokens, text, accept));
+      },
+    ),
     { numRuns: 2000 },
   );
 });

@@ -13,7 +13,8 @@ function busy(milliseconds: number): number {
 /** One whose patience is at its end: the next run has a 64th of the time, 16 ms. */
 function impatient(threadTime?: () => number | undefined): Guard {
   const guard = new Guard(new Fields('tokenizer.json'), threadTime);
-  for (let i = 0; i < 3; i++) expect(() => guard.row(0, Infinity, () => busy(60_000))).toThrow(/did not come to an end within/);
+  for (let i = 0; i < 3; i++)
+    expect(() => guard.row(0, Infinity, () => busy(60_000))).toThrow(/did not come to an end within/);
   return guard;
 }
 
@@ -23,7 +24,9 @@ const hardlyAny = (): number => 1;
 
 test('who has had the time is ended by what is left of it', () => {
   const guard = impatient(everyMillisecond);
-  expect(() => guard.row(0, Infinity, () => busy(200))).toThrow('tokenizer.json: tokenizer: found work on one text that did not come to an end within 16 ms');
+  expect(() => guard.row(0, Infinity, () => busy(200))).toThrow(
+    'tokenizer.json: tokenizer: found work on one text that did not come to an end within 16 ms',
+  );
 });
 
 test('who was kept from having it is begun again, with more time, and ended by all of it', () => {
@@ -40,7 +43,10 @@ test('who was kept from having it is begun again, with more time, and ended by a
   expect(begun).toBe(4);
 });
 
-test.each([['a system that says nothing of threads', (): undefined => undefined, false], ['what cannot be begun again', hardlyAny, true]] as const)('%s: a quarter of the time', (_, threadTime, once) => {
+test.each([
+  ['a system that says nothing of threads', (): undefined => undefined, false],
+  ['what cannot be begun again', hardlyAny, true],
+] as const)('%s: a quarter of the time', (_, threadTime, once) => {
   const guard = impatient(threadTime);
   expect(guard.row(0, Infinity, () => busy(40), once)).toBeGreaterThan(0);
   expect(() => guard.row(0, Infinity, () => busy(60_000), once)).toThrow('within 250 ms');

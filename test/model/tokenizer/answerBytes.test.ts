@@ -5,12 +5,28 @@ import type { Tokenizer } from '../../../src/model/Tokenizer.js';
 import { fixture, jsonSource, open, strings } from './fixtures.js';
 
 const OPENERS = [
-  ...['smollm', 'gpt-neox', 'falcon', 'opt', 'qwen2', 'llama3', 'tekken', 'added-tokens', 'unigram', 'llama2', 'mistral', 'gemma'].map((name) => [name, 'tokenizer.json'] as const),
+  ...[
+    'smollm',
+    'gpt-neox',
+    'falcon',
+    'opt',
+    'qwen2',
+    'llama3',
+    'tekken',
+    'added-tokens',
+    'unigram',
+    'llama2',
+    'mistral',
+    'gemma',
+  ].map((name) => [name, 'tokenizer.json'] as const),
   ...['smollm', 'llama2', 'gemma'].map((name) => [name, 'gguf'] as const),
 ];
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** The bytes of a row's tokens, one behind another; undefined where they are no UTF-8, and the text has U+FFFD in their place. */
+/**
+ * The bytes of a row's tokens, one behind another; undefined where they are no UTF-8, and the text has U+FFFD in their
+ * place.
+ */
 function textOf({ answerBytes }: Tokenizer, tokens: readonly number[]): string | undefined {
   if (!answerBytes) throw new Error('its tokens are no text by themselves');
   // Special tokens are left out of the text, and the first of the others is its beginning.
@@ -67,6 +83,9 @@ test('a blank that is dropped where an answer begins is no byte there', () => {
 
 test('where a decoder looks at several tokens there are no bytes of one', () => {
   const { tokenizer, config } = fixture('smollm');
-  const decoder = { type: 'Sequence', decoders: [{ type: 'Fuse' }, { type: 'Replace', pattern: { String: 'ab' }, content: 'c' }] };
+  const decoder = {
+    type: 'Sequence',
+    decoders: [{ type: 'Fuse' }, { type: 'Replace', pattern: { String: 'ab' }, content: 'c' }],
+  };
   expect(createTokenizer(jsonSource({ ...tokenizer, decoder }, config), 100_000).answerBytes).toBeUndefined();
 });

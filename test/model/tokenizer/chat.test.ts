@@ -47,18 +47,47 @@ describe('templates that are broken or hostile', () => {
     ['long range', '{% for i in range(1000000000) %}x{% endfor %}'],
     ['endless range', '{% for i in range(0, 1, 0) %}x{% endfor %}'],
     ['nested loops', '{% for i in range(50000) %}{% for j in range(50000) %}{% endfor %}{% endfor %}'],
-    ['doubling text', "{% set n = namespace(x='aaaaaaaa') %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}{{ n.x }}"],
-    ['doubling by ~', "{% set n = namespace(x='aaaaaaaa') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x }}"],
-    ['doubling lists', '{% set n = namespace(x=[1,2]) %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}{{ n.x | length }}'],
-    ['nesting lists', '{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x | tojson }}'],
-    ['nesting objects', '{% set n = namespace(x=1) %}{% for i in range(60) %}{% set n.x = {"a": n.x, "b": n.x} %}{% endfor %}{{ n.x | tojson }}'],
-    ['replace', "{% set n = namespace(x='a') %}{% for i in range(9) %}{% set n.x = n.x | replace('a', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa') %}{% endfor %}{{ n.x }}"],
-    ['replace method', "{% set n = namespace(x='a') %}{% for i in range(9) %}{% set n.x = n.x.replace('a', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa') %}{% endfor %}{{ n.x }}"],
-    ['computed replace method', "{% set n = namespace(x='a') %}{% for i in range(9) %}{% set n.x = n.x['replace']('a', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa') %}{% endfor %}{{ n.x }}"],
+    [
+      'doubling text',
+      "{% set n = namespace(x='aaaaaaaa') %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}{{ n.x }}",
+    ],
+    [
+      'doubling by ~',
+      "{% set n = namespace(x='aaaaaaaa') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x }}",
+    ],
+    [
+      'doubling lists',
+      '{% set n = namespace(x=[1,2]) %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}{{ n.x | length }}',
+    ],
+    [
+      'nesting lists',
+      '{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x | tojson }}',
+    ],
+    [
+      'nesting objects',
+      '{% set n = namespace(x=1) %}{% for i in range(60) %}{% set n.x = {"a": n.x, "b": n.x} %}{% endfor %}{{ n.x | tojson }}',
+    ],
+    [
+      'replace',
+      "{% set n = namespace(x='a') %}{% for i in range(9) %}{% set n.x = n.x | replace('a', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa') %}{% endfor %}{{ n.x }}",
+    ],
+    [
+      'replace method',
+      "{% set n = namespace(x='a') %}{% for i in range(9) %}{% set n.x = n.x.replace('a', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa') %}{% endfor %}{{ n.x }}",
+    ],
+    [
+      'computed replace method',
+      "{% set n = namespace(x='a') %}{% for i in range(9) %}{% set n.x = n.x['replace']('a', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa') %}{% endfor %}{{ n.x }}",
+    ],
     ['indent', "{{ 'a\\nb' | indent(400000000) }}"],
     ['indent by name', "{{ 'a\\nb' | indent(width=400000000) }}"],
     ['tojson indent', '{{ messages | tojson(indent=400000000) }}'],
-    ['join', "{{ range(100000) | join(messages[0].content * 1 if false else 'a' * 0 if false else '" + 'a'.repeat(50_000) + "') }}"],
+    [
+      'join',
+      "{{ range(100000) | join(messages[0].content * 1 if false else 'a' * 0 if false else '" +
+        'a'.repeat(50_000) +
+        "') }}",
+    ],
     ['self-made list', '{% set n = namespace(x=1) %}{% set n.x = [n] %}{{ n.x | tojson }}'],
     ['too long', 'a'.repeat(2_000_000)],
   ])('%s is a row error, soon', (_, template) => {
@@ -69,25 +98,38 @@ describe('templates that are broken or hostile', () => {
 
   test('long conversations and long messages are not refused', () => {
     const { template } = chats.templates.thinking ?? { template: '' };
-    const many = Array.from({ length: 5000 }, (_, i) => ({ role: i % 2 === 0 ? 'user' : 'assistant', content: `message ${i}` }));
+    const many = Array.from({ length: 5000 }, (_, i) => ({
+      role: i % 2 === 0 ? 'user' : 'assistant',
+      content: `message ${i}`,
+    }));
     expect(new ChatTemplate(template, TOKENS, GUARD).render(many).length).toBeGreaterThan(100_000);
-    expect(new ChatTemplate(template, TOKENS, GUARD).render([{ role: 'user', content: 'x'.repeat(3_000_000) }]).length).toBeGreaterThan(3_000_000);
+    expect(
+      new ChatTemplate(template, TOKENS, GUARD).render([{ role: 'user', content: 'x'.repeat(3_000_000) }]).length,
+    ).toBeGreaterThan(3_000_000);
   });
 
   test('a template that has to be ended again and again gets less and less time', () => {
     // Sorting lists of lists costs time that no count of expressions shows.
-    const template = new ChatTemplate("{% for i in range(400) %}{% for j in range(20) %}{% set x = range(90000) | list | reverse | sort | length %}{% endfor %}{% endfor %}", {}, GUARD);
+    const template = new ChatTemplate(
+      '{% for i in range(400) %}{% for j in range(20) %}{% set x = range(90000) | list | reverse | sort | length %}{% endfor %}{% endfor %}',
+      {},
+      GUARD,
+    );
     for (let i = 0; i < 5; i++) expect(() => template.render([])).toThrow(RowError);
     expect(() => template.render([])).toThrow(/did not come to an end within 1\d ms/);
   });
 
   test('strftime_now speaks English', () => {
-    expect(new ChatTemplate("{{ strftime_now('%d %B %Y %% %Q') }}", {}, GUARD).render([])).toMatch(/^\d\d (January|February|March|April|May|June|July|August|September|October|November|December) \d{4} % %Q$/);
+    expect(new ChatTemplate("{{ strftime_now('%d %B %Y %% %Q') }}", {}, GUARD).render([])).toMatch(
+      /^\d\d (January|February|March|April|May|June|July|August|September|October|November|December) \d{4} % %Q$/,
+    );
   });
 
   test('members of messages that nobody knows do not reach the template', () => {
     const messages = [{ role: 'user', content: 'a', prefix: '<|im_end|>', name: 'Ann' }] as unknown as ChatMessage[];
-    expect(new ChatTemplate('{{ messages[0].prefix is defined }} {{ messages[0].name }}', {}, GUARD).render(messages)).toBe('false Ann');
+    expect(
+      new ChatTemplate('{{ messages[0].prefix is defined }} {{ messages[0].name }}', {}, GUARD).render(messages),
+    ).toBe('false Ann');
   });
 });
 
@@ -99,13 +141,19 @@ test('a model without a template refuses messages', () => {
 });
 
 test('a list of templates means the one named default', () => {
-  const tokenizer = open('smollm', 'tokenizer.json', { chat_template: [{ name: 'tool_use', template: 'no' }, { name: 'default', template: 'yes' }] });
+  const tokenizer = open('smollm', 'tokenizer.json', {
+    chat_template: [
+      { name: 'tool_use', template: 'no' },
+      { name: 'default', template: 'yes' },
+    ],
+  });
   expect(tokenizer.hasChatTemplate).toBe(true);
   expect(tokenizer.renderChat([])).toBe('yes');
 });
 
 describe('encodeChat', () => {
-  const tokenizer = (name: string): ReturnType<typeof open> => open('smollm', 'gguf', { 'tokenizer.chat_template': chats.templates[name]?.template });
+  const tokenizer = (name: string): ReturnType<typeof open> =>
+    open('smollm', 'gguf', { 'tokenizer.chat_template': chats.templates[name]?.template });
   const ids = (...texts: string[]): number[] => texts.flatMap((text) => open('smollm').encode(text));
 
   test('is the rendered text, encoded, without a begin token of its own', () => {
@@ -121,7 +169,10 @@ describe('encodeChat', () => {
 
   test('control text in a message is data, the template’s own is not', () => {
     const chatml = tokenizer('chatml');
-    const talk = [{ role: 'system', content: 'a' }, { role: 'user', content: 'x<|im_end|>y' }];
+    const talk = [
+      { role: 'system', content: 'a' },
+      { role: 'user', content: 'x<|im_end|>y' },
+    ];
     const data = (text: string): number[] => chatml.encode(text, { parseSpecial: false });
     expect(chatml.encodeChat(talk, { parseSpecial: false })).toEqual([
       ...ids('<|im_start|>'), ...data('system\na'), ...ids('<|im_end|>'), ...data('\n'),
@@ -130,28 +181,58 @@ describe('encodeChat', () => {
     ]); // prettier-ignore
   });
 
-  const hostile = fc.string({ unit: fc.constantFrom('<|im_end|>', '<|im_start|>', '<|im_', 'start|>', '<', '|', '>', 'im_end', '<|endoftext|>', '</think>', '\n', ' ', 'x', '\ufdd0', '😀'), maxLength: 12 });
-  const messages = fc.array(fc.record({ role: fc.oneof(fc.constantFrom('system', 'user', 'assistant'), hostile), content: hostile }), { minLength: 1, maxLength: 4 });
-
-  test.each(['chatml', 'thinking', 'headers'])('whatever the messages of %s hold, the control tokens are the template’s own, and the text is the same', (name) => {
-    const chat = tokenizer(name);
-    const control = new Set(ids('<|im_start|>', '<|im_end|>', '<|endoftext|>'));
-    fc.assert(
-      fc.property(messages, (talk) => {
-        const rendered = chat.renderChat(talk);
-        const encoded = chat.encodeChat(talk, { parseSpecial: false });
-        // The template's own control tokens are those it makes of messages without a control character.
-        const harmless = talk.map(({ role, content }) => ({ role: role.replaceAll('<', '('), content: content.replaceAll(/<(?!\/think>)/g, '(') }));
-        const own = chat.encodeChat(harmless).filter((id) => control.has(id));
-        expect(encoded.filter((id) => control.has(id))).toEqual(own);
-        expect(chat.decode(encoded, { skipSpecial: false })).toBe(rendered);
-      }),
-      { numRuns: 300 },
-    );
+  const hostile = fc.string({
+    unit: fc.constantFrom(
+      '<|im_end|>',
+      '<|im_start|>',
+      '<|im_',
+      'start|>',
+      '<',
+      '|',
+      '>',
+      'im_end',
+      '<|endoftext|>',
+      '</think>',
+      '\n',
+      ' ',
+      'x',
+      '\ufdd0',
+      '😀',
+    ),
+    maxLength: 12,
   });
+  const messages = fc.array(
+    fc.record({ role: fc.oneof(fc.constantFrom('system', 'user', 'assistant'), hostile), content: hostile }),
+    { minLength: 1, maxLength: 4 },
+  );
+
+  test.each(['chatml', 'thinking', 'headers'])(
+    'whatever the messages of %s hold, the control tokens are the template’s own, and the text is the same',
+    (name) => {
+      const chat = tokenizer(name);
+      const control = new Set(ids('<|im_start|>', '<|im_end|>', '<|endoftext|>'));
+      fc.assert(
+        fc.property(messages, (talk) => {
+          const rendered = chat.renderChat(talk);
+          const encoded = chat.encodeChat(talk, { parseSpecial: false });
+          // The template's own control tokens are those it makes of messages without a control character.
+          const harmless = talk.map(({ role, content }) => ({
+            role: role.replaceAll('<', '('),
+            content: content.replaceAll(/<(?!\/think>)/g, '('),
+          }));
+          const own = chat.encodeChat(harmless).filter((id) => control.has(id));
+          expect(encoded.filter((id) => control.has(id))).toEqual(own);
+          expect(chat.decode(encoded, { skipSpecial: false })).toBe(rendered);
+        }),
+        { numRuns: 300 },
+      );
+    },
+  );
 
   test('a template that joins what it cuts makes no control token of data', () => {
-    const joins = open('smollm', 'gguf', { 'tokenizer.chat_template': "{{ '<|im_start|>' + messages[0].content.replace('x', '') + '<|im_end|>' }}" });
+    const joins = open('smollm', 'gguf', {
+      'tokenizer.chat_template': "{{ '<|im_start|>' + messages[0].content.replace('x', '') + '<|im_end|>' }}",
+    });
     const encoded = joins.encodeChat([{ role: 'user', content: '<xx|im_xstart|>' }], { parseSpecial: false });
     expect(encoded.filter((id) => id === ids('<|im_start|>')[0])).toHaveLength(1);
     expect(joins.decode(encoded, { skipSpecial: false })).toBe('<|im_start|><|im_start|><|im_end|>');

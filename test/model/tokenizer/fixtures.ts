@@ -16,7 +16,10 @@ export interface Reference {
 }
 
 export interface Fixture {
-  readonly tokenizer: Record<string, unknown> & { model: Record<string, unknown>; added_tokens: Record<string, unknown>[] };
+  readonly tokenizer: Record<string, unknown> & {
+    model: Record<string, unknown>;
+    added_tokens: Record<string, unknown>[];
+  };
   readonly config: Record<string, unknown>;
   readonly gguf?: Readonly<Record<string, unknown>>;
   readonly reference: Reference;
@@ -36,7 +39,11 @@ export function reference(name: string): Reference {
   return read(`${name}.reference.json`) as Reference;
 }
 
-export function jsonSource(tokenizer: unknown, config: unknown = {}, more: { chatTemplate?: string; endTokens?: readonly number[] } = {}): TokenizerSource {
+export function jsonSource(
+  tokenizer: unknown,
+  config: unknown = {},
+  more: { chatTemplate?: string; endTokens?: readonly number[] } = {},
+): TokenizerSource {
   return { kind: 'tokenizer.json', file: 'tokenizer.json', tokenizer, config, endTokens: [], ...more };
 }
 
@@ -44,7 +51,14 @@ export function ggufSource(metadata: Readonly<Record<string, unknown>>): Tokeniz
   return { kind: 'gguf', metadata: new Map(Object.entries(metadata)) };
 }
 
-export function open(name: string, format: 'tokenizer.json' | 'gguf' = 'tokenizer.json', more: Record<string, unknown> = {}): Tokenizer {
+export function open(
+  name: string,
+  format: 'tokenizer.json' | 'gguf' = 'tokenizer.json',
+  more: Record<string, unknown> = {},
+): Tokenizer {
   const { tokenizer, config, gguf } = fixture(name);
-  return createTokenizer(format === 'gguf' ? ggufSource({ ...gguf, ...more }) : jsonSource(tokenizer, { ...config, ...more }), 100_000);
+  return createTokenizer(
+    format === 'gguf' ? ggufSource({ ...gguf, ...more }) : jsonSource(tokenizer, { ...config, ...more }),
+    100_000,
+  );
 }

@@ -10,13 +10,21 @@ import { jsonSource } from './fixtures.js';
 
 const pattern = (regex: RegExp): Pattern => ({ field: 'decoder.pattern', regex, shortest: 0 });
 
-test.each([['short texts', 10], ['texts whose result is counted', 300_000]])('replaces as JavaScript does, in %s', (_, size) => {
+test.each([
+  ['short texts', 10],
+  ['texts whose result is counted', 300_000],
+])('replaces as JavaScript does, in %s', (_, size) => {
   const unit = fc.constantFrom('a', 'b', '😀', ' ');
   fc.assert(
-    fc.property(fc.constantFrom(/a/gu, /a*/gu, /(?:)/gu, /(?=b)/gu, /[^a]+/gu, /😀|$/gu), fc.array(unit, { maxLength: 20 }), fc.constantFrom('', 'x', '$&'), (regex, parts, content) => {
-      const text = `${parts.join('')}${'b'.repeat(size)}${parts.join('')}`;
-      expect(replaceMatches(text, pattern(regex), content) === text.replace(regex, () => content)).toBe(true);
-    }),
+    fc.property(
+      fc.constantFrom(/a/gu, /a*/gu, /(?:)/gu, /(?=b)/gu, /[^a]+/gu, /😀|$/gu),
+      fc.array(unit, { maxLength: 20 }),
+      fc.constantFrom('', 'x', '$&'),
+      (regex, parts, content) => {
+        const text = `${parts.join('')}${'b'.repeat(size)}${parts.join('')}`;
+        expect(replaceMatches(text, pattern(regex), content) === text.replace(regex, () => content)).toBe(true);
+      },
+    ),
     { numRuns: size > 1000 ? 12 : 200 },
   );
 });
@@ -24,7 +32,9 @@ test.each([['short texts', 10], ['texts whose result is counted', 300_000]])('re
 test('what would grow beyond the bound is refused before it is there', () => {
   const text = 'ab'.repeat(500_000);
   expect(() => replaceMatches(text, pattern(/a/gu), 'x'.repeat(64))).toThrow(LimitError);
-  expect(() => replaceMatches(text, pattern(/a/gu), 'x'.repeat(64))).toThrow(/^decoder.pattern: found a text that grows from 1000000 to \d+ UTF-16 units, expected at most 8194304$/);
+  expect(() => replaceMatches(text, pattern(/a/gu), 'x'.repeat(64))).toThrow(
+    /^decoder.pattern: found a text that grows from 1000000 to \d+ UTF-16 units, expected at most 8194304$/,
+  );
   expect(replaceMatches(text, pattern(/a/gu), 'x'.repeat(8))).toHaveLength(4_500_000);
 });
 
@@ -32,7 +42,9 @@ test('short texts may grow 64 times, long ones four times and a little', () => {
   expect(mostGrown(100)).toBe(64 * 164);
   expect(mostGrown(10_000_000)).toBe(44_194_304);
   expect(() => checkGrowth('normalizer', 100, 64 * 164)).not.toThrow();
-  expect(() => checkGrowth('normalizer', 100, 64 * 164 + 1)).toThrow('normalizer: found a text that grows from 100 to 10497 UTF-16 units, expected at most 10496');
+  expect(() => checkGrowth('normalizer', 100, 64 * 164 + 1)).toThrow(
+    'normalizer: found a text that grows from 100 to 10497 UTF-16 units, expected at most 10496',
+  );
 });
 
 test('a text of millions of matches is put together in little more memory than it takes', () => {
@@ -45,7 +57,11 @@ test('a text of millions of matches is put together in little more memory than i
 });
 
 describe('what grows from step to step is ended before it is large', () => {
-  const replace = (content: string): Record<string, unknown> => ({ type: 'Replace', pattern: { String: 'a' }, content });
+  const replace = (content: string): Record<string, unknown> => ({
+    type: 'Replace',
+    pattern: { String: 'a' },
+    content,
+  });
   const open = (more: Record<string, unknown>): Tokenizer =>
     createTokenizer(jsonSource({ model: { type: 'BPE', vocab: { a: 0, aaaa: 1 }, merges: [] }, ...more }), 100_000);
   const limit = (work: () => unknown): string => {
@@ -64,36 +80,68 @@ describe('what grows from step to step is ended before it is large', () => {
 
   test.each([12, 14, 64])('%d decoders that each make a text four times as long', (count) => {
     const tokenizer = decoders(Array.from({ length: count }, () => replace('aaaa')));
-    expect(limit(() => tokenizer.stream().push(1))).toMatch(/^tokenizer.json: decoder: found an answer of \d+ UTF-16 units, expected at most 1048832 for its tokens$/);
+    expect(limit(() => tokenizer.stream().push(1))).toMatch(
+      /^tokenizer.json: decoder: found an answer of \d+ UTF-16 units, expected at most 1048832 for its tokens$/,
+    );
     expect(limit(() => tokenizer.decode([1, 1, 1]))).toContain('decoder: found an answer of');
   });
 
   test('decoders between which a text is long, of an answer that is short', () => {
-    const tokenizer = decoders([replace('a'.repeat(64)), replace('a'.repeat(64)), ...Array.from({ length: 61 }, () => replace('a')), replace('')]);
+    const tokenizer = decoders([
+      replace('a'.repeat(64)),
+      replace('a'.repeat(64)),
+      ...Array.from({ length: 61 }, () => replace('a')),
+      replace(''),
+    ]);
     const stream = tokenizer.stream();
     expect(stream.push(0)).toBe('');
-    expect(limit(() => Array.from({ length: 2000 }, () => stream.push(1)))).toMatch(/decoder: found (an answer of \d+ UTF-16 units|\d+ UTF-16 units in all that its steps make of one answer)/);
+    expect(limit(() => Array.from({ length: 2000 }, () => stream.push(1)))).toMatch(
+      /decoder: found (an answer of \d+ UTF-16 units|\d+ UTF-16 units in all that its steps make of one answer)/,
+    );
   });
 
   test('a usual chain decodes an answer as long as answers may be', () => {
-    const steps = [{ type: 'Replace', pattern: { String: '▁' }, content: ' ' }, { type: 'ByteFallback' }, { type: 'Fuse' }, { type: 'Strip', content: ' ', start: 1, stop: 0 }];
+    const steps = [
+      { type: 'Replace', pattern: { String: '▁' }, content: ' ' },
+      { type: 'ByteFallback' },
+      { type: 'Fuse' },
+      { type: 'Strip', content: ' ', start: 1, stop: 0 },
+    ];
     const tokens = Array.from({ length: 200_000 }, () => 1);
     expect(decoders(steps).decode(tokens)).toHaveLength(800_000);
   });
 
   test('a normalizer of many steps on an ordinary row', () => {
-    const tokenizer = open({ normalizer: { type: 'Sequence', normalizers: [replace('a'.repeat(64)), ...Array.from({ length: 20 }, () => replace('a'))] } });
-    expect(limit(() => tokenizer.encode('a'.repeat(65_000)))).toMatch(/normalizer.*did not come to an end within 1650 ms/);
+    const tokenizer = open({
+      normalizer: {
+        type: 'Sequence',
+        normalizers: [replace('a'.repeat(64)), ...Array.from({ length: 20 }, () => replace('a'))],
+      },
+    });
+    expect(limit(() => tokenizer.encode('a'.repeat(65_000)))).toMatch(
+      /normalizer.*did not come to an end within 1650 ms/,
+    );
     expect(tokenizer.encode('aa')).toHaveLength(128);
   });
 
   test('a normalizer on thousands of texts between added tokens', () => {
-    const tokenizer = open({ normalizer: { type: 'Sequence', normalizers: [replace('a'.repeat(64)), replace('a'.repeat(60))] }, added_tokens: [{ id: 9, content: 'x', normalized: false }] });
-    expect(limit(() => tokenizer.encode('ax'.repeat(30_000)))).toMatch(/normalizer: found a text that grows from 60000 to \d+ UTF-16 units|did not come to an end/);
+    const tokenizer = open({
+      normalizer: { type: 'Sequence', normalizers: [replace('a'.repeat(64)), replace('a'.repeat(60))] },
+      added_tokens: [{ id: 9, content: 'x', normalized: false }],
+    });
+    expect(limit(() => tokenizer.encode('ax'.repeat(30_000)))).toMatch(
+      /normalizer: found a text that grows from 60000 to \d+ UTF-16 units|did not come to an end/,
+    );
   });
 
   test('added tokens that a normalizer makes long', () => {
-    const added_tokens = Array.from({ length: 20_000 }, (_, id) => ({ id: id + 2, content: `${'a'.repeat(50)}${id}`, normalized: true }));
-    expect(() => open({ normalizer: replace('a'.repeat(64)), added_tokens })).toThrow('tokenizer.json: added_tokens: found more than 4194304 UTF-16 units once they are normalized');
+    const added_tokens = Array.from({ length: 20_000 }, (_, id) => ({
+      id: id + 2,
+      content: `${'a'.repeat(50)}${id}`,
+      normalized: true,
+    }));
+    expect(() => open({ normalizer: replace('a'.repeat(64)), added_tokens })).toThrow(
+      'tokenizer.json: added_tokens: found more than 4194304 UTF-16 units once they are normalized',
+    );
   });
 });

@@ -42,7 +42,9 @@ const SPM = { ...GGUF, 'tokenizer.ggml.model': 'llama', 'tokenizer.ggml.scores':
 test('the small ones themselves are fine', () => {
   expect(createTokenizer(jsonSource(SMALL), 5).encode('abcabz')).toEqual([4, 3]);
   expect(createTokenizer(ggufSource(GGUF), 4).encode('ab<s>b')).toEqual([2, 3, 1]);
-  expect(createTokenizer(ggufSource({ ...SPM, 'tokenizer.ggml.add_space_prefix': false }), 4).encode('ab<s>b')).toEqual([2, 3, 1]);
+  expect(createTokenizer(ggufSource({ ...SPM, 'tokenizer.ggml.add_space_prefix': false }), 4).encode('ab<s>b')).toEqual(
+    [2, 3, 1],
+  );
 });
 
 describe('tokenizer.json', () => {
@@ -65,26 +67,90 @@ describe('tokenizer.json', () => {
     ['merge of nothing', withModel({ merges: [['a', '']] }), 'model.merges[0]'],
     ['merge out of the vocabulary', withModel({ merges: ['a z'] }), '"z", which is no token'],
     ['merge to nothing known', withModel({ merges: ['b a'] }), '"ba", which is no token'],
-    ['unknown pre-tokenizer', { ...SMALL, pre_tokenizer: { type: 'Magic' } }, 'pre_tokenizer.type: found "Magic", expected one of'],
-    ['broken regex', { ...SMALL, pre_tokenizer: { type: 'Split', pattern: { Regex: '(' }, behavior: 'Isolated' } }, 'pre_tokenizer.pattern: found "("'],
-    ['huge regex', { ...SMALL, pre_tokenizer: { type: 'Split', pattern: { Regex: 'a'.repeat(100_000) }, behavior: 'Isolated' } }, 'found 100000 UTF-16 units, expected at most 10000'],
-    ['empty pattern', { ...SMALL, pre_tokenizer: { type: 'Split', pattern: { String: '' }, behavior: 'Isolated' } }, 'an empty string'],
-    ['no pattern', { ...SMALL, pre_tokenizer: { type: 'Split', pattern: {}, behavior: 'Isolated' } }, 'a text under String or Regex'],
-    ['unknown behaviour', { ...SMALL, pre_tokenizer: { type: 'Split', pattern: { String: 'a' }, behavior: 'Eaten' } }, 'found "Eaten", expected one of Removed'],
+    [
+      'unknown pre-tokenizer',
+      { ...SMALL, pre_tokenizer: { type: 'Magic' } },
+      'pre_tokenizer.type: found "Magic", expected one of',
+    ],
+    [
+      'broken regex',
+      { ...SMALL, pre_tokenizer: { type: 'Split', pattern: { Regex: '(' }, behavior: 'Isolated' } },
+      'pre_tokenizer.pattern: found "("',
+    ],
+    [
+      'huge regex',
+      { ...SMALL, pre_tokenizer: { type: 'Split', pattern: { Regex: 'a'.repeat(100_000) }, behavior: 'Isolated' } },
+      'found 100000 UTF-16 units, expected at most 10000',
+    ],
+    [
+      'empty pattern',
+      { ...SMALL, pre_tokenizer: { type: 'Split', pattern: { String: '' }, behavior: 'Isolated' } },
+      'an empty string',
+    ],
+    [
+      'no pattern',
+      { ...SMALL, pre_tokenizer: { type: 'Split', pattern: {}, behavior: 'Isolated' } },
+      'a text under String or Regex',
+    ],
+    [
+      'unknown behaviour',
+      { ...SMALL, pre_tokenizer: { type: 'Split', pattern: { String: 'a' }, behavior: 'Eaten' } },
+      'found "Eaten", expected one of Removed',
+    ],
     ['unknown normalizer', { ...SMALL, normalizer: { type: 'Magic' } }, 'normalizer.type: found "Magic"'],
-    ['long replacement', { ...SMALL, normalizer: { type: 'Replace', pattern: { String: 'a' }, content: 'a'.repeat(1e6) } }, 'normalizer.content'],
-    ['many normalizers', { ...SMALL, normalizer: { type: 'Sequence', normalizers: Array.from({ length: 1000 }, () => ({ type: 'NFC' })) } }, 'at most 64'],
+    [
+      'long replacement',
+      { ...SMALL, normalizer: { type: 'Replace', pattern: { String: 'a' }, content: 'a'.repeat(1e6) } },
+      'normalizer.content',
+    ],
+    [
+      'many normalizers',
+      {
+        ...SMALL,
+        normalizer: { type: 'Sequence', normalizers: Array.from({ length: 1000 }, () => ({ type: 'NFC' })) },
+      },
+      'at most 64',
+    ],
     ['unknown decoder', { ...SMALL, decoder: { type: 'CTC' } }, 'decoder.type: found "CTC"'],
     ['endless strip', { ...SMALL, decoder: { type: 'Strip', content: ' ', start: 1e12, stop: 0 } }, 'decoder.start'],
     ['unknown post-processor', { ...SMALL, post_processor: { type: 'Magic' } }, 'post_processor.type'],
-    ['template without its token', { ...SMALL, post_processor: { type: 'TemplateProcessing', single: [{ SpecialToken: { id: 'x' } }], special_tokens: {} } }, 'special_tokens["x"]'],
-    ['template without text', { ...SMALL, post_processor: { type: 'TemplateProcessing', single: [], special_tokens: {} } }, 'no sequence A'],
-    ['begin token out of range', { ...SMALL, post_processor: { type: 'RobertaProcessing', cls: ['<s>', 3000], sep: ['</s>', 1] } }, 'id 3000, expected an id below 2000'],
+    [
+      'template without its token',
+      {
+        ...SMALL,
+        post_processor: { type: 'TemplateProcessing', single: [{ SpecialToken: { id: 'x' } }], special_tokens: {} },
+      },
+      'special_tokens["x"]',
+    ],
+    [
+      'template without text',
+      { ...SMALL, post_processor: { type: 'TemplateProcessing', single: [], special_tokens: {} } },
+      'no sequence A',
+    ],
+    [
+      'begin token out of range',
+      { ...SMALL, post_processor: { type: 'RobertaProcessing', cls: ['<s>', 3000], sep: ['</s>', 1] } },
+      'id 3000, expected an id below 2000',
+    ],
     ['added token without text', { ...SMALL, added_tokens: [{ id: 9 }] }, 'added_tokens[0].content: found nothing'],
     ['added token out of range', { ...SMALL, added_tokens: [{ id: 2 ** 40, content: 'x' }] }, 'added_tokens[0].id'],
-    ['added tokens with one id', { ...SMALL, added_tokens: [{ id: 9, content: 'x' }, { id: 9, content: 'y' }] }, 'id 9 for both "x" and "y"'],
+    [
+      'added tokens with one id',
+      {
+        ...SMALL,
+        added_tokens: [
+          { id: 9, content: 'x' },
+          { id: 9, content: 'y' },
+        ],
+      },
+      'id 9 for both "x" and "y"',
+    ],
     ['broken unigram', withModel({ type: 'Unigram', vocab: [['a', 'b']] }), 'model.vocab[0]'],
-    ['unigram with an unknown token out of range', withModel({ type: 'Unigram', vocab: [['a', 0]], unk_id: 7 }), 'model.unk_id'],
+    [
+      'unigram with an unknown token out of range',
+      withModel({ type: 'Unigram', vocab: [['a', 0]], unk_id: 7 }),
+      'model.unk_id',
+    ],
   ])('%s is refused', (_, tokenizer, message) => {
     const error = refusal(jsonSource(tokenizer));
     expect(error.message).toContain(message);
@@ -98,8 +164,12 @@ describe('tokenizer.json', () => {
   });
 
   test('end tokens that the model lacks are left out', () => {
-    expect([...createTokenizer({ ...jsonSource(SMALL), endTokens: [5000, 1] } as TokenizerSource, 300).endTokens]).toEqual([1]);
-    expect(refusal({ ...jsonSource(SMALL), endTokens: [-1] } as TokenizerSource).message).toContain('eos_token_id: found -1');
+    expect([
+      ...createTokenizer({ ...jsonSource(SMALL), endTokens: [5000, 1] } as TokenizerSource, 300).endTokens,
+    ]).toEqual([1]);
+    expect(refusal({ ...jsonSource(SMALL), endTokens: [-1] } as TokenizerSource).message).toContain(
+      'eos_token_id: found -1',
+    );
   });
 
   test('a vocabulary with gaps, more or fewer tokens than the model has rows is fine', () => {
@@ -111,7 +181,10 @@ describe('tokenizer.json', () => {
 
   test('tokens named like members of objects are tokens', () => {
     const vocab = JSON.parse('{"a":0,"__proto__":1,"constructor":2,"b":3}') as Json;
-    const tokenizer = createTokenizer(jsonSource({ ...withModel({ vocab, merges: [] }), added_tokens: [{ id: 1, content: '__proto__' }] }), 10);
+    const tokenizer = createTokenizer(
+      jsonSource({ ...withModel({ vocab, merges: [] }), added_tokens: [{ id: 1, content: '__proto__' }] }),
+      10,
+    );
     expect(tokenizer.encode('a__proto__b')).toEqual([0, 1, 3]);
     expect(tokenizer.decode([1, 2])).toBe('__proto__constructor');
   });
@@ -126,20 +199,32 @@ describe('GGUF metadata', () => {
   test.each<[string, Json, string]>([
     ['nothing', {}, 'tokenizer.ggml.tokens: found nothing, expected a list'],
     ['unknown model', { ...GGUF, 'tokenizer.ggml.model': 'rwkv' }, 'found "rwkv", expected gpt2 or llama'],
-    ['unknown pre-tokenizer', { ...GGUF, 'tokenizer.ggml.pre': 'magic' }, 'found "magic", expected one of default, gpt-2'],
+    [
+      'unknown pre-tokenizer',
+      { ...GGUF, 'tokenizer.ggml.pre': 'magic' },
+      'found "magic", expected one of default, gpt-2',
+    ],
     ['tokens that are numbers', { ...GGUF, 'tokenizer.ggml.tokens': [1] }, 'tokenizer.ggml.tokens[0]: found 1'],
     ['no tokens', { ...GGUF, 'tokenizer.ggml.tokens': [] }, '0 tokens'],
     ['too few types', { ...GGUF, 'tokenizer.ggml.token_type': [1] }, '1 types, expected 4'],
     ['types of text', { ...GGUF, 'tokenizer.ggml.token_type': ['a', 'b', 'c', 'd'] }, 'token_type[0]: found "a"'],
     ['no merges', { ...GGUF, 'tokenizer.ggml.merges': undefined }, 'tokenizer.ggml.merges: found nothing'],
     ['merge out of the vocabulary', { ...GGUF, 'tokenizer.ggml.merges': ['a z'] }, '"z", which is no token'],
-    ['end token out of range', { ...GGUF, 'tokenizer.ggml.eos_token_id': 4 }, 'eos_token_id: found 4, expected an id below 4'],
+    [
+      'end token out of range',
+      { ...GGUF, 'tokenizer.ggml.eos_token_id': 4 },
+      'eos_token_id: found 4, expected an id below 4',
+    ],
     ['end token of text', { ...GGUF, 'tokenizer.ggml.eos_token_id': 'x' }, 'eos_token_id: found "x"'],
     ['flag of text', { ...GGUF, 'tokenizer.ggml.add_bos_token': 'yes' }, 'add_bos_token: found "yes"'],
     ['template of numbers', { ...GGUF, 'tokenizer.chat_template': 7 }, 'chat_template: found 7'],
     ['no scores', { ...SPM, 'tokenizer.ggml.scores': undefined }, 'tokenizer.ggml.scores: found nothing'],
     ['too few scores', { ...SPM, 'tokenizer.ggml.scores': [0] }, '1 scores, expected 4'],
-    ['scores that are no numbers', { ...SPM, 'tokenizer.ggml.scores': Float32Array.from([NaN, 0, 0, 0]) }, 'scores[0]: found NaN'],
+    [
+      'scores that are no numbers',
+      { ...SPM, 'tokenizer.ggml.scores': Float32Array.from([NaN, 0, 0, 0]) },
+      'scores[0]: found NaN',
+    ],
     ['scores in 64-bit integers', { ...SPM, 'tokenizer.ggml.scores': new BigInt64Array(4) }, 'tokenizer.ggml.scores'],
   ])('%s is refused', (_, metadata, message) => {
     expect(refusal(ggufSource(metadata)).message).toContain(message);
@@ -148,15 +233,25 @@ describe('GGUF metadata', () => {
   test('a begin token is added where the file says so, and by default for SentencePiece', () => {
     const begin = { 'tokenizer.ggml.bos_token_id': 3 };
     expect(createTokenizer(ggufSource({ ...GGUF, ...begin }), 4).encode('a')).toEqual([0]);
-    expect(createTokenizer(ggufSource({ ...GGUF, ...begin, 'tokenizer.ggml.add_bos_token': true, 'tokenizer.ggml.add_eos_token': true }), 4).encode('a')).toEqual([3, 0, 3]);
+    expect(
+      createTokenizer(
+        ggufSource({ ...GGUF, ...begin, 'tokenizer.ggml.add_bos_token': true, 'tokenizer.ggml.add_eos_token': true }),
+        4,
+      ).encode('a'),
+    ).toEqual([3, 0, 3]);
     expect(createTokenizer(ggufSource({ ...SPM, ...begin }), 4).beginToken).toBe(3);
-    expect(createTokenizer(ggufSource({ ...SPM, ...begin, 'tokenizer.ggml.add_bos_token': false }), 4).beginToken).toBeUndefined();
+    expect(
+      createTokenizer(ggufSource({ ...SPM, ...begin, 'tokenizer.ggml.add_bos_token': false }), 4).beginToken,
+    ).toBeUndefined();
   });
 
   test('all ids that end a row are end tokens', () => {
     const tokens = ['a', 'b', 'ab', '<s>', '<|eot_id|>', '<e>', '<m>'];
     const more = { ...GGUF, 'tokenizer.ggml.tokens': tokens, 'tokenizer.ggml.token_type': [1, 1, 1, 3, 3, 3, 3] };
-    expect([...createTokenizer(ggufSource({ ...more, 'tokenizer.ggml.eot_token_id': 5, 'tokenizer.ggml.eom_token_id': 6 }), 9).endTokens]).toEqual([3, 5, 6]);
+    expect([
+      ...createTokenizer(ggufSource({ ...more, 'tokenizer.ggml.eot_token_id': 5, 'tokenizer.ggml.eom_token_id': 6 }), 9)
+        .endTokens,
+    ]).toEqual([3, 5, 6]);
     expect([...createTokenizer(ggufSource(more), 9).endTokens]).toEqual([3, 4]);
   });
 });
@@ -177,7 +272,33 @@ function mutate(value: unknown, path: readonly number[], replacement: unknown): 
 }
 
 const junk = fc.oneof(
-  fc.constantFrom<unknown>(null, undefined, true, '', 'a', '(', '(a+)+$', '▁', -1, 0, 1, 0.5, 1e9, 2 ** 53, NaN, [], {}, [[]], [null], { type: 'Sequence' }, { type: 'Split' }, { Regex: '[a-z' }, { Regex: '(?<=a)*' }, { Regex: '\\p{Nope}' }, 7n),
+  fc.constantFrom<unknown>(
+    null,
+    undefined,
+    true,
+    '',
+    'a',
+    '(',
+    '(a+)+$',
+    '▁',
+    -1,
+    0,
+    1,
+    0.5,
+    1e9,
+    2 ** 53,
+    NaN,
+    [],
+    {},
+    [[]],
+    [null],
+    { type: 'Sequence' },
+    { type: 'Split' },
+    { Regex: '[a-z' },
+    { Regex: '(?<=a)*' },
+    { Regex: '\\p{Nope}' },
+    7n,
+  ),
   fc.jsonValue(),
 );
 
@@ -194,7 +315,8 @@ describe('mutated files give a ModelFileError or a tokenizer that works', () => 
       const ids = tokenizer.encode("Hello <|im_end|> it's 12 \ud800 x");
       expect(ids.every((id) => Number.isInteger(id) && id >= 0)).toBe(true);
       expect(typeof tokenizer.decode(ids)).toBe('string');
-      if (tokenizer.hasChatTemplate) expect(typeof tokenizer.renderChat([{ role: 'user', content: 'a' }])).toBe('string');
+      if (tokenizer.hasChatTemplate)
+        expect(typeof tokenizer.renderChat([{ role: 'user', content: 'a' }])).toBe('string');
     } catch (error) {
       if (!(error instanceof RowError)) expect(error).toBeInstanceOf(ModelFileError);
     }
@@ -203,13 +325,26 @@ describe('mutated files give a ModelFileError or a tokenizer that works', () => 
 
   test.each(['smollm', 'llama2', 'gemma', 'unigram', 'added-tokens'])('tokenizer.json of %s', (name) => {
     const { tokenizer, config } = fixture(name);
-    fc.assert(fc.property(path, junk, (at, value) => attempt(jsonSource(mutate(tokenizer, at, value), config))), { numRuns: 500 });
-    fc.assert(fc.property(path, junk, (at, value) => attempt(jsonSource(SMALL, mutate({ ...config, add_bos_token: true, chat_template: 'a' }, at, value)))), { numRuns: 200 });
+    fc.assert(
+      fc.property(path, junk, (at, value) => attempt(jsonSource(mutate(tokenizer, at, value), config))),
+      { numRuns: 500 },
+    );
+    fc.assert(
+      fc.property(path, junk, (at, value) =>
+        attempt(jsonSource(SMALL, mutate({ ...config, add_bos_token: true, chat_template: 'a' }, at, value))),
+      ),
+      { numRuns: 200 },
+    );
   });
 
   test.each(['smollm', 'llama2', 'gemma'])('GGUF metadata of %s', (name) => {
     const { gguf } = fixture(name);
-    fc.assert(fc.property(path, junk, (at, value) => attempt(ggufSource(mutate({ ...gguf, 'tokenizer.chat_template': 'a' }, at, value) as Json))), { numRuns: 500 });
+    fc.assert(
+      fc.property(path, junk, (at, value) =>
+        attempt(ggufSource(mutate({ ...gguf, 'tokenizer.chat_template': 'a' }, at, value) as Json)),
+      ),
+      { numRuns: 500 },
+    );
   });
 });
 
@@ -219,7 +354,9 @@ describe('rows', () => {
       const tokenizer = open(name);
       fc.assert(
         fc.property(fc.string({ unit: 'binary', maxLength: 50 }), fc.boolean(), (text, parseSpecial) => {
-          expect(tokenizer.decode(tokenizer.encode(text, { specialTokens: false, parseSpecial }), { skipSpecial: false })).toBe(text);
+          expect(
+            tokenizer.decode(tokenizer.encode(text, { specialTokens: false, parseSpecial }), { skipSpecial: false }),
+          ).toBe(text);
         }),
       );
     }
@@ -239,7 +376,10 @@ describe('rows', () => {
   });
 
   const rows: [string, string][] = [
-    ['letters', Array.from({ length: 100_000 }, (_, i) => String.fromCharCode(97 + ((i * i * 31 + i * 7) % 26))).join('')],
+    [
+      'letters',
+      Array.from({ length: 100_000 }, (_, i) => String.fromCharCode(97 + ((i * i * 31 + i * 7) % 26))).join(''),
+    ],
     ['one letter', 'a'.repeat(100_000)],
     ['blanks', `${' '.repeat(100_000)}x`],
     ['line ends', ' \n'.repeat(50_000)],
@@ -248,10 +388,23 @@ describe('rows', () => {
     ['combining marks', '\u0301'.repeat(100_000)],
     ['metaspaces', '▁'.repeat(100_000)],
   ];
-  const FAMILIES = ['smollm', 'llama3', 'qwen2', 'tekken', 'falcon', 'gpt-neox', 'unigram', 'llama2', 'gemma', 'added-tokens'];
+  const FAMILIES = [
+    'smollm',
+    'llama3',
+    'qwen2',
+    'tekken',
+    'falcon',
+    'gpt-neox',
+    'unigram',
+    'llama2',
+    'gemma',
+    'added-tokens',
+  ];
 
   test.each(FAMILIES)('100,000 characters without mercy take no quadratic time in the manner of %s', (name) => {
-    for (const format of ['llama2', 'gemma'].includes(name) ? (['tokenizer.json', 'gguf'] as const) : (['tokenizer.json'] as const)) {
+    for (const format of ['llama2', 'gemma'].includes(name)
+      ? (['tokenizer.json', 'gguf'] as const)
+      : (['tokenizer.json'] as const)) {
       const tokenizer = open(name, format);
       for (const [what, text] of rows) {
         const start = performance.now();
@@ -270,12 +423,15 @@ describe('rows', () => {
     const start = performance.now();
     // The row's error and no one else's: a legitimate model may have a pattern that some row sends astray.
     expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(RowError);
-    expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(/^tokenizer.json: pre_tokenizer.pattern: found work .* did not come to an end within 25\d ms/);
+    expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(
+      /^tokenizer.json: pre_tokenizer.pattern: found work .* did not come to an end within 25\d ms/,
+    );
     expect(performance.now() - start).toBeLessThan(20_000);
     // Rows like this one would otherwise keep a job busy for days: each has a quarter of the time of the one before.
     for (let i = 0; i < 2; i++) expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(RowError);
     expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(/within 1\d ms/);
-    // Other rows are none the worse, and when many have been well there is patience again; one alone between bad ones buys none.
+    // Other rows are none the worse, and when many have been well there is patience again; one alone between bad ones
+    // buys none.
     expect(tokenizer.encode('ab')).toEqual([3]);
     expect(() => tokenizer.encode(`${'a'.repeat(60)}b`)).toThrow(/within 1\d ms/);
     for (let i = 0; i < 3 * 64; i++) expect(tokenizer.encode('ab')).toEqual([3]);
@@ -284,8 +440,13 @@ describe('rows', () => {
 
   test('normalizers that grow text without bound are stopped', () => {
     const double = { type: 'Replace', pattern: { String: 'a' }, content: 'aa' };
-    const tokenizer = createTokenizer(jsonSource({ ...SMALL, normalizer: { type: 'Sequence', normalizers: Array.from({ length: 40 }, () => double) } }), 10);
-    expect(() => tokenizer.encode('a'.repeat(1000))).toThrow('normalizer: found a text that grows from 1000 to 128000 UTF-16 units, expected at most 68096');
+    const tokenizer = createTokenizer(
+      jsonSource({ ...SMALL, normalizer: { type: 'Sequence', normalizers: Array.from({ length: 40 }, () => double) } }),
+      10,
+    );
+    expect(() => tokenizer.encode('a'.repeat(1000))).toThrow(
+      'normalizer: found a text that grows from 1000 to 128000 UTF-16 units, expected at most 68096',
+    );
   });
 });
 

@@ -7,7 +7,8 @@ function firstDifference(encode: (text: string) => number[], expected: readonly 
   for (const [i, ids] of expected.entries()) {
     const text = strings[i] ?? '';
     const found = encode(text);
-    if (JSON.stringify(found) !== JSON.stringify(ids)) return { i, text: JSON.stringify(text.slice(0, 80)), found: found.slice(0, 40), expected: ids.slice(0, 40) };
+    if (JSON.stringify(found) !== JSON.stringify(ids))
+      return { i, text: JSON.stringify(text.slice(0, 80)), found: found.slice(0, 40), expected: ids.slice(0, 40) };
   }
   return undefined;
 }
@@ -25,7 +26,20 @@ function expectDecodes(tokenizer: Tokenizer, texts: Reference['texts']): void {
   }
 }
 
-const JSON_FAMILIES = ['smollm', 'llama3', 'qwen2', 'tekken', 'gpt-neox', 'opt', 'falcon', 'added-tokens', 'unigram', 'llama2', 'mistral', 'gemma'];
+const JSON_FAMILIES = [
+  'smollm',
+  'llama3',
+  'qwen2',
+  'tekken',
+  'gpt-neox',
+  'opt',
+  'falcon',
+  'added-tokens',
+  'unigram',
+  'llama2',
+  'mistral',
+  'gemma',
+];
 
 test('the fixtures hold at least 300 strings', () => {
   expect(strings.length).toBeGreaterThanOrEqual(300);
@@ -40,7 +54,12 @@ describe.each(JSON_FAMILIES)('tokenizer.json in the manner of %s', (name) => {
   });
 
   test('ids equal the reference with control text as data', () => {
-    expect(firstDifference((text) => tokenizer.encode(text, { specialTokens: false, parseSpecial: false }), asData(expected))).toBeUndefined();
+    expect(
+      firstDifference(
+        (text) => tokenizer.encode(text, { specialTokens: false, parseSpecial: false }),
+        asData(expected),
+      ),
+    ).toBeUndefined();
   });
 
   test('the surroundings of a prompt equal the reference', () => {
@@ -57,26 +76,41 @@ describe.each(JSON_FAMILIES)('tokenizer.json in the manner of %s', (name) => {
   });
 });
 
-describe.each(['smollm', 'llama3', 'qwen2', 'tekken', 'falcon'])('byte-level GGUF metadata in the manner of %s', (name) => {
-  const { reference: expected } = fixture(name);
-  const tokenizer = open(name, 'gguf');
+describe.each(['smollm', 'llama3', 'qwen2', 'tekken', 'falcon'])(
+  'byte-level GGUF metadata in the manner of %s',
+  (name) => {
+    const { reference: expected } = fixture(name);
+    const tokenizer = open(name, 'gguf');
 
-  test('ids equal the reference', () => {
-    expect(firstDifference((text) => tokenizer.encode(text, { specialTokens: false }), expected.bare)).toBeUndefined();
-    expect(firstDifference((text) => tokenizer.encode(text, { specialTokens: false, parseSpecial: false }), asData(expected))).toBeUndefined();
-  });
+    test('ids equal the reference', () => {
+      expect(
+        firstDifference((text) => tokenizer.encode(text, { specialTokens: false }), expected.bare),
+      ).toBeUndefined();
+      expect(
+        firstDifference(
+          (text) => tokenizer.encode(text, { specialTokens: false, parseSpecial: false }),
+          asData(expected),
+        ),
+      ).toBeUndefined();
+    });
 
-  test('texts equal the reference', () => {
-    expectDecodes(tokenizer, expected.texts);
-  });
-});
+    test('texts equal the reference', () => {
+      expectDecodes(tokenizer, expected.texts);
+    });
+  },
+);
 
 describe.each(['llama2', 'gemma'])('SentencePiece GGUF metadata in the manner of %s', (name) => {
   const { reference: expected } = fixture(name);
   const tokenizer = open(name, 'gguf');
 
   test("ids of data equal SentencePiece's", () => {
-    expect(firstDifference((text) => tokenizer.encode(text, { specialTokens: false, parseSpecial: false }), expected.gguf ?? [])).toBeUndefined();
+    expect(
+      firstDifference(
+        (text) => tokenizer.encode(text, { specialTokens: false, parseSpecial: false }),
+        expected.gguf ?? [],
+      ),
+    ).toBeUndefined();
   });
 
   test("texts equal tokenizer.json's", () => {

@@ -4,7 +4,8 @@ import { createTokenizer } from '../../../src/model/createTokenizer.js';
 import { ggufSource, reference, strings } from './fixtures.js';
 
 const path = process.env.SPILLWAY_SMOLLM2;
-// Skipped where the 90 MB file is not at hand: set SPILLWAY_SMOLLM2 to SmolLM2-135M-Instruct's Q4_1 GGUF file to run it.
+// Skipped where the 90 MB file is not at hand: set SPILLWAY_SMOLLM2 to SmolLM2-135M-Instruct's Q4_1 GGUF file to run
+// it.
 const onlyWithFile = path === undefined ? describe.skip : describe;
 
 /** The metadata of a GGUF file that is trusted: just enough to read the tokenizer's. */
@@ -57,18 +58,25 @@ function readMetadata(file: string): Record<string, unknown> {
 }
 
 onlyWithFile('SmolLM2-135M-Instruct (needs SPILLWAY_SMOLLM2)', () => {
-  const tokenizer = createTokenizer(path === undefined ? { kind: 'none', reason: 'SPILLWAY_SMOLLM2 is not set' } : ggufSource(readMetadata(path)), 49_152);
+  const tokenizer = createTokenizer(
+    path === undefined ? { kind: 'none', reason: 'SPILLWAY_SMOLLM2 is not set' } : ggufSource(readMetadata(path)),
+    49_152,
+  );
   const expected = reference('smollm2-135m');
 
   test('ids equal the reference on every awkward string', () => {
     strings.forEach((text, i) => {
       expect({ text, ids: tokenizer.encode(text) }).toEqual({ text, ids: expected.bare[i] });
-      expect({ text, ids: tokenizer.encode(text, { parseSpecial: false }) }).toEqual({ text, ids: expected.data[String(i)] ?? expected.bare[i] });
+      expect({ text, ids: tokenizer.encode(text, { parseSpecial: false }) }).toEqual({
+        text,
+        ids: expected.data[String(i)] ?? expected.bare[i],
+      });
     });
   });
 
   test('texts equal the reference', () => {
-    for (const [ids, text, whole] of expected.texts) expect([tokenizer.decode(ids), tokenizer.decode(ids, { skipSpecial: false })]).toEqual([text, whole]);
+    for (const [ids, text, whole] of expected.texts)
+      expect([tokenizer.decode(ids), tokenizer.decode(ids, { skipSpecial: false })]).toEqual([text, whole]);
   });
 
   test('nothing is added, the row ends at <|im_end|>, the template brings its own system message', () => {

@@ -4,7 +4,9 @@ import { createTokenizer } from '../../../src/model/createTokenizer.js';
 import { fixture, jsonSource, open } from './fixtures.js';
 
 const OPENERS = [
-  ...['smollm', 'gpt-neox', 'added-tokens', 'unigram', 'llama2', 'mistral', 'gemma'].map((name) => [name, 'tokenizer.json'] as const),
+  ...['smollm', 'gpt-neox', 'added-tokens', 'unigram', 'llama2', 'mistral', 'gemma'].map(
+    (name) => [name, 'tokenizer.json'] as const,
+  ),
   ...['smollm', 'llama2', 'gemma'].map((name) => [name, 'gguf'] as const),
 ];
 
@@ -40,7 +42,10 @@ describe.each(OPENERS)('stream of %s from %s', (name, format) => {
 });
 
 test('bytes of an unfinished character are held back', () => {
-  for (const [name, format] of [['smollm', 'gguf'], ['llama2', 'gguf']] as const) {
+  for (const [name, format] of [
+    ['smollm', 'gguf'],
+    ['llama2', 'gguf'],
+  ] as const) {
     const tokenizer = open(name, format);
     const ids = tokenizer.encode('\u{1f9ff}', { specialTokens: false });
     expect(ids.length).toBeGreaterThan(2);
@@ -69,7 +74,12 @@ test('blanks before punctuation survive, whatever the configuration says', () =>
 
 test('decoders that look at the whole text give it at the end', () => {
   const { tokenizer, config } = fixture('llama2');
-  const decoders = [{ type: 'ByteFallback' }, { type: 'Fuse' }, { type: 'Replace', pattern: { String: '▁' }, content: ' ' }, { type: 'Strip', content: ' ', start: 1, stop: 1 }];
+  const decoders = [
+    { type: 'ByteFallback' },
+    { type: 'Fuse' },
+    { type: 'Replace', pattern: { String: '▁' }, content: ' ' },
+    { type: 'Strip', content: ' ', start: 1, stop: 1 },
+  ];
   const built = createTokenizer(jsonSource({ ...tokenizer, decoder: { type: 'Sequence', decoders } }, config), 1000);
   const ids = built.encode('a text ', { specialTokens: false });
   const stream = built.stream();

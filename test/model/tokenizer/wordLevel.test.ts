@@ -26,7 +26,10 @@ describe('a word-level model', () => {
   });
 
   test('keeps joiners in words, and cuts at blanks and signs of any script', () => {
-    const tokenizer = open({ unk_token: '<unk>', vocab: { '<s>': 0, '<unk>': 1, 'می\u200cخواهم': 2, Größe: 3, '\u200d': 4, '👩': 5 } });
+    const tokenizer = open({
+      unk_token: '<unk>',
+      vocab: { '<s>': 0, '<unk>': 1, 'می\u200cخواهم': 2, Größe: 3, '\u200d': 4, '👩': 5 },
+    });
     expect(tokenizer.encode('می\u200cخواهم\u00a0Größe\u0085👩\u200d👩')).toEqual([2, 3, 5, 4, 5]);
   });
 

@@ -7,8 +7,8 @@ import { dequantise } from './dequantise.js';
 type Vector = Float64Array;
 
 /**
- * Runs a DecoderSpec in plain TypeScript and float64, one whole text at a time, straight from its definition: what a spec and its
- * bindings mean, without cache, batches or kernels. For tiny models.
+ * Runs a DecoderSpec in plain TypeScript and float64, one whole text at a time, straight from its definition: what a
+ * spec and its bindings mean, without cache, batches or kernels. For tiny models.
  */
 export class PlainDecoder {
   readonly #spec: DecoderSpec;
@@ -17,7 +17,8 @@ export class PlainDecoder {
   constructor(source: ModelSource) {
     this.#spec = source.decoder;
     const files = source.files.map((file) => readFileSync(file));
-    for (const binding of source.bindings) this.#weights.set(`${binding.layer} ${binding.role}`, readWeight(binding, files));
+    for (const binding of source.bindings)
+      this.#weights.set(`${binding.layer} ${binding.role}`, readWeight(binding, files));
   }
 
   /** Logits after each of the tokens. */
@@ -27,7 +28,9 @@ export class PlainDecoder {
     for (let layer = 0; layer < spec.layers; layer++) this.#layer(layer, h);
     return h.map((row) => {
       const normed = spec.finalNorm ? this.#norm(-1, 'final_norm', row) : row;
-      const projected = this.#weights.has('-1 output_projection') ? this.#product(-1, 'output_projection', normed) : normed;
+      const projected = this.#weights.has('-1 output_projection')
+        ? this.#product(-1, 'output_projection', normed)
+        : normed;
       const head = this.#weights.get('-1 head.weight') ?? this.#weight(-1, 'token_embedding');
       return product(head, projected, this.#weights.get('-1 head.bias'));
     });
@@ -35,7 +38,9 @@ export class PlainDecoder {
 
   #embed(token: number, position: number): Vector {
     const { embedding, position: encoding, hiddenSize } = this.#spec;
-    const row = this.#weight(-1, 'token_embedding').slice(token * embedding.size, (token + 1) * embedding.size).map((x) => x * embedding.scale);
+    const row = this.#weight(-1, 'token_embedding')
+      .slice(token * embedding.size, (token + 1) * embedding.size)
+      .map((x) => x * embedding.scale);
     const hidden = this.#weights.has('-1 embedding_projection') ? this.#product(-1, 'embedding_projection', row) : row;
     if (encoding.kind !== 'learned') return hidden;
     const start = (position + encoding.offset) * hiddenSize;
@@ -44,9 +49,14 @@ export class PlainDecoder {
 
   #layer(layer: number, h: Vector[]): void {
     const { residual } = this.#spec;
-    const before = (name: 'norm1' | 'norm2', row: Vector): Vector => (residual === 'post' ? row : this.#norm(layer, name, row));
-    const after = (name: 'post_norm1' | 'post_norm2', row: Vector): Vector => (residual === 'sandwich' ? this.#norm(layer, name, row) : row);
-    const attended = this.#attend(layer, h.map((row) => before('norm1', row))).map((row) => after('post_norm1', row));
+    const before = (name: 'norm1' | 'norm2', row: Vector): Vector =>
+      residual === 'post' ? row : this.#norm(layer, name, row);
+    const after = (name: 'post_norm1' | 'post_norm2', row: Vector): Vector =>
+      residual === 'sandwich' ? this.#norm(layer, name, row) : row;
+    const attended = this.#attend(
+      layer,
+      h.map((row) => before('norm1', row)),
+    ).map((row) => after('post_norm1', row));
     for (const [t, row] of h.entries()) {
       const attention = attended[t] ?? row;
       if (residual === 'parallel') {
@@ -80,9 +90,15 @@ export class PlainDecoder {
       for (let head = 0; head < heads; head++) {
         const group = Math.floor(head / (heads / kvHeads));
         const first = window === 0 ? 0 : Math.max(0, t - window + 1);
-        const scores = k.slice(first, t + 1).map((keys, i) => (dot(q[t]?.[head], keys[group]) + alibiBias(position, head, first + i)) * attention.scale);
+        const scores = k
+          .slice(first, t + 1)
+          .map((keys, i) => (dot(q[t]?.[head], keys[group]) + alibiBias(position, head, first + i)) * attention.scale);
         const shares = softmax(scores);
-        shares.forEach((share, i) => v[first + i]?.[group]?.forEach((x, d) => (output[head * headDim + d] = (output[head * headDim + d] ?? 0) + share * x)));
+        shares.forEach((share, i) =>
+          v[first + i]?.[group]?.forEach(
+            (x, d) => (output[head * headDim + d] = (output[head * headDim + d] ?? 0) + share * x),
+          ),
+        );
       }
       return this.#product(layer, 'o', output);
     });
@@ -93,14 +109,21 @@ export class PlainDecoder {
     const activate = ACTIVATIONS[feedForward.activation];
     const gated = (prefix: string): Vector => {
       const up = this.#product(layer, `${prefix}up`, input);
-      return this.#product(layer, `${prefix}down`, this.#product(layer, `${prefix}gate`, input).map((x, i) => activate(x) * (up[i] ?? NaN)));
+      return this.#product(
+        layer,
+        `${prefix}down`,
+        this.#product(layer, `${prefix}gate`, input).map((x, i) => activate(x) * (up[i] ?? NaN)),
+      );
     };
     if (feedForward.kind === 'gated') return gated('');
-    if (feedForward.kind === 'plain') return this.#product(layer, 'down', this.#product(layer, 'up', input).map(activate));
+    if (feedForward.kind === 'plain')
+      return this.#product(layer, 'down', this.#product(layer, 'up', input).map(activate));
     const shares = softmax([...this.#product(layer, 'router', input)]).map((share, expert) => ({ share, expert }));
     const chosen = shares.sort((a, b) => b.share - a.share).slice(0, feedForward.experts?.perToken);
     const total = chosen.reduce((all, { share }) => all + share, 0);
-    return chosen.map(({ share, expert }) => gated(`expert.${expert}.`).map((x) => (x * share) / total)).reduce<Vector>(sum, new Float64Array(input.length));
+    return chosen
+      .map(({ share, expert }) => gated(`expert.${expert}.`).map((x) => (x * share) / total))
+      .reduce<Vector>(sum, new Float64Array(input.length));
   }
 
   #norm(layer: number, name: string, row: Vector): Vector {
@@ -127,7 +150,9 @@ export class PlainDecoder {
 function readWeight(binding: TensorBinding, files: readonly Buffer[]): Vector {
   const block = WEIGHT_BLOCKS[binding.type];
   const rowBytes = (binding.columns / block.elements) * block.bytes;
-  const parts = binding.segments.map(({ file, offset, rows }) => files[file]?.subarray(offset, offset + rows * rowBytes) ?? Buffer.alloc(0));
+  const parts = binding.segments.map(
+    ({ file, offset, rows }) => files[file]?.subarray(offset, offset + rows * rowBytes) ?? Buffer.alloc(0),
+  );
   return dequantise(binding.type, Buffer.concat(parts)).map((x) => x + (binding.add ?? 0));
 }
 
@@ -149,7 +174,12 @@ function erf(x: number): number {
   return (2 / Math.sqrt(Math.PI)) * total;
 }
 
-function rotate(head: Vector, position: number, table: RotaryTable, { style, dims }: { style: 'pairs' | 'halves'; dims: number }): Vector {
+function rotate(
+  head: Vector,
+  position: number,
+  table: RotaryTable,
+  { style, dims }: { style: 'pairs' | 'halves'; dims: number },
+): Vector {
   const rotated = head.slice();
   table.frequencies.forEach((frequency, i) => {
     const angle = Math.fround(position * frequency);
@@ -177,7 +207,10 @@ function bfloat16(x: number): number {
 
 function product(weight: Vector, input: Vector, bias?: Vector): Vector {
   const columns = input.length;
-  return Float64Array.from({ length: weight.length / columns }, (_, row) => dot(weight.subarray(row * columns, (row + 1) * columns), input) + (bias?.[row] ?? 0));
+  return Float64Array.from(
+    { length: weight.length / columns },
+    (_, row) => dot(weight.subarray(row * columns, (row + 1) * columns), input) + (bias?.[row] ?? 0),
+  );
 }
 
 function dot(a: Vector | undefined, b: Vector | undefined): number {

@@ -3,13 +3,23 @@ import { WEIGHT_BLOCKS, type WeightType } from '../../../src/model/TensorBinding
 function half(bits: number): number {
   const exponent = (bits >> 10) & 31;
   const fraction = bits & 1023;
-  const magnitude = exponent === 0 ? fraction * 2 ** -24 : exponent === 31 ? (fraction ? NaN : Infinity) : (1 + fraction / 1024) * 2 ** (exponent - 15);
+  const magnitude =
+    exponent === 0
+      ? fraction * 2 ** -24
+      : exponent === 31
+        ? fraction
+          ? NaN
+          : Infinity
+        : (1 + fraction / 1024) * 2 ** (exponent - 15);
   return bits & 0x8000 ? -magnitude : magnitude;
 }
 
 type BlockReader = (view: DataView, at: number, values: Float64Array, to: number) => void;
 
-/** Blocks of 32 with low nibbles first, then high ones; `bits5` adds a fifth bit, `minimum` an offset instead of a fixed centre. */
+/**
+ * Blocks of 32 with low nibbles first, then high ones; `bits5` adds a fifth bit, `minimum` an offset instead of a fixed
+ * centre.
+ */
 function nibbles(bits5: boolean, minimum: boolean): BlockReader {
   return (view, at, values, to) => {
     const d = half(view.getUint16(at, true));
@@ -46,7 +56,8 @@ function scaledNibbles(bits5: boolean): BlockReader {
 }
 
 /** Two low bits of element `i` of Q2_K and Q3_K: four elements, 32 apart, share a byte. */
-const crumb = (view: DataView, at: number, i: number): number => (view.getUint8(at + 32 * (i >> 7) + (i & 31)) >> (2 * ((i >> 5) & 3))) & 3;
+const crumb = (view: DataView, at: number, i: number): number =>
+  (view.getUint8(at + 32 * (i >> 7) + (i & 31)) >> (2 * ((i >> 5) & 3))) & 3;
 
 const q2: BlockReader = (view, at, values, to) => {
   const [d, dmin] = [half(view.getUint16(at + 80, true)), half(view.getUint16(at + 82, true))];

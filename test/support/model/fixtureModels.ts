@@ -32,7 +32,9 @@ interface StoredReference {
 /** All tiny models: folders, some of which are another's weights under a configuration of their own, and GGUF files. */
 export const fixtureModels: readonly FixtureModel[] = readdirSync(MODELS, { withFileTypes: true })
   .filter((entry) => entry.isDirectory() || entry.name.endsWith('.reference.json'))
-  .map((entry) => (entry.isDirectory() ? folderModel(entry.name) : ggufModel(entry.name.replace('.reference.json', ''))));
+  .map((entry) =>
+    entry.isDirectory() ? folderModel(entry.name) : ggufModel(entry.name.replace('.reference.json', '')),
+  );
 
 function folderModel(name: string): FixtureModel {
   const folder = join(MODELS, name);
@@ -66,7 +68,10 @@ function readReference(path: string): { weights: string | undefined; rows: Refer
     weights,
     rows: rows.map(({ firstLogits, ...row }) => ({
       ...row,
-      logits: firstLogits === undefined ? undefined : new Float32Array(Uint8Array.from(Buffer.from(firstLogits, 'base64')).buffer),
+      logits:
+        firstLogits === undefined
+          ? undefined
+          : new Float32Array(Uint8Array.from(Buffer.from(firstLogits, 'base64')).buffer),
     })),
   };
 }

@@ -5,16 +5,21 @@ namespace spillway::SPILLWAY_ISA {
 namespace {
 
 // Rounded to the nearest, ties to even; denormal floats become zeros, as they would be for the products.
-__m512i roundedPairs(f32x16 first, f32x16 second) { return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second.v, first.v)); }
+__m512i roundedPairs(f32x16 first, f32x16 second) {
+  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second.v, first.v));
+}
 
 void roundRows(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* tile) {
   for (size_t k = 0; k < columns; k += kAmxInputs) {
     const size_t left = columns - k;
     for (size_t row = 0; row < rows; row++, tile += kAmxRowBytes) {
       const float* at = values + row * stride + k;
-      if (left >= kAmxInputs) _mm512_storeu_si512(tile, roundedPairs(load(at), load(at + 16)));
-      else if (left > 16) _mm512_storeu_si512(tile, roundedPairs(load(at), loadPartial(at + 16, left - 16)));
-      else _mm512_storeu_si512(tile, roundedPairs(loadPartial(at, left), zero()));
+      if (left >= kAmxInputs)
+        _mm512_storeu_si512(tile, roundedPairs(load(at), load(at + 16)));
+      else if (left > 16)
+        _mm512_storeu_si512(tile, roundedPairs(load(at), loadPartial(at + 16, left - 16)));
+      else
+        _mm512_storeu_si512(tile, roundedPairs(loadPartial(at, left), zero()));
     }
   }
 }

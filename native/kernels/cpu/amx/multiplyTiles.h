@@ -1,9 +1,12 @@
-// Products of rows in bfloat16 with weights of one type on AMX. Included by the files of this folder that divide the types among them.
+// Products of rows in bfloat16 with weights of one type on AMX. Included by the files of this folder that divide the
+// types among them.
 //
-// One and two rows go without tiles (multiplyFused.h). Up to 64 rows meet one panel at a time. Weights are unpacked three tiles ahead, a quarter of a tile after each of the four products of another, so that the processor
-// does both at once: products alone take as long. What it has to wait for is rows that come from further away than the nearest cache. So inputs are cut into spans,
-// short enough for 64 rows' part of them to stay there while all panels pass by; totals wait in the output between spans.
-// An element's products are added up in order of inputs, 32 at a time in the processor's own order, whatever the rows, panels and spans.
+// One and two rows go without tiles (multiplyFused.h). Up to 64 rows meet one panel at a time. Weights are unpacked
+// three tiles ahead, a quarter of a tile after each of the four products of another, so that the processor does both at
+// once: products alone take as long. What it has to wait for is rows that come from further away than the nearest
+// cache. So inputs are cut into spans, short enough for 64 rows' part of them to stay there while all panels pass by;
+// totals wait in the output between spans. An element's products are added up in order of inputs, 32 at a time in the
+// processor's own order, whatever the rows, panels and spans.
 #pragma once
 #include "../MatmulKernels.h"
 #include "multiplyFused.h"
@@ -12,18 +15,20 @@
 
 namespace spillway::SPILLWAY_ISA {
 
-constexpr size_t kAmxSpanTiles = 24;   // of rows, at most: 24 KiB, for the totals that leave, those that come and the weights need the other half of the nearest cache
-// Tiles: one cannot be loaded before the stores to it have left the processor, in order. Between two panels they stand behind those of the totals, which have the last products
-// to wait for: two tiles are not enough then.
+constexpr size_t kAmxSpanTiles = 24;  // of rows, at most: 24 KiB, for the totals that leave, those that come and the
+                                      // weights need the other half of the nearest cache
+// Tiles: one cannot be loaded before the stores to it have left the processor, in order. Between two panels they stand
+// behind those of the totals, which have the last products to wait for: two tiles are not enough then.
 constexpr size_t kAmxAhead = 3;
-constexpr size_t kAmxPlaces = 4;  // for tiles of weights; more than kAmxAhead, and a power of two
+constexpr size_t kAmxPlaces = 4;          // for tiles of weights; more than kAmxAhead, and a power of two
 constexpr size_t kAmxPrefetchPanels = 2;  // one is multiplied in less time than the furthest weights take to come
 constexpr size_t kAmxBufferBytes = kAmxPlaces * kAmxTileBytes;
 constexpr size_t kAmxBiasBytes = kPanelOutputs * sizeof(float);
 static_assert(kAmxBufferBytes + kAmxBiasBytes <= kMatmulWorkspaceBytes, "the workspace is large enough");
 static_assert(mostRounded(RoundedInput::Bfloat16) == 4 * kAmxRows, "four registers of totals");
 
-// Tiles of rows, one after another in memory: tile m begins m * tileBytes further on, and its rows of inputs 32 k are 1024 k further, or 64 * rows * k.
+// Tiles of rows, one after another in memory: tile m begins m * tileBytes further on, and its rows of inputs 32 k are
+// 1024 k further, or 64 * rows * k.
 struct AmxRows {
   const uint8_t* at;
   size_t tileBytes;
@@ -35,10 +40,10 @@ struct AmxRows {
 };
 
 // Calls step(register) for the totals of M tiles of rows. (A register's number has to be in the instruction.)
-#define SPILLWAY_FOR_TOTALS(STEP)     \
-  STEP(0);                            \
-  if constexpr (M > 1) STEP(1);       \
-  if constexpr (M > 2) STEP(2);       \
+#define SPILLWAY_FOR_TOTALS(STEP) \
+  STEP(0);                        \
+  if constexpr (M > 1) STEP(1);   \
+  if constexpr (M > 2) STEP(2);   \
   if constexpr (M > 3) STEP(3)
 
 // first: from the bias, or from zero where it is null; otherwise from where storeTotals left them. `stride` in floats.
@@ -68,7 +73,8 @@ static inline void storeTotals(float* totals, size_t stride) {
 
 // 32 inputs of M tiles of rows with one panel; beside it the four quarters of a tile are unpacked.
 template <int M, typename Unpacker>
-static inline void multiplyTile(const AmxRows& rows, size_t k, const uint8_t* weights, const Unpacker& unpacker, const typename Unpacker::Group& group, uint8_t* tile) {
+static inline void multiplyTile(const AmxRows& rows, size_t k, const uint8_t* weights, const Unpacker& unpacker,
+                                const typename Unpacker::Group& group, uint8_t* tile) {
   SPILLWAY_TILE_LOAD(6, weights, kAmxRowBytes);
   SPILLWAY_TILE_LOAD(4, rows.rows<M>(0, k), kAmxRowBytes);
   SPILLWAY_TILE_MULTIPLY(0, 4, 6);
@@ -105,8 +111,10 @@ struct AmxCursor {
 
 // All panels of the block for the inputs from tile `begin` to `end`.
 template <int M, typename Unpacker>
-static void multiplySpan(const Unpacker& unpacker, const MatmulBlock& block, const AmxRows& rows, size_t begin, size_t end, uint8_t* buffer, const float* partialBias) {
-  const size_t panels = (block.outputs + kPanelOutputs - 1) / kPanelOutputs, prefetch = kAmxPrefetchPanels * block.panelBytes;
+static void multiplySpan(const Unpacker& unpacker, const MatmulBlock& block, const AmxRows& rows, size_t begin,
+                         size_t end, uint8_t* buffer, const float* partialBias) {
+  const size_t panels = (block.outputs + kPanelOutputs - 1) / kPanelOutputs,
+               prefetch = kAmxPrefetchPanels * block.panelBytes;
   AmxCursor next{block.panels, begin, panels * (end - begin)};
   const auto advance = [&] {
     if (next.left <= 1) return;  // what is behind the last tile is that one again, unpacked to where it does no harm
@@ -126,9 +134,13 @@ static void multiplySpan(const Unpacker& unpacker, const MatmulBlock& block, con
   for (size_t panel = 0; panel < panels; panel++) {
     float* totals = block.output + panel * kPanelOutputs;
     const bool partial = (panel + 1) * kPanelOutputs > block.outputs;
-    loadTotals<M>(totals, block.outputStride, begin == 0, block.bias == nullptr ? nullptr : partial ? partialBias : block.bias + panel * kPanelOutputs);
+    loadTotals<M>(totals, block.outputStride, begin == 0,
+                  block.bias == nullptr ? nullptr
+                  : partial             ? partialBias
+                                        : block.bias + panel * kPanelOutputs);
     for (size_t k = begin; k < end; k++, step++) {
-      multiplyTile<M>(rows, k, placeOf(step - kAmxAhead), unpacker, unpacker.group(next.panel, prefetch, next.k), placeOf(step));
+      multiplyTile<M>(rows, k, placeOf(step - kAmxAhead), unpacker, unpacker.group(next.panel, prefetch, next.k),
+                      placeOf(step));
       advance();
     }
     storeTotals<M>(totals, block.outputStride);
@@ -139,11 +151,14 @@ template <typename Unpacker>
 static void multiplyBlock(const MatmulBlock& block, uint8_t* workspace) {
   const Unpacker unpacker(block.inputs);
   if (takesFused(block.rows, block.inputs)) return multiplyFused(unpacker, block, workspace);
-  const size_t rowTiles = (block.rows + kAmxRows - 1) / kAmxRows, last = block.rows - (rowTiles - 1) * kAmxRows, partial = block.outputs % kPanelOutputs;
-  const size_t inputTiles = tilesOf(block.inputs), spanTiles = kAmxSpanTiles / rowTiles, spans = (inputTiles + spanTiles - 1) / spanTiles;
+  const size_t rowTiles = (block.rows + kAmxRows - 1) / kAmxRows, last = block.rows - (rowTiles - 1) * kAmxRows,
+               partial = block.outputs % kPanelOutputs;
+  const size_t inputTiles = tilesOf(block.inputs), spanTiles = kAmxSpanTiles / rowTiles,
+               spans = (inputTiles + spanTiles - 1) / spanTiles;
   const AmxRows rows{block.rounded, inputTiles * kAmxTileBytes, last * kAmxRowBytes};
   float* partialBias = reinterpret_cast<float*>(workspace + kAmxBufferBytes);
-  if (block.bias != nullptr && partial > 0) store(partialBias, loadPartial(block.bias + block.outputs - partial, partial));
+  if (block.bias != nullptr && partial > 0)
+    store(partialBias, loadPartial(block.bias + block.outputs - partial, partial));
   TileShape shape;
   shape.set(rowTiles, last);
   for (size_t s = 0; s < spans; s++) {

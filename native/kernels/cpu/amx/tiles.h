@@ -1,25 +1,30 @@
 // The eight tile registers of AMX as the matrix products use them: up to four tiles of rows by one panel.
 //   0 1 2 3   totals, float [rows][16 outputs]
-//   4 5 7     activations, bfloat16 [rows][32 inputs]: 4 of rows 0 and, of four, 2; 5 of rows 1; 7 of the third or fourth, the last
-//   6         weights, bfloat16 [16 pairs of inputs][16 outputs][2]
-// In assembly: compilers' intrinsics do not say which memory a tile load reads (g++ 12 moves stores past it, and takes ldtilecfg to read eight bytes).
+//   4 5 7     activations, bfloat16 [rows][32 inputs]: 4 of rows 0 and, of four, 2; 5 of rows 1; 7 of the third or
+//   fourth, the last 6         weights, bfloat16 [16 pairs of inputs][16 outputs][2]
+// In assembly: compilers' intrinsics do not say which memory a tile load reads (g++ 12 moves stores past it, and takes
+// ldtilecfg to read eight bytes).
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 
-#define SPILLWAY_TILE_LOAD(tile, from, stride) asm volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"(from), "r"(static_cast<long>(stride)) : "memory")
-#define SPILLWAY_TILE_STORE(tile, to, stride) asm volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"(to), "r"(static_cast<long>(stride)) : "memory")
-#define SPILLWAY_TILE_ZERO(tile) asm volatile("tilezero %%tmm" #tile ::)
-#define SPILLWAY_TILE_MULTIPLY(totals, rows, weights) asm volatile("tdpbf16ps %%tmm" #weights ", %%tmm" #rows ", %%tmm" #totals ::)
+#define SPILLWAY_TILE_LOAD(tile, from, stride) \
+  asm volatile("tileloadd (%0,%1,1), %%tmm" #tile::"r"(from), "r"(static_cast<long>(stride)) : "memory")
+#define SPILLWAY_TILE_STORE(tile, to, stride) \
+  asm volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"(to), "r"(static_cast<long>(stride)) : "memory")
+#define SPILLWAY_TILE_ZERO(tile) asm volatile("tilezero %%tmm" #tile::)
+#define SPILLWAY_TILE_MULTIPLY(totals, rows, weights) \
+  asm volatile("tdpbf16ps %%tmm" #weights ", %%tmm" #rows ", %%tmm" #totals::)
 
 namespace spillway::SPILLWAY_ISA {
 
-constexpr size_t kAmxRows = 16;        // of a tile
-constexpr size_t kAmxInputs = 32;      // of a tile of activations or weights
-constexpr size_t kAmxRowBytes = 64;    // of every tile
+constexpr size_t kAmxRows = 16;      // of a tile
+constexpr size_t kAmxInputs = 32;    // of a tile of activations or weights
+constexpr size_t kAmxRowBytes = 64;  // of every tile
 constexpr size_t kAmxTileBytes = 1024;
 
-// The shape of the registers, as long as this object lives. Without it a thread's switches cost no more than they always do: tiles are 8 KiB to save.
+// The shape of the registers, as long as this object lives. Without it a thread's switches cost no more than they
+// always do: tiles are 8 KiB to save.
 class TileShape {
  public:
   TileShape() = default;

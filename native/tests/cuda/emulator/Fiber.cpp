@@ -75,7 +75,8 @@ void Fiber::reset(void (*entry)()) {
 #endif
 #if defined(__x86_64__)
   // As if enter() had been called: at its first instruction the stack pointer is 8 above a multiple of 16.
-  uintptr_t* top = reinterpret_cast<uintptr_t*>(reinterpret_cast<uintptr_t>(stack_.get() + kStackBytes - 64) & ~uintptr_t{15});
+  uintptr_t* top =
+      reinterpret_cast<uintptr_t*>(reinterpret_cast<uintptr_t>(stack_.get() + kStackBytes - 64) & ~uintptr_t{15});
   top[0] = reinterpret_cast<uintptr_t>(&enter);
   top[1] = 0;
   for (int i = 1; i <= 6; i++) top[-i] = 0;

@@ -18,7 +18,8 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // The next resume() starts `entry` from its beginning on this stack, whatever stood there. `entry` must not return: its last act is a suspend().
+  // The next resume() starts `entry` from its beginning on this stack, whatever stood there. `entry` must not return:
+  // its last act is a suspend().
   void reset(void (*entry)());
   void resume();          // from the host's stack
   static void suspend();  // from the running fiber's, back to resume()

@@ -8,8 +8,8 @@
 
 namespace spillway::emulator {
 
-// A kernel that breaks a rule of the machine: threads of a block at different barriers, a lane that never comes, a race. Thrown by whichever call
-// ran the kernel. Names kernel, block and thread.
+// A kernel that breaks a rule of the machine: threads of a block at different barriers, a lane that never comes, a
+// race. Thrown by whichever call ran the kernel. Names kernel, block and thread.
 struct KernelError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -34,14 +34,15 @@ void pause();
 void resume();
 // How often a stream was told to wait for an event.
 size_t streamWaits();
-// A planted mistake: of the streams' waits that are yet to come one, counted from 0, is forgotten, and from then on that stream's work goes before all
-// other. SIZE_MAX: none.
+// A planted mistake: of the streams' waits that are yet to come one, counted from 0, is forgotten, and from then on
+// that stream's work goes before all other. SIZE_MAX: none.
 void forgetWait(size_t index);
-// The device fails in the middle of a kernel that is yet to come, counted from 0: it and whatever is asked of the device from then on gives cudaErrorLaunchFailure.
-// SIZE_MAX: it works (again).
+// The device fails in the middle of a kernel that is yet to come, counted from 0: it and whatever is asked of the
+// device from then on gives cudaErrorLaunchFailure. SIZE_MAX: it works (again).
 void breakAt(size_t kernel);
 
-// Whether the kernels in this program tell the race detector of their memory accesses (they were compiled with -fsanitize=thread).
+// Whether the kernels in this program tell the race detector of their memory accesses (they were compiled with
+// -fsanitize=thread).
 bool detectsRaces();
 
 }  // namespace spillway::emulator

@@ -1,9 +1,10 @@
-// What a kernel's source needs of CUDA, for a compiler that has none: qualifiers, types, built-in variables, barriers, warp operations, and the
-// runtime's calls. For tests only. A block's threads are fibers, blocks run one after another, on the host thread that waits for the work.
-// Several host threads may call the runtime; they take turns.
+// What a kernel's source needs of CUDA, for a compiler that has none: qualifiers, types, built-in variables, barriers,
+// warp operations, and the runtime's calls. For tests only. A block's threads are fibers, blocks run one after another,
+// on the host thread that waits for the work. Several host threads may call the runtime; they take turns.
 //
-// Kernels take their shared memory dynamically (dynamicShared() in gpu.h): it has the exact size of the launch and is all ones, which is NaN, before
-// each block. `__shared__` is not defined here, so a kernel that declares such a variable does not compile.
+// Kernels take their shared memory dynamically (dynamicShared() in gpu.h): it has the exact size of the launch and is
+// all ones, which is NaN, before each block. `__shared__` is not defined here, so a kernel that declares such a
+// variable does not compile.
 #pragma once
 #include <math.h>
 #include <stddef.h>
@@ -46,8 +47,8 @@ namespace spillway::emulator {
 void barrier(const char* file, int line);
 
 enum class WarpOperation { Synchronise, Shuffle, Vote, Reduce, Matrix };
-// Leaves `mine` for the others and waits for all lanes of the mask; the last one to come calls `complete` on everybody's.
-// Entries of lanes outside the mask are null.
+// Leaves `mine` for the others and waits for all lanes of the mask; the last one to come calls `complete` on
+// everybody's. Entries of lanes outside the mask are null.
 void collective(unsigned mask, WarpOperation operation, void* mine, void (*complete)(void* const lanes[32]));
 
 // The running block's shared memory.
@@ -88,11 +89,13 @@ unsigned laneOf();
 unsigned ballot(unsigned mask, bool vote);
 
 using cudaStream = struct Stream*;
-void launch(const char* name, dim3 grid, dim3 block, size_t sharedBytes, cudaStream stream, std::function<void()> thread);
+void launch(const char* name, dim3 grid, dim3 block, size_t sharedBytes, cudaStream stream,
+            std::function<void()> thread);
 
 }  // namespace spillway::emulator
 
-// Barriers are told apart by their place in the source, so that threads of a block that wait at different ones are found out.
+// Barriers are told apart by their place in the source, so that threads of a block that wait at different ones are
+// found out.
 #define __syncthreads() ::spillway::emulator::barrier(__FILE__, __LINE__)
 inline void __syncwarp(unsigned mask = 0xffffffffu) {
   char nothing = 0;
@@ -164,7 +167,8 @@ inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
 inline uint32_t __umulhi(uint32_t a, uint32_t b) { return static_cast<uint32_t>(uint64_t{a} * b >> 32); }
 
-// --- The runtime. Work goes into its stream's queue and runs when somebody waits, in an order that is drawn among those that the events allow.
+// --- The runtime. Work goes into its stream's queue and runs when somebody waits, in an order that is drawn among
+// those that the events allow.
 enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
@@ -176,13 +180,20 @@ enum cudaError_t {
   cudaErrorNotReady = 600,
   cudaErrorLaunchFailure = 719,
 };
-enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost,
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice,
+  cudaMemcpyDefault
+};
 struct cudaDeviceProp {
   char name[256];
   size_t totalGlobalMem;
   int major, minor, multiProcessorCount;
 };
-constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0, cudaHostRegisterDefault = 0;
+constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventBlockingSync = 1,
+                   cudaEventDisableTiming = 2, cudaHostAllocDefault = 0, cudaHostRegisterDefault = 0;
 
 using cudaStream_t = spillway::emulator::Stream*;
 using cudaEvent_t = struct spillway_emulator_event*;

@@ -25,7 +25,7 @@ struct Thread {
   ThreadClock clock;
   const char* file;  // of the barrier it waits at
   int line;
-  std::vector<Copy> copies;             // not yet committed
+  std::vector<Copy> copies;               // not yet committed
   std::vector<std::vector<Copy>> groups;  // committed, oldest first
 };
 
@@ -61,8 +61,8 @@ void makeReady(unsigned thread) {
 }
 
 std::string place(unsigned thread) {
-  return std::string(running->kernel) + ": block (" + std::to_string(blockIdx.x) + ", " + std::to_string(blockIdx.y) + ", " + std::to_string(blockIdx.z) + "), thread " +
-         std::to_string(thread);
+  return std::string(running->kernel) + ": block (" + std::to_string(blockIdx.x) + ", " + std::to_string(blockIdx.y) +
+         ", " + std::to_string(blockIdx.z) + "), thread " + std::to_string(thread);
 }
 
 void threadEntry() {
@@ -86,13 +86,18 @@ void releaseBarrier() {
     const Thread& thread = block.state[i];
     if (thread.state == State::AtWarp && atWarp == block.threads) atWarp = i;
     if (thread.state == State::AtBarrier && first == block.threads) first = i;
-    if (thread.state == State::AtBarrier && (thread.line != block.state[first].line || thread.file != block.state[first].file)) other = i;
+    if (thread.state == State::AtBarrier &&
+        (thread.line != block.state[first].line || thread.file != block.state[first].file))
+      other = i;
   }
   if (atWarp < block.threads) throw KernelError(place(atWarp) + " waits in a warp operation for lanes that never come");
   if (other < block.threads)
-    throw KernelError(place(other) + " waits at the barrier in line " + std::to_string(block.state[other].line) + ", thread " + std::to_string(first) + " at the one in line " +
+    throw KernelError(place(other) + " waits at the barrier in line " + std::to_string(block.state[other].line) +
+                      ", thread " + std::to_string(first) + " at the one in line " +
                       std::to_string(block.state[first].line));
-  if (block.done > 0) throw KernelError(place(first) + " waits at the barrier in line " + std::to_string(block.state[first].line) + " after other threads have ended");
+  if (block.done > 0)
+    throw KernelError(place(first) + " waits at the barrier in line " + std::to_string(block.state[first].line) +
+                      " after other threads have ended");
   for (unsigned i = 0; i < block.threads; i++) {
     block.state[i].clock.barriers++;
     makeReady(i);
@@ -153,7 +158,8 @@ void runGrid(const char* name, dim3 grid, dim3 block, size_t sharedBytes, const 
   try {
     const size_t blocks = size_t{grid.x} * grid.y * grid.z;
     for (size_t i = 0; i < blocks; i++) {
-      blockIdx = {static_cast<unsigned>(i % grid.x), static_cast<unsigned>(i / grid.x % grid.y), static_cast<unsigned>(i / grid.x / grid.y)};
+      blockIdx = {static_cast<unsigned>(i % grid.x), static_cast<unsigned>(i / grid.x % grid.y),
+                  static_cast<unsigned>(i / grid.x / grid.y)};
       runBlock(sharedBytes);
     }
   } catch (...) {
@@ -191,7 +197,8 @@ void collective(unsigned mask, WarpOperation operation, void* mine, void (*compl
   for (unsigned i = 0; i < 32; i++) {
     lanes[i] = mask >> i & 1 ? warp.values[i] : nullptr;
     if (lanes[i] == nullptr) continue;
-    if (warp.masks[i] != mask || warp.operations[i] != operation) fail("lanes of a warp meet in different operations, or with different masks");
+    if (warp.masks[i] != mask || warp.operations[i] != operation)
+      fail("lanes of a warp meet in different operations, or with different masks");
   }
   complete(lanes);
   warp.arrived &= ~mask;
@@ -219,7 +226,9 @@ unsigned ballot(unsigned mask, bool vote) {
 
 void* sharedMemory() { return running->shared.get(); }
 
-void queueCopy(void* to, const void* from, size_t bytes, size_t zeros) { running->state[running->current].copies.push_back({to, from, bytes, zeros}); }
+void queueCopy(void* to, const void* from, size_t bytes, size_t zeros) {
+  running->state[running->current].copies.push_back({to, from, bytes, zeros});
+}
 
 void commitCopies() {
   Thread& self = running->state[running->current];

@@ -1,4 +1,5 @@
-// The runtime's calls. Memory has the exact size that was asked for and begins as all ones (NaN); streams queue closures that run when somebody waits.
+// The runtime's calls. Memory has the exact size that was asked for and begins as all ones (NaN); streams queue
+// closures that run when somebody waits.
 #include <stdlib.h>
 
 #include <algorithm>
@@ -45,7 +46,8 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 std::condition_variable_any resumed;
 bool paused = false;
 size_t waits = 0, forgottenWait = SIZE_MAX;
-const Stream* hurried = nullptr;  // forgot to wait: its work goes first, for that is the order in which the mistake shows
+const Stream* hurried =
+    nullptr;  // forgot to wait: its work goes first, for that is the order in which the mistake shows
 size_t kernelsToBreak = SIZE_MAX;
 bool broken = false;
 
@@ -84,7 +86,9 @@ cudaError_t release(void* pointer, bool pinned) {
   return cudaSuccess;
 }
 
-bool runnable(const Stream& stream) { return !stream.tasks.empty() && (stream.tasks.front().waitsFor == nullptr || *stream.tasks.front().waitsFor); }
+bool runnable(const Stream& stream) {
+  return !stream.tasks.empty() && (stream.tasks.front().waitsFor == nullptr || *stream.tasks.front().waitsFor);
+}
 
 // Runs one task of any stream that has one to run; false if there is none.
 bool runOne() {
@@ -138,7 +142,8 @@ bool allIdle() {
 }
 
 // Work without a stream waits for all other work, and is done at once.
-void enqueue(Stream* stream, std::function<void()> run, std::shared_ptr<bool> waitsFor = nullptr, std::shared_ptr<bool> record = nullptr) {
+void enqueue(Stream* stream, std::function<void()> run, std::shared_ptr<bool> waitsFor = nullptr,
+             std::shared_ptr<bool> record = nullptr) {
   if (broken) {
     if (record != nullptr) *record = true;
     return;
@@ -160,7 +165,8 @@ void drain(Stream* stream) {
 void launch(const char* name, dim3 grid, dim3 block, size_t sharedBytes, Stream* stream, std::function<void()> thread) {
   const Lock lock(mutex);
   const size_t threads = size_t{block.x} * block.y * block.z;
-  const bool fits = threads > 0 && threads <= 1024 && grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y <= 65535 && grid.z <= 65535 && sharedBytes <= 99 * 1024;
+  const bool fits = threads > 0 && threads <= 1024 && grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y <= 65535 &&
+                    grid.z <= 65535 && sharedBytes <= 99 * 1024;
   if (!fits) {
     lastError = cudaErrorInvalidConfiguration;
     return;
@@ -307,8 +313,10 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const Lock lock(mutex);
-  if (waits++ == forgottenWait) hurried = stream;
-  else enqueue(stream, [] {}, event->record);
+  if (waits++ == forgottenWait)
+    hurried = stream;
+  else
+    enqueue(stream, [] {}, event->record);
   return outcome();
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*function)(void*), void* data) {

@@ -41,17 +41,23 @@ class Streaming {
     awaitLaunched(0, 0);  // it is told of before the queue has let it go
   }
 
-  EventId load(uint32_t layer, const std::vector<EventId>& after) { return loads.emplace_back(runtime.submitLoadWeight(layer, layer % 2, after)); }
+  EventId load(uint32_t layer, const std::vector<EventId>& after) {
+    return loads.emplace_back(runtime.submitLoadWeight(layer, layer % 2, after));
+  }
   void compute(ComputePart part, uint32_t layer) {
     std::vector<EventId> after = {chain.back()};
     if (part == ComputePart::Project) after.push_back(loads[layer]);
-    chain.push_back(runtime.submitCompute(part, layer, batch, tiny.activations, after, part == ComputePart::Head ? kNoBuffer : int32_t(layer % 2)));
+    chain.push_back(runtime.submitCompute(part, layer, batch, tiny.activations, after,
+                                          part == ComputePart::Head ? kNoBuffer : int32_t(layer % 2)));
   }
   void submit() {
     for (uint32_t layer = 0; layer < kLayers; layer++) {
-      if (layer < 2) load(layer, {});
-      else load(layer, {chain[3 * (layer - 1)]});  // what finished the layer that the buffer had
-      for (const ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish}) compute(part, layer);
+      if (layer < 2)
+        load(layer, {});
+      else
+        load(layer, {chain[3 * (layer - 1)]});  // what finished the layer that the buffer had
+      for (const ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish})
+        compute(part, layer);
     }
     compute(ComputePart::Head, 0);
   }
@@ -61,7 +67,8 @@ class Streaming {
       if (runtime.computesUnderWay() == computes && runtime.loadsUnderWay() == loaded) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    ADD_FAILURE() << runtime.computesUnderWay() << " and " << runtime.loadsUnderWay() << " were launched, expected " << computes << " and " << loaded;
+    ADD_FAILURE() << runtime.computesUnderWay() << " and " << runtime.loadsUnderWay() << " were launched, expected "
+                  << computes << " and " << loaded;
     return false;
   }
   std::vector<float> scores() {
@@ -93,7 +100,8 @@ TEST(GpuAhead, LayersAreLaunchedAndLoadsOfTheNextOnesBehindThemWhileTheDeviceHas
     {
       const Pause pause;
       streaming.submit();
-      // Three parts of layer 0 and one of layer 1; its weights, those of layer 1, and those of layer 2 over the first ones.
+      // Three parts of layer 0 and one of layer 1; its weights, those of layer 1, and those of layer 2 over the first
+      // ones.
       EXPECT_TRUE(streaming.awaitLaunched(kAhead, 3));
       std::vector<Completion> taken;
       streaming.runtime.channel().take(taken);
@@ -104,8 +112,8 @@ TEST(GpuAhead, LayersAreLaunchedAndLoadsOfTheNextOnesBehindThemWhileTheDeviceHas
   }
 }
 
-// Layer 0's projection waits for its weights; layer 2's weights for layer 0 to be finished and layer 1's projection for its own, in whichever order the
-// host's threads come to launch them.
+// Layer 0's projection waits for its weights; layer 2's weights for layer 0 to be finished and layer 1's projection for
+// its own, in whichever order the host's threads come to launch them.
 TEST(GpuAhead, AnEventThatIsMissingBetweenStreamsShows) {
   const TinyStore store(fourLayers());
   const std::vector<float> right = rightScores(store);
@@ -128,7 +136,8 @@ TEST(GpuAhead, AnEventThatIsMissingBetweenStreamsShows) {
   };
   for (uint64_t seed = 0; seed < 4; seed++) {
     EXPECT_TRUE(isRight(seed, SIZE_MAX)) << "seed " << seed;
-    for (size_t wait = 0; wait < kWaits; wait++) EXPECT_FALSE(isRight(seed, wait)) << "seed " << seed << ", wait " << wait;
+    for (size_t wait = 0; wait < kWaits; wait++)
+      EXPECT_FALSE(isRight(seed, wait)) << "seed " << seed << ", wait " << wait;
   }
 }
 
@@ -159,7 +168,8 @@ TEST(GpuAhead, APlanThatLacksAnEventIsRefused) {
   const Pause pause;
   streaming.load(0, {});
   EXPECT_TRUE(streaming.awaitLaunched(0, 1));
-  const EventId early = streaming.runtime.submitCompute(ComputePart::Project, 0, streaming.batch, streaming.tiny.activations, {}, 0);
+  const EventId early =
+      streaming.runtime.submitCompute(ComputePart::Project, 0, streaming.batch, streaming.tiny.activations, {}, 0);
   refused(streaming, early, "weight buffer 0: found on its way to the device, expected to be there");
 }
 
@@ -177,8 +187,10 @@ TEST(GpuAhead, EventsReachThroughOtherStreams) {
   const auto then = [&](EventId event) { events.push_back(event); };
   then(runtime.submitCompute(ComputePart::Embed, 0, batch, tiny.activations, {}));
   for (uint32_t layer = 0; layer < kLayers; layer++) {
-    then(runtime.submitLoadWeight(layer, 0, {events.back()}));  // after the last load_activation, which follows the store that follows the layer
-    for (const ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish}) then(runtime.submitCompute(part, layer, batch, tiny.activations, {events.back()}, 0));
+    then(runtime.submitLoadWeight(
+        layer, 0, {events.back()}));  // after the last load_activation, which follows the store that follows the layer
+    for (const ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish})
+      then(runtime.submitCompute(part, layer, batch, tiny.activations, {events.back()}, 0));
     then(runtime.submitStoreActivation(hidden, tiny.activations, 12, {events.back()}));
     then(runtime.submitLoadActivation(hidden, tiny.activations, 12, {events.back()}));
   }
@@ -202,13 +214,18 @@ TEST(GpuAhead, ADeviceThatFailsFailsTheTaskAndWhatDependsOnItAndNothingHangs) {
         const Completion completion = streaming.tiny.await(streaming.chain[i]);
         if (!failed && !completion.failed) continue;
         // The first one says what the device said, the others whose fault it is.
-        EXPECT_EQ(completion.code, failed || completion.message.find("which this task waits for") != std::string::npos ? ErrorCode::Dependency : ErrorCode::Internal) << i << ": " << completion.message;
+        EXPECT_EQ(completion.code, failed || completion.message.find("which this task waits for") != std::string::npos
+                                       ? ErrorCode::Dependency
+                                       : ErrorCode::Internal)
+            << i << ": " << completion.message;
         failed = true;
       }
       EXPECT_TRUE(failed) << "kernel " << kernel;
       for (const EventId event : streaming.loads) {
         const Completion load = streaming.tiny.await(event);
-        EXPECT_TRUE(!load.failed || load.code == ErrorCode::Dependency || load.message.find("unspecified launch failure") != std::string::npos) << load.message;
+        EXPECT_TRUE(!load.failed || load.code == ErrorCode::Dependency ||
+                    load.message.find("unspecified launch failure") != std::string::npos)
+            << load.message;
       }
     }
     emulator::breakAt(SIZE_MAX);
@@ -226,8 +243,10 @@ TEST(GpuAhead, WhatWasLaunchedFinishesWhenTheRestIsCancelledOrTheRuntimeIsClosed
       const Pause pause;
       streaming.submit();
       EXPECT_TRUE(streaming.awaitLaunched(kAhead, 3));
-      if (closes) runtime.close();
-      else runtime.cancelAll();
+      if (closes)
+        runtime.close();
+      else
+        runtime.cancelAll();
     }
     for (size_t i = 1; i < streaming.chain.size(); i++) {
       const Completion completion = streaming.tiny.await(streaming.chain[i]);
@@ -236,7 +255,8 @@ TEST(GpuAhead, WhatWasLaunchedFinishesWhenTheRestIsCancelledOrTheRuntimeIsClosed
         EXPECT_EQ(completion.code, ErrorCode::Cancelled) << i;
       }
     }
-    for (size_t i = 0; i < streaming.loads.size(); i++) EXPECT_EQ(streaming.tiny.await(streaming.loads[i]).failed, i > 2) << i;
+    for (size_t i = 0; i < streaming.loads.size(); i++)
+      EXPECT_EQ(streaming.tiny.await(streaming.loads[i]).failed, i > 2) << i;
     if (!closes) continue;
     runtime.join();
     EXPECT_TRUE(runtime.closed());

@@ -39,7 +39,8 @@ class GpuArchitecture : public testing::TestWithParam<Case> {
     const uint32_t scored = tiny.runtime.createRow(rowOptions(text, 40));
     const auto scores = tiny.pass({{scored, 0, 40, HeadMode::Score, {9, 2, 7}}});
     ASSERT_EQ(scores->scores.size(), expected.scores.size());
-    for (size_t i = 0; i < expected.scores.size(); i++) EXPECT_NEAR(scores->scores[i], expected.scores[i], tolerance) << "position " << i;
+    for (size_t i = 0; i < expected.scores.size(); i++)
+      EXPECT_NEAR(scores->scores[i], expected.scores[i], tolerance) << "position " << i;
 
     // Goes on greedily, one token a pass, against the reference on the same tokens.
     const uint32_t grown = tiny.runtime.createRow(rowOptions(text, 44));
@@ -48,7 +49,8 @@ class GpuArchitecture : public testing::TestWithParam<Case> {
       const auto head = tiny.pass({{grown, first, uint32_t(tokens.size()) - first, HeadMode::Sample, {3, 11, 4}}});
       ASSERT_EQ(head->tokens.size(), 1u);
       const int32_t token = head->tokens[0];
-      for (size_t other = 0; other < expected.logits.size(); other++) EXPECT_LE(expected.logits[other], expected.logits[size_t(token)] + tolerance);
+      for (size_t other = 0; other < expected.logits.size(); other++)
+        EXPECT_LE(expected.logits[other], expected.logits[size_t(token)] + tolerance);
       expected.logits = decoder.step(token, tokens.size());
       tokens.push_back(token);
     }
@@ -61,7 +63,8 @@ TEST_P(GpuArchitecture, InFloat32EqualsTheReference) { check(Precision::Float32,
 // Products on halves: 11 bits of weights and activations, 2 layers, logits of about 3.
 TEST_P(GpuArchitecture, OnHalvesIsNearTheReference) { check(Precision::Default, CacheType::F16, 4e-2); }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, GpuArchitecture, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Kinds, GpuArchitecture, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace spillway

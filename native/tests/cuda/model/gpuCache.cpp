@@ -1,4 +1,5 @@
-// Pages of the cache on the device, in host memory and on disk: attention is where they are, and what both sides find merges.
+// Pages of the cache on the device, in host memory and on disk: attention is where they are, and what both sides find
+// merges.
 #include "../../architectureCases.h"
 #include "../../spillFixture.h"
 #include "gpuFixture.h"
@@ -24,7 +25,8 @@ std::vector<int32_t> table(uint32_t onDevice, int32_t first = 0) {
   return pages;
 }
 
-std::vector<float> score(const RuntimeOptions& options, const std::vector<int32_t>& text, uint32_t onDevice, uint32_t chunk, uint32_t promptTokens) {
+std::vector<float> score(const RuntimeOptions& options, const std::vector<int32_t>& text, uint32_t onDevice,
+                         uint32_t chunk, uint32_t promptTokens) {
   TinyRuntime tiny(options);
   RowOptions row = rowOptions(text, uint32_t(text.size()));
   row.promptTokens = promptTokens;
@@ -38,7 +40,8 @@ std::vector<float> score(const RuntimeOptions& options, const std::vector<int32_
 }
 
 // The same by the processor alone, in one go.
-std::vector<float> scoreOnProcessor(const RuntimeOptions& options, const std::vector<int32_t>& text, uint32_t promptTokens) {
+std::vector<float> scoreOnProcessor(const RuntimeOptions& options, const std::vector<int32_t>& text,
+                                    uint32_t promptTokens) {
   TinyRuntime tiny(options);
   RowOptions row = rowOptions(text, uint32_t(text.size()));
   row.promptTokens = promptTokens;
@@ -46,7 +49,8 @@ std::vector<float> scoreOnProcessor(const RuntimeOptions& options, const std::ve
   return tiny.pass({{handle, 0, kTokens, HeadMode::Score, {0, 1, 2}}})->scores;
 }
 
-void expectNear(const std::vector<float>& found, const std::vector<float>& expected, float tolerance, const std::string& what) {
+void expectNear(const std::vector<float>& found, const std::vector<float>& expected, float tolerance,
+                const std::string& what) {
   ASSERT_EQ(found.size(), expected.size()) << what;
   for (size_t i = 0; i < found.size(); i++) ASSERT_NEAR(found[i], expected[i], tolerance) << what << " at " << i;
 }
@@ -70,7 +74,8 @@ TEST_P(GpuCache, PagesOnBothSidesGiveTheAnswersOfOne) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, GpuCache, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Kinds, GpuCache, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 TEST(GpuCacheRules, ARowsBitsDoNotDependOnCompanyWithOtherPlaces) {
   const TinyModel model(smallSpec(), false);
@@ -78,7 +83,8 @@ TEST(GpuCacheRules, ARowsBitsDoNotDependOnCompanyWithOtherPlaces) {
   RuntimeOptions options = onBoth(model.options());
   options.precision = Precision::Default;
   cuda::underEverySeed([&] {
-    for (const auto& [type, onDevice] : std::vector<std::pair<CacheType, uint32_t>>{{CacheType::F16, 0}, {CacheType::F16, 1}, {CacheType::F16, 2}, {CacheType::Q8, 2}, {CacheType::Q4, 1}}) {
+    for (const auto& [type, onDevice] : std::vector<std::pair<CacheType, uint32_t>>{
+             {CacheType::F16, 0}, {CacheType::F16, 1}, {CacheType::F16, 2}, {CacheType::Q8, 2}, {CacheType::Q4, 1}}) {
       options.cacheType = type;
       const std::vector<float> alone = score(options, text, onDevice, kTokens, 30);
       expectSameBits(score(options, text, onDevice, 11, 30), alone, "in chunks");
@@ -87,11 +93,13 @@ TEST(GpuCacheRules, ARowsBitsDoNotDependOnCompanyWithOtherPlaces) {
       own.promptTokens = 30;
       const uint32_t row = tiny.runtime.createRow(std::move(own));
       std::vector<uint32_t> others;
-      for (unsigned o = 0; o < 4; o++) others.push_back(tiny.runtime.createRow(rowOptions(randomTokens(kTokens, 67, 50 + o), kTokens)));
+      for (unsigned o = 0; o < 4; o++)
+        others.push_back(tiny.runtime.createRow(rowOptions(randomTokens(kTokens, 67, 50 + o), kTokens)));
       std::vector<float> scores;
       for (uint32_t first = 0; first < kTokens; first += 11) {
         std::vector<Range> ranges;
-        for (uint32_t o = 0; o < 4; o++) ranges.push_back({others[o], first, 11, HeadMode::None, table(o, int32_t(7 * (o + 1)))});
+        for (uint32_t o = 0; o < 4; o++)
+          ranges.push_back({others[o], first, 11, HeadMode::None, table(o, int32_t(7 * (o + 1)))});
         ranges.insert(ranges.begin() + first / 11, {row, first, 11, HeadMode::Score, table(onDevice)});
         const auto head = tiny.pass(ranges);
         scores.insert(scores.end(), head->scores.begin(), head->scores.end());
@@ -109,7 +117,8 @@ struct PromptCase {
 
 class GpuPrompts : public testing::TestWithParam<PromptCase> {};
 
-// Prompts over pages that are lent to the device are as good as over its own: the same bits, since the pages' bytes are the same.
+// Prompts over pages that are lent to the device are as good as over its own: the same bits, since the pages' bytes are
+// the same.
 TEST_P(GpuPrompts, InHostMemoryHaveTheBitsOfThoseOnTheDevice) {
   const PromptCase& prompts = GetParam();
   const CacheType type = prompts.type;
@@ -124,7 +133,8 @@ TEST_P(GpuPrompts, InHostMemoryHaveTheBitsOfThoseOnTheDevice) {
   for (const uint32_t onDevice : {0u, 1u, 2u}) {
     for (const uint32_t chunk : {kTokens, 13u}) {
       if (type != CacheType::F16 && (chunk == kTokens) != (onDevice == 0)) continue;
-      expectSameBits(score(options, text, onDevice, chunk, kTokens), there, std::to_string(onDevice) + " pages on the device, chunks of " + std::to_string(chunk));
+      expectSameBits(score(options, text, onDevice, chunk, kTokens), there,
+                     std::to_string(onDevice) + " pages on the device, chunks of " + std::to_string(chunk));
     }
     // The processor rounds queries that meet keys of 4 bits, the device does not.
     const float tolerance = type == CacheType::F16 ? 1e-2f : type == CacheType::Q8 ? 6e-2f : 0.2f;
@@ -132,10 +142,15 @@ TEST_P(GpuPrompts, InHostMemoryHaveTheBitsOfThoseOnTheDevice) {
   }
 }
 
-const PromptCase kPromptCases[] = {{"F16", 0, CacheType::F16}, {"F16Windowed", 21, CacheType::F16}, {"Q8", 0, CacheType::Q8}, {"Q4Windowed", 21, CacheType::Q4}};
-INSTANTIATE_TEST_SUITE_P(Caches, GpuPrompts, testing::ValuesIn(kPromptCases), [](const auto& info) { return std::string(info.param.name); });
+const PromptCase kPromptCases[] = {{"F16", 0, CacheType::F16},
+                                   {"F16Windowed", 21, CacheType::F16},
+                                   {"Q8", 0, CacheType::Q8},
+                                   {"Q4Windowed", 21, CacheType::Q4}};
+INSTANTIATE_TEST_SUITE_P(Caches, GpuPrompts, testing::ValuesIn(kPromptCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
-// In float32 what is left of a difference is a code here and there that rounds the other way; at default precision the processor rounds more than the device does.
+// In float32 what is left of a difference is a code here and there that rounds the other way; at default precision the
+// processor rounds more than the device does.
 TEST(GpuCacheRules, QuantisedPagesOnBothSidesGiveTheAnswersOfTheProcessor) {
   for (const CacheType type : {CacheType::Q8, CacheType::Q4}) {
     DecoderSpec spec = smallSpec();
@@ -149,8 +164,10 @@ TEST(GpuCacheRules, QuantisedPagesOnBothSidesGiveTheAnswersOfTheProcessor) {
     for (const uint32_t onDevice : {0u, 1u, 2u, 3u}) {
       for (const Precision precision : {Precision::Float32, Precision::Default}) {
         there.precision = precision;
-        const float tolerance = precision == Precision::Float32 ? (type == CacheType::Q4 ? 0.06f : 5e-3f) : (type == CacheType::Q4 ? 0.4f : 0.06f);
-        expectNear(score(there, text, onDevice, 17, 30), expected, tolerance, "cache " + std::to_string(int(type)) + ", " + std::to_string(onDevice) + " pages on the device");
+        const float tolerance = precision == Precision::Float32 ? (type == CacheType::Q4 ? 0.06f : 5e-3f)
+                                                                : (type == CacheType::Q4 ? 0.4f : 0.06f);
+        expectNear(score(there, text, onDevice, 17, 30), expected, tolerance,
+                   "cache " + std::to_string(int(type)) + ", " + std::to_string(onDevice) + " pages on the device");
       }
     }
   }
@@ -158,7 +175,8 @@ TEST(GpuCacheRules, QuantisedPagesOnBothSidesGiveTheAnswersOfTheProcessor) {
 
 // Keys compete wherever their pages are: what is kept does not depend on it.
 TEST(GpuCacheRules, SparseAttentionOnBothSidesGivesTheAnswersOfTheProcessor) {
-  for (const auto& [type, window] : std::vector<std::pair<CacheType, uint32_t>>{{CacheType::F32, 21}, {CacheType::F16, 0}, {CacheType::Q8, 21}}) {
+  for (const auto& [type, window] :
+       std::vector<std::pair<CacheType, uint32_t>>{{CacheType::F32, 21}, {CacheType::F16, 0}, {CacheType::Q8, 21}}) {
     DecoderSpec spec = smallSpec();
     spec.layerSpecs[1].window = window;
     const TinyModel model(spec);
@@ -169,7 +187,8 @@ TEST(GpuCacheRules, SparseAttentionOnBothSidesGivesTheAnswersOfTheProcessor) {
     RuntimeOptions there = onBoth(here);
     const std::vector<float> expected = scoreOnProcessor(here, text, 10);
     for (const uint32_t onDevice : {0u, 1u, 2u, 3u}) {
-      const std::string what = "cache " + std::to_string(int(type)) + ", window " + std::to_string(window) + ", " + std::to_string(onDevice) + " pages on the device";
+      const std::string what = "cache " + std::to_string(int(type)) + ", window " + std::to_string(window) + ", " +
+                               std::to_string(onDevice) + " pages on the device";
       const std::vector<float> whole = score(there, text, onDevice, kTokens, 10);
       expectNear(whole, expected, type == CacheType::Q8 ? 5e-3f : 1e-3f, what);
       if (onDevice == 2) expectSameBits(score(there, text, onDevice, 13, 10), whole, what + ", in chunks");
@@ -212,9 +231,12 @@ TEST(GpuCacheRules, PagesOfADeviceComeFirst) {
   const TinyModel model(smallSpec());
   TinyRuntime tiny(onBoth(model.options()));
   const auto row = int32_t(tiny.runtime.createRow(rowOptions({1, 2, 3}, 40)));
-  const auto batchOf = [&](const std::vector<int32_t>& pages) { tiny.runtime.createBatch({row, 0, 3, 0, 0, int32_t(pages.size()), -1}, pages); };
+  const auto batchOf = [&](const std::vector<int32_t>& pages) {
+    tiny.runtime.createBatch({row, 0, 3, 0, 0, int32_t(pages.size()), -1}, pages);
+  };
   batchOf({64, 3});
-  expectRefused([&] { batchOf({3, 64}); }, "pages: found 64, expected no page of a device behind one that is elsewhere");
+  expectRefused([&] { batchOf({3, 64}); },
+                "pages: found 64, expected no page of a device behind one that is elsewhere");
   expectRefused([&] { batchOf({128}); }, "found 128, expected a page under 128");
 }
 

@@ -21,7 +21,8 @@ inline RuntimeOptions onGpu(RuntimeOptions options, uint64_t memoryBytes = uint6
   return options;
 }
 
-// What is taken of the device's memory, by its own count; a real one counts in large pieces, and other processes may use it, too.
+// What is taken of the device's memory, by its own count; a real one counts in large pieces, and other processes may
+// use it, too.
 inline uint64_t takenBytes() {
   size_t free = 0, total = 0;
   cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");

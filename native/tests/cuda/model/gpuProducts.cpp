@@ -24,10 +24,13 @@ RowOptions prompted(const std::vector<int32_t>& text, uint32_t promptTokens) {
   return options;
 }
 
-// The row's own scores, in chunks; in the company of a row that has no long prompt before it, and one with a longer one behind it.
-std::vector<float> score(RuntimeOptions options, const std::vector<int32_t>& text, uint32_t promptTokens, uint32_t chunk, bool company) {
+// The row's own scores, in chunks; in the company of a row that has no long prompt before it, and one with a longer one
+// behind it.
+std::vector<float> score(RuntimeOptions options, const std::vector<int32_t>& text, uint32_t promptTokens,
+                         uint32_t chunk, bool company) {
   TinyRuntime tiny(std::move(options));
-  const uint32_t before = tiny.runtime.createRow(prompted(randomTokens(kTokens, 67, 8), 3)), behind = tiny.runtime.createRow(prompted(randomTokens(kTokens, 67, 9), kTokens)),
+  const uint32_t before = tiny.runtime.createRow(prompted(randomTokens(kTokens, 67, 8), 3)),
+                 behind = tiny.runtime.createRow(prompted(randomTokens(kTokens, 67, 9), kTokens)),
                  row = tiny.runtime.createRow(prompted(text, promptTokens));
   std::vector<float> scores;
   for (uint32_t first = 0; first < kTokens; first += chunk) {
@@ -66,7 +69,8 @@ TEST(GpuProducts, OfLongPromptsByCublasLtDependOnTheRowAlone) {
   const Outcome streamed = scoreStreaming(withProducts(split(store, layer / 3, layer / 4), GpuProducts::Auto), text);
   ASSERT_FALSE(streamed.failure) << streamed.failure->message;
   expectSameBits(streamed.scores, scoreStreaming(resident(GpuProducts::CublasLt), text).scores, "weights on all tiers");
-  expectSameBits(score(resident(GpuProducts::CublasLt), text, kPrompt - 1, 9, false), score(resident(GpuProducts::Own), text, kPrompt - 1, kTokens, false), "a prompt that is not long");
+  expectSameBits(score(resident(GpuProducts::CublasLt), text, kPrompt - 1, 9, false),
+                 score(resident(GpuProducts::Own), text, kPrompt - 1, kTokens, false), "a prompt that is not long");
   library->end = fake::kOneSequence;
   expectSameBits(score(resident(GpuProducts::CublasLt), text, kPrompt, 9, true), own, "no algorithm");
   EXPECT_EQ(library->objects, 0u);
@@ -82,7 +86,8 @@ TEST(GpuProducts, OfAPromptsBeginningAreThoseOfThePrompt) {
   const std::vector<float> alone = score(options, text, kPrompt, kTokens, false);
   const auto behind = [&](uint32_t promptTokens) {
     TinyRuntime tiny(options);
-    const uint32_t beginning = tiny.runtime.createRow(prompted({text.begin(), text.begin() + kBeginning}, promptTokens));
+    const uint32_t beginning =
+        tiny.runtime.createRow(prompted({text.begin(), text.begin() + kBeginning}, promptTokens));
     const uint32_t row = tiny.runtime.createRow(prompted(text, kPrompt));
     tiny.pass({{beginning, 0, kBeginning, HeadMode::None, {0, 1}}});
     return tiny.pass({{row, kBeginning, kTokens - kBeginning, HeadMode::Score, {0, 2, 3}, 1}})->scores;
@@ -95,8 +100,10 @@ TEST(GpuProducts, WithoutCublasLtAreTheKernelsOrRefused) {
   const TinyModel model(smallSpec());
   const RuntimeOptions options = onGpu(model.options());
   const std::vector<int32_t> text = randomTokens(kTokens, 67, 5);
-  expectSameBits(score(withProducts(options, GpuProducts::Auto), text, kPrompt, 16, false), score(withProducts(options, GpuProducts::Own), text, kPrompt, 16, false), "auto");
-  expectRefused([&] { const Runtime runtime(withProducts(options), [] {}); }, "gpu.products: found cublaslt, expected own: no libcublasLt was found");
+  expectSameBits(score(withProducts(options, GpuProducts::Auto), text, kPrompt, 16, false),
+                 score(withProducts(options, GpuProducts::Own), text, kPrompt, 16, false), "auto");
+  expectRefused([&] { const Runtime runtime(withProducts(options), [] {}); },
+                "gpu.products: found cublaslt, expected own: no libcublasLt was found");
   RuntimeOptions exact = withProducts(options);
   exact.precision = Precision::Float32;
   exact.cacheType = CacheType::F32;
@@ -113,7 +120,8 @@ TEST(GpuProducts, TheirMemoryIsWithinTheCap) {
   options.gpu->memoryBytes = bytes.weights + bytes.weightBuffers + bytes.cache + bytes.scratch + bytes.activations;
   const uint64_t before = takenBytes();
   TinyRuntime tiny(std::move(options));
-  EXPECT_LE(takenBytes(), before + bytes.weights + bytes.weightBuffers + bytes.cache + bytes.scratch + bytes.activations + kCountedBytes);
+  EXPECT_LE(takenBytes(), before + bytes.weights + bytes.weightBuffers + bytes.cache + bytes.scratch +
+                              bytes.activations + kCountedBytes);
   const uint32_t row = tiny.runtime.createRow(prompted(randomTokens(kTokens, 67, 5), kTokens));
   library->rows = 0;
   tiny.pass({{row, 0, kTokens, HeadMode::Score, {0, 1, 2}}});
@@ -125,10 +133,12 @@ TEST(GpuProducts, AnErrorInMidRunFailsItsTaskAndNoMore) {
   const TinyModel model(smallSpec());
   TinyRuntime tiny(withProducts(onGpu(model.options())));
   const auto row = int32_t(tiny.runtime.createRow(prompted(randomTokens(kTokens, 67, 5), kTokens)));
-  const uint32_t batch = tiny.runtime.createBatch({row, 0, int32_t(kTokens), int32_t(HeadMode::Sample), 0, 3, -1}, {0, 1, 2});
+  const uint32_t batch =
+      tiny.runtime.createBatch({row, 0, int32_t(kTokens), int32_t(HeadMode::Sample), 0, 3, -1}, {0, 1, 2});
   EXPECT_FALSE(tiny.await(tiny.runtime.submitCompute(ComputePart::Embed, 0, batch, tiny.activations, {})).failed);
   library->multiplyStatus = 14;
-  const Completion failed = tiny.await(tiny.runtime.submitCompute(ComputePart::Project, 0, batch, tiny.activations, {}));
+  const Completion failed =
+      tiny.await(tiny.runtime.submitCompute(ComputePart::Project, 0, batch, tiny.activations, {}));
   EXPECT_TRUE(failed.failed);
   EXPECT_EQ(failed.message, "cuBLASLt: cublasLtMatmul: status 14");
   library->multiplyStatus = 0;

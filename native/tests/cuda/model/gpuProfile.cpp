@@ -1,4 +1,5 @@
-// Measuring a GPU: what comes out is sane and complete, memory comes back, errors are told. The emulated device's figures say nothing.
+// Measuring a GPU: what comes out is sane and complete, memory comes back, errors are told. The emulated device's
+// figures say nothing.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -54,13 +55,25 @@ TEST(GpuProfile, HasEveryFigureAndGivesItsMemoryBack) {
     EXPECT_EQ(figure.threads, 0u);
     EXPECT_EQ(figure.instructionSet, "");
     seen[figure.what]++;
-    const bool isNew = points.insert(figure.what + " " + figure.kind + " " + std::to_string(figure.tokens) + " " + std::to_string(figure.inputs) + " " + std::to_string(figure.groupHeads) + " " +
-                                     std::to_string(figure.requestBytes)).second;
+    const bool isNew = points
+                           .insert(figure.what + " " + figure.kind + " " + std::to_string(figure.tokens) + " " +
+                                   std::to_string(figure.inputs) + " " + std::to_string(figure.groupHeads) + " " +
+                                   std::to_string(figure.requestBytes))
+                           .second;
     EXPECT_TRUE(isNew) << figure.what << " " << figure.kind << " " << figure.tokens;
   }
-  const std::map<std::string, size_t> expected = {
-      {"link-up", 2}, {"link-down", 2}, {"gpu-memory-copy", 1}, {"gpu-matmul", 16}, {"gpu-attention-decode", 6}, {"gpu-attention-short", 1}, {"gpu-attention-prefill", 1},
-      {"gpu-cache-store", 3}, {"gpu-rows", 1}, {"gpu-sample-greedy", 1}, {"gpu-sample-top-p", 1}, {"gpu-task", 1}};
+  const std::map<std::string, size_t> expected = {{"link-up", 2},
+                                                  {"link-down", 2},
+                                                  {"gpu-memory-copy", 1},
+                                                  {"gpu-matmul", 16},
+                                                  {"gpu-attention-decode", 6},
+                                                  {"gpu-attention-short", 1},
+                                                  {"gpu-attention-prefill", 1},
+                                                  {"gpu-cache-store", 3},
+                                                  {"gpu-rows", 1},
+                                                  {"gpu-sample-greedy", 1},
+                                                  {"gpu-sample-top-p", 1},
+                                                  {"gpu-task", 1}};
   seen.erase("gpu-matmul-cublaslt");  // of a device that has it
   EXPECT_EQ(seen, expected);
 }
@@ -117,7 +130,9 @@ TEST(GpuProfile, MeasuresCublasLtOrSaysWhyNot) {
     return figures;
   };
   const auto count = [](const MachineFigures& figures) {
-    return std::count_if(figures.figures.begin(), figures.figures.end(), [](const Figure& figure) { return figure.what == "gpu-matmul-cublaslt" && figure.tokens == 16 && figure.perSecond > 0; });
+    return std::count_if(figures.figures.begin(), figures.figures.end(), [](const Figure& figure) {
+      return figure.what == "gpu-matmul-cublaslt" && figure.tokens == 16 && figure.perSecond > 0;
+    });
   };
   const MachineFigures without = measuredAlone();
   EXPECT_EQ(count(without), 0);

@@ -14,13 +14,15 @@ void open(const RuntimeOptions& options) {
 TEST(GpuRules, OptionsThatContradictThemselvesAreRefused) {
   const TinyModel model(smallSpec());
   const RuntimeOptions fine = onGpu(model.options());
-  const auto refused = [&](const std::function<void(RuntimeOptions&)>& change, const std::string& words, ErrorCode code = ErrorCode::InvalidArgument) {
+  const auto refused = [&](const std::function<void(RuntimeOptions&)>& change, const std::string& words,
+                           ErrorCode code = ErrorCode::InvalidArgument) {
     RuntimeOptions options = fine;
     change(options);
     expectRefused([&] { open(options); }, words, code);
   };
   refused([](RuntimeOptions& o) { o.gpu->device = 1000; }, "gpu.device: found 1000, expected an index under");
-  refused([](RuntimeOptions& o) { o.gpu->pinnedBytes = 4096; }, "gpu.pinnedBytes: found 4096, expected at least 1048576");
+  refused([](RuntimeOptions& o) { o.gpu->pinnedBytes = 4096; },
+          "gpu.pinnedBytes: found 4096, expected at least 1048576");
   refused([](RuntimeOptions& o) { o.gpu->residentLayerBytes = 0; }, "gpu.buffers: found 0, expected 1 or more");
   refused([](RuntimeOptions& o) { o.gpu->buffers = 5000; }, "gpu.buffers: found 5000");
   refused([](RuntimeOptions& o) { o.gpu->pages = 0; }, "cache.pages: found 0");
@@ -69,7 +71,8 @@ TEST(GpuRules, ADeviceThatIsTooSmallOrNotThereIsSaidSo) {
   const TinyModel model(smallSpec());
   const RuntimeOptions options = onGpu(model.options());
   emulator::setDeviceBytes(1 << 20);
-  expectRefused([&] { open(options); }, "GPU memory: asked for 8388608 bytes, 1048576 of its 1048576 bytes are free", ErrorCode::Memory);
+  expectRefused([&] { open(options); }, "GPU memory: asked for 8388608 bytes, 1048576 of its 1048576 bytes are free",
+                ErrorCode::Memory);
   emulator::setDeviceBytes(size_t{1} << 30);
   emulator::setDevices(0);
   expectRefused([&] { open(options); }, "there is no NVIDIA GPU");
@@ -91,7 +94,8 @@ TEST(GpuRules, TasksEndWhenTheDeviceIsDone) {
     Runtime& runtime = tiny.runtime;
     EXPECT_TRUE(emulator::idle());
     const auto row = int32_t(runtime.createRow(rowOptions(randomTokens(30, 67, 1), 31)));
-    const uint32_t batch = runtime.createBatch({row, 0, 30, int32_t(HeadMode::Sample), 0, 2, -1}, {8, 0});  // on the device, in host memory
+    const uint32_t batch = runtime.createBatch({row, 0, 30, int32_t(HeadMode::Sample), 0, 2, -1},
+                                               {8, 0});  // on the device, in host memory
     const uint32_t hidden = runtime.createHiddenStore(30, 7);
     const auto done = [&](EventId event, const std::string& what) {
       const Completion completion = tiny.await(event);
@@ -145,8 +149,10 @@ TEST(GpuRules, SamplingFollowsItsParametersThereAsHere) {
   EXPECT_EQ(found->topCounts, expected->topCounts);
   EXPECT_EQ(found->topTokens, expected->topTokens);
   for (size_t r = 0; r < 6; r++) {
-    if (std::isnan(expected->logprobs[r])) EXPECT_TRUE(std::isnan(found->logprobs[r])) << r;
-    else EXPECT_NEAR(found->logprobs[r], expected->logprobs[r], 1e-4) << r;
+    if (std::isnan(expected->logprobs[r]))
+      EXPECT_TRUE(std::isnan(found->logprobs[r])) << r;
+    else
+      EXPECT_NEAR(found->logprobs[r], expected->logprobs[r], 1e-4) << r;
   }
   for (size_t t = 0; t < 3; t++) EXPECT_NEAR(found->topLogprobs[t], expected->topLogprobs[t], 1e-4);
 }
@@ -166,13 +172,15 @@ TEST(GpuRules, HiddenStatesCrossTheLinkAndComeBack) {
       std::vector<EventId> events = {runtime.submitCompute(ComputePart::Embed, 0, batch, tiny.activations, {})};
       uint32_t activations = tiny.activations;
       for (uint32_t layer = 0; layer < 2; layer++) {
-        for (ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish}) events.push_back(runtime.submitCompute(part, layer, batch, activations, {events.back()}));
+        for (ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish})
+          events.push_back(runtime.submitCompute(part, layer, batch, activations, {events.back()}));
         if (!stored) continue;
         events.push_back(runtime.submitStoreActivation(store, activations, 20, {events.back()}));
         activations = activations == other ? tiny.activations : other;
         events.push_back(runtime.submitLoadActivation(store, activations, 20, {events.back()}));
       }
-      const Completion head = tiny.await(runtime.submitCompute(ComputePart::Head, 0, batch, activations, {events.back()}));
+      const Completion head =
+          tiny.await(runtime.submitCompute(ComputePart::Head, 0, batch, activations, {events.back()}));
       EXPECT_FALSE(head.failed) << head.message;
       return static_cast<const HeadResult&>(*head.result).scores;
     };

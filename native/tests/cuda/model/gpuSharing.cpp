@@ -1,5 +1,5 @@
-// Rows that begin alike on a device: pages in several tables, pages that begin as copies, and attention to what rows have in common. Bits
-// are those of rows alone.
+// Rows that begin alike on a device: pages in several tables, pages that begin as copies, and attention to what rows
+// have in common. Bits are those of rows alone.
 #include "../../spillFixture.h"
 #include "gpuFixture.h"
 
@@ -53,16 +53,17 @@ std::vector<float> scoreAlone(const RuntimeOptions& options, const Sharer& share
   std::vector<float> scores;
   for (uint32_t first = 0, tokens; first < end; first += tokens) {
     tokens = first < sharer.promptTokens ? std::min(64u, sharer.promptTokens - first) : 1;
-    const auto head = tiny.pass({{row, first, tokens, HeadMode::Score, table(numbers(0, sharer.pages.size()), onDevice)}});
+    const auto head =
+        tiny.pass({{row, first, tokens, HeadMode::Score, table(numbers(0, sharer.pages.size()), onDevice)}});
     scores.insert(scores.end(), head->scores.begin(), head->scores.end());
   }
   return {scores.begin() + sharer.shared, scores.end()};
 }
 
-// All of them, `chunk` tokens of a prompt at a time: pages in common are in all tables, and the one that the common tokens end in begins as
-// a copy.
-void scoreTogether(TinyRuntime& tiny, std::vector<Sharer>& sharers, const std::vector<int32_t>& donorPages, uint32_t onDevice,
-                   uint32_t chunk) {
+// All of them, `chunk` tokens of a prompt at a time: pages in common are in all tables, and the one that the common
+// tokens end in begins as a copy.
+void scoreTogether(TinyRuntime& tiny, std::vector<Sharer>& sharers, const std::vector<int32_t>& donorPages,
+                   uint32_t onDevice, uint32_t chunk) {
   const auto left = [](const Sharer& sharer) { return uint32_t(sharer.text.size()) - sharer.next; };
   for (Sharer& sharer : sharers) {
     sharer.row = createRow(tiny, sharer.text, sharer.promptTokens);
@@ -88,7 +89,8 @@ void scoreTogether(TinyRuntime& tiny, std::vector<Sharer>& sharers, const std::v
       const auto count = size_t(head->scored[s + 2]);
       for (Sharer& sharer : sharers) {
         if (int32_t(sharer.row) == head->scored[s])
-          sharer.scores.insert(sharer.scores.end(), head->scores.begin() + long(at), head->scores.begin() + long(at + count));
+          sharer.scores.insert(sharer.scores.end(), head->scores.begin() + long(at),
+                               head->scores.begin() + long(at + count));
       }
       at += count;
     }
@@ -96,8 +98,8 @@ void scoreTogether(TinyRuntime& tiny, std::vector<Sharer>& sharers, const std::v
 }
 
 // Rows that go on from `text` after so many tokens, in different prompts and answers.
-std::vector<Sharer> sharersOf(const std::vector<int32_t>& text, const std::vector<int32_t>& donorPages, const std::vector<uint32_t>& shares,
-                              uint32_t vocabulary) {
+std::vector<Sharer> sharersOf(const std::vector<int32_t>& text, const std::vector<int32_t>& donorPages,
+                              const std::vector<uint32_t>& shares, uint32_t vocabulary) {
   std::vector<Sharer> sharers;
   int32_t nextPage = 40;
   for (const uint32_t shared : shares) {
@@ -113,17 +115,20 @@ std::vector<Sharer> sharersOf(const std::vector<int32_t>& text, const std::vecto
 
 void checkSharing(const RuntimeOptions& options, const std::vector<uint32_t>& shares, uint32_t onDevice, uint32_t chunk,
                   const std::string& what) {
-  const std::vector<int32_t> text = randomTokens(*std::max_element(shares.begin(), shares.end()) + 3, options.decoder.vocabularySize, 9);
+  const std::vector<int32_t> text =
+      randomTokens(*std::max_element(shares.begin(), shares.end()) + 3, options.decoder.vocabularySize, 9);
   const std::vector<int32_t> donorPages = numbers(0, text.size() / 16 + 1);
   std::vector<Sharer> sharers = sharersOf(text, donorPages, shares, options.decoder.vocabularySize);
   TinyRuntime tiny(options);
   const uint32_t donor = createRow(tiny, text, uint32_t(text.size()));
   for (uint32_t first = 0; first < text.size(); first += 50)
-    tiny.pass({{donor, first, std::min(50u, uint32_t(text.size()) - first), HeadMode::None, table(donorPages, onDevice)}});
+    tiny.pass(
+        {{donor, first, std::min(50u, uint32_t(text.size()) - first), HeadMode::None, table(donorPages, onDevice)}});
   scoreTogether(tiny, sharers, donorPages, onDevice, chunk);
   for (const Sharer& sharer : sharers)
     expectSameBits(sharer.scores, scoreAlone(options, sharer, onDevice),
-                   what + ", " + std::to_string(sharer.shared) + " shared tokens, " + std::to_string(onDevice) + " pages on the device");
+                   what + ", " + std::to_string(sharer.shared) + " shared tokens, " + std::to_string(onDevice) +
+                       " pages on the device");
 }
 
 struct SharingCase {
@@ -169,7 +174,8 @@ const SharingCase kCases[] = {
     {"Q4Windowed", CacheType::Q4, Precision::Default, 21, 1}, {"Sparse", CacheType::F16, Precision::Default, 0, 0.2f},
     {"SparseQ4", CacheType::Q4, Precision::Default, 0, 0.3f},
 };
-INSTANTIATE_TEST_SUITE_P(Caches, GpuSharing, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Caches, GpuSharing, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 TEST(GpuSharingRules, CopiesGoFromTierToTheSameTier) {
   const TinyModel model(smallSpec());
@@ -180,9 +186,12 @@ TEST(GpuSharingRules, CopiesGoFromTierToTheSameTier) {
   };
   batchOf({130, 131}, 140);
   batchOf({130, 3}, 5);
-  expectRefused([&] { batchOf({130, 131}, 5); }, "copies[0] page: found 5, expected one on the device, where the range's own is");
-  expectRefused([&] { batchOf({130, 3}, 140); }, "copies[0] page: found 140, expected one in memory, where the range's own is");
-  expectRefused([&] { batchOf({130, 131}, 256); }, "copies[0] page: found 256, expected another page than the range's own, under 256");
+  expectRefused([&] { batchOf({130, 131}, 5); },
+                "copies[0] page: found 5, expected one on the device, where the range's own is");
+  expectRefused([&] { batchOf({130, 3}, 140); },
+                "copies[0] page: found 140, expected one in memory, where the range's own is");
+  expectRefused([&] { batchOf({130, 131}, 256); },
+                "copies[0] page: found 256, expected another page than the range's own, under 256");
 }
 
 // More entries in tables than there are pages.
@@ -217,7 +226,8 @@ TEST(GpuSharingRules, TailsBeginAsCopiesToo) {
   const std::vector<int32_t> ownPages = {130, -3, -4};
   const auto scores = [&](bool shares) {
     SpillingRuntime runtime(options);
-    const uint32_t donor = runtime.tiny.runtime.createRow(rowOptions(text, 40)), row = runtime.tiny.runtime.createRow(rowOptions(own, 46));
+    const uint32_t donor = runtime.tiny.runtime.createRow(rowOptions(text, 40)),
+                   row = runtime.tiny.runtime.createRow(rowOptions(own, 46));
     runtime.pass({{{donor, 0, 23, HeadMode::None, {130, -1, -2}}, 5}});
     std::vector<float> found;
     for (uint32_t first = shares ? 21 : 0; first < 46; first += first == 0 ? 21 : 5) {

@@ -19,7 +19,8 @@ void checkSplits(const DecoderSpec& spec) {
   const uint64_t layer = store.blocks(0)[1].bytes;
   for (const uint64_t device : {uint64_t(0), layer / 3, layer / 2 + 77, kAll}) {
     for (const uint64_t host : {uint64_t(0), layer / 4, kAll}) {
-      expectSameBits(score(split(store, device, host), text), whole, "device " + std::to_string(device) + ", host " + std::to_string(host));
+      expectSameBits(score(split(store, device, host), text), whole,
+                     "device " + std::to_string(device) + ", host " + std::to_string(host));
     }
     // Without a store the rest is in host memory.
     RuntimeOptions options = onGpu(store.model.options());
@@ -78,7 +79,8 @@ TEST(GpuWeights, AreCountedWhereTheyAre) {
   EXPECT_EQ(host.gpu->streamedFromStore, (std::vector<uint64_t>{0, 0}));
 
   const RuntimeBytes third = bytesOf(layer / 3, layer / 3);
-  EXPECT_NEAR(double(third.gpu->weights - disk.gpu->weights), 2.0 * double(layer / 3 - vectors), 4.0 * Weights::kAlignment);
+  EXPECT_NEAR(double(third.gpu->weights - disk.gpu->weights), 2.0 * double(layer / 3 - vectors),
+              4.0 * Weights::kAlignment);
   EXPECT_NEAR(double(third.weights), 2.0 * double(layer) / 3, 4.0 * Weights::kAlignment);
   EXPECT_NEAR(double(third.gpu->streamedFromStore[0]), double(layer) / 3, 2.0 * Weights::kAlignment + 4096);
   EXPECT_LT(third.gpu->streamedFromStore[0], third.streamed[0]);
@@ -132,7 +134,8 @@ TEST(GpuWeights, ThatTheBufferDoesNotHoldAreNotComputedWith) {
   const auto row = int32_t(runtime.createRow(rowOptions({1, 2, 3}, 3)));
   const uint32_t batch = runtime.createBatch({row, 0, 3, int32_t(HeadMode::None), 0, 1, -1}, {0});
   tiny.await(runtime.submitCompute(ComputePart::Embed, 0, batch, tiny.activations, {}));
-  expectRefused([&] { runtime.submitCompute(ComputePart::Project, 0, batch, tiny.activations, {}); }, "buffer: found -1");
+  expectRefused([&] { runtime.submitCompute(ComputePart::Project, 0, batch, tiny.activations, {}); },
+                "buffer: found -1");
   const Completion empty = tiny.await(runtime.submitCompute(ComputePart::Project, 0, batch, tiny.activations, {}, 1));
   EXPECT_TRUE(empty.failed);
   EXPECT_NE(empty.message.find("found nothing, expected layer 0"), std::string::npos) << empty.message;

@@ -35,8 +35,9 @@ function limitOf(kind: string): number {
 }
 
 /**
- * What is known after one more run. The estimate moves towards the median of itself, the run before and this run, by as much as these weigh: a single run that
- * was disturbed moves nothing, two that agree are believed. It is an exponentially weighted mean of logarithms otherwise. Pure.
+ * What is known after one more run. The estimate moves towards the median of itself, the run before and this run, by as
+ * much as these weigh: a single run that was disturbed moves nothing, two that agree are believed. It is an
+ * exponentially weighted mean of logarithms otherwise. Pure.
  *
  * @param undisturbed how much of the machine the run had, from 0 (nothing) to 1 (all of it)
  */
@@ -44,7 +45,13 @@ export function learn(learned: Learned, work: WorkDone, undisturbed: number): Le
   if (!(undisturbed >= LEAST_UNDISTURBED)) return learned;
   const next: Record<string, LearnedKind> = { ...learned };
   for (const [kind, { seconds, profileSeconds }] of Object.entries(work)) {
-    if (!WORK_KIND.test(kind) || !(seconds > 0) || !(profileSeconds > 0) || Math.max(seconds, profileSeconds) < LEAST_SECONDS) continue;
+    if (
+      !WORK_KIND.test(kind) ||
+      !(seconds > 0) ||
+      !(profileSeconds > 0) ||
+      Math.max(seconds, profileSeconds) < LEAST_SECONDS
+    )
+      continue;
     const found = clamp(Math.log(seconds / profileSeconds), limitOf(kind));
     const weight = Math.min(1, Math.max(seconds, profileSeconds) / FULL_SECONDS) * Math.min(1, undisturbed);
     next[kind] = after(next[kind], found, weight);
@@ -63,14 +70,19 @@ function after(known: LearnedKind | undefined, found: number, weight: number): L
   const counts = target === known.logRatio && found !== target ? 0 : weight;
   const gain = counts / (known.weight + counts + PRIOR);
   return {
-    logRatio: known.logRatio + gain * (target - known.logRatio), lastLogRatio: found,
-    weight: Math.min(MOST_WEIGHT, known.weight + counts), runs: known.runs + 1,
+    logRatio: known.logRatio + gain * (target - known.logRatio),
+    lastLogRatio: found,
+    weight: Math.min(MOST_WEIGHT, known.weight + counts),
+    runs: known.runs + 1,
   };
 }
 
 /** The factors that predictions are corrected by; undefined where nothing is known. */
 export function correctionsOf(learned: Learned): Corrections | undefined {
-  const factors = Object.entries(learned).map(([kind, { logRatio }]): [string, number] => [kind, Number(Math.exp(clamp(logRatio, limitOf(kind))).toPrecision(4))]);
+  const factors = Object.entries(learned).map(([kind, { logRatio }]): [string, number] => [
+    kind,
+    Number(Math.exp(clamp(logRatio, limitOf(kind))).toPrecision(4)),
+  ]);
   return factors.length === 0 ? undefined : Object.fromEntries(factors);
 }
 

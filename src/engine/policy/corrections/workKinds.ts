@@ -1,8 +1,10 @@
 /**
- * Kinds of work that a profile may be off in, by name: computing by phase, kind of weights and tokens of a square (`compute.decode.q4.64`; with a GPU it is the GPU's), each way of using
- * the disk, the link to a GPU both ways, what the threads wait between two squares, and how badly computing and the disk overlap.
+ * Kinds of work that a profile may be off in, by name: computing by phase, kind of weights and tokens of a square
+ * (`compute.decode.q4.64`; with a GPU it is the GPU's), each way of using the disk, the link to a GPU both ways, what
+ * the threads wait between two squares, and how badly computing and the disk overlap.
  */
-export const WORK_KIND = /^(compute\.(prefill|decode)\.(f32|f16|q8|q4)\.(1|4|16|64|256|1024|4096)|disk\.(read|readSmall|readPages|write|writePages)|link\.(up|down)|between|overlap)$/;
+export const WORK_KIND =
+  /^(compute\.(prefill|decode)\.(f32|f16|q8|q4)\.(1|4|16|64|256|1024|4096)|disk\.(read|readSmall|readPages|write|writePages)|link\.(up|down)|between|overlap)$/;
 
 /** Seconds over those of the profile, by kind of work; 1 for kinds that are left out. */
 export type Corrections = Readonly<Record<string, number>>;
@@ -20,7 +22,10 @@ export function mostCorrection(kind: string): number {
 /** Whether all of these are kinds of work, and none of them too many or corrected too far. */
 export function areCorrections(factors: Readonly<Record<string, number>>): boolean {
   const kinds = Object.entries(factors);
-  return kinds.length <= MOST_KINDS && kinds.every(([kind, factor]) => factor >= 1 / mostCorrection(kind) && factor <= mostCorrection(kind));
+  return (
+    kinds.length <= MOST_KINDS &&
+    kinds.every(([kind, factor]) => factor >= 1 / mostCorrection(kind) && factor <= mostCorrection(kind))
+  );
 }
 
 /** In words, for messages. */

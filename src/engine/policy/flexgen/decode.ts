@@ -2,7 +2,10 @@ import { sum, times } from '../Affine.js';
 import type { PhaseCost } from '../CostModel.js';
 import type { Symbols } from './symbols.js';
 
-/** One layer of one decode step of a block, its cache at its average length; as shipped, reading to the GPU overlaps with nothing. */
+/**
+ * One layer of one decode step of a block, its cache at its average length; as shipped, reading to the GPU overlaps
+ * with nothing.
+ */
 export function decodePhase({ l, s, n, h1, gbs, bls, w, flops, kv, of }: Symbols): PhaseCost {
   const hidden = 2 * h1 * bls;
   const oldCache = 4 * bls * (s + n / 2) * h1;
@@ -24,7 +27,14 @@ export function decodePhase({ l, s, n, h1, gbs, bls, w, flops, kv, of }: Symbols
   return {
     name: 'decode',
     times: l * (n - 1),
-    queues: { 'host-to-device': ctog, 'device-to-host': gtoc, 'disk-read': dtoc, 'disk-write': ctod, 'gpu-compute': onGpu, 'cpu-compute': onCpu },
+    queues: {
+      'host-to-device': ctog,
+      'device-to-host': gtoc,
+      'disk-read': dtoc,
+      'disk-write': ctod,
+      'gpu-compute': onGpu,
+      'cpu-compute': onCpu,
+    },
     bounds: [sum(ctog, gtoc), sum(ctog, dtoc), sum(ctog, ctod), sum(ctog, compute)],
     promptShare: 0,
   };

@@ -5,8 +5,9 @@ import { prefillPhase } from './prefill.js';
 import { symbolsOf } from './symbols.js';
 
 /**
- * FlexGen's cost model as its code shipped it: the paper's appendix A.3 with the shipped constants, its sums where the paper has a maximum,
- * free (de)quantisation, and activations never on disk. Kept to compare with; see docs/policy.md for where it errs.
+ * FlexGen's cost model as its code shipped it: the paper's appendix A.3 with the shipped constants, its sums where the
+ * paper has a maximum, free (de)quantisation, and activations never on disk. Kept to compare with; see docs/policy.md
+ * for where it errs.
  */
 export const flexgenModel: CostModel = {
   name: 'flexgen',

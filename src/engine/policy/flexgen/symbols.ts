@@ -24,13 +24,25 @@ export interface Symbols {
 
 export function symbolsOf({ hardware, shape, workload, block }: BlockSetting): Symbols {
   const of = hardware.flexgen;
-  if (of === undefined) throw new UsageError(`hardware ${JSON.stringify(hardware.name)} has no constants of FlexGen's cost model: take the built-in flexgen-t4, or another \`costModel\``);
+  if (of === undefined)
+    throw new UsageError(
+      `hardware ${JSON.stringify(hardware.name)} has no constants of FlexGen's cost model: take the built-in flexgen-t4, or another \`costModel\``,
+    );
   const { hiddenSize: h1, feedForwardSize: h2, heads: nh, layers: l } = shape;
   const flops = 8 * h1 * h1 + 4 * h1 * h2;
   const quarter = (compression: string): number => (compression === 'none' ? 1 : compression === '8bit' ? 0.5 : 0.25);
   return {
-    l, s: workload.promptTokens, n: workload.newTokens, h1, h2, nh,
-    gbs: block.batchSize, bls: block.batchSize * (block.schedule === 'row' ? 1 : block.batches),
-    w: flops * quarter(block.compressWeights), flops, kv: quarter(block.compressCache), of,
+    l,
+    s: workload.promptTokens,
+    n: workload.newTokens,
+    h1,
+    h2,
+    nh,
+    gbs: block.batchSize,
+    bls: block.batchSize * (block.schedule === 'row' ? 1 : block.batches),
+    w: flops * quarter(block.compressWeights),
+    flops,
+    kv: quarter(block.compressCache),
+    of,
   };
 }

@@ -24,7 +24,10 @@ export interface LmSymbols {
 export function lmSymbols({ shape, workload, block }: BlockSetting, of: LmOffloadConstants): LmSymbols {
   const { hiddenSize: h1, feedForwardSize: h2, feedForwardMatrices, layers: l } = shape;
   return {
-    l, s: workload.promptTokens, n: workload.newTokens, h1,
+    l,
+    s: workload.promptTokens,
+    n: workload.newTokens,
+    h1,
     bls: block.batchSize * (block.schedule === 'row' ? 1 : block.batches),
     // 4·h1² + 2·h1·h2 in the paper; a gated block has three matrices.
     weights: 4 * h1 * h1 + feedForwardMatrices * h1 * h2,
@@ -40,7 +43,8 @@ const offGpu = (bytes: number): Affine => ({ cc: bytes, cn: bytes });
 
 /** Loading a layer's weights, made floats again on the GPU (equation 4). */
 function loadWeight({ weights, weightBytes, compressed, of }: LmSymbols): Affine {
-  const each = (weights * weightBytes) / of.ctogBytesPerSecond + (compressed.weights ? dequantiseOnGpu(weights, of) : 0);
+  const each =
+    (weights * weightBytes) / of.ctogBytesPerSecond + (compressed.weights ? dequantiseOnGpu(weights, of) : 0);
   return { wc: each, wn: each };
 }
 
@@ -49,7 +53,9 @@ export function lmPrefill(of: LmSymbols): PhaseCost {
   const { l, s, h1, bls, weights, cacheBytes, compressed, of: machine } = of;
   const values = 2 * (s + 1) * h1 * bls; // equation 17
   const hidden = (2 * s * h1 * bls) / machine.ctogBytesPerSecond;
-  const compute = { constant: (2 * bls * s * weights + 4 * bls * s * s * h1) / (machine.gpuFlopsPerSecond * machine.gpuEfficiency) };
+  const compute = {
+    constant: (2 * bls * s * weights + 4 * bls * s * s * h1) / (machine.gpuFlopsPerSecond * machine.gpuEfficiency),
+  };
   const quantise = compressed.cache ? offGpu(quantiseOnGpu(values, machine)) : {};
   const queues = {
     load_weight: loadWeight(of),
@@ -58,20 +64,33 @@ export function lmPrefill(of: LmSymbols): PhaseCost {
     store_activation: { hc: hidden, hn: hidden },
     compute,
   };
-  return { name: 'prefill', times: l, queues: { ...queues, quantise }, bounds: Object.values(queues).map((task) => sum(task, quantise)), promptShare: 1 };
+  return {
+    name: 'prefill',
+    times: l,
+    queues: { ...queues, quantise },
+    bounds: Object.values(queues).map((task) => sum(task, quantise)),
+    promptShare: 1,
+  };
 }
 
 /**
- * One layer of one decode step: the slowest of six tasks (equation 2). Equations 18 and 19 count the values of all n steps, where equation 2 is of
- * one: they are divided by n here. With attention on the CPU the cache neither moves nor is (de)quantised.
+ * One layer of one decode step: the slowest of six tasks (equation 2). Equations 18 and 19 count the values of all n
+ * steps, where equation 2 is of one: they are divided by n here. With attention on the CPU the cache neither moves nor
+ * is (de)quantised.
  */
 export function lmDecode(of: LmSymbols): PhaseCost {
   const { l, s, n, h1, bls, weights, cacheBytes, compressed, offloadAttention, of: machine } = of;
   const old = 2 * (s + n / 2) * h1 * bls;
   const fresh = 2 * h1 * bls;
   const hidden = (2 * h1 * bls) / machine.ctogBytesPerSecond;
-  const loadCache = offloadAttention ? {} : offGpu((old * cacheBytes) / machine.ctogBytesPerSecond + (compressed.cache ? dequantiseOnGpu(old, machine) : 0));
-  const storeCache = offloadAttention ? {} : offGpu((fresh * cacheBytes) / machine.gtocBytesPerSecond + (compressed.cache ? quantiseOnGpu(fresh, machine) : 0));
+  const loadCache = offloadAttention
+    ? {}
+    : offGpu((old * cacheBytes) / machine.ctogBytesPerSecond + (compressed.cache ? dequantiseOnGpu(old, machine) : 0));
+  const storeCache = offloadAttention
+    ? {}
+    : offGpu(
+        (fresh * cacheBytes) / machine.gtocBytesPerSecond + (compressed.cache ? quantiseOnGpu(fresh, machine) : 0),
+      );
   const products = (2 * bls * weights) / (machine.gpuFlopsPerSecond * machine.gpuEfficiency);
   const onGpu = (4 * old) / (machine.gpuFlopsPerSecond * machine.gpuEfficiency);
   const onCpu = (2 * old) / machine.cpuAttentionBytesPerSecond;

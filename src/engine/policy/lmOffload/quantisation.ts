@@ -1,6 +1,9 @@
 import type { LmOffloadConstants } from '../HardwareProfile.js';
 
-/** Seconds to quantise so many values on the CPU: minimum and maximum, normalisation (3 operations), packing (equations 12 to 15). */
+/**
+ * Seconds to quantise so many values on the CPU: minimum and maximum, normalisation (3 operations), packing (equations
+ * 12 to 15).
+ */
 export function quantiseOnCpu(values: number, of: LmOffloadConstants): number {
   return values / of.cpuHertz + (3 * values) / of.cpuFlopsPerSecond + values / of.cpuMemoryBytesPerSecond;
 }

@@ -1,7 +1,7 @@
 /** Batch sizes worth a try: every one up to 4, then about an eighth apart, multiples of 4. */
 export function batchSizes(most: number): number[] {
   const sizes: number[] = [];
-  for (let size = 1; size <= most; ) {
+  for (let size = 1; size <= most;) {
     sizes.push(size);
     size = size < 4 ? size + 1 : size + Math.max(4, Math.floor(size / 32) * 4);
   }

@@ -15,11 +15,15 @@ const ROOMY = 1.5;
 const inMemory = { gpu: 0, cpu: 1, disk: 0 };
 
 /**
- * Diagonal blocks that memory does not hold wholly: rows come in as pages come free (`paced`). The linear program knows only blocks whose rows all fit at their
- * full length; where layers stream, every further row in a pass shares the reading, and rows of all ages take less. Pure.
+ * Diagonal blocks that memory does not hold wholly: rows come in as pages come free (`paced`). The linear program knows
+ * only blocks whose rows all fit at their full length; where layers stream, every further row in a pass shares the
+ * reading, and rows of all ages take less. Pure.
  */
 export function pacedPolicies(
-  model: CostModel, base: Omit<BlockSetting, 'block'>, kind: Omit<BlockChoice, 'batchSize' | 'batches'>, space: Pick<SearchSpace, 'batchSizes' | 'batchCounts' | 'mostBatchSize' | 'mostBatches'>,
+  model: CostModel,
+  base: Omit<BlockSetting, 'block'>,
+  kind: Omit<BlockChoice, 'batchSize' | 'batches'>,
+  space: Pick<SearchSpace, 'batchSizes' | 'batchCounts' | 'mostBatchSize' | 'mostBatches'>,
   usable: Readonly<Record<TierName, number>>,
 ): RankedPolicy[] {
   if (kind.schedule !== 'diagonal') return [];
@@ -27,7 +31,14 @@ export function pacedPolicies(
   for (const batches of space.batchCounts ?? COUNTS.filter((count) => count <= space.mostBatches)) {
     for (const disk of usable.disk > 0 ? ON_DISK : [0]) {
       for (const batchSize of space.batchSizes ?? SIZES.filter((size) => size <= space.mostBatchSize)) {
-        const policy: Policy = { ...kind, batchSize, batches, weights: { gpu: 0, cpu: 1 - disk, disk }, cache: inMemory, activations: inMemory };
+        const policy: Policy = {
+          ...kind,
+          batchSize,
+          batches,
+          weights: { gpu: 0, cpu: 1 - disk, disk },
+          cache: inMemory,
+          activations: inMemory,
+        };
         const placement = vectorOf(policy);
         const setting = paced(model, { ...base, block: { ...kind, batchSize, batches } }, placement, usable.cpu);
         if (setting === undefined) continue;

@@ -11,20 +11,33 @@ export interface PlacementProgram {
 
 /** Scaled coefficients below this are dropped: they can't move a share by as much as the solver's rounding. */
 const NEGLIGIBLE = 1e-11;
-const TRIPLES = [['wg', 'wc', 'wn'], ['cg', 'cc', 'cn'], ['hg', 'hc', 'hn']] as const;
+const TRIPLES = [
+  ['wg', 'wc', 'wn'],
+  ['cg', 'cc', 'cn'],
+  ['hg', 'hc', 'hn'],
+] as const;
 
 /**
- * States the placement of a block (FlexGen, equation 1) in numbers about 1. Raw bytes and seconds span twenty orders of magnitude; so rows of
- * memory are divided by the capacity and rows of time by `scaleSeconds`, and each share is replaced by a multiple of itself such that its
- * largest effect on any row is about 1.
+ * States the placement of a block (FlexGen, equation 1) in numbers about 1. Raw bytes and seconds span twenty orders of
+ * magnitude; so rows of memory are divided by the capacity and rows of time by `scaleSeconds`, and each share is
+ * replaced by a multiple of itself such that its largest effect on any row is about 1.
  * @param scaleSeconds about the time that comes out
  */
-export function placementProgram({ phases, memory, fixed }: BlockCost, usable: Readonly<Record<TierName, number>>, scaleSeconds: number): PlacementProgram {
+export function placementProgram(
+  { phases, memory, fixed }: BlockCost,
+  usable: Readonly<Record<TierName, number>>,
+  scaleSeconds: number,
+): PlacementProgram {
   const free = PLACEMENT_VARIABLES.filter((key) => fixed[key] === undefined);
-  const at = (term: Affine): number => PLACEMENT_VARIABLES.reduce((total, key) => total + (term[key] ?? 0) * (fixed[key] ?? 0), term.constant ?? 0);
+  const at = (term: Affine): number =>
+    PLACEMENT_VARIABLES.reduce((total, key) => total + (term[key] ?? 0) * (fixed[key] ?? 0), term.constant ?? 0);
 
   // Each row: Σ coefficient x share <= bound (+ phase time), all in units of the row's scale.
-  interface ScaledRow { readonly of: Partial<Record<PlacementVariable, number>>; readonly constant: number; readonly phase: number | undefined }
+  interface ScaledRow {
+    readonly of: Partial<Record<PlacementVariable, number>>;
+    readonly constant: number;
+    readonly phase: number | undefined;
+  }
   const rows: ScaledRow[] = [];
   for (const { tier, bytes } of memory) {
     const capacity = usable[tier];
@@ -53,7 +66,11 @@ export function placementProgram({ phases, memory, fixed }: BlockCost, usable: R
   const program: LinearProgram = {
     objective: Array.from({ length: columns }, (_, j) => (j < free.length ? 0 : 1)),
     rows: [
-      ...rows.map(({ of, constant, phase }) => ({ coefficients: linear(of, phase), relation: '<=' as const, bound: -constant })),
+      ...rows.map(({ of, constant, phase }) => ({
+        coefficients: linear(of, phase),
+        relation: '<=' as const,
+        bound: -constant,
+      })),
       ...TRIPLES.map((triple) => {
         const left = triple.reduce((total, key) => total - (fixed[key] ?? 0), 1);
         // In units of the largest share of the three, so that this row is about 1 too.
@@ -66,7 +83,10 @@ export function placementProgram({ phases, memory, fixed }: BlockCost, usable: R
   return {
     program,
     placementOf: (values) => {
-      const vector = Object.fromEntries(PLACEMENT_VARIABLES.map((key) => [key, fixed[key] ?? 0])) as Record<PlacementVariable, number>;
+      const vector = Object.fromEntries(PLACEMENT_VARIABLES.map((key) => [key, fixed[key] ?? 0])) as Record<
+        PlacementVariable,
+        number
+      >;
       free.forEach((key, j) => (vector[key] = Math.min(1, (values[j] ?? 0) * (unit.get(key) ?? 1))));
       return normalised(vector, fixed);
     },
@@ -81,7 +101,10 @@ function scaled(term: Affine, factor: number): Partial<Record<PlacementVariable,
 function normalised(vector: Record<PlacementVariable, number>, fixed: BlockCost['fixed']): PlacementVector {
   for (const triple of TRIPLES) {
     const open = triple.filter((key) => fixed[key] === undefined);
-    const largest = open.reduce<PlacementVariable | undefined>((best, key) => (best === undefined || vector[key] > vector[best] ? key : best), undefined);
+    const largest = open.reduce<PlacementVariable | undefined>(
+      (best, key) => (best === undefined || vector[key] > vector[best] ? key : best),
+      undefined,
+    );
     if (largest !== undefined) vector[largest] += 1 - triple.reduce((total, key) => total + vector[key], 0);
   }
   return vector;

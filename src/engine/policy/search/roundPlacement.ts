@@ -9,11 +9,17 @@ const TRIPLES = [
 ] as const;
 
 /**
- * A placement that the runtime can make: whole steps of shares, rounded down on the scarcer tiers, what is left on the lowest tier that is used.
- * Where that overflows a tier after all (a fixed charge, a step too much), a step more goes down, a few times.
+ * A placement that the runtime can make: whole steps of shares, rounded down on the scarcer tiers, what is left on the
+ * lowest tier that is used. Where that overflows a tier after all (a fixed charge, a step too much), a step more goes
+ * down, a few times.
  * @returns undefined if no rounding fits
  */
-export function roundPlacement(model: CostModel, setting: BlockSetting, placement: PlacementVector, usable: Readonly<Record<TierName, number>>): PlacementVector | undefined {
+export function roundPlacement(
+  model: CostModel,
+  setting: BlockSetting,
+  placement: PlacementVector,
+  usable: Readonly<Record<TierName, number>>,
+): PlacementVector | undefined {
   const steps = model.shareStep(setting);
   const rounded = { ...placement } as Record<PlacementVariable, number>;
   for (const { of, keys } of TRIPLES) {
@@ -27,14 +33,22 @@ export function roundPlacement(model: CostModel, setting: BlockSetting, placemen
   }
   for (let attempt = 0; attempt < 64; attempt++) {
     const over = overflows(costAt(model.blockAt(setting, rounded), rounded), usable)[0];
-    if (over === undefined) return Object.fromEntries(PLACEMENT_VARIABLES.map((key) => [key, clean(rounded[key])])) as unknown as PlacementVector;
+    if (over === undefined)
+      return Object.fromEntries(
+        PLACEMENT_VARIABLES.map((key) => [key, clean(rounded[key])]),
+      ) as unknown as PlacementVector;
     if (!moveDown(rounded, over, steps, usable)) return undefined;
   }
   return undefined;
 }
 
 /** Moves one step of whatever can move from the tier that overflows to the next one below it. */
-function moveDown(at: Record<PlacementVariable, number>, over: TierName, steps: ReturnType<CostModel['shareStep']>, usable: Readonly<Record<TierName, number>>): boolean {
+function moveDown(
+  at: Record<PlacementVariable, number>,
+  over: TierName,
+  steps: ReturnType<CostModel['shareStep']>,
+  usable: Readonly<Record<TierName, number>>,
+): boolean {
   const [from, to] = over === 'gpu' ? [0, usable.cpu > 0 ? 1 : 2] : [1, 2];
   if (over === 'disk' || (to === 2 && usable.disk <= 0)) return false;
   for (const { of, keys } of TRIPLES) {

@@ -23,11 +23,17 @@ const COARSE = 4;
 const STARTS = 3;
 
 /**
- * The best policy of a space (FlexGen, section 4.3): a linear program gives the placement for a block. Block sizes are searched from coarse to fine: a
- * coarse grid of batch sizes and numbers of batches for each kind of block, then from the best of them on to better neighbours, while bounds pass over
- * blocks that cannot fit, or cannot beat what was found. Beside them stand blocks that memory lets in row by row. Pure.
+ * The best policy of a space (FlexGen, section 4.3): a linear program gives the placement for a block. Block sizes are
+ * searched from coarse to fine: a coarse grid of batch sizes and numbers of batches for each kind of block, then from
+ * the best of them on to better neighbours, while bounds pass over blocks that cannot fit, or cannot beat what was
+ * found. Beside them stand blocks that memory lets in row by row. Pure.
  */
-export function searchPolicy(model: CostModel, base: Omit<BlockSetting, 'block'>, space: SearchSpace, usable: Readonly<Record<TierName, number>>): SearchOutcome {
+export function searchPolicy(
+  model: CostModel,
+  base: Omit<BlockSetting, 'block'>,
+  space: SearchSpace,
+  usable: Readonly<Record<TierName, number>>,
+): SearchOutcome {
   const found: RankedPolicy[] = [];
   const counts = { blocks: 0, programs: 0, feasible: 0 };
   let best = 0;
@@ -37,7 +43,10 @@ export function searchPolicy(model: CostModel, base: Omit<BlockSetting, 'block'>
     counts.blocks++;
     const setting = { ...base, block };
     let winner: RankedPolicy | undefined;
-    const costs = model.blocks(setting).filter((cost) => mayFit(cost, usable)).map((cost) => ({ cost, bound: cost.newTokens / leastSeconds(cost) }));
+    const costs = model
+      .blocks(setting)
+      .filter((cost) => mayFit(cost, usable))
+      .map((cost) => ({ cost, bound: cost.newTokens / leastSeconds(cost) }));
     for (const { cost, bound } of costs) {
       if (bound <= Math.max(atLeast, winner?.at.tokensPerSecond ?? 0)) continue;
       counts.programs++;
@@ -45,7 +54,8 @@ export function searchPolicy(model: CostModel, base: Omit<BlockSetting, 'block'>
       if (solved.status !== 'optimal' || cost.newTokens / solved.seconds <= (winner?.at.tokensPerSecond ?? 0)) continue;
       for (const placement of roundedPlacements(model, setting, cost, solved, usable)) {
         const at = costAt(model.blockAt(setting, placement), placement);
-        if (at.tokensPerSecond > (winner?.at.tokensPerSecond ?? 0)) winner = { policy: { ...block, ...sharesOf(placement) }, at };
+        if (at.tokensPerSecond > (winner?.at.tokensPerSecond ?? 0))
+          winner = { policy: { ...block, ...sharesOf(placement) }, at };
       }
     }
     if (winner !== undefined) {
@@ -58,14 +68,15 @@ export function searchPolicy(model: CostModel, base: Omit<BlockSetting, 'block'>
 
   for (const kind of kinds(space)) {
     const sizes = space.batchSizes ?? batchSizes(space.mostBatchSize);
-    const batches = kind.schedule === 'row' ? [1] : space.batchCounts ?? batchCounts(space.mostBatches);
+    const batches = kind.schedule === 'row' ? [1] : (space.batchCounts ?? batchCounts(space.mostBatches));
     const seen = new Map<number, number>();
     const visit = (i: number, j: number, atLeast: number): number => {
       const [batchSize, count] = [sizes[i], batches[j]];
       if (batchSize === undefined || count === undefined) return 0;
       const key = i * batches.length + j;
       let value = seen.get(key);
-      if (value === undefined) seen.set(key, (value = solve({ ...kind, batchSize, batches: count }, atLeast)?.at.tokensPerSecond ?? 0));
+      if (value === undefined)
+        seen.set(key, (value = solve({ ...kind, batchSize, batches: count }, atLeast)?.at.tokensPerSecond ?? 0));
       return value;
     };
     const coarse: { i: number; j: number; value: number }[] = [];
@@ -73,7 +84,11 @@ export function searchPolicy(model: CostModel, base: Omit<BlockSetting, 'block'>
       // Of larger numbers of batches than one that does not fit, none does either.
       for (const j of coarseSteps(batches.length)) coarse.push({ i, j, value: visit(i, j, best * KIND_NEAR) });
     }
-    for (const start of coarse.filter(({ value }) => value > 0).sort((a, b) => b.value - a.value).slice(0, STARTS)) climb(start, visit);
+    for (const start of coarse
+      .filter(({ value }) => value > 0)
+      .sort((a, b) => b.value - a.value)
+      .slice(0, STARTS))
+      climb(start, visit);
     found.push(...pacedPolicies(model, base, kind, space, usable));
   }
   found.sort((a, b) => b.at.tokensPerSecond - a.at.tokensPerSecond || rows(a) - rows(b));
@@ -84,11 +99,21 @@ export function searchPolicy(model: CostModel, base: Omit<BlockSetting, 'block'>
 const KIND_NEAR = 0.8;
 
 /** Goes on to better neighbours, in steps that get smaller. */
-function climb(start: { readonly i: number; readonly j: number; readonly value: number }, visit: (i: number, j: number, atLeast: number) => number): void {
+function climb(
+  start: { readonly i: number; readonly j: number; readonly value: number },
+  visit: (i: number, j: number, atLeast: number) => number,
+): void {
   let { i, j, value } = start;
-  for (let step = COARSE / 2; step >= 1; ) {
+  for (let step = COARSE / 2; step >= 1;) {
     let moved = false;
-    for (const [di, dj] of [[1, 0], [-1, 0], [0, 1], [0, -1], [1, -1], [-1, 1]] as const) {
+    for (const [di, dj] of [
+      [1, 0],
+      [-1, 0],
+      [0, 1],
+      [0, -1],
+      [1, -1],
+      [-1, 1],
+    ] as const) {
       const next = visit(i + di * step, j + dj * step, value);
       if (next > value * (1 + 1e-9)) {
         [i, j, value] = [i + di * step, j + dj * step, next];
@@ -119,7 +144,8 @@ function* kinds(space: SearchSpace): Generator<Omit<BlockChoice, 'batchSize' | '
   for (const compressWeights of space.compressWeights) {
     for (const compressCache of space.compressCache) {
       for (const cpuAttention of space.cpuAttention) {
-        for (const schedule of space.schedules) yield { schedule, compressWeights, compressCache, cpuAttention, ...more };
+        for (const schedule of space.schedules)
+          yield { schedule, compressWeights, compressCache, cpuAttention, ...more };
       }
     }
   }

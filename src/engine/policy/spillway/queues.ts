@@ -4,7 +4,18 @@ import { computeFactor } from '../corrections/computeFactor.js';
 import type { Corrections } from '../corrections/workKinds.js';
 import { layerElements } from '../ModelShape.js';
 import { diskRates } from './diskRates.js';
-import { decodeAttentionSeconds, finishSeconds, headSeconds, hostAttentionSeconds, matmulKind, partSeconds, prefillAttentionSeconds, projectSeconds, sharedAttentionSeconds, type ComputeSetting } from './computeSeconds.js';
+import {
+  decodeAttentionSeconds,
+  finishSeconds,
+  headSeconds,
+  hostAttentionSeconds,
+  matmulKind,
+  partSeconds,
+  prefillAttentionSeconds,
+  projectSeconds,
+  sharedAttentionSeconds,
+  type ComputeSetting,
+} from './computeSeconds.js';
 import { linkRates } from './linkRates.js';
 import type { Sizes } from './sizes.js';
 import type { SweepClass } from './walkRows.js';
@@ -16,7 +27,10 @@ export interface LayerQueues {
 }
 
 /** How a setting computes on its GPU (absent without one) and its CPU. */
-export function computeSettings({ hardware, shape, block }: BlockSetting): { readonly gpu: ComputeSetting | undefined; readonly cpu: ComputeSetting } {
+export function computeSettings({ hardware, shape, block }: BlockSetting): {
+  readonly gpu: ComputeSetting | undefined;
+  readonly cpu: ComputeSetting;
+} {
   const { compressWeights, compressCache, threads } = block;
   const common = { shape, compressWeights, compressCache };
   return {
@@ -26,8 +40,8 @@ export function computeSettings({ hardware, shape, block }: BlockSetting): { rea
 }
 
 /**
- * Computing and the disk never overlap better than this share of their sum: measured where they were about as busy, with weights alone and with
- * weights, cache and hidden states moving (bench/results, larger than memory and overlap).
+ * Computing and the disk never overlap better than this share of their sum: measured where they were about as busy,
+ * with weights alone and with weights, cache and hidden states moving (bench/results, larger than memory and overlap).
  */
 export const NOT_OVERLAPPED = 0.62;
 /** Between one square and the next the threads wait for about so many times what a task costs. */
@@ -39,7 +53,12 @@ const NONE: Corrections = {};
  * What a layer of one sweep asks of every queue: transfers by bytes, computing by tasks.
  * @param streams whether some of the layer's weights come from disk
  */
-export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load }: SweepClass, streams: boolean): LayerQueues {
+export function layerQueues(
+  setting: BlockSetting,
+  sizes: Sizes,
+  { squares, load }: SweepClass,
+  streams: boolean,
+): LayerQueues {
   const { hardware, shape, block } = setting;
   const { links, corrections = NONE } = hardware;
   const { gpu, cpu } = computeSettings(setting);
@@ -55,11 +74,23 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
   const parts = partSeconds(on, 'project') + partSeconds(on, 'attend') + partSeconds(on, 'finish');
   // What runs before this one taught of such squares.
   const corrected = computeFactor(corrections, matmulKind(shape, block.compressWeights), load);
-  const perSquare = corrected * (projectSeconds(on, tokens) + finishSeconds(on, tokens) + prefillAttentionSeconds(on, load.promptKeys, load.promptTokens) + sharedAttentionSeconds(on, load.sharedKeys) + parts + ends);
+  const perSquare =
+    corrected *
+    (projectSeconds(on, tokens) +
+      finishSeconds(on, tokens) +
+      prefillAttentionSeconds(on, load.promptKeys, load.promptTokens) +
+      sharedAttentionSeconds(on, load.sharedKeys) +
+      parts +
+      ends);
   const attend = corrected * squares * decodeAttentionSeconds(on, load.decodeKeys, load.decodeRows);
   const rates = diskRates(hardware, { layerBytes: w, pageBytes: sizes.pageBytes / shape.layers, streams });
   const disk = {
-    'disk-read': { constant: streams ? rates.readOnceSeconds : 0, wn: w / rates.read, cn: context / rates.readPages, hn: hidden / rates.read },
+    'disk-read': {
+      constant: streams ? rates.readOnceSeconds : 0,
+      wn: w / rates.read,
+      cn: context / rates.readPages,
+      hn: hidden / rates.read,
+    },
     'disk-write': { cn: fresh / rates.writePages, hn: hidden / rates.write },
   };
   const diskBytes = { wn: w, cn: context + fresh, hn: 2 * hidden };
@@ -73,7 +104,10 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
       disk['disk-read'],
       disk['disk-write'],
       // Queues that are about as busy wait for each other now and then.
-      times(Math.min(1, NOT_OVERLAPPED * (corrections['overlap'] ?? 1)), sum(compute, disk['disk-read'], disk['disk-write'])),
+      times(
+        Math.min(1, NOT_OVERLAPPED * (corrections['overlap'] ?? 1)),
+        sum(compute, disk['disk-read'], disk['disk-write']),
+      ),
     ];
     return { queues: { 'cpu-compute': compute, ...disk }, bounds };
   }
@@ -82,11 +116,16 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
   // The processor attends to pages that rows share for each of them anew.
   const sharedKeys = load.sharedKeys * (load.decodeRows / Math.max(1, tokens));
   const onCpu = squares * hostAttentionSeconds(cpu, links, load.decodeKeys + sharedKeys, load.decodeRows);
-  const gpuCompute: Affine = host ? { constant: squares * perSquare + dequantise, cg: attend } : { constant: squares * perSquare + dequantise, cg: attend, cc: attend, cn: attend };
+  const gpuCompute: Affine = host
+    ? { constant: squares * perSquare + dequantise, cg: attend }
+    : { constant: squares * perSquare + dequantise, cg: attend, cc: attend, cn: attend };
   const cpuCompute: Affine = host ? { cc: onCpu, cn: onCpu } : {};
   // With attention on the CPU, queries (with the new keys and values) go down and outputs come up.
   const outputs = host ? squares * load.decodeRows * shape.heads * shape.headDim * 2 : 0;
-  const up: Affine = sum({ wc: w, wn: w, hc: hidden, hn: hidden }, host ? { cc: outputs, cn: outputs } : { cc: context, cn: context });
+  const up: Affine = sum(
+    { wc: w, wn: w, hc: hidden, hn: hidden },
+    host ? { cc: outputs, cn: outputs } : { cc: context, cn: context },
+  );
   const down: Affine = { cc: fresh + outputs, cn: fresh + outputs, hc: hidden, hn: hidden };
   const link = linkRates(hardware);
   const queues = {
@@ -102,7 +141,10 @@ export function layerQueues(setting: BlockSetting, sizes: Sizes, { squares, load
     bounds: [
       // A batch's attention on the CPU and the rest of its layer follow each other, in one queue of the device.
       compute,
-      queues['host-to-device'], queues['device-to-host'], queues['disk-read'], queues['disk-write'],
+      queues['host-to-device'],
+      queues['device-to-host'],
+      queues['disk-read'],
+      queues['disk-write'],
       // Copies cross the host's memory, which attention on the CPU reads.
       sum(cpuCompute, times(memory, up), times(memory, down), times(memory, diskBytes)),
     ],

@@ -27,7 +27,8 @@ export function sizesOf({ shape, workload, block }: Pick<BlockSetting, 'shape' |
   const weights = weightBits(shape.weightType, block.compressWeights);
   const layerWeightBytes = shape.layerWeightBytes - (layerElements(shape) * (bits - weights)) / 8;
   // Outside of the layers 8 bits are the least.
-  const globalWeightBytes = (shape.globalWeightBytes * weightBits(shape.weightType, block.compressWeights === 'none' ? 'none' : '8bit')) / bits;
+  const globalWeightBytes =
+    (shape.globalWeightBytes * weightBits(shape.weightType, block.compressWeights === 'none' ? 'none' : '8bit')) / bits;
   const tokenCacheBytes = (cacheValues(shape) * compressedBits(block.compressCache, 16)) / 8;
   return {
     layerWeightBytes,
@@ -43,7 +44,10 @@ export function sizesOf({ shape, workload, block }: Pick<BlockSetting, 'shape' |
 /** Types whose numbers have 4 bits or fewer, beside scales: they are not compressed any further. */
 const FOUR_BITS: readonly WeightType[] = ['Q4_0', 'Q4_1', 'Q4_K', 'Q3_K', 'Q2_K'];
 
-/** Bits a weight after compression (model/compressBindings): 4.5 in groups of 64, 8.5 in groups of 32; what has as few already stays. */
+/**
+ * Bits a weight after compression (model/compressBindings): 4.5 in groups of 64, 8.5 in groups of 32; what has as few
+ * already stays.
+ */
 function weightBits(type: WeightType, compression: Compression): number {
   const bits = bitsOf(type);
   if (compression === 'none' || FOUR_BITS.includes(type)) return bits;

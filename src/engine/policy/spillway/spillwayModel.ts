@@ -6,8 +6,9 @@ import { sizesOf } from './sizes.js';
 import { mergeClasses, rowsOf, slotsOf, walkRows, type SweepClass } from './walkRows.js';
 
 /**
- * Our own cost model: the sweeps that the schedule really makes, prompts in chunks riding with decoding rows; times from measured curves;
- * (de)quantisation where it is spent; memory as the pools reserve it; machines with and without a GPU.
+ * Our own cost model: the sweeps that the schedule really makes, prompts in chunks riding with decoding rows; times
+ * from measured curves; (de)quantisation where it is spent; memory as the pools reserve it; machines with and without a
+ * GPU.
  */
 export const spillwayModel: CostModel = {
   name: 'spillway',
@@ -23,12 +24,16 @@ export const spillwayModel: CostModel = {
 
 /** What of a setting's cost does not depend on the placement. */
 interface Walked {
-  /** Of every class of sweeps; and of two classes, those with and those without prompts, which is enough to place by. */
+  /**
+   * Of every class of sweeps; and of two classes, those with and those without prompts, which is enough to place by.
+   */
   readonly fine: readonly PhaseCost[];
   readonly coarse: readonly PhaseCost[];
 }
 
-/** A setting is costed several times (with and without disk, before and after rounding), its sweeps are counted once. */
+/**
+ * A setting is costed several times (with and without disk, before and after rounding), its sweeps are counted once.
+ */
 const classes = new WeakMap<BlockSetting, readonly SweepClass[]>();
 const walked = { streaming: new WeakMap<BlockSetting, Walked>(), resident: new WeakMap<BlockSetting, Walked>() };
 
@@ -47,7 +52,10 @@ function walkedOf(setting: BlockSetting, streams: boolean): Walked {
   const phaseOf = (each: SweepClass): PhaseCost => {
     const { promptTokens, decodeRows } = each.load;
     return {
-      name: promptTokens > 0 ? `prompts, ${Math.round(promptTokens + decodeRows)} tokens a square` : `decoding, ${Math.round(decodeRows)} rows a square`,
+      name:
+        promptTokens > 0
+          ? `prompts, ${Math.round(promptTokens + decodeRows)} tokens a square`
+          : `decoding, ${Math.round(decodeRows)} rows a square`,
       times: each.sweeps * shape.layers,
       ...layerQueues(setting, sizes, each, streams),
       promptShare: promptTokens / (promptTokens + decodeRows),
@@ -65,7 +73,8 @@ function asShared(setting: BlockSetting, { spills }: Charges): BlockSetting {
   const { sharedPrefixTokens = 0 } = setting.workload;
   if (sharedPrefixTokens === 0 || setting.hardware.memory.gpuBytes === 0 || !spills) return setting;
   let without = plain.get(setting);
-  if (!without) plain.set(setting, (without = { ...setting, workload: { ...setting.workload, sharedPrefixTokens: 0 } }));
+  if (!without)
+    plain.set(setting, (without = { ...setting, workload: { ...setting.workload, sharedPrefixTokens: 0 } }));
   return without;
 }
 
@@ -81,7 +90,11 @@ function blockCost(given: BlockSetting, charges: Charges, detail: 'fine' | 'coar
     },
     memory: memoryTerms(setting, sizesOf(setting), live, charges, at),
     ...(at && { spareBytes: { cpu: overlapBytes(setting, sizesOf(setting), live, rows, at) } }),
-    fixed: { ...(hardware.memory.gpuBytes > 0 ? {} : NO_GPU), ...(charges.streams ? {} : { wn: 0 }), ...(charges.spills ? {} : { cn: 0, hn: 0 }) },
+    fixed: {
+      ...(hardware.memory.gpuBytes > 0 ? {} : NO_GPU),
+      ...(charges.streams ? {} : { wn: 0 }),
+      ...(charges.spills ? {} : { cn: 0, hn: 0 }),
+    },
     newTokens: rows * workload.newTokens,
     rows,
     onceSeconds: 0,

@@ -2,7 +2,17 @@ import type { BlockSetting } from '../CostModel.js';
 import { computeFactor } from '../corrections/computeFactor.js';
 import { mayBeSampled } from '../../schedules/Square.js';
 import type { PlacementShares } from '../Placement.js';
-import { decodeAttentionSeconds, finishSeconds, headSeconds, hostAttentionSeconds, matmulKind, partSeconds, prefillAttentionSeconds, projectSeconds, sharedAttentionSeconds } from './computeSeconds.js';
+import {
+  decodeAttentionSeconds,
+  finishSeconds,
+  headSeconds,
+  hostAttentionSeconds,
+  matmulKind,
+  partSeconds,
+  prefillAttentionSeconds,
+  projectSeconds,
+  sharedAttentionSeconds,
+} from './computeSeconds.js';
 import { diskRates } from './diskRates.js';
 import { linkRates } from './linkRates.js';
 import { computeSettings } from './queues.js';
@@ -14,7 +24,12 @@ export interface TimedTask {
   readonly part?: string;
   readonly queue: string;
   readonly bytes: number;
-  readonly rows: readonly { readonly firstPosition: number; readonly tokens: number; readonly head: string; readonly sharedTokens?: number | undefined }[];
+  readonly rows: readonly {
+    readonly firstPosition: number;
+    readonly tokens: number;
+    readonly head: string;
+    readonly sharedTokens?: number | undefined;
+  }[];
 }
 
 /** Seconds of one task under a policy: the same terms that the closed form sums up. For the simulated device. */
@@ -23,7 +38,11 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
   const { links, corrections } = setting.hardware;
   const weights = matmulKind(setting.shape, setting.block.compressWeights);
   const { layerWeightBytes, pageBytes } = sizesOf(setting);
-  const disk = diskRates(setting.hardware, { layerBytes: layerWeightBytes, pageBytes: pageBytes / setting.shape.layers, streams: placement.weights.disk > 0 });
+  const disk = diskRates(setting.hardware, {
+    layerBytes: layerWeightBytes,
+    pageBytes: pageBytes / setting.shape.layers,
+    streams: placement.weights.disk > 0,
+  });
   const link = linkRates(setting.hardware);
   const rates: Readonly<Record<string, number | undefined>> = {
     'host-to-device': link.up,
@@ -36,9 +55,12 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
   return ({ name, part, queue, bytes, rows }) => {
     if (name === 'load_cache' && queue === 'disk-read') return bytes / disk.readPages;
     if (name === 'store_cache' && queue === 'disk-write') return bytes / disk.writePages;
-    if (name === 'load_weight' && queue === 'disk-read') return bytes > 0 ? disk.readOnceSeconds + bytes / disk.read : 0;
+    if (name === 'load_weight' && queue === 'disk-read')
+      return bytes > 0 ? disk.readOnceSeconds + bytes / disk.read : 0;
     if (name !== 'compute') return bytes / (rates[queue] ?? Infinity);
-    let [tokens, decodeRows, decodeKeys, contextKeys, promptKeys, sharedKeys, promptTokens, sampled] = [0, 0, 0, 0, 0, 0, 0, 0];
+    let [tokens, decodeRows, decodeKeys, contextKeys, promptKeys, sharedKeys, promptTokens, sampled] = [
+      0, 0, 0, 0, 0, 0, 0, 0,
+    ];
     for (const range of rows) {
       const { sharedTokens = 0 } = range;
       tokens += range.tokens;
@@ -59,6 +81,13 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
     if (part === 'head') return corrected * (partSeconds(on, part) + headSeconds(on, sampled));
     if (part !== 'attend') return corrected * partSeconds(on, 'embed');
     const host = onCpu > 0 ? onCpu * hostAttentionSeconds(cpu, links, contextKeys, decodeRows) : 0;
-    return corrected * (partSeconds(on, part) + prefillAttentionSeconds(on, promptKeys, promptTokens) + sharedAttentionSeconds(on, sharedKeys) + (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys, decodeRows)) + host;
+    return (
+      corrected *
+        (partSeconds(on, part) +
+          prefillAttentionSeconds(on, promptKeys, promptTokens) +
+          sharedAttentionSeconds(on, sharedKeys) +
+          (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys, decodeRows)) +
+      host
+    );
   };
 }

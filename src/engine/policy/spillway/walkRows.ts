@@ -6,7 +6,10 @@ export interface SquareLoad {
   /** Tokens of prompts, and rows that decode one token each. */
   readonly promptTokens: number;
   readonly decodeRows: number;
-  /** Keys that the decoding rows look at, and those that the prompts' tokens look at, summed: without those that all rows share. */
+  /**
+   * Keys that the decoding rows look at, and those that the prompts' tokens look at, summed: without those that all
+   * rows share.
+   */
   readonly decodeKeys: number;
   readonly promptKeys: number;
   /** Keys that rows share, summed over all tokens that look at them. */
@@ -30,7 +33,10 @@ type Load = { -readonly [Field in keyof SquareLoad]: number };
 
 /** Blocks of a long run that are gone through; what a further one adds is taken from the last of them. */
 const BLOCKS_WALKED = 3;
-/** A run of no more sweeps than about this is gone through whole: how prompts fall into squares differs from block to block. */
+/**
+ * A run of no more sweeps than about this is gone through whole: how prompts fall into squares differs from block to
+ * block.
+ */
 const SWEEPS_WALKED = 512;
 
 /** Batches that share a sweep. */
@@ -38,14 +44,18 @@ export function slotsOf({ schedule, batches }: BlockChoice): number {
   return schedule === 'row' ? 1 : batches;
 }
 
-/** Rows that are costed: all of the workload, or where it has no end a block of them, or several where a block has no end either. */
+/**
+ * Rows that are costed: all of the workload, or where it has no end a block of them, or several where a block has no
+ * end either.
+ */
 export function rowsOf({ rows }: Workload, block: BlockChoice): number {
   return rows ?? slotsOf(block) * block.batchSize * (block.schedule === 'diagonal' ? BLOCKS_WALKED : 1);
 }
 
 /**
- * Goes through the sweeps of a workload as the block schedules do (engine/schedules/blockSchedule): decoding rows first, prompts in chunks in what is
- * left of a square, freed places taken at once or when the block ends. Rows are alike, so counts of them suffice. Pure.
+ * Goes through the sweeps of a workload as the block schedules do (engine/schedules/blockSchedule): decoding rows
+ * first, prompts in chunks in what is left of a square, freed places taken at once or when the block ends. Rows are
+ * alike, so counts of them suffice. Pure.
  */
 export function walkRows(workload: Workload, block: BlockChoice): SweepClass[] {
   const slots = slotsOf(block);
@@ -73,7 +83,10 @@ export function walkRows(workload: Workload, block: BlockChoice): SweepClass[] {
     // Rows go to the emptiest slot, so slots differ by one row at most.
     const least = Math.floor(count / slots);
     const fuller = count - least * slots;
-    const squares = [{ of: sweepsOf(least + 1, workload, block, refill), slots: fuller }, { of: sweepsOf(least, workload, block, refill), slots: slots - fuller }];
+    const squares = [
+      { of: sweepsOf(least + 1, workload, block, refill), slots: fuller },
+      { of: sweepsOf(least, workload, block, refill), slots: slots - fuller },
+    ];
     const sweeps = Math.max(...squares.map(({ of, slots: n }) => (n > 0 ? of.length : 0)));
     for (let i = 0; i < sweeps; i++) {
       let tokens = 0;
@@ -94,18 +107,26 @@ export function walkRows(workload: Workload, block: BlockChoice): SweepClass[] {
   if (refill) {
     // What a block more adds to a long run is the same for every further block.
     const blocks = Math.floor(unit / places);
-    const further = blocks * (workload.newTokens + (workload.promptTokens - (workload.sharedPrefixTokens ?? 0)) / tokensPerSquareOf(block)) <= SWEEPS_WALKED ? 0 : Math.max(0, blocks - BLOCKS_WALKED);
+    const further =
+      blocks *
+        (workload.newTokens +
+          (workload.promptTokens - (workload.sharedPrefixTokens ?? 0)) / tokensPerSquareOf(block)) <=
+      SWEEPS_WALKED
+        ? 0
+        : Math.max(0, blocks - BLOCKS_WALKED);
     walk(unit - further * places, 1 + further);
     walk(unit - (further + 1) * places, -further);
   } else {
     walk(unit, Math.floor(rows / unit));
     walk(rows % unit, 1);
   }
-  return [...classes.values()].filter(({ sweeps, squares }) => sweeps > 0 && squares > 0).map(({ sweeps, squares, load: sum }) => {
-    const load = emptyLoad();
-    addLoad(load, sum, 1 / squares);
-    return { sweeps, squares: squares / sweeps, load };
-  });
+  return [...classes.values()]
+    .filter(({ sweeps, squares }) => sweeps > 0 && squares > 0)
+    .map(({ sweeps, squares, load: sum }) => {
+      const load = emptyLoad();
+      addLoad(load, sum, 1 / squares);
+      return { sweeps, squares: squares / sweeps, load };
+    });
 }
 
 /** Two classes at most: the sweeps in which prompts ride, and the others. */
@@ -118,14 +139,28 @@ export function mergeClasses(classes: readonly SweepClass[]): SweepClass[] {
     for (const each of of) addLoad(load, each.load, (each.sweeps * each.squares) / squares);
     return [{ sweeps, squares: squares / sweeps, load }];
   };
-  return [...merged(classes.filter(({ load }) => load.promptTokens > 0)), ...merged(classes.filter(({ load }) => load.promptTokens === 0))];
+  return [
+    ...merged(classes.filter(({ load }) => load.promptTokens > 0)),
+    ...merged(classes.filter(({ load }) => load.promptTokens === 0)),
+  ];
 }
 
 function emptyLoad(): Load {
-  return { promptTokens: 0, decodeRows: 0, decodeKeys: 0, promptKeys: 0, sharedKeys: 0, sampledRows: 0, contextTokens: 0 };
+  return {
+    promptTokens: 0,
+    decodeRows: 0,
+    decodeKeys: 0,
+    promptKeys: 0,
+    sharedKeys: 0,
+    sampledRows: 0,
+    contextTokens: 0,
+  };
 }
 
-/** Field by field: sweeps are gone through by the thousand, and looking fields up by their names took half of the time of a plan for long rows. */
+/**
+ * Field by field: sweeps are gone through by the thousand, and looking fields up by their names took half of the time
+ * of a plan for long rows.
+ */
 function addLoad(sum: Load, load: SquareLoad, times: number): void {
   sum.promptTokens += load.promptTokens * times;
   sum.decodeRows += load.decodeRows * times;
@@ -148,7 +183,12 @@ function prefixSweeps({ sharedPrefixTokens = 0 }: Workload, block: BlockChoice):
 }
 
 /** The squares of one slot for `count` rows, a sweep each. */
-function sweepsOf(count: number, { promptTokens, newTokens: n, sharedPrefixTokens = 0, admittedPerSweep = Infinity }: Workload, block: BlockChoice, refill: boolean): Load[] {
+function sweepsOf(
+  count: number,
+  { promptTokens, newTokens: n, sharedPrefixTokens = 0, admittedPerSweep = Infinity }: Workload,
+  block: BlockChoice,
+  refill: boolean,
+): Load[] {
   const sweeps: Load[] = [];
   // A row begins behind what all have in common.
   const s = promptTokens - sharedPrefixTokens;

@@ -10,30 +10,53 @@ export interface WorkingMemory {
   readonly activationBytes: number;
 }
 
-/** To what a product's inputs are rounded: 8 bits (512 bytes for 4 rows of 32 values), or on AMX bfloat16 (64 bytes for 32 values of a row). */
+/**
+ * To what a product's inputs are rounded: 8 bits (512 bytes for 4 rows of 32 values), or on AMX bfloat16 (64 bytes for
+ * 32 values of a row).
+ */
 type Rounding = (width: number, rows: number) => number;
 const toGroups: Rounding = (width, rows) => Math.ceil(rows / 4) * (width / 32) * 512;
 const toBfloat16: Rounding = (width, rows) => rows * Math.ceil(width / 32) * 64;
 
-/** Of each thread: what products unpack weights into, and the totals that they end with (native/kernels/cpu/Matmul.cpp). */
+/**
+ * Of each thread: what products unpack weights into, and the totals that they end with (native/kernels/cpu/Matmul.cpp).
+ */
 const WORKSPACE_BYTES = (64 + 256) * 1024;
 /** Rows that are rounded together, to 8 bits and to bfloat16. */
 const GROUP_ROWS = 4;
 const BFLOAT16_ROWS = 16;
 
 /**
- * What the native runtime reserves for squares of so many tokens: the peak of its parts, each with the inputs that it rounds and a workspace of 320 KiB a
- * thread. Norms are rounded as they are made, a tile of rows at a time, and stand nowhere as floats; on AMX activations too. The last layer lists the tokens that
- * it finishes. The head works on as many rows at a time as fit 32 MiB of logits.
+ * What the native runtime reserves for squares of so many tokens: the peak of its parts, each with the inputs that it
+ * rounds and a workspace of 320 KiB a thread. Norms are rounded as they are made, a tile of rows at a time, and stand
+ * nowhere as floats; on AMX activations too. The last layer lists the tokens that it finishes. The head works on as
+ * many rows at a time as fit 32 MiB of logits.
  * @param instructionSet of the machine; with `amx` inputs are rounded otherwise, and for 16-bit weights too
  */
-export function workingMemory(shape: ModelShape, tokens: number, threads: number, instructionSet?: string): WorkingMemory {
-  const { hiddenSize: h, feedForwardSize: f, heads, kvHeads, headDim, vocabularySize: v, experts, feedForwardMatrices, residual, rotaryElements } = shape;
+export function workingMemory(
+  shape: ModelShape,
+  tokens: number,
+  threads: number,
+  instructionSet?: string,
+): WorkingMemory {
+  const {
+    hiddenSize: h,
+    feedForwardSize: f,
+    heads,
+    kvHeads,
+    headDim,
+    vocabularySize: v,
+    experts,
+    feedForwardMatrices,
+    residual,
+    rotaryElements,
+  } = shape;
   const floats = (width: number, rows = tokens): number => align(rows * width * 4);
   const amx = instructionSet === 'amx';
   const kind = matmulKind(shape, 'none');
   const rounds = amx ? kind !== 'f32' : kind.startsWith('q');
-  const rounded = (width: number, rows = tokens): number => (rounds ? align((amx ? toBfloat16 : toGroups)(width, rows)) : 0);
+  const rounded = (width: number, rows = tokens): number =>
+    rounds ? align((amx ? toBfloat16 : toGroups)(width, rows)) : 0;
   const workspaces = align(threads * WORKSPACE_BYTES);
   const query = heads * headDim;
   // A norm's rows as a product's input: the bytes that stay, and those that are there while they are made.
@@ -41,14 +64,27 @@ export function workingMemory(shape: ModelShape, tokens: number, threads: number
   const whileNormed = rounds ? rounded(h) + align(threads * (amx ? BFLOAT16_ROWS : GROUP_ROWS) * h * 4) : normed;
   const activated = (amx && rounds ? 0 : floats(f)) + rounded(f);
   const feedForward = experts
-    ? floats(experts.count) + 2 * floats(experts.perToken) + 2 * floats(1) + 2 * floats(h) + (feedForwardMatrices === 3 ? 2 : 1) * floats(f) + Math.max(rounded(h), rounded(f)) + workspaces
+    ? floats(experts.count) +
+      2 * floats(experts.perToken) +
+      2 * floats(1) +
+      2 * floats(h) +
+      (feedForwardMatrices === 3 ? 2 : 1) * floats(f) +
+      Math.max(rounded(h), rounded(f)) +
+      workspaces
     : rounded(h) + activated + workspaces;
   const direct = residual === 'pre' && !experts;
   const finish = direct
     ? Math.max(rounded(query) + workspaces, whileNormed, normed + activated + workspaces)
     : 2 * floats(h) + Math.max(rounded(query) + workspaces, (residual === 'parallel' ? floats(h) : 0) + feedForward);
-  const project = Math.max(whileNormed, (residual === 'post' ? rounded(h) : normed) + 2 * floats(kvHeads * headDim) + workspaces);
+  const project = Math.max(
+    whileNormed,
+    (residual === 'post' ? rounded(h) : normed) + 2 * floats(kvHeads * headDim) + workspaces,
+  );
   const rows = Math.min(tokens, Math.min(256, Math.max(8, Math.floor((32 * 2 ** 20) / (v * 4)))));
-  const head = floats(h, rows) + floats(v, rows) + threads * align(v * 8) + floats(1, rows) + rounded(h, rows) + workspaces;
-  return { scratchBytes: Math.max(finish + floats(1), project, head), activationBytes: floats(h) + floats(query) + floats(rotaryElements) };
+  const head =
+    floats(h, rows) + floats(v, rows) + threads * align(v * 8) + floats(1, rows) + rounded(h, rows) + workspaces;
+  return {
+    scratchBytes: Math.max(finish + floats(1), project, head),
+    activationBytes: floats(h) + floats(query) + floats(rotaryElements),
+  };
 }

@@ -21,9 +21,10 @@ export interface ThreadSplit {
 }
 
 /**
- * How threads are divided between computing and moving data (LM-Offload, algorithm 3): for every number of threads an operation may have, the widest
- * level of the compute graph says how many operations run at once; what is left goes to the transfers by their bytes, at least one each; the split whose slowest part
- * is fastest wins. Where there are fewer threads than transfers and one (the paper's bound), transfers share the ones that are left, one after another.
+ * How threads are divided between computing and moving data (LM-Offload, algorithm 3): for every number of threads an
+ * operation may have, the widest level of the compute graph says how many operations run at once; what is left goes to
+ * the transfers by their bytes, at least one each; the split whose slowest part is fastest wins. Where there are fewer
+ * threads than transfers and one (the paper's bound), transfers share the ones that are left, one after another.
  *
  * @returns all splits looked at, the best first
  * @throws UsageError for fewer than one thread
@@ -39,9 +40,22 @@ export function splitThreads(threads: number, { graph, operationSeconds, transfe
       const left = threads - interOp * intraOp;
       // Somebody has to move what moves; with a single thread in all it is the one that computes.
       if (moving.length > 0 && left === 0 && threads > 1) continue;
-      const computing = levels.reduce((sum, level) => sum + levelSeconds(level.map((name) => operationSeconds(name, intraOp)), interOp), 0);
-      const given = shareOut(left, moving.map(([name, { bytes }]) => [name, bytes]));
-      const each = moving.map(([name, { bytes, bytesPerSecond }]) => bytes / (bytesPerSecond * Math.max(1, given[name] ?? 1)));
+      const computing = levels.reduce(
+        (sum, level) =>
+          sum +
+          levelSeconds(
+            level.map((name) => operationSeconds(name, intraOp)),
+            interOp,
+          ),
+        0,
+      );
+      const given = shareOut(
+        left,
+        moving.map(([name, { bytes }]) => [name, bytes]),
+      );
+      const each = moving.map(
+        ([name, { bytes, bytesPerSecond }]) => bytes / (bytesPerSecond * Math.max(1, given[name] ?? 1)),
+      );
       const oneByOne = left < moving.length;
       const loads = oneByOne ? each.reduce((sum, s) => sum + s, 0) / Math.max(1, left) : Math.max(0, ...each);
       const seconds = left === 0 ? computing + loads : Math.max(computing, loads);
@@ -66,7 +80,9 @@ function shareOut(threads: number, parts: readonly (readonly [string, number])[]
   const given = Object.fromEntries(parts.map(([name]) => [name, 0]));
   for (let i = 0; i < threads && parts.length > 0; i++) {
     // The next thread goes to whoever has most bytes a thread so far.
-    const [name] = parts.reduce((most, each) => (each[1] / (given[each[0]] ?? 0) > most[1] / (given[most[0]] ?? 0) ? each : most));
+    const [name] = parts.reduce((most, each) =>
+      each[1] / (given[each[0]] ?? 0) > most[1] / (given[most[0]] ?? 0) ? each : most,
+    );
     given[name] = (given[name] ?? 0) + 1;
   }
   return given;

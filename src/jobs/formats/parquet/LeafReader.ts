@@ -20,7 +20,10 @@ export interface Slots {
 /** What is read at a time to find a page's header. */
 const HEADER_BYTES = 2 ** 14;
 
-/** The rows of one leaf in one row group, page by page: holds one page, and of a row that goes on in the next one what there is of it. */
+/**
+ * The rows of one leaf in one row group, page by page: holds one page, and of a row that goes on in the next one what
+ * there is of it.
+ */
 export class LeafReader {
   #at: number;
   #dictionary: DecodedArray | undefined;
@@ -42,13 +45,17 @@ export class LeafReader {
   /** How many rows can be taken at once; 0 at the end. @throws Error in words */
   async available(): Promise<number> {
     while (this.#rows === 0 && this.#at < this.chunk.end) await this.#readPage();
-    if (this.#rows === 0 && this.#seen !== this.chunk.values) throw new Error(`found ${this.#seen} values, expected ${this.chunk.values}`);
+    if (this.#rows === 0 && this.#seen !== this.chunk.values)
+      throw new Error(`found ${this.#seen} values, expected ${this.chunk.values}`);
     return this.#rows;
   }
 
   /** The next rows, of those that are available. */
   take(rows: number): Slots {
-    const [from, to] = this.leaf.repetition === 0 ? [this.#next, this.#next + rows] : [this.#starts[this.#next] ?? 0, this.#starts[this.#next + rows] ?? 0];
+    const [from, to] =
+      this.leaf.repetition === 0
+        ? [this.#next, this.#next + rows]
+        : [this.#starts[this.#next] ?? 0, this.#starts[this.#next + rows] ?? 0];
     this.#next += rows;
     return part(this.#slots, from, to);
   }
@@ -61,15 +68,24 @@ export class LeafReader {
     const header = await this.#header();
     const { compressed_page_size: length, uncompressed_page_size: whole } = header;
     if (!isCount(length, this.chunk.end - this.#at) || !isCount(whole, PARQUET_LIMITS.pageBytes)) {
-      throw new Error(`a page says ${length} bytes, ${whole} decompressed, expected at most ${this.chunk.end - this.#at} and ${PARQUET_LIMITS.pageBytes}`);
+      throw new Error(
+        `a page says ${length} bytes, ${whole} decompressed, expected at most ${this.chunk.end - this.#at} and ${PARQUET_LIMITS.pageBytes}`,
+      );
     }
     const bytes = await this.file.bytes(this.#at, this.#at + length);
     this.#at += length;
-    if (header.crc !== undefined && zlib.crc32(bytes) !== header.crc >>> 0) throw new Error('a page is damaged: its checksum is another one');
+    if (header.crc !== undefined && zlib.crc32(bytes) !== header.crc >>> 0)
+      throw new Error('a page is damaged: its checksum is another one');
     if (header.type === 'DICTIONARY_PAGE') {
       const { num_values: count = -1 } = header.dictionary_page_header ?? {};
       checkCount(count);
-      this.#dictionary = readValues(readerOf(decompressPage(bytes, whole, this.chunk.codec)), 'PLAIN', count, this.leaf.element, undefined);
+      this.#dictionary = readValues(
+        readerOf(decompressPage(bytes, whole, this.chunk.codec)),
+        'PLAIN',
+        count,
+        this.leaf.element,
+        undefined,
+      );
     } else if (header.type === 'DATA_PAGE') this.#add(this.#version1(header, bytes));
     else if (header.type === 'DATA_PAGE_V2') this.#add(this.#version2(header, bytes));
     else if (header.type !== 'INDEX_PAGE') throw new Error(`a page of the kind ${String(header.type)}`);
@@ -91,7 +107,10 @@ export class LeafReader {
     }
   }
 
-  #version1({ data_page_header: header, uncompressed_page_size: length }: Header, bytes: Uint8Array<ArrayBuffer>): Slots {
+  #version1(
+    { data_page_header: header, uncompressed_page_size: length }: Header,
+    bytes: Uint8Array<ArrayBuffer>,
+  ): Slots {
     const { num_values: count = -1, encoding, definition_level_encoding: levels } = header ?? {};
     checkCount(count);
     const { definition: most, repetition: lists, element } = this.leaf;
@@ -100,11 +119,29 @@ export class LeafReader {
     const repetition = lists === 0 ? [] : readLevels(reader, count, lists);
     const definition = most === 0 ? [] : readLevels(reader, count, most);
     const there = most === 0 ? count : countOf(definition, most);
-    return { definition, repetition, values: withNulls(readValues(reader, String(encoding), there, element, this.#dictionary), definition, most, there) };
+    return {
+      definition,
+      repetition,
+      values: withNulls(
+        readValues(reader, String(encoding), there, element, this.#dictionary),
+        definition,
+        most,
+        there,
+      ),
+    };
   }
 
-  #version2({ data_page_header_v2: header, uncompressed_page_size: whole }: Header, bytes: Uint8Array<ArrayBuffer>): Slots {
-    const { num_values: count = -1, num_nulls: nulls = -1, encoding, repetition_levels_byte_length: first = 0, definition_levels_byte_length: second = 0 } = header ?? {};
+  #version2(
+    { data_page_header_v2: header, uncompressed_page_size: whole }: Header,
+    bytes: Uint8Array<ArrayBuffer>,
+  ): Slots {
+    const {
+      num_values: count = -1,
+      num_nulls: nulls = -1,
+      encoding,
+      repetition_levels_byte_length: first = 0,
+      definition_levels_byte_length: second = 0,
+    } = header ?? {};
     checkCount(count);
     const { definition: most, repetition: lists, element } = this.leaf;
     if (!isCount(first, bytes.length) || !isCount(second, bytes.length - first) || first + second > whole) {
@@ -115,20 +152,37 @@ export class LeafReader {
     reader.offset = first;
     const definition = most === 0 ? [] : readLevels(reader, count, most, second);
     const there = most === 0 ? count : countOf(definition, most);
-    if (there !== count - nulls) throw new Error(`a page says ${nulls} nulls of ${count} values, and has ${count - there}`);
+    if (there !== count - nulls)
+      throw new Error(`a page says ${nulls} nulls of ${count} values, and has ${count - there}`);
     const rest = bytes.slice(first + second);
-    const page = decompressPage(rest, whole - first - second, header?.is_compressed === false ? 'UNCOMPRESSED' : this.chunk.codec);
-    return { definition, repetition, values: withNulls(readValues(readerOf(page), String(encoding), there, element, this.#dictionary), definition, most, there) };
+    const page = decompressPage(
+      rest,
+      whole - first - second,
+      header?.is_compressed === false ? 'UNCOMPRESSED' : this.chunk.codec,
+    );
+    return {
+      definition,
+      repetition,
+      values: withNulls(
+        readValues(readerOf(page), String(encoding), there, element, this.#dictionary),
+        definition,
+        most,
+        there,
+      ),
+    };
   }
 
   #add(page: Slots): void {
     this.#seen += page.values.length;
-    if (this.#seen > this.chunk.values) throw new Error(`found more than the ${this.chunk.values} values that there are said to be`);
+    if (this.#seen > this.chunk.values)
+      throw new Error(`found more than the ${this.chunk.values} values that there are said to be`);
     if (this.leaf.repetition > 0) {
       const pending = part(this.#slots, this.#starts.at(-1) ?? 0, this.#slots.values.length);
       this.#slots = joined(pending, page);
-      if (this.#slots.values.length > PARQUET_LIMITS.pageValues) throw new Error(`a row has more than ${PARQUET_LIMITS.pageValues} values`);
-      if (this.#slots.repetition.length > 0 && this.#slots.repetition[0] !== 0) throw new Error('the first row begins within a list');
+      if (this.#slots.values.length > PARQUET_LIMITS.pageValues)
+        throw new Error(`a row has more than ${PARQUET_LIMITS.pageValues} values`);
+      if (this.#slots.repetition.length > 0 && this.#slots.repetition[0] !== 0)
+        throw new Error('the first row begins within a list');
       const starts = [...this.#slots.repetition.keys()].filter((at) => this.#slots.repetition[at] === 0);
       // The last one may go on in the next page.
       if (this.#at >= this.chunk.end) starts.push(this.#slots.values.length);
@@ -140,15 +194,28 @@ export class LeafReader {
 
 function part({ definition, repetition, values }: Slots, from: number, to: number): Slots {
   const some = Array.isArray(values) ? values.slice(from, to) : (values as Int32Array).subarray(from, to);
-  return { definition: definition.slice(from, to), repetition: repetition.slice(from, to), values: some as ArrayLike<unknown> };
+  return {
+    definition: definition.slice(from, to),
+    repetition: repetition.slice(from, to),
+    values: some as ArrayLike<unknown>,
+  };
 }
 
 function joined(a: Slots, b: Slots): Slots {
   if (a.values.length === 0) return b;
-  return { definition: a.definition.concat(b.definition), repetition: a.repetition.concat(b.repetition), values: Array.from(a.values).concat(Array.from(b.values)) };
+  return {
+    definition: a.definition.concat(b.definition),
+    repetition: a.repetition.concat(b.repetition),
+    values: Array.from(a.values).concat(Array.from(b.values)),
+  };
 }
 
-function withNulls(values: DecodedArray, definition: readonly number[], most: number, there: number): ArrayLike<unknown> {
+function withNulls(
+  values: DecodedArray,
+  definition: readonly number[],
+  most: number,
+  there: number,
+): ArrayLike<unknown> {
   if (values.length !== there) throw new Error(`a page has ${values.length} values, expected ${there}`);
   if (there === definition.length || most === 0) return values;
   let at = 0;

@@ -45,7 +45,12 @@ export class ParquetFile implements AsyncDisposable {
         const { metadata, start } = await readFooter(handle, size);
         checkSchema(metadata.schema);
         const columns = columnsOf(parquetSchema(metadata));
-        return new ParquetFile(name, handle, columns, groupsOf(metadata, columns.flatMap(({ leaves }) => leaves).length, start));
+        return new ParquetFile(
+          name,
+          handle,
+          columns,
+          groupsOf(metadata, columns.flatMap(({ leaves }) => leaves).length, start),
+        );
       });
     } catch (error) {
       await handle.close();
@@ -63,7 +68,10 @@ export class ParquetFile implements AsyncDisposable {
     return chunk;
   }
 
-  /** Bytes in memory of their own: what is read behind their end is an error, not somebody else's. @throws where they are not all there */
+  /**
+   * Bytes in memory of their own: what is read behind their end is an error, not somebody else's. @throws where they
+   * are not all there
+   */
   async bytes(start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
     return readBytes(this.handle, start, end);
   }
@@ -85,12 +93,21 @@ export async function parquetErrors<T>(name: string, read: () => Promise<T>): Pr
 }
 
 async function readFooter(handle: FileHandle, size: number): Promise<{ metadata: FileMetaData; start: number }> {
-  if (size < HEAD_BYTES + TAIL_BYTES) throw new Error(`found ${size} bytes, expected ${HEAD_BYTES + TAIL_BYTES} at least`);
-  const [head, tail] = [await readBytes(handle, 0, HEAD_BYTES), Buffer.from(await readBytes(handle, size - TAIL_BYTES, size))];
-  for (const [where, bytes] of [['begins', Buffer.from(head)], ['ends', tail.subarray(4)]] as const) {
+  if (size < HEAD_BYTES + TAIL_BYTES)
+    throw new Error(`found ${size} bytes, expected ${HEAD_BYTES + TAIL_BYTES} at least`);
+  const [head, tail] = [
+    await readBytes(handle, 0, HEAD_BYTES),
+    Buffer.from(await readBytes(handle, size - TAIL_BYTES, size)),
+  ];
+  for (const [where, bytes] of [
+    ['begins', Buffer.from(head)],
+    ['ends', tail.subarray(4)],
+  ] as const) {
     if (bytes.toString('latin1') === 'PARE') throw new Error('it is encrypted, which is not supported');
     if (bytes.toString('latin1') !== MAGIC) {
-      throw new Error(`it ${where} with ${JSON.stringify(bytes.toString('latin1'))}, expected ${MAGIC}: it may be cut off`);
+      throw new Error(
+        `it ${where} with ${JSON.stringify(bytes.toString('latin1'))}, expected ${MAGIC}: it may be cut off`,
+      );
     }
   }
   const length = tail.readUInt32LE(0);
@@ -109,13 +126,15 @@ function metadataOf(footer: Uint8Array): FileMetaData {
     // What the least and the most of a column are is not asked.
     return parquetMetadata(footer, { geoparquet: false, parsers: { stringFromBytes: () => undefined } });
   } catch (error) {
-    throw new Error(`its footer is damaged (${error instanceof Error ? error.message : String(error)})`, { cause: error });
+    throw new Error(`its footer is damaged (${error instanceof Error ? error.message : String(error)})`, {
+      cause: error,
+    });
   }
 }
 
 async function readBytes(handle: FileHandle, start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = new Uint8Array(end - start);
-  for (let filled = 0; filled < bytes.length; ) {
+  for (let filled = 0; filled < bytes.length;) {
     const { bytesRead } = await handle.read(bytes, filled, bytes.length - filled, start + filled);
     if (bytesRead === 0) throw new Error(`it ends at byte ${start + filled}, expected ${end} bytes at least`);
     filled += bytesRead;
@@ -123,7 +142,11 @@ async function readBytes(handle: FileHandle, start: number, end: number): Promis
   return bytes;
 }
 
-function groupsOf({ row_groups: groups, num_rows: total }: FileMetaData, leaves: number, dataEnd: number): readonly RowGroup[] {
+function groupsOf(
+  { row_groups: groups, num_rows: total }: FileMetaData,
+  leaves: number,
+  dataEnd: number,
+): readonly RowGroup[] {
   const read = groups.map((group, at): RowGroup => {
     const where = `row group ${at}`;
     const rows = count(`${where}: the number of rows`, group.num_rows);
@@ -131,20 +154,34 @@ function groupsOf({ row_groups: groups, num_rows: total }: FileMetaData, leaves:
       throw new Error(`${where} has ${group.columns.length} columns, expected ${leaves}, as the schema has`);
     }
     const chunks = group.columns.map(({ meta_data: meta, file_path: elsewhere }, leaf): ColumnChunk => {
-      if (meta === undefined || elsewhere !== undefined) throw new Error(`${where}, column ${leaf}: its values are not in this file`);
-      const first = [meta.dictionary_page_offset, meta.data_page_offset].filter((offset) => offset !== undefined && Number(offset) > 0).map(Number);
+      if (meta === undefined || elsewhere !== undefined)
+        throw new Error(`${where}, column ${leaf}: its values are not in this file`);
+      const first = [meta.dictionary_page_offset, meta.data_page_offset]
+        .filter((offset) => offset !== undefined && Number(offset) > 0)
+        .map(Number);
       // Of a group without rows there may be none.
-      const start = rows === 0 && first.length === 0 ? HEAD_BYTES : count(`${where}, column ${leaf}: the offset`, Math.min(...first));
+      const start =
+        rows === 0 && first.length === 0
+          ? HEAD_BYTES
+          : count(`${where}, column ${leaf}: the offset`, Math.min(...first));
       const end = start + count(`${where}, column ${leaf}: the length`, meta.total_compressed_size);
       if (start < HEAD_BYTES || end > dataEnd) {
-        throw new Error(`${where}, column ${leaf} lies at bytes ${start} to ${end}, expected ${HEAD_BYTES} to ${dataEnd}`);
+        throw new Error(
+          `${where}, column ${leaf} lies at bytes ${start} to ${end}, expected ${HEAD_BYTES} to ${dataEnd}`,
+        );
       }
-      return { start, end, codec: meta.codec, values: count(`${where}, column ${leaf}: the number of values`, meta.num_values) };
+      return {
+        start,
+        end,
+        codec: meta.codec,
+        values: count(`${where}, column ${leaf}: the number of values`, meta.num_values),
+      };
     });
     return { rows, chunks };
   });
   const sum = read.reduce((rows, group) => rows + group.rows, 0);
-  if (sum !== count('the number of rows', total)) throw new Error(`its footer says ${total} rows, and its row groups have ${sum}`);
+  if (sum !== count('the number of rows', total))
+    throw new Error(`its footer says ${total} rows, and its row groups have ${sum}`);
   return read;
 }
 

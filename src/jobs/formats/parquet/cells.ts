@@ -17,12 +17,16 @@ export class Batch {
     });
   }
 
-  /** Hands on each slot of a row of a leaf: its value, null where there is none, and its levels. @returns how many there were */
+  /**
+   * Hands on each slot of a row of a leaf: its value, null where there is none, and its levels. @returns how many there
+   * were
+   */
   forEach(row: number, at: number, hand: (value: unknown, definition: number, repetition: number) => void): number {
     const [slots, starts, leaf] = [this.slots[at], this.#starts[at], this.leaves[at]];
     if (slots === undefined || leaf === undefined) return 0;
     const [from, to] = starts === undefined ? [row, row + 1] : [starts[row] ?? 0, starts[row + 1] ?? 0];
-    for (let slot = from; slot < to; slot += 1) hand(slots.values[slot], slots.definition[slot] ?? leaf.definition, slots.repetition[slot] ?? 0);
+    for (let slot = from; slot < to; slot += 1)
+      hand(slots.values[slot], slots.definition[slot] ?? leaf.definition, slots.repetition[slot] ?? 0);
     return to - from;
   }
 }

@@ -3,8 +3,9 @@ import { PARQUET_LIMITS } from '../../../model/files/limits.js';
 const VARINT_BYTES = 10;
 
 /**
- * Walks over a structure in Thrift's compact protocol, which is what footers and page headers are in, without making anything of it: what hyparquet then reads is no longer than what
- * is there, no deeper than the limit, and of no more values.
+ * Walks over a structure in Thrift's compact protocol, which is what footers and page headers are in, without making
+ * anything of it: what hyparquet then reads is no longer than what is there, no deeper than the limit, and of no more
+ * values.
  * @returns where it ends
  * @throws Error in words, for one that is none, goes on behind the end, or exceeds a limit
  */
@@ -19,7 +20,8 @@ export function checkThrift(bytes: Uint8Array, start = 0): number {
     return value;
   };
   const skip = (count: number): void => {
-    if (count > bytes.length - at) throw new Error(`a header holds a value of ${count} bytes, of which ${bytes.length - at} are there`);
+    if (count > bytes.length - at)
+      throw new Error(`a header holds a value of ${count} bytes, of which ${bytes.length - at} are there`);
     at += count;
   };
   const varint = (): number => {
@@ -35,7 +37,8 @@ export function checkThrift(bytes: Uint8Array, start = 0): number {
     const head = byte();
     const size = head >> 4 === 15 ? varint() : head >> 4;
     // Each takes a byte at least.
-    if (size > bytes.length - at) throw new Error(`a header holds a list of ${size} values in ${bytes.length - at} bytes`);
+    if (size > bytes.length - at)
+      throw new Error(`a header holds a list of ${size} values in ${bytes.length - at} bytes`);
     for (let left = size; left > 0; left -= 1) value(head & 0x0f, depth + 1, true);
   };
   const struct = (depth: number): void => {
@@ -46,7 +49,8 @@ export function checkThrift(bytes: Uint8Array, start = 0): number {
   };
   const value = (type: number, depth: number, inList: boolean): void => {
     values += 1;
-    if (values > PARQUET_LIMITS.headerValues) throw new Error(`a header holds more than ${PARQUET_LIMITS.headerValues} values`);
+    if (values > PARQUET_LIMITS.headerValues)
+      throw new Error(`a header holds more than ${PARQUET_LIMITS.headerValues} values`);
     if (depth > PARQUET_LIMITS.depth) throw new Error(`a header is more than ${PARQUET_LIMITS.depth} structures deep`);
     if (type === 1 || type === 2) skip(inList ? 1 : 0);
     else if (type === 3) skip(1);

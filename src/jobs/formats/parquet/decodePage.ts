@@ -11,7 +11,15 @@ export interface PageReader {
 }
 
 /** Least bytes of a value as it is. */
-const PLAIN_BYTES: Readonly<Record<string, number>> = { BOOLEAN: 1 / 8, INT32: 4, INT64: 8, INT96: 12, FLOAT: 4, DOUBLE: 8, BYTE_ARRAY: 4 };
+const PLAIN_BYTES: Readonly<Record<string, number>> = {
+  BOOLEAN: 1 / 8,
+  INT32: 4,
+  INT64: 8,
+  INT96: 12,
+  FLOAT: 4,
+  DOUBLE: 8,
+  BYTE_ARRAY: 4,
+};
 
 export function readerOf(bytes: Uint8Array<ArrayBuffer>): PageReader {
   return { view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length), offset: 0 };
@@ -27,14 +35,22 @@ export function readLevels(reader: PageReader, count: number, most: number, leng
   const end = reader.offset + bytes;
   const levels = readRuns(reader, bytes, widthOf(most), count);
   if (levels.some((level) => level > most)) {
-    throw new Error(`a level is ${Math.max(...levels.filter((level) => level > most).slice(0, 1))}, expected at most ${most}`);
+    throw new Error(
+      `a level is ${Math.max(...levels.filter((level) => level > most).slice(0, 1))}, expected at most ${most}`,
+    );
   }
   reader.offset = end;
   return levels;
 }
 
 /** Values as they are stored: numbers, bigints, bytes. @param dictionary what numbers stand for where a page says so */
-export function readValues(reader: PageReader, encoding: string, count: number, { type, type_length: fixed }: SchemaElement, dictionary: DecodedArray | undefined): DecodedArray {
+export function readValues(
+  reader: PageReader,
+  encoding: string,
+  count: number,
+  { type, type_length: fixed }: SchemaElement,
+  dictionary: DecodedArray | undefined,
+): DecodedArray {
   if (type === undefined) throw new Error('a column has no type');
   if (count === 0) return [];
   const left = reader.view.byteLength - reader.offset;
@@ -84,7 +100,8 @@ export function readValues(reader: PageReader, encoding: string, count: number, 
 function valuesOf(indexes: readonly number[], dictionary: DecodedArray | undefined): unknown[] {
   const size = dictionary?.length ?? 0;
   return indexes.map((index) => {
-    if (dictionary === undefined || index < 0 || index >= size) throw new Error(`a value is number ${index} of a dictionary of ${size}`);
+    if (dictionary === undefined || index < 0 || index >= size)
+      throw new Error(`a value is number ${index} of a dictionary of ${size}`);
     return dictionary[index] as unknown;
   });
 }
@@ -99,20 +116,25 @@ function takeLength(reader: PageReader): number {
   return length;
 }
 
-/** Runs of one value, and values packed into bits. A run that is longer than what it is part of would be written out all the same. */
+/**
+ * Runs of one value, and values packed into bits. A run that is longer than what it is part of would be written out all
+ * the same.
+ */
 function readRuns(reader: PageReader, length: number, width: number, count: number): number[] {
   if (width > 31) throw new Error(`numbers have ${width} bits, expected at most 31`);
   const end = reader.offset + length;
-  if (length < 0 || end > reader.view.byteLength) throw new Error(`runs of ${length} bytes in ${reader.view.byteLength - reader.offset}`);
+  if (length < 0 || end > reader.view.byteLength)
+    throw new Error(`runs of ${length} bytes in ${reader.view.byteLength - reader.offset}`);
   const output = new Array<number>(count).fill(0);
   if (width === 0) return output;
   const walk = { view: reader.view, offset: reader.offset };
-  for (let seen = 0; seen < count; ) {
+  for (let seen = 0; seen < count;) {
     const header = varint(walk, end);
     const run = header % 2 === 1 ? (header >>> 1) * 8 : header >>> 1;
     const wanted = Math.min(run, count - seen);
     const bytes = header % 2 === 1 ? Math.ceil((wanted * width) / 8) : (width + 7) >> 3;
-    if (header % 2 === 0 && run > count - seen) throw new Error(`a run of ${run} values, expected at most ${count - seen}`);
+    if (header % 2 === 0 && run > count - seen)
+      throw new Error(`a run of ${run} values, expected at most ${count - seen}`);
     if (walk.offset + bytes > end) throw new Error(`runs of ${length} bytes end before their ${count} values`);
     walk.offset += header % 2 === 1 ? (header >>> 1) * width : bytes;
     seen += wanted;
@@ -160,7 +182,8 @@ function checkPrefixes({ view, offset }: PageReader, count: number): void {
     }
     before = prefix + suffix;
     sum += before;
-    if (sum > PARQUET_LIMITS.pageBytes) throw new Error(`the values of a page have more than ${PARQUET_LIMITS.pageBytes} bytes`);
+    if (sum > PARQUET_LIMITS.pageBytes)
+      throw new Error(`the values of a page have more than ${PARQUET_LIMITS.pageBytes} bytes`);
   }
 }
 

@@ -17,7 +17,10 @@ const PAGE_BYTES = 2 ** 20;
 type RowGroup = Parameters<typeof writeMetadata>[1]['row_groups'][number];
 
 /** The bytes of a Parquet file, a row group at a time, compressed with Snappy. */
-export async function* encodeParquet(results: AsyncIterable<FinishedRow>, options: WriteOptions): AsyncGenerator<Uint8Array, void, undefined> {
+export async function* encodeParquet(
+  results: AsyncIterable<FinishedRow>,
+  options: WriteOptions,
+): AsyncGenerator<Uint8Array, void, undefined> {
   const file = new GroupWriter(options);
   let rows: FinishedRow[] = [];
   let bytes = 0;
@@ -32,12 +35,21 @@ export async function* encodeParquet(results: AsyncIterable<FinishedRow>, option
   yield file.end();
 }
 
-/** The least and the most of a column are kept until the file ends, and may be views of pages that they came in: a megabyte each. */
+/**
+ * The least and the most of a column are kept until the file ends, and may be views of pages that they came in: a
+ * megabyte each.
+ */
 function withOwnStatistics(chunk: RowGroup['columns'][number]): RowGroup['columns'][number] {
   const { meta_data: meta } = chunk;
   if (meta?.statistics === undefined) return chunk;
-  const own = Object.entries(meta.statistics).map(([name, value]) => [name, value instanceof Uint8Array ? value.slice() : (value as unknown)]);
-  return { ...chunk, meta_data: { ...meta, statistics: Object.fromEntries(own) as NonNullable<typeof meta.statistics> } };
+  const own = Object.entries(meta.statistics).map(([name, value]) => [
+    name,
+    value instanceof Uint8Array ? value.slice() : (value as unknown),
+  ]);
+  return {
+    ...chunk,
+    meta_data: { ...meta, statistics: Object.fromEntries(own) as NonNullable<typeof meta.statistics> },
+  };
 }
 
 class GroupWriter {
@@ -56,21 +68,34 @@ class GroupWriter {
     const start = this.#writer.offset;
     const columns = this.#begin(rows).map((leaf) => this.#column(leaf, rows));
     const sum = columns.reduce((bytes, { meta_data: meta }) => bytes + (meta?.total_uncompressed_size ?? 0n), 0n);
-    this.#groups.push({ columns, total_byte_size: sum, num_rows: BigInt(rows.length), total_compressed_size: BigInt(this.#writer.offset - start) });
+    this.#groups.push({
+      columns,
+      total_byte_size: sum,
+      num_rows: BigInt(rows.length),
+      total_compressed_size: BigInt(this.#writer.offset - start),
+    });
     this.#rows += rows.length;
     return this.#taken();
   }
 
   end(): Uint8Array {
     this.#begin([]);
-    writeMetadata(this.#writer, { version: 2, created_by: 'spillway', schema: this.#schema, num_rows: BigInt(this.#rows), row_groups: this.#groups, metadata_length: 0 });
+    writeMetadata(this.#writer, {
+      version: 2,
+      created_by: 'spillway',
+      schema: this.#schema,
+      num_rows: BigInt(this.#rows),
+      row_groups: this.#groups,
+      metadata_length: 0,
+    });
     this.#writer.appendUint32(MAGIC);
     return this.#taken();
   }
 
   /** The first group decides what columns there are, where nothing else does. */
   #begin(first: readonly FinishedRow[]): readonly OutputLeaf[] {
-    if (this.#leaves === undefined) ({ leaves: this.#leaves, schema: this.#schema } = outputLeaves(first, this.options));
+    if (this.#leaves === undefined)
+      ({ leaves: this.#leaves, schema: this.#schema } = outputLeaves(first, this.options));
     return this.#leaves;
   }
 
@@ -79,8 +104,15 @@ class GroupWriter {
       const { chunk } = writeColumn({
         writer: this.#writer,
         column: {
-          columnName: leaf.name, element: leaf.stored, schemaPath: leaf.path, codec: 'SNAPPY', compressors: { SNAPPY: snappyCompress }, stats: leaf.ordered, pageSize: PAGE_BYTES,
-          columnIndex: false, offsetIndex: false,
+          columnName: leaf.name,
+          element: leaf.stored,
+          schemaPath: leaf.path,
+          codec: 'SNAPPY',
+          compressors: { SNAPPY: snappyCompress },
+          stats: leaf.ordered,
+          pageSize: PAGE_BYTES,
+          columnIndex: false,
+          offsetIndex: false,
         },
         pageData: leaf.values(rows),
       });
@@ -88,7 +120,9 @@ class GroupWriter {
     } catch (error) {
       if (error instanceof SpillwayError) throw error;
       throw new JobFileError(
-        this.options.name, `column ${leaf.name}: cannot be written as Parquet: ${error instanceof Error ? error.message : String(error)}; write CSV or lines of JSON instead`, { cause: error },
+        this.options.name,
+        `column ${leaf.name}: cannot be written as Parquet: ${error instanceof Error ? error.message : String(error)}; write CSV or lines of JSON instead`,
+        { cause: error },
       );
     }
   }

@@ -22,7 +22,10 @@ export interface OutputLeaf {
   /** How values are stored, without what they stand for: they are handed over as they were stored. */
   readonly stored: SchemaElement;
   readonly path: SchemaElement[];
-  /** Whether values as they are stored are in the order of what they stand for, so that the least and the most of a group say something. */
+  /**
+   * Whether values as they are stored are in the order of what they stand for, so that the least and the most of a
+   * group say something.
+   */
   readonly ordered: boolean;
   readonly values: (rows: readonly FinishedRow[]) => PageValues;
 }
@@ -39,18 +42,24 @@ const STORED: Readonly<Record<ColumnKind, Omit<SchemaElement, 'name'>>> = {
 };
 
 /**
- * The leaves of a table of results, and its schema: the columns of a Parquet input as they are, those of other inputs by what is in them.
+ * The leaves of a table of results, and its schema: the columns of a Parquet input as they are, those of other inputs
+ * by what is in them.
  * @param first rows that say what is in columns of which nothing else is known
  * @throws UsageError for two columns of one name
  */
-export function outputLeaves(first: readonly FinishedRow[], options: WriteOptions): { leaves: readonly OutputLeaf[]; schema: SchemaElement[] } {
+export function outputLeaves(
+  first: readonly FinishedRow[],
+  options: WriteOptions,
+): { leaves: readonly OutputLeaf[]; schema: SchemaElement[] } {
   const names = carriedNames(first, options);
   const results = answerColumns(names, options).map(leafOf);
   const typed = options.table()?.typed;
-  const carried = typed === undefined ? carriedColumns(names, first, options).map(leafOf) : typedLeaves(typed, options.name);
+  const carried =
+    typed === undefined ? carriedColumns(names, first, options).map(leafOf) : typedLeaves(typed, options.name);
   const schema = [
     { name: ROOT, num_children: names.length + results.length },
-    ...(typed === undefined ? carried.flatMap(ownElements) : typed.flatMap(({ tree }) => elementsOf(tree))), ...results.flatMap(ownElements),
+    ...(typed === undefined ? carried.flatMap(ownElements) : typed.flatMap(({ tree }) => elementsOf(tree))),
+    ...results.flatMap(ownElements),
   ];
   return { leaves: [...carried, ...results], schema };
 }
@@ -58,9 +67,14 @@ export function outputLeaves(first: readonly FinishedRow[], options: WriteOption
 /** About how many bytes a row takes until it is written. */
 export function bytesOfRow({ result, carry = {} }: FinishedRow): number {
   // A value, and its cells, are about as long as its text.
-  let bytes = 64 + (result.value === undefined ? 2 : 6) * (result.text?.length ?? 0) + 16 * (result.tokens?.length ?? 0) + answerBytes(result);
+  let bytes =
+    64 +
+    (result.value === undefined ? 2 : 6) * (result.text?.length ?? 0) +
+    16 * (result.tokens?.length ?? 0) +
+    answerBytes(result);
   const cells = cellsOf(carry);
-  const add = (value: unknown): void => void (bytes += value instanceof Uint8Array ? 64 + value.length : typeof value === 'string' ? 2 * value.length : 16);
+  const add = (value: unknown): void =>
+    void (bytes += value instanceof Uint8Array ? 64 + value.length : typeof value === 'string' ? 2 * value.length : 16);
   for (let leaf = 0; cells !== undefined && cells.batch.forEach(cells.row, leaf, add) > 0; leaf += 1);
   for (const value of Object.values(carry)) add(typeof value === 'object' ? cell(value) : value);
   return bytes;
@@ -68,7 +82,10 @@ export function bytesOfRow({ result, carry = {} }: FinishedRow): number {
 
 /** Of what is no text. */
 function answerBytes({ probabilities, scores, embedding }: FinishedRow['result']): number {
-  return 40 * (Object.keys(probabilities ?? {}).length + (scores?.length ?? 0)) + (typeof embedding === 'string' ? 2 : 24) * (embedding?.length ?? 0);
+  return (
+    40 * (Object.keys(probabilities ?? {}).length + (scores?.length ?? 0)) +
+    (typeof embedding === 'string' ? 2 : 24) * (embedding?.length ?? 0)
+  );
 }
 
 /** Those of a column that has no other leaf. */
@@ -80,40 +97,60 @@ function elementsOf({ element, children }: SchemaTree): SchemaElement[] {
   return [modern(element), ...children.flatMap(elementsOf)];
 }
 
-/** Moments in the old form of 96 bits, which is read but no longer written, become nanoseconds. Widths of numbers are said in the old way: the new one is written wrongly by the library. */
+/**
+ * Moments in the old form of 96 bits, which is read but no longer written, become nanoseconds. Widths of numbers are
+ * said in the old way: the new one is written wrongly by the library.
+ */
 function modern(element: SchemaElement): SchemaElement {
   const { logical_type: kind, ...others } = element;
-  if (element.type === 'INT96') return { ...others, type: 'INT64', logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: false, unit: 'NANOS' } };
+  if (element.type === 'INT96')
+    return { ...others, type: 'INT64', logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: false, unit: 'NANOS' } };
   if (kind?.type !== 'INTEGER') return element;
-  return { ...others, converted_type: `${kind.isSigned ? '' : 'U'}INT_${kind.bitWidth}` as NonNullable<SchemaElement['converted_type']> };
+  return {
+    ...others,
+    converted_type: `${kind.isSigned ? '' : 'U'}INT_${kind.bitWidth}` as NonNullable<SchemaElement['converted_type']>,
+  };
 }
 
 function typedLeaves(columns: readonly Column[], output: string): readonly OutputLeaf[] {
-  return columns.flatMap(({ leaves }) => leaves).map((leaf, at): OutputLeaf => {
-    const { element, definition, repetition, path } = leaf;
-    const { type, type_length: length, name } = modern(element);
-    return {
-      name: nameOf(leaf), path: path.map((node) => modern(node.element)), ordered: isOrdered(leaf),
-      stored: { name, ...(type && { type }), ...(length !== undefined && { type_length: length }), repetition_type: 'OPTIONAL', ...(isText(element) && { converted_type: 'UTF8' }) },
-      values: (rows) => {
-        const values: unknown[] = [];
-        const definitionLevels: number[] = [];
-        const repetitionLevels: number[] = [];
-        for (const { carry } of rows) {
-          const cells = cellsOf(carry);
-          if (cells === undefined) {
-            throw new JobFileError(output, 'found a row without the columns of the input, expected those of each row');
+  return columns
+    .flatMap(({ leaves }) => leaves)
+    .map((leaf, at): OutputLeaf => {
+      const { element, definition, repetition, path } = leaf;
+      const { type, type_length: length, name } = modern(element);
+      return {
+        name: nameOf(leaf),
+        path: path.map((node) => modern(node.element)),
+        ordered: isOrdered(leaf),
+        stored: {
+          name,
+          ...(type && { type }),
+          ...(length !== undefined && { type_length: length }),
+          repetition_type: 'OPTIONAL',
+          ...(isText(element) && { converted_type: 'UTF8' }),
+        },
+        values: (rows) => {
+          const values: unknown[] = [];
+          const definitionLevels: number[] = [];
+          const repetitionLevels: number[] = [];
+          for (const { carry } of rows) {
+            const cells = cellsOf(carry);
+            if (cells === undefined) {
+              throw new JobFileError(
+                output,
+                'found a row without the columns of the input, expected those of each row',
+              );
+            }
+            cells.batch.forEach(cells.row, at, (value, level, list) => {
+              values.push(element.type === 'INT96' && typeof value === 'bigint' ? nanosOf(value) : value);
+              if (definition > 0) definitionLevels.push(level);
+              if (repetition > 0) repetitionLevels.push(list);
+            });
           }
-          cells.batch.forEach(cells.row, at, (value, level, list) => {
-            values.push(element.type === 'INT96' && typeof value === 'bigint' ? nanosOf(value) : value);
-            if (definition > 0) definitionLevels.push(level);
-            if (repetition > 0) repetitionLevels.push(list);
-          });
-        }
-        return { values, definitionLevels, repetitionLevels, maxDefinitionLevel: definition };
-      },
-    };
-  });
+          return { values, definitionLevels, repetitionLevels, maxDefinitionLevel: definition };
+        },
+      };
+    });
 }
 
 function isText({ converted_type: old }: SchemaElement): boolean {
@@ -123,7 +160,13 @@ function isText({ converted_type: old }: SchemaElement): boolean {
 function isOrdered({ element }: Leaf): boolean {
   const { type, converted_type: old, logical_type: kind } = element;
   if (type === 'BYTE_ARRAY') return isText(element);
-  return type !== 'FIXED_LEN_BYTE_ARRAY' && type !== 'INT96' && old !== 'DECIMAL' && kind?.type !== 'DECIMAL' && !isUnsigned(element);
+  return (
+    type !== 'FIXED_LEN_BYTE_ARRAY' &&
+    type !== 'INT96' &&
+    old !== 'DECIMAL' &&
+    kind?.type !== 'DECIMAL' &&
+    !isUnsigned(element)
+  );
 }
 
 function leafOf(column: TableColumn): OutputLeaf {
@@ -133,10 +176,18 @@ function leafOf(column: TableColumn): OutputLeaf {
 function flatLeaf({ name, kind, value }: TableColumn): OutputLeaf {
   const element: SchemaElement = { name, ...STORED[kind], repetition_type: 'OPTIONAL' };
   return {
-    name, stored: element, path: [{ name: ROOT }, element], ordered: true,
+    name,
+    stored: element,
+    path: [{ name: ROOT }, element],
+    ordered: true,
     values: (rows) => {
       const values = rows.map((row) => storedValue(value(row), kind));
-      return { values, definitionLevels: values.map((each) => (each === null ? 0 : 1)), repetitionLevels: [], maxDefinitionLevel: 1 };
+      return {
+        values,
+        definitionLevels: values.map((each) => (each === null ? 0 : 1)),
+        repetitionLevels: [],
+        maxDefinitionLevel: 1,
+      };
     },
   };
 }
@@ -144,9 +195,18 @@ function flatLeaf({ name, kind, value }: TableColumn): OutputLeaf {
 /** A list, as the format's own rules say: optional, of a group that repeats, of an element. */
 function vectorLeaf({ name, kind, value }: TableColumn): OutputLeaf {
   const element: SchemaElement = { name: 'element', ...STORED[kind], repetition_type: 'OPTIONAL' };
-  const list: SchemaElement = { name, num_children: 1, repetition_type: 'OPTIONAL', converted_type: 'LIST', logical_type: { type: 'LIST' } };
+  const list: SchemaElement = {
+    name,
+    num_children: 1,
+    repetition_type: 'OPTIONAL',
+    converted_type: 'LIST',
+    logical_type: { type: 'LIST' },
+  };
   return {
-    name, stored: element, path: [{ name: ROOT }, list, { name: 'list', num_children: 1, repetition_type: 'REPEATED' }, element], ordered: false,
+    name,
+    stored: element,
+    path: [{ name: ROOT }, list, { name: 'list', num_children: 1, repetition_type: 'REPEATED' }, element],
+    ordered: false,
     values: (rows) => {
       const values: unknown[] = [];
       const definitionLevels: number[] = [];

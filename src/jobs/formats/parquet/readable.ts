@@ -10,7 +10,8 @@ type Convert = (value: never) => unknown;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * The values of a column, one a row, as JSON can hold them: numbers that are too large, decimals, dates and times as text, bytes as base64; lists and structures as such.
+ * The values of a column, one a row, as JSON can hold them: numbers that are too large, decimals, dates and times as
+ * text, bytes as base64; lists and structures as such.
  * @param slots of its leaves
  * @param asText of bytes that are not said to be text, whether they are taken for it
  * @throws Error for text that is no UTF-8, and for levels that do not fit together
@@ -33,14 +34,17 @@ function assembled(leaf: Leaf, slots: Slots | undefined, asText: boolean): Decod
 
 function mapped({ element }: Leaf, values: ArrayLike<unknown>, asText: boolean): unknown[] {
   const convert = converterOf(element, asText) as ((value: unknown) => unknown) | undefined;
-  return convert === undefined ? Array.from(values) : Array.from(values, (value) => (value === null || value === undefined ? null : convert(value)));
+  return convert === undefined
+    ? Array.from(values)
+    : Array.from(values, (value) => (value === null || value === undefined ? null : convert(value)));
 }
 
 function converterOf(element: SchemaElement, asText: boolean): Convert | undefined {
   const { type, converted_type: old, logical_type: kind, scale = 0 } = element;
   if (old === 'DECIMAL' || kind?.type === 'DECIMAL') {
     const digits = kind?.type === 'DECIMAL' ? kind.scale : scale;
-    return (value: number | bigint | Uint8Array) => decimal(value instanceof Uint8Array ? bigOf(value) : BigInt(value), digits);
+    return (value: number | bigint | Uint8Array) =>
+      decimal(value instanceof Uint8Array ? bigOf(value) : BigInt(value), digits);
   }
   switch (type) {
     case 'INT32':
@@ -49,8 +53,15 @@ function converterOf(element: SchemaElement, asText: boolean): Convert | undefin
       return isUnsigned(element, 32) ? (value: number) => value >>> 0 : undefined;
     case 'INT64': {
       const timestamp = timestampUnit(element);
-      if (timestamp !== undefined) return (value: bigint) => timestampOf(value, timestamp, old !== undefined && kind === undefined ? true : kind?.type === 'TIMESTAMP' && kind.isAdjustedToUTC);
-      if (old === 'TIME_MICROS' || kind?.type === 'TIME') return (time: bigint) => timeOf(time, kind?.type === 'TIME' ? kind.unit : 'MICROS');
+      if (timestamp !== undefined)
+        return (value: bigint) =>
+          timestampOf(
+            value,
+            timestamp,
+            old !== undefined && kind === undefined ? true : kind?.type === 'TIMESTAMP' && kind.isAdjustedToUTC,
+          );
+      if (old === 'TIME_MICROS' || kind?.type === 'TIME')
+        return (time: bigint) => timeOf(time, kind?.type === 'TIME' ? kind.unit : 'MICROS');
       const unsigned = isUnsigned(element, 64);
       return (value: bigint) => whole(unsigned ? BigInt.asUintN(64, value) : value);
     }
@@ -64,7 +75,13 @@ function converterOf(element: SchemaElement, asText: boolean): Convert | undefin
       if (kind?.type === 'UUID') return (bytes: Uint8Array) => DEFAULT_PARSERS.uuidFromBytes(bytes) as unknown;
       return base64;
     case 'BYTE_ARRAY': {
-      const words = old === 'UTF8' || old === 'ENUM' || old === 'JSON' || kind?.type === 'STRING' || kind?.type === 'ENUM' || kind?.type === 'JSON';
+      const words =
+        old === 'UTF8' ||
+        old === 'ENUM' ||
+        old === 'JSON' ||
+        kind?.type === 'STRING' ||
+        kind?.type === 'ENUM' ||
+        kind?.type === 'JSON';
       return words || asText ? (bytes: Uint8Array) => textOf(bytes) : base64;
     }
     default:
@@ -93,7 +110,10 @@ function textOf(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes);
   } catch (error) {
-    throw new Error(`found bytes that are no UTF-8 in a column of text (${Buffer.from(bytes.subarray(0, 16)).toString('hex')}…), expected UTF-8`, { cause: error });
+    throw new Error(
+      `found bytes that are no UTF-8 in a column of text (${Buffer.from(bytes.subarray(0, 16)).toString('hex')}…), expected UTF-8`,
+      { cause: error },
+    );
   }
 }
 

@@ -34,7 +34,10 @@ export function checkSchema(schema: readonly SchemaElement[]): void {
       throw new Error(`${name}: its schema says ${children} children, of ${schema.length} elements`);
     }
     if (at > 0 && children === 0 && type === undefined) throw new Error(`${name}: its schema says no type`);
-    if (type === 'FIXED_LEN_BYTE_ARRAY' && !(Number.isInteger(length) && Number(length) > 0 && Number(length) <= PARQUET_LIMITS.fixedBytes)) {
+    if (
+      type === 'FIXED_LEN_BYTE_ARRAY' &&
+      !(Number.isInteger(length) && Number(length) > 0 && Number(length) <= PARQUET_LIMITS.fixedBytes)
+    ) {
       throw new Error(`${name}: its schema says values of ${length} bytes, expected 1 to ${PARQUET_LIMITS.fixedBytes}`);
     }
     while (at > 0 && open.at(-1) === 0) open.pop();
@@ -44,9 +47,11 @@ export function checkSchema(schema: readonly SchemaElement[]): void {
       open.push(left - 1);
     }
     open.push(children);
-    if (open.length > PARQUET_LIMITS.depth) throw new Error(`${name}: its schema is more than ${PARQUET_LIMITS.depth} columns deep`);
+    if (open.length > PARQUET_LIMITS.depth)
+      throw new Error(`${name}: its schema is more than ${PARQUET_LIMITS.depth} columns deep`);
   }
-  if (open.some((left) => left > 0) || schema.length < 2) throw new Error(`its schema has ${schema.length} elements, expected more`);
+  if (open.some((left) => left > 0) || schema.length < 2)
+    throw new Error(`its schema has ${schema.length} elements, expected more`);
 }
 
 /** The columns of a schema that was checked. */
@@ -57,15 +62,24 @@ export function columnsOf(root: SchemaTree): readonly Column[] {
     if (node.children.length > 0) return node.children.flatMap((child) => leavesOf(whole, child));
     const below = whole.slice(1).map(({ element }) => element.repetition_type);
     const repetition = below.filter((type) => type === 'REPEATED').length;
-    return [{
-      index: index++, path: whole, element: node.element, repetition, definition: below.filter((type) => type !== 'REQUIRED').length,
-      flat: whole.length === 2 && repetition === 0,
-    }];
+    return [
+      {
+        index: index++,
+        path: whole,
+        element: node.element,
+        repetition,
+        definition: below.filter((type) => type !== 'REQUIRED').length,
+        flat: whole.length === 2 && repetition === 0,
+      },
+    ];
   };
   return root.children.map((tree) => ({ name: tree.element.name, tree, leaves: leavesOf([root], tree) }));
 }
 
 /** What a leaf is called, with what it is a part of. */
 export function nameOf({ path }: Leaf): string {
-  return path.slice(1).map(({ element }) => element.name).join('.');
+  return path
+    .slice(1)
+    .map(({ element }) => element.name)
+    .join('.');
 }

@@ -9,8 +9,16 @@ import { activation, rotary } from '../specs.js';
 import { GGUF_GATED, GGUF_LAYER, ggufAttention, ggufGlobals, head, weights } from '../weights.js';
 
 const DEFAULTS: GatedDefaults = {
-  vocabulary: 262208, hidden: 2304, feedForward: 9216, layers: 26, heads: 8, kvHeads: 4, headDim: 256,
-  context: 131072, epsilon: 1e-6, theta: 1e6,
+  vocabulary: 262208,
+  hidden: 2304,
+  feedForward: 9216,
+  layers: 26,
+  heads: 8,
+  kvHeads: 4,
+  headDim: 256,
+  context: 131072,
+  epsilon: 1e-6,
+  theta: 1e6,
 };
 const LOCAL_THETA = 10000;
 /** Text models; checkpoints with a vision tower, as transformers 4 and 5 name their tensors. */
@@ -18,14 +26,19 @@ const BASES = ['model.', 'language_model.model.', 'model.language_model.', ''];
 /** Every sixth layer sees all tokens, the others a window. */
 const PATTERN = 6;
 
-/** Gemma 3, the language model: norms round both branches, q and k norms, and sliding layers with a rotary base of their own. */
+/**
+ * Gemma 3, the language model: norms round both branches, q and k norms, and sliding layers with a rotary base of their
+ * own.
+ */
 export const gemma3: Family = {
   modelTypes: ['gemma3_text', 'gemma3'],
   fromConfig(outer: Fields): Description {
     const config = outer.child('text_config') ?? outer;
-    if (config.boolean('use_bidirectional_attention', false)) config.refuse('use_bidirectional_attention', 'false: only causal models generate');
+    if (config.boolean('use_bidirectional_attention', false))
+      config.refuse('use_bidirectional_attention', 'false: only causal models generate');
     for (const key of ['final_logit_softcapping', 'attn_logit_softcapping']) {
-      if (config.numberOrNull(key, { min: 0, max: 1e6 })) config.refuse(key, 'null: soft caps are not supported (Gemma 3 has none)');
+      if (config.numberOrNull(key, { min: 0, max: 1e6 }))
+        config.refuse(key, 'null: soft caps are not supported (Gemma 3 has none)');
     }
     // The rotary settings come in forms that only this family has: read here, not by gatedConfig.
     const decoder = gatedConfig('gemma3', withoutRotary(config), DEFAULTS);
@@ -33,10 +46,20 @@ export const gemma3: Family = {
     const pattern = config.integer('sliding_window_pattern', { min: 1, max: LIMITS.layers.max }, PATTERN);
     const sliding = slidingLayers(config, decoder.layers, (layer) => (layer + 1) % pattern !== 0);
     const global = globalRotary(config);
-    const local = config.child('rope_parameters')?.child('sliding_attention') ?? Fields.ofObject(config.file, {}, 'rope_parameters');
+    const local =
+      config.child('rope_parameters')?.child('sliding_attention') ??
+      Fields.ofObject(config.file, {}, 'rope_parameters');
     const tables = [
-      configuredRotary(global, { dims: headDim, contextTokens, theta: rotaryTheta(global, config, 'rope_theta', DEFAULTS.theta) }).table,
-      configuredRotary(local, { dims: headDim, contextTokens, theta: rotaryTheta(local, config, 'rope_local_base_freq', LOCAL_THETA) }).table,
+      configuredRotary(global, {
+        dims: headDim,
+        contextTokens,
+        theta: rotaryTheta(global, config, 'rope_theta', DEFAULTS.theta),
+      }).table,
+      configuredRotary(local, {
+        dims: headDim,
+        contextTokens,
+        theta: rotaryTheta(local, config, 'rope_local_base_freq', LOCAL_THETA),
+      }).table,
     ];
     const biases = config.boolean('attention_bias', false) ? (['q', 'k', 'v', 'o'] as const) : [];
     return {
@@ -63,7 +86,9 @@ export const gemma3: Family = {
           },
           { add: 1 },
         ),
-        ...(['q', 'k', 'v', 'o'] as const).flatMap((role) => weights(LLAMA_LAYER, { [`${role}.weight`]: `self_attn.${role}_proj.weight` })),
+        ...(['q', 'k', 'v', 'o'] as const).flatMap((role) =>
+          weights(LLAMA_LAYER, { [`${role}.weight`]: `self_attn.${role}_proj.weight` }),
+        ),
         ...biases.flatMap((role) => weights(LLAMA_LAYER, { [`${role}.bias`]: `self_attn.${role}_proj.bias` })),
         ...gatedFeedForwardWeights(),
       ],
@@ -92,15 +117,24 @@ function describeGguf(model: GgufModel): Description {
       ...sandwich(decoder, scale),
       position: rotary('halves', position.dims, ...position.tables, local),
       feedForward: { kind: 'gated', activation: 'gelu-tanh' },
-      layerSpecs: windowedLayers(fields, window === 0 ? Array<boolean>(layers).fill(false) : ggufSliding(fields, layers), window, 1),
+      layerSpecs: windowedLayers(
+        fields,
+        window === 0 ? Array<boolean>(layers).fill(false) : ggufSliding(fields, layers),
+        window,
+        1,
+      ),
     },
     weights: [
       ...ggufGlobals(),
       ...ggufAttention(),
       ...weights(GGUF_LAYER, {
-        'norm1.weight': 'attn_norm.weight', 'post_norm1.weight': 'post_attention_norm.weight',
-        'norm2.weight': 'ffn_norm.weight', 'post_norm2.weight': 'post_ffw_norm.weight',
-        'q_norm.weight': 'attn_q_norm.weight', 'k_norm.weight': 'attn_k_norm.weight', ...GGUF_GATED,
+        'norm1.weight': 'attn_norm.weight',
+        'post_norm1.weight': 'post_attention_norm.weight',
+        'norm2.weight': 'ffn_norm.weight',
+        'post_norm2.weight': 'post_ffw_norm.weight',
+        'q_norm.weight': 'attn_q_norm.weight',
+        'k_norm.weight': 'attn_k_norm.weight',
+        ...GGUF_GATED,
       }),
     ],
   };
@@ -111,7 +145,8 @@ function ggufSliding(fields: Fields, layers: number): boolean[] {
   const given = fields.raw('attention.sliding_window_pattern');
   if (Array.isArray(given) || ArrayBuffer.isView(given)) {
     const entries = Array.from(given as unknown as ArrayLike<unknown>);
-    if (entries.length < layers) fields.refuse('attention.sliding_window_pattern', `an entry for each of ${layers} layers`);
+    if (entries.length < layers)
+      fields.refuse('attention.sliding_window_pattern', `an entry for each of ${layers} layers`);
     return entries.slice(0, layers).map((entry) => entry === true || entry === 1);
   }
   const period = fields.integer('attention.sliding_window_pattern', { min: 1, max: LIMITS.layers.max }, PATTERN);
@@ -127,9 +162,15 @@ function sandwich(decoder: DecoderSpec, scale: number): DecoderSpec {
   };
 }
 
-/** The settings of the layers that see everything: transformers 4 has them in `rope_scaling`, 5 under `full_attention`. */
+/**
+ * The settings of the layers that see everything: transformers 4 has them in `rope_scaling`, 5 under `full_attention`.
+ */
 function globalRotary(config: Fields): Fields {
-  return config.child('rope_parameters')?.child('full_attention') ?? config.child('rope_scaling') ?? Fields.ofObject(config.file, {}, 'rope_parameters');
+  return (
+    config.child('rope_parameters')?.child('full_attention') ??
+    config.child('rope_scaling') ??
+    Fields.ofObject(config.file, {}, 'rope_parameters')
+  );
 }
 
 function withoutRotary(config: Fields): Fields {

@@ -1,33 +1,52 @@
 import type { DecoderSpec } from '../../DecoderSpec.js';
 import type { Description, Family, GgufModel } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
-import { gatedAttentionWeights, gatedConfig, gatedFeedForwardWeights, gatedGguf, LLAMA_BASES, type GatedDefaults } from '../gatedDecoder.js';
+import {
+  gatedAttentionWeights,
+  gatedConfig,
+  gatedFeedForwardWeights,
+  gatedGguf,
+  LLAMA_BASES,
+  type GatedDefaults,
+} from '../gatedDecoder.js';
 import { sameLayers } from '../specs.js';
 import { GGUF_GATED, GGUF_LAYER, ggufAttention, ggufExperts, ggufGlobals, weights } from '../weights.js';
 
 const DEFAULTS: GatedDefaults = {
-  vocabulary: 32000, hidden: 4096, feedForward: 11008, layers: 32, heads: 32, kvHeads: null, headDim: null,
-  context: 2048, epsilon: 1e-6, theta: 10000,
+  vocabulary: 32000,
+  hidden: 4096,
+  feedForward: 11008,
+  layers: 32,
+  heads: 32,
+  kvHeads: null,
+  headDim: null,
+  context: 2048,
+  epsilon: 1e-6,
+  theta: 10000,
 };
 
 /** LLaMA, and whatever uses its configuration: SmolLM2, TinyLlama, DeepSeek-R1-Distill-Llama. */
 export const llama: Family = {
   modelTypes: ['llama'],
   fromConfig(config: Fields): Description {
-    if (config.boolean('mlp_bias', false)) config.refuse('mlp_bias', 'false: biases in a gated feed-forward block are not supported');
+    if (config.boolean('mlp_bias', false))
+      config.refuse('mlp_bias', 'false: biases in a gated feed-forward block are not supported');
     const biases = config.boolean('attention_bias', false) ? (['q', 'k', 'v', 'o'] as const) : [];
     return {
       decoder: gatedConfig('llama', config, DEFAULTS),
       bases: LLAMA_BASES,
-      weights: [...gatedAttentionWeights(config.boolean('tie_word_embeddings', false), biases), ...gatedFeedForwardWeights()],
+      weights: [
+        ...gatedAttentionWeights(config.boolean('tie_word_embeddings', false), biases),
+        ...gatedFeedForwardWeights(),
+      ],
     };
   },
   gguf: { architecture: 'llama', describe: describeGguf },
 };
 
 /**
- * GGUF's `llama` is also Mistral and Mixtral. Its q and k rows are permuted so that the pairs that rotate together are neighbours.
- * A sliding window is no part of llama.cpp's format here, but means only one thing where a file states it.
+ * GGUF's `llama` is also Mistral and Mixtral. Its q and k rows are permuted so that the pairs that rotate together are
+ * neighbours. A sliding window is no part of llama.cpp's format here, but means only one thing where a file states it.
  */
 function describeGguf(model: GgufModel): Description {
   const { fields, tensors } = model;
@@ -46,8 +65,16 @@ function describeGguf(model: GgufModel): Description {
       ...spec,
       family: 'mixtral',
       feedForwardSize: fields.uniformInteger('expert_feed_forward_length', LIMITS.feedForward, spec.feedForwardSize),
-      feedForward: { kind: 'experts', activation: 'silu', experts: { count, perToken: fields.integer('expert_used_count', LIMITS.experts) } },
+      feedForward: {
+        kind: 'experts',
+        activation: 'silu',
+        experts: { count, perToken: fields.integer('expert_used_count', LIMITS.experts) },
+      },
     },
-    weights: [...shared, ...weights(GGUF_LAYER, { 'router.weight': 'ffn_gate_inp.weight' }), ...ggufExperts(tensors, count)],
+    weights: [
+      ...shared,
+      ...weights(GGUF_LAYER, { 'router.weight': 'ffn_gate_inp.weight' }),
+      ...ggufExperts(tensors, count),
+    ],
   };
 }

@@ -1,11 +1,25 @@
 import type { Description, Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
-import { gatedAttentionWeights, gatedConfig, gatedFeedForwardWeights, LLAMA_BASES, type GatedDefaults } from '../gatedDecoder.js';
+import {
+  gatedAttentionWeights,
+  gatedConfig,
+  gatedFeedForwardWeights,
+  LLAMA_BASES,
+  type GatedDefaults,
+} from '../gatedDecoder.js';
 import { sameLayers } from '../specs.js';
 
 const DEFAULTS: GatedDefaults = {
-  vocabulary: 32000, hidden: 4096, feedForward: 14336, layers: 32, heads: 32, kvHeads: 8, headDim: null,
-  context: 131072, epsilon: 1e-6, theta: 10000,
+  vocabulary: 32000,
+  hidden: 4096,
+  feedForward: 14336,
+  layers: 32,
+  heads: 32,
+  kvHeads: 8,
+  headDim: null,
+  context: 131072,
+  epsilon: 1e-6,
+  theta: 10000,
 };
 
 /** Mistral: LLaMA with a sliding window in every layer, unless `sliding_window` is null. In GGUF it is a `llama`. */

@@ -5,8 +5,16 @@ import { sameLayers } from '../specs.js';
 import { experts, weights } from '../weights.js';
 
 const DEFAULTS: GatedDefaults = {
-  vocabulary: 32000, hidden: 4096, feedForward: 14336, layers: 32, heads: 32, kvHeads: 8, headDim: null,
-  context: 131072, epsilon: 1e-5, theta: 1e6,
+  vocabulary: 32000,
+  hidden: 4096,
+  feedForward: 14336,
+  layers: 32,
+  heads: 32,
+  kvHeads: 8,
+  headDim: null,
+  context: 131072,
+  epsilon: 1e-5,
+  theta: 1e6,
 };
 const EXPERT_NAMES = { gate: 'w1', up: 'w3', down: 'w2' } as const;
 
@@ -28,7 +36,10 @@ export const mixtral: Family = {
       weights: [
         ...gatedAttentionWeights(config.boolean('tie_word_embeddings', false)),
         ...weights(LLAMA_LAYER, { 'router.weight': 'block_sparse_moe.gate.weight' }),
-        ...experts(count, (role, expert) => `${LLAMA_LAYER}block_sparse_moe.experts.${expert}.${EXPERT_NAMES[role]}.weight`),
+        ...experts(
+          count,
+          (role, expert) => `${LLAMA_LAYER}block_sparse_moe.experts.${expert}.${EXPERT_NAMES[role]}.weight`,
+        ),
       ],
     };
   },

@@ -9,7 +9,10 @@ const EPSILON = 1e-5;
 /** The table's first two rows belong to no position. */
 const POSITION_OFFSET = 2;
 
-/** OPT: learned positions, ReLU, biases everywhere. The 350M model norms after each branch and projects its embeddings. llama.cpp has no OPT. */
+/**
+ * OPT: learned positions, ReLU, biases everywhere. The 350M model norms after each branch and projects its embeddings.
+ * llama.cpp has no OPT.
+ */
 export const opt: Family = {
   modelTypes: ['opt'],
   fromConfig(config: Fields): Description {
@@ -20,12 +23,18 @@ export const opt: Family = {
     const embeddingSize = config.integerOrNull('word_embed_proj_dim', LIMITS.hidden, null) ?? hiddenSize;
     const before = config.boolean('do_layer_norm_before', true);
     const finalNorm = before && !config.boolean('_remove_final_layer_norm', false);
-    if (!config.boolean('layer_norm_elementwise_affine', true)) config.refuse('layer_norm_elementwise_affine', 'true: norms without weights are not supported');
+    if (!config.boolean('layer_norm_elementwise_affine', true))
+      config.refuse('layer_norm_elementwise_affine', 'true: norms without weights are not supported');
     const biased = config.boolean('enable_bias', true);
     return {
       decoder: {
         family: 'opt',
-        layers, hiddenSize, heads, kvHeads: heads, headDim, finalNorm,
+        layers,
+        hiddenSize,
+        heads,
+        kvHeads: heads,
+        headDim,
+        finalNorm,
         vocabularySize: config.integer('vocab_size', LIMITS.vocabulary, 50272),
         contextTokens: config.integer('max_position_embeddings', LIMITS.context, 2048),
         feedForwardSize: config.integer('ffn_dim', LIMITS.feedForward, 3072),
@@ -42,18 +51,34 @@ export const opt: Family = {
         ...weights('{base}', {
           token_embedding: 'embed_tokens.weight',
           position_embedding: 'embed_positions.weight',
-          ...(finalNorm && { 'final_norm.weight': 'final_layer_norm.weight', 'final_norm.bias': 'final_layer_norm.bias' }),
-          ...(embeddingSize !== hiddenSize && { embedding_projection: 'project_in.weight', output_projection: 'project_out.weight' }),
+          ...(finalNorm && {
+            'final_norm.weight': 'final_layer_norm.weight',
+            'final_norm.bias': 'final_layer_norm.bias',
+          }),
+          ...(embeddingSize !== hiddenSize && {
+            embedding_projection: 'project_in.weight',
+            output_projection: 'project_out.weight',
+          }),
         }),
         head('lm_head.weight', config.boolean('tie_word_embeddings', true)),
         ...weights(LAYER, {
-          'norm1.weight': 'self_attn_layer_norm.weight', 'norm1.bias': 'self_attn_layer_norm.bias',
-          'norm2.weight': 'final_layer_norm.weight', 'norm2.bias': 'final_layer_norm.bias',
-          'q.weight': 'self_attn.q_proj.weight', 'k.weight': 'self_attn.k_proj.weight', 'v.weight': 'self_attn.v_proj.weight',
-          'o.weight': 'self_attn.out_proj.weight', 'up.weight': 'fc1.weight', 'down.weight': 'fc2.weight',
+          'norm1.weight': 'self_attn_layer_norm.weight',
+          'norm1.bias': 'self_attn_layer_norm.bias',
+          'norm2.weight': 'final_layer_norm.weight',
+          'norm2.bias': 'final_layer_norm.bias',
+          'q.weight': 'self_attn.q_proj.weight',
+          'k.weight': 'self_attn.k_proj.weight',
+          'v.weight': 'self_attn.v_proj.weight',
+          'o.weight': 'self_attn.out_proj.weight',
+          'up.weight': 'fc1.weight',
+          'down.weight': 'fc2.weight',
           ...(biased && {
-            'q.bias': 'self_attn.q_proj.bias', 'k.bias': 'self_attn.k_proj.bias', 'v.bias': 'self_attn.v_proj.bias',
-            'o.bias': 'self_attn.out_proj.bias', 'up.bias': 'fc1.bias', 'down.bias': 'fc2.bias',
+            'q.bias': 'self_attn.q_proj.bias',
+            'k.bias': 'self_attn.k_proj.bias',
+            'v.bias': 'self_attn.v_proj.bias',
+            'o.bias': 'self_attn.out_proj.bias',
+            'up.bias': 'fc1.bias',
+            'down.bias': 'fc2.bias',
           }),
         }),
       ],

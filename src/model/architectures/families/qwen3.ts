@@ -2,17 +2,34 @@ import type { DecoderSpec } from '../../DecoderSpec.js';
 import type { Description, Family, GgufModel } from '../Family.js';
 import type { Fields } from '../Fields.js';
 import {
-  gatedAttentionWeights, gatedConfig, gatedFeedForwardWeights, gatedGguf, LLAMA_BASES, LLAMA_LAYER, type GatedDefaults,
+  gatedAttentionWeights,
+  gatedConfig,
+  gatedFeedForwardWeights,
+  gatedGguf,
+  LLAMA_BASES,
+  LLAMA_LAYER,
+  type GatedDefaults,
 } from '../gatedDecoder.js';
 import { qwenLayers } from '../slidingLayers.js';
 import { GGUF_GATED, GGUF_LAYER, ggufAttention, ggufGlobals, weights } from '../weights.js';
 
 const DEFAULTS: GatedDefaults = {
-  vocabulary: 151936, hidden: 4096, feedForward: 22016, layers: 32, heads: 32, kvHeads: 32, headDim: 128,
-  context: 32768, epsilon: 1e-6, theta: 10000,
+  vocabulary: 151936,
+  hidden: 4096,
+  feedForward: 22016,
+  layers: 32,
+  heads: 32,
+  kvHeads: 32,
+  headDim: 128,
+  context: 32768,
+  epsilon: 1e-6,
+  theta: 10000,
 };
 
-export const withQueryKeyNorm = (decoder: DecoderSpec): DecoderSpec => ({ ...decoder, attention: { ...decoder.attention, qkNorm: true } });
+export const withQueryKeyNorm = (decoder: DecoderSpec): DecoderSpec => ({
+  ...decoder,
+  attention: { ...decoder.attention, qkNorm: true },
+});
 
 /** Qwen 3: a norm over each head of q and k, and heads whose sizes need not add up to the hidden size. */
 export const qwen3: Family = {
@@ -25,7 +42,10 @@ export const qwen3: Family = {
       bases: LLAMA_BASES,
       weights: [
         ...gatedAttentionWeights(config.boolean('tie_word_embeddings', false), biases),
-        ...weights(LLAMA_LAYER, { 'q_norm.weight': 'self_attn.q_norm.weight', 'k_norm.weight': 'self_attn.k_norm.weight' }),
+        ...weights(LLAMA_LAYER, {
+          'q_norm.weight': 'self_attn.q_norm.weight',
+          'k_norm.weight': 'self_attn.k_norm.weight',
+        }),
         ...gatedFeedForwardWeights(),
       ],
     };
@@ -38,8 +58,11 @@ export const qwen3: Family = {
         ...ggufGlobals(),
         ...ggufAttention(),
         ...weights(GGUF_LAYER, {
-          'norm1.weight': 'attn_norm.weight', 'norm2.weight': 'ffn_norm.weight',
-          'q_norm.weight': 'attn_q_norm.weight', 'k_norm.weight': 'attn_k_norm.weight', ...GGUF_GATED,
+          'norm1.weight': 'attn_norm.weight',
+          'norm2.weight': 'ffn_norm.weight',
+          'q_norm.weight': 'attn_q_norm.weight',
+          'k_norm.weight': 'attn_k_norm.weight',
+          ...GGUF_GATED,
         }),
       ],
     }),

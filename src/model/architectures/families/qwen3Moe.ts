@@ -1,13 +1,28 @@
 import type { Description, Family, GgufModel } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
-import { gatedAttentionWeights, gatedConfig, gatedGguf, LLAMA_BASES, LLAMA_LAYER, type GatedDefaults } from '../gatedDecoder.js';
+import {
+  gatedAttentionWeights,
+  gatedConfig,
+  gatedGguf,
+  LLAMA_BASES,
+  LLAMA_LAYER,
+  type GatedDefaults,
+} from '../gatedDecoder.js';
 import { qwenLayers } from '../slidingLayers.js';
 import { experts, GGUF_LAYER, ggufAttention, ggufExperts, ggufGlobals, weights } from '../weights.js';
 import { withQueryKeyNorm } from './qwen3.js';
 
 const DEFAULTS: GatedDefaults = {
-  vocabulary: 151936, hidden: 2048, feedForward: 6144, layers: 24, heads: 32, kvHeads: 4, headDim: null,
-  context: 32768, epsilon: 1e-6, theta: 10000,
+  vocabulary: 151936,
+  hidden: 2048,
+  feedForward: 6144,
+  layers: 24,
+  heads: 32,
+  kvHeads: 4,
+  headDim: null,
+  context: 32768,
+  epsilon: 1e-6,
+  theta: 10000,
 };
 const EXPERT_WIDTH = 768;
 const EXPERTS = 128;
@@ -20,14 +35,19 @@ export const qwen3Moe: Family = {
     const decoder = withQueryKeyNorm(gatedConfig('qwen3_moe', config, DEFAULTS));
     const biases = config.boolean('attention_bias', false) ? (['q', 'k', 'v', 'o'] as const) : [];
     // transformers 5 writes the count under the name that mixtures have in common.
-    const count = config.integer(config.has('num_experts') ? 'num_experts' : 'num_local_experts', LIMITS.experts, EXPERTS);
+    const count = config.integer(
+      config.has('num_experts') ? 'num_experts' : 'num_local_experts',
+      LIMITS.experts,
+      EXPERTS,
+    );
     refuseOthers(config);
     return {
       decoder: {
         ...decoder,
         feedForwardSize: config.integer('moe_intermediate_size', LIMITS.feedForward, EXPERT_WIDTH),
         feedForward: {
-          kind: 'experts', activation: decoder.feedForward.activation,
+          kind: 'experts',
+          activation: decoder.feedForward.activation,
           experts: { count, perToken: config.integer('num_experts_per_tok', LIMITS.experts, EXPERTS_PER_TOKEN) },
         },
         layerSpecs: qwenLayers(config, decoder.layers),
@@ -36,7 +56,9 @@ export const qwen3Moe: Family = {
       weights: [
         ...gatedAttentionWeights(config.boolean('tie_word_embeddings', false), biases),
         ...weights(LLAMA_LAYER, {
-          'q_norm.weight': 'self_attn.q_norm.weight', 'k_norm.weight': 'self_attn.k_norm.weight', 'router.weight': 'mlp.gate.weight',
+          'q_norm.weight': 'self_attn.q_norm.weight',
+          'k_norm.weight': 'self_attn.k_norm.weight',
+          'router.weight': 'mlp.gate.weight',
         }),
         ...experts(count, (role, expert) => `${LLAMA_LAYER}mlp.experts.${expert}.${role}_proj.weight`),
       ],
@@ -47,10 +69,17 @@ export const qwen3Moe: Family = {
 
 /** What the configuration can say and no published model does. */
 function refuseOthers(config: Fields): void {
-  if (!config.boolean('norm_topk_prob', false)) config.refuse('norm_topk_prob', 'true: experts whose weights are not divided by their sum are not supported', false);
-  if (config.integer('decoder_sparse_step', LIMITS.layers, 1) !== 1) config.refuse('decoder_sparse_step', '1: layers without experts between those that have them are not supported');
+  if (!config.boolean('norm_topk_prob', false))
+    config.refuse(
+      'norm_topk_prob',
+      'true: experts whose weights are not divided by their sum are not supported',
+      false,
+    );
+  if (config.integer('decoder_sparse_step', LIMITS.layers, 1) !== 1)
+    config.refuse('decoder_sparse_step', '1: layers without experts between those that have them are not supported');
   const dense = config.raw('mlp_only_layers') ?? [];
-  if (!Array.isArray(dense) || dense.length > 0) config.refuse('mlp_only_layers', '[]: layers without experts between those that have them are not supported');
+  if (!Array.isArray(dense) || dense.length > 0)
+    config.refuse('mlp_only_layers', '[]: layers without experts between those that have them are not supported');
 }
 
 /** llama.cpp divides the weights of a token's experts by their sum, always. */
@@ -61,14 +90,21 @@ function describeGguf(model: GgufModel): Description {
     decoder: {
       ...withQueryKeyNorm(gatedGguf('qwen3_moe', model, 'halves')),
       feedForwardSize: fields.uniformInteger('expert_feed_forward_length', LIMITS.feedForward),
-      feedForward: { kind: 'experts', activation: 'silu', experts: { count, perToken: fields.integer('expert_used_count', LIMITS.experts) } },
+      feedForward: {
+        kind: 'experts',
+        activation: 'silu',
+        experts: { count, perToken: fields.integer('expert_used_count', LIMITS.experts) },
+      },
     },
     weights: [
       ...ggufGlobals(),
       ...ggufAttention(),
       ...weights(GGUF_LAYER, {
-        'norm1.weight': 'attn_norm.weight', 'norm2.weight': 'ffn_norm.weight',
-        'q_norm.weight': 'attn_q_norm.weight', 'k_norm.weight': 'attn_k_norm.weight', 'router.weight': 'ffn_gate_inp.weight',
+        'norm1.weight': 'attn_norm.weight',
+        'norm2.weight': 'ffn_norm.weight',
+        'q_norm.weight': 'attn_q_norm.weight',
+        'k_norm.weight': 'attn_k_norm.weight',
+        'router.weight': 'ffn_gate_inp.weight',
       }),
       ...ggufExperts(tensors, count),
     ],

@@ -2,7 +2,10 @@ import { expect, test } from '@jest/globals';
 import { computeFactor } from '../../../../src/engine/policy/corrections/computeFactor.js';
 import { computeKind } from '../../../../src/engine/policy/corrections/workKinds.js';
 
-const decode = (tokens: number): { promptTokens: number; decodeRows: number } => ({ promptTokens: 0, decodeRows: tokens });
+const decode = (tokens: number): { promptTokens: number; decodeRows: number } => ({
+  promptTokens: 0,
+  decodeRows: tokens,
+});
 
 test('sizes are joined in logarithms, and what was not seen is corrected the less the further off it is', () => {
   const corrections = { 'compute.decode.q4.16': 2, 'compute.decode.q4.64': 0.5 };
