@@ -5,7 +5,7 @@
  *
  * @type {import('dependency-cruiser').IConfiguration}
  */
-const PURE = '^src/engine/(schedules|policy)/';
+const PURE = '^src/(engine/schedules|plan)/';
 const FACADES = '^src/(index|Engine)\\.ts$';
 
 module.exports = {
@@ -31,7 +31,7 @@ module.exports = {
       comment:
         'Schedules and policy know neither the addon, nor the devices, nor the memory, nor what stands above them.',
       from: { path: PURE },
-      to: { path: '^src/(bindings|engine/(execution|memory)|operators|cli|jobs)(/|$)|' + FACADES },
+      to: { path: '^src/(bindings|profile|engine/(execution|memory|open|store|peers|calibration|rows|grammar)|operators|cli|jobs)(/|$)|' + FACADES },
     },
     {
       name: 'pure-folders-import-no-package-with-effects',

@@ -2,7 +2,7 @@
 // them into that file. Usage: npm run bench:plans [-- --write]
 import { readFile, writeFile } from 'node:fs/promises';
 import { choosePolicy, parsePolicy, predict, readHardware, readModelShape, splitThreads } from '../dist/index.js';
-import { ATTENTION_GRAPH } from '../dist/engine/policy/threads/kahnLevels.js';
+import { ATTENTION_GRAPH } from '../dist/plan/papers/kahnLevels.js';
 
 const DOCUMENT = new URL('../docs/policy.md', import.meta.url);
 

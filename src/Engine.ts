@@ -1,20 +1,20 @@
 import { isObservable, lastValueFrom, type Observable } from 'rxjs';
 import type { NativeRuntime } from './bindings/Addon.js';
 import { loadAddon } from './bindings/loadAddon.js';
-import { checkedOptions } from './engine/checkedOptions.js';
-import { deviceOf, poolOf } from './engine/deviceOf.js';
+import { checkedOptions } from './engine/open/checkedOptions.js';
+import { deviceOf, poolOf } from './engine/open/deviceOf.js';
 import { Grammars } from './engine/grammar/Grammars.js';
-import { loadWeights } from './engine/loadWeights.js';
-import { openRuntime, type SettledOptions } from './engine/openRuntime.js';
+import { loadWeights } from './engine/store/loadWeights.js';
+import { openRuntime, type SettledOptions } from './engine/open/openRuntime.js';
 import { AnswerRuns, type ReadOfRun } from './engine/rows/AnswerRuns.js';
 import type { AnswerKind, Answers } from './engine/rows/Answers.js';
-import { identityOfEngine } from './engine/identityOfEngine.js';
-import { resultIdentityKey, type ResultIdentity } from './engine/resultIdentity.js';
-import { rowsToCome } from './engine/rowsToCome.js';
-import { Outlook, type SeenRun } from './engine/Outlook.js';
+import { identityOfEngine } from './engine/open/identityOfEngine.js';
+import { resultIdentityKey, type ResultIdentity } from './engine/open/resultIdentity.js';
+import { rowsToCome } from './engine/open/rowsToCome.js';
+import { Outlook, type SeenRun } from './engine/calibration/Outlook.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
 import { defaultWindow } from './engine/execution/defaultWindow.js';
-import { FollowingRun } from './engine/execution/FollowingRun.js';
+import { FollowingRun } from './engine/peers/FollowingRun.js';
 import type { NativeDevice } from './engine/execution/NativeDevice.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
@@ -24,9 +24,9 @@ import type { SquareRunSetup } from './engine/execution/SquareRun.js';
 import { withSchema } from './engine/grammar/zodSchema.js';
 import type { Movement } from './engine/memory/movement.js';
 import type { PagePool } from './engine/memory/PagePool.js';
-import { movementOf } from './engine/movementOf.js';
-import { recorderOf, type RecordedOptions } from './engine/recorderOf.js';
-import { placementOf } from './engine/placementOf.js';
+import { movementOf } from './engine/open/movementOf.js';
+import { recorderOf, type RecordedOptions } from './engine/calibration/recorderOf.js';
+import { placementOf } from './engine/open/placementOf.js';
 import type {
   AnswerRunOptions,
   FollowOptions,
@@ -47,12 +47,12 @@ import { SharedAnswers } from './engine/rows/SharedAnswers.js';
 import { scoredWindows, type WindowScore } from './engine/rows/ScoredRow.js';
 import { diagonalBlock } from './engine/schedules/diagonalBlock.js';
 import type { Schedule } from './engine/schedules/Schedule.js';
-import { layerBounds } from './engine/schedules/Square.js';
-import { stageFacts } from './engine/stageFacts.js';
-import { beginOf, joined } from './engine/stages/begin.js';
-import type { Peers } from './engine/stages/Boundary.js';
-import { checkLayers } from './engine/stages/checkLayers.js';
-import { checkPeers } from './engine/stages/checkPeers.js';
+import { layerBounds } from './engine/grid/Square.js';
+import { peerFacts } from './engine/peers/peerFacts.js';
+import { beginOf, joined } from './engine/peers/begin.js';
+import type { Peers } from './engine/peers/PeerConnection.js';
+import { checkLayers } from './engine/peers/checkLayers.js';
+import { checkPeers } from './engine/peers/checkPeers.js';
 import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';
 import { UsageError } from './errors/UsageError.js';
@@ -323,7 +323,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       ...this.setup(options, recorder),
       peers,
       join: (begin) => {
-        const next = joined(begin, stageFacts(this.source.decoder, this.settled, this.resultIdentity.model));
+        const next = joined(begin, peerFacts(this.source.decoder, this.settled, this.resultIdentity.model));
         this.pool.limitTo(next.pages);
         return next;
       },
@@ -441,7 +441,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
       sharePrefixes: sharePrefixes && !(this.settled.gpuTier && this.pool.disk.share > 0),
       feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot + ahead.rows, ahead.bytes),
       mostRows,
-      ...(peers && { peers, begin: beginOf(stageFacts(this.source.decoder, this.settled, this.resultIdentity.model)) }),
+      ...(peers && { peers, begin: beginOf(peerFacts(this.source.decoder, this.settled, this.resultIdentity.model)) }),
     });
     this.track(run);
     return run;

@@ -1,10 +1,10 @@
 import type { InstructionSet } from './bindings/Addon.js';
 import type { GpuProducts } from './bindings/Gpu.js';
-import type { EnginePlan } from './engine/EnginePlan.js';
-import type { StoreHolder } from './engine/storeHolder.js';
-import type { HardwareProfile } from './engine/policy/HardwareProfile.js';
-import type { Policy, ScheduleName } from './engine/policy/Policy.js';
-import type { ProfileProgress } from './engine/profile/profileMachine.js';
+import type { EnginePlan } from './engine/open/EnginePlan.js';
+import type { StoreHolder } from './engine/store/storeHolder.js';
+import type { HardwareProfile } from './plan/HardwareProfile.js';
+import type { Policy, ScheduleName } from './plan/Policy.js';
+import type { ProfileProgress } from './profile/profileMachine.js';
 import type { ExpectedRows } from './ExpectedRows.js';
 import type { LayerRange } from './model/partOf.js';
 import type { WeightCompression } from './model/compressBindings.js';

@@ -1,7 +1,7 @@
-import type { EnginePlan } from './engine/EnginePlan.js';
-import type { RunCorrections } from './engine/corrections/RunCorrections.js';
-import type { PredictedRun } from './engine/predictRun.js';
-import type { Replan } from './engine/WorkloadDrift.js';
+import type { EnginePlan } from './engine/open/EnginePlan.js';
+import type { RunCorrections } from './engine/calibration/RunCorrections.js';
+import type { PredictedRun } from './engine/calibration/predictRun.js';
+import type { Replan } from './engine/calibration/WorkloadDrift.js';
 
 /** A view on a run that is under way. */
 export interface Progress {

@@ -4,15 +4,15 @@ import './requireNode.js';
 // Engine
 export { Engine, type RowSource } from './Engine.js';
 export type { EngineOptions, EngineShares } from './EngineOptions.js';
-export type { EnginePlan } from './engine/EnginePlan.js';
-export type { StoreHolder } from './engine/storeHolder.js';
-export { resultIdentityKey, type GpuIdentity, type ResultIdentity } from './engine/resultIdentity.js';
+export type { EnginePlan } from './engine/open/EnginePlan.js';
+export type { StoreHolder } from './engine/store/storeHolder.js';
+export { resultIdentityKey, type GpuIdentity, type ResultIdentity } from './engine/open/resultIdentity.js';
 export type { ExpectedRows } from './ExpectedRows.js';
-export type { RunCorrections } from './engine/corrections/RunCorrections.js';
-export type { WorkDone } from './engine/policy/corrections/learn.js';
-export type { Corrections } from './engine/policy/corrections/workKinds.js';
-export type { PredictedRun } from './engine/predictRun.js';
-export type { Replan } from './engine/WorkloadDrift.js';
+export type { RunCorrections } from './engine/calibration/RunCorrections.js';
+export type { WorkDone } from './plan/corrections/learn.js';
+export type { Corrections } from './plan/corrections/workKinds.js';
+export type { PredictedRun } from './engine/calibration/predictRun.js';
+export type { Replan } from './engine/calibration/WorkloadDrift.js';
 export { WEIGHT_COMPRESSIONS, type WeightCompression } from './model/compressBindings.js';
 export type { GpuProducts } from './bindings/Gpu.js';
 export type { PerplexityOptions } from './engine/rows/checkPerplexity.js';
@@ -36,8 +36,8 @@ export {
   type ActivationLink,
   type ActivationSink,
   type ActivationSource,
-} from './engine/stages/ActivationLink.js';
-export type { Peers } from './engine/stages/Boundary.js';
+} from './engine/peers/ActivationLink.js';
+export type { Peers } from './engine/peers/PeerConnection.js';
 export type {
   BeginMessage,
   CloseMessage,
@@ -45,10 +45,10 @@ export type {
   HeadMessage,
   HiddenMessage,
   OpenMessage,
-  StageBatch,
-  StageMessage,
+  PeerBatch,
+  PeerMessage,
   SweepMessage,
-} from './engine/stages/StageMessage.js';
+} from './engine/peers/PeerMessage.js';
 export type { SharedPrefix } from './engine/memory/SharedPrefix.js';
 export type { LayerRange } from './model/partOf.js';
 
@@ -128,8 +128,8 @@ export { inputOrder } from './operators/inputOrder.js';
 export type { LookAhead, Stage } from './operators/stageInternals.js';
 export type { IssuedSquare, SquareEvents } from './engine/execution/IssuedSquare.js';
 export type { Run, StageContext } from './engine/execution/Run.js';
-export type { FollowingRun } from './engine/execution/FollowingRun.js';
-export type { Completion, Device, DevicePeers, DeviceRow, Pooling, Received } from './engine/execution/Device.js';
+export type { FollowingRun } from './engine/peers/FollowingRun.js';
+export type { Completion, Device, DevicePeers, DeviceRow, Pooling, Received } from './engine/grid/Device.js';
 export type {
   HeadOutput,
   Place,
@@ -139,7 +139,7 @@ export type {
   TaskEvent,
   TaskName,
   Tier,
-} from './engine/execution/Task.js';
+} from './engine/grid/Task.js';
 export { SimulatedDevice, type SimulationOptions } from './engine/execution/SimulatedDevice.js';
 export { VirtualTime } from './engine/execution/VirtualTime.js';
 
@@ -159,8 +159,8 @@ export {
   type ClosedForm,
   type MovedShares,
   type UniformRows,
-} from './engine/schedules/closedForms.js';
-export { blockGain, peakCacheTokens } from './engine/schedules/blockGain.js';
+} from './plan/papers/closedForms.js';
+export { blockGain, peakCacheTokens } from './plan/papers/blockGain.js';
 export type { AdmittedRow, Observed, Schedule } from './engine/schedules/Schedule.js';
 export {
   layerBounds,
@@ -170,30 +170,24 @@ export {
   type RowId,
   type RowRange,
   type Square,
-} from './engine/schedules/Square.js';
+} from './engine/grid/Square.js';
 
 // Plans: which policy, and how fast
-export { choosePolicy, type Choice, type RankedPlan } from './engine/policy/choosePolicy.js';
-export { predict, type Prediction } from './engine/policy/predict.js';
-export { planDocument, type PlanDocument } from './engine/policy/planDocument.js';
-export type { Advice } from './engine/policy/advise.js';
-export type { Allowed, MemoryCaps, PlanRequest } from './engine/policy/PlanRequest.js';
-export {
-  parsePolicy,
-  type BlockChoice,
-  type Compression,
-  type Policy,
-  type ScheduleName,
-} from './engine/policy/Policy.js';
-export { parseHardware, type HardwareProfile } from './engine/policy/HardwareProfile.js';
-export type { ModelShape } from './engine/policy/ModelShape.js';
-export type { Workload } from './engine/policy/Workload.js';
-export { chooseBlock, type SettledShares } from './engine/policy/chooseBlock.js';
-export { profileMachine, type ProfileOptions, type ProfileProgress } from './engine/profile/profileMachine.js';
-export { cachedProfile, refreshProfile } from './engine/profile/cachedProfile.js';
-export { readHardware } from './engine/profile/readHardware.js';
-export { readModelShape } from './engine/readModelShape.js';
-export { splitThreads, type ThreadedWork, type ThreadSplit } from './engine/policy/threads/splitThreads.js';
+export { choosePolicy, type Choice, type RankedPlan } from './plan/choosePolicy.js';
+export { predict, type Prediction } from './plan/predict.js';
+export { planDocument, type PlanDocument } from './plan/planDocument.js';
+export type { Advice } from './plan/advise.js';
+export type { Allowed, MemoryCaps, PlanRequest } from './plan/PlanRequest.js';
+export { parsePolicy, type BlockChoice, type Compression, type Policy, type ScheduleName } from './plan/Policy.js';
+export { parseHardware, type HardwareProfile } from './plan/HardwareProfile.js';
+export type { ModelShape } from './plan/ModelShape.js';
+export type { Workload } from './plan/Workload.js';
+export { chooseBlock, type SettledShares } from './plan/chooseBlock.js';
+export { profileMachine, type ProfileOptions, type ProfileProgress } from './profile/profileMachine.js';
+export { cachedProfile, refreshProfile } from './profile/cachedProfile.js';
+export { readHardware } from './profile/readHardware.js';
+export { readModelShape } from './engine/open/readModelShape.js';
+export { splitThreads, type ThreadedWork, type ThreadSplit } from './plan/papers/splitThreads.js';
 export { simulatePlan, type SimulatedPlan, type SimulateOptions } from './simulatePlan.js';
 
 // Jobs: files in, files out, each row exactly once

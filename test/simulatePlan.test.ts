@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
-import { requireKnownShape } from '../src/engine/policy/knownShapes.js';
-import { parsePolicy } from '../src/engine/policy/Policy.js';
+import { requireKnownShape } from '../src/plan/knownShapes.js';
+import { parsePolicy } from '../src/plan/Policy.js';
 import { simulatePlan, type SimulateOptions } from '../src/simulatePlan.js';
 import { UsageError } from '../src/errors/UsageError.js';
-import { CPU_MACHINE } from './engine/policy/support/hardware.js';
+import { CPU_MACHINE } from './plan/support/hardware.js';
 
 test.each<[unknown, string]>([
   [null, 'options: found null, expected an object'],

@@ -1,6 +1,6 @@
 import type { StageContext } from '../engine/execution/Run.js';
-import { layerBounds, type LayerBounds } from '../engine/schedules/Square.js';
-import type { ComputePart, TaskEvent } from '../engine/execution/Task.js';
+import { layerBounds, type LayerBounds } from '../engine/grid/Square.js';
+import type { ComputePart, TaskEvent } from '../engine/grid/Task.js';
 import { stage, type Stage } from './stageInternals.js';
 
 /** The parts of a layer, in order. The model's first layer embeds before them, its last one samples after them. */

@@ -1,7 +1,7 @@
 import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { StageContext } from '../engine/execution/Run.js';
-import type { TaskEvent } from '../engine/execution/Task.js';
-import { layerBounds } from '../engine/schedules/Square.js';
+import type { TaskEvent } from '../engine/grid/Task.js';
+import { layerBounds } from '../engine/grid/Square.js';
 import { NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
 import { activationStores } from './storeActivation.js';
 

@@ -1,5 +1,5 @@
 import type { StageContext } from '../engine/execution/Run.js';
-import type { TaskEvent } from '../engine/execution/Task.js';
+import type { TaskEvent } from '../engine/grid/Task.js';
 import { NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
 
 /**

@@ -2,7 +2,7 @@ import { isObservable, Subject, takeUntil, type Observable } from 'rxjs';
 import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { found } from '../arguments/found.js';
 import { oneOf, text, whole } from '../arguments/memberChecks.js';
-import { defaultDiskFolder } from '../engine/defaultDiskFolder.js';
+import { defaultDiskFolder } from '../engine/open/defaultDiskFolder.js';
 import { UsageError } from '../errors/UsageError.js';
 import { parseBytesOrNone, type Size } from '../units.js';
 import { FileQueue } from './FileQueue.js';

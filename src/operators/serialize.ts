@@ -1,5 +1,5 @@
 import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
-import type { TaskEvent } from '../engine/execution/Task.js';
+import type { TaskEvent } from '../engine/grid/Task.js';
 import { overlap } from './overlap.js';
 import { stage, type Stage } from './stageInternals.js';
 

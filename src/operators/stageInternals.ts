@@ -2,7 +2,7 @@ import { checkWhole } from '../arguments/checks.js';
 import { map, type OperatorFunction } from 'rxjs';
 import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { StageContext } from '../engine/execution/Run.js';
-import type { TaskEvent } from '../engine/execution/Task.js';
+import type { TaskEvent } from '../engine/grid/Task.js';
 
 /** A stage of the pipeline: it issues tasks for each square that passes, and passes it on at once. */
 export type Stage = OperatorFunction<IssuedSquare, IssuedSquare>;

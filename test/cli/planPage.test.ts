@@ -1,10 +1,10 @@
 import { createContext, runInContext } from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
 import { planPage } from '../../src/cli/planPage.js';
-import { planCurves } from '../../src/engine/policy/planCurves.js';
-import { planDocument } from '../../src/engine/policy/planDocument.js';
-import { readHardware } from '../../src/engine/profile/readHardware.js';
-import { readModelShape } from '../../src/engine/readModelShape.js';
+import { planCurves } from '../../src/plan/planCurves.js';
+import { planDocument } from '../../src/plan/planDocument.js';
+import { readHardware } from '../../src/profile/readHardware.js';
+import { readModelShape } from '../../src/engine/open/readModelShape.js';
 
 interface Drawn {
   readonly title: string;

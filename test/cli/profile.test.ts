@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
-import { parseHardware } from '../../src/engine/policy/HardwareProfile.js';
+import { parseHardware } from '../../src/plan/HardwareProfile.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { resultOf, runCli, startCli } from './support.js';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { activationLink, Engine, SpillwayError, type Row, type RowResult, type StageMessage } from '../../src/index.js';
+import { activationLink, Engine, SpillwayError, type Row, type RowResult, type PeerMessage } from '../../src/index.js';
 import { changed, changes } from '../support/changedMessages.js';
 import { model } from './support.js';
 
@@ -22,7 +22,7 @@ const alike: readonly Row[] = Array.from({ length: 9 }, (_, at) => ({
 let [first, second]: [Engine | undefined, Engine | undefined] = [undefined, undefined];
 
 /** A run of both engines. @param onSent gets what the first one sends */
-type OnSent = (message: StageMessage) => void;
+type OnSent = (message: PeerMessage) => void;
 
 async function honestRun(
   rows: readonly Row[],
@@ -32,7 +32,7 @@ async function honestRun(
 ): Promise<RowResult[]> {
   const [there, back] = [activationLink(), activationLink()];
   const sink = {
-    send: (message: StageMessage) => {
+    send: (message: PeerMessage) => {
       onSent(structuredClone(message));
       return there.sink.send(message);
     },
@@ -62,14 +62,14 @@ describe.each([
   test('whatever an engine of the layers before sends: an error of ours or none, and everything is given back', async () => {
     if (!first || !second) throw new Error('not open');
     const engine = second;
-    const messages: StageMessage[] = [];
+    const messages: PeerMessage[] = [];
     const expected = await honestRun(rows, first, second, (message) => messages.push(message));
     expect(messages.some((message) => message.kind === 'open' && (message.sharing?.pages.length ?? 0) > 0)).toBe(
       kind !== 'rows',
     );
     await fc.assert(
       fc.asyncProperty(fc.array(changes, { minLength: 1, maxLength: 3 }), async (list) => {
-        const sent = list.reduce<unknown[]>(changed, messages) as StageMessage[];
+        const sent = list.reduce<unknown[]>(changed, messages) as PeerMessage[];
         const source = (async function* () {
           yield* sent;
         })();

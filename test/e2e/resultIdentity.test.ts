@@ -1,8 +1,8 @@
 import { copyFileSync, readFileSync, truncateSync, utimesSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
-import { checkedOptions } from '../../src/engine/checkedOptions.js';
-import { foreseenIdentity } from '../../src/engine/foreseenIdentity.js';
+import { checkedOptions } from '../../src/engine/open/checkedOptions.js';
+import { foreseenIdentity } from '../../src/engine/open/foreseenIdentity.js';
 import { Engine, identifyModel, runJob, type EngineOptions, type JobSummary } from '../../src/index.js';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
 import { model } from './support.js';

@@ -17,7 +17,7 @@ import {
   type RowResult,
   type RunOptions,
   type RunStats,
-  type StageMessage,
+  type PeerMessage,
   type TraceEvent,
 } from '../../src/index.js';
 import { schedules } from '../support/arbitraryRuns.js';
@@ -33,14 +33,14 @@ interface Outcome {
   readonly stats: RunStats[];
   readonly traces: TraceEvent[][];
   /** What the first engine sends. */
-  readonly sent: StageMessage[];
+  readonly sent: PeerMessage[];
 }
 
 async function generate(ring: EngineRing, rows: readonly Row[], run: RunOptions = {}): Promise<Outcome> {
   const outcome: Outcome = { results: [], stats: [], traces: ring.engines.map(() => []), sent: [] };
   const [front, ...later] = ring.connect((link, from) => {
     if (from > 0) return link;
-    const send = (message: StageMessage): Promise<void> => {
+    const send = (message: PeerMessage): Promise<void> => {
       outcome.sent.push(message);
       return link.sink.send(message);
     };
@@ -174,7 +174,7 @@ describe('rows that begin alike, their layers divided over engines', () => {
     const [front, middle, back] = ring.engines;
     const [toMiddle, toBack, toFront] = ring.connect((link, from) => {
       if (from !== 2) return link;
-      const send = (message: StageMessage): Promise<void> =>
+      const send = (message: PeerMessage): Promise<void> =>
         link.sink.send(message.kind === 'begin' ? { ...message, sharesPages: false } : message);
       return { ...link, sink: { ...link.sink, send } };
     });

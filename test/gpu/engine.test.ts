@@ -22,8 +22,8 @@ import { addonPath, loadAddon } from '../../src/bindings/loadAddon.js';
 import { defaultPipeline } from '../../src/operators/defaultPipeline.js';
 import { serialPipeline } from '../../src/operators/serialPipeline.js';
 import { model, unequalRows } from '../e2e/support.js';
-import type { HardwareProfile } from '../../src/engine/policy/HardwareProfile.js';
-import { builtIn } from '../engine/policy/support/hardware.js';
+import type { HardwareProfile } from '../../src/plan/HardwareProfile.js';
+import { builtIn } from '../plan/support/hardware.js';
 import { agreement } from './support/agreement.js';
 
 const GPU = { gpuMemory: '16MiB' } as const;

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as library from '../../src/index.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
-import { builtIn } from '../engine/policy/support/hardware.js';
+import { builtIn } from '../plan/support/hardware.js';
 
 /** The scripts have no types; what is used of them is declared here. */
 const load = async <T>(path: string): Promise<T> => (await import(`../../scripts/gpu/${path}`)) as T;

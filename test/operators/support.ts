@@ -3,7 +3,7 @@ import { EMPTY, NEVER, Observable, of, Subject, throwError } from 'rxjs';
 import { SimulatedDevice, type SimulationOptions } from '../../src/engine/execution/SimulatedDevice.js';
 import { issuedSquare, type IssuedSquare } from '../../src/engine/execution/IssuedSquare.js';
 import type { StageContext } from '../../src/engine/execution/Run.js';
-import type { TaskEvent } from '../../src/engine/execution/Task.js';
+import type { TaskEvent } from '../../src/engine/grid/Task.js';
 import { movement, type Placement } from '../../src/engine/memory/movement.js';
 import type { Stage } from '../../src/operators/stageInternals.js';
 

@@ -4,7 +4,7 @@ import type { Schedule } from '../../src/engine/schedules/Schedule.js';
 import { diagonalBlock } from '../../src/engine/schedules/diagonalBlock.js';
 import { rowByRow } from '../../src/engine/schedules/rowByRow.js';
 import { zigZagBlock } from '../../src/engine/schedules/zigZagBlock.js';
-import type { Task } from '../../src/engine/execution/Task.js';
+import type { Task } from '../../src/engine/grid/Task.js';
 import type { JudgedSetup } from './judgedRun.js';
 import { randomPipeline } from './randomPipeline.js';
 import { randomSchedule } from './randomSchedule.js';

@@ -1,6 +1,6 @@
-import type { Device, DeviceRow } from '../../src/engine/execution/Device.js';
+import type { Device, DeviceRow } from '../../src/engine/grid/Device.js';
 import type { PageTable } from '../../src/engine/memory/RowPages.js';
-import type { RowId } from '../../src/engine/schedules/Square.js';
+import type { RowId } from '../../src/engine/grid/Square.js';
 import { overriding } from './overriding.js';
 
 /** What a device has been told of a row. */

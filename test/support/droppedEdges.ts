@@ -1,6 +1,6 @@
-import type { Device } from '../../src/engine/execution/Device.js';
+import type { Device } from '../../src/engine/grid/Device.js';
 import type { SimulatedDevice } from '../../src/engine/execution/SimulatedDevice.js';
-import type { Task, TaskName } from '../../src/engine/execution/Task.js';
+import type { Task, TaskName } from '../../src/engine/grid/Task.js';
 import { overriding } from './overriding.js';
 
 /** A dependency between two tasks: whether a task of the one kind waits for one of the other. */

@@ -1,5 +1,5 @@
 import type { AdmittedRow, Schedule } from '../../src/engine/schedules/Schedule.js';
-import type { Grid, RowId, RowRange, Square } from '../../src/engine/schedules/Square.js';
+import type { Grid, RowId, RowRange, Square } from '../../src/engine/grid/Square.js';
 
 /** How far a row has come. */
 interface Cursor extends AdmittedRow {

@@ -1,10 +1,10 @@
-import type { Device } from '../../src/engine/execution/Device.js';
+import type { Device } from '../../src/engine/grid/Device.js';
 import { RowFeed } from '../../src/engine/execution/RowFeed.js';
 import { Run } from '../../src/engine/execution/Run.js';
 import type { RunRow } from '../../src/engine/execution/RunRow.js';
 import { RunRecorder, type RecorderSetup } from '../../src/engine/execution/RunRecorder.js';
 import { SimulatedDevice, type SimulationOptions } from '../../src/engine/execution/SimulatedDevice.js';
-import type { TaskEvent, Tier } from '../../src/engine/execution/Task.js';
+import type { TaskEvent, Tier } from '../../src/engine/grid/Task.js';
 import {
   ALL_ON_CPU,
   movement,
@@ -17,7 +17,7 @@ import { PagePool } from '../../src/engine/memory/PagePool.js';
 import { placePages } from '../../src/engine/memory/rowPlacement.js';
 import { diagonalBlock } from '../../src/engine/schedules/diagonalBlock.js';
 import type { Schedule } from '../../src/engine/schedules/Schedule.js';
-import type { Grid } from '../../src/engine/schedules/Square.js';
+import type { Grid } from '../../src/engine/grid/Square.js';
 import { watchSharing } from './watchSharing.js';
 
 /** A row of a simulated run: its lengths, and optionally after how many tokens it ends early. */

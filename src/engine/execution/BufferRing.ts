@@ -1,4 +1,4 @@
-import type { TaskEvent } from './Task.js';
+import type { TaskEvent } from '../grid/Task.js';
 
 /** What a buffer holds: a layer's weights, the cache of a batch in a layer, the hidden states of a slot. */
 type Content = string | number;

@@ -1,7 +1,7 @@
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import { whereIs, type MoveName, type RequiredMoves } from '../schedules/PathRecord.js';
 import type { IssuedSquare } from './IssuedSquare.js';
-import type { TaskName } from './Task.js';
+import type { TaskName } from '../grid/Task.js';
 
 const LOADS: readonly MoveName[] = ['load_weight', 'load_cache', 'load_activation'];
 const STORES: readonly MoveName[] = ['store_activation', 'store_cache'];

@@ -1,5 +1,5 @@
-import type { Square } from '../schedules/Square.js';
-import type { HeadOutput, TaskEvent, TaskName } from './Task.js';
+import type { Square } from '../grid/Square.js';
+import type { HeadOutput, TaskEvent, TaskName } from '../grid/Task.js';
 
 /** What has been issued for a square so far; the stages add to it. */
 export interface SquareEvents {

@@ -8,10 +8,10 @@ import {
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { TaskError } from '../../errors/TaskError.js';
 import type { PageTable } from '../memory/RowPages.js';
-import { squareTokens } from '../schedules/Square.js';
-import { storeRemedy } from '../storeRemedy.js';
+import { squareTokens } from '../grid/Square.js';
+import { storeRemedy } from '../store/storeRemedy.js';
 import { BufferRing } from './BufferRing.js';
-import type { Completion, Device, DevicePeers, DeviceRow } from './Device.js';
+import type { Completion, Device, DevicePeers, DeviceRow } from '../grid/Device.js';
 import { headOutput } from './headOutput.js';
 import { NativeRun, type NativeBatch } from './NativeRun.js';
 import { PeerTransfers } from './PeerTransfers.js';
@@ -25,7 +25,7 @@ import {
   type TaskEvent,
   type TaskName,
   type Tier,
-} from './Task.js';
+} from '../grid/Task.js';
 
 /** What a native runtime was opened with, as far as its device needs to know it. */
 export interface NativeDeviceSetup {

@@ -2,10 +2,10 @@ import { BATCH_STRIDE, HEAD_MODES, type NativeRuntime } from '../../bindings/Add
 import { nativeCall } from '../../bindings/nativeCall.js';
 import type { PageTable } from '../memory/RowPages.js';
 import { stagedPages, type StagedPages } from '../memory/stagedPages.js';
-import type { RowRange } from '../schedules/Square.js';
-import type { DevicePeers, DeviceRow } from './Device.js';
+import type { RowRange } from '../grid/Square.js';
+import type { DevicePeers, DeviceRow } from '../grid/Device.js';
 import type { SlotActivations } from './SlotActivations.js';
-import type { Task } from './Task.js';
+import type { Task } from '../grid/Task.js';
 
 interface NativeRow {
   readonly id: number;

@@ -1,10 +1,10 @@
 import type { NativeRuntime, NativeTaskError } from '../../bindings/Addon.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { TaskError } from '../../errors/TaskError.js';
-import { squareTokens } from '../schedules/Square.js';
+import { squareTokens } from '../grid/Square.js';
 import type { NativeRun } from './NativeRun.js';
 import { PendingEvent } from './PendingEvent.js';
-import { describeTask, type Task, type TaskEvent } from './Task.js';
+import { describeTask, type Task, type TaskEvent } from '../grid/Task.js';
 
 interface Timing {
   readonly start: number;

@@ -1,4 +1,4 @@
-import type { Task, TaskEvent } from './Task.js';
+import type { Task, TaskEvent } from '../grid/Task.js';
 
 /** The devices' own, settable side of a TaskEvent. */
 export class PendingEvent implements TaskEvent {

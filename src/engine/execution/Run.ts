@@ -3,9 +3,9 @@ import { found } from '../../arguments/found.js';
 import { PeerError } from '../../errors/PeerError.js';
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import type { AdmittedRow, Schedule } from '../schedules/Schedule.js';
-import type { RowId, RowRange, Square } from '../schedules/Square.js';
-import type { BeginMessage, HiddenMessage, StageMessage } from '../stages/StageMessage.js';
-import { announcementOf } from '../stages/sweeps.js';
+import type { RowId, RowRange, Square } from '../grid/Square.js';
+import type { BeginMessage, HiddenMessage, PeerMessage } from '../peers/PeerMessage.js';
+import { announcementOf } from '../peers/sweeps.js';
 import type { KnownStretch } from '../schedules/PathChecker.js';
 import { nextSweep } from '../schedules/nextSweep.js';
 import type { IssuedSquare } from './IssuedSquare.js';
@@ -13,12 +13,12 @@ import type { Admission } from '../memory/PagePool.js';
 import { PageNumbers } from '../memory/PageNumbers.js';
 import type { RowPages } from '../memory/RowPages.js';
 import { withPrefixes, type RowBegin } from '../schedules/withPrefixes.js';
-import type { DeviceRow } from './Device.js';
+import type { DeviceRow } from '../grid/Device.js';
 import { GREEDY } from './greedy.js';
 import type { RowFeed } from './RowFeed.js';
 import { Continuation, type RunRow } from './RunRow.js';
 import { SquareRun, type HeldRow, type RunOfSquares, type SquareRunSetup } from './SquareRun.js';
-import type { HeadOutput } from './Task.js';
+import type { HeadOutput } from '../grid/Task.js';
 import { lengthsOf, WaitingRows, type WaitingRow } from './WaitingRows.js';
 
 export type { StageContext, StageTask } from './StageContext.js';
@@ -80,7 +80,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     super(setup, schedule.steady && { ...grid, staggered: schedule.steady === 'staggered' });
     this.numbers = new PageNumbers(setup.pool.pageTokens);
     // Where others have to share, too, they say whether they can.
-    this.shares = !this.boundary;
+    this.shares = !this.connection;
     this.waiting = new WaitingRows(setup.feed, this.pages);
     setup.feed.onRow = (row) => {
       if (row && !this.closed) this.arrived(row);
@@ -98,21 +98,21 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
    */
   retire(square: IssuedSquare): Result[] {
     const left = this.leaveWindow(square);
-    if (!this.boundary && square.layer === this.lastLayer) this.through(square.rows);
+    if (!this.connection && square.layer === this.lastLayer) this.through(square.rows);
     return this.advance(square.rows, left, square.events.head);
   }
 
   protected begin(): void {
     this.scheduleState = this.setup.schedule.start(this.grid);
-    if (!this.boundary) {
+    if (!this.connection) {
       this.setup.feed.start();
       return;
     }
-    this.boundary.start();
-    if (this.setup.begin) this.boundary.post(this.setup.begin);
+    this.connection.start();
+    if (this.setup.begin) this.connection.post(this.setup.begin);
   }
 
-  protected received(message: Exclude<StageMessage, HiddenMessage>): void {
+  protected received(message: Exclude<PeerMessage, HiddenMessage>): void {
     switch (message.kind) {
       case 'begin': {
         const { nextLayer, model, pages, sharesPages } = message;
@@ -167,8 +167,8 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
 
   protected override entering(square: Square): void {
     super.entering(square);
-    if (!this.boundary) return;
-    if (square.layer === this.firstLayer) this.boundary.tokens.expect(square.rows);
+    if (!this.connection) return;
+    if (square.layer === this.firstLayer) this.connection.tokens.expect(square.rows);
     // A schedule may leave a batch whose rows have ended where it is: only what leaves the layers here comes back.
     if (square.layer !== this.lastLayer) return;
     // Once more, for the layers that are elsewhere.
@@ -178,12 +178,12 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
 
   protected override released(row: RowId): void {
     super.released(row);
-    this.boundary?.tokens.forget(row);
-    if (!this.closed) this.boundary?.post({ kind: 'close', row });
+    this.connection?.tokens.forget(row);
+    if (!this.closed) this.connection?.post({ kind: 'close', row });
   }
 
   protected override freed(page: number): void {
-    if (this.boundary && !this.closed) this.boundary.post({ kind: 'free', page: this.numbers.free(page) });
+    if (this.connection && !this.closed) this.connection.post({ kind: 'free', page: this.numbers.free(page) });
   }
 
   protected nextSquare(): Square | undefined {
@@ -232,9 +232,9 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
 
   /** Tells the peers what will come of a sweep. */
   private announced(squares: Iterable<Square>): Iterable<Square> {
-    if (!this.boundary) return squares;
+    if (!this.connection) return squares;
     const sweep = [...squares];
-    if (sweep.length > 0) this.boundary.post(announcementOf(sweep, this.grid));
+    if (sweep.length > 0) this.connection.post(announcementOf(sweep, this.grid));
     return sweep;
   }
 
@@ -257,7 +257,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
         throw new PeerError(`head: found token ${stranger} in pass ${pass}, expected an id below ${vocabularySize}`);
     }
     this.returning.delete(key);
-    this.boundary?.tokens.returned(rows, output);
+    this.connection?.tokens.returned(rows, output);
     this.through(rows);
     for (const result of this.advance(rows, this.leave(rows), output)) this.returned$.next(result);
   }
@@ -422,9 +422,9 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     const judged = { row, promptTokens, newTokens, shared, prefix: !waiting };
     this.checker.admit(judged);
     device.openRow(id, row, sequence, pages);
-    if (this.boundary) {
+    if (this.connection) {
       const sharing = this.numbers.sharedBy(pages);
-      this.boundary.post({
+      this.connection.post({
         kind: 'open',
         row,
         sequence,

@@ -1,10 +1,10 @@
 import type { RowResult } from '../../Row.js';
 import type { Progress, RunStats, Sharing, TraceEvent } from '../../RunStats.js';
-import type { RunTotals } from '../predictRun.js';
+import type { RunTotals } from '../calibration/predictRun.js';
 import type { JudgedRow, KnownStretch } from '../schedules/PathChecker.js';
-import { tokensByPhase, type RowId } from '../schedules/Square.js';
+import { tokensByPhase, type RowId } from '../grid/Square.js';
 import { residentPeakBytes } from './residentPeakBytes.js';
-import { QUEUE_NAMES, type QueueName, type TaskEvent } from './Task.js';
+import { QUEUE_NAMES, type QueueName, type TaskEvent } from '../grid/Task.js';
 
 /** Bytes of each tier. */
 export type MemoryUse = Readonly<

@@ -1,6 +1,6 @@
-import type { RowId } from '../schedules/Square.js';
-import type { DeviceRow } from './Device.js';
-import type { HeadOutput } from './Task.js';
+import type { RowId } from '../grid/Square.js';
+import type { DeviceRow } from '../grid/Device.js';
+import type { HeadOutput } from '../grid/Task.js';
 
 /**
  * How a row is over that has no result itself: others go on behind it, with what it has computed, and one of them, here

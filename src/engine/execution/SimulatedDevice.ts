@@ -1,7 +1,7 @@
 import { Subject } from 'rxjs';
 import { TaskError } from '../../errors/TaskError.js';
-import type { RowId } from '../schedules/Square.js';
-import type { Completion, Device, DevicePeers, DeviceRow } from './Device.js';
+import type { RowId } from '../grid/Square.js';
+import type { Completion, Device, DevicePeers, DeviceRow } from '../grid/Device.js';
 import { PendingEvent } from './PendingEvent.js';
 import {
   describeTask,
@@ -12,7 +12,7 @@ import {
   type Task,
   type TaskEvent,
   type Tier,
-} from './Task.js';
+} from '../grid/Task.js';
 import { VirtualTime } from './VirtualTime.js';
 
 export interface SimulationOptions {

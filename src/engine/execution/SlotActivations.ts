@@ -2,7 +2,7 @@ import type { NativeRuntime } from '../../bindings/Addon.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { TaskError } from '../../errors/TaskError.js';
 import { BufferRing } from './BufferRing.js';
-import { describeTask, type Task, type TaskEvent } from './Task.js';
+import { describeTask, type Task, type TaskEvent } from '../grid/Task.js';
 
 /** Hidden states that do not all stay in memory between two layers. */
 export interface SpilledActivations {

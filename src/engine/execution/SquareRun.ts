@@ -7,16 +7,16 @@ import type { PagePool, RunPages, SteadySweeps } from '../memory/PagePool.js';
 import { requiredMoves } from '../memory/requiredMoves.js';
 import type { PageTable, RowPages } from '../memory/RowPages.js';
 import { PathChecker } from '../schedules/PathChecker.js';
-import { layerBounds, type Grid, type RowId, type RowRange, type Square } from '../schedules/Square.js';
-import { Boundary, type Peers } from '../stages/Boundary.js';
-import type { HiddenMessage, StageMessage } from '../stages/StageMessage.js';
+import { layerBounds, type Grid, type RowId, type RowRange, type Square } from '../grid/Square.js';
+import { PeerConnection, type Peers } from '../peers/PeerConnection.js';
+import type { HiddenMessage, PeerMessage } from '../peers/PeerMessage.js';
 import { CompositionChecker } from './CompositionChecker.js';
-import type { Completion, Device } from './Device.js';
+import type { Completion, Device } from '../grid/Device.js';
 import { issuedSquare, type IssuedSquare } from './IssuedSquare.js';
 import { onAbort } from './onAbort.js';
 import type { RunRecorder } from './RunRecorder.js';
 import type { StageContext, StageTask } from './StageContext.js';
-import type { TaskEvent, TaskName } from './Task.js';
+import type { TaskEvent, TaskName } from '../grid/Task.js';
 
 export interface SquareRunSetup {
   readonly id: number;
@@ -76,7 +76,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   protected readonly pages: RunPages;
   protected readonly firstLayer: number;
   protected readonly lastLayer: number;
-  protected readonly boundary: Boundary | undefined;
+  protected readonly connection: PeerConnection | undefined;
   /** The next square, while there is no memory for it. */
   protected held: Square | undefined;
   protected subscriber: Subscriber<IssuedSquare> | undefined;
@@ -113,7 +113,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     const { first, last, embeds } = layerBounds(grid);
     this.firstLayer = first;
     this.lastLayer = last;
-    this.boundary = peers && new Boundary(peers, embeds, grid.slots, this.boundaryEvents());
+    this.connection = peers && new PeerConnection(peers, embeds, grid.slots, this.peerEvents());
     this.listening.add(
       signal &&
         onAbort(signal, (reason) => {
@@ -121,7 +121,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
         }),
     );
     // What could be wrong with what the caller gave has shown by now: from here on there is something to give back.
-    device.openRun(id, { slots: grid.slots, tokensPerSquare: grid.tokensPerSquare, peers: this.boundary });
+    device.openRun(id, { slots: grid.slots, tokensPerSquare: grid.tokensPerSquare, peers: this.connection });
     this.pages = pool.openRun(steady, sharePrefixes, (page) => {
       this.freed?.(page);
     });
@@ -199,7 +199,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     if (this.closed) return;
     this.closed = true;
     this.closing();
-    this.boundary?.close(error);
+    this.connection?.close(error);
     this.listening.unsubscribe();
     this.device.cancelRun(this.base.id);
     this.finishDraining();
@@ -230,7 +230,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   /** No further square can enter now. */
   protected abstract paused(): void;
   protected abstract closing(): void;
-  protected abstract received(message: Exclude<StageMessage, HiddenMessage>): void;
+  protected abstract received(message: Exclude<PeerMessage, HiddenMessage>): void;
   /** The peer before will send nothing more. */
   protected abstract sourceEnded(): void;
   /** What tasks of the run have completed. */
@@ -322,7 +322,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     for (const { row, firstPosition, tokens } of batch) this.live.get(row)?.pages.wrote(firstPosition + tokens);
   }
 
-  private boundaryEvents(): ConstructorParameters<typeof Boundary>[3] {
+  private peerEvents(): ConstructorParameters<typeof PeerConnection>[3] {
     const guarded = (act: () => void): void => {
       if (this.closed) return;
       try {

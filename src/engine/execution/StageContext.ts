@@ -1,9 +1,9 @@
 import type { Move, Movement } from '../memory/movement.js';
 import type { PageTable } from '../memory/RowPages.js';
-import type { Grid, RowId } from '../schedules/Square.js';
-import type { Device } from './Device.js';
+import type { Grid, RowId } from '../grid/Square.js';
+import type { Device } from '../grid/Device.js';
 import type { IssuedSquare } from './IssuedSquare.js';
-import type { Task, TaskEvent, TaskName } from './Task.js';
+import type { Task, TaskEvent, TaskName } from '../grid/Task.js';
 
 /** A task as a stage states it; which square it is for is added by the run. */
 export type StageTask = Pick<Task, 'name' | 'queue'> & Partial<Pick<Task, 'part' | 'bytes' | 'from' | 'to'>>;

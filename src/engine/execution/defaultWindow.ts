@@ -1,4 +1,4 @@
-import type { Grid } from '../schedules/Square.js';
+import type { Grid } from '../grid/Square.js';
 
 /** Enough to keep the device's queues filled while JavaScript is busy with results. */
 const LEAST = 8;

@@ -1,4 +1,4 @@
-import type { DeviceRow } from './Device.js';
+import type { DeviceRow } from '../grid/Device.js';
 
 /** How tokens are chosen of a row of which none is wanted. */
 export const GREEDY = {

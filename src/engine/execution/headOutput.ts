@@ -1,7 +1,7 @@
 import type { NativeHeadResult } from '../../bindings/Addon.js';
 import { GRAMMAR_PLACES } from '../../bindings/Grammars.js';
-import type { RowId } from '../schedules/Square.js';
-import type { HeadOutput, SampledToken } from './Task.js';
+import type { RowId } from '../grid/Square.js';
+import type { HeadOutput, SampledToken } from '../grid/Task.js';
 
 /**
  * What the head found, by row instead of by native handle.

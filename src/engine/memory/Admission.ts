@@ -1,4 +1,4 @@
-import type { RowId } from '../schedules/Square.js';
+import type { RowId } from '../grid/Square.js';
 import type { AdmissionPace } from './AdmissionPace.js';
 import { GrowthForecast, type GrowingRow, type SweepRules } from './GrowthForecast.js';
 import { NO_PAGES, plus, within, type PageTier } from './pageCounts.js';

@@ -1,5 +1,5 @@
 import { NO_PAGES, PAGE_TIERS, type PageTier } from './pageCounts.js';
-import { pageSweeps } from '../policy/spillway/paced.js';
+import { pageSweeps } from '../../plan/model/paced.js';
 import { heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
 
 /**

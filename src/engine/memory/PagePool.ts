@@ -16,7 +16,7 @@ import {
   type PageCounts,
   type RowLengths,
 } from './rowPlacement.js';
-import type { RowId } from '../schedules/Square.js';
+import type { RowId } from '../grid/Square.js';
 
 export type { Admission, SteadySweeps };
 

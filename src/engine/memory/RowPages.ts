@@ -1,7 +1,7 @@
 import type { PageList } from './PageList.js';
 import { plus, total, type PageTier } from './pageCounts.js';
 import type { SharedStretch } from '../schedules/PathChecker.js';
-import type { RowId } from '../schedules/Square.js';
+import type { RowId } from '../grid/Square.js';
 import { firstPages, heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
 import { stretchesOf, type PageWriter, type SharedPage } from './SharedPage.js';
 

@@ -1,5 +1,5 @@
 import type { SharedStretch } from '../schedules/PathChecker.js';
-import type { RowId } from '../schedules/Square.js';
+import type { RowId } from '../grid/Square.js';
 
 /** Who computes the tokens of a page. */
 export interface PageWriter {

@@ -1,6 +1,6 @@
-import { squareTokens, type RowId, type Square } from '../schedules/Square.js';
-import type { Place, QueueName, Tier } from '../execution/Task.js';
-import type { PlacementShares, TierShares } from '../policy/Placement.js';
+import { squareTokens, type RowId, type Square } from '../grid/Square.js';
+import type { Place, QueueName, Tier } from '../grid/Task.js';
+import type { PlacementShares, TierShares } from '../../plan/Placement.js';
 import type { PageTable } from './RowPages.js';
 
 export type { TierShares };

@@ -1,5 +1,5 @@
-import type { RowRange, Square } from '../schedules/Square.js';
-import { squareTokens } from '../schedules/Square.js';
+import type { RowRange, Square } from '../grid/Square.js';
+import { squareTokens } from '../grid/Square.js';
 import type { Move, Movement, PageLookup } from './movement.js';
 import { stagedPages } from './stagedPages.js';
 

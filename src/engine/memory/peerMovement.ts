@@ -1,5 +1,5 @@
-import { layerBounds, mayBeSampled, squareTokens, type Grid, type Square } from '../schedules/Square.js';
-import type { Tier } from '../execution/Task.js';
+import { layerBounds, mayBeSampled, squareTokens, type Grid, type Square } from '../grid/Square.js';
+import type { Tier } from '../grid/Task.js';
 import type { Move, Movement } from './movement.js';
 
 /** A token's id, as it travels. */

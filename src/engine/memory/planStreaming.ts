@@ -1,5 +1,5 @@
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
-import { HEAP_MARGIN_BYTES, type ProcessBytes } from '../reserves.js';
+import { HEAP_MARGIN_BYTES, type ProcessBytes } from '../../plan/reserves.js';
 
 export interface StreamingDemand extends ProcessBytes {
   /** Cap on resident memory. */

@@ -1,4 +1,4 @@
-import type { RowRange } from '../schedules/Square.js';
+import type { RowRange } from '../grid/Square.js';
 import type { PageTable } from './RowPages.js';
 
 /** Pages of one layer that a range of a row needs room for where attention happens. */

@@ -1,9 +1,9 @@
 import { RowError } from '../../errors/RowError.js';
-import type { DeviceRow } from '../execution/Device.js';
+import type { DeviceRow } from '../grid/Device.js';
 import { GREEDY } from '../execution/greedy.js';
 import { Continuation, type RunRow } from '../execution/RunRow.js';
-import type { HeadOutput } from '../execution/Task.js';
-import type { RowId } from '../schedules/Square.js';
+import type { HeadOutput } from '../grid/Task.js';
+import type { RowId } from '../grid/Square.js';
 import { notFinite } from './notFinite.js';
 
 /** What becomes of a row whose completions are scored. */

@@ -1,9 +1,9 @@
 import { RowError } from '../../errors/RowError.js';
-import type { DeviceRow, Pooling } from '../execution/Device.js';
+import type { DeviceRow, Pooling } from '../grid/Device.js';
 import { GREEDY } from '../execution/greedy.js';
 import type { RunRow } from '../execution/RunRow.js';
-import type { HeadOutput } from '../execution/Task.js';
-import type { RowId } from '../schedules/Square.js';
+import type { HeadOutput } from '../grid/Task.js';
+import type { RowId } from '../grid/Square.js';
 
 /** What becomes of a row that is embedded. */
 export interface EmbeddedRowEnd<Result> {

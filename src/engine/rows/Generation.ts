@@ -5,7 +5,7 @@ import type { AnswerSchema } from '../../schema/zodJsonSchema.js';
 import type { Run, StageContext } from '../execution/Run.js';
 import type { IssuedSquare } from '../execution/IssuedSquare.js';
 import type { Schedule } from '../schedules/Schedule.js';
-import type { Peers } from '../stages/Boundary.js';
+import type { Peers } from '../peers/PeerConnection.js';
 import type { AnswerOptions } from '../../Results.js';
 import type { Ordered } from './ActiveRow.js';
 import type { RowLookAhead } from './rowLookAhead.js';

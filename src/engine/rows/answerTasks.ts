@@ -6,7 +6,7 @@ import type { ClassifyOptions, EmbedOptions, ResultBase, ScoreOptions } from '..
 import type { Row } from '../../Row.js';
 import { encodedEmbedding } from '../../rows/encodedEmbedding.js';
 import { labelProbabilities } from '../../rows/labelProbabilities.js';
-import type { Pooling } from '../execution/Device.js';
+import type { Pooling } from '../grid/Device.js';
 import type { AnswerTask } from './answerIntake.js';
 import { CompletedRow } from './CompletedRow.js';
 import {

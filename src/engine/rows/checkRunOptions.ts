@@ -11,7 +11,7 @@ import { checkResponseFormat } from '../../rows/responseFormat.js';
 import { ROW_SECONDS } from '../../rows/rowFields.js';
 import { checkTemplateInput } from '../../rows/templateInput.js';
 import { zodJsonSchema, type AnswerSchema } from '../../schema/zodJsonSchema.js';
-import { checkPeers } from '../stages/checkPeers.js';
+import { checkPeers } from '../peers/checkPeers.js';
 import type { FollowOptions, RunOptions } from './Generation.js';
 import { checkSampling } from './prepareRow.js';
 import { ROWS_AHEAD, type RowLookAhead } from './rowLookAhead.js';

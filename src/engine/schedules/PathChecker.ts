@@ -9,7 +9,7 @@ import {
   type RowId,
   type RowRange,
   type Square,
-} from './Square.js';
+} from '../grid/Square.js';
 
 /** Tokens of a prompt that another row has computed, from where the stretch before ends. */
 export interface SharedStretch {

@@ -1,5 +1,5 @@
 import { keyOf, type MoveName, type PathMove, type PathRecord, type TimedMove } from './PathRecord.js';
-import type { Square } from './Square.js';
+import type { Square } from '../grid/Square.js';
 
 const MOVES: ReadonlySet<string> = new Set([
   'load_weight',

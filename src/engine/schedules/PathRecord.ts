@@ -1,4 +1,4 @@
-import type { Square } from './Square.js';
+import type { Square } from '../grid/Square.js';
 
 /** One task of a path, planned or done: its square, what it did, and when. The events of a run are such records. */
 export interface PathRecord {

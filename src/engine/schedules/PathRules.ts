@@ -1,5 +1,5 @@
 import type { RequiredMoves } from './PathRecord.js';
-import type { RowId } from './Square.js';
+import type { RowId } from '../grid/Square.js';
 
 /** From `at` on, this much of a tier is in use. */
 export interface TierUsage {

@@ -1,4 +1,4 @@
-import type { Grid, RowId, Square } from './Square.js';
+import type { Grid, RowId, Square } from '../grid/Square.js';
 
 /** A row that memory has been reserved for and that may be given a place. */
 export interface AdmittedRow {

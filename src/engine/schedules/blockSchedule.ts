@@ -1,5 +1,5 @@
 import type { AdmittedRow, Observed, Schedule } from './Schedule.js';
-import type { Grid, RowId, RowRange, Square } from './Square.js';
+import type { Grid, RowId, RowRange, Square } from '../grid/Square.js';
 
 /** How far a row has come. */
 interface Cursor {

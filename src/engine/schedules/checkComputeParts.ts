@@ -1,6 +1,6 @@
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import { whereIs, type ComputeSpan } from './PathRecord.js';
-import { layerBounds, type Grid } from './Square.js';
+import { layerBounds, type Grid } from '../grid/Square.js';
 
 /** The parts of a square's compute, in order; several tasks may do one part side by side. */
 const PARTS = ['embed', 'project', 'attend', 'finish', 'head'] as const;

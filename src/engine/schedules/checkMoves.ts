@@ -8,7 +8,7 @@ import {
   type RequiredMoves,
   type TimedMove,
 } from './PathRecord.js';
-import type { RowId } from './Square.js';
+import type { RowId } from '../grid/Square.js';
 
 const LOADS: readonly MoveName[] = ['load_weight', 'load_cache', 'load_activation'];
 

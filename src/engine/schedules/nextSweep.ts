@@ -2,7 +2,7 @@ import { found } from '../../arguments/found.js';
 import { membersOf } from '../../arguments/membersOf.js';
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import type { Observed, Schedule } from './Schedule.js';
-import type { Square } from './Square.js';
+import type { Square } from '../grid/Square.js';
 
 /**
  * Asks a schedule for its next sweep, and sees to it that what comes is made of squares: a schedule may be anybody's.

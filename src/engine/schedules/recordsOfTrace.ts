@@ -2,7 +2,7 @@ import type { TraceEvent } from '../../RunStats.js';
 import type { PathRecord } from './PathRecord.js';
 import type { TierUsage } from './PathRules.js';
 import type { JudgedRow, KnownStretch } from './PathChecker.js';
-import type { HeadMode, RowId, RowRange } from './Square.js';
+import type { HeadMode, RowId, RowRange } from '../grid/Square.js';
 
 /** A trace in the words of `validatePath`: what was done, and what was in use of each tier. */
 export interface TracedPath {

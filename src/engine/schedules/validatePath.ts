@@ -6,7 +6,7 @@ import { PathChecker, type JudgedRow, type SharedStretch } from './PathChecker.j
 import { isMove, PathMoves } from './PathMoves.js';
 import { keyOf, whereIs, type ComputeSpan, type PathRecord } from './PathRecord.js';
 import type { PathRules } from './PathRules.js';
-import { layerBounds, type Grid, type RowId, type RowRange, type Square } from './Square.js';
+import { layerBounds, type Grid, type RowId, type RowRange, type Square } from '../grid/Square.js';
 
 /**
  * Judges a whole path from its records: every row's square is computed only after its left neighbours have ended, and

@@ -1,4 +1,4 @@
-import type { RowId, RowRange, Square } from './Square.js';
+import type { RowId, RowRange, Square } from '../grid/Square.js';
 
 /** Where a row really begins, of which its schedule knows nothing. */
 export interface RowBegin {

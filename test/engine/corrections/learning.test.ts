@@ -1,15 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
-import { Undisturbed, type MachineClocks } from '../../../src/engine/corrections/Undisturbed.js';
-import { WorkLedger } from '../../../src/engine/corrections/WorkLedger.js';
-import { correctionsOf, learn, type Learned } from '../../../src/engine/policy/corrections/learn.js';
-import { choosePolicy } from '../../../src/engine/policy/choosePolicy.js';
-import type { QueueName, TaskEvent } from '../../../src/engine/execution/Task.js';
-import type { HardwareProfile } from '../../../src/engine/policy/HardwareProfile.js';
-import { requireKnownShape } from '../../../src/engine/policy/knownShapes.js';
-import { parsePolicy } from '../../../src/engine/policy/Policy.js';
-import { predict, settingOf } from '../../../src/engine/policy/predict.js';
+import { Undisturbed, type MachineClocks } from '../../../src/engine/calibration/Undisturbed.js';
+import { WorkLedger } from '../../../src/engine/calibration/WorkLedger.js';
+import { correctionsOf, learn, type Learned } from '../../../src/plan/corrections/learn.js';
+import { choosePolicy } from '../../../src/plan/choosePolicy.js';
+import type { QueueName, TaskEvent } from '../../../src/engine/grid/Task.js';
+import type { HardwareProfile } from '../../../src/plan/HardwareProfile.js';
+import { requireKnownShape } from '../../../src/plan/knownShapes.js';
+import { parsePolicy } from '../../../src/plan/Policy.js';
+import { predict, settingOf } from '../../../src/plan/predict.js';
 import { simulatePlan, type SimulatedPlan } from '../../../src/simulatePlan.js';
-import { builtIn, CPU_MACHINE } from '../policy/support/hardware.js';
+import { builtIn, CPU_MACHINE } from '../../plan/support/hardware.js';
 
 /** A model of eight large layers: its runs take minutes of virtual time, and few tasks. */
 const shape = { ...requireKnownShape('opt-6.7b'), layers: 8 };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { SimulatedDevice } from '../../../src/engine/execution/SimulatedDevice.js';
-import type { Task, TaskEvent } from '../../../src/engine/execution/Task.js';
+import type { Task, TaskEvent } from '../../../src/engine/grid/Task.js';
 import { BufferRing } from '../../../src/engine/execution/BufferRing.js';
 import { randomNumbers } from '../../support/randomSchedule.js';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { NativeCompletions, NativeRuntime } from '../../../src/bindings/Addon.js';
 import { NativeDevice } from '../../../src/engine/execution/NativeDevice.js';
-import type { Completion } from '../../../src/engine/execution/Device.js';
-import type { Task, TaskEvent } from '../../../src/engine/execution/Task.js';
+import type { Completion } from '../../../src/engine/grid/Device.js';
+import type { Task, TaskEvent } from '../../../src/engine/grid/Task.js';
 import { TaskError } from '../../../src/errors/TaskError.js';
 
 /** A runtime that notes what is asked of it. */

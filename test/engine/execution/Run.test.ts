@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { lastValueFrom, tap, toArray } from 'rxjs';
 import type { BlockState } from '../../../src/engine/schedules/blockSchedule.js';
 import type { Schedule } from '../../../src/engine/schedules/Schedule.js';
-import type { Device, DeviceRow } from '../../../src/engine/execution/Device.js';
+import type { Device, DeviceRow } from '../../../src/engine/grid/Device.js';
 import type { Placement } from '../../../src/engine/memory/movement.js';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';

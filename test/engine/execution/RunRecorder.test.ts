@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { RunRecorder } from '../../../src/engine/execution/RunRecorder.js';
-import type { Task, TaskEvent } from '../../../src/engine/execution/Task.js';
+import type { Task, TaskEvent } from '../../../src/engine/grid/Task.js';
 import { rowsOfTrace } from '../../../src/engine/schedules/recordsOfTrace.js';
 import type { TraceEvent } from '../../../src/RunStats.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { SimulatedDevice, type SimulationOptions } from '../../../src/engine/execution/SimulatedDevice.js';
-import { QUEUE_NAMES, type QueueName, type Task, type TaskEvent } from '../../../src/engine/execution/Task.js';
+import { QUEUE_NAMES, type QueueName, type Task, type TaskEvent } from '../../../src/engine/grid/Task.js';
 
 const task = (queue: QueueName, layer: number): Task => ({
   run: 1,

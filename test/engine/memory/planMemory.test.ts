@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { planMemory, type MemoryDemand } from '../../../src/engine/memory/planMemory.js';
-import { HEAP_MARGIN_BYTES } from '../../../src/engine/reserves.js';
+import { HEAP_MARGIN_BYTES } from '../../../src/plan/reserves.js';
 import { MemoryBudgetError } from '../../../src/errors/MemoryBudgetError.js';
 
 const MIB = 2 ** 20;

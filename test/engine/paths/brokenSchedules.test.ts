@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { lastValueFrom, toArray } from 'rxjs';
 import type { Schedule } from '../../../src/engine/schedules/Schedule.js';
-import type { Grid, Square } from '../../../src/engine/schedules/Square.js';
+import type { Grid, Square } from '../../../src/engine/grid/Square.js';
 import { ScheduleError, type PathConstraint } from '../../../src/errors/ScheduleError.js';
 import { runs } from '../../support/arbitraryRuns.js';
 import { inTime, judgedRun } from '../../support/judgedRun.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { QueueName, TaskName } from '../../../src/engine/execution/Task.js';
+import type { QueueName, TaskName } from '../../../src/engine/grid/Task.js';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
 import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';

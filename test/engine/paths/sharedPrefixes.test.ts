@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Schedule } from '../../../src/engine/schedules/Schedule.js';
-import type { Square } from '../../../src/engine/schedules/Square.js';
+import type { Square } from '../../../src/engine/grid/Square.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
 import { rowByRow } from '../../../src/engine/schedules/rowByRow.js';
 import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';

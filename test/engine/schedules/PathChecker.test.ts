@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
 import { PathChecker, type JudgedRow } from '../../../src/engine/schedules/PathChecker.js';
-import type { HeadMode, RowRange, Square } from '../../../src/engine/schedules/Square.js';
+import type { HeadMode, RowRange, Square } from '../../../src/engine/grid/Square.js';
 
 const GRID = { layers: 2, slots: 2, rowsPerSlot: 2, tokensPerSquare: 4 };
 const range = (firstPosition: number, tokens: number, head: HeadMode, row = 0): RowRange => ({

@@ -4,7 +4,7 @@ import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
 import { PathChecker } from '../../../src/engine/schedules/PathChecker.js';
 import { rowByRow } from '../../../src/engine/schedules/rowByRow.js';
 import type { AdmittedRow, Schedule } from '../../../src/engine/schedules/Schedule.js';
-import { squareTokens, type Grid, type RowId, type Square } from '../../../src/engine/schedules/Square.js';
+import { squareTokens, type Grid, type RowId, type Square } from '../../../src/engine/grid/Square.js';
 import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';
 
 interface Plan {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { lastValueFrom } from 'rxjs';
-import type { TaskEvent } from '../../../src/engine/execution/Task.js';
+import type { TaskEvent } from '../../../src/engine/grid/Task.js';
 import type { PathRecord } from '../../../src/engine/schedules/PathRecord.js';
 import type { JudgedRow } from '../../../src/engine/schedules/PathChecker.js';
 import { validatePath } from '../../../src/engine/schedules/validatePath.js';

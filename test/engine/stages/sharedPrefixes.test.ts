@@ -7,7 +7,7 @@ import { ALL_ON_CPU } from '../../../src/engine/memory/movement.js';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
 import { rowByRow } from '../../../src/engine/schedules/rowByRow.js';
-import { layerBounds } from '../../../src/engine/schedules/Square.js';
+import { layerBounds } from '../../../src/engine/grid/Square.js';
 import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';
 import { defaultPipeline } from '../../../src/operators/defaultPipeline.js';
 import { durationOf, schedules } from '../../support/arbitraryRuns.js';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { ActivationLink } from '../../../src/engine/stages/ActivationLink.js';
+import type { ActivationLink } from '../../../src/engine/peers/ActivationLink.js';
 import { PeerError } from '../../../src/errors/PeerError.js';
 import { TaskError } from '../../../src/errors/TaskError.js';
 import { runs } from '../../support/arbitraryRuns.js';

@@ -1,0 +1,46 @@
+import { RunRecorder } from '../execution/RunRecorder.js';
+import type { PagePool } from '../memory/PagePool.js';
+import { memoryUse } from '../open/memoryUse.js';
+import type { SettledOptions } from '../open/openRuntime.js';
+import type { Outlook, SeenRun } from './Outlook.js';
+import type { RunOptions } from '../rows/Generation.js';
+
+/** Who is told of a run, and whether its stages are ours. */
+export type RecordedOptions = Pick<RunOptions, 'onProgress' | 'onStats' | 'onTrace' | 'pipeline'>;
+
+/** A run of an engine, for whoever counts what it does. */
+export interface RecordedRun {
+  /** Path of the model. */
+  readonly model: string;
+  readonly loadSeconds: number;
+  readonly outlook: Outlook;
+  readonly pool: PagePool;
+  readonly schedule: string;
+  readonly ledger?: SeenRun['ledger'];
+}
+
+export function recorderOf(
+  settled: SettledOptions,
+  { model, loadSeconds, outlook, pool, schedule, ledger }: RecordedRun,
+  { onProgress, onStats, onTrace, pipeline }: RecordedOptions,
+): RunRecorder {
+  const products = settled.gpuTier?.options.products ?? 'own';
+  return new RunRecorder({
+    model,
+    policy: {
+      schedule,
+      ...outlook.block,
+      sparseAttention: settled.sparseAttention,
+      precision: settled.precision,
+      ...(products !== 'own' && { gpuProducts: products }),
+    },
+    loadSeconds,
+    memory: () => memoryUse(settled, pool),
+    lengths: outlook.drift,
+    outlook: (totals) => outlook.of({ schedule, totals, ownStages: pipeline !== undefined, ledger }),
+    ledger,
+    onProgress,
+    onStats,
+    onTrace,
+  });
+}

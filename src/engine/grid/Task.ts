@@ -1,0 +1,113 @@
+import type { GrammarPlace } from '../../bindings/Grammars.js';
+import type { RowId, RowRange } from './Square.js';
+
+/** The tasks of a square, by FlexGen's names (algorithm 1). */
+export const TASK_NAMES = [
+  'load_weight',
+  'load_cache',
+  'load_activation',
+  'compute',
+  'store_activation',
+  'store_cache',
+  'synchronize',
+] as const;
+export type TaskName = (typeof TASK_NAMES)[number];
+
+export type Tier = 'gpu' | 'cpu' | 'disk';
+/** Where something comes from or goes to: a tier of this machine, or the engine of the layers before or after. */
+export type Place = Tier | 'peer';
+
+/**
+ * FIFO queues of a device. Tasks of one queue run in the order in which they were submitted; tasks of different queues
+ * overlap.
+ */
+export const QUEUE_NAMES = [
+  'gpu-compute',
+  'cpu-compute',
+  'host-to-device',
+  'device-to-host',
+  'disk-read',
+  'disk-write',
+  'peer-receive',
+  'peer-send',
+] as const;
+export type QueueName = (typeof QUEUE_NAMES)[number];
+
+/** Parts of a square's compute: tasks of their own, so that attention may run where the pages are. */
+export type ComputePart = 'embed' | 'project' | 'attend' | 'finish' | 'head';
+
+/** One unit of work for one queue. Plain data: a device decides what it means. */
+export interface Task {
+  /** Which run it belongs to; unique on the device. */
+  readonly run: number;
+  readonly name: TaskName;
+  readonly part?: ComputePart;
+  readonly queue: QueueName;
+  readonly pass: number;
+  readonly layer: number;
+  readonly slot: number;
+  /** The rows it is for; the squares of one (pass, slot) share one array. */
+  readonly rows: readonly RowRange[];
+  /** Bytes that move; 0 for compute. */
+  readonly bytes: number;
+  readonly from?: Place;
+  readonly to?: Place;
+}
+
+/** What `submit` returns: the completion of one task. */
+export interface TaskEvent {
+  /** From 1, increasing in order of submission on one device. */
+  readonly id: number;
+  readonly task: Task;
+  /** Seconds on the clock of performance.now(), or virtual seconds; undefined until completed. */
+  readonly timing: { readonly start: number; readonly end: number } | undefined;
+  /** Why it failed; undefined while pending or when fine. */
+  readonly error: Error | undefined;
+}
+
+/** What the head found for the rows of a batch that sampled or scored. */
+export interface HeadOutput {
+  readonly sampled: ReadonlyMap<RowId, SampledToken>;
+  /**
+   * Log-probabilities of a row's own next tokens, one for each position of its range that has one; NaN where the logits
+   * are not finite.
+   */
+  readonly scored: ReadonlyMap<RowId, Float32Array>;
+}
+
+export interface SampledToken {
+  /** 0 where there is none, for the row's logits are not finite. */
+  readonly token: number;
+  /**
+   * There is none. `layer`: the first one of the engine that samples behind which the row's hidden states were not
+   * finite either; none, where they were behind all of them, and where nobody looked (on a GPU).
+   */
+  readonly notFinite?: { readonly layer?: number };
+  /**
+   * Where the row's grammar is behind the token, if it has one, and why it failed, if it did: then there is no token
+   * either.
+   */
+  readonly place?: GrammarPlace;
+  readonly failure?: string;
+  /**
+   * Tokens that follow for sure, as the row's grammar has it, and are known already: `place` is where it is behind
+   * them. Default: none.
+   */
+  readonly forced?: readonly number[];
+  /** NaN where the row asked for none. */
+  readonly logprob: number;
+  readonly top: readonly { readonly token: number; readonly logprob: number }[];
+  /** [hiddenSize], of a row that is embedded: there is no token then. */
+  readonly embedding?: Float32Array;
+}
+
+/** Words for a task in messages. */
+export function describeTask({
+  name,
+  part,
+  pass,
+  layer,
+  slot,
+}: Pick<Task, 'name' | 'part' | 'pass' | 'layer' | 'slot'>): string {
+  return `${name}${part === undefined ? '' : ` (${part})`} pass ${pass} layer ${layer} slot ${slot}`;
+}

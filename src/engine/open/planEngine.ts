@@ -1,0 +1,388 @@
+import { basename } from 'node:path';
+import type { MachineFacts } from '../../bindings/Addon.js';
+import type { EngineOptions } from '../../EngineOptions.js';
+import { InterruptedError } from '../../errors/InterruptedError.js';
+import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
+import { SpillwayError } from '../../errors/SpillwayError.js';
+import type { ExpectedRows } from '../../ExpectedRows.js';
+import type { ModelSource } from '../../model/ModelSource.js';
+import type { EnginePlan } from './EnginePlan.js';
+import { freeDisk } from './freeDisk.js';
+import { recommendCompression } from '../../plan/advise.js';
+import { atSpeed, type MachineSpeed } from '../../plan/atSpeed.js';
+import { chooseBlock } from '../../plan/chooseBlock.js';
+import { choosePolicy, type Choice, type RankedPlan } from '../../plan/choosePolicy.js';
+import type { HardwareProfile } from '../../plan/HardwareProfile.js';
+import { checkSameMachine } from '../../plan/machineMatch.js';
+import { shapeOfModel, type ModelShape } from '../../plan/ModelShape.js';
+import type { PlacementShares } from '../../plan/Placement.js';
+import type { Allowed, PlanRequest } from '../../plan/PlanRequest.js';
+import { COMPRESSIONS, type Compression, type Policy } from '../../plan/Policy.js';
+import { predict, settingOf } from '../../plan/predict.js';
+import { layerFlopsPerToken } from '../../plan/model/computeSeconds.js';
+import type { Workload } from '../../plan/Workload.js';
+import { policyOptions, withPolicy } from './policyOptions.js';
+import { cachedProfile } from '../../profile/cachedProfile.js';
+import { speedNow } from '../../profile/speedNow.js';
+import type { ProfileOptions } from '../../profile/profileMachine.js';
+import { DEFAULT_BATCH_SIZE, type Settings } from './settleOptions.js';
+
+/** A plan, and what it means for opening the engine. */
+export interface PlannedEngine {
+  readonly plan: EnginePlan;
+  /** The caller's options, with what was planned where they say nothing. */
+  readonly options: EngineOptions;
+  /** Whether layers are to stream even if all of them would fit beside some cache. */
+  readonly streams: boolean;
+  /** For predictions: what it was planned for. Undefined where nothing is known of the machine. */
+  readonly request: PlanRequest | undefined;
+  /** Where what runs take is to be kept; undefined where nothing is to be learned. */
+  readonly learning?: LearningTarget;
+}
+
+/** The kept profile that runs correct, and the options that it is found by. */
+export interface LearningTarget {
+  readonly profile: HardwareProfile;
+  readonly options: ProfileOptions;
+}
+
+/** Rows of which nothing is known. */
+const UNKNOWN_ROWS: ExpectedRows = { promptTokens: 384, newTokens: 128 };
+/** Where their number is not known either, the work is that of so many. */
+const MANY_ROWS = 1000;
+/**
+ * Operations of a job below which measuring the machine takes longer than any plan could gain: some tens of seconds on
+ * two cores.
+ */
+const WORTH_MEASURING = 2e13;
+/** The search leaves so much more of the JavaScript heap in use than there was before. */
+const SEARCH_BYTES = 24 * 2 ** 20;
+/** What is left of that once it has been made. */
+const PLANNED_BYTES = 8 * 2 ** 20;
+/**
+ * What products by cuBLASLt work on (native/kernels/cuda/CublasLtProducts.cu), of the GPU's memory; of small caps,
+ * whose models are small, a quarter at most.
+ */
+const LIBRARY_BYTES = 96 * 2 ** 20;
+/**
+ * The default block stays unless a plan is faster by this factor: predictions are no better than that, and larger
+ * blocks take more memory. So does a plan that writes nothing to disk: writing wears it, and slows what is read beside
+ * by more than is known.
+ */
+const CLEARLY_FASTER = 1.1;
+/** Memory for so many times the weights has room for rows as well. */
+const SPACIOUS = 2;
+/** Tokens of a square where memory is so scarce that working memory counts. */
+const SMALLER_SQUARES = [128, 48];
+/** A compression is recommended that is at least so much faster. */
+const WORTH_A_WORD = 1.2;
+/** What happens with a GPU of which no figures are there. */
+const UNPLANNED = 'what fits is put on it, the rest in memory, then on disk';
+const NOT_MEASURED = `the GPU of this machine has not been measured: ${UNPLANNED}`;
+
+/**
+ * Finds the plan by which an engine is opened: searches, or completes what was given. Where nothing can be known of the
+ * machine, or the work is too little to be planned for, the defaults stay, and the plan says why.
+ *
+ * @param settings the options as they are without a plan
+ * @param expected rows to plan for; undefined: nothing is known of them
+ * @param profileOf how the profile of this machine is had; replaced in tests, as is
+ * @param speedOf how fast the machine is now, over that profile
+ * @throws UsageError for a hardware profile of another machine, and for a policy that this machine cannot follow
+ */
+export async function planEngine(
+  source: ModelSource,
+  options: EngineOptions,
+  settings: Settings,
+  machine: MachineFacts,
+  expected: ExpectedRows | undefined,
+  profileOf: (options: ProfileOptions) => Promise<HardwareProfile> = cachedProfile,
+  speedOf: (
+    profile: HardwareProfile,
+    disk: string | undefined,
+    signal?: AbortSignal,
+  ) => Promise<MachineSpeed> = speedNow,
+): Promise<PlannedEngine> {
+  const chosen = options.policy ?? 'auto';
+  const given = withPolicy(options, settings.gpu !== undefined);
+  const asIs = (origin: EnginePlan['origin'], why?: string, request?: PlanRequest): PlannedEngine => ({
+    plan: { origin, ...(why !== undefined && { why }), ...(request && { workload: request.workload }) },
+    options: given,
+    streams: false,
+    request,
+  });
+  // Engines that share a model's layers have to agree on their blocks: none of them plans for itself.
+  if (chosen === 'default' || options.layers !== undefined) return asIs(originOf(chosen));
+  if (settings.gpu) {
+    if (typeof options.hardware === 'object' && !hasGpu(options.hardware)) return asIs(originOf(chosen), NOT_MEASURED);
+    if (
+      chosen === 'auto' &&
+      (given.weights !== undefined || given.cache !== undefined || given.activations !== undefined)
+    ) {
+      return asIs('default', 'beside a GPU nothing is planned where placements are given');
+    }
+  }
+  if (settings.precision === 'float32')
+    return asIs(originOf(chosen), 'precision float32 is for checking, and not planned for');
+
+  const shape = shapeOfModel(source, basename(source.path));
+  const workload = workloadOf(expected ?? UNKNOWN_ROWS, shape);
+  let hardware: HardwareProfile;
+  let speed: MachineSpeed | undefined;
+  let learning: LearningTarget | undefined;
+  // Profile and corrections are of the engine's own kernels.
+  const learns = options.learn !== false && ownProducts(settings);
+  const notes: string[] = [];
+  if (typeof options.hardware === 'object') {
+    const gpu = settings.gpu && machine.gpus[settings.gpu.device];
+    checkSameMachine(options.hardware, { ...machine, ...(gpu && { gpuName: gpu.name }) });
+    hardware = options.hardware;
+  } else {
+    if (expected?.rows === 0 || work(shape, workload) < WORTH_MEASURING)
+      return asIs(
+        originOf(chosen),
+        settings.gpu && `there is too little work to measure the GPU of this machine for: ${UNPLANNED}`,
+      );
+    try {
+      const where = {
+        disk: settings.disk,
+        threads: settings.threads,
+        ...(settings.gpu && { gpuMemory: settings.gpu.capBytes }),
+      };
+      const { corrections, ...profile } = await profileOf({
+        ...where,
+        signal: options.signal,
+        onProgress: options.onProfile,
+        onNote: (line) => notes.push(line),
+      });
+      if (settings.gpu && !hasGpu(profile)) return asIs(originOf(chosen), NOT_MEASURED);
+      speed = await speedOf(profile, mayUseDisk(shape, given, settings) ? settings.disk : undefined, options.signal);
+      hardware = atSpeed({ ...profile, ...(corrections && learns && { corrections }) }, speed);
+      if (learns) learning = { profile, options: where };
+    } catch (error) {
+      if (!(error instanceof SpillwayError) || error instanceof InterruptedError) throw error;
+      return asIs(originOf(chosen), error.message);
+    }
+  }
+  const request: PlanRequest = {
+    hardware: await asItIs(hardware, settings),
+    shape,
+    workload,
+    allow: allowed(given, settings),
+  };
+  const planned =
+    typeof chosen === 'object'
+      ? asIs('policy', undefined, request)
+      : (searched(given, settings, request) ?? asIs('default', 'no plan fits the memory', request));
+  const plan = { ...planned.plan, ...(speed && { machineSpeed: speed }), ...(notes.length > 0 && { notes }) };
+  return { ...planned, plan, ...(learning && { learning }) };
+}
+
+/** Whether the disk is used, or memory so scarce that a plan could use it: else nobody asks how fast it is. */
+function mayUseDisk(
+  { layers, layerWeightBytes, globalWeightBytes }: ModelShape,
+  { weights }: EngineOptions,
+  { capBytes, cacheOnDisk, activationsOnDisk }: Settings,
+): boolean {
+  return (
+    (weights?.disk ?? 0) > 0 ||
+    cacheOnDisk > 0 ||
+    activationsOnDisk > 0 ||
+    SPACIOUS * (layers * layerWeightBytes + globalWeightBytes) > capBytes - process.memoryUsage.rss()
+  );
+}
+
+function originOf(chosen: 'auto' | 'default' | Policy): EnginePlan['origin'] {
+  return typeof chosen === 'object' ? 'policy' : 'default';
+}
+
+/** Whether nothing is multiplied by a library of others. */
+function ownProducts({ gpu }: Settings): boolean {
+  return gpu === undefined || gpu.products === 'own';
+}
+
+/** Whether a profile says how fast a GPU is. */
+function hasGpu(hardware: HardwareProfile): boolean {
+  return hardware.gpu !== undefined && hardware.memory.gpuBytes > 0;
+}
+
+/** Undefined where by the model nothing fits: whoever opens the engine finds out exactly, and says what would. */
+function searched(given: EngineOptions, settings: Settings, first: PlanRequest): PlannedEngine | undefined {
+  const shares = settledShares(given, settings);
+  const search = (request: PlanRequest): RankedPlan | undefined =>
+    shares ? chooseBlock(request, shares) : bestPlan(request);
+  let request = first;
+  let best = search(request);
+  const cpuBytes = leftBytes(settings, PLANNED_BYTES);
+  if (
+    (best === undefined || best.policy.weights.disk > 0 || best.policy.cache.disk > 0) &&
+    cpuBytes > first.hardware.memory.cpuBytes
+  ) {
+    // Memory is scarce, and what a search takes of it is known by now.
+    request = { ...first, hardware: { ...first.hardware, memory: { ...first.hardware.memory, cpuBytes } } };
+    best = search(request);
+  }
+  if (best === undefined) return undefined;
+  const usual = shares || settings.gpu ? undefined : usualPlan(request, settings);
+  const plan =
+    usual && best.predicted.tokensPerSecond < usual.predicted.tokensPerSecond * CLEARLY_FASTER ? usual : best;
+  const { weights: planned, ...planOptions } = policyOptions(plan.policy, settings.gpu !== undefined);
+  const streams = given.weights === undefined && (planned?.disk ?? 0) > 0;
+  // Usually the cache has its pages first, and as much of the weights stays as there is room for; where rows come in as
+  // pages come free it is the other way round.
+  const inTurn = settingOf(request, plan.policy).setting.workload.cachePages !== undefined;
+  const { compressWeights, compressCache, ...rest } = given;
+  return {
+    plan: {
+      origin: 'auto',
+      workload: request.workload,
+      policy: plan.policy,
+      predicted: plan.predicted,
+      recommended: shares
+        ? []
+        : recommendCompression(request, plan.policy, plan.predicted.tokensPerSecond, WORTH_A_WORD),
+    },
+    options: {
+      ...planOptions,
+      ...(streams && inTurn && { weights: planned }),
+      ...rest,
+      // `auto` is what the plan says.
+      ...(compressWeights !== undefined && compressWeights !== 'auto' && { compressWeights }),
+      ...(compressCache !== undefined && compressCache !== 'auto' && { compressCache }),
+    },
+    streams,
+    request,
+  };
+}
+
+/** The best plan; where memory is scarce, also of those with smaller squares. Undefined if nothing fits. */
+function bestPlan(request: PlanRequest): RankedPlan | undefined {
+  const plans: RankedPlan[] = [];
+  for (const tokensPerSquare of [undefined, ...(request.allow?.tokensPerSquare === undefined ? SMALLER_SQUARES : [])]) {
+    const { batchSize, mostBatchSize = Infinity } = request.allow ?? {};
+    if (tokensPerSquare !== undefined && batchSize !== undefined && batchSize > tokensPerSquare) continue;
+    const allow =
+      tokensPerSquare === undefined
+        ? request.allow
+        : { ...request.allow, tokensPerSquare, mostBatchSize: Math.min(mostBatchSize, tokensPerSquare) };
+    try {
+      plans.push(clearlyBest(choosePolicy({ ...request, allow })));
+    } catch (error) {
+      if (!(error instanceof MemoryBudgetError)) throw error;
+    }
+    if (plans[0] !== undefined && plans[0].policy.weights.disk === 0 && plans[0].policy.cache.disk === 0) break;
+  }
+  return plans.sort((a, b) => b.predicted.tokensPerSecond - a.predicted.tokensPerSecond)[0];
+}
+
+function clearlyBest({ readsOnly, ...best }: Choice): RankedPlan {
+  return readsOnly !== undefined &&
+    best.predicted.tokensPerSecond < readsOnly.predicted.tokensPerSecond * CLEARLY_FASTER
+    ? readsOnly
+    : best;
+}
+
+/** What an engine does that nobody plans for, where the request allows it and it fits. */
+function usualPlan(request: PlanRequest, settings: Settings): RankedPlan | undefined {
+  const { allow = {}, workload } = request;
+  const { schedules, batchSize, batches, threads, tokensPerSquare, compressWeights, compressCache } = allow;
+  if (compressWeights?.length !== 1 || compressCache?.length !== 1) return undefined;
+  const policy: Policy = {
+    schedule: schedules?.[0] ?? settings.schedule,
+    batchSize: batchSize ?? Math.min(DEFAULT_BATCH_SIZE, workload.rows ?? DEFAULT_BATCH_SIZE),
+    batches: batches ?? 1,
+    ...IN_MEMORY,
+    compressWeights: compressWeights[0] ?? 'none',
+    compressCache: compressCache[0] ?? 'none',
+    cpuAttention: true,
+    ...(threads !== undefined && { threads }),
+    ...(tokensPerSquare !== undefined && { tokensPerSquare }),
+  };
+  const predicted = predict(request, policy);
+  return predicted.fits ? { policy, predicted } : undefined;
+}
+
+const onCpu = { gpu: 0, cpu: 1, disk: 0 };
+const IN_MEMORY: PlacementShares = { weights: onCpu, cache: onCpu, activations: onCpu };
+
+/** Placements that the caller has settled; undefined where all are open. */
+function settledShares(
+  { weights, cache, activations }: EngineOptions,
+  { cacheOnDisk, activationsOnDisk }: Settings,
+): Parameters<typeof chooseBlock>[1] | undefined {
+  if (weights === undefined && cache === undefined && activations === undefined) return undefined;
+  const onDisk = (disk: number): PlacementShares['cache'] => ({ gpu: 0, cpu: 1 - disk, disk });
+  return {
+    cache: onDisk(cacheOnDisk),
+    activations: onDisk(activationsOnDisk),
+    ...(weights && { weights: onDisk(weights.disk) }),
+  };
+}
+
+/** What the options leave to the search. */
+function allowed(given: EngineOptions, settings: Settings): Allowed {
+  const kinds = (flag: Compression | 'auto' | undefined): readonly Compression[] =>
+    flag === 'auto' ? COMPRESSIONS : [flag ?? 'none'];
+  return {
+    ...(given.schedule !== undefined && { schedules: [given.schedule] }),
+    batchSize: given.batchSize,
+    batches: given.batches,
+    threads: given.threads,
+    tokensPerSquare: given.tokensPerSquare,
+    compressWeights: kinds(given.compressWeights),
+    compressCache: kinds(given.compressCache),
+    // What is not on the GPU is attended to by the processor.
+    ...(settings.gpu && { cpuAttention: [true] }),
+    ...(given.batchSize === undefined && { mostBatchSize: Math.min(256, settings.tokensPerSquare) }),
+  };
+}
+
+/** The machine with the memory that this process may take now: what it holds already is its own. */
+async function asItIs(hardware: HardwareProfile, settings: Settings): Promise<HardwareProfile> {
+  const { capBytes, gpu, disk, diskBytes, instructionSet } = settings;
+  const gpuCap = gpu?.capBytes ?? 0,
+    workspace = ownProducts(settings) ? 0 : Math.min(LIBRARY_BYTES, gpuCap / 4);
+  const measured =
+    hardware.links.diskReadBytesPerSecond !== undefined && hardware.links.diskWriteBytesPerSecond !== undefined;
+  const cpuBytes = leftBytes({ capBytes }, SEARCH_BYTES);
+  return {
+    ...hardware,
+    machine: { instructionSet, ...hardware.machine },
+    usableFraction: 1,
+    memory: {
+      gpuBytes: gpuCap - workspace,
+      cpuBytes,
+      diskBytes: measured ? Math.min(diskBytes, await freeDisk(disk)) : 0,
+    },
+  };
+}
+
+/** What the cap leaves to plan for, where the process grows by `more` until the engine is open. */
+function leftBytes({ capBytes }: Pick<Settings, 'capBytes'>, more: number): number {
+  return Math.max(1, capBytes - process.memoryUsage.rss() - more);
+}
+
+/** Lengths that make sense for the model. */
+function workloadOf(
+  { promptTokens, newTokens, sharedPrefixTokens = 0, rows }: ExpectedRows,
+  { contextTokens }: ModelShape,
+): Workload {
+  const within = (tokens: number, most: number): number => Math.max(1, Math.min(Math.round(tokens), most));
+  const answer = within(newTokens, Math.ceil(contextTokens / 2));
+  const prompt = within(promptTokens, contextTokens + 1 - answer);
+  const shared = Math.max(0, Math.min(Math.round(sharedPrefixTokens), prompt - 1));
+  return {
+    promptTokens: prompt,
+    newTokens: answer,
+    ...(shared > 0 && { sharedPrefixTokens: shared }),
+    ...(rows !== undefined && { rows: Math.max(1, rows) }),
+  };
+}
+
+/** Operations of all rows' products. */
+function work(
+  shape: ModelShape,
+  { promptTokens, newTokens, sharedPrefixTokens = 0, rows = MANY_ROWS }: Workload,
+): number {
+  return rows * (promptTokens - sharedPrefixTokens + newTokens) * layerFlopsPerToken(shape) * shape.layers;
+}

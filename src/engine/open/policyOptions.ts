@@ -1,0 +1,60 @@
+import type { EngineOptions, EngineShares } from '../../EngineOptions.js';
+import { UsageError } from '../../errors/UsageError.js';
+import type { Policy } from '../../plan/Policy.js';
+
+/**
+ * The options with what their policy says, where they have one and say nothing themselves. @throws UsageError for what
+ * this machine cannot do
+ */
+export function withPolicy(options: EngineOptions, withGpu: boolean): EngineOptions {
+  const { policy } = options;
+  return typeof policy === 'object' ? { ...policyOptions(policy, withGpu), ...options } : options;
+}
+
+/**
+ * What a policy says to `Engine.open`. Hidden states that it puts on the GPU in part only leave it wholly.
+ * @param withGpu whether a GPU computes
+ * @throws UsageError for what this machine cannot do
+ */
+export function policyOptions(
+  {
+    schedule,
+    batchSize,
+    batches,
+    tokensPerSquare,
+    threads,
+    compressWeights,
+    compressCache,
+    cpuAttention,
+    ...policy
+  }: Policy,
+  withGpu = false,
+): Partial<EngineOptions> {
+  const onThisMachine = (name: 'weights' | 'cache' | 'activations'): EngineShares => {
+    const { gpu, cpu, disk } = policy[name];
+    if (withGpu) return { gpu, cpu, disk };
+    if (gpu > 0)
+      throw new UsageError(
+        `policy: found ${name}.gpu ${gpu}, but nothing is computed on a GPU here: expected 0, or gpuMemory`,
+      );
+    return { cpu, disk };
+  };
+  if (withGpu && !cpuAttention && policy.cache.gpu < 1) {
+    throw new UsageError(
+      `policy: found cpuAttention false with cache.gpu ${policy.cache.gpu}, expected true: attention over what is not on the GPU happens on the processor`,
+    );
+  }
+  const { gpu, disk } = policy.activations;
+  return {
+    schedule,
+    batchSize,
+    batches,
+    compressWeights,
+    compressCache,
+    weights: onThisMachine('weights'),
+    cache: onThisMachine('cache'),
+    activations: gpu > 0 && gpu < 1 && withGpu ? { gpu: 0, cpu: 1 - disk, disk } : onThisMachine('activations'),
+    ...(tokensPerSquare === undefined ? {} : { tokensPerSquare }),
+    ...(threads === undefined ? {} : { threads }),
+  };
+}

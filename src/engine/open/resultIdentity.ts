@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import type { InstructionSet } from '../../bindings/Addon.js';
+import type { GpuFacts } from '../../bindings/Gpu.js';
+import type { LayerRange } from '../../model/partOf.js';
+import type { DiskCache } from '../memory/PagePool.js';
+import type { Settings } from './settleOptions.js';
+
+/**
+ * Everything that decides what an engine answers to a row beside the row itself and what `generate` is told: two
+ * engines with the same value give the same bits, whatever their memory, schedule, batches and threads. Plain JSON
+ * data; `resultIdentityKey` makes one word of it. Jobs keep it beside their output and go on with no other.
+ */
+export interface ResultIdentity {
+  /** Which results this build's kernels give (native/kernels/numerics.h). */
+  readonly numerics: number;
+  /**
+   * Of the contents of the model's files, as wholes: weights, configuration, tokenizer, chat templates. 64 hexadecimal
+   * digits.
+   */
+  readonly model: string;
+  /**
+   * Those of an engine that has a part of the model's; null: all. What the engines of the others compute with is theirs
+   * to say.
+   */
+  readonly layers: LayerRange | null;
+  readonly precision: Settings['precision'];
+  /** As chosen, where `auto` was allowed. */
+  readonly compressWeights: Settings['compressWeights'];
+  readonly compressCache: Settings['compressCache'];
+  /** 1: dense. */
+  readonly sparseAttention: number;
+  /**
+   * `amx` rounds activations and weights of products to bfloat16; all other instruction sets give the same bits, and so
+   * do all of them in float32.
+   */
+  readonly instructions: 'amx' | 'others';
+  /** Null where the processor computes. */
+  readonly gpu: GpuIdentity | null;
+}
+
+/** What of a GPU decides results. */
+export interface GpuIdentity {
+  readonly name: string;
+  readonly computeCapability: string;
+  /** What multiplies: `own`, or `cublaslt` and its version. */
+  readonly products: string;
+  /** Of each row's KV cache on the GPU: the processor attends to the rest. */
+  readonly cacheShare: number;
+  /**
+   * What of the rest is on disk, if anything: over pages in memory prompts attend on the GPU, over those on the
+   * processor.
+   */
+  readonly cacheOnDisk?: { readonly share: number; readonly mostPagesPerRow: number };
+}
+
+/** What an identity is made of. */
+export interface IdentityFacts extends Pick<
+  Settings,
+  'precision' | 'compressWeights' | 'compressCache' | 'sparseAttention'
+> {
+  readonly numerics: number;
+  readonly model: string;
+  readonly layers?: LayerRange | undefined;
+  readonly instructionSet: InstructionSet;
+  readonly gpu?:
+    | (Pick<GpuIdentity, 'products' | 'cacheShare'> & {
+        readonly facts: Pick<GpuFacts, 'name' | 'computeCapability'>;
+        readonly diskCache: Pick<DiskCache, 'share' | 'mostPerRow'>;
+      })
+    | undefined;
+}
+
+/** Pure. */
+export function resultIdentity(facts: IdentityFacts): ResultIdentity {
+  const { numerics, model, layers, precision, compressWeights, compressCache, sparseAttention, instructionSet, gpu } =
+    facts;
+  return {
+    numerics,
+    model,
+    layers: layers ? { first: layers.first, count: layers.count } : null,
+    precision,
+    compressWeights,
+    compressCache,
+    sparseAttention,
+    // On a GPU it is the GPU that multiplies, and of all that the processor does products alone differ.
+    instructions: instructionSet === 'amx' && precision === 'default' && !gpu ? 'amx' : 'others',
+    gpu: gpu ? identityOfGpu(gpu) : null,
+  };
+}
+
+function identityOfGpu({
+  facts: { name, computeCapability },
+  products,
+  cacheShare,
+  diskCache: { share, mostPerRow },
+}: NonNullable<IdentityFacts['gpu']>): GpuIdentity {
+  return {
+    name,
+    computeCapability,
+    products,
+    cacheShare,
+    ...(share > 0 && { cacheOnDisk: { share, mostPagesPerRow: mostPerRow } }),
+  };
+}
+
+/** One word for an identity: 64 hexadecimal digits, the same for equal values in whatever order their members stand. */
+export function resultIdentityKey(identity: ResultIdentity): string {
+  const inOrder = (_: string, value: unknown): unknown =>
+    isRecord(value) ? Object.fromEntries(Object.entries(value).sort(byName)) : value;
+  return createHash('sha256').update(JSON.stringify(identity, inOrder)).digest('hex');
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return a < b ? -1 : Number(a > b);
+}

@@ -1,0 +1,178 @@
+import type { InstructionSet, MachineFacts } from '../../bindings/Addon.js';
+import type { GpuProducts } from '../../bindings/Gpu.js';
+import type { EngineOptions } from '../../EngineOptions.js';
+import { UsageError } from '../../errors/UsageError.js';
+import type { WeightCompression } from '../../model/compressBindings.js';
+import { formatBytes, parseBytes } from '../../units.js';
+import { defaultDiskFolder } from './defaultDiskFolder.js';
+import { gpuBytes, requireGpu } from './gpuBudget.js';
+import { BLOCK_LIMITS } from '../../plan/blockLimits.js';
+import type { TierShares } from '../../plan/Placement.js';
+import type { ScheduleName } from '../../plan/Policy.js';
+
+/** An engine's options, checked, with every default filled in that does not depend on the model's size. */
+export interface Settings {
+  readonly precision: 'default' | 'float32';
+  readonly compressWeights: WeightCompression;
+  readonly compressCache: 'none' | '8bit' | '4bit';
+  /** Share of the keys that a decoding query attends to; 1 = all. */
+  readonly sparseAttention: number;
+  readonly threads: number;
+  readonly instructionSet: InstructionSet;
+  /** Of runs that bring none of their own. */
+  readonly schedule: ScheduleName;
+  readonly slots: number;
+  readonly rowsPerSlot: number;
+  readonly tokensPerSquare: number;
+  /** Tokens of a row for which the cache is provided while something streams. */
+  readonly rowTokens: number;
+  /** Cap on the process's resident memory. */
+  readonly capBytes: number;
+  /** Undefined where the processor computes. */
+  readonly gpu: GpuSettings | undefined;
+  /** Share of what is not on the GPU of every layer's weights in memory, where somebody has decided it. */
+  readonly weightShare: number | undefined;
+  /** Shares that live on disk. */
+  readonly cacheOnDisk: number;
+  readonly activationsOnDisk: number;
+  /** Folder for repacked models and spill files, and the most that they may take there. */
+  readonly disk: string;
+  readonly diskBytes: number;
+}
+
+/** What may be on the GPU. */
+export interface GpuSettings {
+  /** Index into `machine().gpus`. */
+  readonly device: number;
+  /** Cap on what is reserved there. */
+  readonly capBytes: number;
+  /** What multiplies there. */
+  readonly products: GpuProducts;
+  /** Shares of every layer's weights and of each row's KV cache that live there, where somebody has decided it. */
+  readonly weightShare: number | undefined;
+  readonly cacheShare: number | undefined;
+  /** Hidden states leave it between two layers. */
+  readonly activationsMove: boolean;
+}
+
+/** Rows of a batch where nobody says otherwise. */
+export const DEFAULT_BATCH_SIZE = 64;
+const TOKENS_PER_SQUARE = 512;
+const STREAMED_ROW_TOKENS = 512;
+
+/**
+ * @param options as `checkEngineOptions` leaves them, or as a plan has settled them
+ * @throws UsageError naming the option, what was found and what was expected
+ */
+export function settleOptions(
+  options: EngineOptions,
+  machine: MachineFacts,
+  rowTokens = STREAMED_ROW_TOKENS,
+): Settings {
+  const {
+    precision = 'default',
+    sparseAttention = 1,
+    schedule = 'diagonal',
+    threads = Math.min(machine.processors, BLOCK_LIMITS.threads),
+  } = options;
+  // Nobody has chosen yet: none, until somebody does.
+  const chosen = <Kind extends string>(kind: Kind | 'auto' = 'auto'): Kind | 'none' =>
+    kind === 'auto' ? 'none' : kind;
+  const { batchSize: rowsPerSlot = Math.min(DEFAULT_BATCH_SIZE, options.tokensPerSquare ?? Infinity) } = options;
+  const { tokensPerSquare = Math.max(TOKENS_PER_SQUARE, rowsPerSlot) } = options;
+  if (rowsPerSlot > tokensPerSquare)
+    throw new UsageError(
+      `batchSize: found ${rowsPerSlot}, expected at most tokensPerSquare, ${tokensPerSquare}: every row has a token in a square`,
+    );
+  const onGpu = gpuMemory(options, machine);
+  const products = gpuProducts(options, onGpu);
+  const [weights, cache, activations] = (['weights', 'cache', 'activations'] as const).map((name) =>
+    shares(name, options[name], onGpu > 0),
+  );
+  return {
+    precision,
+    compressWeights: chosen(options.compressWeights),
+    compressCache: chosen(options.compressCache),
+    sparseAttention,
+    threads,
+    instructionSet: instructionSetOf(options, machine),
+    schedule,
+    slots: options.batches ?? 1,
+    rowsPerSlot,
+    tokensPerSquare,
+    rowTokens,
+    capBytes: options.cpuMemory === undefined ? freeMemory(machine) : parseBytes(options.cpuMemory, 'cpuMemory'),
+    gpu: onGpu > 0 ? gpuSettings(onGpu, products, { weights, cache, activations }) : undefined,
+    weightShare: weights && (weights.cpu + weights.disk > 0 ? weights.cpu / (weights.cpu + weights.disk) : 1),
+    cacheOnDisk: cache?.disk ?? 0,
+    activationsOnDisk: activations?.disk ?? 0,
+    disk: options.disk ?? defaultDiskFolder(),
+    diskBytes: options.diskMemory === undefined ? Infinity : parseBytes(options.diskMemory, 'diskMemory'),
+  };
+}
+
+/** @returns 0 where the processor computes. @throws UsageError */
+function gpuMemory({ gpuMemory: asked, device }: EngineOptions, machine: MachineFacts): number {
+  const bytes = gpuBytes(asked);
+  if (bytes === 0) {
+    if (device === 'cuda')
+      throw new UsageError(
+        'device: found "cuda" without gpuMemory, expected it beside: how much memory of the GPU may be used',
+      );
+    return 0;
+  }
+  if (device === 'cpu')
+    throw new UsageError(
+      `gpuMemory: found ${formatBytes(bytes)} beside device "cpu", expected 0, or device auto or cuda`,
+    );
+  requireGpu(bytes, machine);
+  return bytes;
+}
+
+/** @throws UsageError */
+function gpuProducts({ gpuProducts: products = 'own' }: EngineOptions, onGpu: number): GpuProducts {
+  if (products === 'cublaslt' && onGpu === 0)
+    throw new UsageError(
+      'gpuProducts: found "cublaslt" without gpuMemory, expected it beside: how much memory of the GPU may be used',
+    );
+  return products;
+}
+
+type Shares = { readonly [Name in 'weights' | 'cache' | 'activations']: TierShares | undefined };
+
+/** @throws UsageError */
+function gpuSettings(capBytes: number, products: GpuProducts, { weights, cache, activations }: Shares): GpuSettings {
+  if (activations && activations.gpu > 0 && activations.gpu < 1) {
+    throw new UsageError(
+      `activations: found gpu ${activations.gpu}, expected 0 or 1: hidden states stay on the GPU wholly or not at all`,
+    );
+  }
+  return {
+    device: 0,
+    capBytes,
+    products,
+    weightShare: weights?.gpu,
+    cacheShare: cache?.gpu,
+    activationsMove: activations?.gpu === 0,
+  };
+}
+
+function shares(name: string, given: EngineOptions['weights'], withGpu: boolean): TierShares | undefined {
+  if (given === undefined) return undefined;
+  const { gpu = 0, cpu, disk } = given;
+  if (gpu > 0 && !withGpu) throw new UsageError(`${name}: found gpu ${gpu}, expected 0 without gpuMemory`);
+  return { gpu, cpu, disk };
+}
+
+function instructionSetOf({ instructionSet }: EngineOptions, { instructionSets }: MachineFacts): InstructionSet {
+  const best = instructionSets.at(-1) ?? 'scalar';
+  if (instructionSet === undefined) return best;
+  if (!instructionSets.includes(instructionSet))
+    throw new UsageError(`instructionSet: found "${instructionSet}", this machine has: ${instructionSets.join(', ')}`);
+  return instructionSet;
+}
+
+/** What the machine has free, less a margin for everybody else, plus what this process holds already. */
+function freeMemory({ availableBytes }: MachineFacts): number {
+  return Math.floor(availableBytes * 0.9) + process.memoryUsage.rss();
+}

@@ -1,0 +1,188 @@
+import { Subject } from 'rxjs';
+import { PeerError } from '../../errors/PeerError.js';
+import type { FollowedPrefix } from '../memory/FollowedPages.js';
+import { total } from '../memory/pageCounts.js';
+import { layerBounds, type RowId, type Square } from '../grid/Square.js';
+import type { Peers } from './PeerConnection.js';
+import type { BeginMessage, HiddenMessage, OpenMessage, PeerMessage, SweepMessage } from './PeerMessage.js';
+import { squaresOf } from './sweeps.js';
+import type { Completion } from '../grid/Device.js';
+import type { IssuedSquare } from '../execution/IssuedSquare.js';
+import { SquareRun, type HeldRow, type RunOfSquares, type SquareRunSetup } from '../execution/SquareRun.js';
+import type { HeadOutput } from '../grid/Task.js';
+
+export interface FollowingRunSetup extends SquareRunSetup {
+  readonly peers: Peers;
+  /** What this engine adds to what goes round the ring, once it has checked that it fits. @throws PeerError */
+  readonly join: (begin: BeginMessage) => BeginMessage;
+}
+
+interface FollowedRow extends HeldRow {
+  /** What it shares with others, where it does. */
+  readonly prefix: FollowedPrefix | undefined;
+}
+
+/** Sweeps that may have been announced before they are taken up; more than any window. */
+const MOST_SWEEPS = 65_536;
+const NOTHING: HeadOutput = { sampled: new Map(), scored: new Map() };
+
+/**
+ * A run of layers behind a model's first ones: its rows and squares are those that the engine before announces, its
+ * first layer takes the hidden states that come from there. Behind its last layer they go on to the next engine; or,
+ * where that is the model's last, what the head finds goes back to the first. It has no results of its own.
+ */
+export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares<never> {
+  readonly returned$ = new Subject<never>();
+
+  /** What was announced, in order, as far as it has not been taken up. */
+  private readonly inbox: (OpenMessage | SweepMessage)[] = [];
+  private mostAnnounced = 0;
+  private squares: Iterator<Square> | undefined;
+  private readonly samples: boolean;
+  private begun = false;
+  /** Whether rows may share pages: all engines up to here can. */
+  private shares = false;
+  private ended = false;
+  /** Rows that were announced and not closed, whether or not that has been taken up. */
+  private openRows = 0;
+
+  constructor(private readonly setup: FollowingRunSetup) {
+    super(setup, undefined);
+    this.samples = layerBounds(setup.grid).samples;
+  }
+
+  retire(square: IssuedSquare): never[] {
+    const left = this.leaveWindow(square);
+    if (square.layer === this.lastLayer) this.through(square.rows);
+    for (const { row } of left ? square.rows : []) {
+      const live = this.live.get(row);
+      if (!live) continue;
+      live.uses--;
+      this.releaseIfUnused(row, live);
+    }
+    this.askPump();
+    return [];
+  }
+
+  protected begin(): void {
+    this.connection?.start();
+  }
+
+  protected received(message: Exclude<PeerMessage, HiddenMessage>): void {
+    if (this.begun === (message.kind === 'begin'))
+      throw new PeerError(`message: found "${message.kind}", expected "begin" first, and once`);
+    switch (message.kind) {
+      case 'begin':
+        this.begun = true;
+        this.connection?.post(this.join(message));
+        return;
+      case 'head':
+        throw new PeerError(
+          'message: found "head" on the way to later layers, expected it on the way back to the first',
+        );
+      case 'close':
+        if (!this.samples) this.connection?.post(message);
+        // At once: all batches of the row have been through every layer, and the next square may wait for its memory.
+        this.openRows--;
+        this.forget(message.row);
+        return;
+      case 'free':
+        if (!this.samples) this.connection?.post(message);
+        // At once, too: whoever used the page has been through, but for what of that has yet to be noticed here.
+        this.pages.followed.free(message.page);
+        return;
+      default:
+        if (!this.samples) this.connection?.post(message);
+        if (message.kind === 'open') this.openRows++;
+        if (this.inbox.length >= this.mostAnnounced)
+          throw new PeerError(
+            `message: found more than ${this.mostAnnounced} rows and sweeps announced and not computed, expected fewer`,
+          );
+        this.inbox.push(message);
+        this.askPump();
+    }
+  }
+
+  private join(begin: BeginMessage): BeginMessage {
+    const joined = this.setup.join(begin);
+    this.shares = joined.sharesPages;
+    // Each row that was admitted has a page everywhere.
+    this.mostAnnounced = total(joined.pages) + MOST_SWEEPS;
+    return joined;
+  }
+
+  protected sourceEnded(): void {
+    this.ended = true;
+    this.askPump();
+  }
+
+  protected closing(): void {
+    this.inbox.length = 0;
+  }
+
+  protected paused(): void {
+    if (!this.ended || this.closed) return;
+    if (this.openRows > 0) {
+      // They were given up before their end, and what is under way for them will not get its inputs.
+      this.close();
+      this.returned$.complete();
+    } else if (this.live.size === 0 && this.idle) this.finish();
+  }
+
+  protected override completed(completion: Completion): void {
+    super.completed(completion);
+    const { event, head } = completion;
+    const { part, pass, slot } = event.task;
+    if (part === 'head' && !event.error && !this.closed)
+      this.connection?.post({ kind: 'head', pass, slot, output: head ?? NOTHING });
+  }
+
+  protected nextSquare(): Square | undefined {
+    for (;;) {
+      const square = this.squares?.next();
+      if (square && square.done !== true) return square.value;
+      this.squares = undefined;
+      const [message] = this.inbox;
+      if (!message) return undefined;
+      if (message.kind === 'open' && !this.open(message)) return undefined;
+      if (message.kind === 'sweep') this.squares = squaresOf(message, this.grid)[Symbol.iterator]();
+      this.inbox.shift();
+    }
+  }
+
+  /**
+   * False while there is not enough memory for the row's prompt; those that had it before give it back without our
+   * doing.
+   */
+  private open({ row, sequence, newTokens, prefix: isPrefix = false, sharing }: OpenMessage): boolean {
+    if (this.live.has(row))
+      throw new PeerError(`open: found row ${row} a second time, expected it once until it is closed`);
+    if (sharing && !this.shares)
+      throw new PeerError('open.sharing: found pages that rows share, expected none: not all engines can');
+    const given = sequence.tokens.length;
+    // No token follows a prefix that it would have to leave out.
+    const promptTokens = isPrefix ? given + 1 : given;
+    const positions = Math.max(1, promptTokens + newTokens - 1);
+    const prefix = sharing && this.pages.followed.prefixOf(sharing, sequence.tokens.slice(0, positions));
+    const pages = this.pages.take(row, { promptTokens: given, positions }, prefix);
+    if (!pages) return false;
+    // What is checked next may throw: the run knows of the pages by then, and gives them back.
+    this.live.set(row, { pages, prefix, uses: 0, forgotten: false });
+    if (prefix) this.pages.followed.opened(prefix);
+    const { shared, sharedTokens } = pages;
+    const judged = { row, promptTokens, newTokens, shared, prefix: isPrefix };
+    this.checker.admit(judged);
+    this.device.openRow(this.setup.id, row, sequence, pages);
+    this.setup.recorder.admitted(judged, given - sharedTokens);
+    return true;
+  }
+
+  private forget(row: RowId): void {
+    const live = this.live.get(row);
+    if (!live) throw new PeerError(`close: found row ${row}, expected one that is open`);
+    if (live.prefix && !live.forgotten) this.pages.followed.closed(live.prefix);
+    live.forgotten = true;
+    this.checker.release(row);
+    this.releaseIfUnused(row, live);
+  }
+}

@@ -1,0 +1,118 @@
+import type { DeviceRow } from '../grid/Device.js';
+import type { HeadOutput } from '../grid/Task.js';
+import type { SharedPrefix } from '../memory/SharedPrefix.js';
+import type { PageCounts } from '../memory/rowPlacement.js';
+import type { RowId, RowRange } from '../grid/Square.js';
+
+/**
+ * What goes round the ring before anything else. The first engine states what it is and has; each of the others checks
+ * that it fits, puts its own layers and its memory in, and sends it on; what comes back to the first one holds for all.
+ */
+export interface BeginMessage {
+  readonly kind: 'begin';
+  /** Of the whole model; `contents`: of what is in its files (`ResultIdentity.model`). */
+  readonly model: {
+    readonly layers: number;
+    readonly hiddenSize: number;
+    readonly vocabularySize: number;
+    readonly family: string;
+    readonly contents: string;
+  };
+  /** The layer that the next engine has to begin with; `model.layers` once they are complete. */
+  readonly nextLayer: number;
+  /** The shape of the first engine's slots; the others must have been opened with no smaller one. */
+  readonly grid: { readonly slots: number; readonly rowsPerSlot: number; readonly tokensPerSquare: number };
+  /**
+   * How the KV cache is cut into pages, and what share of a row's pages lives on disk and on a GPU (default 0): the
+   * same everywhere.
+   */
+  readonly cache: {
+    readonly pageTokens: number;
+    readonly diskShare: number;
+    readonly mostDiskPages: number;
+    readonly gpuShare?: number;
+  };
+  /** Pages that every engine up to here has. */
+  readonly pages: PageCounts;
+  /** Whether every engine up to here can have a page in the tables of several rows. */
+  readonly sharesPages: boolean;
+}
+
+/** A row was admitted, or a prefix of rows to come: each engine makes room for it as it grows. */
+export interface OpenMessage {
+  readonly kind: 'open';
+  readonly row: RowId;
+  readonly sequence: DeviceRow;
+  /** Most tokens that will be sampled; 0 for a row that is only scored, and for a prefix. */
+  readonly newTokens: number;
+  /** Its tokens are computed for their keys and values alone: no head looks at them. Default false. */
+  readonly prefix?: boolean;
+  /** What of its pages other rows have, too, or may have later. Default: nothing. */
+  readonly sharing?: SharedPrefix;
+}
+
+/**
+ * A page is kept for rows to come no longer: who held it has been closed, and who copied from it has been through every
+ * layer.
+ */
+export interface FreeMessage {
+  readonly kind: 'free';
+  /** Its number. */
+  readonly page: number;
+}
+
+/** The rows of one (pass, slot). */
+export interface PeerBatch {
+  readonly pass: number;
+  readonly slot: number;
+  readonly rows: readonly RowRange[];
+}
+
+/**
+ * Batches that will come, announced before they are computed, so that weights and cache can be loaded ahead of them.
+ */
+export interface SweepMessage {
+  readonly kind: 'sweep';
+  /** In the order in which they come. */
+  readonly batches: readonly PeerBatch[];
+  /**
+   * No batch of the sweep waits for a token that another one of it samples: they can be computed layer by layer, so
+   * that all of them share a layer's weights. Else batch by batch: waiting for a later one might be waiting for
+   * oneself.
+   */
+  readonly interleaved: boolean;
+}
+
+/** The hidden states of a batch behind the sender's last layer. */
+export interface HiddenMessage {
+  readonly kind: 'hidden';
+  readonly pass: number;
+  readonly slot: number;
+  /**
+   * [tokens, hiddenSize], row-major: the batch's ranges one after another, each token in order of position. The
+   * receiver's from now on.
+   */
+  readonly hidden: Float32Array;
+}
+
+/** What the last engine found for a batch; one for every batch, also where none of its rows sampled or scored. */
+export interface HeadMessage {
+  readonly kind: 'head';
+  readonly pass: number;
+  readonly slot: number;
+  readonly output: HeadOutput;
+}
+
+/** A row is over: no later batch holds it, and all that did have been through every layer. */
+export interface CloseMessage {
+  readonly kind: 'close';
+  readonly row: RowId;
+}
+
+/**
+ * What engines that share a model tell each other, in this order: `begin`; then for each row `open`, the `sweep`s that
+ * hold it, their `hidden` states, `close`; and `free` for each page that rows shared. `head` goes from the last engine
+ * to the first one. All of it is plain data (maps and typed arrays included), as structured clones carry it.
+ */
+export type PeerMessage =
+  BeginMessage | OpenMessage | SweepMessage | HiddenMessage | HeadMessage | CloseMessage | FreeMessage;

@@ -1,0 +1,50 @@
+import { PeerError } from '../../errors/PeerError.js';
+import { least } from '../memory/pageCounts.js';
+import type { BeginMessage } from './PeerMessage.js';
+
+/** What an engine is and has, as its peers have to know it. */
+export interface StageFacts extends Pick<BeginMessage, 'model' | 'grid' | 'cache' | 'pages' | 'sharesPages'> {
+  readonly layers: { readonly first: number; readonly count: number };
+}
+
+/** What the engine of the first layers sends round the ring. Pure. */
+export function beginOf({ layers, ...facts }: StageFacts): BeginMessage {
+  return { kind: 'begin', ...facts, nextLayer: layers.first + layers.count };
+}
+
+/**
+ * What an engine of later layers sends on: with its own layers and its own memory put in. Pure.
+ * @throws PeerError where the two do not fit together: it names what was found and what was expected
+ */
+export function joined(
+  begin: BeginMessage,
+  { model, layers, grid, cache, pages, sharesPages }: StageFacts,
+): BeginMessage {
+  const refuse = (what: string, found: unknown, expected: unknown): never => {
+    throw new PeerError(
+      `${what}: found ${JSON.stringify(found)}, expected ${JSON.stringify(expected)} as in the engine of layers ${layers.first} to ${layers.first + layers.count - 1}`,
+    );
+  };
+  for (const key of ['family', 'layers', 'hiddenSize', 'vocabularySize', 'contents'] as const) {
+    if (begin.model[key] !== model[key]) refuse(`model ${key}`, begin.model[key], model[key]);
+  }
+  for (const key of ['pageTokens', 'diskShare', 'mostDiskPages'] as const)
+    if (begin.cache[key] !== cache[key]) refuse(`cache ${key}`, begin.cache[key], cache[key]);
+  // Each counts a row's pages on every tier: a row must take the same of them everywhere. What fits on one engine's GPU
+  // need not fit on another's.
+  const [gpuShare, ownShare] = [begin.cache.gpuShare ?? 0, cache.gpuShare ?? 0];
+  if (gpuShare !== ownShare) refuse('cache share on the GPU (the option cache says it)', gpuShare, ownShare);
+  if (begin.nextLayer !== layers.first) refuse('next layer', begin.nextLayer, layers.first);
+  for (const key of ['slots', 'rowsPerSlot', 'tokensPerSquare'] as const) {
+    if (!(begin.grid[key] <= grid[key]))
+      throw new PeerError(
+        `${key}: found ${begin.grid[key]} in the engine of the first layers, expected at most the ${grid[key]} of layers ${layers.first} to ${layers.first + layers.count - 1}`,
+      );
+  }
+  return {
+    ...begin,
+    nextLayer: layers.first + layers.count,
+    pages: least(begin.pages, pages),
+    sharesPages: begin.sharesPages && sharesPages,
+  };
+}

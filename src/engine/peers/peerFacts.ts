@@ -1,0 +1,27 @@
+import type { DecoderSpec } from '../../model/DecoderSpec.js';
+import type { SettledOptions } from '../open/openRuntime.js';
+import { layerBounds } from '../grid/Square.js';
+import type { StageFacts } from './begin.js';
+
+/** What the peers of an engine have to know of it. @param contents `ResultIdentity.model` */
+export function peerFacts(
+  decoder: DecoderSpec,
+  { grid, cache, diskCache, gpuTier }: SettledOptions,
+  contents: string,
+): StageFacts {
+  const { layers, hiddenSize, vocabularySize, family } = decoder;
+  return {
+    model: { layers, hiddenSize, vocabularySize, family, contents },
+    layers: { first: layerBounds(grid).first, count: grid.layers },
+    grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
+    cache: {
+      pageTokens: cache.pageTokens,
+      diskShare: diskCache.share,
+      mostDiskPages: diskCache.mostPerRow,
+      ...(gpuTier && { gpuShare: gpuTier.cacheShare }),
+    },
+    // On a GPU and with a cache on disk rows share nothing yet.
+    sharesPages: !gpuTier && diskCache.share === 0,
+    pages: { gpu: gpuTier?.options.pages ?? 0, memory: cache.pages, disk: diskCache.pages },
+  };
+}

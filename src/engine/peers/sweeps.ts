@@ -1,0 +1,44 @@
+import { layerBounds, type Grid, type RowRange, type Square } from '../grid/Square.js';
+import type { PeerBatch, SweepMessage } from './PeerMessage.js';
+
+/**
+ * What the engines behind the first one have to know of a sweep of its schedule: the batches that leave the first one's
+ * layers in it, in order, and whether each of them is one batch of its slot, wholly within the sweep. If so, all of
+ * them leave without waiting for a token that one of them samples. Pure.
+ *
+ * @param squares of one sweep, in order
+ */
+export function announcementOf(squares: readonly Square[], grid: Pick<Grid, 'layers' | 'part'>): SweepMessage {
+  const { last } = layerBounds(grid);
+  const counts = new Map<readonly RowRange[], number>();
+  const slots = new Set<number>();
+  const batches: PeerBatch[] = [];
+  let alone = true;
+  for (const { pass, layer, slot, rows } of squares) {
+    const count = counts.get(rows) ?? 0;
+    counts.set(rows, count + 1);
+    if (count === 0) {
+      alone &&= !slots.has(slot);
+      slots.add(slot);
+    }
+    if (layer === last) batches.push({ pass, slot, rows });
+  }
+  return { kind: 'sweep', batches, interleaved: alone && [...counts.values()].every((count) => count === grid.layers) };
+}
+
+/**
+ * The squares of an announced sweep over the layers of a grid, in an order that waits for nothing that could wait for
+ * them. Pure.
+ */
+export function* squaresOf(
+  { batches, interleaved }: SweepMessage,
+  grid: Pick<Grid, 'layers' | 'part'>,
+): Iterable<Square> {
+  const { first, last } = layerBounds(grid);
+  const groups = interleaved ? [batches] : batches.map((batch) => [batch]);
+  for (const group of groups) {
+    for (let layer = first; layer <= last; layer++) {
+      for (const { pass, slot, rows } of group) yield { pass, layer, slot, rows };
+    }
+  }
+}

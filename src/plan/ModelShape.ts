@@ -1,0 +1,161 @@
+import { z } from 'zod';
+import { LIMITS, type Bounds } from '../model/architectures/Fields.js';
+import type { DecoderSpec } from '../model/DecoderSpec.js';
+import type { TensorBinding, WeightType } from '../model/TensorBinding.js';
+import { WEIGHT_BLOCKS } from '../model/TensorBinding.js';
+
+/** What the cost models need to know of a model: sizes, and the bytes of its weights as they are kept. */
+export interface ModelShape {
+  readonly name: string;
+  readonly layers: number;
+  readonly hiddenSize: number;
+  /** Inner width of the feed-forward block, or of one expert. */
+  readonly feedForwardSize: number;
+  /** Matrices of a feed-forward block: 2 plain, 3 gated. */
+  readonly feedForwardMatrices: 2 | 3;
+  /** How a layer's two blocks are summed: what is kept beside them depends on it. */
+  readonly residual: DecoderSpec['residual'];
+  readonly experts?: { readonly count: number; readonly perToken: number } | undefined;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly vocabularySize: number;
+  readonly contextTokens: number;
+  /** Elements a token of the tables of sines and cosines; 0 without rotary encoding. */
+  readonly rotaryElements: number;
+  /** Most layer weights are of this type. */
+  readonly weightType: WeightType;
+  /** Of the head, which is often kept more precisely. Default: as the layers. */
+  readonly headWeightType?: WeightType | undefined;
+  /** One layer, all its matrices, norms and biases. */
+  readonly layerWeightBytes: number;
+  /** Embeddings, head, final norm: always in memory. */
+  readonly globalWeightBytes: number;
+}
+
+const within = ({ min, max }: Bounds): z.ZodNumber => z.int().min(min).max(max);
+const size = z.number().min(0).max(1e18);
+const weightTypes = z.enum(Object.keys(WEIGHT_BLOCKS) as WeightType[]);
+
+/** No sizes but those that a model's file may have. */
+export const shapeSchema: z.ZodType<ModelShape> = z.strictObject({
+  name: z.string(),
+  layers: within(LIMITS.layers),
+  hiddenSize: within(LIMITS.hidden),
+  feedForwardSize: within(LIMITS.feedForward),
+  feedForwardMatrices: z.literal([2, 3]),
+  residual: z.enum(['pre', 'post', 'sandwich', 'parallel']),
+  experts: z.strictObject({ count: within(LIMITS.experts), perToken: within(LIMITS.experts) }).optional(),
+  heads: within(LIMITS.heads),
+  kvHeads: within(LIMITS.heads),
+  headDim: within(LIMITS.headDim),
+  vocabularySize: within(LIMITS.vocabulary),
+  contextTokens: within(LIMITS.context),
+  rotaryElements: z.int().min(0),
+  weightType: weightTypes,
+  headWeightType: weightTypes.optional(),
+  layerWeightBytes: size.positive(),
+  globalWeightBytes: size,
+});
+
+/** Multiplied weights of one layer that every token sees, without the feed-forward block. */
+export function attentionElements({ hiddenSize, heads, kvHeads, headDim }: ModelShape): number {
+  return hiddenSize * headDim * (2 * heads + 2 * kvHeads);
+}
+
+/** Weights of one feed-forward block, or of one expert. */
+export function feedForwardElements({ hiddenSize, feedForwardSize, feedForwardMatrices }: ModelShape): number {
+  return feedForwardMatrices * hiddenSize * feedForwardSize;
+}
+
+/** All matrix weights of a layer, every expert among them. */
+export function layerElements(shape: ModelShape): number {
+  return attentionElements(shape) + feedForwardElements(shape) * (shape.experts?.count ?? 1);
+}
+
+/** Values of keys and values that one token adds in one layer. */
+export function cacheValues({ kvHeads, headDim }: ModelShape): number {
+  return 2 * kvHeads * headDim;
+}
+
+export function bitsOf(type: WeightType): number {
+  const { bytes, elements } = WEIGHT_BLOCKS[type];
+  return (bytes * 8) / elements;
+}
+
+/**
+ * The shape of a model of which only the configuration is known. @param weightType default F16, as the papers have it
+ */
+export function shapeOfDecoder(
+  decoder: DecoderSpec,
+  name: string,
+  { tied, weightType = 'F16' }: { readonly tied: boolean; readonly weightType?: WeightType },
+): ModelShape {
+  const { hiddenSize, vocabularySize, embedding, position, contextTokens } = decoder;
+  const bare = sizes(decoder, name, weightType);
+  const bits = bitsOf(weightType);
+  const positions = position.kind === 'learned' ? (contextTokens + position.offset) * hiddenSize : 0;
+  const globals = vocabularySize * embedding.size * (tied ? 1 : 2) + positions;
+  return { ...bare, layerWeightBytes: (layerElements(bare) * bits) / 8, globalWeightBytes: (globals * bits) / 8 };
+}
+
+/** The shape of a model whose files have been read. */
+export function shapeOfModel(
+  { decoder, bindings }: { readonly decoder: DecoderSpec; readonly bindings: readonly TensorBinding[] },
+  name: string,
+): ModelShape {
+  const bytesByType = new Map<WeightType, number>();
+  let [inLayers, elsewhere] = [0, 0];
+  for (const { layer, kind, type, rows, columns } of bindings) {
+    // Vectors are kept as 32-bit floats, matrices in their file's precision (panels of 16 outputs).
+    const bytes = kind === 'vector' ? rows * 4 : (Math.ceil(rows / 16) * 16 * columns * bitsOf(type)) / 8;
+    if (layer < 0) elsewhere += bytes;
+    else {
+      inLayers += bytes;
+      bytesByType.set(type, (bytesByType.get(type) ?? 0) + bytes);
+    }
+  }
+  const [weightType] = [...bytesByType].sort((a, b) => b[1] - a[1])[0] ?? ['F16' as const];
+  // A tied head is the table of embeddings.
+  const head =
+    bindings.find(({ role }) => role === 'head.weight') ?? bindings.find(({ role }) => role === 'token_embedding');
+  return {
+    ...sizes(decoder, name, weightType),
+    headWeightType: head?.type,
+    layerWeightBytes: inLayers / decoder.layers,
+    globalWeightBytes: elsewhere,
+  };
+}
+
+function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): ModelShape {
+  const {
+    layers,
+    hiddenSize,
+    feedForwardSize,
+    heads,
+    kvHeads,
+    headDim,
+    vocabularySize,
+    contextTokens,
+    feedForward,
+    position,
+  } = decoder;
+  return {
+    name,
+    layers,
+    hiddenSize,
+    feedForwardSize,
+    heads,
+    kvHeads,
+    headDim,
+    vocabularySize,
+    contextTokens,
+    weightType,
+    feedForwardMatrices: feedForward.kind === 'plain' ? 2 : 3,
+    residual: decoder.residual,
+    experts: feedForward.experts,
+    rotaryElements: position.kind === 'rotary' ? position.tables.length * position.dims : 0,
+    layerWeightBytes: 0,
+    globalWeightBytes: 0,
+  };
+}

@@ -1,0 +1,133 @@
+import { z } from 'zod';
+import { UsageError } from '../errors/UsageError.js';
+import { COST_MODEL_NAMES, type CostModel } from './CostModel.js';
+import { profileSchema, type HardwareProfile } from './HardwareProfile.js';
+import { shapeSchema, type ModelShape } from './ModelShape.js';
+import { parsedArgument } from './parsed.js';
+import type { TierName } from './Placement.js';
+import { BLOCK_BOUNDS, COMPRESSIONS, SCHEDULE_NAMES, type Compression, type ScheduleName } from './Policy.js';
+import { workloadSchema, type Workload } from './Workload.js';
+
+/** Most bytes of each tier that a plan may use. Default: what the machine has. 0: the tier is not used. */
+export type MemoryCaps = Readonly<Partial<Record<TierName, number | undefined>>>;
+
+/** What may be chosen, and what the user has settled already. */
+export interface Allowed {
+  /** Default: zigzag and diagonal; models that know no schedules take zigzag. */
+  readonly schedules?: readonly ScheduleName[] | undefined;
+  readonly batchSize?: number | undefined;
+  readonly batches?: number | undefined;
+  /** Default: none only. Compression changes results, so it is used where it is allowed, and recommended elsewhere. */
+  readonly compressWeights?: readonly Compression[] | undefined;
+  readonly compressCache?: readonly Compression[] | undefined;
+  /** Default: on the CPU and on the GPU, where there is one. */
+  readonly cpuAttention?: readonly boolean[] | undefined;
+  readonly threads?: number | undefined;
+  readonly tokensPerSquare?: number | undefined;
+  /** Default 1024 (256 without a GPU), and 64. */
+  readonly mostBatchSize?: number | undefined;
+  readonly mostBatches?: number | undefined;
+}
+
+/** What a plan is made for. */
+export interface PlanRequest {
+  readonly hardware: HardwareProfile;
+  readonly shape: ModelShape;
+  readonly workload: Workload;
+  readonly caps?: MemoryCaps | undefined;
+  readonly allow?: Allowed | undefined;
+  /** Default spillway. */
+  readonly costModel?: CostModel['name'] | undefined;
+}
+
+/** A cap may be infinite. */
+const cap = z
+  .custom<number>((value) => typeof value === 'number' && value >= 0, {
+    error: 'expected a number of bytes of at least 0',
+  })
+  .optional();
+const { batchSize, batches, threads, tokensPerSquare } = BLOCK_BOUNDS;
+
+const requestSchema: z.ZodType<PlanRequest> = z.strictObject({
+  hardware: profileSchema,
+  shape: shapeSchema,
+  workload: workloadSchema,
+  caps: z.strictObject({ gpu: cap, cpu: cap, disk: cap }).optional(),
+  allow: z
+    .strictObject({
+      schedules: z.array(z.enum(SCHEDULE_NAMES)).min(1).optional(),
+      batchSize: batchSize.optional(),
+      batches: batches.optional(),
+      compressWeights: z.array(z.enum(COMPRESSIONS)).min(1).optional(),
+      compressCache: z.array(z.enum(COMPRESSIONS)).min(1).optional(),
+      cpuAttention: z.array(z.boolean()).min(1).optional(),
+      threads: threads.optional(),
+      tokensPerSquare: tokensPerSquare.optional(),
+      mostBatchSize: batchSize.optional(),
+      mostBatches: batches.optional(),
+    })
+    .optional(),
+  costModel: z.enum(COST_MODEL_NAMES).optional(),
+});
+
+/**
+ * A request by somebody who may have put anything into it. Done once, where it comes in: what costs plans by the
+ * thousand relies on it.
+ * @throws UsageError naming the field, what was found and what was expected
+ */
+export function parseRequest(value: PlanRequest): PlanRequest {
+  const request = parsedArgument(requestSchema, value, 'request');
+  const {
+    workload: { promptTokens, newTokens, sharedPrefixTokens = 0 },
+    shape: { contextTokens },
+  } = request;
+  if (sharedPrefixTokens >= promptTokens)
+    throw new UsageError(
+      `sharedPrefixTokens: found ${sharedPrefixTokens}, expected fewer than promptTokens, ${promptTokens}: a row's last token is its own`,
+    );
+  if (promptTokens + newTokens > contextTokens + 1) {
+    throw new UsageError(
+      `promptTokens and newTokens: found ${promptTokens} + ${newTokens}, but the model's context is ${contextTokens} tokens`,
+    );
+  }
+  return request;
+}
+
+/**
+ * The machine with no more memory than the caps leave. A tier that is capped at 0 is not there.
+ * @throws UsageError for caps that contradict the machine, or leave nothing to compute in
+ */
+export function cappedHardware(hardware: HardwareProfile, caps: MemoryCaps = {}): HardwareProfile {
+  const { memory, usableFraction } = hardware;
+  const limit = (have: number, most: number | undefined, tier: string): number => {
+    if (most === undefined) return have;
+    if (most > 0 && have === 0)
+      throw new UsageError(
+        `${tier} memory: found a cap of ${most} bytes, but hardware ${JSON.stringify(hardware.name)} has no ${tier} tier: leave it out`,
+      );
+    // A cap is what the user gives; the share that is lost is lost of the machine's own memory.
+    return Math.min(have, most / usableFraction);
+  };
+  const cpuBytes = limit(memory.cpuBytes, caps.cpu, 'cpu');
+  if (cpuBytes <= 0)
+    throw new UsageError(
+      'cpu memory: found a cap of 0 bytes, expected more: prompts, results and whatever is under way need some',
+    );
+  return {
+    ...hardware,
+    memory: {
+      gpuBytes: limit(memory.gpuBytes, caps.gpu, 'gpu'),
+      cpuBytes,
+      diskBytes: limit(memory.diskBytes, caps.disk, 'disk'),
+    },
+  };
+}
+
+/** Bytes of each tier that a plan may fill. */
+export function usableBytes({ memory, usableFraction }: HardwareProfile): Readonly<Record<TierName, number>> {
+  return {
+    gpu: memory.gpuBytes * usableFraction,
+    cpu: memory.cpuBytes * usableFraction,
+    disk: memory.diskBytes * usableFraction,
+  };
+}

@@ -1,0 +1,301 @@
+import { LONG_INPUTS, type ComputeProfile, type HardwareProfile, type MatmulWeights } from '../HardwareProfile.js';
+import { PAGE_TOKENS } from '../reserves.js';
+import { attentionElements, bitsOf, cacheValues, feedForwardElements, type ModelShape } from '../ModelShape.js';
+import { neighbours } from '../neighbours.js';
+import type { Compression } from '../Policy.js';
+
+/** How a processor computes for a policy. */
+export interface ComputeSetting {
+  readonly on: ComputeProfile;
+  readonly shape: ModelShape;
+  /** Default: as many as the profile was measured with. */
+  readonly threads?: number | undefined;
+  readonly compressWeights: Compression;
+  readonly compressCache: Compression;
+  /** It is the CPU that computes, with our own kernels and threads. */
+  readonly isCpu: boolean;
+}
+
+/**
+ * How often a part of a layer's compute hands work to all threads and waits for the last of them; each time costs about
+ * what a task does. A GPU starts its kernels without waiting.
+ */
+const HANDOVERS = { embed: 1, project: 5, attend: 2, finish: 10, head: 4 } as const;
+
+/** What a part costs beside its work. */
+export function partSeconds({ on, isCpu }: ComputeSetting, part: keyof typeof HANDOVERS): number {
+  return on.taskSeconds * (isCpu ? HANDOVERS[part] : 1);
+}
+
+/** Which products are measured for a weight type. */
+export function matmulKind({ weightType }: Pick<ModelShape, 'weightType'>, compressed: Compression): MatmulWeights {
+  if (compressed !== 'none') return compressed === '4bit' ? 'q4' : 'q8';
+  const bits = bitsOf(weightType);
+  if (bits >= 32) return 'f32';
+  if (bits >= 16) return 'f16';
+  return bits > 5.1 ? 'q8' : 'q4';
+}
+
+/** Where a type was not measured, the nearest one that was stands in. */
+const STAND_INS: Readonly<Record<MatmulWeights, readonly MatmulWeights[]>> = {
+  f32: ['f32', 'f16', 'q8', 'q4'],
+  f16: ['f16', 'f32', 'q8', 'q4'],
+  q8: ['q8', 'q4', 'f16', 'f32'],
+  q4: ['q4', 'q8', 'f16', 'f32'],
+};
+
+/**
+ * Operations a second of a product with `tokens` rows and weights of so many inputs: the measured points joined by
+ * straight lines between the logarithms. Below the first point reading the weights takes all the time, which does not
+ * depend on the rows; beyond the last one the speed stays.
+ */
+export function matmulFlopsPerSecond(
+  { matmul }: Pick<ComputeProfile, 'matmul'>,
+  kind: MatmulWeights,
+  tokens: number,
+  inputs = LONG_INPUTS,
+): number {
+  const { longs, shorts, least } = pointsOf(matmul, kind);
+  const long = between(longs, tokens);
+  if (inputs >= LONG_INPUTS || least === Infinity) return long ?? 1;
+  const short = between(shorts, tokens) ?? 1;
+  return short * ((long ?? short) / short) ** Math.max(0, Math.log(inputs / least) / Math.log(LONG_INPUTS / least));
+}
+
+/** The measured points of one kind of weights, or of what stands in for it. */
+interface MatmulPoints {
+  /** Of weights with LONG_INPUTS inputs and more. */
+  readonly longs: ComputeProfile['matmul'];
+  /** Of those with the fewest. */
+  readonly shorts: ComputeProfile['matmul'];
+  /** How many these are; infinite where there are none. */
+  readonly least: number;
+}
+
+/** Costing a plan asks for the same points many thousand times. */
+const known = new WeakMap<ComputeProfile['matmul'], Map<MatmulWeights, MatmulPoints>>();
+
+function pointsOf(matmul: ComputeProfile['matmul'], kind: MatmulWeights): MatmulPoints {
+  let ofKinds = known.get(matmul);
+  if (!ofKinds) known.set(matmul, (ofKinds = new Map<MatmulWeights, MatmulPoints>()));
+  let found = ofKinds.get(kind);
+  if (!found) {
+    const measured = STAND_INS[kind].find((each) => matmul.some(({ weights }) => weights === each));
+    const points = matmul.filter(({ weights }) => weights === measured);
+    const least = Math.min(...points.map((point) => point.inputs ?? Infinity));
+    found = {
+      longs: points.filter((point) => point.inputs === undefined),
+      shorts: points.filter((point) => point.inputs === least),
+      least,
+    };
+    ofKinds.set(kind, found);
+  }
+  return found;
+}
+
+function between(measured: ComputeProfile['matmul'], tokens: number): number | undefined {
+  const { low, high, part } = neighbours(measured, (point) => point.tokens, tokens);
+  if (high === undefined) return low?.flopsPerSecond;
+  if (low === undefined) return (high.flopsPerSecond * tokens) / high.tokens;
+  return low.flopsPerSecond * (high.flopsPerSecond / low.flopsPerSecond) ** part;
+}
+
+/**
+ * A rate on `threads` threads from the one on all that were measured: between that and the one on a single thread the
+ * gain of a doubling stays; in proportion where a single thread was not measured. More threads than were measured are
+ * no faster.
+ */
+export function rateOnThreads(all: number, one: number | undefined, threads: number, measured: number): number {
+  if (threads >= measured) return all;
+  if (one === undefined) return (all * threads) / measured;
+  // Noise may have made one thread look faster than all.
+  const single = Math.min(one, all);
+  return single * (all / single) ** (Math.log(threads) / Math.log(measured));
+}
+
+/** Seconds of products of `tokens` rows with weights of `inputs` by `outputs`. */
+function matmulSeconds(
+  { on, threads = on.threads }: ComputeSetting,
+  kind: MatmulWeights,
+  inputs: number,
+  outputs: number,
+  tokens: number,
+): number {
+  if (tokens <= 0) return 0;
+  const one = on.oneThread && matmulFlopsPerSecond(on.oneThread, kind, tokens, inputs);
+  return (
+    (2 * inputs * outputs * tokens) /
+    rateOnThreads(matmulFlopsPerSecond(on, kind, tokens, inputs), one, threads, on.threads)
+  );
+}
+
+/**
+ * On a CPU whose row operations were not measured, queries, keys and values are gone over so often: rounded, scaled,
+ * rotated, stored as pages are laid out.
+ */
+const PROJECTED_TIMES = 7;
+
+/** Norm, query, key and value products, rotation, and storing keys and values: compressed on the way where they are. */
+export function projectSeconds(setting: ComputeSetting, tokens: number): number {
+  const { on, shape } = setting;
+  const { hiddenSize, heads, kvHeads, headDim } = shape;
+  const kind = matmulKind(shape, setting.compressWeights);
+  const projected = (heads + 2 * kvHeads) * headDim;
+  const quantise = setting.compressCache === 'none' ? 0 : (tokens * cacheValues(shape)) / on.quantiseValuesPerSecond;
+  return (
+    matmulSeconds(setting, kind, hiddenSize, headDim * (heads + 2 * kvHeads), tokens) +
+    rowSeconds(setting, tokens, {
+      operations: 2 * hiddenSize + 2 * projected,
+      passes: 4 * hiddenSize + (setting.isCpu ? PROJECTED_TIMES * projected : 2 * heads * headDim),
+    }) +
+    quantise
+  );
+}
+
+/** Output product, residual sums, feed-forward block. Of a mixture every expert has its share of the tokens. */
+export function finishSeconds(setting: ComputeSetting, tokens: number): number {
+  const { shape } = setting;
+  const { hiddenSize, heads, headDim, feedForwardSize, feedForwardMatrices, experts } = shape;
+  const kind = matmulKind(shape, setting.compressWeights);
+  const out = matmulSeconds(setting, kind, heads * headDim, hiddenSize, tokens);
+  const used = experts ? Math.min(experts.count, tokens * experts.perToken) : 1;
+  const each = experts ? (tokens * experts.perToken) / used : tokens;
+  const up = matmulSeconds(setting, kind, hiddenSize, (feedForwardMatrices - 1) * feedForwardSize, each);
+  const inner = used * (up + matmulSeconds(setting, kind, feedForwardSize, hiddenSize, each));
+  const forward = feedForwardSize * (experts?.perToken ?? 1);
+  return (
+    out +
+    inner +
+    rowSeconds(setting, tokens, { operations: 5 * hiddenSize + 2 * forward, passes: 8 * hiddenSize + 4 * forward })
+  );
+}
+
+const CACHE_KIND = { none: 'f16', '8bit': 'q8', '4bit': 'q4' } as const;
+
+/**
+ * The measured speed for a kind of cache, joined between the numbers of query heads a head of keys and values;
+ * undefined where it was not measured.
+ */
+function decodeBytesPerSecond(
+  { decode = [] }: ComputeProfile['attention'],
+  cache: Compression,
+  groupHeads: number,
+): number | undefined {
+  const { low, high, part } = neighbours(
+    decode.filter((point) => point.cache === CACHE_KIND[cache]),
+    (point) => point.groupHeads,
+    groupHeads,
+  );
+  if (high === undefined || low === undefined) return (high ?? low)?.bytesPerSecond;
+  return low.bytesPerSecond * (high.bytesPerSecond / low.bytesPerSecond) ** part;
+}
+
+/**
+ * Attention of `rows` that decode: bounded by reading their keys and values, which become floats again where they are
+ * compressed, and by what each row takes beside.
+ */
+export function decodeAttentionSeconds(setting: ComputeSetting, keys: number, rows: number): number {
+  const {
+    on: { attention, oneThread, threads: measured },
+    shape,
+    threads = measured,
+  } = setting;
+  const { rowHeadsPerSecond } = attention;
+  const beside =
+    rowHeadsPerSecond === undefined
+      ? 0
+      : (rows * shape.heads) /
+        rateOnThreads(rowHeadsPerSecond, oneThread?.attention.rowHeadsPerSecond, threads, measured);
+  return keysSeconds(setting, keys) + beside;
+}
+
+/**
+ * So often a layer's attention on the CPU waits for the link: for queries, keys and values on their way down, and for
+ * what it has found on its way up.
+ */
+const LINK_WAITS = 4;
+
+/** Attention on the CPU, beside a GPU, of rows that decode. */
+export function hostAttentionSeconds(
+  cpu: ComputeSetting,
+  { copySeconds = 0 }: HardwareProfile['links'],
+  keys: number,
+  rows: number,
+): number {
+  return keys > 0 ? decodeAttentionSeconds(cpu, keys, rows) + cpu.on.taskSeconds + LINK_WAITS * copySeconds : 0;
+}
+
+function keysSeconds({ on, shape, threads = on.threads, compressCache }: ComputeSetting, keys: number): number {
+  const { attention, oneThread } = on;
+  const values = keys * cacheValues(shape);
+  const groupHeads = shape.heads / shape.kvHeads;
+  const measured = decodeBytesPerSecond(attention, compressCache, groupHeads);
+  if (measured !== undefined) {
+    const one = oneThread && decodeBytesPerSecond(oneThread.attention, compressCache, groupHeads);
+    return (values * 2) / rateOnThreads(measured, one, threads, on.threads);
+  }
+  const read =
+    (values * 2) /
+    rateOnThreads(attention.decodeBytesPerSecond, oneThread?.attention.decodeBytesPerSecond, threads, on.threads);
+  return read + (compressCache === 'none' ? 0 : values / on.dequantiseValuesPerSecond);
+}
+
+/**
+ * @param keys that the tokens of prompts look at, summed; @param tokens of prompts: each looks at its last page in full
+ */
+export function prefillAttentionSeconds(
+  { on, shape, threads = on.threads, isCpu }: ComputeSetting,
+  keys: number,
+  tokens: number,
+): number {
+  const rate = rateOnThreads(
+    on.attention.prefillFlopsPerSecond,
+    on.oneThread?.attention.prefillFlopsPerSecond,
+    threads,
+    on.threads,
+  );
+  return (4 * (keys + (isCpu ? (tokens * PAGE_TOKENS) / 2 : 0)) * shape.heads * shape.headDim) / rate;
+}
+
+/**
+ * @param keys that rows have in common, summed over all tokens that look at them: several rows' queries meet them at
+ * once, as a prompt's do, where that is faster
+ */
+export function sharedAttentionSeconds(setting: ComputeSetting, keys: number): number {
+  return keys > 0 ? Math.min(keysSeconds(setting, keys), prefillAttentionSeconds(setting, keys, 0)) : 0;
+}
+
+/** Final norm, the head's product, and looking at the logits. */
+export function headSeconds(setting: ComputeSetting, rows: number): number {
+  const { on, shape } = setting;
+  const { hiddenSize, vocabularySize } = shape;
+  return (
+    matmulSeconds(
+      setting,
+      matmulKind({ weightType: shape.headWeightType ?? shape.weightType }, 'none'),
+      hiddenSize,
+      vocabularySize,
+      rows,
+    ) +
+    (rows * vocabularySize) / on.sampleLogitsPerSecond
+  );
+}
+
+/**
+ * Norms, rounding, rotations, activation functions, sums: by their measured speed, or as floats that are read and
+ * written so often. Both a token.
+ */
+function rowSeconds(
+  { on }: ComputeSetting,
+  tokens: number,
+  { operations, passes }: { readonly operations: number; readonly passes: number },
+): number {
+  return on.rowOperationsPerSecond === undefined
+    ? (tokens * passes * 4) / on.memoryBytesPerSecond
+    : (tokens * operations) / on.rowOperationsPerSecond;
+}
+
+/** All products of one token in one layer, in operations: for rooflines. */
+export function layerFlopsPerToken(shape: ModelShape): number {
+  return 2 * (attentionElements(shape) + feedForwardElements(shape) * (shape.experts?.perToken ?? 1));
+}

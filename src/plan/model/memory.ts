@@ -1,0 +1,194 @@
+import { sum } from '../Affine.js';
+import type { BlockSetting, MemoryTerm } from '../CostModel.js';
+import type { PlacementVector } from '../Placement.js';
+import { tokensPerSquareOf } from '../Policy.js';
+import type { Sizes } from './sizes.js';
+import { slotsOf } from './walkRows.js';
+import { workingMemory } from './workingMemory.js';
+import { HEAP_MARGIN_BYTES, PAGE_TOKENS } from '../reserves.js';
+
+/** Layers' weights that are where computing happens at once while they move. */
+const BUFFERS = 2;
+/**
+ * Staged pages of squares, and hidden states on their way to the disk or back: one is read, one computed with, one
+ * written.
+ */
+const SPILL_BUFFERS = 3;
+/** Generations of one engine for which hidden states have room on disk. */
+const RUNS = 4;
+/** Of compressed caches, so many tokens of prompts have room on a GPU as halves, which attention reads. */
+const HALVED_TOKENS = 4096;
+const DISK_BLOCK = 4096;
+const blocks = (bytes: number): number => Math.ceil(bytes / DISK_BLOCK) * DISK_BLOCK;
+
+/** Which of the charges apply that do not depend on how much is on disk, only on whether anything is. */
+export interface Charges {
+  /** Weights stream from disk: the repacked file holds all of them. */
+  readonly streams: boolean;
+  /** Cache spills to disk: every row keeps a page in memory to write to. */
+  readonly spills: boolean;
+}
+
+/**
+ * Bytes that the pools of each tier reserve.
+ * @param at the placement where it is settled: whole pages and blocks are counted then. Undefined: linear in the
+ * shares, for a program to solve
+ */
+export function memoryTerms(
+  setting: BlockSetting,
+  sizes: Sizes,
+  liveRows: number,
+  charges: Charges,
+  at?: PlacementVector,
+): MemoryTerm[] {
+  return setting.hardware.memory.gpuBytes > 0
+    ? withGpu(setting, sizes, liveRows, charges)
+    : onCpu(setting, sizes, liveRows, charges, at);
+}
+
+function onCpu(
+  { hardware, shape, workload: { cachePages = Infinity }, block }: BlockSetting,
+  sizes: Sizes,
+  liveRows: number,
+  { streams, spills }: Charges,
+  at: PlacementVector | undefined,
+): MemoryTerm[] {
+  const { layerWeightBytes: w, globalWeightBytes, tokenActivationBytes, rowPages, sharedPages, pageBytes } = sizes;
+  const { layers: l } = shape;
+  const slots = slotsOf(block);
+  const tokens = Math.max(tokensPerSquareOf(block), block.batchSize);
+  const { scratchBytes, activationBytes } = workingMemory(
+    shape,
+    tokens,
+    block.threads ?? hardware.cpu.threads,
+    hardware.machine.instructionSet,
+  );
+  // What all rows begin with is in memory. Of a row's own pages all but the last may be on disk, in whole pages; hidden
+  // states in whole tokens, with room for several runs.
+  const ownPages = rowPages - sharedPages;
+  const diskPages = at ? Math.min(ownPages - 1, Math.round(ownPages * at.cn)) : undefined;
+  const slotBytes = blocks(pageBytes / l) * l;
+  const keptTokens = at ? Math.round(tokens * (1 - at.hn)) : tokens;
+  const hiddenSpills = keptTokens < tokens;
+  // With pages on disk a square's new keys and values stand beside its hidden states.
+  const fresh = spills && diskPages !== 0 ? freshBytes(shape, tokens) : 0;
+  const hidden =
+    (activationBytes + fresh) * (hiddenSpills ? Math.min(SPILL_BUFFERS, slots + 1) : slots) +
+    (hiddenSpills ? slots * keptTokens * tokenActivationBytes : 0);
+  const fixed = HEAP_MARGIN_BYTES + globalWeightBytes + scratchBytes + hidden;
+  const weights = { wc: w * l, wn: BUFFERS * w };
+  const store = streams ? w * l + globalWeightBytes : 0;
+  const staging = SPILL_BUFFERS * block.batchSize * (slotBytes / l);
+  const hiddenOnDisk = hiddenSpills ? RUNS * slots * blocks((tokens - keptTokens) * tokenActivationBytes) : 0;
+  if (diskPages !== undefined) {
+    const cache =
+      Math.min(sharedPages + liveRows * (ownPages - diskPages), cachePages) * pageBytes + staging * diskPages;
+    return [
+      { tier: 'cpu', when: 'run', bytes: { ...weights, constant: fixed + cache } },
+      { tier: 'disk', when: 'run', bytes: { constant: store + hiddenOnDisk + liveRows * diskPages * slotBytes } },
+    ];
+  }
+  const inMemory = fixed + sharedPages * pageBytes;
+  const staged = { cn: staging * ownPages };
+  return [
+    {
+      tier: 'cpu',
+      when: 'run',
+      bytes: { ...weights, ...staged, constant: inMemory, cc: liveRows * ownPages * pageBytes },
+    },
+    ...(spills
+      ? [
+          {
+            tier: 'cpu' as const,
+            when: 'a page of each row',
+            bytes: { ...weights, ...staged, constant: inMemory + liveRows * pageBytes },
+          },
+        ]
+      : []),
+    { tier: 'disk', when: 'run', bytes: { constant: store, cn: liveRows * ownPages * slotBytes } },
+  ];
+}
+
+/** Keys and values of a square's tokens, in 32 bits. */
+function freshBytes({ kvHeads, headDim }: BlockSetting['shape'], tokens: number): number {
+  return 2 * tokens * kvHeads * headDim * 4;
+}
+
+function withGpu(
+  { hardware, shape, block }: BlockSetting,
+  sizes: Sizes,
+  liveRows: number,
+  { streams, spills }: Charges,
+): MemoryTerm[] {
+  const { layerWeightBytes: w, globalWeightBytes, tokenActivationBytes, rowPages, sharedPages, pageBytes } = sizes;
+  const { layers: l } = shape;
+  const slots = slotsOf(block);
+  const tokens = tokensPerSquareOf(block);
+  const { scratchBytes, activationBytes } = workingMemory(
+    shape,
+    tokens,
+    block.threads ?? hardware.cpu.threads,
+    hardware.machine.instructionSet,
+  );
+  const cache = (sharedPages + liveRows * (rowPages - sharedPages)) * pageBytes;
+  // Staged pages of two batches, of one layer.
+  const staging = (BUFFERS * Math.min(liveRows, block.batchSize) * rowPages * pageBytes) / l;
+  const hidden = slots * tokens * tokenActivationBytes;
+  const store = w * l + globalWeightBytes;
+  const tails = spills ? liveRows * pageBytes : 0;
+  // Values are 16-bit on the GPU; the native runtime's of the CPU are 32-bit.
+  const working = (scratchBytes + activationBytes * (slots > 1 ? 2 : 1)) / 2;
+  const halves =
+    block.compressCache === 'none' ? 0 : freshBytes(shape, Math.min(HALVED_TOKENS, shape.contextTokens)) / 2;
+  const moved = block.cpuAttention ? {} : { cc: staging, cn: staging };
+  return [
+    {
+      tier: 'gpu',
+      when: 'run',
+      bytes: sum(
+        {
+          constant: globalWeightBytes + working + halves,
+          wg: w * l,
+          wc: BUFFERS * w,
+          wn: BUFFERS * w,
+          cg: cache,
+          hg: hidden,
+        },
+        moved,
+      ),
+    },
+    {
+      tier: 'cpu',
+      when: 'run',
+      bytes: {
+        constant: HEAP_MARGIN_BYTES + tails,
+        wc: w * l,
+        wn: BUFFERS * w,
+        cc: cache,
+        cn: staging,
+        hc: hidden,
+        hn: hidden / slots,
+      },
+    },
+    { tier: 'disk', when: 'run', bytes: { constant: streams ? store : 0, cn: cache, hn: hidden } },
+  ];
+}
+
+/**
+ * What a run takes beyond what it needs where there is room: rows that have ended hold their pages until their last
+ * squares are through, when those that take their places have come in, a square's worth of prompts in each slot. What
+ * is on disk has room for no more rows than were planned, and neither has the cache beside weights that stream.
+ */
+export function overlapBytes(
+  { workload, block, hardware }: BlockSetting,
+  { rowPages, sharedPages, pageBytes }: Sizes,
+  liveRows: number,
+  rows: number,
+  { wn, cn }: PlacementVector,
+): number {
+  if (block.schedule !== 'diagonal' || hardware.memory.gpuBytes > 0 || wn > 0 || cn > 0) return 0;
+  const perRow = Math.min(rowPages, Math.ceil(workload.promptTokens / PAGE_TOKENS)) - sharedPages;
+  const rowsOfSquares =
+    (slotsOf(block) * tokensPerSquareOf(block)) / (workload.promptTokens - (workload.sharedPrefixTokens ?? 0));
+  return Math.min(liveRows, Math.max(0, rows - liveRows), rowsOfSquares) * perRow * pageBytes;
+}

@@ -1,0 +1,55 @@
+import type { BlockSetting } from '../CostModel.js';
+import { PAGE_TOKENS } from '../reserves.js';
+import { bitsOf, cacheValues, layerElements } from '../ModelShape.js';
+import { compressedBits, type Compression } from '../Policy.js';
+import type { WeightType } from '../../model/TensorBinding.js';
+
+/** Bytes of what moves and of what is kept, under a policy's compression. */
+export interface Sizes {
+  /** One layer's weights. */
+  readonly layerWeightBytes: number;
+  /** Embeddings, head, final norm: what is no layer's. */
+  readonly globalWeightBytes: number;
+  /** Keys and values of one token in one layer. */
+  readonly tokenCacheBytes: number;
+  /** Hidden state of one token, as it is handed from layer to layer. */
+  readonly tokenActivationBytes: number;
+  /** Pages that one row holds at its longest; its last token is never computed. */
+  readonly rowPages: number;
+  /** Of these, the ones that all rows have in common. */
+  readonly sharedPages: number;
+  /** One page, all layers together. */
+  readonly pageBytes: number;
+}
+
+export function sizesOf({ shape, workload, block }: Pick<BlockSetting, 'shape' | 'workload' | 'block'>): Sizes {
+  const bits = bitsOf(shape.weightType);
+  const weights = weightBits(shape.weightType, block.compressWeights);
+  const layerWeightBytes = shape.layerWeightBytes - (layerElements(shape) * (bits - weights)) / 8;
+  // Outside of the layers 8 bits are the least.
+  const globalWeightBytes =
+    (shape.globalWeightBytes * weightBits(shape.weightType, block.compressWeights === 'none' ? 'none' : '8bit')) / bits;
+  const tokenCacheBytes = (cacheValues(shape) * compressedBits(block.compressCache, 16)) / 8;
+  return {
+    layerWeightBytes,
+    globalWeightBytes,
+    tokenCacheBytes,
+    tokenActivationBytes: shape.hiddenSize * 4,
+    rowPages: Math.ceil(Math.max(1, workload.promptTokens + workload.newTokens - 1) / PAGE_TOKENS),
+    sharedPages: Math.floor((workload.sharedPrefixTokens ?? 0) / PAGE_TOKENS),
+    pageBytes: tokenCacheBytes * PAGE_TOKENS * shape.layers,
+  };
+}
+
+/** Types whose numbers have 4 bits or fewer, beside scales: they are not compressed any further. */
+const FOUR_BITS: readonly WeightType[] = ['Q4_0', 'Q4_1', 'Q4_K', 'Q3_K', 'Q2_K'];
+
+/**
+ * Bits a weight after compression (model/compressBindings): 4.5 in groups of 64, 8.5 in groups of 32; what has as few
+ * already stays.
+ */
+function weightBits(type: WeightType, compression: Compression): number {
+  const bits = bitsOf(type);
+  if (compression === 'none' || FOUR_BITS.includes(type)) return bits;
+  return Math.min(bits, compression === '4bit' ? 4.5 : 8.5);
+}

@@ -1,0 +1,93 @@
+import type { BlockSetting } from '../CostModel.js';
+import { computeFactor } from '../corrections/computeFactor.js';
+import { mayBeSampled } from '../../engine/grid/Square.js';
+import type { PlacementShares } from '../Placement.js';
+import {
+  decodeAttentionSeconds,
+  finishSeconds,
+  headSeconds,
+  hostAttentionSeconds,
+  matmulKind,
+  partSeconds,
+  prefillAttentionSeconds,
+  projectSeconds,
+  sharedAttentionSeconds,
+} from './computeSeconds.js';
+import { diskRates } from './diskRates.js';
+import { linkRates } from './linkRates.js';
+import { computeSettings } from './queues.js';
+import { sizesOf } from './sizes.js';
+
+/** What of a task decides how long it takes (engine/execution/Task has more). */
+export interface TimedTask {
+  readonly name: string;
+  readonly part?: string;
+  readonly queue: string;
+  readonly bytes: number;
+  readonly rows: readonly {
+    readonly firstPosition: number;
+    readonly tokens: number;
+    readonly head: string;
+    readonly sharedTokens?: number | undefined;
+  }[];
+}
+
+/** Seconds of one task under a policy: the same terms that the closed form sums up. For the simulated device. */
+export function taskSeconds(setting: BlockSetting, placement: PlacementShares): (task: TimedTask) => number {
+  const { gpu, cpu } = computeSettings(setting);
+  const { links, corrections } = setting.hardware;
+  const weights = matmulKind(setting.shape, setting.block.compressWeights);
+  const { layerWeightBytes, pageBytes } = sizesOf(setting);
+  const disk = diskRates(setting.hardware, {
+    layerBytes: layerWeightBytes,
+    pageBytes: pageBytes / setting.shape.layers,
+    streams: placement.weights.disk > 0,
+  });
+  const link = linkRates(setting.hardware);
+  const rates: Readonly<Record<string, number | undefined>> = {
+    'host-to-device': link.up,
+    'device-to-host': link.down,
+    'disk-read': disk.read,
+    'disk-write': disk.write,
+  };
+  const on = gpu ?? cpu;
+  const onCpu = gpu && setting.block.cpuAttention ? 1 - placement.cache.gpu : 0;
+  return ({ name, part, queue, bytes, rows }) => {
+    if (name === 'load_cache' && queue === 'disk-read') return bytes / disk.readPages;
+    if (name === 'store_cache' && queue === 'disk-write') return bytes / disk.writePages;
+    if (name === 'load_weight' && queue === 'disk-read')
+      return bytes > 0 ? disk.readOnceSeconds + bytes / disk.read : 0;
+    if (name !== 'compute') return bytes / (rates[queue] ?? Infinity);
+    let [tokens, decodeRows, decodeKeys, contextKeys, promptKeys, sharedKeys, promptTokens, sampled] = [
+      0, 0, 0, 0, 0, 0, 0, 0,
+    ];
+    for (const range of rows) {
+      const { sharedTokens = 0 } = range;
+      tokens += range.tokens;
+      sharedKeys += range.tokens * sharedTokens;
+      if (mayBeSampled(range)) {
+        decodeRows++;
+        contextKeys += range.firstPosition + 1;
+        decodeKeys += range.firstPosition + 1 - sharedTokens;
+      } else {
+        promptKeys += range.tokens * (range.firstPosition - sharedTokens) + (range.tokens * (range.tokens + 1)) / 2;
+        promptTokens += range.tokens;
+      }
+      if (range.head !== 'none') sampled++;
+    }
+    const corrected = computeFactor(corrections, weights, { promptTokens, decodeRows });
+    if (part === 'project') return corrected * (partSeconds(on, part) + projectSeconds(on, tokens));
+    if (part === 'finish') return corrected * (partSeconds(on, part) + finishSeconds(on, tokens));
+    if (part === 'head') return corrected * (partSeconds(on, part) + headSeconds(on, sampled));
+    if (part !== 'attend') return corrected * partSeconds(on, 'embed');
+    const host = onCpu > 0 ? onCpu * hostAttentionSeconds(cpu, links, contextKeys, decodeRows) : 0;
+    return (
+      corrected *
+        (partSeconds(on, part) +
+          prefillAttentionSeconds(on, promptKeys, promptTokens) +
+          sharedAttentionSeconds(on, sharedKeys) +
+          (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys, decodeRows)) +
+      host
+    );
+  };
+}

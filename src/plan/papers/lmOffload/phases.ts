@@ -1,0 +1,107 @@
+import { sum, times, type Affine } from '../../Affine.js';
+import type { BlockSetting, PhaseCost } from '../../CostModel.js';
+import type { LmOffloadConstants } from '../../HardwareProfile.js';
+import { compressedBits } from '../../Policy.js';
+import { dequantiseOnGpu, quantiseOnGpu } from './quantisation.js';
+
+/** The paper's symbols for one setting. */
+export interface LmSymbols {
+  readonly l: number;
+  readonly s: number;
+  readonly n: number;
+  readonly h1: number;
+  readonly bls: number;
+  /** Weights of a layer, in values. */
+  readonly weights: number;
+  /** Bytes of a value of weights and of cache as they are stored and moved. */
+  readonly weightBytes: number;
+  readonly cacheBytes: number;
+  readonly compressed: { readonly weights: boolean; readonly cache: boolean };
+  readonly offloadAttention: boolean;
+  readonly of: LmOffloadConstants;
+}
+
+export function lmSymbols({ shape, workload, block }: BlockSetting, of: LmOffloadConstants): LmSymbols {
+  const { hiddenSize: h1, feedForwardSize: h2, feedForwardMatrices, layers: l } = shape;
+  return {
+    l,
+    s: workload.promptTokens,
+    n: workload.newTokens,
+    h1,
+    bls: block.batchSize * (block.schedule === 'row' ? 1 : block.batches),
+    // 4·h1² + 2·h1·h2 in the paper; a gated block has three matrices.
+    weights: 4 * h1 * h1 + feedForwardMatrices * h1 * h2,
+    weightBytes: compressedBits(block.compressWeights, 16) / 8,
+    cacheBytes: compressedBits(block.compressCache, 16) / 8,
+    compressed: { weights: block.compressWeights !== 'none', cache: block.compressCache !== 'none' },
+    offloadAttention: block.cpuAttention,
+    of,
+  };
+}
+
+const offGpu = (bytes: number): Affine => ({ cc: bytes, cn: bytes });
+
+/** Loading a layer's weights, made floats again on the GPU (equation 4). */
+function loadWeight({ weights, weightBytes, compressed, of }: LmSymbols): Affine {
+  const each =
+    (weights * weightBytes) / of.ctogBytesPerSecond + (compressed.weights ? dequantiseOnGpu(weights, of) : 0);
+  return { wc: each, wn: each };
+}
+
+/** One layer of the prefill (equations 1, 2, 5): the new cache is quantised after the tasks. */
+export function lmPrefill(of: LmSymbols): PhaseCost {
+  const { l, s, h1, bls, weights, cacheBytes, compressed, of: machine } = of;
+  const values = 2 * (s + 1) * h1 * bls; // equation 17
+  const hidden = (2 * s * h1 * bls) / machine.ctogBytesPerSecond;
+  const compute = {
+    constant: (2 * bls * s * weights + 4 * bls * s * s * h1) / (machine.gpuFlopsPerSecond * machine.gpuEfficiency),
+  };
+  const quantise = compressed.cache ? offGpu(quantiseOnGpu(values, machine)) : {};
+  const queues = {
+    load_weight: loadWeight(of),
+    load_activation: { hc: hidden, hn: hidden },
+    store_cache: offGpu((values * cacheBytes) / machine.gtocBytesPerSecond),
+    store_activation: { hc: hidden, hn: hidden },
+    compute,
+  };
+  return {
+    name: 'prefill',
+    times: l,
+    queues: { ...queues, quantise },
+    bounds: Object.values(queues).map((task) => sum(task, quantise)),
+    promptShare: 1,
+  };
+}
+
+/**
+ * One layer of one decode step: the slowest of six tasks (equation 2). Equations 18 and 19 count the values of all n
+ * steps, where equation 2 is of one: they are divided by n here. With attention on the CPU the cache neither moves nor
+ * is (de)quantised.
+ */
+export function lmDecode(of: LmSymbols): PhaseCost {
+  const { l, s, n, h1, bls, weights, cacheBytes, compressed, offloadAttention, of: machine } = of;
+  const old = 2 * (s + n / 2) * h1 * bls;
+  const fresh = 2 * h1 * bls;
+  const hidden = (2 * h1 * bls) / machine.ctogBytesPerSecond;
+  const loadCache = offloadAttention
+    ? {}
+    : offGpu((old * cacheBytes) / machine.ctogBytesPerSecond + (compressed.cache ? dequantiseOnGpu(old, machine) : 0));
+  const storeCache = offloadAttention
+    ? {}
+    : offGpu(
+        (fresh * cacheBytes) / machine.gtocBytesPerSecond + (compressed.cache ? quantiseOnGpu(fresh, machine) : 0),
+      );
+  const products = (2 * bls * weights) / (machine.gpuFlopsPerSecond * machine.gpuEfficiency);
+  const onGpu = (4 * old) / (machine.gpuFlopsPerSecond * machine.gpuEfficiency);
+  const onCpu = (2 * old) / machine.cpuAttentionBytesPerSecond;
+  const attention: Affine = offloadAttention ? { cg: onGpu, cc: onCpu, cn: onCpu } : { constant: onGpu };
+  const queues = {
+    load_weight: loadWeight(of),
+    load_cache: loadCache,
+    load_activation: times(hidden, { hc: 1, hn: 1 }),
+    store_cache: storeCache,
+    store_activation: times(hidden, { hc: 1, hn: 1 }),
+    compute: sum({ constant: products }, attention),
+  };
+  return { name: 'decode', times: l * (n - 1), queues, bounds: Object.values(queues), promptShare: 0 };
+}

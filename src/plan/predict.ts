@@ -1,0 +1,95 @@
+import { MemoryBudgetError } from '../errors/MemoryBudgetError.js';
+import type { BlockCost, BlockSetting, CostAt, CostModel } from './CostModel.js';
+import { costAt, overflows } from './costAt.js';
+import { COST_MODELS } from './costModels.js';
+import { vectorOf, type PlacementVector, type TierName } from './Placement.js';
+import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from './PlanRequest.js';
+import { policyArgument, type Policy } from './Policy.js';
+import { paced } from './model/paced.js';
+
+/** What a policy is expected to do: the object `predicted` of `plan --json` and of `--stats`. */
+export interface Prediction extends Omit<CostAt, 'seconds'> {
+  /** All rows of the workload; of one block where their number is open. */
+  readonly wallSeconds: number;
+  readonly rows: number;
+  readonly fits: boolean;
+  /** Says which tiers overflow, and by how much. */
+  readonly warning?: string;
+  /** The queue that the time is spent on. */
+  readonly bottleneck: string;
+}
+
+/**
+ * Everything that costing a policy needs, put together; with the pace at which memory lets rows in, where it does not
+ * hold all of a diagonal block.
+ * @throws UsageError for a request or a policy that makes no sense
+ */
+export function settingOf(
+  request: PlanRequest,
+  given: Policy,
+): {
+  readonly model: CostModel;
+  readonly policy: Policy;
+  readonly setting: BlockSetting;
+  readonly placement: PlacementVector;
+  readonly cost: BlockCost;
+} {
+  const { hardware, shape, workload, caps, costModel = 'spillway' } = parseRequest(request);
+  const policy = policyArgument(given);
+  const model = COST_MODELS[costModel];
+  const { weights: _w, cache: _c, activations: _h, ...block } = policy;
+  const capped = cappedHardware(hardware, caps);
+  const whole = { hardware: capped, shape, workload, block };
+  const placement = vectorOf(policy);
+  const setting = paced(model, whole, placement, usableBytes(capped).cpu) ?? whole;
+  return { model, policy, setting, placement, cost: model.blockAt(setting, placement) };
+}
+
+/**
+ * Predicts a given policy, whether it fits or not. Pure.
+ * @throws UsageError for a request or a policy that makes no sense
+ */
+export function predict(request: PlanRequest, policy: Policy): Prediction {
+  const { setting, placement, cost } = settingOf(request, policy);
+  return predictionOf(costAt(cost, placement), cost, usableBytes(setting.hardware));
+}
+
+export function predictionOf(at: CostAt, cost: BlockCost, usable: Readonly<Record<TierName, number>>): Prediction {
+  const { seconds, ...rest } = at;
+  const over = overflows(at, usable);
+  const words = over.map(
+    (tier) => `${tier}: ${formatGiB(at.memoryBytes[tier])} needed, ${formatGiB(usable[tier])} usable`,
+  );
+  const { cpu } = at.memoryBytes;
+  const spare = Math.max(0, Math.min(cost.spareBytes?.cpu ?? 0, usable.cpu - cpu));
+  return {
+    ...rest,
+    memoryBytes: { ...at.memoryBytes, cpu: cpu + spare },
+    wallSeconds: seconds,
+    rows: cost.rows,
+    fits: over.length === 0,
+    ...(over.length > 0 && { warning: `the policy does not fit (${words.join('; ')})` }),
+    bottleneck: bottleneckOf(at),
+  };
+}
+
+/** The queue that is busiest; the ones beside it wait for it part of their time. */
+function bottleneckOf({ queueSeconds }: CostAt): string {
+  return Object.entries(queueSeconds).reduce<[string, number]>(
+    (best, each) => (each[1] > best[1] ? each : best),
+    ['none', 0],
+  )[0];
+}
+
+function formatGiB(bytes: number): string {
+  return `${(bytes / 2 ** 30).toFixed(2)} GiB`;
+}
+
+/** The error for a request of which nothing fits. */
+export function doesNotFit(
+  usable: Readonly<Record<TierName, number>>,
+  neededBytes: number,
+  tier: TierName,
+): MemoryBudgetError {
+  return new MemoryBudgetError(tier, Math.floor(usable[tier]), Math.ceil(neededBytes), 'the smallest plan');
+}

@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto';
+import { mkdir, stat, statfs } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import type { MachineFacts } from '../bindings/Addon.js';
+import { addonFingerprint } from '../bindings/addonFingerprint.js';
+import { loadAddon } from '../bindings/loadAddon.js';
+import { SpillwayError } from '../errors/SpillwayError.js';
+import { readJsonObject } from '../model/files/readJson.js';
+import { replaceFile } from '../model/files/replaceFile.js';
+import { userCacheFolder } from '../model/pull/cacheFolder.js';
+import { defaultDiskFolder } from '../engine/open/defaultDiskFolder.js';
+import { parseHardware, type HardwareProfile } from '../plan/HardwareProfile.js';
+import { correctionsOf } from '../plan/corrections/learn.js';
+import { checkSameMachine, type MachineIdentity } from '../plan/machineMatch.js';
+import { correctionsPath, readCorrections } from '../engine/calibration/correctionsFile.js';
+import { freeMemory } from './freeMemory.js';
+import {
+  checkProfileOptions,
+  diskBytesOf,
+  gpuOf,
+  identityOfGpu,
+  profileMachine,
+  type ProfileOptions,
+} from './profileMachine.js';
+
+const MOST_BYTES = 2 ** 20;
+/** The key leaves out what the memory varies by from one boot to the next; `checkSameMachine` looks at it. */
+const MEMORY_STEP = 2 ** 28;
+
+/**
+ * The profile of this machine: measured by the first who asks and kept in the user's cache folder, for this processor,
+ * its count (affinity and cgroup included), memory, instruction sets, version of the package and build of its addon,
+ * file system of the disk folder and number of threads; with `gpuMemory` also for the GPU by name, memory and driver.
+ * However little effort (`budget`) it was measured with, it is used until somebody measures again. What memory and disk
+ * have free is looked up each time. A kept file that is of another machine or damaged is measured again. What runs
+ * since then taught is in its `corrections`.
+ *
+ * @throws UsageError, NativeError, InterruptedError as `profileMachine`
+ */
+export async function cachedProfile(options: ProfileOptions = {}): Promise<HardwareProfile> {
+  checkProfileOptions(options);
+  const machine = loadAddon().machine();
+  const gpu = gpuOf(options.gpuMemory, machine);
+  const path = await profilePath(options, machine);
+  const kept = await readProfile(path, { ...machine, ...(gpu && identityOfGpu(gpu.facts)) });
+  if (kept === undefined) return refreshProfile(options);
+  const disk = kept.links.diskReadBytesPerSecond === undefined ? undefined : (options.disk ?? defaultDiskFolder());
+  const { learned, ignored } = await readCorrections(correctionsPath(path), kept);
+  if (ignored !== undefined) options.onNote?.(ignored);
+  const corrections = correctionsOf(learned);
+  return { ...kept, ...(corrections && { corrections }), memory: await freeMemory(machine, disk, gpu?.capBytes) };
+}
+
+/**
+ * Measures this machine, and keeps the profile for whoever calls `cachedProfile` next; what runs taught was about the
+ * one before. Where the cache folder cannot be written it is not kept.
+ * @throws UsageError, NativeError, InterruptedError as `profileMachine`
+ */
+export async function refreshProfile(options: ProfileOptions = {}): Promise<HardwareProfile> {
+  const profile = await profileMachine(options);
+  const path = await profilePath(options, loadAddon().machine());
+  // Not being able to keep it costs the next one some seconds, and this one nothing.
+  await mkdir(dirname(path), { recursive: true })
+    .then(() => replaceFile(path, `${JSON.stringify(profile, undefined, 2)}\n`))
+    .catch(() => undefined);
+  return profile;
+}
+
+/** Where the profile of this machine is kept. @internal exported for tests */
+export async function profilePath(options: ProfileOptions, machine: MachineFacts): Promise<string> {
+  const { processorName, processors, memoryBytes, instructionSets, cacheBytes } = machine;
+  const { disk = defaultDiskFolder(), threads, gpuMemory } = options;
+  const gpu = gpuOf(gpuMemory, machine)?.facts;
+  const key = JSON.stringify([
+    loadAddon().version,
+    addonFingerprint(),
+    processorName,
+    processors,
+    Math.round(memoryBytes / MEMORY_STEP),
+    instructionSets,
+    cacheBytes,
+    diskBytesOf(options.diskBytes) > 0 ? await fileSystemOf(disk) : 'none',
+    threads ?? processors,
+    // How much of it a run may use says nothing of its speed.
+    ...(gpu ? [gpu.name, gpu.memoryBytes, gpu.driver] : []),
+  ]);
+  return join(userCacheFolder(), 'profiles', `${createHash('sha256').update(key).digest('hex').slice(0, 24)}.json`);
+}
+
+/** The file system that a folder is on, or will be. */
+async function fileSystemOf(folder: string): Promise<string> {
+  for (let path = resolve(folder); ; path = dirname(path)) {
+    try {
+      const [{ dev }, { type, blocks, bsize }] = await Promise.all([stat(path), statfs(path)]);
+      return [dev, type, blocks * bsize].join(':');
+    } catch {
+      if (dirname(path) === path) return 'unknown';
+    }
+  }
+}
+
+/** What is kept, if there is anything and it is good. */
+async function readProfile(path: string, machine: MachineIdentity): Promise<HardwareProfile | undefined> {
+  try {
+    const profile = parseHardware(await readJsonObject(path, MOST_BYTES), path);
+    checkSameMachine(profile, machine);
+    // A file that somebody has written by hand may lack the GPU.
+    if (machine.gpuName !== undefined && profile.gpu === undefined) return undefined;
+    // What runs taught has a file of its own.
+    const { corrections: _, ...measured } = profile;
+    return measured;
+  } catch (error) {
+    if (error instanceof SpillwayError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,55 @@
+import { readdir } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { found } from '../arguments/found.js';
+import { UsageError } from '../errors/UsageError.js';
+import { readJsonObject } from '../model/files/readJson.js';
+import { packageRoot } from '../packageRoot.js';
+import { parseHardware, type HardwareProfile } from '../plan/HardwareProfile.js';
+import { cachedProfile } from './cachedProfile.js';
+import type { ProfileOptions } from './profileMachine.js';
+
+/** The package's own hardware files. */
+const builtIn = (file: string): URL => new URL(`hardware/${file}`, packageRoot().folder);
+const MOST_BYTES = 4 * 2 ** 20;
+
+/** Names of the machines that come with the package. */
+export async function builtInHardware(): Promise<string[]> {
+  return (await readdir(builtIn('')))
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => name.slice(0, -'.json'.length))
+    .sort();
+}
+
+/**
+ * A machine by name or file; `this` is the one that this runs on, measured once and remembered (`cachedProfile`).
+ * @param options how to measure it, where that is still to be done
+ * @throws UsageError for a name that is not known
+ * @throws PlanFileError, ModelFileError for a file that cannot be used
+ * @throws NativeError, InterruptedError where measuring fails or is interrupted
+ */
+export async function readHardware(nameOrFile: string, options: ProfileOptions = {}): Promise<HardwareProfile> {
+  if (nameOrFile === 'this') return cachedProfile(options);
+  const names = await builtInHardware();
+  return names.includes(nameOrFile)
+    ? readProfileFile(fileURLToPath(builtIn(`${nameOrFile}.json`)), nameOrFile)
+    : readHardwareFile(nameOrFile, names);
+}
+
+/**
+ * A machine by file alone: for whoever is about to run on it, which nobody does on the package's own.
+ * @param names that the caller knows beside `this`, for the message
+ * @throws UsageError for a word that is no path
+ * @throws PlanFileError, ModelFileError for a file that cannot be used
+ */
+export async function readHardwareFile(file: string, names: readonly string[] = []): Promise<HardwareProfile> {
+  if (typeof file !== 'string' || !/[\\/.]/.test(file)) {
+    throw new UsageError(
+      `hardware: found ${found(file)}, expected ${['this', ...names].join(', ')}, or a file (./NAME for one of that name)`,
+    );
+  }
+  return readProfileFile(file, file);
+}
+
+async function readProfileFile(path: string, name: string): Promise<HardwareProfile> {
+  return parseHardware(await readJsonObject(path, MOST_BYTES), name);
+}

@@ -1,0 +1,527 @@
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import type { MachineFacts } from '../../../src/bindings/Addon.js';
+import { loadAddon } from '../../../src/bindings/loadAddon.js';
+import { checkEngineOptions } from '../../../src/engine/open/checkEngineOptions.js';
+import { planEngine, type PlannedEngine } from '../../../src/engine/open/planEngine.js';
+import type { MachineSpeed } from '../../../src/plan/atSpeed.js';
+import type { HardwareProfile } from '../../../src/plan/HardwareProfile.js';
+import type { ProfileOptions } from '../../../src/profile/profileMachine.js';
+import { choosePolicy } from '../../../src/plan/choosePolicy.js';
+import { settingOf } from '../../../src/plan/predict.js';
+import { parsePolicy } from '../../../src/plan/Policy.js';
+import { predict } from '../../../src/plan/predict.js';
+import { settleOptions, type Settings } from '../../../src/engine/open/settleOptions.js';
+import type { EngineOptions } from '../../../src/EngineOptions.js';
+import { InterruptedError } from '../../../src/errors/InterruptedError.js';
+import { UsageError } from '../../../src/errors/UsageError.js';
+import type { ExpectedRows } from '../../../src/ExpectedRows.js';
+import type { ModelSource } from '../../../src/model/ModelSource.js';
+import { readModel } from '../../../src/model/readModel.js';
+import { builtIn, CPU_MACHINE } from '../../plan/support/hardware.js';
+
+const TINY = await readModel(fileURLToPath(new URL('../../fixtures/models/llama-Q8_0.gguf', import.meta.url)));
+const machine = loadAddon().machine();
+/** This machine, as fast as the one of the other tests. */
+const HERE: HardwareProfile = {
+  ...CPU_MACHINE,
+  machine: { processorName: machine.processorName, processors: machine.processors, memoryBytes: machine.memoryBytes },
+};
+const MANY: ExpectedRows = { promptTokens: 64, newTokens: 32 };
+
+/** A model of about a billion weights, which nobody opens: plans need sizes alone. */
+const LARGE: ModelSource = {
+  ...TINY,
+  path: '/models/large.gguf',
+  decoder: {
+    ...TINY.decoder,
+    layers: 22,
+    hiddenSize: 2048,
+    feedForwardSize: 5632,
+    heads: 32,
+    kvHeads: 4,
+    headDim: 64,
+    vocabularySize: 32_000,
+    contextTokens: 2048,
+  },
+  bindings: TINY.bindings.flatMap((binding) => {
+    if (binding.kind === 'vector') return [];
+    if (binding.layer < 0) return [{ ...binding, rows: 32_000, columns: 2048 }];
+    // All matrices of a layer as one.
+    return binding.layer === 0 && binding.role.includes('down')
+      ? Array.from({ length: 22 }, (_, layer) => ({ ...binding, layer, rows: 2048, columns: 21_504 }))
+      : [];
+  }),
+};
+
+const AS_EVER: MachineSpeed = { memory: 1, fewRows: 1, manyRows: 1 };
+
+function planned(
+  more: Partial<EngineOptions>,
+  {
+    model = LARGE,
+    expected = MANY,
+    profileOf,
+    speed = AS_EVER,
+  }: {
+    model?: ModelSource;
+    expected?: ExpectedRows;
+    profileOf?: (options?: ProfileOptions) => Promise<HardwareProfile>;
+    speed?: MachineSpeed;
+  } = {},
+): Promise<PlannedEngine> {
+  const options: EngineOptions = { model: model.path, cpuMemory: '4GiB', ...more };
+  return planEngine(
+    model,
+    options,
+    settleOptions(options, machine),
+    machine,
+    expected,
+    profileOf ?? (() => Promise.reject(new Error('this machine must not be measured here'))),
+    () => Promise.resolve(speed),
+  );
+}
+
+// Plans are for what a cap leaves beside what this process holds, which would be another figure from one line of a test
+// to the next.
+beforeAll(() => {
+  jest.spyOn(process.memoryUsage, 'rss').mockReturnValue(300 * 2 ** 20);
+});
+afterAll(() => {
+  jest.restoreAllMocks();
+});
+
+describe('the plan of an engine', () => {
+  test('is searched for the rows that are expected, and opens it as it says', async () => {
+    const { plan, options, streams, request } = await planned({ hardware: HERE });
+    expect(plan).toMatchObject({
+      origin: 'auto',
+      workload: { promptTokens: 64, newTokens: 32 },
+      predicted: { fits: true },
+    });
+    expect(options).toMatchObject({
+      batchSize: plan.policy?.batchSize,
+      batches: plan.policy?.batches,
+      schedule: plan.policy?.schedule,
+      compressWeights: 'none',
+      compressCache: 'none',
+    });
+    expect(streams).toBe(false);
+    // What this process holds already is not there for the plan.
+    expect(request?.hardware.memory.cpuBytes).toBeLessThan(4 * 2 ** 30 - process.memoryUsage.rss() / 2);
+  });
+
+  test('has layers stream where the model does not fit, in larger blocks', async () => {
+    const tight = { hardware: HERE, cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 };
+    const { plan, options, streams } = await planned({ ...tight, schedule: 'zigzag' });
+    expect(streams).toBe(true);
+    expect(plan.policy?.weights.disk).toBeGreaterThan(0.2);
+    // How much of a layer stays in memory is found when it is opened, to the byte.
+    expect(options.weights).toBeUndefined();
+  });
+
+  test('has rows come in as pages come free where that is faster, with the weights where they were planned and what is left for pages', async () => {
+    const tight = { hardware: HERE, cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 };
+    const { plan, options, streams, request } = await planned(tight);
+    expect(streams).toBe(true);
+    expect(plan.predicted?.fits).toBe(true);
+    expect(request && plan.policy && settingOf(request, plan.policy).setting.workload.cachePages).toBeGreaterThan(0);
+    expect(options.weights).toEqual({ cpu: plan.policy?.weights.cpu, disk: plan.policy?.weights.disk });
+    const { plan: zigzag } = await planned({ ...tight, schedule: 'zigzag', cache: { cpu: 1, disk: 0 } });
+    expect(plan.predicted?.tokensPerSecond).toBeGreaterThan(zigzag.predicted?.tokensPerSecond ?? Infinity);
+  });
+
+  test('writes to disk only where that is clearly faster', async () => {
+    const gains: { gain: number; writes: boolean }[] = [];
+    for (const mib of [700, 800, 900]) {
+      const { plan, request } = await planned(
+        { hardware: HERE, tokensPerSquare: 128, cpuMemory: process.memoryUsage.rss() + mib * 2 ** 20 },
+        { expected: { promptTokens: 512, newTokens: 128 } },
+      );
+      if (!request) throw new Error('no plan');
+      const { predicted, readsOnly } = choosePolicy(request);
+      gains.push({
+        gain: predicted.tokensPerSecond / (readsOnly?.predicted.tokensPerSecond ?? 0),
+        writes: (plan.policy?.cache.disk ?? 0) > 0,
+      });
+    }
+    expect(new Set(gains.map(({ writes }) => writes)).size).toBe(2);
+    for (const { gain, writes } of gains) expect(writes).toBe(gain >= 1.1);
+  });
+
+  test('takes smaller squares where that is what makes it fit', async () => {
+    // Working memory of 512 tokens alone is more than what is left beside embeddings and two layers.
+    const { plan } = await planned({ hardware: HERE, cpuMemory: process.memoryUsage.rss() + 400 * 2 ** 20 });
+    expect(plan.origin).toBe('auto');
+    expect(plan.policy?.tokensPerSquare).toBeLessThan(512);
+    expect(plan.policy?.batchSize).toBeLessThanOrEqual(plan.policy?.tokensPerSquare ?? 0);
+  });
+
+  test('leaves what the caller says: blocks, schedule, threads, placements', async () => {
+    const asked = { batchSize: 7, batches: 3, schedule: 'zigzag', threads: 1, tokensPerSquare: 100 } as const;
+    expect((await planned({ hardware: HERE, ...asked })).options).toMatchObject(asked);
+    const { plan, options } = await planned({ hardware: HERE, cache: { cpu: 0.5, disk: 0.5 } });
+    expect(options.cache).toEqual({ cpu: 0.5, disk: 0.5 });
+    expect(plan.policy).toMatchObject({ cache: { disk: 0.5 }, weights: { disk: 0 } });
+  });
+
+  test('compresses only where that is allowed, and recommends it elsewhere', async () => {
+    const slow: HardwareProfile = { ...HERE, links: { ...HERE.links, diskReadBytesPerSecond: 1e8 } };
+    const tight = { hardware: slow, cpuMemory: process.memoryUsage.rss() + 500 * 2 ** 20 };
+    const { plan, options } = await planned(tight);
+    expect(options).toMatchObject({ compressWeights: 'none', compressCache: 'none' });
+    expect(plan.recommended?.map(({ change, changesResults }) => [change, changesResults])).toContainEqual([
+      '4-bit weights',
+      true,
+    ]);
+    const allowed = await planned({ ...tight, compressWeights: 'auto' });
+    expect(allowed.options.compressWeights).toBe('4bit');
+    expect(allowed.plan.predicted?.tokensPerSecond).toBeGreaterThan(
+      (plan.predicted?.tokensPerSecond ?? Infinity) * 1.2,
+    );
+    expect((await planned({ ...tight, compressWeights: 'none' })).options.compressWeights).toBe('none');
+  });
+
+  test('stays with the defaults where a plan is hardly faster', async () => {
+    const flat: HardwareProfile = {
+      ...HERE,
+      cpu: {
+        ...HERE.cpu,
+        matmul: [
+          { weights: 'q8', tokens: 1, flopsPerSecond: 1e11 },
+          { weights: 'q8', tokens: 256, flopsPerSecond: 1e11 },
+        ],
+        taskSeconds: 0,
+      },
+    };
+    expect((await planned({ hardware: flat })).plan.policy).toMatchObject({
+      schedule: 'diagonal',
+      batchSize: 64,
+      batches: 1,
+    });
+  });
+
+  test('is not made for work that is too small to be measured for, nor by anybody who asks for the defaults', async () => {
+    expect((await planned({}, { model: TINY })).plan).toEqual({ origin: 'default' });
+    expect((await planned({}, { expected: { ...MANY, rows: 2 } })).plan).toEqual({ origin: 'default' });
+    expect((await planned({ policy: 'default' })).plan).toEqual({ origin: 'default' });
+    expect((await planned({ precision: 'float32', hardware: HERE })).plan.why).toContain('float32');
+  });
+
+  test('measures this machine where it pays; if that fails the defaults stay, with the reason', async () => {
+    let calls = 0;
+    const profileOf = (): Promise<HardwareProfile> => Promise.resolve(((calls += 1), HERE));
+    expect((await planned({}, { profileOf })).plan.origin).toBe('auto');
+    expect(calls).toBe(1);
+    const { plan, options } = await planned({}, { profileOf: () => Promise.reject(new UsageError('no clock')) });
+    expect(plan).toEqual({ origin: 'default', why: 'no clock' });
+    expect(options.batchSize).toBeUndefined();
+    await expect(planned({}, { profileOf: () => Promise.reject(new InterruptedError('stop')) })).rejects.toThrow(
+      InterruptedError,
+    );
+    await expect(planned({}, { profileOf: () => Promise.reject(new TypeError('a mistake of ours')) })).rejects.toThrow(
+      TypeError,
+    );
+  });
+
+  test('is for the speed that the machine has now, not for that of its profile', async () => {
+    const profileOf = (): Promise<HardwareProfile> => Promise.resolve(HERE);
+    const usual = await planned({}, { profileOf });
+    const slow: MachineSpeed = { memory: 0.5, fewRows: 0.5, manyRows: 0.5 };
+    const { plan, request } = await planned({}, { profileOf, speed: slow });
+    expect(plan.machineSpeed).toEqual(slow);
+    expect(plan.predicted?.tokensPerSecond).toBeCloseTo((usual.plan.predicted?.tokensPerSecond ?? 0) / 2, 0);
+    expect(request?.hardware.cpu.memoryBytesPerSecond).toBe(HERE.cpu.memoryBytesPerSecond / 2);
+    // What is given is taken at its word.
+    expect((await planned({ hardware: HERE }, { speed: slow })).plan).not.toHaveProperty('machineSpeed');
+  });
+
+  test('the disk is looked at where a plan may use it', async () => {
+    const looked: (string | undefined)[] = [];
+    const profileOf = (): Promise<HardwareProfile> => Promise.resolve(HERE);
+    for (const more of [
+      {},
+      { cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 },
+      { weights: { cpu: 0.5, disk: 0.5 } },
+      { cache: { cpu: 0, disk: 1 } },
+    ]) {
+      const options: EngineOptions = { model: LARGE.path, cpuMemory: '64GiB', disk: '/somewhere', ...more };
+      await planEngine(
+        LARGE,
+        options,
+        settleOptions(options, { ...machine, availableBytes: 2 ** 37 }),
+        machine,
+        MANY,
+        profileOf,
+        (_, disk) => {
+          looked.push(disk);
+          return Promise.resolve(AS_EVER);
+        },
+      );
+    }
+    expect(looked).toEqual([undefined, '/somewhere', '/somewhere', '/somewhere']);
+  });
+
+  test('a job of no rows, however long they would be, is not worth measuring the machine for', async () => {
+    expect((await planned({}, { expected: { ...MANY, rows: 0 } })).plan).toEqual({ origin: 'default' });
+    await expect(planned({}, { expected: MANY })).rejects.toThrow('must not be measured');
+  });
+
+  test('where nothing fits by the model, the defaults stay: whoever opens the engine says what is missing', async () => {
+    const { plan } = await planned({ hardware: HERE, cpuMemory: '1MiB' });
+    expect(plan).toMatchObject({ origin: 'default', why: 'no plan fits the memory' });
+  });
+
+  test('given as a policy: followed, what is said beside it overrides it', async () => {
+    const policy = parsePolicy(
+      {
+        schedule: 'zigzag',
+        batchSize: 5,
+        batches: 2,
+        cache: { cpu: 0.25, disk: 0.75 },
+        compressCache: '8bit',
+        threads: 2,
+      },
+      'test',
+    );
+    const { plan, options } = await planned({ hardware: HERE, policy, batches: 4 });
+    expect(plan.origin).toBe('policy');
+    expect(options).toMatchObject({
+      schedule: 'zigzag',
+      batchSize: 5,
+      batches: 4,
+      cache: { cpu: 0.25, disk: 0.75 },
+      compressCache: '8bit',
+      threads: 2,
+      weights: { cpu: 1, disk: 0 },
+    });
+    await expect(
+      planned({ hardware: HERE, policy: { ...policy, weights: { gpu: 1, cpu: 0, disk: 0 } } }),
+    ).rejects.toThrow('policy: found weights.gpu 1');
+  });
+
+  test('refuses a profile of another machine', async () => {
+    await expect(planned({ hardware: CPU_MACHINE })).rejects.toThrow(
+      'is of another machine: its processor is a processor of tests',
+    );
+  });
+});
+
+test('a machine of more processors than an engine may have threads gets as many as it may', () => {
+  expect(settleOptions({ model: LARGE.path }, { ...machine, processors: 1500 }).threads).toBe(1024);
+});
+
+describe('with a GPU', () => {
+  const gpus = [
+    { name: 'A GPU', memoryBytes: 16 * 2 ** 30, computeCapability: '7.5', multiprocessors: 40, driver: '12.4' },
+  ];
+  const withGpu: MachineFacts = { ...machine, gpus };
+  const T4 = builtIn('flexgen-t4');
+  const there: HardwareProfile = { ...T4, machine: HERE.machine };
+  const settled = (more: Partial<EngineOptions>): Settings =>
+    settleOptions({ model: LARGE.path, cpuMemory: '4GiB', gpuMemory: '2GiB', ...more }, withGpu);
+  type ProfileOf = (options: ProfileOptions) => Promise<HardwareProfile>;
+  const unmeasured: ProfileOf = () => Promise.reject(new Error('this machine must not be measured here'));
+  const plannedHere = (
+    more: Partial<EngineOptions>,
+    profileOf = unmeasured,
+    expected = MANY,
+  ): Promise<PlannedEngine> => {
+    const options: EngineOptions = { model: LARGE.path, cpuMemory: '4GiB', gpuMemory: '2GiB', ...more };
+    return planEngine(LARGE, options, settled(more), withGpu, expected, profileOf, () => Promise.resolve(AS_EVER));
+  };
+
+  test('that nobody has measured nothing is planned, and the plan says so', async () => {
+    const cases: [Partial<EngineOptions>, ProfileOf, ExpectedRows, string][] = [
+      [{ hardware: HERE }, unmeasured, MANY, 'the GPU of this machine has not been measured'],
+      [{}, () => Promise.resolve(HERE), MANY, 'the GPU of this machine has not been measured'],
+      [
+        {},
+        unmeasured,
+        { ...MANY, rows: 2 },
+        'too little work to measure the GPU of this machine for: what fits is put on it',
+      ],
+      [{}, () => Promise.reject(new UsageError('gpuMemory: too little')), MANY, 'gpuMemory: too little'],
+    ];
+    for (const [more, profileOf, expected, why] of cases) {
+      const { plan, options, learning } = await plannedHere(more, profileOf, expected);
+      expect(plan).toMatchObject({ origin: 'default', why: expect.stringContaining(why) as unknown });
+      expect(options.weights).toBeUndefined();
+      expect(learning).toBeUndefined();
+    }
+  });
+
+  test('it is measured with as much as may be used, and what runs take is kept for that machine', async () => {
+    const asked: ProfileOptions[] = [];
+    const { plan, learning } = await plannedHere({ batchSize: 16, batches: 2 }, (options) => {
+      asked.push(options);
+      return Promise.resolve(there);
+    });
+    expect(asked).toEqual([expect.objectContaining({ gpuMemory: 2 * 2 ** 30 })]);
+    expect(plan).toMatchObject({ origin: 'auto', predicted: { fits: true } });
+    expect(learning?.options.gpuMemory).toBe(2 * 2 ** 30);
+    expect(learning?.profile.gpu).toEqual(T4.gpu);
+    const library = await plannedHere({ batchSize: 16, batches: 2, gpuProducts: 'cublaslt' }, () =>
+      Promise.resolve({ ...there, corrections: { 'link.up': 0.2 } }),
+    );
+    expect(library.learning).toBeUndefined();
+    expect(library.request?.hardware.corrections).toBeUndefined();
+    expect(library.request?.hardware.memory.gpuBytes).toBe(2 * 2 ** 30 - 96 * 2 ** 20);
+  });
+
+  test('a profile of another GPU is refused', async () => {
+    await expect(
+      plannedHere({ hardware: { ...there, machine: { ...there.machine, gpuName: 'Another' } } }),
+    ).rejects.toThrow("its GPU is Another, this machine's A GPU");
+    expect(
+      (
+        await plannedHere({
+          batchSize: 16,
+          batches: 2,
+          hardware: { ...there, machine: { ...there.machine, gpuName: 'A GPU' } },
+        })
+      ).plan.origin,
+    ).toBe('auto');
+  });
+
+  test('under the model the plan is no slower than what fits put on the GPU, whatever that holds', async () => {
+    for (const gpuMemory of ['512MiB', '2GiB', '8GiB']) {
+      const { plan, request } = await plannedHere({ hardware: there, gpuMemory, batchSize: 64 });
+      if (!request) throw new Error('no request');
+      const all = { gpu: 1, cpu: 0, disk: 0 };
+      // As planGpu divides the cap: the cache of a full block first where weights do not all fit, else weights.
+      const usual = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1].flatMap((gpu) =>
+        [0, 0.5, 1].map((cached) =>
+          predict(
+            request,
+            parsePolicy(
+              {
+                schedule: 'diagonal',
+                batchSize: 64,
+                batches: 1,
+                weights: { gpu, cpu: 1 - gpu, disk: 0 },
+                cache: { gpu: cached, cpu: 1 - cached, disk: 0 },
+                activations: all,
+                cpuAttention: true,
+              },
+              'test',
+            ),
+          ),
+        ),
+      );
+      const fitting = usual.filter(({ fits }) => fits);
+      expect(fitting.length).toBeGreaterThan(0);
+      // Shares are rounded to what placement can do.
+      for (const each of fitting) expect(plan.predicted?.tokensPerSecond).toBeGreaterThan(each.tokensPerSecond * 0.98);
+    }
+  });
+
+  test('that was measured the plan is for three tiers, within the cap', async () => {
+    const { plan, options, request } = await plannedHere({ hardware: there });
+    expect(plan).toMatchObject({ origin: 'auto', predicted: { fits: true } });
+    expect(request?.hardware.memory.gpuBytes).toBe(2 * 2 ** 30);
+    expect(plan.predicted?.memoryBytes.gpu).toBeLessThanOrEqual(2 * 2 ** 30);
+    expect(plan.predicted?.queueSeconds).toHaveProperty('gpu-compute');
+    expect(options.cache).toEqual(plan.policy?.cache);
+    expect(plan.policy?.cpuAttention).toBe(true);
+    // As much of the weights as fits is found when the engine is opened.
+    expect(options.weights).toBeUndefined();
+    expect(settled(options).gpu?.cacheShare).toBe(plan.policy?.cache.gpu);
+  });
+
+  test('a policy is followed, hidden states in part on the GPU leave it', async () => {
+    const shares = { weights: { gpu: 0.2, cpu: 0.3, disk: 0.5 }, cache: { gpu: 0.5, cpu: 0.5, disk: 0 } };
+    const policy = parsePolicy(
+      { batchSize: 4, batches: 2, ...shares, activations: { gpu: 0.5, cpu: 0.25, disk: 0.25 } },
+      'test',
+    );
+    const { plan, options } = await plannedHere({ policy }, () => Promise.resolve(there));
+    expect(plan.origin).toBe('policy');
+    expect(options).toMatchObject({ ...shares, activations: { gpu: 0, cpu: 0.75, disk: 0.25 } });
+    expect(settled(options)).toMatchObject({
+      gpu: { weightShare: 0.2, cacheShare: 0.5, activationsMove: true },
+      weightShare: expect.closeTo(0.375, 9) as unknown,
+      activationsOnDisk: 0.25,
+    });
+    await expect(
+      plannedHere({ policy: { ...policy, cpuAttention: false } }, () => Promise.resolve(there)),
+    ).rejects.toThrow('policy: found cpuAttention false with cache.gpu 0.5, expected true');
+  });
+
+  test('what cannot be is refused: no GPU, more than it has, contradictions, shares', () => {
+    const refused =
+      (more: Partial<EngineOptions>, facts = withGpu): (() => Settings) =>
+      () =>
+        settleOptions(checkEngineOptions({ model: LARGE.path, ...more }), facts);
+    expect(refused({ gpuMemory: '2GiB' }, { ...machine, gpus: [] })).toThrow(
+      'gpuMemory: found 2 GiB, but there is no GPU here',
+    );
+    expect(refused({ gpuMemory: '17GiB' })).toThrow('gpuMemory: found 17 GiB, expected at most the 16 GiB of A GPU');
+    expect(refused({ gpuMemory: '1GiB', device: 'cpu' })).toThrow('beside device "cpu"');
+    expect(refused({ device: 'cuda' })).toThrow('device: found "cuda" without gpuMemory');
+    expect(refused({ gpuMemory: 'much' })).toThrow(UsageError);
+    expect(refused({ gpuProducts: 'cublaslt', gpuMemory: 0 })).toThrow(
+      'gpuProducts: found "cublaslt" without gpuMemory',
+    );
+    expect(refused({ gpuMemory: '1GiB', gpuProducts: 'cublas' as 'cublaslt' })).toThrow(
+      'gpuProducts: found "cublas", expected one of own, cublaslt, auto',
+    );
+    expect(settled({}).gpu?.products).toBe('own');
+    expect(settled({ gpuProducts: 'auto' }).gpu?.products).toBe('auto');
+    expect(refused({ weights: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow(
+      'weights: found gpu 0.5, expected 0 without gpuMemory',
+    );
+    const gpuMemory = '1GiB';
+    expect(refused({ gpuMemory, cache: { gpu: 0.5, cpu: 0.6, disk: 0 } })).toThrow(
+      'expected shares gpu, cpu and disk that sum to 1',
+    );
+    expect(refused({ gpuMemory, activations: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow(
+      'activations: found gpu 0.5, expected 0 or 1',
+    );
+    expect(settleOptions({ model: LARGE.path, gpuMemory: 0 }, { ...machine, gpus: [] }).gpu).toBeUndefined();
+    expect(settleOptions({ model: LARGE.path, gpuMemory: '0' }, { ...machine, gpus: [] }).gpu).toBeUndefined();
+    expect(
+      settled({ device: 'cuda', compressCache: '8bit', sparseAttention: 0.1, cache: { gpu: 0.5, cpu: 0.5, disk: 0 } })
+        .gpu,
+    ).toMatchObject({ cacheShare: 0.5, activationsMove: false });
+  });
+});
+
+describe('what earlier runs taught', () => {
+  const corrections = { 'compute.decode.q8.64': 1.5, 'compute.prefill.q8.256': 1.5 };
+  const learnt = (): Promise<HardwareProfile> => Promise.resolve({ ...HERE, corrections });
+
+  test('is in the plan and its predictions, and later runs are kept for the profile as it was measured', async () => {
+    const plain = await planned({}, { profileOf: () => Promise.resolve(HERE) });
+    const { plan, request, learning } = await planned(
+      {},
+      { profileOf: learnt, speed: { memory: 1, fewRows: 0.5, manyRows: 0.5 } },
+    );
+    expect(request?.hardware.corrections).toEqual(corrections);
+    expect(plan.predicted?.tokensPerSecond).toBeLessThan((plain.plan.predicted?.tokensPerSecond ?? 0) / 1.5);
+    expect(learning?.profile).toEqual(HERE);
+    expect(plan).not.toHaveProperty('notes');
+  });
+
+  test('is neither used nor added to where that is off, and not added to by a hardware profile that is given or the default policy', async () => {
+    const off = await planned({ learn: false }, { profileOf: learnt });
+    expect([off.request?.hardware.corrections, off.learning]).toEqual([undefined, undefined]);
+    const given = await planned({ hardware: { ...HERE, corrections } });
+    expect(given.request?.hardware.corrections).toEqual(corrections);
+    expect(given.learning).toBeUndefined();
+    expect((await planned({ policy: 'default' }, { profileOf: learnt })).learning).toBeUndefined();
+  });
+
+  test('and cannot be used is said', async () => {
+    const noted = await planned(
+      {},
+      {
+        profileOf: (options) => {
+          options?.onNote?.('damaged');
+          return Promise.resolve(HERE);
+        },
+      },
+    );
+    expect(noted.plan.notes).toEqual(['damaged']);
+  });
+});
