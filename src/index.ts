@@ -45,7 +45,6 @@ export type {
   HeadMessage,
   HiddenMessage,
   OpenMessage,
-  PeerBatch,
   PeerMessage,
   SweepMessage,
 } from './engine/peers/PeerMessage.js';
@@ -164,6 +163,7 @@ export { blockGain, peakCacheTokens } from './plan/papers/blockGain.js';
 export type { AdmittedRow, Observed, Schedule } from './engine/schedules/Schedule.js';
 export {
   layerBounds,
+  type Batch,
   type Grid,
   type HeadMode,
   type LayerBounds,

@@ -18,12 +18,12 @@ export function compute(run: StageContext): Stage {
   const bounds = layerBounds(run.grid);
   const left = new Map<number, TaskEvent>();
   return stage((square) => {
-    const { slot, layer, rows, events } = square;
+    const { batch, layer, events } = square;
     const parts = partsOf(layer, bounds);
-    const begins = rows.some(
+    const begins = batch.rows.some(
       ({ firstPosition, sharedTokens = 0 }) => sharedTokens > 0 && firstPosition === sharedTokens,
     );
-    const neighbour = left.get(slot);
+    const neighbour = left.get(batch.slot);
     let after: readonly TaskEvent[] = begins
       ? [...left.values(), ...events.inputs]
       : neighbour
@@ -34,7 +34,7 @@ export function compute(run: StageContext): Stage {
       after = [event];
       events.compute = event;
     }
-    if (events.compute) left.set(slot, events.compute);
+    if (events.compute) left.set(batch.slot, events.compute);
   });
 }
 

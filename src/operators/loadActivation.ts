@@ -22,7 +22,7 @@ export function loadActivation(run: StageContext, lookAhead: LookAhead = {}): St
     const routes = run.movement.loadActivation(square);
     const free =
       lastOfSlot && square.layer === first
-        ? emptied(lastOfSlot.get(square.slot), activationStores.find(run, square))
+        ? emptied(lastOfSlot.get(square.batch.slot), activationStores.find(run, square))
         : undefined;
     const stores = free ?? (routes.length === 0 ? NO_EVENTS : activationStores.find(run, square));
     const loads = run.issueMoves(
@@ -34,7 +34,7 @@ export function loadActivation(run: StageContext, lookAhead: LookAhead = {}): St
     // Where a batch enters and nothing is loaded for it, compute overwrites what the slot's last batch may still be
     // sent from.
     square.events.inputs.push(...(routes.length === 0 && free ? free : loads));
-    lastOfSlot?.set(square.slot, square);
+    lastOfSlot?.set(square.batch.slot, square);
   });
 }
 

@@ -18,12 +18,12 @@ export function loadWeight(run: StageContext, lookAhead: LookAhead = {}): Stage 
   const gate = new StepGate(ahead);
   let current: { readonly pass: number; readonly layer: number; readonly events: readonly TaskEvent[] } | undefined;
   return stage((square) => {
-    if (current?.pass === square.pass && current.layer === square.layer) gate.add(square);
+    if (current?.pass === square.batch.pass && current.layer === square.layer) gate.add(square);
     else {
       gate.open(square);
       const routes = run.movement.loadWeight(square);
       const events = run.issueMoves(square, 'load_weight', routes, routes.length === 0 ? NO_EVENTS : gate.before());
-      current = { pass: square.pass, layer: square.layer, events };
+      current = { pass: square.batch.pass, layer: square.layer, events };
     }
     square.events.inputs.push(...current.events);
   });

@@ -2,7 +2,7 @@ import type { StageContext } from '../engine/execution/Run.js';
 import { LastStores, stage, type Stage } from './stageInternals.js';
 
 /** The stores of each slot's last square: what the load for the next layer waits for. */
-export const activationStores = new LastStores(({ slot }) => String(slot));
+export const activationStores = new LastStores(({ batch }) => String(batch.slot));
 
 /**
  * Issues `store_activation`: the square's hidden states go to the tier where activations live, until the next layer

@@ -100,7 +100,7 @@ test('the path of any rows, schedule, composition and placement is valid, no tie
             return moving && between
               ? hidden(
                   name,
-                  square.rows.reduce((sum, { tokens }) => sum + tokens, 0),
+                  square.batch.rows.reduce((sum, { tokens }) => sum + tokens, 0),
                 )
               : [];
           },

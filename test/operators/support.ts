@@ -21,7 +21,7 @@ export interface StageBench extends StageContext {
 }
 
 export const words = ({ task }: TaskEvent): string =>
-  `${task.name}${task.part ? `.${task.part}` : ''} ${task.pass} ${task.layer} ${task.slot}`;
+  `${task.name}${task.part ? `.${task.part}` : ''} ${task.batch.pass} ${task.layer} ${task.batch.slot}`;
 
 /** A third of everything on each tier. */
 export const SPREAD: Placement = {
@@ -45,9 +45,9 @@ export function stageBench(placement: Placement, simulation: SimulationOptions =
       layers,
     ),
     issue: (square, task, after) => {
-      const { pass, layer, slot, rows, events } = square;
+      const { batch, layer, events } = square;
       const waitsFor = [...after, ...events.barrier];
-      const event = device.submit({ bytes: 0, ...task, run: 1, pass, layer, slot, rows }, waitsFor);
+      const event = device.submit({ bytes: 0, ...task, run: 1, batch, layer }, waitsFor);
       issued.push({ task: words(event), after: waitsFor.map(words) });
       events.all.push(event);
       return event;
@@ -64,7 +64,10 @@ export function stageBench(placement: Placement, simulation: SimulationOptions =
 
 /** The square of one decode token of row 0, `firstPosition` tokens into it. */
 export function square(pass: number, layer: number, slot = 0, firstPosition = 4): IssuedSquare {
-  return issuedSquare({ pass, layer, slot, rows: [{ row: slot, firstPosition, tokens: 1, head: 'sample' }] });
+  return issuedSquare({
+    batch: { pass, slot, rows: [{ row: slot, firstPosition, tokens: 1, head: 'sample' }] },
+    layer,
+  });
 }
 
 /**

@@ -19,7 +19,7 @@ describe('synchronize', () => {
 
   test('keeps the order of squares, whichever ends first', async () => {
     const bench = stageBench(SPREAD, {
-      duration: ({ name, slot }) => (name === 'store_cache' && slot === 0 ? 100 : 1),
+      duration: ({ name, batch }) => (name === 'store_cache' && batch.slot === 0 ? 100 : 1),
     });
     const squares = [square(0, 1, 0), square(0, 1, 1)];
     await expect(

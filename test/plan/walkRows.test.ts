@@ -39,7 +39,7 @@ function played(
     sums.sweeps++;
     for (const square of squares) {
       sums.squares++;
-      for (const { firstPosition, tokens, head } of square.rows) {
+      for (const { firstPosition, tokens, head } of square.batch.rows) {
         if (firstPosition >= promptTokens) {
           sums.decode++;
           sums.decodeKeys += firstPosition + 1;

@@ -47,7 +47,7 @@ const rows = fc.array(
 /** Durations of tasks: any, but the same for the same task. */
 export const durationOf =
   (seed: number, most: number) =>
-  ({ name, part, pass, layer, slot }: Task): number => {
+  ({ name, part, batch: { pass, slot }, layer }: Task): number => {
     let hash = seed;
     for (const value of [name.length, part?.length ?? 0, pass, layer, slot])
       hash = Math.imul(hash ^ value, 0x9e3779b1) >>> 0;

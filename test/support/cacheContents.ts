@@ -69,7 +69,7 @@ export function watchContents(
       // Tasks of one queue are done in the order in which they are submitted.
       submit: (task, after) => {
         if (task.name === 'compute' && task.part === 'project')
-          for (const { row, firstPosition, tokens } of task.rows) compute(task.layer, row, firstPosition, tokens);
+          for (const { row, firstPosition, tokens } of task.batch.rows) compute(task.layer, row, firstPosition, tokens);
         return device.submit(task, after);
       },
     }),

@@ -6,7 +6,8 @@ import { overriding } from './overriding.js';
 /** A dependency between two tasks: whether a task of the one kind waits for one of the other. */
 export type Edge = (earlier: Task, later: Task) => boolean;
 
-export const sameSquare = (a: Task, b: Task): boolean => a.pass === b.pass && a.layer === b.layer && a.slot === b.slot;
+export const sameSquare = (a: Task, b: Task): boolean =>
+  a.batch.pass === b.batch.pass && a.layer === b.layer && a.batch.slot === b.batch.slot;
 export const edge =
   (from: TaskName, to: TaskName): Edge =>
   (earlier, later) =>

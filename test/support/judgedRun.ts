@@ -156,13 +156,14 @@ export function stagingBytes(
       events
         .filter(({ task }) => task.name === 'compute')
         .sort((a, b) => b.id - a.id)
-        .map((event) => [`${event.task.pass} ${event.task.layer} ${event.task.slot}`, event]),
+        .map((event) => [`${event.task.batch.pass} ${event.task.layer} ${event.task.batch.slot}`, event]),
     ).values(),
   ]
     .sort((a, b) => a.id - b.id)
     .map(({ task }) => task);
   const layers = issued.filter(
-    ({ pass, layer }, index) => issued.findIndex((first) => first.pass === pass && first.layer === layer) === index,
+    ({ batch: { pass }, layer }, index) =>
+      issued.findIndex((first) => first.batch.pass === pass && first.layer === layer) === index,
   );
   const room = {
     weights: { gpu: 0, cpu: 0, disk: 0 },

@@ -1,12 +1,12 @@
 import type { AdmittedRow, Schedule } from '../../src/engine/schedules/Schedule.js';
-import type { Grid, RowId, RowRange, Square } from '../../src/engine/grid/Square.js';
+import type { Batch, Grid, RowId, Square } from '../../src/engine/grid/Square.js';
 import { randomNumbers } from './randomSchedule.js';
 
 interface Place {
   readonly row: AdmittedRow;
   readonly next: number;
   /** What of it is under way, and the layer that comes next. */
-  readonly batch: { readonly pass: number; readonly rows: readonly RowRange[]; readonly layer: number } | undefined;
+  readonly under: { readonly batch: Batch; readonly layer: number } | undefined;
 }
 
 interface LayerwiseState {
@@ -24,7 +24,7 @@ export function layerwiseSchedule(seed: number): Schedule<LayerwiseState> {
   const alive = ({ places }: LayerwiseState, ended: ReadonlySet<RowId>): (Place | undefined)[] =>
     places.map((place) =>
       place &&
-      (place.batch || place.next < place.row.promptTokens + place.row.newTokens - 1) &&
+      (place.under || place.next < place.row.promptTokens + place.row.newTokens - 1) &&
       !ended.has(place.row.row)
         ? place
         : undefined,
@@ -37,14 +37,18 @@ export function layerwiseSchedule(seed: number): Schedule<LayerwiseState> {
       const { grid, sweep } = state;
       const random = randomNumbers(state.seed + sweep);
       const places = alive(state, ended);
-      for (const row of admitted) places[places.indexOf(undefined)] = { row, next: 0, batch: undefined };
+      for (const row of admitted) places[places.indexOf(undefined)] = { row, next: 0, under: undefined };
       const taken = places.flatMap((place, slot) => (place ? [slot] : [])).sort(() => random() - 0.5);
       const squares: Square[] = [];
       for (const slot of taken.slice(0, 1 + Math.floor(random() * taken.length))) {
         const place = places[slot];
         if (place)
-          places[slot] = advanced(place, grid, sweep, 1 + Math.floor(random() * grid.layers), (square) =>
-            squares.push({ ...square, slot }),
+          places[slot] = advanced(
+            place,
+            grid,
+            { pass: sweep, slot },
+            1 + Math.floor(random() * grid.layers),
+            (square) => squares.push(square),
           );
       }
       return { state: { ...state, sweep: sweep + 1, places }, squares };
@@ -54,23 +58,22 @@ export function layerwiseSchedule(seed: number): Schedule<LayerwiseState> {
 
 /** Takes a place on by so many layers at most. */
 function advanced(
-  { row, next, batch }: Place,
+  { row, next, under }: Place,
   { layers, tokensPerSquare }: Grid,
-  pass: number,
+  begins: Pick<Batch, 'pass' | 'slot'>,
   most: number,
-  issue: (square: Omit<Square, 'slot'>) => void,
+  issue: (square: Square) => void,
 ): Place {
   const left = Math.min(row.promptTokens, row.promptTokens + row.newTokens - 1) - next;
   const tokens = left > 0 ? Math.min(left, tokensPerSquare) : 1;
   const head = row.newTokens === 0 ? 'score' : next + tokens >= row.promptTokens ? 'sample' : 'none';
-  const {
-    rows,
-    layer,
-    pass: began,
-  } = batch ?? { rows: [{ row: row.row, firstPosition: next, tokens, head } as const], layer: 0, pass };
+  const { batch, layer } = under ?? {
+    batch: { ...begins, rows: [{ row: row.row, firstPosition: next, tokens, head }] },
+    layer: 0,
+  };
   const end = Math.min(layers, layer + most);
-  for (let each = layer; each < end; each++) issue({ pass: began, layer: each, rows });
+  for (let each = layer; each < end; each++) issue({ batch, layer: each });
   return end < layers
-    ? { row, next, batch: { pass: began, rows, layer: end } }
-    : { row, next: next + (rows[0]?.tokens ?? 0), batch: undefined };
+    ? { row, next, under: { batch, layer: end } }
+    : { row, next: next + (batch.rows[0]?.tokens ?? 0), under: undefined };
 }

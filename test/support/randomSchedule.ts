@@ -1,5 +1,5 @@
 import type { AdmittedRow, Schedule } from '../../src/engine/schedules/Schedule.js';
-import type { Grid, RowId, RowRange, Square } from '../../src/engine/grid/Square.js';
+import type { Batch, Grid, RowId, RowRange, Square } from '../../src/engine/grid/Square.js';
 
 /** How far a row has come. */
 interface Cursor extends AdmittedRow {
@@ -36,8 +36,8 @@ export function randomSchedule(seed: number): Schedule<RandomState> {
     start: (grid) => ({ grid, seed, pass: 0, slots: Array.from({ length: grid.slots }, () => []) }),
     free: (state, ended) => state.grid.slots * state.grid.rowsPerSlot - alive(state, ended).flat().length,
     next: (state, { admitted, ended }) => {
-      const { grid } = state;
-      const random = randomNumbers(state.seed + state.pass);
+      const { grid, pass } = state;
+      const random = randomNumbers(state.seed + pass);
       const pick = (count: number): number => Math.min(count - 1, Math.floor(random() * count));
       const slots = alive(state, ended);
       for (const row of admitted) {
@@ -48,16 +48,15 @@ export function randomSchedule(seed: number): Schedule<RandomState> {
       const must = filled[pick(filled.length)];
       const batches = filled
         .filter((slot) => slot === must || random() < 0.6)
-        .map((slot) => ({ slot, rows: advance(slots[slot] ?? [], grid, random) }));
+        .map((slot) => ({ pass, slot, rows: advance(slots[slot] ?? [], grid, random) }));
       for (const { slot, rows } of batches) {
         const tokens = new Map(rows.map((range) => [range.row, range.tokens]));
         slots[slot] = (slots[slot] ?? []).map((row) => ({ ...row, next: row.next + (tokens.get(row.row) ?? 0) }));
       }
-      const pass = state.pass;
       return {
         state: { ...state, pass: pass + 1, slots },
         squares: merged(
-          batches.map(({ slot, rows }) => column(pass, slot, rows, grid.layers)),
+          batches.map((batch) => column(batch, grid.layers)),
           random,
         ),
       };
@@ -80,8 +79,8 @@ function advance(rows: readonly Cursor[], { tokensPerSquare }: Grid, random: () 
   return ranges;
 }
 
-function column(pass: number, slot: number, rows: readonly RowRange[], layers: number): Square[] {
-  return Array.from({ length: layers }, (_, layer) => ({ pass, layer, slot, rows }));
+function column(batch: Batch, layers: number): Square[] {
+  return Array.from({ length: layers }, (_, layer) => ({ batch, layer }));
 }
 
 function* merged(columns: Square[][], random: () => number): Iterable<Square> {

@@ -245,7 +245,7 @@ function judgeNeighbours({ grid }: StagesSetup, rows: readonly JudgedRow[], even
   const spans = new Map<string, { start: number; end: number }>();
   for (const { task, timing } of events) {
     if (task.name !== 'compute' || !timing) continue;
-    for (const { row, firstPosition, tokens } of task.rows) {
+    for (const { row, firstPosition, tokens } of task.batch.rows) {
       for (let position = firstPosition; position < firstPosition + tokens; position++) {
         const key = `${row} ${position} ${task.layer}`;
         const span = spans.get(key);

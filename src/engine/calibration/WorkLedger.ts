@@ -7,7 +7,7 @@ import { matmulKind } from '../../plan/model/computeSeconds.js';
 import { BETWEEN_SQUARES, NOT_OVERLAPPED } from '../../plan/model/queues.js';
 import { sizesOf } from '../../plan/model/sizes.js';
 import { taskSeconds } from '../../plan/model/taskSeconds.js';
-import { tokensByPhase } from '../grid/Square.js';
+import { tokensByPhase, type Batch } from '../grid/Square.js';
 import { Undisturbed } from './Undisturbed.js';
 
 /**
@@ -49,7 +49,7 @@ interface BatchWork {
  */
 export class WorkLedger {
   private readonly done = new Map<string, { seconds: number; profileSeconds: number }>();
-  private readonly batches = new WeakMap<Task['rows'], BatchWork>();
+  private readonly batches = new WeakMap<Batch, BatchWork>();
   private readonly secondsOf: (task: Task) => number;
   private readonly weights: string;
   private readonly readKind: string;
@@ -169,7 +169,7 @@ export class WorkLedger {
 
   private computed(task: Task, start: number, seconds: number): void {
     const { compute, waits, betweenSeconds } = this;
-    const { promptShare, prefill, decode, seconds: known } = this.batchOf(task.rows);
+    const { promptShare, prefill, decode, seconds: known } = this.workOf(task.batch);
     const part = task.part ?? '';
     if (part === 'attend' && this.hostAttends && promptShare < 1) return;
     let model = known.get(part);
@@ -183,21 +183,21 @@ export class WorkLedger {
     compute.end = start + seconds;
   }
 
-  private batchOf(rows: Task['rows']): BatchWork {
-    let batch = this.batches.get(rows);
-    if (!batch) {
-      const { prompt, decode } = tokensByPhase(rows);
+  private workOf(batch: Batch): BatchWork {
+    let work = this.batches.get(batch);
+    if (!work) {
+      const { prompt, decode } = tokensByPhase(batch);
       const tokens = prompt + decode;
       const kind = (phase: Phase): string => computeKind(phase, this.weights, tokens);
-      batch = {
+      work = {
         promptShare: 1 - decode / Math.max(1, tokens),
         prefill: kind('prefill'),
         decode: kind('decode'),
         seconds: new Map(),
       };
-      this.batches.set(rows, batch);
+      this.batches.set(batch, work);
     }
-    return batch;
+    return work;
   }
 
   private add(kind: string, seconds: number, profileSeconds: number): void {

@@ -30,7 +30,7 @@ export class CompositionChecker {
   moves(square: IssuedSquare, name: TaskName, routes: number): void {
     const { stages, compute } = square.events;
     stages.add(name);
-    if (name === 'load_weight') this.weights = { pass: square.pass, layer: square.layer };
+    if (name === 'load_weight') this.weights = { pass: square.batch.pass, layer: square.layer };
     else if (routes > 0 && compute === undefined && (name === 'store_activation' || name === 'store_cache')) {
       throw new ScheduleError(
         'lifetime',
@@ -53,7 +53,7 @@ export class CompositionChecker {
     for (const name of LOADS) {
       if (
         stages.has(name) ||
-        (name === 'load_weight' && this.weights.pass === square.pass && this.weights.layer === square.layer)
+        (name === 'load_weight' && this.weights.pass === square.batch.pass && this.weights.layer === square.layer)
       )
         continue;
       if (this.required(name, square).length === 0) continue;
@@ -96,16 +96,17 @@ class SlotOrder {
   private readonly coming = new Map<number, IssuedSquare[]>();
 
   enter(square: IssuedSquare): void {
-    const squares = this.coming.get(square.slot);
+    const { slot } = square.batch;
+    const squares = this.coming.get(slot);
     if (squares) squares.push(square);
-    else this.coming.set(square.slot, [square]);
+    else this.coming.set(slot, [square]);
   }
 
   /**
    * A square comes by: the one that should have come in its place, if there is one. (Stages may pass a square on as an
    * object of their own.)
    */
-  missedBy({ slot, events }: IssuedSquare): IssuedSquare | undefined {
+  missedBy({ batch: { slot }, events }: IssuedSquare): IssuedSquare | undefined {
     const next = this.coming.get(slot)?.shift();
     return next?.events === events ? undefined : next;
   }

@@ -22,13 +22,10 @@ export interface IssuedSquare extends Square {
   readonly events: SquareEvents;
 }
 
-export function issuedSquare(square: Square): IssuedSquare {
-  const { pass, layer, slot, rows } = square;
+export function issuedSquare({ batch, layer }: Square): IssuedSquare {
   return {
-    pass,
+    batch,
     layer,
-    slot,
-    rows,
     events: { inputs: [], compute: undefined, stages: new Set(), all: [], barrier: [], head: undefined },
   };
 }

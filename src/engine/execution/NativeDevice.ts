@@ -8,7 +8,7 @@ import {
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { TaskError } from '../../errors/TaskError.js';
 import type { PageTable } from '../memory/RowPages.js';
-import { squareTokens } from '../grid/Square.js';
+import { batchTokens } from '../grid/Square.js';
 import { storeRemedy } from '../store/storeRemedy.js';
 import { BufferRing } from './BufferRing.js';
 import type { Completion, Device, DevicePeers, DeviceRow } from '../grid/Device.js';
@@ -286,7 +286,7 @@ export class NativeDevice implements Device {
     const { activations } = this.run(task.run);
     const loading = task.name === 'load_activation';
     const place = loading ? activations.forLoad(task) : activations.forStore(task);
-    const tokens = squareTokens(task);
+    const tokens = batchTokens(task.batch);
     const waitsFor = pendingIds([...after, ...place.after]);
     const id = nativeCall(() =>
       loading
@@ -327,7 +327,7 @@ export class NativeDevice implements Device {
       !on ||
       on.name !== task.name ||
       on.run !== task.run ||
-      on.rows !== task.rows ||
+      on.batch !== task.batch ||
       on.layer !== task.layer
     ) {
       throw new TaskError(

@@ -2,7 +2,7 @@ import { BATCH_STRIDE, HEAD_MODES, type NativeRuntime } from '../../bindings/Add
 import { nativeCall } from '../../bindings/nativeCall.js';
 import type { PageTable } from '../memory/RowPages.js';
 import { stagedPages, type StagedPages } from '../memory/stagedPages.js';
-import type { RowRange } from '../grid/Square.js';
+import type { Batch } from '../grid/Square.js';
 import type { DevicePeers, DeviceRow } from '../grid/Device.js';
 import type { SlotActivations } from './SlotActivations.js';
 import type { Task } from '../grid/Task.js';
@@ -16,13 +16,12 @@ interface NativeRow {
   closed: boolean;
 }
 
-/** The rows of one (pass, slot), as the runtime knows them. */
+/** A batch as the runtime knows it. */
 export interface NativeBatch {
   readonly handle: number;
   /** No two batches of a run share it, unlike handles. */
   readonly serial: number;
-  readonly slot: number;
-  readonly ranges: readonly RowRange[];
+  readonly batch: Batch;
   readonly rows: readonly NativeRow[];
   /** What of the cache moves, by attention window. */
   readonly staged: Map<number, StagedPages>;
@@ -35,8 +34,8 @@ export interface NativeBatch {
 /** The rows and batches of one run on the native device. */
 export class NativeRun {
   private readonly rows = new Map<number, NativeRow>();
-  /** The batch of each `rows` array that has tasks under way, or may get more. */
-  private readonly batches = new Map<readonly RowRange[], NativeBatch>();
+  /** Those that have tasks under way, or may get more. */
+  private readonly batches = new Map<Batch, NativeBatch>();
   private nextSerial = 1;
 
   constructor(
@@ -80,15 +79,15 @@ export class NativeRun {
     this.activations.free();
   }
 
-  batchOf(task: Task): NativeBatch {
-    return this.batches.get(task.rows) ?? this.openBatch(task);
+  batchOf({ batch }: Task): NativeBatch {
+    return this.batches.get(batch) ?? this.openBatch(batch);
   }
 
   /** What of the batch's cache moves in a layer with this attention window. */
   stagedBy(batch: NativeBatch, window: number): StagedPages {
     const known = batch.staged.get(window);
     if (known) return known;
-    const staged = batch.ranges.reduce<StagedPages>(
+    const staged = batch.batch.rows.reduce<StagedPages>(
       (sum, range, i) => {
         const pages = batch.rows[i]?.pages;
         if (!pages) return sum;
@@ -108,9 +107,10 @@ export class NativeRun {
     if (batch.through && batch.outstanding === 0) this.closeBatch(batch);
   }
 
-  private openBatch({ rows, slot }: Task): NativeBatch {
-    for (const batch of this.batches.values())
-      if (batch.slot === slot && batch.outstanding === 0) this.closeBatch(batch);
+  private openBatch(batch: Batch): NativeBatch {
+    const { rows, slot } = batch;
+    for (const other of this.batches.values())
+      if (other.batch.slot === slot && other.outstanding === 0) this.closeBatch(other);
     const natives = rows.map(({ row }) => {
       const native = this.rows.get(row);
       if (!native) throw new RangeError(`row ${row} is not open`);
@@ -131,24 +131,23 @@ export class NativeRun {
       pages.push(...entries);
     });
     const handle = nativeCall(() => this.runtime.createBatch(table, Int32Array.from(pages), Int32Array.from(copies)));
-    const batch = {
+    const native = {
       handle,
       serial: this.nextSerial++,
-      slot,
-      ranges: rows,
+      batch,
       rows: natives,
       staged: new Map<number, StagedPages>(),
       outstanding: 0,
       through: false,
     };
-    for (const native of natives) native.batches++;
-    this.batches.set(rows, batch);
-    return batch;
+    for (const row of natives) row.batches++;
+    this.batches.set(batch, native);
+    return native;
   }
 
   private closeBatch(batch: NativeBatch): void {
     nativeCall(() => this.runtime.freeBatch(batch.handle));
-    this.batches.delete(batch.ranges);
+    this.batches.delete(batch.batch);
     for (const row of batch.rows) {
       row.batches--;
       this.freeIfUnused(row);

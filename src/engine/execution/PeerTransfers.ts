@@ -1,7 +1,7 @@
 import type { NativeRuntime, NativeTaskError } from '../../bindings/Addon.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { TaskError } from '../../errors/TaskError.js';
-import { squareTokens } from '../grid/Square.js';
+import { batchTokens } from '../grid/Square.js';
 import type { NativeRun } from './NativeRun.js';
 import { PendingEvent } from './PendingEvent.js';
 import { describeTask, type Task, type TaskEvent } from '../grid/Task.js';
@@ -69,7 +69,7 @@ export class PeerTransfers {
   send(task: Task, run: NativeRun, after: readonly TaskEvent[]): PendingEvent {
     const place = run.activations.forCompute(task);
     const waitsFor = [...after, ...place.after].filter(({ timing }) => timing === undefined).map(({ id }) => id);
-    const copy = nativeCall(() => this.runtime.submitReadHidden(place.handle, squareTokens(task), waitsFor));
+    const copy = nativeCall(() => this.runtime.submitReadHidden(place.handle, batchTokens(task.batch), waitsFor));
     const transfer = this.open(task, run);
     place.used(transfer);
     this.copies.set(copy, transfer);
@@ -129,7 +129,7 @@ export class PeerTransfers {
   }
 
   private write(handle: number, task: Task, hidden: Float32Array): void {
-    const tokens = squareTokens(task);
+    const tokens = batchTokens(task.batch);
     // The runtime knows how wide a token is; that all of them are there is for us to see.
     if (hidden.length === 0 || hidden.length % tokens !== 0 || hidden.length * 4 !== task.bytes) {
       throw new TaskError(

@@ -3,7 +3,7 @@ import { found } from '../../arguments/found.js';
 import { PeerError } from '../../errors/PeerError.js';
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import type { AdmittedRow, Schedule } from '../schedules/Schedule.js';
-import type { RowId, RowRange, Square } from '../grid/Square.js';
+import { batchKey, type Batch, type RowId, type Square } from '../grid/Square.js';
 import type { BeginMessage, HiddenMessage, PeerMessage } from '../peers/PeerMessage.js';
 import { announcementOf } from '../peers/sweeps.js';
 import type { KnownStretch } from '../schedules/PathChecker.js';
@@ -69,7 +69,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   private readonly numbers: PageNumbers;
   private shares: boolean;
   /** Batches whose head is elsewhere and has not come back, by pass and slot. */
-  private readonly returning = new Map<string, readonly RowRange[]>();
+  private readonly returning = new Map<string, Batch>();
   /** Rows of which tokens are known that have not been issued. */
   private readonly forced = new Set<RowId>();
   /** Of the rows that were sampled lately, those with tokens that their formats force. */
@@ -98,8 +98,8 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
    */
   retire(square: IssuedSquare): Result[] {
     const left = this.leaveWindow(square);
-    if (!this.connection && square.layer === this.lastLayer) this.through(square.rows);
-    return this.advance(square.rows, left, square.events.head);
+    if (!this.connection && square.layer === this.lastLayer) this.through(square.batch);
+    return this.advance(square.batch, left, square.events.head);
   }
 
   protected begin(): void {
@@ -168,12 +168,12 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   protected override entering(square: Square): void {
     super.entering(square);
     if (!this.connection) return;
-    if (square.layer === this.firstLayer) this.connection.tokens.expect(square.rows);
+    if (square.layer === this.firstLayer) this.connection.tokens.expect(square.batch);
     // A schedule may leave a batch whose rows have ended where it is: only what leaves the layers here comes back.
     if (square.layer !== this.lastLayer) return;
     // Once more, for the layers that are elsewhere.
-    this.enter(square.rows);
-    this.returning.set(`${square.pass} ${square.slot}`, square.rows);
+    this.enter(square.batch);
+    this.returning.set(batchKey(square.batch), square.batch);
   }
 
   protected override released(row: RowId): void {
@@ -240,13 +240,13 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
 
   /** What the head found for a batch came back from the engine of the last layers. */
   private headReturned(pass: number, slot: number, output: HeadOutput): void {
-    const key = `${pass} ${slot}`;
-    const rows = this.returning.get(key);
-    if (!rows)
+    const key = batchKey({ pass, slot });
+    const batch = this.returning.get(key);
+    if (!batch)
       throw new PeerError(
         `head: found one for pass ${pass}, slot ${slot}, expected one of a batch that was sent and has not come back`,
       );
-    for (const { row, head } of rows) {
+    for (const { row, head } of batch.rows) {
       const found = head === 'sample' ? output.sampled.has(row) : head === 'none' || output.scored.has(row);
       if (!found) throw new PeerError(`head: found nothing for row ${row} in pass ${pass}, expected what it ${head}s`);
     }
@@ -257,13 +257,13 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
         throw new PeerError(`head: found token ${stranger} in pass ${pass}, expected an id below ${vocabularySize}`);
     }
     this.returning.delete(key);
-    this.connection?.tokens.returned(rows, output);
-    this.through(rows);
-    for (const result of this.advance(rows, this.leave(rows), output)) this.returned$.next(result);
+    this.connection?.tokens.returned(batch, output);
+    this.through(batch);
+    for (const result of this.advance(batch, this.leave(batch), output)) this.returned$.next(result);
   }
 
   /** Gives a batch's rows what the head has found for them, and their memory back where they are through. */
-  private advance(rows: readonly RowRange[], left: boolean, head: HeadOutput | undefined): Result[] {
+  private advance({ rows }: Batch, left: boolean, head: HeadOutput | undefined): Result[] {
     const results: Result[] = [];
     let withForced = 0;
     for (const { row, firstPosition, tokens } of left || head ? rows : []) {

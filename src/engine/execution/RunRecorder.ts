@@ -2,7 +2,7 @@ import type { RowResult } from '../../Row.js';
 import type { Progress, RunStats, Sharing, TraceEvent } from '../../RunStats.js';
 import type { RunTotals } from '../calibration/predictRun.js';
 import type { JudgedRow, KnownStretch } from '../schedules/PathChecker.js';
-import { tokensByPhase, type RowId } from '../grid/Square.js';
+import { tokensByPhase, type Batch, type RowId } from '../grid/Square.js';
 import { residentPeakBytes } from './residentPeakBytes.js';
 import { QUEUE_NAMES, type QueueName, type TaskEvent } from '../grid/Task.js';
 
@@ -76,7 +76,7 @@ export class RunRecorder {
   /** The latest end of a task: the time of what is reckoned between tasks, on the device's clock. */
   private lastEnd = 0;
   private readonly rates: { at: number; tokens: number }[] = [];
-  private readonly shares = new WeakMap<object, ReturnType<typeof tokensByPhase>>();
+  private readonly shares = new WeakMap<Batch, ReturnType<typeof tokensByPhase>>();
   private readonly tracedBytes = new Map<string, number>();
   /** Queues that have a track in the trace. */
   private readonly tracks = new Set<QueueName>();
@@ -115,7 +115,7 @@ export class RunRecorder {
     queue.tasks++;
     queue.bytes += task.bytes;
     if (task.name === 'compute') {
-      const share = this.shareOf(task);
+      const share = this.shareOf(task.batch);
       this.prefillSeconds += (seconds * share.prompt) / Math.max(1, share.prompt + share.decode);
       this.decodeSeconds += (seconds * share.decode) / Math.max(1, share.prompt + share.decode);
     } else if (task.name !== 'synchronize') {
@@ -261,13 +261,10 @@ export class RunRecorder {
     };
   }
 
-  /**
-   * How a task's tokens divide into prompt and decode; squares of one pass and slot share the rows, so this is computed
-   * once for all layers.
-   */
-  private shareOf({ rows }: TaskEvent['task']): ReturnType<typeof tokensByPhase> {
-    let share = this.shares.get(rows);
-    if (!share) this.shares.set(rows, (share = tokensByPhase(rows)));
+  /** How a batch's tokens divide into prompt and decode: computed once for all layers. */
+  private shareOf(batch: Batch): ReturnType<typeof tokensByPhase> {
+    let share = this.shares.get(batch);
+    if (!share) this.shares.set(batch, (share = tokensByPhase(batch)));
     return share;
   }
 
@@ -296,7 +293,8 @@ export class RunRecorder {
   private trace({ task, timing }: TaskEvent): void {
     const { onTrace } = this.setup;
     if (!onTrace || !timing) return;
-    const { pass, layer, slot, part, rows, bytes, from, to } = task;
+    const { batch, layer, part, bytes, from, to } = task;
+    const { pass, slot, rows } = batch;
     this.traceTrack(task.queue);
     this.tell<TraceEvent>(onTrace, () => ({
       name: `${task.name} L${layer}${part === undefined ? '' : ` ${part}`}`,

@@ -225,7 +225,7 @@ export class SimulatedDevice implements Device {
   private head(task: Task): HeadOutput {
     const sampled = new Map<RowId, SampledToken>();
     const scored = new Map<RowId, Float32Array>();
-    for (const { row, firstPosition, tokens, head } of task.rows) {
+    for (const { row, firstPosition, tokens, head } of task.batch.rows) {
       const simulated = this.rows.get(task.run)?.get(row);
       if (!simulated) continue; // ended while its last square was on the way
       const { sequence } = simulated;

@@ -58,9 +58,9 @@ export class SlotActivations {
   /** For a part of compute. The first layer's embedding needs no load: it takes a buffer. */
   forCompute(task: Task): ActivationPlace {
     const { ring } = this;
-    if (!ring) return this.place(task, task.slot, []);
+    if (!ring) return this.place(task, task.batch.slot, []);
     if (task.part === 'embed') {
-      const { buffer, after } = ring.take(task.slot);
+      const { buffer, after } = ring.take(task.batch.slot);
       return this.place(task, buffer, after, (event) => {
         ring.filledBy(buffer, event);
       });
@@ -75,7 +75,7 @@ export class SlotActivations {
 
   forLoad(task: Task): ActivationPlace & { readonly store: number } {
     const { ring, store } = this.spilled(task);
-    const { buffer, after } = ring.take(task.slot);
+    const { buffer, after } = ring.take(task.batch.slot);
     const place = this.place(task, buffer, after, (event) => {
       ring.filledBy(buffer, event);
     });
@@ -93,7 +93,7 @@ export class SlotActivations {
   }
 
   private held(task: Task, ring: BufferRing): ActivationPlace {
-    const found = ring.find(task.slot);
+    const found = ring.find(task.batch.slot);
     if (!found)
       throw new TaskError(
         describeTask(task),
@@ -105,7 +105,7 @@ export class SlotActivations {
   }
 
   private spilled(task: Task): { readonly ring: BufferRing; readonly store: number } {
-    const store = this.stores[task.slot];
+    const store = this.stores[task.batch.slot];
     if (!this.ring || store === undefined)
       throw new TaskError(describeTask(task), 'the hidden states of this run stay in memory: nothing is to be moved');
     return { ring: this.ring, store };

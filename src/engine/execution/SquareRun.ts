@@ -7,7 +7,7 @@ import type { PagePool, RunPages, SteadySweeps } from '../memory/PagePool.js';
 import { requiredMoves } from '../memory/requiredMoves.js';
 import type { PageTable, RowPages } from '../memory/RowPages.js';
 import { PathChecker } from '../schedules/PathChecker.js';
-import { layerBounds, type Grid, type RowId, type RowRange, type Square } from '../grid/Square.js';
+import { layerBounds, type Grid, type Batch, type RowId, type Square } from '../grid/Square.js';
 import { PeerConnection, type Peers } from '../peers/PeerConnection.js';
 import type { HiddenMessage, PeerMessage } from '../peers/PeerMessage.js';
 import { CompositionChecker } from './CompositionChecker.js';
@@ -82,8 +82,8 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   protected subscriber: Subscriber<IssuedSquare> | undefined;
   protected closed = false;
   private readonly composition: CompositionChecker;
-  /** Squares under way of each batch; they share one array of rows. */
-  private readonly underWay = new Map<readonly RowRange[], number>();
+  /** Squares under way of each batch. */
+  private readonly underWay = new Map<Batch, number>();
   private credits: number;
   private outstanding = 0;
   private failure: Error | undefined;
@@ -166,9 +166,9 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
 
   issue(square: IssuedSquare, task: StageTask, after: readonly TaskEvent[]): TaskEvent {
     if (task.name === 'compute') this.composition.computes(square);
-    const { pass, layer, slot, rows, events } = square;
+    const { batch, layer, events } = square;
     const waitsFor = events.barrier.length > 0 ? [...after, ...events.barrier] : after;
-    const event = this.device.submit({ bytes: 0, ...task, run: this.base.id, pass, layer, slot, rows }, waitsFor);
+    const event = this.device.submit({ bytes: 0, ...task, run: this.base.id, batch, layer }, waitsFor);
     this.outstanding++;
     events.all.push(event);
     return event;
@@ -239,7 +239,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   }
   /** A square is about to enter the window. */
   protected entering(square: Square): void {
-    this.enter(square.rows);
+    this.enter(square.batch);
   }
   /** A row has given its memory back. */
   protected released(row: RowId): void {
@@ -258,7 +258,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   protected leaveWindow(square: IssuedSquare): boolean {
     this.composition.retires(square);
     this.credits++;
-    return this.leave(square.rows);
+    return this.leave(square.batch);
   }
 
   /** The stream of squares ends well. */
@@ -292,18 +292,18 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   }
 
   /** Something of the batch is under way: with the first, its rows are in use. */
-  protected enter(batch: readonly RowRange[]): void {
+  protected enter(batch: Batch): void {
     const squares = this.underWay.get(batch) ?? 0;
     this.underWay.set(batch, squares + 1);
     if (squares > 0) return;
-    for (const { row } of batch) {
+    for (const { row } of batch.rows) {
       const live = this.live.get(row);
       if (live) live.uses++;
     }
   }
 
   /** Something of the batch is no longer under way: whether it was the last. */
-  protected leave(batch: readonly RowRange[]): boolean {
+  protected leave(batch: Batch): boolean {
     const squares = (this.underWay.get(batch) ?? 1) - 1;
     if (squares > 0) this.underWay.set(batch, squares);
     else this.underWay.delete(batch);
@@ -313,13 +313,13 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   /**
    * A batch has been through all layers for which the run answers: what its rows begin as a copy of has been copied.
    */
-  protected through(batch: readonly RowRange[]): void {
-    for (const { row } of batch) this.live.get(row)?.pages.copied();
+  protected through(batch: Batch): void {
+    for (const { row } of batch.rows) this.live.get(row)?.pages.copied();
   }
 
   /** The batch's last square is issued: what it computes is there for whatever is issued from now on. */
-  private wrote(batch: readonly RowRange[]): void {
-    for (const { row, firstPosition, tokens } of batch) this.live.get(row)?.pages.wrote(firstPosition + tokens);
+  private wrote(batch: Batch): void {
+    for (const { row, firstPosition, tokens } of batch.rows) this.live.get(row)?.pages.wrote(firstPosition + tokens);
   }
 
   private peerEvents(): ConstructorParameters<typeof PeerConnection>[3] {
@@ -373,7 +373,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
         if (this.held) break;
         this.checker.accept(square);
         this.credits--;
-        if (square.layer === this.lastLayer) this.wrote(square.rows);
+        if (square.layer === this.lastLayer) this.wrote(square.batch);
         this.entering(square);
         const issued = issuedSquare(square);
         this.composition.enters(issued);
@@ -395,7 +395,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
     if (square.layer > this.firstLayer) return true;
     const growing: { readonly pages: RowPages; readonly end: number }[] = [];
     let lacking = NO_PAGES;
-    for (const { row, firstPosition, tokens } of square.rows) {
+    for (const { row, firstPosition, tokens } of square.batch.rows) {
       const pages = this.live.get(row)?.pages;
       const end = firstPosition + tokens;
       if (!pages || end <= pages.next) continue;

@@ -21,15 +21,19 @@ export interface RowRange {
 }
 
 /**
- * One cell of the grid: in sweep `pass`, layer `layer` is applied to the batch in `slot`. Squares of one (pass, slot)
- * share one `rows` array. A slot holds one batch at a time, from its first layer to its last; a row stays in its slot;
- * a slot's passes increase.
+ * Rows that go through the layers together: those of a slot in one pass. A slot holds one batch at a time, from its
+ * first layer to its last; a row stays in its slot; a slot's passes increase.
  */
-export interface Square {
+export interface Batch {
   readonly pass: number;
-  readonly layer: number;
   readonly slot: number;
   readonly rows: readonly RowRange[];
+}
+
+/** One cell of the grid: a layer is applied to a batch. The squares of a batch, one a layer, name the same object. */
+export interface Square {
+  readonly batch: Batch;
+  readonly layer: number;
 }
 
 /** The shape of a run: what a schedule may use. */
@@ -63,10 +67,15 @@ export function layerBounds({ layers, part = { first: 0, of: layers } }: Pick<Gr
   return { first: part.first, last, embeds: part.first === 0, samples: last === part.of - 1 };
 }
 
-/** Tokens that a square advances. */
-export function squareTokens(square: Pick<Square, 'rows'>): number {
+/** Says which batch of a run it is. */
+export function batchKey({ pass, slot }: Pick<Batch, 'pass' | 'slot'>): string {
+  return `${pass} ${slot}`;
+}
+
+/** Tokens by which a batch advances its rows, in each layer. */
+export function batchTokens({ rows }: Pick<Batch, 'rows'>): number {
   let tokens = 0;
-  for (const range of square.rows) tokens += range.tokens;
+  for (const range of rows) tokens += range.tokens;
   return tokens;
 }
 
@@ -86,8 +95,8 @@ export function mayBeSampled({
   return tokens === 1 && firstPosition > 0 && head === 'sample';
 }
 
-/** How the tokens of rows divide into those of prompts and those that decode. */
-export function tokensByPhase(rows: readonly RowRange[]): { readonly prompt: number; readonly decode: number } {
+/** How the tokens of a batch divide into those of prompts and those that decode. */
+export function tokensByPhase({ rows }: Pick<Batch, 'rows'>): { readonly prompt: number; readonly decode: number } {
   const counts = { prompt: 0, decode: 0 };
   for (const range of rows) {
     if (mayBeSampled(range)) counts.decode++;

@@ -1,5 +1,5 @@
 import type { GrammarPlace } from '../../bindings/Grammars.js';
-import type { RowId, RowRange } from './Square.js';
+import type { RowId, Square } from './Square.js';
 
 /** The tasks of a square, by FlexGen's names (algorithm 1). */
 export const TASK_NAMES = [
@@ -36,18 +36,13 @@ export type QueueName = (typeof QUEUE_NAMES)[number];
 /** Parts of a square's compute: tasks of their own, so that attention may run where the pages are. */
 export type ComputePart = 'embed' | 'project' | 'attend' | 'finish' | 'head';
 
-/** One unit of work for one queue. Plain data: a device decides what it means. */
-export interface Task {
+/** One unit of work for one queue, for a square. Plain data: a device decides what it means. */
+export interface Task extends Square {
   /** Which run it belongs to; unique on the device. */
   readonly run: number;
   readonly name: TaskName;
   readonly part?: ComputePart;
   readonly queue: QueueName;
-  readonly pass: number;
-  readonly layer: number;
-  readonly slot: number;
-  /** The rows it is for; the squares of one (pass, slot) share one array. */
-  readonly rows: readonly RowRange[];
   /** Bytes that move; 0 for compute. */
   readonly bytes: number;
   readonly from?: Place;
@@ -102,12 +97,7 @@ export interface SampledToken {
 }
 
 /** Words for a task in messages. */
-export function describeTask({
-  name,
-  part,
-  pass,
-  layer,
-  slot,
-}: Pick<Task, 'name' | 'part' | 'pass' | 'layer' | 'slot'>): string {
+export function describeTask({ name, part, batch, layer }: Pick<Task, 'name' | 'part' | 'batch' | 'layer'>): string {
+  const { pass, slot } = batch;
   return `${name}${part === undefined ? '' : ` (${part})`} pass ${pass} layer ${layer} slot ${slot}`;
 }

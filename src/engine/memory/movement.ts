@@ -1,4 +1,4 @@
-import { squareTokens, type RowId, type Square } from '../grid/Square.js';
+import { batchTokens, type RowId, type Square } from '../grid/Square.js';
 import type { Place, QueueName, Tier } from '../grid/Task.js';
 import type { PlacementShares, TierShares } from '../../plan/Placement.js';
 import type { PageTable } from './RowPages.js';
@@ -98,20 +98,20 @@ export function withCpuAttention(moves: Movement): Movement {
  * what rows share, which is there; new tokens are stored.
  */
 export function movement(placement: Placement, bytes: ModelBytes, compute: Tier, layers: number): Movement {
-  const context = (square: Square): number =>
-    square.rows.reduce((sum, range) => sum + range.firstPosition - (range.sharedTokens ?? 0), 0);
+  const context = ({ batch }: Square): number =>
+    batch.rows.reduce((sum, range) => sum + range.firstPosition - (range.sharedTokens ?? 0), 0);
   return {
     loadWeight: ({ layer }) => hops(placement.weights, bytes.layerWeights[layer] ?? 0, compute, 'load'),
     loadCache: (square) => hops(placement.cache, bytes.tokenCache * context(square), compute, 'load'),
-    storeCache: (square) => hops(placement.cache, bytes.tokenCache * squareTokens(square), compute, 'store'),
+    storeCache: (square) => hops(placement.cache, bytes.tokenCache * batchTokens(square.batch), compute, 'store'),
     // The first layer's inputs are embedded where computing happens, the last layer's outputs are sampled there.
     loadActivation: (square) =>
       square.layer === 0
         ? []
-        : hops(placement.activations, bytes.tokenActivations * squareTokens(square), compute, 'load'),
+        : hops(placement.activations, bytes.tokenActivations * batchTokens(square.batch), compute, 'load'),
     storeActivation: (square) =>
       square.layer === layers - 1
         ? []
-        : hops(placement.activations, bytes.tokenActivations * squareTokens(square), compute, 'store'),
+        : hops(placement.activations, bytes.tokenActivations * batchTokens(square.batch), compute, 'store'),
   };
 }

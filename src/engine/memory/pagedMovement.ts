@@ -1,5 +1,4 @@
-import type { RowRange, Square } from '../grid/Square.js';
-import { squareTokens } from '../grid/Square.js';
+import { batchTokens, type Square } from '../grid/Square.js';
 import type { Move, Movement, PageLookup } from './movement.js';
 import { stagedPages } from './stagedPages.js';
 
@@ -45,16 +44,16 @@ export function pagedMovement({
   gpu,
 }: PagedBytes): Movement {
   const layers = streamedBytes.length;
-  const staged = ({ layer, rows }: Square, pagesOf: PageLookup, which: 'loads' | 'stores'): number => {
+  const staged = ({ batch: { rows }, layer }: Square, pagesOf: PageLookup, which: 'loads' | 'stores'): number => {
     if (diskPages === 0) return 0;
-    return rows.reduce((sum, range: RowRange) => {
+    return rows.reduce((sum, range) => {
       const pages = pagesOf(range.row);
       return pages ? sum + stagedPages(range, pages, pageTokens, windows[layer] ?? 0)[which] : sum;
     }, 0);
   };
-  const hidden = (square: Square): number =>
-    Math.ceil((Math.max(0, squareTokens(square) - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
-  const all = (square: Square): number => squareTokens(square) * tokenBytes;
+  const hidden = ({ batch }: Square): number =>
+    Math.ceil((Math.max(0, batchTokens(batch) - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
+  const all = ({ batch }: Square): number => batchTokens(batch) * tokenBytes;
   return {
     loadWeight: ({ layer }) =>
       gpu

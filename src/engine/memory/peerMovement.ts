@@ -1,4 +1,4 @@
-import { layerBounds, mayBeSampled, squareTokens, type Grid, type Square } from '../grid/Square.js';
+import { batchTokens, layerBounds, mayBeSampled, type Grid, type Square } from '../grid/Square.js';
 import type { Tier } from '../grid/Task.js';
 import type { Move, Movement } from './movement.js';
 
@@ -21,7 +21,7 @@ export function peerMovement(
 ): Movement {
   if (!grid.part) return inner;
   const { first, last, embeds, samples } = layerBounds(grid);
-  const local = (square: Square): Square => ({ ...square, layer: square.layer - first });
+  const local = ({ batch, layer }: Square): Square => ({ batch, layer: layer - first });
   const receive = (bytes: number): Move[][] =>
     bytes === 0 ? [] : [[{ queue: 'peer-receive', from: 'peer', to: compute, bytes }]];
   const send = (bytes: number): Move[][] => [[{ queue: 'peer-send', from: compute, to: 'peer', bytes }]];
@@ -35,13 +35,13 @@ export function peerMovement(
         embeds
           ? samples
             ? 0
-            : TOKEN_BYTES * square.rows.filter(mayBeSampled).length
-          : tokenBytes * squareTokens(square),
+            : TOKEN_BYTES * square.batch.rows.filter(mayBeSampled).length
+          : tokenBytes * batchTokens(square.batch),
       );
     },
     storeActivation: (square) => {
       if (square.layer !== last) return inner.storeActivation(local(square));
-      return samples ? [] : send(tokenBytes * squareTokens(square));
+      return samples ? [] : send(tokenBytes * batchTokens(square.batch));
     },
   };
 }

@@ -53,8 +53,8 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
 
   retire(square: IssuedSquare): never[] {
     const left = this.leaveWindow(square);
-    if (square.layer === this.lastLayer) this.through(square.rows);
-    for (const { row } of left ? square.rows : []) {
+    if (square.layer === this.lastLayer) this.through(square.batch);
+    for (const { row } of left ? square.batch.rows : []) {
       const live = this.live.get(row);
       if (!live) continue;
       live.uses--;
@@ -132,7 +132,8 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
   protected override completed(completion: Completion): void {
     super.completed(completion);
     const { event, head } = completion;
-    const { part, pass, slot } = event.task;
+    const { part, batch } = event.task;
+    const { pass, slot } = batch;
     if (part === 'head' && !event.error && !this.closed)
       this.connection?.post({ kind: 'head', pass, slot, output: head ?? NOTHING });
   }

@@ -1,7 +1,7 @@
 import { PeerError } from '../../errors/PeerError.js';
 import type { DevicePeers, Received } from '../grid/Device.js';
 import type { Task } from '../grid/Task.js';
-import type { Square } from '../grid/Square.js';
+import { batchKey } from '../grid/Square.js';
 import { checkMessage } from './checkMessage.js';
 import type { ActivationSink, ActivationSource } from './ActivationLink.js';
 import { SampledTokens } from './SampledTokens.js';
@@ -63,9 +63,9 @@ export class PeerConnection implements DevicePeers {
     void this.read();
   }
 
-  async receive({ pass, slot, rows }: Task): Promise<Received> {
-    if (this.embeds) return { tokens: await this.tokens.take(rows) };
-    const key = keyOf({ pass, slot });
+  async receive({ batch }: Task): Promise<Received> {
+    if (this.embeds) return { tokens: await this.tokens.take(batch) };
+    const key = batchKey(batch);
     const hidden = await new Promise<Float32Array>((resolve) => {
       const arrival = this.arrivals.get(key);
       if (arrival?.hidden) {
@@ -78,7 +78,7 @@ export class PeerConnection implements DevicePeers {
     return { hidden };
   }
 
-  async send({ pass, slot }: Task, hidden: Float32Array): Promise<void> {
+  async send({ batch: { pass, slot } }: Task, hidden: Float32Array): Promise<void> {
     await this.deliver({ kind: 'hidden', pass, slot, hidden });
   }
 
@@ -135,7 +135,7 @@ export class PeerConnection implements DevicePeers {
   }
 
   private arrive({ pass, slot, hidden }: HiddenMessage): void {
-    const key = keyOf({ pass, slot });
+    const key = batchKey({ pass, slot });
     const arrival = this.arrivals.get(key);
     if (arrival?.hidden)
       throw new PeerError(`hidden states: found those of pass ${pass}, slot ${slot} a second time, expected them once`);
@@ -151,10 +151,6 @@ export class PeerConnection implements DevicePeers {
   private fail(error: unknown): void {
     if (!this.closed) this.events.onFailure(error instanceof Error ? error : new Error(String(error)));
   }
-}
-
-function keyOf({ pass, slot }: Pick<Square, 'pass' | 'slot'>): string {
-  return `${pass} ${slot}`;
 }
 
 function asPeerError(error: unknown, what: string): Error {

@@ -2,7 +2,7 @@ import type { DeviceRow } from '../grid/Device.js';
 import type { HeadOutput } from '../grid/Task.js';
 import type { SharedPrefix } from '../memory/SharedPrefix.js';
 import type { PageCounts } from '../memory/rowPlacement.js';
-import type { RowId, RowRange } from '../grid/Square.js';
+import type { Batch, RowId } from '../grid/Square.js';
 
 /**
  * What goes round the ring before anything else. The first engine states what it is and has; each of the others checks
@@ -61,20 +61,13 @@ export interface FreeMessage {
   readonly page: number;
 }
 
-/** The rows of one (pass, slot). */
-export interface PeerBatch {
-  readonly pass: number;
-  readonly slot: number;
-  readonly rows: readonly RowRange[];
-}
-
 /**
  * Batches that will come, announced before they are computed, so that weights and cache can be loaded ahead of them.
  */
 export interface SweepMessage {
   readonly kind: 'sweep';
   /** In the order in which they come. */
-  readonly batches: readonly PeerBatch[];
+  readonly batches: readonly Batch[];
   /**
    * No batch of the sweep waits for a token that another one of it samples: they can be computed layer by layer, so
    * that all of them share a layer's weights. Else batch by batch: waiting for a later one might be waiting for

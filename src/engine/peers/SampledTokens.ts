@@ -1,8 +1,8 @@
-import type { RowId, RowRange } from '../grid/Square.js';
+import type { Batch, RowId } from '../grid/Square.js';
 import type { HeadOutput } from '../grid/Task.js';
 
 interface Waiting {
-  readonly rows: readonly RowRange[];
+  readonly batch: Batch;
   readonly resolve: (tokens: ReadonlyMap<RowId, number>) => void;
 }
 
@@ -13,7 +13,7 @@ export class SampledTokens {
   private readonly waiting = new Set<Waiting>();
 
   /** A batch has set out: its rows that sample will have a token more. */
-  expect(rows: readonly RowRange[]): void {
+  expect({ rows }: Batch): void {
     for (const { row, firstPosition, tokens, head } of rows) {
       if (head !== 'sample') continue;
       let positions = this.due.get(row);
@@ -23,7 +23,7 @@ export class SampledTokens {
   }
 
   /** What was found for a batch. */
-  returned(rows: readonly RowRange[], { sampled }: HeadOutput): void {
+  returned({ rows }: Batch, { sampled }: HeadOutput): void {
     for (const { row, firstPosition, tokens } of rows) {
       const token = sampled.get(row)?.token;
       if (token !== undefined) this.due.get(row)?.set(firstPosition + tokens, token);
@@ -32,9 +32,9 @@ export class SampledTokens {
   }
 
   /** The tokens that a batch begins with, once all of them are there. */
-  take(rows: readonly RowRange[]): Promise<ReadonlyMap<RowId, number>> {
+  take(batch: Batch): Promise<ReadonlyMap<RowId, number>> {
     return new Promise((resolve) => {
-      this.tryTake({ rows, resolve });
+      this.tryTake({ batch, resolve });
     });
   }
 
@@ -45,7 +45,7 @@ export class SampledTokens {
 
   private tryTake(waiting: Waiting): void {
     const tokens = new Map<RowId, number>();
-    for (const { row, firstPosition } of waiting.rows) {
+    for (const { row, firstPosition } of waiting.batch.rows) {
       const positions = this.due.get(row);
       if (!positions?.has(firstPosition)) continue;
       const token = positions.get(firstPosition);
@@ -55,7 +55,7 @@ export class SampledTokens {
       }
       tokens.set(row, token);
     }
-    for (const { row, firstPosition } of waiting.rows) this.due.get(row)?.delete(firstPosition);
+    for (const { row, firstPosition } of waiting.batch.rows) this.due.get(row)?.delete(firstPosition);
     this.waiting.delete(waiting);
     waiting.resolve(tokens);
   }

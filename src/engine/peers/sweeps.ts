@@ -1,5 +1,5 @@
-import { layerBounds, type Grid, type RowRange, type Square } from '../grid/Square.js';
-import type { PeerBatch, SweepMessage } from './PeerMessage.js';
+import { layerBounds, type Batch, type Grid, type Square } from '../grid/Square.js';
+import type { SweepMessage } from './PeerMessage.js';
 
 /**
  * What the engines behind the first one have to know of a sweep of its schedule: the batches that leave the first one's
@@ -10,18 +10,18 @@ import type { PeerBatch, SweepMessage } from './PeerMessage.js';
  */
 export function announcementOf(squares: readonly Square[], grid: Pick<Grid, 'layers' | 'part'>): SweepMessage {
   const { last } = layerBounds(grid);
-  const counts = new Map<readonly RowRange[], number>();
+  const counts = new Map<Batch, number>();
   const slots = new Set<number>();
-  const batches: PeerBatch[] = [];
+  const batches: Batch[] = [];
   let alone = true;
-  for (const { pass, layer, slot, rows } of squares) {
-    const count = counts.get(rows) ?? 0;
-    counts.set(rows, count + 1);
+  for (const { batch, layer } of squares) {
+    const count = counts.get(batch) ?? 0;
+    counts.set(batch, count + 1);
     if (count === 0) {
-      alone &&= !slots.has(slot);
-      slots.add(slot);
+      alone &&= !slots.has(batch.slot);
+      slots.add(batch.slot);
     }
-    if (layer === last) batches.push({ pass, slot, rows });
+    if (layer === last) batches.push(batch);
   }
   return { kind: 'sweep', batches, interleaved: alone && [...counts.values()].every((count) => count === grid.layers) };
 }
@@ -37,8 +37,6 @@ export function* squaresOf(
   const { first, last } = layerBounds(grid);
   const groups = interleaved ? [batches] : batches.map((batch) => [batch]);
   for (const group of groups) {
-    for (let layer = first; layer <= last; layer++) {
-      for (const { pass, slot, rows } of group) yield { pass, layer, slot, rows };
-    }
+    for (let layer = first; layer <= last; layer++) for (const batch of group) yield { batch, layer };
   }
 }

@@ -1,8 +1,9 @@
 import { ScheduleError } from '../../errors/ScheduleError.js';
 import type { AdmittedRow } from './Schedule.js';
 import {
+  batchTokens,
   layerBounds,
-  squareTokens,
+  type Batch,
   type Grid,
   type HeadMode,
   type LayerBounds,
@@ -110,7 +111,8 @@ export class PathChecker {
 
   /** @throws ScheduleError naming the constraint that the square breaks; nothing of it then counts as done. */
   accept(square: Square): void {
-    const { layer, slot } = square;
+    const { batch, layer } = square;
+    const { slot, rows } = batch;
     const before = this.slots[slot];
     if (before && this.goesOn(before, square)) {
       before.square = square;
@@ -124,13 +126,13 @@ export class PathChecker {
       );
     if (!(Number.isInteger(slot) && slot >= 0 && slot < this.grid.slots))
       throw new ScheduleError('capacity', `square has slot ${slot} of ${this.grid.slots}`);
-    if (square.rows.length === 0 || square.rows.length > this.grid.rowsPerSlot) {
+    if (rows.length === 0 || rows.length > this.grid.rowsPerSlot) {
       throw new ScheduleError(
         'capacity',
-        `a square holds ${square.rows.length} rows, at least 1 and at most ${this.grid.rowsPerSlot} are allowed`,
+        `a square holds ${rows.length} rows, at least 1 and at most ${this.grid.rowsPerSlot} are allowed`,
       );
     }
-    const tokens = squareTokens(square);
+    const tokens = batchTokens(batch);
     if (!(tokens <= this.grid.tokensPerSquare)) {
       throw new ScheduleError(
         'capacity',
@@ -138,13 +140,13 @@ export class PathChecker {
       );
     }
     const seen = new Set<RowId>();
-    for (const range of square.rows) {
+    for (const range of rows) {
       if (seen.has(range.row)) throw new ScheduleError('left-neighbour', `row ${range.row} stands twice in one square`);
       seen.add(range.row);
       this.check(square, range);
     }
     this.checkSlot(square, before?.square);
-    for (const range of square.rows) {
+    for (const range of rows) {
       const path = this.rows.get(range.row);
       if (!path) continue;
       path.done[layer - this.bounds.first] = range.firstPosition + range.tokens;
@@ -154,7 +156,7 @@ export class PathChecker {
       square,
       noted: layer,
       releases: this.releases,
-      shares: square.rows.some((range) => this.lacking(range) !== undefined),
+      shares: rows.some((range) => this.lacking(range) !== undefined),
     };
   }
 
@@ -173,10 +175,9 @@ export class PathChecker {
    * Whether a square is its batch's next layer, which is nearly always so: the first layer's square has been judged for
    * all of them.
    */
-  private goesOn({ square: before, releases, shares }: SlotPath, { pass, layer, rows }: Square): boolean {
+  private goesOn({ square: before, releases, shares }: SlotPath, { batch, layer }: Square): boolean {
     return (
-      rows === before.rows &&
-      pass === before.pass &&
+      batch === before.batch &&
       layer === before.layer + 1 &&
       layer <= this.bounds.last &&
       releases === this.releases &&
@@ -186,9 +187,9 @@ export class PathChecker {
 
   /** Brings the paths of a slot's rows up to date with its last square. */
   private note(slot: SlotPath): void {
-    const { layer, rows } = slot.square;
+    const { batch, layer } = slot.square;
     if (slot.noted === layer) return;
-    for (const { row, firstPosition, tokens } of rows)
+    for (const { row, firstPosition, tokens } of batch.rows)
       this.rows
         .get(row)
         ?.done.fill(firstPosition + tokens, slot.noted + 1 - this.bounds.first, layer + 1 - this.bounds.first);
@@ -230,10 +231,11 @@ export class PathChecker {
    * have left the last.
    */
   private checkSlot(square: Square, before: Square | undefined): void {
-    const { pass, layer, slot } = square;
+    const { batch, layer } = square;
+    const { pass, slot } = batch;
     const where = (): string => `pass ${pass}, layer ${layer}, slot ${slot}`;
     if (layer > this.bounds.first) {
-      if (before?.pass !== pass || before.layer !== layer - 1 || !sameRanges(before, square)) {
+      if (before?.batch.pass !== pass || before.layer !== layer - 1 || !sameRanges(before.batch, batch)) {
         throw new ScheduleError(
           'lifetime',
           `${where()}: the slot does not hold the hidden states of these rows from layer ${layer - 1} of this pass`,
@@ -242,20 +244,21 @@ export class PathChecker {
       return;
     }
     if (!before) return;
-    if (pass <= before.pass)
-      throw new ScheduleError('complete', `${where()}: the slot has come to pass ${before.pass} already`);
+    const { pass: passBefore, rows: rowsBefore } = before.batch;
+    if (pass <= passBefore)
+      throw new ScheduleError('complete', `${where()}: the slot has come to pass ${passBefore} already`);
     if (
       before.layer < this.bounds.last &&
-      before.rows.some(({ row }) => this.rows.has(row) && !this.endedEarly.has(row))
+      rowsBefore.some(({ row }) => this.rows.has(row) && !this.endedEarly.has(row))
     ) {
       throw new ScheduleError(
         'lifetime',
-        `${where()}: overwrites hidden states of pass ${before.pass} that layer ${before.layer + 1} has not been computed from`,
+        `${where()}: overwrites hidden states of pass ${passBefore} that layer ${before.layer + 1} has not been computed from`,
       );
     }
   }
 
-  private check({ layer, slot }: Square, range: RowRange): void {
+  private check({ batch: { slot }, layer }: Square, range: RowRange): void {
     const path = this.rows.get(range.row);
     if (!path)
       throw new ScheduleError('lifetime', `row ${range.row} is computed before its admission or after its end`);
@@ -307,9 +310,9 @@ export class PathChecker {
   }
 }
 
-/** Squares of one batch usually share one array, so this is seldom a loop. */
-function sameRanges(a: Square, b: Square): boolean {
-  if (a.rows === b.rows) return true;
+/** Whoever wrote down a path may have made an object of the batch for each of its squares. */
+function sameRanges(a: Batch, b: Batch): boolean {
+  if (a === b) return true;
   return (
     a.rows.length === b.rows.length &&
     a.rows.every(({ row, firstPosition, tokens }, index) => {

@@ -30,7 +30,7 @@ export class PathMoves {
   }
 
   /** In no particular order. */
-  of(name: MoveName, square: Pick<Square, 'pass' | 'layer' | 'slot'>): readonly TimedMove[] {
+  of(name: MoveName, square: Square): readonly TimedMove[] {
     return this.byName.get(name)?.get(keyOf(square, name)) ?? [];
   }
 

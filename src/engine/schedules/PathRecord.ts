@@ -43,10 +43,10 @@ export interface ComputeSpan {
 }
 
 /** The key of a square's tasks; the weights of a layer serve all slots of a pass. */
-export function keyOf({ pass, layer, slot }: Pick<Square, 'pass' | 'layer' | 'slot'>, name?: string): string {
+export function keyOf({ batch: { pass, slot }, layer }: Square, name?: string): string {
   return name === 'load_weight' ? `${pass} ${layer}` : `${pass} ${layer} ${slot}`;
 }
 
-export function whereIs({ pass, layer, slot }: Pick<Square, 'pass' | 'layer' | 'slot'>): string {
+export function whereIs({ batch: { pass, slot }, layer }: Square): string {
   return `pass ${pass}, layer ${layer}, slot ${slot}`;
 }

@@ -1,5 +1,5 @@
 import type { AdmittedRow, Observed, Schedule } from './Schedule.js';
-import type { Grid, RowId, RowRange, Square } from '../grid/Square.js';
+import type { Batch, Grid, RowId, RowRange, Square } from '../grid/Square.js';
 
 /** How far a row has come. */
 interface Cursor {
@@ -60,12 +60,15 @@ export function blockSchedule(rules: BlockRules): Schedule<BlockState> {
       const chosen =
         rules.sweep === 'interleaved' ? slots.map((_, slot) => slot) : slots.findIndex((rows) => rows.length > 0);
       const turn = typeof chosen === 'number' ? [chosen].filter((slot) => slot >= 0) : chosen;
-      const ranges = turn
-        .map((slot) => ({ slot, rows: advance(slots[slot] ?? [], state.grid.tokensPerSquare, observed.known) }))
+      const { grid, pass } = state;
+      const batches = turn
+        .map((slot) => ({ pass, slot, rows: advance(slots[slot] ?? [], grid.tokensPerSquare, observed.known) }))
         .filter(({ rows }) => rows.length > 0);
-      for (const { slot, rows } of ranges) slots[slot] = moved(slots[slot] ?? [], rows);
-      const pass = state.pass + (ranges.length > 0 ? 1 : 0);
-      return { state: { grid: state.grid, pass, slots }, squares: sweep(state.pass, state.grid.layers, ranges) };
+      for (const { slot, rows } of batches) slots[slot] = moved(slots[slot] ?? [], rows);
+      return {
+        state: { grid, pass: pass + (batches.length > 0 ? 1 : 0), slots },
+        squares: sweep(grid.layers, batches),
+      };
     },
   };
 }
@@ -119,12 +122,6 @@ function moved(rows: readonly Cursor[], ranges: readonly RowRange[]): Cursor[] {
   return rows.map((cursor) => ({ ...cursor, next: cursor.next + (advanced.get(cursor.row) ?? 0) }));
 }
 
-function* sweep(
-  pass: number,
-  layers: number,
-  ranges: readonly { slot: number; rows: readonly RowRange[] }[],
-): Iterable<Square> {
-  for (let layer = 0; layer < layers; layer++) {
-    for (const { slot, rows } of ranges) yield { pass, layer, slot, rows };
-  }
+function* sweep(layers: number, batches: readonly Batch[]): Iterable<Square> {
+  for (let layer = 0; layer < layers; layer++) for (const batch of batches) yield { batch, layer };
 }

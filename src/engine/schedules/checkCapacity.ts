@@ -76,7 +76,9 @@ function* stays(spans: readonly ComputeSpan[], moves: PathMoves): Iterable<Stay>
 function* weightStays(spans: readonly ComputeSpan[], all: readonly TimedMove[]): Iterable<Stay> {
   const [first] = all;
   if (!first) return;
-  const users = spans.filter(({ square }) => square.pass === first.square.pass && square.layer === first.square.layer);
+  const users = spans.filter(
+    ({ square }) => square.batch.pass === first.square.batch.pass && square.layer === first.square.layer,
+  );
   const copies = [...all].sort((a, b) => a.end - b.end);
   for (const move of copies) {
     const next = onward(move, all);

@@ -42,9 +42,9 @@ export function checkMoves(spans: readonly ComputeSpan[], moves: PathMoves, requ
       for (const load of checkLoads(span, name, moves, required)) {
         const sources =
           name === 'load_activation'
-            ? [stored(hidden, square.slot)]
+            ? [stored(hidden, square.batch.slot)]
             : name === 'load_cache'
-              ? square.rows.map(({ row }) => stores(row))
+              ? square.batch.rows.map(({ row }) => stores(row))
               : [];
         if (sources.some((source) => (source.get(load.from) ?? -Infinity) > load.start)) {
           throw new ScheduleError(
@@ -53,7 +53,7 @@ export function checkMoves(spans: readonly ComputeSpan[], moves: PathMoves, requ
           );
         }
         // What comes from the engine of other layers overwrites the slot's last batch.
-        if (load.from === 'peer' && load.start < (computedUntil.get(square.slot) ?? -Infinity)) {
+        if (load.from === 'peer' && load.start < (computedUntil.get(square.batch.slot) ?? -Infinity)) {
           throw new ScheduleError(
             'lifetime',
             `${whereIs(square)}: the slot's hidden states are overwritten while they are computed with`,
@@ -61,19 +61,19 @@ export function checkMoves(spans: readonly ComputeSpan[], moves: PathMoves, requ
         }
       }
     }
-    if ((readUntil.get(square.slot) ?? -Infinity) > span.start) {
+    if ((readUntil.get(square.batch.slot) ?? -Infinity) > span.start) {
       throw new ScheduleError(
         'lifetime',
         `${whereIs(square)}: the slot's hidden states are overwritten while they are stored`,
       );
     }
-    computedUntil.set(square.slot, span.end);
+    computedUntil.set(square.batch.slot, span.end);
     const outgoing = checkStores(span, 'store_activation', moves, required);
-    hidden.set(square.slot, new Map());
-    for (const chain of outgoing) note(stored(hidden, square.slot), chain);
-    readUntil.set(square.slot, Math.max(-Infinity, ...outgoing.map((chain) => chain[0]?.end ?? -Infinity)));
+    hidden.set(square.batch.slot, new Map());
+    for (const chain of outgoing) note(stored(hidden, square.batch.slot), chain);
+    readUntil.set(square.batch.slot, Math.max(-Infinity, ...outgoing.map((chain) => chain[0]?.end ?? -Infinity)));
     for (const chain of checkStores(span, 'store_cache', moves, required))
-      for (const { row } of square.rows) note(stores(row), chain);
+      for (const { row } of square.batch.rows) note(stores(row), chain);
   }
 }
 

@@ -23,22 +23,23 @@ export function nextSweep<State>(
 }
 
 function* checked(schedule: Schedule, squares: Iterable<unknown>): Generator<Square, void, undefined> {
-  let judged: unknown; // squares of one batch share their ranges
+  let judged: unknown;
   for (const square of squares) {
-    const { pass, layer, slot, rows } = membersOf(square);
+    const { batch, layer } = membersOf(square);
+    const { pass, slot, rows } = membersOf(batch);
     if (!areWhole(pass, layer, slot) || !Array.isArray(rows))
       throw malformed(
         schedule,
-        `has a square that is ${found(square)}, expected { pass, layer, slot, rows }: whole numbers, and an array of ranges`,
+        `has a square that is ${found(square)}, expected { batch: { pass, slot, rows }, layer }: whole numbers, and an array of ranges`,
       );
-    if (rows !== judged) {
+    if (batch !== judged) {
       const wrong = rows.findIndex((range) => !isRange(range));
       if (wrong >= 0)
         throw malformed(
           schedule,
           `has a square with a range that is ${found(rows[wrong])}, expected { row, firstPosition, tokens, head }, the first three whole numbers`,
         );
-      judged = rows;
+      judged = batch;
     }
     yield square as Square;
   }

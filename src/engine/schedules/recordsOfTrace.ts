@@ -2,7 +2,7 @@ import type { TraceEvent } from '../../RunStats.js';
 import type { PathRecord } from './PathRecord.js';
 import type { TierUsage } from './PathRules.js';
 import type { JudgedRow, KnownStretch } from './PathChecker.js';
-import type { HeadMode, RowId, RowRange } from '../grid/Square.js';
+import { batchKey, type Batch, type HeadMode, type RowId, type RowRange } from '../grid/Square.js';
 
 /** A trace in the words of `validatePath`: what was done, and what was in use of each tier. */
 export interface TracedPath {
@@ -49,25 +49,23 @@ export function rowsOfTrace(events: Iterable<TraceEvent>): JudgedRow[] {
 export function recordsOfTrace(events: Iterable<TraceEvent>, rows: readonly JudgedRow[]): TracedPath {
   const byId = new Map(rows.map((row) => [row.row, row]));
   const path: TracedPath = { records: [], usage: [] };
-  // Squares of one batch share their rows, as they did in the run.
-  const batches = new Map<string, readonly RowRange[]>();
+  const batches = new Map<string, Batch>();
   for (const { name, ph, ts, dur = 0, args } of events) {
     if (ph === 'C' && name.endsWith(' bytes'))
       path.usage.push({ at: ts / 1e6, tier: name.slice(0, -' bytes'.length), usedBytes: Number(args['used']) });
     if (ph !== 'X') continue;
-    const { pass, layer, slot, part, bytes, from, to } = args;
+    const { layer, part, bytes, from, to } = args;
+    const place = { pass: Number(args['pass']), slot: Number(args['slot']) };
     const start = Math.round(ts * 1e3); // in nanoseconds, of which a trace has whole ones
-    const key = `${String(pass)} ${String(slot)}`;
-    const batch = batches.get(key) ?? rangesOf(args['rows'], byId);
+    const key = batchKey(place);
+    const batch = batches.get(key) ?? { ...place, rows: rangesOf(args['rows'], byId) };
     batches.set(key, batch);
     path.records.push({
       task: {
         // What follows the task's name tells people which it is.
         name: name.split(' ', 1)[0] ?? name,
-        pass: Number(pass),
+        batch,
         layer: Number(layer),
-        slot: Number(slot),
-        rows: batch,
         bytes: Number(bytes),
         ...(typeof part === 'string' && { part }),
         ...(typeof from === 'string' && { from }),

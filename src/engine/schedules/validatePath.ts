@@ -54,7 +54,7 @@ function spansOf(records: readonly PathRecord[], moves: PathMoves): ComputeSpan[
     }
   }
   return [...spans.values()].sort(
-    (a, b) => a.start - b.start || a.square.pass - b.square.pass || a.square.layer - b.square.layer,
+    (a, b) => a.start - b.start || a.square.batch.pass - b.square.batch.pass || a.square.layer - b.square.layer,
   );
 }
 
@@ -73,7 +73,7 @@ function checkOrder(
   const sources = new Sources(sharers);
   const bounds = layerBounds(grid);
   for (const { square, start, end } of spans) {
-    for (const { row, firstPosition } of square.rows) {
+    for (const { row, firstPosition } of square.batch.rows) {
       const shared = sharers.get(row);
       if (shared && firstPosition === shared.at(-1)?.end) sources.check(shared, square, row, start);
       // Left in layers, and left in tokens: the same row's last square of this layer, and of the last layer for a
@@ -92,7 +92,7 @@ function checkOrder(
       }
     }
     checker.accept(square);
-    for (const range of square.rows) {
+    for (const range of square.batch.rows) {
       ends.set(`${range.row} ${square.layer}`, end);
       sources.computed(range, square.layer, end);
     }
@@ -139,7 +139,7 @@ function checkLives(records: readonly PathRecord[], lives: NonNullable<PathRules
   for (const { task, timing } of records) {
     // Weights are no row's.
     if (!timing || task.name === 'load_weight') continue;
-    for (const { row } of task.rows) {
+    for (const { row } of task.batch.rows) {
       const life = lives.get(row);
       if (life && timing.start >= life.from && timing.end <= life.until) continue;
       throw new ScheduleError(

@@ -1,4 +1,4 @@
-import type { RowId, RowRange, Square } from '../grid/Square.js';
+import type { Batch, RowId, RowRange, Square } from '../grid/Square.js';
 
 /** Where a row really begins, of which its schedule knows nothing. */
 export interface RowBegin {
@@ -10,22 +10,24 @@ export interface RowBegin {
 
 /**
  * A schedule counts a row's positions from the first that has to be computed, so that none need know of prefixes: here
- * they become the row's own. Squares of one batch share one array of ranges, as before. Pure.
+ * they become the row's own. Pure.
  */
 export function* withPrefixes(
   squares: Iterable<Square>,
   beginOf: (row: RowId) => RowBegin | undefined,
 ): Generator<Square, void, undefined> {
-  const known = new Map<readonly RowRange[], readonly RowRange[]>();
+  const known = new Map<Batch, Batch>();
   for (const square of squares) {
-    let rows = known.get(square.rows);
-    if (!rows) {
-      rows = square.rows.some(({ row }) => beginOf(row))
-        ? square.rows.map((range) => begunAt(range, beginOf(range.row)))
-        : square.rows;
-      known.set(square.rows, rows);
+    const { batch: planned, layer } = square;
+    let batch = known.get(planned);
+    if (!batch) {
+      const { rows } = planned;
+      batch = rows.some(({ row }) => beginOf(row))
+        ? { ...planned, rows: rows.map((range) => begunAt(range, beginOf(range.row))) }
+        : planned;
+      known.set(planned, batch);
     }
-    yield rows === square.rows ? square : { ...square, rows };
+    yield batch === planned ? square : { batch, layer };
   }
 }
 

@@ -24,12 +24,14 @@ export interface TimedTask {
   readonly part?: string;
   readonly queue: string;
   readonly bytes: number;
-  readonly rows: readonly {
-    readonly firstPosition: number;
-    readonly tokens: number;
-    readonly head: string;
-    readonly sharedTokens?: number | undefined;
-  }[];
+  readonly batch: {
+    readonly rows: readonly {
+      readonly firstPosition: number;
+      readonly tokens: number;
+      readonly head: string;
+      readonly sharedTokens?: number | undefined;
+    }[];
+  };
 }
 
 /** Seconds of one task under a policy: the same terms that the closed form sums up. For the simulated device. */
@@ -52,7 +54,7 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
   };
   const on = gpu ?? cpu;
   const onCpu = gpu && setting.block.cpuAttention ? 1 - placement.cache.gpu : 0;
-  return ({ name, part, queue, bytes, rows }) => {
+  return ({ name, part, queue, bytes, batch }) => {
     if (name === 'load_cache' && queue === 'disk-read') return bytes / disk.readPages;
     if (name === 'store_cache' && queue === 'disk-write') return bytes / disk.writePages;
     if (name === 'load_weight' && queue === 'disk-read')
@@ -61,7 +63,7 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
     let [tokens, decodeRows, decodeKeys, contextKeys, promptKeys, sharedKeys, promptTokens, sampled] = [
       0, 0, 0, 0, 0, 0, 0, 0,
     ];
-    for (const range of rows) {
+    for (const range of batch.rows) {
       const { sharedTokens = 0 } = range;
       tokens += range.tokens;
       sharedKeys += range.tokens * sharedTokens;

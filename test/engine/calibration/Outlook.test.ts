@@ -117,10 +117,8 @@ function runOf(outlook: Outlook, slowness: number, together?: () => void): Pick<
       name: 'compute' as const,
       part: 'finish' as const,
       queue: 'cpu-compute' as const,
-      pass: id,
+      batch: { pass: id, slot: 0, rows },
       layer: 0,
-      slot: 0,
-      rows,
       bytes: 0,
     };
     const event: TaskEvent = { id, task, timing: { start: id, end: id + slowness * 0.05 }, error: undefined };

@@ -187,7 +187,7 @@ describe('with a GPU', () => {
   test('of a native task on disk and link the slower one is learned of, if it is clear which', () => {
     const event = (id: number, queue: QueueName, bytes: number, seconds: number): TaskEvent => ({
       id,
-      task: { run: 1, name: 'load_weight', queue, pass: 0, layer: 1, slot: 0, rows: [], bytes },
+      task: { run: 1, name: 'load_weight', queue, batch: { pass: 0, slot: 0, rows: [] }, layer: 1, bytes },
       timing: { start: 0, end: seconds },
       error: undefined,
     });

@@ -15,10 +15,8 @@ const task = (name: 'load_weight' | 'compute', layer: number): Task => ({
   run: 1,
   name,
   queue: name === 'compute' ? 'cpu-compute' : 'disk-read',
-  pass: 0,
+  batch: { pass: 0, slot: 0, rows: [] },
   layer,
-  slot: 0,
-  rows: [],
   bytes: 0,
 });
 

@@ -9,10 +9,8 @@ const event = (): PendingEvent =>
     run: 1,
     name: 'compute',
     queue: 'cpu-compute',
-    pass: 0,
+    batch: { pass: 0, slot: 0, rows: [] },
     layer: 0,
-    slot: 0,
-    rows: [],
     bytes: 0,
   });
 const completed = (): PendingEvent => Object.assign(event(), { timing: { start: 0, end: 1 } });

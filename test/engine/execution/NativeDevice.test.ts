@@ -41,15 +41,13 @@ function noted(): {
   };
 }
 
-const rows = [{ row: 0, firstPosition: 0, tokens: 2, head: 'none' as const }];
+const batch = { pass: 0, slot: 0, rows: [{ row: 0, firstPosition: 0, tokens: 2, head: 'none' as const }] };
 const task = (name: Task['name'], more: Partial<Task>): Task => ({
   run: 1,
   name,
   queue: 'host-to-device',
-  pass: 0,
+  batch,
   layer: 1,
-  slot: 0,
-  rows,
   bytes: 700,
   ...more,
 });

@@ -100,7 +100,7 @@ describe('a run on the simulated device', () => {
         simulation: { forced: (_, position) => (position % 4 === 3 ? 3 : 0) },
       });
       expect(await results(simulated)).toEqual([{ index: 0, tokens: [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] }]);
-      return new Set(simulated.events.map(({ task }) => task.pass)).size;
+      return new Set(simulated.events.map(({ task }) => task.batch.pass)).size;
     };
     const schedule = diagonalBlock();
     // Each sampled token comes with three more.
@@ -143,7 +143,7 @@ describe('a run on the simulated device', () => {
           ).toEqual(rows.map(({ newTokens }, index) => [index, newTokens]));
           for (const { task } of simulated.events)
             if (task.part === 'head')
-              for (const { firstPosition, tokens } of task.rows) if (firstPosition > 4 && tokens > 1) hastened++;
+              for (const { firstPosition, tokens } of task.batch.rows) if (firstPosition > 4 && tokens > 1) hastened++;
         },
       ),
       { numRuns: 100 },
@@ -186,8 +186,8 @@ describe('a run on the simulated device', () => {
       grid: GRID,
       rows: Array.from({ length: 6 }, () => ({ promptTokens: 3, newTokens: 3 })),
       simulation: {
-        fail: ({ pass, layer, part }) =>
-          pass === 1 && layer === 2 && part === 'attend' ? 'the disk fell off' : undefined,
+        fail: ({ batch, layer, part }) =>
+          batch.pass === 1 && layer === 2 && part === 'attend' ? 'the disk fell off' : undefined,
       },
     });
     await expect(results(simulated)).rejects.toThrow(
@@ -456,7 +456,7 @@ describe('a run on the simulated device', () => {
       wrapDevice: (device) =>
         overriding<Device>(device, {
           submit: (task, after) => {
-            if (task.part === 'project' && task.rows[0]?.firstPosition === 5)
+            if (task.part === 'project' && task.batch.rows[0]?.firstPosition === 5)
               spared.push(pool.has({ gpu: 0, memory: 8, disk: 0 }));
             return device.submit(task, after);
           },

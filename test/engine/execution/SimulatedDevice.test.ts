@@ -7,10 +7,8 @@ const task = (queue: QueueName, layer: number): Task => ({
   run: 1,
   name: 'load_weight',
   queue,
-  pass: 0,
+  batch: { pass: 0, slot: 0, rows: [] },
   layer,
-  slot: 0,
-  rows: [],
   bytes: 0,
 });
 

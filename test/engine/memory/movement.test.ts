@@ -3,13 +3,15 @@ import { ALL_ON_CPU, movement, type TierShares } from '../../../src/engine/memor
 
 const BYTES = { layerWeights: [1000, 1000, 1000], tokenCache: 10, tokenActivations: 100 };
 const square = {
-  pass: 2,
+  batch: {
+    pass: 2,
+    slot: 0,
+    rows: [
+      { row: 0, firstPosition: 7, tokens: 1, head: 'sample' as const },
+      { row: 1, firstPosition: 0, tokens: 3, head: 'sample' as const },
+    ],
+  },
   layer: 1,
-  slot: 0,
-  rows: [
-    { row: 0, firstPosition: 7, tokens: 1, head: 'sample' as const },
-    { row: 1, firstPosition: 0, tokens: 3, head: 'sample' as const },
-  ],
 };
 const noPages = (): undefined => undefined;
 const shares: TierShares = { gpu: 0.2, cpu: 0.3, disk: 0.5 };

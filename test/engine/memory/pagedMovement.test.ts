@@ -17,10 +17,12 @@ const tables: Record<number, PageTable> = {
 };
 const pagesOf = (row: number): PageTable | undefined => tables[row];
 const square = (layer: number, ...rows: [row: number, first: number, tokens: number][]) => ({
-  pass: 1,
+  batch: {
+    pass: 1,
+    slot: 0,
+    rows: rows.map(([row, firstPosition, tokens]) => ({ row, firstPosition, tokens, head: 'none' as const })),
+  },
   layer,
-  slot: 0,
-  rows: rows.map(([row, firstPosition, tokens]) => ({ row, firstPosition, tokens, head: 'none' as const })),
 });
 const read = (bytes: number) => [[{ queue: 'disk-read', from: 'disk', to: 'cpu', bytes }]];
 const write = (bytes: number) => [[{ queue: 'disk-write', from: 'cpu', to: 'disk', bytes }]];

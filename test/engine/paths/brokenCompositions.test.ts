@@ -146,7 +146,7 @@ describe('a composition', () => {
       (run) =>
         overlap(
           all(run),
-          filter(({ slot, pass }) => slot === 0 || pass !== 1),
+          filter(({ batch }) => batch.slot === 0 || batch.pass !== 1),
         ),
       'complete',
     ],

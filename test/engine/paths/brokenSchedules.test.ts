@@ -2,19 +2,18 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { lastValueFrom, toArray } from 'rxjs';
 import type { Schedule } from '../../../src/engine/schedules/Schedule.js';
-import type { Grid, Square } from '../../../src/engine/grid/Square.js';
+import type { Grid, RowRange, Square } from '../../../src/engine/grid/Square.js';
 import { ScheduleError, type PathConstraint } from '../../../src/errors/ScheduleError.js';
 import { runs } from '../../support/arbitraryRuns.js';
 import { inTime, judgedRun } from '../../support/judgedRun.js';
 
 type Mutation = (square: Square, grid: Grid) => readonly Square[];
 
-const withRange = (
-  square: Square,
-  change: (range: Square['rows'][number]) => Partial<Square['rows'][number]>,
-): Square[] => [
-  { ...square, rows: square.rows.map((range, index) => (index === 0 ? { ...range, ...change(range) } : range)) },
+const withRows = ({ batch, layer }: Square, change: (rows: readonly RowRange[]) => readonly RowRange[]): Square[] => [
+  { batch: { ...batch, rows: change(batch.rows) }, layer },
 ];
+const withRange = (square: Square, change: (range: RowRange) => Partial<RowRange>): Square[] =>
+  withRows(square, (rows) => rows.map((range, index) => (index === 0 ? { ...range, ...change(range) } : range)));
 
 /** What is done to one square, and the constraints that this may break, whichever is met first. */
 const mutations: readonly [string, Mutation, readonly PathConstraint[]][] = [
@@ -28,7 +27,7 @@ const mutations: readonly [string, Mutation, readonly PathConstraint[]][] = [
   ['in the layer below', (square) => [{ ...square, layer: square.layer - 1 }], ['left-neighbour', 'complete']],
   [
     'in another slot',
-    (square, { slots }) => [{ ...square, slot: slots === 1 ? 1 : (square.slot + 1) % slots }],
+    ({ batch, layer }, { slots }) => [{ batch: { ...batch, slot: slots === 1 ? 1 : (batch.slot + 1) % slots }, layer }],
     ['left-neighbour', 'lifetime', 'capacity', 'complete'],
   ],
   [
@@ -57,11 +56,7 @@ const mutations: readonly [string, Mutation, readonly PathConstraint[]][] = [
     ['complete'],
   ],
   ['for a row that is not there', (square) => withRange(square, () => ({ row: 999 })), ['lifetime']],
-  [
-    'for one row twice',
-    (square) => [{ ...square, rows: [...square.rows, ...square.rows] }],
-    ['left-neighbour', 'capacity'],
-  ],
+  ['for one row twice', (square) => withRows(square, (rows) => [...rows, ...rows]), ['left-neighbour', 'capacity']],
 ];
 
 /** A schedule, one of whose squares is not as it should be. */

@@ -36,7 +36,7 @@ function rowOf(
 const documents = (prompts: readonly (readonly number[])[]): number[] =>
   prompts.map(([first = 0]) => (first < 1_000_000 ? Math.floor(first / 1000) - 1 : -1));
 const passes = async (setup: SharingSetup): Promise<number> =>
-  new Set((await playSharing(setup)).events.map(({ task }) => task.pass)).size;
+  new Set((await playSharing(setup)).events.map(({ task }) => task.batch.pass)).size;
 
 describe('rows that begin alike come in together', () => {
   // Every question is asked of every document before the next one is.
@@ -155,7 +155,7 @@ describe('sharing costs no passes', () => {
       rows: levels,
     });
     expect(computed(contents())).toBe(60 + 4 * 60 + 32 * (1 + 19));
-    expect(new Set(events.map(({ task }) => task.pass)).size).toBe(1 + 1 + 20);
+    expect(new Set(events.map(({ task }) => task.batch.pass)).size).toBe(1 + 1 + 20);
   });
 });
 

@@ -176,7 +176,8 @@ describe('rows that share prefixes', () => {
         if (!row) return { state: [], squares: left ?? [] };
         const slot = left ? 1 : 0;
         const rows = [{ row: row.row, firstPosition: 0, tokens: row.promptTokens, head: 'sample' as const }];
-        const squares = Array.from({ length: LAYERS }, (_, layer): Square => ({ pass: slot, layer, slot, rows }));
+        const batch = { pass: slot, slot, rows };
+        const squares = Array.from({ length: LAYERS }, (_, layer): Square => ({ batch, layer }));
         return left
           ? { state: [], squares: [...squares, ...left] }
           : { state: squares.slice(1), squares: squares.slice(0, 1) };

@@ -12,10 +12,8 @@ const range = (firstPosition: number, tokens: number, head: HeadMode, row = 0): 
   head,
 });
 const square = (layer: number, rows: readonly RowRange[], slot = 0, pass = rows[0]?.firstPosition ?? 0): Square => ({
-  pass,
+  batch: { pass, slot, rows },
   layer,
-  slot,
-  rows,
 });
 
 /** A row of 3 prompt tokens and 2 new ones: positions 0 to 3. */
@@ -191,7 +189,7 @@ describe('PathChecker', () => {
         expect(() => {
           judge(left);
         }).toThrow();
-        const shared = plan[a]?.rows.some(({ row }) => plan[b]?.rows.some((other) => other.row === row));
+        const shared = plan[a]?.batch.rows.some(({ row }) => plan[b]?.batch.rows.some((other) => other.row === row));
         if (a === b || !shared) return;
         const swapped = plan.map((each, index) => plan[index === a ? b : index === b ? a : index] ?? each);
         expect(() => {
@@ -244,20 +242,18 @@ describe('PathChecker, of rows that share', () => {
   });
 
   test('looks at each layer of a batch whose first one is behind that of its source', () => {
-    const { rows } = sharer(0);
-    const before = [source(0), { ...sharer(0), rows }];
-    judge([...before, source(1), { ...sharer(1), rows }]);
+    const { batch } = sharer(0);
+    const before = [source(0), { batch, layer: 0 }];
+    judge([...before, source(1), { batch, layer: 1 }]);
     expect(() => {
-      judge([...before, { ...sharer(1), rows }, source(1)]);
+      judge([...before, { batch, layer: 1 }, source(1)]);
     }).toThrow(/left-neighbour/);
   });
 
   test("refuses a sharer in its source's batch: it would read what is still being written", () => {
     const both = (layer: number): Square => ({
-      pass: 0,
+      batch: { pass: 0, slot: 0, rows: [range(0, 2, 'none', 0), range(2, 2, 'none', 1)] },
       layer,
-      slot: 0,
-      rows: [range(0, 2, 'none', 0), range(2, 2, 'none', 1)],
     });
     expect(() => {
       judge([both(0), both(1)], [{ row: 0, end: 2 }]);

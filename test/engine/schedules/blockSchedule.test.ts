@@ -4,7 +4,7 @@ import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
 import { PathChecker } from '../../../src/engine/schedules/PathChecker.js';
 import { rowByRow } from '../../../src/engine/schedules/rowByRow.js';
 import type { AdmittedRow, Schedule } from '../../../src/engine/schedules/Schedule.js';
-import { squareTokens, type Grid, type RowId, type Square } from '../../../src/engine/grid/Square.js';
+import { batchTokens, type Grid, type RowId, type Square } from '../../../src/engine/grid/Square.js';
 import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';
 
 interface Plan {
@@ -35,9 +35,9 @@ function play(
     if (squares.length === 0) break;
     plan.sweeps.push(squares);
     plan.admissions.push(admitted.map(({ row }) => row));
-    for (const { layer, rows: ranges } of squares) {
+    for (const { batch, layer } of squares) {
       if (layer < grid.layers - 1) continue;
-      for (const { row, head } of ranges) {
+      for (const { row, head } of batch.rows) {
         if (head === 'sample') sampled.set(row, (sampled.get(row) ?? 0) + 1);
         if ((sampled.get(row) ?? 0) >= endsAfter(row)) ended.add(row);
       }
@@ -53,7 +53,7 @@ const row = (id: number, promptTokens: number, newTokens: number): AdmittedRow =
   newTokens,
 });
 const order = (squares: readonly Square[]): string[] =>
-  squares.map(({ layer, slot, rows }) => `${layer}/${slot}:${rows.map((range) => range.row).join('')}`);
+  squares.map(({ batch: { slot, rows }, layer }) => `${layer}/${slot}:${rows.map((range) => range.row).join('')}`);
 const GRID: Grid = { layers: 2, slots: 2, rowsPerSlot: 1, tokensPerSquare: 4 };
 
 describe('zigZagBlock', () => {
@@ -96,7 +96,7 @@ describe('rowByRow', () => {
 describe('chunks', () => {
   test('a long prompt comes in chunks; only the last one samples, and decoding rows go first', () => {
     const { sweeps } = play(diagonalBlock(), { ...GRID, slots: 1, rowsPerSlot: 2 }, [row(0, 1, 3), row(1, 7, 1)]);
-    expect(sweeps.map((squares) => squares[0]?.rows)).toEqual([
+    expect(sweeps.map((squares) => squares[0]?.batch.rows)).toEqual([
       [
         { row: 0, firstPosition: 0, tokens: 1, head: 'sample' },
         { row: 1, firstPosition: 0, tokens: 3, head: 'none' },
@@ -116,8 +116,8 @@ describe('chunks', () => {
     const schedule = diagonalBlock();
     const grid = { layers: 1, slots: 1, rowsPerSlot: 3, tokensPerSquare: 8 };
     const rangesOf = ({ squares }: { readonly squares: Iterable<Square> }): unknown =>
-      [...squares].flatMap(({ rows }) =>
-        rows.map(({ row, firstPosition, tokens, head }) => [row, firstPosition, tokens, head]),
+      [...squares].flatMap(({ batch }) =>
+        batch.rows.map(({ row, firstPosition, tokens, head }) => [row, firstPosition, tokens, head]),
       );
     const none: ReadonlySet<RowId> = new Set();
     const first = schedule.next(schedule.start(grid), {
@@ -155,7 +155,7 @@ describe('chunks', () => {
 
   test('a scored row is scored in every chunk, and its last token is not computed', () => {
     const { sweeps } = play(diagonalBlock(), { ...GRID, slots: 1 }, [row(0, 6, 0)]);
-    expect(sweeps.map((squares) => squares[0]?.rows)).toEqual([
+    expect(sweeps.map((squares) => squares[0]?.batch.rows)).toEqual([
       [{ row: 0, firstPosition: 0, tokens: 4, head: 'score' }],
       [{ row: 0, firstPosition: 4, tokens: 1, head: 'score' }],
     ]);
@@ -184,8 +184,8 @@ describe.each([rowByRow(), zigZagBlock(), diagonalBlock()])('$name, any grid and
         for (const each of rows) checker.admit(each);
         for (const [pass, squares] of sweeps.entries()) {
           for (const square of squares) {
-            expect(square.pass).toBe(pass);
-            expect(squareTokens(square)).toBeLessThanOrEqual(given.tokensPerSquare);
+            expect(square.batch.pass).toBe(pass);
+            expect(batchTokens(square.batch)).toBeLessThanOrEqual(given.tokensPerSquare);
             checker.accept(square);
           }
         }

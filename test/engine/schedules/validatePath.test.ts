@@ -46,7 +46,7 @@ describe('validatePath', () => {
 
   test('notices any square that is missing', async () => {
     const events = await trace();
-    const key = ({ task }: PathRecord): string => `${task.pass} ${task.layer} ${task.slot}`;
+    const key = ({ task }: PathRecord): string => `${task.batch.pass} ${task.layer} ${task.batch.slot}`;
     for (const one of new Set(events.map(key))) {
       expect(() => {
         validatePath(
@@ -105,10 +105,8 @@ describe('validatePath, of rows that share', () => {
     return {
       task: {
         name: 'compute',
-        pass,
+        batch: { pass, slot: row, rows: [{ row, firstPosition, tokens: 97 - firstPosition, head: 'sample' }] },
         layer,
-        slot: row,
-        rows: [{ row, firstPosition, tokens: 97 - firstPosition, head: 'sample' }],
       },
       timing: { start, end },
     };
@@ -127,7 +125,7 @@ describe('validatePath, of rows that share', () => {
     }).toThrow(
       /left-neighbour.*row 1, layer 1, positions 96 to 96: shares positions up to 95 of row 0, which has computed 0 in this layer/,
     );
-    const alone = early.filter(({ task }) => task.slot === 1);
+    const alone = early.filter(({ task }) => task.batch.slot === 1);
     expect(() => {
       validatePath(grid, rows.slice(1), alone);
     }).toThrow(/left-neighbour/);
@@ -146,10 +144,8 @@ describe('validatePath, of rows that share', () => {
     const decode = (layer: number, start: number, end: number): PathRecord => ({
       task: {
         name: 'compute',
-        pass: 1,
+        batch: { pass: 1, slot: 0, rows: [{ row: 0, firstPosition: 97, tokens: 1, head: 'sample' }] },
         layer,
-        slot: 0,
-        rows: [{ row: 0, firstPosition: 97, tokens: 1, head: 'sample' }],
       },
       timing: { start, end },
     });

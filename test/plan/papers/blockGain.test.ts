@@ -21,8 +21,8 @@ function cacheTokens(schedule: Schedule, grid: Grid, rows: readonly AdmittedRow[
       ended: new Set(),
     });
     state = after;
-    for (const { layer, rows: ranges } of squares)
-      if (layer === 0) for (const { row, firstPosition, tokens } of ranges) held.set(row, firstPosition + tokens);
+    for (const { batch, layer } of squares)
+      if (layer === 0) for (const { row, firstPosition, tokens } of batch.rows) held.set(row, firstPosition + tokens);
     sizes.push([...held.values()].reduce((sum, tokens) => sum + tokens, 0));
     for (const { row, promptTokens, newTokens } of rows)
       if (held.get(row) === promptTokens + newTokens - 1) held.delete(row);
