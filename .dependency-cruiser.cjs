@@ -31,7 +31,11 @@ module.exports = {
       comment:
         'Schedules and policy know neither the addon, nor the devices, nor the memory, nor what stands above them.',
       from: { path: PURE },
-      to: { path: '^src/(bindings|profile|engine/(execution|memory|open|store|peers|calibration|rows|grammar)|operators|cli|jobs)(/|$)|' + FACADES },
+      to: {
+        path:
+          '^src/(bindings|profile|engine/(execution|memory|open|store|peers|calibration|rows|grammar)|operators|cli|jobs)(/|$)|' +
+          FACADES,
+      },
     },
     {
       name: 'pure-folders-import-no-package-with-effects',
@@ -82,6 +86,21 @@ module.exports = {
       comment: "The addon's typed face knows the model's types and nothing above.",
       from: { path: '^src/bindings/' },
       to: { path: '^src/(engine|operators|jobs|cli)(/|$)|' + FACADES },
+    },
+    {
+      name: 'grid-is-the-ground-floor',
+      severity: 'error',
+      comment:
+        'Square, batch, task, device, tier and page table are what all rooms of the engine speak of: they know none of them.',
+      from: { path: '^src/engine/grid/' },
+      to: { path: '^src/(engine|plan|profile|operators|jobs|cli)/', pathNot: '^src/engine/grid/' },
+    },
+    {
+      name: 'memory-below-execution',
+      severity: 'error',
+      comment: 'Pages and movements are counted whoever executes.',
+      from: { path: '^src/engine/memory/' },
+      to: { path: '^src/engine/', pathNot: '^src/engine/(grid|schedules|memory)/' },
     },
     {
       name: 'engine-below-operators',

@@ -129,16 +129,8 @@ export type { IssuedSquare, SquareEvents } from './engine/execution/IssuedSquare
 export type { Run, StageContext } from './engine/execution/Run.js';
 export type { FollowingRun } from './engine/peers/FollowingRun.js';
 export type { Completion, Device, DevicePeers, DeviceRow, Pooling, Received } from './engine/grid/Device.js';
-export type {
-  HeadOutput,
-  Place,
-  QueueName,
-  SampledToken,
-  Task,
-  TaskEvent,
-  TaskName,
-  Tier,
-} from './engine/grid/Task.js';
+export type { HeadOutput, QueueName, SampledToken, Task, TaskEvent, TaskName } from './engine/grid/Task.js';
+export type { ComputeTier, Place, Tier } from './engine/grid/Tier.js';
 export { SimulatedDevice, type SimulationOptions } from './engine/execution/SimulatedDevice.js';
 export { VirtualTime } from './engine/execution/VirtualTime.js';
 

@@ -10,9 +10,10 @@ import { RunRecorder, type MemoryUse } from './engine/execution/RunRecorder.js';
 import type { RunRow } from './engine/execution/RunRow.js';
 import { SimulatedDevice } from './engine/execution/SimulatedDevice.js';
 import type { TaskEvent } from './engine/grid/Task.js';
+import type { ComputeTier } from './engine/grid/Tier.js';
 import { movement, withCpuAttention, type Movement } from './engine/memory/movement.js';
 import { PagePool } from './engine/memory/PagePool.js';
-import { total } from './engine/memory/pageCounts.js';
+import { total } from './engine/grid/pageCounts.js';
 import { pagesOfRows, placePages } from './engine/memory/rowPlacement.js';
 import type { BlockSetting } from './plan/CostModel.js';
 import { tokensPerSquareOf, type Policy } from './plan/Policy.js';
@@ -194,7 +195,7 @@ function planMovement(
   { shape, block }: BlockSetting,
   { weights, cache, activations }: Policy,
   sizes: Sizes,
-  computeTier: 'gpu' | 'cpu',
+  computeTier: ComputeTier,
 ): Movement {
   const bytes = {
     layerWeights: new Array<number>(shape.layers).fill(sizes.layerWeightBytes),

@@ -1,7 +1,8 @@
 import type { Affine } from './Affine.js';
 import type { HardwareProfile } from './HardwareProfile.js';
 import type { ModelShape } from './ModelShape.js';
-import type { PlacementVariable, PlacementVector, TierName } from './Placement.js';
+import type { PlacementVariable, PlacementVector } from './Placement.js';
+import type { Tier } from '../engine/grid/Tier.js';
 import type { BlockChoice } from './Policy.js';
 import type { Workload } from './Workload.js';
 
@@ -31,7 +32,7 @@ export interface PhaseCost {
 
 /** Bytes of one tier at the moment that the name tells; each must stay within the tier's usable memory. */
 export interface MemoryTerm {
-  readonly tier: TierName;
+  readonly tier: Tier;
   readonly when: string;
   readonly bytes: Affine;
 }
@@ -41,7 +42,7 @@ export interface BlockCost {
   readonly phases: readonly PhaseCost[];
   readonly memory: readonly MemoryTerm[];
   /** Bytes that a run takes beside what it needs, where there is room. */
-  readonly spareBytes?: Readonly<Partial<Record<TierName, number>>>;
+  readonly spareBytes?: Readonly<Partial<Record<Tier, number>>>;
   /** Shares that are settled before the search. */
   readonly fixed: Readonly<Partial<Record<PlacementVariable, number>>>;
   /** New tokens that the phases' time pays for. */
@@ -77,5 +78,5 @@ export interface CostAt {
   readonly decodeSeconds: number;
   readonly tokensPerSecond: number;
   readonly queueSeconds: Readonly<Record<string, number>>;
-  readonly memoryBytes: Readonly<Record<TierName, number>>;
+  readonly memoryBytes: Readonly<Record<Tier, number>>;
 }

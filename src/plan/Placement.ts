@@ -1,9 +1,7 @@
+import type { Tier } from '../engine/grid/Tier.js';
+
 /** What share of something lives on which tier; the shares sum to 1. */
-export interface TierShares {
-  readonly gpu: number;
-  readonly cpu: number;
-  readonly disk: number;
-}
+export type TierShares = Readonly<Record<Tier, number>>;
 
 /**
  * FlexGen's nine variables: what share of weights, KV cache and activations (hidden states between layers) lives where.
@@ -13,9 +11,6 @@ export interface PlacementShares {
   readonly cache: TierShares;
   readonly activations: TierShares;
 }
-
-export const TIER_NAMES = ['gpu', 'cpu', 'disk'] as const;
-export type TierName = (typeof TIER_NAMES)[number];
 
 /** The papers' names: w, c, h for weights, cache, hidden states; g, c, n for GPU, CPU, NVMe. */
 export const PLACEMENT_VARIABLES = ['wg', 'wc', 'wn', 'cg', 'cc', 'cn', 'hg', 'hc', 'hn'] as const;

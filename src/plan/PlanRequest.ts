@@ -4,12 +4,12 @@ import { COST_MODEL_NAMES, type CostModel } from './CostModel.js';
 import { profileSchema, type HardwareProfile } from './HardwareProfile.js';
 import { shapeSchema, type ModelShape } from './ModelShape.js';
 import { parsedArgument } from './parsed.js';
-import type { TierName } from './Placement.js';
+import type { Tier } from '../engine/grid/Tier.js';
 import { BLOCK_BOUNDS, COMPRESSIONS, SCHEDULE_NAMES, type Compression, type ScheduleName } from './Policy.js';
 import { workloadSchema, type Workload } from './Workload.js';
 
 /** Most bytes of each tier that a plan may use. Default: what the machine has. 0: the tier is not used. */
-export type MemoryCaps = Readonly<Partial<Record<TierName, number | undefined>>>;
+export type MemoryCaps = Readonly<Partial<Record<Tier, number | undefined>>>;
 
 /** What may be chosen, and what the user has settled already. */
 export interface Allowed {
@@ -124,7 +124,7 @@ export function cappedHardware(hardware: HardwareProfile, caps: MemoryCaps = {})
 }
 
 /** Bytes of each tier that a plan may fill. */
-export function usableBytes({ memory, usableFraction }: HardwareProfile): Readonly<Record<TierName, number>> {
+export function usableBytes({ memory, usableFraction }: HardwareProfile): Readonly<Record<Tier, number>> {
   return {
     gpu: memory.gpuBytes * usableFraction,
     cpu: memory.cpuBytes * usableFraction,

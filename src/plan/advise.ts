@@ -1,3 +1,4 @@
+import { TIERS, type ComputeTier } from '../engine/grid/Tier.js';
 import { computeAtSpeed } from './atSpeed.js';
 import { choosePolicy } from './choosePolicy.js';
 import type { HardwareProfile } from './HardwareProfile.js';
@@ -41,7 +42,7 @@ export function advise(request: PlanRequest, policy: Policy, tokensPerSecond: nu
     compressCache: [policy.compressCache],
   };
   const best = (changed: Partial<PlanRequest>): number => bestOf({ ...request, allow: kind, ...changed });
-  for (const tier of ['gpu', 'cpu', 'disk'] as const) {
+  for (const tier of TIERS) {
     const bytes = hardware.memory[`${tier}Bytes`];
     if (bytes <= 0 || caps[tier] === 0) continue;
     const cap = caps[tier];
@@ -109,7 +110,7 @@ function bestOf(request: PlanRequest): number {
   }
 }
 
-function fasterProcessor(hardware: HardwareProfile, which: 'gpu' | 'cpu'): HardwareProfile {
+function fasterProcessor(hardware: HardwareProfile, which: ComputeTier): HardwareProfile {
   const on = hardware[which];
   if (on === undefined) return hardware;
   const { oneThread } = on;

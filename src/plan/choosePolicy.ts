@@ -2,7 +2,8 @@ import { leastValue } from './Affine.js';
 import type { CostModel } from './CostModel.js';
 import { COST_MODELS } from './costModels.js';
 import type { HardwareProfile } from './HardwareProfile.js';
-import { vectorOf, type TierName } from './Placement.js';
+import { vectorOf } from './Placement.js';
+import type { Tier } from '../engine/grid/Tier.js';
 import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from './PlanRequest.js';
 import type { BlockChoice, Policy } from './Policy.js';
 import { doesNotFit, predictionOf, type Prediction } from './predict.js';
@@ -103,7 +104,7 @@ function smallestBudget(
   model: CostModel,
   { hardware, shape, workload }: PlanRequest,
   space: SearchSpace,
-  usable: Readonly<Record<TierName, number>>,
+  usable: Readonly<Record<Tier, number>>,
 ): Error {
   const block: BlockChoice = {
     schedule: 'zigzag',
@@ -116,7 +117,7 @@ function smallestBudget(
     threads: space.threads,
   };
   const setting = { hardware, shape, workload, block };
-  const fits = (tier: TierName, bytes: number): boolean =>
+  const fits = (tier: Tier, bytes: number): boolean =>
     searchPolicy(
       model,
       {

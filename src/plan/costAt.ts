@@ -1,6 +1,7 @@
 import { valueAt } from './Affine.js';
 import type { BlockCost, CostAt } from './CostModel.js';
-import type { PlacementVector, TierName } from './Placement.js';
+import type { PlacementVector } from './Placement.js';
+import type { Tier } from '../engine/grid/Tier.js';
 
 /** Evaluates a block's cost at a placement. */
 export function costAt({ phases, memory, newTokens, onceSeconds }: BlockCost, placement: PlacementVector): CostAt {
@@ -13,16 +14,14 @@ export function costAt({ phases, memory, newTokens, onceSeconds }: BlockCost, pl
     for (const [queue, term] of Object.entries(queues))
       queueSeconds[queue] = (queueSeconds[queue] ?? 0) + times * valueAt(term, placement);
   }
-  const memoryBytes: Record<TierName, number> = { gpu: 0, cpu: 0, disk: 0 };
+  const memoryBytes: Record<Tier, number> = { gpu: 0, cpu: 0, disk: 0 };
   for (const { tier, bytes } of memory) memoryBytes[tier] = Math.max(memoryBytes[tier], valueAt(bytes, placement));
   const seconds = prefillSeconds + decodeSeconds;
   return { seconds, prefillSeconds, decodeSeconds, tokensPerSecond: newTokens / seconds, queueSeconds, memoryBytes };
 }
 
 /** Names of the tiers that overflow. */
-export function overflows(at: Pick<CostAt, 'memoryBytes'>, usable: Readonly<Record<TierName, number>>): TierName[] {
+export function overflows(at: Pick<CostAt, 'memoryBytes'>, usable: Readonly<Record<Tier, number>>): Tier[] {
   // A part in a billion is rounding, not memory.
-  return (Object.keys(at.memoryBytes) as TierName[]).filter(
-    (tier) => at.memoryBytes[tier] > usable[tier] * (1 + 1e-9) + 1,
-  );
+  return (Object.keys(at.memoryBytes) as Tier[]).filter((tier) => at.memoryBytes[tier] > usable[tier] * (1 + 1e-9) + 1);
 }

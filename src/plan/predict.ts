@@ -2,7 +2,8 @@ import { MemoryBudgetError } from '../errors/MemoryBudgetError.js';
 import type { BlockCost, BlockSetting, CostAt, CostModel } from './CostModel.js';
 import { costAt, overflows } from './costAt.js';
 import { COST_MODELS } from './costModels.js';
-import { vectorOf, type PlacementVector, type TierName } from './Placement.js';
+import { vectorOf, type PlacementVector } from './Placement.js';
+import type { Tier } from '../engine/grid/Tier.js';
 import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from './PlanRequest.js';
 import { policyArgument, type Policy } from './Policy.js';
 import { paced } from './model/paced.js';
@@ -54,7 +55,7 @@ export function predict(request: PlanRequest, policy: Policy): Prediction {
   return predictionOf(costAt(cost, placement), cost, usableBytes(setting.hardware));
 }
 
-export function predictionOf(at: CostAt, cost: BlockCost, usable: Readonly<Record<TierName, number>>): Prediction {
+export function predictionOf(at: CostAt, cost: BlockCost, usable: Readonly<Record<Tier, number>>): Prediction {
   const { seconds, ...rest } = at;
   const over = overflows(at, usable);
   const words = over.map(
@@ -86,10 +87,6 @@ function formatGiB(bytes: number): string {
 }
 
 /** The error for a request of which nothing fits. */
-export function doesNotFit(
-  usable: Readonly<Record<TierName, number>>,
-  neededBytes: number,
-  tier: TierName,
-): MemoryBudgetError {
+export function doesNotFit(usable: Readonly<Record<Tier, number>>, neededBytes: number, tier: Tier): MemoryBudgetError {
   return new MemoryBudgetError(tier, Math.floor(usable[tier]), Math.ceil(neededBytes), 'the smallest plan');
 }

@@ -1,5 +1,5 @@
 import type { Device, DeviceRow } from '../../src/engine/grid/Device.js';
-import type { PageTable } from '../../src/engine/memory/RowPages.js';
+import type { PageTable } from '../../src/engine/grid/PageTable.js';
 import type { RowId } from '../../src/engine/grid/Square.js';
 import { overriding } from './overriding.js';
 

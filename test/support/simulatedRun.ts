@@ -4,7 +4,8 @@ import { Run } from '../../src/engine/execution/Run.js';
 import type { RunRow } from '../../src/engine/execution/RunRow.js';
 import { RunRecorder, type RecorderSetup } from '../../src/engine/execution/RunRecorder.js';
 import { SimulatedDevice, type SimulationOptions } from '../../src/engine/execution/SimulatedDevice.js';
-import type { TaskEvent, Tier } from '../../src/engine/grid/Task.js';
+import type { TaskEvent } from '../../src/engine/grid/Task.js';
+import type { Tier } from '../../src/engine/grid/Tier.js';
 import {
   ALL_ON_CPU,
   movement,

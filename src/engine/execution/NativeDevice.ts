@@ -7,7 +7,7 @@ import {
 } from '../../bindings/Addon.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { TaskError } from '../../errors/TaskError.js';
-import type { PageTable } from '../memory/RowPages.js';
+import type { PageTable } from '../grid/PageTable.js';
 import { batchTokens } from '../grid/Square.js';
 import { storeRemedy } from '../store/storeRemedy.js';
 import { BufferRing } from './BufferRing.js';
@@ -17,15 +17,8 @@ import { NativeRun, type NativeBatch } from './NativeRun.js';
 import { PeerTransfers } from './PeerTransfers.js';
 import { PendingEvent } from './PendingEvent.js';
 import { SlotActivations, type SpilledActivations } from './SlotActivations.js';
-import {
-  describeTask,
-  QUEUE_NAMES,
-  type QueueName,
-  type Task,
-  type TaskEvent,
-  type TaskName,
-  type Tier,
-} from '../grid/Task.js';
+import { describeTask, QUEUE_NAMES, type QueueName, type Task, type TaskEvent, type TaskName } from '../grid/Task.js';
+import type { ComputeTier } from '../grid/Tier.js';
 
 /** What a native runtime was opened with, as far as its device needs to know it. */
 export interface NativeDeviceSetup {
@@ -43,7 +36,7 @@ export interface NativeDeviceSetup {
   /** The file that layers stream from, if any: discarded when it turns out to be damaged. */
   readonly storePath?: string | undefined;
   /** Where computing happens. Default cpu. */
-  readonly computeTier?: 'gpu' | 'cpu';
+  readonly computeTier?: ComputeTier;
 }
 
 interface PendingTask {
@@ -76,7 +69,7 @@ interface Held {
 export class NativeDevice implements Device {
   readonly name = 'native';
   readonly queues: readonly QueueName[];
-  readonly computeTier: Tier;
+  readonly computeTier: ComputeTier;
   readonly computeQueue: QueueName;
   readonly completed$ = new Subject<readonly Completion[]>();
 

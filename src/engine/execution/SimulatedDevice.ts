@@ -11,8 +11,8 @@ import {
   type SampledToken,
   type Task,
   type TaskEvent,
-  type Tier,
 } from '../grid/Task.js';
+import type { ComputeTier } from '../grid/Tier.js';
 import { VirtualTime } from './VirtualTime.js';
 
 export interface SimulationOptions {
@@ -26,7 +26,7 @@ export interface SimulationOptions {
    */
   readonly forced?: (row: DeviceRow, position: number) => number;
   /** Where computing happens. Default cpu. */
-  readonly computeTier?: 'gpu' | 'cpu';
+  readonly computeTier?: ComputeTier;
   /** Makes a task fail; for tests. */
   readonly fail?: (task: Task) => string | undefined;
   /** Completions that are announced in one burst. Default 1. */
@@ -47,7 +47,7 @@ export interface SimulationOptions {
 export class SimulatedDevice implements Device {
   readonly name = 'simulated';
   readonly queues = QUEUE_NAMES;
-  readonly computeTier: Tier;
+  readonly computeTier: ComputeTier;
   readonly computeQueue: QueueName;
   readonly completed$ = new Subject<readonly Completion[]>();
 

@@ -1,5 +1,5 @@
 import type { Move, Movement } from '../memory/movement.js';
-import type { PageTable } from '../memory/RowPages.js';
+import type { PageTable } from '../grid/PageTable.js';
 import type { Grid, RowId } from '../grid/Square.js';
 import type { Device } from '../grid/Device.js';
 import type { IssuedSquare } from './IssuedSquare.js';

@@ -1,7 +1,8 @@
 import type { Observable } from 'rxjs';
 import type { NativeGrammar } from '../../bindings/Grammars.js';
-import type { PageTable } from '../memory/RowPages.js';
-import type { HeadOutput, QueueName, Task, TaskEvent, Tier } from './Task.js';
+import type { PageTable } from './PageTable.js';
+import type { HeadOutput, QueueName, Task, TaskEvent } from './Task.js';
+import type { ComputeTier } from './Tier.js';
 
 /** A task completed, well or not. */
 export interface Completion {
@@ -75,7 +76,7 @@ export interface Device {
   readonly name: string;
   readonly queues: readonly QueueName[];
   /** Where computing happens, and so where a square's inputs have to be. */
-  readonly computeTier: Tier;
+  readonly computeTier: ComputeTier;
   readonly computeQueue: QueueName;
   /**
    * What a prompt's results depend on beside its tokens: only rows of one kind share what they begin with. Default:

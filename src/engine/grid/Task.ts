@@ -1,5 +1,6 @@
 import type { GrammarPlace } from '../../bindings/Grammars.js';
 import type { RowId, Square } from './Square.js';
+import type { Place } from './Tier.js';
 
 /** The tasks of a square, by FlexGen's names (algorithm 1). */
 export const TASK_NAMES = [
@@ -12,10 +13,6 @@ export const TASK_NAMES = [
   'synchronize',
 ] as const;
 export type TaskName = (typeof TASK_NAMES)[number];
-
-export type Tier = 'gpu' | 'cpu' | 'disk';
-/** Where something comes from or goes to: a tier of this machine, or the engine of the layers before or after. */
-export type Place = Tier | 'peer';
 
 /**
  * FIFO queues of a device. Tasks of one queue run in the order in which they were submitted; tasks of different queues

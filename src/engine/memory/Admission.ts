@@ -1,18 +1,11 @@
 import type { RowId } from '../grid/Square.js';
 import type { AdmissionPace } from './AdmissionPace.js';
 import { GrowthForecast, type GrowingRow, type SweepRules } from './GrowthForecast.js';
-import { NO_PAGES, plus, within, type PageTier } from './pageCounts.js';
+import { NO_PAGES, plus, within, type PageTier, type PageCounts } from '../grid/pageCounts.js';
 import type { PrefixPath } from './PrefixNode.js';
 import { NOTHING_BESIDE, type PagesBeside, type PrefixMatch, type PrefixTree } from './PrefixTree.js';
 import { RowPages, type PageLists } from './RowPages.js';
-import {
-  firstPages,
-  placeBehind,
-  placePages,
-  type CacheRules,
-  type PageCounts,
-  type RowLengths,
-} from './rowPlacement.js';
+import { firstPages, placeBehind, placePages, type CacheRules, type RowLengths } from './rowPlacement.js';
 
 /** What a run's schedule promises about its sweeps. */
 export interface SteadySweeps extends SweepRules {

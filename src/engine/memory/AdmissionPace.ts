@@ -1,6 +1,6 @@
-import { NO_PAGES, PAGE_TIERS, type PageTier } from './pageCounts.js';
+import { NO_PAGES, PAGE_TIERS, type PageTier, type PageCounts } from '../grid/pageCounts.js';
 import { pageSweeps } from '../../plan/model/paced.js';
-import { heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
+import { heldPages, type RowLengths } from './rowPlacement.js';
 
 /**
  * Spreads admissions over time where memory is what limits them. Rows that come in together peak together, and then as

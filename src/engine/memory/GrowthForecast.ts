@@ -1,5 +1,5 @@
-import { NO_PAGES, PAGE_TIERS, plus, total, type PageTier } from './pageCounts.js';
-import { heldPages, type PageCounts, type RowLengths } from './rowPlacement.js';
+import { NO_PAGES, PAGE_TIERS, plus, total, type PageTier, type PageCounts } from '../grid/pageCounts.js';
+import { heldPages, type RowLengths } from './rowPlacement.js';
 
 /** A row as the forecast sees it. */
 export interface GrowingRow extends RowLengths {

@@ -1,4 +1,4 @@
-import { NO_PAGES, type PageCounts } from './pageCounts.js';
+import { NO_PAGES, type PageCounts } from '../grid/pageCounts.js';
 import type { PrefixNode, SharedTier } from './PrefixNode.js';
 
 /**

@@ -3,19 +3,12 @@ import { Admission, type OpenRun, type SteadySweeps } from './Admission.js';
 import { AdmissionPace } from './AdmissionPace.js';
 import { FollowedPages } from './FollowedPages.js';
 import { REASONS } from './IdlePages.js';
-import { least, NO_PAGES, plus, within } from './pageCounts.js';
+import { least, NO_PAGES, plus, within, type PageCounts } from '../grid/pageCounts.js';
 import { PageList } from './PageList.js';
 import type { PrefixPath, SharedTier } from './PrefixNode.js';
 import { PrefixTree, type TreeCensus } from './PrefixTree.js';
 import { RowPages, type PageLists, type RowPrefix } from './RowPages.js';
-import {
-  heldPages,
-  longestRow,
-  placePages,
-  type CacheRules,
-  type PageCounts,
-  type RowLengths,
-} from './rowPlacement.js';
+import { heldPages, longestRow, placePages, type CacheRules, type RowLengths } from './rowPlacement.js';
 import type { RowId } from '../grid/Square.js';
 
 export type { Admission, SteadySweeps };

@@ -1,4 +1,4 @@
-import type { PageCounts } from './pageCounts.js';
+import type { PageCounts } from '../grid/pageCounts.js';
 import { isUsed, type PageWriter, type SharedPage } from './SharedPage.js';
 
 /** Tiers where pages may be shared: from a disk every row of a batch would read them each pass. */

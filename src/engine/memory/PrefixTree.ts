@@ -1,5 +1,5 @@
 import { IdlePages, REASONS, type Reason } from './IdlePages.js';
-import { NO_PAGES, type PageCounts } from './pageCounts.js';
+import { NO_PAGES, type PageCounts } from '../grid/pageCounts.js';
 import { PathList } from './PathList.js';
 import { pagesBegun, PrefixNode, type PrefixPath, type SharedTier } from './PrefixNode.js';
 import { computedUpTo, isComputed, isUsed, type PageWriter } from './SharedPage.js';

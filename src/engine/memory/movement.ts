@@ -1,7 +1,8 @@
 import { batchTokens, type RowId, type Square } from '../grid/Square.js';
-import type { Place, QueueName, Tier } from '../grid/Task.js';
+import type { QueueName } from '../grid/Task.js';
+import type { Place, Tier } from '../grid/Tier.js';
 import type { PlacementShares, TierShares } from '../../plan/Placement.js';
-import type { PageTable } from './RowPages.js';
+import type { PageTable } from '../grid/PageTable.js';
 
 export type { TierShares };
 /** Where weights, KV cache and activations live (the nine percentages of FlexGen's policy). */

@@ -1,5 +1,5 @@
 import { batchTokens, layerBounds, mayBeSampled, type Grid, type Square } from '../grid/Square.js';
-import type { Tier } from '../grid/Task.js';
+import type { Tier } from '../grid/Tier.js';
 import type { Move, Movement } from './movement.js';
 
 /** A token's id, as it travels. */

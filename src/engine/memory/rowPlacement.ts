@@ -1,6 +1,4 @@
-import { plus, total, within, type PageCounts } from './pageCounts.js';
-
-export type { PageCounts };
+import { plus, total, within, type PageCounts } from '../grid/pageCounts.js';
 
 /**
  * How the KV pages of rows are spread over the tiers. What is neither on the GPU nor on disk is in the host's memory.

@@ -1,5 +1,5 @@
 import type { RowRange } from '../grid/Square.js';
-import type { PageTable } from './RowPages.js';
+import type { PageTable } from '../grid/PageTable.js';
 
 /** Pages of one layer that a range of a row needs room for where attention happens. */
 export interface StagedPages {

@@ -1,5 +1,5 @@
 import type { MemoryUse } from '../execution/RunRecorder.js';
-import type { PageTier } from '../memory/pageCounts.js';
+import type { PageTier } from '../grid/pageCounts.js';
 import type { PagePool } from '../memory/PagePool.js';
 import type { SettledOptions } from './openRuntime.js';
 

@@ -4,7 +4,7 @@ import { pagedMovement } from '../memory/pagedMovement.js';
 import { peerMovement } from '../memory/peerMovement.js';
 import type { SettledOptions } from './openRuntime.js';
 import { layerBounds } from '../grid/Square.js';
-import type { Tier } from '../grid/Task.js';
+import type { Tier } from '../grid/Tier.js';
 
 /** What an engine moves for a square, by what it was opened with. */
 export function movementOf(

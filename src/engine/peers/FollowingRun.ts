@@ -1,7 +1,7 @@
 import { Subject } from 'rxjs';
 import { PeerError } from '../../errors/PeerError.js';
 import type { FollowedPrefix } from '../memory/FollowedPages.js';
-import { total } from '../memory/pageCounts.js';
+import { total } from '../grid/pageCounts.js';
 import { layerBounds, type RowId, type Square } from '../grid/Square.js';
 import type { Peers } from './PeerConnection.js';
 import type { BeginMessage, HiddenMessage, OpenMessage, PeerMessage, SweepMessage } from './PeerMessage.js';

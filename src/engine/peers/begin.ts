@@ -1,5 +1,5 @@
 import { PeerError } from '../../errors/PeerError.js';
-import { least } from '../memory/pageCounts.js';
+import { least } from '../grid/pageCounts.js';
 import type { BeginMessage } from './PeerMessage.js';
 
 /** What an engine is and has, as its peers have to know it. */

@@ -1,7 +1,8 @@
 import type { BlockChoice, Policy } from '../Policy.js';
 import type { BlockSetting, CostModel } from '../CostModel.js';
 import { costAt, overflows } from '../costAt.js';
-import { vectorOf, type TierName } from '../Placement.js';
+import { vectorOf } from '../Placement.js';
+import type { Tier } from '../../engine/grid/Tier.js';
 import { paced } from '../model/paced.js';
 import type { RankedPolicy, SearchSpace } from './SearchSpace.js';
 
@@ -24,7 +25,7 @@ export function pacedPolicies(
   base: Omit<BlockSetting, 'block'>,
   kind: Omit<BlockChoice, 'batchSize' | 'batches'>,
   space: Pick<SearchSpace, 'batchSizes' | 'batchCounts' | 'mostBatchSize' | 'mostBatches'>,
-  usable: Readonly<Record<TierName, number>>,
+  usable: Readonly<Record<Tier, number>>,
 ): RankedPolicy[] {
   if (kind.schedule !== 'diagonal') return [];
   const found: RankedPolicy[] = [];

@@ -1,6 +1,7 @@
 import type { Affine } from '../Affine.js';
 import type { BlockCost } from '../CostModel.js';
-import { PLACEMENT_VARIABLES, type PlacementVariable, type PlacementVector, type TierName } from '../Placement.js';
+import { PLACEMENT_VARIABLES, type PlacementVariable, type PlacementVector } from '../Placement.js';
+import type { Tier } from '../../engine/grid/Tier.js';
 import type { LinearProgram } from './solveLp.js';
 
 /** The linear program of a placement, with what turns its solution back into shares. */
@@ -25,7 +26,7 @@ const TRIPLES = [
  */
 export function placementProgram(
   { phases, memory, fixed }: BlockCost,
-  usable: Readonly<Record<TierName, number>>,
+  usable: Readonly<Record<Tier, number>>,
   scaleSeconds: number,
 ): PlacementProgram {
   const free = PLACEMENT_VARIABLES.filter((key) => fixed[key] === undefined);

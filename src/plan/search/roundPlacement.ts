@@ -1,6 +1,7 @@
 import type { CostModel, BlockSetting } from '../CostModel.js';
 import { costAt, overflows } from '../costAt.js';
-import { PLACEMENT_VARIABLES, type PlacementVariable, type PlacementVector, type TierName } from '../Placement.js';
+import { PLACEMENT_VARIABLES, type PlacementVariable, type PlacementVector } from '../Placement.js';
+import type { Tier } from '../../engine/grid/Tier.js';
 
 const TRIPLES = [
   { of: 'weights', keys: ['wg', 'wc', 'wn'] },
@@ -18,7 +19,7 @@ export function roundPlacement(
   model: CostModel,
   setting: BlockSetting,
   placement: PlacementVector,
-  usable: Readonly<Record<TierName, number>>,
+  usable: Readonly<Record<Tier, number>>,
 ): PlacementVector | undefined {
   const steps = model.shareStep(setting);
   const rounded = { ...placement } as Record<PlacementVariable, number>;
@@ -45,9 +46,9 @@ export function roundPlacement(
 /** Moves one step of whatever can move from the tier that overflows to the next one below it. */
 function moveDown(
   at: Record<PlacementVariable, number>,
-  over: TierName,
+  over: Tier,
   steps: ReturnType<CostModel['shareStep']>,
-  usable: Readonly<Record<TierName, number>>,
+  usable: Readonly<Record<Tier, number>>,
 ): boolean {
   const [from, to] = over === 'gpu' ? [0, usable.cpu > 0 ? 1 : 2] : [1, 2];
   if (over === 'disk' || (to === 2 && usable.disk <= 0)) return false;

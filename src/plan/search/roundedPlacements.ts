@@ -1,6 +1,7 @@
 import type { BlockCost, BlockSetting, CostModel } from '../CostModel.js';
 import { costAt } from '../costAt.js';
-import type { PlacementVector, TierName } from '../Placement.js';
+import type { PlacementVector } from '../Placement.js';
+import type { Tier } from '../../engine/grid/Tier.js';
 import { roundPlacement } from './roundPlacement.js';
 import { solvePlacement } from './solvePlacement.js';
 
@@ -17,7 +18,7 @@ export function* roundedPlacements(
   setting: BlockSetting,
   cost: BlockCost,
   solved: { readonly placement: PlacementVector; readonly seconds: number },
-  usable: Readonly<Record<TierName, number>>,
+  usable: Readonly<Record<Tier, number>>,
 ): Generator<PlacementVector> {
   const direct = roundPlacement(model, setting, solved.placement, usable);
   if (direct !== undefined) {

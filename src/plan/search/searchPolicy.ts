@@ -1,6 +1,7 @@
 import type { BlockSetting, CostModel } from '../CostModel.js';
 import { costAt } from '../costAt.js';
-import { sharesOf, type TierName } from '../Placement.js';
+import { sharesOf } from '../Placement.js';
+import type { Tier } from '../../engine/grid/Tier.js';
 import type { BlockChoice } from '../Policy.js';
 import { batchCounts, batchSizes } from './blockSizes.js';
 import { pacedPolicies } from './pacedPolicies.js';
@@ -32,7 +33,7 @@ export function searchPolicy(
   model: CostModel,
   base: Omit<BlockSetting, 'block'>,
   space: SearchSpace,
-  usable: Readonly<Record<TierName, number>>,
+  usable: Readonly<Record<Tier, number>>,
 ): SearchOutcome {
   const found: RankedPolicy[] = [];
   const counts = { blocks: 0, programs: 0, feasible: 0 };

@@ -1,7 +1,8 @@
 import { leastValue } from '../Affine.js';
 import type { BlockCost } from '../CostModel.js';
 import { costAt } from '../costAt.js';
-import type { PlacementVector, TierName } from '../Placement.js';
+import type { PlacementVector } from '../Placement.js';
+import type { Tier } from '../../engine/grid/Tier.js';
 import { placementProgram } from './placementProgram.js';
 import { solveLp } from './solveLp.js';
 
@@ -24,7 +25,7 @@ export function leastSeconds({ phases, fixed, onceSeconds }: BlockCost): number 
 }
 
 /** Whether no tier overflows however things are placed, one tier looked at at a time: if not, no placement fits. */
-export function mayFit({ memory, fixed }: BlockCost, usable: Readonly<Record<TierName, number>>): boolean {
+export function mayFit({ memory, fixed }: BlockCost, usable: Readonly<Record<Tier, number>>): boolean {
   return memory.every(({ tier, bytes }) => leastValue(bytes, fixed) <= usable[tier] * (1 + 1e-9) + 1);
 }
 
@@ -32,7 +33,7 @@ export function mayFit({ memory, fixed }: BlockCost, usable: Readonly<Record<Tie
  * The fastest placement of a block that fits (FlexGen, equation 1: nine shares). Solved again at a closer scale until
  * the time that comes out is of the size that it was scaled to.
  */
-export function solvePlacement(cost: BlockCost, usable: Readonly<Record<TierName, number>>): PlacementOutcome {
+export function solvePlacement(cost: BlockCost, usable: Readonly<Record<Tier, number>>): PlacementOutcome {
   if (!mayFit(cost, usable)) return { status: 'infeasible' };
   let scale = Math.max(1e-12, leastSeconds(cost) - cost.onceSeconds);
   for (let round = 0; ; round++) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { NO_PAGES, PAGE_TIERS, type PageTier } from '../../../src/engine/memory/pageCounts.js';
+import { NO_PAGES, PAGE_TIERS, type PageTier } from '../../../src/engine/grid/pageCounts.js';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
 import { placePages } from '../../../src/engine/memory/rowPlacement.js';
 import type { RowPages } from '../../../src/engine/memory/RowPages.js';

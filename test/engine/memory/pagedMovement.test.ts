@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { pagedMovement, type PagedBytes } from '../../../src/engine/memory/pagedMovement.js';
-import type { PageTable } from '../../../src/engine/memory/RowPages.js';
+import type { PageTable } from '../../../src/engine/grid/PageTable.js';
 
 const BYTES: PagedBytes = {
   streamedBytes: [4096, 8192, 0],

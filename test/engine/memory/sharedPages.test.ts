@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { NO_PAGES } from '../../../src/engine/memory/pageCounts.js';
+import { NO_PAGES } from '../../../src/engine/grid/pageCounts.js';
 import { PagePool, type RunPages } from '../../../src/engine/memory/PagePool.js';
 import type { PrefixPath } from '../../../src/engine/memory/PrefixNode.js';
 import { placePages, type CacheRules, type RowLengths } from '../../../src/engine/memory/rowPlacement.js';

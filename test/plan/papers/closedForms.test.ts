@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { TaskEvent, Tier } from '../../../src/engine/grid/Task.js';
+import type { TaskEvent } from '../../../src/engine/grid/Task.js';
+import type { Tier } from '../../../src/engine/grid/Tier.js';
 import type { Placement } from '../../../src/engine/memory/movement.js';
 import { closedForm, closedFormBytes, type UniformRows } from '../../../src/plan/papers/closedForms.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';

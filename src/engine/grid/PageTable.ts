@@ -1,0 +1,27 @@
+/**
+ * Where a row goes on from what another one has computed in the middle of a page: its page begins as a copy of that
+ * one.
+ */
+export interface PageCopy {
+  /**
+   * As tables name it; on the tier of the row's own page, or in memory where that is on disk and its tokens stand in
+   * the tail.
+   */
+  readonly from: number;
+  /** The row's first position of its own. */
+  readonly position: number;
+}
+
+/** The page table of a row, as devices read it. It grows while the row does. */
+export interface PageTable {
+  /**
+   * In order of position: a page in memory, from 0; behind those, a page of the GPU (so many pages as memory has, and
+   * its number there); or -1 - d for page d of the disk.
+   */
+  readonly entries: readonly number[];
+  /**
+   * The page in memory where tokens stand until their page of the disk is complete; -1 for a row that has none there.
+   */
+  readonly tail: number;
+  readonly copy?: PageCopy | undefined;
+}
