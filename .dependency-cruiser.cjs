@@ -60,6 +60,13 @@ module.exports = {
       to: { path: '^src/', pathNot: '^src/collections/' },
     },
     {
+      name: 'files-stand-alone',
+      comment: 'How files are locked, replaced and read has nothing to do with what is in them.',
+      severity: 'error',
+      from: { path: '^src/files/' },
+      to: { path: '^src/', pathNot: '^src/(files|errors|arguments)/' },
+    },
+    {
       name: 'rows-stand-alone',
       severity: 'error',
       comment: 'What jobs and the engine both say of rows knows neither.',
@@ -132,19 +139,24 @@ module.exports = {
       to: {
         path: '^src/',
         pathNot:
-          '^src/(jobs|errors|arguments|rows|schema|model|collections)/|^src/(Row|Results|RunStats|EngineOptions|units)\\.ts$',
+          '^src/(jobs|files|errors|arguments|rows|schema|model|collections)/|^src/(Row|Results|RunStats|EngineOptions|units)\\.ts$',
       },
+    },
+    {
+      name: 'formats-know-no-jobs',
+      severity: 'error',
+      comment: 'A format reads rows and writes results, whoever asks for them: a job, or a caller of readRows.',
+      from: { path: '^src/jobs/formats/' },
+      to: { path: '^src/jobs/', pathNot: '^src/jobs/formats/' },
     },
     {
       name: 'kept-answers-stand-alone',
       severity: 'error',
-      comment:
-        'A file of answers knows keys and answers, and of jobs how they treat files: not what computes answers, nor what keys are made of.',
+      comment: 'A file of answers knows keys and answers: not what computes answers, nor what keys are made of.',
       from: { path: '^src/reuse/' },
       to: {
         path: '^src/',
-        pathNot:
-          '^src/(reuse|errors|arguments)/|^src/jobs/(fileErrors|fileLock|specialFiles)\\.ts$|^src/KeptAnswer\\.ts$|^src/rows/float32\\.ts$',
+        pathNot: '^src/(reuse|files|errors|arguments)/|^src/KeptAnswer\\.ts$|^src/rows/float32\\.ts$',
       },
     },
     {

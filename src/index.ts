@@ -187,18 +187,18 @@ export { runJob, type RunJobOptions } from './jobs/runJob.js';
 export { Job } from './jobs/Job.js';
 export { checkJobFiles, type JobFileOptions, type JobFileState } from './jobs/jobFiles.js';
 export type { JobOptions, JobSummary, RowGenerator } from './jobs/JobOptions.js';
-export type { JobTaskName } from './jobs/JobTaskName.js';
-export { readRows, openLines, type ByteSource, type ReadRowsOptions } from './jobs/readRows.js';
-export { readSql, type ReadSqlOptions } from './jobs/readSql.js';
+export type { JobTaskName } from './Results.js';
+export { readRows, openLines, type ByteSource, type ReadRowsOptions } from './jobs/input/readRows.js';
+export { readSql, type ReadSqlOptions } from './jobs/input/readSql.js';
 export { readRecordBatches, type ReadRecordBatchesOptions } from './jobs/arrow/readRecordBatches.js';
 export { recordBatches, type ArrowLibrary, type RecordBatchesOptions } from './jobs/arrow/recordBatches.js';
 export type { ArrowBatch } from './jobs/arrow/ArrowBatch.js';
-export type { InputPaths } from './jobs/inputFiles.js';
-export { encodeResults, type EncodeResultsOptions } from './jobs/encodeResults.js';
-export type { ResultTableOptions } from './jobs/resultsAlone.js';
-export { writeRows } from './jobs/writeRows.js';
-export { parseRow } from './jobs/parseRow.js';
-export { formatResult } from './jobs/formatResult.js';
+export type { InputPaths } from './jobs/input/inputFiles.js';
+export { encodeResults, type EncodeResultsOptions } from './jobs/output/encodeResults.js';
+export type { ResultTableOptions } from './jobs/output/resultsAlone.js';
+export { writeRows } from './jobs/output/StreamWriter.js';
+export { parseRow } from './jobs/formats/parseRow.js';
+export { formatResult } from './jobs/formats/formatResult.js';
 export type {
   FinishedRow,
   ReadOptions,
@@ -208,7 +208,7 @@ export type {
 } from './jobs/formats/RowFormat.js';
 export type { FormatChoice } from './jobs/formats/rowFormats.js';
 export type { CsvDialect, Table } from './jobs/formats/Table.js';
-export type { ColumnKind } from './jobs/formats/columnKinds.js';
+export type { ColumnKind } from './jobs/formats/Table.js';
 export type { Column as ParquetColumn, Leaf as ParquetLeaf } from './jobs/formats/parquet/schema.js';
 export type { MaxErrors } from './jobs/ErrorLimit.js';
 

@@ -42,43 +42,25 @@ export type {
   TraceEvent,
   WeightCompression,
 } from '../index.js';
-export {
-  answerProperties,
-  bytesOf,
-  checkColumns,
-  checkDelimiter,
-  checkDistinctFiles,
-  checkJobFiles,
-  checkMaxErrors,
-  checkNamesOfColumns,
-  checkResultColumns,
-  describeFileError,
-  errorFiles,
-  fileErrorCode,
-  fileFailure,
-  FORMAT_NAMES,
-  isBlank,
-  Job,
-  jobFormats,
-  openLines,
-  outputFiles,
-  parseRow,
-  readRows,
-  readSql,
-  specialKind,
-  StreamWriter,
-  writeFileAtomic,
-} from '../jobs/index.js';
-export type {
-  FormatChoice,
-  JobFormats,
-  JobOptions,
-  JobSummary,
-  JobTaskName,
-  MaxErrors,
-  NamedFile,
-  ReadRowsOptions,
-} from '../jobs/index.js';
+export { fileErrorCode, describeFileError, fileFailure } from '../files/fileErrors.js';
+export { bytesOf } from '../files/fileBytes.js';
+export { probeFile, probeFolder, writeFileAtomic } from '../files/atomicFile.js';
+export { checkDistinctFiles, type NamedFile } from '../files/realPath.js';
+export { specialKind } from '../files/specialFiles.js';
+export { checkColumns, checkDelimiter, checkNamesOfColumns, checkResultColumns } from '../jobs/formats/checkColumns.js';
+export { parseRow } from '../jobs/formats/parseRow.js';
+export { isBlank } from '../jobs/formats/readLines.js';
+export { FORMAT_NAMES, type FormatChoice } from '../jobs/formats/rowFormats.js';
+export { openLines, readRows, type ReadRowsOptions } from '../jobs/input/readRows.js';
+export { readSql } from '../jobs/input/readSql.js';
+export { errorFiles, outputFiles } from '../jobs/output/sidecarFiles.js';
+export { StreamWriter } from '../jobs/output/StreamWriter.js';
+export { answerProperties } from '../jobs/output/writeOptions.js';
+export { checkMaxErrors, type MaxErrors } from '../jobs/ErrorLimit.js';
+export { Job } from '../jobs/Job.js';
+export { checkJobFiles } from '../jobs/jobFiles.js';
+export { jobFormats, type JobFormats } from '../jobs/jobFormats.js';
+export type { JobOptions, JobSummary, RowGenerator } from '../jobs/JobOptions.js';
 export { commonTokens } from '../rows/commonTokens.js';
 export { prepareRow } from '../engine/rows/prepareRow.js';
 export { REASONING, type PromptOptions, type Reasoning, type RowInput, type RowResult } from '../Row.js';
@@ -88,10 +70,10 @@ export {
   type AnyResult,
   type ClassifyOptions,
   type EmbedOptions,
+  type JobTaskName,
   type ScoreOptions,
 } from '../Results.js';
 export type { RunOptions } from '../engine/rows/Generation.js';
-export type { RowGenerator } from '../jobs/JobOptions.js';
 export { checkedCompletions, forTheRun } from '../engine/rows/completionTokens.js';
 export { checkPromptTemplate } from '../rows/promptTemplate.js';
 export { checkTemplateInput } from '../rows/templateInput.js';
@@ -99,7 +81,6 @@ export { modelFiles } from '../model/modelFiles.js';
 export { ROW_LIMITS } from '../model/files/limits.js';
 export { Turns } from '../rows/Turns.js';
 export { readJsonObject } from '../model/files/readJson.js';
-export { probeFile, probeFolder } from '../model/files/replaceFile.js';
 export { isModelName } from '../model/resolveModel.js';
 export { suggestedModels } from '../model/pull/suggestedModels.js';
 export { cachedModels, removeCachedModel } from '../model/cachedModels.js';

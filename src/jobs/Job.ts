@@ -6,34 +6,31 @@ import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult } from '../Results.js';
 import type { RowInput } from '../Row.js';
 import { AbortGate } from './AbortGate.js';
-import { runFormat } from './answerFormat.js';
 import { identifyModel } from '../model/identity/identifyModel.js';
 import { modelSettings } from '../model/identity/modelSettings.js';
 import { checkJobOptions, checkRowGenerator } from './checkJobOptions.js';
-import { DoneRows } from './DoneRows.js';
+import { DoneRows } from './record/DoneRows.js';
 import { ErrorLimit } from './ErrorLimit.js';
-import { fileFailure } from './fileErrors.js';
-import { filesOf, fingerprintFirstRow, readBefore, RowsDigest } from './fingerprint.js';
+import { fileFailure } from '../files/fileErrors.js';
+import { filesOf, fingerprintFirstRow, readBefore, RowsDigest } from './record/fingerprint.js';
 import { compressed } from './formats/compression.js';
-import type { FileFormat } from './formats/detectFormat.js';
 import { resultColumns } from './formats/resultColumns.js';
 import type { FinishedRow, WriteOptions } from './formats/RowFormat.js';
-import { formatResult } from './formatResult.js';
+import { formatResult } from './formats/formatResult.js';
 import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
-import { jobFormats, type JobFormats } from './jobFormats.js';
-import { JobInput } from './JobInput.js';
+import { type FileFormat, jobFormats, type JobFormats } from './jobFormats.js';
+import { JobInput } from './input/JobInput.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
 import { jobTaskOf, type JobTask } from './jobTask.js';
-import { checkSameJob, recordOf, withEngine, writeRecord, type JobRecord } from './jobRecord.js';
-import { JobOutput } from './JobOutput.js';
+import { checkSameJob, recordOf, withEngine, writeRecord, type JobRecord } from './record/jobRecord.js';
+import { JobOutput } from './output/JobOutput.js';
 import { JobRows } from './JobRows.js';
-import { carriedTable, publish } from './publish.js';
-import type { RowSink } from './RowSink.js';
-import { orderOutput } from './rewriteOutput.js';
-import type { ScannedOutput } from './scanOutput.js';
-import { openSpecialWritable } from './specialFiles.js';
-import { StreamWriter } from './StreamWriter.js';
-import { writeOptions } from './writeOptions.js';
+import { carriedTable, publishJournal } from './output/publishJournal.js';
+import { orderJournal } from './output/rewriteJournal.js';
+import type { ScannedJournal } from './output/Journal.js';
+import { openSpecialWritable } from '../files/specialFiles.js';
+import { type RowSink, StreamWriter } from './output/StreamWriter.js';
+import { runFormat, writeOptions } from './output/writeOptions.js';
 
 /** An output that can be resumed, and what it is resumed from. */
 interface OutputFile {
@@ -43,7 +40,7 @@ interface OutputFile {
    * missing of that.
    */
   readonly record: JobRecord;
-  readonly earlier: ScannedOutput | undefined;
+  readonly earlier: ScannedJournal | undefined;
   /** Whether the input has got more rows since, behind those that there were. */
   readonly longer: boolean;
 }
@@ -246,7 +243,7 @@ export class Job implements AsyncDisposable {
       const byCompletion = this.task.options.order === 'completion';
       const { files, record } = this.file;
       if (files.published ? outOfTurn || byCompletion : outOfTurn && !byCompletion && !stopped)
-        await orderOutput(files.journalOf(record));
+        await orderJournal(files.journalOf(record));
       if (!stopped) await this.input.checkUnchanged();
       if (files.published) await this.#publish(this.file);
     } else if (!stopped) await this.input.checkUnchanged();
@@ -352,7 +349,7 @@ export class Job implements AsyncDisposable {
     const common = { journal, options: { ...this.#writeOptions(), ...(table && { table: () => table }) } };
     const rows = (file: FileFormat): { rows?: ReturnType<JobInput['read']> } =>
       this.#joins && this.#carriesInto(file) ? { rows: this.input.read(true, this.#isExact(file)) } : {};
-    await publish({
+    await publishJournal({
       ...common,
       path,
       file: output,
@@ -360,7 +357,7 @@ export class Job implements AsyncDisposable {
       ...rows(output),
     });
     if (errors !== undefined && failures !== undefined) {
-      await publish({
+      await publishJournal({
         ...common,
         path: errors,
         file: failures,

@@ -8,10 +8,10 @@ import type {
   ScoreOptions,
   ScoreResult,
 } from '../Results.js';
-import type { FormatOptions } from './answerFormat.js';
+import type { FormatOptions } from './output/writeOptions.js';
 import type { MaxErrors } from './ErrorLimit.js';
 import type { FormatChoice } from './formats/rowFormats.js';
-import type { InputPaths } from './inputFiles.js';
+import type { InputPaths } from './input/inputFiles.js';
 
 /** What a job needs of an engine. */
 export interface RowGenerator {

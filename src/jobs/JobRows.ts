@@ -10,8 +10,8 @@ import { failedResult } from '../rows/failedResult.js';
 import { readableRow } from '../rows/readableRow.js';
 import { SAMPLES } from '../rows/rowFields.js';
 import type { AbortGate } from './AbortGate.js';
-import type { DoneRows } from './DoneRows.js';
-import type { RowsDigest } from './fingerprint.js';
+import type { DoneRows } from './record/DoneRows.js';
+import type { RowsDigest } from './record/fingerprint.js';
 
 /**
  * The rows of a job on their way to the engine and back. Rows that are done are left out; the others keep their index

@@ -4,12 +4,11 @@ import { dirname } from 'node:path';
 import { checkObject } from '../arguments/checkObject.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
-import { checkDistinctFiles } from './distinctFiles.js';
-import { fileErrorCode, fileFailure } from './fileErrors.js';
-import { specialKind } from './specialFiles.js';
-import { isErrorsOf } from './JobOutput.js';
-import { checkSidecars, errorFiles, hasJournal, journalPath, outputFiles } from './outputFiles.js';
-import { descriptorOf, placeOf } from './place.js';
+import { fileErrorCode, fileFailure } from '../files/fileErrors.js';
+import { specialKind } from '../files/specialFiles.js';
+import { isErrorsOf } from './output/JobOutput.js';
+import { checkSidecars, errorFiles, hasJournal, journalPath, outputFiles } from './output/sidecarFiles.js';
+import { checkDistinctFiles, descriptorOf, realPathOf } from '../files/realPath.js';
 
 export interface JobFileOptions {
   /** The paths of the input, where it has any. */
@@ -130,7 +129,7 @@ async function checkOutput(
     published,
   }: { readonly resume: boolean; readonly overwrite: boolean; readonly published: boolean },
 ): Promise<JobFileState['output']> {
-  const place = await placeOf(path);
+  const place = await realPathOf(path);
   const own = await statOf(path);
   if (own?.isDirectory() === true) throw new JobFileError(path, 'cannot be written: it is a folder, expected a file');
   // What a process has open is written through, whatever it is: it may be behind something that stands there already.

@@ -1,8 +1,13 @@
-import { inputFormat, outputFormat, type FileFormat } from './formats/detectFormat.js';
-import { jsonl } from './formats/jsonl.js';
-import { openaiBatch } from './formats/openaiBatch.js';
+import { stat } from 'node:fs/promises';
 import { UsageError } from '../errors/UsageError.js';
-import { inputFiles, isInputPaths } from './inputFiles.js';
+import { bytesOf } from '../files/fileBytes.js';
+import { checkCompression, type Compression, compressionOf, decompressed } from './formats/compression.js';
+import { jsonl } from './formats/jsonl.js';
+import { isOpenaiBatch, openaiBatch } from './formats/openaiBatch.js';
+import { parquet } from './formats/parquet/parquet.js';
+import type { RowFormat } from './formats/RowFormat.js';
+import { chosenFormat, type FormatChoice, formatOfName } from './formats/rowFormats.js';
+import { inputFiles, isInputPaths } from './input/inputFiles.js';
 import type { JobOptions } from './JobOptions.js';
 
 /** A file of rows. */
@@ -61,4 +66,80 @@ export async function jobFormats({
     errors: failed,
     published: written.format !== jsonl || written.compression !== undefined || failed !== undefined,
   };
+}
+
+/** What a file is, or is to be. */
+export interface FileFormat {
+  readonly format: RowFormat;
+  readonly compression: Compression | undefined;
+}
+
+/** As much of a file as says what it is. */
+const START_BYTES = 2 ** 20;
+
+/**
+ * What an input is. With `auto`: what its name says, else what a regular file begins with; else lines of JSON. Lines of
+ * JSON may be requests of OpenAI's.
+ * @param path undefined for what has no name
+ * @throws UsageError where this Node cannot decompress it, or its format is not to be compressed
+ */
+export async function inputFormat(path: string | undefined, choice: FormatChoice | undefined): Promise<FileFormat> {
+  const chosen = chosenFormat(choice);
+  if (path === undefined) return { format: chosen ?? jsonl, compression: undefined };
+  const { name, compression } = compressionOf(path);
+  checkCompression(path, compression);
+  const named = chosen ?? formatOfName(name);
+  if (named !== undefined && (named !== jsonl || chosen !== undefined))
+    return checked(path, { format: named, compression });
+  const start = await startOf(path, compression);
+  if (named === undefined && start.startsWith('PAR1')) return checked(path, { format: parquet, compression });
+  return { format: isOpenaiBatch(start) ? openaiBatch : jsonl, compression };
+}
+
+/**
+ * What an output is to be. With `auto`: what its name says; else what is given, which lines of JSON are a name for,
+ * too, where they are requests.
+ * @throws UsageError where this Node cannot compress it
+ */
+export function outputFormat(
+  path: string | undefined,
+  choice: FormatChoice | undefined,
+  otherwise: RowFormat = jsonl,
+): FileFormat {
+  const { name, compression } = compressionOf(path ?? '');
+  checkCompression(path ?? '', compression);
+  const named = formatOfName(name);
+  return checked(path ?? 'output', {
+    format:
+      chosenFormat(choice) ??
+      (named === undefined || (named === jsonl && otherwise === openaiBatch) ? otherwise : named),
+    compression,
+  });
+}
+
+/** What is read from its end is not compressed as a whole: it would have to be held. */
+function checked(path: string, file: FileFormat): FileFormat {
+  const { format, compression } = file;
+  if (format.needsFile !== true || compression === undefined) return file;
+  throw new UsageError(
+    `${path}: found a name of ${compression}, expected none: ${format.name} is compressed within itself`,
+  );
+}
+
+/** The first line of a regular file. What cannot be read says so later, to whoever reads all of it. */
+async function startOf(path: string, compression: Compression | undefined): Promise<string> {
+  const parts: Buffer[] = [];
+  try {
+    if (!(await stat(path)).isFile()) return '';
+    let bytes = 0;
+    for await (const chunk of decompressed(bytesOf(path), compression, path)) {
+      const piece = Buffer.from(chunk as Uint8Array);
+      parts.push(piece);
+      bytes += piece.length;
+      if (bytes >= START_BYTES || piece.includes(0x0a)) break;
+    }
+  } catch {
+    // Nor is it known then.
+  }
+  return Buffer.concat(parts).subarray(0, START_BYTES).toString('utf8');
 }

@@ -1,10 +1,9 @@
 import { UsageError } from '../errors/UsageError.js';
-import type { AnyResult, AnswerOptions, ClassifyOptions, EmbedOptions, ScoreOptions } from '../Results.js';
+import type { AnswerOptions, AnyResult, ClassifyOptions, EmbedOptions, JobTaskName, ScoreOptions } from '../Results.js';
 import type { GenerateOptions, RowInput } from '../Row.js';
 import type { JobOptions, RowGenerator } from './JobOptions.js';
-import { runFormat, type FormatOptions } from './answerFormat.js';
-import { promptOptions, resultOptions } from './jobRecord.js';
-import type { JobTaskName } from './JobTaskName.js';
+import { runFormat, type FormatOptions } from './output/writeOptions.js';
+import { promptOptions, resultOptions } from './record/jobRecord.js';
 
 export interface JobTask {
   readonly name: JobTaskName;

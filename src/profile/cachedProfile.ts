@@ -6,7 +6,7 @@ import { addonFingerprint } from '../bindings/addonFingerprint.js';
 import { loadAddon } from '../bindings/loadAddon.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 import { readJsonObject } from '../model/files/readJson.js';
-import { replaceFile } from '../model/files/replaceFile.js';
+import { replaceFile } from '../files/atomicFile.js';
 import { userCacheFolder } from '../model/pull/cacheFolder.js';
 import { defaultDiskFolder } from '../engine/open/defaultDiskFolder.js';
 import { parseHardware, type HardwareProfile } from '../plan/HardwareProfile.js';

@@ -6,7 +6,7 @@ import { found } from '../arguments/found.js';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 import { UsageError } from '../errors/UsageError.js';
-import { describeFileError, fileErrorCode } from '../jobs/fileErrors.js';
+import { describeFileError, fileErrorCode } from '../files/fileErrors.js';
 import type { KeptAnswer } from '../KeptAnswer.js';
 import { Generations, PATIENCE_MILLISECONDS } from './Generations.js';
 import { HEADER_BYTES } from './header.js';

@@ -1,7 +1,7 @@
 import { constants, type BigIntStats } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { fileErrorCode } from '../jobs/fileErrors.js';
-import { specialKind } from '../jobs/specialFiles.js';
+import { fileErrorCode } from '../files/fileErrors.js';
+import { specialKind } from '../files/specialFiles.js';
 import { Generation, type OpenFile } from './Generation.js';
 import { HEADER, HEADER_BYTES, headerKind, type HeaderKind } from './header.js';
 

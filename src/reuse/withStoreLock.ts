@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import { UsageError } from '../errors/UsageError.js';
-import { acquireFileLock, type FileLock } from '../jobs/fileLock.js';
+import { acquireFileLock, type FileLock } from '../files/fileLock.js';
 
 /** How often somebody else's lock is tried: it is held for milliseconds. */
 const POLL_MILLISECONDS = 20;

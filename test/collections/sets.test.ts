@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { DoneRows } from '../../src/jobs/DoneRows.js';
+import { DoneRows } from '../../src/jobs/record/DoneRows.js';
 import { IdSet } from '../../src/collections/IdSet.js';
 import { IntegerSet } from '../../src/collections/IntegerSet.js';
 

@@ -9,7 +9,7 @@ import { main as tables } from '../../examples/05-tables.js';
 import { main as classified } from '../../examples/06-classify.js';
 import { main as extractToObject } from '../../examples/07-extract-to-object.js';
 import { collect } from '../jobs/support/files.js';
-import { readRows } from '../../src/jobs/readRows.js';
+import { readRows } from '../../src/jobs/input/readRows.js';
 import { testGrammars } from '../support/grammars.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 

@@ -19,7 +19,7 @@ import { JobFileError } from '../../src/errors/JobFileError.js';
 import { TaskError } from '../../src/errors/TaskError.js';
 import { UsageError } from '../../src/errors/UsageError.js';
 import { Job } from '../../src/jobs/Job.js';
-import { readRows } from '../../src/jobs/readRows.js';
+import { readRows } from '../../src/jobs/input/readRows.js';
 import { runJob, type RunJobOptions } from '../../src/jobs/runJob.js';
 import type { GenerateOptions, RowInput, RowResult } from '../../src/Row.js';
 import { byIndex, readResults, temporaryFolder, writeLines } from './support/files.js';

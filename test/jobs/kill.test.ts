@@ -7,7 +7,7 @@ import { expect, test } from '@jest/globals';
 import { transformFileSync } from '@swc/core';
 import { parse } from 'csv-parse/sync';
 import { parquetWriteBuffer } from 'hyparquet-writer';
-import { readRows } from '../../src/jobs/readRows.js';
+import { readRows } from '../../src/jobs/input/readRows.js';
 import { built } from './support/built.js';
 import { byIndex, readJournal, readResults, temporaryFolder, writeLines } from './support/files.js';
 
@@ -181,7 +181,7 @@ test.each(KINDS)(
     );
     await write(input, lines);
     const script = fileURLToPath(new URL('./support/killableJob.mjs', import.meta.url));
-    const jobs = built('jobs/index.js');
+    const jobs = built('jobs/runJob.js');
     const start = (order: string): ChildProcess =>
       spawn(process.execPath, [script, jobs, stub, input, out, order, ...(schema ? [JSON.stringify(schema)] : [])], {
         stdio: ['ignore', 'inherit', 'inherit'],

@@ -7,7 +7,7 @@ import { parquetWriteBuffer } from 'hyparquet-writer';
 import { parquet } from '../../src/jobs/formats/parquet/parquet.js';
 import type { FinishedRow } from '../../src/jobs/formats/RowFormat.js';
 import type { Table } from '../../src/jobs/formats/Table.js';
-import { readRows } from '../../src/jobs/readRows.js';
+import { readRows } from '../../src/jobs/input/readRows.js';
 import { runJob } from '../../src/jobs/runJob.js';
 import { temporaryFolder } from './support/files.js';
 import { StubEngine } from './support/stubEngine.js';

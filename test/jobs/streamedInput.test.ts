@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { UsageError } from '../../src/errors/UsageError.js';
-import { recordPath } from '../../src/jobs/outputFiles.js';
+import { recordPath } from '../../src/jobs/output/sidecarFiles.js';
 import { runJob } from '../../src/jobs/runJob.js';
 import type { JobSummary } from '../../src/jobs/JobOptions.js';
 import type { RowInput } from '../../src/Row.js';

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { parquetWriteBuffer } from 'hyparquet-writer';
-import { parseRow } from '../../src/jobs/parseRow.js';
-import { readRows } from '../../src/jobs/readRows.js';
+import { parseRow } from '../../src/jobs/formats/parseRow.js';
+import { readRows } from '../../src/jobs/input/readRows.js';
 import { runJob, type RunJobOptions } from '../../src/jobs/runJob.js';
 import type { GenerateOptions, Row, RowInput } from '../../src/Row.js';
 import { collect, readResults, temporaryFolder, writeLines } from './support/files.js';

@@ -18,7 +18,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { InterruptedError } from '../../src/errors/InterruptedError.js';
 import { UsageError } from '../../src/errors/UsageError.js';
-import { acquireFileLock } from '../../src/jobs/fileLock.js';
+import { acquireFileLock } from '../../src/files/fileLock.js';
 import { HEADER, headerOf } from '../../src/reuse/header.js';
 import type { KeptAnswer } from '../../src/KeptAnswer.js';
 import { HEAD_BYTES } from '../../src/reuse/record.js';

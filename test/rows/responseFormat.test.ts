@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { parseRow } from '../../src/jobs/parseRow.js';
+import { parseRow } from '../../src/jobs/formats/parseRow.js';
 import { checkResponseFormat, formatInWords, responseFormatOf } from '../../src/rows/responseFormat.js';
 
 const schema = { type: 'object' };

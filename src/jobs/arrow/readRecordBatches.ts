@@ -7,9 +7,9 @@ import { text } from '../../arguments/memberChecks.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { RowInput } from '../../Row.js';
-import { checkColumns } from '../checkColumns.js';
+import { checkColumns } from '../formats/checkColumns.js';
 import { checkPromptColumn, fieldsOfTable, tableRow } from '../formats/tableRow.js';
-import type { ReadRowsOptions } from '../readRows.js';
+import type { ReadRowsOptions } from '../input/readRows.js';
 import type { ArrowBatch, ArrowVector } from './ArrowBatch.js';
 import { arrowValue } from './arrowValue.js';
 

@@ -6,11 +6,11 @@ import { whole } from '../../arguments/memberChecks.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { AnyResult } from '../../Results.js';
-import { checkEncodeOptions, ENCODE_CHECKS } from '../encodeResults.js';
-import type { ColumnKind } from '../formats/columnKinds.js';
+import { checkEncodeOptions, ENCODE_CHECKS } from '../output/encodeResults.js';
+import type { ColumnKind } from '../formats/Table.js';
 import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
 import { answerColumns, carriedColumns, carriedNames, storedValue, type TableColumn } from '../formats/tableColumns.js';
-import { resultsAlone, toldTask, type ResultTableOptions } from '../resultsAlone.js';
+import { resultsAlone, toldTask, type ResultTableOptions } from '../output/resultsAlone.js';
 
 /**
  * Of the package `apache-arrow`, what batches are made with: `import * as arrow from 'apache-arrow'`. Each class is

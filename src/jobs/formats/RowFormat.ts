@@ -1,7 +1,6 @@
-import type { AnyResult } from '../../Results.js';
+import type { AnyResult, JobTaskName } from '../../Results.js';
 import type { RowInput } from '../../Row.js';
 import type { DeclaredProperty } from '../../schema/declaredProperties.js';
-import type { JobTaskName } from '../JobTaskName.js';
 import type { Table } from './Table.js';
 
 /** Where a format reads. */

@@ -1,5 +1,36 @@
-import type { ColumnKind } from './columnKinds.js';
 import type { Column } from './parquet/schema.js';
+
+/**
+ * What a column of a table holds: text also where values are of several kinds, as JSON writes them; `count` is a whole
+ * number of 32 bits, `vector` a list of float32.
+ */
+export type ColumnKind = 'text' | 'integer' | 'number' | 'boolean' | 'count' | 'vector';
+
+/** Adds a row to what is known of its columns. Values that are absent say nothing. */
+export function addKinds(kinds: Map<string, ColumnKind>, row: object): void {
+  for (const [name, value] of Object.entries(row)) {
+    if (value === null || value === undefined) continue;
+    const [before, now] = [kinds.get(name), kindOf(value)];
+    if (before !== now) kinds.set(name, before === undefined ? now : both(before, now));
+  }
+}
+
+export function kindsOf(rows: readonly (object | undefined)[]): ReadonlyMap<string, ColumnKind> {
+  const kinds = new Map<string, ColumnKind>();
+  for (const row of rows) if (row !== undefined) addKinds(kinds, row);
+  return kinds;
+}
+
+function kindOf(value: unknown): ColumnKind {
+  if (typeof value === 'boolean') return 'boolean';
+  if (typeof value !== 'number') return 'text';
+  return Number.isSafeInteger(value) ? 'integer' : 'number';
+}
+
+function both(a: ColumnKind, b: ColumnKind): ColumnKind {
+  const numbers: readonly ColumnKind[] = ['integer', 'number'];
+  return numbers.includes(a) && numbers.includes(b) ? 'number' : 'text';
+}
 
 /** How a file of separated values is written. */
 export interface CsvDialect {

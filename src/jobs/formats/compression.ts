@@ -4,7 +4,7 @@ import zlib from 'node:zlib';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { UsageError } from '../../errors/UsageError.js';
-import { describeFileError, fileErrorCode } from '../fileErrors.js';
+import { describeFileError, fileErrorCode } from '../../files/fileErrors.js';
 import { ByteQueue } from './ByteQueue.js';
 import { zstdFrames } from './zstdFrames.js';
 

@@ -3,7 +3,7 @@ import { CsvError, parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import { JobFileError } from '../../errors/JobFileError.js';
 import type { RowInput } from '../../Row.js';
-import { cell } from './cell.js';
+import { cell } from './columnText.js';
 import { csvDialect } from './csvDialect.js';
 import { resultColumns } from './resultColumns.js';
 import type { FinishedRow, ReadOptions, RowFormat, RowSource, WriteOptions } from './RowFormat.js';

@@ -1,10 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
-import { formatResult } from '../formatResult.js';
-import { lineWithoutRow, parseRow } from '../parseRow.js';
-import { countLines, filledLines, noText, tooLong } from './lines.js';
-import { mappedFields } from './mappedFields.js';
+import { formatResult } from './formatResult.js';
+import { lineWithoutRow, mappedFields, parseRow } from './parseRow.js';
+import { countLines, filledLines, noText, tooLong } from './readLines.js';
 import type { ReadOptions, RowFormat } from './RowFormat.js';
 
 /** One JSON object a line. */

@@ -2,8 +2,8 @@ import { found } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
 import { RowError } from '../../errors/RowError.js';
 import type { RowInput } from '../../Row.js';
-import type { JobTaskName } from '../JobTaskName.js';
-import { lineWithoutRow, parseRow } from '../parseRow.js';
+import type { JobTaskName } from '../../Results.js';
+import { lineWithoutRow, parseRow } from './parseRow.js';
 
 type Body = Readonly<Record<string, unknown>>;
 

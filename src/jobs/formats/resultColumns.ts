@@ -3,7 +3,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import type { AnyResult } from '../../Results.js';
 import { embeddingAs } from '../../rows/embeddingAs.js';
 import type { DeclaredProperty } from '../../schema/declaredProperties.js';
-import type { ColumnKind } from './columnKinds.js';
+import type { ColumnKind } from './Table.js';
 import { COLUMN_OF, PropertyCells, type PropertyCell } from './propertyColumns.js';
 import type { WriteOptions } from './RowFormat.js';
 

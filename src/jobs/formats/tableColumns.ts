@@ -1,5 +1,5 @@
-import { cell } from './cell.js';
-import { kindsOf, type ColumnKind } from './columnKinds.js';
+import { cell } from './columnText.js';
+import { kindsOf, type ColumnKind } from './Table.js';
 import { resultColumns } from './resultColumns.js';
 import type { FinishedRow, WriteOptions } from './RowFormat.js';
 import { checkColumns } from './tableRow.js';

@@ -2,8 +2,7 @@ import { found } from '../../arguments/found.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import type { RowInput } from '../../Row.js';
 import { PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
-import { parseRow, ROW_FIELDS } from '../parseRow.js';
-import { columnOf } from './mappedFields.js';
+import { columnOf, parseRow, ROW_FIELDS } from './parseRow.js';
 
 type Columns = Readonly<Record<string, string>>;
 

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { ROW_LIMITS } from '../../model/files/limits.js';
-import { countLines, filledLines, noText, tooLong } from './lines.js';
+import { countLines, filledLines, noText, tooLong } from './readLines.js';
 import type { RowFormat } from './RowFormat.js';
 
 /** A prompt a line, which is a user's message where the model has a chat template; an answer a line. */

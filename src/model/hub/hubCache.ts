@@ -1,8 +1,8 @@
 import { mkdir, readdir, readFile, readlink, rename, stat, symlink } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { isObject } from '../../arguments/isObject.js';
-import { replaceFile } from '../files/replaceFile.js';
-import { temporaryPath } from '../files/temporaryFiles.js';
+import { replaceFile } from '../../files/atomicFile.js';
+import { temporaryPath } from '../../files/temporaryFiles.js';
 import type { ListedFile } from './chooseFiles.js';
 import { COMMIT, isSafePath } from './hubName.js';
 

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { readJsonObject } from '../files/readJson.js';
-import { replaceFile } from '../files/replaceFile.js';
+import { replaceFile } from '../../files/atomicFile.js';
 import { userCacheFolder } from '../pull/cacheFolder.js';
 import type { HashedFile } from './hashFile.js';
 

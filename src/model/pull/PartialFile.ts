@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { mkdir, open, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { leftoversOf, removeLeftovers, temporaryPath } from '../files/temporaryFiles.js';
+import { leftoversOf, removeLeftovers, temporaryPath } from '../../files/temporaryFiles.js';
 
 /**
  * A file that is being fetched, under a name of its own until it is complete and its hash is right. Any number of

@@ -6,7 +6,7 @@ import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { JobFileError } from '../../../src/errors/JobFileError.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
-import { readRows } from '../../../src/jobs/readRows.js';
+import { readRows } from '../../../src/jobs/input/readRows.js';
 import { runJob } from '../../../src/jobs/runJob.js';
 import { collect } from '../support/files.js';
 import { StubEngine } from '../support/stubEngine.js';

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { memberSources } from '../../../src/jobs/formats/memberSources.js';
+import { memberSources } from '../../../src/jobs/formats/propertyColumns.js';
 
 const sources = (text: string): [string, string][] => [...memberSources(text)];
 

@@ -10,7 +10,7 @@ import type {
 } from 'openai/resources';
 import { answerLine } from '../../../src/jobs/formats/openaiAnswer.js';
 import { isOpenaiBatch } from '../../../src/jobs/formats/openaiBatch.js';
-import { readRows } from '../../../src/jobs/readRows.js';
+import { readRows } from '../../../src/jobs/input/readRows.js';
 import { runJob } from '../../../src/jobs/runJob.js';
 import type { RowGenerator } from '../../../src/jobs/JobOptions.js';
 import type { RowResult } from '../../../src/Row.js';

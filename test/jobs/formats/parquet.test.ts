@@ -10,7 +10,7 @@ import { JobFileError } from '../../../src/errors/JobFileError.js';
 import { checkThrift } from '../../../src/jobs/formats/parquet/checkThrift.js';
 import { readerOf, readLevels, readValues } from '../../../src/jobs/formats/parquet/decodePage.js';
 import { ParquetFile } from '../../../src/jobs/formats/parquet/ParquetFile.js';
-import { readRows } from '../../../src/jobs/readRows.js';
+import { readRows } from '../../../src/jobs/input/readRows.js';
 import { runJob } from '../../../src/jobs/runJob.js';
 import { collect } from '../support/files.js';
 import { StubEngine } from '../support/stubEngine.js';

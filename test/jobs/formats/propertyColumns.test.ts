@@ -8,7 +8,7 @@ import { ResponseFormatError } from '../../../src/errors/ResponseFormatError.js'
 import { UsageError } from '../../../src/errors/UsageError.js';
 import { ParquetFile } from '../../../src/jobs/formats/parquet/ParquetFile.js';
 import type { RunJobOptions } from '../../../src/jobs/runJob.js';
-import { readRows } from '../../../src/jobs/readRows.js';
+import { readRows } from '../../../src/jobs/input/readRows.js';
 import { runJob } from '../../../src/jobs/runJob.js';
 import type { RowInput, RowResult } from '../../../src/Row.js';
 import { collect, readJournal } from '../support/files.js';

@@ -1,11 +1,12 @@
 // A job in a process of its own, to be killed: node killableJob.mjs JOBS STUB INPUT OUTPUT ORDER [SCHEMA]
-// JOBS and STUB are the built jobs and the compiled stub engine. With a JSON Schema answers are objects that say what
+// JOBS is the built runJob.js, STUB the compiled stub engine. With a JSON Schema answers are objects that say what
 // was answered.
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
 const [jobs, stub, input, output, order, schema] = process.argv.slice(2);
-const { readSql, runJob } = await import(pathToFileURL(jobs).href);
+const { runJob } = await import(pathToFileURL(jobs).href);
+const { readSql } = await import(new URL('input/readSql.js', pathToFileURL(jobs)).href);
 const { StubEngine } = await import(pathToFileURL(stub).href);
 
 const answer = (prompt) => {

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { DownloadError } from '../../../src/errors/DownloadError.js';
 import { InterruptedError } from '../../../src/errors/InterruptedError.js';
 import { ModelFileError } from '../../../src/errors/ModelFileError.js';
-import { temporaryPath } from '../../../src/model/files/temporaryFiles.js';
+import { temporaryPath } from '../../../src/files/temporaryFiles.js';
 import { pullModel } from '../../../src/model/pull/pullModel.js';
 import { CONTENTS, failing, MODEL, source, temporaryFolder } from './pullFixtures.js';
 

@@ -2,7 +2,7 @@ import { open, type FileHandle } from 'node:fs/promises';
 import { parquetMetadata, parquetSchema, type FileMetaData } from 'hyparquet';
 import { JobFileError } from '../../../errors/JobFileError.js';
 import { SpillwayError } from '../../../errors/SpillwayError.js';
-import { describeFileError, readFailure } from '../../fileErrors.js';
+import { describeFileError, readFailure } from '../../../files/fileErrors.js';
 import { checkThrift } from './checkThrift.js';
 import { PARQUET_LIMITS } from '../../../model/files/limits.js';
 import { checkSchema, columnsOf, type Column } from './schema.js';

@@ -1,7 +1,7 @@
 import type { SchemaElement, SchemaTree } from 'hyparquet';
 import { JobFileError } from '../../../errors/JobFileError.js';
-import { cell } from '../cell.js';
-import type { ColumnKind } from '../columnKinds.js';
+import { cell } from '../columnText.js';
+import type { ColumnKind } from '../Table.js';
 import type { FinishedRow, WriteOptions } from '../RowFormat.js';
 import { answerColumns, carriedColumns, carriedNames, storedValue, type TableColumn } from '../tableColumns.js';
 import { cellsOf } from './cells.js';

@@ -1,0 +1,217 @@
+import { isObject } from '../../arguments/isObject.js';
+import { RowError, type RowErrorCode } from '../../errors/RowError.js';
+import type { ChatMessage, TemplateInput } from '../../model/Tokenizer.js';
+import type { BadRow, Row, RowInput, RowPrompt } from '../../Row.js';
+import { misspelt } from '../../rows/misspelt.js';
+import { promptField } from '../../rows/promptField.js';
+import { responseFormatOf } from '../../rows/responseFormat.js';
+import { NUMBERS, PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
+
+/** The fields that are ours. */
+export const ROW_FIELDS: ReadonlySet<string> = new Set([
+  'id',
+  ...PROMPTS,
+  ...NUMBERS,
+  'stop',
+  'tools',
+  'templateArgs',
+  'responseFormat',
+  'response_format',
+]);
+
+/** What messages may have beside role, content and calls of tools. */
+const MESSAGE_TEXTS = ['name', 'tool_call_id', 'reasoning_content'] as const;
+
+/**
+ * Reads a row out of a parsed line. Checks types only; the engine checks ranges. A field that is null counts as absent,
+ * as tables exported to JSON write it. `__proto__` in it is an ordinary own field; nothing here copies fields by
+ * assignment.
+ * @param line the line's number from 1: the id of a row that has none, which another row may be given (`duplicate` is
+ * false)
+ * @param templated whether all fields, or these, are values for a `promptTemplate`: they go into `fields`, and no
+ * prompt is looked for
+ */
+export function parseRow(
+  value: unknown,
+  line: number,
+  carryFields: boolean,
+  templated: boolean | Readonly<Record<string, unknown>> = false,
+): RowInput {
+  if (!isObject(value)) {
+    return lineWithoutRow(
+      line,
+      'invalid-row',
+      `found ${describe(value)}, expected an object with one of prompt, messages and tokens`,
+    );
+  }
+  const others = carryFields ? Object.entries(value).filter(([name]) => !ROW_FIELDS.has(name)) : [];
+  const carry = others.length > 0 ? { carry: Object.fromEntries(others) } : {};
+  let identity: Pick<BadRow, 'id' | 'duplicate'> = { id: line, duplicate: false };
+  try {
+    const id = readId(value['id']);
+    if (id !== undefined) identity = { id };
+    const fields = templated === true ? value : templated;
+    if (!carryFields && fields === false) checkNames(value);
+    return {
+      ...identity,
+      ...(fields === false ? readPrompt(value) : { fields }),
+      ...readTemplateInput(value),
+      ...readFormat(value),
+      ...readNumbers(value),
+      ...readStop(value['stop']),
+      ...readLists(value),
+      ...carry,
+    };
+  } catch (error) {
+    if (!(error instanceof RowError)) throw error;
+    return { ...identity, error: { code: error.rowCode, message: error.message }, ...carry };
+  }
+}
+
+/** A line that is no row: nobody gave it an id. */
+export function lineWithoutRow(line: number, code: RowErrorCode, message: string): BadRow {
+  return { id: line, duplicate: false, error: { code, message } };
+}
+
+/**
+ * A field that is nearly one of ours would be left out in silence. Where others are carried, or go into a template, it
+ * is one of them. @throws RowError
+ */
+function checkNames(value: Readonly<Record<string, unknown>>): void {
+  const wrong = misspelt(Object.keys(value));
+  if (wrong === undefined || isAbsent(value[wrong.name])) return;
+  throw new RowError('invalid-row', `found the field ${JSON.stringify(wrong.name)}, expected ${wrong.meant}`);
+}
+
+/** @throws RowError */
+function readId(value: unknown): string | number | undefined {
+  if (isAbsent(value)) return undefined;
+  if (typeof value === 'string') return value;
+  if (typeof value !== 'number') throw wrongType('id', value, 'a string or a number');
+  if (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) {
+    throw new RowError('invalid-row', 'id: found a number that loses digits when it is read; write it as a string');
+  }
+  return value;
+}
+
+function readPrompt(row: Readonly<Record<string, unknown>>): RowPrompt {
+  const { prompt, messages, tokens } = row;
+  const field = promptField(row);
+  if (field === 'prompt') {
+    if (typeof prompt !== 'string') throw wrongType('prompt', prompt, 'a string');
+    return { prompt };
+  }
+  if (field === 'messages') {
+    if (!Array.isArray(messages)) throw wrongType('messages', messages, 'an array of {role, content}');
+    return { messages: messages.map(readMessage) };
+  }
+  if (!Array.isArray(tokens)) throw wrongType('tokens', tokens, 'an array of token ids');
+  return { tokens: tokens.map(readToken) };
+}
+
+function readMessage(value: unknown, at: number): ChatMessage {
+  if (!isObject(value)) throw wrongType(`messages[${at}]`, value, 'an object {role, content}');
+  const { role, content, tool_calls: calls } = value;
+  if (typeof role !== 'string') throw wrongType(`messages[${at}].role`, role, 'a string');
+  const called = Array.isArray(calls) ? (calls as readonly unknown[]) : undefined;
+  if (!isAbsent(calls) && !called) throw wrongType(`messages[${at}].tool_calls`, calls, 'an array');
+  if (typeof content !== 'string' && !(called && isAbsent(content)))
+    throw wrongType(`messages[${at}].content`, content, 'a string');
+  const texts = MESSAGE_TEXTS.filter((name) => !isAbsent(value[name])).map((name) => {
+    if (typeof value[name] !== 'string') throw wrongType(`messages[${at}].${name}`, value[name], 'a string');
+    return [name, value[name]] as const;
+  });
+  return { role, content: content ?? null, ...(called && { tool_calls: called }), ...Object.fromEntries(texts) };
+}
+
+function readTemplateInput({ tools, templateArgs }: Readonly<Record<string, unknown>>): TemplateInput {
+  if (!isAbsent(tools) && !Array.isArray(tools)) throw wrongType('tools', tools, 'an array of objects');
+  if (!isAbsent(templateArgs) && !isObject(templateArgs)) throw wrongType('templateArgs', templateArgs, 'an object');
+  return { ...(Array.isArray(tools) && { tools }), ...(isObject(templateArgs) && { templateArgs }) };
+}
+
+/** What it is an error of is said where the row is prepared. */
+function readFormat(row: Readonly<Record<string, unknown>>): Pick<Row, 'responseFormat'> {
+  const given = [row['responseFormat'], row['response_format']].filter((format) => !isAbsent(format));
+  if (given.length > 1)
+    throw new RowError('invalid-row', 'found both responseFormat and response_format, expected one of them');
+  return given.length === 0 ? {} : { responseFormat: responseFormatOf(given[0]) };
+}
+
+function readToken(value: unknown, at: number): number {
+  if (typeof value !== 'number' || !Number.isInteger(value))
+    throw wrongType(`tokens[${at}]`, value, 'a token id (a whole number)');
+  return value;
+}
+
+function readNumbers(row: Readonly<Record<string, unknown>>): Partial<Record<(typeof NUMBERS)[number], number>> {
+  const numbers: Partial<Record<(typeof NUMBERS)[number], number>> = {};
+  for (const name of NUMBERS) {
+    const value = row[name];
+    if (isAbsent(value)) continue;
+    if (typeof value !== 'number') throw wrongType(name, value, 'a number');
+    numbers[name] = value;
+  }
+  return numbers;
+}
+
+function readStop(value: unknown): Pick<Row, 'stop'> {
+  if (isAbsent(value)) return {};
+  const list: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const stop = list.map((entry, at) => {
+    if (typeof entry !== 'string') throw wrongType(Array.isArray(value) ? `stop[${at}]` : 'stop', entry, 'a string');
+    return entry;
+  });
+  return { stop };
+}
+
+/** What they hold matters where rows are classified or scored: the engine checks them then. */
+function readLists(row: Readonly<Record<string, unknown>>): Pick<Row, (typeof TEXT_LISTS)[number]> {
+  return Object.fromEntries(TEXT_LISTS.filter((name) => !isAbsent(row[name])).map((name) => [name, row[name]]));
+}
+
+function isAbsent(value: unknown): value is undefined | null {
+  return value === undefined || value === null;
+}
+
+function wrongType(field: string, found: unknown, expected: string): RowError {
+  return new RowError('invalid-row', `${field}: found ${describe(found)}, expected ${expected}`);
+}
+
+/** What a value is, shortly: rows may be megabytes long and errors must not be. */
+function describe(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value === 'object') return 'an object';
+  if (typeof value === 'string')
+    return value.length > 40 ? `a string of ${value.length} characters` : `the string ${JSON.stringify(value)}`;
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : `a ${typeof value}`;
+}
+
+type Columns = Readonly<Record<string, string>>;
+
+/**
+ * The column of each field of a row: the one that it is said to be in, else the one of its own name. Where a prompt is
+ * said to be in a column, the other ways to give one are not looked for.
+ */
+export function columnOf(field: string, columns: Columns): string | undefined {
+  const named = Object.hasOwn(columns, field) ? columns[field] : undefined;
+  if (named !== undefined) return named;
+  const prompts: readonly string[] = PROMPTS;
+  return prompts.includes(field) && prompts.some((prompt) => Object.hasOwn(columns, prompt)) ? undefined : field;
+}
+
+/**
+ * An object with the fields of a row taken from the columns that hold them; what no field is taken from stays. What is
+ * no object stays as it is.
+ */
+export function mappedFields(value: unknown, columns: Columns): unknown {
+  if (!isObject(value)) return value;
+  const entries = new Map(Object.entries(value).filter(([name]) => !ROW_FIELDS.has(name)));
+  for (const field of [...ROW_FIELDS, ...TEXT_LISTS]) {
+    const column = columnOf(field, columns);
+    if (column !== undefined && Object.hasOwn(value, column)) entries.set(field, value[column]);
+  }
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,171 @@
+import { found } from '../../arguments/found.js';
+import { JobFileError } from '../../errors/JobFileError.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
+import type { RowInput } from '../../Row.js';
+import { bytesOf, readable } from '../../files/fileBytes.js';
+import { CountedInput } from './CountedInput.js';
+import { filesOf, fingerprintFiles, type InputFingerprint } from '../record/fingerprint.js';
+import { decompressed } from '../formats/compression.js';
+import type { ReadOptions, RowFormat, RowSource } from '../formats/RowFormat.js';
+import type { Table } from '../formats/Table.js';
+import { checkPromptColumn } from '../formats/tableRow.js';
+import type { JobFileState } from '../jobFiles.js';
+import type { InputFile, JobFormats } from '../jobFormats.js';
+import type { JobOptions } from '../JobOptions.js';
+import { commonOptions } from '../jobTask.js';
+import type { JobTaskName } from '../../Results.js';
+
+/**
+ * Where a job's rows come from: regular files, which are counted and can be read again; a pipe, a device or the
+ * caller's rows, which come once.
+ */
+export class JobInput {
+  #table: Table | undefined;
+
+  private constructor(
+    private readonly options: JobOptions,
+    private readonly task: JobTaskName,
+    private readonly format: RowFormat,
+    /** A pipe or a device. */
+    private readonly special: InputFile | undefined,
+    private readonly counted: readonly CountedInput[],
+  ) {}
+
+  /** @throws JobFileError, InterruptedError */
+  static async open(
+    options: JobOptions,
+    task: JobTaskName,
+    { input: { format }, inputs }: JobFormats,
+    state: JobFileState['input'],
+  ): Promise<JobInput> {
+    const [first] = inputs;
+    const special = state === 'special' ? first : undefined;
+    if (special !== undefined && format.needsFile === true) {
+      throw new JobFileError(
+        special.path,
+        `found a pipe or device, expected a regular file, as ${format.name} is read from its end`,
+      );
+    }
+    const counted: CountedInput[] = [];
+    if (special === undefined)
+      for (const { path, file } of inputs)
+        counted.push(await CountedInput.count(path, file, commonOptions(options).signal));
+    const opened = new JobInput(options, task, format, special, counted);
+    // A table that holds no prompts is refused before anything else is done, and one that is not as the others are.
+    if (format.carries === true)
+      for (const file of counted) for await (const _ of opened.#rowsOf(file, false, false)) break;
+    return opened;
+  }
+
+  /** Rows, where they could be counted; else not known before the end. */
+  get rows(): number | undefined {
+    return this.again ? this.counted.reduce((sum, { rows }) => sum + rows, 0) : undefined;
+  }
+
+  /** Whether it can be read again. */
+  get again(): boolean {
+    return this.counted.length > 0;
+  }
+
+  /** Undefined for what comes once. */
+  get fingerprint(): InputFingerprint | undefined {
+    return this.again ? fingerprintFiles(this.counted.map(({ fingerprint }) => fingerprint)) : undefined;
+  }
+
+  /** What rows have in common, once the first one has been read. */
+  get table(): Table | undefined {
+    return this.#table;
+  }
+
+  /**
+   * Whether it is what it once was, with more rows behind: lines of its last file, or files.
+   * @throws JobFileError, InterruptedError
+   */
+  async continues(before: InputFingerprint): Promise<boolean> {
+    const files = filesOf(before);
+    if (files === undefined || files.length > this.counted.length) return false;
+    for (const [at, was] of files.entries()) {
+      const is = this.counted[at];
+      const same = is?.fingerprint.sha256 === was.sha256;
+      if (!same && !(at === files.length - 1 && (await is?.continues(was)) === true)) return false;
+    }
+    return true;
+  }
+
+  /**
+   * The rows, from the first one on; again, where they are of files.
+   * @param carryFields whether what is not ours goes with them
+   * @param exact whether into a file of the format that they come from
+   */
+  read(carryFields: boolean, exact = false): AsyncIterable<RowInput> | Iterable<RowInput> {
+    const { special } = this;
+    if (special !== undefined) {
+      const { path, file } = special;
+      return this.#rowsOf(
+        {
+          name: path,
+          bytes: () =>
+            decompressed(readable(bytesOf(path, commonOptions(this.options).signal), path), file.compression, path),
+        },
+        carryFields,
+        exact,
+      );
+    }
+    return this.again ? this.#rowsOfAll(carryFields, exact) : (this.options.input as Iterable<RowInput>);
+  }
+
+  /** @throws JobFileError if a file is not what was counted any more; InterruptedError */
+  async checkUnchanged(): Promise<void> {
+    for (const file of this.counted) await file.checkUnchanged();
+  }
+
+  async *#rowsOfAll(carryFields: boolean, exact: boolean): AsyncGenerator<RowInput, void, undefined> {
+    for (const file of this.counted) yield* this.#rowsOf(file, carryFields, exact);
+  }
+
+  #rowsOf(source: RowSource, carryFields: boolean, exact: boolean): AsyncGenerator<RowInput, void, undefined> {
+    const { columns, delimiter } = this.options;
+    const templated = commonOptions(this.options).promptTemplate !== undefined;
+    const options: ReadOptions = {
+      task: this.task,
+      carryFields,
+      exact,
+      templated,
+      maxLineBytes: ROW_LIMITS.lineBytes,
+      ...(columns && { columns }),
+      ...(delimiter !== undefined && { delimiter }),
+      onTable: (table) => {
+        if (!templated) checkPromptColumn(source.name, table.columns, columns);
+        if (this.#table === undefined) this.#table = table;
+        else checkSameTable(source.name, this.#table, table);
+      },
+    };
+    return this.format.rows(source, options);
+  }
+}
+
+/** @throws JobFileError for a table that differs from the first one in its columns, or in what they hold */
+function checkSameTable(name: string, first: Table, table: Table): void {
+  const [expected, columns] = [first, table].map(({ columns: names, typed = [] }) =>
+    names.map((column, at) => JSON.stringify([column, typed[at]?.leaves.map(typeOf)])),
+  );
+  const at = columns?.findIndex((column, place) => column !== expected?.[place]) ?? -1;
+  if (table.columns.length === first.columns.length && at < 0) return;
+  const [is, was] = [
+    table.columns[at < 0 ? first.columns.length : at],
+    first.columns[at < 0 ? table.columns.length : at],
+  ];
+  const how = is === was ? 'of another type' : `where the first file has ${was === undefined ? 'none' : found(was)}`;
+  throw new JobFileError(
+    name,
+    `found ${is === undefined ? 'no column' : `the column ${found(is)}`} ${how}, expected all files of an input to have the same columns`,
+  );
+}
+
+function typeOf({
+  element: { type, converted_type: old, logical_type: kind, scale, type_length: length },
+  definition,
+  repetition,
+}: NonNullable<Table['typed']>[number]['leaves'][number]): object {
+  return { type, old, kind, scale, length, definition, repetition };
+}

@@ -1,0 +1,132 @@
+import { ReadStream } from 'node:fs';
+import { checkMembers, type Check } from '../../arguments/checkMembers.js';
+import { checkBoolean, checkText, checkWhole } from '../../arguments/checks.js';
+import { found } from '../../arguments/found.js';
+import { isIterable } from '../../arguments/isIterable.js';
+import { oneOf, text, whole } from '../../arguments/memberChecks.js';
+import { UsageError } from '../../errors/UsageError.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
+import type { RowInput } from '../../Row.js';
+import { bytesOf, readable, unchangedBytes } from '../../files/fileBytes.js';
+import { checkColumns, checkDelimiter } from '../formats/checkColumns.js';
+import { decompressed } from '../formats/compression.js';
+import { inputFormat } from '../jobFormats.js';
+import type { ReadOptions, RowSource } from '../formats/RowFormat.js';
+import { checkFormat, type FormatChoice } from '../formats/rowFormats.js';
+import { JOB_TASKS, type JobTaskName } from '../../Results.js';
+import { readLines } from '../formats/readLines.js';
+
+/** A path, or bytes: a Node Readable, a web ReadableStream, any async iterable of chunks. */
+export type ByteSource = string | AsyncIterable<Uint8Array | string>;
+
+export interface ReadRowsOptions {
+  /**
+   * `jsonl`: one JSON object a line. `text`: a line is a prompt. `csv`, `tsv`: a table with a header. `parquet`: a
+   * path's alone. `openai-batch`: requests of OpenAI's Batch API. `auto` (the default): what a path's name says, then
+   * what the file begins with, else `jsonl`.
+   */
+  readonly format?: FormatChoice;
+  /**
+   * What is to be done with the rows: a request of OpenAI's Batch API for anything else is a row with an error. Default
+   * `generate`.
+   */
+  readonly task?: JobTaskName;
+  /** Fields of a row (`prompt`, `id`, …) by the columns that hold them. Default: those of the same name. */
+  readonly columns?: Readonly<Record<string, string>>;
+  /** What parts the values of `csv`. Default: what the header says. */
+  readonly delimiter?: string;
+  /** Keep the fields that are not ours (of a table: all columns), for the result's `row`. Default false. */
+  readonly carryFields?: boolean;
+  /**
+   * All fields of a row are values for a `promptTemplate`: they go into its `fields`, and no prompt is looked for.
+   * Default false.
+   */
+  readonly templated?: boolean;
+  /** A longer line becomes a bad row and is never held in memory. Bytes; default 64 MiB. */
+  readonly maxLineBytes?: number;
+  /** What errors call the source. Default: the path, or `input`. */
+  readonly name?: string;
+}
+
+const CHECKS: Readonly<Record<keyof ReadRowsOptions, Check>> = {
+  format: checkFormat,
+  task: oneOf(...JOB_TASKS),
+  columns: checkColumns,
+  delimiter: checkDelimiter,
+  carryFields: checkBoolean,
+  templated: checkBoolean,
+  maxLineBytes: whole(1),
+  name: text(),
+};
+
+/**
+ * Rows from a file or stream, one at a time: holds one row and one chunk, whatever the input's length.
+ * Blank lines are skipped; a row without an id gets its line's number from 1 (of a table: its own), and `duplicate` is
+ * false: nobody gave it, so it may be another row's too. What is no row becomes a `BadRow` with the reason, never an
+ * exception.
+ * @throws UsageError at once for a wrong argument; JobFileError, while it is iterated, when the source cannot be read
+ */
+export function readRows(source: ByteSource, options: ReadRowsOptions = {}): AsyncGenerator<RowInput, void, undefined> {
+  checkMembers('options', options, CHECKS);
+  const {
+    format,
+    task = 'generate',
+    carryFields = false,
+    templated = false,
+    maxLineBytes = ROW_LIMITS.lineBytes,
+    columns,
+    delimiter,
+    name,
+  } = options;
+  checkSource(source, maxLineBytes, name);
+  return rowsOf(source, name, format, {
+    task,
+    carryFields,
+    templated,
+    maxLineBytes,
+    ...(columns && { columns }),
+    ...(delimiter !== undefined && { delimiter }),
+  });
+}
+
+async function* rowsOf(
+  source: ByteSource,
+  givenName: string | undefined,
+  choice: FormatChoice | undefined,
+  options: ReadOptions,
+): AsyncGenerator<RowInput, void, undefined> {
+  const path = typeof source === 'string' ? source : undefined;
+  const { format, compression } = await inputFormat(path, choice);
+  const name = givenName ?? path ?? 'input';
+  const read: RowSource = {
+    name,
+    ...(path !== undefined && { path }),
+    bytes: () => decompressed(readable(bytesFrom(source, name), name), compression, name),
+  };
+  yield* format.rows(read, options);
+}
+
+/**
+ * The lines of a source, with its failures as JobFileError.
+ * @param maxLineBytes of a longer line nothing is held; from 1
+ * @param name what errors call the source; default: the path, or `input`
+ * @throws UsageError at once for a wrong argument
+ */
+export function openLines(source: ByteSource, maxLineBytes: number, name?: string): ReturnType<typeof readLines> {
+  checkSource(source, maxLineBytes, name);
+  const file = name ?? (typeof source === 'string' ? source : 'input');
+  return readLines(readable(bytesFrom(source, file), file), maxLineBytes);
+}
+
+function bytesFrom(source: ByteSource, name: string): AsyncIterable<Uint8Array | string> {
+  if (typeof source === 'string') return bytesOf(source);
+  if (source === process.stdin) return unchangedBytes(source, process.stdin.fd, name);
+  return source instanceof ReadStream && source.path ? unchangedBytes(source, String(source.path), name) : source;
+}
+
+function checkSource(source: unknown, maxLineBytes: number, name: string | undefined): void {
+  if (typeof source !== 'string' && !isIterable(source))
+    throw new UsageError(`source: found ${found(source)}, expected a file's path or an iterable of bytes`);
+  checkWhole('maxLineBytes', maxLineBytes, 1);
+  if (name !== undefined) checkText('name', name);
+}

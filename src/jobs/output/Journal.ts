@@ -1,0 +1,164 @@
+import { createReadStream } from 'node:fs';
+import { isObject } from '../../arguments/isObject.js';
+import { isWithin } from '../../arguments/NumberRange.js';
+import { JobFileError } from '../../errors/JobFileError.js';
+import { BEGIN_ANEW, fileFailure } from '../../files/fileErrors.js';
+import { readRegularStart } from '../../files/specialFiles.js';
+import type { AnyResult } from '../../Results.js';
+import { SAMPLES } from '../../rows/rowFields.js';
+import { readLines } from '../formats/readLines.js';
+import { DoneRows } from '../record/DoneRows.js';
+
+/** Where the results of a run are, one JSON object a line. */
+export interface Journal {
+  readonly path: string;
+  /**
+   * The run that it belongs to, which its first line names; undefined where it is the output itself, which has no such
+   * line.
+   */
+  readonly run: string | undefined;
+}
+
+/** A first line is far shorter. */
+const MOST_BYTES = 1024;
+
+/** The first line of a journal beside its output: whatever lies there otherwise is of another run. */
+export function journalHeader(run: string): string {
+  return `${JSON.stringify({ format: 'spillway-rows', run })}\n`;
+}
+
+/**
+ * The run that a file says that it is a journal of; undefined for one that says none. @throws JobFileError for what is
+ * no regular file
+ */
+export function runOfJournal(path: string): string | undefined {
+  const [line] = (readRegularStart(path, MOST_BYTES, 'rows of output') ?? '').split('\n', 1);
+  try {
+    const value: unknown = JSON.parse(line ?? '');
+    return isObject(value) && value['format'] === 'spillway-rows' && typeof value['run'] === 'string'
+      ? value['run']
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A result's line can be long (log-probabilities), but never longer than what JavaScript can hold as one string. */
+const MAX_RESULT_BYTES = 256 * 2 ** 20;
+
+/** What an output holds already. */
+export interface ScannedJournal {
+  /** Rows that need not be done again. */
+  readonly done: DoneRows;
+  /** Rows with an error in the output, whether they count as done or not. */
+  readonly failed: number;
+  /** End of the last whole line. */
+  readonly bytes: number;
+  /** Whether what need not be done again stands in the order of the input. */
+  readonly inOrder: boolean;
+}
+
+interface ScannedLine {
+  readonly index: number;
+  readonly sample: number | undefined;
+  readonly id: string | number;
+  readonly failed: boolean;
+  readonly result: AnyResult;
+}
+
+/**
+ * Reads an output that an earlier run left: streamed, four bytes a row in memory. What stands after the last LF is a
+ * torn line and not counted. Nothing is changed in the file.
+ * @param retryErrors error rows are not done
+ * @throws JobFileError for a whole line that is no result, and for an index that stands twice
+ */
+export async function scanJournal(journal: Journal, retryErrors: boolean): Promise<ScannedJournal> {
+  const done = new DoneRows();
+  const retried = new DoneRows();
+  let failed = 0;
+  let bytes = journal.run === undefined ? 0 : journalHeader(journal.run).length;
+  let inOrder = true;
+  let before: Pick<ScannedLine, 'index' | 'sample'> | undefined;
+  for await (const line of journalLines(journal)) {
+    const again = line.failed && retryErrors;
+    if (!again) {
+      if (before && compareLines(before, line) > 0) inOrder = false;
+      before = line;
+    }
+    if (!(again ? retried : done).add(line.index, line.id, line.sample)) {
+      const sample = line.sample === undefined ? '' : `, sample ${line.sample}`;
+      throw new JobFileError(
+        journal.path,
+        `line ${line.number}: index ${line.index}${sample} stands twice, expected each row once; ${BEGIN_ANEW}`,
+      );
+    }
+    if (line.failed) failed += 1;
+    bytes = line.end;
+  }
+  return { done, failed, bytes, inOrder };
+}
+
+/** The order of the input, and of a row's samples. */
+export function compareLines(
+  a: Pick<ScannedLine, 'index' | 'sample'>,
+  b: Pick<ScannedLine, 'index' | 'sample'>,
+): number {
+  return a.index - b.index || (a.sample ?? -1) - (b.sample ?? -1);
+}
+
+/**
+ * The whole lines of a journal that hold results; `end` is behind a line's LF.
+ * @throws JobFileError for one that is no result
+ */
+export async function* journalLines({
+  path,
+  run,
+}: Journal): AsyncGenerator<ScannedLine & { number: number; bytes: Buffer; end: number }, void, undefined> {
+  try {
+    for await (const { number, bytes, end, terminated } of readLines(
+      createReadStream(path, { highWaterMark: 2 ** 20 }),
+      MAX_RESULT_BYTES,
+    )) {
+      if (!terminated) return;
+      if (run !== undefined && number === 1) continue;
+      const result = bytes === undefined ? undefined : parseResult(bytes.toString('utf8'));
+      if (bytes === undefined || result === undefined) {
+        throw new JobFileError(
+          path,
+          `line ${number}: found something else than a result, expected a row of output with id, index and finishReason; mend the line, or ${BEGIN_ANEW}`,
+        );
+      }
+      yield { ...result, number, bytes, end };
+    }
+  } catch (error) {
+    throw fileFailure(path, 'read', error);
+  }
+}
+
+function parseResult(text: string): ScannedLine | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value)) return undefined;
+  const { id, index, sample, finishReason, error, label, scores, embedding } = value;
+  if (typeof id !== 'string' && typeof id !== 'number') return undefined;
+  if (typeof index !== 'number' || !Number.isSafeInteger(index) || index < 0) return undefined;
+  if (sample !== undefined && !isSample(sample)) return undefined;
+  // Only what was generated has a reason for its end.
+  if (typeof finishReason !== 'string' && [error, label, scores, embedding].every((answer) => answer === undefined))
+    return undefined;
+  return {
+    id,
+    index,
+    sample,
+    failed: typeof finishReason === 'string' ? finishReason === 'error' : error !== undefined,
+    result: value as unknown as AnyResult,
+  };
+}
+
+function isSample(value: unknown): value is number {
+  return typeof value === 'number' && isWithin(value + 1, SAMPLES);
+}

@@ -1,0 +1,112 @@
+import { UsageError } from '../../errors/UsageError.js';
+import type { AnyResult, EMBEDDING_ENCODINGS, JobTaskName } from '../../Results.js';
+import type { ResponseFormat } from '../../rows/responseFormat.js';
+import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
+import { type FormatOptions, writeOptions } from './writeOptions.js';
+
+/** What tables of results are told that no job stands behind. */
+export interface ResultTableOptions extends FormatOptions {
+  /** What the results are of: tables have columns for it. Default: what the first of them says that is no error. */
+  readonly task?: JobTaskName;
+  /** Of `embed`: how embeddings are written. Default `float`. */
+  readonly encoding?: (typeof EMBEDDING_ENCODINGS)[number];
+  /**
+   * What answers were held to, or, from zod, `schema`: of a JSON Schema of objects tables have a column for each
+   * property, and the text of answers that do not stand there as a whole. Default: none.
+   */
+  readonly responseFormat?: ResponseFormat;
+  /**
+   * Names of result columns of tables (`text`, `finish_reason`, …, or a property of the schema) that differ from ours.
+   */
+  readonly resultColumns?: Readonly<Record<string, string>>;
+  /** Whether tables have a column for the sample, where several were asked for. Default false. */
+  readonly samples?: boolean;
+  /**
+   * Whether tables have a column for the values of answers that are held to a JSON Schema, where its properties have
+   * none. Default false.
+   */
+  readonly values?: boolean;
+  /** Whether tables have a column for reasoning that was separated. Default false. */
+  readonly reasoning?: boolean;
+  /** Whether tables have a column for log-probabilities. Default false. */
+  readonly logprobs?: boolean;
+  /** What errors call the output. Default `output`. */
+  readonly name?: string;
+}
+
+/** Errors that do not say what was done, and are held until a result does. */
+const MOST_HELD = 65_536;
+
+/**
+ * How results are written that no job stands behind: the columns of a table are those that the caller asks for, and
+ * what the first rows carry.
+ */
+export function resultsAlone(
+  options: ResultTableOptions & { readonly delimiter?: string },
+  task: JobTaskName,
+): WriteOptions {
+  const {
+    samples = false,
+    values = false,
+    reasoning = false,
+    logprobs = false,
+    name = 'output',
+    resultColumns = {},
+    delimiter,
+  } = options;
+  return writeOptions({ id: true, sample: samples, value: values, reasoning, logprobs }, options, {
+    task,
+    table: () => undefined,
+    name,
+    resultColumns,
+    ...(delimiter !== undefined && { delimiter }),
+  });
+}
+
+/** Results, and what was done: what the caller says, or the first of them that tells. */
+export async function toldTask(
+  results: AsyncIterable<AnyResult> | Iterable<AnyResult>,
+  said: JobTaskName | undefined,
+): Promise<{ readonly task: JobTaskName; readonly rows: AsyncGenerator<FinishedRow, void, undefined> }> {
+  const iterator = (async function* (): AsyncGenerator<AnyResult, void, undefined> {
+    for await (const result of results) yield result;
+  })();
+  const held: AnyResult[] = [];
+  let told = said;
+  while (told === undefined && held.length < MOST_HELD) {
+    const step = await iterator.next();
+    if (step.done === true) break;
+    held.push(step.value);
+    told = taskOf(step.value);
+  }
+  const task = told ?? 'generate';
+  return { task, rows: finishedRows(held, iterator, task) };
+}
+
+/** @throws UsageError for a result of another task, for which there are no columns */
+async function* finishedRows(
+  held: readonly AnyResult[],
+  others: AsyncGenerator<AnyResult, void, undefined>,
+  task: JobTaskName,
+): AsyncGenerator<FinishedRow, void, undefined> {
+  const checked = (result: AnyResult): FinishedRow => {
+    const own = taskOf(result) ?? task;
+    if (own !== task)
+      throw new UsageError(`task: found a result of ${own} among those of ${task}, expected all of one task`);
+    return { result, carry: result.row };
+  };
+  try {
+    for (const result of held) yield checked(result);
+    for await (const result of others) yield checked(result);
+  } finally {
+    await others.return();
+  }
+}
+
+/** Undefined for an error that does not say. */
+function taskOf({ finishReason, label, scores, embedding }: AnyResult): JobTaskName | undefined {
+  if (finishReason !== undefined) return 'generate';
+  if (label !== undefined) return 'classify';
+  if (scores !== undefined) return 'score';
+  return embedding === undefined ? undefined : 'embed';
+}

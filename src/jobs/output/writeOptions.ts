@@ -1,0 +1,63 @@
+import { UsageError } from '../../errors/UsageError.js';
+import type { EmbedOptions } from '../../Results.js';
+import { type ResponseFormat, responseFormatOf } from '../../rows/responseFormat.js';
+import { declaredProperties, type DeclaredProperty } from '../../schema/declaredProperties.js';
+import { type AnswerSchema, zodJsonSchema, zodValueSchema } from '../../schema/zodJsonSchema.js';
+import type { WriteOptions } from '../formats/RowFormat.js';
+
+/** What all answers of a run are held to, but for rows with a format of their own. */
+export interface FormatOptions {
+  readonly responseFormat?: ResponseFormat;
+  /** Of zod 4, in its place. */
+  readonly schema?: AnswerSchema;
+}
+
+/** The format that options come to. @throws UsageError for a schema that has none, and for both */
+export function runFormat({ responseFormat, schema }: FormatOptions): ResponseFormat | undefined {
+  if (schema === undefined) return responseFormat && responseFormatOf(responseFormat);
+  if (responseFormat !== undefined) throw new UsageError('found both schema and responseFormat, expected one of them');
+  return { type: 'json_schema', schema: zodJsonSchema(schema) };
+}
+
+/**
+ * The properties of a run's answers, which have a column each in tables; undefined where answers are no objects of
+ * known properties.
+ * @throws UsageError as above; ResponseFormatError for what is no JSON Schema
+ */
+export function answerProperties(options: FormatOptions): readonly DeclaredProperty[] | undefined {
+  const format = runFormat(options);
+  if (format?.type !== 'json_schema') return undefined;
+  // What zod makes of an answer is what is written.
+  return declaredProperties(options.schema === undefined ? format.schema : zodValueSchema(options.schema));
+}
+
+/** What results may have beside the usual, and whether these do. */
+export type ResultParts = Readonly<Record<'id' | 'sample' | 'value' | 'reasoning' | 'logprobs', boolean>>;
+
+/**
+ * How results are written.
+ * @param answers what they were held to, and how embeddings are encoded
+ * @throws UsageError, ResponseFormatError for what answers are held to
+ */
+export function writeOptions(
+  there: ResultParts,
+  answers: FormatOptions & Pick<EmbedOptions, 'encoding'>,
+  {
+    resultColumns = {},
+    delimiter,
+    ...options
+  }: Omit<WriteOptions, 'parts' | 'properties' | 'resultColumns'> & Partial<Pick<WriteOptions, 'resultColumns'>>,
+): WriteOptions {
+  const properties = answerProperties(answers);
+  const parts = [
+    ...Object.entries(there).flatMap(([part, has]) => (has ? [part] : [])),
+    answers.encoding === 'base64' ? 'base64' : 'vector',
+  ];
+  return {
+    ...options,
+    resultColumns,
+    parts,
+    ...(properties && { properties }),
+    ...(delimiter !== undefined && { delimiter }),
+  };
+}

@@ -1,0 +1,247 @@
+import { randomBytes } from 'node:crypto';
+import { isObject } from '../../arguments/isObject.js';
+import { shortened } from '../../arguments/shortened.js';
+import { JobFileError } from '../../errors/JobFileError.js';
+import { UsageError } from '../../errors/UsageError.js';
+import { listMissing } from '../../model/files/listMissing.js';
+import type { FileIdentity, ModelIdentity } from '../../model/identity/identifyModel.js';
+import type { GenerateOptions } from '../../Row.js';
+import { responseFormatOf } from '../../rows/responseFormat.js';
+import { writeFileAtomic } from '../../files/atomicFile.js';
+import { BEGIN_ANEW } from '../../files/fileErrors.js';
+import { begunBy, filesOf, type InputFingerprint } from './fingerprint.js';
+import { recordPath } from '../output/sidecarFiles.js';
+import { readRegularStart } from '../../files/specialFiles.js';
+
+/**
+ * Records of version 1 did not hold what of the engine decides results, and samples of large files only; those of
+ * version 2 nothing of their journal.
+ */
+const VERSION = 3;
+
+/** The sidecar file of an output: what the run that began it was. A resumed run must be the same. */
+export interface JobRecord {
+  readonly format: 'spillway-job';
+  readonly version: typeof VERSION;
+  /** At random, of the run that began the output; its journal says the same. */
+  readonly run: string;
+  /** Where results are: in the output itself, or in the journal beside it. */
+  readonly journal: 'output' | 'apart';
+  /**
+   * Where rows that failed go instead of into the output, from the record's folder; replaced by this job, and nobody
+   * else's.
+   */
+  readonly errors?: string;
+  /** The model's files, in words for people: `engine` tells one model from another. */
+  readonly model: readonly FileIdentity[];
+  /** The engine's `resultIdentity`, or what is known of it. */
+  readonly engine: Readonly<Record<string, unknown>>;
+  /** Everything else that decides what is written for a row; defaults filled in. */
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly input: InputFingerprint;
+}
+
+/**
+ * The options that decide a row's result, with their defaults, so that a default given explicitly makes no difference.
+ */
+export function resultOptions(options: GenerateOptions): Readonly<Record<string, unknown>> {
+  return {
+    maxNewTokens: options.maxNewTokens ?? 128,
+    temperature: options.temperature ?? 0,
+    topP: options.topP ?? 1,
+    topK: options.topK ?? 0,
+    minP: options.minP ?? 0,
+    repetitionPenalty: options.repetitionPenalty ?? 1,
+    seed: options.seed ?? 0,
+    stop: options.stop ?? [],
+    samples: options.samples ?? null,
+    ignoreEos: options.ignoreEos ?? false,
+    logprobs: options.logprobs ?? null,
+    escapeSpecialTokens: options.escapeSpecialTokens ?? false,
+    ...promptOptions(options),
+  };
+}
+
+/**
+ * How prompts are made, and what becomes of reasoning. Most of it as far as it is not the default: records from before
+ * there was a choice stay good.
+ */
+export function promptOptions({
+  promptTemplate,
+  system,
+  chat,
+  tools,
+  templateArgs,
+  reasoning = 'keep',
+  responseFormat,
+  schemaInPrompt,
+}: GenerateOptions): Readonly<Record<string, unknown>> {
+  return {
+    ...(promptTemplate !== undefined && { promptTemplate }),
+    ...(system !== undefined && { system }),
+    // What is not said lines of text and other rows decide for themselves, unless there is a system message.
+    chat: chat ?? (system === undefined ? null : true),
+    ...(tools && { tools }),
+    ...(templateArgs && { templateArgs }),
+    ...(reasoning !== 'keep' && { reasoning }),
+    ...(responseFormat && { responseFormat: responseFormatOf(responseFormat) }),
+    ...(schemaInPrompt === true && { schemaInPrompt }),
+  };
+}
+
+/**
+ * The record of a run by what is known before its first row.
+ * @param engine of which `model` is filled in where it is not known otherwise
+ */
+export function recordOf(
+  files: Pick<JobRecord, 'journal' | 'errors'>,
+  model: ModelIdentity | undefined,
+  engine: object,
+  options: JobRecord['options'],
+  input: InputFingerprint,
+): JobRecord {
+  const identities = model ? [...model.weights, ...model.settings] : [];
+  return {
+    format: 'spillway-job',
+    version: VERSION,
+    run: randomBytes(8).toString('hex'),
+    ...files,
+    model: identities.map(({ name, bytes, hash }) => ({ name, bytes, hash })),
+    engine: { ...(model && { model: model.hash }), ...engine },
+    options,
+    input,
+  };
+}
+
+/**
+ * The record once there is an engine.
+ * @throws UsageError for an engine that is not what was said of it
+ */
+export function withEngine(record: JobRecord, engine: object | undefined): JobRecord {
+  if (engine === undefined) return record;
+  const whole: JobRecord = { ...record, engine: Object.fromEntries(Object.entries(engine)) };
+  const others = Object.entries(record.engine).filter(([name, value]) => !same(value, whole.engine[name]));
+  if (others.length === 0) return whole;
+  const differences = others.map(([name, was]) => describeValues(name, was, whole.engine[name])).join(', ');
+  throw new UsageError(`the engine is not the one that the job was opened for: it differs in ${differences}`);
+}
+
+/** @param mode permissions of a record that was not there */
+export async function writeRecord(output: string, record: JobRecord, mode?: number): Promise<void> {
+  await writeFileAtomic(recordPath(output), `${JSON.stringify(record, undefined, 2)}\n`, mode);
+}
+
+/** A record is far shorter than this, whatever the model's files and the options are. */
+const MOST_RECORD_BYTES = 16 * 2 ** 20;
+
+/** @returns undefined if there is none. @throws JobFileError if it cannot be read or is damaged */
+export function readRecord(output: string): JobRecord | undefined {
+  const path = recordPath(output);
+  const text = readRegularStart(path, MOST_RECORD_BYTES, 'the record of a job');
+  if (text === undefined) return undefined;
+  const value = parseJson(text);
+  if (isObject(value) && value['format'] === 'spillway-job' && (value['version'] === 1 || value['version'] === 2)) {
+    throw new JobFileError(
+      path,
+      `found a record of version ${value['version']}, by an earlier Spillway, expected version ${VERSION}: ` +
+        `it does not say enough to go on with; finish it with that one; ${BEGIN_ANEW}`,
+    );
+  }
+  if (
+    !isObject(value) ||
+    value['format'] !== 'spillway-job' ||
+    value['version'] !== VERSION ||
+    !isList(value['model']) ||
+    !value['model'].every((file) => isObject(file) && typeof file['name'] === 'string') ||
+    !isObject(value['engine']) ||
+    typeof value['run'] !== 'string' ||
+    !['output', 'apart'].includes(value['journal'] as string) ||
+    !(value['errors'] === undefined || typeof value['errors'] === 'string') ||
+    !isObject(value['options']) ||
+    !isObject(value['input'])
+  ) {
+    const expected = `{"format":"spillway-job","version":${VERSION},…}`;
+    throw new JobFileError(path, `found something else than the record of a job, expected ${expected}; ${BEGIN_ANEW}`);
+  }
+  return value as unknown as JobRecord;
+}
+
+function isList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Refuses a run that differs from the one that began the output, naming each difference.
+ * @param known what is not known yet is not compared: `input` is false while the first row of a stream is not, `engine`
+ * while only some of its members are
+ * @throws UsageError
+ */
+export function checkSameJob(
+  output: string,
+  before: JobRecord,
+  now: JobRecord,
+  { input = true, engine = true } = {},
+): void {
+  const differences: string[] = [];
+  for (const name of namesOf(engine ? before.engine : {}, now.engine)) {
+    const [was, is] = [before.engine[name], now.engine[name]];
+    if (same(was, is)) continue;
+    const files = name === 'model' && before.model.length + now.model.length > 0;
+    differences.push(files ? `the model ${describeModels(before.model, now.model)}` : describeValues(name, was, is));
+  }
+  for (const name of namesOf(before.options, now.options)) {
+    const [was, is] = [before.options[name], now.options[name]];
+    if (!same(was, is)) differences.push(describeValues(name, was, is));
+  }
+  if (input && !same(begunBy(before.input), begunBy(now.input)))
+    differences.push(`the input${describeInputs(before.input, now.input)}`);
+  if (differences.length > 0) {
+    throw new UsageError(
+      `${output}: cannot be resumed, as this run differs from the one that began it in ${differences.join(', ')}; ` +
+        `give what was given then, or another output; ${BEGIN_ANEW}`,
+    );
+  }
+}
+
+function namesOf(...values: readonly object[]): ReadonlySet<string> {
+  return new Set(values.flatMap((value) => Object.keys(value)));
+}
+
+/** A system message or tools may be long; what tells two GPUs apart is shorter. */
+const VALUE_CHARACTERS = 200;
+
+function describeValues(name: string, was: unknown, is: unknown): string {
+  const words = (value: unknown): string =>
+    value === undefined ? 'not set' : shortened(JSON.stringify(value) ?? 'not set', VALUE_CHARACTERS);
+  return `${name} (was ${words(was)}, is ${words(is)})`;
+}
+
+/** `(was a.gguf, is b.gguf)`; of the same names, those whose contents differ. */
+function describeModels(was: readonly FileIdentity[], is: readonly FileIdentity[]): string {
+  const names = (files: readonly FileIdentity[]): string =>
+    files.length === 0 ? 'not given' : listMissing(files.map(({ name }) => name));
+  if (names(was) !== names(is)) return `(was ${names(was)}, is ${names(is)})`;
+  return `(${names(is.filter((file, at) => !same(file, was[at])))}) by its contents`;
+}
+
+function describeInputs(was: InputFingerprint, is: InputFingerprint): string {
+  if ((was.kind === 'stream') !== (is.kind === 'stream')) return ` (was a ${was.kind}, is a ${is.kind})`;
+  const [before, now] = [filesOf(was), filesOf(is)];
+  if (before === undefined || now === undefined) return '';
+  if (before.length !== now.length) return ` (was ${before.length} files, is ${now.length})`;
+  const [had, has] = [before, now].map((files) => files.reduce((sum, { bytes }) => sum + bytes, 0));
+  return had === has ? '' : ` (had ${had} bytes, has ${has})`;
+}
+
+/** Equality of plain data whose keys stand in the same order, as ours do. */
+function same(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}

@@ -1,0 +1,174 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { describe, expect, test } from '@jest/globals';
+import { JobFileError } from '../../../src/errors/JobFileError.js';
+import { UsageError } from '../../../src/errors/UsageError.js';
+import { readSql } from '../../../src/jobs/input/readSql.js';
+import { runJob } from '../../../src/jobs/runJob.js';
+import { failureOf } from '../formats/support.js';
+import { collect, temporaryFolder } from '../support/files.js';
+import { StubEngine } from '../support/stubEngine.js';
+
+/** It is a peer, which users install. */
+function installed(): boolean {
+  try {
+    createRequire(import.meta.url).resolve('@duckdb/node-api');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const path = temporaryFolder();
+const TABLE =
+  "create table t as select i::bigint as id, 'p' || i as prompt, (i * 0.5)::decimal(9, 2) as price, [i] as tags from range(5) r(i); select * from t order by id";
+
+test('wrong arguments are refused at once', () => {
+  expect(() => readSql(' ')).toThrow(UsageError);
+  expect(() => readSql('select 1', { table: 'x' } as object)).toThrow(UsageError);
+});
+
+(installed() ? test.skip : test)('without DuckDB the error says what to install', async () => {
+  const error = await failureOf(collect(readSql('select 1')));
+  expect(error).toBeInstanceOf(UsageError);
+  expect(error.message).toContain('npm install @duckdb/node-api');
+});
+
+(installed() ? describe : describe.skip)(
+  'with @duckdb/node-api (skipped where this optional peer is not installed)',
+  () => {
+    test('the rows of the last statement, with all columns where they are kept', async () => {
+      expect((await collect(readSql(TABLE))).slice(0, 1)).toEqual([{ id: 0, prompt: 'p0' }]);
+      const [first] = await collect(
+        readSql("select 9007199254740993 as id, 7::bigint as n, 'x' as question", {
+          columns: { prompt: 'question' },
+          carryFields: true,
+        }),
+      );
+      expect(first).toEqual({
+        id: '9007199254740993',
+        prompt: 'x',
+        carry: { id: '9007199254740993', n: 7, question: 'x' },
+      });
+    });
+
+    test('for a template all columns are values, and none has to hold prompts', async () => {
+      const [row] = await collect(readSql("select 1 as id, 'x' as subject, null as body", { templated: true }));
+      expect(row).toEqual({ id: 1, fields: { id: 1, subject: 'x', body: null } });
+    });
+
+    test('a job from a query into a table goes on where it was', async () => {
+      const output = path('out.csv');
+      const job = (engine: StubEngine): ReturnType<typeof runJob> =>
+        runJob({ engine, input: readSql(TABLE, { carryFields: true }), output, resume: true });
+      await failureOf(job(new StubEngine({ failAt: 4, width: 1 })));
+      const { kept, done } = await job(new StubEngine());
+      expect([kept > 0, kept + done]).toEqual([true, 5]);
+      expect(readFileSync(output, 'utf8').split('\n').slice(0, 2)).toEqual([
+        'id,prompt,price,tags,text,finish_reason,error_code,error_message,prompt_tokens,completion_tokens',
+        '0,p0,0.00,"[""0""]",P0,stop,,,1,2',
+      ]);
+    });
+
+    test.each([
+      ['selec', 'syntax error'],
+      ['select 1; ;;selec 2', 'syntax error'],
+      [' -- nothing', 'found no statement'],
+      [' ;; /* nothing */ ', 'found no statement'],
+      ['select * from no_such', 'no_such does not exist'],
+      ["select error('gone') as prompt from range(3)", 'Invalid Input Error: gone; rows that were finished are intact'],
+      ['select 1 as x', 'found the columns "x", expected one called prompt'],
+    ])('%s: one error', async (sql, words) => {
+      const error = await failureOf(collect(readSql(sql)));
+      expect(error).toBeInstanceOf(JobFileError);
+      expect(error.message).toContain(words);
+    });
+
+    test('a database that is not there', async () => {
+      expect(
+        (await failureOf(collect(readSql('select 1 as prompt', { database: path('none.duckdb') })))).message,
+      ).toContain('database does not exist');
+    });
+
+    // DuckDB's streams end there as if there were no more rows.
+    test('a query that breaks off behind many rows is an error; what came before it is a row', async () => {
+      let rows = 0;
+      const read = async (): Promise<void> => {
+        for await (const _ of readSql(
+          "select case when i = 500000 then error('gone') else 'p' end as prompt from range(600000) r(i)",
+          { carryFields: true },
+        ))
+          rows += 1;
+      };
+      expect((await failureOf(read())).message).toBe(
+        `SQL: the query broke off behind row ${rows}, and DuckDB does not say why: a database may have gone away, or a value could not be read; rows that were finished are intact`,
+      );
+      expect(rows).toBeGreaterThan(100_000);
+    });
+
+    test('a long query comes in its order, whole', async () => {
+      let last = -1;
+      for await (const { carry } of readSql(
+        "select (i * 7919) % 200003 as id, 'p' as prompt from range(200003) r(i) order by id",
+        { carryFields: true },
+      )) {
+        if (carry?.['id'] !== last + 1) throw new Error(`found ${String(carry?.['id'])} behind ${last}`);
+        last += 1;
+      }
+      expect(last).toBe(200_002);
+    });
+
+    test.each([
+      ["select ';' as prompt; ", [';']],
+      ["select 'a;b' as prompt -- ; select 'c'", ['a;b']],
+      [
+        '/* ; */ create table "t;" as select \'it\'\'s; so\' as prompt; select * from "t;"; -- that was all;',
+        ["it's; so"],
+      ],
+      ["set threads = 1; with a as (select 'x' as prompt) select * from a union all select 'y'", ['x', 'y']],
+      ["from (values ('v')) t(prompt)", ['v']],
+      ["pivot (select 'q' as prompt, 'k' as k, 1 as n) on k using sum(n)", ['q']],
+      ['create table d (prompt int); select column_name as prompt from (describe d)', ['prompt']],
+      [
+        "create temp table t as select * from (values ('a', true), ('b', false)) t(prompt, ok);\n-- without the filter: all of them; select prompt from t union all\nselect prompt from t where ok",
+        ['a'],
+      ],
+      ["select 'p' as prompt /* old; select 2 */", ['p']],
+      ["-- the questions;\nselect 'p' as prompt", ['p']],
+      ["/* c */;\nselect 'p' as prompt", ['p']],
+      ["  ; select 'p' as prompt", ['p']],
+      ['select $$a;b$$ as prompt;', ['a;b']],
+      ["create type m as enum ('x'); select 'x'::m as prompt", ['x']],
+      ["insert into new values ('r') returning *", ['r']],
+      ["begin; create table q as select 'p' as prompt; select * from q", ['p']],
+      ["select 'p' as prompt, null, 1::variant as v, row(1, 2) as r", ['p']],
+    ])('the last statement is the query: %s', async (sql, prompts) => {
+      expect(
+        (await collect(readSql(sql.replace(/^insert/, 'create table new (prompt text); insert')))).map(
+          (row) => 'prompt' in row && row.prompt,
+        ),
+      ).toEqual(prompts);
+    });
+
+    test('what no table can be made of is read, too', async () => {
+      expect(
+        await collect(readSql('create table d (x int); describe d', { columns: { prompt: 'column_name' } })),
+      ).toEqual([expect.objectContaining({ prompt: 'x' })]);
+    });
+
+    test('a file of DuckDB is read under its own name, and not written', async () => {
+      const { DuckDBInstance } = await import('@duckdb/node-api');
+      const instance = await DuckDBInstance.create(path("shop's.duckdb"));
+      await (await instance.connect()).run("create table asked as select 1 as id, 'x' as prompt");
+      instance.closeSync();
+      const database = path("shop's.duckdb");
+      expect(await collect(readSql('select * from asked', { database }))).toEqual([{ id: 1, prompt: 'x' }]);
+      expect(await collect(readSql('select * from "shop\'s".main.asked', { database }))).toEqual([
+        { id: 1, prompt: 'x' },
+      ]);
+      expect(
+        (await failureOf(collect(readSql("insert into asked values (2, 'y') returning *", { database })))).message,
+      ).toContain('read-only');
+    });
+  },
+);
