@@ -7,6 +7,7 @@ import {
   loadActivation,
   loadCache,
   loadWeight,
+  maxInFlight,
   overlap,
   serialize,
   storeActivation,
@@ -45,9 +46,13 @@ export function shortestFirst<Inner>(
   };
 }
 
-/** Weights two layers ahead, cache and activations one; stores wait for one another. */
+/**
+ * Weights two layers ahead, cache and activations one; stores wait for one another, and the disk is asked for no more
+ * than four reads at once.
+ */
 export function patientStores(run: StageContext): Stage {
   return overlap(
+    maxInFlight(run, { queue: 'disk-read', tasks: 4, bytes: '1GiB' }),
     loadWeight(run, { ahead: 2 }),
     overlap(loadCache(run, { ahead: 1 }), loadActivation(run)),
     compute(run),

@@ -118,6 +118,7 @@ export { compute } from './operators/compute.js';
 export { storeActivation } from './operators/storeActivation.js';
 export { storeCache } from './operators/storeCache.js';
 export { synchronize } from './operators/synchronize.js';
+export { maxInFlight, type InFlightLimit } from './operators/maxInFlight.js';
 export { overlap } from './operators/overlap.js';
 export { serialize } from './operators/serialize.js';
 export { defaultPipeline } from './operators/defaultPipeline.js';

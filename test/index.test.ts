@@ -52,6 +52,7 @@ test('exports these names and no others', () => {
     'loadActivation',
     'loadCache',
     'loadWeight',
+    'maxInFlight',
     'offloadGenerate',
     'openLines',
     'overlap',
@@ -97,6 +98,7 @@ test('exports these names and no others', () => {
 test('stages and whole generations are there under the names of the design', () => {
   for (const name of [
     'loadWeight',
+    'maxInFlight',
     'loadCache',
     'loadActivation',
     'compute',

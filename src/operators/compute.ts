@@ -16,29 +16,32 @@ const ONLY: readonly ComputePart[] = ['embed', ...PARTS, 'head'];
  */
 export function compute(run: StageContext): Stage {
   const bounds = layerBounds(run.grid);
-  const left = new Map<number, TaskEvent>();
-  return stage((square) => {
-    const { batch, layer, events } = square;
-    const parts = partsOf(layer, bounds);
-    const begins = batch.rows.some(
-      ({ firstPosition, sharedTokens = 0 }) => sharedTokens > 0 && firstPosition === sharedTokens,
-    );
-    const neighbour = left.get(batch.slot);
-    let after: readonly TaskEvent[] = begins
-      ? [...left.values(), ...events.inputs]
-      : neighbour
-        ? [neighbour, ...events.inputs]
-        : events.inputs;
-    for (const part of parts) {
-      const event = run.issue(square, { name: 'compute', part, queue: run.device.computeQueue }, after);
-      after = [event];
-      events.compute = event;
-    }
-    if (events.compute) left.set(batch.slot, events.compute);
+  return stage(() => {
+    const left = new Map<number, TaskEvent>();
+    return (square) => {
+      const { batch, layer, events } = square;
+      const parts = partsOf(layer, bounds);
+      const begins = batch.rows.some(
+        ({ firstPosition, sharedTokens = 0 }) => sharedTokens > 0 && firstPosition === sharedTokens,
+      );
+      const neighbour = left.get(batch.slot);
+      let after: readonly TaskEvent[] = begins
+        ? [...left.values(), ...events.inputs]
+        : neighbour
+          ? [neighbour, ...events.inputs]
+          : events.inputs;
+      for (const part of parts) {
+        const event = run.issue(square, { name: 'compute', part, queue: run.device.computeQueue }, after);
+        after = [event];
+        events.compute = event;
+      }
+      if (events.compute) left.set(batch.slot, events.compute);
+    };
   });
 }
 
-function partsOf(layer: number, { first, last, embeds, samples }: LayerBounds): readonly ComputePart[] {
+/** The parts of a layer's compute, each a task. */
+export function partsOf(layer: number, { first, last, embeds, samples }: LayerBounds): readonly ComputePart[] {
   const ends = samples && layer === last;
   if (embeds && layer === first) return ends ? ONLY : FIRST;
   return ends ? LAST : PARTS;

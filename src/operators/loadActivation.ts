@@ -2,8 +2,7 @@ import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { StageContext } from '../engine/execution/Run.js';
 import type { TaskEvent } from '../engine/grid/Task.js';
 import { layerBounds } from '../engine/grid/Square.js';
-import { NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
-import { activationStores } from './storeActivation.js';
+import { aheadOf, NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
 
 /**
  * Issues `load_activation`: the hidden states that the slot's previous layer stored elsewhere come back to where
@@ -13,28 +12,29 @@ import { activationStores } from './storeActivation.js';
  * @param lookAhead its `ahead`: squares whose activations may be loaded ahead of the one that is computed. Default 1
  */
 export function loadActivation(run: StageContext, lookAhead: LookAhead = {}): Stage {
-  const { ahead = 1 } = lookAhead;
-  const gate = new StepGate(ahead);
+  const ahead = aheadOf(lookAhead);
   const { first } = layerBounds(run.grid);
-  const lastOfSlot = run.grid.part && new Map<number, IssuedSquare>();
-  return stage((square) => {
-    gate.open(square);
-    const routes = run.movement.loadActivation(square);
-    const free =
-      lastOfSlot && square.layer === first
-        ? emptied(lastOfSlot.get(square.batch.slot), activationStores.find(run, square))
-        : undefined;
-    const stores = free ?? (routes.length === 0 ? NO_EVENTS : activationStores.find(run, square));
-    const loads = run.issueMoves(
-      square,
-      'load_activation',
-      routes,
-      routes.length === 0 ? NO_EVENTS : [...gate.before(), ...stores],
-    );
-    // Where a batch enters and nothing is loaded for it, compute overwrites what the slot's last batch may still be
-    // sent from.
-    square.events.inputs.push(...(routes.length === 0 && free ? free : loads));
-    lastOfSlot?.set(square.batch.slot, square);
+  return stage(() => {
+    const gate = new StepGate(ahead);
+    const lastOfSlot = run.grid.part && new Map<number, IssuedSquare>();
+    return (square) => {
+      gate.open(square);
+      const routes = run.movement.loadActivation(square);
+      const stored = run.lastStores.find('store_activation', square);
+      const free =
+        lastOfSlot && square.layer === first ? emptied(lastOfSlot.get(square.batch.slot), stored) : undefined;
+      const stores = free ?? (routes.length === 0 ? NO_EVENTS : stored);
+      const loads = run.issueMoves(
+        square,
+        'load_activation',
+        routes,
+        routes.length === 0 ? NO_EVENTS : [...gate.before(), ...stores],
+      );
+      // Where a batch enters and nothing is loaded for it, compute overwrites what the slot's last batch may still be
+      // sent from.
+      square.events.inputs.push(...(routes.length === 0 && free ? free : loads));
+      lastOfSlot?.set(square.batch.slot, square);
+    };
   });
 }
 

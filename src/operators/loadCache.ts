@@ -1,6 +1,5 @@
 import type { StageContext } from '../engine/execution/Run.js';
-import { NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
-import { cacheStores } from './storeCache.js';
+import { aheadOf, NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
 
 /**
  * Issues `load_cache` for the keys and values of the square's rows that do not live where attention happens. It waits
@@ -9,12 +8,14 @@ import { cacheStores } from './storeCache.js';
  * @param lookAhead its `ahead`: squares whose cache may be loaded ahead of the one that is computed. Default 1
  */
 export function loadCache(run: StageContext, lookAhead: LookAhead = {}): Stage {
-  const { ahead = 1 } = lookAhead;
-  const gate = new StepGate(ahead);
-  return stage((square) => {
-    gate.open(square);
-    const routes = run.movement.loadCache(square, (row) => run.pagesOf(row));
-    const after = routes.length === 0 ? NO_EVENTS : [...gate.before(), ...cacheStores.find(run, square)];
-    square.events.inputs.push(...run.issueMoves(square, 'load_cache', routes, after));
+  const ahead = aheadOf(lookAhead);
+  return stage(() => {
+    const gate = new StepGate(ahead);
+    return (square) => {
+      gate.open(square);
+      const routes = run.movement.loadCache(square, (row) => run.pagesOf(row));
+      const after = routes.length === 0 ? NO_EVENTS : [...gate.before(), ...run.lastStores.find('store_cache', square)];
+      square.events.inputs.push(...run.issueMoves(square, 'load_cache', routes, after));
+    };
   });
 }

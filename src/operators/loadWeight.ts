@@ -1,6 +1,6 @@
 import type { StageContext } from '../engine/execution/Run.js';
 import type { TaskEvent } from '../engine/grid/Task.js';
-import { NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
+import { aheadOf, NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
 
 /**
  * Issues `load_weight` for the squares' layers: the part of each layer's weights that does not live where computing
@@ -14,17 +14,19 @@ import { NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageI
  * @param lookAhead its `ahead`: layers that may be loaded ahead of the one that is computed. Default 1
  */
 export function loadWeight(run: StageContext, lookAhead: LookAhead = {}): Stage {
-  const { ahead = 1 } = lookAhead;
-  const gate = new StepGate(ahead);
-  let current: { readonly pass: number; readonly layer: number; readonly events: readonly TaskEvent[] } | undefined;
-  return stage((square) => {
-    if (current?.pass === square.batch.pass && current.layer === square.layer) gate.add(square);
-    else {
-      gate.open(square);
-      const routes = run.movement.loadWeight(square);
-      const events = run.issueMoves(square, 'load_weight', routes, routes.length === 0 ? NO_EVENTS : gate.before());
-      current = { pass: square.batch.pass, layer: square.layer, events };
-    }
-    square.events.inputs.push(...current.events);
+  const ahead = aheadOf(lookAhead);
+  return stage(() => {
+    const gate = new StepGate(ahead);
+    let current: { readonly pass: number; readonly layer: number; readonly events: readonly TaskEvent[] } | undefined;
+    return (square) => {
+      if (current?.pass === square.batch.pass && current.layer === square.layer) gate.add(square);
+      else {
+        gate.open(square);
+        const routes = run.movement.loadWeight(square);
+        const events = run.issueMoves(square, 'load_weight', routes, routes.length === 0 ? NO_EVENTS : gate.before());
+        current = { pass: square.batch.pass, layer: square.layer, events };
+      }
+      square.events.inputs.push(...current.events);
+    };
   });
 }

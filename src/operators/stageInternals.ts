@@ -1,7 +1,6 @@
 import { checkWhole } from '../arguments/checks.js';
-import { map, type OperatorFunction } from 'rxjs';
+import { defer, tap, type OperatorFunction } from 'rxjs';
 import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
-import type { StageContext } from '../engine/execution/Run.js';
 import type { TaskEvent } from '../engine/grid/Task.js';
 
 /** A stage of the pipeline: it issues tasks for each square that passes, and passes it on at once. */
@@ -20,21 +19,25 @@ export interface LookAhead {
   readonly ahead?: number;
 }
 
-/** Makes a stage of what is to be issued for one square. */
-export function stage(issue: (square: IssuedSquare) => void): Stage {
-  return map((square) => {
-    issue(square);
-    return square;
-  });
+/** Steps that a stage may run ahead. @throws UsageError */
+export function aheadOf({ ahead = 1 }: LookAhead): number {
+  checkWhole('ahead', ahead, 0);
+  return ahead;
+}
+
+/**
+ * Makes a stage of what is to be issued for one square.
+ * @param begin called for each subscription: whatever the stage remembers from square to square is made there
+ */
+export function stage(begin: () => (square: IssuedSquare) => void): Stage {
+  return (squares$) => defer(() => squares$.pipe(tap(begin())));
 }
 
 /** Remembers the last steps of one stage, and names the computes that a new step has to wait for. */
 export class StepGate {
   private readonly steps: IssuedSquare[][] = [];
 
-  constructor(private readonly ahead: number) {
-    checkWhole('ahead', ahead, 0);
-  }
+  constructor(private readonly ahead: number) {}
 
   /** Opens a step for its first square. */
   open(square: IssuedSquare): void {
@@ -53,25 +56,5 @@ export class StepGate {
     const step = this.steps.length > this.ahead + 1 ? this.steps[0] : undefined;
     for (const square of step ?? []) if (square.events.compute) events.push(square.events.compute);
     return events;
-  }
-}
-
-/** What a store stage issued last for each key, by run: the load stage of the same data waits for it. */
-export class LastStores {
-  private readonly runs = new WeakMap<StageContext, Map<string, readonly TaskEvent[]>>();
-
-  constructor(private readonly keyOf: (square: IssuedSquare) => string) {}
-
-  /** Begins anew for a run: called when its store stage is made. */
-  open(run: StageContext): void {
-    this.runs.set(run, new Map());
-  }
-
-  note(run: StageContext, square: IssuedSquare, events: readonly TaskEvent[]): void {
-    this.runs.get(run)?.set(this.keyOf(square), events);
-  }
-
-  find(run: StageContext, square: IssuedSquare): readonly TaskEvent[] {
-    return this.runs.get(run)?.get(this.keyOf(square)) ?? [];
   }
 }

@@ -10,8 +10,10 @@ import {
   diagonalBlock,
   Engine,
   InterruptedError,
+  maxInFlight,
   MemoryBudgetError,
   ModelFileError,
+  overlap,
   rowByRow,
   serialPipeline,
   UsageError,
@@ -21,6 +23,8 @@ import {
   type RowResult,
   type RunOptions,
   type RunStats,
+  type Stage,
+  type StageContext,
   type TraceEvent,
 } from '../../src/index.js';
 import { resultOf, runCli, startCli, type CliResult } from '../cli/support.js';
@@ -33,6 +37,13 @@ const rows: Row[] = Array.from({ length: 14 }, (_, i) => ({
   maxNewTokens: 1 + ((i * 11) % 31),
   ...(i % 3 === 1 && { temperature: 0.8, topP: 0.9, seed: i }),
 }));
+/** No more than two reads and one write of the disk at once. */
+const bounded = (run: StageContext): Stage =>
+  overlap(
+    maxInFlight(run, { queue: 'disk-read', tasks: 2, bytes: '64KiB' }),
+    maxInFlight(run, { queue: 'disk-write', tasks: 1 }),
+    defaultPipeline(run),
+  );
 const ALL = { cpu: 0, disk: 1 };
 const COMPRESSIONS = ['none', '8bit', '4bit'] as const;
 /** The whole lines of an output. */
@@ -86,7 +97,7 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-rw', '
         threads: fc.integer({ min: 1, max: 3 }),
         window: fc.integer({ min: 1, max: 20 }),
         schedule: fc.constantFrom(rowByRow(), zigZagBlock(), diagonalBlock()),
-        pipeline: fc.constantFrom(defaultPipeline, serialPipeline),
+        pipeline: fc.constantFrom(defaultPipeline, serialPipeline, bounded),
       });
       await fc.assert(
         fc.asyncProperty(

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { EMPTY, NEVER, Observable, of, Subject, throwError } from 'rxjs';
 import { SimulatedDevice, type SimulationOptions } from '../../src/engine/execution/SimulatedDevice.js';
 import { issuedSquare, type IssuedSquare } from '../../src/engine/execution/IssuedSquare.js';
+import { LastStores } from '../../src/engine/execution/LastStores.js';
 import type { StageContext } from '../../src/engine/execution/Run.js';
 import type { TaskEvent } from '../../src/engine/grid/Task.js';
 import { movement, type Placement } from '../../src/engine/memory/movement.js';
@@ -37,6 +38,7 @@ export function stageBench(placement: Placement, simulation: SimulationOptions =
     grid: { layers, slots: 2, rowsPerSlot: 2, tokensPerSquare: 8 },
     device,
     issued,
+    lastStores: new LastStores(),
     pagesOf: () => undefined,
     movement: movement(
       placement,
@@ -50,14 +52,17 @@ export function stageBench(placement: Placement, simulation: SimulationOptions =
       const event = device.submit({ bytes: 0, ...task, run: 1, batch, layer }, waitsFor);
       issued.push({ task: words(event), after: waitsFor.map(words) });
       events.all.push(event);
+      events.stages.add(task.name);
       return event;
     },
-    issueMoves: (square, name, routes, after) =>
-      routes.flatMap((route) => {
+    issueMoves: (square, name, routes, after) => {
+      square.events.stages.add(name);
+      return routes.flatMap((route) => {
         let last: TaskEvent | undefined;
         for (const move of route) last = bench.issue(square, { name, ...move }, last ? [last] : after);
         return last ? [last] : [];
-      }),
+      });
+    },
   };
   return bench;
 }

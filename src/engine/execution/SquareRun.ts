@@ -14,6 +14,7 @@ import type { HiddenMessage, PeerMessage } from '../peers/PeerMessage.js';
 import { CompositionChecker } from './CompositionChecker.js';
 import type { Completion, Device } from '../grid/Device.js';
 import { issuedSquare, type IssuedSquare } from './IssuedSquare.js';
+import { LastStores } from './LastStores.js';
 import { onAbort } from './onAbort.js';
 import type { RunRecorder } from './RunRecorder.js';
 import type { StageContext, StageTask } from './StageContext.js';
@@ -68,6 +69,7 @@ export abstract class SquareRun<Row extends HeldRow> implements StageContext {
   readonly grid: Grid;
   readonly device: Device;
   readonly movement: Movement;
+  readonly lastStores = new LastStores();
   /** Resolved when nothing of the run is left on the device. */
   readonly drained: Promise<void>;
   finished = false;

@@ -3,6 +3,7 @@ import type { PageTable } from '../grid/PageTable.js';
 import type { Grid, RowId } from '../grid/Square.js';
 import type { Device } from '../grid/Device.js';
 import type { IssuedSquare } from './IssuedSquare.js';
+import type { LastStores } from './LastStores.js';
 import type { Task, TaskEvent, TaskName } from '../grid/Task.js';
 
 /** A task as a stage states it; which square it is for is added by the run. */
@@ -13,6 +14,7 @@ export interface StageContext {
   readonly grid: Grid;
   readonly device: Device;
   readonly movement: Movement;
+  readonly lastStores: LastStores;
   /** The KV pages of a row that is under way. */
   pagesOf(row: RowId): PageTable | undefined;
   /** Submits one task for the square and notes its event there. */

@@ -3,6 +3,9 @@ import fc from 'fast-check';
 import type { ActivationLink } from '../../../src/engine/peers/ActivationLink.js';
 import { PeerError } from '../../../src/errors/PeerError.js';
 import { TaskError } from '../../../src/errors/TaskError.js';
+import { QUEUE_NAMES } from '../../../src/engine/grid/Task.js';
+import { maxInFlight } from '../../../src/operators/maxInFlight.js';
+import { overlap } from '../../../src/operators/overlap.js';
 import { runs } from '../../support/arbitraryRuns.js';
 import { judgeResults } from '../../support/judgedRun.js';
 import { runAndJudgeStages, settled, simulatedStages, type StagesSetup } from '../../support/simulatedStages.js';
@@ -40,6 +43,20 @@ describe('layers divided over simulated devices', () => {
         await runAndJudgeStages(given);
       }),
       { numRuns: 150 },
+    );
+  }, 120_000);
+
+  test('so it is where what peers send and what is read is bounded', async () => {
+    await fc.assert(
+      fc.asyncProperty(rings, fc.constantFrom(...QUEUE_NAMES), async (given, queue) => {
+        await runAndJudgeStages({
+          ...given,
+          // How far stages run ahead is not judged then.
+          simulation: { ...given.simulation, unordered: true },
+          pipeline: (run) => overlap(maxInFlight(run, { queue, tasks: 1 }), given.pipeline(run)),
+        });
+      }),
+      { numRuns: 100 },
     );
   }, 120_000);
 
