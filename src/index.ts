@@ -230,7 +230,7 @@ export type { PullProgress } from './model/pull/ModelDownload.js';
 export type { DecoderSpec, LayerSpec, RotaryTable } from './model/DecoderSpec.js';
 export type { ModelSource, TensorInfo, TokenizerSource } from './model/ModelSource.js';
 export type { ChatMessage, ReasoningMarks, TemplateInput, Tokenizer } from './model/Tokenizer.js';
-export type { WeightType } from './model/TensorBinding.js';
+export type { WeightType } from './model/weightTypes.js';
 
 // Errors
 export { SpillwayError, type ErrorCode } from './errors/SpillwayError.js';

@@ -7,6 +7,7 @@
 #ifdef SPILLWAY_FUZZ
 #include "../fuzz/coverage.h"
 #endif
+#include "../kernels/cpu/panelLayout.h"
 #include "../kernels/cuda/Devices.h"
 #include "../kernels/numerics.h"
 #include "../model/Runtime.h"
@@ -58,6 +59,21 @@ Napi::Value machine(const Napi::CallbackInfo& info) {
     object.Set("gpus", gpus);
     return object;
   });
+}
+
+// Equal to src/model/weightTypes.ts, which is there without an addon, too.
+Napi::Array weightTypes(Napi::Env env) {
+  Napi::Array types = Napi::Array::New(env);
+  for (const WeightType type : kWeightTypes) {
+    Napi::Object entry = Napi::Object::New(env);
+    entry.Set("name", weightTypeName(type));
+    entry.Set("id", static_cast<int>(type));
+    entry.Set("elements", static_cast<double>(weightBlockElements(type)));
+    entry.Set("bytes", static_cast<double>(weightBlockBytes(type)));
+    entry.Set("bits", panelFormat(type).bits);
+    types.Set(types.Length(), entry);
+  }
+  return types;
 }
 
 Napi::Value openRuntime(const Napi::CallbackInfo& info) {
@@ -128,6 +144,7 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(data.release());
   exports.Set("version", SPILLWAY_VERSION);
   exports.Set("numerics", kNumericsVersion);
+  exports.Set("weightTypes", weightTypes(env));
   exports.Set("machine", Napi::Function::New<machine>(env, "machine"));
   exports.Set("openRuntime", Napi::Function::New<openRuntime>(env, "openRuntime"));
   exports.Set("measureRuntime", Napi::Function::New<measureRuntime>(env, "measureRuntime"));

@@ -1,5 +1,6 @@
 #include "parseOptions.h"
 
+#include "../kernels/cpu/compressRows.h"
 #include "arguments.h"
 #include "grammarsToJavaScript.h"
 #include "parseDecoder.h"
@@ -18,6 +19,17 @@ uint32_t count(const Napi::Object& object, const char* key, const std::string& p
   return static_cast<uint32_t>(readInteger(object.Get(key), path + key, 0, UINT32_MAX));
 }
 
+WeightType readWeightType(const Napi::Value& value, const std::string& name, bool (*accepts)(WeightType)) {
+  const std::string word = value.IsString() ? readString(value, name) : std::string();
+  std::string expected = "one of";
+  for (const WeightType type : kWeightTypes) {
+    if (!accepts(type)) continue;
+    if (word == weightTypeName(type)) return type;
+    expected += std::string(" ") + weightTypeName(type);
+  }
+  refuseArgument(name, value, expected);
+}
+
 WeightBinding parseBinding(const Napi::Value& value, const std::string& name, uint32_t& segmentsLeft) {
   const Napi::Object object = readObject(value, name);
   const std::string path = name + ".";
@@ -27,28 +39,15 @@ WeightBinding parseBinding(const Napi::Value& value, const std::string& name, ui
   binding.layer =
       layer == -1 ? -1 : static_cast<int32_t>(readInteger(object.Get("layer"), path + "layer", 0, INT32_MAX));
   binding.matrix = readWord<bool>(object.Get("kind"), path + "kind", {{"matrix", true}, {"vector", false}});
-  binding.type = readWord<WeightType>(object.Get("type"), path + "type",
-                                      {{"F32", WeightType::F32},
-                                       {"F16", WeightType::F16},
-                                       {"BF16", WeightType::BF16},
-                                       {"Q4_0", WeightType::Q4_0},
-                                       {"Q4_1", WeightType::Q4_1},
-                                       {"Q5_0", WeightType::Q5_0},
-                                       {"Q5_1", WeightType::Q5_1},
-                                       {"Q8_0", WeightType::Q8_0},
-                                       {"Q2_K", WeightType::Q2_K},
-                                       {"Q3_K", WeightType::Q3_K},
-                                       {"Q4_K", WeightType::Q4_K},
-                                       {"Q5_K", WeightType::Q5_K},
-                                       {"Q6_K", WeightType::Q6_K}});
+  binding.type = readWeightType(object.Get("type"), path + "type",
+                                [](WeightType type) { return static_cast<int>(type) < kFirstOwnWeightType; });
   binding.rows = count(object, "rows", path);
   binding.columns = count(object, "columns", path);
   const Napi::Value add = object.Get("add");
   if (!add.IsUndefined()) binding.add = readFloat(add, path + "add");
   const Napi::Value compressed = object.Get("compressed");
   if (!compressed.IsUndefined()) {
-    binding.compressed = readWord<WeightType>(compressed, path + "compressed",
-                                              {{"Q4_G64", WeightType::Q4_G64}, {"Q8_0", WeightType::Q8_0}});
+    binding.compressed = readWeightType(compressed, path + "compressed", isCompressedType);
   }
   const Napi::Array segments = readArray(object.Get("segments"), path + "segments", segmentsLeft);
   segmentsLeft -= segments.Length();

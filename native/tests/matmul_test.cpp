@@ -357,6 +357,14 @@ INSTANTIATE_TEST_SUITE_P(Cases, MatmulAmx, testing::ValuesIn(settings({Instructi
 INSTANTIATE_TEST_SUITE_P(Cases, MatmulWide, testing::ValuesIn(settings({InstructionSet::Avx2, InstructionSet::Avx512})),
                          nameOf);
 
+TEST(MatmulCases, HaveOneOfEveryType) {
+  for (const WeightType type : kWeightTypes) {
+    const auto hasType = [type](const cases::MatmulCase& each) { return each.type == type; };
+    EXPECT_TRUE(std::any_of(std::begin(cases::kMatmulCases), std::end(cases::kMatmulCases), hasType))
+        << weightTypeName(type);
+  }
+}
+
 // Several jobs of different types and sizes in one loop, more rows than one block holds: the same bits as one by one.
 TEST(MatmulJobs, SeveralAtOnceHaveTheSameBits) {
   const cases::MatmulCase shapes[] = {{"q", WeightType::Q4_1, 200, 256, true},
@@ -385,9 +393,8 @@ TEST(MatmulJobs, SeveralAtOnceHaveTheSameBits) {
 // Values that quantised products meet and random numbers do not: the extremes of every type against the extremes of
 // activations.
 TEST(MatmulExtremes, NoSumOverflows) {
-  for (const WeightType type :
-       {WeightType::Q4_0, WeightType::Q4_1, WeightType::Q4_G64, WeightType::Q5_0, WeightType::Q5_1, WeightType::Q8_0,
-        WeightType::Q2_K, WeightType::Q3_K, WeightType::Q4_K, WeightType::Q5_K, WeightType::Q6_K})
+  for (const WeightType type : kWeightTypes) {
+    if (!isQuantised(type)) continue;
     for (const int fill : {0x00, 0xff, 0x80, 0x7f}) {
       const uint32_t inputs = 512, outputs = 16;
       std::vector<uint8_t> rows(outputs * weightRowBytes(type, inputs), static_cast<uint8_t>(fill));
@@ -415,6 +422,7 @@ TEST(MatmulExtremes, NoSumOverflows) {
         }
       }
     }
+  }
 }
 
 // A row whose values are all of one size but for one channel: rounded in one step, the others of that channel's group

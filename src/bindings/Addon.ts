@@ -4,6 +4,7 @@ import type { MachineFigures, ProfileOptions } from './Profile.js';
 import type { GrammarAddon, NativeGrammar } from './Grammars.js';
 import type { DecoderSpec } from '../model/DecoderSpec.js';
 import type { TensorBinding } from '../model/TensorBinding.js';
+import type { WeightTypeFacts } from '../model/weightTypes.js';
 
 /**
  * The whole native addon, typed. Every argument is validated in C++ too; a refused call throws an Error with a `code`
@@ -14,6 +15,8 @@ export interface Addon extends GrammarAddon {
   readonly version: string;
   /** Which results the kernels give: results of another number are not of this build (native/kernels/numerics.h). */
   readonly numerics: number;
+  /** What weights may be stored in: `WEIGHT_TYPES`, and what matrices are compressed to. */
+  readonly weightTypes: readonly (WeightTypeFacts & { readonly name: string })[];
   machine(): MachineFacts;
   /** Maps files, checks every binding against them and reserves all pools. Reads no weights yet: `load` does. */
   openRuntime(options: RuntimeOptions): NativeRuntime;

@@ -1,5 +1,6 @@
 import type { DecoderSpec } from './DecoderSpec.js';
-import type { TensorBinding, WeightType } from './TensorBinding.js';
+import type { WeightType } from './weightTypes.js';
+import type { TensorBinding } from './TensorBinding.js';
 
 /** A tensor as its file lists it, for `inspect` and for binding. */
 export interface TensorInfo {

@@ -1,42 +1,4 @@
-/** Element types of weights as they stand in a file. The numbers are GGML's type ids, where GGML has one. */
-export const WEIGHT_TYPES = {
-  F32: 0,
-  F16: 1,
-  Q4_0: 2,
-  Q4_1: 3,
-  Q5_0: 6,
-  Q5_1: 7,
-  Q8_0: 8,
-  Q2_K: 10,
-  Q3_K: 11,
-  Q4_K: 12,
-  Q5_K: 13,
-  Q6_K: 14,
-  BF16: 30,
-} as const;
-export type WeightType = keyof typeof WEIGHT_TYPES;
-
-/**
- * What matrices can be compressed to: Q4_G64 is 4 bits in groups of 64 with a scale and a minimum, which no file has.
- */
-export type CompressedType = 'Q4_G64' | 'Q8_0';
-
-/** Elements and bytes of one block of a row (ggml-common.h); rows are whole blocks. */
-export const WEIGHT_BLOCKS: Readonly<Record<WeightType, { readonly elements: number; readonly bytes: number }>> = {
-  F32: { elements: 1, bytes: 4 },
-  F16: { elements: 1, bytes: 2 },
-  BF16: { elements: 1, bytes: 2 },
-  Q8_0: { elements: 32, bytes: 34 },
-  Q4_0: { elements: 32, bytes: 18 },
-  Q4_1: { elements: 32, bytes: 20 },
-  Q5_0: { elements: 32, bytes: 22 },
-  Q5_1: { elements: 32, bytes: 24 },
-  Q2_K: { elements: 256, bytes: 84 },
-  Q3_K: { elements: 256, bytes: 110 },
-  Q4_K: { elements: 256, bytes: 144 },
-  Q5_K: { elements: 256, bytes: 176 },
-  Q6_K: { elements: 256, bytes: 210 },
-};
+import type { CompressedType, WeightType } from './weightTypes.js';
 
 /**
  * The weights that the decoder asks for, by role. Matrices are [outputs, inputs], row-major; `layer` weights exist once

@@ -1,25 +1,10 @@
-import type { CompressedType, TensorBinding, WeightType } from './TensorBinding.js';
+import type { TensorBinding } from './TensorBinding.js';
+import { WEIGHT_TYPES, type CompressedType } from './weightTypes.js';
 
 export const WEIGHT_COMPRESSIONS = ['none', '8bit', '4bit'] as const;
 /** What weights are stored in, beyond what their file has. */
 export type WeightCompression = (typeof WEIGHT_COMPRESSIONS)[number];
 
-/** Bits of one stored number, scales not counted. */
-const VALUE_BITS: Readonly<Record<WeightType, number>> = {
-  F32: 32,
-  F16: 16,
-  BF16: 16,
-  Q8_0: 8,
-  Q6_K: 6,
-  Q5_0: 5,
-  Q5_1: 5,
-  Q5_K: 5,
-  Q4_0: 4,
-  Q4_1: 4,
-  Q4_K: 4,
-  Q3_K: 3,
-  Q2_K: 2,
-};
 const GROUP: Readonly<Record<CompressedType, number>> = { Q4_G64: 64, Q8_0: 32 };
 
 /**
@@ -48,7 +33,7 @@ export function compressBindings(
 function typeFor(binding: TensorBinding, compression: WeightCompression): CompressedType | undefined {
   const { kind, role, layer, type, columns } = binding;
   if (kind !== 'matrix' || role === 'router.weight' || role === 'position_embedding') return undefined;
-  const bits = VALUE_BITS[type];
+  const { bits } = WEIGHT_TYPES[type];
   if (compression === '4bit' && layer >= 0 && bits > 4 && columns % GROUP.Q4_G64 === 0) return 'Q4_G64';
   return bits > 8 && columns % GROUP.Q8_0 === 0 ? 'Q8_0' : undefined;
 }

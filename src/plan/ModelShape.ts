@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { LIMITS, type Bounds } from '../model/architectures/Fields.js';
 import type { DecoderSpec } from '../model/DecoderSpec.js';
-import type { TensorBinding, WeightType } from '../model/TensorBinding.js';
-import { WEIGHT_BLOCKS } from '../model/TensorBinding.js';
+import { WEIGHT_TYPES, type WeightType } from '../model/weightTypes.js';
+import type { TensorBinding } from '../model/TensorBinding.js';
 
 /** What the cost models need to know of a model: sizes, and the bytes of its weights as they are kept. */
 export interface ModelShape {
@@ -35,7 +35,7 @@ export interface ModelShape {
 
 const within = ({ min, max }: Bounds): z.ZodNumber => z.int().min(min).max(max);
 const size = z.number().min(0).max(1e18);
-const weightTypes = z.enum(Object.keys(WEIGHT_BLOCKS) as WeightType[]);
+const weightTypes = z.enum(Object.keys(WEIGHT_TYPES) as WeightType[]);
 
 /** No sizes but those that a model's file may have. */
 export const shapeSchema: z.ZodType<ModelShape> = z.strictObject({
@@ -79,7 +79,7 @@ export function cacheValues({ kvHeads, headDim }: ModelShape): number {
 }
 
 export function bitsOf(type: WeightType): number {
-  const { bytes, elements } = WEIGHT_BLOCKS[type];
+  const { bytes, elements } = WEIGHT_TYPES[type];
   return (bytes * 8) / elements;
 }
 

@@ -1,6 +1,6 @@
 import { UsageError } from '../errors/UsageError.js';
 import { describeDecoder } from '../model/architectures/index.js';
-import type { WeightType } from '../model/TensorBinding.js';
+import type { WeightType } from '../model/weightTypes.js';
 import { shapeOfDecoder, type ModelShape } from './ModelShape.js';
 
 type Config = Readonly<Record<string, unknown>>;

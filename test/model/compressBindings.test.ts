@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { compressBindings } from '../../src/model/compressBindings.js';
-import { WEIGHT_TYPES, type TensorBinding, type WeightType } from '../../src/model/TensorBinding.js';
+import { WEIGHT_TYPES, type WeightType } from '../../src/model/weightTypes.js';
+import { type TensorBinding } from '../../src/model/TensorBinding.js';
 
 const matrix = (role: TensorBinding['role'], layer: number, type: WeightType, columns = 256): TensorBinding => ({
   role,

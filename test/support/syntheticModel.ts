@@ -1,5 +1,6 @@
 import type { ModelHeader, TensorInfo } from '../../src/model/ModelSource.js';
-import { WEIGHT_BLOCKS, type TensorBinding, type WeightType } from '../../src/model/TensorBinding.js';
+import { WEIGHT_TYPES, type WeightType } from '../../src/model/weightTypes.js';
+import { type TensorBinding } from '../../src/model/TensorBinding.js';
 
 export type Shapes = Readonly<Record<string, readonly number[]>>;
 
@@ -7,7 +8,7 @@ export type Shapes = Readonly<Record<string, readonly number[]>>;
 export function tensorsOf(shapes: Shapes, type: WeightType = 'F32'): TensorInfo[] {
   let offset = 0;
   return Object.entries(shapes).map(([name, shape]) => {
-    const { elements, bytes: blockBytes } = WEIGHT_BLOCKS[type];
+    const { elements, bytes: blockBytes } = WEIGHT_TYPES[type];
     const bytes = (shape.reduce((product, size) => product * size, 1) / elements) * blockBytes;
     const tensor = { name, type, shape, file: 0, offset, bytes };
     offset += bytes;
@@ -43,7 +44,7 @@ export function describeBindings(
 ): Record<string, string> {
   return Object.fromEntries(
     bindings.map((binding) => {
-      const { elements, bytes } = WEIGHT_BLOCKS[binding.type];
+      const { elements, bytes } = WEIGHT_TYPES[binding.type];
       const rowBytes = (binding.columns / elements) * bytes;
       const offset = binding.segments[0]?.offset ?? NaN;
       const tensor = tensors.find(

@@ -1,35 +1,69 @@
-// The element types of weight tensors, as GGUF files have them, and one of our own.
+// The element types of weight tensors: WeightTypes.def says what there is to know of each.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 
+#include <type_traits>
+
 namespace spillway {
 
-// Numbers are GGML's type ids (ggml.h). Q4_G64 is in no file: 4 bits, groups of 64 inputs with scale and minimum, what
-// compressed weights are stored in (FlexGen, section 4.3). A block of it: half scale, half minimum, 32 bytes of
-// nibbles, the low ones being the first 32 values; 4.5 bits a weight.
 enum class WeightType : uint8_t {
-  F32 = 0,
-  F16 = 1,
-  Q4_0 = 2,
-  Q4_1 = 3,
-  Q5_0 = 6,
-  Q5_1 = 7,
-  Q8_0 = 8,
-  Q2_K = 10,
-  Q3_K = 11,
-  Q4_K = 12,
-  Q5_K = 13,
-  Q6_K = 14,
-  BF16 = 30,
-  Q4_G64 = 200
+#define SPILLWAY_WEIGHT_TYPE(name, id, ...) name = id,
+#include "WeightTypes.def"
 };
 
-bool isWeightType(int number);
-const char* weightTypeName(WeightType type);  // "Q4_1", as GGUF tools print it
-size_t weightBlockElements(WeightType type);
-size_t weightBlockBytes(WeightType type);
+constexpr WeightType kWeightTypes[] = {
+#define SPILLWAY_WEIGHT_TYPE(name, ...) WeightType::name,
+#include "WeightTypes.def"
+};
+constexpr int kFirstOwnWeightType = 200;  // from here on in no file
+
+// Calls function(integral constant of the type): the way from a type known at run time to code that is made for each.
+template <typename Function>
+static inline void withWeightType(WeightType type, Function function) {
+  switch (type) {
+#define SPILLWAY_WEIGHT_TYPE(name, ...) \
+  case WeightType::name: return function(std::integral_constant<WeightType, WeightType::name>());
+#include "WeightTypes.def"
+  }
+}
+
+static constexpr size_t weightBlockElements(WeightType type) {
+  switch (type) {
+#define SPILLWAY_WEIGHT_TYPE(name, id, elements, ...) \
+  case WeightType::name: return elements;
+#include "WeightTypes.def"
+  }
+  return 1;
+}
+
+static constexpr size_t weightBlockBytes(WeightType type) {
+  switch (type) {
+#define SPILLWAY_WEIGHT_TYPE(name, id, elements, bytes, ...) \
+  case WeightType::name: return bytes;
+#include "WeightTypes.def"
+  }
+  return 0;
+}
+
 // Bytes of one row of `inputs` elements as it stands in a file; inputs is a multiple of the block.
-size_t weightRowBytes(WeightType type, size_t inputs);
+static constexpr size_t weightRowBytes(WeightType type, size_t inputs) {
+  return inputs / weightBlockElements(type) * weightBlockBytes(type);
+}
+
+static inline const char* weightTypeName(WeightType type) {
+  switch (type) {
+#define SPILLWAY_WEIGHT_TYPE(name, ...) \
+  case WeightType::name: return #name;
+#include "WeightTypes.def"
+  }
+  return "";
+}
+
+static constexpr bool isWeightType(int number) {
+  for (const WeightType type : kWeightTypes)
+    if (static_cast<int>(type) == number) return true;
+  return false;
+}
 
 }  // namespace spillway

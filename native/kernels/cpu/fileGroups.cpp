@@ -46,7 +46,44 @@ void sixBitScales(const uint8_t* bytes, uint8_t* scales, uint8_t* minimums) {
   }
 }
 
-void readQ2K(const uint8_t* bytes, FileBlock& block) {
+void noBlocks(const uint8_t*, FileBlock&) {}
+
+void readQ4_0(const uint8_t* bytes, FileBlock& block) {
+  block.scale = half(bytes);
+  nibbles16(bytes + 2, block.values);
+}
+
+void readQ4_1(const uint8_t* bytes, FileBlock& block) {
+  block.scale = half(bytes);
+  block.offset = half(bytes + 2);
+  nibbles16(bytes + 4, block.values);
+}
+
+void readQ4_G64(const uint8_t* bytes, FileBlock& block) {
+  block.scale = half(bytes);
+  block.offset = half(bytes + 2);
+  nibbles32(bytes + 4, block.values);
+}
+
+void readQ5_0(const uint8_t* bytes, FileBlock& block) {
+  block.scale = half(bytes);
+  nibbles16(bytes + 6, block.values);
+  fifthBits(bytes + 2, block.values);
+}
+
+void readQ5_1(const uint8_t* bytes, FileBlock& block) {
+  block.scale = half(bytes);
+  block.offset = half(bytes + 2);
+  nibbles16(bytes + 8, block.values);
+  fifthBits(bytes + 4, block.values);
+}
+
+void readQ8_0(const uint8_t* bytes, FileBlock& block) {
+  block.scale = half(bytes);
+  for (int i = 0; i < 32; i++) block.values[i] = bytes[2 + i] ^ 0x80;
+}
+
+void readQ2_K(const uint8_t* bytes, FileBlock& block) {
   memcpy(block.scales, bytes, 16);
   pairs32(bytes + 16, block.values);
   pairs32(bytes + 48, block.values + 128);
@@ -54,7 +91,7 @@ void readQ2K(const uint8_t* bytes, FileBlock& block) {
   block.offset = half(bytes + 82);
 }
 
-void readQ3K(const uint8_t* bytes, FileBlock& block) {
+void readQ3_K(const uint8_t* bytes, FileBlock& block) {
   pairs32(bytes + 32, block.values);
   pairs32(bytes + 64, block.values + 128);
   for (int bit = 0; bit < 8; bit++)
@@ -80,7 +117,10 @@ void readQ45K(const uint8_t* bytes, bool fiveBits, FileBlock& block) {
     for (int i = 0; i < 32; i++) block.values[32 * bit + i] |= static_cast<uint8_t>(((bytes[16 + i] >> bit) & 1) << 4);
 }
 
-void readQ6K(const uint8_t* bytes, FileBlock& block) {
+void readQ4_K(const uint8_t* bytes, FileBlock& block) { readQ45K(bytes, false, block); }
+void readQ5_K(const uint8_t* bytes, FileBlock& block) { readQ45K(bytes, true, block); }
+
+void readQ6_K(const uint8_t* bytes, FileBlock& block) {
   // Each half of 128 values: 64 bytes whose low nibbles are the first 64 values, 32 bytes of bit pairs.
   for (int part = 0; part < 2; part++) {
     uint8_t* values = block.values + 128 * part;
@@ -101,41 +141,9 @@ void readQ6K(const uint8_t* bytes, FileBlock& block) {
 void readFileBlock(WeightType type, const uint8_t* bytes, FileBlock& block) {
   block.offset = 0;
   switch (type) {
-    case WeightType::Q4_0:
-      block.scale = half(bytes);
-      nibbles16(bytes + 2, block.values);
-      return;
-    case WeightType::Q4_1:
-      block.scale = half(bytes);
-      block.offset = half(bytes + 2);
-      nibbles16(bytes + 4, block.values);
-      return;
-    case WeightType::Q4_G64:
-      block.scale = half(bytes);
-      block.offset = half(bytes + 2);
-      nibbles32(bytes + 4, block.values);
-      return;
-    case WeightType::Q5_0:
-      block.scale = half(bytes);
-      nibbles16(bytes + 6, block.values);
-      fifthBits(bytes + 2, block.values);
-      return;
-    case WeightType::Q5_1:
-      block.scale = half(bytes);
-      block.offset = half(bytes + 2);
-      nibbles16(bytes + 8, block.values);
-      fifthBits(bytes + 4, block.values);
-      return;
-    case WeightType::Q8_0:
-      block.scale = half(bytes);
-      for (int i = 0; i < 32; i++) block.values[i] = bytes[2 + i] ^ 0x80;
-      return;
-    case WeightType::Q2_K: return readQ2K(bytes, block);
-    case WeightType::Q3_K: return readQ3K(bytes, block);
-    case WeightType::Q4_K: return readQ45K(bytes, false, block);
-    case WeightType::Q5_K: return readQ45K(bytes, true, block);
-    case WeightType::Q6_K: return readQ6K(bytes, block);
-    default: return;  // float types have no blocks
+#define SPILLWAY_WEIGHT_TYPE(name, id, elements, blockBytes, bits, zero, scales, reader) \
+  case WeightType::name: return reader(bytes, block);
+#include "WeightTypes.def"
   }
 }
 

@@ -42,27 +42,17 @@ void unpackGroups(const uint8_t* panel, size_t inputs, size_t firstInput, size_t
 // Inputs firstInput .. firstInput + count of a panel as floats [count][16]: in `buffer`, or where they are.
 const float* unpackPanel(const MatmulBlock& block, const uint8_t* panel, size_t firstInput, size_t count,
                          float* buffer) {
-  const auto halves = reinterpret_cast<const uint16_t*>(panel) + firstInput * 16;
-  switch (block.type) {
-    case WeightType::F32: return reinterpret_cast<const float*>(panel) + firstInput * 16;
-    case WeightType::F16:
-      for (size_t k = 0; k < count; k++) store(buffer + k * 16, loadHalf(halves + k * 16));
-      break;
-    case WeightType::BF16:
-      for (size_t k = 0; k < count; k++) store(buffer + k * 16, loadBfloat16(halves + k * 16));
-      break;
-    case WeightType::Q4_0: unpackGroups<WeightType::Q4_0>(panel, block.inputs, firstInput, count, buffer); break;
-    case WeightType::Q4_1: unpackGroups<WeightType::Q4_1>(panel, block.inputs, firstInput, count, buffer); break;
-    case WeightType::Q4_G64: unpackGroups<WeightType::Q4_G64>(panel, block.inputs, firstInput, count, buffer); break;
-    case WeightType::Q5_0: unpackGroups<WeightType::Q5_0>(panel, block.inputs, firstInput, count, buffer); break;
-    case WeightType::Q5_1: unpackGroups<WeightType::Q5_1>(panel, block.inputs, firstInput, count, buffer); break;
-    case WeightType::Q8_0: unpackGroups<WeightType::Q8_0>(panel, block.inputs, firstInput, count, buffer); break;
-    case WeightType::Q2_K: unpackGroups<WeightType::Q2_K>(panel, block.inputs, firstInput, count, buffer); break;
-    case WeightType::Q3_K: unpackGroups<WeightType::Q3_K>(panel, block.inputs, firstInput, count, buffer); break;
-    case WeightType::Q4_K: unpackGroups<WeightType::Q4_K>(panel, block.inputs, firstInput, count, buffer); break;
-    case WeightType::Q5_K: unpackGroups<WeightType::Q5_K>(panel, block.inputs, firstInput, count, buffer); break;
-    case WeightType::Q6_K: unpackGroups<WeightType::Q6_K>(panel, block.inputs, firstInput, count, buffer); break;
-  }
+  if (block.type == WeightType::F32) return reinterpret_cast<const float*>(panel) + firstInput * 16;
+  withWeightType(block.type, [&](auto type) {
+    constexpr WeightType T = decltype(type)::value;
+    if constexpr (isQuantised(T)) {
+      unpackGroups<T>(panel, block.inputs, firstInput, count, buffer);
+    } else {
+      const auto halves = reinterpret_cast<const uint16_t*>(panel) + firstInput * 16;
+      for (size_t k = 0; k < count; k++)
+        store(buffer + k * 16, T == WeightType::F16 ? loadHalf(halves + k * 16) : loadBfloat16(halves + k * 16));
+    }
+  });
   return buffer;
 }
 

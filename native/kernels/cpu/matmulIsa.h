@@ -9,17 +9,10 @@ namespace spillway::SPILLWAY_ISA {
 void quantiseRows(const float* values, size_t stride, size_t rows, size_t columns, QuantisedTile* tiles);
 void multiplyFloat(const MatmulBlock& block, uint8_t* workspace);
 
-void multiplyQ4_0(const MatmulBlock& block, uint8_t* workspace);
-void multiplyQ4_1(const MatmulBlock& block, uint8_t* workspace);
-void multiplyQ4_G64(const MatmulBlock& block, uint8_t* workspace);
-void multiplyQ5_0(const MatmulBlock& block, uint8_t* workspace);
-void multiplyQ5_1(const MatmulBlock& block, uint8_t* workspace);
-void multiplyQ8_0(const MatmulBlock& block, uint8_t* workspace);
-void multiplyQ2_K(const MatmulBlock& block, uint8_t* workspace);
-void multiplyQ3_K(const MatmulBlock& block, uint8_t* workspace);
-void multiplyQ4_K(const MatmulBlock& block, uint8_t* workspace);
-void multiplyQ5_K(const MatmulBlock& block, uint8_t* workspace);
-void multiplyQ6_K(const MatmulBlock& block, uint8_t* workspace);
+// Rounded activations times the types whose numbers are stored in so many bits. A source a few bits: each type is a set
+// of register tiles, and the compiler's time adds up.
+template <int Bits>
+void multiplyTypesOf(const MatmulBlock& block, uint8_t* workspace);
 
 // Where the totals of some rows and panels are: in the output, or, for a panel that is used in part, in the workspace.
 struct Totals {

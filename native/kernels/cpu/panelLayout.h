@@ -33,30 +33,33 @@ constexpr size_t kSuperGroups = 8;
 
 enum class ScaleKind : uint8_t { None, Half, HalfOffset, PairOffset, SuperMinimum, SuperNibbles, SuperSigned };
 
+static constexpr bool isSuper(ScaleKind kind) {
+  return kind == ScaleKind::SuperMinimum || kind == ScaleKind::SuperNibbles || kind == ScaleKind::SuperSigned;
+}
+
 struct PanelFormat {
   int bits;
-  int zero;            // a power of two, or 0
-  int scalesPerGroup;  // 1, or 2: one for each half of a group
-  bool offset;
+  int zero;  // a power of two, or 0
   ScaleKind kind;
+  int scalesPerGroup;  // 1, or 2: one for each half of a group; 0 without scales
+  bool offset;
+  constexpr PanelFormat(int bits, int zero, ScaleKind kind)
+      : bits(bits),
+        zero(zero),
+        kind(kind),
+        scalesPerGroup(kind == ScaleKind::None                                             ? 0
+                       : kind == ScaleKind::SuperNibbles || kind == ScaleKind::SuperSigned ? 2
+                                                                                           : 1),
+        offset(kind != ScaleKind::None && kind != ScaleKind::Half && kind != ScaleKind::SuperSigned) {}
 };
 
 static constexpr PanelFormat panelFormat(WeightType type) {
   switch (type) {
-    case WeightType::Q4_0: return {4, 8, 1, false, ScaleKind::Half};
-    case WeightType::Q4_1: return {4, 0, 1, true, ScaleKind::HalfOffset};
-    case WeightType::Q4_G64: return {4, 0, 1, true, ScaleKind::PairOffset};
-    case WeightType::Q5_0: return {5, 16, 1, false, ScaleKind::Half};
-    case WeightType::Q5_1: return {5, 0, 1, true, ScaleKind::HalfOffset};
-    case WeightType::Q8_0: return {8, 128, 1, false, ScaleKind::Half};
-    case WeightType::Q2_K: return {2, 0, 2, true, ScaleKind::SuperNibbles};
-    case WeightType::Q3_K: return {3, 4, 2, false, ScaleKind::SuperSigned};
-    case WeightType::Q4_K: return {4, 0, 1, true, ScaleKind::SuperMinimum};
-    case WeightType::Q5_K: return {5, 0, 1, true, ScaleKind::SuperMinimum};
-    case WeightType::Q6_K: return {6, 32, 2, false, ScaleKind::SuperSigned};
-    case WeightType::F32: return {32, 0, 0, false, ScaleKind::None};
-    default: return {16, 0, 0, false, ScaleKind::None};  // F16, BF16
+#define SPILLWAY_WEIGHT_TYPE(name, id, elements, bytes, bits, zero, scales, ...) \
+  case WeightType::name: return {bits, zero, ScaleKind::scales};
+#include "WeightTypes.def"
   }
+  return {0, 0, ScaleKind::None};
 }
 
 static constexpr bool isQuantised(WeightType type) { return panelFormat(type).kind != ScaleKind::None; }
@@ -72,10 +75,6 @@ static constexpr size_t scaleStride(ScaleKind kind) {
     case ScaleKind::SuperSigned: return 32 + 256;
     default: return 0;
   }
-}
-
-static constexpr bool isSuper(ScaleKind kind) {
-  return kind == ScaleKind::SuperMinimum || kind == ScaleKind::SuperNibbles || kind == ScaleKind::SuperSigned;
 }
 
 // Groups that have their scales together.

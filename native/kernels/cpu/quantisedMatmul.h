@@ -168,4 +168,12 @@ static void multiplyType(const MatmulBlock& block, uint8_t* workspace) {
     multiplyPartialPanel<T>(block, panel, block.outputs % kPanelOutputs, workspace);
 }
 
+template <int Bits>
+void multiplyTypesOf(const MatmulBlock& block, uint8_t* workspace) {
+  withWeightType(block.type, [&](auto type) {
+    constexpr WeightType T = decltype(type)::value;
+    if constexpr (isQuantised(T) && panelFormat(T).bits == Bits) multiplyType<T>(block, workspace);
+  });
+}
+
 }  // namespace spillway::SPILLWAY_ISA

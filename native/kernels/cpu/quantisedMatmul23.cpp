@@ -3,7 +3,7 @@
 
 namespace spillway::SPILLWAY_ISA {
 
-void multiplyQ2_K(const MatmulBlock& block, uint8_t* workspace) { multiplyType<WeightType::Q2_K>(block, workspace); }
-void multiplyQ3_K(const MatmulBlock& block, uint8_t* workspace) { multiplyType<WeightType::Q3_K>(block, workspace); }
+template void multiplyTypesOf<2>(const MatmulBlock& block, uint8_t* workspace);
+template void multiplyTypesOf<3>(const MatmulBlock& block, uint8_t* workspace);
 
 }  // namespace spillway::SPILLWAY_ISA

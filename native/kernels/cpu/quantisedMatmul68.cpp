@@ -3,7 +3,7 @@
 
 namespace spillway::SPILLWAY_ISA {
 
-void multiplyQ6_K(const MatmulBlock& block, uint8_t* workspace) { multiplyType<WeightType::Q6_K>(block, workspace); }
-void multiplyQ8_0(const MatmulBlock& block, uint8_t* workspace) { multiplyType<WeightType::Q8_0>(block, workspace); }
+template void multiplyTypesOf<6>(const MatmulBlock& block, uint8_t* workspace);
+template void multiplyTypesOf<8>(const MatmulBlock& block, uint8_t* workspace);
 
 }  // namespace spillway::SPILLWAY_ISA

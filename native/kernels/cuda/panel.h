@@ -1,7 +1,5 @@
 // Weights out of a panel (kernels/cpu/panelLayout.h), for one type of weights at a time.
 #pragma once
-#include <type_traits>
-
 #include "../cpu/panelLayout.h"
 #include "halfFloat.h"
 
@@ -149,27 +147,6 @@ __device__ __forceinline__ void weightsOfPart(const uint8_t* values, const uint8
         words[2 * v + 1] = fmaHalves(odd, scale, offset);
       }
     }
-  }
-}
-
-// Calls function(integral constant of the type): the way from a type known at run time to a kernel for it.
-template <typename Function>
-void withWeightType(WeightType type, Function function) {
-  switch (type) {
-    case WeightType::F32: return function(std::integral_constant<WeightType, WeightType::F32>());
-    case WeightType::F16: return function(std::integral_constant<WeightType, WeightType::F16>());
-    case WeightType::BF16: return function(std::integral_constant<WeightType, WeightType::BF16>());
-    case WeightType::Q4_0: return function(std::integral_constant<WeightType, WeightType::Q4_0>());
-    case WeightType::Q4_1: return function(std::integral_constant<WeightType, WeightType::Q4_1>());
-    case WeightType::Q5_0: return function(std::integral_constant<WeightType, WeightType::Q5_0>());
-    case WeightType::Q5_1: return function(std::integral_constant<WeightType, WeightType::Q5_1>());
-    case WeightType::Q8_0: return function(std::integral_constant<WeightType, WeightType::Q8_0>());
-    case WeightType::Q2_K: return function(std::integral_constant<WeightType, WeightType::Q2_K>());
-    case WeightType::Q3_K: return function(std::integral_constant<WeightType, WeightType::Q3_K>());
-    case WeightType::Q4_K: return function(std::integral_constant<WeightType, WeightType::Q4_K>());
-    case WeightType::Q5_K: return function(std::integral_constant<WeightType, WeightType::Q5_K>());
-    case WeightType::Q6_K: return function(std::integral_constant<WeightType, WeightType::Q6_K>());
-    case WeightType::Q4_G64: return function(std::integral_constant<WeightType, WeightType::Q4_G64>());
   }
 }
 

@@ -1,7 +1,8 @@
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import type { DecoderSpec } from '../DecoderSpec.js';
 import type { TensorInfo } from '../ModelSource.js';
-import { WEIGHT_BLOCKS, type TensorBinding, type TensorSegment } from '../TensorBinding.js';
+import { WEIGHT_TYPES } from '../weightTypes.js';
+import { type TensorBinding, type TensorSegment } from '../TensorBinding.js';
 import type { Description, WeightSource } from './Family.js';
 import { roleShape } from './roleShape.js';
 import type { TensorIndex } from './TensorIndex.js';
@@ -56,7 +57,7 @@ function bindWeight(
   if (tensor.shape.length !== stored.length || tensor.shape.some((size, i) => size !== stored[i])) {
     refuse(`shape [${tensor.shape.slice(0, 8).join(', ')}]`, `[${stored.join(', ')}] for ${source.role}`);
   }
-  const block = WEIGHT_BLOCKS[tensor.type];
+  const block = WEIGHT_TYPES[tensor.type];
   if (vector && block.elements !== 1) refuse(`type ${tensor.type}`, 'F32, F16 or BF16 for a vector');
   if (columns % block.elements !== 0)
     refuse(`rows of ${columns} elements`, `a multiple of ${block.elements} for type ${tensor.type}`);

@@ -1,9 +1,7 @@
-import { WEIGHT_BLOCKS } from '../TensorBinding.js';
-import type { WeightType } from '../TensorBinding.js';
+import { UNREAD_TYPES, WEIGHT_TYPES, type WeightType } from '../weightTypes.js';
 import { printable } from '../files/printable.js';
 import type { GgufReader } from './GgufReader.js';
 import { readName } from './readMetadata.js';
-import { describeTensorType, SUPPORTED_TYPE_NAMES, weightTypeOf } from './tensorTypes.js';
 
 /** A tensor as the header lists it: `offset` counts from the start of the data section, which is not known yet. */
 export interface GgufTensor {
@@ -18,6 +16,9 @@ export interface GgufTensor {
 /** What a TensorInfo takes in memory, roughly. */
 const TENSOR_COST = 400;
 const MAX_DIMENSIONS = 4;
+
+const TYPE_NAMES = Object.keys(WEIGHT_TYPES) as WeightType[];
+const TYPES_BY_ID: ReadonlyMap<number, WeightType> = new Map(TYPE_NAMES.map((type) => [WEIGHT_TYPES[type].id, type]));
 
 /**
  * Reads `count` tensor descriptions. Types, shapes and sizes are checked, and that offsets are multiples of
@@ -48,13 +49,19 @@ async function readTensorInfo(reader: GgufReader, name: string, field: string, a
   const typeId = reader.uint32();
   const offset = reader.uint64();
 
-  const type = weightTypeOf(typeId);
-  if (type === undefined)
-    return reader.fail(field, describeTensorType(typeId), `one of the supported types: ${SUPPORTED_TYPE_NAMES}`);
+  const type = TYPES_BY_ID.get(typeId);
+  if (type === undefined) {
+    const unread = UNREAD_TYPES.get(typeId);
+    return reader.fail(
+      field,
+      unread === undefined ? `the unknown type ${typeId}` : `type ${unread} (${typeId})`,
+      `one of the supported types: ${TYPE_NAMES.join(', ')}`,
+    );
+  }
   const shape = fastestFirst.map(Number).reverse();
   const bytes = tensorBytes(type, shape, reader.file.bytes);
   if (bytes === 'broken-block') {
-    const { elements } = WEIGHT_BLOCKS[type];
+    const { elements } = WEIGHT_TYPES[type];
     return reader.fail(
       field,
       `rows of ${fastestFirst[0]} elements of type ${type}`,
@@ -80,7 +87,7 @@ async function readTensorInfo(reader: GgufReader, name: string, field: string, a
  * integers.
  */
 function tensorBytes(type: WeightType, shape: readonly number[], limit: number): number | 'broken-block' | 'too-large' {
-  const block = WEIGHT_BLOCKS[type];
+  const block = WEIGHT_TYPES[type];
   const row = shape.at(-1) ?? 0;
   // No block holds more than four elements a byte, so a longer row cannot be in the file; this keeps the products below
   // exact.

@@ -1,4 +1,4 @@
-import type { WeightType } from '../TensorBinding.js';
+import type { WeightType } from '../weightTypes.js';
 
 /**
  * Bits of an element, of every type that the safetensors format has (its repository, safetensors/src/tensor.rs,

@@ -2,7 +2,7 @@ import type { BlockSetting } from '../CostModel.js';
 import { PAGE_TOKENS } from '../reserves.js';
 import { bitsOf, cacheValues, layerElements } from '../ModelShape.js';
 import { compressedBits, type Compression } from '../Policy.js';
-import type { WeightType } from '../../model/TensorBinding.js';
+import { WEIGHT_TYPES, type WeightType } from '../../model/weightTypes.js';
 
 /** Bytes of what moves and of what is kept, under a policy's compression. */
 export interface Sizes {
@@ -41,15 +41,12 @@ export function sizesOf({ shape, workload, block }: Pick<BlockSetting, 'shape' |
   };
 }
 
-/** Types whose numbers have 4 bits or fewer, beside scales: they are not compressed any further. */
-const FOUR_BITS: readonly WeightType[] = ['Q4_0', 'Q4_1', 'Q4_K', 'Q3_K', 'Q2_K'];
-
 /**
  * Bits a weight after compression (model/compressBindings): 4.5 in groups of 64, 8.5 in groups of 32; what has as few
- * already stays.
+ * already stays, and so does what has 4 or fewer beside its scales.
  */
 function weightBits(type: WeightType, compression: Compression): number {
   const bits = bitsOf(type);
-  if (compression === 'none' || FOUR_BITS.includes(type)) return bits;
+  if (compression === 'none' || WEIGHT_TYPES[type].bits <= 4) return bits;
   return Math.min(bits, compression === '4bit' ? 4.5 : 8.5);
 }

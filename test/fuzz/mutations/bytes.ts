@@ -1,15 +1,13 @@
-import { WEIGHT_BLOCKS, type WeightType } from '../../../src/model/TensorBinding.js';
+import { WEIGHT_TYPES, type WeightType } from '../../../src/model/weightTypes.js';
 import type { TensorImage } from '../images/ModelImage.js';
 
 export function isWeightType(type: TensorImage['type']): type is WeightType {
-  return typeof type === 'string' && Object.hasOwn(WEIGHT_BLOCKS, type);
+  return typeof type === 'string' && Object.hasOwn(WEIGHT_TYPES, type);
 }
 
 /** Bytes that a shape takes in a type; a fraction where its rows are no whole blocks. */
 export function bytesOf(type: WeightType, shape: readonly number[]): number {
-  return (
-    (shape.reduce((product, size) => product * size, 1) / WEIGHT_BLOCKS[type].elements) * WEIGHT_BLOCKS[type].bytes
-  );
+  return (shape.reduce((product, size) => product * size, 1) / WEIGHT_TYPES[type].elements) * WEIGHT_TYPES[type].bytes;
 }
 
 /** More than any case needs; a shape that was mutated before may ask for terabytes. */

@@ -1,4 +1,4 @@
-import { WEIGHT_BLOCKS } from '../../../src/model/TensorBinding.js';
+import { WEIGHT_TYPES } from '../../../src/model/weightTypes.js';
 import { scalar } from '../../model/support/GgufWriter.js';
 import type { Json, ModelImage, TensorImage } from '../images/ModelImage.js';
 import type { Random } from '../Random.js';
@@ -65,7 +65,7 @@ const MOST_ELEMENTS = 2 ** 24;
  */
 function withShape(tensor: TensorImage, shape: readonly number[]): TensorImage {
   if (shape.reduce((product, size) => product * size, 1) > MOST_ELEMENTS) return tensor;
-  const fits = isWeightType(tensor.type) && (shape.at(-1) ?? 1) % WEIGHT_BLOCKS[tensor.type].elements === 0;
+  const fits = isWeightType(tensor.type) && (shape.at(-1) ?? 1) % WEIGHT_TYPES[tensor.type].elements === 0;
   const type = fits ? tensor.type : 'F16';
   return { ...tensor, type, shape, data: tiled(tensor.data, isWeightType(type) ? bytesOf(type, shape) : 0) };
 }

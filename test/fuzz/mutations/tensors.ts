@@ -1,11 +1,11 @@
-import { WEIGHT_BLOCKS, type WeightType } from '../../../src/model/TensorBinding.js';
+import { WEIGHT_TYPES, type WeightType } from '../../../src/model/weightTypes.js';
 import type { ModelImage, TensorImage } from '../images/ModelImage.js';
 import type { Random } from '../Random.js';
 import { bytesOf, isWeightType, tiled } from './bytes.js';
 import { number, word } from './values.js';
 
 const DTYPES = ['F32', 'F16', 'BF16'] as const;
-const TYPES = Object.keys(WEIGHT_BLOCKS) as WeightType[];
+const TYPES = Object.keys(WEIGHT_TYPES) as WeightType[];
 
 /**
  * The tensors with one of them changed: its elements, most often; or its type or shape with as many bytes as that
@@ -113,7 +113,7 @@ class Random32 {
 
 /** The shape in another type: blocks of bytes that were there, again and again. */
 function retyped(random: Random, tensor: TensorImage, types: readonly WeightType[]): TensorImage {
-  const type = random.pick(types.filter((each) => (tensor.shape.at(-1) ?? 1) % WEIGHT_BLOCKS[each].elements === 0));
+  const type = random.pick(types.filter((each) => (tensor.shape.at(-1) ?? 1) % WEIGHT_TYPES[each].elements === 0));
   return { ...tensor, type, data: tiled(tensor.data, bytesOf(type, tensor.shape)) };
 }
 

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { WEIGHT_BLOCKS, WEIGHT_TYPES } from '../../../src/model/TensorBinding.js';
-import type { WeightType } from '../../../src/model/TensorBinding.js';
+import { WEIGHT_TYPES, type WeightType } from '../../../src/model/weightTypes.js';
 import { readGgufFile } from '../../../src/model/gguf/readGgufFile.js';
 import { cpuSeconds } from '../support/expectBounded.js';
 import { makeFolder } from '../support/folders.js';
@@ -106,7 +105,7 @@ describe('a GGUF file that is in order', () => {
           { name: 'b', type, shape: [2, 3, 512] },
         ],
       });
-      const bytes = (6 * 512 * WEIGHT_BLOCKS[type].bytes) / WEIGHT_BLOCKS[type].elements;
+      const bytes = (6 * 512 * WEIGHT_TYPES[type].bytes) / WEIGHT_TYPES[type].elements;
       expect(tensors[1]).toMatchObject({ name: 'b', type, shape: [2, 3, 512], file: 0, bytes });
       expect(tensors[1]?.offset).toBe((tensors[0]?.offset ?? 0) + 32);
     },

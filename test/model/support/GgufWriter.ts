@@ -1,5 +1,4 @@
-import { WEIGHT_BLOCKS, WEIGHT_TYPES } from '../../../src/model/TensorBinding.js';
-import type { WeightType } from '../../../src/model/TensorBinding.js';
+import { WEIGHT_TYPES, type WeightType } from '../../../src/model/weightTypes.js';
 
 const TYPE_IDS = {
   uint8: 0,
@@ -62,9 +61,7 @@ function lengthOf({ type, shape, data }: GgufTensorInput): number {
 /** Bytes of a tensor in whole blocks; 0 for types that Spillway does not read. */
 export function tensorBytes(type: WeightType | number, shape: readonly number[]): number {
   if (typeof type === 'number') return 0;
-  return (
-    (shape.reduce((product, size) => product * size, 1) / WEIGHT_BLOCKS[type].elements) * WEIGHT_BLOCKS[type].bytes
-  );
+  return (shape.reduce((product, size) => product * size, 1) / WEIGHT_TYPES[type].elements) * WEIGHT_TYPES[type].bytes;
 }
 
 /** Writes a GGUF file, well-formed as far as its input is; it ends with the last tensor's last byte. */
@@ -91,7 +88,7 @@ export function writeGguf(input: GgufInput): { bytes: Buffer; fields: GgufField[
     writer.text(name, `length of ${name}`);
     writer.uint32(shape.length, `dimensions of ${name}`);
     for (const size of [...shape].reverse()) writer.uint64(size, `a dimension of ${name}`);
-    writer.uint32(typeof type === 'number' ? type : WEIGHT_TYPES[type], `type of ${name}`);
+    writer.uint32(typeof type === 'number' ? type : WEIGHT_TYPES[type].id, `type of ${name}`);
     writer.uint64(offset, `offset of ${name}`);
   }
   const header = writer.bytes();

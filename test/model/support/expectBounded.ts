@@ -3,7 +3,7 @@ import { getHeapStatistics } from 'node:v8';
 import { expect } from '@jest/globals';
 import { ModelFileError } from '../../../src/errors/ModelFileError.js';
 import type { TensorInfo } from '../../../src/model/ModelSource.js';
-import { WEIGHT_BLOCKS } from '../../../src/model/TensorBinding.js';
+import { WEIGHT_TYPES } from '../../../src/model/weightTypes.js';
 
 const MOST_SECONDS = 1;
 const MOST_BYTES = 16 * 2 ** 20;
@@ -53,7 +53,7 @@ export function expectSound(source: { tensors: readonly TensorInfo[]; files: rea
   for (const { type, shape, file, offset, bytes } of [...source.tensors].sort(
     (a, b) => a.offset - b.offset || a.bytes - b.bytes,
   )) {
-    const block = WEIGHT_BLOCKS[type];
+    const block = WEIGHT_TYPES[type];
     expect(bytes * block.elements).toBe(shape.reduce((product, size) => product * size, 1) * block.bytes);
     expect(offset).toBeGreaterThanOrEqual(ends.get(file) ?? 0);
     ends.set(file, offset + bytes);

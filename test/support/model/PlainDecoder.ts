@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { DecoderSpec, RotaryTable } from '../../../src/model/DecoderSpec.js';
 import type { ModelSource } from '../../../src/model/ModelSource.js';
-import { WEIGHT_BLOCKS, type TensorBinding } from '../../../src/model/TensorBinding.js';
+import { WEIGHT_TYPES } from '../../../src/model/weightTypes.js';
+import { type TensorBinding } from '../../../src/model/TensorBinding.js';
 import { dequantise } from './dequantise.js';
 
 type Vector = Float64Array;
@@ -148,7 +149,7 @@ export class PlainDecoder {
 }
 
 function readWeight(binding: TensorBinding, files: readonly Buffer[]): Vector {
-  const block = WEIGHT_BLOCKS[binding.type];
+  const block = WEIGHT_TYPES[binding.type];
   const rowBytes = (binding.columns / block.elements) * block.bytes;
   const parts = binding.segments.map(
     ({ file, offset, rows }) => files[file]?.subarray(offset, offset + rows * rowBytes) ?? Buffer.alloc(0),

@@ -1,4 +1,4 @@
-import { WEIGHT_BLOCKS, type WeightType } from '../../../src/model/TensorBinding.js';
+import { WEIGHT_TYPES, type WeightType } from '../../../src/model/weightTypes.js';
 
 function half(bits: number): number {
   const exponent = (bits >> 10) & 31;
@@ -114,7 +114,7 @@ const READERS: Record<WeightType, BlockReader> = {
 /** Rows as they stand in a file, as numbers. Written for clearness alone, and apart from the addon's own code. */
 export function dequantise(type: WeightType, bytes: Uint8Array): Float64Array {
   const read = READERS[type];
-  const block = WEIGHT_BLOCKS[type];
+  const block = WEIGHT_TYPES[type];
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const blocks = bytes.byteLength / block.bytes;
   const values = new Float64Array(blocks * block.elements);

@@ -25,15 +25,13 @@ void roundRows(const float* values, size_t stride, size_t rows, size_t columns, 
 }
 
 void multiplyRounded(const MatmulBlock& block, uint8_t* workspace) {
-  switch (block.type) {
-    case WeightType::F16: return multiplyBlock<HalfUnpacker<WeightType::F16>>(block, workspace);
-    case WeightType::BF16: return multiplyBlock<HalfUnpacker<WeightType::BF16>>(block, workspace);
-    case WeightType::Q4_0:
-    case WeightType::Q4_1:
-    case WeightType::Q4_G64:
-    case WeightType::Q4_K: return multiplyFourBits(block, workspace);
-    default: return multiplyOtherBits(block, workspace);
-  }
+  withWeightType(block.type, [&](auto type) {
+    constexpr WeightType T = decltype(type)::value;
+    if constexpr (isQuantised(T))
+      multiplyTypesOf<panelFormat(T).bits == 4>(block, workspace);
+    else if constexpr (T != WeightType::F32)  // which takesRounded() excludes
+      multiplyBlock<HalfUnpacker<T>>(block, workspace);
+  });
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 // processor's own order, whatever the rows, panels and spans.
 #pragma once
 #include "../MatmulKernels.h"
+#include "matmulAmx.h"
 #include "multiplyFused.h"
 #include "tiles.h"
 #include "unpackTile.h"
@@ -170,6 +171,15 @@ static void multiplyBlock(const MatmulBlock& block, uint8_t* workspace) {
       default: multiplySpan<4>(unpacker, block, rows, begin, end, workspace, partialBias); break;
     }
   }
+}
+
+template <bool FourBits>
+void multiplyTypesOf(const MatmulBlock& block, uint8_t* workspace) {
+  withWeightType(block.type, [&](auto type) {
+    constexpr WeightType T = decltype(type)::value;
+    if constexpr (isQuantised(T) && (panelFormat(T).bits == 4) == FourBits)
+      multiplyBlock<TileUnpacker<T>>(block, workspace);
+  });
 }
 
 #undef SPILLWAY_FOR_TOTALS

@@ -1,0 +1,67 @@
+/**
+ * Element types of weights as they stand in a file: one row a type. `id` is GGML's number; rows of a tensor are whole
+ * blocks of `elements` in `bytes` (ggml-common.h); `bits` are those of one stored number, scales not counted.
+ * The addon has the same table, and all that kernels need to know beside it: native/kernels/cpu/WeightTypes.def.
+ */
+export const WEIGHT_TYPES = {
+  F32: { id: 0, elements: 1, bytes: 4, bits: 32 },
+  F16: { id: 1, elements: 1, bytes: 2, bits: 16 },
+  Q4_0: { id: 2, elements: 32, bytes: 18, bits: 4 },
+  Q4_1: { id: 3, elements: 32, bytes: 20, bits: 4 },
+  Q5_0: { id: 6, elements: 32, bytes: 22, bits: 5 },
+  Q5_1: { id: 7, elements: 32, bytes: 24, bits: 5 },
+  Q8_0: { id: 8, elements: 32, bytes: 34, bits: 8 },
+  Q2_K: { id: 10, elements: 256, bytes: 84, bits: 2 },
+  Q3_K: { id: 11, elements: 256, bytes: 110, bits: 3 },
+  Q4_K: { id: 12, elements: 256, bytes: 144, bits: 4 },
+  Q5_K: { id: 13, elements: 256, bytes: 176, bits: 5 },
+  Q6_K: { id: 14, elements: 256, bytes: 210, bits: 6 },
+  BF16: { id: 30, elements: 1, bytes: 2, bits: 16 },
+} as const satisfies Readonly<Record<string, WeightTypeFacts>>;
+
+export interface WeightTypeFacts {
+  readonly id: number;
+  readonly elements: number;
+  readonly bytes: number;
+  readonly bits: number;
+}
+
+export type WeightType = keyof typeof WEIGHT_TYPES;
+
+/**
+ * What matrices can be compressed to: Q4_G64 is 4 bits in groups of 64 with a scale and a minimum, which no file has.
+ */
+export type CompressedType = 'Q4_G64' | 'Q8_0';
+
+/** Names of the types that GGML has or had and Spillway does not read, by GGML's number: for error messages. */
+export const UNREAD_TYPES: ReadonlyMap<number, string> = new Map([
+  [4, 'Q4_2'],
+  [5, 'Q4_3'],
+  [9, 'Q8_1'],
+  [15, 'Q8_K'],
+  [16, 'IQ2_XXS'],
+  [17, 'IQ2_XS'],
+  [18, 'IQ3_XXS'],
+  [19, 'IQ1_S'],
+  [20, 'IQ4_NL'],
+  [21, 'IQ3_S'],
+  [22, 'IQ2_S'],
+  [23, 'IQ4_XS'],
+  [24, 'I8'],
+  [25, 'I16'],
+  [26, 'I32'],
+  [27, 'I64'],
+  [28, 'F64'],
+  [29, 'IQ1_M'],
+  [31, 'Q4_0_4_4'],
+  [32, 'Q4_0_4_8'],
+  [33, 'Q4_0_8_8'],
+  [34, 'TQ1_0'],
+  [35, 'TQ2_0'],
+  [36, 'IQ4_NL_4_4'],
+  [37, 'IQ4_NL_4_8'],
+  [38, 'IQ4_NL_8_8'],
+  [39, 'MXFP4'],
+  [40, 'NVFP4'],
+  [41, 'Q1_0'],
+]);
