@@ -125,7 +125,7 @@ process.stderr.write('measuring\n');
 const results = lines(run(matmul, [String(threads), values.isa, values.quick ? 'quick' : 'full', values.only]));
 if (results.every(({ op }) => op !== 'matmul'))
   fail(
-    `--isa ${values.isa} --only ${values.only}: found nothing to measure, expected an instruction set of this machine and a shape of native/tests/matmulCases.h`,
+    `--isa ${values.isa} --only ${values.only}: found nothing to measure, expected an instruction set of this machine and a shape of native/tests/kernels/matmulCases.h`,
   );
 if (values.only === 'all')
   results.push(

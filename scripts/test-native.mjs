@@ -1,4 +1,4 @@
-// Builds and runs the native tests: as they are, with the address and undefined-behaviour sanitizers, and the runtime's
+// Builds and runs the native tests: as they are, with the address and undefined-behaviour sanitizers, and the system's
 // and the moving parts of the model's with the thread sanitizer. The CUDA kernels', and those of models made of them
 // (gpu_model_tests), run on the processor, with the order of threads and streams drawn from several seeds;
 // cuda_race_tests and gpu_model_race_tests are the same with a race detector.
@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 // The slowest first, so that none is left alone at the end.
-const all = ['gpu_model_tests', 'kernel_tests', 'model_tests', 'cuda_tests', 'runtime_tests'];
+const all = ['gpu_model_tests', 'kernel_tests', 'model_tests', 'cuda_tests', 'system_tests'];
 // Those of the kernels run in pieces, side by side with the others: most of them use one processor.
 const shards = { kernel_tests: availableParallelism() };
 // Seeds beyond the first find more in less time without a sanitizer.
@@ -25,7 +25,7 @@ const seeds = {
 const configurations = [
   { name: 'plain', sanitize: '', targets: [...all, 'cuda_race_tests', 'gpu_model_race_tests'] },
   { name: 'asan', sanitize: 'address,undefined', targets: all },
-  { name: 'tsan', sanitize: 'thread', targets: ['runtime_tests', 'model_tests'] },
+  { name: 'tsan', sanitize: 'thread', targets: ['system_tests', 'model_tests'] },
 ];
 // Of the model's tests those where several queues work at once, with reads and writes on threads: the sanitizer does
 // not see what io_uring does.

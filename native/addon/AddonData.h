@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "../model/Runtime.h"
+#include "../runtime/Runtime.h"
 
 namespace spillway {
 

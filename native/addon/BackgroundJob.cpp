@@ -3,7 +3,7 @@
 #include <new>
 #include <utility>
 
-#include "../runtime/Thread.h"
+#include "../system/Thread.h"
 #include "arguments.h"
 
 namespace spillway {

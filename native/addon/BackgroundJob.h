@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "../runtime/Error.h"
+#include "../system/Error.h"
 
 namespace spillway {
 

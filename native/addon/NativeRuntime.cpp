@@ -189,14 +189,14 @@ Napi::Value NativeRuntime::onCompleted(const Napi::CallbackInfo& info) {
 
 Napi::Value NativeRuntime::createRow(const Napi::CallbackInfo& info) {
   return guarded(env_, [&] {
-    RowOptions options = parseRowOptions(info[0]);
-    return Napi::Number::New(env_, open().createRow(std::move(options)));
+    SequenceOptions options = parseSequenceOptions(info[0]);
+    return Napi::Number::New(env_, open().createSequence(std::move(options)));
   });
 }
 
 Napi::Value NativeRuntime::freeRow(const Napi::CallbackInfo& info) {
   return guarded(env_, [&] {
-    open().freeRow(readHandle(info[0], "row"));
+    open().freeSequence(readHandle(info[0], "row"));
     return env_.Undefined();
   });
 }

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "../model/Runtime.h"
+#include "../runtime/Runtime.h"
 
 namespace spillway {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "../runtime/Error.h"
+#include "../system/Error.h"
 
 namespace spillway {
 

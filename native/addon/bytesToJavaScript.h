@@ -1,7 +1,7 @@
 #pragma once
 #include <napi.h>
 
-#include "../model/Runtime.h"
+#include "../runtime/Runtime.h"
 
 namespace spillway {
 

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "../model/Pass.h"
-#include "../runtime/Error.h"
+#include "../model/ComputeTask.h"
+#include "../system/Error.h"
 
 namespace spillway {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "../runtime/CompletionChannel.h"
+#include "../system/CompletionChannel.h"
 
 namespace spillway {
 

@@ -173,9 +173,9 @@ RepackOptions parseRepackOptions(const Napi::Value& value) {
   return options;
 }
 
-RowOptions parseRowOptions(const Napi::Value& value) {
+SequenceOptions parseSequenceOptions(const Napi::Value& value) {
   const Napi::Object object = readObject(value, "options");
-  RowOptions options;
+  SequenceOptions options;
   options.tokens = readInt32Array(object.Get("tokens"), "tokens");
   options.capacityTokens = count(object, "capacityTokens", "");
   if (object.Has("promptTokens")) options.promptTokens = count(object, "promptTokens", "");

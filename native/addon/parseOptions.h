@@ -3,14 +3,14 @@
 #pragma once
 #include <napi.h>
 
-#include "../model/Runtime.h"
+#include "../runtime/Runtime.h"
 #include "../model/repack.h"
 
 namespace spillway {
 
 RuntimeOptions parseRuntimeOptions(const Napi::Value& value);
 RepackOptions parseRepackOptions(const Napi::Value& value);
-RowOptions parseRowOptions(const Napi::Value& value);
+SequenceOptions parseSequenceOptions(const Napi::Value& value);
 // Events that a task waits for.
 std::vector<EventId> parseEvents(const Napi::Value& value, std::string_view name);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "../runtime/Machine.h"
+#include "../system/Machine.h"
 #include "BackgroundJob.h"
 #include "arguments.h"
 

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "../kernels/cpu/Attention.h"
-#include "../runtime/Arena.h"
-#include "../runtime/ThreadPool.h"
+#include "../system/Arena.h"
+#include "../system/ThreadPool.h"
 
 namespace {
 using namespace spillway;

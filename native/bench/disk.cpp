@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "../runtime/Arena.h"
-#include "../runtime/Checksum.h"
-#include "../runtime/Clock.h"
-#include "../runtime/DirectFile.h"
-#include "../runtime/Error.h"
+#include "../system/Arena.h"
+#include "../system/Checksum.h"
+#include "../system/Clock.h"
+#include "../system/DirectFile.h"
+#include "../system/Error.h"
 
 namespace {
 using namespace spillway;

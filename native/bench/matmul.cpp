@@ -12,8 +12,8 @@
 #include <ctime>
 #include <string>
 
-#include "../runtime/ThreadPool.h"
-#include "../tests/matmulCases.h"
+#include "../system/ThreadPool.h"
+#include "../tests/kernels/matmulCases.h"
 #include "matmulPeak.h"
 
 namespace {

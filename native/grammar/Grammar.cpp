@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "../runtime/Error.h"
+#include "../system/Error.h"
 #include "grammar.h"
 
 namespace spillway {
@@ -59,7 +59,7 @@ Grammar::Grammar(const Vocabulary& vocabulary, GrammarKind kind, const std::stri
                   spillway_grammar_free, failure);
 }
 
-void GrammarRow::mask(float* logits, size_t vocabulary) {
+void GrammarMatcher::mask(float* logits, size_t vocabulary) {
   forced_.clear();
   if (!open()) return;
   Failure failure;
@@ -82,7 +82,7 @@ void GrammarRow::mask(float* logits, size_t vocabulary) {
   }
 }
 
-void GrammarRow::append(int32_t token, size_t mostForced) {
+void GrammarMatcher::append(int32_t token, size_t mostForced) {
   forced_.clear();
   if (!open() || matcher_ == nullptr) return;
   Failure failure;
@@ -103,12 +103,12 @@ Vocabulary::Vocabulary(const TokenTexts&) : tokens_(0) {
   throw Error(ErrorCode::InvalidArgument, "this build has no grammars: cargo was not found when it was made");
 }
 Grammar::Grammar(const Vocabulary&, GrammarKind, const std::string&) : tokens_(0) {}
-void GrammarRow::mask(float*, size_t) {}
-void GrammarRow::append(int32_t, size_t) {}
+void GrammarMatcher::mask(float*, size_t) {}
+void GrammarMatcher::append(int32_t, size_t) {}
 
 #endif
 
-void GrammarRow::fail(const std::string& message) {
+void GrammarMatcher::fail(const std::string& message) {
   place_ = Place::Failed;
   message_ = message;
   matcher_.reset();

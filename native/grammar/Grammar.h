@@ -1,5 +1,5 @@
-// Constrained decoding: grammars over a tokenizer's tokens, and rows' places in them. A thin face of the crate here
-// (grammar.h).
+// Constrained decoding: grammars over a tokenizer's tokens, and sequences' places in them. A thin face of the crate
+// here (grammar.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +38,7 @@ class Vocabulary {
   std::shared_ptr<void> handle_;
 };
 
-// Immutable: any number of threads may make rows of it.
+// Immutable: any number of threads may make matchers of it.
 class Grammar {
  public:
   // Takes milliseconds, seconds at worst. Throws Error(InvalidArgument) for a text that is none of its kind, has what
@@ -47,13 +47,13 @@ class Grammar {
   size_t tokens() const { return tokens_; }
 
  private:
-  friend class GrammarRow;
+  friend class GrammarMatcher;
   size_t tokens_;
   std::shared_ptr<void> handle_;
 };
 
-// One row's place in its grammar. By one thread at a time.
-class GrammarRow {
+// One sequence's place in its grammar. By one thread at a time.
+class GrammarMatcher {
  public:
   enum class Place : uint8_t {
     Open,       // the answer is not a whole one
@@ -62,7 +62,7 @@ class GrammarRow {
     Failed,     // the grammar went beyond a limit, or no token could come next: message() says which
   };
 
-  explicit GrammarRow(std::shared_ptr<const Grammar> grammar) : grammar_(std::move(grammar)) {}
+  explicit GrammarMatcher(std::shared_ptr<const Grammar> grammar) : grammar_(std::move(grammar)) {}
 
   // Logits of tokens that may not come next become -infinity; those that are NaN or +infinity stay, so that they show.
   // Afterwards the place may be Failed; nothing is changed where it is that or Ended.

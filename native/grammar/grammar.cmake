@@ -31,7 +31,7 @@ function(spillway_cargo_missing result)
 endfunction()
 
 add_library(spillway_grammar STATIC ${PROJECT_SOURCE_DIR}/native/grammar/Grammar.cpp)
-target_link_libraries(spillway_grammar PUBLIC spillway_runtime)
+target_link_libraries(spillway_grammar PUBLIC spillway_system)
 if(NOT SPILLWAY_GRAMMAR STREQUAL "OFF")
   spillway_cargo_missing(missing)
   if(NOT missing STREQUAL "" AND SPILLWAY_GRAMMAR STREQUAL "ON")

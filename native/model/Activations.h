@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include "../runtime/Arena.h"
-#include "../runtime/DirectFile.h"
-#include "../runtime/Scratch.h"
+#include "../system/Arena.h"
+#include "../system/DirectFile.h"
+#include "../system/Scratch.h"
 #include "DecoderSpec.h"
 
 namespace spillway {

@@ -1,4 +1,4 @@
-// The rows and token ranges that advance together in one pass: shared by the tasks of all layers.
+// The sequences and token ranges that advance together in one pass: shared by the tasks of all layers.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -6,20 +6,19 @@
 #include <vector>
 
 #include "../kernels/cpu/Attention.h"
-#include "HandleTable.h"
-#include "Row.h"
+#include "Sequence.h"
 
 namespace spillway {
 
 enum class HeadMode : uint8_t {
   None,    // a chunk in mid-prompt
-  Sample,  // from the logits of the range's last token, where that is the row's last known one; appended to the row.
-           // Behind it may be those that a grammar forces: then nothing is sampled
-  Score,   // log-probability of the row's own next token after each token of the range that has one
+  Sample,  // from the logits of the range's last token, where that is the sequence's last known one; appended to the
+           // sequence. Behind it may be those that a grammar forces: then nothing is sampled
+  Score,   // log-probability of the sequence's own next token after each token of the range that has one
 };
 
 struct BatchRange {
-  std::shared_ptr<Row> row;
+  std::shared_ptr<Sequence> sequence;
   uint32_t firstPosition;
   uint32_t tokens;
   HeadMode mode;
@@ -27,15 +26,15 @@ struct BatchRange {
   uint32_t firstPage;   // index into `pages`
   uint32_t pageCount;
   int32_t tail;           // page of the pool that takes the tokens of a page on disk until it is complete; -1: none
-  bool spilled;           // some of the row's pages are on disk
-  uint32_t devicePages;   // of a device, which come first in the row's table
+  bool spilled;           // some of the sequence's pages are on disk
+  uint32_t devicePages;   // of a device, which come first in the sequence's table
   int32_t copyFrom = -1;  // page whose tokens that of firstPosition begins with; -1: none
-  int32_t copyTo = -1;    // that page: of the row's table, or the tail
+  int32_t copyTo = -1;    // that page: of the sequence's table, or the tail
 };
 
-// Whether a token is sampled behind the range: it ends with the row's last known one.
+// Whether a token is sampled behind the range: it ends with the sequence's last known one.
 inline bool samples(const BatchRange& range) {
-  return range.mode == HeadMode::Sample && size_t(range.firstPosition) + range.tokens == range.row->tokens.size();
+  return range.mode == HeadMode::Sample && size_t(range.firstPosition) + range.tokens == range.sequence->tokens.size();
 }
 
 // Page tables name pages of the pool from 0 up, and pages on disk from -1 down.
@@ -51,7 +50,7 @@ struct Batch {
   std::vector<BatchRange> ranges;
   std::vector<int32_t> pages;
   bool spilled = false;            // some of the pages are on disk
-  bool copies = false;             // some ranges begin in a page that another row has begun
+  bool copies = false;             // some ranges begin in a page that another sequence has begun
   std::vector<BatchToken> tokens;  // of all ranges, in order
   std::vector<uint32_t> alike;     // all ranges, those beside one another whose first pages are the same
   std::vector<uint32_t> inCommon;  // of each of `alike`: how many of its first pages the one before has, too
@@ -63,17 +62,17 @@ struct Batch {
   std::atomic<uint32_t> tasks{0};  // under way
 };
 
-// While one of these exists, the batch's rows cannot be freed.
+// While one of these exists, the batch's sequences cannot be freed.
 class BatchUse {
  public:
   explicit BatchUse(std::shared_ptr<Batch> batch) : batch_(std::move(batch)) {
     if (batch_->tasks.fetch_add(1) == 0) {
-      for (const BatchRange& range : batch_->ranges) range.row->busyBatches.fetch_add(1);
+      for (const BatchRange& range : batch_->ranges) range.sequence->busyBatches.fetch_add(1);
     }
   }
   ~BatchUse() {
     if (batch_->tasks.fetch_sub(1) == 1) {
-      for (const BatchRange& range : batch_->ranges) range.row->busyBatches.fetch_sub(1);
+      for (const BatchRange& range : batch_->ranges) range.sequence->busyBatches.fetch_sub(1);
     }
   }
   BatchUse(const BatchUse&) = delete;
@@ -88,33 +87,5 @@ struct Limits {
   uint32_t tokensPerSquare = 0;
   uint32_t rowsPerSquare = 0;
 };
-
-// What a batch is checked against.
-struct BatchBounds {
-  Limits limits;
-  uint32_t pages;  // of the cache, a layer, in memory and on a device
-  uint32_t pageTokens;
-  uint32_t contextTokens;           // positions that the model has
-  uint32_t diskPages = 0;           // of the cache, a layer
-  uint32_t bufferPages = 0;         // that a staging buffer has places for
-  uint32_t widestWindow = 0;        // of all layers; 0: none
-  uint32_t devicePages = 0;         // of `pages`, those on a device: the last ones
-  uint64_t mostPages = UINT64_MAX;  // of all rows, up to the last token of each
-};
-
-// Seven integers a row (src/bindings/Addon.ts, BATCH_STRIDE).
-constexpr size_t kBatchStride = 7;
-// Two integers a copy: index of the range, page that is copied.
-constexpr size_t kCopyStride = 2;
-
-// Throws Error(InvalidArgument), naming the row and the number at fault, for whatever the tasks could not compute
-// safely: unknown handles, the same row twice, empty ranges, ranges past the row's capacity, pages that do not exist or
-// do not reach far enough, a page that is written for one row and listed for another, pages on disk without a tail,
-// pages of a device behind others, more rows, tokens or staged pages than the limits. `copies` (a prompt that goes on
-// where another row's prompt parts from it, in the middle of a page): before the range's first position is written, its
-// page becomes a copy of another one, both in memory or both on a device. Of a page on disk what is begun is the tail.
-std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages,
-                                 const std::vector<int32_t>& copies, const BatchBounds& bounds,
-                                 const HandleTable<Row>& table);
 
 }  // namespace spillway

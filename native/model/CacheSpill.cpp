@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "../runtime/Error.h"
+#include "../system/Error.h"
 #include "stagedPages.h"
 
 namespace spillway {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "../runtime/DirectFile.h"
+#include "../system/DirectFile.h"
 #include "Batch.h"
 
 namespace spillway {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "../kernels/cpu/CacheLayout.h"
-#include "../runtime/Error.h"
+#include "../system/Error.h"
 
 namespace spillway {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "../runtime/Error.h"
+#include "../system/Error.h"
 
 namespace spillway {
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <mutex>
 
-#include "../runtime/Arena.h"
-#include "../runtime/DirectFile.h"
-#include "../runtime/ExtentPool.h"
+#include "../system/Arena.h"
+#include "../system/DirectFile.h"
+#include "../system/ExtentPool.h"
 
 namespace spillway {
 

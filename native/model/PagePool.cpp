@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-#include "../runtime/Error.h"
+#include "../system/Error.h"
 
 namespace spillway {
 

@@ -1,11 +1,11 @@
 // Memory of the KV cache: fixed-size pages, the same number for every layer. Page i of every layer belongs to the same
-// row.
+// sequence.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 #include "../kernels/cpu/Attention.h"
-#include "../runtime/Arena.h"
+#include "../system/Arena.h"
 
 namespace spillway {
 

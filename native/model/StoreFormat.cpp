@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../runtime/Checksum.h"
-#include "../runtime/Error.h"
+#include "../system/Checksum.h"
+#include "../system/Error.h"
 
 namespace spillway {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "../runtime/File.h"
+#include "../system/File.h"
 #include "Weights.h"
 
 namespace spillway {

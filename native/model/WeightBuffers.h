@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "../runtime/Arena.h"
-#include "../runtime/Error.h"
+#include "../system/Arena.h"
+#include "../system/Error.h"
 
 namespace spillway {
 

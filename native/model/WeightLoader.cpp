@@ -1,7 +1,7 @@
 #include "WeightLoader.h"
 
-#include "../runtime/Arena.h"
-#include "../runtime/Error.h"
+#include "../system/Arena.h"
+#include "../system/Error.h"
 #include "WeightUnit.h"
 
 namespace spillway {

@@ -4,9 +4,9 @@
 #include <functional>
 #include <vector>
 
-#include "../runtime/Error.h"
-#include "../runtime/File.h"
-#include "../runtime/ThreadPool.h"
+#include "../system/Error.h"
+#include "../system/File.h"
+#include "../system/ThreadPool.h"
 #include "Weights.h"
 
 namespace spillway {

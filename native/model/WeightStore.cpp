@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "../runtime/Checksum.h"
-#include "../runtime/Error.h"
+#include "../system/Checksum.h"
+#include "../system/Error.h"
 
 namespace spillway {
 

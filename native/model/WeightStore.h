@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "../runtime/DirectFile.h"
-#include "../runtime/FileStamp.h"
-#include "../runtime/ThreadPool.h"
+#include "../system/DirectFile.h"
+#include "../system/FileStamp.h"
+#include "../system/ThreadPool.h"
 #include "StoreFormat.h"
 #include "WeightLoader.h"
 #include "Weights.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "../runtime/File.h"
+#include "../system/File.h"
 #include "Weights.h"
 
 namespace spillway {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "../kernels/cpu/compressRows.h"
-#include "../runtime/Error.h"
+#include "../system/Error.h"
 #include "WeightRoles.h"
 
 namespace spillway {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "../kernels/cpu/Matmul.h"
-#include "../runtime/Arena.h"
-#include "../runtime/File.h"
+#include "../system/Arena.h"
+#include "../system/File.h"
 #include "DecoderSpec.h"
 #include "StoredMatrix.h"
 

@@ -5,11 +5,11 @@
 #include <future>
 #include <utility>
 
-#include "../runtime/Arena.h"
-#include "../runtime/Checksum.h"
-#include "../runtime/DirectWriter.h"
-#include "../runtime/Error.h"
-#include "../runtime/ThreadPool.h"
+#include "../system/Arena.h"
+#include "../system/Checksum.h"
+#include "../system/DirectWriter.h"
+#include "../system/Error.h"
+#include "../system/ThreadPool.h"
 #include "StoreFormat.h"
 #include "WeightStore.h"
 #include "WeightUnit.h"

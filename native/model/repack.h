@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "../runtime/DirectFile.h"
+#include "../system/DirectFile.h"
 #include "WeightLoader.h"
 #include "Weights.h"
 

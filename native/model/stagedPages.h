@@ -12,7 +12,7 @@ struct StagedPage {
   uint32_t entry;  // of Batch::pages
   uint32_t diskPage;
   bool loaded;  // complete before the range: it is read. The others become complete with the range: they are written
-  bool begun;   // its first tokens stand in the row's tail
+  bool begun;   // its first tokens stand in the sequence's tail
 };
 
 // visit(page) for every page that a layer with this window (0: none) stages, in order of their places, until it returns

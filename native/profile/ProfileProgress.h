@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "../runtime/Clock.h"
+#include "../system/Clock.h"
 
 namespace spillway {
 

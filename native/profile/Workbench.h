@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "../kernels/cpu/Kernels.h"
-#include "../runtime/Arena.h"
-#include "../runtime/Clock.h"
-#include "../runtime/Error.h"
-#include "../runtime/ThreadPool.h"
+#include "../system/Arena.h"
+#include "../system/Clock.h"
+#include "../system/Error.h"
+#include "../system/ThreadPool.h"
 #include "ProfileProgress.h"
 #include "Samples.h"
 

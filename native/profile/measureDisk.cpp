@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "../runtime/IoQueue.h"
-#include "../runtime/SpillFile.h"
-#include "../runtime/Transfer.h"
+#include "../system/IoQueue.h"
+#include "../system/SpillFile.h"
+#include "../system/Transfer.h"
 #include "Measurement.h"
 #include "Workbench.h"
 

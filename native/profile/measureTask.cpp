@@ -1,5 +1,5 @@
 // What a task costs beside its work: its way through a queue, and waking the threads for each of its parallel loops.
-#include "../runtime/TaskQueue.h"
+#include "../system/TaskQueue.h"
 #include "Measurement.h"
 #include "taskChain.h"
 

@@ -2,9 +2,9 @@
 #pragma once
 #include <vector>
 
-#include "../runtime/CompletionChannel.h"
-#include "../runtime/Error.h"
-#include "../runtime/EventTable.h"
+#include "../system/CompletionChannel.h"
+#include "../system/Error.h"
+#include "../system/EventTable.h"
 #include "Workbench.h"
 
 namespace spillway {

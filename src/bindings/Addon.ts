@@ -422,7 +422,7 @@ export interface NativeHeadResult {
   readonly event: number;
   /**
    * Row handles that sampled, in the batch's order, and the sampled token of each. One below 0 is none, for the row's
-   * logits are not finite: HeadResult in native/model/Pass.h.
+   * logits are not finite: HeadResult in native/model/ComputeTask.h.
    */
   readonly rows: Int32Array;
   readonly tokens: Int32Array;

@@ -3,7 +3,7 @@ import { NativeError } from '../errors/NativeError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 
 /**
- * What the addon's errors carry: `errorCodeName` of native/runtime/Error.h, and for a file's the parts of the message.
+ * What the addon's errors carry: `errorCodeName` of native/system/Error.h, and for a file's the parts of the message.
  */
 export type NativeErrorCode =
   'invalid-argument' | 'file' | 'busy' | 'memory' | 'cancelled' | 'dependency' | 'peer' | 'internal';

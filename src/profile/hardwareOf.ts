@@ -15,7 +15,7 @@ import { NO_COST, round, rowHeads, slowest } from './figures.js';
 type Draft = Pick<HardwareProfile, 'format' | 'name' | 'description' | 'machine' | 'memory' | 'links' | 'cpu'> &
   Partial<HardwareProfile>;
 
-/** How the engine asks the disk (native/runtime/DirectFile.h): what `links` are measured with. */
+/** How the engine asks the disk (native/system/DirectFile.h): what `links` are measured with. */
 const ENGINE_REQUEST_BYTES = 2 ** 20;
 const ENGINE_DEPTH = 8;
 

@@ -19,7 +19,7 @@ const PACKED = [
   'native/grammar/grammar.cmake',
   'native/grammar/src/lib.rs',
   'native/kernels/cuda/cuda.cmake',
-  'native/runtime/Arena.h',
+  'native/system/Arena.h',
   'package.json',
   'scripts/install.mjs',
 ];
@@ -31,7 +31,7 @@ const LEFT = [
   'native/build-cuda/toolkit/bin/nvcc',
   'native/build-grammar/release/libspillway_grammar.a',
   'native/fuzz/coverage.cpp',
-  'native/tests/matmul_test.cpp',
+  'native/tests/kernels/matmul_test.cpp',
   'scripts/demo.mjs',
   'src/index.ts',
   'test/index.test.ts',

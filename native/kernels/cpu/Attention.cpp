@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "../../runtime/Error.h"
-#include "../../runtime/ThreadPool.h"
+#include "../../system/Error.h"
+#include "../../system/ThreadPool.h"
 
 namespace spillway {
 namespace {

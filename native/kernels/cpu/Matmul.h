@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../../runtime/Scratch.h"
+#include "../../system/Scratch.h"
 #include "Kernels.h"
 #include "WeightType.h"
 #include "panelLayout.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 
-#include "../../runtime/ThreadPool.h"
+#include "../../system/ThreadPool.h"
 #include "Matmul.h"
 
 namespace spillway {

@@ -51,7 +51,7 @@ else()
   target_compile_options(spillway_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra>)
   target_compile_definitions(spillway_cuda PUBLIC SPILLWAY_HAS_CUDA)
   # The static runtime looks for a driver when it is first used, so the addon loads without one.
-  target_link_libraries(spillway_cuda PUBLIC spillway_runtime CUDA::cudart_static)
+  target_link_libraries(spillway_cuda PUBLIC spillway_system CUDA::cudart_static)
   add_library(spillway_gpu OBJECT ${SPILLWAY_GPU_SOURCES})
   target_compile_definitions(spillway_gpu PRIVATE SPILLWAY_CUDA_RUNTIME)
   target_include_directories(spillway_gpu SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <string>
 
-#include "../../runtime/Error.h"
+#include "../../system/Error.h"
 
 #if defined(__CUDACC__) || defined(SPILLWAY_CUDA_RUNTIME)
 #include <cuda_runtime.h>

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "../../kernels/cuda/MemoryPool.h"
-#include "../../model/gpu/Device.h"
-#include "../../model/gpu/Link.h"
+#include "../../backend/cuda/Device.h"
+#include "../../backend/cuda/Link.h"
 #include "../Workbench.h"
 
 namespace spillway {

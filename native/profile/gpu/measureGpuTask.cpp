@@ -1,7 +1,7 @@
 // What a task on the device costs beside its work: its way through a queue that runs ahead, starting its kernels, and
 // the fence behind them.
 #include "../../kernels/cuda/RowKernels.h"
-#include "../../runtime/TaskQueue.h"
+#include "../../system/TaskQueue.h"
 #include "../taskChain.h"
 #include "gpuMeasurements.h"
 

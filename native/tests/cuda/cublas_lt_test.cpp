@@ -2,7 +2,7 @@
 // others, in matmul_test.cpp.
 #include "cublasLtFixture.h"
 
-#include "../matmulCases.h"
+#include "../kernels/matmulCases.h"
 #if defined(__CUDACC__) && __has_include(<cublasLt.h>)
 #include <cublasLt.h>
 #endif

@@ -1,11 +1,11 @@
 // Matrix products of every type against weights that the CPU unpacks, in double precision, over the CPU's table of
 // cases.
-#include "../matmulCases.h"
+#include "../kernels/matmulCases.h"
 
 #include <cmath>
 #include <limits>
 
-#include "../../runtime/ThreadPool.h"
+#include "../../system/ThreadPool.h"
 #include "cublasLtFixture.h"
 #include "deviceMatrix.h"
 #include "fixture.h"

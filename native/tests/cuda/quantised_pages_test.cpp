@@ -7,7 +7,7 @@
 
 #include "../../kernels/cpu/floatFormats.h"
 #include "../../kernels/cuda/Attention.h"
-#include "../attention_fixture.h"
+#include "../kernels/attention_fixture.h"
 #include "fixture.h"
 
 namespace spillway::cuda {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "../../kernels/cpu/Kernels.h"
-#include "../matmulCases.h"
+#include "../kernels/matmulCases.h"
 #include "deviceMatrix.h"
 #include "fixture.h"
 

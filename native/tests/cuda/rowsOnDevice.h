@@ -4,7 +4,7 @@
 
 #include "../../kernels/cuda/QuantisedPages.h"
 #include "../../kernels/cuda/SparseAttention.h"
-#include "../attention_fixture.h"
+#include "../kernels/attention_fixture.h"
 #include "fixture.h"
 
 namespace spillway::cuda {

@@ -10,7 +10,7 @@ export interface FileStamp {
   readonly bytes: number;
   /** Of the last change, in nanoseconds since 1970. */
   readonly changed: bigint;
-  /** All of it, as native/runtime/FileStamp.h writes it. */
+  /** All of it, as native/system/FileStamp.h writes it. */
   readonly text: string;
 }
 

@@ -34,7 +34,7 @@ class Streaming {
   // Weights are in host memory, or, where they are not, in the store.
   explicit Streaming(const TinyStore& store, uint64_t hostBytes = kAll) : tiny(split(store, 0, hostBytes)) {
     const std::vector<int32_t> text = randomTokens(4, 67, 5);
-    const auto row = int32_t(runtime.createRow(rowOptions(text, uint32_t(text.size()))));
+    const auto row = int32_t(runtime.createSequence(sequenceOptions(text, uint32_t(text.size()))));
     batch = runtime.createBatch({row, 0, int32_t(text.size()), int32_t(HeadMode::Score), 0, 1, -1}, {0});
     chain.push_back(runtime.submitCompute(ComputePart::Embed, 0, batch, tiny.activations, {}));
     EXPECT_FALSE(tiny.await(chain[0]).failed);
@@ -180,7 +180,7 @@ TEST(GpuAhead, EventsReachThroughOtherStreams) {
   options.spill = SpillOptions{"/tmp", 0, 0, 0, 1 << 20};
   TinyRuntime tiny(std::move(options));
   Runtime& runtime = tiny.runtime;
-  const auto row = int32_t(runtime.createRow(rowOptions(randomTokens(12, 67, 5), 12)));
+  const auto row = int32_t(runtime.createSequence(sequenceOptions(randomTokens(12, 67, 5), 12)));
   const uint32_t batch = runtime.createBatch({row, 0, 12, int32_t(HeadMode::None), 0, 1, -1}, {0});
   const uint32_t hidden = runtime.createHiddenStore(12, 5);
   std::vector<EventId> events;

@@ -1,5 +1,5 @@
 // Every kind of decoder on a device, against the reference in double arithmetic.
-#include "../../architectureCases.h"
+#include "../../model/architectureCases.h"
 #include "gpuFixture.h"
 
 namespace spillway {
@@ -36,14 +36,14 @@ class GpuArchitecture : public testing::TestWithParam<Case> {
     options.precision = precision;
     options.cacheType = cache;
     TinyRuntime tiny(std::move(options));
-    const uint32_t scored = tiny.runtime.createRow(rowOptions(text, 40));
+    const uint32_t scored = tiny.runtime.createSequence(sequenceOptions(text, 40));
     const auto scores = tiny.pass({{scored, 0, 40, HeadMode::Score, {9, 2, 7}}});
     ASSERT_EQ(scores->scores.size(), expected.scores.size());
     for (size_t i = 0; i < expected.scores.size(); i++)
       EXPECT_NEAR(scores->scores[i], expected.scores[i], tolerance) << "position " << i;
 
     // Goes on greedily, one token a pass, against the reference on the same tokens.
-    const uint32_t grown = tiny.runtime.createRow(rowOptions(text, 44));
+    const uint32_t grown = tiny.runtime.createSequence(sequenceOptions(text, 44));
     std::vector<int32_t> tokens = text;
     for (uint32_t first = 0; tokens.size() < 44; first = uint32_t(tokens.size()) - 1) {
       const auto head = tiny.pass({{grown, first, uint32_t(tokens.size()) - first, HeadMode::Sample, {3, 11, 4}}});

@@ -1,7 +1,7 @@
 // Pages of the cache on the device, in host memory and on disk: attention is where they are, and what both sides find
 // merges.
-#include "../../architectureCases.h"
-#include "../../spillFixture.h"
+#include "../../model/architectureCases.h"
+#include "../../model/spillFixture.h"
 #include "gpuFixture.h"
 
 namespace spillway {
@@ -28,9 +28,9 @@ std::vector<int32_t> table(uint32_t onDevice, int32_t first = 0) {
 std::vector<float> score(const RuntimeOptions& options, const std::vector<int32_t>& text, uint32_t onDevice,
                          uint32_t chunk, uint32_t promptTokens) {
   TinyRuntime tiny(options);
-  RowOptions row = rowOptions(text, uint32_t(text.size()));
+  SequenceOptions row = sequenceOptions(text, uint32_t(text.size()));
   row.promptTokens = promptTokens;
-  const uint32_t handle = tiny.runtime.createRow(std::move(row));
+  const uint32_t handle = tiny.runtime.createSequence(std::move(row));
   std::vector<float> scores;
   for (uint32_t first = 0; first < kTokens; first += chunk) {
     const auto head = tiny.pass({{handle, first, std::min(chunk, kTokens - first), HeadMode::Score, table(onDevice)}});
@@ -43,9 +43,9 @@ std::vector<float> score(const RuntimeOptions& options, const std::vector<int32_
 std::vector<float> scoreOnProcessor(const RuntimeOptions& options, const std::vector<int32_t>& text,
                                     uint32_t promptTokens) {
   TinyRuntime tiny(options);
-  RowOptions row = rowOptions(text, uint32_t(text.size()));
+  SequenceOptions row = sequenceOptions(text, uint32_t(text.size()));
   row.promptTokens = promptTokens;
-  const uint32_t handle = tiny.runtime.createRow(std::move(row));
+  const uint32_t handle = tiny.runtime.createSequence(std::move(row));
   return tiny.pass({{handle, 0, kTokens, HeadMode::Score, {0, 1, 2}}})->scores;
 }
 
@@ -64,7 +64,7 @@ TEST_P(GpuCache, PagesOnBothSidesGiveTheAnswersOfOne) {
   const std::vector<int32_t> text = randomTokens(kTokens, spec.vocabularySize, 3);
   RuntimeOptions options = onBoth(model.options());
   TinyRuntime processor(model.options());
-  const uint32_t row = processor.runtime.createRow(rowOptions(text, kTokens));
+  const uint32_t row = processor.runtime.createSequence(sequenceOptions(text, kTokens));
   const std::vector<float> expected = processor.pass({{row, 0, kTokens, HeadMode::Score, {0, 1, 2}}})->scores;
   for (const uint32_t onDevice : {0u, 1u, 2u, 3u}) {
     const std::string what = std::to_string(onDevice) + " pages on the device";
@@ -89,12 +89,12 @@ TEST(GpuCacheRules, ARowsBitsDoNotDependOnCompanyWithOtherPlaces) {
       const std::vector<float> alone = score(options, text, onDevice, kTokens, 30);
       expectSameBits(score(options, text, onDevice, 11, 30), alone, "in chunks");
       TinyRuntime tiny(options);
-      RowOptions own = rowOptions(text, kTokens);
+      SequenceOptions own = sequenceOptions(text, kTokens);
       own.promptTokens = 30;
-      const uint32_t row = tiny.runtime.createRow(std::move(own));
+      const uint32_t row = tiny.runtime.createSequence(std::move(own));
       std::vector<uint32_t> others;
       for (unsigned o = 0; o < 4; o++)
-        others.push_back(tiny.runtime.createRow(rowOptions(randomTokens(kTokens, 67, 50 + o), kTokens)));
+        others.push_back(tiny.runtime.createSequence(sequenceOptions(randomTokens(kTokens, 67, 50 + o), kTokens)));
       std::vector<float> scores;
       for (uint32_t first = 0; first < kTokens; first += 11) {
         std::vector<Range> ranges;
@@ -208,7 +208,7 @@ TEST(GpuCacheRules, PagesOnDiskAreStagedAndTheProcessorAttends) {
     RuntimeOptions spilling = options;
     if (tail >= 0) spilling.spill = spillOptions(folder.path());
     SpillingRuntime runtime(spilling);
-    const uint32_t row = runtime.tiny.runtime.createRow(rowOptions(text, 90));
+    const uint32_t row = runtime.tiny.runtime.createSequence(sequenceOptions(text, 90));
     std::vector<float> scores;
     for (uint32_t first = 0; first < 90; first += chunk) {
       const auto head = runtime.pass({{{row, first, std::min(chunk, 90 - first), HeadMode::Score, pages}, tail}});
@@ -230,7 +230,7 @@ TEST(GpuCacheRules, PagesOnDiskAreStagedAndTheProcessorAttends) {
 TEST(GpuCacheRules, PagesOfADeviceComeFirst) {
   const TinyModel model(smallSpec());
   TinyRuntime tiny(onBoth(model.options()));
-  const auto row = int32_t(tiny.runtime.createRow(rowOptions({1, 2, 3}, 40)));
+  const auto row = int32_t(tiny.runtime.createSequence(sequenceOptions({1, 2, 3}, 40)));
   const auto batchOf = [&](const std::vector<int32_t>& pages) {
     tiny.runtime.createBatch({row, 0, 3, 0, 0, int32_t(pages.size()), -1}, pages);
   };

@@ -19,8 +19,8 @@ void append(std::vector<float>& scores, const HeadResult& head, uint32_t row) {
   }
 }
 
-RowOptions prompted(const std::vector<int32_t>& text, uint32_t promptTokens) {
-  RowOptions options = rowOptions(text, uint32_t(text.size()));
+SequenceOptions prompted(const std::vector<int32_t>& text, uint32_t promptTokens) {
+  SequenceOptions options = sequenceOptions(text, uint32_t(text.size()));
   options.promptTokens = promptTokens;
   return options;
 }
@@ -28,7 +28,7 @@ RowOptions prompted(const std::vector<int32_t>& text, uint32_t promptTokens) {
 std::vector<float> scoreAlone(RuntimeOptions options, const std::vector<int32_t>& text, uint32_t promptTokens,
                               uint32_t chunk) {
   TinyRuntime tiny(std::move(options));
-  const uint32_t row = tiny.runtime.createRow(prompted(text, promptTokens));
+  const uint32_t row = tiny.runtime.createSequence(prompted(text, promptTokens));
   std::vector<float> scores;
   for (uint32_t first = 0; first < kTokens; first += chunk)
     append(scores, *tiny.pass({{row, first, std::min(chunk, kTokens - first), HeadMode::Score, {0, 1, 2}}}), row);
@@ -40,8 +40,8 @@ std::vector<float> scoreInCompany(RuntimeOptions options, const std::vector<int3
   TinyRuntime tiny(std::move(options));
   std::vector<uint32_t> others;
   for (unsigned o = 0; o < 5; o++)
-    others.push_back(tiny.runtime.createRow(prompted(randomTokens(kTokens, 67, 100 + o), 5 * o)));
-  const uint32_t row = tiny.runtime.createRow(prompted(text, promptTokens));
+    others.push_back(tiny.runtime.createSequence(prompted(randomTokens(kTokens, 67, 100 + o), 5 * o)));
+  const uint32_t row = tiny.runtime.createSequence(prompted(text, promptTokens));
   std::vector<float> scores;
   for (uint32_t first = 0; first < kTokens; first += 9) {
     std::vector<Range> ranges;

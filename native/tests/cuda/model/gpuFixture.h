@@ -2,7 +2,7 @@
 #pragma once
 #include <cstring>
 
-#include "../../storeFixture.h"
+#include "../../model/storeFixture.h"
 #include "../fixture.h"
 
 namespace spillway::fixture {

@@ -18,8 +18,8 @@ RuntimeOptions withProducts(RuntimeOptions options, GpuProducts products = GpuPr
   return options;
 }
 
-RowOptions prompted(const std::vector<int32_t>& text, uint32_t promptTokens) {
-  RowOptions options = rowOptions(text, uint32_t(text.size()));
+SequenceOptions prompted(const std::vector<int32_t>& text, uint32_t promptTokens) {
+  SequenceOptions options = sequenceOptions(text, uint32_t(text.size()));
   options.promptTokens = promptTokens;
   return options;
 }
@@ -29,9 +29,9 @@ RowOptions prompted(const std::vector<int32_t>& text, uint32_t promptTokens) {
 std::vector<float> score(RuntimeOptions options, const std::vector<int32_t>& text, uint32_t promptTokens,
                          uint32_t chunk, bool company) {
   TinyRuntime tiny(std::move(options));
-  const uint32_t before = tiny.runtime.createRow(prompted(randomTokens(kTokens, 67, 8), 3)),
-                 behind = tiny.runtime.createRow(prompted(randomTokens(kTokens, 67, 9), kTokens)),
-                 row = tiny.runtime.createRow(prompted(text, promptTokens));
+  const uint32_t before = tiny.runtime.createSequence(prompted(randomTokens(kTokens, 67, 8), 3)),
+                 behind = tiny.runtime.createSequence(prompted(randomTokens(kTokens, 67, 9), kTokens)),
+                 row = tiny.runtime.createSequence(prompted(text, promptTokens));
   std::vector<float> scores;
   for (uint32_t first = 0; first < kTokens; first += chunk) {
     const uint32_t some = std::min(chunk, kTokens - first);
@@ -87,8 +87,8 @@ TEST(GpuProducts, OfAPromptsBeginningAreThoseOfThePrompt) {
   const auto behind = [&](uint32_t promptTokens) {
     TinyRuntime tiny(options);
     const uint32_t beginning =
-        tiny.runtime.createRow(prompted({text.begin(), text.begin() + kBeginning}, promptTokens));
-    const uint32_t row = tiny.runtime.createRow(prompted(text, kPrompt));
+        tiny.runtime.createSequence(prompted({text.begin(), text.begin() + kBeginning}, promptTokens));
+    const uint32_t row = tiny.runtime.createSequence(prompted(text, kPrompt));
     tiny.pass({{beginning, 0, kBeginning, HeadMode::None, {0, 1}}});
     return tiny.pass({{row, kBeginning, kTokens - kBeginning, HeadMode::Score, {0, 2, 3}, 1}})->scores;
   };
@@ -122,7 +122,7 @@ TEST(GpuProducts, TheirMemoryIsWithinTheCap) {
   TinyRuntime tiny(std::move(options));
   EXPECT_LE(takenBytes(), before + bytes.weights + bytes.weightBuffers + bytes.cache + bytes.scratch +
                               bytes.activations + kCountedBytes);
-  const uint32_t row = tiny.runtime.createRow(prompted(randomTokens(kTokens, 67, 5), kTokens));
+  const uint32_t row = tiny.runtime.createSequence(prompted(randomTokens(kTokens, 67, 5), kTokens));
   library->rows = 0;
   tiny.pass({{row, 0, kTokens, HeadMode::Score, {0, 1, 2}}});
   EXPECT_GT(library->rows, 0u);
@@ -132,7 +132,7 @@ TEST(GpuProducts, AnErrorInMidRunFailsItsTaskAndNoMore) {
   const fake::Library library;
   const TinyModel model(smallSpec());
   TinyRuntime tiny(withProducts(onGpu(model.options())));
-  const auto row = int32_t(tiny.runtime.createRow(prompted(randomTokens(kTokens, 67, 5), kTokens)));
+  const auto row = int32_t(tiny.runtime.createSequence(prompted(randomTokens(kTokens, 67, 5), kTokens)));
   const uint32_t batch =
       tiny.runtime.createBatch({row, 0, int32_t(kTokens), int32_t(HeadMode::Sample), 0, 3, -1}, {0, 1, 2});
   EXPECT_FALSE(tiny.await(tiny.runtime.submitCompute(ComputePart::Embed, 0, batch, tiny.activations, {})).failed);

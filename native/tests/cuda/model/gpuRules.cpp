@@ -1,5 +1,5 @@
 // What a device is asked for, what it refuses, and what it hands back.
-#include "../../oddRows.h"
+#include "../../model/oddRows.h"
 #include "gpuFixture.h"
 
 namespace spillway {
@@ -93,7 +93,7 @@ TEST(GpuRules, TasksEndWhenTheDeviceIsDone) {
     TinyRuntime tiny(std::move(options));
     Runtime& runtime = tiny.runtime;
     EXPECT_TRUE(emulator::idle());
-    const auto row = int32_t(runtime.createRow(rowOptions(randomTokens(30, 67, 1), 31)));
+    const auto row = int32_t(runtime.createSequence(sequenceOptions(randomTokens(30, 67, 1), 31)));
     const uint32_t batch = runtime.createBatch({row, 0, 30, int32_t(HeadMode::Sample), 0, 2, -1},
                                                {8, 0});  // on the device, in host memory
     const uint32_t hidden = runtime.createHiddenStore(30, 7);
@@ -131,14 +131,14 @@ TEST(GpuRules, SamplingFollowsItsParametersThereAsHere) {
     TinyRuntime tiny(std::move(options));
     std::vector<Range> ranges;
     for (int r = 0; r < 6; r++) {
-      RowOptions row = rowOptions(text, 12);
+      SequenceOptions row = sequenceOptions(text, 12);
       row.sampling.temperature = r == 0 ? 0.0f : 0.9f;
       row.sampling.topK = r == 2 ? 5 : 0;
       row.sampling.topP = r == 3 ? 0.8f : 1.0f;
       row.sampling.repetitionPenalty = r == 4 ? 1.3f : 1.0f;
       row.sampling.seed = uint32_t(17 + r);
       row.logprobs = r == 5 ? 3 : r == 1 ? 0 : -1;
-      ranges.push_back({tiny.runtime.createRow(std::move(row)), 0, 9, HeadMode::Sample, {r}});
+      ranges.push_back({tiny.runtime.createSequence(std::move(row)), 0, 9, HeadMode::Sample, {r}});
     }
     return tiny.pass(ranges);
   };
@@ -165,7 +165,7 @@ TEST(GpuRules, HiddenStatesCrossTheLinkAndComeBack) {
     TinyRuntime tiny(std::move(options));
     Runtime& runtime = tiny.runtime;
     const std::vector<int32_t> text = randomTokens(20, 67, 4);
-    const auto row = int32_t(runtime.createRow(rowOptions(text, 20)));
+    const auto row = int32_t(runtime.createSequence(sequenceOptions(text, 20)));
     const uint32_t batch = runtime.createBatch({row, 0, 20, int32_t(HeadMode::Score), 0, 2, -1}, {0, 1});
     const uint32_t other = runtime.createActivations(64), store = runtime.createHiddenStore(20, residentTokens);
     const auto scores = [&](bool stored) {

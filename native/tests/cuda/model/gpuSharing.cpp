@@ -1,6 +1,6 @@
 // Rows that begin alike on a device: pages in several tables, pages that begin as copies, and attention to what rows
 // have in common. Bits are those of rows alone.
-#include "../../spillFixture.h"
+#include "../../model/spillFixture.h"
 #include "gpuFixture.h"
 
 namespace spillway {
@@ -40,16 +40,16 @@ struct Sharer {
   std::vector<float> scores;  // of the tokens behind the shared ones
 };
 
-uint32_t createRow(TinyRuntime& tiny, const std::vector<int32_t>& text, uint32_t promptTokens) {
-  RowOptions row = rowOptions(text, uint32_t(text.size()));
+uint32_t createSequence(TinyRuntime& tiny, const std::vector<int32_t>& text, uint32_t promptTokens) {
+  SequenceOptions row = sequenceOptions(text, uint32_t(text.size()));
   row.promptTokens = promptTokens;
-  return tiny.runtime.createRow(std::move(row));
+  return tiny.runtime.createSequence(std::move(row));
 }
 
 // What follows token `from`, of a row that shares nothing: its prompt in one go, then token by token.
 std::vector<float> scoreAlone(const RuntimeOptions& options, const Sharer& sharer, uint32_t onDevice) {
   TinyRuntime tiny(options);
-  const uint32_t row = createRow(tiny, sharer.text, sharer.promptTokens), end = uint32_t(sharer.text.size());
+  const uint32_t row = createSequence(tiny, sharer.text, sharer.promptTokens), end = uint32_t(sharer.text.size());
   std::vector<float> scores;
   for (uint32_t first = 0, tokens; first < end; first += tokens) {
     tokens = first < sharer.promptTokens ? std::min(64u, sharer.promptTokens - first) : 1;
@@ -66,7 +66,7 @@ void scoreTogether(TinyRuntime& tiny, std::vector<Sharer>& sharers, const std::v
                    uint32_t onDevice, uint32_t chunk) {
   const auto left = [](const Sharer& sharer) { return uint32_t(sharer.text.size()) - sharer.next; };
   for (Sharer& sharer : sharers) {
-    sharer.row = createRow(tiny, sharer.text, sharer.promptTokens);
+    sharer.row = createSequence(tiny, sharer.text, sharer.promptTokens);
     sharer.next = sharer.shared;
   }
   while (std::any_of(sharers.begin(), sharers.end(), left)) {
@@ -120,7 +120,7 @@ void checkSharing(const RuntimeOptions& options, const std::vector<uint32_t>& sh
   const std::vector<int32_t> donorPages = numbers(0, text.size() / 16 + 1);
   std::vector<Sharer> sharers = sharersOf(text, donorPages, shares, options.decoder.vocabularySize);
   TinyRuntime tiny(options);
-  const uint32_t donor = createRow(tiny, text, uint32_t(text.size()));
+  const uint32_t donor = createSequence(tiny, text, uint32_t(text.size()));
   for (uint32_t first = 0; first < text.size(); first += 50)
     tiny.pass(
         {{donor, first, std::min(50u, uint32_t(text.size()) - first), HeadMode::None, table(donorPages, onDevice)}});
@@ -180,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(Caches, GpuSharing, testing::ValuesIn(kCases),
 TEST(GpuSharingRules, CopiesGoFromTierToTheSameTier) {
   const TinyModel model(smallSpec());
   TinyRuntime tiny(onBoth(model.options()));
-  const auto row = int32_t(tiny.runtime.createRow(rowOptions(randomTokens(40, 67, 1), 40)));
+  const auto row = int32_t(tiny.runtime.createSequence(sequenceOptions(randomTokens(40, 67, 1), 40)));
   const auto batchOf = [&](const std::vector<int32_t>& pages, int32_t from) {
     tiny.runtime.createBatch({row, 18, 3, 0, 0, int32_t(pages.size()), -1}, pages, {0, from});
   };
@@ -201,13 +201,14 @@ TEST(GpuSharingRules, AsManyRowsAsThereIsRoomForShareTheSamePages) {
   options.gpu->pages = 20;
   TinyRuntime tiny(options);
   const std::vector<int32_t> text = randomTokens(64, 67, 1);
-  const uint32_t donor = tiny.runtime.createRow(rowOptions(text, 64));
+  const uint32_t donor = tiny.runtime.createSequence(sequenceOptions(text, 64));
   tiny.pass({{donor, 0, 64, HeadMode::None, {0, 1, 2, 3}}});
   std::vector<Range> ranges;
   for (int32_t r = 0; r < 16; r++) {
     std::vector<int32_t> own = text;
     own.push_back(int32_t(r));
-    ranges.push_back({tiny.runtime.createRow(rowOptions(own, 80)), 64, 1, HeadMode::Sample, {0, 1, 2, 3, 4 + r}});
+    ranges.push_back(
+        {tiny.runtime.createSequence(sequenceOptions(own, 80)), 64, 1, HeadMode::Sample, {0, 1, 2, 3, 4 + r}});
   }
   EXPECT_EQ(tiny.pass(ranges)->tokens.size(), 16u);
 }
@@ -226,8 +227,8 @@ TEST(GpuSharingRules, TailsBeginAsCopiesToo) {
   const std::vector<int32_t> ownPages = {130, -3, -4};
   const auto scores = [&](bool shares) {
     SpillingRuntime runtime(options);
-    const uint32_t donor = runtime.tiny.runtime.createRow(rowOptions(text, 40)),
-                   row = runtime.tiny.runtime.createRow(rowOptions(own, 46));
+    const uint32_t donor = runtime.tiny.runtime.createSequence(sequenceOptions(text, 40)),
+                   row = runtime.tiny.runtime.createSequence(sequenceOptions(own, 46));
     runtime.pass({{{donor, 0, 23, HeadMode::None, {130, -1, -2}}, 5}});
     std::vector<float> found;
     for (uint32_t first = shares ? 21 : 0; first < 46; first += first == 0 ? 21 : 5) {

@@ -131,7 +131,7 @@ TEST(GpuWeights, ThatTheBufferDoesNotHoldAreNotComputedWith) {
   const TinyStore store(smallSpec());
   TinyRuntime tiny(split(store, 0, 0));
   Runtime& runtime = tiny.runtime;
-  const auto row = int32_t(runtime.createRow(rowOptions({1, 2, 3}, 3)));
+  const auto row = int32_t(runtime.createSequence(sequenceOptions({1, 2, 3}, 3)));
   const uint32_t batch = runtime.createBatch({row, 0, 3, int32_t(HeadMode::None), 0, 1, -1}, {0});
   tiny.await(runtime.submitCompute(ComputePart::Embed, 0, batch, tiny.activations, {}));
   expectRefused([&] { runtime.submitCompute(ComputePart::Project, 0, batch, tiny.activations, {}); },

@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "../../model/headRows.h"
+#include "../../model/pooling.h"
+#include "Pass.h"
+
+namespace spillway {
+
+namespace {
+
+// Greedy sequences need the largest logit only: their logits exist for so many outputs at a time that they stay in the
+// processor's caches.
+constexpr size_t kSliceBytes = size_t(1) << 20;
+constexpr size_t kSliceOutputs = 1024;  // a slice is a multiple of it
+
+// All that is wanted is the first token of the largest logit.
+bool takesLargest(const Sequence& sequence) {
+  return !(sequence.sampling.temperature > 0) && sequence.sampling.repetitionPenalty == 1 && sequence.logprobs < 0 &&
+         sequence.grammar == nullptr;
+}
+
+// The hidden state of one of the batch's tokens behind the final norm.
+void finalNorm(const Pass& pass, uint32_t token, float* normed) {
+  const size_t width = pass.spec.hiddenSize;
+  const float* hidden = pass.activations.hidden + size_t(token) * width;
+  const GlobalWeights& weights = pass.weights.global();
+  if (pass.spec.finalNorm)
+    pass.norm(hidden, weights.finalNorm, weights.finalNormBias, normed);
+  else
+    std::copy_n(hidden, width, normed);
+}
+
+// The largest logits of some sequences, slice by slice of the vocabulary; of equal ones the first, as
+// RowKernels::argMax has it.
+void takeLargest(const Pass& pass, const WantedLogits* wanted, size_t rows, const float* input, size_t width,
+                 float* logits, float* largest, HeadResult& result) {
+  const StoredMatrix& weights = pass.weights.head();
+  const float* bias = pass.weights.global().headBias;
+  const size_t slice = std::max<size_t>(1, kSliceBytes / (rows * sizeof(float) * kSliceOutputs)) * kSliceOutputs;
+  const size_t mark = pass.scratch.used();
+  const MatrixInput prepared =
+      prepareInput(pass.compute, input, rows, width, width, usesRoundedInput(pass.compute, weights.type), pass.scratch);
+  std::fill_n(largest, rows, -std::numeric_limits<float>::infinity());
+  for (size_t r = 0; r < rows; r++) result.tokens[wanted[r].result] = 0;
+  for (size_t first = 0; first < weights.outputs; first += slice) {
+    const uint32_t outputs = static_cast<uint32_t>(std::min(slice, weights.outputs - first));
+    const WeightMatrix part{weights.type, outputs, weights.inputs,
+                            weights.panels + first / kPanelOutputs * panelBytes(weights.type, weights.inputs)};
+    const MatmulJob job{&part, bias == nullptr ? nullptr : bias + first, logits, outputs};
+    matmul(pass.compute, &job, 1, prepared, pass.scratch);
+    pass.forRows(rows, outputs, [&](size_t r, unsigned) {
+      float value;
+      size_t index;
+      pass.compute.kernels.rows.argMax(logits + r * outputs, outputs, &value, &index);
+      if (value <= largest[r] || std::isnan(largest[r])) return;  // a NaN counts as above all: it has to show
+      largest[r] = value;
+      result.tokens[wanted[r].result] = static_cast<int32_t>(first + index);
+    });
+  }
+  for (size_t r = 0; r < rows; r++)
+    if (!std::isfinite(largest[r])) result.tokens[wanted[r].result] = kNotFinite;
+  pass.scratch.release(mark);
+}
+
+void poolHidden(const Pass& pass, HeadResult& result) {
+  const std::vector<uint32_t> tokens = listPooled(pass.batch);
+  if (tokens.empty() && result.embedded.empty()) return;
+  const size_t width = pass.spec.hiddenSize, most = std::min(headRowsAtATime(pass.spec), tokens.size());
+  const size_t mark = pass.scratch.used();
+  float* normed = pass.scratch.take<float>(most * width);
+  for (size_t first = 0, rows; first < tokens.size(); first += rows) {
+    rows = std::min(most, tokens.size() - first);
+    pass.forRows(rows, width, [&](size_t i, unsigned) { finalNorm(pass, tokens[first + i], normed + i * width); });
+    pool(pass.batch, &tokens[first], rows, normed, width);
+  }
+  pass.scratch.release(mark);
+  takeEmbeddings(pass.batch, width, result);
+}
+
+}  // namespace
+
+std::unique_ptr<HeadResult> head(const Pass& pass) {
+  const DecoderSpec& spec = pass.spec;
+  const GlobalWeights& weights = pass.weights.global();
+  const size_t width = spec.hiddenSize;
+  const size_t vocabulary = spec.vocabularySize;
+  auto result = std::make_unique<HeadResult>();
+  const std::vector<WantedLogits> wanted =
+      pass.measuring ? std::vector<WantedLogits>(pass.tokens()) : listWanted(pass.batch, *result, takesLargest);
+  if (!pass.measuring) poolHidden(pass, *result);
+  if (wanted.empty()) return result;
+
+  const size_t mark = pass.scratch.used();
+  const size_t most = std::min(headRowsAtATime(spec), wanted.size());
+  const size_t workspaceBytes = Scratch::aligned(vocabulary * 8);
+  float* last = pass.scratch.take<float>(most * width);
+  float* projected = present(weights.outputProjection) ? pass.scratch.take<float>(most * spec.embeddingSize) : nullptr;
+  float* logits = pass.scratch.take<float>(most * vocabulary);
+  uint8_t* workspaces = pass.scratch.take<uint8_t>(workspaceBytes * pass.compute.pool.threads());
+  float* largest = pass.scratch.take<float>(most);
+  const bool sliced = !streams(pass.weights.head());
+  const auto greedyEnd = std::find_if(wanted.begin(), wanted.end(),
+                                      [sliced](const WantedLogits& entry) { return !(sliced && entry.first); });
+  const size_t greedyRows = static_cast<size_t>(greedyEnd - wanted.begin());
+
+  for (size_t first = 0, rows; first < wanted.size(); first += rows) {
+    const bool greedy = first < greedyRows;
+    rows = std::min(most, (greedy ? greedyRows : wanted.size()) - first);
+    pass.forRows(rows, width, [&](size_t i, unsigned) { finalNorm(pass, wanted[first + i].token, last + i * width); });
+    const bool project = present(weights.outputProjection);
+    if (project) pass.multiply(weights.outputProjection, nullptr, last, rows, projected);
+    const float* input = project ? projected : last;
+    if (greedy) {
+      takeLargest(pass, &wanted[first], rows, input, project ? spec.embeddingSize : width, logits, largest, *result);
+      continue;
+    }
+    pass.multiply(pass.weights.head(), weights.headBias, input, rows, logits);
+    pass.forRows(rows, vocabulary, [&](size_t i, unsigned worker) {
+      useLogits(pass.compute.kernels, pass.batch, wanted[first + i], logits + i * vocabulary, vocabulary,
+                workspaces + worker * workspaceBytes, *result);
+    });
+    if (pass.measuring) break;
+  }
+  pass.scratch.release(mark);
+
+  if (!pass.measuring) appendSampled(pass.batch, wanted, *result);
+  return result;
+}
+
+}  // namespace spillway

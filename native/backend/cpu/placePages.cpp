@@ -1,0 +1,78 @@
+#include <cstring>
+#include <string>
+
+#include "../../system/Error.h"
+#include "Pass.h"
+#include "../../model/stagedPages.h"
+
+namespace spillway {
+
+namespace {
+
+// Where a range's pages are during this layer: in the pool, in the staging buffer, in the sequence's tail; null for
+// those that attention does not touch here.
+void findPages(const Pass& pass, size_t layer) {
+  const Batch& batch = pass.batch;
+  const uint32_t pageTokens = pass.cache.layout().pageTokens;
+  for (size_t i = 0; i < batch.pages.size(); i++) {
+    const bool here = batch.pages[i] >= 0 && static_cast<uint32_t>(batch.pages[i]) < pass.cache.pages();
+    batch.pagePointers[i] = here ? pass.cache.page(layer, static_cast<size_t>(batch.pages[i])) : nullptr;
+  }
+  for (const BatchRange& range : batch.ranges) {
+    const uint32_t end = range.firstPosition + range.tokens;
+    if (!range.spilled || end % pageTokens == 0) continue;
+    const uint32_t last = range.firstPage + end / pageTokens;
+    if (batch.pages[last] < 0) batch.pagePointers[last] = pass.cache.page(layer, static_cast<size_t>(range.tail));
+  }
+  forStagedPages(batch, pass.spec.layerSpecs[layer].window, pageTokens, [&](const StagedPage& page) {
+    batch.pagePointers[page.entry] = pass.staged + page.place * pass.stagedBytes;
+    return true;
+  });
+}
+
+// Pages that were begun in the tail and become complete now: the tail's tokens come first, since the tail may be
+// written to anew.
+void takeTails(const Pass& pass, size_t layer) {
+  const Batch& batch = pass.batch;
+  const size_t bytes = pass.cache.pageBytes();
+  pass.forRows(batch.ranges.size(), bytes / sizeof(float), [&](size_t r, unsigned) {
+    const BatchRange& range = batch.ranges[r];
+    const uint32_t pageTokens = pass.cache.layout().pageTokens;
+    const uint32_t current = range.firstPosition / pageTokens;
+    const uint32_t entry = range.firstPage + current;
+    const bool completed = (range.firstPosition + range.tokens) / pageTokens > current;
+    if (!completed || range.firstPosition % pageTokens == 0 || batch.pages[entry] >= 0) return;
+    std::memcpy(const_cast<uint8_t*>(batch.pagePointers[entry]),
+                pass.cache.page(layer, static_cast<size_t>(range.tail)), bytes);
+  });
+}
+
+}  // namespace
+
+void takeKeys(const Batch& batch, Activations& activations, size_t layer) {
+  if (activations.keysSerial != batch.serial || activations.keysLayer != layer) {
+    throw Error(ErrorCode::InvalidArgument,
+                "activations: found keys and values of something else, expected those that layer " +
+                    std::to_string(layer) + " of this batch projected last");
+  }
+  activations.keysSerial = 0;  // attention overwrites the queries, so it cannot be done twice
+}
+
+void placePages(const Pass& pass, size_t layer) {
+  Activations& activations = pass.activations;
+  takeKeys(pass.batch, activations, layer);
+  findPages(pass, layer);
+  takeTails(pass, layer);
+  const uint32_t pageTokens = pass.cache.layout().pageTokens;
+  const size_t width = pass.spec.keyWidth();
+  pass.forRows(pass.tokens(), 2 * width, [&](size_t t, unsigned) {
+    const BatchToken& token = pass.batch.tokens[t];
+    const uint8_t* page =
+        pass.batch.pagePointers[pass.batch.ranges[token.range].firstPage + token.position / pageTokens];
+    if (page == nullptr) return;  // on a device
+    cacheStore(pass.compute.kernels, pass.cache.layout(), const_cast<uint8_t*>(page), token.position % pageTokens,
+               activations.keys + t * width, activations.values + t * width);
+  });
+}
+
+}  // namespace spillway

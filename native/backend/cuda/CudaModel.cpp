@@ -1,0 +1,296 @@
+#include "CudaModel.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../system/DirectFile.h"
+#include "../../system/Error.h"
+
+namespace spillway {
+
+namespace {
+
+constexpr uint64_t kLeastPinned = uint64_t(1) << 20;
+constexpr uint32_t kMostBuffers = 1u << 12;
+constexpr uint32_t kMostRows = 65535;  // of a grid's third dimension
+
+template <typename Number>
+[[noreturn]] void refuse(const char* field, Number found, const std::string& expected) {
+  throw Error(ErrorCode::InvalidArgument,
+              std::string(field) + ": found " + std::to_string(found) + ", expected " + expected);
+}
+
+const GpuParts& checked(const GpuParts& parts) {
+  const RuntimeOptions& options = parts.options;
+  const GpuOptions& gpu = *options.gpu;
+  if (gpu.pinnedBytes < kLeastPinned)
+    refuse("gpu.pinnedBytes", gpu.pinnedBytes, "at least " + std::to_string(kLeastPinned));
+  if (gpu.buffers > kMostBuffers) refuse("gpu.buffers", gpu.buffers, "at most " + std::to_string(kMostBuffers));
+  if (gpu.buffers == 0 && parts.weights.mostStreamedBytes() != 0)
+    refuse("gpu.buffers", 0, "1 or more: some of each layer is not on the device for good");
+  if (options.limits.rowsPerSquare > kMostRows)
+    refuse("limits.rowsPerSquare", options.limits.rowsPerSquare, "at most " + std::to_string(kMostRows) + " with gpu");
+  if (uint64_t(options.pages) + gpu.pages > INT32_MAX)
+    refuse("gpu.pages", gpu.pages, "at most " + std::to_string(INT32_MAX - options.pages) + " beside those in memory");
+  return parts;
+}
+
+size_t multiplied(uint64_t count, uint64_t bytes, const char* what) {
+  if (bytes != 0 && count > std::numeric_limits<int64_t>::max() / bytes)
+    throw Error(ErrorCode::Memory, std::string(what) + ": the bytes overflow");
+  return static_cast<size_t>(count * bytes);
+}
+
+}  // namespace
+
+std::unique_ptr<GpuModel> makeGpuModel(const GpuParts& parts) { return std::make_unique<CudaModel>(parts); }
+
+CudaModel::CudaModel(const GpuParts& parts)
+    : parts_(checked(parts)),
+      spec_(parts.options.decoder),
+      weights_(parts.weights, parts.hostWeights),
+      pageBytes_(parts.hostPages.pageBytes()),
+      cacheBytes_(PagePool(parts.hostPages.layout(), spec_.layers, parts.options.gpu->pages).bytes()),
+      constantBytes_(Scratch::aligned(parts.options.limits.tokensPerSquare * sizeof(uint32_t)) +
+                     Scratch::aligned(spec_.alibiSlopes.size() * sizeof(float))) {
+  pages_.first = parts.options.pages;
+  pages_.count = parts.options.gpu->pages;
+  pages_.pageBytes = pageBytes_;
+  measureScratch();
+}
+
+CudaModel::~CudaModel() {
+  // Other threads than those that made them may end streams and free memory.
+  try {
+    if (device_ != nullptr) device_->use();
+  } catch (const Error&) {}
+}
+
+GpuPass CudaModel::passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host,
+                          Link* link) const {
+  GpuPass pass{spec_,
+               parts_.weights,
+               pages_,
+               constants_,
+               parts_.hostPages,
+               parts_.compute,
+               mostGpuPageEntries(parts_.options),
+               batch,
+               activations,
+               scratch,
+               host,
+               link,
+               parts_.options.keepKeys};
+  pass.library = {wantsLibrary(), parts_.options.gpu->longPromptTokens, libraryProducts_.get()};
+  return pass;
+}
+
+template <typename Visit>
+void CudaModel::forProducts(Visit visit) const {
+  if (!wantsLibrary()) return;
+  for (size_t layer = 0; layer < spec_.layers; layer++) {
+    const LayerWeights& weights = parts_.weights.layer(layer);
+    for (const StoredMatrix* matrix :
+         {&weights.q, &weights.k, &weights.v, &weights.o, &weights.gate, &weights.up, &weights.down})
+      if (present(*matrix)) visit(*matrix);
+  }
+}
+
+void CudaModel::measureScratch() {
+  Batch batch;
+  batch.ranges.resize(parts_.options.limits.rowsPerSquare);
+  batch.tokens.resize(parts_.options.limits.tokensPerSquare);
+  Activations activations(spec_, 0, true);
+  Scratch scratch(nullptr, 0), host(nullptr, 0);
+  const GpuPass pass = passOf(batch, activations, scratch, host, nullptr);
+  if (spec_.embeds()) embed(pass);
+  for (size_t layer = 0; layer < spec_.layers; layer++) {
+    project(pass, layer);
+    attendLayer(pass, layer);
+    finish(pass, layer);
+  }
+  if (spec_.samples()) head(pass);
+  scratchBytes_ = scratch.peak();
+  forProducts([&](const StoredMatrix& matrix) {
+    scratchBytes_ = std::max(scratchBytes_, cuda::CublasLtProducts::tryBytes(matrix.outputs, matrix.inputs));
+  });
+  hostScratchBytes_ = host.peak();
+}
+
+GpuBytes CudaModel::bytes() const {
+  const GpuOptions& gpu = *parts_.options.gpu;
+  GpuBytes bytes;
+  bytes.weights = Device::aligned(parts_.weights.bytes());
+  bytes.weightBuffers =
+      Device::aligned(multiplied(gpu.buffers, parts_.weights.mostStreamedBytes(), "the weight buffers on the device"));
+  bytes.cache = Device::aligned(cacheBytes_);
+  bytes.scratch = Device::aligned(scratchBytes_) + Device::aligned(constantBytes_);
+  bytes.activations = Device::aligned(Activations::bytesFor(spec_, parts_.options.limits.tokensPerSquare, true));
+  for (size_t layer = 0; layer < spec_.layers; layer++) bytes.streamedFromStore.push_back(weights_.storeBytes(layer));
+  return bytes;
+}
+
+void CudaModel::reserve() {
+  const GpuOptions& gpu = *parts_.options.gpu;
+  const GpuBytes sizes = bytes();
+  device_ = std::make_shared<Device>(gpu.device, gpu.memoryBytes);
+  weightMemory_ = device_->take(sizes.weights, "the weights");
+  bufferMemory_ = device_->take(sizes.weightBuffers, "the weight buffers");
+  cacheMemory_ = device_->take(sizes.cache, "the KV cache");
+  scratchMemory_ = device_->take(scratchBytes_, "scratch memory");
+  constantMemory_ = device_->take(constantBytes_, "scratch memory");
+  parts_.weights.place(weightMemory_.data());
+  if (sizes.weightBuffers != 0) buffers_.place(gpu.buffers, parts_.weights.mostStreamedBytes(), bufferMemory_.data());
+  bufferOrder_.resize(gpu.buffers);
+  pages_.data = cacheMemory_.data();
+  weights_.reserve();
+  hostScratch_ = Arena(hostScratchBytes_, "scratch memory");
+  reserveLinks();
+  reserveConstants();
+  openLibrary();
+}
+
+std::string CudaModel::products() const {
+  return libraryProducts_ == nullptr ? "own" : "cublaslt " + std::to_string(libraryProducts_->version());
+}
+
+void CudaModel::openLibrary() {
+  if (!wantsLibrary()) return;
+  std::string whyNot;
+  libraryProducts_ = cuda::CublasLtProducts::open(whyNot);
+  if (libraryProducts_ == nullptr) {
+    if (parts_.options.gpu->products == GpuProducts::Auto) return;
+    throw Error(ErrorCode::InvalidArgument, "gpu.products: found cublaslt, expected own: " + whyNot);
+  }
+  // Shapes that it has no algorithm for are left to the kernels.
+  forProducts([&](const StoredMatrix& matrix) {
+    libraryProducts_->prepare(computeLink_->stream(), matrix.outputs, matrix.inputs, scratchMemory_.data());
+  });
+}
+
+// Half of what is pinned is for weights, a quarter for tasks, an eighth each for hidden states on their way up and
+// down.
+void CudaModel::reserveLinks() {
+  pinned_.emplace(cuda::MemoryKind::Pinned, parts_.options.gpu->pinnedBytes);
+  const size_t bytes = pinned_->capacityBytes();
+  uint8_t* data = pinned_->take(bytes, nullptr, "pieces that cross the link").data;
+  const auto add = [&](std::optional<Link>& link, StreamIndex index, size_t share, size_t pieces) {
+    const size_t piece = bytes / share / pieces / DirectFile::kAlignment * DirectFile::kAlignment;
+    link.emplace(*device_, done_, index, data, piece, pieces);
+    data += piece * pieces;
+  };
+  add(weightLink_, StreamIndex::Weights, 2, 4);
+  add(computeLink_, StreamIndex::Compute, 4, 8);
+  add(upLink_, StreamIndex::Up, 8, 2);
+  add(downLink_, StreamIndex::Down, 8, 2);
+}
+
+void CudaModel::reserveConstants() {
+  std::vector<uint32_t> places(parts_.options.limits.tokensPerSquare);
+  for (size_t i = 0; i < places.size(); i++) places[i] = static_cast<uint32_t>(i);
+  Scratch constants(constantMemory_.data(), constantMemory_.bytes());
+  auto* onDevice = constants.take<uint32_t>(places.size());
+  computeLink_->upload(onDevice, places.data(), places.size() * sizeof(uint32_t));
+  constants_.places = onDevice;
+  if (spec_.position == PositionKind::Alibi) {
+    auto* slopes = constants.take<float>(spec_.alibiSlopes.size());
+    computeLink_->upload(slopes, spec_.alibiSlopes.data(), spec_.alibiSlopes.size() * sizeof(float));
+    constants_.slopes = slopes;
+  }
+  computeLink_->finish();
+}
+
+void CudaModel::load(WeightStore& store, LoadProgress& progress) {
+  weightLink_->use();
+  weights_.load(store, *weightLink_, progress);
+}
+
+void CudaModel::load(const std::vector<File>& files, LoadProgress& progress) {
+  weightLink_->use();
+  weights_.load(files, parts_.pool, *weightLink_, progress);
+}
+
+void CudaModel::launchOn(Link& link, Launch& launch, const std::function<void()>& body) {
+  try {
+    body();
+    launch.left = link.fence();
+  } catch (...) {
+    // What was begun ends before the task does: it uses what others may have next.
+    try {
+      link.finish();
+    } catch (const std::exception&) {}
+    throw;
+  }
+}
+
+void CudaModel::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped,
+                           Launch& launch) {
+  Link& link = *weightLink_;
+  link.use();
+  WeightBuffers::Filling filling(buffers_, buffer);
+  link.after(launch.before);
+  bufferOrder_.fill(buffer, link);
+  launchOn(link, launch, [&] { weights_.loadLayer(layer, filling.data(), store, link, stopped); });
+  filling.finish(layer);
+}
+
+std::unique_ptr<TaskResult> CudaModel::compute(ComputePart part, uint32_t layer, const Batch& batch,
+                                               Activations& activations, int32_t buffer, const GpuStaging& staging,
+                                               Launch& launch) {
+  Link& link = *computeLink_;
+  link.use();
+  link.after(launch.before);
+  Scratch scratch(scratchMemory_.data(), scratchMemory_.bytes()), host(hostScratch_.data(), hostScratch_.bytes());
+  std::optional<WeightBuffers::Use> use;
+  if (buffer != kNoBuffer) {
+    use.emplace(buffers_, static_cast<uint32_t>(buffer), layer);
+    bufferOrder_.read(static_cast<uint32_t>(buffer), link);
+  }
+  GpuPass pass = passOf(batch, activations, scratch, host, &link);
+  if (use) pass.streamed = use->data();
+  pass.staged = staging.data;
+  pass.stagedBytes = staging.placeBytes;
+  std::unique_ptr<TaskResult> result;
+  launchOn(link, launch, [&] {
+    switch (part) {
+      case ComputePart::Embed: embed(pass); break;
+      case ComputePart::Project: project(pass, layer); break;
+      case ComputePart::Attend: attendLayer(pass, layer); break;
+      case ComputePart::Finish: finish(pass, layer); break;
+      case ComputePart::Head: result = head(pass); break;
+    }
+  });
+  return result;
+}
+
+std::shared_ptr<Activations> CudaModel::createActivations(uint32_t tokens) {
+  struct Owner {
+    std::shared_ptr<Device> device;
+    Device::Piece piece;
+  };
+  auto owner = std::make_shared<Owner>();
+  owner->device = device_;
+  owner->piece = device_->take(Activations::bytesFor(spec_, tokens, true), "activations");
+  uint8_t* data = owner->piece.data();
+  return std::make_shared<Activations>(spec_, tokens, true, std::move(owner), data);
+}
+
+void CudaModel::readHidden(const Activations& activations, void* to, size_t bytes, const Launch& launch) {
+  std::lock_guard<std::mutex> lock(downMutex_);
+  downLink_->use();
+  downLink_->after(launch.before);
+  downLink_->download(to, activations.hidden, bytes);
+  downLink_->finish();
+}
+
+void CudaModel::writeHidden(Activations& activations, const void* from, size_t bytes, Launch& launch) {
+  std::lock_guard<std::mutex> lock(upMutex_);
+  upLink_->use();
+  upLink_->after(launch.before);
+  launchOn(*upLink_, launch, [&] { upLink_->upload(activations.hidden, from, bytes); });
+}
+
+}  // namespace spillway

@@ -1,0 +1,274 @@
+#include <algorithm>
+#include <optional>
+
+#include "AttentionTables.h"
+#include "HostAttention.h"
+#include "KeysInCommon.h"
+
+namespace spillway {
+
+namespace {
+
+// Prompts attend on the device even where their pages are in host memory: it computes far faster, and their keys and
+// values are there anyway. What earlier chunks have left in host memory is copied for the time, of one sequence after
+// another, up to this position; from there on the processor attends. As far, pages of 8 and 4 bits become halves for
+// prompts; from there on each token attends to them by itself.
+constexpr uint32_t kMostLentTokens = 4096;
+
+// Of the pages that prompts attend over.
+CacheLayout rangeLayout(const CacheLayout& layout) {
+  return isQuantised(layout.type) ? cuda::plainLayout(layout) : layout;
+}
+
+// New keys and values of consecutive tokens to their pages.
+void storeRun(const GpuPass& pass, const AttentionTables& tables, size_t first, size_t count) {
+  const size_t width = pass.spec.keyWidth();
+  cuda::storeTokens(pass.link->stream(), pass.layout(), tables.tokens + first, count,
+                    pass.activations.keys + first * width, pass.activations.values + first * width, width);
+}
+
+// Pages on the device that go on from what another sequence has computed begin as copies of that one's.
+void beginPages(const GpuPass& pass, size_t layer) {
+  for (const BatchRange& range : pass.batch.ranges) {
+    if (!pass.pages.holds(range.copyFrom)) continue;
+    const uint8_t* from = pass.pages.page(layer, range.copyFrom);
+    cuda::check(cudaMemcpyAsync(pass.pages.page(layer, range.copyTo), from, pass.pages.pageBytes,
+                                cudaMemcpyDeviceToDevice, pass.link->stream()),
+                "cudaMemcpyAsync");
+  }
+}
+
+// To those pages that are on the device for good.
+void storeKeys(const GpuPass& pass, const AttentionTables& tables) {
+  const Batch& batch = pass.batch;
+  const auto isThere = [&](size_t t) {
+    const BatchToken& token = batch.tokens[t];
+    return pass.pages.holds(
+        batch.pages[batch.ranges[token.range].firstPage + token.position / pass.layout().pageTokens]);
+  };
+  for (size_t first = 0, end; first < pass.tokens(); first = end) {
+    end = first + 1;
+    const bool there = isThere(first);
+    while (end < pass.tokens() && isThere(end) == there) end++;
+    if (!there) continue;
+    storeRun(pass, tables, first, end - first);
+  }
+}
+
+// A sequence's pages in host memory that it sees, up to what is computed now.
+struct LentRun {
+  const BatchRange* range;
+  uint32_t first, end;
+
+  LentRun(const GpuPass& pass, const AttendingRun& run, uint32_t window) {
+    const BatchToken& token = pass.batch.tokens[run.firstToken];
+    const uint32_t pageTokens = pass.layout().pageTokens;
+    range = &pass.batch.ranges[token.range];
+    first = std::max(range->devicePages, firstSeenKey(pass, run, window) / pageTokens);
+    end = (token.position + pageTokens - 1) / pageTokens;
+  }
+  int32_t page(const GpuPass& pass, uint32_t p) const { return pass.batch.pages[range->firstPage + p]; }
+};
+
+// What the sequence before has in common with this one is there still.
+void lendPages(const GpuPass& pass, size_t layer, const LentRun& run, const std::optional<LentRun>& before,
+               const LentPages& lent) {
+  const uint32_t devicePages = run.range->devicePages;
+  for (uint32_t p = run.first; p < run.end; p++) {
+    const int32_t page = run.page(pass, p);
+    const bool isThere = before && before->range->devicePages == devicePages && p >= before->first && p < before->end &&
+                         before->page(pass, p) == page;
+    if (isThere) continue;
+    const uint8_t* from = pass.hostPages.page(layer, static_cast<size_t>(page));
+    pass.link->upload(lent.data + (p - devicePages) * pass.pages.pageBytes, from, pass.pages.pageBytes);
+  }
+}
+
+// Prompts: many queries at a time.
+void attendInRanges(const GpuPass& pass, size_t layer, const AttentionShape& shape, const AttentionTables& tables,
+                    const LentPages& lent, const float* queries, float* outputs) {
+  const CacheLayout& layout = pass.layout();
+  const size_t width = pass.spec.queryWidth();
+  cudaStream_t stream = pass.link->stream();
+  std::optional<LentRun> before;
+  for (const RangeGroup* group = tables.groups; group != tables.groups + tables.groupCount; group++) {
+    if (group->lent != nullptr) {
+      const LentRun run(pass, *group->lent, shape.window);
+      lendPages(pass, layer, run, before, lent);
+      before = run;
+      storeRun(pass, tables, group->lent->firstToken, group->lent->tokens);
+    }
+    if (group->pages != 0)
+      cuda::dequantisePages(stream, layout, tables.quantised + group->firstPage, tables.halves + group->firstPage,
+                            group->pages);
+    cuda::attendRanges(stream, rangeLayout(layout), shape, tables.rangeTokens, tables.ranges + group->firstRange,
+                       group->ranges, group->longest, queries, width, outputs, width);
+  }
+}
+
+// Room for what tokens that attend by themselves have found; where some attend sparsely, for their keys' scores, too.
+class Room {
+ public:
+  // For one token at least, for all at most, and 32 MiB of each otherwise.
+  explicit Room(const GpuPass& pass) : pass_(pass) {
+    const DecoderSpec& spec = pass.spec;
+    const auto upTo = [&](size_t ofToken, size_t bytes) {
+      return std::min(pass.tokens() * ofToken, std::max(ofToken, (size_t(32) << 20) / bytes));
+    };
+    parts_ =
+        upTo(size_t(spec.heads) * cuda::attentionParts(spec.contextTokens - 1), (spec.headDim + 2) * sizeof(float));
+    floats_ = pass.keepKeys < 1 ? upTo(size_t(spec.heads) * spec.contextTokens, sizeof(float)) : 0;
+    partials = {pass.scratch.take<cuda::AttentionPartial>(parts_), pass.scratch.take<float>(parts_ * spec.headDim), 0};
+    scores_ = pass.scratch.take<float>(floats_);
+    cuts = pass.scratch.take<AttentionCut>(floats_ == 0 ? 0 : pass.tokens() * spec.heads);
+  }
+  size_t scoreFloats() const { return floats_; }
+
+  // A run of such tokens, as many at a time as there is room for: attend(first token, tokens, partials, scores).
+  template <typename Attend>
+  void inSlices(const AttendingRun& run, bool sparsely, Attend attend) const {
+    constexpr size_t kMostTokens = 32768;
+    const size_t heads = pass_.spec.heads, end = size_t(run.firstToken) + run.tokens;
+    for (size_t first = run.firstToken, some; first < end; first += some) {
+      uint32_t keys = 0;
+      for (some = 0; first + some < end && some < kMostTokens; some++) {
+        const uint32_t most = std::max(keys, keysOnDevice(pass_.batch, first + some, pass_.layout().pageTokens));
+        const size_t queries = (some + 1) * heads;
+        if (some != 0 && (queries * cuda::attentionParts(most - 1) > parts_ || (sparsely && queries * most > floats_)))
+          break;
+        keys = most;
+      }
+      cuda::AttentionPartials slice = partials;
+      slice.parts = cuda::attentionParts(keys - 1);
+      attend(first, some, slice, cuda::KeyScores{scores_, keys});
+    }
+  }
+
+  cuda::AttentionPartials partials;
+  AttentionCut* cuts;  // [tokens, heads], where some attend sparsely
+
+ private:
+  const GpuPass& pass_;
+  size_t parts_, floats_;
+  float* scores_;
+};
+
+// The ways in which tokens attend by themselves, each a function of a run; queries become outputs.
+struct TokenAttention {
+  const GpuPass& pass;
+  const AttentionShape& shape;
+  const AttentionTables& tables;
+  const Room& room;
+  KeysInCommon& inCommon;
+  HostAttention& host;
+
+  void merge(size_t first, size_t some, cuda::AttentionPartials partials, bool withHost) const {
+    const DecoderSpec& spec = pass.spec;
+    if (withHost) {
+      partials.otherWeights = host.partials() + first * spec.heads;
+      partials.otherValues = host.values() + first * spec.queryWidth();
+    }
+    cuda::mergePartials(pass.link->stream(), partials, some, spec.heads, spec.headDim, queriesOf(first),
+                        spec.queryWidth());
+  }
+  float* queriesOf(size_t token) const { return pass.activations.queries + token * pass.spec.queryWidth(); }
+
+  void densely(const AttendingRun& run, bool withHost) const {
+    room.inSlices(run, false,
+                  [&](size_t first, size_t some, const cuda::AttentionPartials& partials, const cuda::KeyScores&) {
+                    cuda::attendParts(pass.link->stream(), pass.layout(), shape, tables.tokens + first, some,
+                                      queriesOf(first), pass.spec.queryWidth(), partials, inCommon.of(first, some));
+                    merge(first, some, partials, withHost);
+                  });
+  }
+  void sparsely(const AttendingRun& run, bool withHost) const {
+    cudaStream_t stream = pass.link->stream();
+    room.inSlices(
+        run, true,
+        [&](size_t first, size_t some, const cuda::AttentionPartials& partials, const cuda::KeyScores& scores) {
+          const cuda::AttentionToken* tokens = tables.tokens + first;
+          cuda::scoreKeys(stream, pass.layout(), shape, tokens, some, queriesOf(first), pass.spec.queryWidth(),
+                          partials.parts, scores, inCommon.of(first, some));
+          if (withHost)
+            host.attendSparsely(first, some, scores, room.cuts);
+          else
+            cuda::selectKeys(stream, shape, tokens, some, scores, room.cuts);
+          cuda::attendKept(stream, pass.layout(), shape, tokens, some, scores, room.cuts, partials);
+          merge(first, some, partials, withHost);
+        });
+  }
+};
+
+}  // namespace
+
+void attendLayer(const GpuPass& pass, size_t layer) {
+  const DecoderSpec& spec = pass.spec;
+  if (!pass.measuring()) takeKeys(pass.batch, pass.activations, layer);
+  const size_t mark = pass.scratch.used(), hostMark = pass.host.used();
+  const size_t tokens = pass.tokens(), elements = tokens * spec.queryWidth();
+  const bool inRanges =
+      pass.compute.precision == Precision::Default && cuda::hasRangeAttention(rangeLayout(pass.layout()));
+  const AttentionShape shape{spec.heads,
+                             spec.attentionScale,
+                             spec.layerSpecs[layer].window,
+                             pass.constants.slopes,
+                             spec.alibiRoundToBfloat16,
+                             pass.keepKeys};
+
+  const bool lends = inRanges && pass.hostPages.pages() != 0, halves = inRanges && isQuantised(pass.layout().type);
+  const uint32_t pageTokens = pass.layout().pageTokens, limit = std::min(spec.contextTokens, kMostLentTokens),
+                 limitPages = (limit + pageTokens - 1) / pageTokens;
+  const AttendingRules rules{pageTokens, inRanges, halves ? limit : spec.contextTokens, lends ? limit : 0,
+                             pass.keepKeys < 1};
+  LentPages lent{nullptr, lends ? limitPages : 0};
+  lent.data = pass.scratch.take<uint8_t>(lent.count * pass.pages.pageBytes);
+  HalvedPages halved{nullptr, halves ? limitPages : 0, halves ? cachePageBytes(rangeLayout(pass.layout())) : 0};
+  halved.data = pass.scratch.take<uint8_t>(halved.count * halved.pageBytes);
+
+  AttendingRun* runMemory = pass.host.take<AttendingRun>(tokens);
+  const AttendingRuns runs = pass.measuring() ? AttendingRuns{} : listAttendingRuns(pass.batch, rules, runMemory);
+  const AttentionTables tables = uploadTables(pass, layer, runs, lent, halved);
+  float* copied =
+      inRanges ? pass.scratch.take<float>(elements) : nullptr;  // queries, which attendRanges() may not overwrite
+  const Room room(pass);
+  KeysInCommon inCommon(pass, shape);
+  HostAttention host(pass, runs, rules, layer, room.scoreFloats());
+
+  if (!pass.measuring()) {
+    cudaStream_t stream = pass.link->stream();
+    const TokenAttention attention{pass, shape, tables, room, inCommon, host};
+    const auto forRuns = [&](Attending kind, auto body) {
+      for (const AttendingRun* run = runs.begin(kind); run != runs.end(kind); run++) body(*run);
+    };
+    const bool hosted = runs.size(Attending::Split) + runs.size(Attending::SparselySplit) +
+                            runs.size(Attending::OnHost) + runs.size(Attending::Lent) !=
+                        0;
+    if (hosted) {
+      host.beginPages();
+      host.fetch();
+    }
+    // From here on the device works, while the processor does its part.
+    if (pass.batch.copies) beginPages(pass, layer);
+    storeKeys(pass, tables);
+    if (tables.groupCount != 0) {
+      cuda::check(
+          cudaMemcpyAsync(copied, pass.activations.queries, elements * sizeof(float), cudaMemcpyDeviceToDevice, stream),
+          "cudaMemcpyAsync");
+      attendInRanges(pass, layer, shape, tables, lent, copied, pass.activations.queries);
+    }
+    forRuns(Attending::ByItself, [&](const AttendingRun& run) { attention.densely(run, false); });
+    forRuns(Attending::Sparsely, [&](const AttendingRun& run) { attention.sparsely(run, false); });
+    if (hosted) {
+      host.attend();
+      host.send();
+    }
+    forRuns(Attending::Split, [&](const AttendingRun& run) { attention.densely(run, true); });
+    forRuns(Attending::SparselySplit, [&](const AttendingRun& run) { attention.sparsely(run, true); });
+    forRuns(Attending::OnHost,
+            [&](const AttendingRun& run) { attention.merge(run.firstToken, run.tokens, room.partials, true); });
+  }
+  pass.scratch.release(mark);
+  pass.host.release(hostMark);
+}
+
+}  // namespace spillway

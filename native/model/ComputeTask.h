@@ -1,0 +1,42 @@
+// What compute tasks are, and what they hand over to the caller (COMPUTE_PARTS of src/bindings/Addon.ts).
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../system/CompletionChannel.h"
+
+namespace spillway {
+
+enum class ComputePart : uint8_t { Embed, Project, Attend, Finish, Head };
+constexpr uint32_t kComputeParts = 5;
+constexpr int32_t kNoBuffer = -1;
+
+struct HeadResult : TaskResult {
+  // Rows that sampled, in the batch's order. A token below 0 is none, for the row's logits are not finite (kNotFinite):
+  // -2 - layer, where the hidden state that they come from was not finite behind that layer already; -1 where it was
+  // behind all of them, and where nobody looked (on a device).
+  std::vector<int32_t> rows, tokens, topCounts, topTokens;
+  std::vector<float> logprobs, topLogprobs;
+  // Where their grammars are behind the token, of rows that have one (GrammarMatcher::Place, -1 of the others); empty
+  // where none has. Of those that failed, why, in the same order.
+  std::vector<int32_t> places;
+  std::vector<std::string> failures;
+  // Tokens that follow each row's token for sure, as its grammar has it: how many, and one row's behind another's;
+  // empty where no row has a grammar.
+  std::vector<int32_t> forcedCounts, forcedTokens;
+  // Which of `rows` have an embedding instead, and these one after another: [embedded, hiddenSize].
+  std::vector<int32_t> embedded;
+  std::vector<float> embeddings;
+  // Rows that scored: handle, first position, count for each; their log-probabilities one after another, NaN where the
+  // logits are not finite.
+  std::vector<int32_t> scored;
+  std::vector<float> scores;
+};
+
+// What submitReadHidden() copied.
+struct HiddenResult : TaskResult {
+  std::vector<float> hidden;  // [tokens, hiddenSize]
+};
+
+}  // namespace spillway

@@ -1,0 +1,67 @@
+// A sequence that grows by sampling: what JavaScript calls a row (createRow).
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "../grammar/Grammar.h"
+#include "../kernels/cpu/Sampling.h"
+
+namespace spillway {
+
+constexpr uint32_t kAllTokens = UINT32_MAX;
+
+// Which hidden states behind the final norm make a sequence's embedding. A sequence with one is not sampled from.
+enum class Pooling : uint8_t { None, Last, Mean, First };
+
+struct SequenceOptions {
+  std::vector<int32_t> tokens;  // at least one
+  uint32_t capacityTokens = 0;
+  // How many of `tokens`, from the first, are a prompt, for which attention is dense; more than there are where they
+  // are only the prompt's beginning. kAllTokens: all.
+  uint32_t promptTokens = kAllTokens;
+  SamplingParameters sampling;
+  int32_t logprobs = -1;                   // alternatives reported with each token; -1: no log-probabilities at all
+  std::shared_ptr<const Grammar> grammar;  // that the sampled tokens follow; null: any may come
+  std::vector<int32_t>
+      candidates;  // instead of the most likely alternatives these are reported, in this order; none: those
+  Pooling pooling = Pooling::None;
+};
+
+struct Sequence {
+  explicit Sequence(SequenceOptions&& options)
+      : tokens(std::move(options.tokens)),
+        promptTokens(options.promptTokens == kAllTokens ? static_cast<uint32_t>(tokens.size()) : options.promptTokens),
+        capacityTokens(options.capacityTokens),
+        sampling(options.sampling),
+        logprobs(options.candidates.empty() ? options.logprobs : static_cast<int32_t>(options.candidates.size())),
+        candidates(std::move(options.candidates)),
+        pooling(options.pooling),
+        grammar(options.grammar == nullptr ? nullptr : std::make_unique<GrammarMatcher>(std::move(options.grammar))) {
+    tokens.reserve(capacityTokens);
+  }
+
+  // What is past the capacity is dropped: a pass issued before its caller knew that the sequence had ended may compute
+  // it.
+  void append(int32_t token) {
+    if (tokens.size() < capacityTokens) tokens.push_back(token);
+  }
+
+  std::vector<int32_t> tokens;  // touched by the compute queue alone once the sequence exists
+  const uint32_t promptTokens;
+  const uint32_t capacityTokens;
+  const SamplingParameters sampling;
+  const int32_t logprobs;
+  const std::vector<int32_t> candidates;
+  const Pooling pooling;
+  const std::unique_ptr<GrammarMatcher> grammar;  // touched by the compute queue alone once the sequence exists
+  std::vector<double> pooled;  // of an embedding, what there is so far; touched by the compute queue alone
+  int32_t oddLayer = -1;  // the first layer behind which a token that is sampled from had hidden states that are not
+                          // finite; touched by the compute queue alone
+  uint32_t handle = 0;
+  bool freed = false;                    // touched by the owner's thread alone
+  std::atomic<uint32_t> busyBatches{0};  // batches with this sequence that have tasks under way
+};
+
+}  // namespace spillway

@@ -1,0 +1,104 @@
+// The model itself: what tasks work with.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../model/Activations.h"
+#include "../model/Batch.h"
+#include "../model/CacheSpill.h"
+#include "../model/HiddenStore.h"
+#include "../model/PagePool.h"
+#include "../model/RuntimeOptions.h"
+#include "../model/StagingBuffers.h"
+#include "../model/WeightBuffers.h"
+#include "../model/WeightLoader.h"
+#include "../model/WeightStore.h"
+#include "../model/Weights.h"
+#include "../backend/cpu/Pass.h"
+#include "../system/DiskTraffic.h"
+#include "../system/ExtentPool.h"
+#include "../system/File.h"
+#include "../system/Launch.h"
+#include "../system/SpillFile.h"
+#include "../system/ThreadPool.h"
+
+namespace spillway {
+
+class GpuModel;
+
+// The model itself: what tasks work with. Checked against each other, reserved by reserve().
+class Model {
+ public:
+  // Throws Error(InvalidArgument) and FileError for options that contradict themselves or each other. Opens no file,
+  // reserves nothing.
+  explicit Model(RuntimeOptions&& options);
+  ~Model();
+
+  // Opens the files, checks every binding against their sizes, reserves all memory and the spill file.
+  // traffic: if given, counts what is read from the store and moved to and from the spill file; must outlive the model.
+  void reserve(DiskTraffic* traffic = nullptr);
+  RuntimeBytes bytes() const;
+  void load(LoadProgress& progress);
+  // What follows is done when it returns, but for what it leaves on a device in `launch`.
+  // Reads what streams of a layer into a buffer. Throws FileError; Error(InvalidArgument) where the buffer is in use.
+  void loadWeight(uint32_t layer, uint32_t buffer, const std::atomic<bool>& stopped, Launch& launch);
+  // Throws Error(InvalidArgument) where the part needs what streams of the layer and the buffer does not hold it.
+  std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations,
+                                      int32_t buffer, int32_t cacheBuffer, Launch& launch);
+  // Throw FileError; Error(InvalidArgument) where the buffer is in use, or does not hold what attention left of the
+  // square.
+  void loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped);
+  void storeCache(uint32_t layer, const Batch& batch, uint32_t buffer);
+  // For so many tokens, where this model computes.
+  std::shared_ptr<Activations> createActivations(uint32_t tokens);
+  // Hidden states between activations and a store; by one thread at a time each. Throw as HiddenStore does.
+  void storeHidden(HiddenStore& store, const Activations& activations, uint32_t tokens, const Launch& launch);
+  void loadHidden(HiddenStore& store, Activations& activations, uint32_t tokens, Launch& launch);
+  // Hidden states between activations and the caller: the first `count` numbers. By one thread at a time each. Written
+  // ones are there when it returns.
+  void readHidden(const Activations& activations, float* to, size_t count, const Launch& launch);
+  void writeHidden(Activations& activations, const float* from, size_t count);
+  // The spill file; null where there is none.
+  DirectFile* spillFile() { return spillFile_ == nullptr ? nullptr : &spillFile_->file(); }
+  // Of the spill file, for hidden stores.
+  const std::shared_ptr<ExtentPool>& hiddenExtents() const { return hiddenExtents_; }
+
+  // What multiplies on the GPU, once reserved: see GpuModel. Empty where the processor computes.
+  std::string gpuProducts() const;
+  const DecoderSpec& spec() const { return options_.decoder; }
+  const RuntimeOptions& options() const { return options_; }
+  bool streams(size_t layer) const { return weights_.layerBlock(layer).streams(); }
+
+ private:
+  uint64_t spilledCacheBytes() const;
+  size_t hiddenPassageBytes() const;
+  // attend(the staging buffer's memory, null where there is none)
+  template <typename Attend>
+  void attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Attend attend);
+  uint32_t window(uint32_t layer) const { return options_.decoder.layerSpecs[layer].window; }
+
+  RuntimeOptions options_;
+  Weights weights_;
+  std::unique_ptr<WeightStore> store_;
+  WeightBuffers buffers_;
+  PagePool cache_;
+  std::unique_ptr<SpillFile> spillFile_;
+  std::unique_ptr<CacheSpill> cacheSpill_;
+  std::shared_ptr<ExtentPool> hiddenExtents_;
+  StagingBuffers staging_;
+  ThreadPool pool_;
+  Compute compute_;
+  size_t scratchBytes_;
+  Arena scratch_;
+  std::vector<File> files_;
+  // Where a device computes: the weights, cut where host memory's part of each layer ends (`weights_` is cut where the
+  // device's ends), and the rest.
+  std::unique_ptr<Weights> hostWeights_;
+  std::unique_ptr<GpuModel> gpu_;
+  Arena hiddenUp_, hiddenDown_;  // hidden states on their way between the device and the spill file
+};
+
+}  // namespace spillway

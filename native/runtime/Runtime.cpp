@@ -1,0 +1,208 @@
+#include "Runtime.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "../system/Error.h"
+#include "../backend/cuda/GpuModel.h"
+
+namespace spillway {
+
+namespace {
+
+constexpr uint32_t kMostHandles = 1u << 20;
+constexpr uint32_t kMostActivations = 1u << 12;
+constexpr size_t kAhead =
+    4;  // tasks of a queue that a device has been given: enough that it need not wait for the host between two of them
+
+[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected) {
+  throw Error(ErrorCode::InvalidArgument, field + ": found " + found + ", expected " + expected);
+}
+
+void checkSampling(const SamplingParameters& sampling) {
+  const auto check = [](const char* field, float value, bool fine, const char* expected) {
+    if (!fine || !std::isfinite(value)) refuse(field, std::to_string(value), expected);
+  };
+  check("temperature", sampling.temperature, sampling.temperature >= 0, "a finite number of at least 0");
+  check("topP", sampling.topP, sampling.topP > 0 && sampling.topP <= 1, "a number in (0, 1]");
+  check("minP", sampling.minP, sampling.minP >= 0 && sampling.minP <= 1, "a number in [0, 1]");
+  check("repetitionPenalty", sampling.repetitionPenalty, sampling.repetitionPenalty > 0, "a finite number above 0");
+}
+
+}  // namespace
+
+Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
+    : model_(std::make_unique<Model>(std::move(options))),
+      sequences_("row", kMostHandles),
+      batches_("batch", kMostHandles),
+      activations_("activations", kMostActivations),
+      hiddenStores_("hidden store", kMostHandles),
+      channel_(std::move(wake)),
+      compute_(model_->options().gpu ? "spillway-gpu" : "spillway-cpu", events_, channel_, ahead()) {
+  model_->reserve(&traffic_);
+  instructionSet_ = model_->options().instructionSet;
+  gpuProducts_ = model_->gpuProducts();
+  if (model_->options().gpu && gpuProducts_ != "own") longPromptTokens_ = model_->options().gpu->longPromptTokens;
+  bytes_ = model_->bytes();
+  spec_ = model_->spec();
+  buffers_ = bytes_.weightBuffers == 0 ? 0 : model_->options().weights->buffers;
+  bounds_ = {model_->options().limits, model_->options().pages, model_->options().pageTokens, spec_.contextTokens};
+  if (const std::optional<GpuOptions>& gpu = model_->options().gpu) {
+    buffers_ = bytes_.gpu->weightBuffers == 0 ? 0 : gpu->buffers;
+    bounds_.pages += gpu->pages;
+    bounds_.devicePages = gpu->pages;
+    bounds_.mostPages = mostGpuPageEntries(model_->options());
+    link_ = std::make_unique<TaskQueue>("spillway-link", events_, channel_, ahead());
+  }
+  if (const std::optional<SpillOptions>& spill = model_->options().spill) {
+    diskWrite_ = std::make_unique<TaskQueue>("spillway-write", events_, channel_);
+    cacheBuffers_ = spill->buffers;
+    bounds_.diskPages = spill->pages;
+    bounds_.bufferPages = spill->bufferPages;
+  }
+  for (const LayerSpec& layer : spec_.layerSpecs) {
+    if (layer.window == 0) bounds_.widestWindow = 0;
+    if (layer.window == 0) break;
+    bounds_.widestWindow = std::max(bounds_.widestWindow, layer.window);
+  }
+  if ((buffers_ != 0 && link_ == nullptr) || diskWrite_ != nullptr)
+    diskRead_ = std::make_unique<TaskQueue>("spillway-disk", events_, channel_, ahead());
+  if (!spec_.embeds() || !spec_.samples()) peers_ = std::make_unique<TaskQueue>("spillway-peers", events_, channel_);
+  progress_.changed = [this] { channel_.notify(); };
+}
+
+size_t Runtime::ahead() const { return model_->options().gpu ? kAhead : 0; }
+
+Runtime::~Runtime() {
+  close();
+  join();
+}
+
+void Runtime::checkOpen() const {
+  if (closing_) throw Error(ErrorCode::InvalidArgument, "the runtime is closed");
+}
+
+EventId Runtime::load() {
+  checkOpen();
+  if (loading_) throw Error(ErrorCode::InvalidArgument, "load: found a second call, expected one");
+  loading_ = true;
+  return compute_.submit(
+      [this]() -> std::unique_ptr<TaskResult> {
+        model_->load(progress_);
+        loaded_.store(true);
+        return nullptr;
+      },
+      {});
+}
+
+uint32_t Runtime::createSequence(SequenceOptions&& options) {
+  checkOpen();
+  const int32_t vocabulary = static_cast<int32_t>(spec_.vocabularySize);
+  if (options.tokens.empty()) refuse("tokens", "none", "at least one");
+  // The last sampled token is never computed, so it needs no position.
+  if (options.capacityTokens > spec_.contextTokens + 1) {
+    refuse("capacityTokens", std::to_string(options.capacityTokens),
+           "at most one more than the model's context of " + std::to_string(spec_.contextTokens));
+  }
+  if (options.tokens.size() > options.capacityTokens) {
+    refuse("capacityTokens", std::to_string(options.capacityTokens),
+           "at least the " + std::to_string(options.tokens.size()) + " tokens given");
+  }
+  const auto checkIds = [vocabulary](const char* name, const std::vector<int32_t>& ids) {
+    const auto wrong =
+        std::find_if(ids.begin(), ids.end(), [vocabulary](int32_t id) { return id < 0 || id >= vocabulary; });
+    if (wrong == ids.end()) return;
+    refuse(std::string(name) + "[" + std::to_string(wrong - ids.begin()) + "]", std::to_string(*wrong),
+           "an id under " + std::to_string(vocabulary));
+  };
+  checkIds("tokens", options.tokens);
+  checkIds("candidates", options.candidates);
+  if (options.candidates.size() > spec_.vocabularySize)
+    refuse("candidates", std::to_string(options.candidates.size()),
+           "at most the vocabulary's " + std::to_string(vocabulary));
+  if (options.logprobs < -1 || options.logprobs > vocabulary) {
+    refuse("logprobs", std::to_string(options.logprobs), "-1 to the vocabulary's " + std::to_string(vocabulary));
+  }
+  if (options.grammar != nullptr && options.grammar->tokens() > spec_.vocabularySize) {
+    refuse("grammar", "one of " + std::to_string(options.grammar->tokens()) + " tokens",
+           "at most the vocabulary's " + std::to_string(spec_.vocabularySize));
+  }
+  checkSampling(options.sampling);
+  auto sequence = std::make_shared<Sequence>(std::move(options));
+  const uint32_t handle = sequences_.add(sequence);
+  sequence->handle = handle;
+  return handle;
+}
+
+void Runtime::freeSequence(uint32_t handle) {
+  checkOpen();
+  const std::shared_ptr<Sequence> sequence = sequences_.get(handle);
+  if (sequence->busyBatches.load() != 0) refuse("row", std::to_string(handle), "one that no running task works on");
+  sequence->freed = true;
+  sequences_.remove(handle);
+}
+
+uint32_t Runtime::createActivations(uint32_t tokens) {
+  checkOpen();
+  if (tokens < 1 || tokens > bounds_.limits.tokensPerSquare) {
+    refuse("tokens", std::to_string(tokens),
+           "1 to limits.tokensPerSquare, " + std::to_string(bounds_.limits.tokensPerSquare));
+  }
+  return activations_.add(model_->createActivations(tokens));
+}
+
+void Runtime::freeActivations(uint32_t activations) {
+  checkOpen();
+  activations_.remove(activations);
+}
+
+uint32_t Runtime::createBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages,
+                              const std::vector<int32_t>& copies) {
+  checkOpen();
+  return batches_.add(makeBatch(rows, pages, copies, bounds_, sequences_));
+}
+
+void Runtime::freeBatch(uint32_t batch) {
+  checkOpen();
+  batches_.remove(batch);
+}
+
+void Runtime::cancelAll() {
+  checkOpen();
+  compute_.cancelAll();
+  if (diskRead_ != nullptr) diskRead_->cancelAll();
+  if (diskWrite_ != nullptr) diskWrite_->cancelAll();
+  if (link_ != nullptr) link_->cancelAll();
+  if (peers_ != nullptr) peers_->cancelAll();
+  cancelPromised();
+}
+
+void Runtime::close() {
+  if (closing_) return;
+  closing_ = true;
+  progress_.stopped.store(true);
+  sequences_.clear();
+  batches_.clear();
+  activations_.clear();
+  hiddenStores_.clear();
+  if (diskRead_ != nullptr) diskRead_->stop();
+  if (diskWrite_ != nullptr) diskWrite_->stop();
+  if (link_ != nullptr) link_->stop();
+  if (peers_ != nullptr) peers_->stop();
+  cancelPromised();
+  compute_.stop([this] {
+    if (diskRead_ != nullptr) diskRead_->join();
+    if (diskWrite_ != nullptr) diskWrite_->join();
+    if (link_ != nullptr) link_->join();
+    if (peers_ != nullptr) peers_->join();
+    model_.reset();
+    closed_.store(true);
+    channel_.notify();
+  });
+}
+
+void Runtime::join() { compute_.join(); }
+
+}  // namespace spillway

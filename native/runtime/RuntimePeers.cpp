@@ -1,0 +1,102 @@
+// Runtime's calls for a part of a model's layers: what comes from its peers, and goes to them.
+#include <string>
+#include <utility>
+
+#include "../system/Clock.h"
+#include "../system/Error.h"
+#include "Runtime.h"
+
+namespace spillway {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected) {
+  throw Error(ErrorCode::InvalidArgument, field + ": found " + found + ", expected " + expected);
+}
+
+}  // namespace
+
+EventId Runtime::submitReadHidden(uint32_t handle, uint32_t tokens, const std::vector<EventId>& after) {
+  checkLoaded("submitReadHidden");
+  const std::shared_ptr<Activations>& activations = activations_.get(handle);
+  if (peers_ == nullptr)
+    throw Error(ErrorCode::InvalidArgument,
+                "submitReadHidden: found a runtime of all layers, expected one of a part of them");
+  if (tokens < 1 || tokens > activations->capacityTokens)
+    refuse("tokens", std::to_string(tokens), "1 to the buffer's " + std::to_string(activations->capacityTokens));
+  return peers_->launch(
+      [this, activations, count = size_t(tokens) * spec_.hiddenSize](Launch& launch) -> std::unique_ptr<TaskResult> {
+        auto result = std::make_unique<HiddenResult>();
+        result->hidden.resize(count);
+        model_->readHidden(*activations, result->hidden.data(), count, launch);
+        return result;
+      },
+      after);
+}
+
+EventId Runtime::createEvent() {
+  checkOpen();
+  return *promised_.insert(events_.create()).first;
+}
+
+void Runtime::completeEvent(EventId event) { settle(event, false, ErrorCode::Internal, {}); }
+
+void Runtime::failEvent(EventId event, const std::string& message) { settle(event, true, ErrorCode::Peer, message); }
+
+void Runtime::settle(EventId event, bool failed, ErrorCode code, std::string message) {
+  checkOpen();
+  if (promised_.erase(event) == 0)
+    refuse("event", std::to_string(event), "one of createEvent() that has not completed");
+  Completion completion;
+  completion.event = event;
+  completion.startSeconds = completion.endSeconds = monotonicSeconds();
+  completion.failed = failed;
+  completion.code = code;
+  completion.message = std::move(message);
+  channel_.post(std::move(completion));
+  events_.complete(event, failed);
+}
+
+void Runtime::cancelPromised() {
+  for (const EventId event : promised_) {
+    Completion completion;
+    completion.event = event;
+    completion.startSeconds = completion.endSeconds = monotonicSeconds();
+    completion.failed = true;
+    completion.code = ErrorCode::Cancelled;
+    completion.message = "cancelled";
+    channel_.post(std::move(completion));
+    events_.complete(event, true);
+  }
+  promised_.clear();
+}
+
+void Runtime::writeHidden(uint32_t handle, const float* hidden, size_t count) {
+  checkOpen();
+  const std::shared_ptr<Activations>& activations = activations_.get(handle);
+  const size_t most = size_t(activations->capacityTokens) * spec_.hiddenSize;
+  if (count == 0 || count % spec_.hiddenSize != 0 || count > most) {
+    refuse("hidden", std::to_string(count) + " numbers",
+           "whole tokens of " + std::to_string(spec_.hiddenSize) + ", at most " + std::to_string(most));
+  }
+  model_->writeHidden(*activations, hidden, count);
+}
+
+void Runtime::appendTokens(const std::vector<int32_t>& rows, const std::vector<int32_t>& tokens) {
+  checkOpen();
+  if (rows.size() != tokens.size())
+    refuse("tokens", std::to_string(tokens.size()), std::to_string(rows.size()) + ", one for each row");
+  const auto vocabulary = static_cast<int32_t>(spec_.vocabularySize);
+  for (const int32_t token : tokens) {
+    if (token < 0 || token >= vocabulary)
+      refuse("tokens", std::to_string(token), "an id under " + std::to_string(vocabulary));
+  }
+  std::vector<std::shared_ptr<Sequence>> found;
+  for (const int32_t row : rows) {
+    if (row < 0) refuse("rows", std::to_string(row), "handles of rows");
+    found.push_back(sequences_.get(static_cast<uint32_t>(row)));
+  }
+  for (size_t i = 0; i < found.size(); i++) found[i]->append(tokens[i]);
+}
+
+}  // namespace spillway

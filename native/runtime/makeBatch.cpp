@@ -1,0 +1,228 @@
+#include "makeBatch.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "../system/Error.h"
+#include "../model/stagedPages.h"
+
+namespace spillway {
+
+namespace {
+
+[[noreturn]] void refuse(size_t row, const char* field, int64_t found, const std::string& expected) {
+  throw Error(ErrorCode::InvalidArgument, "rows[" + std::to_string(row) + "] " + field + ": found " +
+                                              std::to_string(found) + ", expected " + expected);
+}
+
+uint32_t checked(size_t row, const char* field, int32_t value, int64_t least, int64_t most) {
+  if (value < least || value > most) refuse(row, field, value, std::to_string(least) + " to " + std::to_string(most));
+  return static_cast<uint32_t>(value);
+}
+
+// A page that a range writes to must be that sequence's alone; pages that are only read may be shared.
+void checkOwnership(const Batch& batch, uint32_t pageTokens) {
+  std::unordered_map<int32_t, size_t> writers;  // page to sequence of the batch
+  const char* const expected = "pages that no position before it in the batch is written to";
+  for (size_t r = 0; r < batch.ranges.size(); r++) {
+    const BatchRange& range = batch.ranges[r];
+    if (range.spilled && !writers.emplace(range.tail, r).second) refuse(r, "tail", range.tail, expected);
+  }
+  for (size_t r = 0; r < batch.ranges.size(); r++) {
+    const BatchRange& range = batch.ranges[r];
+    for (uint32_t p = range.firstPosition / pageTokens; p <= (range.firstPosition + range.tokens - 1) / pageTokens;
+         p++) {
+      const int32_t page = batch.pages[range.firstPage + p];
+      if (range.spilled && page == range.tail) continue;
+      if (!writers.emplace(page, r).second) refuse(r, "pages", page, expected);
+    }
+  }
+  for (size_t r = 0; r < batch.ranges.size(); r++) {
+    const BatchRange& range = batch.ranges[r];
+    const uint32_t firstWritten = range.firstPosition / pageTokens;
+    for (uint32_t p = 0; p < range.pageCount; p++) {
+      const auto writer = writers.find(batch.pages[range.firstPage + p]);
+      if (writer == writers.end()) continue;
+      const bool own = writer->second == r && (p >= firstWritten || (range.spilled && writer->first == range.tail));
+      if (!own)
+        refuse(r, "pages", writer->first,
+               "no page that row " + std::to_string(writer->second) + " of the batch writes to");
+    }
+  }
+}
+
+// A tail is overwritten until the sequence's last page on disk is complete, so it may hold positions of its own only
+// after that.
+void checkTail(size_t row, const BatchRange& range, const std::vector<int32_t>& pages) {
+  if (range.tail < 0) refuse(row, "tail", range.tail, "a page of the pool, since some of the row's pages are on disk");
+  bool own = false;
+  for (uint32_t p = 0; p < range.pageCount; p++) {
+    const int32_t page = pages[range.firstPage + p];
+    if (own && (page < 0 || page == range.tail))
+      refuse(row, "tail", range.tail, "a page that stands in the row's table once at most, after all pages on disk");
+    own |= page == range.tail;
+  }
+}
+
+// Pages of a device from `firstDevicePage` on.
+uint32_t countDevicePages(size_t row, const BatchRange& range, const std::vector<int32_t>& pages,
+                          uint32_t firstDevicePage) {
+  const auto onDevice = [&](uint32_t p) {
+    return pages[range.firstPage + p] >= 0 && static_cast<uint32_t>(pages[range.firstPage + p]) >= firstDevicePage;
+  };
+  uint32_t count = 0;
+  while (count < range.pageCount && onDevice(count)) count++;
+  for (uint32_t p = count; p < range.pageCount; p++) {
+    if (onDevice(p))
+      refuse(row, "pages", pages[range.firstPage + p], "no page of a device behind one that is elsewhere");
+  }
+  return count;
+}
+
+void checkStaging(const Batch& batch, const BatchBounds& bounds) {
+  uint64_t places = 0;
+  forStagedPages(batch, bounds.widestWindow, bounds.pageTokens, [&](const StagedPage&) { return ++places != 0; });
+  if (places <= bounds.bufferPages) return;
+  throw Error(ErrorCode::InvalidArgument, "rows: found " + std::to_string(places) +
+                                              " pages to stage for a layer, expected at most the " +
+                                              std::to_string(bounds.bufferPages) + " of a buffer (spill.bufferPages)");
+}
+
+// What is copied are the tokens before the range's first one, so a range at the beginning of its page has none to copy.
+void takeCopies(Batch& batch, const std::vector<int32_t>& copies, const BatchBounds& bounds) {
+  if (copies.size() % kCopyStride != 0)
+    throw Error(ErrorCode::InvalidArgument,
+                "copies: found " + std::to_string(copies.size()) + " integers, expected two a copy");
+  for (size_t c = 0; c < copies.size(); c += kCopyStride) {
+    const std::string name = "copies[" + std::to_string(c / kCopyStride) + "] ";
+    const auto refuseCopy = [&](const char* field, int64_t found, const std::string& expected) {
+      throw Error(ErrorCode::InvalidArgument,
+                  name + field + ": found " + std::to_string(found) + ", expected " + expected);
+    };
+    if (copies[c] < 0 || static_cast<size_t>(copies[c]) >= batch.ranges.size())
+      refuseCopy("range", copies[c], "one of the batch's " + std::to_string(batch.ranges.size()));
+    BatchRange& range = batch.ranges[static_cast<size_t>(copies[c])];
+    const int32_t page = copies[c + 1], entry = batch.pages[range.firstPage + range.firstPosition / bounds.pageTokens],
+                  written = entry < 0 ? range.tail : entry;
+    const auto onDevice = [&](int32_t p) { return static_cast<uint32_t>(p) >= bounds.pages - bounds.devicePages; };
+    if (page < 0 || static_cast<uint32_t>(page) >= bounds.pages || page == written)
+      refuseCopy("page", page, "another page than the range's own, under " + std::to_string(bounds.pages));
+    if (onDevice(page) != onDevice(written))
+      refuseCopy("page", page,
+                 onDevice(written) ? "one on the device, where the range's own is"
+                                   : "one in memory, where the range's own is");
+    if (range.firstPosition % bounds.pageTokens == 0) refuseCopy("range", copies[c], "one that begins within a page");
+    if (range.copyFrom >= 0) refuseCopy("range", copies[c], "each range once");
+    range.copyFrom = page;
+    range.copyTo = written;
+    batch.copies = true;
+  }
+}
+
+// By pages, where some are in several tables; as they are where none is.
+void orderByPages(Batch& batch) {
+  batch.alike.resize(batch.ranges.size());
+  batch.inCommon.assign(batch.ranges.size(), 0);
+  std::iota(batch.alike.begin(), batch.alike.end(), 0u);
+  std::unordered_set<int32_t> first;
+  bool shared = false;
+  for (const BatchRange& range : batch.ranges) shared |= !first.insert(batch.pages[range.firstPage]).second;
+  if (!shared) return;
+  const auto begin = [&](uint32_t r) { return batch.pages.begin() + batch.ranges[r].firstPage; };
+  const auto end = [&](uint32_t r) { return begin(r) + batch.ranges[r].pageCount; };
+  std::stable_sort(batch.alike.begin(), batch.alike.end(), [&](uint32_t a, uint32_t b) {
+    return std::lexicographical_compare(begin(a), end(a), begin(b), end(b));
+  });
+  for (size_t i = 1; i < batch.alike.size(); i++) {
+    const uint32_t before = batch.alike[i - 1], own = batch.alike[i];
+    batch.inCommon[i] =
+        static_cast<uint32_t>(std::mismatch(begin(before), end(before), begin(own), end(own)).first - begin(before));
+  }
+}
+
+uint64_t nextSerial() {
+  static std::atomic<uint64_t> serial{0};
+  return serial.fetch_add(1) + 1;
+}
+
+}  // namespace
+
+std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages,
+                                 const std::vector<int32_t>& copies, const BatchBounds& bounds,
+                                 const HandleTable<Sequence>& table) {
+  if (rows.empty() || rows.size() % kBatchStride != 0 || rows.size() / kBatchStride > bounds.limits.rowsPerSquare) {
+    throw Error(ErrorCode::InvalidArgument, "rows: found " + std::to_string(rows.size()) + " integers, expected " +
+                                                std::to_string(kBatchStride) + " a row and 1 to " +
+                                                std::to_string(bounds.limits.rowsPerSquare) + " rows");
+  }
+  for (size_t i = 0; i < pages.size(); i++) {
+    if (pages[i] < 0 ? diskPage(pages[i]) < bounds.diskPages : static_cast<uint32_t>(pages[i]) < bounds.pages) continue;
+    throw Error(ErrorCode::InvalidArgument,
+                "pages[" + std::to_string(i) + "]: found " + std::to_string(pages[i]) + ", expected a page under " +
+                    std::to_string(bounds.pages) +
+                    (bounds.diskPages == 0 ? "" : ", or one on disk, from -1 to -" + std::to_string(bounds.diskPages)));
+  }
+  auto batch = std::make_shared<Batch>();
+  batch->serial = nextSerial();
+  const size_t count = rows.size() / kBatchStride;
+  batch->ranges.reserve(count);
+  std::unordered_map<const Sequence*, size_t> seen;
+  const uint32_t memoryPages = bounds.pages - bounds.devicePages;
+  uint64_t tokens = 0, reached = 0;
+  for (size_t r = 0; r < count; r++) {
+    const int32_t* entry = rows.data() + r * kBatchStride;
+    BatchRange range;
+    range.sequence = table.get(checked(r, "handle", entry[0], 0, INT32_MAX));
+    if (!seen.emplace(range.sequence.get(), r).second) refuse(r, "handle", entry[0], "each row once");
+    const int64_t capacity = std::min(range.sequence->capacityTokens, bounds.contextTokens);
+    range.firstPosition = checked(r, "first position", entry[1], 0, capacity - 1);
+    range.tokens = checked(r, "tokens", entry[2], 1, capacity - range.firstPosition);
+    range.mode = static_cast<HeadMode>(checked(r, "head mode", entry[3], 0, 2));
+    range.firstPage = checked(r, "first page", entry[4], 0, static_cast<int64_t>(pages.size()));
+    range.pageCount = checked(r, "page count", entry[5], 0, static_cast<int64_t>(pages.size() - range.firstPage));
+    if (entry[6] < -1 || entry[6] >= static_cast<int64_t>(memoryPages))
+      refuse(r, "tail", entry[6], "-1, or a page under " + std::to_string(memoryPages));
+    range.tail = entry[6];
+    range.spilled = std::any_of(pages.begin() + range.firstPage, pages.begin() + range.firstPage + range.pageCount,
+                                [](int32_t page) { return page < 0; });
+    if (range.spilled) checkTail(r, range, pages);
+    batch->spilled |= range.spilled;
+    range.devicePages = countDevicePages(r, range, pages, memoryPages);
+    range.firstToken = static_cast<uint32_t>(tokens);
+    const uint64_t reach = uint64_t(range.pageCount) * bounds.pageTokens;
+    if (reach < uint64_t(range.firstPosition) + range.tokens) {
+      refuse(r, "page count", range.pageCount,
+             "pages for " + std::to_string(uint64_t(range.firstPosition) + range.tokens) + " tokens at " +
+                 std::to_string(bounds.pageTokens) + " a page");
+    }
+    reached += (range.firstPosition + range.tokens - 1) / bounds.pageTokens + 1;
+    if (reached > bounds.mostPages)
+      refuse(r, "page count", static_cast<int64_t>(reached),
+             "at most " + std::to_string(bounds.mostPages) + " in the tables of the whole batch");
+    tokens += range.tokens;
+    if (tokens > bounds.limits.tokensPerSquare) {
+      refuse(r, "tokens", static_cast<int64_t>(tokens),
+             "at most " + std::to_string(bounds.limits.tokensPerSquare) + " in the whole batch");
+    }
+    batch->ranges.push_back(std::move(range));
+  }
+  batch->pages = pages;
+  checkOwnership(*batch, bounds.pageTokens);
+  takeCopies(*batch, copies, bounds);
+  checkStaging(*batch, bounds);
+
+  batch->tokens.reserve(tokens);
+  for (uint32_t r = 0; r < count; r++) {
+    for (uint32_t t = 0; t < batch->ranges[r].tokens; t++)
+      batch->tokens.push_back({r, batch->ranges[r].firstPosition + t});
+  }
+  batch->pagePointers.resize(batch->pages.size());
+  batch->attentionRows.resize(count);
+  orderByPages(*batch);
+  return batch;
+}
+
+}  // namespace spillway

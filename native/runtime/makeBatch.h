@@ -1,0 +1,41 @@
+// Batches of what JavaScript hands over: checked, so that tasks can compute them safely.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "../model/Batch.h"
+#include "HandleTable.h"
+
+namespace spillway {
+
+// What a batch is checked against.
+struct BatchBounds {
+  Limits limits;
+  uint32_t pages;  // of the cache, a layer, in memory and on a device
+  uint32_t pageTokens;
+  uint32_t contextTokens;           // positions that the model has
+  uint32_t diskPages = 0;           // of the cache, a layer
+  uint32_t bufferPages = 0;         // that a staging buffer has places for
+  uint32_t widestWindow = 0;        // of all layers; 0: none
+  uint32_t devicePages = 0;         // of `pages`, those on a device: the last ones
+  uint64_t mostPages = UINT64_MAX;  // of all sequences, up to the last token of each
+};
+
+// Seven integers a sequence (src/bindings/Addon.ts, BATCH_STRIDE).
+constexpr size_t kBatchStride = 7;
+// Two integers a copy: index of the range, page that is copied.
+constexpr size_t kCopyStride = 2;
+
+// Throws Error(InvalidArgument), naming the sequence and the number at fault, for whatever the tasks could not compute
+// safely: unknown handles, the same sequence twice, empty ranges, ranges past the sequence's capacity, pages that do
+// not exist or do not reach far enough, a page that is written for one sequence and listed for another, pages on disk
+// without a tail, pages of a device behind others, more sequences, tokens or staged pages than the limits. `copies` (a
+// prompt that goes on where another sequence's prompt parts from it, in the middle of a page): before the range's first
+// position is written, its page becomes a copy of another one, both in memory or both on a device. Of a page on disk
+// what is begun is the tail.
+std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages,
+                                 const std::vector<int32_t>& copies, const BatchBounds& bounds,
+                                 const HandleTable<Sequence>& table);
+
+}  // namespace spillway

@@ -1,0 +1,382 @@
+// Attention against its definition, and its promise that a query's result depends on nothing but itself and what it
+// sees, bit by bit.
+#include <gtest/gtest.h>
+
+#include "../../system/Error.h"
+#include "attention_fixture.h"
+
+namespace spillway {
+namespace {
+
+const InstructionSet kSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512};
+
+uint32_t oneOf(std::mt19937& random, std::initializer_list<uint32_t> choices) {
+  return *(choices.begin() + random() % choices.size());
+}
+
+AttentionCase randomCase(std::mt19937& random) {
+  AttentionCase c;
+  const uint32_t group = oneOf(random, {1, 1, 2, 3, 4, 5, 7, 8, 9, 13});
+  c.layout = {kCacheTypes[random() % 4], oneOf(random, {1, 1, 2, 3}),
+              oneOf(random, {1, 5, 8, 16, 24, 32, 63, 64, 65, 80, 96, 128, 150}), oneOf(random, {16, 32, 48, 64, 128})};
+  c.heads = group * c.layout.kvHeads;
+  c.window = oneOf(random, {0, 0, 0, 1, 2, 5, 16, 33, 100});
+  c.alibi = random() % 3 == 0;
+  c.rounded = c.alibi && random() % 2;
+  c.keep = random() % 3 == 0 ? 0.01f * static_cast<float>(1 + random() % 60) : 1.0f;
+  c.denseBefore = oneOf(random, {0, 0, 3, 20});
+  c.precision = random() % 2 ? Precision::Default : Precision::Float32;
+  return c;
+}
+
+void expectSame(const std::vector<float>& a, const std::vector<float>& b, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); i++) {
+    uint32_t x, y;
+    std::memcpy(&x, &a[i], 4), std::memcpy(&y, &b[i], 4);
+    ASSERT_EQ(x, y) << what << ": element " << i << ", " << a[i] << " and " << b[i];
+  }
+}
+
+void expectRight(const AttentionCase& c, const TestRow& row, const std::vector<float>& outputs) {
+  const auto [keys, values] = asCached(c.layout, row);
+  const double tolerance = isQuantised(c.layout.type) && c.precision == Precision::Default ? 4e-4 : 4e-6;
+  for (uint32_t position = 0; position < row.tokens; position++) {
+    const std::vector<double> expected = referenceAttention(c, row, keys, values, position);
+    for (size_t i = 0; i < expected.size(); i++)
+      ASSERT_NEAR(outputs[position * row.queryWidth + i], expected[i], tolerance)
+          << c.name() << ", position " << position << ", element " << i;
+  }
+}
+
+TEST(Attention, AgreesWithItsDefinition) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 60; round++) {
+    AttentionCase c = randomCase(random);
+    if (c.keep < 1)
+      c.precision = Precision::Float32;  // rounded queries may choose another of two keys that are nearly equal
+    TestRow row(c, 1 + random() % 150, random());
+    expectRight(c, row, attendWhole(InstructionSet::Scalar, 1, c, row));
+  }
+}
+
+TEST(Attention, CommonShapesInFull) {
+  struct Shape {
+    uint32_t heads, kvHeads, headDim;
+  };
+  for (const Shape& shape : {Shape{9, 3, 64}, Shape{12, 12, 64}, Shape{8, 8, 80}, Shape{8, 8, 96}, Shape{8, 2, 128},
+                             Shape{4, 1, 256}, Shape{71, 1, 64}, Shape{2, 1, 512}}) {
+    for (CacheType type : kCacheTypes) {
+      const AttentionCase c = {{type, shape.kvHeads, shape.headDim, 64}, shape.heads, 0, false, false};
+      TestRow row(c, 140, shape.headDim);
+      expectRight(c, row, attendWhole(bestInstructionSet(), 2, c, row));
+    }
+  }
+}
+
+TEST(Attention, LongRowsWithFalconsRoundedBias) {
+  // Positions above 256 are rounded before they are multiplied; with three heads the slopes are no powers of two, so
+  // that it shows.
+  const AttentionCase c = {{CacheType::F32, 1, 16, 64}, 3, 0, true, true};
+  TestRow row(c, 700, 5);
+  expectRight(c, row, attendWhole(bestInstructionSet(), 1, c, row));
+}
+
+TEST(Attention, SameBitsOnEveryInstructionSetAndWithAnyNumberOfThreads) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 40; round++) {
+    const AttentionCase c = randomCase(random);
+    // Every fourth row goes beyond a part of 256 positions; threads change nothing within an instruction set, so that
+    // each meets one number of them.
+    TestRow row(c, 1 + random() % (round % 4 == 0 ? 300 : 90), random());
+    const std::vector<float> expected = attendWhole(InstructionSet::Scalar, 1, c, row);
+    for (InstructionSet set : kSets) {
+      if (!machineHas(set)) continue;
+      const unsigned threads = 1 + (static_cast<unsigned>(round) + static_cast<unsigned>(set)) % 3;
+      row.clear();
+      expectSame(expected, attendWhole(set, threads, c, row),
+                 c.name() + " on " + instructionSetName(set) + ", threads " + std::to_string(threads));
+    }
+  }
+}
+
+// What comes after a chunk is not stored yet while the chunk is computed: those slots are NaN.
+TEST(Attention, SameBitsInOneGoInChunksAndTokenByToken) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 60; round++) {
+    const AttentionCase c = randomCase(random);
+    TestRow row(c, 1 + random() % 150, random());
+    const InstructionSet set = bestInstructionSet();
+    const std::vector<float> expected = attendWhole(set, 1, c, row);
+    for (uint32_t most : {1u, 7u, 64u}) {
+      row.clear();
+      std::vector<float> outputs(expected.size());
+      for (uint32_t first = 0; first < row.tokens;) {
+        const uint32_t count = std::min<uint32_t>(1 + random() % most, row.tokens - first);
+        row.store(kernelsFor(set), first + count);
+        runAttention(set, 1, c, {row.range(first, count, &outputs[first * row.queryWidth])}, row.queryWidth,
+                     row.queryWidth);
+        first += count;
+      }
+      expectSame(expected, outputs, c.name() + " in chunks of up to " + std::to_string(most));
+    }
+  }
+}
+
+// Keys before a position that a device attends to: as if a window ended there; and what is handed over merges by its
+// maximum and sum.
+TEST(Attention, KeysElsewhereAreNotSeenAndPartialsAreToBeDivided) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 36; round++) {
+    AttentionCase c = randomCase(random);
+    if (c.keep < 1) c.keep = 1;
+    c.window = 0;
+    TestRow row(c, 2 + random() % (round % 4 == 0 ? 400 : 90), random());
+    const uint32_t position = row.tokens - 1, firstKey = uint32_t(random() % row.tokens);
+    AttentionCase windowed = c;
+    windowed.window = position - firstKey + 1;
+    row.store(kernelsFor(bestInstructionSet()), row.tokens);
+    std::vector<float> expected(row.queryWidth), outputs(row.queryWidth), partials(2 * c.heads, -1.0f);
+    runAttention(bestInstructionSet(), 1, windowed, {row.range(position, 1, expected.data())}, row.queryWidth,
+                 row.queryWidth);
+    AttentionRow range = row.range(position, 1, outputs.data());
+    range.firstKey = firstKey;
+    std::vector<const uint8_t*> pages(row.pages);
+    for (uint32_t p = 0; p < firstKey / c.layout.pageTokens; p++) pages[p] = nullptr;  // reading one would crash
+    range.pages = pages.data();
+    runAttention(bestInstructionSet(), 1, c, {range}, row.queryWidth, row.queryWidth);
+    expectSame(expected, outputs, c.name() + ", keys from " + std::to_string(firstKey));
+    range.partials = partials.data();
+    runAttention(bestInstructionSet(), 1, c, {range}, row.queryWidth, row.queryWidth);
+    for (size_t i = 0; i < outputs.size(); i++) outputs[i] /= partials[2 * (i / c.layout.headDim) + 1];
+    expectSame(expected, outputs, c.name() + ", undivided");
+    const float one = partials[2 * (random() % c.heads) + 1];
+    EXPECT_GE(one, 0.999f);  // the largest score weighs 1
+  }
+}
+
+TEST(Attention, SameBitsAloneAndInCompany) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 30; round++) {
+    const AttentionCase c = randomCase(random);
+    const size_t stride = c.heads * c.layout.headDim + 3;
+    std::vector<TestRow> rows;
+    std::vector<uint32_t> firsts, counts;
+    size_t tokens = 0;
+    for (int i = 0; i < 12; i++) {
+      rows.emplace_back(c, 1 + random() % 120, random());
+      counts.push_back(i % 4 == 3 ? 0 : i % 2 ? 1 : 1 + random() % rows.back().tokens);
+      firsts.push_back(rows.back().tokens - counts.back());
+      rows.back().store(kernelsFor(bestInstructionSet()), rows.back().tokens);
+      tokens += counts.back();
+    }
+    // Queries and outputs of all rows one after another, with a gap after each token that must stay as it is.
+    std::vector<float> queries(tokens * stride), outputs(tokens * stride, 42.0f);
+    std::vector<AttentionRow> ranges;
+    size_t at = 0;
+    for (size_t i = 0; i < rows.size(); i++) {
+      ranges.push_back(
+          {&queries[at * stride], &outputs[at * stride], firsts[i], counts[i], rows[i].pages.data(), c.denseBefore});
+      for (uint32_t t = 0; t < counts[i]; t++, at++)
+        std::copy_n(&rows[i].queries[(firsts[i] + t) * rows[i].queryWidth], rows[i].queryWidth, &queries[at * stride]);
+    }
+    runAttention(bestInstructionSet(), 1 + round % 3, c, ranges, stride, stride);
+    at = 0;
+    for (size_t i = 0; i < rows.size(); i++) {
+      std::vector<float> alone(counts[i] * rows[i].queryWidth), together;
+      if (counts[i] > 0)
+        runAttention(bestInstructionSet(), 1, c, {rows[i].range(firsts[i], counts[i], alone.data())},
+                     rows[i].queryWidth, rows[i].queryWidth);
+      for (uint32_t t = 0; t < counts[i]; t++, at++) {
+        together.insert(together.end(), &outputs[at * stride], &outputs[at * stride] + rows[i].queryWidth);
+        for (size_t gap = rows[i].queryWidth; gap < stride; gap++) ASSERT_EQ(outputs[at * stride + gap], 42.0f);
+      }
+      expectSame(alone, together, c.name() + ", row " + std::to_string(i));
+    }
+  }
+}
+
+// Longer than a part, so that partials merge, in the middle of pages too: 256 is no multiple of 48.
+// Rows whose tables begin with the same pages are attended to together: a tree of rows, some of which part in the
+// middle of what is attended to at once.
+TEST(Attention, SameBitsAloneAndBesideRowsThatShareTheirFirstPages) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 48; round++) {
+    AttentionCase c = randomCase(random);
+    if (round % 2 == 0) c.window = 0, c.keep = 1.0f;
+    if (round % 4 == 1) c.window = 0, c.keep = 0.01f * static_cast<float>(1 + random() % 60);
+    const InstructionSet set = kSets[random() % 3];
+    if (!machineHas(set)) continue;
+    const uint32_t pageTokens = c.layout.pageTokens;
+    std::vector<TestRow> rows;
+    for (uint32_t r = 0, count = 2 + random() % 12; r < count; r++) {
+      const uint32_t own = oneOf(random, {1, 1, 1, 2, 5, 21, 70}), prefix = 16 + (random() % 24) * 16;
+      TestRow row(c, prefix + own, random());
+      row.store(kernelsFor(set), row.tokens);
+      // Of the row before, or the first one, as many pages as both have before their last tokens.
+      if (r > 0) {
+        const TestRow& other = rows[random() % 3 == 0 ? 0 : r - 1];
+        const uint32_t most = std::min(prefix, other.tokens - 1) / pageTokens;
+        const uint32_t taken = random() % 4 == 0 ? random() % (most + 1) : most;
+        std::copy_n(other.pages.begin(), taken, row.pages.begin());
+      }
+      rows.push_back(std::move(row));
+    }
+    const size_t width = rows[0].queryWidth;
+    struct Asked {
+      uint32_t row, first, count;
+    };
+    std::vector<Asked> asked;
+    uint32_t tokens = 0;
+    for (uint32_t r = 0; r < rows.size(); r++) {
+      const uint32_t count = std::min(rows[r].tokens - 1, oneOf(random, {1, 1, 1, 3, 20, 60, 200}));
+      asked.push_back({r, rows[r].tokens - count, count});
+      tokens += count;
+    }
+    std::vector<float> together(tokens * width), alone(tokens * width);
+    std::vector<AttentionRow> ranges;
+    uint32_t at = 0;
+    for (const Asked& a : asked) {
+      ranges.push_back(rows[a.row].range(a.first, a.count, &together[at * width]));
+      runAttention(set, 1, c, {rows[a.row].range(a.first, a.count, &alone[at * width])}, width, width);
+      at += a.count;
+    }
+    runAttention(set, 1 + random() % 3, c, ranges, width, width);
+    expectSame(alone, together, c.name() + " on " + instructionSetName(set) + ", round " + std::to_string(round));
+  }
+}
+
+// Two rows of the same pages, of which the last ones that both have are not seen by their first tokens: these may not
+// even multiply such a value by zero.
+TEST(Attention, RowsTogetherMultiplyNoValueThatOneOfThemDoesNotSee) {
+  for (InstructionSet set : kSets) {
+    if (!machineHas(set)) continue;
+    const AttentionCase c = {{CacheType::F32, 2, 16, 16}, 6, 0, false, false};
+    TestRow a(c, 128, 1);
+    for (uint32_t position = 121; position < 128; position++)
+      a.values[position * a.keyWidth] = a.values[position * a.keyWidth + 16] = std::numeric_limits<float>::infinity();
+    a.store(kernelsFor(set), a.tokens);
+    TestRow b(c, 128, 2);
+    b.pages = a.pages;
+    std::vector<float> together(2 * 4 * a.queryWidth), alone(together.size());
+    std::vector<AttentionRow> ranges;
+    for (uint32_t r = 0; r < 2; r++) {
+      const TestRow& row = r == 0 ? a : b;
+      ranges.push_back(row.range(118, 4, &together[r * 4 * row.queryWidth]));
+      runAttention(set, 1, c, {row.range(118, 4, &alone[r * 4 * row.queryWidth])}, row.queryWidth, row.queryWidth);
+    }
+    runAttention(set, 1, c, ranges, a.queryWidth, a.queryWidth);
+    for (size_t i = 0; i < 3 * a.queryWidth; i++) ASSERT_TRUE(std::isfinite(together[i])) << "element " << i;
+    expectSame(alone, together, instructionSetName(set));
+  }
+}
+
+TEST(Attention, SameBitsWhateverThePage) {
+  for (CacheType type : kCacheTypes) {
+    for (uint32_t window : {0u, 270u}) {
+      for (float keep : {1.0f, 0.1f}) {
+        std::vector<float> expected;
+        for (uint32_t pageTokens : {32u, 48u, 512u}) {
+          const AttentionCase c = {{type, 1, 80, pageTokens}, 3, window, false, false, keep, 500, Precision::Default};
+          TestRow row(c, 540, 11);
+          const std::vector<float> outputs = attendWhole(bestInstructionSet(), 2, c, row);
+          if (expected.empty()) expected = outputs;
+          expectSame(expected, outputs, c.name());
+        }
+      }
+    }
+  }
+}
+
+TEST(Attention, OutputsMayTakeThePlaceOfTheQueries) {
+  const AttentionCase c = {{CacheType::F16, 3, 64, 64}, 9, 0, false, false};
+  TestRow row(c, 100, 6);
+  const std::vector<float> expected = attendWhole(bestInstructionSet(), 2, c, row);
+  std::vector<float> both = row.queries;
+  runAttention(bestInstructionSet(), 2, c, {{both.data(), both.data(), 0, row.tokens, row.pages.data()}},
+               row.queryWidth, row.queryWidth);
+  expectSame(expected, both, c.name());
+}
+
+TEST(Attention, PagesOutsideTheWindowAreNotTouched) {
+  for (CacheType type : kCacheTypes) {
+    const AttentionCase c = {{type, 2, 8, 16}, 4, 20, false, false};
+    TestRow row(c, 200, 7);
+    const std::vector<float> expected = attendWhole(bestInstructionSet(), 1, c, row);
+    std::vector<float> outputs(3 * row.queryWidth);
+    for (uint32_t first : {100u, 115u, 197u}) {
+      std::vector<const uint8_t*> pages(first / 16 + 2, nullptr);  // the window of query p begins at p - 19
+      for (uint32_t page = (first - 19) / 16; page <= (first + 2) / 16; page++) pages[page] = row.pages[page];
+      runAttention(bestInstructionSet(), 1, c,
+                   {{&row.queries[first * row.queryWidth], outputs.data(), first, 3, pages.data()}}, row.queryWidth,
+                   row.queryWidth);
+      expectSame(
+          std::vector<float>(&expected[first * row.queryWidth], &expected[first * row.queryWidth] + outputs.size()),
+          outputs, c.name());
+    }
+  }
+}
+
+TEST(Attention, InfiniteValuesReachOnlyTheQueriesThatSeeThem) {
+  const AttentionCase c = {{CacheType::F32, 1, 16, 32}, 3, 10, false, false};
+  TestRow row(c, 80, 8);
+  const std::vector<float> expected = attendWhole(bestInstructionSet(), 1, c, row);
+  std::fill_n(&row.values[40 * row.keyWidth], row.keyWidth, std::numeric_limits<float>::infinity());
+  row.clear();
+  const std::vector<float> outputs = attendWhole(bestInstructionSet(), 1, c, row);
+  for (uint32_t position = 0; position < row.tokens; position++)
+    for (size_t i = 0; i < row.queryWidth; i++) {
+      const size_t at = position * row.queryWidth + i;
+      if (position >= 40 && position < 50)
+        ASSERT_FALSE(std::isfinite(outputs[at])) << position;
+      else
+        ASSERT_EQ(outputs[at], expected[at]) << position;
+    }
+}
+
+TEST(Attention, ScoresOfAnySizeStayFinite) {
+  for (float size : {1e-20f, 30.0f, 1e4f, 1e15f}) {
+    const AttentionCase c = {{CacheType::F32, 1, 8, 16}, 2, 0, false, false};
+    TestRow row(c, 60, 9);
+    for (float& key : row.keys) key *= size;
+    const std::vector<float> outputs = attendWhole(bestInstructionSet(), 1, c, row);
+    for (float output : outputs) ASSERT_TRUE(std::isfinite(output)) << size;
+    row.clear();
+    expectSame(attendWhole(InstructionSet::Scalar, 1, c, row), outputs, "keys of size " + std::to_string(size));
+  }
+}
+
+TEST(Attention, KeysBeyondTheRangeOfAHalfAreClamped) {
+  const AttentionCase c = {{CacheType::F16, 1, 16, 16}, 1, 0, false, false};
+  TestRow row(c, 40, 10);
+  for (size_t i = 0; i < row.keys.size(); i += 3) row.keys[i] *= 1e6f, row.values[i] *= 1e6f;
+  for (float output : attendWhole(bestInstructionSet(), 1, c, row)) ASSERT_TRUE(std::isfinite(output));
+}
+
+TEST(Attention, ScratchIsBoundedByTheShapeAndNeverExceeded) {
+  const CacheLayout layout = {CacheType::F16, 3, 64, 64};
+  // However many tokens a row brings; per row only a counter.
+  EXPECT_LE(attentionScratchBytes(layout, 9, 1, 1), 64u << 10);
+  EXPECT_LE(attentionScratchBytes(layout, 9, 1000, 1) - attentionScratchBytes(layout, 9, 1, 1), 3 * 8192u);
+  EXPECT_EQ(attentionScratchBytes(layout, 9, 1, 3) - attentionScratchBytes(layout, 9, 1, 2),
+            attentionScratchBytes(layout, 9, 1, 2) - attentionScratchBytes(layout, 9, 1, 1));
+}
+
+TEST(CacheLayout, PageBytesAndRefusals) {
+  EXPECT_EQ(cachePageBytes({CacheType::F16, 3, 64, 64}), 3u * 64 * 64 * 2 * 2);
+  EXPECT_EQ(cachePageBytes({CacheType::F32, 2, 8, 16}), 2u * 16 * (8 + 16) * 4);
+  EXPECT_EQ(cachePageBytes({CacheType::F16, 1, 1, 16}) % 64, 0u);
+  for (const CacheLayout& layout : {CacheLayout{CacheType::F16, 1, 64, 0}, CacheLayout{CacheType::F16, 1, 64, 24},
+                                    CacheLayout{CacheType::F16, 1, 0, 16}, CacheLayout{CacheType::F16, 1, 513, 16},
+                                    CacheLayout{CacheType::F16, 0, 64, 16}}) {
+    try {
+      cachePageBytes(layout);
+      ADD_FAILURE() << "a layout that no kernel handles was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::InvalidArgument);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace spillway

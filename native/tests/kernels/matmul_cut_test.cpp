@@ -1,0 +1,114 @@
+#include "../../kernels/cpu/matmulCut.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "../../system/ThreadPool.h"
+
+namespace spillway {
+namespace {
+
+struct Drawn {
+  std::vector<WeightMatrix> weights;
+  std::vector<MatmulJob> jobs;
+};
+
+// Up to three jobs of one input, now and then of different types, gated, or with an epilogue.
+Drawn drawJobs(std::mt19937& random) {
+  constexpr WeightType kTypes[] = {WeightType::Q4_0, WeightType::Q4_1, WeightType::Q8_0,
+                                   WeightType::Q6_K, WeightType::F16,  WeightType::F32};
+  constexpr uint32_t kOutputs[] = {1, 15, 16, 48, 106, 576, 1536, 11008};
+  Drawn drawn;
+  const size_t count = 1 + random() % 3;
+  for (size_t j = 0; j < count; j++)
+    drawn.weights.push_back(
+        {kTypes[random() % std::size(kTypes)], kOutputs[random() % std::size(kOutputs)], 512, nullptr});
+  for (const WeightMatrix& each : drawn.weights) {
+    MatmulJob job{&each, nullptr, nullptr, each.outputs};
+    if (random() % 2 == 0) job.epilogue = random() % 2 == 0 ? Epilogue::Add : Epilogue::Activate;
+    if (job.epilogue == Epilogue::Activate) job.factor = &each;
+    drawn.jobs.push_back(job);
+  }
+  return drawn;
+}
+
+class MatmulCutting : public testing::TestWithParam<InstructionSet> {
+ protected:
+  void SetUp() override {
+    if (!machineHas(GetParam())) GTEST_SKIP() << "this machine has no " << instructionSetName(GetParam());
+  }
+};
+
+TEST_P(MatmulCutting, EveryOutputOfEveryRowIsInOneItem) {
+  std::mt19937 random(1);
+  for (int drawing = 0; drawing < 300; drawing++) {
+    const Drawn drawn = drawJobs(random);
+    ThreadPool pool(1 + random() % 9);
+    const Compute compute{kernelsFor(GetParam()), pool, Precision::Default};
+    const size_t rows = 1 + random() % 700;
+    const MatmulCut cut(compute, drawn.jobs.data(), drawn.jobs.size(), rows);
+    std::vector<std::vector<uint8_t>> seen;
+    for (const WeightMatrix& each : drawn.weights) seen.emplace_back(rows * ceilDivide(each.outputs, kPanelOutputs));
+    for (size_t i = 0; i < cut.items(); i++) {
+      const Item item = cut.item(i);
+      const size_t job = static_cast<size_t>(item.job - drawn.jobs.data()),
+                   panels = ceilDivide(item.job->weights->outputs, kPanelOutputs);
+      const Route route = routeOf(compute, item.job->weights->type);
+      ASSERT_LE(item.rows, route.mostRows());
+      ASSERT_EQ(item.firstRow % route.rowsTogether(), 0u);
+      ASSERT_LE((matricesOf(*item.job) * item.rows * (item.panels | 1) * kPanelOutputs) * sizeof(float),
+                hasTotals(*item.job, route) ? kTotalsBytes : SIZE_MAX);
+      for (size_t row = item.firstRow; row < item.firstRow + item.rows; row++)
+        for (size_t panel = item.firstPanel; panel < std::min(panels, item.firstPanel + item.panels); panel++)
+          seen[job][row * panels + panel]++;
+      if (i + 1 < cut.items()) {
+        const Item next = cut.item(i + 1);
+        const bool same =
+            next.job == item.job && next.firstPanel == item.firstPanel && next.firstRow == item.firstRow + item.rows;
+        // With one thread there is one part; beyond the end of a part another thread begins.
+        if (item.samePanelsNext || pool.threads() == 1) {
+          ASSERT_EQ(item.samePanelsNext, same);
+        }
+      }
+    }
+    for (const std::vector<uint8_t>& each : seen)
+      for (const uint8_t times : each) ASSERT_EQ(times, 1);
+  }
+}
+
+TEST_P(MatmulCutting, NoJobsMakeNoItems) {
+  ThreadPool pool(2);
+  const Compute compute{kernelsFor(GetParam()), pool, Precision::Default};
+  EXPECT_EQ(MatmulCut(compute, nullptr, 0, 7).items(), 0u);
+}
+
+TEST_P(MatmulCutting, ThreadsBeginWithRowsOfTheirOwn) {
+  if (kernelsFor(GetParam()).matmul.rounded == RoundedInput::Bfloat16)
+    GTEST_SKIP() << "on AMX all threads take the same rows";
+  const WeightMatrix weights{WeightType::Q4_0, 1536, 576, nullptr};
+  const MatmulJob job{&weights, nullptr, nullptr, weights.outputs};
+  {  // of many threads several take the same rows
+    ThreadPool pool(32);
+    const Compute compute{kernelsFor(GetParam()), pool, Precision::Default};
+    const MatmulCut cut(compute, &job, 1, 512);
+    for (size_t i = 0; i < cut.items(); i++) EXPECT_EQ(cut.item(i).rows, 256u);
+  }
+  for (const unsigned threads : {2u, 3u, 8u}) {
+    ThreadPool pool(threads);
+    const Compute compute{kernelsFor(GetParam()), pool, Precision::Default};
+    const MatmulCut cut(compute, &job, 1, threads * 64);
+    ASSERT_EQ(cut.items() % threads, 0u);
+    for (size_t i = 0; i < cut.items(); i++) EXPECT_EQ(cut.item(i).firstRow / 64, i / (cut.items() / threads));
+    // Of few rows all threads share the weights instead.
+    const MatmulCut few(compute, &job, 1, 32);
+    for (size_t i = 0; i < few.items(); i++) EXPECT_EQ(few.item(i).rows, 32u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, MatmulCutting, testing::ValuesIn(kInstructionSets),
+                         [](const auto& info) { return std::string(instructionSetName(info.param)); });
+
+}  // namespace
+}  // namespace spillway

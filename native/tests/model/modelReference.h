@@ -1,0 +1,218 @@
+// A decoder in plain double arithmetic, one token after another, written from DecoderSpec's documentation and sharing
+// nothing with the engine.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../kernels/cpu/floatFormats.h"
+#include "../../model/DecoderSpec.h"
+
+namespace spillway::reference {
+
+using Vector = std::vector<double>;
+
+struct Tensor {
+  size_t rows = 0, columns = 0;
+  std::vector<float> values;
+};
+
+struct Decoder {
+  const DecoderSpec& spec;
+  const std::map<std::pair<int, std::string>, Tensor>& weights;
+  std::vector<std::vector<Vector>> keys, values;  // [layer][position]
+
+  Decoder(const DecoderSpec& spec, const std::map<std::pair<int, std::string>, Tensor>& weights)
+      : spec(spec), weights(weights), keys(spec.layers), values(spec.layers) {}
+
+  const Tensor* find(int layer, const std::string& role) const {
+    const auto at = weights.find({layer, role});
+    return at == weights.end() ? nullptr : &at->second;
+  }
+  Vector row(const Tensor& tensor, size_t index) const {
+    return Vector(tensor.values.begin() + static_cast<long>(index * tensor.columns),
+                  tensor.values.begin() + static_cast<long>((index + 1) * tensor.columns));
+  }
+  Vector linear(int layer, const std::string& name, const Vector& x) const {
+    const Tensor& matrix = *find(layer, name + ".weight");
+    return product(matrix, find(layer, name + ".bias"), x);
+  }
+  static Vector product(const Tensor& matrix, const Tensor* bias, const Vector& x) {
+    Vector y(matrix.rows);
+    for (size_t r = 0; r < matrix.rows; r++) {
+      double sum = bias == nullptr ? 0 : bias->values[r];
+      for (size_t c = 0; c < matrix.columns; c++) sum += double(matrix.values[r * matrix.columns + c]) * x[c];
+      y[r] = sum;
+    }
+    return y;
+  }
+  static Vector plus(Vector a, const Vector& b) {
+    for (size_t i = 0; i < a.size(); i++) a[i] += b[i];
+    return a;
+  }
+  Vector rms(const Vector& x, const Tensor& weight) const {
+    double squares = 0;
+    for (double v : x) squares += v * v;
+    const double scale = 1 / std::sqrt(squares / double(x.size()) + double(spec.normEpsilon));
+    Vector y(x);
+    for (size_t i = 0; i < y.size(); i++) y[i] *= scale * weight.values[i];
+    return y;
+  }
+  Vector norm(int layer, const std::string& name, const Vector& x) const {
+    const Tensor& weight = *find(layer, name + ".weight");
+    if (spec.norm == NormKind::Rms) return rms(x, weight);
+    const Tensor* bias = find(layer, name + ".bias");
+    double mean = 0, variance = 0;
+    for (double v : x) mean += v / double(x.size());
+    for (double v : x) variance += (v - mean) * (v - mean) / double(x.size());
+    Vector y(x);
+    for (size_t i = 0; i < y.size(); i++) {
+      y[i] = (x[i] - mean) / std::sqrt(variance + double(spec.normEpsilon)) * weight.values[i] +
+             (bias == nullptr ? 0 : bias->values[i]);
+    }
+    return y;
+  }
+  double activate(double x) const {
+    switch (spec.activation) {
+      case Activation::Relu: return x > 0 ? x : 0;
+      case Activation::Gelu: return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+      case Activation::GeluTanh: return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+      case Activation::Silu: return x / (1 + std::exp(-x));
+    }
+    return x;
+  }
+  void rotate(double* head, size_t layer, size_t position) const {
+    const RotaryTable& table = spec.rotaryTables[spec.layerSpecs[layer].rotaryTable];
+    const size_t pairs = spec.rotaryDims / 2;
+    for (size_t i = 0; i < pairs; i++) {
+      const double angle = float(position) * table.frequencies[i];  // the angle in float32, as documented
+      const double c = std::cos(angle) * table.scale, s = std::sin(angle) * table.scale;
+      double& a = spec.rotaryStyle == RotaryStyle::Pairs ? head[2 * i] : head[i];
+      double& b = spec.rotaryStyle == RotaryStyle::Pairs ? head[2 * i + 1] : head[i + pairs];
+      const double first = a * c - b * s;
+      b = b * c + a * s;
+      a = first;
+    }
+  }
+  void prepareHeads(Vector& heads, int layer, const char* normRole, size_t position) const {
+    for (size_t h = 0; h < heads.size() / spec.headDim; h++) {
+      double* head = heads.data() + h * spec.headDim;
+      if (spec.qkNorm) {
+        const Vector normed = rms(Vector(head, head + spec.headDim), *find(layer, normRole));
+        std::copy(normed.begin(), normed.end(), head);
+      }
+      if (spec.position == PositionKind::Rotary) rotate(head, size_t(layer), position);
+    }
+  }
+  static double bfloat16(double value) {
+    uint32_t bits = bitsOfFloat(float(value));
+    bits += 0x7fff + ((bits >> 16) & 1);  // to nearest even
+    return floatFromBits(bits & 0xffff0000u);
+  }
+  double score(size_t head, double dot, size_t query, size_t key) const {
+    if (spec.position != PositionKind::Alibi) return dot * spec.attentionScale;
+    const double slope = spec.alibiSlopes[head];
+    if (!spec.alibiRoundToBfloat16) return dot * spec.attentionScale + slope * (double(key) - double(query));
+    return (dot + bfloat16(bfloat16(slope) * bfloat16(double(key)))) * spec.attentionScale;
+  }
+  Vector attention(int layer, const Vector& x, size_t position) {
+    Vector q = linear(layer, "q", x), k = linear(layer, "k", x), v = linear(layer, "v", x);
+    prepareHeads(q, layer, "q_norm.weight", position);
+    prepareHeads(k, layer, "k_norm.weight", position);
+    keys[size_t(layer)].push_back(k);
+    values[size_t(layer)].push_back(v);
+    const size_t window = spec.layerSpecs[size_t(layer)].window;
+    const size_t first = window == 0 || position + 1 < window ? 0 : position + 1 - window;
+    Vector out(q.size());
+    for (size_t h = 0; h < spec.heads; h++) {
+      const size_t kv = h / (spec.heads / spec.kvHeads) * spec.headDim;
+      std::vector<double> scores;
+      double maximum = -INFINITY, sum = 0;
+      for (size_t p = first; p <= position; p++) {
+        double dot = 0;
+        for (size_t i = 0; i < spec.headDim; i++) dot += q[h * spec.headDim + i] * keys[size_t(layer)][p][kv + i];
+        scores.push_back(score(h, dot, position, p));
+        maximum = std::max(maximum, scores.back());
+      }
+      for (double& s : scores) sum += s = std::exp(s - maximum);
+      for (size_t p = first; p <= position; p++) {
+        for (size_t i = 0; i < spec.headDim; i++)
+          out[h * spec.headDim + i] += scores[p - first] / sum * values[size_t(layer)][p][kv + i];
+      }
+    }
+    return linear(layer, "o", out);
+  }
+  Vector gated(int layer, const std::string& prefix, const Vector& x) const {
+    Vector gate = linear(layer, prefix + "gate", x);
+    const Vector up = linear(layer, prefix + "up", x);
+    for (size_t i = 0; i < gate.size(); i++) gate[i] = activate(gate[i]) * up[i];
+    return linear(layer, prefix + "down", gate);
+  }
+  Vector feedForward(int layer, const Vector& x) const {
+    if (spec.feedForward == FeedForwardKind::Gated) return gated(layer, "", x);
+    if (spec.feedForward == FeedForwardKind::Plain) {
+      Vector up = linear(layer, "up", x);
+      for (double& v : up) v = activate(v);
+      return linear(layer, "down", up);
+    }
+    Vector chances = linear(layer, "router", x);
+    for (double& v : chances) v = std::exp(v);
+    std::vector<size_t> order(chances.size());
+    for (size_t i = 0; i < order.size(); i++) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return chances[a] > chances[b]; });
+    double sum = 0;
+    for (size_t c = 0; c < spec.expertsPerToken; c++) sum += chances[order[c]];
+    Vector out(x.size());
+    for (size_t c = 0; c < spec.expertsPerToken; c++) {
+      const Vector y = gated(layer, "expert." + std::to_string(order[c]) + ".", x);
+      for (size_t i = 0; i < out.size(); i++) out[i] += chances[order[c]] / sum * y[i];
+    }
+    return out;
+  }
+  // Logits after the next token.
+  Vector step(int32_t token, size_t position) {
+    const Tensor& embeddings = *find(-1, "token_embedding");
+    Vector h = row(embeddings, size_t(token));
+    for (double& v : h) v *= spec.embeddingScale;
+    if (const Tensor* projection = find(-1, "embedding_projection")) h = product(*projection, nullptr, h);
+    if (const Tensor* positions = find(-1, "position_embedding"))
+      h = plus(h, row(*positions, position + spec.learnedOffset));
+    for (int l = 0; l < int(spec.layers); l++) {
+      switch (spec.residual) {
+        case Residual::Pre:
+          h = plus(h, attention(l, norm(l, "norm1", h), position));
+          h = plus(h, feedForward(l, norm(l, "norm2", h)));
+          break;
+        case Residual::Post:
+          h = norm(l, "norm1", plus(h, attention(l, h, position)));
+          h = norm(l, "norm2", plus(h, feedForward(l, h)));
+          break;
+        case Residual::Sandwich:
+          h = plus(h, norm(l, "post_norm1", attention(l, norm(l, "norm1", h), position)));
+          h = plus(h, norm(l, "post_norm2", feedForward(l, norm(l, "norm2", h))));
+          break;
+        case Residual::Parallel: {
+          const Vector second = norm(l, find(l, "norm2.weight") != nullptr ? "norm2" : "norm1", h);
+          h = plus(plus(h, attention(l, norm(l, "norm1", h), position)), feedForward(l, second));
+          break;
+        }
+      }
+    }
+    if (spec.finalNorm) h = norm(-1, "final_norm", h);
+    if (const Tensor* projection = find(-1, "output_projection")) h = product(*projection, nullptr, h);
+    const Tensor* head = find(-1, "head.weight");
+    return product(head != nullptr ? *head : embeddings, find(-1, "head.bias"), h);
+  }
+};
+
+inline double logProbability(const Vector& logits, int32_t token) {
+  double maximum = -INFINITY, sum = 0;
+  for (double v : logits) maximum = std::max(maximum, v);
+  for (double v : logits) sum += std::exp(v - maximum);
+  return logits[size_t(token)] - maximum - std::log(sum);
+}
+
+}  // namespace spillway::reference
