@@ -234,16 +234,16 @@ export type { WeightType } from './model/weightTypes.js';
 
 // Errors
 export { SpillwayError, type ErrorCode } from './errors/SpillwayError.js';
-export { DownloadError } from './errors/DownloadError.js';
+export { DownloadError } from './errors/ModelFileError.js';
 export { InterruptedError } from './errors/InterruptedError.js';
 export { JobFileError } from './errors/JobFileError.js';
 export { MemoryBudgetError } from './errors/MemoryBudgetError.js';
-export { PeerError } from './errors/PeerError.js';
+export { PeerError } from './errors/engineErrors.js';
 export { ModelFileError } from './errors/ModelFileError.js';
-export { NativeError } from './errors/NativeError.js';
-export { PlanFileError } from './errors/PlanFileError.js';
-export { ResponseFormatError } from './errors/ResponseFormatError.js';
+export { NativeError } from './errors/engineErrors.js';
+export { PlanFileError } from './errors/ModelFileError.js';
+export { ResponseFormatError } from './errors/RowError.js';
 export { RowError, type RowErrorCode } from './errors/RowError.js';
-export { ScheduleError, type PathConstraint } from './errors/ScheduleError.js';
-export { TaskError } from './errors/TaskError.js';
+export { ScheduleError, type PathConstraint } from './errors/engineErrors.js';
+export { TaskError } from './errors/engineErrors.js';
 export { UsageError } from './errors/UsageError.js';

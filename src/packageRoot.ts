@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { NativeError } from './errors/NativeError.js';
+import { NativeError } from './errors/engineErrors.js';
 
 let found: { readonly folder: URL; readonly version: string } | undefined;
 

@@ -2,7 +2,7 @@ import { lastValueFrom, count } from 'rxjs';
 import { checkMembers, type Check } from './arguments/checkMembers.js';
 import { checkFunction, checkSignal } from './arguments/checks.js';
 import { found } from './arguments/found.js';
-import { membersOf } from './arguments/membersOf.js';
+import { membersOf } from './arguments/isObject.js';
 import { defaultWindow } from './engine/execution/defaultWindow.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';

@@ -18,10 +18,10 @@ test('the package finds itself', () => {
 });
 
 test('code that was taken out of its package says so in one line, and what to do', () => {
-  built('errors/NativeError.js');
+  built('errors/engineErrors.js');
   mkdirSync(join(folder, 'out', 'errors'), { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"name":"app","type":"module"}');
-  for (const file of ['packageRoot.js', 'errors/NativeError.js', 'errors/SpillwayError.js'])
+  for (const file of ['packageRoot.js', 'errors/engineErrors.js', 'errors/SpillwayError.js'])
     cpSync(join('dist', file), join(folder, 'out', file));
   const program = `import { packageRoot } from './out/packageRoot.js'; try { packageRoot(); } catch (error) { console.log(error.code, error.message); }`;
   const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {

@@ -1,6 +1,6 @@
 import { UsageError } from '../errors/UsageError.js';
 import { found } from './found.js';
-import { membersOf } from './membersOf.js';
+import { membersOf } from './isObject.js';
 import { isWithin, rangeWords, wholeRange, type NumberRange } from './NumberRange.js';
 
 /** @throws UsageError unless it is a whole number from `least` to `most` */

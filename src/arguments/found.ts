@@ -1,4 +1,4 @@
-import { shortened } from './shortened.js';
+const MOST_CHARACTERS = 80;
 
 /**
  * A value in the words of an error message, on one line and short: `"2"`, `2`, `NaN`, `5n`, `undefined`, `null`, `an
@@ -30,4 +30,22 @@ function describeObject(value: object): string {
   } catch {
     return 'an object'; // a revoked proxy, say
   }
+}
+
+/**
+ * A value as it stands in a document or a row: the JSON of objects and arrays; the rest, and what JSON cannot hold, in
+ * the words of `found`. Never throws.
+ */
+export function foundJson(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return found(value);
+  try {
+    return shortened(JSON.stringify(value));
+  } catch {
+    return found(value); // a cycle, a BigInt in it, what makes no text of itself
+  }
+}
+
+/** The beginning of a long text, for an error message. */
+export function shortened(text: string, most = MOST_CHARACTERS): string {
+  return text.length > most ? `${text.slice(0, most)}…` : text;
 }

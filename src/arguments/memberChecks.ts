@@ -1,6 +1,5 @@
 import { parseBytes, type Size } from '../units.js';
-import type { Check } from './checkMembers.js';
-import { checkObject } from './checkObject.js';
+import { type Check, checkObject } from './checkMembers.js';
 import { checkNumber, checkOneOf, checkText, checkWhole } from './checks.js';
 import type { NumberRange } from './NumberRange.js';
 

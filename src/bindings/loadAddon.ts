@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { NativeError } from '../errors/NativeError.js';
+import { NativeError } from '../errors/engineErrors.js';
 import { packageRoot } from '../packageRoot.js';
 import type { Addon } from './Addon.js';
 

@@ -1,5 +1,5 @@
 import { ModelFileError } from '../errors/ModelFileError.js';
-import { NativeError } from '../errors/NativeError.js';
+import { NativeError } from '../errors/engineErrors.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 
 /**

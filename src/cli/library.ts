@@ -84,7 +84,7 @@ export { readJsonObject } from '../model/files/readJson.js';
 export { isModelName } from '../model/resolveModel.js';
 export { suggestedModels } from '../model/pull/suggestedModels.js';
 export { cachedModels, removeCachedModel } from '../model/cachedModels.js';
-export { PlanFileError } from '../errors/PlanFileError.js';
+export { PlanFileError } from '../errors/ModelFileError.js';
 export { BLOCK_SCHEDULES } from '../engine/schedules/blockSchedules.js';
 export { planCurves, type Curve, type PlanCurves } from '../plan/planCurves.js';
 export { planDocument, type PlanDocument } from '../plan/planDocument.js';

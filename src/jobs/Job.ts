@@ -1,7 +1,7 @@
 import { InterruptedError } from '../errors/InterruptedError.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
-import { TaskError } from '../errors/TaskError.js';
+import { TaskError } from '../errors/engineErrors.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult } from '../Results.js';
 import type { RowInput } from '../Row.js';

@@ -1,7 +1,7 @@
 import { found } from '../arguments/found.js';
 import { isWithin } from '../arguments/NumberRange.js';
 import { IdSet } from '../collections/IdSet.js';
-import { TaskError } from '../errors/TaskError.js';
+import { TaskError } from '../errors/engineErrors.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult } from '../Results.js';
 import type { RowInput } from '../Row.js';

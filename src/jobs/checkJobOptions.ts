@@ -1,9 +1,8 @@
 import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { checkBoolean, checkFunction } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
-import { isIterable } from '../arguments/isIterable.js';
 import { object, text } from '../arguments/memberChecks.js';
-import { membersOf } from '../arguments/membersOf.js';
+import { isIterable, membersOf } from '../arguments/isObject.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { GenerateOptions } from '../Row.js';
 import { checkResponseFormat } from '../rows/responseFormat.js';

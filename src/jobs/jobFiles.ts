@@ -1,7 +1,7 @@
 import { access, constants, stat } from 'node:fs/promises';
 import type { Stats } from 'node:fs';
 import { dirname } from 'node:path';
-import { checkObject } from '../arguments/checkObject.js';
+import { checkObject } from '../arguments/checkMembers.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { fileErrorCode, fileFailure } from '../files/fileErrors.js';

@@ -1,4 +1,4 @@
-import { checkObject } from '../arguments/checkObject.js';
+import { checkObject } from '../arguments/checkMembers.js';
 import { checkRowGenerator } from './checkJobOptions.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
 import { Job } from './Job.js';

@@ -1,5 +1,5 @@
 import { defer, tap, type OperatorFunction } from 'rxjs';
-import { checkObject } from '../arguments/checkObject.js';
+import { checkObject } from '../arguments/checkMembers.js';
 import { found } from '../arguments/found.js';
 import type { AnswerKind, Answers } from '../engine/rows/Answers.js';
 import type { Generation } from '../engine/rows/Generation.js';

@@ -1,5 +1,5 @@
 import { Observable, type OperatorFunction } from 'rxjs';
-import { ScheduleError } from '../errors/ScheduleError.js';
+import { ScheduleError } from '../errors/engineErrors.js';
 import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { RunOfSquares } from '../engine/execution/SquareRun.js';
 

@@ -1,6 +1,6 @@
 import type { OperatorFunction } from 'rxjs';
 import { found } from '../arguments/found.js';
-import { checkObject } from '../arguments/checkObject.js';
+import { checkObject } from '../arguments/checkMembers.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { GenerationSource, RunOptions, ValueOf } from '../engine/rows/Generation.js';
 import type { RowInput, RowResult } from '../Row.js';

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { foundJson } from '../arguments/foundJson.js';
+import { foundJson } from '../arguments/found.js';
 
 /** What is wrong with a document or an argument, in words. */
 export interface Issue {

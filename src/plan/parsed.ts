@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { PlanFileError } from '../errors/PlanFileError.js';
+import { PlanFileError } from '../errors/ModelFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { issueWords, type Issue } from './issueWords.js';
 

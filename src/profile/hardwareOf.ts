@@ -1,5 +1,5 @@
 import type { MachineFigure, MachineFigures } from '../bindings/Profile.js';
-import { NativeError } from '../errors/NativeError.js';
+import { NativeError } from '../errors/engineErrors.js';
 import {
   CACHE_KINDS,
   LONG_INPUTS,

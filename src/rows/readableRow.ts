@@ -1,6 +1,5 @@
 import { found } from '../arguments/found.js';
-import { isObject } from '../arguments/isObject.js';
-import { membersOf } from '../arguments/membersOf.js';
+import { isObject, membersOf } from '../arguments/isObject.js';
 import { isWithin, rangeWords, wholeRange } from '../arguments/NumberRange.js';
 import { RowError, type RowErrorCode } from '../errors/RowError.js';
 import type { BadRow, Row, RowFailure, RowInput } from '../Row.js';

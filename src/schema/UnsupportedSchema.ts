@@ -1,4 +1,4 @@
-import { ResponseFormatError } from '../errors/ResponseFormatError.js';
+import { ResponseFormatError } from '../errors/RowError.js';
 
 /** A schema that cannot be held to, with the JSON pointer of the place: nothing of it is left out in silence. */
 export class UnsupportedSchema extends ResponseFormatError {

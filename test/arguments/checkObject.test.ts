@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { checkObject } from '../../src/arguments/checkObject.js';
+import { checkObject } from '../../src/arguments/checkMembers.js';
 import { UsageError } from '../../src/errors/UsageError.js';
 
 describe('checkObject', () => {

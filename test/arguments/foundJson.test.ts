@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { foundJson } from '../../src/arguments/foundJson.js';
+import { foundJson } from '../../src/arguments/found.js';
 
 const cycle: Record<string, unknown> = {};
 cycle['self'] = cycle;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { isIterable } from '../../src/arguments/isIterable.js';
+import { isIterable } from '../../src/arguments/isObject.js';
 
 describe('isIterable', () => {
   test.each<[unknown]>([

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { loadAddon, loadFrom, prebuilt } from '../../src/bindings/loadAddon.js';
-import { NativeError } from '../../src/errors/NativeError.js';
+import { NativeError } from '../../src/errors/engineErrors.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'spillway-load-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -3,7 +3,7 @@ import { truncateSync } from 'node:fs';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
 import { fromNativeError, nativeCall } from '../../src/bindings/nativeCall.js';
 import { ModelFileError } from '../../src/errors/ModelFileError.js';
-import { NativeError } from '../../src/errors/NativeError.js';
+import { NativeError } from '../../src/errors/engineErrors.js';
 import { makeTinyModel, type TinyModel } from './support/tinyModel.js';
 
 const addon = loadAddon();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { stoppable } from '../../src/bindings/stoppable.js';
 import { InterruptedError } from '../../src/errors/InterruptedError.js';
-import { NativeError } from '../../src/errors/NativeError.js';
+import { NativeError } from '../../src/errors/engineErrors.js';
 
 /** Work of three steps, as the addon does it: cancelled once a report says no. */
 async function work(onProgress: (step: number) => boolean): Promise<string> {

@@ -496,7 +496,7 @@ test('what a killed run leaves beside its output is gone after the next one', as
     process.kill(process.pid, 'SIGKILL');`;
   const killed = spawn(
     process.execPath,
-    ['--input-type=module', '-e', script, built('jobs/fileLock.js'), built('model/files/temporaryFiles.js'), output],
+    ['--input-type=module', '-e', script, built('files/fileLock.js'), built('files/temporaryFiles.js'), output],
     { stdio: 'pipe' },
   );
   expect(await resultOf(killed)).toMatchObject({ code: 137, stderr: '' });

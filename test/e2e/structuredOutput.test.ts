@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { from, lastValueFrom, toArray } from 'rxjs';
 import { z } from 'zod';
 import { Engine } from '../../src/Engine.js';
-import { ResponseFormatError } from '../../src/errors/ResponseFormatError.js';
+import { ResponseFormatError } from '../../src/errors/RowError.js';
 import { UsageError } from '../../src/errors/UsageError.js';
 import { offloadGenerate } from '../../src/operators/offloadGenerate.js';
 import type { Row, RowResult } from '../../src/Row.js';

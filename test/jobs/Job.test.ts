@@ -16,7 +16,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { InterruptedError } from '../../src/errors/InterruptedError.js';
 import { JobFileError } from '../../src/errors/JobFileError.js';
-import { TaskError } from '../../src/errors/TaskError.js';
+import { TaskError } from '../../src/errors/engineErrors.js';
 import { UsageError } from '../../src/errors/UsageError.js';
 import { Job } from '../../src/jobs/Job.js';
 import { readRows } from '../../src/jobs/input/readRows.js';

@@ -15,7 +15,7 @@ import type { RowId } from '../../src/engine/grid/Square.js';
 import { validatePath } from '../../src/engine/schedules/validatePath.js';
 import { activationLink, type ActivationLink, type ActivationSink } from '../../src/engine/peers/ActivationLink.js';
 import { beginOf, joined, type StageFacts } from '../../src/engine/peers/begin.js';
-import { ScheduleError } from '../../src/errors/ScheduleError.js';
+import { ScheduleError } from '../../src/errors/engineErrors.js';
 import { finishedRows } from '../../src/operators/finishedRows.js';
 import { squares } from '../../src/operators/squares.js';
 import { watchContents, type CacheContents } from './cacheContents.js';

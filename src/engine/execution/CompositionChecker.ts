@@ -1,4 +1,4 @@
-import { ScheduleError } from '../../errors/ScheduleError.js';
+import { ScheduleError } from '../../errors/engineErrors.js';
 import { whereIs, type MoveName, type RequiredMoves } from '../schedules/PathRecord.js';
 import type { IssuedSquare } from './IssuedSquare.js';
 import type { TaskName } from '../grid/Task.js';

@@ -6,7 +6,7 @@ import {
   type NativeTaskError,
 } from '../../bindings/Addon.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
-import { TaskError } from '../../errors/TaskError.js';
+import { TaskError } from '../../errors/engineErrors.js';
 import type { PageTable } from '../grid/PageTable.js';
 import { batchTokens } from '../grid/Square.js';
 import { storeRemedy } from '../store/storeRemedy.js';

@@ -1,6 +1,6 @@
 import type { NativeRuntime, NativeTaskError } from '../../bindings/Addon.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
-import { TaskError } from '../../errors/TaskError.js';
+import { TaskError } from '../../errors/engineErrors.js';
 import { batchTokens } from '../grid/Square.js';
 import type { NativeRun } from './NativeRun.js';
 import { PendingEvent } from './PendingEvent.js';

@@ -1,7 +1,6 @@
 import { Subject } from 'rxjs';
 import { found } from '../../arguments/found.js';
-import { PeerError } from '../../errors/PeerError.js';
-import { ScheduleError } from '../../errors/ScheduleError.js';
+import { PeerError, ScheduleError } from '../../errors/engineErrors.js';
 import type { AdmittedRow, Schedule } from '../schedules/Schedule.js';
 import { batchKey, type Batch, type RowId, type Square } from '../grid/Square.js';
 import type { BeginMessage, HiddenMessage, PeerMessage } from '../peers/PeerMessage.js';

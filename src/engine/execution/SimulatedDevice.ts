@@ -1,5 +1,5 @@
 import { Subject } from 'rxjs';
-import { TaskError } from '../../errors/TaskError.js';
+import { TaskError } from '../../errors/engineErrors.js';
 import type { RowId } from '../grid/Square.js';
 import type { Completion, Device, DevicePeers, DeviceRow } from '../grid/Device.js';
 import { PendingEvent } from './PendingEvent.js';

@@ -1,6 +1,6 @@
 import type { NativeRuntime } from '../../bindings/Addon.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
-import { TaskError } from '../../errors/TaskError.js';
+import { TaskError } from '../../errors/engineErrors.js';
 import { BufferRing } from './BufferRing.js';
 import { describeTask, type Task, type TaskEvent } from '../grid/Task.js';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { GrammarAddon, GrammarKind, NativeGrammar, NativeVocabulary } from '../../bindings/Grammars.js';
 import { fromNativeError, isNativeError } from '../../bindings/nativeCall.js';
-import { ResponseFormatError } from '../../errors/ResponseFormatError.js';
+import { ResponseFormatError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import { EnforcedSchema } from '../../schema/EnforcedSchema.js';
 import { jsonOf, type AnswerFormat } from './AnswerFormat.js';

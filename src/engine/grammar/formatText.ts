@@ -1,5 +1,5 @@
 import type { GrammarKind } from '../../bindings/Grammars.js';
-import { ResponseFormatError } from '../../errors/ResponseFormatError.js';
+import { ResponseFormatError } from '../../errors/RowError.js';
 import type { ResponseFormat } from '../../rows/responseFormat.js';
 
 /** What an answer is held to, if it is. */

@@ -1,5 +1,5 @@
 import type { TokenTexts } from '../../bindings/Grammars.js';
-import { ResponseFormatError } from '../../errors/ResponseFormatError.js';
+import { ResponseFormatError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 
 /**

@@ -1,4 +1,4 @@
-import { PeerError } from '../../errors/PeerError.js';
+import { PeerError } from '../../errors/engineErrors.js';
 import type { PrefixPages, RowPrefix } from './RowPages.js';
 import { computedUpTo, isUsed, type PageWriter, type SharedPage } from './SharedPage.js';
 import type { SharedPrefix } from './SharedPrefix.js';

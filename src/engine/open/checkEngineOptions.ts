@@ -1,14 +1,13 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean, checkFunction, checkSignal, checkText, checkWhole } from '../../arguments/checks.js';
-import { found } from '../../arguments/found.js';
-import { foundJson } from '../../arguments/foundJson.js';
+import { found, foundJson } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
 import { number, oneOf, size, text, whole } from '../../arguments/memberChecks.js';
 import type { NumberRange } from '../../arguments/NumberRange.js';
 import type { InstructionSet } from '../../bindings/Addon.js';
 import { GPU_PRODUCTS } from '../../bindings/Gpu.js';
 import type { EngineOptions, EngineShares } from '../../EngineOptions.js';
-import { PlanFileError } from '../../errors/PlanFileError.js';
+import { PlanFileError } from '../../errors/ModelFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { ExpectedRows } from '../../ExpectedRows.js';
 import { WEIGHT_COMPRESSIONS } from '../../model/compressBindings.js';

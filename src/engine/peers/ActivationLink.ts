@@ -1,6 +1,6 @@
 import { found } from '../../arguments/found.js';
 import { isWithin, rangeWords, wholeRange } from '../../arguments/NumberRange.js';
-import { PeerError } from '../../errors/PeerError.js';
+import { PeerError } from '../../errors/engineErrors.js';
 import type { PeerMessage } from './PeerMessage.js';
 
 /**

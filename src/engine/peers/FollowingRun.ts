@@ -1,5 +1,5 @@
 import { Subject } from 'rxjs';
-import { PeerError } from '../../errors/PeerError.js';
+import { PeerError } from '../../errors/engineErrors.js';
 import type { FollowedPrefix } from '../memory/FollowedPages.js';
 import { total } from '../grid/pageCounts.js';
 import { layerBounds, type RowId, type Square } from '../grid/Square.js';

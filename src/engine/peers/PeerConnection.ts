@@ -1,4 +1,4 @@
-import { PeerError } from '../../errors/PeerError.js';
+import { PeerError } from '../../errors/engineErrors.js';
 import type { DevicePeers, Received } from '../grid/Device.js';
 import type { Task } from '../grid/Task.js';
 import { batchKey } from '../grid/Square.js';

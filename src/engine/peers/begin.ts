@@ -1,4 +1,4 @@
-import { PeerError } from '../../errors/PeerError.js';
+import { PeerError } from '../../errors/engineErrors.js';
 import { least } from '../grid/pageCounts.js';
 import type { BeginMessage } from './PeerMessage.js';
 

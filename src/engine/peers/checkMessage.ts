@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import { found } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
-import { PeerError } from '../../errors/PeerError.js';
+import { PeerError } from '../../errors/engineErrors.js';
 import type { PeerMessage } from './PeerMessage.js';
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import { isObservable } from 'rxjs';
 import { found } from '../../arguments/found.js';
-import { isIterable } from '../../arguments/isIterable.js';
+import { isIterable } from '../../arguments/isObject.js';
 import { UsageError } from '../../errors/UsageError.js';
 
 /** Checks that rows can be had from it, before anything is read. @throws UsageError */

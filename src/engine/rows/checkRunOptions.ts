@@ -2,7 +2,7 @@ import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean, checkFunction, checkSignal } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
 import { number, oneOf, size, text, whole } from '../../arguments/memberChecks.js';
-import { membersOf } from '../../arguments/membersOf.js';
+import { membersOf } from '../../arguments/isObject.js';
 import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { REASONING, type SamplingOptions } from '../../Row.js';

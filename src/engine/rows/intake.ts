@@ -1,5 +1,4 @@
-import { ResponseFormatError } from '../../errors/ResponseFormatError.js';
-import { RowError } from '../../errors/RowError.js';
+import { ResponseFormatError, RowError } from '../../errors/RowError.js';
 import type { GeneratedAnswer } from '../../KeptAnswer.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, RowInput, RowResult } from '../../Row.js';

@@ -1,6 +1,5 @@
 import { found } from '../../arguments/found.js';
-import { isObject } from '../../arguments/isObject.js';
-import { membersOf } from '../../arguments/membersOf.js';
+import { isObject, membersOf } from '../../arguments/isObject.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { KeptAnswers } from '../../KeptAnswer.js';
 

@@ -1,6 +1,5 @@
 import { found } from '../../arguments/found.js';
-import { isObject } from '../../arguments/isObject.js';
-import { membersOf } from '../../arguments/membersOf.js';
+import { isObject, membersOf } from '../../arguments/isObject.js';
 import { RowError } from '../../errors/RowError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import { unitsOfChat } from '../../model/tokenizer/unitsOfChat.js';

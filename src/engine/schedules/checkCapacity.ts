@@ -1,4 +1,4 @@
-import { ScheduleError } from '../../errors/ScheduleError.js';
+import { ScheduleError } from '../../errors/engineErrors.js';
 import type { PathMoves } from './PathMoves.js';
 import { keyOf, type ComputeSpan, type TimedMove } from './PathRecord.js';
 import type { PathRules } from './PathRules.js';

@@ -1,4 +1,4 @@
-import { ScheduleError } from '../../errors/ScheduleError.js';
+import { ScheduleError } from '../../errors/engineErrors.js';
 import { whereIs, type ComputeSpan } from './PathRecord.js';
 import { layerBounds, type Grid } from '../grid/Square.js';
 

@@ -1,4 +1,4 @@
-import { ScheduleError } from '../../errors/ScheduleError.js';
+import { ScheduleError } from '../../errors/engineErrors.js';
 import type { PathMoves } from './PathMoves.js';
 import {
   whereIs,

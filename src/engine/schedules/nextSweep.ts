@@ -1,6 +1,6 @@
 import { found } from '../../arguments/found.js';
-import { membersOf } from '../../arguments/membersOf.js';
-import { ScheduleError } from '../../errors/ScheduleError.js';
+import { membersOf } from '../../arguments/isObject.js';
+import { ScheduleError } from '../../errors/engineErrors.js';
 import type { Observed, Schedule } from './Schedule.js';
 import type { Square } from '../grid/Square.js';
 

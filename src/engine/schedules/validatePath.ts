@@ -1,4 +1,4 @@
-import { ScheduleError } from '../../errors/ScheduleError.js';
+import { ScheduleError } from '../../errors/engineErrors.js';
 import { checkCapacity } from './checkCapacity.js';
 import { checkComputeParts } from './checkComputeParts.js';
 import { checkMoves } from './checkMoves.js';

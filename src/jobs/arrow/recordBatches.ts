@@ -1,7 +1,6 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { found } from '../../arguments/found.js';
-import { isIterable } from '../../arguments/isIterable.js';
-import { membersOf } from '../../arguments/membersOf.js';
+import { isIterable, membersOf } from '../../arguments/isObject.js';
 import { whole } from '../../arguments/memberChecks.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';

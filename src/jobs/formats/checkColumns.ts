@@ -1,7 +1,7 @@
-import { checkObject } from '../../arguments/checkObject.js';
+import { checkObject } from '../../arguments/checkMembers.js';
 import { checkText } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
-import { membersOf } from '../../arguments/membersOf.js';
+import { membersOf } from '../../arguments/isObject.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { TEXT_LISTS } from '../../rows/rowFields.js';
 import type { DeclaredProperty } from '../../schema/declaredProperties.js';

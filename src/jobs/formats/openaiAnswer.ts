@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { membersOf } from '../../arguments/membersOf.js';
+import { membersOf } from '../../arguments/isObject.js';
 import type { AnyResult } from '../../Results.js';
 import type { RowFailure } from '../../Row.js';
 import { embeddingAs } from '../../rows/embeddingAs.js';

@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { isObject } from '../../arguments/isObject.js';
-import { membersOf } from '../../arguments/membersOf.js';
+import { isObject, membersOf } from '../../arguments/isObject.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import type { JobTaskName } from '../../Results.js';

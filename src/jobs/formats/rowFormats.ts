@@ -1,5 +1,5 @@
 import { found } from '../../arguments/found.js';
-import { membersOf } from '../../arguments/membersOf.js';
+import { membersOf } from '../../arguments/isObject.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { csv, tsv } from './csv.js';
 import { jsonl } from './jsonl.js';

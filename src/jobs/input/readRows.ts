@@ -2,7 +2,7 @@ import { ReadStream } from 'node:fs';
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean, checkText, checkWhole } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
-import { isIterable } from '../../arguments/isIterable.js';
+import { isIterable } from '../../arguments/isObject.js';
 import { oneOf, text, whole } from '../../arguments/memberChecks.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';

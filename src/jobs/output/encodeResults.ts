@@ -1,7 +1,7 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
-import { isIterable } from '../../arguments/isIterable.js';
+import { isIterable } from '../../arguments/isObject.js';
 import { object, oneOf, text } from '../../arguments/memberChecks.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { type AnyResult, EMBEDDING_ENCODINGS, JOB_TASKS } from '../../Results.js';

@@ -1,5 +1,4 @@
-import { isObject } from '../../arguments/isObject.js';
-import { membersOf } from '../../arguments/membersOf.js';
+import { isObject, membersOf } from '../../arguments/isObject.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import type { AnyResult } from '../../Results.js';

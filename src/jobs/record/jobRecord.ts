@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { isObject } from '../../arguments/isObject.js';
-import { shortened } from '../../arguments/shortened.js';
+import { shortened } from '../../arguments/found.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { listMissing } from '../../model/files/listMissing.js';

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
-import { DownloadError } from '../../errors/DownloadError.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
-import { ModelFileError } from '../../errors/ModelFileError.js';
+import { DownloadError, ModelFileError } from '../../errors/ModelFileError.js';
 import { describeFailure } from '../pull/describeFailure.js';
 import type { PullProgress } from '../pull/ModelDownload.js';
 import { throttled } from '../pull/throttled.js';

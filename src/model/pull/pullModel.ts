@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DownloadError } from '../../errors/DownloadError.js';
+import { DownloadError } from '../../errors/ModelFileError.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
 import { userCacheFolder } from './cacheFolder.js';
 import { describeFailure, folderRemedy } from './describeFailure.js';

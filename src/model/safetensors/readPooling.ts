@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { membersOf } from '../../arguments/membersOf.js';
+import { membersOf } from '../../arguments/isObject.js';
 import { HEADER_LIMITS } from '../files/limits.js';
 import { orModelFileError } from '../files/ModelFile.js';
 import { readJsonObject } from '../files/readJson.js';

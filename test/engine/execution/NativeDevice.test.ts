@@ -3,7 +3,7 @@ import type { NativeCompletions, NativeRuntime } from '../../../src/bindings/Add
 import { NativeDevice } from '../../../src/engine/execution/NativeDevice.js';
 import type { Completion } from '../../../src/engine/grid/Device.js';
 import type { Task, TaskEvent } from '../../../src/engine/grid/Task.js';
-import { TaskError } from '../../../src/errors/TaskError.js';
+import { TaskError } from '../../../src/errors/engineErrors.js';
 
 /** A runtime that notes what is asked of it. */
 function noted(): {

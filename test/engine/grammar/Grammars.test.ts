@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { NativeGrammar, NativeVocabulary, TokenTexts } from '../../../src/bindings/Grammars.js';
 import { Grammars, GRAMMARS_KEPT } from '../../../src/engine/grammar/Grammars.js';
-import { ResponseFormatError } from '../../../src/errors/ResponseFormatError.js';
+import { ResponseFormatError } from '../../../src/errors/RowError.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
 
 /** An addon that compiles anything but the texts it is told to refuse, and notes what it was asked. */

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { formatText } from '../../../src/engine/grammar/formatText.js';
-import { ResponseFormatError } from '../../../src/errors/ResponseFormatError.js';
+import { ResponseFormatError } from '../../../src/errors/RowError.js';
 
 test('equal formats are equal texts, and the order of properties counts', () => {
   const properties = { b: { type: 'string' }, a: {} };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { PeerError } from '../../../src/errors/PeerError.js';
+import { PeerError } from '../../../src/errors/engineErrors.js';
 import type { FollowedPages, FollowedPrefix } from '../../../src/engine/memory/FollowedPages.js';
 import { PagePool, type RunPages } from '../../../src/engine/memory/PagePool.js';
 import type { RowPages } from '../../../src/engine/memory/RowPages.js';

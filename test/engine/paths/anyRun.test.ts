@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { take, tap } from 'rxjs';
-import { TaskError } from '../../../src/errors/TaskError.js';
+import { TaskError } from '../../../src/errors/engineErrors.js';
 import type { SimulatedResult } from '../../support/simulatedRun.js';
 import { runs } from '../../support/arbitraryRuns.js';
 import { inTime, judgedRun, judgeResults, runAndJudge } from '../../support/judgedRun.js';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { lastValueFrom, toArray } from 'rxjs';
 import type { Schedule } from '../../../src/engine/schedules/Schedule.js';
 import type { Grid, RowRange, Square } from '../../../src/engine/grid/Square.js';
-import { ScheduleError, type PathConstraint } from '../../../src/errors/ScheduleError.js';
+import { ScheduleError, type PathConstraint } from '../../../src/errors/engineErrors.js';
 import { runs } from '../../support/arbitraryRuns.js';
 import { inTime, judgedRun } from '../../support/judgedRun.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { PeerError } from '../../../src/errors/PeerError.js';
+import { PeerError } from '../../../src/errors/engineErrors.js';
 import { SpillwayError } from '../../../src/errors/SpillwayError.js';
 import { ALL_ON_CPU } from '../../../src/engine/memory/movement.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { PeerError } from '../../../src/errors/PeerError.js';
+import { PeerError } from '../../../src/errors/engineErrors.js';
 import { checkMessage } from '../../../src/engine/peers/checkMessage.js';
 
 const sequence = {

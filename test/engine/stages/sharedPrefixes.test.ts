@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { lastValueFrom, toArray } from 'rxjs';
-import { PeerError } from '../../../src/errors/PeerError.js';
-import { TaskError } from '../../../src/errors/TaskError.js';
+import { PeerError, TaskError } from '../../../src/errors/engineErrors.js';
 import { ALL_ON_CPU } from '../../../src/engine/memory/movement.js';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
 import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';

@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { ActivationLink } from '../../../src/engine/peers/ActivationLink.js';
-import { PeerError } from '../../../src/errors/PeerError.js';
-import { TaskError } from '../../../src/errors/TaskError.js';
+import { PeerError, TaskError } from '../../../src/errors/engineErrors.js';
 import { QUEUE_NAMES } from '../../../src/engine/grid/Task.js';
 import { maxInFlight } from '../../../src/operators/maxInFlight.js';
 import { overlap } from '../../../src/operators/overlap.js';

@@ -4,7 +4,7 @@ import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
-import { ResponseFormatError } from '../../../src/errors/ResponseFormatError.js';
+import { ResponseFormatError } from '../../../src/errors/RowError.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
 import { ParquetFile } from '../../../src/jobs/formats/parquet/ParquetFile.js';
 import type { RunJobOptions } from '../../../src/jobs/runJob.js';

@@ -5,9 +5,8 @@ import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { DownloadError } from '../../../src/errors/DownloadError.js';
 import { InterruptedError } from '../../../src/errors/InterruptedError.js';
-import { ModelFileError } from '../../../src/errors/ModelFileError.js';
+import { DownloadError, ModelFileError } from '../../../src/errors/ModelFileError.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
 import { cachedModels } from '../../../src/model/cachedModels.js';
 import { pullHub, type PullHubOptions } from '../../../src/model/hub/pullHub.js';

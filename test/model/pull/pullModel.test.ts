@@ -1,9 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { DownloadError } from '../../../src/errors/DownloadError.js';
 import { InterruptedError } from '../../../src/errors/InterruptedError.js';
-import { ModelFileError } from '../../../src/errors/ModelFileError.js';
+import { DownloadError, ModelFileError } from '../../../src/errors/ModelFileError.js';
 import { temporaryPath } from '../../../src/files/temporaryFiles.js';
 import { pullModel } from '../../../src/model/pull/pullModel.js';
 import { CONTENTS, failing, MODEL, source, temporaryFolder } from './pullFixtures.js';

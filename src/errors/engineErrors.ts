@@ -1,5 +1,32 @@
 import { SpillwayError } from './SpillwayError.js';
 
+/** The native addon could not be loaded, or refused a call. */
+export class NativeError extends SpillwayError {
+  readonly code = 'native';
+}
+
+/** A task failed on its device, e.g. a read error on disk. The run ends; rows that were finished are unaffected. */
+export class TaskError extends SpillwayError {
+  readonly code = 'task';
+
+  /** @param task what was being done, e.g. `load_weight pass 3 layer 12 slot 0` */
+  constructor(
+    readonly task: string,
+    readonly reason: string,
+    options?: ErrorOptions,
+  ) {
+    super(`${task}: ${reason}`, options);
+  }
+}
+
+/**
+ * The engine of the layers before or after failed, went away, or sent what does not fit. The run ends; rows that were
+ * finished are unaffected.
+ */
+export class PeerError extends SpillwayError {
+  readonly code = 'peer';
+}
+
 /** The constraints that every path over the grid must keep (FlexGen, section 4.1), plus the one on completeness. */
 export type PathConstraint =
   | 'left-neighbour' // a square is computed only after its left neighbour: same row, previous layer or token
