@@ -110,6 +110,13 @@ module.exports = {
       to: { path: '^src/engine/', pathNot: '^src/engine/(grid|schedules|memory)/' },
     },
     {
+      name: 'peers-below-execution',
+      severity: 'error',
+      comment: 'What engines tell each other is nothing to how each of them executes.',
+      from: { path: '^src/engine/peers/' },
+      to: { path: '^src/engine/(execution|calibration|rows|grammar)/' },
+    },
+    {
       name: 'engine-below-operators',
       severity: 'error',
       comment: 'The engine does not know the operators that use it.',

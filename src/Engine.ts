@@ -14,7 +14,7 @@ import { rowsToCome } from './engine/open/rowsToCome.js';
 import { Outlook, type SeenRun } from './engine/calibration/Outlook.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
 import { defaultWindow } from './engine/execution/defaultWindow.js';
-import { FollowingRun } from './engine/peers/FollowingRun.js';
+import { FollowingRun } from './engine/execution/FollowingRun.js';
 import type { NativeDevice } from './engine/execution/NativeDevice.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';

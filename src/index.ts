@@ -128,7 +128,7 @@ export { inputOrder } from './operators/inputOrder.js';
 export type { LookAhead, Stage } from './operators/stageInternals.js';
 export type { IssuedSquare, SquareEvents } from './engine/execution/IssuedSquare.js';
 export type { Run, StageContext } from './engine/execution/Run.js';
-export type { FollowingRun } from './engine/peers/FollowingRun.js';
+export type { FollowingRun } from './engine/execution/FollowingRun.js';
 export type { Completion, Device, DevicePeers, DeviceRow, Pooling, Received } from './engine/grid/Device.js';
 export type { HeadOutput, QueueName, SampledToken, Task, TaskEvent, TaskName } from './engine/grid/Task.js';
 export type { ComputeTier, Place, Tier } from './engine/grid/Tier.js';

@@ -1,5 +1,5 @@
 import { lastValueFrom, toArray, type Observable } from 'rxjs';
-import { FollowingRun } from '../../src/engine/peers/FollowingRun.js';
+import { FollowingRun } from '../../src/engine/execution/FollowingRun.js';
 import { RowFeed } from '../../src/engine/execution/RowFeed.js';
 import { Run } from '../../src/engine/execution/Run.js';
 import { RunRecorder } from '../../src/engine/execution/RunRecorder.js';

@@ -42,6 +42,7 @@ const BROKEN: readonly (readonly [string, string, string])[] = [
   ['src/bindings/h.ts', '../engine/grid/Device.js', 'bindings-stand-alone'],
   ['src/engine/grid/x.ts', '../memory/PagePool.js', 'grid-is-the-ground-floor'],
   ['src/engine/memory/y.ts', '../execution/Run.js', 'memory-below-execution'],
+  ['src/engine/peers/z.ts', '../execution/Run.js', 'peers-below-execution'],
   ['src/engine/execution/i.ts', '../../operators/compute.js', 'engine-below-operators'],
   ['src/engine/execution/j.ts', '../../Engine.js', 'engine-below-operators'],
   ['src/operators/k.ts', '../Engine.js', 'operators-below-engine-class'],

@@ -2,7 +2,7 @@ import { Subject } from 'rxjs';
 import { found } from '../../arguments/found.js';
 import { PeerError, ScheduleError } from '../../errors/engineErrors.js';
 import type { AdmittedRow, Schedule } from '../schedules/Schedule.js';
-import { batchKey, type Batch, type RowId, type Square } from '../grid/Square.js';
+import { batchKey, layerBounds, type Batch, type Grid, type RowId, type Square } from '../grid/Square.js';
 import type { BeginMessage, HiddenMessage, PeerMessage } from '../peers/PeerMessage.js';
 import { announcementOf } from '../peers/sweeps.js';
 import type { KnownStretch } from '../schedules/PathChecker.js';
@@ -13,10 +13,14 @@ import { PageNumbers } from '../memory/PageNumbers.js';
 import type { RowPages } from '../memory/RowPages.js';
 import { withPrefixes, type RowBegin } from '../schedules/withPrefixes.js';
 import type { DeviceRow } from '../grid/Device.js';
+import type { PeerConnection } from '../peers/PeerConnection.js';
 import { GREEDY } from './greedy.js';
 import type { RowFeed } from './RowFeed.js';
 import { Continuation, type RunRow } from './RunRow.js';
-import { SquareRun, type HeldRow, type RunOfSquares, type SquareRunSetup } from './SquareRun.js';
+import type { HeldRow, HeldRows } from './HeldRows.js';
+import type { RunLifecycle } from './RunLifecycle.js';
+import { SquareRun, type RunParts, type SquareRunSetup, type SquareSource } from './SquareRun.js';
+import type { SquareWindow } from './SquareWindow.js';
 import type { HeadOutput } from '../grid/Task.js';
 import { lengthsOf, WaitingRows, type WaitingRow } from './WaitingRows.js';
 
@@ -52,13 +56,34 @@ const WORTH_WAITING = 0.25;
  * One pass of rows through a device: admits rows as memory allows, asks the schedule for squares, lets as many of them
  * into the stages as the window has credits, and turns what the head finds into results. It owns everything that the
  * rows hold, and gives all of it back.
+ */
+export class Run<Result> extends SquareRun<LiveRow<Result>, Result> {
+  constructor(setup: RunSetup<Result>) {
+    const { grid, schedule } = setup;
+    super(
+      setup,
+      schedule.steady && { ...grid, staggered: schedule.steady === 'staggered' },
+      (parts) => new ScheduledSquares(setup, parts),
+    );
+  }
+}
+
+/**
+ * The squares that a schedule plans for the rows that are admitted.
  *
  * Where only the first of the model's layers are here, the others' engines are told what comes, and what their head
  * finds comes back from them: until then a batch stays in use, but holds no credit.
  */
-export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSquares<Result> {
+class ScheduledSquares<Result> implements SquareSource<Result> {
   readonly returned$ = new Subject<Result>();
 
+  private readonly life: RunLifecycle;
+  private readonly rows: HeldRows<LiveRow<Result>>;
+  private readonly window: SquareWindow;
+  private readonly connection: PeerConnection | undefined;
+  private readonly grid: Grid;
+  private readonly firstLayer: number;
+  private readonly lastLayer: number;
   private scheduleState: unknown;
   private squares: Iterator<Square> | undefined;
   private ended = new Set<RowId>();
@@ -74,34 +99,39 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   /** Of the rows that were sampled lately, those with tokens that their formats force. */
   private forcing = 0;
 
-  constructor(private readonly setup: RunSetup<Result>) {
-    const { grid, schedule } = setup;
-    super(setup, schedule.steady && { ...grid, staggered: schedule.steady === 'staggered' });
+  constructor(
+    private readonly setup: RunSetup<Result>,
+    { life, rows, window, connection }: RunParts<LiveRow<Result>>,
+  ) {
+    this.life = life;
+    this.rows = rows;
+    this.window = window;
+    this.connection = connection;
+    this.grid = setup.grid;
+    const { first, last } = layerBounds(setup.grid);
+    this.firstLayer = first;
+    this.lastLayer = last;
     this.numbers = new PageNumbers(setup.pool.pageTokens);
     // Where others have to share, too, they say whether they can.
-    this.shares = !this.connection;
-    this.waiting = new WaitingRows(setup.feed, this.pages);
+    this.shares = !connection;
+    this.waiting = new WaitingRows(setup.feed, rows.pages);
     setup.feed.onRow = (row) => {
-      if (row && !this.closed) this.arrived(row);
-      this.askPump();
+      if (row && !life.closed) this.arrived(row);
+      window.ask();
     };
   }
 
   private arrived(row: RunRow<Result>): void {
     const { tokens, promptTokens = tokens.length } = row.sequence;
-    this.waiting.arrived(row, this.shares, this.device.promptKind?.(promptTokens));
+    this.waiting.arrived(row, this.shares, this.setup.device.promptKind?.(promptTokens));
   }
 
-  /**
-   * Called for every square that has passed all stages: returns its credit, and the results of rows that ended with it.
-   */
-  retire(square: IssuedSquare): Result[] {
-    const left = this.leaveWindow(square);
-    if (!this.connection && square.layer === this.lastLayer) this.through(square.batch);
-    return this.advance(square.batch, left, square.events.head);
+  retired({ batch, layer, events }: IssuedSquare, last: boolean): Result[] {
+    if (!this.connection && layer === this.lastLayer) this.rows.through(batch);
+    return this.advance(batch, last, events.head);
   }
 
-  protected begin(): void {
+  begin(): void {
     this.scheduleState = this.setup.schedule.start(this.grid);
     if (!this.connection) {
       this.setup.feed.start();
@@ -111,7 +141,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     if (this.setup.begin) this.connection.post(this.setup.begin);
   }
 
-  protected received(message: Exclude<PeerMessage, HiddenMessage>): void {
+  received(message: Exclude<PeerMessage, HiddenMessage>): void {
     switch (message.kind) {
       case 'begin': {
         const { nextLayer, model, pages, sharesPages } = message;
@@ -134,69 +164,68 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     }
   }
 
-  protected sourceEnded(): void {
+  sourceEnded(): void {
     throw new PeerError('the engine of the last layers has ended before the run did');
   }
 
-  protected closing(): void {
+  closing(): void {
     this.waiting.close();
   }
 
-  protected paused(): void {
+  paused(): void {
     const { feed } = this.setup;
-    if (this.idle && this.returning.size === 0 && this.live.size > 0 && !this.closed) {
-      const rows = [...this.live.keys()].slice(0, 3).join(', ');
-      if (this.held)
-        this.fail(
+    const { life, window } = this;
+    if (window.idle && this.returning.size === 0 && this.rows.size > 0 && !life.closed) {
+      const rows = [...this.rows.ids()].slice(0, 3).join(', ');
+      if (window.lacksMemory)
+        life.fail(
           new ScheduleError(
             'capacity',
             `there is no memory for the next square, and none will come free: the schedule's rows (${rows}, …) grow or end otherwise than it promised`,
           ),
         );
       else
-        this.fail(
+        life.fail(
           new ScheduleError('complete', `the schedule has no square left, but rows (${rows}, …) are not complete`),
         );
     }
-    if (!feed.ended || this.live.size > 0 || !this.idle) return;
+    if (!feed.ended || this.rows.size > 0 || !window.idle) return;
     // The rows before a failure of their source have been seen to.
-    if (feed.failure) this.fail(feed.failure.error);
-    else this.finish();
+    if (feed.failure) life.fail(feed.failure.error);
+    else life.finish();
   }
 
-  protected override entering(square: Square): void {
-    super.entering(square);
+  entering({ batch, layer }: Square): void {
     if (!this.connection) return;
-    if (square.layer === this.firstLayer) this.connection.tokens.expect(square.batch);
+    if (layer === this.firstLayer) this.connection.tokens.expect(batch);
     // A schedule may leave a batch whose rows have ended where it is: only what leaves the layers here comes back.
-    if (square.layer !== this.lastLayer) return;
+    if (layer !== this.lastLayer) return;
     // Once more, for the layers that are elsewhere.
-    this.enter(square.batch);
-    this.returning.set(batchKey(square.batch), square.batch);
+    this.rows.enter(batch);
+    this.returning.set(batchKey(batch), batch);
   }
 
-  protected override released(row: RowId): void {
-    super.released(row);
+  released(row: RowId): void {
     this.connection?.tokens.forget(row);
-    if (!this.closed) this.connection?.post({ kind: 'close', row });
+    if (!this.life.closed) this.connection?.post({ kind: 'close', row });
   }
 
-  protected override freed(page: number): void {
-    if (this.connection && !this.closed) this.connection.post({ kind: 'free', page: this.numbers.free(page) });
+  freed(page: number): void {
+    if (this.connection && !this.life.closed) this.connection.post({ kind: 'free', page: this.numbers.free(page) });
   }
 
-  protected nextSquare(): Square | undefined {
+  next(): Square | undefined {
     for (;;) {
       const square = this.squares?.next();
       if (square && square.done !== true) return square.value;
       this.squares = undefined;
       // A sweep that is planned before the last one's heads have been heard advances rows by a token, and samples
       // nothing of those of which more are known by then.
-      if (this.forcing >= WORTH_WAITING && !this.idle) return undefined;
+      if (this.forcing >= WORTH_WAITING && !this.window.idle) return undefined;
       this.forgetEnded();
-      this.pages.advance();
+      this.rows.pages.advance();
       const admitted = this.admit();
-      if (admitted.length === 0 && this.live.size === 0) return undefined;
+      if (admitted.length === 0 && this.rows.size === 0) return undefined;
       const { state, squares } = nextSweep(this.setup.schedule, this.scheduleState, {
         admitted,
         ended: this.ended,
@@ -204,7 +233,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
       });
       this.ended = new Set();
       this.scheduleState = state;
-      this.squares = this.announced(withPrefixes(squares, (row) => this.live.get(row)?.begin))[Symbol.iterator]();
+      this.squares = this.announced(withPrefixes(squares, (row) => this.rows.get(row)?.begin))[Symbol.iterator]();
       const first = this.squares.next();
       if (first.done !== true) return first.value;
       return undefined;
@@ -216,14 +245,14 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     const ahead = new Map<RowId, number>();
     let admission: Admission | undefined;
     for (const row of this.forced) {
-      const live = this.live.get(row);
+      const live = this.rows.get(row);
       if (!live?.known || live.ended || live.known.end <= live.pages.next + 1) {
         this.forced.delete(row);
         continue;
       }
-      admission ??= this.pages.admission(0);
+      admission ??= this.rows.pages.admission(0);
       if (!admission.hasten(live.pages, live.known.end)) continue;
-      this.checker.knows(row, live.known);
+      this.window.path.knows(row, live.known);
       ahead.set(row, live.known.end - (live.begin?.firstPosition ?? 0));
     }
     return ahead;
@@ -257,8 +286,8 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     }
     this.returning.delete(key);
     this.connection?.tokens.returned(batch, output);
-    this.through(batch);
-    for (const result of this.advance(batch, this.leave(batch), output)) this.returned$.next(result);
+    this.rows.through(batch);
+    for (const result of this.advance(batch, this.rows.leave(batch), output)) this.returned$.next(result);
   }
 
   /** Gives a batch's rows what the head has found for them, and their memory back where they are through. */
@@ -266,10 +295,9 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     const results: Result[] = [];
     let withForced = 0;
     for (const { row, firstPosition, tokens } of left || head ? rows : []) {
-      const live = this.live.get(row);
+      const live = this.rows.get(row);
       if (!live) continue;
-      if (left) live.uses--;
-      if (left && !live.row && this.checker.missing(row) === 0) this.forget(row, live);
+      if (left && !live.row && this.window.path.missing(row) === 0) this.forget(row, live);
       if (head && live.row && !live.ended) {
         const forced = head.sampled.get(row)?.forced ?? [];
         if (forced.length > 0) {
@@ -285,13 +313,13 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
           else results.push(end);
           live.ended = true;
           this.ended.add(row);
-          if (this.checker.missing(row) === 0) this.forget(row, live);
+          if (this.window.path.missing(row) === 0) this.forget(row, live);
         }
       }
-      this.releaseIfUnused(row, live);
+      this.rows.releaseIfUnused(row);
     }
     if (head && head.sampled.size > 0) this.forcing = (this.forcing + withForced / head.sampled.size) / 2;
-    this.askPump();
+    this.window.ask();
     return results;
   }
 
@@ -303,7 +331,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
 
   /** Before the row itself gives back what it has computed: its pages are kept for those that go on behind it. */
   private goOn(rows: readonly RunRow<Result>[]): void {
-    if (this.closed) return;
+    if (this.life.closed) return;
     this.setup.feed.add(rows);
     for (const row of rows) this.arrived(row);
   }
@@ -314,10 +342,10 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
    */
   private forgetEnded(): void {
     for (const row of this.ended) {
-      const live = this.live.get(row);
+      const live = this.rows.get(row);
       if (!live) continue;
       this.forget(row, live);
-      this.releaseIfUnused(row, live);
+      this.rows.releaseIfUnused(row);
     }
   }
 
@@ -325,7 +353,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
   private forget(row: RowId, live: LiveRow<Result>): void {
     if (live.forgotten) return;
     live.forgotten = true;
-    this.checker.release(row);
+    this.window.path.release(row);
   }
 
   /** Takes rows that wait, in turn, as there are places and memory. */
@@ -335,8 +363,8 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     if (free <= 0 || feed.rows.length === 0) return [];
     // The last rows of a block are through for the schedule, but still hold their pages: a block that began now would
     // begin small.
-    if (schedule.steady === 'blocks' && this.live.size > 0) return [];
-    const admission = this.pages.admission(Math.min(free, feed.remaining));
+    if (schedule.steady === 'blocks' && this.rows.size > 0) return [];
+    const admission = this.rows.pages.admission(Math.min(free, feed.remaining));
     if (schedule.steady !== 'staggered') {
       // Where rows may have to come in together, what they begin with comes in before them: the others of a block would
       // not wait for them.
@@ -363,7 +391,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     let seen = 0;
     for (const waiting of this.waiting.inTurn()) {
       // Whoever is called in between may end the run: rows that come in after that are never released.
-      if (admitted.length >= places || seen++ >= most || this.closed) break;
+      if (admitted.length >= places || seen++ >= most || this.life.closed) break;
       const row = open(waiting);
       if (!row) break;
       if (row !== 'later') admitted.push(row);
@@ -378,7 +406,7 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     if (typeof places !== 'number' || !Number.isSafeInteger(places))
       throw new ScheduleError('complete', `${schedule.name}: free returned ${found(places)}, expected a whole number`);
     // What it says follows from what it has seen, and with no row under way it will see nothing new.
-    if (places <= 0 && feed.rows.length > 0 && this.live.size === 0)
+    if (places <= 0 && feed.rows.length > 0 && this.rows.size === 0)
       throw new ScheduleError(
         'complete',
         `${schedule.name}: free returned ${places} while rows wait and none is under way: they would never begin`,
@@ -414,12 +442,12 @@ export class Run<Result> extends SquareRun<LiveRow<Result>> implements RunOfSqua
     const { shared, sharedTokens } = pages;
     const begin =
       waiting && sharedTokens === 0 ? undefined : { firstPosition: sharedTokens, samples: waiting !== undefined };
-    this.live.set(row, { row: waiting, begin, pages, uses: 0, ended: false, known: undefined, forgotten: false });
+    this.rows.add(row, { row: waiting, begin, pages, uses: 0, ended: false, known: undefined, forgotten: false });
     const newTokens = waiting?.newTokens ?? 0;
     // No token follows a prefix that it would have to leave out.
     const promptTokens = sequence.tokens.length + (waiting ? 0 : 1);
     const judged = { row, promptTokens, newTokens, shared, prefix: !waiting };
-    this.checker.admit(judged);
+    this.window.path.admit(judged);
     device.openRow(id, row, sequence, pages);
     if (this.connection) {
       const sharing = this.numbers.sharedBy(pages);

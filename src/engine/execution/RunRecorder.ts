@@ -42,11 +42,12 @@ const RATE_SECONDS = 5;
 
 /**
  * Counts what a run does: statistics, progress, trace. Cheap enough to be always on. What the caller's callbacks throw
- * is for the run to report: see `failure`.
+ * is for the run to report: see `onError`.
  */
 export class RunRecorder {
   /** What a callback threw first. */
   failure: { readonly error: unknown } | undefined;
+  private told: ((error: unknown) => void) | undefined;
 
   private readonly startedAt = performance.now() / 1000;
   private readonly queues = new Map<QueueName, { busySeconds: number; tasks: number; bytes: number }>();
@@ -90,6 +91,12 @@ export class RunRecorder {
       tid: 0,
       args: { name: 'spillway' },
     }));
+  }
+
+  /** Calls back with what a callback of the caller's throws first; at once, if one has. */
+  onError(callback: (error: unknown) => void): void {
+    this.told = callback;
+    if (this.failure) callback(this.failure.error);
   }
 
   /** Runs work of the JavaScript thread and counts its time as orchestration. */
@@ -286,7 +293,9 @@ export class RunRecorder {
     try {
       callback?.(value());
     } catch (error) {
-      this.failure ??= { error };
+      if (this.failure) return;
+      this.failure = { error };
+      this.told?.(error);
     }
   }
 

@@ -3,12 +3,15 @@ import { PeerError } from '../../errors/engineErrors.js';
 import type { FollowedPrefix } from '../memory/FollowedPages.js';
 import { total } from '../grid/pageCounts.js';
 import { layerBounds, type RowId, type Square } from '../grid/Square.js';
-import type { Peers } from './PeerConnection.js';
-import type { BeginMessage, HiddenMessage, OpenMessage, PeerMessage, SweepMessage } from './PeerMessage.js';
-import { squaresOf } from './sweeps.js';
+import type { PeerConnection, Peers } from '../peers/PeerConnection.js';
+import type { BeginMessage, HiddenMessage, OpenMessage, PeerMessage, SweepMessage } from '../peers/PeerMessage.js';
+import { squaresOf } from '../peers/sweeps.js';
 import type { Completion } from '../grid/Device.js';
-import type { IssuedSquare } from '../execution/IssuedSquare.js';
-import { SquareRun, type HeldRow, type RunOfSquares, type SquareRunSetup } from '../execution/SquareRun.js';
+import type { IssuedSquare } from './IssuedSquare.js';
+import type { HeldRow, HeldRows } from './HeldRows.js';
+import type { RunLifecycle } from './RunLifecycle.js';
+import { SquareRun, type RunParts, type SquareRunSetup, type SquareSource } from './SquareRun.js';
+import type { SquareWindow } from './SquareWindow.js';
 import type { HeadOutput } from '../grid/Task.js';
 
 export interface FollowingRunSetup extends SquareRunSetup {
@@ -31,8 +34,21 @@ const NOTHING: HeadOutput = { sampled: new Map(), scored: new Map() };
  * first layer takes the hidden states that come from there. Behind its last layer they go on to the next engine; or,
  * where that is the model's last, what the head finds goes back to the first. It has no results of its own.
  */
-export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares<never> {
+export class FollowingRun extends SquareRun<FollowedRow, never> {
+  constructor(setup: FollowingRunSetup) {
+    super(setup, undefined, (parts) => new AnnouncedSquares(setup, parts));
+  }
+}
+
+/** The squares of the batches that the engine before announces. */
+class AnnouncedSquares implements SquareSource<never> {
   readonly returned$ = new Subject<never>();
+
+  private readonly life: RunLifecycle;
+  private readonly rows: HeldRows<FollowedRow>;
+  private readonly window: SquareWindow;
+  private readonly connection: PeerConnection | undefined;
+  private readonly lastLayer: number;
 
   /** What was announced, in order, as far as it has not been taken up. */
   private readonly inbox: (OpenMessage | SweepMessage)[] = [];
@@ -46,29 +62,31 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
   /** Rows that were announced and not closed, whether or not that has been taken up. */
   private openRows = 0;
 
-  constructor(private readonly setup: FollowingRunSetup) {
-    super(setup, undefined);
-    this.samples = layerBounds(setup.grid).samples;
+  constructor(
+    private readonly setup: FollowingRunSetup,
+    { life, rows, window, connection }: RunParts<FollowedRow>,
+  ) {
+    this.life = life;
+    this.rows = rows;
+    this.window = window;
+    this.connection = connection;
+    const { last, samples } = layerBounds(setup.grid);
+    this.lastLayer = last;
+    this.samples = samples;
   }
 
-  retire(square: IssuedSquare): never[] {
-    const left = this.leaveWindow(square);
-    if (square.layer === this.lastLayer) this.through(square.batch);
-    for (const { row } of left ? square.batch.rows : []) {
-      const live = this.live.get(row);
-      if (!live) continue;
-      live.uses--;
-      this.releaseIfUnused(row, live);
-    }
-    this.askPump();
+  retired({ batch, layer }: IssuedSquare): never[] {
+    if (layer === this.lastLayer) this.rows.through(batch);
+    for (const { row } of batch.rows) this.rows.releaseIfUnused(row);
+    this.window.ask();
     return [];
   }
 
-  protected begin(): void {
+  begin(): void {
     this.connection?.start();
   }
 
-  protected received(message: Exclude<PeerMessage, HiddenMessage>): void {
+  received(message: Exclude<PeerMessage, HiddenMessage>): void {
     if (this.begun === (message.kind === 'begin'))
       throw new PeerError(`message: found "${message.kind}", expected "begin" first, and once`);
     switch (message.kind) {
@@ -89,7 +107,7 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
       case 'free':
         if (!this.samples) this.connection?.post(message);
         // At once, too: whoever used the page has been through, but for what of that has yet to be noticed here.
-        this.pages.followed.free(message.page);
+        this.rows.pages.followed.free(message.page);
         return;
       default:
         if (!this.samples) this.connection?.post(message);
@@ -99,7 +117,7 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
             `message: found more than ${this.mostAnnounced} rows and sweeps announced and not computed, expected fewer`,
           );
         this.inbox.push(message);
-        this.askPump();
+        this.window.ask();
     }
   }
 
@@ -111,34 +129,32 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
     return joined;
   }
 
-  protected sourceEnded(): void {
+  sourceEnded(): void {
     this.ended = true;
-    this.askPump();
+    this.window.ask();
   }
 
-  protected closing(): void {
+  closing(): void {
     this.inbox.length = 0;
   }
 
-  protected paused(): void {
-    if (!this.ended || this.closed) return;
+  paused(): void {
+    if (!this.ended || this.life.closed) return;
     if (this.openRows > 0) {
       // They were given up before their end, and what is under way for them will not get its inputs.
-      this.close();
+      this.life.close();
       this.returned$.complete();
-    } else if (this.live.size === 0 && this.idle) this.finish();
+    } else if (this.rows.size === 0 && this.window.idle) this.life.finish();
   }
 
-  protected override completed(completion: Completion): void {
-    super.completed(completion);
-    const { event, head } = completion;
+  completed({ event, head }: Completion): void {
     const { part, batch } = event.task;
     const { pass, slot } = batch;
-    if (part === 'head' && !event.error && !this.closed)
+    if (part === 'head' && !event.error && !this.life.closed)
       this.connection?.post({ kind: 'head', pass, slot, output: head ?? NOTHING });
   }
 
-  protected nextSquare(): Square | undefined {
+  next(): Square | undefined {
     for (;;) {
       const square = this.squares?.next();
       if (square && square.done !== true) return square.value;
@@ -146,7 +162,7 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
       const [message] = this.inbox;
       if (!message) return undefined;
       if (message.kind === 'open' && !this.open(message)) return undefined;
-      if (message.kind === 'sweep') this.squares = squaresOf(message, this.grid)[Symbol.iterator]();
+      if (message.kind === 'sweep') this.squares = squaresOf(message, this.setup.grid)[Symbol.iterator]();
       this.inbox.shift();
     }
   }
@@ -156,7 +172,7 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
    * doing.
    */
   private open({ row, sequence, newTokens, prefix: isPrefix = false, sharing }: OpenMessage): boolean {
-    if (this.live.has(row))
+    if (this.rows.get(row))
       throw new PeerError(`open: found row ${row} a second time, expected it once until it is closed`);
     if (sharing && !this.shares)
       throw new PeerError('open.sharing: found pages that rows share, expected none: not all engines can');
@@ -164,26 +180,26 @@ export class FollowingRun extends SquareRun<FollowedRow> implements RunOfSquares
     // No token follows a prefix that it would have to leave out.
     const promptTokens = isPrefix ? given + 1 : given;
     const positions = Math.max(1, promptTokens + newTokens - 1);
-    const prefix = sharing && this.pages.followed.prefixOf(sharing, sequence.tokens.slice(0, positions));
-    const pages = this.pages.take(row, { promptTokens: given, positions }, prefix);
+    const prefix = sharing && this.rows.pages.followed.prefixOf(sharing, sequence.tokens.slice(0, positions));
+    const pages = this.rows.pages.take(row, { promptTokens: given, positions }, prefix);
     if (!pages) return false;
     // What is checked next may throw: the run knows of the pages by then, and gives them back.
-    this.live.set(row, { pages, prefix, uses: 0, forgotten: false });
-    if (prefix) this.pages.followed.opened(prefix);
+    this.rows.add(row, { pages, prefix, uses: 0, forgotten: false });
+    if (prefix) this.rows.pages.followed.opened(prefix);
     const { shared, sharedTokens } = pages;
     const judged = { row, promptTokens, newTokens, shared, prefix: isPrefix };
-    this.checker.admit(judged);
-    this.device.openRow(this.setup.id, row, sequence, pages);
+    this.window.path.admit(judged);
+    this.setup.device.openRow(this.setup.id, row, sequence, pages);
     this.setup.recorder.admitted(judged, given - sharedTokens);
     return true;
   }
 
   private forget(row: RowId): void {
-    const live = this.live.get(row);
+    const live = this.rows.get(row);
     if (!live) throw new PeerError(`close: found row ${row}, expected one that is open`);
-    if (live.prefix && !live.forgotten) this.pages.followed.closed(live.prefix);
+    if (live.prefix && !live.forgotten) this.rows.pages.followed.closed(live.prefix);
     live.forgotten = true;
-    this.checker.release(row);
-    this.releaseIfUnused(row, live);
+    this.window.path.release(row);
+    this.rows.releaseIfUnused(row);
   }
 }
