@@ -6,6 +6,7 @@ export default {
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: {
     '^spillway$': '<rootDir>/src/index.ts',
+    '^spillway/(.*)$': '<rootDir>/src/api/$1.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   transform: {

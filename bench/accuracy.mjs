@@ -46,7 +46,7 @@ function halfPrecisionModel() {
 
 /** The first tokens of the book. */
 async function textOf(model, count) {
-  const { createTokenizer, readModel } = await import('../dist/index.js');
+  const { createTokenizer, readModel } = await import('../dist/api/models.js');
   const { tokenizer, decoder } = await readModel(model);
   // A word is a token at least.
   const text = mobyDickWords().slice(0, count).join(' ');
@@ -60,7 +60,7 @@ async function textOf(model, count) {
 
 /** Bits a weight in the file, of the matrices of its layers. */
 async function fileBits(model) {
-  const { readModel } = await import('../dist/index.js');
+  const { readModel } = await import('../dist/api/models.js');
   const matrices = (await readModel(model)).tensors.filter(
     ({ name, shape }) => shape.length > 1 && /\.\d+\./.test(name),
   );

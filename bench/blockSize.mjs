@@ -87,7 +87,7 @@ function mean(numbers) {
 
 async function main() {
   if (values.model === undefined) fail(USAGE);
-  const { diagonalBlock, zigZagBlock } = await import('../dist/index.js');
+  const { diagonalBlock, zigZagBlock } = await import('../dist/api/schedules.js');
   const results = [];
   for (const schedule of [zigZagBlock(), diagonalBlock()]) results.push(await measure(schedule));
   const [zigzag, diagonal] = results;

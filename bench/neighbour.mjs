@@ -115,7 +115,7 @@ function report({ date, machine, workload, summary, runs }) {
 
 async function main() {
   if (!existsSync(join(HERE, '../dist/index.js'))) fail('Spillway is not built: npm ci && npm run build');
-  const { readModel, resolveModel } = await import('../dist/index.js');
+  const { readModel, resolveModel } = await import('../dist/api/models.js');
   const model = await resolveModel(values.model);
   const { decoder } = await readModel(model);
   const [rows, promptTokens] = [number('rows'), number('prompt-tokens')];

@@ -116,7 +116,7 @@ async function sweep(contender, job) {
 
 /** The rows as ids of the model's own tokenizer, so that every tool gets the same. */
 async function writePrompts(file, model) {
-  const { createTokenizer, readModel } = await import('../dist/index.js');
+  const { createTokenizer, readModel } = await import('../dist/api/models.js');
   const { makePrompts } = await import('./peers/makePrompts.mjs');
   const source = await readModel(model);
   const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
@@ -137,7 +137,7 @@ async function main() {
   if (!existsSync(join(HERE, 'peers/node_modules/@stdlib')))
     fail('the rows and the peers are not installed: npm ci --ignore-scripts --prefix bench/peers');
   if (!existsSync(join(HERE, '../dist/index.js'))) fail('Spillway is not built: npm ci && npm run build');
-  const { resolveModel } = await import('../dist/index.js');
+  const { resolveModel } = await import('../dist/api/models.js');
   const model = await resolveModel(values.model);
   const all = allContenders({
     model,

@@ -1,7 +1,7 @@
 // Prints the tables of docs/policy.md: the papers' policies under all cost models, and thread splits. `--write` puts
 // them into that file. Usage: npm run bench:plans [-- --write]
 import { readFile, writeFile } from 'node:fs/promises';
-import { choosePolicy, parsePolicy, predict, readHardware, readModelShape, splitThreads } from '../dist/index.js';
+import { choosePolicy, parsePolicy, predict, readHardware, readModelShape, splitThreads } from '../dist/api/plan.js';
 import { ATTENTION_GRAPH } from '../dist/plan/papers/kahnLevels.js';
 
 const DOCUMENT = new URL('../docs/policy.md', import.meta.url);

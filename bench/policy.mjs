@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseHardware, predict, profileMachine, readModelShape } from '../dist/index.js';
+import { parseHardware, predict, profileMachine, readModelShape } from '../dist/api/plan.js';
 import { atSpeed } from '../dist/plan/atSpeed.js';
 import { speedNow } from '../dist/profile/speedNow.js';
 import { cacheFolder } from './lib/cacheFolder.mjs';

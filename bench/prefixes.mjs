@@ -195,7 +195,7 @@ async function main() {
   const chosen = values.only.split(',').map((name) => name.trim());
   const unknown = chosen.find((name) => !Object.hasOwn(WORKLOADS, name));
   if (unknown !== undefined) fail(`--only: found ${unknown}, expected some of ${Object.keys(WORKLOADS).join(', ')}`);
-  const { resolveModel } = await import('../dist/index.js');
+  const { resolveModel } = await import('../dist/api/models.js');
   const model = await resolveModel(values.model);
   const tools = contenders(model);
   const scratch = mkdtempSync(join(tmpdir(), 'spillway-prefixes-'));

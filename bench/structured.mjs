@@ -10,7 +10,8 @@ import { readFlags, runMain, stopSignal } from './lib/flags.mjs';
 import { describeMachine, machineInWords } from './lib/machine.mjs';
 import { markdownTable, RESULTS, writeResults } from './lib/results.mjs';
 import { median } from './lib/statistics.mjs';
-import { Engine, resolveModel } from '../dist/index.js';
+import { Engine } from '../dist/index.js';
+import { resolveModel } from '../dist/api/models.js';
 
 const USAGE = `usage: node bench/structured.mjs [--model FILE|ID] [--rows 64] [--tokens 48] [--runs 3] [--threads N] [--output FOLDER]
 Rows of --tokens new tokens each, in alternating runs of one engine: without a format, with one schema for all, with another for each row. Their answers are lists of numbers that do not end before

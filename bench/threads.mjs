@@ -26,7 +26,7 @@ const SAME = 1 + 1e-6;
  * What the cost model says of every number of threads; it knows no more than were measured, and one way to the disk.
  */
 async function predictSplits(document, { model, disk }) {
-  const { predict, profileMachine, readModelShape } = await import('../dist/index.js');
+  const { predict, profileMachine, readModelShape } = await import('../dist/api/plan.js');
   const hardware = await profileMachine({ disk });
   const shape = await readModelShape(model);
   const { rows, promptTokens, maxNewTokens: newTokens } = document.workload;

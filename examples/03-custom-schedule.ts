@@ -1,9 +1,8 @@
 // A schedule and a pipeline of one's own, made of the package's public parts.
 // Usage: node scripts/run-example.mjs 03-custom-schedule [MODEL]
+import { Engine, type RowResult, type RunStats } from 'spillway';
 import {
   compute,
-  diagonalBlock,
-  Engine,
   loadActivation,
   loadCache,
   loadWeight,
@@ -13,13 +12,10 @@ import {
   storeActivation,
   storeCache,
   synchronize,
-  type AdmittedRow,
-  type RowResult,
-  type RunStats,
-  type Schedule,
   type Stage,
   type StageContext,
-} from 'spillway';
+} from 'spillway/operators';
+import { diagonalBlock, type AdmittedRow, type Schedule } from 'spillway/schedules';
 
 /**
  * Shortest job first: looks at up to `lookAhead` rows beyond those that are under way and starts those with the fewest

@@ -2,7 +2,8 @@
 // from one to the other. Here both are in one process, with a queue in memory between them; a pair of sockets that
 // keeps the promises of ActivationSource and ActivationSink makes them two machines. Usage: node
 // scripts/run-example.mjs 04-layers-on-two-engines [MODEL]
-import { activationLink, Engine, readModel, resolveModel, type RowResult, type RunStats } from 'spillway';
+import { activationLink, Engine, type RowResult, type RunStats } from 'spillway';
+import { readModel, resolveModel } from 'spillway/models';
 
 const PROMPTS = [
   'One, two, three,',

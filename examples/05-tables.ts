@@ -4,7 +4,8 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Engine, runJob } from 'spillway';
+import { Engine } from 'spillway';
+import { runJob } from 'spillway/jobs';
 
 const REVIEWS = `nr;stars;"What do you think?"
 1;5;"Arrived early, works well."

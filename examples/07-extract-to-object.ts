@@ -3,7 +3,8 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Engine, runJob, type Row } from 'spillway';
+import { Engine, type Row } from 'spillway';
+import { runJob } from 'spillway/jobs';
 import { z } from 'zod';
 
 const NOTES = [

@@ -2,7 +2,9 @@
 // Usage: node scripts/demo.mjs [--model FILE|ID] [--input FILE]; needs `npm run build` (npm run demo does it).
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { Engine, knownModels, readRows, resolveModel } from '../dist/index.js';
+import { Engine } from '../dist/index.js';
+import { readRows } from '../dist/api/jobs.js';
+import { knownModels, resolveModel } from '../dist/api/models.js';
 
 const MIB = 2 ** 20;
 const progress = process.stderr.isTTY;

@@ -26,7 +26,7 @@ export async function cappedRuns({
   'compress-cache': compressCache,
   'llama-cpp': program,
 }) {
-  const { readModel } = await import('../../dist/index.js');
+  const { readModel } = await import('../../dist/api/models.js');
   const { decoder } = await readModel(model);
   const [rows, batches, promptTokens, maxNewTokens] = [
     number('rows'),

@@ -1,7 +1,7 @@
 // One run of one variant, in a process of its own: a composition of the public operators, chosen by the job.
+import { Engine } from '../../dist/index.js';
 import {
   compute,
-  Engine,
   loadActivation,
   loadCache,
   loadWeight,
@@ -10,7 +10,7 @@ import {
   storeActivation,
   storeCache,
   synchronize,
-} from '../../dist/index.js';
+} from '../../dist/api/operators.js';
 
 /**
  * The job, as variants.mjs writes it on the command line: {engine, rows, promptTokens, maxNewTokens, overlap, ahead:

@@ -158,7 +158,7 @@ export async function benchVariants({ name, title, own = {}, ownUsage = '', vari
   if (resident !== undefined && !(resident >= 0 && resident <= 1))
     fail(`--resident: found ${values.resident}, expected a share from 0 to 1`);
 
-  const { resolveModel } = await import('../../dist/index.js');
+  const { resolveModel } = await import('../../dist/api/models.js');
   const { version } = JSON.parse(readFileSync(join(HERE, '../../package.json'), 'utf8'));
   const model = await resolveModel(values.model);
   const workload = {

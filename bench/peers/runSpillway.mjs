@@ -1,7 +1,8 @@
 // One run of Spillway, built from this checkout. `setting`: options of `Engine.open`; `steps`: also the times of
 // prefill and decode, from the trace.
 import { readFileSync } from 'node:fs';
-import { Engine, zigZagBlock } from '../../dist/index.js';
+import { Engine } from '../../dist/index.js';
+import { zigZagBlock } from '../../dist/api/schedules.js';
 import { StepTimes } from '../../dist/cli/StepTimes.js';
 import { job, report, rows } from './workload.mjs';
 

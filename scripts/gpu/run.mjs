@@ -59,6 +59,12 @@ function readBeside() {
   }
 }
 
+/** All that the package exports, as the steps want it. */
+async function wholeLibrary() {
+  const entries = ['index.js', 'api/models.js', 'api/plan.js'].map((entry) => import(`../../dist/${entry}`));
+  return Object.assign({}, ...(await Promise.all(entries)));
+}
+
 mkdirSync(dirname(output), { recursive: true });
 mkdirSync(values.folder, { recursive: true });
 const stopping = new AbortController();
@@ -67,7 +73,7 @@ const timer = limit === Infinity ? undefined : setTimeout(() => stopping.abort()
 let document;
 try {
   document = await STEPS[step]({
-    library: step === 'peer' ? undefined : await import('../../dist/index.js'),
+    library: step === 'peer' ? undefined : await wholeLibrary(),
     sizes: values.small ? SMALL : FULL,
     name: values.model,
     folder: values.folder,

@@ -193,7 +193,7 @@ async function otherReaders(campaign, python) {
 
 /** Answers to a schema with a column a property, and embeddings. */
 async function answersRead(campaign, python) {
-  const { encodeResults, recordBatches } = await import('../../dist/index.js');
+  const { encodeResults, recordBatches } = await import('../../dist/api/jobs.js');
   const arrow = await import('apache-arrow');
   const folder = join(campaign.folder, 'answers');
   mkdirSync(folder);

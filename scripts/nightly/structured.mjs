@@ -144,7 +144,7 @@ const options = {
 };
 await runCampaign({ usage: USAGE, options, minutes: 60, done: 'values' }, async (campaign) => {
   needBuild();
-  const library = await import('../../dist/index.js');
+  const library = { ...(await import('../../dist/index.js')), ...(await import('../../dist/api/jobs.js')) };
   const documented = new Set(
     Array.from(
       readFileSync(join(ROOT, 'docs/structured-output.md'), 'utf8').matchAll(/^\| `([^`]+)`/gm),

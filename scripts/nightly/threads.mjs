@@ -145,7 +145,8 @@ await runCampaign(
   { usage: USAGE, options: { workers: { type: 'string', default: '100' } }, minutes: 20, done: 'terminated' },
   async (campaign) => {
     needBuild();
-    const { Engine, runJob } = await import('../../dist/index.js');
+    const { Engine } = await import('../../dist/index.js');
+    const { runJob } = await import('../../dist/api/jobs.js');
     const { folder, random } = campaign;
     const disk = join(folder, 'disk');
     mkdirSync(disk);

@@ -1,28 +1,22 @@
 /** All that the command line uses of the library: one place to see it, and to change it. */
+export { createTokenizer, identifyModel, knownModels, readModel, resolveModel } from '../api/models.js';
+export { diagonalBlock, rowByRow, zigZagBlock } from '../api/schedules.js';
+export { EnforcedSchema } from '../api/jobs.js';
 export {
-  createTokenizer,
-  diagonalBlock,
-  EnforcedSchema,
   Engine,
   formatBytes,
-  identifyModel,
   InterruptedError,
   JobFileError,
-  knownModels,
   MemoryBudgetError,
   parseBytes,
-  readModel,
-  resolveModel,
   ResponseFormatError,
-  rowByRow,
   ReuseFile,
   RowError,
-  serialPipeline,
   SpillwayError,
   UsageError,
   WEIGHT_COMPRESSIONS,
-  zigZagBlock,
 } from '../index.js';
+export { serialPipeline } from '../api/operators.js';
 export type {
   EngineOptions,
   EnginePlan,
@@ -30,18 +24,15 @@ export type {
   ExpectedRows,
   GenerateOptions,
   GpuProducts,
-  ModelSource,
   Progress,
-  PullProgress,
   ResponseFormat,
   RowLookAhead,
   RunStats,
-  Schedule,
-  TensorInfo,
-  Tokenizer,
   TraceEvent,
   WeightCompression,
 } from '../index.js';
+export type { ModelSource, PullProgress, TensorInfo, Tokenizer } from '../api/models.js';
+export type { Schedule } from '../api/schedules.js';
 export { fileErrorCode, describeFileError, fileFailure } from '../files/fileErrors.js';
 export { bytesOf } from '../files/fileBytes.js';
 export { probeFile, probeFolder, writeFileAtomic } from '../files/atomicFile.js';

@@ -2,15 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  diagonalBlock,
-  Engine,
-  rowByRow,
-  type EngineOptions,
-  type RowResult,
-  type RunOptions,
-  type RunStats,
-} from '../../src/index.js';
+import { Engine, type EngineOptions, type RowResult, type RunOptions, type RunStats } from '../../src/index.js';
+import { diagonalBlock, rowByRow } from '../../src/api/schedules.js';
 import { runCli } from '../cli/support.js';
 import { generateUnequal, model, unequalRows } from './support.js';
 

@@ -4,18 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import {
-  closedForm,
-  diagonalBlock,
-  Engine,
-  recordsOfTrace,
-  rowByRow,
-  validatePath,
-  zigZagBlock,
-  type Row,
-  type RunStats,
-  type TraceEvent,
-} from '../../src/index.js';
+import { Engine, type Row, type RunStats, type TraceEvent } from '../../src/index.js';
+import { closedForm } from '../../src/api/plan.js';
+import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
+import { recordsOfTrace, validatePath } from '../../src/api/testing.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { randomPipeline } from '../support/randomPipeline.js';
 

@@ -3,7 +3,9 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
 import { checkedOptions } from '../../src/engine/open/checkedOptions.js';
 import { foreseenIdentity } from '../../src/engine/open/foreseenIdentity.js';
-import { Engine, identifyModel, runJob, type EngineOptions, type JobSummary } from '../../src/index.js';
+import { Engine, type EngineOptions } from '../../src/index.js';
+import { runJob, type JobSummary } from '../../src/api/jobs.js';
+import { identifyModel } from '../../src/api/models.js';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
 import { model } from './support.js';
 

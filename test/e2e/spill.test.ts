@@ -5,28 +5,16 @@ import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Engine, InterruptedError, MemoryBudgetError, ModelFileError, UsageError, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats, type TraceEvent } from '../../src/index.js';
 import {
   defaultPipeline,
-  diagonalBlock,
-  Engine,
-  InterruptedError,
   maxInFlight,
-  MemoryBudgetError,
-  ModelFileError,
   overlap,
-  rowByRow,
   serialPipeline,
-  UsageError,
-  zigZagBlock,
-  type EngineOptions,
-  type Row,
-  type RowResult,
-  type RunOptions,
-  type RunStats,
   type Stage,
   type StageContext,
-  type TraceEvent,
-} from '../../src/index.js';
+} from '../../src/api/operators.js';
+import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { resultOf, runCli, startCli, type CliResult } from '../cli/support.js';
 
 const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));

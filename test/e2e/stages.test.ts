@@ -4,29 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import {
-  defaultPipeline,
-  diagonalBlock,
-  Engine,
-  InterruptedError,
-  PeerError,
-  readModel,
-  recordsOfTrace,
-  rowByRow,
-  serialPipeline,
-  TaskError,
-  UsageError,
-  validatePath,
-  zigZagBlock,
-  type ActivationLink,
-  type EngineOptions,
-  type FollowOptions,
-  type Row,
-  type RowResult,
-  type RunOptions,
-  type RunStats,
-  type TraceEvent,
-} from '../../src/index.js';
+import { Engine, InterruptedError, PeerError, TaskError, UsageError, type ActivationLink, type EngineOptions, type FollowOptions, type Row, type RowResult, type RunOptions, type RunStats, type TraceEvent } from '../../src/index.js';
+import { readModel } from '../../src/api/models.js';
+import { defaultPipeline, serialPipeline } from '../../src/api/operators.js';
+import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
+import { recordsOfTrace, validatePath } from '../../src/api/testing.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { engineRing } from '../support/engineRing.js';
 import { randomPipeline } from '../support/randomPipeline.js';

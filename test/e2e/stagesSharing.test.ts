@@ -1,25 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import {
-  diagonalBlock,
-  Engine,
-  InterruptedError,
-  PeerError,
-  readModel,
-  recordsOfTrace,
-  rowByRow,
-  rowsOfTrace,
-  validatePath,
-  zigZagBlock,
-  type EngineOptions,
-  type Row,
-  type RowResult,
-  type RunOptions,
-  type RunStats,
-  type PeerMessage,
-  type TraceEvent,
-} from '../../src/index.js';
+import { Engine, InterruptedError, PeerError, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats, type PeerMessage, type TraceEvent } from '../../src/index.js';
+import { readModel } from '../../src/api/models.js';
+import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
+import { recordsOfTrace, rowsOfTrace, validatePath } from '../../src/api/testing.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { engineRing, type EngineRing } from '../support/engineRing.js';
 import { promptTrees } from '../support/promptTrees.js';

@@ -13,21 +13,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  defaultPipeline,
-  diagonalBlock,
-  Engine,
-  MemoryBudgetError,
-  rowByRow,
-  serialPipeline,
-  UsageError,
-  zigZagBlock,
-  type EngineOptions,
-  type RowResult,
-  type RunOptions,
-  type RunStats,
-  type TraceEvent,
-} from '../../src/index.js';
+import { Engine, MemoryBudgetError, UsageError, type EngineOptions, type RowResult, type RunOptions, type RunStats, type TraceEvent } from '../../src/index.js';
+import { defaultPipeline, serialPipeline } from '../../src/api/operators.js';
+import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { generateUnequal, model, unequalRows } from './support.js';
 
 let disk: string;

@@ -4,7 +4,8 @@ import { Worker } from 'node:worker_threads';
 import { expect, test } from '@jest/globals';
 import { built } from '../jobs/support/built.js';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
-import { Engine, runJob, type RowResult } from '../../src/index.js';
+import { Engine, type RowResult } from '../../src/index.js';
+import { runJob } from '../../src/api/jobs.js';
 import { model, unequalRows } from './support.js';
 
 const path = temporaryFolder();

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { HardwareProfile, RunStats, TraceEvent } from '../../src/index.js';
+import type { RunStats, TraceEvent } from '../../src/index.js';
+import type { HardwareProfile } from '../../src/api/plan.js';
 import { runCli, TINY_MODEL, type CliResult } from '../cli/support.js';
 
 let folder: string;

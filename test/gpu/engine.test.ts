@@ -4,20 +4,8 @@ import fc from 'fast-check';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  diagonalBlock,
-  Engine,
-  InterruptedError,
-  MemoryBudgetError,
-  rowByRow,
-  UsageError,
-  zigZagBlock,
-  type EngineOptions,
-  type Row,
-  type RowResult,
-  type RunOptions,
-  type RunStats,
-} from '../../src/index.js';
+import { Engine, InterruptedError, MemoryBudgetError, UsageError, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats } from '../../src/index.js';
+import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { addonPath, loadAddon } from '../../src/bindings/loadAddon.js';
 import { defaultPipeline } from '../../src/operators/defaultPipeline.js';
 import { serialPipeline } from '../../src/operators/serialPipeline.js';

@@ -3,14 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  diagonalBlock,
-  Engine,
-  zigZagBlock,
-  type EngineOptions,
-  type RowResult,
-  type RunOptions,
-} from '../../src/index.js';
+import { Engine, type EngineOptions, type RowResult, type RunOptions } from '../../src/index.js';
+import { diagonalBlock, zigZagBlock } from '../../src/api/schedules.js';
 import { model, unequalRows } from '../e2e/support.js';
 import { engineRing } from '../support/engineRing.js';
 import { agreement } from './support/agreement.js';

@@ -4,9 +4,13 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import * as library from '../../src/index.js';
+import * as main from '../../src/index.js';
+import * as models from '../../src/api/models.js';
+import * as plan from '../../src/api/plan.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
 import { builtIn } from '../plan/support/hardware.js';
+
+const library = { ...main, ...models, ...plan };
 
 /** The scripts have no types; what is used of them is declared here. */
 const load = async <T>(path: string): Promise<T> => (await import(`../../scripts/gpu/${path}`)) as T;

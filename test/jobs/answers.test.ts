@@ -1,16 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
-import {
-  Engine,
-  runJob,
-  UsageError,
-  type AnswerStore,
-  type JobSummary,
-  type KeptAnswer,
-  type RunJobOptions,
-  type RunStats,
-} from '../../src/index.js';
+import { Engine, UsageError, type AnswerStore, type KeptAnswer, type RunStats } from '../../src/index.js';
+import { runJob, type JobSummary, type RunJobOptions } from '../../src/api/jobs.js';
 import { testGrammars } from '../support/grammars.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 import { temporaryFolder, writeLines } from './support/files.js';

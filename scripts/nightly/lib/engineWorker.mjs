@@ -1,6 +1,7 @@
 // An engine at work in a worker thread, until the thread is terminated: what it does is in `workerData`.
 import { parentPort, workerData } from 'node:worker_threads';
-import { Engine, runJob } from '../../../dist/index.js';
+import { Engine } from '../../../dist/index.js';
+import { runJob } from '../../../dist/api/jobs.js';
 
 const { kind, options, input, output, generate, rows } = workerData;
 parentPort.postMessage('begun');

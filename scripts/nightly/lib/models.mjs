@@ -24,7 +24,7 @@ export async function tinyTextModel(campaign) {
 
 /** The path of the small real model, or undefined (said) where it is not there and cannot be fetched. */
 export async function realModel(campaign) {
-  const { resolveModel } = await import('../../../dist/index.js');
+  const { resolveModel } = await import('../../../dist/api/models.js');
   try {
     return await resolveModel('smollm2-135m-instruct', { signal: campaign.signal });
   } catch (error) {

@@ -1,7 +1,7 @@
 // Fetches a known model into a folder, as `pull` does, from a source that is a file here and breaks off now and then.
 // Until it is there. usage: node pulling.mjs FILE FOLDER SEED|whole
 import { open, stat } from 'node:fs/promises';
-import { knownModels, resolveModel } from '../../../dist/index.js';
+import { knownModels, resolveModel } from '../../../dist/api/models.js';
 import { seededRandom } from './random.mjs';
 
 const [file, folder, seed] = process.argv.slice(2);

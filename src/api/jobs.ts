@@ -1,0 +1,31 @@
+// `spillway/jobs`: files, tables and queries in, results out, each row exactly once.
+import '../requireNode.js';
+
+export { EnforcedSchema } from '../schema/EnforcedSchema.js';
+export { runJob, type RunJobOptions } from '../jobs/runJob.js';
+export { Job } from '../jobs/Job.js';
+export { checkJobFiles, type JobFileOptions, type JobFileState } from '../jobs/jobFiles.js';
+export type { JobOptions, JobSummary, RowGenerator } from '../jobs/JobOptions.js';
+export type { JobTaskName } from '../Results.js';
+export { readRows, openLines, type ByteSource, type ReadRowsOptions } from '../jobs/input/readRows.js';
+export { readSql, type ReadSqlOptions } from '../jobs/input/readSql.js';
+export { readRecordBatches, type ReadRecordBatchesOptions } from '../jobs/arrow/readRecordBatches.js';
+export { recordBatches, type ArrowLibrary, type RecordBatchesOptions } from '../jobs/arrow/recordBatches.js';
+export type { ArrowBatch } from '../jobs/arrow/ArrowBatch.js';
+export type { InputPaths } from '../jobs/input/inputFiles.js';
+export { encodeResults, type EncodeResultsOptions } from '../jobs/output/encodeResults.js';
+export type { ResultTableOptions } from '../jobs/output/resultsAlone.js';
+export { writeRows } from '../jobs/output/StreamWriter.js';
+export { parseRow } from '../jobs/formats/parseRow.js';
+export { formatResult } from '../jobs/formats/formatResult.js';
+export type {
+  FinishedRow,
+  ReadOptions,
+  RowFormat,
+  RowSource as FormatSource,
+  WriteOptions,
+} from '../jobs/formats/RowFormat.js';
+export type { FormatChoice } from '../jobs/formats/rowFormats.js';
+export type { CsvDialect, Table, ColumnKind } from '../jobs/formats/Table.js';
+export type { Column as ParquetColumn, Leaf as ParquetLeaf } from '../jobs/formats/parquet/schema.js';
+export type { MaxErrors } from '../jobs/ErrorLimit.js';

@@ -1,0 +1,32 @@
+// `spillway/plan`: which policy, and how fast: the cost model, the search, machines' profiles, the papers' closed forms.
+import '../requireNode.js';
+
+export type { RunCorrections } from '../engine/calibration/RunCorrections.js';
+export type { WorkDone } from '../plan/corrections/learn.js';
+export type { Corrections } from '../plan/corrections/workKinds.js';
+export type { PredictedRun } from '../engine/calibration/predictRun.js';
+export type { Replan } from '../engine/calibration/WorkloadDrift.js';
+export {
+  closedForm,
+  closedFormBytes,
+  type ClosedForm,
+  type MovedShares,
+  type UniformRows,
+} from '../plan/papers/closedForms.js';
+export { blockGain, peakCacheTokens } from '../plan/papers/blockGain.js';
+export { choosePolicy, type Choice, type RankedPlan } from '../plan/choosePolicy.js';
+export { predict, type Prediction } from '../plan/predict.js';
+export { planDocument, type PlanDocument } from '../plan/planDocument.js';
+export type { Advice } from '../plan/advise.js';
+export type { Allowed, MemoryCaps, PlanRequest } from '../plan/PlanRequest.js';
+export { parsePolicy, type BlockChoice, type Compression, type Policy, type ScheduleName } from '../plan/Policy.js';
+export { parseHardware, type HardwareProfile } from '../plan/HardwareProfile.js';
+export type { ModelShape } from '../plan/ModelShape.js';
+export type { Workload } from '../plan/Workload.js';
+export { chooseBlock, type SettledShares } from '../plan/chooseBlock.js';
+export { profileMachine, type ProfileOptions, type ProfileProgress } from '../profile/profileMachine.js';
+export { cachedProfile, refreshProfile } from '../profile/cachedProfile.js';
+export { readHardware } from '../profile/readHardware.js';
+export { readModelShape } from '../engine/open/readModelShape.js';
+export { splitThreads, type ThreadedWork, type ThreadSplit } from '../plan/papers/splitThreads.js';
+export { simulatePlan, type SimulatedPlan, type SimulateOptions } from '../simulatePlan.js';

@@ -1,0 +1,18 @@
+// `spillway/schedules`: in which order squares come.
+import '../requireNode.js';
+
+export type { SharedPrefix } from '../engine/memory/SharedPrefix.js';
+export { diagonalBlock } from '../engine/schedules/diagonalBlock.js';
+export { rowByRow } from '../engine/schedules/rowByRow.js';
+export { zigZagBlock } from '../engine/schedules/zigZagBlock.js';
+export type { AdmittedRow, Observed, Schedule } from '../engine/schedules/Schedule.js';
+export {
+  layerBounds,
+  type Batch,
+  type Grid,
+  type HeadMode,
+  type LayerBounds,
+  type RowId,
+  type RowRange,
+  type Square,
+} from '../engine/grid/Square.js';

@@ -1,0 +1,11 @@
+// `spillway/testing`: what a schedule's or an operator's author tests with: a simulated device, virtual time, checks of paths.
+import '../requireNode.js';
+
+export { SimulatedDevice, type SimulationOptions } from '../engine/execution/SimulatedDevice.js';
+export { VirtualTime } from '../engine/execution/VirtualTime.js';
+export { validatePath } from '../engine/schedules/validatePath.js';
+export type { JudgedRow, SharedStretch } from '../engine/schedules/PathChecker.js';
+export { recordsOfTrace, rowsOfTrace, type TracedPath } from '../engine/schedules/recordsOfTrace.js';
+export type { MoveName, PathMove, PathRecord, RequiredMoves } from '../engine/schedules/PathRecord.js';
+export type { PathRules, TierUsage } from '../engine/schedules/PathRules.js';
+export { requiredMoves } from '../engine/memory/requiredMoves.js';
