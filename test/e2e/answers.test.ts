@@ -2,7 +2,23 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { from, lastValueFrom, toArray } from 'rxjs';
-import { classify, embed, Engine, score, UsageError, type AnswerRunOptions, type ClassifyOptions, type ClassifyResult, type EmbedOptions, type EmbedResult, type EngineOptions, type Row, type RowInput, type RunStats, type ScoreResult } from '../../src/index.js';
+import {
+  classify,
+  embed,
+  Engine,
+  score,
+  UsageError,
+  type AnswerRunOptions,
+  type ClassifyOptions,
+  type ClassifyResult,
+  type EmbedOptions,
+  type EmbedResult,
+  type EngineOptions,
+  type Row,
+  type RowInput,
+  type RunStats,
+  type ScoreResult,
+} from '../../src/index.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';

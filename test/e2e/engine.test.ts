@@ -3,7 +3,22 @@ import fc from 'fast-check';
 import { fileURLToPath } from 'node:url';
 import { getEventListeners } from 'node:events';
 import { firstValueFrom, from, lastValueFrom, Observable, Subject, toArray } from 'rxjs';
-import { Engine, InterruptedError, MemoryBudgetError, ModelFileError, offloadGenerate, UsageError, type EngineOptions, type Progress, type Row, type RowInput, type RowResult, type RunOptions, type RunStats, type TraceEvent } from '../../src/index.js';
+import {
+  Engine,
+  InterruptedError,
+  MemoryBudgetError,
+  ModelFileError,
+  offloadGenerate,
+  UsageError,
+  type EngineOptions,
+  type Progress,
+  type Row,
+  type RowInput,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+  type TraceEvent,
+} from '../../src/index.js';
 import { compute, loadWeight, pulled, serialize, synchronize } from '../../src/api/operators.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { liveHeapBytes } from '../support/liveHeapBytes.js';

@@ -2,7 +2,18 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { Engine, ReuseFile, UsageError, type AnswerKind, type AnswerStore, type Answers, type KeptAnswer, type Row, type RowInput, type RunStats } from '../../src/index.js';
+import {
+  Engine,
+  ReuseFile,
+  UsageError,
+  type AnswerKind,
+  type AnswerStore,
+  type Answers,
+  type KeptAnswer,
+  type Row,
+  type RowInput,
+  type RunStats,
+} from '../../src/index.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 

@@ -2,7 +2,16 @@ import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { from, lastValueFrom, toArray } from 'rxjs';
-import { Engine, InterruptedError, offloadGenerate, UsageError, type Row, type RowResult, type RunOptions, type RunStats } from '../../src/index.js';
+import {
+  Engine,
+  InterruptedError,
+  offloadGenerate,
+  UsageError,
+  type Row,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+} from '../../src/index.js';
 import { runJob, type JobSummary } from '../../src/api/jobs.js';
 import { readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
 import { model } from './support.js';

@@ -1,7 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Subject } from 'rxjs';
-import { Engine, offloadGenerate, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats } from '../../src/index.js';
+import {
+  Engine,
+  offloadGenerate,
+  type EngineOptions,
+  type Row,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+} from '../../src/index.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
 import { blocks, model } from './support.js';

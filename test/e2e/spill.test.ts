@@ -5,7 +5,19 @@ import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Engine, InterruptedError, MemoryBudgetError, ModelFileError, UsageError, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats, type TraceEvent } from '../../src/index.js';
+import {
+  Engine,
+  InterruptedError,
+  MemoryBudgetError,
+  ModelFileError,
+  UsageError,
+  type EngineOptions,
+  type Row,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+  type TraceEvent,
+} from '../../src/index.js';
 import {
   defaultPipeline,
   maxInFlight,

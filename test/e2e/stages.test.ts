@@ -4,7 +4,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import { Engine, InterruptedError, PeerError, TaskError, UsageError, type ActivationLink, type EngineOptions, type FollowOptions, type Row, type RowResult, type RunOptions, type RunStats, type TraceEvent } from '../../src/index.js';
+import {
+  Engine,
+  InterruptedError,
+  PeerError,
+  TaskError,
+  UsageError,
+  type ActivationLink,
+  type EngineOptions,
+  type FollowOptions,
+  type Row,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+  type TraceEvent,
+} from '../../src/index.js';
 import { readModel } from '../../src/api/models.js';
 import { defaultPipeline, serialPipeline } from '../../src/api/operators.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';

@@ -1,7 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { Engine, InterruptedError, PeerError, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats, type PeerMessage, type TraceEvent } from '../../src/index.js';
+import {
+  Engine,
+  InterruptedError,
+  PeerError,
+  type EngineOptions,
+  type Row,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+  type PeerMessage,
+  type TraceEvent,
+} from '../../src/index.js';
 import { readModel } from '../../src/api/models.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { recordsOfTrace, rowsOfTrace, validatePath } from '../../src/api/testing.js';

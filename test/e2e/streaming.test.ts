@@ -13,7 +13,16 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Engine, MemoryBudgetError, UsageError, type EngineOptions, type RowResult, type RunOptions, type RunStats, type TraceEvent } from '../../src/index.js';
+import {
+  Engine,
+  MemoryBudgetError,
+  UsageError,
+  type EngineOptions,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+  type TraceEvent,
+} from '../../src/index.js';
 import { defaultPipeline, serialPipeline } from '../../src/api/operators.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { generateUnequal, model, unequalRows } from './support.js';

@@ -4,7 +4,17 @@ import fc from 'fast-check';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Engine, InterruptedError, MemoryBudgetError, UsageError, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats } from '../../src/index.js';
+import {
+  Engine,
+  InterruptedError,
+  MemoryBudgetError,
+  UsageError,
+  type EngineOptions,
+  type Row,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+} from '../../src/index.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { addonPath, loadAddon } from '../../src/bindings/loadAddon.js';
 import { defaultPipeline } from '../../src/operators/defaultPipeline.js';

@@ -5,7 +5,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
-import { Engine, resultIdentityKey, type EngineOptions, type KeptAnswer, type RowResult, type RunOptions } from '../../src/index.js';
+import {
+  Engine,
+  resultIdentityKey,
+  type EngineOptions,
+  type KeptAnswer,
+  type RowResult,
+  type RunOptions,
+} from '../../src/index.js';
 import { model } from '../e2e/support.js';
 import { schedules } from '../support/arbitraryRuns.js';
 

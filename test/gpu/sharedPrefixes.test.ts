@@ -4,7 +4,15 @@ import fc from 'fast-check';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Engine, InterruptedError, type EngineOptions, type Row, type RowResult, type RunOptions, type RunStats } from '../../src/index.js';
+import {
+  Engine,
+  InterruptedError,
+  type EngineOptions,
+  type Row,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+} from '../../src/index.js';
 import type { PagePool } from '../../src/engine/memory/PagePool.js';
 import { model } from '../e2e/support.js';
 import { schedules } from '../support/arbitraryRuns.js';

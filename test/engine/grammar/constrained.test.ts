@@ -1,7 +1,16 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { cp, rm } from 'node:fs/promises';
-import { Engine, ResponseFormatError, UsageError, type EngineOptions, type Row, type RowResult, type RunOptions, type TraceEvent } from '../../../src/index.js';
+import {
+  Engine,
+  ResponseFormatError,
+  UsageError,
+  type EngineOptions,
+  type Row,
+  type RowResult,
+  type RunOptions,
+  type TraceEvent,
+} from '../../../src/index.js';
 import type { ResponseFormat } from '../../../src/rows/responseFormat.js';
 import { blocks } from '../../e2e/support.js';
 import { schedules } from '../../support/arbitraryRuns.js';
