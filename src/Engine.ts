@@ -35,7 +35,6 @@ import type {
   RunOptions,
   ValueOf,
 } from './engine/rows/Generation.js';
-import { endingAtOnce } from './engine/rows/endingAtOnce.js';
 import { InFlight, ORDER_WINDOW } from './engine/rows/InFlight.js';
 import { intake } from './engine/rows/intake.js';
 import { checkRows } from './engine/rows/checkRows.js';
@@ -53,6 +52,7 @@ import { beginOf, joined } from './engine/peers/begin.js';
 import type { Peers } from './engine/peers/PeerConnection.js';
 import { checkLayers } from './engine/peers/checkLayers.js';
 import { checkPeers } from './engine/peers/checkPeers.js';
+import { madeOf } from './collections/cancellable.js';
 import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';
 import { UsageError } from './errors/UsageError.js';
@@ -227,7 +227,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
         source: { decoder: limits },
         resultIdentityKey: identity,
       } = this;
-      const source = endingAtOnce(rows, (input) =>
+      const source = madeOf(rows, (input) =>
         intake(input, {
           options,
           tokenizer,

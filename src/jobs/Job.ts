@@ -1,3 +1,4 @@
+import { cancellable } from '../collections/cancellable.js';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
@@ -5,7 +6,6 @@ import { TaskError } from '../errors/engineErrors.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult } from '../Results.js';
 import type { RowInput } from '../Row.js';
-import { AbortGate } from './AbortGate.js';
 import { identifyModel } from '../model/identity/identifyModel.js';
 import { modelSettings } from '../model/identity/modelSettings.js';
 import { checkJobOptions, checkRowGenerator } from './checkJobOptions.js';
@@ -194,7 +194,6 @@ export class Job implements AsyncDisposable {
         ? new RowsDigest(this.options.retryErrors === true ? undefined : readBefore(before?.input))
         : undefined;
     const { signal, samples } = this.task.options;
-    const gate = new AbortGate(signal);
     const source = new JobRows(
       this.file?.earlier?.done ?? NOTHING_DONE,
       samples,
@@ -215,8 +214,14 @@ export class Job implements AsyncDisposable {
         if (counts.stopped) return;
       }
     };
+    const input = cancellable(this.#readInput());
+    const onAbort = (): void => {
+      input.abort({ error: new InterruptedError(signal?.reason) });
+    };
+    signal?.addEventListener('abort', onAbort);
     try {
-      await this.#write(results(this.task.answer(engine, source.send(this.#readInput(), gate))), counts);
+      if (signal?.aborted === true) onAbort();
+      await this.#write(results(this.task.answer(engine, source.send(input))), counts);
       if (source.failure !== undefined) throw new TaskError('job', 'the input failed', { cause: source.failure });
       if (!counts.stopped && !source.ended)
         throw new TaskError('job', `the engine ended with row ${source.rows}, before the input did`);
@@ -232,7 +237,7 @@ export class Job implements AsyncDisposable {
         ? new InterruptedError(signal.reason)
         : reason;
     } finally {
-      gate[Symbol.dispose]();
+      signal?.removeEventListener('abort', onAbort);
     }
     await this.#closeSink();
     const { done, failed, stopped } = counts;

@@ -1,5 +1,6 @@
 import { found } from '../arguments/found.js';
 import { isWithin } from '../arguments/NumberRange.js';
+import type { Channel } from '../collections/Channel.js';
 import { IdSet } from '../collections/IdSet.js';
 import { TaskError } from '../errors/engineErrors.js';
 import { UsageError } from '../errors/UsageError.js';
@@ -9,7 +10,6 @@ import { duplicateId } from '../rows/duplicateId.js';
 import { failedResult } from '../rows/failedResult.js';
 import { readableRow } from '../rows/readableRow.js';
 import { SAMPLES } from '../rows/rowFields.js';
-import type { AbortGate } from './AbortGate.js';
 import type { DoneRows } from './record/DoneRows.js';
 import type { RowsDigest } from './record/fingerprint.js';
 
@@ -70,20 +70,16 @@ export class JobRows {
   }
 
   /**
-   * @throws UsageError when a row that is done had another id; InterruptedError through the gate; whatever the input
+   * @throws UsageError when a row that is done had another id; whatever the channel was aborted with; whatever the input
    * throws
    */
-  async *send(
-    input: AsyncIterable<RowInput> | Iterable<RowInput>,
-    gate: AbortGate,
-  ): AsyncGenerator<RowInput, void, undefined> {
-    const iterator = Symbol.asyncIterator in input ? input[Symbol.asyncIterator]() : input[Symbol.iterator]();
+  async *send(input: Channel<RowInput>): AsyncGenerator<RowInput, void, undefined> {
     // Rows that an earlier run had read and not finished: a few, as engines read no further ahead. None of them is
     // answered before all are known to be the same.
     const held: RowInput[] = [];
     try {
       for (;;) {
-        const step = await gate.wait(Promise.resolve(iterator.next()));
+        const step = await input.next();
         this.#ended = step.done === true;
         const given = step.done === true ? undefined : readableRow(step.value);
         if (this.#rows === 0) await this.onFirst(given);
@@ -104,9 +100,7 @@ export class JobRows {
       this.#failure = error;
       throw error;
     } finally {
-      // Not awaited: a source that sleeps would hold up the end, and a generator takes its return after the pending
-      // step.
-      if (!this.#ended) void Promise.resolve(iterator.return?.()).catch(() => undefined);
+      input.abort();
     }
   }
 

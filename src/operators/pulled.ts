@@ -1,11 +1,13 @@
-import { isObservable, Subject, takeUntil, type Observable } from 'rxjs';
+import { isObservable, type Observable } from 'rxjs';
 import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { found } from '../arguments/found.js';
 import { oneOf, text, whole } from '../arguments/memberChecks.js';
+import { Fifo, type Queue } from '../collections/Channel.js';
 import { defaultDiskFolder } from '../engine/open/defaultDiskFolder.js';
 import { UsageError } from '../errors/UsageError.js';
 import { parseBytesOrNone, type Size } from '../units.js';
 import { FileQueue } from './FileQueue.js';
+import { channelOf } from './iterated.js';
 
 const OVERFLOWS = ['error', 'drop-oldest', 'drop-newest'] as const;
 
@@ -60,141 +62,55 @@ export function pulled<T>(source$: Observable<T>, options: PulledOptions = {}): 
   checkPulledOptions('options', options);
   const { capacity = 65_536, overflow = 'error', fileBytes = FILE_BYTES, folder = defaultDiskFolder() } = options;
   const file = new FileQueue<T>(folder, overflow === 'error' ? parseBytesOrNone(fileBytes, 'fileBytes') : 0);
-  return new PulledValues(source$, capacity, overflow, file);
+  return channelOf(source$, { queue: new OverflowQueue(capacity, overflow, file) });
 }
 
-type Step<T> = IteratorResult<T, void>;
-const DONE = { done: true, value: undefined } as const;
-
-/** By hand, as an async generator takes its `return` only after the value that it awaits. */
-class PulledValues<T> implements AsyncGenerator<T, void, undefined> {
-  private readonly queue: T[] = [];
-  /** Who awaits a value; nobody does while some are in the queue. */
-  private readonly waiting: { readonly resolve: (step: Step<T>) => void; readonly reject: (error: unknown) => void }[] =
-    [];
-  private end: { readonly error?: unknown } | undefined;
-  private begun = false;
-  private readonly stopped$ = new Subject<void>();
+/** A queue that says what becomes of values that arrive when it is full. */
+class OverflowQueue<T> implements Queue<T> {
+  private readonly memory = new Fifo<T>();
 
   constructor(
-    private readonly source$: Observable<T>,
     private readonly capacity: number,
     private readonly overflow: Overflow,
-    /** What came when the queue was full, all of it younger. */
+    /** What came when memory was full, all of it younger. */
     private readonly file: FileQueue<T>,
   ) {}
 
-  [Symbol.asyncIterator](): this {
-    return this;
+  get length(): number {
+    return this.memory.length + this.file.length;
   }
 
-  next(): Promise<Step<T>> {
-    this.begin();
-    if (this.queue.length > 0) return Promise.resolve({ done: false, value: this.queue.shift() as T });
-    if (this.file.length > 0) {
-      try {
-        return Promise.resolve({ done: false, value: this.file.shift() });
-      } catch (error) {
-        this.fail(fileFailure(error));
-      }
-    }
-    return new Promise((resolve, reject) => {
-      this.waiting.push({ resolve, reject });
-      if (this.end) this.answer();
-    });
-  }
-
-  return(): Promise<Step<T>> {
-    this.give(undefined);
-    this.stop();
-    return Promise.resolve(DONE);
-  }
-
-  async throw(error: unknown): Promise<Step<T>> {
-    await this.return();
-    throw error;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.return();
-  }
-
-  private begin(): void {
-    if (this.begun || this.end) return;
-    this.begun = true;
-    this.source$.pipe(takeUntil(this.stopped$)).subscribe({
-      next: (value) => {
-        this.take(value);
-      },
-      error: (error: unknown) => {
-        this.end ??= { error };
-        this.answer();
-      },
-      complete: () => {
-        this.end ??= {};
-        this.answer();
-      },
-    });
-  }
-
-  private take(value: T): void {
-    const first = this.waiting.shift();
-    if (first) first.resolve({ done: false, value });
-    else if (this.queue.length < this.capacity && this.file.length === 0) this.queue.push(value);
+  push(value: T): void {
+    if (this.memory.length < this.capacity && this.file.length === 0) this.memory.push(value);
     else if (this.overflow === 'drop-oldest') {
-      this.queue.shift();
-      this.queue.push(value);
-    } else if (this.overflow === 'error') this.keep(value);
-  }
-
-  private keep(value: T): void {
-    try {
-      if (this.file.push(value)) return;
-    } catch (error) {
-      this.fail(fileFailure(error));
-      return;
+      this.memory.shift();
+      this.memory.push(value);
+    } else if (this.overflow === 'error' && !inFile(() => this.file.push(value))) {
+      throw new UsageError(
+        `${this.length} values wait, and no more may: the source is faster than its consumer; raise capacity or fileBytes, drop values, or pass an iterable`,
+      );
     }
-    const waiting = this.queue.length + this.file.length;
-    this.fail(
-      new UsageError(
-        `${waiting} values wait, and no more may: the source is faster than its consumer; raise capacity or fileBytes, drop values, or pass an iterable`,
-      ),
-    );
   }
 
-  /** Ends at once: what waits would otherwise be answered first, for hours. */
-  private fail(error: UsageError): void {
-    this.give({ error });
-    this.stop();
+  shift(): T {
+    return this.memory.length > 0 ? this.memory.shift() : inFile(() => this.file.shift());
   }
 
-  private give(end: { readonly error: unknown } | undefined): void {
-    this.queue.length = 0;
+  clear(): void {
+    this.memory.clear();
     this.file.clear();
-    this.end = end ?? {};
-  }
-
-  /** Unsubscribes, also from a source that is emitting just now. */
-  private stop(): void {
-    this.stopped$.next();
-    this.answer();
-  }
-
-  /** Nothing more will come: tells those who wait, the first of them with the error if there is one. */
-  private answer(): void {
-    for (const { resolve, reject } of this.waiting.splice(0)) {
-      const { end } = this;
-      this.end = {};
-      if (end && 'error' in end) reject(end.error);
-      else resolve(DONE);
-    }
   }
 }
 
-function fileFailure(error: unknown): UsageError {
-  const reason = error instanceof Error ? error.message : String(error);
-  return new UsageError(
-    `values wait for a slow consumer, and one cannot be kept in a file: ${reason}; raise capacity, set fileBytes or folder, or pass an iterable`,
-    { cause: error },
-  );
+/** @throws UsageError where a value cannot be kept in the file, or not be read there any more */
+function inFile<Made>(act: () => Made): Made {
+  try {
+    return act();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UsageError(
+      `values wait for a slow consumer, and one cannot be kept in a file: ${reason}; raise capacity, set fileBytes or folder, or pass an iterable`,
+      { cause: error },
+    );
+  }
 }

@@ -1,3 +1,4 @@
+import { Semaphore } from '../../collections/Semaphore.js';
 import type { RunRow } from './RunRow.js';
 
 /**
@@ -26,10 +27,10 @@ export class RowFeed<Result> {
   failure: { readonly error: unknown } | undefined;
 
   private readonly waiting: RunRow<Result>[] = [];
+  private readonly room: Semaphore;
   private sourceEnded = false;
-  private pulling = false;
+  private started = false;
   private closed = false;
-  private waitingTokens = 0;
 
   /**
    * @param ahead rows that may wait
@@ -38,12 +39,16 @@ export class RowFeed<Result> {
   constructor(
     private readonly source: AsyncIterator<RunRow<Result>>,
     readonly ahead: number,
-    private readonly aheadBytes = Infinity,
-  ) {}
+    aheadBytes = Infinity,
+  ) {
+    this.room = new Semaphore({ count: ahead, least: 1, weight: aheadBytes });
+  }
 
   /** Begins to pull. */
   start(): void {
-    this.pull();
+    if (this.started) return;
+    this.started = true;
+    void this.pull();
   }
 
   /** The rows that wait, in order of arrival. */
@@ -55,16 +60,15 @@ export class RowFeed<Result> {
   add(rows: readonly RunRow<Result>[]): void {
     for (const row of rows) {
       this.waiting.push(row);
-      this.waitingTokens += row.sequence.tokens.length;
+      this.room.take(bytesOf(row));
     }
   }
 
   /** Takes one of them. */
   take(row: RunRow<Result>): void {
     this.waiting.splice(this.waiting.indexOf(row), 1);
-    this.waitingTokens -= row.sequence.tokens.length;
     row.begin?.();
-    this.pull();
+    this.room.release(bytesOf(row));
   }
 
   /**
@@ -75,34 +79,31 @@ export class RowFeed<Result> {
     if (this.closed) return;
     this.closed = true;
     this.waiting.length = 0;
+    this.room.open();
     if (!this.sourceEnded) this.source.return?.().catch(() => undefined);
   }
 
-  private pull(): void {
-    const { waiting, waitingTokens } = this;
-    const full =
-      waiting.length >= this.ahead ||
-      (waiting.length > 0 && waitingTokens * TOKEN_BYTES + waiting.length * ROW_BYTES >= this.aheadBytes);
-    if (this.pulling || this.sourceEnded || this.closed || full) return;
-    this.pulling = true;
-    this.source.next().then(
-      (step) => {
-        this.pulling = false;
-        if (this.closed) return;
+  private async pull(): Promise<void> {
+    while (!this.sourceEnded) {
+      // At once where there is room: who subscribes has what it gives pulled from then on.
+      if (this.room.full) await this.room.room();
+      if (this.closed) return;
+      let row: RunRow<Result> | undefined;
+      try {
+        const step = await this.source.next();
         if (step.done === true) this.sourceEnded = true;
-        else {
-          this.waiting.push(step.value);
-          this.waitingTokens += step.value.sequence.tokens.length;
-        }
-        this.onRow(step.done === true ? undefined : step.value);
-        this.pull();
-      },
-      (error: unknown) => {
-        this.pulling = false;
+        else row = step.value;
+      } catch (error) {
         this.sourceEnded = true;
         this.failure = { error };
-        this.onRow();
-      },
-    );
+      }
+      if (this.closed) return;
+      if (row) this.add([row]);
+      this.onRow(row);
+    }
   }
+}
+
+function bytesOf({ sequence }: RunRow<unknown>): number {
+  return sequence.tokens.length * TOKEN_BYTES + ROW_BYTES;
 }

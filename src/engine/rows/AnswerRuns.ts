@@ -1,4 +1,5 @@
 import type { Observable } from 'rxjs';
+import { madeOf } from '../../collections/cancellable.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import type { AnswerOptions, EmbedOptions, ResultBase, ScoreResult } from '../../Results.js';
@@ -10,7 +11,6 @@ import { answerIntake, type AnswerTask } from './answerIntake.js';
 import { classifyTask, embedTask, scoreTask, type AnswerSetup } from './answerTasks.js';
 import type { AnswerKind, Answers } from './Answers.js';
 import { checkAnswerOptions } from './checkAnswerOptions.js';
-import { endingAtOnce } from './endingAtOnce.js';
 import type { Composition, Generation } from './Generation.js';
 import type { InFlight } from './InFlight.js';
 import { labelPriorOf } from './labelPriorOf.js';
@@ -82,9 +82,7 @@ export class AnswerRuns {
       this.host.composed(options, (inFlight, recorder) => {
         const answers = SharedAnswers.of<Kind, Answers[Kind]['result']>(task.kind, recorder, options);
         return {
-          source: endingAtOnce(rows, (input) =>
-            answerIntake(input, { task, inFlight, recorder, answers, resultIdentity }),
-          ),
+          source: madeOf(rows, (input) => answerIntake(input, { task, inFlight, recorder, answers, resultIdentity })),
           answered$: answers.results$,
         };
       });

@@ -1,3 +1,4 @@
+import { Semaphore } from '../../collections/Semaphore.js';
 import { carriedBytes } from '../../rows/carriedBytes.js';
 
 /** Results that may wait for an earlier row, on top of the rows that are being generated. */
@@ -17,41 +18,33 @@ export interface InFlightBounds {
  * limit.
  */
 export class InFlight {
-  private count = 0;
-  private bytes = 0;
   /** Of what rows carry, which their results carry on. */
   private readonly sizes = new WeakMap<object, number>();
-  private waiting: (() => void) | undefined;
+  private readonly room: Semaphore;
 
-  constructor(private readonly bounds: InFlightBounds) {}
+  constructor({ rows, leastRows = rows, carriedBytes: bytes = Infinity }: InFlightBounds) {
+    this.room = new Semaphore({ count: rows, least: leastRows, weight: bytes });
+  }
 
   /** Waits until there is room, then takes it. One caller at a time. @param carried what a row has beside its prompt */
   async enter(carried?: unknown): Promise<void> {
-    if (this.full) await new Promise<void>((resolve) => (this.waiting = resolve));
-    this.count++;
-    if (!isHeld(carried)) return;
-    const size = this.sizes.get(carried) ?? carriedBytes(carried);
-    this.sizes.set(carried, size);
-    this.bytes += size;
+    await this.room.room();
+    if (isHeld(carried) && !this.sizes.has(carried)) this.sizes.set(carried, carriedBytes(carried));
+    this.room.take(this.sizeOf(carried));
   }
 
   /** @param carried what `enter` got */
   leave(carried?: unknown): void {
-    this.count--;
-    if (isHeld(carried)) this.bytes -= this.sizes.get(carried) ?? 0;
-    if (!this.full) this.wake();
+    this.room.release(this.sizeOf(carried));
   }
 
   /** Lets a waiting caller go on whatever the count: it is about to be stopped. */
   wake(): void {
-    const resolve = this.waiting;
-    this.waiting = undefined;
-    resolve?.();
+    this.room.open();
   }
 
-  private get full(): boolean {
-    const { rows, leastRows = rows, carriedBytes: most = Infinity } = this.bounds;
-    return this.count >= rows || (this.count >= leastRows && this.bytes >= most);
+  private sizeOf(carried: unknown): number {
+    return isHeld(carried) ? (this.sizes.get(carried) ?? 0) : 0;
   }
 }
 

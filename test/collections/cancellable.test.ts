@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { endingAtOnce } from '../../../src/engine/rows/endingAtOnce.js';
+import { madeOf } from '../../src/collections/cancellable.js';
 
 async function* doubled(numbers: AsyncIterable<number>): AsyncGenerator<number, void, undefined> {
   for await (const number of numbers) yield 2 * number;
@@ -11,12 +11,12 @@ async function all<T>(iterator: AsyncIterator<T, void, undefined>): Promise<T[]>
   return values;
 }
 
-describe('endingAtOnce', () => {
+describe('madeOf', () => {
   test('reads iterables of either kind to their end, and passes their error on', async () => {
-    await expect(all(endingAtOnce([1, 2, 3], doubled))).resolves.toEqual([2, 4, 6]);
+    await expect(all(madeOf([1, 2, 3], doubled))).resolves.toEqual([2, 4, 6]);
     await expect(
       all(
-        endingAtOnce(
+        madeOf(
           (async function* () {
             yield* [1, 2];
           })(),
@@ -24,10 +24,10 @@ describe('endingAtOnce', () => {
         ),
       ),
     ).resolves.toEqual([2, 4]);
-    await expect(all(endingAtOnce([Promise.resolve(4)] as unknown as number[], doubled))).resolves.toEqual([8]);
+    await expect(all(madeOf([Promise.resolve(4)] as unknown as number[], doubled))).resolves.toEqual([8]);
     await expect(
       all(
-        endingAtOnce(
+        madeOf(
           (function* (): Generator<number> {
             throw new Error('torn');
           })(),
@@ -48,7 +48,7 @@ describe('endingAtOnce', () => {
         },
       }),
     };
-    const values = endingAtOnce(input, doubled);
+    const values = madeOf(input, doubled);
     const pending = values.next();
     await new Promise((resolve) => setImmediate(resolve));
     void values.return?.();
@@ -70,14 +70,14 @@ describe('endingAtOnce', () => {
         closed = true;
       }
     };
-    const values = endingAtOnce(input(), doubled);
+    const values = madeOf(input(), doubled);
     await expect(all(values)).resolves.toEqual([2]);
     expect([closed, asked]).toEqual([true, 2]);
   });
 
   test('an input that was never read is left alone', async () => {
     let begun = false;
-    const values = endingAtOnce(
+    const values = madeOf(
       {
         [Symbol.iterator]: () => {
           begun = true;
@@ -93,7 +93,7 @@ describe('endingAtOnce', () => {
 
   test('a maker that fails tells the input', async () => {
     let closed = false;
-    const values = endingAtOnce(
+    const values = madeOf(
       (function* () {
         try {
           yield 1;

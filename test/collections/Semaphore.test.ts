@@ -1,0 +1,42 @@
+import { expect, test } from '@jest/globals';
+import { Semaphore } from '../../src/collections/Semaphore.js';
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('is full at its count, or at its weight beyond the least', () => {
+  const counted = new Semaphore({ count: 2 });
+  counted.take(1e9);
+  expect(counted.full).toBe(false);
+  counted.take();
+  expect(counted.full).toBe(true);
+  const weighed = new Semaphore({ count: 10, least: 1, weight: 100 });
+  expect(weighed.full).toBe(false);
+  weighed.take(500);
+  expect(weighed.full).toBe(true);
+  weighed.release(500);
+  weighed.take(60);
+  expect(weighed.full).toBe(false);
+  weighed.take(50);
+  expect(weighed.full).toBe(true);
+});
+
+test('whoever waits goes on when there is room, and when it is opened', async () => {
+  const semaphore = new Semaphore({ count: 1 });
+  semaphore.take();
+  let through = 0;
+  const enter = async (): Promise<void> => {
+    await semaphore.room();
+    through++;
+  };
+  void enter();
+  await turn();
+  expect(through).toBe(0);
+  semaphore.release();
+  await turn();
+  expect(through).toBe(1);
+  semaphore.take();
+  void enter();
+  semaphore.open();
+  await turn();
+  expect([through, semaphore.full]).toEqual([2, false]);
+});
