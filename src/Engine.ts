@@ -12,7 +12,7 @@ import { identityOfEngine } from './engine/open/identityOfEngine.js';
 import { resultIdentityKey, type ResultIdentity } from './engine/open/resultIdentity.js';
 import { rowsToCome } from './engine/open/rowsToCome.js';
 import { Outlook, type SeenRun } from './engine/calibration/Outlook.js';
-import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
+import { BLOCK_SCHEDULES, diagonalBlock } from './engine/schedules/blockSchedules.js';
 import { defaultWindow } from './engine/execution/defaultWindow.js';
 import { FollowingRun } from './engine/execution/FollowingRun.js';
 import type { NativeDevice } from './engine/execution/NativeDevice.js';
@@ -44,7 +44,6 @@ import { perplexityOf, type Perplexity } from './engine/rows/perplexityOf.js';
 import { settledLookAhead, type RowLookAhead } from './engine/rows/rowLookAhead.js';
 import { SharedAnswers } from './engine/rows/SharedAnswers.js';
 import { scoredWindows, type WindowScore } from './engine/rows/ScoredRow.js';
-import { diagonalBlock } from './engine/schedules/diagonalBlock.js';
 import type { Schedule } from './engine/schedules/Schedule.js';
 import { layerBounds } from './engine/grid/Square.js';
 import { peerFacts } from './engine/peers/peerFacts.js';
@@ -397,7 +396,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     options: RunOptions,
     read: ReadOfRun<Result>,
   ): Generation<Result> {
-    const schedule = options.schedule ?? BLOCK_SCHEDULES[this.settled.schedule]();
+    const schedule = options.schedule ?? BLOCK_SCHEDULES[this.settled.schedule].create();
     const { grid } = this.settled;
     const places = grid.slots * grid.rowsPerSlot;
     const ahead = settledLookAhead(options.lookAhead);

@@ -137,7 +137,7 @@ export async function simulatePlan(
     recorder,
     window,
     movement: planMovement(setting, policy, sizes, computeTier),
-    schedule: BLOCK_SCHEDULES[policy.schedule](),
+    schedule: BLOCK_SCHEDULES[policy.schedule].create(),
     // Rows for every sweep that the window lets begin at once: a place that stays empty for want of a row would be the
     // simulation's doing.
     feed: new RowFeed(

@@ -2,9 +2,7 @@
 import '../requireNode.js';
 
 export type { SharedPrefix } from '../engine/memory/SharedPrefix.js';
-export { diagonalBlock } from '../engine/schedules/diagonalBlock.js';
-export { rowByRow } from '../engine/schedules/rowByRow.js';
-export { zigZagBlock } from '../engine/schedules/zigZagBlock.js';
+export { diagonalBlock, rowByRow, zigZagBlock } from '../engine/schedules/blockSchedules.js';
 export type { AdmittedRow, Observed, Schedule } from '../engine/schedules/Schedule.js';
 export {
   layerBounds,

@@ -76,7 +76,7 @@ export { isModelName } from '../model/resolveModel.js';
 export { suggestedModels } from '../model/pull/suggestedModels.js';
 export { cachedModels, removeCachedModel } from '../model/cachedModels.js';
 export { PlanFileError } from '../errors/ModelFileError.js';
-export { BLOCK_SCHEDULES } from '../engine/schedules/blockSchedules.js';
+export { BLOCK_SCHEDULES, SCHEDULE_NAMES, type ScheduleName } from '../engine/schedules/blockSchedules.js';
 export { planCurves, type Curve, type PlanCurves } from '../plan/planCurves.js';
 export { planDocument, type PlanDocument } from '../plan/planDocument.js';
 export type { Compression, Policy } from '../plan/Policy.js';

@@ -10,12 +10,14 @@ import {
   planDocument,
   readHardware,
   readModelShape,
+  SCHEDULE_NAMES,
   simulatePlan,
   UsageError,
   writeFileAtomic,
   type Compression,
   type PlanRequest,
   type Policy,
+  type ScheduleName,
 } from './library.js';
 import { planPage } from './planPage.js';
 import { describePlan } from './planReport.js';
@@ -36,7 +38,7 @@ interface PlanCommandFlags {
   readonly gpuMemory?: number;
   readonly cpuMemory?: number;
   readonly diskMemory?: number;
-  readonly schedule?: Policy['schedule'];
+  readonly schedule?: ScheduleName;
   readonly batchSize?: number;
   readonly batches?: number;
   readonly compressWeights: Compression | 'auto';
@@ -100,7 +102,7 @@ export function addPlan(program: Command, context: CommandContext): void {
       'predict this policy (the object `policy` that --json prints) and search nothing (default: search)',
     ).argParser(path),
   );
-  command.addOption(new Option('--schedule <name>', '(default: the best)').choices(['row', 'zigzag', 'diagonal']));
+  command.addOption(new Option('--schedule <name>', '(default: the best)').choices(SCHEDULE_NAMES));
   command.option('--batch-size <n>', 'rows in a batch (default: the best)', wholeNumber(1, BLOCK_LIMITS.batchSize));
   command.option(
     '--batches <n>',

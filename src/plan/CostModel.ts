@@ -1,3 +1,4 @@
+import type { ScheduleName } from '../engine/schedules/blockSchedules.js';
 import type { Affine } from './Affine.js';
 import type { HardwareProfile } from './HardwareProfile.js';
 import type { ModelShape } from './ModelShape.js';
@@ -65,8 +66,8 @@ export interface CostModel {
   blocks(setting: BlockSetting): readonly BlockCost[];
   /** The cost under a placement that is settled, fixed charges included. */
   blockAt(setting: BlockSetting, placement: PlacementVector): BlockCost;
-  /** Compressions of weights and cache that the model can cost. */
-  readonly compressions: readonly BlockChoice['compressCache'][];
+  /** Schedules that are tried where a request names none. */
+  readonly schedules: readonly ScheduleName[];
   /** Smallest step of a share that a placement can make; 0 for any. */
   shareStep(setting: BlockSetting): { readonly weights: number; readonly cache: number; readonly activations: number };
 }

@@ -5,7 +5,8 @@ import { profileSchema, type HardwareProfile } from './HardwareProfile.js';
 import { shapeSchema, type ModelShape } from './ModelShape.js';
 import { parsedArgument } from './parsed.js';
 import type { Tier } from '../engine/grid/Tier.js';
-import { BLOCK_BOUNDS, COMPRESSIONS, SCHEDULE_NAMES, type Compression, type ScheduleName } from './Policy.js';
+import { SCHEDULE_NAMES, type ScheduleName } from '../engine/schedules/blockSchedules.js';
+import { BLOCK_BOUNDS, COMPRESSIONS, type Compression } from './Policy.js';
 import { workloadSchema, type Workload } from './Workload.js';
 
 /** Most bytes of each tier that a plan may use. Default: what the machine has. 0: the tier is not used. */
@@ -13,7 +14,7 @@ export type MemoryCaps = Readonly<Partial<Record<Tier, number | undefined>>>;
 
 /** What may be chosen, and what the user has settled already. */
 export interface Allowed {
-  /** Default: zigzag and diagonal; models that know no schedules take zigzag. */
+  /** Default: those of the cost model. */
   readonly schedules?: readonly ScheduleName[] | undefined;
   readonly batchSize?: number | undefined;
   readonly batches?: number | undefined;

@@ -1,10 +1,9 @@
 import { z } from 'zod';
+import { BLOCK_SCHEDULES, SCHEDULE_NAMES, type ScheduleName } from '../engine/schedules/blockSchedules.js';
 import { BLOCK_LIMITS } from './blockLimits.js';
 import { parsedArgument, parsedFile } from './parsed.js';
 import type { PlacementShares } from './Placement.js';
 
-export const SCHEDULE_NAMES = ['row', 'zigzag', 'diagonal'] as const;
-export type ScheduleName = (typeof SCHEDULE_NAMES)[number];
 export const COMPRESSIONS = ['none', '8bit', '4bit'] as const;
 export type Compression = (typeof COMPRESSIONS)[number];
 
@@ -82,6 +81,16 @@ export function parsePolicy(value: unknown, file: string): Policy {
  */
 export function policyArgument(value: Policy): Policy {
   return parsedArgument(policySchema, value, 'policy');
+}
+
+/** Batches that share a sweep. */
+export function slotsOf({ schedule, batches }: Pick<BlockChoice, 'schedule' | 'batches'>): number {
+  return BLOCK_SCHEDULES[schedule].sweep === 'one-slot' ? 1 : batches;
+}
+
+/** Whether a row that has ended makes place for the next one at once, so that rows of all ages share a sweep. */
+export function refillsAtOnce({ schedule }: Pick<BlockChoice, 'schedule'>): boolean {
+  return BLOCK_SCHEDULES[schedule].refill === 'at-once';
 }
 
 /** Tokens of a square where a policy does not say. */

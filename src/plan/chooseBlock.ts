@@ -1,10 +1,11 @@
 import { z } from 'zod';
+import { BLOCK_SCHEDULES } from '../engine/schedules/blockSchedules.js';
 import { costAt, overflows } from './costAt.js';
 import { COST_MODELS } from './costModels.js';
 import { parsedArgument } from './parsed.js';
 import { vectorOf, type PlacementShares, type TierShares } from './Placement.js';
 import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from './PlanRequest.js';
-import { SCHEDULE_NAMES, sharesSchema, type BlockChoice, type Policy } from './Policy.js';
+import { sharesSchema, type BlockChoice, type Policy } from './Policy.js';
 import { predictionOf } from './predict.js';
 import type { RankedPlan } from './choosePolicy.js';
 import { paced } from './model/paced.js';
@@ -48,8 +49,10 @@ export function chooseBlock(given: PlanRequest, settled: SettledShares): RankedP
       : [allowed];
 
   const found: RankedPlan[] = [];
-  for (const schedule of allow.schedules ?? SCHEDULE_NAMES.filter((name) => name !== 'row')) {
-    for (const batches of schedule === 'row' ? [1] : of(COUNTS, allow.batches, allow.mostBatches ?? 64)) {
+  for (const schedule of allow.schedules ?? model.schedules) {
+    for (const batches of BLOCK_SCHEDULES[schedule].sweep === 'one-slot'
+      ? [1]
+      : of(COUNTS, allow.batches, allow.mostBatches ?? 64)) {
       for (const batchSize of of(SIZES, allow.batchSize, allow.mostBatchSize ?? 256)) {
         const block: BlockChoice = {
           schedule,

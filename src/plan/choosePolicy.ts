@@ -62,7 +62,7 @@ function searchSpace({ allow = {}, workload }: PlanRequest, model: CostModel, ha
   const withGpu = hardware.memory.gpuBytes > 0;
   const { rows = Infinity } = workload;
   return {
-    schedules: allow.schedules ?? (model.name === 'spillway' ? ['zigzag', 'diagonal'] : ['zigzag']),
+    schedules: allow.schedules ?? model.schedules,
     batchSizes: allow.batchSize === undefined ? undefined : [allow.batchSize],
     batchCounts: allow.batches === undefined ? undefined : [allow.batches],
     mostBatchSize: Math.min(rows, allow.mostBatchSize ?? (withGpu ? 1024 : 256)),

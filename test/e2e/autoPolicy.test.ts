@@ -8,7 +8,7 @@ import { Engine } from '../../src/Engine.js';
 import type { HardwareProfile } from '../../src/plan/HardwareProfile.js';
 import { parsePolicy } from '../../src/plan/Policy.js';
 import { HEAP_MARGIN_BYTES } from '../../src/plan/reserves.js';
-import { rowByRow } from '../../src/engine/schedules/rowByRow.js';
+import { rowByRow } from '../../src/engine/schedules/blockSchedules.js';
 import { serialPipeline } from '../../src/operators/serialPipeline.js';
 import type { RowResult } from '../../src/Row.js';
 import type { EngineOptions } from '../../src/EngineOptions.js';

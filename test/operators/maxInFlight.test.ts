@@ -5,7 +5,7 @@ import type { IssuedSquare } from '../../src/engine/execution/IssuedSquare.js';
 import type { StageContext } from '../../src/engine/execution/Run.js';
 import type { Device } from '../../src/engine/grid/Device.js';
 import { QUEUE_NAMES, type QueueName, type Task } from '../../src/engine/grid/Task.js';
-import { diagonalBlock } from '../../src/engine/schedules/diagonalBlock.js';
+import { diagonalBlock } from '../../src/engine/schedules/blockSchedules.js';
 import { UsageError } from '../../src/errors/UsageError.js';
 import { compute } from '../../src/operators/compute.js';
 import { defaultPipeline } from '../../src/operators/defaultPipeline.js';

@@ -1,17 +1,8 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { SCHEDULE_NAMES } from '../../src/plan/Policy.js';
 import { walkRows } from '../../src/plan/model/walkRows.js';
-import { diagonalBlock } from '../../src/engine/schedules/diagonalBlock.js';
-import { rowByRow } from '../../src/engine/schedules/rowByRow.js';
+import { BLOCK_SCHEDULES, SCHEDULE_NAMES } from '../../src/engine/schedules/blockSchedules.js';
 import type { Schedule } from '../../src/engine/schedules/Schedule.js';
-import { zigZagBlock } from '../../src/engine/schedules/zigZagBlock.js';
-
-const SCHEDULES: Record<(typeof SCHEDULE_NAMES)[number], () => Schedule> = {
-  row: rowByRow,
-  zigzag: zigZagBlock,
-  diagonal: diagonalBlock,
-};
 
 /** Sums over all squares of the first layer that a schedule really makes. */
 function played(
@@ -97,7 +88,7 @@ test('the walk counts what the schedules do, square by square', () => {
           perSquare('sampledRows'),
           perSquare('contextTokens'),
         ];
-        const real = played(SCHEDULES[name](), prompt, tokens, rows, size, slots, tokensPerSquare);
+        const real = played(BLOCK_SCHEDULES[name].create(), prompt, tokens, rows, size, slots, tokensPerSquare);
         walked.forEach((value, i) => expect(value).toBeCloseTo(real[i] ?? -1, 6));
       },
     ),

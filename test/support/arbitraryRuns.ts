@@ -1,9 +1,7 @@
 import fc from 'fast-check';
 import type { Placement, TierShares } from '../../src/engine/memory/movement.js';
 import type { Schedule } from '../../src/engine/schedules/Schedule.js';
-import { diagonalBlock } from '../../src/engine/schedules/diagonalBlock.js';
-import { rowByRow } from '../../src/engine/schedules/rowByRow.js';
-import { zigZagBlock } from '../../src/engine/schedules/zigZagBlock.js';
+import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/engine/schedules/blockSchedules.js';
 import type { Task } from '../../src/engine/grid/Task.js';
 import type { JudgedSetup } from './judgedRun.js';
 import { randomPipeline } from './randomPipeline.js';

@@ -16,7 +16,7 @@ import {
 import { pagedMovement } from '../../src/engine/memory/pagedMovement.js';
 import { PagePool } from '../../src/engine/memory/PagePool.js';
 import { placePages } from '../../src/engine/memory/rowPlacement.js';
-import { diagonalBlock } from '../../src/engine/schedules/diagonalBlock.js';
+import { diagonalBlock } from '../../src/engine/schedules/blockSchedules.js';
 import type { Schedule } from '../../src/engine/schedules/Schedule.js';
 import type { Grid } from '../../src/engine/grid/Square.js';
 import { watchSharing } from './watchSharing.js';

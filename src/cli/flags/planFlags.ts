@@ -5,10 +5,12 @@ import {
   BLOCK_SCHEDULES,
   KEPT_SHARE,
   readHardwareFile,
+  SCHEDULE_NAMES,
   UsageError,
   WEIGHT_COMPRESSIONS,
   type EngineOptions,
   type Policy,
+  type ScheduleName,
 } from '../library.js';
 import { decimal, path, wholeNumber, type FlagParser } from './parsers.js';
 import { readPolicyFile } from './readPolicyFile.js';
@@ -22,7 +24,7 @@ export interface CacheFlags {
 export interface PlanFlags {
   readonly policy: string;
   readonly hardware: string;
-  readonly schedule?: 'row' | 'zigzag' | 'diagonal';
+  readonly schedule?: ScheduleName;
   readonly batchSize?: number;
   readonly batches?: number;
   readonly overlap: 'on' | 'off';
@@ -116,8 +118,8 @@ export function addPlanFlags(command: Command): void {
   command.addOption(
     new Option(
       '--schedule <name>',
-      'order of the work: row (one batch to its end), zigzag (blocks of batches), diagonal (a finished row is replaced at once) (default: the best, or what the policy file says)',
-    ).choices(Object.keys(BLOCK_SCHEDULES)),
+      `order of the work: ${SCHEDULE_NAMES.map((name) => `${name} (${BLOCK_SCHEDULES[name].summary})`).join(', ')} (default: the best, or what the policy file says)`,
+    ).choices(SCHEDULE_NAMES),
   );
   command.option(
     '--batch-size <n>',

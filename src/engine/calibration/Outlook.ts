@@ -7,8 +7,9 @@ import { chooseBlock } from '../../plan/chooseBlock.js';
 import { correctionsOf } from '../../plan/corrections/learn.js';
 import type { Corrections } from '../../plan/corrections/workKinds.js';
 import type { PlanRequest } from '../../plan/PlanRequest.js';
-import { predictRun, scheduleNamed, type CachePages, type PredictedRun, type RunTotals } from './predictRun.js';
+import { predictRun, type CachePages, type PredictedRun, type RunTotals } from './predictRun.js';
 import { profilePath } from '../../profile/cachedProfile.js';
+import { scheduleNamed } from '../schedules/blockSchedules.js';
 import { correctionsPath, learnRun } from './correctionsFile.js';
 import { WorkloadDrift } from './WorkloadDrift.js';
 

@@ -2,9 +2,10 @@ import { pageSweepsOf } from '../memory/AdmissionPace.js';
 import { placePages, type CacheRules } from '../memory/rowPlacement.js';
 import type { PlacementShares } from '../../plan/Placement.js';
 import type { PlanRequest } from '../../plan/PlanRequest.js';
-import { SCHEDULE_NAMES, type BlockChoice, type Policy, type ScheduleName } from '../../plan/Policy.js';
+import { refillsAtOnce, type BlockChoice, type Policy } from '../../plan/Policy.js';
 import { predict, type Prediction } from '../../plan/predict.js';
 import type { Workload } from '../../plan/Workload.js';
+import { scheduleNamed } from '../schedules/blockSchedules.js';
 
 /** What the cost model says of a run that has been: the object `predicted` of `--stats`. */
 export interface PredictedRun extends Prediction {
@@ -70,11 +71,6 @@ export function admittedPerSweep(
   );
 }
 
-/** Schedules by the names that they give themselves. */
-export function scheduleNamed(name: string): ScheduleName | undefined {
-  return SCHEDULE_NAMES.find((each) => each === name);
-}
-
 /**
  * Predicts a run by its policy and the rows that came, so that the model can be held to account. Pure.
  * @param cache where it has no room for all of a block's places, fewer rows share a pass, or, in a diagonal block, rows
@@ -106,7 +102,9 @@ export function predictRun(
   // Of a cache on three tiers the model knows shares alone.
   const shared = cache?.gpuPages === undefined ? cache : undefined;
   const paced =
-    name === 'diagonal' && shared !== undefined && fitting < Math.min(rows, block.batchSize * block.batches);
+    refillsAtOnce({ schedule: name }) &&
+    shared !== undefined &&
+    fitting < Math.min(rows, block.batchSize * block.batches);
   const policy: Policy = {
     ...block,
     schedule: name,

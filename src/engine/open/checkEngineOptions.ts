@@ -17,7 +17,8 @@ import { gpuBytes } from './gpuBudget.js';
 import { BLOCK_LIMITS } from '../../plan/blockLimits.js';
 import { parseHardware, type HardwareProfile } from '../../plan/HardwareProfile.js';
 import { parsePolicyDocument } from '../../plan/parsePolicyDocument.js';
-import { COMPRESSIONS, SCHEDULE_NAMES, type Policy } from '../../plan/Policy.js';
+import { COMPRESSIONS, type Policy } from '../../plan/Policy.js';
+import { SCHEDULE_NAMES } from '../schedules/blockSchedules.js';
 
 /** Of the keys that a query sees, those that sparse attention keeps. */
 export const KEPT_SHARE: NumberRange = { least: 0, above: true, most: 1 };

@@ -8,7 +8,7 @@ import { defaultDiskFolder } from './defaultDiskFolder.js';
 import { gpuBytes, requireGpu } from './gpuBudget.js';
 import { BLOCK_LIMITS } from '../../plan/blockLimits.js';
 import type { TierShares } from '../../plan/Placement.js';
-import type { ScheduleName } from '../../plan/Policy.js';
+import type { ScheduleName } from '../schedules/blockSchedules.js';
 
 /** An engine's options, checked, with every default filled in that does not depend on the model's size. */
 export interface Settings {

@@ -21,8 +21,8 @@ export interface BlockState {
   readonly slots: readonly (readonly Cursor[])[];
 }
 
+/** How rows come in, and what a sweep advances: what there is to know of a block schedule beside its squares. */
 export interface BlockRules {
-  readonly name: string;
   /**
    * `at-once`: a freed place is taken by the next sweep; `block-end`: no row comes in until all rows of the block have
    * ended.
@@ -38,7 +38,7 @@ export interface BlockRules {
 /**
  * The common machine of the block schedules: slots of rows that advance together, one sweep over the layers at a time.
  */
-export function blockSchedule(rules: BlockRules): Schedule<BlockState> {
+export function blockSchedule(name: string, rules: BlockRules): Schedule<BlockState> {
   const alive = (state: BlockState, ended: ReadonlySet<RowId>): Cursor[][] =>
     state.slots.map((rows) => rows.filter((cursor) => cursor.next < cursor.positions && !ended.has(cursor.row)));
 
@@ -48,7 +48,7 @@ export function blockSchedule(rules: BlockRules): Schedule<BlockState> {
   };
 
   return {
-    name: rules.name,
+    name,
     ...(rules.sweep === 'interleaved' && {
       steady: rules.refill === 'at-once' ? ('staggered' as const) : ('blocks' as const),
     }),

@@ -1,9 +1,8 @@
 import { sum } from '../Affine.js';
 import type { BlockSetting, MemoryTerm } from '../CostModel.js';
 import type { PlacementVector } from '../Placement.js';
-import { tokensPerSquareOf } from '../Policy.js';
+import { refillsAtOnce, slotsOf, tokensPerSquareOf } from '../Policy.js';
 import type { Sizes } from './sizes.js';
-import { slotsOf } from './walkRows.js';
 import { workingMemory } from './workingMemory.js';
 import { HEAP_MARGIN_BYTES, PAGE_TOKENS } from '../reserves.js';
 
@@ -186,7 +185,7 @@ export function overlapBytes(
   rows: number,
   { wn, cn }: PlacementVector,
 ): number {
-  if (block.schedule !== 'diagonal' || hardware.memory.gpuBytes > 0 || wn > 0 || cn > 0) return 0;
+  if (!refillsAtOnce(block) || hardware.memory.gpuBytes > 0 || wn > 0 || cn > 0) return 0;
   const perRow = Math.min(rowPages, Math.ceil(workload.promptTokens / PAGE_TOKENS)) - sharedPages;
   const rowsOfSquares =
     (slotsOf(block) * tokensPerSquareOf(block)) / (workload.promptTokens - (workload.sharedPrefixTokens ?? 0));

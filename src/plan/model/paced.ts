@@ -2,9 +2,10 @@ import { PAGE_TOKENS } from '../reserves.js';
 import { valueAt } from '../Affine.js';
 import type { BlockSetting, CostModel } from '../CostModel.js';
 import type { PlacementVector } from '../Placement.js';
+import { refillsAtOnce, slotsOf } from '../Policy.js';
 import type { Workload } from '../Workload.js';
 import { sizesOf } from './sizes.js';
-import { rowsOf, slotsOf } from './walkRows.js';
+import { rowsOf } from './walkRows.js';
 
 /**
  * Page-sweeps of a row that takes `first` pages with its prompt and has `all` when it ends: what it takes at the middle
@@ -34,7 +35,7 @@ export function paced(
   const { hardware, workload, block } = setting;
   if (
     model.name !== 'spillway' ||
-    block.schedule !== 'diagonal' ||
+    !refillsAtOnce(block) ||
     workload.cachePages !== undefined ||
     hardware.memory.gpuBytes > 0 ||
     at.cn > 0 ||

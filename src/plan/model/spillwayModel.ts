@@ -1,9 +1,11 @@
+import { BLOCK_SCHEDULES, SCHEDULE_NAMES } from '../../engine/schedules/blockSchedules.js';
 import type { BlockCost, BlockSetting, CostModel, PhaseCost } from '../CostModel.js';
 import type { PlacementVariable, PlacementVector } from '../Placement.js';
 import { memoryTerms, overlapBytes, type Charges } from './memory.js';
 import { layerQueues } from './queues.js';
 import { sizesOf } from './sizes.js';
-import { mergeClasses, rowsOf, slotsOf, walkRows, type SweepClass } from './walkRows.js';
+import { slotsOf } from '../Policy.js';
+import { mergeClasses, rowsOf, walkRows, type SweepClass } from './walkRows.js';
 
 /**
  * Our own cost model: the sweeps that the schedule really makes, prompts in chunks riding with decoding rows; times
@@ -18,7 +20,8 @@ export const spillwayModel: CostModel = {
     return choices.flatMap((spills) => choices.map((streams) => blockCost(setting, { streams, spills }, 'coarse')));
   },
   blockAt: (setting, at) => blockCost(setting, { streams: at.wn > 0, spills: at.cn > 0 || at.hn > 0 }, 'fine', at),
-  compressions: ['none', '8bit', '4bit'],
+  // Where a sweep serves one batch alone, nothing is gained.
+  schedules: SCHEDULE_NAMES.filter((name) => BLOCK_SCHEDULES[name].sweep === 'interleaved'),
   shareStep: (setting) => ({ weights: 0.001, cache: 1 / sizesOf(setting).rowPages, activations: 0.001 }),
 };
 

@@ -1,4 +1,4 @@
-import { tokensPerSquareOf, type BlockChoice } from '../Policy.js';
+import { refillsAtOnce, slotsOf, tokensPerSquareOf, type BlockChoice } from '../Policy.js';
 import type { Workload } from '../Workload.js';
 
 /** What one square does, as far as time goes: averages over the squares of a class. */
@@ -39,17 +39,12 @@ const BLOCKS_WALKED = 3;
  */
 const SWEEPS_WALKED = 512;
 
-/** Batches that share a sweep. */
-export function slotsOf({ schedule, batches }: BlockChoice): number {
-  return schedule === 'row' ? 1 : batches;
-}
-
 /**
  * Rows that are costed: all of the workload, or where it has no end a block of them, or several where a block has no
  * end either.
  */
 export function rowsOf({ rows }: Workload, block: BlockChoice): number {
-  return rows ?? slotsOf(block) * block.batchSize * (block.schedule === 'diagonal' ? BLOCKS_WALKED : 1);
+  return rows ?? slotsOf(block) * block.batchSize * (refillsAtOnce(block) ? BLOCKS_WALKED : 1);
 }
 
 /**
@@ -60,7 +55,7 @@ export function rowsOf({ rows }: Workload, block: BlockChoice): number {
 export function walkRows(workload: Workload, block: BlockChoice): SweepClass[] {
   const slots = slotsOf(block);
   const places = slots * block.batchSize;
-  const refill = block.schedule === 'diagonal';
+  const refill = refillsAtOnce(block);
   const rows = rowsOf(workload, block);
   const unit = refill ? rows : Math.min(rows, places);
   const classes = new Map<number, { sweeps: number; squares: number; load: Load }>();

@@ -1,5 +1,6 @@
 import type { CostAt } from '../CostModel.js';
-import type { Compression, Policy, ScheduleName } from '../Policy.js';
+import type { ScheduleName } from '../../engine/schedules/blockSchedules.js';
+import type { Compression, Policy } from '../Policy.js';
 
 /** What the search may choose from. A list of one value settles the question. */
 export interface SearchSpace {

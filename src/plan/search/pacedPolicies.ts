@@ -1,4 +1,4 @@
-import type { BlockChoice, Policy } from '../Policy.js';
+import { refillsAtOnce, type BlockChoice, type Policy } from '../Policy.js';
 import type { BlockSetting, CostModel } from '../CostModel.js';
 import { costAt, overflows } from '../costAt.js';
 import { vectorOf } from '../Placement.js';
@@ -27,7 +27,7 @@ export function pacedPolicies(
   space: Pick<SearchSpace, 'batchSizes' | 'batchCounts' | 'mostBatchSize' | 'mostBatches'>,
   usable: Readonly<Record<Tier, number>>,
 ): RankedPolicy[] {
-  if (kind.schedule !== 'diagonal') return [];
+  if (!refillsAtOnce(kind)) return [];
   const found: RankedPolicy[] = [];
   for (const batches of space.batchCounts ?? COUNTS.filter((count) => count <= space.mostBatches)) {
     for (const disk of usable.disk > 0 ? ON_DISK : [0]) {

@@ -1,3 +1,4 @@
+import { BLOCK_SCHEDULES } from '../../engine/schedules/blockSchedules.js';
 import type { BlockSetting, CostModel } from '../CostModel.js';
 import { costAt } from '../costAt.js';
 import { sharesOf } from '../Placement.js';
@@ -69,7 +70,8 @@ export function searchPolicy(
 
   for (const kind of kinds(space)) {
     const sizes = space.batchSizes ?? batchSizes(space.mostBatchSize);
-    const batches = kind.schedule === 'row' ? [1] : (space.batchCounts ?? batchCounts(space.mostBatches));
+    const batches =
+      BLOCK_SCHEDULES[kind.schedule].sweep === 'one-slot' ? [1] : (space.batchCounts ?? batchCounts(space.mostBatches));
     const seen = new Map<number, number>();
     const visit = (i: number, j: number, atLeast: number): number => {
       const [batchSize, count] = [sizes[i], batches[j]];

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { PeerError } from '../../../src/errors/engineErrors.js';
 import { SpillwayError } from '../../../src/errors/SpillwayError.js';
 import { ALL_ON_CPU } from '../../../src/engine/memory/movement.js';
-import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
+import { diagonalBlock } from '../../../src/engine/schedules/blockSchedules.js';
 import type { PeerMessage } from '../../../src/engine/peers/PeerMessage.js';
 import { defaultPipeline } from '../../../src/operators/defaultPipeline.js';
 import { changed, changes } from '../../support/changedMessages.js';

@@ -14,8 +14,8 @@ import {
 } from 'rxjs';
 import type { StageContext } from '../../../src/engine/execution/Run.js';
 import { ALL_ON_CPU, type Placement } from '../../../src/engine/memory/movement.js';
-import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
 import { ScheduleError, type PathConstraint } from '../../../src/errors/engineErrors.js';
+import { diagonalBlock } from '../../../src/engine/schedules/blockSchedules.js';
 import { compute } from '../../../src/operators/compute.js';
 import { loadActivation } from '../../../src/operators/loadActivation.js';
 import { loadCache } from '../../../src/operators/loadCache.js';

@@ -1,9 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { QueueName, TaskName } from '../../../src/engine/grid/Task.js';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
-import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
-import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';
 import { ScheduleError, type PathConstraint } from '../../../src/errors/engineErrors.js';
+import { diagonalBlock, zigZagBlock } from '../../../src/engine/schedules/blockSchedules.js';
 import { defaultPipeline } from '../../../src/operators/defaultPipeline.js';
 import { edge, sameSquare, withoutEdge, type Edge } from '../../support/droppedEdges.js';
 import { overriding } from '../../support/overriding.js';

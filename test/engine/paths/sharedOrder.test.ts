@@ -1,8 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
-import { rowByRow } from '../../../src/engine/schedules/rowByRow.js';
-import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';
+import { diagonalBlock, rowByRow, zigZagBlock } from '../../../src/engine/schedules/blockSchedules.js';
 import { admissions, computed, openSharing, playSharing, type SharingSetup } from '../../support/sharingRun.js';
 import type { SimulatedRow } from '../../support/simulatedRun.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { checkFollowOptions, checkRunOptions } from '../../../src/engine/rows/checkRunOptions.js';
-import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
+import { diagonalBlock } from '../../../src/engine/schedules/blockSchedules.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
 
 const check = (options: unknown): void => {

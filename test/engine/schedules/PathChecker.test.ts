@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
+import { diagonalBlock } from '../../../src/engine/schedules/blockSchedules.js';
 import { PathChecker, type JudgedRow } from '../../../src/engine/schedules/PathChecker.js';
 import type { HeadMode, RowRange, Square } from '../../../src/engine/grid/Square.js';
 

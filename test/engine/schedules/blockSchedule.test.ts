@@ -1,11 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
+import { diagonalBlock, rowByRow, zigZagBlock } from '../../../src/engine/schedules/blockSchedules.js';
 import { PathChecker } from '../../../src/engine/schedules/PathChecker.js';
-import { rowByRow } from '../../../src/engine/schedules/rowByRow.js';
 import type { AdmittedRow, Schedule } from '../../../src/engine/schedules/Schedule.js';
 import { batchTokens, type Grid, type RowId, type Square } from '../../../src/engine/grid/Square.js';
-import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';
 
 interface Plan {
   /** The squares of each sweep. */

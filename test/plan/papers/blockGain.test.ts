@@ -1,10 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { blockGain, peakCacheTokens } from '../../../src/plan/papers/blockGain.js';
-import { diagonalBlock } from '../../../src/engine/schedules/diagonalBlock.js';
+import { diagonalBlock, zigZagBlock } from '../../../src/engine/schedules/blockSchedules.js';
 import type { AdmittedRow, Schedule } from '../../../src/engine/schedules/Schedule.js';
 import type { Grid, RowId } from '../../../src/engine/grid/Square.js';
-import { zigZagBlock } from '../../../src/engine/schedules/zigZagBlock.js';
 
 /**
  * Plays a schedule whose rows come `perSweep` at a time; the tokens of cache that rows hold after each sweep, until the

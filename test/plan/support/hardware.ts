@@ -5,7 +5,7 @@ import { parsePolicy, type Policy } from '../../../src/plan/Policy.js';
 /** One of the package's machines. */
 export function builtIn(name: string): HardwareProfile {
   return parseHardware(
-    JSON.parse(readFileSync(new URL(`../../../../hardware/${name}.json`, import.meta.url), 'utf8')),
+    JSON.parse(readFileSync(new URL(`../../../hardware/${name}.json`, import.meta.url), 'utf8')),
     name,
   );
 }

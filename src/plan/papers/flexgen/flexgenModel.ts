@@ -13,7 +13,7 @@ export const flexgenModel: CostModel = {
   name: 'flexgen',
   blocks: (setting) => [block(setting)],
   blockAt: (setting) => block(setting),
-  compressions: ['none', '8bit', '4bit'],
+  schedules: ['zigzag'],
   shareStep: () => ({ weights: 0, cache: 0, activations: 0 }),
 };
 

@@ -1,5 +1,6 @@
 import type { BlockSetting } from '../../CostModel.js';
 import type { FlexgenConstants } from '../../HardwareProfile.js';
+import { slotsOf } from '../../Policy.js';
 import { UsageError } from '../../../errors/UsageError.js';
 
 /** FlexGen's symbols (its tables 7 and 8) for one setting. Bytes are those of 16-bit values unless compressed. */
@@ -39,7 +40,7 @@ export function symbolsOf({ hardware, shape, workload, block }: BlockSetting): S
     h2,
     nh,
     gbs: block.batchSize,
-    bls: block.batchSize * (block.schedule === 'row' ? 1 : block.batches),
+    bls: block.batchSize * slotsOf(block),
     w: flops * quarter(block.compressWeights),
     flops,
     kv: quarter(block.compressCache),

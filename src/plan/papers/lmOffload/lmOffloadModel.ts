@@ -11,7 +11,7 @@ export const lmOffloadModel: CostModel = {
   name: 'lm-offload',
   blocks: (setting) => [block(setting)],
   blockAt: (setting) => block(setting),
-  compressions: ['none', '8bit', '4bit'],
+  schedules: ['zigzag'],
   shareStep: () => ({ weights: 0.01, cache: 0, activations: 0 }),
 };
 

@@ -1,7 +1,7 @@
 import { sum, times, type Affine } from '../../Affine.js';
 import type { BlockSetting, PhaseCost } from '../../CostModel.js';
 import type { LmOffloadConstants } from '../../HardwareProfile.js';
-import { compressedBits } from '../../Policy.js';
+import { compressedBits, slotsOf } from '../../Policy.js';
 import { dequantiseOnGpu, quantiseOnGpu } from './quantisation.js';
 
 /** The paper's symbols for one setting. */
@@ -28,7 +28,7 @@ export function lmSymbols({ shape, workload, block }: BlockSetting, of: LmOffloa
     s: workload.promptTokens,
     n: workload.newTokens,
     h1,
-    bls: block.batchSize * (block.schedule === 'row' ? 1 : block.batches),
+    bls: block.batchSize * slotsOf(block),
     // 4·h1² + 2·h1·h2 in the paper; a gated block has three matrices.
     weights: 4 * h1 * h1 + feedForwardMatrices * h1 * h2,
     weightBytes: compressedBits(block.compressWeights, 16) / 8,
