@@ -37,7 +37,7 @@ test.each<[keyof typeof ENTRIES, string]>([
      readSql recordBatches runJob writeRows`,
   ],
   ['models', `createTokenizer identifyModel knownModels readModel resolveModel`],
-  ['testing', `SimulatedDevice VirtualTime recordsOfTrace requiredMoves rowsOfTrace validatePath`],
+  ['testing', `SimulatedDevice VirtualTime recordsOfTrace requiredMoves rowsOfTrace taskMarbles validatePath`],
 ])('%s exports these names and no others', (entry, names) => {
   expect(Object.keys(ENTRIES[entry]).sort()).toEqual(names.split(/\s+/));
 });
