@@ -7,6 +7,7 @@ export { taskMarbles, type TaskMarblesOptions } from '../engine/grid/taskMarbles
 export { validatePath } from '../engine/schedules/validatePath.js';
 export type { JudgedRow, SharedStretch } from '../engine/schedules/PathChecker.js';
 export { recordsOfTrace, rowsOfTrace, type TracedPath } from '../engine/schedules/recordsOfTrace.js';
-export type { MoveName, PathMove, PathRecord, RequiredMoves } from '../engine/schedules/PathRecord.js';
+export type { MoveName } from '../engine/grid/Task.js';
+export type { PathMove, PathRecord, RequiredMoves } from '../engine/schedules/PathRecord.js';
 export type { PathRules, TierUsage } from '../engine/schedules/PathRules.js';
 export { requiredMoves } from '../engine/memory/requiredMoves.js';

@@ -1,4 +1,4 @@
-import type { Task, TaskEvent } from '../grid/Task.js';
+import { kindOf, type Task, type TaskEvent } from '../grid/Task.js';
 import type { BlockSetting } from '../../plan/CostModel.js';
 import type { WorkDone } from '../../plan/corrections/learn.js';
 import { computeKind, readKind, type Corrections, type Phase } from '../../plan/corrections/workKinds.js';
@@ -26,7 +26,7 @@ function isDisk({ queue }: Task): boolean {
 }
 
 function isPages({ name }: Task): boolean {
-  return name === 'load_cache' || name === 'store_cache';
+  return kindOf(name).moves === 'cache';
 }
 
 /** What tasks of one batch have in common in all layers. */
@@ -96,7 +96,7 @@ export class WorkLedger {
 
   completed(event: TaskEvent): void {
     const { task, timing, error } = event;
-    if (!timing || error || task.name === 'synchronize') return;
+    if (!timing || error) return;
     const seconds = timing.end - timing.start;
     this.span.start = Math.min(this.span.start, timing.start);
     this.span.end = Math.max(this.span.end, timing.end);

@@ -1,10 +1,7 @@
 import { ScheduleError } from '../../errors/engineErrors.js';
-import { whereIs, type MoveName, type RequiredMoves } from '../schedules/PathRecord.js';
+import { whereIs, type RequiredMoves } from '../schedules/PathRecord.js';
 import type { IssuedSquare } from './IssuedSquare.js';
-import type { TaskName } from '../grid/Task.js';
-
-const LOADS: readonly MoveName[] = ['load_weight', 'load_cache', 'load_activation'];
-const STORES: readonly MoveName[] = ['store_activation', 'store_cache'];
+import { kindOf, LOADS, STORES, type TaskName } from '../grid/Task.js';
 
 /**
  * Judges a composition of stages while it issues: is everything that the placement wants moved for a square moved, the
@@ -31,7 +28,7 @@ export class CompositionChecker {
     const { stages, compute } = square.events;
     stages.add(name);
     if (name === 'load_weight') this.weights = { pass: square.batch.pass, layer: square.layer };
-    else if (routes > 0 && compute === undefined && (name === 'store_activation' || name === 'store_cache')) {
+    else if (routes > 0 && compute === undefined && kindOf(name).does === 'store') {
       throw new ScheduleError(
         'lifetime',
         `${whereIs(square)}: ${name} is issued before compute, when there is nothing to store yet`,

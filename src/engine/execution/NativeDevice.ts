@@ -122,8 +122,6 @@ export class NativeDevice implements Device {
         return this.moveActivation(task, after);
       case 'compute':
         return this.compute(task, after);
-      case 'synchronize':
-        throw new TaskError(describeTask(task), 'a device has nothing to do for it');
     }
   }
 

@@ -4,7 +4,7 @@ import type { RunTotals } from '../calibration/predictRun.js';
 import type { JudgedRow, KnownStretch } from '../schedules/PathChecker.js';
 import { tokensByPhase, type Batch, type RowId } from '../grid/Square.js';
 import { residentPeakBytes } from './residentPeakBytes.js';
-import { QUEUE_NAMES, type QueueName, type TaskEvent } from '../grid/Task.js';
+import { kindOf, QUEUE_NAMES, type Moved, type QueueName, type TaskEvent } from '../grid/Task.js';
 
 /** Bytes of each tier. */
 export type MemoryUse = Readonly<
@@ -29,13 +29,6 @@ export interface RecorderSetup {
   readonly onTrace?: ((event: TraceEvent) => void) | undefined;
 }
 
-const MEASURED = {
-  load_weight: 'weights',
-  load_cache: 'cache',
-  store_cache: 'cache',
-  load_activation: 'activations',
-  store_activation: 'activations',
-} as const;
 const PROGRESS_SECONDS = 0.1;
 /** The rate in a progress report is that of this many seconds. */
 const RATE_SECONDS = 5;
@@ -51,11 +44,7 @@ export class RunRecorder {
 
   private readonly startedAt = performance.now() / 1000;
   private readonly queues = new Map<QueueName, { busySeconds: number; tasks: number; bytes: number }>();
-  private readonly bytes = {
-    weights: {} as Record<string, number>,
-    cache: {} as Record<string, number>,
-    activations: {} as Record<string, number>,
-  };
+  private readonly bytes: Record<Moved, Record<string, number>> = { weights: {}, cache: {}, activations: {} };
   private prefillSeconds = 0;
   private decodeSeconds = 0;
   private promptTokens = 0;
@@ -125,8 +114,10 @@ export class RunRecorder {
       const share = this.shareOf(task.batch);
       this.prefillSeconds += (seconds * share.prompt) / Math.max(1, share.prompt + share.decode);
       this.decodeSeconds += (seconds * share.decode) / Math.max(1, share.prompt + share.decode);
-    } else if (task.name !== 'synchronize') {
-      const links = this.bytes[MEASURED[task.name]];
+    }
+    const { moves } = kindOf(task.name);
+    if (moves) {
+      const links = this.bytes[moves];
       const link = `${task.from ?? '?'}→${task.to ?? '?'}`;
       links[link] = (links[link] ?? 0) + task.bytes;
     }

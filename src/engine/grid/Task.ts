@@ -2,17 +2,44 @@ import type { GrammarPlace } from '../../bindings/Grammars.js';
 import type { RowId, Square } from './Square.js';
 import type { Place } from './Tier.js';
 
-/** The tasks of a square, by FlexGen's names (algorithm 1). */
-export const TASK_NAMES = [
-  'load_weight',
-  'load_cache',
-  'load_activation',
-  'compute',
-  'store_activation',
-  'store_cache',
-  'synchronize',
-] as const;
-export type TaskName = (typeof TASK_NAMES)[number];
+/** What of a model is moved; statistics count bytes under these names. */
+export type Moved = 'weights' | 'cache' | 'activations';
+
+export interface TaskKind {
+  /** Brings a square's inputs to where it is computed, computes it, or takes away what it has put out; or none of it. */
+  readonly does: 'load' | 'compute' | 'store' | 'other';
+  /** Of what its bytes are. Default: it moves nothing. */
+  readonly moves?: Moved;
+}
+
+/**
+ * The tasks of a square, by FlexGen's names (algorithm 1), and what everybody who does not execute them has to know: a
+ * new kind is a line here, a stage that issues it, and the devices that are to do it.
+ */
+export const TASK_KINDS = {
+  load_weight: { does: 'load', moves: 'weights' },
+  load_cache: { does: 'load', moves: 'cache' },
+  load_activation: { does: 'load', moves: 'activations' },
+  compute: { does: 'compute' },
+  store_activation: { does: 'store', moves: 'activations' },
+  store_cache: { does: 'store', moves: 'cache' },
+} as const satisfies Readonly<Record<string, TaskKind>>;
+export type TaskName = keyof typeof TASK_KINDS;
+export type MoveName = {
+  [Name in TaskName]: (typeof TASK_KINDS)[Name] extends { readonly moves: Moved } ? Name : never;
+}[TaskName];
+
+export function kindOf(name: TaskName): TaskKind {
+  return TASK_KINDS[name];
+}
+
+export function isMove(name: string): name is MoveName {
+  return Object.hasOwn(TASK_KINDS, name) && kindOf(name as TaskName).moves !== undefined;
+}
+
+const MOVES = Object.keys(TASK_KINDS).filter(isMove);
+export const LOADS: readonly MoveName[] = MOVES.filter((name) => kindOf(name).does === 'load');
+export const STORES: readonly MoveName[] = MOVES.filter((name) => kindOf(name).does === 'store');
 
 /**
  * FIFO queues of a device. Tasks of one queue run in the order in which they were submitted; tasks of different queues

@@ -1,17 +1,6 @@
-import { keyOf, type MoveName, type PathMove, type PathRecord, type TimedMove } from './PathRecord.js';
+import type { MoveName } from '../grid/Task.js';
+import { keyOf, type PathMove, type PathRecord, type TimedMove } from './PathRecord.js';
 import type { Square } from '../grid/Square.js';
-
-const MOVES: ReadonlySet<string> = new Set([
-  'load_weight',
-  'load_cache',
-  'load_activation',
-  'store_activation',
-  'store_cache',
-] satisfies MoveName[]);
-
-export function isMove(name: string): name is MoveName {
-  return MOVES.has(name);
-}
 
 /** The moves of a path, by what they were for. */
 export class PathMoves {

@@ -1,4 +1,5 @@
 import type { Square } from '../grid/Square.js';
+import type { MoveName } from '../grid/Task.js';
 
 /** One task of a path, planned or done: its square, what it did, and when. The events of a run are such records. */
 export interface PathRecord {
@@ -21,8 +22,6 @@ export interface PathMove {
   readonly to: string;
   readonly bytes: number;
 }
-
-export type MoveName = 'load_weight' | 'load_cache' | 'load_activation' | 'store_activation' | 'store_cache';
 
 /** What a placement says has to be moved for a square: routes, whose hops follow one another. */
 export type RequiredMoves = (name: MoveName, square: Square) => readonly (readonly PathMove[])[];

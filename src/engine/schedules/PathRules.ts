@@ -1,5 +1,6 @@
 import type { RequiredMoves } from './PathRecord.js';
 import type { RowId } from '../grid/Square.js';
+import type { Moved } from '../grid/Task.js';
 
 /** From `at` on, this much of a tier is in use. */
 export interface TierUsage {
@@ -23,7 +24,7 @@ export interface PathRules {
    * Most bytes of each tier that weights, cache and hidden states may take which were loaded, or are on their way
    * elsewhere: the buffers that look-ahead, slots and window ask for.
    */
-  readonly stagingBytes?: Readonly<Record<'weights' | 'cache' | 'activations', Readonly<Record<string, number>>>>;
+  readonly stagingBytes?: Readonly<Record<Moved, Readonly<Record<string, number>>>>;
   /** When the memory of each row was taken and given back. */
   readonly lives?: ReadonlyMap<RowId, { readonly from: number; readonly until: number }>;
 }

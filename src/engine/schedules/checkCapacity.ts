@@ -1,13 +1,12 @@
 import { ScheduleError } from '../../errors/engineErrors.js';
 import type { PathMoves } from './PathMoves.js';
 import { keyOf, type ComputeSpan, type TimedMove } from './PathRecord.js';
+import type { Moved } from '../grid/Task.js';
 import type { PathRules } from './PathRules.js';
-
-type Kind = keyof NonNullable<PathRules['stagingBytes']>;
 
 /** Bytes that are on a tier for a time, the end left out. */
 interface Stay {
-  readonly kind: Kind;
+  readonly kind: Moved;
   readonly tier: string;
   readonly bytes: number;
   readonly from: number;
@@ -48,10 +47,12 @@ function* stays(spans: readonly ComputeSpan[], moves: PathMoves): Iterable<Stay>
   const ends = new Map(spans.map(({ square, end }) => [keyOf(square), end]));
   for (const all of moves.all('load_weight')) yield* weightStays(spans, all);
   for (const { square, end } of spans) {
-    for (const name of ['load_cache', 'load_activation'] as const) {
+    for (const [name, kind] of [
+      ['load_cache', 'cache'],
+      ['load_activation', 'activations'],
+    ] as const) {
       const all = moves.of(name, square);
-      for (const move of all)
-        yield stay(name === 'load_cache' ? 'cache' : 'activations', move, onward(move, all)?.end ?? end);
+      for (const move of all) yield stay(kind, move, onward(move, all)?.end ?? end);
     }
     const cache = moves.of('store_cache', square);
     for (const move of cache) {
@@ -98,7 +99,7 @@ function sameHop(a: TimedMove, b: TimedMove): boolean {
   return a.from === b.from && a.to === b.to && a.bytes === b.bytes;
 }
 
-function stay(kind: Kind, { to, bytes, start }: TimedMove, until: number): Stay {
+function stay(kind: Moved, { to, bytes, start }: TimedMove, until: number): Stay {
   return { kind, tier: to, bytes, from: start, until };
 }
 

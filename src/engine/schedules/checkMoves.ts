@@ -1,16 +1,8 @@
 import { ScheduleError } from '../../errors/engineErrors.js';
 import type { PathMoves } from './PathMoves.js';
-import {
-  whereIs,
-  type ComputeSpan,
-  type MoveName,
-  type PathMove,
-  type RequiredMoves,
-  type TimedMove,
-} from './PathRecord.js';
+import { whereIs, type ComputeSpan, type PathMove, type RequiredMoves, type TimedMove } from './PathRecord.js';
 import type { RowId } from '../grid/Square.js';
-
-const LOADS: readonly MoveName[] = ['load_weight', 'load_cache', 'load_activation'];
+import { LOADS, type MoveName } from '../grid/Task.js';
 
 /** When something was last stored: by tier, the end of the store. */
 type StoredAt = Map<string, number>;
