@@ -1,32 +1,20 @@
 import { isObservable, lastValueFrom, type Observable } from 'rxjs';
-import type { NativeRuntime } from './bindings/Addon.js';
 import { loadAddon } from './bindings/loadAddon.js';
-import { checkedOptions } from './engine/open/checkedOptions.js';
-import { deviceOf, poolOf } from './engine/open/deviceOf.js';
-import { Grammars } from './engine/grammar/Grammars.js';
-import { loadWeights } from './engine/store/loadWeights.js';
-import { openRuntime, type SettledOptions } from './engine/open/openRuntime.js';
-import { AnswerRuns, type ReadOfRun } from './engine/rows/AnswerRuns.js';
+import { nativeCall } from './bindings/nativeCall.js';
+import type { EnginePlan } from './engine/open/EnginePlan.js';
+import { layOutMemory } from './engine/open/layOutMemory.js';
+import type { Opened } from './engine/open/Opened.js';
+import { openRuntime } from './engine/open/openRuntime.js';
+import { planEngine } from './engine/open/planEngine.js';
+import { foreseenIdentity, identityOf, type ResultIdentity } from './engine/open/resultIdentity.js';
+import type { Numerics } from './engine/open/settings.js';
+import { resolveExpectedRows, validateOptions } from './engine/open/validateOptions.js';
+import type { FollowingRun } from './engine/execution/FollowingRun.js';
+import type { Peers } from './engine/peers/PeerConnection.js';
 import type { AnswerKind, Answers } from './engine/rows/Answers.js';
-import { identityOfEngine } from './engine/open/identityOfEngine.js';
-import { resultIdentityKey, type ResultIdentity } from './engine/open/resultIdentity.js';
-import { rowsToCome } from './engine/open/rowsToCome.js';
-import { Outlook, type SeenRun } from './engine/calibration/Outlook.js';
-import { BLOCK_SCHEDULES, diagonalBlock } from './engine/schedules/blockSchedules.js';
-import { defaultWindow } from './engine/execution/defaultWindow.js';
-import { FollowingRun } from './engine/execution/FollowingRun.js';
-import type { NativeDevice } from './engine/execution/NativeDevice.js';
-import { RowFeed } from './engine/execution/RowFeed.js';
-import { Run } from './engine/execution/Run.js';
-import type { RunRow } from './engine/execution/RunRow.js';
-import type { RunRecorder } from './engine/execution/RunRecorder.js';
-import type { SquareRunSetup } from './engine/execution/SquareRun.js';
-import { withSchema } from './engine/grammar/zodSchema.js';
-import type { Movement } from './engine/memory/movement.js';
-import type { PagePool } from './engine/memory/PagePool.js';
-import { movementOf } from './engine/open/movementOf.js';
-import { recorderOf, type RecordedOptions } from './engine/calibration/recorderOf.js';
-import { placementOf } from './engine/open/placementOf.js';
+import { checkRows } from './engine/rows/checkRows.js';
+import type { PerplexityOptions } from './engine/rows/checkPerplexity.js';
+import { EngineRuns } from './engine/rows/EngineRuns.js';
 import type {
   AnswerRunOptions,
   FollowOptions,
@@ -35,26 +23,10 @@ import type {
   RunOptions,
   ValueOf,
 } from './engine/rows/Generation.js';
-import { InFlight, ORDER_WINDOW } from './engine/rows/InFlight.js';
-import { intake } from './engine/rows/intake.js';
-import { checkRows } from './engine/rows/checkRows.js';
-import { checkFollowOptions, checkRunOptions } from './engine/rows/checkRunOptions.js';
-import { checkPerplexity, type PerplexityOptions } from './engine/rows/checkPerplexity.js';
 import { perplexityOf, type Perplexity } from './engine/rows/perplexityOf.js';
-import { settledLookAhead, type RowLookAhead } from './engine/rows/rowLookAhead.js';
-import { SharedAnswers } from './engine/rows/SharedAnswers.js';
-import { scoredWindows, type WindowScore } from './engine/rows/ScoredRow.js';
-import type { Schedule } from './engine/schedules/Schedule.js';
-import { layerBounds } from './engine/grid/Square.js';
-import { peerFacts } from './engine/peers/peerFacts.js';
-import { beginOf, joined } from './engine/peers/begin.js';
-import type { Peers } from './engine/peers/PeerConnection.js';
-import { checkLayers } from './engine/peers/checkLayers.js';
-import { checkPeers } from './engine/peers/checkPeers.js';
-import { madeOf } from './collections/cancellable.js';
+import type { WindowScore } from './engine/rows/ScoredRow.js';
 import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';
-import { UsageError } from './errors/UsageError.js';
 import { createTokenizer } from './model/createTokenizer.js';
 import { identifyModel } from './model/identity/identifyModel.js';
 import { checkUnchanged, modelStamps } from './model/identity/modelStamps.js';
@@ -89,18 +61,7 @@ export type RowSource = Iterable<RowInput> | AsyncIterable<RowInput> | ReadableS
  * for await (const row of engine.generate([{ prompt: 'Once' }])) console.log(row.text);
  */
 export class Engine implements GenerationSource, AsyncDisposable {
-  private readonly runs = new Set<Pick<Run<unknown>, 'fail' | 'drained'>>();
-  private readonly device: NativeDevice;
-  private readonly pool: PagePool;
-  private readonly movement: Movement;
-  private readonly outlook: Outlook;
-  /** By which plan it was opened. */
-  readonly plan: SettledOptions['planned']['plan'];
-  private readonly answers: AnswerRuns;
-  private nextRun = 1;
-  private readonly resultIdentityKey: string;
-  private closing: Promise<void> | undefined;
-  private readonly grammars: Grammars;
+  private readonly runs: EngineRuns;
 
   private constructor(
     /** What the model's files say. */
@@ -113,36 +74,34 @@ export class Engine implements GenerationSource, AsyncDisposable {
     readonly resultIdentity: ResultIdentity,
     /** Opening and loading took this long. */
     readonly loadSeconds: number,
-    runtime: NativeRuntime,
-    private readonly settled: SettledOptions,
+    private readonly opened: Opened,
   ) {
-    const { decoder } = source;
-    this.device = deviceOf(runtime, settled, decoder);
-    this.pool = poolOf(settled);
-    this.movement = movementOf(settled, decoder, this.device.computeTier);
-    this.outlook = new Outlook(settled, placementOf(settled));
-    this.plan = settled.planned.plan;
-    this.resultIdentityKey = resultIdentityKey(resultIdentity);
-    this.answers = new AnswerRuns({
-      source,
-      tokenizer,
-      limits: decoder,
-      resultIdentity: this.resultIdentityKey,
-      cacheTokens: () => this.pool.longestRow,
-      check: (options) => {
-        this.checkOpen();
-        checkLayers(settled.grid, options);
-      },
-      score: (rows, options) => this.score(rows, options),
-      composed: (options, read) => this.composed(options, read),
-    });
-    this.grammars = new Grammars(loadAddon(), tokenizer, decoder.vocabularySize, settled.grid.part !== undefined);
+    this.runs = new EngineRuns(
+      { source, tokenizer, resultIdentity, loadSeconds, score: (rows, options) => this.score(rows, options) },
+      opened,
+    );
+  }
+
+  /** By which plan it was opened. */
+  get plan(): EnginePlan {
+    return this.opened.plan.report;
   }
 
   /** What was chosen where `auto` was allowed: it changes results a little. */
-  get compression(): Pick<SettledOptions, 'compressWeights' | 'compressCache'> {
-    const { compressWeights, compressCache } = this.settled;
+  get compression(): Pick<Numerics, 'compressWeights' | 'compressCache'> {
+    const { compressWeights, compressCache } = this.opened.settings.numerics;
     return { compressWeights, compressCache };
+  }
+
+  /**
+   * Checks options as `open` does before it fetches a model, and opens nothing.
+   *
+   * @returns what can be told of the engine's `resultIdentity` by them: all but the model, and what is chosen only when
+   * it is opened (`auto`; what is on a GPU)
+   * @throws UsageError for an option that is unknown, of the wrong type or out of range
+   */
+  static async check(options: EngineOptions): Promise<Partial<ResultIdentity>> {
+    return foreseenIdentity(await validateOptions(options));
   }
 
   /**
@@ -156,42 +115,39 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   static async open(options: EngineOptions): Promise<Engine> {
     const start = performance.now();
-    const checked = await checkedOptions(options);
-    const { signal } = checked;
+    const requested = await validateOptions(options);
+    const { model, layers, signal, onDownload, onIdentify, onPlan } = requested.options;
     const stopIfAborted = (): void => {
       if (signal?.aborted) throw new InterruptedError(signal.reason);
     };
     stopIfAborted();
-    const path = await resolveModel(checked.model, {
+    const path = await resolveModel(model, {
       ...(signal && { signal }),
-      ...(checked.onDownload && { onProgress: checked.onDownload }),
+      ...(onDownload && { onProgress: onDownload }),
     });
     stopIfAborted();
     const stamps = await modelStamps(path);
     const source = await readModel(path);
-    const identity = await identifyModel(source.files, { signal, onProgress: checked.onIdentify });
+    const identity = await identifyModel(source.files, { signal, onProgress: onIdentify });
     const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
-    const rows = await rowsToCome(checked, tokenizer);
+    const rows = await resolveExpectedRows(requested.options, tokenizer);
     stopIfAborted();
-    const part = checked.layers ? partOf(source, checked.layers) : source;
-    const { runtime, settled } = await openRuntime(part, identity, checked, rows.expected, rows.rowTokens);
+    const part = layers ? partOf(source, layers) : source;
+    const addon = loadAddon();
+    const machine = nativeCall(() => addon.machine());
+    const plan = await planEngine(part, requested, machine, rows.expected);
+    const layout = layOutMemory(addon, part, requested, plan, machine, rows);
+    onPlan?.(layout.plan.report);
+    const opened = await openRuntime(addon, layout, identity, requested.options);
     try {
-      stopIfAborted();
-      await loadWeights(runtime, settled.storePath, checked);
       await checkUnchanged(stamps, identity);
       stopIfAborted();
     } catch (error) {
-      await runtime.close();
+      await opened.runtime.close();
       throw error;
     }
-    return new Engine(
-      source,
-      tokenizer,
-      identityOfEngine(identity, runtime, settled),
-      (performance.now() - start) / 1000,
-      runtime,
-      settled,
-    );
+    const loadSeconds = (performance.now() - start) / 1000;
+    return new Engine(source, tokenizer, identityOf(opened, identity.hash), loadSeconds, opened);
   }
 
   /**
@@ -210,41 +166,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
     options?: Options,
   ): AsyncGenerator<RowResult<ValueOf<Options>>, void, undefined>;
   generate(rows: RowSource, options: RunOptions = {}): AsyncGenerator<RowResult, void, undefined> {
-    this.checkRun(rows, options);
+    this.runs.check(rows, options);
     return this.iterate(rows, (read) => this.generation(read, options));
   }
 
   /** The parts of a generation, for compositions of one's own: see `generatedRows`. */
-  generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, given: RunOptions = {}): Generation {
-    this.checkRun(rows, given);
-    const { options, refine } = withSchema(given);
-    return this.composed(options, (inFlight, recorder) => {
-      const answers = SharedAnswers.of<'generate', RowResult>('generate', recorder, options);
-      const {
-        pool,
-        tokenizer,
-        source: { decoder: limits },
-        resultIdentityKey: identity,
-      } = this;
-      const source = madeOf(rows, (input) =>
-        intake(input, {
-          options,
-          tokenizer,
-          limits,
-          // Asked for each row: peers may have less memory than is here.
-          get cacheTokens() {
-            return pool.longestRow;
-          },
-          inFlight,
-          recorder,
-          answers,
-          resultIdentity: identity,
-          answerFormat: (format) => this.grammars.of(format),
-          refine,
-        }),
-      );
-      return { source, answered$: answers.results$ };
-    });
+  generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, options: RunOptions = {}): Generation {
+    return this.runs.generation(rows, options);
   }
 
   /**
@@ -258,7 +186,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     options: AnswerRunOptions<ClassifyOptions> = {},
   ): AsyncGenerator<ClassifyResult, void, undefined> {
     checkRows(rows);
-    return this.iterate(rows, this.answers.prepared('classify', options));
+    return this.iterate(rows, this.runs.answers.prepared('classify', options));
   }
 
   /**
@@ -266,7 +194,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   score(rows: RowSource, options: AnswerRunOptions<ScoreOptions> = {}): AsyncGenerator<ScoreResult, void, undefined> {
     checkRows(rows);
-    return this.iterate(rows, this.answers.prepared('score', options));
+    return this.iterate(rows, this.runs.answers.prepared('score', options));
   }
 
   /**
@@ -275,7 +203,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   embed(rows: RowSource, options: AnswerRunOptions<EmbedOptions> = {}): AsyncGenerator<EmbedResult, void, undefined> {
     checkRows(rows);
-    return this.iterate(rows, this.answers.prepared('embed', options));
+    return this.iterate(rows, this.runs.answers.prepared('embed', options));
   }
 
   /** The parts of `classify`, `score` or `embed`, for compositions of one's own: see `generatedRows`. */
@@ -285,7 +213,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     options: Answers[Kind]['options'],
   ): Generation<Answers[Kind]['result']> {
     checkRows(rows);
-    return this.answers.prepared(kind, options)(rows);
+    return this.runs.answers.prepared(kind, options)(rows);
   }
 
   /**
@@ -310,25 +238,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   /** The run of `follow`, for compositions of one's own. */
   following(peers: Peers, options: FollowOptions = {}): FollowingRun {
-    this.checkOpen();
-    checkFollowOptions(options);
-    if (layerBounds(this.settled.grid).embeds)
-      throw new UsageError(
-        'follow: found an engine of the first layers, expected one of later layers; the first one generates',
-      );
-    checkPeers(peers);
-    const recorder = this.recorder('following', options);
-    const run = new FollowingRun({
-      ...this.setup(options, recorder),
-      peers,
-      join: (begin) => {
-        const next = joined(begin, peerFacts(this.source.decoder, this.settled, this.resultIdentity.model));
-        this.pool.limitTo(next.pages);
-        return next;
-      },
-    });
-    this.track(run);
-    return run;
+    return this.runs.following(peers, options);
   }
 
   /**
@@ -344,19 +254,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
    * probability at all
    */
   async perplexity(tokens: readonly number[], options: PerplexityOptions): Promise<Perplexity> {
-    this.checkOpen();
-    checkLayers(this.settled.grid);
-    const { window, promptTokens, signal } = checkPerplexity(tokens, options, this.source.decoder);
-    const longest = Math.min(window, tokens.length);
-    const most = this.pool.longestRow;
-    if (longest - 1 > most)
-      throw new UsageError(`window: found ${window}, but the KV cache holds ${most} tokens: give more memory`);
-    const schedule = diagonalBlock();
-    const run = this.start<WindowScore>(
-      scoredWindows(tokens, window, promptTokens),
-      { schedule, signal },
-      this.recorder(schedule.name, {}),
-    );
+    const run = this.runs.scoring(tokens, options);
     const scores: WindowScore[] = [];
     for await (const score of iterated(
       throughStages(run),
@@ -369,14 +267,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   /** Ends all runs with InterruptedError, waits for the device, frees everything. Idempotent. */
   close(): Promise<void> {
-    this.closing ??= (async () => {
-      const runs = [...this.runs];
-      for (const run of runs) run.fail(new InterruptedError('the engine was closed'));
-      await Promise.all(runs.map((run) => run.drained));
-      await this.device.close();
-      await this.outlook.learned();
-    })();
-    return this.closing;
+    return this.runs.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -390,118 +281,4 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const generation = compose(isObservable(rows) ? pulled(rows) : rows);
     yield* iterated(generatedRows(generation), generation.delivered, () => generation.run.settled());
   }
-
-  /** A run over rows that `read` makes of an input. */
-  private composed<Result extends { readonly row?: unknown }>(
-    options: RunOptions,
-    read: ReadOfRun<Result>,
-  ): Generation<Result> {
-    const schedule = options.schedule ?? BLOCK_SCHEDULES[this.settled.schedule].create();
-    const { grid } = this.settled;
-    const places = grid.slots * grid.rowsPerSlot;
-    const ahead = settledLookAhead(options.lookAhead);
-    // Rows that are generated, that wait, and that may pass one of these; and their results.
-    const inFlight = new InFlight({
-      rows: 2 * (places + ahead.rows) + ORDER_WINDOW,
-      leastRows: places,
-      carriedBytes: ahead.bytes,
-    });
-    const ledger = this.outlook.ledger(schedule.name, options.pipeline !== undefined);
-    const recorder = this.recorder(schedule.name, options, ledger);
-    const { source, answered$ } = read(inFlight, recorder);
-    const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
-    this.outlook.began(ledger);
-    void run.drained.then(() => {
-      inFlight.wake();
-      this.outlook.ended(ledger);
-    });
-    return {
-      run,
-      options,
-      answered$,
-      delivered: ({ row }) => {
-        inFlight.leave(row);
-      },
-    };
-  }
-
-  private start<Result>(
-    rows: AsyncIterator<RunRow<Result>>,
-    options: StartOptions,
-    recorder: RunRecorder,
-  ): Run<Result> {
-    const { grid } = this.settled;
-    const { schedule, mostRows, peers, sharePrefixes = true } = options;
-    const ahead = settledLookAhead(options.lookAhead);
-    const run = new Run<Result>({
-      ...this.setup(options, recorder),
-      schedule,
-      // Not on a GPU beside pages on disk: shared ones are in memory, and the device attends to these.
-      sharePrefixes: sharePrefixes && !(this.settled.gpuTier && this.pool.disk.share > 0),
-      feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot + ahead.rows, ahead.bytes),
-      mostRows,
-      ...(peers && { peers, begin: beginOf(peerFacts(this.source.decoder, this.settled, this.resultIdentity.model)) }),
-    });
-    this.track(run);
-    return run;
-  }
-
-  /**
-   * What every run takes of this engine. @throws UsageError if it has been closed by a callback of the caller's, which
-   * have run since the options were checked
-   */
-  private setup(
-    { window = defaultWindow(this.settled.grid), signal }: Pick<StartOptions, 'window' | 'signal'>,
-    recorder: RunRecorder,
-  ): SquareRunSetup {
-    this.checkOpen();
-    const {
-      device,
-      movement,
-      pool,
-      settled: { grid },
-    } = this;
-    return { id: this.nextRun++, device, grid, movement, pool, window, recorder, signal };
-  }
-
-  private track(run: Pick<Run<unknown>, 'fail' | 'drained'>): void {
-    this.runs.add(run);
-    void run.drained.then(() => this.runs.delete(run));
-  }
-
-  private recorder(schedule: string, options: RecordedOptions, ledger?: SeenRun['ledger']): RunRecorder {
-    return recorderOf(
-      this.settled,
-      {
-        model: this.source.path,
-        loadSeconds: this.loadSeconds,
-        outlook: this.outlook,
-        pool: this.pool,
-        schedule,
-        ledger,
-      },
-      options,
-    );
-  }
-
-  private checkOpen(): void {
-    if (this.closing) throw new UsageError('the engine is closed');
-  }
-
-  private checkRun(rows: unknown, options: RunOptions): void {
-    this.checkOpen();
-    checkRunOptions(options, this.source.decoder.vocabularySize);
-    checkRows(rows);
-    checkLayers(this.settled.grid, options);
-  }
-}
-
-interface StartOptions {
-  readonly schedule: Schedule;
-  readonly mostRows?: (() => number) | undefined;
-  readonly window?: number;
-  readonly peers?: Peers;
-  readonly sharePrefixes?: boolean;
-  readonly lookAhead?: RowLookAhead;
-  readonly signal?: AbortSignal | undefined;
 }

@@ -5,7 +5,7 @@ import type { CommandContext } from './CommandContext.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
 import { wholeNumber, wholeNumbers } from './flags/parsers.js';
-import { BLOCK_LIMITS, checkedOptions, formatBytes, MemoryBudgetError, readModel, UsageError } from './library.js';
+import { BLOCK_LIMITS, Engine, formatBytes, MemoryBudgetError, readModel, UsageError } from './library.js';
 import { pulledModel } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { checkStandardOutput } from './standardOutput.js';
@@ -65,7 +65,7 @@ async function bench(flags: BenchFlags, context: CommandContext): Promise<void> 
   const { promptTokens, maxNewTokens } = flags;
   const meter = new ProgressMeter('auto', process.stderr);
   try {
-    await checkedOptions(engineOptions(flags, flags.model));
+    await Engine.check(engineOptions(flags, flags.model));
     const model = await pulledModel(flags.model, signal, meter);
     const { decoder } = await readModel(model);
     if (promptTokens + maxNewTokens > decoder.contextTokens) {

@@ -6,7 +6,6 @@ import { path, wholeNumber } from './flags/parsers.js';
 import { addMemoryFlags } from './flags/planFlags.js';
 import {
   bytesOf,
-  checkedOptions,
   createTokenizer,
   Engine,
   fileFailure,
@@ -62,7 +61,7 @@ async function perplexity(flags: PerplexityFlags, context: CommandContext): Prom
   const text = await readText(flags.text, signal);
   const meter = new ProgressMeter('auto', process.stderr);
   try {
-    await checkedOptions(engineOptions(flags, flags.model));
+    await Engine.check(engineOptions(flags, flags.model));
     const model = await pulledModel(flags.model, signal, meter);
     const { tokenizer: tokenizerSource, decoder } = await readModel(model);
     if (flags.window > decoder.contextTokens) {

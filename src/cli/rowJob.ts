@@ -10,10 +10,8 @@ import { checkResultNames, comesOnce, jobFormatsOf, queryOf, readOptions, tableO
 import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRest, describeRun, rowProgress } from './generateReport.js';
 import {
-  checkedOptions,
   checkJobFiles,
   Engine,
-  foreseenIdentity,
   identifyModel,
   InterruptedError,
   isModelName,
@@ -123,7 +121,7 @@ export async function runRowJob(
         onWarning: (message) => context.say(message),
       });
     const planned = await planOptions(flags);
-    await checkedOptions({ ...planned, ...engineOptions(flags, flags.model) });
+    const foreseen = await Engine.check({ ...planned, ...engineOptions(flags, flags.model) });
     const model = await pulledModel(flags.model, context.signal, meter);
     if (known) await checkPaths(flags, asked, inputs, model);
     const { files: modelFiles } = await readModel(model);
@@ -166,7 +164,7 @@ export async function runRowJob(
     job = await Job.open({
       ...jobOptions(flags, formats, prompts, asked.name),
       modelFiles,
-      resultIdentity: foreseenIdentity(settings, hash),
+      resultIdentity: { ...foreseen, model: hash },
       ...asked.task(options),
     });
     const results = resultsOf(job, asked);

@@ -3,7 +3,7 @@ import type { Option } from 'commander';
 import { checkNumber } from '../../src/arguments/checks.js';
 import type { CommandContext } from '../../src/cli/CommandContext.js';
 import { createProgram } from '../../src/cli/program.js';
-import { checkEngineOptions } from '../../src/engine/open/checkEngineOptions.js';
+import { checkEngineOptions } from '../../src/engine/open/validateOptions.js';
 import { checkProfileOptions } from '../../src/profile/profileMachine.js';
 import { checkRunOptions } from '../../src/engine/rows/checkRunOptions.js';
 import { prepareRow } from '../../src/engine/rows/prepareRow.js';

@@ -1,8 +1,6 @@
 import { copyFileSync, readFileSync, truncateSync, utimesSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
-import { checkedOptions } from '../../src/engine/open/checkedOptions.js';
-import { foreseenIdentity } from '../../src/engine/open/foreseenIdentity.js';
 import { Engine, type EngineOptions } from '../../src/index.js';
 import { runJob, type JobSummary } from '../../src/api/jobs.js';
 import { identifyModel } from '../../src/api/models.js';
@@ -78,7 +76,7 @@ describe('Engine.resultIdentity', () => {
     const given = { ...BASE, ...options };
     await using engine = await Engine.open(given);
     const { hash } = await identifyModel(engine.source.files);
-    expect(engine.resultIdentity).toMatchObject(foreseenIdentity(await checkedOptions(given), hash));
+    expect(engine.resultIdentity).toMatchObject(await Engine.check(given));
     expect(engine.resultIdentity).toMatchObject({
       model: hash,
       layers: options.layers ?? null,
@@ -86,9 +84,9 @@ describe('Engine.resultIdentity', () => {
     });
   });
 
-  test('has no place for what is chosen when the model is opened, before that', () => {
-    expect(Object.keys(foreseenIdentity({ ...BASE, compressCache: 'auto' }, 'm'))).not.toContain('compressCache');
-    expect(Object.keys(foreseenIdentity({ ...BASE, compressWeights: 'auto' }, 'm'))).not.toContain('compressWeights');
+  test('has no place for what is chosen when the model is opened, before that', async () => {
+    expect(Object.keys(await Engine.check({ ...BASE, compressCache: 'auto' }))).not.toContain('compressCache');
+    expect(Object.keys(await Engine.check({ ...BASE, compressWeights: 'auto' }))).not.toContain('compressWeights');
   });
 
   test('is of the bytes that were loaded: a file that is touched while the model is opened is refused', async () => {

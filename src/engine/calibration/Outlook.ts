@@ -2,7 +2,7 @@ import { loadAddon } from '../../bindings/loadAddon.js';
 import type { RunStats } from '../../RunStats.js';
 import { WorkLedger } from './WorkLedger.js';
 import type { Placement } from '../memory/movement.js';
-import type { SettledOptions } from '../open/openRuntime.js';
+import type { Opened } from '../open/Opened.js';
 import { chooseBlock } from '../../plan/chooseBlock.js';
 import { correctionsOf } from '../../plan/corrections/learn.js';
 import type { Corrections } from '../../plan/corrections/workKinds.js';
@@ -22,6 +22,11 @@ export interface SeenRun {
   /** What its tasks took; undefined where that is of no use. */
   readonly ledger: WorkLedger | undefined;
 }
+
+/** What of an engine that is decided by its opening. */
+export type OutlookFacts = Pick<Opened, 'plan' | 'settings' | 'grid' | 'cache' | 'gpu'> & {
+  readonly reserved: Pick<Opened['reserved'], 'hostBytes'>;
+};
 
 /**
  * What an open engine expects of its runs: how long they take, and how many rows should share a pass where rows turn
@@ -43,25 +48,28 @@ export class Outlook {
   private learning: Promise<void> = Promise.resolve();
 
   constructor(
-    private readonly settled: SettledOptions,
+    private readonly opened: OutlookFacts,
     private readonly placement: Placement,
   ) {
-    const { grid, rowsPerSlot, threads, compressWeights, compressCache } = settled;
+    const {
+      plan: { request, report },
+      settings: { numerics, block },
+      grid,
+    } = opened;
+    const { compressWeights, compressCache } = numerics;
     this.block = {
-      batchSize: rowsPerSlot,
+      batchSize: block.rowsPerSlot,
       batches: grid.slots,
       tokensPerSquare: grid.tokensPerSquare,
       ...placement,
       compressWeights,
       compressCache,
       cpuAttention: true,
-      threads,
+      threads: block.threads,
     };
-    const { planned, slots } = settled;
-    const { request, plan } = planned;
     this.corrections = request?.hardware.corrections;
-    if (plan.origin === 'auto' && request && request.allow?.batchSize === undefined && !settled.gpuTier) {
-      const drift = new WorkloadDrift(request.workload, slots * rowsPerSlot, (workload) =>
+    if (report.origin === 'auto' && request && request.allow?.batchSize === undefined && !opened.gpu) {
+      const drift = new WorkloadDrift(request.workload, block.slots * block.rowsPerSlot, (workload) =>
         this.rowsFor({ ...request, workload }),
       );
       this.drift = drift;
@@ -79,11 +87,9 @@ export class Outlook {
     ownStages: boolean,
     machine?: ConstructorParameters<typeof WorkLedger>[3],
   ): WorkLedger | undefined {
-    const {
-      planned: { request },
-      instructionSet,
-      sparseAttention,
-    } = this.settled;
+    const { plan, settings } = this.opened;
+    const { request } = plan;
+    const { instructionSet, sparseAttention } = settings.numerics;
     const name = scheduleNamed(schedule);
     if (!request || ownStages || name === undefined || sparseAttention < 1) return undefined;
     const { hardware, shape, workload } = request;
@@ -105,7 +111,7 @@ export class Outlook {
 
   /** What a run's statistics say beside what was measured. */
   of(run: SeenRun): Pick<RunStats, 'predicted' | 'plan' | 'corrections'> {
-    const { origin, why, machineSpeed } = this.settled.planned.plan;
+    const { origin, why, machineSpeed } = this.opened.plan.report;
     return {
       ...this.predicted(run),
       plan: {
@@ -120,7 +126,7 @@ export class Outlook {
   /** A run is over, and its statistics are out: what it taught corrects the runs after it. */
   ended(ledger: WorkLedger | undefined): void {
     if (!ledger || !this.underWay.delete(ledger)) return;
-    const { learning } = this.settled.planned;
+    const { learning } = this.opened.plan;
     if (!learning) return;
     const { work, undisturbed } = ledger.end();
     this.learning = this.learning
@@ -138,7 +144,7 @@ export class Outlook {
 
   private predicted({ schedule, totals, ownStages, ledger }: SeenRun): Pick<RunStats, 'predicted' | 'corrections'> {
     const { block } = this;
-    const { request, plan, learning } = this.settled.planned;
+    const { request, report, learning } = this.opened.plan;
     if (!request || ownStages) return {};
     const batchSize = this.drift ? Math.ceil(this.drift.rows / block.batches) : block.batchSize;
     const { corrections: _, ...plain } = request.hardware;
@@ -153,8 +159,8 @@ export class Outlook {
     const applied = ledger ? ledger.applied : this.corrections;
     const run = by(applied);
     if (!run) return {};
-    const planned = plan.workload &&
-      plan.predicted && { workload: plan.workload, tokensPerSecond: plan.predicted.tokensPerSecond };
+    const planned = report.workload &&
+      report.predicted && { workload: report.workload, tokensPerSecond: report.predicted.tokensPerSecond };
     return {
       predicted: { ...run, ...(planned && { planned }) },
       ...(ledger && {
@@ -170,31 +176,31 @@ export class Outlook {
 
   private get cache(): CachePages {
     const {
-      cache: { pages, pageTokens },
-      diskCache,
-      gpuTier,
-    } = this.settled;
+      cache: { pages, pageTokens, disk },
+      gpu,
+    } = this.opened;
     return {
       pages,
-      gpuPages: gpuTier?.options.pages,
+      gpuPages: gpu?.options.pages,
       rules: {
         pageTokens,
-        gpuShare: gpuTier?.cacheShare,
-        diskShare: diskCache.share,
-        mostDiskPages: diskCache.mostPerRow,
+        gpuShare: gpu?.cacheShare,
+        diskShare: disk.share,
+        mostDiskPages: disk.mostPerRow,
       },
     };
   }
 
   /** How many rows should be under way together for another workload, as things lie now. */
   private rowsFor(request: PlanRequest): number {
-    const { grid, rowsPerSlot, reservedBytes, compressWeights, compressCache, schedule, tokensPerSquare } =
-      this.settled;
+    const { grid, settings, reserved } = this.opened;
+    const { compressWeights, compressCache } = settings.numerics;
+    const { rowsPerSlot, schedule, tokensPerSquare } = settings.block;
     const { hardware, allow } = request;
     const best = chooseBlock(
       {
         ...request,
-        hardware: { ...hardware, memory: { ...hardware.memory, cpuBytes: reservedBytes } },
+        hardware: { ...hardware, memory: { ...hardware.memory, cpuBytes: reserved.hostBytes } },
         allow: {
           ...allow,
           schedules: [schedule],

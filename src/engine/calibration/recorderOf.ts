@@ -1,7 +1,6 @@
 import { RunRecorder } from '../execution/RunRecorder.js';
 import type { PagePool } from '../memory/PagePool.js';
-import { memoryUse } from '../open/memoryUse.js';
-import type { SettledOptions } from '../open/openRuntime.js';
+import { memoryUse, type Opened } from '../open/Opened.js';
 import type { Outlook, SeenRun } from './Outlook.js';
 import type { RunOptions } from '../rows/Generation.js';
 
@@ -20,22 +19,23 @@ export interface RecordedRun {
 }
 
 export function recorderOf(
-  settled: SettledOptions,
+  opened: Pick<Opened, 'settings' | 'grid' | 'gpu' | 'cache' | 'reserved'>,
   { model, loadSeconds, outlook, pool, schedule, ledger }: RecordedRun,
   { onProgress, onStats, onTrace, pipeline }: RecordedOptions,
 ): RunRecorder {
-  const products = settled.gpuTier?.options.products ?? 'own';
+  const products = opened.gpu?.options.products ?? 'own';
+  const { sparseAttention, precision } = opened.settings.numerics;
   return new RunRecorder({
     model,
     policy: {
       schedule,
       ...outlook.block,
-      sparseAttention: settled.sparseAttention,
-      precision: settled.precision,
+      sparseAttention,
+      precision,
       ...(products !== 'own' && { gpuProducts: products }),
     },
     loadSeconds,
-    memory: () => memoryUse(settled, pool),
+    memory: () => memoryUse(opened, pool),
     lengths: outlook.drift,
     outlook: (totals) => outlook.of({ schedule, totals, ownStages: pipeline !== undefined, ledger }),
     ledger,

@@ -21,16 +21,25 @@ import { COMPRESSIONS, type Compression, type Policy } from '../../plan/Policy.j
 import { predict, settingOf } from '../../plan/predict.js';
 import { layerFlopsPerToken } from '../../plan/model/computeSeconds.js';
 import type { Workload } from '../../plan/Workload.js';
-import { policyOptions, withPolicy } from './policyOptions.js';
+import { policyOptions } from './policyOptions.js';
 import { cachedProfile } from '../../profile/cachedProfile.js';
 import { speedNow } from '../../profile/speedNow.js';
 import type { ProfileOptions } from '../../profile/profileMachine.js';
-import { DEFAULT_BATCH_SIZE, type Settings } from './settleOptions.js';
+import {
+  capOf,
+  DEFAULT_BATCH_SIZE,
+  type Block,
+  type GpuSettings,
+  type MemorySettings,
+  type Settings,
+} from './settings.js';
+import type { RequestedOptions } from './validateOptions.js';
 
-/** A plan, and what it means for opening the engine. */
-export interface PlannedEngine {
-  readonly plan: EnginePlan;
-  /** The caller's options, with what was planned where they say nothing. */
+/** By which plan an engine is opened, and what that means for opening it. */
+export interface Plan {
+  /** What the caller is told of it. */
+  readonly report: EnginePlan;
+  /** The requested options, with what was planned where they say nothing. */
   readonly options: EngineOptions;
   /** Whether layers are to stream even if all of them would fit beside some cache. */
   readonly streams: boolean;
@@ -81,10 +90,10 @@ const UNPLANNED = 'what fits is put on it, the rest in memory, then on disk';
 const NOT_MEASURED = `the GPU of this machine has not been measured: ${UNPLANNED}`;
 
 /**
- * Finds the plan by which an engine is opened: searches, or completes what was given. Where nothing can be known of the
- * machine, or the work is too little to be planned for, the defaults stay, and the plan says why.
+ * The second step of opening an engine: the plan by which it is opened. Searches, or completes what was given. Where
+ * nothing can be known of the machine, or the work is too little to be planned for, the defaults stay, and the plan
+ * says why.
  *
- * @param settings the options as they are without a plan
  * @param expected rows to plan for; undefined: nothing is known of them
  * @param profileOf how the profile of this machine is had; replaced in tests, as is
  * @param speedOf how fast the machine is now, over that profile
@@ -92,8 +101,7 @@ const NOT_MEASURED = `the GPU of this machine has not been measured: ${UNPLANNED
  */
 export async function planEngine(
   source: ModelSource,
-  options: EngineOptions,
-  settings: Settings,
+  { options, settings }: RequestedOptions,
   machine: MachineFacts,
   expected: ExpectedRows | undefined,
   profileOf: (options: ProfileOptions) => Promise<HardwareProfile> = cachedProfile,
@@ -102,27 +110,29 @@ export async function planEngine(
     disk: string | undefined,
     signal?: AbortSignal,
   ) => Promise<MachineSpeed> = speedNow,
-): Promise<PlannedEngine> {
-  const chosen = options.policy ?? 'auto';
-  const given = withPolicy(options, settings.gpu !== undefined);
-  const asIs = (origin: EnginePlan['origin'], why?: string, request?: PlanRequest): PlannedEngine => ({
-    plan: { origin, ...(why !== undefined && { why }), ...(request && { workload: request.workload }) },
-    options: given,
+): Promise<Plan> {
+  const { policy: chosen = 'auto' } = options;
+  const { numerics, block, memory } = settings;
+  const { gpu: onGpu } = memory;
+  const capBytes = capOf(memory, machine);
+  const asIs = (origin: EnginePlan['origin'], why?: string, request?: PlanRequest): Plan => ({
+    report: { origin, ...(why !== undefined && { why }), ...(request && { workload: request.workload }) },
+    options,
     streams: false,
     request,
   });
   // Engines that share a model's layers have to agree on their blocks: none of them plans for itself.
   if (chosen === 'default' || options.layers !== undefined) return asIs(originOf(chosen));
-  if (settings.gpu) {
+  if (onGpu) {
     if (typeof options.hardware === 'object' && !hasGpu(options.hardware)) return asIs(originOf(chosen), NOT_MEASURED);
     if (
       chosen === 'auto' &&
-      (given.weights !== undefined || given.cache !== undefined || given.activations !== undefined)
+      (options.weights !== undefined || options.cache !== undefined || options.activations !== undefined)
     ) {
       return asIs('default', 'beside a GPU nothing is planned where placements are given');
     }
   }
-  if (settings.precision === 'float32')
+  if (numerics.precision === 'float32')
     return asIs(originOf(chosen), 'precision float32 is for checking, and not planned for');
 
   const shape = shapeOfModel(source, basename(source.path));
@@ -131,23 +141,23 @@ export async function planEngine(
   let speed: MachineSpeed | undefined;
   let learning: LearningTarget | undefined;
   // Profile and corrections are of the engine's own kernels.
-  const learns = options.learn !== false && ownProducts(settings);
+  const learns = options.learn !== false && ownProducts(onGpu);
   const notes: string[] = [];
   if (typeof options.hardware === 'object') {
-    const gpu = settings.gpu && machine.gpus[settings.gpu.device];
+    const gpu = onGpu && machine.gpus[onGpu.device];
     checkSameMachine(options.hardware, { ...machine, ...(gpu && { gpuName: gpu.name }) });
     hardware = options.hardware;
   } else {
     if (expected?.rows === 0 || work(shape, workload) < WORTH_MEASURING)
       return asIs(
         originOf(chosen),
-        settings.gpu && `there is too little work to measure the GPU of this machine for: ${UNPLANNED}`,
+        onGpu && `there is too little work to measure the GPU of this machine for: ${UNPLANNED}`,
       );
     try {
       const where = {
-        disk: settings.disk,
-        threads: settings.threads,
-        ...(settings.gpu && { gpuMemory: settings.gpu.capBytes }),
+        disk: memory.disk,
+        threads: block.threads,
+        ...(onGpu && { gpuMemory: onGpu.capBytes }),
       };
       const { corrections, ...profile } = await profileOf({
         ...where,
@@ -155,8 +165,9 @@ export async function planEngine(
         onProgress: options.onProfile,
         onNote: (line) => notes.push(line),
       });
-      if (settings.gpu && !hasGpu(profile)) return asIs(originOf(chosen), NOT_MEASURED);
-      speed = await speedOf(profile, mayUseDisk(shape, given, settings) ? settings.disk : undefined, options.signal);
+      if (onGpu && !hasGpu(profile)) return asIs(originOf(chosen), NOT_MEASURED);
+      const usesDisk = mayUseDisk(shape, options, memory, capBytes);
+      speed = await speedOf(profile, usesDisk ? memory.disk : undefined, options.signal);
       hardware = atSpeed({ ...profile, ...(corrections && learns && { corrections }) }, speed);
       if (learns) learning = { profile, options: where };
     } catch (error) {
@@ -165,29 +176,30 @@ export async function planEngine(
     }
   }
   const request: PlanRequest = {
-    hardware: await asItIs(hardware, settings),
+    hardware: await asItIs(hardware, settings, capBytes),
     shape,
     workload,
-    allow: allowed(given, settings),
+    allow: allowed(options, settings),
   };
   const planned =
     typeof chosen === 'object'
       ? asIs('policy', undefined, request)
-      : (searched(given, settings, request) ?? asIs('default', 'no plan fits the memory', request));
-  const plan = { ...planned.plan, ...(speed && { machineSpeed: speed }), ...(notes.length > 0 && { notes }) };
-  return { ...planned, plan, ...(learning && { learning }) };
+      : (searched({ options, settings }, capBytes, request) ?? asIs('default', 'no plan fits the memory', request));
+  const report = { ...planned.report, ...(speed && { machineSpeed: speed }), ...(notes.length > 0 && { notes }) };
+  return { ...planned, report, ...(learning && { learning }) };
 }
 
 /** Whether the disk is used, or memory so scarce that a plan could use it: else nobody asks how fast it is. */
 function mayUseDisk(
   { layers, layerWeightBytes, globalWeightBytes }: ModelShape,
   { weights }: EngineOptions,
-  { capBytes, cacheOnDisk, activationsOnDisk }: Settings,
+  memory: MemorySettings,
+  capBytes: number,
 ): boolean {
   return (
     (weights?.disk ?? 0) > 0 ||
-    cacheOnDisk > 0 ||
-    activationsOnDisk > 0 ||
+    memory.cacheOnDisk > 0 ||
+    memory.activationsOnDisk > 0 ||
     SPACIOUS * (layers * layerWeightBytes + globalWeightBytes) > capBytes - process.memoryUsage.rss()
   );
 }
@@ -197,7 +209,7 @@ function originOf(chosen: 'auto' | 'default' | Policy): EnginePlan['origin'] {
 }
 
 /** Whether nothing is multiplied by a library of others. */
-function ownProducts({ gpu }: Settings): boolean {
+function ownProducts(gpu: GpuSettings | undefined): boolean {
   return gpu === undefined || gpu.products === 'own';
 }
 
@@ -207,13 +219,19 @@ function hasGpu(hardware: HardwareProfile): boolean {
 }
 
 /** Undefined where by the model nothing fits: whoever opens the engine finds out exactly, and says what would. */
-function searched(given: EngineOptions, settings: Settings, first: PlanRequest): PlannedEngine | undefined {
-  const shares = settledShares(given, settings);
+function searched(
+  { options: given, settings }: RequestedOptions,
+  capBytes: number,
+  first: PlanRequest,
+): Plan | undefined {
+  const { memory, block } = settings;
+  const withGpu = memory.gpu !== undefined;
+  const shares = settledShares(given, memory);
   const search = (request: PlanRequest): RankedPlan | undefined =>
     shares ? chooseBlock(request, shares) : bestPlan(request);
   let request = first;
   let best = search(request);
-  const cpuBytes = leftBytes(settings, PLANNED_BYTES);
+  const cpuBytes = leftBytes(capBytes, PLANNED_BYTES);
   if (
     (best === undefined || best.policy.weights.disk > 0 || best.policy.cache.disk > 0) &&
     cpuBytes > first.hardware.memory.cpuBytes
@@ -223,17 +241,17 @@ function searched(given: EngineOptions, settings: Settings, first: PlanRequest):
     best = search(request);
   }
   if (best === undefined) return undefined;
-  const usual = shares || settings.gpu ? undefined : usualPlan(request, settings);
+  const usual = shares || withGpu ? undefined : usualPlan(request, block);
   const plan =
     usual && best.predicted.tokensPerSecond < usual.predicted.tokensPerSecond * CLEARLY_FASTER ? usual : best;
-  const { weights: planned, ...planOptions } = policyOptions(plan.policy, settings.gpu !== undefined);
+  const { weights: planned, ...planOptions } = policyOptions(plan.policy, withGpu);
   const streams = given.weights === undefined && (planned?.disk ?? 0) > 0;
   // Usually the cache has its pages first, and as much of the weights stays as there is room for; where rows come in as
   // pages come free it is the other way round.
   const inTurn = settingOf(request, plan.policy).setting.workload.cachePages !== undefined;
   const { compressWeights, compressCache, ...rest } = given;
   return {
-    plan: {
+    report: {
       origin: 'auto',
       workload: request.workload,
       policy: plan.policy,
@@ -283,12 +301,12 @@ function clearlyBest({ readsOnly, ...best }: Choice): RankedPlan {
 }
 
 /** What an engine does that nobody plans for, where the request allows it and it fits. */
-function usualPlan(request: PlanRequest, settings: Settings): RankedPlan | undefined {
+function usualPlan(request: PlanRequest, block: Block): RankedPlan | undefined {
   const { allow = {}, workload } = request;
   const { schedules, batchSize, batches, threads, tokensPerSquare, compressWeights, compressCache } = allow;
   if (compressWeights?.length !== 1 || compressCache?.length !== 1) return undefined;
   const policy: Policy = {
-    schedule: schedules?.[0] ?? settings.schedule,
+    schedule: schedules?.[0] ?? block.schedule,
     batchSize: batchSize ?? Math.min(DEFAULT_BATCH_SIZE, workload.rows ?? DEFAULT_BATCH_SIZE),
     batches: batches ?? 1,
     ...IN_MEMORY,
@@ -308,7 +326,7 @@ const IN_MEMORY: PlacementShares = { weights: onCpu, cache: onCpu, activations: 
 /** Placements that the caller has settled; undefined where all are open. */
 function settledShares(
   { weights, cache, activations }: EngineOptions,
-  { cacheOnDisk, activationsOnDisk }: Settings,
+  { cacheOnDisk, activationsOnDisk }: MemorySettings,
 ): Parameters<typeof chooseBlock>[1] | undefined {
   if (weights === undefined && cache === undefined && activations === undefined) return undefined;
   const onDisk = (disk: number): PlacementShares['cache'] => ({ gpu: 0, cpu: 1 - disk, disk });
@@ -320,7 +338,7 @@ function settledShares(
 }
 
 /** What the options leave to the search. */
-function allowed(given: EngineOptions, settings: Settings): Allowed {
+function allowed(given: EngineOptions, { block, memory }: Settings): Allowed {
   const kinds = (flag: Compression | 'auto' | undefined): readonly Compression[] =>
     flag === 'auto' ? COMPRESSIONS : [flag ?? 'none'];
   return {
@@ -332,19 +350,23 @@ function allowed(given: EngineOptions, settings: Settings): Allowed {
     compressWeights: kinds(given.compressWeights),
     compressCache: kinds(given.compressCache),
     // What is not on the GPU is attended to by the processor.
-    ...(settings.gpu && { cpuAttention: [true] }),
-    ...(given.batchSize === undefined && { mostBatchSize: Math.min(256, settings.tokensPerSquare) }),
+    ...(memory.gpu && { cpuAttention: [true] }),
+    ...(given.batchSize === undefined && { mostBatchSize: Math.min(256, block.tokensPerSquare) }),
   };
 }
 
 /** The machine with the memory that this process may take now: what it holds already is its own. */
-async function asItIs(hardware: HardwareProfile, settings: Settings): Promise<HardwareProfile> {
-  const { capBytes, gpu, disk, diskBytes, instructionSet } = settings;
-  const gpuCap = gpu?.capBytes ?? 0,
-    workspace = ownProducts(settings) ? 0 : Math.min(LIBRARY_BYTES, gpuCap / 4);
+async function asItIs(
+  hardware: HardwareProfile,
+  { numerics: { instructionSet }, memory }: Settings,
+  capBytes: number,
+): Promise<HardwareProfile> {
+  const { gpu, disk, diskBytes } = memory;
+  const gpuCap = gpu?.capBytes ?? 0;
+  const workspace = ownProducts(gpu) ? 0 : Math.min(LIBRARY_BYTES, gpuCap / 4);
   const measured =
     hardware.links.diskReadBytesPerSecond !== undefined && hardware.links.diskWriteBytesPerSecond !== undefined;
-  const cpuBytes = leftBytes({ capBytes }, SEARCH_BYTES);
+  const cpuBytes = leftBytes(capBytes, SEARCH_BYTES);
   return {
     ...hardware,
     machine: { instructionSet, ...hardware.machine },
@@ -358,7 +380,7 @@ async function asItIs(hardware: HardwareProfile, settings: Settings): Promise<Ha
 }
 
 /** What the cap leaves to plan for, where the process grows by `more` until the engine is open. */
-function leftBytes({ capBytes }: Pick<Settings, 'capBytes'>, more: number): number {
+function leftBytes(capBytes: number, more: number): number {
   return Math.max(1, capBytes - process.memoryUsage.rss() - more);
 }
 

@@ -3,15 +3,6 @@ import { UsageError } from '../../errors/UsageError.js';
 import type { Policy } from '../../plan/Policy.js';
 
 /**
- * The options with what their policy says, where they have one and say nothing themselves. @throws UsageError for what
- * this machine cannot do
- */
-export function withPolicy(options: EngineOptions, withGpu: boolean): EngineOptions {
-  const { policy } = options;
-  return typeof policy === 'object' ? { ...policyOptions(policy, withGpu), ...options } : options;
-}
-
-/**
  * What a policy says to `Engine.open`. Hidden states that it puts on the GPU in part only leave it wholly.
  * @param withGpu whether a GPU computes
  * @throws UsageError for what this machine cannot do

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { InstructionSet } from '../../bindings/Addon.js';
 import type { GpuFacts } from '../../bindings/Gpu.js';
+import { loadAddon } from '../../bindings/loadAddon.js';
 import type { LayerRange } from '../../model/partOf.js';
 import type { DiskCache } from '../memory/PagePool.js';
-import type { Settings } from './settleOptions.js';
+import type { Opened } from './Opened.js';
+import type { Numerics } from './settings.js';
+import type { RequestedOptions } from './validateOptions.js';
 
 /**
  * Everything that decides what an engine answers to a row beside the row itself and what `generate` is told: two
@@ -23,10 +25,10 @@ export interface ResultIdentity {
    * to say.
    */
   readonly layers: LayerRange | null;
-  readonly precision: Settings['precision'];
+  readonly precision: Numerics['precision'];
   /** As chosen, where `auto` was allowed. */
-  readonly compressWeights: Settings['compressWeights'];
-  readonly compressCache: Settings['compressCache'];
+  readonly compressWeights: Numerics['compressWeights'];
+  readonly compressCache: Numerics['compressCache'];
   /** 1: dense. */
   readonly sparseAttention: number;
   /**
@@ -54,14 +56,10 @@ export interface GpuIdentity {
 }
 
 /** What an identity is made of. */
-export interface IdentityFacts extends Pick<
-  Settings,
-  'precision' | 'compressWeights' | 'compressCache' | 'sparseAttention'
-> {
+export interface IdentityFacts extends Numerics {
   readonly numerics: number;
   readonly model: string;
   readonly layers?: LayerRange | undefined;
-  readonly instructionSet: InstructionSet;
   readonly gpu?:
     | (Pick<GpuIdentity, 'products' | 'cacheShare'> & {
         readonly facts: Pick<GpuFacts, 'name' | 'computeCapability'>;
@@ -100,6 +98,54 @@ function identityOfGpu({
     products,
     cacheShare,
     ...(share > 0 && { cacheOnDisk: { share, mostPagesPerRow: mostPerRow } }),
+  };
+}
+
+/**
+ * The identity of an engine that has been opened.
+ * @param model `ModelIdentity.hash`
+ */
+export function identityOf(
+  { runtime, settings, grid, gpu, cache }: Pick<Opened, 'runtime' | 'settings' | 'grid' | 'gpu' | 'cache'>,
+  model: string,
+): ResultIdentity {
+  const addon = loadAddon();
+  const { part, layers: count } = grid;
+  const facts = gpu && addon.machine().gpus[gpu.options.device];
+  return resultIdentity({
+    ...settings.numerics,
+    numerics: addon.numerics,
+    model,
+    layers: part && { first: part.first, count },
+    gpu: gpu && facts && { facts, products: runtime.gpuProducts, cacheShare: gpu.cacheShare, diskCache: cache.disk },
+  });
+}
+
+/**
+ * What can be told of an engine's identity by its options, without its model. What is only chosen as the engine is
+ * opened (`auto`; what is on a GPU) is left out.
+ */
+export function foreseenIdentity({ options, settings }: RequestedOptions): Partial<ResultIdentity> {
+  const { gpu: onGpu } = settings.memory;
+  const {
+    model: _,
+    layers,
+    compressWeights,
+    compressCache,
+    gpu,
+    instructions,
+    ...known
+  } = resultIdentity({
+    ...settings.numerics,
+    numerics: loadAddon().numerics,
+    model: '',
+  });
+  return {
+    ...known,
+    ...(options.layers === undefined && { layers }),
+    ...(options.compressWeights !== 'auto' && { compressWeights }),
+    ...(options.compressCache !== 'auto' && { compressCache }),
+    ...(!onGpu && { instructions, gpu }),
   };
 }
 

@@ -1,12 +1,12 @@
 import type { DecoderSpec } from '../../model/DecoderSpec.js';
-import type { SettledOptions } from '../open/openRuntime.js';
+import type { Opened } from '../open/Opened.js';
 import { layerBounds } from '../grid/Square.js';
 import type { StageFacts } from './begin.js';
 
 /** What the peers of an engine have to know of it. @param contents `ResultIdentity.model` */
 export function peerFacts(
   decoder: DecoderSpec,
-  { grid, cache, diskCache, gpuTier }: SettledOptions,
+  { grid, cache, gpu }: Pick<Opened, 'grid' | 'cache' | 'gpu'>,
   contents: string,
 ): StageFacts {
   const { layers, hiddenSize, vocabularySize, family } = decoder;
@@ -16,12 +16,12 @@ export function peerFacts(
     grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
     cache: {
       pageTokens: cache.pageTokens,
-      diskShare: diskCache.share,
-      mostDiskPages: diskCache.mostPerRow,
-      ...(gpuTier && { gpuShare: gpuTier.cacheShare }),
+      diskShare: cache.disk.share,
+      mostDiskPages: cache.disk.mostPerRow,
+      ...(gpu && { gpuShare: gpu.cacheShare }),
     },
     // On a GPU and with a cache on disk rows share nothing yet.
-    sharesPages: !gpuTier && diskCache.share === 0,
-    pages: { gpu: gpuTier?.options.pages ?? 0, memory: cache.pages, disk: diskCache.pages },
+    sharesPages: !gpu && cache.disk.share === 0,
+    pages: { gpu: gpu?.options.pages ?? 0, memory: cache.pages, disk: cache.disk.pages },
   };
 }

@@ -4,13 +4,12 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { loadAddon } from '../../../src/bindings/loadAddon.js';
 import { Engine } from '../../../src/Engine.js';
 import type { TaskEvent } from '../../../src/engine/grid/Task.js';
-import type { SettledOptions } from '../../../src/engine/open/openRuntime.js';
-import { Outlook } from '../../../src/engine/calibration/Outlook.js';
+import { Outlook, type OutlookFacts } from '../../../src/engine/calibration/Outlook.js';
 import type { HardwareProfile } from '../../../src/plan/HardwareProfile.js';
 import { requireKnownShape } from '../../../src/plan/knownShapes.js';
 import { profilePath } from '../../../src/profile/cachedProfile.js';
 import { correctionsPath } from '../../../src/engine/calibration/correctionsFile.js';
-import { settleOptions } from '../../../src/engine/open/settleOptions.js';
+import { settle } from '../../../src/engine/open/settings.js';
 import type { RunStats } from '../../../src/RunStats.js';
 import { temporaryFolder } from '../../jobs/support/files.js';
 import { CPU_MACHINE } from '../../plan/support/hardware.js';
@@ -84,23 +83,33 @@ function outlookOf(learns: boolean): Outlook {
     shape: { ...requireKnownShape('opt-6.7b'), layers: 4 },
     workload: { promptTokens: 32, newTokens: 16 },
   };
-  const settings = settleOptions({ model: 'none', batchSize: 16, disk: path('disk') }, machine);
-  const planned = {
-    plan: { origin: 'policy' as const },
+  const settings = settle({ model: 'none', batchSize: 16, disk: path('disk') }, machine);
+  const plan = {
+    report: { origin: 'policy' as const },
     options: { model: 'none' },
     streams: false,
     request,
-    ...(learns && { learning: { profile: HERE, options: { disk: settings.disk, threads: settings.threads } } }),
+    ...(learns && {
+      learning: { profile: HERE, options: { disk: settings.memory.disk, threads: settings.block.threads } },
+    }),
   };
-  const settled = {
-    ...settings,
-    planned,
+  const facts: OutlookFacts = {
+    plan,
+    settings,
     grid: { layers: 4, slots: 1, rowsPerSlot: 16, tokensPerSquare: 512 },
-    cache: { pages: 1000, pageTokens: 32 },
-    diskCache: { share: 0, mostPerRow: 0 },
-  } as unknown as SettledOptions;
+    gpu: undefined,
+    cache: {
+      pages: 1000,
+      pageTokens: 32,
+      disk: { pages: 0, share: 0, mostPerRow: 0 },
+      buffers: 0,
+      pageBytes: 0,
+      diskPageBytes: 0,
+    },
+    reserved: { hostBytes: 0 },
+  };
   const inMemory = { gpu: 0, cpu: 1, disk: 0 };
-  return new Outlook(settled, { weights: inMemory, cache: inMemory, activations: inMemory });
+  return new Outlook(facts, { weights: inMemory, cache: inMemory, activations: inMemory });
 }
 
 /** A run of which every task of 16 decoding rows took the same. */

@@ -2,8 +2,8 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { MachineFacts } from '../../../src/bindings/Addon.js';
 import { loadAddon } from '../../../src/bindings/loadAddon.js';
-import { checkEngineOptions } from '../../../src/engine/open/checkEngineOptions.js';
-import { planEngine, type PlannedEngine } from '../../../src/engine/open/planEngine.js';
+import { checkEngineOptions, requestedOptions } from '../../../src/engine/open/validateOptions.js';
+import { planEngine, type Plan } from '../../../src/engine/open/planEngine.js';
 import type { MachineSpeed } from '../../../src/plan/atSpeed.js';
 import type { HardwareProfile } from '../../../src/plan/HardwareProfile.js';
 import type { ProfileOptions } from '../../../src/profile/profileMachine.js';
@@ -11,7 +11,7 @@ import { choosePolicy } from '../../../src/plan/choosePolicy.js';
 import { settingOf } from '../../../src/plan/predict.js';
 import { parsePolicy } from '../../../src/plan/Policy.js';
 import { predict } from '../../../src/plan/predict.js';
-import { settleOptions, type Settings } from '../../../src/engine/open/settleOptions.js';
+import { settle, type Settings } from '../../../src/engine/open/settings.js';
 import type { EngineOptions } from '../../../src/EngineOptions.js';
 import { InterruptedError } from '../../../src/errors/InterruptedError.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
@@ -56,7 +56,7 @@ const LARGE: ModelSource = {
 
 const AS_EVER: MachineSpeed = { memory: 1, fewRows: 1, manyRows: 1 };
 
-function planned(
+async function planned(
   more: Partial<EngineOptions>,
   {
     model = LARGE,
@@ -69,12 +69,11 @@ function planned(
     profileOf?: (options?: ProfileOptions) => Promise<HardwareProfile>;
     speed?: MachineSpeed;
   } = {},
-): Promise<PlannedEngine> {
+): Promise<Plan> {
   const options: EngineOptions = { model: model.path, cpuMemory: '4GiB', ...more };
   return planEngine(
     model,
-    options,
-    settleOptions(options, machine),
+    requestedOptions(options, machine),
     machine,
     expected,
     profileOf ?? (() => Promise.reject(new Error('this machine must not be measured here'))),
@@ -93,7 +92,7 @@ afterAll(() => {
 
 describe('the plan of an engine', () => {
   test('is searched for the rows that are expected, and opens it as it says', async () => {
-    const { plan, options, streams, request } = await planned({ hardware: HERE });
+    const { report: plan, options, streams, request } = await planned({ hardware: HERE });
     expect(plan).toMatchObject({
       origin: 'auto',
       workload: { promptTokens: 64, newTokens: 32 },
@@ -113,7 +112,7 @@ describe('the plan of an engine', () => {
 
   test('has layers stream where the model does not fit, in larger blocks', async () => {
     const tight = { hardware: HERE, cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 };
-    const { plan, options, streams } = await planned({ ...tight, schedule: 'zigzag' });
+    const { report: plan, options, streams } = await planned({ ...tight, schedule: 'zigzag' });
     expect(streams).toBe(true);
     expect(plan.policy?.weights.disk).toBeGreaterThan(0.2);
     // How much of a layer stays in memory is found when it is opened, to the byte.
@@ -122,19 +121,19 @@ describe('the plan of an engine', () => {
 
   test('has rows come in as pages come free where that is faster, with the weights where they were planned and what is left for pages', async () => {
     const tight = { hardware: HERE, cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 };
-    const { plan, options, streams, request } = await planned(tight);
+    const { report: plan, options, streams, request } = await planned(tight);
     expect(streams).toBe(true);
     expect(plan.predicted?.fits).toBe(true);
     expect(request && plan.policy && settingOf(request, plan.policy).setting.workload.cachePages).toBeGreaterThan(0);
     expect(options.weights).toEqual({ cpu: plan.policy?.weights.cpu, disk: plan.policy?.weights.disk });
-    const { plan: zigzag } = await planned({ ...tight, schedule: 'zigzag', cache: { cpu: 1, disk: 0 } });
+    const { report: zigzag } = await planned({ ...tight, schedule: 'zigzag', cache: { cpu: 1, disk: 0 } });
     expect(plan.predicted?.tokensPerSecond).toBeGreaterThan(zigzag.predicted?.tokensPerSecond ?? Infinity);
   });
 
   test('writes to disk only where that is clearly faster', async () => {
     const gains: { gain: number; writes: boolean }[] = [];
     for (const mib of [700, 800, 900]) {
-      const { plan, request } = await planned(
+      const { report: plan, request } = await planned(
         { hardware: HERE, tokensPerSquare: 128, cpuMemory: process.memoryUsage.rss() + mib * 2 ** 20 },
         { expected: { promptTokens: 512, newTokens: 128 } },
       );
@@ -151,7 +150,7 @@ describe('the plan of an engine', () => {
 
   test('takes smaller squares where that is what makes it fit', async () => {
     // Working memory of 512 tokens alone is more than what is left beside embeddings and two layers.
-    const { plan } = await planned({ hardware: HERE, cpuMemory: process.memoryUsage.rss() + 400 * 2 ** 20 });
+    const { report: plan } = await planned({ hardware: HERE, cpuMemory: process.memoryUsage.rss() + 400 * 2 ** 20 });
     expect(plan.origin).toBe('auto');
     expect(plan.policy?.tokensPerSquare).toBeLessThan(512);
     expect(plan.policy?.batchSize).toBeLessThanOrEqual(plan.policy?.tokensPerSquare ?? 0);
@@ -160,7 +159,7 @@ describe('the plan of an engine', () => {
   test('leaves what the caller says: blocks, schedule, threads, placements', async () => {
     const asked = { batchSize: 7, batches: 3, schedule: 'zigzag', threads: 1, tokensPerSquare: 100 } as const;
     expect((await planned({ hardware: HERE, ...asked })).options).toMatchObject(asked);
-    const { plan, options } = await planned({ hardware: HERE, cache: { cpu: 0.5, disk: 0.5 } });
+    const { report: plan, options } = await planned({ hardware: HERE, cache: { cpu: 0.5, disk: 0.5 } });
     expect(options.cache).toEqual({ cpu: 0.5, disk: 0.5 });
     expect(plan.policy).toMatchObject({ cache: { disk: 0.5 }, weights: { disk: 0 } });
   });
@@ -168,7 +167,7 @@ describe('the plan of an engine', () => {
   test('compresses only where that is allowed, and recommends it elsewhere', async () => {
     const slow: HardwareProfile = { ...HERE, links: { ...HERE.links, diskReadBytesPerSecond: 1e8 } };
     const tight = { hardware: slow, cpuMemory: process.memoryUsage.rss() + 500 * 2 ** 20 };
-    const { plan, options } = await planned(tight);
+    const { report: plan, options } = await planned(tight);
     expect(options).toMatchObject({ compressWeights: 'none', compressCache: 'none' });
     expect(plan.recommended?.map(({ change, changesResults }) => [change, changesResults])).toContainEqual([
       '4-bit weights',
@@ -176,7 +175,7 @@ describe('the plan of an engine', () => {
     ]);
     const allowed = await planned({ ...tight, compressWeights: 'auto' });
     expect(allowed.options.compressWeights).toBe('4bit');
-    expect(allowed.plan.predicted?.tokensPerSecond).toBeGreaterThan(
+    expect(allowed.report.predicted?.tokensPerSecond).toBeGreaterThan(
       (plan.predicted?.tokensPerSecond ?? Infinity) * 1.2,
     );
     expect((await planned({ ...tight, compressWeights: 'none' })).options.compressWeights).toBe('none');
@@ -194,7 +193,7 @@ describe('the plan of an engine', () => {
         taskSeconds: 0,
       },
     };
-    expect((await planned({ hardware: flat })).plan.policy).toMatchObject({
+    expect((await planned({ hardware: flat })).report.policy).toMatchObject({
       schedule: 'diagonal',
       batchSize: 64,
       batches: 1,
@@ -202,18 +201,21 @@ describe('the plan of an engine', () => {
   });
 
   test('is not made for work that is too small to be measured for, nor by anybody who asks for the defaults', async () => {
-    expect((await planned({}, { model: TINY })).plan).toEqual({ origin: 'default' });
-    expect((await planned({}, { expected: { ...MANY, rows: 2 } })).plan).toEqual({ origin: 'default' });
-    expect((await planned({ policy: 'default' })).plan).toEqual({ origin: 'default' });
-    expect((await planned({ precision: 'float32', hardware: HERE })).plan.why).toContain('float32');
+    expect((await planned({}, { model: TINY })).report).toEqual({ origin: 'default' });
+    expect((await planned({}, { expected: { ...MANY, rows: 2 } })).report).toEqual({ origin: 'default' });
+    expect((await planned({ policy: 'default' })).report).toEqual({ origin: 'default' });
+    expect((await planned({ precision: 'float32', hardware: HERE })).report.why).toContain('float32');
   });
 
   test('measures this machine where it pays; if that fails the defaults stay, with the reason', async () => {
     let calls = 0;
     const profileOf = (): Promise<HardwareProfile> => Promise.resolve(((calls += 1), HERE));
-    expect((await planned({}, { profileOf })).plan.origin).toBe('auto');
+    expect((await planned({}, { profileOf })).report.origin).toBe('auto');
     expect(calls).toBe(1);
-    const { plan, options } = await planned({}, { profileOf: () => Promise.reject(new UsageError('no clock')) });
+    const { report: plan, options } = await planned(
+      {},
+      { profileOf: () => Promise.reject(new UsageError('no clock')) },
+    );
     expect(plan).toEqual({ origin: 'default', why: 'no clock' });
     expect(options.batchSize).toBeUndefined();
     await expect(planned({}, { profileOf: () => Promise.reject(new InterruptedError('stop')) })).rejects.toThrow(
@@ -228,12 +230,12 @@ describe('the plan of an engine', () => {
     const profileOf = (): Promise<HardwareProfile> => Promise.resolve(HERE);
     const usual = await planned({}, { profileOf });
     const slow: MachineSpeed = { memory: 0.5, fewRows: 0.5, manyRows: 0.5 };
-    const { plan, request } = await planned({}, { profileOf, speed: slow });
+    const { report: plan, request } = await planned({}, { profileOf, speed: slow });
     expect(plan.machineSpeed).toEqual(slow);
-    expect(plan.predicted?.tokensPerSecond).toBeCloseTo((usual.plan.predicted?.tokensPerSecond ?? 0) / 2, 0);
+    expect(plan.predicted?.tokensPerSecond).toBeCloseTo((usual.report.predicted?.tokensPerSecond ?? 0) / 2, 0);
     expect(request?.hardware.cpu.memoryBytesPerSecond).toBe(HERE.cpu.memoryBytesPerSecond / 2);
     // What is given is taken at its word.
-    expect((await planned({ hardware: HERE }, { speed: slow })).plan).not.toHaveProperty('machineSpeed');
+    expect((await planned({ hardware: HERE }, { speed: slow })).report).not.toHaveProperty('machineSpeed');
   });
 
   test('the disk is looked at where a plan may use it', async () => {
@@ -248,8 +250,7 @@ describe('the plan of an engine', () => {
       const options: EngineOptions = { model: LARGE.path, cpuMemory: '64GiB', disk: '/somewhere', ...more };
       await planEngine(
         LARGE,
-        options,
-        settleOptions(options, { ...machine, availableBytes: 2 ** 37 }),
+        requestedOptions(options, { ...machine, availableBytes: 2 ** 37 }),
         machine,
         MANY,
         profileOf,
@@ -263,12 +264,12 @@ describe('the plan of an engine', () => {
   });
 
   test('a job of no rows, however long they would be, is not worth measuring the machine for', async () => {
-    expect((await planned({}, { expected: { ...MANY, rows: 0 } })).plan).toEqual({ origin: 'default' });
+    expect((await planned({}, { expected: { ...MANY, rows: 0 } })).report).toEqual({ origin: 'default' });
     await expect(planned({}, { expected: MANY })).rejects.toThrow('must not be measured');
   });
 
   test('where nothing fits by the model, the defaults stay: whoever opens the engine says what is missing', async () => {
-    const { plan } = await planned({ hardware: HERE, cpuMemory: '1MiB' });
+    const { report: plan } = await planned({ hardware: HERE, cpuMemory: '1MiB' });
     expect(plan).toMatchObject({ origin: 'default', why: 'no plan fits the memory' });
   });
 
@@ -284,7 +285,7 @@ describe('the plan of an engine', () => {
       },
       'test',
     );
-    const { plan, options } = await planned({ hardware: HERE, policy, batches: 4 });
+    const { report: plan, options } = await planned({ hardware: HERE, policy, batches: 4 });
     expect(plan.origin).toBe('policy');
     expect(options).toMatchObject({
       schedule: 'zigzag',
@@ -308,7 +309,7 @@ describe('the plan of an engine', () => {
 });
 
 test('a machine of more processors than an engine may have threads gets as many as it may', () => {
-  expect(settleOptions({ model: LARGE.path }, { ...machine, processors: 1500 }).threads).toBe(1024);
+  expect(settle({ model: LARGE.path }, { ...machine, processors: 1500 }).block.threads).toBe(1024);
 });
 
 describe('with a GPU', () => {
@@ -319,16 +320,14 @@ describe('with a GPU', () => {
   const T4 = builtIn('flexgen-t4');
   const there: HardwareProfile = { ...T4, machine: HERE.machine };
   const settled = (more: Partial<EngineOptions>): Settings =>
-    settleOptions({ model: LARGE.path, cpuMemory: '4GiB', gpuMemory: '2GiB', ...more }, withGpu);
+    settle({ model: LARGE.path, cpuMemory: '4GiB', gpuMemory: '2GiB', ...more }, withGpu);
   type ProfileOf = (options: ProfileOptions) => Promise<HardwareProfile>;
   const unmeasured: ProfileOf = () => Promise.reject(new Error('this machine must not be measured here'));
-  const plannedHere = (
-    more: Partial<EngineOptions>,
-    profileOf = unmeasured,
-    expected = MANY,
-  ): Promise<PlannedEngine> => {
+  const plannedHere = async (more: Partial<EngineOptions>, profileOf = unmeasured, expected = MANY): Promise<Plan> => {
     const options: EngineOptions = { model: LARGE.path, cpuMemory: '4GiB', gpuMemory: '2GiB', ...more };
-    return planEngine(LARGE, options, settled(more), withGpu, expected, profileOf, () => Promise.resolve(AS_EVER));
+    return planEngine(LARGE, requestedOptions(options, withGpu), withGpu, expected, profileOf, () =>
+      Promise.resolve(AS_EVER),
+    );
   };
 
   test('that nobody has measured nothing is planned, and the plan says so', async () => {
@@ -344,7 +343,7 @@ describe('with a GPU', () => {
       [{}, () => Promise.reject(new UsageError('gpuMemory: too little')), MANY, 'gpuMemory: too little'],
     ];
     for (const [more, profileOf, expected, why] of cases) {
-      const { plan, options, learning } = await plannedHere(more, profileOf, expected);
+      const { report: plan, options, learning } = await plannedHere(more, profileOf, expected);
       expect(plan).toMatchObject({ origin: 'default', why: expect.stringContaining(why) as unknown });
       expect(options.weights).toBeUndefined();
       expect(learning).toBeUndefined();
@@ -353,7 +352,7 @@ describe('with a GPU', () => {
 
   test('it is measured with as much as may be used, and what runs take is kept for that machine', async () => {
     const asked: ProfileOptions[] = [];
-    const { plan, learning } = await plannedHere({ batchSize: 16, batches: 2 }, (options) => {
+    const { report: plan, learning } = await plannedHere({ batchSize: 16, batches: 2 }, (options) => {
       asked.push(options);
       return Promise.resolve(there);
     });
@@ -380,13 +379,13 @@ describe('with a GPU', () => {
           batches: 2,
           hardware: { ...there, machine: { ...there.machine, gpuName: 'A GPU' } },
         })
-      ).plan.origin,
+      ).report.origin,
     ).toBe('auto');
   });
 
   test('under the model the plan is no slower than what fits put on the GPU, whatever that holds', async () => {
     for (const gpuMemory of ['512MiB', '2GiB', '8GiB']) {
-      const { plan, request } = await plannedHere({ hardware: there, gpuMemory, batchSize: 64 });
+      const { report: plan, request } = await plannedHere({ hardware: there, gpuMemory, batchSize: 64 });
       if (!request) throw new Error('no request');
       const all = { gpu: 1, cpu: 0, disk: 0 };
       // As planGpu divides the cap: the cache of a full block first where weights do not all fit, else weights.
@@ -417,7 +416,7 @@ describe('with a GPU', () => {
   });
 
   test('that was measured the plan is for three tiers, within the cap', async () => {
-    const { plan, options, request } = await plannedHere({ hardware: there });
+    const { report: plan, options, request } = await plannedHere({ hardware: there });
     expect(plan).toMatchObject({ origin: 'auto', predicted: { fits: true } });
     expect(request?.hardware.memory.gpuBytes).toBe(2 * 2 ** 30);
     expect(plan.predicted?.memoryBytes.gpu).toBeLessThanOrEqual(2 * 2 ** 30);
@@ -426,7 +425,7 @@ describe('with a GPU', () => {
     expect(plan.policy?.cpuAttention).toBe(true);
     // As much of the weights as fits is found when the engine is opened.
     expect(options.weights).toBeUndefined();
-    expect(settled(options).gpu?.cacheShare).toBe(plan.policy?.cache.gpu);
+    expect(settled(options).memory.gpu?.cacheShare).toBe(plan.policy?.cache.gpu);
   });
 
   test('a policy is followed, hidden states in part on the GPU leave it', async () => {
@@ -435,10 +434,10 @@ describe('with a GPU', () => {
       { batchSize: 4, batches: 2, ...shares, activations: { gpu: 0.5, cpu: 0.25, disk: 0.25 } },
       'test',
     );
-    const { plan, options } = await plannedHere({ policy }, () => Promise.resolve(there));
+    const { report: plan, options } = await plannedHere({ policy }, () => Promise.resolve(there));
     expect(plan.origin).toBe('policy');
     expect(options).toMatchObject({ ...shares, activations: { gpu: 0, cpu: 0.75, disk: 0.25 } });
-    expect(settled(options)).toMatchObject({
+    expect(settled(options).memory).toMatchObject({
       gpu: { weightShare: 0.2, cacheShare: 0.5, activationsMove: true },
       weightShare: expect.closeTo(0.375, 9) as unknown,
       activationsOnDisk: 0.25,
@@ -452,7 +451,7 @@ describe('with a GPU', () => {
     const refused =
       (more: Partial<EngineOptions>, facts = withGpu): (() => Settings) =>
       () =>
-        settleOptions(checkEngineOptions({ model: LARGE.path, ...more }), facts);
+        settle(checkEngineOptions({ model: LARGE.path, ...more }), facts);
     expect(refused({ gpuMemory: '2GiB' }, { ...machine, gpus: [] })).toThrow(
       'gpuMemory: found 2 GiB, but there is no GPU here',
     );
@@ -466,8 +465,8 @@ describe('with a GPU', () => {
     expect(refused({ gpuMemory: '1GiB', gpuProducts: 'cublas' as 'cublaslt' })).toThrow(
       'gpuProducts: found "cublas", expected one of own, cublaslt, auto',
     );
-    expect(settled({}).gpu?.products).toBe('own');
-    expect(settled({ gpuProducts: 'auto' }).gpu?.products).toBe('auto');
+    expect(settled({}).memory.gpu?.products).toBe('own');
+    expect(settled({ gpuProducts: 'auto' }).memory.gpu?.products).toBe('auto');
     expect(refused({ weights: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow(
       'weights: found gpu 0.5, expected 0 without gpuMemory',
     );
@@ -478,11 +477,11 @@ describe('with a GPU', () => {
     expect(refused({ gpuMemory, activations: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow(
       'activations: found gpu 0.5, expected 0 or 1',
     );
-    expect(settleOptions({ model: LARGE.path, gpuMemory: 0 }, { ...machine, gpus: [] }).gpu).toBeUndefined();
-    expect(settleOptions({ model: LARGE.path, gpuMemory: '0' }, { ...machine, gpus: [] }).gpu).toBeUndefined();
+    expect(settle({ model: LARGE.path, gpuMemory: 0 }, { ...machine, gpus: [] }).memory.gpu).toBeUndefined();
+    expect(settle({ model: LARGE.path, gpuMemory: '0' }, { ...machine, gpus: [] }).memory.gpu).toBeUndefined();
     expect(
       settled({ device: 'cuda', compressCache: '8bit', sparseAttention: 0.1, cache: { gpu: 0.5, cpu: 0.5, disk: 0 } })
-        .gpu,
+        .memory.gpu,
     ).toMatchObject({ cacheShare: 0.5, activationsMove: false });
   });
 });
@@ -493,12 +492,13 @@ describe('what earlier runs taught', () => {
 
   test('is in the plan and its predictions, and later runs are kept for the profile as it was measured', async () => {
     const plain = await planned({}, { profileOf: () => Promise.resolve(HERE) });
-    const { plan, request, learning } = await planned(
-      {},
-      { profileOf: learnt, speed: { memory: 1, fewRows: 0.5, manyRows: 0.5 } },
-    );
+    const {
+      report: plan,
+      request,
+      learning,
+    } = await planned({}, { profileOf: learnt, speed: { memory: 1, fewRows: 0.5, manyRows: 0.5 } });
     expect(request?.hardware.corrections).toEqual(corrections);
-    expect(plan.predicted?.tokensPerSecond).toBeLessThan((plain.plan.predicted?.tokensPerSecond ?? 0) / 1.5);
+    expect(plan.predicted?.tokensPerSecond).toBeLessThan((plain.report.predicted?.tokensPerSecond ?? 0) / 1.5);
     expect(learning?.profile).toEqual(HERE);
     expect(plan).not.toHaveProperty('notes');
   });
@@ -522,6 +522,6 @@ describe('what earlier runs taught', () => {
         },
       },
     );
-    expect(noted.plan.notes).toEqual(['damaged']);
+    expect(noted.report.notes).toEqual(['damaged']);
   });
 });

@@ -10,24 +10,37 @@ import { BLOCK_LIMITS } from '../../plan/blockLimits.js';
 import type { TierShares } from '../../plan/Placement.js';
 import type { ScheduleName } from '../schedules/blockSchedules.js';
 
-/** An engine's options, checked, with every default filled in that does not depend on the model's size. */
+/** An engine's options with every default filled in that depends on nothing but the machine, by whom they are for. */
 export interface Settings {
+  readonly numerics: Numerics;
+  readonly block: Block;
+  readonly memory: MemorySettings;
+}
+
+/** What changes results. */
+export interface Numerics {
   readonly precision: 'default' | 'float32';
   readonly compressWeights: WeightCompression;
   readonly compressCache: 'none' | '8bit' | '4bit';
   /** Share of the keys that a decoding query attends to; 1 = all. */
   readonly sparseAttention: number;
-  readonly threads: number;
   readonly instructionSet: InstructionSet;
+}
+
+/** How rows share a pass over the layers. */
+export interface Block {
   /** Of runs that bring none of their own. */
   readonly schedule: ScheduleName;
   readonly slots: number;
   readonly rowsPerSlot: number;
   readonly tokensPerSquare: number;
-  /** Tokens of a row for which the cache is provided while something streams. */
-  readonly rowTokens: number;
-  /** Cap on the process's resident memory. */
-  readonly capBytes: number;
+  readonly threads: number;
+}
+
+/** How much of each tier may be used, and what is to be where. */
+export interface MemorySettings {
+  /** Cap on the process's resident memory, where the caller says one: see `capOf`. */
+  readonly cpuMemory: number | undefined;
   /** Undefined where the processor computes. */
   readonly gpu: GpuSettings | undefined;
   /** Share of what is not on the GPU of every layer's weights in memory, where somebody has decided it. */
@@ -58,57 +71,67 @@ export interface GpuSettings {
 /** Rows of a batch where nobody says otherwise. */
 export const DEFAULT_BATCH_SIZE = 64;
 const TOKENS_PER_SQUARE = 512;
-const STREAMED_ROW_TOKENS = 512;
 
 /**
- * @param options as `checkEngineOptions` leaves them, or as a plan has settled them
+ * Fills in the defaults.
+ *
+ * @param options as `validateOptions` leaves them, or with what a plan has chosen
  * @throws UsageError naming the option, what was found and what was expected
  */
-export function settleOptions(
-  options: EngineOptions,
-  machine: MachineFacts,
-  rowTokens = STREAMED_ROW_TOKENS,
-): Settings {
-  const {
-    precision = 'default',
-    sparseAttention = 1,
-    schedule = 'diagonal',
-    threads = Math.min(machine.processors, BLOCK_LIMITS.threads),
-  } = options;
-  // Nobody has chosen yet: none, until somebody does.
-  const chosen = <Kind extends string>(kind: Kind | 'auto' = 'auto'): Kind | 'none' =>
-    kind === 'auto' ? 'none' : kind;
-  const { batchSize: rowsPerSlot = Math.min(DEFAULT_BATCH_SIZE, options.tokensPerSquare ?? Infinity) } = options;
-  const { tokensPerSquare = Math.max(TOKENS_PER_SQUARE, rowsPerSlot) } = options;
-  if (rowsPerSlot > tokensPerSquare)
-    throw new UsageError(
-      `batchSize: found ${rowsPerSlot}, expected at most tokensPerSquare, ${tokensPerSquare}: every row has a token in a square`,
-    );
+export function settle(options: EngineOptions, machine: MachineFacts): Settings {
+  const block = blockOf(options, machine);
   const onGpu = gpuMemory(options, machine);
   const products = gpuProducts(options, onGpu);
   const [weights, cache, activations] = (['weights', 'cache', 'activations'] as const).map((name) =>
     shares(name, options[name], onGpu > 0),
   );
   return {
+    numerics: numericsOf(options, machine),
+    block,
+    memory: {
+      cpuMemory: options.cpuMemory === undefined ? undefined : parseBytes(options.cpuMemory, 'cpuMemory'),
+      gpu: onGpu > 0 ? gpuSettings(onGpu, products, { weights, cache, activations }) : undefined,
+      weightShare: weights && (weights.cpu + weights.disk > 0 ? weights.cpu / (weights.cpu + weights.disk) : 1),
+      cacheOnDisk: cache?.disk ?? 0,
+      activationsOnDisk: activations?.disk ?? 0,
+      disk: options.disk ?? defaultDiskFolder(),
+      diskBytes: options.diskMemory === undefined ? Infinity : parseBytes(options.diskMemory, 'diskMemory'),
+    },
+  };
+}
+
+/**
+ * The cap on the process's resident memory: the caller's, else what the machine has free at this moment, less a margin
+ * for everybody else, plus what this process holds already.
+ */
+export function capOf({ cpuMemory }: MemorySettings, { availableBytes }: MachineFacts): number {
+  return cpuMemory ?? Math.floor(availableBytes * 0.9) + process.memoryUsage.rss();
+}
+
+function numericsOf(options: EngineOptions, machine: MachineFacts): Numerics {
+  const { precision = 'default', sparseAttention = 1 } = options;
+  // Nobody has chosen yet: none, until somebody does.
+  const chosen = <Kind extends string>(kind: Kind | 'auto' = 'auto'): Kind | 'none' =>
+    kind === 'auto' ? 'none' : kind;
+  return {
     precision,
     compressWeights: chosen(options.compressWeights),
     compressCache: chosen(options.compressCache),
     sparseAttention,
-    threads,
     instructionSet: instructionSetOf(options, machine),
-    schedule,
-    slots: options.batches ?? 1,
-    rowsPerSlot,
-    tokensPerSquare,
-    rowTokens,
-    capBytes: options.cpuMemory === undefined ? freeMemory(machine) : parseBytes(options.cpuMemory, 'cpuMemory'),
-    gpu: onGpu > 0 ? gpuSettings(onGpu, products, { weights, cache, activations }) : undefined,
-    weightShare: weights && (weights.cpu + weights.disk > 0 ? weights.cpu / (weights.cpu + weights.disk) : 1),
-    cacheOnDisk: cache?.disk ?? 0,
-    activationsOnDisk: activations?.disk ?? 0,
-    disk: options.disk ?? defaultDiskFolder(),
-    diskBytes: options.diskMemory === undefined ? Infinity : parseBytes(options.diskMemory, 'diskMemory'),
   };
+}
+
+/** @throws UsageError */
+function blockOf(options: EngineOptions, { processors }: MachineFacts): Block {
+  const { schedule = 'diagonal', batches: slots = 1, threads = Math.min(processors, BLOCK_LIMITS.threads) } = options;
+  const { batchSize: rowsPerSlot = Math.min(DEFAULT_BATCH_SIZE, options.tokensPerSquare ?? Infinity) } = options;
+  const { tokensPerSquare = Math.max(TOKENS_PER_SQUARE, rowsPerSlot) } = options;
+  if (rowsPerSlot > tokensPerSquare)
+    throw new UsageError(
+      `batchSize: found ${rowsPerSlot}, expected at most tokensPerSquare, ${tokensPerSquare}: every row has a token in a square`,
+    );
+  return { schedule, slots, rowsPerSlot, tokensPerSquare, threads };
 }
 
 /** @returns 0 where the processor computes. @throws UsageError */
@@ -170,9 +193,4 @@ function instructionSetOf({ instructionSet }: EngineOptions, { instructionSets }
   if (!instructionSets.includes(instructionSet))
     throw new UsageError(`instructionSet: found "${instructionSet}", this machine has: ${instructionSets.join(', ')}`);
   return instructionSet;
-}
-
-/** What the machine has free, less a margin for everybody else, plus what this process holds already. */
-function freeMemory({ availableBytes }: MachineFacts): number {
-  return Math.floor(availableBytes * 0.9) + process.memoryUsage.rss();
 }

@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { planGpu, type GpuDemand } from '../../../src/engine/memory/planGpu.js';
+import type { RuntimeBytes } from '../../../src/bindings/Addon.js';
+import type { GpuRuntimeOptions } from '../../../src/bindings/Gpu.js';
+import { gpuTier, planGpu, type GpuDemand, type GpuTierDemand } from '../../../src/engine/open/gpuMemory.js';
 import { MemoryBudgetError } from '../../../src/errors/MemoryBudgetError.js';
 
 const MIB = 2 ** 20;
@@ -37,8 +39,8 @@ const demand: fc.Arbitrary<GpuDemand> = fc
     ...given,
     takes: takes(fixed, layers),
     largestLayerBytes: Math.max(...layers),
-    leastPages: Math.ceil(given.rowPages * (given.cacheShare ?? 1)),
-    mostPages: given.rows * given.rowPages + more,
+    minPages: Math.ceil(given.rowPages * (given.cacheShare ?? 1)),
+    maxPages: given.rows * given.rowPages + more,
     [fc.toStringMethod]: () => fc.stringify({ fixed, layers, more, ...given }),
   }));
 
@@ -51,13 +53,13 @@ describe('planGpu', () => {
           expect(given.takes(residentLayerBytes, buffers) + pages * given.pageBytes).toBeLessThanOrEqual(
             given.capBytes,
           );
-          expect(pages).toBeLessThanOrEqual(given.mostPages);
+          expect(pages).toBeLessThanOrEqual(given.maxPages);
           if (given.weightShare !== undefined)
             expect(buffers === 0 ? 1 : residentLayerBytes / given.largestLayerBytes).toBeCloseTo(given.weightShare, 5);
           if (given.cacheShare !== undefined) expect(cacheShare).toBe(given.cacheShare);
           // Where nobody has decided on it, so much of the cache is promised as a full block of usual rows finds.
           else expect(Math.round(given.rowPages * cacheShare) * given.rows).toBeLessThanOrEqual(pages);
-          if (cacheShare > 0 && given.cacheShare !== undefined) expect(pages).toBeGreaterThanOrEqual(given.leastPages);
+          if (cacheShare > 0 && given.cacheShare !== undefined) expect(pages).toBeGreaterThanOrEqual(given.minPages);
         } catch (error) {
           if (!(error instanceof MemoryBudgetError)) throw error;
           expect(error.tier).toBe('gpu');
@@ -77,8 +79,8 @@ describe('planGpu', () => {
       pageBytes: MIB / 4,
       rows: 4,
       rowPages: 4,
-      leastPages: 2,
-      mostPages: 100,
+      minPages: 2,
+      maxPages: 100,
     };
     expect(planGpu({ ...given, capBytes: 100 * MIB })).toMatchObject({ buffers: 0, cacheShare: 1, pages: 100 });
     expect(planGpu({ ...given, capBytes: 43 * MIB })).toMatchObject({ buffers: 0, cacheShare: 0.5, pages: 8 });
@@ -88,5 +90,90 @@ describe('planGpu', () => {
     expect(() => planGpu({ ...given, capBytes: 10 * MIB })).toThrow(
       'gpu memory is capped at 10 MiB; the smallest budget that works is 21 MiB',
     );
+  });
+});
+
+const [LAYERS, LAYER, GLOBAL, SCRATCH, ACTIVATION, PAGE] = [4, 1000, 500, 300, 50, 10];
+
+/** What a runtime of four equal layers would take. */
+function measure({ residentLayerBytes, buffers, pages }: GpuRuntimeOptions): RuntimeBytes {
+  const rest = LAYER - Math.min(LAYER, residentLayerBytes);
+  if (buffers > 0 !== rest > 0) throw new Error('buffers where nothing is loaded, or none where something is');
+  return {
+    weights: LAYERS * rest,
+    weightBuffers: 0,
+    cache: PAGE,
+    scratch: 0,
+    activations: 0,
+    staging: 0,
+    spill: 0,
+    pageSlot: 4096,
+    streamed: new Array<number>(LAYERS).fill(rest),
+    gpu: {
+      weights: GLOBAL + LAYERS * (LAYER - rest),
+      weightBuffers: buffers * rest,
+      cache: pages * PAGE,
+      scratch: SCRATCH,
+      activations: ACTIVATION,
+      streamedFromStore: [],
+    },
+  };
+}
+
+const tierDemand = (capBytes: number, more: Partial<GpuTierDemand['settings']> = {}): GpuTierDemand => ({
+  settings: {
+    device: 0,
+    products: 'own',
+    capBytes,
+    weightShare: undefined,
+    cacheShare: undefined,
+    activationsMove: false,
+    ...more,
+  },
+  measure,
+  tablePages: 1,
+  activationBuffers: 2,
+  rows: 3,
+  rowPages: 4,
+  minPages: 2,
+  maxPages: 40,
+});
+/** All weights, scratch and hidden states. */
+const WHOLE = GLOBAL + LAYERS * LAYER + SCRATCH + 2 * ACTIVATION;
+
+describe('gpuTier', () => {
+  test('keeps every layer where all fit, and counts everything', () => {
+    const tier = gpuTier(tierDemand(WHOLE + 12 * PAGE));
+    expect(tier).toMatchObject({
+      cacheShare: 1,
+      fixedBytes: WHOLE,
+      pageBytes: PAGE,
+      options: { buffers: 0, pages: 12, memoryBytes: WHOLE + 12 * PAGE },
+    });
+    expect(measure(tier.options).streamed).toEqual([0, 0, 0, 0]);
+  });
+
+  test('streams what does not fit, never above the cap', () => {
+    for (let cap = GLOBAL + 2 * LAYER + SCRATCH + 2 * ACTIVATION; cap < WHOLE; cap += 7) {
+      const { options, fixedBytes } = gpuTier(tierDemand(cap));
+      const { gpu } = measure(options);
+      const taken = (gpu?.weights ?? 0) + (gpu?.weightBuffers ?? 0) + (gpu?.scratch ?? 0) + 2 * (gpu?.activations ?? 0);
+      expect(taken).toBe(fixedBytes);
+      expect(taken + options.pages * PAGE).toBeLessThanOrEqual(cap);
+      // A byte more of each layer would not have fitted.
+      expect(taken + (LAYERS - 2) + options.pages * PAGE).toBeGreaterThan(cap);
+    }
+    expect(() => gpuTier(tierDemand(GLOBAL + 2 * LAYER + SCRATCH + 2 * ACTIVATION - 1))).toThrow(
+      'gpu memory is capped',
+    );
+  });
+
+  test('keeps to shares that were decided', () => {
+    expect(gpuTier(tierDemand(WHOLE, { weightShare: 0.25, cacheShare: 0.5 })).options).toMatchObject({
+      residentLayerBytes: 250,
+      buffers: 2,
+    });
+    expect(gpuTier(tierDemand(WHOLE, { weightShare: 0.25, cacheShare: 0 })).options.pages).toBe(0);
+    expect(() => gpuTier(tierDemand(WHOLE - 1, { weightShare: 1 }))).toThrow('--gpu-memory 4900');
   });
 });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { planSpill } from '../../../src/engine/memory/planSpill.js';
+import { planSpill } from '../../../src/engine/open/planSpill.js';
 import { placePages } from '../../../src/engine/memory/rowPlacement.js';
 
-const GRID = { slots: 2, rowsPerSlot: 8, tokensPerSquare: 64, pageTokens: 32, usualRowTokens: 512, tokenBytes: 256 };
+const GRID = { slots: 2, rowsPerSlot: 8, tokensPerSquare: 64, pageTokens: 32, rowTokens: 512, tokenBytes: 256 };
 
 describe('planSpill', () => {
   test('takes nothing where everything stays in memory', () => {
@@ -38,10 +38,10 @@ describe('planSpill', () => {
         fc.double({ min: 0, max: 1, noNaN: true }),
         fc.integer({ min: 1, max: 2000 }),
         fc.integer({ min: 1, max: 3000 }),
-        (cacheShare, usualRowTokens, positions) => {
+        (cacheShare, rowTokens, positions) => {
           const { pages, pagesPerRow, bufferPages } = planSpill({
             ...GRID,
-            usualRowTokens,
+            rowTokens,
             cacheShare,
             activationShare: 0,
           });

@@ -1,4 +1,4 @@
-import { placePages } from './rowPlacement.js';
+import { placePages } from '../memory/rowPlacement.js';
 
 /** What is to live on disk, and for how many rows. */
 export interface SpillDemand {
@@ -7,7 +7,7 @@ export interface SpillDemand {
   readonly tokensPerSquare: number;
   readonly pageTokens: number;
   /** Tokens of a row for which the disk's part of the cache is provided; longer rows keep the rest in memory. */
-  readonly usualRowTokens: number;
+  readonly rowTokens: number;
   /** Share of the cache on disk, from 0 to 1; and on the GPU, by default 0. */
   readonly cacheShare: number;
   readonly gpuCacheShare?: number | undefined;
@@ -46,14 +46,14 @@ export function planSpill(demand: SpillDemand): SpillPlan {
     rowsPerSlot,
     tokensPerSquare,
     pageTokens,
-    usualRowTokens,
+    rowTokens,
     cacheShare,
     gpuCacheShare,
     activationShare,
     activationsMove = false,
     tokenBytes,
   } = demand;
-  const pagesPerRow = placePages(usualRowTokens, {
+  const pagesPerRow = placePages(rowTokens, {
     pageTokens,
     gpuShare: gpuCacheShare,
     diskShare: cacheShare,

@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { checkEngineOptions } from '../../../src/engine/open/checkEngineOptions.js';
+import { checkEngineOptions, resolveExpectedRows } from '../../../src/engine/open/validateOptions.js';
+import type { EngineOptions } from '../../../src/EngineOptions.js';
+import { letterTokenizer } from '../../support/wordTokenizer.js';
 import { parsePolicy } from '../../../src/plan/Policy.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
 import { builtIn } from '../../plan/support/hardware.js';
@@ -144,6 +146,34 @@ describe('checkEngineOptions', () => {
         },
       ),
       { numRuns: 1000 },
+    );
+  });
+});
+
+const told = (more: Partial<EngineOptions>): ReturnType<typeof resolveExpectedRows> =>
+  resolveExpectedRows({ model: 'none', ...more }, letterTokenizer());
+
+describe('resolveExpectedRows', () => {
+  test('what is said of the rows says how long a long one is; what is known of none is left open', async () => {
+    const expectedRows = { promptTokens: 10.5, newTokens: 4 };
+    expect(await told({ expectedRows, rowTokens: 99 })).toEqual({ expected: expectedRows, rowTokens: 15 });
+    expect(
+      await told({ expectedRows: () => Promise.resolve(undefined), rowTokens: () => Promise.resolve(99) }),
+    ).toEqual({ expected: undefined, rowTokens: 99 });
+    expect(await told({})).toEqual({ expected: undefined, rowTokens: undefined });
+  });
+
+  test('answers without a limit are as long as a row may be', async () => {
+    expect((await told({ expectedRows: { promptTokens: 1, newTokens: 2 ** 31 } })).rowTokens).toBe(2 ** 24);
+  });
+
+  test('what functions find out is checked as what is said is', async () => {
+    await expect(told({ expectedRows: () => Promise.resolve({ promptTokens: 1, newTokens: -1 }) })).rejects.toThrow(
+      'expectedRows.newTokens: found -1, expected a number of at least 0',
+    );
+    await expect(told({ expectedRows: () => Promise.resolve(null as never) })).rejects.toThrow(UsageError);
+    await expect(told({ rowTokens: () => Promise.resolve('9' as never) })).rejects.toThrow(
+      'rowTokens: found "9", expected a whole number',
     );
   });
 });

@@ -1,19 +1,25 @@
+import { stat } from 'node:fs/promises';
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean, checkFunction, checkSignal, checkText, checkWhole } from '../../arguments/checks.js';
 import { found, foundJson } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
 import { number, oneOf, size, text, whole } from '../../arguments/memberChecks.js';
 import type { NumberRange } from '../../arguments/NumberRange.js';
-import type { InstructionSet } from '../../bindings/Addon.js';
+import type { InstructionSet, MachineFacts } from '../../bindings/Addon.js';
+import { loadAddon } from '../../bindings/loadAddon.js';
+import { nativeCall } from '../../bindings/nativeCall.js';
 import { GPU_PRODUCTS } from '../../bindings/Gpu.js';
 import type { EngineOptions, EngineShares } from '../../EngineOptions.js';
 import { PlanFileError } from '../../errors/ModelFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
-import type { ExpectedRows } from '../../ExpectedRows.js';
+import { longRowTokens, type ExpectedRows } from '../../ExpectedRows.js';
 import { WEIGHT_COMPRESSIONS } from '../../model/compressBindings.js';
 import type { LayerRange } from '../../model/partOf.js';
+import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { Size } from '../../units.js';
 import { gpuBytes } from './gpuBudget.js';
+import { policyOptions } from './policyOptions.js';
+import { settle, type Settings } from './settings.js';
 import { BLOCK_LIMITS } from '../../plan/blockLimits.js';
 import { parseHardware, type HardwareProfile } from '../../plan/HardwareProfile.js';
 import { parsePolicyDocument } from '../../plan/parsePolicyDocument.js';
@@ -23,7 +29,7 @@ import { SCHEDULE_NAMES } from '../schedules/blockSchedules.js';
 /** Of the keys that a query sees, those that sparse attention keeps. */
 export const KEPT_SHARE: NumberRange = { least: 0, above: true, most: 1 };
 /** Tokens of a usual row, at most. */
-export const MOST_ROW_TOKENS = 2 ** 24;
+const MOST_ROW_TOKENS = 2 ** 24;
 
 const INSTRUCTION_SETS: readonly InstructionSet[] = ['scalar', 'avx2', 'avx512', 'amx'];
 const MODEL_WORDS = 'a path or a known id';
@@ -97,6 +103,51 @@ const EXPECTED_CHECKS: Readonly<Record<keyof ExpectedRows, Check>> = {
   rows: whole(0),
 };
 
+/** What a caller asks of an engine: everything checked that needs no model. */
+export interface RequestedOptions {
+  /** The caller's, and where they say nothing their policy's. */
+  readonly options: EngineOptions;
+  /** These, with the defaults that hold unless something is planned. */
+  readonly settings: Settings;
+}
+
+/**
+ * The first step of opening an engine. A model may have to be fetched before the next one, and nobody should wait for
+ * that to hear of a wrong option.
+ *
+ * @throws UsageError naming the option, what was found and what was expected; NativeError where there is no addon
+ */
+export async function validateOptions(given: unknown): Promise<RequestedOptions> {
+  const requested = requestedOptions(
+    checkEngineOptions(given),
+    nativeCall(() => loadAddon().machine()),
+  );
+  const { disk } = requested.options;
+  if (
+    disk !== undefined &&
+    (await stat(disk).then(
+      (status) => !status.isDirectory(),
+      () => false,
+    ))
+  ) {
+    throw new UsageError(
+      `disk: found ${disk}, which is no folder, expected the path of one, or of one that can be made`,
+    );
+  }
+  return requested;
+}
+
+/**
+ * Options beside each other, and beside the machine. @param options as `checkEngineOptions` leaves them
+ * @throws UsageError
+ */
+export function requestedOptions(options: EngineOptions, machine: MachineFacts): RequestedOptions {
+  const { policy } = options;
+  const all =
+    typeof policy === 'object' ? { ...policyOptions(policy, gpuBytes(options.gpuMemory) > 0), ...options } : options;
+  return { options: all, settings: settle(all, machine) };
+}
+
 /**
  * Checks what a caller hands to `Engine.open`, as far as that goes without the other options, the model and the
  * machine.
@@ -120,8 +171,33 @@ export function checkEngineOptions(options: unknown): EngineOptions {
   };
 }
 
+/** What is known of the rows that are to come. */
+export interface RowsToCome {
+  readonly expected: ExpectedRows | undefined;
+  /** Tokens of a long one. */
+  readonly rowTokens: number | undefined;
+}
+
+/**
+ * What the options say of the rows that are to come: by themselves, or by what the caller's functions find out.
+ * @throws UsageError for what these find out, if it makes no sense
+ */
+export async function resolveExpectedRows(
+  { expectedRows, rowTokens }: EngineOptions,
+  tokenizer: Tokenizer,
+): Promise<RowsToCome> {
+  const expected = typeof expectedRows === 'function' ? await expectedRows(tokenizer) : expectedRows;
+  if (expected !== undefined) {
+    checkExpectedRows('expectedRows', expected);
+    return { expected, rowTokens: Math.min(longRowTokens(expected), MOST_ROW_TOKENS) };
+  }
+  const typical = typeof rowTokens === 'function' ? await rowTokens(tokenizer) : rowTokens;
+  if (typical !== undefined) checkWhole('rowTokens', typical, 1, MOST_ROW_TOKENS);
+  return { expected, rowTokens: typical };
+}
+
 /** @throws UsageError */
-export function checkExpectedRows(name: string, value: unknown): asserts value is ExpectedRows {
+function checkExpectedRows(name: string, value: unknown): asserts value is ExpectedRows {
   checkMembers(name, value, EXPECTED_CHECKS, `${name}.`);
   const { promptTokens, newTokens } = value as Partial<ExpectedRows>;
   if (promptTokens === undefined || newTokens === undefined)

@@ -1,0 +1,163 @@
+import type { NativeRuntime, RuntimeOptions } from '../../bindings/Addon.js';
+import type { DecoderSpec } from '../../model/DecoderSpec.js';
+import { NativeDevice } from '../execution/NativeDevice.js';
+import type { MemoryUse } from '../execution/RunRecorder.js';
+import type { SpilledActivations } from '../execution/SlotActivations.js';
+import { layerBounds, type Grid } from '../grid/Square.js';
+import type { Tier } from '../grid/Tier.js';
+import type { Movement, Placement, TierShares } from '../memory/movement.js';
+import type { PageTier } from '../grid/pageCounts.js';
+import { pagedMovement } from '../memory/pagedMovement.js';
+import { PagePool, type DiskCache } from '../memory/PagePool.js';
+import { peerMovement } from '../memory/peerMovement.js';
+import type { GpuTier } from './gpuMemory.js';
+import type { Plan } from './planEngine.js';
+import type { Settings } from './settings.js';
+
+/** An engine that has been opened: what was decided for it, and where its weights, KV cache and hidden states are. */
+export interface Opened {
+  readonly runtime: NativeRuntime;
+  readonly plan: Plan;
+  readonly settings: Settings;
+  readonly grid: Grid;
+  /** What is on the GPU; undefined where the processor computes. */
+  readonly gpu: GpuTier | undefined;
+  readonly cache: OpenedCache;
+  readonly weights: OpenedWeights;
+  /** Undefined where hidden states stay where they are computed. */
+  readonly activations: SpilledActivations | undefined;
+  readonly reserved: ReservedBytes;
+}
+
+export interface OpenedCache extends Pick<RuntimeOptions['cache'], 'pages' | 'pageTokens'> {
+  /** The part that lives on disk. */
+  readonly disk: DiskCache;
+  /** Buffers for pages of the disk; 0 where the cache is all in memory. */
+  readonly buffers: number;
+  /** Bytes of one page, all layers together, in memory; and of one layer of it on disk. */
+  readonly pageBytes: number;
+  readonly diskPageBytes: number;
+}
+
+export interface OpenedWeights {
+  /** Layers' weights that are in memory at once while they stream; 0 where nothing does. */
+  readonly buffers: number;
+  /** The repacked model, where something streams. */
+  readonly storePath: string | undefined;
+  /** Bytes of each layer, and how many of them are brought to where computing happens every pass. */
+  readonly layerBytes: readonly number[];
+  readonly streamedBytes: readonly number[];
+  /** What of `streamedBytes` comes from disk: with a GPU some of it may be in memory. */
+  readonly fromDisk: readonly number[];
+}
+
+/** What the runtime took. */
+export interface ReservedBytes {
+  /** Cap on the process's resident memory; what of it the runtime reserved. */
+  readonly capBytes: number;
+  readonly hostBytes: number;
+  /** What lies on disk: the repacked model, and the file of cache and hidden states. */
+  readonly storeBytes: number;
+  readonly spillBytes: number;
+}
+
+/** What computes. */
+export function deviceOf(
+  { runtime, grid, gpu, cache, weights, activations }: Opened,
+  { layerSpecs }: DecoderSpec,
+): NativeDevice {
+  const { first, last } = layerBounds(grid);
+  return new NativeDevice(runtime, {
+    weightBuffers: weights.buffers,
+    cacheBuffers: cache.buffers,
+    pageTokens: cache.pageTokens,
+    firstLayer: first,
+    windows: layerSpecs.slice(first, last + 1).map(({ window }) => window),
+    activations,
+    storePath: weights.storePath,
+    computeTier: gpu ? 'gpu' : 'cpu',
+  });
+}
+
+/** The pages of the KV cache. */
+export function poolOf({ cache, gpu }: Pick<Opened, 'cache' | 'gpu'>): PagePool {
+  return new PagePool(
+    cache.pages,
+    cache.pageTokens,
+    cache.disk,
+    gpu && { pages: gpu.options.pages, share: gpu.cacheShare },
+  );
+}
+
+/** What moves for a square. */
+export function movementOf(
+  { grid, gpu, cache, weights, activations }: Pick<Opened, 'grid' | 'gpu' | 'cache' | 'weights' | 'activations'>,
+  { layerSpecs, hiddenSize }: DecoderSpec,
+  computeTier: Tier,
+): Movement {
+  const { first, last } = layerBounds(grid);
+  const tokenBytes = hiddenSize * 4;
+  const movement = pagedMovement({
+    streamedBytes: weights.streamedBytes,
+    pageTokens: cache.pageTokens,
+    diskPages: cache.disk.pages,
+    pageSlotBytes: cache.diskPageBytes,
+    windows: layerSpecs.slice(first, last + 1).map(({ window }) => window),
+    tokenBytes,
+    residentTokens: activations?.residentTokens ?? Infinity,
+    gpu: gpu && weights,
+  });
+  return peerMovement(movement, grid, tokenBytes, computeTier);
+}
+
+/** Where weights, KV cache and hidden states live, as the cost model has it. */
+export function placementOf({
+  weights: { layerBytes, streamedBytes, fromDisk },
+  gpu,
+  settings: { memory },
+  activations,
+}: Pick<Opened, 'weights' | 'gpu' | 'settings' | 'activations'>): Placement {
+  const sum = (list: readonly number[]): number => list.reduce((total, each) => total + each, 0);
+  const all = Math.max(1, sum(layerBytes));
+  // What moves is whole blocks of the disk: of layers that stream wholly a little more than the layers.
+  const shareOf = (bytes: readonly number[]): number => Math.min(1, sum(bytes) / all);
+  const [moves, disk] = [shareOf(streamedBytes), shareOf(fromDisk)];
+  const spread = (onGpu: number, onDisk: number): TierShares => ({
+    gpu: onGpu,
+    cpu: Math.max(0, 1 - onGpu - onDisk),
+    disk: onDisk,
+  });
+  return {
+    weights: spread(gpu ? Math.max(0, 1 - moves) : 0, disk),
+    cache: spread(gpu?.cacheShare ?? 0, memory.cacheOnDisk),
+    activations: spread(gpu && !activations ? 1 : 0, memory.activationsOnDisk),
+  };
+}
+
+/** Bytes of each tier: the most that may be used, what is, and what was at most. */
+export function memoryUse(
+  { settings, grid, gpu, cache, reserved }: Pick<Opened, 'settings' | 'grid' | 'gpu' | 'cache' | 'reserved'>,
+  { used, peakUsed }: PagePool,
+): MemoryUse {
+  const withPages = (
+    capacityBytes: number,
+    fixedBytes: number,
+    tier: PageTier,
+    eachBytes: number,
+  ): MemoryUse[string] => ({
+    capacityBytes,
+    usedBytes: fixedBytes + used[tier] * eachBytes,
+    peakBytes: fixedBytes + peakUsed[tier] * eachBytes,
+  });
+  const { capBytes, hostBytes, storeBytes, spillBytes } = reserved;
+  const host: MemoryUse = {
+    ...(gpu && { gpu: withPages(gpu.capBytes, gpu.fixedBytes, 'gpu', gpu.pageBytes) }),
+    cpu: withPages(capBytes, hostBytes - cache.pages * cache.pageBytes, 'memory', cache.pageBytes),
+  };
+  if (storeBytes + spillBytes === 0) return host;
+  const diskPageBytes = cache.diskPageBytes * grid.layers;
+  const kept = storeBytes + spillBytes - cache.disk.pages * diskPageBytes;
+  const { diskBytes } = settings.memory;
+  const capacityBytes = Number.isFinite(diskBytes) ? diskBytes : storeBytes + spillBytes;
+  return { ...host, disk: withPages(capacityBytes, kept, 'disk', diskPageBytes) };
+}

@@ -1,0 +1,178 @@
+import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
+import { HEAP_MARGIN_BYTES } from '../../plan/reserves.js';
+
+/**
+ * What the program and the library take before a runtime is opened, and a tokenizer for each of its tokens. Resident
+ * memory of fourteen starts each: 81 to 82 MiB without a tokenizer, 105 to 117 with 49,152 tokens.
+ */
+const BEFORE_TOKENS_BYTES = 88 * 2 ** 20;
+const TOKEN_BYTES = 640;
+/**
+ * A process that holds no more than this beyond the typical one is typical: a search for a plan, or a heap that is
+ * collected a little later, leaves what the heap takes again as it grows, in its margin. (126 to 158 MiB in all were
+ * found behind searches.)
+ */
+const UNEVEN_BYTES = 48 * 2 ** 20;
+/**
+ * Of a process that holds more, the next start may find so much more; what is advised for it is a multiple of the step.
+ */
+const NEXT_START_MORE_BYTES = 16 * 2 ** 20;
+const ADVICE_STEP_BYTES = 32 * 2 ** 20;
+
+export interface ProcessBytes {
+  /**
+   * What counts against the cap at this start, and of a typical process at every start: what it really holds differs by
+   * megabytes, and a budget may not.
+   */
+  readonly residentBytes: number;
+  /** The same at the next start, at most: what advice has to reckon with. */
+  readonly nextStartBytes: number;
+}
+
+/**
+ * What a process is taken to hold before its runtime is opened.
+ * @param residentBytes what it does hold
+ */
+export function processBytes(residentBytes: number, vocabularySize: number): ProcessBytes {
+  const typical = BEFORE_TOKENS_BYTES + vocabularySize * TOKEN_BYTES;
+  if (residentBytes <= typical + UNEVEN_BYTES) return { residentBytes: typical, nextStartBytes: typical };
+  return {
+    residentBytes,
+    nextStartBytes: Math.ceil((residentBytes + NEXT_START_MORE_BYTES) / ADVICE_STEP_BYTES) * ADVICE_STEP_BYTES,
+  };
+}
+
+/** What has to fit under a cap on the process, wherever the weights are. */
+interface HostDemand extends ProcessBytes {
+  /** Cap on resident memory. */
+  readonly capBytes: number;
+  /** One page of cache in every layer. */
+  readonly pageBytes: number;
+  /** Pages of the shortest row that an engine must have room for. */
+  readonly minPages: number;
+}
+
+/** All weights are in memory. */
+export interface ResidentDemand extends HostDemand {
+  readonly weightBytes: number;
+  /** Scratch, hidden states of all slots, buffers. */
+  readonly workingBytes: number;
+  /** Pages beyond which more would never be used. */
+  readonly maxPages: number;
+}
+
+/** A part of each layer's weights streams from disk in every pass. */
+export interface StreamingDemand extends HostDemand {
+  /**
+   * Scratch, activations of all slots, and the weights that are resident in any case: those of no layer, norms and
+   * biases.
+   */
+  readonly fixedBytes: number;
+  /** The other weights of each layer, any part of which can stream. */
+  readonly layerBytes: readonly number[];
+  /** Layers that are in memory at once while they stream. */
+  readonly buffers: number;
+  /** Pages of a full block of rows of expected length. */
+  readonly blockPages: number;
+  /**
+   * The share of the layers' weights that is to be resident, where somebody has decided it; else what is left when the
+   * cache has its pages.
+   */
+  readonly residentShare?: number | undefined;
+}
+
+/** What the host's memory is used for. */
+export interface HostPlan {
+  /** Of the KV cache. */
+  readonly pages: number;
+  /** What the runtime reserves. */
+  readonly reservedBytes: number;
+  /** Of `layerBytes`, what stays in memory of each layer for good; undefined where nothing streams. */
+  readonly residentLayerBytes?: number;
+}
+
+/**
+ * How many KV pages the cap leaves room for beside all weights. Pure.
+ * @throws MemoryBudgetError with the smallest cap that works: see `refusal`
+ */
+export function planResident(demand: ResidentDemand): HostPlan {
+  const { capBytes, residentBytes, weightBytes, workingBytes, pageBytes, minPages, maxPages } = demand;
+  const needed = HEAP_MARGIN_BYTES + weightBytes + workingBytes;
+  const affordable = Math.floor((capBytes - residentBytes - needed) / pageBytes);
+  if (affordable < minPages) throw refusal(demand, needed, 'the model with its working memory');
+  const pages = Math.min(affordable, maxPages);
+  return { pages, reservedBytes: needed + pages * pageBytes };
+}
+
+/**
+ * Divides the cap between KV cache and weights for a model that does not fit. A row more in a pass costs nothing on
+ * disk, so the cache of a full block comes first; what is left keeps a part of every layer in memory. Pure.
+ * @throws MemoryBudgetError with the smallest cap that works: see `refusal`
+ */
+export function planStreaming(demand: StreamingDemand): HostPlan {
+  const { capBytes, residentBytes, fixedBytes, pageBytes, layerBytes, buffers, minPages, blockPages } = demand;
+  const largest = Math.max(...layerBytes);
+  // A byte of each layer that is resident costs that byte a layer, and saves it in each buffer.
+  const weights = (resident: number): number =>
+    layerBytes.reduce((sum, bytes) => sum + Math.min(bytes, resident), 0) + buffers * Math.max(0, largest - resident);
+  const asked = demand.residentShare === undefined ? undefined : Math.round(largest * demand.residentShare);
+  const least = asked ?? 0;
+  const needed = HEAP_MARGIN_BYTES + fixedBytes + weights(least);
+  const room = capBytes - residentBytes - needed;
+  if (room < minPages * pageBytes) throw refusal(demand, needed, 'the model, streaming from disk,');
+  const pages = Math.min(blockPages, Math.floor(room / pageBytes));
+  const spare = room - pages * pageBytes;
+  let low = least;
+  let high = asked === undefined ? largest : least;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (weights(middle) - weights(least) <= spare) low = middle;
+    else high = middle - 1;
+  }
+  return {
+    pages,
+    residentLayerBytes: low,
+    reservedBytes: HEAP_MARGIN_BYTES + fixedBytes + weights(low) + pages * pageBytes,
+  };
+}
+
+/**
+ * The refusal of a cap that holds not even one row. The smallest cap that works, which it names, is the sum of
+ *
+ * - what the process will hold before the engine is opened when it is started again with that cap (`nextStartBytes`),
+ * - what is needed whatever the rows are: working memory, the margin for the JavaScript heap, and weights,
+ * - the pages of one row, of 512 tokens or the model's context if that is shorter (`minPages`).
+ *
+ * That is the number for one block and one place of the weights. `firstFit` tries several (the block that was planned
+ * and smaller ones down to a row alone, each with all weights in memory and then streaming); where none fits, the
+ * smallest of their numbers is the one that the caller hears.
+ */
+function refusal(
+  { capBytes, nextStartBytes, minPages, pageBytes }: HostDemand,
+  needed: number,
+  what: string,
+): MemoryBudgetError {
+  return new MemoryBudgetError('cpu', capBytes, nextStartBytes + needed + minPages * pageBytes, what);
+}
+
+/**
+ * What is made of the first choice that fits.
+ * @throws MemoryBudgetError, the smallest of all, where none does. A choice that fits the GPU has got further than one
+ * that does not
+ */
+export function firstFit<Choice, Made>(choices: Iterable<Choice>, make: (choice: Choice) => Made): Made {
+  let smallest: MemoryBudgetError | undefined;
+  for (const choice of choices) {
+    try {
+      return make(choice);
+    } catch (error) {
+      if (!(error instanceof MemoryBudgetError)) throw error;
+      if (smallest === undefined || isSmaller(error, smallest)) smallest = error;
+    }
+  }
+  throw smallest ?? new RangeError('no choice was given');
+}
+
+function isSmaller(error: MemoryBudgetError, than: MemoryBudgetError): boolean {
+  return error.tier === than.tier ? error.neededBytes < than.neededBytes : error.tier === 'cpu';
+}

@@ -1,0 +1,295 @@
+import type { Addon, MachineFacts, RuntimeBytes, RuntimeOptions } from '../../bindings/Addon.js';
+import type { EngineOptions } from '../../EngineOptions.js';
+import { nativeCall } from '../../bindings/nativeCall.js';
+import { compressBindings } from '../../model/compressBindings.js';
+import type { ModelSource } from '../../model/ModelSource.js';
+import { PAGE_TOKENS } from '../../plan/reserves.js';
+import type { Grid } from '../grid/Square.js';
+import { pagesOfRows, placePages } from '../memory/rowPlacement.js';
+import type { EnginePlan } from './EnginePlan.js';
+import { gpuTier, type GpuTier } from './gpuMemory.js';
+import { firstFit, planResident, planStreaming, processBytes, type HostPlan } from './hostMemory.js';
+import type { Plan } from './planEngine.js';
+import { planSpill, type SpillPlan } from './planSpill.js';
+import { capOf, settle, type Block, type Settings } from './settings.js';
+import { smallerBlocks } from './smallerBlocks.js';
+import type { RequestedOptions, RowsToCome } from './validateOptions.js';
+
+/** What of each tier an engine takes, and for what: all that is decided before anything is opened. */
+export interface MemoryLayout {
+  /** Its block may be smaller than the one that was planned first. */
+  readonly plan: Plan;
+  readonly settings: Settings;
+  /** Cap on the process's resident memory. */
+  readonly capBytes: number;
+  /** The model, its weights compressed as was settled. */
+  readonly source: ModelSource;
+  /** Places for rows: in a batch there may be more than are planned, for the case that rows turn out shorter. */
+  readonly grid: Grid;
+  readonly host: HostPlan;
+  /** What is on the GPU; undefined where the processor computes. */
+  readonly gpu: GpuTier | undefined;
+  readonly spill: SpillPlan;
+  /** What the runtime takes with one page of cache and all weights in memory. */
+  readonly onePage: RuntimeBytes;
+  /** What the runtime is opened with, but for the store of weights that stream. */
+  readonly runtime: RuntimeOptions;
+}
+
+/** Tokens of a long row where nothing is known of the rows. */
+const UNKNOWN_ROW_TOKENS = 512;
+/** Contexts beyond this are not provided for in every row at once; longer rows are admitted as pages come free. */
+const PROVIDED_ROW_TOKENS = 4096;
+/** A budget must hold at least a row of this many tokens. */
+const MIN_ROW_TOKENS = 512;
+/** A batch may come to have so many times the rows that were planned. */
+const GROWTH = 2;
+/** One layer is computed while the next one is read. */
+export const WEIGHT_BUFFERS = 2;
+const COMPRESSED_CACHE = { '8bit': 'q8', '4bit': 'q4' } as const;
+
+/**
+ * The third step of opening an engine: divides every tier between weights, KV cache and hidden states, for the block
+ * that was planned, or the first smaller one that fits. Measures by the native runtime, and allocates nothing.
+ *
+ * @throws MemoryBudgetError with the smallest cap that works for any block: see `hostMemory`
+ */
+export function layOutMemory(
+  addon: Addon,
+  model: ModelSource,
+  { options: given }: RequestedOptions,
+  plan: Plan,
+  machine: MachineFacts,
+  rows: RowsToCome,
+): MemoryLayout {
+  const held = processBytes(process.memoryUsage.rss(), model.decoder.vocabularySize);
+  const blocks = smallerBlocks(plan.options, given, (given.policy ?? 'auto') === 'auto');
+  return firstFit(blocks, (options) => {
+    const settings = settle(options, machine);
+    const { weightShare } = settings.memory;
+    const planned = options === plan.options ? plan : smallerPlan(plan, options, settings.block);
+    const block = new BlockMemory(addon, model, settings, planned.report.origin, rows);
+    const host = {
+      capBytes: capOf(settings.memory, machine),
+      ...held,
+      minPages: block.rowPages(MIN_ROW_TOKENS).memory,
+      pageBytes: block.onePage.cache,
+    };
+    return firstFit(placesOfWeights(planned, weightShare, block), (place) =>
+      block.layout(
+        planned,
+        host.capBytes,
+        place === 'memory'
+          ? planResident({ ...host, ...block.residentDemand })
+          : planStreaming({ ...host, ...block.streamingDemand, residentShare: weightShare }),
+      ),
+    );
+  });
+}
+
+/** What a smaller block would spill is nothing to give advice by. */
+function smallerPlan(
+  plan: Plan,
+  options: EngineOptions,
+  { slots: batches, rowsPerSlot: batchSize, tokensPerSquare }: Block,
+): Plan {
+  const { origin, workload, notes } = plan.report;
+  const report: EnginePlan = {
+    origin: origin === 'policy' ? 'policy' : 'default',
+    ...(workload && { workload }),
+    ...(notes && { notes }),
+    smallerBlock: { batchSize, batches, tokensPerSquare },
+  };
+  return { ...plan, report, options, streams: false };
+}
+
+/** Where the weights may be that are on no GPU, what is better first. */
+function placesOfWeights(
+  { streams }: Plan,
+  weightShare: number | undefined,
+  { gpu, source: { decoder } }: BlockMemory,
+): readonly ('memory' | 'streaming')[] {
+  if (streams || (weightShare !== undefined && weightShare < 1)) return ['streaming'];
+  // Streaming keeps two layers in memory at once, so it is no help to a model of two; to a GPU they stream through
+  // small buffers.
+  const helps = gpu !== undefined || decoder.layers > WEIGHT_BUFFERS;
+  return weightShare === undefined && helps ? ['memory', 'streaming'] : ['memory'];
+}
+
+/** What an engine takes with one block, as the native runtime measures it. */
+class BlockMemory {
+  readonly onePage: RuntimeBytes;
+  readonly gpu: GpuTier | undefined;
+  readonly source: ModelSource;
+  /** Tokens of a row that is provided for in any case. */
+  private readonly rowTokens: number;
+  private readonly mostRows: number;
+  private readonly spill: SpillPlan;
+  /** Scratch, hidden states and buffers. */
+  private readonly workingBytes: number;
+
+  /** @throws MemoryBudgetError where the GPU's memory does not hold the block */
+  constructor(
+    private readonly addon: Addon,
+    model: ModelSource,
+    private readonly settings: Settings,
+    origin: EnginePlan['origin'],
+    private readonly rowsToCome: RowsToCome,
+  ) {
+    const { numerics, block, memory } = settings;
+    const { gpu } = memory;
+    const { slots, rowsPerSlot, tokensPerSquare } = block;
+    this.source = { ...model, bindings: compressBindings(model.bindings, numerics.compressWeights) };
+    const { decoder } = this.source;
+    this.rowTokens = rowsToCome.rowTokens ?? UNKNOWN_ROW_TOKENS;
+    this.spill = planSpill({
+      slots,
+      rowsPerSlot,
+      tokensPerSquare,
+      pageTokens: PAGE_TOKENS,
+      rowTokens: Math.min(this.rowTokens, decoder.contextTokens),
+      cacheShare: memory.cacheOnDisk,
+      gpuCacheShare: gpu?.cacheShare,
+      activationShare: memory.activationsOnDisk,
+      activationsMove: gpu?.activationsMove,
+      tokenBytes: decoder.hiddenSize * 4,
+    });
+    const { activations: spilled } = this.spill;
+    // Staging buffers are made for as many rows as were planned, and so are plans of other people.
+    const grows = origin === 'auto' && this.spill.buffers === 0;
+    this.mostRows = grows
+      ? Math.max(rowsPerSlot, Math.min(GROWTH * rowsPerSlot, Math.floor(tokensPerSquare / 2)))
+      : rowsPerSlot;
+    // Tables of as many pages as a square's rows can have: with a GPU room for them is part of the scratch memory.
+    const tablePages = this.mostRows * Math.ceil(decoder.contextTokens / PAGE_TOKENS);
+    this.gpu = gpu && this.gpuTier(gpu, tablePages);
+    this.onePage = this.measure(1);
+    const { staging, activations } = this.onePage;
+    const { scratch } = this.gpu ? this.measure(tablePages) : this.onePage;
+    const stores = spilled ? slots * spilled.residentTokens * decoder.hiddenSize * 4 : 0;
+    const pinned = this.gpu?.options.pinnedBytes ?? 0;
+    this.workingBytes =
+      scratch + staging + activations * (spilled?.buffers ?? slots) + stores + pinned + transitBytes(decoder, block);
+  }
+
+  /** Pages of a row of so many tokens, of which the model may have fewer, on each tier. */
+  rowPages(tokens: number, gpuShare = this.gpu?.cacheShare): ReturnType<typeof placePages> {
+    return placePages(Math.min(tokens, this.source.decoder.contextTokens), {
+      pageTokens: PAGE_TOKENS,
+      diskShare: this.settings.memory.cacheOnDisk,
+      mostDiskPages: this.spill.pagesPerRow,
+      gpuShare,
+    });
+  }
+
+  /** With all weights in memory. */
+  get residentDemand(): Pick<Parameters<typeof planResident>[0], 'weightBytes' | 'workingBytes' | 'maxPages'> {
+    const { slots, rowsPerSlot } = this.settings.block;
+    const maxPages = Math.max(
+      this.rowPages(this.source.decoder.contextTokens).memory,
+      this.rowPages(PROVIDED_ROW_TOKENS).memory * slots * rowsPerSlot,
+      this.blockPages,
+    );
+    return { weightBytes: this.onePage.weights, workingBytes: this.workingBytes, maxPages };
+  }
+
+  /** With layers that stream; known before there is a store. */
+  get streamingDemand(): Pick<
+    Parameters<typeof planStreaming>[0],
+    'fixedBytes' | 'layerBytes' | 'buffers' | 'blockPages'
+  > {
+    const { blockPages, workingBytes } = this;
+    // On a GPU are norms, biases, and what is no layer's; and the buffers.
+    if (this.gpu) return { fixedBytes: workingBytes, layerBytes: this.onePage.streamed, buffers: 0, blockPages };
+    const store = { store: 'to be made', fingerprint: '', residentLayerBytes: 0, buffers: WEIGHT_BUFFERS };
+    const { weights, streamed } = this.measure(1, { weights: store });
+    return { fixedBytes: workingBytes + weights, layerBytes: streamed, buffers: WEIGHT_BUFFERS, blockPages };
+  }
+
+  layout(plan: Plan, capBytes: number, host: HostPlan): MemoryLayout {
+    const { settings, source, gpu, spill, onePage, mostRows } = this;
+    const { layers, part } = source.decoder;
+    const { slots, tokensPerSquare } = settings.block;
+    const grid: Grid = {
+      layers,
+      ...(part && { part: { first: part.firstLayer, of: part.modelLayers } }),
+      slots,
+      rowsPerSlot: mostRows,
+      tokensPerSquare,
+    };
+    const runtime = this.options(host.pages);
+    return { plan, settings, capBytes, source, grid, host, gpu, spill, onePage, runtime };
+  }
+
+  /** Pages of a full block of rows as they are expected, in memory. */
+  private get blockPages(): number {
+    const { block } = this.settings;
+    const { expected } = this.rowsToCome;
+    const tokens = Math.min(this.rowTokens, this.source.decoder.contextTokens);
+    // On a GPU every row is provided for in full. The page in which a prefix ends stands beside those that begin as
+    // copies of it.
+    const sharedTokens = this.gpu ? 0 : Math.min(expected?.sharedPrefixTokens ?? 0, tokens - 1);
+    const rows = Math.max(1, Math.min(block.slots * block.rowsPerSlot, expected?.rows ?? Infinity));
+    const { memory } = pagesOfRows(this.rowPages(this.rowTokens), rows, Math.floor(sharedTokens / PAGE_TOKENS));
+    return memory + (sharedTokens > 0 ? 1 : 0);
+  }
+
+  private gpuTier(gpu: NonNullable<Settings['memory']['gpu']>, tablePages: number): GpuTier {
+    const { slots, rowsPerSlot } = this.settings.block;
+    const { cacheShare: share = 1 } = gpu;
+    const pagesOf = (tokens: number, gpuShare: number): number => this.rowPages(tokens, gpuShare).gpu;
+    const rows = slots * rowsPerSlot;
+    return gpuTier({
+      settings: gpu,
+      measure: (on) => this.measure(tablePages, { gpu: on }),
+      tablePages,
+      activationBuffers: this.spill.activations?.buffers ?? slots,
+      rows,
+      rowPages: pagesOf(this.rowTokens, 1),
+      minPages: pagesOf(MIN_ROW_TOKENS, share),
+      maxPages: Math.max(pagesOf(this.source.decoder.contextTokens, share), pagesOf(PROVIDED_ROW_TOKENS, share) * rows),
+    });
+  }
+
+  private measure(pages: number, more: Pick<RuntimeOptions, 'gpu' | 'weights'> = {}): RuntimeBytes {
+    return nativeCall(() => this.addon.measureRuntime({ ...this.options(pages), ...more }));
+  }
+
+  private options(pages: number): RuntimeOptions {
+    const { decoder, bindings, files } = this.source;
+    const {
+      numerics: { precision, instructionSet, compressCache, sparseAttention },
+      block: { threads, tokensPerSquare },
+      memory: { disk },
+    } = this.settings;
+    const { pages: diskPages, buffers, bufferPages, activations } = this.spill;
+    const plainCache = precision === 'float32' ? 'f32' : 'f16';
+    const spills = diskPages > 0 || activations !== undefined;
+    return {
+      decoder,
+      bindings,
+      files,
+      precision,
+      threads,
+      instructionSet,
+      cache: {
+        type: compressCache === 'none' ? plainCache : COMPRESSED_CACHE[compressCache],
+        pageTokens: PAGE_TOKENS,
+        pages,
+      },
+      ...(sparseAttention < 1 && { sparseAttention }),
+      limits: { tokensPerSquare, rowsPerSquare: this.mostRows },
+      ...(this.gpu && { gpu: this.gpu.options }),
+      ...(spills && {
+        spill: { folder: disk, pages: diskPages, buffers, bufferPages, hiddenBytes: activations?.bytes ?? 0 },
+      }),
+    };
+  }
+}
+
+/** Hidden states on their way from and to the engines of other layers: at most a square of each slot, each way. */
+function transitBytes({ part, layers, hiddenSize }: ModelSource['decoder'], { slots, tokensPerSquare }: Block): number {
+  if (!part) return 0;
+  const ways = Number(part.firstLayer > 0) + Number(part.firstLayer + layers < part.modelLayers);
+  return ways * slots * tokensPerSquare * hiddenSize * 4;
+}

@@ -1,0 +1,281 @@
+import { loadAddon } from '../../bindings/loadAddon.js';
+import { madeOf } from '../../collections/cancellable.js';
+import { InterruptedError } from '../../errors/InterruptedError.js';
+import { UsageError } from '../../errors/UsageError.js';
+import type { ModelSource } from '../../model/ModelSource.js';
+import type { Tokenizer } from '../../model/Tokenizer.js';
+import type { RowInput, RowResult } from '../../Row.js';
+import { Outlook, type SeenRun } from '../calibration/Outlook.js';
+import { recorderOf, type RecordedOptions } from '../calibration/recorderOf.js';
+import { defaultWindow } from '../execution/defaultWindow.js';
+import type { NativeDevice } from '../execution/NativeDevice.js';
+import { RowFeed } from '../execution/RowFeed.js';
+import { Run } from '../execution/Run.js';
+import type { RunRecorder } from '../execution/RunRecorder.js';
+import type { RunRow } from '../execution/RunRow.js';
+import type { SquareRunSetup } from '../execution/SquareRun.js';
+import { Grammars } from '../grammar/Grammars.js';
+import { withSchema } from '../grammar/zodSchema.js';
+import { layerBounds } from '../grid/Square.js';
+import type { Movement } from '../memory/movement.js';
+import type { PagePool } from '../memory/PagePool.js';
+import { deviceOf, movementOf, placementOf, poolOf, type Opened } from '../open/Opened.js';
+import { resultIdentityKey, type ResultIdentity } from '../open/resultIdentity.js';
+import { beginOf, joined } from '../peers/begin.js';
+import { checkLayers } from '../peers/checkLayers.js';
+import { checkPeers } from '../peers/checkPeers.js';
+import { FollowingRun } from '../execution/FollowingRun.js';
+import type { Peers } from '../peers/PeerConnection.js';
+import { peerFacts } from '../peers/peerFacts.js';
+import { BLOCK_SCHEDULES, diagonalBlock } from '../schedules/blockSchedules.js';
+import type { Schedule } from '../schedules/Schedule.js';
+import { AnswerRuns, type AnswerHost, type ReadOfRun } from './AnswerRuns.js';
+import { checkPerplexity, type PerplexityOptions } from './checkPerplexity.js';
+import { checkRows } from './checkRows.js';
+import { checkFollowOptions, checkRunOptions } from './checkRunOptions.js';
+import type { FollowOptions, Generation, RunOptions } from './Generation.js';
+import { InFlight, ORDER_WINDOW } from './InFlight.js';
+import { intake } from './intake.js';
+import { settledLookAhead, type RowLookAhead } from './rowLookAhead.js';
+import { scoredWindows, type WindowScore } from './ScoredRow.js';
+import { SharedAnswers } from './SharedAnswers.js';
+
+/** An engine as its runs see it. */
+export interface RunHost {
+  readonly source: ModelSource;
+  readonly tokenizer: Tokenizer;
+  readonly resultIdentity: ResultIdentity;
+  readonly loadSeconds: number;
+  readonly score: AnswerHost['score'];
+}
+
+/** The runs of an engine: they share its device, its memory, and what is learned of them. */
+export class EngineRuns {
+  /** Runs that classify, score or embed. */
+  readonly answers: AnswerRuns;
+  private readonly underWay = new Set<Pick<Run<unknown>, 'fail' | 'drained'>>();
+  private readonly device: NativeDevice;
+  private readonly pool: PagePool;
+  private readonly movement: Movement;
+  private readonly outlook: Outlook;
+  private readonly resultIdentityKey: string;
+  private readonly grammars: Grammars;
+  private nextRun = 1;
+  private closing: Promise<void> | undefined;
+
+  constructor(
+    private readonly host: RunHost,
+    private readonly opened: Opened,
+  ) {
+    const { source, tokenizer, resultIdentity } = host;
+    const { decoder } = source;
+    this.device = deviceOf(opened, decoder);
+    this.pool = poolOf(opened);
+    this.movement = movementOf(opened, decoder, this.device.computeTier);
+    this.outlook = new Outlook(opened, placementOf(opened));
+    this.resultIdentityKey = resultIdentityKey(resultIdentity);
+    this.answers = new AnswerRuns({
+      source,
+      tokenizer,
+      limits: decoder,
+      resultIdentity: this.resultIdentityKey,
+      cacheTokens: () => this.pool.longestRow,
+      check: (options) => {
+        this.checkOpen();
+        checkLayers(opened.grid, options);
+      },
+      score: host.score,
+      composed: (options, read) => this.composed(options, read),
+    });
+    this.grammars = new Grammars(loadAddon(), tokenizer, decoder.vocabularySize, opened.grid.part !== undefined);
+  }
+
+  /** @throws UsageError for what can be told before a row is read */
+  check(rows: unknown, options: RunOptions): void {
+    this.checkOpen();
+    checkRunOptions(options, this.host.source.decoder.vocabularySize);
+    checkRows(rows);
+    checkLayers(this.opened.grid, options);
+  }
+
+  /** A run that generates. */
+  generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, given: RunOptions): Generation {
+    this.check(rows, given);
+    const { options, refine } = withSchema(given);
+    return this.composed(options, (inFlight, recorder) => {
+      const answers = SharedAnswers.of<'generate', RowResult>('generate', recorder, options);
+      const {
+        pool,
+        host: { tokenizer, source },
+        resultIdentityKey: identity,
+      } = this;
+      const rowsOfRun = madeOf(rows, (input) =>
+        intake(input, {
+          options,
+          tokenizer,
+          limits: source.decoder,
+          // Asked for each row: peers may have less memory than is here.
+          get cacheTokens() {
+            return pool.longestRow;
+          },
+          inFlight,
+          recorder,
+          answers,
+          resultIdentity: identity,
+          answerFormat: (format) => this.grammars.of(format),
+          refine,
+        }),
+      );
+      return { source: rowsOfRun, answered$: answers.results$ };
+    });
+  }
+
+  /** A run that computes this engine's layers for the rows of another one. */
+  following(peers: Peers, options: FollowOptions): FollowingRun {
+    this.checkOpen();
+    checkFollowOptions(options);
+    if (layerBounds(this.opened.grid).embeds)
+      throw new UsageError(
+        'follow: found an engine of the first layers, expected one of later layers; the first one generates',
+      );
+    checkPeers(peers);
+    const run = new FollowingRun({
+      ...this.setup(options, this.recorder('following', options)),
+      peers,
+      join: (begin) => {
+        const next = joined(begin, this.peerFacts);
+        this.pool.limitTo(next.pages);
+        return next;
+      },
+    });
+    this.track(run);
+    return run;
+  }
+
+  /** A run that scores a text in windows. */
+  scoring(tokens: readonly number[], options: PerplexityOptions): Run<WindowScore> {
+    this.checkOpen();
+    checkLayers(this.opened.grid);
+    const { window, promptTokens, signal } = checkPerplexity(tokens, options, this.host.source.decoder);
+    const longest = Math.min(window, tokens.length);
+    const most = this.pool.longestRow;
+    if (longest - 1 > most)
+      throw new UsageError(`window: found ${window}, but the KV cache holds ${most} tokens: give more memory`);
+    const schedule = diagonalBlock();
+    return this.start<WindowScore>(
+      scoredWindows(tokens, window, promptTokens),
+      { schedule, signal },
+      this.recorder(schedule.name, {}),
+    );
+  }
+
+  /** Ends all runs with InterruptedError, waits for the device, frees everything. Idempotent. */
+  close(): Promise<void> {
+    this.closing ??= (async () => {
+      const runs = [...this.underWay];
+      for (const run of runs) run.fail(new InterruptedError('the engine was closed'));
+      await Promise.all(runs.map((run) => run.drained));
+      await this.device.close();
+      await this.outlook.learned();
+    })();
+    return this.closing;
+  }
+
+  /** A run over rows that `read` makes of an input. */
+  private composed<Result extends { readonly row?: unknown }>(
+    options: RunOptions,
+    read: ReadOfRun<Result>,
+  ): Generation<Result> {
+    const { grid, settings } = this.opened;
+    const schedule = options.schedule ?? BLOCK_SCHEDULES[settings.block.schedule].create();
+    const places = grid.slots * grid.rowsPerSlot;
+    const ahead = settledLookAhead(options.lookAhead);
+    // Rows that are generated, that wait, and that may pass one of these; and their results.
+    const inFlight = new InFlight({
+      rows: 2 * (places + ahead.rows) + ORDER_WINDOW,
+      leastRows: places,
+      carriedBytes: ahead.bytes,
+    });
+    const ledger = this.outlook.ledger(schedule.name, options.pipeline !== undefined);
+    const recorder = this.recorder(schedule.name, options, ledger);
+    const { source, answered$ } = read(inFlight, recorder);
+    const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
+    this.outlook.began(ledger);
+    void run.drained.then(() => {
+      inFlight.wake();
+      this.outlook.ended(ledger);
+    });
+    return {
+      run,
+      options,
+      answered$,
+      delivered: ({ row }) => {
+        inFlight.leave(row);
+      },
+    };
+  }
+
+  private start<Result>(
+    rows: AsyncIterator<RunRow<Result>>,
+    options: StartOptions,
+    recorder: RunRecorder,
+  ): Run<Result> {
+    const { grid, gpu } = this.opened;
+    const { schedule, mostRows, peers, sharePrefixes = true } = options;
+    const ahead = settledLookAhead(options.lookAhead);
+    const run = new Run<Result>({
+      ...this.setup(options, recorder),
+      schedule,
+      // Not on a GPU beside pages on disk: shared ones are in memory, and the device attends to these.
+      sharePrefixes: sharePrefixes && !(gpu && this.pool.disk.share > 0),
+      feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot + ahead.rows, ahead.bytes),
+      mostRows,
+      ...(peers && { peers, begin: beginOf(this.peerFacts) }),
+    });
+    this.track(run);
+    return run;
+  }
+
+  /**
+   * What every run takes of this engine. @throws UsageError if it has been closed by a callback of the caller's, which
+   * have run since the options were checked
+   */
+  private setup(
+    { window = defaultWindow(this.opened.grid), signal }: Pick<StartOptions, 'window' | 'signal'>,
+    recorder: RunRecorder,
+  ): SquareRunSetup {
+    this.checkOpen();
+    const { device, movement, pool, opened } = this;
+    return { id: this.nextRun++, device, grid: opened.grid, movement, pool, window, recorder, signal };
+  }
+
+  private track(run: Pick<Run<unknown>, 'fail' | 'drained'>): void {
+    this.underWay.add(run);
+    void run.drained.then(() => this.underWay.delete(run));
+  }
+
+  private recorder(schedule: string, options: RecordedOptions, ledger?: SeenRun['ledger']): RunRecorder {
+    const { outlook, pool } = this;
+    const { source, loadSeconds } = this.host;
+    return recorderOf(this.opened, { model: source.path, loadSeconds, outlook, pool, schedule, ledger }, options);
+  }
+
+  private get peerFacts(): ReturnType<typeof peerFacts> {
+    const { source, resultIdentity } = this.host;
+    return peerFacts(source.decoder, this.opened, resultIdentity.model);
+  }
+
+  private checkOpen(): void {
+    if (this.closing) throw new UsageError('the engine is closed');
+  }
+}
+
+interface StartOptions {
+  readonly schedule: Schedule;
+  readonly mostRows?: (() => number) | undefined;
+  readonly window?: number;
+  readonly peers?: Peers;
+  readonly sharePrefixes?: boolean;
+  readonly lookAhead?: RowLookAhead;
+  readonly signal?: AbortSignal | undefined;
+}

@@ -1,0 +1,170 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  firstFit,
+  planResident,
+  planStreaming,
+  processBytes,
+  type ResidentDemand,
+  type StreamingDemand,
+} from '../../../src/engine/open/hostMemory.js';
+import { HEAP_MARGIN_BYTES } from '../../../src/plan/reserves.js';
+import { MemoryBudgetError } from '../../../src/errors/MemoryBudgetError.js';
+
+const MIB = 2 ** 20;
+const demand = fc.record({
+  capBytes: fc.integer({ min: 1, max: 4096 * MIB }),
+  residentBytes: fc.integer({ min: 0, max: 300 * MIB }),
+  nextStartBytes: fc.integer({ min: 300 * MIB, max: 340 * MIB }),
+  weightBytes: fc.nat(2048 * MIB),
+  workingBytes: fc.nat(200 * MIB),
+  pageBytes: fc.integer({ min: 64, max: 64 * MIB }),
+  minPages: fc.integer({ min: 1, max: 16 }),
+  maxPages: fc.integer({ min: 16, max: 100_000 }),
+});
+
+describe('planResident', () => {
+  test('never plans more than the cap, and takes all that is useful', () => {
+    fc.assert(
+      fc.property(demand, (given) => {
+        try {
+          const { pages, reservedBytes } = planResident(given);
+          expect(given.residentBytes + reservedBytes).toBeLessThanOrEqual(given.capBytes);
+          expect(pages).toBeGreaterThanOrEqual(given.minPages);
+          expect(pages).toBeLessThanOrEqual(given.maxPages);
+          if (pages < given.maxPages)
+            expect(given.residentBytes + reservedBytes + given.pageBytes).toBeGreaterThan(given.capBytes);
+        } catch (error) {
+          if (!(error instanceof MemoryBudgetError)) throw error;
+          expect(error.availableBytes).toBe(given.capBytes);
+          // The budget that the message names works at a start that finds more taken, and one byte less does not.
+          const later = { ...given, residentBytes: given.nextStartBytes };
+          expect(planResident({ ...later, capBytes: error.neededBytes }).pages).toBe(given.minPages);
+          expect(() => planResident({ ...later, capBytes: error.neededBytes - 1 })).toThrow(MemoryBudgetError);
+        }
+      }),
+    );
+  });
+
+  test('says what is asked for and what would do, at later starts too', () => {
+    const small: ResidentDemand = {
+      capBytes: 100 * MIB,
+      residentBytes: 50 * MIB,
+      nextStartBytes: 66 * MIB,
+      weightBytes: 80 * MIB,
+      workingBytes: 0,
+      pageBytes: MIB,
+      minPages: 4,
+      maxPages: 8,
+    };
+    const needed = 66 * MIB + 80 * MIB + 4 * MIB + HEAP_MARGIN_BYTES;
+    expect(() => planResident(small)).toThrow(
+      `cpu memory is capped at 100 MiB; the smallest budget that works is 214 MiB (--cpu-memory ${needed})`,
+    );
+  });
+});
+
+const streamingDemand: fc.Arbitrary<StreamingDemand> = fc.record({
+  capBytes: fc.integer({ min: 100 * MIB, max: 4096 * MIB }),
+  residentBytes: fc.nat(200 * MIB),
+  nextStartBytes: fc.integer({ min: 200 * MIB, max: 240 * MIB }),
+  fixedBytes: fc.nat(300 * MIB),
+  pageBytes: fc.integer({ min: 1024, max: 16 * MIB }),
+  layerBytes: fc.array(fc.integer({ min: MIB, max: 200 * MIB }), { minLength: 2, maxLength: 40 }),
+  buffers: fc.integer({ min: 1, max: 2 }),
+  minPages: fc.integer({ min: 1, max: 16 }),
+  blockPages: fc.integer({ min: 16, max: 2000 }),
+});
+/** What a plan takes, added up without cleverness. */
+const taken = (given: StreamingDemand, pages: number, resident: number): number =>
+  given.residentBytes +
+  64 * MIB +
+  given.fixedBytes +
+  pages * given.pageBytes +
+  given.layerBytes.reduce((sum, bytes) => sum + Math.min(bytes, resident), 0) +
+  given.buffers * Math.max(0, ...given.layerBytes.map((bytes) => bytes - resident));
+
+describe('planStreaming', () => {
+  test('keeps to the cap, and names the smallest cap that works', () => {
+    fc.assert(
+      fc.property(streamingDemand, (given) => {
+        try {
+          const { pages, residentLayerBytes = NaN, reservedBytes } = planStreaming(given);
+          expect(given.residentBytes + reservedBytes).toBe(taken(given, pages, residentLayerBytes));
+          expect(given.residentBytes + reservedBytes).toBeLessThanOrEqual(given.capBytes);
+          expect(pages).toBeGreaterThanOrEqual(given.minPages);
+          // Nothing useful is left over: neither a page, as long as the batch wants one, nor a byte of every layer.
+          if (pages < given.blockPages) expect(taken(given, pages + 1, 0)).toBeGreaterThan(given.capBytes);
+          if (residentLayerBytes < Math.max(...given.layerBytes))
+            expect(taken(given, pages, residentLayerBytes + 1)).toBeGreaterThan(given.capBytes);
+        } catch (error) {
+          if (!(error instanceof MemoryBudgetError)) throw error;
+          // The budget that the message names works at a start that finds more taken, and one byte less does not.
+          const later = { ...given, residentBytes: given.nextStartBytes };
+          expect(planStreaming({ ...later, capBytes: error.neededBytes }).pages).toBe(given.minPages);
+          expect(() => planStreaming({ ...later, capBytes: error.neededBytes - 1 })).toThrow(MemoryBudgetError);
+        }
+      }),
+    );
+  });
+
+  test('more memory never makes less resident, of cache or of weights', () => {
+    fc.assert(
+      fc.property(streamingDemand, fc.nat(512 * MIB), (given, more) => {
+        try {
+          const [small, large] = [planStreaming(given), planStreaming({ ...given, capBytes: given.capBytes + more })];
+          expect(large.pages).toBeGreaterThanOrEqual(small.pages);
+          if (large.pages === small.pages)
+            expect(large.residentLayerBytes).toBeGreaterThanOrEqual(small.residentLayerBytes ?? NaN);
+        } catch (error) {
+          if (!(error instanceof MemoryBudgetError)) throw error;
+        }
+      }),
+    );
+  });
+});
+
+test('a process as it usually starts counts the same, whatever it holds to the megabyte', () => {
+  const counted = new Set([60, 82, 105, 117, 132, 150].map((mib) => processBytes(mib * MIB, 49_152).residentBytes));
+  expect(counted.size).toBe(1);
+  const [typical = NaN] = counted;
+  expect(typical).toBeGreaterThan(117 * MIB);
+  expect(typical).toBeLessThan(125 * MIB);
+  expect(processBytes(80 * MIB, 256).residentBytes).toBeLessThan(90 * MIB);
+});
+
+test('one that holds more counts as it is, and advice is for a start that finds a little more', () => {
+  const { residentBytes, nextStartBytes } = processBytes(700 * MIB, 49_152);
+  expect(residentBytes).toBe(700 * MIB);
+  expect(nextStartBytes).toBeGreaterThanOrEqual(716 * MIB);
+  expect(processBytes(703 * MIB, 49_152).nextStartBytes).toBe(nextStartBytes);
+});
+
+describe('firstFit', () => {
+  const lacks = (tier: 'cpu' | 'gpu', needed: number) => (): never => {
+    throw new MemoryBudgetError(tier, 1, needed, 'it');
+  };
+
+  test('takes the first that fits, and tries no further', () => {
+    const tried: string[] = [];
+    const made = firstFit(['a', 'b', 'c'], (choice) => {
+      tried.push(choice);
+      return choice === 'a' ? lacks('cpu', 5)() : choice;
+    });
+    expect([made, tried]).toEqual(['b', ['a', 'b']]);
+  });
+
+  test('where none fits the smallest budget is named; of what does not fit the GPU only where nothing does', () => {
+    const choices = [lacks('gpu', 1), lacks('cpu', 9), lacks('cpu', 7), lacks('gpu', 2), lacks('cpu', 8)];
+    expect(() => firstFit(choices, (each) => each())).toThrow('--cpu-memory 7)');
+    expect(() => firstFit([lacks('gpu', 3), lacks('gpu', 2)], (each) => each())).toThrow('--gpu-memory 2)');
+  });
+
+  test('whatever else is wrong ends it', () => {
+    expect(() =>
+      firstFit([new TypeError('x'), new TypeError('y')], (each) => {
+        throw each;
+      }),
+    ).toThrow('x');
+  });
+});
