@@ -3,6 +3,7 @@
 //
 // Bytes: 64 unsigned bytes, a vector of panelLayout.h.
 //   loadBytes(p) storeBytes(p, v) either(a, b)
+//   lookUp(table, v)        for each byte, which is below 16, what the table has there
 //   field(v, shift, mask)   each byte shifted to the right (to the left where negative), then masked
 //   byteToFloat(v, i)       input i (0 to 3) of the sixteen outputs, as floats
 //   uint8ToFloat(p) int8ToFloat(p)   sixteen bytes in memory as floats
@@ -40,6 +41,17 @@ static inline Bytes unpackVector(const uint8_t* group, int v) {
     if constexpr (Bits == 6) return either(low, field(loadBytes(group + 256 + 64 * (v / 4)), 2 * (v % 4) - 4, 0x30));
     return low;
   }
+}
+
+// What is multiplied: what the numbers of vector v stand for.
+template <WeightType T>
+static inline Bytes numbersOf(const uint8_t* group, int v) {
+  constexpr PanelFormat format = panelFormat(T);
+  const Bytes stored = unpackVector<format.bits>(group, v);
+  if constexpr (format.codebook == nullptr)
+    return stored;
+  else
+    return lookUp(format.codebook->numbers, stored);
 }
 
 // Scale and offset of the sixteen outputs at a group, or at one half of it.

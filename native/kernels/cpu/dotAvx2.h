@@ -28,6 +28,10 @@ static inline Bytes field(Bytes a, int shift, int mask) {
   return {_mm256_and_si256(_mm256_srl_epi16(a.low, count), bits),
           _mm256_and_si256(_mm256_srl_epi16(a.high, count), bits)};
 }
+static inline Bytes lookUp(const uint8_t (&table)[16], Bytes a) {
+  const __m256i both = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+  return {_mm256_shuffle_epi8(both, a.low), _mm256_shuffle_epi8(both, a.high)};
+}
 static inline f32x16 byteToFloat(Bytes a, int i) {
   const __m128i count = _mm_cvtsi32_si128(8 * i);
   const __m256i byte = _mm256_set1_epi32(255);

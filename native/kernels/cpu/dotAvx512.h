@@ -16,6 +16,10 @@ static inline Bytes field(Bytes a, int shift, int mask) {
   const __m128i count = _mm_cvtsi32_si128(shift < 0 ? -shift : shift);
   return {_mm512_and_si512(shift < 0 ? _mm512_sll_epi16(a.v, count) : _mm512_srl_epi16(a.v, count), bits)};
 }
+static inline Bytes lookUp(const uint8_t (&table)[16], Bytes a) {
+  const __m512i four = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+  return {_mm512_shuffle_epi8(four, a.v)};
+}
 static inline f32x16 byteToFloat(Bytes a, int i) {
   const __m512i shifted = _mm512_srl_epi32(a.v, _mm_cvtsi32_si128(8 * i));
   return {_mm512_cvtepi32_ps(_mm512_and_si512(shifted, _mm512_set1_epi32(255)))};

@@ -22,6 +22,10 @@ static inline Bytes field(Bytes a, int shift, int mask) {
     a.byte[i] = static_cast<uint8_t>((shift < 0 ? a.byte[i] << -shift : a.byte[i] >> shift) & mask);
   return a;
 }
+static inline Bytes lookUp(const uint8_t (&table)[16], Bytes a) {
+  for (int i = 0; i < 64; i++) a.byte[i] = table[a.byte[i]];
+  return a;
+}
 static inline f32x16 byteToFloat(Bytes a, int i) {
   f32x16 result;
   for (int output = 0; output < 16; output++) result.lane[output] = static_cast<float>(a.byte[4 * output + i]);

@@ -141,7 +141,7 @@ void readQ6_K(const uint8_t* bytes, FileBlock& block) {
 void readFileBlock(WeightType type, const uint8_t* bytes, FileBlock& block) {
   block.offset = 0;
   switch (type) {
-#define SPILLWAY_WEIGHT_TYPE(name, id, elements, blockBytes, bits, zero, scales, reader) \
+#define SPILLWAY_WEIGHT_TYPE(name, id, elements, blockBytes, bits, codebook, zero, scales, reader) \
   case WeightType::name: return reader(bytes, block);
 #include "WeightTypes.def"
   }

@@ -27,7 +27,7 @@ void unpackGroups(const uint8_t* panel, size_t inputs, size_t firstInput, size_t
     const size_t group = (firstInput + k) / kGroupInputs;
     const uint8_t* values = panel + group * format.bits * kVectorBytes;
     for (int v = 0; v < 8; v++) {
-      const Bytes bytes = unpackVector<format.bits>(values, v);
+      const Bytes bytes = numbersOf<T>(values, v);
       const GroupScale by = loadScale<format.kind>(panel + scalesAt(format, inputs), group, v / 4);
       for (int i = 0; i < 4; i++) {
         const f32x16 q = byteToFloat(bytes, i);

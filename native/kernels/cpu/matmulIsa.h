@@ -75,9 +75,9 @@ constexpr size_t kUnpackedScale = 2 * kPanelOutputs;
 
 // Whether vectors are multiplied as they lie in panels, unpacked in registers on the way or not packed at all. That
 // saves writing and reading unpacked ones, and takes instructions for each tile of rows instead: nibbles are had with
-// three of them for two vectors, other widths take too many.
+// three of them for two vectors, other widths and a look into a codebook take too many.
 static constexpr bool inPlace(const PanelFormat& format, bool shiftsAreFree) {
-  return SPILLWAY_ISA_LEVEL == 2 && shiftsAreFree && format.scalesPerGroup == 1 &&
+  return SPILLWAY_ISA_LEVEL == 2 && shiftsAreFree && format.scalesPerGroup == 1 && format.codebook == nullptr &&
          (format.bits == 4 || format.bits == 8);
 }
 

@@ -3,9 +3,9 @@
 // Float types: for each input in turn, the 16 outputs' values, in the file's precision.
 //
 // Quantised types: [values of all groups][scales of all groups]. A group is 32 consecutive inputs of the 16 outputs.
-// A value is stored as an unsigned number q of `bits` bits; the weight is scale * (q - zero) + offset.
-// One vector is 64 bytes: byte 4 * output + i holds input 4 * v + i of vector v; a group has eight vectors, and takes
-// bits * 64 bytes:
+// A value is stored in `bits` bits, which are an unsigned number q, or the index of one in the type's codebook; the
+// weight is scale * (q - zero) + offset. One vector is 64 bytes: byte 4 * output + i holds input 4 * v + i of vector v;
+// a group has eight vectors, and takes bits * 64 bytes:
 //   8 bits: the vectors themselves
 //   4 bits: four vectors of nibbles; the low ones are vector 2i, the high ones vector 2i + 1
 //   5 bits: nibbles, then a plane of one vector: bit v of its bytes is bit 4 of vector v
@@ -37,29 +37,40 @@ static constexpr bool isSuper(ScaleKind kind) {
   return kind == ScaleKind::SuperMinimum || kind == ScaleKind::SuperNibbles || kind == ScaleKind::SuperSigned;
 }
 
-struct PanelFormat {
+// What stored numbers stand for: themselves, or one of sixteen numbers of `bits` bits.
+struct Codebook {
   int bits;
-  int zero;  // a power of two, or 0
+  uint8_t numbers[16];
+};
+constexpr const Codebook* kPlain = nullptr;
+
+struct PanelFormat {
+  int bits;                  // of a number as it is stored
+  const Codebook* codebook;  // or null
+  int zero;                  // a power of two, or 0
   ScaleKind kind;
   int scalesPerGroup;  // 1, or 2: one for each half of a group; 0 without scales
   bool offset;
-  constexpr PanelFormat(int bits, int zero, ScaleKind kind)
+  constexpr PanelFormat(int bits, const Codebook* codebook, int zero, ScaleKind kind)
       : bits(bits),
+        codebook(codebook),
         zero(zero),
         kind(kind),
         scalesPerGroup(kind == ScaleKind::None                                             ? 0
                        : kind == ScaleKind::SuperNibbles || kind == ScaleKind::SuperSigned ? 2
                                                                                            : 1),
         offset(kind != ScaleKind::None && kind != ScaleKind::Half && kind != ScaleKind::SuperSigned) {}
+  // Of what is multiplied.
+  constexpr int numberBits() const { return codebook == nullptr ? bits : codebook->bits; }
 };
 
 static constexpr PanelFormat panelFormat(WeightType type) {
   switch (type) {
-#define SPILLWAY_WEIGHT_TYPE(name, id, elements, bytes, bits, zero, scales, ...) \
-  case WeightType::name: return {bits, zero, ScaleKind::scales};
+#define SPILLWAY_WEIGHT_TYPE(name, id, elements, bytes, bits, codebook, zero, scales, ...) \
+  case WeightType::name: return {bits, codebook, zero, ScaleKind::scales};
 #include "WeightTypes.def"
   }
-  return {0, 0, ScaleKind::None};
+  return {0, kPlain, 0, ScaleKind::None};
 }
 
 static constexpr bool isQuantised(WeightType type) { return panelFormat(type).kind != ScaleKind::None; }

@@ -19,8 +19,7 @@ struct PackedWeights {
   size_t scalesAt;
   const uint8_t* next;  // what comes after these panels; or null
   Bytes vector(size_t group, int p, int v) const {
-    return unpackVector<format.bits>(panel + static_cast<size_t>(p) * panelBytes + group * (format.bits * kVectorBytes),
-                                     v);
+    return numbersOf<T>(panel + static_cast<size_t>(p) * panelBytes + group * (format.bits * kVectorBytes), v);
   }
   // Asks for as many bytes of what comes next as this group has: a panel is too short for the processor's own
   // prefetching to get going.
@@ -58,7 +57,7 @@ static void unpackVectors(const PackedWeights<T>& packed, size_t firstGroup, siz
     for (size_t group = firstGroup; group < firstGroup + groups; group++) {
       SPILLWAY_UNROLL(8)
       for (int v = 0; v < 8; v++)
-        storeUnpacked(vector, packed.vector(group, p, v), unpackedVectors(panelFormat(T).bits) == 16);
+        storeUnpacked(vector, packed.vector(group, p, v), unpackedVectors(panelFormat(T).numberBits()) == 16);
     }
   }
 }
@@ -85,8 +84,8 @@ template <WeightType T, int P>
 static void multiplyPacked(const PackedWeights<T>& packed, size_t groups, const MatmulBlock& block,
                            const Totals& totals) {
   constexpr PanelFormat format = panelFormat(T);
-  constexpr int zero = dotZero(format.bits, format.zero);
-  using A = Arithmetic<format.bits, format.scalesPerGroup, zero != 0, format.offset>;
+  constexpr int zero = dotZero(format.numberBits(), format.zero);
+  using A = Arithmetic<format.numberBits(), format.scalesPerGroup, zero != 0, format.offset>;
   switch (block.rows) {
     case 1: return multiplyTile<A, 1, P>(packed, groups, tilesOf(block), startsAt(zero), {true, true}, totals, 0);
     case 2: return multiplyTile<A, 2, P>(packed, groups, tilesOf(block), startsAt(zero), {true, true}, totals, 0);
@@ -100,7 +99,7 @@ template <WeightType T, int P>
 static void multiplyPanels(const MatmulBlock& block, size_t panel, const Totals& totals, uint8_t* workspace) {
   constexpr PanelFormat format = panelFormat(T);
   constexpr size_t kScaleBytes = scaleBytesPerGroup(format.kind);
-  constexpr size_t kUnpackedPanel = kGroupsPerBlock * unpackedVectors(format.bits) * kVectorBytes,
+  constexpr size_t kUnpackedPanel = kGroupsPerBlock * unpackedVectors(format.numberBits()) * kVectorBytes,
                    kVectorsBytes = P * kUnpackedPanel;
   static_assert(
       kPartialBytes + kVectorsBytes + kGroupsPerBlock * P * format.scalesPerGroup * kUnpackedScale * sizeof(float) <=

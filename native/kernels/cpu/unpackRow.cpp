@@ -78,8 +78,9 @@ void unpackRow(const WeightMatrix& matrix, size_t output, float* values) {
     const ScaleAndOffset by = scaleAt(format.kind, scales, output, k);
     const uint8_t* group = panel + k / kGroupInputs * static_cast<size_t>(format.bits) * kVectorBytes;
     for (size_t i = k; i < k + half; i++) {
-      const float scaled =
-          by.scale * static_cast<float>(valueAt(format.bits, group, output, i % kGroupInputs) - format.zero);
+      const int stored = valueAt(format.bits, group, output, i % kGroupInputs);
+      const int number = format.codebook == nullptr ? stored : format.codebook->numbers[stored];
+      const float scaled = by.scale * static_cast<float>(number - format.zero);
       values[i] = format.offset ? scaled + by.offset : scaled;
     }
   }

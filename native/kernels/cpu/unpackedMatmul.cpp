@@ -65,18 +65,19 @@ MultiplyPrepared forPanels(int panels) {
 
 // Types with offsets have no zero point, and the others have one.
 MultiplyPrepared multiplyPrepared(const PanelFormat& format, int panels, bool inPlace) {
+  const int bits = format.numberBits();
   if (format.scalesPerGroup == 2) {
     if (format.offset) return forPanels<Arithmetic<2, 2, false, true>>(panels);
-    return format.bits == 3 ? forPanels<Arithmetic<3, 2, true, false>>(panels)
-                            : forPanels<Arithmetic<6, 2, true, false>>(panels);
+    return bits == 3 ? forPanels<Arithmetic<3, 2, true, false>>(panels)
+                     : forPanels<Arithmetic<6, 2, true, false>>(panels);
   }
 #if SPILLWAY_ISA_LEVEL == 1  // how many products add up in 16 bits depends on the number of bits
-  if (format.bits == 8) return forPanels<Arithmetic<8, 1, true, false>>(panels);
-  if (format.bits == 5)
+  if (bits == 8) return forPanels<Arithmetic<8, 1, true, false>>(panels);
+  if (bits == 5)
     return format.offset ? forPanels<Arithmetic<5, 1, false, true>>(panels)
                          : forPanels<Arithmetic<5, 1, true, false>>(panels);
 #elif SPILLWAY_ISA_LEVEL == 2
-  if (inPlace && format.bits == 4)
+  if (inPlace && bits == 4)
     return format.offset ? forPanels<Arithmetic<4, 1, false, true>, 4>(panels)
                          : forPanels<Arithmetic<4, 1, true, false>, 4>(panels);
 #endif

@@ -11,6 +11,14 @@ struct PanelOf {
   // One by one: device code may use a constant's value, but not the object in host memory.
   static constexpr ScaleKind kKind = kFormat.kind;
   static constexpr int kBits = kFormat.bits, kZero = kFormat.zero;
+  static constexpr bool kCodebook = kFormat.codebook != nullptr;
+  // Four numbers of the codebook from number `first` on.
+  static constexpr uint32_t codebookWord(int first) {
+    uint32_t word = 0;
+    if constexpr (kCodebook)
+      for (int i = 3; i >= 0; i--) word = word << 8 | kFormat.codebook->numbers[first + i];
+    return word;
+  }
   static constexpr bool kOffset = kFormat.offset;
   static constexpr bool kQuantised = kKind != ScaleKind::None;
   static constexpr bool kSuper = isSuper(kKind);
@@ -41,6 +49,24 @@ __device__ __forceinline__ uint32_t storedFour(const uint8_t* group, unsigned ou
   const uint32_t pairs = word(v / 4) >> (2 * (v % 4)) & 0x03030303u;
   if constexpr (Bits == 3) return pairs | (word(2) >> v & 0x01010101u) << 2;
   return pairs;
+}
+
+// What is multiplied, a byte each: what these numbers stand for.
+template <WeightType Type>
+__device__ __forceinline__ uint32_t numbersOfFour(const uint8_t* group, unsigned output, unsigned v) {
+  using Panel = PanelOf<Type>;
+  const uint32_t stored = storedFour<Panel::kBits>(group, output, v);
+  if constexpr (!Panel::kCodebook) {
+    return stored;
+  } else {
+    // A byte of eight is chosen by three bits of a selector's nibble; the fourth bit says of which eight.
+    constexpr uint32_t kWords[4] = {Panel::codebookWord(0), Panel::codebookWord(4), Panel::codebookWord(8),
+                                    Panel::codebookWord(12)};
+    const uint32_t nibbles = stored | stored >> 4, selector = ((nibbles & 0xffu) | (nibbles >> 8 & 0xff00u)) & 0x7777u;
+    const uint32_t upper = (stored >> 3 & 0x01010101u) * 0xffu;
+    return (__byte_perm(kWords[0], kWords[1], selector) & ~upper) |
+           (__byte_perm(kWords[2], kWords[3], selector) & upper);
+  }
 }
 
 struct ScaleAndOffset {
@@ -94,7 +120,7 @@ __device__ __forceinline__ float weightAt(const uint8_t* panel, size_t inputs, u
   } else {
     const size_t group = input / kGroupInputs;
     const unsigned inGroup = static_cast<unsigned>(input % kGroupInputs);
-    const uint32_t four = storedFour<Panel::kBits>(panel + group * Panel::kGroupBytes, output, inGroup / 4);
+    const uint32_t four = numbersOfFour<Type>(panel + group * Panel::kGroupBytes, output, inGroup / 4);
     const ScaleAndOffset by =
         scaleOf<Type>(panel + Panel::scalesBegin(inputs), output, static_cast<unsigned>(group), inGroup / 16);
     const float scaled =
@@ -126,7 +152,7 @@ __device__ __forceinline__ void weightsOfPart(const uint8_t* values, const uint8
     const ScaleAndOffset by = scaleOf<Type>(scales, output, group, part / 2);
 #pragma unroll
     for (int v = 0; v < 2; v++) {
-      const uint32_t four = storedFour<Panel::kBits>(values, output, 2 * part + v);
+      const uint32_t four = numbersOfFour<Type>(values, output, 2 * part + v);
       if constexpr (Panel::kSuper) {
         // Scales of super blocks are products with more bits than a half has.
         const auto weight = [=](int i) {

@@ -36,19 +36,28 @@ static inline f32x16 joined(__m512i lanes) {
                                                         0xea))};  // (lanes & Mask) | One
 }
 
-// How the numbers of one type become floats. Of those whose excess is not 0, fma(float, scale, excess * scale) is the
-// weight.
+// How the numbers of one type, or what they stand for, become floats. Of those whose excess is not 0, fma(float, scale,
+// excess * scale) is the weight.
 //
 // Up to five bits: by a table, which looks at the low bits of each lane and at nothing else, so that none need be
 // masked. Four bits that stand high enough in a lane are used where they are instead, with a leading one above them:
 // neither a shift nor a look into the table, which has a port of its own to wait for. More bits: the byte is put below
 // a leading one, by an instruction that moves bytes.
-template <int Bits, int Zero>
+template <WeightType T>
 class Numbers {
+  static constexpr PanelFormat kFormat = panelFormat(T);
+  static constexpr int Bits = kFormat.bits, Zero = kFormat.zero;
+
  public:
   Numbers() {
     alignas(64) float values[32];
-    for (int i = 0; i < 32; i++) values[i] = static_cast<float>((i & ((1 << Bits) - 1)) - Zero);
+    for (int i = 0; i < 32; i++) {
+      const int stored = i & ((1 << Bits) - 1);
+      if constexpr (kFormat.codebook == nullptr)
+        values[i] = static_cast<float>(stored - Zero);
+      else
+        values[i] = static_cast<float>(kFormat.codebook->numbers[stored] - Zero);
+    }
     low_ = _mm512_load_ps(values);
     high_ = _mm512_load_ps(values + 16);
   }
@@ -114,13 +123,13 @@ class TileUnpacker {
       by.offset = mul(by.offset, set1(kBeforeCut));
       // Fifteen bits, so that every excess (of nine bits at most) times the scale is exact, and a number at the zero
       // point is exactly 0.
-      if (!kFormat.offset && kFormat.bits != 5)
+      if (!kFormat.offset && kFormat.bits != 5 && kFormat.codebook == nullptr)
         by.scale = {_mm512_castsi512_ps(_mm512_and_si512(asInt(by.scale).v, _mm512_set1_epi32(~0x1ff)))};
       group.by[half] = by;
-      if constexpr (kFormat.bits != 4)
+      if constexpr (!kShifted)
         group.excess[half] = FormatNumbers::kTable ? by.offset : offsetOf(by, FormatNumbers::kExcess);
     }
-    if constexpr (kFormat.bits == 4) {
+    if constexpr (kShifted) {
       group.excess[0] = offsetOf(group.by[0], -2048.0f - kFormat.zero);
       group.excess[1] = offsetOf(group.by[0], -128.0f - kFormat.zero);
     }
@@ -131,7 +140,7 @@ class TileUnpacker {
   // cut.
   template <int Quarter, typename Take>
   SPILLWAY_INLINE void quarterPairs(const Group& group, Take take) const {
-    if constexpr (kFormat.bits == 4)
+    if constexpr (kShifted)
       nibbles<Quarter>(group, take);
     else
       bytes<Quarter>(group, take);
@@ -152,7 +161,8 @@ class TileUnpacker {
 
  private:
   static constexpr PanelFormat kFormat = panelFormat(T);
-  using FormatNumbers = Numbers<kFormat.bits, kFormat.zero>;
+  static constexpr bool kShifted = kFormat.bits == 4 && kFormat.codebook == nullptr;  // see nibbles()
+  using FormatNumbers = Numbers<T>;
 
   // What is added to float * scale where the float is `excess` too large. Of an offset the rounding is below 2^-12 of a
   // step.

@@ -162,6 +162,13 @@ inline float __uint_as_float(uint32_t bits) {
   memcpy(&value, &bits, 4);
   return value;
 }
+// Four of the eight bytes of a and b, each chosen by three bits of a nibble of the selector.
+inline uint32_t __byte_perm(uint32_t a, uint32_t b, uint32_t selector) {
+  const uint64_t both = uint64_t{b} << 32 | a;
+  uint32_t bytes = 0;
+  for (int i = 3; i >= 0; i--) bytes = bytes << 8 | static_cast<uint32_t>(both >> 8 * (selector >> 4 * i & 7) & 0xff);
+  return bytes;
+}
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
