@@ -39,19 +39,24 @@ void unpackGroups(const uint8_t* panel, size_t inputs, size_t firstInput, size_t
   }
 }
 
-// Inputs firstInput .. firstInput + count of a panel as floats [count][16]: in `buffer`, or where they are.
-const float* unpackPanel(const MatmulBlock& block, const uint8_t* panel, size_t firstInput, size_t count,
-                         float* buffer) {
+template <WeightType T>
+void unpackHalves(const uint8_t* panel, size_t firstInput, size_t count, float* floats) {
+  const auto halves = reinterpret_cast<const uint16_t*>(panel) + firstInput * 16;
+  for (size_t k = 0; k < count; k++)
+    store(floats + k * 16, T == WeightType::F16 ? loadHalf(halves + k * 16) : loadBfloat16(halves + k * 16));
+}
+
+// Inputs firstInput .. firstInput + count of a panel as floats [count][16]: in `buffer`, or where they are. Not
+// inlined: the caller's loops keep their registers.
+__attribute__((noinline)) const float* unpackPanel(const MatmulBlock& block, const uint8_t* panel, size_t firstInput,
+                                                   size_t count, float* buffer) {
   if (block.type == WeightType::F32) return reinterpret_cast<const float*>(panel) + firstInput * 16;
   withWeightType(block.type, [&](auto type) {
     constexpr WeightType T = decltype(type)::value;
-    if constexpr (isQuantised(T)) {
+    if constexpr (isQuantised(T))
       unpackGroups<T>(panel, block.inputs, firstInput, count, buffer);
-    } else {
-      const auto halves = reinterpret_cast<const uint16_t*>(panel) + firstInput * 16;
-      for (size_t k = 0; k < count; k++)
-        store(buffer + k * 16, T == WeightType::F16 ? loadHalf(halves + k * 16) : loadBfloat16(halves + k * 16));
-    }
+    else
+      unpackHalves<T>(panel, firstInput, count, buffer);
   });
   return buffer;
 }
