@@ -43,6 +43,8 @@ struct Codebook {
   uint8_t numbers[16];
 };
 constexpr const Codebook* kPlain = nullptr;
+// The numbers of GGML's IQ4 types (kvalues_iq4nl in ggml-common.h), larger by 128.
+constexpr Codebook kIq4 = {8, {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241}};
 
 struct PanelFormat {
   int bits;                  // of a number as it is stored

@@ -88,6 +88,9 @@ const q6: BlockReader = (view, at, values, to) => {
   }
 };
 
+/** What the four bits of IQ4 types stand for (kvalues_iq4nl in ggml-common.h). */
+const IQ4 = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
+
 const READERS: Record<WeightType, BlockReader> = {
   F32: (view, at, values, to) => void (values[to] = view.getFloat32(at, true)),
   F16: (view, at, values, to) => void (values[to] = half(view.getUint16(at, true))),
@@ -104,6 +107,13 @@ const READERS: Record<WeightType, BlockReader> = {
   Q4_1: nibbles(false, true),
   Q5_0: nibbles(true, false),
   Q5_1: nibbles(true, true),
+  IQ4_NL: (view, at, values, to) => {
+    const d = half(view.getUint16(at, true));
+    for (let i = 0; i < 32; i++) {
+      const byte = view.getUint8(at + 2 + (i % 16));
+      values[to + i] = d * (IQ4[i < 16 ? byte & 15 : byte >> 4] ?? NaN);
+    }
+  },
   Q2_K: q2,
   Q3_K: q3,
   Q4_K: scaledNibbles(false),

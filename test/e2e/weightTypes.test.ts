@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadAddon } from '../../src/bindings/loadAddon.js';
+import { Engine, type EngineOptions, type RowResult } from '../../src/index.js';
+import type { WeightType } from '../../src/model/weightTypes.js';
+import { tensorBytes, writeGguf, type GgufTensorInput } from '../model/support/GgufWriter.js';
+import { TINY_LLAMA_GGUF } from '../model/support/tinyLlama.js';
+import { dequantise } from '../support/model/dequantise.js';
+
+/** Types without a model of their own in test/fixtures: a block's random bytes, given a number below 1. */
+const BLOCKS: readonly (readonly [WeightType, (block: Uint8Array, number: number) => void])[] = [
+  ['IQ4_NL', (block, number) => new DataView(block.buffer).setUint16(block.byteOffset, half(number / 1000), true)],
+];
+
+/** Positive numbers between 2^-14 and 1, with few bits. */
+function half(number: number): number {
+  const exponent = Math.max(-14, Math.floor(Math.log2(number)));
+  return ((exponent + 15) << 10) | Math.floor((number / 2 ** exponent - 1) * 1024);
+}
+
+const ROWS = [[3, 4, 5], [6, 3, 7, 4, 5, 5, 3, 6, 4], [5], [4, 4, 7, 6, 3, 5, 6, 7, 7, 3, 4, 6], [7, 3]].map(
+  (tokens, id) => ({ id, tokens }),
+);
+
+async function answers(options: EngineOptions): Promise<RowResult[]> {
+  await using engine = await Engine.open({ batchSize: 5, threads: 2, ...options });
+  const rows: RowResult[] = [];
+  for await (const row of engine.generate(ROWS, { maxNewTokens: 8, logprobs: 8 })) rows.push(row);
+  return rows.sort((a, b) => Number(a.id) - Number(b.id));
+}
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'spillway-types-'));
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+describe.each(BLOCKS)('a model of %s', (type, fill) => {
+  const [quantised, floats] = ['quantised.gguf', 'floats.gguf'];
+  beforeAll(() => {
+    let state = 12345;
+    const random = (): number => (state = (state * 16807) % 2147483647) / 2147483647;
+    const tensors = TINY_LLAMA_GGUF.tensors.map(({ name, shape }): GgufTensorInput => {
+      if (shape.length === 1)
+        return {
+          name,
+          type: 'F32',
+          shape,
+          data: new Uint8Array(Float32Array.from({ length: shape[0] ?? 0 }, () => 0.5 + random()).buffer),
+        };
+      const data = Uint8Array.from({ length: tensorBytes(type, shape) }, () => Math.floor(256 * random()));
+      const block = tensorBytes(type, [32]);
+      for (let at = 0; at < data.length; at += block) fill(data.subarray(at, at + block), 0.1 + 0.9 * random());
+      return { name, type, shape, data };
+    });
+    const plain = tensors.map((tensor): GgufTensorInput =>
+      tensor.type === 'F32' || tensor.data === undefined
+        ? tensor
+        : { ...tensor, type: 'F32', data: new Uint8Array(Float32Array.from(dequantise(type, tensor.data)).buffer) },
+    );
+    writeFileSync(join(folder, quantised), writeGguf({ ...TINY_LLAMA_GGUF, tensors }).bytes);
+    writeFileSync(join(folder, floats), writeGguf({ ...TINY_LLAMA_GGUF, tensors: plain }).bytes);
+  });
+
+  describe.each(loadAddon().machine().instructionSets)('on %s', (instructionSet) => {
+    test('in float32 has the bits of the same numbers as F32', async () => {
+      const options = { precision: 'float32', instructionSet } as const;
+      const exact = await answers({ ...options, model: join(folder, floats) });
+      expect(exact.flatMap(({ logprobs }) => logprobs ?? []).length).toBeGreaterThan(ROWS.length);
+      expect(await answers({ ...options, model: join(folder, quantised) })).toEqual(exact);
+    });
+
+    test('by default comes near them', async () => {
+      const first = async (options: EngineOptions): Promise<Map<number, number>[]> =>
+        (await answers({ ...options, instructionSet })).map(
+          ({ logprobs }) => new Map(logprobs?.[0]?.top.map(({ token, logprob }) => [token, logprob])),
+        );
+      const exact = await first({ precision: 'float32', model: join(folder, floats) });
+      const near = await first({ model: join(folder, quantised) });
+      for (const [row, numbers] of exact.entries())
+        for (const [token, logprob] of numbers)
+          expect(Math.abs((near[row]?.get(token) ?? NaN) - logprob)).toBeLessThan(0.2);
+    });
+  });
+});
