@@ -48,7 +48,7 @@ struct GpuOptions {
   uint64_t residentLayerBytes = 0;
   uint32_t buffers = 0;
   GpuProducts products = GpuProducts::Own;
-  uint32_t longPromptTokens = 128;  // a prompt of as many is long: GpuPass.h. Others only in tests
+  uint32_t longPromptTokens = 128;  // a prompt of as many is long: CudaPass.h. Others only in tests
 };
 
 struct RuntimeOptions {
@@ -69,6 +69,13 @@ struct RuntimeOptions {
   IoBackend diskBackend = IoBackend::Auto;
   DiskFaults* diskFaults = nullptr;  // tests only; must outlive the runtime
 };
+
+// Entries of page tables that a batch may reach: those of sequences of full length. There may be more than pages, since
+// sequences share these.
+inline uint64_t mostPageEntries(const RuntimeOptions& options) {
+  return uint64_t(options.limits.rowsPerSquare) *
+         ((options.decoder.contextTokens + options.pageTokens - 1) / options.pageTokens);
+}
 
 // Of the device.
 struct GpuBytes {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "../backend/Backend.h"
 #include "../model/Activations.h"
 #include "../model/Batch.h"
 #include "../model/CacheSpill.h"
@@ -13,11 +14,9 @@
 #include "../model/PagePool.h"
 #include "../model/RuntimeOptions.h"
 #include "../model/StagingBuffers.h"
-#include "../model/WeightBuffers.h"
 #include "../model/WeightLoader.h"
 #include "../model/WeightStore.h"
 #include "../model/Weights.h"
-#include "../backend/cpu/Pass.h"
 #include "../system/DiskTraffic.h"
 #include "../system/ExtentPool.h"
 #include "../system/File.h"
@@ -27,15 +26,12 @@
 
 namespace spillway {
 
-class GpuModel;
-
 // The model itself: what tasks work with. Checked against each other, reserved by reserve().
 class Model {
  public:
   // Throws Error(InvalidArgument) and FileError for options that contradict themselves or each other. Opens no file,
   // reserves nothing.
   explicit Model(RuntimeOptions&& options);
-  ~Model();
 
   // Opens the files, checks every binding against their sizes, reserves all memory and the spill file.
   // traffic: if given, counts what is read from the store and moved to and from the spill file; must outlive the model.
@@ -66,15 +62,13 @@ class Model {
   // Of the spill file, for hidden stores.
   const std::shared_ptr<ExtentPool>& hiddenExtents() const { return hiddenExtents_; }
 
-  // What multiplies on the GPU, once reserved: see GpuModel. Empty where the processor computes.
-  std::string gpuProducts() const;
+  // What multiplies on the GPU, once reserved: see Backend. Empty where the processor computes.
+  std::string gpuProducts() const { return backend_->gpuProducts(); }
   const DecoderSpec& spec() const { return options_.decoder; }
   const RuntimeOptions& options() const { return options_; }
-  bool streams(size_t layer) const { return weights_.layerBlock(layer).streams(); }
 
  private:
   uint64_t spilledCacheBytes() const;
-  size_t hiddenPassageBytes() const;
   // attend(the staging buffer's memory, null where there is none)
   template <typename Attend>
   void attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Attend attend);
@@ -82,23 +76,16 @@ class Model {
 
   RuntimeOptions options_;
   Weights weights_;
-  std::unique_ptr<WeightStore> store_;
-  WeightBuffers buffers_;
   PagePool cache_;
+  ThreadPool pool_;
+  Compute compute_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<WeightStore> store_;
+  std::vector<File> files_;
   std::unique_ptr<SpillFile> spillFile_;
   std::unique_ptr<CacheSpill> cacheSpill_;
   std::shared_ptr<ExtentPool> hiddenExtents_;
   StagingBuffers staging_;
-  ThreadPool pool_;
-  Compute compute_;
-  size_t scratchBytes_;
-  Arena scratch_;
-  std::vector<File> files_;
-  // Where a device computes: the weights, cut where host memory's part of each layer ends (`weights_` is cut where the
-  // device's ends), and the rest.
-  std::unique_ptr<Weights> hostWeights_;
-  std::unique_ptr<GpuModel> gpu_;
-  Arena hiddenUp_, hiddenDown_;  // hidden states on their way between the device and the spill file
 };
 
 }  // namespace spillway

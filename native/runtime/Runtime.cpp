@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "../system/Error.h"
-#include "../backend/cuda/GpuModel.h"
 
 namespace spillway {
 
@@ -53,7 +52,7 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
     buffers_ = bytes_.gpu->weightBuffers == 0 ? 0 : gpu->buffers;
     bounds_.pages += gpu->pages;
     bounds_.devicePages = gpu->pages;
-    bounds_.mostPages = mostGpuPageEntries(model_->options());
+    bounds_.mostPages = mostPageEntries(model_->options());
     link_ = std::make_unique<TaskQueue>("spillway-link", events_, channel_, ahead());
   }
   if (const std::optional<SpillOptions>& spill = model_->options().spill) {

@@ -1,10 +1,10 @@
 #include <cstring>
 
-#include "Pass.h"
+#include "CpuPass.h"
 
 namespace spillway {
 
-void copyPages(const Pass& pass, size_t layer) {
+void copyPages(const CpuPass& pass, size_t layer) {
   if (!pass.batch.copies || pass.measuring) return;
   const size_t bytes = pass.cache.pageBytes();
   pass.forRows(pass.batch.ranges.size(), bytes / sizeof(float), [&](size_t r, unsigned) {

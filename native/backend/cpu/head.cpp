@@ -4,7 +4,7 @@
 
 #include "../../model/headRows.h"
 #include "../../model/pooling.h"
-#include "Pass.h"
+#include "CpuPass.h"
 
 namespace spillway {
 
@@ -22,19 +22,19 @@ bool takesLargest(const Sequence& sequence) {
 }
 
 // The hidden state of one of the batch's tokens behind the final norm.
-void finalNorm(const Pass& pass, uint32_t token, float* normed) {
+void finalNorm(const CpuPass& pass, uint32_t token, float* normed) {
   const size_t width = pass.spec.hiddenSize;
   const float* hidden = pass.activations.hidden + size_t(token) * width;
   const GlobalWeights& weights = pass.weights.global();
   if (pass.spec.finalNorm)
-    pass.norm(hidden, weights.finalNorm, weights.finalNormBias, normed);
+    pass.normRow(hidden, weights.finalNorm, weights.finalNormBias, normed);
   else
     std::copy_n(hidden, width, normed);
 }
 
 // The largest logits of some sequences, slice by slice of the vocabulary; of equal ones the first, as
 // RowKernels::argMax has it.
-void takeLargest(const Pass& pass, const WantedLogits* wanted, size_t rows, const float* input, size_t width,
+void takeLargest(const CpuPass& pass, const WantedLogits* wanted, size_t rows, const float* input, size_t width,
                  float* logits, float* largest, HeadResult& result) {
   const StoredMatrix& weights = pass.weights.head();
   const float* bias = pass.weights.global().headBias;
@@ -64,7 +64,7 @@ void takeLargest(const Pass& pass, const WantedLogits* wanted, size_t rows, cons
   pass.scratch.release(mark);
 }
 
-void poolHidden(const Pass& pass, HeadResult& result) {
+void poolHidden(const CpuPass& pass, HeadResult& result) {
   const std::vector<uint32_t> tokens = listPooled(pass.batch);
   if (tokens.empty() && result.embedded.empty()) return;
   const size_t width = pass.spec.hiddenSize, most = std::min(headRowsAtATime(pass.spec), tokens.size());
@@ -81,26 +81,26 @@ void poolHidden(const Pass& pass, HeadResult& result) {
 
 }  // namespace
 
-std::unique_ptr<HeadResult> head(const Pass& pass) {
-  const DecoderSpec& spec = pass.spec;
-  const GlobalWeights& weights = pass.weights.global();
+std::unique_ptr<HeadResult> CpuPass::head() const {
+  const CpuPass& pass = *this;
+  const GlobalWeights& weights = this->weights.global();
   const size_t width = spec.hiddenSize;
   const size_t vocabulary = spec.vocabularySize;
   auto result = std::make_unique<HeadResult>();
   const std::vector<WantedLogits> wanted =
-      pass.measuring ? std::vector<WantedLogits>(pass.tokens()) : listWanted(pass.batch, *result, takesLargest);
-  if (!pass.measuring) poolHidden(pass, *result);
+      measuring ? std::vector<WantedLogits>(tokens()) : listWanted(batch, *result, takesLargest);
+  if (!measuring) poolHidden(pass, *result);
   if (wanted.empty()) return result;
 
-  const size_t mark = pass.scratch.used();
+  const size_t mark = scratch.used();
   const size_t most = std::min(headRowsAtATime(spec), wanted.size());
   const size_t workspaceBytes = Scratch::aligned(vocabulary * 8);
-  float* last = pass.scratch.take<float>(most * width);
-  float* projected = present(weights.outputProjection) ? pass.scratch.take<float>(most * spec.embeddingSize) : nullptr;
-  float* logits = pass.scratch.take<float>(most * vocabulary);
-  uint8_t* workspaces = pass.scratch.take<uint8_t>(workspaceBytes * pass.compute.pool.threads());
-  float* largest = pass.scratch.take<float>(most);
-  const bool sliced = !streams(pass.weights.head());
+  float* last = scratch.take<float>(most * width);
+  float* projected = present(weights.outputProjection) ? scratch.take<float>(most * spec.embeddingSize) : nullptr;
+  float* logits = scratch.take<float>(most * vocabulary);
+  uint8_t* workspaces = scratch.take<uint8_t>(workspaceBytes * compute.pool.threads());
+  float* largest = scratch.take<float>(most);
+  const bool sliced = !streams(this->weights.head());
   const auto greedyEnd = std::find_if(wanted.begin(), wanted.end(),
                                       [sliced](const WantedLogits& entry) { return !(sliced && entry.first); });
   const size_t greedyRows = static_cast<size_t>(greedyEnd - wanted.begin());
@@ -108,24 +108,24 @@ std::unique_ptr<HeadResult> head(const Pass& pass) {
   for (size_t first = 0, rows; first < wanted.size(); first += rows) {
     const bool greedy = first < greedyRows;
     rows = std::min(most, (greedy ? greedyRows : wanted.size()) - first);
-    pass.forRows(rows, width, [&](size_t i, unsigned) { finalNorm(pass, wanted[first + i].token, last + i * width); });
+    forRows(rows, width, [&](size_t i, unsigned) { finalNorm(pass, wanted[first + i].token, last + i * width); });
     const bool project = present(weights.outputProjection);
-    if (project) pass.multiply(weights.outputProjection, nullptr, last, rows, projected);
+    if (project) multiply(weights.outputProjection, nullptr, last, rows, projected, ProductOf::Others);
     const float* input = project ? projected : last;
     if (greedy) {
       takeLargest(pass, &wanted[first], rows, input, project ? spec.embeddingSize : width, logits, largest, *result);
       continue;
     }
-    pass.multiply(pass.weights.head(), weights.headBias, input, rows, logits);
-    pass.forRows(rows, vocabulary, [&](size_t i, unsigned worker) {
-      useLogits(pass.compute.kernels, pass.batch, wanted[first + i], logits + i * vocabulary, vocabulary,
+    multiply(this->weights.head(), weights.headBias, input, rows, logits, ProductOf::Others);
+    forRows(rows, vocabulary, [&](size_t i, unsigned worker) {
+      useLogits(compute.kernels, batch, wanted[first + i], logits + i * vocabulary, vocabulary,
                 workspaces + worker * workspaceBytes, *result);
     });
-    if (pass.measuring) break;
+    if (measuring) break;
   }
-  pass.scratch.release(mark);
+  scratch.release(mark);
 
-  if (!pass.measuring) appendSampled(pass.batch, wanted, *result);
+  if (!measuring) appendSampled(batch, wanted, *result);
   return result;
 }
 

@@ -1,8 +1,7 @@
 #include <cstring>
-#include <string>
 
-#include "../../system/Error.h"
-#include "Pass.h"
+#include "../../model/layer.h"
+#include "CpuPass.h"
 #include "../../model/stagedPages.h"
 
 namespace spillway {
@@ -11,7 +10,7 @@ namespace {
 
 // Where a range's pages are during this layer: in the pool, in the staging buffer, in the sequence's tail; null for
 // those that attention does not touch here.
-void findPages(const Pass& pass, size_t layer) {
+void findPages(const CpuPass& pass, size_t layer) {
   const Batch& batch = pass.batch;
   const uint32_t pageTokens = pass.cache.layout().pageTokens;
   for (size_t i = 0; i < batch.pages.size(); i++) {
@@ -32,7 +31,7 @@ void findPages(const Pass& pass, size_t layer) {
 
 // Pages that were begun in the tail and become complete now: the tail's tokens come first, since the tail may be
 // written to anew.
-void takeTails(const Pass& pass, size_t layer) {
+void takeTails(const CpuPass& pass, size_t layer) {
   const Batch& batch = pass.batch;
   const size_t bytes = pass.cache.pageBytes();
   pass.forRows(batch.ranges.size(), bytes / sizeof(float), [&](size_t r, unsigned) {
@@ -49,16 +48,7 @@ void takeTails(const Pass& pass, size_t layer) {
 
 }  // namespace
 
-void takeKeys(const Batch& batch, Activations& activations, size_t layer) {
-  if (activations.keysSerial != batch.serial || activations.keysLayer != layer) {
-    throw Error(ErrorCode::InvalidArgument,
-                "activations: found keys and values of something else, expected those that layer " +
-                    std::to_string(layer) + " of this batch projected last");
-  }
-  activations.keysSerial = 0;  // attention overwrites the queries, so it cannot be done twice
-}
-
-void placePages(const Pass& pass, size_t layer) {
+void placePages(const CpuPass& pass, size_t layer) {
   Activations& activations = pass.activations;
   takeKeys(pass.batch, activations, layer);
   findPages(pass, layer);

@@ -7,8 +7,8 @@ namespace {
 uint32_t pagesUpTo(uint32_t position, uint32_t pageTokens) { return position / pageTokens + 1; }
 
 // Entries of page tables that this batch's tokens reach.
-size_t reachedPages(const GpuPass& pass) {
-  if (pass.measuring()) return pass.mostPages;
+size_t reachedPages(const CudaPass& pass) {
+  if (pass.measuring) return pass.mostPages;
   size_t entries = 0;
   for (const BatchRange& range : pass.batch.ranges)
     entries += pagesUpTo(range.firstPosition + range.tokens - 1, pass.layout().pageTokens);
@@ -21,12 +21,12 @@ struct Upload {
   size_t tokensAt, rangeTokensAt, rangesAt, bytes;
 
   // A sequence may be in two ranges: of its tokens some on the device, some lent to it.
-  Upload(const GpuPass& pass, const AttendingRuns& runs, const HalvedPages& halved)
+  Upload(const CudaPass& pass, const AttendingRuns& runs, const HalvedPages& halved)
       : pages(reachedPages(pass)),
         quantised(std::min(2 * pages, 2 * pass.batch.ranges.size() * halved.count)),
         halves(quantised) {
     const size_t tokens = pass.tokens(),
-                 ranges = pass.measuring() ? tokens : runs.size(Attending::InRange) + runs.size(Attending::Lent);
+                 ranges = pass.measuring ? tokens : runs.size(Attending::InRange) + runs.size(Attending::Lent);
     tokensAt = (pages + quantised + halves) * sizeof(uint8_t*);
     rangeTokensAt = tokensAt + tokens * sizeof(cuda::AttentionToken);
     rangesAt = rangeTokensAt + (halved.count == 0 ? 0 : tokens * sizeof(cuda::AttentionToken));
@@ -37,7 +37,7 @@ struct Upload {
 // The tables as they are made on the host, for addresses on the device.
 class Writer {
  public:
-  Writer(const GpuPass& pass, size_t layer, const LentPages& lent, const HalvedPages& halved, const Upload& upload,
+  Writer(const CudaPass& pass, size_t layer, const LentPages& lent, const HalvedPages& halved, const Upload& upload,
          uint8_t* here, uint8_t* there)
       : pass_(pass),
         layer_(layer),
@@ -144,7 +144,7 @@ class Writer {
       rangeTokens_[run.firstToken + t] = {table, pass_.batch.tokens[run.firstToken + t].position};
   }
 
-  const GpuPass& pass_;
+  const CudaPass& pass_;
   const size_t layer_;
   const LentPages& lent_;
   const HalvedPages& halved_;
@@ -160,21 +160,21 @@ class Writer {
 
 }  // namespace
 
-uint32_t firstSeenKey(const GpuPass& pass, const AttendingRun& run, uint32_t window) {
+uint32_t firstSeenKey(const CudaPass& pass, const AttendingRun& run, uint32_t window) {
   const uint32_t position = pass.batch.tokens[run.firstToken].position;
   return window != 0 && position >= window ? position - window + 1 : 0;
 }
 
-AttentionTables uploadTables(const GpuPass& pass, size_t layer, const AttendingRuns& runs, const LentPages& lent,
+AttentionTables uploadTables(const CudaPass& pass, size_t layer, const AttendingRuns& runs, const LentPages& lent,
                              const HalvedPages& halved) {
   const Upload upload(pass, runs, halved);
   uint8_t* there = pass.scratch.take<uint8_t>(upload.bytes);
   RangeGroup* groups = pass.host.take<RangeGroup>(
-      pass.measuring() ? pass.tokens() : runs.size(Attending::InRange) + runs.size(Attending::Lent));
+      pass.measuring ? pass.tokens() : runs.size(Attending::InRange) + runs.size(Attending::Lent));
   const size_t hostMark = pass.host.used();
   uint8_t* here = pass.host.take<uint8_t>(upload.bytes);
   size_t groupCount = 0;
-  if (!pass.measuring()) {
+  if (!pass.measuring) {
     Writer writer(pass, layer, lent, halved, upload, here, there);
     writer.writeTokens();
     groupCount = writer.writeRanges(runs, groups);

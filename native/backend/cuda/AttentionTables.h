@@ -2,7 +2,7 @@
 // prompts go together.
 #pragma once
 #include "../../kernels/cuda/QuantisedPages.h"
-#include "GpuPass.h"
+#include "CudaPass.h"
 #include "attendingRuns.h"
 
 namespace spillway {
@@ -40,10 +40,10 @@ struct AttentionTables {
 };
 
 // Takes what it needs of both scratches; what the tables hold has gone into the stream when it returns.
-AttentionTables uploadTables(const GpuPass& pass, size_t layer, const AttendingRuns& runs, const LentPages& lent,
+AttentionTables uploadTables(const CudaPass& pass, size_t layer, const AttendingRuns& runs, const LentPages& lent,
                              const HalvedPages& halved);
 
 // The first of a run's keys that any of its tokens sees in a layer with this window (0: none).
-uint32_t firstSeenKey(const GpuPass& pass, const AttendingRun& run, uint32_t window);
+uint32_t firstSeenKey(const CudaPass& pass, const AttendingRun& run, uint32_t window);
 
 }  // namespace spillway

@@ -4,7 +4,7 @@
 
 namespace spillway {
 
-HostAttention::HostAttention(const GpuPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer,
+HostAttention::HostAttention(const CudaPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer,
                              size_t scoreFloats)
     : pass_(pass), runs_(runs), rules_(rules), layer_(layer) {
   if (pass.hostPages.pages() == 0) return;
@@ -18,7 +18,7 @@ HostAttention::HostAttention(const GpuPass& pass, const AttendingRuns& runs, con
   cuts_ = pass.host.take<AttentionCut>(scoreFloats == 0 ? 0 : tokens * spec.heads);
   partialsThere_ = pass.scratch.take<cuda::AttentionPartial>(tokens * spec.heads);
   valuesThere_ = pass.scratch.take<float>(tokens * spec.queryWidth());
-  if (!pass.measuring()) return;
+  if (!pass.measuring) return;
   const size_t mark = pass.host.used();
   pass.host.take<uint8_t>(attentionScratchBytes(pass.layout(), spec.heads, pass.batch.ranges.size(),
                                                 pass.compute.pool.threads(),
@@ -79,9 +79,12 @@ void HostAttention::attendRows(size_t rows) const {
 }
 
 // The same pass as the processor knows it.
-Pass HostAttention::passHere(Activations& activations) const {
-  return {pass_.spec, pass_.weights, pass_.hostPages, pass_.compute, pass_.batch,  activations,
-          pass_.host, false,         pass_.keepKeys,  nullptr,       pass_.staged, pass_.stagedBytes};
+CpuPass HostAttention::passHere(Activations& activations) const {
+  CpuPass pass(pass_.spec, pass_.weights, pass_.hostPages, pass_.compute, pass_.batch, activations, pass_.host, false,
+               pass_.keepKeys);
+  pass.staged = pass_.staged;
+  pass.stagedBytes = pass_.stagedBytes;
+  return pass;
 }
 
 void HostAttention::beginPages() const {

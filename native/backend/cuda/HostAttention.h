@@ -5,7 +5,8 @@
 #include <initializer_list>
 
 #include "../../kernels/cuda/SparseAttention.h"
-#include "GpuPass.h"
+#include "../cpu/CpuPass.h"
+#include "CudaPass.h"
 #include "attendingRuns.h"
 
 namespace spillway {
@@ -14,7 +15,7 @@ class HostAttention {
  public:
   // Takes what it needs of both scratches; nothing where no page can be in host memory. scoreFloats: the most that
   // attendSparsely() takes at once; 0: never.
-  HostAttention(const GpuPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer,
+  HostAttention(const CudaPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer,
                 size_t scoreFloats);
 
   void beginPages() const;  // those that begin as copies, before anybody reads or goes on with them
@@ -33,12 +34,12 @@ class HostAttention {
  private:
   template <typename Body>
   void forRuns(std::initializer_list<Attending> kinds, Body body) const;
-  Pass passHere(Activations& activations) const;
+  CpuPass passHere(Activations& activations) const;
   AttentionRow rowOf(size_t token, uint32_t count) const;
   void attendRows(size_t rows) const;
   void sendTokens(size_t first, size_t tokens) const;
 
-  const GpuPass& pass_;
+  const CudaPass& pass_;
   const AttendingRuns& runs_;
   const AttendingRules& rules_;
   size_t layer_;

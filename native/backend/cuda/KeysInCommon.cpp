@@ -12,7 +12,7 @@ uint32_t wholeUnits(uint64_t keys) { return static_cast<uint32_t>(keys / cuda::k
 
 }  // namespace
 
-KeysInCommon::KeysInCommon(const GpuPass& pass, const AttentionShape& shape)
+KeysInCommon::KeysInCommon(const CudaPass& pass, const AttentionShape& shape)
     : pass_(pass),
       window_(shape.window),
       most_(cuda::mostTogether(pass.layout(), shape)),

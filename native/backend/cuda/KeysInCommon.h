@@ -1,14 +1,14 @@
 // Which tokens of a batch are looked at together while they attend: those of sequences whose first pages are the same,
 // and those of one sequence.
 #pragma once
-#include "GpuPass.h"
+#include "CudaPass.h"
 
 namespace spillway {
 
 class KeysInCommon {
  public:
   // Takes what it needs of both scratches.
-  KeysInCommon(const GpuPass& pass, const AttentionShape& shape);
+  KeysInCommon(const CudaPass& pass, const AttentionShape& shape);
 
   // Of these tokens, 32768 at most, which attend by themselves; has gone into the stream when it returns, for what is
   // launched before the next call.
@@ -18,7 +18,7 @@ class KeysInCommon {
   void list(size_t first, size_t count);
   void close(size_t firstMember);
 
-  const GpuPass& pass_;
+  const CudaPass& pass_;
   const uint32_t window_, most_;
   // On the host, and behind one another on the device: bundles, members, and of each token the keys that it has in
   // common with others.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <thread>
 
+#include "../../model/WeightBuffers.h"
 #include "../../model/WeightStore.h"
 #include "storeFixture.h"
 

@@ -1,4 +1,4 @@
-#include "../GpuModel.h"
+#include "../../Backend.h"
 
 #include "../../../profile/Measurement.h"
 #include "../../../profile/Workbench.h"
@@ -6,7 +6,7 @@
 
 namespace spillway {
 
-std::unique_ptr<GpuModel> makeGpuModel(const GpuParts& parts) {
+std::unique_ptr<Backend> makeCudaBackend(const BackendParts& parts) {
   throw Error(ErrorCode::InvalidArgument, "gpu: found device " + std::to_string(parts.options.gpu->device) +
                                               ", expected none: this addon was built without CUDA");
 }

@@ -1,4 +1,4 @@
-#include "CudaModel.h"
+#include "CudaBackend.h"
 
 #include <algorithm>
 #include <limits>
@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../model/layer.h"
 #include "../../system/DirectFile.h"
 #include "../../system/Error.h"
 
@@ -23,7 +24,7 @@ template <typename Number>
               std::string(field) + ": found " + std::to_string(found) + ", expected " + expected);
 }
 
-const GpuParts& checked(const GpuParts& parts) {
+const BackendParts& checked(const BackendParts& parts) {
   const RuntimeOptions& options = parts.options;
   const GpuOptions& gpu = *options.gpu;
   if (gpu.pinnedBytes < kLeastPinned)
@@ -38,6 +39,13 @@ const GpuParts& checked(const GpuParts& parts) {
   return parts;
 }
 
+// Of each layer, what does not come from a store again and again.
+std::optional<uint64_t> keptLayerBytes(const RuntimeOptions& options) {
+  if (!options.weights) return {};
+  const uint64_t device = options.gpu->residentLayerBytes, host = options.weights->residentLayerBytes;
+  return host > std::numeric_limits<uint64_t>::max() - device ? std::numeric_limits<uint64_t>::max() : device + host;
+}
+
 size_t multiplied(uint64_t count, uint64_t bytes, const char* what) {
   if (bytes != 0 && count > std::numeric_limits<int64_t>::max() / bytes)
     throw Error(ErrorCode::Memory, std::string(what) + ": the bytes overflow");
@@ -46,12 +54,13 @@ size_t multiplied(uint64_t count, uint64_t bytes, const char* what) {
 
 }  // namespace
 
-std::unique_ptr<GpuModel> makeGpuModel(const GpuParts& parts) { return std::make_unique<CudaModel>(parts); }
+std::unique_ptr<Backend> makeCudaBackend(const BackendParts& parts) { return std::make_unique<CudaBackend>(parts); }
 
-CudaModel::CudaModel(const GpuParts& parts)
-    : parts_(checked(parts)),
+CudaBackend::CudaBackend(const BackendParts& parts)
+    : parts_(parts),
       spec_(parts.options.decoder),
-      weights_(parts.weights, parts.hostWeights),
+      hostWeights_(spec_, parts.options.bindings, parts.options.files, keptLayerBytes(parts.options)),
+      weights_(checked(parts).weights, hostWeights_),
       pageBytes_(parts.hostPages.pageBytes()),
       cacheBytes_(PagePool(parts.hostPages.layout(), spec_.layers, parts.options.gpu->pages).bytes()),
       constantBytes_(Scratch::aligned(parts.options.limits.tokensPerSquare * sizeof(uint32_t)) +
@@ -62,34 +71,33 @@ CudaModel::CudaModel(const GpuParts& parts)
   measureScratch();
 }
 
-CudaModel::~CudaModel() {
+CudaBackend::~CudaBackend() {
   // Other threads than those that made them may end streams and free memory.
   try {
     if (device_ != nullptr) device_->use();
   } catch (const Error&) {}
 }
 
-GpuPass CudaModel::passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host,
-                          Link* link) const {
-  GpuPass pass{spec_,
-               parts_.weights,
-               pages_,
-               constants_,
-               parts_.hostPages,
-               parts_.compute,
-               mostGpuPageEntries(parts_.options),
-               batch,
-               activations,
-               scratch,
-               host,
-               link,
-               parts_.options.keepKeys};
-  pass.library = {wantsLibrary(), parts_.options.gpu->longPromptTokens, libraryProducts_.get()};
-  return pass;
+CudaPass CudaBackend::passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host,
+                             Link* link) const {
+  return {spec_,
+          parts_.weights,
+          parts_.compute,
+          batch,
+          activations,
+          scratch,
+          host,
+          link,
+          parts_.options.keepKeys,
+          pages_,
+          constants_,
+          parts_.hostPages,
+          mostPageEntries(parts_.options),
+          {wantsLibrary(), parts_.options.gpu->longPromptTokens, libraryProducts_.get()}};
 }
 
 template <typename Visit>
-void CudaModel::forProducts(Visit visit) const {
+void CudaBackend::forProducts(Visit visit) const {
   if (!wantsLibrary()) return;
   for (size_t layer = 0; layer < spec_.layers; layer++) {
     const LayerWeights& weights = parts_.weights.layer(layer);
@@ -99,20 +107,13 @@ void CudaModel::forProducts(Visit visit) const {
   }
 }
 
-void CudaModel::measureScratch() {
+void CudaBackend::measureScratch() {
   Batch batch;
   batch.ranges.resize(parts_.options.limits.rowsPerSquare);
   batch.tokens.resize(parts_.options.limits.tokensPerSquare);
   Activations activations(spec_, 0, true);
   Scratch scratch(nullptr, 0), host(nullptr, 0);
-  const GpuPass pass = passOf(batch, activations, scratch, host, nullptr);
-  if (spec_.embeds()) embed(pass);
-  for (size_t layer = 0; layer < spec_.layers; layer++) {
-    project(pass, layer);
-    attendLayer(pass, layer);
-    finish(pass, layer);
-  }
-  if (spec_.samples()) head(pass);
+  computeAll(passOf(batch, activations, scratch, host, nullptr));
   scratchBytes_ = scratch.peak();
   forProducts([&](const StoredMatrix& matrix) {
     scratchBytes_ = std::max(scratchBytes_, cuda::CublasLtProducts::tryBytes(matrix.outputs, matrix.inputs));
@@ -120,7 +121,22 @@ void CudaModel::measureScratch() {
   hostScratchBytes_ = host.peak();
 }
 
-GpuBytes CudaModel::bytes() const {
+// Each way; where there are hidden stores.
+size_t CudaBackend::hiddenPassageBytes() const {
+  return parts_.options.spill
+             ? DirectFile::aligned(size_t(parts_.options.limits.tokensPerSquare) * spec_.hiddenSize * sizeof(float))
+             : 0;
+}
+
+void CudaBackend::addBytes(RuntimeBytes& bytes) const {
+  bytes.weights = weights_.hostBytes();
+  bytes.weightBuffers = 0;
+  bytes.scratch = hostScratchBytes_ + 2 * hiddenPassageBytes();
+  bytes.activations = 0;
+  bytes.gpu = this->bytes();
+}
+
+GpuBytes CudaBackend::bytes() const {
   const GpuOptions& gpu = *parts_.options.gpu;
   GpuBytes bytes;
   bytes.weights = Device::aligned(parts_.weights.bytes());
@@ -133,7 +149,7 @@ GpuBytes CudaModel::bytes() const {
   return bytes;
 }
 
-void CudaModel::reserve() {
+void CudaBackend::reserve() {
   const GpuOptions& gpu = *parts_.options.gpu;
   const GpuBytes sizes = bytes();
   device_ = std::make_shared<Device>(gpu.device, gpu.memoryBytes);
@@ -148,16 +164,18 @@ void CudaModel::reserve() {
   pages_.data = cacheMemory_.data();
   weights_.reserve();
   hostScratch_ = Arena(hostScratchBytes_, "scratch memory");
+  hiddenUp_ = Arena(hiddenPassageBytes(), "activations");
+  hiddenDown_ = Arena(hiddenPassageBytes(), "activations");
   reserveLinks();
   reserveConstants();
   openLibrary();
 }
 
-std::string CudaModel::products() const {
+std::string CudaBackend::gpuProducts() const {
   return libraryProducts_ == nullptr ? "own" : "cublaslt " + std::to_string(libraryProducts_->version());
 }
 
-void CudaModel::openLibrary() {
+void CudaBackend::openLibrary() {
   if (!wantsLibrary()) return;
   std::string whyNot;
   libraryProducts_ = cuda::CublasLtProducts::open(whyNot);
@@ -173,7 +191,7 @@ void CudaModel::openLibrary() {
 
 // Half of what is pinned is for weights, a quarter for tasks, an eighth each for hidden states on their way up and
 // down.
-void CudaModel::reserveLinks() {
+void CudaBackend::reserveLinks() {
   pinned_.emplace(cuda::MemoryKind::Pinned, parts_.options.gpu->pinnedBytes);
   const size_t bytes = pinned_->capacityBytes();
   uint8_t* data = pinned_->take(bytes, nullptr, "pieces that cross the link").data;
@@ -188,7 +206,7 @@ void CudaModel::reserveLinks() {
   add(downLink_, StreamIndex::Down, 8, 2);
 }
 
-void CudaModel::reserveConstants() {
+void CudaBackend::reserveConstants() {
   std::vector<uint32_t> places(parts_.options.limits.tokensPerSquare);
   for (size_t i = 0; i < places.size(); i++) places[i] = static_cast<uint32_t>(i);
   Scratch constants(constantMemory_.data(), constantMemory_.bytes());
@@ -203,17 +221,17 @@ void CudaModel::reserveConstants() {
   computeLink_->finish();
 }
 
-void CudaModel::load(WeightStore& store, LoadProgress& progress) {
+void CudaBackend::load(WeightStore& store, LoadProgress& progress) {
   weightLink_->use();
   weights_.load(store, *weightLink_, progress);
 }
 
-void CudaModel::load(const std::vector<File>& files, LoadProgress& progress) {
+void CudaBackend::load(const std::vector<File>& files, LoadProgress& progress) {
   weightLink_->use();
-  weights_.load(files, parts_.pool, *weightLink_, progress);
+  weights_.load(files, parts_.compute.pool, *weightLink_, progress);
 }
 
-void CudaModel::launchOn(Link& link, Launch& launch, const std::function<void()>& body) {
+void CudaBackend::launchOn(Link& link, Launch& launch, const std::function<void()>& body) {
   try {
     body();
     launch.left = link.fence();
@@ -226,8 +244,8 @@ void CudaModel::launchOn(Link& link, Launch& launch, const std::function<void()>
   }
 }
 
-void CudaModel::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped,
-                           Launch& launch) {
+void CudaBackend::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped,
+                             Launch& launch) {
   Link& link = *weightLink_;
   link.use();
   WeightBuffers::Filling filling(buffers_, buffer);
@@ -237,9 +255,9 @@ void CudaModel::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, 
   filling.finish(layer);
 }
 
-std::unique_ptr<TaskResult> CudaModel::compute(ComputePart part, uint32_t layer, const Batch& batch,
-                                               Activations& activations, int32_t buffer, const GpuStaging& staging,
-                                               Launch& launch) {
+std::unique_ptr<TaskResult> CudaBackend::compute(ComputePart part, uint32_t layer, const Batch& batch,
+                                                 Activations& activations, int32_t buffer, const Staging& staging,
+                                                 Launch& launch) {
   Link& link = *computeLink_;
   link.use();
   link.after(launch.before);
@@ -249,24 +267,16 @@ std::unique_ptr<TaskResult> CudaModel::compute(ComputePart part, uint32_t layer,
     use.emplace(buffers_, static_cast<uint32_t>(buffer), layer);
     bufferOrder_.read(static_cast<uint32_t>(buffer), link);
   }
-  GpuPass pass = passOf(batch, activations, scratch, host, &link);
+  CudaPass pass = passOf(batch, activations, scratch, host, &link);
   if (use) pass.streamed = use->data();
   pass.staged = staging.data;
   pass.stagedBytes = staging.placeBytes;
   std::unique_ptr<TaskResult> result;
-  launchOn(link, launch, [&] {
-    switch (part) {
-      case ComputePart::Embed: embed(pass); break;
-      case ComputePart::Project: project(pass, layer); break;
-      case ComputePart::Attend: attendLayer(pass, layer); break;
-      case ComputePart::Finish: finish(pass, layer); break;
-      case ComputePart::Head: result = head(pass); break;
-    }
-  });
+  launchOn(link, launch, [&] { result = computePart(pass, part, layer); });
   return result;
 }
 
-std::shared_ptr<Activations> CudaModel::createActivations(uint32_t tokens) {
+std::shared_ptr<Activations> CudaBackend::createActivations(uint32_t tokens) {
   struct Owner {
     std::shared_ptr<Device> device;
     Device::Piece piece;
@@ -278,19 +288,38 @@ std::shared_ptr<Activations> CudaModel::createActivations(uint32_t tokens) {
   return std::make_shared<Activations>(spec_, tokens, true, std::move(owner), data);
 }
 
-void CudaModel::readHidden(const Activations& activations, void* to, size_t bytes, const Launch& launch) {
+void CudaBackend::readHidden(const Activations& activations, float* to, size_t count, const Launch& launch) {
   std::lock_guard<std::mutex> lock(downMutex_);
   downLink_->use();
   downLink_->after(launch.before);
-  downLink_->download(to, activations.hidden, bytes);
+  downLink_->download(to, activations.hidden, count * sizeof(float));
   downLink_->finish();
 }
 
-void CudaModel::writeHidden(Activations& activations, const void* from, size_t bytes, Launch& launch) {
+// What is uploaded may change when it returns.
+void CudaBackend::upload(Activations& activations, const void* from, size_t count, Launch& launch) {
   std::lock_guard<std::mutex> lock(upMutex_);
   upLink_->use();
   upLink_->after(launch.before);
-  launchOn(*upLink_, launch, [&] { upLink_->upload(activations.hidden, from, bytes); });
+  launchOn(*upLink_, launch, [&] { upLink_->upload(activations.hidden, from, count * sizeof(float)); });
+}
+
+void CudaBackend::writeHidden(Activations& activations, const float* from, size_t count) {
+  Launch launch;
+  upload(activations, from, count, launch);
+  launch.left->await();
+}
+
+void CudaBackend::storeHidden(HiddenStore& store, DirectFile* file, const Activations& activations, uint32_t tokens,
+                              const Launch& launch) {
+  readHidden(activations, reinterpret_cast<float*>(hiddenDown_.data()), size_t(tokens) * spec_.hiddenSize, launch);
+  store.store(file, hiddenDown_.data(), tokens);
+}
+
+void CudaBackend::loadHidden(HiddenStore& store, DirectFile* file, Activations& activations, uint32_t tokens,
+                             Launch& launch) {
+  store.load(file, hiddenUp_.data(), tokens);
+  upload(activations, hiddenUp_.data(), size_t(tokens) * spec_.hiddenSize, launch);
 }
 
 }  // namespace spillway

@@ -1,4 +1,9 @@
-// GpuModel on CUDA, or its emulation.
+// The backend on CUDA, or its emulation.
+//
+// Memory on the device is one reservation, cut up when it is made: weights, weight buffers, pages of the cache,
+// scratch; what is left is for activations. A task's work is given to a stream of the device, behind what
+// Launch::before names, and its end is what it leaves in Launch::left. Where a task needs something back (experts,
+// attention on the host, sampled tokens) it waits for that alone, and whoever is behind it with it.
 #pragma once
 #include <functional>
 #include <memory>
@@ -7,41 +12,48 @@
 
 #include "../../kernels/cuda/MemoryPool.h"
 #include "../../model/WeightBuffers.h"
+#include "../../system/Arena.h"
 #include "BufferOrder.h"
 #include "Device.h"
-#include "GpuModel.h"
-#include "GpuPass.h"
+#include "../Backend.h"
+#include "CudaPass.h"
 #include "GpuWeights.h"
 #include "Link.h"
 
 namespace spillway {
 
-class CudaModel : public GpuModel {
+class CudaBackend final : public Backend {
  public:
-  explicit CudaModel(const GpuParts& parts);
-  ~CudaModel() override;
+  explicit CudaBackend(const BackendParts& parts);
+  ~CudaBackend() override;
 
-  GpuBytes bytes() const override;
-  size_t hostWeightBytes() const override { return weights_.hostBytes(); }
-  size_t hostScratchBytes() const override { return hostScratchBytes_; }
+  void addBytes(RuntimeBytes& bytes) const override;
   void reserve() override;
-  std::string products() const override;
+  std::string gpuProducts() const override;
+  const Weights& storedWeights() const override { return hostWeights_; }
   void load(WeightStore& store, LoadProgress& progress) override;
   void load(const std::vector<File>& files, LoadProgress& progress) override;
   void loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped,
                   Launch& launch) override;
   std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations,
-                                      int32_t buffer, const GpuStaging& staging, Launch& launch) override;
+                                      int32_t buffer, const Staging& staging, Launch& launch) override;
   std::shared_ptr<Activations> createActivations(uint32_t tokens) override;
-  void readHidden(const Activations& activations, void* to, size_t bytes, const Launch& launch) override;
-  void writeHidden(Activations& activations, const void* from, size_t bytes, Launch& launch) override;
+  void storeHidden(HiddenStore& store, DirectFile* file, const Activations& activations, uint32_t tokens,
+                   const Launch& launch) override;
+  void loadHidden(HiddenStore& store, DirectFile* file, Activations& activations, uint32_t tokens,
+                  Launch& launch) override;
+  void readHidden(const Activations& activations, float* to, size_t count, const Launch& launch) override;
+  void writeHidden(Activations& activations, const float* from, size_t count) override;
 
  private:
+  GpuBytes bytes() const;
   void measureScratch();
+  void upload(Activations& activations, const void* from, size_t count, Launch& launch);
+  size_t hiddenPassageBytes() const;
   // Gives the link's stream a task's work, and leaves its end in `launch`. What body throws goes through, once the
   // stream has ended what it was given.
   static void launchOn(Link& link, Launch& launch, const std::function<void()>& body);
-  GpuPass passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host, Link* link) const;
+  CudaPass passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host, Link* link) const;
   void reserveLinks();
   void reserveConstants();
   // Whether cuBLASLt is to multiply, if it can be used: it knows no products in float32.
@@ -53,8 +65,9 @@ class CudaModel : public GpuModel {
   void forProducts(Visit visit) const;
   void openLibrary();
 
-  const GpuParts parts_;
+  const BackendParts parts_;
   const DecoderSpec& spec_;
+  const Weights hostWeights_;  // cut where host memory's part of each layer ends
   GpuWeights weights_;
   size_t pageBytes_, cacheBytes_;
   size_t scratchBytes_ = 0, hostScratchBytes_ = 0, constantBytes_ = 0;
@@ -67,6 +80,7 @@ class CudaModel : public GpuModel {
   std::optional<cuda::MemoryPool> pinned_;
   Device::Piece weightMemory_, bufferMemory_, cacheMemory_, scratchMemory_, constantMemory_;
   Arena hostScratch_;
+  Arena hiddenUp_, hiddenDown_;  // hidden states on their way between the device and a store
   WeightBuffers buffers_;
   BufferOrder bufferOrder_;
   StreamsDone done_;

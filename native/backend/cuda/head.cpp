@@ -4,7 +4,7 @@
 #include "../../kernels/cuda/Sampling.h"
 #include "../../model/headRows.h"
 #include "../../model/pooling.h"
-#include "GpuPass.h"
+#include "CudaPass.h"
 
 namespace spillway {
 
@@ -18,7 +18,7 @@ bool samplesThere(const Sequence& sequence) {
 }
 
 // Tokens, and log-probabilities for sequences that want them, of `rows` rows of logits.
-void sample(const GpuPass& pass, const WantedLogits* wanted, size_t rows, const float* logits, HeadResult& result) {
+void sample(const CudaPass& pass, const WantedLogits* wanted, size_t rows, const float* logits, HeadResult& result) {
   const size_t vocabulary = pass.spec.vocabularySize;
   const size_t mark = pass.scratch.used(), hostMark = pass.host.used();
   float* workspace = pass.scratch.take<float>(rows * vocabulary);
@@ -28,13 +28,13 @@ void sample(const GpuPass& pass, const WantedLogits* wanted, size_t rows, const 
   int32_t* sampled = pass.host.take<int32_t>(rows);
   float* sampledLogprobs = pass.host.take<float>(rows);
   bool anyLogprobs = false;
-  for (size_t r = 0; r < rows && !pass.measuring(); r++) {
+  for (size_t r = 0; r < rows && !pass.measuring; r++) {
     const Sequence& sequence = *pass.batch.ranges[wanted[r].range].sequence;
     tasks[r] = {sequence.sampling, logits + r * vocabulary, nullptr, 0, static_cast<uint32_t>(sequence.tokens.size())};
     anyLogprobs |= sequence.logprobs >= 0;
   }
   const cuda::SamplingRow* there = pass.upload(tasks, rows);
-  if (!pass.measuring()) {
+  if (!pass.measuring) {
     cuda::sampleTokens(pass.link->stream(), there, rows, vocabulary, workspace, tokens,
                        anyLogprobs ? logprobs : nullptr);
     pass.link->download(sampled, tokens, rows * sizeof(int32_t));
@@ -50,13 +50,13 @@ void sample(const GpuPass& pass, const WantedLogits* wanted, size_t rows, const 
 }
 
 // Those that the host scores or samples, as many at a time as it has threads.
-void fetchLogits(const GpuPass& pass, const WantedLogits* wanted, size_t rows, const float* logits,
+void fetchLogits(const CudaPass& pass, const WantedLogits* wanted, size_t rows, const float* logits,
                  HeadResult& result) {
   const size_t vocabulary = pass.spec.vocabularySize, most = std::min<size_t>(rows, pass.compute.pool.threads());
   const size_t hostMark = pass.host.used(), workspaceBytes = Scratch::aligned(vocabulary * 8);
   float* fetched = pass.host.take<float>(most * vocabulary);
   uint8_t* workspaces = pass.host.take<uint8_t>(workspaceBytes * most);
-  for (size_t first = 0, some; first < rows && !pass.measuring(); first += some) {
+  for (size_t first = 0, some; first < rows && !pass.measuring; first += some) {
     some = std::min(most, rows - first);
     pass.link->download(fetched, logits + first * vocabulary, some * vocabulary * sizeof(float));
     pass.forEach(some, [&](size_t i, unsigned) {
@@ -69,18 +69,18 @@ void fetchLogits(const GpuPass& pass, const WantedLogits* wanted, size_t rows, c
 
 // The hidden states of some of the batch's tokens behind the final norm, on the device. `places`: room for their
 // numbers here and there.
-void gatherNormed(const GpuPass& pass, const uint32_t* places, uint32_t* placesThere, size_t rows, float* normed) {
+void gatherNormed(const CudaPass& pass, const uint32_t* places, uint32_t* placesThere, size_t rows, float* normed) {
   const GlobalWeights& weights = pass.weights.global();
-  if (!pass.measuring()) pass.link->upload(placesThere, places, rows * sizeof(uint32_t));
+  if (!pass.measuring) pass.link->upload(placesThere, places, rows * sizeof(uint32_t));
   pass.run([&](cudaStream_t stream) {
     cuda::gatherRows(stream, pass.activations.hidden, placesThere, rows, pass.spec.hiddenSize, normed);
   });
-  if (pass.spec.finalNorm) pass.norm(normed, weights.finalNorm, weights.finalNormBias, rows, normed);
+  if (pass.spec.finalNorm) pass.normRows(normed, weights.finalNorm, weights.finalNormBias, rows, normed);
 }
 
 // Embeddings, added up on the host.
-void poolHidden(const GpuPass& pass, HeadResult& result) {
-  const std::vector<uint32_t> tokens = pass.measuring() ? std::vector<uint32_t>(pass.tokens()) : listPooled(pass.batch);
+void poolHidden(const CudaPass& pass, HeadResult& result) {
+  const std::vector<uint32_t> tokens = pass.measuring ? std::vector<uint32_t>(pass.tokens()) : listPooled(pass.batch);
   if (tokens.empty() && result.embedded.empty()) return;
   const size_t width = pass.spec.hiddenSize, most = std::min(headRowsAtATime(pass.spec), tokens.size());
   const size_t mark = pass.scratch.used(), hostMark = pass.host.used();
@@ -90,26 +90,26 @@ void poolHidden(const GpuPass& pass, HeadResult& result) {
   float* normed = pass.scratch.take<float>(most * width);
   for (size_t first = 0, rows; first < tokens.size(); first += rows) {
     rows = std::min(most, tokens.size() - first);
-    if (!pass.measuring()) std::copy_n(&tokens[first], rows, places);
+    if (!pass.measuring) std::copy_n(&tokens[first], rows, places);
     gatherNormed(pass, places, placesThere, rows, normed);
-    if (pass.measuring()) break;
+    if (pass.measuring) break;
     pass.link->download(fetched, normed, rows * width * sizeof(float));
     pool(pass.batch, &tokens[first], rows, fetched, width);
   }
   pass.scratch.release(mark);
   pass.host.release(hostMark);
-  if (!pass.measuring()) takeEmbeddings(pass.batch, width, result);
+  if (!pass.measuring) takeEmbeddings(pass.batch, width, result);
 }
 
 }  // namespace
 
-std::unique_ptr<HeadResult> head(const GpuPass& pass) {
-  const DecoderSpec& spec = pass.spec;
+std::unique_ptr<HeadResult> CudaPass::head() const {
+  const CudaPass& pass = *this;
   const GlobalWeights& weights = pass.weights.global();
   const size_t width = spec.hiddenSize;
   auto result = std::make_unique<HeadResult>();
   const std::vector<WantedLogits> wanted =
-      pass.measuring() ? std::vector<WantedLogits>(pass.tokens()) : listWanted(pass.batch, *result, samplesThere);
+      pass.measuring ? std::vector<WantedLogits>(pass.tokens()) : listWanted(pass.batch, *result, samplesThere);
   poolHidden(pass, *result);
   if (wanted.empty()) return result;
 
@@ -128,17 +128,17 @@ std::unique_ptr<HeadResult> head(const GpuPass& pass) {
   for (size_t first = 0, rows; first < wanted.size(); first += rows) {
     const bool sampledThere = first < there;
     rows = std::min(most, (sampledThere ? there : wanted.size()) - first);
-    for (size_t r = 0; r < rows && !pass.measuring(); r++) places[r] = wanted[first + r].token;
+    for (size_t r = 0; r < rows && !pass.measuring; r++) places[r] = wanted[first + r].token;
     gatherNormed(pass, places, placesThere, rows, last);
     if (project) pass.multiply(weights.outputProjection, nullptr, last, rows, projected, ProductOf::Others);
     pass.multiply(pass.weights.head(), weights.headBias, project ? projected : last, rows, logits, ProductOf::Others);
-    if (sampledThere || pass.measuring()) sample(pass, &wanted[first], rows, logits, *result);
+    if (sampledThere || pass.measuring) sample(pass, &wanted[first], rows, logits, *result);
     if (!sampledThere) fetchLogits(pass, &wanted[first], rows, logits, *result);
-    if (pass.measuring()) break;
+    if (pass.measuring) break;
   }
   pass.scratch.release(mark);
   pass.host.release(hostMark);
-  if (!pass.measuring()) appendSampled(pass.batch, wanted, *result);
+  if (!pass.measuring) appendSampled(pass.batch, wanted, *result);
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "../../model/layer.h"
 #include "AttentionTables.h"
 #include "HostAttention.h"
 #include "KeysInCommon.h"
@@ -21,14 +22,14 @@ CacheLayout rangeLayout(const CacheLayout& layout) {
 }
 
 // New keys and values of consecutive tokens to their pages.
-void storeRun(const GpuPass& pass, const AttentionTables& tables, size_t first, size_t count) {
+void storeRun(const CudaPass& pass, const AttentionTables& tables, size_t first, size_t count) {
   const size_t width = pass.spec.keyWidth();
   cuda::storeTokens(pass.link->stream(), pass.layout(), tables.tokens + first, count,
                     pass.activations.keys + first * width, pass.activations.values + first * width, width);
 }
 
 // Pages on the device that go on from what another sequence has computed begin as copies of that one's.
-void beginPages(const GpuPass& pass, size_t layer) {
+void beginPages(const CudaPass& pass, size_t layer) {
   for (const BatchRange& range : pass.batch.ranges) {
     if (!pass.pages.holds(range.copyFrom)) continue;
     const uint8_t* from = pass.pages.page(layer, range.copyFrom);
@@ -39,7 +40,7 @@ void beginPages(const GpuPass& pass, size_t layer) {
 }
 
 // To those pages that are on the device for good.
-void storeKeys(const GpuPass& pass, const AttentionTables& tables) {
+void storeKeys(const CudaPass& pass, const AttentionTables& tables) {
   const Batch& batch = pass.batch;
   const auto isThere = [&](size_t t) {
     const BatchToken& token = batch.tokens[t];
@@ -60,18 +61,18 @@ struct LentRun {
   const BatchRange* range;
   uint32_t first, end;
 
-  LentRun(const GpuPass& pass, const AttendingRun& run, uint32_t window) {
+  LentRun(const CudaPass& pass, const AttendingRun& run, uint32_t window) {
     const BatchToken& token = pass.batch.tokens[run.firstToken];
     const uint32_t pageTokens = pass.layout().pageTokens;
     range = &pass.batch.ranges[token.range];
     first = std::max(range->devicePages, firstSeenKey(pass, run, window) / pageTokens);
     end = (token.position + pageTokens - 1) / pageTokens;
   }
-  int32_t page(const GpuPass& pass, uint32_t p) const { return pass.batch.pages[range->firstPage + p]; }
+  int32_t page(const CudaPass& pass, uint32_t p) const { return pass.batch.pages[range->firstPage + p]; }
 };
 
 // What the sequence before has in common with this one is there still.
-void lendPages(const GpuPass& pass, size_t layer, const LentRun& run, const std::optional<LentRun>& before,
+void lendPages(const CudaPass& pass, size_t layer, const LentRun& run, const std::optional<LentRun>& before,
                const LentPages& lent) {
   const uint32_t devicePages = run.range->devicePages;
   for (uint32_t p = run.first; p < run.end; p++) {
@@ -85,7 +86,7 @@ void lendPages(const GpuPass& pass, size_t layer, const LentRun& run, const std:
 }
 
 // Prompts: many queries at a time.
-void attendInRanges(const GpuPass& pass, size_t layer, const AttentionShape& shape, const AttentionTables& tables,
+void attendInRanges(const CudaPass& pass, size_t layer, const AttentionShape& shape, const AttentionTables& tables,
                     const LentPages& lent, const float* queries, float* outputs) {
   const CacheLayout& layout = pass.layout();
   const size_t width = pass.spec.queryWidth();
@@ -110,7 +111,7 @@ void attendInRanges(const GpuPass& pass, size_t layer, const AttentionShape& sha
 class Room {
  public:
   // For one token at least, for all at most, and 32 MiB of each otherwise.
-  explicit Room(const GpuPass& pass) : pass_(pass) {
+  explicit Room(const CudaPass& pass) : pass_(pass) {
     const DecoderSpec& spec = pass.spec;
     const auto upTo = [&](size_t ofToken, size_t bytes) {
       return std::min(pass.tokens() * ofToken, std::max(ofToken, (size_t(32) << 20) / bytes));
@@ -148,14 +149,14 @@ class Room {
   AttentionCut* cuts;  // [tokens, heads], where some attend sparsely
 
  private:
-  const GpuPass& pass_;
+  const CudaPass& pass_;
   size_t parts_, floats_;
   float* scores_;
 };
 
 // The ways in which tokens attend by themselves, each a function of a run; queries become outputs.
 struct TokenAttention {
-  const GpuPass& pass;
+  const CudaPass& pass;
   const AttentionShape& shape;
   const AttentionTables& tables;
   const Room& room;
@@ -201,9 +202,9 @@ struct TokenAttention {
 
 }  // namespace
 
-void attendLayer(const GpuPass& pass, size_t layer) {
-  const DecoderSpec& spec = pass.spec;
-  if (!pass.measuring()) takeKeys(pass.batch, pass.activations, layer);
+void CudaPass::attend(size_t layer) const {
+  const CudaPass& pass = *this;
+  if (!pass.measuring) takeKeys(pass.batch, pass.activations, layer);
   const size_t mark = pass.scratch.used(), hostMark = pass.host.used();
   const size_t tokens = pass.tokens(), elements = tokens * spec.queryWidth();
   const bool inRanges =
@@ -226,7 +227,7 @@ void attendLayer(const GpuPass& pass, size_t layer) {
   halved.data = pass.scratch.take<uint8_t>(halved.count * halved.pageBytes);
 
   AttendingRun* runMemory = pass.host.take<AttendingRun>(tokens);
-  const AttendingRuns runs = pass.measuring() ? AttendingRuns{} : listAttendingRuns(pass.batch, rules, runMemory);
+  const AttendingRuns runs = pass.measuring ? AttendingRuns{} : listAttendingRuns(pass.batch, rules, runMemory);
   const AttentionTables tables = uploadTables(pass, layer, runs, lent, halved);
   float* copied =
       inRanges ? pass.scratch.take<float>(elements) : nullptr;  // queries, which attendRanges() may not overwrite
@@ -234,7 +235,7 @@ void attendLayer(const GpuPass& pass, size_t layer) {
   KeysInCommon inCommon(pass, shape);
   HostAttention host(pass, runs, rules, layer, room.scoreFloats());
 
-  if (!pass.measuring()) {
+  if (!pass.measuring) {
     cudaStream_t stream = pass.link->stream();
     const TokenAttention attention{pass, shape, tables, room, inCommon, host};
     const auto forRuns = [&](Attending kind, auto body) {

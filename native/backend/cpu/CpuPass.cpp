@@ -1,0 +1,220 @@
+#include "CpuPass.h"
+
+#include <cstring>
+
+#include "../../model/rotaryAngles.h"
+
+namespace spillway {
+
+void CpuPass::lookUpTokens(const StoredMatrix& embedding, float scale, float* to) const {
+  const size_t width = spec.embeddingSize;
+  forRows(tokens(), width, [&](size_t t, unsigned) {
+    const BatchToken& token = batch.tokens[t];
+    float* row = to + t * width;
+    unpackRow(embedding, static_cast<size_t>(batch.ranges[token.range].sequence->tokens[token.position]), row);
+    if (scale != 1) compute.kernels.rows.scale(scale, row, width);
+  });
+}
+
+void CpuPass::addPositions(const StoredMatrix& embedding) const {
+  const size_t width = spec.hiddenSize;
+  const ScratchScope scope(*this);
+  float* positions = scratch.take<float>(size_t(compute.pool.threads()) * width);
+  forRows(tokens(), width, [&](size_t t, unsigned worker) {
+    float* position = positions + size_t(worker) * width;
+    unpackRow(embedding, size_t(batch.tokens[t].position) + spec.learnedOffset, position);
+    compute.kernels.rows.add(position, activations.hidden + t * width, width);
+  });
+}
+
+void CpuPass::norm(const float* x, const float* weight, const float* bias, float* y) const {
+  const size_t width = spec.hiddenSize;
+  forRows(tokens(), width, [&](size_t t, unsigned) { normRow(x + t * width, weight, bias, y + t * width); });
+}
+
+void CpuPass::addBranch(float* branch, const float* branchNorm, const float* weight, const float* bias,
+                        float* next) const {
+  const size_t width = spec.hiddenSize;
+  forRows(tokens(), width, [&](size_t t, unsigned) {
+    float* added = branch + t * width;
+    float* h = activations.hidden + t * width;
+    if (branchNorm != nullptr) normRow(added, branchNorm, nullptr, added);
+    compute.kernels.rows.add(added, h, width);
+    if (next != nullptr) normRow(h, weight, bias, next + t * width);
+  });
+}
+
+void CpuPass::addBranches(const float* first, float* second) const {
+  const size_t width = spec.hiddenSize;
+  forRows(tokens(), width, [&](size_t t, unsigned) {
+    compute.kernels.rows.add(first + t * width, second + t * width, width);
+    compute.kernels.rows.add(second + t * width, activations.hidden + t * width, width);
+  });
+}
+
+// Whether products with these weights take rounded rows and nothing else: then whole rows need not stand in memory as
+// floats.
+bool CpuPass::takeRoundedRows(const StoredMatrix* const* weights, size_t count) const {
+  return std::all_of(weights, weights + count,
+                     [this](const StoredMatrix* each) { return usesRoundedInput(compute, each->type); });
+}
+
+MatrixInput CpuPass::prepared(const StoredMatrix* const* weights, size_t count, const float* input, size_t rows,
+                              size_t columns, ProductOf of) const {
+  const Compute on = computeOf(of);
+  const bool round = std::any_of(weights, weights + count,
+                                 [&on](const StoredMatrix* each) { return usesRoundedInput(on, each->type); });
+  return prepareInput(on, input, rows, columns, columns, round, scratch);
+}
+
+MatrixInput CpuPass::normed(const StoredMatrix* const* weights, size_t count, const float* weight,
+                            const float* bias) const {
+  const size_t width = spec.hiddenSize;
+  const auto make = [this, weight, bias, width](size_t t, float* to) {
+    normRow(activations.hidden + t * width, weight, bias, to);
+  };
+  if (takeRoundedRows(weights, count)) {
+    const RowMaker maker{
+        [](const void* context, size_t row, float* to) { (*static_cast<decltype(&make)>(context))(row, to); }, &make};
+    return prepareRounded(compute, maker, tokens(), width, scratch);
+  }
+  float* rows = scratch.take<float>(tokens() * width);
+  forRows(tokens(), width, [&](size_t t, unsigned) { make(t, rows + t * width); });
+  return prepared(weights, count, rows, tokens(), width, ProductOf::Tokens);
+}
+
+void CpuPass::multiply(const ProductJob* products, size_t count, const MatrixInput& input, ProductOf of,
+                       Epilogue epilogue) const {
+  SplitProduct split[kMostProducts];
+  MatmulJob jobs[2 * kMostProducts];
+  size_t jobCount = 0;
+  for (size_t p = 0; p < count; p++) {
+    split[p].cut(products[p], streamed);
+    for (size_t j = 0; j < split[p].count; j++) {
+      jobs[jobCount] = split[p].jobs[j];
+      jobs[jobCount++].epilogue = epilogue;
+    }
+  }
+  matmul(computeOf(of), jobs, jobCount, input, scratch);
+}
+
+MatrixInput CpuPass::activated(const LayerWeights& layer, const MatrixInput& input) const {
+  const size_t width = spec.feedForwardSize;
+  const bool gated = present(layer.gate);
+  const StoredMatrix* const down[] = {&layer.down};
+  // The activated branch comes first: gate(x), or up(x) where there is no gate.
+  const StoredMatrix& first = gated ? layer.gate : layer.up;
+  const float* firstBias = gated ? nullptr : layer.upBias;
+  const bool whole =
+      !(streams(first) && first.residentOutputs != 0) && !(streams(layer.up) && layer.up.residentOutputs != 0);
+  if (whole && usesRoundedInput(compute, first.type) == usesRoundedInput(compute, layer.up.type)) {
+    // Groups of 8 bits are rounded as the whole row is, so only bfloat16 can be rounded part by part.
+    const bool rounds = compute.kernels.matmul.rounded == RoundedInput::Bfloat16 && takeRoundedRows(down, 1);
+    const MatrixInput rows = rounds
+                                 ? takeRounded(compute, tokens(), width, scratch)
+                                 : MatrixInput{scratch.take<float>(tokens() * width), tokens(), width, width, nullptr};
+    // Both are whole, wherever they are: one part each.
+    SplitProduct parts, factor;
+    parts.cut({&first, firstBias, const_cast<float*>(rows.values), width}, streamed);
+    if (gated) factor.cut({&layer.up, layer.upBias, nullptr, width}, streamed);
+    MatmulJob& job = parts.jobs[0];
+    job.epilogue = Epilogue::Activate;
+    job.activation = spec.activation;
+    if (gated) job.factor = &factor.matrices[0], job.factorBias = layer.upBias;
+    job.rounded = const_cast<uint8_t*>(rows.rounded);
+    matmul(compute, &job, 1, input, scratch);
+    return rounds ? rows : prepared(down, 1, rows.values, tokens(), width, ProductOf::Tokens);
+  }
+  float* rows = scratch.take<float>(tokens() * width);
+  float* factor = gated ? scratch.take<float>(tokens() * width) : nullptr;
+  const ProductJob jobs[] = {{&first, firstBias, rows, width}, {&layer.up, layer.upBias, factor, width}};
+  multiply(jobs, gated ? 2 : 1, input, ProductOf::Tokens);
+  activate(rows, factor, tokens(), width);
+  return prepared(down, 1, rows, tokens(), width, ProductOf::Tokens);
+}
+
+void CpuPass::activate(float* x, const float* up, size_t rows, size_t width) const {
+  forRows(rows, width, [&](size_t i, unsigned) {
+    compute.kernels.rows.activate(spec.activation, x + i * width, up == nullptr ? nullptr : up + i * width, width);
+  });
+}
+
+void CpuPass::fillRotary() const {
+  if (measuring || activations.rotarySerial == batch.serial) return;
+  const size_t tables = spec.rotaryTables.size();
+  forRows(tables * tokens(), spec.rotaryDims * 8, [&](size_t index, unsigned) {  // an angle costs as much as many sums
+    float* cosines = activations.rotary + index * spec.rotaryDims;
+    rotaryAngles(spec.rotaryTables[index / tokens()], batch.tokens[index % tokens()].position, cosines,
+                 cosines + spec.rotaryDims / 2);
+  });
+  activations.rotarySerial = batch.serial;
+}
+
+void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
+  const RowKernels& kernels = compute.kernels.rows;
+  const LayerWeights& weights = this->weights.layer(layer);
+  const bool rotary = spec.position == PositionKind::Rotary;
+  if (!batch.spilled) copyPages(*this, layer);
+  const float* table = rotary && !measuring
+                           ? activations.rotary + spec.layerSpecs[layer].rotaryTable * tokens() * spec.rotaryDims
+                           : nullptr;
+  const auto rotate = spec.rotaryStyle == RotaryStyle::Pairs ? kernels.rotatePairs : kernels.rotateHalves;
+  forRows(tokens(), spec.queryWidth() + 2 * size_t(spec.keyWidth()), [&](size_t t, unsigned) {
+    const auto prepare = [&](float* heads, size_t count, const float* weight) {
+      for (size_t h = 0; h < count; h++) {
+        float* head = heads + h * spec.headDim;
+        if (spec.qkNorm) kernels.rmsNorm(head, weight, spec.normEpsilon, spec.headDim, head);
+        if (rotary)
+          rotate(head, table + t * spec.rotaryDims, table + t * spec.rotaryDims + spec.rotaryDims / 2, spec.rotaryDims);
+      }
+    };
+    float* key = keys + t * spec.keyWidth();
+    prepare(activations.queries + t * spec.queryWidth(), spec.heads, weights.qNorm);
+    prepare(key, spec.kvHeads, weights.kNorm);
+    if (batch.spilled) return;  // pages may be on their way from the disk: attention stores them
+    const BatchToken& token = batch.tokens[t];
+    const uint32_t pageTokens = cache.layout().pageTokens;
+    const int32_t page = batch.pages[batch.ranges[token.range].firstPage + token.position / pageTokens];
+    cacheStore(compute.kernels, cache.layout(), cache.page(layer, static_cast<size_t>(page)),
+               token.position % pageTokens, key, values + t * spec.keyWidth());
+  });
+}
+
+ExpertRouting CpuPass::route(const StoredMatrix& router, const float* input, float* output) const {
+  const size_t count = tokens(), width = spec.hiddenSize;
+  float* logits = scratch.take<float>(count * spec.experts);
+  const ExpertRouting routing{scratch.take<ExpertChoice>(count * spec.expertsPerToken), scratch.take<uint32_t>(count),
+                              scratch.take<float>(count), nullptr};
+  // A rounding that changes the choice of experts would change everything after it.
+  multiply(router, nullptr, input, count, logits, ProductOf::Exact);
+  forRows(count, size_t(spec.experts) * spec.expertsPerToken + width, [&](size_t t, unsigned) {
+    chooseExperts(compute.kernels.rows, logits + t * spec.experts, spec.experts, spec.expertsPerToken,
+                  routing.choices + t * spec.expertsPerToken);
+    std::fill_n(output + t * width, width, 0.0f);
+  });
+  return routing;
+}
+
+ExpertTokens CpuPass::tokensOf(const ExpertRouting& routing, uint32_t expert) const {
+  if (measuring) return {nullptr, nullptr, tokens()};
+  size_t count = 0;
+  for (size_t c = 0; c < tokens() * spec.expertsPerToken; c++) {
+    if (routing.choices[c].expert != expert) continue;
+    routing.tokens[count] = static_cast<uint32_t>(c / spec.expertsPerToken);
+    routing.shares[count++] = routing.choices[c].weight;
+  }
+  return {routing.tokens, routing.shares, count};
+}
+
+void CpuPass::gatherRows(const float* x, const ExpertTokens& of, size_t width, float* to) const {
+  forRows(of.count, width,
+          [&](size_t i, unsigned) { std::memcpy(to + i * width, x + of.tokens[i] * width, width * sizeof(float)); });
+}
+
+void CpuPass::scatterRows(const float* x, const ExpertTokens& of, size_t width, float* to) const {
+  forRows(of.count, width, [&](size_t i, unsigned) {
+    compute.kernels.rows.addScaled(x + i * width, of.shares[i], to + of.tokens[i] * width, width);
+  });
+}
+
+}  // namespace spillway

@@ -1,0 +1,79 @@
+// A pass's operations on the processor.
+#pragma once
+#include <algorithm>
+
+#include "../../model/Pass.h"
+#include "../../model/PagePool.h"
+#include "../../system/ThreadPool.h"
+
+namespace spillway {
+
+struct CpuPass final : Pass {
+  CpuPass(const DecoderSpec& spec, const Weights& weights, const PagePool& cache, const Compute& compute,
+          const Batch& batch, Activations& activations, Scratch& scratch, bool measuring, float keepKeys)
+      : Pass(spec, weights, compute, batch, activations, scratch, scratch, measuring, keepKeys), cache(cache) {}
+
+  const PagePool& cache;
+
+  void lookUpTokens(const StoredMatrix& embedding, float scale, float* to) const override;
+  void addPositions(const StoredMatrix& embedding) const override;
+  void norm(const float* x, const float* weight, const float* bias, float* y) const override;
+  void addBranch(float* branch, const float* branchNorm, const float* weight, const float* bias,
+                 float* next) const override;
+  void addBranches(const float* first, float* second) const override;
+  MatrixInput prepared(const StoredMatrix* const* weights, size_t count, const float* input, size_t rows,
+                       size_t columns, ProductOf of) const override;
+  MatrixInput normed(const StoredMatrix* const* weights, size_t count, const float* weight,
+                     const float* bias) const override;
+  using Pass::multiply;
+  void multiply(const ProductJob* products, size_t count, const MatrixInput& input, ProductOf of,
+                Epilogue epilogue = Epilogue::Store) const override;
+  MatrixInput activated(const LayerWeights& layer, const MatrixInput& input) const override;
+  void fillRotary() const override;
+  void finishHeads(size_t layer, float* keys, float* values) const override;
+  void attend(size_t layer) const override;
+  ExpertRouting route(const StoredMatrix& router, const float* input, float* output) const override;
+  ExpertTokens tokensOf(const ExpertRouting& routing, uint32_t expert) const override;
+  void gatherRows(const float* x, const ExpertTokens& of, size_t width, float* to) const override;
+  void scatterRows(const float* x, const ExpertTokens& of, size_t width, float* to) const override;
+  void activate(float* x, const float* up, size_t rows, size_t width) const override;
+  void finish(size_t layer) const override;
+  std::unique_ptr<HeadResult> head() const override;
+
+  // body(row, worker) for every row, in parallel where that is worth it. `width`: elements that one row is about.
+  template <typename Body>
+  void forRows(size_t rows, size_t width, Body body) const {
+    if (measuring) return;
+    constexpr size_t kWorthwhile = 8192;  // elements; a few microseconds of work, about what it costs to share it
+    const size_t chunk = std::max<size_t>(1, kWorthwhile / std::max<size_t>(1, width));
+    compute.pool.parallelFor((rows + chunk - 1) / chunk, [&](size_t index, unsigned worker) {
+      for (size_t row = index * chunk; row < std::min(rows, (index + 1) * chunk); row++) body(row, worker);
+    });
+  }
+  // y = norm(x) of one row, hiddenSize elements. y may be x.
+  void normRow(const float* x, const float* weight, const float* bias, float* y) const {
+    if (spec.norm == NormKind::Rms)
+      compute.kernels.rows.rmsNorm(x, weight, spec.normEpsilon, spec.hiddenSize, y);
+    else
+      compute.kernels.rows.layerNorm(x, weight, bias, spec.normEpsilon, spec.hiddenSize, y);
+  }
+
+ private:
+  // What products are computed on. Without rounding of the input where they are to be exact: for small ones on which
+  // much depends.
+  Compute computeOf(ProductOf of) const {
+    return {compute.kernels, compute.pool, of == ProductOf::Exact ? Precision::Float32 : compute.precision};
+  }
+  bool takeRoundedRows(const StoredMatrix* const* weights, size_t count) const;
+  void finishWanted(size_t layer) const;
+};
+
+// Pages in memory that go on from what another sequence has computed begin as copies of that one's, before the first
+// token of the sequence's own is stored there.
+void copyPages(const CpuPass& pass, size_t layer);
+// For a batch with pages on disk, first: new keys and values from the activations into the pages, in the pool, the
+// staging buffer and the tails. Leaves the pages' places in Batch::pagePointers. Throws Error(InvalidArgument) unless
+// this batch and layer were projected last.
+void placePages(const CpuPass& pass, size_t layer);
+
+}  // namespace spillway

@@ -1,0 +1,36 @@
+#include "CpuPass.h"
+
+namespace spillway {
+
+void CpuPass::attend(size_t layer) const {
+  if (measuring) {
+    const size_t mark = scratch.used();
+    scratch.take<uint8_t>(attentionScratchBytes(cache.layout(), spec.heads, batch.ranges.size(), compute.pool.threads(),
+                                                keepKeys < 1 ? spec.contextTokens : 0));
+    scratch.release(mark);
+    return;
+  }
+  if (batch.spilled) {
+    copyPages(*this, layer);
+    placePages(*this, layer);
+  } else
+    for (size_t i = 0; i < batch.pages.size(); i++)
+      batch.pagePointers[i] = cache.page(layer, static_cast<size_t>(batch.pages[i]));
+  for (size_t r = 0; r < batch.ranges.size(); r++) {
+    const BatchRange& range = batch.ranges[batch.alike[r]];
+    float* queries = activations.queries + size_t(range.firstToken) * spec.queryWidth();
+    batch.attentionRows[r] = {queries,
+                              queries,
+                              range.firstPosition,
+                              range.tokens,
+                              batch.pagePointers.data() + range.firstPage,
+                              range.sequence->promptTokens};
+  }
+  const float* slopes = spec.position == PositionKind::Alibi ? spec.alibiSlopes.data() : nullptr;
+  const AttentionShape shape{spec.heads, spec.attentionScale,       spec.layerSpecs[layer].window,
+                             slopes,     spec.alibiRoundToBfloat16, keepKeys};
+  spillway::attend(compute, cache.layout(), shape, batch.attentionRows.data(), batch.attentionRows.size(),
+                   spec.queryWidth(), spec.queryWidth(), scratch);
+}
+
+}  // namespace spillway

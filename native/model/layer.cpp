@@ -1,0 +1,207 @@
+#include "layer.h"
+
+#include <string>
+
+#include "../system/Error.h"
+
+namespace spillway {
+
+namespace {
+
+// Throws Error(InvalidArgument) for a range past a sequence's known tokens.
+void checkKnown(const Batch& batch) {
+  for (const BatchRange& range : batch.ranges) {
+    const size_t known = range.sequence->tokens.size();
+    if (size_t(range.firstPosition) + range.tokens <= known) continue;
+    throw Error(ErrorCode::InvalidArgument, "row " + std::to_string(range.sequence->handle) +
+                                                ": found positions up to " +
+                                                std::to_string(range.firstPosition + range.tokens - 1) +
+                                                ", expected some of its " + std::to_string(known) + " known tokens");
+  }
+}
+
+// Token (and learned position) embeddings into the activations.
+void embed(const Pass& pass) {
+  const DecoderSpec& spec = pass.spec;
+  const GlobalWeights& weights = pass.weights.global();
+  if (!pass.measuring) checkKnown(pass.batch);
+  const ScratchScope scope(pass);
+  const bool projected = present(weights.embeddingProjection);
+  float* hidden = pass.activations.hidden;
+  float* embedded = projected ? pass.scratch.take<float>(pass.tokens() * spec.embeddingSize) : hidden;
+  pass.lookUpTokens(weights.tokenEmbedding, spec.embeddingScale, embedded);
+  if (projected)
+    pass.multiply(weights.embeddingProjection, nullptr, embedded, pass.tokens(), hidden, ProductOf::Others);
+  if (spec.position == PositionKind::Learned) pass.addPositions(weights.positionEmbedding);
+}
+
+// Norm, q k v, q/k norms, rotation. Queries go into the activations; keys and values, too, where attention stores them.
+void project(const Pass& pass, size_t layer) {
+  const DecoderSpec& spec = pass.spec;
+  const LayerWeights& weights = pass.weights.layer(layer);
+  Activations& activations = pass.activations;
+  const ScratchScope scope(pass);
+  if (spec.position == PositionKind::Rotary) pass.fillRotary();
+  activations.keysSerial = 0;
+  const StoredMatrix* const matrices[] = {&weights.q, &weights.k, &weights.v};
+  const MatrixInput input =
+      spec.residual == Residual::Post
+          ? pass.prepared(matrices, 3, activations.hidden, pass.tokens(), spec.hiddenSize, ProductOf::Tokens)
+          : pass.normed(matrices, 3, weights.norm1, weights.norm1Bias);
+  const auto place = [&](float* kept) {
+    return activations.keepsKeys ? kept : pass.scratch.take<float>(pass.tokens() * spec.keyWidth());
+  };
+  float *keys = place(activations.keys), *values = place(activations.values);
+  const ProductJob jobs[] = {
+      {&weights.q, weights.qBias, activations.queries, spec.queryWidth()},
+      {&weights.k, weights.kBias, keys, spec.keyWidth()},
+      {&weights.v, weights.vBias, values, spec.keyWidth()},
+  };
+  pass.multiply(jobs, 3, input, ProductOf::Tokens);
+  pass.finishHeads(layer, keys, values);
+  activations.keysSerial = pass.batch.serial;
+  activations.keysLayer = layer;
+}
+
+bool hasExperts(const LayerWeights& layer) { return present(layer.router); }
+
+// A mixture of experts: a router picks a few gated blocks for each token.
+//
+// A token's sum runs over its experts in order of their index, starting from zero, whatever its company: experts are
+// computed one after another, each for all tokens that chose it.
+void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {
+  const size_t width = pass.spec.hiddenSize, inner = pass.spec.feedForwardSize, tokens = pass.tokens();
+  const ScratchScope scope(pass);
+  const ExpertRouting routing = pass.route(weights.router, input, output);
+  float* gathered = pass.scratch.take<float>(tokens * width);
+  float* gate = pass.scratch.take<float>(tokens * inner);
+  float* up = pass.scratch.take<float>(tokens * inner);
+  float* result = pass.scratch.take<float>(tokens * width);
+  for (uint32_t e = 0; e < weights.experts.size(); e++) {
+    const ExpertTokens chosen = pass.tokensOf(routing, e);
+    if (chosen.count == 0) continue;
+    const ExpertWeights& expert = weights.experts[e];
+    pass.gatherRows(input, chosen, width, gathered);
+    const ProductJob jobs[] = {{&expert.gate, nullptr, gate, inner}, {&expert.up, nullptr, up, inner}};
+    pass.multiply(jobs, 2, gathered, chosen.count, width, ProductOf::Others);
+    pass.activate(gate, up, chosen.count, inner);
+    pass.multiply(expert.down, nullptr, gate, chosen.count, result, ProductOf::Others);
+    pass.scatterRows(result, chosen, width, output);
+  }
+}
+
+// output = the feed-forward block of rows that were prepared for it; or, with Epilogue::Add, added to the output.
+void feedForwardDense(const Pass& pass, const LayerWeights& weights, const MatrixInput& input, float* output,
+                      Epilogue epilogue) {
+  const ScratchScope scope(pass);
+  const ProductJob down{&weights.down, weights.downBias, output, weights.down.outputs};
+  pass.multiply(&down, 1, pass.activated(weights, input), ProductOf::Tokens, epilogue);
+}
+
+// What a dense block's input is prepared for. Where there is no gate, that is a matrix like up.
+struct InnerMatrices {
+  explicit InnerMatrices(const LayerWeights& weights)
+      : each{&weights.up, present(weights.gate) ? &weights.gate : &weights.up} {}
+  const StoredMatrix* each[2];
+};
+
+// output = the feed-forward block of `input`; both [tokens, hiddenSize], not overlapping.
+void feedForward(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {
+  if (hasExperts(weights)) return feedForwardExperts(pass, weights, input, output);
+  const ScratchScope scope(pass);
+  const InnerMatrices inner(weights);
+  feedForwardDense(pass, weights,
+                   pass.prepared(inner.each, 2, input, pass.tokens(), pass.spec.hiddenSize, ProductOf::Tokens), output,
+                   Epilogue::Store);
+}
+
+// Norms before both blocks, and sums that nothing else is done with: each block adds to the hidden states as it ends.
+void finishDirectly(const Pass& pass, const LayerWeights& weights) {
+  float* hidden = pass.activations.hidden;
+  {
+    const ScratchScope scope(pass);
+    const StoredMatrix* const matrices[] = {&weights.o};
+    const ProductJob o{&weights.o, weights.oBias, hidden, weights.o.outputs};
+    pass.multiply(
+        &o, 1, pass.prepared(matrices, 1, pass.activations.queries, pass.tokens(), weights.o.inputs, ProductOf::Tokens),
+        ProductOf::Tokens, Epilogue::Add);
+  }
+  const ScratchScope scope(pass);
+  const InnerMatrices inner(weights);
+  feedForwardDense(pass, weights, pass.normed(inner.each, 2, weights.norm2, weights.norm2Bias), hidden, Epilogue::Add);
+}
+
+}  // namespace
+
+void Pass::multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns,
+                    ProductOf of) const {
+  const ScratchScope scope(*this);
+  const StoredMatrix* each[kMostProducts];
+  for (size_t p = 0; p < count; p++) each[p] = products[p].weights;
+  multiply(products, count, prepared(each, count, input, rows, columns, of), of);
+}
+
+void takeKeys(const Batch& batch, Activations& activations, size_t layer) {
+  if (activations.keysSerial != batch.serial || activations.keysLayer != layer) {
+    throw Error(ErrorCode::InvalidArgument,
+                "activations: found keys and values of something else, expected those that layer " +
+                    std::to_string(layer) + " of this batch projected last");
+  }
+  activations.keysSerial = 0;  // attention overwrites the queries, so it cannot be done twice
+}
+
+void finishLayer(const Pass& pass, size_t layer) {
+  const DecoderSpec& spec = pass.spec;
+  const LayerWeights& weights = pass.weights.layer(layer);
+  if (spec.residual == Residual::Pre && !hasExperts(weights)) return finishDirectly(pass, weights);
+  const ScratchScope scope(pass);
+  const size_t elements = pass.tokens() * spec.hiddenSize;
+  float* hidden = pass.activations.hidden;
+  float* branch = pass.scratch.take<float>(elements);  // what a branch adds
+  float* normed = pass.scratch.take<float>(elements);  // what the feed-forward block reads
+  pass.multiply(weights.o, weights.oBias, pass.activations.queries, pass.tokens(), branch, ProductOf::Tokens);
+  switch (spec.residual) {
+    case Residual::Pre:
+      pass.addBranch(branch, nullptr, weights.norm2, weights.norm2Bias, normed);
+      feedForward(pass, weights, normed, branch);
+      return pass.addBranch(branch, nullptr, nullptr, nullptr, nullptr);
+    case Residual::Sandwich:
+      pass.addBranch(branch, weights.postNorm1, weights.norm2, weights.norm2Bias, normed);
+      feedForward(pass, weights, normed, branch);
+      return pass.addBranch(branch, weights.postNorm2, nullptr, nullptr, nullptr);
+    case Residual::Post:
+      pass.addBranch(branch, nullptr, weights.norm1, weights.norm1Bias, hidden);
+      feedForward(pass, weights, hidden, branch);
+      return pass.addBranch(branch, nullptr, weights.norm2, weights.norm2Bias, hidden);
+    case Residual::Parallel: {
+      // Both branches read the layer's input, so that is left alone until both are there.
+      float* second = pass.scratch.take<float>(elements);
+      const bool own = weights.norm2 != nullptr;
+      pass.norm(hidden, own ? weights.norm2 : weights.norm1, own ? weights.norm2Bias : weights.norm1Bias, normed);
+      feedForward(pass, weights, normed, second);
+      return pass.addBranches(branch, second);
+    }
+  }
+}
+
+std::unique_ptr<TaskResult> computePart(const Pass& pass, ComputePart part, size_t layer) {
+  switch (part) {
+    case ComputePart::Embed: embed(pass); break;
+    case ComputePart::Project: project(pass, layer); break;
+    case ComputePart::Attend: pass.attend(layer); break;
+    case ComputePart::Finish: pass.finish(layer); break;
+    case ComputePart::Head: return pass.head();
+  }
+  return nullptr;
+}
+
+void computeAll(const Pass& pass) {
+  if (pass.spec.embeds()) embed(pass);
+  for (size_t layer = 0; layer < pass.spec.layers; layer++) {
+    for (const ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish})
+      computePart(pass, part, layer);
+  }
+  if (pass.spec.samples()) pass.head();
+}
+
+}  // namespace spillway
