@@ -29,7 +29,7 @@ import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';
 import { createTokenizer } from './model/createTokenizer.js';
 import { identifyModel } from './model/identity/identifyModel.js';
-import { checkUnchanged, modelStamps } from './model/identity/modelStamps.js';
+import { checkUnchanged, modelStamps } from './model/identity/FileStamp.js';
 import type { ModelSource } from './model/ModelSource.js';
 import { partOf } from './model/partOf.js';
 import { readModel } from './model/readModel.js';

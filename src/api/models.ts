@@ -11,7 +11,7 @@ export {
 } from '../model/identity/identifyModel.js';
 export { createTokenizer } from '../model/createTokenizer.js';
 export { knownModels, resolveModel } from '../model/resolveModel.js';
-export type { KnownModel } from '../model/pull/KnownModel.js';
+export type { KnownModel } from '../model/pull/knownModels.js';
 export type { PullOptions } from '../model/pull/pullModel.js';
 export type { PullProgress } from '../model/pull/ModelDownload.js';
 export type { DecoderSpec, LayerSpec, RotaryTable } from '../model/DecoderSpec.js';

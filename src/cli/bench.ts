@@ -8,7 +8,7 @@ import { wholeNumber, wholeNumbers } from './flags/parsers.js';
 import { BLOCK_LIMITS, Engine, formatBytes, MemoryBudgetError, readModel, UsageError } from './library.js';
 import { pulledModel } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
-import { checkStandardOutput } from './standardOutput.js';
+import { checkStandardOutput } from './standardStreams.js';
 import { formatTable } from './table.js';
 
 interface BenchFlags extends EngineFlags {

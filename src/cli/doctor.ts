@@ -4,7 +4,7 @@ import { doctorFacts, type DoctorFacts } from './doctorFacts.js';
 import { EXIT } from './exitCodes.js';
 import { addSwitch } from './flags/commandFlags.js';
 import { formatBytes } from './library.js';
-import { checkStandardOutput } from './standardOutput.js';
+import { checkStandardOutput } from './standardStreams.js';
 import { formatTable } from './table.js';
 
 const GIB = 2 ** 30;

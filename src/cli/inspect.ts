@@ -6,7 +6,7 @@ import { path } from './flags/parsers.js';
 import { createTokenizer, formatBytes, readModel, UsageError, type ModelSource, type TensorInfo } from './library.js';
 import { pulledModel } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
-import { checkStandardOutput } from './standardOutput.js';
+import { checkStandardOutput } from './standardStreams.js';
 import { formatTable } from './table.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 

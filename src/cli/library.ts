@@ -91,7 +91,7 @@ export { addonPath, loadAddon } from '../bindings/loadAddon.js';
 export type { MachineFacts } from '../bindings/Addon.js';
 export { defaultDiskFolder } from '../engine/open/defaultDiskFolder.js';
 export { hubCacheFolder } from '../model/hub/hubSettings.js';
-export { userCacheFolder } from '../model/pull/cacheFolder.js';
+export { userCacheFolder } from '../files/cacheFolder.js';
 export { oldNode } from '../oldNode.js';
 export { isObject } from '../arguments/isObject.js';
 export { didYouMean, nearest } from '../arguments/nearest.js';

@@ -6,7 +6,7 @@ import { Interrupt } from './Interrupt.js';
 import { StreamWriter } from './library.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { createProgram, flagsOf } from './program.js';
-import { visible } from './visible.js';
+import { visible } from './table.js';
 
 const LAST_WAIT_MILLISECONDS = 100;
 

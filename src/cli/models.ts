@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { path } from './flags/parsers.js';
 import { cachedModels, fileFailure, formatBytes, removeCachedModel, SpillwayError } from './library.js';
-import { checkStandardOutput } from './standardOutput.js';
+import { checkStandardOutput } from './standardStreams.js';
 import { formatTable } from './table.js';
 
 interface ModelsFlags {

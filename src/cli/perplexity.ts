@@ -17,7 +17,7 @@ import {
 } from './library.js';
 import { pulledModel, showOpening } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
-import { checkStandardOutput } from './standardOutput.js';
+import { checkStandardOutput } from './standardStreams.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 
 interface PerplexityFlags extends EngineFlags {

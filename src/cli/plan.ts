@@ -23,7 +23,7 @@ import { planPage } from './planPage.js';
 import { describePlan } from './planReport.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { checkCommandPaths } from './reportFiles.js';
-import { checkStandardOutput } from './standardOutput.js';
+import { checkStandardOutput } from './standardStreams.js';
 import { TraceFile } from './TraceFile.js';
 
 interface PlanCommandFlags {

@@ -11,7 +11,7 @@ import {
 } from './library.js';
 import { showFetching } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
-import { checkStandardOutput } from './standardOutput.js';
+import { checkStandardOutput } from './standardStreams.js';
 import { formatTable } from './table.js';
 import { addSwitch } from './flags/commandFlags.js';
 

@@ -38,8 +38,7 @@ import { pulledModel, showIdentifying, showOpening, showProfiling } from './open
 import { ProgressMeter } from './ProgressMeter.js';
 import { RunWatch } from './RunWatch.js';
 import { checkCommandPaths, writeStats } from './reportFiles.js';
-import { checkStandardInput } from './standardInput.js';
-import { checkStandardOutput } from './standardOutput.js';
+import { checkStandardInput, checkStandardOutput } from './standardStreams.js';
 import { TraceFile } from './TraceFile.js';
 
 /** What a command does with rows. */

@@ -19,8 +19,7 @@ import {
 } from './library.js';
 import { pulledModel } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
-import { checkStandardInput } from './standardInput.js';
-import { checkStandardOutput } from './standardOutput.js';
+import { checkStandardInput, checkStandardOutput } from './standardStreams.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 
 interface TokenizeFlags extends ModelFlags {

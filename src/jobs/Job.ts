@@ -7,7 +7,7 @@ import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult } from '../Results.js';
 import type { RowInput } from '../Row.js';
 import { identifyModel } from '../model/identity/identifyModel.js';
-import { modelSettings } from '../model/identity/modelSettings.js';
+import { modelSettings } from '../model/modelFiles.js';
 import { checkJobOptions, checkRowGenerator } from './checkJobOptions.js';
 import { DoneRows } from './record/DoneRows.js';
 import { ErrorLimit } from './ErrorLimit.js';

@@ -1,8 +1,8 @@
+import { RowError } from '../errors/RowError.js';
 import type { TokenizerSource } from './ModelSource.js';
 import type { Tokenizer } from './Tokenizer.js';
 import { fromGguf } from './tokenizer/fromGguf.js';
 import { fromTokenizerJson } from './tokenizer/fromTokenizerJson.js';
-import { MissingTokenizer } from './tokenizer/MissingTokenizer.js';
 import { PartsTokenizer } from './tokenizer/PartsTokenizer.js';
 
 /**
@@ -24,4 +24,47 @@ export function createTokenizer(source: TokenizerSource, vocabularySize: number)
       );
   }
   return new PartsTokenizer(parts, vocabularySize);
+}
+
+/** Stands in where a model comes without a tokenizer: rows with `tokens` work and have no text, others are refused. */
+class MissingTokenizer implements Tokenizer {
+  readonly beginToken = undefined;
+  readonly endTokens: ReadonlySet<number>;
+  readonly hasChatTemplate = false;
+
+  constructor(
+    readonly reason: string,
+    readonly vocabularySize: number,
+    endTokens: readonly number[],
+  ) {
+    this.endTokens = new Set(endTokens.filter((id) => id < vocabularySize));
+  }
+
+  encode(): never {
+    return this.#refuse('invalid-row');
+  }
+
+  decode(): string {
+    return '';
+  }
+
+  stream(): { push(token: number): string; end(): string } {
+    return { push: () => '', end: () => '' };
+  }
+
+  text(): string {
+    return '';
+  }
+
+  renderChat(): never {
+    return this.#refuse('chat-template');
+  }
+
+  encodeChat(): never {
+    return this.#refuse('chat-template');
+  }
+
+  #refuse(code: 'invalid-row' | 'chat-template'): never {
+    throw new RowError(code, `the model has no tokenizer (${this.reason}): found text, expected a row with tokens`);
+  }
 }

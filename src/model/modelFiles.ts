@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { parseSplitName } from './gguf/splitName.js';
+import { orModelFileError } from './files/ModelFile.js';
 
 /** What decides a row's result besides the weights, in a model's folder. */
 export const MODEL_SETTINGS: ReadonlySet<string> = new Set([
@@ -33,4 +33,38 @@ export async function modelFiles(path: string): Promise<string[]> {
     return other?.prefix === split.prefix && other.count === split.count;
   });
   return [path, ...shards.filter((name) => name !== basename(path)).map((name) => join(dirname(path), name))];
+}
+
+/** The name of one file of a split model: `name-00002-of-00005.gguf`, as llama.cpp writes it. */
+export interface SplitName {
+  readonly prefix: string;
+  /** From 1. */
+  readonly number: number;
+  readonly count: number;
+}
+
+/** @returns undefined for a file name of another shape */
+export function parseSplitName(fileName: string): SplitName | undefined {
+  const [, prefix, number, count] = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/s.exec(fileName) ?? [];
+  if (prefix === undefined || number === undefined || count === undefined) return undefined;
+  return { prefix, number: Number(number), count: Number(count) };
+}
+
+export function formatSplitName({ prefix, number, count }: SplitName): string {
+  return `${prefix}-${String(number).padStart(5, '0')}-of-${String(count).padStart(5, '0')}.gguf`;
+}
+
+/**
+ * What decides results besides the weights, of a folder's model: its configuration, tokenizer and templates, sorted. A
+ * GGUF file holds its own.
+ * @param weights the files of the weights
+ * @throws ModelFileError when a folder cannot be read
+ */
+export async function modelSettings(weights: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const folder of new Set(weights.filter((file) => file.endsWith('.safetensors')).map((file) => dirname(file)))) {
+    const names = await orModelFileError(folder, () => readdir(folder));
+    found.push(...names.filter((name) => MODEL_SETTINGS.has(name)).map((name) => join(folder, name)));
+  }
+  return found.sort();
 }

@@ -1,10 +1,11 @@
 import { rename, rm } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { InterruptedError } from '../errors/InterruptedError.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
+import { acquireFileLock, type FileLock } from '../files/fileLock.js';
 import type { Generation } from './Generation.js';
-import { begin, makeGeneration, openGeneration, statOf, type FileOpener, type Opened } from './openGeneration.js';
-import type { Warnings } from './Warnings.js';
-import { withStoreLock } from './withStoreLock.js';
+import { begin, type FileOpener, makeGeneration, type Opened, openGeneration, statOf } from './openGeneration.js';
 
 /** Making a file takes another process milliseconds. */
 export const PATIENCE_MILLISECONDS = 5_000;
@@ -177,4 +178,67 @@ function refuseVersion(path: string, opened: Opened): void {
 
 function wordsFor({ found, expected }: Extract<Opened, { kind: 'unusable' | 'otherVersion' }>): string {
   return `found ${found} of a file of answers, expected ${expected}`;
+}
+
+/**
+ * What can go wrong with a store without ending anything: its header, a part of its contents, writing, reading, keeping
+ * up.
+ */
+export type WarningKind = 'header' | 'damage' | 'write' | 'read' | 'late';
+
+/** Says each kind of thing once, however often it happens. */
+export class Warnings {
+  readonly #said = new Set<WarningKind>();
+
+  constructor(private readonly onWarning: ((message: string) => void) | undefined) {}
+
+  /** Never throws: it is called where nobody could catch it, and what a store has to say ends no run. */
+  say(kind: WarningKind, message: string): void {
+    if (this.#said.has(kind)) return;
+    this.#said.add(kind);
+    try {
+      this.onWarning?.(message);
+    } catch {
+      // What the callback throws has nowhere to go.
+    }
+  }
+}
+
+/** How often somebody else's lock is tried: it is held for milliseconds. */
+const POLL_MILLISECONDS = 20;
+
+/**
+ * Does something while no other process makes or renames the files of a store. Nobody needs the lock to append, or to
+ * read.
+ * @param patienceMilliseconds how long somebody else's lock is waited for. 0: not at all
+ * @returns why it was not done: another one goes on holding the lock. Undefined when it was done
+ * @throws JobFileError when the lock cannot be made; InterruptedError; what `body` throws
+ */
+async function withStoreLock(
+  path: string,
+  patienceMilliseconds: number,
+  signal: AbortSignal | undefined,
+  body: () => Promise<void>,
+): Promise<UsageError | undefined> {
+  const lock = await acquire(path, performance.now() + patienceMilliseconds, signal);
+  if (lock instanceof UsageError) return lock;
+  try {
+    await body();
+  } finally {
+    lock.release();
+  }
+  return undefined;
+}
+
+async function acquire(path: string, until: number, signal: AbortSignal | undefined): Promise<FileLock | UsageError> {
+  for (;;) {
+    if (signal?.aborted) throw new InterruptedError(signal.reason);
+    try {
+      return await acquireFileLock(`${path}.lock`, path, { signal });
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      if (performance.now() >= until) return error;
+    }
+    await sleep(POLL_MILLISECONDS);
+  }
 }

@@ -8,13 +8,12 @@ import { SpillwayError } from '../errors/SpillwayError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { describeFileError, fileErrorCode } from '../files/fileErrors.js';
 import type { KeptAnswer } from '../KeptAnswer.js';
-import { Generations, PATIENCE_MILLISECONDS } from './Generations.js';
+import { Generations, PATIENCE_MILLISECONDS, Warnings } from './Generations.js';
 import { HEADER_BYTES } from './header.js';
 import { answerBytes, answerOf } from './answer.js';
 import type { FileOpener } from './openGeneration.js';
 import { encodeRecord, KEY_BYTES, payloadOf } from './record.js';
 import { WaitingRecords } from './WaitingRecords.js';
-import { Warnings } from './Warnings.js';
 
 const DEFAULT_MAX_BYTES = 2 ** 30;
 const LEAST_MAX_BYTES = 2 ** 20;

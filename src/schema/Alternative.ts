@@ -1,5 +1,5 @@
-import { TYPES, type Json, type TypeName } from './keywords.js';
-import type { Subschema } from './SchemaDocument.js';
+import { type Json, type JsonObject, type TypeName, TYPES } from './keywords.js';
+import type { SchemaDocument, Subschema } from './SchemaDocument.js';
 
 /** A schema that a value satisfies, or does not. */
 export interface Goal {
@@ -210,4 +210,26 @@ export function without(name: string): Alternative {
 /** An object with these properties. */
 export function withAll(...names: readonly string[]): Alternative {
   return alternative({ types: ['object'], object: { required: names } });
+}
+
+/** One keyword of a schema. */
+export interface Place {
+  readonly schema: Subschema;
+  readonly keyword: string;
+  readonly value: Json;
+  /** All keywords of the schema. */
+  readonly siblings: JsonObject;
+}
+
+/** In which ways values satisfy schemas: what an `Expander` answers to those that it asks itself. */
+export interface Ways {
+  readonly document: SchemaDocument;
+  ways(goal: Goal, annotated?: boolean): readonly Alternative[];
+  knownWays(goal: Goal): readonly Alternative[] | undefined;
+  together(sets: readonly (readonly Alternative[])[], place: Pick<Place, 'schema' | 'keyword'>): readonly Alternative[];
+  goal(schema: Subschema, rest: string, holds?: boolean): Goal;
+  limited(ways: readonly Alternative[], place: Pick<Place, 'schema' | 'keyword'>): readonly Alternative[];
+  target(place: Place): Subschema;
+  /** @throws UnsupportedSchema */
+  refuse(place: Pick<Place, 'schema' | 'keyword'>, problem: string, cause?: unknown): never;
 }

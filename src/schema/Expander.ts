@@ -1,13 +1,15 @@
 import { found } from '../arguments/found.js';
 import {
   alternative,
+  type Alternative,
   ANY,
   both,
+  type Goal,
+  type Place,
+  type PropertiesLayer,
+  type Ways,
   withAll,
   without,
-  type Alternative,
-  type Goal,
-  type PropertiesLayer,
 } from './Alternative.js';
 import { disjoint } from './disjoint.js';
 import { FORMATS } from './formats.js';
@@ -15,9 +17,7 @@ import { escaped, type Json, type JsonObject, type TypeName } from './keywords.j
 import { SCHEMA_LIMITS } from './limits.js';
 import { negated } from './negated.js';
 import { PatternProblem, translated } from './patterns.js';
-import type { SchemaDocument, Subschema } from './SchemaDocument.js';
-import { UnsupportedSchema } from './UnsupportedSchema.js';
-import type { Place, Ways } from './Ways.js';
+import { type SchemaDocument, type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 
 /**
  * Says in which ways a value satisfies a schema: choices between subschemas are multiplied out, down to the value's own

@@ -1,7 +1,6 @@
-import type { Goal } from './Alternative.js';
+import type { Goal, Ways } from './Alternative.js';
 import type { JsonObject } from './keywords.js';
 import type { Values } from './Values.js';
-import type { Ways } from './Ways.js';
 
 export interface ListKind {
   readonly kind: 'list';

@@ -1,8 +1,8 @@
 import { found } from '../arguments/found.js';
 import { isObject } from '../arguments/isObject.js';
-import { DRAFTS, KEYWORDS, OLDER, subschemas, wrongValue, type Json, type JsonObject } from './keywords.js';
+import { ResponseFormatError } from '../errors/RowError.js';
+import { DRAFTS, type Json, type JsonObject, KEYWORDS, OLDER, subschemas, wrongValue } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
-import { UnsupportedSchema } from './UnsupportedSchema.js';
 
 /** A schema somewhere in a document. */
 export interface Subschema {
@@ -250,4 +250,19 @@ function decoded(fragment: string): string | undefined {
 
 function throwing(error: Error): never {
   throw error;
+}
+
+/** A schema that cannot be held to, with the JSON pointer of the place: nothing of it is left out in silence. */
+export class UnsupportedSchema extends ResponseFormatError {
+  /**
+   * @param keyword that cannot be enforced, as the documents list it; undefined where the schema is none, or too large
+   */
+  constructor(
+    readonly pointer: string,
+    keyword: string | undefined,
+    problem: string,
+    options?: ErrorOptions,
+  ) {
+    super(`schema, at ${pointer === '' ? 'its root' : pointer}: ${problem}`, pointer, keyword, options);
+  }
 }

@@ -1,5 +1,4 @@
-import { same, type Alternative, type Goal, type NumberRule } from './Alternative.js';
-import type { Ways } from './Ways.js';
+import { type Alternative, type Goal, type NumberRule, same, type Ways } from './Alternative.js';
 
 /** Properties inside of properties that are looked into. */
 const DEPTH = 2;

@@ -3,7 +3,7 @@ import { SCHEMA_LIMITS } from './limits.js';
 import type { NodeMaker, ObjectKind } from './Node.js';
 import { lengths, literal, regexOf } from './patterns.js';
 import { FORMATS } from './formats.js';
-import { UnsupportedSchema } from './UnsupportedSchema.js';
+import { UnsupportedSchema } from './SchemaDocument.js';
 
 /**
  * Every property's node, of all that is said of it; where properties are counted each set of optional ones is a kind of

@@ -1,15 +1,11 @@
-import type { Alternative, Goal } from './Alternative.js';
-import { typeOf } from './Alternative.js';
-import type { Ways } from './Ways.js';
-import { TYPES, type Json, type JsonObject } from './keywords.js';
+import { type Alternative, type Goal, type ListRule, typeOf, type Ways } from './Alternative.js';
+import { type Json, type JsonObject, TYPES } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
-import { listOf } from './lowerList.js';
 import { objectsOf } from './lowerObject.js';
-import { noneOf, regexOf } from './patterns.js';
 import { numberSchema, stringSchema } from './lowerScalar.js';
-import type { Kind, Node, NodeMaker, ObjectKind } from './Node.js';
-import type { Subschema } from './SchemaDocument.js';
-import { UnsupportedSchema } from './UnsupportedSchema.js';
+import type { Kind, ListKind, Node, NodeMaker, ObjectKind } from './Node.js';
+import { noneOf, regexOf } from './patterns.js';
+import { type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 import type { Values } from './Values.js';
 
 /** Makes nodes of goals that a value has all at once, each set of goals once. */
@@ -261,4 +257,21 @@ function belowOf(kind: Kind): readonly Node[] {
   if (kind.kind === 'values') return [];
   if (kind.kind === 'list') return [...kind.prefix, kind.rest];
   return [...kind.properties.flatMap(({ node }) => node ?? []), ...kind.more.of.map(({ node }) => node)];
+}
+
+/** Every item's node, of all that is said of it. */
+function listOf({ minItems, maxItems, layers }: ListRule, nodes: NodeMaker): readonly ListKind[] {
+  if (minItems > (maxItems ?? Infinity)) return [];
+  const length = Math.min(maxItems ?? Infinity, Math.max(0, ...layers.map(({ prefix }) => prefix.length)));
+  return [
+    {
+      kind: 'list',
+      minItems,
+      ...(maxItems !== undefined && { maxItems }),
+      prefix: Array.from({ length }, (_, at) =>
+        nodes.of(layers.map(({ prefix, rest }) => (at < prefix.length ? prefix[at] : rest))),
+      ),
+      rest: nodes.of(layers.map(({ rest }) => rest)),
+    },
+  ];
 }

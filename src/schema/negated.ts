@@ -1,8 +1,16 @@
-import { alternative, ANY, withAll, without, type Alternative, type Goal } from './Alternative.js';
+import {
+  alternative,
+  type Alternative,
+  ANY,
+  type Goal,
+  type Place,
+  type Ways,
+  withAll,
+  without,
+} from './Alternative.js';
 import { escaped, TYPES, type Json, type JsonObject, type TypeName } from './keywords.js';
 import { noneOf } from './patterns.js';
 import type { Subschema } from './SchemaDocument.js';
-import type { Place, Ways } from './Ways.js';
 
 /**
  * The ways in which a value does not satisfy a schema: one of its keywords does not hold. @throws UnsupportedSchema,

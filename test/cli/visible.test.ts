@@ -1,6 +1,6 @@
 import { copyFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
-import { visible } from '../../src/cli/visible.js';
+import { visible } from '../../src/cli/table.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { runCli, TINY_MODEL } from './support.js';
 

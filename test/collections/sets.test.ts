@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { DoneRows } from '../../src/jobs/record/DoneRows.js';
-import { IdSet } from '../../src/collections/IdSet.js';
-import { IntegerSet } from '../../src/collections/IntegerSet.js';
+import { IdSet, IntegerSet } from '../../src/collections/IdSet.js';
 
 describe('IntegerSet', () => {
   const number = fc.oneof(

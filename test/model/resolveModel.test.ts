@@ -3,7 +3,7 @@ import { mkdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ModelFileError } from '../../src/errors/ModelFileError.js';
 import { UsageError } from '../../src/errors/UsageError.js';
-import { userCacheFolder } from '../../src/model/pull/cacheFolder.js';
+import { userCacheFolder } from '../../src/files/cacheFolder.js';
 import { isModelName, knownModels, resolveModel } from '../../src/model/resolveModel.js';
 import { temporaryFolder } from './pull/pullFixtures.js';
 

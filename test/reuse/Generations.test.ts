@@ -1,8 +1,7 @@
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
-import { Generations } from '../../src/reuse/Generations.js';
-import { Warnings } from '../../src/reuse/Warnings.js';
+import { Generations, Warnings } from '../../src/reuse/Generations.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 
 const path = temporaryFolder();

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { EnforcedSchema } from '../../src/schema/EnforcedSchema.js';
 import { FORMATS } from '../../src/schema/formats.js';
 import { KEYWORDS } from '../../src/schema/keywords.js';
-import { UnsupportedSchema } from '../../src/schema/UnsupportedSchema.js';
+import { UnsupportedSchema } from '../../src/schema/SchemaDocument.js';
 import { enforced, suite } from '../support/jsonSchemaSuite.js';
 
 const refusal = (schema: unknown): Pick<UnsupportedSchema, 'pointer' | 'keyword' | 'message'> => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { z } from 'zod';
 import { declaredProperties, type PropertyType } from '../../src/schema/declaredProperties.js';
-import { UnsupportedSchema } from '../../src/schema/UnsupportedSchema.js';
+import { UnsupportedSchema } from '../../src/schema/SchemaDocument.js';
 import { zodValueSchema } from '../../src/schema/zodJsonSchema.js';
 import { enforced, suite } from '../support/jsonSchemaSuite.js';
 

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { EnforcedSchema } from '../../src/schema/EnforcedSchema.js';
-import { UnsupportedSchema } from '../../src/schema/UnsupportedSchema.js';
+import { UnsupportedSchema } from '../../src/schema/SchemaDocument.js';
 
 export interface SuiteCase {
   /** `file: description`. */

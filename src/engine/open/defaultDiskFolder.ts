@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { userCacheFolder } from '../../model/pull/cacheFolder.js';
+import { userCacheFolder } from '../../files/cacheFolder.js';
 
 /** Where runs keep repacked models and spill files unless told otherwise. */
 export function defaultDiskFolder(): string {

@@ -2,7 +2,7 @@ import { found } from '../../arguments/found.js';
 import { isObject, membersOf } from '../../arguments/isObject.js';
 import { RowError } from '../../errors/RowError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
-import { unitsOfChat } from '../../model/tokenizer/unitsOfChat.js';
+import { unitsOfChat } from '../../model/tokenizer/ChatTemplate.js';
 import type { ChatMessage, Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, PromptOptions, Row } from '../../Row.js';
 import { promptField } from '../../rows/promptField.js';

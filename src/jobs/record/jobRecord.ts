@@ -3,7 +3,7 @@ import { isObject } from '../../arguments/isObject.js';
 import { shortened } from '../../arguments/found.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
-import { listMissing } from '../../model/files/listMissing.js';
+import { listMissing } from '../../model/files/printable.js';
 import type { FileIdentity, ModelIdentity } from '../../model/identity/identifyModel.js';
 import type { GenerateOptions } from '../../Row.js';
 import { responseFormatOf } from '../../rows/responseFormat.js';

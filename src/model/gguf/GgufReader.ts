@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { ModelFileError } from '../../errors/ModelFileError.js';
-import { HeaderBudget } from '../files/HeaderBudget.js';
+import { HeaderBudget } from '../files/headerChecks.js';
 import type { ModelFile } from '../files/ModelFile.js';
 
 const CHUNK_BYTES = 2 ** 18;

@@ -1,11 +1,10 @@
 import type { TensorInfo } from '../ModelSource.js';
-import { checkNoOverlap } from '../files/checkRanges.js';
+import { checkNoOverlap } from '../files/headerChecks.js';
 import { HEADER_LIMITS } from '../files/limits.js';
 import { ModelFile } from '../files/ModelFile.js';
 import { printable } from '../files/printable.js';
-import { describeMetadata } from './describeMetadata.js';
 import { GgufReader } from './GgufReader.js';
-import { readMetadata } from './readMetadata.js';
+import { describeMetadata, readMetadata } from './readMetadata.js';
 import { LEAST_TENSOR_INFO_BYTES, readTensorInfos } from './readTensorInfos.js';
 import type { GgufTensor } from './readTensorInfos.js';
 

@@ -1,16 +1,20 @@
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { ModelFileError } from '../../errors/ModelFileError.js';
-import type { ModelHeader, ModelSource, TensorInfo, TokenizerSource } from '../ModelSource.js';
-import { orModelFileError } from '../files/ModelFile.js';
-import { listMissing } from '../files/listMissing.js';
 import { HEADER_LIMITS } from '../files/limits.js';
-import { printable } from '../files/printable.js';
-import { describeMetadata } from './describeMetadata.js';
-import { readAuxiliaryVectors } from './readAuxiliaryVectors.js';
-import { readGgufFile } from './readGgufFile.js';
-import type { GgufFile } from './readGgufFile.js';
-import { formatSplitName, parseSplitName } from './splitName.js';
+import { ModelFile, orModelFileError } from '../files/ModelFile.js';
+import { listMissing, printable } from '../files/printable.js';
+import {
+  AUXILIARY_VECTOR_ELEMENTS,
+  AUXILIARY_VECTORS,
+  type ModelHeader,
+  type ModelSource,
+  type TensorInfo,
+  type TokenizerSource,
+} from '../ModelSource.js';
+import { type GgufFile, readGgufFile } from './readGgufFile.js';
+import { describeMetadata } from './readMetadata.js';
+import { formatSplitName, parseSplitName } from '../modelFiles.js';
 
 /** What the headers of a GGUF model say. */
 export interface GgufModel {
@@ -163,4 +167,34 @@ function checkShard(shard: GgufFile, index: number, count: number): void {
       `${index}, as its name counts from 1`,
     );
   }
+}
+
+/**
+ * Reads the few small tensors that belong to a model's description (factors on rotary frequencies), where it has them.
+ * @param files paths that the tensors' `file` refers to
+ * @returns their elements by name
+ */
+async function readAuxiliaryVectors(
+  tensors: readonly TensorInfo[],
+  files: readonly string[],
+): Promise<Map<string, Float32Array>> {
+  const vectors = new Map<string, Float32Array>();
+  for (const name of AUXILIARY_VECTORS) {
+    const tensor = tensors.find((candidate) => candidate.name === name);
+    const path = tensor && files[tensor.file];
+    if (!tensor || path === undefined) continue;
+    const elements = tensor.shape[0] ?? 0;
+    if (tensor.type !== 'F32' || tensor.shape.length !== 1 || elements > AUXILIARY_VECTOR_ELEMENTS) {
+      throw new ModelFileError(
+        path,
+        `tensor ${name}`,
+        `type ${tensor.type}, shape [${tensor.shape.join(', ')}]`,
+        `type F32 and one dimension of at most ${AUXILIARY_VECTOR_ELEMENTS}`,
+      );
+    }
+    const vector = new Float32Array(elements);
+    await ModelFile.use(path, (file) => file.fill(new Uint8Array(vector.buffer), tensor.offset));
+    vectors.set(name, vector);
+  }
+  return vectors;
 }

@@ -1,6 +1,5 @@
 import { basename } from 'node:path';
-import { MODEL_SETTINGS } from '../modelFiles.js';
-import { formatSplitName, parseSplitName } from '../gguf/splitName.js';
+import { formatSplitName, MODEL_SETTINGS, parseSplitName } from '../modelFiles.js';
 
 /** A file of a repository, or of a folder. */
 export interface ListedFile {

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { readJsonObject } from '../files/readJson.js';
 import { replaceFile } from '../../files/atomicFile.js';
-import { userCacheFolder } from '../pull/cacheFolder.js';
+import { userCacheFolder } from '../../files/cacheFolder.js';
 import type { HashedFile } from './hashFile.js';
 
 const FORMAT = 'spillway-identities-1';

@@ -4,7 +4,7 @@ import { InterruptedError } from '../../errors/InterruptedError.js';
 import { stampOf } from './FileStamp.js';
 import { hashFile, type HashedFile } from './hashFile.js';
 import { KnownHashes } from './KnownHashes.js';
-import { modelSettings } from './modelSettings.js';
+import { modelSettings } from '../modelFiles.js';
 
 /** A file by its contents. */
 export interface FileIdentity {

@@ -1,4 +1,4 @@
-import type { KnownModel } from './KnownModel.js';
+import type { KnownModel } from './knownModels.js';
 
 /** What a source is given for one attempt at fetching a model. */
 export interface DownloadRequest {
@@ -36,4 +36,20 @@ export interface PullProgress {
   readonly source: string;
   readonly bytes: number;
   readonly totalBytes: number;
+}
+
+const PROGRESS_SECONDS = 0.1;
+
+/** Reports progress, not too often; the last report always. */
+export function throttled(
+  onProgress: ((progress: PullProgress) => void) | undefined,
+  progress: () => PullProgress,
+): (last: boolean) => void {
+  let next = 0;
+  return (last) => {
+    const now = performance.now();
+    if (onProgress === undefined || (!last && now < next)) return;
+    next = now + PROGRESS_SECONDS * 1000;
+    onProgress(progress());
+  };
 }

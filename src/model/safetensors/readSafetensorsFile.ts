@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import type { TensorInfo } from '../ModelSource.js';
-import { sortRanges } from '../files/checkRanges.js';
-import { HeaderBudget } from '../files/HeaderBudget.js';
+import { HeaderBudget, sortRanges } from '../files/headerChecks.js';
 import { HEADER_LIMITS } from '../files/limits.js';
 import { ModelFile } from '../files/ModelFile.js';
 import { printable } from '../files/printable.js';

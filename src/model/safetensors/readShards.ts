@@ -5,8 +5,7 @@ import type { TensorInfo } from '../ModelSource.js';
 import { describeValue } from '../files/describeValue.js';
 import { Fields } from '../files/Fields.js';
 import { HEADER_LIMITS } from '../files/limits.js';
-import { printable } from '../files/printable.js';
-import { listMissing } from '../files/listMissing.js';
+import { listMissing, printable } from '../files/printable.js';
 import { readJsonObject } from '../files/readJson.js';
 import { readSafetensorsFile } from './readSafetensorsFile.js';
 

@@ -4,7 +4,7 @@ import {
   type JinjaEnvironment as Environment,
   type JinjaNode as Node,
   type JinjaValue as Value,
-} from './jinja.js';
+} from './huggingFace.js';
 
 /** All text made in one rendering, in multiples of the longest; loops that append to a text make it again and again. */
 const TOTAL_TEXTS = 64;

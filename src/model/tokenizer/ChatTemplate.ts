@@ -4,10 +4,8 @@ import { TOKENIZER_LIMITS } from '../files/limits.js';
 import type { ChatMessage, ReasoningMarks, TemplateInput } from '../Tokenizer.js';
 import { BoundedInterpreter } from './BoundedInterpreter.js';
 import type { Guard } from './Guard.js';
-import { Environment, Template, type JinjaNode } from './jinja.js';
-import { reasoningMarksIn } from './reasoningMarks.js';
+import { Environment, type JinjaNode, Template } from './huggingFace.js';
 import { registerGlobals } from './templateGlobals.js';
-import { unitsOfChat } from './unitsOfChat.js';
 
 /** UTF-16 units whose time a message has on top of its own: templates do some things once a message. */
 const UNITS_PER_MESSAGE = 100;
@@ -92,4 +90,31 @@ export class ChatTemplate {
       return { failure };
     }
   }
+}
+
+/** Marks of the families whose models reason. */
+const KNOWN: readonly ReasoningMarks[] = [
+  { start: '<think>', end: '</think>' }, // Qwen 3, DeepSeek R1, SmolLM 3
+  { start: '[THINK]', end: '[/THINK]' }, // Magistral
+  { start: '<seed:think>', end: '</seed:think>' }, // Seed-OSS
+  { start: '<|START_THINKING|>', end: '<|END_THINKING|>' }, // Command A Reasoning
+];
+
+/** The marks that a chat template names; undefined if none. */
+function reasoningMarksIn(template: string): ReasoningMarks | undefined {
+  return KNOWN.find(({ end }) => template.includes(end));
+}
+
+/**
+ * UTF-16 units of all that a chat template is given: of messages their texts, of what is plain data how it is written
+ * as JSON.
+ */
+export function unitsOfChat(messages: readonly ChatMessage[], { tools, templateArgs }: TemplateInput = {}): number {
+  let units = tools || templateArgs ? JSON.stringify([tools, templateArgs]).length : 0;
+  for (const { role, content, ...more } of messages) {
+    units += role.length + (content?.length ?? 0);
+    for (const value of Object.values(more))
+      units += typeof value === 'string' ? value.length : (JSON.stringify(value) ?? '').length;
+  }
+  return units;
 }

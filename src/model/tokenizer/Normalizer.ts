@@ -1,9 +1,8 @@
-import { ChainCost } from './ChainCost.js';
 import { compilePattern, replacementGrowth } from './compilePattern.js';
 import { describeValue } from '../files/describeValue.js';
-import { checkGrowth, replaceMatches } from './growth.js';
+import { ChainCost, checkGrowth, replaceMatches } from './growth.js';
 import type { Guard } from './Guard.js';
-import { PrecompiledNormalizer } from './tokenizersLibrary.js';
+import { PrecompiledNormalizer } from './huggingFace.js';
 
 export interface Normalizer {
   normalize(text: string): string;

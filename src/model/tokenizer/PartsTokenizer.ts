@@ -1,17 +1,35 @@
 import { RowError } from '../../errors/RowError.js';
-import type { ChatMessage, ReasoningMarks, TemplateInput, Tokenizer } from '../Tokenizer.js';
-import { AddedTokens, type AddedToken, type Section } from './AddedTokens.js';
-import { ChainCost } from './ChainCost.js';
-import type { DecodeStage } from './decoders.js';
-import type { Part } from './TokenBytes.js';
 import { ROW_LIMITS, TOKENIZER_LIMITS } from '../files/limits.js';
-import { checkGrowth } from './growth.js';
+import type { ChatMessage, ReasoningMarks, TemplateInput, Tokenizer } from '../Tokenizer.js';
+import { type AddedToken, AddedTokens, type Section } from './AddedTokens.js';
+import { type ChatTemplate, unitsOfChat } from './ChatTemplate.js';
+import type { Decoder, DecodeStage } from './decoders.js';
+import { ChainCost, checkGrowth, LimitError } from './growth.js';
 import type { Guard } from './Guard.js';
-import { LimitError } from './LimitError.js';
 import type { Normalizer } from './Normalizer.js';
+import type { PreTokenizer } from './PreTokenizer.js';
 import { sectionsOfChat } from './sectionsOfChat.js';
-import { unitsOfChat } from './unitsOfChat.js';
-import type { TokenizerParts } from './TokenizerParts.js';
+import type { Part } from './TokenBytes.js';
+import type { TokenModel } from './TokenModel.js';
+
+/** What a tokenizer is put together from, whichever format it was read from. */
+export interface TokenizerParts {
+  /** What all that the files bring as pattern or program runs under. */
+  readonly guard: Guard;
+  /** Id to token; ids may have gaps. */
+  readonly tokens: readonly (string | undefined)[];
+  readonly addedTokens: readonly AddedToken[];
+  readonly normalizer: Normalizer;
+  readonly preTokenizer: PreTokenizer;
+  readonly model: TokenModel;
+  readonly decoder: Decoder;
+  /** Ids put before and behind every prompt. */
+  readonly prefix: readonly number[];
+  readonly suffix: readonly number[];
+  readonly beginToken: number | undefined;
+  readonly endTokens: readonly number[];
+  readonly chatTemplate: ChatTemplate | undefined;
+}
 
 const ANY = (): boolean => true;
 /** Longer tokens are rare, and may cost as many steps at each place of a text. */

@@ -1,9 +1,8 @@
 import { toByteLevel } from './byteLevel.js';
-import { ChainCost } from './ChainCost.js';
 import { compilePattern, type Pattern } from './compilePattern.js';
 import { describeValue } from '../files/describeValue.js';
 import type { Fields, JsonObject } from '../files/Fields.js';
-import { checkGrowth } from './growth.js';
+import { ChainCost, checkGrowth } from './growth.js';
 import type { Guard } from './Guard.js';
 import { GPT2 } from './patterns.js';
 import { split, type SplitBehavior } from './split.js';

@@ -6,3 +6,77 @@ export interface TokenModel {
    */
   encode(piece: string, out: number[]): void;
 }
+
+/** Longer pieces are rare and would let one row fill the cache. */
+const LONGEST_PIECE = 64;
+const ENTRIES = 32_768;
+
+/**
+ * Remembers the ids of short pieces, since words repeat. Two generations: when the young one is full it becomes the old
+ * one, so that memory is bounded and a frequent word is never more than one miss away.
+ */
+export class CachedModel implements TokenModel {
+  readonly #model: TokenModel;
+  #young = new Map<string, readonly number[]>();
+  #old = new Map<string, readonly number[]>();
+
+  constructor(model: TokenModel) {
+    this.#model = model;
+  }
+
+  encode(piece: string, out: number[]): void {
+    if (piece.length > LONGEST_PIECE) {
+      this.#model.encode(piece, out);
+      return;
+    }
+    let ids = this.#young.get(piece);
+    if (ids === undefined) {
+      ids = this.#old.get(piece);
+      if (ids === undefined) {
+        const fresh: number[] = [];
+        this.#model.encode(piece, fresh);
+        ids = fresh;
+      }
+      if (this.#young.size >= ENTRIES) {
+        this.#old = this.#young;
+        this.#young = new Map();
+      }
+      this.#young.set(piece, ids);
+    }
+    for (const id of ids) out.push(id);
+  }
+}
+
+/**
+ * Lets a model without a pre-tokenizer work word by word. Where no piece has `▁` behind another character, nothing ever
+ * merges across the beginning of a word, so cutting there changes no result; it makes words cacheable.
+ * @param pieces all tokens that merging can make
+ * @returns undefined if some piece does
+ */
+export function wordByWord(model: TokenModel, pieces: Iterable<string>): TokenModel | undefined {
+  for (const piece of pieces) if (/[^▁]▁/u.test(piece)) return undefined;
+  return {
+    encode: (text, out) => {
+      let start = 0;
+      for (let at = text.indexOf('▁', 1); at >= 0; at = text.indexOf('▁', at + 1)) {
+        if (text.charAt(at - 1) === '▁') continue;
+        model.encode(text.slice(start, at), out);
+        start = at;
+      }
+      model.encode(text.slice(start), out);
+    },
+  };
+}
+
+/** Each piece is one token of the vocabulary or the unknown one. Small models made for tests have it. */
+export class WordLevelModel implements TokenModel {
+  constructor(
+    private readonly vocabulary: ReadonlyMap<string, number>,
+    private readonly unknownToken: number | undefined,
+  ) {}
+
+  encode(piece: string, out: number[]): void {
+    const id = this.vocabulary.get(piece) ?? this.unknownToken;
+    if (id !== undefined) out.push(id);
+  }
+}

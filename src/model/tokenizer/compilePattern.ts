@@ -2,7 +2,7 @@ import { describeValue } from '../files/describeValue.js';
 import type { Fields } from '../files/Fields.js';
 import { TOKENIZER_LIMITS } from '../files/limits.js';
 import { LINEAR_PATTERNS } from './patterns.js';
-import { SplitPreTokenizer } from './tokenizersLibrary.js';
+import { SplitPreTokenizer } from './huggingFace.js';
 
 /**
  * A pattern of a tokenizer file: a literal, or a regular expression translated from Oniguruma's syntax to JavaScript's.

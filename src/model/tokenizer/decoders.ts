@@ -1,9 +1,8 @@
 import { fromByteLevel } from './byteLevel.js';
-import { ChainCost } from './ChainCost.js';
 import { compilePattern, replacementGrowth } from './compilePattern.js';
 import { describeValue } from '../files/describeValue.js';
 import type { Fields } from '../files/Fields.js';
-import { replaceMatches } from './growth.js';
+import { ChainCost, replaceMatches } from './growth.js';
 import type { Guard } from './Guard.js';
 import { metaspaceCharacter, prependScheme } from './PreTokenizer.js';
 import { TokenBytes, type Part } from './TokenBytes.js';

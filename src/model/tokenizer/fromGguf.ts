@@ -1,7 +1,7 @@
 import type { TokenizerSource } from '../ModelSource.js';
 import type { AddedToken } from './AddedTokens.js';
 import { BpeModel } from './BpeModel.js';
-import { CachedModel } from './CachedModel.js';
+import { CachedModel, wordByWord } from './TokenModel.js';
 import { ChatTemplate } from './ChatTemplate.js';
 import { createDecoder } from './decoders.js';
 import { describeValue } from '../files/describeValue.js';
@@ -14,9 +14,8 @@ import { GGUF_PRE_TOKENIZERS } from './ggufPreTokenizers.js';
 import { createNormalizer } from './Normalizer.js';
 import { createPreTokenizer } from './PreTokenizer.js';
 import { SentencePieceModel } from './SentencePieceModel.js';
-import type { TokenizerParts } from './TokenizerParts.js';
+import type { TokenizerParts } from './PartsTokenizer.js';
 import { readMerges } from './vocabulary.js';
-import { wordByWord } from './wordByWord.js';
 
 /** `tokenizer.ggml.token_type`. Normal tokens are 1. */
 const UNKNOWN = 2;

@@ -3,7 +3,6 @@ import type { TokenizerSource } from '../ModelSource.js';
 import { readAddedTokens, specialContent, type TokenizerSettings } from './addedTokenList.js';
 import { BpeModel } from './BpeModel.js';
 import { toByteLevel } from './byteLevel.js';
-import { CachedModel } from './CachedModel.js';
 import { ChatTemplate } from './ChatTemplate.js';
 import { createDecoder } from './decoders.js';
 import { describeValue } from '../files/describeValue.js';
@@ -13,12 +12,10 @@ import { Guard } from './Guard.js';
 import { createNormalizer } from './Normalizer.js';
 import { readPostProcessor, type Surroundings } from './postProcessor.js';
 import { createPreTokenizer, type PreTokenizer } from './PreTokenizer.js';
-import type { TokenizerParts } from './TokenizerParts.js';
-import type { TokenModel } from './TokenModel.js';
+import type { TokenizerParts } from './PartsTokenizer.js';
+import { CachedModel, type TokenModel, wordByWord, WordLevelModel } from './TokenModel.js';
 import { UnigramModel } from './UnigramModel.js';
 import { invertVocabulary, readMerges, readVocabulary } from './vocabulary.js';
-import { wordByWord } from './wordByWord.js';
-import { WordLevelModel } from './WordLevelModel.js';
 
 /** Builds a tokenizer from tokenizer.json and tokenizer_config.json. */
 export function fromTokenizerJson(source: Extract<TokenizerSource, { kind: 'tokenizer.json' }>): TokenizerParts {

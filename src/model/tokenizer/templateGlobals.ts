@@ -1,5 +1,5 @@
 import { ROW_LIMITS } from '../files/limits.js';
-import type { JinjaEnvironment } from './jinja.js';
+import type { JinjaEnvironment } from './huggingFace.js';
 
 /** Declares the functions and constants that transformers gives to chat templates. */
 export function registerGlobals(environment: JinjaEnvironment): void {

@@ -2,7 +2,7 @@ import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { readGgufModel } from '../../../src/model/gguf/readGgufModel.js';
-import { parseSplitName } from '../../../src/model/gguf/splitName.js';
+import { parseSplitName } from '../../../src/model/modelFiles.js';
 import { makeFolder } from '../support/folders.js';
 import { scalar, uint32, writeGguf } from '../support/GgufWriter.js';
 import type { GgufInput } from '../support/GgufWriter.js';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { isKeeping } from '../../../src/model/identity/hashFile.js';
-import { mountAt } from '../../../src/model/identity/mountAt.js';
+import { isKeeping, mountAt } from '../../../src/model/identity/hashFile.js';
 
 const MOUNTS = `27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
 28 27 0:25 / /mnt ro,nosuid - squashfs /dev/loop1 ro

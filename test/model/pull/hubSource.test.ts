@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { InterruptedError } from '../../../src/errors/InterruptedError.js';
-import { hubSource } from '../../../src/model/pull/hubSource.js';
+import { hubSource } from '../../../src/model/pull/downloadSources.js';
 import { pullModel } from '../../../src/model/pull/pullModel.js';
 import { CONTENTS, MODEL, temporaryFolder } from './pullFixtures.js';
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { KnownModel } from '../../../src/model/pull/KnownModel.js';
+import type { KnownModel } from '../../../src/model/pull/knownModels.js';
 import type { DownloadSource } from '../../../src/model/pull/ModelDownload.js';
 
 /** A file of 300,000 bytes that no piece of it repeats, and a model that it is the file of. */

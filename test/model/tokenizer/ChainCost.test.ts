@@ -2,7 +2,7 @@ import { expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createTokenizer } from '../../../src/model/createTokenizer.js';
 import { Fields } from '../../../src/model/files/Fields.js';
-import { ChainCost } from '../../../src/model/tokenizer/ChainCost.js';
+import { ChainCost } from '../../../src/model/tokenizer/growth.js';
 import { createDecoder } from '../../../src/model/tokenizer/decoders.js';
 import { Guard } from '../../../src/model/tokenizer/Guard.js';
 import { createNormalizer } from '../../../src/model/tokenizer/Normalizer.js';

