@@ -24,11 +24,11 @@ test.each<[keyof typeof ENTRIES, string]>([
     `compute defaultPipeline finishedRows generatedRows inputOrder iterated loadActivation loadCache loadWeight
       maxInFlight overlap pulled serialPipeline serialize squares storeActivation storeCache synchronize`,
   ],
-  ['schedules', `diagonalBlock layerBounds rowByRow zigZagBlock`],
+  ['schedules', `BLOCK_SCHEDULES SCHEDULE_NAMES diagonalBlock layerBounds rowByRow zigZagBlock`],
   [
     'plan',
-    `blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseHardware parsePolicy
-     peakCacheTokens planDocument predict profileMachine readHardware readModelShape refreshProfile simulatePlan
+    `blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseHardware parsePolicy parsePolicyDocument
+      peakCacheTokens planCurves planDocument predict profileMachine readHardware readHardwareFile readModelShape refreshProfile simulatePlan
      splitThreads`,
   ],
   [
@@ -36,7 +36,10 @@ test.each<[keyof typeof ENTRIES, string]>([
     `EnforcedSchema Job checkJobFiles encodeResults formatResult openLines parseRow readRecordBatches readRows
      readSql recordBatches runJob writeRows`,
   ],
-  ['models', `createTokenizer identifyModel knownModels readModel resolveModel`],
+  [
+    'models',
+    `cachedModels createTokenizer identifyModel isModelName knownModels readModel removeCachedModel resolveModel suggestedModels`,
+  ],
   ['testing', `SimulatedDevice VirtualTime recordsOfTrace requiredMoves rowsOfTrace taskMarbles validatePath`],
 ])('%s exports these names and no others', (entry, names) => {
   expect(Object.keys(ENTRIES[entry]).sort()).toEqual(names.split(/\s+/));

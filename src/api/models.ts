@@ -18,3 +18,6 @@ export type { DecoderSpec, LayerSpec, RotaryTable } from '../model/DecoderSpec.j
 export type { ModelSource, TensorInfo, TokenizerSource } from '../model/ModelSource.js';
 export type { ChatMessage, ReasoningMarks, TemplateInput, Tokenizer } from '../model/Tokenizer.js';
 export type { WeightType } from '../model/weightTypes.js';
+export { isModelName } from '../model/resolveModel.js';
+export { suggestedModels, type SuggestedModel } from '../model/pull/suggestedModels.js';
+export { cachedModels, removeCachedModel, type CachedModel } from '../model/cachedModels.js';

@@ -2,7 +2,15 @@
 import '../requireNode.js';
 
 export type { SharedPrefix } from '../engine/memory/SharedPrefix.js';
-export { diagonalBlock, rowByRow, zigZagBlock } from '../engine/schedules/blockSchedules.js';
+export {
+  BLOCK_SCHEDULES,
+  diagonalBlock,
+  rowByRow,
+  SCHEDULE_NAMES,
+  zigZagBlock,
+  type NamedSchedule,
+  type ScheduleName,
+} from '../engine/schedules/blockSchedules.js';
 export type { AdmittedRow, Observed, Schedule } from '../engine/schedules/Schedule.js';
 export {
   layerBounds,
