@@ -1,5 +1,5 @@
 import type { EnginePlan } from './engine/open/EnginePlan.js';
-import type { RunCorrections } from './engine/calibration/RunCorrections.js';
+import type { RunCorrections } from './engine/calibration/learn.js';
 import type { PredictedRun } from './engine/calibration/predictRun.js';
 import type { Replan } from './engine/calibration/WorkloadDrift.js';
 

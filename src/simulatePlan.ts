@@ -48,14 +48,14 @@ export interface SimulateOptions {
   /** Stages to try instead of the default ones. */
   readonly pipeline?: ((run: StageContext) => Stage) | undefined;
   /** Told every task that is through: what learns from real runs learns from simulated ones likewise. */
-  readonly ledger?: { completed(event: TaskEvent): void } | undefined;
+  readonly timings?: { completed(event: TaskEvent): void } | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 const CHECKS: Readonly<Record<keyof SimulateOptions, Check>> = {
   onTrace: checkFunction,
   pipeline: checkFunction,
-  ledger: (name, value) => {
+  timings: (name, value) => {
     if (typeof membersOf(value)['completed'] !== 'function')
       throw new UsageError(`${name}: found ${found(value)}, expected an object with a method completed`);
   },
@@ -121,7 +121,7 @@ export async function simulatePlan(
     policy: { ...policy },
     loadSeconds: 0,
     onTrace: options.onTrace,
-    ledger: options.ledger,
+    timings: options.timings,
     memory: () => cacheBytes(pool, sizes.pageBytes),
   });
   const seen = { first: Infinity, last: 0, tasks: 0, queues: {} as Record<string, number> };

@@ -9,11 +9,11 @@ test.each<[unknown, string]>([
   [null, 'options: found null, expected an object'],
   [
     { pipelines: () => 1 },
-    'options: found the unknown "pipelines", expected any of onTrace, pipeline, ledger, signal (did you mean pipeline?)',
+    'options: found the unknown "pipelines", expected any of onTrace, pipeline, timings, signal (did you mean pipeline?)',
   ],
   [{ onTrace: 'trace.json' }, 'onTrace: found "trace.json", expected a function'],
   [{ pipeline: 1 }, 'pipeline: found 1, expected a function'],
-  [{ ledger: {} }, 'ledger: found an empty object, expected an object with a method completed'],
+  [{ timings: {} }, 'timings: found an empty object, expected an object with a method completed'],
   [{ signal: {} }, 'signal: found an empty object, expected an AbortSignal'],
 ])('options that are none are refused %#', async (options, sentence) => {
   const request = {

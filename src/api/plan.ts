@@ -1,9 +1,9 @@
 // `spillway/plan`: which policy, and how fast: the cost model, the search, machines' profiles, the papers' closed forms.
 import '../requireNode.js';
 
-export type { RunCorrections } from '../engine/calibration/RunCorrections.js';
-export type { WorkDone } from '../plan/corrections/learn.js';
-export type { Corrections } from '../plan/corrections/workKinds.js';
+export type { RunCorrections } from '../engine/calibration/learn.js';
+export type { WorkDone } from '../engine/calibration/learn.js';
+export type { Corrections } from '../plan/corrections.js';
 export type { PredictedRun } from '../engine/calibration/predictRun.js';
 export type { Replan } from '../engine/calibration/WorkloadDrift.js';
 export {
@@ -14,22 +14,22 @@ export {
   type UniformRows,
 } from '../plan/papers/closedForms.js';
 export { blockGain, peakCacheTokens } from '../plan/papers/blockGain.js';
-export { choosePolicy, type Choice, type RankedPlan } from '../plan/choosePolicy.js';
+export { choosePolicy, type Choice, type RankedPlan } from '../plan/search/choosePolicy.js';
 export { predict, type Prediction } from '../plan/predict.js';
-export { planDocument, type PlanDocument } from '../plan/planDocument.js';
-export type { Advice } from '../plan/advise.js';
+export { planDocument, type PlanDocument } from '../plan/document/planDocument.js';
+export type { Advice } from '../plan/document/advise.js';
 export type { Allowed, MemoryCaps, PlanRequest } from '../plan/PlanRequest.js';
 export { parsePolicy, type BlockChoice, type Compression, type Policy } from '../plan/Policy.js';
 export { parseHardware, type HardwareProfile } from '../plan/HardwareProfile.js';
 export type { ModelShape } from '../plan/ModelShape.js';
 export type { Workload } from '../plan/Workload.js';
-export { chooseBlock, type SettledShares } from '../plan/chooseBlock.js';
+export { chooseBlock, type SettledShares } from '../plan/search/chooseBlock.js';
 export { profileMachine, type ProfileOptions, type ProfileProgress } from '../profile/profileMachine.js';
 export { cachedProfile, refreshProfile } from '../profile/cachedProfile.js';
 export { readHardware } from '../profile/readHardware.js';
 export { readModelShape } from '../engine/open/readModelShape.js';
 export { splitThreads, type ThreadedWork, type ThreadSplit } from '../plan/papers/splitThreads.js';
 export { simulatePlan, type SimulatedPlan, type SimulateOptions } from '../simulatePlan.js';
-export { planCurves, type Curve, type PlanCurves } from '../plan/planCurves.js';
-export { parsePolicyDocument } from '../plan/parsePolicyDocument.js';
+export { planCurves, type Curve, type PlanCurves } from '../plan/document/planCurves.js';
+export { parsePolicyDocument } from '../plan/Policy.js';
 export { readHardwareFile } from '../profile/readHardware.js';

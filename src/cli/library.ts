@@ -132,7 +132,7 @@ export { hubCacheFolder } from '../model/hub/hubSettings.js';
 export { modelFiles } from '../model/modelFiles.js';
 export { oldNode } from '../oldNode.js';
 export { packageRoot } from '../packageRoot.js';
-export { BLOCK_LIMITS } from '../plan/blockLimits.js';
+export { BLOCK_LIMITS } from '../plan/Policy.js';
 export { PROCESS_BYTES } from '../plan/reserves.js';
 export { Turns } from '../rows/Turns.js';
 export { commonTokens } from '../rows/commonTokens.js';

@@ -1,5 +1,5 @@
 import type { ScheduleName } from '../engine/schedules/blockSchedules.js';
-import type { Affine } from './Affine.js';
+import { type Affine, valueAt } from './Affine.js';
 import type { HardwareProfile } from './HardwareProfile.js';
 import type { ModelShape } from './ModelShape.js';
 import type { PlacementVariable, PlacementVector } from './Placement.js';
@@ -80,4 +80,27 @@ export interface CostAt {
   readonly tokensPerSecond: number;
   readonly queueSeconds: Readonly<Record<string, number>>;
   readonly memoryBytes: Readonly<Record<Tier, number>>;
+}
+
+/** Evaluates a block's cost at a placement. */
+export function costAt({ phases, memory, newTokens, onceSeconds }: BlockCost, placement: PlacementVector): CostAt {
+  let [prefillSeconds, decodeSeconds] = [onceSeconds, 0];
+  const queueSeconds: Record<string, number> = {};
+  for (const { times, queues, bounds, promptShare } of phases) {
+    const seconds = times * Math.max(...bounds.map((bound) => valueAt(bound, placement)));
+    prefillSeconds += seconds * promptShare;
+    decodeSeconds += seconds * (1 - promptShare);
+    for (const [queue, term] of Object.entries(queues))
+      queueSeconds[queue] = (queueSeconds[queue] ?? 0) + times * valueAt(term, placement);
+  }
+  const memoryBytes: Record<Tier, number> = { gpu: 0, cpu: 0, disk: 0 };
+  for (const { tier, bytes } of memory) memoryBytes[tier] = Math.max(memoryBytes[tier], valueAt(bytes, placement));
+  const seconds = prefillSeconds + decodeSeconds;
+  return { seconds, prefillSeconds, decodeSeconds, tokensPerSecond: newTokens / seconds, queueSeconds, memoryBytes };
+}
+
+/** Names of the tiers that overflow. */
+export function overflows(at: Pick<CostAt, 'memoryBytes'>, usable: Readonly<Record<Tier, number>>): Tier[] {
+  // A part in a billion is rounding, not memory.
+  return (Object.keys(at.memoryBytes) as Tier[]).filter((tier) => at.memoryBytes[tier] > usable[tier] * (1 + 1e-9) + 1);
 }

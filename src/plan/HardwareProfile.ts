@@ -1,6 +1,8 @@
 import { z } from 'zod';
-import { areCorrections, CORRECTIONS_WORDS, WORK_KIND } from './corrections/workKinds.js';
+import { CORRECTIONS_WORDS, WORK_KIND, areCorrections } from './corrections.js';
 import { parsedFile } from './parsed.js';
+import { UsageError } from '../errors/UsageError.js';
+import { formatBytes } from '../units.js';
 
 const positive = z.number().positive().max(1e30);
 const seconds = z.number().min(0).max(1e6);
@@ -214,7 +216,7 @@ export const profileSchema = z
     /** What could not be measured, and why. */
     leftOut: z.record(z.string().max(200), z.string().max(4000)).optional(),
     /**
-     * What runs took over what the figures above say, by kind of work (corrections/workKinds.ts): seconds are
+     * What runs took over what the figures above say, by kind of work (corrections.ts): seconds are
      * multiplied by it.
      */
     corrections: z
@@ -254,4 +256,36 @@ export type HardwareProfile = z.output<typeof profileSchema>;
  */
 export function parseHardware(value: unknown, file: string): HardwareProfile {
   return parsedFile(profileSchema, value, file);
+}
+
+/** What tells one machine from another. */
+export interface MachineIdentity {
+  readonly processorName: string;
+  readonly processors: number;
+  readonly memoryBytes: number;
+  /** Of the GPU that is to compute; undefined: none is. */
+  readonly gpuName?: string | undefined;
+}
+
+/**
+ * Refuses a profile that was measured on another machine than this one: for whoever is about to run by it, not for
+ * plans of machines elsewhere.
+ * @throws UsageError saying what differs
+ */
+export function checkSameMachine({ name, machine }: HardwareProfile, here: MachineIdentity): void {
+  const refuse = (what: string, found: string, expected: string): never => {
+    throw new UsageError(
+      `hardware profile ${JSON.stringify(name)} is of another machine: its ${what} is ${found}, this machine's ${expected}; measure again with profile`,
+    );
+  };
+  if (machine.processorName === undefined) refuse('processor', 'not stated', here.processorName);
+  else if (machine.processorName !== here.processorName) refuse('processor', machine.processorName, here.processorName);
+  if (machine.processors !== undefined && machine.processors !== here.processors)
+    refuse('number of processors', String(machine.processors), String(here.processors));
+  const { memoryBytes } = machine;
+  if (here.gpuName !== undefined && machine.gpuName !== undefined && machine.gpuName !== here.gpuName)
+    refuse('GPU', machine.gpuName, here.gpuName);
+  // A cgroup or a kernel may take a little of the memory from one boot to the next.
+  if (memoryBytes !== undefined && Math.abs(memoryBytes - here.memoryBytes) > 0.1 * here.memoryBytes)
+    refuse('memory', formatBytes(memoryBytes), formatBytes(here.memoryBytes));
 }

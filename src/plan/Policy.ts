@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { BLOCK_SCHEDULES, SCHEDULE_NAMES, type ScheduleName } from '../engine/schedules/blockSchedules.js';
-import { BLOCK_LIMITS } from './blockLimits.js';
 import { parsedArgument, parsedFile } from './parsed.js';
 import type { PlacementShares } from './Placement.js';
+
+/** The most that there may be of each, whoever asks for it: an option, a policy, a flag. The least is 1. */
+export const BLOCK_LIMITS = { batchSize: 4096, batches: 256, threads: 1024, tokensPerSquare: 65_536 } as const;
 
 export const COMPRESSIONS = ['none', '8bit', '4bit'] as const;
 export type Compression = (typeof COMPRESSIONS)[number];
@@ -104,4 +106,13 @@ export function tokensPerSquareOf({ tokensPerSquare, batchSize }: BlockChoice): 
  */
 export function compressedBits(compression: Compression, bits: number): number {
   return compression === 'none' ? bits : Math.min(bits, (compression === '4bit' ? 4 : 8) + 0.5);
+}
+
+/**
+ * A policy from what `plan --json` printed: the whole document, or its `policy` alone.
+ * @param file for messages
+ * @throws PlanFileError
+ */
+export function parsePolicyDocument(document: object, file: string): Policy {
+  return parsePolicy(('policy' in document ? document.policy : undefined) ?? document, file);
 }

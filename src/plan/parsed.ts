@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { PlanFileError } from '../errors/ModelFileError.js';
 import { UsageError } from '../errors/UsageError.js';
-import { issueWords, type Issue } from './issueWords.js';
+import { foundJson } from '../arguments/found.js';
 
 /**
  * A file's contents by their schema, defaults filled in.
@@ -32,4 +32,57 @@ function parsed<T>(schema: z.ZodType<T>, value: unknown, failure: (issue: Issue)
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   throw failure(issueWords(result.error, value));
+}
+
+/** What is wrong with a document or an argument, in words. */
+interface Issue {
+  /** Its path, e.g. `cpu.matmul.0.tokens`; the empty text for the whole of it. */
+  readonly field: string;
+  readonly found: string;
+  readonly expected: string;
+}
+
+/** The first thing that is wrong with a document. */
+function issueWords(error: z.ZodError, document: unknown): Issue {
+  const issue = error.issues[0];
+  const path = issue?.path ?? [];
+  let value: unknown = document;
+  for (const key of path)
+    value =
+      typeof value === 'object' && value !== null && Object.hasOwn(value, key)
+        ? (value as Record<PropertyKey, unknown>)[key]
+        : undefined;
+  const field = path.map(String).join('.');
+  if (issue?.code === 'unrecognized_keys')
+    return { field, found: `the unknown field ${issue.keys.slice(0, 3).join(', ')}`, expected: 'only known fields' };
+  return { field, found: value === undefined ? 'nothing' : foundJson(value), expected: expectedWords(issue, value) };
+}
+
+/** By zod's names. */
+const TYPES: Readonly<Record<string, string>> = {
+  number: 'a number',
+  int: 'a whole number',
+  string: 'a string',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+  record: 'an object',
+};
+
+function expectedWords(issue: z.core.$ZodIssue | undefined, value: unknown): string {
+  switch (issue?.code) {
+    case 'too_small':
+      return issue.origin === 'array'
+        ? `a list of at least ${issue.minimum}`
+        : `a number ${issue.inclusive === false ? 'above' : 'of at least'} ${issue.minimum}`;
+    case 'too_big':
+      return `${issue.origin === 'array' ? 'a list of' : 'a number of'} at most ${issue.maximum}`;
+    case 'invalid_type':
+      if (issue.expected === 'number' && (value === Infinity || value === -Infinity)) return 'a finite number';
+      return TYPES[issue.expected] ?? `a value of type ${issue.expected}`;
+    case 'invalid_value':
+      return `one of ${issue.values.map(String).join(', ')}`;
+    default:
+      return issue?.message.replace(/^expected /, '') ?? 'a valid document';
+  }
 }

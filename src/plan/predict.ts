@@ -1,6 +1,5 @@
 import { MemoryBudgetError } from '../errors/MemoryBudgetError.js';
-import type { BlockCost, BlockSetting, CostAt, CostModel } from './CostModel.js';
-import { costAt, overflows } from './costAt.js';
+import { type BlockCost, type BlockSetting, type CostAt, type CostModel, costAt, overflows } from './CostModel.js';
 import { COST_MODELS } from './costModels.js';
 import { vectorOf, type PlacementVector } from './Placement.js';
 import type { Tier } from '../engine/grid/Tier.js';

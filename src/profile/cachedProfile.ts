@@ -9,9 +9,13 @@ import { readJsonObject } from '../model/files/readJson.js';
 import { replaceFile } from '../files/atomicFile.js';
 import { userCacheFolder } from '../files/cacheFolder.js';
 import { defaultDiskFolder } from '../engine/open/defaultDiskFolder.js';
-import { parseHardware, type HardwareProfile } from '../plan/HardwareProfile.js';
-import { correctionsOf } from '../plan/corrections/learn.js';
-import { checkSameMachine, type MachineIdentity } from '../plan/machineMatch.js';
+import {
+  type HardwareProfile,
+  type MachineIdentity,
+  checkSameMachine,
+  parseHardware,
+} from '../plan/HardwareProfile.js';
+import { correctionsOf } from '../engine/calibration/learn.js';
 import { correctionsPath, readCorrections } from '../engine/calibration/correctionsFile.js';
 import { freeMemory } from './freeMemory.js';
 import {

@@ -10,7 +10,7 @@ import { UsageError } from '../errors/UsageError.js';
 import { formatBytes, parseBytes, parseBytesOrNone, type Size } from '../units.js';
 import { defaultDiskFolder } from '../engine/open/defaultDiskFolder.js';
 import { gpuBytes, requireGpu } from '../engine/open/gpuBudget.js';
-import { BLOCK_LIMITS } from '../plan/blockLimits.js';
+import { BLOCK_LIMITS } from '../plan/Policy.js';
 import { parseHardware, type HardwareProfile } from '../plan/HardwareProfile.js';
 import { PAGE_TOKENS } from '../plan/reserves.js';
 import { freeMemory } from './freeMemory.js';

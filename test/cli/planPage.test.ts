@@ -1,8 +1,8 @@
 import { createContext, runInContext } from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
 import { planPage } from '../../src/cli/planPage.js';
-import { planCurves } from '../../src/plan/planCurves.js';
-import { planDocument } from '../../src/plan/planDocument.js';
+import { planCurves } from '../../src/plan/document/planCurves.js';
+import { planDocument } from '../../src/plan/document/planDocument.js';
 import { readHardware } from '../../src/profile/readHardware.js';
 import { readModelShape } from '../../src/engine/open/readModelShape.js';
 

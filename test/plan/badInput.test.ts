@@ -1,11 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { chooseBlock, type SettledShares } from '../../src/plan/chooseBlock.js';
-import { choosePolicy } from '../../src/plan/choosePolicy.js';
-import { parseHardware } from '../../src/plan/HardwareProfile.js';
+import { chooseBlock, type SettledShares } from '../../src/plan/search/chooseBlock.js';
+import { choosePolicy } from '../../src/plan/search/choosePolicy.js';
+import { checkSameMachine, parseHardware } from '../../src/plan/HardwareProfile.js';
 import { requireKnownShape } from '../../src/plan/knownShapes.js';
-import { checkSameMachine } from '../../src/plan/machineMatch.js';
-import { planDocument } from '../../src/plan/planDocument.js';
+import { planDocument } from '../../src/plan/document/planDocument.js';
 import type { Allowed, PlanRequest } from '../../src/plan/PlanRequest.js';
 import { parsePolicy, type Policy } from '../../src/plan/Policy.js';
 import { predict } from '../../src/plan/predict.js';

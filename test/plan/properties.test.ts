@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { choosePolicy } from '../../src/plan/choosePolicy.js';
+import { choosePolicy } from '../../src/plan/search/choosePolicy.js';
 import type { HardwareProfile } from '../../src/plan/HardwareProfile.js';
 import { requireKnownShape } from '../../src/plan/knownShapes.js';
 import type { PlanRequest } from '../../src/plan/PlanRequest.js';

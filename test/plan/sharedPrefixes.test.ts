@@ -5,7 +5,7 @@ import type { PlanRequest } from '../../src/plan/PlanRequest.js';
 import { SCHEDULE_NAMES } from '../../src/engine/schedules/blockSchedules.js';
 import type { Policy } from '../../src/plan/Policy.js';
 import { predict } from '../../src/plan/predict.js';
-import { walkRows } from '../../src/plan/model/walkRows.js';
+import { countSweeps } from '../../src/plan/model/countSweeps.js';
 import { simulatePlan } from '../../src/simulatePlan.js';
 import { builtIn, CPU_MACHINE } from './support/hardware.js';
 
@@ -33,7 +33,7 @@ const apart: PlanRequest = {
 };
 const shared: PlanRequest = { ...apart, workload: { ...apart.workload, sharedPrefixTokens: 400 } };
 
-test('the walk counts a prefix once, and what rows look at of it apart', () => {
+test('sweeps count a prefix once, and what rows look at of it apart', () => {
   const count = fc.integer({ min: 1, max: 6 });
   fc.assert(
     fc.property(
@@ -48,7 +48,7 @@ test('the walk counts a prefix once, and what rows look at of it apart', () => {
         const rows = batchSize * batches * 2;
         const workload = { promptTokens: prefix + own, newTokens, sharedPrefixTokens: prefix, rows };
         const slots = name === 'row' ? 1 : batches;
-        const classes = walkRows(workload, {
+        const classes = countSweeps(workload, {
           schedule: name,
           batchSize,
           batches: slots,

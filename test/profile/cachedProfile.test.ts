@@ -2,8 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { dirname } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
-import { parseHardware, type HardwareProfile } from '../../src/plan/HardwareProfile.js';
-import { checkSameMachine } from '../../src/plan/machineMatch.js';
+import { type HardwareProfile, checkSameMachine, parseHardware } from '../../src/plan/HardwareProfile.js';
 import { cachedProfile, profilePath, refreshProfile } from '../../src/profile/cachedProfile.js';
 import { profileMachine, type ProfileOptions, type ProfileProgress } from '../../src/profile/profileMachine.js';
 import { correctionsPath, learnRun } from '../../src/engine/calibration/correctionsFile.js';

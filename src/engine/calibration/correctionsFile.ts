@@ -6,8 +6,8 @@ import { z } from 'zod';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { readJsonObject } from '../../model/files/readJson.js';
 import { replaceFile } from '../../files/atomicFile.js';
-import { learn, type Learned, type WorkDone } from '../../plan/corrections/learn.js';
-import { areCorrections, CORRECTIONS_WORDS, WORK_KIND } from '../../plan/corrections/workKinds.js';
+import { learn, type Learned, type WorkDone } from './learn.js';
+import { areCorrections, CORRECTIONS_WORDS, WORK_KIND } from '../../plan/corrections.js';
 import type { HardwareProfile } from '../../plan/HardwareProfile.js';
 import { parsedFile } from '../../plan/parsed.js';
 

@@ -1,7 +1,7 @@
 import { RunRecorder } from '../execution/RunRecorder.js';
 import type { PagePool } from '../memory/PagePool.js';
 import { memoryUse, type Opened } from '../open/Opened.js';
-import type { Outlook, SeenRun } from './Outlook.js';
+import type { RunForecast, SeenRun } from './RunForecast.js';
 import type { RunOptions } from '../rows/Generation.js';
 
 /** Who is told of a run, and whether its stages are ours. */
@@ -12,15 +12,15 @@ export interface RecordedRun {
   /** Path of the model. */
   readonly model: string;
   readonly loadSeconds: number;
-  readonly outlook: Outlook;
+  readonly forecast: RunForecast;
   readonly pool: PagePool;
   readonly schedule: string;
-  readonly ledger?: SeenRun['ledger'];
+  readonly timings?: SeenRun['timings'];
 }
 
 export function recorderOf(
   opened: Pick<Opened, 'settings' | 'grid' | 'gpu' | 'cache' | 'reserved'>,
-  { model, loadSeconds, outlook, pool, schedule, ledger }: RecordedRun,
+  { model, loadSeconds, forecast, pool, schedule, timings }: RecordedRun,
   { onProgress, onStats, onTrace, pipeline }: RecordedOptions,
 ): RunRecorder {
   const products = opened.gpu?.options.products ?? 'own';
@@ -29,16 +29,16 @@ export function recorderOf(
     model,
     policy: {
       schedule,
-      ...outlook.block,
+      ...forecast.block,
       sparseAttention,
       precision,
       ...(products !== 'own' && { gpuProducts: products }),
     },
     loadSeconds,
     memory: () => memoryUse(opened, pool),
-    lengths: outlook.drift,
-    outlook: (totals) => outlook.of({ schedule, totals, ownStages: pipeline !== undefined, ledger }),
-    ledger,
+    lengths: forecast.drift,
+    forecast: (totals) => forecast.of({ schedule, totals, ownStages: pipeline !== undefined, timings }),
+    timings,
     onProgress,
     onStats,
     onTrace,

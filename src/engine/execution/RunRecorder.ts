@@ -19,11 +19,11 @@ export interface RecorderSetup {
   /** Bytes in use and capacity of each tier, now. */
   readonly memory: () => MemoryUse;
   /** What was expected of a run with these rows. */
-  readonly outlook?: ((totals: RunTotals) => Pick<RunStats, 'predicted' | 'plan' | 'corrections'>) | undefined;
+  readonly forecast?: ((totals: RunTotals) => Pick<RunStats, 'predicted' | 'plan' | 'corrections'>) | undefined;
   /** Told how long rows are: prompts when they come in, answers when they end. */
   readonly lengths?: { prompt(tokens: number, shared?: number): void; ended(newTokens: number): void } | undefined;
   /** Sets every task beside what was expected of it. */
-  readonly ledger?: { completed(event: TaskEvent): void } | undefined;
+  readonly timings?: { completed(event: TaskEvent): void } | undefined;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
   readonly onStats?: ((stats: RunStats) => void) | undefined;
   readonly onTrace?: ((event: TraceEvent) => void) | undefined;
@@ -121,7 +121,7 @@ export class RunRecorder {
       const link = `${task.from ?? '?'}→${task.to ?? '?'}`;
       links[link] = (links[link] ?? 0) + task.bytes;
     }
-    this.setup.ledger?.completed(event);
+    this.setup.timings?.completed(event);
     this.trace(event);
   }
 
@@ -249,7 +249,7 @@ export class RunRecorder {
         Object.entries(memory).map(([tier, { capacityBytes, peakBytes }]) => [tier, { capacityBytes, peakBytes }]),
       ),
       residentPeakBytes: residentPeakBytes(),
-      ...this.setup.outlook?.({
+      ...this.setup.forecast?.({
         rows: this.computed,
         promptTokens: this.promptTokens,
         promptTokensSaved: this.promptTokensSaved,

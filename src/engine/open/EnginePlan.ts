@@ -1,4 +1,4 @@
-import type { Advice } from '../../plan/advise.js';
+import type { Advice } from '../../plan/document/advise.js';
 import type { MachineSpeed } from '../../plan/atSpeed.js';
 import type { Policy } from '../../plan/Policy.js';
 import type { Prediction } from '../../plan/predict.js';

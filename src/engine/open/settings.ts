@@ -6,7 +6,7 @@ import type { WeightCompression } from '../../model/compressBindings.js';
 import { formatBytes, parseBytes } from '../../units.js';
 import { defaultDiskFolder } from './defaultDiskFolder.js';
 import { gpuBytes, requireGpu } from './gpuBudget.js';
-import { BLOCK_LIMITS } from '../../plan/blockLimits.js';
+import { BLOCK_LIMITS } from '../../plan/Policy.js';
 import type { TierShares } from '../../plan/Placement.js';
 import type { ScheduleName } from '../schedules/blockSchedules.js';
 

@@ -20,10 +20,8 @@ import type { Size } from '../../units.js';
 import { gpuBytes } from './gpuBudget.js';
 import { policyOptions } from './policyOptions.js';
 import { settle, type Settings } from './settings.js';
-import { BLOCK_LIMITS } from '../../plan/blockLimits.js';
+import { BLOCK_LIMITS, COMPRESSIONS, parsePolicyDocument, type Policy } from '../../plan/Policy.js';
 import { parseHardware, type HardwareProfile } from '../../plan/HardwareProfile.js';
-import { parsePolicyDocument } from '../../plan/parsePolicyDocument.js';
-import { COMPRESSIONS, type Policy } from '../../plan/Policy.js';
 import { SCHEDULE_NAMES } from '../schedules/blockSchedules.js';
 
 /** Of the keys that a query sees, those that sparse attention keeps. */

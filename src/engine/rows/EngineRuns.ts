@@ -5,7 +5,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { RowInput, RowResult } from '../../Row.js';
-import { Outlook, type SeenRun } from '../calibration/Outlook.js';
+import { RunForecast, type SeenRun } from '../calibration/RunForecast.js';
 import { recorderOf, type RecordedOptions } from '../calibration/recorderOf.js';
 import { defaultWindow } from '../execution/defaultWindow.js';
 import type { NativeDevice } from '../execution/NativeDevice.js';
@@ -57,7 +57,7 @@ export class EngineRuns {
   private readonly device: NativeDevice;
   private readonly pool: PagePool;
   private readonly movement: Movement;
-  private readonly outlook: Outlook;
+  private readonly forecast: RunForecast;
   private readonly resultIdentityKey: string;
   private readonly grammars: Grammars;
   private nextRun = 1;
@@ -72,7 +72,7 @@ export class EngineRuns {
     this.device = deviceOf(opened, decoder);
     this.pool = poolOf(opened);
     this.movement = movementOf(opened, decoder, this.device.computeTier);
-    this.outlook = new Outlook(opened, placementOf(opened));
+    this.forecast = new RunForecast(opened, placementOf(opened));
     this.resultIdentityKey = resultIdentityKey(resultIdentity);
     this.answers = new AnswerRuns({
       source,
@@ -176,7 +176,7 @@ export class EngineRuns {
       for (const run of runs) run.fail(new InterruptedError('the engine was closed'));
       await Promise.all(runs.map((run) => run.drained));
       await this.device.close();
-      await this.outlook.learned();
+      await this.forecast.learned();
     })();
     return this.closing;
   }
@@ -196,14 +196,14 @@ export class EngineRuns {
       leastRows: places,
       carriedBytes: ahead.bytes,
     });
-    const ledger = this.outlook.ledger(schedule.name, options.pipeline !== undefined);
-    const recorder = this.recorder(schedule.name, options, ledger);
+    const timings = this.forecast.timings(schedule.name, options.pipeline !== undefined);
+    const recorder = this.recorder(schedule.name, options, timings);
     const { source, answered$ } = read(inFlight, recorder);
-    const run = this.start(source, { ...options, schedule, mostRows: this.outlook.mostRows }, recorder);
-    this.outlook.began(ledger);
+    const run = this.start(source, { ...options, schedule, mostRows: this.forecast.mostRows }, recorder);
+    this.forecast.began(timings);
     void run.drained.then(() => {
       inFlight.wake();
-      this.outlook.ended(ledger);
+      this.forecast.ended(timings);
     });
     return {
       run,
@@ -254,10 +254,10 @@ export class EngineRuns {
     void run.drained.then(() => this.underWay.delete(run));
   }
 
-  private recorder(schedule: string, options: RecordedOptions, ledger?: SeenRun['ledger']): RunRecorder {
-    const { outlook, pool } = this;
+  private recorder(schedule: string, options: RecordedOptions, timings?: SeenRun['timings']): RunRecorder {
+    const { forecast, pool } = this;
     const { source, loadSeconds } = this.host;
-    return recorderOf(this.opened, { model: source.path, loadSeconds, outlook, pool, schedule, ledger }, options);
+    return recorderOf(this.opened, { model: source.path, loadSeconds, forecast, pool, schedule, timings }, options);
   }
 
   private get peerFacts(): ReturnType<typeof peerFacts> {

@@ -3,6 +3,7 @@ import type { BlockSetting, MemoryTerm } from '../CostModel.js';
 import type { PlacementVector } from '../Placement.js';
 import { refillsAtOnce, slotsOf, tokensPerSquareOf } from '../Policy.js';
 import type { Sizes } from './sizes.js';
+import { matmulKind } from './computeSeconds.js';
 import { workingMemory } from './workingMemory.js';
 import { HEAP_MARGIN_BYTES, PAGE_TOKENS } from '../reserves.js';
 
@@ -60,6 +61,7 @@ function onCpu(
     shape,
     tokens,
     block.threads ?? hardware.cpu.threads,
+    matmulKind(shape, block.compressWeights),
     hardware.machine.instructionSet,
   );
   // What all rows begin with is in memory. Of a row's own pages all but the last may be on disk, in whole pages; hidden
@@ -127,6 +129,7 @@ function withGpu(
     shape,
     tokens,
     block.threads ?? hardware.cpu.threads,
+    matmulKind(shape, 'none'),
     hardware.machine.instructionSet,
   );
   const cache = (sharedPages + liveRows * (rowPages - sharedPages)) * pageBytes;

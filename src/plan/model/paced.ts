@@ -5,7 +5,7 @@ import type { PlacementVector } from '../Placement.js';
 import { refillsAtOnce, slotsOf } from '../Policy.js';
 import type { Workload } from '../Workload.js';
 import { sizesOf } from './sizes.js';
-import { rowsOf } from './walkRows.js';
+import { rowsOf } from './countSweeps.js';
 
 /**
  * Page-sweeps of a row that takes `first` pages with its prompt and has `all` when it ends: what it takes at the middle

@@ -1,9 +1,8 @@
 import { sum, times, type Affine } from '../Affine.js';
 import type { BlockSetting } from '../CostModel.js';
-import { computeFactor } from '../corrections/computeFactor.js';
-import type { Corrections } from '../corrections/workKinds.js';
+import { type Corrections, computeFactor } from '../corrections.js';
 import { layerElements } from '../ModelShape.js';
-import { diskRates } from './diskRates.js';
+import { diskRates, linkRates } from './transferRates.js';
 import {
   decodeAttentionSeconds,
   finishSeconds,
@@ -16,9 +15,8 @@ import {
   sharedAttentionSeconds,
   type ComputeSetting,
 } from './computeSeconds.js';
-import { linkRates } from './linkRates.js';
 import type { Sizes } from './sizes.js';
-import type { SweepClass } from './walkRows.js';
+import type { SweepClass } from './countSweeps.js';
 
 /** Seconds of each queue for one layer of one sweep. */
 export interface LayerQueues {

@@ -5,7 +5,7 @@ import { memoryTerms, overlapBytes, type Charges } from './memory.js';
 import { layerQueues } from './queues.js';
 import { sizesOf } from './sizes.js';
 import { slotsOf } from '../Policy.js';
-import { mergeClasses, rowsOf, walkRows, type SweepClass } from './walkRows.js';
+import { mergeClasses, rowsOf, countSweeps, type SweepClass } from './countSweeps.js';
 
 /**
  * Our own cost model: the sweeps that the schedule really makes, prompts in chunks riding with decoding rows; times
@@ -26,7 +26,7 @@ export const spillwayModel: CostModel = {
 };
 
 /** What of a setting's cost does not depend on the placement. */
-interface Walked {
+interface Phases {
   /**
    * Of every class of sweeps; and of two classes, those with and those without prompts, which is enough to place by.
    */
@@ -38,16 +38,16 @@ interface Walked {
  * A setting is costed several times (with and without disk, before and after rounding), its sweeps are counted once.
  */
 const classes = new WeakMap<BlockSetting, readonly SweepClass[]>();
-const walked = { streaming: new WeakMap<BlockSetting, Walked>(), resident: new WeakMap<BlockSetting, Walked>() };
+const phases = { streaming: new WeakMap<BlockSetting, Phases>(), resident: new WeakMap<BlockSetting, Phases>() };
 
 function classesOf(setting: BlockSetting): readonly SweepClass[] {
   let known = classes.get(setting);
-  if (known === undefined) classes.set(setting, (known = walkRows(setting.workload, setting.block)));
+  if (known === undefined) classes.set(setting, (known = countSweeps(setting.workload, setting.block)));
   return known;
 }
 
-function walkedOf(setting: BlockSetting, streams: boolean): Walked {
-  const of = streams ? walked.streaming : walked.resident;
+function phasesOf(setting: BlockSetting, streams: boolean): Phases {
+  const of = streams ? phases.streaming : phases.resident;
   const known = of.get(setting);
   if (known !== undefined) return known;
   const { shape } = setting;
@@ -89,7 +89,7 @@ function blockCost(given: BlockSetting, charges: Charges, detail: 'fine' | 'coar
   return {
     // Counted when asked for: most blocks that a search looks at don't fit.
     get phases() {
-      return walkedOf(setting, charges.streams)[detail];
+      return phasesOf(setting, charges.streams)[detail];
     },
     memory: memoryTerms(setting, sizesOf(setting), live, charges, at),
     ...(at && { spareBytes: { cpu: overlapBytes(setting, sizesOf(setting), live, rows, at) } }),

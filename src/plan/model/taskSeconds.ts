@@ -1,5 +1,5 @@
 import type { BlockSetting } from '../CostModel.js';
-import { computeFactor } from '../corrections/computeFactor.js';
+import { computeFactor } from '../corrections.js';
 import { mayBeSampled } from '../../engine/grid/Square.js';
 import type { PlacementShares } from '../Placement.js';
 import {
@@ -13,8 +13,7 @@ import {
   projectSeconds,
   sharedAttentionSeconds,
 } from './computeSeconds.js';
-import { diskRates } from './diskRates.js';
-import { linkRates } from './linkRates.js';
+import { diskRates, linkRates } from './transferRates.js';
 import { computeSettings } from './queues.js';
 import { sizesOf } from './sizes.js';
 

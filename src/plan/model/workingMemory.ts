@@ -1,5 +1,5 @@
+import type { MatmulWeights } from '../HardwareProfile.js';
 import type { ModelShape } from '../ModelShape.js';
-import { matmulKind } from './computeSeconds.js';
 
 const align = (bytes: number): number => Math.ceil(bytes / 64) * 64;
 
@@ -31,12 +31,18 @@ const BFLOAT16_ROWS = 16;
  * rounds and a workspace of 320 KiB a thread. Norms are rounded as they are made, a tile of rows at a time, and stand
  * nowhere as floats; on AMX activations too. The last layer lists the tokens that it finishes. The head works on as
  * many rows at a time as fit 32 MiB of logits.
+ *
+ * The addon says the same of a model's files (`measureRuntime`). It cannot be asked here: plans are also made of names
+ * and configurations without files, and for instruction sets that this machine does not have. A test holds both to the
+ * same bytes.
+ * @param weights what products multiply by, compressed weights as such
  * @param instructionSet of the machine; with `amx` inputs are rounded otherwise, and for 16-bit weights too
  */
 export function workingMemory(
   shape: ModelShape,
   tokens: number,
   threads: number,
+  weights: MatmulWeights,
   instructionSet?: string,
 ): WorkingMemory {
   const {
@@ -53,8 +59,7 @@ export function workingMemory(
   } = shape;
   const floats = (width: number, rows = tokens): number => align(rows * width * 4);
   const amx = instructionSet === 'amx';
-  const kind = matmulKind(shape, 'none');
-  const rounds = amx ? kind !== 'f32' : kind.startsWith('q');
+  const rounds = amx ? weights !== 'f32' : weights.startsWith('q');
   const rounded = (width: number, rows = tokens): number =>
     rounds ? align((amx ? toBfloat16 : toGroups)(width, rows)) : 0;
   const workspaces = align(threads * WORKSPACE_BYTES);

@@ -1,14 +1,31 @@
-import { BLOCK_SCHEDULES } from '../../engine/schedules/blockSchedules.js';
-import type { BlockSetting, CostModel } from '../CostModel.js';
-import { costAt } from '../costAt.js';
-import { sharesOf } from '../Placement.js';
+import { type BlockSetting, type CostAt, type CostModel, costAt, overflows } from '../CostModel.js';
+import { BLOCK_SCHEDULES, type ScheduleName } from '../../engine/schedules/blockSchedules.js';
+import { type BlockChoice, type Compression, type Policy, refillsAtOnce } from '../Policy.js';
+import { sharesOf, vectorOf } from '../Placement.js';
 import type { Tier } from '../../engine/grid/Tier.js';
-import type { BlockChoice } from '../Policy.js';
-import { batchCounts, batchSizes } from './blockSizes.js';
-import { pacedPolicies } from './pacedPolicies.js';
-import { roundedPlacements } from './roundedPlacements.js';
-import type { RankedPolicy, SearchSpace } from './SearchSpace.js';
+import { roundedPlacements } from './roundPlacement.js';
 import { leastSeconds, mayFit, solvePlacement } from './solvePlacement.js';
+import { paced } from '../model/paced.js';
+
+/** What the search may choose from. A list of one value settles the question. */
+export interface SearchSpace {
+  readonly schedules: readonly ScheduleName[];
+  /** Default: every size worth a try, to `mostBatchSize`. */
+  readonly batchSizes?: readonly number[] | undefined;
+  readonly batchCounts?: readonly number[] | undefined;
+  readonly mostBatchSize: number;
+  readonly mostBatches: number;
+  readonly compressWeights: readonly Compression[];
+  readonly compressCache: readonly Compression[];
+  readonly cpuAttention: readonly boolean[];
+  readonly tokensPerSquare?: number | undefined;
+  readonly threads?: number | undefined;
+}
+
+export interface RankedPolicy {
+  readonly policy: Policy;
+  readonly at: CostAt;
+}
 
 export interface SearchOutcome {
   /** Best first; one for each block size and kind that was among the best. Empty if nothing fits. */
@@ -152,4 +169,69 @@ function* kinds(space: SearchSpace): Generator<Omit<BlockChoice, 'batchSize' | '
       }
     }
   }
+}
+
+/** Batch sizes worth a try: every one up to 4, then about an eighth apart, multiples of 4. */
+export function batchSizes(most: number): number[] {
+  const sizes: number[] = [];
+  for (let size = 1; size <= most;) {
+    sizes.push(size);
+    size = size < 4 ? size + 1 : size + Math.max(4, Math.floor(size / 32) * 4);
+  }
+  if (most > 4 && !sizes.includes(most)) sizes.push(most);
+  return sizes;
+}
+
+/** Numbers of batches worth a try: every one up to 20 (FlexGen's bound), then about an eighth apart. */
+export function batchCounts(most: number): number[] {
+  const counts: number[] = [];
+  for (let count = 1; count <= most; count += count < 20 ? 1 : Math.max(1, Math.floor(count / 8))) counts.push(count);
+  return counts;
+}
+
+/** Rows and batches that are tried where they are open. */
+const SIZES = [8, 16, 32, 64, 128, 256];
+const COUNTS = [1, 2, 4];
+/** Shares of the weights that are left on disk to make room for the cache. */
+const ON_DISK = [0, 0.25, 0.5, 0.75, 1];
+/** Places for so many times the rows that memory lets live at once: more of them would stay empty. */
+const ROOMY = 1.5;
+const inMemory = { gpu: 0, cpu: 1, disk: 0 };
+
+/**
+ * Diagonal blocks that memory does not hold wholly: rows come in as pages come free (`paced`). The linear program knows
+ * only blocks whose rows all fit at their full length; where layers stream, every further row in a pass shares the
+ * reading, and rows of all ages take less. Pure.
+ */
+export function pacedPolicies(
+  model: CostModel,
+  base: Omit<BlockSetting, 'block'>,
+  kind: Omit<BlockChoice, 'batchSize' | 'batches'>,
+  space: Pick<SearchSpace, 'batchSizes' | 'batchCounts' | 'mostBatchSize' | 'mostBatches'>,
+  usable: Readonly<Record<Tier, number>>,
+): RankedPolicy[] {
+  if (!refillsAtOnce(kind)) return [];
+  const found: RankedPolicy[] = [];
+  for (const batches of space.batchCounts ?? COUNTS.filter((count) => count <= space.mostBatches)) {
+    for (const disk of usable.disk > 0 ? ON_DISK : [0]) {
+      for (const batchSize of space.batchSizes ?? SIZES.filter((size) => size <= space.mostBatchSize)) {
+        const policy: Policy = {
+          ...kind,
+          batchSize,
+          batches,
+          weights: { gpu: 0, cpu: 1 - disk, disk },
+          cache: inMemory,
+          activations: inMemory,
+        };
+        const placement = vectorOf(policy);
+        const setting = paced(model, { ...base, block: { ...kind, batchSize, batches } }, placement, usable.cpu);
+        if (setting === undefined) continue;
+        const at = costAt(model.blockAt(setting, placement), placement);
+        if (overflows(at, usable).length === 0) found.push({ policy, at });
+        const { admittedPerSweep = 0, newTokens } = setting.workload;
+        if (batchSize * batches > ROOMY * admittedPerSweep * newTokens) break;
+      }
+    }
+  }
+  return found;
 }

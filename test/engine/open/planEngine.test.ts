@@ -7,7 +7,7 @@ import { planEngine, type Plan } from '../../../src/engine/open/planEngine.js';
 import type { MachineSpeed } from '../../../src/plan/atSpeed.js';
 import type { HardwareProfile } from '../../../src/plan/HardwareProfile.js';
 import type { ProfileOptions } from '../../../src/profile/profileMachine.js';
-import { choosePolicy } from '../../../src/plan/choosePolicy.js';
+import { choosePolicy } from '../../../src/plan/search/choosePolicy.js';
 import { settingOf } from '../../../src/plan/predict.js';
 import { parsePolicy } from '../../../src/plan/Policy.js';
 import { predict } from '../../../src/plan/predict.js';

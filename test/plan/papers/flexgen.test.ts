@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { choosePolicy } from '../../../src/plan/choosePolicy.js';
+import { choosePolicy } from '../../../src/plan/search/choosePolicy.js';
 import { requireKnownShape } from '../../../src/plan/knownShapes.js';
 import { predict } from '../../../src/plan/predict.js';
 import { builtIn, flexgenPolicy } from '../support/hardware.js';

@@ -1,0 +1,219 @@
+import { loadAddon } from '../../bindings/loadAddon.js';
+import type { RunStats } from '../../RunStats.js';
+import { TaskTimings } from './TaskTimings.js';
+import type { Placement } from '../memory/movement.js';
+import type { Opened } from '../open/Opened.js';
+import { chooseBlock } from '../../plan/search/chooseBlock.js';
+import { correctionsOf } from './learn.js';
+import type { Corrections } from '../../plan/corrections.js';
+import type { PlanRequest } from '../../plan/PlanRequest.js';
+import { predictRun, type CachePages, type PredictedRun, type RunTotals } from './predictRun.js';
+import { profilePath } from '../../profile/cachedProfile.js';
+import { scheduleNamed } from '../schedules/blockSchedules.js';
+import { correctionsPath, learnRun } from './correctionsFile.js';
+import { WorkloadDrift } from './WorkloadDrift.js';
+
+/** A run that has been. */
+export interface SeenRun {
+  readonly schedule: string;
+  readonly totals: RunTotals;
+  /** It went through stages that are not the default ones: of them nothing is known. */
+  readonly ownStages: boolean;
+  /** What its tasks took; undefined where that is of no use. */
+  readonly timings: TaskTimings | undefined;
+}
+
+/** What of an engine that is decided by its opening. */
+export type ForecastFacts = Pick<Opened, 'plan' | 'settings' | 'grid' | 'cache' | 'gpu'> & {
+  readonly reserved: Pick<Opened['reserved'], 'hostBytes'>;
+};
+
+/**
+ * What an open engine expects of its runs: how long they take, and how many rows should share a pass where rows turn
+ * out otherwise than planned.
+ */
+export class RunForecast {
+  /** The block of a run, and where things are, as the cost model has it. */
+  readonly block: Parameters<typeof predictRun>[1];
+
+  /** Undefined where how many rows share a pass was not planned, or is what the caller said. */
+  readonly drift: WorkloadDrift | undefined;
+
+  /** Most rows that may be under way together, where that is not all that there is a place for. */
+  readonly mostRows: (() => number) | undefined;
+
+  /** What runs taught that ended before the next one begins. */
+  private corrections: Corrections | undefined;
+  private readonly underWay = new Set<TaskTimings>();
+  private learning: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly opened: ForecastFacts,
+    private readonly placement: Placement,
+  ) {
+    const {
+      plan: { request, report },
+      settings: { numerics, block },
+      grid,
+    } = opened;
+    const { compressWeights, compressCache } = numerics;
+    this.block = {
+      batchSize: block.rowsPerSlot,
+      batches: grid.slots,
+      tokensPerSquare: grid.tokensPerSquare,
+      ...placement,
+      compressWeights,
+      compressCache,
+      cpuAttention: true,
+      threads: block.threads,
+    };
+    this.corrections = request?.hardware.corrections;
+    if (report.origin === 'auto' && request && request.allow?.batchSize === undefined && !opened.gpu) {
+      const drift = new WorkloadDrift(request.workload, block.slots * block.rowsPerSlot, (workload) =>
+        this.rowsFor({ ...request, workload }),
+      );
+      this.drift = drift;
+      this.mostRows = () => drift.rows;
+    }
+  }
+
+  /**
+   * For a run that begins: what takes down its tasks. Undefined where the model does not know the machine, or what is
+   * done on it: stages of one's own, other instructions than were measured, sparse attention.
+   * @param machine tells how much of the machine the run has; replaced in tests
+   */
+  timings(
+    schedule: string,
+    ownStages: boolean,
+    machine?: ConstructorParameters<typeof TaskTimings>[3],
+  ): TaskTimings | undefined {
+    const { plan, settings } = this.opened;
+    const { request } = plan;
+    const { instructionSet, sparseAttention } = settings.numerics;
+    const name = scheduleNamed(schedule);
+    if (!request || ownStages || name === undefined || sparseAttention < 1) return undefined;
+    const { hardware, shape, workload } = request;
+    if (hardware.machine.instructionSet !== undefined && hardware.machine.instructionSet !== instructionSet)
+      return undefined;
+    return new TaskTimings(
+      { hardware, shape, workload, block: { ...this.block, schedule: name } },
+      this.block,
+      this.corrections,
+      machine,
+    );
+  }
+
+  /** The run has begun. */
+  began(timings: TaskTimings | undefined): void {
+    if (timings) this.underWay.add(timings);
+    if (this.underWay.size > 1) for (const each of this.underWay) each.share();
+  }
+
+  /** What a run's statistics say beside what was measured. */
+  of(run: SeenRun): Pick<RunStats, 'predicted' | 'plan' | 'corrections'> {
+    const { origin, why, machineSpeed } = this.opened.plan.report;
+    return {
+      ...this.predicted(run),
+      plan: {
+        origin,
+        ...(why !== undefined && { why }),
+        ...(machineSpeed && { machineSpeed }),
+        replans: this.drift?.replans ?? [],
+      },
+    };
+  }
+
+  /** A run is over, and its statistics are out: what it taught corrects the runs after it. */
+  ended(timings: TaskTimings | undefined): void {
+    if (!timings || !this.underWay.delete(timings)) return;
+    const { learning } = this.opened.plan;
+    if (!learning) return;
+    const { work, undisturbed } = timings.end();
+    this.learning = this.learning
+      .then(async () => {
+        const path = correctionsPath(await profilePath(learning.options, loadAddon().machine()));
+        this.corrections = correctionsOf(await learnRun(path, learning.profile, work, undisturbed));
+      })
+      .catch(() => undefined);
+  }
+
+  /** Resolves when what runs taught is kept. */
+  learned(): Promise<void> {
+    return this.learning;
+  }
+
+  private predicted({ schedule, totals, ownStages, timings }: SeenRun): Pick<RunStats, 'predicted' | 'corrections'> {
+    const { block } = this;
+    const { request, report, learning } = this.opened.plan;
+    if (!request || ownStages) return {};
+    const batchSize = this.drift ? Math.ceil(this.drift.rows / block.batches) : block.batchSize;
+    const { corrections: _, ...plain } = request.hardware;
+    const by = (applied: Corrections | undefined): PredictedRun | undefined =>
+      predictRun(
+        { ...request, hardware: { ...plain, ...(applied && { corrections: applied }) } },
+        { ...block, batchSize },
+        schedule,
+        totals,
+        this.cache,
+      );
+    const applied = timings ? timings.applied : this.corrections;
+    const run = by(applied);
+    if (!run) return {};
+    const planned = report.workload &&
+      report.predicted && { workload: report.workload, tokensPerSecond: report.predicted.tokensPerSecond };
+    return {
+      predicted: { ...run, ...(planned && { planned }) },
+      ...(timings && {
+        corrections: {
+          applied: applied ?? {},
+          uncorrectedTokensPerSecond: (applied ? by(undefined) : run)?.tokensPerSecond ?? 0,
+          ...timings.end(),
+          learned: learning !== undefined,
+        },
+      }),
+    };
+  }
+
+  private get cache(): CachePages {
+    const {
+      cache: { pages, pageTokens, disk },
+      gpu,
+    } = this.opened;
+    return {
+      pages,
+      gpuPages: gpu?.options.pages,
+      rules: {
+        pageTokens,
+        gpuShare: gpu?.cacheShare,
+        diskShare: disk.share,
+        mostDiskPages: disk.mostPerRow,
+      },
+    };
+  }
+
+  /** How many rows should be under way together for another workload, as things lie now. */
+  private rowsFor(request: PlanRequest): number {
+    const { grid, settings, reserved } = this.opened;
+    const { compressWeights, compressCache } = settings.numerics;
+    const { rowsPerSlot, schedule, tokensPerSquare } = settings.block;
+    const { hardware, allow } = request;
+    const best = chooseBlock(
+      {
+        ...request,
+        hardware: { ...hardware, memory: { ...hardware.memory, cpuBytes: reserved.hostBytes } },
+        allow: {
+          ...allow,
+          schedules: [schedule],
+          batches: grid.slots,
+          mostBatchSize: grid.rowsPerSlot,
+          tokensPerSquare,
+          compressWeights: [compressWeights],
+          compressCache: [compressCache],
+        },
+      },
+      this.placement,
+    );
+    // Rows that do not fit beside each other any more come in one by one, as memory comes free.
+    return grid.slots * (best?.policy.batchSize ?? rowsPerSlot);
+  }
+}

@@ -1,0 +1,209 @@
+import { kindOf, type Task, type TaskEvent } from '../grid/Task.js';
+import type { BlockSetting } from '../../plan/CostModel.js';
+import type { WorkDone } from './learn.js';
+import { computeKind, readKind, type Corrections, type Phase } from '../../plan/corrections.js';
+import type { PlacementShares } from '../../plan/Placement.js';
+import { matmulKind } from '../../plan/model/computeSeconds.js';
+import { BETWEEN_SQUARES, NOT_OVERLAPPED } from '../../plan/model/queues.js';
+import { sizesOf } from '../../plan/model/sizes.js';
+import { taskSeconds } from '../../plan/model/taskSeconds.js';
+import { tokensByPhase, type Batch } from '../grid/Square.js';
+import { CpuContention } from './CpuContention.js';
+
+/**
+ * A wait of more than so many times what the model expects is for rows, or for whoever takes results: not the
+ * machine's.
+ */
+const MOST_WAIT = 64;
+
+/**
+ * Of a disk and a link that work together, the one that takes so many times as long as the other takes all of the time.
+ */
+const CLEARLY = 2;
+
+function isDisk({ queue }: Task): boolean {
+  return queue === 'disk-read' || queue === 'disk-write';
+}
+
+function isPages({ name }: Task): boolean {
+  return kindOf(name).moves === 'cache';
+}
+
+/** What tasks of one batch have in common in all layers. */
+interface BatchWork {
+  readonly promptShare: number;
+  readonly prefill: string;
+  readonly decode: string;
+  /** Seconds of the model, by part. */
+  readonly seconds: Map<string, number>;
+}
+
+/**
+ * Sets every task of a run beside what the machine's profile says of that very task, by kind of work: what was learned
+ * before is left out of it, so that corrections do not correct themselves.
+ *
+ * With a GPU `compute` is what the GPU computes, and the link is learned of too. Two things are left out there.
+ * Attention of which a part happens on the processor tells of neither alone. And where disk and link are one native
+ * task, what took the time is known only if the profile has one of them take twice as long as the other. How queues
+ * wait for each other is nothing that the model corrects with a GPU.
+ */
+export class TaskTimings {
+  private readonly done = new Map<string, { seconds: number; profileSeconds: number }>();
+  private readonly batches = new WeakMap<Batch, BatchWork>();
+  private readonly secondsOf: (task: Task) => number;
+  private readonly weights: string;
+  private readonly readKind: string;
+  private readonly betweenSeconds: number;
+  private readonly memoryBytesPerSecond: number;
+  private readonly compute = { seconds: 0, profileSeconds: 0, end: NaN };
+  private readonly waits = { seconds: 0, profileSeconds: 0 };
+  private readonly disk = { read: 0, write: 0, bytes: 0 };
+  private readonly span = { start: Infinity, end: -Infinity };
+  private readonly machine: Pick<CpuContention, 'undisturbed'>;
+  private readonly onGpu: boolean;
+  private readonly hostAttends: boolean;
+  /** The hop from or to the disk that came last, as long as it may be one with a hop over the link. */
+  private hop: TaskEvent | undefined;
+  /** Another run shares the queues: what lies between this one's tasks is the other one's. */
+  private shared = false;
+
+  /**
+   * @param setting the machine as it is for this run, its profile uncorrected
+   * @param applied what the run is predicted with
+   * @param machine tells how much of the machine the run had; replaced in tests
+   */
+  constructor(
+    { hardware: { corrections: _, ...hardware }, ...setting }: BlockSetting,
+    placement: PlacementShares,
+    readonly applied: Corrections | undefined,
+    machine?: Pick<CpuContention, 'undisturbed'>,
+  ) {
+    const plain = { ...setting, hardware };
+    this.machine = machine ?? new CpuContention(setting.block.threads ?? hardware.cpu.threads);
+    this.secondsOf = taskSeconds(plain, placement);
+    this.onGpu = hardware.gpu !== undefined && hardware.memory.gpuBytes > 0;
+    this.hostAttends = this.onGpu && placement.cache.gpu < 1;
+    this.readKind = readKind(sizesOf(plain).layerWeightBytes);
+    this.weights = matmulKind(plain.shape, plain.block.compressWeights);
+    this.betweenSeconds = BETWEEN_SQUARES * hardware.cpu.taskSeconds;
+    this.memoryBytesPerSecond = hardware.cpu.memoryBytesPerSecond;
+  }
+
+  /** Another run is under way beside this one. */
+  share(): void {
+    this.shared = true;
+  }
+
+  completed(event: TaskEvent): void {
+    const { task, timing, error } = event;
+    if (!timing || error) return;
+    const seconds = timing.end - timing.start;
+    this.span.start = Math.min(this.span.start, timing.start);
+    this.span.end = Math.max(this.span.end, timing.end);
+    const { hop } = this;
+    this.hop = undefined;
+    if (hop && hop.id === event.id) {
+      this.movedTogether(hop.task, task, seconds);
+      return;
+    }
+    if (hop?.timing) this.moved(hop.task, hop.timing.end - hop.timing.start);
+    if (task.name === 'compute') this.computed(task, timing.start, seconds);
+    // The hop over the link, if it is the same native task, comes next.
+    else if (this.onGpu && isDisk(task) && !isPages(task)) this.hop = event;
+    else this.moved(task, seconds);
+  }
+
+  /** What was done so far, by kind, in seconds; and how much of the machine it had. */
+  end(): { readonly work: WorkDone; readonly undisturbed: number } {
+    if (this.hop?.timing) this.moved(this.hop.task, this.hop.timing.end - this.hop.timing.start);
+    this.hop = undefined;
+    const { compute, disk, waits, span } = this;
+    const work: Record<string, { seconds: number; profileSeconds: number }> = {};
+    // While data come from the disk, computing shares the memory with them: the model counts that time apart, in a run
+    // it is part of the tasks.
+    const contended =
+      !this.onGpu && compute.profileSeconds > 0
+        ? 1 + disk.bytes / this.memoryBytesPerSecond / compute.profileSeconds
+        : 1;
+    for (const [kind, { seconds, profileSeconds }] of this.done) {
+      work[kind] = {
+        seconds,
+        profileSeconds: kind.startsWith('compute.') ? profileSeconds * contended : profileSeconds,
+      };
+    }
+    const busy = [compute.seconds, disk.read, disk.write];
+    const sum = busy.reduce((total, each) => total + each, 0);
+    const wall = span.end - span.start;
+    if (!this.shared && !this.onGpu) {
+      if (disk.bytes === 0) work['between'] = waits;
+      // Where one queue is much busier than the others it hides them, and where nothing was busy the run waited for its
+      // rows: neither tells how well they overlap.
+      else if (Math.max(...busy) <= NOT_OVERLAPPED * sum && wall <= sum)
+        work['overlap'] = { seconds: wall, profileSeconds: NOT_OVERLAPPED * sum };
+    }
+    return { work, undisturbed: this.machine.undisturbed() };
+  }
+
+  private moved(task: Task, seconds: number): void {
+    if (isDisk(task)) {
+      const way = task.queue === 'disk-read' ? 'read' : 'write';
+      this.disk[way] += seconds;
+      this.disk.bytes += task.bytes;
+    }
+    const kind = this.kindOf(task);
+    if (kind !== undefined) this.add(kind, seconds, this.secondsOf(task));
+  }
+
+  /** One native task: pieces are on the link while others are on the disk, so the slower of both took the time. */
+  private movedTogether(disk: Task, link: Task, seconds: number): void {
+    const [onDisk, onLink] = [this.secondsOf(disk), this.secondsOf(link)];
+    if (onDisk >= CLEARLY * onLink) this.moved(disk, seconds);
+    else if (onLink >= CLEARLY * onDisk) this.moved(link, seconds);
+  }
+
+  private kindOf(task: Task): string | undefined {
+    if (task.queue === 'disk-read') return isPages(task) ? 'disk.readPages' : this.readKind;
+    if (task.queue === 'disk-write') return isPages(task) ? 'disk.writePages' : 'disk.write';
+    return task.queue === 'host-to-device' ? 'link.up' : task.queue === 'device-to-host' ? 'link.down' : undefined;
+  }
+
+  private computed(task: Task, start: number, seconds: number): void {
+    const { compute, waits, betweenSeconds } = this;
+    const { promptShare, prefill, decode, seconds: known } = this.workOf(task.batch);
+    const part = task.part ?? '';
+    if (part === 'attend' && this.hostAttends && promptShare < 1) return;
+    let model = known.get(part);
+    if (model === undefined) known.set(part, (model = this.secondsOf(task)));
+    if (promptShare > 0) this.add(prefill, seconds * promptShare, model * promptShare);
+    if (promptShare < 1) this.add(decode, seconds * (1 - promptShare), model * (1 - promptShare));
+    compute.seconds += seconds;
+    compute.profileSeconds += model;
+    if (part === 'project') waits.profileSeconds += betweenSeconds;
+    if (start > compute.end) waits.seconds += Math.min(start - compute.end, MOST_WAIT * betweenSeconds);
+    compute.end = start + seconds;
+  }
+
+  private workOf(batch: Batch): BatchWork {
+    let work = this.batches.get(batch);
+    if (!work) {
+      const { prompt, decode } = tokensByPhase(batch);
+      const tokens = prompt + decode;
+      const kind = (phase: Phase): string => computeKind(phase, this.weights, tokens);
+      work = {
+        promptShare: 1 - decode / Math.max(1, tokens),
+        prefill: kind('prefill'),
+        decode: kind('decode'),
+        seconds: new Map(),
+      };
+      this.batches.set(batch, work);
+    }
+    return work;
+  }
+
+  private add(kind: string, seconds: number, profileSeconds: number): void {
+    let sum = this.done.get(kind);
+    if (!sum) this.done.set(kind, (sum = { seconds: 0, profileSeconds: 0 }));
+    sum.seconds += seconds;
+    sum.profileSeconds += profileSeconds;
+  }
+}

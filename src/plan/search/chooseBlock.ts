@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { BLOCK_SCHEDULES } from '../../engine/schedules/blockSchedules.js';
+import { costAt, overflows } from '../CostModel.js';
+import { COST_MODELS } from '../costModels.js';
+import { parsedArgument } from '../parsed.js';
+import { vectorOf, type PlacementShares, type TierShares } from '../Placement.js';
+import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from '../PlanRequest.js';
+import { sharesSchema, type BlockChoice, type Policy } from '../Policy.js';
+import { predictionOf } from '../predict.js';
+import type { RankedPlan } from './choosePolicy.js';
+import { paced } from '../model/paced.js';
+
+/**
+ * Shares that are settled; where those of the weights are open, as much of them stays in memory as there is room for.
+ */
+export type SettledShares = Omit<PlacementShares, 'weights'> & { readonly weights?: TierShares | undefined };
+
+const settledSchema: z.ZodType<SettledShares> = z.strictObject({
+  weights: sharesSchema.optional(),
+  cache: sharesSchema,
+  activations: sharesSchema,
+});
+
+const SIZES = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
+const COUNTS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+/** Of a layer's weights, the least that is worth a step. */
+const STEP = 0.001;
+/** Of two blocks that are about as fast, the smaller one answers sooner. */
+const ABOUT = 0.99;
+
+/**
+ * The best block of rows for a machine without a GPU on which everything has its place: for placements that somebody
+ * has settled, and for engines that are open already. Tries batch sizes and numbers of batches, about 1.4 apart. Pure.
+ *
+ * @returns undefined if no block fits
+ * @throws UsageError for a request or shares that make no sense
+ */
+export function chooseBlock(given: PlanRequest, settled: SettledShares): RankedPlan | undefined {
+  const request = parseRequest(given);
+  const shares = parsedArgument(settledSchema, settled, 'shares');
+  const { shape, workload, allow = {}, costModel = 'spillway' } = request;
+  const model = COST_MODELS[costModel];
+  const hardware = cappedHardware(request.hardware, request.caps);
+  const usable = usableBytes(hardware);
+  const rows = workload.rows ?? Infinity;
+  const of = (known: readonly number[], allowed: number | undefined, most: number): readonly number[] =>
+    allowed === undefined
+      ? [...new Set([...known.filter((each) => each <= Math.min(most, rows)), ...(most <= rows ? [most] : [])])]
+      : [allowed];
+
+  const found: RankedPlan[] = [];
+  for (const schedule of allow.schedules ?? model.schedules) {
+    for (const batches of BLOCK_SCHEDULES[schedule].sweep === 'one-slot'
+      ? [1]
+      : of(COUNTS, allow.batches, allow.mostBatches ?? 64)) {
+      for (const batchSize of of(SIZES, allow.batchSize, allow.mostBatchSize ?? 256)) {
+        const block: BlockChoice = {
+          schedule,
+          batchSize,
+          batches,
+          compressWeights: allow.compressWeights?.[0] ?? 'none',
+          compressCache: allow.compressCache?.[0] ?? 'none',
+          cpuAttention: true,
+          ...(allow.threads !== undefined && { threads: allow.threads }),
+          ...(allow.tokensPerSquare !== undefined && { tokensPerSquare: allow.tokensPerSquare }),
+        };
+        const setting = { hardware, shape, workload, block };
+        for (const policy of placed(
+          block,
+          shares,
+          (candidate) => costAt(model.blockAt(setting, vectorOf(candidate)), vectorOf(candidate)).memoryBytes.cpu,
+          usable.cpu,
+        )) {
+          const vector = vectorOf(policy);
+          const inTurn = paced(model, setting, vector, usable.cpu);
+          const cost = model.blockAt(inTurn ?? setting, vector);
+          const at = costAt(cost, vector);
+          if (overflows(at, usable).length > 0) continue;
+          found.push({ policy, predicted: predictionOf(at, cost, usable) });
+          if (inTurn === undefined) break;
+        }
+      }
+    }
+  }
+  const best = Math.max(0, ...found.map(({ predicted }) => predicted.tokensPerSecond));
+  const size = ({ policy }: RankedPlan): number => policy.batchSize * policy.batches;
+  return found
+    .filter(({ predicted }) => predicted.tokensPerSecond >= best * ABOUT)
+    .sort((a, b) => size(a) - size(b) || b.predicted.tokensPerSecond - a.predicted.tokensPerSecond)[0];
+}
+
+/** The block with its shares: those given, or weights in memory, then as much of them as leaves room for the rest. */
+function placed(
+  block: BlockChoice,
+  shares: SettledShares,
+  cpuBytes: (policy: Policy) => number,
+  usable: number,
+): Policy[] {
+  const { weights, ...others } = shares;
+  const having = (disk: number): Policy => ({ ...block, ...others, weights: { gpu: 0, cpu: 1 - disk, disk } });
+  if (weights !== undefined) return [{ ...block, ...others, weights }];
+  // Bytes are linear in the share, but for what streaming takes in any case.
+  const [most, least] = [cpuBytes(having(STEP)), cpuBytes(having(1))];
+  const disk = STEP + (1 - STEP) * Math.min(1, Math.max(0, (most - usable) / (most - least)));
+  return [having(0), having(Math.min(1, Math.ceil(disk / STEP) * STEP))];
+}

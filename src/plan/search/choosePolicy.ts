@@ -1,0 +1,147 @@
+import { leastValue } from '../Affine.js';
+import type { CostModel } from '../CostModel.js';
+import { COST_MODELS } from '../costModels.js';
+import type { HardwareProfile } from '../HardwareProfile.js';
+import { vectorOf } from '../Placement.js';
+import type { Tier } from '../../engine/grid/Tier.js';
+import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from '../PlanRequest.js';
+import type { BlockChoice, Policy } from '../Policy.js';
+import { doesNotFit, predictionOf, type Prediction } from '../predict.js';
+import { type SearchOutcome, type SearchSpace, searchPolicy } from './searchPolicy.js';
+import { paced } from '../model/paced.js';
+
+export interface RankedPlan {
+  readonly policy: Policy;
+  readonly predicted: Prediction;
+}
+
+/** The best policy of a request, and what came close. */
+export interface Choice extends RankedPlan {
+  readonly runnersUp: readonly RankedPlan[];
+  /** The best of those that write nothing to disk; undefined where none was found. */
+  readonly readsOnly: RankedPlan | undefined;
+  readonly searched: Pick<SearchOutcome, 'blocks' | 'programs' | 'feasible'>;
+}
+
+const RUNNERS_UP = 4;
+
+/**
+ * The fastest policy that fits the caps, under a cost model. Pure; at most about a second for the largest models.
+ *
+ * @throws UsageError for a request that makes no sense
+ * @throws MemoryBudgetError if nothing fits; it names the smallest budget that would
+ */
+export function choosePolicy(given: PlanRequest): Choice {
+  const request = parseRequest(given);
+  const { shape, workload, costModel = 'spillway' } = request;
+  const model = COST_MODELS[costModel];
+  const hardware = cappedHardware(request.hardware, request.caps);
+  const usable = usableBytes(hardware);
+  const space = searchSpace(request, model, hardware);
+  const { ranked, ...searched } = searchPolicy(model, { hardware, shape, workload }, space, usable);
+  const plans = ranked.map(({ policy, at }): RankedPlan => {
+    const [setting, placement] = [{ hardware, shape, workload, block: policy }, vectorOf(policy)];
+    return {
+      policy,
+      predicted: predictionOf(
+        at,
+        model.blockAt(paced(model, setting, placement, usable.cpu) ?? setting, placement),
+        usable,
+      ),
+    };
+  });
+  const [best] = plans;
+  if (best === undefined) throw smallestBudget(model, { ...request, hardware }, space, usable);
+  const readsOnly = plans.find(({ policy: { cache, activations } }) => cache.disk === 0 && activations.disk === 0);
+  return { ...best, readsOnly, runnersUp: distinct(plans).slice(1, 1 + RUNNERS_UP), searched };
+}
+
+/** What a request leaves open. */
+function searchSpace({ allow = {}, workload }: PlanRequest, model: CostModel, hardware: HardwareProfile): SearchSpace {
+  const withGpu = hardware.memory.gpuBytes > 0;
+  const { rows = Infinity } = workload;
+  return {
+    schedules: allow.schedules ?? model.schedules,
+    batchSizes: allow.batchSize === undefined ? undefined : [allow.batchSize],
+    batchCounts: allow.batches === undefined ? undefined : [allow.batches],
+    mostBatchSize: Math.min(rows, allow.mostBatchSize ?? (withGpu ? 1024 : 256)),
+    mostBatches: Math.min(rows, allow.mostBatches ?? 64),
+    compressWeights: allow.compressWeights ?? ['none'],
+    compressCache: allow.compressCache ?? ['none'],
+    // FlexGen's model knows attention where the cache is, and nothing else.
+    cpuAttention: model.name === 'flexgen' || !withGpu ? [true] : (allow.cpuAttention ?? [true, false]),
+    tokensPerSquare: allow.tokensPerSquare,
+    threads: allow.threads,
+  };
+}
+
+/** One plan of each kind: plans that differ in nothing but a few rows are no alternatives. */
+function distinct(plans: readonly RankedPlan[]): RankedPlan[] {
+  const seen = new Set<string>();
+  return plans.filter(
+    ({ policy: { schedule, batchSize, batches, cpuAttention, compressWeights, compressCache, weights, cache } }) => {
+      const key = [
+        schedule,
+        Math.round(Math.log2(batchSize)),
+        Math.round(Math.log2(batches)),
+        cpuAttention,
+        compressWeights,
+        compressCache,
+        weights.disk > 0,
+        cache.disk > 0,
+      ].join(' ');
+      return !seen.has(key) && seen.add(key);
+    },
+  );
+}
+
+/**
+ * For a tier that no placement fits: how much of it the smallest block takes, the other tiers taken as large as need
+ * be.
+ */
+function smallestBudget(
+  model: CostModel,
+  { hardware, shape, workload }: PlanRequest,
+  space: SearchSpace,
+  usable: Readonly<Record<Tier, number>>,
+): Error {
+  const block: BlockChoice = {
+    schedule: 'zigzag',
+    batchSize: space.batchSizes?.[0] ?? 1,
+    batches: space.batchCounts?.[0] ?? 1,
+    compressWeights: space.compressWeights[0] ?? 'none',
+    compressCache: space.compressCache[0] ?? 'none',
+    cpuAttention: space.cpuAttention[0] ?? true,
+    tokensPerSquare: space.tokensPerSquare,
+    threads: space.threads,
+  };
+  const setting = { hardware, shape, workload, block };
+  const fits = (tier: Tier, bytes: number): boolean =>
+    searchPolicy(
+      model,
+      {
+        hardware: { ...hardware, memory: { ...hardware.memory, [`${tier}Bytes`]: bytes / hardware.usableFraction } },
+        shape,
+        workload,
+      },
+      { ...space, schedules: ['zigzag'], batchSizes: [block.batchSize], batchCounts: [block.batches] },
+      { ...usable, [tier]: bytes },
+    ).ranked.length > 0;
+  // The tier that more of would help: CPU memory first, as it is the one that is capped most often.
+  for (const tier of ['cpu', 'gpu', 'disk'] as const) {
+    if (usable[tier] <= 0 || !fits(tier, 1e16)) continue;
+    let [low, high] = [usable[tier], 1e16];
+    for (let step = 0; step < 60 && high - low > Math.max(2 ** 20, low * 1e-3); step++) {
+      const middle = low * 2 < high ? low * 2 : (low + high) / 2;
+      if (fits(tier, middle)) high = middle;
+      else low = middle;
+    }
+    return doesNotFit(usable, high, tier);
+  }
+  const needs = model.blocks(setting)[0]?.memory.find(({ tier, bytes }) => leastValue(bytes, {}) > usable[tier]);
+  return doesNotFit(
+    usable,
+    needs ? leastValue(needs.bytes, {}) : shape.layerWeightBytes * shape.layers,
+    needs?.tier ?? 'cpu',
+  );
+}

@@ -1,0 +1,97 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { countSweeps } from '../../../src/plan/model/countSweeps.js';
+import { BLOCK_SCHEDULES, SCHEDULE_NAMES } from '../../../src/engine/schedules/blockSchedules.js';
+import type { Schedule } from '../../../src/engine/schedules/Schedule.js';
+
+/** Sums over all squares of the first layer that a schedule really makes. */
+function played(
+  schedule: Schedule,
+  promptTokens: number,
+  newTokens: number,
+  rows: number,
+  batchSize: number,
+  batches: number,
+  tokensPerSquare: number,
+): number[] {
+  let state = schedule.start({ layers: 1, slots: batches, rowsPerSlot: batchSize, tokensPerSquare });
+  let admitted = 0;
+  const sums = { sweeps: 0, squares: 0, prompt: 0, decode: 0, decodeKeys: 0, promptKeys: 0, sampled: 0, context: 0 };
+  for (;;) {
+    const come = Math.min(rows - admitted, schedule.free(state, new Set()));
+    const next = schedule.next(state, {
+      admitted: Array.from({ length: come }, (_, i) => ({ row: admitted + i, promptTokens, newTokens })),
+      ended: new Set(),
+    });
+    admitted += come;
+    state = next.state;
+    const squares = [...next.squares];
+    if (squares.length === 0) break;
+    sums.sweeps++;
+    for (const square of squares) {
+      sums.squares++;
+      for (const { firstPosition, tokens, head } of square.batch.rows) {
+        if (firstPosition >= promptTokens) {
+          sums.decode++;
+          sums.decodeKeys += firstPosition + 1;
+        } else {
+          sums.prompt += tokens;
+          for (let i = 0; i < tokens; i++) sums.promptKeys += firstPosition + i + 1;
+        }
+        sums.context += firstPosition;
+        if (head === 'sample') sums.sampled++;
+      }
+    }
+  }
+  return Object.values(sums);
+}
+
+test('sweeps are counted as the schedules make them, square by square', () => {
+  const count = fc.integer({ min: 1, max: 6 });
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...SCHEDULE_NAMES),
+      fc.integer({ min: 1, max: 40 }),
+      count,
+      count,
+      fc.integer({ min: 1, max: 3 }),
+      fc.integer({ min: 0, max: 30 }),
+      fc.integer({ min: 1, max: 3 }),
+      (name, prompt, tokens, size, batches, room, blocks) => {
+        // One slot only where batches take turns: there the count stands for any of them.
+        const slots = name === 'row' ? 1 : batches;
+        const rows = size * slots * blocks;
+        const tokensPerSquare = size + room;
+        const classes = countSweeps(
+          { promptTokens: prompt, newTokens: tokens, rows },
+          {
+            schedule: name,
+            batchSize: size,
+            batches,
+            compressWeights: 'none',
+            compressCache: 'none',
+            cpuAttention: true,
+            tokensPerSquare,
+          },
+        );
+        const total = (of: (each: (typeof classes)[number]) => number): number =>
+          classes.reduce((sum, each) => sum + of(each), 0);
+        const perSquare = (field: keyof (typeof classes)[number]['load']): number =>
+          total(({ sweeps, squares, load }) => sweeps * squares * load[field]);
+        const counted = [
+          total(({ sweeps }) => sweeps),
+          total(({ sweeps, squares }) => sweeps * squares),
+          perSquare('promptTokens'),
+          perSquare('decodeRows'),
+          perSquare('decodeKeys'),
+          perSquare('promptKeys'),
+          perSquare('sampledRows'),
+          perSquare('contextTokens'),
+        ];
+        const real = played(BLOCK_SCHEDULES[name].create(), prompt, tokens, rows, size, slots, tokensPerSquare);
+        counted.forEach((value, i) => expect(value).toBeCloseTo(real[i] ?? -1, 6));
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
