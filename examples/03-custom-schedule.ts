@@ -1,6 +1,6 @@
 // A schedule and a pipeline of one's own, made of the package's public parts.
 // Usage: node scripts/run-example.mjs 03-custom-schedule [MODEL]
-import { Engine, type RowResult, type RunStats } from 'spillway';
+import { Engine, type RowResult, type RunResults } from 'spillway';
 import {
   compute,
   loadActivation,
@@ -66,9 +66,11 @@ const PROMPTS = [
   'Once',
 ];
 
-async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+async function collect<T>(results: RunResults<T>): Promise<T[]> {
   const all: T[] = [];
-  for await (const item of items) all.push(item);
+  for await (const result of results) all.push(result);
+  const { policy, tokensPerSecond } = await results.stats;
+  console.log(`${JSON.stringify(policy)}: ${tokensPerSecond.generated.toFixed(1)} tokens/s`);
   return all;
 }
 
@@ -77,14 +79,10 @@ export async function main(
 ): Promise<{ readonly plain: readonly RowResult[]; readonly custom: readonly RowResult[] }> {
   await using engine = await Engine.open({ model, batchSize: 2 });
   const rows = PROMPTS.map((prompt) => ({ prompt }));
-  const onStats = ({ policy, tokensPerSecond }: RunStats): void => {
-    console.log(`${JSON.stringify(policy)}: ${tokensPerSecond.generated.toFixed(1)} tokens/s`);
-  };
-  const plain = await collect(engine.generate(rows, { maxNewTokens: 16, onStats }));
+  const plain = await collect(engine.generate(rows, { maxNewTokens: 16 }));
   const custom = await collect(
     engine.generate(rows, {
       maxNewTokens: 16,
-      onStats,
       schedule: shortestFirst(diagonalBlock(), 4),
       pipeline: patientStores,
     }),

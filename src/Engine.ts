@@ -18,9 +18,9 @@ import { EngineRuns } from './engine/rows/EngineRuns.js';
 import type {
   AnswerRunOptions,
   FollowOptions,
-  Generation,
   GenerationSource,
   RunOptions,
+  RunResults,
   ValueOf,
 } from './engine/rows/Generation.js';
 import { perplexityOf, type Perplexity } from './engine/rows/perplexityOf.js';
@@ -35,9 +35,9 @@ import { partOf } from './model/partOf.js';
 import { readModel } from './model/readModel.js';
 import { resolveModel } from './model/resolveModel.js';
 import type { Tokenizer } from './model/Tokenizer.js';
-import { generatedRows } from './operators/generatedRows.js';
 import { iterated } from './operators/iterated.js';
 import { pulled } from './operators/pulled.js';
+import { runResults } from './operators/runResults.js';
 import { throughStages } from './operators/throughStages.js';
 import type {
   ClassifyOptions,
@@ -164,15 +164,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
   generate<Options extends RunOptions = RunOptions>(
     rows: RowSource,
     options?: Options,
-  ): AsyncGenerator<RowResult<ValueOf<Options>>, void, undefined>;
-  generate(rows: RowSource, options: RunOptions = {}): AsyncGenerator<RowResult, void, undefined> {
+  ): RunResults<RowResult<ValueOf<Options>>>;
+  generate(rows: RowSource, options: RunOptions = {}): RunResults<RowResult> {
     this.runs.check(rows, options);
-    return this.iterate(rows, (read) => this.generation(read, options));
-  }
-
-  /** The parts of a generation, for compositions of one's own: see `generatedRows`. */
-  generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, options: RunOptions = {}): Generation {
-    return this.runs.generation(rows, options);
+    return runResults(
+      options,
+      (callbacks) => () => this.runs.generation(pulledRows(rows), { ...options, ...callbacks }),
+    );
   }
 
   /**
@@ -181,39 +179,23 @@ export class Engine implements GenerationSource, AsyncDisposable {
    *
    * @throws UsageError for an option out of range, before anything is read; and whatever `generate` throws
    */
-  classify(
-    rows: RowSource,
-    options: AnswerRunOptions<ClassifyOptions> = {},
-  ): AsyncGenerator<ClassifyResult, void, undefined> {
-    checkRows(rows);
-    return this.iterate(rows, this.runs.answers.prepared('classify', options));
+  classify(rows: RowSource, options: AnswerRunOptions<ClassifyOptions> = {}): RunResults<ClassifyResult> {
+    return this.answering('classify', rows, options);
   }
 
   /**
    * Tells how likely completions are behind each row's prompt: for evaluation, for reranking. Otherwise as `classify`.
    */
-  score(rows: RowSource, options: AnswerRunOptions<ScoreOptions> = {}): AsyncGenerator<ScoreResult, void, undefined> {
-    checkRows(rows);
-    return this.iterate(rows, this.runs.answers.prepared('score', options));
+  score(rows: RowSource, options: AnswerRunOptions<ScoreOptions> = {}): RunResults<ScoreResult> {
+    return this.answering('score', rows, options);
   }
 
   /**
    * Makes an embedding of each row: its hidden states behind the final norm, pooled. Rows that are pooled over all of
    * their tokens share nothing, unless they are equal. Otherwise as `classify`.
    */
-  embed(rows: RowSource, options: AnswerRunOptions<EmbedOptions> = {}): AsyncGenerator<EmbedResult, void, undefined> {
-    checkRows(rows);
-    return this.iterate(rows, this.runs.answers.prepared('embed', options));
-  }
-
-  /** The parts of `classify`, `score` or `embed`, for compositions of one's own: see `generatedRows`. */
-  answering<Kind extends AnswerKind>(
-    kind: Kind,
-    rows: AsyncIterable<RowInput> | Iterable<RowInput>,
-    options: Answers[Kind]['options'],
-  ): Generation<Answers[Kind]['result']> {
-    checkRows(rows);
-    return this.runs.answers.prepared(kind, options)(rows);
+  embed(rows: RowSource, options: AnswerRunOptions<EmbedOptions> = {}): RunResults<EmbedResult> {
+    return this.answering('embed', rows, options);
   }
 
   /**
@@ -256,12 +238,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   async perplexity(tokens: readonly number[], options: PerplexityOptions): Promise<Perplexity> {
     const run = this.runs.scoring(tokens, options);
     const scores: WindowScore[] = [];
-    for await (const score of iterated(
-      throughStages(run),
-      () => undefined,
-      () => run.drained,
-    ))
-      scores.push(score);
+    for await (const score of iterated(throughStages(run), undefined, () => run.drained)) scores.push(score);
     return perplexityOf(scores);
   }
 
@@ -274,11 +251,19 @@ export class Engine implements GenerationSource, AsyncDisposable {
     return this.close();
   }
 
-  private async *iterate<Result>(
+  private answering<Kind extends AnswerKind>(
+    kind: Kind,
     rows: RowSource,
-    compose: (rows: AsyncIterable<RowInput> | Iterable<RowInput>) => Generation<Result>,
-  ): AsyncGenerator<Result, void, undefined> {
-    const generation = compose(isObservable(rows) ? pulled(rows) : rows);
-    yield* iterated(generatedRows(generation), generation.delivered, () => generation.run.settled());
+    options: Answers[Kind]['options'],
+  ): RunResults<Answers[Kind]['result']> {
+    checkRows(rows);
+    return runResults(options, (callbacks) => {
+      const run = this.runs.answers.prepared(kind, options, callbacks);
+      return () => run(pulledRows(rows));
+    });
   }
+}
+
+function pulledRows(rows: RowSource): AsyncIterable<RowInput> | Iterable<RowInput> {
+  return isObservable(rows) ? pulled(rows) : rows;
 }

@@ -13,7 +13,7 @@ export { WEIGHT_COMPRESSIONS, type WeightCompression } from './model/compressBin
 export type { GpuProducts } from './bindings/Gpu.js';
 export type { PerplexityOptions } from './engine/rows/checkPerplexity.js';
 export type { Perplexity } from './engine/rows/perplexityOf.js';
-export type { AnswerRunOptions, FollowOptions, RunOptions, ValueOf } from './engine/rows/Generation.js';
+export type { AnswerRunOptions, FollowOptions, RunOptions, RunResults, ValueOf } from './engine/rows/Generation.js';
 export type { RowLookAhead } from './engine/rows/rowLookAhead.js';
 export type { Progress, RunStats, TraceEvent } from './RunStats.js';
 export { formatBytes, parseBytes, type Size } from './units.js';

@@ -1,8 +1,7 @@
 // `spillway/operators`: stages and what composes them, and operators over streams of rows.
 import '../requireNode.js';
 
-export type { Composition, Generation, GenerationSource } from '../engine/rows/Generation.js';
-export { generatedRows } from '../operators/generatedRows.js';
+export type { Composition, GenerationSource } from '../engine/rows/Generation.js';
 export { iterated } from '../operators/iterated.js';
 export { pulled, type Overflow, type PulledOptions } from '../operators/pulled.js';
 export { squares } from '../operators/squares.js';

@@ -1,8 +1,8 @@
 import { Channel } from './Channel.js';
 
 /**
- * An input that whoever reads it can leave at once, with `return` or `abort`, also while a value of it is awaited, which
- * may never come. The input is told so, once, and what it answers is of no interest any more.
+ * An input that whoever reads it can leave at once, with `return` or `abort`, also while a value of it is awaited. The
+ * input is told so, once, and what it answers is of no interest any more.
  */
 export function cancellable<T>(input: AsyncIterable<T> | Iterable<T>): Channel<T> {
   let iterator: AsyncIterator<T, unknown> | Iterator<T, unknown> | undefined;

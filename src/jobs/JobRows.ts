@@ -70,7 +70,7 @@ export class JobRows {
   }
 
   /**
-   * @throws UsageError when a row that is done had another id; whatever the channel was aborted with; whatever the input
+   * @throws UsageError when a row that is done had another id; what the channel was aborted with; whatever the input
    * throws
    */
   async *send(input: Channel<RowInput>): AsyncGenerator<RowInput, void, undefined> {

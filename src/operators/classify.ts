@@ -15,9 +15,9 @@ import type { PulledOptions } from './pulled.js';
  * @throws UsageError for what is no engine, or an option out of range
  */
 export function classify(
-  engine: AnswerSource,
+  engine: Pick<AnswerSource, 'classify'>,
   options: Answers['classify']['options'] & { readonly queue?: PulledOptions } = {},
 ): OperatorFunction<RowInput, ClassifyResult> {
-  const { queue, ...runOptions } = checkedSource(engine, options);
-  return answeredBy((rows) => engine.answering('classify', rows, runOptions), queue);
+  const { queue, ...runOptions } = checkedSource(engine, 'classify', options);
+  return answeredBy((rows) => engine.classify(rows, runOptions), queue);
 }

@@ -15,9 +15,9 @@ import type { PulledOptions } from './pulled.js';
  * @throws UsageError for what is no engine, or an option out of range
  */
 export function embed(
-  engine: AnswerSource,
+  engine: Pick<AnswerSource, 'embed'>,
   options: Answers['embed']['options'] & { readonly queue?: PulledOptions } = {},
 ): OperatorFunction<RowInput, EmbedResult> {
-  const { queue, ...runOptions } = checkedSource(engine, options);
-  return answeredBy((rows) => engine.answering('embed', rows, runOptions), queue);
+  const { queue, ...runOptions } = checkedSource(engine, 'embed', options);
+  return answeredBy((rows) => engine.embed(rows, runOptions), queue);
 }

@@ -1,10 +1,7 @@
 import type { OperatorFunction } from 'rxjs';
-import { found } from '../arguments/found.js';
-import { checkObject } from '../arguments/checkMembers.js';
-import { UsageError } from '../errors/UsageError.js';
 import type { GenerationSource, RunOptions, ValueOf } from '../engine/rows/Generation.js';
 import type { RowInput, RowResult } from '../Row.js';
-import { answeredBy } from './answeredBy.js';
+import { answeredBy, checkedSource } from './answeredBy.js';
 import type { PulledOptions } from './pulled.js';
 
 /**
@@ -32,9 +29,6 @@ export function offloadGenerate(
   engine: GenerationSource,
   options: RunOptions & { readonly queue?: PulledOptions } = {},
 ): OperatorFunction<RowInput, RowResult> {
-  if (typeof (engine as Partial<GenerationSource> | null | undefined)?.generation !== 'function')
-    throw new UsageError(`engine: found ${found(engine)}, expected an open engine`);
-  checkObject('options', options);
-  const { queue, ...runOptions } = options;
-  return answeredBy((rows) => engine.generation(rows, runOptions), queue);
+  const { queue, ...runOptions } = checkedSource(engine, 'generate', options);
+  return answeredBy((rows) => engine.generate(rows, runOptions), queue);
 }

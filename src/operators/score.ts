@@ -15,9 +15,9 @@ import type { PulledOptions } from './pulled.js';
  * @throws UsageError for what is no engine, or an option out of range
  */
 export function score(
-  engine: AnswerSource,
+  engine: Pick<AnswerSource, 'score'>,
   options: Answers['score']['options'] & { readonly queue?: PulledOptions } = {},
 ): OperatorFunction<RowInput, ScoreResult> {
-  const { queue, ...runOptions } = checkedSource(engine, options);
-  return answeredBy((rows) => engine.answering('score', rows, runOptions), queue);
+  const { queue, ...runOptions } = checkedSource(engine, 'score', options);
+  return answeredBy((rows) => engine.score(rows, runOptions), queue);
 }

@@ -355,9 +355,8 @@ describe('an engine', () => {
     ['pipeline that makes no stages', { pipeline: (() => 'as asked') as never }],
     ['pipeline whose stages return no Observable', { pipeline: (() => () => 'as asked') as never }],
   ])('a %s fails the run, of which nothing is left', async (_, options) => {
-    const { run } = engine.generation([]);
-    const { completed$ } = run.device;
-    run.close();
+    const device = engine['runs']['device'];
+    const { completed$ } = device;
     let observers = 0;
     const watched = new Observable((subscriber) => {
       observers++;
@@ -367,7 +366,7 @@ describe('an engine', () => {
         subscription.unsubscribe();
       };
     });
-    Object.defineProperty(run.device, 'completed$', { value: watched, configurable: true });
+    Object.defineProperty(device, 'completed$', { value: watched, configurable: true });
     try {
       for (let i = 0; i < 3; i++)
         await expect(collect(engine.generate([{ tokens: [1] }], options))).rejects.toThrow('as asked');
@@ -375,7 +374,7 @@ describe('an engine', () => {
         'as asked',
       );
     } finally {
-      Object.defineProperty(run.device, 'completed$', { value: completed$, configurable: true });
+      Object.defineProperty(device, 'completed$', { value: completed$, configurable: true });
     }
     expect(observers).toBe(0);
   });

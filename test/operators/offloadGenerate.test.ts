@@ -5,7 +5,7 @@ import { UsageError } from '../../src/errors/UsageError.js';
 import { offloadGenerate } from '../../src/operators/offloadGenerate.js';
 
 const engine: GenerationSource = {
-  generation: () => {
+  generate: () => {
     throw new Error('the engine was asked');
   },
 };

@@ -45,15 +45,17 @@ export class AnswerRuns {
 
   /**
    * All that can be refused is refused now; nothing else happens before rows are given.
+   * @param callbacks in the place of the options' own
    * @throws UsageError
    */
   prepared<Kind extends AnswerKind>(
     kind: Kind,
     options: Answers[Kind]['options'],
+    callbacks: Pick<AnswerOptions, 'onStats' | 'onProgress'>,
   ): (rows: Rows) => Generation<Answers[Kind]['result']> {
     checkAnswerOptions(kind, options);
     this.host.check(options);
-    return this.of(kind, options) as (rows: Rows) => Generation<Answers[Kind]['result']>;
+    return this.of(kind, { ...options, ...callbacks }) as (rows: Rows) => Generation<Answers[Kind]['result']>;
   }
 
   private of(

@@ -7,6 +7,7 @@ import type { IssuedSquare } from '../execution/IssuedSquare.js';
 import type { Schedule } from '../schedules/Schedule.js';
 import type { Peers } from '../peers/PeerConnection.js';
 import type { AnswerOptions } from '../../Results.js';
+import type { Progress, RunStats } from '../../RunStats.js';
 import type { Ordered } from './ActiveRow.js';
 import type { RowLookAhead } from './rowLookAhead.js';
 
@@ -51,10 +52,7 @@ export type Composition = Pick<
 /** The options of such a run: those of its rows, and how it is composed. */
 export type AnswerRunOptions<Options extends AnswerOptions> = Options & Composition;
 
-/**
- * Everything that answering one stream of rows takes, ready to be composed: nothing happens before `run`'s squares are
- * subscribed to.
- */
+/** What `runResults` takes to answer one stream of rows: nothing happens before `run`'s squares are subscribed to. */
 export interface Generation<Result = RowResult> {
   readonly run: Run<Ordered<Result>>;
   readonly options: Pick<RunOptions, 'order' | 'pipeline'>;
@@ -67,7 +65,24 @@ export interface Generation<Result = RowResult> {
   readonly delivered: (result: Result) => void;
 }
 
-/** What can start generations: an engine. */
+/** What can generate: an engine. */
 export interface GenerationSource {
-  generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, options?: RunOptions): Generation;
+  generate(rows: AsyncIterable<RowInput>, options?: RunOptions): AsyncIterable<RowResult>;
+}
+
+/**
+ * The results of a run, pulled: its rows are read as places come free, and a consumer that stops taking results stops
+ * admission. The run begins with the first `next`, and ends at once with `return`.
+ */
+export interface RunResults<Result> extends AsyncGenerator<Result, void, undefined> {
+  /**
+   * What the run took, once it is over, also where its consumer has left before the end. Rejects with what the
+   * iteration throws; nobody has to look at it.
+   */
+  readonly stats: Promise<RunStats>;
+  /**
+   * Views on the run while it is under way, ten a second at most, and one at its end. Completes with the run, however
+   * that ends: errors are the iteration's.
+   */
+  readonly progress$: Observable<Progress>;
 }

@@ -1,0 +1,92 @@
+import { defer, finalize, identity, map, merge, Subject, tap, type Observable } from 'rxjs';
+import type { Generation, RunResults } from '../engine/rows/Generation.js';
+import { InterruptedError } from '../errors/InterruptedError.js';
+import type { Progress, RunStats } from '../RunStats.js';
+import type { GenerateOptions } from '../Row.js';
+import { inputOrder } from './inputOrder.js';
+import { channelOf } from './iterated.js';
+import { throughStages } from './throughStages.js';
+
+type Callbacks = Pick<GenerateOptions, 'onStats' | 'onProgress'>;
+
+/**
+ * The results of a run, pulled, with its statistics and progress.
+ *
+ * @param options those of the caller, with callbacks of its own; first looked at when `prepare` has checked them
+ * @param prepare checks what it is about, and returns what makes the run, which is told whom to call back
+ * @throws what `prepare` throws
+ */
+export function runResults<Result>(
+  options: Callbacks,
+  prepare: (callbacks: Required<Callbacks>) => () => Generation<Result>,
+): RunResults<Result> {
+  const progress$ = new Subject<Progress>();
+  let final: RunStats | undefined;
+  const compose = prepare({
+    onStats: (stats) => {
+      final = stats;
+      options.onStats?.(stats);
+    },
+    onProgress: (progress) => {
+      progress$.next(progress);
+      options.onProgress?.(progress);
+    },
+  });
+  const { promise: stats, resolve, reject } = withResolvers<RunStats>();
+  // Nobody has to look at it.
+  stats.catch(() => undefined);
+  let generation: Generation<Result> | undefined;
+  let failure: { readonly error: unknown } | undefined;
+  const over = async (): Promise<void> => {
+    try {
+      await generation?.run.settled();
+      if (failure) throw failure.error;
+      if (!final) throw new InterruptedError('the results were given up before the run began');
+      resolve(final);
+    } catch (error) {
+      reject(error);
+    }
+    progress$.complete();
+  };
+  const results$ = defer(() => {
+    generation = compose();
+    return resultsOf(generation);
+  }).pipe(
+    tap({
+      error: (error: unknown) => {
+        failure = { error };
+      },
+    }),
+    finalize(() => void over()),
+  );
+  const channel = channelOf(results$, {
+    taken: (result) => generation?.delivered(result),
+    settled: async () => {
+      if (!generation) await over();
+      await generation?.run.settled();
+    },
+  });
+  return Object.assign(channel, { stats, progress$: progress$.asObservable() });
+}
+
+/**
+ * The squares of a run, through its stages, to the rows that end with them; rows that need no computing among them.
+ * `delivered` is to be called for each.
+ */
+function resultsOf<Result>({ run, options, answered$ }: Generation<Result>): Observable<Result> {
+  return merge(throughStages(run, options.pipeline), answered$).pipe(
+    options.order === 'completion' ? identity : inputOrder(({ sequence }) => sequence),
+    map(({ result }) => result),
+  );
+}
+
+/** As `Promise.withResolvers`, which Node 20 lacks. */
+function withResolvers<T>(): {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: unknown) => void;
+} {
+  let [resolve, reject]: [(value: T) => void, (error: unknown) => void] = [() => undefined, () => undefined];
+  const promise = new Promise<T>((...both) => ([resolve, reject] = both));
+  return { promise, resolve, reject };
+}
