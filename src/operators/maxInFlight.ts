@@ -5,7 +5,7 @@ import { size, whole } from '../arguments/memberChecks.js';
 import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { StageContext } from '../engine/execution/Run.js';
 import { layerBounds, type LayerBounds } from '../engine/grid/Square.js';
-import { QUEUE_NAMES, type QueueName, type TaskName } from '../engine/grid/Task.js';
+import { hopsOf, QUEUE_NAMES, type QueueName, type TaskName } from '../engine/grid/Task.js';
 import type { Move } from '../engine/memory/movement.js';
 import { UsageError } from '../errors/UsageError.js';
 import { parseBytes, type Size } from '../units.js';
@@ -146,8 +146,9 @@ function underWay(passed: readonly Passed[], queue: QueueName): [Passed[], Load]
   let all = NOTHING;
   const left = passed.filter(({ square: { events }, demand }) => {
     const issued = events.all
-      .filter(({ task, timing, error }) => task.queue === queue && timing === undefined && error === undefined)
-      .map(({ task: { bytes } }) => ({ tasks: 1, bytes }));
+      .filter(({ timing, error }) => timing === undefined && error === undefined)
+      .flatMap(({ task }) => hopsOf(task).filter((hop) => hop.queue === queue))
+      .map(({ bytes }) => ({ tasks: 1, bytes }));
     const toCome = [...demand].filter(([name]) => !events.stages.has(name)).map(([, load]) => load);
     const load = sum([...issued, ...toCome]);
     all = sum([all, load]);
@@ -173,7 +174,10 @@ class Demand {
     const { run, queue, last } = this;
     const demand = new Map<TaskName, Load>();
     const add = (name: TaskName, routes: readonly (readonly Move[])[]): void => {
-      const moves = routes.flat().filter((move) => move.queue === queue);
+      const moves = routes
+        .flat()
+        .flatMap(hopsOf)
+        .filter((move) => move.queue === queue);
       if (moves.length > 0) demand.set(name, sum(moves.map(({ bytes }) => ({ tasks: 1, bytes }))));
     };
     if (queue === run.device.computeQueue)

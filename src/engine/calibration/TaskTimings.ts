@@ -1,4 +1,4 @@
-import { kindOf, type Task, type TaskEvent } from '../grid/Task.js';
+import { hopsOf, kindOf, type Task, type TaskEvent } from '../grid/Task.js';
 import type { BlockSetting } from '../../plan/CostModel.js';
 import type { WorkDone } from './learn.js';
 import { computeKind, readKind, type Corrections, type Phase } from '../../plan/corrections.js';
@@ -43,7 +43,7 @@ interface BatchWork {
  * before is left out of it, so that corrections do not correct themselves.
  *
  * With a GPU `compute` is what the GPU computes, and the link is learned of too. Two things are left out there.
- * Attention of which a part happens on the processor tells of neither alone. And where disk and link are one native
+ * Attention of which a part happens on the processor tells of neither alone. And where disk and link are one
  * task, what took the time is known only if the profile has one of them take twice as long as the other. How queues
  * wait for each other is nothing that the model corrects with a GPU.
  */
@@ -62,8 +62,6 @@ export class TaskTimings {
   private readonly machine: Pick<CpuContention, 'undisturbed'>;
   private readonly onGpu: boolean;
   private readonly hostAttends: boolean;
-  /** The hop from or to the disk that came last, as long as it may be one with a hop over the link. */
-  private hop: TaskEvent | undefined;
   /** Another run shares the queues: what lies between this one's tasks is the other one's. */
   private shared = false;
 
@@ -100,23 +98,13 @@ export class TaskTimings {
     const seconds = timing.end - timing.start;
     this.span.start = Math.min(this.span.start, timing.start);
     this.span.end = Math.max(this.span.end, timing.end);
-    const { hop } = this;
-    this.hop = undefined;
-    if (hop && hop.id === event.id) {
-      this.movedTogether(hop.task, task, seconds);
-      return;
-    }
-    if (hop?.timing) this.moved(hop.task, hop.timing.end - hop.timing.start);
     if (task.name === 'compute') this.computed(task, timing.start, seconds);
-    // The hop over the link, if it is the same native task, comes next.
-    else if (this.onGpu && isDisk(task) && !isPages(task)) this.hop = event;
+    else if (task.hops) this.movedTogether(hopsOf(task), seconds);
     else this.moved(task, seconds);
   }
 
   /** What was done so far, by kind, in seconds; and how much of the machine it had. */
   end(): { readonly work: WorkDone; readonly undisturbed: number } {
-    if (this.hop?.timing) this.moved(this.hop.task, this.hop.timing.end - this.hop.timing.start);
-    this.hop = undefined;
     const { compute, disk, waits, span } = this;
     const work: Record<string, { seconds: number; profileSeconds: number }> = {};
     // While data come from the disk, computing shares the memory with them: the model counts that time apart, in a run
@@ -154,11 +142,10 @@ export class TaskTimings {
     if (kind !== undefined) this.add(kind, seconds, this.secondsOf(task));
   }
 
-  /** One native task: pieces are on the link while others are on the disk, so the slower of both took the time. */
-  private movedTogether(disk: Task, link: Task, seconds: number): void {
-    const [onDisk, onLink] = [this.secondsOf(disk), this.secondsOf(link)];
-    if (onDisk >= CLEARLY * onLink) this.moved(disk, seconds);
-    else if (onLink >= CLEARLY * onDisk) this.moved(link, seconds);
+  /** Pieces are on one link while others are on another, so the slowest of them took the time. */
+  private movedTogether(hops: readonly Task[], seconds: number): void {
+    const [slowest, next] = hops.map((hop) => ({ hop, of: this.secondsOf(hop) })).sort((a, b) => b.of - a.of);
+    if (slowest && (!next || slowest.of >= CLEARLY * next.of)) this.moved(slowest.hop, seconds);
   }
 
   private kindOf(task: Task): string | undefined {

@@ -17,7 +17,7 @@ import { NativeRun, type NativeBatch } from './NativeRun.js';
 import { PeerTransfers } from './PeerTransfers.js';
 import { PendingEvent } from './PendingEvent.js';
 import { SlotActivations, type SpilledActivations } from './SlotActivations.js';
-import { describeTask, QUEUE_NAMES, type QueueName, type Task, type TaskEvent, type TaskName } from '../grid/Task.js';
+import { describeTask, kindOf, QUEUE_NAMES, type QueueName, type Task, type TaskEvent } from '../grid/Task.js';
 import type { ComputeTier } from '../grid/Tier.js';
 
 /** What a native runtime was opened with, as far as its device needs to know it. */
@@ -41,16 +41,11 @@ export interface NativeDeviceSetup {
 
 interface PendingTask {
   readonly event: PendingEvent;
-  /** What the same native task does on other queues. */
-  readonly riders: PendingEvent[];
   readonly run?: NativeRun;
   readonly batch?: NativeBatch;
 }
 
 const GPU_QUEUES: readonly QueueName[] = ['gpu-compute', 'host-to-device', 'device-to-host'];
-
-/** What goes to and from the disk together with its way over the link. */
-const RIDERS: readonly TaskName[] = ['load_weight', 'load_activation', 'store_activation'];
 
 /** A buffer of a ring, for a task that uses what it holds. */
 interface Held {
@@ -62,9 +57,8 @@ interface Held {
  * The addon as a device: tasks become calls of the native runtime, its completions become events. Shared by all runs of
  * an engine.
  *
- * With a GPU one native task brings something from disk through the host's memory over the link, in pieces, or the way
- * back. It is submitted with its hop over the link; its hop from or to the disk, which comes right behind, rides on it
- * and has the same event.
+ * With a GPU one task brings something from disk through the host's memory over the link, in pieces, or the way back:
+ * it is the link's, and what is the disk's of it is one of its hops.
  */
 export class NativeDevice implements Device {
   readonly name = 'native';
@@ -81,8 +75,6 @@ export class NativeDevice implements Device {
   private readonly streamed: readonly number[];
   private readonly firstLayer: number;
   private readonly transfers: PeerTransfers;
-  /** The native task that was submitted last. */
-  private last: PendingTask | undefined;
 
   constructor(
     private readonly runtime: NativeRuntime,
@@ -108,8 +100,15 @@ export class NativeDevice implements Device {
   }
 
   submit(task: Task, after: readonly TaskEvent[]): TaskEvent {
-    if (this.computeTier === 'gpu' && RIDERS.includes(task.name) && (task.from === 'disk' || task.to === 'disk'))
-      return this.ride(task);
+    if (
+      this.computeTier === 'gpu' &&
+      kindOf(task.name).moves !== 'cache' &&
+      (task.from === 'disk' || task.to === 'disk')
+    )
+      throw new TaskError(
+        describeTask(task),
+        'what comes from disk or goes there crosses the link in the same task: its way there is one of the hops of that',
+      );
     switch (task.name) {
       case 'load_weight':
         return this.loadWeight(task, after);
@@ -217,7 +216,7 @@ export class NativeDevice implements Device {
       this.computeTier === 'gpu'
         ? ({ queue: 'host-to-device', from: 'cpu', to: 'gpu' } as const)
         : ({ queue: 'disk-read', from: 'disk', to: 'cpu' } as const);
-    this.loadWeight({ ...task, run: 0, name: 'load_weight', bytes, ...link }, []);
+    this.loadWeight({ ...task, run: 0, name: 'load_weight', bytes, ...link, hops: undefined }, []);
     return this.weights.find(task.layer);
   }
 
@@ -297,37 +296,14 @@ export class NativeDevice implements Device {
         ? this.transfers.send(task, run, after)
         : this.transfers.receive(task, run, after, task.layer > 0);
     batch.outstanding++;
-    this.pending.set(transfer.id, { event: transfer, riders: [], run, batch });
+    this.pending.set(transfer.id, { event: transfer, run, batch });
     return transfer;
   }
 
   private track(id: number, task: Task, run?: NativeRun, batch?: NativeBatch): PendingEvent {
     const event = new PendingEvent(id, task);
     if (batch) batch.outstanding++;
-    this.last = { event, riders: [], ...(run && { run }), ...(batch && { batch }) };
-    this.pending.set(id, this.last);
-    return event;
-  }
-
-  /** @throws TaskError for a hop without the one over the link right before it */
-  private ride(task: Task): TaskEvent {
-    const { last } = this;
-    const on = last?.event.task;
-    if (
-      !last ||
-      !on ||
-      on.name !== task.name ||
-      on.run !== task.run ||
-      on.batch !== task.batch ||
-      on.layer !== task.layer
-    ) {
-      throw new TaskError(
-        describeTask(task),
-        'its way over the link was not submitted right before it: the hops of a load or store belong together',
-      );
-    }
-    const event = new PendingEvent(last.event.id, task);
-    last.riders.push(event);
+    this.pending.set(id, { event, ...(run && { run }), ...(batch && { batch }) });
     return event;
   }
 
@@ -346,13 +322,9 @@ export class NativeDevice implements Device {
         continue;
       }
       this.pending.delete(id);
-      const { event, riders, run, batch } = entry;
+      const { event, run, batch } = entry;
       const error = failure && new TaskError(describeTask(event.task), this.reasonOf(failure));
       event.settle(timing, error);
-      for (const rider of riders) {
-        rider.settle(timing, error);
-        completions.push({ event: rider });
-      }
       const output = outputs.get(id);
       if (output && batch) {
         const rowOf = new Map(batch.rows.map((row) => [row.handle, row.id]));

@@ -4,7 +4,7 @@ import type { RunTotals } from '../calibration/predictRun.js';
 import type { JudgedRow, KnownStretch } from '../schedules/PathChecker.js';
 import { tokensByPhase, type Batch, type RowId } from '../grid/Square.js';
 import { residentPeakBytes } from './residentPeakBytes.js';
-import { kindOf, QUEUE_NAMES, type Moved, type QueueName, type TaskEvent } from '../grid/Task.js';
+import { hopsOf, kindOf, QUEUE_NAMES, type Moved, type QueueName, type Task, type TaskEvent } from '../grid/Task.js';
 
 /** Bytes of each tier. */
 export type MemoryUse = Readonly<
@@ -105,24 +105,28 @@ export class RunRecorder {
     const { task, timing } = event;
     if (!timing || event.error) return;
     const seconds = timing.end - timing.start;
-    let queue = this.queues.get(task.queue);
-    if (!queue) this.queues.set(task.queue, (queue = { busySeconds: 0, tasks: 0, bytes: 0 }));
-    queue.busySeconds += seconds;
-    queue.tasks++;
-    queue.bytes += task.bytes;
+    for (const hop of hopsOf(task)) this.moved(hop, seconds);
     if (task.name === 'compute') {
       const share = this.shareOf(task.batch);
       this.prefillSeconds += (seconds * share.prompt) / Math.max(1, share.prompt + share.decode);
       this.decodeSeconds += (seconds * share.decode) / Math.max(1, share.prompt + share.decode);
     }
-    const { moves } = kindOf(task.name);
-    if (moves) {
-      const links = this.bytes[moves];
-      const link = `${task.from ?? '?'}→${task.to ?? '?'}`;
-      links[link] = (links[link] ?? 0) + task.bytes;
-    }
     this.setup.timings?.completed(event);
-    this.trace(event);
+    for (const hop of hopsOf(task)) this.trace(hop, timing);
+  }
+
+  /** A link, or a processor, was busy with a task. */
+  private moved({ name, queue, from, to, bytes }: Task, seconds: number): void {
+    let sums = this.queues.get(queue);
+    if (!sums) this.queues.set(queue, (sums = { busySeconds: 0, tasks: 0, bytes: 0 }));
+    sums.busySeconds += seconds;
+    sums.tasks++;
+    sums.bytes += bytes;
+    const { moves } = kindOf(name);
+    if (!moves) return;
+    const links = this.bytes[moves];
+    const link = `${from ?? '?'}→${to ?? '?'}`;
+    links[link] = (links[link] ?? 0) + bytes;
   }
 
   /**
@@ -290,9 +294,9 @@ export class RunRecorder {
     }
   }
 
-  private trace({ task, timing }: TaskEvent): void {
+  private trace(task: Task, timing: NonNullable<TaskEvent['timing']>): void {
     const { onTrace } = this.setup;
-    if (!onTrace || !timing) return;
+    if (!onTrace) return;
     const { batch, layer, part, bytes, from, to } = task;
     const { pass, slot, rows } = batch;
     this.traceTrack(task.queue);

@@ -5,6 +5,7 @@ import type { Completion, Device, DevicePeers, DeviceRow } from '../grid/Device.
 import { PendingEvent } from './PendingEvent.js';
 import {
   describeTask,
+  hopsOf,
   QUEUE_NAMES,
   type HeadOutput,
   type QueueName,
@@ -88,14 +89,18 @@ export class SimulatedDevice implements Device {
     });
     // Messages to and from a peer keep their order whatever else does.
     const ordered = this.options.unordered !== true || task.queue === 'peer-receive' || task.queue === 'peer-send';
-    const tail = this.tails.get(task.queue);
+    const queues = hopsOf(task).map(({ queue }) => queue);
     const submitted = this.time.now;
     const begin = (): void => {
-      this.begin(event, before, Math.max(submitted, ordered ? (this.freeAt.get(task.queue) ?? 0) : 0));
+      const free = ordered ? queues.map((queue) => this.freeAt.get(queue) ?? 0) : [];
+      this.begin(event, before, Math.max(submitted, ...free));
     };
-    this.tails.set(task.queue, event);
     const open = new Set(before.filter(({ outcome }) => !outcome));
-    if (ordered && tail && !tail.outcome) open.add(tail);
+    for (const queue of queues) {
+      const tail = this.tails.get(queue);
+      if (ordered && tail && !tail.outcome) open.add(tail);
+      this.tails.set(queue, event);
+    }
     let left = open.size;
     if (left === 0) begin();
     for (const each of open) {
@@ -206,10 +211,10 @@ export class SimulatedDevice implements Device {
   /** What will become of the task is known; it shows on its event when its time has come. */
   private settle(event: SimulatedEvent, outcome: Outcome): void {
     if (event.outcome) return;
-    const { queue } = event.task;
     event.outcome = outcome;
     this.waiting.delete(event);
-    this.freeAt.set(queue, Math.max(outcome.end, this.freeAt.get(queue) ?? 0));
+    for (const { queue } of hopsOf(event.task))
+      this.freeAt.set(queue, Math.max(outcome.end, this.freeAt.get(queue) ?? 0));
     this.time.at(outcome.end, () => {
       this.completed$.next([this.complete(event, outcome)]);
     });

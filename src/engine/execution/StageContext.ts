@@ -7,7 +7,7 @@ import type { LastStores } from './LastStores.js';
 import type { Task, TaskEvent, TaskName } from '../grid/Task.js';
 
 /** A task as a stage states it; which square it is for is added by the run. */
-export type StageTask = Pick<Task, 'name' | 'queue'> & Partial<Pick<Task, 'part' | 'bytes' | 'from' | 'to'>>;
+export type StageTask = Pick<Task, 'name' | 'queue'> & Partial<Pick<Task, 'part' | 'bytes' | 'from' | 'to' | 'hops'>>;
 
 /** What the stage operators need to know of a run. */
 export interface StageContext {
@@ -19,7 +19,7 @@ export interface StageContext {
   pagesOf(row: RowId): PageTable | undefined;
   /** Submits one task for the square and notes its event there. */
   issue(square: IssuedSquare, task: StageTask, after: readonly TaskEvent[]): TaskEvent;
-  /** Submits the hops of some routes; returns the last event of each. */
+  /** Submits the moves of some routes; returns the last event of each. */
   issueMoves(
     square: IssuedSquare,
     name: TaskName,

@@ -60,6 +60,14 @@ export type QueueName = (typeof QUEUE_NAMES)[number];
 /** Parts of a square's compute: tasks of their own, so that attention may run where the pages are. */
 export type ComputePart = 'embed' | 'project' | 'attend' | 'finish' | 'head';
 
+/** One way over one link. */
+export interface Hop {
+  readonly queue: QueueName;
+  readonly from: Place;
+  readonly to: Place;
+  readonly bytes: number;
+}
+
 /** One unit of work for one queue, for a square. Plain data: a device decides what it means. */
 export interface Task extends Square {
   /** Which run it belongs to; unique on the device. */
@@ -71,6 +79,17 @@ export interface Task extends Square {
   readonly bytes: number;
   readonly from?: Place;
   readonly to?: Place;
+  /**
+   * What it moves over other links beside its own, in pieces, so that these are busy together: what comes from disk
+   * through the host's memory to a GPU, or goes back. It takes their queues as well. Default: nothing.
+   */
+  readonly hops?: readonly Hop[] | undefined;
+}
+
+/** A task, or a move, as each of the links that it uses sees it; its own is the last one. */
+export function hopsOf<Moving extends Pick<Task, 'hops'>>(moving: Moving): readonly Moving[] {
+  const { hops } = moving;
+  return hops ? [...hops.map((hop) => ({ ...moving, ...hop, hops: undefined })), moving] : [moving];
 }
 
 /** What `submit` returns: the completion of one task. */

@@ -1,5 +1,5 @@
 import { UsageError } from '../../errors/UsageError.js';
-import { QUEUE_NAMES, type Task, type TaskEvent } from './Task.js';
+import { hopsOf, QUEUE_NAMES, type Task, type TaskEvent } from './Task.js';
 
 export interface TaskMarblesOptions {
   /** Seconds of one character. Default 1. */
@@ -26,7 +26,9 @@ const MOST_FRAMES = 10_000;
 export function taskMarbles(events: Iterable<TaskEvent>, options: TaskMarblesOptions = {}): string {
   const { frame = 1, mark = ({ layer }) => (layer % 36).toString(36) } = options;
   if (!(frame > 0)) throw new UsageError(`frame: found ${frame}, expected seconds above 0`);
-  const runs = [...events].flatMap(({ task, timing }) => (timing ? [{ task, ...timing }] : []));
+  const runs = [...events].flatMap(({ task, timing }) =>
+    timing ? hopsOf(task).map((hop) => ({ task: hop, ...timing })) : [],
+  );
   if (runs.length === 0) return '';
   const began = Math.min(...runs.map(({ start }) => start));
   // Sums of seconds are off by a few units in the last place; a task that ends with a frame does not reach the next.

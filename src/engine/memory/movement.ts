@@ -1,6 +1,6 @@
 import { batchTokens, type RowId, type Square } from '../grid/Square.js';
-import type { QueueName } from '../grid/Task.js';
-import type { Place, Tier } from '../grid/Tier.js';
+import type { Hop, QueueName, Task } from '../grid/Task.js';
+import type { Tier } from '../grid/Tier.js';
 import type { PlacementShares, TierShares } from '../../plan/Placement.js';
 import type { PageTable } from '../grid/PageTable.js';
 
@@ -24,13 +24,8 @@ export interface ModelBytes {
   readonly tokenActivations: number;
 }
 
-/** One hop over one link. */
-export interface Move {
-  readonly queue: QueueName;
-  readonly from: Place;
-  readonly to: Place;
-  readonly bytes: number;
-}
+/** What one task moves. */
+export type Move = Hop & Pick<Task, 'hops'>;
 
 const ORDER: readonly Tier[] = ['disk', 'cpu', 'gpu'];
 const LINKS: Readonly<Record<string, QueueName>> = {
@@ -67,7 +62,7 @@ function hops(shares: TierShares, bytes: number, compute: Tier, direction: 'load
 export type PageLookup = (row: RowId) => PageTable | undefined;
 
 /**
- * What the stages have to move for a square under a placement. Each route's hops follow one another; routes are
+ * What the stages have to move for a square under a placement. Each route's moves follow one another; routes are
  * independent.
  */
 export interface Movement {

@@ -1,4 +1,5 @@
 import { batchTokens, type Square } from '../grid/Square.js';
+import type { Hop } from '../grid/Task.js';
 import type { Move, Movement, PageLookup } from './movement.js';
 import { stagedPages } from './stagedPages.js';
 
@@ -29,8 +30,7 @@ export interface PagedBytes {
 
 /**
  * Movements with pages and blocks as they are: what native tasks really read and write. On a GPU what comes from disk
- * goes through the host's memory in pieces: its hop over the link begins before its hop from the disk has ended, so
- * these are routes of their own. Pages of the cache stay where they are, but for those on disk: attention goes to the
+ * goes through the host's memory in pieces, in the task that takes it over the link. Pages of the cache stay where they are, but for those on disk: attention goes to the
  * tier where a page is. Pure.
  */
 export function pagedMovement({
@@ -57,40 +57,33 @@ export function pagedMovement({
   return {
     loadWeight: ({ layer }) =>
       gpu
-        ? [...ifAny(streamedBytes[layer] ?? 0, up), ...ifAny(gpu.fromDisk[layer] ?? 0, read)]
-        : ifAny(streamedBytes[layer] ?? 0, read),
-    loadCache: (square, pagesOf) => ifAny(staged(square, pagesOf, 'loads') * pageSlotBytes, read),
-    storeCache: (square, pagesOf) => ifAny(staged(square, pagesOf, 'stores') * pageSlotBytes, write),
+        ? route({ ...UP, bytes: streamedBytes[layer] ?? 0 }, { ...READ, bytes: gpu.fromDisk[layer] ?? 0 })
+        : route({ ...READ, bytes: streamedBytes[layer] ?? 0 }),
+    loadCache: (square, pagesOf) => route({ ...READ, bytes: staged(square, pagesOf, 'loads') * pageSlotBytes }),
+    storeCache: (square, pagesOf) => route({ ...WRITE, bytes: staged(square, pagesOf, 'stores') * pageSlotBytes }),
     // The first layer's inputs are embedded where computing happens, the last layer's outputs are sampled there.
     // Between layers hidden states that share working buffers move even when all of them stay in memory: they are
     // copied.
     loadActivation: (square) => {
       if (square.layer === 0 || residentTokens === Infinity) return [];
-      return gpu ? [...up(all(square)), ...ifAny(hidden(square), read)] : read(hidden(square));
+      const read = { ...READ, bytes: hidden(square) };
+      return gpu ? route({ ...UP, bytes: all(square) }, read) : [[read]];
     },
     storeActivation: (square) => {
       if (square.layer === layers - 1 || residentTokens === Infinity) return [];
-      return gpu ? [...down(all(square)), ...ifAny(hidden(square), write)] : write(hidden(square));
+      const write = { ...WRITE, bytes: hidden(square) };
+      return gpu ? route({ ...DOWN, bytes: all(square) }, write) : [[write]];
     },
   };
 }
 
-function ifAny(bytes: number, moves: (bytes: number) => Move[][]): Move[][] {
-  return bytes === 0 ? [] : moves(bytes);
+/** The one move of what there is, with a hop over another link where that has anything to move. */
+function route(move: Hop, hop?: Hop): Move[][] {
+  if (move.bytes === 0) return [];
+  return [[hop && hop.bytes > 0 ? { ...move, hops: [hop] } : move]];
 }
 
-function read(bytes: number): Move[][] {
-  return [[{ queue: 'disk-read', from: 'disk', to: 'cpu', bytes }]];
-}
-
-function write(bytes: number): Move[][] {
-  return [[{ queue: 'disk-write', from: 'cpu', to: 'disk', bytes }]];
-}
-
-function up(bytes: number): Move[][] {
-  return [[{ queue: 'host-to-device', from: 'cpu', to: 'gpu', bytes }]];
-}
-
-function down(bytes: number): Move[][] {
-  return [[{ queue: 'device-to-host', from: 'gpu', to: 'cpu', bytes }]];
-}
+const READ = { queue: 'disk-read', from: 'disk', to: 'cpu' } as const;
+const WRITE = { queue: 'disk-write', from: 'cpu', to: 'disk' } as const;
+const UP = { queue: 'host-to-device', from: 'cpu', to: 'gpu' } as const;
+const DOWN = { queue: 'device-to-host', from: 'gpu', to: 'cpu' } as const;

@@ -11,11 +11,11 @@ export class PathMoves {
     const keys = this.byName.get(name) ?? new Map<string, TimedMove[]>();
     this.byName.set(name, keys);
     const key = keyOf(task, name);
-    const { from = '?', to = '?', bytes = 0 } = task;
-    const list = keys.get(key);
-    const move: TimedMove = { square: task, from, to, bytes, ...timing };
-    if (list) list.push(move);
-    else keys.set(key, [move]);
+    const { from = '?', to = '?', bytes = 0, hops = [] } = task;
+    let list = keys.get(key);
+    if (!list) keys.set(key, (list = []));
+    for (const hop of [...hops, { from, to, bytes }])
+      list.push({ square: task, from: hop.from, to: hop.to, bytes: hop.bytes, ...timing });
   }
 
   /** In no particular order. */

@@ -11,6 +11,8 @@ export interface PathRecord {
     readonly bytes?: number;
     readonly from?: string;
     readonly to?: string;
+    /** What it moved over other links beside. */
+    readonly hops?: readonly PathMove[] | undefined;
   };
   /** In seconds on any one clock; undefined for a task that did not complete. */
   readonly timing: { readonly start: number; readonly end: number } | undefined;

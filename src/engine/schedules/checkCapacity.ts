@@ -103,9 +103,12 @@ function stay(kind: Moved, { to, bytes, start }: TimedMove, until: number): Stay
   return { kind, tier: to, bytes, from: start, until };
 }
 
-/** The move that takes what this one brought further. */
-function onward({ to, bytes, end }: TimedMove, moves: readonly TimedMove[]): TimedMove | undefined {
-  return moves.find((next) => next.from === to && next.bytes === bytes && next.start >= end);
+/** The move that takes what this one brought further: behind it, or piece by piece in the same task. */
+function onward({ to, bytes, start, end }: TimedMove, moves: readonly TimedMove[]): TimedMove | undefined {
+  return moves.find(
+    (next) =>
+      next.from === to && next.bytes === bytes && (next.start >= end || (next.start === start && next.end === end)),
+  );
 }
 
 /** The most bytes that were on each tier at once. */

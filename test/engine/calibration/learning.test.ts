@@ -3,7 +3,7 @@ import { CpuContention, type MachineClocks } from '../../../src/engine/calibrati
 import { TaskTimings } from '../../../src/engine/calibration/TaskTimings.js';
 import { correctionsOf, learn, type Learned } from '../../../src/engine/calibration/learn.js';
 import { choosePolicy } from '../../../src/plan/search/choosePolicy.js';
-import type { QueueName, TaskEvent } from '../../../src/engine/grid/Task.js';
+import type { Hop, QueueName, TaskEvent } from '../../../src/engine/grid/Task.js';
 import type { HardwareProfile } from '../../../src/plan/HardwareProfile.js';
 import { requireKnownShape } from '../../../src/plan/knownShapes.js';
 import { parsePolicy } from '../../../src/plan/Policy.js';
@@ -189,9 +189,9 @@ describe('with a GPU', () => {
   });
 
   test('of a native task on disk and link the slower one is learned of, if it is clear which', () => {
-    const event = (id: number, queue: QueueName, bytes: number, seconds: number): TaskEvent => ({
+    const event = (id: number, queue: QueueName, bytes: number, seconds: number, hops?: readonly Hop[]): TaskEvent => ({
       id,
-      task: { run: 1, name: 'load_weight', queue, batch: { pass: 0, slot: 0, rows: [] }, layer: 1, bytes },
+      task: { run: 1, name: 'load_weight', queue, batch: { pass: 0, slot: 0, rows: [] }, layer: 1, bytes, hops },
       timing: { start: 0, end: seconds },
       error: undefined,
     });
@@ -207,15 +207,12 @@ describe('with a GPU', () => {
         ([kind, { seconds, profileSeconds }]) => `${kind} ${(seconds / profileSeconds).toFixed(2)}`,
       );
     };
-    // As the native device has them: one event, the hop of the disk first.
-    expect(learnedFrom([event(1, 'disk-read', disk, 1.2), event(1, 'host-to-device', link / 10, 1.2)])).toEqual([
-      'disk.read 1.20',
-    ]);
-    expect(learnedFrom([event(1, 'disk-read', disk / 10, 1.2), event(1, 'host-to-device', link, 1.2)])).toEqual([
-      'link.up 1.20',
-    ]);
-    expect(learnedFrom([event(1, 'disk-read', disk, 1.2), event(1, 'host-to-device', link, 1.2)])).toEqual([]);
-    // Two tasks, as the simulated one has them.
+    const together = (diskBytes: number, linkBytes: number): TaskEvent =>
+      event(1, 'host-to-device', linkBytes, 1.2, [{ queue: 'disk-read', from: 'disk', to: 'cpu', bytes: diskBytes }]);
+    expect(learnedFrom([together(disk, link / 10)])).toEqual(['disk.read 1.20']);
+    expect(learnedFrom([together(disk / 10, link)])).toEqual(['link.up 1.20']);
+    expect(learnedFrom([together(disk, link)])).toEqual([]);
+    // Two tasks.
     expect(learnedFrom([event(1, 'disk-read', disk, 1.2), event(2, 'host-to-device', link, 1.1)])).toEqual([
       'disk.read 1.20',
       'link.up 1.10',

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { NativeCompletions, NativeRuntime } from '../../../src/bindings/Addon.js';
 import { NativeDevice } from '../../../src/engine/execution/NativeDevice.js';
 import type { Completion } from '../../../src/engine/grid/Device.js';
-import type { Task, TaskEvent } from '../../../src/engine/grid/Task.js';
+import { hopsOf, type Task } from '../../../src/engine/grid/Task.js';
 import { TaskError } from '../../../src/errors/engineErrors.js';
 
 /** A runtime that notes what is asked of it. */
@@ -53,6 +53,7 @@ const task = (name: Task['name'], more: Partial<Task>): Task => ({
 });
 const LINK = { queue: 'host-to-device', from: 'cpu', to: 'gpu' } as const;
 const READ = { queue: 'disk-read', from: 'disk', to: 'cpu', bytes: 300 } as const;
+const WRITE = { queue: 'disk-write', from: 'cpu', to: 'disk', bytes: 300 } as const;
 
 function device(runtime: NativeRuntime): NativeDevice {
   const native = new NativeDevice(runtime, {
@@ -107,31 +108,31 @@ describe('NativeDevice with a GPU', () => {
     expect(kinds(128)).toEqual(['', '', 'long', 'long']);
   });
 
-  test('a load from disk over the link is one native task, with an event on each queue', () => {
+  test('a load from disk over the link is one native task with one event', () => {
     const { runtime, calls, complete } = noted();
     const native = device(runtime);
-    const link = native.submit(task('load_weight', LINK), []);
-    const read = native.submit(task('load_weight', READ), []);
+    const load = native.submit(task('load_weight', { ...LINK, hops: [READ] }), []);
     expect(calls).toEqual([['load_weight', 1, 0, []]]);
-    const project = native.submit(task('compute', { part: 'embed', queue: 'gpu-compute', bytes: 0 }), [link, read]);
-    expect(calls[1]?.[5]).toEqual([link.id]);
+    const project = native.submit(task('compute', { part: 'embed', queue: 'gpu-compute', bytes: 0 }), [load]);
+    expect(calls[1]?.[5]).toEqual([load.id]);
     const seen: Completion[] = [];
     native.completed$.subscribe((burst) => seen.push(...burst));
-    complete({ events: Float64Array.of(link.id, 1, 2, 0) });
-    expect(new Set(seen.map(({ event }) => event))).toEqual(new Set<TaskEvent>([link, read]));
-    expect([link, read].map(({ timing, error, task: { bytes, queue } }) => ({ timing, error, bytes, queue }))).toEqual([
-      { timing: { start: 1, end: 2 }, error: undefined, bytes: 700, queue: 'host-to-device' },
-      { timing: { start: 1, end: 2 }, error: undefined, bytes: 300, queue: 'disk-read' },
+    complete({ events: Float64Array.of(load.id, 1, 2, 0) });
+    expect(seen.map(({ event }) => event)).toEqual([load]);
+    expect([load.timing, load.error]).toEqual([{ start: 1, end: 2 }, undefined]);
+    expect(hopsOf(load.task).map(({ bytes, queue }) => ({ bytes, queue }))).toEqual([
+      { bytes: 300, queue: 'disk-read' },
+      { bytes: 700, queue: 'host-to-device' },
     ]);
     expect(project.timing).toBeUndefined();
   });
 
-  test('when it fails, both events do', () => {
+  test('when it fails, its event does', () => {
     const { runtime, complete } = noted();
     const native = device(runtime);
-    const events = [native.submit(task('load_weight', LINK), []), native.submit(task('load_weight', READ), [])];
+    const event = native.submit(task('load_weight', { ...LINK, hops: [READ] }), []);
     complete({ events: Float64Array.of(1, 1, 2, 1), errors: [{ event: 1, code: 'file', message: 'it broke' }] });
-    for (const { error } of events) expect(error?.message).toContain('it broke');
+    expect(event.error?.message).toContain('it broke');
   });
 
   test('hidden states go and come in one native task each way', () => {
@@ -139,22 +140,17 @@ describe('NativeDevice with a GPU', () => {
     const native = device(runtime);
     const embed = native.submit(task('compute', { part: 'embed', queue: 'gpu-compute', bytes: 0, layer: 0 }), []);
     const stored = native.submit(
-      task('store_activation', { queue: 'device-to-host', from: 'gpu', to: 'cpu', layer: 0 }),
+      task('store_activation', { queue: 'device-to-host', from: 'gpu', to: 'cpu', layer: 0, hops: [WRITE] }),
       [embed],
     );
-    native.submit(task('store_activation', { queue: 'disk-write', from: 'cpu', to: 'disk', layer: 0 }), [embed]);
-    native.submit(task('load_activation', LINK), [stored]);
-    native.submit(task('load_activation', READ), [stored]);
+    native.submit(task('load_activation', { ...LINK, hops: [READ] }), [stored]);
     expect(calls.map(([name]) => name)).toEqual(['compute', 'store_activation', 'load_activation']);
   });
 
   test('a hop of the disk without its way over the link is refused', () => {
     const native = device(noted().runtime);
     expect(() => native.submit(task('load_weight', READ), [])).toThrow(TaskError);
-    native.submit(task('load_weight', LINK), []);
-    expect(() => native.submit(task('load_weight', { ...READ, layer: 0 }), [])).toThrow(
-      'its way over the link was not submitted right before it',
-    );
+    expect(() => native.submit(task('load_weight', READ), [])).toThrow('crosses the link in the same task');
     expect(() => native.submit(task('load_activation', READ), [])).toThrow(TaskError);
   });
 });

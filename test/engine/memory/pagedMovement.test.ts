@@ -59,7 +59,7 @@ describe('pagedMovement', () => {
 
     test('all that is not there of a layer crosses the link, beside it what comes from disk', () => {
       expect(onGpu.loadWeight(square(0))).toEqual([up(4096)]);
-      expect(onGpu.loadWeight(square(1))).toEqual([up(8192), ...read(3000)]);
+      expect(onGpu.loadWeight(square(1))).toEqual([[{ ...up(8192)[0], hops: read(3000)[0] }]]);
       expect(onGpu.loadWeight(square(2))).toEqual([]);
     });
 
@@ -71,8 +71,8 @@ describe('pagedMovement', () => {
 
     test('hidden states that leave it cross the link whole, and those beyond the resident ones go to disk', () => {
       const five = square(1, [1, 0, 5]);
-      expect(onGpu.loadActivation(five)).toEqual([up(5 * 1024), ...read(4096)]);
-      expect(onGpu.storeActivation(five)).toEqual([down(5 * 1024), ...write(4096)]);
+      expect(onGpu.loadActivation(five)).toEqual([[{ ...up(5 * 1024)[0], hops: read(4096)[0] }]]);
+      expect(onGpu.storeActivation(five)).toEqual([[{ ...down(5 * 1024)[0], hops: write(4096)[0] }]]);
       const inMemory = pagedMovement({ ...BYTES, residentTokens: 8, gpu: { fromDisk: [0, 0, 0] } });
       expect(inMemory.loadActivation(five)).toEqual([up(5 * 1024)]);
       expect(

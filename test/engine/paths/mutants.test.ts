@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { QueueName, TaskName } from '../../../src/engine/grid/Task.js';
+import { hopsOf, type QueueName, type TaskName } from '../../../src/engine/grid/Task.js';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
 import { ScheduleError, type PathConstraint } from '../../../src/errors/engineErrors.js';
 import { diagonalBlock, zigZagBlock } from '../../../src/engine/schedules/blockSchedules.js';
@@ -95,7 +95,9 @@ const dependencies: readonly [string, Edge, PathConstraint][] = [
 const over =
   (from: TaskName, to: TaskName, queue: QueueName): Edge =>
   (earlier, later) =>
-    earlier.name === from && later.name === to && [earlier.queue, later.queue].includes(queue);
+    earlier.name === from &&
+    later.name === to &&
+    [...hopsOf(earlier), ...hopsOf(later)].some((hop) => hop.queue === queue);
 const pagedDependencies: readonly [string, Edge, PathConstraint][] = [
   ['load_weight over the link → compute', over('load_weight', 'compute', 'host-to-device'), 'inputs-on-device'],
   ['load_weight from the disk → compute', over('load_weight', 'compute', 'disk-read'), 'inputs-on-device'],
@@ -121,7 +123,11 @@ const withoutLink =
           run.issueMoves(
             square,
             name,
-            routes.map((route) => route.filter((move) => move.queue !== queue)),
+            routes.map((route) =>
+              route
+                .filter((move) => move.queue !== queue)
+                .map((move) => ({ ...move, hops: move.hops?.filter((hop) => hop.queue !== queue) })),
+            ),
             after,
           ),
       }),
