@@ -3,7 +3,7 @@ import { Option, type Command } from 'commander';
 import { benchBatch, type BatchFigures, type BenchWork } from './benchBatch.js';
 import type { CommandContext } from './CommandContext.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
-import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
+import { addMachineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/engineFlags.js';
 import { wholeNumber, wholeNumbers } from './flags/parsers.js';
 import { BLOCK_LIMITS, Engine, formatBytes, MemoryBudgetError, readModel, UsageError } from './library.js';
 import { pulledModel } from './openModel.js';
@@ -54,7 +54,7 @@ export function addBench(program: Command, context: CommandContext): void {
     60,
   );
   addSwitch(command, '--json', 'print one JSON document, not a table');
-  addEngineFlags(command);
+  addMachineFlags(command);
   command.action((flags: BenchFlags) => bench(flags, context));
 }
 

@@ -1,4 +1,5 @@
 import { CommanderError } from 'commander';
+import { longFlag } from './flags/commandFlags.js';
 import { fileErrorCode, SpillwayError, type ErrorCode } from './library.js';
 
 /** Exit codes of every command. */
@@ -49,9 +50,8 @@ export function outcomeOf(error: unknown, interruptedCode: number, flags: Readon
  * `--gpu-memory`.
  */
 export function withFlags(message: string, flags: ReadonlySet<string>): string {
-  const flagOf = (option: string): string => `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   const replaced = (whole: string, option: string, rest: unknown): string =>
-    flags.has(flagOf(option)) ? `${flagOf(option)}${typeof rest === 'string' ? rest : ''}` : whole;
+    flags.has(longFlag(option)) ? `${longFlag(option)}${typeof rest === 'string' ? rest : ''}` : whole;
   return message
     .replace(/^([a-z][A-Za-z]*)(?=: )/, replaced)
     .replace(/`([a-z][A-Za-z]*)(?:: true)?( [A-Za-z]+=[A-Za-z]+)?`/g, replaced);

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
-import { addModelFlag, type ModelFlags } from './flags/modelFlags.js';
+import { addModelFlag, type ModelFlags } from './flags/engineFlags.js';
 import { path } from './flags/parsers.js';
 import { createTokenizer, formatBytes, readModel, UsageError, type ModelSource, type TensorInfo } from './library.js';
 import { pulledModel } from './openModel.js';

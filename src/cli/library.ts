@@ -55,7 +55,6 @@ export {
   simulatePlan,
 } from '../api/plan.js';
 export {
-  BLOCK_SCHEDULES,
   diagonalBlock,
   rowByRow,
   type Schedule,
@@ -74,7 +73,6 @@ export {
   type ExpectedRows,
   formatBytes,
   type GenerateOptions,
-  type GpuProducts,
   InterruptedError,
   JobFileError,
   MemoryBudgetError,
@@ -96,8 +94,6 @@ export {
   SpillwayError,
   type TraceEvent,
   UsageError,
-  WEIGHT_COMPRESSIONS,
-  type WeightCompression,
 } from '../index.js';
 
 export { EMBEDDING_ENCODINGS, POOLINGS } from '../Results.js';
@@ -108,7 +104,7 @@ export { didYouMean, nearest } from '../arguments/nearest.js';
 export type { MachineFacts } from '../bindings/Addon.js';
 export { addonPath, loadAddon } from '../bindings/loadAddon.js';
 export { defaultDiskFolder } from '../engine/open/defaultDiskFolder.js';
-export { KEPT_SHARE } from '../engine/open/validateOptions.js';
+export { ENGINE_OPTIONS, type EngineOption, type FlaggedOption } from '../engine/open/engineOptions.js';
 export { checkedCompletions, forTheRun } from '../engine/rows/completionTokens.js';
 export { prepareRow, SAMPLING_RANGES } from '../engine/rows/prepareRow.js';
 export { ROWS_AHEAD } from '../engine/rows/rowLookAhead.js';

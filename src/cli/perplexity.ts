@@ -1,9 +1,14 @@
 import { isUtf8 } from 'node:buffer';
 import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
-import { addEngineFlags, addModelFlag, engineOptions, type EngineFlags } from './flags/modelFlags.js';
+import {
+  addCompressionFlags,
+  addMachineFlags,
+  addModelFlag,
+  engineOptions,
+  type EngineFlags,
+} from './flags/engineFlags.js';
 import { path, wholeNumber } from './flags/parsers.js';
-import { addMemoryFlags } from './flags/planFlags.js';
 import {
   bytesOf,
   createTokenizer,
@@ -49,8 +54,8 @@ export function addPerplexity(program: Command, context: CommandContext): void {
   );
   addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> is data, not a control token');
   addSwitch(command, '--json', 'print {"tokens","negativeLogLikelihood","perplexity"}, not words');
-  addEngineFlags(command);
-  addMemoryFlags(command);
+  addMachineFlags(command);
+  addCompressionFlags(command);
   command.action((flags: PerplexityFlags) => perplexity(flags, context));
 }
 

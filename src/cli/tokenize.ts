@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { EXIT } from './exitCodes.js';
-import { addModelFlag, type ModelFlags } from './flags/modelFlags.js';
+import { addModelFlag, type ModelFlags } from './flags/engineFlags.js';
 import {
   createTokenizer,
   InterruptedError,

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { expect, test } from '@jest/globals';
 import type { CommandContext } from '../../src/cli/CommandContext.js';
 import { createProgram } from '../../src/cli/program.js';
+import { ENGINE_OPTIONS } from '../../src/engine/open/engineOptions.js';
 import { built } from '../jobs/support/built.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 
@@ -28,6 +29,16 @@ test('the table of docs/command-line.md has every flag of generate, no other, an
   expect([...inReadme.keys()].sort()).toEqual(options.map(({ long }) => long).sort());
   for (const { long, argChoices } of options)
     if (argChoices) expect([long, inReadme.get(long ?? '')]).toEqual([long, argChoices.join('|')]);
+});
+
+test('the options of an engine make the table that is there; node scripts/option-table.mjs makes it anew', async () => {
+  const script = '../../scripts/option-table.mjs';
+  const { optionTable, withTable } = (await import(script)) as {
+    optionTable(options: object): string;
+    withTable(text: string, table: string): string;
+  };
+  const text = readFileSync(new URL('../../docs/command-line.md', import.meta.url), 'utf8');
+  expect(text).toBe(withTable(text, optionTable(ENGINE_OPTIONS)));
 });
 
 test('the first program of README runs as it stands, in a file of its own; only the model is another', async () => {

@@ -2,9 +2,15 @@ import { Option, type Command } from 'commander';
 import { ROW_SECONDS, ROWS_AHEAD } from '../library.js';
 import type { ProgressMode } from '../ProgressMeter.js';
 import { addSwitch } from './commandFlags.js';
-import { addEngineFlags, addModelFlag, type EngineFlags } from './modelFlags.js';
+import {
+  addCompressionFlags,
+  addMachineFlags,
+  addModelFlag,
+  addPlanFlags,
+  type EngineFlags,
+  type PlanFlags,
+} from './engineFlags.js';
 import { decimal, path, size, wholeNumber } from './parsers.js';
-import { addMemoryFlags, addPlanFlags, type PlanFlags } from './planFlags.js';
 import type { PromptFlags } from './promptFlags.js';
 import { addTableFlags, type TableFlags } from './tableFlags.js';
 
@@ -60,8 +66,8 @@ export function addRowFileFlags(command: Command): void {
 
 /** The machine, the plan and the job: they come last. */
 export function addRowJobFlags(command: Command): void {
-  addEngineFlags(command);
-  addMemoryFlags(command, true);
+  addMachineFlags(command);
+  addCompressionFlags(command, true);
   addPlanFlags(command);
   command.optionsGroup('Job:');
   addSwitch(command, '--resume', 'go on with an output that exists: its rows are not done again');

@@ -6,6 +6,7 @@ import type { ModelSource } from '../../model/ModelSource.js';
 import { PAGE_TOKENS } from '../../plan/reserves.js';
 import type { Grid } from '../grid/Square.js';
 import { pagesOfRows, placePages } from '../memory/rowPlacement.js';
+import { ENGINE_OPTIONS } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
 import { gpuTier, type GpuTier } from './gpuMemory.js';
 import { firstFit, planResident, planStreaming, processBytes, type HostPlan } from './hostMemory.js';
@@ -36,8 +37,6 @@ export interface MemoryLayout {
   readonly runtime: RuntimeOptions;
 }
 
-/** Tokens of a long row where nothing is known of the rows. */
-const UNKNOWN_ROW_TOKENS = 512;
 /** Contexts beyond this are not provided for in every row at once; longer rows are admitted as pages come free. */
 const PROVIDED_ROW_TOKENS = 4096;
 /** A budget must hold at least a row of this many tokens. */
@@ -141,7 +140,7 @@ class BlockMemory {
     const { slots, rowsPerSlot, tokensPerSquare } = block;
     this.source = { ...model, bindings: compressBindings(model.bindings, numerics.compressWeights) };
     const { decoder } = this.source;
-    this.rowTokens = rowsToCome.rowTokens ?? UNKNOWN_ROW_TOKENS;
+    this.rowTokens = rowsToCome.rowTokens ?? ENGINE_OPTIONS.rowTokens.default;
     this.spill = planSpill({
       slots,
       rowsPerSlot,

@@ -6,6 +6,7 @@ import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import type { ExpectedRows } from '../../ExpectedRows.js';
 import type { ModelSource } from '../../model/ModelSource.js';
+import { ENGINE_OPTIONS } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
 import { freeDisk } from './freeDisk.js';
 import { recommendCompression } from '../../plan/document/advise.js';
@@ -110,7 +111,7 @@ export async function planEngine(
     signal?: AbortSignal,
   ) => Promise<MachineSpeed> = speedNow,
 ): Promise<Plan> {
-  const { policy: chosen = 'auto' } = options;
+  const { policy: chosen = ENGINE_OPTIONS.policy.default, learn = ENGINE_OPTIONS.learn.default } = options;
   const { numerics, block, memory } = settings;
   const { gpu: onGpu } = memory;
   const capBytes = capOf(memory, machine);
@@ -140,7 +141,7 @@ export async function planEngine(
   let speed: MachineSpeed | undefined;
   let learning: LearningTarget | undefined;
   // Profile and corrections are of the engine's own kernels.
-  const learns = options.learn !== false && ownProducts(onGpu);
+  const learns = learn && ownProducts(onGpu);
   const notes: string[] = [];
   if (typeof options.hardware === 'object') {
     const gpu = onGpu && machine.gpus[onGpu.device];

@@ -3,6 +3,7 @@ import type { GpuFacts } from '../../bindings/Gpu.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
 import type { LayerRange } from '../../model/partOf.js';
 import type { DiskCache } from '../memory/PagePool.js';
+import { ENGINE_OPTIONS, type EngineOption, type IdentityOption } from './engineOptions.js';
 import type { Opened } from './Opened.js';
 import type { Numerics } from './settings.js';
 import type { RequestedOptions } from './validateOptions.js';
@@ -10,9 +11,10 @@ import type { RequestedOptions } from './validateOptions.js';
 /**
  * Everything that decides what an engine answers to a row beside the row itself and what `generate` is told: two
  * engines with the same value give the same bits, whatever their memory, schedule, batches and threads. Plain JSON
- * data; `resultIdentityKey` makes one word of it. Jobs keep it beside their output and go on with no other.
+ * data; `resultIdentityKey` makes one word of it. Options are as they were settled: as chosen, where `auto` was
+ * allowed. Jobs keep it beside their output and go on with no other.
  */
-export interface ResultIdentity {
+export interface ResultIdentity extends Pick<Numerics, IdentityOption> {
   /** Which results this build's kernels give (native/kernels/numerics.h). */
   readonly numerics: number;
   /**
@@ -25,12 +27,6 @@ export interface ResultIdentity {
    * to say.
    */
   readonly layers: LayerRange | null;
-  readonly precision: Numerics['precision'];
-  /** As chosen, where `auto` was allowed. */
-  readonly compressWeights: Numerics['compressWeights'];
-  readonly compressCache: Numerics['compressCache'];
-  /** 1: dense. */
-  readonly sparseAttention: number;
   /**
    * `amx` rounds activations and weights of products to bfloat16; all other instruction sets give the same bits, and so
    * do all of them in float32.
@@ -70,20 +66,24 @@ export interface IdentityFacts extends Numerics {
 
 /** Pure. */
 export function resultIdentity(facts: IdentityFacts): ResultIdentity {
-  const { numerics, model, layers, precision, compressWeights, compressCache, sparseAttention, instructionSet, gpu } =
-    facts;
+  const { numerics, model, layers, precision, instructionSet, gpu } = facts;
   return {
     numerics,
     model,
     layers: layers ? { first: layers.first, count: layers.count } : null,
-    precision,
-    compressWeights,
-    compressCache,
-    sparseAttention,
+    ...identityOptions(facts),
     // On a GPU it is the GPU that multiplies, and of all that the processor does products alone differ.
     instructions: instructionSet === 'amx' && precision === 'default' && !gpu ? 'amx' : 'others',
     gpu: gpu ? identityOfGpu(gpu) : null,
   };
+}
+
+function identityOptions(facts: Numerics): Pick<Numerics, IdentityOption> {
+  const names = Object.entries<EngineOption>(ENGINE_OPTIONS).filter(([, { identity }]) => identity);
+  return Object.fromEntries(names.map(([name]) => [name, facts[name as IdentityOption]])) as Pick<
+    Numerics,
+    IdentityOption
+  >;
 }
 
 function identityOfGpu({

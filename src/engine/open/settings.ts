@@ -5,6 +5,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import type { WeightCompression } from '../../model/compressBindings.js';
 import { formatBytes, parseBytes } from '../../units.js';
 import { defaultDiskFolder } from './defaultDiskFolder.js';
+import { ENGINE_OPTIONS } from './engineOptions.js';
 import { gpuBytes, requireGpu } from './gpuBudget.js';
 import { BLOCK_LIMITS } from '../../plan/Policy.js';
 import type { TierShares } from '../../plan/Placement.js';
@@ -109,7 +110,8 @@ export function capOf({ cpuMemory }: MemorySettings, { availableBytes }: Machine
 }
 
 function numericsOf(options: EngineOptions, machine: MachineFacts): Numerics {
-  const { precision = 'default', sparseAttention = 1 } = options;
+  const { precision = ENGINE_OPTIONS.precision.default, sparseAttention = ENGINE_OPTIONS.sparseAttention.default } =
+    options;
   // Nobody has chosen yet: none, until somebody does.
   const chosen = <Kind extends string>(kind: Kind | 'auto' = 'auto'): Kind | 'none' =>
     kind === 'auto' ? 'none' : kind;
@@ -124,7 +126,11 @@ function numericsOf(options: EngineOptions, machine: MachineFacts): Numerics {
 
 /** @throws UsageError */
 function blockOf(options: EngineOptions, { processors }: MachineFacts): Block {
-  const { schedule = 'diagonal', batches: slots = 1, threads = Math.min(processors, BLOCK_LIMITS.threads) } = options;
+  const {
+    schedule = ENGINE_OPTIONS.schedule.default,
+    batches: slots = 1,
+    threads = Math.min(processors, BLOCK_LIMITS.threads),
+  } = options;
   const { batchSize: rowsPerSlot = Math.min(DEFAULT_BATCH_SIZE, options.tokensPerSquare ?? Infinity) } = options;
   const { tokensPerSquare = Math.max(TOKENS_PER_SQUARE, rowsPerSlot) } = options;
   if (rowsPerSlot > tokensPerSquare)
@@ -153,7 +159,10 @@ function gpuMemory({ gpuMemory: asked, device }: EngineOptions, machine: Machine
 }
 
 /** @throws UsageError */
-function gpuProducts({ gpuProducts: products = 'own' }: EngineOptions, onGpu: number): GpuProducts {
+function gpuProducts(
+  { gpuProducts: products = ENGINE_OPTIONS.gpuProducts.default }: EngineOptions,
+  onGpu: number,
+): GpuProducts {
   if (products === 'cublaslt' && onGpu === 0)
     throw new UsageError(
       'gpuProducts: found "cublaslt" without gpuMemory, expected it beside: how much memory of the GPU may be used',
