@@ -15,7 +15,8 @@ import { fileFailure } from '../files/fileErrors.js';
 import { filesOf, fingerprintFirstRow, readBefore, RowsDigest } from './record/fingerprint.js';
 import { compressed } from './formats/compression.js';
 import { resultColumns } from './formats/resultColumns.js';
-import type { FinishedRow, WriteOptions } from './formats/RowFormat.js';
+import type { FinishedRow, RowFormat, WriteOptions } from './formats/RowFormat.js';
+import { ROW_FORMATS } from './formats/rowFormats.js';
 import { formatResult } from './formats/formatResult.js';
 import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
 import { type FileFormat, jobFormats, type JobFormats } from './jobFormats.js';
@@ -429,11 +430,11 @@ function describeForm({ errors }: JobOptions, { output: { format, compression } 
 
 /** @throws UsageError for a format that has no place for what the task answers */
 function checkFormat({ name }: JobTask, { output, errors }: JobFormats): void {
-  const other = [output, errors].find(
-    (file) => (name === 'classify' || name === 'score') && file?.format.name === 'openai-batch',
+  const holds = ({ tasks }: RowFormat): boolean => tasks?.includes(name) ?? true;
+  const other = [output, errors].find((file) => file !== undefined && !holds(file.format))?.format;
+  if (!other) return;
+  const others = ROW_FORMATS.filter(holds).map((format) => format.name);
+  throw new UsageError(
+    `outputFormat: found ${other.name} for ${name}, expected ${others.slice(0, -1).join(', ')} or ${others.at(-1)}: that one has answers of ${other.tasks?.join(' and ')}`,
   );
-  if (other)
-    throw new UsageError(
-      `outputFormat: found openai-batch for ${name}, expected jsonl, csv, tsv, parquet or text: that one has completions and embeddings`,
-    );
 }

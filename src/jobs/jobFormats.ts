@@ -3,10 +3,9 @@ import { UsageError } from '../errors/UsageError.js';
 import { bytesOf } from '../files/fileBytes.js';
 import { checkCompression, type Compression, compressionOf, decompressed } from './formats/compression.js';
 import { jsonl } from './formats/jsonl.js';
-import { isOpenaiBatch, openaiBatch } from './formats/openaiBatch.js';
-import { parquet } from './formats/parquet/parquet.js';
+import { openaiBatch } from './formats/openaiBatch.js';
 import type { RowFormat } from './formats/RowFormat.js';
-import { chosenFormat, type FormatChoice, formatOfName } from './formats/rowFormats.js';
+import { chosenFormat, type FormatChoice, formatOfName, formatOfStart } from './formats/rowFormats.js';
 import { inputFiles, isInputPaths } from './input/inputFiles.js';
 import type { JobOptions } from './JobOptions.js';
 
@@ -92,8 +91,7 @@ export async function inputFormat(path: string | undefined, choice: FormatChoice
   if (named !== undefined && (named !== jsonl || chosen !== undefined))
     return checked(path, { format: named, compression });
   const start = await startOf(path, compression);
-  if (named === undefined && start.startsWith('PAR1')) return checked(path, { format: parquet, compression });
-  return { format: isOpenaiBatch(start) ? openaiBatch : jsonl, compression };
+  return checked(path, { format: formatOfStart(start, named) ?? jsonl, compression });
 }
 
 /**

@@ -72,6 +72,10 @@ export interface RowFormat {
   readonly name: string;
   /** How files of it are called at the end, without the dot. */
   readonly extensions: readonly string[];
+  /** Whether a file is of it that begins so, for files whose names say nothing. Default: none is. */
+  begins?(start: string): boolean;
+  /** The tasks whose answers it has a place for. Default: all. */
+  readonly tasks?: readonly JobTaskName[];
   /** Whether rows can be read from nothing but a regular file. */
   readonly needsFile?: boolean;
   /** Whether what is written behind the end of a file of it is more rows, and changes none of those that there are. */

@@ -17,6 +17,8 @@ export const openaiBatch: RowFormat = {
   extensions: [],
   appendable: true,
   carries: 'exact',
+  tasks: ['generate', 'embed'],
+  begins: isOpenaiBatch,
   async *rows(source, { carryFields, maxLineBytes, task = 'generate' }) {
     for await (const { number, bytes } of filledLines(source, maxLineBytes)) {
       if (bytes === undefined) yield tooLong(number, maxLineBytes);

@@ -8,24 +8,39 @@ import { parquet } from './parquet/parquet.js';
 import type { RowFormat } from './RowFormat.js';
 import { text } from './text.js';
 
-/** The formats that there are. */
-export const ROW_FORMATS = [jsonl, text, csv, tsv, parquet, openaiBatch] as const;
+/** The formats that there are, by their names: a new one is a file of its own and a line here. */
+const FORMATS = { jsonl, text, csv, tsv, parquet, 'openai-batch': openaiBatch } satisfies Record<string, RowFormat>;
+
+type FormatName = keyof typeof FORMATS;
+
+export const ROW_FORMATS: readonly RowFormat[] = Object.values(FORMATS);
 
 /** What `--input-format` and `--output-format` take: `auto` goes by a file's name, then by its first bytes. */
-export const FORMAT_NAMES = ['auto', 'jsonl', 'text', 'csv', 'tsv', 'parquet', 'openai-batch'] as const;
+export const FORMAT_NAMES: readonly ('auto' | FormatName)[] = ['auto', ...(Object.keys(FORMATS) as FormatName[])];
 
 /** A format by name, or one of the caller's own. */
-export type FormatChoice = (typeof FORMAT_NAMES)[number] | RowFormat;
+export type FormatChoice = 'auto' | FormatName | RowFormat;
 
 /** The format that is chosen; undefined for `auto`. */
 export function chosenFormat(choice: FormatChoice = 'auto'): RowFormat | undefined {
-  return typeof choice === 'string' ? ROW_FORMATS.find(({ name }) => name === choice) : choice;
+  if (typeof choice !== 'string') return choice;
+  return choice === 'auto' ? undefined : FORMATS[choice];
 }
 
 /** The format of files that are called so. @param name without what says how the file is compressed */
 export function formatOfName(name: string): RowFormat | undefined {
   const ending = /\.([^./\\]+)$/.exec(name)?.[1]?.toLowerCase();
   return ending === undefined ? undefined : ROW_FORMATS.find(({ extensions }) => extensions.includes(ending));
+}
+
+/**
+ * The format of a file that begins so, which its name does not tell.
+ * @param named what its name says that it is, of which others may be a special case
+ */
+export function formatOfStart(start: string, named: RowFormat | undefined): RowFormat | undefined {
+  return ROW_FORMATS.find(
+    (format) => format.begins?.(start) === true && (named === undefined || format.extensions.length === 0),
+  );
 }
 
 /** @throws UsageError unless it is the name of a format, or a format */

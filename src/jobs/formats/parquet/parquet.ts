@@ -19,6 +19,7 @@ const BATCH_ROWS = 1024;
 export const parquet: RowFormat = {
   name: 'parquet',
   extensions: ['parquet', 'pq'],
+  begins: (start) => start.startsWith('PAR1'),
   needsFile: true,
   carries: true,
   rows: rowsOf,
