@@ -1,3 +1,5 @@
+import { isObject } from './isObject.js';
+
 const MOST_CHARACTERS = 80;
 
 /**
@@ -23,13 +25,24 @@ export function found(value: unknown): string {
 
 function describeObject(value: object): string {
   try {
-    if (Array.isArray(value)) return `an array of ${value.length}`;
+    if (Array.isArray(value) || ArrayBuffer.isView(value))
+      return `an array of ${(value as unknown as ArrayLike<unknown>).length}`;
     const keys = Object.keys(value);
     if (keys.length === 0) return 'an empty object';
     return `an object with ${shortened(keys.slice(0, 3).join(', '))}${keys.length > 3 ? ', …' : ''}`;
   } catch {
     return 'an object'; // a revoked proxy, say
   }
+}
+
+/**
+ * A value of a file or a row in the words of `found`, but for those of JSON: what is absent is `nothing`, a bigint a
+ * number like any, and of an object no more is said, since its keys are the file's.
+ */
+export function foundInFile(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  if (typeof value === 'bigint') return String(value);
+  return isObject(value) && !ArrayBuffer.isView(value) ? 'an object' : found(value);
 }
 
 /**

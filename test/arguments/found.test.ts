@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { found } from '../../src/arguments/found.js';
+import { found, foundInFile } from '../../src/arguments/found.js';
 
 const revoked = Proxy.revocable({}, {});
 revoked.revoke();
@@ -26,4 +26,14 @@ describe('found', () => {
   ])('%# is told in a few words', (value, text) => {
     expect(found(value)).toBe(text);
   });
+});
+
+test('a value of a file is told in the words of JSON', () => {
+  expect(foundInFile(undefined)).toBe('nothing');
+  expect(foundInFile(5n)).toBe('5');
+  expect(foundInFile({ a: 1 })).toBe('an object');
+  expect(foundInFile(new Float32Array(3))).toBe('an array of 3');
+  expect(foundInFile(-0.5)).toBe('-0.5');
+  expect(foundInFile(Symbol('s'))).toBe('a symbol');
+  expect(foundInFile('x'.repeat(1000)).length).toBeLessThan(100);
 });

@@ -1,3 +1,4 @@
+import { foundInFile } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
 import { RowError, type RowErrorCode } from '../../errors/RowError.js';
 import type { ChatMessage, TemplateInput } from '../../model/Tokenizer.js';
@@ -180,13 +181,9 @@ function wrongType(field: string, found: unknown, expected: string): RowError {
 
 /** What a value is, shortly: rows may be megabytes long and errors must not be. */
 function describe(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
-  if (typeof value === 'object') return 'an object';
-  if (typeof value === 'string')
-    return value.length > 40 ? `a string of ${value.length} characters` : `the string ${JSON.stringify(value)}`;
-  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : `a ${typeof value}`;
+  if (typeof value !== 'string') return foundInFile(value);
+  return value.length > 40 ? `a string of ${value.length} characters` : `the string ${foundInFile(value)}`;
 }
 
 type Columns = Readonly<Record<string, string>>;

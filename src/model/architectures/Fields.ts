@@ -1,6 +1,6 @@
 import { isObject } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
-import { describeValue } from '../files/describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 
 /** Inclusive bounds of a number. Nothing that a file says is used before it is inside them. */
 export interface Bounds {
@@ -45,7 +45,7 @@ export class Fields {
    */
   static ofObject(file: string, value: unknown, where = ''): Fields {
     if (!isObject(value) || ArrayBuffer.isView(value)) {
-      throw new ModelFileError(file, where || 'configuration', describeValue(value), 'a JSON object');
+      throw new ModelFileError(file, where || 'configuration', foundInFile(value), 'a JSON object');
     }
     return new Fields(file, where && `${where}.`, (key) => (Object.hasOwn(value, key) ? value[key] : undefined));
   }
@@ -72,7 +72,7 @@ export class Fields {
   }
 
   refuse(key: string, expected: string, found: unknown = this.lookUp(key)): never {
-    throw new ModelFileError(this.file, `${this.where}${key}`, describeValue(found), expected);
+    throw new ModelFileError(this.file, `${this.where}${key}`, foundInFile(found), expected);
   }
 
   integer(key: string, bounds: Bounds, fallback?: number): number {

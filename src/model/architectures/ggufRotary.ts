@@ -1,7 +1,7 @@
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import type { RotaryTable } from '../DecoderSpec.js';
 import type { GgufModel } from './Family.js';
-import { describeValue } from '../files/describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 import { LIMITS } from './Fields.js';
 import {
   defaultFrequencies,
@@ -87,5 +87,5 @@ function auxiliaryVector({ tensors, vectors }: GgufModel, name: string, dims: nu
     values?.length === dims / 2 && values.every((value) => value >= LIMITS.factor.min && value <= LIMITS.factor.max);
   if (good) return values;
   const expected = `${dims / 2} factors from ${LIMITS.factor.min} to ${LIMITS.factor.max}`;
-  throw new ModelFileError(tensors.path, `tensor ${name}`, describeValue(values), expected);
+  throw new ModelFileError(tensors.path, `tensor ${name}`, foundInFile(values), expected);
 }

@@ -16,7 +16,7 @@ import { qwen2 } from './families/qwen2.js';
 import { qwen3 } from './families/qwen3.js';
 import { qwen3Moe } from './families/qwen3Moe.js';
 import type { Description, Family } from './Family.js';
-import { describeValue } from '../files/describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 import { Fields } from './Fields.js';
 import { checkDecoder } from './specs.js';
 import { TensorIndex } from './TensorIndex.js';
@@ -91,7 +91,7 @@ function describeGguf(header: ModelHeader & { format: 'gguf' }, tensors: TensorI
     throw new ModelFileError(
       path,
       'general.architecture',
-      describeValue(architecture),
+      foundInFile(architecture),
       `one of ${knownGgufArchitectures.join(', ')}`,
     );
   }

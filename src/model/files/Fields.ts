@@ -1,6 +1,6 @@
 import { isObject } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
-import { describeValue } from './describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 import { TOKENIZER_LIMITS } from './limits.js';
 
 /** A JSON object as parsed: nothing about its members is known yet. */
@@ -18,7 +18,7 @@ export class Fields {
   }
 
   object(field: string, value: unknown): JsonObject {
-    if (!isObject(value)) this.refuse(field, describeValue(value), 'an object');
+    if (!isObject(value)) this.refuse(field, foundInFile(value), 'an object');
     return value;
   }
 
@@ -28,7 +28,7 @@ export class Fields {
   }
 
   array(field: string, value: unknown): readonly unknown[] {
-    if (!Array.isArray(value)) this.refuse(field, describeValue(value), 'a list');
+    if (!Array.isArray(value)) this.refuse(field, foundInFile(value), 'a list');
     return value as readonly unknown[];
   }
 
@@ -44,13 +44,13 @@ export class Fields {
     }
     const list = this.array(field, value);
     list.forEach((item, i) => {
-      if (typeof item !== 'number') this.refuse(`${field}[${i}]`, describeValue(item), 'a number');
+      if (typeof item !== 'number') this.refuse(`${field}[${i}]`, foundInFile(item), 'a number');
     });
     return list as readonly number[];
   }
 
   string(field: string, value: unknown): string {
-    if (typeof value !== 'string') this.refuse(field, describeValue(value), 'text');
+    if (typeof value !== 'string') this.refuse(field, foundInFile(value), 'text');
     return value;
   }
 
@@ -78,7 +78,7 @@ export class Fields {
   /** A flag; absent or null means `otherwise`. */
   flag(field: string, value: unknown, otherwise: boolean): boolean {
     if (value === undefined || value === null) return otherwise;
-    if (typeof value !== 'boolean') this.refuse(field, describeValue(value), 'true or false');
+    if (typeof value !== 'boolean') this.refuse(field, foundInFile(value), 'true or false');
     return value;
   }
 
@@ -89,7 +89,7 @@ export class Fields {
 
   tokenId(field: string, value: unknown): number {
     if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > TOKENIZER_LIMITS.tokenId) {
-      this.refuse(field, describeValue(value), `a token id from 0 to ${TOKENIZER_LIMITS.tokenId}`);
+      this.refuse(field, foundInFile(value), `a token id from 0 to ${TOKENIZER_LIMITS.tokenId}`);
     }
     return value;
   }

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { isObject } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import { formatBytes } from '../../units.js';
-import { describeValue } from './describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 import type { JsonObject } from './Fields.js';
 import { HEADER_LIMITS } from './limits.js';
 import { ModelFile } from './ModelFile.js';
@@ -31,7 +31,7 @@ export async function readJsonObject(path: string, maxBytes: number): Promise<Js
       },
     );
   }
-  if (!isObject(value)) throw new ModelFileError(path, 'file', `JSON that is ${describeValue(value)}`, 'a JSON object');
+  if (!isObject(value)) throw new ModelFileError(path, 'file', `JSON that is ${foundInFile(value)}`, 'a JSON object');
   return value;
 }
 

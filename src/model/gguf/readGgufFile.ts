@@ -1,10 +1,11 @@
+import { foundInFile } from '../../arguments/found.js';
 import type { TensorInfo } from '../ModelSource.js';
 import { checkNoOverlap } from '../files/headerChecks.js';
 import { HEADER_LIMITS } from '../files/limits.js';
 import { ModelFile } from '../files/ModelFile.js';
 import { printable } from '../files/printable.js';
 import { GgufReader } from './GgufReader.js';
-import { describeMetadata, readMetadata } from './readMetadata.js';
+import { readMetadata } from './readMetadata.js';
 import { LEAST_TENSOR_INFO_BYTES, readTensorInfos } from './readTensorInfos.js';
 import type { GgufTensor } from './readTensorInfos.js';
 
@@ -107,7 +108,7 @@ function checkAlignment(reader: GgufReader, alignment: unknown): number {
   if (!valid)
     return reader.fail(
       'metadata general.alignment',
-      describeMetadata(alignment),
+      typeof alignment === 'string' ? `the text ${printable(alignment)}` : foundInFile(alignment),
       `a power of two from 8 to ${MAX_ALIGNMENT}`,
     );
   return alignment;

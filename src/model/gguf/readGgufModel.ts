@@ -1,3 +1,4 @@
+import { foundInFile } from '../../arguments/found.js';
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { ModelFileError } from '../../errors/ModelFileError.js';
@@ -13,7 +14,6 @@ import {
   type TokenizerSource,
 } from '../ModelSource.js';
 import { type GgufFile, readGgufFile } from './readGgufFile.js';
-import { describeMetadata } from './readMetadata.js';
 import { formatSplitName, parseSplitName } from '../modelFiles.js';
 
 /** What the headers of a GGUF model say. */
@@ -94,9 +94,7 @@ const POOLINGS = [undefined, 'mean', 'cls', 'last'] as const;
 function poolingOf(metadata: ReadonlyMap<string, unknown>): ModelSource['pooling'] {
   const type = metadata.get(`${String(metadata.get('general.architecture'))}.pooling_type`);
   if (type === undefined || type === 0) return undefined;
-  return (
-    (typeof type === 'number' ? POOLINGS[type] : undefined) ?? { unknown: `pooling_type ${describeMetadata(type)}` }
-  );
+  return (typeof type === 'number' ? POOLINGS[type] : undefined) ?? { unknown: `pooling_type ${foundInFile(type)}` };
 }
 
 function tokenizerOf(metadata: ReadonlyMap<string, unknown>): TokenizerSource {
@@ -113,7 +111,7 @@ function splitField(file: GgufFile, key: string): number | undefined {
   const value = file.metadata.get(key);
   if (value === undefined) return undefined;
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) {
-    throw new ModelFileError(file.path, `metadata ${key}`, describeMetadata(value), 'a whole number of at least 0');
+    throw new ModelFileError(file.path, `metadata ${key}`, foundInFile(value), 'a whole number of at least 0');
   }
   return value;
 }
@@ -154,7 +152,7 @@ function checkShard(shard: GgufFile, index: number, count: number): void {
     throw new ModelFileError(
       shard.path,
       'metadata split.count',
-      describeMetadata(foundCount),
+      foundInFile(foundCount),
       `${count}, as the file's name and the other files say`,
     );
   }
@@ -163,7 +161,7 @@ function checkShard(shard: GgufFile, index: number, count: number): void {
     throw new ModelFileError(
       shard.path,
       'metadata split.no',
-      describeMetadata(number),
+      foundInFile(number),
       `${index}, as its name counts from 1`,
     );
   }

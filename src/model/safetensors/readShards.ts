@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { isObject } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import type { TensorInfo } from '../ModelSource.js';
-import { describeValue } from '../files/describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 import { Fields } from '../files/Fields.js';
 import { HEADER_LIMITS } from '../files/limits.js';
 import { listMissing, printable } from '../files/printable.js';
@@ -72,7 +72,7 @@ async function readWeightMap(path: string): Promise<Map<string, string>> {
   const fields: Fields = new Fields(path);
   const { weight_map: entries } = await readJsonObject(path, HEADER_LIMITS.tokenizerJsonBytes);
   if (!isObject(entries) || Object.keys(entries).length === 0) {
-    return fields.refuse('weight_map', describeValue(entries), 'an object of file names by tensor');
+    return fields.refuse('weight_map', foundInFile(entries), 'an object of file names by tensor');
   }
   const weightMap = new Map<string, string>();
   for (const [name, shard] of Object.entries(entries)) {
@@ -80,7 +80,7 @@ async function readWeightMap(path: string): Promise<Map<string, string>> {
     if (typeof shard !== 'string' || !/^[^/\\\0]{1,250}\.safetensors$/.test(shard)) {
       fields.refuse(
         `weight_map ${printable(name)}`,
-        describeValue(shard),
+        foundInFile(shard),
         'the name of a .safetensors file in the same folder',
       );
     }

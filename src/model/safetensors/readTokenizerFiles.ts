@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { isObject } from '../../arguments/isObject.js';
 import type { TokenizerSource } from '../ModelSource.js';
-import { describeValue } from '../files/describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 import { Fields, type JsonObject } from '../files/Fields.js';
 import { HEADER_LIMITS, TOKENIZER_LIMITS } from '../files/limits.js';
 import { readJsonObject, readText } from '../files/readJson.js';
@@ -69,7 +69,7 @@ function endTokensOf(path: string, config: JsonObject): number[] {
     if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id > TOKENIZER_LIMITS.tokenId) {
       fields.refuse(
         'eos_token_id',
-        describeValue(id),
+        foundInFile(id),
         `a token id or a list of them, from 0 to ${TOKENIZER_LIMITS.tokenId}`,
       );
     }

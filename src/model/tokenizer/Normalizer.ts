@@ -1,5 +1,5 @@
 import { compilePattern, replacementGrowth } from './compilePattern.js';
-import { describeValue } from '../files/describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 import { ChainCost, checkGrowth, replaceMatches } from './growth.js';
 import type { Guard } from './Guard.js';
 import { PrecompiledNormalizer } from './huggingFace.js';
@@ -110,7 +110,7 @@ function collect(
       );
       return;
     default:
-      fields.refuse(`${field}.type`, describeValue(config.type), KNOWN);
+      fields.refuse(`${field}.type`, foundInFile(config.type), KNOWN);
   }
 }
 

@@ -1,6 +1,6 @@
 import { toByteLevel } from './byteLevel.js';
 import { compilePattern, type Pattern } from './compilePattern.js';
-import { describeValue } from '../files/describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 import type { Fields, JsonObject } from '../files/Fields.js';
 import { ChainCost, checkGrowth } from './growth.js';
 import type { Guard } from './Guard.js';
@@ -138,7 +138,7 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], cos
       cut(compilePattern(fields, `${field}.delimiter`, { String: config.delimiter }), 'Removed');
       return;
     default:
-      fields.refuse(`${field}.type`, describeValue(config.type), KNOWN);
+      fields.refuse(`${field}.type`, foundInFile(config.type), KNOWN);
   }
 }
 
@@ -168,7 +168,7 @@ function metaspace(fields: Fields, field: string, config: JsonObject, steps: Ste
 export function metaspaceCharacter(fields: Fields, field: string, config: JsonObject): string {
   const replacement = fields.optionalString(`${field}.replacement`, config.replacement) ?? '▁';
   if (Array.from(replacement).length !== 1)
-    fields.refuse(`${field}.replacement`, describeValue(replacement), 'one character');
+    fields.refuse(`${field}.replacement`, foundInFile(replacement), 'one character');
   return replacement;
 }
 
@@ -178,12 +178,12 @@ export function metaspaceCharacter(fields: Fields, field: string, config: JsonOb
 export function prependScheme(fields: Fields, field: string, config: JsonObject): 'always' | 'first' | 'never' {
   const scheme = config.prepend_scheme ?? (config.add_prefix_space === false ? 'never' : 'always');
   if (scheme !== 'always' && scheme !== 'first' && scheme !== 'never') {
-    fields.refuse(`${field}.prepend_scheme`, describeValue(scheme), 'always, first or never');
+    fields.refuse(`${field}.prepend_scheme`, foundInFile(scheme), 'always, first or never');
   }
   return scheme;
 }
 
 function behavior(fields: Fields, field: string, value: unknown): SplitBehavior {
   const known = BEHAVIORS.find((name) => name === value);
-  return known ?? fields.refuse(`${field}.behavior`, describeValue(value), `one of ${BEHAVIORS.join(', ')}`);
+  return known ?? fields.refuse(`${field}.behavior`, foundInFile(value), `one of ${BEHAVIORS.join(', ')}`);
 }

@@ -1,5 +1,5 @@
 import type { AddedToken } from './AddedTokens.js';
-import { describeValue } from '../files/describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 import type { Fields, JsonObject } from '../files/Fields.js';
 import { TOKENIZER_LIMITS } from '../files/limits.js';
 
@@ -75,7 +75,7 @@ export function readAddedTokens(
     for (const [key, item] of Object.entries(entries)) {
       const id = /^\d{1,7}$/.test(key)
         ? Number(key)
-        : settings.fields.refuse('added_tokens_decoder', describeValue(key), `an id up to ${TOKENIZER_LIMITS.tokenId}`);
+        : settings.fields.refuse('added_tokens_decoder', foundInFile(key), `an id up to ${TOKENIZER_LIMITS.tokenId}`);
       add(readAddedToken(settings.fields, `added_tokens_decoder.${key}`, item, id));
     }
   }
@@ -97,7 +97,7 @@ export function readAddedTokens(
     const other = owner.get(id);
     if (other !== undefined) {
       const [at, field] = listed.has(content) ? [fields, 'added_tokens'] : [settings.fields, 'added_tokens_decoder'];
-      at.refuse(field, `id ${id} for both ${describeValue(other)} and ${describeValue(content)}`, 'one text an id');
+      at.refuse(field, `id ${id} for both ${foundInFile(other)} and ${foundInFile(content)}`, 'one text an id');
     }
     owner.set(id, content);
   }

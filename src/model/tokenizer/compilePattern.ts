@@ -1,4 +1,4 @@
-import { describeValue } from '../files/describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 import type { Fields } from '../files/Fields.js';
 import { TOKENIZER_LIMITS } from '../files/limits.js';
 import { LINEAR_PATTERNS } from './patterns.js';
@@ -41,8 +41,7 @@ export function compilePattern(fields: Fields, field: string, value: unknown): P
     };
   }
   const source = pattern.Regex;
-  if (typeof source !== 'string')
-    fields.refuse(field, describeValue(source ?? literal), 'a text under String or Regex');
+  if (typeof source !== 'string') fields.refuse(field, foundInFile(source ?? literal), 'a text under String or Regex');
   checkLength(fields, field, source);
   let regex: RegExp | null;
   try {
@@ -51,9 +50,9 @@ export function compilePattern(fields: Fields, field: string, value: unknown): P
     // V8 compiles when it first runs: what is too large for it is found here.
     regex?.test('');
   } catch (error) {
-    fields.refuse(field, describeValue(source), 'a regular expression that JavaScript can run', error);
+    fields.refuse(field, foundInFile(source), 'a regular expression that JavaScript can run', error);
   }
-  if (regex === null) fields.refuse(field, describeValue(source), 'a regular expression');
+  if (regex === null) fields.refuse(field, foundInFile(source), 'a regular expression');
   return { field, regex, shortest: LINEAR_PATTERNS.has(source) ? 1 : 0 };
 }
 

@@ -1,6 +1,6 @@
 import { fromByteLevel } from './byteLevel.js';
 import { compilePattern, replacementGrowth } from './compilePattern.js';
-import { describeValue } from '../files/describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 import type { Fields } from '../files/Fields.js';
 import { ChainCost, replaceMatches } from './growth.js';
 import type { Guard } from './Guard.js';
@@ -108,13 +108,13 @@ function collect(
       return;
     }
     default:
-      fields.refuse(`${field}.type`, describeValue(config.type), KNOWN);
+      fields.refuse(`${field}.type`, foundInFile(config.type), KNOWN);
   }
 }
 
 function count(fields: Fields, field: string, value: unknown): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > 1000)
-    fields.refuse(field, describeValue(value), 'a count up to 1000');
+    fields.refuse(field, foundInFile(value), 'a count up to 1000');
   return value;
 }
 

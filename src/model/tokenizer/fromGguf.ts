@@ -4,7 +4,7 @@ import { BpeModel } from './BpeModel.js';
 import { CachedModel, wordByWord } from './TokenModel.js';
 import { ChatTemplate } from './ChatTemplate.js';
 import { createDecoder } from './decoders.js';
-import { describeValue } from '../files/describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 import { Fields } from '../files/Fields.js';
 import { TOKENIZER_LIMITS } from '../files/limits.js';
 import { checkAddedTokens } from './addedTokenList.js';
@@ -44,7 +44,7 @@ export function fromGguf(source: Extract<TokenizerSource, { kind: 'gguf' }>): To
   const model = get('model');
   if (model === 'gpt2') return fromByteLevel(vocabulary);
   if (model === 'llama') return fromSentencePiece(vocabulary);
-  return fields.refuse('tokenizer.ggml.model', describeValue(model), 'gpt2 or llama');
+  return fields.refuse('tokenizer.ggml.model', foundInFile(model), 'gpt2 or llama');
 }
 
 function readTokens(metadata: ReadonlyMap<string, unknown>): Vocabulary {
@@ -72,7 +72,7 @@ function fromByteLevel(vocabulary: Vocabulary): TokenizerParts {
   const name = get('pre') ?? 'default';
   const known =
     GGUF_PRE_TOKENIZERS.get(typeof name === 'string' ? name : '') ??
-    fields.refuse('tokenizer.ggml.pre', describeValue(name), `one of ${[...GGUF_PRE_TOKENIZERS.keys()].join(', ')}`);
+    fields.refuse('tokenizer.ggml.pre', foundInFile(name), `one of ${[...GGUF_PRE_TOKENIZERS.keys()].join(', ')}`);
   const preTokenizer = createPreTokenizer(guard, known.preTokenizer);
   const model = new BpeModel({
     // Control tokens are in the list of all tokens; text that is data must not become one as a whole piece.

@@ -5,7 +5,7 @@ import { BpeModel } from './BpeModel.js';
 import { toByteLevel } from './byteLevel.js';
 import { ChatTemplate } from './ChatTemplate.js';
 import { createDecoder } from './decoders.js';
-import { describeValue } from '../files/describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 import { Fields, type JsonObject } from '../files/Fields.js';
 import { TOKENIZER_LIMITS } from '../files/limits.js';
 import { Guard } from './Guard.js';
@@ -91,7 +91,7 @@ function readModel(fields: Fields, config: JsonObject, preTokenizer: PreTokenize
   if (type === 'BPE') return readBpe(fields, config, preTokenizer);
   if (type === 'Unigram') return readUnigram(fields, config, preTokenizer);
   if (type === 'WordLevel') return readWordLevel(fields, config, preTokenizer);
-  return fields.refuse('model.type', describeValue(type), 'BPE, Unigram or WordLevel');
+  return fields.refuse('model.type', foundInFile(type), 'BPE, Unigram or WordLevel');
 }
 
 function readBpe(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
@@ -130,7 +130,7 @@ function readUnigram(fields: Fields, config: JsonObject, preTokenizer: PreTokeni
   const pieces = fields.array('model.vocab', config.vocab).map((item, id): [string, number] => {
     const [piece, score] = fields.array(`model.vocab[${id}]`, item);
     if (typeof score !== 'number' || !Number.isFinite(score))
-      fields.refuse(`model.vocab[${id}]`, describeValue(score), 'a piece and its score');
+      fields.refuse(`model.vocab[${id}]`, foundInFile(score), 'a piece and its score');
     return [fields.tokenText(`model.vocab[${id}]`, piece), score];
   });
   const units = pieces.reduce((sum, [piece]) => sum + piece.length, 0);

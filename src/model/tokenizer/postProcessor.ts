@@ -1,4 +1,4 @@
-import { describeValue } from '../files/describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 import type { Fields } from '../files/Fields.js';
 import { TOKENIZER_LIMITS } from '../files/limits.js';
 
@@ -38,7 +38,7 @@ export function readPostProcessor(fields: Fields, value: unknown, field = 'post_
     case 'TemplateProcessing':
       return template(fields, field, config.single, config.special_tokens);
     default:
-      return fields.refuse(`${field}.type`, describeValue(config.type), KNOWN);
+      return fields.refuse(`${field}.type`, foundInFile(config.type), KNOWN);
   }
 }
 
@@ -51,7 +51,7 @@ function template(fields: Fields, field: string, single: unknown, special: unkno
     const entry = fields.object(at, item);
     if (entry.Sequence !== undefined) {
       if (seen || fields.object(at, entry.Sequence).id !== 'A')
-        fields.refuse(at, describeValue(item), 'the sequence A, once');
+        fields.refuse(at, foundInFile(item), 'the sequence A, once');
       seen = true;
       return;
     }
@@ -59,11 +59,11 @@ function template(fields: Fields, field: string, single: unknown, special: unkno
     const specials = fields.object(`${field}.special_tokens`, special);
     const declared = Object.hasOwn(specials, name) ? specials[name] : undefined;
     const ids = fields.array(
-      `${field}.special_tokens[${describeValue(name)}].ids`,
-      fields.object(`${field}.special_tokens[${describeValue(name)}]`, declared).ids,
+      `${field}.special_tokens[${foundInFile(name)}].ids`,
+      fields.object(`${field}.special_tokens[${foundInFile(name)}]`, declared).ids,
     );
     for (const id of ids)
-      (seen ? suffix : prefix).push(fields.tokenId(`${field}.special_tokens[${describeValue(name)}].ids`, id));
+      (seen ? suffix : prefix).push(fields.tokenId(`${field}.special_tokens[${foundInFile(name)}].ids`, id));
     fields.atMost(field, prefix.length + suffix.length, TOKENIZER_LIMITS.surroundingTokens, 'tokens');
   });
   if (!seen) fields.refuse(`${field}.single`, 'no sequence A', 'the sequence A, once');

@@ -1,4 +1,4 @@
-import { describeValue } from '../files/describeValue.js';
+import { foundInFile } from '../../arguments/found.js';
 import type { Fields } from '../files/Fields.js';
 import { TOKENIZER_LIMITS } from '../files/limits.js';
 
@@ -6,7 +6,7 @@ import { TOKENIZER_LIMITS } from '../files/limits.js';
 export function readVocabulary(fields: Fields, value: unknown): Map<string, number> {
   const vocabulary = new Map<string, number>();
   for (const [token, id] of Object.entries(fields.object('model.vocab', value))) {
-    const field = `model.vocab[${describeValue(token)}]`;
+    const field = `model.vocab[${foundInFile(token)}]`;
     vocabulary.set(fields.tokenText(field, token), fields.tokenId(field, id));
   }
   if (vocabulary.size === 0) fields.refuse('model.vocab', 'no tokens', 'at least one');
@@ -23,7 +23,7 @@ export function invertVocabulary(fields: Fields, vocabulary: ReadonlyMap<string,
     if (other !== undefined)
       fields.refuse(
         'model.vocab',
-        `id ${id} for both ${describeValue(other)} and ${describeValue(token)}`,
+        `id ${id} for both ${foundInFile(other)} and ${foundInFile(token)}`,
         'one token an id',
       );
     tokens[id] = token;
@@ -44,7 +44,7 @@ export function readMerges(
 ): Int32Array {
   const idOf = (token: string, i: number): number =>
     vocabulary.get(token) ??
-    fields.refuse(`${field}[${i}]`, `${describeValue(token)}, which is no token`, 'tokens of the vocabulary');
+    fields.refuse(`${field}[${i}]`, `${foundInFile(token)}, which is no token`, 'tokens of the vocabulary');
   const merges = fields.array(field, value);
   fields.atMost(field, merges.length, TOKENIZER_LIMITS.merges, 'merges');
   const ids = new Int32Array(3 * merges.length);
@@ -56,7 +56,7 @@ export function readMerges(
     } else if (Array.isArray(merge)) pair = merge as unknown[];
     const [left, right] = pair ?? [];
     if (pair?.length !== 2 || typeof left !== 'string' || typeof right !== 'string' || left === '' || right === '') {
-      fields.refuse(`${field}[${i}]`, describeValue(merge), 'two tokens, as "a b" or ["a", "b"]');
+      fields.refuse(`${field}[${i}]`, foundInFile(merge), 'two tokens, as "a b" or ["a", "b"]');
     }
     ids.set([idOf(left, i), idOf(right, i), idOf(left + right.slice(prefixLength), i)], 3 * i);
   });
