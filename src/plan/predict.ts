@@ -5,7 +5,7 @@ import { vectorOf, type PlacementVector } from './Placement.js';
 import type { Tier } from '../engine/grid/Tier.js';
 import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from './PlanRequest.js';
 import { policyArgument, type Policy } from './Policy.js';
-import { paced } from './model/paced.js';
+import { pacedSetting } from './model/paced.js';
 
 /** What a policy is expected to do: the object `predicted` of `plan --json` and of `--stats`. */
 export interface Prediction extends Omit<CostAt, 'seconds'> {
@@ -41,7 +41,7 @@ export function settingOf(
   const capped = cappedHardware(hardware, caps);
   const whole = { hardware: capped, shape, workload, block };
   const placement = vectorOf(policy);
-  const setting = paced(model, whole, placement, usableBytes(capped).cpu) ?? whole;
+  const setting = pacedSetting(model, whole, placement, usableBytes(capped).cpu) ?? whole;
   return { model, policy, setting, placement, cost: model.blockAt(setting, placement) };
 }
 

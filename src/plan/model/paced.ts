@@ -26,7 +26,7 @@ export function pageSweeps(first: number, all: number, decoded: number): number 
  * @returns the setting with the pages that there are and the pace that they allow; undefined where all rows fit, or not
  * even one does
  */
-export function paced(
+export function pacedSetting(
   model: CostModel,
   setting: BlockSetting,
   at: PlacementVector,

@@ -8,7 +8,7 @@ import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from '../
 import { sharesSchema, type BlockChoice, type Policy } from '../Policy.js';
 import { predictionOf } from '../predict.js';
 import type { RankedPlan } from './choosePolicy.js';
-import { paced } from '../model/paced.js';
+import { pacedSetting } from '../model/paced.js';
 
 /**
  * Shares that are settled; where those of the weights are open, as much of them stays in memory as there is room for.
@@ -72,7 +72,7 @@ export function chooseBlock(given: PlanRequest, settled: SettledShares): RankedP
           usable.cpu,
         )) {
           const vector = vectorOf(policy);
-          const inTurn = paced(model, setting, vector, usable.cpu);
+          const inTurn = pacedSetting(model, setting, vector, usable.cpu);
           const cost = model.blockAt(inTurn ?? setting, vector);
           const at = costAt(cost, vector);
           if (overflows(at, usable).length > 0) continue;

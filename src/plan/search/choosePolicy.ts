@@ -8,7 +8,7 @@ import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from '../
 import type { BlockChoice, Policy } from '../Policy.js';
 import { doesNotFit, predictionOf, type Prediction } from '../predict.js';
 import { type SearchOutcome, type SearchSpace, searchPolicy } from './searchPolicy.js';
-import { paced } from '../model/paced.js';
+import { pacedSetting } from '../model/paced.js';
 
 export interface RankedPlan {
   readonly policy: Policy;
@@ -45,7 +45,7 @@ export function choosePolicy(given: PlanRequest): Choice {
       policy,
       predicted: predictionOf(
         at,
-        model.blockAt(paced(model, setting, placement, usable.cpu) ?? setting, placement),
+        model.blockAt(pacedSetting(model, setting, placement, usable.cpu) ?? setting, placement),
         usable,
       ),
     };

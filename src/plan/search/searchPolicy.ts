@@ -5,7 +5,7 @@ import { sharesOf, vectorOf } from '../Placement.js';
 import type { Tier } from '../../engine/grid/Tier.js';
 import { roundedPlacements } from './roundPlacement.js';
 import { leastSeconds, mayFit, solvePlacement } from './solvePlacement.js';
-import { paced } from '../model/paced.js';
+import { pacedSetting } from '../model/paced.js';
 
 /** What the search may choose from. A list of one value settles the question. */
 export interface SearchSpace {
@@ -199,7 +199,7 @@ const ROOMY = 1.5;
 const inMemory = { gpu: 0, cpu: 1, disk: 0 };
 
 /**
- * Diagonal blocks that memory does not hold wholly: rows come in as pages come free (`paced`). The linear program knows
+ * Diagonal blocks that memory does not hold wholly: rows come in as pages come free (`pacedSetting`). The linear program knows
  * only blocks whose rows all fit at their full length; where layers stream, every further row in a pass shares the
  * reading, and rows of all ages take less. Pure.
  */
@@ -224,7 +224,7 @@ export function pacedPolicies(
           activations: inMemory,
         };
         const placement = vectorOf(policy);
-        const setting = paced(model, { ...base, block: { ...kind, batchSize, batches } }, placement, usable.cpu);
+        const setting = pacedSetting(model, { ...base, block: { ...kind, batchSize, batches } }, placement, usable.cpu);
         if (setting === undefined) continue;
         const at = costAt(model.blockAt(setting, placement), placement);
         if (overflows(at, usable).length === 0) found.push({ policy, at });

@@ -35,10 +35,10 @@ export function solvePlacement(cost: BlockCost, usable: Readonly<Record<Tier, nu
   if (!mayFit(cost, usable)) return { status: 'infeasible' };
   let scale = Math.max(1e-12, leastSeconds(cost) - cost.onceSeconds);
   for (let round = 0; ; round++) {
-    const { program, placementOf } = placementProgram(cost, usable, scale);
+    const { program, toPlacement } = placementProgram(cost, usable, scale);
     const solved = solveLp(program);
     if (solved.status !== 'optimal') return { status: solved.status };
-    const placement = placementOf(solved.values);
+    const placement = toPlacement(solved.values);
     // The solver rounds: the time is computed from the placement.
     const { seconds } = costAt(cost, placement);
     const ratio = (seconds - cost.onceSeconds) / scale;
@@ -51,7 +51,7 @@ export function solvePlacement(cost: BlockCost, usable: Readonly<Record<Tier, nu
 /** The linear program of a placement, with what turns its solution back into shares. */
 export interface PlacementProgram {
   readonly program: LinearProgram;
-  readonly placementOf: (values: readonly number[]) => PlacementVector;
+  readonly toPlacement: (values: readonly number[]) => PlacementVector;
 }
 
 /** Scaled coefficients below this are dropped: they can't move a share by as much as the solver's rounding. */
@@ -127,7 +127,7 @@ export function placementProgram(
   };
   return {
     program,
-    placementOf: (values) => {
+    toPlacement: (values) => {
       const vector = Object.fromEntries(PLACEMENT_VARIABLES.map((key) => [key, fixed[key] ?? 0])) as Record<
         PlacementVariable,
         number
