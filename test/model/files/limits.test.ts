@@ -7,11 +7,13 @@ function read(file: string): string {
 
 /** Name, value and words of each limit, as `limits.ts` has them: a comment before each. */
 function limits(): string[][] {
-  const found = read('src/model/files/limits.ts').matchAll(/^ {2}\/\*\* (.+) \*\/\n {2}(\w+): (.+),$/gm);
+  const found = read('src/model/files/limits.ts').matchAll(
+    /^ {2}\/\*\*(?:\n {3}\*)? (.+(?:\n {3}\* .+)*)\s+\*\/\n {2}(\w+): (.+),$/gm,
+  );
   return Array.from(found, ([, words = '', name = '', value = '']) => [
     name,
     product(value.replaceAll('_', '')).toLocaleString('en-US'),
-    words,
+    words.replace(/\n {3}\*/g, ''),
   ]);
 }
 
