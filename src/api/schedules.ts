@@ -1,7 +1,7 @@
 // `spillway/schedules`: in which order squares come.
 import '../requireNode.js';
 
-export type { SharedPrefix } from '../engine/memory/SharedPrefix.js';
+export type { SharedPrefix } from '../engine/memory/PageNumbers.js';
 export {
   BLOCK_SCHEDULES,
   diagonalBlock,

@@ -9,5 +9,5 @@ export type { JudgedRow, SharedStretch } from '../engine/schedules/PathChecker.j
 export { recordsOfTrace, rowsOfTrace, type TracedPath } from '../engine/schedules/recordsOfTrace.js';
 export type { MoveName } from '../engine/grid/Task.js';
 export type { PathMove, PathRecord, RequiredMoves } from '../engine/schedules/PathRecord.js';
-export type { PathRules, TierUsage } from '../engine/schedules/PathRules.js';
-export { requiredMoves } from '../engine/memory/requiredMoves.js';
+export type { PathRules, TierUsage } from '../engine/schedules/PathRecord.js';
+export { requiredMoves } from '../engine/memory/movement.js';

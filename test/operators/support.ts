@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { EMPTY, NEVER, Observable, of, Subject, throwError } from 'rxjs';
 import { SimulatedDevice, type SimulationOptions } from '../../src/engine/execution/SimulatedDevice.js';
 import { issuedSquare, type IssuedSquare } from '../../src/engine/execution/IssuedSquare.js';
-import { LastStores } from '../../src/engine/execution/LastStores.js';
+import { LastStores } from '../../src/engine/execution/StageContext.js';
 import type { StageContext } from '../../src/engine/execution/Run.js';
 import type { TaskEvent } from '../../src/engine/grid/Task.js';
 import { movement, type Placement } from '../../src/engine/memory/movement.js';

@@ -6,12 +6,11 @@ import { batchKey, layerBounds, type Batch, type Grid, type RowId, type Square }
 import type { BeginMessage, HiddenMessage, PeerMessage } from '../peers/PeerMessage.js';
 import { announcementOf } from '../peers/sweeps.js';
 import type { KnownStretch } from '../schedules/PathChecker.js';
-import { nextSweep } from '../schedules/nextSweep.js';
+import { nextSweep, withPrefixes, type RowBegin } from '../schedules/nextSweep.js';
 import type { IssuedSquare } from './IssuedSquare.js';
 import type { Admission } from '../memory/PagePool.js';
 import { PageNumbers } from '../memory/PageNumbers.js';
 import type { RowPages } from '../memory/RowPages.js';
-import { withPrefixes, type RowBegin } from '../schedules/withPrefixes.js';
 import type { DeviceRow } from '../grid/Device.js';
 import type { PeerConnection } from '../peers/PeerConnection.js';
 import { GREEDY } from './greedy.js';

@@ -9,10 +9,9 @@ import { PeerConnection, type Peers } from '../peers/PeerConnection.js';
 import type { HiddenMessage, PeerMessage } from '../peers/PeerMessage.js';
 import { HeldRows, type HeldRow, type HeldRowsSetup } from './HeldRows.js';
 import type { IssuedSquare } from './IssuedSquare.js';
-import { LastStores } from './LastStores.js';
+import { LastStores, type StageContext, type StageTask } from './StageContext.js';
 import { RunLifecycle, type LifecycleSetup } from './RunLifecycle.js';
 import { SquareWindow, type WindowSetup } from './SquareWindow.js';
-import type { StageContext, StageTask } from './StageContext.js';
 
 export interface SquareRunSetup extends LifecycleSetup, WindowSetup, Omit<HeldRowsSetup, 'steady'> {
   /** The engines that have the model's other layers, where the grid is a part of them. */

@@ -1,7 +1,6 @@
 import { layerBounds, type Grid, type Square } from '../grid/Square.js';
 import type { TaskEvent, TaskName } from '../grid/Task.js';
-import type { Move, Movement } from '../memory/movement.js';
-import { requiredMoves } from '../memory/requiredMoves.js';
+import { type Move, type Movement, requiredMoves } from '../memory/movement.js';
 import { PathChecker } from '../schedules/PathChecker.js';
 import { CompositionChecker } from './CompositionChecker.js';
 import type { HeldRow, HeldRows } from './HeldRows.js';

@@ -3,7 +3,6 @@ import type { PageTable } from '../grid/PageTable.js';
 import type { Grid, RowId } from '../grid/Square.js';
 import type { Device } from '../grid/Device.js';
 import type { IssuedSquare } from './IssuedSquare.js';
-import type { LastStores } from './LastStores.js';
 import type { Task, TaskEvent, TaskName } from '../grid/Task.js';
 
 /** A task as a stage states it; which square it is for is added by the run. */
@@ -26,4 +25,26 @@ export interface StageContext {
     routes: readonly (readonly Move[])[],
     after: readonly TaskEvent[],
   ): TaskEvent[];
+}
+
+type StoreName = 'store_activation' | 'store_cache';
+
+/**
+ * What a run's stores issued last: of hidden states for each slot, of keys and values for each slot and layer. A load
+ * of the same data waits for it.
+ */
+export class LastStores {
+  private readonly last = new Map<string, readonly TaskEvent[]>();
+
+  note(name: StoreName, square: IssuedSquare, events: readonly TaskEvent[]): void {
+    if (events.length > 0) this.last.set(keyOf(name, square), events);
+  }
+
+  find(name: StoreName, square: IssuedSquare): readonly TaskEvent[] {
+    return this.last.get(keyOf(name, square)) ?? [];
+  }
+}
+
+function keyOf(name: StoreName, { batch: { slot }, layer }: IssuedSquare): string {
+  return name === 'store_cache' ? `${name} ${slot} ${layer}` : `${name} ${slot}`;
 }

@@ -1,7 +1,7 @@
 import { PeerError } from '../../errors/engineErrors.js';
 import type { PrefixPages, RowPrefix } from './RowPages.js';
 import { computedUpTo, isUsed, type PageWriter, type SharedPage } from './SharedPage.js';
-import type { SharedPrefix } from './SharedPrefix.js';
+import type { SharedPrefix } from './PageNumbers.js';
 
 const NUMBER = 'the number of a page that rows share';
 

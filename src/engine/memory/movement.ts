@@ -1,8 +1,9 @@
 import { batchTokens, type RowId, type Square } from '../grid/Square.js';
-import type { Hop, QueueName, Task } from '../grid/Task.js';
+import { type Hop, type QueueName, type Task, hopsOf, type MoveName } from '../grid/Task.js';
 import type { Tier } from '../grid/Tier.js';
 import type { PlacementShares, TierShares } from '../../plan/Placement.js';
 import type { PageTable } from '../grid/PageTable.js';
+import type { RequiredMoves } from '../schedules/PathRecord.js';
 
 export type { TierShares };
 /** Where weights, KV cache and activations live (the nine percentages of FlexGen's policy). */
@@ -110,4 +111,30 @@ export function movement(placement: Placement, bytes: ModelBytes, compute: Tier,
         ? []
         : hops(placement.activations, bytes.tokenActivations * batchTokens(square.batch), compute, 'store'),
   };
+}
+
+/**
+ * What a placement's movements demand of a path, in the words of `validatePath`. What one task moves over several links
+ * counts on each.
+ */
+export function requiredMoves(movement: Movement, pagesOf: PageLookup = () => undefined): RequiredMoves {
+  return (name, square) =>
+    routesOf(movement, name, square, pagesOf).flatMap((route) =>
+      route.some(({ hops }) => hops) ? route.flatMap((move) => hopsOf(move).map((hop) => [hop])) : [route],
+    );
+}
+
+function routesOf(movement: Movement, name: MoveName, square: Square, pagesOf: PageLookup): Move[][] {
+  switch (name) {
+    case 'load_weight':
+      return movement.loadWeight(square);
+    case 'load_cache':
+      return movement.loadCache(square, pagesOf);
+    case 'load_activation':
+      return movement.loadActivation(square);
+    case 'store_activation':
+      return movement.storeActivation(square);
+    case 'store_cache':
+      return movement.storeCache(square, pagesOf);
+  }
 }

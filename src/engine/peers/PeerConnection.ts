@@ -16,7 +16,7 @@ export interface Peers {
 }
 
 /** Who is told what comes in. */
-export interface BoundaryEvents {
+export interface ConnectionEvents {
   readonly onMessage: (message: Exclude<PeerMessage, HiddenMessage>) => void;
   /** The source has ended well. */
   readonly onEnd: () => void;
@@ -50,7 +50,7 @@ export class PeerConnection implements DevicePeers {
     peers: Peers,
     private readonly embeds: boolean,
     private readonly mostHeld: number,
-    private readonly events: BoundaryEvents,
+    private readonly events: ConnectionEvents,
   ) {
     this.source = peers.source[Symbol.asyncIterator]();
     this.sink = peers.sink;

@@ -1,6 +1,6 @@
 import type { DeviceRow } from '../grid/Device.js';
 import type { HeadOutput } from '../grid/Task.js';
-import type { SharedPrefix } from '../memory/SharedPrefix.js';
+import type { SharedPrefix } from '../memory/PageNumbers.js';
 import type { PageCounts } from '../grid/pageCounts.js';
 import type { Batch, RowId } from '../grid/Square.js';
 

@@ -1,14 +1,17 @@
 import { PeerError } from '../../errors/engineErrors.js';
 import { least } from '../grid/pageCounts.js';
 import type { BeginMessage } from './PeerMessage.js';
+import type { DecoderSpec } from '../../model/DecoderSpec.js';
+import type { Opened } from '../open/Opened.js';
+import { layerBounds } from '../grid/Square.js';
 
 /** What an engine is and has, as its peers have to know it. */
-export interface StageFacts extends Pick<BeginMessage, 'model' | 'grid' | 'cache' | 'pages' | 'sharesPages'> {
+export interface PeerFacts extends Pick<BeginMessage, 'model' | 'grid' | 'cache' | 'pages' | 'sharesPages'> {
   readonly layers: { readonly first: number; readonly count: number };
 }
 
 /** What the engine of the first layers sends round the ring. Pure. */
-export function beginOf({ layers, ...facts }: StageFacts): BeginMessage {
+export function beginOf({ layers, ...facts }: PeerFacts): BeginMessage {
   return { kind: 'begin', ...facts, nextLayer: layers.first + layers.count };
 }
 
@@ -16,9 +19,9 @@ export function beginOf({ layers, ...facts }: StageFacts): BeginMessage {
  * What an engine of later layers sends on: with its own layers and its own memory put in. Pure.
  * @throws PeerError where the two do not fit together: it names what was found and what was expected
  */
-export function joined(
+export function acceptBegin(
   begin: BeginMessage,
-  { model, layers, grid, cache, pages, sharesPages }: StageFacts,
+  { model, layers, grid, cache, pages, sharesPages }: PeerFacts,
 ): BeginMessage {
   const refuse = (what: string, found: unknown, expected: unknown): never => {
     throw new PeerError(
@@ -46,5 +49,28 @@ export function joined(
     nextLayer: layers.first + layers.count,
     pages: least(begin.pages, pages),
     sharesPages: begin.sharesPages && sharesPages,
+  };
+}
+
+/** What the peers of an engine have to know of it. @param contents `ResultIdentity.model` */
+export function peerFacts(
+  decoder: DecoderSpec,
+  { grid, cache, gpu }: Pick<Opened, 'grid' | 'cache' | 'gpu'>,
+  contents: string,
+): PeerFacts {
+  const { layers, hiddenSize, vocabularySize, family } = decoder;
+  return {
+    model: { layers, hiddenSize, vocabularySize, family, contents },
+    layers: { first: layerBounds(grid).first, count: grid.layers },
+    grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
+    cache: {
+      pageTokens: cache.pageTokens,
+      diskShare: cache.disk.share,
+      mostDiskPages: cache.disk.mostPerRow,
+      ...(gpu && { gpuShare: gpu.cacheShare }),
+    },
+    // On a GPU and with a cache on disk rows share nothing yet.
+    sharesPages: !gpu && cache.disk.share === 0,
+    pages: { gpu: gpu?.options.pages ?? 0, memory: cache.pages, disk: cache.disk.pages },
   };
 }

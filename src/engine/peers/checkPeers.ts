@@ -1,6 +1,8 @@
 import { found } from '../../arguments/found.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { Peers } from './PeerConnection.js';
+import type { GenerateOptions } from '../../Row.js';
+import type { Grid } from '../grid/Square.js';
 
 /** @throws UsageError unless they are the two ends that an engine needs, to those of the layers before and after */
 export function checkPeers(peers: unknown): asserts peers is Peers {
@@ -14,4 +16,25 @@ export function checkPeers(peers: unknown): asserts peers is Peers {
 
 function wrong(end: keyof Peers, value: unknown, expected: string): UsageError {
   return new UsageError(`peers.${end}: found ${found(value)}, expected ${expected}: see activationLink`);
+}
+
+/**
+ * @throws UsageError unless a run of an engine with these layers has engines for all of the model's, and keeps no
+ * answers that depend on others than itself
+ */
+export function checkLayers(
+  { part }: Pick<Grid, 'part'>,
+  { peers, reuse }: { readonly peers?: Peers } & Pick<GenerateOptions, 'reuse'> = {},
+): void {
+  if (!part && peers) throw new UsageError('peers: found some, expected none: this engine has all layers of the model');
+  if (part && part.first > 0)
+    throw new UsageError(
+      'layers: found an engine of later layers, expected one that has the first: only there rows come in; this one can follow',
+    );
+  if (part && !peers)
+    throw new UsageError('peers: found none, expected a source and a sink: this engine has a part of the layers only');
+  if (peers && reuse)
+    throw new UsageError(
+      'reuse: found a store, expected none where peers have layers of the model: what they compute with is no part of what answers are kept under',
+    );
 }

@@ -21,12 +21,10 @@ import type { Movement } from '../memory/movement.js';
 import type { PagePool } from '../memory/PagePool.js';
 import { deviceOf, movementOf, placementOf, poolOf, type Opened } from '../open/Opened.js';
 import { resultIdentityKey, type ResultIdentity } from '../open/resultIdentity.js';
-import { beginOf, joined } from '../peers/begin.js';
-import { checkLayers } from '../peers/checkLayers.js';
-import { checkPeers } from '../peers/checkPeers.js';
+import { beginOf, acceptBegin, peerFacts } from '../peers/begin.js';
+import { checkLayers, checkPeers } from '../peers/checkPeers.js';
 import { FollowingRun } from '../execution/FollowingRun.js';
 import type { Peers } from '../peers/PeerConnection.js';
-import { peerFacts } from '../peers/peerFacts.js';
 import { BLOCK_SCHEDULES, diagonalBlock } from '../schedules/blockSchedules.js';
 import type { Schedule } from '../schedules/Schedule.js';
 import { AnswerRuns, type AnswerHost, type ReadOfRun } from './AnswerRuns.js';
@@ -143,7 +141,7 @@ export class EngineRuns {
       ...this.setup(options, this.recorder('following', options)),
       peers,
       join: (begin) => {
-        const next = joined(begin, this.peerFacts);
+        const next = acceptBegin(begin, this.peerFacts);
         this.pool.limitTo(next.pages);
         return next;
       },

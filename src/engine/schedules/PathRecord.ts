@@ -1,5 +1,5 @@
-import type { Square } from '../grid/Square.js';
-import type { MoveName } from '../grid/Task.js';
+import type { Square, RowId } from '../grid/Square.js';
+import type { MoveName, Moved } from '../grid/Task.js';
 
 /** One task of a path, planned or done: its square, what it did, and when. The events of a run are such records. */
 export interface PathRecord {
@@ -50,4 +50,31 @@ export function keyOf({ batch: { pass, slot }, layer }: Square, name?: string): 
 
 export function whereIs({ batch: { pass, slot }, layer }: Square): string {
   return `pass ${pass}, layer ${layer}, slot ${slot}`;
+}
+
+/** From `at` on, this much of a tier is in use. */
+export interface TierUsage {
+  readonly at: number;
+  readonly tier: string;
+  readonly usedBytes: number;
+}
+
+/** What a path can be judged by beside its own records. Each is left out of the judgement where it is not given. */
+export interface PathRules {
+  /**
+   * What the placement says has to be moved for each square: it must have been, loads before compute and after the
+   * stores of what they load, stores after compute. Without it, the loads that there are must have ended before
+   * compute.
+   */
+  readonly moves?: RequiredMoves;
+  /** Most bytes of each tier, and what was in use of them over time. */
+  readonly capacityBytes?: Readonly<Record<string, number>>;
+  readonly usage?: readonly TierUsage[];
+  /**
+   * Most bytes of each tier that weights, cache and hidden states may take which were loaded, or are on their way
+   * elsewhere: the buffers that look-ahead, slots and window ask for.
+   */
+  readonly stagingBytes?: Readonly<Record<Moved, Readonly<Record<string, number>>>>;
+  /** When the memory of each row was taken and given back. */
+  readonly lives?: ReadonlyMap<RowId, { readonly from: number; readonly until: number }>;
 }

@@ -1,8 +1,7 @@
 import { ScheduleError } from '../../errors/engineErrors.js';
 import type { PathMoves } from './PathMoves.js';
-import { keyOf, type ComputeSpan, type TimedMove } from './PathRecord.js';
+import { keyOf, type ComputeSpan, type TimedMove, type PathRules } from './PathRecord.js';
 import type { Moved } from '../grid/Task.js';
-import type { PathRules } from './PathRules.js';
 
 /** Bytes that are on a tier for a time, the end left out. */
 interface Stay {

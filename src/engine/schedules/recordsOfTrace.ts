@@ -1,6 +1,5 @@
 import type { TraceEvent } from '../../RunStats.js';
-import type { PathRecord } from './PathRecord.js';
-import type { TierUsage } from './PathRules.js';
+import type { PathRecord, TierUsage } from './PathRecord.js';
 import type { JudgedRow, KnownStretch } from './PathChecker.js';
 import { batchKey, type Batch, type HeadMode, type RowId, type RowRange } from '../grid/Square.js';
 

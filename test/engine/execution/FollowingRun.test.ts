@@ -9,7 +9,7 @@ import { defaultPipeline } from '../../../src/operators/defaultPipeline.js';
 import { changed, changes } from '../../support/changedMessages.js';
 import { inTime } from '../../support/judgedRun.js';
 import { randomSchedule } from '../../support/randomSchedule.js';
-import { settled, simulatedStages, type SimulatedStage, type StagesSetup } from '../../support/simulatedStages.js';
+import { settled, simulatedPeers, type SimulatedPeer, type PeersSetup } from '../../support/simulatedPeers.js';
 
 /** Turns of the event loop in which a run has read what was sent; one that waits for more is left then. */
 const TURNS = 1500;
@@ -23,7 +23,7 @@ const rows = Array.from({ length: 14 }, (_, row) => {
   const prompt = [...Array.from({ length: 45 }, (__, i) => 100 * (row % 3) + i), 1000 + row, 2000 + row];
   return { promptTokens: prompt.length, newTokens: 1 + (row % 3), prompt };
 });
-const setup: StagesSetup = {
+const setup: PeersSetup = {
   rows,
   schedule: diagonalBlock(),
   placement: ALL_ON_CPU,
@@ -44,11 +44,11 @@ interface Talk {
   readonly after: readonly number[];
 }
 
-async function honest(given: StagesSetup): Promise<Talk> {
+async function honest(given: PeersSetup): Promise<Talk> {
   const messages: PeerMessage[] = [];
   const after: number[] = [];
   let answers = 0;
-  const stages = simulatedStages({
+  const peers = simulatedPeers({
     ...given,
     wrapLink: (link, from) => {
       const send = (message: PeerMessage): Promise<void> => {
@@ -62,15 +62,15 @@ async function honest(given: StagesSetup): Promise<Talk> {
       return { ...link, sink: { ...link.sink, send } };
     },
   });
-  const { results, errors } = await settled(stages);
+  const { results, errors } = await settled(peers);
   expect([results.length, errors]).toEqual([given.rows.length, [undefined, undefined]]);
   return { messages, after };
 }
 
 /** The second device by itself, which hears what it is told, at the time when that was said, or a while later. */
-function follower(given: StagesSetup, told: readonly unknown[], after: readonly number[]): SimulatedStage {
+function follower(given: PeersSetup, told: readonly unknown[], after: readonly number[]): SimulatedPeer {
   let answers = 0;
-  const [first, second] = simulatedStages({
+  const [first, second] = simulatedPeers({
     ...given,
     wrapLink: (link, from) => {
       if (from > 0) {
@@ -91,13 +91,13 @@ function follower(given: StagesSetup, told: readonly unknown[], after: readonly 
       return { ...link, source };
     },
   });
-  if (!first || !second) throw new RangeError('two stages');
+  if (!first || !second) throw new RangeError('two peers');
   first.run.close();
   return second;
 }
 
-async function outcomeOf(stage: SimulatedStage): Promise<unknown> {
-  const { run, results$ } = stage;
+async function outcomeOf(peer: SimulatedPeer): Promise<unknown> {
+  const { run, results$ } = peer;
   const outcome = await new Promise<unknown>((resolve) => {
     const subscription = results$.subscribe({
       error: resolve,
@@ -118,15 +118,15 @@ async function outcomeOf(stage: SimulatedStage): Promise<unknown> {
     wait(TURNS);
   });
   await inTime(run.drained);
-  expect(stage.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
-  expect([...stage.lives.values()].filter(({ until }) => until === Infinity)).toEqual([]);
+  expect(peer.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
+  expect([...peer.lives.values()].filter(({ until }) => until === Infinity)).toEqual([]);
   return outcome;
 }
 
 /**
  * Values that a run could not have had of another one of the engine's: those of positions that it has never written.
  */
-const unwritten = ({ contents }: SimulatedStage): readonly string[] =>
+const unwritten = ({ contents }: SimulatedPeer): readonly string[] =>
   contents.wrong.filter((each) => each.includes('found undefined'));
 
 /** What is said of sharing, put in another's place. */
@@ -172,14 +172,14 @@ describe.each([diagonalBlock(), randomSchedule(3), randomSchedule(8)])(
       let refused = 0;
       await fc.assert(
         fc.asyncProperty(broken, async (list) => {
-          const stage = follower(
+          const peer = follower(
             given,
             list.reduce<unknown[]>((told, change) => change(told), [...messages]),
             after,
           );
-          const outcome = await outcomeOf(stage);
+          const outcome = await outcomeOf(peer);
           if (typeof outcome !== 'string') expect(outcome).toBeInstanceOf(SpillwayError);
-          expect(unwritten(stage)).toEqual([]);
+          expect(unwritten(peer)).toEqual([]);
           if (outcome instanceof SpillwayError && /sharing|free/.test(outcome.message)) refused++;
         }),
         { numRuns: 120 },

@@ -4,7 +4,7 @@ import { PeerError } from '../../../src/errors/engineErrors.js';
 import type { FollowedPages, FollowedPrefix } from '../../../src/engine/memory/FollowedPages.js';
 import { PagePool, type RunPages } from '../../../src/engine/memory/PagePool.js';
 import type { RowPages } from '../../../src/engine/memory/RowPages.js';
-import type { SharedPrefix } from '../../../src/engine/memory/SharedPrefix.js';
+import type { SharedPrefix } from '../../../src/engine/memory/PageNumbers.js';
 
 const PAGE_TOKENS = 4;
 const NOTHING: SharedPrefix = { pages: [], own: [] };

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
-import { beginOf, joined, type StageFacts } from '../../../src/engine/peers/begin.js';
+import { beginOf, acceptBegin, type PeerFacts } from '../../../src/engine/peers/begin.js';
 
-const facts = (first: number, sharesPages: boolean): StageFacts => ({
+const facts = (first: number, sharesPages: boolean): PeerFacts => ({
   model: { layers: 3, hiddenSize: 8, vocabularySize: 9, family: 'llama', contents: 'a1' },
   layers: { first, count: 1 },
   grid: { slots: 1, rowsPerSlot: 1, tokensPerSquare: 8 },
@@ -20,5 +20,5 @@ const CASES = [
 test.each(CASES)('pages are shared where all engines can: %j, %j, %j', (...each) => {
   const [first, ...later] = each.map((shares, layer) => facts(layer, shares));
   if (!first) throw new RangeError('no engines');
-  expect(later.reduce(joined, beginOf(first)).sharesPages).toBe(each.every(Boolean));
+  expect(later.reduce(acceptBegin, beginOf(first)).sharesPages).toBe(each.every(Boolean));
 });

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { checkLayers } from '../../../src/engine/peers/checkLayers.js';
+import { checkLayers } from '../../../src/engine/peers/checkPeers.js';
 import type { Peers } from '../../../src/engine/peers/PeerConnection.js';
 import type { AnswerStore } from '../../../src/KeptAnswer.js';
 

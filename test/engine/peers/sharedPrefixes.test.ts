@@ -12,12 +12,12 @@ import { layerwiseSchedule } from '../../support/layerwiseSchedule.js';
 import { inTime, judgeResults } from '../../support/judgedRun.js';
 import { randomPipeline } from '../../support/randomPipeline.js';
 import {
-  runAndJudgeStages,
+  runAndJudgePeers,
   settled,
-  simulatedStages,
-  type SimulatedStage,
-  type StagesSetup,
-} from '../../support/simulatedStages.js';
+  simulatedPeers,
+  type SimulatedPeer,
+  type PeersSetup,
+} from '../../support/simulatedPeers.js';
 import type { SimulatedRow } from '../../support/simulatedRun.js';
 import { treesOfRows } from '../../support/treesOfRows.js';
 
@@ -25,7 +25,7 @@ const AHEADS = { weights: 1, cache: 1, activations: 1 };
 const PLACES = { placement: ALL_ON_CPU, aheads: AHEADS, pipeline: defaultPipeline, sharePrefixes: true } as const;
 
 /** Rows of a tree, their layers divided over two to four devices, which have pages for the longest row at least. */
-const rings: fc.Arbitrary<StagesSetup> = fc
+const rings: fc.Arbitrary<PeersSetup> = fc
   .record({
     rows: treesOfRows,
     schedule: fc.oneof(schedules, fc.nat().map(layerwiseSchedule)),
@@ -63,9 +63,9 @@ const rings: fc.Arbitrary<StagesSetup> = fc
     };
   });
 
-/** Positions of each stage's first layer that were computed. */
-const computed = (stages: readonly SimulatedStage[]): number[] =>
-  stages.map(({ contents, setup }) => {
+/** Positions of each peer's first layer that were computed. */
+const computed = (peers: readonly SimulatedPeer[]): number[] =>
+  peers.map(({ contents, setup }) => {
     const { first } = layerBounds(setup.grid);
     return [...contents.rows.values()].reduce((sum, row) => sum + (row.computed.get(first) ?? 0), 0);
   });
@@ -74,7 +74,7 @@ describe('rows that share prefixes, their layers divided over simulated devices'
   test('whatever they share, wherever the layers are cut: each sees its own tokens, paths are valid, all pages come back', async () => {
     await fc.assert(
       fc.asyncProperty(rings, async (given) => {
-        await runAndJudgeStages(given);
+        await runAndJudgePeers(given);
       }),
       { numRuns: 150 },
     );
@@ -85,11 +85,11 @@ describe('rows that share prefixes, their layers divided over simulated devices'
       fc.asyncProperty(rings, fc.nat(3), fc.integer({ min: 1, max: 200 }), async (given, where, failing) => {
         const at = where % given.counts.length;
         let begun = 0;
-        const stages = simulatedStages({
+        const peers = simulatedPeers({
           ...given,
-          fail: (stage) => () => (stage === at && ++begun === failing ? 'it broke' : undefined),
+          fail: (peer) => () => (peer === at && ++begun === failing ? 'it broke' : undefined),
         });
-        const { results, errors } = await settled(stages);
+        const { results, errors } = await settled(peers);
         judgeResults(given.rows, results);
         if (begun < failing) expect(errors).toEqual(errors.map(() => undefined));
         else
@@ -103,7 +103,7 @@ describe('rows that share prefixes, their layers divided over simulated devices'
   test('whenever somebody unsubscribes: the others end well, and nothing is kept', async () => {
     await fc.assert(
       fc.asyncProperty(rings, fc.nat(200), async (given, turns) => {
-        const { results, errors } = await settled(simulatedStages(given), turns);
+        const { results, errors } = await settled(simulatedPeers(given), turns);
         judgeResults(given.rows, results);
         expect(errors).toEqual(errors.map(() => undefined));
       }),
@@ -123,8 +123,8 @@ describe('rows that share prefixes, their layers divided over simulated devices'
   test.each([diagonalBlock(), zigZagBlock(), rowByRow()])(
     '$name: each device computes what all begin with once',
     async (schedule) => {
-      const stages = await runAndJudgeStages({ ...plenty, schedule, rows: rowsOf(40) });
-      expect(computed(stages)).toEqual(stages.map(() => 101 + 40 * (6 + 2)));
+      const peers = await runAndJudgePeers({ ...plenty, schedule, rows: rowsOf(40) });
+      expect(computed(peers)).toEqual(peers.map(() => 101 + 40 * (6 + 2)));
     },
   );
 
@@ -143,8 +143,8 @@ describe('rows that share prefixes, their layers divided over simulated devices'
       ahead: 2,
       pauses: [0, 300],
     };
-    const stages = await runAndJudgeStages(tight);
-    for (const { pool } of stages) expect(pool.peakUsed.memory).toBeLessThanOrEqual(14);
+    const peers = await runAndJudgePeers(tight);
+    for (const { pool } of peers) expect(pool.peakUsed.memory).toBeLessThanOrEqual(14);
   });
 
   test('two rings that use the memory of the same engines: what one keeps for rows to come makes way for the other', async () => {
@@ -155,27 +155,27 @@ describe('rows that share prefixes, their layers divided over simulated devices'
         );
         const pages = given.pages + Math.max(0, ...lengths);
         const pools = given.counts.map((_, index) => new PagePool(pages + (index === 0 ? 20 : 0), given.pageTokens));
-        const stages = simulatedStages({ ...given, pools });
-        const beside = simulatedStages({ ...given, pools, rows: others });
-        const subscribed = (all: readonly SimulatedStage[]): Promise<unknown> =>
+        const peers = simulatedPeers({ ...given, pools });
+        const beside = simulatedPeers({ ...given, pools, rows: others });
+        const subscribed = (all: readonly SimulatedPeer[]): Promise<unknown> =>
           Promise.all(all.map(({ results$ }) => lastValueFrom(results$.pipe(toArray()))));
-        const first = subscribed(stages);
+        const first = subscribed(peers);
         for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
         await inTime(Promise.all([first, subscribed(beside)]));
-        await inTime(Promise.all([...stages, ...beside].map(({ run }) => run.drained)));
-        for (const { nothingLeft } of [...stages, ...beside]) nothingLeft();
+        await inTime(Promise.all([...peers, ...beside].map(({ run }) => run.drained)));
+        for (const { nothingLeft } of [...peers, ...beside]) nothingLeft();
       }),
       { numRuns: 100 },
     );
   }, 60_000);
 
   test('without sharing nothing is shared', async () => {
-    const stages = await runAndJudgeStages({
+    const peers = await runAndJudgePeers({
       ...plenty,
       sharePrefixes: false,
       schedule: diagonalBlock(),
       rows: rowsOf(10),
     });
-    expect(computed(stages)).toEqual(stages.map(() => 10 * (107 + 2)));
+    expect(computed(peers)).toEqual(peers.map(() => 10 * (107 + 2)));
   });
 });

@@ -7,10 +7,10 @@ import { maxInFlight } from '../../../src/operators/maxInFlight.js';
 import { overlap } from '../../../src/operators/overlap.js';
 import { runs } from '../../support/arbitraryRuns.js';
 import { judgeResults } from '../../support/judgedRun.js';
-import { runAndJudgeStages, settled, simulatedStages, type StagesSetup } from '../../support/simulatedStages.js';
+import { runAndJudgePeers, settled, simulatedPeers, type PeersSetup } from '../../support/simulatedPeers.js';
 
 /** Runs of every kind that is valid, their layers divided over two to four devices. */
-const rings: fc.Arbitrary<StagesSetup> = runs
+const rings: fc.Arbitrary<PeersSetup> = runs
   .filter(({ grid }) => grid.layers > 1)
   .chain((given) =>
     fc
@@ -39,7 +39,7 @@ describe('layers divided over simulated devices', () => {
   test('whatever the run and wherever the layers are cut: each path is valid, that of all together is, and everything is given back', async () => {
     await fc.assert(
       fc.asyncProperty(rings, async (given) => {
-        await runAndJudgeStages(given);
+        await runAndJudgePeers(given);
       }),
       { numRuns: 150 },
     );
@@ -48,7 +48,7 @@ describe('layers divided over simulated devices', () => {
   test('so it is where what peers send and what is read is bounded', async () => {
     await fc.assert(
       fc.asyncProperty(rings, fc.constantFrom(...QUEUE_NAMES), async (given, queue) => {
-        await runAndJudgeStages({
+        await runAndJudgePeers({
           ...given,
           // How far stages run ahead is not judged then.
           simulation: { ...given.simulation, unordered: true },
@@ -64,17 +64,17 @@ describe('layers divided over simulated devices', () => {
       fc.asyncProperty(rings, fc.nat(3), fc.integer({ min: 1, max: 200 }), async (given, where, failing) => {
         const at = where % given.counts.length;
         let begun = 0;
-        const stages = simulatedStages({
+        const peers = simulatedPeers({
           ...given,
-          fail: (stage) => () => (stage === at && ++begun === failing ? 'it broke' : undefined),
+          fail: (peer) => () => (peer === at && ++begun === failing ? 'it broke' : undefined),
         });
-        const { results, errors } = await settled(stages);
+        const { results, errors } = await settled(peers);
         judgeResults(given.rows, results);
         if (begun < failing) expect([results.length, errors]).toEqual([given.rows.length, errors.map(() => undefined)]);
         else {
           expect(errors[at]).toBeInstanceOf(TaskError);
-          errors.forEach((error, stage) => {
-            if (stage !== at)
+          errors.forEach((error, peer) => {
+            if (peer !== at)
               expect(error === undefined || error instanceof PeerError || error instanceof TaskError).toBe(true);
           });
           // All hear of it, unless they were through.
@@ -88,7 +88,7 @@ describe('layers divided over simulated devices', () => {
   test('whenever somebody unsubscribes: the others end well, and nothing is kept', async () => {
     await fc.assert(
       fc.asyncProperty(rings, fc.nat(120), async (given, turns) => {
-        const { results, errors } = await settled(simulatedStages(given), turns);
+        const { results, errors } = await settled(simulatedPeers(given), turns);
         judgeResults(given.rows, results);
         expect(errors).toEqual(errors.map(() => undefined));
       }),
@@ -103,11 +103,11 @@ describe('layers divided over simulated devices', () => {
         fc.asyncProperty(rings, fc.nat(3), fc.nat(60), async (given, where, messages) => {
           const at = where % given.counts.length;
           let broken = false;
-          const stages = simulatedStages({
+          const peers = simulatedPeers({
             ...given,
             wrapLink: (link, from) => (from === at ? breaking(link, which, messages, () => (broken = true)) : link),
           });
-          const { results, errors } = await settled(stages);
+          const { results, errors } = await settled(peers);
           judgeResults(given.rows, results);
           if (!broken) expect(errors).toEqual(errors.map(() => undefined));
           else if (results.length < given.rows.length) for (const error of errors) expect(error).toBeDefined();

@@ -9,12 +9,12 @@ import type { TaskEvent } from '../../src/engine/grid/Task.js';
 import { VirtualTime } from '../../src/engine/execution/VirtualTime.js';
 import { PagePool } from '../../src/engine/memory/PagePool.js';
 import { peerMovement } from '../../src/engine/memory/peerMovement.js';
-import { requiredMoves } from '../../src/engine/memory/requiredMoves.js';
+import { requiredMoves } from '../../src/engine/memory/movement.js';
 import type { JudgedRow, SharedStretch } from '../../src/engine/schedules/PathChecker.js';
 import type { RowId } from '../../src/engine/grid/Square.js';
 import { validatePath } from '../../src/engine/schedules/validatePath.js';
 import { activationLink, type ActivationLink, type ActivationSink } from '../../src/engine/peers/ActivationLink.js';
-import { beginOf, joined, type StageFacts } from '../../src/engine/peers/begin.js';
+import { beginOf, acceptBegin, type PeerFacts } from '../../src/engine/peers/begin.js';
 import { ScheduleError } from '../../src/errors/engineErrors.js';
 import { finishedRows } from '../../src/operators/finishedRows.js';
 import { squares } from '../../src/operators/squares.js';
@@ -29,23 +29,23 @@ import {
   type SimulatedRow,
 } from './simulatedRun.js';
 
-export interface StagesSetup extends JudgedSetup {
-  /** Layers of each stage; their sum is the grid's. */
+export interface PeersSetup extends JudgedSetup {
+  /** Layers of each peer; their sum is the grid's. */
   readonly counts: readonly number[];
-  /** Pages of each later stage, where they are not as many as the first one's. */
+  /** Pages of each later peer, where they are not as many as the first one's. */
   readonly laterPages?: readonly number[];
-  /** Tasks that fail, by stage. */
-  readonly fail?: (stage: number) => SimulationOptions['fail'];
-  /** Stands between a stage and the next. */
+  /** Tasks that fail, by peer. */
+  readonly fail?: (peer: number) => SimulationOptions['fail'];
+  /** Stands between a peer and the next. */
   readonly wrapLink?: (link: ActivationLink, from: number) => ActivationLink;
   readonly linkCapacity?: number;
   readonly sharePrefixes?: boolean;
-  /** Of each stage, where they are another ring's, too. */
+  /** Of each peer, where they are another ring's, too. */
   readonly pools?: readonly PagePool[];
 }
 
 /** One of several connected runs, with what a test may want to look at. */
-export interface SimulatedStage {
+export interface SimulatedPeer {
   readonly run: RunOfSquares<SimulatedResult> & { readonly drained: Promise<void>; fail(error: Error): void };
   readonly results$: Observable<SimulatedResult>;
   readonly pool: PagePool;
@@ -64,7 +64,7 @@ interface AdmittedRow extends JudgedRow {
 }
 
 /** Simulated devices in a ring, each with some of the layers. */
-export function simulatedStages(given: StagesSetup): SimulatedStage[] {
+export function simulatedPeers(given: PeersSetup): SimulatedPeer[] {
   const { counts, grid, placement, wrapLink = (link: ActivationLink) => link, sharePrefixes = false } = given;
   const admitted: AdmittedRow[] = [];
   const { burst, ...simulation } = given.simulation ?? {};
@@ -88,16 +88,16 @@ export function simulatedStages(given: StagesSetup): SimulatedStage[] {
     });
     const lives = new Map<RowId, { from: number; until: number }>();
     const [source, sink] = [links.at(index - 1)?.source, links[index]?.sink];
-    if (!source || !sink) throw new RangeError('a ring of no stages');
-    const stageGrid = { ...grid, ...part };
+    if (!source || !sink) throw new RangeError('a ring of no peers');
+    const ownGrid = { ...grid, ...part };
     const watched = watchContents(lifeLog(device, device, lives), given.pageTokens);
     const setup: SquareRunSetup = {
       id: 1,
       device: watched.device,
-      grid: stageGrid,
+      grid: ownGrid,
       movement: peerMovement(
         simulatedMovement(placement, device.computeTier, count),
-        stageGrid,
+        ownGrid,
         SIMULATED_BYTES.tokenActivations,
         device.computeTier,
       ),
@@ -106,7 +106,7 @@ export function simulatedStages(given: StagesSetup): SimulatedStage[] {
       recorder: new RunRecorder({ model: 'simulated', policy: {}, loadSeconds: 0, memory: () => ({}) }),
       ...(counts.length > 1 && { peers: { source, sink } }),
     };
-    const facts: StageFacts = {
+    const facts: PeerFacts = {
       model: { layers: grid.layers, hiddenSize: 1, vocabularySize: 1000, family: 'simulated', contents: 'simulated' },
       layers: { first: first - count, count },
       grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
@@ -119,7 +119,7 @@ export function simulatedStages(given: StagesSetup): SimulatedStage[] {
     const run =
       index === 0
         ? new Run<SimulatedResult>({ ...setup, schedule: given.schedule, feed, begin: beginOf(facts), sharePrefixes })
-        : new FollowingRun({ ...setup, peers: { source, sink }, join: (begin) => joined(begin, facts) });
+        : new FollowingRun({ ...setup, peers: { source, sink }, join: (begin) => acceptBegin(begin, facts) });
     const results$ = squares<SimulatedResult>(run).pipe(given.pipeline(run), finishedRows<SimulatedResult>(run));
     return { run, results$, pool, events, setup, lives, contents: watched.contents, nothingLeft, admitted };
   });
@@ -129,7 +129,7 @@ export function simulatedStages(given: StagesSetup): SimulatedStage[] {
 function noting(
   sink: ActivationSink,
   note: (row: AdmittedRow) => void,
-  { rows, pageTokens }: StagesSetup,
+  { rows, pageTokens }: PeersSetup,
 ): ActivationSink {
   const writers = new Map<number, RowId>();
   const stretch = (page: number, end: number): SharedStretch => ({ row: writers.get(page) ?? NaN, end });
@@ -159,7 +159,7 @@ function noting(
 }
 
 /** What came of connected runs: the first one's results, and how each of them ended. */
-export interface StagesOutcome {
+export interface PeersOutcome {
   readonly results: readonly SimulatedResult[];
   readonly errors: readonly (Error | undefined)[];
 }
@@ -168,9 +168,9 @@ export interface StagesOutcome {
  * Runs until all of them have ended, in whatever way, and hold nothing any more.
  * @param stopAfter turns of the event loop after which whoever subscribed to the first one goes
  */
-export async function settled(stages: readonly SimulatedStage[], stopAfter = Infinity): Promise<StagesOutcome> {
+export async function settled(peers: readonly SimulatedPeer[], stopAfter = Infinity): Promise<PeersOutcome> {
   const results: SimulatedResult[] = [];
-  const ends = stages.map(
+  const ends = peers.map(
     ({ results$ }, index) =>
       new Promise<Error | undefined>((resolve) => {
         const subscription = results$.subscribe({
@@ -194,8 +194,8 @@ export async function settled(stages: readonly SimulatedStage[], stopAfter = Inf
       }),
   );
   const errors = await inTime(Promise.all(ends));
-  await inTime(Promise.all(stages.map(({ run }) => run.drained)));
-  for (const { lives, contents, nothingLeft } of stages) {
+  await inTime(Promise.all(peers.map(({ run }) => run.drained)));
+  for (const { lives, contents, nothingLeft } of peers) {
     if (contents.wrong.length > 0) throw new Error(contents.wrong[0]);
     nothingLeft();
     if ([...lives.values()].some(({ until }) => until === Infinity)) throw new Error('a row was not closed');
@@ -203,28 +203,28 @@ export async function settled(stages: readonly SimulatedStage[], stopAfter = Inf
   return { results, errors };
 }
 
-/** Runs to the end, and judges each stage's path and that of all together. @throws whatever is not as it has to be */
-export async function runAndJudgeStages(given: StagesSetup): Promise<SimulatedStage[]> {
-  const stages = simulatedStages(given);
-  const [first, ...later] = stages;
-  if (!first) throw new RangeError('no stages');
+/** Runs to the end, and judges each peer's path and that of all together. @throws whatever is not as it has to be */
+export async function runAndJudgePeers(given: PeersSetup): Promise<SimulatedPeer[]> {
+  const peers = simulatedPeers(given);
+  const [first, ...later] = peers;
+  if (!first) throw new RangeError('no peers');
   const following = later.map(({ results$ }) => lastValueFrom(results$, { defaultValue: undefined }));
   const [results] = await inTime(Promise.all([lastValueFrom(first.results$.pipe(toArray())), ...following]));
-  await inTime(Promise.all(stages.map(({ run }) => run.drained)));
+  await inTime(Promise.all(peers.map(({ run }) => run.drained)));
   judgeResults(given.rows, results);
   if (results.length !== given.rows.length)
     throw new Error(`${results.length} of ${given.rows.length} rows have come to an end`);
-  judgeStages(given, stages);
-  return stages;
+  judgePeers(given, peers);
+  return peers;
 }
 
-/** @throws ScheduleError with the constraint that a trace breaks: each stage's, or that of all of them together */
-export function judgeStages(given: StagesSetup, stages: readonly SimulatedStage[]): void {
-  const rows = stages[0]?.admitted ?? [];
+/** @throws ScheduleError with the constraint that a trace breaks: each peer's, or that of all of them together */
+export function judgePeers(given: PeersSetup, peers: readonly SimulatedPeer[]): void {
+  const rows = peers[0]?.admitted ?? [];
   const early = new Set(
     rows.flatMap(({ row, newTokens, given: { endsAfter = Infinity } = {} }) => (endsAfter < newTokens ? [row] : [])),
   );
-  for (const { setup, events, lives, contents, nothingLeft } of stages) {
+  for (const { setup, events, lives, contents, nothingLeft } of peers) {
     validatePath(setup.grid, rows, events, early, { moves: requiredMoves(setup.movement), lives });
     if (contents.wrong.length > 0) throw new Error(contents.wrong[0]);
     nothingLeft();
@@ -232,15 +232,15 @@ export function judgeStages(given: StagesSetup, stages: readonly SimulatedStage[
   judgeNeighbours(
     given,
     rows,
-    stages.flatMap(({ events }) => events),
+    peers.flatMap(({ events }) => events),
   );
 }
 
 /**
- * Between stages too, every layer of every position is computed once, after the layer before, and a sampled token's
+ * Between peers too, every layer of every position is computed once, after the layer before, and a sampled token's
  * after the last layer of the position before.
  */
-function judgeNeighbours({ grid }: StagesSetup, rows: readonly JudgedRow[], events: readonly TaskEvent[]): void {
+function judgeNeighbours({ grid }: PeersSetup, rows: readonly JudgedRow[], events: readonly TaskEvent[]): void {
   const prompts = new Map(rows.map(({ row, promptTokens }) => [row, promptTokens]));
   const spans = new Map<string, { start: number; end: number }>();
   for (const { task, timing } of events) {
