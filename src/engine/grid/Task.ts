@@ -6,7 +6,7 @@ import type { Place } from './Tier.js';
 export type Moved = 'weights' | 'cache' | 'activations';
 
 export interface TaskKind {
-  /** Brings a square's inputs to where it is computed, computes it, or takes away what it has put out; or none of it. */
+  /** Brings a square's inputs to where it is computed, computes it, takes away what it has put out, or none of it. */
   readonly does: 'load' | 'compute' | 'store' | 'other';
   /** Of what its bytes are. Default: it moves nothing. */
   readonly moves?: Moved;

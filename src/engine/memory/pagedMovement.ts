@@ -30,8 +30,8 @@ export interface PagedBytes {
 
 /**
  * Movements with pages and blocks as they are: what native tasks really read and write. On a GPU what comes from disk
- * goes through the host's memory in pieces, in the task that takes it over the link. Pages of the cache stay where they are, but for those on disk: attention goes to the
- * tier where a page is. Pure.
+ * goes through the host's memory in pieces, in the task that takes it over the link. Pages of the cache stay where they
+ * are, but for those on disk: attention goes to the tier where a page is. Pure.
  */
 export function pagedMovement({
   streamedBytes,
