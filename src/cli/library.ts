@@ -103,7 +103,7 @@ export { isObject } from '../arguments/isObject.js';
 export { didYouMean, nearest } from '../arguments/nearest.js';
 export type { MachineFacts } from '../bindings/Addon.js';
 export { addonPath, loadAddon } from '../bindings/loadAddon.js';
-export { defaultDiskFolder } from '../engine/open/defaultDiskFolder.js';
+export { defaultDiskFolder } from '../engine/open/diskFolder.js';
 export { ENGINE_OPTIONS, type EngineOption, type FlaggedOption } from '../engine/open/engineOptions.js';
 export { checkedCompletions, forTheRun } from '../engine/rows/completionTokens.js';
 export { prepareRow, SAMPLING_RANGES } from '../engine/rows/prepareRow.js';

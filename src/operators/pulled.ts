@@ -3,7 +3,7 @@ import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { found } from '../arguments/found.js';
 import { oneOf, text, whole } from '../arguments/memberChecks.js';
 import { Fifo, type Queue } from '../collections/Channel.js';
-import { defaultDiskFolder } from '../engine/open/defaultDiskFolder.js';
+import { defaultDiskFolder } from '../engine/open/diskFolder.js';
 import { UsageError } from '../errors/UsageError.js';
 import { parseBytesOrNone, type Size } from '../units.js';
 import { FileQueue } from './FileQueue.js';

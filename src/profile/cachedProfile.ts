@@ -8,7 +8,7 @@ import { SpillwayError } from '../errors/SpillwayError.js';
 import { readJsonObject } from '../model/files/readJson.js';
 import { replaceFile } from '../files/atomicFile.js';
 import { userCacheFolder } from '../files/cacheFolder.js';
-import { defaultDiskFolder } from '../engine/open/defaultDiskFolder.js';
+import { defaultDiskFolder } from '../engine/open/diskFolder.js';
 import {
   type HardwareProfile,
   type MachineIdentity,

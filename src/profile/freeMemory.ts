@@ -1,5 +1,5 @@
 import type { MachineFacts } from '../bindings/Addon.js';
-import { freeDisk } from '../engine/open/freeDisk.js';
+import { freeDisk } from '../engine/open/diskFolder.js';
 import type { HardwareProfile } from '../plan/HardwareProfile.js';
 
 /** The rest is left to everybody else. */

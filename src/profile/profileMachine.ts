@@ -8,7 +8,7 @@ import { loadAddon } from '../bindings/loadAddon.js';
 import { stoppable } from '../bindings/stoppable.js';
 import { UsageError } from '../errors/UsageError.js';
 import { formatBytes, parseBytes, parseBytesOrNone, type Size } from '../units.js';
-import { defaultDiskFolder } from '../engine/open/defaultDiskFolder.js';
+import { defaultDiskFolder } from '../engine/open/diskFolder.js';
 import { gpuBytes, requireGpu } from '../engine/open/gpuBudget.js';
 import { BLOCK_LIMITS } from '../plan/Policy.js';
 import { parseHardware, type HardwareProfile } from '../plan/HardwareProfile.js';

@@ -8,7 +8,7 @@ import type { ExpectedRows } from '../../ExpectedRows.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import { ENGINE_OPTIONS } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
-import { freeDisk } from './freeDisk.js';
+import { freeDisk } from './diskFolder.js';
 import { recommendCompression } from '../../plan/document/advise.js';
 import { atSpeed, type MachineSpeed } from '../../plan/atSpeed.js';
 import { chooseBlock } from '../../plan/search/chooseBlock.js';

@@ -4,7 +4,7 @@ import type { EngineOptions } from '../../EngineOptions.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { WeightCompression } from '../../model/compressBindings.js';
 import { formatBytes, parseBytes } from '../../units.js';
-import { defaultDiskFolder } from './defaultDiskFolder.js';
+import { defaultDiskFolder } from './diskFolder.js';
 import { ENGINE_OPTIONS } from './engineOptions.js';
 import { gpuBytes, requireGpu } from './gpuBudget.js';
 import { BLOCK_LIMITS } from '../../plan/Policy.js';

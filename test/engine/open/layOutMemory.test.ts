@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { smallerBlocks } from '../../../src/engine/open/smallerBlocks.js';
+import { smallerBlocks } from '../../../src/engine/open/layOutMemory.js';
 import type { EngineOptions } from '../../../src/EngineOptions.js';
 
 const planned: EngineOptions = { model: 'm', batchSize: 200, batches: 4, weights: { cpu: 0.5, disk: 0.5 } };
