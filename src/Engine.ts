@@ -12,8 +12,8 @@ import { resolveExpectedRows, validateOptions } from './engine/open/validateOpti
 import type { FollowingRun } from './engine/execution/FollowingRun.js';
 import type { Peers } from './engine/peers/PeerConnection.js';
 import type { AnswerKind, Answers } from './engine/rows/Answers.js';
-import { checkRows } from './engine/rows/checkRows.js';
-import type { PerplexityOptions } from './engine/rows/checkPerplexity.js';
+import { checkRows } from './engine/rows/checkRunOptions.js';
+import { perplexityOf, type Perplexity, type PerplexityOptions } from './engine/rows/perplexity.js';
 import { EngineRuns } from './engine/rows/EngineRuns.js';
 import type {
   AnswerRunOptions,
@@ -23,7 +23,6 @@ import type {
   RunResults,
   ValueOf,
 } from './engine/rows/Generation.js';
-import { perplexityOf, type Perplexity } from './engine/rows/perplexityOf.js';
 import type { WindowScore } from './engine/rows/ScoredRow.js';
 import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';

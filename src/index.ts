@@ -11,8 +11,7 @@ export type { ExpectedRows } from './ExpectedRows.js';
 
 export { WEIGHT_COMPRESSIONS, type WeightCompression } from './model/compressBindings.js';
 export type { GpuProducts } from './bindings/Gpu.js';
-export type { PerplexityOptions } from './engine/rows/checkPerplexity.js';
-export type { Perplexity } from './engine/rows/perplexityOf.js';
+export type { Perplexity, PerplexityOptions } from './engine/rows/perplexity.js';
 export type { AnswerRunOptions, FollowOptions, RunOptions, RunResults, ValueOf } from './engine/rows/Generation.js';
 export type { RowLookAhead } from './engine/rows/rowLookAhead.js';
 export type { Progress, RunStats, TraceEvent } from './RunStats.js';

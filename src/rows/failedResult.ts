@@ -1,4 +1,5 @@
 import type { RowFailure, RowResult } from '../Row.js';
+import { found } from '../arguments/found.js';
 
 /** The result of a row that could not be done. */
 export function failedResult(
@@ -17,4 +18,9 @@ export function failedResult(
     error,
     ...(carry && { row: carry }),
   };
+}
+
+/** The error of a row whose id an earlier row has. */
+export function duplicateId(id: string | number): RowFailure {
+  return { code: 'duplicate-id', message: `id: found ${found(id)}, which an earlier row has` };
 }

@@ -1,7 +1,7 @@
 import { RowError, type RowErrorCode } from '../../errors/RowError.js';
 import type { TokenLogprob } from '../../KeptAnswer.js';
 import { StopMatcher } from '../../model/StopMatcher.js';
-import type { Tokenizer } from '../../model/Tokenizer.js';
+import type { ReasoningMarks, Tokenizer } from '../../model/Tokenizer.js';
 import type { FinishReason, Reasoning, RowResult } from '../../Row.js';
 import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
 import type { DeviceRow } from '../grid/Device.js';
@@ -11,7 +11,6 @@ import { failedResult } from '../../rows/failedResult.js';
 import type { RowId } from '../grid/Square.js';
 import { notFinite } from './notFinite.js';
 import type { PreparedRow } from './prepareRow.js';
-import { endsReasoning, splitReasoning } from './splitReasoning.js';
 
 /** What a row carries from input to output. */
 export interface RowIdentity {
@@ -227,4 +226,32 @@ export class ActiveRow implements RunRow<OrderedResult> {
     this.counter.row(whole.finishReason === 'error', this.tokens.length);
     return whole;
   }
+}
+
+/** Tokens at the end of a prompt in which a mark may stand that opens the reasoning. */
+const LAST_TOKENS = 32;
+
+/** Whether the prompt ends inside of the model's reasoning: chat templates of some models open it themselves. */
+export function endsReasoning(prompt: readonly number[], { start }: ReasoningMarks, tokenizer: Tokenizer): boolean {
+  return tokenizer.decode(prompt.slice(-LAST_TOKENS), { skipSpecial: false }).trimEnd().endsWith(start);
+}
+
+/**
+ * A text in which marks stand round what the model reasoned first, in its parts, without the marks and the white space
+ * round them. Pure.
+ * @param open whether the reasoning began before the text
+ */
+export function splitReasoning(
+  text: string,
+  { start, end }: ReasoningMarks,
+  open: boolean,
+): { readonly reasoning?: string; readonly text: string } {
+  const trimmed = text.trimStart();
+  const own = trimmed.startsWith(start);
+  const rest = own ? trimmed.slice(start.length) : text;
+  const at = rest.indexOf(end);
+  // A mark that nothing opened ends nothing.
+  if (!own && !open) return { text };
+  if (at < 0) return { reasoning: rest.trim(), text: '' };
+  return { reasoning: rest.slice(0, at).trim(), text: rest.slice(at + end.length).trimStart() };
 }

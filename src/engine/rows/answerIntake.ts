@@ -2,7 +2,7 @@ import { RowError } from '../../errors/RowError.js';
 import type { KeptAnswers } from '../../KeptAnswer.js';
 import type { ResultBase } from '../../Results.js';
 import type { Row, RowFailure, RowInput } from '../../Row.js';
-import { duplicateId } from '../../rows/duplicateId.js';
+import { duplicateId } from '../../rows/failedResult.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RunRow } from '../execution/RunRow.js';
 import { acceptedRows } from './acceptedRows.js';

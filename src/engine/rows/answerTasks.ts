@@ -1,11 +1,10 @@
 import { found } from '../../arguments/found.js';
 import { isWithin, wholeRange } from '../../arguments/NumberRange.js';
 import { RowError } from '../../errors/RowError.js';
-import type { CompletionScore } from '../../KeptAnswer.js';
+import type { ClassifiedAnswer, CompletionScore } from '../../KeptAnswer.js';
 import type { ClassifyOptions, EmbedOptions, ResultBase, ScoreOptions } from '../../Results.js';
 import type { Row } from '../../Row.js';
-import { encodedEmbedding } from '../../rows/encodedEmbedding.js';
-import { labelProbabilities } from '../../rows/labelProbabilities.js';
+import { encodedEmbedding } from '../../rows/embeddings.js';
 import type { Pooling } from '../grid/Device.js';
 import type { AnswerTask } from './answerIntake.js';
 import { CompletedRow } from './CompletedRow.js';
@@ -205,4 +204,25 @@ function usageOf(prompt: readonly number[], completions: readonly (readonly numb
 
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
+}
+
+/**
+ * Probabilities of labels from their log-likelihoods, normalised over them, and the most likely one; of equal ones the
+ * first. Pure.
+ * @param logprobs of each label, natural; minus infinity is one that is never chosen
+ * @throws RowError where none has any probability
+ */
+export function labelProbabilities(labels: readonly string[], logprobs: readonly number[]): ClassifiedAnswer {
+  const largest = Math.max(...logprobs);
+  if (!Number.isFinite(largest))
+    throw new RowError('numeric', 'the model gives none of the labels any probability at all');
+  const weights = logprobs.map((logprob) => Math.exp(logprob - largest));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const probabilities = weights.map((weight) => weight / total);
+  const best = logprobs.indexOf(largest);
+  return {
+    label: labels[best] ?? '',
+    probability: probabilities[best] ?? NaN,
+    probabilities: Object.fromEntries(labels.map((label, at) => [label, probabilities[at] ?? NaN])),
+  };
 }

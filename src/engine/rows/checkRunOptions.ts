@@ -2,7 +2,7 @@ import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean, checkFunction, checkSignal } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
 import { number, oneOf, size, text, whole } from '../../arguments/memberChecks.js';
-import { membersOf } from '../../arguments/isObject.js';
+import { isIterable, membersOf } from '../../arguments/isObject.js';
 import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { REASONING, type SamplingOptions } from '../../Row.js';
@@ -15,6 +15,7 @@ import { checkPeers } from '../peers/checkPeers.js';
 import type { FollowOptions, RunOptions } from './Generation.js';
 import { checkSampling } from './prepareRow.js';
 import { ROWS_AHEAD, type RowLookAhead } from './rowLookAhead.js';
+import { isObservable } from 'rxjs';
 
 /** What is a row's in a row is an option's in the options of a run. */
 const sampling: Check = (name, value) => {
@@ -120,4 +121,12 @@ function checkSchedule(name: string, value: unknown): void {
   throw new UsageError(
     `${name}: found ${found(value)}, expected a Schedule, such as rowByRow(), zigZagBlock() or diagonalBlock() returns`,
   );
+}
+
+/** Checks that rows can be had from it, before anything is read. @throws UsageError */
+export function checkRows(rows: unknown): void {
+  if (!isIterable(rows) && !isObservable(rows))
+    throw new UsageError(
+      `rows: found ${found(rows)}, expected an array or another iterable, an async iterable, a ReadableStream or an Observable of rows; one row alone goes as [row]`,
+    );
 }

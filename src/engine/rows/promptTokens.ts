@@ -5,7 +5,7 @@ import { ROW_LIMITS } from '../../model/files/limits.js';
 import { unitsOfChat } from '../../model/tokenizer/ChatTemplate.js';
 import type { ChatMessage, Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, PromptOptions, Row } from '../../Row.js';
-import { promptField } from '../../rows/promptField.js';
+import { promptField } from '../../rows/rowFields.js';
 import { filledTemplate } from '../../rows/promptTemplate.js';
 import { formatInWords, responseFormatOf } from '../../rows/responseFormat.js';
 import { orRowError } from '../../rows/readableRow.js';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { membersOf } from '../../arguments/isObject.js';
 import type { AnyResult } from '../../Results.js';
 import type { RowFailure } from '../../Row.js';
-import { embeddingAs } from '../../rows/embeddingAs.js';
+import { embeddingAs } from '../../rows/embeddings.js';
 import type { FinishedRow } from './RowFormat.js';
 
 /** Errors that are none of the request's. */

@@ -4,9 +4,8 @@ import { RowError, type RowErrorCode } from '../../errors/RowError.js';
 import type { ChatMessage, TemplateInput } from '../../model/Tokenizer.js';
 import type { BadRow, Row, RowInput, RowPrompt } from '../../Row.js';
 import { misspelt } from '../../rows/misspelt.js';
-import { promptField } from '../../rows/promptField.js';
+import { NUMBERS, promptField, PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
 import { responseFormatOf } from '../../rows/responseFormat.js';
-import { NUMBERS, PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
 
 /** The fields that are ours. */
 export const ROW_FIELDS: ReadonlySet<string> = new Set([

@@ -1,7 +1,7 @@
 import { found } from '../../arguments/found.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { AnyResult } from '../../Results.js';
-import { embeddingAs } from '../../rows/embeddingAs.js';
+import { embeddingAs } from '../../rows/embeddings.js';
 import type { DeclaredProperty } from '../../schema/declaredProperties.js';
 import type { ColumnKind } from './Table.js';
 import { COLUMN_OF, PropertyCells, type PropertyCell } from './propertyColumns.js';

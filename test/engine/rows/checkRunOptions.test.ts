@@ -1,8 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import fc from 'fast-check';
-import { checkFollowOptions, checkRunOptions } from '../../../src/engine/rows/checkRunOptions.js';
+import { checkFollowOptions, checkRows, checkRunOptions } from '../../../src/engine/rows/checkRunOptions.js';
 import { diagonalBlock } from '../../../src/engine/schedules/blockSchedules.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
+import { of } from 'rxjs';
+
+import fc from 'fast-check';
 
 const check = (options: unknown): void => {
   checkRunOptions(options, 100);
@@ -90,4 +92,37 @@ describe('checkFollowOptions', () => {
       'options: found the unknown "schedule", expected any of pipeline, window, signal, onProgress, onStats, onTrace',
     );
   });
+});
+
+const row = { prompt: 'a' };
+
+describe('checkRows', () => {
+  test.each([
+    ['an array', [row]],
+    ['a set', new Set([row])],
+    [
+      'a generator',
+      (function* () {
+        yield row;
+      })(),
+    ],
+    [
+      'an async generator',
+      (async function* () {
+        yield await Promise.resolve(row);
+      })(),
+    ],
+    ['a stream', new ReadableStream()],
+    ['an Observable', of(row)],
+  ])('takes %s', (_, rows) => {
+    expect(() => checkRows(rows)).not.toThrow();
+  });
+
+  test.each([[undefined], [null], [5], ['text'], [{}], [row], [Promise.resolve([row])], [() => [row]]])(
+    'refuses %p, and says what rows may be',
+    (rows) => {
+      expect(() => checkRows(rows)).toThrow(/^rows: found .*, expected an array .*; one row alone goes as \[row\]$/);
+      expect(() => checkRows(rows)).toThrow(UsageError);
+    },
+  );
 });

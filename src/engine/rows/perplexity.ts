@@ -4,6 +4,7 @@ import { found } from '../../arguments/found.js';
 import { whole } from '../../arguments/memberChecks.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { checkedTokens, type RowLimits } from './promptTokens.js';
+import type { WindowScore } from './ScoredRow.js';
 
 /** How a text is scored. */
 export interface PerplexityOptions {
@@ -49,4 +50,23 @@ export function checkPerplexity(
   }
   checkedTokens(tokens, vocabularySize);
   return { window, promptTokens, ...more };
+}
+
+/** The likelihood of a text. */
+export interface Perplexity {
+  /** Tokens that were scored. */
+  readonly tokens: number;
+  readonly negativeLogLikelihood: number;
+  /** exp(negativeLogLikelihood / tokens) */
+  readonly perplexity: number;
+}
+
+/** Summed in order of the text, so that the figure does not depend on how its windows were batched. */
+export function perplexityOf(scores: readonly WindowScore[]): Perplexity {
+  let [tokens, negativeLogLikelihood] = [0, 0];
+  for (const score of [...scores].sort((a, b) => a.firstToken - b.firstToken)) {
+    tokens += score.tokens;
+    negativeLogLikelihood += score.negativeLogLikelihood;
+  }
+  return { tokens, negativeLogLikelihood, perplexity: Math.exp(negativeLogLikelihood / tokens) };
 }

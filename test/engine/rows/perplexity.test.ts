@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { checkPerplexity } from '../../../src/engine/rows/checkPerplexity.js';
+import { checkPerplexity } from '../../../src/engine/rows/perplexity.js';
 import { RowError } from '../../../src/errors/RowError.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
 
