@@ -17,6 +17,7 @@ export const WEIGHT_TYPES = {
   Q5_K: { id: 13, elements: 256, bytes: 176, bits: 5 },
   Q6_K: { id: 14, elements: 256, bytes: 210, bits: 6 },
   IQ4_NL: { id: 20, elements: 32, bytes: 18, bits: 4 },
+  IQ4_XS: { id: 23, elements: 256, bytes: 136, bits: 4 },
   BF16: { id: 30, elements: 1, bytes: 2, bits: 16 },
 } as const satisfies Readonly<Record<string, WeightTypeFacts>>;
 
@@ -46,7 +47,6 @@ export const UNREAD_TYPES: ReadonlyMap<number, string> = new Map([
   [19, 'IQ1_S'],
   [21, 'IQ3_S'],
   [22, 'IQ2_S'],
-  [23, 'IQ4_XS'],
   [24, 'I8'],
   [25, 'I16'],
   [26, 'I32'],

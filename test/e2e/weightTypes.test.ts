@@ -4,19 +4,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
 import { Engine, type EngineOptions, type RowResult } from '../../src/index.js';
-import type { WeightType } from '../../src/model/weightTypes.js';
-import { tensorBytes, writeGguf, type GgufTensorInput } from '../model/support/GgufWriter.js';
+import { WEIGHT_TYPES, type WeightType } from '../../src/model/weightTypes.js';
+import { tensorBytes, uint32, writeGguf, type GgufTensorInput } from '../model/support/GgufWriter.js';
 import { TINY_LLAMA_GGUF } from '../model/support/tinyLlama.js';
 import { dequantise } from '../support/model/dequantise.js';
 
-/** Types without a model of their own in test/fixtures: a block's random bytes, given a number below 1. */
-const BLOCKS: readonly (readonly [WeightType, (block: Uint8Array, number: number) => void])[] = [
-  ['IQ4_NL', (block, number) => new DataView(block.buffer).setUint16(block.byteOffset, half(number / 1000), true)],
+/** Types without a model of their own in test/fixtures, and what makes a block's random bytes a block: a scale. */
+const BLOCKS: readonly (readonly [WeightType, (block: Uint8Array, scale: number) => void])[] = [
+  ['IQ4_NL', (block, scale) => new DataView(block.buffer).setUint16(block.byteOffset, half(scale), true)],
+  ['IQ4_XS', (block, scale) => new DataView(block.buffer).setUint16(block.byteOffset, half(scale / 30), true)],
 ];
 
-/** Positive numbers between 2^-14 and 1, with few bits. */
+/** A half near a positive number below 1. */
 function half(number: number): number {
-  const exponent = Math.max(-14, Math.floor(Math.log2(number)));
+  if (number < 2 ** -14) return Math.round(number * 2 ** 24);
+  const exponent = Math.floor(Math.log2(number));
   return ((exponent + 15) << 10) | Math.floor((number / 2 ** exponent - 1) * 1024);
 }
 
@@ -27,7 +29,7 @@ const ROWS = [[3, 4, 5], [6, 3, 7, 4, 5, 5, 3, 6, 4], [5], [4, 4, 7, 6, 3, 5, 6,
 async function answers(options: EngineOptions): Promise<RowResult[]> {
   await using engine = await Engine.open({ batchSize: 5, threads: 2, ...options });
   const rows: RowResult[] = [];
-  for await (const row of engine.generate(ROWS, { maxNewTokens: 8, logprobs: 8 })) rows.push(row);
+  for await (const row of engine.generate(ROWS, { maxNewTokens: 8, logprobs: 8, ignoreEos: true })) rows.push(row);
   return rows.sort((a, b) => Number(a.id) - Number(b.id));
 }
 
@@ -41,10 +43,14 @@ afterAll(() => {
 
 describe.each(BLOCKS)('a model of %s', (type, fill) => {
   const [quantised, floats] = ['quantised.gguf', 'floats.gguf'];
+  const { elements } = WEIGHT_TYPES[type];
+  const wider = elements / 32; // than the tiny model, so that its rows are whole blocks
   beforeAll(() => {
     let state = 12345;
     const random = (): number => (state = (state * 16807) % 2147483647) / 2147483647;
-    const tensors = TINY_LLAMA_GGUF.tensors.map(({ name, shape }): GgufTensorInput => {
+    const tensors = TINY_LLAMA_GGUF.tensors.map((tensor): GgufTensorInput => {
+      const { name } = tensor;
+      const shape = tensor.shape.map((size) => (size < 16 ? size : size * wider));
       if (shape.length === 1)
         return {
           name,
@@ -53,8 +59,9 @@ describe.each(BLOCKS)('a model of %s', (type, fill) => {
           data: new Uint8Array(Float32Array.from({ length: shape[0] ?? 0 }, () => 0.5 + random()).buffer),
         };
       const data = Uint8Array.from({ length: tensorBytes(type, shape) }, () => Math.floor(256 * random()));
-      const block = tensorBytes(type, [32]);
-      for (let at = 0; at < data.length; at += block) fill(data.subarray(at, at + block), 0.1 + 0.9 * random());
+      const block = tensorBytes(type, [elements]);
+      for (let at = 0; at < data.length; at += block)
+        fill(data.subarray(at, at + block), (0.1 + 0.9 * random()) / 1000 / wider);
       return { name, type, shape, data };
     });
     const plain = tensors.map((tensor): GgufTensorInput =>
@@ -62,15 +69,20 @@ describe.each(BLOCKS)('a model of %s', (type, fill) => {
         ? tensor
         : { ...tensor, type: 'F32', data: new Uint8Array(Float32Array.from(dequantise(type, tensor.data)).buffer) },
     );
-    writeFileSync(join(folder, quantised), writeGguf({ ...TINY_LLAMA_GGUF, tensors }).bytes);
-    writeFileSync(join(folder, floats), writeGguf({ ...TINY_LLAMA_GGUF, tensors: plain }).bytes);
+    const sizes = ['llama.embedding_length', 'llama.feed_forward_length', 'llama.rope.dimension_count'];
+    const metadata = TINY_LLAMA_GGUF.metadata.map(([key, value]) => {
+      const widened = sizes.includes(key) && 'value' in value ? uint32(Number(value.value) * wider) : value;
+      return [key, widened] as const;
+    });
+    writeFileSync(join(folder, quantised), writeGguf({ metadata, tensors }).bytes);
+    writeFileSync(join(folder, floats), writeGguf({ metadata, tensors: plain }).bytes);
   });
 
   describe.each(loadAddon().machine().instructionSets)('on %s', (instructionSet) => {
     test('in float32 has the bits of the same numbers as F32', async () => {
       const options = { precision: 'float32', instructionSet } as const;
       const exact = await answers({ ...options, model: join(folder, floats) });
-      expect(exact.flatMap(({ logprobs }) => logprobs ?? []).length).toBeGreaterThan(ROWS.length);
+      expect(exact.flatMap(({ logprobs }) => logprobs ?? [])).toHaveLength(8 * ROWS.length);
       expect(await answers({ ...options, model: join(folder, quantised) })).toEqual(exact);
     });
 
@@ -81,6 +93,7 @@ describe.each(BLOCKS)('a model of %s', (type, fill) => {
         );
       const exact = await first({ precision: 'float32', model: join(folder, floats) });
       const near = await first({ model: join(folder, quantised) });
+      expect(exact.map(({ size }) => size)).toEqual(ROWS.map(() => 8));
       for (const [row, numbers] of exact.entries())
         for (const [token, logprob] of numbers)
           expect(Math.abs((near[row]?.get(token) ?? NaN) - logprob)).toBeLessThan(0.2);

@@ -68,6 +68,8 @@ static inline GroupScale loadScale(const uint8_t* scales, size_t group, int half
   if constexpr (Kind == ScaleKind::SuperSigned)
     return {mul(first, int8ToFloat(at + 32 + kPanelOutputs * (2 * (group % kSuperGroups) + static_cast<size_t>(half)))),
             zero()};
+  if constexpr (Kind == ScaleKind::SuperGroups)
+    return {mul(first, int8ToFloat(at + 32 + kPanelOutputs * (group % kSuperGroups))), zero()};
   const f32x16 second = loadHalf(reinterpret_cast<const uint16_t*>(at + 32));
   if constexpr (Kind == ScaleKind::HalfOffset || Kind == ScaleKind::PairOffset) return {first, second};
   const uint8_t* pair = at + 64 + 2 * kPanelOutputs * (group % kSuperGroups);

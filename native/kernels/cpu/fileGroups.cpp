@@ -136,6 +136,16 @@ void readQ6_K(const uint8_t* bytes, FileBlock& block) {
   block.scale = half(bytes + 208);
 }
 
+void readIQ4_XS(const uint8_t* bytes, FileBlock& block) {
+  block.scale = half(bytes);
+  // Scale i: two high bits in a pair of bytes 2-3, four low bits in a nibble of bytes 4-7; 32 is subtracted.
+  for (int i = 0; i < 8; i++) {
+    const int low = (bytes[4 + i / 2] >> (4 * (i % 2))) & 15, high = (half(bytes + 2) >> (2 * i)) & 3;
+    block.scales[i] = static_cast<uint8_t>((low | (high << 4)) - 32);
+    nibbles16(bytes + 8 + 16 * i, block.values + 32 * i);
+  }
+}
+
 }  // namespace
 
 void readFileBlock(WeightType type, const uint8_t* bytes, FileBlock& block) {

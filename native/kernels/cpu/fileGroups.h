@@ -9,7 +9,8 @@ struct FileBlock {
   uint8_t values[256];  // as they are stored: q, or its index in the codebook
   uint16_t scale;       // half: scale, or d of a K type
   uint16_t offset;      // half: offset, or dmin of a K type; 0 where the format has none
-  uint8_t scales[16];   // K types: SuperMinimum [8] scales, then [8] minimums; SuperNibbles [16]; SuperSigned [16] int8
+  uint8_t scales[16];   // K types: SuperMinimum [8] scales, then [8] minimums; SuperNibbles [16]; SuperSigned [16] and
+                        // SuperGroups [8] int8
 };
 
 void readFileBlock(WeightType type, const uint8_t* bytes, FileBlock& block);

@@ -63,8 +63,9 @@ void packHalf(uint8_t* at, size_t output, uint16_t half) { memcpy(at + 2 * outpu
 void packScales(ScaleKind kind, const FileBlock& block, size_t output, uint8_t* at) {
   packHalf(at, output, block.scale);
   if (kind == ScaleKind::Half) return;
-  if (kind == ScaleKind::SuperSigned) {
-    for (size_t i = 0; i < 16; i++) at[32 + kPanelOutputs * i + output] = block.scales[i];
+  if (kind == ScaleKind::SuperSigned || kind == ScaleKind::SuperGroups) {
+    for (size_t i = 0; i < (kind == ScaleKind::SuperSigned ? 16 : kSuperGroups); i++)
+      at[32 + kPanelOutputs * i + output] = block.scales[i];
     return;
   }
   packHalf(at + 32, output, block.offset);

@@ -16,10 +16,12 @@
 //   Half        for each group half scale[16]
 //   HalfOffset  for each group half scale[16], half offset[16]
 //   PairOffset  (Q4_G64) for each 2 groups half scale[16], half offset[16]
-//   SuperMinimum  (Q4_K, Q5_K) for each 8 groups half d[16], half dmin[16]; then for each group uint8 scale[16], uint8
-//   minimum[16] SuperNibbles  (Q2_K)       for each 8 groups half d[16], half dmin[16]; then for each half group uint8
-//   [16]: scale in the low nibble, minimum in the high SuperSigned   (Q3_K, Q6_K) for each 8 groups half d[16]; then
-//   for each half group int8 scale[16]
+//   SuperMinimum (Q4_K, Q5_K)  for each 8 groups half d[16], half dmin[16]; then for each group uint8 scale[16], uint8
+//                              minimum[16]
+//   SuperNibbles (Q2_K)        for each 8 groups half d[16], half dmin[16]; then for each half group uint8 [16]: the
+//                              scale in the low nibble, the minimum in the high
+//   SuperSigned (Q3_K, Q6_K)   for each 8 groups half d[16]; then for each half group int8 scale[16]
+//   SuperGroups (IQ4_XS)       for each 8 groups half d[16]; then for each group int8 scale[16]
 // There the scale is d * scale and the offset -(dmin * minimum), both exact in float32.
 #pragma once
 #include "WeightType.h"
@@ -31,10 +33,20 @@ constexpr size_t kGroupInputs = 32;
 constexpr size_t kVectorBytes = 64;
 constexpr size_t kSuperGroups = 8;
 
-enum class ScaleKind : uint8_t { None, Half, HalfOffset, PairOffset, SuperMinimum, SuperNibbles, SuperSigned };
+enum class ScaleKind : uint8_t {
+  None,
+  Half,
+  HalfOffset,
+  PairOffset,
+  SuperMinimum,
+  SuperNibbles,
+  SuperSigned,
+  SuperGroups
+};
 
 static constexpr bool isSuper(ScaleKind kind) {
-  return kind == ScaleKind::SuperMinimum || kind == ScaleKind::SuperNibbles || kind == ScaleKind::SuperSigned;
+  return kind == ScaleKind::SuperMinimum || kind == ScaleKind::SuperNibbles || kind == ScaleKind::SuperSigned ||
+         kind == ScaleKind::SuperGroups;
 }
 
 // What stored numbers stand for: themselves, or one of sixteen numbers of `bits` bits.
@@ -61,7 +73,8 @@ struct PanelFormat {
         scalesPerGroup(kind == ScaleKind::None                                             ? 0
                        : kind == ScaleKind::SuperNibbles || kind == ScaleKind::SuperSigned ? 2
                                                                                            : 1),
-        offset(kind != ScaleKind::None && kind != ScaleKind::Half && kind != ScaleKind::SuperSigned) {}
+        offset(kind != ScaleKind::None && kind != ScaleKind::Half && kind != ScaleKind::SuperSigned &&
+               kind != ScaleKind::SuperGroups) {}
   // Of what is multiplied.
   constexpr int numberBits() const { return codebook == nullptr ? bits : codebook->bits; }
 };
@@ -86,6 +99,7 @@ static constexpr size_t scaleStride(ScaleKind kind) {
     case ScaleKind::SuperMinimum:
     case ScaleKind::SuperNibbles: return 64 + 256;
     case ScaleKind::SuperSigned: return 32 + 256;
+    case ScaleKind::SuperGroups: return 32 + 128;
     default: return 0;
   }
 }

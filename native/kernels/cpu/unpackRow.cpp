@@ -40,8 +40,9 @@ ScaleAndOffset scaleAt(ScaleKind kind, const uint8_t* scales, size_t output, siz
   const uint8_t* at = scales + group / groupsPerScales(kind) * scaleStride(kind);
   const float first = halfToFloat(halfAt(at, output));
   if (kind == ScaleKind::Half) return {first, 0};
-  if (kind == ScaleKind::SuperSigned) {
-    const uint8_t scale = at[32 + kPanelOutputs * (k / 16 % 16) + output];
+  if (kind == ScaleKind::SuperSigned || kind == ScaleKind::SuperGroups) {
+    const size_t index = kind == ScaleKind::SuperSigned ? k / 16 % 16 : group % kSuperGroups;
+    const uint8_t scale = at[32 + kPanelOutputs * index + output];
     return {first * static_cast<float>(static_cast<int8_t>(scale)), 0};
   }
   const float second = halfToFloat(halfAt(at + 32, output));

@@ -88,8 +88,9 @@ __device__ __forceinline__ ScaleAndOffset scaleOf(const uint8_t* scales, unsigne
     const uint8_t* at = scales + group / kSuperGroups * Panel::kScaleStride;
     const unsigned inSuper = group % kSuperGroups;
     const float first = fromHalf(loadAt<uint16_t>(at, output));
-    if constexpr (Panel::kKind == ScaleKind::SuperSigned) {
-      const uint8_t scale = at[32 + kPanelOutputs * (2 * inSuper + half) + output];
+    if constexpr (Panel::kKind == ScaleKind::SuperSigned || Panel::kKind == ScaleKind::SuperGroups) {
+      const unsigned index = Panel::kKind == ScaleKind::SuperSigned ? 2 * inSuper + half : inSuper;
+      const uint8_t scale = at[32 + kPanelOutputs * index + output];
       return {first * static_cast<float>(static_cast<int8_t>(scale)), 0.0f};
     } else {
       const float second = fromHalf(loadAt<uint16_t>(at + 32, output));

@@ -38,6 +38,7 @@ constexpr MatmulCase kMatmulCases[] = {
     {"Q5_K", WeightType::Q5_K, 15, 768, true},
     {"Q6_K", WeightType::Q6_K, 106, 1792, false},
     {"IQ4_NL", WeightType::IQ4_NL, 106, 832, true},
+    {"IQ4_XS", WeightType::IQ4_XS, 122, 1024, false},
     {"F32", WeightType::F32, 122, 577, true},
     {"F16", WeightType::F16, 138, 1000, false},
     {"BF16", WeightType::BF16, 17, 193, true},

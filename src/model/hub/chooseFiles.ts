@@ -29,6 +29,7 @@ const USUAL = [
   'Q4_0',
   'Q4_1',
   'IQ4_NL',
+  'IQ4_XS',
   'Q5_K_M',
   'Q5_K_S',
   'Q5_0',

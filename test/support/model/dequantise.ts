@@ -114,6 +114,16 @@ const READERS: Record<WeightType, BlockReader> = {
       values[to + i] = d * (IQ4[i < 16 ? byte & 15 : byte >> 4] ?? NaN);
     }
   },
+  IQ4_XS: (view, at, values, to) => {
+    const d = half(view.getUint16(at, true));
+    for (let i = 0; i < 256; i++) {
+      const sub = i >> 5;
+      const low = (view.getUint8(at + 4 + (sub >> 1)) >> (sub % 2 === 0 ? 0 : 4)) & 15;
+      const high = (view.getUint16(at + 2, true) >> (2 * sub)) & 3;
+      const byte = view.getUint8(at + 8 + 16 * sub + (i % 16));
+      values[to + i] = d * ((low | (high << 4)) - 32) * (IQ4[i % 32 < 16 ? byte & 15 : byte >> 4] ?? NaN);
+    }
+  },
   Q2_K: q2,
   Q3_K: q3,
   Q4_K: scaledNibbles(false),

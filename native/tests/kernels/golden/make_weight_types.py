@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).parent
 HALVES = {
     Type.Q4_0: [0], Type.Q4_1: [0, 2], Type.Q5_0: [0], Type.Q5_1: [0, 2], Type.Q8_0: [0],
     Type.Q2_K: [80, 82], Type.Q3_K: [108], Type.Q4_K: [0, 2], Type.Q5_K: [0, 2], Type.Q6_K: [208],
-    Type.IQ4_NL: [0],
+    Type.IQ4_NL: [0], Type.IQ4_XS: [0],
 }
 
 
