@@ -90,13 +90,14 @@ struct Figures {
 
 void measure(const Compute& compute, Weights& weights, const char* name, size_t rows, const Options& options) {
   const WeightMatrix shape = weights.next();
-  const bool rounded = usesRoundedInput(compute, shape.type);
+  const bool quantised = usesQuantisedInput(compute, shape.type);
   const std::vector<float> values = cases::randomFloats(rows * shape.inputs, 1);
   const cases::AlignedBytes output = cases::alignedBytes(rows * shape.outputs * sizeof(float));  // as in a model
   Scratch sizes(nullptr, 0);
   const auto product = [&](Scratch& scratch, double* quantiseSeconds) {
     const double start = secondsNow(options.threads);
-    const MatrixInput input = prepareInput(compute, values.data(), rows, shape.inputs, shape.inputs, rounded, scratch);
+    const MatrixInput input =
+        prepareInput(compute, values.data(), rows, shape.inputs, shape.inputs, quantised, scratch);
     const double middle = secondsNow(options.threads);
     const MatmulJob job{&weights.next(), nullptr, reinterpret_cast<float*>(output.get()), shape.outputs};
     matmul(compute, &job, 1, input, scratch);
@@ -117,8 +118,8 @@ void measure(const Compute& compute, Weights& weights, const char* name, size_t 
   Figures figures;
   double peak = 0, speed = 0;
   for (int turn = 0; turn < (options.quick ? 3 : 7); turn++) {
-    peak = rounded ? bench::peakRounded(set, options.threads, panelFormat(shape.type).bits, 1)
-                   : bench::peakFloat(set, options.threads, 1);
+    peak = quantised ? bench::peakQuantised(set, options.threads, panelFormat(shape.type).bits, 1)
+                     : bench::peakFloat(set, options.threads, 1);
     if (rows <= kTileRows) speed = weights.readSpeed(compute.pool);
     double seconds = 0, quantiseSeconds = 0;
     size_t runs = 0;
@@ -147,8 +148,8 @@ void run(InstructionSet set, const Options& options) {
   const Compute compute{kernelsFor(set), pool, options.precision};
   std::printf(
       "{\"op\":\"peak\",\"instructionSet\":\"%s\",\"threads\":%u,\"int8\":%.0f,\"int8Widened\":%.0f,\"float\":%.0f}\n",
-      instructionSetName(set), options.threads, bench::peakRounded(set, options.threads),
-      bench::peakRounded(set, options.threads, 8), bench::peakFloat(set, options.threads));
+      instructionSetName(set), options.threads, bench::peakQuantised(set, options.threads),
+      bench::peakQuantised(set, options.threads, 8), bench::peakFloat(set, options.threads));
   std::vector<cases::MatmulCase> wanted;
   for (const cases::MatmulShape& shape : cases::kModelShapes)
     for (const WeightType type : cases::kCommonTypes)

@@ -114,8 +114,8 @@ double rate(double (*loop)(), unsigned threads, int rounds) {
 
 }  // namespace
 
-double peakRounded([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsigned threads,
-                   [[maybe_unused]] int weightBits, [[maybe_unused]] int rounds) {
+double peakQuantised([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsigned threads,
+                     [[maybe_unused]] int weightBits, [[maybe_unused]] int rounds) {
 #if defined(__x86_64__)
 #if defined(SPILLWAY_AMX_KERNELS)
   if (set == InstructionSet::Amx) return rate(tiles, threads, rounds);

@@ -9,7 +9,7 @@ namespace spillway::bench {
 // moment on a machine with neighbours. Products of rounded activations with weights. AVX-512: vpdpbusd. AVX2:
 // vpmaddubsw with 16-bit sums, widened once per eight; for weights of over 6 bits each product is widened. AMX:
 // tdpbf16ps; these are products of floats of 16 bits, and the only ones here that are not of 8-bit integers.
-double peakRounded(InstructionSet set, unsigned threads, int weightBits = 4, int rounds = 25);
+double peakQuantised(InstructionSet set, unsigned threads, int weightBits = 4, int rounds = 25);
 double peakFloat(InstructionSet set, unsigned threads, int rounds = 25);  // fused multiply-add
 
 }  // namespace spillway::bench

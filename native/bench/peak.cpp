@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
   std::printf(
       "{\"instructionSet\":\"%s\",\"threads\":%u,\"int8OperationsPerSecond\":%.0f,\"floatOperationsPerSecond\":%.0f,"
       "\"amxOperationsPerSecond\":%.0f}\n",
-      instructionSetName(set), threads, bench::peakRounded(set, threads), bench::peakFloat(set, threads),
-      tiles ? bench::peakRounded(InstructionSet::Amx, threads) : 0.0);
+      instructionSetName(set), threads, bench::peakQuantised(set, threads), bench::peakFloat(set, threads),
+      tiles ? bench::peakQuantised(InstructionSet::Amx, threads) : 0.0);
   return 0;
 }

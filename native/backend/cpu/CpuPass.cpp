@@ -54,16 +54,16 @@ void CpuPass::addBranches(const float* first, float* second) const {
 
 // Whether products with these weights take rounded rows and nothing else: then whole rows need not stand in memory as
 // floats.
-bool CpuPass::takeRoundedRows(const StoredMatrix* const* weights, size_t count) const {
+bool CpuPass::takeQuantisedRows(const StoredMatrix* const* weights, size_t count) const {
   return std::all_of(weights, weights + count,
-                     [this](const StoredMatrix* each) { return usesRoundedInput(compute, each->type); });
+                     [this](const StoredMatrix* each) { return usesQuantisedInput(compute, each->type); });
 }
 
 MatrixInput CpuPass::prepared(const StoredMatrix* const* weights, size_t count, const float* input, size_t rows,
                               size_t columns, ProductOf of) const {
   const Compute on = computeOf(of);
   const bool round = std::any_of(weights, weights + count,
-                                 [&on](const StoredMatrix* each) { return usesRoundedInput(on, each->type); });
+                                 [&on](const StoredMatrix* each) { return usesQuantisedInput(on, each->type); });
   return prepareInput(on, input, rows, columns, columns, round, scratch);
 }
 
@@ -73,10 +73,10 @@ MatrixInput CpuPass::normed(const StoredMatrix* const* weights, size_t count, co
   const auto make = [this, weight, bias, width](size_t t, float* to) {
     normRow(activations.hidden + t * width, weight, bias, to);
   };
-  if (takeRoundedRows(weights, count)) {
+  if (takeQuantisedRows(weights, count)) {
     const RowMaker maker{
         [](const void* context, size_t row, float* to) { (*static_cast<decltype(&make)>(context))(row, to); }, &make};
-    return prepareRounded(compute, maker, tokens(), width, scratch);
+    return prepareQuantised(compute, maker, tokens(), width, scratch);
   }
   float* rows = scratch.take<float>(tokens() * width);
   forRows(tokens(), width, [&](size_t t, unsigned) { make(t, rows + t * width); });
@@ -107,11 +107,11 @@ MatrixInput CpuPass::activated(const LayerWeights& layer, const MatrixInput& inp
   const float* firstBias = gated ? nullptr : layer.upBias;
   const bool whole =
       !(streams(first) && first.residentOutputs != 0) && !(streams(layer.up) && layer.up.residentOutputs != 0);
-  if (whole && usesRoundedInput(compute, first.type) == usesRoundedInput(compute, layer.up.type)) {
+  if (whole && usesQuantisedInput(compute, first.type) == usesQuantisedInput(compute, layer.up.type)) {
     // Groups of 8 bits are rounded as the whole row is, so only bfloat16 can be rounded part by part.
-    const bool rounds = compute.kernels.matmul.rounded == RoundedInput::Bfloat16 && takeRoundedRows(down, 1);
+    const bool rounds = compute.kernels.matmul.quantised == QuantisedInput::Bfloat16 && takeQuantisedRows(down, 1);
     const MatrixInput rows = rounds
-                                 ? takeRounded(compute, tokens(), width, scratch)
+                                 ? allocateQuantised(compute, tokens(), width, scratch)
                                  : MatrixInput{scratch.take<float>(tokens() * width), tokens(), width, width, nullptr};
     // Both are whole, wherever they are: one part each.
     SplitProduct parts, factor;
@@ -121,7 +121,7 @@ MatrixInput CpuPass::activated(const LayerWeights& layer, const MatrixInput& inp
     job.epilogue = Epilogue::Activate;
     job.activation = spec.activation;
     if (gated) job.factor = &factor.matrices[0], job.factorBias = layer.upBias;
-    job.rounded = const_cast<uint8_t*>(rows.rounded);
+    job.quantised = const_cast<uint8_t*>(rows.quantised);
     matmul(compute, &job, 1, input, scratch);
     return rounds ? rows : prepared(down, 1, rows.values, tokens(), width, ProductOf::Tokens);
   }

@@ -64,7 +64,7 @@ struct CpuPass final : Pass {
   Compute computeOf(ProductOf of) const {
     return {compute.kernels, compute.pool, of == ProductOf::Exact ? Precision::Float32 : compute.precision};
   }
-  bool takeRoundedRows(const StoredMatrix* const* weights, size_t count) const;
+  bool takeQuantisedRows(const StoredMatrix* const* weights, size_t count) const;
   void finishWanted(size_t layer) const;
 };
 

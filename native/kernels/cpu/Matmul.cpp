@@ -6,14 +6,14 @@
 #include "../../system/Error.h"
 #include "../../system/ThreadPool.h"
 #include "epilogue.h"
-#include "matmulCut.h"
+#include "matmulPartition.h"
 
 namespace spillway {
 namespace {
 
-// From row to row of an item's totals: an odd number of cache lines, so that 64 rows of one panel are spread over all
-// sets of the nearest cache.
-size_t totalsStride(size_t panels) { return (panels | 1) * kPanelOutputs; }
+// From row to row of an item's accumulators: an odd number of cache lines, so that 64 rows of one panel are spread over
+// all sets of the nearest cache.
+size_t accumulatorStride(size_t panels) { return (panels | 1) * kPanelOutputs; }
 
 const uint8_t* panelsOf(const WeightMatrix& weights, const Item& item) {
   return weights.panels + item.firstPanel * panelBytes(weights.type, weights.inputs);
@@ -30,8 +30,9 @@ MatmulBlock blockOf(const MatmulKernels& kernels, const WeightMatrix& weights, c
   block.panelBytes = panelBytes(weights.type, weights.inputs);
   block.outputs = std::min(weights.outputs - firstOutput, item.panels * kPanelOutputs);
   block.rows = item.rows;
-  block.rounded =
-      input.rounded == nullptr ? nullptr : input.rounded + roundedBytes(kernels.rounded, firstRow, input.columns);
+  block.quantised = input.quantised == nullptr
+                        ? nullptr
+                        : input.quantised + quantisedBytes(kernels.quantised, firstRow, input.columns);
   block.values = input.values == nullptr ? nullptr : input.values + firstRow * input.stride;
   block.valueStride = input.stride;
   block.bias = bias == nullptr ? nullptr : bias + firstOutput;
@@ -42,9 +43,9 @@ MatmulBlock blockOf(const MatmulKernels& kernels, const WeightMatrix& weights, c
   return block;
 }
 
-void multiply(const Compute& compute, const Route& route, const MatmulBlock& block, uint8_t* workspace) {
-  if (route.rounded)
-    compute.kernels.matmul.multiplyRounded(block, workspace);
+void multiply(const Compute& compute, const MatmulPath& path, const MatmulBlock& block, uint8_t* workspace) {
+  if (path.quantised)
+    compute.kernels.matmul.multiplyQuantised(block, workspace);
   else
     compute.kernels.matmul.multiplyFloat(block, workspace);
 }
@@ -53,33 +54,33 @@ void multiply(const Compute& compute, const Route& route, const MatmulBlock& blo
 void runItem(const Compute& compute, const Item& item, const uint8_t* after, const MatrixInput& input,
              uint8_t* workspace) {
   const MatmulJob& job = *item.job;
-  const Route route = routeOf(compute, job.weights->type);
+  const MatmulPath path = pathOf(compute, job.weights->type);
   const uint8_t* afterFirst = job.factor == nullptr ? after : panelsOf(*job.factor, item);
   MatmulBlock block = blockOf(compute.kernels.matmul, *job.weights, job.bias, input, item, afterFirst);
   const size_t firstOutput = item.firstPanel * kPanelOutputs;
-  if (!hasTotals(job, route)) {
+  if (!hasAccumulators(job, path)) {
     block.output = job.output + item.firstRow * job.outputStride + firstOutput;
     block.outputStride = job.outputStride;
-    return multiply(compute, route, block, workspace);
+    return multiply(compute, path, block, workspace);
   }
-  ItemTotals totals{reinterpret_cast<float*>(workspace + kMatmulWorkspaceBytes),
-                    nullptr,
-                    totalsStride(item.panels),
-                    item.firstRow,
-                    block.rows,
-                    firstOutput,
-                    block.outputs};
-  block.output = totals.product;
-  block.outputStride = totals.stride;
-  multiply(compute, route, block, workspace);
+  ItemAccumulators accumulators{reinterpret_cast<float*>(workspace + kMatmulWorkspaceBytes),
+                                nullptr,
+                                accumulatorStride(item.panels),
+                                item.firstRow,
+                                block.rows,
+                                firstOutput,
+                                block.outputs};
+  block.output = accumulators.product;
+  block.outputStride = accumulators.stride;
+  multiply(compute, path, block, workspace);
   if (job.factor != nullptr) {
     MatmulBlock second = blockOf(compute.kernels.matmul, *job.factor, job.factorBias, input, item, after);
-    second.output = totals.product + item.rows * totals.stride;
-    second.outputStride = totals.stride;
-    multiply(compute, routeOf(compute, job.factor->type), second, workspace);
-    totals.factor = second.output;
+    second.output = accumulators.product + item.rows * accumulators.stride;
+    second.outputStride = accumulators.stride;
+    multiply(compute, pathOf(compute, job.factor->type), second, workspace);
+    accumulators.factor = second.output;
   }
-  endItem(compute, job, totals, input.rows);
+  endItem(compute, job, accumulators, input.rows);
 }
 
 void check(const Compute& compute, const MatmulJob& job, const MatrixInput& input) {
@@ -89,12 +90,12 @@ void check(const Compute& compute, const MatmulJob& job, const MatrixInput& inpu
       throw Error(ErrorCode::InvalidArgument, "a product of " + std::to_string(input.columns) +
                                                   " columns with weights of " + std::to_string(weights->inputs) +
                                                   " inputs");
-    const bool rounded = usesRoundedInput(compute, weights->type);
-    if (rounded && input.rounded == nullptr)
+    const bool quantised = usesQuantisedInput(compute, weights->type);
+    if (quantised && input.quantised == nullptr)
       throw Error(ErrorCode::InvalidArgument, "a product of rounded activations whose input was not rounded");
-    if (!rounded && input.values == nullptr)
+    if (!quantised && input.values == nullptr)
       throw Error(ErrorCode::InvalidArgument, "a product of float activations whose input was only rounded");
-    if (rounded != usesRoundedInput(compute, job.weights->type) || weights->outputs != job.weights->outputs)
+    if (quantised != usesQuantisedInput(compute, job.weights->type) || weights->outputs != job.weights->outputs)
       throw Error(ErrorCode::InvalidArgument, "a gated product of matrices that are not alike");
   }
 }
@@ -104,7 +105,7 @@ void check(const Compute& compute, const MatmulJob& job, const MatrixInput& inpu
 // body(first row, rows, worker) for all tiles of rows that are rounded together, in parallel.
 template <typename Body>
 static void forRowTiles(const Compute& compute, size_t rows, size_t columns, Body body) {
-  const size_t together = rowsTogether(compute.kernels.matmul.rounded);
+  const size_t together = rowsTogether(compute.kernels.matmul.quantised);
   const size_t tiles = ceilDivide(rows, together);
   const size_t tilesPerItem = std::max<size_t>(1, 16384 / (together * columns));
   const size_t threads = compute.pool.threads(), least = ceilDivide(tiles, tilesPerItem);
@@ -116,8 +117,8 @@ static void forRowTiles(const Compute& compute, size_t rows, size_t columns, Bod
   });
 }
 
-bool usesRoundedInput(const Compute& compute, WeightType type) {
-  return compute.precision == Precision::Default && takesRounded(compute.kernels.matmul.rounded, type);
+bool usesQuantisedInput(const Compute& compute, WeightType type) {
+  return compute.precision == Precision::Default && takesQuantised(compute.kernels.matmul.quantised, type);
 }
 
 MatrixInput prepareInput(const Compute& compute, const float* values, size_t rows, size_t columns, size_t stride,
@@ -125,38 +126,38 @@ MatrixInput prepareInput(const Compute& compute, const float* values, size_t row
   MatrixInput input{values, rows, columns, stride, nullptr};
   if (!round || rows == 0) return input;
   const MatmulKernels& kernels = compute.kernels.matmul;
-  input.rounded = takeRounded(compute, rows, columns, scratch).rounded;
-  if (input.rounded == nullptr) return input;
-  uint8_t* rounded = const_cast<uint8_t*>(input.rounded);
-  const size_t together = rowsTogether(kernels.rounded);
+  input.quantised = allocateQuantised(compute, rows, columns, scratch).quantised;
+  if (input.quantised == nullptr) return input;
+  uint8_t* quantised = const_cast<uint8_t*>(input.quantised);
+  const size_t together = rowsTogether(kernels.quantised);
   forRowTiles(compute, rows, columns, [&](size_t row, size_t count, unsigned) {
-    kernels.roundRows(values + row * stride, stride, std::min(together, count), columns,
-                      rounded + roundedBytes(kernels.rounded, row, columns));
+    kernels.quantiseRows(values + row * stride, stride, std::min(together, count), columns,
+                         quantised + quantisedBytes(kernels.quantised, row, columns));
   });
   return input;
 }
 
-MatrixInput takeRounded(const Compute& compute, size_t rows, size_t columns, Scratch& scratch) {
-  if (compute.kernels.matmul.rounded == RoundedInput::Groups && columns % kGroupInputs != 0)
+MatrixInput allocateQuantised(const Compute& compute, size_t rows, size_t columns, Scratch& scratch) {
+  if (compute.kernels.matmul.quantised == QuantisedInput::Groups && columns % kGroupInputs != 0)
     throw Error(ErrorCode::InvalidArgument,
                 "8-bit activations come in groups of 32: " + std::to_string(columns) + " columns");
   return {nullptr, rows, columns, columns,
-          scratch.take<uint8_t>(roundedBytes(compute.kernels.matmul.rounded, rows, columns))};
+          scratch.take<uint8_t>(quantisedBytes(compute.kernels.matmul.quantised, rows, columns))};
 }
 
-MatrixInput prepareRounded(const Compute& compute, const RowMaker& maker, size_t rows, size_t columns,
-                           Scratch& scratch) {
+MatrixInput prepareQuantised(const Compute& compute, const RowMaker& maker, size_t rows, size_t columns,
+                             Scratch& scratch) {
   const MatmulKernels& kernels = compute.kernels.matmul;
-  const size_t tileFloats = rowsTogether(kernels.rounded) * columns;
-  const MatrixInput input = takeRounded(compute, rows, columns, scratch);
+  const size_t tileFloats = rowsTogether(kernels.quantised) * columns;
+  const MatrixInput input = allocateQuantised(compute, rows, columns, scratch);
   const size_t mark = scratch.used();
   float* made = scratch.take<float>(tileFloats * compute.pool.threads());
-  uint8_t* rounded = const_cast<uint8_t*>(input.rounded);
-  if (rounded != nullptr) {
+  uint8_t* quantised = const_cast<uint8_t*>(input.quantised);
+  if (quantised != nullptr) {
     forRowTiles(compute, rows, columns, [&](size_t row, size_t count, unsigned worker) {
       float* tile = made + worker * tileFloats;
       for (size_t i = 0; i < count; i++) maker.make(maker.context, row + i, tile + i * columns);
-      kernels.roundRows(tile, columns, count, columns, rounded + roundedBytes(kernels.rounded, row, columns));
+      kernels.quantiseRows(tile, columns, count, columns, quantised + quantisedBytes(kernels.quantised, row, columns));
     });
   }
   scratch.release(mark);
@@ -169,12 +170,12 @@ void matmul(const Compute& compute, const MatmulJob* jobs, size_t jobCount, cons
   uint8_t* workspaces = scratch.take<uint8_t>(compute.pool.threads() * kWorkerBytes);
   if (workspaces != nullptr && input.rows > 0) {
     for (size_t j = 0; j < jobCount; j++) check(compute, jobs[j], input);
-    const MatmulCut cut(compute, jobs, jobCount, input.rows);
-    compute.pool.parallelFor(cut.items(), [&](size_t index, unsigned worker) {
-      const Item item = cut.item(index);
+    const MatmulPartition partition(compute, jobs, jobCount, input.rows);
+    compute.pool.parallelFor(partition.items(), [&](size_t index, unsigned worker) {
+      const Item item = partition.item(index);
       const uint8_t* after = nullptr;
-      if (!item.samePanelsNext && index + 1 < cut.items()) {
-        const Item next = cut.item(index + 1);
+      if (!item.samePanelsNext && index + 1 < partition.items()) {
+        const Item next = partition.item(index + 1);
         after = panelsOf(*next.job->weights, next);
       }
       runItem(compute, item, after, input, workspaces + worker * kWorkerBytes);

@@ -27,26 +27,26 @@ void packPanel(WeightType type, size_t inputs, const uint8_t* const rows[kPanelO
 void unpackRow(const WeightMatrix& matrix, size_t output, float* values);
 
 // Rows of activations, ready to be multiplied: as floats, and, where a product will use rounded ones, rounded once per
-// row as the instruction set has it (RoundedInput): to 8 bits with a scale for each group of 32 (large groups of a row
-// in two steps: QuantisedTile), or to bfloat16.
+// row as the instruction set has it (QuantisedInput): to 8 bits with a scale for each group of 32 (large groups of a
+// row in two steps: QuantisedTile), or to bfloat16.
 struct MatrixInput {
   const float* values;  // [rows, stride]
   size_t rows;
   size_t columns;
   size_t stride;
-  const uint8_t* rounded;  // as RoundedInput says; null when no product needs it
+  const uint8_t* quantised;  // as QuantisedInput says; null when no product needs it
 };
 
 // What is done with a product, while it is in the caches of the thread that computed it.
 enum class Epilogue : uint8_t {
   Store,     // output = product
   Add,       // output += product
-  Activate,  // activation(product), times the product with `factor` where there is one; to `rounded` where that is
+  Activate,  // activation(product), times the product with `factor` where there is one; to `quantised` where that is
              // given, else to the output
 };
 
 // True when a product with weights of this type uses rounded activations, on these kernels and at this precision.
-bool usesRoundedInput(const Compute& compute, WeightType type);
+bool usesQuantisedInput(const Compute& compute, WeightType type);
 // Rounds in parallel where `round` says so; columns is a multiple of 32 then, but for bfloat16. Buffers come from
 // scratch. In 8 bits a value that is no number, infinite or beyond 1e33 makes the row's outputs NaN; otherwise they
 // follow IEEE arithmetic.
@@ -60,11 +60,11 @@ struct RowMaker {
   const void* context;
 };
 // The same for rows that are rounded as they are made and never stood in memory as floats: `values` of the result is
-// null. Only for kernels that round rows one tile at a time (RoundedInput::Bfloat16).
-MatrixInput prepareRounded(const Compute& compute, const RowMaker& maker, size_t rows, size_t columns,
-                           Scratch& scratch);
+// null. Only for kernels that round rows one tile at a time (QuantisedInput::Bfloat16).
+MatrixInput prepareQuantised(const Compute& compute, const RowMaker& maker, size_t rows, size_t columns,
+                             Scratch& scratch);
 // Memory for rounded rows, which an epilogue is to fill.
-MatrixInput takeRounded(const Compute& compute, size_t rows, size_t columns, Scratch& scratch);
+MatrixInput allocateQuantised(const Compute& compute, size_t rows, size_t columns, Scratch& scratch);
 
 struct MatmulJob {
   const WeightMatrix* weights;
@@ -75,9 +75,9 @@ struct MatmulJob {
   // For Activate.
   Activation activation = Activation::Silu;
   const WeightMatrix* factor =
-      nullptr;  // [outputs, inputs] like weights, both of types that use rounded input, or neither; or null
+      nullptr;  // [outputs, inputs] like weights, both of types that use quantised input, or neither; or null
   const float* factorBias = nullptr;  // [outputs] or null
-  uint8_t* rounded = nullptr;         // takeRounded(rows, outputs), or null
+  uint8_t* quantised = nullptr;       // allocateQuantised(rows, outputs), or null
 };
 
 // All products share one input and run as one parallel loop over (job, panels, rows).

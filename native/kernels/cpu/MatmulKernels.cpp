@@ -4,10 +4,6 @@
 namespace spillway::SPILLWAY_ISA {
 namespace {
 
-void roundRows(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* to) {
-  quantiseRows(values, stride, rows, columns, reinterpret_cast<QuantisedTile*>(to));
-}
-
 void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
   withWeightType(block.type, [&](auto type) {
     constexpr WeightType T = decltype(type)::value;
@@ -21,7 +17,7 @@ void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
 }  // namespace
 
 const MatmulKernels& matmulKernels() {
-  static const MatmulKernels kernels{RoundedInput::Groups, SPILLWAY_ISA_LEVEL == 2 && shiftsAreFree(), roundRows,
+  static const MatmulKernels kernels{QuantisedInput::Groups, SPILLWAY_ISA_LEVEL == 2 && shiftsAreFree(), quantiseRows,
                                      multiplyQuantised, multiplyFloat};
   return kernels;
 }

@@ -48,26 +48,28 @@ constexpr float kRefineOver = 3.0f;
 constexpr float kLargestRounded = 1e33f;  // kBias * 2^n is finite
 constexpr size_t kTilesPerGroup = 2;      // the group and its refinement
 
-// What activations are rounded to for multiplyRounded, and how the rounded rows lie: some rows at a time, together, in
-// order of columns.
+// What activations are rounded to for multiplyQuantised, and how the rounded rows lie: some rows at a time, together,
+// in order of columns.
 //   Groups    8 bits with a scale for each group of 32, four rows at a time: QuantisedTile [ceil(rows / 4)][2][columns
 //   / 32]; for quantised types Bfloat16  sixteen rows at a time (at the end those that are left): [columns /
 //   32][rows][32], the last columns filled up with zeros; for all types but F32
-enum class RoundedInput : uint8_t { Groups, Bfloat16 };
+enum class QuantisedInput : uint8_t { Groups, Bfloat16 };
 
-static constexpr size_t rowsTogether(RoundedInput form) { return form == RoundedInput::Groups ? kTileRows : 16; }
-static constexpr size_t roundedBytes(RoundedInput form, size_t rows, size_t columns) {
-  return form == RoundedInput::Groups
+static constexpr size_t rowsTogether(QuantisedInput form) { return form == QuantisedInput::Groups ? kTileRows : 16; }
+static constexpr size_t quantisedBytes(QuantisedInput form, size_t rows, size_t columns) {
+  return form == QuantisedInput::Groups
              ? (rows + kTileRows - 1) / kTileRows * kTilesPerGroup * (columns / kGroupInputs) * sizeof(QuantisedTile)
              : rows * ((columns + 31) / 32) * 64;
 }
-static constexpr bool takesRounded(RoundedInput form, WeightType type) {
-  return form == RoundedInput::Groups ? isQuantised(type) : type != WeightType::F32;
+static constexpr bool takesQuantised(QuantisedInput form, WeightType type) {
+  return form == QuantisedInput::Groups ? isQuantised(type) : type != WeightType::F32;
 }
 
 constexpr size_t kMatmulBlockRows = 256;
-// Rows that multiplyRounded takes at most.
-static constexpr size_t mostRounded(RoundedInput form) { return form == RoundedInput::Groups ? kMatmulBlockRows : 64; }
+// Rows that multiplyQuantised takes at most.
+static constexpr size_t mostQuantised(QuantisedInput form) {
+  return form == QuantisedInput::Groups ? kMatmulBlockRows : 64;
+}
 
 // Some panels of one matrix times some rows.
 struct MatmulBlock {
@@ -75,10 +77,10 @@ struct MatmulBlock {
   size_t inputs;
   const uint8_t* panels;
   size_t panelBytes;
-  size_t outputs;          // from the first panel on; the last panel may be used in part
-  size_t rows;             // at most kMatmulBlockRows, and mostRounded() where rounded
-  const uint8_t* rounded;  // of the first row, which is the first of rowsTogether()
-  const float* values;     // [rows, valueStride]
+  size_t outputs;            // from the first panel on; the last panel may be used in part
+  size_t rows;               // at most kMatmulBlockRows, and mostQuantised() where quantised
+  const uint8_t* quantised;  // of the first row, which is the first of rowsTogether()
+  const float* values;       // [rows, valueStride]
   size_t valueStride;
   const float* bias;  // [outputs] or null
   float* output;      // [rows, outputStride]; products of bfloat16 write whole panels
@@ -97,13 +99,13 @@ static constexpr size_t panelsPerTile(const PanelFormat& format) { return format
 constexpr size_t kMatmulWorkspaceBytes = 64 * 1024;
 
 struct MatmulKernels {
-  RoundedInput rounded;
+  QuantisedInput quantised;
   // Whether shifting and masking vectors of 64 bytes costs nothing beside products of them; then 4-bit weights are
   // unpacked for each tile of rows anew. Of no consequence for results.
   bool shiftsAreFree;
   // Rounds rows that lie together: up to rowsTogether(). Groups: columns is a multiple of 32; a group below 1e-30 in
   // magnitude becomes zeros; lanes of absent rows are left as they are, for no product reads them.
-  void (*roundRows)(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* to);
+  void (*quantiseRows)(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* to);
   // Rounded activations times a type that takes them. Groups: for an output, from its bias (or 0) on, in order of
   // groups, all operations fused or rounded as written:
   //   sum = Σ value * q - zero * Σ value                          (exact, int32; once for each scale of the group)
@@ -113,7 +115,7 @@ struct MatmulKernels {
   // and the same for the group's refinement.
   // Bfloat16: weights are rounded to bfloat16 too (unpackTile.h); from the bias on, in order of inputs, 32 at a time as
   // the processor's tdpbf16ps adds up their products in float32. Denormal numbers count as zeros.
-  void (*multiplyRounded)(const MatmulBlock& block, uint8_t* workspace);
+  void (*multiplyQuantised)(const MatmulBlock& block, uint8_t* workspace);
   // Float activations times any type: total = fma(weight, value, total) from the bias (or 0) on, in order of inputs.
   void (*multiplyFloat)(const MatmulBlock& block, uint8_t* workspace);
 };

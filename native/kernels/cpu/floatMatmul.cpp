@@ -14,9 +14,9 @@ constexpr int kRowsPerTile = 6, kPanelsPerTile = 1;
 constexpr int kRowsPerTile = 4, kPanelsPerTile = 1;
 #endif
 constexpr size_t kInputsPerBlock = 192;  // whole groups of every type
-constexpr size_t kTotalsStride = 16 * kPanelsPerTile;
-constexpr size_t kTotalsBytes = kMatmulBlockRows * kTotalsStride * sizeof(float);
-static_assert(kTotalsBytes + kPanelsPerTile * kInputsPerBlock * 16 * sizeof(float) <= kMatmulWorkspaceBytes,
+constexpr size_t kAccumulatorStride = 16 * kPanelsPerTile;
+constexpr size_t kAccumulatorBytes = kMatmulBlockRows * kAccumulatorStride * sizeof(float);
+static_assert(kAccumulatorBytes + kPanelsPerTile * kInputsPerBlock * 16 * sizeof(float) <= kMatmulWorkspaceBytes,
               "the workspace is large enough");
 
 template <WeightType T>
@@ -63,11 +63,11 @@ __attribute__((noinline)) const float* unpackPanel(const MatmulBlock& block, con
 
 template <int R, int P>
 void multiplyTile(const float* const (&weights)[kPanelsPerTile], size_t count, const float* values, size_t stride,
-                  float* totals) {
+                  float* accumulators) {
   f32x16 total[R][P];
   SPILLWAY_UNROLL(8)
   for (int r = 0; r < R; r++) SPILLWAY_UNROLL(2)
-  for (int p = 0; p < P; p++) total[r][p] = load(totals + r * kTotalsStride + p * 16);
+  for (int p = 0; p < P; p++) total[r][p] = load(accumulators + r * kAccumulatorStride + p * 16);
   for (size_t k = 0; k < count; k++) {
     f32x16 column[P];
     SPILLWAY_UNROLL(2)
@@ -81,20 +81,20 @@ void multiplyTile(const float* const (&weights)[kPanelsPerTile], size_t count, c
   }
   SPILLWAY_UNROLL(8)
   for (int r = 0; r < R; r++) SPILLWAY_UNROLL(2)
-  for (int p = 0; p < P; p++) store(totals + r * kTotalsStride + p * 16, total[r][p]);
+  for (int p = 0; p < P; p++) store(accumulators + r * kAccumulatorStride + p * 16, total[r][p]);
 }
 
 // Tiles of R rows while they last, then of fewer.
 template <int R, int P>
 void multiplyRows(const float* const (&weights)[kPanelsPerTile], size_t count, const float* values, size_t stride,
-                  size_t rows, float* totals) {
+                  size_t rows, float* accumulators) {
   for (; rows >= R; rows -= R) {
-    multiplyTile<R, P>(weights, count, values, stride, totals);
+    multiplyTile<R, P>(weights, count, values, stride, accumulators);
     values += R * stride;
-    totals += R * kTotalsStride;
+    accumulators += R * kAccumulatorStride;
   }
   if constexpr (R > 1)
-    if (rows > 0) multiplyRows<R / 2, P>(weights, count, values, stride, rows, totals);
+    if (rows > 0) multiplyRows<R / 2, P>(weights, count, values, stride, rows, accumulators);
 }
 
 // How many outputs there are in the panel that begins with `output`.
@@ -104,13 +104,13 @@ size_t outputsOf(const MatmulBlock& block, size_t output) {
 
 template <int P>
 void multiplyPanels(const MatmulBlock& block, size_t panel, uint8_t* workspace) {
-  float* totals = reinterpret_cast<float*>(workspace);
-  float* buffer = reinterpret_cast<float*>(workspace + kTotalsBytes);
+  float* accumulators = reinterpret_cast<float*>(workspace);
+  float* buffer = reinterpret_cast<float*>(workspace + kAccumulatorBytes);
   for (int p = 0; p < P; p++) {
     const size_t output = (panel + static_cast<size_t>(p)) * kPanelOutputs;
     const f32x16 start = block.bias == nullptr ? zero() : loadPartial(block.bias + output, outputsOf(block, output));
     for (size_t row = 0; row < block.rows; row++)
-      store(totals + row * kTotalsStride + static_cast<size_t>(p) * 16, start);
+      store(accumulators + row * kAccumulatorStride + static_cast<size_t>(p) * 16, start);
   }
   for (size_t k = 0; k < block.inputs; k += kInputsPerBlock) {
     const size_t count = block.inputs - k < kInputsPerBlock ? block.inputs - k : kInputsPerBlock;
@@ -118,13 +118,14 @@ void multiplyPanels(const MatmulBlock& block, size_t panel, uint8_t* workspace) 
     for (int p = 0; p < P; p++)
       weights[p] = unpackPanel(block, block.panels + (panel + static_cast<size_t>(p)) * block.panelBytes, k, count,
                                buffer + static_cast<size_t>(p) * kInputsPerBlock * 16);
-    multiplyRows<kRowsPerTile, P>(weights, count, block.values + k, block.valueStride, block.rows, totals);
+    multiplyRows<kRowsPerTile, P>(weights, count, block.values + k, block.valueStride, block.rows, accumulators);
   }
   for (int p = 0; p < P; p++) {
     const size_t output = (panel + static_cast<size_t>(p)) * kPanelOutputs;
     for (size_t row = 0; row < block.rows; row++)
       storePartial(block.output + row * block.outputStride + output,
-                   load(totals + row * kTotalsStride + static_cast<size_t>(p) * 16), outputsOf(block, output));
+                   load(accumulators + row * kAccumulatorStride + static_cast<size_t>(p) * 16),
+                   outputsOf(block, output));
   }
 }
 

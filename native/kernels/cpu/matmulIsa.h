@@ -6,7 +6,7 @@
 
 namespace spillway::SPILLWAY_ISA {
 
-void quantiseRows(const float* values, size_t stride, size_t rows, size_t columns, QuantisedTile* tiles);
+void quantiseRows(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* to);
 void multiplyFloat(const MatmulBlock& block, uint8_t* workspace);
 
 // Rounded activations times the types whose numbers are stored in so many bits. A source a few bits: each type is a set
@@ -14,8 +14,9 @@ void multiplyFloat(const MatmulBlock& block, uint8_t* workspace);
 template <int Bits>
 void multiplyTypesOf(const MatmulBlock& block, uint8_t* workspace);
 
-// Where the totals of some rows and panels are: in the output, or, for a panel that is used in part, in the workspace.
-struct Totals {
+// Where the accumulators of some rows and panels are: in the output, or, for a panel that is used in part, in the
+// workspace.
+struct Accumulators {
   float* at;
   size_t stride;
   const float* bias;  // of the first panel, or null
@@ -83,13 +84,13 @@ static constexpr bool inPlace(const PanelFormat& format, bool shiftsAreFree) {
 
 // What of a product begins and what ends with some groups of it.
 struct Ends {
-  bool first;  // the totals begin
-  bool last;   // the totals are complete: the rows' factors and the bias are what is left
+  bool first;  // the accumulators begin
+  bool last;   // the accumulators are complete: the rows' factors and the bias are what is left
 };
 
-// Adds the products of weights with rows to their totals. Compiled once for all types of the same arithmetic.
+// Adds the products of weights with rows to their accumulators. Compiled once for all types of the same arithmetic.
 using MultiplyPrepared = void (*)(const PreparedWeights& weights, const QuantisedTile* tiles, size_t tileStride,
-                                  size_t starts, size_t rows, Ends ends, const Totals& totals, Ahead ahead);
+                                  size_t starts, size_t rows, Ends ends, const Accumulators& accumulators, Ahead ahead);
 MultiplyPrepared multiplyPrepared(const PanelFormat& format, int panels, bool inPlace);
 
 }  // namespace spillway::SPILLWAY_ISA

@@ -171,7 +171,8 @@ void quantiseTile(const float* values, size_t stride, size_t columns, QuantisedT
 
 }  // namespace
 
-void quantiseRows(const float* values, size_t stride, size_t rows, size_t columns, QuantisedTile* tiles) {
+void quantiseRows(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* to) {
+  const auto tiles = reinterpret_cast<QuantisedTile*>(to);
   switch (rows) {
     case 1: return quantiseTile<1>(values, stride, columns, tiles);
     case 2: return quantiseTile<2>(values, stride, columns, tiles);

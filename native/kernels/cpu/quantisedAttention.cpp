@@ -13,7 +13,7 @@
 #include "quantisedAttention.h"
 
 #include "hadamard.h"
-#include "quantisedDots.h"
+#include "cacheDots.h"
 #include "sparseAttention.h"
 
 namespace spillway::SPILLWAY_ISA {

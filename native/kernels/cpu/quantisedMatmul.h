@@ -1,14 +1,15 @@
 // Products of 8-bit activations with quantised weights, for one type of weights. Included by the quantisedMatmul*.cpp
 // files, which divide the types among them.
 #pragma once
-#include "quantisedTile.h"
+#include "weightTile.h"
 
 namespace spillway::SPILLWAY_ISA {
 
 // Inputs that are unpacked at a time: vectors and scales of the panels of a tile stay in the first-level cache.
 constexpr size_t kGroupsPerBlock = 18;
-constexpr size_t kPartialBytes = kMatmulBlockRows * kPanelOutputs *
-                                 sizeof(float);  // at the workspace's begin: the totals of a panel that is used in part
+constexpr size_t kPartialBytes =
+    kMatmulBlockRows * kPanelOutputs *
+    sizeof(float);  // at the workspace's begin: the accumulators of a panel that is used in part
 
 // Weights as they lie in panels.
 template <WeightType T>
@@ -76,27 +77,29 @@ static void unpackScales(const PackedWeights<T>& packed, size_t firstGroup, size
 }
 
 static inline const QuantisedTile* tilesOf(const MatmulBlock& block) {
-  return reinterpret_cast<const QuantisedTile*>(block.rounded);
+  return reinterpret_cast<const QuantisedTile*>(block.quantised);
 }
 
 // A tile of rows or less: memory is what it waits for, so weights are unpacked in registers.
 template <WeightType T, int P>
 static void multiplyPacked(const PackedWeights<T>& packed, size_t groups, const MatmulBlock& block,
-                           const Totals& totals) {
+                           const Accumulators& accumulators) {
   constexpr PanelFormat format = panelFormat(T);
   constexpr int zero = dotZero(format.numberBits(), format.zero);
   using A = Arithmetic<format.numberBits(), format.scalesPerGroup, zero != 0, format.offset>;
   switch (block.rows) {
-    case 1: return multiplyTile<A, 1, P>(packed, groups, tilesOf(block), startsAt(zero), {true, true}, totals, 0);
-    case 2: return multiplyTile<A, 2, P>(packed, groups, tilesOf(block), startsAt(zero), {true, true}, totals, 0);
-    case 3: return multiplyTile<A, 3, P>(packed, groups, tilesOf(block), startsAt(zero), {true, true}, totals, 0);
-    default: return multiplyTile<A, 4, P>(packed, groups, tilesOf(block), startsAt(zero), {true, true}, totals, 0);
+    case 1: return multiplyTile<A, 1, P>(packed, groups, tilesOf(block), startsAt(zero), {true, true}, accumulators, 0);
+    case 2: return multiplyTile<A, 2, P>(packed, groups, tilesOf(block), startsAt(zero), {true, true}, accumulators, 0);
+    case 3: return multiplyTile<A, 3, P>(packed, groups, tilesOf(block), startsAt(zero), {true, true}, accumulators, 0);
+    default:
+      return multiplyTile<A, 4, P>(packed, groups, tilesOf(block), startsAt(zero), {true, true}, accumulators, 0);
   }
 }
 
 // P panels from `panel` on, all of them whole, for all rows of the block.
 template <WeightType T, int P>
-static void multiplyPanels(const MatmulBlock& block, size_t panel, const Totals& totals, uint8_t* workspace) {
+static void multiplyPanels(const MatmulBlock& block, size_t panel, const Accumulators& accumulators,
+                           uint8_t* workspace) {
   constexpr PanelFormat format = panelFormat(T);
   constexpr size_t kScaleBytes = scaleBytesPerGroup(format.kind);
   constexpr size_t kUnpackedPanel = kGroupsPerBlock * unpackedVectors(format.numberBits()) * kVectorBytes,
@@ -110,7 +113,7 @@ static void multiplyPanels(const MatmulBlock& block, size_t panel, const Totals&
   const uint8_t* following = (panel + P) * kPanelOutputs < block.outputs ? at + P * block.panelBytes : block.next;
   const PackedWeights<T> packed{at, block.panelBytes, scalesAt(format, block.inputs), following};
   if constexpr (P == panelsTogether(format)) {  // the few panels that are left over need no tiles of their own
-    if (block.rows <= kTileRows) return multiplyPacked<T, P>(packed, groups, block, totals);
+    if (block.rows <= kTileRows) return multiplyPacked<T, P>(packed, groups, block, accumulators);
   }
   const bool asTheyLie = inPlace(format, block.shiftsAreFree);
   const MultiplyPrepared multiply = multiplyPrepared(format, P, asTheyLie);
@@ -133,7 +136,7 @@ static void multiplyPanels(const MatmulBlock& block, size_t panel, const Totals&
         asTheyLie ? PreparedWeights{packed.panel + begin * kStoredGroup, block.panelBytes, scales, end - begin}
                   : PreparedWeights{vectors, kUnpackedPanel, scales, end - begin};
     multiply(prepared, tilesOf(block) + begin, kTilesPerGroup * groups, startsAt(format.zero), block.rows,
-             {b == 0, last}, totals, ahead);
+             {b == 0, last}, accumulators, ahead);
     begin = end;
   }
 }
@@ -144,25 +147,25 @@ static void multiplyPartialPanel(const MatmulBlock& block, size_t panel, size_t 
   const size_t output = panel * kPanelOutputs;
   float bias[kPanelOutputs] = {};
   for (size_t i = 0; i < count; i++) bias[i] = block.bias == nullptr ? 0 : block.bias[output + i];
-  float* totals = reinterpret_cast<float*>(workspace);
-  multiplyPanels<T, 1>(block, panel, {totals, kPanelOutputs, bias}, workspace);
+  float* accumulators = reinterpret_cast<float*>(workspace);
+  multiplyPanels<T, 1>(block, panel, {accumulators, kPanelOutputs, bias}, workspace);
   for (size_t row = 0; row < block.rows; row++)
-    storePartial(block.output + row * block.outputStride + output, load(totals + row * kPanelOutputs), count);
+    storePartial(block.output + row * block.outputStride + output, load(accumulators + row * kPanelOutputs), count);
 }
 
 template <WeightType T>
 static void multiplyType(const MatmulBlock& block, uint8_t* workspace) {
   constexpr int kPanels = panelsTogether(panelFormat(T));
   const size_t panels = block.outputs / kPanelOutputs;
-  const auto totalsAt = [&](size_t panel) {
-    return Totals{block.output + panel * kPanelOutputs, block.outputStride,
-                  block.bias == nullptr ? nullptr : block.bias + panel * kPanelOutputs};
+  const auto accumulatorsAt = [&](size_t panel) {
+    return Accumulators{block.output + panel * kPanelOutputs, block.outputStride,
+                        block.bias == nullptr ? nullptr : block.bias + panel * kPanelOutputs};
   };
   size_t panel = 0;
   for (; panel + kPanels <= panels; panel += kPanels)
-    multiplyPanels<T, kPanels>(block, panel, totalsAt(panel), workspace);
+    multiplyPanels<T, kPanels>(block, panel, accumulatorsAt(panel), workspace);
   if constexpr (kPanels > 1)
-    for (; panel < panels; panel++) multiplyPanels<T, 1>(block, panel, totalsAt(panel), workspace);
+    for (; panel < panels; panel++) multiplyPanels<T, 1>(block, panel, accumulatorsAt(panel), workspace);
   if (block.outputs % kPanelOutputs != 0)
     multiplyPartialPanel<T>(block, panel, block.outputs % kPanelOutputs, workspace);
 }

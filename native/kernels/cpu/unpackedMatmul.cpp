@@ -1,6 +1,6 @@
 // Products of 8-bit activations with weights that quantisedMatmul.h has made ready: what all types with the same
 // arithmetic share.
-#include "quantisedTile.h"
+#include "weightTile.h"
 #if SPILLWAY_ISA_LEVEL == 1
 #include "unpackedTileAvx2.h"
 #endif
@@ -32,25 +32,26 @@ struct PreparedSource {
 
 template <typename A, int R, int P, int StoredBits>
 void multiplyPreparedTile(const PreparedWeights& weights, const QuantisedTile* tile, size_t starts, Ends ends,
-                          const Totals& totals, size_t row, Ahead& ahead) {
-  multiplyTile<A, R, P>(PreparedSource<A, P, StoredBits>{weights, &ahead}, weights.groups, tile, starts, ends, totals,
-                        row);
+                          const Accumulators& accumulators, size_t row, Ahead& ahead) {
+  multiplyTile<A, R, P>(PreparedSource<A, P, StoredBits>{weights, &ahead}, weights.groups, tile, starts, ends,
+                        accumulators, row);
 }
 
 #endif
 
 template <typename A, int P, int StoredBits>
 void multiplyRows(const PreparedWeights& weights, const QuantisedTile* tiles, size_t tileStride, size_t starts,
-                  size_t rows, Ends ends, const Totals& totals, Ahead ahead) {
+                  size_t rows, Ends ends, const Accumulators& accumulators, Ahead ahead) {
   ahead.spread((rows + kTileRows - 1) / kTileRows, weights.groups);
   size_t row = 0;
   for (; row + 4 <= rows; row += 4)
-    multiplyPreparedTile<A, 4, P, StoredBits>(weights, tiles + row / 4 * tileStride, starts, ends, totals, row, ahead);
+    multiplyPreparedTile<A, 4, P, StoredBits>(weights, tiles + row / 4 * tileStride, starts, ends, accumulators, row,
+                                              ahead);
   const QuantisedTile* last = tiles + row / 4 * tileStride;
   switch (rows - row) {
-    case 3: return multiplyPreparedTile<A, 3, P, StoredBits>(weights, last, starts, ends, totals, row, ahead);
-    case 2: return multiplyPreparedTile<A, 2, P, StoredBits>(weights, last, starts, ends, totals, row, ahead);
-    case 1: return multiplyPreparedTile<A, 1, P, StoredBits>(weights, last, starts, ends, totals, row, ahead);
+    case 3: return multiplyPreparedTile<A, 3, P, StoredBits>(weights, last, starts, ends, accumulators, row, ahead);
+    case 2: return multiplyPreparedTile<A, 2, P, StoredBits>(weights, last, starts, ends, accumulators, row, ahead);
+    case 1: return multiplyPreparedTile<A, 1, P, StoredBits>(weights, last, starts, ends, accumulators, row, ahead);
     default: return;
   }
 }

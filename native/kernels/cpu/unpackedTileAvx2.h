@@ -1,6 +1,7 @@
-// vpmaddubsw on unpacked weights, a panel's sixteen outputs for two rows at a time: all totals and 16-bit sums stay in
-// the sixteen registers, and of the ways to divide them (four rows of eight outputs are another) it has the fewest
-// loads, which are what a group is slowed by: Q4_0 from 60 to 70% of the peak. Included by unpackedMatmul.cpp only.
+// vpmaddubsw on unpacked weights, a panel's sixteen outputs for two rows at a time: all accumulators and 16-bit sums
+// stay in the sixteen registers, and of the ways to divide them (four rows of eight outputs are another) it has the
+// fewest loads, which are what a group is slowed by: Q4_0 from 60 to 70% of the peak. Included by unpackedMatmul.cpp
+// only.
 #pragma once
 
 namespace spillway::SPILLWAY_ISA {
@@ -53,14 +54,14 @@ inline void addDots(const uint8_t* vectors, const QuantisedTile& tile, int row, 
 // R rows of the tile from `first` on.
 template <typename A, int R>
 void multiplyRowsOfTile(const PreparedWeights& weights, const QuantisedTile* tile, int first, size_t starts, Ends ends,
-                        const Totals& totals, size_t row, Ahead& ahead) {
+                        const Accumulators& accumulators, size_t row, Ahead& ahead) {
   constexpr int kHalves = A::kHalves;
-  float* at = totals.at + (row + static_cast<size_t>(first)) * totals.stride;
+  float* at = accumulators.at + (row + static_cast<size_t>(first)) * accumulators.stride;
   const QuantisedTile& begin = *tile;
   __m256 total[R][2];
   SPILLWAY_UNROLL(2)
   for (int r = 0; r < R; r++) {
-    float* of = at + static_cast<size_t>(r) * totals.stride;
+    float* of = at + static_cast<size_t>(r) * accumulators.stride;
     SPILLWAY_UNROLL(2)
     for (int part = 0; part < 2; part++)
       total[r][part] = ends.first ? _mm256_setzero_ps() : _mm256_loadu_ps(of + 8 * part);
@@ -104,20 +105,20 @@ void multiplyRowsOfTile(const PreparedWeights& weights, const QuantisedTile* til
   for (int r = 0; r < R; r++) SPILLWAY_UNROLL(2)
   for (int part = 0; part < 2; part++) {
     const __m256 bias =
-        ends.last && totals.bias != nullptr ? _mm256_loadu_ps(totals.bias + 8 * part) : _mm256_setzero_ps();
+        ends.last && accumulators.bias != nullptr ? _mm256_loadu_ps(accumulators.bias + 8 * part) : _mm256_setzero_ps();
     const __m256 whole = ends.last
                              ? _mm256_fmadd_ps(total[r][part], _mm256_broadcast_ss(&begin.factor[first + r]), bias)
                              : total[r][part];
-    _mm256_storeu_ps(at + static_cast<size_t>(r) * totals.stride + 8 * part, whole);
+    _mm256_storeu_ps(at + static_cast<size_t>(r) * accumulators.stride + 8 * part, whole);
   }
 }
 
 template <typename A, int R, int P, int StoredBits>
 void multiplyPreparedTile(const PreparedWeights& weights, const QuantisedTile* tile, size_t starts, Ends ends,
-                          const Totals& totals, size_t row, Ahead& ahead) {
+                          const Accumulators& accumulators, size_t row, Ahead& ahead) {
   static_assert(P == 1 && StoredBits == 8, "panels come one at a time, unpacked");
-  multiplyRowsOfTile < A, R<2 ? R : 2>(weights, tile, 0, starts, ends, totals, row, ahead);
-  if constexpr (R > 2) multiplyRowsOfTile<A, R - 2>(weights, tile, 2, starts, ends, totals, row, ahead);
+  multiplyRowsOfTile < A, R<2 ? R : 2>(weights, tile, 0, starts, ends, accumulators, row, ahead);
+  if constexpr (R > 2) multiplyRowsOfTile<A, R - 2>(weights, tile, 2, starts, ends, accumulators, row, ahead);
 }
 
 }  // namespace

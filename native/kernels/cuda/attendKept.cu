@@ -1,6 +1,6 @@
 #include "SparseAttention.h"
 #include "plainTile.h"
-#include "quantisedTile.h"
+#include "quantisedCacheTile.h"
 
 namespace spillway::cuda {
 namespace {

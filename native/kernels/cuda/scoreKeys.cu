@@ -1,6 +1,6 @@
 #include "SparseAttention.h"
 #include "plainTile.h"
-#include "quantisedTile.h"
+#include "quantisedCacheTile.h"
 
 namespace spillway::cuda {
 namespace {
@@ -57,8 +57,8 @@ void scoreKeys(cudaStream_t stream, const CacheLayout& layout, const AttentionSh
   switch (layout.type) {
     case CacheType::F32: return runForHeads<PlainTile<float>>(stream, task, count, parts, scores);
     case CacheType::F16: return runForHeads<PlainTile<uint16_t>>(stream, task, count, parts, scores);
-    case CacheType::Q8: return runForHeads<QuantisedTile<8>>(stream, task, count, parts, scores);
-    case CacheType::Q4: return runForHeads<QuantisedTile<4>>(stream, task, count, parts, scores);
+    case CacheType::Q8: return runForHeads<QuantisedCacheTile<8>>(stream, task, count, parts, scores);
+    case CacheType::Q4: return runForHeads<QuantisedCacheTile<4>>(stream, task, count, parts, scores);
   }
 }
 

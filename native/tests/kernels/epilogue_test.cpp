@@ -36,11 +36,11 @@ struct Bench {
         outputs(outputs),
         values(cases::randomFloats(rows * kInputs, 3)),
         bias(cases::randomFloats(outputs, 4)),
-        rounded(usesRoundedInput(compute, type)) {}
+        quantised(usesQuantisedInput(compute, type)) {}
 
   std::vector<float> run(MatmulJob job, std::vector<float> output) {
     withScratch([&](Scratch& scratch) {
-      const MatrixInput input = prepareInput(compute, values.data(), rows, kInputs, kInputs, rounded, scratch);
+      const MatrixInput input = prepareInput(compute, values.data(), rows, kInputs, kInputs, quantised, scratch);
       job.output = output.data();
       job.outputStride = outputs;
       matmul(compute, &job, 1, input, scratch);
@@ -68,7 +68,7 @@ struct Bench {
   cases::PackedMatrix first, second;
   size_t rows, outputs;
   std::vector<float> values, bias;
-  bool rounded;
+  bool quantised;
 };
 
 bool sameBits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -124,14 +124,15 @@ TEST(Epilogue, RoundsForTheNextProduct) {
     withScratch([&](Scratch& scratch) {
       const MatrixInput expected =
           prepareInput(bench.compute, activated.data(), rows, bench.outputs, bench.outputs, true, scratch);
-      const MatrixInput rounded = takeRounded(bench.compute, rows, bench.outputs, scratch);
+      const MatrixInput quantised = allocateQuantised(bench.compute, rows, bench.outputs, scratch);
       const MatrixInput input = prepareInput(bench.compute, bench.values.data(), rows, kInputs, kInputs, true, scratch);
       MatmulJob job = bench.gated();
-      job.rounded = const_cast<uint8_t*>(rounded.rounded);
+      job.quantised = const_cast<uint8_t*>(quantised.quantised);
       matmul(bench.compute, &job, 1, input, scratch);
-      if (expected.rounded == nullptr) return;  // scratch only counts
-      EXPECT_EQ(
-          std::memcmp(expected.rounded, rounded.rounded, roundedBytes(RoundedInput::Bfloat16, rows, bench.outputs)), 0)
+      if (expected.quantised == nullptr) return;  // scratch only counts
+      EXPECT_EQ(std::memcmp(expected.quantised, quantised.quantised,
+                            quantisedBytes(QuantisedInput::Bfloat16, rows, bench.outputs)),
+                0)
           << rows << " rows";
     });
   }
@@ -148,11 +149,12 @@ TEST(Epilogue, RowsAreRoundedAsTheyAreMade) {
   withScratch([&](Scratch& scratch) {
     const MatrixInput expected =
         prepareInput(bench.compute, bench.values.data(), bench.rows, kInputs, kInputs, true, scratch);
-    const MatrixInput made = prepareRounded(bench.compute, maker, bench.rows, kInputs, scratch);
+    const MatrixInput made = prepareQuantised(bench.compute, maker, bench.rows, kInputs, scratch);
     EXPECT_EQ(made.values, nullptr);
-    if (expected.rounded == nullptr) return;
-    EXPECT_EQ(std::memcmp(expected.rounded, made.rounded, roundedBytes(RoundedInput::Bfloat16, bench.rows, kInputs)),
-              0);
+    if (expected.quantised == nullptr) return;
+    EXPECT_EQ(
+        std::memcmp(expected.quantised, made.quantised, quantisedBytes(QuantisedInput::Bfloat16, bench.rows, kInputs)),
+        0);
   });
 }
 

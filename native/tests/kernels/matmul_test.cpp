@@ -34,7 +34,7 @@ std::vector<Product> multiply(const Kernels& kernels, unsigned threads, Precisio
   const Compute compute{kernels, pool, precision};
   const size_t columns = jobs[0].weights->inputs;
   bool round = false;
-  for (const Job& job : jobs) round = round || usesRoundedInput(compute, job.weights->type);
+  for (const Job& job : jobs) round = round || usesQuantisedInput(compute, job.weights->type);
 
   std::vector<std::vector<float>> outputs;
   std::vector<MatmulJob> matmulJobs;

@@ -9,7 +9,7 @@ __m512i roundedPairs(f32x16 first, f32x16 second) {
   return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second.v, first.v));
 }
 
-void roundRows(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* tile) {
+void quantiseRows(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* tile) {
   for (size_t k = 0; k < columns; k += kAmxInputs) {
     const size_t left = columns - k;
     for (size_t row = 0; row < rows; row++, tile += kAmxRowBytes) {
@@ -24,12 +24,12 @@ void roundRows(const float* values, size_t stride, size_t rows, size_t columns, 
   }
 }
 
-void multiplyRounded(const MatmulBlock& block, uint8_t* workspace) {
+void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
   withWeightType(block.type, [&](auto type) {
     constexpr WeightType T = decltype(type)::value;
     if constexpr (isQuantised(T))
       multiplyTypesOf<panelFormat(T).bits == 4>(block, workspace);
-    else if constexpr (T != WeightType::F32)  // which takesRounded() excludes
+    else if constexpr (T != WeightType::F32)  // which takesQuantised() excludes
       multiplyBlock<HalfUnpacker<T>>(block, workspace);
   });
 }
@@ -37,7 +37,8 @@ void multiplyRounded(const MatmulBlock& block, uint8_t* workspace) {
 }  // namespace
 
 const MatmulKernels& matmulKernels(const MatmulKernels& wide) {
-  static const MatmulKernels kernels{RoundedInput::Bfloat16, false, roundRows, multiplyRounded, wide.multiplyFloat};
+  static const MatmulKernels kernels{QuantisedInput::Bfloat16, false, quantiseRows, multiplyQuantised,
+                                     wide.multiplyFloat};
   return kernels;
 }
 

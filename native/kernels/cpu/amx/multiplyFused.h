@@ -31,7 +31,7 @@ class DenormalsAreZeros {
 
 // Whether the inputs of so many rows fit into the workspace as floats.
 static inline bool takesFused(size_t rows, size_t inputs) {
-  return rows <= kFusedRows && roundedBytes(RoundedInput::Bfloat16, rows, inputs) * 2 <= kMatmulWorkspaceBytes;
+  return rows <= kFusedRows && quantisedBytes(QuantisedInput::Bfloat16, rows, inputs) * 2 <= kMatmulWorkspaceBytes;
 }
 
 // R rows with all panels of the block. inputs: floats [inputs / 32][R][even, odd][16].
@@ -43,9 +43,9 @@ __attribute__((noinline)) static void multiplyFusedRows(const Unpacker& unpacker
   const uint8_t* panel = block.panels;
   for (size_t output = 0; output < block.outputs; output += kPanelOutputs, panel += block.panelBytes) {
     const size_t outputs = block.outputs - output < kPanelOutputs ? block.outputs - output : kPanelOutputs;
-    f32x16 totals[R];
+    f32x16 accumulators[R];
     for (size_t r = 0; r < R; r++)
-      totals[r] = block.bias == nullptr ? zero() : loadPartial(block.bias + output, outputs);
+      accumulators[r] = block.bias == nullptr ? zero() : loadPartial(block.bias + output, outputs);
     const float* at = inputs;
     for (size_t tile = 0; tile < tiles; tile++, at += R * kAmxInputs) {
       f32x16 even[R], odd[R];
@@ -59,9 +59,10 @@ __attribute__((noinline)) static void multiplyFusedRows(const Unpacker& unpacker
                          odd[r] = fma(second, set1(at[r * kAmxInputs + 16 + row]), odd[r]);
                        }
                      });
-      for (size_t r = 0; r < R; r++) totals[r] = add(totals[r], add(even[r], odd[r]));
+      for (size_t r = 0; r < R; r++) accumulators[r] = add(accumulators[r], add(even[r], odd[r]));
     }
-    for (size_t r = 0; r < R; r++) storePartial(block.output + r * block.outputStride + output, totals[r], outputs);
+    for (size_t r = 0; r < R; r++)
+      storePartial(block.output + r * block.outputStride + output, accumulators[r], outputs);
   }
 }
 
@@ -69,9 +70,9 @@ template <typename Unpacker>
 static void multiplyFused(const Unpacker& unpacker, const MatmulBlock& block, uint8_t* workspace) {
   float* inputs = reinterpret_cast<float*>(workspace);
   const size_t pieces =
-      roundedBytes(RoundedInput::Bfloat16, block.rows, block.inputs) / kAmxRowBytes;  // of 32 inputs of a row
+      quantisedBytes(QuantisedInput::Bfloat16, block.rows, block.inputs) / kAmxRowBytes;  // of 32 inputs of a row
   for (size_t i = 0; i < pieces; i++) {
-    const __m512i pairs = _mm512_loadu_si512(block.rounded + i * kAmxRowBytes);
+    const __m512i pairs = _mm512_loadu_si512(block.quantised + i * kAmxRowBytes);
     _mm512_store_si512(inputs + i * kAmxInputs, _mm512_slli_epi32(pairs, 16));
     _mm512_store_si512(inputs + i * kAmxInputs + 16,
                        _mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000))));

@@ -5,8 +5,8 @@
 // three tiles ahead, a quarter of a tile after each of the four products of another, so that the processor does both at
 // once: products alone take as long. What it has to wait for is rows that come from further away than the nearest
 // cache. So inputs are cut into spans, short enough for 64 rows' part of them to stay there while all panels pass by;
-// totals wait in the output between spans. An element's products are added up in order of inputs, 32 at a time in the
-// processor's own order, whatever the rows, panels and spans.
+// accumulators wait in the output between spans. An element's products are added up in order of inputs, 32 at a time in
+// the processor's own order, whatever the rows, panels and spans.
 #pragma once
 #include "../MatmulKernels.h"
 #include "matmulAmx.h"
@@ -16,17 +16,17 @@
 
 namespace spillway::SPILLWAY_ISA {
 
-constexpr size_t kAmxSpanTiles = 24;  // of rows, at most: 24 KiB, for the totals that leave, those that come and the
-                                      // weights need the other half of the nearest cache
+constexpr size_t kAmxSpanTiles = 24;  // of rows, at most: 24 KiB, for the accumulators that leave, those that come and
+                                      // the weights need the other half of the nearest cache
 // Tiles: one cannot be loaded before the stores to it have left the processor, in order. Between two panels they stand
-// behind those of the totals, which have the last products to wait for: two tiles are not enough then.
+// behind those of the accumulators, which have the last products to wait for: two tiles are not enough then.
 constexpr size_t kAmxAhead = 3;
 constexpr size_t kAmxPlaces = 4;          // for tiles of weights; more than kAmxAhead, and a power of two
 constexpr size_t kAmxPrefetchPanels = 2;  // one is multiplied in less time than the furthest weights take to come
 constexpr size_t kAmxBufferBytes = kAmxPlaces * kAmxTileBytes;
 constexpr size_t kAmxBiasBytes = kPanelOutputs * sizeof(float);
 static_assert(kAmxBufferBytes + kAmxBiasBytes <= kMatmulWorkspaceBytes, "the workspace is large enough");
-static_assert(mostRounded(RoundedInput::Bfloat16) == 4 * kAmxRows, "four registers of totals");
+static_assert(mostQuantised(QuantisedInput::Bfloat16) == 4 * kAmxRows, "four registers of accumulators");
 
 // Tiles of rows, one after another in memory: tile m begins m * tileBytes further on, and its rows of inputs 32 k are
 // 1024 k further, or 64 * rows * k.
@@ -40,25 +40,26 @@ struct AmxRows {
   }
 };
 
-// Calls step(register) for the totals of M tiles of rows. (A register's number has to be in the instruction.)
-#define SPILLWAY_FOR_TOTALS(STEP) \
-  STEP(0);                        \
-  if constexpr (M > 1) STEP(1);   \
-  if constexpr (M > 2) STEP(2);   \
+// Calls step(register) for the accumulators of M tiles of rows. (A register's number has to be in the instruction.)
+#define SPILLWAY_FOR_ACCUMULATORS(STEP) \
+  STEP(0);                              \
+  if constexpr (M > 1) STEP(1);         \
+  if constexpr (M > 2) STEP(2);         \
   if constexpr (M > 3) STEP(3)
 
-// first: from the bias, or from zero where it is null; otherwise from where storeTotals left them. `stride` in floats.
+// first: from the bias, or from zero where it is null; otherwise from where storeAccumulators left them. `stride` in
+// floats.
 template <int M>
-static inline void loadTotals(const float* totals, size_t stride, bool first, const float* bias) {
-#define SPILLWAY_LOAD(m) SPILLWAY_TILE_LOAD(m, totals + m * kAmxRows * stride, stride * sizeof(float))
+static inline void loadAccumulators(const float* accumulators, size_t stride, bool first, const float* bias) {
+#define SPILLWAY_LOAD(m) SPILLWAY_TILE_LOAD(m, accumulators + m * kAmxRows * stride, stride * sizeof(float))
 #define SPILLWAY_BIAS(m) SPILLWAY_TILE_LOAD(m, bias, 0)  // a stride of 0 reads the same row again and again
 #define SPILLWAY_ZERO(m) SPILLWAY_TILE_ZERO(m)
   if (!first) {
-    SPILLWAY_FOR_TOTALS(SPILLWAY_LOAD);
+    SPILLWAY_FOR_ACCUMULATORS(SPILLWAY_LOAD);
   } else if (bias != nullptr) {
-    SPILLWAY_FOR_TOTALS(SPILLWAY_BIAS);
+    SPILLWAY_FOR_ACCUMULATORS(SPILLWAY_BIAS);
   } else {
-    SPILLWAY_FOR_TOTALS(SPILLWAY_ZERO);
+    SPILLWAY_FOR_ACCUMULATORS(SPILLWAY_ZERO);
   }
 #undef SPILLWAY_LOAD
 #undef SPILLWAY_BIAS
@@ -66,9 +67,9 @@ static inline void loadTotals(const float* totals, size_t stride, bool first, co
 }
 
 template <int M>
-static inline void storeTotals(float* totals, size_t stride) {
-#define SPILLWAY_STORE(m) SPILLWAY_TILE_STORE(m, totals + m * kAmxRows * stride, stride * sizeof(float))
-  SPILLWAY_FOR_TOTALS(SPILLWAY_STORE);
+static inline void storeAccumulators(float* accumulators, size_t stride) {
+#define SPILLWAY_STORE(m) SPILLWAY_TILE_STORE(m, accumulators + m * kAmxRows * stride, stride * sizeof(float))
+  SPILLWAY_FOR_ACCUMULATORS(SPILLWAY_STORE);
 #undef SPILLWAY_STORE
 }
 
@@ -133,18 +134,18 @@ static void multiplySpan(const Unpacker& unpacker, const MatmulBlock& block, con
     advance();
   }
   for (size_t panel = 0; panel < panels; panel++) {
-    float* totals = block.output + panel * kPanelOutputs;
+    float* accumulators = block.output + panel * kPanelOutputs;
     const bool partial = (panel + 1) * kPanelOutputs > block.outputs;
-    loadTotals<M>(totals, block.outputStride, begin == 0,
-                  block.bias == nullptr ? nullptr
-                  : partial             ? partialBias
-                                        : block.bias + panel * kPanelOutputs);
+    loadAccumulators<M>(accumulators, block.outputStride, begin == 0,
+                        block.bias == nullptr ? nullptr
+                        : partial             ? partialBias
+                                              : block.bias + panel * kPanelOutputs);
     for (size_t k = begin; k < end; k++, step++) {
       multiplyTile<M>(rows, k, placeOf(step - kAmxAhead), unpacker, unpacker.group(next.panel, prefetch, next.k),
                       placeOf(step));
       advance();
     }
-    storeTotals<M>(totals, block.outputStride);
+    storeAccumulators<M>(accumulators, block.outputStride);
   }
 }
 
@@ -156,7 +157,7 @@ static void multiplyBlock(const MatmulBlock& block, uint8_t* workspace) {
                partial = block.outputs % kPanelOutputs;
   const size_t inputTiles = tilesOf(block.inputs), spanTiles = kAmxSpanTiles / rowTiles,
                spans = (inputTiles + spanTiles - 1) / spanTiles;
-  const AmxRows rows{block.rounded, inputTiles * kAmxTileBytes, last * kAmxRowBytes};
+  const AmxRows rows{block.quantised, inputTiles * kAmxTileBytes, last * kAmxRowBytes};
   float* partialBias = reinterpret_cast<float*>(workspace + kAmxBufferBytes);
   if (block.bias != nullptr && partial > 0)
     store(partialBias, loadPartial(block.bias + block.outputs - partial, partial));
@@ -182,6 +183,6 @@ void multiplyTypesOf(const MatmulBlock& block, uint8_t* workspace) {
   });
 }
 
-#undef SPILLWAY_FOR_TOTALS
+#undef SPILLWAY_FOR_ACCUMULATORS
 
 }  // namespace spillway::SPILLWAY_ISA

@@ -1,5 +1,5 @@
 // The eight tile registers of AMX as the matrix products use them: up to four tiles of rows by one panel.
-//   0 1 2 3   totals, float [rows][16 outputs]
+//   0 1 2 3   accumulators, float [rows][16 outputs]
 //   4 5 7     activations, bfloat16 [rows][32 inputs]: 4 of rows 0 and, of four, 2; 5 of rows 1; 7 of the third or
 //   fourth, the last 6         weights, bfloat16 [16 pairs of inputs][16 outputs][2]
 // In assembly: compilers' intrinsics do not say which memory a tile load reads (g++ 12 moves stores past it, and takes
@@ -13,8 +13,8 @@
 #define SPILLWAY_TILE_STORE(tile, to, stride) \
   asm volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"(to), "r"(static_cast<long>(stride)) : "memory")
 #define SPILLWAY_TILE_ZERO(tile) asm volatile("tilezero %%tmm" #tile::)
-#define SPILLWAY_TILE_MULTIPLY(totals, rows, weights) \
-  asm volatile("tdpbf16ps %%tmm" #weights ", %%tmm" #rows ", %%tmm" #totals::)
+#define SPILLWAY_TILE_MULTIPLY(accumulators, rows, weights) \
+  asm volatile("tdpbf16ps %%tmm" #weights ", %%tmm" #rows ", %%tmm" #accumulators::)
 
 namespace spillway::SPILLWAY_ISA {
 

@@ -2,7 +2,7 @@
 // sources that are compiled for each instruction set.
 #pragma once
 #include "attentionParts.h"
-#include "quantisedWords.h"
+#include "cacheWords.h"
 #include "simdBytes.h"
 
 namespace spillway::SPILLWAY_ISA {
@@ -12,7 +12,7 @@ constexpr float kLeastScaled = 1e-30f;  // below it numbers count as zero, so th
 constexpr float mostOf(int digits) { return digits == 1 ? 127.0f : digits == 2 ? 127.0f * 256 : 63.0f * 65536; }
 
 // What a query brings along (attentionQuantisedFloats). Elements are bytes, the lowest digits first, or words
-// (quantisedWords.h).
+// (cacheWords.h).
 struct QuantisedQuery {
   int8_t* elements;   // [digits][attentionQueryBytes()]
   float *step, *sum;  // [groups]: what a unit of `elements` is worth; sum of what they are worth

@@ -1,4 +1,4 @@
-#include "../../kernels/cpu/matmulCut.h"
+#include "../../kernels/cpu/matmulPartition.h"
 
 #include <gtest/gtest.h>
 
@@ -34,37 +34,37 @@ Drawn drawJobs(std::mt19937& random) {
   return drawn;
 }
 
-class MatmulCutting : public testing::TestWithParam<InstructionSet> {
+class MatmulPartitions : public testing::TestWithParam<InstructionSet> {
  protected:
   void SetUp() override {
     if (!machineHas(GetParam())) GTEST_SKIP() << "this machine has no " << instructionSetName(GetParam());
   }
 };
 
-TEST_P(MatmulCutting, EveryOutputOfEveryRowIsInOneItem) {
+TEST_P(MatmulPartitions, EveryOutputOfEveryRowIsInOneItem) {
   std::mt19937 random(1);
   for (int drawing = 0; drawing < 300; drawing++) {
     const Drawn drawn = drawJobs(random);
     ThreadPool pool(1 + random() % 9);
     const Compute compute{kernelsFor(GetParam()), pool, Precision::Default};
     const size_t rows = 1 + random() % 700;
-    const MatmulCut cut(compute, drawn.jobs.data(), drawn.jobs.size(), rows);
+    const MatmulPartition partition(compute, drawn.jobs.data(), drawn.jobs.size(), rows);
     std::vector<std::vector<uint8_t>> seen;
     for (const WeightMatrix& each : drawn.weights) seen.emplace_back(rows * ceilDivide(each.outputs, kPanelOutputs));
-    for (size_t i = 0; i < cut.items(); i++) {
-      const Item item = cut.item(i);
+    for (size_t i = 0; i < partition.items(); i++) {
+      const Item item = partition.item(i);
       const size_t job = static_cast<size_t>(item.job - drawn.jobs.data()),
                    panels = ceilDivide(item.job->weights->outputs, kPanelOutputs);
-      const Route route = routeOf(compute, item.job->weights->type);
-      ASSERT_LE(item.rows, route.mostRows());
-      ASSERT_EQ(item.firstRow % route.rowsTogether(), 0u);
+      const MatmulPath path = pathOf(compute, item.job->weights->type);
+      ASSERT_LE(item.rows, path.mostRows());
+      ASSERT_EQ(item.firstRow % path.rowsTogether(), 0u);
       ASSERT_LE((matricesOf(*item.job) * item.rows * (item.panels | 1) * kPanelOutputs) * sizeof(float),
-                hasTotals(*item.job, route) ? kTotalsBytes : SIZE_MAX);
+                hasAccumulators(*item.job, path) ? kAccumulatorBytes : SIZE_MAX);
       for (size_t row = item.firstRow; row < item.firstRow + item.rows; row++)
         for (size_t panel = item.firstPanel; panel < std::min(panels, item.firstPanel + item.panels); panel++)
           seen[job][row * panels + panel]++;
-      if (i + 1 < cut.items()) {
-        const Item next = cut.item(i + 1);
+      if (i + 1 < partition.items()) {
+        const Item next = partition.item(i + 1);
         const bool same =
             next.job == item.job && next.firstPanel == item.firstPanel && next.firstRow == item.firstRow + item.rows;
         // With one thread there is one part; beyond the end of a part another thread begins.
@@ -78,36 +78,37 @@ TEST_P(MatmulCutting, EveryOutputOfEveryRowIsInOneItem) {
   }
 }
 
-TEST_P(MatmulCutting, NoJobsMakeNoItems) {
+TEST_P(MatmulPartitions, NoJobsMakeNoItems) {
   ThreadPool pool(2);
   const Compute compute{kernelsFor(GetParam()), pool, Precision::Default};
-  EXPECT_EQ(MatmulCut(compute, nullptr, 0, 7).items(), 0u);
+  EXPECT_EQ(MatmulPartition(compute, nullptr, 0, 7).items(), 0u);
 }
 
-TEST_P(MatmulCutting, ThreadsBeginWithRowsOfTheirOwn) {
-  if (kernelsFor(GetParam()).matmul.rounded == RoundedInput::Bfloat16)
+TEST_P(MatmulPartitions, ThreadsBeginWithRowsOfTheirOwn) {
+  if (kernelsFor(GetParam()).matmul.quantised == QuantisedInput::Bfloat16)
     GTEST_SKIP() << "on AMX all threads take the same rows";
   const WeightMatrix weights{WeightType::Q4_0, 1536, 576, nullptr};
   const MatmulJob job{&weights, nullptr, nullptr, weights.outputs};
   {  // of many threads several take the same rows
     ThreadPool pool(32);
     const Compute compute{kernelsFor(GetParam()), pool, Precision::Default};
-    const MatmulCut cut(compute, &job, 1, 512);
-    for (size_t i = 0; i < cut.items(); i++) EXPECT_EQ(cut.item(i).rows, 256u);
+    const MatmulPartition partition(compute, &job, 1, 512);
+    for (size_t i = 0; i < partition.items(); i++) EXPECT_EQ(partition.item(i).rows, 256u);
   }
   for (const unsigned threads : {2u, 3u, 8u}) {
     ThreadPool pool(threads);
     const Compute compute{kernelsFor(GetParam()), pool, Precision::Default};
-    const MatmulCut cut(compute, &job, 1, threads * 64);
-    ASSERT_EQ(cut.items() % threads, 0u);
-    for (size_t i = 0; i < cut.items(); i++) EXPECT_EQ(cut.item(i).firstRow / 64, i / (cut.items() / threads));
+    const MatmulPartition partition(compute, &job, 1, threads * 64);
+    ASSERT_EQ(partition.items() % threads, 0u);
+    for (size_t i = 0; i < partition.items(); i++)
+      EXPECT_EQ(partition.item(i).firstRow / 64, i / (partition.items() / threads));
     // Of few rows all threads share the weights instead.
-    const MatmulCut few(compute, &job, 1, 32);
+    const MatmulPartition few(compute, &job, 1, 32);
     for (size_t i = 0; i < few.items(); i++) EXPECT_EQ(few.item(i).rows, 32u);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, MatmulCutting, testing::ValuesIn(kInstructionSets),
+INSTANTIATE_TEST_SUITE_P(Sets, MatmulPartitions, testing::ValuesIn(kInstructionSets),
                          [](const auto& info) { return std::string(instructionSetName(info.param)); });
 
 }  // namespace

@@ -25,12 +25,12 @@ __device__ __forceinline__ float quantisedValue(const QuantisedHead& head, const
 // Blocks of 16 tokens, each as in its page. In shared memory an odd number of lines lies from one to the next, so that
 // two that are read at once fall on different banks.
 template <int Bits>
-class QuantisedTile {
+class QuantisedCacheTile {
  public:
   static constexpr uint32_t kWordElements = 32 / Bits, kMask = (1u << Bits) - 1, kLine = kCacheLine;
 
-  __device__ __forceinline__ QuantisedTile(const CacheLayout& layout, const AttentionToken& token, uint32_t kvHead,
-                                           uint32_t tileTokens, uint8_t* memory)
+  __device__ __forceinline__ QuantisedCacheTile(const CacheLayout& layout, const AttentionToken& token, uint32_t kvHead,
+                                                uint32_t tileTokens, uint8_t* memory)
       : head_(quantisedHead(layout, token.pages, kvHead)),
         tokens_(tileTokens),
         keyStride_(oddLines(head_.keyBlockBytes / kLine)),

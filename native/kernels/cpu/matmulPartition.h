@@ -1,4 +1,4 @@
-// How a call of matmul() is cut into items: some panels of one job by some rows. Pure. Included by Matmul.cpp.
+// How a call of matmul() is divided into items: some panels of one job by some rows. Pure. Included by Matmul.cpp.
 #pragma once
 #include <algorithm>
 
@@ -22,38 +22,38 @@ constexpr size_t kLeastRowsAThreadTimes = 8;
 
 // What an item computes before its epilogue: products, and those with the job's factor. They stay in the cache of the
 // thread.
-constexpr size_t kTotalsBytes = 256 * 1024;
-constexpr size_t kWorkerBytes = kMatmulWorkspaceBytes + kTotalsBytes;
+constexpr size_t kAccumulatorBytes = 256 * 1024;
+constexpr size_t kWorkerBytes = kMatmulWorkspaceBytes + kAccumulatorBytes;
 
-// What the cut of a job follows from.
-struct Route {
-  bool rounded;
-  RoundedInput form;
-  bool tiles() const { return rounded && form == RoundedInput::Bfloat16; }
-  size_t mostRows() const { return rounded ? mostRounded(form) : kMatmulBlockRows; }
-  size_t rowsTogether() const { return rounded ? spillway::rowsTogether(form) : kTileRows; }
+// What the partition of a job follows from.
+struct MatmulPath {
+  bool quantised;
+  QuantisedInput form;
+  bool tiles() const { return quantised && form == QuantisedInput::Bfloat16; }
+  size_t mostRows() const { return quantised ? mostQuantised(form) : kMatmulBlockRows; }
+  size_t rowsTogether() const { return quantised ? spillway::rowsTogether(form) : kTileRows; }
   // Time, in multiply-adds: on AMX weights are unpacked for each block of rows, which takes about as long as
   // multiplying it.
   size_t cost(size_t weights, size_t rows) const {
     return weights * (tiles() ? ceilDivide(rows, mostRows()) * mostRows() : rows);
   }
   size_t leastItem() const { return tiles() ? 4000 * 1000 : 200 * 1000; }
-  size_t panelsTogether(WeightType type) const { return rounded && !tiles() ? panelsPerTile(panelFormat(type)) : 2; }
+  size_t panelsTogether(WeightType type) const { return quantised && !tiles() ? panelsPerTile(panelFormat(type)) : 2; }
 };
 
-inline Route routeOf(const Compute& compute, WeightType type) {
-  return {usesRoundedInput(compute, type), compute.kernels.matmul.rounded};
+inline MatmulPath pathOf(const Compute& compute, WeightType type) {
+  return {usesQuantisedInput(compute, type), compute.kernels.matmul.quantised};
 }
 
-// Whether products go through an item's totals. Tiles always do: in an output of other outputs' size they might stand
-// in each other's way in the nearest cache.
-inline bool hasTotals(const MatmulJob& job, const Route& route) {
-  return route.tiles() || job.epilogue != Epilogue::Store;
+// Whether products go through an item's accumulators. Tiles always do: in an output of other outputs' size they might
+// stand in each other's way in the nearest cache.
+inline bool hasAccumulators(const MatmulJob& job, const MatmulPath& path) {
+  return path.tiles() || job.epilogue != Epilogue::Store;
 }
 
 inline size_t matricesOf(const MatmulJob& job) { return job.factor == nullptr ? 1 : 2; }
 
-struct PanelCut {
+struct PanelBlocks {
   size_t panelsPerBlock;
   size_t panelBlocks;
 };
@@ -65,22 +65,22 @@ struct Item {
   bool samePanelsNext;        // the next item has them too, for other rows
 };
 
-// All jobs' rows are cut alike, into blocks, and neighbouring blocks make a part. Items come part by part; threads
+// All jobs' rows are divided alike, into blocks, and neighbouring blocks make a part. Items come part by part; threads
 // begin with neighbouring items (ThreadPool::parallelFor), so with a part a thread each computes rows of its own, and
 // has in its caches what it finds there later when the next loop is over the same rows. Bringing what another core
 // wrote from there takes from 30 to 170 ns a line (two cores of a Zen 4 with one third-level cache and with two).
-class MatmulCut {
+class MatmulPartition {
  public:
-  MatmulCut(const Compute& compute, const MatmulJob* jobs, size_t jobCount, size_t rows)
+  MatmulPartition(const Compute& compute, const MatmulJob* jobs, size_t jobCount, size_t rows)
       : compute_(compute), jobs_(jobs), rows_(rows) {
     size_t most = kMatmulBlockRows, together = 1, cost = 0;
     bool tiles = false;
     for (const MatmulJob* job = jobs; job < jobs + jobCount; job++) {
-      const Route route = routeOf(compute, job->weights->type);
-      most = std::min(most, route.mostRows());
-      together = std::max(together, route.rowsTogether());
-      tiles = tiles || route.tiles();
-      cost += matricesOf(*job) * route.cost(size_t{job->weights->outputs} * job->weights->inputs, rows);
+      const MatmulPath path = pathOf(compute, job->weights->type);
+      most = std::min(most, path.mostRows());
+      together = std::max(together, path.rowsTogether());
+      tiles = tiles || path.tiles();
+      cost += matricesOf(*job) * path.cost(size_t{job->weights->outputs} * job->weights->inputs, rows);
     }
     const size_t threads = compute.pool.threads();
     share_ = cost / (threads * (tiles ? kTileItemsPerThread : kItemsPerThread));
@@ -93,7 +93,7 @@ class MatmulCut {
     rowsPerBlock_ = ceilDivide(ceilDivide(rows, blocks), together) * together;  // at most `most`, being whole tiles too
     rowBlocks_ = ceilDivide(rows, rowsPerBlock_);
     blocksPerPart_ = ceilDivide(rowBlocks_, parts);
-    for (const MatmulJob* job = jobs; job < jobs + jobCount; job++) panelBlocks_ += cutPanels(*job).panelBlocks;
+    for (const MatmulJob* job = jobs; job < jobs + jobCount; job++) panelBlocks_ += partitionPanels(*job).panelBlocks;
   }
 
   size_t items() const { return rowBlocks_ * panelBlocks_; }
@@ -103,39 +103,40 @@ class MatmulCut {
     const size_t blocks = std::min(blocksPerPart_, rowBlocks_ - firstBlock);  // of the part
     index -= firstBlock * panelBlocks_;
     const MatmulJob* job = jobs_;
-    PanelCut cut = cutPanels(*job);
-    for (; index >= cut.panelBlocks * blocks; cut = cutPanels(*++job)) index -= cut.panelBlocks * blocks;
+    PanelBlocks partition = partitionPanels(*job);
+    for (; index >= partition.panelBlocks * blocks; partition = partitionPanels(*++job))
+      index -= partition.panelBlocks * blocks;
     // Neighbouring items share panels rather than rows, so that a panel's second use finds it in the cache.
     const size_t firstRow = (firstBlock + index % blocks) * rowsPerBlock_;
     return {job,
             firstRow,
             std::min(rows_ - firstRow, rowsPerBlock_),
-            index / blocks * cut.panelsPerBlock,
-            cut.panelsPerBlock,
+            index / blocks * partition.panelsPerBlock,
+            partition.panelsPerBlock,
             index % blocks + 1 < blocks};
   }
 
  private:
-  PanelCut cutPanels(const MatmulJob& job) const {
+  PanelBlocks partitionPanels(const MatmulJob& job) const {
     const WeightMatrix& weights = *job.weights;
-    const Route route = routeOf(compute_, weights.type);
-    PanelCut cut;
+    const MatmulPath path = pathOf(compute_, weights.type);
+    PanelBlocks partition;
     const size_t panels = ceilDivide(weights.outputs, kPanelOutputs);
     const size_t panelCost = std::max<size_t>(
-        1, matricesOf(job) * route.cost(kPanelOutputs * weights.inputs, std::min(rows_, rowsPerBlock_)));
-    const size_t wanted = std::max<size_t>(1, std::max(share_, route.leastItem()) / panelCost);
+        1, matricesOf(job) * path.cost(kPanelOutputs * weights.inputs, std::min(rows_, rowsPerBlock_)));
+    const size_t wanted = std::max<size_t>(1, std::max(share_, path.leastItem()) / panelCost);
     const size_t panelsTogether =
-        job.rounded != nullptr
+        job.quantised != nullptr
             ? 2
-            : route.panelsTogether(weights.type);  // 32 columns of the next product are rounded together
-    cut.panelsPerBlock = ceilDivide(std::min(wanted, panels), panelsTogether) * panelsTogether;
-    if (hasTotals(job, route)) {
-      const size_t most = kTotalsBytes / (matricesOf(job) * rowsPerBlock_ * kPanelOutputs * sizeof(float)) -
-                          1;  // one less: see totalsStride
-      if (cut.panelsPerBlock > most) cut.panelsPerBlock = most / panelsTogether * panelsTogether;
+            : path.panelsTogether(weights.type);  // 32 columns of the next product are rounded together
+    partition.panelsPerBlock = ceilDivide(std::min(wanted, panels), panelsTogether) * panelsTogether;
+    if (hasAccumulators(job, path)) {
+      const size_t most = kAccumulatorBytes / (matricesOf(job) * rowsPerBlock_ * kPanelOutputs * sizeof(float)) -
+                          1;  // one less: see accumulatorStride
+      if (partition.panelsPerBlock > most) partition.panelsPerBlock = most / panelsTogether * panelsTogether;
     }
-    cut.panelBlocks = ceilDivide(panels, cut.panelsPerBlock);
-    return cut;
+    partition.panelBlocks = ceilDivide(panels, partition.panelsPerBlock);
+    return partition;
   }
 
   const Compute& compute_;

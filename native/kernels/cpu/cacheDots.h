@@ -1,7 +1,7 @@
 // Sums of codes of 8 and 4 bits times integers (quantisedAttention.cpp), for tiles of queries and lanes. Included by
 // sources that are compiled for each instruction set.
 #pragma once
-#include "quantisedOperands.h"
+#include "cacheOperands.h"
 
 namespace spillway::SPILLWAY_ISA {
 

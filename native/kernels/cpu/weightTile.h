@@ -75,21 +75,21 @@ static inline void multiplyGroup(const Source& source, size_t group, const Quant
   }
 }
 
-// Adds `groups` groups to the totals of R rows from `row` on, the first of `tile`.
+// Adds `groups` groups to the accumulators of R rows from `row` on, the first of `tile`.
 template <typename A, int R, int P, typename Source>
 static inline void multiplyTile(const Source& source, size_t groups, const QuantisedTile* tile, size_t starts,
-                                Ends ends, const Totals& totals, size_t row) {
+                                Ends ends, const Accumulators& accumulators, size_t row) {
   const QuantisedTile& begin = *tile;
   f32x16 total[R][P];
-  float* at = totals.at + row * totals.stride;
+  float* at = accumulators.at + row * accumulators.stride;
   SPILLWAY_UNROLL(4)
   for (int p = 0; p < P; p++) SPILLWAY_UNROLL(4)
   for (int r = 0; r < R; r++) {
     if (ends.first)
       total[r][p] = zero();
     else
-      total[r][p] = load(at + static_cast<size_t>(r) * totals.stride + p * 16);
-    __builtin_prefetch(at + static_cast<size_t>(r) * totals.stride + p * 16,
+      total[r][p] = load(at + static_cast<size_t>(r) * accumulators.stride + p * 16);
+    __builtin_prefetch(at + static_cast<size_t>(r) * accumulators.stride + p * 16,
                        1);  // stored to much later; rows of a wide matrix are pages apart
   }
   for (size_t g = 0; g < groups;) {
@@ -101,11 +101,11 @@ static inline void multiplyTile(const Source& source, size_t groups, const Quant
   }
   SPILLWAY_UNROLL(4)
   for (int p = 0; p < P; p++) {
-    const f32x16 bias = ends.last && totals.bias != nullptr ? load(totals.bias + p * 16) : zero();
+    const f32x16 bias = ends.last && accumulators.bias != nullptr ? load(accumulators.bias + p * 16) : zero();
     SPILLWAY_UNROLL(4)
     for (int r = 0; r < R; r++) {
       const f32x16 whole = ends.last ? fma(total[r][p], set1(begin.factor[r]), bias) : total[r][p];
-      store(at + static_cast<size_t>(r) * totals.stride + p * 16, whole);
+      store(at + static_cast<size_t>(r) * accumulators.stride + p * 16, whole);
     }
   }
 }
