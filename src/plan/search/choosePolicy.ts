@@ -124,7 +124,7 @@ function smallestBudget(
         shape,
         workload,
       },
-      { ...space, schedules: ['zigzag'], batchSizes: [block.batchSize], batchCounts: [block.batches] },
+      { ...space, schedules: [block.schedule], batchSizes: [block.batchSize], batchCounts: [block.batches] },
       { ...usable, [tier]: bytes },
     ).ranked.length > 0;
   // The tier that more of would help: CPU memory first, as it is the one that is capped most often.

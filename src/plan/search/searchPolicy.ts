@@ -199,9 +199,9 @@ const ROOMY = 1.5;
 const inMemory = { gpu: 0, cpu: 1, disk: 0 };
 
 /**
- * Diagonal blocks that memory does not hold wholly: rows come in as pages come free (`pacedSetting`). The linear program knows
- * only blocks whose rows all fit at their full length; where layers stream, every further row in a pass shares the
- * reading, and rows of all ages take less. Pure.
+ * Diagonal blocks that memory does not hold wholly: rows come in as pages come free (`pacedSetting`). The linear
+ * program knows only blocks whose rows all fit at their full length; where layers stream, every further row in a pass
+ * shares the reading, and rows of all ages take less. Pure.
  */
 export function pacedPolicies(
   model: CostModel,
