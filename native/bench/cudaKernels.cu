@@ -182,7 +182,7 @@ void measureDecoding(cudaStream_t stream, MemoryPool& pool, uint32_t heads, uint
                                       filled<float>(pool, stream, rows * width * parts), parts};
   const AttentionShape shape = {heads, 0.1f, 0, nullptr, false};
   const double seconds = secondsOf(stream, [&](int) {
-    attendTokens(stream, layout, shape, tokens, rows, queries, width, outputs, width, partials);
+    decodeAttention(stream, layout, shape, tokens, rows, queries, width, outputs, width, partials);
   });
   report("decode attention, heads " + std::to_string(heads) + "/" + std::to_string(kvHeads) + " of " +
              std::to_string(headDim) + ", rows " + std::to_string(rows) + ", context " + std::to_string(context),

@@ -114,22 +114,22 @@ MatrixInput CpuPass::activated(const LayerWeights& layer, const MatrixInput& inp
                                  ? allocateQuantised(compute, tokens(), width, scratch)
                                  : MatrixInput{scratch.take<float>(tokens() * width), tokens(), width, width, nullptr};
     // Both are whole, wherever they are: one part each.
-    SplitProduct parts, factor;
+    SplitProduct parts, up;
     parts.cut({&first, firstBias, const_cast<float*>(rows.values), width}, streamed);
-    if (gated) factor.cut({&layer.up, layer.upBias, nullptr, width}, streamed);
+    if (gated) up.cut({&layer.up, layer.upBias, nullptr, width}, streamed);
     MatmulJob& job = parts.jobs[0];
     job.epilogue = Epilogue::Activate;
     job.activation = spec.activation;
-    if (gated) job.factor = &factor.matrices[0], job.factorBias = layer.upBias;
+    if (gated) job.factor = &up.matrices[0], job.factorBias = layer.upBias;
     job.quantised = const_cast<uint8_t*>(rows.quantised);
     matmul(compute, &job, 1, input, scratch);
     return rounds ? rows : prepared(down, 1, rows.values, tokens(), width, ProductOf::Tokens);
   }
   float* rows = scratch.take<float>(tokens() * width);
-  float* factor = gated ? scratch.take<float>(tokens() * width) : nullptr;
-  const ProductJob jobs[] = {{&first, firstBias, rows, width}, {&layer.up, layer.upBias, factor, width}};
+  float* up = gated ? scratch.take<float>(tokens() * width) : nullptr;
+  const ProductJob jobs[] = {{&first, firstBias, rows, width}, {&layer.up, layer.upBias, up, width}};
   multiply(jobs, gated ? 2 : 1, input, ProductOf::Tokens);
-  activate(rows, factor, tokens(), width);
+  activate(rows, up, tokens(), width);
   return prepared(down, 1, rows, tokens(), width, ProductOf::Tokens);
 }
 

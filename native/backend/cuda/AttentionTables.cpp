@@ -20,13 +20,13 @@ struct Upload {
   size_t pages, quantised, halves;  // entries: of page tables; of those that become halves
   size_t tokensAt, rangeTokensAt, rangesAt, bytes;
 
-  // A sequence may be in two ranges: of its tokens some on the device, some lent to it.
+  // A sequence may be in two ranges: of its tokens some on the device, some uploaded to it.
   Upload(const CudaPass& pass, const AttendingRuns& runs, const HalvedPages& halved)
       : pages(reachedPages(pass)),
         quantised(std::min(2 * pages, 2 * pass.batch.ranges.size() * halved.count)),
         halves(quantised) {
     const size_t tokens = pass.tokens(),
-                 ranges = pass.measuring ? tokens : runs.size(Attending::InRange) + runs.size(Attending::Lent);
+                 ranges = pass.measuring ? tokens : runs.size(Attending::InRange) + runs.size(Attending::Uploaded);
     tokensAt = (pages + quantised + halves) * sizeof(uint8_t*);
     rangeTokensAt = tokensAt + tokens * sizeof(cuda::AttentionToken);
     rangesAt = rangeTokensAt + (halved.count == 0 ? 0 : tokens * sizeof(cuda::AttentionToken));
@@ -37,11 +37,11 @@ struct Upload {
 // The tables as they are made on the host, for addresses on the device.
 class Writer {
  public:
-  Writer(const CudaPass& pass, size_t layer, const LentPages& lent, const HalvedPages& halved, const Upload& upload,
-         uint8_t* here, uint8_t* there)
+  Writer(const CudaPass& pass, size_t layer, const UploadedPages& uploaded, const HalvedPages& halved,
+         const Upload& upload, uint8_t* here, uint8_t* there)
       : pass_(pass),
         layer_(layer),
-        lent_(lent),
+        uploaded_(uploaded),
         halved_(halved),
         pages_(reinterpret_cast<const uint8_t**>(here)),
         quantised_(pages_ + upload.pages),
@@ -72,14 +72,14 @@ class Writer {
     uint32_t range = 0;
     size_t count = 0, used = 0;
     Halved before{};
-    for (const Attending kind : {Attending::InRange, Attending::Lent}) {
+    for (const Attending kind : {Attending::InRange, Attending::Uploaded}) {
       for (const AttendingRun* run = runs.begin(kind); run != runs.end(kind); run++, range++) {
         ranges_[range] = {run->firstToken, run->tokens};
         const Halved own = halvedOf(*run);
         uint32_t common = inCommon(before, own);
-        const bool isLent = kind == Attending::Lent;
-        if (count == 0 || isLent || used + own.pages - common > halved_.count) {
-          groups[count++] = {range, 0, 0, static_cast<uint32_t>(entry_), 0, isLent ? run : nullptr};
+        const bool isUploaded = kind == Attending::Uploaded;
+        if (count == 0 || isUploaded || used + own.pages - common > halved_.count) {
+          groups[count++] = {range, 0, 0, static_cast<uint32_t>(entry_), 0, isUploaded ? run : nullptr};
           used = common = 0;
         }
         RangeGroup& group = groups[count - 1];
@@ -103,8 +103,8 @@ class Writer {
   const uint8_t* pageOf(const BatchRange& range, uint32_t p) const {
     const int32_t page = pass_.batch.pages[range.firstPage + p];
     if (pass_.pages.holds(page)) return pass_.pages.page(layer_, page);
-    const bool lends = page >= 0 && p - range.devicePages < lent_.count;
-    return lends ? lent_.data + (p - range.devicePages) * pass_.pages.pageBytes : nullptr;
+    const bool uploads = page >= 0 && p - range.devicePages < uploaded_.count;
+    return uploads ? uploaded_.data + (p - range.devicePages) * pass_.pages.pageBytes : nullptr;
   }
 
   // A run's pages that become halves: those before the first one that it sees only have their places.
@@ -146,7 +146,7 @@ class Writer {
 
   const CudaPass& pass_;
   const size_t layer_;
-  const LentPages& lent_;
+  const UploadedPages& uploaded_;
   const HalvedPages& halved_;
   const uint8_t** pages_;
   const uint8_t** quantised_;
@@ -165,17 +165,17 @@ uint32_t firstSeenKey(const CudaPass& pass, const AttendingRun& run, uint32_t wi
   return window != 0 && position >= window ? position - window + 1 : 0;
 }
 
-AttentionTables uploadTables(const CudaPass& pass, size_t layer, const AttendingRuns& runs, const LentPages& lent,
-                             const HalvedPages& halved) {
+AttentionTables uploadTables(const CudaPass& pass, size_t layer, const AttendingRuns& runs,
+                             const UploadedPages& uploaded, const HalvedPages& halved) {
   const Upload upload(pass, runs, halved);
   uint8_t* there = pass.scratch.take<uint8_t>(upload.bytes);
   RangeGroup* groups = pass.host.take<RangeGroup>(
-      pass.measuring ? pass.tokens() : runs.size(Attending::InRange) + runs.size(Attending::Lent));
+      pass.measuring ? pass.tokens() : runs.size(Attending::InRange) + runs.size(Attending::Uploaded));
   const size_t hostMark = pass.host.used();
   uint8_t* here = pass.host.take<uint8_t>(upload.bytes);
   size_t groupCount = 0;
   if (!pass.measuring) {
-    Writer writer(pass, layer, lent, halved, upload, here, there);
+    Writer writer(pass, layer, uploaded, halved, upload, here, there);
     writer.writeTokens();
     groupCount = writer.writeRanges(runs, groups);
     pass.link->upload(there, here, upload.bytes);

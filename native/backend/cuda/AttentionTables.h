@@ -8,7 +8,7 @@
 namespace spillway {
 
 // Copies of one sequence's pages in host memory: the first one is of the sequence's first such page.
-struct LentPages {
+struct UploadedPages {
   uint8_t* data = nullptr;
   uint32_t count = 0;
 };
@@ -20,18 +20,18 @@ struct HalvedPages {
   size_t pageBytes = 0;
 };
 
-// Ranges that attend at once: all of them on the device, or one whose pages are lent to it; of quantised pages as many
-// as there is room for as halves.
+// Ranges that attend at once: all of them on the device, or one whose pages are uploaded to it; of quantised pages as
+// many as there is room for as halves.
 struct RangeGroup {
   uint32_t firstRange, ranges, longest;  // longest: in tokens
   uint32_t firstPage, pages;             // of those that become halves before
-  const AttendingRun* lent;              // the one, or null
+  const AttendingRun* uploaded;          // the one, or null
 };
 
 // All but the groups in device memory.
 struct AttentionTables {
   const cuda::AttentionToken* tokens;       // of the whole batch
-  const cuda::AttentionRange* ranges;       // those on the device, then those that are lent to it
+  const cuda::AttentionRange* ranges;       // those on the device, then those that are uploaded to it
   const cuda::AttentionToken* rangeTokens;  // `tokens`, or of those in ranges the same over halves
   const uint8_t* const* quantised;          // pages that become halves, null for those that need not, and where
   uint8_t* const* halves;
@@ -40,8 +40,8 @@ struct AttentionTables {
 };
 
 // Takes what it needs of both scratches; what the tables hold has gone into the stream when it returns.
-AttentionTables uploadTables(const CudaPass& pass, size_t layer, const AttendingRuns& runs, const LentPages& lent,
-                             const HalvedPages& halved);
+AttentionTables uploadTables(const CudaPass& pass, size_t layer, const AttendingRuns& runs,
+                             const UploadedPages& uploaded, const HalvedPages& halved);
 
 // The first of a run's keys that any of its tokens sees in a layer with this window (0: none).
 uint32_t firstSeenKey(const CudaPass& pass, const AttendingRun& run, uint32_t window);

@@ -71,7 +71,7 @@ class CudaBackend final : public Backend {
   GpuWeights weights_;
   size_t pageBytes_, cacheBytes_;
   size_t scratchBytes_ = 0, hostScratchBytes_ = 0, constantBytes_ = 0;
-  GpuPages pages_;
+  DevicePages pages_;
   GpuConstants constants_;
 
   // In order of their making; they go in the opposite one.

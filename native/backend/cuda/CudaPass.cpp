@@ -143,11 +143,11 @@ MatrixInput CudaPass::activated(const LayerWeights& layer, const MatrixInput& in
   const bool gated = present(layer.gate);
   // The activated branch comes first: gate(x), or up(x) where there is no gate.
   float* first = scratch.take<float>(rows * width);
-  float* factor = gated ? scratch.take<float>(rows * width) : nullptr;
-  const ProductJob gatedJobs[] = {{&layer.gate, nullptr, first, width}, {&layer.up, layer.upBias, factor, width}};
+  float* up = gated ? scratch.take<float>(rows * width) : nullptr;
+  const ProductJob gatedJobs[] = {{&layer.gate, nullptr, first, width}, {&layer.up, layer.upBias, up, width}};
   const ProductJob plainJob{&layer.up, layer.upBias, first, width};
   multiply(gated ? gatedJobs : &plainJob, gated ? 2 : 1, input, ProductOf::Tokens);
-  activate(first, factor, rows, width);
+  activate(first, up, rows, width);
   return {first, rows, width, width, nullptr};
 }
 

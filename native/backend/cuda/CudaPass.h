@@ -20,7 +20,7 @@ struct GpuConstants {
 };
 
 // Pages of the cache on the device: page tables name them from `first` on.
-struct GpuPages {
+struct DevicePages {
   uint8_t* data = nullptr;
   uint32_t first = 0, count = 0;
   size_t pageBytes = 0;
@@ -44,8 +44,8 @@ struct GpuLibraryProducts {
 // it with it.
 struct CudaPass final : Pass {
   CudaPass(const DecoderSpec& spec, const Weights& weights, const Compute& compute, const Batch& batch,
-           Activations& activations, Scratch& scratch, Scratch& host, Link* link, float keepKeys, const GpuPages& pages,
-           const GpuConstants& constants, const PagePool& hostPages, uint64_t mostPages,
+           Activations& activations, Scratch& scratch, Scratch& host, Link* link, float keepKeys,
+           const DevicePages& pages, const GpuConstants& constants, const PagePool& hostPages, uint64_t mostPages,
            const GpuLibraryProducts& library)
       : Pass(spec, weights, compute, batch, activations, scratch, host, link == nullptr, keepKeys),
         pages(pages),
@@ -55,7 +55,7 @@ struct CudaPass final : Pass {
         link(link),
         library(library) {}
 
-  const GpuPages& pages;
+  const DevicePages& pages;
   const GpuConstants& constants;
   const PagePool& hostPages;
   uint64_t mostPages;  // that a batch reaches

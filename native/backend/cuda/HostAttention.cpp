@@ -50,7 +50,7 @@ void HostAttention::fetch() {
     fetchKeys(first, tokens);
   });
   // The device attends for these, but their keys and values are to stay here.
-  forRuns({Attending::Lent}, fetchKeys);
+  forRuns({Attending::Uploaded}, fetchKeys);
 }
 
 // `count` tokens of one range, from `token` on.

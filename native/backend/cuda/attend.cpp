@@ -14,7 +14,7 @@ namespace {
 // values are there anyway. What earlier chunks have left in host memory is copied for the time, of one sequence after
 // another, up to this position; from there on the processor attends. As far, pages of 8 and 4 bits become halves for
 // prompts; from there on each token attends to them by itself.
-constexpr uint32_t kMostLentTokens = 4096;
+constexpr uint32_t kMostUploadedTokens = 4096;
 
 // Of the pages that prompts attend over.
 CacheLayout rangeLayout(const CacheLayout& layout) {
@@ -57,11 +57,11 @@ void storeKeys(const CudaPass& pass, const AttentionTables& tables) {
 }
 
 // A sequence's pages in host memory that it sees, up to what is computed now.
-struct LentRun {
+struct UploadedRun {
   const BatchRange* range;
   uint32_t first, end;
 
-  LentRun(const CudaPass& pass, const AttendingRun& run, uint32_t window) {
+  UploadedRun(const CudaPass& pass, const AttendingRun& run, uint32_t window) {
     const BatchToken& token = pass.batch.tokens[run.firstToken];
     const uint32_t pageTokens = pass.layout().pageTokens;
     range = &pass.batch.ranges[token.range];
@@ -72,8 +72,8 @@ struct LentRun {
 };
 
 // What the sequence before has in common with this one is there still.
-void lendPages(const CudaPass& pass, size_t layer, const LentRun& run, const std::optional<LentRun>& before,
-               const LentPages& lent) {
+void uploadPages(const CudaPass& pass, size_t layer, const UploadedRun& run, const std::optional<UploadedRun>& before,
+                 const UploadedPages& uploaded) {
   const uint32_t devicePages = run.range->devicePages;
   for (uint32_t p = run.first; p < run.end; p++) {
     const int32_t page = run.page(pass, p);
@@ -81,37 +81,37 @@ void lendPages(const CudaPass& pass, size_t layer, const LentRun& run, const std
                          before->page(pass, p) == page;
     if (isThere) continue;
     const uint8_t* from = pass.hostPages.page(layer, static_cast<size_t>(page));
-    pass.link->upload(lent.data + (p - devicePages) * pass.pages.pageBytes, from, pass.pages.pageBytes);
+    pass.link->upload(uploaded.data + (p - devicePages) * pass.pages.pageBytes, from, pass.pages.pageBytes);
   }
 }
 
 // Prompts: many queries at a time.
 void attendInRanges(const CudaPass& pass, size_t layer, const AttentionShape& shape, const AttentionTables& tables,
-                    const LentPages& lent, const float* queries, float* outputs) {
+                    const UploadedPages& uploaded, const float* queries, float* outputs) {
   const CacheLayout& layout = pass.layout();
   const size_t width = pass.spec.queryWidth();
   cudaStream_t stream = pass.link->stream();
-  std::optional<LentRun> before;
+  std::optional<UploadedRun> before;
   for (const RangeGroup* group = tables.groups; group != tables.groups + tables.groupCount; group++) {
-    if (group->lent != nullptr) {
-      const LentRun run(pass, *group->lent, shape.window);
-      lendPages(pass, layer, run, before, lent);
+    if (group->uploaded != nullptr) {
+      const UploadedRun run(pass, *group->uploaded, shape.window);
+      uploadPages(pass, layer, run, before, uploaded);
       before = run;
-      storeRun(pass, tables, group->lent->firstToken, group->lent->tokens);
+      storeRun(pass, tables, group->uploaded->firstToken, group->uploaded->tokens);
     }
     if (group->pages != 0)
       cuda::dequantisePages(stream, layout, tables.quantised + group->firstPage, tables.halves + group->firstPage,
                             group->pages);
-    cuda::attendRanges(stream, rangeLayout(layout), shape, tables.rangeTokens, tables.ranges + group->firstRange,
-                       group->ranges, group->longest, queries, width, outputs, width);
+    cuda::prefillAttention(stream, rangeLayout(layout), shape, tables.rangeTokens, tables.ranges + group->firstRange,
+                           group->ranges, group->longest, queries, width, outputs, width);
   }
 }
 
 // Room for what tokens that attend by themselves have found; where some attend sparsely, for their keys' scores, too.
-class Room {
+class Workspace {
  public:
   // For one token at least, for all at most, and 32 MiB of each otherwise.
-  explicit Room(const CudaPass& pass) : pass_(pass) {
+  explicit Workspace(const CudaPass& pass) : pass_(pass) {
     const DecoderSpec& spec = pass.spec;
     const auto upTo = [&](size_t ofToken, size_t bytes) {
       return std::min(pass.tokens() * ofToken, std::max(ofToken, (size_t(32) << 20) / bytes));
@@ -159,7 +159,7 @@ struct TokenAttention {
   const CudaPass& pass;
   const AttentionShape& shape;
   const AttentionTables& tables;
-  const Room& room;
+  const Workspace& workspace;
   KeysInCommon& inCommon;
   HostAttention& host;
 
@@ -169,32 +169,32 @@ struct TokenAttention {
       partials.otherWeights = host.partials() + first * spec.heads;
       partials.otherValues = host.values() + first * spec.queryWidth();
     }
-    cuda::mergePartials(pass.link->stream(), partials, some, spec.heads, spec.headDim, queriesOf(first),
+    cuda::combineSplits(pass.link->stream(), partials, some, spec.heads, spec.headDim, queriesOf(first),
                         spec.queryWidth());
   }
   float* queriesOf(size_t token) const { return pass.activations.queries + token * pass.spec.queryWidth(); }
 
   void densely(const AttendingRun& run, bool withHost) const {
-    room.inSlices(run, false,
-                  [&](size_t first, size_t some, const cuda::AttentionPartials& partials, const cuda::KeyScores&) {
-                    cuda::attendParts(pass.link->stream(), pass.layout(), shape, tables.tokens + first, some,
-                                      queriesOf(first), pass.spec.queryWidth(), partials, inCommon.of(first, some));
-                    merge(first, some, partials, withHost);
-                  });
+    workspace.inSlices(
+        run, false, [&](size_t first, size_t some, const cuda::AttentionPartials& partials, const cuda::KeyScores&) {
+          cuda::attendParts(pass.link->stream(), pass.layout(), shape, tables.tokens + first, some, queriesOf(first),
+                            pass.spec.queryWidth(), partials, inCommon.of(first, some));
+          merge(first, some, partials, withHost);
+        });
   }
   void sparsely(const AttendingRun& run, bool withHost) const {
     cudaStream_t stream = pass.link->stream();
-    room.inSlices(
+    workspace.inSlices(
         run, true,
         [&](size_t first, size_t some, const cuda::AttentionPartials& partials, const cuda::KeyScores& scores) {
           const cuda::AttentionToken* tokens = tables.tokens + first;
           cuda::scoreKeys(stream, pass.layout(), shape, tokens, some, queriesOf(first), pass.spec.queryWidth(),
                           partials.parts, scores, inCommon.of(first, some));
           if (withHost)
-            host.attendSparsely(first, some, scores, room.cuts);
+            host.attendSparsely(first, some, scores, workspace.cuts);
           else
-            cuda::selectKeys(stream, shape, tokens, some, scores, room.cuts);
-          cuda::attendKept(stream, pass.layout(), shape, tokens, some, scores, room.cuts, partials);
+            cuda::selectKeys(stream, shape, tokens, some, scores, workspace.cuts);
+          cuda::attendKept(stream, pass.layout(), shape, tokens, some, scores, workspace.cuts, partials);
           merge(first, some, partials, withHost);
         });
   }
@@ -208,7 +208,7 @@ void CudaPass::attend(size_t layer) const {
   const size_t mark = pass.scratch.used(), hostMark = pass.host.used();
   const size_t tokens = pass.tokens(), elements = tokens * spec.queryWidth();
   const bool inRanges =
-      pass.compute.precision == Precision::Default && cuda::hasRangeAttention(rangeLayout(pass.layout()));
+      pass.compute.precision == Precision::Default && cuda::hasPrefillAttention(rangeLayout(pass.layout()));
   const AttentionShape shape{spec.heads,
                              spec.attentionScale,
                              spec.layerSpecs[layer].window,
@@ -216,33 +216,33 @@ void CudaPass::attend(size_t layer) const {
                              spec.alibiRoundToBfloat16,
                              pass.keepKeys};
 
-  const bool lends = inRanges && pass.hostPages.pages() != 0, halves = inRanges && isQuantised(pass.layout().type);
-  const uint32_t pageTokens = pass.layout().pageTokens, limit = std::min(spec.contextTokens, kMostLentTokens),
+  const bool uploads = inRanges && pass.hostPages.pages() != 0, halves = inRanges && isQuantised(pass.layout().type);
+  const uint32_t pageTokens = pass.layout().pageTokens, limit = std::min(spec.contextTokens, kMostUploadedTokens),
                  limitPages = (limit + pageTokens - 1) / pageTokens;
-  const AttendingRules rules{pageTokens, inRanges, halves ? limit : spec.contextTokens, lends ? limit : 0,
+  const AttendingRules rules{pageTokens, inRanges, halves ? limit : spec.contextTokens, uploads ? limit : 0,
                              pass.keepKeys < 1};
-  LentPages lent{nullptr, lends ? limitPages : 0};
-  lent.data = pass.scratch.take<uint8_t>(lent.count * pass.pages.pageBytes);
+  UploadedPages uploaded{nullptr, uploads ? limitPages : 0};
+  uploaded.data = pass.scratch.take<uint8_t>(uploaded.count * pass.pages.pageBytes);
   HalvedPages halved{nullptr, halves ? limitPages : 0, halves ? cachePageBytes(rangeLayout(pass.layout())) : 0};
   halved.data = pass.scratch.take<uint8_t>(halved.count * halved.pageBytes);
 
   AttendingRun* runMemory = pass.host.take<AttendingRun>(tokens);
   const AttendingRuns runs = pass.measuring ? AttendingRuns{} : listAttendingRuns(pass.batch, rules, runMemory);
-  const AttentionTables tables = uploadTables(pass, layer, runs, lent, halved);
+  const AttentionTables tables = uploadTables(pass, layer, runs, uploaded, halved);
   float* copied =
-      inRanges ? pass.scratch.take<float>(elements) : nullptr;  // queries, which attendRanges() may not overwrite
-  const Room room(pass);
+      inRanges ? pass.scratch.take<float>(elements) : nullptr;  // queries, which prefillAttention() may not overwrite
+  const Workspace workspace(pass);
   KeysInCommon inCommon(pass, shape);
-  HostAttention host(pass, runs, rules, layer, room.scoreFloats());
+  HostAttention host(pass, runs, rules, layer, workspace.scoreFloats());
 
   if (!pass.measuring) {
     cudaStream_t stream = pass.link->stream();
-    const TokenAttention attention{pass, shape, tables, room, inCommon, host};
+    const TokenAttention attention{pass, shape, tables, workspace, inCommon, host};
     const auto forRuns = [&](Attending kind, auto body) {
       for (const AttendingRun* run = runs.begin(kind); run != runs.end(kind); run++) body(*run);
     };
     const bool hosted = runs.size(Attending::Split) + runs.size(Attending::SparselySplit) +
-                            runs.size(Attending::OnHost) + runs.size(Attending::Lent) !=
+                            runs.size(Attending::OnHost) + runs.size(Attending::Uploaded) !=
                         0;
     if (hosted) {
       host.beginPages();
@@ -255,7 +255,7 @@ void CudaPass::attend(size_t layer) const {
       cuda::check(
           cudaMemcpyAsync(copied, pass.activations.queries, elements * sizeof(float), cudaMemcpyDeviceToDevice, stream),
           "cudaMemcpyAsync");
-      attendInRanges(pass, layer, shape, tables, lent, copied, pass.activations.queries);
+      attendInRanges(pass, layer, shape, tables, uploaded, copied, pass.activations.queries);
     }
     forRuns(Attending::ByItself, [&](const AttendingRun& run) { attention.densely(run, false); });
     forRuns(Attending::Sparsely, [&](const AttendingRun& run) { attention.sparsely(run, false); });
@@ -266,7 +266,7 @@ void CudaPass::attend(size_t layer) const {
     forRuns(Attending::Split, [&](const AttendingRun& run) { attention.densely(run, true); });
     forRuns(Attending::SparselySplit, [&](const AttendingRun& run) { attention.sparsely(run, true); });
     forRuns(Attending::OnHost,
-            [&](const AttendingRun& run) { attention.merge(run.firstToken, run.tokens, room.partials, true); });
+            [&](const AttendingRun& run) { attention.merge(run.firstToken, run.tokens, workspace.partials, true); });
   }
   pass.scratch.release(mark);
   pass.host.release(hostMark);

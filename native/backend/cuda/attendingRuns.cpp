@@ -16,13 +16,13 @@ uint32_t upTo(const BatchRange& range, uint64_t position) {
       std::clamp<int64_t>(static_cast<int64_t>(position) - range.firstPosition, 0, range.tokens));
 }
 
-// Where those end whose pages are lent, if there are any: they follow those on the device.
-uint64_t lentEnd(const Batch& batch, const BatchRange& range, const AttendingRules& rules) {
+// Where those end whose pages are uploaded, if there are any: they follow those on the device.
+uint64_t uploadedEnd(const Batch& batch, const BatchRange& range, const AttendingRules& rules) {
   uint32_t page = range.devicePages;
   while (page < range.pageCount && batch.pages[range.firstPage + page] >= 0)
-    page++;  // what is behind one on disk is not lent
+    page++;  // what is behind one on disk is not uploaded
   return std::min(
-      {uint64_t(page) * rules.pageTokens, uint64_t(range.sequence->promptTokens), uint64_t(rules.lentTokens)});
+      {uint64_t(page) * rules.pageTokens, uint64_t(range.sequence->promptTokens), uint64_t(rules.uploadedTokens)});
 }
 
 Share shareOf(const Batch& batch, const BatchRange& range, const AttendingRules& rules, Attending kind) {
@@ -41,7 +41,7 @@ Share shareOf(const Batch& batch, const BatchRange& range, const AttendingRules&
     case Attending::Split: return {split, dense};
     case Attending::SparselySplit: return {std::max(split, dense), range.tokens};
     case Attending::OnHost: return {range.devicePages == 0 ? host : range.tokens, range.tokens};
-    case Attending::Lent: return {there, host};
+    case Attending::Uploaded: return {there, host};
   }
   return {0, 0};
 }
@@ -50,8 +50,9 @@ Share shareOf(const Batch& batch, const BatchRange& range, const AttendingRules&
 
 uint32_t firstHostQuery(const Batch& batch, const BatchRange& range, const AttendingRules& rules) {
   const uint32_t there = upTo(range, firstHostKey(range, rules.pageTokens));
-  const uint32_t lent = rules.inRanges && rules.lentTokens != 0 ? upTo(range, lentEnd(batch, range, rules)) : 0;
-  return range.firstPosition + std::max(there, lent);
+  const uint32_t uploaded =
+      rules.inRanges && rules.uploadedTokens != 0 ? upTo(range, uploadedEnd(batch, range, rules)) : 0;
+  return range.firstPosition + std::max(there, uploaded);
 }
 
 AttendingRuns listAttendingRuns(const Batch& batch, const AttendingRules& rules, AttendingRun* runs) {
@@ -64,7 +65,7 @@ AttendingRuns listAttendingRuns(const Batch& batch, const AttendingRules& rules,
       const Share share = shareOf(batch, range, rules, kind);
       if (share.begin >= share.end) continue;
       const AttendingRun run{range.firstToken + share.begin, share.end - share.begin};
-      const bool alone = kind == Attending::InRange || kind == Attending::Lent;
+      const bool alone = kind == Attending::InRange || kind == Attending::Uploaded;
       if (!alone && count != 0 && runs[count - 1].firstToken + runs[count - 1].tokens == run.firstToken) {
         runs[count - 1].tokens += run.tokens;
         continue;

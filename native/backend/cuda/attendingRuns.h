@@ -22,18 +22,18 @@ enum class Attending : uint8_t {
   Split,     // its sequence's first keys are on the device, the last ones, its own among them, in host memory
   SparselySplit,  // likewise, to some of its keys
   OnHost,         // all of them are in host memory
-  Lent,  // of a prompt, its page in host memory: as InRange, over copies of these pages that the device has for the
-         // time. Runs are of one sequence each
+  Uploaded,  // of a prompt, its page in host memory: as InRange, over copies of these pages that the device has for the
+             // time. Runs are of one sequence each
 };
 constexpr size_t kAttendings = 7;
 
 // What decides beside the token.
 struct AttendingRules {
   uint32_t pageTokens;
-  bool inRanges;         // there is attention for ranges
-  uint32_t rangeTokens;  // positions under this one may attend in ranges
-  uint32_t lentTokens;   // likewise, over pages that are lent; at most rangeTokens, 0: none
-  bool sparse;           // tokens behind their sequence's prompt attend to some of their keys
+  bool inRanges;            // there is attention for ranges
+  uint32_t rangeTokens;     // positions under this one may attend in ranges
+  uint32_t uploadedTokens;  // likewise, over pages that are uploaded; at most rangeTokens, 0: none
+  bool sparse;              // tokens behind their sequence's prompt attend to some of their keys
 };
 
 struct AttendingRuns {

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "CacheLayout.h"
-#include "keptKeys.h"
+#include "topK.h"
 
 namespace spillway {
 

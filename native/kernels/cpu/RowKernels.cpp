@@ -121,20 +121,19 @@ static inline f32x16 gelu(f32x16 x) {
 }
 
 template <typename Function>
-static void activateWith(Function function, float* x, const float* factor, size_t n) {
-  if (factor == nullptr)
+static void activateWith(Function function, float* x, const float* up, size_t n) {
+  if (up == nullptr)
     mapVectors(x, x, n, [=](f32x16 v, size_t, size_t) { return function(v); });
   else
-    mapVectors(x, x, n,
-               [=](f32x16 v, size_t i, size_t count) { return mul(function(v), loadFirst(factor + i, count)); });
+    mapVectors(x, x, n, [=](f32x16 v, size_t i, size_t count) { return mul(function(v), loadFirst(up + i, count)); });
 }
 
-void activate(Activation activation, float* x, const float* factor, size_t n) {
+void activate(Activation activation, float* x, const float* up, size_t n) {
   switch (activation) {
-    case Activation::Relu: return activateWith([](f32x16 v) { return relu(v); }, x, factor, n);
-    case Activation::Gelu: return activateWith([](f32x16 v) { return gelu(v); }, x, factor, n);
-    case Activation::GeluTanh: return activateWith([](f32x16 v) { return geluTanh(v); }, x, factor, n);
-    case Activation::Silu: return activateWith([](f32x16 v) { return silu(v); }, x, factor, n);
+    case Activation::Relu: return activateWith([](f32x16 v) { return relu(v); }, x, up, n);
+    case Activation::Gelu: return activateWith([](f32x16 v) { return gelu(v); }, x, up, n);
+    case Activation::GeluTanh: return activateWith([](f32x16 v) { return geluTanh(v); }, x, up, n);
+    case Activation::Silu: return activateWith([](f32x16 v) { return silu(v); }, x, up, n);
   }
 }
 

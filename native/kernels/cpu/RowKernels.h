@@ -23,9 +23,9 @@ struct RowKernels {
   void (*scale)(float scale, float* y, size_t n);
   // y += scale * x
   void (*addScaled)(const float* x, float scale, float* y, size_t n);
-  // x = activation(x), times `factor` elementwise where that is not null (gated feed-forward). erf GELU accurate to
+  // x = activation(x), times `up` elementwise where that is not null (gated feed-forward). erf GELU accurate to
   // 1e-6.
-  void (*activate)(Activation activation, float* x, const float* factor, size_t n);
+  void (*activate)(Activation activation, float* x, const float* up, size_t n);
   // Largest value, and its first index; if nothing is above -infinity: that, and index 0. Of any NaN: NaN and index 0.
   // So the value is finite where x can be sampled from: nothing in it is NaN or +infinity, and something is above
   // -infinity.

@@ -136,7 +136,7 @@ static inline bool isNew(const Workspace& work, uint32_t q) { return work.sum[q]
 
 // Adds the partials of Q queries, beginning with `first`, to what is merged so far.
 template <int Q>
-static void mergePartials(const Workspace& work, uint32_t first, const float* partMaximum, const float* partSum,
+static void combineSplits(const Workspace& work, uint32_t first, const float* partMaximum, const float* partSum,
                           size_t stride) {
   const f32x16 before = loadPartial(work.maximum + first, Q), part = loadPartial(partMaximum, Q),
                highest = max(before, part);
@@ -241,7 +241,7 @@ struct PartTiles {
       return;
     }
     Format::template sum<Q>(block, work, part, first, work.partial);
-    mergePartials<Q>(work, first, maximum, sum, stride);
+    combineSplits<Q>(work, first, maximum, sum, stride);
   }
 };
 

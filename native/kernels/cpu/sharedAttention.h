@@ -140,7 +140,7 @@ struct SharedTiles {
             forTiles(from, to, OwnValues<Format>{together, parts[row], row, common * kKeyBlock, first, sums});
           });
     }
-    if (!allNew) return mergePartials<Q>(work, first, maximum, sum, stride);
+    if (!allNew) return combineSplits<Q>(work, first, maximum, sum, stride);
     for (uint32_t i = 0; i < Q; i++) work.maximum[first + i] = maximum[i], work.sum[first + i] = sum[i];
   }
 };

@@ -3,7 +3,7 @@
 #pragma once
 #include "attentionParts.h"
 #include "sharedAttention.h"
-#include "keptKeys.h"
+#include "topK.h"
 
 namespace spillway::SPILLWAY_ISA {
 
@@ -225,7 +225,7 @@ template <typename Format>
 static void takeBest(const AttentionBlock& block, const Workspace& work, const ValuePlaces& places,
                      const SparseQuery& query, uint32_t q, float* scores) {
   const auto [position, base, firstSeen, firstHere, weights, chosen] = query;
-  const uint32_t seen = position - firstSeen + 1, count = keptKeys(block.keep, seen);
+  const uint32_t seen = position - firstSeen + 1, count = topK(block.keep, seen);
   const size_t stride = cacheValueStride(block.layout);
   finishAll(ruleOf(block, q), scores, base, {firstHere - base, position + 1 - base});
   for (uint32_t t = firstSeen; t < firstHere; t++) scores[t - base] = block.otherScores[q * block.otherStride + t];

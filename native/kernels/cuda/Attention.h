@@ -4,8 +4,8 @@
 //
 // A token's result depends on itself, the keys and values that it sees, and on which of the two functions computes it,
 // not on its company, bitwise: tiles of keys begin at multiples of their size, and partial results merge in order of
-// position. A NaN or an infinity among the values that a token does not see may reach it within attendRanges(); never
-// from another row.
+// position. A NaN or an infinity among the values that a token does not see may reach it within prefillAttention();
+// never from another row.
 #pragma once
 #include "../cpu/Attention.h"
 #include "gpu.h"
@@ -18,7 +18,7 @@ struct AttentionToken {
       pages;  // page i holds positions i * pageTokens and on; pages wholly outside every window are not touched
   uint32_t position;
   uint32_t keys = 0;  // where the later ones are elsewhere: how many positions from 0 on are in pages here; 0: all up
-                      // to its own. Nothing to attendRanges()
+                      // to its own. Nothing to prefillAttention()
 };
 
 // Consecutive tokens of one row, positions one by one.
@@ -74,7 +74,7 @@ void storeTokens(cudaStream_t stream, const CacheLayout& layout, const Attention
 // Tokens of a bundle, at most; under 2 where a layout is better off without.
 uint32_t mostTogether(const CacheLayout& layout, const AttentionShape& shape);
 
-// Each token over its keys here: partial results, not merged. As attendTokens() otherwise.
+// Each token over its keys here: partial results, not merged. As decodeAttention() otherwise.
 void attendParts(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape,
                  const AttentionToken* tokens, size_t count, const float* queries, size_t queryStride,
                  const AttentionPartials& partials, const CommonKeys& common = {});
@@ -83,21 +83,22 @@ void attendParts(cudaStream_t stream, const CacheLayout& layout, const Attention
 // any layout, codes of 8 and 4 bits as they lie in the pages. queries: [count, queryStride], outputs: [count,
 // outputStride], heads * headDim used of each; outputs may be the queries. shape.alibiSlopes is device memory.
 // partials: for count * heads queries and attentionParts(the largest position) parts.
-void attendTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape,
-                  const AttentionToken* tokens, size_t count, const float* queries, size_t queryStride, float* outputs,
-                  size_t outputStride, const AttentionPartials& partials);
+void decodeAttention(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape,
+                     const AttentionToken* tokens, size_t count, const float* queries, size_t queryStride,
+                     float* outputs, size_t outputStride, const AttentionPartials& partials);
 
-// Whether attendRanges() takes this layout: halves, heads of 16 to 256 elements in multiples of 16. Others go through
-// attendTokens(); quantised pages become halves before (QuantisedPages.h).
-bool hasRangeAttention(const CacheLayout& layout);
+// Whether prefillAttention() takes this layout: halves, heads of 16 to 256 elements in multiples of 16. Others go
+// through decodeAttention(); quantised pages become halves before (QuantisedPages.h).
+bool hasPrefillAttention(const CacheLayout& layout);
 // Prompts: 64 queries at a time against tiles of keys, on tensor cores: queries and weights are rounded to halves.
 // tokens as above, ranges: [rangeCount], none longer than mostTokens; outputs must not overlap the queries.
-void attendRanges(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape,
-                  const AttentionToken* tokens, const AttentionRange* ranges, size_t rangeCount, uint32_t mostTokens,
-                  const float* queries, size_t queryStride, float* outputs, size_t outputStride);
+void prefillAttention(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape,
+                      const AttentionToken* tokens, const AttentionRange* ranges, size_t rangeCount,
+                      uint32_t mostTokens, const float* queries, size_t queryStride, float* outputs,
+                      size_t outputStride);
 
 // Merges each query's parts, in order, by their log-sum-exp. queries = tokens * heads; outputs: [tokens, outputStride].
-void mergePartials(cudaStream_t stream, const AttentionPartials& partials, size_t tokens, uint32_t heads,
+void combineSplits(cudaStream_t stream, const AttentionPartials& partials, size_t tokens, uint32_t heads,
                    uint32_t headDim, float* outputs, size_t outputStride);
 
 }  // namespace spillway::cuda

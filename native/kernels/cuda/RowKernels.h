@@ -24,8 +24,8 @@ enum class RotaryPairing : uint8_t { Pairs, Halves };
 void rotate(cudaStream_t stream, RotaryPairing pairing, float* x, size_t rows, size_t stride, uint32_t heads,
             uint32_t headDim, uint32_t dims, const uint32_t* positions, const float* cosines, const float* sines);
 
-// x = activation(x), times `factor` elementwise where that is not null. n elements, which may be many rows.
-void activate(cudaStream_t stream, Activation activation, float* x, const float* factor, size_t n);
+// x = activation(x), times `up` elementwise where that is not null. n elements, which may be many rows.
+void activate(cudaStream_t stream, Activation activation, float* x, const float* up, size_t n);
 
 // x *= factor
 void scale(cudaStream_t stream, float factor, float* x, size_t n);

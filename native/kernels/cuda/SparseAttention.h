@@ -1,10 +1,10 @@
-// Top-k sparse attention on the device (AttentionShape::keep; kernels/cpu/keptKeys.h has the rule): tokens by
-// themselves, as attendTokens() takes them, in three steps. A token's first keys may be here and the others in host
+// Top-k sparse attention on the device (AttentionShape::keep; kernels/cpu/topK.h has the rule): tokens by
+// themselves, as decodeAttention() takes them, in three steps. A token's first keys may be here and the others in host
 // memory: their scores, which have to compete, go down between the first step and the last, and the cuts come up. All
 // pointers are device memory; at most 65535 tokens at a time. Results depend on a token and the keys and values it
 // keeps alone, bitwise.
 #pragma once
-#include "../cpu/keptKeys.h"
+#include "../cpu/topK.h"
 #include "Attention.h"
 
 namespace spillway::cuda {

@@ -19,17 +19,17 @@ __device__ __forceinline__ float activated(float x) {
 }
 
 template <Activation Kind>
-__global__ void activateKernel(float* x, const float* factor, size_t n) {
+__global__ void activateKernel(float* x, const float* up, size_t n) {
   const size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= n) return;
   const float value = activated<Kind>(x[i]);
-  x[i] = factor == nullptr ? value : value * factor[i];
+  x[i] = up == nullptr ? value : value * up[i];
 }
 
 }  // namespace
 
-void activate(cudaStream_t stream, Activation activation, float* x, const float* factor, size_t n) {
-  const auto run = [&](auto kernel) { launch("activate", kernel, divideUp(n, 256), 256, 0, stream, x, factor, n); };
+void activate(cudaStream_t stream, Activation activation, float* x, const float* up, size_t n) {
+  const auto run = [&](auto kernel) { launch("activate", kernel, divideUp(n, 256), 256, 0, stream, x, up, n); };
   switch (activation) {
     case Activation::Relu: return run(activateKernel<Activation::Relu>);
     case Activation::Gelu: return run(activateKernel<Activation::Gelu>);

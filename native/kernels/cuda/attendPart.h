@@ -1,4 +1,4 @@
-// One part of the keys of one token, or of tokens that have them in common, whatever the pages hold: attendTokens.cu
+// One part of the keys of one token, or of tokens that have them in common, whatever the pages hold: decodeAttention.cu
 // for halves and floats, attendQuantisedTokens.cu for codes of 8 and 4 bits. What differs is a Tile: a stretch of keys
 // and values in shared memory, as they lie in the pages.
 //   Tile(layout, token, kvHead, tileTokens, memory)        memory: Tile::bytes() of shared memory, at a multiple of 16

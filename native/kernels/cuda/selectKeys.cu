@@ -64,7 +64,7 @@ __global__ void selectKeysKernel(AttentionShape shape, const AttentionToken* tok
   const uint32_t position = tokens[blockIdx.x].position, begin = firstVisible(shape, position);
   const size_t query = size_t{blockIdx.x} * shape.heads + blockIdx.y;
   // The newest key is always kept, the others compete.
-  const uint32_t competing = position - begin, count = keptKeys(shape.keep, competing + 1) - 1;
+  const uint32_t competing = position - begin, count = topK(shape.keep, competing + 1) - 1;
   if (count == 0 || count >= competing) {
     if (threadIdx.x == 0) cuts[query] = count == 0 ? kNoKey : kEveryKey;
     return;

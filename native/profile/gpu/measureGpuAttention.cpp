@@ -89,9 +89,9 @@ class GpuAttentionMeasurement final : public Measurement {
                                            parts};
     const double each = point.way == Way::Short ? heads : 2.0 * 2.0 * layout.kvHeads * layout.headDim * context;
     gpu_->sample(bench, point.samples, point.calls, each * static_cast<double>(rows), [&] {
-      cuda::attendTokens(gpu_->stream(), layout, shapeOf(heads),
-                         reinterpret_cast<const cuda::AttentionToken*>(tokens.data()), rows, asFloats(queries), width,
-                         asFloats(outputs), width, partials);
+      cuda::decodeAttention(gpu_->stream(), layout, shapeOf(heads),
+                            reinterpret_cast<const cuda::AttentionToken*>(tokens.data()), rows, asFloats(queries),
+                            width, asFloats(outputs), width, partials);
     });
   }
 
@@ -107,10 +107,10 @@ class GpuAttentionMeasurement final : public Measurement {
                         outputs = floats(count * width);
     const double operations = 4.0 * (count * (count + 1.0) / 2) * heads * layout.headDim;
     gpu_->sample(bench, point.samples, point.calls, operations, [&] {
-      cuda::attendRanges(gpu_->stream(), layout, shapeOf(heads),
-                         reinterpret_cast<const cuda::AttentionToken*>(tokens.data()),
-                         reinterpret_cast<const cuda::AttentionRange*>(ranges.data()), 1, count, asFloats(queries),
-                         width, asFloats(outputs), width);
+      cuda::prefillAttention(gpu_->stream(), layout, shapeOf(heads),
+                             reinterpret_cast<const cuda::AttentionToken*>(tokens.data()),
+                             reinterpret_cast<const cuda::AttentionRange*>(ranges.data()), 1, count, asFloats(queries),
+                             width, asFloats(outputs), width);
     });
   }
 

@@ -78,7 +78,7 @@ TEST_P(CudaAttention, TokensTogetherHaveTheBitsOfTokensAlone) {
 
 TEST_P(CudaAttention, PromptsAgreeWithTheCpuInOneGoAndInChunks) {
   const AttentionCase& c = GetParam();
-  if (!hasRangeAttention(isQuantised(c.layout.type) ? plainLayout(c.layout) : c.layout)) {
+  if (!hasPrefillAttention(isQuantised(c.layout.type) ? plainLayout(c.layout) : c.layout)) {
     EXPECT_TRUE(c.layout.type == CacheType::F32 || c.layout.headDim % 16 != 0 || c.layout.headDim > 256);
     return;
   }
@@ -153,16 +153,17 @@ TEST(CudaAttentionPages, OutsideTheWindowAreNotTouched) {
   const AttentionShape shape = {2, 0.125f, 10, nullptr, false};
   const DeviceArray<AttentionPartial> weights(8);
   const DeviceArray<float> values(8 * 64);
-  attendTokens(testStream(), c.layout, shape, tokens.get(), 4, queries.get(), 128, outputs.get(), 128,
-               {weights.get(), values.get(), 1});
+  decodeAttention(testStream(), c.layout, shape, tokens.get(), 4, queries.get(), 128, outputs.get(), 128,
+                  {weights.get(), values.get(), 1});
   expectClose(outputs.values(), wanted, 2e-6f, 2e-5f, "tokens");
   const DeviceArray<AttentionRange> range(std::vector<AttentionRange>{{0, 4}});
-  attendRanges(testStream(), c.layout, shape, tokens.get(), range.get(), 1, 4, queries.get(), 128, outputs.get(), 128);
+  prefillAttention(testStream(), c.layout, shape, tokens.get(), range.get(), 1, 4, queries.get(), 128, outputs.get(),
+                   128);
   expectClose(outputs.values(), wanted, 3e-3f, 3e-3f, "ranges");
 }
 
 // Keys here and there: what two places have computed of a query merges to what one place would have.
-TEST(CudaMergePartials, WeighsPartsByTheirLogSumExp) {
+TEST(CudaCombineSplits, WeighsPartsByTheirLogSumExp) {
   const uint32_t headDim = 40, parts = 4;
   const size_t queries = 6;
   const std::vector<float> scores = normalNumbers(queries * parts, 7, 30),
@@ -193,7 +194,7 @@ TEST(CudaMergePartials, WeighsPartsByTheirLogSumExp) {
   underEverySeed([&] {
     const DeviceArray<AttentionPartial> w(weights);
     const DeviceArray<float> v(all), out(queries * headDim);
-    mergePartials(testStream(), {w.get(), v.get(), parts}, 2, 3, headDim, out.get(), 3 * headDim);
+    combineSplits(testStream(), {w.get(), v.get(), parts}, 2, 3, headDim, out.get(), 3 * headDim);
     expectClose(out.values(), expected, 1e-6f, 5e-6f, "merge");
   });
 }

@@ -25,7 +25,7 @@ class RowsOnDevice {
       if (isQuantised(c.layout.type)) addHalves(table.size());
     }
   }
-  // Of what attendRanges() takes.
+  // Of what prefillAttention() takes.
   CacheLayout rangeLayout() const { return isQuantised(case_.layout.type) ? plainLayout(case_.layout) : case_.layout; }
   const uint8_t* const* table(size_t row) const { return tables[row].get(); }
 
@@ -64,8 +64,8 @@ class RowsOnDevice {
     float* to = inPlace ? in.get() : out.get();
     if (ranges) {
       const DeviceArray<AttentionRange> rangeArray(spans);
-      attendRanges(testStream(), rangeLayout(), shape, tokenArray.get(), rangeArray.get(), spans.size(), longest,
-                   in.get(), width, to, width);
+      prefillAttention(testStream(), rangeLayout(), shape, tokenArray.get(), rangeArray.get(), spans.size(), longest,
+                       in.get(), width, to, width);
       check(cudaStreamSynchronize(testStream()), "synchronize");
     } else {
       const uint32_t partCount = attentionParts(last);
@@ -96,17 +96,17 @@ class RowsOnDevice {
         selectKeys(testStream(), shape, tokenArray.get(), tokens.size(), {scores.get(), last + 1}, cuts.get());
         attendKept(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), {scores.get(), last + 1},
                    cuts.get(), partials);
-        mergePartials(testStream(), partials, tokens.size(), case_.heads, case_.layout.headDim, to, width);
+        combineSplits(testStream(), partials, tokens.size(), case_.heads, case_.layout.headDim, to, width);
         check(cudaStreamSynchronize(testStream()), "synchronize");
         return (inPlace ? in : out).values();
       }
       if (bundles.empty()) {
-        attendTokens(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, to, width,
-                     partials);
+        decodeAttention(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, to, width,
+                        partials);
       } else {
         attendParts(testStream(), case_.layout, shape, tokenArray.get(), tokens.size(), in.get(), width, partials,
                     common);
-        mergePartials(testStream(), partials, tokens.size(), case_.heads, case_.layout.headDim, to, width);
+        combineSplits(testStream(), partials, tokens.size(), case_.heads, case_.layout.headDim, to, width);
       }
       check(cudaStreamSynchronize(testStream()), "synchronize");
     }

@@ -92,7 +92,7 @@ TEST_P(CudaSparseAttention, OverKeysOnBothSidesIsThatOfOne) {
       const DeviceArray<AttentionPartial> othersThere(others), weights(count * heads * parts);
       const AttentionPartials merged = {weights.get(), partValues.get(), parts, othersThere.get(), valuesThere.get()};
       attendKept(testStream(), c.layout, shape, tokens.get(), count, {scores.get(), keys}, cutsThere.get(), merged);
-      mergePartials(testStream(), merged, count, c.heads, c.layout.headDim, outputs.get(), width);
+      combineSplits(testStream(), merged, count, c.heads, c.layout.headDim, outputs.get(), width);
       expectClose(outputs.values(), wanted, 2e-6f, 2e-5f, c.name() + ", " + std::to_string(keys) + " keys there");
     });
   }

@@ -117,8 +117,8 @@ struct PromptCase {
 
 class GpuPrompts : public testing::TestWithParam<PromptCase> {};
 
-// Prompts over pages that are lent to the device are as good as over its own: the same bits, since the pages' bytes are
-// the same.
+// Prompts over pages that are uploaded to the device are as good as over its own: the same bits, since the pages' bytes
+// are the same.
 TEST_P(GpuPrompts, InHostMemoryHaveTheBitsOfThoseOnTheDevice) {
   const PromptCase& prompts = GetParam();
   const CacheType type = prompts.type;

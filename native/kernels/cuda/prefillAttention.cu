@@ -76,7 +76,7 @@ __device__ __forceinline__ void softmaxTile(const Task& task, Lane<TileTokens, M
 // A block takes 64 queries of one range and KV head, a warp 16 of them. MostTiles: eighths of the head's elements that
 // a lane has room for.
 template <int TileTokens, int MostTiles>
-__global__ __launch_bounds__(kThreads) void attendRangesKernel(Task task) {
+__global__ __launch_bounds__(kThreads) void prefillAttentionKernel(Task task) {
   const uint32_t headDim = task.layout.headDim, group = task.shape.heads / task.layout.kvHeads, kvHead = blockIdx.y;
   const AttentionRange range = task.ranges[blockIdx.z];
   const uint32_t firstQuery = blockIdx.x * kQueries, queryCount = range.tokens * group;
@@ -188,19 +188,20 @@ void run(cudaStream_t stream, const Task& task, size_t rangeCount, uint32_t most
   const uint32_t group = task.shape.heads / task.layout.kvHeads;
   const dim3 grid(divideUp(size_t{mostTokens} * group, kQueries), task.layout.kvHeads,
                   static_cast<unsigned>(rangeCount));
-  launch("attendRanges", attendRangesKernel<TileTokens, MostTiles>, grid, kThreads,
+  launch("prefillAttention", prefillAttentionKernel<TileTokens, MostTiles>, grid, kThreads,
          sharedBytes<TileTokens>(task.layout.headDim), stream, task);
 }
 
 }  // namespace
 
-bool hasRangeAttention(const CacheLayout& layout) {
+bool hasPrefillAttention(const CacheLayout& layout) {
   return layout.type == CacheType::F16 && layout.headDim % 16 == 0 && layout.headDim <= 256;
 }
 
-void attendRanges(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape,
-                  const AttentionToken* tokens, const AttentionRange* ranges, size_t rangeCount, uint32_t mostTokens,
-                  const float* queries, size_t queryStride, float* outputs, size_t outputStride) {
+void prefillAttention(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape,
+                      const AttentionToken* tokens, const AttentionRange* ranges, size_t rangeCount,
+                      uint32_t mostTokens, const float* queries, size_t queryStride, float* outputs,
+                      size_t outputStride) {
   const Task task = {layout, shape, tokens, ranges, queries, queryStride, outputs, outputStride};
   if (layout.headDim <= 64) return run<64, 8>(stream, task, rangeCount, mostTokens);
   if (layout.headDim <= 128) return run<64, 16>(stream, task, rangeCount, mostTokens);

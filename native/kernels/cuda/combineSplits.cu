@@ -4,7 +4,7 @@ namespace spillway::cuda {
 namespace {
 
 // A block a query. Parts in order, then what comes from elsewhere; each weighs exp(its maximum - the largest of all).
-__global__ void mergePartialsKernel(AttentionPartials partials, uint32_t heads, uint32_t headDim, float* outputs,
+__global__ void combineSplitsKernel(AttentionPartials partials, uint32_t heads, uint32_t headDim, float* outputs,
                                     size_t outputStride) {
   const size_t query = size_t{blockIdx.x} * heads + blockIdx.y;
   const AttentionPartial* weights = partials.weights + query * partials.parts;
@@ -29,9 +29,9 @@ __global__ void mergePartialsKernel(AttentionPartials partials, uint32_t heads, 
 
 }  // namespace
 
-void mergePartials(cudaStream_t stream, const AttentionPartials& partials, size_t tokens, uint32_t heads,
+void combineSplits(cudaStream_t stream, const AttentionPartials& partials, size_t tokens, uint32_t heads,
                    uint32_t headDim, float* outputs, size_t outputStride) {
-  launch("mergePartials", mergePartialsKernel, dim3(static_cast<unsigned>(tokens), heads), 128, 0, stream, partials,
+  launch("combineSplits", combineSplitsKernel, dim3(static_cast<unsigned>(tokens), heads), 128, 0, stream, partials,
          heads, headDim, outputs, outputStride);
 }
 

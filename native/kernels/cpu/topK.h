@@ -7,7 +7,7 @@ namespace spillway {
 
 // How many of `seen` keys: keep * seen, rounded up; the factor takes back what rounding `keep` to a float may have
 // added.
-static constexpr uint32_t keptKeys(float keep, uint32_t seen) {
+static constexpr uint32_t topK(float keep, uint32_t seen) {
   const double kept = static_cast<double>(keep) * (1.0 - 1e-6) * seen;
   const uint32_t whole = static_cast<uint32_t>(kept), count = whole < kept ? whole + 1 : whole;
   return count < 1 ? 1 : count < seen ? count : seen;

@@ -27,11 +27,11 @@ void attendParts(cudaStream_t stream, const CacheLayout& layout, const Attention
   }
 }
 
-void attendTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape,
-                  const AttentionToken* tokens, size_t count, const float* queries, size_t queryStride, float* outputs,
-                  size_t outputStride, const AttentionPartials& partials) {
+void decodeAttention(cudaStream_t stream, const CacheLayout& layout, const AttentionShape& shape,
+                     const AttentionToken* tokens, size_t count, const float* queries, size_t queryStride,
+                     float* outputs, size_t outputStride, const AttentionPartials& partials) {
   attendParts(stream, layout, shape, tokens, count, queries, queryStride, partials);
-  mergePartials(stream, partials, count, shape.heads, layout.headDim, outputs, outputStride);
+  combineSplits(stream, partials, count, shape.heads, layout.headDim, outputs, outputStride);
 }
 
 }  // namespace spillway::cuda
