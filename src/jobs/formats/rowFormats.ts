@@ -19,7 +19,7 @@ export const ROW_FORMATS: readonly RowFormat[] = Object.values(FORMATS);
 export const FORMAT_NAMES: readonly ('auto' | FormatName)[] = ['auto', ...(Object.keys(FORMATS) as FormatName[])];
 
 /** A format by name, or one of the caller's own. */
-export type FormatChoice = 'auto' | FormatName | RowFormat;
+export type FormatChoice = (typeof FORMAT_NAMES)[number] | RowFormat;
 
 /** The format that is chosen; undefined for `auto`. */
 export function chosenFormat(choice: FormatChoice = 'auto'): RowFormat | undefined {

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { z } from 'zod';
+import { isObject } from '../../arguments/isObject.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { readJsonObject } from '../files/readJson.js';
 import { replaceFile } from '../../files/atomicFile.js';
@@ -11,11 +11,8 @@ const FORMAT = 'spillway-identities-1';
 const MOST_FILES = 2048;
 const MOST_BYTES = 2 ** 20;
 
-const fileSchema = z.strictObject({
-  format: z.literal(FORMAT),
-  /** By stamp; the newest come last. */
-  files: z.record(z.string().regex(/^\d+:\d+:\d+:-?\d+:-?\d+$/), z.string().regex(/^[0-9a-f]{64}$/)),
-});
+const STAMP = /^\d+:\d+:\d+:-?\d+:-?\d+$/;
+const HASH = /^[0-9a-f]{64}$/;
 
 /** In this process, also where the folder cannot be written. */
 const seen = new Map<string, string>();
@@ -57,9 +54,18 @@ export class KnownHashes {
 
 async function readKept(path: string): Promise<Readonly<Record<string, string>>> {
   try {
-    return fileSchema.safeParse(await readJsonObject(path, MOST_BYTES)).data?.files ?? {};
+    const { format, files, ...others } = await readJsonObject(path, MOST_BYTES);
+    return format === FORMAT && areHashes(files) && Object.keys(others).length === 0 ? files : {};
   } catch (error) {
     if (error instanceof SpillwayError) return {};
     throw error;
   }
+}
+
+/** By stamp; the newest come last. */
+function areHashes(files: unknown): files is Readonly<Record<string, string>> {
+  if (!isObject(files)) return false;
+  return Object.entries(files).every(
+    ([stamp, hash]) => STAMP.test(stamp) && typeof hash === 'string' && HASH.test(hash),
+  );
 }

@@ -30,7 +30,7 @@ export const { Environment, Interpreter, Template } = jinja as unknown as {
   readonly Template: new (source: string) => { readonly parsed: JinjaNode };
 };
 
-/** Its translation of Oniguruma's regular expressions to JavaScript's, and its stand-in for SentencePiece's normalizers. */
+/** Its translation of Oniguruma's patterns to JavaScript's, and its stand-in for SentencePiece's normalizers. */
 export const { SplitPreTokenizer, PrecompiledNormalizer } = tokenizers as unknown as {
   readonly SplitPreTokenizer: new (config: {
     readonly type: 'Split';
