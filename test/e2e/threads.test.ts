@@ -13,8 +13,8 @@ const WORKERS = 4;
 
 /** Runs a job in a thread, again and again, until it is terminated. */
 const SOURCE = `
-  const { parentPort, workerData: { library, options, job } } = require('node:worker_threads');
-  import(library).then(async ({ Engine, runJob }) => {
+  const { parentPort, workerData: { entries, options, job } } = require('node:worker_threads');
+  Promise.all(entries.map((entry) => import(entry))).then(async ([{ Engine }, { runJob }]) => {
     const engine = await Engine.open(options);
     for (;;) await runJob({ engine, ...job, overwrite: true, generate: { ...job.generate, onProgress: () => parentPort.postMessage('at work') } });
   });`;
@@ -46,7 +46,7 @@ test('worker threads terminated in the middle of jobs: another engine of the pro
   for (let at = 0; at < WORKERS; at += 1) {
     const worker = new Worker(SOURCE, {
       eval: true,
-      workerData: { library: new URL('../index.js', pathToFileURL(built('cli/main.js'))).href, options, job },
+      workerData: { entries: ['index.js', 'api/jobs.js'].map((file) => pathToFileURL(built(file)).href), options, job },
     });
     const died = new Promise<never>((_, reject) => void worker.once('error', reject));
     await Promise.race([died, new Promise<void>((resolve) => void worker.on('message', () => resolve()))]);
