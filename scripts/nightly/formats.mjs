@@ -20,7 +20,7 @@ With --python, a Python that has pyarrow, pandas and duckdb, these read what com
   --python PATH  (default: none)`;
 
 const FIXTURES = join(ROOT, 'test/fixtures/parquet');
-const LIBRARY = pathToFileURL(join(ROOT, 'dist/index.js')).href;
+const JOBS = pathToFileURL(join(ROOT, 'dist/api/jobs.js')).href;
 /** One mutation may take so long on a machine that does nothing else. */
 const SLOW_MILLISECONDS = 5_000;
 const RESULTS = ['text', 'finish_reason', 'error_code', 'error_message', 'prompt_tokens', 'completion_tokens'];
@@ -66,7 +66,7 @@ function mutated(random, original) {
 }
 
 async function mutations(campaign) {
-  const { readRows } = await import(LIBRARY);
+  const { readRows } = await import(JOBS);
   const originals = readdirSync(FIXTURES)
     .filter((name) => name.endsWith('.parquet'))
     .map((name) => readFileSync(join(FIXTURES, name)));
@@ -121,7 +121,7 @@ async function writeInput(file, rows) {
 
 /** What the process of one job does: its figures are its only line. */
 async function oneJob([input, output]) {
-  const { runJob } = await import(LIBRARY);
+  const { runJob } = await import(JOBS);
   const began = performance.now();
   // A table that has been through once has columns of results, which those of the second time stand beside.
   const again = input.endsWith('.parquet')
@@ -171,7 +171,7 @@ async function lengths(campaign) {
 }
 
 async function otherReaders(campaign, python) {
-  const { runJob } = await import(LIBRARY);
+  const { runJob } = await import(JOBS);
   const folder = join(campaign.folder, 'others');
   mkdirSync(folder);
   for (const name of readdirSync(FIXTURES).filter((each) => each.endsWith('.parquet')))
