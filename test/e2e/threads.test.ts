@@ -10,6 +10,7 @@ import { model, unequalRows } from './support.js';
 
 const path = temporaryFolder();
 const WORKERS = 4;
+const MAIN = pathToFileURL(built('cli/main.js'));
 
 /** Runs a job in a thread, again and again, until it is terminated. */
 const SOURCE = `
@@ -46,7 +47,11 @@ test('worker threads terminated in the middle of jobs: another engine of the pro
   for (let at = 0; at < WORKERS; at += 1) {
     const worker = new Worker(SOURCE, {
       eval: true,
-      workerData: { entries: ['index.js', 'api/jobs.js'].map((file) => pathToFileURL(built(file)).href), options, job },
+      workerData: {
+        entries: ['../index.js', '../api/jobs.js'].map((entry) => new URL(entry, MAIN).href),
+        options,
+        job,
+      },
     });
     const died = new Promise<never>((_, reject) => void worker.once('error', reject));
     await Promise.race([died, new Promise<void>((resolve) => void worker.on('message', () => resolve()))]);
