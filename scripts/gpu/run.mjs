@@ -61,7 +61,9 @@ function readBeside() {
 
 /** All that the package exports, as the steps want it. */
 async function wholeLibrary() {
-  const entries = ['index.js', 'api/models.js', 'api/plan.js'].map((entry) => import(`../../dist/${entry}`));
+  const entries = ['index.js', 'api/models.js', 'api/operators.js', 'api/plan.js'].map(
+    (entry) => import(`../../dist/${entry}`),
+  );
   return Object.assign({}, ...(await Promise.all(entries)));
 }
 

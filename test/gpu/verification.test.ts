@@ -6,11 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as main from '../../src/index.js';
 import * as models from '../../src/api/models.js';
+import * as operators from '../../src/api/operators.js';
 import * as plan from '../../src/api/plan.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
 import { builtIn } from '../plan/support/hardware.js';
 
-const library = { ...main, ...models, ...plan };
+const library = { ...main, ...models, ...operators, ...plan };
 
 /** The scripts have no types; what is used of them is declared here. */
 const load = async <T>(path: string): Promise<T> => (await import(`../../scripts/gpu/${path}`)) as T;
