@@ -11,7 +11,7 @@
 #include "../model/Batch.h"
 #include "../model/ComputeTask.h"
 #include "../model/HiddenStore.h"
-#include "../model/PagePool.h"
+#include "../model/CacheMemory.h"
 #include "../model/RuntimeOptions.h"
 #include "../model/WeightStore.h"
 #include "../model/Weights.h"
@@ -24,7 +24,7 @@ namespace spillway {
 struct BackendParts {
   const RuntimeOptions& options;
   Weights& weights;  // cut where what a layer has here for good ends; the backend gives them their place
-  const PagePool& hostPages;
+  const CacheMemory& hostPages;
   const Compute& compute;
 };
 

@@ -11,7 +11,7 @@
 #include "../model/Batch.h"
 #include "../model/CacheSpill.h"
 #include "../model/HiddenStore.h"
-#include "../model/PagePool.h"
+#include "../model/CacheMemory.h"
 #include "../model/RuntimeOptions.h"
 #include "../model/StagingBuffers.h"
 #include "../model/WeightLoader.h"
@@ -76,7 +76,7 @@ class Model {
 
   RuntimeOptions options_;
   Weights weights_;
-  PagePool cache_;
+  CacheMemory cache_;
   ThreadPool pool_;
   Compute compute_;
   std::unique_ptr<Backend> backend_;

@@ -3,17 +3,17 @@
 #include <algorithm>
 
 #include "../../model/Pass.h"
-#include "../../model/PagePool.h"
+#include "../../model/CacheMemory.h"
 #include "../../system/ThreadPool.h"
 
 namespace spillway {
 
 struct CpuPass final : Pass {
-  CpuPass(const DecoderSpec& spec, const Weights& weights, const PagePool& cache, const Compute& compute,
+  CpuPass(const DecoderSpec& spec, const Weights& weights, const CacheMemory& cache, const Compute& compute,
           const Batch& batch, Activations& activations, Scratch& scratch, bool measuring, float keepKeys)
       : Pass(spec, weights, compute, batch, activations, scratch, scratch, measuring, keepKeys), cache(cache) {}
 
-  const PagePool& cache;
+  const CacheMemory& cache;
 
   void lookUpTokens(const StoredMatrix& embedding, float scale, float* to) const override;
   void addPositions(const StoredMatrix& embedding) const override;

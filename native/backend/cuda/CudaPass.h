@@ -6,7 +6,7 @@
 #include "../../kernels/cuda/CublasLtProducts.h"
 #include "../../kernels/cuda/Matmul.h"
 #include "../../kernels/cuda/RowKernels.h"
-#include "../../model/PagePool.h"
+#include "../../model/CacheMemory.h"
 #include "../../model/Pass.h"
 #include "../../system/ThreadPool.h"
 #include "Link.h"
@@ -45,7 +45,7 @@ struct GpuLibraryProducts {
 struct CudaPass final : Pass {
   CudaPass(const DecoderSpec& spec, const Weights& weights, const Compute& compute, const Batch& batch,
            Activations& activations, Scratch& scratch, Scratch& host, Link* link, float keepKeys,
-           const DevicePages& pages, const GpuConstants& constants, const PagePool& hostPages, uint64_t mostPages,
+           const DevicePages& pages, const GpuConstants& constants, const CacheMemory& hostPages, uint64_t mostPages,
            const GpuLibraryProducts& library)
       : Pass(spec, weights, compute, batch, activations, scratch, host, link == nullptr, keepKeys),
         pages(pages),
@@ -57,7 +57,7 @@ struct CudaPass final : Pass {
 
   const DevicePages& pages;
   const GpuConstants& constants;
-  const PagePool& hostPages;
+  const CacheMemory& hostPages;
   uint64_t mostPages;  // that a batch reaches
   Link* link;          // null while measuring
   GpuLibraryProducts library;

@@ -88,6 +88,20 @@ static constexpr PanelFormat panelFormat(WeightType type) {
   return {0, kPlain, 0, ScaleKind::None};
 }
 
+// The kernels are compiled for these zero points and numbers of bits (weightTile.h, unpackedMatmul.cpp): a type with
+// others has to fail here, since it would multiply by wrong weights.
+static constexpr bool hasKernels(const PanelFormat& format) {
+  const int bits = format.numberBits(), zero = format.zero;
+  if (format.scalesPerGroup == 0) return true;
+  if (format.scalesPerGroup == 2)
+    return format.offset ? bits == 2 && zero == 0 : (bits == 3 && zero == 4) || (bits == 6 && zero == 32);
+  if (format.offset) return zero == 0 && (bits == 4 || bits == 5);
+  return (bits == 4 && zero == 8) || (bits == 5 && zero == 16) || (bits == 8 && zero == 128);
+}
+#define SPILLWAY_WEIGHT_TYPE(name, ...) \
+  static_assert(hasKernels(panelFormat(WeightType::name)), #name ": no kernel has its bits and its zero point");
+#include "WeightTypes.def"
+
 static constexpr bool isQuantised(WeightType type) { return panelFormat(type).kind != ScaleKind::None; }
 
 // Bytes from the scales of one group, pair or super block to the next one's.

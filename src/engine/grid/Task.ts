@@ -14,7 +14,9 @@ export interface TaskKind {
 
 /**
  * The tasks of a square, by FlexGen's names (algorithm 1), and what everybody who does not execute them has to know: a
- * new kind is a line here, a stage that issues it, and the devices that are to do it.
+ * new kind is a line here, a stage that issues it, and the devices that are to do it (`NativeDevice` has to say how one
+ * completes that moves and computes nothing). Paths are checked of loads, computing and stores: of a task that does
+ * something else only that it lies within its rows' lives, and that its square waits for it, not that it is there.
  */
 export const TASK_KINDS = {
   load_weight: { does: 'load', moves: 'weights' },

@@ -1,6 +1,6 @@
 import type { Grid, RowId, Square } from '../grid/Square.js';
 
-/** A row that memory has been reserved for and that may be given a place. */
+/** A row that memory has been found for, as it grows, and that may be given a place. */
 export interface AdmittedRow {
   readonly row: RowId;
   /** Tokens that are there from the start. */

@@ -17,7 +17,7 @@ import { diskRates, linkRates } from './transferRates.js';
 import { computeSettings } from './queues.js';
 import { sizesOf } from './sizes.js';
 
-/** What of a task decides how long it takes (engine/execution/Task has more). */
+/** What of a task decides how long it takes (engine/grid/Task has more). */
 export interface TimedTask {
   readonly name: string;
   readonly part?: string;

@@ -9,10 +9,10 @@
 
 namespace spillway {
 
-class PagePool {
+class CacheMemory {
  public:
   // Throws Error(Memory) where layers x pages x page bytes overflow. Reserves nothing.
-  PagePool(const CacheLayout& layout, uint32_t layers, uint32_t pages);
+  CacheMemory(const CacheLayout& layout, uint32_t layers, uint32_t pages);
 
   void reserve() { block_ = Arena(bytes_, "the KV cache"); }
   size_t bytes() const { return bytes_; }

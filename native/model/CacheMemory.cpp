@@ -1,4 +1,4 @@
-#include "PagePool.h"
+#include "CacheMemory.h"
 
 #include <limits>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace spillway {
 
-PagePool::PagePool(const CacheLayout& layout, uint32_t layers, uint32_t pages)
+CacheMemory::CacheMemory(const CacheLayout& layout, uint32_t layers, uint32_t pages)
     : layout_(layout), pages_(pages), pageBytes_(cachePageBytes(layout)) {
   const size_t count = size_t(layers) * pages;  // at most 2^12 x 2^32
   if (count > std::numeric_limits<size_t>::max() / 2 / pageBytes_) {
