@@ -122,7 +122,7 @@ test('with pages on disk rows share nothing', async () => {
 test('left early at any moment, a run holds nothing of what its rows shared', async () => {
   const rows = alike(5, 40, 3, 3);
   await using engine = await open({ batchSize: 3, tokensPerSquare: 24, cache: half });
-  const { pool } = engine as unknown as { readonly pool: PagePool };
+  const { pool } = (engine as unknown as { readonly runs: { readonly pool: PagePool } }).runs;
   let tasks = 0;
   const reference = await generate(engine, rows, { onTrace: () => tasks++ });
   expect(saved(reference)).toBeGreaterThan(0);

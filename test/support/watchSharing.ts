@@ -26,5 +26,5 @@ export function watchSharing(pool: PagePool): () => void {
 
 /** The same for an engine's runs. */
 export function watchEngine(engine: Engine): () => void {
-  return watchSharing((engine as unknown as { readonly pool: PagePool }).pool);
+  return watchSharing((engine as unknown as { readonly runs: { readonly pool: PagePool } }).runs.pool);
 }
