@@ -1,4 +1,3 @@
-import type { Engine } from '../../src/index.js';
 import type { PagePool, RunPages } from '../../src/engine/memory/PagePool.js';
 
 /**
@@ -22,9 +21,4 @@ export function watchSharing(pool: PagePool): () => void {
     const { gpu, memory, disk } = pool.used;
     if (gpu + memory + disk !== 0) throw new Error(`pages were not given back: ${JSON.stringify(pool.used)}`);
   };
-}
-
-/** The same for an engine's runs. */
-export function watchEngine(engine: Engine): () => void {
-  return watchSharing((engine as unknown as { readonly runs: { readonly pool: PagePool } }).runs.pool);
 }
