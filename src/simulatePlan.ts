@@ -14,7 +14,7 @@ import type { ComputeTier } from './engine/grid/Tier.js';
 import { movement, withCpuAttention, type Movement } from './engine/memory/movement.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import { total } from './engine/grid/pageCounts.js';
-import { pagesOfRows, placePages } from './engine/memory/rowPlacement.js';
+import { pagesOfRows, placePages } from './engine/memory/PagePlacement.js';
 import type { BlockSetting } from './plan/CostModel.js';
 import { tokensPerSquareOf, type Policy } from './plan/Policy.js';
 import { settingOf } from './plan/predict.js';

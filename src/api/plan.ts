@@ -1,4 +1,5 @@
-// `spillway/plan`: which policy, and how fast: the cost model, the search, machines' profiles, the papers' closed forms.
+// `spillway/plan`: which policy, and how fast: the cost model, the search, machines' profiles, the papers' closed
+// forms.
 import '../requireNode.js';
 
 export type { RunCorrections } from '../engine/calibration/learn.js';

@@ -1,4 +1,5 @@
-// `spillway/testing`: what a schedule's or an operator's author tests with: a simulated device, virtual time, checks of paths.
+// `spillway/testing`: what a schedule's or an operator's author tests with: a simulated device, virtual time, checks of
+// paths.
 import '../requireNode.js';
 
 export { SimulatedDevice, type SimulationOptions } from '../engine/execution/SimulatedDevice.js';

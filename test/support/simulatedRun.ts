@@ -15,7 +15,7 @@ import {
 } from '../../src/engine/memory/movement.js';
 import { pagedMovement } from '../../src/engine/memory/pagedMovement.js';
 import { PagePool } from '../../src/engine/memory/PagePool.js';
-import { placePages } from '../../src/engine/memory/rowPlacement.js';
+import { placePages } from '../../src/engine/memory/PagePlacement.js';
 import { diagonalBlock } from '../../src/engine/schedules/blockSchedules.js';
 import type { Schedule } from '../../src/engine/schedules/Schedule.js';
 import type { Grid } from '../../src/engine/grid/Square.js';
@@ -118,7 +118,12 @@ export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
 
 /** So many pages, on the tiers where the cache lives. */
 export function tieredPool({ cache: { gpu, disk } }: Placement, pages: number, pageTokens: number): PagePool {
-  const sizes = placePages(pages * pageTokens, { pageTokens, gpuShare: gpu, diskShare: disk, mostDiskPages: Infinity });
+  const sizes = placePages(pages * pageTokens, {
+    pageTokens,
+    gpuShare: gpu,
+    diskShare: disk,
+    mostDiskPages: Infinity,
+  }).pages;
   return new PagePool(
     sizes.memory,
     pageTokens,

@@ -1,5 +1,5 @@
 import { pageSweepsOf } from '../memory/AdmissionPace.js';
-import { placePages, type CacheRules } from '../memory/rowPlacement.js';
+import { placePages, type CacheRules } from '../memory/PagePlacement.js';
 import type { PlacementShares } from '../../plan/Placement.js';
 import type { PlanRequest } from '../../plan/PlanRequest.js';
 import { refillsAtOnce, type BlockChoice, type Policy } from '../../plan/Policy.js';
@@ -40,7 +40,7 @@ export function rowsInMemory(
     sharedPrefixTokens = 0,
   }: Pick<Workload, 'promptTokens' | 'newTokens' | 'sharedPrefixTokens'>,
 ): number {
-  const { gpu, memory } = placePages(promptTokens + newTokens, rules);
+  const { gpu, memory } = placePages(promptTokens + newTokens, rules).pages;
   const shared = gpuPages > 0 ? 0 : Math.floor(sharedPrefixTokens / rules.pageTokens);
   const rows = Math.min(
     memory > 0 ? (pages - shared) / Math.max(1, memory - shared) : Infinity,

@@ -1,7 +1,7 @@
 import { BATCH_STRIDE, HEAD_MODES, type NativeRuntime } from '../../bindings/Addon.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import type { PageTable } from '../grid/PageTable.js';
-import { stagedPages, type StagedPages } from '../memory/rowPlacement.js';
+import { stagedPages, type StagedPages } from '../memory/PagePlacement.js';
 import type { Batch } from '../grid/Square.js';
 import type { DevicePeers, DeviceRow } from '../grid/Device.js';
 import type { SlotActivations } from './SlotActivations.js';

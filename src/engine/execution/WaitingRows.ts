@@ -1,6 +1,6 @@
 import type { RunPages } from '../memory/PagePool.js';
 import type { PrefixPath } from '../memory/PrefixNode.js';
-import type { RowLengths } from '../memory/rowPlacement.js';
+import type { RowLengths } from '../memory/PagePlacement.js';
 import type { RowFeed } from './RowFeed.js';
 import type { RunRow } from './RunRow.js';
 

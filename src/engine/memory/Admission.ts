@@ -5,7 +5,7 @@ import { NO_PAGES, plus, within, type PageTier, type PageCounts } from '../grid/
 import type { PrefixPath } from './PrefixNode.js';
 import { NOTHING_BESIDE, type PagesBeside, type PrefixMatch, type PrefixTree } from './PrefixTree.js';
 import { RowPages, type PageLists } from './RowPages.js';
-import { firstPages, placeBehind, placePages, type CacheRules, type RowLengths } from './rowPlacement.js';
+import { placePages, type CacheRules, type PagePlacement, type RowLengths } from './PagePlacement.js';
 
 /** What a run's schedule promises about its sweeps. */
 export interface SteadySweeps extends SweepRules {
@@ -47,12 +47,12 @@ interface Taken {
   readonly path: PrefixPath;
   readonly match: Pick<PrefixMatch, 'pages' | 'source' | 'tokens'>;
   /** Where its pages are if it takes nothing. */
-  readonly placement: PageCounts;
+  readonly placement: PagePlacement;
 }
 
 /** What a row needs: pages of its own, and some of others. */
 interface Needs {
-  readonly placement: PageCounts;
+  readonly placement: PagePlacement;
   readonly own: OwnPart;
   readonly beside: PagesBeside;
 }
@@ -72,7 +72,7 @@ export class Admission {
     const inFull = { ...NO_PAGES };
     for (const { rows, tree } of setup.runs) {
       if (tree) addTo(inFull, tree.commonPages);
-      for (const { ownPlacement } of rows) addTo(inFull, ownPlacement);
+      for (const { ownPlacement } of rows) addTo(inFull, ownPlacement.pages);
     }
     this.inFull = inFull;
   }
@@ -96,7 +96,7 @@ export class Admission {
     const pages =
       sharing(whole, source, tokens) ??
       (source && sharing(whole, undefined)) ??
-      (path.placement.disk > 0 && this.setup.run.rows.size === 0 ? sharing(0, undefined) : undefined);
+      (path.placement.pages.disk > 0 && this.setup.run.rows.size === 0 ? sharing(0, undefined) : undefined);
     if (pages) tree.leave(path);
     return pages;
   }
@@ -121,7 +121,7 @@ export class Admission {
     // What rows wait for is not given up for what others do: they would take turns at computing it.
     const others = plus(tree.wanted, beside.wanted, -1);
     if (!this.fits(own, { idle: plus(beside.idle, others), sole: plus(beside.sole, others) })) return undefined;
-    const placement = firstPages(path.placement, Math.ceil(tokens / this.pageTokens));
+    const placement = path.placement.first(Math.ceil(tokens / this.pageTokens));
     const pages = this.take(row, { promptTokens: tokens, positions: tokens }, { tree, path, match, placement });
     if (pages) this.promise(path, lengths, tokens);
     return pages;
@@ -146,13 +146,13 @@ export class Admission {
     const own = ownPart(
       {
         lengths: { positions, promptTokens },
-        placement: placeBehind(placement, sharedPages),
+        placement: placement.behind(sharedPages),
         next: tokens,
         sharedPages,
       },
       this.pageTokens,
     );
-    this.promised = plus(this.promised, own.placement);
+    this.promised = plus(this.promised, own.placement.pages);
   }
 
   private take(row: RowId, lengths: RowLengths, taken?: Taken): RowPages | undefined {
@@ -166,7 +166,7 @@ export class Admission {
     const { placement, own, beside } = this.needs(lengths, taken);
     // If as many rows like this one would not fit in full, they come in at a pace; but time goes by only while a row
     // lives.
-    const paced = sweeps?.staggered === true && rows.size > 0 && !this.fitsInFull(own.placement, this.places);
+    const paced = sweeps?.staggered === true && rows.size > 0 && !this.fitsInFull(own.placement.pages, this.places);
     if ((paced && !pace.open) || !this.fits(own, beside)) return undefined;
     const prefix = taken && {
       tree: taken.tree,
@@ -189,14 +189,14 @@ export class Admission {
     rows.add(pages);
     this.forecast?.add(own, beside.sole);
     pace.admitted(own, own.placement);
-    this.inFull = plus(this.inFull, plus(own.placement, beside.idle));
+    this.inFull = plus(this.inFull, plus(own.placement.pages, beside.idle));
     this.places--;
     return pages;
   }
 
   private needs(lengths: RowLengths, taken?: Taken): Needs {
     const { pages = 0, tokens = 0 } = taken?.match ?? {};
-    const placement = placeBehind(taken?.placement ?? placePages(lengths.positions, this.setup.rules), pages);
+    const placement = (taken?.placement ?? placePages(lengths.positions, this.setup.rules)).behind(pages);
     const own = ownPart({ lengths, placement, next: tokens, sharedPages: pages }, this.pageTokens);
     return { placement, own, beside: taken ? taken.tree.beside(taken.path, taken.match) : NOTHING_BESIDE };
   }
@@ -206,7 +206,7 @@ export class Admission {
   }
 
   private fits(own: OwnPart, { idle, sole }: Pick<PagesBeside, 'idle' | 'sole'>): boolean {
-    if (this.fitsInFull(plus(own.placement, plus(idle, this.promised)))) return true;
+    if (this.fitsInFull(plus(own.placement.pages, plus(idle, this.promised)))) return true;
     if (!this.setup.sweeps) return false;
     this.forecast ??= this.forecastOf(this.setup.sweeps);
     // A page that comes free with another row's end does not if this one holds it by then.
@@ -250,7 +250,7 @@ function ownPart(
   return {
     promptTokens: lengths.promptTokens - shift,
     positions: lengths.positions - shift,
-    placement: plus(placement, firstPages(placement, sharedPages), -1),
+    placement: placement.without(sharedPages),
     next: Math.max(0, next - shift),
     shift,
   };

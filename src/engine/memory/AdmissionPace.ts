@@ -1,6 +1,6 @@
 import { NO_PAGES, PAGE_TIERS, type PageTier, type PageCounts } from '../grid/pageCounts.js';
 import { pageSweeps } from '../../plan/model/paced.js';
-import { heldPages, type RowLengths } from './rowPlacement.js';
+import type { PagePlacement, RowLengths } from './PagePlacement.js';
 
 /**
  * Spreads admissions over time where memory is what limits them. Rows that come in together peak together, and then as
@@ -29,18 +29,18 @@ export class AdmissionPace {
     return PAGE_TIERS.every((tier) => debt[tier] === 0 || debt[tier] < capacity[tier]);
   }
 
-  admitted(lengths: RowLengths, placement: PageCounts): void {
+  admitted(lengths: RowLengths, placement: PagePlacement): void {
     this.change(lengths, placement, 1);
   }
 
   /** A row ended when it had been computed up to position `next`: what it has not used is given back. */
-  ended(lengths: RowLengths, placement: PageCounts, next: number): void {
+  ended(lengths: RowLengths, placement: PagePlacement, next: number): void {
     const { promptTokens, positions } = lengths;
     const left = (positions - Math.max(next, promptTokens)) / Math.max(1, positions - promptTokens);
     this.change(lengths, placement, -Math.min(1, Math.max(0, left)));
   }
 
-  private change(lengths: RowLengths, placement: PageCounts, times: number): void {
+  private change(lengths: RowLengths, placement: PagePlacement, times: number): void {
     const uses = pageSweepsOf(lengths, placement, this.pageTokens);
     for (const tier of PAGE_TIERS) this.debt[tier] = Math.max(0, this.debt[tier] + times * uses[tier]);
   }
@@ -49,11 +49,11 @@ export class AdmissionPace {
 /** Pages that a row uses, times the sweeps for which it does. Pure. */
 export function pageSweepsOf(
   { promptTokens, positions }: RowLengths,
-  placement: PageCounts,
+  placement: PagePlacement,
   pageTokens: number,
 ): PageCounts {
-  const first = heldPages(placement, Math.max(1, Math.ceil(Math.min(promptTokens, positions) / pageTokens)));
+  const first = placement.held(Math.max(1, Math.ceil(Math.min(promptTokens, positions) / pageTokens)));
   const decoded = Math.max(0, positions - promptTokens);
-  const uses = (tier: PageTier): number => pageSweeps(first[tier], placement[tier], decoded);
+  const uses = (tier: PageTier): number => pageSweeps(first[tier], placement.pages[tier], decoded);
   return { gpu: uses('gpu'), memory: uses('memory'), disk: uses('disk') };
 }

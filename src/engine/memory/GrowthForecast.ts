@@ -1,9 +1,9 @@
 import { NO_PAGES, PAGE_TIERS, plus, total, type PageTier, type PageCounts } from '../grid/pageCounts.js';
-import { heldPages, type RowLengths } from './rowPlacement.js';
+import type { PagePlacement, RowLengths } from './PagePlacement.js';
 
 /** A row as the forecast sees it. */
 export interface GrowingRow extends RowLengths {
-  readonly placement: PageCounts;
+  readonly placement: PagePlacement;
   /** The first position that is not computed yet, nor about to be. */
   readonly next: number;
 }
@@ -100,13 +100,13 @@ export class GrowthForecast {
     const end = Math.max(0, latest + decoded) + 1;
     this.reserve(end + 1);
     let begun = Math.ceil(Math.max(next, Math.min(promptTokens, positions), 1) / this.pageTokens);
-    let held = heldPages(placement, begun);
+    let held = placement.held(begun);
     this.change(0, held, sign);
-    const pages = total(placement);
+    const pages = total(placement.pages);
     for (; begun < pages; begun++) {
       // Position p is computed in sweep (earliest + p - promptTokens + 1), counted from 1.
       const sweep = earliest + begun * this.pageTokens - promptTokens;
-      const grown = heldPages(placement, begun + 1);
+      const grown = placement.held(begun + 1);
       this.change(Math.max(0, sweep), plus(grown, held, -1), sign);
       held = grown;
     }

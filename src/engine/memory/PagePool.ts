@@ -8,7 +8,7 @@ import { PageList } from './PageList.js';
 import type { PrefixPath, SharedTier } from './PrefixNode.js';
 import { PrefixTree, type TreeCensus } from './PrefixTree.js';
 import { RowPages, type PageLists, type RowPrefix } from './RowPages.js';
-import { heldPages, longestRow, placePages, type CacheRules, type RowLengths } from './rowPlacement.js';
+import { longestRow, placePages, type CacheRules, type RowLengths } from './PagePlacement.js';
 import type { RowId } from '../grid/Square.js';
 
 export type { Admission, SteadySweeps };
@@ -157,7 +157,7 @@ export class PagePool {
       take: (row, lengths, prefix) => {
         const placement = placePages(lengths.positions, this.rules);
         const begun = Math.max(1, Math.ceil(Math.min(lengths.promptTokens, lengths.positions) / this.pageTokens));
-        const own = plus(heldPages(placement, begun), { ...NO_PAGES, memory: prefix?.match.pages ?? 0 }, -1);
+        const own = plus(placement.held(begun), { ...NO_PAGES, memory: prefix?.match.pages ?? 0 }, -1);
         if (!this.has(own)) return undefined;
         const pages: RowPages = new RowPages(
           row,

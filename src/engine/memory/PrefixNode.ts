@@ -1,4 +1,4 @@
-import type { PageCounts } from '../grid/pageCounts.js';
+import type { PagePlacement } from './PagePlacement.js';
 import { isUsed, type PageWriter, type SharedPage } from './SharedPage.js';
 
 /** Tiers where pages may be shared: from a disk every row of a batch would read them each pass. */
@@ -8,7 +8,7 @@ export type SharedTier = 'gpu' | 'memory';
 export interface PrefixPath {
   readonly tokens: readonly number[];
   /** Where the row's pages are if it shares none. */
-  readonly placement: PageCounts;
+  readonly placement: PagePlacement;
   /** Where its prompt ends. */
   readonly leaf: PrefixNode;
   /**

@@ -1,5 +1,6 @@
 import { IdlePages, REASONS, type Reason } from './IdlePages.js';
 import { NO_PAGES, type PageCounts } from '../grid/pageCounts.js';
+import type { PagePlacement } from './PagePlacement.js';
 import { PathList } from './PathList.js';
 import { pagesBegun, PrefixNode, type PrefixPath, type SharedTier } from './PrefixNode.js';
 import { computedUpTo, isComputed, isUsed, type PageWriter } from './SharedPage.js';
@@ -109,7 +110,7 @@ export class PrefixTree {
   }
 
   /** A row waits from now on, behind those that begin most like it. @param kind rows of which it may share with */
-  enter(tokens: readonly number[], placement: PageCounts, kind = ''): PrefixPath {
+  enter(tokens: readonly number[], placement: PagePlacement, kind = ''): PrefixPath {
     let root = this.roots.get(kind);
     if (!root) this.roots.set(kind, (root = new PrefixNode(undefined, 'memory', 0, 0, [], 0)));
     let node = root;
@@ -302,8 +303,8 @@ export class PrefixTree {
    * Where a prompt goes on behind a node: with tokens that others have there, too, as far as it does, or with all of
    * its own.
    */
-  private next(node: PrefixNode, tokens: readonly number[], { gpu }: PageCounts): PrefixNode {
-    const { tier, end } = this.stretch(node.end, tokens.length, gpu);
+  private next(node: PrefixNode, tokens: readonly number[], placement: PagePlacement): PrefixNode {
+    const { tier, end } = this.stretch(node.end, tokens.length, placement.pages.gpu);
     const child = node.child(tier, tokens[node.end]);
     if (!child) {
       const rest = new PrefixNode(node, tier, node.end, end, tokens, 0);
@@ -330,7 +331,7 @@ export class PrefixTree {
     let node = path.there;
     while (node.parent && !node.isThere) node = node.parent;
     for (;;) {
-      const next = node.child(this.stretch(node.end, tokens.length, placement.gpu).tier, tokens[node.end]);
+      const next = node.child(this.stretch(node.end, tokens.length, placement.pages.gpu).tier, tokens[node.end]);
       if (!next?.isThere) break;
       node = next;
     }

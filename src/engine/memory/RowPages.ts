@@ -3,7 +3,7 @@ import type { PageList } from './PageList.js';
 import { plus, total, type PageTier, type PageCounts } from '../grid/pageCounts.js';
 import type { SharedStretch } from '../schedules/PathChecker.js';
 import type { RowId } from '../grid/Square.js';
-import { firstPages, heldPages, type RowLengths } from './rowPlacement.js';
+import type { PagePlacement, RowLengths } from './PagePlacement.js';
 import { stretchesOf, type PageWriter, type SharedPage } from './SharedPage.js';
 
 /** Who counts the holders of pages that several rows have in their tables. */
@@ -50,7 +50,7 @@ export class RowPages implements PageTable {
   private readonly inTree: SharedPage[] = [];
   /** How many of them others have, too, as was last known. */
   private others = 0;
-  private own: { readonly behind: number; readonly placement: PageCounts };
+  private own: { readonly behind: number; readonly placement: PagePlacement };
   /** The page that is copied, until the batch that does it is through. */
   private source: SharedPage | undefined;
 
@@ -61,7 +61,7 @@ export class RowPages implements PageTable {
   constructor(
     row: RowId,
     readonly lengths: RowLengths,
-    readonly placement: PageCounts,
+    readonly placement: PagePlacement,
     private readonly pageTokens: number,
     private readonly lists: PageLists,
     private readonly onRelease: () => void,
@@ -84,7 +84,7 @@ export class RowPages implements PageTable {
       this.inTree.push(node);
       prefix?.tree.hold(node);
     }
-    this.tail = placement.disk > 0 ? lists.memory.take() : -1;
+    this.tail = placement.pages.disk > 0 ? lists.memory.take() : -1;
     this.grow(Math.min(lengths.promptTokens, lengths.positions));
   }
 
@@ -102,10 +102,10 @@ export class RowPages implements PageTable {
   }
 
   /** Where its pages are that no other row has. */
-  get ownPlacement(): PageCounts {
+  get ownPlacement(): PagePlacement {
     const { sharedPages, placement, own } = this;
     if (own.behind === sharedPages) return own.placement;
-    this.own = { behind: sharedPages, placement: plus(placement, firstPages(placement, sharedPages), -1) };
+    this.own = { behind: sharedPages, placement: placement.without(sharedPages) };
     return this.own.placement;
   }
 
@@ -121,8 +121,8 @@ export class RowPages implements PageTable {
 
   /** Pages that the row has yet to take before positions up to `end` can be computed. */
   lacks(end: number): PageCounts {
-    const before = heldPages(this.placement, this.entries.length);
-    const after = heldPages(this.placement, Math.max(this.entries.length, this.begun(end)));
+    const before = this.placement.held(this.entries.length);
+    const after = this.placement.held(Math.max(this.entries.length, this.begun(end)));
     return plus(after, before, -1);
   }
 
@@ -141,12 +141,12 @@ export class RowPages implements PageTable {
   }
 
   private grow(end: number): void {
-    const { gpu, memory, disk } = this.placement;
-    for (let index = this.entries.length; index < this.begun(end); index++) {
-      if (index < gpu) this.entries.push(this.ownPage(index, this.firstOfGpu + this.lists.gpu.take()));
-      else if (disk === 0 || index < gpu + memory - 1) this.entries.push(this.ownPage(index, this.lists.memory.take()));
-      else if (index < gpu + memory - 1 + disk) this.entries.push(-1 - this.lists.disk.take());
-      else this.entries.push(this.tail);
+    const { entries, lists } = this;
+    for (let index = entries.length; index < this.begun(end); index++) {
+      const tier = this.placement.tierOf(index);
+      if (tier === 'gpu') entries.push(this.ownPage(index, this.firstOfGpu + lists.gpu.take()));
+      else if (tier === 'memory') entries.push(this.ownPage(index, lists.memory.take()));
+      else entries.push(tier === 'disk' ? -1 - lists.disk.take() : this.tail);
     }
   }
 
@@ -192,6 +192,6 @@ export class RowPages implements PageTable {
   }
 
   private begun(end: number): number {
-    return Math.min(total(this.placement), Math.max(1, Math.ceil(end / this.pageTokens)));
+    return Math.min(total(this.placement.pages), Math.max(1, Math.ceil(end / this.pageTokens)));
   }
 }

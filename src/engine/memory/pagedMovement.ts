@@ -1,7 +1,7 @@
 import { batchTokens, type Square } from '../grid/Square.js';
 import type { Hop } from '../grid/Task.js';
 import type { Move, Movement, PageLookup } from './movement.js';
-import { stagedPages } from './rowPlacement.js';
+import { stagedPages } from './PagePlacement.js';
 
 /** Direct I/O moves whole blocks of this many bytes. */
 const DISK_BLOCK = 4096;

@@ -5,7 +5,8 @@ import { compressBindings } from '../../model/compressBindings.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import { PAGE_TOKENS } from '../../plan/reserves.js';
 import type { Grid } from '../grid/Square.js';
-import { pagesOfRows, placePages } from '../memory/rowPlacement.js';
+import { pagesOfRows, placePages, type PagePlacement } from '../memory/PagePlacement.js';
+import type { PageCounts } from '../grid/pageCounts.js';
 import { ENGINE_OPTIONS } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
 import { gpuTier, type GpuTier } from './gpuMemory.js';
@@ -219,7 +220,11 @@ class BlockMemory {
   }
 
   /** Pages of a row of so many tokens, of which the model may have fewer, on each tier. */
-  rowPages(tokens: number, gpuShare = this.gpu?.cacheShare): ReturnType<typeof placePages> {
+  rowPages(tokens: number, gpuShare = this.gpu?.cacheShare): PageCounts {
+    return this.rowPlacement(tokens, gpuShare).pages;
+  }
+
+  private rowPlacement(tokens: number, gpuShare = this.gpu?.cacheShare): PagePlacement {
     return placePages(Math.min(tokens, this.source.decoder.contextTokens), {
       pageTokens: PAGE_TOKENS,
       diskShare: this.settings.memory.cacheOnDisk,
@@ -276,7 +281,7 @@ class BlockMemory {
     // copies of it.
     const sharedTokens = this.gpu ? 0 : Math.min(expected?.sharedPrefixTokens ?? 0, tokens - 1);
     const rows = Math.max(1, Math.min(block.slots * block.rowsPerSlot, expected?.rows ?? Infinity));
-    const { memory } = pagesOfRows(this.rowPages(this.rowTokens), rows, Math.floor(sharedTokens / PAGE_TOKENS));
+    const { memory } = pagesOfRows(this.rowPlacement(this.rowTokens), rows, Math.floor(sharedTokens / PAGE_TOKENS));
     return memory + (sharedTokens > 0 ? 1 : 0);
   }
 

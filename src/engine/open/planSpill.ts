@@ -1,4 +1,4 @@
-import { placePages } from '../memory/rowPlacement.js';
+import { placePages } from '../memory/PagePlacement.js';
 
 /** What is to live on disk, and for how many rows. */
 export interface SpillDemand {
@@ -58,7 +58,7 @@ export function planSpill(demand: SpillDemand): SpillPlan {
     gpuShare: gpuCacheShare,
     diskShare: cacheShare,
     mostDiskPages: Infinity,
-  }).disk;
+  }).pages.disk;
   const residentTokens = Math.round(tokensPerSquare * (1 - activationShare));
   const extent = Math.ceil(((tokensPerSquare - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
   return {

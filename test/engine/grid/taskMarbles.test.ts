@@ -12,7 +12,9 @@ const task = (queue: QueueName, layer: number): Task => ({
   bytes: 0,
 });
 
-/** Each layer's weights are read, then it computes; reading runs ahead, or waits until the layer before has computed. */
+/**
+ * Each layer's weights are read, then it computes; reading runs ahead, or waits until the layer before has computed.
+ */
 async function layers(count: number, seconds: (task: Task) => number, ahead: boolean): Promise<TaskEvent[]> {
   const device = new SimulatedDevice({ duration: seconds });
   const events: TaskEvent[] = [];

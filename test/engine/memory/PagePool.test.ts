@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { NO_PAGES, PAGE_TIERS, type PageTier } from '../../../src/engine/grid/pageCounts.js';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
-import { placePages } from '../../../src/engine/memory/rowPlacement.js';
+import { placePages } from '../../../src/engine/memory/PagePlacement.js';
 import type { RowPages } from '../../../src/engine/memory/RowPages.js';
 
 const lengths = (promptTokens: number, newTokens: number): { promptTokens: number; positions: number } => ({
@@ -238,7 +238,7 @@ describe('PagePool', () => {
       fc.property(share, share, share, fc.nat(20), fc.integer({ min: 1, max: 60 }), (g, c, d, most, pages) => {
         const sum = Math.max(1, g + c + d);
         const rules = { pageTokens: 1, gpuShare: g / sum, diskShare: d / sum, mostDiskPages: most };
-        const [row, longer] = [placePages(pages, rules), placePages(pages + 1, rules)];
+        const [row, longer] = [placePages(pages, rules).pages, placePages(pages + 1, rules).pages];
         for (const tier of PAGE_TIERS) expect(longer[tier]).toBeGreaterThanOrEqual(row[tier]);
         expect(row.gpu + row.memory + row.disk).toBe(pages);
         expect(Math.abs(row.gpu - pages * rules.gpuShare)).toBeLessThanOrEqual(1.5);

@@ -2,11 +2,12 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
 import type { PrefixNode, PrefixPath } from '../../../src/engine/memory/PrefixNode.js';
+import { TierByTier } from '../../../src/engine/memory/PagePlacement.js';
 import { PrefixTree } from '../../../src/engine/memory/PrefixTree.js';
 import { liveHeapBytes } from '../../support/liveHeapBytes.js';
 
 const PAGE = 4;
-const IN_MEMORY = { gpu: 0, memory: 9, disk: 0 };
+const IN_MEMORY = new TierByTier({ gpu: 0, memory: 9, disk: 0 });
 
 interface Computed {
   readonly nodes: readonly PrefixNode[];
@@ -258,7 +259,9 @@ describe('PrefixTree', () => {
     const given: string[] = [];
     const tree = new PrefixTree(PAGE, (page, tier) => given.push(`${tier} ${page}`));
     const tokens = Array.from({ length: 13 }, (_, i) => i);
-    const [short, long, again] = [1, 2, 1].map((gpu) => tree.enter(tokens, { gpu, memory: 4 - gpu, disk: 0 }));
+    const [short, long, again] = [1, 2, 1].map((gpu) =>
+      tree.enter(tokens, new TierByTier({ gpu, memory: 4 - gpu, disk: 0 })),
+    );
     if (!short || !long || !again) throw new Error('no path');
     const nodes = tree.pagesOf(short, 13);
     expect(nodes.map(({ tier, end }) => [tier, end])).toEqual([
@@ -297,7 +300,7 @@ describe('PrefixTree', () => {
     );
     const tree = new PrefixTree(32, () => undefined);
     const before = liveHeapBytes();
-    const paths = prompts.map((tokens) => tree.enter(tokens, { gpu: 0, memory: 200, disk: 0 }));
+    const paths = prompts.map((tokens) => tree.enter(tokens, new TierByTier({ gpu: 0, memory: 200, disk: 0 })));
     expect(liveHeapBytes() - before).toBeLessThan(rows * 2048);
     expect(tree.census().nodes).toBeLessThanOrEqual(2 * rows);
     for (const path of paths) tree.leave(path);

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { NO_PAGES } from '../../../src/engine/grid/pageCounts.js';
 import { PagePool, type RunPages } from '../../../src/engine/memory/PagePool.js';
 import type { PrefixPath } from '../../../src/engine/memory/PrefixNode.js';
-import { placePages, type CacheRules, type RowLengths } from '../../../src/engine/memory/rowPlacement.js';
+import { placePages, type CacheRules, type RowLengths } from '../../../src/engine/memory/PagePlacement.js';
 import type { RowPages } from '../../../src/engine/memory/RowPages.js';
 
 const PAGE = 4;
@@ -325,13 +325,13 @@ class CheckedPool {
     if (wrong.length > 0)
       throw new Error(`positions ${wrong.join()} of row ${String(row)} are not what it would have computed`);
     if (row === undefined) return;
-    const { gpu } = placePages(pages.lengths.positions, this.rules);
+    const { gpu } = placePages(pages.lengths.positions, this.rules).pages;
     if (pages.entries.some((entry, index) => entry >= this.pool.capacity !== index < gpu))
       throw new Error(`row ${row} has pages on the wrong tier`);
   }
 
   private historyOf({ prompt: { tokens, kind }, pages, row }: Live, position: number): string {
-    const gpu = row === undefined ? pages.placement.gpu : placePages(pages.lengths.positions, this.rules).gpu;
+    const gpu = (row === undefined ? pages.placement : placePages(pages.lengths.positions, this.rules)).pages.gpu;
     const known = beginningsOf(tokens)[Math.min(position, tokens.length - 1)] ?? '';
     // Tokens that it samples are nobody else's.
     const own = position < tokens.length ? '' : ` row ${String(row)} ${position}`;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { planSpill } from '../../../src/engine/open/planSpill.js';
-import { placePages } from '../../../src/engine/memory/rowPlacement.js';
+import { placePages } from '../../../src/engine/memory/PagePlacement.js';
 
 const GRID = { slots: 2, rowsPerSlot: 8, tokensPerSquare: 64, pageTokens: 32, rowTokens: 512, tokenBytes: 256 };
 
@@ -45,7 +45,11 @@ describe('planSpill', () => {
             cacheShare,
             activationShare: 0,
           });
-          const { disk } = placePages(positions, { pageTokens: 32, diskShare: cacheShare, mostDiskPages: pagesPerRow });
+          const { disk } = placePages(positions, {
+            pageTokens: 32,
+            diskShare: cacheShare,
+            mostDiskPages: pagesPerRow,
+          }).pages;
           expect(GRID.rowsPerSlot * disk).toBeLessThanOrEqual(bufferPages);
           expect(GRID.slots * GRID.rowsPerSlot * disk).toBeLessThanOrEqual(pages);
         },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { stagedPages } from '../../../src/engine/memory/rowPlacement.js';
+import { stagedPages } from '../../../src/engine/memory/PagePlacement.js';
 
 const range = (
   firstPosition: number,
