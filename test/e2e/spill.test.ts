@@ -354,15 +354,17 @@ describe('a disk that fails in mid-run', () => {
           .join('\n'),
       );
       const whole = join(folder, `${signal}-whole.jsonl`);
+      const began = performance.now();
       expect((await runCli(args(whole, many))).code).toBe(0);
+      const wholeMilliseconds = performance.now() - began;
       const expected = readFileSync(whole, 'utf8');
       const resume = (): string[] => (existsSync(output) ? ['--resume'] : []);
       let kills = 0;
       for (let attempt = 0; attempt < 8; attempt++) {
         const child = startCli([...args(output, many), ...resume()]);
         const ended = resultOf(child);
-        // While it loads, while prompts are computed, or later.
-        await sleep(150 + Math.random() * 400);
+        // While it loads, while prompts are computed, or later: the first time before it can be through.
+        await sleep(wholeMilliseconds * (attempt === 0 ? 0.5 : 0.2 + 0.8 * Math.random()));
         child.kill(signal);
         const { code } = await ended;
         if (code === 0) break;
