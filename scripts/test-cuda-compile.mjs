@@ -152,14 +152,14 @@ const flags = [
 ];
 const queue = readdirSync(sources).filter((name) => name.endsWith('.cu'));
 // The model on a device is host code that calls CUDA's runtime: whether it compiles is all there is to say.
-const modelSources = join(root, 'native', 'model', 'gpu');
+const backend = join(root, 'native', 'backend', 'cuda');
 const hostFlags = [
   '-std=c++17',
   '-DSPILLWAY_HAS_CUDA',
   '-DSPILLWAY_CUDA_RUNTIME',
   '-Xcompiler=-Wall,-Wextra,-Werror,-fsyntax-only',
 ];
-const hostQueue = readdirSync(modelSources).filter((name) => name.endsWith('.cpp'));
+const hostQueue = readdirSync(backend).filter((name) => name.endsWith('.cpp'));
 const usage = [];
 
 async function compileNext() {
@@ -172,7 +172,7 @@ async function compileNext() {
     const { status, output } = await run(nvcc, [
       ...hostFlags,
       '-c',
-      join(modelSources, name),
+      join(backend, name),
       '-o',
       join(scratch, `${name}.o`),
     ]);
