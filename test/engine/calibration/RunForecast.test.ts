@@ -33,7 +33,8 @@ afterAll(() => {
 
 async function statsOf(options: Partial<Parameters<typeof Engine.open>[0]>): Promise<RunStats | undefined> {
   let stats: RunStats | undefined;
-  await using engine = await Engine.open({ model: TINY, cpuMemory: '2GiB', hardware: HERE, ...options });
+  // More than jest's own process may hold by then.
+  await using engine = await Engine.open({ model: TINY, cpuMemory: '8GiB', hardware: HERE, ...options });
   for await (const row of engine.generate([{ tokens: [1, 2, 3] }, { tokens: [4, 5] }], {
     maxNewTokens: 6,
     ignoreEos: true,
