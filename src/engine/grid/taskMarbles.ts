@@ -30,10 +30,11 @@ export function taskMarbles(events: Iterable<TaskEvent>, options: TaskMarblesOpt
     timing ? hopsOf(task).map((hop) => ({ task: hop, ...timing })) : [],
   );
   if (runs.length === 0) return '';
-  const began = Math.min(...runs.map(({ start }) => start));
+  // One by one: a long run has more tasks than a call may have arguments.
+  const began = runs.reduce((least, { start }) => Math.min(least, start), Infinity);
   // Sums of seconds are off by a few units in the last place; a task that ends with a frame does not reach the next.
   const frameOf = (time: number): number => Math.floor((time - began) / frame + 1e-6);
-  const length = Math.max(...runs.map(({ start, end }) => Math.max(frameOf(start) + 1, lastFrame(end) + 1)));
+  const length = runs.reduce((most, { start, end }) => Math.max(most, frameOf(start) + 1, lastFrame(end) + 1), 0);
   if (length > MOST_FRAMES)
     throw new UsageError(`frame: found ${frame}, which makes ${length} frames, expected at most ${MOST_FRAMES}`);
   const lanes = QUEUE_NAMES.flatMap((queue) => {

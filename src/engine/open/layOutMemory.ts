@@ -6,7 +6,6 @@ import type { ModelSource } from '../../model/ModelSource.js';
 import { PAGE_TOKENS } from '../../plan/reserves.js';
 import type { Grid } from '../grid/Square.js';
 import { pagesOfRows, placePages, type PagePlacement } from '../memory/PagePlacement.js';
-import type { PageCounts } from '../grid/pageCounts.js';
 import { ENGINE_OPTIONS } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
 import { gpuTier, type GpuTier } from './gpuMemory.js';
@@ -77,7 +76,7 @@ export function layOutMemory(
     const host = {
       capBytes: capOf(settings.memory, machine),
       ...held,
-      minPages: block.rowPages(MIN_ROW_TOKENS).memory,
+      minPages: block.rowPages(MIN_ROW_TOKENS).pages.memory,
       pageBytes: block.onePage.cache,
     };
     return firstFit(placesOfWeights(planned, weightShare, block), (place) =>
@@ -220,11 +219,7 @@ class BlockMemory {
   }
 
   /** Pages of a row of so many tokens, of which the model may have fewer, on each tier. */
-  rowPages(tokens: number, gpuShare = this.gpu?.cacheShare): PageCounts {
-    return this.rowPlacement(tokens, gpuShare).pages;
-  }
-
-  private rowPlacement(tokens: number, gpuShare = this.gpu?.cacheShare): PagePlacement {
+  rowPages(tokens: number, gpuShare = this.gpu?.cacheShare): PagePlacement {
     return placePages(Math.min(tokens, this.source.decoder.contextTokens), {
       pageTokens: PAGE_TOKENS,
       diskShare: this.settings.memory.cacheOnDisk,
@@ -237,8 +232,8 @@ class BlockMemory {
   get residentDemand(): Pick<Parameters<typeof planResident>[0], 'weightBytes' | 'workingBytes' | 'maxPages'> {
     const { slots, rowsPerSlot } = this.settings.block;
     const maxPages = Math.max(
-      this.rowPages(this.source.decoder.contextTokens).memory,
-      this.rowPages(PROVIDED_ROW_TOKENS).memory * slots * rowsPerSlot,
+      this.rowPages(this.source.decoder.contextTokens).pages.memory,
+      this.rowPages(PROVIDED_ROW_TOKENS).pages.memory * slots * rowsPerSlot,
       this.blockPages,
     );
     return { weightBytes: this.onePage.weights, workingBytes: this.workingBytes, maxPages };
@@ -281,14 +276,14 @@ class BlockMemory {
     // copies of it.
     const sharedTokens = this.gpu ? 0 : Math.min(expected?.sharedPrefixTokens ?? 0, tokens - 1);
     const rows = Math.max(1, Math.min(block.slots * block.rowsPerSlot, expected?.rows ?? Infinity));
-    const { memory } = pagesOfRows(this.rowPlacement(this.rowTokens), rows, Math.floor(sharedTokens / PAGE_TOKENS));
+    const { memory } = pagesOfRows(this.rowPages(this.rowTokens), rows, Math.floor(sharedTokens / PAGE_TOKENS));
     return memory + (sharedTokens > 0 ? 1 : 0);
   }
 
   private gpuTier(gpu: NonNullable<Settings['memory']['gpu']>, tablePages: number): GpuTier {
     const { slots, rowsPerSlot } = this.settings.block;
     const { cacheShare: share = 1 } = gpu;
-    const pagesOf = (tokens: number, gpuShare: number): number => this.rowPages(tokens, gpuShare).gpu;
+    const pagesOf = (tokens: number, gpuShare: number): number => this.rowPages(tokens, gpuShare).pages.gpu;
     const rows = slots * rowsPerSlot;
     return gpuTier({
       settings: gpu,

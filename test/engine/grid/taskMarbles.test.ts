@@ -46,6 +46,16 @@ describe('taskMarbles', () => {
     expect(taskMarbles(events, { frame: 0.5 })).toBe(['cpu-compute  *2|', 'disk-read    *-|'].join('\n'));
   });
 
+  test('takes a run of any number of tasks', () => {
+    const events = Array.from({ length: 300_000 }, (_, id) => ({
+      id: id + 1,
+      task: task('cpu-compute', id),
+      timing: { start: id, end: id + 1 },
+      error: undefined,
+    }));
+    expect(taskMarbles(events, { frame: 100_000 })).toBe('cpu-compute  ***|');
+  });
+
   test('leaves out what has not completed; nothing at all is an empty diagram', () => {
     const device = new SimulatedDevice();
     expect(taskMarbles([device.submit(task('cpu-compute', 0), [])])).toBe('');
