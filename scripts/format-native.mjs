@@ -8,6 +8,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { pythonPackage } from './pythonPackage.mjs';
 
 // Other versions break lines at other places.
 const VERSION = '23.1.5';
@@ -20,13 +21,12 @@ const isRight = (program) =>
   spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout?.includes(`version ${VERSION}`);
 
 function installed() {
-  const program = join(environment, 'bin', 'clang-format');
-  if (existsSync(program) && isRight(program)) return program;
-  const made =
-    spawnSync('python3', ['-m', 'venv', environment], { stdio: 'ignore' }).status === 0 &&
-    spawnSync(join(environment, 'bin', 'pip'), ['install', '--quiet', `clang-format==${VERSION}`], { stdio: 'inherit' })
-      .status === 0;
-  return made ? program : undefined;
+  try {
+    return join(pythonPackage(environment, `clang-format==${VERSION}`), 'clang-format');
+  } catch (error) {
+    console.error(`format-native: ${error.message}`);
+    return undefined;
+  }
 }
 
 const program = [process.env.CLANG_FORMAT, 'clang-format'].find((name) => name && isRight(name)) ?? installed();

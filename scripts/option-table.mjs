@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// The table of an engine's options in docs/command-line.md, made of the options themselves (dist/engine/open/engineOptions.js): run it after
-// `npm run build` when one has changed. A test says whether the table is up to date.
+// The table of an engine's options in docs/command-line.md, made of the options themselves
+// (dist/engine/open/engineOptions.js): run it after `npm run build` when one has changed. A test says whether the table is
+// up to date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 

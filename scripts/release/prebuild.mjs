@@ -12,7 +12,8 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { GLIBC, packageName, PLATFORMS } from './platforms.mjs';
-import { run, zigTools } from './zig.mjs';
+import { run } from '../pythonPackage.mjs';
+import { zigTools } from './zig.mjs';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const { values } = parseArgs({

@@ -1,7 +1,7 @@
 // zig as a C++ compiler for systems that are not this one, with their C libraries' headers, and with old ones' symbols.
-import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pythonPackage } from '../pythonPackage.mjs';
 
 /** The Python package that brings the compiler. */
 const PACKAGE = 'ziglang==0.17.1';
@@ -11,11 +11,7 @@ const PACKAGE = 'ziglang==0.17.1';
  * @returns their paths, by CMake's names for them
  */
 export function zigTools(folder, target) {
-  const python = join(folder, 'zig', 'bin', 'python');
-  if (!existsSync(python)) {
-    run('python3', ['-m', 'venv', join(folder, 'zig')]);
-    run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', PACKAGE]);
-  }
+  const python = join(pythonPackage(join(folder, 'zig'), PACKAGE), 'python');
   const tools = {
     CMAKE_C_COMPILER: `cc -target ${target}`,
     CMAKE_CXX_COMPILER: `c++ -target ${target}`,
@@ -32,9 +28,4 @@ export function zigTools(folder, target) {
       return [name, program];
     }),
   );
-}
-
-export function run(program, args, settings = {}) {
-  const { status, error } = spawnSync(program, args, { stdio: ['ignore', 2, 2], ...settings });
-  if (status !== 0) throw new Error(`${program} ${args.join(' ')}: ${error?.message ?? `exit ${status}`}`);
 }
