@@ -17,7 +17,7 @@ mkdir -p "$build"
 build_all() {
   npm run --silent build
   npx --no-install cmake-js compile --out "$build" --parallel "$jobs" "${options[@]}"
-  cmake --build "$build" --parallel "$jobs" --target cuda_device_tests gpu_model_device_tests bench_cudaKernels
+  cmake --build "$build" --parallel "$jobs" --target cuda_device_tests gpu_model_device_tests bench_cudaKernels bench_cudaLink
 }
 build_all > "$build/build.log" 2>&1 || { tail -n 40 "$build/build.log" >&2; exit 1; }
 
@@ -28,7 +28,7 @@ mkdir -p "$bundle"/{scripts,prebuilt/Release} "$bundle"/prebuilt/native/{tests,b
 cp -r scripts/verify-gpu.sh scripts/gpu-report.mjs scripts/gpu "$bundle/scripts/"
 cp "$build/Release/spillway.node" "$bundle/prebuilt/Release/"
 cp "$build"/native/tests/{cuda_device_tests,gpu_model_device_tests} "$bundle/prebuilt/native/tests/"
-cp "$build/native/bench/bench_cudaKernels" "$bundle/prebuilt/native/bench/"
+cp "$build"/native/bench/bench_cuda{Kernels,Link} "$bundle/prebuilt/native/bench/"
 cp "$(node -p process.execPath)" "$bundle/prebuilt/node"
 strip "$bundle"/prebuilt/{node,Release/spillway.node,native/tests/*,native/bench/*}
 git rev-parse HEAD > "$bundle/prebuilt/commit"

@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
 # Verifies the CUDA backend on this machine's GPU, and writes bench/results/gpu-DATE-DEVICE.md and .json:
-#   kernels      builds it, runs the tests of the kernels and of models made of them on the device
+#   link         bytes/s between memory and the device, and how long a small copy waits beside the weights'
+#   kernels      the tests of the kernels and of models made of them on the device, a process a suite
 #   bench        the kernels' benchmarks
-#   sanitizer    compute-sanitizer over the kernels' tests, where it is there
 #   end-to-end   the engine's greedy answers beside the processor's, copies beside computing, memory by the driver's own count
 #   speed        tokens/s of the shapes of OPT-6.7B and OPT-30B under 16 GiB of GPU memory, beside the plan's own roofline
 #   peers        FlexGen on the torch that is there, under the same caps
+#   sanitizer    compute-sanitizer over the kernels' tests, where it is there
+# in this order, so that a machine that is lent for some minutes says the most; each step prints its verdict as it ends.
 #   scripts/verify-gpu.sh [--only PART,PART] [--disk FOLDER] [--results FOLDER] [--report FOLDER] [BUILD_FOLDER]
 # --only: these parts, or single steps of them by name (speed-opt-30b). What other calls found stays in --results (default BUILD_FOLDER/verify) and is in the report.
 # --disk: models of tens of gigabytes are made in a folder there, which is removed (default: the results' folder). --report: instead of bench/results. BUILD_FOLDER: default native/build-gpu.
 # Needs an NVIDIA driver, node, npm's packages, cmake, a C++ compiler, GoogleTest, and nvcc: in PATH, in CUDACXX, or in the folder that SPILLWAY_CUDA_TOOLKIT names.
 # In a bundle (scripts/bundle-gpu-check.sh) it needs the driver alone: what would be built is there. SPILLWAY_FLEXGEN_PYTHON: a Python that has torch and FlexGen.
-# Each step has a time limit; all of them together take 25 minutes at most, building apart (SPILLWAY_VERIFY_PATIENCE=3: three times as long). A step that fails or
+# Each step has a time limit; all of them together take 30 minutes at most, building apart (SPILLWAY_VERIFY_PATIENCE=3: three times as long). A step that fails or
 # is stopped is reported, and the others run.
 # Exits with 1 if a step failed; without a GPU it writes nothing and exits with 2.
 # SPILLWAY_VERIFY_EMULATED names an addon on the emulated device: what needs the engine runs on it, as small as can be, to try these scripts without a GPU.
@@ -105,7 +107,7 @@ build_all() {
   [[ -d node_modules ]] || npm ci --ignore-scripts --no-audit --no-fund
   npm run --silent build
   npx --no-install cmake-js compile --out "$build" --parallel "$(nproc)" "${options[@]/#-D/--CD}"
-  cmake --build "$build" --parallel "$(nproc)" --target cuda_device_tests gpu_model_device_tests bench_cudaKernels
+  cmake --build "$build" --parallel "$(nproc)" --target cuda_device_tests gpu_model_device_tests bench_cudaKernels bench_cudaLink
 }
 if [[ -n $emulated ]]; then
   export SPILLWAY_ADDON=$emulated
@@ -125,18 +127,18 @@ fi
 # Profiles of this machine are measured once for all shapes, and not mixed with those of its user.
 export XDG_CACHE_HOME=$results/cache
 
-native=(kernels-ops kernels-models bench sanitizer-memcheck sanitizer-racecheck sanitizer-synccheck)
+native=(link kernels-ops kernels-models bench)
+sanitizers=(memcheck racecheck synccheck)
+tests=$build/native/tests benches=$build/native/bench
+# by_suite NAME PROGRAM: tests, a process a suite.
+by_suite() { step "$1" 120 "$node" scripts/gpu/testBySuite.mjs "$tests/$2" "$(fresh "$1" "$1.json")"; }
 if [[ -n $emulated ]]; then
   for name in "${native[@]}"; do skip "$name" 'the device is emulated'; done
 else
-  tests=$build/native/tests
-  step kernels-ops 120 "$tests/cuda_device_tests" --gtest_brief=1 "--gtest_output=json:$(fresh kernels-ops kernels-ops.json)"
-  step kernels-models 120 "$tests/gpu_model_device_tests" --gtest_brief=1 "--gtest_output=json:$(fresh kernels-models kernels-models.json)"
-  step bench 60 bash -c 'exec "$0" > "$1"' "$build/native/bench/bench_cudaKernels" "$(fresh bench bench.json)"
-  for tool in memcheck racecheck synccheck; do
-    if ! command -v compute-sanitizer > /dev/null; then skip "sanitizer-$tool" 'there is no compute-sanitizer'; continue; fi
-    step "sanitizer-$tool" 60 bash scripts/gpu/sanitize.sh "$tool" "$tests/cuda_device_tests" "$(fresh "sanitizer-$tool" "sanitizer-$tool.json")" $((55 * patience))
-  done
+  step link 60 bash -c 'exec "$0" > "$1"' "$benches/bench_cudaLink" "$(fresh link link.json)"
+  by_suite kernels-ops cuda_device_tests
+  by_suite kernels-models gpu_model_device_tests
+  step bench 60 bash -c 'exec "$0" > "$1"' "$benches/bench_cudaKernels" "$(fresh bench bench.json)"
 fi
 
 run=("$node" scripts/gpu/run.mjs)
@@ -144,9 +146,15 @@ options=(--folder "$scratch" ${emulated:+--small})
 step end-to-end-answers 150 "${run[@]}" end-to-end "$(fresh end-to-end-answers end-to-end-answers.json)" "${options[@]}"
 step end-to-end-streaming 100 "${run[@]}" streaming "$(fresh end-to-end-streaming end-to-end-streaming.json)" "${options[@]}"
 step speed-opt-6.7b 180 "${run[@]}" speed "$(fresh speed-opt-6.7b speed-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --seconds $((170 * patience))
+step peers-opt-6.7b 240 "${run[@]}" peer "$(fresh peers-opt-6.7b peers-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --beside "$results/speed-opt-6.7b.json" --seconds $((230 * patience))
 step speed-opt-30b 330 "${run[@]}" speed "$(fresh speed-opt-30b speed-opt-30b.json)" "${options[@]}" --model opt-30b --seconds $((320 * patience))
-step peers-opt-6.7b 80 "${run[@]}" peer "$(fresh peers-opt-6.7b peers-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --beside "$results/speed-opt-6.7b.json" --seconds $((70 * patience))
-step peers-opt-30b 180 "${run[@]}" peer "$(fresh peers-opt-30b peers-opt-30b.json)" "${options[@]}" --model opt-30b --beside "$results/speed-opt-30b.json" --seconds $((170 * patience))
+step peers-opt-30b 240 "${run[@]}" peer "$(fresh peers-opt-30b peers-opt-30b.json)" "${options[@]}" --model opt-30b --beside "$results/speed-opt-30b.json" --seconds $((230 * patience))
+
+for tool in "${sanitizers[@]}"; do
+  if [[ -n $emulated ]]; then skip "sanitizer-$tool" 'the device is emulated'; continue; fi
+  if ! command -v compute-sanitizer > /dev/null; then skip "sanitizer-$tool" 'there is no compute-sanitizer'; continue; fi
+  step "sanitizer-$tool" 60 bash scripts/gpu/sanitize.sh "$tool" "$tests/cuda_device_tests" "$(fresh "sanitizer-$tool" "sanitizer-$tool.json")" $((55 * patience))
+done
 
 write_report
 exit "$failed"

@@ -171,9 +171,11 @@ void measureDecoding(cudaStream_t stream, MemoryPool& pool, uint32_t heads, uint
   AttentionToken* tokens = filled<AttentionToken>(pool, stream, rows);
   std::vector<AttentionToken> list;
   for (uint32_t row = 0; row < rows; row++) list.push_back({pages + row * pagesPerRow, context - 1});
+  check(cudaMemcpyAsync(pages, table.data(), table.size() * sizeof(table[0]), cudaMemcpyHostToDevice, stream),
+        "cudaMemcpyAsync");
+  check(cudaMemcpyAsync(tokens, list.data(), list.size() * sizeof(list[0]), cudaMemcpyHostToDevice, stream),
+        "cudaMemcpyAsync");
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  check(cudaMemcpy(pages, table.data(), table.size() * sizeof(table[0]), cudaMemcpyHostToDevice), "cudaMemcpy");
-  check(cudaMemcpy(tokens, list.data(), list.size() * sizeof(list[0]), cudaMemcpyHostToDevice), "cudaMemcpy");
   const size_t width = size_t{heads} * headDim;
   float* queries = filled<float>(pool, stream, rows * width);
   float* outputs = filled<float>(pool, stream, rows * width);

@@ -93,6 +93,21 @@ function overlap(result) {
   );
 }
 
+/** What small copies wait decides whether weights' copies and computing overlap, or queue behind one another. */
+function link(result) {
+  const what = "a small copy's wait beside the weights', in pieces of 4 MiB";
+  const wait = (beside) => result.smallCopies?.find((each) => each.beside === beside)?.medianSeconds;
+  const [pieces, whole] = [wait('pieces of 4 MiB'), wait('one copy of all')];
+  if (pieces === undefined) return missing(what, '1 ms', { notMeasured: result.notMeasured ?? 'no such row' });
+  const milliseconds = (seconds) => `${(seconds * 1e3).toPrecision(3)} ms`;
+  return row(
+    what,
+    '1 ms',
+    `${milliseconds(pieces)} (${milliseconds(whole)} beside one copy); ${(result.toDeviceInPiecesBytesPerSecond / 1e9).toFixed(1)} GB/s to the device, ${(result.fromDeviceBytesPerSecond / 1e9).toFixed(1)} from it`,
+    result.pinned && pieces <= 1e-3,
+  );
+}
+
 /** Of a shape that was cut the words say so. */
 export function shapeWords({ name, layers, layersOfModel = layers, standIn = false }) {
   return `${standIn ? 'a tiny stand-in for ' : ''}${NAMES[name] ?? name}${layers === layersOfModel ? '' : `'s shape with ${layers} of its ${layersOfModel} layers`}`;
@@ -153,6 +168,7 @@ export function askedRows(results, { products, why }) {
       .map(({ name, shareOfBandwidth }) => ({ name, share: shareOfBandwidth }));
   const speeds = Object.keys(NAMES).map((name) => [name, results[`speed-${name}`], results[`peers-${name}`]]);
   return [
+    link(results.link),
     tests('kernel tests on the device', results['kernels-ops']),
     tests('models on the device, against the processor and the reference', results['kernels-models']),
     sanitizer(results),

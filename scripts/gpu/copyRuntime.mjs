@@ -25,6 +25,12 @@ function readManifest(package_) {
   return JSON.parse(readFileSync(join(package_, 'package.json'), 'utf8'));
 }
 
+/** What a package cannot do without: its own dependencies, and those that its user installs beside it. */
+function neededBy({ dependencies = {}, peerDependencies = {}, peerDependenciesMeta = {} }) {
+  const peers = Object.keys(peerDependencies).filter((name) => peerDependenciesMeta[name]?.optional !== true);
+  return [...Object.keys(dependencies), ...peers];
+}
+
 /** Where a package lies that another one imports: below it, or in a folder above. */
 function find(name, from) {
   for (let at = from; ; at = dirname(at)) {
@@ -47,7 +53,7 @@ function copyPackage(path, name) {
     dereference: true,
     filter: (from) => wanted(from),
   });
-  for (const needed of Object.keys(readManifest(path).dependencies ?? {})) copyPackage(find(needed, path), needed);
+  for (const needed of neededBy(readManifest(path))) copyPackage(find(needed, path), needed);
 }
 
 if (!existsSync(join(root, 'dist', 'index.js'))) throw new Error('dist/index.js: no such file; npm run build makes it');
@@ -55,8 +61,7 @@ mkdirSync(folder, { recursive: true });
 cpSync(join(root, 'package.json'), join(folder, 'package.json'));
 for (const each of ['dist', 'hardware'])
   cpSync(join(root, each), join(folder, each), { recursive: true, filter: (from) => !LEFT_OUT.test(from) });
-for (const name of Object.keys(readManifest(root).dependencies))
-  if (!BUILD_ONLY.includes(name)) copyPackage(find(name, root), name);
+for (const name of neededBy(readManifest(root))) if (!BUILD_ONLY.includes(name)) copyPackage(find(name, root), name);
 console.log(
   `${copied.size} packages: ${[...copied]
     .map((path) => relative(join(root, 'node_modules'), path).split(sep).join('/'))

@@ -2,19 +2,21 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+/** In the order in which they run: what decides most, and costs least, comes first. */
 export const STEPS = [
+  'link',
   'kernels-ops',
   'kernels-models',
   'bench',
-  'sanitizer-memcheck',
-  'sanitizer-racecheck',
-  'sanitizer-synccheck',
   'end-to-end-answers',
   'end-to-end-streaming',
   'speed-opt-6.7b',
-  'speed-opt-30b',
   'peers-opt-6.7b',
+  'speed-opt-30b',
   'peers-opt-30b',
+  'sanitizer-memcheck',
+  'sanitizer-racecheck',
+  'sanitizer-synccheck',
 ];
 
 function readJson(path) {

@@ -185,23 +185,47 @@ function speed(results) {
 
 function peers(results) {
   const lines = ['opt-6.7b', 'opt-30b'].flatMap((name) => {
-    const { policy, notMeasured, ...each } = results[`peers-${name}`];
-    return [
-      [
-        shapeWords({ name, ...each }),
-        policy === undefined ? '' : `${policy.batchSize} x ${policy.batches}, ${policy.percent.join(' ')}`,
-        number(each.tokensPerSecond),
-        number(each.prefillSeconds),
-        number(each.decodeSeconds),
-        gib(each.gpuPeakBytes),
-        notMeasured === undefined ? `torch ${each.torch}` : `not measured yet: ${notMeasured}`,
-      ],
-    ];
+    const { policies = [{}], ...shape } = results[`peers-${name}`];
+    return policies.map(({ policy, notMeasured = shape.notMeasured, ...each }) => [
+      shapeWords({ name, ...shape }),
+      policy?.name ?? '',
+      policy === undefined ? '' : `${policy.batchSize} x ${policy.batches}, ${policy.percent.join(' ')}`,
+      number(each.tokensPerSecond),
+      number(each.prefillSeconds),
+      number(each.decodeSeconds),
+      gib(each.gpuPeakBytes),
+      each.tokensPerSecond !== undefined ? `torch ${each.torch}` : `not measured yet: ${notMeasured}`,
+    ]);
   });
   return [
-    '## FlexGen, with its published policies as far as they fit',
+    '## FlexGen, with its published policy and some others, as far as they fit',
     '',
-    ...table(['shape', 'policy (wG wC cG cC hG hC)', 'tokens/s', 'prefill s', 'decode s', 'GPU memory', ''], lines),
+    ...table(
+      ['shape', 'policy', 'rows (wG wC cG cC hG hC)', 'tokens/s', 'prefill s', 'decode s', 'GPU memory', ''],
+      lines,
+    ),
+    '',
+  ];
+}
+
+function link({ link: found }) {
+  if (found.smallCopies === undefined) return [];
+  const giga = (rate) => `${(rate / 1e9).toFixed(1)} GB/s`;
+  return [
+    '## The link',
+    '',
+    `To the device ${giga(found.toDeviceBytesPerSecond)} in one copy, ${giga(found.toDeviceInPiecesBytesPerSecond)} in pieces of 4 MiB, ${giga(found.toDeviceUnpinnedBytesPerSecond)} from memory that is not pinned; from it ${giga(found.fromDeviceBytesPerSecond)}; both ways at once ${giga(found.bothWaysBytesPerSecond)} together. Pinning ${gib(found.bytes)} takes ${number(found.registerSeconds)} s.`,
+    '',
+    ...table(
+      ['64 KiB to the device beside', 'median ms', 'most ms', 'copies'],
+      found.smallCopies.map((row) => [
+        row.beside,
+        number(row.medianSeconds * 1e3),
+        number(row.mostSeconds * 1e3),
+        row.copies,
+      ]),
+      3,
+    ),
     '',
   ];
 }
@@ -261,6 +285,7 @@ export function reportText({ device, date, commit, asked: rows, prefill, results
       ...streaming(results['end-to-end-streaming']),
       ...speed(results),
       ...peers(results),
+      ...link(results),
       ...kernels(results, prefill),
     ]
       .join('\n')

@@ -1,6 +1,6 @@
 """One run of FlexGen with dummy weights, for flexgen.mjs: prints one line of JSON, with `notMeasured` and the reason where it cannot run.
 
-usage: runFlexGen.py JSON      (model, layers, gpuBytes, promptTokens, newTokens, folder, batchSize, batches, percent, cpuAttention, overlap)
+usage: runFlexGen.py JSON      (model, layers, gpuBytes, promptTokens, newTokens, folder, batchSize, batches, percent, cpuAttention, overlap, compress)
 
 Its own command line fetches a tokenizer; here the prompts are ids, and everything else is as there: a warm-up of one token, then the run that counts.
 """
@@ -50,7 +50,7 @@ def main():
     grouped = [compression.CompressionConfig(num_bits=4, group_size=64, group_dim=dimension, symmetric=False) for dimension in (0, 2)]
     policy = flex_opt.Policy(
         job["batchSize"], job["batches"], *job["percent"], overlap=job["overlap"], sep_layer=True, pin_weight=True, cpu_cache_compute=job["cpuAttention"], attn_sparsity=1.0,
-        compress_weight=False, comp_weight_config=grouped[0], compress_cache=False, comp_cache_config=grouped[1],
+        compress_weight=job["compress"], comp_weight_config=grouped[0], compress_cache=job["compress"], comp_cache_config=grouped[1],
     )
     inputs = [[4 + (row * 7919 + at * 104729 + 17) % (config.vocab_size - 4) for at in range(prompt)] for row in range(rows)]
     timers = timer.timers

@@ -97,13 +97,24 @@ export async function runSpeed({ library, sizes: { speed }, name, folder, second
  * are found likewise
  * @returns what `measureFlexGen` does; a peer that is not there is no failure
  */
-export async function runPeer({ sizes: { speed }, name, folder, beside = {}, python, wheelFolder, signal }) {
+export async function runPeer({
+  sizes: { speed },
+  name,
+  folder,
+  beside = {},
+  python,
+  wheelFolder,
+  signal,
+  secondsLeft,
+  save,
+}) {
   const { shapes, caps: asked, promptTokens, newTokens, standIn } = speed;
   const room = await roomOf(folder);
   const caps = beside.caps ?? capsOf(room, asked);
   const layers = beside.layers ?? layersThatFit(shapes[name], room, caps);
   if (layers < 1) return { name, notMeasured: 'no layer of the shape fits this machine', ok: true };
   return within(folder, async (scratch) => {
+    const about = { layersOfModel: shapes[name].layers, ...(standIn && { standIn }) };
     const measured = await measureFlexGen({
       name,
       shape: { ...shapes[name], layers },
@@ -114,7 +125,9 @@ export async function runPeer({ sizes: { speed }, name, folder, beside = {}, pyt
       python,
       wheelFolder,
       signal,
+      secondsLeft,
+      onPolicy: (known) => save({ ...known, ...about, ok: false, unfinished: true }),
     });
-    return { ...measured, layersOfModel: shapes[name].layers, ...(standIn && { standIn }), ok: true };
+    return { ...measured, ...about, ok: true };
   });
 }

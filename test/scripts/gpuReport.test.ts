@@ -25,14 +25,15 @@ const { againstCap, readDriver } = await load<{
   againstCap(before: object, peak: object, cap: number): { usedBytes: number; within: boolean };
   readDriver(command: string, pid: number): Promise<object>;
 }>('driverMemory.mjs');
-const { flexgenPolicy } = await load<{
-  flexgenPolicy(
-    name: string,
+const { fitPolicy, POLICIES } = await load<{
+  fitPolicy(
+    policy: object,
     shape: object,
     cpuBytes: number,
     prompt: number,
     generated: number,
   ): { batchSize: number; batches: number } | undefined;
+  POLICIES: Record<string, [object, ...object[]]>;
 }>('flexgen.mjs');
 const { layersThatFit, rowsInTime } = await load<{
   layersThatFit(shape: object, room: object, caps: object): number;
@@ -51,6 +52,13 @@ const { OPT_SHAPES, optBytes } = await load<{
 const { prefillProducts } = await load<{
   prefillProducts(bench: object): { products: { share?: number }[]; why?: string };
 }>('prefillProducts.mjs');
+const { suitesOf, testBySuite } = await load<{
+  suitesOf(listing: string): string[];
+  testBySuite(
+    program: string,
+    options?: { processes?: number; seconds?: number },
+  ): Promise<{ testsuites: { name: string; testsuite: { name: string; failures?: object[] }[] }[] }>;
+}>('testBySuite.mjs');
 const { halfBits } = await load<{ halfBits(value: number): number }>('makeOptModel.mjs');
 
 const GIB = 2 ** 30;
@@ -190,14 +198,15 @@ test('shapes are cut to the machine, the published policies to its memory', () =
   // Where the model's files take memory, too.
   expect(layersThatFit(shape, { diskBytes: 1e12, shared: true }, { gpuBytes: 0, cpuBytes: 40 * GIB })).toBe(23);
   expect(layersThatFit(shape, { diskBytes: 1e12, shared: true }, { gpuBytes: 30 * GIB, cpuBytes: 40 * GIB })).toBe(30);
-  expect(flexgenPolicy('opt-30b', shape, 200e9, 512, 32)).toMatchObject({
+  const [published] = POLICIES['opt-30b'] ?? [{}];
+  expect(fitPolicy(published, shape, 200e9, 512, 32)).toMatchObject({
     batchSize: 48,
     batches: 3,
     percent: [20, 80, 0, 100, 0, 100],
   });
-  expect(flexgenPolicy('opt-30b', shape, 140 * GIB, 512, 32)).toMatchObject({ batchSize: 48, batches: 2 });
-  expect(flexgenPolicy('opt-30b', shape, 75 * GIB, 512, 32)).toMatchObject({ batchSize: 6, batches: 1 });
-  expect(flexgenPolicy('opt-30b', shape, 70 * GIB, 512, 32)).toBeUndefined();
+  expect(fitPolicy(published, shape, 140 * GIB, 512, 32)).toMatchObject({ batchSize: 48, batches: 2 });
+  expect(fitPolicy(published, shape, 75 * GIB, 512, 32)).toMatchObject({ batchSize: 6, batches: 1 });
+  expect(fitPolicy(published, shape, 70 * GIB, 512, 32)).toBeUndefined();
 });
 
 test('products are measured against the faster of both', () => {
@@ -372,4 +381,38 @@ describe('the report', () => {
     ])
       expect(text).toContain(words);
   });
+});
+
+test('suites run in processes of their own, and one that crashes or hangs fails alone', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'suites-'));
+  const program = join(folder, 'tests');
+  writeFileSync(
+    program,
+    `#!/bin/bash
+case "$1" in
+  --gtest_list_tests) printf 'Running main() from x.cc\nGood.\n  One\nTypes/Bad.  # TypeParam = int\n  Two/0  # GetParam() = 1\nSlow.\n  Three\n' ;;
+  --gtest_filter=Good.\*) echo '{"testsuites": [{"name": "Good", "testsuite": [{"name": "One", "classname": "Good"}]}]}' > "\${3#--gtest_output=json:}" ;;
+  --gtest_filter=Types/Bad.\*) kill -SEGV $$ ;;
+  --gtest_filter=Slow.\*) exec sleep 60 ;;
+esac
+`,
+  );
+  chmodSync(program, 0o755);
+  try {
+    expect(suitesOf('Running main() from x.cc\nA.\n  B.c\nT/C.  # TypeParam = int\n  D\n')).toEqual(['A', 'T/C']);
+    const { testsuites } = await testBySuite(program, { processes: 2, seconds: 1 });
+    const found = Object.fromEntries(
+      testsuites.map(({ name, testsuite }) => [
+        name,
+        testsuite.map(({ name: each, failures }) => [each, failures?.length ?? 0]),
+      ]),
+    );
+    expect(found).toEqual({
+      Good: [['One', 0]],
+      'Types/Bad': [['ended by SIGSEGV', 1]],
+      Slow: [['stopped after 1 s', 1]],
+    });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });

@@ -26,6 +26,8 @@ class Link {
   uint8_t* nextPiece();
   void send(void* to, size_t bytes);
 
+  // From memory that is pinned where it is, and does not change before the stream has done it.
+  void sendPinned(void* to, const void* from, size_t bytes);
   // Any number of bytes; `from` may change when it returns. The device has them after what the stream has been given so
   // far.
   void upload(void* to, const void* from, size_t bytes);

@@ -18,7 +18,9 @@
 
 namespace spillway::cuda {
 
-// Exactly n elements on the device; on the emulated one all ones (NaN) until something is written.
+// Exactly n elements on the device, all ones (NaN) until something is written. What is written here is there before the
+// constructor returns: a copy from pageable memory may return earlier, and streams that do not block do not wait for
+// it.
 template <typename T>
 class DeviceArray {
  public:
@@ -26,9 +28,14 @@ class DeviceArray {
     void* pointer = nullptr;
     check(cudaMalloc(&pointer, n * sizeof(T)), "cudaMalloc");
     data_ = static_cast<T*>(pointer);
+#if defined(__CUDACC__) || defined(SPILLWAY_CUDA_RUNTIME)
+    check(cudaMemset(data_, 0xff, n * sizeof(T)), "cudaMemset");  // the emulated device does it by itself
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+#endif
   }
   explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
     check(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
   ~DeviceArray() {
     if (data_ != nullptr) cudaFree(data_);
