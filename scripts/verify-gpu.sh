@@ -130,14 +130,15 @@ export XDG_CACHE_HOME=$results/cache
 native=(link kernels-ops kernels-models bench)
 sanitizers=(memcheck racecheck synccheck)
 tests=$build/native/tests benches=$build/native/bench
-# by_suite NAME PROGRAM: tests, a process a suite.
-by_suite() { step "$1" 120 "$node" scripts/gpu/testBySuite.mjs "$tests/$2" "$(fresh "$1" "$1.json")"; }
+# by_suite NAME PROGRAM [OPTIONS...]: tests, a process a suite.
+by_suite() { step "$1" 120 "$node" scripts/gpu/testBySuite.mjs "$tests/$2" "$(fresh "$1" "$1.json")" "${@:3}"; }
 if [[ -n $emulated ]]; then
   for name in "${native[@]}"; do skip "$name" 'the device is emulated'; done
 else
   step link 60 bash -c 'exec "$0" > "$1"' "$benches/bench_cudaLink" "$(fresh link link.json)"
   by_suite kernels-ops cuda_device_tests
-  by_suite kernels-models gpu_model_device_tests
+  # One at a time: some count the memory of the whole device.
+  by_suite kernels-models gpu_model_device_tests --processes 1
   step bench 60 bash -c 'exec "$0" > "$1"' "$benches/bench_cudaKernels" "$(fresh bench bench.json)"
 fi
 

@@ -1,8 +1,7 @@
-// The link between host memory and a real device: bytes/s each way from memory that is pinned as the weights are and from
-// memory that is not, how long pinning takes, and how long a small copy waits beside the weights' when those go in one
-// piece or in many. Prints JSON.  cudaLink [gibibytes=4]
-// What small copies wait decides whether copies overlap with computing at all: page tables, token ids and what the
-// host attended to go by the same engine as the weights.
+// The link between host memory and a real device: bytes/s each way from memory that is pinned as the weights are and
+// from memory that is not, how long pinning takes, and how long a small copy waits beside the weights' when those go in
+// one piece or in many. Prints JSON.  cudaLink [gibibytes=4] What small copies wait decides whether copies overlap with
+// computing at all: page tables, token ids and what the host attended to go by the same engine as the weights.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -14,6 +13,7 @@
 #include "../backend/cuda/HostPin.h"
 #include "../kernels/cuda/Devices.h"
 #include "../kernels/cuda/Stream.h"
+#include "../kernels/cuda/copyPinned.h"
 #include "../kernels/cuda/gpu.h"
 #include "../system/Arena.h"
 
@@ -140,7 +140,12 @@ void measure(size_t bytes) {
     print(way.name, waitsBeside(up, small, smallUp));
   }
   toDevice(memory.data(), 4 << 20, up.get());
-  print("pieces of 4 MiB, the other way", waitsBeside(up, small, smallDown), true);
+  print("pieces of 4 MiB, the other way", waitsBeside(up, small, smallDown));
+  const auto byKernel = [&] { copyPinned(small.get(), tableMemory.data(), tables.bytes(), table); };
+  byKernel();
+  small.synchronize();
+  toDevice(memory.data(), bytes, up.get());
+  print("one copy of all, by a kernel", waitsBeside(up, small, byKernel), true);
   std::printf("  ]\n");
 }
 

@@ -195,15 +195,15 @@ void CudaBackend::reserveLinks() {
   pinned_.emplace(cuda::MemoryKind::Pinned, parts_.options.gpu->pinnedBytes);
   const size_t bytes = pinned_->capacityBytes();
   uint8_t* data = pinned_->take(bytes, nullptr, "pieces that cross the link").data;
-  const auto add = [&](std::optional<Link>& link, StreamIndex index, size_t share, size_t pieces) {
+  const auto add = [&](std::optional<Link>& link, StreamIndex index, Uploads uploads, size_t share, size_t pieces) {
     const size_t piece = bytes / share / pieces / DirectFile::kAlignment * DirectFile::kAlignment;
-    link.emplace(*device_, done_, index, data, piece, pieces);
+    link.emplace(*device_, done_, index, uploads, data, piece, pieces);
     data += piece * pieces;
   };
-  add(weightLink_, StreamIndex::Weights, 2, 4);
-  add(computeLink_, StreamIndex::Compute, 4, 8);
-  add(upLink_, StreamIndex::Up, 8, 2);
-  add(downLink_, StreamIndex::Down, 8, 2);
+  add(weightLink_, StreamIndex::Weights, Uploads::CopyEngine, 2, 4);
+  add(computeLink_, StreamIndex::Compute, Uploads::Kernel, 4, 8);
+  add(upLink_, StreamIndex::Up, Uploads::Kernel, 8, 2);
+  add(downLink_, StreamIndex::Down, Uploads::CopyEngine, 8, 2);
 }
 
 void CudaBackend::reserveConstants() {

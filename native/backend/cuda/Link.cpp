@@ -3,19 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "../../kernels/cuda/copyPinned.h"
+
 namespace spillway {
 
-namespace {
-
-// A copy engine does one copy after another: small ones of other streams (page tables, token ids) come between the
-// pieces of a layer, where they would wait for all of it.
-constexpr size_t kPinnedPieceBytes = size_t(4) << 20;
-
-}  // namespace
-
-Link::Link(const Device& device, StreamsDone& done, StreamIndex index, uint8_t* pinned, size_t pieceBytes,
-           size_t pieces)
-    : device_(device), done_(done), index_(index), pinned_(pinned), pieceBytes_(pieceBytes) {
+Link::Link(const Device& device, StreamsDone& done, StreamIndex index, Uploads uploads, uint8_t* pinned,
+           size_t pieceBytes, size_t pieces)
+    : device_(device), done_(done), index_(index), uploads_(uploads), pinned_(pinned), pieceBytes_(pieceBytes) {
   for (size_t i = 0; i < pieces; i++) events_.push_back(std::make_unique<cuda::Event>());
 }
 
@@ -43,16 +37,12 @@ uint8_t* Link::nextPiece() {
 }
 
 void Link::send(void* to, size_t bytes) {
-  cuda::check(cudaMemcpyAsync(to, piece(at_), bytes, cudaMemcpyHostToDevice, stream_.get()), "cudaMemcpyAsync");
+  if (uploads_ == Uploads::Kernel)
+    cuda::copyPinned(stream_.get(), piece(at_), to, bytes);
+  else
+    cuda::check(cudaMemcpyAsync(to, piece(at_), bytes, cudaMemcpyHostToDevice, stream_.get()), "cudaMemcpyAsync");
   events_[at_]->record(stream_.get());
   advance();
-}
-
-void Link::sendPinned(void* to, const void* from, size_t bytes) {
-  for (size_t at = 0; at < bytes; at += kPinnedPieceBytes)
-    cuda::check(cudaMemcpyAsync(static_cast<uint8_t*>(to) + at, static_cast<const uint8_t*>(from) + at,
-                                std::min(kPinnedPieceBytes, bytes - at), cudaMemcpyHostToDevice, stream_.get()),
-                "cudaMemcpyAsync");
 }
 
 void Link::upload(void* to, const void* from, size_t bytes) {

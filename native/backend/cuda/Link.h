@@ -11,10 +11,15 @@
 
 namespace spillway {
 
+// Who brings pieces to the device: the copy engine, which has the link's whole bandwidth, and where everything waits
+// for what it was given before; or a kernel that reads them, for what others' copies must not hold up.
+enum class Uploads : uint8_t { CopyEngine, Kernel };
+
 class Link {
  public:
   // pinned: pieces x pieceBytes, which outlive this. done: of all links of the device; outlives this, too.
-  Link(const Device& device, StreamsDone& done, StreamIndex index, uint8_t* pinned, size_t pieceBytes, size_t pieces);
+  Link(const Device& device, StreamsDone& done, StreamIndex index, Uploads uploads, uint8_t* pinned, size_t pieceBytes,
+       size_t pieces);
 
   // Of the thread that calls: CUDA keeps the device a thread works with.
   void use() const { device_.use(); }
@@ -26,8 +31,6 @@ class Link {
   uint8_t* nextPiece();
   void send(void* to, size_t bytes);
 
-  // From memory that is pinned where it is, and does not change before the stream has done it.
-  void sendPinned(void* to, const void* from, size_t bytes);
   // Any number of bytes; `from` may change when it returns. The device has them after what the stream has been given so
   // far.
   void upload(void* to, const void* from, size_t bytes);
@@ -56,6 +59,7 @@ class Link {
   const Device& device_;
   StreamsDone& done_;
   const StreamIndex index_;
+  const Uploads uploads_;
   StreamClock clock_;
   uint8_t* pinned_;
   size_t pieceBytes_;

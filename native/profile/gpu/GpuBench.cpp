@@ -24,7 +24,7 @@ GpuBench::GpuBench(const Workbench& bench)
       pinned_(cuda::MemoryKind::Pinned, std::min<size_t>(kMostPinned, memoryBytes_ / 4) + kLinkPieces * kLinkPiece),
       linkMemory_(pinned_.take(kLinkPieces * kLinkPiece, nullptr, "profiling the GPU")),
       pinnedMemory_(pinned_.take(std::min<size_t>(kMostPinned, memoryBytes_ / 4), nullptr, "profiling the GPU")),
-      link_(device_, done_, StreamIndex::Compute, linkMemory_.data, kLinkPiece, kLinkPieces) {
+      link_(device_, done_, StreamIndex::Compute, Uploads::Kernel, linkMemory_.data, kLinkPiece, kLinkPieces) {
   std::fill_n(pinnedMemory_.data, pinnedMemory_.bytes, static_cast<uint8_t>(kFilling));
   small_ = bench.glance() || isSlow();
 }
