@@ -54,6 +54,7 @@ const kernels = {
   selectKeysKernel: { threads: 256, registers: 40 },
   storeQuantisedTokensKernel: { threads: 128, registers: 48 },
   storeTokensKernel: { threads: 128, registers: 40 },
+  unpackFloatsKernel: { threads: 256, registers: 48 },
   unpackHalvesKernel: { threads: 256, registers: 40 },
 };
 const registersOfMultiprocessor = 65536;

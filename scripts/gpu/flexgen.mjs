@@ -15,11 +15,11 @@ const ON_GPU = [100, 0, 100, 0, 100, 0];
  */
 export const POLICIES = {
   'opt-6.7b': [
-    { name: 'published', batchSize: 2, batches: 1, percent: ON_GPU, cpuAttention: false, overlap: false },
-    { name: '4 bits', batchSize: 64, batches: 1, percent: ON_GPU, cpuAttention: false, overlap: false, compress: true },
-    { name: 'cache on the GPU', batchSize: 8, batches: 4, percent: [0, 100, 100, 0, 100, 0] },
-    { name: 'half of the weights', batchSize: 16, batches: 1, percent: [50, 50, 100, 0, 100, 0] },
+    { name: 'published', batchSize: 2, batches: 1, percent: ON_GPU, overlap: false },
+    { name: 'as many rows as fit', batchSize: 8, batches: 1, percent: ON_GPU, overlap: false },
     { name: 'the cache streams', batchSize: 32, batches: 4, percent: [20, 80, 0, 100, 0, 100] },
+    { name: 'cache on the GPU', batchSize: 8, batches: 4, percent: [0, 100, 100, 0, 100, 0] },
+    { name: '4 bits', batchSize: 64, batches: 1, percent: ON_GPU, overlap: false, compress: true },
     { name: 'attention on the CPU', batchSize: 32, batches: 4, percent: [20, 80, 0, 100, 0, 100], cpuAttention: true },
   ],
   'opt-30b': [

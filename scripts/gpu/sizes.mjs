@@ -54,7 +54,7 @@ export const FULL = {
     caps: { gpuBytes: 16 * GIB, cpuBytes: 200e9 },
     promptTokens: 512,
     newTokens: 32,
-    wantedSeconds: 40,
+    wantedSeconds: 30,
     profileBudget: 1,
   },
 };

@@ -24,15 +24,29 @@ async function planRows(library, { hardware, modelPath, workload, caps, wantedSe
   return rowsInTime(choice, workload.newTokens, wantedSeconds, mostSeconds);
 }
 
+const SAID_EVERY_SECONDS = 5;
+
+/** What happens, for the log of whoever wonders why it takes so long. */
+function say(text) {
+  console.log(`${seconds(0).toFixed(1)} s: ${text}`);
+}
+
 async function generate(engine, work, { signal }) {
   let [stats, progress] = [];
+  let saidAt = -Infinity;
   try {
     const run = {
       maxNewTokens: work.newTokens,
       ignoreEos: true,
       signal,
       onStats: (each) => (stats = each),
-      onProgress: (each) => (progress = each),
+      onProgress: (each) => {
+        progress = each;
+        if (each.seconds - saidAt < SAID_EVERY_SECONDS) return;
+        saidAt = each.seconds;
+        const { rowsDone, promptTokens, generatedTokens } = each;
+        say(`${rowsDone} of ${work.rows} rows, ${promptTokens} prompt tokens, ${generatedTokens} generated`);
+      },
     };
     for await (const row of engine.generate(uniformRows(work), run))
       if (row.error) throw new Error(`row ${row.id}: ${row.error.message}`);
@@ -100,6 +114,7 @@ export async function measureSpeed({
     const began = performance.now();
     await makeOptModel(modelPath, cut, signal);
     const makeSeconds = seconds(began);
+    say(`made the model in ${makeSeconds.toFixed(1)} s`);
     // Opening takes about as long as writing did, and a prediction may be off by half.
     const most = Math.min(mostSeconds, Math.max(1, (secondsLeft() - makeSeconds) / 2));
     const rows = await planRows(library, {
@@ -110,6 +125,7 @@ export async function measureSpeed({
       wantedSeconds,
       mostSeconds: most,
     });
+    say(`${rows} rows are planned`);
     const sampler = readDriver && sampleDriver(readDriver, 1000);
     let [stats, engine, peak] = [];
     try {
@@ -124,6 +140,7 @@ export async function measureSpeed({
         expectedRows: { promptTokens, newTokens, rows },
         ...(signal && { signal }),
       });
+      say(`opened: ${JSON.stringify(engine.plan.policy)}`);
       const work = { rows, promptTokens, newTokens, vocabularySize: wholeShape(shape).vocabularySize };
       stats = await generate(engine, work, { signal });
     } finally {

@@ -1,5 +1,7 @@
 // Memory of the host that the device reads by itself, since it is pinned where it is.
 #pragma once
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <utility>
 
@@ -13,23 +15,41 @@ class HostPin {
   // Pins what it can: where the system refuses, pinned() is false, and copies have to go through memory that is. data:
   // page-aligned.
   HostPin(void* data, size_t bytes) {
-    if (bytes == 0 || cudaHostRegister(data, bytes, cudaHostRegisterDefault) == cudaSuccess)
-      data_ = bytes == 0 ? nullptr : data;
-    else
+    if (bytes == 0) return;
+    if (cudaHostRegister(data, bytes, cudaHostRegisterDefault) != cudaSuccess) {
       cudaGetLastError();  // told once; a later call is not to blame for it
+      return;
+    }
+    data_ = data;
+    bytes_ = bytes;
+    shareWithChildren(false);
   }
   ~HostPin() {
-    if (data_ != nullptr) cudaHostUnregister(data_);
+    if (data_ == nullptr) return;
+    cudaHostUnregister(data_);
+    shareWithChildren(true);
   }
   HostPin(const HostPin&) = delete;
   HostPin& operator=(HostPin&& other) noexcept {
     std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
     return *this;
   }
   bool pinned() const { return data_ != nullptr; }
 
  private:
+  // Linux copies pinned pages when a process forks, at once and all of them: whoever starts a program beside a model of
+  // 13 GB would wait seconds, and need as much memory again. A child has no use for them.
+  void shareWithChildren(bool share) const {
+#if defined(__linux__)
+    madvise(data_, bytes_, share ? MADV_DOFORK : MADV_DONTFORK);
+#else
+    static_cast<void>(share);
+#endif
+  }
+
   void* data_ = nullptr;
+  size_t bytes_ = 0;
 };
 
 }  // namespace spillway

@@ -18,8 +18,8 @@ TEST(CudaCopyPinned, BringsEveryByteAndNoOther) {
           const DeviceArray<uint8_t> there(std::vector<uint8_t>(target + bytes + kRoom, 0xaa));
           copyPinned(testStream(), from + source, there.get() + target, bytes);
           const std::vector<uint8_t> found = there.values();
-          const std::string what = std::to_string(bytes) + " bytes from " + std::to_string(source) + " to " +
-                                   std::to_string(target);
+          const std::string what =
+              std::to_string(bytes) + " bytes from " + std::to_string(source) + " to " + std::to_string(target);
           ASSERT_EQ(std::memcmp(found.data() + target, from + source, bytes), 0) << what;
           for (size_t i = 0; i < found.size(); i++)
             if (i < target || i >= target + bytes) ASSERT_EQ(found[i], 0xaa) << what << ", beside it, at " << i;

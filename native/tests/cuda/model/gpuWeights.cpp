@@ -1,4 +1,9 @@
 // Weights in every split of device, host memory and store: the same bits, and nothing wrong unnoticed.
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "../../../backend/cuda/HostPin.h"
 #include "gpuFixture.h"
 
 namespace spillway {
@@ -143,6 +148,37 @@ TEST(GpuWeights, ThatTheBufferDoesNotHoldAreNotComputedWith) {
   const Completion other = tiny.await(runtime.submitCompute(ComputePart::Project, 0, batch, tiny.activations, {}, 1));
   EXPECT_NE(other.message.find("found layer 1, expected layer 0"), std::string::npos) << other.message;
 }
+
+#if defined(__linux__)
+// What the system says of the mapping that an address is in.
+std::string flagsOfMapping(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  std::string line;
+  bool inside = false;
+  while (std::getline(maps, line)) {
+    uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%zx-%zx ", &begin, &end) == 2) {
+      const auto at = reinterpret_cast<uintptr_t>(address);
+      inside = begin <= at && at < end;
+    } else if (inside && line.rfind("VmFlags:", 0) == 0) {
+      return line + " ";
+    }
+  }
+  return "";
+}
+
+TEST(GpuWeights, ThatArePinnedAreNotCopiedForAChild) {
+  const Arena memory(1 << 20, "a test");
+  memory.data()[0] = 1;
+  {
+    HostPin pin;
+    pin = HostPin(memory.data(), memory.bytes());
+    ASSERT_TRUE(pin.pinned());
+    EXPECT_NE(flagsOfMapping(memory.data()).find(" dc "), std::string::npos);
+  }
+  EXPECT_EQ(flagsOfMapping(memory.data()).find(" dc "), std::string::npos);
+}
+#endif
 
 }  // namespace
 }  // namespace spillway
