@@ -85,8 +85,8 @@ export interface EngineOptions {
   /**
    * Memory of the first GPU that may be used: one reservation, a hard cap; what CUDA itself takes comes on top. With it
    * the GPU computes, and weights, KV cache and hidden states live on three tiers. Runs that overlap need room for
-   * hidden states each. Default 0: the processor computes. (No result of a real GPU has been verified yet, so nothing
-   * is computed there unasked.)
+   * hidden states each. Default 0: the processor computes. (Results were right on an H200; how fast it will be is
+   * not predicted well yet, so nothing is computed there unasked.)
    */
   readonly gpuMemory?: Size;
   /**

@@ -49,6 +49,11 @@ export interface RunStats {
     Record<string, { readonly busySeconds: number; readonly tasks: number; readonly bytes: number }>
   >;
   readonly memory: Readonly<Record<string, { readonly capacityBytes: number; readonly peakBytes: number }>>;
+  /**
+   * With a GPU: of the weights in host memory, what the system did not let be pinned (a limit of the container, say).
+   * It crosses the link by one thread's copies, some eighth as fast. 0 is well.
+   */
+  readonly unpinnedBytes?: number;
   readonly residentPeakBytes: number;
   /**
    * What the cost model says of a run like this one, by the machine's profile; left out where the machine was not

@@ -29,6 +29,7 @@ inline Napi::Object bytesToJavaScript(Napi::Env env, const RuntimeBytes& bytes) 
     gpu.Set("cache", static_cast<double>(bytes.gpu->cache));
     gpu.Set("scratch", static_cast<double>(bytes.gpu->scratch));
     gpu.Set("activations", static_cast<double>(bytes.gpu->activations));
+    gpu.Set("unpinned", static_cast<double>(bytes.gpu->unpinned));
     gpu.Set("streamedFromStore", layers(bytes.gpu->streamedFromStore));
     object.Set("gpu", gpu);
   }

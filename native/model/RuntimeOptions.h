@@ -84,6 +84,9 @@ struct GpuBytes {
   size_t cache = 0;
   size_t scratch = 0;
   size_t activations = 0;  // of one buffer of limits.tokensPerSquare tokens
+  // Of the weights in host memory, what the system did not let be pinned: it crosses by one thread's copies, some
+  // eighth as fast. Known once reserved.
+  size_t unpinned = 0;
   std::vector<uint64_t>
       streamedFromStore;  // of RuntimeBytes::streamed, what comes from the store, not from host memory
 };

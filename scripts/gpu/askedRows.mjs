@@ -120,7 +120,7 @@ function roofline(name, speed) {
   return row(
     what,
     '80%',
-    `${percent(speed.shareOfPredicted)} (${rate(speed.tokensPerSecond)} of ${rate(speed.predictedTokensPerSecond)})`,
+    `${percent(speed.shareOfPredicted)} (${rate(speed.tokensPerSecond)} of ${rate(speed.predictedTokensPerSecond)})${speed.stopped === undefined ? '' : `, stopped by ${speed.stopped}`}`,
     speed.shareOfPredicted >= 0.8,
   );
 }

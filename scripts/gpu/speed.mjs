@@ -31,15 +31,26 @@ function say(text) {
   console.log(`${seconds(0).toFixed(1)} s: ${text}`);
 }
 
+/**
+ * Runs the rows. Where the time limit stops it, what is known counts: `stopped` says how far it came.
+ * @returns the run's statistics, with `tasks`: seconds and number by kind of task, of those that ended
+ */
 async function generate(engine, work, { signal }) {
   let [stats, progress] = [];
   let saidAt = -Infinity;
+  const tasks = {};
   try {
     const run = {
       maxNewTokens: work.newTokens,
       ignoreEos: true,
       signal,
       onStats: (each) => (stats = each),
+      onTrace: ({ ph, name, dur }) => {
+        if (ph !== 'X') return;
+        const task = (tasks[name.replace(/ L\d+/, '')] ??= { seconds: 0, count: 0 });
+        task.seconds += dur / 1e6;
+        task.count++;
+      },
       onProgress: (each) => {
         progress = each;
         if (each.seconds - saidAt < SAID_EVERY_SECONDS) return;
@@ -51,13 +62,13 @@ async function generate(engine, work, { signal }) {
     for await (const row of engine.generate(uniformRows(work), run))
       if (row.error) throw new Error(`row ${row.id}: ${row.error.message}`);
   } catch (error) {
-    if (!signal?.aborted) throw error;
-    throw new Error(
-      `stopped by the time limit with ${progress?.generatedTokens ?? 0} of ${work.rows * work.newTokens} tokens made in ${(progress?.seconds ?? 0).toFixed(0)} s`,
-      { cause: error },
-    );
+    if (!signal?.aborted || stats === undefined) throw error;
+    const all = work.rows * work.newTokens;
+    const stopped = `the time limit, with ${progress?.generatedTokens ?? 0} of ${all} tokens made`;
+    say(`stopped by ${stopped}`);
+    return { ...stats, tasks, stopped };
   }
-  return stats;
+  return { ...stats, tasks };
 }
 
 /**
@@ -148,6 +159,7 @@ export async function measureSpeed({
       peak = await sampler?.stop();
     }
     const { tokensPerSecond, predicted, memory, queues, seconds: spent, residentPeakBytes, policy } = stats;
+    const { tasks, stopped, unpinnedBytes } = stats;
     return {
       ...about,
       rows,
@@ -168,6 +180,9 @@ export async function measureSpeed({
         predictedQueueSeconds: predicted.queueSeconds,
       }),
       queues,
+      tasks,
+      ...(stopped !== undefined && { stopped }),
+      unpinnedBytes,
       memory,
       residentPeakBytes,
       // Before there was no context: what CUDA itself takes is in it.

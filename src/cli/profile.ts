@@ -45,7 +45,7 @@ export function addProfile(program: Command, context: CommandContext): void {
   );
   command.option(
     '--gpu-memory <size>',
-    'memory of the first GPU that runs may use, 64MiB at least: the GPU is measured too, in four seconds more (0: it is not; so far no real GPU has been measured)',
+    'memory of the first GPU that runs may use, 64MiB at least: the GPU is measured too, in four seconds more (0: it is not)',
     sizeOrNone,
     0,
   );

@@ -73,6 +73,7 @@ describe('the command line with --gpu-memory', () => {
     expect(readFileSync(path('tiers.jsonl'), 'utf8')).toBe(readFileSync(path('plain.jsonl'), 'utf8'));
     const stats = JSON.parse(readFileSync(path('stats.json'), 'utf8')) as RunStats;
     expect(Object.keys(stats.memory)).toEqual(['gpu', 'cpu', 'disk']);
+    expect(stats.unpinnedBytes).toBe(0);
     expect(Object.keys(stats.queues).sort()).toEqual(['disk-read', 'gpu-compute', 'host-to-device']);
     expect(Object.keys(stats.bytes.weights).sort()).toEqual(['cpu→gpu', 'disk→cpu']);
     const trace = JSON.parse(readFileSync(path('trace.json'), 'utf8')) as TraceEvent[] | { traceEvents: TraceEvent[] };

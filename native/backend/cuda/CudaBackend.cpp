@@ -145,6 +145,7 @@ GpuBytes CudaBackend::bytes() const {
   bytes.cache = Device::aligned(cacheBytes_);
   bytes.scratch = Device::aligned(scratchBytes_) + Device::aligned(constantBytes_);
   bytes.activations = Device::aligned(Activations::bytesFor(spec_, parts_.options.limits.tokensPerSquare, true));
+  bytes.unpinned = weights_.unpinnedBytes();
   for (size_t layer = 0; layer < spec_.layers; layer++) bytes.streamedFromStore.push_back(weights_.storeBytes(layer));
   return bytes;
 }

@@ -25,6 +25,8 @@ class GpuWeights {
     return host_.layerBlock(layer).streamedBytes();
   }  // that come from the store each time
   void reserve();
+  // Of hostBytes(), once reserved.
+  size_t unpinnedBytes() const { return memory_.data() == nullptr || pin_.pinned() ? 0 : hostBytes_; }
 
   void load(WeightStore& store, Link& link, LoadProgress& progress);
   void load(const std::vector<File>& files, ThreadPool& pool, Link& link, LoadProgress& progress);

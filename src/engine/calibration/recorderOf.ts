@@ -35,6 +35,7 @@ export function recorderOf(
       ...(products !== 'own' && { gpuProducts: products }),
     },
     loadSeconds,
+    unpinnedBytes: opened.reserved.unpinnedBytes,
     memory: () => memoryUse(opened, pool),
     lengths: forecast.drift,
     forecast: (totals) => forecast.of({ schedule, totals, ownStages: pipeline !== undefined, timings }),

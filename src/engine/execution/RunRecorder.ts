@@ -16,6 +16,8 @@ export interface RecorderSetup {
   readonly model: string;
   readonly policy: Readonly<Record<string, unknown>>;
   readonly loadSeconds: number;
+  /** As in `RunStats`. */
+  readonly unpinnedBytes?: number | undefined;
   /** Bytes in use and capacity of each tier, now. */
   readonly memory: () => MemoryUse;
   /** What was expected of a run with these rows. */
@@ -252,6 +254,7 @@ export class RunRecorder {
       memory: Object.fromEntries(
         Object.entries(memory).map(([tier, { capacityBytes, peakBytes }]) => [tier, { capacityBytes, peakBytes }]),
       ),
+      ...(this.setup.unpinnedBytes !== undefined && { unpinnedBytes: this.setup.unpinnedBytes }),
       residentPeakBytes: residentPeakBytes(),
       ...this.setup.forecast?.({
         rows: this.computed,

@@ -59,6 +59,8 @@ export interface ReservedBytes {
   /** What lies on disk: the repacked model, and the file of cache and hidden states. */
   readonly storeBytes: number;
   readonly spillBytes: number;
+  /** As in `RunStats`; with a GPU. */
+  readonly unpinnedBytes?: number;
 }
 
 /** What computes. */

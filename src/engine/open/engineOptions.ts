@@ -92,7 +92,7 @@ export const ENGINE_OPTIONS = {
     default: 0,
     flag: '<size>',
     about:
-      "most memory of the first GPU, reserved at once: with it the GPU computes (0: the processor does; so far no real GPU's results have been verified)",
+      'most memory of the first GPU, reserved at once: with it the GPU computes (0: the processor does; its results were right on an H200; it may be slower than the plan says)',
     docs: 'memory of the first NVIDIA GPU that may be used: with it the GPU computes; see [Status](../README.md#status)',
   },
   gpuProducts: {

@@ -122,6 +122,12 @@ function openedOf(layout: MemoryLayout, runtime: NativeRuntime, store: WeightSto
       fromDisk: bytes.gpu ? bytes.gpu.streamedFromStore : bytes.streamed,
     },
     activations: spill.activations,
-    reserved: { capBytes, hostBytes: host.reservedBytes, storeBytes: store?.fileBytes ?? 0, spillBytes: onePage.spill },
+    reserved: {
+      capBytes,
+      hostBytes: host.reservedBytes,
+      storeBytes: store?.fileBytes ?? 0,
+      spillBytes: onePage.spill,
+      ...(bytes.gpu && { unpinnedBytes: bytes.gpu.unpinned }),
+    },
   };
 }

@@ -115,6 +115,7 @@ function measure({ residentLayerBytes, buffers, pages }: GpuRuntimeOptions): Run
       cache: pages * PAGE,
       scratch: SCRATCH,
       activations: ACTIVATION,
+      unpinned: 0,
       streamedFromStore: [],
     },
   };
