@@ -52,6 +52,7 @@ const kernels = {
   scatterScaledRowsKernel: { threads: 256, registers: 40 },
   scoreKeysKernel: { threads: 128, registers: 96 },
   selectKeysKernel: { threads: 256, registers: 40 },
+  softCapKernel: { threads: 256, registers: 40 },
   storeQuantisedTokensKernel: { threads: 128, registers: 48 },
   storeTokensKernel: { threads: 128, registers: 40 },
   unpackFloatsKernel: { threads: 256, registers: 48 },

@@ -12,6 +12,12 @@ uint32_t count(const Napi::Object& object, const char* key, const std::string& p
   return static_cast<uint32_t>(readInteger(object.Get(key), path + key, 0, UINT32_MAX));
 }
 
+// A number that may be left out.
+float optionalFloat(const Napi::Object& object, const char* key, const std::string& path) {
+  const Napi::Value value = object.Get(key);
+  return value.IsUndefined() ? 0.0f : readFloat(value, path + key);
+}
+
 void parsePosition(const Napi::Object& object, const std::string& path, DecoderSpec& spec) {
   spec.position = readWord<PositionKind>(
       object.Get("kind"), path + "kind",
@@ -89,9 +95,12 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   spec.embeddingScale = readFloat(embedding.Get("scale"), path + "embedding.scale");
   const Napi::Object attention = readObject(object.Get("attention"), path + "attention");
   spec.attentionScale = readFloat(attention.Get("scale"), path + "attention.scale");
+  spec.attentionSoftCap = optionalFloat(attention, "softCap", path + "attention.");
   spec.qkNorm = readBoolean(attention.Get("qkNorm"), path + "attention.qkNorm");
   parsePosition(readObject(object.Get("position"), path + "position"), path + "position.", spec);
   parseFeedForward(readObject(object.Get("feedForward"), path + "feedForward"), path + "feedForward.", spec);
+
+  spec.logitSoftCap = optionalFloat(object, "logitSoftCap", path);
 
   const Napi::Array layers = readArray(object.Get("layerSpecs"), path + "layerSpecs", kMostEntries);
   for (uint32_t l = 0, length = layers.Length(); l < length; l++) {

@@ -31,6 +31,10 @@ void checkFinite(const std::string& field, float value) {
   if (!std::isfinite(value)) refuse(field, std::to_string(value), "a finite number");
 }
 
+void checkCap(const char* field, float cap) {
+  if (!(cap >= 0) || !std::isfinite(cap)) refuse(field, std::to_string(cap), "a finite number of at least 0");
+}
+
 void checkPosition(const DecoderSpec& spec) {
   switch (spec.position) {
     case PositionKind::Rotary:
@@ -96,6 +100,10 @@ void validate(const DecoderSpec& spec) {
     refuse("norm.epsilon", std::to_string(spec.normEpsilon), "a finite number of at least 0");
   checkFinite("embedding.scale", spec.embeddingScale);
   checkFinite("attention.scale", spec.attentionScale);
+  checkCap("attention.softCap", spec.attentionSoftCap);
+  if (spec.attentionSoftCap != 0 && spec.position == PositionKind::Alibi)
+    refuse("attention.softCap", std::to_string(spec.attentionSoftCap), "none beside the slopes of ALiBi");
+  checkCap("logitSoftCap", spec.logitSoftCap);
   checkPosition(spec);
 
   if (spec.feedForward == FeedForwardKind::Experts) {

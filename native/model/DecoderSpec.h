@@ -46,6 +46,7 @@ struct DecoderSpec {
   uint32_t embeddingSize = 0;
   float embeddingScale = 1;
   float attentionScale = 1;
+  float attentionSoftCap = 0;  // 0: none; so below
   bool qkNorm = false;
 
   PositionKind position = PositionKind::Rotary;
@@ -60,6 +61,7 @@ struct DecoderSpec {
   Activation activation = Activation::Silu;
   uint32_t experts = 0;
   uint32_t expertsPerToken = 0;
+  float logitSoftCap = 0;
 
   std::vector<LayerSpec> layerSpecs;
 

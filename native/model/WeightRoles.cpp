@@ -28,6 +28,7 @@ Presence ifNormBias(const Spec& spec) { return optionalIf(spec.norm == NormKind:
 Presence ifSandwich(const Spec& spec) { return requiredIf(spec.residual == Residual::Sandwich); }
 Presence ifQkNorm(const Spec& spec) { return requiredIf(spec.qkNorm); }
 Presence ifGated(const Spec& spec) { return requiredIf(spec.feedForward == FeedForwardKind::Gated); }
+Presence ifGatedBias(const Spec& spec) { return optionalIf(spec.feedForward == FeedForwardKind::Gated); }
 Presence ifOneBlock(const Spec& spec) { return requiredIf(spec.feedForward != FeedForwardKind::Experts); }
 Presence ifOneBlockBias(const Spec& spec) { return optionalIf(spec.feedForward != FeedForwardKind::Experts); }
 Presence ifExperts(const Spec& spec) { return requiredIf(spec.feedForward == FeedForwardKind::Experts); }
@@ -90,6 +91,7 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"q_norm.weight", nullptr, &L::qNorm, ifQkNorm, headElements},
       {"k_norm.weight", nullptr, &L::kNorm, ifQkNorm, headElements},
       {"gate.weight", &L::gate, nullptr, ifGated, hiddenToInner},
+      {"gate.bias", nullptr, &L::gateBias, ifGatedBias, inner},
       {"up.weight", &L::up, nullptr, ifOneBlock, hiddenToInner},
       {"up.bias", nullptr, &L::upBias, ifOneBlockBias, inner},
       {"down.weight", &L::down, nullptr, ifOneBlock, innerToHidden},

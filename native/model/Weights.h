@@ -46,7 +46,7 @@ struct LayerWeights {
               *postNorm2 = nullptr;
   const float *qBias = nullptr, *kBias = nullptr, *vBias = nullptr, *oBias = nullptr, *qNorm = nullptr,
               *kNorm = nullptr;
-  const float *upBias = nullptr, *downBias = nullptr;
+  const float *gateBias = nullptr, *upBias = nullptr, *downBias = nullptr;
   std::vector<ExpertWeights> experts;
 };
 struct GlobalWeights {

@@ -26,7 +26,7 @@ export interface DecoderSpec {
    * Where the norms stand and how the branches are added.
    * - `pre`: h += attn(norm1 h); h += ffn(norm2 h)
    * - `post` (OPT-350m): h = norm1(h + attn h); h = norm2(h + ffn h)
-   * - `sandwich` (Gemma 3): h += postNorm1(attn(norm1 h)); h += postNorm2(ffn(norm2 h))
+   * - `sandwich` (Gemma 2 and 3): h += postNorm1(attn(norm1 h)); h += postNorm2(ffn(norm2 h))
    * - `parallel` (GPT-NeoX, Falcon): h += attn(norm1 h) + ffn(norm2 h); without a norm2 tensor both read norm1 h
    */
   readonly residual: 'pre' | 'post' | 'sandwich' | 'parallel';
@@ -43,6 +43,8 @@ export interface DecoderSpec {
   readonly attention: {
     /** Factor on query · key before the softmax. */
     readonly scale: number;
+    /** Scores become softCap * tanh(score / softCap) (Gemma 2); absent: they do not. Never beside ALiBi. */
+    readonly softCap?: number;
     /** RMS norm over each head of q and k before the rotation (Qwen3, Gemma 3). */
     readonly qkNorm: boolean;
   };
@@ -82,6 +84,9 @@ export interface DecoderSpec {
      */
     readonly experts?: { readonly count: number; readonly perToken: number };
   };
+
+  /** Logits become logitSoftCap * tanh(logit / logitSoftCap) (Gemma 2); absent: they do not. */
+  readonly logitSoftCap?: number;
 
   /** What differs from layer to layer; one entry a layer. */
   readonly layerSpecs: readonly LayerSpec[];

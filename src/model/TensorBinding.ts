@@ -31,6 +31,7 @@ export type LayerRole =
   | 'q_norm.weight'
   | 'k_norm.weight' // vectors [headDim]
   | 'gate.weight'
+  | 'gate.bias'
   | 'up.weight'
   | 'up.bias'
   | 'down.weight'

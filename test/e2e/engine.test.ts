@@ -62,6 +62,7 @@ const byId = (results: readonly RowResult[]): Map<unknown, unknown> =>
 
 const COMPANIES: readonly (readonly [string, Partial<EngineOptions>])[] = [
   ['llama-Q4_1.gguf', {}],
+  ['gemma2-Q8_0.gguf', {}],
   ['gemma3-mixed.gguf', {}],
   ['mixtral', {}],
   ['qwen3-moe', {}],

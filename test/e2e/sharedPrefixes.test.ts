@@ -40,6 +40,7 @@ const MODELS: readonly (readonly [string, Partial<EngineOptions>])[] = [
   ['falcon-rw', {}],
   ['llama-Q4_1.gguf', { precision: 'float32' }],
   ['llama-Q4_1.gguf', { compressCache: '4bit', sparseAttention: 0.3 }],
+  ['gemma2-Q8_0.gguf', { compressCache: '8bit', sparseAttention: 0.3 }],
   ['gemma3-mixed.gguf', { compressCache: '8bit' }],
   ['llama-Q4_1.gguf', { weights: { cpu: 0, disk: 1 } }],
   ['llama-Q4_1.gguf', { cache: { cpu: 0, disk: 1 } }],

@@ -66,6 +66,7 @@ const SETTINGS: readonly Partial<EngineOptions>[] = [
   { cache: here, precision: 'float32' },
   { cache: half, compressCache: '8bit', sparseAttention: 0.3 },
   { model: 'gemma3-mixed.gguf', cache: half, compressCache: '4bit' },
+  { model: 'gemma2-Q8_0.gguf', cache: half, sparseAttention: 0.4 },
   { cache: { gpu: 0.4, cpu: 0.6, disk: 0 }, weights: { gpu: 0.3, cpu: 0.7, disk: 0 }, sparseAttention: 0.4 },
 ];
 

@@ -104,7 +104,7 @@ MatrixInput CpuPass::activated(const LayerWeights& layer, const MatrixInput& inp
   const StoredMatrix* const down[] = {&layer.down};
   // The activated branch comes first: gate(x), or up(x) where there is no gate.
   const StoredMatrix& first = gated ? layer.gate : layer.up;
-  const float* firstBias = gated ? nullptr : layer.upBias;
+  const float* firstBias = gated ? layer.gateBias : layer.upBias;
   const bool whole =
       !(streams(first) && first.residentOutputs != 0) && !(streams(layer.up) && layer.up.residentOutputs != 0);
   if (whole && usesQuantisedInput(compute, first.type) == usesQuantisedInput(compute, layer.up.type)) {

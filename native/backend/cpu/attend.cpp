@@ -1,3 +1,4 @@
+#include "../../model/attentionShape.h"
 #include "CpuPass.h"
 
 namespace spillway {
@@ -26,9 +27,7 @@ void CpuPass::attend(size_t layer) const {
                               batch.pagePointers.data() + range.firstPage,
                               range.sequence->promptTokens};
   }
-  const float* slopes = spec.position == PositionKind::Alibi ? spec.alibiSlopes.data() : nullptr;
-  const AttentionShape shape{spec.heads, spec.attentionScale,       spec.layerSpecs[layer].window,
-                             slopes,     spec.alibiRoundToBfloat16, keepKeys};
+  const AttentionShape shape = attentionShape(spec, layer, keepKeys);
   spillway::attend(compute, cache.layout(), shape, batch.attentionRows.data(), batch.attentionRows.size(),
                    spec.queryWidth(), spec.queryWidth(), scratch);
 }

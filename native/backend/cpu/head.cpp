@@ -32,6 +32,10 @@ void finalNorm(const CpuPass& pass, uint32_t token, float* normed) {
     std::copy_n(hidden, width, normed);
 }
 
+void capLogits(const CpuPass& pass, float* logits, size_t n) {
+  if (pass.spec.logitSoftCap != 0) pass.compute.kernels.rows.softCap(pass.spec.logitSoftCap, logits, n);
+}
+
 // The largest logits of some sequences, slice by slice of the vocabulary; of equal ones the first, as
 // RowKernels::argMax has it.
 void takeLargest(const CpuPass& pass, const WantedLogits* wanted, size_t rows, const float* input, size_t width,
@@ -51,6 +55,7 @@ void takeLargest(const CpuPass& pass, const WantedLogits* wanted, size_t rows, c
     const MatmulJob job{&part, bias == nullptr ? nullptr : bias + first, logits, outputs};
     matmul(pass.compute, &job, 1, prepared, pass.scratch);
     pass.forRows(rows, outputs, [&](size_t r, unsigned) {
+      capLogits(pass, logits + r * outputs, outputs);
       float value;
       size_t index;
       pass.compute.kernels.rows.argMax(logits + r * outputs, outputs, &value, &index);
@@ -118,6 +123,7 @@ std::unique_ptr<HeadResult> CpuPass::head() const {
     }
     multiply(this->weights.head(), weights.headBias, input, rows, logits, ProductOf::Others);
     forRows(rows, vocabulary, [&](size_t i, unsigned worker) {
+      capLogits(pass, logits + i * vocabulary, vocabulary);
       useLogits(compute.kernels, batch, wanted[first + i], logits + i * vocabulary, vocabulary,
                 workspaces + worker * workspaceBytes, *result);
     });

@@ -144,7 +144,7 @@ MatrixInput CudaPass::activated(const LayerWeights& layer, const MatrixInput& in
   // The activated branch comes first: gate(x), or up(x) where there is no gate.
   float* first = scratch.take<float>(rows * width);
   float* up = gated ? scratch.take<float>(rows * width) : nullptr;
-  const ProductJob gatedJobs[] = {{&layer.gate, nullptr, first, width}, {&layer.up, layer.upBias, up, width}};
+  const ProductJob gatedJobs[] = {{&layer.gate, layer.gateBias, first, width}, {&layer.up, layer.upBias, up, width}};
   const ProductJob plainJob{&layer.up, layer.upBias, first, width};
   multiply(gated ? gatedJobs : &plainJob, gated ? 2 : 1, input, ProductOf::Tokens);
   activate(first, up, rows, width);

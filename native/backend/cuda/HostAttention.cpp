@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "../../model/attentionShape.h"
+
 namespace spillway {
 
 HostAttention::HostAttention(const CudaPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer,
@@ -71,9 +73,7 @@ AttentionRow HostAttention::rowOf(size_t token, uint32_t count) const {
 
 void HostAttention::attendRows(size_t rows) const {
   const DecoderSpec& spec = pass_.spec;
-  const float* slopes = spec.position == PositionKind::Alibi ? spec.alibiSlopes.data() : nullptr;
-  const AttentionShape shape{spec.heads, spec.attentionScale,       spec.layerSpecs[layer_].window,
-                             slopes,     spec.alibiRoundToBfloat16, pass_.keepKeys};
+  const AttentionShape shape = attentionShape(spec, layer_, pass_.keepKeys);
   spillway::attend(pass_.compute, pass_.layout(), shape, pass_.batch.attentionRows.data(), rows, spec.queryWidth(),
                    spec.queryWidth(), pass_.host);
 }

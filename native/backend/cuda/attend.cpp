@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "../../model/attentionShape.h"
 #include "../../model/layer.h"
 #include "AttentionTables.h"
 #include "HostAttention.h"
@@ -209,12 +210,7 @@ void CudaPass::attend(size_t layer) const {
   const size_t tokens = pass.tokens(), elements = tokens * spec.queryWidth();
   const bool inRanges =
       pass.compute.precision == Precision::Default && cuda::hasPrefillAttention(rangeLayout(pass.layout()));
-  const AttentionShape shape{spec.heads,
-                             spec.attentionScale,
-                             spec.layerSpecs[layer].window,
-                             pass.constants.slopes,
-                             spec.alibiRoundToBfloat16,
-                             pass.keepKeys};
+  const AttentionShape shape = attentionShape(spec, layer, pass.constants.slopes, pass.keepKeys);
 
   const bool uploads = inRanges && pass.hostPages.pages() != 0, halves = inRanges && isQuantised(pass.layout().type);
   const uint32_t pageTokens = pass.layout().pageTokens, limit = std::min(spec.contextTokens, kMostUploadedTokens),

@@ -132,6 +132,10 @@ std::unique_ptr<HeadResult> CudaPass::head() const {
     gatherNormed(pass, places, placesThere, rows, last);
     if (project) pass.multiply(weights.outputProjection, nullptr, last, rows, projected, ProductOf::Others);
     pass.multiply(pass.weights.head(), weights.headBias, project ? projected : last, rows, logits, ProductOf::Others);
+    if (spec.logitSoftCap != 0) {
+      pass.run(
+          [&](cudaStream_t stream) { cuda::softCap(stream, spec.logitSoftCap, logits, rows * spec.vocabularySize); });
+    }
     if (sampledThere || pass.measuring) sample(pass, &wanted[first], rows, logits, *result);
     if (!sampledThere) fetchLogits(pass, &wanted[first], rows, logits, *result);
     if (pass.measuring) break;

@@ -103,7 +103,9 @@ void describe(const Run& run, size_t row, uint32_t kvHead, uint32_t firstToken, 
   task.outputStride = run.outputStride;
   task.firstPosition = range.firstPosition + firstToken;
   task.tokens = tokens;
-  task.scale = run.shape.scale;
+  const bool capped = run.shape.softCap > 0;
+  task.capScale = capped ? run.shape.scale / run.shape.softCap : 0.0f;
+  task.scale = capped ? run.shape.softCap : run.shape.scale;
   task.window = run.shape.window;
   task.slopes = run.shape.alibiSlopes == nullptr ? nullptr : run.shape.alibiSlopes + kvHead * group;
   task.roundToBfloat16 = run.shape.alibiRoundToBfloat16;

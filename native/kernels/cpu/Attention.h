@@ -33,6 +33,8 @@ struct AttentionShape {
   // sees) keys of highest score, one at least: its own (newest) one always, of equal ones the later; softmax is over
   // those. Above 0.
   float keep = 1.0f;
+  // Above 0 (Gemma 2), and without slopes: score = softCap * tanh(q . k * scale / softCap).
+  float softCap = 0;
 };
 
 // A range of consecutive tokens of one row. Their own keys and values are in the pages already.

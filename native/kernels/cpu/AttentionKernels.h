@@ -26,7 +26,8 @@ struct AttentionBlock {
   uint32_t firstPosition;
   uint32_t tokens;
 
-  float scale;
+  float capScale;       // 0, or what products are multiplied by before the tanh that caps them
+  float scale;          // of products, or of their tanh
   uint32_t window;      // 0: all keys up to the query's own
   const float* slopes;  // [groupHeads] or null
   bool roundToBfloat16;

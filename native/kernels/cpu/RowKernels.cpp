@@ -2,6 +2,7 @@
 #include "RowKernels.h"
 
 #include "simd.h"
+#include "tanh.h"
 
 namespace spillway::SPILLWAY_ISA {
 namespace {
@@ -80,6 +81,12 @@ void addRow(const float* x, float* y, size_t n) {
 void scaleRow(float scale, float* y, size_t n) {
   const f32x16 factor = set1(scale);
   mapVectors(y, y, n, [=](f32x16 v, size_t, size_t) { return mul(v, factor); });
+}
+
+void softCapRow(float cap, float* y, size_t n) {
+  const f32x16 most = set1(cap), infinity = set1(kInfinity);
+  mapVectors(y, y, n,
+             [=](f32x16 v, size_t, size_t) { return selectLess(abs(v), infinity, mul(tanh(div(v, most)), most), v); });
 }
 
 void addScaled(const float* x, float scale, float* y, size_t n) {
@@ -202,8 +209,9 @@ void fromHalf(const uint16_t* x, float* y, size_t n) {
 }  // namespace
 
 const RowKernels& rowKernels() {
-  static const RowKernels kernels = {rmsNorm,  layerNorm, rotatePairs, rotateHalves, addRow, scaleRow, addScaled,
-                                     activate, argMax,    allFinite,   expShifted,   sumExp, toHalf,   fromHalf};
+  static const RowKernels kernels = {rmsNorm,   layerNorm,  rotatePairs, rotateHalves, addRow,
+                                     scaleRow,  softCapRow, addScaled,   activate,     argMax,
+                                     allFinite, expShifted, sumExp,      toHalf,       fromHalf};
   return kernels;
 }
 

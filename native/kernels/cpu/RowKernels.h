@@ -21,6 +21,8 @@ struct RowKernels {
   void (*add)(const float* x, float* y, size_t n);
   // y = y * scale
   void (*scale)(float scale, float* y, size_t n);
+  // y = cap * tanh(y / cap). What is not finite stays as it is.
+  void (*softCap)(float cap, float* y, size_t n);
   // y += scale * x
   void (*addScaled)(const float* x, float scale, float* y, size_t n);
   // x = activation(x), times `up` elementwise where that is not null (gated feed-forward). erf GELU accurate to

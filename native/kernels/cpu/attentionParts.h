@@ -3,7 +3,7 @@
 //
 // What one query computes, whatever stands beside it: for every part of kPartTokens positions, from a multiple of it
 // on, of which it sees some, in order,
-//   score[t] = (q . k[t]) scaled, biased
+//   score[t] = (q . k[t]) scaled, biased, or capped
 //   partial  = (maximum, sum of exp(score - maximum), those weights times values)   sums lane by lane, then one tree
 //   merged   = both rescaled to the larger maximum and added; the first partial as it is
 // and the merged values are divided by the merged sum. Tiles of queries, key blocks and value vectors only choose what
@@ -162,8 +162,12 @@ static void combineSplits(const Workspace& work, uint32_t first, const float* pa
 
 static inline ScoreRule ruleOf(const AttentionBlock& block, uint32_t query) {
   const bool biased = block.slopes != nullptr;
-  return {block.scale, biased, biased && block.roundToBfloat16, biased ? block.slopes[query % block.groupHeads] : 0.0f,
-          static_cast<float>(block.firstPosition + query / block.groupHeads)};
+  return {block.scale,
+          biased,
+          biased && block.roundToBfloat16,
+          biased ? block.slopes[query % block.groupHeads] : 0.0f,
+          static_cast<float>(block.firstPosition + query / block.groupHeads),
+          block.capScale};
 }
 
 // Copies the block's queries to where they are worked on.

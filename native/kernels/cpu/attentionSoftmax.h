@@ -1,7 +1,7 @@
-// Scores to weights: scaled, biased, hidden where a query does not see; softmax. Included by sources that are compiled
-// for each instruction set (simd.h).
+// Scores to weights: capped, scaled, biased, hidden where a query does not see; softmax. Included by sources that are
+// compiled for each instruction set (simd.h).
 #pragma once
-#include "simd.h"
+#include "tanh.h"
 
 namespace spillway::SPILLWAY_ISA {
 
@@ -29,6 +29,7 @@ struct ScoreRule {
   bool biased, rounded;
   float slope;
   float position;  // of the query
+  float capScale;  // AttentionBlock::capScale
 };
 
 // Scales and biases a vector of 16 scores, the first of them at position `first`; those outside [begin, end) become
@@ -69,8 +70,20 @@ static inline f32x16 expOfNegative(f32x16 v) {
   return mul(add(set1(1.0f), fma(mul(r, r), q, r)), asFloat(shiftLeft<23>(asInt(shifted))));
 }
 
-// Scales and biases scores in place, from the block of 16 on where `range` begins. Returns their maximum, lane by lane.
+// Soft caps are few models': their code stands apart, so that what all scores go through stays small. What is not
+// finite stays as it is, so that it shows.
+__attribute__((noinline)) static void capAll(float capScale, float* scores, Range range) {
+  const f32x16 scale = set1(capScale), infinity = set1(kInfinity);
+  for (uint32_t t = range.begin / 16 * 16; t < range.end; t += 16) {
+    const f32x16 score = load(scores + t);
+    store(scores + t, selectLess(abs(score), infinity, tanh(mul(score, scale)), score));
+  }
+}
+
+// Caps, scales and biases scores in place, from the block of 16 on where `range` begins. Returns their maximum, lane by
+// lane.
 static inline f32x16 finishAll(const ScoreRule& rule, float* scores, uint32_t start, Range range) {
+  if (rule.capScale != 0) capAll(rule.capScale, scores, range);
   const f32x16 scale = set1(rule.scale);
   f32x16 best = set1(kLowest);
   for (uint32_t t = range.begin / 16 * 16; t < range.end; t += 16) {

@@ -30,6 +30,9 @@ void activate(cudaStream_t stream, Activation activation, float* x, const float*
 // x *= factor
 void scale(cudaStream_t stream, float factor, float* x, size_t n);
 
+// x = cap * tanh(x / cap)
+void softCap(cudaStream_t stream, float cap, float* x, size_t n);
+
 // y[row] = x[indices[row]], n elements each. indices: [rows].
 void gatherRows(cudaStream_t stream, const float* x, const uint32_t* indices, size_t rows, size_t n, float* y);
 // y[indices[row]] += scales[row] * x[row], n elements each; no index twice. indices, scales: [rows].

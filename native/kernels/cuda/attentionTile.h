@@ -3,6 +3,7 @@
 #include "Attention.h"
 #include "asyncCopy.h"
 #include "halfFloat.h"
+#include "softCap.h"
 
 namespace spillway::cuda {
 
@@ -70,7 +71,10 @@ __device__ __forceinline__ float roundToBfloat16(float x) {
 // The score of a key at `key` for a query at `position`, from their product.
 __device__ __forceinline__ float finishScore(const AttentionShape& shape, uint32_t head, float product, uint32_t key,
                                              uint32_t position) {
-  if (shape.alibiSlopes == nullptr) return product * shape.scale;
+  if (shape.alibiSlopes == nullptr) {
+    const float score = product * shape.scale;
+    return shape.softCap == 0 ? score : softCapped(score, shape.softCap);
+  }
   const float slope = shape.alibiSlopes[head];
   if (shape.alibiRoundToBfloat16) {
     const float bias = roundToBfloat16(roundToBfloat16(slope) * roundToBfloat16(static_cast<float>(key)));

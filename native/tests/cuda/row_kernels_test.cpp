@@ -109,6 +109,19 @@ TEST(CudaRowKernels, Activations) {
     }
 }
 
+TEST(CudaRowKernels, SoftCaps) {
+  std::vector<float> x = normalNumbers(1003, 15, 40);
+  const float largest = std::numeric_limits<float>::max();
+  for (const float value : {largest, -largest, 1e-30f, 0.0f, kInfinity, -kInfinity, kNan}) x.push_back(value);
+  std::vector<float> expected = x;
+  cpu().softCap(30, expected.data(), x.size());
+  underEverySeed([&] {
+    const DeviceArray<float> in(x);
+    softCap(testStream(), 30, in.get(), x.size());
+    expectClose(in.values(), expected, 1e-37f, 5e-7f, "softCap");
+  });
+}
+
 TEST(CudaRowKernels, AdditionsHaveTheCpusBits) {
   for (const size_t n : kLengths) {
     const std::vector<float> x = normalNumbers(n, 11), y = normalNumbers(n, 12);

@@ -60,7 +60,8 @@ class RowsOnDevice {
     const DeviceArray<AttentionToken> tokenArray(tokens);
     const AttentionShape shape = {case_.heads,   1.0f / std::sqrt(static_cast<float>(case_.layout.headDim)),
                                   case_.window,  case_.alibi ? slopes.get() : nullptr,
-                                  case_.rounded, case_.keep};
+                                  case_.rounded, case_.keep,
+                                  case_.softCap};
     float* to = inPlace ? in.get() : out.get();
     if (ranges) {
       const DeviceArray<AttentionRange> rangeArray(spans);

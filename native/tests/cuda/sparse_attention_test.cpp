@@ -5,11 +5,17 @@ namespace spillway::cuda {
 namespace {
 
 const AttentionCase kCases[] = {
-    {{CacheType::F16, 2, 64, 32}, 2, 0, false, false, 0.1f},   {{CacheType::F16, 3, 64, 64}, 9, 0, true, false, 0.3f},
-    {{CacheType::F16, 1, 80, 16}, 11, 40, true, true, 0.25f},  {{CacheType::F32, 1, 300, 16}, 2, 0, false, false, 0.2f},
-    {{CacheType::F32, 2, 48, 32}, 4, 300, false, false, 0.5f}, {{CacheType::Q8, 2, 64, 32}, 2, 0, false, false, 0.1f},
-    {{CacheType::Q8, 1, 128, 48}, 9, 33, true, false, 0.4f},   {{CacheType::Q4, 1, 128, 16}, 3, 0, false, false, 0.2f},
+    {{CacheType::F16, 2, 64, 32}, 2, 0, false, false, 0.1f},
+    {{CacheType::F16, 3, 64, 64}, 9, 0, true, false, 0.3f},
+    {{CacheType::F16, 1, 80, 16}, 11, 40, true, true, 0.25f},
+    {{CacheType::F32, 1, 300, 16}, 2, 0, false, false, 0.2f},
+    {{CacheType::F32, 2, 48, 32}, 4, 300, false, false, 0.5f},
+    {{CacheType::Q8, 2, 64, 32}, 2, 0, false, false, 0.1f},
+    {{CacheType::Q8, 1, 128, 48}, 9, 33, true, false, 0.4f},
+    {{CacheType::Q4, 1, 128, 16}, 3, 0, false, false, 0.2f},
     {{CacheType::Q4, 2, 80, 32}, 2, 270, false, false, 0.05f},
+    {{CacheType::F16, 2, 64, 32}, 4, 0, false, false, 0.2f, 0, Precision::Float32, 1.5f},
+    {{CacheType::Q8, 1, 80, 32}, 2, 300, false, false, 0.3f, 0, Precision::Float32, 1.5f},
 };
 
 class CudaSparseAttention : public testing::TestWithParam<AttentionCase> {};
@@ -70,7 +76,8 @@ TEST_P(CudaSparseAttention, OverKeysOnBothSidesIsThatOfOne) {
           outputs(count * width), scores(std::vector<float>(count * heads * keys));
       const AttentionShape shape = {c.heads,   1.0f / std::sqrt(static_cast<float>(c.layout.headDim)),
                                     c.window,  c.alibi ? slopes.get() : nullptr,
-                                    c.rounded, c.keep};
+                                    c.rounded, c.keep,
+                                    c.softCap};
       const uint32_t parts = attentionParts(keys - 1);
       scoreKeys(testStream(), c.layout, shape, tokens.get(), count, queries.get(), width, parts, {scores.get(), keys});
 

@@ -37,12 +37,14 @@ struct AttentionCase {
   float keep = 1.0f;
   uint32_t denseBefore = 0;
   Precision precision = Precision::Float32;
+  float softCap = 0;
 
   std::string name() const {
     return std::string(cacheTypeName(layout.type)) + " heads " + std::to_string(heads) + "/" +
            std::to_string(layout.kvHeads) + " of " + std::to_string(layout.headDim) + ", pages of " +
            std::to_string(layout.pageTokens) + ", window " + std::to_string(window) +
            (alibi ? rounded ? ", rounded alibi" : ", alibi" : "") +
+           (softCap > 0 ? ", capped at " + std::to_string(softCap) : "") +
            (keep < 1 ? ", keeping " + std::to_string(keep) : "") +
            (precision == Precision::Float32 ? "" : ", default precision");
   }
@@ -116,7 +118,8 @@ inline void runAttention(InstructionSet set, unsigned threads, const AttentionCa
   const std::vector<float> slopes = c.slopes();
   const AttentionShape shape = {c.heads,   1.0f / std::sqrt(static_cast<float>(c.layout.headDim)),
                                 c.window,  c.alibi ? slopes.data() : nullptr,
-                                c.rounded, c.keep};
+                                c.rounded, c.keep,
+                                c.softCap};
   size_t longest = 0;
   for (const AttentionRow& row : rows) longest = std::max<size_t>(longest, row.firstPosition + row.tokens);
   const size_t bytes = attentionScratchBytes(c.layout, c.heads, rows.size(), threads, c.keep < 1 ? longest : 0);
@@ -218,6 +221,7 @@ inline std::vector<double> referenceAttention(const AttentionCase& c, const Test
         score = (score + nearestBfloat16(nearestBfloat16(slopes[head]) * nearestBfloat16(t))) * scale;
       else
         score = score * scale + (c.alibi ? slopes[head] * (static_cast<double>(t) - position) : 0.0);
+      if (c.softCap > 0) score = c.softCap * std::tanh(score / static_cast<double>(c.softCap));
       weights.push_back(score);
       maximum = std::max(maximum, score);
     }

@@ -26,6 +26,7 @@ AttentionCase randomCase(std::mt19937& random) {
   c.keep = random() % 3 == 0 ? 0.01f * static_cast<float>(1 + random() % 60) : 1.0f;
   c.denseBefore = oneOf(random, {0, 0, 3, 20});
   c.precision = random() % 2 ? Precision::Default : Precision::Float32;
+  if (!c.alibi && (c.heads + c.layout.headDim) % 3 == 0) c.softCap = 1.5f;  // no draw: the others stay as they are
   return c;
 }
 
@@ -80,6 +81,27 @@ TEST(Attention, LongRowsWithFalconsRoundedBias) {
   const AttentionCase c = {{CacheType::F32, 1, 16, 64}, 3, 0, true, true};
   TestRow row(c, 700, 5);
   expectRight(c, row, attendWhole(bestInstructionSet(), 1, c, row));
+}
+
+TEST(Attention, SoftCapsBoundScoresThatAreFarBeyondThem) {
+  for (const CacheType type : kCacheTypes) {
+    AttentionCase c = {{type, 2, 80, 32}, 6, 70, false, false};
+    c.softCap = 2;
+    TestRow row(c, 300, 12);
+    for (float& query : row.queries) query *= 5;
+    expectRight(c, row, attendWhole(bestInstructionSet(), 2, c, row));
+  }
+}
+
+TEST(Attention, SoftCapsHideNoScoreThatIsNoNumber) {
+  for (const float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    AttentionCase c = {{CacheType::F32, 1, 16, 32}, 1, 0, false, false};
+    c.softCap = 2;
+    TestRow row(c, 40, 13);
+    std::fill_n(&row.queries[39 * 16], 16, odd);
+    const std::vector<float> outputs = attendWhole(bestInstructionSet(), 1, c, row);
+    for (size_t i = 0; i < outputs.size(); i++) ASSERT_EQ(std::isfinite(outputs[i]), i < 39 * 16) << i;
+  }
 }
 
 TEST(Attention, SameBitsOnEveryInstructionSetAndWithAnyNumberOfThreads) {

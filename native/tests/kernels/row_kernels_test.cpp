@@ -171,6 +171,39 @@ TEST(RowKernels, AddScaleAddScaled) {
   }
 }
 
+TEST(RowKernels, SoftCapsOnADenseGridAndOfExtremeValues) {
+  const float largest = std::numeric_limits<float>::max(), least = std::numeric_limits<float>::denorm_min();
+  for (const float cap : {30.0f, 0.7f}) {
+    std::vector<float> x = {largest, -largest, 1e10f, -1e10f, least, -least, 1e-30f, -1e-30f, 0.0f, -0.0f};
+    for (int i = -20000; i <= 20000; i++) x.push_back(static_cast<float>(i) * 1e-4f * 6 * cap);
+    const std::vector<float> y = onAllSets("softCap", x.size(), [&](const RowKernels& kernels) {
+      Exact<float> in(x);
+      kernels.softCap(cap, in.get(), x.size());
+      return in.vector();
+    });
+    std::vector<double> expected;
+    for (const float v : x) expected.push_back(cap * std::tanh(static_cast<double>(v) / cap));
+    expectNear(y, expected, 1e-40, 3e-7, "softCap");
+    for (size_t n : kLengths) {
+      const std::vector<float> some(x.begin(), x.begin() + static_cast<long>(n));
+      const std::vector<float> capped = onAllSets("softCap", n, [&](const RowKernels& kernels) {
+        Exact<float> in(some);
+        kernels.softCap(cap, in.get(), n);
+        return in.vector();
+      });
+      expectSameBits(capped, {y.begin(), y.begin() + static_cast<long>(n)}, "softCap of any length", n);
+    }
+  }
+  const std::vector<float> odd = onAllSets("softCap", 3, [&](const RowKernels& kernels) {
+    Exact<float> in({kInfinity, -kInfinity, kNan});
+    kernels.softCap(30, in.get(), 3);
+    return in.vector();
+  });
+  EXPECT_EQ(odd[0], kInfinity);  // what is not finite is not hidden
+  EXPECT_EQ(odd[1], -kInfinity);
+  EXPECT_TRUE(std::isnan(odd[2]));
+}
+
 double activationOf(Activation activation, double x) {
   switch (activation) {
     case Activation::Relu: return std::max(x, 0.0);

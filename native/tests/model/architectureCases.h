@@ -106,6 +106,17 @@ inline const Case kCases[] = {
        s.expertsPerToken = 2;
      },
      false},
+    {"gemma2",
+     [](DecoderSpec& s) {
+       rotary(s, RotaryStyle::Halves, 16);
+       s.residual = Residual::Sandwich;
+       s.activation = Activation::GeluTanh;
+       s.embeddingScale = 6.93f;
+       s.layerSpecs[0].window = 7;
+       s.attentionSoftCap = 0.8f;
+       s.logitSoftCap = 2;
+     },
+     false},
 };
 
 }  // namespace spillway::fixture

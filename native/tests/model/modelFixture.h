@@ -49,12 +49,14 @@ inline DecoderSpec mixtureSpec(uint32_t experts, uint32_t expertsPerToken) {
   return spec;
 }
 
-// Norms around each block and of queries and keys; the second layer sees six tokens.
+// Norms around each block and of queries and keys; the second layer sees six tokens; soft caps.
 inline DecoderSpec windowedSandwichSpec() {
   DecoderSpec spec = smallSpec();
   spec.residual = Residual::Sandwich;
   spec.qkNorm = true;
   spec.layerSpecs[1].window = 6;
+  spec.attentionSoftCap = 1.5f;
+  spec.logitSoftCap = 3;
   return spec;
 }
 

@@ -112,8 +112,9 @@ struct Decoder {
     bits += 0x7fff + ((bits >> 16) & 1);  // to nearest even
     return floatFromBits(bits & 0xffff0000u);
   }
+  static double capped(double x, double cap) { return cap == 0 ? x : cap * std::tanh(x / cap); }
   double score(size_t head, double dot, size_t query, size_t key) const {
-    if (spec.position != PositionKind::Alibi) return dot * spec.attentionScale;
+    if (spec.position != PositionKind::Alibi) return capped(dot * spec.attentionScale, spec.attentionSoftCap);
     const double slope = spec.alibiSlopes[head];
     if (!spec.alibiRoundToBfloat16) return dot * spec.attentionScale + slope * (double(key) - double(query));
     return (dot + bfloat16(bfloat16(slope) * bfloat16(double(key)))) * spec.attentionScale;
@@ -204,7 +205,9 @@ struct Decoder {
     if (spec.finalNorm) h = norm(-1, "final_norm", h);
     if (const Tensor* projection = find(-1, "output_projection")) h = product(*projection, nullptr, h);
     const Tensor* head = find(-1, "head.weight");
-    return product(head != nullptr ? *head : embeddings, find(-1, "head.bias"), h);
+    Vector logits = product(head != nullptr ? *head : embeddings, find(-1, "head.bias"), h);
+    for (double& logit : logits) logit = capped(logit, spec.logitSoftCap);
+    return logits;
   }
 };
 

@@ -310,6 +310,14 @@ TEST_F(RuntimeRules, OptionsAreChecked) {
   refuse([](RuntimeOptions& o) { o.decoder.rotaryTables[0].frequencies[3] = INFINITY; }, "frequencies");
   refuse([](RuntimeOptions& o) { o.decoder.layerSpecs[1].rotaryTable = 1; }, "layerSpecs[1].rotaryTable");
   refuse([](RuntimeOptions& o) { o.decoder.normEpsilon = NAN; }, "decoder.norm.epsilon");
+  refuse([](RuntimeOptions& o) { o.decoder.attentionSoftCap = NAN; }, "decoder.attention.softCap: found nan");
+  refuse([](RuntimeOptions& o) { o.decoder.logitSoftCap = -1; }, "decoder.logitSoftCap: found -1");
+  refuse(
+      [](RuntimeOptions& o) {
+        o.decoder.position = PositionKind::Alibi;
+        o.decoder.attentionSoftCap = 50;
+      },
+      "expected none beside the slopes of ALiBi");
   refuse([](RuntimeOptions& o) { o.decoder.position = PositionKind::Alibi; },
          "decoder.position.slopes: found 0 numbers, expected 4");
   refuse([](RuntimeOptions& o) { o.decoder.feedForward = FeedForwardKind::Experts; }, "feedForward.experts.count");

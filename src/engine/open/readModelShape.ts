@@ -11,7 +11,7 @@ import { knownShape, knownShapeNames } from '../../plan/knownShapes.js';
 import { shapeOfDecoder, shapeOfModel, type ModelShape } from '../../plan/ModelShape.js';
 
 /** Families whose configurations mean tied embeddings where they say nothing. */
-const TIED = ['opt', 'falcon', 'gemma3_text', 'gemma3'];
+const TIED = ['opt', 'falcon', 'gemma2', 'gemma3_text', 'gemma3'];
 const TYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;
 
 /**

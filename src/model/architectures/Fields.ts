@@ -22,6 +22,8 @@ export const LIMITS = {
   epsilon: { min: 0, max: 1 },
   /** Bases of rotary frequencies. */
   theta: { min: 1e-3, max: 1e15 },
+  /** Soft caps on scores and logits; 0 means none. */
+  softCap: { min: 0, max: 1e6 },
   /** Factors of rotary scalings. */
   factor: { min: 1e-6, max: 1e6 },
 } as const satisfies Record<string, Bounds>;

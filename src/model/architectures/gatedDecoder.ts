@@ -84,12 +84,13 @@ export function gatedAttentionWeights(tied: boolean, biases: readonly ('q' | 'k'
   ];
 }
 
-export function gatedFeedForwardWeights(): WeightSource[] {
-  return weights(LLAMA_LAYER, {
-    'gate.weight': 'mlp.gate_proj.weight',
-    'up.weight': 'mlp.up_proj.weight',
-    'down.weight': 'mlp.down_proj.weight',
-  });
+export function gatedFeedForwardWeights(biased = false): WeightSource[] {
+  return (['gate', 'up', 'down'] as const).flatMap((role) =>
+    weights(LLAMA_LAYER, {
+      [`${role}.weight`]: `mlp.${role}_proj.weight`,
+      ...(biased && { [`${role}.bias`]: `mlp.${role}_proj.bias` }),
+    }),
+  );
 }
 
 /** Sizes that every GGUF architecture calls alike. */

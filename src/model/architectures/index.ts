@@ -5,6 +5,7 @@ import type { ModelHeader } from '../ModelSource.js';
 import type { TensorBinding } from '../TensorBinding.js';
 import { bindWeights } from './bindWeights.js';
 import { falcon } from './families/falcon.js';
+import { gemma2 } from './families/gemma2.js';
 import { gemma3 } from './families/gemma3.js';
 import { gptNeox } from './families/gptNeox.js';
 import { llama } from './families/llama.js';
@@ -28,6 +29,7 @@ const FAMILIES: readonly Family[] = [
   qwen2,
   qwen3,
   qwen3Moe,
+  gemma2,
   gemma3,
   gptNeox,
   falcon,

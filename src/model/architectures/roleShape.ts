@@ -39,6 +39,7 @@ export function roleShape(
     case 'gate.weight':
     case 'up.weight':
       return [feedForwardSize, hiddenSize];
+    case 'gate.bias':
     case 'up.bias':
       return [feedForwardSize];
     case 'down.weight':

@@ -18,6 +18,23 @@ export function slidingLayers(config: Fields, layers: number, isSliding: (layer:
   });
 }
 
+/**
+ * `attention.sliding_window_pattern` of GGUF is a period, or one entry a layer, true (or 1) where the layer slides; none
+ * slides without a window.
+ */
+export function ggufSlidingLayers(fields: Fields, layers: number, window: number, pattern: number): boolean[] {
+  if (window === 0) return Array<boolean>(layers).fill(false);
+  const given = fields.raw('attention.sliding_window_pattern');
+  if (Array.isArray(given) || ArrayBuffer.isView(given)) {
+    const entries = Array.from(given as unknown as ArrayLike<unknown>);
+    if (entries.length < layers)
+      fields.refuse('attention.sliding_window_pattern', `an entry for each of ${layers} layers`);
+    return entries.slice(0, layers).map((entry) => entry === true || entry === 1);
+  }
+  const period = fields.integer('attention.sliding_window_pattern', { min: 1, max: LIMITS.layers.max }, pattern);
+  return Array.from({ length: layers }, (_, layer) => (layer + 1) % period !== 0);
+}
+
 /** Layers from which of them slide; sliding layers may have a rotary table of their own. */
 export function windowedLayers(
   config: Fields,

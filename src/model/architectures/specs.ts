@@ -29,6 +29,10 @@ export function sameLayers(count: number, window = 0): LayerSpec[] {
   return Array.from({ length: count }, () => ({ window, rotaryTable: 0 }));
 }
 
+export function withQueryKeyNorm(decoder: DecoderSpec): DecoderSpec {
+  return { ...decoder, attention: { ...decoder.attention, qkNorm: true } };
+}
+
 export function rotary(style: 'pairs' | 'halves', dims: number, ...tables: RotaryTable[]): DecoderSpec['position'] {
   return { kind: 'rotary', style, dims, tables };
 }

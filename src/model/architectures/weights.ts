@@ -87,6 +87,11 @@ export const GGUF_GATED = {
   'up.weight': 'ffn_up.weight',
   'down.weight': 'ffn_down.weight',
 } as const;
+const GGUF_GATED_BIASES = {
+  'gate.bias': 'ffn_gate.bias',
+  'up.bias': 'ffn_up.bias',
+  'down.bias': 'ffn_down.bias',
+} as const;
 export const GGUF_LAYER = 'blk.{layer}.';
 
 /**
@@ -100,6 +105,11 @@ export function ggufGlobals(): WeightSource[] {
 /** Attention in tensors of its own each, with the biases that the file happens to have. */
 export function ggufAttention(): WeightSource[] {
   return [...weights(GGUF_LAYER, GGUF_ATTENTION), ...weights(GGUF_LAYER, GGUF_ATTENTION_BIASES, { optional: true })];
+}
+
+/** A gated feed-forward block, with the biases that the file happens to have. */
+export function ggufGated(): WeightSource[] {
+  return [...weights(GGUF_LAYER, GGUF_GATED), ...weights(GGUF_LAYER, GGUF_GATED_BIASES, { optional: true })];
 }
 
 /** The experts of a mixture: stacked in one tensor a role, or, in older files, in one tensor an expert. */

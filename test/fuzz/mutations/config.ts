@@ -32,6 +32,8 @@ const NUMBERS = [
   'sliding_window_pattern',
   'max_window_layers',
   'query_pre_attn_scalar',
+  'attn_logit_softcapping',
+  'final_logit_softcapping',
   'original_max_position_embeddings',
 ];
 const FLAGS = [
@@ -68,6 +70,7 @@ export const MODEL_TYPES = [
   'qwen2',
   'qwen3',
   'qwen3_moe',
+  'gemma2',
   'gemma3_text',
   'gemma3',
   'gpt_neox',

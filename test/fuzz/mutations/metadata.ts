@@ -33,6 +33,8 @@ const HARMLESS = [
   'attention.sliding_window',
   'rope.dimension_count',
   'attention.scale',
+  'attn_logit_softcapping',
+  'final_logit_softcapping',
   'expert_used_count',
   'rope.freq_base_swa',
   'attention.sliding_window_pattern',
@@ -109,7 +111,18 @@ export function mutatedMetadata(random: Random, metadata: readonly Entry[]): rea
         put('general.architecture', () =>
           scalar(
             'string',
-            random.pick(['llama', 'qwen2', 'qwen3', 'qwen3moe', 'gemma3', 'phi3', 'falcon', 'gptneox', word(random)]),
+            random.pick([
+              'llama',
+              'qwen2',
+              'qwen3',
+              'qwen3moe',
+              'gemma2',
+              'gemma3',
+              'phi3',
+              'falcon',
+              'gptneox',
+              word(random),
+            ]),
           ),
         ),
     ],

@@ -155,6 +155,122 @@ describe('Qwen', () => {
   });
 });
 
+/** What a GGUF file of Gemma 2 or 3 describes. */
+function gemmaGguf(architecture: 'gemma2' | 'gemma3', layers: number, changes: object): ReturnType<typeof decoder> {
+  const shapes: Record<string, readonly number[]> = { 'token_embd.weight': [10, 84], 'output_norm.weight': [84] };
+  for (let layer = 0; layer < layers; layer++) {
+    for (const norm of ['attn_norm', 'post_attention_norm', 'ffn_norm', 'post_ffw_norm'])
+      shapes[`blk.${layer}.${norm}.weight`] = [84];
+    for (const norm of architecture === 'gemma3' ? ['attn_q_norm', 'attn_k_norm'] : [])
+      shapes[`blk.${layer}.${norm}.weight`] = [32];
+    for (const product of ['attn_q', 'attn_k', 'attn_v']) shapes[`blk.${layer}.${product}.weight`] = [64, 84];
+    for (const product of ['ffn_gate', 'ffn_up']) shapes[`blk.${layer}.${product}.weight`] = [12, 84];
+    shapes[`blk.${layer}.attn_output.weight`] = [84, 64];
+    shapes[`blk.${layer}.ffn_down.weight`] = [84, 12];
+  }
+  const fields = {
+    block_count: layers,
+    embedding_length: 84,
+    context_length: 64,
+    feed_forward_length: 12,
+    'attention.head_count': 2,
+    'attention.key_length': 32,
+    'attention.value_length': 32,
+    'attention.layer_norm_rms_epsilon': 1e-6,
+    ...changes,
+  };
+  return describeModel(ggufHeader(architecture, fields, shapes)).decoder;
+}
+
+describe('Gemma 2', () => {
+  // As config.json of the 9B model: `hidden_act` of old, no layer_types.
+  const published = {
+    model_type: 'gemma2',
+    num_hidden_layers: 5,
+    hidden_size: 3584,
+    head_dim: 256,
+    num_attention_heads: 16,
+    num_key_value_heads: 8,
+    hidden_act: 'gelu_pytorch_tanh',
+    hidden_activation: 'gelu_pytorch_tanh',
+    query_pre_attn_scalar: 224,
+    sliding_window: 4096,
+    attn_logit_softcapping: 50.0,
+    final_logit_softcapping: 30.0,
+  };
+  test('soft caps, norms round both branches, every second layer sees all tokens', () => {
+    const gemma = decoder(published);
+    expect(windows(gemma.layerSpecs)).toEqual([4096, 0, 4096, 0, 4096]);
+    expect(gemma).toMatchObject({
+      residual: 'sandwich',
+      embedding: { scale: Math.fround(Math.sqrt(3584)) },
+      attention: { qkNorm: false, scale: 224 ** -0.5, softCap: 50 },
+      logitSoftCap: 30,
+      feedForward: { kind: 'gated', activation: 'gelu-tanh' },
+    });
+  });
+  test('caps that are left out are there, and null means none', () => {
+    const { attn_logit_softcapping: _, final_logit_softcapping: __, ...silent } = published;
+    expect(decoder(silent)).toEqual(decoder(published));
+    const none = decoder({ ...published, attn_logit_softcapping: null, final_logit_softcapping: null });
+    expect(none.attention).not.toHaveProperty('softCap');
+    expect(none).not.toHaveProperty('logitSoftCap');
+    expect(() => decoder({ ...published, attn_logit_softcapping: 'fifty' })).toThrow(
+      'attn_logit_softcapping: found "fifty", expected a number',
+    );
+  });
+  test('GGUF: a fixed pattern and caps unless stated, and the 27B model known by its 46 layers', () => {
+    const five = gemmaGguf('gemma2', 5, {});
+    expect(windows(five.layerSpecs)).toEqual([4096, 0, 4096, 0, 4096]);
+    expect(five).toMatchObject({ attention: { scale: 32 ** -0.5, softCap: 50 }, logitSoftCap: 30 });
+    const stated = { attn_logit_softcapping: 20, final_logit_softcapping: 0, 'attention.sliding_window': 8 };
+    const other = gemmaGguf('gemma2', 3, stated);
+    expect(windows(other.layerSpecs)).toEqual([8, 0, 8]);
+    expect(other.attention.softCap).toBe(20);
+    expect(other).not.toHaveProperty('logitSoftCap');
+    expect(gemmaGguf('gemma2', 46, {}).attention.scale).toBe(42 ** -0.5);
+  });
+});
+
+describe('LLaMA', () => {
+  const shapes: Shapes = {
+    'model.embed_tokens.weight': [10, 8],
+    'model.norm.weight': [8],
+    'model.layers.0.input_layernorm.weight': [8],
+    'model.layers.0.post_attention_layernorm.weight': [8],
+    ...Object.fromEntries(['q', 'k', 'v', 'o'].map((name) => [`model.layers.0.self_attn.${name}_proj.weight`, [8, 8]])),
+    'model.layers.0.mlp.gate_proj.weight': [6, 8],
+    'model.layers.0.mlp.up_proj.weight': [6, 8],
+    'model.layers.0.mlp.down_proj.weight': [8, 6],
+  };
+  const biases: Shapes = {
+    'model.layers.0.mlp.gate_proj.bias': [6],
+    'model.layers.0.mlp.up_proj.bias': [6],
+    'model.layers.0.mlp.down_proj.bias': [8],
+  };
+  const config = {
+    model_type: 'llama',
+    num_hidden_layers: 1,
+    hidden_size: 8,
+    num_attention_heads: 2,
+    intermediate_size: 6,
+    vocab_size: 10,
+    tie_word_embeddings: true,
+  };
+  const biasRoles = (header: Parameters<typeof describeModel>[0]): string[] =>
+    describeModel(header).bindings.flatMap(({ role }) => (role.endsWith('.bias') ? [role] : []));
+  test('mlp_bias: biases in the feed-forward block, which have to be there', () => {
+    expect(biasRoles(safetensorsHeader(config, shapes))).toEqual([]);
+    const biased = { ...config, mlp_bias: true };
+    expect(biasRoles(safetensorsHeader(biased, { ...shapes, ...biases }))).toEqual([
+      'gate.bias',
+      'up.bias',
+      'down.bias',
+    ]);
+    expect(() => describeModel(safetensorsHeader(biased, shapes))).toThrow('mlp.gate_proj.bias: found no such tensor');
+  });
+});
+
 describe('Gemma 3', () => {
   const text = {
     model_type: 'gemma3_text',
@@ -248,40 +364,19 @@ describe('Gemma 3', () => {
       ]);
     },
   );
-  test.each([
-    ['final_logit_softcapping', 30],
-    ['attn_logit_softcapping', 50],
-    ['use_bidirectional_attention', true],
-  ])('%s %p is refused', (key, value) => {
-    expect(() => decoder({ ...text, [key]: value })).toThrow(key);
+  test('attention to what comes later is refused', () => {
+    expect(() => decoder({ ...text, use_bidirectional_attention: true })).toThrow('use_bidirectional_attention');
+  });
+  test('soft caps where a configuration has them', () => {
+    expect(decoder(text)).not.toHaveProperty('logitSoftCap');
+    expect(decoder({ ...text, final_logit_softcapping: 30, attn_logit_softcapping: 50 })).toMatchObject({
+      attention: { softCap: 50, qkNorm: true },
+      logitSoftCap: 30,
+    });
   });
   test('GGUF: a fixed pattern and local base, and the 27B model known by its 62 layers', () => {
-    const describeGguf = (layers: number, changes: object = {}): ReturnType<typeof decoder> => {
-      const shapes: Record<string, readonly number[]> = { 'token_embd.weight': [10, 84], 'output_norm.weight': [84] };
-      for (let layer = 0; layer < layers; layer++) {
-        for (const norm of ['attn_norm', 'post_attention_norm', 'ffn_norm', 'post_ffw_norm'])
-          shapes[`blk.${layer}.${norm}.weight`] = [84];
-        for (const norm of ['attn_q_norm', 'attn_k_norm']) shapes[`blk.${layer}.${norm}.weight`] = [32];
-        for (const product of ['attn_q', 'attn_k', 'attn_v']) shapes[`blk.${layer}.${product}.weight`] = [64, 84];
-        for (const product of ['ffn_gate', 'ffn_up']) shapes[`blk.${layer}.${product}.weight`] = [12, 84];
-        shapes[`blk.${layer}.attn_output.weight`] = [84, 64];
-        shapes[`blk.${layer}.ffn_down.weight`] = [84, 12];
-      }
-      const fields = {
-        block_count: layers,
-        embedding_length: 84,
-        context_length: 64,
-        feed_forward_length: 12,
-        'attention.head_count': 2,
-        'attention.key_length': 32,
-        'attention.value_length': 32,
-        'attention.layer_norm_rms_epsilon': 1e-6,
-        'attention.sliding_window': 16,
-        'rope.freq_base': 1e6,
-        ...changes,
-      };
-      return describeModel(ggufHeader('gemma3', fields, shapes)).decoder;
-    };
+    const describeGguf = (layers: number, changes: object = {}): ReturnType<typeof decoder> =>
+      gemmaGguf('gemma3', layers, { 'attention.sliding_window': 16, 'rope.freq_base': 1e6, ...changes });
     const seven = describeGguf(7);
     expect(windows(seven.layerSpecs)).toEqual([16, 16, 16, 16, 16, 0, 16]);
     expect(seven.attention.scale).toBe(32 ** -0.5);
@@ -306,7 +401,8 @@ describe('Gemma 3', () => {
     expect(() => describeGguf(3, { 'attention.value_length': 16 })).toThrow(
       'attention.value_length: found 16, expected the key length, 32',
     );
-    expect(() => describeGguf(3, { final_logit_softcapping: 30 })).toThrow('final_logit_softcapping');
+    expect(describeGguf(3, { final_logit_softcapping: 30 }).logitSoftCap).toBe(30);
+    expect(() => describeGguf(3, { final_logit_softcapping: -1 })).toThrow('final_logit_softcapping: found -1');
   });
 });
 

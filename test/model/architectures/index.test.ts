@@ -19,6 +19,7 @@ describe('families', () => {
   test('the known ones', () => {
     expect([...knownModelTypes].sort()).toEqual([
       'falcon',
+      'gemma2',
       'gemma3',
       'gemma3_text',
       'gpt_neox',
@@ -33,6 +34,7 @@ describe('families', () => {
     ]);
     expect([...knownGgufArchitectures].sort()).toEqual([
       'falcon',
+      'gemma2',
       'gemma3',
       'gptneox',
       'llama',
@@ -198,9 +200,12 @@ describe('tensors', () => {
     expect(
       describeModel(ggufHeader('llama', fields, { ...shapes, 'blk.0.attn_rot_embd.weight': [2] })).bindings,
     ).toHaveLength(11);
+    expect(
+      describeModel(ggufHeader('llama', fields, { ...shapes, 'blk.0.ffn_gate.bias': [12] })).bindings,
+    ).toHaveLength(12);
     expect(() =>
-      describeModel(ggufHeader('llama', fields, { ...shapes, 'blk.0.ffn_gate.bias': [12], 'blk.0.x.weight': [1] })),
-    ).toThrow('tensor blk.0.ffn_gate.bias: found a tensor that is not used by this architecture (and 1 more)');
+      describeModel(ggufHeader('llama', fields, { ...shapes, 'blk.0.ffn_norm.bias': [8], 'blk.0.x.weight': [1] })),
+    ).toThrow('tensor blk.0.ffn_norm.bias: found a tensor that is not used by this architecture (and 1 more)');
     expect(() => describeModel(ggufHeader('llama', fields, { ...shapes, 'rope_freqs.weight': [2] }))).toThrow(
       'tensor rope_freqs.weight: found nothing',
     );
@@ -346,6 +351,7 @@ describe('untrusted configurations', () => {
       'rope.scaling.attn_factor',
       'rope.scaling.original_context_length',
       'use_parallel_residual',
+      'attn_logit_softcapping',
       'final_logit_softcapping',
     ];
     const plausible = {

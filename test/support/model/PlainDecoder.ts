@@ -33,7 +33,7 @@ export class PlainDecoder {
         ? this.#product(-1, 'output_projection', normed)
         : normed;
       const head = this.#weights.get('-1 head.weight') ?? this.#weight(-1, 'token_embedding');
-      return product(head, projected, this.#weights.get('-1 head.bias'));
+      return product(head, projected, this.#weights.get('-1 head.bias')).map((x) => softCapped(x, spec.logitSoftCap));
     });
   }
 
@@ -93,7 +93,8 @@ export class PlainDecoder {
         const first = window === 0 ? 0 : Math.max(0, t - window + 1);
         const scores = k
           .slice(first, t + 1)
-          .map((keys, i) => (dot(q[t]?.[head], keys[group]) + alibiBias(position, head, first + i)) * attention.scale);
+          .map((keys, i) => (dot(q[t]?.[head], keys[group]) + alibiBias(position, head, first + i)) * attention.scale)
+          .map((score) => softCapped(score, attention.softCap));
         const shares = softmax(scores);
         shares.forEach((share, i) =>
           v[first + i]?.[group]?.forEach(
@@ -204,6 +205,10 @@ function bfloat16(x: number): number {
   const bits = view.getUint32(0);
   view.setUint32(0, ((bits + 0x7fff + ((bits >>> 16) & 1)) & 0xffff0000) >>> 0);
   return view.getFloat32(0);
+}
+
+function softCapped(x: number, cap: number | undefined): number {
+  return cap === undefined ? x : cap * Math.tanh(x / cap);
 }
 
 function product(weight: Vector, input: Vector, bias?: Vector): Vector {

@@ -10,7 +10,7 @@ import {
   type GatedDefaults,
 } from '../gatedDecoder.js';
 import { sameLayers } from '../specs.js';
-import { GGUF_GATED, GGUF_LAYER, ggufAttention, ggufExperts, ggufGlobals, weights } from '../weights.js';
+import { GGUF_LAYER, ggufAttention, ggufExperts, ggufGated, ggufGlobals, weights } from '../weights.js';
 
 const DEFAULTS: GatedDefaults = {
   vocabulary: 32000,
@@ -29,15 +29,13 @@ const DEFAULTS: GatedDefaults = {
 export const llama: Family = {
   modelTypes: ['llama'],
   fromConfig(config: Fields): Description {
-    if (config.boolean('mlp_bias', false))
-      config.refuse('mlp_bias', 'false: biases in a gated feed-forward block are not supported');
     const biases = config.boolean('attention_bias', false) ? (['q', 'k', 'v', 'o'] as const) : [];
     return {
       decoder: gatedConfig('llama', config, DEFAULTS),
       bases: LLAMA_BASES,
       weights: [
         ...gatedAttentionWeights(config.boolean('tie_word_embeddings', false), biases),
-        ...gatedFeedForwardWeights(),
+        ...gatedFeedForwardWeights(config.boolean('mlp_bias', false)),
       ],
     };
   },
@@ -59,7 +57,7 @@ function describeGguf(model: GgufModel): Description {
     ...weights(GGUF_LAYER, { 'norm1.weight': 'attn_norm.weight', 'norm2.weight': 'ffn_norm.weight' }),
   ];
   const spec: DecoderSpec = { ...decoder, layerSpecs: sameLayers(decoder.layers, window) };
-  if (count === 0) return { decoder: spec, weights: [...shared, ...weights(GGUF_LAYER, GGUF_GATED)] };
+  if (count === 0) return { decoder: spec, weights: [...shared, ...ggufGated()] };
   return {
     decoder: {
       ...spec,

@@ -1,4 +1,3 @@
-import type { DecoderSpec } from '../../DecoderSpec.js';
 import type { Description, Family, GgufModel } from '../Family.js';
 import type { Fields } from '../Fields.js';
 import {
@@ -11,6 +10,7 @@ import {
   type GatedDefaults,
 } from '../gatedDecoder.js';
 import { qwenLayers } from '../slidingLayers.js';
+import { withQueryKeyNorm } from '../specs.js';
 import { GGUF_GATED, GGUF_LAYER, ggufAttention, ggufGlobals, weights } from '../weights.js';
 
 const DEFAULTS: GatedDefaults = {
@@ -25,11 +25,6 @@ const DEFAULTS: GatedDefaults = {
   epsilon: 1e-6,
   theta: 10000,
 };
-
-export const withQueryKeyNorm = (decoder: DecoderSpec): DecoderSpec => ({
-  ...decoder,
-  attention: { ...decoder.attention, qkNorm: true },
-});
 
 /** Qwen 3: a norm over each head of q and k, and heads whose sizes need not add up to the hidden size. */
 export const qwen3: Family = {

@@ -9,8 +9,8 @@ import {
   type GatedDefaults,
 } from '../gatedDecoder.js';
 import { qwenLayers } from '../slidingLayers.js';
+import { withQueryKeyNorm } from '../specs.js';
 import { experts, GGUF_LAYER, ggufAttention, ggufExperts, ggufGlobals, weights } from '../weights.js';
-import { withQueryKeyNorm } from './qwen3.js';
 
 const DEFAULTS: GatedDefaults = {
   vocabulary: 151936,
