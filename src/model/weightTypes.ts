@@ -19,6 +19,7 @@ export const WEIGHT_TYPES = {
   IQ4_NL: { id: 20, elements: 32, bytes: 18, bits: 4 },
   IQ4_XS: { id: 23, elements: 256, bytes: 136, bits: 4 },
   BF16: { id: 30, elements: 1, bytes: 2, bits: 16 },
+  MXFP4: { id: 39, elements: 32, bytes: 17, bits: 4 },
 } as const satisfies Readonly<Record<string, WeightTypeFacts>>;
 
 export interface WeightTypeFacts {
@@ -35,33 +36,38 @@ export type WeightType = keyof typeof WEIGHT_TYPES;
  */
 export type CompressedType = 'Q4_G64' | 'Q8_0';
 
-/** Names of the types that GGML has or had and Spillway does not read, by GGML's number: for error messages. */
-export const UNREAD_TYPES: ReadonlyMap<number, string> = new Map([
-  [4, 'Q4_2'],
-  [5, 'Q4_3'],
-  [9, 'Q8_1'],
-  [15, 'Q8_K'],
-  [16, 'IQ2_XXS'],
-  [17, 'IQ2_XS'],
-  [18, 'IQ3_XXS'],
-  [19, 'IQ1_S'],
-  [21, 'IQ3_S'],
-  [22, 'IQ2_S'],
-  [24, 'I8'],
-  [25, 'I16'],
-  [26, 'I32'],
-  [27, 'I64'],
-  [28, 'F64'],
-  [29, 'IQ1_M'],
-  [31, 'Q4_0_4_4'],
-  [32, 'Q4_0_4_8'],
-  [33, 'Q4_0_8_8'],
-  [34, 'TQ1_0'],
-  [35, 'TQ2_0'],
-  [36, 'IQ4_NL_4_4'],
-  [37, 'IQ4_NL_4_8'],
-  [38, 'IQ4_NL_8_8'],
-  [39, 'MXFP4'],
-  [40, 'NVFP4'],
-  [41, 'Q1_0'],
+/** A type that GGML has or had and Spillway does not read; what to take instead, where there is something to say. */
+export interface UnreadType {
+  readonly name: string;
+  readonly instead?: string;
+}
+
+const unread = (instead: string | undefined, types: Readonly<Record<number, string>>): [number, UnreadType][] =>
+  Object.entries(types).map(([id, name]) => [Number(id), { name, ...(instead !== undefined && { instead }) }]);
+
+/** By GGML's number, for error messages. */
+export const UNREAD_TYPES: ReadonlyMap<number, UnreadType> = new Map([
+  ...unread("the model's file of Q2_K or Q3_K_M, the fewest bits that are read", {
+    16: 'IQ2_XXS',
+    17: 'IQ2_XS',
+    18: 'IQ3_XXS',
+    19: 'IQ1_S',
+    21: 'IQ3_S',
+    22: 'IQ2_S',
+    29: 'IQ1_M',
+    34: 'TQ1_0',
+    35: 'TQ2_0',
+    41: 'Q1_0',
+  }),
+  ...unread("the model's file of MXFP4 or Q4_K_M", { 40: 'NVFP4' }),
+  ...unread("the model's file of Q4_0 or IQ4_NL, whose rows GGML used to interleave for some processors", {
+    31: 'Q4_0_4_4',
+    32: 'Q4_0_4_8',
+    33: 'Q4_0_8_8',
+    36: 'IQ4_NL_4_4',
+    37: 'IQ4_NL_4_8',
+    38: 'IQ4_NL_8_8',
+  }),
+  ...unread('a newer file of the model: GGML has given the type up', { 4: 'Q4_2', 5: 'Q4_3' }),
+  ...unread(undefined, { 9: 'Q8_1', 15: 'Q8_K', 24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64', 28: 'F64' }),
 ]);

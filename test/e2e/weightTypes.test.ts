@@ -13,6 +13,7 @@ import { dequantise } from '../support/model/dequantise.js';
 const BLOCKS: readonly (readonly [WeightType, (block: Uint8Array, scale: number) => void])[] = [
   ['IQ4_NL', (block, scale) => new DataView(block.buffer).setUint16(block.byteOffset, half(scale), true)],
   ['IQ4_XS', (block, scale) => new DataView(block.buffer).setUint16(block.byteOffset, half(scale / 30), true)],
+  ['MXFP4', (block, scale) => (block[0] = 128 + Math.round(Math.log2(10 * scale)))],
 ];
 
 /** A half near a positive number below 1. */

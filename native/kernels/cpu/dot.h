@@ -60,9 +60,18 @@ struct GroupScale {
   f32x16 offset;
 };
 
+// 2^(exponent - 128) of sixteen bytes, in two factors: the smallest are subnormal, the largest have no exponent left.
+static inline f32x16 powersOfTwo(const uint8_t* exponents) {
+  const f32x16 magic = set1(8388608.0f);  // 2^23: whole numbers stand in the low bits
+  const i32x16 exponent = sub(asInt(add(uint8ToFloat(exponents), magic)), asInt(magic));
+  const i32x16 half = shiftRight<1>(exponent), rest = sub(exponent, half), bias = set1Int(63);
+  return mul(asFloat(shiftLeft<23>(add(half, bias))), asFloat(shiftLeft<23>(add(rest, bias))));
+}
+
 template <ScaleKind Kind>
 static inline GroupScale loadScale(const uint8_t* scales, size_t group, int half) {
   const uint8_t* at = scales + group / groupsPerScales(Kind) * scaleStride(Kind);
+  if constexpr (Kind == ScaleKind::Exponent) return {powersOfTwo(at), zero()};
   const f32x16 first = loadHalf(reinterpret_cast<const uint16_t*>(at));
   if constexpr (Kind == ScaleKind::Half) return {first, zero()};
   if constexpr (Kind == ScaleKind::SuperSigned)

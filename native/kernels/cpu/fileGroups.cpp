@@ -53,6 +53,11 @@ void readQ4_0(const uint8_t* bytes, FileBlock& block) {
   nibbles16(bytes + 2, block.values);
 }
 
+void readMXFP4(const uint8_t* bytes, FileBlock& block) {
+  block.scale = bytes[0];
+  nibbles16(bytes + 1, block.values);
+}
+
 void readQ4_1(const uint8_t* bytes, FileBlock& block) {
   block.scale = half(bytes);
   block.offset = half(bytes + 2);

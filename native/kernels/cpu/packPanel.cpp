@@ -61,6 +61,10 @@ void packHalf(uint8_t* at, size_t output, uint16_t half) { memcpy(at + 2 * outpu
 
 // Scales of one block (a group, or eight of a K type) of one output.
 void packScales(ScaleKind kind, const FileBlock& block, size_t output, uint8_t* at) {
+  if (kind == ScaleKind::Exponent) {
+    at[output] = static_cast<uint8_t>(block.scale);
+    return;
+  }
   packHalf(at, output, block.scale);
   if (kind == ScaleKind::Half) return;
   if (kind == ScaleKind::SuperSigned || kind == ScaleKind::SuperGroups) {

@@ -15,6 +15,7 @@
 // Scales keep the file's bits (6-bit ones take a byte), 16 outputs side by side:
 //   Half        for each group half scale[16]
 //   HalfOffset  for each group half scale[16], half offset[16]
+//   Exponent    (MXFP4) for each group uint8 exponent[16]: the scale is 2^(exponent - 128)
 //   PairOffset  (Q4_G64) for each 2 groups half scale[16], half offset[16]
 //   SuperMinimum (Q4_K, Q5_K)  for each 8 groups half d[16], half dmin[16]; then for each group uint8 scale[16], uint8
 //                              minimum[16]
@@ -37,6 +38,7 @@ enum class ScaleKind : uint8_t {
   None,
   Half,
   HalfOffset,
+  Exponent,
   PairOffset,
   SuperMinimum,
   SuperNibbles,
@@ -49,7 +51,8 @@ static constexpr bool isSuper(ScaleKind kind) {
          kind == ScaleKind::SuperGroups;
 }
 
-// What stored numbers stand for: themselves, or one of sixteen numbers of `bits` bits.
+// What stored numbers stand for: themselves, or one of sixteen numbers of `bits` bits, the first of them what absent
+// rows have.
 struct Codebook {
   int bits;
   uint8_t numbers[16];
@@ -57,6 +60,9 @@ struct Codebook {
 constexpr const Codebook* kPlain = nullptr;
 // The numbers of GGML's IQ4 types (kvalues_iq4nl in ggml-common.h), larger by 128.
 constexpr Codebook kIq4 = {8, {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241}};
+// Floats of four bits, e2m1, twice as large and then larger by 16 (kvalues_mxfp4 in ggml-common.h): the scale is half
+// of E8M0's.
+constexpr Codebook kE2M1 = {5, {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4}};
 
 struct PanelFormat {
   int bits;                  // of a number as it is stored
@@ -73,8 +79,8 @@ struct PanelFormat {
         scalesPerGroup(kind == ScaleKind::None                                             ? 0
                        : kind == ScaleKind::SuperNibbles || kind == ScaleKind::SuperSigned ? 2
                                                                                            : 1),
-        offset(kind != ScaleKind::None && kind != ScaleKind::Half && kind != ScaleKind::SuperSigned &&
-               kind != ScaleKind::SuperGroups) {}
+        offset(kind == ScaleKind::HalfOffset || kind == ScaleKind::PairOffset || kind == ScaleKind::SuperMinimum ||
+               kind == ScaleKind::SuperNibbles) {}
   // Of what is multiplied.
   constexpr int numberBits() const { return codebook == nullptr ? bits : codebook->bits; }
 };
@@ -108,6 +114,7 @@ static constexpr bool isQuantised(WeightType type) { return panelFormat(type).ki
 static constexpr size_t scaleStride(ScaleKind kind) {
   switch (kind) {
     case ScaleKind::Half: return 32;
+    case ScaleKind::Exponent: return 16;
     case ScaleKind::HalfOffset:
     case ScaleKind::PairOffset: return 64;
     case ScaleKind::SuperMinimum:

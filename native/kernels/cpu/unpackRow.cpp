@@ -1,6 +1,8 @@
 // One output's weights as floats, from its panel: portable.
 #include <string.h>
 
+#include <cmath>
+
 #include "Matmul.h"
 #include "floatFormats.h"
 #include "panelLayout.h"
@@ -38,6 +40,7 @@ struct ScaleAndOffset {
 ScaleAndOffset scaleAt(ScaleKind kind, const uint8_t* scales, size_t output, size_t k) {
   const size_t group = k / kGroupInputs;
   const uint8_t* at = scales + group / groupsPerScales(kind) * scaleStride(kind);
+  if (kind == ScaleKind::Exponent) return {std::ldexp(1.0f, at[output] - 128), 0};
   const float first = halfToFloat(halfAt(at, output));
   if (kind == ScaleKind::Half) return {first, 0};
   if (kind == ScaleKind::SuperSigned || kind == ScaleKind::SuperGroups) {

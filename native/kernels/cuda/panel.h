@@ -81,6 +81,11 @@ __device__ __forceinline__ ScaleAndOffset scaleOf(const uint8_t* scales, unsigne
   using Panel = PanelOf<Type>;
   if constexpr (!Panel::kSuper) {
     const uint8_t* at = scales + group / Panel::kGroupsPerScales * Panel::kScaleStride;
+    if constexpr (Panel::kKind == ScaleKind::Exponent) {
+      // Two factors: the smallest powers are subnormal, the largest have no exponent left.
+      const uint32_t exponent = at[output], half = exponent / 2;
+      return {__uint_as_float((half + 63) << 23) * __uint_as_float((exponent - half + 63) << 23), 0.0f};
+    }
     const float scale = fromHalf(loadAt<uint16_t>(at, output));
     if constexpr (Panel::kOffset) return {scale, fromHalf(loadAt<uint16_t>(at + 32, output))};
     return {scale, 0.0f};
@@ -154,8 +159,8 @@ __device__ __forceinline__ void weightsOfPart(const uint8_t* values, const uint8
 #pragma unroll
     for (int v = 0; v < 2; v++) {
       const uint32_t four = numbersOfFour<Type>(values, output, 2 * part + v);
-      if constexpr (Panel::kSuper) {
-        // Scales of super blocks are products with more bits than a half has.
+      if constexpr (Panel::kSuper || Panel::kKind == ScaleKind::Exponent) {
+        // Scales of super blocks are products with more bits than a half has, powers of two are beyond its range.
         const auto weight = [=](int i) {
           return fmaf(by.scale, static_cast<float>(static_cast<int>(four >> (8 * i) & 255) - Panel::kZero), by.offset);
         };

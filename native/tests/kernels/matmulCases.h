@@ -39,6 +39,7 @@ constexpr MatmulCase kMatmulCases[] = {
     {"Q6_K", WeightType::Q6_K, 106, 1792, false},
     {"IQ4_NL", WeightType::IQ4_NL, 106, 832, true},
     {"IQ4_XS", WeightType::IQ4_XS, 122, 1024, false},
+    {"MXFP4", WeightType::MXFP4, 106, 864, true},
     {"F32", WeightType::F32, 122, 577, true},
     {"F16", WeightType::F16, 138, 1000, false},
     {"BF16", WeightType::BF16, 17, 193, true},
@@ -102,6 +103,11 @@ inline std::vector<uint8_t> randomFileRows(WeightType type, size_t outputs, size
   for (size_t i = 0; i + 4 <= bytes.size(); i += 4) {
     const uint32_t word = random();
     std::memcpy(&bytes[i], &word, 4);
+  }
+  if (type == WeightType::MXFP4) {
+    for (size_t at = 0; at < bytes.size(); at += weightBlockBytes(type))
+      bytes[at] = static_cast<uint8_t>(117 + random() % 5);  // 2^-11 to 2^-7
+    return bytes;
   }
   const HalvesOfBlock halves = halvesOfBlock(type);
   for (size_t at = 0; at < bytes.size(); at += weightBlockBytes(type))

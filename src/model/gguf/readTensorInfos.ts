@@ -54,8 +54,8 @@ async function readTensorInfo(reader: GgufReader, name: string, field: string, a
     const unread = UNREAD_TYPES.get(typeId);
     return reader.fail(
       field,
-      unread === undefined ? `the unknown type ${typeId}` : `type ${unread} (${typeId})`,
-      `one of the supported types: ${TYPE_NAMES.join(', ')}`,
+      unread === undefined ? `the unknown type ${typeId}` : `type ${unread.name} (${typeId})`,
+      `one of the supported types: ${TYPE_NAMES.join(', ')}${unread?.instead === undefined ? '' : `; use ${unread.instead}`}`,
     );
   }
   const shape = fastestFirst.map(Number).reverse();

@@ -30,6 +30,7 @@ const USUAL = [
   'Q4_1',
   'IQ4_NL',
   'IQ4_XS',
+  'MXFP4',
   'Q5_K_M',
   'Q5_K_S',
   'Q5_0',

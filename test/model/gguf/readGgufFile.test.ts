@@ -198,8 +198,15 @@ describe('a GGUF file that is refused', () => {
       withTensor(16, 256),
       /tensor x: found type IQ2_XXS \(16\), expected one of the supported types: F32, F16, Q4_0,.* BF16/,
     ],
-    ['a ternary type', withTensor(34, 256), /found type TQ1_0 \(34\)/],
-    ['a removed type', withTensor(31, 256), /found type Q4_0_4_4 \(31\)/],
+    ['an I-quant of one bit', withTensor(19, 256), /found type IQ1_S \(19\).*; use the model's file of Q2_K or Q3_K_M/],
+    [
+      'an I-quant of three bits',
+      withTensor(21, 256),
+      /found type IQ3_S \(21\).*; use the model's file of Q2_K or Q3_K_M/,
+    ],
+    ['a ternary type', withTensor(34, 256), /found type TQ1_0 \(34\).*; use the model's file of Q2_K or Q3_K_M/],
+    ['floats of four bits with two scales', withTensor(40, 256), /found type NVFP4 \(40\).*file of MXFP4 or Q4_K_M/],
+    ['a removed type', withTensor(31, 256), /found type Q4_0_4_4 \(31\).*file of Q4_0 or IQ4_NL/],
     ['a type of the future', withTensor(999, 256), /found the unknown type 999/],
     [
       'rows of broken blocks',

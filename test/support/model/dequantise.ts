@@ -91,6 +91,9 @@ const q6: BlockReader = (view, at, values, to) => {
 /** What the four bits of IQ4 types stand for (kvalues_iq4nl in ggml-common.h). */
 const IQ4 = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
 
+/** What the four bits of MXFP4 stand for, doubled (kvalues_mxfp4 in ggml-common.h). */
+const E2M1 = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
+
 const READERS: Record<WeightType, BlockReader> = {
   F32: (view, at, values, to) => void (values[to] = view.getFloat32(at, true)),
   F16: (view, at, values, to) => void (values[to] = half(view.getUint16(at, true))),
@@ -122,6 +125,13 @@ const READERS: Record<WeightType, BlockReader> = {
       const high = (view.getUint16(at + 2, true) >> (2 * sub)) & 3;
       const byte = view.getUint8(at + 8 + 16 * sub + (i % 16));
       values[to + i] = d * ((low | (high << 4)) - 32) * (IQ4[i % 32 < 16 ? byte & 15 : byte >> 4] ?? NaN);
+    }
+  },
+  MXFP4: (view, at, values, to) => {
+    const scale = 2 ** (view.getUint8(at) - 128);
+    for (let i = 0; i < 32; i++) {
+      const byte = view.getUint8(at + 1 + (i % 16));
+      values[to + i] = scale * (E2M1[i < 16 ? byte & 15 : byte >> 4] ?? NaN);
     }
   },
   Q2_K: q2,

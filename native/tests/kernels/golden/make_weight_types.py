@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).parent
 HALVES = {
     Type.Q4_0: [0], Type.Q4_1: [0, 2], Type.Q5_0: [0], Type.Q5_1: [0, 2], Type.Q8_0: [0],
     Type.Q2_K: [80, 82], Type.Q3_K: [108], Type.Q4_K: [0, 2], Type.Q5_K: [0, 2], Type.Q6_K: [208],
-    Type.IQ4_NL: [0], Type.IQ4_XS: [0],
+    Type.IQ4_NL: [0], Type.IQ4_XS: [0], Type.MXFP4: [],
 }
 
 
@@ -40,6 +40,9 @@ def random_rows(random: np.random.Generator, type: Type, inputs: int) -> np.ndar
     blocks = random.integers(0, 256, (ROWS * inputs // elements, size), np.uint8)
     for offset in HALVES[type]:
         blocks[:, offset:offset + 2] = random_halves(random, len(blocks)).view(np.uint8).reshape(-1, 2)
+    if type == Type.MXFP4:  # exponents up to the largest of which no number is beyond float32
+        blocks[:, 0] = np.where(random.random(len(blocks)) < 0.5, random.integers(100, 130, len(blocks)), random.integers(0, 253, len(blocks)))
+        blocks[:3, 0] = [0, 1, 252]
     return blocks.reshape(ROWS, -1)
 
 
