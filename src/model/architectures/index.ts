@@ -19,6 +19,7 @@ import { qwen3Moe } from './families/qwen3Moe.js';
 import type { Description, Family } from './Family.js';
 import { foundInFile } from '../../arguments/found.js';
 import { Fields } from './Fields.js';
+import { refuseQuantised } from './refuseQuantised.js';
 import { checkDecoder } from './specs.js';
 import { TensorIndex } from './TensorIndex.js';
 
@@ -76,12 +77,7 @@ function describeConfig(value: unknown, path: string): Description {
   const type = config.raw('model_type');
   const family = FAMILIES.find(({ modelTypes }) => typeof type === 'string' && modelTypes.includes(type));
   if (family === undefined) return config.refuse('model_type', `one of ${knownModelTypes.join(', ')}`);
-  if (config.child('quantization_config') !== undefined) {
-    config.refuse(
-      'quantization_config',
-      'none: safetensors are read as F32, F16 or BF16; use a GGUF file for quantised weights',
-    );
-  }
+  refuseQuantised(config);
   return family.fromConfig(config);
 }
 

@@ -2,6 +2,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { membersOf } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
+import { Fields } from '../architectures/Fields.js';
+import { refuseQuantised } from '../architectures/refuseQuantised.js';
 import { HEADER_LIMITS } from '../files/limits.js';
 import { orModelFileError } from '../files/ModelFile.js';
 import { printable } from '../files/printable.js';
@@ -31,6 +33,7 @@ export async function readSafetensorsModel(folder: string): Promise<SafetensorsM
   const present = new Set(await orModelFileError(folder, () => readdir(folder)));
   checkPresent(folder, present);
   const config = await readJsonObject(join(folder, 'config.json'), HEADER_LIMITS.configJsonBytes);
+  refuseQuantised(Fields.ofObject(join(folder, 'config.json'), config));
   const { files, tensors } = await readWeights(folder, present);
   const tokenizer = await readTokenizerFiles(folder, present, config);
   const pooling = await readPooling(folder, present);

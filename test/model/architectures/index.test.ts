@@ -75,7 +75,7 @@ describe('families', () => {
   test('checkpoints quantised by other means are refused', () => {
     expect(() =>
       describeDecoder({ model_type: 'llama', quantization_config: { quant_method: 'gptq' } }, 'config.json'),
-    ).toThrow('quantization_config');
+    ).toThrow('quantization_config.quant_method: found "gptq"');
     expect(describeDecoder({ model_type: 'llama', quantization_config: null }, 'config.json').family).toBe('llama');
   });
 });

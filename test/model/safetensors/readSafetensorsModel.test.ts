@@ -35,6 +35,14 @@ describe('weights', () => {
     expect(header.tensors.map(({ name }) => name)).toEqual(NAMES);
   });
 
+  test('that were quantised are refused by the name of the method, not by a tensor', async () => {
+    const config = JSON.stringify({ ...TINY_LLAMA_CONFIG, quantization_config: { quant_method: 'gptq', bits: 4 } });
+    const packed = writeSafetensors([{ name: 'model.layers.0.self_attn.q_proj.qweight', dtype: 'I32', shape: [2, 2] }]);
+    await expect(read({ 'config.json': config, 'model.safetensors': packed })).rejects.toThrow(
+      /config.json: quantization_config.quant_method: found "gptq"/,
+    );
+  });
+
   test('of several, links among them', async () => {
     const folder = await makeFolder(sharded());
     const elsewhere = await makeFolder({ blob: writeSafetensors(SECOND) });
