@@ -4,6 +4,7 @@
  */
 export {
   checkJobFiles,
+  collectJob,
   EnforcedSchema,
   type FormatChoice,
   Job,
@@ -17,6 +18,9 @@ export {
   type ReadRowsOptions,
   readSql,
   type RowGenerator,
+  type Shard,
+  shardOfEnvironment,
+  shardPath,
 } from '../api/jobs.js';
 export {
   cachedModels,
@@ -120,6 +124,7 @@ export { isBlank } from '../jobs/formats/readLines.js';
 export { FORMAT_NAMES } from '../jobs/formats/rowFormats.js';
 export { type JobFormats, jobFormats } from '../jobs/jobFormats.js';
 export { StreamWriter } from '../jobs/output/StreamWriter.js';
+export { checkIndex, SHARD_ROWS, SHARDS } from '../jobs/shards/Shard.js';
 export { errorFiles, outputFiles } from '../jobs/output/sidecarFiles.js';
 export { answerProperties } from '../jobs/output/writeOptions.js';
 export { ROW_LIMITS } from '../model/files/limits.js';

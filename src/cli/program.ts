@@ -5,6 +5,7 @@ import type { CommandContext } from './CommandContext.js';
 import { addEmbed } from './embed.js';
 import { addGenerate } from './generate.js';
 import { addInspect } from './inspect.js';
+import { addJob } from './job.js';
 import { addPerplexity } from './perplexity.js';
 import { addPlan } from './plan.js';
 import { addProfile } from './profile.js';
@@ -61,6 +62,7 @@ export function createProgram(
     addClassify,
     addScore,
     addEmbed,
+    addJob,
     addTokenize,
     addPerplexity,
     addInspect,
@@ -77,7 +79,9 @@ export function createProgram(
 
 /** The long names of all flags of all commands. */
 export function flagsOf(program: Command): ReadonlySet<string> {
-  return new Set(program.commands.flatMap(({ options }) => options.map(({ long }) => long ?? '')));
+  return new Set(
+    program.commands.flatMap((command) => [...command.options.map(({ long }) => long ?? ''), ...flagsOf(command)]),
+  );
 }
 
 function widthOf({ isTTY, columns }: NodeJS.WriteStream): number {

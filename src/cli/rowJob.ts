@@ -5,6 +5,7 @@ import { requireFlags } from './flags/commandFlags.js';
 import { engineOptions, planOptions } from './flags/engineFlags.js';
 import { promptFiles, promptOptions } from './flags/promptFlags.js';
 import type { RowJobFlags } from './flags/rowJobFlags.js';
+import { flagsOfShard, shardOf } from './flags/shardFlags.js';
 import { checkResultNames, comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions } from './flags/tableFlags.js';
 import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRest, describeRun, rowProgress } from './generateReport.js';
@@ -77,12 +78,16 @@ export type CommonOptions = Pick<
 
 /** Runs a command over a file of rows as a job. */
 export async function runRowJob(
-  flags: RowJobFlags,
+  given: RowJobFlags,
   flagNames: ReadonlySet<string>,
   context: CommandContext,
   asked: RowTask,
 ): Promise<void> {
-  requireFlags(flags, 'model', 'input', 'output');
+  requireFlags(given, 'model', 'input', 'output');
+  const shard = shardOf(given, process.env);
+  const flags = shard === undefined ? given : await flagsOfShard(given, shard);
+  if (shard !== undefined)
+    context.say(`shard ${shard.index} of ${shard.count}, counted from 0: results go to ${flags.output}`);
   if (flags.output === '-') checkStandardOutput();
   if (flags.input === '-') checkStandardInput((text) => context.say(text));
   const meter = new ProgressMeter(flags.progress, process.stderr);
@@ -161,6 +166,7 @@ export async function runRowJob(
     const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });
     job = await Job.open({
       ...jobOptions(flags, formats, prompts, asked.name),
+      ...(shard && { shard }),
       modelFiles,
       resultIdentity: { ...foreseen, model: hash },
       ...asked.task(options),

@@ -19,16 +19,19 @@ import type { FinishedRow, RowFormat, WriteOptions } from './formats/RowFormat.j
 import { ROW_FORMATS } from './formats/rowFormats.js';
 import { formatResult } from './formats/formatResult.js';
 import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
-import { type FileFormat, jobFormats, type JobFormats } from './jobFormats.js';
+import { carriesInto, isExact, jobFormats, type JobFormats } from './jobFormats.js';
 import { JobInput } from './input/JobInput.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
 import { jobTaskOf, type JobTask } from './jobTask.js';
 import { checkSameJob, recordOf, withEngine, writeRecord, type JobRecord } from './record/jobRecord.js';
 import { JobOutput } from './output/JobOutput.js';
 import { JobRows } from './JobRows.js';
-import { carriedTable, publishJournal } from './output/publishJournal.js';
+import { publishOutput } from './output/publishOutput.js';
+import { journalResults } from './output/publishResults.js';
 import { orderJournal } from './output/rewriteJournal.js';
 import type { ScannedJournal } from './output/Journal.js';
+import { rowsOfShard, settledShard } from './shards/Shard.js';
+import { sha256OfFile } from './shards/sha256OfFile.js';
 import { openSpecialWritable } from '../files/specialFiles.js';
 import { type RowSink, StreamWriter } from './output/StreamWriter.js';
 import { runFormat, writeOptions } from './output/writeOptions.js';
@@ -73,9 +76,11 @@ export class Job implements AsyncDisposable {
     private readonly formats: JobFormats,
   ) {}
 
-  /** Rows of the input, where it is a regular file; else not known before the end. */
+  /** Rows of the input, or of the shard, where it is a regular file; else not known before the end. */
   get totalRows(): number | undefined {
-    return this.input.rows;
+    const { rows } = this.input;
+    const { shard } = this.options;
+    return rows === undefined || shard === undefined ? rows : rowsOfShard(rows, settledShard(shard));
   }
 
   /** Results that stand in the output and are not made again. */
@@ -137,6 +142,7 @@ export class Job implements AsyncDisposable {
       carryFields: options.carryFields ?? false,
       ...(columns && { columns: Object.fromEntries(Object.entries(columns).sort()) }),
       ...(delimiter !== undefined && { delimiter }),
+      ...(options.shard && { shard: settledShard(options.shard) }),
     };
     const locked = await JobOutput.lock(
       {
@@ -195,9 +201,11 @@ export class Job implements AsyncDisposable {
         ? new RowsDigest(this.options.retryErrors === true ? undefined : readBefore(before?.input))
         : undefined;
     const { signal, samples } = this.task.options;
+    const shard = this.options.shard && settledShard(this.options.shard);
     const source = new JobRows(
       this.file?.earlier?.done ?? NOTHING_DONE,
       samples,
+      shard,
       async (first) => {
         this.#sink = await this.#begin(first);
       },
@@ -248,12 +256,15 @@ export class Job implements AsyncDisposable {
       const outOfTurn = earlier?.inOrder === false || source.overtaken;
       const byCompletion = this.task.options.order === 'completion';
       const { files, record } = this.file;
-      if (files.published ? outOfTurn || byCompletion : outOfTurn && !byCompletion && !stopped)
+      // Parts of shards are put together as they stand.
+      const ordered = files.published || (shard !== undefined && !stopped);
+      if (ordered ? outOfTurn || byCompletion : outOfTurn && !byCompletion && !stopped)
         await orderJournal(files.journalOf(record));
       if (!stopped) await this.input.checkUnchanged();
       if (files.published) await this.#publish(this.file);
+      if (shard !== undefined && !stopped) await this.#complete(this.file, source.rows);
     } else if (!stopped) await this.input.checkUnchanged();
-    return { rows: source.rows, done, failed, kept: this.keptRows, keptFailed, ...(stopped && { stopped }) };
+    return { rows: source.ownRows, done, failed, kept: this.keptRows, keptFailed, ...(stopped && { stopped }) };
   }
 
   /** Writes out what is pending and lets go of the files. Idempotent. @throws JobFileError */
@@ -276,30 +287,28 @@ export class Job implements AsyncDisposable {
     await sink?.close();
     // What was read is what a run that goes on has to read first. Without it less is known: no reason to fail.
     const [record, read] = [this.#record, this.#digest?.read];
-    if (sink && this.file && record?.input.kind === 'stream' && read && read.rows > 0)
-      await writeRecord(this.file.files.path, { ...record, input: { ...record.input, read } }).catch(() => undefined);
+    if (!sink || !this.file || record?.input.kind !== 'stream' || !read || read.rows === 0) return;
+    this.#record = { ...record, input: { ...record.input, read } };
+    await writeRecord(this.file.files.path, this.#record).catch(() => undefined);
+  }
+
+  /** Notes that a shard's part is whole, and what is to be known of it where it is put together with the others. */
+  async #complete({ files, record: begun }: OutputFile, rows: number): Promise<void> {
+    const record = this.#record ?? begun;
+    const { table: _table, name: _name, ...written } = this.#writeOptions();
+    const sha256 = await sha256OfFile(files.journalOf(record).path);
+    await writeRecord(files.path, { ...record, complete: { rows, sha256, written } });
   }
 
   /** The rows, with what their results need beside the prompt. */
   #readInput(): AsyncIterable<RowInput> | Iterable<RowInput> {
     const { output } = this.formats;
-    const carried = this.#carriesInto(output) && !this.#joins;
+    const carried = carriesInto(this.formats, output) && !this.#joins;
     // A journal is lines of JSON, whatever becomes of it.
     return this.input.read(
       this.options.carryFields === true || carried,
-      carried && this.file === undefined && this.#isExact(output),
+      carried && this.file === undefined && isExact(this.formats, output),
     );
-  }
-
-  /** Whether what stands in the input goes into a file, too. */
-  #carriesInto(file: FileFormat): boolean {
-    const { carries = false } = this.formats.input.format;
-    return (carries === true && file.format.carries === true) || (carries !== false && this.#isExact(file));
-  }
-
-  /** Whether rows go into a file of the format that they come from. */
-  #isExact({ format }: FileFormat): boolean {
-    return format === this.formats.input.format;
   }
 
   /** Whether what goes with a result is read from the input again, when the output is written. */
@@ -347,30 +356,14 @@ export class Job implements AsyncDisposable {
 
   /** Writes the output, and what failed, from the journal. */
   async #publish({ files, record }: OutputFile): Promise<void> {
-    const { output, errors: failures } = this.formats;
-    const { path, errors } = files;
-    const journal = files.journalOf(record);
-    const table =
-      output.format.carries === true && this.input.table === undefined ? await carriedTable(journal) : undefined;
-    const common = { journal, options: { ...this.#writeOptions(), ...(table && { table: () => table }) } };
-    const rows = (file: FileFormat): { rows?: ReturnType<JobInput['read']> } =>
-      this.#joins && this.#carriesInto(file) ? { rows: this.input.read(true, this.#isExact(file)) } : {};
-    await publishJournal({
-      ...common,
-      path,
-      file: output,
-      wanted: ({ error }) => errors === undefined || error === undefined,
-      ...rows(output),
+    await publishOutput({
+      results: await journalResults(files.journalOf(record)),
+      path: files.path,
+      errors: files.errors,
+      formats: this.formats,
+      input: this.#joins ? this.input : undefined,
+      options: this.#writeOptions(),
     });
-    if (errors !== undefined && failures !== undefined) {
-      await publishJournal({
-        ...common,
-        path: errors,
-        file: failures,
-        wanted: ({ error }) => error !== undefined,
-        ...rows(failures),
-      });
-    }
   }
 
   #writeOptions(): WriteOptions {

@@ -12,6 +12,7 @@ import type { FormatOptions } from './output/writeOptions.js';
 import type { MaxErrors } from './ErrorLimit.js';
 import type { FormatChoice } from './formats/rowFormats.js';
 import type { InputPaths } from './input/inputFiles.js';
+import type { Shard } from './shards/Shard.js';
 
 /** What a job needs of an engine. */
 export interface RowGenerator {
@@ -68,6 +69,11 @@ export interface JobOptions {
    */
   readonly maxErrors?: MaxErrors;
   /**
+   * These rows of the input alone: the others are read, and not answered. `output` is then a part, best called by
+   * `shardPath`; `collectJob` makes one output of the parts. Default: all rows.
+   */
+  readonly shard?: Shard;
+  /**
    * Go on with an output that exists, if there is one: rows that stand there are not done again. An input that has got
    * more lines since, or more files behind those that there were, is gone on with. What earlier runs had finished ahead
    * of its turn, or failed and is tried again, stands out of order until a run completes the job and puts all rows in
@@ -108,7 +114,7 @@ export interface JobOptions {
 }
 
 export interface JobSummary {
-  /** Rows that the input has, bad ones included. */
+  /** Rows that the input, or the shard, has, bad ones included. */
   readonly rows: number;
   /** Results of this run (one a row, or one a sample), and those with an error among them. */
   readonly done: number;

@@ -11,6 +11,7 @@ import { readableRow } from '../rows/readableRow.js';
 import { SAMPLES } from '../rows/rowFields.js';
 import type { DoneRows } from './record/DoneRows.js';
 import type { RowsDigest } from './record/fingerprint.js';
+import { type SettledShard, shardOfRow } from './shards/Shard.js';
 
 /**
  * The rows of a job on their way to the engine and back. Rows that are done are left out; the others keep their index
@@ -22,6 +23,7 @@ export class JobRows {
   /** The rows that went to the engine and have results to come, by index. */
   readonly #inEngine = new Map<number, SentRow>();
   #rows = 0;
+  #ownRows = 0;
   #ended = false;
   /** Rows that were done before. */
   #kept = 0;
@@ -35,6 +37,8 @@ export class JobRows {
   constructor(
     private readonly done: DoneRows,
     private readonly samples: number | undefined,
+    /** Whose rows alone are sent; all are read, as ids and places are those of the whole input. */
+    private readonly shard: SettledShard | undefined,
     private readonly onFirst: (row: RowInput | undefined) => Promise<void>,
     /** Of an input that comes once. */
     private readonly digest: RowsDigest | undefined,
@@ -43,6 +47,11 @@ export class JobRows {
   /** Rows of the input that were read. */
   get rows(): number {
     return this.#rows;
+  }
+
+  /** Those of them that are the shard's; without one all. */
+  get ownRows(): number {
+    return this.#ownRows;
   }
 
   /** Whether the input was read to its end. */
@@ -126,12 +135,14 @@ export class JobRows {
     return row.duplicate && result.error === undefined ? failedResult(result, duplicateId(row.id), result.row) : result;
   }
 
-  /** What goes to the engine for a row of the input; undefined if it is done. */
+  /** What goes to the engine for a row of the input; undefined if it is done, or another shard's. */
   #next(given: RowInput): RowInput | undefined {
     const index = this.#rows;
     this.#rows += 1;
     const id = given.id ?? index + 1;
     const duplicate = given.duplicate ?? (given.id !== undefined && !this.#ids.add(given.id));
+    if (this.shard !== undefined && shardOfRow(index, this.shard) !== this.shard.index) return undefined;
+    this.#ownRows += 1;
     const isDone = (sample?: number): boolean => {
       const state = this.done.check(index, id, sample);
       if (state === 'other-id')

@@ -12,6 +12,7 @@ import { isInputPaths } from './input/inputFiles.js';
 import { checkMaxErrors } from './ErrorLimit.js';
 import { checkFormat } from './formats/rowFormats.js';
 import type { JobOptions, RowGenerator } from './JobOptions.js';
+import { checkShard } from './shards/Shard.js';
 
 const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   input: checkInput,
@@ -24,6 +25,7 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   resultColumns: checkNamesOfColumns,
   errors: text("a file's path"),
   maxErrors: checkMaxErrors,
+  shard: checkShard,
   resume: checkBoolean,
   retryErrors: checkBoolean,
   overwrite: checkBoolean,

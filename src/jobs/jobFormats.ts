@@ -73,6 +73,17 @@ export interface FileFormat {
   readonly compression: Compression | undefined;
 }
 
+/** Whether rows go into a file of the format that they come from. */
+export function isExact({ input }: JobFormats, { format }: FileFormat): boolean {
+  return format === input.format;
+}
+
+/** Whether what stands in the input goes into a file, too. */
+export function carriesInto(formats: JobFormats, file: FileFormat): boolean {
+  const { carries = false } = formats.input.format;
+  return (carries === true && file.format.carries === true) || (carries !== false && isExact(formats, file));
+}
+
 /** As much of a file as says what it is. */
 const START_BYTES = 2 ** 20;
 

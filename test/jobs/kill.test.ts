@@ -4,27 +4,16 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
-import { transformFileSync } from '@swc/core';
 import { parse } from 'csv-parse/sync';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { readRows } from '../../src/jobs/input/readRows.js';
 import { built } from './support/built.js';
+import { compiledStub } from './support/compiledStub.js';
 import { byIndex, readJournal, readResults, temporaryFolder, writeLines } from './support/files.js';
 
 const path = temporaryFolder();
 const ROWS = 2000;
 const KILLS = 20;
-
-/** The stub engine as plain JavaScript, for a process without jest. */
-function compiledStub(): string {
-  const { code } = transformFileSync(fileURLToPath(new URL('./support/stubEngine.ts', import.meta.url)), {
-    jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
-    module: { type: 'es6' },
-  });
-  const file = path('stubEngine.mjs');
-  writeFileSync(file, code);
-  return file;
-}
 
 /**
  * A kind of files: how rows are written as input, where results are while a run is under way, and what the output says.
@@ -174,7 +163,7 @@ const KINDS: readonly Kind[] = [
 test.each(KINDS)(
   `$name: kill -9 at ${KILLS} random moments, then one run to the end: no row lost, none doubled`,
   async ({ name, output: outputName = name, journal = '', schema, write, read }) => {
-    const [input, out, stub] = [path(`in-${name}`), path(`out-${outputName}`), compiledStub()];
+    const [input, out, stub] = [path(`in-${name}`), path(`out-${outputName}`), compiledStub(path('stubEngine.mjs'))];
     const output = `${out}${journal}`;
     const lines: Line[] = Array.from({ length: ROWS }, (_, at) =>
       at % 100 === 99 ? 'broken' : { id: `row-${at}`, prompt: `prompt ${at} `.repeat(at % 40) + 'end' },

@@ -12,6 +12,7 @@ import {
 } from './engineFlags.js';
 import { decimal, path, size, wholeNumber } from './parsers.js';
 import type { PromptFlags } from './promptFlags.js';
+import { addShardFlags } from './shardFlags.js';
 import { addTableFlags, type TableFlags } from './tableFlags.js';
 
 /** What all commands that go through a file of rows have in common. */
@@ -21,6 +22,8 @@ export interface RowJobFlags extends EngineFlags, PromptFlags, PlanFlags, TableF
   readonly lookAheadRows: number;
   readonly lookAheadBytes?: number;
   readonly reuse?: string;
+  readonly shard?: string;
+  readonly shardRows: number;
   readonly resume: boolean;
   readonly retryErrors: boolean;
   readonly overwrite: boolean;
@@ -70,6 +73,7 @@ export function addRowJobFlags(command: Command): void {
   addCompressionFlags(command, true);
   addPlanFlags(command);
   command.optionsGroup('Job:');
+  addShardFlags(command);
   addSwitch(command, '--resume', 'go on with an output that exists: its rows are not done again');
   addSwitch(
     command,

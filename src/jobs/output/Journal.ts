@@ -58,6 +58,7 @@ export interface ScannedJournal {
   readonly inOrder: boolean;
 }
 
+/** A line of a journal, read. */
 interface ScannedLine {
   readonly index: number;
   readonly sample: number | undefined;
@@ -106,19 +107,25 @@ export function compareLines(
   return a.index - b.index || (a.sample ?? -1) - (b.sample ?? -1);
 }
 
+/** A line with a result, where it stands, and as it stands there. */
+export interface JournalLine extends ScannedLine {
+  readonly number: number;
+  readonly bytes: Buffer;
+  /** Behind its LF. */
+  readonly end: number;
+}
+
 /**
- * The whole lines of a journal that hold results; `end` is behind a line's LF.
+ * The whole lines of a journal that hold results.
+ * @param pieces what the file holds; default: read ahead, a MiB at a time
  * @throws JobFileError for one that is no result
  */
-export async function* journalLines({
-  path,
-  run,
-}: Journal): AsyncGenerator<ScannedLine & { number: number; bytes: Buffer; end: number }, void, undefined> {
+export async function* journalLines(
+  { path, run }: Journal,
+  pieces: AsyncIterable<Uint8Array> = createReadStream(path, { highWaterMark: 2 ** 20 }),
+): AsyncGenerator<JournalLine, void, undefined> {
   try {
-    for await (const { number, bytes, end, terminated } of readLines(
-      createReadStream(path, { highWaterMark: 2 ** 20 }),
-      MAX_RESULT_BYTES,
-    )) {
+    for await (const { number, bytes, end, terminated } of readLines(pieces, MAX_RESULT_BYTES)) {
       if (!terminated) return;
       if (run !== undefined && number === 1) continue;
       const result = bytes === undefined ? undefined : parseResult(bytes.toString('utf8'));

@@ -9,6 +9,7 @@ import type { GenerateOptions } from '../../Row.js';
 import { responseFormatOf } from '../../rows/responseFormat.js';
 import { writeFileAtomic } from '../../files/atomicFile.js';
 import { BEGIN_ANEW } from '../../files/fileErrors.js';
+import type { WriteOptions } from '../formats/RowFormat.js';
 import { begunBy, filesOf, type InputFingerprint } from './fingerprint.js';
 import { recordPath } from '../output/sidecarFiles.js';
 import { readRegularStart } from '../../files/specialFiles.js';
@@ -39,6 +40,18 @@ export interface JobRecord {
   /** Everything else that decides what is written for a row; defaults filled in. */
   readonly options: Readonly<Record<string, unknown>>;
   readonly input: InputFingerprint;
+  /** Of a shard: there once all of its rows are done. */
+  readonly complete?: CompletePart;
+}
+
+/** What a shard's part holds that is put together with the others. */
+export interface CompletePart {
+  /** Rows of the whole input. */
+  readonly rows: number;
+  /** Of the file with the results. */
+  readonly sha256: string;
+  /** How results are written. */
+  readonly written: Omit<WriteOptions, 'table' | 'name'>;
 }
 
 /**
@@ -190,6 +203,21 @@ export function checkSameJob(
   now: JobRecord,
   { input = true, engine = true } = {},
 ): void {
+  const differences = differencesOf(before, now, { input, engine });
+  if (differences.length > 0) {
+    throw new UsageError(
+      `${output}: cannot be resumed, as this run differs from the one that began it in ${differences.join(', ')}; ` +
+        `give what was given then, or another output; ${BEGIN_ANEW}`,
+    );
+  }
+}
+
+/** What two runs differ in, in words. @param known as above */
+export function differencesOf(
+  before: JobRecord,
+  now: JobRecord,
+  { input = true, engine = true } = {},
+): readonly string[] {
   const differences: string[] = [];
   for (const name of namesOf(engine ? before.engine : {}, now.engine)) {
     const [was, is] = [before.engine[name], now.engine[name]];
@@ -203,12 +231,7 @@ export function checkSameJob(
   }
   if (input && !same(begunBy(before.input), begunBy(now.input)))
     differences.push(`the input${describeInputs(before.input, now.input)}`);
-  if (differences.length > 0) {
-    throw new UsageError(
-      `${output}: cannot be resumed, as this run differs from the one that began it in ${differences.join(', ')}; ` +
-        `give what was given then, or another output; ${BEGIN_ANEW}`,
-    );
-  }
+  return differences;
 }
 
 function namesOf(...values: readonly object[]): ReadonlySet<string> {

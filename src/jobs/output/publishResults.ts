@@ -9,15 +9,25 @@ import type { FileFormat } from '../jobFormats.js';
 import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
 import { addKinds, type ColumnKind, type Table } from '../formats/Table.js';
 import { modeOf, replaceKeepingMode } from '../../files/atomicFile.js';
-import { type Journal, journalLines } from './Journal.js';
+import { type Journal, type JournalLine, journalLines } from './Journal.js';
 
 /** Rows are not trusted: each may have fields of its own. */
 const MOST_COLUMNS = 4096;
 
-/** What becomes of a journal. */
+/** Results in the order of the input, as often as they are asked for. */
+export interface ResultLines {
+  /** What errors call whatever holds them. */
+  readonly name: string;
+  /** Where they are when the output could not be written, and what to do. */
+  readonly kept: string;
+  /** Who may read them. */
+  readonly mode: number | undefined;
+  lines(): AsyncIterable<JournalLine>;
+}
+
+/** What becomes of results. */
 export interface Publication {
-  /** Results, one JSON object a line, in the order of the input. */
-  readonly journal: Journal;
+  readonly results: ResultLines;
   readonly path: string;
   readonly file: FileFormat;
   readonly options: WriteOptions;
@@ -27,27 +37,43 @@ export interface Publication {
   readonly rows?: AsyncIterable<RowInput> | Iterable<RowInput>;
 }
 
+/** The results of a journal that is in order. */
+export async function journalResults(journal: Journal): Promise<ResultLines> {
+  const { path } = journal;
+  return {
+    name: path,
+    kept: `all results are safe in ${path}, and \`resume\` writes it once more`,
+    mode: await modeOf(path),
+    lines: () => journalLines(journal),
+  };
+}
+
 /**
- * Writes the results of a journal as a file of another format, which takes its place as a whole.
+ * Writes results as a file of another format, which takes its place as a whole.
  * @throws JobFileError; what stood there is then as it was
  */
-export async function publishJournal({ journal, path, file, options, wanted, rows }: Publication): Promise<void> {
+export async function publishResults({ results, path, file, options, wanted, rows }: Publication): Promise<void> {
+  const there = finished(results, wanted);
+  const content = compressed(
+    file.format.encode(rows === undefined ? carried(there) : joined(there, rows, results.name), options),
+    file.compression,
+    path,
+  );
+  await putInPlace(path, content, results);
+}
+
+/** Replaces an output as a whole. @throws JobFileError; what stood there is then as it was */
+export async function putInPlace(
+  path: string,
+  content: AsyncIterable<string | Uint8Array>,
+  { kept, mode }: Pick<ResultLines, 'kept' | 'mode'>,
+): Promise<void> {
   try {
-    const results = finished(journal, wanted);
-    const content = compressed(
-      file.format.encode(rows === undefined ? carried(results) : joined(results, rows, journal), options),
-      file.compression,
-      path,
-    );
     // Whoever may not read the journal may not read what is made of it.
-    await replaceKeepingMode(path, content, await modeOf(journal.path));
+    await replaceKeepingMode(path, content, mode);
   } catch (error) {
     if (error instanceof SpillwayError) throw error;
-    throw new JobFileError(
-      path,
-      `cannot be written: ${describeFileError(error)}; all results are safe in ${journal.path}, and \`resume\` writes it once more`,
-      { cause: error },
-    );
+    throw new JobFileError(path, `cannot be written: ${describeFileError(error)}; ${kept}`, { cause: error });
   }
 }
 
@@ -55,16 +81,16 @@ export async function publishJournal({ journal, path, file, options, wanted, row
  * All fields that results carry, in the order in which they come first, and what is in them.
  * @throws JobFileError where they are too many for columns
  */
-export async function carriedTable(journal: Journal): Promise<Table> {
+export async function carriedTable(results: ResultLines): Promise<Table> {
   const columns = new Set<string>();
   const kinds = new Map<string, ColumnKind>();
-  for await (const { number, result } of journalLines(journal)) {
+  for await (const { number, result } of results.lines()) {
     const row = membersOf(result.row);
     for (const column of Object.keys(row)) columns.add(column);
     addKinds(kinds, row);
     if (columns.size > MOST_COLUMNS) {
       throw new JobFileError(
-        journal.path,
+        results.name,
         `line ${number}: found more than ${MOST_COLUMNS} names of carried fields, expected at most so many columns; write lines of JSON`,
       );
     }
@@ -73,14 +99,14 @@ export async function carriedTable(journal: Journal): Promise<Table> {
 }
 
 async function* finished(
-  journal: Journal,
+  results: ResultLines,
   wanted: (result: AnyResult) => boolean,
 ): AsyncGenerator<AnyResult, void, undefined> {
-  for await (const { number, result } of journalLines(journal)) {
+  for await (const { number, result } of results.lines()) {
     const { text, label, scores, embedding, error, usage } = membersOf(result);
     const answered = [text, label, scores, embedding, error].some((answer) => answer !== undefined);
     if (!answered || !isObject(usage))
-      throw new JobFileError(journal.path, `line ${number}: found a result without text or usage; ${BEGIN_ANEW}`);
+      throw new JobFileError(results.name, `line ${number}: found a result without text or usage; ${BEGIN_ANEW}`);
     if (wanted(result)) yield result;
   }
 }
@@ -93,7 +119,7 @@ async function* carried(results: AsyncIterable<AnyResult>): AsyncGenerator<Finis
 async function* joined(
   results: AsyncIterable<AnyResult>,
   rows: AsyncIterable<RowInput> | Iterable<RowInput>,
-  journal: Journal,
+  name: string,
 ): AsyncGenerator<FinishedRow, void, undefined> {
   const iterator = Symbol.asyncIterator in rows ? rows[Symbol.asyncIterator]() : rows[Symbol.iterator]();
   try {
@@ -104,7 +130,7 @@ async function* joined(
       for (; index < result.index; index += 1) step = await iterator.next();
       if (step.done === true)
         throw new JobFileError(
-          journal.path,
+          name,
           `found a result of row ${result.index}, expected one of the ${index} rows of the input`,
         );
       yield { result, carry: step.value.carry };

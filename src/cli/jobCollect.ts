@@ -1,0 +1,66 @@
+import { Option, type Command } from 'commander';
+import type { CommandContext } from './CommandContext.js';
+import { EXIT } from './exitCodes.js';
+import { addSwitch, requireFlags } from './flags/commandFlags.js';
+import { path } from './flags/parsers.js';
+import { collectJob, FORMAT_NAMES, type FormatChoice } from './library.js';
+
+interface CollectFlags {
+  readonly output: string;
+  readonly parts?: readonly string[];
+  readonly input?: string;
+  readonly outputFormat: FormatChoice;
+  readonly errors?: string;
+  readonly overwrite: boolean;
+}
+
+const EXAMPLES = `
+Examples:
+  spillway generate --shard 0/2 --model smollm2-135m-instruct \\
+    --input questions.csv --output answers.csv
+  spillway generate --shard 1/2 ...     the same on another machine
+  spillway job collect --input questions.csv --output answers.csv`;
+
+export function addJobCollect(job: Command, context: CommandContext): void {
+  const command = job
+    .command('collect')
+    .description(
+      'Makes one output of the parts that `--shard K/N` has left, byte for byte what one process would have written. Refuses parts that are missing, not complete, or of another job.',
+    );
+  command.addOption(
+    new Option(
+      '--output <file>',
+      "necessary; the --output of all shards; what its name says, or --output-format, need not be the parts' format",
+    ).argParser(path),
+  );
+  command.addOption(
+    new Option(
+      '--parts <file...>',
+      'the parts, in any order; patterns, too (default: those beside --output)',
+    ).argParser((text: string, before: readonly string[] | undefined) => [...(before ?? []), path(text)]),
+  );
+  command.addOption(
+    new Option(
+      '--input <file>',
+      'the --input of all shards, where its columns stand beside the results: of tables, and of files of OpenAI (default: none)',
+    ).argParser(path),
+  );
+  command.addOption(
+    new Option('--output-format <format>', "auto: what the file's name says").choices(FORMAT_NAMES).default('auto'),
+  );
+  command.addOption(
+    new Option('--errors <file>', 'where rows that failed go (default: into the output)').argParser(path),
+  );
+  addSwitch(command, '--overwrite', 'replace an output that exists (else it is refused)');
+  command.addHelpText('after', EXAMPLES);
+  command.action(async (flags: CollectFlags) => {
+    requireFlags(flags, 'output');
+    const { shards, rows, results, failed } = await collectJob({ ...flags, signal: context.signal });
+    const several = results === rows ? '' : `, ${results} results`;
+    const errors = failed === 0 ? '' : ` (${failed} with an error)`;
+    context.say(
+      `${rows} ${rows === 1 ? 'row' : 'rows'}${several}${errors} of ${shards} ${shards === 1 ? 'shard' : 'shards'}`,
+    );
+    context.exitCode = failed === 0 ? EXIT.fine : EXIT.rowErrors;
+  });
+}
