@@ -12,18 +12,16 @@ import {
 } from './engineFlags.js';
 import { decimal, path, size, wholeNumber } from './parsers.js';
 import type { PromptFlags } from './promptFlags.js';
-import { addShardFlags } from './shardFlags.js';
+import { addShardFlags, type ShardFlags } from './shardFlags.js';
 import { addTableFlags, type TableFlags } from './tableFlags.js';
 
 /** What all commands that go through a file of rows have in common. */
-export interface RowJobFlags extends EngineFlags, PromptFlags, PlanFlags, TableFlags {
+export interface RowJobFlags extends EngineFlags, PromptFlags, PlanFlags, ShardFlags, TableFlags {
   readonly carryFields: boolean;
   readonly sharePrefixes: 'on' | 'off';
   readonly lookAheadRows: number;
   readonly lookAheadBytes?: number;
   readonly reuse?: string;
-  readonly shard?: string;
-  readonly shardRows: number;
   readonly resume: boolean;
   readonly retryErrors: boolean;
   readonly overwrite: boolean;

@@ -12,10 +12,13 @@ import {
   UsageError,
   type Shard,
 } from '../library.js';
-import type { RowJobFlags } from './rowJobFlags.js';
 import { wholeNumber } from './parsers.js';
 
-type ShardFlags = Pick<RowJobFlags, 'shard' | 'shardRows'>;
+/** Which of the input's rows are done. */
+export interface ShardFlags {
+  readonly shard?: string;
+  readonly shardRows: number;
+}
 
 /** `2/8`, `env`, `env/8`. */
 const SHARD = /^(?:(\d+)\/(\d+)|env(?:\/(\d+))?)$/;
@@ -65,7 +68,13 @@ export function shardOf(
   return { ...shardOfEnvironment(environment, named === undefined ? undefined : Number(named)), rows };
 }
 
-type Files = Pick<RowJobFlags, 'output' | 'errors' | 'stats' | 'trace'>;
+/** What a command writes. */
+interface Files {
+  readonly output: string;
+  readonly errors?: string;
+  readonly stats?: string;
+  readonly trace?: string;
+}
 
 /** Flags whose files are those of a shard. Standard output, pipes and devices are what they are. */
 export async function flagsOfShard<Flags extends Files>(flags: Flags, shard: Shard): Promise<Flags> {
