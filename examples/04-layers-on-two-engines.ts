@@ -1,7 +1,7 @@
 // One model, its layers divided over two engines: each has its own memory, weights and KV cache, and hidden states go
-// from one to the other. Here both are in one process, with a queue in memory between them; a pair of sockets that
-// keeps the promises of ActivationSource and ActivationSink makes them two machines. Usage: node
-// scripts/run-example.mjs 04-layers-on-two-engines [MODEL]
+// from one to the other. Here both are in one process, with a queue in memory between them; `back.listen(address)` and
+// `front.connect([address])` make them two machines. Usage: node scripts/run-example.mjs 04-layers-on-two-engines
+// [MODEL]
 import { activationLink, Engine, type RowResult, type RunStats } from 'spillway';
 import { readModel, resolveModel } from 'spillway/models';
 

@@ -11,6 +11,9 @@ import type { Numerics } from './engine/open/settings.js';
 import { resolveExpectedRows, validateOptions } from './engine/open/validateOptions.js';
 import type { FollowingRun } from './engine/execution/FollowingRun.js';
 import type { Peers } from './engine/peers/PeerConnection.js';
+import type { ConnectedPeers } from './engine/peers/sockets/connectPeers.js';
+import type { PeerListener } from './engine/peers/sockets/PeerListener.js';
+import type { ListenOptions, SocketOptions } from './engine/peers/sockets/SocketOptions.js';
 import type { AnswerKind, Answers } from './engine/rows/Answers.js';
 import { checkRows } from './engine/rows/checkRunOptions.js';
 import { perplexityOf, type Perplexity, type PerplexityOptions } from './engine/rows/perplexity.js';
@@ -215,6 +218,31 @@ export class Engine implements GenerationSource, AsyncDisposable {
     } finally {
       await run.settled();
     }
+  }
+
+  /**
+   * Serves this engine's layers over sockets, run by run, until the listener or the engine is closed: `follow` for
+   * whoever connects.
+   *
+   * @param address `HOST:PORT`, `[IPV6]:PORT` or `unix:PATH`, of this machine alone (127.0.0.1, [::1], a Unix socket)
+   * unless `options` have a `sharedKey` or certificates (`tls`)
+   * @throws UsageError for an engine that has the model's first layers, options out of range, and an address that is
+   * none, is in use, or would be open to strangers
+   */
+  listen(address: string, options?: ListenOptions): Promise<PeerListener> {
+    return this.runs.listen(address, options, (peers, signal) => this.follow(peers, { signal }));
+  }
+
+  /**
+   * Connects this engine, which has the model's first layers, with those that listen and have the others, for one run:
+   * `generate(rows, { peers: await engine.connect(addresses) })`. Each engine connects to the next one.
+   *
+   * @param addresses in the order of the layers; each as the engine before reaches it, the last one from here, too
+   * @throws UsageError; PeerError where an engine cannot be reached, refuses, or does not fit: another model, other
+   * arithmetic, layers that do not join; InterruptedError
+   */
+  connect(addresses: readonly string[], options?: SocketOptions): Promise<ConnectedPeers> {
+    return this.runs.connect(addresses, options);
   }
 
   /** The run of `follow`, for compositions of one's own. */

@@ -25,6 +25,13 @@ export {
   type ActivationSource,
 } from './engine/peers/ActivationLink.js';
 export type { Peers } from './engine/peers/PeerConnection.js';
+export type { ConnectedPeers } from './engine/peers/sockets/connectPeers.js';
+export { describePeers, type PeerDescription } from './engine/peers/sockets/describePeers.js';
+export type { BlockShape } from './engine/peers/sockets/EngineFacts.js';
+export type { LayerPlace } from './engine/peers/sockets/layerPlace.js';
+export type { PeerListener } from './engine/peers/sockets/PeerListener.js';
+export type { PeerCertificates, PeerSecurity } from './engine/peers/sockets/PeerSecurity.js';
+export type { ListenOptions, ServedRun, SocketOptions } from './engine/peers/sockets/SocketOptions.js';
 export type {
   BeginMessage,
   CloseMessage,

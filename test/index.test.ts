@@ -16,7 +16,7 @@ test.each<[keyof typeof ENTRIES, string]>([
     'spillway',
     `DownloadError Engine InterruptedError JobFileError MemoryBudgetError ModelFileError NativeError PeerError
      PlanFileError ResponseFormatError ReuseFile RowError ScheduleError SpillwayError TaskError UsageError
-     WEIGHT_COMPRESSIONS activationLink classify embed formatBytes offloadGenerate parseBytes resultIdentityKey
+     WEIGHT_COMPRESSIONS activationLink classify describePeers embed formatBytes offloadGenerate parseBytes resultIdentityKey
      score`,
   ],
   [

@@ -69,6 +69,8 @@ export {
 export {
   type AnyResult,
   type ClassifyOptions,
+  type ConnectedPeers,
+  describePeers,
   type EmbedOptions,
   Engine,
   type EngineOptions,
@@ -79,8 +81,10 @@ export {
   type GenerateOptions,
   InterruptedError,
   JobFileError,
+  type LayerRange,
   MemoryBudgetError,
   parseBytes,
+  type PeerCertificates,
   PlanFileError,
   type Progress,
   type PromptOptions,
@@ -95,6 +99,8 @@ export {
   type RunOptions,
   type RunStats,
   type ScoreOptions,
+  type ServedRun,
+  type SocketOptions,
   SpillwayError,
   type TraceEvent,
   UsageError,
@@ -109,6 +115,8 @@ export type { MachineFacts } from '../bindings/Addon.js';
 export { addonPath, loadAddon } from '../bindings/loadAddon.js';
 export { defaultDiskFolder } from '../engine/open/diskFolder.js';
 export { ENGINE_OPTIONS, type EngineOption, type FlaggedOption } from '../engine/open/engineOptions.js';
+export { parseAddress } from '../engine/peers/sockets/PeerAddress.js';
+export { PEER_SECONDS, SILENCE_SECONDS, SOCKET_DEFAULTS } from '../engine/peers/sockets/SocketOptions.js';
 export { checkedCompletions, forTheRun } from '../engine/rows/completionTokens.js';
 export { prepareRow, SAMPLING_RANGES } from '../engine/rows/prepareRow.js';
 export { ROWS_AHEAD } from '../engine/rows/rowLookAhead.js';

@@ -3,6 +3,7 @@ import { addBench } from './bench.js';
 import { addClassify } from './classify.js';
 import type { CommandContext } from './CommandContext.js';
 import { addEmbed } from './embed.js';
+import { addFollow } from './follow.js';
 import { addGenerate } from './generate.js';
 import { addInspect } from './inspect.js';
 import { addJob } from './job.js';
@@ -63,6 +64,7 @@ export function createProgram(
     addScore,
     addEmbed,
     addJob,
+    addFollow,
     addTokenize,
     addPerplexity,
     addInspect,

@@ -3,6 +3,7 @@ import type { CommandContext } from './CommandContext.js';
 import { EXIT, withFlags } from './exitCodes.js';
 import { requireFlags } from './flags/commandFlags.js';
 import { engineOptions, planOptions } from './flags/engineFlags.js';
+import { peerFiles } from './flags/peerFlags.js';
 import { promptFiles, promptOptions } from './flags/promptFlags.js';
 import type { RowJobFlags } from './flags/rowJobFlags.js';
 import { flagsOfShard, shardOf } from './flags/shardFlags.js';
@@ -11,6 +12,7 @@ import { expectedRows } from './expectedRows.js';
 import { describeEnginePlan, describeRest, describeRun, rowProgress } from './generateReport.js';
 import {
   checkJobFiles,
+  type ConnectedPeers,
   Engine,
   identifyModel,
   InterruptedError,
@@ -34,6 +36,7 @@ import {
   type RunStats,
   type Tokenizer,
 } from './library.js';
+import { peerRing } from './peerRing.js';
 import { pulledModel, showIdentifying, showOpening, showProfiling } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { RunWatch } from './RunWatch.js';
@@ -57,7 +60,7 @@ export interface RowTask {
   /** What the engine does. */
   answer(
     engine: Engine,
-    composition: Pick<RunOptions, 'reuse' | 'sharePrefixes' | 'lookAhead' | 'pipeline'>,
+    composition: Pick<RunOptions, 'peers' | 'reuse' | 'sharePrefixes' | 'lookAhead' | 'pipeline'>,
   ): Partial<RowGenerator>;
 }
 
@@ -75,6 +78,12 @@ export type CommonOptions = Pick<
   | 'schemaInPrompt'
   | keyof PromptOptions
 >;
+
+/**
+ * Engines that share a model give the bits that one gives: they compare what these depend on. So a run is gone on with
+ * by any of them, or by one that has all layers.
+ */
+const WHOLE = { layers: null };
 
 /** Runs a command over a file of rows as a job. */
 export async function runRowJob(
@@ -115,6 +124,7 @@ export async function runRowJob(
   let job: Job | undefined;
   let engine: Engine | undefined;
   let reuse: ReuseFile | undefined;
+  let peers: ConnectedPeers | undefined;
   let trace: TraceFile | undefined;
   let stats: RunStats | undefined;
   const run = async (): Promise<void> => {
@@ -124,7 +134,11 @@ export async function runRowJob(
         onWarning: (message) => context.say(message),
       });
     const planned = await planOptions(flags);
-    const foreseen = await Engine.check({ ...planned, ...engineOptions(flags, flags.model) });
+    const ring = await peerRing(flags, context.signal);
+    const foreseen = {
+      ...(await Engine.check({ ...planned, ...engineOptions(flags, flags.model), ...ring?.options })),
+      ...(ring && WHOLE),
+    };
     const model = await pulledModel(flags.model, context.signal, meter);
     if (known) await checkPaths(flags, asked, inputs, model);
     const { files: modelFiles } = await readModel(model);
@@ -140,7 +154,7 @@ export async function runRowJob(
       },
       ...(flags.trace === undefined ? {} : { onTrace: (event) => trace?.add(event) }),
     };
-    const settings: EngineOptions = { ...planned, ...engineOptions(flags, model) };
+    const settings: EngineOptions = { ...planned, ...engineOptions(flags, model), ...ring?.options };
     const openEngine = (rows: number | undefined): Promise<Engine> =>
       Engine.open({
         ...settings,
@@ -176,11 +190,13 @@ export async function runRowJob(
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace, flags.resume);
     const start = performance.now();
     const running = engine;
+    peers = await ring?.connect(running);
     const watch = new RunWatch(flags.chat === undefined && flags.system === undefined);
     const summary = await job.run(
       watch.engine({
-        resultIdentity: running.resultIdentity,
+        resultIdentity: { ...running.resultIdentity, ...(ring && WHOLE) },
         ...asked.answer(running, {
+          ...(peers && { peers }),
           ...(reuse && { reuse }),
           sharePrefixes: flags.sharePrefixes === 'on',
           lookAhead: lookAheadOf(flags),
@@ -197,6 +213,7 @@ export async function runRowJob(
   const done = allThrough(
     run,
     () => meter.stop(),
+    () => peers?.close(),
     () => engine?.close(),
     () => job?.close(),
     () => reuse?.close(),
@@ -247,6 +264,7 @@ function checkPaths(
       policy: policy === 'auto' || policy === 'default' ? undefined : policy,
       hardware: hardware === 'this' ? undefined : hardware,
       ...promptFiles(flags),
+      ...peerFiles(flags),
       ...files,
     },
     output: output === '-' ? undefined : output,

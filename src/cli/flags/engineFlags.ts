@@ -59,10 +59,15 @@ export function addPlanFlags(command: Command): void {
   addFlags(command, 'learning');
 }
 
-/** The flags of a group of options. */
-function addFlags(command: Command, group: EngineOption['group'], planned = false): void {
+/** How many rows there may be at once, where nobody plans. */
+export function addBlockFlags(command: Command): void {
+  addFlags(command, 'plan', false, ['batchSize', 'batches']);
+}
+
+/** The flags of a group of options. @param names of these; default: all */
+function addFlags(command: Command, group: EngineOption['group'], planned = false, names?: readonly string[]): void {
   for (const [name, option] of OPTIONS) {
-    if (option.group === group && option.flag !== undefined)
+    if (option.group === group && option.flag !== undefined && names?.includes(name) !== false)
       command.addOption(flagOf(`${longFlag(name)} ${option.flag}`, option, planned));
   }
 }

@@ -11,12 +11,14 @@ import {
   type PlanFlags,
 } from './engineFlags.js';
 import { decimal, path, size, wholeNumber } from './parsers.js';
+import { addPeerFlags, addresses, type PeerFlags } from './peerFlags.js';
 import type { PromptFlags } from './promptFlags.js';
 import { addShardFlags, type ShardFlags } from './shardFlags.js';
 import { addTableFlags, type TableFlags } from './tableFlags.js';
 
 /** What all commands that go through a file of rows have in common. */
-export interface RowJobFlags extends EngineFlags, PromptFlags, PlanFlags, ShardFlags, TableFlags {
+export interface RowJobFlags extends EngineFlags, PromptFlags, PlanFlags, ShardFlags, TableFlags, PeerFlags {
+  readonly peers?: readonly string[];
   readonly carryFields: boolean;
   readonly sharePrefixes: 'on' | 'off';
   readonly lookAheadRows: number;
@@ -70,6 +72,14 @@ export function addRowJobFlags(command: Command): void {
   addMachineFlags(command);
   addCompressionFlags(command, true);
   addPlanFlags(command);
+  command.optionsGroup('Engines of other layers:');
+  command.addOption(
+    new Option(
+      '--peers <addresses>',
+      'engines that follow (`spillway follow`) and have the layers behind the first ones, in order, as host:port or unix:path with commas between (default: none; all layers are here)',
+    ).argParser(addresses),
+  );
+  addPeerFlags(command);
   command.optionsGroup('Job:');
   addShardFlags(command);
   addSwitch(command, '--resume', 'go on with an output that exists: its rows are not done again');

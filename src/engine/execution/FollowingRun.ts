@@ -25,8 +25,9 @@ interface FollowedRow extends HeldRow {
   readonly prefix: FollowedPrefix | undefined;
 }
 
-/** Sweeps that may have been announced before they are taken up; more than any window. */
+/** Sweeps that may have been announced before they are taken up, and rows in them; more than any window. */
 const MOST_SWEEPS = 65_536;
+const MOST_SWEEP_ROWS = 2 ** 20;
 const NOTHING: HeadOutput = { sampled: new Map(), scored: new Map() };
 
 /**
@@ -53,6 +54,9 @@ class AnnouncedSquares implements SquareSource<never> {
   /** What was announced, in order, as far as it has not been taken up. */
   private readonly inbox: (OpenMessage | SweepMessage)[] = [];
   private mostAnnounced = 0;
+  /** Tokens of these rows, and rows of these sweeps: what they take. */
+  private announcedSize = 0;
+  private mostAnnouncedSize = 0;
   private squares: Iterator<Square> | undefined;
   private readonly samples: boolean;
   private begun = false;
@@ -116,6 +120,11 @@ class AnnouncedSquares implements SquareSource<never> {
           throw new PeerError(
             `message: found more than ${this.mostAnnounced} rows and sweeps announced and not computed, expected fewer`,
           );
+        this.announcedSize += sizeOf(message);
+        if (this.announcedSize > this.mostAnnouncedSize)
+          throw new PeerError(
+            `message: found rows and sweeps announced of ${this.announcedSize} tokens and rows, expected at most ${this.mostAnnouncedSize}`,
+          );
         this.inbox.push(message);
         this.window.ask();
     }
@@ -125,7 +134,11 @@ class AnnouncedSquares implements SquareSource<never> {
     const joined = this.setup.join(begin);
     this.shares = joined.sharesPages;
     // Each row that was admitted has a page everywhere.
-    this.mostAnnounced = total(joined.pages) + MOST_SWEEPS;
+    const pages = total(joined.pages);
+    this.mostAnnounced = pages + MOST_SWEEPS;
+    // Those that have ended make room for others before they are gone. None is longer than the cache.
+    const { slots, rowsPerSlot } = this.setup.grid;
+    this.mostAnnouncedSize = MOST_SWEEP_ROWS + 2 * slots * rowsPerSlot * pages * this.setup.pool.pageTokens;
     return joined;
   }
 
@@ -164,6 +177,7 @@ class AnnouncedSquares implements SquareSource<never> {
       if (message.kind === 'open' && !this.open(message)) return undefined;
       if (message.kind === 'sweep') this.squares = squaresOf(message, this.setup.grid)[Symbol.iterator]();
       this.inbox.shift();
+      this.announcedSize -= sizeOf(message);
     }
   }
 
@@ -202,4 +216,11 @@ class AnnouncedSquares implements SquareSource<never> {
     this.window.path.release(row);
     this.rows.releaseIfUnused(row);
   }
+}
+
+function sizeOf(message: OpenMessage | SweepMessage): number {
+  if (message.kind === 'sweep') return message.batches.reduce((sum, { rows }) => sum + rows.length, 0);
+  const { tokens, candidates = [] } = message.sequence;
+  const { pages = [], own = [] } = message.sharing ?? {};
+  return tokens.length + candidates.length + pages.length + own.length;
 }

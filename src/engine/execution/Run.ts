@@ -148,7 +148,7 @@ class ScheduledSquares<Result> implements SquareSource<Result> {
           throw new PeerError(
             `layers: found engines of the first ${nextLayer}, expected engines of all ${model.layers}`,
           );
-        this.setup.pool.limitTo(pages);
+        void this.life.drained.then(this.setup.pool.limitTo(pages));
         this.shares = sharesPages;
         this.setup.feed.start();
         return;

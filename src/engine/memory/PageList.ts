@@ -27,7 +27,7 @@ export class PageList {
 
   /** Spares pages that can be from so many on: somebody who has to hold the same ones has no more. */
   limitTo(pages: number): void {
-    this.limit = Math.min(this.limit, pages);
+    this.limit = Math.min(this.capacity, pages);
   }
 
   /** @throws RangeError when none is left; look at `used` first */

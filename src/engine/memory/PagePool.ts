@@ -73,6 +73,9 @@ export class PagePool {
   private readonly releases = new Subject<void>();
   private readonly runs = new Map<RunPages, OpenRun>();
   private readonly rules: CacheRules;
+  private readonly capacities: PageCounts;
+  /** Of engines that have to hold the same rows. */
+  private readonly limits = new Set<{ readonly pages: PageCounts }>();
   /** Pages that may be used. */
   private size: PageCounts;
 
@@ -83,7 +86,7 @@ export class PagePool {
     readonly disk: DiskCache = NO_DISK,
     readonly gpu: GpuCache = NO_GPU,
   ) {
-    this.size = { gpu: gpu.pages, memory: capacity, disk: disk.pages };
+    this.size = this.capacities = { gpu: gpu.pages, memory: capacity, disk: disk.pages };
     this.lists = {
       gpu: new PageList(gpu.pages, () => this.reclaim('gpu')),
       memory: new PageList(capacity, () => this.reclaim('memory')),
@@ -116,9 +119,23 @@ export class PagePool {
     return within(plus(plus(this.used, this.reclaimable, -1), pages), this.size);
   }
 
-  /** Uses no more than so many pages from now on: somebody who has to hold the same rows has no more. */
-  limitTo(pages: PageCounts): void {
-    this.size = least(this.size, pages);
+  /**
+   * Uses no more than so many pages from now on: somebody who has to hold the same rows has no more.
+   * @returns what takes the limit back, once nobody has to any more
+   */
+  limitTo(pages: PageCounts): () => void {
+    const limit = { pages };
+    this.limits.add(limit);
+    this.limit();
+    return () => {
+      if (!this.limits.delete(limit)) return;
+      this.limit();
+      this.releases.next();
+    };
+  }
+
+  private limit(): void {
+    this.size = [...this.limits].reduce((size, { pages }) => least(size, pages), this.capacities);
     this.lists.memory.limitTo(this.size.memory);
   }
 

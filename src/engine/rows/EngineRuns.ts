@@ -16,13 +16,17 @@ import type { RunRow } from '../execution/RunRow.js';
 import type { SquareRunSetup } from '../execution/SquareRun.js';
 import { Grammars } from '../grammar/Grammars.js';
 import { withSchema } from '../grammar/zodSchema.js';
-import { layerBounds } from '../grid/Square.js';
+import { layerBounds, type Grid } from '../grid/Square.js';
 import type { Movement } from '../memory/movement.js';
 import type { PagePool } from '../memory/PagePool.js';
 import { deviceOf, movementOf, placementOf, poolOf, type Opened } from '../open/Opened.js';
 import { resultIdentityKey, type ResultIdentity } from '../open/resultIdentity.js';
 import { beginOf, acceptBegin, peerFacts } from '../peers/begin.js';
 import { checkLayers, checkPeers } from '../peers/checkPeers.js';
+import { connectPeers, type ConnectedPeers } from '../peers/sockets/connectPeers.js';
+import type { EngineFacts } from '../peers/sockets/EngineFacts.js';
+import { PeerListener, type ListeningEngine } from '../peers/sockets/PeerListener.js';
+import type { ListenOptions, SocketOptions } from '../peers/sockets/SocketOptions.js';
 import { FollowingRun } from '../execution/FollowingRun.js';
 import type { Peers } from '../peers/PeerConnection.js';
 import { BLOCK_SCHEDULES, diagonalBlock } from '../schedules/blockSchedules.js';
@@ -50,6 +54,7 @@ export interface RunHost {
 export class EngineRuns {
   /** Runs that classify, score or embed. */
   readonly answers: AnswerRuns;
+  private readonly listeners = new Set<PeerListener>();
   private readonly underWay = new Set<Pick<Run<unknown>, 'fail' | 'drained'>>();
   private readonly device: NativeDevice;
   private readonly pool: PagePool;
@@ -131,22 +136,39 @@ export class EngineRuns {
   following(peers: Peers, options: FollowOptions): FollowingRun {
     this.checkOpen();
     checkFollowOptions(options);
-    if (layerBounds(this.opened.grid).embeds)
-      throw new UsageError(
-        'follow: found an engine of the first layers, expected one of later layers; the first one generates',
-      );
+    checkEmbeds('follow', this.opened.grid, false);
     checkPeers(peers);
     const run = new FollowingRun({
       ...this.setup(options, this.recorder('following', options)),
       peers,
       join: (begin) => {
         const next = acceptBegin(begin, this.peerFacts);
-        this.pool.limitTo(next.pages);
+        void run.drained.then(this.pool.limitTo(next.pages));
         return next;
       },
     });
     this.track(run);
     return run;
+  }
+
+  /** The ends of a ring over sockets, for a run of this engine's. */
+  async connect(addresses: readonly string[], options: SocketOptions | undefined): Promise<ConnectedPeers> {
+    this.checkOpen();
+    checkEmbeds('connect', this.opened.grid, true);
+    return connectPeers(this.socketFacts, addresses, options);
+  }
+
+  /** Serves this engine's layers over sockets. @param follow what is done with a run that somebody dials for */
+  async listen(
+    address: string,
+    options: ListenOptions | undefined,
+    follow: ListeningEngine['follow'],
+  ): Promise<PeerListener> {
+    this.checkOpen();
+    checkEmbeds('listen', this.opened.grid, false);
+    const listener = await PeerListener.open({ facts: this.socketFacts, follow }, address, options);
+    this.listeners.add(listener);
+    return listener;
   }
 
   /** A run that scores a text in windows. */
@@ -171,6 +193,7 @@ export class EngineRuns {
     this.closing ??= (async () => {
       const runs = [...this.underWay];
       for (const run of runs) run.fail(new InterruptedError('the engine was closed'));
+      await Promise.all([...this.listeners].map((listener) => listener.close()));
       await Promise.all(runs.map((run) => run.drained));
       await this.device.close();
       await this.forecast.learned();
@@ -262,9 +285,35 @@ export class EngineRuns {
     return peerFacts(source.decoder, this.opened, resultIdentity.model);
   }
 
+  private get socketFacts(): EngineFacts {
+    const { source, resultIdentity } = this.host;
+    const { hiddenSize, vocabularySize, contextTokens } = source.decoder;
+    const { layers: _ours, ...identity } = resultIdentity;
+    const { layers: count, part, slots, rowsPerSlot, tokensPerSquare } = this.opened.grid;
+    return {
+      identity,
+      layers: { first: part?.first ?? 0, count, of: part?.of ?? count },
+      block: { slots, rowsPerSlot, tokensPerSquare },
+      hiddenSize,
+      vocabularySize,
+      contextTokens,
+    };
+  }
+
   private checkOpen(): void {
     if (this.closing) throw new UsageError('the engine is closed');
   }
+}
+
+/** @throws UsageError unless the engine has the model's first layers, or has not, as is wanted */
+function checkEmbeds(what: string, grid: Grid, wanted: boolean): void {
+  const { embeds } = layerBounds(grid);
+  if (embeds !== wanted)
+    throw new UsageError(
+      embeds
+        ? `${what}: found an engine of the first layers, expected one of later layers; the first one generates`
+        : `${what}: found an engine of later layers, expected the one of the first layers; this one can follow`,
+    );
 }
 
 interface StartOptions {

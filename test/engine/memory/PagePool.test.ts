@@ -261,3 +261,18 @@ describe('PagePool', () => {
     );
   });
 });
+
+test('a limit holds until it is taken back, and the least of some holds', () => {
+  const pool = new PagePool(10, 4);
+  const pages = (memory: number): { gpu: number; memory: number; disk: number } => ({ gpu: 0, memory, disk: 0 });
+  const longest = pool.longestRow;
+  let released = 0;
+  pool.released$.subscribe(() => released++);
+  const [loose, tight] = [pool.limitTo(pages(6)), pool.limitTo(pages(3))];
+  expect([pool.has(pages(3)), pool.has(pages(4))]).toEqual([true, false]);
+  tight();
+  tight();
+  expect([pool.has(pages(6)), pool.has(pages(7))]).toEqual([true, false]);
+  loose();
+  expect([pool.has(pages(10)), pool.longestRow, released]).toEqual([true, longest, 2]);
+});

@@ -1,0 +1,132 @@
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import {
+  bytesOf,
+  fileFailure,
+  InterruptedError,
+  JobFileError,
+  parseAddress,
+  PEER_SECONDS,
+  SILENCE_SECONDS,
+  SOCKET_DEFAULTS,
+  UsageError,
+  type LayerRange,
+  type PeerCertificates,
+  type SocketOptions,
+} from '../library.js';
+import { checkedText, decimal, path } from './parsers.js';
+
+/** How engines of other layers are reached. */
+export interface PeerFlags {
+  readonly tlsKey?: string;
+  readonly tlsCert?: string;
+  readonly tlsCa?: string;
+  readonly sharedKeyFile?: string;
+  readonly connectTimeout: number;
+  readonly silenceTimeout: number;
+  readonly stallTimeout: number;
+}
+
+/** Keys and certificates are short. */
+const MOST_FILE_BYTES = 2 ** 20;
+
+export function addPeerFlags(command: Command): void {
+  command.addOption(
+    new Option(
+      '--shared-key-file <file>',
+      'a secret of 32 bytes or more, the same in all engines, e.g. of `openssl rand -hex 32`: they prove that they have it, and encrypt (default: none; on one machine none is needed)',
+    ).argParser(path),
+  );
+  for (const [flag, what] of [
+    ['--tls-key', "instead of a shared key: this engine's private key, PEM"],
+    ['--tls-cert', 'its certificate, PEM'],
+    ['--tls-ca', 'the authority whose certificates all engines have; whoever has one is let in'],
+  ] as const)
+    command.addOption(new Option(`${flag} <file>`, `${what} (default: none)`).argParser(path));
+  command.option(
+    '--connect-timeout <seconds>',
+    'how long an engine is waited for that does not listen yet, or serves another run',
+    decimal(PEER_SECONDS),
+    SOCKET_DEFAULTS.connectSeconds,
+  );
+  command.option(
+    '--silence-timeout <seconds>',
+    'an engine that gives no sign of life for so long is gone, and ends the run',
+    decimal(SILENCE_SECONDS),
+    SOCKET_DEFAULTS.silenceSeconds,
+  );
+  command.option(
+    '--stall-timeout <seconds>',
+    'so long engines may take over one batch and give signs of life alone',
+    decimal(PEER_SECONDS),
+    SOCKET_DEFAULTS.stallSeconds,
+  );
+}
+
+/** An address, as the library judges it. */
+export const address = checkedText((name, value) => {
+  parseAddress(name, value);
+});
+
+/** A list of addresses, with commas. */
+export function addresses(text: string): readonly string[] {
+  return text.split(',').map((part) => address(part.trim()));
+}
+
+/** `A-B`: the first and the last layer, counted from 0. */
+export function layerRange(text: string): LayerRange {
+  const [, first, last] = /^(\d{1,9})-(\d{1,9})$/.exec(text) ?? [];
+  if (first === undefined || last === undefined || Number(last) < Number(first))
+    throw new InvalidArgumentError('Expected A-B, the numbers of the first and the last layer, counted from 0.');
+  return { first: Number(first), count: Number(last) - Number(first) + 1 };
+}
+
+/** The files that the flags name. */
+export function peerFiles({
+  tlsKey,
+  tlsCert,
+  tlsCa,
+  sharedKeyFile,
+}: PeerFlags): Readonly<Record<string, string | undefined>> {
+  return { 'tls-key': tlsKey, 'tls-cert': tlsCert, 'tls-ca': tlsCa, 'shared-key-file': sharedKeyFile };
+}
+
+/** What the flags say, with these files read. @throws UsageError, JobFileError */
+export async function socketOptions(flags: PeerFlags, signal: AbortSignal): Promise<SocketOptions> {
+  const { connectTimeout, silenceTimeout, stallTimeout, sharedKeyFile } = flags;
+  const tls = await certificates(flags, signal);
+  return {
+    connectSeconds: connectTimeout,
+    silenceSeconds: silenceTimeout,
+    stallSeconds: stallTimeout,
+    signal,
+    // An editor ends a file with a line feed, or does not.
+    ...(sharedKeyFile !== undefined && { sharedKey: (await read(sharedKeyFile, signal)).toString('latin1').trimEnd() }),
+    ...(tls && { tls }),
+  };
+}
+
+async function certificates(
+  { tlsKey, tlsCert, tlsCa }: PeerFlags,
+  signal: AbortSignal,
+): Promise<PeerCertificates | undefined> {
+  if (tlsKey === undefined && tlsCert === undefined && tlsCa === undefined) return undefined;
+  if (tlsKey === undefined || tlsCert === undefined || tlsCa === undefined)
+    throw new UsageError('found some of --tls-key, --tls-cert and --tls-ca, expected all of them or none');
+  return { key: await read(tlsKey, signal), cert: await read(tlsCert, signal), ca: await read(tlsCa, signal) };
+}
+
+async function read(file: string, signal: AbortSignal): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const piece of bytesOf(file, signal)) {
+      length += piece.length;
+      if (length > MOST_FILE_BYTES)
+        throw new JobFileError(file, `found more than ${MOST_FILE_BYTES} bytes, expected a key or a certificate`);
+      pieces.push(piece);
+    }
+    return Buffer.concat(pieces);
+  } catch (error) {
+    throw error instanceof InterruptedError ? error : fileFailure(file, 'read', error);
+  }
+}

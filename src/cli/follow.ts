@@ -1,0 +1,112 @@
+import { Option, type Command } from 'commander';
+import type { CommandContext } from './CommandContext.js';
+import { requireFlags } from './flags/commandFlags.js';
+import {
+  addBlockFlags,
+  addCompressionFlags,
+  addMachineFlags,
+  addModelFlag,
+  engineOptions,
+  type EngineFlags,
+} from './flags/engineFlags.js';
+import { addPeerFlags, address, layerRange, socketOptions, type PeerFlags } from './flags/peerFlags.js';
+import { Engine, type LayerRange, type ServedRun } from './library.js';
+import { pulledModel, showOpening } from './openModel.js';
+import { ProgressMeter } from './ProgressMeter.js';
+import { checkStandardOutput } from './standardStreams.js';
+
+interface FollowFlags extends EngineFlags, PeerFlags {
+  readonly layers: LayerRange;
+  readonly listen: string;
+}
+
+/** Strangers do not fill a log: of those who are refused, one is told of in so long. */
+const REFUSALS_MILLISECONDS = 1000;
+
+const EXAMPLES = `
+Examples:
+  spillway follow --model m.gguf --layers 16-31 --listen 0.0.0.0:7000 \\
+    --shared-key-file ring.key
+  spillway generate --model m.gguf --peers that-machine:7000 \\
+    --shared-key-file ring.key --input rows.jsonl --output answers.jsonl`;
+
+export function addFollow(program: Command, context: CommandContext): void {
+  const command = program
+    .command('follow')
+    .description(
+      "Computes some of a model's layers for `generate --peers` on another machine, run after run, until it is stopped. Prints where it listens as a line of JSON.",
+    );
+  command.optionsGroup('Model and engines of other layers:');
+  addModelFlag(command);
+  command.addOption(
+    new Option('--layers <a-b>', 'necessary: these of its layers, counted from 0').argParser(layerRange),
+  );
+  command.addOption(
+    new Option(
+      '--listen <address>',
+      'necessary: host:port, [ipv6]:port (port 0: any) or unix:path; beyond this machine with a shared key or certificates only',
+    ).argParser((text) => address(text)),
+  );
+  addPeerFlags(command);
+  command.optionsGroup('Block, no smaller than that of the engine of the first layers:');
+  addBlockFlags(command);
+  addMachineFlags(command);
+  addCompressionFlags(command);
+  command.addHelpText('after', EXAMPLES);
+  command.action((flags: FollowFlags) => follow(flags, context));
+}
+
+async function follow(flags: FollowFlags, context: CommandContext): Promise<void> {
+  requireFlags(flags, 'model', 'layers', 'listen');
+  checkStandardOutput();
+  const { signal } = context;
+  const { signal: _opening, ...options } = await socketOptions(flags, signal);
+  const meter = new ProgressMeter('auto', process.stderr);
+  const { layers } = flags;
+  try {
+    await Engine.check({ ...engineOptions(flags, flags.model), layers });
+    const model = await pulledModel(flags.model, signal, meter);
+    await using engine = await Engine.open({
+      ...engineOptions(flags, model),
+      layers,
+      policy: 'default',
+      signal,
+      ...showOpening(meter, context),
+    });
+    meter.stop();
+    const listener = await engine.listen(flags.listen, {
+      ...options,
+      onRun: (run) => void tellOf(run, context),
+      onRefused: refusals(context),
+    });
+    await context.print(`${JSON.stringify({ address: listener.address, layers })}\n`);
+    await aborted(signal);
+  } finally {
+    meter.stop();
+  }
+}
+
+async function tellOf({ peer, ended }: ServedRun, context: CommandContext): Promise<void> {
+  context.say(`a run of ${peer} has begun`);
+  const error = await ended;
+  context.say(error ? `the run of ${peer} has failed: ${error.message}` : `the run of ${peer} is over`);
+}
+
+function refusals(context: CommandContext): (error: Error) => void {
+  let [said, unsaid] = [-Infinity, 0];
+  return (error) => {
+    if (performance.now() - said < REFUSALS_MILLISECONDS) {
+      unsaid++;
+      return;
+    }
+    context.say(`refused: ${error.message}${unsaid > 0 ? ` (and ${unsaid} more)` : ''}`);
+    [said, unsaid] = [performance.now(), 0];
+  };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,46 @@
+import { socketOptions } from './flags/peerFlags.js';
+import type { RowJobFlags } from './flags/rowJobFlags.js';
+import { describePeers, UsageError, type ConnectedPeers, type Engine, type EngineOptions } from './library.js';
+
+/** The engines of a model's other layers, as `--peers` names them. */
+export interface PeerRing {
+  /** How the engine of the first layers is opened: with what these do not have, and slots that they have, too. */
+  readonly options: Pick<EngineOptions, 'layers' | 'batchSize' | 'batches' | 'tokensPerSquare'>;
+  connect(engine: Engine): Promise<ConnectedPeers>;
+}
+
+/** @throws UsageError, PeerError; undefined where there are none */
+export async function peerRing(flags: RowJobFlags, signal: AbortSignal): Promise<PeerRing | undefined> {
+  const { peers: addresses } = flags;
+  if (addresses === undefined) return undefined;
+  if (flags.reuse !== undefined) throw new UsageError('--reuse: found one beside --peers, expected one of them');
+  const options = await socketOptions(flags, signal);
+  const peers = await describePeers(addresses, options);
+  const first = peers[0]?.layers.first ?? 0;
+  if (first === 0)
+    throw new UsageError(
+      `--peers: found an engine of the model's first layers at ${addresses[0] ?? ''}, expected those behind them: this command has the first ones`,
+    );
+  peers.forEach(({ address, layers }, index) => {
+    const next = layers.first + layers.count;
+    const behind = peers[index + 1];
+    if (next !== (behind?.layers.first ?? layers.of))
+      throw new UsageError(
+        `--peers: found ${behind ? `layer ${behind.layers.first} at ${behind.address}` : 'nothing'} behind ${address}, expected layer ${next} of ${layers.of}: name engines in the order of their layers, and all of them`,
+      );
+  });
+  const least = (of: (block: (typeof peers)[number]['block']) => number): number =>
+    Math.min(...peers.map(({ block }) => of(block)));
+  return {
+    options: {
+      layers: { first: 0, count: first },
+      tokensPerSquare: least(({ tokensPerSquare }) => tokensPerSquare),
+      // What a policy file says is its own affair: an engine that has less says so.
+      ...((flags.policy === 'auto' || flags.policy === 'default') && {
+        batchSize: flags.batchSize ?? least(({ rowsPerSlot }) => rowsPerSlot),
+        batches: flags.batches ?? least(({ slots }) => slots),
+      }),
+    },
+    connect: (engine) => engine.connect(addresses, options),
+  };
+}

@@ -1,0 +1,206 @@
+import type { Duplex } from 'node:stream';
+import { PeerError } from '../../../errors/engineErrors.js';
+import { checkFrame, frameOf, HEADER_BYTES, readHeader, type FrameLimits, type FrameName } from './frames.js';
+import { PREAMBLE_BYTES, checkPreamble, preamble } from './preamble.js';
+
+export interface Frame {
+  readonly name: FrameName;
+  /** Memory of its own. */
+  readonly payload: Buffer;
+}
+
+export interface ConnectionTimes {
+  /** Somebody who says nothing for so long is gone. */
+  readonly silenceSeconds: number;
+}
+
+/** What is written while nobody takes it is kept in memory: of signs of life only so much. */
+const MOST_UNTAKEN_BYTES = 2 ** 16;
+
+/** So often each side says that it is there, however long the other one's patience is. */
+const PING_MILLISECONDS = 250;
+
+/**
+ * A socket as frames. It is read when somebody asks for a frame, so what is not asked for stays with the sender; says
+ * now and then that this side is there; and gives up a peer that is waited for and says nothing.
+ */
+export class FrameConnection {
+  private failure: PeerError | undefined;
+  private opened = false;
+  private ended = false;
+  private reads = 0;
+  private writes = 0;
+  private wroteAt = performance.now();
+  private heardAt = performance.now();
+  /** Since when a frame has been waited for. */
+  private waitingSince: number | undefined;
+  private wake: () => void = () => undefined;
+  private readonly timer: NodeJS.Timeout;
+
+  /**
+   * @param peer who it is, in words
+   * @param overdue why the peer is given up although it speaks, if it is
+   */
+  constructor(
+    private readonly socket: Duplex,
+    readonly peer: string,
+    private readonly times: ConnectionTimes,
+    private readonly overdue: (waitingSince: number) => string | undefined = () => undefined,
+  ) {
+    const woken = (): void => {
+      this.wake();
+    };
+    socket.on('readable', woken);
+    socket.on('end', () => {
+      this.ended = true;
+      woken();
+    });
+    socket.on('error', (error) => {
+      this.fail(new PeerError(`${peer}: the connection has failed: ${error.message}`, { cause: error }));
+    });
+    socket.on('close', () => {
+      clearInterval(this.timer);
+      this.ended = true;
+      woken();
+    });
+    this.timer = setInterval(() => {
+      this.tick();
+    }, PING_MILLISECONDS);
+    this.timer.unref();
+  }
+
+  /** Tells which protocol is spoken here, and hears the same. @throws PeerError */
+  async open(): Promise<void> {
+    this.socket.write(preamble());
+    const bytes = Buffer.alloc(PREAMBLE_BYTES);
+    if (!(await this.fill(bytes)))
+      throw new PeerError(
+        `${this.peer}: found a connection that was closed at once, expected an engine: perhaps it asks for a shared key or certificates`,
+      );
+    checkPreamble(bytes, this.peer);
+    this.opened = true;
+  }
+
+  /**
+   * The next frame that is no ping; undefined when the peer has closed the connection.
+   *
+   * @param limits frames that may come, and how large
+   * @throws PeerError for what may not come, and a connection that fails or falls silent
+   */
+  async read(limits: FrameLimits): Promise<Frame | undefined> {
+    const header = Buffer.alloc(HEADER_BYTES);
+    for (;;) {
+      if (!(await this.fill(header))) return undefined;
+      const { name, length } = readHeader(header, this.reads++, limits);
+      // Of its own: the numbers in it are looked at where they are, by whoever gets them.
+      const payload = Buffer.allocUnsafeSlow(length);
+      if (!(await this.fill(payload))) throw this.gone();
+      checkFrame(header, payload);
+      if (name !== 'ping') return { name, payload };
+    }
+  }
+
+  /** Resolves when the system has taken it. @throws (rejects) PeerError */
+  write(name: FrameName, payload: readonly Uint8Array[] = []): Promise<void> {
+    if (this.failure) return Promise.reject(this.failure);
+    if (this.socket.destroyed || this.socket.writableEnded) return Promise.reject(this.gone());
+    this.wroteAt = performance.now();
+    return new Promise((resolve, reject) => {
+      this.socket.cork();
+      const pieces = frameOf(name, this.writes++, payload);
+      const last = pieces.pop();
+      for (const piece of pieces) this.socket.write(piece);
+      this.socket.write(last, (error) => {
+        if (error) reject(this.failure ?? this.gone());
+        else resolve();
+      });
+      this.socket.uncork();
+    });
+  }
+
+  /** Nothing more is written; what was is delivered, if the peer takes it in the time that it may be silent. */
+  end(): void {
+    this.socket.end();
+    const timer = setTimeout(() => {
+      this.destroy();
+    }, this.times.silenceSeconds * 1000);
+    timer.unref();
+    this.socket.once('close', () => {
+      clearTimeout(timer);
+    });
+  }
+
+  /** Rejects once the connection is over. */
+  lost(): Promise<never> {
+    return new Promise((_, reject) => {
+      const over = (): void => {
+        reject(this.gone());
+      };
+      if (this.socket.destroyed) over();
+      else this.socket.once('close', over);
+    });
+  }
+
+  /** At once. @param failure what reads and writes that are under way end with */
+  destroy(failure?: PeerError): void {
+    this.failure ??= failure;
+    clearInterval(this.timer);
+    this.socket.destroy();
+    this.ended = true;
+    this.wake();
+  }
+
+  private fail(failure: PeerError): void {
+    this.destroy(failure);
+  }
+
+  private tick(): void {
+    const now = performance.now();
+    const { silenceSeconds } = this.times;
+    const since = this.waitingSince;
+    if (since !== undefined) {
+      if (now - Math.max(since, this.heardAt) > silenceSeconds * 1000) {
+        this.fail(new PeerError(`${this.peer}: found nothing said for ${silenceSeconds} s, expected a sign of life`));
+        return;
+      }
+      const why = this.overdue(since);
+      if (why !== undefined) {
+        this.fail(new PeerError(`${this.peer}: ${why}`));
+        return;
+      }
+    }
+    const { writableEnded, writableLength } = this.socket;
+    // Who takes nothing needs no more of them.
+    if (now - this.wroteAt >= PING_MILLISECONDS && !writableEnded && this.opened && writableLength < MOST_UNTAKEN_BYTES)
+      this.write('ping').catch(() => undefined);
+  }
+
+  /** False where the connection has ended before the first byte. */
+  private async fill(target: Buffer): Promise<boolean> {
+    let filled = 0;
+    while (filled < target.length) {
+      if (this.failure) throw this.failure;
+      const there = this.socket.readableLength;
+      // Where nothing is there, this is how a stream comes to say that nothing follows.
+      const chunk = this.socket.read(there > 0 ? Math.min(there, target.length - filled) : undefined) as Buffer | null;
+      if (chunk) {
+        this.heardAt = performance.now();
+        filled += chunk.copy(target, filled);
+      } else if (this.ended) {
+        if (filled === 0) return false;
+        throw this.gone();
+      } else await this.readable();
+    }
+    return true;
+  }
+
+  private async readable(): Promise<void> {
+    this.waitingSince ??= performance.now();
+    await new Promise<void>((resolve) => (this.wake = resolve));
+    this.waitingSince = undefined;
+  }
+
+  private gone(): PeerError {
+    return this.failure ?? new PeerError(`${this.peer}: the connection has been closed`);
+  }
+}

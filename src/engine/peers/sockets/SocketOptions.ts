@@ -1,0 +1,67 @@
+import { checkMembers, type Check } from '../../../arguments/checkMembers.js';
+import { checkFunction, checkSignal } from '../../../arguments/checks.js';
+import { number } from '../../../arguments/memberChecks.js';
+import { checkSecurity, type PeerSecurity } from './PeerSecurity.js';
+
+/** How engines reach each other over sockets. */
+export interface SocketOptions extends PeerSecurity {
+  /** How long an engine is waited for that does not listen yet, does not answer, or serves another run. Default 30. */
+  readonly connectSeconds?: number;
+  /**
+   * A peer that says nothing at all for so long is gone: each says several times a second that it is there. Default 30.
+   */
+  readonly silenceSeconds?: number;
+  /** So long peers may take from one message to the next while results are due. Default 1800. */
+  readonly stallSeconds?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface ListenOptions extends SocketOptions {
+  /** Called when a run begins. */
+  readonly onRun?: (run: ServedRun) => void;
+  /** Called when somebody was refused who wanted one. */
+  readonly onRefused?: (error: Error) => void;
+}
+
+/** A run of another engine's, as the one that follows it sees it. */
+export interface ServedRun {
+  /** Who dialled, in words. */
+  readonly peer: string;
+  /** Resolves when it is over: with why, where it did not end well. */
+  readonly ended: Promise<Error | undefined>;
+}
+
+export const SOCKET_DEFAULTS = { connectSeconds: 30, silenceSeconds: 30, stallSeconds: 1800 } as const;
+
+/** Peers are heard several times in the shortest; what is beyond a day is no deadline. */
+export const SILENCE_SECONDS = { least: 1, most: 86_400 } as const;
+
+export const PEER_SECONDS = { least: 0, above: true, most: 86_400 } as const;
+
+const CHECKS: Readonly<Record<keyof SocketOptions, Check>> = {
+  // Both together, below.
+  sharedKey: () => undefined,
+  tls: () => undefined,
+  connectSeconds: number(PEER_SECONDS),
+  silenceSeconds: number(SILENCE_SECONDS),
+  stallSeconds: number(PEER_SECONDS),
+  signal: checkSignal,
+};
+
+const LISTEN_CHECKS: Readonly<Record<keyof ListenOptions, Check>> = {
+  ...CHECKS,
+  onRun: checkFunction,
+  onRefused: checkFunction,
+};
+
+/** @throws UsageError */
+export function checkSocketOptions(options: unknown): asserts options is SocketOptions {
+  checkMembers('options', options, CHECKS);
+  checkSecurity(options);
+}
+
+/** @throws UsageError */
+export function checkListenOptions(options: unknown): asserts options is ListenOptions {
+  checkMembers('options', options, LISTEN_CHECKS);
+  checkSecurity(options);
+}

@@ -1,0 +1,85 @@
+import { PeerError } from '../../../errors/engineErrors.js';
+import type { ActivationSource } from '../ActivationLink.js';
+import type { PeerMessage } from '../PeerMessage.js';
+import { whole } from './codecs.js';
+import type { FrameConnection } from './FrameConnection.js';
+import type { FrameLimits } from './frames.js';
+import { payloadOf, reasonIn } from './handshake.js';
+import { messageIn } from './messageFrames.js';
+
+/** Hidden states that may be on their way to who has not asked for them. */
+const CREDITS = 2;
+
+/** The receiving end of a link over a socket. */
+export class SocketSource implements ActivationSource {
+  private taken = false;
+
+  /** @param onMessage told what comes @param onEnd told that nothing more does */
+  constructor(
+    private readonly connection: FrameConnection,
+    private readonly limits: FrameLimits,
+    private readonly onMessage: (message: PeerMessage) => void,
+    private readonly onEnd: () => void = () => undefined,
+  ) {}
+
+  /** Whether somebody reads it. */
+  get isTaken(): boolean {
+    return this.taken;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<PeerMessage> {
+    if (this.taken) throw new PeerError('a source of activations can be iterated once');
+    this.taken = true;
+    let credits = 0;
+    let over = false;
+    const grant = async (count: number): Promise<void> => {
+      credits += count;
+      // Where it cannot be said, reading fails as well, and knows why.
+      await this.connection.write('credit', payloadOf(whole, count)).catch(() => undefined);
+    };
+    void grant(CREDITS);
+    const leave = (): void => {
+      over = true;
+      this.connection.destroy();
+      this.onEnd();
+    };
+    return {
+      next: async () => {
+        if (over) return { done: true, value: undefined };
+        try {
+          const message = await this.message();
+          if (!message) {
+            leave();
+            return { done: true, value: undefined };
+          }
+          if (message.kind === 'hidden') {
+            if (credits-- <= 0)
+              throw new PeerError(
+                `${this.connection.peer}: found hidden states beyond ${CREDITS} credits, expected none`,
+              );
+            void grant(1);
+          }
+          this.onMessage(message);
+          return { done: false, value: message };
+        } catch (error) {
+          if (over) return { done: true, value: undefined };
+          leave();
+          throw error;
+        }
+      },
+      return: () => {
+        leave();
+        return Promise.resolve({ done: true, value: undefined });
+      },
+    };
+  }
+
+  private async message(): Promise<PeerMessage | undefined> {
+    const { connection } = this;
+    const frame = await connection.read(this.limits);
+    if (!frame) throw new PeerError(`${connection.peer}: the connection was closed before the run had ended`);
+    if (frame.name !== 'end') return messageIn(frame);
+    if (frame.payload.length > 0) throw new PeerError(`${connection.peer} has failed: ${reasonIn(frame)}`);
+    return undefined;
+  }
+}

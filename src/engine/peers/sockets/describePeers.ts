@@ -1,0 +1,34 @@
+import { dialPeer } from './dialPeer.js';
+import { parseAddresses } from './connectPeers.js';
+import type { BlockShape } from './EngineFacts.js';
+import type { LayerPlace } from './layerPlace.js';
+import { addressWords } from './PeerAddress.js';
+import { checkSocketOptions, type SocketOptions } from './SocketOptions.js';
+
+/** What an engine that listens says of itself. */
+export interface PeerDescription {
+  readonly address: string;
+  readonly layers: LayerPlace;
+  /** The engine of the first layers must not have been opened with a larger one. */
+  readonly block: BlockShape;
+}
+
+/**
+ * Asks engines that listen what layers they have, before there is one of the first layers.
+ * @throws UsageError, PeerError, InterruptedError
+ */
+export async function describePeers(
+  addresses: readonly string[],
+  options: SocketOptions = {},
+): Promise<PeerDescription[]> {
+  checkSocketOptions(options);
+  return Promise.all(
+    parseAddresses('addresses', addresses).map(async (address) => {
+      const nobody = { run: '', identity: new Map<string, string>(), layers: { first: 0, count: 0, of: 0 }, route: [] };
+      const { connection, welcome } = await dialPeer(address, { ...nobody, role: 'ask' }, options);
+      connection.destroy();
+      const { layers, block } = welcome;
+      return { address: addressWords(address), layers, block };
+    }),
+  );
+}

@@ -1,0 +1,112 @@
+import type { DeviceRow } from '../../grid/Device.js';
+import type { PageCounts } from '../../grid/pageCounts.js';
+import type { Batch, RowRange } from '../../grid/Square.js';
+import type { HeadOutput, SampledToken } from '../../grid/Task.js';
+import type { SharedPrefix } from '../../memory/PageNumbers.js';
+import type { BeginMessage, PeerMessage } from '../PeerMessage.js';
+import {
+  floats,
+  list,
+  map,
+  number,
+  oneOf,
+  optional,
+  record,
+  text,
+  truth,
+  whole,
+  wholeOrNone,
+  type Codec,
+} from './codecs.js';
+
+/** Bytes of a name or a hash. */
+const NAME_BYTES = 256;
+
+type Body<Kind extends PeerMessage['kind']> = Omit<Extract<PeerMessage, { readonly kind: Kind }>, 'kind'>;
+
+const row: Codec<Omit<DeviceRow, 'grammar'>> = record<Omit<DeviceRow, 'grammar'>>({
+  tokens: list(whole),
+  capacityTokens: whole,
+  promptTokens: optional(whole),
+  temperature: number,
+  topP: number,
+  topK: whole,
+  minP: number,
+  repetitionPenalty: number,
+  seed: whole,
+  logprobs: wholeOrNone,
+  candidates: optional(list(whole)),
+  pooling: optional(oneOf('last', 'mean', 'first')),
+});
+
+const batch = record<Batch>({
+  pass: whole,
+  slot: whole,
+  rows: list(
+    record<RowRange>({
+      row: whole,
+      firstPosition: whole,
+      tokens: whole,
+      head: oneOf('none', 'sample', 'score'),
+      sharedTokens: optional(whole),
+    }),
+  ),
+});
+
+/** Without what formats bring, which engines that share a model's layers refuse. */
+type Sampled = Omit<SampledToken, 'place' | 'failure' | 'forced'>;
+
+const output = record<HeadOutput>({
+  sampled: map(
+    whole,
+    record<Sampled>({
+      token: whole,
+      notFinite: optional(record<NonNullable<Sampled['notFinite']>>({ layer: optional(whole) })),
+      logprob: number,
+      top: list(record<Sampled['top'][number]>({ token: whole, logprob: number })),
+      embedding: optional(floats),
+    }),
+  ),
+  scored: map(whole, floats),
+});
+
+/** What each kind of message is made of, in a frame. A member that a message gets does not compile without it. */
+export const MESSAGE_CODECS: { readonly [Kind in PeerMessage['kind']]: Codec<Body<Kind>> } = {
+  begin: record<Body<'begin'>>({
+    model: record<BeginMessage['model']>({
+      layers: whole,
+      hiddenSize: whole,
+      vocabularySize: whole,
+      family: text(NAME_BYTES),
+      contents: text(NAME_BYTES),
+    }),
+    nextLayer: whole,
+    grid: record<BeginMessage['grid']>({ slots: whole, rowsPerSlot: whole, tokensPerSquare: whole }),
+    cache: record<BeginMessage['cache']>({
+      pageTokens: whole,
+      diskShare: number,
+      mostDiskPages: whole,
+      gpuShare: optional(number),
+    }),
+    pages: record<PageCounts>({ gpu: whole, memory: whole, disk: whole }),
+    sharesPages: truth,
+  }),
+  open: record<Body<'open'>>({
+    row: whole,
+    sequence: row,
+    newTokens: whole,
+    prefix: optional(truth),
+    sharing: optional(
+      record<SharedPrefix>({
+        pages: list(whole),
+        copy: optional(record<NonNullable<SharedPrefix['copy']>>({ page: whole, position: whole })),
+        own: list(whole),
+      }),
+    ),
+  }),
+  sweep: record<Body<'sweep'>>({ batches: list(batch), interleaved: truth }),
+  hidden: record<Body<'hidden'>>({ pass: whole, slot: whole, hidden: floats }),
+  head: record<Body<'head'>>({ pass: whole, slot: whole, output }),
+  close: record<Body<'close'>>({ row: whole }),
+  free: record<Body<'free'>>({ page: whole }),
+};

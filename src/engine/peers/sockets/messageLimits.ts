@@ -1,0 +1,43 @@
+import type { EngineFacts } from './EngineFacts.js';
+import type { FrameLimits } from './frames.js';
+
+const KIB = 2 ** 10;
+const MIB = 2 ** 20;
+/** Bytes of one whole number in a frame, at most. */
+const WHOLE_BYTES = 8;
+/** Of one row in a batch: four numbers, what the head does, what is shared. */
+const RANGE_BYTES = 5 * WHOLE_BYTES + 2;
+/** Of one sampled token, without the likeliest others. */
+const SAMPLED_BYTES = 5 * WHOLE_BYTES;
+/** Of one of these. */
+const OTHER_BYTES = 2 * WHOLE_BYTES;
+/** No frame but that of hidden states is larger, whatever a model's shape would allow. */
+const MOST_BYTES = 64 * MIB;
+
+/** `end` says why in words of so many bytes. */
+export const REASON_BYTES = KIB;
+
+type Shape = Pick<EngineFacts, 'block' | 'hiddenSize' | 'vocabularySize' | 'contextTokens'>;
+
+/** The largest messages that honest engines of this shape send. Pure. */
+export function messageLimits({ block, hiddenSize, vocabularySize, contextTokens }: Shape): FrameLimits {
+  const { slots, rowsPerSlot, tokensPerSquare } = block;
+  const hidden = 4 * hiddenSize * tokensPerSquare;
+  const most = (bytes: number): number => Math.min(MOST_BYTES, KIB + bytes);
+  return {
+    ping: 0,
+    end: 2 * REASON_BYTES,
+    begin: 2 * KIB,
+    // Its tokens, and pages and candidates, of which there are no more than that.
+    open: most(64 * KIB + 3 * WHOLE_BYTES * contextTokens),
+    // Of one slot a batch for each chunk of a prompt, where a schedule puts these into one sweep.
+    sweep: most(64 * KIB + RANGE_BYTES * rowsPerSlot * (slots + Math.ceil(contextTokens / tokensPerSquare))),
+    hidden: KIB + hidden,
+    head: most(rowsPerSlot * (SAMPLED_BYTES + OTHER_BYTES * vocabularySize + 4 * hiddenSize) + 4 * tokensPerSquare),
+    close: 2 * WHOLE_BYTES,
+    free: 2 * WHOLE_BYTES,
+  };
+}
+
+/** What comes back from whoever gets messages. */
+export const CREDIT_LIMITS: FrameLimits = { ping: 0, credit: WHOLE_BYTES };

@@ -1,0 +1,113 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ChildProcess } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { afterEach, expect, test } from '@jest/globals';
+import { readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
+import { resultOf, runCli, startCli, until } from './support.js';
+
+const path = temporaryFolder();
+/** Four layers. */
+const MODEL = join(fileURLToPath(new URL('../fixtures/models/', import.meta.url)), 'gemma3-mixed.gguf');
+const input = path('in.jsonl');
+writeLines(
+  input,
+  Array.from({ length: 24 }, (_, at) => ({ tokens: [1, 5 + at, 9], maxNewTokens: 1 + (at % 6) })),
+);
+const key = path('ring.key');
+writeFileSync(key, `${randomBytes(32).toString('hex')}\n`);
+
+const started: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of started.splice(0)) child.kill('SIGKILL');
+});
+
+/** An engine that follows, once it listens. */
+async function follower(layers: string, ...more: string[]): Promise<{ child: ChildProcess; address: string }> {
+  const child = startCli(['follow', '--model', MODEL, '--layers', layers, '--listen', '127.0.0.1:0', ...more]);
+  started.push(child);
+  let said = '';
+  child.stdout?.on('data', (text: Buffer) => (said += text.toString()));
+  await until(() => said.includes('\n') || child.exitCode !== null);
+  const { address } = JSON.parse(said) as { address: string };
+  return { child, address };
+}
+
+function generate(output: string, ...more: string[]): string[] {
+  return ['generate', '--model', MODEL, '--input', input, '--output', path(output), '--ignore-eos', ...more];
+}
+
+test('two processes of layers give the output of one; stopped, they end well', async () => {
+  expect(await runCli(generate('one.jsonl'))).toMatchObject({ code: 0 });
+  const keyed = ['--shared-key-file', key];
+  const followers = [await follower('1-2', ...keyed), await follower('3-3', ...keyed)];
+  const peers = ['--peers', followers.map(({ address }) => address).join(','), ...keyed];
+  expect(await runCli(generate('ring.jsonl', ...peers))).toMatchObject({ code: 0 });
+  expect(readFileSync(path('ring.jsonl'))).toEqual(readFileSync(path('one.jsonl')));
+  for (const { child } of followers) {
+    const ended = resultOf(child);
+    child.kill('SIGTERM');
+    expect(await ended).toMatchObject({ code: 0 });
+  }
+});
+
+test('a follower that is killed ends the run with exit code 2; it goes on with another, and with none', async () => {
+  expect(await runCli(generate('whole.jsonl'))).toMatchObject({ code: 0 });
+  const dies = await follower('2-3');
+  const slow = ['--batch-size', '1', '--batches', '1'];
+  const running = startCli(generate('cut.jsonl', '--peers', dies.address, ...slow));
+  started.push(running);
+  const ended = resultOf(running);
+  await until(() => running.exitCode !== null || linesOf('cut.jsonl') >= 3);
+  dies.child.kill('SIGKILL');
+  const { code, stderr } = await ended;
+  // It may have been through.
+  if (linesOf('cut.jsonl') < 24) {
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/error: .*(closed|gone|failed)/);
+  }
+  const finished = readResults(path('cut.jsonl'));
+  expect(finished).toEqual(readResults(path('whole.jsonl')).slice(0, finished.length));
+  const other = await follower('1-3');
+  const more = ['--resume', '--peers', other.address, ...slow];
+  expect(await runCli(generate('cut.jsonl', ...more))).toMatchObject({ code: 0 });
+  expect(await runCli(generate('cut.jsonl', '--resume'))).toMatchObject({ code: 0 });
+  expect(readFileSync(path('cut.jsonl'))).toEqual(readFileSync(path('whole.jsonl')));
+});
+
+test('what cannot be right is refused before anything is written', async () => {
+  const { address } = await follower('2-3');
+  const outcomes = await Promise.all(
+    [
+      generate('x.jsonl', '--peers', 'nonsense'),
+      generate('x.jsonl', '--peers', address, '--reuse', path('answers')),
+      generate('x.jsonl', '--peers', `${address},${address}`),
+      generate('x.jsonl', '--peers', address, '--tls-key', key),
+      ['follow', '--model', MODEL, '--layers', '0-1', '--listen', '127.0.0.1:0'],
+      ['follow', '--model', MODEL, '--layers', '2-1', '--listen', '127.0.0.1:0'],
+      ['follow', '--model', MODEL, '--layers', '2-3', '--listen', '0.0.0.0:0'],
+      ['follow', '--model', MODEL, '--listen', '127.0.0.1:0'],
+    ].map((args) => runCli(args)),
+  );
+  expect(outcomes.map(({ code, stdout }) => ({ code, stdout }))).toEqual(outcomes.map(() => ({ code: 1, stdout: '' })));
+  for (const [index, words] of [
+    /HOST:PORT/,
+    /--reuse/,
+    /expected layer 4 of 4/,
+    /--tls-ca/,
+    /first layers/,
+    /A-B/,
+    /expected 127.0.0.1/,
+    /missing: --layers/,
+  ].entries())
+    expect(outcomes[index]?.stderr).toMatch(words);
+});
+
+function linesOf(output: string): number {
+  try {
+    return readFileSync(path(output), 'utf8').split('\n').length - 1;
+  } catch {
+    return 0;
+  }
+}

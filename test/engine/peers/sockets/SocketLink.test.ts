@@ -1,0 +1,71 @@
+import { duplexPair } from '../../../support/duplexPair.js';
+import { expect, test } from '@jest/globals';
+import type { PeerMessage } from '../../../../src/engine/peers/PeerMessage.js';
+import { FrameConnection } from '../../../../src/engine/peers/sockets/FrameConnection.js';
+import { messageLimits } from '../../../../src/engine/peers/sockets/messageLimits.js';
+import { SocketSink } from '../../../../src/engine/peers/sockets/SocketSink.js';
+import { SocketSource } from '../../../../src/engine/peers/sockets/SocketSource.js';
+import { PeerError } from '../../../../src/errors/engineErrors.js';
+
+const LIMITS = messageLimits({
+  block: { slots: 2, rowsPerSlot: 2, tokensPerSquare: 16 },
+  hiddenSize: 8,
+  vocabularySize: 100,
+  contextTokens: 128,
+});
+const hidden = (pass: number): PeerMessage => ({
+  kind: 'hidden',
+  pass,
+  slot: 0,
+  hidden: Float32Array.from({ length: 8 }, (_, at) => pass + at / 8),
+});
+const close = (row: number): PeerMessage => ({ kind: 'close', row });
+
+function link(silenceSeconds = 30): { readonly sink: SocketSink; readonly source: AsyncIterator<PeerMessage> } {
+  const [there, here] = duplexPair();
+  const sink = new SocketSink(new FrameConnection(there, 'the receiver', { silenceSeconds }), () => undefined);
+  const source = new SocketSource(new FrameConnection(here, 'the sender', { silenceSeconds }), LIMITS, () => undefined);
+  return { sink, source: source[Symbol.asyncIterator]() };
+}
+
+const settled = async (promise: Promise<unknown>): Promise<boolean> => {
+  let is = false;
+  void promise.finally(() => (is = true)).catch(() => undefined);
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  return is;
+};
+
+test('messages arrive once, in order and to the bit; hidden states beyond the credits wait, and what follows behind them', async () => {
+  const { sink, source } = link();
+  const sent = [hidden(0), close(1), hidden(1), hidden(2), close(2), hidden(3)];
+  const taken = sent.map((message) => sink.send(message));
+  expect(await Promise.all(taken.slice(0, 3).map(settled))).toEqual([true, true, true]);
+  expect(await Promise.all(taken.slice(3).map(settled))).toEqual([false, false, false]);
+  for (const message of sent) expect(await source.next()).toEqual({ done: false, value: message });
+  await Promise.all(taken);
+  sink.close();
+  expect(await source.next()).toEqual({ done: true, value: undefined });
+});
+
+test('a sender that fails says why; a receiver that goes is noticed', async () => {
+  const failing = link();
+  failing.sink.close(new Error('the disk broke'));
+  await expect(failing.source.next()).rejects.toThrow('the sender has failed: the disk broke');
+  const leaving = link();
+  await leaving.source.return?.();
+  expect(await leaving.source.next()).toEqual({ done: true, value: undefined });
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  await expect(leaving.sink.send(close(1))).rejects.toThrow(PeerError);
+});
+
+test('a connection that falls silent is given up', async () => {
+  const [, here] = duplexPair();
+  const source = new SocketSource(
+    new FrameConnection(here, 'the sender', { silenceSeconds: 1 }),
+    LIMITS,
+    () => undefined,
+  )[Symbol.asyncIterator]();
+  const start = performance.now();
+  await expect(source.next()).rejects.toThrow('the sender: found nothing said for 1 s, expected a sign of life');
+  expect(performance.now() - start).toBeLessThan(10_000);
+});

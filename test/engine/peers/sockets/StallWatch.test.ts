@@ -1,0 +1,42 @@
+import { expect, test } from '@jest/globals';
+import type { PeerMessage } from '../../../../src/engine/peers/PeerMessage.js';
+import { StallWatch } from '../../../../src/engine/peers/sockets/StallWatch.js';
+
+const hidden = { kind: 'hidden', pass: 0, slot: 0, hidden: new Float32Array(0) } as const;
+const head: PeerMessage = { kind: 'head', pass: 0, slot: 0, output: { sampled: new Map(), scored: new Map() } };
+const sweep: PeerMessage = { kind: 'sweep', batches: [{ pass: 0, slot: 0, rows: [] }], interleaved: true };
+
+function watched(): { readonly watch: StallWatch; readonly clock: { seconds: number } } {
+  const clock = { seconds: 0 };
+  return { watch: new StallWatch(10, () => clock.seconds * 1000), clock };
+}
+
+test('the first engine waits for results of what it has sent, and for the end', () => {
+  const { watch, clock } = watched();
+  clock.seconds = 100;
+  expect(watch.overdue(0)).toBeUndefined();
+  watch.sent(hidden, true);
+  clock.seconds = 110;
+  expect(watch.overdue(0)).toBeUndefined();
+  clock.seconds = 111;
+  expect(watch.overdue(0)).toContain('10 s');
+  watch.received(head, true);
+  clock.seconds = 200;
+  expect(watch.overdue(0)).toBeUndefined();
+  watch.closed();
+  clock.seconds = 211;
+  expect(watch.overdue(0)).toContain('10 s');
+});
+
+test('one that follows waits for what was announced, and not while it is asked for nothing', () => {
+  const { watch, clock } = watched();
+  watch.received(sweep, false);
+  clock.seconds = 11;
+  expect(watch.overdue(0)).toContain('10 s');
+  expect(watch.overdue(5000)).toBeUndefined();
+  watch.sent(head, false);
+  expect(watch.overdue(0)).toBeUndefined();
+  watch.received(hidden, false);
+  clock.seconds = 100;
+  expect(watch.overdue(0)).toBeUndefined();
+});

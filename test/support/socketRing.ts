@@ -1,0 +1,43 @@
+import { Engine, type EngineOptions, type ListenOptions, type PeerListener } from '../../src/index.js';
+
+/** Engines of so many layers each; all but the first listen. */
+export interface SocketRing extends AsyncDisposable {
+  readonly first: Engine;
+  readonly followers: readonly Engine[];
+  readonly listeners: readonly PeerListener[];
+  readonly addresses: readonly string[];
+}
+
+/** @param addressOf where the engines of later layers listen */
+export async function socketRing(
+  counts: readonly number[],
+  options: EngineOptions,
+  addressOf: (index: number) => string,
+  listening: ListenOptions = {},
+): Promise<SocketRing> {
+  const engines: Engine[] = [];
+  const listeners: PeerListener[] = [];
+  const close = async (): Promise<void> => {
+    for (const engine of engines) await engine.close();
+  };
+  try {
+    for (const [index, count] of counts.entries()) {
+      const first = counts.slice(0, index).reduce((sum, each) => sum + each, 0);
+      const engine = await Engine.open({ ...options, layers: { first, count } });
+      engines.push(engine);
+      if (index > 0) listeners.push(await engine.listen(addressOf(index), listening));
+    }
+    const [first, ...followers] = engines;
+    if (!first) throw new RangeError('a ring of no engines');
+    return {
+      first,
+      followers,
+      listeners,
+      addresses: listeners.map(({ address }) => address),
+      [Symbol.asyncDispose]: close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
