@@ -23,6 +23,8 @@
 #define SPILLWAY_CRC_HARDWARE 1
 #endif
 
+#include "CpuFeatures.h"
+
 namespace spillway {
 
 namespace {
@@ -96,7 +98,7 @@ SPILLWAY_CRC_TARGET inline uint64_t advance8(uint64_t value, uint64_t word) { re
 SPILLWAY_CRC_TARGET inline uint64_t advance1(uint64_t value, uint8_t byte) {
   return _mm_crc32_u8(static_cast<uint32_t>(value), byte);
 }
-bool hasInstructions() { return __builtin_cpu_supports("sse4.2"); }
+bool hasInstructions() { return cpuFeatures().sse42; }
 #else
 SPILLWAY_CRC_TARGET inline uint64_t advance8(uint64_t value, uint64_t word) {
   return __crc32cd(static_cast<uint32_t>(value), word);

@@ -57,3 +57,22 @@ export const PLATFORMS = {
 };
 
 export const packageName = (platform) => `@spillway/${platform}`;
+
+/** The name of its file is this, a dash, and the version. */
+export const packedName = (platform) => packageName(platform).slice(1).replace('/', '-');
+
+/** The package.json of an addon's package. @param description fields that it shares with the package it is for */
+export function packageManifest(platform, description) {
+  const { os, cpu, libc } = PLATFORMS[platform];
+  return {
+    name: packageName(platform),
+    description: `The native addon of spillway for ${platform}`,
+    ...description,
+    os: [os],
+    cpu: [cpu],
+    ...(libc && { libc: [libc] }),
+    main: 'spillway.node',
+    files: ['spillway.node', 'LICENSE'],
+    publishConfig: { access: 'public', provenance: true },
+  };
+}
