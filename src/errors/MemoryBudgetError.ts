@@ -16,7 +16,7 @@ export class MemoryBudgetError extends SpillwayError {
   ) {
     super(
       `${what} does not fit: ${tier} memory is capped at ${formatBytes(availableBytes)}; the smallest budget that works is ` +
-        `${formatBytes(neededBytes)} (--${tier === 'disk' ? 'disk-memory' : `${tier}-memory`} ${neededBytes})`,
+        `${formatBytes(neededBytes)} (\`${tier}Memory: ${neededBytes}\`)`,
     );
   }
 }

@@ -33,7 +33,7 @@ export function readableRow(given: unknown): RowInput {
       const what = typeof given === 'string' ? `the text ${found(given)}` : `${given.byteLength} bytes`;
       throw new RowError(
         'invalid-row',
-        `found ${what}, expected a row: readRows(stream) makes rows of a file's or a stream's bytes`,
+        `found ${what}, expected a row, such as { prompt: 'text' }; readRows(stream) makes rows of a file's or a stream's bytes`,
       );
     }
     if (!isObject(given))

@@ -80,6 +80,7 @@ test('many empty answers are told; a few are not', async () => {
 test.each([
   ['gpuMemory: found 4 GiB', '--gpu-memory: found 4 GiB'],
   ['x exists; `resume` goes on with it', 'x exists; --resume goes on with it'],
+  ['works with 1 KiB (`gpuMemory: 1024`)', 'works with 1 KiB (--gpu-memory 1024)'],
   ['`overwrite: true` begins anew', '--overwrite begins anew'],
   ['`columns prompt=COLUMN` says', '--columns prompt=COLUMN says'],
   ['tokens: found 3', 'tokens: found 3'],

@@ -52,9 +52,12 @@ describe('readableRow', () => {
     const words = (given: unknown): unknown => (readableRow(given) as { error?: unknown }).error;
     expect(words(Buffer.from('{}'))).toEqual({
       code: 'invalid-row',
-      message: "found 2 bytes, expected a row: readRows(stream) makes rows of a file's or a stream's bytes",
+      message:
+        "found 2 bytes, expected a row, such as { prompt: 'text' }; readRows(stream) makes rows of a file's or a stream's bytes",
     });
-    expect(words('{"prompt":"a"}')).toMatchObject({ message: expect.stringContaining('readRows(stream) makes rows') });
+    expect(words('{"prompt":"a"}')).toMatchObject({
+      message: expect.stringContaining("expected a row, such as { prompt: 'text' }"),
+    });
     expect(words({ prompt: 'a', max_tokens: 3 })).toEqual({
       code: 'invalid-row',
       message: 'found the field "max_tokens", expected maxNewTokens; what is no field of a row goes into carry',

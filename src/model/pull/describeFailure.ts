@@ -38,6 +38,9 @@ const FOLDER_FAULTS: Readonly<Record<string, string>> = {
 
 /** What is wrong with the folder that something was to be written into; undefined for another failure. */
 export function folderRemedy(error: unknown): string | undefined {
-  const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
+  const { code, syscall } = typeof error === 'object' && error !== null ? (error as NodeJS.ErrnoException) : {};
+  if (code === undefined) return undefined;
+  // Where it is to make several folders Node says so whatever kept it from making the first one.
+  if (code === 'ENOENT' && syscall === 'mkdir') return `no folder can be made there: is it read-only? (${code})`;
   return Object.hasOwn(FOLDER_FAULTS, code) ? `${FOLDER_FAULTS[code] ?? ''} (${code})` : undefined;
 }

@@ -175,6 +175,6 @@ describe('gpuTier', () => {
       buffers: 2,
     });
     expect(gpuTier(tierDemand(WHOLE, { weightShare: 0.25, cacheShare: 0 })).options.pages).toBe(0);
-    expect(() => gpuTier(tierDemand(WHOLE - 1, { weightShare: 1 }))).toThrow('--gpu-memory 4900');
+    expect(() => gpuTier(tierDemand(WHOLE - 1, { weightShare: 1 }))).toThrow('`gpuMemory: 4900');
   });
 });

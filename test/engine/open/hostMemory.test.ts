@@ -59,7 +59,7 @@ describe('planResident', () => {
     };
     const needed = 66 * MIB + 80 * MIB + 4 * MIB + HEAP_MARGIN_BYTES;
     expect(() => planResident(small)).toThrow(
-      `cpu memory is capped at 100 MiB; the smallest budget that works is 214 MiB (--cpu-memory ${needed})`,
+      `cpu memory is capped at 100 MiB; the smallest budget that works is 214 MiB (\`cpuMemory: ${needed}\`)`,
     );
   });
 });
@@ -156,8 +156,8 @@ describe('firstFit', () => {
 
   test('where none fits the smallest budget is named; of what does not fit the GPU only where nothing does', () => {
     const choices = [lacks('gpu', 1), lacks('cpu', 9), lacks('cpu', 7), lacks('gpu', 2), lacks('cpu', 8)];
-    expect(() => firstFit(choices, (each) => each())).toThrow('--cpu-memory 7)');
-    expect(() => firstFit([lacks('gpu', 3), lacks('gpu', 2)], (each) => each())).toThrow('--gpu-memory 2)');
+    expect(() => firstFit(choices, (each) => each())).toThrow('`cpuMemory: 7`');
+    expect(() => firstFit([lacks('gpu', 3), lacks('gpu', 2)], (each) => each())).toThrow('`gpuMemory: 2`');
   });
 
   test('whatever else is wrong ends it', () => {
