@@ -74,8 +74,8 @@ const CHECKS: Readonly<Record<keyof CollectJobOptions, Check>> = {
 };
 
 /** Parts are read so many bytes at a time, all together. */
-const READ_BYTES = 64 * 2 ** 20;
-const PIECE_BYTES = { least: 4096, most: 2 ** 20 };
+const READ_BYTES = 32 * 2 ** 20;
+const PIECE_BYTES = { least: 4096, most: 2 ** 18 };
 
 /**
  * Makes one output of the parts that shards of a job have left: byte for byte what one run over all rows would have

@@ -566,7 +566,7 @@ test('memory does not grow with the rows', async () => {
   });
   expect(await collectJob({ output, signal })).toEqual({ shards: count, rows, results: rows, failed: 0 });
   expect(heaps.length).toBeGreaterThanOrEqual(10);
-  // Five pieces of a MiB are held, one of each part and one that is written; the results are 24 MB.
+  // Pieces are held: two of 256 KiB of each part, and those of a MiB that are written. The results are 24 MB.
   expect(Math.max(...heaps.slice(-3)) - Math.min(...heaps.slice(2, 5))).toBeLessThan(6 * 2 ** 20);
   const content = readFileSync(output, 'utf8');
   expect(content).toHaveLength(
