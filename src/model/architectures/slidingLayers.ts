@@ -19,8 +19,8 @@ export function slidingLayers(config: Fields, layers: number, isSliding: (layer:
 }
 
 /**
- * `attention.sliding_window_pattern` of GGUF is a period, or one entry a layer, true (or 1) where the layer slides; none
- * slides without a window.
+ * `attention.sliding_window_pattern` of GGUF is a period, or one entry a layer, true (or 1) where the layer slides;
+ * none slides without a window.
  */
 export function ggufSlidingLayers(fields: Fields, layers: number, window: number, pattern: number): boolean[] {
   if (window === 0) return Array<boolean>(layers).fill(false);
