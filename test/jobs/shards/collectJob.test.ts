@@ -566,8 +566,9 @@ test('memory does not grow with the rows', async () => {
   });
   expect(await collectJob({ output, signal })).toEqual({ shards: count, rows, results: rows, failed: 0 });
   expect(heaps.length).toBeGreaterThanOrEqual(10);
-  // Pieces are held: two of 256 KiB of each part, and those of a MiB that are written. The results are 24 MB.
-  expect(Math.max(...heaps.slice(-3)) - Math.min(...heaps.slice(2, 5))).toBeLessThan(6 * 2 ** 20);
+  // Pieces are held: two of 256 KiB of each part, and those of a MiB that are written. The results are 24 MB, more as
+  // objects.
+  expect(Math.max(...heaps.slice(-3)) - Math.min(...heaps.slice(2, 5))).toBeLessThan(12 * 2 ** 20);
   const content = readFileSync(output, 'utf8');
   expect(content).toHaveLength(
     Array.from({ length: rows }, (_, index) => line(index).length).reduce((a, b) => a + b, 0),
