@@ -16,8 +16,9 @@ options=(--CDSPILLWAY_TESTS=ON --CDSPILLWAY_BENCH=ON --CDSPILLWAY_CUDA=ON "--CDS
 mkdir -p "$build"
 build_all() {
   npm run --silent build
-  npx --no-install cmake-js compile --out "$build" --parallel "$jobs" "${options[@]}"
-  cmake --build "$build" --parallel "$jobs" --target cuda_device_tests gpu_model_device_tests bench_cudaKernels bench_cudaLink
+  # Not `compile`, which takes a folder as it was configured before.
+  npx --no-install cmake-js configure --out "$build" "${options[@]}"
+  cmake --build "$build" --parallel "$jobs" --target spillway cuda_device_tests gpu_model_device_tests bench_cudaKernels bench_cudaLink
 }
 build_all > "$build/build.log" 2>&1 || { tail -n 40 "$build/build.log" >&2; exit 1; }
 

@@ -106,8 +106,9 @@ build_all() {
   [[ -n ${SPILLWAY_CUDA_TOOLKIT:-} ]] && options+=("-DSPILLWAY_CUDA_TOOLKIT=$SPILLWAY_CUDA_TOOLKIT")
   [[ -d node_modules ]] || npm ci --ignore-scripts --no-audit --no-fund
   npm run --silent build
-  npx --no-install cmake-js compile --out "$build" --parallel "$(nproc)" "${options[@]/#-D/--CD}"
-  cmake --build "$build" --parallel "$(nproc)" --target cuda_device_tests gpu_model_device_tests bench_cudaKernels bench_cudaLink
+  # Not `compile`, which takes a folder as it was configured before.
+  npx --no-install cmake-js configure --out "$build" "${options[@]/#-D/--CD}"
+  cmake --build "$build" --parallel "$(nproc)" --target spillway cuda_device_tests gpu_model_device_tests bench_cudaKernels bench_cudaLink
 }
 if [[ -n $emulated ]]; then
   export SPILLWAY_ADDON=$emulated
