@@ -57,12 +57,18 @@ struct Codebook {
   int bits;
   uint8_t numbers[16];
 };
+// One array: of several objects that formats of different types point to, sanitizers' builds discard those that come
+// with another type's.
+constexpr Codebook kCodebooks[] = {
+    {8, {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241}},
+    {5, {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4}},
+};
 constexpr const Codebook* kPlain = nullptr;
 // The numbers of GGML's IQ4 types (kvalues_iq4nl in ggml-common.h), larger by 128.
-inline constexpr Codebook kIq4 = {8, {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241}};
+constexpr const Codebook* kIq4 = &kCodebooks[0];
 // Floats of four bits, e2m1, twice as large and then larger by 16 (kvalues_mxfp4 in ggml-common.h): the scale is half
 // of E8M0's.
-inline constexpr Codebook kE2M1 = {5, {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4}};
+constexpr const Codebook* kE2M1 = &kCodebooks[1];
 
 struct PanelFormat {
   int bits;                  // of a number as it is stored
