@@ -118,7 +118,7 @@ describe('the steps of the verification', () => {
       disk: folder,
       placements: { there: { weights: { gpu: 1, cpu: 0, disk: 0 } } },
     });
-    expect(found).toMatchObject({ ok: false, error: expect.stringContaining('--gpu-memory') as unknown });
+    expect(found).toMatchObject({ ok: false, error: expect.stringContaining('gpuMemory') as unknown });
   });
 
   test.each([
