@@ -33,8 +33,8 @@ test.each<[keyof typeof ENTRIES, string]>([
   ],
   [
     'jobs',
-    `EnforcedSchema Job checkJobFiles encodeResults formatResult openLines parseRow readRecordBatches readRows
-     readSql recordBatches runJob writeRows`,
+    `EnforcedSchema Job checkJobFiles collectJob encodeResults formatResult openLines parseRow readRecordBatches
+     readRows readSql recordBatches runJob shardOfEnvironment shardPath writeRows`,
   ],
   [
     'models',

@@ -1,4 +1,4 @@
-import { crc32 } from 'node:zlib';
+import * as zlib from 'node:zlib';
 import { PeerError } from '../../../errors/engineErrors.js';
 import type { PeerMessage } from '../PeerMessage.js';
 
@@ -79,5 +79,5 @@ export function checkFrame(header: Buffer, payload: Uint8Array): void {
 }
 
 function checksumOf(header: Buffer, payload: readonly Uint8Array[]): number {
-  return payload.reduce((sum, piece) => crc32(piece, sum), crc32(header.subarray(0, CHECKED_BYTES)));
+  return payload.reduce((sum, piece) => zlib.crc32(piece, sum), zlib.crc32(header.subarray(0, CHECKED_BYTES)));
 }
