@@ -68,7 +68,7 @@ Waits waitsBeside(const Stream& big, const Stream& small, const std::function<vo
     smallCopy();
     small.synchronize();
     waits.push_back(secondsSince(began));
-  } while (big.get() != nullptr && cudaStreamQuery(big.get()) == cudaErrorNotReady && waits.size() < 100000);
+  } while (cudaStreamQuery(big.get()) == cudaErrorNotReady && waits.size() < 100000);
   check(cudaStreamSynchronize(big.get()), "cudaStreamSynchronize");
   return {median(waits), *std::max_element(waits.begin(), waits.end()), waits.size()};
 }

@@ -1,9 +1,5 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import {
-  bytesOf,
-  fileFailure,
-  InterruptedError,
-  JobFileError,
   parseAddress,
   PEER_SECONDS,
   SILENCE_SECONDS,
@@ -14,6 +10,7 @@ import {
   type SocketOptions,
 } from '../library.js';
 import { checkedText, decimal, path } from './parsers.js';
+import { shortFile } from './textFiles.js';
 
 /** How engines of other layers are reached. */
 export interface PeerFlags {
@@ -115,18 +112,6 @@ async function certificates(
   return { key: await read(tlsKey, signal), cert: await read(tlsCert, signal), ca: await read(tlsCa, signal) };
 }
 
-async function read(file: string, signal: AbortSignal): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  let length = 0;
-  try {
-    for await (const piece of bytesOf(file, signal)) {
-      length += piece.length;
-      if (length > MOST_FILE_BYTES)
-        throw new JobFileError(file, `found more than ${MOST_FILE_BYTES} bytes, expected a key or a certificate`);
-      pieces.push(piece);
-    }
-    return Buffer.concat(pieces);
-  } catch (error) {
-    throw error instanceof InterruptedError ? error : fileFailure(file, 'read', error);
-  }
+function read(file: string, signal: AbortSignal): Promise<Buffer> {
+  return shortFile(file, MOST_FILE_BYTES, 'a key or a certificate', signal);
 }

@@ -13,21 +13,35 @@ export async function textOf(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   if (file === undefined) return given;
+  const bytes = await shortFile(file, MOST_BYTES, 'at most so many', signal);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (error) {
+    throw new JobFileError(file, 'found bytes that are no UTF-8, expected UTF-8 text', { cause: error });
+  }
+}
+
+/**
+ * A file that a flag names, as a whole. @param expected in words, of one that has more bytes
+ * @throws JobFileError, InterruptedError
+ */
+export async function shortFile(
+  file: string,
+  mostBytes: number,
+  expected: string,
+  signal: AbortSignal,
+): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let length = 0;
   try {
     for await (const piece of bytesOf(file, signal)) {
       length += piece.length;
-      if (length > MOST_BYTES)
-        throw new JobFileError(file, `found more than ${MOST_BYTES} bytes, expected at most so many`);
+      if (length > mostBytes) throw new JobFileError(file, `found more than ${mostBytes} bytes, expected ${expected}`);
       pieces.push(piece);
     }
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(pieces));
+    return Buffer.concat(pieces);
   } catch (error) {
-    if (error instanceof InterruptedError) throw error;
-    throw error instanceof TypeError
-      ? new JobFileError(file, 'found bytes that are no UTF-8, expected UTF-8 text', { cause: error })
-      : fileFailure(file, 'read', error);
+    throw error instanceof InterruptedError ? error : fileFailure(file, 'read', error);
   }
 }
 

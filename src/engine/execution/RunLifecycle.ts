@@ -1,4 +1,5 @@
 import { Subscription, type Subscriber } from 'rxjs';
+import { errorOf } from '../../errors/errorOf.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { Completion, Device, DevicePeers } from '../grid/Device.js';
@@ -148,7 +149,7 @@ export class RunLifecycle {
   fail(error: unknown): void {
     if (this.closed) return;
     this.reason = { error };
-    this.close(error instanceof Error ? error : new Error(String(error)));
+    this.close(errorOf(error));
     this.subscriber?.error(error);
   }
 

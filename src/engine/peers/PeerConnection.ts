@@ -1,4 +1,5 @@
 import { PeerError } from '../../errors/engineErrors.js';
+import { errorOf } from '../../errors/errorOf.js';
 import type { DevicePeers, Received } from '../grid/Device.js';
 import type { Task } from '../grid/Task.js';
 import { batchKey } from '../grid/Square.js';
@@ -149,7 +150,7 @@ export class PeerConnection implements DevicePeers {
   }
 
   private fail(error: unknown): void {
-    if (!this.closed) this.events.onFailure(error instanceof Error ? error : new Error(String(error)));
+    if (!this.closed) this.events.onFailure(errorOf(error));
   }
 }
 

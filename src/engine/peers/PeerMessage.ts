@@ -4,6 +4,13 @@ import type { SharedPrefix } from '../memory/PageNumbers.js';
 import type { PageCounts } from '../grid/pageCounts.js';
 import type { Batch, RowId } from '../grid/Square.js';
 
+/** The shape of an engine's slots. */
+export interface BlockShape {
+  readonly slots: number;
+  readonly rowsPerSlot: number;
+  readonly tokensPerSquare: number;
+}
+
 /**
  * What goes round the ring before anything else. The first engine states what it is and has; each of the others checks
  * that it fits, puts its own layers and its memory in, and sends it on; what comes back to the first one holds for all.
@@ -21,7 +28,7 @@ export interface BeginMessage {
   /** The layer that the next engine has to begin with; `model.layers` once they are complete. */
   readonly nextLayer: number;
   /** The shape of the first engine's slots; the others must have been opened with no smaller one. */
-  readonly grid: { readonly slots: number; readonly rowsPerSlot: number; readonly tokensPerSquare: number };
+  readonly grid: BlockShape;
   /**
    * How the KV cache is cut into pages, and what share of a row's pages lives on disk and on a GPU (default 0): the
    * same everywhere.

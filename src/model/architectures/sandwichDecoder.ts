@@ -22,6 +22,12 @@ export function softCaps(fields: Fields, defaults: SoftCaps): SoftCaps {
   };
 }
 
+/** Embedding models are made of these, too. */
+export function checkCausal(config: Fields): void {
+  if (config.boolean('use_bidirectional_attention', false))
+    config.refuse('use_bidirectional_attention', 'false: only causal models generate');
+}
+
 /** `scale`: the factor on query · key. */
 export function sandwich(decoder: DecoderSpec, scale: number, { attention, logits }: SoftCaps): DecoderSpec {
   return {

@@ -1,4 +1,5 @@
 import type { ResultIdentity } from '../../open/resultIdentity.js';
+import type { BlockShape } from '../PeerMessage.js';
 import type { LayerPlace } from './layerPlace.js';
 
 /** What an engine has to be known by before it shares a model's layers with others over sockets. */
@@ -11,10 +12,4 @@ export interface EngineFacts {
   readonly hiddenSize: number;
   readonly vocabularySize: number;
   readonly contextTokens: number;
-}
-
-export interface BlockShape {
-  readonly slots: number;
-  readonly rowsPerSlot: number;
-  readonly tokensPerSquare: number;
 }

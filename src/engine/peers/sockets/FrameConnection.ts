@@ -56,7 +56,7 @@ export class FrameConnection {
       woken();
     });
     socket.on('error', (error) => {
-      this.fail(new PeerError(`${peer}: the connection has failed: ${error.message}`, { cause: error }));
+      this.destroy(new PeerError(`${peer}: the connection has failed: ${error.message}`, { cause: error }));
     });
     socket.on('close', () => {
       clearInterval(this.timer);
@@ -150,22 +150,20 @@ export class FrameConnection {
     this.wake();
   }
 
-  private fail(failure: PeerError): void {
-    this.destroy(failure);
-  }
-
   private tick(): void {
     const now = performance.now();
     const { silenceSeconds } = this.times;
     const since = this.waitingSince;
     if (since !== undefined) {
       if (now - Math.max(since, this.heardAt) > silenceSeconds * 1000) {
-        this.fail(new PeerError(`${this.peer}: found nothing said for ${silenceSeconds} s, expected a sign of life`));
+        this.destroy(
+          new PeerError(`${this.peer}: found nothing said for ${silenceSeconds} s, expected a sign of life`),
+        );
         return;
       }
       const why = this.overdue(since);
       if (why !== undefined) {
-        this.fail(new PeerError(`${this.peer}: ${why}`));
+        this.destroy(new PeerError(`${this.peer}: ${why}`));
         return;
       }
     }

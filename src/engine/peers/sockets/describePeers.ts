@@ -1,6 +1,6 @@
 import { dialPeer } from './dialPeer.js';
 import { parseAddresses } from './connectPeers.js';
-import type { BlockShape } from './EngineFacts.js';
+import type { BlockShape } from '../PeerMessage.js';
 import type { LayerPlace } from './layerPlace.js';
 import { addressWords } from './PeerAddress.js';
 import { checkSocketOptions, type SocketOptions } from './SocketOptions.js';

@@ -33,8 +33,6 @@ const CHECKED_BYTES = 12;
 export interface FrameHeader {
   readonly name: FrameName;
   readonly length: number;
-  /** Of the 12 bytes before it, and the payload. */
-  readonly checksum: number;
 }
 
 /** The frames of a payload that is in pieces: its header and these. Pure. */
@@ -68,7 +66,7 @@ export function readHeader(header: Buffer, sequence: number, limits: FrameLimits
   if (number !== sequence >>> 0)
     throw new PeerError(`frame: found number ${number}, expected ${sequence >>> 0}: one is missing or came twice`);
   if (length > most) throw new PeerError(`frame "${name}": found ${length} bytes, expected at most ${most}`);
-  return { name, length, checksum: header.readUInt32LE(CHECKED_BYTES) };
+  return { name, length };
 }
 
 /** @throws PeerError unless header and payload are as they were sent. Pure. */

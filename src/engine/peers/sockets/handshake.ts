@@ -1,12 +1,14 @@
 import { shortened } from '../../../arguments/found.js';
 import { PeerError } from '../../../errors/engineErrors.js';
+import type { BlockShape } from '../PeerMessage.js';
 import { ByteReader } from './ByteReader.js';
 import { ByteWriter } from './ByteWriter.js';
 import { list, map, oneOf, record, text, whole, type Codec } from './codecs.js';
-import type { BlockShape, EngineFacts } from './EngineFacts.js';
+import type { EngineFacts } from './EngineFacts.js';
 import type { Frame, FrameConnection } from './FrameConnection.js';
 import type { FrameLimits, FrameName } from './frames.js';
 import { hasLast, layerBehind, layerWords, type LayerPlace } from './layerPlace.js';
+import { block } from './messageCodecs.js';
 import { REASON_BYTES } from './messageLimits.js';
 import { MOST_ADDRESS_CHARACTERS } from './PeerAddress.js';
 
@@ -52,7 +54,7 @@ const HELLO: Codec<Hello> = record<Hello>({
 const WELCOME: Codec<Welcome> = record<Welcome>({
   identity,
   layers,
-  block: record<BlockShape>({ slots: whole, rowsPerSlot: whole, tokensPerSquare: whole }),
+  block,
 });
 
 const REASON = text(REASON_BYTES);

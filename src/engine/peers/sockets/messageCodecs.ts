@@ -3,7 +3,7 @@ import type { PageCounts } from '../../grid/pageCounts.js';
 import type { Batch, RowRange } from '../../grid/Square.js';
 import type { HeadOutput, SampledToken } from '../../grid/Task.js';
 import type { SharedPrefix } from '../../memory/PageNumbers.js';
-import type { BeginMessage, PeerMessage } from '../PeerMessage.js';
+import type { BeginMessage, BlockShape, PeerMessage } from '../PeerMessage.js';
 import {
   floats,
   list,
@@ -38,6 +38,8 @@ const row: Codec<Omit<DeviceRow, 'grammar'>> = record<Omit<DeviceRow, 'grammar'>
   candidates: optional(list(whole)),
   pooling: optional(oneOf('last', 'mean', 'first')),
 });
+
+export const block = record<BlockShape>({ slots: whole, rowsPerSlot: whole, tokensPerSquare: whole });
 
 const batch = record<Batch>({
   pass: whole,
@@ -81,7 +83,7 @@ export const MESSAGE_CODECS: { readonly [Kind in PeerMessage['kind']]: Codec<Bod
       contents: text(NAME_BYTES),
     }),
     nextLayer: whole,
-    grid: record<BeginMessage['grid']>({ slots: whole, rowsPerSlot: whole, tokensPerSquare: whole }),
+    grid: block,
     cache: record<BeginMessage['cache']>({
       pageTokens: whole,
       diskShare: number,

@@ -2,6 +2,7 @@ import type { Description, Family, GgufModel } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { gatedConfig, gatedGguf, LLAMA_BASES, type GatedDefaults } from '../gatedDecoder.js';
 import {
+  checkCausal,
   ggufQueryScale,
   queryScale,
   sandwich,
@@ -36,8 +37,7 @@ export const gemma2: Family = {
   modelTypes: ['gemma2'],
   fromConfig(config: Fields): Description {
     const decoder = gatedConfig('gemma2', config, DEFAULTS);
-    if (config.boolean('use_bidirectional_attention', false))
-      config.refuse('use_bidirectional_attention', 'false: only causal models generate');
+    checkCausal(config);
     const sliding = slidingLayers(config, decoder.layers, (layer) => (layer + 1) % PATTERN !== 0);
     return {
       decoder: {

@@ -4,6 +4,7 @@ import { Fields, LIMITS } from '../Fields.js';
 import { gatedConfig, gatedGguf, LLAMA_LAYER, type GatedDefaults } from '../gatedDecoder.js';
 import { defaultFrequencies } from '../rotaryFrequencies.js';
 import {
+  checkCausal,
   ggufQueryScale,
   queryScale,
   sandwich,
@@ -44,8 +45,7 @@ export const gemma3: Family = {
   modelTypes: ['gemma3_text', 'gemma3'],
   fromConfig(outer: Fields): Description {
     const config = outer.child('text_config') ?? outer;
-    if (config.boolean('use_bidirectional_attention', false))
-      config.refuse('use_bidirectional_attention', 'false: only causal models generate');
+    checkCausal(config);
     // The rotary settings come in forms that only this family has: read here, not by gatedConfig.
     const decoder = gatedConfig('gemma3', withoutRotary(config), DEFAULTS);
     const { headDim, contextTokens } = decoder;
