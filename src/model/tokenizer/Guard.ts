@@ -29,6 +29,9 @@ const MOST_QUARTERINGS = 3;
  */
 const RUNS_A_QUARTERING = 64;
 
+/** So often work is begun again with all of the time, where this thread had not even half of it to itself. */
+const MOST_STARVED = 2;
+
 const sandbox: { work: (() => void) | undefined } = { work: undefined };
 const context = createContext(sandbox);
 const script = new Script('work()');
@@ -93,8 +96,9 @@ export class Guard {
 
   /**
    * Runs `work` against the clock, at a price of some 50 µs. What `work` changed before it was ended stays changed.
-   * Where less time is left than at first and a busy machine kept this thread from having even that, `work` is begun
-   * again with more, so that no good row pays for a bad one.
+   * Where a busy machine kept this thread from having that time, `work` is begun again, with more if less was left than
+   * at first: no good row pays for a bad one, or for what else runs here. Nobody looks at the thread's time before the
+   * first such end (it costs half as much as the clock), so that work is begun again to know.
    * @param once whether `work` cannot be begun again: then a quarter of the time is the least
    * @throws LimitError when its time is over; InterruptedError, for long texts, when SIGINT comes, which is then sent
    * once more
@@ -106,15 +110,17 @@ export class Guard {
     const before = this.#quarterings > 0 && !once ? this.threadTime() : undefined;
     const quarterings = Math.min(Math.ceil(this.#quarterings), before === undefined ? 1 : MOST_QUARTERINGS);
     const timeoutAt = (times: number): number => Math.ceil(full / 4 ** times);
-    for (let times = quarterings, had = before; times >= 0; times -= 1) {
+    for (let times = quarterings, had = before, starved = 0; starved <= MOST_STARVED;) {
       const result = this.#timed(units, timeoutAt(times), work);
       if (result !== undefined) {
         this.#quarterings = Math.max(0, this.#quarterings - 1 / RUNS_A_QUARTERING);
         return result.value;
       }
-      const now = had === undefined ? undefined : this.threadTime();
-      if (had === undefined || now === undefined || now - had > timeoutAt(times) / 2) break;
+      const now = once ? undefined : this.threadTime();
+      if (now === undefined || (had !== undefined && now - had > timeoutAt(times) / 2)) break;
       had = now;
+      if (times > 0) times -= 1;
+      else starved += 1;
     }
     this.#quarterings = Math.min(MOST_QUARTERINGS, Math.ceil(this.#quarterings) + 1);
     throw new LimitError(

@@ -39,7 +39,22 @@ test('who was kept from having it is begun again, with more time, and ended by a
   expect(begun).toBe(2);
   begun = 0;
   expect(() => guard.row(0, Infinity, work(60_000))).toThrow('within 16 ms');
-  expect(begun).toBe(4);
+  // A 64th, a 16th, a quarter, all, and all twice again.
+  expect(begun).toBe(6);
+});
+
+test('the first to be ended is begun again, to know whether it had its time', () => {
+  const run = (threadTime: () => number | undefined): number => {
+    const guard = new Guard(new Fields('tokenizer.json'), threadTime);
+    let begun = 0;
+    const work = (): number => busy(++begun < 2 ? 60_000 : 0);
+    expect(guard.row(0, Infinity, work)).toBe(0);
+    const bad = new Guard(new Fields('tokenizer.json'), threadTime);
+    begun = 0;
+    expect(() => bad.row(0, Infinity, () => busy(++begun * 60_000))).toThrow('within 1000 ms');
+    return begun;
+  };
+  expect([run(everyMillisecond), run(hardlyAny)]).toEqual([2, 3]);
 });
 
 test.each([
