@@ -30,6 +30,21 @@ WeightType readWeightType(const Napi::Value& value, const std::string& name, boo
   refuseArgument(name, value, expected);
 }
 
+Float8Scales parseFloat8(const Napi::Value& value, const std::string& name) {
+  const Napi::Object object = readObject(value, name);
+  const std::string path = name + ".";
+  Float8Scales scales;
+  scales.file = count(object, "file", path);
+  scales.offset = readInteger(object.Get("offset"), path + "offset", 0, kMostSafe);
+  scales.type =
+      readWeightType(object.Get("type"), path + "type", [](WeightType type) { return weightBlockElements(type) == 1; });
+  scales.blockRows = count(object, "blockRows", path);
+  scales.blockColumns = count(object, "blockColumns", path);
+  scales.tensorOffset = readInteger(object.Get("tensorOffset"), path + "tensorOffset", 0, kMostSafe);
+  scales.tensorRows = count(object, "tensorRows", path);
+  return scales;
+}
+
 WeightBinding parseBinding(const Napi::Value& value, const std::string& name, uint32_t& segmentsLeft) {
   const Napi::Object object = readObject(value, name);
   const std::string path = name + ".";
@@ -49,6 +64,8 @@ WeightBinding parseBinding(const Napi::Value& value, const std::string& name, ui
   if (!compressed.IsUndefined()) {
     binding.compressed = readWeightType(compressed, path + "compressed", isCompressedType);
   }
+  const Napi::Value float8 = object.Get("float8");
+  if (!float8.IsUndefined()) binding.float8 = parseFloat8(float8, path + "float8");
   const Napi::Array segments = readArray(object.Get("segments"), path + "segments", segmentsLeft);
   segmentsLeft -= segments.Length();
   binding.segments.reserve(segments.Length());

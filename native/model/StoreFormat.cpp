@@ -77,6 +77,15 @@ uint32_t sourceChecksum(const WeightBinding& binding) {
     writer.put(segment.offset);
     writer.put(segment.rows);
   }
+  if (binding.float8) {
+    const Float8Scales& scales = *binding.float8;
+    writer.put(scales.file);
+    writer.put(scales.offset);
+    writer.put(static_cast<uint32_t>(scales.type));
+    writer.put(scales.blockRows);
+    writer.put(scales.blockColumns);
+    writer.put(scales.tensorOffset);
+  }
   return crc32c(0, writer.bytes.data(), writer.bytes.size());
 }
 

@@ -5,6 +5,7 @@
 
 #include "../kernels/cpu/compressRows.h"
 #include "../kernels/cpu/floatFormats.h"
+#include "float8Rows.h"
 
 namespace spillway {
 
@@ -12,17 +13,15 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t(1) << 20;
 
-size_t rowBytesOf(const WeightBinding& binding) { return weightRowBytes(binding.type, binding.columns); }
-
 uint32_t rowsPerUnit(const WeightBinding& binding) {
-  const size_t panels = kBufferBytes / (kPanelOutputs * rowBytesOf(binding));
+  const size_t panels = kBufferBytes / (kPanelOutputs * binding.fileRowBytes());
   return static_cast<uint32_t>(std::max<size_t>(panels, 1) * kPanelOutputs);
 }
 
-// The rows follow each other in the buffer, whatever segments they come from.
-void readRows(const WeightUnit& unit, const std::vector<File>& files, uint8_t* buffer) {
+// Calls take(offset in its file, segment, rows) for each run of rows that the unit is made of, in order.
+template <typename Take>
+void forRuns(const WeightUnit& unit, Take take) {
   const WeightBinding& binding = *unit.weight->binding;
-  const size_t rowBytes = rowBytesOf(binding);
   uint32_t skip = unit.firstRow;
   uint32_t wanted = unit.rows;
   for (const WeightSegment& segment : binding.segments) {
@@ -31,23 +30,49 @@ void readRows(const WeightUnit& unit, const std::vector<File>& files, uint8_t* b
       continue;
     }
     const uint32_t rows = std::min(wanted, segment.rows - skip);
-    files[segment.file].read(segment.offset + uint64_t(skip) * rowBytes, buffer, rows * rowBytes, weightLabel(binding));
-    buffer += rows * rowBytes;
+    take(segment.offset + uint64_t(skip) * binding.fileRowBytes(), segment, rows);
     wanted -= rows;
     skip = 0;
     if (wanted == 0) return;
   }
 }
 
-void packRows(const WeightUnit& unit, const uint8_t* buffer, uint8_t* panels) {
+// The rows follow each other in the buffer, whatever segments they come from.
+void readRows(const WeightUnit& unit, const std::vector<File>& files, uint8_t* buffer) {
+  const WeightBinding& binding = *unit.weight->binding;
+  forRuns(unit, [&](uint64_t offset, const WeightSegment& segment, uint32_t rows) {
+    const size_t bytes = rows * binding.fileRowBytes();
+    files[segment.file].read(offset, buffer, bytes, weightLabel(binding));
+    buffer += bytes;
+  });
+}
+
+// Those of the unit's rows, in order.
+Float8RowScales readScales(const WeightUnit& unit, const std::vector<File>& files) {
+  const WeightBinding& binding = *unit.weight->binding;
+  Float8RowScales scales(binding);
+  forRuns(unit, [&](uint64_t offset, const WeightSegment&, uint32_t rows) {
+    scales.read(files, (offset - binding.float8->tensorOffset) / binding.columns, rows);
+  });
+  return scales;
+}
+
+void packRows(const WeightUnit& unit, const std::vector<File>& files, const uint8_t* buffer, uint8_t* panels) {
   const WeightBinding& binding = *unit.weight->binding;
   const WeightType type = binding.storedType();
-  const size_t fileRowBytes = rowBytesOf(binding), rowBytes = weightRowBytes(type, binding.columns);
+  const size_t fileRowBytes = binding.fileRowBytes(), rowBytes = weightRowBytes(type, binding.columns);
   const size_t bytes = panelBytes(type, binding.columns);
   std::vector<uint8_t> compressed(binding.compressed ? kPanelOutputs * rowBytes : 0);
+  std::optional<Float8RowScales> scales;
+  if (binding.float8) scales = readScales(unit, files);
+  std::vector<uint16_t> halves(scales ? kPanelOutputs * size_t(binding.columns) : 0);
   for (uint32_t first = 0; first < unit.rows; first += kPanelOutputs, panels += bytes) {
     const uint32_t count = std::min<uint32_t>(kPanelOutputs, unit.rows - first);
     const uint8_t* from = buffer + first * fileRowBytes;
+    if (scales) {
+      scales->toHalves(from, first, count, halves.data());
+      from = reinterpret_cast<const uint8_t*>(halves.data());
+    }
     if (binding.compressed) {
       compressRows(binding.type, from, count, binding.columns, type, compressed.data());
       from = compressed.data();
@@ -76,7 +101,7 @@ void convertVector(const WeightUnit& unit, const uint8_t* buffer, float* vector)
 
 }  // namespace
 
-uint64_t WeightUnit::fileBytes() const { return uint64_t(rows) * rowBytesOf(*weight->binding); }
+uint64_t WeightUnit::fileBytes() const { return uint64_t(rows) * weight->binding->fileRowBytes(); }
 
 uint64_t WeightUnit::offset() const {
   const WeightBinding& binding = *weight->binding;
@@ -112,7 +137,7 @@ uint64_t mostFileBytes(const std::vector<WeightUnit>& units) {
 void packUnit(const WeightUnit& unit, const std::vector<File>& files, uint8_t* buffer, uint8_t* place) {
   readRows(unit, files, buffer);
   if (unit.weight->matrix != nullptr)
-    packRows(unit, buffer, place);
+    packRows(unit, files, buffer, place);
   else
     convertVector(unit, buffer, reinterpret_cast<float*>(place));
 }

@@ -30,6 +30,16 @@ std::string label(int32_t layer, const std::string& role) {
   return layer < 0 ? role.substr(0, 64) : "layer " + std::to_string(layer) + " " + role.substr(0, 64);
 }
 
+bool isFloat(WeightType type) { return weightBlockElements(type) == 1; }
+
+// Of all scales of a matrix of 8-bit floats.
+uint64_t scaleBytes(const WeightBinding& binding) {
+  const Float8Scales& scales = *binding.float8;
+  const uint64_t down = (uint64_t(scales.tensorRows) - 1) / scales.blockRows + 1;
+  const uint64_t across = (uint64_t(binding.columns) - 1) / scales.blockColumns + 1;
+  return down * across * weightRowBytes(scales.type, 1);
+}
+
 uint64_t addBytes(uint64_t a, uint64_t b) {
   if (a > std::numeric_limits<int64_t>::max() - b) throw Error(ErrorCode::Memory, "the weights' bytes overflow");
   return a + b;
@@ -80,16 +90,14 @@ struct Matcher {
       refuse(binding, shapeText(binding.matrix, binding.rows, binding.columns),
              shapeText(matrix, shape.rows, shape.columns) + (moreRows ? " or more rows" : ""));
     }
-    if (!matrix && binding.type != WeightType::F32 && binding.type != WeightType::F16 &&
-        binding.type != WeightType::BF16) {
-      refuse(binding, "a quantised vector", "F32, F16 or BF16");
-    }
+    if (!matrix && !isFloat(binding.type)) refuse(binding, "a quantised vector", "F32, F16 or BF16");
     const size_t block = weightBlockElements(binding.type);
     if (matrix && binding.columns % block != 0) {
       refuse(binding, std::to_string(binding.columns) + " columns",
              "a multiple of " + std::to_string(block) + ", the block of its type");
     }
     if (binding.compressed) checkCompressed(binding);
+    if (binding.float8) checkFloat8(binding, *binding.float8);
     uint64_t rows = 0;
     for (const WeightSegment& segment : binding.segments) {
       if (segment.rows == 0) refuse(binding, "a segment without rows", "at least one row a segment");
@@ -109,6 +117,28 @@ struct Matcher {
     if (binding.columns % block == 0) return;
     refuse(binding, std::to_string(binding.columns) + " columns",
            "a multiple of " + std::to_string(block) + ", the group of " + weightTypeName(type));
+  }
+
+  void checkFloat8(const WeightBinding& binding, const Float8Scales& scales) const {
+    if (!binding.matrix || binding.type != WeightType::F16)
+      refuse(binding, "scales of 8-bit floats for " + std::string(weightTypeName(binding.type)), "a matrix of F16");
+    if (!isFloat(scales.type))
+      refuse(binding, "scales of " + std::string(weightTypeName(scales.type)), "F32, F16 or BF16");
+    if (scales.file >= files.size())
+      refuse(binding, "scales in file " + std::to_string(scales.file), "under " + std::to_string(files.size()));
+    if (scales.blockRows == 0 ||
+        scales.blockColumns < std::min<uint32_t>(Float8Scales::kLeastColumns, std::max(binding.columns, 1u))) {
+      refuse(binding,
+             "a scale for " + std::to_string(scales.blockRows) + " rows of " + std::to_string(scales.blockColumns),
+             "one for 1 row or more of " + std::to_string(Float8Scales::kLeastColumns) + " or more");
+    }
+    const uint64_t end = scales.tensorOffset + uint64_t(scales.tensorRows) * binding.columns;
+    for (const WeightSegment& segment : binding.segments) {
+      const bool inside = segment.offset >= scales.tensorOffset && segment.offset <= end &&
+                          uint64_t(segment.rows) * binding.columns <= end - segment.offset &&
+                          (segment.offset - scales.tensorOffset) % binding.columns == 0;
+      if (!inside) refuse(binding, "rows beside those that have scales", "rows of the tensor");
+    }
   }
 
   template <typename Owner>
@@ -227,7 +257,7 @@ void Weights::arrange(std::vector<Match>& matches) {
     block.bytes = addBytes(block.bytes, bytes);
     if (match.vector != nullptr) block.vectorBytes = block.bytes;
     block.end = placed_.size();
-    fileBytes_ = addBytes(fileBytes_, uint64_t(binding.rows) * weightRowBytes(binding.type, binding.columns));
+    fileBytes_ = addBytes(fileBytes_, uint64_t(binding.rows) * binding.fileRowBytes());
   }
 }
 
@@ -265,15 +295,15 @@ void Weights::splitBlock(Block& block, uint64_t residentBytes) {
 
 void Weights::checkFiles(const std::vector<File>& files) const {
   for (const WeightBinding& binding : bindings_) {
-    const uint64_t rowBytes = weightRowBytes(binding.type, binding.columns);
-    for (const WeightSegment& segment : binding.segments) {
-      const File& file = files[segment.file];
-      const uint64_t bytes = segment.rows * rowBytes;
-      if (segment.offset <= file.bytes() && bytes <= file.bytes() - segment.offset) continue;
+    const auto check = [&](const File& file, uint64_t offset, uint64_t bytes) {
+      if (offset <= file.bytes() && bytes <= file.bytes() - offset) return;
       throw FileError(file.path(), weightLabel(binding),
-                      std::to_string(bytes) + " bytes at offset " + std::to_string(segment.offset),
+                      std::to_string(bytes) + " bytes at offset " + std::to_string(offset),
                       "a range within the file's " + std::to_string(file.bytes()) + " bytes");
-    }
+    };
+    for (const WeightSegment& segment : binding.segments)
+      check(files[segment.file], segment.offset, segment.rows * uint64_t(binding.fileRowBytes()));
+    if (binding.float8) check(files[binding.float8->file], binding.float8->offset, scaleBytes(binding));
   }
 }
 

@@ -23,6 +23,19 @@ struct WeightSegment {
   uint64_t offset = 0;
   uint32_t rows = 0;
 };
+// Of a matrix that its file has as one byte an element (E4M3, Micikevicius et al. 2022, without infinities), each to be
+// multiplied by the scale of its block. Scales are row-major; the blocks at the matrix's ends may be cut off.
+struct Float8Scales {
+  uint32_t file = 0;
+  uint64_t offset = 0;                // of the first scale
+  WeightType type = WeightType::F32;  // of a scale: F32, F16 or BF16
+  uint32_t blockRows = 0, blockColumns = 0;
+  uint64_t tensorOffset = 0;  // of the whole tensor, whose rows the blocks divide
+  uint32_t tensorRows = 0;
+
+  // A block so narrow is none that anybody makes, and would take more memory than what it scales.
+  static constexpr uint32_t kLeastColumns = 16;
+};
 struct WeightBinding {
   std::string role;
   int32_t layer = -1;
@@ -33,8 +46,10 @@ struct WeightBinding {
   std::vector<WeightSegment> segments;
   float add = 0;
   std::optional<WeightType> compressed;  // of a matrix: what it is stored in, instead of `type`
+  std::optional<Float8Scales> float8;    // of a matrix: it becomes `type`, which is F16, as it is read
 
   WeightType storedType() const { return compressed.value_or(type); }
+  size_t fileRowBytes() const { return float8 ? columns : weightRowBytes(type, columns); }
 };
 
 struct ExpertWeights {

@@ -1,17 +1,19 @@
 import type { DecoderSpec } from './DecoderSpec.js';
 import type { WeightType } from './weightTypes.js';
-import type { TensorBinding } from './TensorBinding.js';
+import type { Float8Scales, TensorBinding } from './TensorBinding.js';
 
 /** A tensor as its file lists it, for `inspect` and for binding. */
 export interface TensorInfo {
   readonly name: string;
-  readonly type: WeightType;
+  readonly type: WeightType | 'F8_E4M3';
   /** Slowest dimension first, as PyTorch writes it: [outputs, inputs]. */
   readonly shape: readonly number[];
   /** Index into `ModelSource.files`, and the byte range there; checked against the file's size. */
   readonly file: number;
   readonly offset: number;
   readonly bytes: number;
+  /** Of F8_E4M3, once they have been found among the other tensors. */
+  readonly scales?: Float8Scales;
 }
 
 /**

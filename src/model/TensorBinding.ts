@@ -54,6 +54,21 @@ export interface TensorSegment {
 }
 
 /**
+ * The scales of a matrix that its file has as 8-bit floats (E4M3): each element is to be multiplied by that of its
+ * block. They lie row-major; the blocks at the tensor's ends may be cut off.
+ */
+export interface Float8Scales {
+  /** Index into the model's list of files. */
+  readonly file: number;
+  /** Byte offset of the first scale in that file. */
+  readonly offset: number;
+  readonly type: 'F32' | 'F16' | 'BF16';
+  readonly blockRows: number;
+  /** At least 16, or all columns. */
+  readonly blockColumns: number;
+}
+
+/**
  * Where a weight comes from. A fused tensor (GPT-NeoX query_key_value, Phi-3 gate_up_proj) is bound several times, each
  * time with the segments of the rows that belong to the role, in the role's order.
  */
@@ -71,6 +86,11 @@ export interface TensorBinding {
   readonly segments: readonly TensorSegment[];
   /** Of a matrix: stored in this type instead, as `compressBindings` says. Default: as in the file. */
   readonly compressed?: CompressedType;
+  /**
+   * Of a matrix whose file has one byte an element: it becomes `type`, which is F16, while it is read. With the whole
+   * tensor's byte offset and rows, which the blocks divide.
+   */
+  readonly float8?: Float8Scales & { readonly tensorOffset: number; readonly tensorRows: number };
   /** Added to every element of a vector on loading (Gemma's norms in safetensors: 1). Default 0. */
   readonly add?: number;
 }

@@ -45,6 +45,7 @@ describe.each([
   'mixtral',
   'qwen3-moe-Q4_0.gguf',
   'falcon-new',
+  'phi3-float8',
 ])('%s with weights on disk', (name) => {
   let reference: RowResult[];
   beforeAll(async () => {

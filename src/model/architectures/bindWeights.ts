@@ -57,7 +57,11 @@ function bindWeight(
   if (tensor.shape.length !== stored.length || tensor.shape.some((size, i) => size !== stored[i])) {
     refuse(`shape [${tensor.shape.slice(0, 8).join(', ')}]`, `[${stored.join(', ')}] for ${source.role}`);
   }
-  const block = WEIGHT_TYPES[tensor.type];
+  const { scales } = tensor;
+  if (tensor.type === 'F8_E4M3' && (scales === undefined || vector))
+    return refuse('type F8_E4M3', vector ? 'F32, F16 or BF16 for a vector' : 'scales beside it');
+  const type = tensor.type === 'F8_E4M3' ? 'F16' : tensor.type;
+  const block = scales ? { elements: 1, bytes: 1 } : WEIGHT_TYPES[type];
   if (vector && block.elements !== 1) refuse(`type ${tensor.type}`, 'F32, F16 or BF16 for a vector');
   if (columns % block.elements !== 0)
     refuse(`rows of ${columns} elements`, `a multiple of ${block.elements} for type ${tensor.type}`);
@@ -75,10 +79,13 @@ function bindWeight(
     role: source.role,
     layer,
     kind: vector ? 'vector' : 'matrix',
-    type: tensor.type,
+    type,
     rows,
     columns,
     segments,
+    ...(scales && {
+      float8: { ...scales, tensorOffset: tensor.offset, tensorRows: (slice?.count ?? 1) * fusedRows },
+    }),
     ...(source.add !== undefined && { add: source.add }),
   };
 }

@@ -1,24 +1,72 @@
 import type { Fields } from './Fields.js';
 
+/** Methods whose weights are 8-bit floats with scales, and the values of the field that says so, where there is one. */
+const FLOAT8: Readonly<Record<string, readonly [key: string, usual: string, ...others: string[]] | undefined>> = {
+  fp8: ['fmt', 'e4m3', 'float8_e4m3fn'],
+  fbgemm_fp8: ['fmt', 'e4m3'],
+  'compressed-tensors': ['format', 'float-quantized'],
+  modelopt: ['quant_algo', 'FP8'],
+};
+
+/** Of those, what changes weights otherwise than by scales: in compressed-tensors' configurations. */
+const TRANSFORMS = ['transform_config', 'sparsity_config'] as const;
+
 /**
- * Safetensors whose weights were quantised are refused by the name of the method (awq, gptq, compressed-tensors,
- * bitsandbytes, fp8, mxfp4, …), before a tensor is looked at.
+ * Safetensors whose weights were quantised otherwise than to 8-bit floats are refused by the name of the method (awq,
+ * gptq, bitsandbytes, mxfp4, …), before a tensor is looked at.
  * @param config config.json, also of a model whose language part stands in `text_config`
  * @throws ModelFileError
  */
 export function refuseQuantised(config: Fields): void {
-  refuseIn(config);
-  if (config.has('text_config')) refuseIn(config.child('text_config'));
+  for (const quantisation of quantisations(config)) refuseIn(quantisation);
 }
 
-function refuseIn(config: Fields | undefined): void {
-  const quantisation = config?.child('quantization_config');
-  if (quantisation === undefined) return;
-  const gguf =
-    quantisation.raw('quant_method') === 'mxfp4' ? 'its GGUF file, which has the same MXFP4' : 'a GGUF file of it';
+/**
+ * The blocks that share a scale, [rows, columns], where the configuration says so: `weight_block_size` of DeepSeek's
+ * and Qwen's FP8 models, `block_structure` of compressed-tensors.
+ * @throws ModelFileError
+ */
+export function float8Block(config: Fields): readonly [rows: number, columns: number] | undefined {
+  for (const quantisation of quantisations(config)) {
+    const [fields, key] = has(quantisation, 'weight_block_size')
+      ? [quantisation, 'weight_block_size']
+      : [quantisation.child('config_groups')?.child('group_0')?.child('weights'), 'block_structure'];
+    if (fields === undefined || !has(fields, key)) continue;
+    const [rows = 0, columns = 0] = fields.numbers(key, 2, { min: 1, max: 2 ** 20 });
+    return Number.isInteger(rows) && Number.isInteger(columns) ? [rows, columns] : fields.refuse(key, 'two integers');
+  }
+  return undefined;
+}
+
+function* quantisations(config: Fields): Generator<Fields> {
+  for (const each of [config, config.child('text_config')]) {
+    const quantisation = each?.child('quantization_config');
+    if (quantisation !== undefined) yield quantisation;
+  }
+}
+
+const has = (fields: Fields, key: string): boolean => (fields.raw(key) ?? null) !== null;
+
+function refuseIn(quantisation: Fields): void {
+  const method = quantisation.raw('quant_method');
+  const float8 = typeof method === 'string' && Object.hasOwn(FLOAT8, method) ? FLOAT8[method] : undefined;
+  if (float8 !== undefined) {
+    const [key, usual, ...others] = float8;
+    if (
+      has(quantisation, key)
+        ? ![usual, ...others].includes(String(quantisation.raw(key)))
+        : method === 'compressed-tensors'
+    )
+      quantisation.refuse(key, `${usual}: of what this method makes, only 8-bit floats are read`);
+    for (const transform of TRANSFORMS)
+      if (has(quantisation, transform) && Object.keys(quantisation.raw(transform) as object).length > 0)
+        quantisation.refuse(transform, 'none: weights are read as 8-bit floats with scales');
+    return;
+  }
+  const gguf = method === 'mxfp4' ? 'its GGUF file, which has the same MXFP4' : 'a GGUF file of it';
   quantisation.refuse(
     'quant_method',
-    'no quantization_config, since safetensors are read as F32, F16 or BF16: ' +
+    'no quantization_config, or one of fp8, since safetensors are read as F32, F16, BF16 or 8-bit floats: ' +
       `use the model that was quantised (compressWeights makes 8 or 4 bits of its weights), or ${gguf}`,
   );
 }

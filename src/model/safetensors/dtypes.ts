@@ -1,4 +1,4 @@
-import type { WeightType } from '../weightTypes.js';
+import type { TensorInfo } from '../ModelSource.js';
 
 /**
  * Bits of an element, of every type that the safetensors format has (its repository, safetensors/src/tensor.rs,
@@ -29,10 +29,11 @@ const BITS: ReadonlyMap<string, number> = new Map([
   ['U64', 64],
 ]);
 
-const WEIGHT_DTYPES: ReadonlyMap<string, WeightType> = new Map([
+const WEIGHT_DTYPES: ReadonlyMap<string, TensorInfo['type']> = new Map([
   ['F32', 'F32'],
   ['F16', 'F16'],
   ['BF16', 'BF16'],
+  ['F8_E4M3', 'F8_E4M3'],
 ]);
 
 export const SUPPORTED_DTYPES: string = [...WEIGHT_DTYPES.keys()].join(', ');
@@ -41,7 +42,7 @@ export function dtypeBits(dtype: string): number | undefined {
   return BITS.get(dtype);
 }
 
-export function weightTypeOfDtype(dtype: string): WeightType | undefined {
+export function weightTypeOfDtype(dtype: string): TensorInfo['type'] | undefined {
   return WEIGHT_DTYPES.get(dtype);
 }
 

@@ -33,7 +33,7 @@ const ENTRY_COST = 500;
  * Reads and checks the header of a safetensors file: its length, its grammar, and that the tensors' bytes fit their
  * types and shapes and cover the data without holes and overlaps, as the format asks for.
  * @param fileIndex index that the tensors give as their file
- * @throws ModelFileError, also for a weight of a type other than F32, F16 and BF16
+ * @throws ModelFileError, also for a weight of a type other than F32, F16, BF16 and F8_E4M3
  */
 export function readSafetensorsFile(path: string, fileIndex = 0): Promise<SafetensorsFile> {
   return ModelFile.use(path, async (file) => {

@@ -9,6 +9,7 @@ import { orModelFileError } from '../files/ModelFile.js';
 import { printable } from '../files/printable.js';
 import { readJsonObject } from '../files/readJson.js';
 import type { ModelHeader, ModelSource, TokenizerSource } from '../ModelSource.js';
+import { findScales } from './findScales.js';
 import { readSafetensorsFile } from './readSafetensorsFile.js';
 import { readShards, type Shards } from './readShards.js';
 import { readTokenizerFiles } from './readTokenizerFiles.js';
@@ -33,8 +34,10 @@ export async function readSafetensorsModel(folder: string): Promise<SafetensorsM
   const present = new Set(await orModelFileError(folder, () => readdir(folder)));
   checkPresent(folder, present);
   const config = await readJsonObject(join(folder, 'config.json'), HEADER_LIMITS.configJsonBytes);
-  refuseQuantised(Fields.ofObject(join(folder, 'config.json'), config));
-  const { files, tensors } = await readWeights(folder, present);
+  const fields = Fields.ofObject(join(folder, 'config.json'), config);
+  refuseQuantised(fields);
+  const { files, tensors: unscaled } = await readWeights(folder, present);
+  const tensors = findScales(fields, files, unscaled);
   const tokenizer = await readTokenizerFiles(folder, present, config);
   const pooling = await readPooling(folder, present);
   return {

@@ -6,7 +6,7 @@ import { ModelFileError } from '../../../src/errors/ModelFileError.js';
 const refuse = (config: object) => (): void => refuseQuantised(Fields.ofObject('config.json', config));
 
 describe('quantization_config', () => {
-  test.each([['awq'], ['gptq'], ['compressed-tensors'], ['bitsandbytes'], ['fp8'], ['mxfp4'], ['one of tomorrow']])(
+  test.each([['awq'], ['gptq'], ['bitsandbytes'], ['mxfp4'], ['constructor'], ['one of tomorrow']])(
     '%s is refused by name, with what to do instead',
     (method) => {
       const refusal = refuse({ quantization_config: { quant_method: method } });
@@ -17,6 +17,33 @@ describe('quantization_config', () => {
       expect(refusal).toThrow(/use the model that was quantised .* or .* GGUF file/);
     },
   );
+
+  test.each([
+    [{ quant_method: 'fp8', fmt: 'e4m3', activation_scheme: 'dynamic', weight_block_size: [128, 128] }],
+    [{ quant_method: 'fp8', activation_scheme: 'static' }],
+    [{ quant_method: 'fbgemm_fp8', activation_scale_ub: 1200 }],
+    [{ quant_method: 'compressed-tensors', format: 'float-quantized', sparsity_config: {}, transform_config: null }],
+    [{ quant_method: 'modelopt', quant_algo: 'FP8' }],
+  ])('8-bit floats are read: %j', (config) => {
+    expect(refuse({ quantization_config: config })).not.toThrow();
+  });
+
+  test.each([
+    [{ quant_method: 'fp8', fmt: 'e5m2' }, 'quantization_config.fmt: found "e5m2", expected e4m3: of what'],
+    [{ quant_method: 'compressed-tensors', format: 'pack-quantized' }, 'format: found "pack-quantized"'],
+    [{ quant_method: 'compressed-tensors' }, 'format: found nothing, expected float-quantized'],
+    [{ quant_method: 'modelopt', quant_algo: 'NVFP4' }, 'quant_algo: found "NVFP4", expected FP8'],
+    [
+      {
+        quant_method: 'compressed-tensors',
+        format: 'float-quantized',
+        transform_config: { config_groups: { R1: {} } },
+      },
+      'transform_config: found',
+    ],
+  ])('of the same methods, others are not: %j', (config, words) => {
+    expect(refuse({ quantization_config: config })).toThrow(words);
+  });
 
   test('MXFP4 is in GGUF files, too', () => {
     expect(refuse({ quantization_config: { quant_method: 'mxfp4' } })).toThrow('which has the same MXFP4');

@@ -149,7 +149,45 @@ export class PlainDecoder {
   }
 }
 
+/** Element by element, rounded as the engine does it. */
+function readFloat8(
+  { columns, segments }: TensorBinding,
+  { file, offset, type, blockRows, blockColumns, tensorOffset }: NonNullable<TensorBinding['float8']>,
+  files: readonly Buffer[],
+): Vector {
+  const across = Math.ceil(columns / blockColumns);
+  const { bytes } = WEIGHT_TYPES[type];
+  const values: number[] = [];
+  for (const { file: of, offset: start, rows } of segments) {
+    for (let at = start; at < start + rows * columns; at++) {
+      const [row, column] = [Math.floor((at - tensorOffset) / columns), (at - tensorOffset) % columns];
+      const block = Math.floor(row / blockRows) * across + Math.floor(column / blockColumns);
+      const from = offset + block * bytes;
+      const scale = dequantise(type, files[file]?.subarray(from, from + bytes) ?? Buffer.alloc(0))[0];
+      values.push(toHalf(Math.fround(float8(files[of]?.[at] ?? NaN) * (scale ?? NaN))));
+    }
+  }
+  return Float64Array.from(values);
+}
+
+/** E4M3 without infinities. */
+function float8(byte: number): number {
+  const [sign, exponent, mantissa] = [byte >> 7 ? -1 : 1, (byte >> 3) & 15, byte & 7];
+  if ((byte & 127) === 127) return NaN;
+  return sign * (exponent === 0 ? mantissa * 2 ** -9 : (1 + mantissa / 8) * 2 ** (exponent - 7));
+}
+
+/** The nearest half, of two the even one, of what is no greater than halves can be. */
+function toHalf(value: number): number {
+  const exponent = Math.max(-14, Math.floor(Math.log2(Math.abs(value))));
+  const step = 2 ** (exponent - 10);
+  const [below, rest] = [Math.floor(value / step), (value / step) % 1];
+  const up = Math.abs(rest) === 0.5 ? below % 2 !== 0 : value / step - below > 0.5;
+  return (below + (up ? 1 : 0)) * step;
+}
+
 function readWeight(binding: TensorBinding, files: readonly Buffer[]): Vector {
+  if (binding.float8) return readFloat8(binding, binding.float8, files);
   const block = WEIGHT_TYPES[binding.type];
   const rowBytes = (binding.columns / block.elements) * block.bytes;
   const parts = binding.segments.map(
