@@ -3,6 +3,7 @@
 import '../requireNode.js';
 
 export { SimulatedDevice, type SimulationOptions } from '../engine/execution/SimulatedDevice.js';
+export { simulatedLink } from '../engine/execution/simulatedLink.js';
 export { VirtualTime } from '../engine/execution/VirtualTime.js';
 export { taskMarbles, type TaskMarblesOptions } from '../engine/grid/taskMarbles.js';
 export { validatePath } from '../engine/schedules/validatePath.js';

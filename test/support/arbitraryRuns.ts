@@ -60,6 +60,7 @@ export const runs: fc.Arbitrary<JudgedSetup> = fc
       slots: fc.integer({ min: 1, max: 4 }),
       rowsPerSlot: fc.integer({ min: 1, max: 3 }),
       tokensPerSquare: fc.integer({ min: 3, max: 12 }),
+      microBatches: fc.integer({ min: 1, max: 3 }),
     }),
     rows,
     schedule: schedules,

@@ -6,6 +6,7 @@ import { RunRecorder } from '../../src/engine/execution/RunRecorder.js';
 import { SimulatedDevice, type SimulationOptions } from '../../src/engine/execution/SimulatedDevice.js';
 import type { RunOfSquares, SquareRunSetup } from '../../src/engine/execution/SquareRun.js';
 import type { TaskEvent } from '../../src/engine/grid/Task.js';
+import { simulatedLink } from '../../src/engine/execution/simulatedLink.js';
 import { VirtualTime } from '../../src/engine/execution/VirtualTime.js';
 import { PagePool } from '../../src/engine/memory/PagePool.js';
 import { peerMovement } from '../../src/engine/memory/peerMovement.js';
@@ -39,7 +40,13 @@ export interface PeersSetup extends JudgedSetup {
   /** Stands between a peer and the next. */
   readonly wrapLink?: (link: ActivationLink, from: number) => ActivationLink;
   readonly linkCapacity?: number;
+  /** Virtual seconds that messages are on their way. Default: none, and links are not simulated. */
+  readonly latencySeconds?: number;
   readonly sharePrefixes?: boolean;
+  /** Slots of each later peer, where they are not as many as the first one's. */
+  readonly laterSlots?: readonly number[];
+  /** Default: as many as there are slots, for nothing streams. */
+  readonly microBatches?: number | undefined;
   /** Of each peer, where they are another ring's, too. */
   readonly pools?: readonly PagePool[];
 }
@@ -70,7 +77,11 @@ export function simulatedPeers(given: PeersSetup): SimulatedPeer[] {
   const { burst, ...simulation } = given.simulation ?? {};
   const time = new VirtualTime(burst);
   const links = counts.map((_, from) => {
-    const link = wrapLink(activationLink({ capacity: given.linkCapacity ?? 2 }), from);
+    const { linkCapacity: capacity = 2, latencySeconds } = given;
+    const link = wrapLink(
+      latencySeconds === undefined ? activationLink({ capacity }) : simulatedLink(time, { latencySeconds, capacity }),
+      from,
+    );
     return from === 0 ? { ...link, sink: noting(link.sink, (row) => admitted.push(row), given) } : link;
   });
   let first = 0;
@@ -89,7 +100,8 @@ export function simulatedPeers(given: PeersSetup): SimulatedPeer[] {
     const lives = new Map<RowId, { from: number; until: number }>();
     const [source, sink] = [links.at(index - 1)?.source, links[index]?.sink];
     if (!source || !sink) throw new RangeError('a ring of no peers');
-    const ownGrid = { ...grid, ...part };
+    const slots = index === 0 ? grid.slots : (given.laterSlots?.[index - 1] ?? grid.slots);
+    const ownGrid = { ...grid, ...part, slots };
     const watched = watchContents(lifeLog(device, device, lives), given.pageTokens);
     const setup: SquareRunSetup = {
       id: 1,
@@ -109,7 +121,8 @@ export function simulatedPeers(given: PeersSetup): SimulatedPeer[] {
     const facts: PeerFacts = {
       model: { layers: grid.layers, hiddenSize: 1, vocabularySize: 1000, family: 'simulated', contents: 'simulated' },
       layers: { first: first - count, count },
-      grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
+      streams: false,
+      grid: { slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
       cache: { pageTokens: given.pageTokens, diskShare: 0, mostDiskPages: 0 },
       pages: { gpu: 0, memory: pool.capacity, disk: 0 },
       sharesPages: true,
@@ -118,7 +131,14 @@ export function simulatedPeers(given: PeersSetup): SimulatedPeer[] {
     const feed = new RowFeed(runRows(rows), given.ahead ?? grid.slots * grid.rowsPerSlot);
     const run =
       index === 0
-        ? new Run<SimulatedResult>({ ...setup, schedule: given.schedule, feed, begin: beginOf(facts), sharePrefixes })
+        ? new Run<SimulatedResult>({
+            ...setup,
+            schedule: given.schedule,
+            feed,
+            begin: beginOf(facts),
+            microBatches: given.microBatches,
+            sharePrefixes,
+          })
         : new FollowingRun({ ...setup, peers: { source, sink }, join: (begin) => acceptBegin(begin, facts) });
     const results$ = squares<SimulatedResult>(run).pipe(given.pipeline(run), finishedRows<SimulatedResult>(run));
     return { run, results$, pool, events, setup, lives, contents: watched.contents, nothingLeft, admitted };

@@ -16,6 +16,12 @@ import type { HeadOutput } from '../grid/Task.js';
 
 export interface FollowingRunSetup extends SquareRunSetup {
   readonly peers: Peers;
+  /**
+   * Resolves when no run is under way that has joined a ring before this one: tasks of an engine's queues run in order,
+   * and those of two runs, in an order of their own on each engine, could wait for each other. Called once, when the
+   * run is to join. Default: at once.
+   */
+  readonly turn?: () => Promise<unknown>;
   /** What this engine adds to what goes round the ring, once it has checked that it fits. @throws PeerError */
   readonly join: (begin: BeginMessage) => BeginMessage;
 }
@@ -96,7 +102,11 @@ class AnnouncedSquares implements SquareSource<never> {
     switch (message.kind) {
       case 'begin':
         this.begun = true;
-        this.connection?.post(this.join(message));
+        if (!this.setup.turn) this.connection?.post(this.join(message));
+        else
+          void this.setup.turn().then(() => {
+            this.life.guarded(() => this.connection?.post(this.join(message)));
+          });
         return;
       case 'head':
         throw new PeerError(

@@ -32,6 +32,11 @@ export interface RunSetup<Result> extends SquareRunSetup {
   readonly mostRows?: (() => number) | undefined;
   /** What the run tells its peers about itself; given where there are some. */
   readonly begin?: BeginMessage | undefined;
+  /**
+   * Beside peers: parts of the block that sweep in turn. Default: as many as there are slots; where an engine streams
+   * weights, once for each part, as many as there are engines.
+   */
+  readonly microBatches?: number | undefined;
 }
 
 interface LiveRow<Result> extends HeldRow {
@@ -80,7 +85,8 @@ class ScheduledSquares<Result> implements SquareSource<Result> {
   private readonly rows: HeldRows<LiveRow<Result>>;
   private readonly window: SquareWindow;
   private readonly connection: PeerConnection | undefined;
-  private readonly grid: Grid;
+  /** With as many slots as all engines have. */
+  private grid: Grid;
   private readonly firstLayer: number;
   private readonly lastLayer: number;
   private scheduleState: unknown;
@@ -150,6 +156,8 @@ class ScheduledSquares<Result> implements SquareSource<Result> {
           );
         void this.life.drained.then(this.setup.pool.limitTo(pages));
         this.shares = sharesPages;
+        this.grid = this.gridOf(message);
+        this.scheduleState = this.setup.schedule.start(this.grid);
         this.setup.feed.start();
         return;
       }
@@ -161,6 +169,14 @@ class ScheduledSquares<Result> implements SquareSource<Result> {
           `message: found "${message.kind}" on the way back to the first layers, expected "begin" or "head"`,
         );
     }
+  }
+
+  /** The slots that all engines have, and how they are divided. @throws PeerError */
+  private gridOf({ grid: { slots }, engines, streams }: BeginMessage): Grid {
+    const { grid, microBatches = streams ? engines : slots } = this.setup;
+    if (!(slots >= 1 && slots <= grid.slots))
+      throw new PeerError(`begin.grid.slots: found ${slots}, expected 1 to the ${grid.slots} that were announced`);
+    return { ...grid, slots, microBatches: Math.max(1, Math.min(slots, microBatches)) };
   }
 
   sourceEnded(): void {
@@ -222,7 +238,7 @@ class ScheduledSquares<Result> implements SquareSource<Result> {
       // nothing of those of which more are known by then.
       if (this.forcing >= WORTH_WAITING && !this.window.idle) return undefined;
       this.forgetEnded();
-      this.rows.pages.advance();
+      this.rows.pages.advance(1 / (this.grid.microBatches ?? 1));
       const admitted = this.admit();
       if (admitted.length === 0 && this.rows.size === 0) return undefined;
       const { state, squares } = nextSweep(this.setup.schedule, this.scheduleState, {

@@ -153,6 +153,11 @@ export class SquareRun<Row extends HeldRow, Result> implements RunOfSquares<Resu
     return this.life.finished;
   }
 
+  /** Nothing more is issued. */
+  get closed(): boolean {
+    return this.life.closed;
+  }
+
   /** Resolved when nothing of the run is left on the device. */
   get drained(): Promise<void> {
     return this.life.drained;

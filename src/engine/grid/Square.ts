@@ -50,6 +50,12 @@ export interface Grid {
   readonly rowsPerSlot: number;
   /** Most tokens that one square may advance; longer prompts come in chunks. */
   readonly tokensPerSquare: number;
+  /**
+   * Parts of the slots that sweep by themselves, in turn: slot s belongs to part s modulo their number. Where the
+   * layers are divided over engines, so many parts are at different engines at once. A schedule may ignore it. Default
+   * 1: a sweep advances all slots.
+   */
+  readonly microBatches?: number;
 }
 
 /** The layers of a grid, by their numbers in the model. */

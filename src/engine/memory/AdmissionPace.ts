@@ -17,9 +17,9 @@ export class AdmissionPace {
     private readonly pageTokens: number,
   ) {}
 
-  /** A sweep has gone by. */
-  advance(): void {
-    for (const tier of PAGE_TIERS) this.debt[tier] = Math.max(0, this.debt[tier] - this.capacity[tier]);
+  /** A sweep has gone by. @param share of the rows that it has advanced */
+  advance(share = 1): void {
+    for (const tier of PAGE_TIERS) this.debt[tier] = Math.max(0, this.debt[tier] - share * this.capacity[tier]);
   }
 
   /** Whether it is time for a further row. */

@@ -18,7 +18,8 @@ export interface SweepRules {
 }
 
 /**
- * How many pages rows will hold in each of the sweeps to come, at most: rows of different ages share memory at their
+ * How many pages rows will hold in each of the sweeps to come, at most (where micro-batches sweep in turn, in each of
+ * their rounds, counted from now: each row advances once in it): rows of different ages share memory at their
  * average instead of their peak, which is what the diagonal schedule's larger block comes from (FlexGen, appendix A.2).
  * A row is counted as if it grew as early and ended as late as it can, so what fits here fits in fact.
  */

@@ -105,9 +105,12 @@ export function* smallerBlocks(
   searches: boolean,
 ): Generator<EngineOptions> {
   yield planned;
-  // Engines that share a model's layers have to agree on their blocks.
-  if (given.layers !== undefined) return;
   const { batchSize, batches, tokensPerSquare, compressWeights, compressCache } = given;
+  if (given.layers !== undefined) {
+    // Engines that share a model's layers have to agree on their batches; of these they use as many as all have.
+    if (batches === undefined) yield { ...planned, batches: 1 };
+    return;
+  }
   const chosen = {
     ...(compressWeights === 'auto' && { compressWeights: 'none' as const }),
     ...(compressCache === 'auto' && { compressCache: 'none' as const }),

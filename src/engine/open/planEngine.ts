@@ -55,6 +55,8 @@ export interface LearningTarget {
   readonly options: ProfileOptions;
 }
 
+/** An engine of few layers is none of so many engines: others have more of them, and need fewer batches. */
+const MOST_BATCHES_OF_PART = 8;
 /** Rows of which nothing is known. */
 const UNKNOWN_ROWS: ExpectedRows = { promptTokens: 384, newTokens: 128 };
 /** Where their number is not known either, the work is that of so many. */
@@ -122,7 +124,9 @@ export async function planEngine(
     request,
   });
   // Engines that share a model's layers have to agree on their blocks: none of them plans for itself.
-  if (chosen === 'default' || options.layers !== undefined) return asIs(originOf(chosen));
+  if (options.layers !== undefined)
+    return { ...asIs(originOf(chosen)), options: { ...options, batches: options.batches ?? batchesOfPart(source) } };
+  if (chosen === 'default') return asIs(originOf(chosen));
   if (onGpu) {
     if (typeof options.hardware === 'object' && !hasGpu(options.hardware)) return asIs(originOf(chosen), NOT_MEASURED);
     if (
@@ -187,6 +191,14 @@ export async function planEngine(
       : (searched({ options, settings }, capBytes, request) ?? asIs('default', 'no plan fits the memory', request));
   const report = { ...planned.report, ...(speed && { machineSpeed: speed }), ...(notes.length > 0 && { notes }) };
   return { ...planned, report, ...(learning && { learning }) };
+}
+
+/**
+ * So many batches keep an engine of some of the layers busy, if it has the most: while it computes one, the others are
+ * with the other engines.
+ */
+function batchesOfPart({ decoder: { layers, part } }: ModelSource): number {
+  return part ? Math.min(MOST_BATCHES_OF_PART, Math.ceil(part.modelLayers / layers)) : 1;
 }
 
 /** Whether the disk is used, or memory so scarce that a plan could use it: else nobody asks how fast it is. */

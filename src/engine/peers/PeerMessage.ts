@@ -27,8 +27,15 @@ export interface BeginMessage {
   };
   /** The layer that the next engine has to begin with; `model.layers` once they are complete. */
   readonly nextLayer: number;
-  /** The shape of the first engine's slots; the others must have been opened with no smaller one. */
+  /**
+   * The shape of the run's slots: as many as every engine up to here has. The others must have been opened with no
+   * fewer rows and tokens of a slot than the first one.
+   */
   readonly grid: BlockShape;
+  /** Engines up to here. */
+  readonly engines: number;
+  /** Whether one of them brings weights from elsewhere in every sweep. */
+  readonly streams: boolean;
   /**
    * How the KV cache is cut into pages, and what share of a row's pages lives on disk and on a GPU (default 0): the
    * same everywhere.

@@ -6,13 +6,16 @@ import type { Opened } from '../open/Opened.js';
 import { layerBounds } from '../grid/Square.js';
 
 /** What an engine is and has, as its peers have to know it. */
-export interface PeerFacts extends Pick<BeginMessage, 'model' | 'grid' | 'cache' | 'pages' | 'sharesPages'> {
+export interface PeerFacts extends Pick<
+  BeginMessage,
+  'model' | 'grid' | 'streams' | 'cache' | 'pages' | 'sharesPages'
+> {
   readonly layers: { readonly first: number; readonly count: number };
 }
 
 /** What the engine of the first layers sends round the ring. Pure. */
 export function beginOf({ layers, ...facts }: PeerFacts): BeginMessage {
-  return { kind: 'begin', ...facts, nextLayer: layers.first + layers.count };
+  return { kind: 'begin', ...facts, engines: 1, nextLayer: layers.first + layers.count };
 }
 
 /**
@@ -21,7 +24,7 @@ export function beginOf({ layers, ...facts }: PeerFacts): BeginMessage {
  */
 export function acceptBegin(
   begin: BeginMessage,
-  { model, layers, grid, cache, pages, sharesPages }: PeerFacts,
+  { model, layers, grid, streams, cache, pages, sharesPages }: PeerFacts,
 ): BeginMessage {
   const refuse = (what: string, found: unknown, expected: unknown): never => {
     throw new PeerError(
@@ -38,7 +41,7 @@ export function acceptBegin(
   const [gpuShare, ownShare] = [begin.cache.gpuShare ?? 0, cache.gpuShare ?? 0];
   if (gpuShare !== ownShare) refuse('cache share on the GPU (the option cache says it)', gpuShare, ownShare);
   if (begin.nextLayer !== layers.first) refuse('next layer', begin.nextLayer, layers.first);
-  for (const key of ['slots', 'rowsPerSlot', 'tokensPerSquare'] as const) {
+  for (const key of ['rowsPerSlot', 'tokensPerSquare'] as const) {
     if (!(begin.grid[key] <= grid[key]))
       throw new PeerError(
         `${key}: found ${begin.grid[key]} in the engine of the first layers, expected at most the ${grid[key]} of layers ${layers.first} to ${layers.first + layers.count - 1}`,
@@ -47,6 +50,9 @@ export function acceptBegin(
   return {
     ...begin,
     nextLayer: layers.first + layers.count,
+    grid: { ...begin.grid, slots: Math.min(begin.grid.slots, grid.slots) },
+    engines: begin.engines + 1,
+    streams: begin.streams || streams,
     pages: least(begin.pages, pages),
     sharesPages: begin.sharesPages && sharesPages,
   };
@@ -55,7 +61,7 @@ export function acceptBegin(
 /** What the peers of an engine have to know of it. @param contents `ResultIdentity.model` */
 export function peerFacts(
   decoder: DecoderSpec,
-  { grid, cache, gpu }: Pick<Opened, 'grid' | 'cache' | 'gpu'>,
+  { grid, cache, gpu, weights }: Pick<Opened, 'grid' | 'cache' | 'gpu' | 'weights'>,
   contents: string,
 ): PeerFacts {
   const { layers, hiddenSize, vocabularySize, family } = decoder;
@@ -63,6 +69,7 @@ export function peerFacts(
     model: { layers, hiddenSize, vocabularySize, family, contents },
     layers: { first: layerBounds(grid).first, count: grid.layers },
     grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
+    streams: weights.streamedBytes.some((bytes) => bytes > 0),
     cache: {
       pageTokens: cache.pageTokens,
       diskShare: cache.disk.share,

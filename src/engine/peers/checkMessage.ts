@@ -14,12 +14,14 @@ const POOLINGS: readonly unknown[] = ['last', 'mean', 'first'];
  * to say.
  */
 const KINDS: Readonly<Record<PeerMessage['kind'], (message: Fields) => void>> = {
-  begin({ model, nextLayer, grid, cache, pages, sharesPages }) {
+  begin({ model, nextLayer, grid, engines, streams, cache, pages, sharesPages }) {
     const { family, contents } = wholes('begin.model', model, 'layers', 'hiddenSize', 'vocabularySize');
     if (typeof family !== 'string') throw wrong('begin.model.family', family, 'a name');
     if (typeof contents !== 'string') throw wrong('begin.model.contents', contents, 'a hash');
     whole('begin.nextLayer', nextLayer);
     wholes('begin.grid', grid, 'slots', 'rowsPerSlot', 'tokensPerSquare');
+    whole('begin.engines', engines, 1);
+    truth('begin.streams', streams);
     const { diskShare, gpuShare } = wholes('begin.cache', cache, 'pageTokens', 'mostDiskPages');
     number('begin.cache.diskShare', diskShare);
     if (gpuShare !== undefined) number('begin.cache.gpuShare', gpuShare);

@@ -23,8 +23,12 @@ function wrong(end: keyof Peers, value: unknown, expected: string): UsageError {
  * answers that depend on others than itself
  */
 export function checkLayers(
-  { part }: Pick<Grid, 'part'>,
-  { peers, reuse }: { readonly peers?: Peers } & Pick<GenerateOptions, 'reuse'> = {},
+  { part, slots }: Pick<Grid, 'part' | 'slots'>,
+  {
+    peers,
+    microBatches,
+    reuse,
+  }: { readonly peers?: Peers; readonly microBatches?: number } & Pick<GenerateOptions, 'reuse'> = {},
 ): void {
   if (!part && peers) throw new UsageError('peers: found some, expected none: this engine has all layers of the model');
   if (part && part.first > 0)
@@ -33,6 +37,10 @@ export function checkLayers(
     );
   if (part && !peers)
     throw new UsageError('peers: found none, expected a source and a sink: this engine has a part of the layers only');
+  if (microBatches !== undefined && !(peers && microBatches <= slots))
+    throw new UsageError(
+      `microBatches: found ${microBatches}${peers ? '' : ' without peers'}, expected at most ${slots}, the engine's batches, beside peers`,
+    );
   if (peers && reuse)
     throw new UsageError(
       'reuse: found a store, expected none where peers have layers of the model: what they compute with is no part of what answers are kept under',

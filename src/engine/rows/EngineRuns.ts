@@ -1,6 +1,7 @@
 import { loadAddon } from '../../bindings/loadAddon.js';
 import { madeOf } from '../../collections/cancellable.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
+import { PeerError } from '../../errors/engineErrors.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
@@ -63,6 +64,10 @@ export class EngineRuns {
   private readonly resultIdentityKey: string;
   private readonly grammars: Grammars;
   private nextRun = 1;
+  /** The last run over a ring of engines that began here. */
+  private ringRun: Pick<Run<unknown>, 'closed'> | undefined;
+  /** Resolves when all runs that have followed are over. */
+  private followed: Promise<unknown> = Promise.resolve();
   private closing: Promise<void> | undefined;
 
   constructor(
@@ -141,6 +146,11 @@ export class EngineRuns {
     const run = new FollowingRun({
       ...this.setup(options, this.recorder('following', options)),
       peers,
+      turn: () => {
+        const before = this.followed;
+        this.followed = before.then(() => run.drained);
+        return before;
+      },
       join: (begin) => {
         const next = acceptBegin(begin, this.peerFacts);
         void run.drained.then(this.pool.limitTo(next.pages));
@@ -241,8 +251,9 @@ export class EngineRuns {
     recorder: RunRecorder,
   ): Run<Result> {
     const { grid, gpu } = this.opened;
-    const { schedule, mostRows, peers, sharePrefixes = true } = options;
+    const { schedule, mostRows, peers, microBatches, sharePrefixes = true } = options;
     const ahead = settledLookAhead(options.lookAhead);
+    if (peers) this.checkAlone(peers);
     const run = new Run<Result>({
       ...this.setup(options, recorder),
       schedule,
@@ -250,10 +261,28 @@ export class EngineRuns {
       sharePrefixes: sharePrefixes && !(gpu && this.pool.disk.share > 0),
       feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot + ahead.rows, ahead.bytes),
       mostRows,
-      ...(peers && { peers, begin: beginOf(this.peerFacts) }),
+      ...(peers && { peers, begin: beginOf(this.peerFacts), microBatches }),
     });
+    if (peers) this.ringRun = run;
     this.track(run);
     return run;
+  }
+
+  /**
+   * Two runs that begin here cannot share engines: each one's consumer decides when it ends, and may wait for the other
+   * run's results.
+   * @throws PeerError while another one is under way; the engines that wait for this one hear of it
+   */
+  private checkAlone({ source, sink }: Peers): void {
+    if (!this.ringRun || this.ringRun.closed) return;
+    const error = new PeerError(
+      'peers: found another run over engines of other layers under way on this engine, expected none: begin this one when that one is over',
+    );
+    sink.close(error);
+    source[Symbol.asyncIterator]()
+      .return?.()
+      .catch(() => undefined);
+    throw error;
   }
 
   /**
@@ -321,6 +350,7 @@ interface StartOptions {
   readonly mostRows?: (() => number) | undefined;
   readonly window?: number;
   readonly peers?: Peers;
+  readonly microBatches?: number;
   readonly sharePrefixes?: boolean;
   readonly lookAhead?: RowLookAhead;
   readonly signal?: AbortSignal | undefined;

@@ -33,6 +33,12 @@ export interface RunOptions extends GenerateOptions {
   readonly lookAhead?: RowLookAhead;
   /** The engines of the model's other layers, for an engine that has the first ones only: see `Engine.follow`. */
   readonly peers?: Peers;
+  /**
+   * Parts of the block that pass the engines one behind the other, so that all of these have something to compute: as
+   * many as there are engines, or more, and at most as many as `batches`. Default: `batches`; where weights stream,
+   * which each part needs anew, as many as there are engines.
+   */
+  readonly microBatches?: number;
 }
 
 /** What the values of a run's answers are: those of its `schema`. */
@@ -46,7 +52,7 @@ export type FollowOptions = Pick<RunOptions, 'pipeline' | 'window' | 'signal' | 
 /** How a run of rows that generate nothing is composed. */
 export type Composition = Pick<
   RunOptions,
-  'schedule' | 'pipeline' | 'window' | 'sharePrefixes' | 'lookAhead' | 'peers'
+  'schedule' | 'pipeline' | 'window' | 'sharePrefixes' | 'lookAhead' | 'peers' | 'microBatches'
 >;
 
 /** The options of such a run: those of its rows, and how it is composed. */

@@ -29,6 +29,7 @@ const {
   sharePrefixes,
   lookAhead,
   peers,
+  microBatches,
 } = RUN_CHECKS;
 const COMMON = {
   escapeSpecialTokens,
@@ -50,6 +51,7 @@ const COMMON = {
   sharePrefixes,
   lookAhead,
   peers,
+  microBatches,
 };
 
 /** What is in them is looked at when they become tokens. */

@@ -85,6 +85,7 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   peers: (_name, value) => {
     checkPeers(value);
   },
+  microBatches: whole(1),
 };
 
 /**

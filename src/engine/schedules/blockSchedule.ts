@@ -19,6 +19,8 @@ export interface BlockState {
   readonly pass: number;
   /** The rows of each slot. */
   readonly slots: readonly (readonly Cursor[])[];
+  /** The micro-batch that comes next. */
+  readonly turn: number;
 }
 
 /** How rows come in, and what a sweep advances: what there is to know of a block schedule beside its squares. */
@@ -29,14 +31,16 @@ export interface BlockRules {
    */
   readonly refill: 'at-once' | 'block-end';
   /**
-   * `interleaved`: a sweep advances every slot, layer by layer, so a layer's weights serve the whole block; `one-slot`:
-   * it advances one slot only.
+   * `interleaved`: a sweep advances every slot of a micro-batch, layer by layer, so a layer's weights serve all of
+   * them; `one-slot`: it advances one slot only.
    */
   readonly sweep: 'interleaved' | 'one-slot';
 }
 
 /**
  * The common machine of the block schedules: slots of rows that advance together, one sweep over the layers at a time.
+ * Micro-batches take turns (GPipe's; FlexGen, section 4.4): while one is with the engines of later layers, the next one
+ * is with those of the first.
  */
 export function blockSchedule(name: string, rules: BlockRules): Schedule<BlockState> {
   const alive = (state: BlockState, ended: ReadonlySet<RowId>): Cursor[][] =>
@@ -52,25 +56,44 @@ export function blockSchedule(name: string, rules: BlockRules): Schedule<BlockSt
     ...(rules.sweep === 'interleaved' && {
       steady: rules.refill === 'at-once' ? ('staggered' as const) : ('blocks' as const),
     }),
-    start: (grid) => ({ grid, pass: 0, slots: Array.from({ length: grid.slots }, () => []) }),
+    start: (grid) => ({ grid, pass: 0, slots: Array.from({ length: grid.slots }, () => []), turn: 0 }),
     free: (state, ended) => freeIn(state.grid, alive(state, ended)),
     next: (state, observed) => {
       const slots = alive(state, observed.ended);
       for (const row of observed.admitted) emptiest(slots, state.grid).push(cursorOf(row));
-      const chosen =
-        rules.sweep === 'interleaved' ? slots.map((_, slot) => slot) : slots.findIndex((rows) => rows.length > 0);
-      const turn = typeof chosen === 'number' ? [chosen].filter((slot) => slot >= 0) : chosen;
       const { grid, pass } = state;
-      const batches = turn
+      const { chosen, turn } = rules.sweep === 'one-slot' ? oneOf(slots) : microBatchOf(slots, state);
+      const batches = chosen
         .map((slot) => ({ pass, slot, rows: advance(slots[slot] ?? [], grid.tokensPerSquare, observed.known) }))
         .filter(({ rows }) => rows.length > 0);
       for (const { slot, rows } of batches) slots[slot] = moved(slots[slot] ?? [], rows);
       return {
-        state: { grid, pass: pass + (batches.length > 0 ? 1 : 0), slots },
+        state: { grid, pass: pass + (batches.length > 0 ? 1 : 0), slots, turn },
         squares: sweep(grid.layers, batches),
       };
     },
   };
+}
+
+interface Turn {
+  /** Slots that the sweep advances. */
+  readonly chosen: readonly number[];
+  /** The micro-batch that comes next. */
+  readonly turn: number;
+}
+
+function oneOf(slots: readonly (readonly Cursor[])[]): Turn {
+  const first = slots.findIndex((rows) => rows.length > 0);
+  return { chosen: first < 0 ? [] : [first], turn: 0 };
+}
+
+/** The slots of the micro-batch whose turn it is; one that has no rows makes no other wait. */
+function microBatchOf(slots: readonly (readonly Cursor[])[], { grid: { microBatches = 1 }, turn }: BlockState): Turn {
+  const taken = slots.flatMap((rows, slot) => (rows.length > 0 ? [slot] : []));
+  const waits = (slot: number): number => (slot - turn + microBatches) % microBatches;
+  const least = Math.min(...taken.map(waits));
+  const chosen = taken.filter((slot) => waits(slot) === least);
+  return { chosen, turn: chosen.length > 0 ? (turn + least + 1) % microBatches : turn };
 }
 
 function cursorOf({ row, promptTokens, newTokens }: AdmittedRow): Cursor {

@@ -1,10 +1,11 @@
 import { expect, test } from '@jest/globals';
 import { beginOf, acceptBegin, type PeerFacts } from '../../../src/engine/peers/begin.js';
 
-const facts = (first: number, sharesPages: boolean): PeerFacts => ({
+const facts = (first: number, sharesPages: boolean, slots = 1, streams = false): PeerFacts => ({
   model: { layers: 3, hiddenSize: 8, vocabularySize: 9, family: 'llama', contents: 'a1' },
   layers: { first, count: 1 },
-  grid: { slots: 1, rowsPerSlot: 1, tokensPerSquare: 8 },
+  grid: { slots, rowsPerSlot: 1, tokensPerSquare: 8 },
+  streams,
   cache: { pageTokens: 4, diskShare: 0, mostDiskPages: 0 },
   pages: { gpu: 0, memory: 4, disk: 0 },
   sharesPages,
@@ -21,4 +22,12 @@ test.each(CASES)('pages are shared where all engines can: %j, %j, %j', (...each)
   const [first, ...later] = each.map((shares, layer) => facts(layer, shares));
   if (!first) throw new RangeError('no engines');
   expect(later.reduce(acceptBegin, beginOf(first)).sharesPages).toBe(each.every(Boolean));
+});
+
+test('engines are counted, use as many slots as all of them have, and say whether one of them streams weights', () => {
+  const begun = beginOf(facts(0, true, 4));
+  expect(begun).toMatchObject({ engines: 1, grid: { slots: 4 }, streams: false });
+  const second = acceptBegin(begun, facts(1, true, 2, true));
+  expect(second).toMatchObject({ engines: 2, grid: { slots: 2 }, streams: true });
+  expect(acceptBegin(second, facts(2, true, 8))).toMatchObject({ engines: 3, grid: { slots: 2 }, streams: true });
 });

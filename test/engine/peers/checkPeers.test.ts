@@ -5,16 +5,17 @@ import type { AnswerStore } from '../../../src/KeptAnswer.js';
 
 const peers = {} as Peers;
 const reuse: AnswerStore = { get: () => undefined, put: () => undefined };
-const [first, later] = [{ part: { first: 0, count: 2 } }, { part: { first: 2, count: 2 } }] as unknown as Parameters<
-  typeof checkLayers
->[0][];
+const whole = { slots: 2 };
+const first = { slots: 2, part: { first: 0, of: 4 } };
+const later = { slots: 2, part: { first: 2, of: 4 } };
 
-test.each<
-  [string, Parameters<typeof checkLayers>[0] | undefined, Parameters<typeof checkLayers>[1], RegExp | undefined]
->([
-  ['all layers', {}, {}, undefined],
-  ['all layers, and what lasts', {}, { reuse }, undefined],
-  ['peers for all layers', {}, { peers }, /^peers: found some/],
+test.each<[string, Parameters<typeof checkLayers>[0], Parameters<typeof checkLayers>[1], RegExp | undefined]>([
+  ['all layers', whole, {}, undefined],
+  ['all layers, and what lasts', whole, { reuse }, undefined],
+  ['peers for all layers', whole, { peers }, /^peers: found some/],
+  ['parts of a block that passes no other engine', whole, { microBatches: 1 }, /^microBatches: found 1 without peers/],
+  ['as many parts as batches', first, { peers, microBatches: 2 }, undefined],
+  ['more', first, { peers, microBatches: 3 }, /^microBatches: found 3, expected at most 2/],
   ['the first layers with peers', first, { peers }, undefined],
   ['without', first, {}, /^peers: found none/],
   ['later layers', later, { peers }, /^layers: found an engine of later layers/],
@@ -25,7 +26,7 @@ test.each<
     /^reuse: found a store, expected none where peers have layers/,
   ],
 ])('%s', (_, grid, options, message) => {
-  const check = (): void => checkLayers(grid ?? {}, options);
+  const check = (): void => checkLayers(grid, options);
   if (message) expect(check).toThrow(message);
   else expect(check).not.toThrow();
 });

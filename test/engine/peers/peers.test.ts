@@ -18,8 +18,11 @@ const rings: fc.Arbitrary<PeersSetup> = runs
         cuts: fc.array(fc.boolean(), { minLength: given.grid.layers - 1, maxLength: given.grid.layers - 1 }),
         linkCapacity: fc.integer({ min: 1, max: 3 }),
         lacks: fc.nat(30),
+        fewer: fc.nat(3),
+        latencySeconds: fc.option(fc.nat(9), { nil: undefined }),
+        microBatches: fc.option(fc.integer({ min: 1, max: given.grid.slots }), { nil: undefined }),
       })
-      .map(({ cuts, linkCapacity, lacks }) => {
+      .map(({ cuts, linkCapacity, lacks, fewer, latencySeconds, microBatches }) => {
         const counts = [1];
         for (const cut of cuts.some(Boolean) ? cuts : cuts.with(0, true)) {
           if (cut) counts.push(1);
@@ -30,6 +33,9 @@ const rings: fc.Arbitrary<PeersSetup> = runs
           ...given,
           counts,
           linkCapacity,
+          microBatches,
+          ...(latencySeconds !== undefined && { latencySeconds }),
+          laterSlots: counts.slice(1).map((_, index) => Math.max(1, given.grid.slots - ((fewer * (index + 1)) % 4))),
           laterPages: counts.slice(1).map((_, index) => Math.max(least, given.pages - lacks * index)),
         };
       }),

@@ -195,3 +195,43 @@ describe.each([rowByRow(), zigZagBlock(), diagonalBlock()])('$name, any grid and
     );
   });
 });
+
+describe('micro-batches', () => {
+  const grid = { ...GRID, slots: 4, microBatches: 2 };
+  const rowsOf = (sweeps: readonly (readonly Square[])[]): RowId[][] =>
+    sweeps.map((squares) =>
+      squares.filter(({ layer }) => layer === 0).flatMap(({ batch }) => batch.rows.map((r) => r.row)),
+    );
+
+  test('sweep in turn, each of them layer by layer', () => {
+    const { sweeps } = play(diagonalBlock(), grid, [row(0, 1, 2), row(1, 1, 2), row(2, 1, 2), row(3, 1, 2)]);
+    expect(sweeps.map(order)).toEqual([
+      ['0/0:0', '0/2:2', '1/0:0', '1/2:2'],
+      ['0/1:1', '0/3:3', '1/1:1', '1/3:3'],
+      ['0/0:0', '0/2:2', '1/0:0', '1/2:2'],
+      ['0/1:1', '0/3:3', '1/1:1', '1/3:3'],
+    ]);
+  });
+
+  test('one that is empty makes the other wait for nothing; a place that comes free is taken at the next sweep', () => {
+    const { sweeps, admissions } = play(diagonalBlock(), grid, [row(0, 1, 3)]);
+    expect([rowsOf(sweeps), admissions]).toEqual([
+      [[0], [0], [0]],
+      [[0], [], []],
+    ]);
+    const full = [row(0, 1, 1), row(1, 1, 3), row(2, 1, 3), row(3, 1, 3), row(4, 1, 2)];
+    const refilled = play(diagonalBlock(), grid, full);
+    expect(refilled.admissions.slice(0, 3)).toEqual([[0, 1, 2, 3], [4], []]);
+    expect(rowsOf(refilled.sweeps).slice(0, 4)).toEqual([
+      [0, 2],
+      [1, 3],
+      [4, 2],
+      [1, 3],
+    ]);
+  });
+
+  test('are no matter to a schedule that has one batch at a time', () => {
+    const rows = [row(0, 1, 2), row(1, 1, 1)];
+    expect(play(rowByRow(), grid, rows)).toEqual(play(rowByRow(), { ...grid, microBatches: 1 }, rows));
+  });
+});

@@ -167,7 +167,7 @@ export class PeerListener implements AsyncDisposable {
         ? await this.resultsTo(connection, hello)
         : await this.nextOf(connection, hello);
       const peers: Peers = {
-        source: new SocketSource(connection, messageLimits(facts), (message) => {
+        source: new SocketSource(connection, messageLimits(facts), facts.block.slots, (message) => {
           watch.received(message, false);
         }),
         sink: new SocketSink(behind, (message) => {
@@ -193,7 +193,7 @@ export class PeerListener implements AsyncDisposable {
     const before = this.turn;
     let over = (): void => undefined;
     const ours = new Promise<void>((resolve) => (over = resolve));
-    this.turn = Promise.all([before, ours]);
+    this.turn = before.then(() => ours);
     return { before, over };
   }
 

@@ -7,20 +7,27 @@ import type { FrameLimits } from './frames.js';
 import { payloadOf, reasonIn } from './handshake.js';
 import { messageIn } from './messageFrames.js';
 
-/** Hidden states that may be on their way to who has not asked for them. */
-const CREDITS = 2;
+/** Hidden states that may be on their way to who has not asked for them, at least. */
+const LEAST_CREDITS = 2;
 
 /** The receiving end of a link over a socket. */
 export class SocketSource implements ActivationSource {
   private taken = false;
+  private readonly credits: number;
 
-  /** @param onMessage told what comes @param onEnd told that nothing more does */
+  /**
+   * @param slots batches that may be under way at once: a credit for each, or a link with latency would let fewer
+   * through @param onMessage told what comes @param onEnd told that nothing more does
+   */
   constructor(
     private readonly connection: FrameConnection,
     private readonly limits: FrameLimits,
+    slots: number,
     private readonly onMessage: (message: PeerMessage) => void,
     private readonly onEnd: () => void = () => undefined,
-  ) {}
+  ) {
+    this.credits = Math.max(LEAST_CREDITS, slots);
+  }
 
   /** Whether somebody reads it. */
   get isTaken(): boolean {
@@ -37,7 +44,7 @@ export class SocketSource implements ActivationSource {
       // Where it cannot be said, reading fails as well, and knows why.
       await this.connection.write('credit', payloadOf(whole, count)).catch(() => undefined);
     };
-    void grant(CREDITS);
+    void grant(this.credits);
     const leave = (): void => {
       over = true;
       this.connection.destroy();
@@ -55,7 +62,7 @@ export class SocketSource implements ActivationSource {
           if (message.kind === 'hidden') {
             if (credits-- <= 0)
               throw new PeerError(
-                `${this.connection.peer}: found hidden states beyond ${CREDITS} credits, expected none`,
+                `${this.connection.peer}: found hidden states beyond ${this.credits} credits, expected none`,
               );
             void grant(1);
           }

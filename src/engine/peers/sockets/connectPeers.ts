@@ -50,7 +50,7 @@ export async function connectPeers(
   const { connection: there } = await dialPeer(next, forward, options);
   try {
     const { connection: back } = await dialPeer(last, { ...hello, role: 'return', route: [] }, options, watch);
-    const source = new SocketSource(back, messageLimits(facts), (message) => {
+    const source = new SocketSource(back, messageLimits(facts), facts.block.slots, (message) => {
       watch.received(message, true);
     });
     const sink = new SocketSink(

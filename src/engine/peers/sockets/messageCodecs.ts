@@ -84,6 +84,8 @@ export const MESSAGE_CODECS: { readonly [Kind in PeerMessage['kind']]: Codec<Bod
     }),
     nextLayer: whole,
     grid: block,
+    engines: whole,
+    streams: truth,
     cache: record<BeginMessage['cache']>({
       pageTokens: whole,
       diskShare: number,

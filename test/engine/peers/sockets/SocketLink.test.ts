@@ -24,7 +24,7 @@ const close = (row: number): PeerMessage => ({ kind: 'close', row });
 function link(silenceSeconds = 30): { readonly sink: SocketSink; readonly source: AsyncIterator<PeerMessage> } {
   const [there, here] = duplexPair();
   const sink = new SocketSink(new FrameConnection(there, 'the receiver', { silenceSeconds }), () => undefined);
-  const source = new SocketSource(new FrameConnection(here, 'the sender', { silenceSeconds }), LIMITS, () => undefined);
+  const source = new SocketSource(new FrameConnection(here, 'the sender', { silenceSeconds }), LIMITS, 1, () => undefined);
   return { sink, source: source[Symbol.asyncIterator]() };
 }
 
@@ -63,6 +63,7 @@ test('a connection that falls silent is given up', async () => {
   const source = new SocketSource(
     new FrameConnection(here, 'the sender', { silenceSeconds: 1 }),
     LIMITS,
+    1,
     () => undefined,
   )[Symbol.asyncIterator]();
   const start = performance.now();

@@ -40,6 +40,8 @@ const messages: fc.Arbitrary<PeerMessage> = fc.oneof(
     }),
     nextLayer: whole,
     grid: fc.record({ slots: whole, rowsPerSlot: whole, tokensPerSquare: whole }),
+    engines: fc.integer({ min: 1, max: 64 }),
+    streams: fc.boolean(),
     cache: fc.record(
       { pageTokens: whole, diskShare: number, mostDiskPages: whole, gpuShare: number },
       { requiredKeys: ['pageTokens', 'diskShare', 'mostDiskPages'] },
