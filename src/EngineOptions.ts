@@ -106,7 +106,10 @@ export interface EngineOptions {
   readonly device?: 'auto' | 'cpu' | 'cuda';
   /** Most rows that are generated at once in one batch. Default: chosen from the model and the memory. */
   readonly batchSize?: number;
-  /** Batches that share one pass over the layers. Default 1 while everything fits in memory. */
+  /**
+   * Batches that share one pass over the layers. Default 1 while everything fits in memory; of a part of the model's
+   * layers as many as such parts make the model, 8 at most.
+   */
   readonly batches?: number;
   /** Most tokens in one square; longer prompts are computed in chunks. Default: chosen from the model. */
   readonly tokensPerSquare?: number;

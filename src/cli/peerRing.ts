@@ -12,7 +12,12 @@ export interface PeerRing {
 /** @throws UsageError, PeerError; undefined where there are none */
 export async function peerRing(flags: RowJobFlags, signal: AbortSignal): Promise<PeerRing | undefined> {
   const { peers: addresses } = flags;
-  if (addresses === undefined) return undefined;
+  if (addresses === undefined) {
+    if (flags.microBatches === undefined) return undefined;
+    throw new UsageError(
+      `--micro-batches: found ${flags.microBatches} without --peers, expected engines that the parts of a block pass`,
+    );
+  }
   if (flags.reuse !== undefined) throw new UsageError('--reuse: found one beside --peers, expected one of them');
   const options = await socketOptions(flags, signal);
   const peers = await describePeers(addresses, options);

@@ -60,7 +60,7 @@ export interface RowTask {
   /** What the engine does. */
   answer(
     engine: Engine,
-    composition: Pick<RunOptions, 'peers' | 'reuse' | 'sharePrefixes' | 'lookAhead' | 'pipeline'>,
+    composition: Pick<RunOptions, 'peers' | 'microBatches' | 'reuse' | 'sharePrefixes' | 'lookAhead' | 'pipeline'>,
   ): Partial<RowGenerator>;
 }
 
@@ -197,6 +197,7 @@ export async function runRowJob(
         resultIdentity: { ...running.resultIdentity, ...(ring && WHOLE) },
         ...asked.answer(running, {
           ...(peers && { peers }),
+          ...(flags.microBatches !== undefined && { microBatches: flags.microBatches }),
           ...(reuse && { reuse }),
           sharePrefixes: flags.sharePrefixes === 'on',
           lookAhead: lookAheadOf(flags),

@@ -166,18 +166,25 @@ describe('layers divided over engines', () => {
       second: fc.integer({ min: 1, max: 2 }),
       schedule: schedules,
       batches: fc.integer({ min: 1, max: 3 }),
+      parts: fc.option(fc.integer({ min: 1, max: 3 })),
       resident: fc.constantFrom(0, 0.3, 1),
       compositions: fc.tuple(fc.nat(), fc.nat()),
       aheads: fc.record({ weights: fc.nat(2), cache: fc.nat(2), activations: fc.nat(2) }),
       windows: fc.tuple(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 1, max: 10 })),
     });
     await fc.assert(
-      fc.asyncProperty(given, async ({ first, second, schedule, batches, resident, compositions, aheads, windows }) => {
+      fc.asyncProperty(given, async ({ first, second, batches, parts, resident, compositions, aheads, ...run }) => {
+        const { schedule, windows } = run;
         const counts = [first, second, layers - first - second].filter((count) => count > 0);
         const results = await inRing(
           counts,
           { model: name, batches, weights: { cpu: resident, disk: 1 - resident } },
-          { schedule, window: windows[0], pipeline: randomPipeline(compositions[0], aheads) },
+          {
+            schedule,
+            ...(parts !== null && { microBatches: Math.min(parts, batches) }),
+            window: windows[0],
+            pipeline: randomPipeline(compositions[0], aheads),
+          },
           { window: windows[1], pipeline: randomPipeline(compositions[1], aheads) },
         );
         expect(results).toEqual(reference);
@@ -257,8 +264,9 @@ describe('layers divided over engines', () => {
       await run({ onStats: (each) => (stats = each) });
       return stats?.memory['cpu']?.peakBytes ?? NaN;
     };
-    await using ring = await engineRing([1, layers - 1], { ...OPENED, model: name });
-    await using all = await Engine.open({ ...OPENED, model: name });
+    const opened = { ...OPENED, model: name, batches: 1 };
+    await using ring = await engineRing([1, layers - 1], opened);
+    await using all = await Engine.open(opened);
     const [front, back] = ring.engines;
     const [toBack, toFront] = ring.connect();
     if (!front || !back || !toBack || !toFront) throw new Error('a ring of two');
@@ -321,6 +329,43 @@ describe('layers divided over engines', () => {
     const following = back.follow(toFront);
     expect(await collect(front.generate(rows, { logprobs: 2, peers: toBack }))).toEqual(reference);
     await following;
+  });
+
+  test('a second run at once is refused, whoever waits for it hears of that, and the first one is none the worse', async () => {
+    await using ring = await engineRing([1, layers - 1], { ...OPENED, model: name });
+    const [front, back] = ring.engines;
+    const [first, second] = [ring.connect(), ring.connect()];
+    if (!front || !back) throw new Error('a ring of two');
+    // Followers do not know which one will come.
+    const following = [back.follow(at(second, 1)), back.follow(at(first, 1))];
+    const results: RowResult[] = [];
+    for await (const row of front.generate(rows, { logprobs: 2, peers: at(first, 0) })) {
+      results.push(row);
+      if (results.length > 1) continue;
+      await expect(collect(front.generate(rows, { peers: at(second, 0) }))).rejects.toThrow(PeerError);
+      await expect(following[0]).rejects.toThrow(/found another run over engines of other layers under way/);
+    }
+    await following[1];
+    expect(results).toEqual(reference);
+    const third = ring.connect();
+    const followed = back.follow(at(third, 1));
+    expect(await collect(front.generate(rows, { logprobs: 2, peers: at(third, 0) }))).toEqual(reference);
+    await followed;
+  });
+
+  test('an engine that follows two at once serves one after the other', async () => {
+    await using ring = await engineRing([1, 1, layers - 2], { ...OPENED, model: name });
+    await using other = await Engine.open({ ...OPENED, model: name, layers: { first: 0, count: 1 } });
+    const [front, middle, back] = ring.engines;
+    if (!front || !middle || !back) throw new Error('a ring of three');
+    const generated = [front, other].map(async (engine) => {
+      const peers = ring.connect();
+      const following = [middle.follow(at(peers, 1)), back.follow(at(peers, 2))];
+      const results = await collect(engine.generate(rows, { logprobs: 2, peers: at(peers, 0) }));
+      await Promise.all(following);
+      return results;
+    });
+    expect(await Promise.all(generated)).toEqual([reference, reference]);
   });
 
   test('an engine that a callback closes while a run of it is made refuses the run, whether it generates or follows', async () => {

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { ROW_SECONDS, ROWS_AHEAD } from '../library.js';
+import { BLOCK_LIMITS, ROW_SECONDS, ROWS_AHEAD } from '../library.js';
 import type { ProgressMode } from '../ProgressMeter.js';
 import { addSwitch } from './commandFlags.js';
 import {
@@ -19,6 +19,7 @@ import { addTableFlags, type TableFlags } from './tableFlags.js';
 /** What all commands that go through a file of rows have in common. */
 export interface RowJobFlags extends EngineFlags, PromptFlags, PlanFlags, ShardFlags, TableFlags, PeerFlags {
   readonly peers?: readonly string[];
+  readonly microBatches?: number;
   readonly carryFields: boolean;
   readonly sharePrefixes: 'on' | 'off';
   readonly lookAheadRows: number;
@@ -78,6 +79,11 @@ export function addRowJobFlags(command: Command): void {
       '--peers <addresses>',
       'engines that follow (`spillway follow`) and have the layers behind the first ones, in order, as host:port or unix:path with commas between (default: none; all layers are here)',
     ).argParser(addresses),
+  );
+  command.option(
+    '--micro-batches <n>',
+    'beside --peers: parts of the block that pass the engines one behind the other, so that all of them compute at once (default: --batches; where weights stream, as many as engines)',
+    wholeNumber(1, BLOCK_LIMITS.batches),
   );
   addPeerFlags(command);
   command.optionsGroup('Job:');

@@ -225,6 +225,7 @@ export const ENGINE_OPTIONS = {
     defaultWords: 'what the policy says',
     flag: '<n>',
     about: 'batches that share one pass over the layers',
+    docs: 'batches that share one pass over the layers; an engine of some of them has by default as many as such parts make the model',
   },
   tokensPerSquare: {
     group: 'plan',
