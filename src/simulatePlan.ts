@@ -191,7 +191,7 @@ function note(
 }
 
 /** What moves under a policy. With attention on the CPU, the cache that lives there stays there. */
-function planMovement(
+export function planMovement(
   { shape, block }: BlockSetting,
   { weights, cache, activations }: Policy,
   sizes: Sizes,
@@ -213,7 +213,8 @@ interface PlannedRow {
   readonly sharedPrefixTokens: number;
 }
 
-async function* plannedRows(
+/** Rows of a workload, without texts. */
+export async function* plannedRows(
   rows: number,
   { promptTokens, newTokens, sharedPrefixTokens }: PlannedRow,
 ): AsyncGenerator<RunRow<number>> {

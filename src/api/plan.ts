@@ -31,6 +31,15 @@ export { readHardware } from '../profile/readHardware.js';
 export { readModelShape } from '../engine/open/readModelShape.js';
 export { splitThreads, type ThreadedWork, type ThreadSplit } from '../plan/papers/splitThreads.js';
 export { simulatePlan, type SimulatedPlan, type SimulateOptions } from '../simulatePlan.js';
+export {
+  planPipeline,
+  type PipelinePlan,
+  type PipelineRequest,
+  type PlannedStage,
+} from '../plan/pipeline/planPipeline.js';
+export type { PipelineLink, PipelineMachine } from '../plan/pipeline/Machines.js';
+export { readMachines } from '../profile/readMachines.js';
+export { simulatePipeline, type SimulatedPipeline } from '../simulatePipeline.js';
 export { planCurves, type Curve, type PlanCurves } from '../plan/document/planCurves.js';
 export { parsePolicyDocument } from '../plan/Policy.js';
 export { readHardwareFile } from '../profile/readHardware.js';

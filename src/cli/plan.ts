@@ -8,17 +8,22 @@ import {
   planCurves,
   PROCESS_BYTES,
   planDocument,
+  planPipeline,
   readHardware,
+  readMachines,
   readModelShape,
   SCHEDULE_NAMES,
+  simulatePipeline,
   simulatePlan,
   UsageError,
   writeFileAtomic,
   type Compression,
   type PlanRequest,
   type Policy,
+  type ProfileOptions,
   type ScheduleName,
 } from './library.js';
+import { describePipeline } from './pipelineReport.js';
 import { planPage } from './planPage.js';
 import { describePlan } from './planReport.js';
 import { ProgressMeter } from './ProgressMeter.js';
@@ -29,6 +34,7 @@ import { TraceFile } from './TraceFile.js';
 interface PlanCommandFlags {
   readonly model: string;
   readonly hardware: string;
+  readonly machines?: string;
   readonly promptTokens: number;
   readonly maxNewTokens: number;
   readonly sharedPrefixTokens: number;
@@ -70,6 +76,12 @@ export function addPlan(program: Command, context: CommandContext): void {
     )
       .argParser(path)
       .default('this'),
+  );
+  command.addOption(
+    new Option(
+      '--machines <file>',
+      'instead: several machines, in the order of the layers, that share the model (`follow`); divides the layers, says who waits for whom (default: one machine)',
+    ).argParser(path),
   );
   command.option('--prompt-tokens <n>', 'necessary: tokens of a prompt', wholeNumber(1, 2 ** 26));
   command.option('--max-new-tokens <n>', 'new tokens a row', wholeNumber(1, 2 ** 26), 128);
@@ -137,6 +149,10 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   requireFlags(flags, 'model', 'promptTokens');
   if (flags.trace !== undefined && !flags.simulate)
     throw new UsageError('--trace needs --simulate: without it nothing happens that could be traced');
+  if (flags.machines !== undefined) {
+    await planMachines(flags, flags.machines, context);
+    return;
+  }
   const { model, policy, hardware: machine, trace, html } = flags;
   // A page or a trace is wanted for itself.
   if (html === undefined && trace === undefined) checkStandardOutput();
@@ -148,7 +164,7 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   });
   const given = flags.policy === undefined ? undefined : await readPolicyFile(flags.policy);
   const shape = await readModelShape(flags.model);
-  const hardware = await readMachine(flags.hardware, flags.gpuMemory, context);
+  const hardware = await measuring(context, flags.gpuMemory, (options) => readHardware(flags.hardware, options));
   const request = requestOf(flags, shape, hardware);
   const document = planDocument(request, given);
   if (document.predicted.warning !== undefined) context.say(`warning: ${document.predicted.warning}`);
@@ -159,15 +175,41 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   await context.print(flags.json ? `${JSON.stringify(whole, undefined, 2)}\n` : describePlan(document, simulated));
 }
 
+/** Divides the model over machines. */
+async function planMachines(flags: PlanCommandFlags, file: string, context: CommandContext): Promise<void> {
+  const { policy, trace, html, hardware, compressWeights, compressCache, costModel, gpuMemory } = flags;
+  const alone = { policy, trace, html, ...(hardware !== 'this' && { hardware }) };
+  for (const [flag, value] of Object.entries(alone))
+    if (value !== undefined) throw new UsageError(`--${flag}: found ${value} beside --machines, expected one of them`);
+  for (const [flag, kind] of Object.entries({ 'compress-weights': compressWeights, 'compress-cache': compressCache }))
+    if (kind === 'auto') throw new UsageError(`--${flag}: found auto beside --machines, expected none, 8bit or 4bit`);
+  checkStandardOutput();
+  await checkCommandPaths({ model: flags.model, read: { machines: file }, reports: {}, trace: undefined });
+  const shape = await readModelShape(flags.model);
+  const machines = await measuring(context, gpuMemory, (options) => readMachines(file, options));
+  const [first] = machines;
+  if (!first) throw new UsageError('--machines: found none, expected two at least');
+  const { hardware: _first, caps: _caps, ...rest } = requestOf(flags, shape, first.hardware);
+  const request = {
+    ...rest,
+    costModel,
+    machines: machines.map((machine) => ({ ...machine, caps: requestOf(flags, shape, machine.hardware).caps })),
+  };
+  const plan = planPipeline(request);
+  const simulated = flags.simulate ? await simulatePipeline(request, plan) : undefined;
+  const document = { ...plan, ...(simulated && { simulated }) };
+  await context.print(flags.json ? `${JSON.stringify(document, undefined, 2)}\n` : describePipeline(plan, simulated));
+}
+
 /** Measuring this machine takes a few seconds, which a person should see pass. */
-async function readMachine(
-  name: string,
-  gpuMemory: number | undefined,
+async function measuring<Read>(
   context: CommandContext,
-): Promise<PlanRequest['hardware']> {
+  gpuMemory: number | undefined,
+  read: (options: ProfileOptions) => Promise<Read>,
+): Promise<Read> {
   const meter = new ProgressMeter('auto', process.stderr);
   try {
-    return await readHardware(name, {
+    return await read({
       gpuMemory,
       signal: context.signal,
       onNote: (line) => context.say(line),

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
+import type { PipelinePlan, SimulatedPipeline } from '../../src/api/plan.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { runCli } from './support.js';
 
@@ -143,5 +144,50 @@ describe('plan', () => {
     const { code, stdout, stderr } = await runCli(['plan', ...args]);
     expect({ code, stdout }).toEqual({ code: exit, stdout: '' });
     expect(stderr).toContain(sentence);
+  });
+});
+
+describe('plan --machines', () => {
+  const flags = ['plan', '--model', 'opt-6.7b', '--prompt-tokens', '64', '--max-new-tokens', '8', '--rows', '16'];
+
+  test('a file of machines: layers divided, who waits, and what is simulated', async () => {
+    const machines = [
+      { name: 'left', hardware: 'flexgen-t4' },
+      { hardware: 'flexgen-t4', link: { bytesPerSecond: 1e9, latencySeconds: 0.001 } },
+    ];
+    writeFileSync(
+      path('machines.json'),
+      JSON.stringify({ machines, link: { bytesPerSecond: 1e8, latencySeconds: 0 } }),
+    );
+    const args = [...flags, '--machines', path('machines.json'), '--batch-size', '4', '--simulate'];
+    const json = await runCli([...args, '--json']);
+    expect({ code: json.code, stderr: json.stderr }).toEqual({ code: 0, stderr: '' });
+    const plan = JSON.parse(json.stdout) as PipelinePlan & { simulated: SimulatedPipeline };
+    expect(plan.stages.map(({ machine }) => machine)).toEqual(['left', '2']);
+    expect(plan.stages.reduce((sum, { layers }) => sum + layers.count, 0)).toBe(32);
+    expect(plan.batchSize).toBe(4);
+    expect(plan.simulated.rows).toBe(16);
+    const words = await runCli(args);
+    expect(words.stdout).toMatch(/^opt-6.7b on 2 machines: .* tokens\/s/);
+    expect(words.stdout).toMatch(/every engine: --batch-size 4 --batches \d+/);
+    expect(words.stdout).toMatch(/\nleft +0-1\d /);
+    expect(words.stdout).toContain('simulated: ');
+  }, 60_000);
+
+  test.each([
+    [2, [], { machines: [{ hardware: 'flexgen-t4' }] }, /machines: found .*, expected a list of at least 2/],
+    [
+      2,
+      [],
+      { machines: [{ hardware: 'flexgen-t4' }, { hardware: 'flexgen-t4', speed: 1 }] },
+      /machines.1: found the unknown field speed/,
+    ],
+    [1, ['--hardware', 'flexgen-t4'], { machines: [] }, /--hardware: found flexgen-t4 beside --machines/],
+    [1, ['--compress-cache', 'auto'], { machines: [] }, /--compress-cache: found auto beside --machines/],
+  ])('what cannot be right is refused, with exit code %d: %j', async (expected, more, document, message) => {
+    writeFileSync(path('wrong.json'), JSON.stringify(document));
+    const { code, stderr } = await runCli([...flags, '--machines', path('wrong.json'), ...more]);
+    expect(code).toBe(expected);
+    expect(stderr).toMatch(message);
   });
 });

@@ -1,0 +1,50 @@
+/**
+ * Divides layers over stages so that the slowest one takes as little time as it can. Pure.
+ *
+ * @param seconds that a stage takes with so many layers, which grows with them; undefined where it cannot hold them
+ * @returns how many each stage gets, at least one; undefined where they do not hold all of them together
+ */
+export function divideLayers(
+  layers: number,
+  stages: number,
+  seconds: (stage: number, layers: number) => number | undefined,
+): number[] | undefined {
+  const most = layers - stages + 1;
+  const within = (stage: number, count: number, bound: number): boolean => (seconds(stage, count) ?? Infinity) <= bound;
+  /** The most layers that a stage computes in a time; 0 where not even one. */
+  const mostIn = (stage: number, bound: number): number => {
+    let [low, high] = [0, most];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (within(stage, middle, bound)) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  };
+  const counts = (bound: number): number[] => Array.from({ length: stages }, (_, stage) => mostIn(stage, bound));
+  const enough = (each: readonly number[]): boolean =>
+    each.every((count) => count > 0) && each.reduce((sum, count) => sum + count, 0) >= layers;
+  let found = counts(Number.MAX_VALUE);
+  if (!enough(found)) return undefined;
+  let [low, high] = [0, Math.max(...found.map((count, stage) => seconds(stage, count) ?? 0))];
+  for (let step = 0; step < STEPS && high - low > high * NEAR; step++) {
+    const middle = (low + high) / 2;
+    const each = counts(middle);
+    if (enough(each)) [found, high] = [each, middle];
+    else low = middle;
+  }
+  // There is room for more of them: whoever is slowest has that many fewer.
+  for (let spare = found.reduce((sum, count) => sum + count, 0) - layers; spare > 0; spare--) {
+    const slowest = found.reduce(
+      (slow, count, stage) =>
+        count > 1 && (slow < 0 || (seconds(stage, count) ?? 0) > (seconds(slow, found[slow] ?? 0) ?? 0)) ? stage : slow,
+      -1,
+    );
+    found[slowest] = (found[slowest] ?? 0) - 1;
+  }
+  return found;
+}
+
+/** Times that differ by less are the same. */
+const NEAR = 0.005;
+const STEPS = 60;
