@@ -36,8 +36,8 @@ export interface SimulatedPipeline {
 const MOST_SQUARES = 1e6;
 
 /**
- * Runs a planned pipeline through the real schedule, runs, messages and stages, on simulated devices that share a clock,
- * over links with latency and bandwidth: what the closed form averages happens here task by task.
+ * Runs a planned pipeline through the real schedule, runs, messages and stages, on simulated devices that share a
+ * clock, over links with latency and bandwidth: what the closed form averages happens here task by task.
  *
  * @param microBatches that sweep in turn. Default: those of the plan; with 1 the engines wait for each other
  * @throws UsageError where that takes too many tasks: give fewer rows

@@ -5,8 +5,8 @@ import type { VirtualTime } from './VirtualTime.js';
 const LATENCY = number({ least: 0, most: 3600 });
 
 /**
- * A link between engines on simulated devices that share a clock: what is sent arrives so much later, in order. How long
- * the sender's end is taken by what it sends is its device's to say, as the duration of tasks on `peer-send`: bytes over
+ * A link between engines on simulated devices that share a clock: what is sent arrives so much later, in order. How
+ * long what is sent takes the sender's end is its device's to say, as the duration of tasks on `peer-send`: bytes over
  * bandwidth.
  *
  * @param latencySeconds virtual seconds on the way, of every message

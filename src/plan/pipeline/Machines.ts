@@ -40,7 +40,7 @@ export const linkSchema: z.ZodType<PipelineLink> = z.strictObject({
   latencySeconds: z.number().min(0).max(3600),
 });
 
-/** Half the wire's rate is there in bytes over 1 Gbit/s Ethernet, as it is in most racks. */
+/** 1 Gbit/s, less what frames and packets take, in one rack. */
 const ETHERNET: PipelineLink = { bytesPerSecond: 117e6, latencySeconds: 0.0002 };
 
 const fileSchema: z.ZodType<MachinesFile> = z.strictObject({

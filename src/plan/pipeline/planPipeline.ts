@@ -42,11 +42,14 @@ export interface PipelinePlan {
   /** Rows of a batch, and how many of these there are: `--batch-size` and `--batches` of every engine. */
   readonly batchSize: number;
   readonly batches: number;
-  /** As many as batches; 1 where engines in turn are faster, since weights that stream then serve all batches at once. */
+  /** As many as batches; 1 where engines in turn are faster: weights that stream then serve all batches at once. */
   readonly microBatches: number;
+  /** In the order of the layers. */
   readonly stages: readonly PlannedStage[];
+  /** New tokens of all rows, over `wallSeconds`. */
   readonly tokensPerSecond: number;
   readonly wallSeconds: number;
+  /** Those of the workload, or of some blocks where their number is open. */
   readonly rows: number;
   /** The same engines where all batches share each sweep: one engine computes while the others wait. */
   readonly inTurnTokensPerSecond: number;

@@ -24,7 +24,12 @@ const close = (row: number): PeerMessage => ({ kind: 'close', row });
 function link(silenceSeconds = 30): { readonly sink: SocketSink; readonly source: AsyncIterator<PeerMessage> } {
   const [there, here] = duplexPair();
   const sink = new SocketSink(new FrameConnection(there, 'the receiver', { silenceSeconds }), () => undefined);
-  const source = new SocketSource(new FrameConnection(here, 'the sender', { silenceSeconds }), LIMITS, 1, () => undefined);
+  const source = new SocketSource(
+    new FrameConnection(here, 'the sender', { silenceSeconds }),
+    LIMITS,
+    1,
+    () => undefined,
+  );
   return { sink, source: source[Symbol.asyncIterator]() };
 }
 
