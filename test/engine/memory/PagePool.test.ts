@@ -61,7 +61,7 @@ describe('PagePool', () => {
   }): PagePool =>
     new PagePool(capacity, pageTokens, { pages: disk, share, mostPerRow }, { pages: gpu, share: gpuShare });
 
-  test('steady rows always find the pages they grow into, no page has two holders, and all come back', () => {
+  test('steady rows always find the pages they grow into, in micro-batches, too; no page has two holders, and all come back', () => {
     fc.assert(
       fc.property(
         pools,
@@ -69,21 +69,26 @@ describe('PagePool', () => {
         fc.integer({ min: 1, max: 4 }),
         fc.integer({ min: 4, max: 16 }),
         fc.boolean(),
-        (setup, waiting, rowsPerSlot, tokensPerSquare, staggered) => {
+        fc.integer({ min: 1, max: 3 }),
+        (setup, waiting, rowsPerSlot, tokensPerSquare, staggered, microBatches) => {
           const pool = poolOf(setup);
           const run = pool.openRun({ rowsPerSlot, tokensPerSquare, staggered });
-          const live: { pages: RowPages; next: number; decoded: number; endsAfter: number }[] = [];
+          const live: { pages: RowPages; next: number; decoded: number; endsAfter: number; part: number }[] = [];
+          const parts = Array.from({ length: microBatches }, (_, part) => part);
+          const rowsOf = (part: number): typeof live => live.filter((each) => each.part === part);
+          let turn = 0;
           const queue = waiting.map((each) => ({
             ...lengths(each.promptTokens, each.newTokens),
             endsAfter: each.endsAfter,
           }));
           for (let sweep = 0; sweep < 2000 && (queue.length > 0 || live.length > 0); sweep++) {
-            run.advance();
-            const admission = run.admission(rowsPerSlot - live.length);
-            while (live.length < rowsPerSlot && queue[0]) {
+            run.advance(1 / microBatches);
+            const admission = run.admission(microBatches * rowsPerSlot - live.length);
+            while (live.length < microBatches * rowsPerSlot && queue[0]) {
               const pages = admission.admit(0, queue[0]);
               if (!pages) break;
-              live.push({ pages, next: 0, decoded: 0, endsAfter: queue[0].endsAfter });
+              const part = parts.reduce((a, b) => (rowsOf(b).length < rowsOf(a).length ? b : a));
+              live.push({ pages, next: 0, decoded: 0, endsAfter: queue[0].endsAfter, part });
               queue.shift();
             }
             if (live.length === 0) {
@@ -95,9 +100,11 @@ describe('PagePool', () => {
             // One steady sweep: decoding rows first, then prompts with what is left, oldest first.
             let left = tokensPerSquare;
             const moves = new Map<RowPages, number>();
-            for (const each of live)
+            while (rowsOf(turn % microBatches).length === 0) turn++;
+            const sweeping = rowsOf(turn++ % microBatches);
+            for (const each of sweeping)
               if (each.next >= each.pages.lengths.promptTokens && left-- > 0) moves.set(each.pages, each.next + 1);
-            for (const each of live) {
+            for (const each of sweeping) {
               const prompt = Math.min(each.pages.lengths.promptTokens, each.pages.lengths.positions) - each.next;
               if (prompt > 0 && left > 0) {
                 moves.set(each.pages, each.next + Math.min(prompt, left));

@@ -110,6 +110,17 @@ describe('the plan of an engine', () => {
     expect(request?.hardware.memory.cpuBytes).toBeLessThan(4 * 2 ** 30 - process.memoryUsage.rss() / 2);
   });
 
+  test('of a part of the layers has as many batches as such parts make the model, unless somebody says how many', async () => {
+    const of = async (layers: number, more: Partial<EngineOptions> = {}): Promise<number | undefined> => {
+      const part = { firstLayer: 0, modelLayers: 22 };
+      const model = { ...LARGE, decoder: { ...LARGE.decoder, layers, part } };
+      return (await planned({ layers: { first: 0, count: layers }, ...more }, { model })).options.batches;
+    };
+    expect([await of(11), await of(8), await of(20), await of(1), await of(22)]).toEqual([2, 3, 2, 8, 1]);
+    expect(await of(11, { batches: 5 })).toBe(5);
+    expect(await of(11, { policy: 'default' })).toBe(2);
+  });
+
   test('has layers stream where the model does not fit, in larger blocks', async () => {
     const tight = { hardware: HERE, cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 };
     const { report: plan, options, streams } = await planned({ ...tight, schedule: 'zigzag' });
