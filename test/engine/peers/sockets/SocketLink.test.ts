@@ -21,13 +21,14 @@ const hidden = (pass: number): PeerMessage => ({
 });
 const close = (row: number): PeerMessage => ({ kind: 'close', row });
 
-function link(silenceSeconds = 30): { readonly sink: SocketSink; readonly source: AsyncIterator<PeerMessage> } {
+function link(slots = 1): { readonly sink: SocketSink; readonly source: AsyncIterator<PeerMessage> } {
   const [there, here] = duplexPair();
+  const silenceSeconds = 30;
   const sink = new SocketSink(new FrameConnection(there, 'the receiver', { silenceSeconds }), () => undefined);
   const source = new SocketSource(
     new FrameConnection(here, 'the sender', { silenceSeconds }),
     LIMITS,
-    1,
+    slots,
     () => undefined,
   );
   return { sink, source: source[Symbol.asyncIterator]() };
@@ -50,6 +51,20 @@ test('messages arrive once, in order and to the bit; hidden states beyond the cr
   await Promise.all(taken);
   sink.close();
   expect(await source.next()).toEqual({ done: true, value: undefined });
+});
+
+test('as many batches may be on their way as there are slots, and as few as two', async () => {
+  for (const [slots, credits] of [
+    [1, 2],
+    [5, 5],
+  ] as const) {
+    const { sink } = link(slots);
+    const taken = Array.from({ length: credits + 1 }, (_, pass) => sink.send(hidden(pass)));
+    await Promise.all(taken.slice(0, credits));
+    expect(await settled(taken[credits] ?? Promise.resolve())).toBe(false);
+    sink.close();
+    await expect(taken[credits]).rejects.toThrow(PeerError);
+  }
 });
 
 test('a sender that fails says why; a receiver that goes is noticed', async () => {
