@@ -63,6 +63,13 @@ export interface EngineOptions {
    * nothing: many, of 384 and 128 tokens.
    */
   readonly expectedRows?: ExpectedRows | ((tokenizer: Tokenizer) => Promise<ExpectedRows | undefined>);
+  /**
+   * Most seconds that a block of rows may take, from its first prompt to its last token, by itself, as the plan
+   * predicts it: rows of the lengths that are expected, as many as the block has places. The plan is the fastest of
+   * those that keep it, and there has to be one: with `policy: 'auto'` alone; the error where there is none names the
+   * least that was found. Nothing is timed while rows run. Default: any.
+   */
+  readonly maxLatency?: number;
   /** The order of the work, where a run does not say. Default: `diagonal`, or what the policy says. */
   readonly schedule?: ScheduleName;
   /**

@@ -24,10 +24,21 @@ export { parsePolicy, type BlockChoice, type Compression, type Policy } from '..
 export { parseHardware, type HardwareProfile } from '../plan/HardwareProfile.js';
 export type { ModelShape } from '../plan/ModelShape.js';
 export type { Workload } from '../plan/Workload.js';
+export {
+  planPartitioning,
+  type PartitionDocument,
+  type PartitionPlan,
+  type PhasePlan,
+} from '../plan/partitioning/planPartitioning.js';
+export type { PartitionRequest } from '../plan/partitioning/PartitionRequest.js';
+export type { AxisSizes, Mesh } from '../plan/partitioning/Mesh.js';
+export type { AttentionSharding, LayoutName, Partitioning, WeightFormat } from '../plan/partitioning/Partitioning.js';
+export type { PartitionedMemory, PhasePrediction } from '../plan/partitioning/predictPhase.js';
+export { parseChip, type ChipProfile, type Interconnect } from '../plan/partitioning/ChipProfile.js';
 export { chooseBlock, type SettledShares } from '../plan/search/chooseBlock.js';
 export { profileMachine, type ProfileOptions, type ProfileProgress } from '../profile/profileMachine.js';
 export { cachedProfile, refreshProfile } from '../profile/cachedProfile.js';
-export { readHardware } from '../profile/readHardware.js';
+export { readChip, readHardware } from '../profile/readHardware.js';
 export { readModelShape } from '../engine/open/readModelShape.js';
 export { splitThreads, type ThreadedWork, type ThreadSplit } from '../plan/papers/splitThreads.js';
 export { simulatePlan, type SimulatedPlan, type SimulateOptions } from '../simulatePlan.js';

@@ -49,10 +49,17 @@ export {
   type PlanDocument,
   planDocument,
   planPipeline,
+  planPartitioning,
+  type PartitionDocument,
+  type PartitionPlan,
+  type PhasePlan,
+  type Mesh,
+  type WeightFormat,
   type PlanRequest,
   type Policy,
   type ProfileOptions,
   type ProfileProgress,
+  readChip,
   readHardware,
   readHardwareFile,
   readMachines,
@@ -146,6 +153,8 @@ export { hubCacheFolder } from '../model/hub/hubSettings.js';
 export { modelFiles } from '../model/modelFiles.js';
 export { oldNode } from '../oldNode.js';
 export { packageRoot } from '../packageRoot.js';
+export { MOST_CHIPS } from '../plan/partitioning/ChipProfile.js';
+export { LAYOUTS } from '../plan/partitioning/Partitioning.js';
 export { BLOCK_LIMITS } from '../plan/Policy.js';
 export { PROCESS_BYTES } from '../plan/reserves.js';
 export { Turns } from '../rows/Turns.js';

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
-import { path, size, sizeOrNone, wholeNumber } from './flags/parsers.js';
+import { decimal, path, size, sizeOrNone, wholeNumber } from './flags/parsers.js';
 import { readPolicyFile } from './flags/readPolicyFile.js';
 import {
   BLOCK_LIMITS,
@@ -24,6 +24,7 @@ import {
   type ScheduleName,
 } from './library.js';
 import { describePipeline } from './pipelineReport.js';
+import { addChipFlags, planChips, type PlanChipsFlags } from './planChips.js';
 import { planPage } from './planPage.js';
 import { describePlan } from './planReport.js';
 import { ProgressMeter } from './ProgressMeter.js';
@@ -31,12 +32,8 @@ import { checkCommandPaths } from './reportFiles.js';
 import { checkStandardOutput } from './standardStreams.js';
 import { TraceFile } from './TraceFile.js';
 
-interface PlanCommandFlags {
-  readonly model: string;
-  readonly hardware: string;
+interface PlanCommandFlags extends PlanChipsFlags {
   readonly machines?: string;
-  readonly promptTokens: number;
-  readonly maxNewTokens: number;
   readonly sharedPrefixTokens: number;
   readonly rows?: number;
   readonly policy?: string;
@@ -45,13 +42,9 @@ interface PlanCommandFlags {
   readonly cpuMemory?: number;
   readonly diskMemory?: number;
   readonly schedule?: ScheduleName;
-  readonly batchSize?: number;
   readonly batches?: number;
-  readonly compressWeights: Compression | 'auto';
   readonly compressCache: Compression | 'auto';
   readonly threads?: number;
-  readonly json: boolean;
-  readonly html?: string;
   readonly simulate: boolean;
   readonly trace?: string;
 }
@@ -72,7 +65,7 @@ export function addPlan(program: Command, context: CommandContext): void {
   command.addOption(
     new Option(
       '--hardware <this|name|file>',
-      'the machine: this one, measured once and remembered; flexgen-t4, flexgen-t4-measured, lm-offload-a100; or a file that profile wrote',
+      'the machine: this one, measured once and remembered; flexgen-t4, flexgen-t4-measured, lm-offload-a100; or a file that profile wrote; with --chips a chip: a100, epyc-2-cores, h100, h200, tpu-v4, or a file',
     )
       .argParser(path)
       .default('this'),
@@ -100,6 +93,12 @@ export function addPlan(program: Command, context: CommandContext): void {
       .choices(['spillway', 'flexgen', 'lm-offload'])
       .default('spillway'),
   );
+  command.option(
+    '--max-latency <seconds>',
+    'most seconds that a block may take from its first prompt to its last token: the plan is the fastest that keeps it, or with --chips the cheapest (default: any)',
+    decimal({ least: 0, above: true }),
+  );
+  addChipFlags(command);
   command.optionsGroup('Memory:');
   for (const tier of ['gpu', 'cpu', 'disk'])
     command.option(
@@ -142,7 +141,11 @@ export function addPlan(program: Command, context: CommandContext): void {
       'with --simulate: write every task as a Chrome trace, for Perfetto (default: none)',
     ).argParser(path),
   );
-  command.action((flags: PlanCommandFlags) => plan(flags, context));
+  command.action((flags: PlanCommandFlags) => {
+    return flags.chips !== undefined || flags.interconnect !== undefined
+      ? planChips(flags, command, context)
+      : plan(flags, context);
+  });
 }
 
 async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<void> {
@@ -153,6 +156,8 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
     await planMachines(flags, flags.machines, context);
     return;
   }
+  if (flags.policy !== undefined && flags.maxLatency !== undefined)
+    throw new UsageError('--max-latency bounds the search: leave out --policy, which is one plan and no search');
   const { model, policy, hardware: machine, trace, html } = flags;
   // A page or a trace is wanted for itself.
   if (html === undefined && trace === undefined) checkStandardOutput();
@@ -177,8 +182,8 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
 
 /** Divides the model over machines. */
 async function planMachines(flags: PlanCommandFlags, file: string, context: CommandContext): Promise<void> {
-  const { policy, trace, html, hardware, compressWeights, compressCache, costModel, gpuMemory } = flags;
-  const alone = { policy, trace, html, ...(hardware !== 'this' && { hardware }) };
+  const { policy, trace, html, hardware, maxLatency, compressWeights, compressCache, costModel, gpuMemory } = flags;
+  const alone = { policy, trace, html, 'max-latency': maxLatency, ...(hardware !== 'this' && { hardware }) };
   for (const [flag, value] of Object.entries(alone))
     if (value !== undefined) throw new UsageError(`--${flag}: found ${value} beside --machines, expected one of them`);
   for (const [flag, kind] of Object.entries({ 'compress-weights': compressWeights, 'compress-cache': compressCache }))
@@ -259,6 +264,7 @@ function requestOf(
       compressCache: kinds(flags.compressCache),
     },
     costModel,
+    maxLatencySeconds: flags.maxLatency,
   };
 }
 

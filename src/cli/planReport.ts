@@ -5,7 +5,7 @@ import { formatTable } from './table.js';
 export function describePlan(plan: PlanDocument, simulated: SimulatedPlan | undefined): string {
   const { model, hardware, predicted, advice, costModel } = plan;
   const lines = [
-    `${model} on ${hardware}: ${rate(predicted.tokensPerSecond)} (${costModel}'s model), ${seconds(predicted.wallSeconds)} for ${predicted.rows} rows, of which prompts ${seconds(predicted.prefillSeconds)}`,
+    `${model} on ${hardware}: ${rate(predicted.tokensPerSecond)} (${costModel}'s model), ${seconds(predicted.wallSeconds)} for ${predicted.rows} rows, of which prompts ${seconds(predicted.prefillSeconds)}${predicted.latencySeconds === undefined ? '' : `, a block by itself ${seconds(predicted.latencySeconds)}`}`,
     `policy: ${policyWords(plan)}`,
     '',
   ];

@@ -93,10 +93,15 @@ export function shapeOfDecoder(
 ): ModelShape {
   const { hiddenSize, vocabularySize, embedding, position, contextTokens } = decoder;
   const bare = sizes(decoder, name, weightType);
-  const bits = bitsOf(weightType);
   const positions = position.kind === 'learned' ? (contextTokens + position.offset) * hiddenSize : 0;
   const globals = vocabularySize * embedding.size * (tied ? 1 : 2) + positions;
-  return { ...bare, layerWeightBytes: (layerElements(bare) * bits) / 8, globalWeightBytes: (globals * bits) / 8 };
+  return withWeightBytes(bare, globals);
+}
+
+/** A shape with the bytes of its weights, all of its type. @param globals elements of embeddings and head */
+export function withWeightBytes(shape: ModelShape, globals: number): ModelShape {
+  const bytes = bitsOf(shape.weightType) / 8;
+  return { ...shape, layerWeightBytes: layerElements(shape) * bytes, globalWeightBytes: globals * bytes };
 }
 
 /** The shape of a model whose files have been read. */

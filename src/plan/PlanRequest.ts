@@ -39,6 +39,11 @@ export interface PlanRequest {
   readonly allow?: Allowed | undefined;
   /** Default spillway. */
   readonly costModel?: CostModel['name'] | undefined;
+  /**
+   * Most seconds that a block may take from its first prompt to its last token, by itself. Default: any. Of what is
+   * searched; a policy that is given is predicted whatever it takes.
+   */
+  readonly maxLatencySeconds?: number | undefined;
 }
 
 /** A cap may be infinite. */
@@ -69,6 +74,7 @@ const requestSchema: z.ZodType<PlanRequest> = z.strictObject({
     })
     .optional(),
   costModel: z.enum(COST_MODEL_NAMES).optional(),
+  maxLatencySeconds: z.number().positive().optional(),
 });
 
 /**
@@ -78,20 +84,26 @@ const requestSchema: z.ZodType<PlanRequest> = z.strictObject({
  */
 export function parseRequest(value: PlanRequest): PlanRequest {
   const request = parsedArgument(requestSchema, value, 'request');
-  const {
-    workload: { promptTokens, newTokens, sharedPrefixTokens = 0 },
-    shape: { contextTokens },
-  } = request;
+  const { workload, shape } = request;
+  const { promptTokens, sharedPrefixTokens = 0 } = workload;
   if (sharedPrefixTokens >= promptTokens)
     throw new UsageError(
       `sharedPrefixTokens: found ${sharedPrefixTokens}, expected fewer than promptTokens, ${promptTokens}: a row's last token is its own`,
     );
+  checkContext(workload, shape);
+  return request;
+}
+
+/** @throws UsageError for rows that are longer than the model's context */
+export function checkContext(
+  { promptTokens, newTokens }: Pick<Workload, 'promptTokens' | 'newTokens'>,
+  { contextTokens }: ModelShape,
+): void {
   if (promptTokens + newTokens > contextTokens + 1) {
     throw new UsageError(
       `promptTokens and newTokens: found ${promptTokens} + ${newTokens}, but the model's context is ${contextTokens} tokens`,
     );
   }
-  return request;
 }
 
 /**

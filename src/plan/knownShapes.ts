@@ -1,7 +1,7 @@
 import { UsageError } from '../errors/UsageError.js';
 import { describeDecoder } from '../model/architectures/index.js';
 import type { WeightType } from '../model/weightTypes.js';
-import { shapeOfDecoder, type ModelShape } from './ModelShape.js';
+import { shapeOfDecoder, withWeightBytes, type ModelShape } from './ModelShape.js';
 
 type Config = Readonly<Record<string, unknown>>;
 interface KnownShape {
@@ -9,6 +9,21 @@ interface KnownShape {
   readonly tied: boolean;
   readonly weightType?: WeightType;
 }
+
+/** Of models that are known from papers alone: sizes, without any weights. */
+type PaperShape = Pick<
+  ModelShape,
+  | 'layers'
+  | 'hiddenSize'
+  | 'feedForwardSize'
+  | 'feedForwardMatrices'
+  | 'residual'
+  | 'heads'
+  | 'kvHeads'
+  | 'headDim'
+  | 'vocabularySize'
+  | 'rotaryElements'
+> & { readonly tied: boolean };
 
 /**
  * OPT's sizes (Zhang et al. 2022, table 1): layers, heads, hidden size; the feed-forward block is four times as wide.
@@ -96,14 +111,66 @@ const KNOWN: Readonly<Record<string, KnownShape>> = {
   'smollm2-1.7b': gated('llama', 24, 32, 32, 2048, 8192, 49152, 8192, { tie_word_embeddings: true }),
 };
 
+/** PaLM's sizes (Chowdhery et al. 2022, table 1): multiquery attention, a gated feed-forward block beside it. */
+function palm(layers: number, heads: number, hiddenSize: number): PaperShape {
+  return {
+    layers,
+    hiddenSize,
+    feedForwardSize: 4 * hiddenSize,
+    feedForwardMatrices: 3,
+    residual: 'parallel',
+    heads,
+    kvHeads: 1,
+    headDim: 256,
+    vocabularySize: 256_000,
+    rotaryElements: 256,
+    tied: true,
+  };
+}
+
+/** Models of no family that is read: to be planned for, as the partitioning papers do. All of 2048 tokens. */
+const FROM_PAPERS: Readonly<Record<string, PaperShape>> = {
+  'palm-8b': palm(32, 16, 4096),
+  'palm-62b': palm(64, 32, 8192),
+  'palm-540b': palm(118, 48, 18432),
+  // Smith et al. 2022, section 3.2, and Pope et al., table D.1.
+  'megatron-530b': {
+    layers: 105,
+    hiddenSize: 20480,
+    feedForwardSize: 81920,
+    feedForwardMatrices: 2,
+    residual: 'pre',
+    heads: 128,
+    kvHeads: 128,
+    headDim: 160,
+    vocabularySize: 51200,
+    rotaryElements: 0,
+    tied: true,
+  },
+};
+
 /** Models whose sizes are known without any file. */
-export const knownShapeNames: readonly string[] = Object.keys(KNOWN);
+export const knownShapeNames: readonly string[] = [...Object.keys(KNOWN), ...Object.keys(FROM_PAPERS)];
 
 /** The shape of a model that is known by name, in 16-bit weights; undefined for any other name. */
 export function knownShape(name: string): ModelShape | undefined {
   const key = name.toLowerCase();
   const known = Object.hasOwn(KNOWN, key) ? KNOWN[key] : undefined;
-  return known && shapeOfDecoder(describeDecoder(known.config, key), key, known);
+  if (known !== undefined) return shapeOfDecoder(describeDecoder(known.config, key), key, known);
+  const paper = Object.hasOwn(FROM_PAPERS, key) ? FROM_PAPERS[key] : undefined;
+  return paper && shapeOfPaper(key, paper);
+}
+
+function shapeOfPaper(name: string, { tied, ...sizes }: PaperShape): ModelShape {
+  const bare = {
+    ...sizes,
+    name,
+    contextTokens: 2048,
+    weightType: 'F16',
+    layerWeightBytes: 0,
+    globalWeightBytes: 0,
+  } as const;
+  return withWeightBytes(bare, bare.vocabularySize * bare.hiddenSize * (tied ? 1 : 2));
 }
 
 /** @throws UsageError for a name that is not known */

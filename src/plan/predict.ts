@@ -1,3 +1,4 @@
+import { blockSeconds } from './blockSeconds.js';
 import { MemoryBudgetError } from '../errors/MemoryBudgetError.js';
 import { type BlockCost, type BlockSetting, type CostAt, type CostModel, costAt, overflows } from './CostModel.js';
 import { COST_MODELS } from './costModels.js';
@@ -15,6 +16,8 @@ export interface Prediction extends Omit<CostAt, 'seconds'> {
   readonly fits: boolean;
   /** Says which tiers overflow, and by how much. */
   readonly warning?: string;
+  /** Of one block, from its first prompt to its last token, where a search was bound by it. */
+  readonly latencySeconds?: number;
   /** The queue that the time is spent on. */
   readonly bottleneck: string;
 }
@@ -52,6 +55,17 @@ export function settingOf(
 export function predict(request: PlanRequest, policy: Policy): Prediction {
   const { setting, placement, cost } = settingOf(request, policy);
   return predictionOf(costAt(cost, placement), cost, usableBytes(setting.hardware));
+}
+
+/**
+ * A block's latency under a given policy: `blockSeconds`. Pure.
+ * @throws UsageError for a request or a policy that makes no sense
+ */
+export function blockSecondsOf(request: PlanRequest, policy: Policy): number {
+  const { hardware, shape, workload, caps, costModel = 'spillway' } = parseRequest(request);
+  const capped = cappedHardware(hardware, caps);
+  const setting = { hardware: capped, shape, workload, block: policy };
+  return blockSeconds(COST_MODELS[costModel], setting, vectorOf(policy), usableBytes(capped).cpu);
 }
 
 export function predictionOf(at: CostAt, cost: BlockCost, usable: Readonly<Record<Tier, number>>): Prediction {

@@ -4,19 +4,21 @@ import { found } from '../arguments/found.js';
 import { UsageError } from '../errors/UsageError.js';
 import { readJsonObject } from '../model/files/readJson.js';
 import { packageRoot } from '../packageRoot.js';
+import { parseChip, type ChipProfile } from '../plan/partitioning/ChipProfile.js';
 import { parseHardware, type HardwareProfile } from '../plan/HardwareProfile.js';
 import { cachedProfile } from './cachedProfile.js';
 import type { ProfileOptions } from './profileMachine.js';
 
-/** The package's own hardware files. */
+/** The package's own hardware files: of machines, and of chips that share a model. */
 const builtIn = (file: string): URL => new URL(`hardware/${file}`, packageRoot().folder);
 const MOST_BYTES = 4 * 2 ** 20;
+const ENDINGS = { machine: '.json', chip: '.chip.json' } as const;
 
-/** Names of the machines that come with the package. */
-export async function builtInHardware(): Promise<string[]> {
+/** Names of the machines, or of the chips, that come with the package. */
+export async function builtInHardware(kind: keyof typeof ENDINGS = 'machine'): Promise<string[]> {
   return (await readdir(builtIn('')))
-    .filter((name) => name.endsWith('.json'))
-    .map((name) => name.slice(0, -'.json'.length))
+    .filter((name) => name.endsWith(ENDINGS[kind]) && (kind === 'chip' || !name.endsWith(ENDINGS.chip)))
+    .map((name) => name.slice(0, -ENDINGS[kind].length))
     .sort();
 }
 
@@ -48,6 +50,21 @@ export async function readHardwareFile(file: string, names: readonly string[] = 
     );
   }
   return readProfileFile(file, file);
+}
+
+/**
+ * A chip by name or file, of which several are to share a model.
+ * @throws UsageError for a name that is not known
+ * @throws PlanFileError, ModelFileError for a file that cannot be used
+ */
+export async function readChip(nameOrFile: string): Promise<ChipProfile> {
+  const names = await builtInHardware('chip');
+  const read = async (path: string): Promise<ChipProfile> =>
+    parseChip(await readJsonObject(path, MOST_BYTES), nameOrFile);
+  if (names.includes(nameOrFile)) return read(fileURLToPath(builtIn(`${nameOrFile}${ENDINGS.chip}`)));
+  if (typeof nameOrFile !== 'string' || !/[\\/.]/.test(nameOrFile))
+    throw new UsageError(`hardware: found ${found(nameOrFile)}, expected a chip: ${names.join(', ')}, or a file`);
+  return read(nameOrFile);
 }
 
 async function readProfileFile(path: string, name: string): Promise<HardwareProfile> {

@@ -97,8 +97,10 @@ function parserOf(value: Exclude<EngineOption['value'], { readonly kind: 'choice
     case 'whole':
       return wholeNumber(value.least, value.most);
     case 'number': {
-      const number = decimal(value.range, ', or off');
-      return (text) => (text === 'off' ? value.off : number(text));
+      const { range, off } = value;
+      if (off === undefined) return decimal(range);
+      const number = decimal(range, ', or off');
+      return (text) => (text === 'off' ? off : number(text));
     }
     case 'size':
       return value.none ? sizeOrNone : size;

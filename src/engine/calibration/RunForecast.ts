@@ -1,4 +1,5 @@
 import { loadAddon } from '../../bindings/loadAddon.js';
+import { UsageError } from '../../errors/UsageError.js';
 import type { RunStats } from '../../RunStats.js';
 import { TaskTimings } from './TaskTimings.js';
 import type { Placement } from '../memory/movement.js';
@@ -191,29 +192,37 @@ export class RunForecast {
     };
   }
 
-  /** How many rows should be under way together for another workload, as things lie now. */
+  /**
+   * How many rows should be under way together for another workload, as things lie now: as few as there can be where no
+   * block keeps a bound on its latency any more.
+   */
   private rowsFor(request: PlanRequest): number {
     const { grid, settings, reserved } = this.opened;
     const { compressWeights, compressCache } = settings.numerics;
     const { rowsPerSlot, schedule, tokensPerSquare } = settings.block;
-    const { hardware, allow } = request;
-    const best = chooseBlock(
-      {
-        ...request,
-        hardware: { ...hardware, memory: { ...hardware.memory, cpuBytes: reserved.hostBytes } },
-        allow: {
-          ...allow,
-          schedules: [schedule],
-          batches: grid.slots,
-          mostBatchSize: grid.rowsPerSlot,
-          tokensPerSquare,
-          compressWeights: [compressWeights],
-          compressCache: [compressCache],
+    const { hardware, allow, maxLatencySeconds } = request;
+    try {
+      const best = chooseBlock(
+        {
+          ...request,
+          hardware: { ...hardware, memory: { ...hardware.memory, cpuBytes: reserved.hostBytes } },
+          allow: {
+            ...allow,
+            schedules: [schedule],
+            batches: grid.slots,
+            mostBatchSize: grid.rowsPerSlot,
+            tokensPerSquare,
+            compressWeights: [compressWeights],
+            compressCache: [compressCache],
+          },
         },
-      },
-      this.placement,
-    );
-    // Rows that do not fit beside each other any more come in one by one, as memory comes free.
-    return grid.slots * (best?.policy.batchSize ?? rowsPerSlot);
+        this.placement,
+      );
+      // Rows that do not fit beside each other any more come in one by one, as memory comes free.
+      return grid.slots * (best?.policy.batchSize ?? rowsPerSlot);
+    } catch (error) {
+      if (!(error instanceof UsageError) || maxLatencySeconds === undefined) throw error;
+      return grid.slots;
+    }
   }
 }

@@ -16,8 +16,8 @@ import { BLOCK_SCHEDULES, SCHEDULE_NAMES } from '../schedules/blockSchedules.js'
 /** What an option may be. The command line reads a flag's text by it. */
 export type OptionValue =
   | { readonly kind: 'whole'; readonly least: number; readonly most: number }
-  /** @param off the value that the command line calls `off` */
-  | { readonly kind: 'number'; readonly range: NumberRange; readonly off: number }
+  /** @param off the value that the command line calls `off`, where there is one */
+  | { readonly kind: 'number'; readonly range: NumberRange; readonly off?: number }
   /** @param none whether 0 is one */
   | { readonly kind: 'size'; readonly none?: true }
   /** @param planned what there is besides where somebody plans */
@@ -202,6 +202,15 @@ export const ENGINE_OPTIONS = {
     value: { kind: 'other', check: orFunction(checkExpectedRows) },
     defaultWords: 'many, of 384 and 128 tokens',
     about: '`{ promptTokens, newTokens, … }`: the rows that are to come, or a function that finds out',
+  },
+  maxLatency: {
+    group: 'plan',
+    value: { kind: 'number', range: { least: 0, above: true } },
+    defaultWords: 'any',
+    flag: '<seconds>',
+    about:
+      'most seconds that a block may take from its first prompt to its last token, by the plan: it is the fastest that keeps it',
+    docs: 'most seconds that a block of rows may take from its first prompt to its last token, by itself, as predicted: the plan is the fastest that keeps it ([policy.md](policy.md#latency))',
   },
   schedule: {
     group: 'plan',

@@ -4,6 +4,7 @@ import type { EngineOptions } from '../../EngineOptions.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
+import { UsageError } from '../../errors/UsageError.js';
 import type { ExpectedRows } from '../../ExpectedRows.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import { ENGINE_OPTIONS } from './engineOptions.js';
@@ -18,7 +19,7 @@ import { shapeOfModel, type ModelShape } from '../../plan/ModelShape.js';
 import type { PlacementShares } from '../../plan/Placement.js';
 import type { Allowed, PlanRequest } from '../../plan/PlanRequest.js';
 import { COMPRESSIONS, type Compression, type Policy } from '../../plan/Policy.js';
-import { predict, settingOf } from '../../plan/predict.js';
+import { blockSecondsOf, predict, settingOf } from '../../plan/predict.js';
 import { layerFlopsPerToken } from '../../plan/model/computeSeconds.js';
 import type { Workload } from '../../plan/Workload.js';
 import { policyOptions } from './policyOptions.js';
@@ -99,7 +100,8 @@ const NOT_MEASURED = `the GPU of this machine has not been measured: ${UNPLANNED
  * @param expected rows to plan for; undefined: nothing is known of them
  * @param profileOf how the profile of this machine is had; replaced in tests, as is
  * @param speedOf how fast the machine is now, over that profile
- * @throws UsageError for a hardware profile of another machine, and for a policy that this machine cannot follow
+ * @throws UsageError for a hardware profile of another machine, for a policy that this machine cannot follow, and for a
+ *   `maxLatency` that no plan keeps
  */
 export async function planEngine(
   source: ModelSource,
@@ -117,12 +119,19 @@ export async function planEngine(
   const { numerics, block, memory } = settings;
   const { gpu: onGpu } = memory;
   const capBytes = capOf(memory, machine);
-  const asIs = (origin: EnginePlan['origin'], why?: string, request?: PlanRequest): Plan => ({
-    report: { origin, ...(why !== undefined && { why }), ...(request && { workload: request.workload }) },
-    options,
-    streams: false,
-    request,
-  });
+  const { maxLatency } = options;
+  const asIs = (origin: EnginePlan['origin'], why?: string, request?: PlanRequest): Plan => {
+    if (maxLatency !== undefined)
+      throw new UsageError(
+        `maxLatency: found ${maxLatency}, but nothing can be planned to keep it: ${why ?? 'engines that share a model agree on their blocks, and none of them plans'}`,
+      );
+    return {
+      report: { origin, ...(why !== undefined && { why }), ...(request && { workload: request.workload }) },
+      options,
+      streams: false,
+      request,
+    };
+  };
   // Engines that share a model's layers have to agree on their blocks: none of them plans for itself.
   if (options.layers !== undefined)
     return { ...asIs(originOf(chosen)), options: { ...options, batches: options.batches ?? batchesOfPart(source) } };
@@ -152,7 +161,7 @@ export async function planEngine(
     checkSameMachine(options.hardware, { ...machine, ...(gpu && { gpuName: gpu.name }) });
     hardware = options.hardware;
   } else {
-    if (expected?.rows === 0 || work(shape, workload) < WORTH_MEASURING)
+    if (maxLatency === undefined && (expected?.rows === 0 || work(shape, workload) < WORTH_MEASURING))
       return asIs(
         originOf(chosen),
         onGpu && `there is too little work to measure the GPU of this machine for: ${UNPLANNED}`,
@@ -184,6 +193,7 @@ export async function planEngine(
     shape,
     workload,
     allow: allowed(options, settings),
+    maxLatencySeconds: maxLatency,
   };
   const planned =
     typeof chosen === 'object'
@@ -329,7 +339,11 @@ function usualPlan(request: PlanRequest, block: Block): RankedPlan | undefined {
     ...(tokensPerSquare !== undefined && { tokensPerSquare }),
   };
   const predicted = predict(request, policy);
-  return predicted.fits ? { policy, predicted } : undefined;
+  if (!predicted.fits) return undefined;
+  const { maxLatencySeconds } = request;
+  if (maxLatencySeconds === undefined) return { policy, predicted };
+  const latencySeconds = blockSecondsOf(request, policy);
+  return latencySeconds <= maxLatencySeconds ? { policy, predicted: { ...predicted, latencySeconds } } : undefined;
 }
 
 const onCpu = { gpu: 0, cpu: 1, disk: 0 };

@@ -57,7 +57,11 @@ export async function validateOptions(given: unknown): Promise<RequestedOptions>
  * @throws UsageError
  */
 export function requestedOptions(options: EngineOptions, machine: MachineFacts): RequestedOptions {
-  const { policy } = options;
+  const { policy, maxLatency } = options;
+  if (maxLatency !== undefined && policy !== undefined && policy !== 'auto')
+    throw new UsageError(
+      `maxLatency: found ${maxLatency}, expected policy auto beside it: it says what a plan is searched for, and ${policy === 'default' ? 'with policy default nothing is planned' : 'a policy that is given is no search'}`,
+    );
   const all =
     typeof policy === 'object' ? { ...policyOptions(policy, gpuBytes(options.gpuMemory) > 0), ...options } : options;
   return { options: all, settings: settle(all, machine) };

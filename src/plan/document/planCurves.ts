@@ -1,3 +1,4 @@
+import { paretoFrontier } from '../paretoFrontier.js';
 import { choosePolicy } from '../search/choosePolicy.js';
 import { layerElements } from '../ModelShape.js';
 import type { PlanRequest } from '../PlanRequest.js';
@@ -42,7 +43,8 @@ export function planCurves(request: PlanRequest, policy: Policy): PlanCurves {
   };
   const plan = (changed: Partial<PlanRequest>): { tokensPerSecond: number; seconds: number } | undefined => {
     try {
-      const { predicted } = choosePolicy({ ...request, allow: kind, ...changed });
+      // Also what is beyond a bound on latency is to be seen.
+      const { predicted } = choosePolicy({ ...request, maxLatencySeconds: undefined, allow: kind, ...changed });
       return { tokensPerSecond: predicted.tokensPerSecond, seconds: predicted.wallSeconds };
     } catch {
       return undefined;
@@ -63,9 +65,11 @@ export function planCurves(request: PlanRequest, policy: Policy): PlanCurves {
       : sizes.map((batchSize) =>
           plan({ allow: { ...kind, batchSize }, workload: { ...request.workload, rows: undefined } }),
         );
-  const frontier = blocks.filter((point) => point !== undefined).sort((a, b) => a.seconds - b.seconds);
-  let best = 0;
-  const undominated = frontier.filter(({ tokensPerSecond }) => tokensPerSecond > best && (best = tokensPerSecond) > 0);
+  const frontier = paretoFrontier(
+    blocks.filter((point) => point !== undefined),
+    ({ seconds }) => seconds,
+    ({ tokensPerSecond }) => -tokensPerSecond,
+  );
 
   const on = hardware.memory.gpuBytes > 0 && hardware.gpu ? hardware.gpu : hardware.cpu;
   const link =
@@ -76,8 +80,8 @@ export function planCurves(request: PlanRequest, policy: Policy): PlanCurves {
     byBlock: { x: sizes, y: points.map((point) => point?.tokensPerSecond) },
     byMemory: { tier, x: bytes.map((each) => each / 2 ** 30), y: memory },
     frontier: {
-      x: undominated.map(({ seconds }) => seconds),
-      y: undominated.map(({ tokensPerSecond }) => tokensPerSecond),
+      x: frontier.map(({ seconds }) => seconds),
+      y: frontier.map(({ tokensPerSecond }) => tokensPerSecond),
     },
     roofline: {
       tokens,

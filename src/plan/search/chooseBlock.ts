@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { BLOCK_SCHEDULES } from '../../engine/schedules/blockSchedules.js';
+import { blockSeconds, tooSlow } from '../blockSeconds.js';
 import { costAt, overflows } from '../CostModel.js';
 import { COST_MODELS } from '../costModels.js';
 import { parsedArgument } from '../parsed.js';
@@ -33,12 +34,12 @@ const ABOUT = 0.99;
  * has settled, and for engines that are open already. Tries batch sizes and numbers of batches, about 1.4 apart. Pure.
  *
  * @returns undefined if no block fits
- * @throws UsageError for a request or shares that make no sense
+ * @throws UsageError for a request or shares that make no sense, and for a `maxLatencySeconds` that no block keeps
  */
 export function chooseBlock(given: PlanRequest, settled: SettledShares): RankedPlan | undefined {
   const request = parseRequest(given);
   const shares = parsedArgument(settledSchema, settled, 'shares');
-  const { shape, workload, allow = {}, costModel = 'spillway' } = request;
+  const { shape, workload, allow = {}, costModel = 'spillway', maxLatencySeconds } = request;
   const model = COST_MODELS[costModel];
   const hardware = cappedHardware(request.hardware, request.caps);
   const usable = usableBytes(hardware);
@@ -49,6 +50,7 @@ export function chooseBlock(given: PlanRequest, settled: SettledShares): RankedP
       : [allowed];
 
   const found: RankedPlan[] = [];
+  let least = Infinity;
   for (const schedule of allow.schedules ?? model.schedules) {
     for (const batches of BLOCK_SCHEDULES[schedule].sweep === 'one-slot'
       ? [1]
@@ -76,12 +78,24 @@ export function chooseBlock(given: PlanRequest, settled: SettledShares): RankedP
           const cost = model.blockAt(inTurn ?? setting, vector);
           const at = costAt(cost, vector);
           if (overflows(at, usable).length > 0) continue;
-          found.push({ policy, predicted: predictionOf(at, cost, usable) });
+          const latencySeconds =
+            maxLatencySeconds === undefined ? undefined : blockSeconds(model, setting, vector, usable.cpu);
+          least = Math.min(least, latencySeconds ?? Infinity);
+          if (latencySeconds === undefined || latencySeconds <= (maxLatencySeconds ?? Infinity))
+            found.push({
+              policy,
+              predicted: {
+                ...predictionOf(at, cost, usable),
+                ...(latencySeconds !== undefined && { latencySeconds }),
+              },
+            });
           if (inTurn === undefined) break;
         }
       }
     }
   }
+  if (maxLatencySeconds !== undefined && found.length === 0 && least < Infinity)
+    throw tooSlow(maxLatencySeconds, least, 'block');
   const best = Math.max(0, ...found.map(({ predicted }) => predicted.tokensPerSecond));
   const size = ({ policy }: RankedPlan): number => policy.batchSize * policy.batches;
   return found

@@ -1,4 +1,5 @@
 import { leastValue } from '../Affine.js';
+import { tooSlow } from '../blockSeconds.js';
 import type { CostModel } from '../CostModel.js';
 import { COST_MODELS } from '../costModels.js';
 import type { HardwareProfile } from '../HardwareProfile.js';
@@ -28,7 +29,8 @@ const RUNNERS_UP = 4;
 /**
  * The fastest policy that fits the caps, under a cost model. Pure; at most about a second for the largest models.
  *
- * @throws UsageError for a request that makes no sense
+ * @throws UsageError for a request that makes no sense, and for a `maxLatencySeconds` that no block keeps: it names the
+ *   least that was found
  * @throws MemoryBudgetError if nothing fits; it names the smallest budget that would
  */
 export function choosePolicy(given: PlanRequest): Choice {
@@ -38,26 +40,40 @@ export function choosePolicy(given: PlanRequest): Choice {
   const hardware = cappedHardware(request.hardware, request.caps);
   const usable = usableBytes(hardware);
   const space = searchSpace(request, model, hardware);
-  const { ranked, ...searched } = searchPolicy(model, { hardware, shape, workload }, space, usable);
-  const plans = ranked.map(({ policy, at }): RankedPlan => {
+  const { ranked, leastLatencySeconds, ...searched } = searchPolicy(
+    model,
+    { hardware, shape, workload },
+    space,
+    usable,
+  );
+  const plans = ranked.map(({ policy, at, latencySeconds }): RankedPlan => {
     const [setting, placement] = [{ hardware, shape, workload, block: policy }, vectorOf(policy)];
     return {
       policy,
-      predicted: predictionOf(
-        at,
-        model.blockAt(pacedSetting(model, setting, placement, usable.cpu) ?? setting, placement),
-        usable,
-      ),
+      predicted: {
+        ...predictionOf(
+          at,
+          model.blockAt(pacedSetting(model, setting, placement, usable.cpu) ?? setting, placement),
+          usable,
+        ),
+        ...(latencySeconds !== undefined && { latencySeconds }),
+      },
     };
   });
   const [best] = plans;
+  if (best === undefined && space.maxLatencySeconds !== undefined && leastLatencySeconds < Infinity)
+    throw tooSlow(space.maxLatencySeconds, leastLatencySeconds, 'block');
   if (best === undefined) throw smallestBudget(model, { ...request, hardware }, space, usable);
   const readsOnly = plans.find(({ policy: { cache, activations } }) => cache.disk === 0 && activations.disk === 0);
   return { ...best, readsOnly, runnersUp: distinct(plans).slice(1, 1 + RUNNERS_UP), searched };
 }
 
 /** What a request leaves open. */
-function searchSpace({ allow = {}, workload }: PlanRequest, model: CostModel, hardware: HardwareProfile): SearchSpace {
+function searchSpace(
+  { allow = {}, workload, maxLatencySeconds }: PlanRequest,
+  model: CostModel,
+  hardware: HardwareProfile,
+): SearchSpace {
   const withGpu = hardware.memory.gpuBytes > 0;
   const { rows = Infinity } = workload;
   return {
@@ -72,6 +88,7 @@ function searchSpace({ allow = {}, workload }: PlanRequest, model: CostModel, ha
     cpuAttention: model.name === 'flexgen' || !withGpu ? [true] : (allow.cpuAttention ?? [true, false]),
     tokensPerSquare: allow.tokensPerSquare,
     threads: allow.threads,
+    maxLatencySeconds,
   };
 }
 
@@ -124,7 +141,13 @@ function smallestBudget(
         shape,
         workload,
       },
-      { ...space, schedules: [block.schedule], batchSizes: [block.batchSize], batchCounts: [block.batches] },
+      {
+        ...space,
+        maxLatencySeconds: undefined,
+        schedules: [block.schedule],
+        batchSizes: [block.batchSize],
+        batchCounts: [block.batches],
+      },
       { ...usable, [tier]: bytes },
     ).ranked.length > 0;
   // The tier that more of would help: CPU memory first, as it is the one that is capped most often.

@@ -1,6 +1,7 @@
 import { type BlockSetting, type CostAt, type CostModel, costAt, overflows } from '../CostModel.js';
 import { BLOCK_SCHEDULES, type ScheduleName } from '../../engine/schedules/blockSchedules.js';
 import { type BlockChoice, type Compression, type Policy, refillsAtOnce } from '../Policy.js';
+import { blockSeconds } from '../blockSeconds.js';
 import { sharesOf, vectorOf } from '../Placement.js';
 import type { Tier } from '../../engine/grid/Tier.js';
 import { roundedPlacements } from './roundPlacement.js';
@@ -20,11 +21,15 @@ export interface SearchSpace {
   readonly cpuAttention: readonly boolean[];
   readonly tokensPerSquare?: number | undefined;
   readonly threads?: number | undefined;
+  /** Blocks that take longer are none. Default: any. */
+  readonly maxLatencySeconds?: number | undefined;
 }
 
 export interface RankedPolicy {
   readonly policy: Policy;
   readonly at: CostAt;
+  /** Of a block (`blockSeconds`), where there is a bound on it. */
+  readonly latencySeconds?: number | undefined;
 }
 
 export interface SearchOutcome {
@@ -34,6 +39,8 @@ export interface SearchOutcome {
   readonly blocks: number;
   readonly programs: number;
   readonly feasible: number;
+  /** The least latency of a block that fits; infinite where none does, or there is no bound. */
+  readonly leastLatencySeconds: number;
 }
 
 /** Every which point of the grid of block sizes is looked at first. */
@@ -56,6 +63,7 @@ export function searchPolicy(
   const found: RankedPolicy[] = [];
   const counts = { blocks: 0, programs: 0, feasible: 0 };
   let best = 0;
+  const bound = latencyBound(model, base, space, usable);
 
   /** The best placement of one block; undefined if nothing fits, or nothing that could be near the best of its kind. */
   const solve = (block: BlockChoice, atLeast: number): RankedPolicy | undefined => {
@@ -65,16 +73,16 @@ export function searchPolicy(
     const costs = model
       .blocks(setting)
       .filter((cost) => mayFit(cost, usable))
-      .map((cost) => ({ cost, bound: cost.newTokens / leastSeconds(cost) }));
-    for (const { cost, bound } of costs) {
-      if (bound <= Math.max(atLeast, winner?.at.tokensPerSecond ?? 0)) continue;
+      .map((cost) => ({ cost, most: cost.newTokens / leastSeconds(cost) }));
+    for (const { cost, most } of costs) {
+      if (most <= Math.max(atLeast, winner?.at.tokensPerSecond ?? 0)) continue;
       counts.programs++;
       const solved = solvePlacement(cost, usable);
       if (solved.status !== 'optimal' || cost.newTokens / solved.seconds <= (winner?.at.tokensPerSecond ?? 0)) continue;
       for (const placement of roundedPlacements(model, setting, cost, solved, usable)) {
         const at = costAt(model.blockAt(setting, placement), placement);
         if (at.tokensPerSecond > (winner?.at.tokensPerSecond ?? 0))
-          winner = { policy: { ...block, ...sharesOf(placement) }, at };
+          winner = bound.kept({ policy: { ...block, ...sharesOf(placement) }, at }) ?? winner;
       }
     }
     if (winner !== undefined) {
@@ -109,10 +117,33 @@ export function searchPolicy(
       .sort((a, b) => b.value - a.value)
       .slice(0, STARTS))
       climb(start, visit);
-    found.push(...pacedPolicies(model, base, kind, space, usable));
+    for (const paced of pacedPolicies(model, base, kind, space, usable)) {
+      const kept = bound.kept(paced);
+      if (kept) found.push(kept);
+    }
   }
   found.sort((a, b) => b.at.tokensPerSecond - a.at.tokensPerSecond || rows(a) - rows(b));
-  return { ranked: found, ...counts };
+  return { ranked: found, ...counts, leastLatencySeconds: bound.least() };
+}
+
+/** Tells which policies keep the bound on a block's latency, and remembers the least that it has seen. */
+function latencyBound(
+  model: CostModel,
+  base: Omit<BlockSetting, 'block'>,
+  { maxLatencySeconds }: SearchSpace,
+  usable: Readonly<Record<Tier, number>>,
+): { readonly kept: (ranked: RankedPolicy) => RankedPolicy | undefined; readonly least: () => number } {
+  let least = Infinity;
+  return {
+    kept: (ranked) => {
+      if (maxLatencySeconds === undefined) return ranked;
+      const { policy } = ranked;
+      const latencySeconds = blockSeconds(model, { ...base, block: policy }, vectorOf(policy), usable.cpu);
+      least = Math.min(least, latencySeconds);
+      return latencySeconds <= maxLatencySeconds ? { ...ranked, latencySeconds } : undefined;
+    },
+    least: () => least,
+  };
 }
 
 /** Blocks whose bound is further than this from the best found so far are not solved. */

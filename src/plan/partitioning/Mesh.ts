@@ -1,0 +1,61 @@
+import type { Interconnect } from './ChipProfile.js';
+
+export const AXES = ['x', 'y', 'z'] as const;
+export type AxisName = (typeof AXES)[number];
+
+/** Chips along the three axes that tensors are split over. */
+export type AxisSizes = Readonly<Record<AxisName, number>>;
+
+/** Chips as a model sees them: x · y · z of them. */
+export interface Mesh extends AxisSizes {
+  /** Of an interconnect with nodes: how many of them each axis spans. */
+  readonly nodes?: AxisSizes;
+}
+
+/** Chips of some axes of a mesh. */
+export function chipsAlong(sizes: AxisSizes, axes: readonly AxisName[] = AXES): number {
+  return axes.reduce((product, axis) => product * sizes[axis], 1);
+}
+
+/** Of a torus, the longest axis over the shortest: TPU v4 comes as 2x2x4, 4x4x4, 4x4x8 and the like. */
+const LONGEST = 2;
+
+/** All meshes of so many chips on an interconnect, none where there is no such slice of it. Pure. */
+export function meshesOf(interconnect: Interconnect, chips: number): Mesh[] {
+  if (chips > interconnect.mostChips) return [];
+  if (interconnect.kind === 'torus')
+    return factors(chips).filter(
+      (sizes) =>
+        AXES.filter((axis) => sizes[axis] > 1).length <= interconnect.axes &&
+        isSlice(
+          Object.values(sizes)
+            .sort((a, b) => b - a)
+            .slice(0, interconnect.axes),
+        ),
+    );
+  const { nodes } = interconnect;
+  if (nodes === undefined || chips <= nodes.chips) return factors(chips);
+  if (chips % nodes.chips !== 0) return [];
+  return factors(nodes.chips).flatMap((inside) =>
+    factors(chips / nodes.chips).map((across) => ({
+      x: inside.x * across.x,
+      y: inside.y * across.y,
+      z: inside.z * across.z,
+      nodes: across,
+    })),
+  );
+}
+
+function isSlice(sizes: readonly number[]): boolean {
+  return Math.max(...sizes) <= LONGEST * Math.min(...sizes);
+}
+
+/** All ways to write a number as a product of three. */
+function factors(chips: number): AxisSizes[] {
+  const found: AxisSizes[] = [];
+  for (let x = 1; x <= chips; x++) {
+    if (chips % x !== 0) continue;
+    for (let y = 1; y <= chips / x; y++) if ((chips / x) % y === 0) found.push({ x, y, z: chips / x / y });
+  }
+  return found;
+}
