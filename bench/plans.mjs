@@ -1,7 +1,9 @@
-// Prints the tables of docs/policy.md: the papers' policies under all cost models, and thread splits. `--write` puts
+// Prints the tables of docs/policy.md: the papers' policies under all cost models, the
+// partitioning of models over chips, and thread splits. `--write` puts
 // them into that file. Usage: npm run bench:plans [-- --write]
 import { readFile, writeFile } from 'node:fs/promises';
 import { choosePolicy, parsePolicy, predict, readHardware, readModelShape, splitThreads } from '../dist/api/plan.js';
+import { popeTables } from './papers/popeTables.mjs';
 import { ATTENTION_GRAPH } from '../dist/plan/papers/kahnLevels.js';
 
 const DOCUMENT = new URL('../docs/policy.md', import.meta.url);
@@ -211,7 +213,13 @@ function threadTable() {
   return table(['threads', '', 'operations x threads', 'transfers', 'a layer', 'tokens/s'], rows);
 }
 
-const tables = { flexgen: await flexgenTable(), 'lm-offload': await lmOffloadTable(), threads: threadTable() };
+const pope = Object.entries(await popeTables()).map(([name, [head, ...rows]]) => [name, table(head, rows)]);
+const tables = {
+  flexgen: await flexgenTable(),
+  'lm-offload': await lmOffloadTable(),
+  ...Object.fromEntries(pope),
+  threads: threadTable(),
+};
 if (process.argv.includes('--write')) {
   let text = await readFile(DOCUMENT, 'utf8');
   for (const [name, lines] of Object.entries(tables)) {

@@ -118,6 +118,15 @@ describe('plan', () => {
     expect(predicted.predicted.tokensPerSecond).toBeCloseTo(plan.predicted.tokensPerSecond ?? 0, 9);
   });
 
+  test('a bound on the latency of a block', async () => {
+    const { code, stdout } = await runCli([...T4, '--cost-model', 'flexgen', '--max-latency', '400', '--json']);
+    expect(code).toBe(0);
+    const { predicted } = JSON.parse(stdout) as { predicted: Record<string, number> };
+    expect(predicted.latencySeconds).toBeLessThanOrEqual(400);
+    const words = await runCli([...T4, '--cost-model', 'flexgen', '--max-latency', '400']);
+    expect(words.stdout).toMatch(/, a block by itself \d+ s\n/);
+  });
+
   test('words', async () => {
     const { code, stdout } = await runCli([...T4, '--cost-model', 'flexgen', '--batch-size', '32']);
     expect(code).toBe(0);
@@ -133,6 +142,16 @@ describe('plan', () => {
       ['--model', 'opt-30b', '--hardware', 'flexgen-t4', '--prompt-tokens', '1', '--trace', 'x'],
       1,
       '--trace needs --simulate',
+    ],
+    [
+      ['--model', 'opt-30b', '--hardware', 'flexgen-t4', '--prompt-tokens', '1', '--max-latency', '1', '--policy', 'x'],
+      1,
+      '--max-latency bounds the search',
+    ],
+    [
+      ['--model', 'opt-30b', '--hardware', 'flexgen-t4', '--prompt-tokens', '512', '--max-latency', '1e-3'],
+      1,
+      '--max-latency: found 0.001, expected at least',
     ],
     [['--model', 'opt-30b', '--hardware', './none.json', '--prompt-tokens', '1'], 2, 'none.json'],
     [

@@ -1,20 +1,10 @@
-import { createContext, runInContext } from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
+import { drawnBy } from './drawnBy.js';
 import { planPage } from '../../src/cli/planPage.js';
 import { planCurves } from '../../src/plan/document/planCurves.js';
 import { planDocument } from '../../src/plan/document/planDocument.js';
 import { readHardware } from '../../src/profile/readHardware.js';
 import { readModelShape } from '../../src/engine/open/readModelShape.js';
-
-interface Drawn {
-  readonly title: string;
-  readonly width: number;
-  readonly axes: readonly {
-    readonly stroke: string;
-    readonly values: (plot: unknown, values: readonly (number | null)[]) => readonly string[];
-  }[];
-  readonly data: readonly (readonly unknown[])[];
-}
 
 async function pageOf(rows: number | undefined): Promise<string> {
   const request = {
@@ -27,37 +17,10 @@ async function pageOf(rows: number | undefined): Promise<string> {
   return planPage(plan, planCurves(request, plan.policy));
 }
 
-/** Runs the page's own script in a window of a width, without a browser: what it would draw. */
-function draw(page: string, width: number): Drawn[] {
-  const [, script = ''] =
-    page
-      .split('<script>')
-      .slice(-1)[0]
-      ?.match(/^([^]*)<\/script>/) ?? [];
-  const drawn: Drawn[] = [];
-  const element = (): object => ({ clientWidth: width, textContent: '', appendChild: (child: object) => child });
-  const context = createContext({
-    Intl,
-    innerWidth: width,
-    clearTimeout,
-    setTimeout,
-    document: { getElementById: element, createElement: element, documentElement: {} },
-    getComputedStyle: () => ({ getPropertyValue: (name: string) => ` ${name.slice(2)} ` }),
-    addEventListener: () => undefined,
-    matchMedia: () => ({ addEventListener: () => undefined }),
-    // A function that is called with `new`.
-    uPlot: function uPlot(options: Omit<Drawn, 'data'>, data: Drawn['data']) {
-      drawn.push({ ...options, data });
-    },
-  });
-  runInContext(script, context);
-  return drawn;
-}
-
 describe('the page of a plan', () => {
   test('draws curves as wide as the screen, in colours of the page, with short labels', async () => {
     const page = await pageOf(1000);
-    const drawn = draw(page, 368);
+    const drawn = drawnBy(page, 368);
     expect(drawn.map(({ title }) => title)).toEqual(
       expect.arrayContaining(['Throughput by batch size', 'Latency and throughput', 'Roofline of the products']),
     );
@@ -98,6 +61,6 @@ describe('the page of a plan', () => {
       'Latency and throughput: one plan is best in both, with 3.46 tokens/s at 12.0 seconds until a block is done.',
     );
     expect(page).toContain('Throughput by batch size: nothing fits, of what was tried.');
-    expect(draw(page, 1000).map(({ title }) => title)).not.toContain('Latency and throughput');
+    expect(drawnBy(page, 1000).map(({ title }) => title)).not.toContain('Latency and throughput');
   });
 });

@@ -185,6 +185,8 @@ export async function planEngine(
       if (learns) learning = { profile, options: where };
     } catch (error) {
       if (!(error instanceof SpillwayError) || error instanceof InterruptedError) throw error;
+      // Said once.
+      if (maxLatency !== undefined && error instanceof UsageError) throw error;
       return asIs(originOf(chosen), error.message);
     }
   }

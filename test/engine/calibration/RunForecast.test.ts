@@ -6,7 +6,10 @@ import { Engine } from '../../../src/Engine.js';
 import type { TaskEvent } from '../../../src/engine/grid/Task.js';
 import { RunForecast, type ForecastFacts } from '../../../src/engine/calibration/RunForecast.js';
 import type { HardwareProfile } from '../../../src/plan/HardwareProfile.js';
+import { parsePolicy } from '../../../src/plan/Policy.js';
+import { blockSecondsOf } from '../../../src/plan/predict.js';
 import { requireKnownShape } from '../../../src/plan/knownShapes.js';
+import type { PlanRequest } from '../../../src/plan/PlanRequest.js';
 import { profilePath } from '../../../src/profile/cachedProfile.js';
 import { correctionsPath } from '../../../src/engine/calibration/correctionsFile.js';
 import { settle } from '../../../src/engine/open/settings.js';
@@ -77,16 +80,18 @@ test('nothing is set beside the profile where work is done otherwise than it was
   expect((await statsOf({ policy: 'default' }))?.corrections).toBeUndefined();
 });
 
+const REQUEST = {
+  hardware: HERE,
+  shape: { ...requireKnownShape('opt-6.7b'), layers: 4 },
+  workload: { promptTokens: 32, newTokens: 16 },
+};
+
 /** An engine of a large model that nobody opens; its runs are told task by task. */
-function forecastOf(learns: boolean): RunForecast {
-  const request = {
-    hardware: HERE,
-    shape: { ...requireKnownShape('opt-6.7b'), layers: 4 },
-    workload: { promptTokens: 32, newTokens: 16 },
-  };
+function forecastOf(learns: boolean, planned?: Pick<PlanRequest, 'maxLatencySeconds'>): RunForecast {
+  const request = { ...REQUEST, ...planned };
   const settings = settle({ model: 'none', batchSize: 16, disk: path('disk') }, machine);
   const plan = {
-    report: { origin: 'policy' as const },
+    report: { origin: planned ? ('auto' as const) : ('policy' as const) },
     options: { model: 'none' },
     streams: false,
     request,
@@ -107,7 +112,7 @@ function forecastOf(learns: boolean): RunForecast {
       pageBytes: 0,
       diskPageBytes: 0,
     },
-    reserved: { hostBytes: 0 },
+    reserved: { hostBytes: planned ? 8 * 2 ** 30 : 0 },
   };
   const inMemory = { gpu: 0, cpu: 1, disk: 0 };
   return new RunForecast(facts, { weights: inMemory, cache: inMemory, activations: inMemory });
@@ -180,4 +185,23 @@ test('runs at the same time say nothing of what lies between their tasks, and th
   expect([outer, inner].map((each) => each?.corrections?.work['between'])).toEqual([undefined, undefined]);
   expect(outer.corrections?.learned).toBe(false);
   expect(runOf(forecast, 1).corrections?.applied).toEqual({});
+});
+
+test('rows that turn out longer than planned run fewer at a time where a block may take only so long, and at least one', () => {
+  const rowsAfter = (maxLatencySeconds?: number): number | undefined => {
+    const { drift } = forecastOf(false, { maxLatencySeconds });
+    expect(drift?.rows).toBe(16);
+    for (let row = 0; row < 100; row++) drift?.prompt(32);
+    for (let row = 0; row < 100; row++) drift?.ended(64);
+    return drift?.rows;
+  };
+  const longer = { ...REQUEST, workload: { promptTokens: 32, newTokens: 64 } };
+  const latency = (batchSize: number): number =>
+    blockSecondsOf(longer, parsePolicy({ schedule: 'diagonal', batchSize, tokensPerSquare: 512 }, 'test'));
+  const free = rowsAfter();
+  const bound = rowsAfter((latency(1) + latency(16)) / 2);
+  expect(free).toBe(16);
+  expect(bound).toBeLessThan(16);
+  expect(bound).toBeGreaterThan(1);
+  expect(rowsAfter(1e-3)).toBe(1);
 });

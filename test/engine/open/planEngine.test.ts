@@ -8,12 +8,13 @@ import type { MachineSpeed } from '../../../src/plan/atSpeed.js';
 import type { HardwareProfile } from '../../../src/plan/HardwareProfile.js';
 import type { ProfileOptions } from '../../../src/profile/profileMachine.js';
 import { choosePolicy } from '../../../src/plan/search/choosePolicy.js';
-import { settingOf } from '../../../src/plan/predict.js';
+import { blockSecondsOf, settingOf } from '../../../src/plan/predict.js';
 import { parsePolicy } from '../../../src/plan/Policy.js';
 import { predict } from '../../../src/plan/predict.js';
 import { settle, type Settings } from '../../../src/engine/open/settings.js';
 import type { EngineOptions } from '../../../src/EngineOptions.js';
 import { InterruptedError } from '../../../src/errors/InterruptedError.js';
+import { NativeError } from '../../../src/errors/engineErrors.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
 import type { ExpectedRows } from '../../../src/ExpectedRows.js';
 import type { ModelSource } from '../../../src/model/ModelSource.js';
@@ -310,6 +311,47 @@ describe('the plan of an engine', () => {
     await expect(
       planned({ hardware: HERE, policy: { ...policy, weights: { gpu: 1, cpu: 0, disk: 0 } } }),
     ).rejects.toThrow('policy: found weights.gpu 1');
+  });
+
+  test('keeps a bound on the latency of a block, with the throughput that that leaves', async () => {
+    const { report: free, request } = await planned({ hardware: HERE });
+    if (!request || !free.policy || !free.predicted) throw new Error('nothing planned');
+    const without = blockSecondsOf(request, free.policy);
+    const { report, options } = await planned({ hardware: HERE, maxLatency: without / 4 });
+    expect(report.origin).toBe('auto');
+    expect(report.predicted?.latencySeconds).toBeLessThanOrEqual(without / 4);
+    expect(report.predicted?.tokensPerSecond).toBeLessThan(free.predicted.tokensPerSecond);
+    expect(options.batchSize).toBe(report.policy?.batchSize);
+    // Also the defaults, where they keep it, and placements that somebody has settled.
+    const usual = await planned({ hardware: HERE, maxLatency: 1e6, cpuMemory: '64GiB' });
+    expect(usual.report.predicted?.latencySeconds).toBeLessThan(1e6);
+    const cache = { cpu: 1, disk: 0 };
+    const settled = await planned({ hardware: HERE, maxLatency: without / 4, cache });
+    expect(settled.report.predicted?.latencySeconds).toBeLessThanOrEqual(without / 4);
+    // Work that is too little to be measured for is planned for all the same.
+    const tiny = await planned({ maxLatency: 1e3 }, { model: TINY, profileOf: () => Promise.resolve(HERE) });
+    expect(tiny.report.predicted?.latencySeconds).toBeLessThan(1e3);
+  });
+
+  test('refuses a bound that no block keeps, and one where nothing is planned', async () => {
+    await expect(planned({ hardware: HERE, maxLatency: 1e-6 })).rejects.toThrow(
+      /^maxLatency: found 0\.000001, expected at least [\d.]+ seconds, the least that any block takes$/,
+    );
+    for (const [options, words] of [
+      [{ policy: 'default' }, 'expected policy auto beside it: it says what a plan is searched for, and with policy'],
+      [
+        { policy: parsePolicy({}, 'test') },
+        'expected policy auto beside it: it says what a plan is searched for, and a',
+      ],
+      [{ layers: { first: 0, count: 11 } }, 'but nothing can be planned to keep it: engines that share a model agree'],
+      [{ precision: 'float32', hardware: HERE }, 'but nothing can be planned to keep it: precision float32 is for'],
+      [{ cpuMemory: 1 }, 'but nothing can be planned to keep it: no plan fits the memory'],
+    ] as const)
+      await expect(planned({ hardware: HERE, maxLatency: 5, ...options })).rejects.toThrow(
+        `maxLatency: found 5, ${words}`,
+      );
+    const failing = () => Promise.reject(new NativeError('it is too hot'));
+    await expect(planned({ maxLatency: 5 }, { profileOf: failing })).rejects.toThrow('to keep it: it is too hot');
   });
 
   test('refuses a profile of another machine', async () => {
