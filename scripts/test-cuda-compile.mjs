@@ -35,6 +35,7 @@ const kernels = {
   attendKeptKernel: { threads: 128, registers: 96 },
   attendPartKernel: { threads: 128, registers: 128 },
   combineSplitsKernel: { threads: 128, registers: 40 },
+  copyPagesKernel: { threads: 256, registers: 40 },
   copyPinnedKernel: { threads: 256, registers: 32 },
   dequantisePagesKernel: { threads: 128, registers: 128 },
   embedKernel: { threads: 256, registers: 48 },

@@ -140,11 +140,17 @@ export interface EngineOptions {
   readonly weights?: EngineShares;
   /**
    * What share of each row's KV cache lives on the GPU, in memory, and on disk; the three sum to 1. Attention happens
-   * where a page is, for those on disk on the processor. With pages on disk a row keeps at least one in memory, where
+   * where a page is, for those on disk on the processor, unless `cpuAttention` is off. With pages on disk a row keeps at least one in memory, where
    * new tokens stand until their page is complete. Compressed caches have the same pages everywhere. Default: on the
    * GPU what fits there beside the weights, the rest in memory.
    */
   readonly cache?: EngineShares;
+  /**
+   * With `gpuMemory`: attention to what of the cache is not on the GPU happens on the processor, and these pages stay
+   * where they are. `false`: they come to the GPU, square by square while the square before attends, and new keys and
+   * values go back; the answers have the bits of a cache that is on the GPU. Default true.
+   */
+  readonly cpuAttention?: boolean;
   /**
    * What share of a square's hidden states stays in memory between two layers, and what goes to disk; or all of it
    * stays on the GPU. The three sum to 1. Default: all where it is computed.

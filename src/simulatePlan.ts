@@ -108,7 +108,8 @@ export async function simulatePlan(
     mostDiskPages: Infinity,
   });
   const { cachePages = Infinity } = workload;
-  const sharePrefixes = sharedPrefixTokens > 0 && (computeTier === 'cpu' || diskShare === 0);
+  const sharePrefixes =
+    sharedPrefixTokens > 0 && (computeTier === 'cpu' || diskShare === 0 || !policy.cpuAttention);
   const all = pagesOfRows(per, held, sharePrefixes ? sizes.sharedPages : 0);
   const pool = new PagePool(
     Math.min(all.memory, cachePages),
@@ -201,6 +202,7 @@ export function planMovement(
     layerWeights: new Array<number>(shape.layers).fill(sizes.layerWeightBytes),
     tokenCache: sizes.tokenCacheBytes,
     tokenActivations: sizes.tokenActivationBytes,
+    ...(computeTier === 'gpu' && !block.cpuAttention && { pageTokens: PAGE_TOKENS }),
   };
   const moves = movement({ weights, cache, activations }, bytes, computeTier, shape.layers);
   return computeTier === 'gpu' && block.cpuAttention ? withCpuAttention(moves) : moves;

@@ -27,6 +27,7 @@ inline Napi::Object bytesToJavaScript(Napi::Env env, const RuntimeBytes& bytes) 
     gpu.Set("weights", static_cast<double>(bytes.gpu->weights));
     gpu.Set("weightBuffers", static_cast<double>(bytes.gpu->weightBuffers));
     gpu.Set("cache", static_cast<double>(bytes.gpu->cache));
+    gpu.Set("cacheBuffers", static_cast<double>(bytes.gpu->cacheBuffers));
     gpu.Set("scratch", static_cast<double>(bytes.gpu->scratch));
     gpu.Set("activations", static_cast<double>(bytes.gpu->activations));
     gpu.Set("unpinned", static_cast<double>(bytes.gpu->unpinned));

@@ -134,6 +134,8 @@ std::optional<GpuOptions> parseGpu(const Napi::Value& value) {
   gpu.pages = count(object, "pages", "gpu.");
   gpu.residentLayerBytes = readInteger(object.Get("residentLayerBytes"), "gpu.residentLayerBytes", 0, kMostSafe);
   gpu.buffers = count(object, "buffers", "gpu.");
+  gpu.cacheBuffers = count(object, "cacheBuffers", "gpu.");
+  gpu.cacheBufferPages = count(object, "cacheBufferPages", "gpu.");
   const Napi::Value products = object.Get("products");
   if (!products.IsUndefined())
     gpu.products = readWord<GpuProducts>(

@@ -2,6 +2,7 @@
 // that is linked, spillway_gpu (with CUDA, or its emulation) or spillway_gpu_none.
 #pragma once
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,10 +29,13 @@ struct BackendParts {
   const Compute& compute;
 };
 
-// The staging buffer of a square's pages on disk, in host memory.
+// The staging buffer of a square's pages on disk, in host memory; no data where none are.
 struct Staging {
   uint8_t* data = nullptr;
   size_t placeBytes = 0;
+  int32_t buffer = kNoBuffer;  // its number, and that of the device's buffer for the square's pages
+
+  uint8_t* place(int32_t home) const { return data + static_cast<size_t>(-1 - home) * placeBytes; }  // PageMove
 };
 
 // What tasks leave on a device under way is in Launch::left, and begins behind Launch::before; everything else is done
@@ -59,6 +63,12 @@ class Backend {
   virtual std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch,
                                               Activations& activations, int32_t buffer, const Staging& staging,
                                               Launch& launch) = 0;
+
+  // Where pages of the cache come to a device that attends (GpuOptions::cacheBuffers): brings those of a square to the
+  // staging's buffer there, and takes back those with new tokens. readDisk fills the staging memory.
+  virtual void loadCache(uint32_t, const FetchedPages&, const Staging&, const std::function<void()>& /*readDisk*/,
+                         Launch&) {}
+  virtual void storeCache(uint32_t, const FetchedPages&, const Staging&, Launch&) {}
 
   // On any thread. Throws Error(Memory), with numbers, where a device has no room left.
   virtual std::shared_ptr<Activations> createActivations(uint32_t tokens) = 0;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../kernels/cpu/Attention.h"
+#include "FetchedPages.h"
 #include "Sequence.h"
 
 namespace spillway {
@@ -27,7 +28,8 @@ struct BatchRange {
   uint32_t pageCount;
   int32_t tail;           // page of the pool that takes the tokens of a page on disk until it is complete; -1: none
   bool spilled;           // some of the sequence's pages are on disk
-  uint32_t devicePages;   // of a device, which come first in the sequence's table
+  uint32_t devicePages;   // that a device attends to: those that are there, which come first in the sequence's table;
+                          // all of them, where the others come to it
   int32_t copyFrom = -1;  // page whose tokens that of firstPosition begins with; -1: none
   int32_t copyTo = -1;    // that page: of the sequence's table, or the tail
 };
@@ -54,12 +56,21 @@ struct Batch {
   std::vector<BatchToken> tokens;  // of all ranges, in order
   std::vector<uint32_t> alike;     // all ranges, those beside one another whose first pages are the same
   std::vector<uint32_t> inCommon;  // of each of `alike`: how many of its first pages the one before has, too
+  std::vector<FetchedPages> fetched;  // for each window that layers have, where pages come to a device that attends
 
   // Filled in anew for each layer by the task that attends, so that it allocates nothing.
   mutable std::vector<const uint8_t*> pagePointers;
   mutable std::vector<AttentionRow> attentionRows;
 
   std::atomic<uint32_t> tasks{0};  // under way
+
+  // Null where pages are attended to where they live.
+  const FetchedPages* fetchedIn(uint32_t window) const {
+    for (const FetchedPages& each : fetched) {
+      if (each.window == window) return &each;
+    }
+    return nullptr;
+  }
 };
 
 // While one of these exists, the batch's sequences cannot be freed.

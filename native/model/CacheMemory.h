@@ -16,6 +16,7 @@ class CacheMemory {
 
   void reserve() { block_ = Arena(bytes_, "the KV cache"); }
   size_t bytes() const { return bytes_; }
+  uint8_t* data() const { return block_.data(); }  // once reserved
   const CacheLayout& layout() const { return layout_; }
   uint32_t pages() const { return pages_; }
   size_t pageBytes() const { return pageBytes_; }

@@ -47,6 +47,10 @@ struct GpuOptions {
   uint32_t pages = 0;  // of the cache, for every layer
   uint64_t residentLayerBytes = 0;
   uint32_t buffers = 0;
+  // For pages of the cache that live in host memory and on disk and come to the device where it attends: how many
+  // buffers, and the pages of one layer that each has places for. 0: such pages stay, and the processor attends to them.
+  uint32_t cacheBuffers = 0;
+  uint32_t cacheBufferPages = 0;
   GpuProducts products = GpuProducts::Own;
   uint32_t longPromptTokens = 128;  // a prompt of as many is long: CudaPass.h. Others only in tests
 };
@@ -82,10 +86,11 @@ struct GpuBytes {
   size_t weights = 0;
   size_t weightBuffers = 0;  // all of them
   size_t cache = 0;
+  size_t cacheBuffers = 0;  // all of them
   size_t scratch = 0;
   size_t activations = 0;  // of one buffer of limits.tokensPerSquare tokens
-  // Of the weights in host memory, what the system did not let be pinned: it crosses by one thread's copies, some
-  // eighth as fast. Known once reserved.
+  // Of the weights in host memory, and of the cache there where it comes to the device, what the system did not let be
+  // pinned: it crosses by one thread's copies, some eighth as fast. Known once reserved.
   size_t unpinned = 0;
   std::vector<uint64_t>
       streamedFromStore;  // of RuntimeBytes::streamed, what comes from the store, not from host memory

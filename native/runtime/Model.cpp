@@ -120,8 +120,8 @@ void Model::reserve(DiskTraffic* traffic) {
     for (const std::string& path : options_.files) files_.emplace_back(path);
     weights_.checkFiles(files_);
   }
+  cache_.reserve();  // before a device pins it
   backend_->reserve();
-  cache_.reserve();
   const uint64_t cacheBytes = spilledCacheBytes();
   const uint64_t spillBytes = bytes().spill;
   if (spillBytes != 0) {
@@ -135,6 +135,8 @@ void Model::reserve(DiskTraffic* traffic) {
     cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.firstLayer, options_.decoder.layers,
                                                spill.pages, slotBytes, options_.pageTokens);
     staging_.reserve(spill.buffers, spill.bufferPages * slotBytes);
+  } else if (options_.gpu) {
+    staging_.reserve(options_.gpu->cacheBuffers, 0);
   }
 }
 
@@ -161,30 +163,47 @@ void Model::loadWeight(uint32_t layer, uint32_t buffer, const std::atomic<bool>&
   backend_->loadWeight(layer, buffer, store_.get(), stopped, launch);
 }
 
+Staging Model::staging(uint8_t* data, uint32_t buffer) const {
+  return {data, DirectFile::aligned(cache_.pageBytes()), static_cast<int32_t>(buffer)};
+}
+
 template <typename Attend>
 void Model::attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Attend attend) {
-  if (buffer == kNoBuffer) return attend(nullptr);
+  if (buffer == kNoBuffer) return attend({});
   bool loads = false;
-  forStagedPages(batch, window(layer), options_.pageTokens,
-                 [&](const StagedPage& page) { return !(loads |= page.loaded); });
+  if (const FetchedPages* fetched = batch.fetchedIn(window(layer))) {
+    loads = !fetched->loads.empty();
+  } else {
+    forStagedPages(batch, window(layer), options_.pageTokens,
+                   [&](const StagedPage& page) { return !(loads |= page.loaded); });
+  }
   using Purpose = StagingBuffers::Purpose;
   StagingBuffers::Use use(staging_, static_cast<uint32_t>(buffer), {batch.serial, layer},
                           loads ? Purpose::AttendLoaded : Purpose::AttendFresh);
-  attend(use.data());
+  attend(staging(use.data(), static_cast<uint32_t>(buffer)));
   use.finish();
 }
 
-void Model::loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped) {
-  if (!stages(batch, window(layer), options_.pageTokens)) return;
+void Model::loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped,
+                      Launch& launch) {
+  const FetchedPages* fetched = batch.fetchedIn(window(layer));
+  if (fetched != nullptr ? fetched->loads.empty() : !stages(batch, window(layer), options_.pageTokens)) return;
   StagingBuffers::Use use(staging_, buffer, {batch.serial, layer}, StagingBuffers::Purpose::Load);
-  cacheSpill_->load(layer, window(layer), batch, use.data(), stopped);
+  const auto readDisk = [&] { cacheSpill_->load(layer, window(layer), batch, use.data(), stopped); };
+  if (fetched != nullptr)
+    backend_->loadCache(layer, *fetched, staging(use.data(), buffer), readDisk, launch);
+  else
+    readDisk();
   use.finish();
 }
 
-void Model::storeCache(uint32_t layer, const Batch& batch, uint32_t buffer) {
-  if (!stages(batch, window(layer), options_.pageTokens)) return;
+void Model::storeCache(uint32_t layer, const Batch& batch, uint32_t buffer, Launch& launch) {
+  const FetchedPages* fetched = batch.fetchedIn(window(layer));
+  const bool staged = stages(batch, window(layer), options_.pageTokens);
+  if (!staged && (fetched == nullptr || fetched->stores.empty())) return;
   const StagingBuffers::Use use(staging_, buffer, {batch.serial, layer}, StagingBuffers::Purpose::Store);
-  cacheSpill_->store(layer, window(layer), batch, use.data());
+  if (fetched != nullptr) backend_->storeCache(layer, *fetched, staging(use.data(), buffer), launch);
+  if (staged) cacheSpill_->store(layer, window(layer), batch, use.data());
 }
 
 std::shared_ptr<Activations> Model::createActivations(uint32_t tokens) { return backend_->createActivations(tokens); }
@@ -209,9 +228,8 @@ std::unique_ptr<TaskResult> Model::compute(ComputePart part, uint32_t layer, con
                                            Activations& activations, int32_t buffer, int32_t cacheBuffer,
                                            Launch& launch) {
   if (part != ComputePart::Attend) return backend_->compute(part, layer, batch, activations, buffer, {}, launch);
-  attendStaged(batch, layer, cacheBuffer, [&](uint8_t* staged) {
-    backend_->compute(part, layer, batch, activations, buffer, {staged, DirectFile::aligned(cache_.pageBytes())},
-                      launch);
+  attendStaged(batch, layer, cacheBuffer, [&](const Staging& staging) {
+    backend_->compute(part, layer, batch, activations, buffer, staging, launch);
   });
   return nullptr;
 }

@@ -46,8 +46,8 @@ class Model {
                                       int32_t buffer, int32_t cacheBuffer, Launch& launch);
   // Throw FileError; Error(InvalidArgument) where the buffer is in use, or does not hold what attention left of the
   // square.
-  void loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped);
-  void storeCache(uint32_t layer, const Batch& batch, uint32_t buffer);
+  void loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped, Launch& launch);
+  void storeCache(uint32_t layer, const Batch& batch, uint32_t buffer, Launch& launch);
   // For so many tokens, where this model computes.
   std::shared_ptr<Activations> createActivations(uint32_t tokens);
   // Hidden states between activations and a store; by one thread at a time each. Throw as HiddenStore does.
@@ -69,9 +69,10 @@ class Model {
 
  private:
   uint64_t spilledCacheBytes() const;
-  // attend(the staging buffer's memory, null where there is none)
+  // attend(the staging buffer)
   template <typename Attend>
   void attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Attend attend);
+  Staging staging(uint8_t* data, uint32_t buffer) const;
   uint32_t window(uint32_t layer) const { return options_.decoder.layerSpecs[layer].window; }
 
   RuntimeOptions options_;

@@ -54,12 +54,22 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
     bounds_.devicePages = gpu->pages;
     bounds_.mostPages = mostPageEntries(model_->options());
     link_ = std::make_unique<TaskQueue>("spillway-link", events_, channel_, ahead());
+    cacheBuffers_ = gpu->cacheBuffers;
+    bounds_.cacheBufferPages = gpu->cacheBufferPages;
+    if (cacheBuffers_ != 0) {
+      cacheUp_ = std::make_unique<TaskQueue>("spillway-cache", events_, channel_, ahead());
+      cacheDown_ = std::make_unique<TaskQueue>("spillway-store", events_, channel_, ahead());
+    }
   }
   if (const std::optional<SpillOptions>& spill = model_->options().spill) {
     diskWrite_ = std::make_unique<TaskQueue>("spillway-write", events_, channel_);
-    cacheBuffers_ = spill->buffers;
+    if (spill->pages != 0) cacheBuffers_ = spill->buffers;
     bounds_.diskPages = spill->pages;
     bounds_.bufferPages = spill->bufferPages;
+  }
+  for (const LayerSpec& layer : spec_.layerSpecs) {
+    if (std::count(bounds_.windows.begin(), bounds_.windows.end(), layer.window) == 0)
+      bounds_.windows.push_back(layer.window);
   }
   for (const LayerSpec& layer : spec_.layerSpecs) {
     if (layer.window == 0) bounds_.widestWindow = 0;
@@ -168,13 +178,18 @@ void Runtime::freeBatch(uint32_t batch) {
   batches_.remove(batch);
 }
 
+// Of the queues that there are, all but that which computes.
+template <typename Body>
+void Runtime::forOthers(Body body) {
+  for (const auto* queue : {&diskRead_, &diskWrite_, &link_, &cacheUp_, &cacheDown_, &peers_}) {
+    if (*queue != nullptr) body(**queue);
+  }
+}
+
 void Runtime::cancelAll() {
   checkOpen();
   compute_.cancelAll();
-  if (diskRead_ != nullptr) diskRead_->cancelAll();
-  if (diskWrite_ != nullptr) diskWrite_->cancelAll();
-  if (link_ != nullptr) link_->cancelAll();
-  if (peers_ != nullptr) peers_->cancelAll();
+  forOthers([](TaskQueue& queue) { queue.cancelAll(); });
   cancelPromised();
 }
 
@@ -186,16 +201,10 @@ void Runtime::close() {
   batches_.clear();
   activations_.clear();
   hiddenStores_.clear();
-  if (diskRead_ != nullptr) diskRead_->stop();
-  if (diskWrite_ != nullptr) diskWrite_->stop();
-  if (link_ != nullptr) link_->stop();
-  if (peers_ != nullptr) peers_->stop();
+  forOthers([](TaskQueue& queue) { queue.stop(); });
   cancelPromised();
   compute_.stop([this] {
-    if (diskRead_ != nullptr) diskRead_->join();
-    if (diskWrite_ != nullptr) diskWrite_->join();
-    if (link_ != nullptr) link_->join();
-    if (peers_ != nullptr) peers_->join();
+    forOthers([](TaskQueue& queue) { queue.join(); });
     model_.reset();
     closed_.store(true);
     channel_.notify();

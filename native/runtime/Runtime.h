@@ -58,8 +58,9 @@ class Runtime {
   // streams.
   EventId submitLoadWeight(uint32_t layer, uint32_t buffer, const std::vector<EventId>& after);
   // Pages of the batch that are complete on disk, into a staging buffer; pages that became complete, from there to the
-  // disk. Loads go on the queue of disk reads, stores on that of disk writes. Both accept a square that has nothing to
-  // move.
+  // disk. Loads go on the queue of disk reads, stores on that of disk writes. Where pages come to a device (GpuOptions::
+  // cacheBuffers) they, and those in host memory, go on to the buffer there of the same number, and all pages with new
+  // tokens come back from it; on queues of their own. Both accept a square that has nothing to move.
   EventId submitLoadCache(uint32_t layer, uint32_t batch, uint32_t buffer, const std::vector<EventId>& after);
   EventId submitStoreCache(uint32_t layer, uint32_t batch, uint32_t buffer, const std::vector<EventId>& after);
   // The first `tokens` hidden states, from a store into activations and back. Queues as above.
@@ -71,6 +72,7 @@ class Runtime {
   // Tasks that were launched on a device and are not yet reported.
   size_t computesUnderWay() const { return compute_.underWay(); }
   size_t loadsUnderWay() const { return link_ == nullptr ? 0 : link_->underWay(); }
+  size_t cacheLoadsUnderWay() const { return cacheUp_ == nullptr ? 0 : cacheUp_->underWay(); }
 
   // Peers: where the spec holds a part of a model's layers, hidden states come in and go out, and sampled tokens come
   // back. Copies the first `tokens` hidden states out of activations, on a queue of its own; the completion's result is
@@ -97,11 +99,14 @@ class Runtime {
 
  private:
   size_t ahead() const;  // of its queues
+  template <typename Body>
+  void forOthers(Body body);
   void checkOpen() const;
   void settle(EventId event, bool failed, ErrorCode code, std::string message);
   void cancelPromised();
   void checkLoaded(const char* call) const;
   bool needsBuffer(ComputePart part, uint32_t layer) const;
+  bool needsCacheBuffer(uint32_t layer, const Batch& batch) const;
   void checkSquare(uint32_t layer, const Batch& batch) const;
   void checkCacheMove(const char* call, uint32_t layer, const Batch& batch, uint32_t buffer) const;
   void checkSpills(const char* call) const;
@@ -115,7 +120,7 @@ class Runtime {
   DecoderSpec spec_;
   BatchBounds bounds_;
   uint32_t buffers_ = 0;       // 0 where nothing streams
-  uint32_t cacheBuffers_ = 0;  // 0 where no pages are on disk
+  uint32_t cacheBuffers_ = 0;  // 0 where no pages move
   HandleTable<Sequence> sequences_;
   HandleTable<Batch> batches_;
   HandleTable<Activations> activations_;
@@ -133,6 +138,7 @@ class Runtime {
   std::unique_ptr<TaskQueue> diskWrite_;  // where there are spill options
   std::unique_ptr<TaskQueue> peers_;      // where hidden states go to or come from peers
   std::unique_ptr<TaskQueue> link_;       // where layers are loaded into a device
+  std::unique_ptr<TaskQueue> cacheUp_, cacheDown_;  // where pages of the cache come to a device and go back
   TaskQueue compute_;                     // last: its thread uses all of the above
 };
 

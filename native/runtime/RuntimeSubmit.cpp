@@ -28,6 +28,12 @@ bool Runtime::needsBuffer(ComputePart part, uint32_t layer) const {
   return (part == ComputePart::Project || part == ComputePart::Finish) && bytes_.streamed[layer] != 0;
 }
 
+bool Runtime::needsCacheBuffer(uint32_t layer, const Batch& batch) const {
+  const uint32_t window = spec_.layerSpecs[layer].window;
+  const FetchedPages* fetched = batch.fetchedIn(window);
+  return fetched != nullptr ? fetched->any() : stages(batch, window, bounds_.pageTokens);
+}
+
 void Runtime::checkSquare(uint32_t layer, const Batch& batch) const {
   if (layer >= spec_.layers) refuse("layer", std::to_string(layer), "an index under " + std::to_string(spec_.layers));
   for (const BatchRange& range : batch.ranges) {
@@ -54,11 +60,13 @@ EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchH
     refuse("buffer", "-1", "the buffer that layer " + std::to_string(layer) + " was loaded to: some of it streams");
   if (cacheBuffer < kNoBuffer || cacheBuffer >= static_cast<int32_t>(cacheBuffers_)) {
     refuse("cacheBuffer", std::to_string(cacheBuffer),
-           cacheBuffers_ == 0 ? "-1: no pages are on disk" : "-1, or an index under " + std::to_string(cacheBuffers_));
+           cacheBuffers_ == 0 ? "-1: no pages move" : "-1, or an index under " + std::to_string(cacheBuffers_));
   }
-  const bool staged = part == ComputePart::Attend && stages(*batch, spec_.layerSpecs[layer].window, bounds_.pageTokens);
+  const bool staged = part == ComputePart::Attend && needsCacheBuffer(layer, *batch);
   if (staged && cacheBuffer == kNoBuffer)
-    refuse("cacheBuffer", "-1", "the staging buffer of the batch's pages on disk");
+    refuse("cacheBuffer", "-1",
+           cacheUp_ == nullptr ? "the staging buffer of the batch's pages on disk"
+                               : "the buffer that the batch's pages were brought to");
   if (activations->capacityTokens < batch->tokens.size()) {
     refuse("activations", "a buffer of " + std::to_string(activations->capacityTokens) + " tokens",
            "room for the batch's " + std::to_string(batch->tokens.size()));
@@ -92,7 +100,8 @@ void Runtime::checkCacheMove(const char* call, uint32_t layer, const Batch& batc
   checkSquare(layer, batch);
   if (cacheBuffers_ == 0)
     throw Error(ErrorCode::InvalidArgument,
-                std::string(call) + ": found a runtime without pages on disk, expected spill.pages above 0");
+                std::string(call) +
+                    ": found a runtime whose pages do not move, expected spill.pages or gpu.cacheBuffers above 0");
   if (buffer >= cacheBuffers_)
     refuse("buffer", std::to_string(buffer), "an index under " + std::to_string(cacheBuffers_));
 }
@@ -102,12 +111,14 @@ EventId Runtime::submitLoadCache(uint32_t layer, uint32_t batchHandle, uint32_t 
   checkLoaded("submitLoadCache");
   const std::shared_ptr<Batch>& batch = batches_.get(batchHandle);
   checkCacheMove("submitLoadCache", layer, *batch, buffer);
-  return diskRead_->submit(
-      [this, layer, buffer, use = std::make_shared<BatchUse>(batch)]() -> std::unique_ptr<TaskResult> {
-        model_->loadCache(layer, use->batch(), buffer, progress_.stopped);
-        return nullptr;
-      },
-      after);
+  return (cacheUp_ != nullptr ? cacheUp_ : diskRead_)
+      ->launch(
+          [this, layer, buffer,
+           use = std::make_shared<BatchUse>(batch)](Launch& launch) -> std::unique_ptr<TaskResult> {
+            model_->loadCache(layer, use->batch(), buffer, progress_.stopped, launch);
+            return nullptr;
+          },
+          after);
 }
 
 EventId Runtime::submitStoreCache(uint32_t layer, uint32_t batchHandle, uint32_t buffer,
@@ -115,12 +126,14 @@ EventId Runtime::submitStoreCache(uint32_t layer, uint32_t batchHandle, uint32_t
   checkLoaded("submitStoreCache");
   const std::shared_ptr<Batch>& batch = batches_.get(batchHandle);
   checkCacheMove("submitStoreCache", layer, *batch, buffer);
-  return diskWrite_->submit(
-      [this, layer, buffer, use = std::make_shared<BatchUse>(batch)]() -> std::unique_ptr<TaskResult> {
-        model_->storeCache(layer, use->batch(), buffer);
-        return nullptr;
-      },
-      after);
+  return (cacheDown_ != nullptr ? cacheDown_ : diskWrite_)
+      ->launch(
+          [this, layer, buffer,
+           use = std::make_shared<BatchUse>(batch)](Launch& launch) -> std::unique_ptr<TaskResult> {
+            model_->storeCache(layer, use->batch(), buffer, launch);
+            return nullptr;
+          },
+          after);
 }
 
 void Runtime::checkSpills(const char* call) const {

@@ -91,6 +91,21 @@ void checkStaging(const Batch& batch, const BatchBounds& bounds) {
                                               std::to_string(bounds.bufferPages) + " of a buffer (spill.bufferPages)");
 }
 
+// What comes to a device that attends.
+void listFetched(Batch& batch, const BatchBounds& bounds) {
+  if (bounds.cacheBufferPages == 0) return;
+  for (BatchRange& range : batch.ranges) range.devicePages = range.pageCount;
+  for (const uint32_t window : bounds.windows) {
+    batch.fetched.push_back(listFetchedPages(batch, window, bounds.pageTokens, bounds.pages - bounds.devicePages));
+    const uint32_t places = batch.fetched.back().places;
+    if (places <= bounds.cacheBufferPages) continue;
+    throw Error(ErrorCode::InvalidArgument, "rows: found " + std::to_string(places) +
+                                                " pages to bring to the device for a layer, expected at most the " +
+                                                std::to_string(bounds.cacheBufferPages) +
+                                                " of a buffer (gpu.cacheBufferPages)");
+  }
+}
+
 // What is copied are the tokens before the range's first one, so a range at the beginning of its page has none to copy.
 void takeCopies(Batch& batch, const std::vector<int32_t>& copies, const BatchBounds& bounds) {
   if (copies.size() % kCopyStride != 0)
@@ -213,6 +228,7 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
   checkOwnership(*batch, bounds.pageTokens);
   takeCopies(*batch, copies, bounds);
   checkStaging(*batch, bounds);
+  listFetched(*batch, bounds);
 
   batch->tokens.reserve(tokens);
   for (uint32_t r = 0; r < count; r++) {

@@ -20,6 +20,10 @@ struct BatchBounds {
   uint32_t widestWindow = 0;        // of all layers; 0: none
   uint32_t devicePages = 0;         // of `pages`, those on a device: the last ones
   uint64_t mostPages = UINT64_MAX;  // of all sequences, up to the last token of each
+  // Where pages come to a device that attends: what one of its buffers has places for, and the windows of all layers,
+  // each once (0: none). 0: pages stay where they are.
+  uint32_t cacheBufferPages = 0;
+  std::vector<uint32_t> windows = {};
 };
 
 // Seven integers a sequence (src/bindings/Addon.ts, BATCH_STRIDE).
@@ -30,7 +34,7 @@ constexpr size_t kCopyStride = 2;
 // Throws Error(InvalidArgument), naming the sequence and the number at fault, for whatever the tasks could not compute
 // safely: unknown handles, the same sequence twice, empty ranges, ranges past the sequence's capacity, pages that do
 // not exist or do not reach far enough, a page that is written for one sequence and listed for another, pages on disk
-// without a tail, pages of a device behind others, more sequences, tokens or staged pages than the limits. `copies` (a
+// without a tail, pages of a device behind others, more sequences, tokens, staged or fetched pages than the limits. `copies` (a
 // prompt that goes on where another sequence's prompt parts from it, in the middle of a page): before the range's first
 // position is written, its page becomes a copy of another one, both in memory or both on a device. Of a page on disk
 // what is begun is the tail.

@@ -49,6 +49,13 @@ export interface GpuRuntimeOptions {
    * else 1 or more. `weights.buffers` means nothing then.
    */
   readonly buffers: number;
+  /**
+   * For pages of the cache in host memory and on disk that come to the device, which attends to them: buffers there, up
+   * to 4096, and the pages of one layer that each has places for. As many as `spill.buffers`, where pages are on disk. 0:
+   * such pages stay where they are, and the processor attends to them.
+   */
+  readonly cacheBuffers: number;
+  readonly cacheBufferPages: number;
   /** Default `own`. What others work on is part of the scratch memory. Without meaning for products in float32. */
   readonly products?: GpuProducts;
 }
@@ -59,12 +66,14 @@ export interface GpuRuntimeBytes {
   /** All of them. */
   readonly weightBuffers: number;
   readonly cache: number;
+  /** All of them. */
+  readonly cacheBuffers: number;
   readonly scratch: number;
   /** One buffer of `limits.tokensPerSquare` tokens. */
   readonly activations: number;
   /**
-   * Of the weights in host memory, what the system did not let be pinned: it crosses by one thread's copies, some
-   * eighth as fast. 0 for a runtime that was only measured.
+   * Of the weights in host memory, and of the cache there where it comes to the device, what the system did not let be
+   * pinned: it crosses by one thread's copies, some eighth as fast. 0 for a runtime that was only measured.
    */
   readonly unpinned: number;
   /** Of `streamed`, what comes from the store each time, not from host memory. */

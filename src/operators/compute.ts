@@ -1,7 +1,7 @@
 import type { StageContext } from '../engine/execution/Run.js';
 import { layerBounds, type LayerBounds } from '../engine/grid/Square.js';
 import type { ComputePart, TaskEvent } from '../engine/grid/Task.js';
-import { stage, type Stage } from './stageInternals.js';
+import { beginsBehindOthers, stage, type Stage } from './stageInternals.js';
 
 /** The parts of a layer, in order. The model's first layer embeds before them, its last one samples after them. */
 const PARTS = ['project', 'attend', 'finish'] as const;
@@ -21,9 +21,7 @@ export function compute(run: StageContext): Stage {
     return (square) => {
       const { batch, layer, events } = square;
       const parts = partsOf(layer, bounds);
-      const begins = batch.rows.some(
-        ({ firstPosition, sharedTokens = 0 }) => sharedTokens > 0 && firstPosition === sharedTokens,
-      );
+      const begins = batch.rows.some(beginsBehindOthers);
       const neighbour = left.get(batch.slot);
       let after: readonly TaskEvent[] = begins
         ? [...left.values(), ...events.inputs]

@@ -1,9 +1,10 @@
 import type { StageContext } from '../engine/execution/Run.js';
-import { aheadOf, NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
+import { aheadOf, beginsBehindOthers, NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
 
 /**
  * Issues `load_cache` for the keys and values of the square's rows that do not live where attention happens. It waits
- * for the stores of the same rows' last pass.
+ * for the stores of the same rows' last pass; where a row begins behind what others have computed, for the layer's stores
+ * of all slots.
  *
  * @param lookAhead its `ahead`: squares whose cache may be loaded ahead of the one that is computed. Default 1
  */
@@ -14,7 +15,10 @@ export function loadCache(run: StageContext, lookAhead: LookAhead = {}): Stage {
     return (square) => {
       gate.open(square);
       const routes = run.movement.loadCache(square, (row) => run.pagesOf(row));
-      const after = routes.length === 0 ? NO_EVENTS : [...gate.before(), ...run.lastStores.find('store_cache', square)];
+      const stores = square.batch.rows.some(beginsBehindOthers)
+        ? run.lastStores.cachesOf(square.layer)
+        : run.lastStores.find('store_cache', square);
+      const after = routes.length === 0 ? NO_EVENTS : [...gate.before(), ...stores];
       square.events.inputs.push(...run.issueMoves(square, 'load_cache', routes, after));
     };
   });

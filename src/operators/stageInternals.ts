@@ -1,6 +1,7 @@
 import { checkWhole } from '../arguments/checks.js';
 import { defer, tap, type OperatorFunction } from 'rxjs';
 import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
+import type { RowRange } from '../engine/grid/Square.js';
 import type { TaskEvent } from '../engine/grid/Task.js';
 
 /** A stage of the pipeline: it issues tasks for each square that passes, and passes it on at once. */
@@ -8,6 +9,11 @@ export type Stage = OperatorFunction<IssuedSquare, IssuedSquare>;
 
 /** What a stage waits for, or has issued, where there is nothing to move. */
 export const NO_EVENTS: readonly TaskEvent[] = [];
+
+/** Whether it is a row's first square, and what comes before it others have computed. */
+export function beginsBehindOthers({ firstPosition, sharedTokens = 0 }: RowRange): boolean {
+  return sharedTokens > 0 && firstPosition === sharedTokens;
+}
 
 /** Options of the stages that move data. */
 export interface LookAhead {

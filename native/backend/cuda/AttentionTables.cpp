@@ -101,9 +101,8 @@ class Writer {
 
   // Null for those that are elsewhere.
   const uint8_t* pageOf(const BatchRange& range, uint32_t p) const {
-    const int32_t page = pass_.batch.pages[range.firstPage + p];
-    if (pass_.pages.holds(page)) return pass_.pages.page(layer_, page);
-    const bool uploads = page >= 0 && p - range.devicePages < uploaded_.count;
+    if (const uint8_t* here = pass_.pageHere(layer_, range.firstPage + p)) return here;
+    const bool uploads = pass_.batch.pages[range.firstPage + p] >= 0 && p - range.devicePages < uploaded_.count;
     return uploads ? uploaded_.data + (p - range.devicePages) * pass_.pages.pageBytes : nullptr;
   }
 

@@ -36,6 +36,14 @@ const BackendParts& checked(const BackendParts& parts) {
     refuse("limits.rowsPerSquare", options.limits.rowsPerSquare, "at most " + std::to_string(kMostRows) + " with gpu");
   if (uint64_t(options.pages) + gpu.pages > INT32_MAX)
     refuse("gpu.pages", gpu.pages, "at most " + std::to_string(INT32_MAX - options.pages) + " beside those in memory");
+  if (gpu.cacheBuffers > kMostBuffers)
+    refuse("gpu.cacheBuffers", gpu.cacheBuffers, "at most " + std::to_string(kMostBuffers));
+  if ((gpu.cacheBuffers == 0) != (gpu.cacheBufferPages == 0))
+    refuse("gpu.cacheBufferPages", gpu.cacheBufferPages,
+           gpu.cacheBuffers == 0 ? "0, since gpu.cacheBuffers is 0" : "1 or more, since there are gpu.cacheBuffers");
+  if (gpu.cacheBuffers != 0 && options.spill && options.spill->pages != 0 &&
+      options.spill->buffers != gpu.cacheBuffers)
+    refuse("spill.buffers", options.spill->buffers, "as many as gpu.cacheBuffers, " + std::to_string(gpu.cacheBuffers));
   return parts;
 }
 
@@ -64,7 +72,8 @@ CudaBackend::CudaBackend(const BackendParts& parts)
       pageBytes_(parts.hostPages.pageBytes()),
       cacheBytes_(CacheMemory(parts.hostPages.layout(), spec_.layers, parts.options.gpu->pages).bytes()),
       constantBytes_(Scratch::aligned(parts.options.limits.tokensPerSquare * sizeof(uint32_t)) +
-                     Scratch::aligned(spec_.alibiSlopes.size() * sizeof(float))) {
+                     Scratch::aligned(spec_.alibiSlopes.size() * sizeof(float))),
+      fetcher_(*parts.options.gpu, parts.hostPages) {
   pages_.first = parts.options.pages;
   pages_.count = parts.options.gpu->pages;
   pages_.pageBytes = pageBytes_;
@@ -92,6 +101,7 @@ CudaPass CudaBackend::passOf(const Batch& batch, Activations& activations, Scrat
           pages_,
           constants_,
           parts_.hostPages,
+          parts_.options.gpu->cacheBuffers != 0,
           mostPageEntries(parts_.options),
           {wantsLibrary(), parts_.options.gpu->longPromptTokens, libraryProducts_.get()}};
 }
@@ -143,9 +153,10 @@ GpuBytes CudaBackend::bytes() const {
   bytes.weightBuffers =
       Device::aligned(multiplied(gpu.buffers, parts_.weights.mostStreamedBytes(), "the weight buffers on the device"));
   bytes.cache = Device::aligned(cacheBytes_);
+  bytes.cacheBuffers = Device::aligned(fetcher_.bytes());
   bytes.scratch = Device::aligned(scratchBytes_) + Device::aligned(constantBytes_);
   bytes.activations = Device::aligned(Activations::bytesFor(spec_, parts_.options.limits.tokensPerSquare, true));
-  bytes.unpinned = weights_.unpinnedBytes();
+  bytes.unpinned = weights_.unpinnedBytes() + fetcher_.unpinnedBytes();
   for (size_t layer = 0; layer < spec_.layers; layer++) bytes.streamedFromStore.push_back(weights_.storeBytes(layer));
   return bytes;
 }
@@ -157,6 +168,7 @@ void CudaBackend::reserve() {
   weightMemory_ = device_->take(sizes.weights, "the weights");
   bufferMemory_ = device_->take(sizes.weightBuffers, "the weight buffers");
   cacheMemory_ = device_->take(sizes.cache, "the KV cache");
+  cacheBufferMemory_ = device_->take(sizes.cacheBuffers, "buffers of the KV cache");
   scratchMemory_ = device_->take(scratchBytes_, "scratch memory");
   constantMemory_ = device_->take(constantBytes_, "scratch memory");
   parts_.weights.place(weightMemory_.data());
@@ -167,7 +179,7 @@ void CudaBackend::reserve() {
   hostScratch_ = Arena(hostScratchBytes_, "scratch memory");
   hiddenUp_ = Arena(hiddenPassageBytes(), "activations");
   hiddenDown_ = Arena(hiddenPassageBytes(), "activations");
-  reserveLinks();
+  reserveLinks(sizes);
   reserveConstants();
   openLibrary();
 }
@@ -191,8 +203,8 @@ void CudaBackend::openLibrary() {
 }
 
 // Half of what is pinned is for weights, a quarter for tasks, an eighth each for hidden states on their way up and
-// down.
-void CudaBackend::reserveLinks() {
+// down. Where pages of the cache come and go, these have half of what tasks and hidden states had.
+void CudaBackend::reserveLinks(const GpuBytes& sizes) {
   pinned_.emplace(cuda::MemoryKind::Pinned, parts_.options.gpu->pinnedBytes);
   const size_t bytes = pinned_->capacityBytes();
   uint8_t* data = pinned_->take(bytes, nullptr, "pieces that cross the link").data;
@@ -201,10 +213,16 @@ void CudaBackend::reserveLinks() {
     link.emplace(*device_, done_, index, uploads, data, piece, pieces);
     data += piece * pieces;
   };
+  const bool fetches = sizes.cacheBuffers != 0;
+  const size_t less = fetches ? 2 : 1;
   add(weightLink_, StreamIndex::Weights, Uploads::CopyEngine, 2, 4);
-  add(computeLink_, StreamIndex::Compute, Uploads::Kernel, 4, 8);
-  add(upLink_, StreamIndex::Up, Uploads::Kernel, 8, 2);
-  add(downLink_, StreamIndex::Down, Uploads::CopyEngine, 8, 2);
+  add(computeLink_, StreamIndex::Compute, Uploads::Kernel, 4 * less, 8);
+  add(upLink_, StreamIndex::Up, Uploads::Kernel, 8 * less, 2);
+  add(downLink_, StreamIndex::Down, Uploads::CopyEngine, 8 * less, 2);
+  if (!fetches) return;
+  fetcher_.reserve(cacheBufferMemory_.data(), [&](std::optional<Link>& link, StreamIndex index) {
+    add(link, index, index == StreamIndex::CacheUp ? Uploads::Kernel : Uploads::CopyEngine, 8, 4);
+  });
 }
 
 void CudaBackend::reserveConstants() {
@@ -232,19 +250,6 @@ void CudaBackend::load(const std::vector<File>& files, LoadProgress& progress) {
   weights_.load(files, parts_.compute.pool, *weightLink_, progress);
 }
 
-void CudaBackend::launchOn(Link& link, Launch& launch, const std::function<void()>& body) {
-  try {
-    body();
-    launch.left = link.fence();
-  } catch (...) {
-    // What was begun ends before the task does: it uses what others may have next.
-    try {
-      link.finish();
-    } catch (const std::exception&) {}
-    throw;
-  }
-}
-
 void CudaBackend::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped,
                              Launch& launch) {
   Link& link = *weightLink_;
@@ -252,7 +257,7 @@ void CudaBackend::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store
   WeightBuffers::Filling filling(buffers_, buffer);
   link.after(launch.before);
   bufferOrder_.fill(buffer, link);
-  launchOn(link, launch, [&] { weights_.loadLayer(layer, filling.data(), store, link, stopped); });
+  link.launch(launch, [&] { weights_.loadLayer(layer, filling.data(), store, link, stopped); });
   filling.finish(layer);
 }
 
@@ -272,9 +277,22 @@ std::unique_ptr<TaskResult> CudaBackend::compute(ComputePart part, uint32_t laye
   if (use) pass.streamed = use->data();
   pass.staged = staging.data;
   pass.stagedBytes = staging.placeBytes;
+  if (pass.fetches && staging.buffer != kNoBuffer) {
+    pass.fetched = batch.fetchedIn(spec_.layerSpecs[layer].window);
+    pass.fetchedData = fetcher_.attend(*pass.fetched, staging, link);
+  }
   std::unique_ptr<TaskResult> result;
-  launchOn(link, launch, [&] { result = computePart(pass, part, layer); });
+  link.launch(launch, [&] { result = computePart(pass, part, layer); });
   return result;
+}
+
+void CudaBackend::loadCache(uint32_t layer, const FetchedPages& pages, const Staging& staging,
+                            const std::function<void()>& readDisk, Launch& launch) {
+  fetcher_.load(pages, layer, staging, readDisk, launch);
+}
+
+void CudaBackend::storeCache(uint32_t layer, const FetchedPages& pages, const Staging& staging, Launch& launch) {
+  fetcher_.store(pages, layer, staging, launch);
 }
 
 std::shared_ptr<Activations> CudaBackend::createActivations(uint32_t tokens) {
@@ -302,7 +320,7 @@ void CudaBackend::upload(Activations& activations, const void* from, size_t coun
   std::lock_guard<std::mutex> lock(upMutex_);
   upLink_->use();
   upLink_->after(launch.before);
-  launchOn(*upLink_, launch, [&] { upLink_->upload(activations.hidden, from, count * sizeof(float)); });
+  upLink_->launch(launch, [&] { upLink_->upload(activations.hidden, from, count * sizeof(float)); });
 }
 
 void CudaBackend::writeHidden(Activations& activations, const float* from, size_t count) {

@@ -19,6 +19,7 @@
 #include "CudaPass.h"
 #include "GpuWeights.h"
 #include "Link.h"
+#include "PageFetcher.h"
 
 namespace spillway {
 
@@ -37,6 +38,9 @@ class CudaBackend final : public Backend {
                   Launch& launch) override;
   std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations,
                                       int32_t buffer, const Staging& staging, Launch& launch) override;
+  void loadCache(uint32_t layer, const FetchedPages& pages, const Staging& staging,
+                 const std::function<void()>& readDisk, Launch& launch) override;
+  void storeCache(uint32_t layer, const FetchedPages& pages, const Staging& staging, Launch& launch) override;
   std::shared_ptr<Activations> createActivations(uint32_t tokens) override;
   void storeHidden(HiddenStore& store, DirectFile* file, const Activations& activations, uint32_t tokens,
                    const Launch& launch) override;
@@ -50,11 +54,8 @@ class CudaBackend final : public Backend {
   void measureScratch();
   void upload(Activations& activations, const void* from, size_t count, Launch& launch);
   size_t hiddenPassageBytes() const;
-  // Gives the link's stream a task's work, and leaves its end in `launch`. What body throws goes through, once the
-  // stream has ended what it was given.
-  static void launchOn(Link& link, Launch& launch, const std::function<void()>& body);
   CudaPass passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host, Link* link) const;
-  void reserveLinks();
+  void reserveLinks(const GpuBytes& sizes);
   void reserveConstants();
   // Whether cuBLASLt is to multiply, if it can be used: it knows no products in float32.
   bool wantsLibrary() const {
@@ -78,14 +79,15 @@ class CudaBackend final : public Backend {
   std::shared_ptr<Device> device_;
   std::unique_ptr<cuda::CublasLtProducts> libraryProducts_;  // when it goes no stream works for it any more
   std::optional<cuda::MemoryPool> pinned_;
-  Device::Piece weightMemory_, bufferMemory_, cacheMemory_, scratchMemory_, constantMemory_;
+  Device::Piece weightMemory_, bufferMemory_, cacheMemory_, cacheBufferMemory_, scratchMemory_, constantMemory_;
   Arena hostScratch_;
   Arena hiddenUp_, hiddenDown_;  // hidden states on their way between the device and a store
   WeightBuffers buffers_;
-  BufferOrder bufferOrder_;
+  BufferOrder bufferOrder_{"weight buffer"};
   StreamsDone done_;
   std::mutex upMutex_, downMutex_;  // stores and peers have queues of their own
   std::optional<Link> computeLink_, weightLink_, upLink_, downLink_;
+  PageFetcher fetcher_;
 };
 
 }  // namespace spillway

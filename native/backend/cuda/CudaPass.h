@@ -45,12 +45,14 @@ struct GpuLibraryProducts {
 struct CudaPass final : Pass {
   CudaPass(const DecoderSpec& spec, const Weights& weights, const Compute& compute, const Batch& batch,
            Activations& activations, Scratch& scratch, Scratch& host, Link* link, float keepKeys,
-           const DevicePages& pages, const GpuConstants& constants, const CacheMemory& hostPages, uint64_t mostPages,
+           const DevicePages& pages, const GpuConstants& constants, const CacheMemory& hostPages, bool fetches,
+           uint64_t mostPages,
            const GpuLibraryProducts& library)
       : Pass(spec, weights, compute, batch, activations, scratch, host, link == nullptr, keepKeys),
         pages(pages),
         constants(constants),
         hostPages(hostPages),
+        fetches(fetches),
         mostPages(mostPages),
         link(link),
         library(library) {}
@@ -58,11 +60,21 @@ struct CudaPass final : Pass {
   const DevicePages& pages;
   const GpuConstants& constants;
   const CacheMemory& hostPages;
+  bool fetches;  // pages that live elsewhere come to the device
+  const FetchedPages* fetched = nullptr;  // those of the square at hand, if it has any, and where they are
+  uint8_t* fetchedData = nullptr;
   uint64_t mostPages;  // that a batch reaches
   Link* link;          // null while measuring
   GpuLibraryProducts library;
 
   const CacheLayout& layout() const { return hostPages.layout(); }
+  // Of an entry of Batch::pages, where it is on the device; null for those that are elsewhere.
+  uint8_t* pageHere(size_t layer, size_t entry) const {
+    const int32_t page = batch.pages[entry];
+    if (pages.holds(page)) return pages.page(layer, page);
+    if (fetched == nullptr || fetched->placeOf[entry] == FetchedPages::kNone) return nullptr;
+    return fetchedData + fetched->placeOf[entry] * pages.pageBytes;
+  }
 
   void lookUpTokens(const StoredMatrix& embedding, float scale, float* to) const override;
   void addPositions(const StoredMatrix& embedding) const override;

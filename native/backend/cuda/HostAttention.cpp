@@ -9,7 +9,7 @@ namespace spillway {
 HostAttention::HostAttention(const CudaPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer,
                              size_t scoreFloats)
     : pass_(pass), runs_(runs), rules_(rules), layer_(layer) {
-  if (pass.hostPages.pages() == 0) return;
+  if (pass.hostPages.pages() == 0 || pass.fetches) return;
   const DecoderSpec& spec = pass.spec;
   const size_t tokens = pass.tokens();
   queries_ = pass.host.take<float>(tokens * spec.queryWidth());

@@ -45,6 +45,19 @@ void Link::send(void* to, size_t bytes) {
   advance();
 }
 
+// The table stands in a piece, which the kernel reads where it is.
+void Link::copyPages(const cuda::PageCopy* copies, size_t count, size_t pageBytes) {
+  const size_t most = pieceBytes_ / sizeof(cuda::PageCopy);
+  for (size_t first = 0; first < count; first += most) {
+    const size_t some = std::min(most, count - first);
+    auto* table = reinterpret_cast<cuda::PageCopy*>(nextPiece());
+    std::copy_n(copies + first, some, table);
+    cuda::copyPages(stream_.get(), table, some, pageBytes);
+    events_[at_]->record(stream_.get());
+    advance();
+  }
+}
+
 void Link::upload(void* to, const void* from, size_t bytes) {
   for (size_t at = 0; at < bytes; at += pieceBytes_) {
     const size_t some = std::min(pieceBytes_, bytes - at);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../../kernels/cuda/Stream.h"
+#include "../../kernels/cuda/copyPages.h"
 #include "Device.h"
 #include "StreamFence.h"
 
@@ -36,11 +37,28 @@ class Link {
   void upload(void* to, const void* from, size_t bytes);
   // Returns when they are there.
   void download(void* to, const void* from, size_t bytes);
+  // Pages between the device and memory that is pinned, either way: after what the stream has been given so far. See
+  // copyPages().
+  void copyPages(const cuda::PageCopy* copies, size_t count, size_t pageBytes);
   // Until all of the stream's work is done.
   void finish();
 
   // What the stream is given from now on waits for these fences of the same device; the caller does not.
   void after(const std::vector<std::shared_ptr<Fence>>& before);
+  // Gives the stream a task's work, and leaves its end in `launch`. What body throws goes through, once the stream has
+  // ended what it was given: it uses what others may have next.
+  template <typename Body>
+  void launch(Launch& launch, Body body) {
+    try {
+      body();
+      launch.left = fence();
+    } catch (...) {
+      try {
+        finish();
+      } catch (const std::exception&) {}
+      throw;
+    }
+  }
   // The end of what the stream has been given so far.
   std::shared_ptr<Fence> fence();
   // What comes before whatever the stream is given now, and the number of that.

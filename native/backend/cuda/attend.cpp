@@ -40,13 +40,13 @@ void beginPages(const CudaPass& pass, size_t layer) {
   }
 }
 
-// To those pages that are on the device for good.
-void storeKeys(const CudaPass& pass, const AttentionTables& tables) {
+// To those pages that are on the device, for good or for the time.
+void storeKeys(const CudaPass& pass, size_t layer, const AttentionTables& tables) {
   const Batch& batch = pass.batch;
   const auto isThere = [&](size_t t) {
     const BatchToken& token = batch.tokens[t];
-    return pass.pages.holds(
-        batch.pages[batch.ranges[token.range].firstPage + token.position / pass.layout().pageTokens]);
+    const size_t page = batch.ranges[token.range].firstPage + token.position / pass.layout().pageTokens;
+    return pass.pageHere(layer, page) != nullptr;
   };
   for (size_t first = 0, end; first < pass.tokens(); first = end) {
     end = first + 1;
@@ -212,7 +212,7 @@ void CudaPass::attend(size_t layer) const {
       pass.compute.precision == Precision::Default && cuda::hasPrefillAttention(rangeLayout(pass.layout()));
   const AttentionShape shape = attentionShape(spec, layer, pass.constants.slopes, pass.keepKeys);
 
-  const bool uploads = inRanges && pass.hostPages.pages() != 0, halves = inRanges && isQuantised(pass.layout().type);
+  const bool uploads = inRanges && pass.hostPages.pages() != 0 && !pass.fetches, halves = inRanges && isQuantised(pass.layout().type);
   const uint32_t pageTokens = pass.layout().pageTokens, limit = std::min(spec.contextTokens, kMostUploadedTokens),
                  limitPages = (limit + pageTokens - 1) / pageTokens;
   const AttendingRules rules{pageTokens, inRanges, halves ? limit : spec.contextTokens, uploads ? limit : 0,
@@ -246,7 +246,7 @@ void CudaPass::attend(size_t layer) const {
     }
     // From here on the device works, while the processor does its part.
     if (pass.batch.copies) beginPages(pass, layer);
-    storeKeys(pass, tables);
+    storeKeys(pass, layer, tables);
     if (tables.groupCount != 0) {
       cuda::check(
           cudaMemcpyAsync(copied, pass.activations.queries, elements * sizeof(float), cudaMemcpyDeviceToDevice, stream),

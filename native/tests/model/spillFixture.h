@@ -27,7 +27,9 @@ class SpillingRuntime {
   explicit SpillingRuntime(const RuntimeOptions& options)
       : layers(options.decoder.layers),
         pageTokens(options.pageTokens),
-        cacheBuffers(options.spill ? options.spill->buffers : 0),
+        fetches(options.gpu && options.gpu->cacheBuffers != 0),
+        cacheBuffers(fetches ? options.gpu->cacheBuffers : options.spill ? options.spill->buffers : 0),
+        firstDevicePage(int32_t(options.pages)),
         weightBuffers(options.weights ? options.weights->buffers : 0),
         tiny(options),
         lastStore_(layers),
@@ -106,7 +108,11 @@ class SpillingRuntime {
     return head;
   }
 
-  uint32_t layers, pageTokens, cacheBuffers, weightBuffers;
+  uint32_t layers, pageTokens;
+  bool fetches;  // pages that are not on the device come to it
+  uint32_t cacheBuffers;
+  int32_t firstDevicePage;
+  uint32_t weightBuffers;
   TinyRuntime tiny;
   std::optional<Completion> failure;
 
@@ -115,6 +121,16 @@ class SpillingRuntime {
   std::pair<bool, bool> moves(const std::vector<SpilledRange>& ranges, uint32_t layer) const {
     bool loads = false, stores = false;
     for (const auto& [range, tail] : ranges) {
+      if (fetches) {
+        for (uint32_t p = 0; p < range.pages.size(); p++) {
+          const uint32_t begin = p * pageTokens, end = begin + pageTokens;
+          if (range.pages[p] >= firstDevicePage || begin >= range.first + range.tokens) continue;
+          const bool seen = windows_[layer] == 0 || end + windows_[layer] > range.first + 1;
+          loads |= begin < range.first && seen;
+          stores |= end > range.first;
+        }
+        continue;
+      }
       for (uint32_t p = 0; p < range.pages.size(); p++) {
         if (range.pages[p] >= 0) continue;
         const uint32_t end = (p + 1) * pageTokens;  // one past its last position

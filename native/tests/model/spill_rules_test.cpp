@@ -125,11 +125,11 @@ TEST_F(SpillRules, ArgumentsAreChecked) {
   const int32_t other = int32_t(memory.runtime.createSequence(sequenceOptions({1, 2}, 5)));
   const uint32_t plain = memory.runtime.createBatch({other, 0, 2, 0, 0, 1, -1}, {0});
   expectRefused([&] { memory.runtime.submitLoadCache(0, plain, 0, {}); },
-                "submitLoadCache: found a runtime without pages on disk");
-  expectRefused([&] { memory.runtime.submitStoreCache(0, plain, 0, {}); }, "without pages on disk");
+                "submitLoadCache: found a runtime whose pages do not move");
+  expectRefused([&] { memory.runtime.submitStoreCache(0, plain, 0, {}); }, "whose pages do not move");
   expectRefused(
       [&] { memory.runtime.submitCompute(ComputePart::Attend, 0, plain, memory.activations, {}, kNoBuffer, 0); },
-      "cacheBuffer: found 0, expected -1: no pages are on disk");
+      "cacheBuffer: found 0, expected -1: no pages move");
 }
 
 TEST_F(SpillRules, ABufferMustHoldTheSquare) {

@@ -62,6 +62,7 @@ export class TaskTimings {
   private readonly machine: Pick<CpuContention, 'undisturbed'>;
   private readonly onGpu: boolean;
   private readonly hostAttends: boolean;
+  private readonly fetches: boolean;
   /** Another run shares the queues: what lies between this one's tasks is the other one's. */
   private shared = false;
 
@@ -80,7 +81,8 @@ export class TaskTimings {
     this.machine = machine ?? new CpuContention(setting.block.threads ?? hardware.cpu.threads);
     this.secondsOf = taskSeconds(plain, placement);
     this.onGpu = hardware.gpu !== undefined && hardware.memory.gpuBytes > 0;
-    this.hostAttends = this.onGpu && placement.cache.gpu < 1;
+    this.hostAttends = this.onGpu && setting.block.cpuAttention && placement.cache.gpu < 1;
+    this.fetches = this.onGpu && !setting.block.cpuAttention;
     this.readKind = readKind(sizesOf(plain).layerWeightBytes);
     this.weights = matmulKind(plain.shape, plain.block.compressWeights);
     this.betweenSeconds = BETWEEN_SQUARES * hardware.cpu.taskSeconds;
@@ -151,6 +153,8 @@ export class TaskTimings {
   private kindOf(task: Task): string | undefined {
     if (task.queue === 'disk-read') return isPages(task) ? 'disk.readPages' : this.readKind;
     if (task.queue === 'disk-write') return isPages(task) ? 'disk.writePages' : 'disk.write';
+    // Pages of the cache come beside weights, each at what the other leaves of the link.
+    if (this.fetches) return undefined;
     return task.queue === 'host-to-device' ? 'link.up' : task.queue === 'device-to-host' ? 'link.down' : undefined;
   }
 

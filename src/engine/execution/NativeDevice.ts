@@ -13,7 +13,7 @@ import { storeRemedy } from '../store/storeRemedy.js';
 import { BufferRing } from './BufferRing.js';
 import type { Completion, Device, DevicePeers, DeviceRow } from '../grid/Device.js';
 import { headOutput } from './headOutput.js';
-import { NativeRun, type NativeBatch } from './NativeRun.js';
+import { NativeRun, type CacheMoves, type NativeBatch } from './NativeRun.js';
 import { PeerTransfers } from './PeerTransfers.js';
 import { PendingEvent } from './PendingEvent.js';
 import { SlotActivations, type SpilledActivations } from './SlotActivations.js';
@@ -24,9 +24,10 @@ import type { ComputeTier } from '../grid/Tier.js';
 export interface NativeDeviceSetup {
   /** Layers' streamed weights that the runtime has room for; 0 where nothing streams. */
   readonly weightBuffers: number;
-  /** Buffers for the pages of a batch in a layer; 0 where the whole cache is in memory. */
+  /** Buffers for the pages of a batch in a layer; 0 where none of them move. */
   readonly cacheBuffers: number;
   readonly pageTokens: number;
+  readonly firstGpuPage?: CacheMoves['firstGpuPage'];
   /** Number of the first layer that the runtime has; tasks name layers by their numbers in the model. Default 0. */
   readonly firstLayer?: number;
   /** Attention window of each layer, in tokens; 0 = all positions. */
@@ -129,7 +130,7 @@ export class NativeDevice implements Device {
     { slots, tokensPerSquare, peers }: { slots: number; tokensPerSquare: number; peers?: DevicePeers | undefined },
   ): void {
     const activations = new SlotActivations(this.runtime, slots, tokensPerSquare, this.setup.activations);
-    this.runs.set(run, new NativeRun(this.runtime, this.setup.pageTokens, activations, peers));
+    this.runs.set(run, new NativeRun(this.runtime, this.setup, activations, peers));
   }
 
   closeRun(run: number): void {
@@ -250,15 +251,15 @@ export class NativeDevice implements Device {
   }
 
   /**
-   * The buffer through which attention sees pages of the disk, if the batch has any there in this layer: what it
-   * completes is put there too.
+   * The buffer through which attention sees pages that move, if the batch has any such in this layer: what it completes,
+   * or changes, is put there too.
    */
   private cacheFor(
     task: Task,
     run: NativeRun,
     batch: NativeBatch,
   ): { readonly buffer: number; readonly after: readonly TaskEvent[] } | undefined {
-    const { loads: loaded, stores } = run.stagedBy(batch, this.setup.windows[task.layer - this.firstLayer] ?? 0);
+    const { loads: loaded, stores } = run.movedBy(batch, this.setup.windows[task.layer - this.firstLayer] ?? 0);
     if (loaded + stores === 0) return undefined;
     const content = contentOf(batch, task);
     const held = this.cache.find(content);
@@ -266,7 +267,7 @@ export class NativeDevice implements Device {
     if (loaded > 0)
       throw new TaskError(
         describeTask(task),
-        'its pages on disk were not loaded: the pipeline lacks loadCache before compute',
+        'its pages were not loaded: the pipeline lacks loadCache before compute',
       );
     return this.cache.take(content);
   }

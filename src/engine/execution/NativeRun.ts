@@ -2,7 +2,8 @@ import { BATCH_STRIDE, HEAD_MODES, type NativeRuntime } from '../../bindings/Add
 import { nativeCall } from '../../bindings/nativeCall.js';
 import type { PageTable } from '../grid/PageTable.js';
 import { stagedPages, type StagedPages } from '../memory/PagePlacement.js';
-import type { Batch } from '../grid/Square.js';
+import type { Batch, RowRange } from '../grid/Square.js';
+import { fetchedPages } from '../memory/fetchedPages.js';
 import type { DevicePeers, DeviceRow } from '../grid/Device.js';
 import type { SlotActivations } from './SlotActivations.js';
 import type { Task } from '../grid/Task.js';
@@ -24,11 +25,18 @@ export interface NativeBatch {
   readonly batch: Batch;
   readonly rows: readonly NativeRow[];
   /** What of the cache moves, by attention window. */
-  readonly staged: Map<number, StagedPages>;
+  readonly moved: Map<number, StagedPages>;
   /** Tasks that have not completed. */
   outstanding: number;
   /** The head is done, or what the last layer computed has been sent on: no layer is left. */
   through: boolean;
+}
+
+/** Which pages of the cache move. */
+export interface CacheMoves {
+  readonly pageTokens: number;
+  /** Where pages in memory and on disk come to a GPU: from this number on they are there. Default: those on disk move. */
+  readonly firstGpuPage?: number | undefined;
 }
 
 /** The rows and batches of one run on the native device. */
@@ -40,7 +48,7 @@ export class NativeRun {
 
   constructor(
     private readonly runtime: NativeRuntime,
-    private readonly pageTokens: number,
+    private readonly cache: CacheMoves,
     readonly activations: SlotActivations,
     readonly peers: DevicePeers | undefined,
   ) {}
@@ -84,20 +92,26 @@ export class NativeRun {
   }
 
   /** What of the batch's cache moves in a layer with this attention window. */
-  stagedBy(batch: NativeBatch, window: number): StagedPages {
-    const known = batch.staged.get(window);
+  movedBy(batch: NativeBatch, window: number): StagedPages {
+    const known = batch.moved.get(window);
     if (known) return known;
-    const staged = batch.batch.rows.reduce<StagedPages>(
-      (sum, range, i) => {
-        const pages = batch.rows[i]?.pages;
-        if (!pages) return sum;
-        const { loads, stores } = stagedPages(range, pages, this.pageTokens, window);
-        return { loads: sum.loads + loads, stores: sum.stores + stores };
-      },
-      { loads: 0, stores: 0 },
-    );
-    batch.staged.set(window, staged);
-    return staged;
+    const { pageTokens, firstGpuPage } = this.cache;
+    const ranges = batch.batch.rows.flatMap((range, i): (readonly [RowRange, PageTable])[] => {
+      const pages = batch.rows[i]?.pages;
+      return pages ? [[range, pages]] : [];
+    });
+    const moved =
+      firstGpuPage === undefined
+        ? ranges.reduce<StagedPages>(
+            (sum, [range, pages]) => {
+              const { loads, stores } = stagedPages(range, pages, pageTokens, window);
+              return { loads: sum.loads + loads, stores: sum.stores + stores };
+            },
+            { loads: 0, stores: 0 },
+          )
+        : fetchedPages(ranges, { pageTokens, firstGpuPage }, window);
+    batch.moved.set(window, moved);
+    return moved;
   }
 
   /** One of the batch's tasks has completed. */
@@ -136,7 +150,7 @@ export class NativeRun {
       serial: this.nextSerial++,
       batch,
       rows: natives,
-      staged: new Map<number, StagedPages>(),
+      moved: new Map<number, StagedPages>(),
       outstanding: 0,
       through: false,
     };

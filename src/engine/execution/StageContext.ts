@@ -35,9 +35,18 @@ type StoreName = 'store_activation' | 'store_cache';
  */
 export class LastStores {
   private readonly last = new Map<string, readonly TaskEvent[]>();
+  /** Of keys and values, by layer: those that have not completed. */
+  private readonly pending = new Map<number, readonly TaskEvent[]>();
 
   note(name: StoreName, square: IssuedSquare, events: readonly TaskEvent[]): void {
-    if (events.length > 0) this.last.set(keyOf(name, square), events);
+    if (events.length === 0) return;
+    this.last.set(keyOf(name, square), events);
+    if (name === 'store_cache') this.pending.set(square.layer, [...this.cachesOf(square.layer), ...events]);
+  }
+
+  /** Of keys and values of a layer, whosever they are: what may still be under way. */
+  cachesOf(layer: number): readonly TaskEvent[] {
+    return (this.pending.get(layer) ?? []).filter(({ timing }) => timing === undefined);
   }
 
   find(name: StoreName, square: IssuedSquare): readonly TaskEvent[] {

@@ -23,6 +23,11 @@ export interface ModelBytes {
   readonly tokenCache: number;
   /** Hidden state of one token. */
   readonly tokenActivations: number;
+  /**
+   * Tokens of a page of the cache, where whole pages come to where computing happens, and go back: those that rows share
+   * once for all of a square's. Default: each token by itself, and what rows share is there.
+   */
+  readonly pageTokens?: number | undefined;
 }
 
 /** What one task moves. */
@@ -95,12 +100,32 @@ export function withCpuAttention(moves: Movement): Movement {
  * what rows share, which is there; new tokens are stored.
  */
 export function movement(placement: Placement, bytes: ModelBytes, compute: Tier, layers: number): Movement {
-  const context = ({ batch }: Square): number =>
-    batch.rows.reduce((sum, range) => sum + range.firstPosition - (range.sharedTokens ?? 0), 0);
+  const { pageTokens } = bytes;
+  const unit = pageTokens ?? 1;
+  const context = ({ batch: { rows } }: Square): number =>
+    rows.reduce(
+      (sum, { firstPosition, sharedTokens = 0 }) =>
+        sum + Math.ceil(firstPosition / unit) * unit - Math.floor(sharedTokens / unit) * unit,
+      pageTokens === undefined ? 0 : Math.max(...rows.map(({ sharedTokens = 0 }) => Math.floor(sharedTokens / unit) * unit)),
+    );
+  const fresh = ({ batch: { rows } }: Square): number =>
+    rows.reduce(
+      (sum, { firstPosition, tokens }) =>
+        sum + (Math.ceil((firstPosition + tokens) / unit) - Math.floor(firstPosition / unit)) * unit,
+      0,
+    );
   return {
     loadWeight: ({ layer }) => hops(placement.weights, bytes.layerWeights[layer] ?? 0, compute, 'load'),
     loadCache: (square) => hops(placement.cache, bytes.tokenCache * context(square), compute, 'load'),
-    storeCache: (square) => hops(placement.cache, bytes.tokenCache * batchTokens(square.batch), compute, 'store'),
+    // A page goes on to the disk when it is complete: of every token once.
+    storeCache: (square) =>
+      hops(placement.cache, bytes.tokenCache * fresh(square), compute, 'store').map((route) =>
+        route.map((move) =>
+          move.to === 'disk'
+            ? { ...move, bytes: Math.round((move.bytes * batchTokens(square.batch)) / fresh(square)) }
+            : move,
+        ),
+      ),
     // The first layer's inputs are embedded where computing happens, the last layer's outputs are sampled there.
     loadActivation: (square) =>
       square.layer === 0

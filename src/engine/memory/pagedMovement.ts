@@ -1,7 +1,9 @@
-import { batchTokens, type Square } from '../grid/Square.js';
+import type { PageTable } from '../grid/PageTable.js';
+import { batchTokens, type Batch, type RowRange, type Square } from '../grid/Square.js';
 import type { Hop } from '../grid/Task.js';
+import { fetchedPages, type FetchRules } from './fetchedPages.js';
 import type { Move, Movement, PageLookup } from './movement.js';
-import { stagedPages } from './PagePlacement.js';
+import { stagedPages, type StagedPages } from './PagePlacement.js';
 
 /** Direct I/O moves whole blocks of this many bytes. */
 const DISK_BLOCK = 4096;
@@ -26,12 +28,17 @@ export interface PagedBytes {
    * link.
    */
   readonly gpu?: { readonly fromDisk: readonly number[] } | undefined;
+  /**
+   * Where pages in memory and on disk come to a GPU, which attends to them: how they are told from those there, and the
+   * bytes of one page of one layer. Default: they stay.
+   */
+  readonly fetch?: (Pick<FetchRules, 'firstGpuPage'> & { readonly pageBytes: number }) | undefined;
 }
 
 /**
  * Movements with pages and blocks as they are: what native tasks really read and write. On a GPU what comes from disk
  * goes through the host's memory in pieces, in the task that takes it over the link. Pages of the cache stay where they
- * are, but for those on disk: attention goes to the tier where a page is. Pure.
+ * are, but for those on disk: attention goes to the tier where a page is, unless they all come to the GPU. Pure.
  */
 export function pagedMovement({
   streamedBytes,
@@ -42,6 +49,7 @@ export function pagedMovement({
   tokenBytes,
   residentTokens,
   gpu,
+  fetch,
 }: PagedBytes): Movement {
   const layers = streamedBytes.length;
   const staged = ({ batch: { rows }, layer }: Square, pagesOf: PageLookup, which: 'loads' | 'stores'): number => {
@@ -51,6 +59,17 @@ export function pagedMovement({
       return pages ? sum + stagedPages(range, pages, pageTokens, windows[layer] ?? 0)[which] : sum;
     }, 0);
   };
+  const fetched = new WeakMap<Batch, Map<number, StagedPages>>();
+  /** Of the link: the same in all layers with one window. */
+  const linkBytes = ({ batch, layer }: Square, pagesOf: PageLookup, which: 'loads' | 'stores'): number => {
+    if (!fetch) return 0;
+    const window = windows[layer] ?? 0;
+    const known = fetched.get(batch) ?? new Map<number, StagedPages>();
+    fetched.set(batch, known);
+    let pages = known.get(window);
+    if (!pages) known.set(window, (pages = fetchedPages(withTables(batch, pagesOf), { pageTokens, ...fetch }, window)));
+    return pages[which] * fetch.pageBytes;
+  };
   const hidden = ({ batch }: Square): number =>
     Math.ceil((Math.max(0, batchTokens(batch) - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
   const all = ({ batch }: Square): number => batchTokens(batch) * tokenBytes;
@@ -59,8 +78,14 @@ export function pagedMovement({
       gpu
         ? route({ ...UP, bytes: streamedBytes[layer] ?? 0 }, { ...READ, bytes: gpu.fromDisk[layer] ?? 0 })
         : route({ ...READ, bytes: streamedBytes[layer] ?? 0 }),
-    loadCache: (square, pagesOf) => route({ ...READ, bytes: staged(square, pagesOf, 'loads') * pageSlotBytes }),
-    storeCache: (square, pagesOf) => route({ ...WRITE, bytes: staged(square, pagesOf, 'stores') * pageSlotBytes }),
+    loadCache: (square, pagesOf) => {
+      const read = { ...READ, bytes: staged(square, pagesOf, 'loads') * pageSlotBytes };
+      return fetch ? route({ ...UP, bytes: linkBytes(square, pagesOf, 'loads') }, read) : route(read);
+    },
+    storeCache: (square, pagesOf) => {
+      const write = { ...WRITE, bytes: staged(square, pagesOf, 'stores') * pageSlotBytes };
+      return fetch ? route({ ...DOWN, bytes: linkBytes(square, pagesOf, 'stores') }, write) : route(write);
+    },
     // The first layer's inputs are embedded where computing happens, the last layer's outputs are sampled there.
     // Between layers hidden states that share working buffers move even when all of them stay in memory: they are
     // copied.
@@ -75,6 +100,13 @@ export function pagedMovement({
       return gpu ? route({ ...DOWN, bytes: all(square) }, write) : [[write]];
     },
   };
+}
+
+function* withTables({ rows }: Batch, pagesOf: PageLookup): Generator<readonly [RowRange, PageTable]> {
+  for (const range of rows) {
+    const pages = pagesOf(range.row);
+    if (pages) yield [range, pages];
+  }
 }
 
 /** The one move of what there is, with a hop over another link where that has anything to move. */

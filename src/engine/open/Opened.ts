@@ -10,7 +10,7 @@ import type { PageTier } from '../grid/pageCounts.js';
 import { pagedMovement } from '../memory/pagedMovement.js';
 import { PagePool, type DiskCache } from '../memory/PagePool.js';
 import { peerMovement } from '../memory/peerMovement.js';
-import type { GpuTier } from './gpuMemory.js';
+import { fetches, type GpuTier } from './gpuMemory.js';
 import type { Plan } from './planEngine.js';
 import type { Settings } from './settings.js';
 
@@ -71,8 +71,9 @@ export function deviceOf(
   const { first, last } = layerBounds(grid);
   return new NativeDevice(runtime, {
     weightBuffers: weights.buffers,
-    cacheBuffers: cache.buffers,
+    cacheBuffers: fetches(gpu) ? gpu.options.cacheBuffers : cache.buffers,
     pageTokens: cache.pageTokens,
+    ...(fetches(gpu) && { firstGpuPage: cache.pages }),
     firstLayer: first,
     windows: layerSpecs.slice(first, last + 1).map(({ window }) => window),
     activations,
@@ -108,6 +109,7 @@ export function movementOf(
     tokenBytes,
     residentTokens: activations?.residentTokens ?? Infinity,
     gpu: gpu && weights,
+    ...(fetches(gpu) && { fetch: { firstGpuPage: cache.pages, pageBytes: cache.pageBytes / grid.layers } }),
   });
   return peerMovement(movement, grid, tokenBytes, computeTier);
 }

@@ -269,6 +269,13 @@ export const ENGINE_OPTIONS = {
     defaultWords: 'what fits',
     about: "`{ gpu, cpu, disk }`: what share of each row's KV cache lives where",
   },
+  cpuAttention: {
+    group: 'placement',
+    value: { kind: 'boolean' },
+    default: true,
+    about:
+      '`false`, with a GPU: what of the cache is not on it comes to it for attention; `true`: the processor attends to that',
+  },
   activations: {
     group: 'placement',
     value: shares,

@@ -17,6 +17,11 @@ export interface GpuTier {
   readonly pageBytes: number;
 }
 
+/** Whether what of the cache is not on the GPU comes to it for attention. */
+export function fetches(gpu: GpuTier | undefined): gpu is GpuTier {
+  return (gpu?.options.cacheBuffers ?? 0) > 0;
+}
+
 export interface GpuTierDemand {
   readonly settings: GpuSettings;
   /** What a runtime would reserve with so much on the GPU, and so many pages of cache in memory. */
@@ -32,10 +37,14 @@ export interface GpuTierDemand {
   readonly rowPages: number;
   readonly minPages: number;
   readonly maxPages: number;
+  /** Pages of a square that a buffer for those that come to the GPU has places for. */
+  readonly squarePages: number;
 }
 
 /** Host memory that everything which crosses the link goes through. */
 export const PINNED_BYTES = 32 * 2 ** 20;
+/** A square attends over the pages of one buffer while the next square's come to the other. */
+export const CACHE_BUFFERS = 2;
 /** As `residentLayerBytes`: every layer, however large. */
 const WHOLE_LAYERS = 2 ** 52;
 
@@ -52,8 +61,11 @@ export function gpuTier({
   rowPages,
   minPages,
   maxPages,
+  squarePages,
 }: GpuTierDemand): GpuTier {
   const { device, capBytes, products, weightShare, cacheShare } = settings;
+  // All of the cache may fit there; where it does not, what is left comes through buffers.
+  let cacheBuffers = settings.cpuAttention || cacheShare === undefined || cacheShare === 1 ? 0 : CACHE_BUFFERS;
   const optionsOf = (residentLayerBytes: number, buffers: number, pages: number): GpuRuntimeOptions => ({
     device,
     memoryBytes: capBytes,
@@ -61,31 +73,37 @@ export function gpuTier({
     pages,
     residentLayerBytes,
     buffers,
+    cacheBuffers,
+    cacheBufferPages: cacheBuffers > 0 ? squarePages : 0,
     products,
   });
   const takes = (residentLayerBytes: number, buffers: number): number => {
     const { gpu } = measure(optionsOf(buffers === 0 ? WHOLE_LAYERS : residentLayerBytes, buffers, 0));
-    return gpu ? gpu.weights + gpu.weightBuffers + gpu.scratch + activationBuffers * gpu.activations : 0;
+    return gpu
+      ? gpu.weights + gpu.weightBuffers + gpu.cacheBuffers + gpu.scratch + activationBuffers * gpu.activations
+      : 0;
   };
   const nothing = measure(optionsOf(0, 1, 0));
   const pageBytes = nothing.cache / tablePages;
-  const {
-    residentLayerBytes,
-    buffers,
-    pages,
-    cacheShare: share,
-  } = planGpu({
-    capBytes,
-    takes,
-    pageBytes,
-    rows,
-    rowPages,
-    minPages,
-    maxPages,
-    weightShare,
-    cacheShare,
-    largestLayerBytes: Math.max(...nothing.streamed),
-  });
+  const plan = (): GpuPlan =>
+    planGpu({
+      capBytes,
+      takes,
+      pageBytes,
+      rows,
+      rowPages,
+      minPages,
+      maxPages,
+      weightShare,
+      cacheShare,
+      largestLayerBytes: Math.max(...nothing.streamed),
+    });
+  let planned = plan();
+  if (!settings.cpuAttention && planned.cacheShare < 1 && cacheBuffers === 0) {
+    cacheBuffers = CACHE_BUFFERS;
+    planned = plan();
+  }
+  const { residentLayerBytes, buffers, pages, cacheShare: share } = planned;
   return {
     options: optionsOf(buffers === 0 ? WHOLE_LAYERS : residentLayerBytes, buffers, pages),
     cacheShare: share,

@@ -8,7 +8,7 @@ import type { Grid } from '../grid/Square.js';
 import { pagesOfRows, placePages, type PagePlacement } from '../memory/PagePlacement.js';
 import { ENGINE_OPTIONS } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
-import { gpuTier, type GpuTier } from './gpuMemory.js';
+import { CACHE_BUFFERS, gpuTier, type GpuTier } from './gpuMemory.js';
 import { firstFit, planResident, planStreaming, processBytes, type HostPlan } from './hostMemory.js';
 import type { Plan } from './planEngine.js';
 import { planSpill, type SpillPlan } from './planSpill.js';
@@ -199,13 +199,14 @@ class BlockMemory {
       rowTokens: Math.min(this.rowTokens, decoder.contextTokens),
       cacheShare: memory.cacheOnDisk,
       gpuCacheShare: gpu?.cacheShare,
+      cacheBuffers: gpu && !gpu.cpuAttention ? CACHE_BUFFERS : undefined,
       activationShare: memory.activationsOnDisk,
       activationsMove: gpu?.activationsMove,
       tokenBytes: decoder.hiddenSize * 4,
     });
     const { activations: spilled } = this.spill;
     // Staging buffers are made for as many rows as were planned, and so are plans of other people.
-    const grows = origin === 'auto' && this.spill.buffers === 0;
+    const grows = origin === 'auto' && this.spill.buffers === 0 && (gpu?.cpuAttention ?? true);
     this.mostRows = grows
       ? Math.max(rowsPerSlot, Math.min(GROWTH * rowsPerSlot, Math.floor(tokensPerSquare / 2)))
       : rowsPerSlot;
@@ -286,6 +287,10 @@ class BlockMemory {
   private gpuTier(gpu: NonNullable<Settings['memory']['gpu']>, tablePages: number): GpuTier {
     const { slots, rowsPerSlot } = this.settings.block;
     const { cacheShare: share = 1 } = gpu;
+    const elsewhere = (tokens: number): number => {
+      const { memory, disk } = this.rowPages(tokens, gpu.cacheShare ?? 0).pages;
+      return memory + disk;
+    };
     const pagesOf = (tokens: number, gpuShare: number): number => this.rowPages(tokens, gpuShare).pages.gpu;
     const rows = slots * rowsPerSlot;
     return gpuTier({
@@ -296,6 +301,7 @@ class BlockMemory {
       rows,
       rowPages: pagesOf(this.rowTokens, 1),
       minPages: pagesOf(MIN_ROW_TOKENS, share),
+      squarePages: Math.max(this.mostRows * elsewhere(this.rowTokens), elsewhere(PROVIDED_ROW_TOKENS)),
       maxPages: Math.max(pagesOf(this.source.decoder.contextTokens, share), pagesOf(PROVIDED_ROW_TOKENS, share) * rows),
     });
   }

@@ -377,8 +377,7 @@ function allowed(given: EngineOptions, { block, memory }: Settings): Allowed {
     tokensPerSquare: given.tokensPerSquare,
     compressWeights: kinds(given.compressWeights),
     compressCache: kinds(given.compressCache),
-    // What is not on the GPU is attended to by the processor.
-    ...(memory.gpu && { cpuAttention: [true] }),
+    ...(memory.gpu && given.cpuAttention !== undefined && { cpuAttention: [given.cpuAttention] }),
     ...(given.batchSize === undefined && { mostBatchSize: Math.min(256, block.tokensPerSquare) }),
   };
 }

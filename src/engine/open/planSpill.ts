@@ -11,6 +11,8 @@ export interface SpillDemand {
   /** Share of the cache on disk, from 0 to 1; and on the GPU, by default 0. */
   readonly cacheShare: number;
   readonly gpuCacheShare?: number | undefined;
+  /** Pages come to a GPU through so many buffers there, and those of the disk go through as many. Default: they do not. */
+  readonly cacheBuffers?: number | undefined;
   /** Share of the hidden states between layers on disk, from 0 to 1. */
   readonly activationShare: number;
   /** They move between layers even where all of them stay in memory: they are computed on a GPU. */
@@ -49,6 +51,7 @@ export function planSpill(demand: SpillDemand): SpillPlan {
     rowTokens,
     cacheShare,
     gpuCacheShare,
+    cacheBuffers = BUFFERS,
     activationShare,
     activationsMove = false,
     tokenBytes,
@@ -64,7 +67,7 @@ export function planSpill(demand: SpillDemand): SpillPlan {
   return {
     pages: slots * rowsPerSlot * pagesPerRow,
     pagesPerRow,
-    buffers: pagesPerRow > 0 ? BUFFERS : 0,
+    buffers: pagesPerRow > 0 ? cacheBuffers : 0,
     bufferPages: rowsPerSlot * pagesPerRow,
     activations:
       residentTokens < tokensPerSquare || activationsMove

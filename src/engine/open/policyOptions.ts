@@ -30,11 +30,6 @@ export function policyOptions(
       );
     return { cpu, disk };
   };
-  if (withGpu && !cpuAttention && policy.cache.gpu < 1) {
-    throw new UsageError(
-      `policy: found cpuAttention false with cache.gpu ${policy.cache.gpu}, expected true: attention over what is not on the GPU happens on the processor`,
-    );
-  }
   const { gpu, disk } = policy.activations;
   return {
     schedule,
@@ -45,6 +40,8 @@ export function policyOptions(
     weights: onThisMachine('weights'),
     cache: onThisMachine('cache'),
     activations: gpu > 0 && gpu < 1 && withGpu ? { gpu: 0, cpu: 1 - disk, disk } : onThisMachine('activations'),
+    // Without a GPU the processor attends to everything, whatever a policy says of one.
+    ...(withGpu ? { cpuAttention } : {}),
     ...(tokensPerSquare === undefined ? {} : { tokensPerSquare }),
     ...(threads === undefined ? {} : { threads }),
   };

@@ -4,6 +4,7 @@ import { loadAddon } from '../../bindings/loadAddon.js';
 import type { LayerRange } from '../../model/partOf.js';
 import type { DiskCache } from '../memory/PagePool.js';
 import { ENGINE_OPTIONS, type EngineOption, type IdentityOption } from './engineOptions.js';
+import { fetches } from './gpuMemory.js';
 import type { Opened } from './Opened.js';
 import type { Numerics } from './settings.js';
 import type { RequestedOptions } from './validateOptions.js';
@@ -42,7 +43,7 @@ export interface GpuIdentity {
   readonly computeCapability: string;
   /** What multiplies: `own`, or `cublaslt` and its version. */
   readonly products: string;
-  /** Of each row's KV cache on the GPU: the processor attends to the rest. */
+  /** Of each row's KV cache what the GPU attends to; the processor attends to the rest. */
   readonly cacheShare: number;
   /**
    * What of the rest is on disk, if anything: over pages in memory prompts attend on the GPU, over those on the
@@ -117,7 +118,15 @@ export function identityOf(
     numerics: addon.numerics,
     model,
     layers: part && { first: part.first, count },
-    gpu: gpu && facts && { facts, products: runtime.gpuProducts, cacheShare: gpu.cacheShare, diskCache: cache.disk },
+    gpu: gpu &&
+      facts && {
+        facts,
+        products: runtime.gpuProducts,
+        // Pages that come to the GPU are as good as there.
+        ...(fetches(gpu)
+          ? { cacheShare: 1, diskCache: { share: 0, mostPerRow: 0 } }
+          : { cacheShare: gpu.cacheShare, diskCache: cache.disk }),
+      },
   });
 }
 

@@ -67,6 +67,8 @@ export interface GpuSettings {
   readonly cacheShare: number | undefined;
   /** Hidden states leave it between two layers. */
   readonly activationsMove: boolean;
+  /** The processor attends to what of the cache is not there; else that comes to the GPU. */
+  readonly cpuAttention: boolean;
 }
 
 /** Rows of a batch where nobody says otherwise. */
@@ -83,6 +85,11 @@ export function settle(options: EngineOptions, machine: MachineFacts): Settings 
   const block = blockOf(options, machine);
   const onGpu = gpuMemory(options, machine);
   const products = gpuProducts(options, onGpu);
+  const { cpuAttention = ENGINE_OPTIONS.cpuAttention.default } = options;
+  if (!cpuAttention && onGpu === 0)
+    throw new UsageError(
+      'cpuAttention: found false without gpuMemory, expected true: without a GPU the processor attends to everything',
+    );
   const [weights, cache, activations] = (['weights', 'cache', 'activations'] as const).map((name) =>
     shares(name, options[name], onGpu > 0),
   );
@@ -91,7 +98,7 @@ export function settle(options: EngineOptions, machine: MachineFacts): Settings 
     block,
     memory: {
       cpuMemory: options.cpuMemory === undefined ? undefined : parseBytes(options.cpuMemory, 'cpuMemory'),
-      gpu: onGpu > 0 ? gpuSettings(onGpu, products, { weights, cache, activations }) : undefined,
+      gpu: onGpu > 0 ? gpuSettings(onGpu, products, cpuAttention, { weights, cache, activations }) : undefined,
       weightShare: weights && (weights.cpu + weights.disk > 0 ? weights.cpu / (weights.cpu + weights.disk) : 1),
       cacheOnDisk: cache?.disk ?? 0,
       activationsOnDisk: activations?.disk ?? 0,
@@ -173,7 +180,12 @@ function gpuProducts(
 type Shares = { readonly [Name in 'weights' | 'cache' | 'activations']: TierShares | undefined };
 
 /** @throws UsageError */
-function gpuSettings(capBytes: number, products: GpuProducts, { weights, cache, activations }: Shares): GpuSettings {
+function gpuSettings(
+  capBytes: number,
+  products: GpuProducts,
+  cpuAttention: boolean,
+  { weights, cache, activations }: Shares,
+): GpuSettings {
   if (activations && activations.gpu > 0 && activations.gpu < 1) {
     throw new UsageError(
       `activations: found gpu ${activations.gpu}, expected 0 or 1: hidden states stay on the GPU wholly or not at all`,
@@ -186,6 +198,7 @@ function gpuSettings(capBytes: number, products: GpuProducts, { weights, cache, 
     weightShare: weights?.gpu,
     cacheShare: cache?.gpu,
     activationsMove: activations?.gpu === 0,
+    cpuAttention,
   };
 }
 

@@ -1,7 +1,8 @@
 import { ScheduleError } from '../../errors/engineErrors.js';
 import type { PathMoves } from './PathMoves.js';
 import { whereIs, type ComputeSpan, type PathMove, type RequiredMoves, type TimedMove } from './PathRecord.js';
-import type { RowId } from '../grid/Square.js';
+import type { RowId, Square } from '../grid/Square.js';
+import type { JudgedRow, SharedStretch } from './PathChecker.js';
 import { LOADS, type MoveName } from '../grid/Task.js';
 
 /** When something was last stored: by tier, the end of the store. */
@@ -12,9 +13,15 @@ type StoredAt = Map<string, number>;
  * puts out is stored where the placement wants it, before anything overwrites it.
  *
  * @param spans in order of time
+ * @param rows what they share with others is to be stored where it lives before they load it
  * @throws ScheduleError
  */
-export function checkMoves(spans: readonly ComputeSpan[], moves: PathMoves, required: RequiredMoves | undefined): void {
+export function checkMoves(
+  spans: readonly ComputeSpan[],
+  moves: PathMoves,
+  required: RequiredMoves | undefined,
+  rows: readonly JudgedRow[] = [],
+): void {
   if (!required) {
     for (const { square, start } of spans) {
       const late = LOADS.some((name) => moves.of(name, square).some(({ end }) => end > start));
@@ -25,6 +32,7 @@ export function checkMoves(spans: readonly ComputeSpan[], moves: PathMoves, requ
   }
   const hidden = new Map<number, StoredAt>();
   const caches = new Map<string, StoredAt>();
+  const shared = new SharedStores(rows);
   const readUntil = new Map<number, number>();
   const computedUntil = new Map<number, number>();
   for (const span of spans) {
@@ -36,7 +44,7 @@ export function checkMoves(spans: readonly ComputeSpan[], moves: PathMoves, requ
           name === 'load_activation'
             ? [stored(hidden, square.batch.slot)]
             : name === 'load_cache'
-              ? square.batch.rows.map(({ row }) => stores(row))
+              ? [...square.batch.rows.map(({ row }) => stores(row)), ...shared.of(square)]
               : [];
         if (sources.some((source) => (source.get(load.from) ?? -Infinity) > load.start)) {
           throw new ScheduleError(
@@ -64,8 +72,41 @@ export function checkMoves(spans: readonly ComputeSpan[], moves: PathMoves, requ
     hidden.set(square.batch.slot, new Map());
     for (const chain of outgoing) note(stored(hidden, square.batch.slot), chain);
     readUntil.set(square.batch.slot, Math.max(-Infinity, ...outgoing.map((chain) => chain[0]?.end ?? -Infinity)));
-    for (const chain of checkStores(span, 'store_cache', moves, required))
+    const cached: StoredAt = new Map();
+    for (const chain of checkStores(span, 'store_cache', moves, required)) {
+      note(cached, chain);
       for (const { row } of square.batch.rows) note(stores(row), chain);
+    }
+    shared.note(square, cached);
+  }
+}
+
+/** When what rows share with others was stored. */
+class SharedStores {
+  private readonly shared: ReadonlyMap<RowId, readonly SharedStretch[]>;
+  private readonly sources: ReadonlySet<RowId>;
+  private readonly stores = new Map<string, { readonly position: number; readonly at: StoredAt }[]>();
+
+  constructor(rows: readonly JudgedRow[]) {
+    this.shared = new Map(rows.map(({ row, shared = [] }) => [row, shared]));
+    this.sources = new Set(rows.flatMap(({ shared = [] }) => shared.map(({ row }) => row)));
+  }
+
+  note({ batch, layer }: Square, at: StoredAt): void {
+    for (const { row, firstPosition, tokens } of batch.rows)
+      if (this.sources.has(row)) stored(this.stores, `${row} ${layer}`, []).push({ position: firstPosition + tokens, at });
+  }
+
+  /** Of what the rows of a square have from others, where they begin. */
+  of({ batch, layer }: Square): StoredAt[] {
+    return batch.rows.flatMap(({ row, firstPosition }) => {
+      const shared = this.shared.get(row) ?? [];
+      if (firstPosition !== shared.at(-1)?.end) return [];
+      return shared.flatMap(({ row: source, end }) => {
+        const store = this.stores.get(`${source} ${layer}`)?.find(({ position }) => position >= end);
+        return store ? [store.at] : [];
+      });
+    });
   }
 }
 
@@ -108,8 +149,8 @@ function checkStores(
   });
 }
 
-function stored<Key>(all: Map<Key, StoredAt>, key: Key): StoredAt {
-  const found = all.get(key) ?? new Map<string, number>();
+function stored<Key, Value = StoredAt>(all: Map<Key, Value>, key: Key, none = new Map() as Value): Value {
+  const found = all.get(key) ?? none;
   all.set(key, found);
   return found;
 }

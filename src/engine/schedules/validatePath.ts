@@ -31,7 +31,7 @@ export function validatePath(
   const spans = spansOf(records, moves);
   for (const span of spans) checkComputeParts(grid, span);
   checkOrder(grid, rows, spans, endedEarly);
-  checkMoves(spans, moves, rules.moves);
+  checkMoves(spans, moves, rules.moves, rows);
   if (rules.lives) checkLives(records, rules.lives);
   checkCapacity(spans, moves, rules);
 }

@@ -18,6 +18,8 @@ const SPILL_BUFFERS = 3;
 const RUNS = 4;
 /** Of compressed caches, so many tokens of prompts have room on a GPU as halves, which attention reads. */
 const HALVED_TOKENS = 4096;
+/** Where pages come to a GPU, room for those of a row that is so long, however short most are. */
+const LONG_ROW_TOKENS = 4096;
 const DISK_BLOCK = 4096;
 const blocks = (bytes: number): number => Math.ceil(bytes / DISK_BLOCK) * DISK_BLOCK;
 
@@ -133,8 +135,9 @@ function withGpu(
     hardware.machine.instructionSet,
   );
   const cache = (sharedPages + liveRows * (rowPages - sharedPages)) * pageBytes;
-  // Staged pages of two batches, of one layer.
+  // Staged pages of two batches, of one layer; on the GPU of one long row at least.
   const staging = (BUFFERS * Math.min(liveRows, block.batchSize) * rowPages * pageBytes) / l;
+  const leastStaging = (BUFFERS * Math.ceil(Math.min(LONG_ROW_TOKENS, shape.contextTokens) / PAGE_TOKENS) * pageBytes) / l;
   const hidden = slots * tokens * tokenActivationBytes;
   const store = w * l + globalWeightBytes;
   const tails = spills ? liveRows * pageBytes : 0;
@@ -142,23 +145,21 @@ function withGpu(
   const working = (scratchBytes + activationBytes * (slots > 1 ? 2 : 1)) / 2;
   const halves =
     block.compressCache === 'none' ? 0 : freshBytes(shape, Math.min(HALVED_TOKENS, shape.contextTokens)) / 2;
-  const moved = block.cpuAttention ? {} : { cc: staging, cn: staging };
+  const onGpu = {
+    constant: globalWeightBytes + working + halves,
+    wg: w * l,
+    wc: BUFFERS * w,
+    wn: BUFFERS * w,
+    cg: cache,
+    hg: hidden,
+  };
+  const moved = block.cpuAttention ? [0] : [staging, leastStaging];
   return [
-    {
-      tier: 'gpu',
+    ...moved.map((bytes) => ({
+      tier: 'gpu' as const,
       when: 'run',
-      bytes: sum(
-        {
-          constant: globalWeightBytes + working + halves,
-          wg: w * l,
-          wc: BUFFERS * w,
-          wn: BUFFERS * w,
-          cg: cache,
-          hg: hidden,
-        },
-        moved,
-      ),
-    },
+      bytes: bytes === 0 ? onGpu : sum(onGpu, { cc: bytes, cn: bytes }),
+    })),
     {
       tier: 'cpu',
       when: 'run',

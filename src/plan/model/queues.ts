@@ -2,6 +2,7 @@ import { sum, times, type Affine } from '../Affine.js';
 import type { BlockSetting } from '../CostModel.js';
 import { type Corrections, computeFactor } from '../corrections.js';
 import { layerElements } from '../ModelShape.js';
+import { PAGE_TOKENS } from '../reserves.js';
 import { diskRates, linkRates } from './transferRates.js';
 import {
   decodeAttentionSeconds,
@@ -62,8 +63,13 @@ export function layerQueues(
   const { gpu, cpu } = computeSettings(setting);
   const { layerWeightBytes: w, tokenCacheBytes, tokenActivationBytes } = sizes;
   const tokens = load.promptTokens + load.decodeRows;
-  const context = squares * load.contextTokens * tokenCacheBytes;
+  // Pages that come to a GPU come and go wholly, those that all rows share once for each square.
+  const whole = gpu !== undefined && !block.cpuAttention;
+  const { sharedPrefixTokens = 0 } = setting.workload;
+  const begun = whole ? (load.decodeRows * PAGE_TOKENS) / 2 + (load.sharedKeys > 0 ? sharedPrefixTokens : 0) : 0;
+  const context = squares * (load.contextTokens + begun) * tokenCacheBytes;
   const fresh = squares * tokens * tokenCacheBytes;
+  const stored = fresh + (whole ? squares * load.decodeRows * (PAGE_TOKENS - 1) * tokenCacheBytes : 0);
   // The first layer's input is embedded, the last one's output sampled, where computing happens.
   const hidden = (squares * tokens * tokenActivationBytes * (shape.layers - 1)) / shape.layers;
 
@@ -124,7 +130,7 @@ export function layerQueues(
     { wc: w, wn: w, hc: hidden, hn: hidden },
     host ? { cc: outputs, cn: outputs } : { cc: context, cn: context },
   );
-  const down: Affine = { cc: fresh + outputs, cn: fresh + outputs, hc: hidden, hn: hidden };
+  const down: Affine = { cc: stored + outputs, cn: stored + outputs, hc: hidden, hn: hidden };
   const link = linkRates(hardware);
   const queues = {
     'gpu-compute': gpuCompute,

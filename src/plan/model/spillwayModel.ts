@@ -69,12 +69,16 @@ function phasesOf(setting: BlockSetting, streams: boolean): Phases {
   return result;
 }
 
-/** The same where rows share nothing: on a GPU beside a disk every prompt is computed whole. */
+/**
+ * The same where rows share nothing: on a GPU beside a disk every prompt is computed whole, where the processor attends to
+ * what is on disk.
+ */
 const plain = new WeakMap<BlockSetting, BlockSetting>();
 
 function asShared(setting: BlockSetting, { spills }: Charges): BlockSetting {
   const { sharedPrefixTokens = 0 } = setting.workload;
-  if (sharedPrefixTokens === 0 || setting.hardware.memory.gpuBytes === 0 || !spills) return setting;
+  if (sharedPrefixTokens === 0 || setting.hardware.memory.gpuBytes === 0 || !spills || !setting.block.cpuAttention)
+    return setting;
   let without = plain.get(setting);
   if (!without)
     plain.set(setting, (without = { ...setting, workload: { ...setting.workload, sharedPrefixTokens: 0 } }));

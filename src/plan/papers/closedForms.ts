@@ -10,6 +10,8 @@ export interface UniformRows {
   readonly promptTokens: number;
   /** Tokens that each row gets, at least 1. */
   readonly newTokens: number;
+  /** Cache moves in whole pages of so many tokens. Default 1: token by token, as in the paper. */
+  readonly pageTokens?: number;
 }
 
 /**
@@ -38,14 +40,18 @@ export interface ClosedForm {
  * differ.
  */
 export function closedForm(schedule: 'row' | 'zigzag' | 'diagonal', shape: UniformRows): ClosedForm {
-  const { layers, batches, rowsPerBatch, slots, promptTokens: s, newTokens: n } = shape;
+  const { layers, batches, rowsPerBatch, slots, promptTokens: s, newTokens: n, pageTokens: unit = 1 } = shape;
   const rows = batches * rowsPerBatch;
   const blocks = schedule === 'row' ? batches : Math.ceil(batches / slots);
   const computed = rows * (s + n - 1);
+  const pages = (tokens: number): number => Math.ceil(tokens / unit) * unit;
+  // Of steps behind the prompt's, which see s, s + 1, … tokens and add one to a page.
+  let loaded = 0;
+  for (let step = 0; step < n - 1; step++) loaded += pages(s + step);
   return {
     passes: blocks * n,
-    cacheTokensLoaded: layers * rows * ((n - 1) * s + ((n - 1) * (n - 2)) / 2),
-    cacheTokensStored: layers * computed,
+    cacheTokensLoaded: layers * rows * loaded,
+    cacheTokensStored: layers * rows * (pages(s) + (n - 1) * unit),
     hiddenTokensLoaded: (layers - 1) * computed,
     hiddenTokensStored: (layers - 1) * computed,
   };

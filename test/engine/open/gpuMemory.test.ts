@@ -96,7 +96,13 @@ describe('planGpu', () => {
 const [LAYERS, LAYER, GLOBAL, SCRATCH, ACTIVATION, PAGE] = [4, 1000, 500, 300, 50, 10];
 
 /** What a runtime of four equal layers would take. */
-function measure({ residentLayerBytes, buffers, pages }: GpuRuntimeOptions): RuntimeBytes {
+function measure({
+  residentLayerBytes,
+  buffers,
+  pages,
+  cacheBuffers,
+  cacheBufferPages,
+}: GpuRuntimeOptions): RuntimeBytes {
   const rest = LAYER - Math.min(LAYER, residentLayerBytes);
   if (buffers > 0 !== rest > 0) throw new Error('buffers where nothing is loaded, or none where something is');
   return {
@@ -113,6 +119,7 @@ function measure({ residentLayerBytes, buffers, pages }: GpuRuntimeOptions): Run
       weights: GLOBAL + LAYERS * (LAYER - rest),
       weightBuffers: buffers * rest,
       cache: pages * PAGE,
+      cacheBuffers: cacheBuffers * cacheBufferPages * (PAGE / LAYERS),
       scratch: SCRATCH,
       activations: ACTIVATION,
       unpinned: 0,
@@ -129,6 +136,7 @@ const tierDemand = (capBytes: number, more: Partial<GpuTierDemand['settings']> =
     weightShare: undefined,
     cacheShare: undefined,
     activationsMove: false,
+    cpuAttention: true,
     ...more,
   },
   measure,
@@ -138,6 +146,7 @@ const tierDemand = (capBytes: number, more: Partial<GpuTierDemand['settings']> =
   rowPages: 4,
   minPages: 2,
   maxPages: 40,
+  squarePages: 8,
 });
 /** All weights, scratch and hidden states. */
 const WHOLE = GLOBAL + LAYERS * LAYER + SCRATCH + 2 * ACTIVATION;

@@ -1,0 +1,35 @@
+// Which pages of the cache a device brings to itself while it attends, where pages that live in host memory and on disk
+// come to it: the one rule that loading, attention and storing follow.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace spillway {
+
+struct Batch;
+
+// A page's way from where it lives to a place in a buffer on the device, or back. home: a page of the pool in host
+// memory, from 0; or -1 - s for place s of the square's staging buffer (stagedPages.h), where pages on disk are.
+struct PageMove {
+  uint32_t place;
+  int32_t home;
+};
+
+// Of one batch, in layers with one attention window.
+struct FetchedPages {
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  uint32_t window;
+  uint32_t places = 0;            // that a buffer needs
+  std::vector<uint32_t> placeOf;  // of each entry of Batch::pages; kNone: it is on the device, or nobody sees it
+  std::vector<PageMove> loads;    // what of it was there before: pages that several sequences see come once
+  std::vector<PageMove> stores;   // what its new tokens stand in, wholly
+
+  bool any() const { return places != 0; }
+};
+
+// firstDevicePage: from there on pages are on the device for good. A sequence's page with new tokens goes back to where
+// it lives: one on disk to its tail, until it is complete.
+FetchedPages listFetchedPages(const Batch& batch, uint32_t window, uint32_t pageTokens, uint32_t firstDevicePage);
+
+}  // namespace spillway

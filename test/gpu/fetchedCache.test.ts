@@ -1,0 +1,307 @@
+import './support/emulatedAddon.js';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  Engine,
+  UsageError,
+  type EngineOptions,
+  type Row,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+  type TraceEvent,
+} from '../../src/index.js';
+import { zigZagBlock } from '../../src/api/schedules.js';
+import { recordsOfTrace, validatePath } from '../../src/api/testing.js';
+import { fetchedPages } from '../../src/engine/memory/fetchedPages.js';
+import { placePages } from '../../src/engine/memory/PagePlacement.js';
+import type { PathMove } from '../../src/engine/schedules/PathRecord.js';
+import { closedForm, closedFormBytes } from '../../src/plan/papers/closedForms.js';
+import { schedules } from '../support/arbitraryRuns.js';
+import { promptTrees } from '../support/promptTrees.js';
+import { randomPipeline } from '../support/randomPipeline.js';
+import { model } from '../e2e/support.js';
+
+/** What of the cache is not on the GPU comes to it. */
+const FETCHED = { gpuMemory: '32MiB', cpuAttention: false } as const;
+const [there, here, onDisk] = [
+  { gpu: 1, cpu: 0, disk: 0 },
+  { gpu: 0, cpu: 1, disk: 0 },
+  { gpu: 0, cpu: 0, disk: 1 },
+];
+const everywhere = { gpu: 0.4, cpu: 0.3, disk: 0.3 };
+let disk: string;
+beforeAll(() => {
+  disk = mkdtempSync(join(tmpdir(), 'spillway-gpu-fetched-'));
+});
+afterAll(() => {
+  rmSync(disk, { recursive: true });
+});
+
+const open = (options: Partial<EngineOptions>): Promise<Engine> =>
+  Engine.open({ model: model('llama-Q4_1.gguf'), disk, batchSize: 3, tokensPerSquare: 16, ...FETCHED, ...options });
+
+interface Generated {
+  readonly results: readonly RowResult[];
+  readonly stats: RunStats | undefined;
+}
+
+async function generate(engine: Engine, rows: readonly Row[], run: RunOptions = {}): Promise<Generated> {
+  const results: RowResult[] = [];
+  let stats: RunStats | undefined;
+  const onStats = (final: RunStats): void => void (stats = final);
+  for await (const row of engine.generate(rows, { logprobs: 1, ignoreEos: true, ...run, onStats })) results.push(row);
+  return { results, stats };
+}
+
+async function results(options: Partial<EngineOptions>, rows: readonly Row[], run?: RunOptions): Promise<readonly RowResult[]> {
+  await using engine = await open(options);
+  return (await generate(engine, rows, run)).results;
+}
+
+/** Rows of up to three pages, some sampled. */
+const rows: readonly Row[] = Array.from({ length: 7 }, (_, i) => ({
+  id: i,
+  tokens: Array.from({ length: 1 + ((i * 37) % 52) }, (__, j) => (i * 31 + j * 17 + 3) % 120),
+  maxNewTokens: 2 + ((i * 11) % 11),
+  ...(i % 3 === 1 && { temperature: 0.8, topP: 0.9, seed: i }),
+}));
+
+describe.each([
+  ['llama-Q4_1.gguf', {}],
+  ['gemma3-mixed.gguf', {}],
+  ['mistral', { compressCache: '8bit' }],
+  ['gemma3-mixed.gguf', { compressCache: '4bit' }],
+  ['qwen3', { precision: 'float32' }],
+  ['gemma2-Q8_0.gguf', { sparseAttention: 0.4, compressCache: '8bit' }],
+] as const)('%s, %j', (name, more) => {
+  test('a row has the bits of a cache on the GPU wherever its pages are, whatever its company', async () => {
+    const options = { model: model(name), ...more };
+    const expected = await results({ ...options, cpuAttention: true, cache: there }, rows);
+    for (const cache of [here, onDisk]) expect(await results({ ...options, cache }, rows)).toEqual(expected);
+    const given = fc.record({
+      batchSize: fc.integer({ min: 1, max: 6 }),
+      batches: fc.integer({ min: 1, max: 3 }),
+      extra: fc.integer({ min: 0, max: 60 }),
+      window: fc.integer({ min: 1, max: 12 }),
+      schedule: schedules,
+      composition: fc.nat(),
+      aheads: fc.record({ weights: fc.nat(2), cache: fc.nat(2), activations: fc.nat(2) }),
+    });
+    await fc.assert(
+      fc.asyncProperty(given, async ({ batchSize, extra, window, schedule, composition, aheads, ...block }) => {
+        const found = await results(
+          {
+            ...options,
+            ...block,
+            batchSize,
+            tokensPerSquare: batchSize + extra,
+            cache: everywhere,
+            weights: { gpu: 0.3, cpu: 0.3, disk: 0.4 },
+            activations: { cpu: 0.5, disk: 0.5 },
+          },
+          rows,
+          { window, schedule, pipeline: randomPipeline(composition, aheads) },
+        );
+        expect(found).toEqual(expected);
+      }),
+      { numRuns: 2 },
+    );
+  });
+});
+
+describe.each([here, everywhere])('rows that begin alike, cache %j', (cache) => {
+  test('have the same bits with sharing on and off, whatever the tree, the order, the schedule and the chunks', async () => {
+    const count = fc.integer({ min: 1, max: 6 });
+    const blocks = fc.record({
+      batchSize: count,
+      batches: fc.integer({ min: 1, max: 2 }),
+      tokensPerSquare: fc.integer({ min: 6, max: 64 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(promptTrees(7), schedules, blocks, async (given, schedule, block) => {
+        await using engine = await open({ ...block, cache });
+        const shared = await generate(engine, given, { schedule });
+        const alone = await generate(engine, given, { schedule, sharePrefixes: false });
+        expect(shared.results).toEqual(alone.results);
+      }),
+      { numRuns: 3 },
+    );
+  }, 240_000);
+
+  test('load what they have in common once', async () => {
+    const alike = Array.from({ length: 8 }, (_, id) => ({
+      id,
+      tokens: Array.from({ length: 68 }, (__, i) => (i < 64 ? i * 17 + 3 : id * 31 + i * 7) % 250),
+      maxNewTokens: 4,
+    }));
+    await using engine = await open({ batchSize: 8, tokensPerSquare: 128, cache });
+    const shared = await generate(engine, alike);
+    const alone = await generate(engine, alike, { sharePrefixes: false });
+    expect(shared.results).toEqual(alone.results);
+    expect(shared.stats?.sharing.promptTokensSaved).toBe(7 * 64);
+    const loaded = ({ stats }: Generated): number => stats?.bytes.cache['cpu→gpu'] ?? 0;
+    // Of three pages a row two are others', too, as far as they are not on the GPU.
+    expect(loaded(shared)).toBeLessThan((cache.gpu > 0 ? 0.8 : 0.5) * loaded(alone));
+  });
+});
+
+describe('what crosses the link', () => {
+  const uniform = (count: number, promptTokens: number, maxNewTokens: number): readonly Row[] =>
+    Array.from({ length: count }, (_, id) => ({
+      id,
+      tokens: Array.from({ length: promptTokens }, (__, i) => (id * 31 + i * 17 + 3) % 250),
+      maxNewTokens,
+    }));
+
+  test.each([
+    ['none', 2],
+    ['8bit', undefined],
+    ['4bit', undefined],
+  ] as const)('is the closed form, byte for byte (cache compressed: %s)', async (compressCache, bytesOfValue) => {
+    await using engine = await open({ cache: here, compressCache, batchSize: 4, batches: 2, tokensPerSquare: 256 });
+    const { layers, kvHeads, headDim } = engine.source.decoder;
+    const [promptTokens, newTokens] = [40, 30];
+    const { stats } = await generate(engine, uniform(8, promptTokens, newTokens), { schedule: zigZagBlock() });
+    const form = closedForm('zigzag', {
+      layers,
+      batches: 2,
+      rowsPerBatch: 4,
+      slots: 2,
+      promptTokens,
+      newTokens,
+      pageTokens: 32,
+    });
+    // A page's bytes by the memory that they take: heads are padded to lines.
+    const pageBytes = stats?.memory['cpu'] ? cachePageBytes(engine) : 0;
+    if (bytesOfValue !== undefined) expect(pageBytes).toBe(layers * 32 * 2 * kvHeads * headDim * bytesOfValue);
+    const bytes = closedFormBytes(form, layers, {
+      bytes: { layerWeights: 0, tokenCache: pageBytes / layers / 32, tokenActivations: 0 },
+      weights: 0,
+      cache: 1,
+      activations: 0,
+    });
+    expect(stats?.bytes.cache).toEqual({ 'cpu→gpu': bytes.cacheLoaded, 'gpu→cpu': bytes.cacheStored });
+  });
+
+  test('and the path is valid: loads, computes, stores, with every byte of every page', async () => {
+    const given = fc.record({
+      rows: fc.array(
+        fc.record({ promptTokens: fc.integer({ min: 1, max: 70 }), maxNewTokens: fc.integer({ min: 1, max: 5 }) }),
+        { minLength: 1, maxLength: 5 },
+      ),
+      batchSize: fc.integer({ min: 1, max: 3 }),
+      batches: fc.integer({ min: 1, max: 3 }),
+      tokensPerSquare: fc.integer({ min: 4, max: 80 }),
+      cache: fc.constantFrom(here, everywhere, { gpu: 0.5, cpu: 0.5, disk: 0 }),
+      schedule: schedules,
+      composition: fc.nat(),
+      aheads: fc.record({ weights: fc.nat(2), cache: fc.nat(2), activations: fc.nat(2) }),
+      window: fc.integer({ min: 1, max: 10 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(given, async ({ rows: lengths, schedule, composition, aheads, window, ...options }) => {
+        const trace: TraceEvent[] = [];
+        let stats: RunStats | undefined;
+        await using engine = await open({ model: model('gemma3-mixed.gguf'), ...options });
+        const { layerSpecs, layers } = engine.source.decoder;
+        const input = lengths.map(({ promptTokens, maxNewTokens }, id) => ({
+          id,
+          tokens: Array.from({ length: promptTokens }, (_, at) => (id * 31 + at * 17 + 3) % 250),
+          maxNewTokens,
+        }));
+        for await (const row of engine.generate(input, {
+          ignoreEos: true,
+          schedule,
+          window,
+          pipeline: randomPipeline(composition, aheads),
+          onTrace: (event) => trace.push(event),
+          onStats: (each) => (stats = each),
+        }))
+          expect(row.error).toBeUndefined();
+        const admitted = lengths.map(({ promptTokens, maxNewTokens }, row) => ({
+          row,
+          promptTokens,
+          newTokens: maxNewTokens,
+        }));
+        const { records, usage } = recordsOfTrace(trace, admitted);
+        // Tables that no two rows share, as they are placed.
+        const tables = lengths.map(({ promptTokens, maxNewTokens }, row) => {
+          const placement = placePages(promptTokens + maxNewTokens - 1, {
+            pageTokens: 32,
+            gpuShare: options.cache.gpu,
+            diskShare: options.cache.disk,
+            mostDiskPages: Infinity,
+          });
+          const numbers = { gpu: 1000, memory: 0, tail: 0, disk: -500 };
+          const count = Object.values(placement.pages).reduce((sum: number, each: number) => sum + each, 0);
+          return {
+            entries: Array.from({ length: count }, (_, page) => numbers[placement.tierOf(page)] + row * 10 + page),
+            tail: -1,
+          };
+        });
+        const pageBytes = cachePageBytes(engine) / layers;
+        validatePath(
+          {
+            layers,
+            slots: options.batches,
+            rowsPerSlot: options.batchSize,
+            tokensPerSquare: Math.max(options.tokensPerSquare, options.batchSize),
+          },
+          admitted,
+          records.filter(({ task }) => !/weight|activation/.test(task.name)),
+          new Set(),
+          {
+            moves: (name, { batch, layer }) => {
+              const pages = fetchedPages(
+                batch.rows.map((range) => [range, tables[range.row] ?? { entries: [], tail: -1 }]),
+                { pageTokens: 32, firstGpuPage: 1000 },
+                layerSpecs[layer]?.window ?? 0,
+              );
+              const moved = (from: string, to: string, count: number): PathMove[][] =>
+                count === 0 ? [] : [[{ from, to, bytes: count * pageBytes }]];
+              return name === 'load_cache'
+                ? moved('cpu', 'gpu', pages.loads)
+                : name === 'store_cache'
+                  ? moved('gpu', 'cpu', pages.stores)
+                  : [];
+            },
+            usage,
+            capacityBytes: Object.fromEntries(
+              Object.entries(stats?.memory ?? {}).map(([tier, { capacityBytes }]) => [tier, capacityBytes]),
+            ),
+          },
+        );
+      }),
+      { numRuns: 8 },
+    );
+  });
+});
+
+test('a cache that fits the GPU wholly stays there; statistics, plan and identity say what is', async () => {
+  await using whole = await open({});
+  const fits = await generate(whole, rows);
+  expect(fits.stats?.bytes.cache).toEqual({});
+  expect(fits.stats?.policy).toMatchObject({ cpuAttention: true });
+  await using fetched = await open({ cache: onDisk });
+  const { results: found, stats } = await generate(fetched, rows);
+  expect(found).toEqual(fits.results);
+  expect(stats?.policy).toMatchObject({ cpuAttention: false, cache: onDisk });
+  expect(Object.keys(stats?.bytes.cache ?? {}).sort()).toEqual(['cpu→disk', 'cpu→gpu', 'disk→cpu', 'gpu→cpu']);
+  expect(fetched.resultIdentity).toEqual(whole.resultIdentity);
+});
+
+test('without a GPU it is refused by name', async () => {
+  await expect(Engine.open({ model: model('llama-Q4_1.gguf'), cpuAttention: false })).rejects.toThrow(
+    new UsageError('cpuAttention: found false without gpuMemory, expected true: without a GPU the processor attends to everything'),
+  );
+});
+
+/** One page, all layers together. */
+function cachePageBytes(engine: Engine): number {
+  return (engine as unknown as { readonly opened: { readonly cache: { readonly pageBytes: number } } }).opened.cache
+    .pageBytes;
+}
