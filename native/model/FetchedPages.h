@@ -15,21 +15,30 @@ struct PageMove {
   int32_t home;
 };
 
+// Consecutive ranges of a batch whose pages are in the buffer together.
+struct FetchedGroup {
+  uint32_t firstRange, endRange;
+  std::vector<PageMove> loads;   // what of its pages was there before: those that several sequences see come once
+  std::vector<PageMove> stores;  // what its new tokens stand in, wholly
+};
+
 // Of one batch, in layers with one attention window.
 struct FetchedPages {
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  uint32_t window;
-  uint32_t places = 0;            // that a buffer needs
-  std::vector<uint32_t> placeOf;  // of each entry of Batch::pages; kNone: it is on the device, or nobody sees it
-  std::vector<PageMove> loads;    // what of it was there before: pages that several sequences see come once
-  std::vector<PageMove> stores;   // what its new tokens stand in, wholly
+  uint32_t window = 0;
+  uint32_t mostPlaces = 0;             // that a group takes
+  std::vector<uint32_t> placeOf;       // of each entry of Batch::pages; kNone: it is on the device, or nobody sees it
+  std::vector<FetchedGroup> groups;    // one, where the buffer has room for all; else attention goes from one to the next
+  bool loads = false, stores = false;  // any
 
-  bool any() const { return places != 0; }
+  bool any() const { return mostPlaces != 0; }
 };
 
-// firstDevicePage: from there on pages are on the device for good. A sequence's page with new tokens goes back to where
-// it lives: one on disk to its tail, until it is complete.
-FetchedPages listFetchedPages(const Batch& batch, uint32_t window, uint32_t pageTokens, uint32_t firstDevicePage);
+// firstDevicePage: from there on pages are on the device for good; bufferPages: places of a buffer. A sequence's page
+// with new tokens goes back to where it lives: one on disk to its tail, until it is complete. What one sequence alone
+// takes may be more than a buffer has (mostPlaces).
+FetchedPages listFetchedPages(const Batch& batch, uint32_t window, uint32_t pageTokens, uint32_t firstDevicePage,
+                              uint32_t bufferPages);
 
 }  // namespace spillway

@@ -172,7 +172,7 @@ void Model::attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Att
   if (buffer == kNoBuffer) return attend({});
   bool loads = false;
   if (const FetchedPages* fetched = batch.fetchedIn(window(layer))) {
-    loads = !fetched->loads.empty();
+    loads = fetched->loads;
   } else {
     forStagedPages(batch, window(layer), options_.pageTokens,
                    [&](const StagedPage& page) { return !(loads |= page.loaded); });
@@ -187,7 +187,7 @@ void Model::attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Att
 void Model::loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped,
                       Launch& launch) {
   const FetchedPages* fetched = batch.fetchedIn(window(layer));
-  if (fetched != nullptr ? fetched->loads.empty() : !stages(batch, window(layer), options_.pageTokens)) return;
+  if (fetched != nullptr ? !fetched->loads : !stages(batch, window(layer), options_.pageTokens)) return;
   StagingBuffers::Use use(staging_, buffer, {batch.serial, layer}, StagingBuffers::Purpose::Load);
   const auto readDisk = [&] { cacheSpill_->load(layer, window(layer), batch, use.data(), stopped); };
   if (fetched != nullptr)
@@ -200,7 +200,7 @@ void Model::loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const
 void Model::storeCache(uint32_t layer, const Batch& batch, uint32_t buffer, Launch& launch) {
   const FetchedPages* fetched = batch.fetchedIn(window(layer));
   const bool staged = stages(batch, window(layer), options_.pageTokens);
-  if (!staged && (fetched == nullptr || fetched->stores.empty())) return;
+  if (!staged && (fetched == nullptr || !fetched->stores)) return;
   const StagingBuffers::Use use(staging_, buffer, {batch.serial, layer}, StagingBuffers::Purpose::Store);
   if (fetched != nullptr) backend_->storeCache(layer, *fetched, staging(use.data(), buffer), launch);
   if (staged) cacheSpill_->store(layer, window(layer), batch, use.data());

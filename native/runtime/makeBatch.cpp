@@ -96,10 +96,11 @@ void listFetched(Batch& batch, const BatchBounds& bounds) {
   if (bounds.cacheBufferPages == 0) return;
   for (BatchRange& range : batch.ranges) range.devicePages = range.pageCount;
   for (const uint32_t window : bounds.windows) {
-    batch.fetched.push_back(listFetchedPages(batch, window, bounds.pageTokens, bounds.pages - bounds.devicePages));
-    const uint32_t places = batch.fetched.back().places;
+    batch.fetched.push_back(listFetchedPages(batch, window, bounds.pageTokens, bounds.pages - bounds.devicePages,
+                                             bounds.cacheBufferPages));
+    const uint32_t places = batch.fetched.back().mostPlaces;
     if (places <= bounds.cacheBufferPages) continue;
-    throw Error(ErrorCode::InvalidArgument, "rows: found " + std::to_string(places) +
+    throw Error(ErrorCode::InvalidArgument, "rows: found one with " + std::to_string(places) +
                                                 " pages to bring to the device for a layer, expected at most the " +
                                                 std::to_string(bounds.cacheBufferPages) +
                                                 " of a buffer (gpu.cacheBufferPages)");

@@ -280,6 +280,7 @@ std::unique_ptr<TaskResult> CudaBackend::compute(ComputePart part, uint32_t laye
   if (pass.fetches && staging.buffer != kNoBuffer) {
     pass.fetched = batch.fetchedIn(spec_.layerSpecs[layer].window);
     pass.fetchedData = fetcher_.attend(*pass.fetched, staging, link);
+    pass.fetchNext = [&](size_t group) { fetcher_.next(*pass.fetched, group, layer, staging, link); };
   }
   std::unique_ptr<TaskResult> result;
   link.launch(launch, [&] { result = computePart(pass, part, layer); });

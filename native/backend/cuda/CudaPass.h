@@ -1,5 +1,6 @@
 // A pass's operations on a device that CUDA drives.
 #pragma once
+#include <functional>
 #include <memory>
 
 #include "../../kernels/cuda/Attention.h"
@@ -63,6 +64,7 @@ struct CudaPass final : Pass {
   bool fetches;  // pages that live elsewhere come to the device
   const FetchedPages* fetched = nullptr;  // those of the square at hand, if it has any, and where they are
   uint8_t* fetchedData = nullptr;
+  std::function<void(size_t group)> fetchNext;  // brings another group of them there, in place of the one before
   uint64_t mostPages;  // that a batch reaches
   Link* link;          // null while measuring
   GpuLibraryProducts library;

@@ -1,5 +1,8 @@
 #include "PageFetcher.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace spillway {
 
 PageFetcher::PageFetcher(const GpuOptions& options, const CacheMemory& hostPages)
@@ -18,6 +21,36 @@ void PageFetcher::reserve(uint8_t* buffers,
   makeLink(down_, StreamIndex::CacheDown);
 }
 
+void PageFetcher::bring(const FetchedGroup& group, size_t layer, const Staging& staging, Link& link) {
+  std::vector<cuda::PageCopy> copies;
+  for (const auto& [place, home] : group.loads) {
+    uint8_t* to = memory(staging) + place * pageBytes_;
+    if (isPinned(home))
+      copies.push_back({homeOf(home, layer, staging), to});
+    else if (home >= 0)
+      link.upload(to, homeOf(home, layer, staging), pageBytes_);
+  }
+  link.copyPages(copies.data(), copies.size(), pageBytes_);
+}
+
+void PageFetcher::bringStaged(const FetchedGroup& group, const Staging& staging, Link& link) {
+  for (const auto& [place, home] : group.loads) {
+    if (home < 0) link.upload(memory(staging) + place * pageBytes_, staging.place(home), pageBytes_);
+  }
+}
+
+void PageFetcher::takeBack(const FetchedGroup& group, size_t layer, const Staging& staging, Link& link) {
+  std::vector<cuda::PageCopy> copies;
+  for (const auto& [place, home] : group.stores) {
+    if (isPinned(home)) copies.push_back({memory(staging) + place * pageBytes_, homeOf(home, layer, staging)});
+  }
+  link.copyPages(copies.data(), copies.size(), pageBytes_);
+  for (const auto& [place, home] : group.stores) {
+    if (!isPinned(home))
+      link.download(homeOf(home, layer, staging), memory(staging) + place * pageBytes_, pageBytes_);
+  }
+}
+
 void PageFetcher::load(const FetchedPages& pages, size_t layer, const Staging& staging,
                        const std::function<void()>& readDisk, Launch& launch) {
   Link& link = *up_;
@@ -25,23 +58,12 @@ void PageFetcher::load(const FetchedPages& pages, size_t layer, const Staging& s
   link.after(launch.before);
   order_.fill(static_cast<uint32_t>(staging.buffer), link);
   link.launch(launch, [&] {
-    copiesUp_.clear();
-    bool fromDisk = false;
-    for (const auto& [place, home] : pages.loads) {
-      uint8_t* to = memory(staging) + place * pageBytes_;
-      if (home < 0)
-        fromDisk = true;
-      else if (pin_.pinned())
-        copiesUp_.push_back({hostPages_.page(layer, static_cast<size_t>(home)), to});
-      else
-        link.upload(to, hostPages_.page(layer, static_cast<size_t>(home)), pageBytes_);
-    }
-    link.copyPages(copiesUp_.data(), copiesUp_.size(), pageBytes_);
-    if (!fromDisk) return;
-    readDisk();
-    for (const auto& [place, home] : pages.loads) {
-      if (home < 0) link.upload(memory(staging) + place * pageBytes_, staging.place(home), pageBytes_);
-    }
+    bring(pages.groups[0], layer, staging, link);
+    const bool fromDisk = std::any_of(pages.groups.begin(), pages.groups.end(), [](const FetchedGroup& group) {
+      return std::any_of(group.loads.begin(), group.loads.end(), [](const PageMove& move) { return move.home < 0; });
+    });
+    if (fromDisk) readDisk();
+    bringStaged(pages.groups[0], staging, link);
   });
 }
 
@@ -50,28 +72,22 @@ void PageFetcher::store(const FetchedPages& pages, size_t layer, const Staging& 
   link.use();
   link.after(launch.before);
   order_.read(static_cast<uint32_t>(staging.buffer), link);
-  link.launch(launch, [&] {
-    copiesDown_.clear();
-    const auto toKernel = [&](int32_t home) { return home >= 0 && pin_.pinned(); };
-    for (const auto& [place, home] : pages.stores) {
-      if (toKernel(home))
-        copiesDown_.push_back({memory(staging) + place * pageBytes_, hostPages_.page(layer, static_cast<size_t>(home))});
-    }
-    link.copyPages(copiesDown_.data(), copiesDown_.size(), pageBytes_);
-    for (const auto& [place, home] : pages.stores) {
-      if (toKernel(home)) continue;
-      uint8_t* to = home < 0 ? staging.place(home) : hostPages_.page(layer, static_cast<size_t>(home));
-      link.download(to, memory(staging) + place * pageBytes_, pageBytes_);
-    }
-  });
+  link.launch(launch, [&] { takeBack(pages.groups.back(), layer, staging, link); });
 }
 
 uint8_t* PageFetcher::attend(const FetchedPages& pages, const Staging& staging, const Link& link) {
-  if (pages.loads.empty())
-    order_.fill(static_cast<uint32_t>(staging.buffer), link);
+  const auto buffer = static_cast<uint32_t>(staging.buffer);
+  if (pages.loads)
+    order_.change(buffer, link);
   else
-    order_.change(static_cast<uint32_t>(staging.buffer), link);
+    order_.fill(buffer, link);
   return memory(staging);
+}
+
+void PageFetcher::next(const FetchedPages& pages, size_t group, size_t layer, const Staging& staging, Link& link) {
+  takeBack(pages.groups[group - 1], layer, staging, link);
+  bring(pages.groups[group], layer, staging, link);
+  bringStaged(pages.groups[group], staging, link);
 }
 
 }  // namespace spillway

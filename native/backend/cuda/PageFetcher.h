@@ -5,7 +5,6 @@
 #pragma once
 #include <functional>
 #include <optional>
-#include <vector>
 
 #include "../../model/CacheMemory.h"
 #include "../../model/FetchedPages.h"
@@ -28,18 +27,30 @@ class PageFetcher {
   // buffers: bytes() of device memory. makeLink(link, index) makes each of the two links.
   void reserve(uint8_t* buffers, const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink);
 
-  // Brings a square's pages to the staging's buffer. readDisk fills the staging buffer, if there are any; called when the others
-  // are on their way. What staging memory is, is free again when it returns.
+  // Brings a square's pages, as far as a buffer has room for them, to that of the staging. readDisk fills the staging
+  // memory, if there are any on disk; called when the others are on their way.
   void load(const FetchedPages& pages, size_t layer, const Staging& staging, const std::function<void()>& readDisk,
             Launch& launch);
-  // Takes the pages with new tokens back, those for the disk to the staging buffer. Where there are such, they are there
-  // when it returns.
+  // Takes the pages with new tokens back that are in the buffer still, those for the disk to the staging memory. Where
+  // there are such, they are there when it returns.
   void store(const FetchedPages& pages, size_t layer, const Staging& staging, Launch& launch);
 
   // Before attention is given to a stream: it reads the buffer's pages, and writes to it.
   uint8_t* attend(const FetchedPages& pages, const Staging& staging, const Link& link);
+  // Of a square that is larger than a buffer, between one group of its ranges and the next, on that stream: takes back the
+  // pages of the group before with new tokens, and brings those of this one.
+  void next(const FetchedPages& pages, size_t group, size_t layer, const Staging& staging, Link& link);
 
  private:
+  // Those in host memory, or those in staging memory.
+  void bring(const FetchedGroup& group, size_t layer, const Staging& staging, Link& link);
+  void bringStaged(const FetchedGroup& group, const Staging& staging, Link& link);
+  void takeBack(const FetchedGroup& group, size_t layer, const Staging& staging, Link& link);
+  // A page of the pool that the device reads and writes where it is.
+  bool isPinned(int32_t home) const { return home >= 0 && pin_.pinned(); }
+  uint8_t* homeOf(int32_t home, size_t layer, const Staging& staging) const {
+    return home < 0 ? staging.place(home) : hostPages_.page(layer, static_cast<size_t>(home));
+  }
   uint8_t* memory(const Staging& staging) const { return buffers_ + static_cast<size_t>(staging.buffer) * bufferBytes_; }
 
   const CacheMemory& hostPages_;
@@ -48,8 +59,7 @@ class PageFetcher {
   HostPin pin_;
   BufferOrder order_{"cache buffer"};
   uint32_t count_;
-  std::vector<cuda::PageCopy> copiesUp_, copiesDown_;  // each of one thread
-  std::optional<Link> up_, down_;                      // end first: they use what is above
+  std::optional<Link> up_, down_;
 };
 
 }  // namespace spillway

@@ -30,8 +30,9 @@ void storeRun(const CudaPass& pass, const AttentionTables& tables, size_t first,
 }
 
 // Pages on the device that go on from what another sequence has computed begin as copies of that one's.
-void beginPages(const CudaPass& pass, size_t layer) {
-  for (const BatchRange& range : pass.batch.ranges) {
+void beginPages(const CudaPass& pass, size_t layer, const BatchPart& part) {
+  for (uint32_t r = part.firstRange; r < part.endRange; r++) {
+    const BatchRange& range = pass.batch.ranges[r];
     if (!pass.pages.holds(range.copyFrom)) continue;
     const uint8_t* from = pass.pages.page(layer, range.copyFrom);
     cuda::check(cudaMemcpyAsync(pass.pages.page(layer, range.copyTo), from, pass.pages.pageBytes,
@@ -41,17 +42,18 @@ void beginPages(const CudaPass& pass, size_t layer) {
 }
 
 // To those pages that are on the device, for good or for the time.
-void storeKeys(const CudaPass& pass, size_t layer, const AttentionTables& tables) {
+void storeKeys(const CudaPass& pass, size_t layer, const BatchPart& part, const AttentionTables& tables) {
   const Batch& batch = pass.batch;
   const auto isThere = [&](size_t t) {
     const BatchToken& token = batch.tokens[t];
     const size_t page = batch.ranges[token.range].firstPage + token.position / pass.layout().pageTokens;
     return pass.pageHere(layer, page) != nullptr;
   };
-  for (size_t first = 0, end; first < pass.tokens(); first = end) {
+  const size_t endToken = part.endToken(batch);
+  for (size_t first = part.firstToken(batch), end; first < endToken; first = end) {
     end = first + 1;
     const bool there = isThere(first);
-    while (end < pass.tokens() && isThere(end) == there) end++;
+    while (end < endToken && isThere(end) == there) end++;
     if (!there) continue;
     storeRun(pass, tables, first, end - first);
   }
@@ -201,11 +203,8 @@ struct TokenAttention {
   }
 };
 
-}  // namespace
-
-void CudaPass::attend(size_t layer) const {
-  const CudaPass& pass = *this;
-  if (!pass.measuring) takeKeys(pass.batch, pass.activations, layer);
+void attendTo(const CudaPass& pass, size_t layer, const BatchPart& part) {
+  const DecoderSpec& spec = pass.spec;
   const size_t mark = pass.scratch.used(), hostMark = pass.host.used();
   const size_t tokens = pass.tokens(), elements = tokens * spec.queryWidth();
   const bool inRanges =
@@ -223,7 +222,7 @@ void CudaPass::attend(size_t layer) const {
   halved.data = pass.scratch.take<uint8_t>(halved.count * halved.pageBytes);
 
   AttendingRun* runMemory = pass.host.take<AttendingRun>(tokens);
-  const AttendingRuns runs = pass.measuring ? AttendingRuns{} : listAttendingRuns(pass.batch, rules, runMemory);
+  const AttendingRuns runs = pass.measuring ? AttendingRuns{} : listAttendingRuns(pass.batch, part, rules, runMemory);
   const AttentionTables tables = uploadTables(pass, layer, runs, uploaded, halved);
   float* copied =
       inRanges ? pass.scratch.take<float>(elements) : nullptr;  // queries, which prefillAttention() may not overwrite
@@ -245,8 +244,8 @@ void CudaPass::attend(size_t layer) const {
       host.fetch();
     }
     // From here on the device works, while the processor does its part.
-    if (pass.batch.copies) beginPages(pass, layer);
-    storeKeys(pass, layer, tables);
+    if (pass.batch.copies) beginPages(pass, layer, part);
+    storeKeys(pass, layer, part, tables);
     if (tables.groupCount != 0) {
       cuda::check(
           cudaMemcpyAsync(copied, pass.activations.queries, elements * sizeof(float), cudaMemcpyDeviceToDevice, stream),
@@ -266,6 +265,17 @@ void CudaPass::attend(size_t layer) const {
   }
   pass.scratch.release(mark);
   pass.host.release(hostMark);
+}
+
+}  // namespace
+
+void CudaPass::attend(size_t layer) const {
+  if (!measuring) takeKeys(batch, activations, layer);
+  if (fetched == nullptr) return attendTo(*this, layer, {0, static_cast<uint32_t>(batch.ranges.size())});
+  for (size_t g = 0; g < fetched->groups.size(); g++) {
+    if (g != 0) fetchNext(g);
+    attendTo(*this, layer, {fetched->groups[g].firstRange, fetched->groups[g].endRange});
+  }
 }
 
 }  // namespace spillway

@@ -55,13 +55,15 @@ uint32_t firstHostQuery(const Batch& batch, const BatchRange& range, const Atten
   return range.firstPosition + std::max(there, uploaded);
 }
 
-AttendingRuns listAttendingRuns(const Batch& batch, const AttendingRules& rules, AttendingRun* runs) {
+AttendingRuns listAttendingRuns(const Batch& batch, const BatchPart& part, const AttendingRules& rules,
+                                AttendingRun* runs) {
   AttendingRuns found;
   for (size_t k = 0; k < kAttendings; k++) {
     const auto kind = static_cast<Attending>(k);
     found.of[k] = runs;
     size_t& count = found.count[k];
-    for (const BatchRange& range : batch.ranges) {
+    for (uint32_t r = part.firstRange; r < part.endRange; r++) {
+      const BatchRange& range = batch.ranges[r];
       const Share share = shareOf(batch, range, rules, kind);
       if (share.begin >= share.end) continue;
       const AttendingRun run{range.firstToken + share.begin, share.end - share.begin};

@@ -45,8 +45,19 @@ struct AttendingRuns {
   size_t size(Attending kind) const { return count[static_cast<size_t>(kind)]; }
 };
 
-// A batch's runs, to `runs`: room for one a token.
-AttendingRuns listAttendingRuns(const Batch& batch, const AttendingRules& rules, AttendingRun* runs);
+// Consecutive ranges of a batch.
+struct BatchPart {
+  uint32_t firstRange, endRange;
+
+  size_t firstToken(const Batch& batch) const { return batch.ranges[firstRange].firstToken; }
+  size_t endToken(const Batch& batch) const {
+    return endRange == batch.ranges.size() ? batch.tokens.size() : batch.ranges[endRange].firstToken;
+  }
+};
+
+// The runs of some of a batch's ranges, to `runs`: room for one a token.
+AttendingRuns listAttendingRuns(const Batch& batch, const BatchPart& part, const AttendingRules& rules,
+                                AttendingRun* runs);
 
 // The position that the sequence's keys in host memory begin at, if it has any.
 inline uint32_t firstHostKey(const BatchRange& range, uint32_t pageTokens) { return range.devicePages * pageTokens; }

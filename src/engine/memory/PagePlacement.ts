@@ -13,6 +13,8 @@ export interface CacheRules {
   readonly diskShare: number;
   /** Most pages that one row may have there: what it may take of a staging buffer. */
   readonly mostDiskPages: number;
+  /** Most pages of a row in memory and on disk together, where these come to a GPU. Default: any number. */
+  readonly mostFetchedPages?: number | undefined;
 }
 
 /** How long a row is, and may become. */
@@ -121,7 +123,11 @@ export function pagesOfRows(placement: PagePlacement, rows: number, sharedPages:
 
 /** The longest row, in positions, that fits in pools of these sizes when it has them to itself. Pure. */
 export function longestRow(capacity: PageCounts, rules: CacheRules): number {
-  const fits = (pages: number): boolean => within(placePages(pages * rules.pageTokens, rules).pages, capacity);
+  const { mostFetchedPages = Infinity } = rules;
+  const fits = (pages: number): boolean => {
+    const placed = placePages(pages * rules.pageTokens, rules).pages;
+    return within(placed, capacity) && placed.memory + placed.disk <= mostFetchedPages;
+  };
   let pages = 0;
   for (let step = 2 ** Math.ceil(Math.log2(total(capacity) + 1)); step >= 1; step /= 2)
     if (fits(pages + step)) pages += step;

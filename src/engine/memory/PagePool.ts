@@ -23,7 +23,10 @@ export interface DiskCache {
 }
 
 /** Room for KV pages on the GPU, and the share of a row's pages that lives there. */
-export type GpuCache = Pick<DiskCache, 'pages' | 'share'>;
+export interface GpuCache extends Pick<DiskCache, 'pages' | 'share'> {
+  /** Where a row's other pages come to the GPU: for how many there is room. Default: they do not. */
+  readonly mostFetched?: number;
+}
 
 const NO_DISK: DiskCache = { pages: 0, share: 0, mostPerRow: 0 };
 const NO_GPU: GpuCache = { pages: 0, share: 0 };
@@ -92,7 +95,13 @@ export class PagePool {
       memory: new PageList(capacity, () => this.reclaim('memory')),
       disk: new PageList(disk.pages),
     };
-    this.rules = { pageTokens, gpuShare: gpu.share, diskShare: disk.share, mostDiskPages: disk.mostPerRow };
+    this.rules = {
+      pageTokens,
+      gpuShare: gpu.share,
+      diskShare: disk.share,
+      mostDiskPages: disk.mostPerRow,
+      mostFetchedPages: gpu.mostFetched,
+    };
   }
 
   /** Emits after pages were released: somebody who found no room may try again. */

@@ -88,7 +88,11 @@ export function poolOf({ cache, gpu }: Pick<Opened, 'cache' | 'gpu'>): PagePool 
     cache.pages,
     cache.pageTokens,
     cache.disk,
-    gpu && { pages: gpu.options.pages, share: gpu.cacheShare },
+    gpu && {
+      pages: gpu.options.pages,
+      share: gpu.cacheShare,
+      ...(fetches(gpu) && { mostFetched: gpu.options.cacheBufferPages }),
+    },
   );
 }
 

@@ -126,8 +126,10 @@ TEST(GpuFetchingRules, RowsThatShareHaveTheBitsOfRowsAlone) {
   constexpr uint32_t kShared = 38, kRows = 3, kLength = 60;
   const std::vector<int32_t> common = randomTokens(kShared, 67, 9);
   for (const CacheType type : {CacheType::F16, CacheType::Q4}) {
-    for (const bool spills : {false, true}) {
-      RuntimeOptions options = fetching(model.options(), 16);  // the five pages of each row, if those in common count once
+    // Room for all rows, if what they have in common counts once; for two at a time; and for one.
+    for (const auto& [spills, bufferPages] :
+         std::vector<std::pair<bool, uint32_t>>{{false, 8}, {true, 8}, {false, 6}, {true, 6}, {true, 4}}) {
+      RuntimeOptions options = fetching(model.options(), bufferPages);
       options.precision = Precision::Default;
       options.cacheType = type;
       if (spills) options.spill = spillOptions(folder.path());
@@ -180,7 +182,7 @@ TEST(GpuFetchingRules, RowsThatShareHaveTheBitsOfRowsAlone) {
       for (uint32_t r = 0; r < kRows; r++) {
         const std::vector<float> alone = score(options, texts[r], kThere, kShared + 4, kShared + 4);
         const std::vector<float> own(alone.begin() + (r == 0 ? 0 : kShared), alone.end());
-        expectSameBits(scores[r], own, "row " + std::to_string(r) + (spills ? ", on disk" : ""));
+        expectSameBits(scores[r], own, "row " + std::to_string(r) + (spills ? ", on disk" : "") + ", " + std::to_string(bufferPages) + " places");
       }
     }
   }
@@ -206,7 +208,7 @@ TEST(GpuFetchingRules, WhatDoesNotFitTogetherIsRefused) {
   Runtime& runtime = tiny.runtime;
   const auto row = int32_t(runtime.createSequence(sequenceOptions(randomTokens(40, 67, 1), 40)));
   expectRefused([&] { runtime.createBatch({row, 0, 40, 0, 0, 3, -1}, {0, 1, 2}); },
-                "rows: found 3 pages to bring to the device for a layer, expected at most the 2 of a buffer");
+                "rows: found one with 3 pages to bring to the device for a layer, expected at most the 2 of a buffer");
   const uint32_t batch = runtime.createBatch({row, 0, 20, 0, 0, 2, -1}, {0, 1});
   const auto done = [&](EventId event) {
     const Completion completion = tiny.await(event);
