@@ -65,7 +65,7 @@ export const runs: fc.Arbitrary<JudgedSetup> = fc
     rows,
     schedule: schedules,
     placement: placements,
-    moves: fc.constantFrom('shares' as const, 'cpu-attention' as const, 'pages' as const),
+    moves: fc.constantFrom('shares' as const, 'cpu-attention' as const, 'pages' as const, 'fetched-pages' as const),
     pageTokens: fc.integer({ min: 1, max: 5 }),
     morePages: fc.nat(20),
     window: fc.integer({ min: 1, max: 12 }),

@@ -122,7 +122,11 @@ export function judgeResults(rows: readonly SimulatedRow[], results: readonly Si
 
 /** @throws ScheduleError with the constraint that the trace breaks */
 export function judgePath(given: JudgedSetup, { events, usage, lives, pagesOf, device }: JudgedRun): void {
-  const moves = requiredMoves(simulatedMoves(given.moves ?? 'shares', given, device.computeTier), pagesOf);
+  const { capacity: firstGpuPage } = given.pool ?? tieredPool(given.placement, given.pages, given.pageTokens);
+  const moves = requiredMoves(
+    simulatedMoves(given.moves ?? 'shares', { ...given, firstGpuPage }, device.computeTier),
+    pagesOf,
+  );
   const early = new Set(
     given.rows.flatMap(({ newTokens, endsAfter = Infinity }, row) => (endsAfter < newTokens ? [row] : [])),
   );
@@ -175,7 +179,11 @@ export function stagingBytes(
    */
   const brought = (name: MoveName, square: Square, tier: Tier): number =>
     moves(name, square)
-      .flatMap((route) => (name === 'store_cache' ? route.slice(0, -1) : route))
+      .flatMap((route, _, all) =>
+        name === 'store_cache'
+          ? route.filter(({ to }, at) => at < route.length - 1 || all.some(([first]) => first?.from === to))
+          : route,
+      )
       .reduce((sum, { to, bytes }) => sum + (to === tier ? bytes : 0), 0);
   /** The most that some squares in a row bring along. */
   const addLoads = (kind: keyof Placement, name: MoveName, squares: readonly Square[], inRow: number): void => {

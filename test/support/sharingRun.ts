@@ -1,5 +1,7 @@
 import { expect } from '@jest/globals';
 import { lastValueFrom, toArray } from 'rxjs';
+import type { Task } from '../../src/engine/grid/Task.js';
+import { requiredMoves } from '../../src/engine/memory/movement.js';
 import { PagePool } from '../../src/engine/memory/PagePool.js';
 import type { Schedule } from '../../src/engine/schedules/Schedule.js';
 import { rowsOfTrace } from '../../src/engine/schedules/recordsOfTrace.js';
@@ -9,6 +11,7 @@ import { finishedRows } from '../../src/operators/finishedRows.js';
 import { squares } from '../../src/operators/squares.js';
 import type { RunStats, TraceEvent } from '../../src/RunStats.js';
 import { watchContents, type CacheContents } from './cacheContents.js';
+import { withoutEdge, type Edge } from './droppedEdges.js';
 import { inTime, judgeResults, late } from './judgedRun.js';
 import { simulatedRun, type SimulatedRow } from './simulatedRun.js';
 
@@ -25,13 +28,15 @@ export interface SharingSetup {
   readonly ahead: number;
   readonly pauses?: readonly number[];
   readonly sharePrefixes?: boolean;
+  /** A GPU computes, to which pages come from memory; tasks of a queue in any order, of these durations. */
+  readonly fetched?: { readonly duration: (task: Task) => number; readonly dropped?: Edge };
 }
 
 /** Layers of its model. */
 export const LAYERS = 2;
 
 export function openSharing(
-  { rows, pageTokens, pages, pauses, sharePrefixes = true, ...given }: SharingSetup,
+  { rows, pageTokens, pages, pauses, sharePrefixes = true, fetched, ...given }: SharingSetup,
   fail?: () => string | undefined,
 ) {
   const { schedule, slots, rowsPerSlot, tokensPerSquare, window, ahead } = given;
@@ -49,9 +54,14 @@ export function openSharing(
     window,
     ahead,
     sharePrefixes,
-    simulation: { duration: () => 1, ...(fail && { fail }) },
+    ...(fetched && { moves: 'fetched-pages' }),
+    simulation: {
+      duration: () => 1,
+      ...(fetched && { duration: fetched.duration, computeTier: 'gpu', unordered: true }),
+      ...(fail && { fail }),
+    },
     wrapDevice: (device) => {
-      const watched = watchContents(device, pageTokens);
+      const watched = watchContents(fetched?.dropped ? withoutEdge(fetched.dropped)(device) : device, pageTokens);
       contents = watched.contents;
       return watched.device;
     },
@@ -83,7 +93,10 @@ export async function playSharing(setup: SharingSetup) {
   const early = setup.rows.some(({ newTokens, endsAfter = Infinity }) => endsAfter < newTokens)
     ? new Set(admitted.map(({ row }) => row))
     : new Set<number>();
-  validatePath(opened.grid, admitted, opened.events, early);
+  const { rows: seen } = opened.contents();
+  validatePath(opened.grid, admitted, opened.events, early, {
+    ...(setup.fetched && { moves: requiredMoves(opened.run.movement, (row) => seen.get(row)?.pages) }),
+  });
   opened.nothingLeft();
   return opened;
 }

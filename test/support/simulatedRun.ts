@@ -32,9 +32,10 @@ export interface SimulatedRow {
 
 /**
  * How things move: by shares, the whole context of a row to where it is computed; so, but attention goes to what of the
- * cache is not on the GPU; or by pages, as in engines.
+ * cache is not on the GPU; or by pages, as in engines, those that are not on the GPU attended to by the processor or
+ * fetched to it.
  */
-export type SimulatedMoves = 'shares' | 'cpu-attention' | 'pages';
+export type SimulatedMoves = 'shares' | 'cpu-attention' | 'pages' | 'fetched-pages';
 
 export interface SimulatedSetup {
   readonly grid: Grid;
@@ -104,7 +105,11 @@ export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
     id: 1,
     device: setup.wrapDevice?.(device) ?? device,
     grid,
-    movement: simulatedMoves(setup.moves ?? 'shares', { grid, placement, pageTokens }, device.computeTier),
+    movement: simulatedMoves(
+      setup.moves ?? 'shares',
+      { grid, placement, pageTokens, firstGpuPage: pool.capacity },
+      device.computeTier,
+    ),
     schedule: setup.schedule ?? diagonalBlock(),
     pool,
     window: setup.window ?? 8,
@@ -134,7 +139,18 @@ export function tieredPool({ cache: { gpu, disk } }: Placement, pages: number, p
 
 export function simulatedMoves(
   moves: SimulatedMoves,
-  { grid, placement, pageTokens }: { readonly grid: Grid; readonly placement: Placement; readonly pageTokens: number },
+  {
+    grid,
+    placement,
+    pageTokens,
+    firstGpuPage,
+  }: {
+    readonly grid: Grid;
+    readonly placement: Placement;
+    readonly pageTokens: number;
+    /** Pages of the pool in memory. */
+    readonly firstGpuPage: number;
+  },
   compute: Tier,
 ): Movement {
   const byShares = simulatedMovement(placement, compute, grid.layers);
@@ -156,6 +172,8 @@ export function simulatedMoves(
         ? Math.round(grid.tokensPerSquare * (1 - activations.disk))
         : Infinity,
     ...(withGpu && { gpu: { fromDisk: ofLayers(weights.disk) } }),
+    ...(withGpu &&
+      moves === 'fetched-pages' && { fetch: { firstGpuPage, pageBytes: pageTokens * SIMULATED_BYTES.tokenCache } }),
   });
 }
 

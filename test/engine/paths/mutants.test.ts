@@ -112,6 +112,12 @@ const pagedDependencies: readonly [string, Edge, PathConstraint][] = [
   ],
   ['compute → store_activation over the link', over('compute', 'store_activation', 'device-to-host'), 'lifetime'],
 ];
+const fetchedDependencies: readonly [string, Edge, PathConstraint][] = [
+  ['load_cache over the link → compute', over('load_cache', 'compute', 'host-to-device'), 'inputs-on-device'],
+  ['load_cache from the disk → compute', over('load_cache', 'compute', 'disk-read'), 'inputs-on-device'],
+  ['store_cache → load_cache', edge('store_cache', 'load_cache'), 'inputs-on-device'],
+  ['compute → store_cache over the link', over('compute', 'store_cache', 'device-to-host'), 'lifetime'],
+];
 
 /** Stages that leave out what goes over one link. */
 const withoutLink =
@@ -132,7 +138,9 @@ const withoutLink =
           ),
       }),
     );
-const links: readonly [SimulatedMoves, QueueName][] = (['shares', 'cpu-attention', 'pages'] as const).flatMap((moves) =>
+const links: readonly [SimulatedMoves, QueueName][] = (
+  ['shares', 'cpu-attention', 'pages', 'fetched-pages'] as const
+).flatMap((moves) =>
   (['host-to-device', 'device-to-host', 'disk-read', 'disk-write'] as const).map(
     (queue): [SimulatedMoves, QueueName] => [moves, queue],
   ),
@@ -145,7 +153,7 @@ const gates: readonly [string, Edge][] = [
 ];
 
 describe('mutants: one dependency or reservation switched off', () => {
-  test.each(['shares', 'cpu-attention', 'pages'] as const)(
+  test.each(['shares', 'cpu-attention', 'pages', 'fetched-pages'] as const)(
     'with all of them on, every path is valid (%s)',
     async (moves) => {
       for (const unordered of [true, false])
@@ -164,6 +172,13 @@ describe('mutants: one dependency or reservation switched off', () => {
   test.each(pagedDependencies)('by pages, without "%s" the path is refused', async (_, dropped, constraint) => {
     const found = await verdicts((seed) => ({
       given: { ...scenario(seed, true, 'pages'), wrapDevice: withoutEdge(dropped) },
+    }));
+    expect(found.get(constraint)).toBeGreaterThan(2);
+  });
+
+  test.each(fetchedDependencies)('fetched, without "%s" the path is refused', async (_, dropped, constraint) => {
+    const found = await verdicts((seed) => ({
+      given: { ...scenario(seed, true, 'fetched-pages'), wrapDevice: withoutEdge(dropped) },
     }));
     expect(found.get(constraint)).toBeGreaterThan(2);
   });
