@@ -5,6 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { choosePolicy, parsePolicy, predict, readHardware, readModelShape, splitThreads } from '../dist/api/plan.js';
 import { popeTables } from './papers/popeTables.mjs';
 import { ATTENTION_GRAPH } from '../dist/plan/papers/kahnLevels.js';
+import { LM_OFFLOAD } from './lib/lmOffloadTable.mjs';
 
 const DOCUMENT = new URL('../docs/policy.md', import.meta.url);
 
@@ -87,39 +88,6 @@ async function flexgenTable() {
     rows,
   );
 }
-
-// Table 3 of LM-Offload: new tokens; rows, wg, measured tokens/s of FlexGen and of LM-Offload (weights of LM-Offload
-// where they differ).
-const LM_OFFLOAD = {
-  'opt-30b': [
-    [8, 1792, 55, 51, 117],
-    [16, 1600, 55, 56, 139],
-    [32, 1344, 55, 53, 144],
-    [64, 960, 55, 50, 126, 70],
-    [128, 640, 55, 41, 102, 75],
-  ],
-  'opt-66b': [
-    [8, 780, 23, 24, 40],
-    [16, 828, 23, 22, 42],
-    [32, 702, 24, 17, 34],
-    [64, 720, 24, 14, 31],
-    [128, 480, 24, 11, 25],
-  ],
-  'llama-30b': [
-    [8, 1536, 48, 35, 95, 42],
-    [16, 1408, 48, 38, 109],
-    [32, 1152, 48, 37, 111],
-    [64, 832, 48, 35, 96],
-    [128, 576, 48, 31, 89],
-  ],
-  'llama-65b': [
-    [8, 1140, 14, 20, 44],
-    [16, 1020, 14, 20, 47],
-    [32, 616, 16, 23, 40],
-    [64, 616, 16, 18, 38],
-    [128, 392, 16, 15, 32],
-  ],
-};
 
 async function lmOffloadTable() {
   const hardware = await readHardware('lm-offload-a100');

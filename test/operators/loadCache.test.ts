@@ -36,6 +36,20 @@ describe('loadCache', () => {
     expect(last?.after).toContain('store_cache 0 1 0');
   });
 
+  test('where a row begins behind others, for what is stored of the layer in any slot', () => {
+    const bench = stageBench(SPREAD);
+    const begins = square(1, 1, 1);
+    // What others share is there; a row beside has something to load.
+    const rows = begins.batch.rows.flatMap((range) => [{ ...range, firstPosition: 4, sharedTokens: 4 }, range]);
+    from([square(0, 1, 0), { ...begins, batch: { ...begins.batch, rows } }, square(1, 1, 2)])
+      .pipe(loadCache(bench), compute(bench), storeCache(bench))
+      .subscribe();
+    const after = (slot: number): readonly string[] =>
+      bench.issued.filter(({ task }) => task.startsWith('load_') && task.endsWith(` ${slot}`)).at(-1)?.after ?? [];
+    expect(after(1)).toContain('store_cache 0 1 0');
+    expect(after(2)).not.toContain('store_cache 0 1 0');
+  });
+
   test('with ahead 0 it waits for the square before', () => {
     const bench = stageBench(SPREAD);
     from([square(0, 1, 0), square(0, 1, 1)])

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { stagedPages } from '../../../src/engine/memory/PagePlacement.js';
+import { longestRow, stagedPages } from '../../../src/engine/memory/PagePlacement.js';
 
 const range = (
   firstPosition: number,
@@ -50,4 +50,11 @@ describe('stagedPages', () => {
       }),
     );
   });
+});
+
+test('where pages come to a GPU the longest row is one that a buffer there holds', () => {
+  const rules = { pageTokens: 4, gpuShare: 0.5, diskShare: 0, mostDiskPages: 0 };
+  const capacity = { gpu: 100, memory: 100, disk: 0 };
+  expect(longestRow(capacity, rules)).toBe(4 * 200);
+  expect(longestRow(capacity, { ...rules, mostFetchedPages: 30 })).toBe(4 * (30 + 31));
 });

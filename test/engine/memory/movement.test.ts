@@ -44,6 +44,24 @@ describe('movement', () => {
     expect(moves.storeCache(square, noPages)).toEqual([[{ queue: 'disk-write', from: 'cpu', to: 'disk', bytes: 40 }]]);
   });
 
+  test('moves whole pages where these come to a GPU, what rows share once; to the disk each token once', () => {
+    const rows = [
+      { row: 0, firstPosition: 9, tokens: 1, head: 'sample' as const, sharedTokens: 6 },
+      { row: 1, firstPosition: 8, tokens: 5, head: 'none' as const, sharedTokens: 8 },
+    ];
+    const cache = { gpu: 0, cpu: 0, disk: 1 };
+    const moves = movement({ ...ALL_ON_CPU, cache }, { ...BYTES, pageTokens: 4 }, 'gpu', 3);
+    const given = { ...square, batch: { ...square.batch, rows } };
+    // Three pages less the one that is shared, none of its own, and the two that are.
+    expect(moves.loadCache(given, noPages)[0]?.map(({ bytes }) => bytes)).toEqual([160, 160]);
+    expect(moves.storeCache(given, noPages)).toEqual([
+      [
+        { queue: 'device-to-host', from: 'gpu', to: 'cpu', bytes: 120 },
+        { queue: 'disk-write', from: 'cpu', to: 'disk', bytes: 60 },
+      ],
+    ]);
+  });
+
   test('the first layer loads no activations, the last one stores none', () => {
     const moves = movement({ ...ALL_ON_CPU, activations: { gpu: 0, cpu: 0, disk: 1 } }, BYTES, 'cpu', 3);
     expect(moves.loadActivation({ ...square, layer: 0 })).toEqual([]);

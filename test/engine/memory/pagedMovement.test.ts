@@ -69,6 +69,19 @@ describe('pagedMovement', () => {
       expect(onGpu.storeCache(square(0, [0, 7, 5]), pagesOf)).toEqual(write(2 * 12_288));
     });
 
+    test('or of the whole cache pages come to it, and those with new tokens go back; those of the disk all the way', () => {
+      const fetching = pagedMovement({ ...BYTES, gpu: { fromDisk: [] }, fetch: { firstGpuPage: 4, pageBytes: 12_000 } });
+      const last = square(0, [0, 12, 1], [1, 9, 1]);
+      expect(fetching.loadCache(last, pagesOf)).toEqual([[{ ...up(5 * 12_000)[0], hops: read(2 * 12_288)[0] }]]);
+      expect(fetching.storeCache(last, pagesOf)).toEqual([down(12_000)]);
+      expect(fetching.loadCache(square(1, [0, 12, 1], [1, 9, 1]), pagesOf)).toEqual([
+        [{ ...up(2 * 12_000)[0], hops: read(12_288)[0] }],
+      ]);
+      expect(fetching.storeCache(square(0, [0, 7, 5]), pagesOf)).toEqual([
+        [{ ...down(2 * 12_000)[0], hops: write(2 * 12_288)[0] }],
+      ]);
+    });
+
     test('hidden states that leave it cross the link whole, and those beyond the resident ones go to disk', () => {
       const five = square(1, [1, 0, 5]);
       expect(onGpu.loadActivation(five)).toEqual([[{ ...up(5 * 1024)[0], hops: read(4096)[0] }]]);

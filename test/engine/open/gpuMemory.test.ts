@@ -178,6 +178,23 @@ describe('gpuTier', () => {
     );
   });
 
+  test('has two buffers for pages that come to it, unless all of the cache is there', () => {
+    const buffered = { cacheBuffers: 2, cacheBufferPages: 8 };
+    const bytes = (2 * 8 * PAGE) / LAYERS;
+    expect(gpuTier(tierDemand(WHOLE + 12 * PAGE, { cpuAttention: false }))).toMatchObject({
+      cacheShare: 1,
+      options: { cacheBuffers: 0, cacheBufferPages: 0 },
+    });
+    const half = gpuTier(tierDemand(WHOLE + 12 * PAGE + bytes, { cpuAttention: false, cacheShare: 0.5 }));
+    expect(half).toMatchObject({ cacheShare: 0.5, fixedBytes: WHOLE + bytes, options: { ...buffered, pages: 12 } });
+    // Room for one page a row: what the buffers take is less cache there.
+    const little = gpuTier(tierDemand(WHOLE + 3 * PAGE + bytes, { cpuAttention: false }));
+    expect(little).toMatchObject({ cacheShare: 0.25, fixedBytes: WHOLE + bytes, options: buffered });
+    expect(() =>
+      gpuTier(tierDemand(WHOLE + bytes - 1, { cpuAttention: false, cacheShare: 0, weightShare: 1 })),
+    ).toThrow('gpu memory is capped');
+  });
+
   test('keeps to shares that were decided', () => {
     expect(gpuTier(tierDemand(WHOLE, { weightShare: 0.25, cacheShare: 0.5 })).options).toMatchObject({
       residentLayerBytes: 250,

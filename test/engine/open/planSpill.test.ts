@@ -24,6 +24,12 @@ describe('planSpill', () => {
     });
   });
 
+  test('pages that come to a GPU go through as many buffers as there are there', () => {
+    expect(planSpill({ ...GRID, cacheShare: 0.5, activationShare: 0 }).buffers).toBe(3);
+    expect(planSpill({ ...GRID, cacheShare: 0.5, activationShare: 0, cacheBuffers: 2 }).buffers).toBe(2);
+    expect(planSpill({ ...GRID, cacheShare: 0, activationShare: 0, cacheBuffers: 2 }).buffers).toBe(0);
+  });
+
   test('half of the hidden states', () => {
     expect(planSpill({ ...GRID, cacheShare: 0, activationShare: 0.5 }).activations).toEqual({
       residentTokens: 32,

@@ -116,6 +116,17 @@ describe.each(Object.keys(SCHEDULES) as ScheduleName[])('the closed form of %s',
 });
 
 describe('closedForm', () => {
+  test('of whole pages: what a row has begun comes, what it goes on in goes back', () => {
+    const shape = { layers: 3, batches: 1, rowsPerBatch: 2, slots: 1, promptTokens: 7, newTokens: 4, pageTokens: 4 };
+    const form = closedForm('zigzag', shape);
+    // Steps that see 7, 8 and 9 tokens; the prompt's two pages, then one a step.
+    expect(form.cacheTokensLoaded).toBe(6 * (8 + 8 + 12));
+    expect(form.cacheTokensStored).toBe(6 * (8 + 3 * 4));
+    expect(closedForm('zigzag', { ...shape, pageTokens: 1 })).toEqual(
+      closedForm('zigzag', { layers: 3, batches: 1, rowsPerBatch: 2, slots: 1, promptTokens: 7, newTokens: 4 }),
+    );
+  });
+
   test("is FlexGen's: s·n + n(n - 1)/2 tokens of cache a row and layer, loads and stores together", () => {
     fc.assert(
       fc.property(shapes, (shape) => {
