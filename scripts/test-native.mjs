@@ -47,7 +47,14 @@ const threaded = [
 // do.
 const wide = ['*head_scalar', '*feed_forward_up_scalar', '*feed_forward_down_scalar'];
 // The models' kernels have been looked at with the race detector in cuda_race_tests: what is new is the order of tasks.
-const raced = ['*Cache/*llama', '*Architecture*/llama', '*Architecture*/mixtral', 'GpuCacheRules.Pages*'];
+const raced = [
+  '*Cache/*llama',
+  '*Architecture*/llama',
+  '*Architecture*/mixtral',
+  'GpuCacheRules.Pages*',
+  '*GpuFetching.Whatever*/F16',
+  'GpuFetchingRules.*',
+];
 // Under a sanitizer some of each.
 const sanitized = [
   '*Architecture*OnHalves*',
@@ -55,6 +62,8 @@ const sanitized = [
   '*GpuCache/*mixtral',
   'GpuCacheRules.P*',
   'GpuCacheRules.S*',
+  '*GpuFetching.Pages*/Q4Windowed',
+  'GpuFetchingRules.*',
   '*GpuPrompts*/F16',
   '*GpuPrompts*/Q4Windowed',
   '*GpuSharing*Pages*/Q4Windowed',

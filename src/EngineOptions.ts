@@ -140,9 +140,9 @@ export interface EngineOptions {
   readonly weights?: EngineShares;
   /**
    * What share of each row's KV cache lives on the GPU, in memory, and on disk; the three sum to 1. Attention happens
-   * where a page is, for those on disk on the processor, unless `cpuAttention` is off. With pages on disk a row keeps at least one in memory, where
-   * new tokens stand until their page is complete. Compressed caches have the same pages everywhere. Default: on the
-   * GPU what fits there beside the weights, the rest in memory.
+   * where a page is, for those on disk on the processor, unless `cpuAttention` is off. With pages on disk a row keeps
+   * at least one in memory, where new tokens stand until their page is complete. Compressed caches have the same pages
+   * everywhere. Default: on the GPU what fits there beside the weights, the rest in memory.
    */
   readonly cache?: EngineShares;
   /**

@@ -108,8 +108,7 @@ export async function simulatePlan(
     mostDiskPages: Infinity,
   });
   const { cachePages = Infinity } = workload;
-  const sharePrefixes =
-    sharedPrefixTokens > 0 && (computeTier === 'cpu' || diskShare === 0 || !policy.cpuAttention);
+  const sharePrefixes = sharedPrefixTokens > 0 && (computeTier === 'cpu' || diskShare === 0 || !policy.cpuAttention);
   const all = pagesOfRows(per, held, sharePrefixes ? sizes.sharedPages : 0);
   const pool = new PagePool(
     Math.min(all.memory, cachePages),

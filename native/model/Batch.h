@@ -51,11 +51,11 @@ struct Batch {
   uint64_t serial = 0;  // no two batches of a process share it
   std::vector<BatchRange> ranges;
   std::vector<int32_t> pages;
-  bool spilled = false;            // some of the pages are on disk
-  bool copies = false;             // some ranges begin in a page that another sequence has begun
-  std::vector<BatchToken> tokens;  // of all ranges, in order
-  std::vector<uint32_t> alike;     // all ranges, those beside one another whose first pages are the same
-  std::vector<uint32_t> inCommon;  // of each of `alike`: how many of its first pages the one before has, too
+  bool spilled = false;               // some of the pages are on disk
+  bool copies = false;                // some ranges begin in a page that another sequence has begun
+  std::vector<BatchToken> tokens;     // of all ranges, in order
+  std::vector<uint32_t> alike;        // all ranges, those beside one another whose first pages are the same
+  std::vector<uint32_t> inCommon;     // of each of `alike`: how many of its first pages the one before has, too
   std::vector<FetchedPages> fetched;  // for each window that layers have, where pages come to a device that attends
 
   // Filled in anew for each layer by the task that attends, so that it allocates nothing.

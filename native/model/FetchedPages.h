@@ -27,9 +27,9 @@ struct FetchedPages {
   static constexpr uint32_t kNone = UINT32_MAX;
 
   uint32_t window = 0;
-  uint32_t mostPlaces = 0;             // that a group takes
-  std::vector<uint32_t> placeOf;       // of each entry of Batch::pages; kNone: it is on the device, or nobody sees it
-  std::vector<FetchedGroup> groups;    // one, where the buffer has room for all; else attention goes from one to the next
+  uint32_t mostPlaces = 0;           // that a group takes
+  std::vector<uint32_t> placeOf;     // of each entry of Batch::pages; kNone: it is on the device, or nobody sees it
+  std::vector<FetchedGroup> groups;  // one, where the buffer has room for all; else attention goes from one to the next
   bool loads = false, stores = false;  // any
 
   bool any() const { return mostPlaces != 0; }

@@ -48,7 +48,8 @@ struct GpuOptions {
   uint64_t residentLayerBytes = 0;
   uint32_t buffers = 0;
   // For pages of the cache that live in host memory and on disk and come to the device where it attends: how many
-  // buffers, and the pages of one layer that each has places for. 0: such pages stay, and the processor attends to them.
+  // buffers, and the pages of one layer that each has places for. 0: such pages stay, and the processor attends to
+  // them.
   uint32_t cacheBuffers = 0;
   uint32_t cacheBufferPages = 0;
   GpuProducts products = GpuProducts::Own;

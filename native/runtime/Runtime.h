@@ -58,9 +58,9 @@ class Runtime {
   // streams.
   EventId submitLoadWeight(uint32_t layer, uint32_t buffer, const std::vector<EventId>& after);
   // Pages of the batch that are complete on disk, into a staging buffer; pages that became complete, from there to the
-  // disk. Loads go on the queue of disk reads, stores on that of disk writes. Where pages come to a device (GpuOptions::
-  // cacheBuffers) they, and those in host memory, go on to the buffer there of the same number, and all pages with new
-  // tokens come back from it; on queues of their own. Both accept a square that has nothing to move.
+  // disk. Loads go on the queue of disk reads, stores on that of disk writes. Where pages come to a device
+  // (GpuOptions:: cacheBuffers) they, and those in host memory, go on to the buffer there of the same number, and all
+  // pages with new tokens come back from it; on queues of their own. Both accept a square that has nothing to move.
   EventId submitLoadCache(uint32_t layer, uint32_t batch, uint32_t buffer, const std::vector<EventId>& after);
   EventId submitStoreCache(uint32_t layer, uint32_t batch, uint32_t buffer, const std::vector<EventId>& after);
   // The first `tokens` hidden states, from a store into activations and back. Queues as above.
@@ -134,12 +134,12 @@ class Runtime {
   std::atomic<bool> closed_{false};
   CompletionChannel channel_;
   EventTable events_;
-  std::unique_ptr<TaskQueue> diskRead_;   // where layers stream, or there are spill options
-  std::unique_ptr<TaskQueue> diskWrite_;  // where there are spill options
-  std::unique_ptr<TaskQueue> peers_;      // where hidden states go to or come from peers
-  std::unique_ptr<TaskQueue> link_;       // where layers are loaded into a device
+  std::unique_ptr<TaskQueue> diskRead_;             // where layers stream, or there are spill options
+  std::unique_ptr<TaskQueue> diskWrite_;            // where there are spill options
+  std::unique_ptr<TaskQueue> peers_;                // where hidden states go to or come from peers
+  std::unique_ptr<TaskQueue> link_;                 // where layers are loaded into a device
   std::unique_ptr<TaskQueue> cacheUp_, cacheDown_;  // where pages of the cache come to a device and go back
-  TaskQueue compute_;                     // last: its thread uses all of the above
+  TaskQueue compute_;                               // last: its thread uses all of the above
 };
 
 }  // namespace spillway

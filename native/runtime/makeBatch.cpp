@@ -96,8 +96,8 @@ void listFetched(Batch& batch, const BatchBounds& bounds) {
   if (bounds.cacheBufferPages == 0) return;
   for (BatchRange& range : batch.ranges) range.devicePages = range.pageCount;
   for (const uint32_t window : bounds.windows) {
-    batch.fetched.push_back(listFetchedPages(batch, window, bounds.pageTokens, bounds.pages - bounds.devicePages,
-                                             bounds.cacheBufferPages));
+    batch.fetched.push_back(
+        listFetchedPages(batch, window, bounds.pageTokens, bounds.pages - bounds.devicePages, bounds.cacheBufferPages));
     const uint32_t places = batch.fetched.back().mostPlaces;
     if (places <= bounds.cacheBufferPages) continue;
     throw Error(ErrorCode::InvalidArgument, "rows: found one with " + std::to_string(places) +

@@ -50,9 +50,9 @@ export interface GpuRuntimeOptions {
    */
   readonly buffers: number;
   /**
-   * For pages of the cache in host memory and on disk that come to the device, which attends to them: buffers there, up
-   * to 4096, and the pages of one layer that each has places for. As many as `spill.buffers`, where pages are on disk. 0:
-   * such pages stay where they are, and the processor attends to them.
+   * For pages of the cache in host memory and on disk that come to the device, which attends to them: buffers there,
+   * up to 4096, and the pages of one layer that each has places for. As many as `spill.buffers`, where pages are on
+   * disk. 0: such pages stay where they are, and the processor attends to them.
    */
   readonly cacheBuffers: number;
   readonly cacheBufferPages: number;

@@ -1,10 +1,18 @@
 import type { StageContext } from '../engine/execution/Run.js';
-import { aheadOf, beginsBehindOthers, NO_EVENTS, stage, StepGate, type LookAhead, type Stage } from './stageInternals.js';
+import {
+  aheadOf,
+  beginsBehindOthers,
+  NO_EVENTS,
+  stage,
+  StepGate,
+  type LookAhead,
+  type Stage,
+} from './stageInternals.js';
 
 /**
  * Issues `load_cache` for the keys and values of the square's rows that do not live where attention happens. It waits
- * for the stores of the same rows' last pass; where a row begins behind what others have computed, for the layer's stores
- * of all slots.
+ * for the stores of the same rows' last pass; where a row begins behind what others have computed, for the layer's
+ * stores of all slots.
  *
  * @param lookAhead its `ahead`: squares whose cache may be loaded ahead of the one that is computed. Default 1
  */

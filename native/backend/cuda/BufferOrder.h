@@ -1,5 +1,5 @@
-// Whether tasks on buffers of the device have events between them. Launched one behind the other, on several streams, they
-// overlap unless an event holds one up: a plan that lacks one is an error here, and never a wrong result.
+// Whether tasks on buffers of the device have events between them. Launched one behind the other, on several streams,
+// they overlap unless an event holds one up: a plan that lacks one is an error here, and never a wrong result.
 #pragma once
 #include <cstdint>
 #include <mutex>
@@ -23,10 +23,9 @@ class BufferOrder {
     std::lock_guard<std::mutex> lock(mutex_);
     Slot& slot = slots_[buffer];
     if (!link.clock().covers(slot.read) || !link.clock().covers(slot.filled)) {
-      throw Error(
-          ErrorCode::InvalidArgument,
-          name(buffer) +
-              ": found in use on the device, expected to be free: what fills it must wait for the last task that uses it");
+      throw Error(ErrorCode::InvalidArgument, name(buffer) +
+                                                  ": found in use on the device, expected to be free: what fills it "
+                                                  "must wait for the last task that uses it");
     }
     slot.read = {};
     slot.filled = {};
@@ -53,8 +52,7 @@ class BufferOrder {
     if (link.clock().covers(slot.filled)) return slot;
     throw Error(
         ErrorCode::InvalidArgument,
-        name(buffer) +
-            ": found on its way to the device, expected to be there: the task must wait for what fills it");
+        name(buffer) + ": found on its way to the device, expected to be there: the task must wait for what fills it");
   }
   std::string name(uint32_t buffer) const { return what_ + (' ' + std::to_string(buffer)); }
 

@@ -47,8 +47,7 @@ struct CudaPass final : Pass {
   CudaPass(const DecoderSpec& spec, const Weights& weights, const Compute& compute, const Batch& batch,
            Activations& activations, Scratch& scratch, Scratch& host, Link* link, float keepKeys,
            const DevicePages& pages, const GpuConstants& constants, const CacheMemory& hostPages, bool fetches,
-           uint64_t mostPages,
-           const GpuLibraryProducts& library)
+           uint64_t mostPages, const GpuLibraryProducts& library)
       : Pass(spec, weights, compute, batch, activations, scratch, host, link == nullptr, keepKeys),
         pages(pages),
         constants(constants),
@@ -61,12 +60,12 @@ struct CudaPass final : Pass {
   const DevicePages& pages;
   const GpuConstants& constants;
   const CacheMemory& hostPages;
-  bool fetches;  // pages that live elsewhere come to the device
+  bool fetches;                           // pages that live elsewhere come to the device
   const FetchedPages* fetched = nullptr;  // those of the square at hand, if it has any, and where they are
   uint8_t* fetchedData = nullptr;
   std::function<void(size_t group)> fetchNext;  // brings another group of them there, in place of the one before
-  uint64_t mostPages;  // that a batch reaches
-  Link* link;          // null while measuring
+  uint64_t mostPages;                           // that a batch reaches
+  Link* link;                                   // null while measuring
   GpuLibraryProducts library;
 
   const CacheLayout& layout() const { return hostPages.layout(); }

@@ -12,8 +12,7 @@ PageFetcher::PageFetcher(const GpuOptions& options, const CacheMemory& hostPages
       bytes_(options.cacheBuffers * bufferBytes_),
       count_(options.cacheBuffers) {}
 
-void PageFetcher::reserve(uint8_t* buffers,
-                          const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink) {
+void PageFetcher::reserve(uint8_t* buffers, const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink) {
   buffers_ = buffers;
   pin_ = HostPin(hostPages_.data(), hostPages_.bytes());
   order_.resize(count_);
@@ -46,8 +45,7 @@ void PageFetcher::takeBack(const FetchedGroup& group, size_t layer, const Stagin
   }
   link.copyPages(copies.data(), copies.size(), pageBytes_);
   for (const auto& [place, home] : group.stores) {
-    if (!isPinned(home))
-      link.download(homeOf(home, layer, staging), memory(staging) + place * pageBytes_, pageBytes_);
+    if (!isPinned(home)) link.download(homeOf(home, layer, staging), memory(staging) + place * pageBytes_, pageBytes_);
   }
 }
 

@@ -37,8 +37,8 @@ class PageFetcher {
 
   // Before attention is given to a stream: it reads the buffer's pages, and writes to it.
   uint8_t* attend(const FetchedPages& pages, const Staging& staging, const Link& link);
-  // Of a square that is larger than a buffer, between one group of its ranges and the next, on that stream: takes back the
-  // pages of the group before with new tokens, and brings those of this one.
+  // Of a square that is larger than a buffer, between one group of its ranges and the next, on that stream: takes back
+  // the pages of the group before with new tokens, and brings those of this one.
   void next(const FetchedPages& pages, size_t group, size_t layer, const Staging& staging, Link& link);
 
  private:
@@ -51,7 +51,9 @@ class PageFetcher {
   uint8_t* homeOf(int32_t home, size_t layer, const Staging& staging) const {
     return home < 0 ? staging.place(home) : hostPages_.page(layer, static_cast<size_t>(home));
   }
-  uint8_t* memory(const Staging& staging) const { return buffers_ + static_cast<size_t>(staging.buffer) * bufferBytes_; }
+  uint8_t* memory(const Staging& staging) const {
+    return buffers_ + static_cast<size_t>(staging.buffer) * bufferBytes_;
+  }
 
   const CacheMemory& hostPages_;
   size_t pageBytes_, bufferBytes_, bytes_;

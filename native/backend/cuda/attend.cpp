@@ -211,7 +211,8 @@ void attendTo(const CudaPass& pass, size_t layer, const BatchPart& part) {
       pass.compute.precision == Precision::Default && cuda::hasPrefillAttention(rangeLayout(pass.layout()));
   const AttentionShape shape = attentionShape(spec, layer, pass.constants.slopes, pass.keepKeys);
 
-  const bool uploads = inRanges && pass.hostPages.pages() != 0 && !pass.fetches, halves = inRanges && isQuantised(pass.layout().type);
+  const bool uploads = inRanges && pass.hostPages.pages() != 0 && !pass.fetches,
+             halves = inRanges && isQuantised(pass.layout().type);
   const uint32_t pageTokens = pass.layout().pageTokens, limit = std::min(spec.contextTokens, kMostUploadedTokens),
                  limitPages = (limit + pageTokens - 1) / pageTokens;
   const AttendingRules rules{pageTokens, inRanges, halves ? limit : spec.contextTokens, uploads ? limit : 0,

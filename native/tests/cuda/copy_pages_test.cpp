@@ -26,8 +26,8 @@ TEST(CudaCopyPages, BringsPagesThereAndBackAndTouchesNoOther) {
         copyPages(testStream(), copies + kPages, count, pageBytes);
         const std::vector<uint8_t> found = there.values();
         for (size_t i = 0; i < kPages; i++) {
-          const std::string what = std::to_string(count) + " pages of " + std::to_string(pageBytes) + ", " +
-                                   std::to_string(i);
+          const std::string what =
+              std::to_string(count) + " pages of " + std::to_string(pageBytes) + ", " + std::to_string(i);
           const uint8_t* place = found.data() + (kPages - 1 - i) * pageBytes;
           if (i < count) {
             ASSERT_EQ(std::memcmp(place, before.data() + 2 * i * pageBytes, pageBytes), 0) << what;

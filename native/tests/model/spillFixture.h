@@ -28,7 +28,9 @@ class SpillingRuntime {
       : layers(options.decoder.layers),
         pageTokens(options.pageTokens),
         fetches(options.gpu && options.gpu->cacheBuffers != 0),
-        cacheBuffers(fetches ? options.gpu->cacheBuffers : options.spill ? options.spill->buffers : 0),
+        cacheBuffers(fetches         ? options.gpu->cacheBuffers
+                     : options.spill ? options.spill->buffers
+                                     : 0),
         firstDevicePage(int32_t(options.pages)),
         weightBuffers(options.weights ? options.weights->buffers : 0),
         tiny(options),

@@ -66,7 +66,7 @@ export class RunForecast {
       ...placement,
       compressWeights,
       compressCache,
-      cpuAttention: !fetches(opened.gpu),
+      cpuAttention: !(opened.gpu && fetches(opened.gpu)),
       threads: block.threads,
     };
     this.corrections = request?.hardware.corrections;

@@ -251,8 +251,8 @@ export class NativeDevice implements Device {
   }
 
   /**
-   * The buffer through which attention sees pages that move, if the batch has any such in this layer: what it completes,
-   * or changes, is put there too.
+   * The buffer through which attention sees pages that move, if the batch has any such in this layer: what it
+   * completes, or changes, is put there too.
    */
   private cacheFor(
     task: Task,
@@ -265,10 +265,7 @@ export class NativeDevice implements Device {
     const held = this.cache.find(content);
     if (held) return { buffer: held.buffer, after: loads(held) };
     if (loaded > 0)
-      throw new TaskError(
-        describeTask(task),
-        'its pages were not loaded: the pipeline lacks loadCache before compute',
-      );
+      throw new TaskError(describeTask(task), 'its pages were not loaded: the pipeline lacks loadCache before compute');
     return this.cache.take(content);
   }
 

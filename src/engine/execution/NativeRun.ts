@@ -35,7 +35,7 @@ export interface NativeBatch {
 /** Which pages of the cache move. */
 export interface CacheMoves {
   readonly pageTokens: number;
-  /** Where pages in memory and on disk come to a GPU: from this number on they are there. Default: those on disk move. */
+  /** Where pages in memory and on disk come to a GPU: from this number on they are there. Default: the disk's move. */
   readonly firstGpuPage?: number | undefined;
 }
 

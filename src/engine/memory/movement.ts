@@ -24,8 +24,8 @@ export interface ModelBytes {
   /** Hidden state of one token. */
   readonly tokenActivations: number;
   /**
-   * Tokens of a page of the cache, where whole pages come to where computing happens, and go back: those that rows share
-   * once for all of a square's. Default: each token by itself, and what rows share is there.
+   * Tokens of a page of the cache, where whole pages come to where computing happens, and go back: those that rows
+   * share once for all of a square's. Default: each token by itself, and what rows share is there.
    */
   readonly pageTokens?: number | undefined;
 }
@@ -106,7 +106,9 @@ export function movement(placement: Placement, bytes: ModelBytes, compute: Tier,
     rows.reduce(
       (sum, { firstPosition, sharedTokens = 0 }) =>
         sum + Math.ceil(firstPosition / unit) * unit - Math.floor(sharedTokens / unit) * unit,
-      pageTokens === undefined ? 0 : Math.max(...rows.map(({ sharedTokens = 0 }) => Math.floor(sharedTokens / unit) * unit)),
+      pageTokens === undefined
+        ? 0
+        : Math.max(...rows.map(({ sharedTokens = 0 }) => Math.floor(sharedTokens / unit) * unit)),
     );
   const fresh = ({ batch: { rows } }: Square): number =>
     rows.reduce(

@@ -71,9 +71,9 @@ export function deviceOf(
   const { first, last } = layerBounds(grid);
   return new NativeDevice(runtime, {
     weightBuffers: weights.buffers,
-    cacheBuffers: fetches(gpu) ? gpu.options.cacheBuffers : cache.buffers,
+    cacheBuffers: gpu && fetches(gpu) ? gpu.options.cacheBuffers : cache.buffers,
     pageTokens: cache.pageTokens,
-    ...(fetches(gpu) && { firstGpuPage: cache.pages }),
+    ...(gpu && fetches(gpu) && { firstGpuPage: cache.pages }),
     firstLayer: first,
     windows: layerSpecs.slice(first, last + 1).map(({ window }) => window),
     activations,
@@ -113,7 +113,7 @@ export function movementOf(
     tokenBytes,
     residentTokens: activations?.residentTokens ?? Infinity,
     gpu: gpu && weights,
-    ...(fetches(gpu) && { fetch: { firstGpuPage: cache.pages, pageBytes: cache.pageBytes / grid.layers } }),
+    ...(gpu && fetches(gpu) && { fetch: { firstGpuPage: cache.pages, pageBytes: cache.pageBytes / grid.layers } }),
   });
   return peerMovement(movement, grid, tokenBytes, computeTier);
 }

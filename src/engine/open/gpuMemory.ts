@@ -18,8 +18,8 @@ export interface GpuTier {
 }
 
 /** Whether what of the cache is not on the GPU comes to it for attention. */
-export function fetches(gpu: GpuTier | undefined): gpu is GpuTier {
-  return (gpu?.options.cacheBuffers ?? 0) > 0;
+export function fetches({ options }: GpuTier): boolean {
+  return options.cacheBuffers > 0;
 }
 
 export interface GpuTierDemand {

@@ -11,7 +11,7 @@ export interface SpillDemand {
   /** Share of the cache on disk, from 0 to 1; and on the GPU, by default 0. */
   readonly cacheShare: number;
   readonly gpuCacheShare?: number | undefined;
-  /** Pages come to a GPU through so many buffers there, and those of the disk go through as many. Default: they do not. */
+  /** Pages come to a GPU through so many buffers there; those of the disk go through as many. Default: they do not. */
   readonly cacheBuffers?: number | undefined;
   /** Share of the hidden states between layers on disk, from 0 to 1. */
   readonly activationShare: number;

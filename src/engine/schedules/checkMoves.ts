@@ -94,7 +94,8 @@ class SharedStores {
 
   note({ batch, layer }: Square, at: StoredAt): void {
     for (const { row, firstPosition, tokens } of batch.rows)
-      if (this.sources.has(row)) stored(this.stores, `${row} ${layer}`, []).push({ position: firstPosition + tokens, at });
+      if (this.sources.has(row))
+        stored(this.stores, `${row} ${layer}`, []).push({ position: firstPosition + tokens, at });
   }
 
   /** Of what the rows of a square have from others, where they begin. */

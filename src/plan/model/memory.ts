@@ -137,7 +137,8 @@ function withGpu(
   const cache = (sharedPages + liveRows * (rowPages - sharedPages)) * pageBytes;
   // Staged pages of two batches, of one layer; on the GPU of one long row at least.
   const staging = (BUFFERS * Math.min(liveRows, block.batchSize) * rowPages * pageBytes) / l;
-  const leastStaging = (BUFFERS * Math.ceil(Math.min(LONG_ROW_TOKENS, shape.contextTokens) / PAGE_TOKENS) * pageBytes) / l;
+  const leastStaging =
+    (BUFFERS * Math.ceil(Math.min(LONG_ROW_TOKENS, shape.contextTokens) / PAGE_TOKENS) * pageBytes) / l;
   const hidden = slots * tokens * tokenActivationBytes;
   const store = w * l + globalWeightBytes;
   const tails = spills ? liveRows * pageBytes : 0;

@@ -70,8 +70,8 @@ function phasesOf(setting: BlockSetting, streams: boolean): Phases {
 }
 
 /**
- * The same where rows share nothing: on a GPU beside a disk every prompt is computed whole, where the processor attends to
- * what is on disk.
+ * The same where rows share nothing: on a GPU beside a disk every prompt is computed whole, where the processor attends
+ * to what is on disk.
  */
 const plain = new WeakMap<BlockSetting, BlockSetting>();
 

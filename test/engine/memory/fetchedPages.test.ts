@@ -49,9 +49,7 @@ test('pages in several tables come once', () => {
       let stores = 0;
       for (const [{ firstPosition, tokens }, { entries }] of given) {
         for (let position = 0; position < firstPosition; position++) seen.add(entries[Math.floor(position / 4)] ?? -1);
-        stores += new Set(
-          Array.from({ length: tokens }, (_, i) => entries[Math.floor((firstPosition + i) / 4)]),
-        ).size;
+        stores += new Set(Array.from({ length: tokens }, (_, i) => entries[Math.floor((firstPosition + i) / 4)])).size;
       }
       expect(fetchedPages(given, rules, 0)).toEqual({ loads: seen.size, stores });
     }),

@@ -70,7 +70,11 @@ describe('pagedMovement', () => {
     });
 
     test('or of the whole cache pages come to it, and those with new tokens go back; those of the disk all the way', () => {
-      const fetching = pagedMovement({ ...BYTES, gpu: { fromDisk: [] }, fetch: { firstGpuPage: 4, pageBytes: 12_000 } });
+      const fetching = pagedMovement({
+        ...BYTES,
+        gpu: { fromDisk: [] },
+        fetch: { firstGpuPage: 4, pageBytes: 12_000 },
+      });
       const last = square(0, [0, 12, 1], [1, 9, 1]);
       expect(fetching.loadCache(last, pagesOf)).toEqual([[{ ...up(5 * 12_000)[0], hops: read(2 * 12_288)[0] }]]);
       expect(fetching.storeCache(last, pagesOf)).toEqual([down(12_000)]);

@@ -9,7 +9,8 @@ import { simulatePlan } from '../../../src/simulatePlan.js';
 import { builtIn, flexgenPolicy } from '../support/hardware.js';
 
 /** The benchmarks are scripts without types. */
-const { LM_OFFLOAD } = (await import(`../../../bench/lib/${'lmOffloadTable.mjs'}`)) as {
+const BENCH_TABLE: string = '../../../bench/lib/lmOffloadTable.mjs';
+const { LM_OFFLOAD } = (await import(BENCH_TABLE)) as {
   LM_OFFLOAD: Record<string, readonly (readonly [number, number, number, number, number, number?])[]>;
 };
 

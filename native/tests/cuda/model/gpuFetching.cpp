@@ -109,9 +109,12 @@ TEST_P(GpuFetching, WhateverTheOrderAndWhereNothingCanBePinned) {
 #endif
 
 const FetchingCase kFetchingCases[] = {
-    {"F32", CacheType::F32, Precision::Float32, 21, 1}, {"F16", CacheType::F16, Precision::Default, 0, 1},
-    {"F16Windowed", CacheType::F16, Precision::Default, 21, 1}, {"Q8", CacheType::Q8, Precision::Default, 0, 1},
-    {"Q4Windowed", CacheType::Q4, Precision::Default, 21, 1},   {"Q8Sparse", CacheType::Q8, Precision::Default, 21, 0.4f},
+    {"F32", CacheType::F32, Precision::Float32, 21, 1},
+    {"F16", CacheType::F16, Precision::Default, 0, 1},
+    {"F16Windowed", CacheType::F16, Precision::Default, 21, 1},
+    {"Q8", CacheType::Q8, Precision::Default, 0, 1},
+    {"Q4Windowed", CacheType::Q4, Precision::Default, 21, 1},
+    {"Q8Sparse", CacheType::Q8, Precision::Default, 21, 0.4f},
 };
 INSTANTIATE_TEST_SUITE_P(Caches, GpuFetching, testing::ValuesIn(kFetchingCases),
                          [](const auto& info) { return std::string(info.param.name); });
@@ -182,7 +185,9 @@ TEST(GpuFetchingRules, RowsThatShareHaveTheBitsOfRowsAlone) {
       for (uint32_t r = 0; r < kRows; r++) {
         const std::vector<float> alone = score(options, texts[r], kThere, kShared + 4, kShared + 4);
         const std::vector<float> own(alone.begin() + (r == 0 ? 0 : kShared), alone.end());
-        expectSameBits(scores[r], own, "row " + std::to_string(r) + (spills ? ", on disk" : "") + ", " + std::to_string(bufferPages) + " places");
+        expectSameBits(
+            scores[r], own,
+            "row " + std::to_string(r) + (spills ? ", on disk" : "") + ", " + std::to_string(bufferPages) + " places");
       }
     }
   }
@@ -287,9 +292,7 @@ class Pair {
   EventId add(EventId event) { return events.emplace_back(event); }
   // Until as many have been launched: the device gets no further by itself.
   void awaitLaunched(size_t computes, size_t loads) const {
-    const auto there = [&] {
-      return runtime.computesUnderWay() == computes && runtime.cacheLoadsUnderWay() == loads;
-    };
+    const auto there = [&] { return runtime.computesUnderWay() == computes && runtime.cacheLoadsUnderWay() == loads; };
     for (int i = 0; i < 5000 && !there(); i++) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_TRUE(there()) << runtime.computesUnderWay() << " and " << runtime.cacheLoadsUnderWay()
                          << " were launched, expected " << computes << " and " << loads;
@@ -327,12 +330,12 @@ TEST(GpuFetchingRules, AnEventThatIsMissingBetweenStreamsShows) {
     const size_t before = emulator::streamWaits();
     emulator::forgetWait(forgotten);
     EventId stored = 0;
-    for (uint32_t r = 0; r < 2; r++)
-      stored = pair.store(r, 0, r, {pair.attend(r, 0, r, {pair.load(r, 0, r, {})})});
+    for (uint32_t r = 0; r < 2; r++) stored = pair.store(r, 0, r, {pair.attend(r, 0, r, {pair.load(r, 0, r, {})})});
     // Each over the buffer that the other row had. What stored the last one came behind what stored the first one, and
     // the second load comes behind the first.
     for (uint32_t r = 0; r < 2; r++)
-      pair.attend(r, 1, 1 - r, {pair.load(r, 1, 1 - r, r == 0 ? std::vector<EventId>{stored} : std::vector<EventId>{})});
+      pair.attend(r, 1, 1 - r,
+                  {pair.load(r, 1, 1 - r, r == 0 ? std::vector<EventId>{stored} : std::vector<EventId>{})});
     pair.awaitLaunched(4, 4);
     EXPECT_EQ(emulator::streamWaits() - before, kWaits);
     emulator::resume();
@@ -376,8 +379,8 @@ TEST(GpuFetchingRules, APlanThatLacksAnEventIsRefused) {
   emulator::pause();
   pair.load(0, 0, 0, {});
   pair.awaitLaunched(0, 1);
-  const EventId early = pair.runtime.submitCompute(ComputePart::Attend, 0, pair.batches[0][0], pair.activations[0][0],
-                                                   {}, kNoBuffer, 0);
+  const EventId early =
+      pair.runtime.submitCompute(ComputePart::Attend, 0, pair.batches[0][0], pair.activations[0][0], {}, kNoBuffer, 0);
   refused(pair, early, "cache buffer 0: found on its way to the device, expected to be there");
   emulator::resume();
 }
