@@ -273,6 +273,7 @@ export const ENGINE_OPTIONS = {
     group: 'placement',
     value: { kind: 'boolean' },
     default: true,
+    defaultWords: '`true`, or what the plan or policy file says',
     about:
       '`false`, with a GPU: what of the cache is not on it comes to it for attention; `true`: the processor attends to that',
   },
