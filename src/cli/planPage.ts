@@ -1,15 +1,12 @@
 import { chartPage, type Chart } from './chartPage.js';
 import type { Curve, PlanCurves, PlanDocument } from './library.js';
-import { placementTable, policyWords, queueTable, runnersUpTable } from './planReport.js';
+import { placementTable, policyWords, queueTable, runnersUpTable, speedWords } from './planReport.js';
 
 /** A page that shows a plan: in words and tables, with its curves. */
 export function planPage(plan: PlanDocument, curves: PlanCurves): Promise<string> {
   return chartPage({
     title: `${plan.model} on ${plan.hardware}`,
-    words: [
-      `${plan.predicted.tokensPerSecond.toPrecision(4)} tokens/s predicted (${plan.costModel}); the ${plan.bottleneck} queue is busiest.`,
-      policyWords(plan),
-    ],
+    words: [`${speedWords(plan)}. The ${plan.bottleneck} queue is busiest.`, policyWords(plan)],
     before: [
       {
         title: 'What would lift it',
@@ -21,15 +18,15 @@ export function planPage(plan: PlanDocument, curves: PlanCurves): Promise<string
       },
     ],
     charts: [
-      chart('Throughput by batch size', 'rows in a batch', curves.byBlock, true),
-      chart(`Throughput by ${curves.byMemory.tier.toUpperCase()} memory`, 'GiB', curves.byMemory, false),
-      chart('Latency and throughput', 'seconds until a block is done', curves.frontier, true),
+      chart('Throughput by batch size', 'rows in a batch', curves.byBlock),
+      chart(`Throughput by ${curves.byMemory.tier.toUpperCase()} memory`, 'GiB', curves.byMemory),
+      chart('Latency and throughput', 'seconds until a block is done', curves.frontier),
       {
         title: 'Roofline of the products',
-        x: 'tokens that share one reading of the weights',
+        x: 'tokens a pass',
         y: 'operations/s',
         log: true,
-        labels: ['computing', 'link that weights come over'],
+        labels: ['computing', 'reading weights'],
         data: [curves.roofline.tokens, curves.roofline.compute, curves.roofline.link.map((value) => value ?? null)],
       },
     ],
@@ -42,6 +39,16 @@ export function planPage(plan: PlanDocument, curves: PlanCurves): Promise<string
   });
 }
 
-function chart(title: string, x: string, curve: Curve, log: boolean): Chart {
-  return { title, x, y: 'tokens/s', log, labels: ['tokens/s'], data: [curve.x, curve.y.map((value) => value ?? null)] };
+/** A scale of powers of ten has nothing to say of less than one of them. */
+const LOG_SPAN = 10;
+
+function chart(title: string, x: string, curve: Curve): Chart {
+  return {
+    title,
+    x,
+    y: 'tokens/s',
+    log: Math.max(...curve.x) >= LOG_SPAN * Math.min(...curve.x),
+    labels: ['tokens/s'],
+    data: [curve.x, curve.y.map((value) => value ?? null)],
+  };
 }

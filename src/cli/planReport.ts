@@ -3,12 +3,8 @@ import { formatTable } from './table.js';
 
 /** A plan in words. */
 export function describePlan(plan: PlanDocument, simulated: SimulatedPlan | undefined): string {
-  const { model, hardware, predicted, advice, costModel } = plan;
-  const lines = [
-    `${model} on ${hardware}: ${rate(predicted.tokensPerSecond)} (${costModel}'s model), ${seconds(predicted.wallSeconds)} for ${predicted.rows} rows, of which prompts ${seconds(predicted.prefillSeconds)}${predicted.latencySeconds === undefined ? '' : `, a block by itself ${seconds(predicted.latencySeconds)}`}`,
-    `policy: ${policyWords(plan)}`,
-    '',
-  ];
+  const { model, hardware, predicted, advice } = plan;
+  const lines = [`${model} on ${hardware}: ${speedWords(plan)}`, `policy: ${policyWords(plan)}`, ''];
   const blocks = [lines.join('\n'), formatTable(placementTable(plan)), '\n', formatTable(queueTable(plan, simulated))];
   if (simulated) {
     blocks.push(
@@ -37,6 +33,11 @@ export function describePlan(plan: PlanDocument, simulated: SimulatedPlan | unde
     );
   }
   return blocks.join('');
+}
+
+/** `12.4 tokens/s (spillway's model), 1305 s for 504 rows, of which prompts 913 s` */
+export function speedWords({ predicted, costModel }: PlanDocument): string {
+  return `${rate(predicted.tokensPerSecond)} (${costModel}'s model), ${seconds(predicted.wallSeconds)} for ${predicted.rows} rows, of which prompts ${seconds(predicted.prefillSeconds)}${predicted.latencySeconds === undefined ? '' : `, a block by itself ${seconds(predicted.latencySeconds)}`}`;
 }
 
 export function policyWords({ policy }: PlanDocument): string {
@@ -83,15 +84,15 @@ export function runnersUpTable({ runnersUp }: PlanDocument): string[][] {
   ]);
 }
 
-export function rate(tokensPerSecond: number): string {
+function rate(tokensPerSecond: number): string {
   return `${tokensPerSecond.toPrecision(4)} tokens/s`;
 }
 
-export function seconds(value: number): string {
+function seconds(value: number): string {
   return value >= 100 ? `${Math.round(value)} s` : `${value.toPrecision(3)} s`;
 }
 
-export function percent(share: number): string {
+function percent(share: number): string {
   return `${Number((share * 100).toFixed(1))}%`;
 }
 

@@ -19,7 +19,19 @@ export function drawnBy(page: string, width: number): Drawn[] {
       .slice(-1)[0]
       ?.match(/^([^]*)<\/script>/) ?? [];
   const drawn: Drawn[] = [];
-  const element = (): object => ({ clientWidth: width, textContent: '', appendChild: (child: object) => child });
+  // As in a grid of two columns: a box that is alone is as wide as both.
+  let boxes = 0;
+  const element = (): object => ({
+    get clientWidth() {
+      return boxes === 1 ? 2 * width : width;
+    },
+    textContent: '',
+    setAttribute: () => undefined,
+    appendChild: (child: object) => {
+      boxes += 1;
+      return child;
+    },
+  });
   const context = createContext({
     Intl,
     innerWidth: width,

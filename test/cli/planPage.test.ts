@@ -31,12 +31,19 @@ describe('the page of a plan', () => {
       // No curve is promised where there is a point.
       expect(data[1]?.filter((value) => value !== null).length).toBeGreaterThan(1);
     }
+    const [latency] = drawn.filter(({ title }) => title === 'Latency and throughput');
+    expect(latency?.data[0]?.length).toBeGreaterThan(4);
   });
 
   test('has its facts in tables, the JSON folded away, and knows narrow screens and the dark', async () => {
     const page = await pageOf(undefined);
     expect(page).toContain('<meta name="viewport" content="width=device-width,initial-scale=1">');
     expect(page).toContain('@media (prefers-color-scheme:dark)');
+    expect(page).toMatch(/<p>[\d.]+ tokens\/s \(flexgen&#39;s model\), \d+ s for \d+ rows, .* queue is busiest\.<\/p>/);
+    // What is wider than the screen scrolls in a box of its own; words of tables are not broken for it.
+    expect(page.match(/<table>/g)?.length).toBe(page.match(/<div class="wide"><table>/g)?.length);
+    expect(page).toMatch(/\.wide\{overflow-x:auto\}/);
+    expect(page).not.toMatch(/(body|td|table)[^{}]*\{[^}]*overflow-wrap/);
     for (const title of ['Where things are', 'Time of the queues', 'What would lift it'])
       expect(page).toContain(`<h2>${title}</h2>`);
     expect(page.indexOf('<details>')).toBeLessThan(page.indexOf('<pre>'));

@@ -58,13 +58,14 @@ export function planCurves(request: PlanRequest, policy: Policy): PlanCurves {
     (part) => part * Math.min(most, caps[tier] ?? most),
   );
   const memory = bytes.map((cap) => plan({ caps: { ...caps, [tier]: cap } })?.tokensPerSecond);
-  // How long one block takes: a job of so many rows would be over soonest in the plan that is fastest.
-  const blocks =
-    request.workload.rows === undefined
+  // How long one block takes: a job of so many rows would be over soonest in the plan that is fastest. Blocks of one
+  // batch are soonest done, those of several make most of the weights that they read.
+  const workload = { ...request.workload, rows: undefined };
+  const blocks = [undefined, 1].flatMap((batches) =>
+    request.workload.rows === undefined && batches === undefined
       ? points
-      : sizes.map((batchSize) =>
-          plan({ allow: { ...kind, batchSize }, workload: { ...request.workload, rows: undefined } }),
-        );
+      : sizes.map((batchSize) => plan({ allow: { ...kind, batchSize, ...(batches && { batches }) }, workload })),
+  );
   const frontier = paretoFrontier(
     blocks.filter((point) => point !== undefined),
     ({ seconds }) => seconds,
