@@ -120,7 +120,7 @@ export interface RowSettings extends SamplingOptions, TemplateInput {
   readonly wantedSamples?: readonly number[];
   /** What its answer is held to. Default: what the run says. */
   readonly responseFormat?: ResponseFormat;
-  /** Carried into the result as `row`. */
+  /** Carried into the result; a line of a job's output calls it `row`. */
   readonly carry?: Readonly<Record<string, unknown>>;
 }
 
@@ -163,7 +163,8 @@ export interface RowResult<Value = unknown> extends Omit<GeneratedAnswer, 'finis
   readonly finishReason: FinishReason;
   readonly usage: { readonly promptTokens: number; readonly completionTokens: number };
   readonly error?: RowFailure;
-  readonly row?: Readonly<Record<string, unknown>>;
+  /** The row's own. */
+  readonly carry?: Readonly<Record<string, unknown>>;
 }
 
 export const REASONING = ['keep', 'separate', 'drop'] as const;

@@ -343,7 +343,7 @@ export class Job implements AsyncDisposable {
       for await (const result of results) {
         if (result.error) counts.failed += 1;
         this.#written += 1;
-        yield { result, carry: result.row };
+        yield { result, carry: result.carry };
       }
     };
     for await (const chunk of compressed(

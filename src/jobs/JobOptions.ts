@@ -45,8 +45,8 @@ export interface JobOptions {
   /** What parts the values of `csv`. Default: what the header of the input says; in an output `,`. */
   readonly delimiter?: string;
   /**
-   * Of an input file: fields that are not ours go into the result's `row`. Default false. Tables carry all columns of
-   * the input in any case.
+   * Of an input file: fields that are not ours are carried into the result (`carry`; a line of JSON calls it `row`).
+   * Default false. Tables carry all columns of the input in any case.
    */
   readonly carryFields?: boolean;
   /** A file, or a stream. A stream (and a path that is a pipe or device) cannot be resumed. */

@@ -5,7 +5,7 @@ import { found } from '../arguments/found.js';
 export function failedResult(
   { id, index, sample }: Pick<RowResult, 'id' | 'index' | 'sample'>,
   error: RowFailure,
-  carry?: RowResult['row'],
+  carry?: RowResult['carry'],
 ): RowResult {
   return {
     id,
@@ -16,7 +16,7 @@ export function failedResult(
     finishReason: 'error',
     usage: { promptTokens: 0, completionTokens: 0 },
     error,
-    ...(carry && { row: carry }),
+    ...(carry && { carry }),
   };
 }
 

@@ -140,7 +140,7 @@ describe.each(TASKS)('%s', (kind, options, others) => {
     const alone = await run(kind, rows, { ...options, sharePrefixes: false });
     const { results, stats } = await run(kind, rows, options);
     expect(results).toEqual(alone.results);
-    expect(results.map(({ id, row }) => [id, row])).toEqual(rows.map(({ id, carry }) => [id, carry]));
+    expect(results.map(({ id, carry }) => [id, carry])).toEqual(rows.map(({ id, carry }) => [id, carry]));
     expect(alone.stats).toMatchObject({ rows: { done: 24, failed: 0 }, sharing: { rowsEqual: 0, rowsReused: 0 } });
     expect(stats).toMatchObject({
       rows: { done: 24, failed: 0 },

@@ -47,7 +47,7 @@ export function addRowFileFlags(command: Command): void {
   );
   command.addOption(new Option('--output <file|->', 'necessary; results; - is stdout').argParser(path));
   addTableFlags(command);
-  addSwitch(command, '--carry-fields', "other fields of a row go into its result's `row`");
+  addSwitch(command, '--carry-fields', 'other fields of a row are carried into its result, as `row`');
   command.addOption(
     new Option('--share-prefixes <on|off>', 'what prompts begin with alike is computed once')
       .choices(['on', 'off'])

@@ -220,7 +220,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
       finishReason: reason,
       usage: { promptTokens: this.prepared.tokens.length, completionTokens: this.tokens.length },
       ...(this.rules.logprobs !== undefined && { logprobs: this.logprobs }),
-      ...(carry && { row: carry }),
+      ...(carry && { carry }),
     };
     const whole = reason === 'error' ? result : withValue(result, this.format);
     this.counter.row(whole.finishReason === 'error', this.tokens.length);

@@ -213,7 +213,7 @@ export class EngineRuns {
   }
 
   /** A run over rows that `read` makes of an input. */
-  private composed<Result extends { readonly row?: unknown }>(
+  private composed<Result extends { readonly carry?: unknown }>(
     options: RunOptions,
     read: ReadOfRun<Result>,
   ): Generation<Result> {
@@ -240,8 +240,8 @@ export class EngineRuns {
       run,
       options,
       answered$,
-      delivered: ({ row }) => {
-        inFlight.leave(row);
+      delivered: ({ carry }) => {
+        inFlight.leave(carry);
       },
     };
   }

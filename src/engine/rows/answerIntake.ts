@@ -99,7 +99,7 @@ export async function* answerIntake<Kind extends AnswerKind>(
 function resultOf<Kind extends AnswerKind>({ id, index, carry }: RowIdentity, outcome: Outcome<Kind>): ResultOf<Kind> {
   const { usage } = outcome;
   const told = 'answer' in outcome ? { ...outcome.answer, usage } : { usage, error: outcome.error };
-  return { id, index, ...told, ...(carry && { row: carry }) } as ResultOf<Kind>;
+  return { id, index, ...told, ...(carry && { carry }) } as ResultOf<Kind>;
 }
 
 function failure({ rowCode, message }: RowError): { readonly usage: ResultBase['usage']; readonly error: RowFailure } {

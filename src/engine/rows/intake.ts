@@ -126,7 +126,7 @@ function heldRow(
           index,
           ...(sample !== undefined && { sample }),
           ...membersOfResult(outcome),
-          ...(carry && { row: carry }),
+          ...(carry && { carry }),
         },
         format,
       ),

@@ -1,10 +1,18 @@
 import type { AnyResult } from '../../Results.js';
 
+/** A result as it stands in a line of JSON: what its row carried is called `row` there. */
+export type ResultLine = Omit<AnyResult, 'carry'> & { readonly row?: AnyResult['carry'] };
+
+/** The result that a line says. */
+export function resultOfLine({ row: carry, ...result }: ResultLine): AnyResult {
+  return { ...result, ...(carry && { carry }) };
+}
+
 /**
  * A result as its line of the output, with the LF; keys stand in CONTRACT's order. `failed`: the line carries an error.
  */
 export function formatResult(result: AnyResult): { readonly line: string; readonly failed: boolean } {
-  const { id, index, sample, usage, error, row } = result;
+  const { id, index, sample, usage, error, carry: row } = result;
   const { promptTokens, completionTokens } = usage;
   const who = { id, index, ...(sample === undefined ? {} : { sample }) };
   const known = {

@@ -35,7 +35,7 @@ export interface ReadRowsOptions {
   readonly columns?: Readonly<Record<string, string>>;
   /** What parts the values of `csv`. Default: what the header says. */
   readonly delimiter?: string;
-  /** Keep the fields that are not ours (of a table: all columns), for the result's `row`. Default false. */
+  /** Keep the fields that are not ours (of a table: all columns) as the row's `carry`. Default false. */
   readonly carryFields?: boolean;
   /**
    * All fields of a row are values for a `promptTemplate`: they go into its `fields`, and no prompt is looked for.

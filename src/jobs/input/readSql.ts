@@ -49,7 +49,7 @@ export interface ReadSqlOptions {
   readonly database?: string;
   /** Fields of a row (`prompt`, `id`, …) by the columns that hold them. Default: those of the same name. */
   readonly columns?: Readonly<Record<string, string>>;
-  /** Keep all columns, for the result's `row`. Default false. */
+  /** Keep all columns as the row's `carry`. Default false. */
   readonly carryFields?: boolean;
   /**
    * All columns are values for a `promptTemplate`: they go into a row's `fields`, and no prompt is looked for. Default

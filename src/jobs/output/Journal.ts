@@ -4,7 +4,7 @@ import { isWithin } from '../../arguments/NumberRange.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { BEGIN_ANEW, fileFailure } from '../../files/fileErrors.js';
 import { readRegularStart } from '../../files/specialFiles.js';
-import type { AnyResult } from '../../Results.js';
+import type { ResultLine } from '../formats/formatResult.js';
 import { SAMPLES } from '../../rows/rowFields.js';
 import { readLines } from '../formats/readLines.js';
 import { DoneRows } from '../record/DoneRows.js';
@@ -64,7 +64,7 @@ interface ScannedLine {
   readonly sample: number | undefined;
   readonly id: string | number;
   readonly failed: boolean;
-  readonly result: AnyResult;
+  readonly result: ResultLine;
 }
 
 /**
@@ -162,7 +162,7 @@ function parseResult(text: string): ScannedLine | undefined {
     index,
     sample,
     failed: typeof finishReason === 'string' ? finishReason === 'error' : error !== undefined,
-    result: value as unknown as AnyResult,
+    result: value as unknown as ResultLine,
   };
 }
 

@@ -1,4 +1,4 @@
-import type { AnyResult } from '../../Results.js';
+import type { ResultLine } from '../formats/formatResult.js';
 import type { RowInput } from '../../Row.js';
 import type { WriteOptions } from '../formats/RowFormat.js';
 import type { JobInput } from '../input/JobInput.js';
@@ -21,7 +21,7 @@ export interface OutputFiles {
 export async function publishOutput({ results, path, errors, formats, input, options }: OutputFiles): Promise<void> {
   const { output, errors: failures } = formats;
   const table = output.format.carries === true && input?.table === undefined ? await carriedTable(results) : undefined;
-  const write = (place: string, file: FileFormat, wanted: (result: AnyResult) => boolean): Promise<void> => {
+  const write = (place: string, file: FileFormat, wanted: (result: ResultLine) => boolean): Promise<void> => {
     const rows: AsyncIterable<RowInput> | Iterable<RowInput> | undefined =
       input !== undefined && carriesInto(formats, file) ? input.read(true, isExact(formats, file)) : undefined;
     return publishResults({

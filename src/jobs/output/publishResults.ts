@@ -6,6 +6,7 @@ import type { RowInput } from '../../Row.js';
 import { BEGIN_ANEW, describeFileError } from '../../files/fileErrors.js';
 import { compressed } from '../formats/compression.js';
 import type { FileFormat } from '../jobFormats.js';
+import { resultOfLine, type ResultLine } from '../formats/formatResult.js';
 import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
 import { addKinds, type ColumnKind, type Table } from '../formats/Table.js';
 import { modeOf, replaceKeepingMode } from '../../files/atomicFile.js';
@@ -32,7 +33,7 @@ export interface Publication {
   readonly file: FileFormat;
   readonly options: WriteOptions;
   /** Which results go there. */
-  readonly wanted: (result: AnyResult) => boolean;
+  readonly wanted: (result: ResultLine) => boolean;
   /** The rows of the input, whose columns go with the results; undefined where the results have them. */
   readonly rows?: AsyncIterable<RowInput> | Iterable<RowInput>;
 }
@@ -100,19 +101,19 @@ export async function carriedTable(results: ResultLines): Promise<Table> {
 
 async function* finished(
   results: ResultLines,
-  wanted: (result: AnyResult) => boolean,
+  wanted: (result: ResultLine) => boolean,
 ): AsyncGenerator<AnyResult, void, undefined> {
   for await (const { number, result } of results.lines()) {
     const { text, label, scores, embedding, error, usage } = membersOf(result);
     const answered = [text, label, scores, embedding, error].some((answer) => answer !== undefined);
     if (!answered || !isObject(usage))
       throw new JobFileError(results.name, `line ${number}: found a result without text or usage; ${BEGIN_ANEW}`);
-    if (wanted(result)) yield result;
+    if (wanted(result)) yield resultOfLine(result);
   }
 }
 
 async function* carried(results: AsyncIterable<AnyResult>): AsyncGenerator<FinishedRow, void, undefined> {
-  for await (const result of results) yield { result, carry: result.row };
+  for await (const result of results) yield { result, carry: result.carry };
 }
 
 /** Results beside their rows: both in the order of the input. */

@@ -93,7 +93,7 @@ async function* finishedRows(
     const own = taskOf(result) ?? task;
     if (own !== task)
       throw new UsageError(`task: found a result of ${own} among those of ${task}, expected all of one task`);
-    return { result, carry: result.row };
+    return { result, carry: result.carry };
   };
   try {
     for (const result of held) yield checked(result);

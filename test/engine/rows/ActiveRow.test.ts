@@ -82,7 +82,7 @@ describe('ActiveRow', () => {
       tokens: [0, 1, 2],
       finishReason: 'stop',
       usage: { promptTokens: 1, completionTokens: 3 },
-      row: { label: 1 },
+      carry: { label: 1 },
     });
   });
 

@@ -210,7 +210,7 @@ describe('intake', () => {
 
   test('keeps the index of a resumed job, and what is carried', async () => {
     const { rejected } = await take([{ prompt: '', index: 41, carry: { label: 'x' } }]);
-    expect(rejected[0]?.result).toMatchObject({ id: 42, index: 41, row: { label: 'x' } });
+    expect(rejected[0]?.result).toMatchObject({ id: 42, index: 41, carry: { label: 'x' } });
   });
 
   test('samples are rows of their own, with a seed each, and a resumed job asks for some of them', async () => {
@@ -332,13 +332,13 @@ describe('intake', () => {
       usage: { promptTokens: 2, completionTokens: 1 },
       logprobs: [{ token: 3, logprob: -0.5, top: [{ token: 4, logprob: -2 }] }],
     };
-    expect(first).toEqual({ id: 'first', index: 0, ...answer, row: { own: 1 } });
+    expect(first).toEqual({ id: 'first', index: 0, ...answer, carry: { own: 1 } });
     expect(seen).toEqual([
       {
         sequence: 2,
-        result: { id: 'kept', index: 2, ...kept, usage: { promptTokens: 1, completionTokens: 2 }, row: { own: 3 } },
+        result: { id: 'kept', index: 2, ...kept, usage: { promptTokens: 1, completionTokens: 2 }, carry: { own: 3 } },
       },
-      { sequence: 1, result: { id: 'waits', index: 7, sample: 0, ...answer, row: { own: 2 } } },
+      { sequence: 1, result: { id: 'waits', index: 7, sample: 0, ...answer, carry: { own: 2 } } },
     ]);
   });
 

@@ -147,8 +147,8 @@ test('wrong arguments and rows that do not fit', async () => {
   const other = collect(
     recordBatches(
       from([
-        { ...common, id: 1, row: { n: 1 } },
-        { ...common, id: 2, row: { n: 'two' } },
+        { ...common, id: 1, carry: { n: 1 } },
+        { ...common, id: 2, carry: { n: 'two' } },
       ]),
       { arrow, batchRows: 1 },
     ),
@@ -157,8 +157,8 @@ test('wrong arguments and rows that do not fit', async () => {
   const more = collect(
     recordBatches(
       from([
-        { ...common, id: 1, row: { n: 1 } },
-        { ...common, id: 2, row: { m: 1 } },
+        { ...common, id: 1, carry: { n: 1 } },
+        { ...common, id: 2, carry: { m: 1 } },
       ]),
       { arrow, batchRows: 1 },
     ),

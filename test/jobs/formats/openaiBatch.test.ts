@@ -344,7 +344,7 @@ describe('embeddings', () => {
         const common = {
           id: row.id ?? index,
           index,
-          ...(row.carry && { row: row.carry }),
+          ...(row.carry && { carry: row.carry }),
           usage: { promptTokens: 3, completionTokens: 0 },
         };
         yield 'error' in row

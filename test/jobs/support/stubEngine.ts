@@ -63,7 +63,7 @@ export class StubEngine {
 }
 
 function answer(row: RowInput, index: number, more: StubOptions['answer'] = () => ({})): RowResult {
-  const common = { id: row.id ?? index + 1, index, ...(row.carry === undefined ? {} : { row: row.carry }) };
+  const common = { id: row.id ?? index + 1, index, ...(row.carry === undefined ? {} : { carry: row.carry }) };
   if ('error' in row) {
     return {
       ...common,
