@@ -14,12 +14,17 @@ function status(text) {
   if (progress) process.stderr.write(`\r\u001b[K${text}`);
 }
 
-/** The rows of a file; what each of them asks is noted. */
-async function* asked(file, questions) {
-  for await (const row of readRows(file)) {
-    questions.push(row.messages?.at(-1)?.content ?? row.prompt ?? '');
-    yield row;
-  }
+/** Characters of an English text that a token stands for, about. */
+const CHARACTERS_A_TOKEN = 4;
+
+/** What an engine is to plan for: so few rows are answered sooner than a machine is measured. */
+function expectedRows(rows, questions) {
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+  return {
+    rows: rows.length,
+    promptTokens: Math.ceil(mean(questions.map((question) => question.length)) / CHARACTERS_A_TOKEN),
+    newTokens: Math.ceil(mean(rows.map(({ maxNewTokens = 128 }) => maxNewTokens))),
+  };
 }
 
 /** A table of two columns that is as wide as the terminal; what is longer goes on in the next line. */
@@ -72,14 +77,17 @@ async function main() {
         `fetching ${values.model} from ${source}: ${(bytes / MIB).toFixed(0)} of ${(totalBytes / MIB).toFixed(0)} MiB`,
       ),
   });
+  const rows = [];
+  for await (const row of readRows(values.input)) rows.push(row);
+  const questions = rows.map((row) => row.messages?.at(-1)?.content ?? row.prompt ?? '');
   const engine = await Engine.open({
     model,
+    expectedRows: expectedRows(rows, questions),
     onLoad: (bytes, totalBytes) => status(`loading weights: ${((100 * bytes) / totalBytes).toFixed(0)}%`),
   });
   try {
     let stats;
-    const questions = [];
-    const results = engine.generate(asked(values.input, questions), {
+    const results = engine.generate(rows, {
       onProgress: ({ rowsDone, rowsActive, tokensPerSecond }) =>
         status(`${rowsDone} rows done, ${rowsActive} under way, ${tokensPerSecond.toFixed(0)} tokens/s`),
       onStats: (final) => {
@@ -87,7 +95,8 @@ async function main() {
       },
     });
     const answers = [];
-    for await (const { text, error } of results) answers.push(error ? `failed: ${error.message}` : text);
+    for await (const { text, finishReason, error } of results)
+      answers.push(error ? `failed: ${error.message}` : finishReason === 'length' ? `${text} …` : text);
     status('');
     const width = Math.min(process.stdout.columns ?? 100, 120);
     process.stdout.write(
