@@ -16,6 +16,10 @@ const ProfileOptions& checked(const ProfileOptions& options) {
   if (options.tokenCounts.empty()) refuse("found no number of tokens");
   for (const size_t tokens : options.tokenCounts)
     if (tokens < 1 || tokens > 4096) refuse("tokens: found " + std::to_string(tokens) + ", expected 1 to 4096");
+  if (options.weights.empty()) refuse("weights: found none");
+  for (const std::string& kind : options.weights)
+    if (kind != "q4" && kind != "q8" && kind != "f16" && kind != "f32")
+      refuse("weights: found " + kind + ", expected q4, q8, f16 or f32");
   if (options.memoryBytes < kLeastProfileMemory || options.memoryBytes > (size_t{4} << 30))
     refuse("memory: found " + std::to_string(options.memoryBytes) + " bytes, expected " +
            std::to_string(kLeastProfileMemory) + " to 4 GiB");

@@ -31,14 +31,14 @@ struct ProfileOptions {
   unsigned threads = 1;  // all that shall be used; what is measured with one thread is measured beside it
   std::vector<InstructionSet> instructionSets;            // all that shall be looked at, the one that runs use first
   std::vector<size_t> tokenCounts = {1, 4, 16, 64, 256};  // of products
+  std::vector<std::string> weights = {"q4", "q8", "f16", "f32"};  // of products: those that are wanted
   uint32_t pageTokens = 32;                               // of the KV cache
   size_t memoryBytes = size_t{128} << 20;                 // to work in; best more than the processor's caches hold
   std::string diskFolder;                    // where stores and spill files go; empty: the disk is not looked at
   uint64_t diskBytes = uint64_t{256} << 20;  // most that is written there
   std::optional<GpuProfileOptions> gpu;      // without: none is looked at
   double budget = 1;  // 1: about eight seconds, and some four for a GPU. Time and repetitions grow and shrink with it
-  // Only how fast memory and the disk are read, and how fast 4-bit products of one and of 64 rows are, on all threads:
-  // some tenths of a second.
+  // Only how fast memory and the disk are read, and how fast products are, on all threads.
   bool speedOnly = false;
 };
 

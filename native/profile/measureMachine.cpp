@@ -16,9 +16,8 @@ std::vector<std::unique_ptr<Measurement>> allOf(Workbench& bench) {
   std::vector<std::unique_ptr<Measurement>> measurements;
   measurements.push_back(measureMemory());
   if (!options.diskFolder.empty()) measurements.push_back(measureDisk());
-  measurements.push_back(measureMatmul("q4"));
+  for (const std::string& kind : options.weights) measurements.push_back(measureMatmul(kind));
   if (options.speedOnly) return measurements;
-  for (const char* kind : {"q8", "f16", "f32"}) measurements.push_back(measureMatmul(kind));
   for (const char* kind : {"f16", "q8", "q4"}) measurements.push_back(measureAttention(kind));
   measurements.push_back(measureCacheStore());
   measurements.push_back(measureRows());

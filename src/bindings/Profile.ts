@@ -20,12 +20,14 @@ export interface ProfileOptions {
    * meanwhile: 64 MiB at least. Default: none is looked at.
    */
   readonly gpu?: { readonly device: number; readonly memoryBytes: number };
+  /** Weights whose products are measured, one kind at least: f32, f16, q8, q4. */
+  readonly weights: readonly string[];
   /** Whether products and attention are measured with all instruction sets of the machine, or with the best alone. */
   readonly otherInstructionSets: boolean;
   /** Above 0, at most 100. Below 0.5 everything is measured in one round instead of three. */
   readonly budget: number;
   /**
-   * Nothing but reading memory, 4-bit products of 1 and 64 rows, on all threads, and, with `disk`, reading from there:
+   * Nothing but reading memory, products of 1 and 64 rows, on all threads, and, with `disk`, reading from there:
    * how fast the machine is just now.
    */
   readonly speedOnly: boolean;

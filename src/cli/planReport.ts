@@ -84,15 +84,15 @@ export function runnersUpTable({ runnersUp }: PlanDocument): string[][] {
   ]);
 }
 
-function rate(tokensPerSecond: number): string {
+export function rate(tokensPerSecond: number): string {
   return `${tokensPerSecond.toPrecision(4)} tokens/s`;
 }
 
-function seconds(value: number): string {
+export function seconds(value: number): string {
   return value >= 100 ? `${Math.round(value)} s` : `${value.toPrecision(3)} s`;
 }
 
-function percent(share: number): string {
+export function percent(share: number): string {
   return `${Number((share * 100).toFixed(1))}%`;
 }
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { mkdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { MachineFacts } from '../bindings/Addon.js';
@@ -12,6 +13,7 @@ import { defaultDiskFolder } from '../engine/open/diskFolder.js';
 import {
   type HardwareProfile,
   type MachineIdentity,
+  MATMUL_WEIGHTS,
   checkSameMachine,
   parseHardware,
 } from '../plan/HardwareProfile.js';
@@ -35,8 +37,9 @@ const MEMORY_STEP = 2 ** 28;
  * The profile of this machine: measured by the first who asks and kept in the user's cache folder, for this processor,
  * its count (affinity and cgroup included), memory, instruction sets, version of the package and build of its addon,
  * file system of the disk folder and number of threads; with `gpuMemory` also for the GPU by name, memory and driver.
- * However little effort (`budget`) it was measured with, it is used until somebody measures again. What memory and disk
- * have free is looked up each time. A kept file that is of another machine or damaged is measured again. What runs
+ * However little effort (`budget`) it was measured with, it is used until somebody measures again; one of all weights
+ * and the disk serves those who ask for less (`weights`, `diskBytes` 0). What memory and disk have free is looked up
+ * each time. A kept file that is of another machine or damaged is measured again. What runs
  * since then taught is in its `corrections`.
  *
  * @throws UsageError, NativeError, InterruptedError as `profileMachine`
@@ -45,8 +48,11 @@ export async function cachedProfile(options: ProfileOptions = {}): Promise<Hardw
   checkProfileOptions(options);
   const machine = loadAddon().machine();
   const gpu = gpuOf(options.gpuMemory, machine);
-  const path = await profilePath(options, machine);
-  const kept = await readProfile(path, { ...machine, ...(gpu && identityOfGpu(gpu.facts)) });
+  let [path, kept]: [string, HardwareProfile | undefined] = ['', undefined];
+  for (path of await servingPaths(options, machine)) {
+    kept = await readProfile(path, { ...machine, ...(gpu && identityOfGpu(gpu.facts)) });
+    if (kept !== undefined) break;
+  }
   if (kept === undefined) return refreshProfile(options);
   const disk = kept.links.diskReadBytesPerSecond === undefined ? undefined : (options.disk ?? defaultDiskFolder());
   const { learned, ignored } = await readCorrections(correctionsPath(path), kept);
@@ -70,10 +76,22 @@ export async function refreshProfile(options: ProfileOptions = {}): Promise<Hard
   return profile;
 }
 
-/** Where the profile of this machine is kept. @internal exported for tests */
+/** Where profiles that have all that is asked for are kept: the whole one first. */
+async function servingPaths(options: ProfileOptions, machine: MachineFacts): Promise<Set<string>> {
+  const whole = { ...options, weights: undefined, diskBytes: undefined };
+  return new Set([await profilePath(whole, machine), await profilePath(options, machine)]);
+}
+
+/** Where the profile is kept that `cachedProfile` gave. */
+export async function keptProfilePath(options: ProfileOptions, machine: MachineFacts): Promise<string> {
+  const paths = [...(await servingPaths(options, machine))];
+  return paths.find((path) => existsSync(path)) ?? profilePath(options, machine);
+}
+
+/** Where a profile of this machine is kept, once it was measured with these options. @internal exported for tests */
 export async function profilePath(options: ProfileOptions, machine: MachineFacts): Promise<string> {
   const { processorName, processors, memoryBytes, instructionSets, cacheBytes } = machine;
-  const { disk = defaultDiskFolder(), threads, gpuMemory } = options;
+  const { disk = defaultDiskFolder(), threads, gpuMemory, weights } = options;
   const gpu = gpuOf(gpuMemory, machine)?.facts;
   const key = JSON.stringify([
     loadAddon().version,
@@ -87,6 +105,7 @@ export async function profilePath(options: ProfileOptions, machine: MachineFacts
     threads ?? processors,
     // How much of it a run may use says nothing of its speed.
     ...(gpu ? [gpu.name, gpu.memoryBytes, gpu.driver] : []),
+    ...(weights ? [MATMUL_WEIGHTS.filter((kind) => weights.includes(kind))] : []),
   ]);
   return join(userCacheFolder(), 'profiles', `${createHash('sha256').update(key).digest('hex').slice(0, 24)}.json`);
 }

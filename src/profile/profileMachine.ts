@@ -1,6 +1,7 @@
 import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { checkFunction, checkSignal } from '../arguments/checks.js';
-import { number, size, text, whole } from '../arguments/memberChecks.js';
+import { found } from '../arguments/found.js';
+import { number, oneOf, size, text, whole } from '../arguments/memberChecks.js';
 import type { Addon, MachineFacts } from '../bindings/Addon.js';
 import type { MachineFigures } from '../bindings/Profile.js';
 import type { GpuFacts } from '../bindings/Gpu.js';
@@ -11,7 +12,7 @@ import { formatBytes, parseBytes, parseBytesOrNone, type Size } from '../units.j
 import { defaultDiskFolder } from '../engine/open/diskFolder.js';
 import { gpuBytes, requireGpu } from '../engine/open/gpuBudget.js';
 import { BLOCK_LIMITS } from '../plan/Policy.js';
-import { parseHardware, type HardwareProfile } from '../plan/HardwareProfile.js';
+import { MATMUL_WEIGHTS, parseHardware, type HardwareProfile, type MatmulWeights } from '../plan/HardwareProfile.js';
 import { PAGE_TOKENS } from '../plan/reserves.js';
 import { freeMemory } from './freeMemory.js';
 import { hardwareOf } from './hardwareOf.js';
@@ -40,6 +41,11 @@ export interface ProfileOptions {
    * MiB. Default 0: no GPU.
    */
   readonly gpuMemory?: Size | undefined;
+  /**
+   * Products of these kinds of weights are measured, with the best instruction set alone: what a plan asks for, in half
+   * the time. Default: all kinds, and all instruction sets.
+   */
+  readonly weights?: readonly MatmulWeights[] | undefined;
   /** Threads that the main figures are for. Default: all that this process may use. */
   readonly threads?: number | undefined;
   /**
@@ -95,7 +101,8 @@ export async function profileMachine(options: ProfileOptions = {}): Promise<Hard
       threads,
       budget,
       pageTokens: PAGE_TOKENS,
-      otherInstructionSets: budget >= WHOLE_BUDGET,
+      weights: options.weights ?? MATMUL_WEIGHTS,
+      otherInstructionSets: budget >= WHOLE_BUDGET && options.weights === undefined,
       speedOnly: false,
       ...(diskBytes > 0 && { disk: { folder: disk, bytes: diskBytes } }),
       ...(gpu && { gpu: { device: 0, memoryBytes: Math.min(gpu.capBytes, MOST_GPU_BYTES) } }),
@@ -118,6 +125,11 @@ const CHECKS: Readonly<Record<keyof ProfileOptions, Check>> = {
   },
   gpuMemory: (_, value) => {
     gpuBytes(value as Size);
+  },
+  weights: (name, value) => {
+    if (!Array.isArray(value) || value.length === 0)
+      throw new UsageError(`${name}: found ${found(value)}, expected a list of ${MATMUL_WEIGHTS.join(', ')}`);
+    for (const each of value) oneOf(...MATMUL_WEIGHTS)(name, each);
   },
   threads: whole(1, BLOCK_LIMITS.threads),
   memory: size,

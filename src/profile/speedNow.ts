@@ -43,6 +43,7 @@ export async function speedNow(
       threads,
       budget: BUDGET,
       pageTokens: PAGE_TOKENS,
+      weights: ['q4'],
       otherInstructionSets: false,
       speedOnly: true,
       ...(looks && { disk: { folder: disk, bytes: DISK_BYTES } }),

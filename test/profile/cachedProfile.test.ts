@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
 import { type HardwareProfile, checkSameMachine, parseHardware } from '../../src/plan/HardwareProfile.js';
-import { cachedProfile, profilePath, refreshProfile } from '../../src/profile/cachedProfile.js';
+import { cachedProfile, keptProfilePath, profilePath, refreshProfile } from '../../src/profile/cachedProfile.js';
 import { profileMachine, type ProfileOptions, type ProfileProgress } from '../../src/profile/profileMachine.js';
 import { correctionsPath, learnRun } from '../../src/engine/calibration/correctionsFile.js';
 import { readHardware, readHardwareFile } from '../../src/profile/readHardware.js';
@@ -101,6 +101,8 @@ describe('profileMachine', () => {
     [{ threads: 0 }, 'threads: found 0, expected a whole number from 1 to 1024'],
     [{ diskBytes: '2GiB' }, 'diskBytes: found 2GiB, expected at most 1GiB'],
     [{ diskBytes: 'much' }, 'diskBytes: found "much"'],
+    [{ weights: [] }, 'weights: found an array of 0, expected a list of f32, f16, q8, q4'],
+    [{ weights: ['q4', 'q3' as never] }, 'weights: found "q3", expected one of f32, f16, q8, q4'],
     [{ memory: '-1' }, 'memory: found "-1"'],
   ])('%j is refused', async (bad, sentence) => {
     await expect(profileMachine(bad)).rejects.toThrow(sentence);
@@ -199,8 +201,11 @@ describe('cachedProfile', () => {
       key({}, { instructionSets: ['scalar'] }),
       key({ diskBytes: 0 }),
       key({ disk: '/proc' }),
+      key({ weights: ['q4'] }),
+      key({ weights: ['q4', 'f16'] }),
     ]);
     expect(new Set(keys).size).toBe(keys.length);
+    expect(await key({ weights: ['f16', 'q4', 'f16'] })).toBe(keys.at(-1));
     expect(await key({ budget: 3, diskBytes: '64MiB' })).toBe(keys[0]);
     expect(await key({ disk: path('not/there/yet') })).toBe(keys[0]);
   });
@@ -226,6 +231,20 @@ describe('cachedProfile', () => {
     await expect(profilePath(options({ gpuMemory: '1GiB' }), { ...machine, gpus: [] })).rejects.toThrow(
       'there is no GPU here',
     );
+  });
+
+  test('who asks for less measures less, and takes a whole one where there is one', async () => {
+    const less = options({ weights: ['q4'], diskBytes: 0, budget: 0.5 });
+    const part = await cachedProfile(less);
+    expect(new Set(part.cpu.matmul.map(({ weights }) => weights))).toEqual(new Set(['q4']));
+    expect([part.links, part.cpu.otherInstructionSets]).toEqual([{}, undefined]);
+    const file = await profilePath(less, machine);
+    expect([readdirSync(dirname(file)).length, await keptProfilePath(less, machine)]).toEqual([1, file]);
+    // It serves nobody who asks for more.
+    expect(new Set((await cachedProfile(options())).cpu.matmul.map(({ weights }) => weights)).size).toBe(4);
+    await mark((profile) => ({ ...profile, name: 'whole' }));
+    expect((await cachedProfile(less)).name).toBe('whole');
+    expect(await keptProfilePath(less, machine)).toBe(await profilePath(options(), machine));
   });
 
   test('what runs taught comes with it, until somebody measures again', async () => {

@@ -99,6 +99,8 @@ TEST(Profile, RefusesOptionsThatMakeNoSense) {
   EXPECT_TRUE(refused([](ProfileOptions& options) { options.threads = 0; }));
   EXPECT_TRUE(refused([](ProfileOptions& options) { options.instructionSets.clear(); }));
   EXPECT_TRUE(refused([](ProfileOptions& options) { options.tokenCounts = {0}; }));
+  EXPECT_TRUE(refused([](ProfileOptions& options) { options.weights = {}; }));
+  EXPECT_TRUE(refused([](ProfileOptions& options) { options.weights = {"q4", "q3"}; }));
   EXPECT_TRUE(refused([](ProfileOptions& options) { options.memoryBytes = 1; }));
   EXPECT_TRUE(refused([](ProfileOptions& options) { options.budget = 0; }));
   EXPECT_TRUE(refused([](ProfileOptions& options) { options.budget = std::nan(""); }));
@@ -266,6 +268,7 @@ TEST(Profile, SpeedAlone) {
   Folder folder;
   ProfileOptions options = withDisk(folder.path, 16 << 20);
   options.speedOnly = true;
+  options.weights = {"q4"};
   ProfileProgress progress;
   const MachineFigures figures = measureMachine(options, progress);
   const std::vector<std::string> found = names(figures);

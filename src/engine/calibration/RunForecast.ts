@@ -10,7 +10,7 @@ import { correctionsOf } from './learn.js';
 import type { Corrections } from '../../plan/corrections.js';
 import type { PlanRequest } from '../../plan/PlanRequest.js';
 import { predictRun, type CachePages, type PredictedRun, type RunTotals } from './predictRun.js';
-import { profilePath } from '../../profile/cachedProfile.js';
+import { keptProfilePath } from '../../profile/cachedProfile.js';
 import { scheduleNamed } from '../schedules/blockSchedules.js';
 import { correctionsPath, learnRun } from './correctionsFile.js';
 import { WorkloadDrift } from './WorkloadDrift.js';
@@ -133,7 +133,7 @@ export class RunForecast {
     const { work, undisturbed } = timings.end();
     this.learning = this.learning
       .then(async () => {
-        const path = correctionsPath(await profilePath(learning.options, loadAddon().machine()));
+        const path = correctionsPath(await keptProfilePath(learning.options, loadAddon().machine()));
         this.corrections = correctionsOf(await learnRun(path, learning.profile, work, undisturbed));
       })
       .catch(() => undefined);

@@ -14,13 +14,13 @@ import { recommendCompression } from '../../plan/document/advise.js';
 import { atSpeed, type MachineSpeed } from '../../plan/atSpeed.js';
 import { chooseBlock } from '../../plan/search/chooseBlock.js';
 import { choosePolicy, type Choice, type RankedPlan } from '../../plan/search/choosePolicy.js';
-import { type HardwareProfile, checkSameMachine } from '../../plan/HardwareProfile.js';
+import { type HardwareProfile, type MatmulWeights, checkSameMachine } from '../../plan/HardwareProfile.js';
 import { shapeOfModel, type ModelShape } from '../../plan/ModelShape.js';
 import type { PlacementShares } from '../../plan/Placement.js';
 import type { Allowed, PlanRequest } from '../../plan/PlanRequest.js';
 import { COMPRESSIONS, type Compression, type Policy } from '../../plan/Policy.js';
 import { blockSecondsOf, predict, settingOf } from '../../plan/predict.js';
-import { layerFlopsPerToken } from '../../plan/model/computeSeconds.js';
+import { layerFlopsPerToken, matmulKind } from '../../plan/model/computeSeconds.js';
 import type { Workload } from '../../plan/Workload.js';
 import { policyOptions } from './policyOptions.js';
 import { cachedProfile } from '../../profile/cachedProfile.js';
@@ -167,21 +167,31 @@ export async function planEngine(
         onGpu && `there is too little work to measure the GPU of this machine for: ${UNPLANNED}`,
       );
     try {
-      const where = {
+      const usesDisk = mayUseDisk(shape, options, memory, capBytes);
+      const where: ProfileOptions = {
         disk: memory.disk,
         threads: block.threads,
+        // Other instruction sets are in a whole profile alone.
+        ...(numerics.instructionSet === machine.instructionSets.at(-1) && {
+          weights: productsAskedFor(shape, options),
+        }),
+        ...(!usesDisk && { diskBytes: 0 }),
         ...(onGpu && { gpuMemory: onGpu.capBytes }),
       };
+      let measuredNow = false;
       const { corrections, ...profile } = await profileOf({
         ...where,
         signal: options.signal,
-        onProgress: options.onProfile,
+        onProgress: (progress) => {
+          measuredNow = true;
+          options.onProfile?.(progress);
+        },
         onNote: (line) => notes.push(line),
       });
       if (onGpu && !hasGpu(profile)) return asIs(originOf(chosen), NOT_MEASURED);
-      const usesDisk = mayUseDisk(shape, options, memory, capBytes);
-      speed = await speedOf(profile, usesDisk ? memory.disk : undefined, options.signal);
-      hardware = atSpeed({ ...profile, ...(corrections && learns && { corrections }) }, speed);
+      const known = { ...profile, ...(corrections && learns && { corrections }) };
+      if (!measuredNow) speed = await speedOf(profile, usesDisk ? memory.disk : undefined, options.signal);
+      hardware = speed ? atSpeed(known, speed) : known;
       if (learns) learning = { profile, options: where };
     } catch (error) {
       if (!(error instanceof SpillwayError) || error instanceof InterruptedError) throw error;
@@ -211,6 +221,22 @@ export async function planEngine(
  */
 function batchesOfPart({ decoder: { layers, part } }: ModelSource): number {
   return part ? Math.min(MOST_BATCHES_OF_PART, Math.ceil(part.modelLayers / layers)) : 1;
+}
+
+/** Weights whose products a plan asks for: the model's, those that it may become, and what advice speaks of. */
+function productsAskedFor(shape: ModelShape, { policy, compressWeights = 'none' }: EngineOptions): MatmulWeights[] {
+  const wanted: readonly Compression[] = [
+    'none',
+    '4bit',
+    ...(typeof policy === 'object' ? [policy.compressWeights] : compressions(compressWeights)),
+  ];
+  const { weightType, headWeightType = weightType } = shape;
+  return [
+    ...new Set([
+      ...wanted.map((compressed) => matmulKind({ weightType }, compressed)),
+      matmulKind({ weightType: headWeightType }, 'none'),
+    ]),
+  ];
 }
 
 /** Whether the disk is used, or memory so scarce that a plan could use it: else nobody asks how fast it is. */
@@ -367,19 +393,21 @@ function settledShares(
 
 /** What the options leave to the search. */
 function allowed(given: EngineOptions, { block, memory }: Settings): Allowed {
-  const kinds = (flag: Compression | 'auto' | undefined): readonly Compression[] =>
-    flag === 'auto' ? COMPRESSIONS : [flag ?? 'none'];
   return {
     ...(given.schedule !== undefined && { schedules: [given.schedule] }),
     batchSize: given.batchSize,
     batches: given.batches,
     threads: given.threads,
     tokensPerSquare: given.tokensPerSquare,
-    compressWeights: kinds(given.compressWeights),
-    compressCache: kinds(given.compressCache),
+    compressWeights: compressions(given.compressWeights),
+    compressCache: compressions(given.compressCache),
     ...(memory.gpu && given.cpuAttention !== undefined && { cpuAttention: [given.cpuAttention] }),
     ...(given.batchSize === undefined && { mostBatchSize: Math.min(256, block.tokensPerSquare) }),
   };
+}
+
+function compressions(flag: Compression | 'auto' = 'none'): readonly Compression[] {
+  return flag === 'auto' ? COMPRESSIONS : [flag];
 }
 
 /** The machine with the memory that this process may take now: what it holds already is its own. */

@@ -250,6 +250,39 @@ describe('the plan of an engine', () => {
     expect((await planned({ hardware: HERE }, { speed: slow })).report).not.toHaveProperty('machineSpeed');
   });
 
+  test('asks for what a plan of this model needs; what was measured just now is not looked at again', async () => {
+    const asked: ProfileOptions[] = [];
+    const profileOf = (options: ProfileOptions = {}): Promise<HardwareProfile> => {
+      asked.push(options);
+      return Promise.resolve(HERE);
+    };
+    const slow: MachineSpeed = { memory: 0.5, fewRows: 0.5, manyRows: 0.5 };
+    const told: unknown[] = [];
+    const { report } = await planned(
+      { onProfile: (progress) => told.push(progress) },
+      {
+        profileOf: (options) => {
+          options?.onProgress?.({ done: 0, total: 1, what: 'memory' });
+          return profileOf(options);
+        },
+        speed: slow,
+      },
+    );
+    expect([report.origin, report.machineSpeed, told.length]).toEqual(['auto', undefined, 1]);
+    await planned({ compressWeights: 'auto' }, { profileOf });
+    await planned({ compressWeights: '8bit', cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 }, { profileOf });
+    await planned({ instructionSet: 'scalar' }, { profileOf });
+    // Its weights are Q8_0; of 4 bits the advice speaks. Other instruction sets are in a whole profile.
+    const few = ['q8', 'q4'];
+    expect(asked.map(({ weights }) => weights)).toEqual([
+      few,
+      few,
+      few,
+      machine.instructionSets.at(-1) === 'scalar' ? few : undefined,
+    ]);
+    expect(asked.map(({ diskBytes }) => diskBytes)).toEqual([0, 0, undefined, 0]);
+  });
+
   test('the disk is looked at where a plan may use it', async () => {
     const looked: (string | undefined)[] = [];
     const profileOf = (): Promise<HardwareProfile> => Promise.resolve(HERE);
