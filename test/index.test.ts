@@ -27,8 +27,8 @@ test.each<[keyof typeof ENTRIES, string]>([
   ['schedules', `BLOCK_SCHEDULES SCHEDULE_NAMES diagonalBlock layerBounds rowByRow zigZagBlock`],
   [
     'plan',
-    `blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseHardware parsePolicy parsePolicyDocument
-      peakCacheTokens planCurves planDocument predict profileMachine readHardware readHardwareFile readModelShape refreshProfile simulatePlan
+    `blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument
+      peakCacheTokens planCurves planDocument planPartitioning predict profileMachine readChip readHardware readHardwareFile readModelShape refreshProfile simulatePlan
      splitThreads`,
   ],
   [

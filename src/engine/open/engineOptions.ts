@@ -207,10 +207,10 @@ export const ENGINE_OPTIONS = {
     group: 'plan',
     value: { kind: 'number', range: { least: 0, above: true } },
     defaultWords: 'any',
-    flag: '<seconds>',
+    flag: '<n>',
     about:
-      'most seconds that a block may take from its first prompt to its last token, by the plan: it is the fastest that keeps it',
-    docs: 'most seconds that a block of rows may take from its first prompt to its last token, by itself, as predicted: the plan is the fastest that keeps it ([policy.md](policy.md#latency))',
+      'seconds that a block may take from its first prompt to its last token, at most, by the plan: it is the fastest that keeps it',
+    docs: 'seconds that a block of rows may take from its first prompt to its last token, at most, by itself, as predicted: the plan is the fastest that keeps it ([policy.md](policy.md#latency))',
   },
   schedule: {
     group: 'plan',

@@ -54,6 +54,7 @@ export const chipSchema = z.strictObject({
     .refine((links) => Object.keys(links).length > 0, { error: 'expected at least one interconnect' }),
 });
 
+/** How chips are linked. */
 export type Interconnect = z.output<typeof torusSchema> | z.output<typeof switchSchema>;
 
 /** A chip of which several share a model, and how they are linked: a file of `hardware/*.chip.json`, or one's own. */

@@ -1,6 +1,7 @@
 import type { Interconnect } from './ChipProfile.js';
 
 export const AXES = ['x', 'y', 'z'] as const;
+/** X, Y and Z of the paper: what tensors are split over. */
 export type AxisName = (typeof AXES)[number];
 
 /** Chips along the three axes that tensors are split over. */

@@ -29,13 +29,14 @@ export interface PartitionRequest {
   readonly weights?: readonly WeightFormat[] | undefined;
   /** Default: all. */
   readonly layouts?: readonly LayoutName[] | undefined;
+  /** Default: both. */
   readonly attention?: readonly AttentionSharding[] | undefined;
   /** Most seconds from a batch's first prompt to its last token. Default: any. */
   readonly maxLatencySeconds?: number | undefined;
 }
 
 /** Rows that share a pass, at most. */
-export const MOST_ROWS = 65_536;
+const MOST_ROWS = 65_536;
 
 const count = z.int().min(1);
 const requestSchema: z.ZodType<PartitionRequest> = z.strictObject({

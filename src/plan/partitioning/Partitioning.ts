@@ -18,15 +18,18 @@ export const LAYOUTS = {
   'wg-xy': { words: 'XY-weight-gathered', gathered: ['x', 'y'], width: [], columns: ['z'] },
   'wg-xyz': { words: 'XYZ-weight-gathered', gathered: ['x', 'y', 'z'], width: [], columns: [] },
 } as const satisfies Readonly<Record<string, Layout>>;
+/** Weight-stationary in one or two dimensions; weight-gathered over one, two or three axes. */
 export type LayoutName = keyof typeof LAYOUTS;
 export const LAYOUT_NAMES = Object.keys(LAYOUTS) as LayoutName[];
 
 /** What the KV cache, and attention over it, is split over. */
 export const ATTENTION_SHARDINGS = ['heads', 'batch'] as const;
+/** Over heads (those with keys and values of their own), or over the rows of the batch. */
 export type AttentionSharding = (typeof ATTENTION_SHARDINGS)[number];
 
 /** How weights are kept; products are in bfloat16 in any case. */
 export const WEIGHT_FORMATS = { bfloat16: 2, int8: 1 } as const;
+/** Of 2 bytes, or of 1. */
 export type WeightFormat = keyof typeof WEIGHT_FORMATS;
 /** Bytes of an activation, a key or a value. */
 export const ACTIVATION_BYTES = 2;

@@ -73,11 +73,11 @@ const CHIPS = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 const BATCHES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
 /**
- * Which layout, on how many chips, for how many rows (Pope et al., "Efficiently Scaling Transformer Inference"): looks at
- * all there are, and keeps those that no other one beats in latency and cost. Pure; at most some seconds.
+ * Which layout, on how many chips, for how many rows (Pope et al., "Efficiently Scaling Transformer Inference"): looks
+ * at all there are, and keeps those that no other one beats in latency and cost. Pure; at most some seconds.
  *
- * @throws UsageError for a request that makes no sense, for chips that the model does not fit on, and for a latency that
- *   nothing keeps: it names the least that was found
+ * @throws UsageError for a request that makes no sense, for chips that the model does not fit on, and for a latency
+ *   that nothing keeps: it names the least that was found
  */
 export function planPartitioning(given: PartitionRequest): PartitionDocument {
   const request = parsePartitionRequest(given);

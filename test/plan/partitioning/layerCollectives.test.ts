@@ -155,7 +155,7 @@ const examples: fc.Arbitrary<Example> = fc
     return { shape, mesh, rows: numbers(chips * tokens, chips * width, 5) };
   });
 
-/** What a chip makes of the columns that it has: gate times up; of attention, what this layer passes on is the queries. */
+/** What a chip makes of the columns that it has: gate times up. Attention passes on its queries. */
 const inner = (parts: readonly Matrix[]): Matrix => {
   const [first = [], second] = parts;
   return second === undefined

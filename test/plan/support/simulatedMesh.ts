@@ -6,8 +6,8 @@ export type Matrix = readonly (readonly number[])[];
 export type Side = 'rows' | 'columns';
 
 /**
- * Chips of a torus that hold numbers and exchange them with their neighbours alone, block by block around a ring: counts
- * what each of them sends.
+ * Chips of a torus that hold numbers and exchange them with their neighbours alone, block by block around a ring:
+ * counts what each of them sends.
  */
 export class SimulatedMesh {
   /** Numbers that each chip has sent, by what they belong to. */
