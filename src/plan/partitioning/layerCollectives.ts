@@ -18,8 +18,8 @@ export function paddedShape(shape: ModelShape, chips: number): ModelShape {
 
 /**
  * The collectives of one layer (Pope et al., sections 3.2 to 3.4, figures 2, 5 and A.2), for so many tokens of the
- * whole batch. A feed-forward block with a gate has one more matrix before the non-linearity, whose sums are scattered, too.
- * Parallel layers share the collectives of attention and feed-forward block. Pure.
+ * whole batch. A feed-forward block with a gate has one more matrix before the non-linearity, whose sums are scattered,
+ * too. Parallel layers share the collectives of attention and feed-forward block. Pure.
  * @param shape with the heads that are computed (`paddedShape`)
  */
 export function layerCollectives(

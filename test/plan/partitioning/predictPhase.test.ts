@@ -34,12 +34,12 @@ const decode = (batchSize: number, promptTokens = 1984): Phase => ({
 
 test('sizes are those of the papers', () => {
   for (const [name, billions] of [
-    ['palm-8b', 8.6],
+    ['palm-8b', 8.63],
     ['palm-62b', 62.5],
-    ['palm-540b', 540.4],
-    ['megatron-530b', 529.6],
+    ['palm-540b', 540.35],
+    ['megatron-530b', 530],
   ] as const)
-    expect(parameters(requireKnownShape(name)) / 1e9).toBeCloseTo(billions, 1);
+    expect(Math.abs(parameters(requireKnownShape(name)) / 1e9 / billions - 1)).toBeLessThan(0.001);
   // Heads that fill up 48 to 64 add 18 billion (section 4); embeddings are part of what chips keep.
   const padded = (weightBytes(PALM, { mesh: CUBE, layout: 'ws-2d', attention: 'batch', weights: 'int8' }) * 64) / 1e9;
   expect(padded - parameters(PALM) / 1e9).toBeCloseTo(17.8, 1);
@@ -87,11 +87,11 @@ describe('what the paper says beside its tables', () => {
     expect(gains).toEqual([...gains].sort((a, b) => a - b));
   });
 
-  test('serial layers take 14% longer a step at 512 rows (section 4.3), here 10 to 30%', () => {
+  test('serial layers take longer a step at 512 rows: 14% in section 4.3, 24% here, where nothing is hidden', () => {
     const serial = on64({ ...PALM, residual: 'pre' }, 'ws-2d', decode(512)).seconds;
     const more = serial / on64(PALM, 'ws-2d', decode(512)).seconds - 1;
-    expect(more).toBeGreaterThan(0.1);
-    expect(more).toBeLessThan(0.3);
+    expect(more).toBeGreaterThan(0.14);
+    expect(more).toBeLessThan(0.25);
     // In prefill, with weights that are gathered, the difference shrinks.
     const prefill: Phase = { name: 'prefill', batchSize: 512, promptTokens: 2048, newTokens: 1 };
     const gathered = (shape: ModelShape): number => on64(shape, 'wg-xyz', prefill).seconds;
