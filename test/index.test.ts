@@ -28,7 +28,8 @@ test.each<[keyof typeof ENTRIES, string]>([
   [
     'plan',
     `blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument
-      peakCacheTokens planCurves planDocument planPartitioning predict profileMachine readChip readHardware readHardwareFile readModelShape refreshProfile simulatePlan
+      peakCacheTokens planCurves planDocument planPartitioning planPipeline predict profileMachine readChip readHardware readHardwareFile
+      readMachines readModelShape refreshProfile simulatePipeline simulatePlan
      splitThreads`,
   ],
   [
@@ -40,7 +41,10 @@ test.each<[keyof typeof ENTRIES, string]>([
     'models',
     `cachedModels createTokenizer identifyModel isModelName knownModels readModel removeCachedModel resolveModel suggestedModels`,
   ],
-  ['testing', `SimulatedDevice VirtualTime recordsOfTrace requiredMoves rowsOfTrace taskMarbles validatePath`],
+  [
+    'testing',
+    `SimulatedDevice VirtualTime recordsOfTrace requiredMoves rowsOfTrace simulatedLink taskMarbles validatePath`,
+  ],
 ])('%s exports these names and no others', (entry, names) => {
   expect(Object.keys(ENTRIES[entry]).sort()).toEqual(names.split(/\s+/));
 });

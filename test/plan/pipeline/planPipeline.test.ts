@@ -1,48 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { requireKnownShape } from '../../../src/plan/knownShapes.js';
 import type { PipelineMachine } from '../../../src/plan/pipeline/Machines.js';
-import { planPipeline, type PipelineRequest } from '../../../src/plan/pipeline/planPipeline.js';
-import type { HardwareProfile } from '../../../src/plan/HardwareProfile.js';
-import { simulatePipeline } from '../../../src/simulatePipeline.js';
+import { planPipeline } from '../../../src/plan/pipeline/planPipeline.js';
 import { CPU_MACHINE } from '../support/hardware.js';
+import { faster, LINK, machine, request, scarce } from '../support/machines.js';
 
-const LINK = { bytesPerSecond: 117e6, latencySeconds: 0.0002 };
-const machine = (name: string, hardware: HardwareProfile = CPU_MACHINE): PipelineMachine => ({
-  name,
-  hardware,
-  link: LINK,
-});
-/** The machine with a processor that many times as fast. */
-const faster = (times: number): HardwareProfile => {
-  const { cpu } = CPU_MACHINE;
-  return {
-    ...CPU_MACHINE,
-    cpu: {
-      ...cpu,
-      matmul: cpu.matmul.map((point) => ({ ...point, flopsPerSecond: point.flopsPerSecond * times })),
-      attention: {
-        prefillFlopsPerSecond: cpu.attention.prefillFlopsPerSecond * times,
-        decodeBytesPerSecond: cpu.attention.decodeBytesPerSecond * times,
-      },
-      memoryBytesPerSecond: cpu.memoryBytesPerSecond * times,
-      taskSeconds: cpu.taskSeconds / times,
-    },
-  };
-};
-/** The machine with memory for a part of what it gets. */
-const scarce = { ...CPU_MACHINE, memory: { ...CPU_MACHINE.memory, cpuBytes: 1.5 * 2 ** 30 } };
-const shape = { ...requireKnownShape('llama-2-7b'), weightType: 'Q4_1' as const };
-const request = (machines: readonly PipelineMachine[], more: Partial<PipelineRequest> = {}): PipelineRequest => ({
-  machines,
-  shape: {
-    ...shape,
-    layerWeightBytes: shape.layerWeightBytes * (5 / 16),
-    globalWeightBytes: shape.globalWeightBytes * (5 / 16),
-  },
-  workload: { promptTokens: 64, newTokens: 64, rows: 128 },
-  allow: { batchSize: 8 },
-  ...more,
-});
 const layersOf = (plan: ReturnType<typeof planPipeline>): number[] => plan.stages.map(({ layers }) => layers.count);
 
 describe('planPipeline', () => {
@@ -134,29 +95,4 @@ describe('planPipeline', () => {
     expect(busy.microBatches).toBe(busy.batches);
     expect(busy.tokensPerSecond).toBeGreaterThan(1.3 * busy.inTurnTokensPerSecond);
   });
-
-  // Queues that are about as busy wait for each other, as was measured; those that are simulated do so less.
-  test.each([
-    ['two alike', [machine('a'), machine('b')], 1.12],
-    ['four alike', ['a', 'b', 'c', 'd'].map((name) => machine(name)), 1.12],
-    ['unequal ones', [machine('a', faster(2)), machine('b'), machine('c', faster(3))], 1.12],
-    ['layers that stream', streaming.machines, 1.35],
-  ])(
-    'the closed form is what simulated engines come to, at once and in turn: %s',
-    async (_, machines, most) => {
-      const workload = { promptTokens: 32, newTokens: 24, rows: 24 };
-      const given = request(machines, { workload, allow: { batchSize: 2 } });
-      const plan = planPipeline(given);
-      const simulated = await simulatePipeline(given, plan);
-      expect(simulated.tokensPerSecond / plan.tokensPerSecond).toBeGreaterThan(0.88);
-      expect(simulated.tokensPerSecond / plan.tokensPerSecond).toBeLessThan(most);
-      simulated.idleShares.forEach((idle, stage) => {
-        expect(Math.abs(idle - (plan.stages[stage]?.idleShare ?? NaN))).toBeLessThan(most - 1);
-      });
-      const inTurn = await simulatePipeline(given, plan, { microBatches: 1 });
-      expect(inTurn.tokensPerSecond / plan.inTurnTokensPerSecond).toBeGreaterThan(0.88);
-      expect(inTurn.tokensPerSecond / plan.inTurnTokensPerSecond).toBeLessThan(Math.max(1.2, most));
-    },
-    120_000,
-  );
 });
