@@ -12,7 +12,7 @@ using SharedGpuBench = std::shared_ptr<GpuBench>;
 std::unique_ptr<Measurement> measureGpuLink(SharedGpuBench gpu);
 std::unique_ptr<Measurement> measureGpuMemory(SharedGpuBench gpu);
 // kind: f32, f16, q8 or q4.
-std::unique_ptr<Measurement> measureGpuMatmul(SharedGpuBench gpu, const char* kind);
+std::unique_ptr<Measurement> measureGpuMatmul(SharedGpuBench gpu, const std::string& kind);
 // All kinds but f32, of many tokens, by cuBLASLt; left out, with the reason, where there is none.
 std::unique_ptr<Measurement> measureGpuCublasLt(SharedGpuBench gpu);
 // kind: f16, q8 or q4.

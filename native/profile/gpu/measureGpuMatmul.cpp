@@ -134,7 +134,7 @@ class GpuMatmulMeasurement final : public Measurement {
 
 }  // namespace
 
-std::unique_ptr<Measurement> measureGpuMatmul(SharedGpuBench gpu, const char* kind) {
+std::unique_ptr<Measurement> measureGpuMatmul(SharedGpuBench gpu, const std::string& kind) {
   return std::make_unique<GpuMatmulMeasurement>(std::move(gpu), kind);
 }
 
