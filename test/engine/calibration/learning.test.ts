@@ -188,6 +188,19 @@ describe('with a GPU', () => {
     expect(ratios).not.toHaveProperty('overlap');
   });
 
+  test('where pages come to it nothing is learned of the link, which weights cross beside, but of the GPU all', async () => {
+    const cache = { gpu: 0, cpu: 1, disk: 0 };
+    const fetching = parsePolicy({ ...offloaded, cache, cpuAttention: false }, 'test');
+    const { links } = T4;
+    const ratios = await learnedOf(
+      { ...T4, links: { ...links, hostToDeviceBytesPerSecond: (links.hostToDeviceBytesPerSecond ?? 0) / 2 } },
+      fetching,
+    );
+    expect(Object.keys(ratios).some((kind) => kind.startsWith('compute.decode'))).toBe(true);
+    expect(Object.keys(ratios).filter((kind) => !kind.startsWith('compute.'))).toEqual([]);
+    for (const ratio of Object.values(ratios)) expect(ratio).toBeCloseTo(1, 6);
+  });
+
   test('of a native task on disk and link the slower one is learned of, if it is clear which', () => {
     const event = (id: number, queue: QueueName, bytes: number, seconds: number, hops?: readonly Hop[]): TaskEvent => ({
       id,
