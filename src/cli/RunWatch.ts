@@ -77,7 +77,7 @@ export class RunWatch {
     if (hasChatTemplate && this.#raw > 0) {
       return [
         ...errors,
-        `hint: ${this.#raw} prompts went to a chat model as raw text; --chat on sends them as a user's messages (--chat off: so it is meant)`,
+        `hint: ${this.#raw} ${this.#raw === 1 ? 'prompt' : 'prompts'} went to a chat model as raw text; --chat on sends them as a user's messages (--chat off: so it is meant)`,
       ];
     }
     if (hasTokenizer && this.#empty > MANY_EMPTY * this.#answers) {

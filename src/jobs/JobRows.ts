@@ -132,7 +132,9 @@ export class JobRows {
         `the engine answered row ${result.index} with sample ${found(result.sample)}, which it was not asked for`,
       );
     if (row.waiting.size === 0) this.#inEngine.delete(result.index);
-    return row.duplicate && result.error === undefined ? failedResult(result, duplicateId(row.id), result.carry) : result;
+    return row.duplicate && result.error === undefined
+      ? failedResult(result, duplicateId(row.id), result.carry)
+      : result;
   }
 
   /** What goes to the engine for a row of the input; undefined if it is done, or another shard's. */
