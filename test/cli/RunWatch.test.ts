@@ -50,9 +50,9 @@ test('the first errors, and how many more there are', async () => {
 test('raw text for a chat model is told, unless it is meant, or a line is a message already', async () => {
   const raw = [{ prompt: 'What is the capital of France?' }];
   expect((await words(raw, [answer(0, '')], true))[0]).toMatch(
-    /^hint: 1 prompts went to a chat model as raw text; --chat on/,
+    /^hint: 1 prompt went to a chat model as raw text; --chat on/,
   );
-  expect((await words([{ fields: { subject: 'x' } }], [answer(0, '')], true))[0]).toMatch(/^hint: 1 prompts went/);
+  expect((await words([{ fields: { subject: 'x' } }], [answer(0, '')], true))[0]).toMatch(/^hint: 1 prompt went/);
   expect(await words(raw, [answer(0, 'x')], false)).toEqual([]);
   expect(await words(raw, [answer(0, 'x')], true, false)).toEqual([]);
   expect(

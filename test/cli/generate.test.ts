@@ -558,7 +558,7 @@ describe('prompts for a chat model', () => {
     expect((await tokensOf('chat.txt', question, '--chat', 'off')).promptTokens).toBe(raw);
     const rows = await tokensOf('chat.jsonl', row);
     expect(rows.promptTokens).toBe(raw);
-    expect(rows.stderr).toContain('hint: 1 prompts went to a chat model as raw text; --chat on');
+    expect(rows.stderr).toContain('hint: 1 prompt went to a chat model as raw text; --chat on');
     const on = await tokensOf('chat.jsonl', row, '--chat', 'on');
     expect(on.promptTokens).toBe(text.promptTokens);
     expect(on.stderr).not.toContain('hint: 1 prompts');
