@@ -17,8 +17,9 @@ std::array<float, 256> table() {
   for (unsigned byte = 0; byte < 256; byte++) {
     const unsigned exponent = byte >> 3 & 15u, mantissa = byte & 7u;
     const float magnitude = (byte & 0x7fu) == 0x7fu ? std::numeric_limits<float>::quiet_NaN()
-                            : exponent == 0         ? std::ldexp(static_cast<float>(mantissa), -9)
-                                            : std::ldexp(static_cast<float>(8 + mantissa), static_cast<int>(exponent) - 10);
+                            : exponent == 0
+                                ? std::ldexp(static_cast<float>(mantissa), -9)
+                                : std::ldexp(static_cast<float>(8 + mantissa), static_cast<int>(exponent) - 10);
     values[byte] = (byte & 0x80u) != 0 ? -magnitude : magnitude;
   }
   return values;

@@ -41,6 +41,9 @@ const BackendParts& checked(const BackendParts& parts) {
   if ((gpu.cacheBuffers == 0) != (gpu.cacheBufferPages == 0))
     refuse("gpu.cacheBufferPages", gpu.cacheBufferPages,
            gpu.cacheBuffers == 0 ? "0, since gpu.cacheBuffers is 0" : "1 or more, since there are gpu.cacheBuffers");
+  if (uint64_t(gpu.cacheBuffers) * gpu.cacheBufferPages > INT32_MAX)
+    refuse("gpu.cacheBufferPages", gpu.cacheBufferPages,
+           "at most " + std::to_string(INT32_MAX / gpu.cacheBuffers) + " of each buffer");
   if (gpu.cacheBuffers != 0 && options.spill && options.spill->pages != 0 && options.spill->buffers != gpu.cacheBuffers)
     refuse("spill.buffers", options.spill->buffers, "as many as gpu.cacheBuffers, " + std::to_string(gpu.cacheBuffers));
   return parts;

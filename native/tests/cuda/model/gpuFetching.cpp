@@ -206,6 +206,8 @@ TEST(GpuFetchingRules, WhatDoesNotFitTogetherIsRefused) {
           "gpu.cacheBufferPages: found 64, expected 0, since gpu.cacheBuffers is 0");
   refused([](RuntimeOptions& o) { o.gpu->cacheBufferPages = 0; },
           "gpu.cacheBufferPages: found 0, expected 1 or more, since there are gpu.cacheBuffers");
+  refused([](RuntimeOptions& o) { o.gpu->cacheBufferPages = 1u << 31; },
+          "gpu.cacheBufferPages: found 2147483648, expected at most 1073741823 of each buffer");
   refused([&](RuntimeOptions& o) { o.spill = spillOptions(folder.path(), 8, 3); },
           "spill.buffers: found 3, expected as many as gpu.cacheBuffers, 2");
 
