@@ -97,6 +97,8 @@ class ScheduledSquares<Result> implements SquareSource<Result> {
   /** How the engines of the other layers name pages that rows share. */
   private readonly numbers: PageNumbers;
   private shares: boolean;
+  /** The engines of the other layers have said what they add to the run. */
+  private begun = false;
   /** Batches whose head is elsewhere and has not come back, by pass and slot. */
   private readonly returning = new Map<string, Batch>();
   /** Rows of which tokens are known that have not been issued. */
@@ -147,8 +149,11 @@ class ScheduledSquares<Result> implements SquareSource<Result> {
   }
 
   received(message: Exclude<PeerMessage, HiddenMessage>): void {
+    if (this.begun === (message.kind === 'begin'))
+      throw new PeerError(`message: found "${message.kind}" come back, expected "begin" first, and once`);
     switch (message.kind) {
       case 'begin': {
+        this.begun = true;
         const { nextLayer, model, pages, sharesPages } = message;
         if (nextLayer !== model.layers)
           throw new PeerError(

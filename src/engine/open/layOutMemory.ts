@@ -108,7 +108,8 @@ export function* smallerBlocks(
   const { batchSize, batches, tokensPerSquare, compressWeights, compressCache } = given;
   if (given.layers !== undefined) {
     // Engines that share a model's layers have to agree on their batches; of these they use as many as all have.
-    if (batches === undefined) yield { ...planned, batches: 1 };
+    if (batches === undefined)
+      for (let fewer = (planned.batches ?? 1) - 1; fewer >= 1; fewer--) yield { ...planned, batches: fewer };
     return;
   }
   const chosen = {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { ActivationLink } from '../../../src/engine/peers/ActivationLink.js';
+import type { PeerMessage } from '../../../src/engine/peers/PeerMessage.js';
 import { PeerError, TaskError } from '../../../src/errors/engineErrors.js';
 import { QUEUE_NAMES } from '../../../src/engine/grid/Task.js';
 import { maxInFlight } from '../../../src/operators/maxInFlight.js';
@@ -125,7 +126,59 @@ describe('layers divided over simulated devices', () => {
     },
     60_000,
   );
+
+  test.each(['begin', 'head'] as const)(
+    '%s at a wrong time, back at the first engine: all end with an error, and nothing is kept',
+    async (kind) => {
+      await fc.assert(
+        fc.asyncProperty(
+          rings.filter(({ rows }) => rows.length > 0),
+          fc.nat(20),
+          async (given, after) => {
+            let wrong = false;
+            const peers = simulatedPeers({
+              ...given,
+              wrapLink: (link, from) =>
+                from === given.counts.length - 1 ? mistimed(link, kind, after, () => (wrong = true)) : link,
+            });
+            const { results, errors } = await settled(peers);
+            judgeResults(given.rows, results);
+            if (wrong && results.length < given.rows.length) expect(errors[0]).toBeInstanceOf(PeerError);
+          },
+        ),
+        { numRuns: 50 },
+      );
+    },
+    60_000,
+  );
 });
+
+/** A link that gives what is to come first once more behind some messages, or a head in its place. */
+function mistimed(
+  { source, sink }: ActivationLink,
+  kind: 'begin' | 'head',
+  after: number,
+  onWrong: () => void,
+): ActivationLink {
+  return {
+    sink,
+    source: (async function* () {
+      let begin: PeerMessage | undefined;
+      let left = after;
+      for await (const message of source) {
+        begin ??= message;
+        if (kind === 'head') {
+          onWrong();
+          yield { kind: 'head', pass: 0, slot: 0, output: { sampled: new Map(), scored: new Map() } };
+        }
+        yield message;
+        if (left-- !== 0 || kind !== 'begin') continue;
+        onWrong();
+        yield begin;
+      }
+    })(),
+  };
+}
 
 /** A link of which an end fails after some messages. */
 function breaking(
