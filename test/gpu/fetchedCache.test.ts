@@ -300,6 +300,16 @@ test('a cache that fits the GPU wholly stays there; statistics, plan and identit
   expect(fetched.resultIdentity).toEqual(whole.resultIdentity);
 });
 
+test.each([
+  { gpu: 0.9, cpu: 0.1, disk: 0 },
+  { gpu: 0.9, cpu: 0, disk: 0.1 },
+])('a share that is rounded to all of the pages opens, too: %j', async (cache) => {
+  await using whole = await open({ cache: there });
+  await using engine = await open({ cache });
+  expect((await generate(engine, rows)).results).toEqual((await generate(whole, rows)).results);
+  expect(engine.resultIdentity).toEqual(whole.resultIdentity);
+});
+
 test('without a GPU it is refused by name', async () => {
   await expect(Engine.open({ model: model('llama-Q4_1.gguf'), cpuAttention: false })).rejects.toThrow(
     new UsageError(

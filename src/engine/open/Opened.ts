@@ -91,7 +91,7 @@ export function poolOf({ cache, gpu }: Pick<Opened, 'cache' | 'gpu'>): PagePool 
     gpu && {
       pages: gpu.options.pages,
       share: gpu.cacheShare,
-      ...(fetches(gpu) && { mostFetched: gpu.options.cacheBufferPages }),
+      ...(fetches(gpu) && { mostFetched: gpu.mostFetched }),
     },
   );
 }

@@ -8,6 +8,8 @@ export interface GpuTier {
   readonly options: GpuRuntimeOptions;
   /** Of each row's pages. */
   readonly cacheShare: number;
+  /** Where pages come to the GPU: most of one row that a buffer there has to hold; Infinity where it holds any row's. */
+  readonly mostFetched: number;
   /**
    * Cap on what is reserved there; what of it is planned for, without the pages of the cache; and one page, all layers
    * together.
@@ -22,23 +24,15 @@ export function fetches({ options }: GpuTier): boolean {
   return options.cacheBuffers > 0;
 }
 
-export interface GpuTierDemand {
+export interface GpuTierDemand extends Pick<GpuDemand, 'rows' | 'rowPages' | 'minPages' | 'maxPages' | 'bufferPages'> {
   readonly settings: GpuSettings;
   /** What a runtime would reserve with so much on the GPU, and so many pages of cache in memory. */
   readonly measure: (gpu: GpuRuntimeOptions) => RuntimeBytes;
   readonly tablePages: number;
   /** Buffers for hidden states. */
   readonly activationBuffers: number;
-  readonly rows: number;
-  /**
-   * Pages of a row of expected length, all of whose pages are on the GPU; of the shortest row that an engine must have
-   * room for; and the most that would ever be used.
-   */
-  readonly rowPages: number;
-  readonly minPages: number;
-  readonly maxPages: number;
-  /** Pages of a square that a buffer for those that come to the GPU has places for. */
-  readonly squarePages: number;
+  /** Most pages of one row that a layer sees at once; Infinity where that is all of them. */
+  readonly seenPages: number;
 }
 
 /** Host memory that everything which crosses the link goes through. */
@@ -47,6 +41,7 @@ export const PINNED_BYTES = 32 * 2 ** 20;
 export const CACHE_BUFFERS = 2;
 /** As `residentLayerBytes`: every layer, however large. */
 const WHOLE_LAYERS = 2 ** 52;
+const NO_BUFFERS: BufferPages = { least: 0, most: 0 };
 
 /**
  * Decides what of a model is on the GPU: weights, KV cache, and room for what is computed.
@@ -57,70 +52,72 @@ export function gpuTier({
   measure,
   tablePages,
   activationBuffers,
-  rows,
-  rowPages,
-  minPages,
-  maxPages,
-  squarePages,
+  seenPages,
+  bufferPages,
+  ...demand
 }: GpuTierDemand): GpuTier {
-  const { device, capBytes, products, weightShare, cacheShare } = settings;
-  // All of the cache may fit there; where it does not, what is left comes through buffers.
-  let cacheBuffers = settings.cpuAttention || cacheShare === undefined || cacheShare === 1 ? 0 : CACHE_BUFFERS;
-  const optionsOf = (residentLayerBytes: number, buffers: number, pages: number): GpuRuntimeOptions => ({
+  const { device, capBytes, products, weightShare, cacheShare, cpuAttention } = settings;
+  const optionsOf = (
+    residentLayerBytes: number,
+    buffers: number,
+    cacheBufferPages: number,
+    pages: number,
+  ): GpuRuntimeOptions => ({
     device,
     memoryBytes: capBytes,
     pinnedBytes: PINNED_BYTES,
     pages,
-    residentLayerBytes,
+    residentLayerBytes: buffers === 0 ? WHOLE_LAYERS : residentLayerBytes,
     buffers,
-    cacheBuffers,
-    cacheBufferPages: cacheBuffers > 0 ? squarePages : 0,
+    cacheBuffers: cacheBufferPages > 0 ? CACHE_BUFFERS : 0,
+    cacheBufferPages,
     products,
   });
-  const takes = (residentLayerBytes: number, buffers: number): number => {
-    const { gpu } = measure(optionsOf(buffers === 0 ? WHOLE_LAYERS : residentLayerBytes, buffers, 0));
+  const takes: GpuDemand['takes'] = (...what) => {
+    const { gpu } = measure(optionsOf(...what, 0));
     return gpu
       ? gpu.weights + gpu.weightBuffers + gpu.cacheBuffers + gpu.scratch + activationBuffers * gpu.activations
       : 0;
   };
-  const nothing = measure(optionsOf(0, 1, 0));
+  const nothing = measure(optionsOf(0, 1, 0, 0));
   const pageBytes = nothing.cache / tablePages;
-  const plan = (): GpuPlan =>
-    planGpu({
-      capBytes,
-      takes,
-      pageBytes,
-      rows,
-      rowPages,
-      minPages,
-      maxPages,
-      weightShare,
-      cacheShare,
-      largestLayerBytes: Math.max(...nothing.streamed),
-    });
-  let planned = plan();
-  if (!settings.cpuAttention && planned.cacheShare < 1 && cacheBuffers === 0) {
-    cacheBuffers = CACHE_BUFFERS;
-    planned = plan();
-  }
-  const { residentLayerBytes, buffers, pages, cacheShare: share } = planned;
+  const { residentLayerBytes, buffers, cacheBufferPages, pages, ...planned } = planGpu({
+    ...demand,
+    capBytes,
+    takes,
+    pageBytes,
+    weightShare,
+    cacheShare,
+    bufferPages: cpuAttention ? () => NO_BUFFERS : bufferPages,
+    largestLayerBytes: Math.max(...nothing.streamed),
+  });
   return {
-    options: optionsOf(buffers === 0 ? WHOLE_LAYERS : residentLayerBytes, buffers, pages),
-    cacheShare: share,
+    options: optionsOf(residentLayerBytes, buffers, cacheBufferPages, pages),
+    // A share that leaves no page of any row elsewhere is all of the cache.
+    cacheShare: cpuAttention || cacheBufferPages > 0 ? planned.cacheShare : 1,
+    mostFetched: cacheBufferPages < seenPages ? cacheBufferPages : Infinity,
     capBytes,
     pageBytes,
-    fixedBytes: takes(residentLayerBytes, buffers),
+    fixedBytes: takes(residentLayerBytes, buffers, cacheBufferPages),
   };
+}
+
+/** Pages of one layer that a buffer for those that come to the GPU has places for; 0 where none come. */
+export interface BufferPages {
+  /** What squares of expected rows need. */
+  readonly least: number;
+  /** What the longest row needs, too. */
+  readonly most: number;
 }
 
 export interface GpuDemand {
   /** Cap on what is reserved on the GPU. */
   readonly capBytes: number;
   /**
-   * What a runtime takes there without a page of cache, by how much of each layer stays and how many buffers the rest
-   * of a layer is loaded into. Grows with both.
+   * What a runtime takes there without a page of cache, by how much of each layer stays, how many buffers the rest of a
+   * layer is loaded into, and the pages that each buffer of the cache has places for. Grows with all of them.
    */
-  readonly takes: (residentLayerBytes: number, buffers: number) => number;
+  readonly takes: (residentLayerBytes: number, buffers: number, cacheBufferPages: number) => number;
   /** From here on every layer is wholly resident. */
   readonly largestLayerBytes: number;
   /** One page of cache in every layer. */
@@ -138,63 +135,133 @@ export interface GpuDemand {
   readonly cacheShare?: number | undefined;
   /** With `cacheShare`: pages of the shortest row that there must be room for. */
   readonly minPages: number;
+  /** What buffers are needed where such a share of each row's pages is there. Fewer pages, the larger the share. */
+  readonly bufferPages: (cacheShare: number) => BufferPages;
 }
 
-export interface GpuPlan {
+/** What of the cache is on the GPU. */
+interface GpuCachePlan {
+  readonly pages: number;
+  /** Of each row's pages. */
+  readonly cacheShare: number;
+  /** Places of a buffer for other pages, which come when they are attended to; 0 where none do. */
+  readonly cacheBufferPages: number;
+}
+
+export interface GpuPlan extends GpuCachePlan {
   /** Bytes of each layer that stay on the GPU for good. */
   readonly residentLayerBytes: number;
   /** Buffers that the rest of a layer is loaded into; 0 where there is no rest. */
   readonly buffers: number;
-  readonly pages: number;
-  /** Of each row's pages. */
-  readonly cacheShare: number;
 }
+
+/** What a runtime takes by the pages that each buffer of the cache has places for: see `GpuDemand.takes`. */
+type TakesWith = (cacheBufferPages: number) => number;
 
 /** One layer is computed while the next one is loaded. */
 export const GPU_WEIGHT_BUFFERS = 2;
 
 /**
  * Divides the GPU's memory between weights and KV cache. Where all weights fit they come first. Else the cache does,
- * since a row more in a pass costs nothing on the link, and what is left keeps a part of every layer. Pure.
+ * since a row more in a pass costs nothing on the link, and what is left keeps a part of every layer. Buffers for pages
+ * that come are as large as usual squares need; they grow up to what the longest row needs by what nobody else misses.
+ * Pure.
  * @throws MemoryBudgetError with the smallest cap that works
  */
 export function planGpu(demand: GpuDemand): GpuPlan {
-  const { capBytes, takes, largestLayerBytes: largest, pageBytes, maxPages, weightShare, cacheShare } = demand;
-  const minPages = cacheShare === undefined ? 0 : demand.minPages;
-  const affordable = (taken: number): number => Math.floor((capBytes - taken) / pageBytes);
-  const whole = takes(largest, 0);
-  if ((weightShare ?? 1) === 1 && affordable(whole) >= minPages) {
-    return { residentLayerBytes: largest, buffers: 0, ...divided(demand, Math.min(affordable(whole), maxPages)) };
+  const { capBytes, takes, largestLayerBytes: largest, pageBytes, maxPages, weightShare } = demand;
+  const whole: TakesWith = (places) => takes(largest, 0, places);
+  if ((weightShare ?? 1) === 1) {
+    const cache = divided(demand, whole, maxPages);
+    if (cache) return { residentLayerBytes: largest, buffers: 0, ...withLongRows(demand, whole, cache) };
   }
   const asked = weightShare === undefined ? undefined : Math.round(largest * weightShare);
   const buffers = asked === largest ? 0 : GPU_WEIGHT_BUFFERS;
-  const least = takes(asked ?? 0, buffers);
-  if (affordable(least) < minPages) {
-    const needed = least + minPages * pageBytes;
+  const least: TakesWith = (places) => takes(asked ?? 0, buffers, places);
+  const cache = divided(demand, least, blockPages(demand));
+  if (!cache) {
+    const needed = leastBytes(demand, least);
     throw new MemoryBudgetError(
       'gpu',
       capBytes,
-      weightShare === undefined ? Math.min(needed, whole + minPages * pageBytes) : needed,
+      weightShare === undefined ? Math.min(needed, leastBytes(demand, whole)) : needed,
       'the model with its working memory',
     );
   }
-  const blockPages =
-    cacheShare === undefined ? demand.rows * demand.rowPages : demand.rows * Math.ceil(demand.rowPages * cacheShare);
-  const cache = divided(demand, Math.min(affordable(least), Math.max(minPages, blockPages)));
-  let low = asked ?? 0;
-  let high = asked ?? largest;
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if (takes(middle, buffers) + cache.pages * pageBytes <= capBytes) low = middle;
-    else high = middle - 1;
-  }
-  return { residentLayerBytes: low, buffers, ...cache };
+  const residentLayerBytes = highest(
+    asked ?? 0,
+    asked ?? largest,
+    (bytes) => takes(bytes, buffers, cache.cacheBufferPages) + cache.pages * pageBytes <= capBytes,
+  );
+  const taken: TakesWith = (places) => takes(residentLayerBytes, buffers, places);
+  return { residentLayerBytes, buffers, ...withLongRows(demand, taken, cache) };
 }
 
-/** What of the cache is there when it has room for so many pages: whole pages of rows of expected length. */
-function divided({ rows, rowPages, cacheShare }: GpuDemand, pages: number): Pick<GpuPlan, 'pages' | 'cacheShare'> {
-  if (cacheShare !== undefined) return { pages: cacheShare === 0 ? 0 : pages, cacheShare };
-  const perRow = Math.floor(pages / rows);
-  if (perRow >= rowPages) return { pages, cacheShare: 1 };
-  return { pages: perRow * rows, cacheShare: perRow / rowPages };
+/** Pages of a full block of rows of expected length, and of a row that there must be room for. */
+function blockPages({ rows, rowPages, minPages, cacheShare }: GpuDemand): number {
+  return cacheShare === undefined ? rows * rowPages : Math.max(minPages, rows * Math.ceil(rowPages * cacheShare));
+}
+
+/**
+ * What of the cache is there beside what a runtime takes: of a share that nobody has decided the largest that fits with
+ * its buffers, in whole pages of rows of expected length. Undefined where none does.
+ */
+function divided(
+  { capBytes, pageBytes, rows, rowPages, minPages, cacheShare, bufferPages }: GpuDemand,
+  taken: TakesWith,
+  mostPages: number,
+): GpuCachePlan | undefined {
+  const room = (places: number): number => Math.min(mostPages, Math.floor((capBytes - taken(places)) / pageBytes));
+  if (cacheShare !== undefined) {
+    const { least: cacheBufferPages } = bufferPages(cacheShare);
+    const pages = room(cacheBufferPages);
+    return pages < minPages ? undefined : { pages: cacheShare === 0 ? 0 : pages, cacheShare, cacheBufferPages };
+  }
+  let perRow = rowPages;
+  for (;;) {
+    const share = perRow / rowPages;
+    const { least: cacheBufferPages } = bufferPages(share);
+    const pages = room(cacheBufferPages);
+    if (pages < 0) return undefined;
+    const fit = Math.floor(pages / rows);
+    if (fit >= perRow) return { pages: share === 1 ? pages : perRow * rows, cacheShare: share, cacheBufferPages };
+    // None between the two fits: it has no smaller buffers.
+    perRow = fit;
+  }
+}
+
+/** The smallest cap for which `divided` finds something. */
+function leastBytes(
+  { pageBytes, rows, rowPages, minPages, cacheShare, bufferPages }: GpuDemand,
+  taken: TakesWith,
+): number {
+  if (cacheShare !== undefined) return taken(bufferPages(cacheShare).least) + minPages * pageBytes;
+  const bare = taken(0);
+  let least = Infinity;
+  for (let perRow = 0; perRow <= rowPages && bare + perRow * rows * pageBytes < least; perRow++)
+    least = Math.min(least, taken(bufferPages(perRow / rowPages).least) + perRow * rows * pageBytes);
+  return least;
+}
+
+/** With buffers for rows that are longer than usual, as far as a full block of usual ones leaves room for them. */
+function withLongRows(demand: GpuDemand, taken: TakesWith, cache: GpuCachePlan): GpuCachePlan {
+  const { capBytes, pageBytes, bufferPages } = demand;
+  const kept = Math.min(cache.pages, blockPages(demand));
+  const cacheBufferPages = highest(
+    cache.cacheBufferPages,
+    bufferPages(cache.cacheShare).most,
+    (places) => taken(places) + kept * pageBytes <= capBytes,
+  );
+  const pages = Math.min(cache.pages, Math.floor((capBytes - taken(cacheBufferPages)) / pageBytes));
+  return { ...cache, cacheBufferPages, pages };
+}
+
+/** The highest whole number of a range that holds; the lowest one does, and none behind one that does not. */
+function highest(low: number, high: number, holds: (value: number) => boolean): number {
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (holds(middle)) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }

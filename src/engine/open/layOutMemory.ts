@@ -8,7 +8,7 @@ import type { Grid } from '../grid/Square.js';
 import { pagesOfRows, placePages, type PagePlacement } from '../memory/PagePlacement.js';
 import { ENGINE_OPTIONS } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
-import { CACHE_BUFFERS, gpuTier, type GpuTier } from './gpuMemory.js';
+import { CACHE_BUFFERS, gpuTier, type BufferPages, type GpuTier } from './gpuMemory.js';
 import { firstFit, planResident, planStreaming, processBytes, type HostPlan } from './hostMemory.js';
 import type { Plan } from './planEngine.js';
 import { planSpill, type SpillPlan } from './planSpill.js';
@@ -288,12 +288,9 @@ class BlockMemory {
   private gpuTier(gpu: NonNullable<Settings['memory']['gpu']>, tablePages: number): GpuTier {
     const { slots, rowsPerSlot } = this.settings.block;
     const { cacheShare: share = 1 } = gpu;
-    const elsewhere = (tokens: number): number => {
-      const { memory, disk } = this.rowPages(tokens, gpu.cacheShare ?? 0).pages;
-      return memory + disk;
-    };
     const pagesOf = (tokens: number, gpuShare: number): number => this.rowPages(tokens, gpuShare).pages.gpu;
     const rows = slots * rowsPerSlot;
+    const { contextTokens } = this.source.decoder;
     return gpuTier({
       settings: gpu,
       measure: (on) => this.measure(tablePages, { gpu: on }),
@@ -302,9 +299,35 @@ class BlockMemory {
       rows,
       rowPages: pagesOf(this.rowTokens, 1),
       minPages: pagesOf(MIN_ROW_TOKENS, share),
-      squarePages: Math.max(this.mostRows * elsewhere(this.rowTokens), elsewhere(PROVIDED_ROW_TOKENS)),
-      maxPages: Math.max(pagesOf(this.source.decoder.contextTokens, share), pagesOf(PROVIDED_ROW_TOKENS, share) * rows),
+      seenPages: this.seenPages,
+      bufferPages: (gpuShare) => this.bufferPages(gpuShare),
+      maxPages: Math.max(
+        pagesOf(contextTokens, share),
+        pagesOf(Math.max(PROVIDED_ROW_TOKENS, this.rowTokens), share) * rows,
+      ),
     });
+  }
+
+  /** Most pages of one row that a layer sees for a square: of all layers, as engines of the others count them, too. */
+  private get seenPages(): number {
+    const windows = this.source.decoder.layerSpecs.map(({ window }) => (window === 0 ? Infinity : window));
+    // As many positions as that begin anywhere in a page.
+    const positions = Math.max(...windows) + this.settings.block.tokensPerSquare - 1;
+    return Math.ceil((positions - 1) / PAGE_TOKENS) + 1;
+  }
+
+  private bufferPages(gpuShare: number): BufferPages {
+    const { contextTokens, part } = this.source.decoder;
+    const fetched = (tokens: number): number => {
+      const { memory, disk } = this.rowPages(tokens, gpuShare).pages;
+      return Math.min(memory + disk, this.seenPages);
+    };
+    const longest = fetched(contextTokens);
+    if (longest === 0) return { least: 0, most: 0 };
+    // A page of each row at least: of a share that leaves none of a usual row's elsewhere a longer one may have some.
+    const least = Math.max(this.mostRows * Math.max(1, fetched(this.rowTokens)), fetched(PROVIDED_ROW_TOKENS));
+    // Engines of other layers have to hold the same rows, and know nothing of this one's memory.
+    return { least, most: part ? least : Math.max(least, longest) };
   }
 
   private measure(pages: number, more: Pick<RuntimeOptions, 'gpu' | 'weights'> = {}): RuntimeBytes {

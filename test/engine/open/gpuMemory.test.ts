@@ -7,17 +7,21 @@ import { MemoryBudgetError } from '../../../src/errors/MemoryBudgetError.js';
 
 const MIB = 2 ** 20;
 const PANEL = 4096;
+/** A page of one layer, in a buffer. */
+const BUFFER_PAGE = 64 * 1024;
+const NO_BUFFERS = { least: 0, most: 0 };
 
 /**
  * What a runtime takes, added up without cleverness: layers rounded down to panels, buffers for what is left of them.
  */
 function takes(fixed: number, layers: readonly number[]): GpuDemand['takes'] {
-  return (resident, buffers) => {
+  return (resident, buffers, cacheBufferPages) => {
     const kept = layers.map((bytes) => (buffers === 0 ? bytes : Math.min(bytes, Math.floor(resident / PANEL) * PANEL)));
     return (
       fixed +
       kept.reduce((sum, bytes) => sum + bytes, 0) +
-      buffers * Math.max(...layers.map((bytes, layer) => bytes - (kept[layer] ?? 0)))
+      buffers * Math.max(...layers.map((bytes, layer) => bytes - (kept[layer] ?? 0))) +
+      2 * cacheBufferPages * BUFFER_PAGE
     );
   };
 }
@@ -34,14 +38,24 @@ const demand: fc.Arbitrary<GpuDemand> = fc
     more: fc.nat(500),
     weightShare: share,
     cacheShare: share,
+    // Of rows in a square, and of one long row; none: nothing comes to the GPU.
+    fetched: fc.option(fc.record({ rows: fc.integer({ min: 1, max: 64 }), long: fc.nat(200), longest: fc.nat(400) }), {
+      nil: undefined,
+    }),
   })
-  .map(({ fixed, layers, more, ...given }) => ({
+  .map(({ fixed, layers, more, fetched, ...given }) => ({
     ...given,
+    bufferPages: (onGpu: number) => {
+      if (!fetched || onGpu === 1) return NO_BUFFERS;
+      const of = (pages: number): number => Math.ceil(pages * (1 - onGpu));
+      const least = Math.max(fetched.rows * of(given.rowPages), of(fetched.long));
+      return { least, most: Math.max(least, of(fetched.longest)) };
+    },
     takes: takes(fixed, layers),
     largestLayerBytes: Math.max(...layers),
     minPages: Math.ceil(given.rowPages * (given.cacheShare ?? 1)),
     maxPages: given.rows * given.rowPages + more,
-    [fc.toStringMethod]: () => fc.stringify({ fixed, layers, more, ...given }),
+    [fc.toStringMethod]: () => fc.stringify({ fixed, layers, more, fetched, ...given }),
   }));
 
 describe('planGpu', () => {
@@ -49,11 +63,14 @@ describe('planGpu', () => {
     fc.assert(
       fc.property(demand, (given) => {
         try {
-          const { residentLayerBytes, buffers, pages, cacheShare } = planGpu(given);
-          expect(given.takes(residentLayerBytes, buffers) + pages * given.pageBytes).toBeLessThanOrEqual(
-            given.capBytes,
-          );
+          const { residentLayerBytes, buffers, pages, cacheShare, cacheBufferPages } = planGpu(given);
+          expect(
+            given.takes(residentLayerBytes, buffers, cacheBufferPages) + pages * given.pageBytes,
+          ).toBeLessThanOrEqual(given.capBytes);
           expect(pages).toBeLessThanOrEqual(given.maxPages);
+          const { least, most } = given.bufferPages(cacheShare);
+          expect(cacheBufferPages).toBeGreaterThanOrEqual(least);
+          expect(cacheBufferPages).toBeLessThanOrEqual(most);
           if (given.weightShare !== undefined)
             expect(buffers === 0 ? 1 : residentLayerBytes / given.largestLayerBytes).toBeCloseTo(given.weightShare, 5);
           if (given.cacheShare !== undefined) expect(cacheShare).toBe(given.cacheShare);
@@ -81,12 +98,13 @@ describe('planGpu', () => {
       rowPages: 4,
       minPages: 2,
       maxPages: 100,
+      bufferPages: () => NO_BUFFERS,
     };
     expect(planGpu({ ...given, capBytes: 100 * MIB })).toMatchObject({ buffers: 0, cacheShare: 1, pages: 100 });
     expect(planGpu({ ...given, capBytes: 43 * MIB })).toMatchObject({ buffers: 0, cacheShare: 0.5, pages: 8 });
     const streaming = planGpu({ ...given, capBytes: 35 * MIB });
     expect(streaming).toMatchObject({ buffers: 2, cacheShare: 1, pages: 16 });
-    expect(given.takes(streaming.residentLayerBytes + PANEL, 2) + 4 * MIB).toBeGreaterThan(35 * MIB);
+    expect(given.takes(streaming.residentLayerBytes + PANEL, 2, 0) + 4 * MIB).toBeGreaterThan(35 * MIB);
     expect(() => planGpu({ ...given, capBytes: 10 * MIB })).toThrow(
       'gpu memory is capped at 10 MiB; the smallest budget that works is 21 MiB',
     );
@@ -146,7 +164,8 @@ const tierDemand = (capBytes: number, more: Partial<GpuTierDemand['settings']> =
   rowPages: 4,
   minPages: 2,
   maxPages: 40,
-  squarePages: 8,
+  seenPages: Infinity,
+  bufferPages: (share) => (share === 1 ? NO_BUFFERS : { least: 8, most: 8 }),
 });
 /** All weights, scratch and hidden states. */
 const WHOLE = GLOBAL + LAYERS * LAYER + SCRATCH + 2 * ACTIVATION;
@@ -193,6 +212,74 @@ describe('gpuTier', () => {
     expect(() =>
       gpuTier(tierDemand(WHOLE + bytes - 1, { cpuAttention: false, cacheShare: 0, weightShare: 1 })),
     ).toThrow('gpu memory is capped');
+  });
+
+  test('a share that leaves no page of any row elsewhere is all of the cache, without buffers', () => {
+    const demand = tierDemand(WHOLE + 12 * PAGE, { cpuAttention: false, cacheShare: 0.9 });
+    expect(gpuTier({ ...demand, bufferPages: () => NO_BUFFERS })).toMatchObject({
+      cacheShare: 1,
+      fixedBytes: WHOLE,
+      options: { cacheBuffers: 0, cacheBufferPages: 0, pages: 12 },
+    });
+  });
+
+  test('buffers are those of the share that was planned, and none where weights make way for all of the cache', () => {
+    const pagesOf = (share: number): number => 8 * (1 - share);
+    const bufferPages: GpuTierDemand['bufferPages'] = (share) => ({ least: pagesOf(share), most: pagesOf(share) });
+    const bytes = (share: number): number => (2 * pagesOf(share) * PAGE) / LAYERS;
+    const capBytes = WHOLE + 6 * PAGE + bytes(0.5);
+    expect(gpuTier({ ...tierDemand(capBytes, { cpuAttention: false }), bufferPages })).toMatchObject({
+      cacheShare: 0.5,
+      fixedBytes: WHOLE + bytes(0.5),
+      options: { buffers: 0, cacheBuffers: 2, cacheBufferPages: 4, pages: 6 },
+    });
+    // Not even a buffer for none of the cache fits beside all weights.
+    const { options, fixedBytes, cacheShare } = gpuTier({
+      ...tierDemand(WHOLE + bytes(0) - 1, { cpuAttention: false }),
+      bufferPages,
+    });
+    expect({ cacheShare, ...options }).toMatchObject({
+      cacheShare: 1,
+      cacheBuffers: 0,
+      cacheBufferPages: 0,
+      buffers: 2,
+      pages: 12,
+    });
+    // A byte more of each layer would not have fitted.
+    expect(fixedBytes + (LAYERS - 2) + 12 * PAGE).toBeGreaterThan(WHOLE + bytes(0) - 1);
+  });
+
+  test('a refusal names the least that works, with the buffers that it takes', () => {
+    for (const more of [{}, { weightShare: 0.5 }, { weightShare: 1 }, { cacheShare: 0.5 }]) {
+      const open = (capBytes: number): unknown => gpuTier(tierDemand(capBytes, { cpuAttention: false, ...more }));
+      let needed = 0;
+      try {
+        open(100);
+      } catch (error) {
+        expect(error).toBeInstanceOf(MemoryBudgetError);
+        needed = (error as MemoryBudgetError).neededBytes;
+      }
+      expect(needed).toBeGreaterThan(100);
+      expect(open(needed)).toBeDefined();
+      expect(() => open(needed - 1)).toThrow(MemoryBudgetError);
+    }
+  });
+
+  test('buffers grow to what the longest row needs, by what a full block leaves over', () => {
+    const growing = (capBytes: number, cacheShare: number): ReturnType<typeof gpuTier> =>
+      gpuTier({
+        ...tierDemand(capBytes, { cpuAttention: false, cacheShare }),
+        bufferPages: () => ({ least: 8, most: 100 }),
+        seenPages: 90,
+      });
+    const bytes = (pages: number): number => (2 * pages * PAGE) / LAYERS;
+    expect(growing(WHOLE + bytes(20), 0)).toMatchObject({ mostFetched: 20, options: { cacheBufferPages: 20 } });
+    // No row has more than 90 pages that a layer sees.
+    expect(growing(WHOLE + bytes(95), 0)).toMatchObject({ mostFetched: Infinity, options: { cacheBufferPages: 95 } });
+    expect(growing(WHOLE + bytes(1000), 0)).toMatchObject({ options: { cacheBufferPages: 100 } });
+    // Six pages are those of three rows.
+    expect(growing(WHOLE + bytes(20) + 6 * PAGE, 0.5).options).toMatchObject({ cacheBufferPages: 20, pages: 6 });
+    expect(growing(WHOLE + bytes(100) + 9 * PAGE, 0.5).options).toMatchObject({ cacheBufferPages: 100, pages: 9 });
   });
 
   test('keeps to shares that were decided', () => {
