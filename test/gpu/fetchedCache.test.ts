@@ -1,11 +1,12 @@
 import './support/emulatedAddon.js';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   Engine,
+  MemoryBudgetError,
   UsageError,
   type EngineOptions,
   type Row,
@@ -18,6 +19,8 @@ import { zigZagBlock } from '../../src/api/schedules.js';
 import { recordsOfTrace, validatePath } from '../../src/api/testing.js';
 import { fetchedPages } from '../../src/engine/memory/fetchedPages.js';
 import { placePages } from '../../src/engine/memory/PagePlacement.js';
+import type { RowLimit } from '../../src/engine/memory/PagePool.js';
+import { poolOf, type Opened } from '../../src/engine/open/Opened.js';
 import type { PathMove } from '../../src/engine/schedules/PathRecord.js';
 import { closedForm, closedFormBytes } from '../../src/plan/papers/closedForms.js';
 import { schedules } from '../support/arbitraryRuns.js';
@@ -308,6 +311,68 @@ test.each([
   await using engine = await open({ cache });
   expect((await generate(engine, rows)).results).toEqual((await generate(whole, rows)).results);
   expect(engine.resultIdentity).toEqual(whole.resultIdentity);
+});
+
+describe('rows that are longer than was planned for', () => {
+  /** A model of some thousand tokens of context. */
+  function longModel(name: string, window?: number): string {
+    const folder = join(disk, `${name}-${window ?? 'all'}`);
+    cpSync(model(name), folder, { recursive: true });
+    const config = join(folder, 'config.json');
+    writeFileSync(
+      config,
+      JSON.stringify({
+        ...(JSON.parse(readFileSync(config, 'utf8')) as object),
+        max_position_embeddings: 8192,
+        ...(window !== undefined && { sliding_window: window }),
+      }),
+    );
+    return folder;
+  }
+  const longRow = [{ id: 0, tokens: Array.from({ length: 5000 }, (_, i) => (i * 17 + 3) % 120), maxNewTokens: 2 }];
+  /** The least memory of a GPU that an engine opens with. */
+  async function leastMemory(options: Partial<EngineOptions>): Promise<number> {
+    try {
+      await using engine = await open({ ...options, gpuMemory: 1000 });
+      throw new Error(`found an engine of ${engine.source.path}, expected none`);
+    } catch (error) {
+      expect(error).toBeInstanceOf(MemoryBudgetError);
+      const { tier, neededBytes } = error as MemoryBudgetError;
+      expect(tier).toBe('gpu');
+      await expect(open({ ...options, gpuMemory: neededBytes - 1 })).rejects.toThrow(MemoryBudgetError);
+      return neededBytes;
+    }
+  }
+
+  /** The longest row that an engine admits. */
+  async function rowLimit(options: Partial<EngineOptions>): Promise<RowLimit> {
+    await using engine = await open(options);
+    return poolOf((engine as unknown as { readonly opened: Opened }).opened).rowLimit;
+  }
+
+  test('come through buffers with room for them, where the GPU has it; else the buffer is named, and rowTokens helps', async () => {
+    const options = { model: longModel('llama'), batchSize: 1, tokensPerSquare: 512, cache: here };
+    expect(await rowLimit(options)).toEqual({ tokens: 8192, by: 'pages' });
+    const gpuMemory = await leastMemory(options);
+    expect(await rowLimit({ ...options, gpuMemory })).toEqual({ tokens: 4096, by: 'buffers' });
+    await using engine = await open({ ...options, gpuMemory });
+    const message = 'a buffer for pages of the KV cache that come to the GPU holds those of 4096 (cpuAttention: false)';
+    expect((await generate(engine, longRow)).results[0]?.error).toEqual({
+      code: 'memory',
+      message: `the row may need 5001 tokens of KV cache, ${message}: give a larger rowTokens, more gpuMemory, or fewer maxNewTokens`,
+    });
+    for await (const { error } of engine.embed(longRow.map(({ id, tokens }) => ({ id, tokens }))))
+      expect(error?.message).toContain(message);
+    const provided = { ...options, rowTokens: 5001 };
+    const { tokens } = await rowLimit({ ...provided, gpuMemory: await leastMemory(provided) });
+    expect(tokens).toBeGreaterThanOrEqual(5001);
+  });
+
+  test('are no longer than a window to a model that has nothing else', async () => {
+    const options = { model: longModel('mistral', 8), batchSize: 1, tokensPerSquare: 64, cache: here };
+    const gpuMemory = await leastMemory(options);
+    expect(await rowLimit({ ...options, gpuMemory })).toEqual({ tokens: 8192, by: 'pages' });
+  });
 });
 
 test('without a GPU it is refused by name', async () => {

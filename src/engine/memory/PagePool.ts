@@ -28,6 +28,12 @@ export interface GpuCache extends Pick<DiskCache, 'pages' | 'share'> {
   readonly mostFetched?: number;
 }
 
+/** The longest row that can ever be admitted, in positions, by the pages that there are or by the GPU's buffers. */
+export interface RowLimit {
+  readonly tokens: number;
+  readonly by: 'pages' | 'buffers';
+}
+
 const NO_DISK: DiskCache = { pages: 0, share: 0, mostPerRow: 0 };
 const NO_GPU: GpuCache = { pages: 0, share: 0 };
 
@@ -121,6 +127,13 @@ export class PagePool {
   /** The longest row that can ever be admitted, in positions. */
   get longestRow(): number {
     return longestRow(this.size, this.rules);
+  }
+
+  /** The same, and what holds no longer one. */
+  get rowLimit(): RowLimit {
+    const tokens = this.longestRow;
+    const inPages = longestRow(this.size, { ...this.rules, mostFetchedPages: undefined });
+    return { tokens, by: inPages > tokens ? 'buffers' : 'pages' };
   }
 
   /** Whether so many more pages are free, or kept for rows to come only. */

@@ -39,6 +39,7 @@ import { checkFollowOptions, checkRows, checkRunOptions } from './checkRunOption
 import type { FollowOptions, Generation, RunOptions } from './Generation.js';
 import { InFlight, ORDER_WINDOW } from './InFlight.js';
 import { intake } from './intake.js';
+import { whatHolds } from './whatHolds.js';
 import { settledLookAhead, type RowLookAhead } from './rowLookAhead.js';
 import { scoredWindows, type WindowScore } from './ScoredRow.js';
 import { SharedAnswers } from './SharedAnswers.js';
@@ -87,7 +88,7 @@ export class EngineRuns {
       tokenizer,
       limits: decoder,
       resultIdentity: this.resultIdentityKey,
-      cacheTokens: () => this.pool.longestRow,
+      rowLimit: () => this.pool.rowLimit,
       check: (options) => {
         this.checkOpen();
         checkLayers(opened.grid, options);
@@ -123,9 +124,7 @@ export class EngineRuns {
           tokenizer,
           limits: source.decoder,
           // Asked for each row: peers may have less memory than is here.
-          get cacheTokens() {
-            return pool.longestRow;
-          },
+          rowLimit: () => pool.rowLimit,
           inFlight,
           recorder,
           answers,
@@ -188,9 +187,8 @@ export class EngineRuns {
     checkLayers(this.opened.grid);
     const { window, promptTokens, signal } = checkPerplexity(tokens, options, this.host.source.decoder);
     const longest = Math.min(window, tokens.length);
-    const most = this.pool.longestRow;
-    if (longest - 1 > most)
-      throw new UsageError(`window: found ${window}, but the KV cache holds ${most} tokens: give more memory`);
+    const { rowLimit } = this.pool;
+    if (longest - 1 > rowLimit.tokens) throw new UsageError(`window: found ${window}, but ${whatHolds(rowLimit)}`);
     const schedule = diagonalBlock();
     return this.start<WindowScore>(
       scoredWindows(tokens, window, promptTokens),

@@ -6,6 +6,7 @@ import type { ClassifyOptions, EmbedOptions, ResultBase, ScoreOptions } from '..
 import type { Row } from '../../Row.js';
 import { encodedEmbedding } from '../../rows/embeddings.js';
 import type { Pooling } from '../grid/Device.js';
+import type { RowLimit } from '../memory/PagePool.js';
 import type { AnswerTask } from './answerIntake.js';
 import { CompletedRow } from './CompletedRow.js';
 import {
@@ -17,11 +18,12 @@ import {
 } from './completionTokens.js';
 import { EmbeddedRow } from './EmbeddedRow.js';
 import { promptTokens } from './promptTokens.js';
+import { whatHolds } from './whatHolds.js';
 
 /** What rows are prepared with. */
 export interface AnswerSetup extends Pick<CompletionRules, 'tokenizer' | 'limits'> {
-  /** Most tokens that one row's KV cache may hold; it may become less. */
-  readonly cacheTokens: () => number;
+  /** The longest row that the KV cache holds; it may become less. */
+  readonly rowLimit: () => RowLimit;
 }
 
 type Scored<Given extends Completion> = {
@@ -169,14 +171,14 @@ function scoredTexts<Given extends Completion>(
 function checkLengths(
   prompt: readonly number[],
   completions: readonly (readonly number[])[],
-  { limits: { contextTokens }, cacheTokens }: AnswerSetup,
+  { limits: { contextTokens }, rowLimit }: AnswerSetup,
 ): void {
   const longest = Math.max(1, ...completions.map((tokens) => tokens.length));
   const held = prompt.length + longest - 1;
   const what = `the prompt has ${prompt.length} tokens${longest > 1 ? `, and what is to stand behind it ${longest}` : ''}`;
   if (held > contextTokens) throw new RowError('too-long', `${what}, the model's context holds ${contextTokens}`);
-  if (held > cacheTokens())
-    throw new RowError('memory', `${what}, all the KV cache there is holds ${cacheTokens()}: give more memory`);
+  const limit = rowLimit();
+  if (held > limit.tokens) throw new RowError('memory', `${what}, ${whatHolds(limit)}`);
 }
 
 function scoreOf(

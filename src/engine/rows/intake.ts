@@ -6,20 +6,22 @@ import { duplicateId, failedResult } from '../../rows/failedResult.js';
 import { withValue, type AnswerFormat, type ReadAnswer } from '../grammar/AnswerFormat.js';
 import type { HeldFormat } from '../grammar/formatText.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
+import type { RowLimit } from '../memory/PagePool.js';
 import { acceptedRows } from './acceptedRows.js';
 import { ActiveRow, type RowIdentity } from './ActiveRow.js';
 import type { InFlight } from './InFlight.js';
 import { heldFormat, prepareRow, type PreparedRow } from './prepareRow.js';
 import type { RowLimits } from './promptTokens.js';
 import { rowKey } from './rowKey.js';
+import { whatHolds } from './whatHolds.js';
 import type { HeldRow, Outcome, SharedAnswers } from './SharedAnswers.js';
 
 export interface IntakeSetup {
   readonly options: GenerateOptions;
   readonly tokenizer: Tokenizer;
   readonly limits: RowLimits;
-  /** Most tokens that one row's KV cache may hold. */
-  readonly cacheTokens: number;
+  /** The longest row that the KV cache holds; it may become less. */
+  readonly rowLimit: () => RowLimit;
   readonly inFlight: InFlight;
   readonly recorder: RunRecorder;
   /** Gets the rows that need no computing. */
@@ -58,10 +60,11 @@ export async function* intake(
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
       const prepared = recorder.timed(() => prepareRow(input, options, tokenizer, limits));
       const held = prepared.tokens.length + prepared.maxNewTokens - 1;
-      if (held > setup.cacheTokens) {
+      const limit = setup.rowLimit();
+      if (held > limit.tokens) {
         throw new RowError(
           'memory',
-          `the row may need ${held} tokens of KV cache, all there is is ${setup.cacheTokens}: give more memory or fewer maxNewTokens`,
+          `the row may need ${held} tokens of KV cache, ${whatHolds(limit)}, or fewer maxNewTokens`,
         );
       }
       const own = input.responseFormat !== undefined && input.responseFormat !== null;

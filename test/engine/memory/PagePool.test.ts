@@ -269,6 +269,14 @@ describe('PagePool', () => {
   });
 });
 
+test('what holds no longer row are the pages that there are, or buffers on the GPU', () => {
+  const limit = (mostFetched: number): unknown =>
+    new PagePool(10, 4, undefined, { pages: 10, share: 0.5, mostFetched }).rowLimit;
+  expect(limit(Infinity)).toEqual({ tokens: 80, by: 'pages' });
+  expect(limit(10)).toEqual({ tokens: 80, by: 'pages' });
+  expect(limit(4)).toEqual({ tokens: 36, by: 'buffers' });
+});
+
 test('a limit holds until it is taken back, and the least of some holds', () => {
   const pool = new PagePool(10, 4);
   const pages = (memory: number): { gpu: number; memory: number; disk: number } => ({ gpu: 0, memory, disk: 0 });

@@ -29,7 +29,7 @@ async function take(
     options: { maxNewTokens: 4 },
     tokenizer: letterTokenizer(),
     limits: { contextTokens: 20, vocabularySize: 27 },
-    cacheTokens: 12,
+    rowLimit: () => ({ tokens: 12, by: 'pages' as const }),
     inFlight: new InFlight({ rows: limit }),
     recorder,
     answers,
@@ -204,7 +204,9 @@ describe('intake', () => {
     expect(accepted).toHaveLength(1);
     expect(rejected[0]?.result.error).toEqual({
       code: 'memory',
-      message: expect.stringContaining('may need 13 tokens of KV cache, all there is is 12'),
+      message: expect.stringContaining(
+        'may need 13 tokens of KV cache, all the KV cache there is holds 12: give more memory',
+      ),
     });
   });
 
@@ -231,7 +233,7 @@ describe('intake', () => {
       options: { maxNewTokens: 1 },
       tokenizer: letterTokenizer(),
       limits: { contextTokens: 20, vocabularySize: 27 },
-      cacheTokens: 12,
+      rowLimit: () => ({ tokens: 12, by: 'pages' as const }),
       inFlight: new InFlight({ rows: 100 }),
       recorder,
       answers,
@@ -306,7 +308,7 @@ describe('intake', () => {
       options: { maxNewTokens: 1, logprobs: 1 },
       tokenizer: letterTokenizer(),
       limits: { contextTokens: 20, vocabularySize: 27 },
-      cacheTokens: 12,
+      rowLimit: () => ({ tokens: 12, by: 'pages' as const }),
       inFlight: new InFlight({ rows: 100 }),
       recorder,
       answers,
