@@ -1,6 +1,10 @@
-import { expect, test } from '@jest/globals';
-import { planPipeline } from '../src/plan/pipeline/planPipeline.js';
+import { describe, expect, test } from '@jest/globals';
+import type { HardwareProfile } from '../src/plan/HardwareProfile.js';
+import { requireKnownShape } from '../src/plan/knownShapes.js';
+import type { PipelineMachine } from '../src/plan/pipeline/Machines.js';
+import { planPipeline, type PipelineRequest } from '../src/plan/pipeline/planPipeline.js';
 import { simulatePipeline } from '../src/simulatePipeline.js';
+import { builtIn } from './plan/support/hardware.js';
 import { faster, machine, request, scarce } from './plan/support/machines.js';
 
 // Queues that are about as busy wait for each other, as was measured; those that are simulated do so less.
@@ -27,6 +31,51 @@ test.each([
   },
   120_000,
 );
+
+describe('links of any speed', () => {
+  const over = (bytesPerSecond: number, hardware: HardwareProfile): PipelineMachine[] =>
+    ['a', 'b'].map((name) => ({ name, hardware, link: { bytesPerSecond, latencySeconds: 0.0002 } }));
+  const t4 = (bytesPerSecond: number): PipelineRequest => ({
+    machines: over(bytesPerSecond, builtIn('flexgen-t4')),
+    shape: requireKnownShape('opt-6.7b'),
+    workload: { promptTokens: 200, newTokens: 16, rows: 64 },
+    allow: { batchSize: 16, batches: 2 },
+  });
+  const streaming = (bytesPerSecond: number): PipelineRequest =>
+    request(over(bytesPerSecond, scarce), {
+      workload: { promptTokens: 32, newTokens: 24, rows: 24 },
+      allow: { batchSize: 2 },
+    });
+
+  test.each([
+    ['engines that compute', 1e5, t4],
+    ['engines that compute', 1e6, t4],
+    ['engines that compute', 1.2e7, t4],
+    ['engines that compute', 1e8, t4],
+    ['engines that stream', 1e5, streaming],
+    ['engines that stream', 1e6, streaming],
+  ] as const)(
+    'no plan ends before its hidden states are through, and no other number of micro-batches is faster: %s, %d B/s',
+    async (_, bytesPerSecond, requestOver) => {
+      const given = requestOver(bytesPerSecond);
+      const plan = planPipeline(given);
+      const newTokens = plan.rows * plan.workload.newTokens;
+      for (const { linkSeconds } of plan.stages) {
+        expect(linkSeconds).toBeLessThanOrEqual(plan.wallSeconds);
+        expect(linkSeconds).toBeLessThanOrEqual(newTokens / plan.inTurnTokensPerSecond);
+      }
+      const [inTurn, atOnce] = [
+        await simulatePipeline(given, plan, { microBatches: 1 }),
+        await simulatePipeline(given, plan, { microBatches: plan.batches }),
+      ];
+      const [chosen, other] = plan.microBatches === 1 ? [inTurn, atOnce] : [atOnce, inTurn];
+      expect(chosen.seconds).toBeLessThanOrEqual(other.seconds);
+      expect(chosen.seconds / plan.wallSeconds).toBeGreaterThan(0.75);
+      expect(chosen.seconds / plan.wallSeconds).toBeLessThan(1.25);
+    },
+    120_000,
+  );
+});
 
 test('more rows than a simulation goes through in a minute are refused', async () => {
   const given = request([machine('a'), machine('b')]);

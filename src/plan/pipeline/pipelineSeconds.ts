@@ -49,7 +49,7 @@ export function pipelineSeconds(
     wall += sweeps * Math.max(slowest, around);
     waiting += sweeps * Math.max(0, around - slowest);
     // The last stage begins when the first micro-batch has come there.
-    if (fill === 0) fill = computing - Math.max(...stages);
+    if (fill === 0) fill = computing + sent - Math.max(...stages, ...moving);
   }
   return { wall: wall + fill, busy, links: taken, waiting };
 }

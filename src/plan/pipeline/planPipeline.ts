@@ -217,7 +217,13 @@ function planOf(
   const sweeps = classes.reduce((sum, each) => sum + each.sweeps, 0);
   const latency = links.reduce((sum, { latencySeconds }) => sum + sweeps * latencySeconds, 0);
   const busyInTurn = costs.map(({ blockSeconds }) => blockSeconds);
-  const inTurn = { ...atOnce, busy: busyInTurn, waiting: latency, wall: busyInTurn.reduce((a, b) => a + b, latency) };
+  // The next engine has nothing to compute before hidden states have come: links take turns with the engines.
+  const inTurn = {
+    ...atOnce,
+    busy: busyInTurn,
+    waiting: latency,
+    wall: [...busyInTurn, ...atOnce.links].reduce((sum, each) => sum + each, latency),
+  };
   const seconds = inTurn.wall < atOnce.wall ? inTurn : atOnce;
   const rows = workload.rows ?? batches * rowsOf(alone, single);
   const newTokens = rows * workload.newTokens;

@@ -10,7 +10,7 @@ test('the slowest stage, the slowest link, or the way round, whichever is longes
   const fast = pipelineSeconds(of([2, 3, 1]), [near, near, near], 4);
   expect(fast).toEqual({ wall: 100 * 4 * 3 + 3, busy: [800, 1200, 400], links: [0, 0, 0], waiting: 0 });
   const slowLink = pipelineSeconds(of([2, 3, 1], 5e9), [near, near, near], 4);
-  expect(slowLink).toMatchObject({ wall: 100 * 4 * 5 + 3, links: [2000, 2000, 0] });
+  expect(slowLink).toMatchObject({ wall: 100 * 4 * 5 + 11, links: [2000, 2000, 0] });
   const far = pipelineSeconds(of([2, 3, 1]), [near, { ...near, latencySeconds: 10 }, near], 4);
   expect(far).toMatchObject({ wall: 100 * 16 + 3, waiting: 400 });
   // One of them in flight: the sum.
