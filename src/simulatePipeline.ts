@@ -1,4 +1,7 @@
 import { count, lastValueFrom } from 'rxjs';
+import { checkMembers, type Check } from './arguments/checkMembers.js';
+import { checkSignal } from './arguments/checks.js';
+import { whole } from './arguments/memberChecks.js';
 import { defaultWindow } from './engine/execution/defaultWindow.js';
 import { FollowingRun } from './engine/execution/FollowingRun.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
@@ -14,6 +17,7 @@ import { acceptBegin, beginOf, type PeerFacts } from './engine/peers/begin.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
 import { UsageError } from './errors/UsageError.js';
 import { throughStages } from './operators/throughStages.js';
+import { countSweeps } from './plan/model/countSweeps.js';
 import { taskSeconds } from './plan/model/taskSeconds.js';
 import { sizesOf } from './plan/model/sizes.js';
 import type { PipelinePlan, PipelineRequest } from './plan/pipeline/planPipeline.js';
@@ -32,6 +36,17 @@ export interface SimulatedPipeline {
   readonly idleShares: readonly number[];
 }
 
+export interface SimulatePipelineOptions {
+  /** That sweep in turn. Default: those of the plan; with 1 the engines wait for each other. */
+  readonly microBatches?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+const CHECKS: Readonly<Record<keyof SimulatePipelineOptions, Check>> = {
+  microBatches: whole(1),
+  signal: checkSignal,
+};
+
 /** Beyond that a simulation takes minutes. */
 const MOST_SQUARES = 1e6;
 
@@ -39,15 +54,22 @@ const MOST_SQUARES = 1e6;
  * Runs a planned pipeline through the real schedule, runs, messages and stages, on simulated devices that share a
  * clock, over links with latency and bandwidth: what the closed form averages happens here task by task.
  *
- * @param microBatches that sweep in turn. Default: those of the plan; with 1 the engines wait for each other
  * @throws UsageError where that takes too many tasks: give fewer rows
+ * @throws InterruptedError when the signal fires
  */
 export async function simulatePipeline(
   { machines, shape, workload }: Pick<PipelineRequest, 'machines' | 'shape' | 'workload'>,
   { stages, batchSize, batches: slots, microBatches: planned, rows }: PipelinePlan,
-  { microBatches = planned }: { readonly microBatches?: number } = {},
+  options: SimulatePipelineOptions = {},
 ): Promise<SimulatedPipeline> {
-  const squares = (rows * shape.layers * (workload.newTokens + 1)) / batchSize;
+  checkMembers('options', options, CHECKS);
+  const { microBatches = planned, signal } = options;
+  // Rows are dealt out evenly, and each batch's squares are as many in every engine.
+  const ofBatch = { ...workload, rows: Math.ceil(rows / slots) };
+  const squares = stages
+    .slice(0, 1)
+    .flatMap(({ policy }) => countSweeps(ofBatch, { ...policy, batches: 1 }))
+    .reduce((sum, { sweeps }) => sum + sweeps * slots * shape.layers, 0);
   if (squares > MOST_SQUARES)
     throw new UsageError(
       `simulating ${rows} rows would take about ${Math.round(squares / 1e6)} million squares, expected at most ${MOST_SQUARES / 1e6} million: give fewer rows`,
@@ -120,6 +142,7 @@ export async function simulatePipeline(
       window: defaultWindow(grid),
       movement: peerMovement(planMovement(setting, policy, sizes, tier), grid, sizes.tokenActivationBytes, tier),
       peers: { source, sink },
+      signal,
     };
     const facts: PeerFacts = {
       model: {

@@ -1,9 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
+import { InterruptedError } from '../src/errors/InterruptedError.js';
+import { UsageError } from '../src/errors/UsageError.js';
 import type { HardwareProfile } from '../src/plan/HardwareProfile.js';
 import { requireKnownShape } from '../src/plan/knownShapes.js';
 import type { PipelineMachine } from '../src/plan/pipeline/Machines.js';
 import { planPipeline, type PipelineRequest } from '../src/plan/pipeline/planPipeline.js';
-import { simulatePipeline } from '../src/simulatePipeline.js';
+import { simulatePipeline, type SimulatePipelineOptions } from '../src/simulatePipeline.js';
 import { builtIn } from './plan/support/hardware.js';
 import { faster, machine, request, scarce } from './plan/support/machines.js';
 
@@ -77,9 +79,37 @@ describe('links of any speed', () => {
   );
 });
 
-test('more rows than a simulation goes through in a minute are refused', async () => {
+test.each([
+  ['tokens that are sampled', { promptTokens: 64, newTokens: 64 }, 1e6],
+  ['chunks of prompts', { promptTokens: 2000, newTokens: 8 }, 12_000],
+])('more rows than a simulation goes through in reasonable time are refused: %s', async (_, tokens, rows) => {
+  const workload = { ...tokens, rows: 128 };
+  const given = request([machine('a'), machine('b')], { workload, allow: { batchSize: 4, batches: 2 } });
+  await expect(simulatePipeline(given, { ...planPipeline(given), rows })).rejects.toThrow(
+    new RegExp(`simulating ${rows} rows would take about \\d+ million squares, expected at most 1 million: give fewer`),
+  );
+});
+
+test('whoever asks for an end gets it in the midst of the simulation, or before it', async () => {
+  const given = request([machine('a'), machine('b')], { workload: { promptTokens: 64, newTokens: 64, rows: 2_000 } });
+  const plan = planPipeline(given);
+  const controller = new AbortController();
+  const simulated = simulatePipeline(given, plan, { signal: controller.signal });
+  setImmediate(() => {
+    controller.abort('SIGINT');
+  });
+  await expect(simulated).rejects.toThrow(InterruptedError);
+  await expect(simulatePipeline(given, plan, { signal: AbortSignal.abort() })).rejects.toThrow(InterruptedError);
+});
+
+test.each<[unknown, string]>([
+  [null, 'options: found null, expected an object'],
+  [{ signals: 1 }, 'options: found the unknown "signals", expected any of microBatches, signal (did you mean signal?)'],
+  [{ microBatches: 0 }, 'microBatches: found 0, expected a whole number of at least 1'],
+  [{ signal: {} }, 'signal: found an empty object, expected an AbortSignal'],
+])('options that are none are refused %#', async (options, sentence) => {
   const given = request([machine('a'), machine('b')]);
-  await expect(simulatePipeline(given, { ...planPipeline(given), rows: 1e6 })).rejects.toThrow(
-    /simulating 1000000 rows would take about \d+ million squares, expected at most 1 million: give fewer rows/,
+  await expect(simulatePipeline(given, planPipeline(given), options as SimulatePipelineOptions)).rejects.toThrow(
+    new UsageError(sentence),
   );
 });

@@ -50,7 +50,7 @@ export {
 } from '../plan/pipeline/planPipeline.js';
 export type { PipelineLink, PipelineMachine } from '../plan/pipeline/Machines.js';
 export { readMachines } from '../profile/readMachines.js';
-export { simulatePipeline, type SimulatedPipeline } from '../simulatePipeline.js';
+export { simulatePipeline, type SimulatedPipeline, type SimulatePipelineOptions } from '../simulatePipeline.js';
 export { planCurves, type Curve, type PlanCurves } from '../plan/document/planCurves.js';
 export { parsePolicyDocument } from '../plan/Policy.js';
 export { readHardwareFile } from '../profile/readHardware.js';

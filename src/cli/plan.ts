@@ -201,7 +201,7 @@ async function planMachines(flags: PlanCommandFlags, file: string, context: Comm
     machines: machines.map((machine) => ({ ...machine, caps: requestOf(flags, shape, machine.hardware).caps })),
   };
   const plan = planPipeline(request);
-  const simulated = flags.simulate ? await simulatePipeline(request, plan) : undefined;
+  const simulated = flags.simulate ? await simulatePipeline(request, plan, { signal: context.signal }) : undefined;
   const document = { ...plan, ...(simulated && { simulated }) };
   await context.print(flags.json ? `${JSON.stringify(document, undefined, 2)}\n` : describePipeline(plan, simulated));
 }

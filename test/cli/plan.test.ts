@@ -1,6 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import type { PipelinePlan, SimulatedPipeline } from '../../src/api/plan.js';
+import { createProgram } from '../../src/cli/program.js';
+import { InterruptedError } from '../../src/errors/InterruptedError.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { runCli } from './support.js';
 
@@ -191,6 +193,21 @@ describe('plan --machines', () => {
     expect(words.stdout).toMatch(/every engine: --batch-size 4 --batches \d+/);
     expect(words.stdout).toMatch(/\nleft +0-1\d /);
     expect(words.stdout).toContain('simulated: ');
+  }, 60_000);
+
+  test('an interrupt ends the simulation', async () => {
+    const machines = [{ hardware: 'flexgen-t4' }, { hardware: 'flexgen-t4' }];
+    writeFileSync(path('interrupted.json'), JSON.stringify({ machines }));
+    const printed: string[] = [];
+    const program = createProgram({
+      signal: AbortSignal.abort('SIGINT'),
+      exitCode: 0,
+      say: () => undefined,
+      print: (text) => Promise.resolve(void printed.push(text)),
+    });
+    const args = [...flags, '--machines', path('interrupted.json'), '--batch-size', '4', '--simulate'];
+    await expect(program.parseAsync(args, { from: 'user' })).rejects.toThrow(InterruptedError);
+    expect(printed).toEqual([]);
   }, 60_000);
 
   test.each([
