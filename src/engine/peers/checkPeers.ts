@@ -3,6 +3,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import type { Peers } from './PeerConnection.js';
 import type { GenerateOptions } from '../../Row.js';
 import type { Grid } from '../grid/Square.js';
+import { BLOCK_SCHEDULES, SCHEDULE_NAMES, scheduleNamed } from '../schedules/blockSchedules.js';
 
 /** @throws UsageError unless they are the two ends that an engine needs, to those of the layers before and after */
 export function checkPeers(peers: unknown): asserts peers is Peers {
@@ -21,6 +22,8 @@ function wrong(end: keyof Peers, value: unknown, expected: string): UsageError {
 /**
  * @throws UsageError unless a run of an engine with these layers has engines for all of the model's, and keeps no
  * answers that depend on others than itself
+ *
+ * @param schedule its name
  */
 export function checkLayers(
   { part, slots }: Pick<Grid, 'part' | 'slots'>,
@@ -29,6 +32,7 @@ export function checkLayers(
     microBatches,
     reuse,
   }: { readonly peers?: Peers; readonly microBatches?: number } & Pick<GenerateOptions, 'reuse'> = {},
+  schedule = '',
 ): void {
   if (!part && peers) throw new UsageError('peers: found some, expected none: this engine has all layers of the model');
   if (part && part.first > 0)
@@ -41,8 +45,20 @@ export function checkLayers(
     throw new UsageError(
       `microBatches: found ${microBatches}${peers ? '' : ' without peers'}, expected at most ${slots}, the engine's batches, beside peers`,
     );
+  if (microBatches !== undefined && microBatches > 1 && hasOneSlot(schedule)) {
+    const others = SCHEDULE_NAMES.filter((name) => !hasOneSlot(name)).join(' or ');
+    throw new UsageError(
+      `microBatches: found ${microBatches} beside the schedule ${schedule}, which has one batch under way, expected 1, or the schedule ${others}`,
+    );
+  }
   if (peers && reuse)
     throw new UsageError(
       'reuse: found a store, expected none where peers have layers of the model: what they compute with is no part of what answers are kept under',
     );
+}
+
+/** False for schedules of the user's, which may have what they like under way. */
+function hasOneSlot(schedule: string): boolean {
+  const name = scheduleNamed(schedule);
+  return name !== undefined && BLOCK_SCHEDULES[name].sweep === 'one-slot';
 }

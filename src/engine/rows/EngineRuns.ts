@@ -91,7 +91,7 @@ export class EngineRuns {
       rowLimit: () => this.pool.rowLimit,
       check: (options) => {
         this.checkOpen();
-        checkLayers(opened.grid, options);
+        this.checkComposed(options);
       },
       score: host.score,
       composed: (options, read) => this.composed(options, read),
@@ -104,7 +104,13 @@ export class EngineRuns {
     this.checkOpen();
     checkRunOptions(options, this.host.source.decoder.vocabularySize);
     checkRows(rows);
-    checkLayers(this.opened.grid, options);
+    this.checkComposed(options);
+  }
+
+  /** @throws UsageError */
+  private checkComposed(options: RunOptions): void {
+    const { grid, settings } = this.opened;
+    checkLayers(grid, options, options.schedule?.name ?? settings.block.schedule);
   }
 
   /** A run that generates. */

@@ -30,3 +30,17 @@ test.each<[string, Parameters<typeof checkLayers>[0], Parameters<typeof checkLay
   if (message) expect(check).toThrow(message);
   else expect(check).not.toThrow();
 });
+
+test.each<[string, number | undefined, RegExp | undefined]>([
+  ['row', 2, /^microBatches: found 2 beside the schedule row, .*, expected 1, or the schedule zigzag or diagonal$/],
+  ['row', 1, undefined],
+  ['row', undefined, undefined],
+  ['zigzag', 2, undefined],
+  ['diagonal', 2, undefined],
+  ["one of the user's", 2, undefined],
+])('the schedule %s with %s parts of the block', (schedule, microBatches, message) => {
+  const check = (): void =>
+    checkLayers(first, { peers, ...(microBatches !== undefined && { microBatches }) }, schedule);
+  if (message) expect(check).toThrow(message);
+  else expect(check).not.toThrow();
+});
