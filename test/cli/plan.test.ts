@@ -218,6 +218,12 @@ describe('plan --machines', () => {
       { machines: [{ hardware: 'flexgen-t4' }, { hardware: 'flexgen-t4', speed: 1 }] },
       /machines.1: found the unknown field speed/,
     ],
+    [
+      2,
+      [],
+      { machines: [{ name: 'a\nb', hardware: 'flexgen-t4' }, { hardware: 'flexgen-t4' }] },
+      /machines.0.name: found "a\\nb", expected a line of/,
+    ],
     [1, ['--hardware', 'flexgen-t4'], { machines: [] }, /--hardware: found flexgen-t4 beside --machines/],
     [1, ['--compress-cache', 'auto'], { machines: [] }, /--compress-cache: found auto beside --machines/],
   ])('what cannot be right is refused, with exit code %d: %j', async (expected, more, document, message) => {

@@ -29,6 +29,13 @@ test.each([
     JSON.stringify({ machines: [{ hardware: 'flexgen-t4', link: { bytesPerSecond: -1, latencySeconds: 0 } }] }),
     /machines/,
   ],
+  ...['', 'two\nlines', 'a\ttab', '\u001b[2J', 'back\u202ewards', 'x'.repeat(101)].map(
+    (name) =>
+      [
+        JSON.stringify({ machines: [{ hardware: 'flexgen-t4' }, { name, hardware: 'flexgen-t4' }] }),
+        /machines\.1\.name: found ".*, expected a line of 1 to 100 characters, none of them a control character/,
+      ] as const,
+  ),
 ])('a file that is none is refused: %s', async (text, words) => {
   writeFileSync(path('wrong.json'), text);
   await expect(readMachines(path('wrong.json'))).rejects.toThrow(words);

@@ -43,11 +43,18 @@ export const linkSchema: z.ZodType<PipelineLink> = z.strictObject({
 /** 1 Gbit/s, less what frames and packets take, in one rack. */
 const ETHERNET: PipelineLink = { bytesPerSecond: 117e6, latencySeconds: 0.0002 };
 
+/** They go into tables and sentences that people read in terminals, which act on such characters. */
+export const machineNameSchema: z.ZodType<string> = z
+  .string()
+  .regex(/^[^\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]{1,100}$/u, {
+    error: 'expected a line of 1 to 100 characters, none of them a control character',
+  });
+
 const fileSchema: z.ZodType<MachinesFile> = z.strictObject({
   machines: z
     .array(
       z.strictObject({
-        name: z.string().min(1).max(100).optional(),
+        name: machineNameSchema.optional(),
         hardware: z.string().min(1).max(4096),
         link: linkSchema.optional(),
       }),

@@ -11,7 +11,7 @@ import type { Workload } from '../Workload.js';
 import type { ComputeTier, Tier } from '../../engine/grid/Tier.js';
 import { formatBytes } from '../../units.js';
 import { divideLayers } from './divideLayers.js';
-import { linkSchema, type PipelineMachine } from './Machines.js';
+import { linkSchema, machineNameSchema, type PipelineMachine } from './Machines.js';
 import { pipelineSeconds, type PipelineSeconds } from './pipelineSeconds.js';
 import { stageCost, type StageCost } from './stageCost.js';
 
@@ -64,7 +64,7 @@ const BATCH_SIZES = [1, 4, 8, 16, 32, 64, 128, 256];
 const machinesSchema = z
   .array(
     z.strictObject({
-      name: z.string(),
+      name: machineNameSchema,
       hardware: profileSchema,
       caps: z
         .strictObject({ gpu: z.number().optional(), cpu: z.number().optional(), disk: z.number().optional() })

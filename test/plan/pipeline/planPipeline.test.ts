@@ -60,6 +60,7 @@ describe('planPipeline', () => {
       [machine('a'), { ...machine('b'), link: { ...LINK, bytesPerSecond: 0 } }],
       /machines.1.link.bytesPerSecond: found 0/,
     ],
+    [[machine('a'), machine('two\nlines')], /machines.1.name: found "two\\nlines", expected a line of/],
   ] as const)('bad machines are refused: %#', (machines, words) => {
     expect(() => planPipeline(request(machines))).toThrow(words);
   });
