@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { mkdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { MachineFacts } from '../bindings/Addon.js';
@@ -48,12 +47,9 @@ export async function cachedProfile(options: ProfileOptions = {}): Promise<Hardw
   checkProfileOptions(options);
   const machine = loadAddon().machine();
   const gpu = gpuOf(options.gpuMemory, machine);
-  let [path, kept]: [string, HardwareProfile | undefined] = ['', undefined];
-  for (path of await servingPaths(options, machine)) {
-    kept = await readProfile(path, { ...machine, ...(gpu && identityOfGpu(gpu.facts)) });
-    if (kept !== undefined) break;
-  }
-  if (kept === undefined) return refreshProfile(options);
+  const found = await keptProfile(options, machine);
+  if (found === undefined) return refreshProfile(options);
+  const { path, kept } = found;
   const disk = kept.links.diskReadBytesPerSecond === undefined ? undefined : (options.disk ?? defaultDiskFolder());
   const { learned, ignored } = await readCorrections(correctionsPath(path), kept);
   if (ignored !== undefined) options.onNote?.(ignored);
@@ -76,16 +72,24 @@ export async function refreshProfile(options: ProfileOptions = {}): Promise<Hard
   return profile;
 }
 
-/** Where profiles that have all that is asked for are kept: the whole one first. */
-async function servingPaths(options: ProfileOptions, machine: MachineFacts): Promise<Set<string>> {
-  const whole = { ...options, weights: undefined, diskBytes: undefined };
-  return new Set([await profilePath(whole, machine), await profilePath(options, machine)]);
+/** Where the profile is kept that `cachedProfile` gives; where there is none yet, where it will be. */
+export async function keptProfilePath(options: ProfileOptions, machine: MachineFacts): Promise<string> {
+  return (await keptProfile(options, machine))?.path ?? profilePath(options, machine);
 }
 
-/** Where the profile is kept that `cachedProfile` gave. */
-export async function keptProfilePath(options: ProfileOptions, machine: MachineFacts): Promise<string> {
-  const paths = [...(await servingPaths(options, machine))];
-  return paths.find((path) => existsSync(path)) ?? profilePath(options, machine);
+/** The first good one of the profiles that have all that is asked for, the whole one before the one of these options. */
+async function keptProfile(
+  options: ProfileOptions,
+  machine: MachineFacts,
+): Promise<{ readonly path: string; readonly kept: HardwareProfile } | undefined> {
+  const gpu = gpuOf(options.gpuMemory, machine);
+  const identity = { ...machine, ...(gpu && identityOfGpu(gpu.facts)) };
+  const whole = { ...options, weights: undefined, diskBytes: undefined };
+  for (const path of new Set([await profilePath(whole, machine), await profilePath(options, machine)])) {
+    const kept = await readProfile(path, identity);
+    if (kept !== undefined) return { path, kept };
+  }
+  return undefined;
 }
 
 /** Where a profile of this machine is kept, once it was measured with these options. @internal exported for tests */

@@ -247,6 +247,18 @@ describe('cachedProfile', () => {
     expect(await keptProfilePath(less, machine)).toBe(await profilePath(options(), machine));
   });
 
+  test('what runs taught is kept beside the profile that is used, not beside a damaged one', async () => {
+    const less = options({ weights: ['q4'], diskBytes: 0 });
+    writeFileSync(await mark((profile) => profile), '{');
+    const file = await mark((profile) => ({ ...profile, name: 'part' }), less);
+    const part = await cachedProfile(less);
+    expect(part.name).toBe('part');
+    const kept = await keptProfilePath(less, machine);
+    expect(kept).toBe(file);
+    await learnRun(correctionsPath(kept), part, { 'disk.read': { seconds: 13, profileSeconds: 10 } }, 1);
+    expect((await cachedProfile(less)).corrections?.['disk.read']).toBeGreaterThan(1.2);
+  });
+
   test('what runs taught comes with it, until somebody measures again', async () => {
     const first = await cachedProfile(options());
     expect(first.corrections).toBeUndefined();
