@@ -9,7 +9,7 @@ const MOST_CHARACTERS = 80;
 export function found(value: unknown): string {
   switch (typeof value) {
     case 'string':
-      return JSON.stringify(shortened(value));
+      return quoted(shortened(value));
     case 'bigint':
       return `${value}n`;
     case 'function':
@@ -29,7 +29,7 @@ function describeObject(value: object): string {
       return `an array of ${(value as unknown as ArrayLike<unknown>).length}`;
     const keys = Object.keys(value);
     if (keys.length === 0) return 'an empty object';
-    return `an object with ${shortened(keys.slice(0, 3).join(', '))}${keys.length > 3 ? ', …' : ''}`;
+    return `an object with ${visible(shortened(keys.slice(0, 3).join(', ')))}${keys.length > 3 ? ', …' : ''}`;
   } catch {
     return 'an object'; // a revoked proxy, say
   }
@@ -52,10 +52,27 @@ export function foundInFile(value: unknown): string {
 export function foundJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return found(value);
   try {
-    return shortened(JSON.stringify(value));
+    return shortened(visible(JSON.stringify(value)));
   } catch {
     return found(value); // a cycle, a BigInt in it, what makes no text of itself
   }
+}
+
+/** A text in the quotes of JSON, on one line of whatever shows it. */
+export function quoted(text: string): string {
+  return visible(JSON.stringify(text));
+}
+
+/** What moves a terminal's cursor, or turns around what stands beside it; JSON escapes the first 32 only. */
+export const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+function visible(text: string): string {
+  return text.replace(INVISIBLE, (character) =>
+    Array.from(
+      { length: character.length },
+      (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`,
+    ).join(''),
+  );
 }
 
 /** The beginning of a long text, for an error message. */

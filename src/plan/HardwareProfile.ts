@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { CORRECTIONS_WORDS, WORK_KIND, areCorrections } from './corrections.js';
+import { nameSchema } from './nameSchema.js';
 import { parsedFile } from './parsed.js';
 import { UsageError } from '../errors/UsageError.js';
 import { formatBytes } from '../units.js';
@@ -168,7 +169,7 @@ const lmOffloadSchema = z.strictObject({
 export const profileSchema = z
   .strictObject({
     format: z.literal('spillway-hardware-1'),
-    name: z.string().min(1).max(200),
+    name: nameSchema(200),
     description: z.string().max(4000).default(''),
     /** What the profile belongs to; a profile that says nothing here is of a machine that one does not own. */
     machine: z

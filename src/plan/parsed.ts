@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { PlanFileError } from '../errors/ModelFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { foundJson } from '../arguments/found.js';
+import { listMissing, printable } from '../model/files/printable.js';
 
 /**
  * A file's contents by their schema, defaults filled in.
@@ -46,16 +47,26 @@ interface Issue {
 function issueWords(error: z.ZodError, document: unknown): Issue {
   const issue = error.issues[0];
   const path = issue?.path ?? [];
+  if (issue?.code === 'invalid_key')
+    return {
+      field: fieldOf(path.slice(0, -1)),
+      found: `the name ${printable(String(path.at(-1)))}`,
+      expected: expectedWords(issue.issues[0], path.at(-1)),
+    };
   let value: unknown = document;
   for (const key of path)
     value =
       typeof value === 'object' && value !== null && Object.hasOwn(value, key)
         ? (value as Record<PropertyKey, unknown>)[key]
         : undefined;
-  const field = path.map(String).join('.');
+  const field = fieldOf(path);
   if (issue?.code === 'unrecognized_keys')
-    return { field, found: `the unknown field ${issue.keys.slice(0, 3).join(', ')}`, expected: 'only known fields' };
+    return { field, found: `the unknown field ${listMissing(issue.keys.slice(0, 3))}`, expected: 'only known fields' };
   return { field, found: value === undefined ? 'nothing' : foundJson(value), expected: expectedWords(issue, value) };
+}
+
+function fieldOf(path: readonly PropertyKey[]): string {
+  return path.map((key) => printable(String(key))).join('.');
 }
 
 /** By zod's names. */

@@ -8,6 +8,7 @@ describe('found', () => {
   test.each<[unknown, string]>([
     ['2', '"2"'],
     ['a\nb', String.raw`"a\nb"`],
+    ['\u001b[2J\u009b\u202e\u{e0001}', String.raw`"\u001b[2J\u009b\u202e\udb40\udc01"`],
     ['x'.repeat(200), `"${'x'.repeat(80)}…"`],
     [2, '2'],
     [NaN, 'NaN'],
@@ -19,6 +20,7 @@ describe('found', () => {
     [Symbol('s'), 'a symbol'],
     [[1, 2], 'an array of 2'],
     [{}, 'an empty object'],
+    [{ '\u001b[2J': 1 }, String.raw`an object with \u001b[2J`],
     [{ a: 1, b: 1n }, 'an object with a, b'],
     [{ a: 1, b: 2, c: 3, d: 4 }, 'an object with a, b, c, …'],
     [Object.assign(Object.create(null) as object, { a: 1n }), 'an object with a'],

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { nameSchema } from '../nameSchema.js';
 import { parsedFile } from '../parsed.js';
 
 const positive = z.number().positive().max(1e18);
@@ -38,7 +39,7 @@ const switchSchema = z.strictObject({
 
 export const chipSchema = z.strictObject({
   format: z.literal('spillway-chip-1'),
-  name: z.string().min(1).max(200),
+  name: nameSchema(200),
   description: z.string().max(4000).default(''),
   /** Peak of products in bfloat16, a multiplication and an addition counted as two. */
   flopsPerSecond: positive,
@@ -50,7 +51,10 @@ export const chipSchema = z.strictObject({
   efficiency: z.strictObject({ products: share, memory: share, network: share }),
   /** By name; the first one is meant where nobody says. */
   interconnects: z
-    .record(z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/), z.discriminatedUnion('kind', [torusSchema, switchSchema]))
+    .record(
+      z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/, 'expected up to 40 of a-z, 0-9 and -'),
+      z.discriminatedUnion('kind', [torusSchema, switchSchema]),
+    )
     .refine((links) => Object.keys(links).length > 0, { error: 'expected at least one interconnect' }),
 });
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { nameSchema } from '../nameSchema.js';
 import { parsedFile } from '../parsed.js';
 import type { HardwareProfile } from '../HardwareProfile.js';
 import type { MemoryCaps } from '../PlanRequest.js';
@@ -43,12 +44,8 @@ export const linkSchema: z.ZodType<PipelineLink> = z.strictObject({
 /** 1 Gbit/s, less what frames and packets take, in one rack. */
 const ETHERNET: PipelineLink = { bytesPerSecond: 117e6, latencySeconds: 0.0002 };
 
-/** They go into tables and sentences that people read in terminals, which act on such characters. */
-export const machineNameSchema: z.ZodType<string> = z
-  .string()
-  .regex(/^[^\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]{1,100}$/u, {
-    error: 'expected a line of 1 to 100 characters, none of them a control character',
-  });
+/** Of a machine. */
+export const machineNameSchema: z.ZodType<string> = nameSchema(100);
 
 const fileSchema: z.ZodType<MachinesFile> = z.strictObject({
   machines: z

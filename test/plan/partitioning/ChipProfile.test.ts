@@ -38,6 +38,13 @@ describe('a chip', () => {
     [{ interconnects: {} }, 'interconnects: found {}, expected at least one interconnect'],
     [{ interconnects: { torus: { ...TPU.interconnects.torus, axes: 4 } } }, 'interconnects.torus.axes: found 4'],
     [{ interconnects: { ring: { kind: 'ring' } } }, 'interconnects.ring.kind: found "ring"'],
+    [{ name: 'a\u001b[2J' }, 'name: found "a\\u001b[2J", expected a line of 1 to 200 characters'],
+    [{ name: 'a\u009b2J\u202e' }, 'name: found "a\\u009b2J\\u202e", expected a line of 1 to 200 characters'],
+    [
+      { interconnects: { 'x\u001b[2J': TPU.interconnects.torus } },
+      'interconnects: found the name "x\\u001b[2J", expected up to 40 of a-z, 0-9 and -',
+    ],
+    [{ '\u001b[2J': 1 }, 'document: found the unknown field "\\u001b[2J", expected only known fields'],
     [{ colour: 1 }, 'document: found the unknown field colour, expected only known fields'],
   ])('that makes no sense, %#', (change, sentence) => {
     expect(() => parseChip({ ...TPU, ...change }, 'c.json')).toThrow(`c.json: ${sentence}`);
