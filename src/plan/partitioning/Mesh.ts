@@ -47,6 +47,43 @@ export function meshesOf(interconnect: Interconnect, chips: number): Mesh[] {
   );
 }
 
+/**
+ * Numbers of chips worth a try on an interconnect, rising: doublings of one chip, what divides a node (of a torus: a
+ * stretch whose ends are joined), doublings of it, and as many as there are. Pure.
+ */
+export function chipCounts(interconnect: Interconnect): number[] {
+  const { kind, mostChips } = interconnect;
+  const unit = kind === 'torus' ? interconnect.wrapsAt : (interconnect.nodes?.chips ?? 1);
+  const along = rising([
+    ...doublings(1, mostChips),
+    ...doublings(unit, mostChips),
+    ...Array.from({ length: Math.min(unit, mostChips) }, (_, at) => at + 1).filter((chips) => unit % chips === 0),
+  ]);
+  let slices: readonly (readonly number[])[] = [[]];
+  for (let axis = 0; axis < (kind === 'torus' ? interconnect.axes : 1); axis++)
+    slices = slices.flatMap((slice) =>
+      along
+        .filter((chips) => chips >= (slice.at(-1) ?? 1) && product(slice) * chips <= mostChips)
+        .map((chips) => [...slice, chips])
+        .filter(isSlice),
+    );
+  return rising([...slices.map(product), mostChips, mostChips - (mostChips % unit)]).filter(
+    (chips) => chips > 0 && meshesOf(interconnect, chips).length > 0,
+  );
+}
+
+function doublings(from: number, most: number): number[] {
+  return from > most ? [] : [from, ...doublings(2 * from, most)];
+}
+
+function rising(numbers: readonly number[]): number[] {
+  return [...new Set(numbers)].sort((a, b) => a - b);
+}
+
+function product(sizes: readonly number[]): number {
+  return sizes.reduce((all, size) => all * size, 1);
+}
+
 function isSlice(sizes: readonly number[]): boolean {
   return Math.max(...sizes) <= LONGEST * Math.min(...sizes);
 }

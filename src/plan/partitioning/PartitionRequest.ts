@@ -21,7 +21,7 @@ export interface PartitionRequest {
   /** A dense model; `residual: 'parallel'` computes attention and feed-forward block side by side. */
   readonly shape: ModelShape;
   readonly workload: { readonly promptTokens: number; readonly newTokens: number };
-  /** How many chips. Default auto: 1, 2, 4, … 256. */
+  /** How many chips. Default auto: 1, 2, 4, … 256, nodes and what divides them. */
   readonly chips?: number | 'auto' | undefined;
   /** Rows that share a pass. Default: 1, 2, 4, … 1024. */
   readonly batchSize?: number | undefined;

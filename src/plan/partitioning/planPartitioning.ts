@@ -3,7 +3,7 @@ import { tooSlow } from '../blockSeconds.js';
 import type { ModelShape } from '../ModelShape.js';
 import { paretoFrontier } from '../paretoFrontier.js';
 import type { ChipProfile, Interconnect } from './ChipProfile.js';
-import { meshesOf, type Mesh } from './Mesh.js';
+import { chipCounts, meshesOf, type Mesh } from './Mesh.js';
 import {
   ATTENTION_SHARDINGS,
   LAYOUT_NAMES,
@@ -68,8 +68,11 @@ export interface PartitionDocument {
   readonly searched: number;
 }
 
-/** Numbers of chips and rows that are tried where they are open. */
-const CHIPS = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+/** Where their number is open, no more chips are tried. */
+const MOST_OPEN = 256;
+/** So many numbers of chips are named in a message. */
+const MOST_NAMED = 12;
+/** Numbers of rows that are tried where they are open. */
 const BATCHES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
 /**
@@ -83,9 +86,11 @@ export function planPartitioning(given: PartitionRequest): PartitionDocument {
   const request = parsePartitionRequest(given);
   const { chip, shape, workload, interconnect, chips = 'auto', maxLatencySeconds = Infinity } = request;
   const links = chip.interconnects[interconnect] as Interconnect;
+  const counts = chipCounts(links);
+  const open = openCounts(counts);
   if (chips !== 'auto' && meshesOf(links, chips).length === 0)
     throw new UsageError(
-      `chips: found ${chips}, expected a number that ${chip.name} comes in over ${interconnect}: ${CHIPS.filter((each) => meshesOf(links, each).length > 0).join(', ')} and the like, at most ${links.mostChips}`,
+      `chips: found ${chips}, expected a number that ${chip.name} comes in over ${interconnect}: ${open.slice(0, MOST_NAMED).join(', ')} and the like, at most ${links.mostChips}`,
     );
   const found: { prefill: PhasePlan[]; decode: PhasePlan[]; both: PartitionPlan[] } = {
     prefill: [],
@@ -93,7 +98,7 @@ export function planPartitioning(given: PartitionRequest): PartitionDocument {
     both: [],
   };
   let searched = 0;
-  for (const count of chips === 'auto' ? CHIPS : [chips])
+  for (const count of chips === 'auto' ? open : [chips])
     for (const weights of request.weights ?? (['bfloat16'] as const))
       for (const batchSize of request.batchSize === undefined ? BATCHES : [request.batchSize]) {
         const best = bestOf(request, links, count, weights, batchSize);
@@ -102,7 +107,7 @@ export function planPartitioning(given: PartitionRequest): PartitionDocument {
         if (best.decode) found.decode.push(best.decode);
         if (best.both) found.both.push(best.both);
       }
-  if (found.both.length === 0) throw tooFewChips(request, links);
+  if (found.both.length === 0) throw tooFewChips(request, links, counts);
   const within = found.both.filter(({ seconds }) => seconds <= maxLatencySeconds);
   const [plan] = within.sort((a, b) => a.chipSecondsPerToken - b.chipSecondsPerToken || a.seconds - b.seconds);
   if (plan === undefined)
@@ -227,15 +232,19 @@ function together(
   };
 }
 
-/** For chips that are too few: how many would do. */
-function tooFewChips(request: PartitionRequest, links: Interconnect): UsageError {
+/** Those that are tried where the number is open; one chip is among them. */
+function openCounts(counts: readonly number[]): number[] {
+  return counts.filter((count) => count <= MOST_OPEN);
+}
+
+/** For chips that are too few: how many of those worth a try would do. */
+function tooFewChips(request: PartitionRequest, links: Interconnect, counts: readonly number[]): UsageError {
   const { chip, shape, chips = 'auto', weights = ['bfloat16'], batchSize = 1 } = request;
-  const enough = [...CHIPS, 512, 1024, 2048, 4096].find(
-    (count) =>
-      count <= links.mostChips &&
-      weights.some((format) => bestOf(request, links, count, format, batchSize).both !== undefined),
+  const enough = counts.find((count) =>
+    weights.some((format) => bestOf(request, links, count, format, batchSize).both !== undefined),
   );
+  const tried = chips === 'auto' ? `up to ${openCounts(counts).at(-1)} of ${chip.name}` : `so many of ${chip.name}`;
   return new UsageError(
-    `chips: found ${chips}, but ${shape.name} with ${batchSize === 1 ? 'one row' : `${batchSize} rows`} does not fit on ${chips === 'auto' ? `any number of ${chip.name} that was tried` : `so many of ${chip.name}`}, expected ${enough === undefined ? `other chips: up to ${links.mostChips} of these do not hold it` : `at least ${enough}`}`,
+    `chips: found ${chips}, but ${shape.name} with ${batchSize === 1 ? 'one row' : `${batchSize} rows`} does not fit on ${tried}, expected ${enough === undefined ? `other chips: up to ${counts.at(-1)} of these were tried, and do not hold it` : `at least ${enough}`}`,
   );
 }

@@ -184,6 +184,61 @@ describe('a bound on latency', () => {
   });
 });
 
+describe('nodes of six', () => {
+  const sixes = (mostChips: number, memoryBytes = TPU.memoryBytes): PartitionRequest['chip'] => ({
+    ...TPU,
+    name: 'six',
+    memoryBytes,
+    interconnects: {
+      links: {
+        kind: 'switch',
+        bytesPerSecond: 3e11,
+        stepSeconds: 4e-6,
+        nodes: { chips: 6, bytesPerSecond: 2.5e10, stepSeconds: 1e-5 },
+        mostChips,
+      },
+    },
+  });
+  const roomy = 80 * 2 ** 30;
+
+  test('auto tries what the interconnect comes in, and finds what is there', () => {
+    const { plan } = planPartitioning(request({ chip: sixes(4096, roomy) }));
+    expect(plan.chips % 6).toBe(0);
+    expect(planPartitioning(request({ chip: sixes(4096, roomy), chips: 24 })).plan.chips).toBe(24);
+  });
+
+  test.each([
+    [
+      { chip: sixes(4096), chips: 7 },
+      'chips: found 7, expected a number that six comes in over links: 1, 2, 3, 4, 6, 12, 24',
+    ],
+    [{ chip: sixes(4096, roomy), chips: 6 }, 'does not fit on so many of six, expected at least 24'],
+    [
+      { chip: sixes(65_536, 2 ** 24) },
+      'chips: found auto, but palm-540b with one row does not fit on up to 192 of six, expected other chips: up to 65532 of these were tried',
+    ],
+    [{ chip: sixes(65_536, 2 ** 30) }, 'does not fit on up to 192 of six, expected at least 3072'],
+  ])('%#', (more, sentence) => {
+    expect(() => planPartitioning(request(more))).toThrow(sentence);
+  });
+
+  test('what is said to be enough is', () => {
+    for (const memoryBytes of [2 ** 30, 2 ** 31]) {
+      let message = '';
+      try {
+        planPartitioning(request({ chip: sixes(65_536, memoryBytes) }));
+      } catch (error) {
+        ({ message } = error as Error);
+      }
+      const enough = Number(/at least (\d+)$/.exec(message)?.[1]);
+      const on = (chips: number) => () =>
+        planPartitioning(request({ chip: sixes(65_536, memoryBytes), chips, batchSize: 1 })).plan.chips;
+      expect(on(enough)()).toBe(enough);
+      expect(on(enough / 2)).toThrow(`expected at least ${enough}`);
+    }
+  });
+});
+
 describe('one clear sentence', () => {
   const experts = requireKnownShape('mixtral-8x7b');
   test.each([
