@@ -77,7 +77,7 @@ export async function keptProfilePath(options: ProfileOptions, machine: MachineF
   return (await keptProfile(options, machine))?.path ?? profilePath(options, machine);
 }
 
-/** The first good one of the profiles that have all that is asked for, the whole one before the one of these options. */
+/** The first good one of the profiles that have all that is asked for: the whole one, then that of these options. */
 async function keptProfile(
   options: ProfileOptions,
   machine: MachineFacts,
