@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { requireKnownShape } from '../../../src/plan/knownShapes.js';
 import type { ModelShape } from '../../../src/plan/ModelShape.js';
 import { bytesSent } from '../../../src/plan/partitioning/Collective.js';
-import { layerCollectives, paddedHeads } from '../../../src/plan/partitioning/layerCollectives.js';
+import { layerCollectives, paddedHeads, paddedShape } from '../../../src/plan/partitioning/layerCollectives.js';
 import { chipsAlong, type AxisName, type AxisSizes } from '../../../src/plan/partitioning/Mesh.js';
 import {
   ATTENTION_SHARDINGS,
@@ -120,6 +120,56 @@ test('heads are filled up: 48 to 64 on 64 chips', () => {
   expect(paddedHeads(128, 64)).toBe(128);
   expect(paddedHeads(128, 256)).toBe(128);
   expect(paddedHeads(9, 1)).toBe(9);
+  expect([3, 6, 7, 96, 100].map((chips) => paddedHeads(48, chips, 256))).toEqual([48, 48, 49, 48, 50]);
+  // A head of three values is no half of one.
+  expect(paddedHeads(2, 4, 3)).toBe(4);
+});
+
+describe('a model as it is split', () => {
+  test('what does not divide is filled up: LLaMA 7B on 3 chips', () => {
+    expect(paddedShape(requireKnownShape('llama-7b'), 3)).toMatchObject({
+      hiddenSize: 4098,
+      feedForwardSize: 11_010,
+      vocabularySize: 32_001,
+      heads: 33,
+      kvHeads: 33,
+    });
+    // Groups of eight heads stay together.
+    expect(paddedShape(requireKnownShape('llama-3-70b'), 3)).toMatchObject({ heads: 72, kvHeads: 9 });
+    expect(paddedShape(requireKnownShape('llama-3-70b'), 24)).toMatchObject({ heads: 72, kvHeads: 8 });
+    expect(paddedShape(requireKnownShape('palm-540b'), 24)).toMatchObject({
+      heads: 48,
+      kvHeads: 1,
+      hiddenSize: 18_432,
+    });
+  });
+
+  test('each chip has whole columns, of a model that is no smaller, and none beyond need', () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom('palm-62b', 'llama-7b', 'llama-30b', 'llama-3-70b', 'qwen2-7b', 'smollm2-135m', 'opt-66b'),
+        fc.integer({ min: 1, max: 300 }),
+        (name, chips) => {
+          const shape = requireKnownShape(name);
+          const split = paddedShape(shape, chips);
+          for (const size of ['hiddenSize', 'feedForwardSize', 'vocabularySize'] as const) {
+            expect(split[size] % chips).toBe(0);
+            expect(split[size] - shape[size]).toBeGreaterThanOrEqual(0);
+            expect(split[size] - shape[size]).toBeLessThan(chips);
+          }
+          expect((split.heads * split.headDim) % chips).toBe(0);
+          expect(split.heads).toBeGreaterThanOrEqual(shape.heads);
+          expect(split.heads % split.kvHeads).toBe(0);
+          // Chips have as many of the keys and values, or so many share them.
+          expect(Math.min(split.kvHeads % chips, chips % split.kvHeads)).toBe(0);
+          expect(split.globalWeightBytes).toBeGreaterThanOrEqual(shape.globalWeightBytes);
+          // Once is enough.
+          expect(paddedShape(split, chips)).toEqual(split);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
 });
 
 /** A layer of small whole numbers, with a batch, and what it makes of them. */

@@ -217,7 +217,7 @@ describe('nodes of six', () => {
       { chip: sixes(65_536, 2 ** 24) },
       'chips: found auto, but palm-540b with one row does not fit on up to 192 of six, expected other chips: up to 65532 of these were tried',
     ],
-    [{ chip: sixes(65_536, 2 ** 30) }, 'does not fit on up to 192 of six, expected at least 3072'],
+    [{ chip: sixes(65_536, 2 ** 30) }, 'does not fit on up to 192 of six, expected at least 1536'],
   ])('%#', (more, sentence) => {
     expect(() => planPartitioning(request(more))).toThrow(sentence);
   });
