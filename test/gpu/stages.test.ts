@@ -1,6 +1,6 @@
 import './support/emulatedAddon.js';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Engine, type EngineOptions, type RowResult, type RunOptions } from '../../src/index.js';
@@ -95,6 +95,40 @@ describe('layers divided over engines on a GPU', () => {
       expect(compared).toBeGreaterThan(0.8 * all);
     },
   );
+
+  test.each([zigZagBlock(), diagonalBlock()])(
+    'with pages that come to it, $name: bitwise as on one',
+    async (schedule) => {
+      const options = {
+        model: model('llama-Q4_1.gguf'),
+        ...GPU,
+        cpuAttention: false,
+        cache: { gpu: 0, cpu: 0.5, disk: 0.5 },
+      };
+      await expect(inRing([1, 1], () => options, { schedule })).resolves.toEqual(await whole(options));
+    },
+  );
+
+  test('a row with more pages than come to the GPU of a later engine ends by itself, not the run', async () => {
+    const long = join(disk, 'long');
+    cpSync(model('llama'), long, { recursive: true });
+    const config = join(long, 'config.json');
+    writeFileSync(
+      config,
+      JSON.stringify({ ...JSON.parse(readFileSync(config, 'utf8')), max_position_embeddings: 8192 }),
+    );
+    const options = { model: long, batchSize: 1, precision: 'float32', cache: { gpu: 0, cpu: 1, disk: 0 } } as const;
+    const given = [{ id: 'long', tokens: Array.from({ length: 4200 }, (_, i) => i % 120), maxNewTokens: 1 }, ...greedy];
+    const found = await inRing(
+      [1, 1],
+      (index) =>
+        index === 0 ? { ...options, cache: { cpu: 1, disk: 0 } } : { ...options, ...GPU, cpuAttention: false },
+      {},
+      given,
+    );
+    expect(found.filter(({ error }) => error).map(({ id, error }) => [id, error?.code])).toEqual([['long', 'memory']]);
+    expect(found).toHaveLength(given.length);
+  });
 
   test('engines that put other shares of the cache on it are refused, with what to do', async () => {
     const options = { model: model('llama-Q4_1.gguf') };

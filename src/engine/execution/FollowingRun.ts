@@ -204,6 +204,11 @@ class AnnouncedSquares implements SquareSource<never> {
     // No token follows a prefix that it would have to leave out.
     const promptTokens = isPrefix ? given + 1 : given;
     const positions = Math.max(1, promptTokens + newTokens - 1);
+    const longest = this.setup.pool.longestRow;
+    if (positions > longest)
+      throw new PeerError(
+        `open: found row ${row} of ${positions} positions, expected at most the ${longest} that the KV cache of this engine holds`,
+      );
     const prefix = sharing && this.rows.pages.followed.prefixOf(sharing, sequence.tokens.slice(0, positions));
     const pages = this.rows.pages.take(row, { promptTokens: given, positions }, prefix);
     if (!pages) return false;

@@ -154,12 +154,12 @@ class ScheduledSquares<Result> implements SquareSource<Result> {
     switch (message.kind) {
       case 'begin': {
         this.begun = true;
-        const { nextLayer, model, pages, sharesPages } = message;
+        const { nextLayer, model, pages, cache, sharesPages } = message;
         if (nextLayer !== model.layers)
           throw new PeerError(
             `layers: found engines of the first ${nextLayer}, expected engines of all ${model.layers}`,
           );
-        void this.life.drained.then(this.setup.pool.limitTo(pages));
+        void this.life.drained.then(this.setup.pool.limitTo(pages, cache.mostFetchedPages));
         this.shares = sharesPages;
         this.grid = this.gridOf(message);
         this.scheduleState = this.setup.schedule.start(this.grid);

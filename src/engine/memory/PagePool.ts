@@ -81,10 +81,10 @@ export class PagePool {
   private readonly lists: PageLists;
   private readonly releases = new Subject<void>();
   private readonly runs = new Map<RunPages, OpenRun>();
-  private readonly rules: CacheRules;
+  private rules: CacheRules;
   private readonly capacities: PageCounts;
   /** Of engines that have to hold the same rows. */
-  private readonly limits = new Set<{ readonly pages: PageCounts }>();
+  private readonly limits = new Set<{ readonly pages: PageCounts; readonly mostFetchedPages: number }>();
   /** Pages that may be used. */
   private size: PageCounts;
 
@@ -143,10 +143,11 @@ export class PagePool {
 
   /**
    * Uses no more than so many pages from now on: somebody who has to hold the same rows has no more.
+   * @param mostFetchedPages as in `CacheRules`, where that somebody brings rows' pages to a GPU. Default: any number
    * @returns what takes the limit back, once nobody has to any more
    */
-  limitTo(pages: PageCounts): () => void {
-    const limit = { pages };
+  limitTo(pages: PageCounts, mostFetchedPages = Infinity): () => void {
+    const limit = { pages, mostFetchedPages };
     this.limits.add(limit);
     this.limit();
     return () => {
@@ -159,6 +160,8 @@ export class PagePool {
   private limit(): void {
     this.size = [...this.limits].reduce((size, { pages }) => least(size, pages), this.capacities);
     this.lists.memory.limitTo(this.size.memory);
+    const fetched = [...this.limits].map(({ mostFetchedPages }) => mostFetchedPages);
+    this.rules = { ...this.rules, mostFetchedPages: Math.min(this.gpu.mostFetched ?? Infinity, ...fetched) };
   }
 
   /**

@@ -38,13 +38,18 @@ export interface BeginMessage {
   readonly streams: boolean;
   /**
    * How the KV cache is cut into pages, and what share of a row's pages lives on disk and on a GPU (default 0): the
-   * same everywhere.
+   * same everywhere, but for `mostFetchedPages`.
    */
   readonly cache: {
     readonly pageTokens: number;
     readonly diskShare: number;
     readonly mostDiskPages: number;
     readonly gpuShare?: number;
+    /**
+     * Where a row's pages come to a GPU that has no place for them: the fewest that an engine up to here has room for at
+     * once. Default: any number.
+     */
+    readonly mostFetchedPages?: number;
   };
   /** Pages that every engine up to here has. */
   readonly pages: PageCounts;

@@ -2,6 +2,7 @@ import { PeerError } from '../../errors/engineErrors.js';
 import { least } from '../grid/pageCounts.js';
 import type { BeginMessage } from './PeerMessage.js';
 import type { DecoderSpec } from '../../model/DecoderSpec.js';
+import { fetches } from '../open/gpuMemory.js';
 import type { Opened } from '../open/Opened.js';
 import { layerBounds } from '../grid/Square.js';
 
@@ -47,9 +48,11 @@ export function acceptBegin(
         `${key}: found ${begin.grid[key]} in the engine of the first layers, expected at most the ${grid[key]} of layers ${layers.first} to ${layers.first + layers.count - 1}`,
       );
   }
+  const fetched = Math.min(begin.cache.mostFetchedPages ?? Infinity, cache.mostFetchedPages ?? Infinity);
   return {
     ...begin,
     nextLayer: layers.first + layers.count,
+    cache: { ...begin.cache, ...(Number.isFinite(fetched) && { mostFetchedPages: fetched }) },
     grid: { ...begin.grid, slots: Math.min(begin.grid.slots, grid.slots) },
     engines: begin.engines + 1,
     streams: begin.streams || streams,
@@ -75,6 +78,7 @@ export function peerFacts(
       diskShare: cache.disk.share,
       mostDiskPages: cache.disk.mostPerRow,
       ...(gpu && { gpuShare: gpu.cacheShare }),
+      ...(gpu && fetches(gpu) && { mostFetchedPages: gpu.options.cacheBufferPages }),
     },
     // On a GPU and with a cache on disk rows share nothing yet.
     sharesPages: !gpu && cache.disk.share === 0,

@@ -22,9 +22,10 @@ const KINDS: Readonly<Record<PeerMessage['kind'], (message: Fields) => void>> = 
     wholes('begin.grid', grid, 'slots', 'rowsPerSlot', 'tokensPerSquare');
     whole('begin.engines', engines, 1);
     truth('begin.streams', streams);
-    const { diskShare, gpuShare } = wholes('begin.cache', cache, 'pageTokens', 'mostDiskPages');
+    const { diskShare, gpuShare, mostFetchedPages } = wholes('begin.cache', cache, 'pageTokens', 'mostDiskPages');
     number('begin.cache.diskShare', diskShare);
     if (gpuShare !== undefined) number('begin.cache.gpuShare', gpuShare);
+    if (mostFetchedPages !== undefined) whole('begin.cache.mostFetchedPages', mostFetchedPages, 1);
     wholes('begin.pages', pages, 'gpu', 'memory', 'disk');
     truth('begin.sharesPages', sharesPages);
   },

@@ -159,7 +159,7 @@ export class EngineRuns {
       },
       join: (begin) => {
         const next = acceptBegin(begin, this.peerFacts);
-        void run.drained.then(this.pool.limitTo(next.pages));
+        void run.drained.then(this.pool.limitTo(next.pages, next.cache.mostFetchedPages));
         return next;
       },
     });

@@ -195,3 +195,15 @@ test('pages that rows share, where not all engines can: an error, and nothing is
   const words = 'open.sharing: found pages that rows share, expected none: not all engines can';
   expect(await outcomeOf(follower(setup, told, after))).toEqual(new PeerError(words));
 });
+
+test('a row longer than the cache holds here: an error, and nothing is kept', async () => {
+  const { messages, after } = await honest(setup);
+  const told = messages.map((message) =>
+    message.kind === 'open' ? { ...message, newTokens: message.newTokens && 99 } : message,
+  );
+  expect(await outcomeOf(follower(setup, told, after))).toEqual(
+    new PeerError(
+      'open: found row 2 of 145 positions, expected at most the 144 that the KV cache of this engine holds',
+    ),
+  );
+});

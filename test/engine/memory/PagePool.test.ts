@@ -291,3 +291,20 @@ test('a limit holds until it is taken back, and the least of some holds', () => 
   loose();
   expect([pool.has(pages(10)), pool.longestRow, released]).toEqual([true, longest, 2]);
 });
+
+test('so does one on the pages of a row that come to a GPU', () => {
+  const pool = new PagePool(10, 4, undefined, { pages: 0, share: 0, mostFetched: 7 });
+  const pages = { gpu: 0, memory: 10, disk: 0 };
+  expect(pool.longestRow).toBe(28);
+  const [loose, tight, none] = [pool.limitTo(pages, 9), pool.limitTo(pages, 3), pool.limitTo(pages)];
+  expect(pool.longestRow).toBe(12);
+  tight();
+  expect(pool.longestRow).toBe(28);
+  loose();
+  none();
+  const onCpu = new PagePool(10, 4);
+  const free = onCpu.limitTo(pages, 5);
+  expect(onCpu.longestRow).toBe(20);
+  free();
+  expect(onCpu.longestRow).toBe(40);
+});

@@ -31,3 +31,19 @@ test('engines are counted, use as many slots as all of them have, and say whethe
   expect(second).toMatchObject({ engines: 2, grid: { slots: 2 }, streams: true });
   expect(acceptBegin(second, facts(2, true, 8))).toMatchObject({ engines: 3, grid: { slots: 2 }, streams: true });
 });
+
+test('a row comes to GPUs with no more pages than each of them has room for', () => {
+  const fetching = (first: number, mostFetchedPages?: number): PeerFacts => {
+    const { cache, ...rest } = facts(first, false);
+    return { ...rest, cache: { ...cache, ...(mostFetchedPages !== undefined && { mostFetchedPages }) } };
+  };
+  const round = (...each: readonly (number | undefined)[]): number | undefined => {
+    const [first, ...later] = each.map((most, layer) => fetching(layer, most));
+    if (!first) throw new RangeError('no engines');
+    return later.reduce(acceptBegin, beginOf(first)).cache.mostFetchedPages;
+  };
+  expect(round(undefined, undefined, undefined)).toBeUndefined();
+  expect(round(undefined, 5, undefined)).toBe(5);
+  expect(round(7, undefined, 6)).toBe(6);
+  expect(round(3, 4, 5)).toBe(3);
+});

@@ -69,6 +69,14 @@ describe('checkMessage', () => {
       { ...GOOD.open, sequence: { ...sequence, logprobs: -2 } },
       'open.sequence.logprobs: found -2, expected a whole number of at least -1',
     ],
+    [
+      { ...GOOD.begin, cache: { ...GOOD.begin.cache, mostFetchedPages: 0 } },
+      'begin.cache.mostFetchedPages: found 0, expected a whole number of at least 1',
+    ],
+    [
+      { ...GOOD.begin, cache: { ...GOOD.begin.cache, mostFetchedPages: Infinity } },
+      'begin.cache.mostFetchedPages: found Infinity, expected a whole number of at least 1',
+    ],
     [{ ...GOOD.begin, engines: 0 }, 'begin.engines: found 0, expected a whole number of at least 1'],
     [{ ...GOOD.begin, streams: 'no' }, 'begin.streams: found "no", expected true or false'],
     [{ ...GOOD.begin, sharesPages: 1 }, 'begin.sharesPages: found 1, expected true or false'],

@@ -91,6 +91,7 @@ export const MESSAGE_CODECS: { readonly [Kind in PeerMessage['kind']]: Codec<Bod
       diskShare: number,
       mostDiskPages: whole,
       gpuShare: optional(number),
+      mostFetchedPages: optional(whole),
     }),
     pages: record<PageCounts>({ gpu: whole, memory: whole, disk: whole }),
     sharesPages: truth,

@@ -43,7 +43,7 @@ const messages: fc.Arbitrary<PeerMessage> = fc.oneof(
     engines: fc.integer({ min: 1, max: 64 }),
     streams: fc.boolean(),
     cache: fc.record(
-      { pageTokens: whole, diskShare: number, mostDiskPages: whole, gpuShare: number },
+      { pageTokens: whole, diskShare: number, mostDiskPages: whole, gpuShare: number, mostFetchedPages: whole },
       { requiredKeys: ['pageTokens', 'diskShare', 'mostDiskPages'] },
     ),
     pages: fc.record({ gpu: whole, memory: whole, disk: whole }),
