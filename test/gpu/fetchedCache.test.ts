@@ -122,7 +122,7 @@ describe.each([
   });
 });
 
-describe.each([here, everywhere])('rows that begin alike, cache %j', (cache) => {
+describe.each([here, everywhere, onDisk])('rows that begin alike, cache %j', (cache) => {
   test('have the same bits with sharing on and off, whatever the tree, the order, the schedule and the chunks', async () => {
     const count = fc.integer({ min: 1, max: 6 });
     const blocks = fc.record({
@@ -147,7 +147,14 @@ describe.each([here, everywhere])('rows that begin alike, cache %j', (cache) => 
       tokens: Array.from({ length: 68 }, (__, i) => (i < 64 ? i * 17 + 3 : id * 31 + i * 7) % 250),
       maxNewTokens: 4,
     }));
-    await using engine = await open({ batchSize: 8, tokensPerSquare: 128, cache });
+    await using engine = await open({
+      batchSize: 8,
+      tokensPerSquare: 128,
+      policy: 'default',
+      cache,
+      // Beside a cache on disk there is memory for what rows share where they are expected to.
+      expectedRows: { rows: 8, promptTokens: 68, newTokens: 4, sharedPrefixTokens: 64 },
+    });
     const shared = await generate(engine, alike);
     const alone = await generate(engine, alike, { sharePrefixes: false });
     expect(shared.results).toEqual(alone.results);
@@ -155,6 +162,27 @@ describe.each([here, everywhere])('rows that begin alike, cache %j', (cache) => 
     const loaded = ({ stats }: Generated): number => stats?.bytes.cache['cpu→gpu'] ?? 0;
     // Of three pages a row two are others', too, as far as they are not on the GPU.
     expect(loaded(shared)).toBeLessThan((cache.gpu > 0 ? 0.8 : 0.5) * loaded(alone));
+  });
+
+  test('take no room from the rows: where they are expected, as many run at once as without sharing', async () => {
+    const alike = Array.from({ length: 24 }, (_, id) => ({
+      id,
+      tokens: Array.from({ length: 100 }, (__, i) => (i < 96 ? i * 17 + 3 : id * 31 + i * 7) % 250),
+      maxNewTokens: 8,
+    }));
+    await using engine = await open({
+      batchSize: 8,
+      tokensPerSquare: 128,
+      policy: 'default',
+      cache,
+      expectedRows: { rows: 24, promptTokens: 100, newTokens: 8, sharedPrefixTokens: 96 },
+    });
+    const shared = await generate(engine, alike);
+    const alone = await generate(engine, alike, { sharePrefixes: false });
+    expect(shared.results).toEqual(alone.results);
+    expect(shared.stats?.sharing.promptTokensSaved).toBe(23 * 96);
+    const computed = ({ stats }: Generated): number => stats?.queues['gpu-compute']?.tasks ?? 0;
+    expect(computed(shared)).toBeLessThanOrEqual(computed(alone));
   });
 });
 

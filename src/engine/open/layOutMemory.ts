@@ -8,7 +8,7 @@ import type { Grid } from '../grid/Square.js';
 import { pagesOfRows, placePages, type PagePlacement } from '../memory/PagePlacement.js';
 import { ENGINE_OPTIONS } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
-import { CACHE_BUFFERS, gpuTier, type BufferPages, type GpuTier } from './gpuMemory.js';
+import { CACHE_BUFFERS, fetches, gpuTier, type BufferPages, type GpuTier } from './gpuMemory.js';
 import { firstFit, planResident, planStreaming, processBytes, type HostPlan } from './hostMemory.js';
 import type { Plan } from './planEngine.js';
 import { planSpill, type SpillPlan } from './planSpill.js';
@@ -277,9 +277,10 @@ class BlockMemory {
     const { block } = this.settings;
     const { expected } = this.rowsToCome;
     const tokens = Math.min(this.rowTokens, this.source.decoder.contextTokens);
-    // On a GPU every row is provided for in full. The page in which a prefix ends stands beside those that begin as
-    // copies of it.
-    const sharedTokens = this.gpu ? 0 : Math.min(expected?.sharedPrefixTokens ?? 0, tokens - 1);
+    // Where the processor attends beside a GPU every row is provided for in full. The page in which a prefix ends stands
+    // beside those that begin as copies of it.
+    const sharing = !this.gpu || fetches(this.gpu);
+    const sharedTokens = !sharing ? 0 : Math.min(expected?.sharedPrefixTokens ?? 0, tokens - 1);
     const rows = Math.max(1, Math.min(block.slots * block.rowsPerSlot, expected?.rows ?? Infinity));
     const { memory } = pagesOfRows(this.rowPages(this.rowTokens), rows, Math.floor(sharedTokens / PAGE_TOKENS));
     return memory + (sharedTokens > 0 ? 1 : 0);

@@ -142,6 +142,8 @@ function withGpu(
   const hidden = slots * tokens * tokenActivationBytes;
   const store = w * l + globalWeightBytes;
   const tails = spills ? liveRows * pageBytes : 0;
+  // What all rows begin with is never on disk: where pages come to the GPU rows share it, in the host's memory.
+  const sharedInHost = block.cpuAttention ? 0 : sharedPages * pageBytes;
   // Values are 16-bit on the GPU; the native runtime's of the CPU are 32-bit.
   const working = (scratchBytes + activationBytes * (slots > 1 ? 2 : 1)) / 2;
   const halves =
@@ -169,12 +171,12 @@ function withGpu(
         wc: w * l,
         wn: BUFFERS * w,
         cc: cache,
-        cn: staging,
+        cn: staging + sharedInHost,
         hc: hidden,
         hn: hidden / slots,
       },
     },
-    { tier: 'disk', when: 'run', bytes: { constant: streams ? store : 0, cn: cache, hn: hidden } },
+    { tier: 'disk', when: 'run', bytes: { constant: streams ? store : 0, cn: cache - sharedInHost, hn: hidden } },
   ];
 }
 
