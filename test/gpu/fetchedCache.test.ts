@@ -186,6 +186,20 @@ describe.each([here, everywhere, onDisk])('rows that begin alike, cache %j', (ca
   });
 });
 
+test('where a buffer has no room for all of a square, what its rows have in common comes more than once', async () => {
+  const alike = Array.from({ length: 8 }, (_, id) => ({
+    id,
+    tokens: Array.from({ length: 68 }, (__, i) => (i < 64 ? i * 17 + 3 : id * 31 + i * 7) % 250),
+    maxNewTokens: 4,
+  }));
+  const loaded = async (rowTokens: number): Promise<number> => {
+    await using engine = await open({ batchSize: 8, tokensPerSquare: 128, policy: 'default', cache: here, rowTokens });
+    return (await generate(engine, alike)).stats?.bytes.cache['cpu→gpu'] ?? 0;
+  };
+  // Of eight rows three pages each, two of them all rows': a buffer of eight pages holds six rows'.
+  expect(await loaded(16)).toBeGreaterThan(await loaded(128));
+});
+
 describe('what crosses the link', () => {
   const uniform = (count: number, promptTokens: number, maxNewTokens: number): readonly Row[] =>
     Array.from({ length: count }, (_, id) => ({

@@ -27,7 +27,7 @@ export interface NativeDeviceSetup {
   /** Buffers for the pages of a batch in a layer; 0 where none of them move. */
   readonly cacheBuffers: number;
   readonly pageTokens: number;
-  readonly firstGpuPage?: CacheMoves['firstGpuPage'];
+  readonly fetch?: CacheMoves['fetch'];
   /** Number of the first layer that the runtime has; tasks name layers by their numbers in the model. Default 0. */
   readonly firstLayer?: number;
   /** Attention window of each layer, in tokens; 0 = all positions. */

@@ -3,7 +3,7 @@ import { nativeCall } from '../../bindings/nativeCall.js';
 import type { PageTable } from '../grid/PageTable.js';
 import { stagedPages, type StagedPages } from '../memory/PagePlacement.js';
 import type { Batch, RowRange } from '../grid/Square.js';
-import { fetchedPages } from '../memory/fetchedPages.js';
+import { fetchedPages, type FetchedPages, type FetchRules } from '../memory/fetchedPages.js';
 import type { DevicePeers, DeviceRow } from '../grid/Device.js';
 import type { SlotActivations } from './SlotActivations.js';
 import type { Task } from '../grid/Task.js';
@@ -25,18 +25,21 @@ export interface NativeBatch {
   readonly batch: Batch;
   readonly rows: readonly NativeRow[];
   /** What of the cache moves, by attention window. */
-  readonly moved: Map<number, StagedPages>;
+  readonly moved: Map<number, MovedPages>;
   /** Tasks that have not completed. */
   outstanding: number;
   /** The head is done, or what the last layer computed has been sent on: no layer is left. */
   through: boolean;
 }
 
+/** Pages that a layer moves, and where they come to a GPU in how many groups. */
+type MovedPages = StagedPages & Partial<Pick<FetchedPages, 'groups'>>;
+
 /** Which pages of the cache move. */
 export interface CacheMoves {
   readonly pageTokens: number;
-  /** Where pages in memory and on disk come to a GPU: from this number on they are there. Default: the disk's move. */
-  readonly firstGpuPage?: number | undefined;
+  /** Where pages in memory and on disk come to a GPU. Default: the disk's move. */
+  readonly fetch?: Omit<FetchRules, 'pageTokens'> | undefined;
 }
 
 /** The rows and batches of one run on the native device. */
@@ -92,24 +95,24 @@ export class NativeRun {
   }
 
   /** What of the batch's cache moves in a layer with this attention window. */
-  movedBy(batch: NativeBatch, window: number): StagedPages {
+  movedBy(batch: NativeBatch, window: number): MovedPages {
     const known = batch.moved.get(window);
     if (known) return known;
-    const { pageTokens, firstGpuPage } = this.cache;
+    const { pageTokens, fetch } = this.cache;
     const ranges = batch.batch.rows.flatMap((range, i): (readonly [RowRange, PageTable])[] => {
       const pages = batch.rows[i]?.pages;
       return pages ? [[range, pages]] : [];
     });
     const moved =
-      firstGpuPage === undefined
-        ? ranges.reduce<StagedPages>(
+      fetch === undefined
+        ? ranges.reduce<MovedPages>(
             (sum, [range, pages]) => {
               const { loads, stores } = stagedPages(range, pages, pageTokens, window);
               return { loads: sum.loads + loads, stores: sum.stores + stores };
             },
             { loads: 0, stores: 0 },
           )
-        : fetchedPages(ranges, { pageTokens, firstGpuPage }, window);
+        : fetchedPages(ranges, { pageTokens, ...fetch }, window);
     batch.moved.set(window, moved);
     return moved;
   }
@@ -150,7 +153,7 @@ export class NativeRun {
       serial: this.nextSerial++,
       batch,
       rows: natives,
-      moved: new Map<number, StagedPages>(),
+      moved: new Map<number, MovedPages>(),
       outstanding: 0,
       through: false,
     };

@@ -7,29 +7,55 @@ export interface FetchRules {
   readonly pageTokens: number;
   /** From this number on pages are on the GPU for good. */
   readonly firstGpuPage: number;
+  /** Pages that one buffer has places for. Default: any number. */
+  readonly bufferPages?: number | undefined;
+}
+
+/** What of a batch comes to a GPU, and goes back. */
+export interface FetchedPages extends StagedPages {
+  /**
+   * Groups of rows behind one another whose pages a buffer holds at once. The pages of the first come ahead of the
+   * square, those of the others while it attends.
+   */
+  readonly groups: number;
 }
 
 /**
  * Pages of one layer that come to a GPU for a batch, where those in memory and on disk do, and those with new tokens,
- * which go back wholly. What several rows have in common comes once. Pure.
+ * which go back wholly. What several rows have in common comes once; where a buffer does not hold the pages of all rows,
+ * once for each group of rows that it holds those of: the rule of native/model/FetchedPages.cpp. Pure.
  *
  * @param window the layer's attention window in tokens; 0 = all positions
  */
 export function fetchedPages(
   rows: Iterable<readonly [RowRange, PageTable]>,
-  { pageTokens, firstGpuPage }: FetchRules,
+  { pageTokens, firstGpuPage, bufferPages = Infinity }: FetchRules,
   window: number,
-): StagedPages {
-  const whole = new Set<number>();
-  let [begun, stores] = [0, 0];
+): FetchedPages {
+  /** Pages of the group's rows that are only read, and places that all of its pages take. */
+  let whole = new Set<number>();
+  let places = 0;
+  let [loads, stores, groups] = [0, 0, 1];
   for (const [{ firstPosition, tokens }, { entries }] of rows) {
     const elsewhere = (page: number): boolean => (entries[page] ?? 0) < firstGpuPage;
     const current = Math.floor(firstPosition / pageTokens);
     const seen = window === 0 ? 0 : Math.floor(Math.max(0, firstPosition - window + 1) / pageTokens);
-    for (let page = seen; page < current; page++) if (elsewhere(page)) whole.add(entries[page] ?? 0);
-    if (firstPosition % pageTokens > 0 && elsewhere(current)) begun++;
+    const read: number[] = [];
+    for (let page = seen; page < current; page++) if (elsewhere(page)) read.push(entries[page] ?? 0);
     const last = Math.floor((firstPosition + tokens - 1) / pageTokens);
-    for (let page = current; page <= last; page++) if (elsewhere(page)) stores++;
+    let changed = 0;
+    for (let page = current; page <= last; page++) if (elsewhere(page)) changed++;
+    let come = read.filter((page) => !whole.has(page));
+    if (places > 0 && places + come.length + changed > bufferPages) {
+      groups++;
+      places = 0;
+      whole = new Set();
+      come = read;
+    }
+    for (const page of come) whole.add(page);
+    places += come.length + changed;
+    loads += come.length + (firstPosition % pageTokens > 0 && elsewhere(current) ? 1 : 0);
+    stores += changed;
   }
-  return { loads: whole.size + begun, stores };
+  return { loads, stores, groups };
 }

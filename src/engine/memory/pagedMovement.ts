@@ -29,10 +29,10 @@ export interface PagedBytes {
    */
   readonly gpu?: { readonly fromDisk: readonly number[] } | undefined;
   /**
-   * Where pages in memory and on disk come to a GPU, which attends to them: how they are told from those there, and the
-   * bytes of one page of one layer. Default: they stay.
+   * Where pages in memory and on disk come to a GPU, which attends to them: how they are told from those there, what a
+   * buffer holds, and the bytes of one page of one layer. Default: they stay.
    */
-  readonly fetch?: (Pick<FetchRules, 'firstGpuPage'> & { readonly pageBytes: number }) | undefined;
+  readonly fetch?: (Omit<FetchRules, 'pageTokens'> & { readonly pageBytes: number }) | undefined;
 }
 
 /**

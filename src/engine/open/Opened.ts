@@ -7,6 +7,7 @@ import { layerBounds, type Grid } from '../grid/Square.js';
 import type { Tier } from '../grid/Tier.js';
 import type { Movement, Placement, TierShares } from '../memory/movement.js';
 import type { PageTier } from '../grid/pageCounts.js';
+import type { FetchRules } from '../memory/fetchedPages.js';
 import { pagedMovement } from '../memory/pagedMovement.js';
 import { PagePool, type DiskCache } from '../memory/PagePool.js';
 import { peerMovement } from '../memory/peerMovement.js';
@@ -73,13 +74,18 @@ export function deviceOf(
     weightBuffers: weights.buffers,
     cacheBuffers: gpu && fetches(gpu) ? gpu.options.cacheBuffers : cache.buffers,
     pageTokens: cache.pageTokens,
-    ...(gpu && fetches(gpu) && { firstGpuPage: cache.pages }),
+    ...(gpu && fetches(gpu) && { fetch: fetchRules(gpu, cache) }),
     firstLayer: first,
     windows: layerSpecs.slice(first, last + 1).map(({ window }) => window),
     activations,
     storePath: weights.storePath,
     computeTier: gpu ? 'gpu' : 'cpu',
   });
+}
+
+/** Which pages come to the GPU. */
+function fetchRules({ options }: GpuTier, { pages }: OpenedCache): Omit<FetchRules, 'pageTokens'> {
+  return { firstGpuPage: pages, bufferPages: options.cacheBufferPages };
 }
 
 /** The pages of the KV cache. */
@@ -113,7 +119,10 @@ export function movementOf(
     tokenBytes,
     residentTokens: activations?.residentTokens ?? Infinity,
     gpu: gpu && weights,
-    ...(gpu && fetches(gpu) && { fetch: { firstGpuPage: cache.pages, pageBytes: cache.pageBytes / grid.layers } }),
+    ...(gpu &&
+      fetches(gpu) && {
+        fetch: { ...fetchRules(gpu, cache), pageBytes: cache.pageBytes / grid.layers },
+      }),
   });
   return peerMovement(movement, grid, tokenBytes, computeTier);
 }

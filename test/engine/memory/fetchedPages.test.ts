@@ -12,17 +12,17 @@ const range = (row: number, firstPosition: number, tokens: number) => ({
 
 test('what was there before comes, what is new in goes back, wholly; what is on the GPU stays', () => {
   const pages = { entries: [101, 3, -2, 5], tail: 5 };
-  expect(fetchedPages([[range(0, 0, 3), pages]], rules, 0)).toEqual({ loads: 0, stores: 0 });
-  expect(fetchedPages([[range(0, 8, 1), pages]], rules, 0)).toEqual({ loads: 1, stores: 1 });
-  expect(fetchedPages([[range(0, 9, 1), pages]], rules, 0)).toEqual({ loads: 2, stores: 1 });
-  expect(fetchedPages([[range(0, 6, 8), pages]], rules, 0)).toEqual({ loads: 1, stores: 3 });
+  expect(fetchedPages([[range(0, 0, 3), pages]], rules, 0)).toEqual({ loads: 0, stores: 0, groups: 1 });
+  expect(fetchedPages([[range(0, 8, 1), pages]], rules, 0)).toEqual({ loads: 1, stores: 1, groups: 1 });
+  expect(fetchedPages([[range(0, 9, 1), pages]], rules, 0)).toEqual({ loads: 2, stores: 1, groups: 1 });
+  expect(fetchedPages([[range(0, 6, 8), pages]], rules, 0)).toEqual({ loads: 1, stores: 3, groups: 1 });
 });
 
 test('pages that no token sees stay where they are', () => {
   const pages = { entries: [1, 2, 3, 4], tail: -1 };
-  expect(fetchedPages([[range(0, 13, 1), pages]], rules, 5)).toEqual({ loads: 2, stores: 1 });
-  expect(fetchedPages([[range(0, 13, 1), pages]], rules, 6)).toEqual({ loads: 2, stores: 1 });
-  expect(fetchedPages([[range(0, 13, 1), pages]], rules, 7)).toEqual({ loads: 3, stores: 1 });
+  expect(fetchedPages([[range(0, 13, 1), pages]], rules, 5)).toEqual({ loads: 2, stores: 1, groups: 1 });
+  expect(fetchedPages([[range(0, 13, 1), pages]], rules, 6)).toEqual({ loads: 2, stores: 1, groups: 1 });
+  expect(fetchedPages([[range(0, 13, 1), pages]], rules, 7)).toEqual({ loads: 3, stores: 1, groups: 1 });
 });
 
 test('pages in several tables come once', () => {
@@ -51,7 +51,24 @@ test('pages in several tables come once', () => {
         for (let position = 0; position < firstPosition; position++) seen.add(entries[Math.floor(position / 4)] ?? -1);
         stores += new Set(Array.from({ length: tokens }, (_, i) => entries[Math.floor((firstPosition + i) / 4)])).size;
       }
-      expect(fetchedPages(given, rules, 0)).toEqual({ loads: seen.size, stores });
+      expect(fetchedPages(given, rules, 0)).toEqual({ loads: seen.size, stores, groups: 1 });
     }),
   );
+});
+
+test('where a buffer does not hold the pages of all rows they come group by group, what rows share once for each', () => {
+  const given = [0, 1, 2, 3].map((row) => [range(row, 9, 1), { entries: [1, 2, 10 + row], tail: -1 }] as const);
+  const inBuffers = (bufferPages: number): unknown => fetchedPages(given, { ...rules, bufferPages }, 0);
+  expect(inBuffers(6)).toEqual({ loads: 6, stores: 4, groups: 1 });
+  // Three rows and one; two and two; each by itself.
+  expect(inBuffers(5)).toEqual({ loads: 8, stores: 4, groups: 2 });
+  expect(inBuffers(4)).toEqual({ loads: 8, stores: 4, groups: 2 });
+  expect(inBuffers(3)).toEqual({ loads: 12, stores: 4, groups: 4 });
+});
+
+test('rows with nothing to bring make no group of their own', () => {
+  const there = [range(0, 9, 1), { entries: [101, 102, 103], tail: -1 }] as const;
+  const here = [range(1, 9, 1), { entries: [1, 2, 3], tail: -1 }] as const;
+  const alone = { loads: 3, stores: 1, groups: 1 };
+  expect(fetchedPages([there, here, there], { ...rules, bufferPages: 3 }, 0)).toEqual(alone);
 });
