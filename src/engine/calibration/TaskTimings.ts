@@ -42,8 +42,9 @@ interface BatchWork {
  * Sets every task of a run beside what the machine's profile says of that very task, by kind of work: what was learned
  * before is left out of it, so that corrections do not correct themselves.
  *
- * With a GPU `compute` is what the GPU computes, and the link is learned of too. Two things are left out there.
- * Attention of which a part happens on the processor tells of neither alone. And where disk and link are one
+ * With a GPU `compute` is what the GPU computes, and the link is learned of too. Three things are left out there.
+ * Attention of which a part happens on the processor tells of neither alone. Nor does attention in whose middle pages
+ * come, for a buffer does not hold those of all rows. And where disk and link are one
  * task, what took the time is known only if the profile has one of them take twice as long as the other. How queues
  * wait for each other is nothing that the model corrects with a GPU.
  */
@@ -100,7 +101,7 @@ export class TaskTimings {
     const seconds = timing.end - timing.start;
     this.span.start = Math.min(this.span.start, timing.start);
     this.span.end = Math.max(this.span.end, timing.end);
-    if (task.name === 'compute') this.computed(task, timing.start, seconds);
+    if (task.name === 'compute') this.computed(event, timing.start, seconds);
     else if (task.hops) this.movedTogether(hopsOf(task), seconds);
     else this.moved(task, seconds);
   }
@@ -158,11 +159,11 @@ export class TaskTimings {
     return task.queue === 'host-to-device' ? 'link.up' : task.queue === 'device-to-host' ? 'link.down' : undefined;
   }
 
-  private computed(task: Task, start: number, seconds: number): void {
+  private computed({ task, movesPages = false }: TaskEvent, start: number, seconds: number): void {
     const { compute, waits, betweenSeconds } = this;
     const { promptShare, prefill, decode, seconds: known } = this.workOf(task.batch);
     const part = task.part ?? '';
-    if (part === 'attend' && this.hostAttends && promptShare < 1) return;
+    if (movesPages || (part === 'attend' && this.hostAttends && promptShare < 1)) return;
     let model = known.get(part);
     if (model === undefined) known.set(part, (model = this.secondsOf(task)));
     if (promptShare > 0) this.add(prefill, seconds * promptShare, model * promptShare);

@@ -185,7 +185,7 @@ export class NativeDevice implements Device {
         cache?.buffer ?? -1,
       ),
     );
-    const event = this.track(id, task, run, batch);
+    const event = this.track(id, task, run, batch, cache?.groups !== undefined && cache.groups > 1);
     activations.used(event);
     if (weights) this.weights.usedBy(weights.buffer, event);
     if (cache) this.cache.usedBy(cache.buffer, event);
@@ -258,15 +258,17 @@ export class NativeDevice implements Device {
     task: Task,
     run: NativeRun,
     batch: NativeBatch,
-  ): { readonly buffer: number; readonly after: readonly TaskEvent[] } | undefined {
-    const { loads: loaded, stores } = run.movedBy(batch, this.setup.windows[task.layer - this.firstLayer] ?? 0);
+  ):
+    | { readonly buffer: number; readonly after: readonly TaskEvent[]; readonly groups?: number | undefined }
+    | undefined {
+    const { loads: loaded, stores, groups } = run.movedBy(batch, this.setup.windows[task.layer - this.firstLayer] ?? 0);
     if (loaded + stores === 0) return undefined;
     const content = contentOf(batch, task);
     const held = this.cache.find(content);
-    if (held) return { buffer: held.buffer, after: loads(held) };
+    if (held) return { buffer: held.buffer, after: loads(held), groups };
     if (loaded > 0)
       throw new TaskError(describeTask(task), 'its pages were not loaded: the pipeline lacks loadCache before compute');
-    return this.cache.take(content);
+    return { ...this.cache.take(content), groups };
   }
 
   private moveActivation(task: Task, after: readonly TaskEvent[]): TaskEvent {
@@ -298,8 +300,8 @@ export class NativeDevice implements Device {
     return transfer;
   }
 
-  private track(id: number, task: Task, run?: NativeRun, batch?: NativeBatch): PendingEvent {
-    const event = new PendingEvent(id, task);
+  private track(id: number, task: Task, run?: NativeRun, batch?: NativeBatch, movesPages = false): PendingEvent {
+    const event = new PendingEvent(id, task, movesPages);
     if (batch) batch.outstanding++;
     this.pending.set(id, { event, ...(run && { run }), ...(batch && { batch }) });
     return event;

@@ -10,6 +10,7 @@ export class PendingEvent implements TaskEvent {
   constructor(
     readonly id: number,
     readonly task: Task,
+    readonly movesPages = false,
   ) {}
 
   /** Calls back once the event has completed: now, if it has. */

@@ -103,6 +103,11 @@ export interface TaskEvent {
   readonly timing: { readonly start: number; readonly end: number } | undefined;
   /** Why it failed; undefined while pending or when fine. */
   readonly error: Error | undefined;
+  /**
+   * Of a compute task: pages of the cache crossed a link in the middle of it, so that its time is not that of computing
+   * alone. Default false.
+   */
+  readonly movesPages?: boolean;
 }
 
 /** What the head found for the rows of a batch that sampled or scored. */

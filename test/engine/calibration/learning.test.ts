@@ -201,6 +201,27 @@ describe('with a GPU', () => {
     for (const ratio of Object.values(ratios)) expect(ratio).toBeCloseTo(1, 6);
   });
 
+  test('nothing is learned of attention in whose middle pages come', () => {
+    const rows = [{ row: 0, firstPosition: 40, tokens: 1, head: 'sample' as const }];
+    const learnedFrom = (movesPages: boolean): number => {
+      const timings = new TaskTimings(
+        settingOf({ hardware: T4, shape: gpuShape, workload }, offloaded).setting,
+        offloaded,
+        undefined,
+      );
+      const batch = { pass: 1, slot: 0, rows };
+      timings.completed({
+        id: 1,
+        task: { run: 1, name: 'compute', part: 'attend', queue: 'gpu-compute', batch, layer: 1, bytes: 0 },
+        timing: { start: 0, end: 1 },
+        error: undefined,
+        movesPages,
+      });
+      return Object.values(timings.end().work).reduce((sum, { seconds }) => sum + seconds, 0);
+    };
+    expect([learnedFrom(false), learnedFrom(true)]).toEqual([1, 0]);
+  });
+
   test('of a native task on disk and link the slower one is learned of, if it is clear which', () => {
     const event = (id: number, queue: QueueName, bytes: number, seconds: number, hops?: readonly Hop[]): TaskEvent => ({
       id,
