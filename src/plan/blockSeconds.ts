@@ -11,10 +11,15 @@ import { slotsOf } from './Policy.js';
  * @param cpuBytes what may be used of the memory
  */
 export function blockSeconds(model: CostModel, setting: BlockSetting, at: PlacementVector, cpuBytes: number): number {
+  const alone = rowsAlone(setting);
+  return costAt(model.blockAt(pacedSetting(model, alone, at, cpuBytes) ?? alone, at), at).seconds;
+}
+
+/** A block by itself: as many rows as it has places, or all of them where there are fewer. Pure. */
+export function rowsAlone(setting: BlockSetting): BlockSetting {
   const { workload, block } = setting;
   const places = slotsOf(block) * block.batchSize;
-  const alone = { ...setting, workload: { ...workload, rows: Math.min(workload.rows ?? places, places) } };
-  return costAt(model.blockAt(pacedSetting(model, alone, at, cpuBytes) ?? alone, at), at).seconds;
+  return { ...setting, workload: { ...workload, rows: Math.min(workload.rows ?? places, places) } };
 }
 
 /** Seconds in words that can be asked for: never less than they are. */

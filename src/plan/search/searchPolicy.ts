@@ -1,7 +1,7 @@
 import { type BlockSetting, type CostAt, type CostModel, costAt, overflows } from '../CostModel.js';
 import { BLOCK_SCHEDULES, type ScheduleName } from '../../engine/schedules/blockSchedules.js';
 import { type BlockChoice, type Compression, type Policy, refillsAtOnce } from '../Policy.js';
-import { blockSeconds } from '../blockSeconds.js';
+import { blockSeconds, rowsAlone } from '../blockSeconds.js';
 import { sharesOf, vectorOf } from '../Placement.js';
 import type { Tier } from '../../engine/grid/Tier.js';
 import { roundedPlacements } from './roundPlacement.js';
@@ -85,6 +85,7 @@ export function searchPolicy(
           winner = bound.kept({ policy: { ...block, ...sharesOf(placement) }, at }) ?? winner;
       }
     }
+    winner ??= bound.soonest(block, atLeast);
     if (winner !== undefined) {
       counts.feasible++;
       found.push(winner);
@@ -126,21 +127,53 @@ export function searchPolicy(
   return { ranked: found, ...counts, leastLatencySeconds: bound.least() };
 }
 
-/** Tells which policies keep the bound on a block's latency, and remembers the least that it has seen. */
+/** A bound on a block's latency. */
+interface LatencyBound {
+  /** The policy with its latency where it keeps the bound. */
+  readonly kept: (ranked: RankedPolicy) => RankedPolicy | undefined;
+  /**
+   * The block placed for its own latency, for where the placement that is best for throughput takes too long.
+   * @returns undefined where that does not keep the bound either, or makes no more than `atLeast` tokens a second
+   */
+  readonly soonest: (block: BlockChoice, atLeast: number) => RankedPolicy | undefined;
+  /** The least latency that was seen. */
+  readonly least: () => number;
+}
+
 function latencyBound(
   model: CostModel,
   base: Omit<BlockSetting, 'block'>,
   { maxLatencySeconds }: SearchSpace,
   usable: Readonly<Record<Tier, number>>,
-): { readonly kept: (ranked: RankedPolicy) => RankedPolicy | undefined; readonly least: () => number } {
+): LatencyBound {
   let least = Infinity;
+  const kept = (ranked: RankedPolicy): RankedPolicy | undefined => {
+    if (maxLatencySeconds === undefined) return ranked;
+    const { policy } = ranked;
+    const latencySeconds = blockSeconds(model, { ...base, block: policy }, vectorOf(policy), usable.cpu);
+    least = Math.min(least, latencySeconds);
+    return latencySeconds <= maxLatencySeconds ? { ...ranked, latencySeconds } : undefined;
+  };
   return {
-    kept: (ranked) => {
-      if (maxLatencySeconds === undefined) return ranked;
-      const { policy } = ranked;
-      const latencySeconds = blockSeconds(model, { ...base, block: policy }, vectorOf(policy), usable.cpu);
-      least = Math.min(least, latencySeconds);
-      return latencySeconds <= maxLatencySeconds ? { ...ranked, latencySeconds } : undefined;
+    kept,
+    soonest: (block, atLeast) => {
+      if (maxLatencySeconds === undefined) return undefined;
+      const setting = { ...base, block };
+      const alone = rowsAlone(setting);
+      let winner: RankedPolicy | undefined;
+      for (const cost of model.blocks(alone)) {
+        const soonest = leastSeconds(cost);
+        if (soonest > maxLatencySeconds && soonest >= least) continue;
+        const solved = solvePlacement(cost, usable);
+        if (solved.status !== 'optimal') continue;
+        for (const placement of roundedPlacements(model, alone, cost, solved, usable)) {
+          const at = costAt(model.blockAt(setting, placement), placement);
+          if (overflows(at, usable).length > 0) continue;
+          const policy = kept({ policy: { ...block, ...sharesOf(placement) }, at });
+          if (policy && at.tokensPerSecond > Math.max(atLeast, winner?.at.tokensPerSecond ?? 0)) winner = policy;
+        }
+      }
+      return winner;
     },
     least: () => least,
   };

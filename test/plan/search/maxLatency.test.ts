@@ -110,6 +110,25 @@ test('no block that was tried by hand is faster within the bound by more than a 
   );
 });
 
+test('a block is placed for its latency where the placement for throughput takes too long', () => {
+  const diagonal: PlanRequest = {
+    hardware: T4,
+    shape: requireKnownShape('opt-6.7b'),
+    allow: { schedules: ['diagonal'], cpuAttention: [true], batchSize: 8, batches: 1 },
+    workload: { promptTokens: 512, newTokens: 4 },
+  };
+  // The block that refills at once is fastest with weights placed such that a batch by itself takes longer.
+  const least = leastOf(diagonal);
+  const { policy, predicted } = choosePolicy({ ...diagonal, maxLatencySeconds: least });
+  expect(predicted.fits).toBe(true);
+  expect(blockSecondsOf(diagonal, policy)).toBeLessThanOrEqual(least);
+  for (const percent of [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]) {
+    const byHand: Policy = { ...flexgenPolicy(8, 1, [percent, 100 - percent, 0, 100, 0, 100]), schedule: 'diagonal' };
+    if (predict(diagonal, byHand).fits) expect(blockSecondsOf(diagonal, byHand)).toBeGreaterThan(least * 0.999);
+  }
+  expect(least).toBeLessThan(blockSecondsOf(diagonal, choosePolicy(diagonal).policy) * 0.99);
+});
+
 describe('refusals', () => {
   test('memory that nothing fits in is told before latency', () => {
     expect(() => choosePolicy({ ...small, caps: { cpu: 2 ** 26 }, maxLatencySeconds: 1 })).toThrow(MemoryBudgetError);
