@@ -148,9 +148,10 @@ export interface EngineOptions {
   /**
    * With `gpuMemory`: attention to what of the cache is not on the GPU happens on the processor, and these pages stay
    * where they are. `false`: they come to the GPU, square by square while the square before attends, and new keys and
-   * values go back; the answers have the bits of a cache that is on the GPU. Rows are then no longer than a buffer there
-   * has room for: one of 4096 tokens, and a full batch of `rowTokens` each, in any case; up to the model's context where
-   * `gpuMemory` has it left over beside weights and a full block's cache. Longer ones fail as `memory`. Default true.
+   * values go back; the answers have the bits of a cache that is on the GPU. Rows are then no longer than a buffer
+   * there has room for: one of 4096 tokens and a full batch of `rowTokens` each in any case, and up to the context
+   * where `gpuMemory` has that left over beside weights and a full block's cache. Longer ones fail as `memory`.
+   * Default true.
    */
   readonly cpuAttention?: boolean;
   /**

@@ -8,7 +8,7 @@ export interface GpuTier {
   readonly options: GpuRuntimeOptions;
   /** Of each row's pages. */
   readonly cacheShare: number;
-  /** Where pages come to the GPU: most of one row that a buffer there has to hold; Infinity where it holds any row's. */
+  /** Where pages come to the GPU: most of one row that a buffer there holds; Infinity where it holds any row's. */
   readonly mostFetched: number;
   /**
    * Cap on what is reserved there; what of it is planned for, without the pages of the cache; and one page, all layers
