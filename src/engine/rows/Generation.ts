@@ -36,7 +36,8 @@ export interface RunOptions extends GenerateOptions {
   /**
    * Parts of the block that pass the engines one behind the other, so that all of these have something to compute: as
    * many as there are engines, or more, and at most as many as `batches`. Default: `batches`; where weights stream,
-   * which each part needs anew, as many as there are engines. With the schedule `row`, which has one batch under way, 1.
+   * which each part needs anew, as many as there are engines. With the schedule `row`, which has one batch under way,
+   * 1 at most.
    */
   readonly microBatches?: number;
 }
