@@ -277,7 +277,7 @@ class BlockMemory {
     const { block } = this.settings;
     const { expected } = this.rowsToCome;
     const tokens = Math.min(this.rowTokens, this.source.decoder.contextTokens);
-    // Where the processor attends beside a GPU every row is provided for in full. The page in which a prefix ends stands
+    // Where the processor attends beside a GPU every row is provided for in full. The page where a prefix ends stands
     // beside those that begin as copies of it.
     const sharing = !this.gpu || fetches(this.gpu);
     const sharedTokens = !sharing ? 0 : Math.min(expected?.sharedPrefixTokens ?? 0, tokens - 1);
