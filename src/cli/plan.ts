@@ -96,7 +96,7 @@ export function addPlan(program: Command, context: CommandContext): void {
   command.option(
     '--max-latency <seconds>',
     'most seconds that a block may take from its first prompt to its last token: the plan is the fastest that keeps it, or with --chips the cheapest (default: any)',
-    decimal({ least: 0, above: true }),
+    decimal({ least: 0, above: true, most: BLOCK_LIMITS.latencySeconds }),
   );
   addChipFlags(command);
   command.optionsGroup('Memory:');

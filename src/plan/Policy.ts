@@ -4,7 +4,13 @@ import { parsedArgument, parsedFile } from './parsed.js';
 import type { PlacementShares } from './Placement.js';
 
 /** The most that there may be of each, whoever asks for it: an option, a policy, a flag. The least is 1. */
-export const BLOCK_LIMITS = { batchSize: 4096, batches: 256, threads: 1024, tokensPerSquare: 65_536 } as const;
+export const BLOCK_LIMITS = {
+  batchSize: 4096,
+  batches: 256,
+  threads: 1024,
+  tokensPerSquare: 65_536,
+  latencySeconds: 1e9,
+} as const;
 
 export const COMPRESSIONS = ['none', '8bit', '4bit'] as const;
 export type Compression = (typeof COMPRESSIONS)[number];

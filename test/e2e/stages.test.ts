@@ -181,7 +181,8 @@ describe('layers divided over engines', () => {
           { model: name, batches, weights: { cpu: resident, disk: 1 - resident } },
           {
             schedule,
-            ...(parts !== null && { microBatches: Math.min(parts, batches) }),
+            // Row by row has one batch under way: parts of it are refused.
+            ...(parts !== null && { microBatches: schedule.name === 'row' ? 1 : Math.min(parts, batches) }),
             window: windows[0],
             pipeline: randomPipeline(compositions[0], aheads),
           },

@@ -205,7 +205,7 @@ export const ENGINE_OPTIONS = {
   },
   maxLatency: {
     group: 'plan',
-    value: { kind: 'number', range: { least: 0, above: true } },
+    value: { kind: 'number', range: { least: 0, above: true, most: BLOCK_LIMITS.latencySeconds } },
     defaultWords: 'any',
     flag: '<n>',
     about:
