@@ -7,13 +7,13 @@ import { temporaryFolder } from '../jobs/support/files.js';
 import { resultOf, TINY_MODEL } from './support.js';
 
 const path = temporaryFolder();
-const ROWS = 8000;
+const ROWS = 10_000;
 const ID = 'x'.repeat(12_000);
 /**
  * Less than all ids together, and enough for everything else: to see what a million short ids take, one would have to
  * wait for longer.
  */
-const HEAP_MIB = 80;
+const HEAP_MIB = 104;
 
 test('of the rows of a job nothing is kept as it was, not even their ids', async () => {
   const [input, output] = [path('in.jsonl'), path('out.jsonl')];
