@@ -36,8 +36,7 @@ Float8Scales parseFloat8(const Napi::Value& value, const std::string& name) {
   Float8Scales scales;
   scales.file = count(object, "file", path);
   scales.offset = readInteger(object.Get("offset"), path + "offset", 0, kMostSafe);
-  scales.type =
-      readWeightType(object.Get("type"), path + "type", [](WeightType type) { return weightBlockElements(type) == 1; });
+  scales.type = readWeightType(object.Get("type"), path + "type", isFloatType);
   scales.blockRows = count(object, "blockRows", path);
   scales.blockColumns = count(object, "blockColumns", path);
   scales.tensorOffset = readInteger(object.Get("tensorOffset"), path + "tensorOffset", 0, kMostSafe);

@@ -1,10 +1,8 @@
 #include "WeightUnit.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "../kernels/cpu/compressRows.h"
-#include "../kernels/cpu/floatFormats.h"
 #include "float8Rows.h"
 
 namespace spillway {
@@ -85,17 +83,8 @@ void packRows(const WeightUnit& unit, const std::vector<File>& files, const uint
 
 void convertVector(const WeightUnit& unit, const uint8_t* buffer, float* vector) {
   const WeightBinding& binding = *unit.weight->binding;
-  for (uint32_t i = 0; i < unit.rows; i++) {
-    float value;
-    if (binding.type == WeightType::F32) {
-      std::memcpy(&value, buffer + i * sizeof(float), sizeof(float));
-    } else {
-      uint16_t half;
-      std::memcpy(&half, buffer + i * sizeof(half), sizeof(half));
-      value = binding.type == WeightType::F16 ? halfToFloat(half) : bfloat16ToFloat(half);
-    }
-    vector[i] = value + binding.add;
-  }
+  const size_t bytes = binding.fileRowBytes();
+  for (uint32_t i = 0; i < unit.rows; i++) vector[i] = floatElement(binding.type, buffer + i * bytes) + binding.add;
   std::fill(vector + unit.rows, vector + unit.bytes() / sizeof(float), 0.0f);
 }
 

@@ -30,8 +30,6 @@ std::string label(int32_t layer, const std::string& role) {
   return layer < 0 ? role.substr(0, 64) : "layer " + std::to_string(layer) + " " + role.substr(0, 64);
 }
 
-bool isFloat(WeightType type) { return weightBlockElements(type) == 1; }
-
 // Of all scales of a matrix of 8-bit floats.
 uint64_t scaleBytes(const WeightBinding& binding) {
   const Float8Scales& scales = *binding.float8;
@@ -90,7 +88,7 @@ struct Matcher {
       refuse(binding, shapeText(binding.matrix, binding.rows, binding.columns),
              shapeText(matrix, shape.rows, shape.columns) + (moreRows ? " or more rows" : ""));
     }
-    if (!matrix && !isFloat(binding.type)) refuse(binding, "a quantised vector", "F32, F16 or BF16");
+    if (!matrix && !isFloatType(binding.type)) refuse(binding, "a quantised vector", "F32, F16 or BF16");
     const size_t block = weightBlockElements(binding.type);
     if (matrix && binding.columns % block != 0) {
       refuse(binding, std::to_string(binding.columns) + " columns",
@@ -122,7 +120,7 @@ struct Matcher {
   void checkFloat8(const WeightBinding& binding, const Float8Scales& scales) const {
     if (!binding.matrix || binding.type != WeightType::F16)
       refuse(binding, "scales of 8-bit floats for " + std::string(weightTypeName(binding.type)), "a matrix of F16");
-    if (!isFloat(scales.type))
+    if (!isFloatType(scales.type))
       refuse(binding, "scales of " + std::string(weightTypeName(scales.type)), "F32, F16 or BF16");
     if (scales.file >= files.size())
       refuse(binding, "scales in file " + std::to_string(scales.file), "under " + std::to_string(files.size()));

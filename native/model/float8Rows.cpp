@@ -30,7 +30,9 @@ const std::array<float, 256>& values() {
   return kValues;
 }
 
-float scaleAt(WeightType type, const uint8_t* bytes) {
+}  // namespace
+
+float floatElement(WeightType type, const uint8_t* bytes) {
   if (type == WeightType::F32) {
     float value;
     std::memcpy(&value, bytes, sizeof(value));
@@ -40,8 +42,6 @@ float scaleAt(WeightType type, const uint8_t* bytes) {
   std::memcpy(&half, bytes, sizeof(half));
   return type == WeightType::F16 ? halfToFloat(half) : bfloat16ToFloat(half);
 }
-
-}  // namespace
 
 float float8ToFloat(uint8_t byte) { return values()[byte]; }
 
@@ -56,7 +56,7 @@ void Float8RowScales::read(const std::vector<File>& files, uint64_t firstRow, ui
   std::vector<uint8_t> bytes((lastBlock - firstBlock + 1) * perRow_ * scaleBytes);
   files[scales.file].read(scales.offset + firstBlock * perRow_ * scaleBytes, bytes.data(), bytes.size(),
                           weightLabel(*binding_));
-  for (size_t at = 0; at < bytes.size(); at += scaleBytes) scales_.push_back(scaleAt(scales.type, &bytes[at]));
+  for (size_t at = 0; at < bytes.size(); at += scaleBytes) scales_.push_back(floatElement(scales.type, &bytes[at]));
   for (uint32_t row = 0; row < rows; row++) {
     const uint64_t block = (firstRow + row) / scales.blockRows - firstBlock;
     rows_.push_back(static_cast<uint32_t>(there + block * perRow_));

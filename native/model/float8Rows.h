@@ -8,6 +8,9 @@
 
 namespace spillway {
 
+// An element of F32, F16 or BF16, wherever it lies.
+float floatElement(WeightType type, const uint8_t* bytes);
+
 // What the byte stands for: E4M3 without infinities, one NaN of either sign (Micikevicius et al., "FP8 Formats for Deep
 // Learning", table 1).
 float float8ToFloat(uint8_t byte);

@@ -52,13 +52,14 @@ const cap = z
     error: 'expected a number of bytes of at least 0',
   })
   .optional();
+export const capsSchema: z.ZodType<MemoryCaps> = z.strictObject({ gpu: cap, cpu: cap, disk: cap });
 const { batchSize, batches, threads, tokensPerSquare } = BLOCK_BOUNDS;
 
 const requestSchema: z.ZodType<PlanRequest> = z.strictObject({
   hardware: profileSchema,
   shape: shapeSchema,
   workload: workloadSchema,
-  caps: z.strictObject({ gpu: cap, cpu: cap, disk: cap }).optional(),
+  caps: capsSchema.optional(),
   allow: z
     .strictObject({
       schedules: z.array(z.enum(SCHEDULE_NAMES)).min(1).optional(),

@@ -46,6 +46,9 @@ static constexpr size_t weightBlockBytes(WeightType type) {
   return 0;
 }
 
+// Types of which each element stands for itself: F32, F16 and BF16.
+static constexpr bool isFloatType(WeightType type) { return weightBlockElements(type) == 1; }
+
 // Bytes of one row of `inputs` elements as it stands in a file; inputs is a multiple of the block.
 static constexpr size_t weightRowBytes(WeightType type, size_t inputs) {
   return inputs / weightBlockElements(type) * weightBlockBytes(type);

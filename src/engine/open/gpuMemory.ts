@@ -1,5 +1,6 @@
 import type { RuntimeBytes } from '../../bindings/Addon.js';
 import type { GpuRuntimeOptions } from '../../bindings/Gpu.js';
+import { highest } from '../../collections/highest.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 import type { GpuSettings } from './settings.js';
 
@@ -254,14 +255,4 @@ function withLongRows(demand: GpuDemand, taken: TakesWith, cache: GpuCachePlan):
   );
   const pages = Math.min(cache.pages, Math.floor((capBytes - taken(cacheBufferPages)) / pageBytes));
   return { ...cache, cacheBufferPages, pages };
-}
-
-/** The highest whole number of a range that holds; the lowest one does, and none behind one that does not. */
-function highest(low: number, high: number, holds: (value: number) => boolean): number {
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if (holds(middle)) low = middle;
-    else high = middle - 1;
-  }
-  return low;
 }

@@ -1,3 +1,4 @@
+import { highest } from '../../collections/highest.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 import { HEAP_MARGIN_BYTES } from '../../plan/reserves.js';
 
@@ -122,17 +123,15 @@ export function planStreaming(demand: StreamingDemand): HostPlan {
   if (room < minPages * pageBytes) throw refusal(demand, needed, 'the model, streaming from disk,');
   const pages = Math.min(blockPages, Math.floor(room / pageBytes));
   const spare = room - pages * pageBytes;
-  let low = least;
-  let high = asked === undefined ? largest : least;
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if (weights(middle) - weights(least) <= spare) low = middle;
-    else high = middle - 1;
-  }
+  const residentLayerBytes = highest(
+    least,
+    asked === undefined ? largest : least,
+    (bytes) => weights(bytes) - weights(least) <= spare,
+  );
   return {
     pages,
-    residentLayerBytes: low,
-    reservedBytes: HEAP_MARGIN_BYTES + fixedBytes + weights(low) + pages * pageBytes,
+    residentLayerBytes,
+    reservedBytes: HEAP_MARGIN_BYTES + fixedBytes + weights(residentLayerBytes) + pages * pageBytes,
   };
 }
 

@@ -1,3 +1,5 @@
+import { highest } from '../../collections/highest.js';
+
 /**
  * Divides layers over stages so that the slowest one takes as little time as it can. Pure.
  *
@@ -10,17 +12,9 @@ export function divideLayers(
   seconds: (stage: number, layers: number) => number | undefined,
 ): number[] | undefined {
   const most = layers - stages + 1;
-  const within = (stage: number, count: number, bound: number): boolean => (seconds(stage, count) ?? Infinity) <= bound;
   /** The most layers that a stage computes in a time; 0 where not even one. */
-  const mostIn = (stage: number, bound: number): number => {
-    let [low, high] = [0, most];
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2);
-      if (within(stage, middle, bound)) low = middle;
-      else high = middle - 1;
-    }
-    return low;
-  };
+  const mostIn = (stage: number, bound: number): number =>
+    highest(0, most, (count) => (seconds(stage, count) ?? Infinity) <= bound);
   const counts = (bound: number): number[] => Array.from({ length: stages }, (_, stage) => mostIn(stage, bound));
   const enough = (each: readonly number[]): boolean =>
     each.every((count) => count > 0) && each.reduce((sum, count) => sum + count, 0) >= layers;

@@ -5,7 +5,7 @@ import { COST_MODELS } from '../costModels.js';
 import { profileSchema } from '../HardwareProfile.js';
 import { countSweeps, rowsOf } from '../model/countSweeps.js';
 import { parsedArgument } from '../parsed.js';
-import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from '../PlanRequest.js';
+import { cappedHardware, capsSchema, parseRequest, usableBytes, type PlanRequest } from '../PlanRequest.js';
 import type { Policy } from '../Policy.js';
 import type { Workload } from '../Workload.js';
 import type { ComputeTier, Tier } from '../../engine/grid/Tier.js';
@@ -66,9 +66,7 @@ const machinesSchema = z
     z.strictObject({
       name: machineNameSchema,
       hardware: profileSchema,
-      caps: z
-        .strictObject({ gpu: z.number().optional(), cpu: z.number().optional(), disk: z.number().optional() })
-        .optional(),
+      caps: capsSchema.optional(),
       link: linkSchema,
     }),
   )
