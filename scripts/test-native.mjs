@@ -53,7 +53,8 @@ const raced = [
   '*Architecture*/mixtral',
   'GpuCacheRules.Pages*',
   '*GpuFetching.Whatever*/F16',
-  'GpuFetchingRules.*',
+  'GpuFetchingRules.A*',
+  'GpuFetchingRules.W*',
 ];
 // Under a sanitizer some of each.
 const sanitized = [

@@ -50,7 +50,9 @@ struct Block {
   std::string error;
 };
 
-Block* running = nullptr;
+// Of this host thread: while one runs a kernel, others run the host code that is compiled with the kernels, and the race
+// detector's hooks with it.
+thread_local Block* running = nullptr;
 std::vector<std::unique_ptr<Fiber>> fibers;
 std::mt19937_64 generator;
 bool ordered = true;

@@ -20,7 +20,7 @@ struct ThreadClock {
   uint32_t barriers;   // passed so far
   uint32_t warpSyncs;  // likewise, of its warp
 };
-// Null while no kernel runs.
+// Null unless this host thread runs a kernel.
 const ThreadClock* runningThread();
 
 void noteMemory(void* begin, size_t bytes);  // from now on watched

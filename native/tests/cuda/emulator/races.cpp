@@ -2,6 +2,7 @@
 // memory; what that option would link to is not linked. Each byte of device memory and of shared memory keeps who wrote
 // it and read it last. Two accesses of which one is a write race when different threads make them and nothing lies
 // between: a barrier of their block, or an operation of their warp. Atomic operations do not come by here.
+#include <atomic>
 #include <map>
 #include <string>
 #include <vector>
@@ -35,7 +36,7 @@ std::map<unsigned char*, Region> regions;
 Region* lastRegion = nullptr;
 void* sharedRegion = nullptr;
 uint32_t blockSerial = 0, firstOfGrid = 0;
-bool anyHook = false;
+std::atomic<bool> anyHook = false;
 
 Region* find(unsigned char* address) {
   if (lastRegion != nullptr && address >= lastRegion->begin && address < lastRegion->begin + lastRegion->bytes)
@@ -91,7 +92,7 @@ void check(Region& region, unsigned char* address, const ThreadClock& now, bool 
 }
 
 void hook(const void* address, size_t bytes, bool write) {
-  anyHook = true;
+  if (!anyHook) anyHook = true;
   if (runningThread() != nullptr) noteAccess(address, bytes, write);
 }
 
