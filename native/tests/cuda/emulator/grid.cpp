@@ -50,8 +50,8 @@ struct Block {
   std::string error;
 };
 
-// Of this host thread: while one runs a kernel, others run the host code that is compiled with the kernels, and the race
-// detector's hooks with it.
+// Of this host thread: while one runs a kernel, others run the host code that is compiled with the kernels, and the
+// race detector's hooks with it.
 thread_local Block* running = nullptr;
 std::vector<std::unique_ptr<Fiber>> fibers;
 std::mt19937_64 generator;
