@@ -1,10 +1,11 @@
 // Builds and runs the native tests: as they are, with the address and undefined-behaviour sanitizers, and the system's
 // and the moving parts of the model's with the thread sanitizer. The CUDA kernels', and those of models made of them
 // (gpu_model_tests), run on the processor, with the order of threads and streams drawn from several seeds;
-// cuda_race_tests and gpu_model_race_tests are the same with a race detector.
-//   node scripts/test-native.mjs [--counts FILE] [--only plain|asan|tsan]
-// Prints a summary line; exits with 1 if a test fails. What cannot be built for want of GoogleTest or a sanitizer
-// counts as skipped. --counts: writes {"passed","failed","skipped"} as JSON, for CI to add up.
+// cuda_race_tests and gpu_model_race_tests are the same with a race detector. On x86 also those of the kernels and the
+// model as they are on 64-bit ARM, cross-compiled and emulated (Debian: g++-aarch64-linux-gnu, qemu-user-static).
+//   node scripts/test-native.mjs [--counts FILE] [--only plain|asan|tsan|arm64]
+// Prints a summary line; exits with 1 if a test fails. What cannot be built for want of GoogleTest, a sanitizer or a
+// compiler counts as skipped. --counts: writes {"passed","failed","skipped"} as JSON, for CI to add up.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -26,7 +27,14 @@ const configurations = [
   { name: 'plain', sanitize: '', targets: [...all, 'cuda_race_tests', 'gpu_model_race_tests'] },
   { name: 'asan', sanitize: 'address,undefined', targets: all },
   { name: 'tsan', sanitize: 'thread', targets: ['system_tests', 'model_tests'] },
+  ...(process.arch === 'x64' ? [{ name: 'arm64', sanitize: '', targets: ['kernel_tests', 'system_tests'] }] : []),
 ];
+// Debian's packages: a compiler with its C library, and an emulator of programs; its processor has all there is.
+const arm64 = {
+  compiler: 'aarch64-linux-gnu-g++',
+  emulator: ['qemu-aarch64-static', '-cpu', 'max,sve=off', '-L', '/usr/aarch64-linux-gnu'],
+  googleTest: '/usr/src/googletest',
+};
 // Of the model's tests those where several queues work at once, with reads and writes on threads: the sanitizer does
 // not see what io_uring does.
 const threaded = [
@@ -120,6 +128,43 @@ function sanitizerWorks(sanitize) {
   return result.status === 0;
 }
 
+/** What CMake has to be told to build for 64-bit ARM, once GoogleTest has been built for it; undefined if it cannot be. */
+function crossSettings(folder) {
+  const system = [
+    '-DCMAKE_SYSTEM_NAME=Linux',
+    '-DCMAKE_SYSTEM_PROCESSOR=aarch64',
+    `-DCMAKE_CXX_COMPILER=${arm64.compiler}`,
+    `-DCMAKE_C_COMPILER=${arm64.compiler.replace('g++', 'gcc')}`,
+  ];
+  const source = join(folder, 'googletest');
+  const installed = join(source, 'installed');
+  if (!existsSync(installed)) {
+    const settings = ['-DBUILD_GMOCK=OFF', '-DCMAKE_BUILD_TYPE=Release', `-DCMAKE_INSTALL_PREFIX=${installed}`];
+    for (const args of [
+      ['-S', arm64.googleTest, '-B', source, ...system, ...settings],
+      ['--build', source, '--parallel', String(availableParallelism()), '--target', 'install'],
+    ]) {
+      const result = run('cmake', args);
+      if (result.status === 0) continue;
+      console.error(output(result));
+      return undefined;
+    }
+  }
+  return [
+    ...system,
+    `-DCMAKE_PREFIX_PATH=${installed}`,
+    `-DCMAKE_FIND_ROOT_PATH=${installed}`,
+    '-DSPILLWAY_GRAMMAR=OFF',
+    '-DSPILLWAY_CUDA=OFF',
+  ];
+}
+
+/** The program of `arm64` that is not here; undefined if all are. */
+function missingForArm64() {
+  const missing = [arm64.compiler, arm64.emulator[0]].find((name) => spawnSync(name, ['--version']).status !== 0);
+  return missing ?? (existsSync(arm64.googleTest) ? undefined : arm64.googleTest);
+}
+
 /** @returns the names of the tests by outcome, from GoogleTest's own report; undefined if it wrote none (a crash) */
 function readReport(file) {
   try {
@@ -178,7 +223,8 @@ async function runTests(configuration, folder, { target, shard }) {
     ...(some && { SPILLWAY_DISK_BACKEND: 'threads' }),
   };
   const began = Date.now();
-  let result = await start(program, args, settings);
+  const [command, ...before] = configuration.name === 'arm64' ? [...arm64.emulator, program] : [program];
+  let result = await start(command, [...before, ...args], settings);
   // Older thread sanitizers stumble over address space that is laid out too randomly.
   if (configuration.name === 'tsan' && output(result).includes('unexpected memory mapping'))
     result = await start('setarch', ['-R', program, ...args], settings);
@@ -233,12 +279,24 @@ for (const configuration of chosen) {
   }
   const folder = folderOf(configuration);
   mkdirSync(folder, { recursive: true });
+  const cross = configuration.name === 'arm64';
+  const missing = cross ? missingForArm64() : undefined;
+  if (missing !== undefined) {
+    skip(configuration, `${missing} is not here (Debian: g++-aarch64-linux-gnu, qemu-user-static, libgtest-dev)`);
+    continue;
+  }
+  const settings = cross ? crossSettings(folder) : [];
+  if (settings === undefined) {
+    fail('building GoogleTest for arm64', { stderr: 'see above' });
+    continue;
+  }
   const configured = run('cmake', [
     '-S',
     root,
     '-B',
     folder,
     ...generatorFor(folder),
+    ...settings,
     '-DSPILLWAY_TESTS=ON',
     `-DSPILLWAY_SANITIZE=${configuration.sanitize}`,
   ]);

@@ -160,7 +160,10 @@ RuntimeOptions parseRuntimeOptions(const Napi::Value& value) {
                                                                         {{"scalar", InstructionSet::Scalar},
                                                                          {"avx2", InstructionSet::Avx2},
                                                                          {"avx512", InstructionSet::Avx512},
-                                                                         {"amx", InstructionSet::Amx}});
+                                                                         {"amx", InstructionSet::Amx},
+                                                                         {"neon", InstructionSet::Neon},
+                                                                         {"dotprod", InstructionSet::Dotprod},
+                                                                         {"i8mm", InstructionSet::I8mm}});
   const Napi::Object cache = readObject(object.Get("cache"), "cache");
   options.cacheType = readWord<CacheType>(
       cache.Get("type"), "cache.type",

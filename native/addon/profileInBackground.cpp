@@ -1,6 +1,7 @@
 #include "profileInBackground.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "../system/Machine.h"
@@ -99,10 +100,8 @@ ProfileOptions parseProfileOptions(const Napi::Value& value) {
   for (uint32_t i = 0; i < weights.Length(); i++) options.weights.push_back(readString(weights.Get(i), "weights"));
   options.instructionSets = {bestInstructionSet()};
   const bool others = readBoolean(object.Get("otherInstructionSets"), "otherInstructionSets");
-  for (const InstructionSet set :
-       {InstructionSet::Amx, InstructionSet::Avx512, InstructionSet::Avx2, InstructionSet::Scalar}) {
-    if (others && machineHas(set) && set != bestInstructionSet()) options.instructionSets.push_back(set);
-  }
+  for (auto set = std::rbegin(kInstructionSets); set != std::rend(kInstructionSets); ++set)
+    if (others && machineHas(*set) && *set != bestInstructionSet()) options.instructionSets.push_back(*set);
   // What is measured in little memory is partly the caches' speed; but an eighth of what is free has to do.
   const Napi::Value memory = object.Get("memoryBytes");
   const uint64_t wanted = memory.IsUndefined()

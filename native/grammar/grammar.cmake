@@ -43,13 +43,18 @@ if(NOT SPILLWAY_GRAMMAR STREQUAL "OFF")
     set(grammar_build ${PROJECT_SOURCE_DIR}/native/build-grammar)
     set(grammar_library ${grammar_build}/${SPILLWAY_CARGO_TARGET}/release/libspillway_grammar.a)
     set(grammar_target "")
+    set(grammar_linker "")
     if(SPILLWAY_CARGO_TARGET)
       set(grammar_target --target ${SPILLWAY_CARGO_TARGET})
+      # llguidance is made into a shared library, too, which nobody needs, and which cargo would link with the compiler of this system.
+      string(TOUPPER ${SPILLWAY_CARGO_TARGET} linker_name)
+      string(REPLACE - _ linker_name ${linker_name})
+      set(grammar_linker CARGO_TARGET_${linker_name}_LINKER=${CMAKE_CXX_COMPILER})
     endif()
     file(GLOB grammar_sources CONFIGURE_DEPENDS ${grammar_folder}/src/*.rs)
     add_custom_command(
       OUTPUT ${grammar_library}
-      COMMAND ${CMAKE_COMMAND} -E env --unset=RUSTFLAGS ${SPILLWAY_CARGO} build --release --locked --quiet --target-dir ${grammar_build} ${grammar_target}
+      COMMAND ${CMAKE_COMMAND} -E env --unset=RUSTFLAGS ${grammar_linker} ${SPILLWAY_CARGO} build --release --locked --quiet --target-dir ${grammar_build} ${grammar_target}
       # cargo leaves a library as it is that comes out the same; it would be made again and again.
       COMMAND ${CMAKE_COMMAND} -E touch ${grammar_library}
       WORKING_DIRECTORY ${grammar_folder}

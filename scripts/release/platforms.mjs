@@ -41,7 +41,7 @@ export const PLATFORMS = {
   'darwin-x64': {
     os: 'darwin',
     cpu: 'x64',
-    target: 'x86_64-macos.13',
+    target: 'x86_64-macos.13.0',
     rust: 'x86_64-apple-darwin',
     system: 'Darwin',
     processor: 'x86_64',
@@ -49,7 +49,7 @@ export const PLATFORMS = {
   'darwin-arm64': {
     os: 'darwin',
     cpu: 'arm64',
-    target: 'aarch64-macos.13',
+    target: 'aarch64-macos.13.0',
     rust: 'aarch64-apple-darwin',
     system: 'Darwin',
     processor: 'arm64',

@@ -54,7 +54,8 @@ export interface Addon extends GrammarAddon {
   ): Promise<MachineFigures>;
 }
 
-export type InstructionSet = 'scalar' | 'avx2' | 'avx512' | 'amx';
+/** `neon`, `dotprod` and `i8mm` on ARM, the others on x86; `scalar` everywhere. */
+export type InstructionSet = 'scalar' | 'avx2' | 'avx512' | 'amx' | 'neon' | 'dotprod' | 'i8mm';
 
 export interface MachineFacts {
   /** Usable here, slowest first. The last one is the default. */

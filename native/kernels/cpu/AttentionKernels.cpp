@@ -15,6 +15,7 @@ namespace {
 // registers hold.
 constexpr int tileVectors(int queries) {
   if (SPILLWAY_ISA_LEVEL == 2) return queries > 4 ? 2 : 4;
+  if (SPILLWAY_ISA_LEVEL == 3) return queries == 1 ? 4 : queries == 2 ? 2 : 1;
   return queries == 1 ? 4 : queries <= 3 ? 2 : 1;
 }
 

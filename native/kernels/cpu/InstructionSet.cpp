@@ -5,6 +5,7 @@
 #include <unistd.h>
 #endif
 
+#include "../../system/ArmFeatures.h"
 #include "../../system/CpuFeatures.h"
 
 namespace spillway {
@@ -28,6 +29,9 @@ const char* instructionSetName(InstructionSet set) {
     case InstructionSet::Amx: return "amx";
     case InstructionSet::Avx512: return "avx512";
     case InstructionSet::Avx2: return "avx2";
+    case InstructionSet::Neon: return "neon";
+    case InstructionSet::Dotprod: return "dotprod";
+    case InstructionSet::I8mm: return "i8mm";
     default: return "scalar";
   }
 }
@@ -44,6 +48,11 @@ bool machineHas(InstructionSet set) {
   static const bool amx = avx512 && cpu.avx512bf16 && cpu.amxTile && cpu.amxBf16 && permitTiles();
   return amx;
 #endif
+#elif defined(SPILLWAY_ARM_KERNELS)
+  const ArmFeatures& cpu = armFeatures();
+  if (set == InstructionSet::Neon) return true;
+  if (set == InstructionSet::Dotprod) return cpu.dotprod;
+  if (set == InstructionSet::I8mm) return cpu.dotprod && cpu.i8mm;
 #endif
   return false;
 }

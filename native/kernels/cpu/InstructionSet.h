@@ -4,17 +4,23 @@
 namespace spillway {
 
 enum class InstructionSet {
-  Scalar,  // portable C++; the reference for all others
-  Avx2,    // AVX2, FMA, F16C
-  Avx512,  // AVX-512 F, BW, DQ, VL, VNNI
-  Amx,     // that, and for matrix products AMX tiles of bfloat16; Linux only
+  Scalar,   // portable C++; the reference for all others
+  Avx2,     // AVX2, FMA, F16C
+  Avx512,   // AVX-512 F, BW, DQ, VL, VNNI
+  Amx,      // that, and for matrix products AMX tiles of bfloat16; Linux only
+  Neon,     // of AArch64, which always has it
+  Dotprod,  // that, and products of four bytes (FEAT_DotProd)
+  I8mm,     // that, and products of eight bytes for two by two sums (FEAT_I8MM)
 };
+// Those of one family in ascending order.
 constexpr InstructionSet kInstructionSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512,
-                                               InstructionSet::Amx};
+                                               InstructionSet::Amx,    InstructionSet::Neon, InstructionSet::Dotprod,
+                                               InstructionSet::I8mm};
 
-const char* instructionSetName(InstructionSet set);  // "scalar", "avx2", "avx512", "amx"
-// CPUID and the operating system's support (XGETBV). For AMX the process also has to be permitted its large registers:
-// the first call asks for that.
+// "scalar", "avx2", "avx512", "amx", "neon", "dotprod", "i8mm"
+const char* instructionSetName(InstructionSet set);
+// By what the processor and the operating system say (CpuFeatures.h, ArmFeatures.h). For AMX the process also has to be
+// permitted its large registers: the first call asks for that.
 bool machineHas(InstructionSet set);
 InstructionSet bestInstructionSet();
 

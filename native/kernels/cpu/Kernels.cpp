@@ -14,16 +14,26 @@ SPILLWAY_DECLARE_KERNELS(scalar)
 SPILLWAY_DECLARE_KERNELS(avx2)
 SPILLWAY_DECLARE_KERNELS(avx512)
 #endif
+#if defined(SPILLWAY_ARM_KERNELS)
+SPILLWAY_DECLARE_KERNELS(neon)
+SPILLWAY_DECLARE_KERNELS(dotprod)
+SPILLWAY_DECLARE_KERNELS(i8mm)
+#endif
 #if defined(SPILLWAY_AMX_KERNELS)
 namespace amx {
 const MatmulKernels& matmulKernels(const MatmulKernels& wide);
 }
 #endif
 
+// Each table is made on demand: even the function that names the kernels may hold instructions that the machine lacks.
+#define SPILLWAY_KERNELS_OF(name, isa)                                                                   \
+  if (set == InstructionSet::name) {                                                                     \
+    static const Kernels kernels{set, isa::matmulKernels(), isa::rowKernels(), isa::attentionKernels()}; \
+    return kernels;                                                                                      \
+  }
+
 const Kernels& kernelsFor(InstructionSet set) {
 #if defined(SPILLWAY_X86_KERNELS)
-  // Each table is made on demand: even the function that names the kernels may hold instructions that the machine
-  // lacks.
 #if defined(SPILLWAY_AMX_KERNELS)
   if (set == InstructionSet::Amx) {
     static const Kernels kernels{set, amx::matmulKernels(avx512::matmulKernels()), avx512::rowKernels(),
@@ -31,14 +41,12 @@ const Kernels& kernelsFor(InstructionSet set) {
     return kernels;
   }
 #endif
-  if (set == InstructionSet::Avx512) {
-    static const Kernels kernels{set, avx512::matmulKernels(), avx512::rowKernels(), avx512::attentionKernels()};
-    return kernels;
-  }
-  if (set == InstructionSet::Avx2) {
-    static const Kernels kernels{set, avx2::matmulKernels(), avx2::rowKernels(), avx2::attentionKernels()};
-    return kernels;
-  }
+  SPILLWAY_KERNELS_OF(Avx512, avx512)
+  SPILLWAY_KERNELS_OF(Avx2, avx2)
+#elif defined(SPILLWAY_ARM_KERNELS)
+  SPILLWAY_KERNELS_OF(I8mm, i8mm)
+  SPILLWAY_KERNELS_OF(Dotprod, dotprod)
+  SPILLWAY_KERNELS_OF(Neon, neon)
 #else
   (void)set;
 #endif

@@ -16,7 +16,9 @@
 #include "panelLayout.h"
 #include "simd.h"
 
-#if SPILLWAY_ISA_LEVEL == 2
+#if SPILLWAY_ISA_LEVEL == 3
+#include "dotNeon.h"
+#elif SPILLWAY_ISA_LEVEL == 2
 #include "dotAvx512.h"
 #elif SPILLWAY_ISA_LEVEL == 1
 #include "dotAvx2.h"

@@ -8,7 +8,7 @@ namespace {
 
 #if SPILLWAY_ISA_LEVEL == 2
 constexpr int kRowsPerTile = 8, kPanelsPerTile = 2;
-#elif SPILLWAY_ISA_LEVEL == 1
+#elif SPILLWAY_ISA_LEVEL == 1 || SPILLWAY_ISA_LEVEL == 3
 constexpr int kRowsPerTile = 6, kPanelsPerTile = 1;
 #else
 constexpr int kRowsPerTile = 4, kPanelsPerTile = 1;

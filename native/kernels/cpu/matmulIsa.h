@@ -22,7 +22,7 @@ struct Accumulators {
   const float* bias;  // of the first panel, or null
 };
 
-// AVX-512 has 32 registers; the others have sixteen, half as wide or less, and take one panel at a time.
+// AVX-512 has 32 registers; the others have sixteen, half as wide, or 32 of a quarter, and take one panel at a time.
 static constexpr int panelsTogether(const PanelFormat& format) {
   return SPILLWAY_ISA_LEVEL == 2 ? static_cast<int>(panelsPerTile(format)) : 1;
 }
@@ -30,6 +30,11 @@ static constexpr int panelsTogether(const PanelFormat& format) {
 // vpmaddubsw cannot multiply by 8 bits: there such weights are unpacked into two vectors, of their low and their high
 // four bits.
 static constexpr size_t unpackedVectors(int bits) { return SPILLWAY_ISA_LEVEL == 1 && bits == 8 ? 16 : 8; }
+
+// The zero point of unpacked weights: NEON's of 8 bits are signed.
+static constexpr int unpackedZero(const PanelFormat& format) {
+  return SPILLWAY_ISA_LEVEL == 3 && format.numberBits() == 8 ? 0 : format.zero;
+}
 
 // Memory that is read soon, to be asked for little by little while there is something to compute: `panels` times the
 // same two parts of a panel.

@@ -39,26 +39,34 @@ struct PackedWeights {
   f32x16 offset(size_t group, int p, int half) const { return both(group, p, half).offset; }
 };
 
-static inline void storeUnpacked(uint8_t*& at, Bytes vector, bool inTwo) {
-  if (inTwo) {
-    storeBytes(at, field(vector, 0, 0x0f));
-    storeBytes(at + kVectorBytes, field(vector, 4, 0x0f));
+#if SPILLWAY_ISA_LEVEL != 3
+template <int Bits>
+static inline void storePair(uint8_t* at, Bytes even, Bytes odd) {
+  if constexpr (unpackedVectors(Bits) == 16) {
+    storeBytes(at, field(even, 0, 0x0f));
+    storeBytes(at + kVectorBytes, field(even, 4, 0x0f));
+    storeBytes(at + 2 * kVectorBytes, field(odd, 0, 0x0f));
+    storeBytes(at + 3 * kVectorBytes, field(odd, 4, 0x0f));
   } else {
-    storeBytes(at, vector);
+    storeBytes(at, even);
+    storeBytes(at + kVectorBytes, odd);
   }
-  at += inTwo ? 2 * kVectorBytes : kVectorBytes;
 }
+#endif
 
 // Panel by panel, `panelBytes` apart.
 template <WeightType T, int P>
 static void unpackVectors(const PackedWeights<T>& packed, size_t firstGroup, size_t groups, uint8_t* to,
                           size_t panelBytes) {
+  constexpr int kBits = panelFormat(T).numberBits();
   for (int p = 0; p < P; p++) {
     uint8_t* vector = to + static_cast<size_t>(p) * panelBytes;
     for (size_t group = firstGroup; group < firstGroup + groups; group++) {
-      SPILLWAY_UNROLL(8)
-      for (int v = 0; v < 8; v++)
-        storeUnpacked(vector, packed.vector(group, p, v), unpackedVectors(panelFormat(T).numberBits()) == 16);
+      SPILLWAY_UNROLL(4)
+      for (int v = 0; v < 8; v += 2) {
+        storePair<kBits>(vector, packed.vector(group, p, v), packed.vector(group, p, v + 1));
+        vector += unpackedVectors(kBits) / 4 * kVectorBytes;
+      }
     }
   }
 }
@@ -135,7 +143,7 @@ static void multiplyPanels(const MatmulBlock& block, size_t panel, const Accumul
     const PreparedWeights prepared =
         asTheyLie ? PreparedWeights{packed.panel + begin * kStoredGroup, block.panelBytes, scales, end - begin}
                   : PreparedWeights{vectors, kUnpackedPanel, scales, end - begin};
-    multiply(prepared, tilesOf(block) + begin, kTilesPerGroup * groups, startsAt(format.zero), block.rows,
+    multiply(prepared, tilesOf(block) + begin, kTilesPerGroup * groups, startsAt(unpackedZero(format)), block.rows,
              {b == 0, last}, accumulators, ahead);
     begin = end;
   }

@@ -6,12 +6,15 @@
 //   -DSPILLWAY_ISA=avx2     -mavx2 -mfma -mf16c
 //   -DSPILLWAY_ISA=avx512   -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mf16c
 // Files of the folder amx are compiled once, with SPILLWAY_ISA=amx: the flags of avx512 and those of AMX and bfloat16.
-// In CMake: one OBJECT library an instruction set over one list of sources. On other processors than x86-64 only
-// `scalar` is built. Each instruction set's entry point is a function such as `const RowKernels& rowKernels()` in its
-// namespace; Kernels.cpp, compiled once and for the baseline, declares the three and puts them into tables. These files
-// include no STL and define no inline function outside this namespace (`static inline` is fine): the linker keeps one
-// copy of a shared inline function, and it could be the one with AVX-512 in it. `nm -C xyz.o | grep ' [WVu] '` must
-// print nothing but this namespace.
+// On AArch64 they are compiled four times, as scalar and as
+//   -DSPILLWAY_ISA=neon     (no further flags: AArch64 has it)
+//   -DSPILLWAY_ISA=dotprod  -march=armv8.2-a+dotprod
+//   -DSPILLWAY_ISA=i8mm     that and +i8mm
+// In CMake: one OBJECT library an instruction set over one list of sources. Each instruction set's entry point is a
+// function such as `const RowKernels& rowKernels()` in its namespace; Kernels.cpp, compiled once and for the baseline,
+// declares the three and puts them into tables. These files include no STL and define no inline function outside this
+// namespace (`static inline` is fine): the linker keeps one copy of a shared inline function, and it could be the one
+// with AVX-512 in it. `nm -C xyz.o | grep ' [WVu] '` must print nothing but this namespace.
 //
 // f32x16 is a value. Lane i of a result depends on lane i of the arguments only, unless the name says reduce.
 //   load(p) loadPartial(p, n[, fill]) store(p, v) storePartial(p, v, n)   unaligned; n in 0..16, nothing beyond p[n) is
@@ -39,6 +42,9 @@
 #define SPILLWAY_ISA_LEVEL_avx2 1
 #define SPILLWAY_ISA_LEVEL_avx512 2
 #define SPILLWAY_ISA_LEVEL_amx 2
+#define SPILLWAY_ISA_LEVEL_neon 3
+#define SPILLWAY_ISA_LEVEL_dotprod 3
+#define SPILLWAY_ISA_LEVEL_i8mm 3
 #define SPILLWAY_JOIN_(a, b) a##b
 #define SPILLWAY_JOIN(a, b) SPILLWAY_JOIN_(a, b)
 #define SPILLWAY_ISA_LEVEL SPILLWAY_JOIN(SPILLWAY_ISA_LEVEL_, SPILLWAY_ISA)
@@ -56,7 +62,9 @@
 #endif
 
 #ifndef SPILLWAY_ISA
-#error "SPILLWAY_ISA must be scalar, avx2, avx512 or amx"
+#error "SPILLWAY_ISA must be scalar, avx2, avx512, amx, neon, dotprod or i8mm"
+#elif SPILLWAY_ISA_LEVEL == 3
+#include "simdNeon.h"
 #elif SPILLWAY_ISA_LEVEL == 2
 #include "simdAvx512.h"
 #elif SPILLWAY_ISA_LEVEL == 1

@@ -18,7 +18,7 @@ namespace spillway::SPILLWAY_ISA {
 
 constexpr int kWholeBytes = -1;
 
-#if SPILLWAY_ISA_LEVEL > 0
+#if SPILLWAY_ISA_LEVEL == 1 || SPILLWAY_ISA_LEVEL == 2
 #if SPILLWAY_ISA_LEVEL == 2
 using Register = __m512i;
 #else
@@ -136,6 +136,84 @@ static inline f32x16 codesToFloat(const uint8_t* line, int shift) {
     return _mm256_cvtepi32_ps(_mm256_and_si256(words, _mm256_set1_epi32((1 << Bits) - 1)));
   };
   return {eight(line), eight(line + 32)};
+}
+
+#elif SPILLWAY_ISA_LEVEL == 3
+
+// Two registers a unit: there are twice as many as AVX2 has. usdot comes with i8mm; sdot takes codes of 8 bits as
+// nibbles, and so does what stands for it.
+constexpr int kUnitLanes = 8;
+constexpr int kMostDots = 1 << 20;
+struct Codes {
+  uint8x16_t a, b;
+};
+struct Dots {
+  int32x4_t a, b;
+};
+using Wide = Dots;
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+constexpr bool kDotsAreWide = true;
+constexpr int kBytePlanes = 1;
+#else
+constexpr bool kDotsAreWide = false;
+constexpr int kBytePlanes = 2;
+#endif
+
+static inline Codes loadCodes(const uint8_t* p) { return {vld1q_u8(p), vld1q_u8(p + 16)}; }
+static inline Codes codesOf(Codes codes, int plane) {
+  if (plane == kWholeBytes) return codes;
+  if (plane == 1) return {vshrq_n_u8(codes.a, 4), vshrq_n_u8(codes.b, 4)};
+  const uint8x16_t nibble = vdupq_n_u8(15);
+  return {vandq_u8(codes.a, nibble), vandq_u8(codes.b, nibble)};
+}
+static inline Dots zeroDots() { return {vdupq_n_s32(0), vdupq_n_s32(0)}; }
+static inline int32x4_t dotCodes(int32x4_t sum, uint8x16_t codes, int8x16_t four) {
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+  return vusdotq_s32(sum, codes, four);
+#elif defined(__ARM_FEATURE_DOTPROD)
+  return vdotq_s32(sum, vreinterpretq_s8_u8(codes), four);
+#else
+  const int8x16_t numbers = vreinterpretq_s8_u8(codes);
+  const int16x8_t low = vmull_s8(vget_low_s8(numbers), vget_low_s8(four)), high = vmull_high_s8(numbers, four);
+  return vpadalq_s16(sum, vpaddq_s16(low, high));
+#endif
+}
+static inline Dots dot(Dots sum, Codes codes, const int8_t* p) {
+  int32_t word;
+  __builtin_memcpy(&word, p, 4);
+  const int8x16_t four = vreinterpretq_s8_s32(vdupq_n_s32(word));
+  return {dotCodes(sum.a, codes.a, four), dotCodes(sum.b, codes.b, four)};
+}
+static inline Wide zeroWide() { return zeroDots(); }
+template <int Shift>
+static inline Wide widen(Wide sum, Dots dots) {
+  return {vaddq_s32(sum.a, vshlq_n_s32(dots.a, Shift)), vaddq_s32(sum.b, vshlq_n_s32(dots.b, Shift))};
+}
+static inline void combine(float* p, Wide low) {
+  vst1q_f32(p, vcvtq_f32_s32(low.a));
+  vst1q_f32(p + 4, vcvtq_f32_s32(low.b));
+}
+static inline float32x4_t combined(int32x4_t middle, int32x4_t low) {
+  return vfmaq_f32(vcvtq_f32_s32(low), vcvtq_f32_s32(middle), vdupq_n_f32(256.0f));
+}
+static inline void combine(float* p, Wide middle, Wide low) {
+  vst1q_f32(p, combined(middle.a, low.a));
+  vst1q_f32(p + 4, combined(middle.b, low.b));
+}
+static inline void combine(float* p, Wide high, Wide middle, Wide low) {
+  const float32x4_t large = vdupq_n_f32(65536.0f);
+  vst1q_f32(p, vfmaq_f32(combined(middle.a, low.a), vcvtq_f32_s32(high.a), large));
+  vst1q_f32(p + 4, vfmaq_f32(combined(middle.b, low.b), vcvtq_f32_s32(high.b), large));
+}
+static inline void storeBytes(int8_t* p, i32x16 v) { vst1q_s8(p, narrow(v)); }
+template <int Bits>
+static inline f32x16 codesToFloat(const uint8_t* line, int shift) {
+  const int32x4_t right = vdupq_n_s32(-shift);
+  const auto four = [right](const uint8_t* p) {
+    const uint32x4_t words = vshlq_u32(vreinterpretq_u32_u8(vld1q_u8(p)), right);
+    return vcvtq_f32_u32(vandq_u32(words, vdupq_n_u32((1u << Bits) - 1)));
+  };
+  return {four(line), four(line + 16), four(line + 32), four(line + 48)};
 }
 
 #else

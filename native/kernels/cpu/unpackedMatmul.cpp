@@ -3,12 +3,14 @@
 #include "weightTile.h"
 #if SPILLWAY_ISA_LEVEL == 1
 #include "unpackedTileAvx2.h"
+#elif SPILLWAY_ISA_LEVEL == 3
+#include "unpackedTileNeon.h"
 #endif
 
 namespace spillway::SPILLWAY_ISA {
 namespace {
 
-#if SPILLWAY_ISA_LEVEL != 1
+#if SPILLWAY_ISA_LEVEL != 1 && SPILLWAY_ISA_LEVEL != 3
 
 // StoredBits: 4 where vectors are nibbles, otherwise 8.
 template <typename A, int P, int StoredBits>

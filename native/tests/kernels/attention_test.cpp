@@ -4,11 +4,10 @@
 
 #include "../../system/Error.h"
 #include "attention_fixture.h"
+#include "instructionSets.h"
 
 namespace spillway {
 namespace {
-
-const InstructionSet kSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512};
 
 uint32_t oneOf(std::mt19937& random, std::initializer_list<uint32_t> choices) {
   return *(choices.begin() + random() % choices.size());
@@ -227,7 +226,7 @@ TEST(Attention, SameBitsAloneAndBesideRowsThatShareTheirFirstPages) {
     AttentionCase c = randomCase(random);
     if (round % 2 == 0) c.window = 0, c.keep = 1.0f;
     if (round % 4 == 1) c.window = 0, c.keep = 0.01f * static_cast<float>(1 + random() % 60);
-    const InstructionSet set = kSets[random() % 3];
+    const InstructionSet set = kSets[random() % std::size(kSets)];
     if (!machineHas(set)) continue;
     const uint32_t pageTokens = c.layout.pageTokens;
     std::vector<TestRow> rows;

@@ -6,11 +6,10 @@
 
 #include "attention_fixture.h"
 #include "cachedNumbers.h"
+#include "instructionSets.h"
 
 namespace spillway {
 namespace {
-
-const InstructionSet kSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512};
 
 // Numbers of one token as they may come: ordinary, tiny, huge, constant, zero, with outliers, infinite.
 std::vector<float> unusualNumbers(size_t n, std::mt19937& random) {

@@ -8,12 +8,11 @@
 #include "../../system/Error.h"
 #include "../../system/ThreadPool.h"
 #include "matmulCases.h"
+#include "instructionSets.h"
 
 namespace spillway {
 namespace {
 
-constexpr InstructionSet kSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512,
-                                    InstructionSet::Amx};
 constexpr size_t kInputs = 608;  // 19 tiles: more than AMX takes at a time, and no multiple of what it takes
 
 // Memory for what `compute` takes from scratch: asked first, then given exactly.
@@ -77,7 +76,7 @@ bool sameBits(const std::vector<float>& a, const std::vector<float>& b) {
 
 template <typename Body>
 void forCases(const Body& body) {
-  for (const InstructionSet set : kSets) {
+  for (const InstructionSet set : allSets()) {
     if (!machineHas(set)) continue;  // matmul_test.cpp reports the sets that are missing
     for (const WeightType type : {WeightType::Q4_1, WeightType::Q8_0, WeightType::F16, WeightType::F32})
       for (const size_t rows : {1, 5, 64, 65, 150}) {

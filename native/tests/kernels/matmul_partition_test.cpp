@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../../system/ThreadPool.h"
+#include "instructionSets.h"
 
 namespace spillway {
 namespace {
@@ -108,7 +109,7 @@ TEST_P(MatmulPartitions, ThreadsBeginWithRowsOfTheirOwn) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, MatmulPartitions, testing::ValuesIn(kInstructionSets),
+INSTANTIATE_TEST_SUITE_P(Sets, MatmulPartitions, testing::ValuesIn(allSets()),
                          [](const auto& info) { return std::string(instructionSetName(info.param)); });
 
 }  // namespace

@@ -10,12 +10,12 @@
 #include "../../system/Error.h"
 #include "../../system/ThreadPool.h"
 #include "matmulCases.h"
+#include "instructionSets.h"
 
 namespace spillway {
 namespace {
 
 // Those that multiply with 8-bit activations.
-constexpr InstructionSet kSetsOf8Bits[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512};
 
 struct Product {
   std::vector<float> output;  // [rows, outputs]
@@ -331,7 +331,7 @@ TEST_P(Matmul, NotFiniteActivationsTurnIntoNotFiniteOutputsOfTheirRowAlone) {
   values[stride] = saved;
 }
 
-std::vector<Setting> settings(std::initializer_list<InstructionSet> sets) {
+std::vector<Setting> settings(const std::vector<InstructionSet>& sets) {
   std::vector<Setting> all;
   for (const cases::MatmulCase& shape : cases::kMatmulCases)
     for (const InstructionSet set : sets) all.push_back({shape, set});
@@ -349,13 +349,9 @@ std::string nameOf(const testing::TestParamInfo<Setting>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Matmul,
-                         testing::ValuesIn(settings({InstructionSet::Scalar, InstructionSet::Avx2,
-                                                     InstructionSet::Avx512, InstructionSet::Amx})),
-                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Cases, Matmul, testing::ValuesIn(settings(allSets())), nameOf);
 INSTANTIATE_TEST_SUITE_P(Cases, MatmulAmx, testing::ValuesIn(settings({InstructionSet::Amx})), nameOf);
-INSTANTIATE_TEST_SUITE_P(Cases, MatmulWide, testing::ValuesIn(settings({InstructionSet::Avx2, InstructionSet::Avx512})),
-                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Cases, MatmulWide, testing::ValuesIn(settings(vectorSets())), nameOf);
 
 TEST(MatmulCases, HaveOneOfEveryType) {
   for (const WeightType type : kWeightTypes) {
@@ -379,7 +375,7 @@ TEST(MatmulJobs, SeveralAtOnceHaveTheSameBits) {
     jobs.push_back({&matrices[j].weights, shapes[j].bias ? bias.data() : nullptr});
   const std::vector<float> values = cases::randomFloats(300 * 256, 7);
   for (const Precision precision : {Precision::Default, Precision::Float32})
-    for (const InstructionSet set : {InstructionSet::Avx512, bestInstructionSet()})
+    for (const InstructionSet set : allSets())
       for (const size_t rows : {1, 5, 64, 129, 300}) {
         if (!machineHas(set)) continue;
         const std::vector<Product> together = multiply(set, 2, precision, jobs, values.data(), rows, 256);
@@ -411,7 +407,7 @@ TEST(MatmulExtremes, NoSumOverflows) {
         const std::vector<float> values(inputs, sign * 127);  // exact in 8 bits
         double sum = 0;
         for (size_t k = 0; k < inputs; k++) sum += static_cast<double>(values[k]) * weights[k];
-        for (const InstructionSet set : kInstructionSets) {
+        for (const InstructionSet set : allSets()) {
           if (!machineHas(set)) continue;
           const double relative =
               set == InstructionSet::Amx ? 0.7 * 0x1p-7 : 1e-5;  // all weights may be rounded the same way
@@ -432,7 +428,7 @@ TEST(MatmulRefinement, KeepsSmallValuesBesideALargeOne) {
   std::vector<float> values(576, 0.0f), weights(576);
   for (size_t k = 0; k < values.size(); k++) values[k] = k % 2 == 0 ? 1.0f : -1.0f;
   values[64] = 500;  // a step of 500 / 127 would round its neighbours to 0
-  for (const InstructionSet set : kSetsOf8Bits) {
+  for (const InstructionSet set : kSets) {
     if (!machineHas(set)) continue;
     const std::vector<float> product =
         multiply(set, 1, Precision::Default, {{&matrix.weights, nullptr}}, values.data(), 1, 576)[0].output;
@@ -452,7 +448,7 @@ TEST(MatmulRefinement, KeepsSmallValuesBesideALargeOne) {
 TEST(MatmulRefinement, ARowThatCannotBeRoundedIsNaN) {
   const cases::PackedMatrix matrix = cases::randomMatrix({"", WeightType::Q4_0, 32, 96, false}, 4);
   const std::vector<float> usual = cases::randomFloats(size_t{6} * 96, 2);
-  for (const InstructionSet set : kSetsOf8Bits) {
+  for (const InstructionSet set : kSets) {
     if (!machineHas(set)) continue;
     const auto product = [&](const std::vector<float>& values) {
       return multiply(set, 1, Precision::Default, {{&matrix.weights, nullptr}}, values.data(), 6, 96)[0].output;

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "../../kernels/cpu/compressRows.h"
+#include "instructionSets.h"
 #include "matmulCases.h"
 
 namespace spillway {
@@ -74,7 +75,7 @@ TEST_P(Packing, KernelsUnpackTheSameFloats) {
   const Golden golden = readGolden(type);
   const cases::PackedMatrix matrix = cases::packMatrix(type, golden.rows, golden.inputs, golden.bytes.data());
   const cases::AlignedBytes workspace = cases::alignedBytes(kMatmulWorkspaceBytes);
-  for (const InstructionSet set : kInstructionSets) {
+  for (const InstructionSet set : allSets()) {
     if (!machineHas(set)) continue;  // matmul_test.cpp reports the sets that are missing
     for (uint32_t k = 0; k < golden.inputs; k++) {
       std::vector<float> unit(golden.inputs), output(golden.rows);

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "../../kernels/cpu/Kernels.h"
+#include "instructionSets.h"
 
 namespace spillway {
 namespace {
 
 const size_t kLengths[] = {0,  1,  2,  3,  7,   15,  16,  17,  31,  32,   33,   63,  64,
                            65, 79, 80, 96, 127, 128, 129, 200, 576, 1000, 1025, 2049};
-const InstructionSet kSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 

@@ -10,13 +10,13 @@
 
 #include "../../kernels/cpu/Philox.h"
 #include "../../kernels/cpu/Sampling.h"
+#include "instructionSets.h"
 
 namespace spillway {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-const InstructionSet kSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512};
 
 struct Sampler {
   InstructionSet set = bestInstructionSet();
@@ -164,7 +164,7 @@ TEST(Sampling, LogitsThatAreNotFiniteGiveNoToken) {
         odd.push_back(randomLogits(n, n));
         odd.back()[at] = value;
       }
-  for (const InstructionSet set : kInstructionSets) {
+  for (const InstructionSet set : allSets()) {
     if (!machineHas(set)) continue;
     for (const SamplingParameters& parameters : {at(0), at(1), penalised, all})
       for (const std::vector<float>& logits : odd) {
