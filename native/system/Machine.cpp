@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "processorName.h"
+
 #ifdef __linux__
 #include <sched.h>
 #endif
@@ -138,11 +140,7 @@ Machine inspectMachine() {
     machine.processors = static_cast<unsigned>(CPU_COUNT(&allowed));
   machine.processors = capProcessors(machine.processors);
   std::ifstream processors("/proc/cpuinfo");
-  for (std::string line; std::getline(processors, line);) {
-    if (line.compare(0, 10, "model name") != 0) continue;
-    machine.processorName = line.substr(std::min(line.size(), line.find(':') + 2));
-    break;
-  }
+  machine.processorName = processorName(processors);
   machine.memoryBytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   machine.availableBytes = fieldIn("/proc/meminfo", "MemAvailable:") * 1024;
   capMemory(machine.memoryBytes, machine.availableBytes);

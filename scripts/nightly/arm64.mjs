@@ -90,6 +90,7 @@ await runCampaign(
           );
       }
       campaign.count('models');
+      campaign.say(basename(model));
     }
   },
 );

@@ -88,7 +88,9 @@ describe('a model by its name', () => {
       XDG_CACHE_HOME: path('file'),
     });
     expect(code).toBe(2);
-    expect(stderr).toMatch(/a part of its path is no folder \(ENOTDIR\); XDG_CACHE_HOME names another place/);
+    expect(stderr).toMatch(
+      /folder of models: found that a part of its path is no folder \(ENOTDIR\), expected one that can be written \(XDG_CACHE_HOME names another place\)/,
+    );
   });
 });
 

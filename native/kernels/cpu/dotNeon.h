@@ -8,7 +8,9 @@ struct Bytes {
   uint8x16_t a, b, c, d;
 };
 
-static inline Bytes loadBytes(const uint8_t* p) { return {vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vld1q_u8(p + 48)}; }
+static inline Bytes loadBytes(const uint8_t* p) {
+  return {vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vld1q_u8(p + 48)};
+}
 static inline void storeBytes(uint8_t* p, Bytes x) {
   vst1q_u8(p, x.a);
   vst1q_u8(p + 16, x.b);

@@ -20,7 +20,9 @@ static inline f32x16 set1(float x) {
   return {v, v, v, v};
 }
 static inline f32x16 zero() { return set1(0.0f); }
-static inline f32x16 load(const float* p) { return {vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12)}; }
+static inline f32x16 load(const float* p) {
+  return {vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12)};
+}
 static inline void store(float* p, f32x16 v) {
   vst1q_f32(p, v.a);
   vst1q_f32(p + 4, v.b);
@@ -47,7 +49,8 @@ static inline f32x16 loadHalf(const uint16_t* p) {
 static inline f32x16 loadBfloat16(const uint16_t* p) {
   const uint16x8_t low = vld1q_u16(p), high = vld1q_u16(p + 8);
   return {vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(low), 16)), vreinterpretq_f32_u32(vshll_high_n_u16(low, 16)),
-          vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(high), 16)), vreinterpretq_f32_u32(vshll_high_n_u16(high, 16))};
+          vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(high), 16)),
+          vreinterpretq_f32_u32(vshll_high_n_u16(high, 16))};
 }
 static inline void storeHalf(uint16_t* p, f32x16 v) {
   vst1q_u16(p, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(v.a), v.b)));
@@ -84,9 +87,7 @@ static inline f32x16 div(f32x16 x, f32x16 y) {
 static inline f32x16 fma(f32x16 x, f32x16 y, f32x16 z) {
   return {vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c), vfmaq_f32(z.d, x.d, y.d)};
 }
-static inline f32x16 sqrt(f32x16 x) {
-  return {vsqrtq_f32(x.a), vsqrtq_f32(x.b), vsqrtq_f32(x.c), vsqrtq_f32(x.d)};
-}
+static inline f32x16 sqrt(f32x16 x) { return {vsqrtq_f32(x.a), vsqrtq_f32(x.b), vsqrtq_f32(x.c), vsqrtq_f32(x.d)}; }
 // fmax and fmin would keep NaN, or the one that is not.
 static inline float32x4_t larger(float32x4_t x, float32x4_t y) { return vbslq_f32(vcgtq_f32(x, y), x, y); }
 static inline float32x4_t smaller(float32x4_t x, float32x4_t y) { return vbslq_f32(vcltq_f32(x, y), x, y); }
@@ -97,7 +98,8 @@ static inline f32x16 min(f32x16 x, f32x16 y) {
   return {smaller(x.a, y.a), smaller(x.b, y.b), smaller(x.c, y.c), smaller(x.d, y.d)};
 }
 static inline f32x16 selectLess(f32x16 a, f32x16 b, f32x16 x, f32x16 y) {
-  return {vbslq_f32(vcltq_f32(a.a, b.a), x.a, y.a), vbslq_f32(vcltq_f32(a.b, b.b), x.b, y.b), vbslq_f32(vcltq_f32(a.c, b.c), x.c, y.c), vbslq_f32(vcltq_f32(a.d, b.d), x.d, y.d)};
+  return {vbslq_f32(vcltq_f32(a.a, b.a), x.a, y.a), vbslq_f32(vcltq_f32(a.b, b.b), x.b, y.b),
+          vbslq_f32(vcltq_f32(a.c, b.c), x.c, y.c), vbslq_f32(vcltq_f32(a.d, b.d), x.d, y.d)};
 }
 static inline uint32_t notLess(f32x16 x, f32x16 y) {
   const uint32_t weights[4] = {1, 2, 4, 8};
@@ -136,12 +138,11 @@ static inline f32x16 swapLanes(f32x16 x) {
   if (N == 4) return {x.b, x.a, x.d, x.c};
   return {x.c, x.d, x.a, x.b};
 }
-static inline f32x16 abs(f32x16 x) {
-  return {vabsq_f32(x.a), vabsq_f32(x.b), vabsq_f32(x.c), vabsq_f32(x.d)};
-}
+static inline f32x16 abs(f32x16 x) { return {vabsq_f32(x.a), vabsq_f32(x.b), vabsq_f32(x.c), vabsq_f32(x.d)}; }
 static inline f32x16 copySign(f32x16 x, f32x16 sign) {
   const uint32x4_t bit = vdupq_n_u32(0x80000000u);
-  return {vbslq_f32(bit, sign.a, x.a), vbslq_f32(bit, sign.b, x.b), vbslq_f32(bit, sign.c, x.c), vbslq_f32(bit, sign.d, x.d)};
+  return {vbslq_f32(bit, sign.a, x.a), vbslq_f32(bit, sign.b, x.b), vbslq_f32(bit, sign.c, x.c),
+          vbslq_f32(bit, sign.d, x.d)};
 }
 
 static inline i32x16 set1Int(int32_t x) {
@@ -169,10 +170,12 @@ static inline i32x16 shiftRight(i32x16 x) {
   return {vshrq_n_s32(x.a, N), vshrq_n_s32(x.b, N), vshrq_n_s32(x.c, N), vshrq_n_s32(x.d, N)};
 }
 static inline i32x16 asInt(f32x16 x) {
-  return {vreinterpretq_s32_f32(x.a), vreinterpretq_s32_f32(x.b), vreinterpretq_s32_f32(x.c), vreinterpretq_s32_f32(x.d)};
+  return {vreinterpretq_s32_f32(x.a), vreinterpretq_s32_f32(x.b), vreinterpretq_s32_f32(x.c),
+          vreinterpretq_s32_f32(x.d)};
 }
 static inline f32x16 asFloat(i32x16 x) {
-  return {vreinterpretq_f32_s32(x.a), vreinterpretq_f32_s32(x.b), vreinterpretq_f32_s32(x.c), vreinterpretq_f32_s32(x.d)};
+  return {vreinterpretq_f32_s32(x.a), vreinterpretq_f32_s32(x.b), vreinterpretq_f32_s32(x.c),
+          vreinterpretq_f32_s32(x.d)};
 }
 static inline f32x16 toFloat(i32x16 x) {
   return {vcvtq_f32_s32(x.a), vcvtq_f32_s32(x.b), vcvtq_f32_s32(x.c), vcvtq_f32_s32(x.d)};

@@ -119,8 +119,8 @@ void multiplyPart(const PreparedWeights& weights, const QuantisedTile* tile, siz
         const float32x4_t scale = vld1q_f32(ofHalf + 4 * i);
         SPILLWAY_UNROLL(4)
         for (int r = 0; r < R; r++)  // the subtraction is exact
-          total[r][i] = vfmaq_f32(
-              total[r][i], vsubq_f32(vreinterpretq_f32_s32(sum[r][i]), vdupq_n_f32(tile->bias[r])), scale);
+          total[r][i] =
+              vfmaq_f32(total[r][i], vsubq_f32(vreinterpretq_f32_s32(sum[r][i]), vdupq_n_f32(tile->bias[r])), scale);
       }
     }
     if constexpr (A::kOffset) SPILLWAY_UNROLL(2)
@@ -143,8 +143,7 @@ void multiplyPart(const PreparedWeights& weights, const QuantisedTile* tile, siz
     const float32x4_t bias = ends.last && accumulators.bias != nullptr
                                  ? vld1q_f32(accumulators.bias + output + static_cast<size_t>(4 * i))
                                  : vdupq_n_f32(0);
-    const float32x4_t whole =
-        ends.last ? vfmaq_f32(bias, total[r][i], vdupq_n_f32(begin.factor[r])) : total[r][i];
+    const float32x4_t whole = ends.last ? vfmaq_f32(bias, total[r][i], vdupq_n_f32(begin.factor[r])) : total[r][i];
     vst1q_f32(at + static_cast<size_t>(r) * accumulators.stride + 4 * i, whole);
   }
 }

@@ -10,9 +10,12 @@ namespace spillway {
 constexpr InstructionSet kSets[] = {
     InstructionSet::Scalar,
 #if defined(SPILLWAY_ARM_KERNELS)
-    InstructionSet::Neon,   InstructionSet::Dotprod, InstructionSet::I8mm,
+    InstructionSet::Neon,
+    InstructionSet::Dotprod,
+    InstructionSet::I8mm,
 #else
-    InstructionSet::Avx2,   InstructionSet::Avx512,
+    InstructionSet::Avx2,
+    InstructionSet::Avx512,
 #endif
 };
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DownloadError } from '../../errors/ModelFileError.js';
+import { DownloadError, ModelFileError } from '../../errors/ModelFileError.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
 import { userCacheFolder } from '../../files/cacheFolder.js';
 import { describeFailure, folderRemedy } from './describeFailure.js';
@@ -33,7 +33,8 @@ export interface PullOptions {
  * Fetches a known model into the user's cache, unless it is there already, and returns the file's path.
  * The file appears under its name only when it is complete and its SHA-256 is right. An interrupted download is resumed
  * by the next call.
- * @throws DownloadError if no source delivered the right bytes; InterruptedError if the signal fired
+ * @throws DownloadError if no source delivered the right bytes; ModelFileError if the folder cannot be written;
+ *   InterruptedError if the signal fired
  */
 export async function pullModel(model: KnownModel, options: PullOptions = {}): Promise<string> {
   throwIfInterrupted(options.signal);
@@ -106,13 +107,15 @@ async function fetchFrom(
   }
 }
 
-/** No other source helps where the folder is at fault. @throws DownloadError */
+/** No other source helps where the folder is at fault. @throws ModelFileError */
 function checkFolder(folder: string, error: unknown): void {
   const remedy = folderRemedy(error);
   if (remedy !== undefined)
-    throw new DownloadError(
+    throw new ModelFileError(
       folder,
-      [{ source: 'the folder of models', reason: `${remedy}; XDG_CACHE_HOME names another place for it` }],
+      'folder of models',
+      `that ${remedy}`,
+      'one that can be written (XDG_CACHE_HOME names another place)',
       { cause: error },
     );
 }
