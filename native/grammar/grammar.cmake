@@ -1,6 +1,7 @@
 # Constrained decoding, in Rust: a static library that cargo makes, wherever cargo is. All build folders of this source share it.
 set(SPILLWAY_GRAMMAR AUTO CACHE STRING "Constrained decoding: AUTO (where cargo can build it), ON (an error without) or OFF")
 set(SPILLWAY_CARGO_TARGET "" CACHE STRING "Rust's name of the platform that is built for, such as aarch64-unknown-linux-gnu, where that is another one")
+set(SPILLWAY_CARGO_LINKER "" CACHE STRING "What cargo links shared libraries for that platform with")
 set(SPILLWAY_LEAST_CARGO 1.87)
 
 # What stands in the way of building it; empty: nothing does. What it is made of is fetched now, so that a machine without a network finds out before the build.
@@ -46,10 +47,11 @@ if(NOT SPILLWAY_GRAMMAR STREQUAL "OFF")
     set(grammar_linker "")
     if(SPILLWAY_CARGO_TARGET)
       set(grammar_target --target ${SPILLWAY_CARGO_TARGET})
-      # llguidance is made into a shared library, too, which nobody needs, and which cargo would link with the compiler of this system.
+    endif()
+    if(SPILLWAY_CARGO_LINKER)
       string(TOUPPER ${SPILLWAY_CARGO_TARGET} linker_name)
       string(REPLACE - _ linker_name ${linker_name})
-      set(grammar_linker CARGO_TARGET_${linker_name}_LINKER=${CMAKE_CXX_COMPILER})
+      set(grammar_linker CARGO_TARGET_${linker_name}_LINKER=${SPILLWAY_CARGO_LINKER})
     endif()
     file(GLOB grammar_sources CONFIGURE_DEPENDS ${grammar_folder}/src/*.rs)
     add_custom_command(

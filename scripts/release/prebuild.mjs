@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { GLIBC, packageManifest, PLATFORMS } from './platforms.mjs';
 import { run } from '../pythonPackage.mjs';
-import { zigTools } from './zig.mjs';
+import { emptyLinker, zigTools } from './zig.mjs';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const { values } = parseArgs({
@@ -45,13 +45,18 @@ console.log(pack(addon));
 
 function compile() {
   const { target, system, processor } = platform;
+  const zig = join(root, 'native', 'build-zig');
   const settings = {
-    ...zigTools(join(root, 'native', 'build-zig'), target),
+    ...zigTools(zig, target),
     CMAKE_SYSTEM_NAME: system,
     CMAKE_SYSTEM_PROCESSOR: processor,
     CMAKE_SHARED_LINKER_FLAGS: '-s',
     SPILLWAY_CUDA: 'OFF',
     SPILLWAY_CARGO_TARGET: platform.rust,
+    // Where Rust's target is this machine's, its own build's programs are linked with it, too.
+    ...(platform.os !== process.platform || platform.cpu !== process.arch
+      ? { SPILLWAY_CARGO_LINKER: emptyLinker(zig) }
+      : {}),
   };
   const cmakeJs = createRequire(import.meta.url).resolve('cmake-js/bin/cmake-js');
   const flags = Object.entries(settings).map(([name, value]) => `--CD${name}=${value}`);

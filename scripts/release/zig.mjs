@@ -7,6 +7,19 @@ import { pythonPackage } from '../pythonPackage.mjs';
 const PACKAGE = 'ziglang==0.17.1';
 
 /**
+ * A program to link Rust's shared libraries for another system with. Of ours nothing is one, but llguidance is made
+ * into one besides, which would need that system's libraries and which nobody looks at: it becomes an empty file.
+ * @returns its path
+ */
+export function emptyLinker(folder) {
+  const program = join(folder, 'empty-linker');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(program, '#!/bin/sh\nwhile [ $# -gt 0 ]; do [ "$1" = -o ] && : > "$2"; shift; done\n');
+  chmodSync(program, 0o755);
+  return program;
+}
+
+/**
  * Programs that CMake takes for a compiler's, in `folder`; installs zig there if that has not been done.
  * @returns their paths, by CMake's names for them
  */
