@@ -53,6 +53,12 @@ const emulated = {
 // Debian's packages: a compiler with its C library, and an emulator of programs; its processor has all there is.
 const arm64 = {
   compiler: 'aarch64-linux-gnu-g++',
+  system: [
+    '-DCMAKE_SYSTEM_NAME=Linux',
+    '-DCMAKE_SYSTEM_PROCESSOR=aarch64',
+    '-DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++',
+    '-DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc',
+  ],
   emulator: ['qemu-aarch64-static', '-cpu', 'max,sve=off', '-L', '/usr/aarch64-linux-gnu'],
   googleTest: '/usr/src/googletest',
 };
@@ -150,30 +156,29 @@ function sanitizerWorks(sanitize) {
   return result.status === 0;
 }
 
-/** What CMake has to be told to build for 64-bit ARM, once GoogleTest has been built for it; undefined if it cannot be. */
-function crossSettings(folder) {
-  const system = [
-    '-DCMAKE_SYSTEM_NAME=Linux',
-    '-DCMAKE_SYSTEM_PROCESSOR=aarch64',
-    `-DCMAKE_CXX_COMPILER=${arm64.compiler}`,
-    `-DCMAKE_C_COMPILER=${arm64.compiler.replace('g++', 'gcc')}`,
-  ];
-  const source = join(folder, 'googletest');
-  const installed = join(source, 'installed');
-  if (!existsSync(installed)) {
-    const settings = ['-DBUILD_GMOCK=OFF', '-DCMAKE_BUILD_TYPE=Release', `-DCMAKE_INSTALL_PREFIX=${installed}`];
-    for (const args of [
-      ['-S', arm64.googleTest, '-B', source, ...system, ...settings],
-      ['--build', source, '--parallel', String(availableParallelism()), '--target', 'install'],
-    ]) {
-      const result = run('cmake', args);
-      if (result.status === 0) continue;
-      console.error(output(result));
-      return undefined;
-    }
-  }
+/** Where GoogleTest for 64-bit ARM is put. */
+function armGoogleTest(folder) {
+  return join(folder, 'googletest', 'installed');
+}
+
+/** Builds it where that has not been done. @returns what failed, if something did */
+function buildArmGoogleTest(folder) {
+  const installed = armGoogleTest(folder);
+  if (existsSync(installed)) return undefined;
+  const build = dirname(installed);
+  const settings = ['-DBUILD_GMOCK=OFF', '-DCMAKE_BUILD_TYPE=Release', `-DCMAKE_INSTALL_PREFIX=${installed}`];
+  const configured = run('cmake', ['-S', arm64.googleTest, '-B', build, ...arm64.system, ...settings]);
+  if (configured.status !== 0) return configured;
+  const parallel = String(availableParallelism());
+  const built = run('cmake', ['--build', build, '--parallel', parallel, '--target', 'install']);
+  return built.status === 0 ? undefined : built;
+}
+
+/** What CMake has to be told to build for 64-bit ARM. */
+function armSettings(folder) {
+  const installed = armGoogleTest(folder);
   return [
-    ...system,
+    ...arm64.system,
     `-DCMAKE_PREFIX_PATH=${installed}`,
     `-DCMAKE_FIND_ROOT_PATH=${installed}`,
     '-DSPILLWAY_GRAMMAR=OFF',
@@ -309,9 +314,9 @@ for (const configuration of chosen) {
     skip(configuration, `${missing} is not here (Debian: g++-aarch64-linux-gnu, qemu-user-static, libgtest-dev)`);
     continue;
   }
-  const settings = cross ? crossSettings(folder) : [];
-  if (settings === undefined) {
-    fail('building GoogleTest for arm64', { stderr: 'see above' });
+  const googleTest = cross ? buildArmGoogleTest(folder) : undefined;
+  if (googleTest !== undefined) {
+    fail('building GoogleTest for arm64', googleTest);
     continue;
   }
   const configured = run('cmake', [
@@ -320,7 +325,7 @@ for (const configuration of chosen) {
     '-B',
     folder,
     ...generatorFor(folder),
-    ...settings,
+    ...(cross ? armSettings(folder) : []),
     '-DSPILLWAY_TESTS=ON',
     `-DSPILLWAY_SANITIZE=${configuration.sanitize}`,
   ]);

@@ -1,6 +1,7 @@
 #include "processorName.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 namespace spillway {
@@ -22,9 +23,10 @@ constexpr Core kCores[] = {
 
 // What stands behind the colon; empty if the line is of another field.
 std::string valueOf(const std::string& line, const char* field) {
-  const size_t colon = line.find(':');
-  if (colon == std::string::npos || line.find_last_not_of(" \t", colon - 1) == std::string::npos) return {};
-  if (line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1) != field) return {};
+  const size_t length = std::strlen(field), colon = line.find(':');
+  if (colon == std::string::npos || line.compare(0, length, field) != 0 ||
+      line.find_first_not_of(" \t", length) != colon)
+    return {};
   const size_t begin = line.find_first_not_of(" \t", colon + 1);
   return begin == std::string::npos ? std::string() : line.substr(begin);
 }

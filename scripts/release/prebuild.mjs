@@ -33,7 +33,8 @@ const output = resolve(values.output);
 const build = join(root, 'native', `build-${values.platform}`);
 mkdirSync(output, { recursive: true });
 
-const runsHere = platform.os === process.platform && platform.cpu === process.arch && platform.libc !== 'musl';
+const isThisSystem = platform.os === process.platform && platform.cpu === process.arch;
+const runsHere = isThisSystem && platform.libc !== 'musl';
 // Looked at first: compiling takes minutes.
 const ordinary = runsHere ? describe(join(root, 'native', 'build', 'Release', 'spillway.node')) : undefined;
 
@@ -54,9 +55,7 @@ function compile() {
     SPILLWAY_CUDA: 'OFF',
     SPILLWAY_CARGO_TARGET: platform.rust,
     // Where Rust's target is this machine's, its own build's programs are linked with it, too.
-    ...(platform.os !== process.platform || platform.cpu !== process.arch
-      ? { SPILLWAY_CARGO_LINKER: emptyLinker(zig) }
-      : {}),
+    ...(!isThisSystem && { SPILLWAY_CARGO_LINKER: emptyLinker(zig) }),
   };
   const cmakeJs = createRequire(import.meta.url).resolve('cmake-js/bin/cmake-js');
   const flags = Object.entries(settings).map(([name, value]) => `--CD${name}=${value}`);

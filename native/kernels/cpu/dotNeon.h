@@ -104,9 +104,7 @@ static inline int32x4_t dotLane(int32x4_t sum, int8x16_t weights, int8x16_t inpu
 #if defined(__ARM_FEATURE_DOTPROD)
   return vdotq_laneq_s32(sum, weights, inputs, N);
 #else
-  const int8x16_t four = vreinterpretq_s8_s32(vdupq_laneq_s32(vreinterpretq_s32_s8(inputs), N));
-  const int16x8_t low = vmull_s8(vget_low_s8(weights), vget_low_s8(four)), high = vmull_high_s8(weights, four);
-  return vpadalq_s16(sum, vpaddq_s16(low, high));  // two products of 127 and 128 fit 16 bits
+  return dotBytes(sum, weights, vreinterpretq_s8_s32(vdupq_laneq_s32(vreinterpretq_s32_s8(inputs), N)));
 #endif
 }
 

@@ -170,12 +170,8 @@ static inline Dots zeroDots() { return {vdupq_n_s32(0), vdupq_n_s32(0)}; }
 static inline int32x4_t dotCodes(int32x4_t sum, uint8x16_t codes, int8x16_t four) {
 #if defined(__ARM_FEATURE_MATMUL_INT8)
   return vusdotq_s32(sum, codes, four);
-#elif defined(__ARM_FEATURE_DOTPROD)
-  return vdotq_s32(sum, vreinterpretq_s8_u8(codes), four);
 #else
-  const int8x16_t numbers = vreinterpretq_s8_u8(codes);
-  const int16x8_t low = vmull_s8(vget_low_s8(numbers), vget_low_s8(four)), high = vmull_high_s8(numbers, four);
-  return vpadalq_s16(sum, vpaddq_s16(low, high));
+  return dotBytes(sum, vreinterpretq_s8_u8(codes), four);
 #endif
 }
 static inline Dots dot(Dots sum, Codes codes, const int8_t* p) {

@@ -185,6 +185,15 @@ static inline int8x16_t narrow(i32x16 v) {
   const int16x8_t low = vmovn_high_s32(vmovn_s32(v.a), v.b), high = vmovn_high_s32(vmovn_s32(v.c), v.d);
   return vmovn_high_s16(vmovn_s16(low), high);
 }
+// Adds to each lane the products of its four signed bytes.
+static inline int32x4_t dotBytes(int32x4_t sum, int8x16_t x, int8x16_t y) {
+#if defined(__ARM_FEATURE_DOTPROD)
+  return vdotq_s32(sum, x, y);
+#else
+  const int16x8_t low = vmull_s8(vget_low_s8(x), vget_low_s8(y)), high = vmull_high_s8(x, y);
+  return vpadalq_s16(sum, vpaddq_s16(low, high));  // two products of 127 and 128 fit 16 bits
+#endif
+}
 
 static inline float reduceAdd(f32x16 v) {
   const float32x4_t four = vaddq_f32(vaddq_f32(v.a, v.c), vaddq_f32(v.b, v.d));

@@ -1,5 +1,6 @@
 // Tokens and log-probabilities of models on each instruction set of the processor that this runs on: a line of JSON for
-// each. Argument: a model's path. For programs that compare processors; run by scripts/nightly/arm64.mjs.
+// each. Arguments: a model's path, and
+// maybe the sets. For programs that compare processors; run by scripts/nightly/arm64.mjs.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadAddon } from '../../../dist/bindings/loadAddon.js';
@@ -20,9 +21,9 @@ function promptsOf(path) {
   return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).rows.map(({ tokens }) => tokens) : PROMPTS;
 }
 
-const model = process.argv[2];
+const [model, ...sets] = process.argv.slice(2);
 const rows = promptsOf(model).map((tokens, id) => ({ id, tokens }));
-for (const instructionSet of loadAddon().machine().instructionSets)
+for (const instructionSet of sets.length > 0 ? sets : loadAddon().machine().instructionSets)
   for (const [at, settings] of SETTINGS.entries()) {
     const engine = await Engine.open({ model, instructionSet, threads: 2, batchSize: 4, ...settings });
     const answers = [];
