@@ -145,7 +145,6 @@ function speed(results) {
       shapeWords({ name, ...each }),
       each.rows,
       policyWords(each.policy),
-      each.gpuProducts,
       number(each.tokensPerSecond),
       number(each.predictedTokensPerSecond),
       percent(each.shareOfPredicted),
@@ -160,14 +159,13 @@ function speed(results) {
   return [
     '## Speed',
     '',
-    `Random 16-bit weights, ${promptTokens} + ${newTokens} tokens, ${gib(caps.gpuBytes)} of GPU memory and ${gib(caps.cpuBytes)} of the processor's, policy \`auto\`. Products are the own kernels', or, where they are faster and there, cuBLASLt's (\`auto\`), and predicted by the faster figures. Shares are GPU/CPU/disk; GPU memory is the driver's count, with what CUDA itself takes.`,
+    `Random 16-bit weights, ${promptTokens} + ${newTokens} tokens, ${gib(caps.gpuBytes)} of GPU memory and ${gib(caps.cpuBytes)} of the processor's, policy \`auto\`. Shares are GPU/CPU/disk; GPU memory is the driver's count, with what CUDA itself takes.`,
     '',
     ...table(
       [
         'shape',
         'rows',
         'policy',
-        'products',
         'tokens/s',
         'predicted',
         'share',

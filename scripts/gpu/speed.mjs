@@ -3,7 +3,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { againstCap, sampleDriver } from './driverMemory.mjs';
-import { fasterProducts } from './fasterProducts.mjs';
 import { capsOf, layersThatFit, roomOf, rowsInTime } from './fitToMachine.mjs';
 import { makeOptModel } from './makeOptModel.mjs';
 import { optBytes, wholeShape } from './optShapes.mjs';
@@ -18,7 +17,7 @@ async function planRows(library, { hardware, modelPath, workload, caps, wantedSe
     hardware,
     shape,
     workload,
-    allow: { cpuAttention: [true], mostBatchSize: 256 },
+    allow: { mostBatchSize: 256 },
     caps: { gpu: caps.gpuBytes, cpu: Math.max(1, caps.cpuBytes - process.memoryUsage.rss()) },
   });
   return rowsInTime(choice, workload.newTokens, wantedSeconds, mostSeconds);
@@ -89,7 +88,7 @@ export async function measureSpeed({
   shape,
   caps: asked,
   folder,
-  hardware: profile,
+  hardware,
   promptTokens = 512,
   newTokens = 32,
   wantedSeconds,
@@ -99,7 +98,6 @@ export async function measureSpeed({
   before,
   signal,
 }) {
-  const { gpuProducts, hardware } = fasterProducts(profile, 'f16');
   const room = await roomOf(folder);
   const caps = capsOf(room, asked);
   const layers = layersThatFit(shape, room, caps);
@@ -111,7 +109,6 @@ export async function measureSpeed({
     askedCaps: asked,
     promptTokens,
     newTokens,
-    gpuProducts,
   };
   if (layers < 1)
     return {
@@ -145,7 +142,6 @@ export async function measureSpeed({
         hardware,
         learn: false,
         gpuMemory: caps.gpuBytes,
-        gpuProducts,
         cpuMemory: caps.cpuBytes,
         disk: scratch,
         expectedRows: { promptTokens, newTokens, rows },

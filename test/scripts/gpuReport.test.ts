@@ -39,12 +39,6 @@ const { layersThatFit, rowsInTime } = await load<{
   layersThatFit(shape: object, room: object, caps: object): number;
   rowsInTime(plan: object, newTokens: number, wanted: number, most: number): number;
 }>('fitToMachine.mjs');
-const { fasterProducts } = await load<{
-  fasterProducts(
-    hardware: object,
-    weights: string,
-  ): { gpuProducts: string; hardware: { gpu: { matmul: { flopsPerSecond: number }[] } } };
-}>('fasterProducts.mjs');
 const { OPT_SHAPES, optBytes } = await load<{
   OPT_SHAPES: Record<string, object>;
   optBytes(shape: object): { total: number; cacheToken: number };
@@ -207,29 +201,6 @@ test('shapes are cut to the machine, the published policies to its memory', () =
   expect(fitPolicy(published, shape, 140 * GIB, 512, 32)).toMatchObject({ batchSize: 48, batches: 2 });
   expect(fitPolicy(published, shape, 75 * GIB, 512, 32)).toMatchObject({ batchSize: 6, batches: 1 });
   expect(fitPolicy(published, shape, 70 * GIB, 512, 32)).toBeUndefined();
-});
-
-test('products are measured against the faster of both', () => {
-  const own = [
-    { weights: 'f16', tokens: 64, flopsPerSecond: 1 },
-    { weights: 'f16', tokens: 1024, flopsPerSecond: 2 },
-    { weights: 'f16', tokens: 1024, inputs: 576, flopsPerSecond: 2 },
-    { weights: 'q4', tokens: 1024, flopsPerSecond: 2 },
-  ];
-  const at = (flopsPerSecond: number): object => ({
-    gpu: {
-      matmul: own,
-      matmulCublasLt: [
-        { weights: 'f16', tokens: 1024, flopsPerSecond },
-        { weights: 'q4', tokens: 1024, flopsPerSecond: 9 },
-      ],
-    },
-  });
-  const { gpuProducts, hardware } = fasterProducts(at(5), 'f16');
-  expect(gpuProducts).toBe('auto');
-  expect(hardware.gpu.matmul.map(({ flopsPerSecond }) => flopsPerSecond)).toEqual([1, 5, 2, 2]);
-  expect(fasterProducts(at(1), 'f16')).toEqual({ gpuProducts: 'own', hardware: at(1) });
-  expect(fasterProducts({ gpu: { matmul: own } }, 'f16').gpuProducts).toBe('own');
 });
 
 test('rows are whole blocks where there is time', () => {

@@ -5,9 +5,6 @@
 #include <unistd.h>
 #endif
 
-#include "../../system/ArmFeatures.h"
-#include "../../system/CpuFeatures.h"
-
 namespace spillway {
 namespace {
 
@@ -36,25 +33,42 @@ const char* instructionSetName(InstructionSet set) {
   }
 }
 
-bool machineHas(InstructionSet set) {
-  if (set == InstructionSet::Scalar) return true;
-#if defined(SPILLWAY_X86_KERNELS)
-  const CpuFeatures& cpu = cpuFeatures();
+bool hasSet(const CpuFeatures& cpu, InstructionSet set) {
   const bool avx2 = cpu.avx2 && cpu.fma && cpu.f16c;
-  if (set == InstructionSet::Avx2) return avx2;
   const bool avx512 = avx2 && cpu.avx512f && cpu.avx512bw && cpu.avx512dq && cpu.avx512vl && cpu.avx512vnni;
-  if (set == InstructionSet::Avx512) return avx512;
+  switch (set) {
+    case InstructionSet::Scalar: return true;
+    case InstructionSet::Avx2: return avx2;
+    case InstructionSet::Avx512: return avx512;
+    case InstructionSet::Amx: return avx512 && cpu.avx512bf16 && cpu.amxTile && cpu.amxBf16;
+    default: return false;
+  }
+}
+
+bool hasSet(const ArmFeatures& cpu, InstructionSet set) {
+  switch (set) {
+    case InstructionSet::Scalar:
+    case InstructionSet::Neon: return true;
+    case InstructionSet::Dotprod: return cpu.dotprod;
+    case InstructionSet::I8mm: return cpu.dotprod && cpu.i8mm;
+    default: return false;
+  }
+}
+
+bool machineHas(InstructionSet set) {
+#if defined(SPILLWAY_X86_KERNELS)
+  if (set != InstructionSet::Amx) return hasSet(cpuFeatures(), set);
 #if defined(SPILLWAY_AMX_KERNELS)
-  static const bool amx = avx512 && cpu.avx512bf16 && cpu.amxTile && cpu.amxBf16 && permitTiles();
+  static const bool amx = hasSet(cpuFeatures(), InstructionSet::Amx) && permitTiles();
   return amx;
+#else
+  return false;
 #endif
 #elif defined(SPILLWAY_ARM_KERNELS)
-  const ArmFeatures& cpu = armFeatures();
-  if (set == InstructionSet::Neon) return true;
-  if (set == InstructionSet::Dotprod) return cpu.dotprod;
-  if (set == InstructionSet::I8mm) return cpu.dotprod && cpu.i8mm;
+  return hasSet(armFeatures(), set);
+#else
+  return set == InstructionSet::Scalar;
 #endif
-  return false;
 }
 
 bool shiftsAreFree() { return cpuFeatures().amd; }

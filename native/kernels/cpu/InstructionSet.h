@@ -1,5 +1,7 @@
 // Which instruction sets a kernel is compiled for, and which of them this machine has.
 #pragma once
+#include "../../system/ArmFeatures.h"
+#include "../../system/CpuFeatures.h"
 
 namespace spillway {
 
@@ -19,6 +21,9 @@ constexpr InstructionSet kInstructionSets[] = {InstructionSet::Scalar, Instructi
 
 // "scalar", "avx2", "avx512", "amx", "neon", "dotprod", "i8mm"
 const char* instructionSetName(InstructionSet set);
+// Whether a processor has the set: one of x86, or one of AArch64.
+bool hasSet(const CpuFeatures& cpu, InstructionSet set);
+bool hasSet(const ArmFeatures& cpu, InstructionSet set);
 // By what the processor and the operating system say (CpuFeatures.h, ArmFeatures.h). For AMX the process also has to be
 // permitted its large registers: the first call asks for that.
 bool machineHas(InstructionSet set);

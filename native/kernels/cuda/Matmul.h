@@ -16,8 +16,9 @@ struct DeviceMatrix {
 
 // Rows as the tensor cores take them: halves, and a power of two by which each row was multiplied, so that its largest
 // value lies in [2^14, 2^15) and activations of any size keep 11 bits. Columns are filled up with zeros to a multiple
-// of 32, and every eight of them stand in the order 0, 2, 1, 3, 4, 6, 5, 7, which is how 4-bit and 8-bit weights come
-// apart.
+// of 32, and stand in another order within every 32 of them (halfPlace): four lanes have eight columns each, of which
+// they take pairs, 0 and 2, 1 and 3, 4 and 6, 5 and 7, which is how 4-bit and 8-bit weights come apart; the lanes'
+// pairs of a step of the tensor cores are next to each other.
 struct HalfRows {
   uint16_t* values;  // [rows, halfColumns(columns)], 16-byte aligned
   float* factors;    // [rows]: what a product with the row is multiplied by; NaN where the row has a NaN or an infinity
@@ -25,6 +26,8 @@ struct HalfRows {
   size_t columns;
 };
 inline size_t halfColumns(size_t columns) { return (columns + 31) / 32 * 32; }
+// Where the pair's first column of lane `part` stands within its 32.
+__host__ __device__ constexpr unsigned halfPlace(unsigned pair, unsigned part) { return 8 * pair + 2 * part; }
 // Rows [first, first + count) of these.
 inline HalfRows rowsOf(const HalfRows& x, size_t first, size_t count) {
   return {x.values + first * halfColumns(x.columns), x.factors + first, count, x.columns};
@@ -33,12 +36,21 @@ inline HalfRows rowsOf(const HalfRows& x, size_t first, size_t count) {
 // x: [rows, stride].
 void prepareRows(cudaStream_t stream, const float* x, size_t stride, const HalfRows& to);
 
-// output[row][o] = factor * Σ weight * value + bias[o], on tensor cores: weights rounded to halves, sums in float.
-// Each of four warps sums every fourth chunk of the inputs, in order; the four sums are added in order: the same for
-// any number of rows. Weights beyond the range of a half (65504) become infinite. bias: [outputs] or null; output:
-// [rows, outputStride], overwritten.
+// What a block of a product's grid takes: rows, and 16 outputs, 32, or 128.
+enum class ProductBlocks { Rows16, Rows64, Wide64, Wide128 };
+// The fastest by what was measured on an H200. No bit depends on it.
+ProductBlocks blocksFor(size_t rows, uint32_t outputs);
+
+// output[row][o] = factor * Σ weight * value + bias[o], on tensor cores: weights rounded to halves, sums in float:
+// four, of every fourth chunk of the inputs each, in order; they are added in order: the same for any number of rows.
+// Weights beyond the range of a half (65504) become infinite. bias: [outputs] or null; output: [rows, outputStride],
+// overwritten.
 void multiply(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output,
-              size_t outputStride);
+              size_t outputStride, ProductBlocks blocks);
+inline void multiply(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias,
+                     float* output, size_t outputStride) {
+  multiply(stream, weights, x, bias, output, outputStride, blocksFor(x.rows, weights.outputs));
+}
 
 // The same in float arithmetic, weights exactly as the file's format defines them: for checking, slower. x: [rows,
 // stride].

@@ -3,12 +3,16 @@
 // and values in shared memory, as they lie in the pages.
 //   Tile(layout, token, kvHead, tileTokens, memory)        memory: Tile::bytes() of shared memory, at a multiple of 16
 //   static bytes(headDim, tileTokens)                      a multiple of 16
-//   static queryFloats(headDim)                            that a query takes
+//   static queryFloats(headDim)                            that a query takes: a multiple of 4
 //   fetchKeys, fetchValues(first, begin, end)              asynchronously; positions before `begin` or from `end` on
-//   may be left out takeQueries(from, heads, to)                           by the whole block: heads side by side in
-//   `from`, queryFloats() apart in `to` score<Count>(key, queries, firstHead, step, heads, scores)   plain products of
-//   one key with every step-th head value(key, d)
+//                                                          may be left out
+//   takeQueries(from, heads, to)                           by the whole block: heads side by side in `from`,
+//                                                          queryFloats() apart in `to`
+//   score<Count>(key, queries, firstHead, step, heads, scores)   plain products of one key with every step-th head
+//   value(key, d), headDim()
 #pragma once
+#include <type_traits>
+
 #include "attentionTile.h"
 #include "reduce.h"
 
@@ -16,7 +20,6 @@ namespace spillway::cuda {
 
 constexpr uint32_t kPartThreads = 128;
 constexpr uint32_t kPartWarps = kPartThreads / kWarp;
-constexpr uint32_t kMostTileTokens = 64;
 constexpr uint32_t kMostPartHeads = 8;  // of one token
 
 struct PartTask {
@@ -29,6 +32,21 @@ struct PartTask {
   CommonKeys common;
   uint32_t tileTokens;  // of keys: 16, 32 or 64
 };
+
+// One float, or four of a multiple of four, from shared memory.
+template <uint32_t Count>
+__device__ __forceinline__ void loadFloats(const float* from, float (&to)[Count]) {
+  static_assert(Count == 1 || Count == 4);
+  if constexpr (Count == 1) {
+    to[0] = *from;
+  } else {
+    const float4 four = *reinterpret_cast<const float4*>(from);
+    to[0] = four.x;
+    to[1] = four.y;
+    to[2] = four.z;
+    to[3] = four.w;
+  }
+}
 
 // Of a query's sums, those that a thread keeps.
 constexpr int elementsOf(uint32_t headDim) { return headDim <= kPartThreads ? 1 : headDim <= 2 * kPartThreads ? 2 : 4; }
@@ -118,13 +136,21 @@ struct PartBlock {
   __device__ __forceinline__ void score(const Tile& tile, const float* queries, uint32_t first, To to) const {
     constexpr uint32_t kMost =
         Slots == 1 ? 1 : kMostPartHeads * kMostTileTokens / kPartThreads;  // as many as registers hold beside the sums
+    const uint32_t step = kPartThreads / task.tileTokens;
+    if (kMost > 2 && slots <= 2 * step) return scoreSome<2>(tile, queries, first, to);
+    scoreSome<kMost>(tile, queries, first, to);
+  }
+
+ private:
+  template <uint32_t Most, typename Tile, typename To>
+  __device__ __forceinline__ void scoreSome(const Tile& tile, const float* queries, uint32_t first, To to) const {
     const uint32_t key = threadIdx.x % task.tileTokens, step = kPartThreads / task.tileTokens, at = first + key;
     const bool seen = at >= keys.begin && at < keys.end;
-    for (uint32_t from = threadIdx.x / task.tileTokens; from < slots; from += kMost * step) {
-      float scores[kMost] = {};
-      tile.template score<kMost>(key, queries, from, step, slots, scores);
+    for (uint32_t from = threadIdx.x / task.tileTokens; from < slots; from += Most * step) {
+      float scores[Most] = {};
+      tile.template score<Most>(key, queries, from, step, slots, scores);
 #pragma unroll
-      for (uint32_t i = 0; i < kMost; i++) {
+      for (uint32_t i = 0; i < Most; i++) {
         const uint32_t slot = from + i * step;
         if (slot < slots)
           to(slot, key, seen ? finishScore(task.shape, head(slot), scores[i], at, position(slot)) : kHidden);
@@ -138,10 +164,37 @@ size_t partBytes(uint32_t headDim, uint32_t tileTokens) {
   return Tile::bytes(headDim, tileTokens) + Slots * (Tile::queryFloats(headDim) + tileTokens + 3) * sizeof(float);
 }
 
+template <uint32_t Count>
+using Keys = std::integral_constant<uint32_t, Count>;
+
+// sums[slot][e] += weight * value of `Count` keys, in order; `key` is a multiple of it.
+template <uint32_t Count, int Slots, int Elements, typename Tile>
+__device__ __forceinline__ void addWeighted(const Tile& tile, const float* weights, uint32_t tileTokens, uint32_t slots,
+                                            uint32_t key, float (&sums)[Slots][Elements]) {
+  float values[Count][Elements];
+#pragma unroll
+  for (uint32_t k = 0; k < Count; k++)
+#pragma unroll
+    for (int e = 0; e < Elements; e++) {
+      const uint32_t d = threadIdx.x + e * kPartThreads;
+      values[k][e] = d < tile.headDim() ? tile.value(key + k, d) : 0.0f;
+    }
+#pragma unroll
+  for (int slot = 0; slot < Slots; slot++) {
+    if (slot >= static_cast<int>(slots)) continue;
+    float ofKeys[Count];
+    loadFloats<Count>(weights + slot * tileTokens + key, ofKeys);
+#pragma unroll
+    for (uint32_t k = 0; k < Count; k++)
+#pragma unroll
+      for (int e = 0; e < Elements; e++) sums[slot][e] = fmaf(ofKeys[k], values[k][e], sums[slot][e]);
+  }
+}
+
 // A thread keeps `Elements` of each query's sums. What a query adds up, and in which order, follows from its own keys
 // alone: tiles begin at multiples of their size, and the keys in common are whole tiles.
 template <typename Tile, int Heads, int Slots, int Elements>
-__global__ __launch_bounds__(kPartThreads, 4) void attendPartKernel(PartTask task) {
+__global__ __launch_bounds__(kPartThreads, Slots >= 32 ? 3 : 4) void attendPartKernel(PartTask task) {
   const uint32_t headDim = task.layout.headDim, tileTokens = task.tileTokens;
   const PartBlock<Heads, Slots> block(task);
   if (block.isDone()) return;
@@ -225,20 +278,18 @@ __global__ __launch_bounds__(kPartThreads, 4) void attendPartKernel(PartTask tas
 #pragma unroll
       for (int e = 0; e < Elements; e++)
         if (slot < static_cast<int>(slots)) sums[slot][e] *= shared.factor[slot];
-    for (uint32_t key = from; key < to; key++) {
-      float values[Elements];
-#pragma unroll
-      for (int e = 0; e < Elements; e++) {
-        const uint32_t d = threadIdx.x + e * kPartThreads;
-        values[e] = d < headDim ? tile.value(key, d) : 0.0f;
-      }
-#pragma unroll
-      for (int slot = 0; slot < Slots; slot++)
-#pragma unroll
-        for (int e = 0; e < Elements; e++)
-          if (slot < static_cast<int>(slots))
-            sums[slot][e] = fmaf(shared.weights[slot * tileTokens + key], values[e], sums[slot][e]);
+    // Some keys at a time: their weights are one load, which all lanes of a warp share.
+    constexpr uint32_t kKeys = Slots >= 32 ? 1 : 4;  // as many as registers hold beside the sums
+    uint32_t key = from;
+    const auto add = [&](auto count) {
+      addWeighted<decltype(count)::value, Slots, Elements>(tile, shared.weights, tileTokens, slots, key, sums);
+      key += decltype(count)::value;
+    };
+    if constexpr (kKeys > 1) {
+      while (key < to && key % kKeys != 0) add(Keys<1>());
+      while (key + kKeys <= to) add(Keys<kKeys>());
     }
+    while (key < to) add(Keys<1>());
     __syncthreads();
   }
   waitForCopies<0>();

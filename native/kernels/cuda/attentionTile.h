@@ -34,32 +34,74 @@ __device__ __forceinline__ HeadPages headPages(const CacheLayout& layout, const 
           kvHead * headBytes + keyBytes};
 }
 
-// Keys of `tokens` positions (a multiple of 16) from `first` on, as blocks [headDim][16]. Blocks before `begin` or from
-// `end` on are left out.
-__device__ __forceinline__ void fetchKeys(const HeadPages& head, uint32_t first, uint32_t tokens, uint32_t begin,
-                                          uint32_t end, uint8_t* to) {
-  const uint32_t blockBytes = head.headDim * kKeyBlock * head.elementBytes;
-  for (uint32_t block = 0; block < tokens / kKeyBlock; block++) {
+constexpr uint32_t kMostTileTokens = 64;
+
+// Where a tile's blocks of 16 tokens lie. Their pages' addresses are loaded all at once: one after another, each would
+// be waited for.
+struct TileBlocks {
+  static constexpr uint32_t kMost = kMostTileTokens / kKeyBlock;
+  const uint8_t* page[kMost];  // null of a block that has no key to be fetched
+  uint32_t inPage[kMost];      // which of its page's blocks it is
+};
+
+// Of `tokens` positions from `first` on, multiples of 16; keys before `begin` or from `end` on are not fetched.
+__device__ __forceinline__ TileBlocks tileBlocks(const uint8_t* const* pages, uint32_t pageTokens, uint32_t first,
+                                                 uint32_t tokens, uint32_t begin, uint32_t end) {
+  TileBlocks blocks;
+  uint32_t page = first / pageTokens, inPage = first % pageTokens / kKeyBlock;
+#pragma unroll
+  for (uint32_t block = 0; block < TileBlocks::kMost; block++) {
     const uint32_t position = first + block * kKeyBlock;
-    if (position + kKeyBlock <= begin || position >= end) continue;
-    const uint8_t* from =
-        head.page(position) + head.headOffset + size_t{position % head.pageTokens / kKeyBlock} * blockBytes;
-    for (uint32_t at = 16 * threadIdx.x; at < blockBytes; at += 16 * blockDim.x)
-      copy16Async(to + block * blockBytes + at, from + at);
+    const bool fetched = block * kKeyBlock < tokens && position < end && position + kKeyBlock > begin;
+    blocks.page[block] = fetched ? pages[page] : nullptr;
+    blocks.inPage[block] = inPage;
+    if (++inPage * kKeyBlock == pageTokens) {
+      inPage = 0;
+      page++;
+    }
+  }
+  return blocks;
+}
+
+// Keys of a tile, as blocks [headDim][16], `strideBytes` apart. placeOf(piece): where 16 bytes of a block come to lie.
+template <typename PlaceOf>
+__device__ __forceinline__ void fetchKeys(const HeadPages& head, const TileBlocks& blocks, uint8_t* to,
+                                          uint32_t strideBytes, PlaceOf placeOf) {
+  const uint32_t blockBytes = head.headDim * kKeyBlock * head.elementBytes;
+#pragma unroll
+  for (uint32_t block = 0; block < TileBlocks::kMost; block++) {
+    if (blocks.page[block] == nullptr) continue;
+    const uint8_t* from = blocks.page[block] + head.headOffset + size_t{blocks.inPage[block]} * blockBytes;
+    for (uint32_t piece = threadIdx.x; 16 * piece < blockBytes; piece += blockDim.x)
+      copy16Async(to + block * strideBytes + 16 * placeOf(piece), from + 16 * piece);
   }
 }
 
 // Values likewise, `rowBytes` apart. Rows before `begin` or from `end` on become zeros: they meet weights of zero, and
 // a page's memory may be NaN.
-__device__ __forceinline__ void fetchValues(const HeadPages& head, uint32_t first, uint32_t tokens, uint32_t begin,
-                                            uint32_t end, uint8_t* to, uint32_t rowBytes) {
+__device__ __forceinline__ void fetchValues(const HeadPages& head, const TileBlocks& blocks, uint32_t first,
+                                            uint32_t tokens, uint32_t begin, uint32_t end, uint8_t* to,
+                                            uint32_t rowBytes) {
   const uint32_t usedBytes = head.valueStride * head.elementBytes, pieces = usedBytes / 16;
-  for (uint32_t i = threadIdx.x; i < tokens * pieces; i += blockDim.x) {
-    const uint32_t token = i / pieces, at = i % pieces * 16, position = first + token;
-    const bool seen = position >= begin && position < end;
-    const uint8_t* from = head.page(seen ? position : begin) + head.valueOffset +
-                          size_t{(seen ? position : begin) % head.pageTokens} * usedBytes;
-    copy16Async(to + token * rowBytes + at, from + at, seen ? 16 : 0);
+  const uint32_t stepTokens = blockDim.x / pieces, stepPieces = blockDim.x % pieces;
+#pragma unroll
+  for (uint32_t block = 0; block < TileBlocks::kMost; block++) {
+    if (block * kKeyBlock >= tokens) continue;
+    const uint8_t* from = blocks.page[block] + head.valueOffset + size_t{blocks.inPage[block]} * kKeyBlock * usedBytes;
+    for (uint32_t token = threadIdx.x / pieces, piece = threadIdx.x % pieces; token < kKeyBlock;) {
+      const uint32_t inTile = block * kKeyBlock + token, position = first + inTile;
+      uint8_t* at = to + inTile * rowBytes + 16 * piece;
+      if (position >= begin && position < end)
+        copy16Async(at, from + token * usedBytes + 16 * piece);
+      else
+        *reinterpret_cast<uint4*>(at) = uint4{0, 0, 0, 0};
+      token += stepTokens;
+      piece += stepPieces;
+      if (piece >= pieces) {
+        piece -= pieces;
+        token++;
+      }
+    }
   }
 }
 

@@ -68,6 +68,6 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 blo
 }
 #endif
 
-inline unsigned divideUp(size_t a, size_t b) { return static_cast<unsigned>((a + b - 1) / b); }
+constexpr unsigned divideUp(size_t a, size_t b) { return static_cast<unsigned>((a + b - 1) / b); }
 
 }  // namespace spillway::cuda

@@ -9,6 +9,11 @@ constexpr uint32_t kThreads = kWarps * kWarp;
 constexpr uint32_t kQueries = 16 * kWarps;  // of a block: (token, head) pairs, heads of one KV head next to each other
 constexpr uint32_t kPad = 8;  // halves after each row in shared memory, so that rows fall on different banks
 
+// Keys lie in shared memory as in their page, [headDim][16], but that pieces of 16 bytes change places so that the
+// eight rows which ldmatrix reads at once fall on different banks.
+constexpr uint32_t kPieceHalves = 8, kKeyPieces = kKeyBlock / kPieceHalves;
+__device__ __forceinline__ uint32_t keyPlace(uint32_t piece) { return piece ^ (piece / 8 % 2); }
+
 struct Task {
   CacheLayout layout;
   AttentionShape shape;
@@ -33,38 +38,42 @@ struct Lane {
   float maximum[2], sum[2];
 };
 
-// Masks, scales and exponentiates a tile's scores, and rescales what is there.
+// Masks, scales and exponentiates a tile's scores, and rescales what is there. Powers of two are what the device has an
+// instruction for; where the score is the product times a factor, that factor goes into the exponent's.
 template <int TileTokens, int MostTiles>
 __device__ __forceinline__ void softmaxTile(const Task& task, Lane<TileTokens, MostTiles>& lane,
                                             const uint32_t position[2], const uint32_t head[2], uint32_t first,
                                             uint32_t part) {
+  constexpr float kLog2OfE = 1.44269504f;
+  const bool plain = task.shape.alibiSlopes == nullptr && task.shape.softCap == 0;
+  const float exponent = plain ? task.shape.scale * kLog2OfE : kLog2OfE;
 #pragma unroll
   for (int row = 0; row < 2; row++) {
     const uint32_t begin = firstVisible(task.shape, position[row]);
+    const auto forScores = [&](auto body) {
+#pragma unroll
+      for (int tile = 0; tile < TileTokens / 8; tile++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) body(lane.scores[tile][2 * row + i], first + 8 * tile + 2 * part + i);
+    };
+    if (!plain)
+      forScores(
+          [&](float& score, uint32_t key) { score = finishScore(task.shape, head[row], score, key, position[row]); });
+    if (first < begin || first + TileTokens > position[row] + 1)
+      forScores([&](float& score, uint32_t key) {
+        if (key < begin || key > position[row]) score = kHidden;
+      });
     float highest = lane.maximum[row];
-#pragma unroll
-    for (int tile = 0; tile < TileTokens / 8; tile++)
-#pragma unroll
-      for (int i = 0; i < 2; i++) {
-        const uint32_t key = first + 8 * tile + 2 * part + i;
-        float& score = lane.scores[tile][2 * row + i];
-        score = key >= begin && key <= position[row] ? finishScore(task.shape, head[row], score, key, position[row])
-                                                     : kHidden;
-        highest = fmaxf(highest, score);
-      }
+    forScores([&](float& score, uint32_t) { highest = fmaxf(highest, score); });
     highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, 1));
     highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, 2));
-    const float factor = expf(lane.maximum[row] - highest);
+    const float factor = exp2f((lane.maximum[row] - highest) * exponent);
     lane.maximum[row] = highest;
     float total = 0;
-#pragma unroll
-    for (int tile = 0; tile < TileTokens / 8; tile++)
-#pragma unroll
-      for (int i = 0; i < 2; i++) {
-        float& score = lane.scores[tile][2 * row + i];
-        score = expf(score - highest);
-        total += score;
-      }
+    forScores([&](float& score, uint32_t) {
+      score = exp2f((score - highest) * exponent);
+      total += score;
+    });
     lane.sum[row] = fmaf(lane.sum[row], factor, total);
 #pragma unroll
     for (int tile = 0; tile < MostTiles; tile++)
@@ -92,7 +101,14 @@ __global__ __launch_bounds__(kThreads) void prefillAttentionKernel(Task task) {
   const uint32_t begin = firstVisible(task.shape, start.position + firstQuery / group),
                  end = start.position + lastQuery / group + 1;
   const uint32_t firstTile = begin / TileTokens * TileTokens;
-  fetchKeys(pages, firstTile, TileTokens, begin, end, reinterpret_cast<uint8_t*>(keys));
+  const auto blocksOf = [&](uint32_t first) {
+    return tileBlocks(pages.pages, pages.pageTokens, first, TileTokens, begin, end);
+  };
+  const auto fetchTile = [&](const TileBlocks& blocks) {
+    fetchKeys(pages, blocks, reinterpret_cast<uint8_t*>(keys), headDim * kKeyBlock * sizeof(uint16_t), keyPlace);
+  };
+  TileBlocks blocks = blocksOf(firstTile);
+  fetchTile(blocks);
   commitCopies();
   for (uint32_t i = threadIdx.x; i < kQueries * headDim; i += kThreads) {
     const uint32_t query = firstQuery + i / headDim;
@@ -115,8 +131,11 @@ __global__ __launch_bounds__(kThreads) void prefillAttentionKernel(Task task) {
   Lane<TileTokens, MostTiles> lane = {{}, {}, {kLowest, kLowest}, {0, 0}};
 
   for (uint32_t first = firstTile; first < end; first += TileTokens) {
-    fetchValues(pages, first, TileTokens, begin, end, reinterpret_cast<uint8_t*>(values), stride * sizeof(uint16_t));
+    fetchValues(pages, blocks, first, TileTokens, begin, end, reinterpret_cast<uint8_t*>(values),
+                stride * sizeof(uint16_t));
     commitCopies();
+    const bool goesOn = first + TileTokens < end;
+    if (goesOn) blocks = blocksOf(first + TileTokens);
     waitForCopies<1>();
     __syncthreads();
 
@@ -134,14 +153,14 @@ __global__ __launch_bounds__(kThreads) void prefillAttentionKernel(Task task) {
 #pragma unroll
       for (int block = 0; block < TileTokens / 16; block++) {
         uint32_t b[4];
-        loadMatricesTransposed(b, keys + (block * headDim + d + matrixRow) * kKeyBlock + matrixColumn);
+        const uint32_t piece = (d + matrixRow) * kKeyPieces + matrixColumn / kPieceHalves;
+        loadMatricesTransposed(b, keys + block * headDim * kKeyBlock + keyPlace(piece) * kPieceHalves);
         mma16x8x16(lane.scores[2 * block], a, b);
         mma16x8x16(lane.scores[2 * block + 1], a, b + 2);
       }
     }
     __syncthreads();
-    if (first + TileTokens < end)
-      fetchKeys(pages, first + TileTokens, TileTokens, begin, end, reinterpret_cast<uint8_t*>(keys));
+    if (goesOn) fetchTile(blocks);
     commitCopies();
 
     softmaxTile(task, lane, position, head, first, part);

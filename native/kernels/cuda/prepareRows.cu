@@ -31,8 +31,8 @@ __global__ void prepareRowsKernel(const float* x, size_t stride, HalfRows to, si
   const float factor = powerOfTwo(shift);
   uint16_t* row = to.values + blockIdx.x * paddedColumns;
   for (size_t i = threadIdx.x; i < paddedColumns; i += kThreads) {
-    // Of every eight: 0, 2, 1, 3, 4, 6, 5, 7.
-    const size_t place = i % 4 == 1 ? i + 1 : i % 4 == 2 ? i - 1 : i;
+    const unsigned column = static_cast<unsigned>(i % 32), ofLane = column % 8;
+    const size_t place = i - column + halfPlace(ofLane / 4 * 2 + ofLane % 2, column / 8) + ofLane % 4 / 2;
     row[place] = i < to.columns ? toHalf(from[i] * factor) : uint16_t{0};
   }
   if (threadIdx.x == 0) to.factors[blockIdx.x] = exponent == 128 ? __uint_as_float(0x7fc00000u) : powerOfTwo(-shift);

@@ -45,16 +45,15 @@ class QuantisedCacheTile {
   }
   // Whole words of elements, and each group's sum.
   __host__ __device__ static uint32_t queryFloats(uint32_t headDim) {
-    return (headDim + 7) / 8 * 8 + (headDim + kCacheGroup - 1) / kCacheGroup;
+    return ((headDim + 7) / 8 * 8 + (headDim + kCacheGroup - 1) / kCacheGroup + 3) / 4 * 4;
   }
+  __device__ __forceinline__ uint32_t headDim() const { return head_.headDim; }
 
   __device__ __forceinline__ void fetchKeys(uint32_t first, uint32_t begin, uint32_t end) const {
-    fetch(first, begin, end, keys_, keyStride_, head_.keyBlockBytes,
-          [&](uint32_t position) { return head_.keyBlock(position); });
+    fetch(first, begin, end, head_.headOffset, head_.keyBlockBytes, keys_, keyStride_);
   }
   __device__ __forceinline__ void fetchValues(uint32_t first, uint32_t begin, uint32_t end) const {
-    fetch(first, begin, end, values_, valueStride_, head_.valueBlockBytes,
-          [&](uint32_t position) { return head_.valueBlock(position); });
+    fetch(first, begin, end, head_.valuesOffset, head_.valueBlockBytes, values_, valueStride_);
   }
 
   // A warp a group.
@@ -97,12 +96,18 @@ class QuantisedCacheTile {
         const uint32_t word = words[w * (kLine / 4)];
         // Four elements in the low parts of the bytes, four in the high ones.
 #pragma unroll
-        for (uint32_t e = 0; e < kWordElements; e++) {
-          const float code = static_cast<float>(word >> (e % 4 * 8 + e / 4 * 4) & kMask);
+        for (uint32_t four = 0; four < kWordElements; four += 4) {
+          float codes[4];
+#pragma unroll
+          for (uint32_t e = 0; e < 4; e++) codes[e] = static_cast<float>(word >> (e * 8 + four) & kMask);
 #pragma unroll
           for (uint32_t i = 0; i < Count; i++) {
             const uint32_t head = firstHead + i * step;
-            if (head < heads) sums[i] = fmaf(queries[head * stride + w * kWordElements + e], code, sums[i]);
+            // Of those that are not: the last one once more, which nobody asks for.
+            float query[4];
+            loadFloats<4>(queries + (head < heads ? head : heads - 1) * stride + w * kWordElements + four, query);
+#pragma unroll
+            for (uint32_t e = 0; e < 4; e++) sums[i] = fmaf(query[e], codes[e], sums[i]);
           }
         }
       }
@@ -124,15 +129,14 @@ class QuantisedCacheTile {
  private:
   __host__ __device__ static uint32_t oddLines(uint32_t lines) { return (lines | 1u) * kLine; }
 
-  // The blocks that hold any of the keys [begin, end).
-  template <typename BlockOf>
-  __device__ __forceinline__ void fetch(uint32_t first, uint32_t begin, uint32_t end, uint8_t* to, uint32_t stride,
-                                        uint32_t blockBytes, BlockOf blockOf) const {
-    for (uint32_t block = 0; block < tokens_ / kKeyBlock; block++) {
-      const uint32_t position = first + block * kKeyBlock;
-      if (position + kKeyBlock <= begin || position >= end) continue;
-      const uint8_t* from = blockOf(position);
-      for (uint32_t at = 16 * threadIdx.x; at < blockBytes; at += 16 * kPartThreads)
+  __device__ __forceinline__ void fetch(uint32_t first, uint32_t begin, uint32_t end, size_t offset,
+                                        uint32_t blockBytes, uint8_t* to, uint32_t stride) const {
+    const TileBlocks blocks = tileBlocks(head_.pages, head_.pageTokens, first, tokens_, begin, end);
+#pragma unroll
+    for (uint32_t block = 0; block < TileBlocks::kMost; block++) {
+      const uint8_t* from = blocks.page[block] + offset + size_t{blocks.inPage[block]} * blockBytes;
+      const uint32_t bytes = blocks.page[block] == nullptr ? 0 : blockBytes;
+      for (uint32_t at = 16 * threadIdx.x; at < bytes; at += 16 * kPartThreads)
         copy16Async(to + block * stride + at, from + at);
     }
   }

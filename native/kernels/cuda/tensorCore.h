@@ -42,6 +42,16 @@ struct MatricesLane {
 inline void completeMatrices(void* const lanes[32]) {
   for (int lane = 0; lane < 32; lane++)
     for (int matrix = 0; matrix < 4; matrix++) {
+      // The lane gets columns 2 index and 2 index + 1 of row group.
+      const uint16_t* row = static_cast<const MatricesLane*>(lanes[8 * matrix + lane / 4])->row;
+      const uint32_t low = row[lane % 4 * 2], high = row[lane % 4 * 2 + 1];
+      static_cast<const MatricesLane*>(lanes[lane])->result[matrix] = high << 16 | low;
+    }
+}
+
+inline void completeTransposed(void* const lanes[32]) {
+  for (int lane = 0; lane < 32; lane++)
+    for (int matrix = 0; matrix < 4; matrix++) {
       // Transposed: the lane gets rows 2 index and 2 index + 1 of column group.
       const auto row = [&](int r) { return static_cast<const MatricesLane*>(lanes[8 * matrix + r])->row; };
       const uint32_t low = row(lane % 4 * 2)[lane / 4], high = row(lane % 4 * 2 + 1)[lane / 4];
@@ -54,8 +64,7 @@ inline void completeMatrices(void* const lanes[32]) {
 // and column alone.
 __device__ __forceinline__ void mma16x8x16(float d[4], const uint32_t a[4], const uint32_t b[2]) {
 #if defined(__CUDA_ARCH__)
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
       "%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
@@ -71,6 +80,20 @@ __device__ __forceinline__ void loadMatricesTransposed(uint32_t result[4], const
 #if defined(__CUDA_ARCH__)
   const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(result[0]), "=r"(result[1]), "=r"(result[2]), "=r"(result[3])
+               : "r"(address)
+               : "memory");
+#elif !defined(__CUDACC__)
+  MatricesLane mine{row, result};
+  emulator::collective(kAllLanes, emulator::WarpOperation::Matrix, &mine, completeTransposed);
+#endif
+}
+
+// The same as they lie: result[m] is what a lane holds of matrix m in the a of mma16x8x16.
+__device__ __forceinline__ void loadMatrices(uint32_t result[4], const uint16_t* row) {
+#if defined(__CUDA_ARCH__)
+  const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(result[0]), "=r"(result[1]), "=r"(result[2]), "=r"(result[3])
                : "r"(address)
                : "memory");

@@ -4,6 +4,12 @@
 namespace spillway::cuda {
 namespace {
 
+// A part's eight weights to their places among the group's halves.
+__device__ __forceinline__ void storePart(const uint32_t words[4], unsigned part, uint16_t* group) {
+#pragma unroll
+  for (unsigned pair = 0; pair < 4; pair++) *reinterpret_cast<uint32_t*>(group + halfPlace(pair, part)) = words[pair];
+}
+
 constexpr unsigned kThreads = 256;
 constexpr unsigned kParts = 4;        // of a group: eight inputs each
 constexpr unsigned kBlockGroups = 8;  // so that a warp writes 512 bytes in a row
@@ -25,8 +31,7 @@ __global__ __launch_bounds__(kThreads) void unpackHalvesKernel(const uint8_t* pa
     weightsOfPart<Type>(panel + group * Panel::kGroupBytes, panel + Panel::scalesBegin(inputs),
                         static_cast<unsigned>(group), output, part,
                         left < kGroupInputs ? static_cast<unsigned>(left) : static_cast<unsigned>(kGroupInputs), words);
-    uint16_t* to = halves + ((blockIdx.x * size_t{kPanelOutputs} + output) * groups + group) * kGroupInputs + 8 * part;
-    *reinterpret_cast<uint4*>(to) = uint4{words[0], words[1], words[2], words[3]};
+    storePart(words, part, halves + ((blockIdx.x * size_t{kPanelOutputs} + output) * groups + group) * kGroupInputs);
   }
 }
 
@@ -83,8 +88,7 @@ __global__ __launch_bounds__(kThreads) void unpackFloatsKernel(const uint8_t* pa
       words[word] = __byte_perm(both[first], both[first + 2], side == 0 ? 0x5410 : 0x7632);
     }
     const size_t output = blockIdx.x * size_t{kPanelOutputs} + 2 * pair + side;
-    *reinterpret_cast<uint4*>(halves + (output * groups + group) * kGroupInputs + 8 * part) =
-        uint4{words[0], words[1], words[2], words[3]};
+    storePart(words, part, halves + (output * groups + group) * kGroupInputs);
   }
 }
 

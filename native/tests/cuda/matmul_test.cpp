@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "../../system/ThreadPool.h"
 #include "cublasLtFixture.h"
@@ -48,7 +49,8 @@ class CudaMatmul : public testing::TestWithParam<MatmulCase> {
 
   // Rows [first, first + rows) of the values; outputs lie apart by five floats more than needed, which must stay as
   // they are.
-  std::vector<float> run(Way way, size_t first, size_t rows, CublasLtProducts* products = nullptr) const {
+  std::vector<float> run(Way way, size_t first, size_t rows, CublasLtProducts* products = nullptr,
+                         std::optional<ProductBlocks> blocks = {}) const {
     const MatrixOnDevice device(matrix.weights);
     const DeviceArray<float> x(std::vector<float>(values.begin() + static_cast<long>(first * stride),
                                                   values.begin() + static_cast<long>((first + rows) * stride))),
@@ -66,7 +68,8 @@ class CudaMatmul : public testing::TestWithParam<MatmulCase> {
       const DeviceArray<float> factors(rows);
       const HalfRows prepared = {halves.get(), factors.get(), rows, shape.inputs};
       prepareRows(testStream(), x.get(), stride, prepared);
-      multiply(testStream(), device.matrix, prepared, biasOrNull, out.get(), outputStride);
+      multiply(testStream(), device.matrix, prepared, biasOrNull, out.get(), outputStride,
+               blocks.value_or(blocksFor(rows, shape.outputs)));
       check(cudaStreamSynchronize(testStream()), "synchronize");
     }
     const std::vector<float> all = out.values();
@@ -97,7 +100,7 @@ class CudaMatmul : public testing::TestWithParam<MatmulCase> {
       }
   }
 
-  static constexpr size_t kMostRows = 66;  // two blocks of 64
+  static constexpr size_t kMostRows = 130;  // two blocks of every kind at least
   const MatmulCase shape = small(GetParam());
   cases::PackedMatrix matrix;
   std::vector<std::vector<float>> weights;
@@ -108,9 +111,12 @@ class CudaMatmul : public testing::TestWithParam<MatmulCase> {
 // A weight and a value lose 2^-11 each (K types: nothing more, their scales are products in float), offsets are rounded
 // with scale * q: 2^-11 of it.
 TEST_P(CudaMatmul, AgreesWithDoublePrecisionAndARowAloneHasTheSameBits) {
-  const size_t rows = shape.outputs > 130 || shape.inputs > 1500 ? 6 : kMostRows;
+  constexpr size_t rows = kMostRows;
   const std::vector<float> many = run(Way::OnHalves, 0, rows);
   expectNear(many, 0, rows, std::ldexp(1.0, -9));
+  for (const ProductBlocks blocks :
+       {ProductBlocks::Rows16, ProductBlocks::Rows64, ProductBlocks::Wide64, ProductBlocks::Wide128})
+    expectSame(run(Way::OnHalves, 0, rows, nullptr, blocks), many, "in blocks of every kind");
   underEverySeed([&] {
     expectSame(run(Way::OnHalves, 0, 5), {many.begin(), many.begin() + static_cast<long>(5 * shape.outputs)},
                "five rows");

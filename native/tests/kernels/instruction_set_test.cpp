@@ -1,0 +1,64 @@
+#include "../../kernels/cpu/InstructionSet.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace spillway {
+namespace {
+
+template <typename Features>
+std::string setsOf(const Features& cpu) {
+  std::string names;
+  for (const InstructionSet set : kInstructionSets)
+    if (hasSet(cpu, set)) names += std::string(names.empty() ? "" : " ") + instructionSetName(set);
+  return names;
+}
+
+// A Sapphire Rapids', of what is looked at, under an operating system that saves all of its registers.
+CpuidAnswers everything() {
+  CpuidAnswers answers;
+  answers.leaf1Ecx = 1u << 12 | 1u << 20 | 1u << 27 | 1u << 28 | 1u << 29;
+  answers.leaf7Ebx = 1u << 5 | 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
+  answers.leaf7Ecx = 1u << 11;
+  answers.leaf7Edx = 1u << 22 | 1u << 24;
+  answers.leaf7_1Eax = 1u << 5;
+  answers.savedState = 0x600e7;
+  return answers;
+}
+
+TEST(InstructionSet, OfX86AreNoneOfArm) {
+  EXPECT_EQ(setsOf(CpuFeatures(everything())), "scalar avx2 avx512 amx");
+  CpuidAnswers withoutTiles = everything();
+  withoutTiles.savedState = 0xe7;
+  EXPECT_EQ(setsOf(CpuFeatures(withoutTiles)), "scalar avx2 avx512");
+  CpuidAnswers withoutVnni = everything();
+  withoutVnni.leaf7Ecx = 0;
+  EXPECT_EQ(setsOf(CpuFeatures(withoutVnni)), "scalar avx2");
+  EXPECT_EQ(setsOf(CpuFeatures(CpuidAnswers{})), "scalar");
+}
+
+TEST(InstructionSet, OfArmAreNoneOfX86) {
+  EXPECT_EQ(setsOf(ArmFeatures{}), "scalar neon");
+  EXPECT_EQ(setsOf(ArmFeatures{true, false}), "scalar neon dotprod");
+  EXPECT_EQ(setsOf(ArmFeatures{true, true}), "scalar neon dotprod i8mm");
+  EXPECT_EQ(setsOf(ArmFeatures{false, true}), "scalar neon");
+}
+
+// Whatever this machine is: of sets that it has, all lower ones of the family are there, and none of another family.
+TEST(InstructionSet, OfThisMachineAreOfOneFamily) {
+  std::vector<InstructionSet> there;
+  for (const InstructionSet set : kInstructionSets)
+    if (machineHas(set)) there.push_back(set);
+  ASSERT_FALSE(there.empty());
+  EXPECT_EQ(bestInstructionSet(), there.back());
+#if defined(__x86_64__)
+  EXPECT_LE(there.back(), InstructionSet::Amx);
+#elif defined(__aarch64__)
+  EXPECT_GE(there.back(), InstructionSet::Neon);
+#endif
+}
+
+}  // namespace
+}  // namespace spillway
