@@ -11,9 +11,9 @@ struct BlockCost {
   unsigned rows, outputs;
   double one, two;
 };
-constexpr BlockCost kCosts[] = {{ProductBlocks::Rows64, 64, 32, 26, 37},
-                                {ProductBlocks::Wide64, 64, 128, 58, 90},
-                                {ProductBlocks::Wide128, 128, 128, 82, 164}};
+constexpr BlockCost kCosts[] = {{ProductBlocks::Rows64, 64, 32, 23.5, 33.6},
+                                {ProductBlocks::Wide64, 64, 128, 48.5, 72},
+                                {ProductBlocks::Wide128, 128, 128, 70, 141}};
 
 }  // namespace
 
