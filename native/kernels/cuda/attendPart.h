@@ -136,8 +136,8 @@ struct PartBlock {
   __device__ __forceinline__ void score(const Tile& tile, const float* queries, uint32_t first, To to) const {
     constexpr uint32_t kMost =
         Slots == 1 ? 1 : kMostPartHeads * kMostTileTokens / kPartThreads;  // as many as registers hold beside the sums
-    const uint32_t step = kPartThreads / task.tileTokens;
-    if (kMost > 2 && slots <= 2 * step) return scoreSome<2>(tile, queries, first, to);
+    if constexpr (kMost > 2)
+      if (slots <= 2 * (kPartThreads / task.tileTokens)) return scoreSome<2>(tile, queries, first, to);
     scoreSome<kMost>(tile, queries, first, to);
   }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "../system/cpuidAnswers.h"
+
 namespace spillway {
 namespace {
 
@@ -16,24 +18,12 @@ std::string setsOf(const Features& cpu) {
   return names;
 }
 
-// A Sapphire Rapids', of what is looked at, under an operating system that saves all of its registers.
-CpuidAnswers everything() {
-  CpuidAnswers answers;
-  answers.leaf1Ecx = 1u << 12 | 1u << 20 | 1u << 27 | 1u << 28 | 1u << 29;
-  answers.leaf7Ebx = 1u << 5 | 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
-  answers.leaf7Ecx = 1u << 11;
-  answers.leaf7Edx = 1u << 22 | 1u << 24;
-  answers.leaf7_1Eax = 1u << 5;
-  answers.savedState = 0x600e7;
-  return answers;
-}
-
 TEST(InstructionSet, OfX86AreNoneOfArm) {
-  EXPECT_EQ(setsOf(CpuFeatures(everything())), "scalar avx2 avx512 amx");
-  CpuidAnswers withoutTiles = everything();
+  EXPECT_EQ(setsOf(CpuFeatures(everyFeature())), "scalar avx2 avx512 amx");
+  CpuidAnswers withoutTiles = everyFeature();
   withoutTiles.savedState = 0xe7;
   EXPECT_EQ(setsOf(CpuFeatures(withoutTiles)), "scalar avx2 avx512");
-  CpuidAnswers withoutVnni = everything();
+  CpuidAnswers withoutVnni = everyFeature();
   withoutVnni.leaf7Ecx = 0;
   EXPECT_EQ(setsOf(CpuFeatures(withoutVnni)), "scalar avx2");
   EXPECT_EQ(setsOf(CpuFeatures(CpuidAnswers{})), "scalar");

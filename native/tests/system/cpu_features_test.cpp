@@ -5,26 +5,13 @@
 #include <sstream>
 #include <string>
 
-#include "../../system/CpuFeatures.h"
+#include "cpuidAnswers.h"
 
 namespace spillway {
 namespace {
 
-// A Sapphire Rapids', of what is looked at, under an operating system that saves all of its registers.
-CpuidAnswers everything() {
-  CpuidAnswers answers;
-  answers.vendor = {0x756e6547, 0x49656e69, 0x6c65746e};  // "GenuineIntel"
-  answers.leaf1Ecx = 1u << 12 | 1u << 20 | 1u << 27 | 1u << 28 | 1u << 29;
-  answers.leaf7Ebx = 1u << 5 | 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
-  answers.leaf7Ecx = 1u << 11;
-  answers.leaf7Edx = 1u << 22 | 1u << 24;
-  answers.leaf7_1Eax = 1u << 5;
-  answers.savedState = 0x600e7;
-  return answers;
-}
-
 TEST(CpuFeatures, AreThoseThatCpuidTells) {
-  const CpuFeatures all(everything());
+  const CpuFeatures all(everyFeature());
   EXPECT_TRUE(all.sse42 && all.avx2 && all.fma && all.f16c);
   EXPECT_TRUE(all.avx512f && all.avx512dq && all.avx512bw && all.avx512vl && all.avx512vnni && all.avx512bf16);
   EXPECT_TRUE(all.amxTile && all.amxBf16);
@@ -34,7 +21,7 @@ TEST(CpuFeatures, AreThoseThatCpuidTells) {
 }
 
 TEST(CpuFeatures, AreOnlyThoseWhoseRegistersAreSaved) {
-  CpuidAnswers answers = everything();
+  CpuidAnswers answers = everyFeature();
   answers.savedState = 0xe7;
   const CpuFeatures withoutTiles(answers);
   EXPECT_TRUE(withoutTiles.avx512f && withoutTiles.avx512bf16);
