@@ -1,6 +1,6 @@
 // Compiles every CUDA kernel with nvcc, and holds each to the registers, stack and spills that it is known to need.
 // What is linked with CUDA's runtime has to answer without a driver, too.
-//   node scripts/test-cuda-compile.mjs [--toolkit FOLDER] [--architectures 90] [--counts FILE] [--print]
+//   node scripts/test-cuda-compile.mjs [--toolkit FOLDER] [--architectures 90a] [--counts FILE] [--print]
 // --toolkit: a CUDA toolkit; without it CUDACXX, or one that install-cuda-toolchain.sh puts into native/build-cuda (216
 // MB, needs pip and a package index). --print: says what each kernel uses, for the table below. One test a source file,
 // one a kernel, one for the answer. Skipped, with the reason, where no toolkit can be had. Exits with 1 if a test
@@ -17,7 +17,7 @@ const sources = join(root, 'native', 'kernels', 'cuda');
 const { values: options } = parseArgs({
   options: {
     toolkit: { type: 'string' },
-    architectures: { type: 'string', default: '90' },
+    architectures: { type: 'string', default: '90a' },
     counts: { type: 'string' },
     print: { type: 'boolean', default: false },
   },
@@ -44,6 +44,8 @@ const kernels = {
   multiplyFewKernel: { threads: 128, registers: 112 },
   multiplyFloatKernel: { threads: 256, registers: 80 },
   multiplySomeKernel: { threads: 256, registers: 96 },
+  multiplySplitsKernel: { threads: 512, registers: 128 },
+  multiplyWarpgroupsKernel: { threads: 128, registers: 255 },
   multiplyWideKernel: { threads: 256, registers: 240 },
   prefillAttentionKernel: { threads: 128, registers: 224 },
   prepareRowsKernel: { threads: 256, registers: 48 },
@@ -151,6 +153,7 @@ const flags = [
   '-fmad=false',
   '--expt-relaxed-constexpr',
   '-DSPILLWAY_HAS_CUDA',
+  '-DSPILLWAY_CUDA_90A',
   '-Xcompiler=-Wall,-Wextra',
   '-Werror=all-warnings',
   '-Xptxas=-v',

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,7 +67,9 @@ void report(const std::string& name, double seconds, double bytes) {
   first = false;
 }
 
-void measureProducts(cudaStream_t stream, MemoryPool& pool, WeightType type, size_t rows) {
+// blocks: of that kind, instead of those that multiply() takes.
+void measureProducts(cudaStream_t stream, MemoryPool& pool, WeightType type, size_t rows,
+                     std::optional<ProductBlocks> blocks = {}) {
   constexpr uint32_t kOutputs = 4096, kInputs = 4096;
   const size_t bytes = packedBytes(type, kOutputs, kInputs), copies = std::max<size_t>(2, (size_t{256} << 20) / bytes);
   uint8_t* panels = filled<uint8_t>(pool, stream, bytes * copies);
@@ -74,9 +77,10 @@ void measureProducts(cudaStream_t stream, MemoryPool& pool, WeightType type, siz
   float* output = filled<float>(pool, stream, rows * kOutputs);
   const double seconds = secondsOf(stream, [&](int i) {
     multiply(stream, {type, kOutputs, kInputs, panels + static_cast<size_t>(i) % copies * bytes}, x, nullptr, output,
-             kOutputs);
+             kOutputs, blocks.value_or(blocksFor(rows, kOutputs)));
   });
-  report(std::string("multiply ") + weightTypeName(type) + " 4096x4096, rows " + std::to_string(rows), seconds,
+  const std::string what = blocks ? std::string("blocks (") + nameOf(*blocks) + ") " : "multiply ";
+  report(what + weightTypeName(type) + " 4096x4096, rows " + std::to_string(rows), seconds,
          static_cast<double>(bytes + rows * (2 * kInputs + 4 * kOutputs)));
 }
 
@@ -225,6 +229,13 @@ int main(int argc, char** argv) {
       for (const size_t rows : {1, 16, 64, 128}) {
         MemoryPool pool(MemoryKind::Device, size_t{512} << 20);
         measureProducts(stream.get(), pool, type, rows);
+      }
+    // What blocksFor() goes by.
+    for (const ProductBlocks blocks : kProductBlocks)
+      for (const size_t rows : {64, 256, 512, 2048}) {
+        if (!areThere(blocks) || (blocks == ProductBlocks::Rows16 && rows > 64)) continue;
+        MemoryPool pool(MemoryKind::Device, size_t{512} << 20);
+        measureProducts(stream.get(), pool, WeightType::F16, rows, blocks);
       }
     struct Shape {
       uint32_t heads, kvHeads, headDim;

@@ -156,6 +156,8 @@ export async function measureSpeed({
     }
     const { tokensPerSecond, predicted, memory, queues, seconds: spent, residentPeakBytes, policy } = stats;
     const { tasks, stopped, unpinnedBytes } = stats;
+    // Before there was no context: what CUDA itself takes is in it, so nothing is said of the cap.
+    const driver = before && { ...againstCap(before, peak, caps.gpuBytes), within: undefined };
     return {
       ...about,
       rows,
@@ -181,8 +183,7 @@ export async function measureSpeed({
       unpinnedBytes,
       memory,
       residentPeakBytes,
-      // Before there was no context: what CUDA itself takes is in it.
-      ...(before && { driver: againstCap(before, peak, caps.gpuBytes) }),
+      ...(driver && { driver }),
     };
   } finally {
     await rm(scratch, { recursive: true, force: true });

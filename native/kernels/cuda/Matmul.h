@@ -36,8 +36,15 @@ inline HalfRows rowsOf(const HalfRows& x, size_t first, size_t count) {
 // x: [rows, stride].
 void prepareRows(cudaStream_t stream, const float* x, size_t stride, const HalfRows& to);
 
-// What a block of a product's grid takes: rows, and 16 outputs, 32, or 128.
-enum class ProductBlocks { Rows16, Rows64, Wide64, Wide128 };
+// What a block of a product's grid takes: rows, and 16 outputs, 32, or 128; by warpgroups (architecture 9.0) 128 rows
+// and 64 outputs, the splits of a sum at once or one after another.
+enum class ProductBlocks { Rows16, Rows64, Wide64, Wide128, WarpgroupSplits, Warpgroups };
+constexpr ProductBlocks kProductBlocks[] = {ProductBlocks::Rows16,          ProductBlocks::Rows64,
+                                            ProductBlocks::Wide64,          ProductBlocks::Wide128,
+                                            ProductBlocks::WarpgroupSplits, ProductBlocks::Warpgroups};
+const char* nameOf(ProductBlocks blocks);
+// Whether the calling thread's device has them, and this build the kernels for them.
+bool areThere(ProductBlocks blocks);
 // The fastest by what was measured on an H200. No bit depends on it.
 ProductBlocks blocksFor(size_t rows, uint32_t outputs);
 

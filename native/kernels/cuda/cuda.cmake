@@ -24,6 +24,8 @@ else()
   else()
     set(CMAKE_CUDA_ARCHITECTURES ${SPILLWAY_CUDA_ARCHITECTURES})
   endif()
+  # Warpgroups are of 90a alone, and nothing runs 90 that does not run 90a.
+  list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^90(-real)?$" "90a-real")
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
@@ -51,6 +53,9 @@ else()
   # No contraction, as on the CPU. Constexpr functions of the CPU's headers are used in kernels.
   target_compile_options(spillway_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra>)
   target_compile_definitions(spillway_cuda PUBLIC SPILLWAY_HAS_CUDA)
+  if("90a-real" IN_LIST CMAKE_CUDA_ARCHITECTURES)
+    target_compile_definitions(spillway_cuda PRIVATE SPILLWAY_CUDA_90A)
+  endif()
   # The static runtime looks for a driver when it is first used, so the addon loads without one.
   target_link_libraries(spillway_cuda PUBLIC spillway_system CUDA::cudart_static)
   add_library(spillway_gpu OBJECT ${SPILLWAY_GPU_SOURCES})

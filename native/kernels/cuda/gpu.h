@@ -38,11 +38,12 @@ inline void check(cudaError_t error, const char* what) {
 }
 
 #if !defined(SPILLWAY_CUDA_RUNTIME) || defined(__CUDACC__)
-// The block's dynamic shared memory as a T; its size is what the launch said.
+// The block's dynamic shared memory as a T; its size is what the launch said. Its address is a multiple of 1024, as
+// warpgroups' operands need (not under emulation).
 template <typename T>
 __device__ __forceinline__ T* sharedAs() {
 #if defined(__CUDACC__)
-  extern __shared__ __align__(16) unsigned char dynamicSharedMemory[];
+  extern __shared__ __align__(1024) unsigned char dynamicSharedMemory[];
   return reinterpret_cast<T*>(dynamicSharedMemory);
 #else
   return static_cast<T*>(emulator::sharedMemory());

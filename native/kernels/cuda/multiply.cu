@@ -5,7 +5,7 @@ namespace spillway::cuda {
 namespace {
 
 // What a multiprocessor takes for one block by itself, and for two at once or one after another: microseconds of 4096
-// inputs in F16, each kind timed by itself on an H200 (products of 4096 and 16384 outputs, 64 to 2048 rows).
+// inputs in F16, each kind timed by itself on an H200 (bench_cudaKernels, "blocks").
 struct BlockCost {
   ProductBlocks blocks;
   unsigned rows, outputs;
@@ -13,16 +13,51 @@ struct BlockCost {
 };
 constexpr BlockCost kCosts[] = {{ProductBlocks::Rows64, 64, 32, 23.5, 33.6},
                                 {ProductBlocks::Wide64, 64, 128, 48.5, 72},
-                                {ProductBlocks::Wide128, 128, 128, 70, 141}};
+                                {ProductBlocks::Wide128, 128, 128, 70, 141},
+                                {ProductBlocks::WarpgroupSplits, 128, 64, 39, 74.6},
+                                {ProductBlocks::Warpgroups, 128, 64, 47, 55.8}};
+
+bool hasWarpgroups() {
+#if defined(SPILLWAY_CUDA_90A)
+  int device, major, minor;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "cudaDeviceGetAttribute");
+  return major == 9 && minor == 0;
+#elif defined(__CUDACC__)
+  return false;
+#else
+  return true;
+#endif
+}
 
 }  // namespace
+
+const char* nameOf(ProductBlocks blocks) {
+  switch (blocks) {
+    case ProductBlocks::Rows16: return "16 rows";
+    case ProductBlocks::Rows64: return "64 rows";
+    case ProductBlocks::Wide64: return "wide, 64 rows";
+    case ProductBlocks::Wide128: return "wide, 128 rows";
+    case ProductBlocks::WarpgroupSplits: return "a warpgroup a split";
+    case ProductBlocks::Warpgroups: return "warpgroups";
+  }
+  return "";
+}
+
+bool areThere(ProductBlocks blocks) {
+  return (blocks != ProductBlocks::WarpgroupSplits && blocks != ProductBlocks::Warpgroups) || hasWarpgroups();
+}
 
 ProductBlocks blocksFor(size_t rows, uint32_t outputs) {
   constexpr double kMultiprocessors = 132;
   if (rows <= 16) return ProductBlocks::Rows16;
   ProductBlocks best = ProductBlocks::Rows64;
+  const bool warpgroups = hasWarpgroups();
   double least = 0;
   for (const BlockCost& cost : kCosts) {
+    if (!warpgroups && (cost.blocks == ProductBlocks::WarpgroupSplits || cost.blocks == ProductBlocks::Warpgroups))
+      continue;
     const double each =
         static_cast<double>(divideUp(rows, cost.rows)) * divideUp(outputs, cost.outputs) / kMultiprocessors;
     const double time = each <= 1 ? cost.one : cost.two * (each <= 2 ? 1 : each / 2);
@@ -40,6 +75,10 @@ void multiply(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& 
     case ProductBlocks::Rows64: return multiplySome(stream, weights, x, bias, output, outputStride);
     case ProductBlocks::Wide64: return multiplyWide(stream, weights, x, bias, output, outputStride, true);
     case ProductBlocks::Wide128: return multiplyWide(stream, weights, x, bias, output, outputStride, false);
+    case ProductBlocks::WarpgroupSplits:
+    case ProductBlocks::Warpgroups:
+      return multiplyWarpgroups(stream, weights, x, bias, output, outputStride,
+                                blocks == ProductBlocks::WarpgroupSplits);
   }
 }
 

@@ -159,13 +159,16 @@ __device__ __forceinline__ void storeTotals(const Product<Type>& product, const 
   }
 }
 
-// By blocks of each kind: multiplyFew.cu, multiplySome.cu, and multiplyWide.cu (64 or 128 rows).
+// By blocks of each kind: multiplyFew.cu, multiplySome.cu, multiplyWide.cu (64 or 128 rows), and multiplyWarpgroups.cu,
+// for architecture 9.0 alone.
 void multiplyFew(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output,
                  size_t outputStride);
 void multiplySome(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output,
                   size_t outputStride);
 void multiplyWide(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output,
                   size_t outputStride, bool sixtyFour);
+void multiplyWarpgroups(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias,
+                        float* output, size_t outputStride, bool allSplits);
 
 template <WeightType Type>
 Product<Type> productOf(const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output,

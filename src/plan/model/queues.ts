@@ -74,8 +74,12 @@ export function layerQueues(
   const hidden = (squares * tokens * tokenActivationBytes * (shape.layers - 1)) / shape.layers;
 
   const on = gpu ?? cpu;
-  const ends = (headSeconds(on, load.sampledRows) + partSeconds(on, 'head') + partSeconds(on, 'embed')) / shape.layers;
-  const parts = partSeconds(on, 'project') + partSeconds(on, 'attend') + partSeconds(on, 'finish');
+  // What tasks cost beside their work.
+  const tasks =
+    partSeconds(on, 'project') +
+    partSeconds(on, 'attend') +
+    partSeconds(on, 'finish') +
+    (partSeconds(on, 'head') + partSeconds(on, 'embed')) / shape.layers;
   // What runs before this one taught of such squares.
   const corrected = computeFactor(corrections, matmulKind(shape, block.compressWeights), load);
   const perSquare =
@@ -84,8 +88,8 @@ export function layerQueues(
       finishSeconds(on, tokens) +
       prefillAttentionSeconds(on, load.promptKeys, load.promptTokens) +
       sharedAttentionSeconds(on, load.sharedKeys) +
-      parts +
-      ends);
+      headSeconds(on, load.sampledRows) / shape.layers +
+      (gpu ? 0 : tasks));
   const attend = corrected * squares * decodeAttentionSeconds(on, load.decodeKeys, load.decodeRows);
   const rates = diskRates(hardware, { layerBytes: w, pageBytes: sizes.pageBytes / shape.layers, streams });
   const disk = {
@@ -145,6 +149,8 @@ export function layerQueues(
     bounds: [
       // A batch's attention on the CPU and the rest of its layer follow each other, in one queue of the device.
       compute,
+      // Tasks are started while those before them run: a layer takes no longer for it, unless its work is less.
+      { constant: squares * tasks },
       queues['host-to-device'],
       queues['device-to-host'],
       queues['disk-read'],

@@ -77,18 +77,18 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
       if (range.head !== 'none') sampled++;
     }
     const corrected = computeFactor(corrections, weights, { promptTokens, decodeRows });
-    if (part === 'project') return corrected * (partSeconds(on, part) + projectSeconds(on, tokens));
-    if (part === 'finish') return corrected * (partSeconds(on, part) + finishSeconds(on, tokens));
-    if (part === 'head') return corrected * (partSeconds(on, part) + headSeconds(on, sampled));
-    if (part !== 'attend') return corrected * partSeconds(on, 'embed');
+    // A GPU's tasks are started while those before them run.
+    const task = (name: Parameters<typeof partSeconds>[1], work: number): number =>
+      corrected * (gpu ? Math.max(partSeconds(on, name), work) : partSeconds(on, name) + work);
+    if (part === 'project') return task('project', projectSeconds(on, tokens));
+    if (part === 'finish') return task('finish', finishSeconds(on, tokens));
+    if (part === 'head') return task('head', headSeconds(on, sampled));
+    if (part !== 'attend') return task('embed', 0);
     const host = onCpu > 0 ? onCpu * hostAttentionSeconds(cpu, links, contextKeys, decodeRows) : 0;
-    return (
-      corrected *
-        (partSeconds(on, part) +
-          prefillAttentionSeconds(on, promptKeys, promptTokens) +
-          sharedAttentionSeconds(on, sharedKeys) +
-          (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys, decodeRows)) +
-      host
-    );
+    const attention =
+      prefillAttentionSeconds(on, promptKeys, promptTokens) +
+      sharedAttentionSeconds(on, sharedKeys) +
+      (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys, decodeRows);
+    return task('attend', attention) + host;
   };
 }

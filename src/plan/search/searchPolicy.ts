@@ -45,6 +45,8 @@ export interface SearchOutcome {
 
 /** Every which point of the grid of block sizes is looked at first. */
 const COARSE = 4;
+/** Small batch sizes that are looked at lie up to one more than this apart. */
+const FINEST = 3;
 /** From how many of these the search goes on to their neighbours. */
 const STARTS = 3;
 
@@ -94,6 +96,19 @@ export function searchPolicy(
     return winner;
   };
 
+  /** The sizes between the best one's neighbours: memory may hold 13 rows' cache where it does not hold 16's. */
+  const refine = (): void => {
+    const winner = found.reduce<RankedPolicy | undefined>(
+      (a, b) => (a && a.at.tokensPerSecond >= b.at.tokensPerSecond ? a : b),
+      undefined,
+    );
+    if (winner === undefined || space.batchSizes !== undefined) return;
+    const { weights: _weights, cache: _cache, activations: _activations, ...block } = winner.policy;
+    const most = Math.min(space.mostBatchSize, block.batchSize + FINEST);
+    for (let batchSize = Math.max(1, block.batchSize - FINEST); batchSize <= most; batchSize++)
+      if (batchSize !== block.batchSize) solve({ ...block, batchSize }, best);
+  };
+
   for (const kind of kinds(space)) {
     const sizes = space.batchSizes ?? batchSizes(space.mostBatchSize);
     const batches =
@@ -123,6 +138,7 @@ export function searchPolicy(
       if (kept) found.push(kept);
     }
   }
+  refine();
   found.sort((a, b) => b.at.tokensPerSecond - a.at.tokensPerSecond || rows(a) - rows(b));
   return { ranked: found, ...counts, leastLatencySeconds: bound.least() };
 }

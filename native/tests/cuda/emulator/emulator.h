@@ -59,6 +59,11 @@ void queueCopy(void* to, const void* from, size_t bytes, size_t zeros);
 void commitCopies();
 void waitForCopies(unsigned groupsLeft);
 
+// The running thread's asynchronous products, likewise.
+void queueProduct(std::function<void()> product);
+void commitProducts();
+void waitForProducts(unsigned groupsLeft);
+
 template <typename T>
 struct Exchange {
   T value;

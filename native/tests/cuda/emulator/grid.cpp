@@ -1,4 +1,6 @@
 // Runs a grid: blocks one after another, a block's threads as fibers that go on until they wait for others.
+#include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +29,8 @@ struct Thread {
   int line;
   std::vector<Copy> copies;               // not yet committed
   std::vector<std::vector<Copy>> groups;  // committed, oldest first
+  std::vector<std::function<void()>> products;
+  std::deque<std::vector<std::function<void()>>> productGroups;
 };
 
 struct Warp {
@@ -115,7 +119,7 @@ void runBlock(size_t sharedBytes) {
   memset(block.shared.get(), 0xff, sharedBytes);
   beginBlockRaces(block.shared.get(), sharedBytes);
   for (unsigned i = 0; i < block.threads; i++) {
-    block.state[i] = {State::Ready, {i, 0, 0}, nullptr, 0, {}, {}};
+    block.state[i] = {State::Ready, {i, 0, 0}, nullptr, 0, {}, {}, {}, {}};
     fibers[i]->reset(threadEntry);
   }
   for (unsigned i = block.threads; i-- > 0;) block.ready.push_back(i);
@@ -248,6 +252,26 @@ void waitForCopies(unsigned groupsLeft) {
       memset(static_cast<char*>(copy.to) + copy.bytes, 0, copy.zeros);
     }
     self.groups.erase(self.groups.begin());
+  }
+}
+
+void queueProduct(std::function<void()> product) {
+  running->state[running->current].products.push_back(std::move(product));
+}
+
+void commitProducts() {
+  Thread& self = running->state[running->current];
+  self.productGroups.push_back(std::move(self.products));
+  self.products.clear();
+}
+
+void waitForProducts(unsigned groupsLeft) {
+  Thread& self = running->state[running->current];
+  while (self.productGroups.size() > groupsLeft) {
+    // Taken out first: a product waits for the other lanes.
+    const std::vector<std::function<void()>> group = std::move(self.productGroups.front());
+    self.productGroups.pop_front();
+    for (const std::function<void()>& product : group) product();
   }
 }
 
