@@ -262,6 +262,7 @@ __global__ __launch_bounds__(kPartThreads, Slots >= 32 ? 3 : 4) void attendPartK
         total += weight;
       }
       total = warpSum(total);
+      __syncwarp();  // all lanes have read the maximum before
       if (lane == 0) {
         const float factor = expf(before - highest);
         shared.maximum[slot] = highest;

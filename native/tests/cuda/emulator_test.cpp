@@ -231,7 +231,7 @@ TEST(Emulator, RefusesLaunchesThatNoDeviceTakes) {
   const auto nothing = [](int) {};
   void (*kernel)(int) = nothing;
   EXPECT_THROW(launch("too many threads", kernel, 1, 1025, 0, testStream(), 1), Error);
-  EXPECT_THROW(launch("too much shared memory", kernel, 1, 32, 100 * 1024, testStream(), 1), Error);
+  EXPECT_THROW(launch("too much shared memory", kernel, 1, 32, 228 * 1024, testStream(), 1), Error);
   EXPECT_NO_THROW(launch("nothing to do", kernel, 0, 32, 0, testStream(), 1));
   check(cudaStreamSynchronize(testStream()), "synchronize");
 }
