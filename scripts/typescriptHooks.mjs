@@ -11,6 +11,16 @@ const OPTIONS = {
   inlineSourceMap: true,
 };
 
+/** Files name each other as they will be once they are compiled. */
+export async function resolve(specifier, context, nextResolve) {
+  try {
+    return await nextResolve(specifier, context);
+  } catch (error) {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND' || !/^\..*\.js$/.test(specifier)) throw error;
+    return nextResolve(specifier.replace(/\.js$/, '.ts'), context);
+  }
+}
+
 /** See Node's documentation of module customization hooks. */
 export async function load(url, context, nextLoad) {
   if (!url.startsWith('file:') || !url.endsWith('.ts')) return nextLoad(url, context);

@@ -154,6 +154,12 @@ class AnnouncedSquares implements SquareSource<never> {
 
   sourceEnded(): void {
     this.ended = true;
+    // Rows that are over have been through. (Those that are not were given up, and their batches with them.)
+    const missing = this.connection?.missing ?? 0;
+    if (this.openRows === 0 && missing > 0)
+      throw new PeerError(
+        `message: found the end before the hidden states of ${missing} batches that were announced, expected them first`,
+      );
     this.window.ask();
   }
 
@@ -234,7 +240,7 @@ class AnnouncedSquares implements SquareSource<never> {
 }
 
 function sizeOf(message: OpenMessage | SweepMessage): number {
-  if (message.kind === 'sweep') return message.batches.reduce((sum, { rows }) => sum + rows.length, 0);
+  if (message.kind === 'sweep') return message.batches.reduce((sum, { rows }) => sum + 1 + rows.length, 0);
   const { tokens, candidates = [] } = message.sequence;
   const { pages = [], own = [] } = message.sharing ?? {};
   return tokens.length + candidates.length + pages.length + own.length;

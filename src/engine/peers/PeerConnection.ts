@@ -37,7 +37,11 @@ export class PeerConnection implements DevicePeers {
   private readonly source: AsyncIterator<PeerMessage>;
   private readonly sink: ActivationSink;
   private readonly arrivals = new Map<string, Arrival>();
+  /** Batches that were announced, and whose hidden states have not come. */
+  private readonly announced = new Set<string>();
+  /** Batches whose hidden states are here and not asked for, and those of which it is the other way round. */
   private held = 0;
+  private awaited = 0;
   private roomCame: () => void = () => undefined;
   private closed = false;
   private started = false;
@@ -45,7 +49,8 @@ export class PeerConnection implements DevicePeers {
 
   /**
    * @param embeds the model's first layer is here: what comes in are tokens
-   * @param mostHeld batches whose hidden states may wait here
+   * @param mostHeld batches whose hidden states may wait here; twice as many while others are waited for, which an
+   * engine whose stages let slots pass each other may send later
    */
   constructor(
     peers: Peers,
@@ -55,6 +60,11 @@ export class PeerConnection implements DevicePeers {
   ) {
     this.source = peers.source[Symbol.asyncIterator]();
     this.sink = peers.sink;
+  }
+
+  /** Batches that were announced, and of which nothing has come. */
+  get missing(): number {
+    return this.announced.size;
   }
 
   /** Begins to read. */
@@ -74,7 +84,12 @@ export class PeerConnection implements DevicePeers {
         this.held--;
         this.roomCame();
         resolve(arrival.hidden);
-      } else this.arrivals.set(key, { take: resolve });
+      } else {
+        this.arrivals.set(key, { take: resolve });
+        this.awaited++;
+        // What is waited for may be behind what is held.
+        this.roomCame();
+      }
     });
     return { hidden };
   }
@@ -116,7 +131,7 @@ export class PeerConnection implements DevicePeers {
   private async read(): Promise<void> {
     try {
       for (;;) {
-        while (this.held >= this.mostHeld && !this.closed)
+        while (this.held >= this.mostHeld && this.awaited === 0 && !this.closed)
           await new Promise<void>((resolve) => (this.roomCame = resolve));
         const step = await this.source.next();
         if (step.done === true) {
@@ -127,7 +142,10 @@ export class PeerConnection implements DevicePeers {
         if (this.closed) continue;
         const message = checkMessage(step.value);
         if (message.kind === 'hidden') this.arrive(message);
-        else this.events.onMessage(message);
+        else {
+          if (message.kind === 'sweep') for (const batch of message.batches) this.announced.add(batchKey(batch));
+          this.events.onMessage(message);
+        }
       }
     } catch (error) {
       this.sourceEnded = true;
@@ -137,16 +155,24 @@ export class PeerConnection implements DevicePeers {
 
   private arrive({ pass, slot, hidden }: HiddenMessage): void {
     const key = batchKey({ pass, slot });
-    const arrival = this.arrivals.get(key);
-    if (arrival?.hidden)
-      throw new PeerError(`hidden states: found those of pass ${pass}, slot ${slot} a second time, expected them once`);
-    if (arrival?.take) {
+    // Held for ever, they would keep what is waited for from being read.
+    if (!this.announced.delete(key))
+      throw new PeerError(
+        `hidden states: found those of pass ${pass}, slot ${slot}, expected those of a batch that was announced, once`,
+      );
+    const take = this.arrivals.get(key)?.take;
+    if (take) {
       this.arrivals.delete(key);
-      arrival.take(hidden);
-    } else {
-      this.arrivals.set(key, { hidden });
-      this.held++;
+      this.awaited--;
+      take(hidden);
+      return;
     }
+    if (this.held >= 2 * this.mostHeld)
+      throw new PeerError(
+        `hidden states: found those of pass ${pass}, slot ${slot} behind ${this.held} batches that are not to be computed yet, expected those that are`,
+      );
+    this.arrivals.set(key, { hidden });
+    this.held++;
   }
 
   private fail(error: unknown): void {

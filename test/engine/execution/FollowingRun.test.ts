@@ -207,3 +207,12 @@ test('a row longer than the cache holds here: an error, and nothing is kept', as
     ),
   );
 });
+
+test('hidden states that were announced and do not come end the run: it does not wait for them', async () => {
+  const { messages, after } = await honest(setup);
+  const places = messages.flatMap(({ kind }, index) => (kind === 'hidden' ? [index] : []));
+  for (const place of [0, places.length >> 1, places.length - 1].map((at) => places[at] ?? 0)) {
+    const peer = follower(setup, messages.toSpliced(place, 1), after.toSpliced(place, 1));
+    expect(await outcomeOf(peer)).toBeInstanceOf(PeerError);
+  }
+});

@@ -39,13 +39,14 @@ export class FrameConnection {
 
   /**
    * @param peer who it is, in words
-   * @param overdue why the peer is given up although it speaks, if it is
+   * @param overdue why the peer is given up although it speaks, if it is; told since when a frame has been waited for,
+   * if one is
    */
   constructor(
     private readonly socket: Duplex,
     readonly peer: string,
     private readonly times: ConnectionTimes,
-    private readonly overdue: (waitingSince: number) => string | undefined = () => undefined,
+    private readonly overdue: (waitingSince: number | undefined) => string | undefined = () => undefined,
   ) {
     const woken = (): void => {
       this.wake();
@@ -67,6 +68,11 @@ export class FrameConnection {
       this.tick();
     }, PING_MILLISECONDS);
     this.timer.unref();
+  }
+
+  /** What was written and is here because the peer, or the system, has not taken it. */
+  get untakenBytes(): number {
+    return this.socket.writableLength;
   }
 
   /** Tells which protocol is spoken here, and hears the same. @throws PeerError */
@@ -130,6 +136,15 @@ export class FrameConnection {
     });
   }
 
+  /** Resolves once it has failed, also where nobody reads; never where it ends well. */
+  failed(): Promise<PeerError> {
+    return new Promise((resolve) => {
+      this.socket.once('close', () => {
+        if (this.failure) resolve(this.failure);
+      });
+    });
+  }
+
   /** Rejects once the connection is over. */
   lost(): Promise<never> {
     return new Promise((_, reject) => {
@@ -154,18 +169,14 @@ export class FrameConnection {
     const now = performance.now();
     const { silenceSeconds } = this.times;
     const since = this.waitingSince;
-    if (since !== undefined) {
-      if (now - Math.max(since, this.heardAt) > silenceSeconds * 1000) {
-        this.destroy(
-          new PeerError(`${this.peer}: found nothing said for ${silenceSeconds} s, expected a sign of life`),
-        );
-        return;
-      }
-      const why = this.overdue(since);
-      if (why !== undefined) {
-        this.destroy(new PeerError(`${this.peer}: ${why}`));
-        return;
-      }
+    if (since !== undefined && now - Math.max(since, this.heardAt) > silenceSeconds * 1000) {
+      this.destroy(new PeerError(`${this.peer}: found nothing said for ${silenceSeconds} s, expected a sign of life`));
+      return;
+    }
+    const why = this.overdue(since);
+    if (why !== undefined) {
+      this.destroy(new PeerError(`${this.peer}: ${why}`));
+      return;
     }
     const { writableEnded, writableLength } = this.socket;
     // Who takes nothing needs no more of them.

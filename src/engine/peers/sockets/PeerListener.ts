@@ -10,7 +10,7 @@ import type { EngineFacts } from './EngineFacts.js';
 import { FrameConnection } from './FrameConnection.js';
 import { answer, checkFit, greeted, refuse, welcomeOf, type Hello } from './handshake.js';
 import { hasLast } from './layerPlace.js';
-import { messageLimits } from './messageLimits.js';
+import { messageLimits, mostUntakenBytes } from './messageLimits.js';
 import { addressWords, parseAddress, type PeerAddress } from './PeerAddress.js';
 import { tlsOptions } from './PeerSecurity.js';
 import { reach } from './reach.js';
@@ -170,13 +170,16 @@ export class PeerListener implements AsyncDisposable {
         source: new SocketSource(connection, messageLimits(facts), facts.block.slots, (message) => {
           watch.received(message, false);
         }),
-        sink: new SocketSink(behind, (message) => {
+        sink: new SocketSink(behind, mostUntakenBytes(facts), (message) => {
           watch.sent(message, false);
         }),
       };
-      const ended = this.engine.follow(peers, this.interrupt.signal).then(
+      // Who has enough hidden states reads on when some are computed: until then nobody hears that the peer is gone.
+      const lost = new AbortController();
+      void connection.failed().then((failure) => lost.abort(failure));
+      const ended = this.engine.follow(peers, AbortSignal.any([this.interrupt.signal, lost.signal])).then(
         () => undefined,
-        (error: unknown) => errorOf(error),
+        (error: unknown) => errorOf(lost.signal.aborted ? lost.signal.reason : error),
       );
       this.options.onRun?.({ peer: connection.peer, ended });
       await ended;

@@ -29,9 +29,14 @@ export class SocketSink implements ActivationSink {
   private closed = false;
   private failure: PeerError | undefined;
 
-  /** @param onSent told what goes @param onClose told that nothing more does */
+  /**
+   * @param mostUntakenBytes that may have been written and not taken by the peer
+   * @param onSent told what goes
+   * @param onClose told that nothing more does
+   */
   constructor(
     private readonly connection: FrameConnection,
+    private readonly mostUntakenBytes: number,
     private readonly onSent: (message: PeerMessage) => void,
     private readonly onClose: () => void = () => undefined,
   ) {
@@ -67,6 +72,16 @@ export class SocketSink implements ActivationSink {
       if (!first || (first.message.kind === 'hidden' && this.credits <= 0)) return;
       this.outbox.shift();
       if (first.message.kind === 'hidden') this.credits--;
+      const { untakenBytes, peer } = this.connection;
+      if (untakenBytes > this.mostUntakenBytes) {
+        const failure = new PeerError(
+          `${peer}: found ${untakenBytes} bytes that it does not take, expected at most ${this.mostUntakenBytes}`,
+        );
+        this.connection.destroy(failure);
+        first.reject(failure);
+        this.fail(failure);
+        return;
+      }
       this.onSent(first.message);
       try {
         this.connection

@@ -10,6 +10,9 @@ import { messageIn } from './messageFrames.js';
 /** Hidden states that may be on their way to who has not asked for them, at least. */
 const LEAST_CREDITS = 2;
 
+/** Of credits that the sender does not take; they are few. */
+const MOST_UNTAKEN_BYTES = 2 ** 16;
+
 /** The receiving end of a link over a socket. */
 export class SocketSource implements ActivationSource {
   private taken = false;
@@ -60,6 +63,11 @@ export class SocketSource implements ActivationSource {
             return { done: true, value: undefined };
           }
           if (message.kind === 'hidden') {
+            const { untakenBytes, peer } = this.connection;
+            if (untakenBytes > MOST_UNTAKEN_BYTES)
+              throw new PeerError(
+                `${peer}: found ${untakenBytes} bytes of credits that it does not take, expected at most ${MOST_UNTAKEN_BYTES}`,
+              );
             if (credits-- <= 0)
               throw new PeerError(
                 `${this.connection.peer}: found hidden states beyond ${this.credits} credits, expected none`,

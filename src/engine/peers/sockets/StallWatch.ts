@@ -7,6 +7,7 @@ import type { PeerMessage } from '../PeerMessage.js';
 export class StallWatch {
   private due = 0;
   private movedAt: number;
+  private movedOnce = false;
 
   constructor(
     private readonly stallSeconds: number,
@@ -23,6 +24,7 @@ export class StallWatch {
 
   received(message: PeerMessage, first: boolean): void {
     this.movedAt = this.now();
+    this.movedOnce = true;
     if (first) this.due--;
     else if (message.kind === 'sweep') this.due += message.batches.length;
     else if (message.kind === 'hidden') this.due--;
@@ -34,10 +36,17 @@ export class StallWatch {
     this.due++;
   }
 
-  /** Why the peers are given up, if they are. @param waitingSince since when a message has been waited for */
-  overdue(waitingSince: number): string | undefined {
-    const seconds = (this.now() - Math.max(waitingSince, this.movedAt)) / 1000;
-    if (this.due <= 0 || seconds <= this.stallSeconds) return undefined;
-    return `found no message for ${this.stallSeconds} s, expected one: results are due`;
+  /**
+   * Why the peers are given up, if they are.
+   * @param waitingSince since when a message has been waited for; undefined while nobody reads, because enough is here:
+   * of a peer of no good will, it may be what is not computed before something that comes later
+   */
+  overdue(waitingSince: number | undefined): string | undefined {
+    const due = waitingSince === undefined ? this.movedOnce : this.due > 0;
+    const seconds = (this.now() - Math.max(waitingSince ?? 0, this.movedAt)) / 1000;
+    if (!due || seconds <= this.stallSeconds) return undefined;
+    return waitingSince === undefined
+      ? `found nothing computed of what it has sent for ${this.stallSeconds} s, expected to get on`
+      : `found no message for ${this.stallSeconds} s, expected one: results are due`;
   }
 }

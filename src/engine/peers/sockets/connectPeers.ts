@@ -5,7 +5,7 @@ import type { Peers } from '../PeerConnection.js';
 import { dialPeer } from './dialPeer.js';
 import type { EngineFacts } from './EngineFacts.js';
 import { identityFacts, type Hello } from './handshake.js';
-import { messageLimits } from './messageLimits.js';
+import { messageLimits, mostUntakenBytes } from './messageLimits.js';
 import { addressWords, parseAddress, type PeerAddress } from './PeerAddress.js';
 import { SocketSink } from './SocketSink.js';
 import { SocketSource } from './SocketSource.js';
@@ -55,6 +55,7 @@ export async function connectPeers(
     });
     const sink = new SocketSink(
       there,
+      mostUntakenBytes(facts),
       (message) => {
         watch.sent(message, true);
       },

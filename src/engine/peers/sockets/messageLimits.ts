@@ -14,6 +14,11 @@ const OTHER_BYTES = 2 * WHOLE_BYTES;
 /** No frame but that of hidden states is larger, whatever a model's shape would allow. */
 const MOST_BYTES = 64 * MIB;
 
+/** Of a token's number, at most. */
+const TOKEN_BYTES = 4;
+/** No rows that are announced at once are larger: caches hold fewer tokens. */
+const MOST_ROWS_BYTES = 256 * MIB;
+
 /** `end` says why in words of so many bytes. */
 export const REASON_BYTES = KIB;
 
@@ -37,6 +42,18 @@ export function messageLimits({ block, hiddenSize, vocabularySize, contextTokens
     close: 2 * WHOLE_BYTES,
     free: 2 * WHOLE_BYTES,
   };
+}
+
+/**
+ * Bytes that an honest engine of this shape may have written and its peer not taken yet: hidden states and results of
+ * each slot, and what rows begin with. Who takes less is gone, or wants this one's memory. Pure.
+ */
+export function mostUntakenBytes(shape: Shape): number {
+  const { hidden = 0, head = 0 } = messageLimits(shape);
+  const { slots, rowsPerSlot } = shape.block;
+  // Twice: those that ended make room for others.
+  const rows = 2 * slots * rowsPerSlot * (KIB + TOKEN_BYTES * shape.contextTokens);
+  return 2 * slots * (hidden + head) + Math.min(MOST_ROWS_BYTES, MIB + rows);
 }
 
 /** What comes back from whoever gets messages. */

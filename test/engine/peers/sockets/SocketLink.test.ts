@@ -1,3 +1,4 @@
+import { Duplex } from 'node:stream';
 import { duplexPair } from '../../../support/duplexPair.js';
 import { expect, test } from '@jest/globals';
 import type { PeerMessage } from '../../../../src/engine/peers/PeerMessage.js';
@@ -24,7 +25,7 @@ const close = (row: number): PeerMessage => ({ kind: 'close', row });
 function link(slots = 1): { readonly sink: SocketSink; readonly source: AsyncIterator<PeerMessage> } {
   const [there, here] = duplexPair();
   const silenceSeconds = 30;
-  const sink = new SocketSink(new FrameConnection(there, 'the receiver', { silenceSeconds }), () => undefined);
+  const sink = new SocketSink(new FrameConnection(there, 'the receiver', { silenceSeconds }), 2 ** 20, () => undefined);
   const source = new SocketSource(
     new FrameConnection(here, 'the sender', { silenceSeconds }),
     LIMITS,
@@ -76,6 +77,26 @@ test('a sender that fails says why; a receiver that goes is noticed', async () =
   expect(await leaving.source.next()).toEqual({ done: true, value: undefined });
   await new Promise((resolve) => setTimeout(resolve, 30));
   await expect(leaving.sink.send(close(1))).rejects.toThrow(PeerError);
+});
+
+test('what a receiver does not take is bounded', async () => {
+  let pending: (error: Error) => void = () => undefined;
+  const deaf = new Duplex({
+    read: () => undefined,
+    write: (_chunk, _encoding, done) => (pending = done),
+    destroy: (_error, done) => {
+      pending(new Error('destroyed'));
+      done(null);
+    },
+  });
+  const connection = new FrameConnection(deaf, 'the receiver', { silenceSeconds: 30 });
+  const sink = new SocketSink(connection, 10_000, () => undefined);
+  const sent: Promise<string>[] = [];
+  const words = (error: unknown): string => (error instanceof PeerError ? error.message : String(error));
+  for (let row = 0; row < 1000; row++) sent.push(sink.send(close(row)).then(() => 'taken', words));
+  for (const outcome of await Promise.all(sent))
+    expect(outcome).toMatch(/^the receiver: found 10\d{3} bytes that it does not take, expected at most 10000$/);
+  expect(deaf.destroyed).toBe(true);
 });
 
 test('a connection that falls silent is given up', async () => {

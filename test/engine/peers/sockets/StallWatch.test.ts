@@ -40,3 +40,16 @@ test('one that follows waits for what was announced, and not while it is asked f
   clock.seconds = 100;
   expect(watch.overdue(0)).toBeUndefined();
 });
+
+test('who reads no more because enough is here waits until some of it is computed, and not before the first of it came', () => {
+  const { watch, clock } = watched();
+  clock.seconds = 100;
+  expect(watch.overdue(undefined)).toBeUndefined();
+  watch.received(hidden, false);
+  clock.seconds = 110;
+  expect(watch.overdue(undefined)).toBeUndefined();
+  clock.seconds = 111;
+  expect(watch.overdue(undefined)).toMatch(/nothing computed of what it has sent for 10 s/);
+  watch.sent(head, false);
+  expect(watch.overdue(undefined)).toBeUndefined();
+});
