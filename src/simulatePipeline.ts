@@ -13,6 +13,7 @@ import { VirtualTime } from './engine/execution/VirtualTime.js';
 import { hopsOf, type QueueName } from './engine/grid/Task.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import { peerMovement } from './engine/memory/peerMovement.js';
+import { HIDDEN_STATE_BYTES } from './engine/peers/sockets/HiddenStates.js';
 import { acceptBegin, beginOf, type PeerFacts } from './engine/peers/begin.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
 import { UsageError } from './errors/UsageError.js';
@@ -58,7 +59,12 @@ const MOST_SQUARES = 1e6;
  * @throws InterruptedError when the signal fires
  */
 export async function simulatePipeline(
-  { machines, shape, workload }: Pick<PipelineRequest, 'machines' | 'shape' | 'workload'>,
+  {
+    machines,
+    shape,
+    workload,
+    hiddenStates = 'float32',
+  }: Pick<PipelineRequest, 'machines' | 'shape' | 'workload' | 'hiddenStates'>,
   { stages, batchSize, batches: slots, microBatches: planned, rows }: PipelinePlan,
   options: SimulatePipelineOptions = {},
 ): Promise<SimulatedPipeline> {
@@ -74,6 +80,8 @@ export async function simulatePipeline(
     throw new UsageError(
       `simulating ${rows} rows would take about ${Math.round(squares / 1e6)} million squares, expected at most ${MOST_SQUARES / 1e6} million: give fewer rows`,
     );
+  // Tasks name what engines hold, in float32.
+  const onLink = HIDDEN_STATE_BYTES[hiddenStates] / HIDDEN_STATE_BYTES.float32;
   const time = new VirtualTime();
   const links = machines.map(({ link: { latencySeconds } }) =>
     simulatedLink(time, { latencySeconds, capacity: slots }),
@@ -102,7 +110,7 @@ export async function simulatePipeline(
     const device = new SimulatedDevice({
       time,
       computeTier: tier,
-      duration: (task) => (task.to === 'peer' ? task.bytes / link.bytesPerSecond : seconds(task)),
+      duration: (task) => (task.to === 'peer' ? (task.bytes * onLink) / link.bytesPerSecond : seconds(task)),
     });
     device.completed$.subscribe((burst) => {
       for (const { event } of burst) {

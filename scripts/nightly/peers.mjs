@@ -56,7 +56,7 @@ await runCampaign(
     };
     const { HARMS } = await import('../../test/support/harmedFrames.ts');
     const hostile = await import('../../test/support/hostileSocket.ts');
-    const { next, whole, pick, chance } = campaign.random;
+    const { next, whole, pick } = campaign.random;
     process.on('uncaughtException', (error) => campaign.violation('an exception that nobody caught', error.stack));
     process.on('unhandledRejection', (error) => campaign.violation('a rejection that nobody heard', error?.stack));
 

@@ -1,11 +1,20 @@
 import { socketOptions } from './flags/peerFlags.js';
 import type { RowJobFlags } from './flags/rowJobFlags.js';
-import { describePeers, UsageError, type ConnectedPeers, type Engine, type EngineOptions } from './library.js';
+import {
+  describePeers,
+  ringIdentity,
+  UsageError,
+  type ConnectedPeers,
+  type Engine,
+  type EngineOptions,
+} from './library.js';
 
 /** The engines of a model's other layers, as `--peers` names them. */
 export interface PeerRing {
   /** How the engine of the first layers is opened: with what these do not have, and slots that they have, too. */
   readonly options: Pick<EngineOptions, 'layers' | 'batchSize' | 'batches' | 'tokensPerSquare'>;
+  /** What all of them together are known by. */
+  readonly identity: ReturnType<typeof ringIdentity>;
   connect(engine: Engine): Promise<ConnectedPeers>;
 }
 
@@ -46,6 +55,7 @@ export async function peerRing(flags: RowJobFlags, signal: AbortSignal): Promise
         batches: flags.batches ?? least(({ slots }) => slots),
       }),
     },
+    identity: ringIdentity(peers, options),
     connect: (engine) => engine.connect(addresses, options),
   };
 }

@@ -15,14 +15,17 @@ import {
   SCHEDULE_NAMES,
   simulatePipeline,
   simulatePlan,
+  SOCKET_DEFAULTS,
   UsageError,
   writeFileAtomic,
+  type HiddenStates,
   type Compression,
   type PlanRequest,
   type Policy,
   type ProfileOptions,
   type ScheduleName,
 } from './library.js';
+import { addHiddenStates } from './flags/peerFlags.js';
 import { describePipeline } from './pipelineReport.js';
 import { addChipFlags, planChips, type PlanChipsFlags } from './planChips.js';
 import { planPage } from './planPage.js';
@@ -34,6 +37,7 @@ import { TraceFile } from './TraceFile.js';
 
 interface PlanCommandFlags extends PlanChipsFlags {
   readonly machines?: string;
+  readonly hiddenStates: HiddenStates;
   readonly sharedPrefixTokens: number;
   readonly rows?: number;
   readonly policy?: string;
@@ -76,6 +80,7 @@ export function addPlan(program: Command, context: CommandContext): void {
       'instead: several machines, in the order of the layers, that share the model (`follow`); divides the layers, says who waits for whom (default: one machine)',
     ).argParser(path),
   );
+  addHiddenStates(command, 'with --machines: how hidden states cross the links');
   command.option('--prompt-tokens <n>', 'necessary: tokens of a prompt', wholeNumber(1, 2 ** 26));
   command.option('--max-new-tokens <n>', 'new tokens a row', wholeNumber(1, 2 ** 26), 128);
   command.option(
@@ -156,6 +161,10 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
     await planMachines(flags, flags.machines, context);
     return;
   }
+  if (flags.hiddenStates !== SOCKET_DEFAULTS.hiddenStates)
+    throw new UsageError(
+      `--hidden-states: found ${flags.hiddenStates} without --machines, expected links between some`,
+    );
   if (flags.policy !== undefined && flags.maxLatency !== undefined)
     throw new UsageError('--max-latency bounds the search: leave out --policy, which is one plan and no search');
   const { model, policy, hardware: machine, trace, html } = flags;
@@ -198,6 +207,7 @@ async function planMachines(flags: PlanCommandFlags, file: string, context: Comm
   const request = {
     ...rest,
     costModel,
+    hiddenStates: flags.hiddenStates,
     machines: machines.map((machine) => ({ ...machine, caps: requestOf(flags, shape, machine.hardware).caps })),
   };
   const plan = planPipeline(request);

@@ -79,12 +79,6 @@ export type CommonOptions = Pick<
   | keyof PromptOptions
 >;
 
-/**
- * Engines that share a model give the bits that one gives: they compare what these depend on. So a run is gone on with
- * by any of them, or by one that has all layers.
- */
-const WHOLE = { layers: null };
-
 /** Runs a command over a file of rows as a job. */
 export async function runRowJob(
   given: RowJobFlags,
@@ -137,7 +131,7 @@ export async function runRowJob(
     const ring = await peerRing(flags, context.signal);
     const foreseen = {
       ...(await Engine.check({ ...planned, ...engineOptions(flags, flags.model), ...ring?.options })),
-      ...(ring && WHOLE),
+      ...ring?.identity,
     };
     const model = await pulledModel(flags.model, context.signal, meter);
     if (known) await checkPaths(flags, asked, inputs, model);
@@ -194,7 +188,7 @@ export async function runRowJob(
     const watch = new RunWatch(flags.chat === undefined && flags.system === undefined);
     const summary = await job.run(
       watch.engine({
-        resultIdentity: { ...running.resultIdentity, ...(ring && WHOLE) },
+        resultIdentity: { ...running.resultIdentity, ...ring?.identity },
         ...asked.answer(running, {
           ...(peers && { peers }),
           ...(flags.microBatches !== undefined && { microBatches: flags.microBatches }),

@@ -76,6 +76,25 @@ test('a follower that is killed ends the run with exit code 2; it goes on with a
   expect(readFileSync(path('cut.jsonl'))).toEqual(readFileSync(path('whole.jsonl')));
 });
 
+test('hidden states in bfloat16: all engines say so, and what was begun so is gone on with by engines cut alike', async () => {
+  const rounding = ['--hidden-states', 'bfloat16'];
+  const [half, quarter] = [await follower('2-3', ...rounding), await follower('1-3', ...rounding)];
+  const over = ({ address }: { address: string }): string[] => ['--peers', address];
+  expect(await runCli(generate('rounded.jsonl', ...over(half), ...rounding))).toMatchObject({ code: 0 });
+  const whole = readFileSync(path('rounded.jsonl'));
+  writeFileSync(path('rounded.jsonl'), whole.subarray(0, whole.indexOf('\n') + 1));
+  const refused = await runCli(generate('x.jsonl', ...over(half)));
+  expect(refused.code).not.toBe(0);
+  expect(refused.stderr).toMatch(/hiddenStates: found .*bfloat16.*, expected .*float32/);
+  for (const others of [[], [...over(quarter), ...rounding]]) {
+    const { code, stderr } = await runCli(generate('rounded.jsonl', '--resume', ...others));
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/differs .*hiddenStates \(was \{"sentAs":"bfloat16","before":\[2\]\}/);
+  }
+  expect(await runCli(generate('rounded.jsonl', '--resume', ...over(half), ...rounding))).toMatchObject({ code: 0 });
+  expect(readFileSync(path('rounded.jsonl'))).toEqual(whole);
+});
+
 test('what cannot be right is refused before anything is written', async () => {
   const { address } = await follower('2-3');
   const outcomes = await Promise.all(

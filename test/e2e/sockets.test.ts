@@ -7,7 +7,9 @@ import {
   Engine,
   InterruptedError,
   PeerError,
+  ringIdentity,
   UsageError,
+  type EngineOptions,
   type ListenOptions,
   type Row,
   type RowResult,
@@ -106,6 +108,59 @@ describe('the same bits as one engine', () => {
     await using second = await Engine.open({ ...OPENED, layers: { first: 2, count: 2 } });
     await second.listen(address);
     expect(await results).toEqual(reference);
+  });
+});
+
+describe('hidden states as bfloat16', () => {
+  const rounding = { hiddenStates: 'bfloat16' } as const;
+  const cut = async (
+    counts: readonly number[],
+    run: RunOptions = {},
+    opened: EngineOptions = OPENED,
+  ): Promise<RowResult[]> => {
+    await using ring = await socketRing(counts, opened, LOOPBACK, rounding);
+    return await generated(ring, rounding, run);
+  };
+
+  test('bits are those of the cuts alone: of no schedule, block or company', async () => {
+    const results = await cut([2, 2]);
+    expect(results.map(({ error }) => error)).toEqual(rows.map(() => undefined));
+    expect(results).not.toEqual(reference);
+    expect(await cut([2, 2], { microBatches: 1, sharePrefixes: false })).toEqual(results);
+    expect(await cut([2, 2], {}, { ...OPENED, batchSize: 5, tokensPerSquare: 31 })).toEqual(results);
+    expect(await cut([1, 3])).not.toEqual(results);
+    // Rounded where they were rounded before, nothing changes: the middle one is cut where nobody rounds.
+    expect(await cut([1, 1, 2])).not.toEqual(results);
+  });
+
+  test('answers hardly differ from those of float32', async () => {
+    const results = await cut([2, 2]);
+    const first = (row: RowResult | undefined): number => row?.logprobs?.[0]?.logprob ?? NaN;
+    for (const row of results) expect(Math.abs(first(row) - first(reference[row.index]))).toBeLessThan(0.1);
+  });
+
+  test.each([
+    ['bfloat16', 'float32'],
+    ['float32', 'bfloat16'],
+  ] as const)('a follower that says %s refuses %s, and serves on', async (there, here) => {
+    await using ring = await socketRing([2, 2], OPENED, LOOPBACK, { hiddenStates: there });
+    const { error } = await failure(() => ring.first.connect(ring.addresses, { ...SOON, hiddenStates: here }));
+    expect(error).toBeInstanceOf(PeerError);
+    expect((error as Error).message).toMatch(/hiddenStates: found .*float.*, expected .*float/);
+    expect(await generated(ring, { hiddenStates: there })).toHaveLength(rows.length);
+  });
+
+  test('what engines of a ring are known by together', async () => {
+    await using ring = await socketRing([1, 1, 2], OPENED, LOOPBACK, rounding);
+    const peers = await describePeers(ring.addresses);
+    expect(ringIdentity(peers)).toEqual({ layers: null });
+    expect(ringIdentity(peers, rounding)).toEqual({
+      layers: null,
+      hiddenStates: { sentAs: 'bfloat16', before: [1, 2] },
+    });
+    await expect(ring.first.connect(ring.addresses, { hiddenStates: 'float16' as 'bfloat16' })).rejects.toThrow(
+      UsageError,
+    );
   });
 });
 

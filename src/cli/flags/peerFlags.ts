@@ -1,10 +1,12 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import {
+  HIDDEN_STATES,
   parseAddress,
   PEER_SECONDS,
   SILENCE_SECONDS,
   SOCKET_DEFAULTS,
   UsageError,
+  type HiddenStates,
   type LayerRange,
   type PeerCertificates,
   type SocketOptions,
@@ -21,6 +23,7 @@ export interface PeerFlags {
   readonly connectTimeout: number;
   readonly silenceTimeout: number;
   readonly stallTimeout: number;
+  readonly hiddenStates: HiddenStates;
 }
 
 /** Keys and certificates are short. */
@@ -57,6 +60,16 @@ export function addPeerFlags(command: Command): void {
     decimal(PEER_SECONDS),
     SOCKET_DEFAULTS.stallSeconds,
   );
+  addHiddenStates(
+    command,
+    'how engines send hidden states, the same in all of them; bfloat16 halves the bytes and changes results a little, by where layers are cut',
+  );
+}
+
+export function addHiddenStates(command: Command, words: string): void {
+  command.addOption(
+    new Option('--hidden-states <type>', words).choices(HIDDEN_STATES).default(SOCKET_DEFAULTS.hiddenStates),
+  );
 }
 
 /** An address, as the library judges it. */
@@ -89,12 +102,13 @@ export function peerFiles({
 
 /** What the flags say, with these files read. @throws UsageError, JobFileError */
 export async function socketOptions(flags: PeerFlags, signal: AbortSignal): Promise<SocketOptions> {
-  const { connectTimeout, silenceTimeout, stallTimeout, sharedKeyFile } = flags;
+  const { connectTimeout, silenceTimeout, stallTimeout, hiddenStates, sharedKeyFile } = flags;
   const tls = await certificates(flags, signal);
   return {
     connectSeconds: connectTimeout,
     silenceSeconds: silenceTimeout,
     stallSeconds: stallTimeout,
+    hiddenStates,
     signal,
     // An editor ends a file with a line feed, or does not.
     ...(sharedKeyFile !== undefined && { sharedKey: (await read(sharedKeyFile, signal)).toString('latin1').trimEnd() }),

@@ -231,8 +231,9 @@ class AnnouncedSquares implements SquareSource<never> {
 
   private forget(row: RowId): void {
     const live = this.rows.get(row);
-    if (!live) throw new PeerError(`close: found row ${row}, expected one that is open`);
-    if (live.prefix && !live.forgotten) this.rows.pages.followed.closed(live.prefix);
+    // One that is in use for a while yet, and closed, is not open: another one would stay so.
+    if (!live || live.forgotten) throw new PeerError(`close: found row ${row}, expected one that is open`);
+    if (live.prefix) this.rows.pages.followed.closed(live.prefix);
     live.forgotten = true;
     this.window.path.release(row);
     this.rows.releaseIfUnused(row);

@@ -35,6 +35,11 @@ export interface ResultIdentity extends Pick<Numerics, IdentityOption> {
   readonly instructions: 'amx' | 'others';
   /** Null where the processor computes. */
   readonly gpu: GpuIdentity | null;
+  /**
+   * Of engines that share the model's layers over links that round: how hidden states are sent, and the layers before
+   * which that happens. There where they are rounded.
+   */
+  readonly hiddenStates?: { readonly sentAs: 'bfloat16'; readonly before: readonly number[] };
 }
 
 /** What of a GPU decides results. */

@@ -10,6 +10,7 @@ import type { Policy } from '../Policy.js';
 import type { Workload } from '../Workload.js';
 import type { ComputeTier, Tier } from '../../engine/grid/Tier.js';
 import { formatBytes } from '../../units.js';
+import { HIDDEN_STATE_BYTES, HIDDEN_STATES, type HiddenStates } from '../../engine/peers/sockets/HiddenStates.js';
 import { divideLayers } from './divideLayers.js';
 import { linkSchema, machineNameSchema, type PipelineMachine } from './Machines.js';
 import { pipelineSeconds, type PipelineSeconds } from './pipelineSeconds.js';
@@ -19,6 +20,8 @@ import { stageCost, type StageCost } from './stageCost.js';
 export interface PipelineRequest extends Omit<PlanRequest, 'hardware' | 'caps'> {
   /** In the order of the layers. */
   readonly machines: readonly PipelineMachine[];
+  /** How hidden states cross the links. Default float32. */
+  readonly hiddenStates?: HiddenStates | undefined;
 }
 
 /** An engine of some of the layers. */
@@ -82,7 +85,8 @@ const machinesSchema = z
  *
  * @throws UsageError for a request that makes no sense, and for machines that do not hold the model together
  */
-export function planPipeline({ machines: given, ...rest }: PipelineRequest): PipelinePlan {
+export function planPipeline({ machines: given, hiddenStates = 'float32', ...rest }: PipelineRequest): PipelinePlan {
+  parsedArgument(z.enum(HIDDEN_STATES), hiddenStates, 'hiddenStates');
   const machines = parsedArgument(machinesSchema, given, 'machines').map(({ hardware, caps = {}, ...machine }) => ({
     ...machine,
     hardware: cappedHardware(hardware, caps),
@@ -106,7 +110,7 @@ export function planPipeline({ machines: given, ...rest }: PipelineRequest): Pip
     throw new UsageError(`schedules: found ${schedule}, which has one batch at a time, expected zigzag or diagonal`);
   const gpus = machines.every(({ hardware }) => hardware.memory.gpuBytes > 0);
   const best = (gpus ? (['gpu', 'cpu'] as const) : (['cpu'] as const))
-    .flatMap((cacheOn) => bestOf(request, machines, { schedule, cacheOn }) ?? [])
+    .flatMap((cacheOn) => bestOf(request, machines, { schedule, cacheOn, hiddenStates }) ?? [])
     .reduce<PipelinePlan | undefined>((a, b) => (a && a.tokensPerSecond >= b.tokensPerSecond ? a : b), undefined);
   if (best) return best;
   const bytes = machines.reduce((sum, { hardware }) => sum + usableBytes(hardware).cpu + usableBytes(hardware).gpu, 0);
@@ -126,7 +130,7 @@ function countsFor(machines: number): readonly number[] {
 
 type CappedMachine = Pick<PipelineMachine, 'name' | 'hardware' | 'link'>;
 
-type Settled = Pick<MicroBatches, 'schedule' | 'cacheOn'>;
+type Settled = Pick<MicroBatches, 'schedule' | 'cacheOn' | 'hiddenStates'>;
 
 /** The best size and number of micro-batches, and their division; undefined where nothing fits. */
 function bestOf(request: PlanRequest, machines: readonly CappedMachine[], settled: Settled): PipelinePlan | undefined {
@@ -155,13 +159,14 @@ interface MicroBatches {
   /** Layers of each stage that suited fewer of them, and will suit these, unless they do not fit. */
   readonly division: readonly number[] | undefined;
   readonly cacheOn: ComputeTier;
+  readonly hiddenStates: HiddenStates;
 }
 
 /** The best division for micro-batches of a size; undefined where the machines do not hold them. */
 function planOf(
   { shape, workload, allow = {} }: PlanRequest,
   machines: readonly CappedMachine[],
-  { schedule, batchSize, batches, division, cacheOn }: MicroBatches,
+  { schedule, batchSize, batches, division, cacheOn, hiddenStates }: MicroBatches,
 ): PipelinePlan | undefined {
   const block = {
     schedule,
@@ -206,7 +211,8 @@ function planOf(
   const atOnce = pipelineSeconds(
     classes.map(({ sweeps, squares, load }, index) => ({
       sweeps,
-      hiddenBytes: squares * (load.promptTokens + load.decodeRows) * shape.hiddenSize * 4,
+      hiddenBytes:
+        squares * (load.promptTokens + load.decodeRows) * shape.hiddenSize * HIDDEN_STATE_BYTES[hiddenStates],
       stages: costs.map(({ sweepSeconds }) => sweepSeconds[index] ?? 0),
     })),
     links,

@@ -216,3 +216,17 @@ test('hidden states that were announced and do not come end the run: it does not
     expect(await outcomeOf(peer)).toBeInstanceOf(PeerError);
   }
 });
+
+test('a row that is closed twice while it is in use, and another one never, is an error: that one would stay open', async () => {
+  const { messages, after } = await honest(setup);
+  const places = messages.flatMap(({ kind }, index) => (kind === 'close' ? [index] : []));
+  const last = places.at(-1) ?? 0;
+  for (const place of places.slice(0, -1)) {
+    const close = messages[place] as PeerMessage;
+    const twice = messages.toSpliced(last, 1).toSpliced(place, 1, close, close);
+    // At once behind what was sent before: its last batches are under way.
+    const soon = after[place - 1] ?? 0;
+    const outcome = await outcomeOf(follower(setup, twice, after.toSpliced(last, 1).toSpliced(place, 1, soon, soon)));
+    expect(outcome).toBeInstanceOf(SpillwayError);
+  }
+});

@@ -54,6 +54,15 @@ describe('planPipeline', () => {
     expect(over(far, { batches: 4 }).tokensPerSecond).toBeGreaterThan(1.8 * over(far, { batches: 2 }).tokensPerSecond);
   });
 
+  test('hidden states in half the bytes take a link for half the time', () => {
+    const link = { bytesPerSecond: 1e5, latencySeconds: 0 };
+    const given = request([{ ...machine('a'), link }, machine('b')], { allow: { batchSize: 8, batches: 2 } });
+    const [whole, half] = [planPipeline(given), planPipeline({ ...given, hiddenStates: 'bfloat16' })];
+    expect(half.stages[0]?.linkSeconds).toBeCloseTo((whole.stages[0]?.linkSeconds ?? 0) / 2, 6);
+    expect(half.tokensPerSecond).toBeGreaterThan(1.5 * whole.tokensPerSecond);
+    expect(() => planPipeline({ ...given, hiddenStates: 'float16' as 'bfloat16' })).toThrow(/hiddenStates: found/);
+  });
+
   test.each([
     [[], /machines: found .*, expected a list of at least 2/],
     [

@@ -1,4 +1,5 @@
 import { PeerError } from '../../../errors/engineErrors.js';
+import { widenedFromBfloat16 } from './HiddenStates.js';
 
 /** The whole numbers that JavaScript tells from their neighbours end in the eighth byte of seven bits. */
 const MOST_WHOLE_BYTES = 8;
@@ -67,6 +68,15 @@ export class ByteReader {
     return start % 4 === 0
       ? new Float32Array(buffer, start, length)
       : new Float32Array(buffer.slice(start, start + 4 * length));
+  }
+
+  /** In memory of their own. */
+  bfloats(name: string): Float32Array {
+    const length = this.whole(name);
+    if (length > this.left / 2) throw this.cut(name, 2 * length);
+    const bytes = this.bytes.subarray(this.at, this.at + 2 * length);
+    this.at += 2 * length;
+    return widenedFromBfloat16(bytes);
   }
 
   /** @throws PeerError unless all has been read */

@@ -1,4 +1,5 @@
 import { PeerError } from '../../../errors/engineErrors.js';
+import { roundedToBfloat16 } from './HiddenStates.js';
 import { found } from '../../../arguments/found.js';
 
 const FIRST_BYTES = 256;
@@ -49,6 +50,15 @@ export class ByteWriter {
     this.hand();
     this.pieces.push(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
     this.before += values.byteLength;
+  }
+
+  /** Numbers of two bytes, which need no place of their own. */
+  bfloats(values: Float32Array): void {
+    const bytes = roundedToBfloat16(values);
+    this.whole(values.length);
+    this.hand();
+    this.pieces.push(bytes);
+    this.before += bytes.length;
   }
 
   /** What was written, in order. */

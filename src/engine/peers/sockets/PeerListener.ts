@@ -133,7 +133,7 @@ export class PeerListener implements AsyncDisposable {
   private async meet(connection: FrameConnection, watch: StallWatch): Promise<void> {
     const patience = { seconds: GREETING_SECONDS, signal: this.interrupt.signal };
     const hello = await within(connection, patience, 'hello', () => greeted(connection));
-    const welcome = welcomeOf(this.engine.facts);
+    const welcome = welcomeOf(this.engine.facts, this.options.hiddenStates);
     checkFit(hello, welcome, connection.peer);
     switch (hello.role) {
       case 'ask':
@@ -157,7 +157,8 @@ export class PeerListener implements AsyncDisposable {
   /** A run, from its greeting to its end. */
   private async serve(connection: FrameConnection, hello: Hello, watch: StallWatch): Promise<void> {
     const { facts } = this.engine;
-    const { connectSeconds: seconds = SOCKET_DEFAULTS.connectSeconds } = this.options;
+    const { connectSeconds: seconds = SOCKET_DEFAULTS.connectSeconds, hiddenStates = SOCKET_DEFAULTS.hiddenStates } =
+      this.options;
     const { before, over } = this.nextTurn();
     try {
       await within(connection, { seconds, signal: this.interrupt.signal }, 'end of the run that is under way', () =>
@@ -167,10 +168,16 @@ export class PeerListener implements AsyncDisposable {
         ? await this.resultsTo(connection, hello)
         : await this.nextOf(connection, hello);
       const peers: Peers = {
-        source: new SocketSource(connection, messageLimits(facts), facts.block.slots, (message) => {
-          watch.received(message, false);
-        }),
-        sink: new SocketSink(behind, mostUntakenBytes(facts), (message) => {
+        source: new SocketSource(
+          connection,
+          hiddenStates,
+          messageLimits(facts, hiddenStates),
+          facts.block.slots,
+          (message) => {
+            watch.received(message, false);
+          },
+        ),
+        sink: new SocketSink(behind, hiddenStates, mostUntakenBytes(facts), (message) => {
           watch.sent(message, false);
         }),
       };
@@ -209,7 +216,7 @@ export class PeerListener implements AsyncDisposable {
     const patience = { seconds: connectSeconds, signal: this.interrupt.signal };
     const came = new Promise<FrameConnection>((resolve) => this.returning.set(run, resolve));
     try {
-      await answer(connection, welcomeOf(this.engine.facts));
+      await answer(connection, welcomeOf(this.engine.facts, this.options.hiddenStates));
       return await within(connection, patience, 'connection for results', () =>
         Promise.race([came, connection.lost()]),
       );
@@ -232,7 +239,7 @@ export class PeerListener implements AsyncDisposable {
       { ...this.options, signal: this.interrupt.signal },
     );
     try {
-      await answer(connection, welcomeOf(facts));
+      await answer(connection, welcomeOf(facts, this.options.hiddenStates));
       return behind;
     } catch (error) {
       behind.destroy();

@@ -1,6 +1,7 @@
 import { checkMembers, type Check } from '../../../arguments/checkMembers.js';
 import { checkFunction, checkSignal } from '../../../arguments/checks.js';
-import { number } from '../../../arguments/memberChecks.js';
+import { number, oneOf } from '../../../arguments/memberChecks.js';
+import { HIDDEN_STATES, type HiddenStates } from './HiddenStates.js';
 import { checkSecurity, type PeerSecurity } from './PeerSecurity.js';
 
 /** How engines reach each other over sockets. */
@@ -13,6 +14,11 @@ export interface SocketOptions extends PeerSecurity {
   readonly silenceSeconds?: number;
   /** So long peers may take from one message to the next while results are due. Default 1800. */
   readonly stallSeconds?: number;
+  /**
+   * How hidden states are sent: the same in all engines of a ring. `bfloat16` halves the bytes and changes results a
+   * little, by where the layers are cut. Default float32: the bits of one engine.
+   */
+  readonly hiddenStates?: HiddenStates;
   readonly signal?: AbortSignal;
 }
 
@@ -31,7 +37,12 @@ export interface ServedRun {
   readonly ended: Promise<Error | undefined>;
 }
 
-export const SOCKET_DEFAULTS = { connectSeconds: 30, silenceSeconds: 30, stallSeconds: 1800 } as const;
+export const SOCKET_DEFAULTS = {
+  connectSeconds: 30,
+  silenceSeconds: 30,
+  stallSeconds: 1800,
+  hiddenStates: 'float32',
+} as const;
 
 /** Peers are heard several times in the shortest; what is beyond a day is no deadline. */
 export const SILENCE_SECONDS = { least: 1, most: 86_400 } as const;
@@ -45,6 +56,7 @@ const CHECKS: Readonly<Record<keyof SocketOptions, Check>> = {
   connectSeconds: number(PEER_SECONDS),
   silenceSeconds: number(SILENCE_SECONDS),
   stallSeconds: number(PEER_SECONDS),
+  hiddenStates: oneOf(...HIDDEN_STATES),
   signal: checkSignal,
 };
 

@@ -4,6 +4,7 @@ import type { ActivationSink } from '../ActivationLink.js';
 import type { PeerMessage } from '../PeerMessage.js';
 import { whole } from './codecs.js';
 import type { FrameConnection } from './FrameConnection.js';
+import type { HiddenStates } from './HiddenStates.js';
 import { reasonOf, valueOf } from './handshake.js';
 import { messagePayload } from './messageFrames.js';
 import { CREDIT_LIMITS } from './messageLimits.js';
@@ -30,12 +31,14 @@ export class SocketSink implements ActivationSink {
   private failure: PeerError | undefined;
 
   /**
+   * @param hiddenStates how they are sent
    * @param mostUntakenBytes that may have been written and not taken by the peer
    * @param onSent told what goes
    * @param onClose told that nothing more does
    */
   constructor(
     private readonly connection: FrameConnection,
+    private readonly hiddenStates: HiddenStates,
     private readonly mostUntakenBytes: number,
     private readonly onSent: (message: PeerMessage) => void,
     private readonly onClose: () => void = () => undefined,
@@ -85,7 +88,7 @@ export class SocketSink implements ActivationSink {
       this.onSent(first.message);
       try {
         this.connection
-          .write(first.message.kind, messagePayload(first.message))
+          .write(first.message.kind, messagePayload(first.message, this.hiddenStates))
           .then(first.resolve, (error: unknown) => sleep(WORDS_MILLISECONDS).then(() => first.reject(error)));
       } catch (error) {
         first.reject(error);

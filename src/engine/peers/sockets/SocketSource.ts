@@ -4,6 +4,7 @@ import type { PeerMessage } from '../PeerMessage.js';
 import { whole } from './codecs.js';
 import type { FrameConnection } from './FrameConnection.js';
 import type { FrameLimits } from './frames.js';
+import type { HiddenStates } from './HiddenStates.js';
 import { payloadOf, reasonIn } from './handshake.js';
 import { messageIn } from './messageFrames.js';
 
@@ -19,11 +20,13 @@ export class SocketSource implements ActivationSource {
   private readonly credits: number;
 
   /**
+   * @param hiddenStates how they are sent
    * @param slots batches that may be under way at once: a credit for each, or a link with latency would let fewer
    * through @param onMessage told what comes @param onEnd told that nothing more does
    */
   constructor(
     private readonly connection: FrameConnection,
+    private readonly hiddenStates: HiddenStates,
     private readonly limits: FrameLimits,
     slots: number,
     private readonly onMessage: (message: PeerMessage) => void,
@@ -93,7 +96,7 @@ export class SocketSource implements ActivationSource {
     const { connection } = this;
     const frame = await connection.read(this.limits);
     if (!frame) throw new PeerError(`${connection.peer}: the connection was closed before the run had ended`);
-    if (frame.name !== 'end') return messageIn(frame);
+    if (frame.name !== 'end') return messageIn(frame, this.hiddenStates);
     if (frame.payload.length > 0) throw new PeerError(`${connection.peer} has failed: ${reasonIn(frame)}`);
     return undefined;
   }

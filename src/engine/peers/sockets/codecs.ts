@@ -51,6 +51,14 @@ export const floats: Codec<Float32Array> = {
   read: (from, name) => from.floats(name),
 };
 
+/** As `floats`, rounded to bfloat16. */
+export const bfloats: Codec<Float32Array> = {
+  write: (out, values) => {
+    out.bfloats(values);
+  },
+  read: (from, name) => from.bfloats(name),
+};
+
 export function text(mostBytes: number): Codec<string> {
   return {
     write: (out, value) => {

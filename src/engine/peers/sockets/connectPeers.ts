@@ -43,18 +43,29 @@ export async function connectPeers(
   const [next, ...behind] = parseAddresses('addresses', addresses);
   const last = behind.at(-1) ?? next;
   if (!next || !last) throw new UsageError('addresses: found none, expected one at least');
-  const { stallSeconds = SOCKET_DEFAULTS.stallSeconds } = options;
+  const { stallSeconds = SOCKET_DEFAULTS.stallSeconds, hiddenStates = SOCKET_DEFAULTS.hiddenStates } = options;
   const watch = new StallWatch(stallSeconds);
-  const hello = { run: randomBytes(16).toString('hex'), identity: identityFacts(facts.identity), layers: facts.layers };
+  const hello = {
+    run: randomBytes(16).toString('hex'),
+    identity: identityFacts(facts.identity, hiddenStates),
+    layers: facts.layers,
+  };
   const forward: Hello = { ...hello, role: 'forward', route: behind.map(addressWords) };
   const { connection: there } = await dialPeer(next, forward, options);
   try {
     const { connection: back } = await dialPeer(last, { ...hello, role: 'return', route: [] }, options, watch);
-    const source = new SocketSource(back, messageLimits(facts), facts.block.slots, (message) => {
-      watch.received(message, true);
-    });
+    const source = new SocketSource(
+      back,
+      hiddenStates,
+      messageLimits(facts, hiddenStates),
+      facts.block.slots,
+      (message) => {
+        watch.received(message, true);
+      },
+    );
     const sink = new SocketSink(
       there,
+      hiddenStates,
       mostUntakenBytes(facts),
       (message) => {
         watch.sent(message, true);

@@ -1,9 +1,10 @@
 import { dialPeer } from './dialPeer.js';
 import { parseAddresses } from './connectPeers.js';
 import type { BlockShape } from '../PeerMessage.js';
+import type { ResultIdentity } from '../../open/resultIdentity.js';
 import type { LayerPlace } from './layerPlace.js';
 import { addressWords } from './PeerAddress.js';
-import { checkSocketOptions, type SocketOptions } from './SocketOptions.js';
+import { checkSocketOptions, SOCKET_DEFAULTS, type SocketOptions } from './SocketOptions.js';
 
 /** What an engine that listens says of itself. */
 export interface PeerDescription {
@@ -31,4 +32,19 @@ export async function describePeers(
       return { address: addressWords(address), layers, block };
     }),
   );
+}
+
+/**
+ * What engines of a ring have of `resultIdentity` together, in the place of what the first one says: all layers, so
+ * that an output is gone on with by a ring, by another one, or by one engine; but where hidden states are rounded on
+ * their way only by one that rounds them before the same layers. Pure.
+ *
+ * @param peers those that follow, as `describePeers` tells of them
+ */
+export function ringIdentity(
+  peers: readonly Pick<PeerDescription, 'layers'>[],
+  { hiddenStates = SOCKET_DEFAULTS.hiddenStates }: Pick<SocketOptions, 'hiddenStates'> = {},
+): Pick<ResultIdentity, 'layers' | 'hiddenStates'> {
+  if (hiddenStates === 'float32') return { layers: null };
+  return { layers: null, hiddenStates: { sentAs: hiddenStates, before: peers.map(({ layers }) => layers.first) } };
 }

@@ -7,10 +7,12 @@ import { list, map, oneOf, record, text, whole, type Codec } from './codecs.js';
 import type { EngineFacts } from './EngineFacts.js';
 import type { Frame, FrameConnection } from './FrameConnection.js';
 import type { FrameLimits, FrameName } from './frames.js';
+import type { HiddenStates } from './HiddenStates.js';
 import { hasLast, layerBehind, layerWords, type LayerPlace } from './layerPlace.js';
 import { block } from './messageCodecs.js';
 import { REASON_BYTES } from './messageLimits.js';
 import { MOST_ADDRESS_CHARACTERS } from './PeerAddress.js';
+import { SOCKET_DEFAULTS } from './SocketOptions.js';
 
 /** What decides an engine's results, member by member, as JSON. */
 export type IdentityFacts = ReadonlyMap<string, string>;
@@ -92,14 +94,20 @@ function oneLine(words: string): string {
   return words.replace(/\p{Cc}+/gu, ' ');
 }
 
-/** Pure. */
-export function identityFacts(given: EngineFacts['identity']): IdentityFacts {
-  return new Map(Object.entries(given).map(([name, value]) => [name, JSON.stringify(value)]));
+/** What decides results over a link: the engine's part, and how hidden states are sent. Pure. */
+export function identityFacts(
+  given: EngineFacts['identity'],
+  hiddenStates: HiddenStates = SOCKET_DEFAULTS.hiddenStates,
+): IdentityFacts {
+  return new Map(Object.entries({ ...given, hiddenStates }).map(([name, value]) => [name, JSON.stringify(value)]));
 }
 
 /** Pure. */
-export function welcomeOf({ identity: given, layers: place, block }: EngineFacts): Welcome {
-  return { identity: identityFacts(given), layers: place, block };
+export function welcomeOf(
+  { identity: given, layers: place, block }: EngineFacts,
+  hiddenStates?: HiddenStates,
+): Welcome {
+  return { identity: identityFacts(given, hiddenStates), layers: place, block };
 }
 
 /**

@@ -3,8 +3,10 @@ import type { PageCounts } from '../../grid/pageCounts.js';
 import type { Batch, RowRange } from '../../grid/Square.js';
 import type { HeadOutput, SampledToken } from '../../grid/Task.js';
 import type { SharedPrefix } from '../../memory/PageNumbers.js';
+import type { HiddenStates } from './HiddenStates.js';
 import type { BeginMessage, BlockShape, PeerMessage } from '../PeerMessage.js';
 import {
+  bfloats,
   floats,
   list,
   map,
@@ -72,8 +74,10 @@ const output = record<HeadOutput>({
   scored: map(whole, floats),
 });
 
+type MessageCodecs = { readonly [Kind in PeerMessage['kind']]: Codec<Body<Kind>> };
+
 /** What each kind of message is made of, in a frame. A member that a message gets does not compile without it. */
-export const MESSAGE_CODECS: { readonly [Kind in PeerMessage['kind']]: Codec<Body<Kind>> } = {
+const CODECS: MessageCodecs = {
   begin: record<Body<'begin'>>({
     model: record<BeginMessage['model']>({
       layers: whole,
@@ -114,4 +118,10 @@ export const MESSAGE_CODECS: { readonly [Kind in PeerMessage['kind']]: Codec<Bod
   head: record<Body<'head'>>({ pass: whole, slot: whole, output }),
   close: record<Body<'close'>>({ row: whole }),
   free: record<Body<'free'>>({ page: whole }),
+};
+
+/** By what hidden states are sent as. */
+export const MESSAGE_CODECS: Readonly<Record<HiddenStates, MessageCodecs>> = {
+  float32: CODECS,
+  bfloat16: { ...CODECS, hidden: record<Body<'hidden'>>({ pass: whole, slot: whole, hidden: bfloats }) },
 };

@@ -1,4 +1,5 @@
 import type { EngineFacts } from './EngineFacts.js';
+import { HIDDEN_STATE_BYTES, type HiddenStates } from './HiddenStates.js';
 import type { FrameLimits } from './frames.js';
 
 const KIB = 2 ** 10;
@@ -25,9 +26,12 @@ export const REASON_BYTES = KIB;
 type Shape = Pick<EngineFacts, 'block' | 'hiddenSize' | 'vocabularySize' | 'contextTokens'>;
 
 /** The largest messages that honest engines of this shape send. Pure. */
-export function messageLimits({ block, hiddenSize, vocabularySize, contextTokens }: Shape): FrameLimits {
+export function messageLimits(
+  { block, hiddenSize, vocabularySize, contextTokens }: Shape,
+  hiddenStates: HiddenStates = 'float32',
+): FrameLimits {
   const { slots, rowsPerSlot, tokensPerSquare } = block;
-  const hidden = 4 * hiddenSize * tokensPerSquare;
+  const hidden = HIDDEN_STATE_BYTES[hiddenStates] * hiddenSize * tokensPerSquare;
   const most = (bytes: number): number => Math.min(MOST_BYTES, KIB + bytes);
   return {
     ping: 0,

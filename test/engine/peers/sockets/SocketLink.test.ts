@@ -25,9 +25,15 @@ const close = (row: number): PeerMessage => ({ kind: 'close', row });
 function link(slots = 1): { readonly sink: SocketSink; readonly source: AsyncIterator<PeerMessage> } {
   const [there, here] = duplexPair();
   const silenceSeconds = 30;
-  const sink = new SocketSink(new FrameConnection(there, 'the receiver', { silenceSeconds }), 2 ** 20, () => undefined);
+  const sink = new SocketSink(
+    new FrameConnection(there, 'the receiver', { silenceSeconds }),
+    'float32',
+    2 ** 20,
+    () => undefined,
+  );
   const source = new SocketSource(
     new FrameConnection(here, 'the sender', { silenceSeconds }),
+    'float32',
     LIMITS,
     slots,
     () => undefined,
@@ -90,7 +96,7 @@ test('what a receiver does not take is bounded', async () => {
     },
   });
   const connection = new FrameConnection(deaf, 'the receiver', { silenceSeconds: 30 });
-  const sink = new SocketSink(connection, 10_000, () => undefined);
+  const sink = new SocketSink(connection, 'float32', 10_000, () => undefined);
   const sent: Promise<string>[] = [];
   const words = (error: unknown): string => (error instanceof PeerError ? error.message : String(error));
   for (let row = 0; row < 1000; row++) sent.push(sink.send(close(row)).then(() => 'taken', words));
@@ -103,6 +109,7 @@ test('a connection that falls silent is given up', async () => {
   const [, here] = duplexPair();
   const source = new SocketSource(
     new FrameConnection(here, 'the sender', { silenceSeconds: 1 }),
+    'float32',
     LIMITS,
     1,
     () => undefined,

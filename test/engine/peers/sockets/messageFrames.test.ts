@@ -1,6 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { PeerMessage } from '../../../../src/engine/peers/PeerMessage.js';
+import {
+  roundedToBfloat16,
+  widenedFromBfloat16,
+  type HiddenStates,
+} from '../../../../src/engine/peers/sockets/HiddenStates.js';
 import { messageIn, messagePayload } from '../../../../src/engine/peers/sockets/messageFrames.js';
 import { PeerError } from '../../../../src/errors/engineErrors.js';
 
@@ -139,6 +144,23 @@ describe('messages in frames', () => {
         expect(messageIn({ name: message.kind, payload: payloadOf(message) })).toEqual(message);
       }),
       { numRuns: 500 },
+    );
+  });
+
+  test('hidden states as bfloat16 take half the bytes, by the closed form, and are read as they were rounded', () => {
+    fc.assert(
+      fc.property(fc.float32Array({ minLength: 1, maxLength: 100 }), (hidden) => {
+        const message: PeerMessage = { kind: 'hidden', pass: 3, slot: 1, hidden };
+        const bytes = (hiddenStates: HiddenStates): Buffer => Buffer.concat(messagePayload(message, hiddenStates));
+        // Pass, slot and count are a byte each; float32 stands at multiples of four.
+        expect(bytes('float32')).toHaveLength(4 + 4 * hidden.length);
+        expect(bytes('bfloat16')).toHaveLength(3 + 2 * hidden.length);
+        const read = messageIn({ name: 'hidden', payload: bytes('bfloat16') }, 'bfloat16');
+        expect(read).toEqual({ ...message, hidden: widenedFromBfloat16(roundedToBfloat16(hidden)) });
+        expect(() => messageIn({ name: 'hidden', payload: bytes('bfloat16').subarray(0, -1) }, 'bfloat16')).toThrow(
+          PeerError,
+        );
+      }),
     );
   });
 
