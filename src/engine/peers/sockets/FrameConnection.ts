@@ -32,6 +32,7 @@ export class FrameConnection {
   private writes = 0;
   private wroteAt = performance.now();
   private heardAt = performance.now();
+  private tickedAt = performance.now();
   /** Since when a frame has been waited for. */
   private waitingSince: number | undefined;
   private wake: () => void = () => undefined;
@@ -167,6 +168,10 @@ export class FrameConnection {
 
   private tick(): void {
     const now = performance.now();
+    // In time that this process was not given, others may have spoken: it is read behind this.
+    const missed = now - this.tickedAt - 2 * PING_MILLISECONDS;
+    if (missed > 0) this.heardAt = Math.min(now, this.heardAt + missed);
+    this.tickedAt = now;
     const { silenceSeconds } = this.times;
     const since = this.waitingSince;
     if (since !== undefined && now - Math.max(since, this.heardAt) > silenceSeconds * 1000) {

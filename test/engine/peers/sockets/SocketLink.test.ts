@@ -118,3 +118,19 @@ test('a connection that falls silent is given up', async () => {
   await expect(source.next()).rejects.toThrow('the sender: found nothing said for 1 s, expected a sign of life');
   expect(performance.now() - start).toBeLessThan(10_000);
 });
+
+test('time in which this process did not run is no silence of the peer', async () => {
+  const [there, here] = duplexPair();
+  const times = { silenceSeconds: 1 };
+  const sender = new FrameConnection(there, 'the receiver', times);
+  const receiver = new FrameConnection(here, 'the sender', times);
+  await Promise.all([sender.open(), receiver.open()]);
+  const frame = receiver.read({ ping: 0, credit: 8 });
+  await sender.write('ping');
+  // As where a machine has too much to do, or was asleep.
+  for (const until = performance.now() + 2000; performance.now() < until;);
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  await sender.write('credit', [Buffer.from([1])]);
+  expect((await frame)?.name).toBe('credit');
+  for (const end of [sender, receiver]) end.destroy();
+});
