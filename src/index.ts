@@ -28,7 +28,7 @@ export type { Peers } from './engine/peers/PeerConnection.js';
 export type { ConnectedPeers } from './engine/peers/sockets/connectPeers.js';
 export { describePeers, ringIdentity, type PeerDescription } from './engine/peers/sockets/describePeers.js';
 export type { BlockShape } from './engine/peers/PeerMessage.js';
-export type { HiddenStates } from './engine/peers/sockets/HiddenStates.js';
+export type { HiddenStates } from './engine/grid/HiddenStates.js';
 export type { LayerPlace } from './engine/peers/sockets/layerPlace.js';
 export type { PeerListener } from './engine/peers/sockets/PeerListener.js';
 export type { PeerCertificates, PeerSecurity } from './engine/peers/sockets/PeerSecurity.js';

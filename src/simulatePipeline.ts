@@ -13,7 +13,7 @@ import { VirtualTime } from './engine/execution/VirtualTime.js';
 import { hopsOf, type QueueName } from './engine/grid/Task.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import { peerMovement } from './engine/memory/peerMovement.js';
-import { HIDDEN_STATE_BYTES } from './engine/peers/sockets/HiddenStates.js';
+import { HIDDEN_STATE_BYTES } from './engine/grid/HiddenStates.js';
 import { acceptBegin, beginOf, type PeerFacts } from './engine/peers/begin.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
 import { UsageError } from './errors/UsageError.js';

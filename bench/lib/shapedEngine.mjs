@@ -25,7 +25,8 @@ if (listen !== undefined)
     },
   });
 say({ ready: true });
-for await (const _turn of createInterface({ input: process.stdin })) {
+const turns = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+while (!(await turns.next()).done) {
   const connected = peers && { peers: await engine.connect(peers, sockets) };
   const [start, seconds] = [performance.now(), used()];
   const results = createHash('sha256');

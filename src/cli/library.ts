@@ -129,7 +129,7 @@ export type { MachineFacts } from '../bindings/Addon.js';
 export { addonPath, loadAddon } from '../bindings/loadAddon.js';
 export { defaultDiskFolder } from '../engine/open/diskFolder.js';
 export { ENGINE_OPTIONS, type EngineOption, type FlaggedOption } from '../engine/open/engineOptions.js';
-export { HIDDEN_STATES } from '../engine/peers/sockets/HiddenStates.js';
+export { HIDDEN_STATES } from '../engine/grid/HiddenStates.js';
 export { parseAddress } from '../engine/peers/sockets/PeerAddress.js';
 export { PEER_SECONDS, SILENCE_SECONDS, SOCKET_DEFAULTS } from '../engine/peers/sockets/SocketOptions.js';
 export { checkedCompletions, forTheRun } from '../engine/rows/completionTokens.js';

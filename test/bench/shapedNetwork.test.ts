@@ -2,7 +2,20 @@ import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
-import { ShapedNetwork, whyUnshaped } from '../../bench/lib/ShapedNetwork.mjs';
+
+/** What is used of it here. */
+interface Network {
+  at(end: number, ...command: readonly string[]): string[];
+  hostOf(end: number): string;
+  close(): Promise<{ readonly bytes: number } | undefined>;
+}
+const where = '../../bench/lib/ShapedNetwork.mjs';
+const { ShapedNetwork, whyUnshaped } = (await import(where)) as {
+  readonly ShapedNetwork: {
+    open(ends: number, link: { readonly bitsPerSecond: number; readonly delaySeconds: number }): Promise<Network>;
+  };
+  readonly whyUnshaped: () => string | undefined;
+};
 
 const BYTES = 2_000_000;
 const LINK = { bitsPerSecond: 4e7, delaySeconds: 0.03 };

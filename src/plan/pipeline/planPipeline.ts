@@ -10,7 +10,7 @@ import type { Policy } from '../Policy.js';
 import type { Workload } from '../Workload.js';
 import type { ComputeTier, Tier } from '../../engine/grid/Tier.js';
 import { formatBytes } from '../../units.js';
-import { HIDDEN_STATE_BYTES, HIDDEN_STATES, type HiddenStates } from '../../engine/peers/sockets/HiddenStates.js';
+import { HIDDEN_STATE_BYTES, HIDDEN_STATES, type HiddenStates } from '../../engine/grid/HiddenStates.js';
 import { divideLayers } from './divideLayers.js';
 import { linkSchema, machineNameSchema, type PipelineMachine } from './Machines.js';
 import { pipelineSeconds, type PipelineSeconds } from './pipelineSeconds.js';

@@ -1,5 +1,5 @@
 import { PeerError } from '../../../errors/engineErrors.js';
-import { widenedFromBfloat16 } from './HiddenStates.js';
+import { widenedFromBfloat16 } from '../../grid/HiddenStates.js';
 
 /** The whole numbers that JavaScript tells from their neighbours end in the eighth byte of seven bits. */
 const MOST_WHOLE_BYTES = 8;

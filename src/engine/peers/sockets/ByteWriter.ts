@@ -1,5 +1,5 @@
 import { PeerError } from '../../../errors/engineErrors.js';
-import { roundedToBfloat16 } from './HiddenStates.js';
+import { roundedToBfloat16 } from '../../grid/HiddenStates.js';
 import { found } from '../../../arguments/found.js';
 
 const FIRST_BYTES = 256;

@@ -1,7 +1,7 @@
 import { checkMembers, type Check } from '../../../arguments/checkMembers.js';
 import { checkFunction, checkSignal } from '../../../arguments/checks.js';
 import { number, oneOf } from '../../../arguments/memberChecks.js';
-import { HIDDEN_STATES, type HiddenStates } from './HiddenStates.js';
+import { HIDDEN_STATES, type HiddenStates } from '../../grid/HiddenStates.js';
 import { checkSecurity, type PeerSecurity } from './PeerSecurity.js';
 
 /** How engines reach each other over sockets. */

@@ -4,7 +4,7 @@ import type { ActivationSink } from '../ActivationLink.js';
 import type { PeerMessage } from '../PeerMessage.js';
 import { whole } from './codecs.js';
 import type { FrameConnection } from './FrameConnection.js';
-import type { HiddenStates } from './HiddenStates.js';
+import type { HiddenStates } from '../../grid/HiddenStates.js';
 import { reasonOf, valueOf } from './handshake.js';
 import { messagePayload } from './messageFrames.js';
 import { CREDIT_LIMITS } from './messageLimits.js';

@@ -4,7 +4,7 @@ import type { PeerMessage } from '../PeerMessage.js';
 import { whole } from './codecs.js';
 import type { FrameConnection } from './FrameConnection.js';
 import type { FrameLimits } from './frames.js';
-import type { HiddenStates } from './HiddenStates.js';
+import type { HiddenStates } from '../../grid/HiddenStates.js';
 import { payloadOf, reasonIn } from './handshake.js';
 import { messageIn } from './messageFrames.js';
 

@@ -7,7 +7,7 @@ import { list, map, oneOf, record, text, whole, type Codec } from './codecs.js';
 import type { EngineFacts } from './EngineFacts.js';
 import type { Frame, FrameConnection } from './FrameConnection.js';
 import type { FrameLimits, FrameName } from './frames.js';
-import type { HiddenStates } from './HiddenStates.js';
+import type { HiddenStates } from '../../grid/HiddenStates.js';
 import { hasLast, layerBehind, layerWords, type LayerPlace } from './layerPlace.js';
 import { block } from './messageCodecs.js';
 import { REASON_BYTES } from './messageLimits.js';

@@ -3,7 +3,7 @@ import type { PageCounts } from '../../grid/pageCounts.js';
 import type { Batch, RowRange } from '../../grid/Square.js';
 import type { HeadOutput, SampledToken } from '../../grid/Task.js';
 import type { SharedPrefix } from '../../memory/PageNumbers.js';
-import type { HiddenStates } from './HiddenStates.js';
+import type { HiddenStates } from '../../grid/HiddenStates.js';
 import type { BeginMessage, BlockShape, PeerMessage } from '../PeerMessage.js';
 import {
   bfloats,

@@ -4,7 +4,7 @@ import type { PeerMessage } from '../PeerMessage.js';
 import { ByteReader } from './ByteReader.js';
 import { ByteWriter } from './ByteWriter.js';
 import type { Codec } from './codecs.js';
-import type { HiddenStates } from './HiddenStates.js';
+import type { HiddenStates } from '../../grid/HiddenStates.js';
 import type { Frame } from './FrameConnection.js';
 import { MESSAGE_CODECS } from './messageCodecs.js';
 

@@ -1,5 +1,5 @@
 import type { EngineFacts } from './EngineFacts.js';
-import { HIDDEN_STATE_BYTES, type HiddenStates } from './HiddenStates.js';
+import { HIDDEN_STATE_BYTES, type HiddenStates } from '../../grid/HiddenStates.js';
 import type { FrameLimits } from './frames.js';
 
 const KIB = 2 ** 10;

@@ -5,7 +5,7 @@ import {
   roundedToBfloat16,
   widenedFromBfloat16,
   type HiddenStates,
-} from '../../../../src/engine/peers/sockets/HiddenStates.js';
+} from '../../../../src/engine/grid/HiddenStates.js';
 import { messageIn, messagePayload } from '../../../../src/engine/peers/sockets/messageFrames.js';
 import { PeerError } from '../../../../src/errors/engineErrors.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { roundedToBfloat16, widenedFromBfloat16 } from '../../../../src/engine/peers/sockets/HiddenStates.js';
+import { roundedToBfloat16, widenedFromBfloat16 } from '../../../src/engine/grid/HiddenStates.js';
 
 const rounded = (...values: readonly number[]): readonly number[] => [
   ...widenedFromBfloat16(roundedToBfloat16(Float32Array.from(values))),
