@@ -19,8 +19,6 @@ const { metafile } = await build({
   platform: 'node',
   format: 'esm',
   target: 'node20',
-  // Asked for only where it is wanted.
-  external: ['@duckdb/node-api'],
   // For what is in it of CommonJS.
   banner: {
     js: "import { createRequire as createRequireOfBundle } from 'node:module';\nconst require = createRequireOfBundle(import.meta.url);",

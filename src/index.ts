@@ -106,6 +106,7 @@ export { SpillwayError, type ErrorCode } from './errors/SpillwayError.js';
 export { DownloadError } from './errors/ModelFileError.js';
 export { InterruptedError } from './errors/InterruptedError.js';
 export { JobFileError } from './errors/JobFileError.js';
+export { QueueError } from './errors/QueueError.js';
 export { MemoryBudgetError } from './errors/MemoryBudgetError.js';
 export { PeerError } from './errors/engineErrors.js';
 export { ModelFileError } from './errors/ModelFileError.js';

@@ -9,6 +9,16 @@ export type { JobOptions, JobSummary, RowGenerator } from '../jobs/JobOptions.js
 export { collectJob, type CollectJobOptions, type CollectSummary } from '../jobs/shards/collectJob.js';
 export { type Shard, shardPath } from '../jobs/shards/Shard.js';
 export { shardOfEnvironment } from '../jobs/shards/shardOfEnvironment.js';
+export { submitJob, type SubmitJobOptions } from '../jobs/work/submitJob.js';
+export { runWork, type RunWorkOptions, type ShardEvent, type WorkSummary } from '../jobs/work/runWork.js';
+export { jobStatus, type JobStatus } from '../jobs/work/jobStatus.js';
+export { openWorkSource } from '../jobs/work/openWorkSource.js';
+export { memoryWork } from '../jobs/work/memoryWork.js';
+export { type JobManifest, parseManifest, type QueuedOptions } from '../jobs/work/JobManifest.js';
+export type { Lease, LeaseOptions, ShardState, WorkSource } from '../jobs/work/WorkSource.js';
+export type { FormatName } from '../jobs/formats/rowFormats.js';
+export type { InputFingerprint, FileFingerprint, RowsRead } from '../jobs/record/fingerprint.js';
+export type { JobIdentity } from '../jobs/record/jobRecord.js';
 export type { JobTaskName } from '../Results.js';
 export { readRows, openLines, type ByteSource, type ReadRowsOptions } from '../jobs/input/readRows.js';
 export { readSql, type ReadSqlOptions } from '../jobs/input/readSql.js';

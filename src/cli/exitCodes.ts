@@ -11,6 +11,7 @@ const BY_CODE: Readonly<Record<Exclude<ErrorCode, 'interrupted'>, number>> = {
   schedule: EXIT.usage,
   'model-file': EXIT.unusable,
   'job-file': EXIT.unusable,
+  queue: EXIT.unusable,
   native: EXIT.unusable,
   task: EXIT.unusable,
   peer: EXIT.unusable,

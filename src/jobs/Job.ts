@@ -23,7 +23,15 @@ import { carriesInto, isExact, jobFormats, type JobFormats } from './jobFormats.
 import { JobInput } from './input/JobInput.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
 import { jobTaskOf, type JobTask } from './jobTask.js';
-import { checkSameJob, recordOf, withEngine, writeRecord, type JobRecord } from './record/jobRecord.js';
+import {
+  checkSameJob,
+  identityOf,
+  recordOf,
+  withEngine,
+  writeRecord,
+  type JobIdentity,
+  type JobRecord,
+} from './record/jobRecord.js';
 import { JobOutput } from './output/JobOutput.js';
 import { JobRows } from './JobRows.js';
 import { publishOutput } from './output/publishOutput.js';
@@ -91,6 +99,14 @@ export class Job implements AsyncDisposable {
   /** Results that stand in the output by now: those that were kept, and those of this run. */
   get finishedRows(): number {
     return this.keptRows + this.#written;
+  }
+
+  /**
+   * What decides its results, and is the same for all shards: engine, options, input. Undefined where the output is a
+   * stream. @param engine its `resultIdentity`, once it is known
+   */
+  identity(engine?: object): JobIdentity | undefined {
+    return this.file && identityOf(withEngine(this.file.record, engine));
   }
 
   /**

@@ -11,12 +11,16 @@ import { text } from './text.js';
 /** The formats that there are, by their names: a new one is a file of its own and a line here. */
 const FORMATS = { jsonl, text, csv, tsv, parquet, 'openai-batch': openaiBatch } satisfies Record<string, RowFormat>;
 
-type FormatName = keyof typeof FORMATS;
+export type FormatName = keyof typeof FORMATS;
 
 export const ROW_FORMATS: readonly RowFormat[] = Object.values(FORMATS);
 
 /** What `--input-format` and `--output-format` take: `auto` goes by a file's name, then by its first bytes. */
 export const FORMAT_NAMES: readonly ('auto' | FormatName)[] = ['auto', ...(Object.keys(FORMATS) as FormatName[])];
+
+export function isFormatName(value: unknown): value is FormatName {
+  return typeof value === 'string' && Object.hasOwn(FORMATS, value);
+}
 
 /** A format by name, or one of the caller's own. */
 export type FormatChoice = (typeof FORMAT_NAMES)[number] | RowFormat;

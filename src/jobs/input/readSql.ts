@@ -7,6 +7,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import type { RowInput } from '../../Row.js';
 import { checkColumns } from '../formats/checkColumns.js';
 import { checkPromptColumn, fieldsOfTable, tableRow } from '../formats/tableRow.js';
+import { loadPeers } from '../loadPeers.js';
 
 /** The peer that does the work; it is the user's to install. */
 const PACKAGE = '@duckdb/node-api';
@@ -89,7 +90,8 @@ async function* rowsOf(
   sql: string,
   { database = ':memory:', columns, carryFields = false, templated = false }: ReadSqlOptions,
 ): AsyncGenerator<RowInput, void, undefined> {
-  const { DuckDBInstance } = await load();
+  const [duckDb] = await loadPeers('SQL', PACKAGE);
+  const { DuckDBInstance } = duckDb as DuckDb;
   const name = database === ':memory:' ? 'SQL' : database;
   const instance = await failing(name, () =>
     DuckDBInstance.create(database, database === ':memory:' ? {} : { access_mode: 'READ_ONLY' }),
@@ -218,16 +220,6 @@ async function statementsOf(connection: Connection, sql: string): Promise<number
 
 function valueOf(value: unknown, wide: boolean): unknown {
   return wide && typeof value === 'string' && Number.isSafeInteger(Number(value)) ? Number(value) : value;
-}
-
-async function load(): Promise<DuckDb> {
-  try {
-    return (await import(PACKAGE)) as DuckDb;
-  } catch (error) {
-    throw new UsageError(`SQL needs the package ${PACKAGE}, which cannot be loaded: npm install ${PACKAGE}`, {
-      cause: error,
-    });
-  }
 }
 
 async function failing<T>(name: string, work: () => Promise<T>): Promise<T> {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { isObject } from '../../arguments/isObject.js';
+import { isObject, membersOf } from '../../arguments/isObject.js';
 import { shortened } from '../../arguments/found.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
@@ -43,6 +43,9 @@ export interface JobRecord {
   /** Of a shard: there once all of its rows are done. */
   readonly complete?: CompletePart;
 }
+
+/** What decides the results of a job: the same for all of its shards. */
+export type JobIdentity = Pick<JobRecord, 'engine' | 'options' | 'input'>;
 
 /** What a shard's part holds that is put together with the others. */
 export interface CompletePart {
@@ -212,18 +215,25 @@ export function checkSameJob(
   }
 }
 
+/** What of a record is that of all shards. */
+export function identityOf({ engine, options: { shard, ...options }, input }: JobRecord): JobIdentity {
+  const { index: _, ...dealt } = membersOf(shard);
+  return { engine, options: { ...options, ...(shard !== undefined && { shard: dealt }) }, input: begunBy(input) };
+}
+
 /** What two runs differ in, in words. @param known as above */
 export function differencesOf(
-  before: JobRecord,
-  now: JobRecord,
+  before: JobIdentity & Partial<Pick<JobRecord, 'model'>>,
+  now: JobIdentity & Partial<Pick<JobRecord, 'model'>>,
   { input = true, engine = true } = {},
 ): readonly string[] {
   const differences: string[] = [];
   for (const name of namesOf(engine ? before.engine : {}, now.engine)) {
     const [was, is] = [before.engine[name], now.engine[name]];
     if (same(was, is)) continue;
-    const files = name === 'model' && before.model.length + now.model.length > 0;
-    differences.push(files ? `the model ${describeModels(before.model, now.model)}` : describeValues(name, was, is));
+    const [had, has] = [before.model ?? [], now.model ?? []];
+    const files = name === 'model' && had.length + has.length > 0;
+    differences.push(files ? `the model ${describeModels(had, has)}` : describeValues(name, was, is));
   }
   for (const name of namesOf(before.options, now.options)) {
     const [was, is] = [before.options[name], now.options[name]];

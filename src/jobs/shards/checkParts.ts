@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { listMissing } from '../../model/files/printable.js';
-import { begunBy, readBefore } from '../record/fingerprint.js';
-import { type CompletePart, differencesOf, type JobRecord } from '../record/jobRecord.js';
+import { readBefore } from '../record/fingerprint.js';
+import { type CompletePart, differencesOf, identityOf } from '../record/jobRecord.js';
 import type { Part } from './Part.js';
 import { shardPath } from './Shard.js';
 
@@ -60,8 +60,7 @@ export function checkParts(output: string, parts: readonly Part[]): WholeParts {
 function usual(parts: readonly Part[]): Part | undefined {
   const groups = new Map<string, Part[]>();
   for (const part of parts) {
-    const { engine, options, input } = withoutIndex(part.record);
-    const job = JSON.stringify([engine, options, begunBy(input)]);
+    const job = JSON.stringify(identityOf(part.record));
     const group = groups.get(job);
     if (group === undefined) groups.set(job, [part]);
     else group.push(part);
@@ -76,7 +75,7 @@ function isWhole(part: Part): part is WholePart {
 
 /** What two parts cannot differ in that go together, in words. */
 function differencesBetween(first: Part, part: Part): readonly string[] {
-  const own = differencesOf(withoutIndex(first.record), withoutIndex(part.record));
+  const own = differencesOf(comparable(first), comparable(part));
   const [a, b] = [first.complete, part.complete];
   if (a === undefined || b === undefined || own.length > 0) return own;
   const read = [first, part].map(({ record }) => readBefore(record.input)?.sha256);
@@ -88,8 +87,6 @@ function differencesBetween(first: Part, part: Part): readonly string[] {
   ];
 }
 
-function withoutIndex(record: JobRecord): JobRecord {
-  const shard = record.options['shard'] as Part['shard'];
-  const { index: _, ...dealt } = shard;
-  return { ...record, options: { ...record.options, shard: dealt } };
+function comparable({ record }: Part): Parameters<typeof differencesOf>[0] {
+  return { ...identityOf(record), model: record.model };
 }

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean, checkSignal, checkText } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
-import { text } from '../../arguments/memberChecks.js';
+import { object, text } from '../../arguments/memberChecks.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
@@ -11,7 +11,7 @@ import { acquireFileLock, type FileLock } from '../../files/fileLock.js';
 import { checkDistinctFiles, realPathOf } from '../../files/realPath.js';
 import { specialKind } from '../../files/specialFiles.js';
 import type { WriteOptions } from '../formats/RowFormat.js';
-import { checkFormat, FORMAT_NAMES, type FormatChoice } from '../formats/rowFormats.js';
+import { checkFormat, type FormatChoice, isFormatName } from '../formats/rowFormats.js';
 import { type InputPaths, inputFiles, isInputPaths } from '../input/inputFiles.js';
 import { JobInput } from '../input/JobInput.js';
 import { checkJobFiles } from '../jobFiles.js';
@@ -23,6 +23,8 @@ import { errorFiles, lockPath, recordPath } from '../output/sidecarFiles.js';
 import { filesOf } from '../record/fingerprint.js';
 import { differencesOf } from '../record/jobRecord.js';
 import { checkParts, type WholeParts } from './checkParts.js';
+import { queuedParts } from '../work/queuedParts.js';
+import type { WorkSource } from '../work/WorkSource.js';
 import { findParts } from './findParts.js';
 import { PartReader, readPart } from './Part.js';
 import { shardOfRow } from './Shard.js';
@@ -32,9 +34,12 @@ export interface CollectJobOptions {
   readonly output: string;
   /**
    * The parts, in any order: paths, or patterns such as `parts/*.csv`. Default: those that stand beside `output` and
-   * are called as `shardPath` says.
+   * are called as `shardPath` says. With `source`: the folder where the workers' parts are, as this machine sees it;
+   * default: what the job says.
    */
   readonly parts?: InputPaths;
+  /** The queue whose workers have left the parts (`runWork`), as it says which ones count. */
+  readonly source?: WorkSource;
   /**
    * The input of the shards, where something of it goes into the output: from table to table all columns, from requests
    * of OpenAI's Batch API to answers what was asked. Of other outputs it is not needed; where it is given, it is
@@ -65,6 +70,7 @@ export interface CollectSummary {
 const CHECKS: Readonly<Record<keyof CollectJobOptions, Check>> = {
   output: text("a file's path"),
   parts: checkPaths,
+  source: object,
   input: checkPaths,
   inputFormat: checkFormat,
   outputFormat: checkFormat,
@@ -82,12 +88,14 @@ const PIECE_BYTES = { least: 4096, most: 2 ** 18 };
  * written, in the order of the input. Looks first whether all shards are there, whole, and of one job (input, model,
  * options, instruction set). The output takes its place as a whole; of each part one piece is held.
  * @throws UsageError for a wrong argument and an output that exists; JobFileError naming the shards that are missing,
- * not complete, or another job's, and for parts that are not what the shards left; InterruptedError
+ * not complete, given up, or another job's, and for parts that are not what the shards left; QueueError;
+ * InterruptedError
  * @example
  * await collectJob({ output: 'answers.csv', input: 'questions.csv' });
  */
-export async function collectJob(options: CollectJobOptions): Promise<CollectSummary> {
-  checkMembers('options', options, CHECKS);
+export async function collectJob(given: CollectJobOptions): Promise<CollectSummary> {
+  checkMembers('options', given, CHECKS);
+  const options = given.source === undefined ? given : { ...given, ...(await queuedParts(given.source, given)) };
   const { output, errors, overwrite = false, signal } = options;
   checkText('output', output, "a file's path");
   await checkOutputs(options);
@@ -103,7 +111,10 @@ export async function collectJob(options: CollectJobOptions): Promise<CollectSum
   }
 }
 
-async function collect(options: CollectJobOptions): Promise<CollectSummary> {
+/** With the input that a queue tells of, which is read where it is needed. */
+type CollectOptions = CollectJobOptions & { readonly queuedInput?: readonly string[] };
+
+async function collect(options: CollectOptions): Promise<CollectSummary> {
   const { output, errors, signal } = options;
   const paths = await (options.parts === undefined ? findParts(output) : inputFiles(options.parts));
   const parts = checkParts(output, await Promise.all(paths.map(readPart)));
@@ -113,14 +124,21 @@ async function collect(options: CollectJobOptions): Promise<CollectSummary> {
     ...(errors === undefined ? [] : await errorFiles('errors', errors)),
   ]);
   const [{ record, complete, journal }] = parts;
-  const formats = await jobFormats({
-    input: options.input ?? [],
-    ...inputFormatOf(options, record.options['inputFormat']),
-    output,
-    ...(options.outputFormat !== undefined && { outputFormat: options.outputFormat }),
-    ...(errors !== undefined && { errors }),
-  });
-  const input = await openInput(options, formats, parts);
+  const formatsOf = (input: InputPaths): Promise<JobFormats> =>
+    jobFormats({
+      input,
+      ...inputFormatOf(options, record.options['inputFormat']),
+      output,
+      ...(options.outputFormat !== undefined && { outputFormat: options.outputFormat }),
+      ...(errors !== undefined && { errors }),
+    });
+  let formats = await formatsOf(options.input ?? []);
+  let given = options.input;
+  if (given === undefined && options.queuedInput !== undefined && carrier(formats) !== undefined) {
+    given = options.queuedInput;
+    formats = await formatsOf(given);
+  }
+  const input = await openInput({ ...options, ...(given && { input: given }) }, formats, parts);
   const counts = { results: 0, failed: 0 };
   const results: ResultLines = {
     name: 'the parts',
@@ -178,9 +196,8 @@ async function openInput(
   [{ record, path, complete }]: WholeParts,
 ): Promise<JobInput | undefined> {
   const again = filesOf(record.input) !== undefined;
-  const into = [formats.output, ...(formats.errors ? [formats.errors] : [])];
   if (input === undefined) {
-    const table = again ? into.find((file) => carriesInto(formats, file)) : undefined;
+    const table = again ? carrier(formats) : undefined;
     if (table === undefined) return undefined;
     throw new UsageError(
       `input: found none, expected the input of the shards, as ${table.format.name} has what stands in it beside the results`,
@@ -223,11 +240,15 @@ async function openInput(
   return opened;
 }
 
+/** The file into which something of the input goes. */
+function carrier(formats: JobFormats): JobFormats['output'] | undefined {
+  return [formats.output, ...(formats.errors ? [formats.errors] : [])].find((file) => carriesInto(formats, file));
+}
+
 /** The format that the shards were told, or have found. */
 function inputFormatOf({ inputFormat }: CollectJobOptions, recorded: unknown): Pick<CollectJobOptions, 'inputFormat'> {
   if (inputFormat !== undefined) return { inputFormat };
-  const named = FORMAT_NAMES.find((name) => name === recorded);
-  return named === undefined ? {} : { inputFormat: named };
+  return isFormatName(recorded) ? { inputFormat: recorded } : {};
 }
 
 /**

@@ -1,0 +1,120 @@
+import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
+import type { Kvm } from '@nats-io/kv';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { readFile } from 'node:fs/promises';
+import { UsageError } from '../../../errors/UsageError.js';
+import { fileFailure } from '../../../files/fileErrors.js';
+import { loadPeers } from '../../loadPeers.js';
+import { persistently } from '../persistently.js';
+import type { QueueAddress } from '../QueueAddress.js';
+
+type Transport = typeof import('@nats-io/transport-node');
+type JetStream = typeof import('@nats-io/jetstream');
+type KeyValue = typeof import('@nats-io/kv');
+
+/** A connection that comes back by itself, and what is built on it. */
+export interface Nats {
+  readonly connection: NatsConnection;
+  readonly js: JetStreamClient;
+  readonly manager: JetStreamManager;
+  readonly kvm: Kvm;
+  readonly libraries: { readonly jetstream: JetStream };
+  readonly replicas: number;
+  readonly secrets: readonly (string | undefined)[];
+  isTransient(error: unknown): boolean;
+  /** Whether there is no such stream or bucket. */
+  isMissing(error: unknown): boolean;
+}
+
+const CONNECT_SECONDS = 5;
+/** What the server says while it is being started, or has no leader. */
+const UNAVAILABLE = 503;
+/** Silence of the server that is taken for its absence: twice as long. */
+const PING_SECONDS = 10;
+
+/**
+ * Credentials are those of the URL (`nats://USER:PASSWORD@…`, `nats://TOKEN@…`), else those of the environment, by the
+ * names that the `nats` command knows: `NATS_USER` and `NATS_PASSWORD`, `NATS_TOKEN`, `NATS_CREDS`; likewise certificates:
+ * `NATS_CA`, `NATS_CERT`, `NATS_KEY`.
+ * @throws QueueError; UsageError where the packages are not installed
+ */
+export async function connectNats(
+  { url, name }: QueueAddress,
+  job: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<Nats> {
+  const [transport, jetstream, kv] = (await loadPeers(
+    'a queue on NATS',
+    '@nats-io/transport-node',
+    '@nats-io/jetstream',
+    '@nats-io/kv',
+  )) as readonly [Transport, JetStream, KeyValue];
+  const replicas = Number(url.searchParams.get('replicas') ?? 1);
+  if (![1, 3, 5].includes(replicas))
+    throw new UsageError(`queue: found ${JSON.stringify(url.searchParams.get('replicas'))} replicas, expected 1, 3 or 5`);
+  const [user, password] = [decodeURIComponent(url.username), decodeURIComponent(url.password)];
+  const {
+    NATS_USER,
+    NATS_PASSWORD,
+    NATS_TOKEN,
+    NATS_CREDS,
+    NATS_CA: caFile,
+    NATS_CERT: certFile,
+    NATS_KEY: keyFile,
+  } = environment;
+  const login =
+    user === ''
+      ? { ...(NATS_USER && { user: NATS_USER, pass: NATS_PASSWORD ?? '' }), ...(NATS_TOKEN && { token: NATS_TOKEN }) }
+      : password === ''
+        ? { token: user }
+        : { user, pass: password };
+  const creds = user === '' && NATS_CREDS ? await readCreds(NATS_CREDS) : undefined;
+  const files = { ...(caFile && { caFile }), ...(certFile && { certFile }), ...(keyFile && { keyFile }) };
+  const secrets = [user, password, NATS_PASSWORD, NATS_TOKEN];
+  const isTransient = (error: unknown): boolean => {
+    if (error instanceof transport.AuthorizationError || error instanceof transport.UserAuthenticationExpiredError)
+      return false;
+    if (error instanceof jetstream.JetStreamApiError) return error.status === UNAVAILABLE;
+    return error instanceof Error && !(error instanceof TypeError);
+  };
+  const open = async (): Promise<Nats> => {
+    const connection = await transport.connect({
+      servers: url.host,
+      name: `spillway job ${job}`,
+      timeout: CONNECT_SECONDS * 1000,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 250,
+      pingInterval: PING_SECONDS * 1000,
+      ...login,
+      ...(creds && { authenticator: transport.credsAuthenticator(creds) }),
+      ...((url.protocol === 'tls:' || Object.keys(files).length > 0) && { tls: files }),
+    });
+    try {
+      const js = jetstream.jetstream(connection);
+      return {
+        connection,
+        js,
+        manager: await jetstream.jetstreamManager(connection),
+        kvm: new kv.Kvm(js),
+        libraries: { jetstream },
+        replicas,
+        secrets,
+        isTransient,
+        isMissing: (error) =>
+          error instanceof jetstream.JetStreamApiError && error.code === jetstream.JetStreamApiCodes.StreamNotFound,
+      };
+    } catch (error) {
+      await connection.close();
+      throw error;
+    }
+  };
+  return persistently({ name, secrets, isTransient }, 'connect', open, { seconds: CONNECT_SECONDS });
+}
+
+async function readCreds(path: string): Promise<Uint8Array> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    throw fileFailure(path, 'read', error);
+  }
+}

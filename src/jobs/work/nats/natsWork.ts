@@ -1,0 +1,327 @@
+import type { JsMsg } from '@nats-io/jetstream';
+import { found } from '../../../arguments/found.js';
+import { isWithin, wholeRange } from '../../../arguments/NumberRange.js';
+import { QueueError } from '../../../errors/QueueError.js';
+import { UsageError } from '../../../errors/UsageError.js';
+import { type JobManifest, MOST_QUEUED_BYTES, parseManifest, parseQueued, queuedJson } from '../JobManifest.js';
+import { type Persistence, persistently, withinSeconds } from '../persistently.js';
+import { checkJobName, type QueueAddress } from '../QueueAddress.js';
+import { checkedState, committed, failed, givenBack, holds, isWaiting, leased, newAttempt, openShard } from '../shardStates.js';
+import type { Lease, LeaseOptions, ShardState, WorkSource } from '../WorkSource.js';
+import { connectNats, type Nats } from './connectNats.js';
+
+/** How long the server holds a request for a shard: so long a worker that is told to stop may wait. */
+const PULL_SECONDS = 1;
+const ANSWER_SECONDS = 5;
+/** A worker that is told to stop says so, and does not wait for a server that is away. */
+const PARTING_SECONDS = 3;
+const ASKED_AT_ONCE = 64;
+const MOST_MESSAGE_BYTES = 64;
+const CONSUMER = 'workers';
+/** What the server says of a key that is not as it was. */
+const CHANGED: readonly unknown[] = [10071, 10164];
+
+/**
+ * The shards of a job on NATS JetStream. A stream of the retention `workqueue` has a message for each shard that is to be
+ * done, pulled by one durable consumer whose acknowledgement wait is the lease: `in progress` renews it, `nak` gives it
+ * back. What became of a shard stands in a key-value bucket, each change of which says what it was before; the message
+ * is acknowledged after that, so a message that comes again, late or twice, finds a shard that is done. Deliveries are
+ * counted there too, not by the server, whose count has those that were given back.
+ * @throws QueueError; UsageError where the packages of NATS are not installed
+ */
+export async function natsWork(
+  address: QueueAddress,
+  job: string,
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): Promise<WorkSource> {
+  checkJobName(job);
+  const nats = await connectNats(address, job, environment);
+  return new NatsWork(nats, `${address.name} job ${job}`, job);
+}
+
+class NatsWork implements WorkSource {
+  readonly #persistence: Persistence;
+  #known: JobManifest | undefined;
+
+  constructor(
+    private readonly nats: Nats,
+    readonly name: string,
+    private readonly job: string,
+  ) {
+    this.#persistence = { name, secrets: nats.secrets, isTransient: nats.isTransient };
+  }
+
+  async submit(manifest: JobManifest): Promise<void> {
+    const json = queuedJson('manifest', manifest);
+    const { manager, kvm, libraries, replicas, js } = this.nats;
+    const { count } = manifest.shards;
+    const stream = this.#stream(manifest);
+    await this.#do('submit the job', async () => {
+      // Before anything is made: most are told here.
+      if ((await this.#read('manifest', true)) !== undefined) throw this.#exists();
+      await manager.streams.add({
+        name: stream,
+        subjects: [`${stream}.*`],
+        retention: libraries.jetstream.RetentionPolicy.Workqueue,
+        num_replicas: replicas,
+        duplicate_window: 120e9,
+      });
+      await manager.consumers.add(stream, {
+        durable_name: CONSUMER,
+        ack_policy: libraries.jetstream.AckPolicy.Explicit,
+        ack_wait: manifest.leaseSeconds * 1e9,
+        // We count ourselves, and say so where it was too often.
+        max_deliver: -1,
+        max_ack_pending: Math.max(1000, count),
+      });
+      for (let from = 0; from < count; from += ASKED_AT_ONCE) {
+        const shards = Array.from({ length: Math.min(ASKED_AT_ONCE, count - from) }, (_, at) => from + at);
+        await Promise.all(
+          shards.map((shard) => js.publish(`${stream}.${shard}`, String(shard), { msgID: String(shard) })),
+        );
+      }
+      const bucket = await kvm.create(this.#bucketName, { replicas, maxValueSize: MOST_QUEUED_BYTES });
+      // Last, and only if there is none: a job is there as a whole, or not at all.
+      try {
+        await bucket.put('manifest', json, { previousSeq: 0 });
+      } catch (error) {
+        if (!isChanged(error)) throw error;
+        // Ours, where the answer was lost.
+        if ((await this.#read('manifest')) === json) return;
+        await manager.streams.delete(stream);
+        throw this.#exists();
+      }
+    });
+    this.#known = undefined;
+  }
+
+  async manifest(): Promise<JobManifest> {
+    const json = await this.#do('read the job', () => this.#read('manifest', true));
+    if (json === undefined) throw new UsageError(`${this.name}: found no such job, expected one that was submitted`);
+    return (this.#known = parseManifest(this.name, json));
+  }
+
+  async agree(identity: string): Promise<string> {
+    return this.#do('agree on what is computed', async () => {
+      const bucket = await this.#bucket();
+      try {
+        await bucket.put('identity', identity, { previousSeq: 0 });
+        return identity;
+      } catch (error) {
+        if (!isChanged(error)) throw error;
+        return (await this.#read('identity')) ?? identity;
+      }
+    });
+  }
+
+  async lease({ worker, signal }: LeaseOptions): Promise<Lease | undefined> {
+    const manifest = this.#known ?? (await this.manifest());
+    const stream = this.#stream(manifest);
+    const stopped = (): boolean => signal?.aborted === true;
+    while (!stopped()) {
+      const message = await this.#do('take a shard', () => this.#pull(stream), { signal });
+      if (message === undefined) {
+        // What is under way elsewhere may come back, and is a message until then.
+        const left = await this.#do('count what is left', () => this.#left(stream), { signal });
+        if (left === 0) return undefined;
+        continue;
+      }
+      if (stopped()) {
+        message.nak();
+        await this.#flush();
+        break;
+      }
+      const shard = this.#shardOf(message, manifest);
+      const attempt = newAttempt();
+      const now = await this.#do(
+        'take a shard',
+        () =>
+          this.#change(shard, (before) =>
+            isWaiting(before) ? leased(before, attempt, worker, manifest.maxDeliver) : before,
+          ),
+        { signal },
+      );
+      if (now !== undefined && holds(now, attempt)) return this.#leaseOf(message, now, attempt, worker, manifest);
+      // Done by somebody whose acknowledgement did not come through, or given up.
+      await this.#acknowledge(message);
+    }
+    return undefined;
+  }
+
+  async shards(): Promise<readonly ShardState[]> {
+    const { count } = (this.#known ?? (await this.manifest())).shards;
+    const states: ShardState[] = [];
+    for (let from = 0; from < count; from += ASKED_AT_ONCE) {
+      const shards = Array.from({ length: Math.min(ASKED_AT_ONCE, count - from) }, (_, at) => from + at);
+      const some = await this.#do('read the shards', () => Promise.all(shards.map((shard) => this.#state(shard))));
+      states.push(...some.map(({ state }) => state));
+    }
+    return states;
+  }
+
+  async remove(): Promise<void> {
+    const { manager } = this.nats;
+    const prefix = `${this.#prefix}_`;
+    await this.#do('remove the job', async () => {
+      for await (const name of manager.streams.names())
+        if (name.startsWith(prefix) && /^[0-9a-f]{16}$/.test(name.slice(prefix.length))) await manager.streams.delete(name);
+      if ((await this.#read('manifest', true)) !== undefined) await (await this.#bucket()).destroy();
+    });
+    this.#known = undefined;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#flush();
+    await this.nats.connection.close().catch(() => undefined);
+  }
+
+  #leaseOf(
+    message: JsMsg,
+    { shard, deliveries }: ShardState,
+    attempt: string,
+    worker: string,
+    { maxDeliver }: JobManifest,
+  ): Lease {
+    return {
+      shard,
+      attempt,
+      delivery: deliveries,
+      renew: async () => {
+        message.working();
+        const { state } = await this.#do('renew a lease', () => this.#state(shard), { seconds: 0 });
+        return holds(state, attempt);
+      },
+      commit: async () => {
+        const now = await this.#do('commit a shard', () =>
+          this.#change(shard, (before) => committed(before, attempt, worker)),
+        );
+        await this.#acknowledge(message);
+        return now !== undefined;
+      },
+      giveBack: async () => {
+        const change = (): Promise<ShardState | undefined> =>
+          this.#change(shard, (before) => givenBack(before, attempt));
+        const now = await this.#do('give a shard back', change, { seconds: PARTING_SECONDS });
+        if (now !== undefined) message.nak();
+        await this.#flush();
+      },
+      fail: async (reason) => {
+        const now = await this.#do('say that a shard failed', () =>
+          this.#change(shard, (before) => failed(before, attempt, reason, maxDeliver)),
+        );
+        if (now?.state === 'failed') await this.#acknowledge(message);
+        else if (now !== undefined) message.nak();
+        await this.#flush();
+      },
+    };
+  }
+
+  /** Changes a shard's state as it is now. @returns undefined where there is nothing to change */
+  async #change(
+    shard: number,
+    next: (before: ShardState) => ShardState | undefined,
+  ): Promise<ShardState | undefined> {
+    const bucket = await this.#bucket();
+    for (;;) {
+      const { state, revision } = await this.#state(shard);
+      const now = next(state);
+      if (now === undefined || now === state) return now;
+      const { shard: _shard, ...value } = now;
+      try {
+        await bucket.put(keyOf(shard), JSON.stringify(value), { previousSeq: revision });
+        return now;
+      } catch (error) {
+        if (!isChanged(error)) throw error;
+      }
+    }
+  }
+
+  async #state(shard: number): Promise<{ readonly state: ShardState; readonly revision: number }> {
+    const bucket = await this.#bucket();
+    const entry = await bucket.get(keyOf(shard));
+    if (entry === null) return { state: openShard(shard), revision: 0 };
+    const value = parseQueued(this.name, `shard ${shard}`, entry.string());
+    return { state: checkedState(this.name, shard, value), revision: entry.revision };
+  }
+
+  /** @param orNone there may be no bucket */
+  async #read(key: string, orNone = false): Promise<string | undefined> {
+    try {
+      return (await (await this.#bucket()).get(key))?.string();
+    } catch (error) {
+      if (orNone && this.nats.isMissing(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async #pull(stream: string): Promise<JsMsg | undefined> {
+    const consumer = await this.nats.js.consumers.get(stream, CONSUMER);
+    const next = consumer.next({ expires: PULL_SECONDS * 1000 });
+    return (await withinSeconds(PULL_SECONDS + ANSWER_SECONDS, next)) ?? undefined;
+  }
+
+  async #left(stream: string): Promise<number> {
+    return (await this.nats.manager.streams.info(stream)).state.messages;
+  }
+
+  /** @throws QueueError for a message that is none of ours, which is taken out */
+  #shardOf(message: JsMsg, { shards }: JobManifest): number {
+    const text = message.data.length > MOST_MESSAGE_BYTES ? undefined : message.string();
+    const shard = text !== undefined && /^\d+$/.test(text) ? Number(text) : NaN;
+    const range = wholeRange(0, shards.count - 1);
+    if (isWithin(shard, range)) return shard;
+    message.term();
+    throw new QueueError(
+      this.name,
+      `found a message of ${text === undefined ? `${message.data.length} bytes` : found(text)}, expected the number of a shard from 0 to ${shards.count - 1}; it was taken out of the queue`,
+    );
+  }
+
+  /** What does not come through comes again, and is looked at then. */
+  async #acknowledge(message: JsMsg): Promise<void> {
+    await withinSeconds(ANSWER_SECONDS, message.ackAck({ timeout: ANSWER_SECONDS * 1000 })).catch(() => false);
+  }
+
+  /** Waits until the server has what was said to it, if it is there. */
+  async #flush(): Promise<void> {
+    await withinSeconds(PARTING_SECONDS, this.nats.connection.flush()).catch(() => undefined);
+  }
+
+  #bucket(): ReturnType<Nats['kvm']['open']> {
+    return this.nats.kvm.open(this.#bucketName);
+  }
+
+  #do<T>(
+    what: string,
+    work: () => Promise<T>,
+    options: { readonly seconds?: number; readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<T> {
+    return persistently(this.#persistence, what, work, options);
+  }
+
+  #exists(): UsageError {
+    return new UsageError(`${this.name}: found a job of that name, expected none; \`overwrite\` replaces it`);
+  }
+
+  get #prefix(): string {
+    return `SPILLWAY_${this.job}`;
+  }
+
+  #stream({ id }: JobManifest): string {
+    return `${this.#prefix}_${id}`;
+  }
+
+  get #bucketName(): string {
+    return `spillway_${this.job}`;
+  }
+}
+
+function keyOf(shard: number): string {
+  return `shard.${shard}`;
+}
+
+/** Whether a key was changed by somebody else. */
+function isChanged(error: unknown): boolean {
+  return error instanceof Error && CHANGED.includes((error as { readonly code?: unknown }).code);
+}
+

@@ -1,0 +1,322 @@
+import type { Pool, PoolClient } from 'pg';
+import { UsageError } from '../../../errors/UsageError.js';
+import { loadPeers } from '../../loadPeers.js';
+import { type JobManifest, parseManifest, queuedJson } from '../JobManifest.js';
+import { pause, type Persistence, persistently } from '../persistently.js';
+import { checkJobName, type QueueAddress } from '../QueueAddress.js';
+import { checkedState, committed, failed, givenBack, holds, leased, newAttempt } from '../shardStates.js';
+import type { Lease, LeaseOptions, ShardState, WorkSource } from '../WorkSource.js';
+
+const PACKAGE = 'pg';
+const CONNECT_SECONDS = 5;
+const ANSWER_SECONDS = 10;
+/** How often a worker looks that finds nothing: others may give back, or go away. */
+const LOOK_SECONDS = 0.5;
+/** A worker that is told to stop says so, and does not wait for a server that is away. */
+const PARTING_SECONDS = 3;
+/** Classes of SQLSTATE that are about the connection, or the server's state. */
+const TRANSIENT = /^(08|40|53|57)/;
+const UNDEFINED_TABLE = '42P01';
+
+const TABLES = `
+  create table if not exists spillway_jobs (name text primary key, manifest text not null, identity text);
+  create table if not exists spillway_shards (
+    job text not null references spillway_jobs on delete cascade,
+    shard integer not null,
+    state text not null default 'open',
+    deliveries integer not null default 0,
+    attempt text,
+    worker text,
+    reasons jsonb not null default '[]',
+    expires timestamptz,
+    primary key (job, shard));
+  create index if not exists spillway_shards_waiting on spillway_shards (job, shard) where state in ('open', 'leased');`;
+
+const STATE = 'shard, state, deliveries, attempt, worker, reasons';
+
+/** `clock_timestamp()` is the server's clock, and the moment itself: what a worker's clock says is nothing to a lease. */
+const NEXT = `
+  select ${STATE} from spillway_shards
+  where job = $1 and (state = 'open' or (state = 'leased' and (attempt = $2 or expires <= clock_timestamp())))
+  order by (attempt is not distinct from $2) desc, shard limit 1 for update skip locked`;
+
+/**
+ * The shards of a job in two tables of a Postgres, `spillway_jobs` and `spillway_shards`: a worker takes the next one by
+ * `for update skip locked`, and leases end by the server's clock. Credentials and certificates are those of the URL, or
+ * of the environment, by libpq's names (`PGPASSWORD`, `PGSSLMODE`, …; `?sslmode=verify-full&sslrootcert=FILE`).
+ * @throws QueueError; UsageError where the package `pg` is not installed
+ */
+export async function postgresWork(address: QueueAddress, job: string): Promise<WorkSource> {
+  checkJobName(job);
+  const [module] = (await loadPeers('a queue on Postgres', PACKAGE)) as readonly [typeof import('pg')];
+  const pool = new module.default.Pool({
+    connectionString: address.url.href,
+    max: 2,
+    application_name: 'spillway',
+    connectionTimeoutMillis: CONNECT_SECONDS * 1000,
+    query_timeout: ANSWER_SECONDS * 1000,
+    statement_timeout: ANSWER_SECONDS * 1000,
+    lock_timeout: ANSWER_SECONDS * 1000,
+    // A worker that was stopped in the middle must not hold a row for ever.
+    idle_in_transaction_session_timeout: ANSWER_SECONDS * 1000,
+    keepAlive: true,
+  });
+  // A connection that breaks while nobody uses it is replaced.
+  pool.on('error', () => undefined);
+  const work = new PostgresWork(pool, address, job);
+  try {
+    await work.reach();
+    return work;
+  } catch (error) {
+    await work[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+class PostgresWork implements WorkSource {
+  readonly name: string;
+  readonly #persistence: Persistence;
+  #known: JobManifest | undefined;
+
+  constructor(
+    private readonly pool: Pool,
+    { name, url }: QueueAddress,
+    private readonly job: string,
+  ) {
+    this.name = `${name} job ${job}`;
+    this.#persistence = {
+      name: this.name,
+      secrets: [decodeURIComponent(url.password), process.env['PGPASSWORD']],
+      isTransient,
+    };
+  }
+
+  /** @throws QueueError unless the server is there */
+  async reach(): Promise<void> {
+    await this.#do('connect', () => this.pool.query('select 1'), { seconds: CONNECT_SECONDS });
+  }
+
+  async submit(manifest: JobManifest): Promise<void> {
+    const json = queuedJson('manifest', manifest);
+    await this.#transaction('submit the job', async (client) => {
+      // Two that make the tables at once would be in each other's way.
+      await client.query("select pg_advisory_xact_lock(hashtext('spillway'))");
+      await client.query(TABLES);
+      const made = await client.query(
+        'insert into spillway_jobs (name, manifest) values ($1, $2) on conflict do nothing',
+        [this.job, json],
+      );
+      if (made.rowCount === 0) {
+        const { rows } = await client.query<{ manifest: string }>('select manifest from spillway_jobs where name = $1', [
+          this.job,
+        ]);
+        // Ours, where the answer was lost.
+        if (rows[0]?.manifest === json) return;
+        throw new UsageError(`${this.name}: found a job of that name, expected none; \`overwrite\` replaces it`);
+      }
+      await client.query('insert into spillway_shards (job, shard) select $1, generate_series(0, $2::integer - 1)', [
+        this.job,
+        manifest.shards.count,
+      ]);
+    });
+    this.#known = undefined;
+  }
+
+  async manifest(): Promise<JobManifest> {
+    const rows = await this.#do('read the job', () =>
+      this.#rows<{ manifest: unknown }>('select manifest from spillway_jobs where name = $1', [this.job]),
+    );
+    if (rows[0] === undefined)
+      throw new UsageError(`${this.name}: found no such job, expected one that was submitted`);
+    return (this.#known = parseManifest(this.name, rows[0].manifest));
+  }
+
+  async agree(identity: string): Promise<string> {
+    const [row] = await this.#do('agree on what is computed', () =>
+      this.#rows<{ identity: unknown }>(
+        'update spillway_jobs set identity = coalesce(identity, $2) where name = $1 returning identity',
+        [this.job, identity],
+      ),
+    );
+    if (row === undefined) throw new UsageError(`${this.name}: found no such job, expected one that was submitted`);
+    return String(row.identity);
+  }
+
+  async lease({ worker, signal }: LeaseOptions): Promise<Lease | undefined> {
+    const { maxDeliver, leaseSeconds } = this.#known ?? (await this.manifest());
+    for (let attempt = newAttempt(); signal?.aborted !== true; ) {
+      const now = await this.#transaction(
+        'take a shard',
+        async (client) => {
+          const { rows } = await client.query(NEXT, [this.job, attempt]);
+          if (rows.length === 0) return undefined;
+          const next = leased(this.#stateOf(rows[0]), attempt, worker, maxDeliver);
+          await this.#write(client, next, leaseSeconds);
+          return next;
+        },
+        { signal },
+      );
+      if (now !== undefined && holds(now, attempt)) return this.#leaseOf(now, attempt, worker, maxDeliver, leaseSeconds);
+      if (now !== undefined) {
+        // That one was delivered too often.
+        attempt = newAttempt();
+        continue;
+      }
+      if ((await this.#waiting(signal)) === 0) return undefined;
+      await pause(LOOK_SECONDS, signal);
+    }
+    return undefined;
+  }
+
+  async shards(): Promise<readonly ShardState[]> {
+    const rows = await this.#do('read the shards', () =>
+      this.#rows(`select ${STATE} from spillway_shards where job = $1 order by shard`, [this.job]),
+    );
+    const { count } = (this.#known ?? (await this.manifest())).shards;
+    return Array.from({ length: count }, (_, shard) => this.#stateOf(rows[shard] ?? { shard }));
+  }
+
+  async remove(): Promise<void> {
+    await this.#do('remove the job', () => this.#rows('delete from spillway_jobs where name = $1', [this.job]));
+    this.#known = undefined;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.pool.end().catch(() => undefined);
+  }
+
+  #leaseOf(
+    { shard, deliveries }: ShardState,
+    attempt: string,
+    worker: string,
+    maxDeliver: number,
+    leaseSeconds: number,
+  ): Lease {
+    const change = (
+      what: string,
+      next: (before: ShardState) => ShardState | undefined,
+      seconds?: number,
+    ): Promise<ShardState | undefined> =>
+      this.#transaction(
+        what,
+        async (client) => {
+          const { rows } = await client.query(
+            `select ${STATE} from spillway_shards where job = $1 and shard = $2 for update`,
+            [this.job, shard],
+          );
+          const now = rows.length === 0 ? undefined : next(this.#stateOf(rows[0]));
+          if (now !== undefined) await this.#write(client, now, leaseSeconds);
+          return now;
+        },
+        seconds === undefined ? {} : { seconds },
+      );
+    return {
+      shard,
+      attempt,
+      delivery: deliveries,
+      renew: async () =>
+        (await change('renew a lease', (before) => (holds(before, attempt) ? before : undefined), 0)) !== undefined,
+      commit: async () => (await change('commit a shard', (before) => committed(before, attempt, worker))) !== undefined,
+      giveBack: async () => {
+        await change('give a shard back', (before) => givenBack(before, attempt), PARTING_SECONDS);
+      },
+      fail: async (reason) => {
+        await change('say that a shard failed', (before) => failed(before, attempt, reason, maxDeliver));
+      },
+    };
+  }
+
+  async #write(client: PoolClient, now: ShardState, leaseSeconds: number): Promise<void> {
+    const { shard, state, deliveries, attempt = null, worker = null, reasons } = now;
+    await client.query(
+      `update spillway_shards set state = $3, deliveries = $4, attempt = $5, worker = $6, reasons = $7,
+         expires = case when $3 = 'leased' then clock_timestamp() + make_interval(secs => $8) end
+       where job = $1 and shard = $2`,
+      [this.job, shard, state, deliveries, attempt, worker, JSON.stringify(reasons), leaseSeconds],
+    );
+  }
+
+  /** Shards that are open, or under way. */
+  async #waiting(signal: AbortSignal | undefined): Promise<number> {
+    const [row] = await this.#do(
+      'count what is left',
+      () =>
+        this.#rows<{ waiting: number }>(
+          `select count(*)::integer as waiting from spillway_shards where job = $1 and state in ('open', 'leased')`,
+          [this.job],
+        ),
+      { signal },
+    );
+    return row?.waiting ?? 0;
+  }
+
+  #stateOf(row: unknown): ShardState {
+    const { shard } = row as { readonly shard: number };
+    return checkedState(this.name, shard, row);
+  }
+
+  /** @returns none where there are no tables yet */
+  async #rows<Row extends object = Record<string, unknown>>(
+    sql: string,
+    values: readonly unknown[],
+  ): Promise<readonly Row[]> {
+    try {
+      return (await this.pool.query<Row>(sql, [...values])).rows;
+    } catch (error) {
+      if (codeOf(error) === UNDEFINED_TABLE) return [];
+      throw error;
+    }
+  }
+
+  #transaction<T>(
+    what: string,
+    work: (client: PoolClient) => Promise<T>,
+    options: { readonly seconds?: number; readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<T> {
+    return this.#do(
+      what,
+      async () => {
+        const client = await this.pool.connect();
+        let broken: Error | undefined;
+        // Without a listener an error of the connection would end the process; the query fails with it.
+        const onError = (): void => undefined;
+        client.on('error', onError);
+        try {
+          await client.query('begin');
+          const value = await work(client);
+          await client.query('commit');
+          return value;
+        } catch (error) {
+          await client.query('rollback').catch((failure: unknown) => {
+            broken = failure as Error;
+          });
+          throw error;
+        } finally {
+          client.off('error', onError);
+          client.release(broken);
+        }
+      },
+      options,
+    );
+  }
+
+  #do<T>(
+    what: string,
+    work: () => Promise<T>,
+    options: { readonly seconds?: number; readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<T> {
+    return persistently(this.#persistence, what, work, options);
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return (error as { readonly code?: unknown } | undefined)?.code;
+}
+
+/** Whether it is about the connection or the server's state; others are about what was asked. */
+function isTransient(error: unknown): boolean {
+  const code = codeOf(error);
+  if (typeof code !== 'string') return error instanceof Error && !(error instanceof TypeError);
+  // Codes of the system, such as ECONNREFUSED, are no SQLSTATE.
+  return /^E[A-Z]/.test(code) || TRANSIENT.test(code);
+}
