@@ -3,8 +3,7 @@ import type { CommandContext } from './CommandContext.js';
 import { addFormatFlags, formatFiles, formatOptions, type FormatFlags } from './flags/formatFlags.js';
 import { addPromptFlags } from './flags/promptFlags.js';
 import { addRowFileFlags, addRowJobFlags, type RowJobFlags } from './flags/rowJobFlags.js';
-import { addSamplingFlags, type SamplingFlags } from './flags/samplingFlags.js';
-import type { GenerateOptions } from './library.js';
+import { addSamplingFlags, samplingOptions, type SamplingFlags } from './flags/samplingFlags.js';
 import { runRowJob } from './rowJob.js';
 
 interface GenerateFlags extends RowJobFlags, SamplingFlags, FormatFlags {}
@@ -28,7 +27,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
   addRowJobFlags(command);
   command.addHelpText('after', EXAMPLES);
   command.action((flags: GenerateFlags) => {
-    const options = rowOptions(flags);
+    const options = samplingOptions(flags);
     return runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
       name: 'generate',
       expected: options,
@@ -41,22 +40,4 @@ export function addGenerate(program: Command, context: CommandContext): void {
       }),
     });
   });
-}
-
-function rowOptions(flags: GenerateFlags): GenerateOptions {
-  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, samples, stop, ignoreEos, logprobs } =
-    flags;
-  return {
-    maxNewTokens,
-    temperature,
-    topP,
-    topK,
-    minP,
-    repetitionPenalty,
-    seed,
-    ignoreEos,
-    ...(stop === undefined ? {} : { stop }),
-    ...(samples === undefined ? {} : { samples }),
-    ...(logprobs === undefined ? {} : { logprobs }),
-  };
 }

@@ -1,12 +1,15 @@
 import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addJobCollect } from './jobCollect.js';
+import { addJobStatus } from './jobStatus.js';
+import { addJobSubmit } from './jobSubmit.js';
+import { addJobWork } from './jobWork.js';
 
 /** What is done with jobs of several processes. */
 export function addJob(program: Command, context: CommandContext): void {
   const command = program
     .command('job')
-    .description('Puts together what several processes have made of one input.')
+    .description('Several processes at work on one input: by a queue, or each with a share of its own (`--shard K/N`).')
     .helpCommand(false);
-  addJobCollect(command, context);
+  for (const add of [addJobSubmit, addJobWork, addJobStatus, addJobCollect]) add(command, context);
 }

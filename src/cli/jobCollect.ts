@@ -3,9 +3,10 @@ import type { CommandContext } from './CommandContext.js';
 import { EXIT } from './exitCodes.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 import { path } from './flags/parsers.js';
-import { collectJob, FORMAT_NAMES, type FormatChoice } from './library.js';
+import { addQueueFlags, queueOf, type QueueFlags } from './flags/queueFlags.js';
+import { collectJob, FORMAT_NAMES, type FormatChoice, UsageError } from './library.js';
 
-interface CollectFlags {
+interface CollectFlags extends QueueFlags {
   readonly output: string;
   readonly parts?: readonly string[];
   readonly input?: string;
@@ -25,7 +26,7 @@ export function addJobCollect(job: Command, context: CommandContext): void {
   const command = job
     .command('collect')
     .description(
-      'Makes one output of the parts that `--shard K/N` has left, byte for byte what one process would have written. Refuses parts that are missing, not complete, or of another job.',
+      'Makes one output of the parts that `--shard K/N`, or the workers of a job in a queue, have left, byte for byte what one process would have written. Refuses parts that are missing, not complete, or of another job.',
     );
   command.addOption(
     new Option(
@@ -36,7 +37,7 @@ export function addJobCollect(job: Command, context: CommandContext): void {
   command.addOption(
     new Option(
       '--parts <file...>',
-      'the parts, in any order; patterns, too (default: those beside --output)',
+      'the parts, in any order; patterns, too (default: those beside --output); with --job: the folder where they are, as this machine sees it',
     ).argParser((text: string, before: readonly string[] | undefined) => [...(before ?? []), path(text)]),
   );
   command.addOption(
@@ -51,11 +52,23 @@ export function addJobCollect(job: Command, context: CommandContext): void {
   command.addOption(
     new Option('--errors <file>', 'where rows that failed go (default: into the output)').argParser(path),
   );
+  addQueueFlags(command, false);
   addSwitch(command, '--overwrite', 'replace an output that exists (else it is refused)');
   command.addHelpText('after', EXAMPLES);
   command.action(async (flags: CollectFlags) => {
     requireFlags(flags, 'output');
-    const { shards, rows, results, failed } = await collectJob({ ...flags, signal: context.signal });
+    const { queue: _queue, job: name, parts, ...rest } = flags;
+    if (name === undefined && command.getOptionValueSource('queue') === 'cli')
+      throw new UsageError('missing: --job, as --queue has jobs by their names');
+    if (name !== undefined && parts !== undefined && parts.length > 1)
+      throw new UsageError(`--parts: found ${parts.length} beside --job, expected one folder`);
+    await using source = name === undefined ? undefined : await queueOf(flags);
+    const { shards, rows, results, failed } = await collectJob({
+      ...rest,
+      ...(parts && { parts: source === undefined ? parts : (parts[0] ?? '') }),
+      ...(source && { source }),
+      signal: context.signal,
+    });
     const several = results === rows ? '' : `, ${results} results`;
     const errors = failed === 0 ? '' : ` (${failed} with an error)`;
     context.say(

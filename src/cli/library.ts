@@ -8,19 +8,27 @@ export {
   EnforcedSchema,
   type FormatChoice,
   Job,
+  type JobManifest,
   type JobOptions,
+  jobStatus,
+  type JobStatus,
   type JobSummary,
   type JobTaskName,
   type MaxErrors,
   openLines,
+  openWorkSource,
   parseRow,
   readRows,
   type ReadRowsOptions,
   readSql,
   type RowGenerator,
+  runWork,
   type Shard,
+  type ShardEvent,
   shardOfEnvironment,
   shardPath,
+  submitJob,
+  type WorkSource,
 } from '../api/jobs.js';
 export {
   cachedModels,
@@ -102,6 +110,7 @@ export {
   PlanFileError,
   type Progress,
   type PromptOptions,
+  QueueError,
   type Reasoning,
   type ResponseFormat,
   ResponseFormatError,
@@ -144,12 +153,15 @@ export { specialKind } from '../files/specialFiles.js';
 export { checkMaxErrors } from '../jobs/ErrorLimit.js';
 export { checkColumns, checkDelimiter, checkNamesOfColumns, checkResultColumns } from '../jobs/formats/checkColumns.js';
 export { isBlank } from '../jobs/formats/readLines.js';
-export { FORMAT_NAMES } from '../jobs/formats/rowFormats.js';
+export { FORMAT_NAMES, isFormatName } from '../jobs/formats/rowFormats.js';
+export { inputFiles } from '../jobs/input/inputFiles.js';
 export { type JobFormats, jobFormats } from '../jobs/jobFormats.js';
 export { StreamWriter } from '../jobs/output/StreamWriter.js';
 export { checkIndex, SHARD_ROWS, SHARDS } from '../jobs/shards/Shard.js';
 export { errorFiles, outputFiles } from '../jobs/output/sidecarFiles.js';
 export { answerProperties } from '../jobs/output/writeOptions.js';
+export { LEASE_SECONDS, MAX_DELIVER } from '../jobs/work/JobManifest.js';
+export { checkJobName } from '../jobs/work/QueueAddress.js';
 export { ROW_LIMITS } from '../model/files/limits.js';
 export { readJsonObject } from '../model/files/readJson.js';
 export { hubCacheFolder } from '../model/hub/hubSettings.js';

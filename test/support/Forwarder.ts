@@ -37,6 +37,12 @@ export class Forwarder {
     this.holding = true;
   }
 
+  /** What is said from now on gets through. What was held is lost, so connections break, as they do when time is up. */
+  heal(): void {
+    this.holding = false;
+    this.cut();
+  }
+
   /** A byte of those that go forth from now on gets through as another. */
   change(at: number): void {
     this.forwarded = 0;

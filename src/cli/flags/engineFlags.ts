@@ -59,6 +59,78 @@ export function addPlanFlags(command: Command): void {
   addFlags(command, 'learning');
 }
 
+/** Options that are a machine's own, whoever submits a job: places on its disks, and what was measured there. */
+const OWN: readonly string[] = ['disk', 'diskMemory', 'hardware'];
+const GROUPS: readonly EngineOption['group'][] = ['machine', 'compression', 'plan', 'learning'];
+
+/** What a job in a queue may say of engines. */
+export type SharedEngineFlags = Partial<Omit<EngineFlags, 'disk' | 'diskMemory'>> & Pick<PlanFlags, 'policy'> & ModelFlags;
+/** What a worker says of its own: nothing that decides results. */
+export type WorkerEngineFlags = Partial<EngineFlags> & Pick<PlanFlags, 'policy' | 'hardware'>;
+
+/** The model, and what else a job says to all of its workers. */
+export function addSharedEngineFlags(command: Command): void {
+  addModelFlag(command);
+  const shared = OPTIONS.map(([name]) => name).filter((name) => !OWN.includes(name));
+  command.optionsGroup('Engines of all workers, which may say otherwise for themselves where results stay the same:');
+  for (const group of GROUPS) addFlags(command, group, true, shared);
+}
+
+/** What a worker says of itself. */
+export function addWorkerEngineFlags(command: Command): void {
+  command.optionsGroup('Engine (default: what the job says):');
+  command.addOption(
+    new Option('--model <path|name>', "where the model is on this machine; its contents have to be the other workers'"),
+  );
+  const own = OPTIONS.flatMap(([name, { identity }]) => (identity === true ? [] : [name]));
+  for (const group of GROUPS) addFlags(command, group, true, own);
+}
+
+/** What of the flags a job says to its workers, as plain JSON data; defaults are each worker's. @throws as planOptions */
+export async function sharedEngineOptions(flags: SharedEngineFlags): Promise<Readonly<Record<string, unknown>>> {
+  const { policy } = await planOptions({ policy: flags.policy, hardware: 'this' });
+  return { ...withoutDefaults(engineOptions(flags, flags.model)), ...(policy !== 'auto' && { policy }) };
+}
+
+/**
+ * What a job in a queue says of engines.
+ * @throws UsageError for what it may not say, or what is no value
+ */
+function checkSharedEngineOptions(given: Readonly<Record<string, unknown>>): EngineOptions {
+  const known = OPTIONS.flatMap(([name, { flag }]) => (flag === undefined || OWN.includes(name) ? [] : [name]));
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw new UsageError(`engine: found ${JSON.stringify(unknown.slice(0, 80))} in the job, expected any of ${known.join(', ')}`);
+  const { model } = given;
+  if (typeof model !== 'string') throw new UsageError('engine: found no model in the job, expected one; give --model');
+  return { ...given, model };
+}
+
+/**
+ * What an engine of a worker is told: what the job says, and in its place what the worker's flags do.
+ * @throws UsageError for what a job may not say; and as planOptions
+ */
+export async function workerEngineOptions(
+  flags: WorkerEngineFlags,
+  ofJob: Readonly<Record<string, unknown>>,
+): Promise<EngineOptions> {
+  const shared = checkSharedEngineOptions({ ...ofJob, ...(flags.model !== undefined && { model: flags.model }) });
+  const { policy, ...planned } = await planOptions(flags);
+  return {
+    ...shared,
+    ...(policy !== 'auto' && { policy }),
+    ...planned,
+    ...withoutDefaults(engineOptions({ ...flags, model: shared.model }, shared.model)),
+  };
+}
+
+/** Without what is the default, so that it is nothing beside what another says. */
+function withoutDefaults(options: EngineOptions): EngineOptions {
+  const defaults = new Map(OPTIONS.map(([name, option]) => [name, option.default]));
+  const given = Object.entries(options).filter(([name, value]) => name === 'model' || defaults.get(name) !== value);
+  return { ...Object.fromEntries(given), model: options.model };
+}
+
 /** How many rows there may be at once, where nobody plans. */
 export function addBlockFlags(command: Command): void {
   addFlags(command, 'plan', false, ['batchSize', 'batches']);
@@ -129,7 +201,7 @@ export function engineOptions(flags: EngineFlags, model: string): EngineOptions 
 export async function planOptions({
   policy,
   hardware,
-}: PlanFlags): Promise<Pick<EngineOptions, 'policy' | 'hardware'>> {
+}: Pick<PlanFlags, 'policy' | 'hardware'>): Promise<Pick<EngineOptions, 'policy' | 'hardware'>> {
   return {
     policy: await readPolicy(policy),
     ...(hardware === 'this' ? {} : { hardware: await readHardwareFile(hardware) }),

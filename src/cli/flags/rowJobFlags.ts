@@ -39,13 +39,6 @@ export interface RowJobFlags extends EngineFlags, PromptFlags, PlanFlags, ShardF
 export function addRowFileFlags(command: Command): void {
   command.optionsGroup('Model and files:');
   addModelFlag(command);
-  command.addOption(
-    new Option(
-      '--input <file|->',
-      'necessary; rows with one of prompt, messages, tokens each, as lines of JSON or as a table; a pattern such as "data/*.parquet" stands for several files; - is stdin; sql:QUERY is a query',
-    ).argParser(path),
-  );
-  command.addOption(new Option('--output <file|->', 'necessary; results; - is stdout').argParser(path));
   addTableFlags(command);
   addSwitch(command, '--carry-fields', 'other fields of a row are carried into its result, as `row`');
   command.addOption(

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { decimal, stopString, wholeNumber, type FlagParser } from './parsers.js';
 import { addSwitch } from './commandFlags.js';
-import { SAMPLING_RANGES as RANGES } from '../library.js';
+import { type GenerateOptions, SAMPLING_RANGES as RANGES } from '../library.js';
 
 export interface SamplingFlags {
   readonly maxNewTokens: number;
@@ -78,4 +78,23 @@ export function addSamplingFlags(command: Command): void {
     'report the log-probability of each token and of k alternatives (default: none)',
     wholeNumber(0),
   );
+}
+
+/** What the flags say to `generate`. */
+export function samplingOptions(flags: SamplingFlags): GenerateOptions {
+  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, samples, stop, ignoreEos, logprobs } =
+    flags;
+  return {
+    maxNewTokens,
+    temperature,
+    topP,
+    topK,
+    minP,
+    repetitionPenalty,
+    seed,
+    ignoreEos,
+    ...(stop === undefined ? {} : { stop }),
+    ...(samples === undefined ? {} : { samples }),
+    ...(logprobs === undefined ? {} : { logprobs }),
+  };
 }

@@ -35,7 +35,14 @@ export interface TableFlags {
 /** How an input begins that is a query. */
 const SQL = 'sql:';
 
+/** Files of rows and of results, as every job has them. */
 export function addTableFlags(command: Command): void {
+  addInputFlags(
+    command,
+    'a pattern such as "data/*.parquet" stands for several files; - is stdin; sql:QUERY is a query',
+    '<file|->',
+    'necessary; results; - is stdout',
+  );
   command.addOption(
     new Option(
       '--database <file>',
@@ -43,15 +50,44 @@ export function addTableFlags(command: Command): void {
     ).argParser(path),
   );
   command.addOption(
+    new Option('--output-format <format>', "auto: what the file's name says").choices(FORMAT_NAMES).default('auto'),
+  );
+  command.addOption(
+    new Option('--errors <file>', 'where rows that failed go (default: into the output)').argParser(path),
+  );
+  command.addOption(
+    new Option(
+      '--max-errors <n|p%>',
+      'end the run when more rows fail, or a larger share (default: any may)',
+    ).argParser(checkedText(checkErrors)),
+  );
+}
+
+/**
+ * Where rows are, and how they are read.
+ * @param others what else may be given as input
+ * @param outputs what may be given as output, in words
+ */
+export function addInputFlags(
+  command: Command,
+  others = 'a pattern such as "data/*.parquet" stands for several files',
+  argument = '<file>',
+  output = 'necessary; what is to be collected',
+): void {
+  command.addOption(
+    new Option(
+      `--input ${argument}`,
+      `necessary; rows with one of prompt, messages, tokens each, as lines of JSON or as a table; ${others}`,
+    ).argParser(path),
+  );
+  command.addOption(new Option(`--output ${argument}`, output).argParser(path));
+  command.addOption(
     new Option(
       '--input-format <format>',
       "auto: what the file's name says, then its first bytes; text: each line is a prompt",
     )
       .choices(FORMAT_NAMES)
       .default('auto'),
-  );
-  command.addOption(
-    new Option('--output-format <format>', "auto: what the file's name says").choices(FORMAT_NAMES).default('auto'),
   );
   command.addOption(
     new Option(
@@ -70,15 +106,6 @@ export function addTableFlags(command: Command): void {
       '--delimiter <character>',
       'between the values of CSV (default: what the header of the input says)',
     ).argParser(checkedText(checkDelimiter)),
-  );
-  command.addOption(
-    new Option('--errors <file>', 'where rows that failed go (default: into the output)').argParser(path),
-  );
-  command.addOption(
-    new Option(
-      '--max-errors <n|p%>',
-      'end the run when more rows fail, or a larger share (default: any may)',
-    ).argParser(checkedText(checkErrors)),
   );
 }
 

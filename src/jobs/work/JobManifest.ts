@@ -16,10 +16,9 @@ import { SHARD_ROWS, SHARDS } from '../shards/Shard.js';
 const VERSION = 1;
 /** Most bytes of a manifest, and of what workers agree on: a message of NATS may have 2^20 by default. */
 export const MOST_QUEUED_BYTES = 1_000_000;
-export const MAX_DELIVER = wholeRange(1, 1000);
+export const MAX_DELIVER = { least: 1, most: 1000, fallback: 3 };
 /** A minute: workers renew three times in it. */
 export const LEASE_SECONDS = { least: 1, most: 86_400, fallback: 60 };
-export const MAX_DELIVER_DEFAULT = 3;
 
 /** What of a job's options is in a queue: those that decide results, as plain JSON data. */
 export type QueuedOptions = Pick<

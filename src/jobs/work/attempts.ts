@@ -1,4 +1,4 @@
-import { copyFile, mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { access, copyFile, mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileFailure } from '../../files/fileErrors.js';
 import { recordPath } from '../output/sidecarFiles.js';
@@ -32,6 +32,14 @@ export async function makeAttempt(place: ShardPlace, attempt: string): Promise<v
   await mkdir(folder, { recursive: true }).catch((error: unknown) => {
     throw fileFailure(folder, 'made', error);
   });
+}
+
+/** Whether nobody has removed what an attempt has left. */
+export function isThere(place: ShardPlace, attempt: string): Promise<boolean> {
+  return access(attemptFolder(place, attempt)).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Removes what an attempt has left. What cannot be removed stays, and is nothing to anybody. */

@@ -17,7 +17,7 @@ import { Job } from '../Job.js';
 import type { JobOptions, JobSummary } from '../JobOptions.js';
 import { differencesOf, type JobIdentity } from '../record/jobRecord.js';
 import type { RunJobOptions } from '../runJob.js';
-import { makeAttempt, partPath, removeAttempt, removeOtherAttempts, type ShardPlace, startAnew, takeOver } from './attempts.js';
+import { isThere, makeAttempt, partPath, removeAttempt, removeOtherAttempts, type ShardPlace, startAnew, takeOver } from './attempts.js';
 import { checkFingerprint, type JobManifest, parseQueued, queuedJson } from './JobManifest.js';
 import type { Lease, WorkSource } from './WorkSource.js';
 
@@ -172,7 +172,9 @@ class Work {
       await lease.giveBack().catch(() => undefined);
       return { event: { what: 'givenBack' }, error: new InterruptedError(this.options.signal.reason) };
     }
-    if (lost) {
+    // Whoever commits a shard removes what others have left of it, under the hands of a worker that does not know yet.
+    const ours = !lost && (await lease.renew().catch(() => isThere(place, lease.attempt)));
+    if (!ours) {
       await removeAttempt(place, lease.attempt);
       return { event: { what: 'lost' } };
     }

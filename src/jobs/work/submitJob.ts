@@ -16,7 +16,6 @@ import {
   type JobManifest,
   LEASE_SECONDS,
   MAX_DELIVER,
-  MAX_DELIVER_DEFAULT,
   queuedJson,
   type QueuedOptions,
 } from './JobManifest.js';
@@ -90,7 +89,7 @@ const NOT_QUEUED: ReadonlySet<string> = new Set(['signal', 'onProgress', 'onStat
 export async function submitJob(options: SubmitJobOptions): Promise<JobManifest> {
   checkMembers('options', options, CHECKS);
   const { source, input, output, parts, shardRows = 1, engine = {}, overwrite = false, signal, ...rest } = options;
-  const { maxDeliver = MAX_DELIVER_DEFAULT, leaseSeconds = LEASE_SECONDS.fallback, shards, ...jobOptions } = rest;
+  const { maxDeliver = MAX_DELIVER.fallback, leaseSeconds = LEASE_SECONDS.fallback, shards, ...jobOptions } = rest;
   checkPaths('input', input);
   checkText('output', output, "a file's path");
   if (shards === undefined && options.shardRows === undefined)

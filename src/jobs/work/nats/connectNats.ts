@@ -27,6 +27,8 @@ export interface Nats {
 }
 
 const CONNECT_SECONDS = 5;
+/** How long a worker that begins waits for a queue, which may be being started itself. */
+const REACH_SECONDS = 15;
 /** What the server says while it is being started, or has no leader. */
 const UNAVAILABLE = 503;
 /** Silence of the server that is taken for its absence: twice as long. */
@@ -108,7 +110,7 @@ export async function connectNats(
       throw error;
     }
   };
-  return persistently({ name, secrets, isTransient }, 'connect', open, { seconds: CONNECT_SECONDS });
+  return persistently({ name, secrets, isTransient }, 'connect', open, { seconds: REACH_SECONDS });
 }
 
 async function readCreds(path: string): Promise<Uint8Array> {

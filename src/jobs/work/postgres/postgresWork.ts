@@ -9,6 +9,8 @@ import type { Lease, LeaseOptions, ShardState, WorkSource } from '../WorkSource.
 
 const PACKAGE = 'pg';
 const CONNECT_SECONDS = 5;
+/** How long a worker that begins waits for a queue, which may be being started itself. */
+const REACH_SECONDS = 15;
 const ANSWER_SECONDS = 10;
 /** How often a worker looks that finds nothing: others may give back, or go away. */
 const LOOK_SECONDS = 0.5;
@@ -93,7 +95,7 @@ class PostgresWork implements WorkSource {
 
   /** @throws QueueError unless the server is there */
   async reach(): Promise<void> {
-    await this.#do('connect', () => this.pool.query('select 1'), { seconds: CONNECT_SECONDS });
+    await this.#do('connect', () => this.pool.query('select 1'), { seconds: REACH_SECONDS });
   }
 
   async submit(manifest: JobManifest): Promise<void> {

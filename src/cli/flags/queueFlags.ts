@@ -1,0 +1,38 @@
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import { checkJobName, openWorkSource, UsageError, type WorkSource } from '../library.js';
+import { requireFlags } from './commandFlags.js';
+
+/** Which job of which queue. */
+export interface QueueFlags {
+  readonly queue?: string;
+  readonly job?: string;
+}
+
+export function addQueueFlags(command: Command, required = true): void {
+  const necessary = required ? 'necessary; ' : '';
+  command.addOption(
+    new Option(
+      '--queue <url>',
+      `${necessary}a queue that exists: nats://HOST:PORT, tls://HOST:PORT (JetStream) or postgres://HOST/DATABASE. Passwords are better in the environment`,
+    ).env('SPILLWAY_QUEUE'),
+  );
+  command.addOption(
+    new Option('--job <name>', `${necessary}what the job is called in the queue`).argParser((text: string) => {
+      try {
+        checkJobName(text);
+      } catch (error) {
+        throw error instanceof UsageError
+          ? new InvalidArgumentError('Expected 1 to 64 letters, digits, _ and -.')
+          : error;
+      }
+      return text;
+    }),
+  );
+}
+
+/** @throws UsageError; QueueError where it cannot be reached */
+export async function queueOf(flags: QueueFlags): Promise<WorkSource> {
+  requireFlags(flags, 'queue', 'job');
+  const { queue = '', job = '' } = flags;
+  return openWorkSource(queue, job);
+}

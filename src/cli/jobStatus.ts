@@ -1,0 +1,46 @@
+import type { Command } from 'commander';
+import type { CommandContext } from './CommandContext.js';
+import { addSwitch } from './flags/commandFlags.js';
+import { addQueueFlags, queueOf, type QueueFlags } from './flags/queueFlags.js';
+import { jobStatus, type JobStatus } from './library.js';
+import { formatTable } from './table.js';
+
+interface StatusFlags extends QueueFlags {
+  readonly json: boolean;
+}
+
+export function addJobStatus(job: Command, context: CommandContext): void {
+  const command = job
+    .command('status')
+    .description('Says how far a job of a queue has come: shards by state, who works on which, which were given up and why.');
+  addQueueFlags(command);
+  addSwitch(command, '--json', 'print one JSON document');
+  command.action(async (flags: StatusFlags) => {
+    await using source = await queueOf(flags);
+    const status = await jobStatus(source);
+    await context.print(flags.json ? `${JSON.stringify(status, undefined, 2)}\n` : tables(status));
+  });
+}
+
+function tables({ rows, shards, maxDeliver, output, leased, troubled }: JobStatus): string {
+  const lines = [
+    ['rows', 'shards', 'open', 'leased', 'committed', 'given up', 'output'],
+    [rows, shards.count, shards.open, shards.leased, shards.committed, shards.failed, output].map(String),
+  ];
+  const workers = leased.map(({ shard, worker = '', deliveries }) => [
+    String(shard),
+    worker,
+    `${deliveries} of ${maxDeliver}`,
+  ]);
+  const reasons = troubled.map(({ shard, state, deliveries, reasons: why }) => [
+    String(shard),
+    state === 'failed' ? 'given up' : state,
+    `${deliveries} of ${maxDeliver}`,
+    why.at(-1) ?? '',
+  ]);
+  return [
+    formatTable(lines),
+    ...(workers.length === 0 ? [] : [formatTable([['shard', 'worker', 'delivery'], ...workers])]),
+    ...(reasons.length === 0 ? [] : [formatTable([['shard', 'state', 'delivery', 'last failure'], ...reasons])]),
+  ].join('\n');
+}

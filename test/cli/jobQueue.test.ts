@@ -1,0 +1,160 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { temporaryFolder, writeLines } from '../jobs/support/files.js';
+import { openQueue, type OpenQueue, QUEUES } from '../jobs/work/support.js';
+import { natsServer, natsServerPath } from '../support/databaseServers.js';
+import { resultOf, runCli, startCli, TINY_MODEL } from './support.js';
+
+jest.setTimeout(180_000);
+const path = temporaryFolder();
+const input = path('in.csv');
+const rows = Array.from({ length: 30 }, (_, at) => `row-${at},"[1,${3 + at},7]",n${at}\n`);
+writeFileSync(input, `id,tokens,note\n${rows.join('')}`);
+const environment = { XDG_CACHE_HOME: path('cache') };
+const TASK = ['--max-new-tokens', '6', '--ignore-eos', '--temperature', '1'];
+
+describe.each(QUEUES.filter(({ start }) => start !== undefined))('a queue in $name', (kind) => {
+  const there = kind.missing === undefined ? test : test.skip;
+  let queue: OpenQueue;
+  beforeAll(async () => {
+    if (kind.missing === undefined) queue = await openQueue(kind);
+  });
+  afterAll(async () => {
+    if (kind.missing === undefined) await queue[Symbol.asyncDispose]();
+  });
+
+  there('submit, work, status, collect: the output of one process, also where a worker is killed and one is stopped', async () => {
+    const [output, whole] = [path(`${kind.name}.csv`), path(`${kind.name}-whole.csv`)];
+    const place = { ...environment, SPILLWAY_QUEUE: queue.url };
+    const files = ['--model', TINY_MODEL, '--input', input, '--output'];
+    expect(await runCli(['generate', ...files, whole, ...TASK, '--policy', 'default'], '', environment)).toMatchObject({
+      code: 0,
+    });
+    const submit = ['job', 'submit', '--job', 'cli', ...files, output, ...TASK, '--shard-rows', '4', '--lease-seconds', '2'];
+    expect(await runCli(submit, '', place)).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: `30 rows in 8 shards; parts go to ${output}.parts\n`,
+    });
+    expect(await runCli(submit, '', place)).toMatchObject({ code: 1 });
+    const early = await runCli(['job', 'collect', '--job', 'cli', '--output', output], '', place);
+    expect(early).toMatchObject({ code: 2, stdout: '' });
+    expect(early.stderr).toContain('of 8 are not done: wait for the workers, or start some');
+
+    const work = ['job', 'work', '--job', 'cli', '--policy', 'default', '--batch-size', '1', '--threads', '1'];
+    for (const [signal, code] of [
+      ['SIGKILL', 137],
+      ['SIGTERM', 143],
+    ] as const) {
+      const child = startCli(work, place);
+      const ended = resultOf(child);
+      await new Promise<void>((resolve) => {
+        child.stderr?.on('data', (text: string) => {
+          if (text.includes('begun')) resolve();
+        });
+        child.once('close', () => resolve());
+      });
+      child.kill(signal);
+      expect((await ended).code).toBe(code);
+    }
+    const last = await runCli(work, '', place);
+    expect(last).toMatchObject({ code: 0, stdout: '' });
+    expect(last.stderr).toMatch(/\d of 8 shards, \d+ results\n$/);
+
+    const status = await runCli(['job', 'status', '--job', 'cli', '--json'], '', place);
+    expect(JSON.parse(status.stdout)).toMatchObject({
+      rows: 30,
+      ended: true,
+      shards: { count: 8, committed: 8, open: 0, leased: 0, failed: 0 },
+      output,
+    });
+    const table = await runCli(['job', 'status', '--job', 'cli'], '', place);
+    expect(table.stdout).toMatch(/^rows +shards +open +leased +committed +given up +output\n30 +8 +0 +0 +8 +0 /);
+    expect(await runCli(['job', 'collect', '--job', 'cli', '--output', output], '', place)).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: '30 rows of 8 shards\n',
+    });
+    expect(readFileSync(output, 'utf8')).toBe(readFileSync(whole, 'utf8'));
+    expect(await runCli([...submit, '--overwrite'], '', place)).toMatchObject({ code: 0 });
+    expect((await runCli(['job', 'status', '--job', 'cli'], '', place)).stdout).toContain('\n30    8       8 ');
+  });
+
+  there('no such job, and rows with an error', async () => {
+    const place = { ...environment, SPILLWAY_QUEUE: queue.url };
+    const none = await runCli(['job', 'work', '--job', 'none'], '', place);
+    expect(none).toMatchObject({ code: 1, stdout: '' });
+    expect(none.stderr).toContain('job none: found no such job, expected one that was submitted');
+    const [broken, output] = [path(`${kind.name}-broken.jsonl`), path(`${kind.name}-out.jsonl`)];
+    writeLines(broken, [{ tokens: [1, 2] }, 'broken']);
+    const submit = ['job', 'submit', '--job', 'b', '--model', TINY_MODEL, '--input', broken, '--output', output, '--shards', '2'];
+    expect(await runCli([...submit, '--max-new-tokens', '2'], '', place)).toMatchObject({ code: 0 });
+    expect(await runCli(['job', 'work', '--job', 'b', '--policy', 'default'], '', place)).toMatchObject({ code: 4 });
+    expect(await runCli(['job', 'collect', '--job', 'b', '--output', output], '', place)).toMatchObject({
+      code: 4,
+      stderr: '2 rows (1 with an error) of 2 shards\n',
+    });
+  });
+});
+
+const SECRET = 'pa55word';
+const withServer = natsServerPath() === undefined ? test.skip : test;
+
+withServer('credentials: of the URL or of the environment, and in no word of it', async () => {
+  await using server = await natsServer(natsServerPath() ?? '', ['--user', 'ada', '--pass', SECRET]);
+  const status = (queue: string, more: Readonly<Record<string, string>> = {}): ReturnType<typeof runCli> =>
+    runCli(['job', 'status', '--queue', queue, '--job', 'j'], '', { ...environment, ...more });
+  const host = `127.0.0.1:${server.port}`;
+  for (const [queue, more] of [
+    [`nats://ada:${SECRET}@${host}`, {}],
+    [`nats://${host}`, { NATS_USER: 'ada', NATS_PASSWORD: SECRET }],
+  ] as const) {
+    const { code, stderr } = await status(queue, more);
+    expect([code, stderr]).toEqual([1, `error: nats://${host} job j: found no such job, expected one that was submitted\n`]);
+  }
+  for (const queue of [`nats://ada:${SECRET}x@${host}`, `nats://${SECRET}@${host}`, `nats://${host}`]) {
+    const { code, stdout, stderr } = await status(queue);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(/^error: nats:\/\/127\.0\.0\.1:\d+: cannot connect: .*[Aa]uthorization/);
+    expect(stderr).not.toContain(SECRET);
+  }
+});
+
+describe('wrong usage', () => {
+  const submit = (...more: string[]): string[] => ['job', 'submit', '--queue', 'nats://127.0.0.1:9', '--job', 'j', ...more];
+  const files = ['--model', TINY_MODEL, '--input', input, '--output', path('out.csv')];
+  test.each([
+    [['job', 'work', '--job', 'j'], 1, 'missing: --queue'],
+    [['job', 'status', '--queue', 'nats://127.0.0.1:9'], 1, 'missing: --job'],
+    [['job', 'status', '--queue', 'nats://127.0.0.1:9', '--job', 'a.b'], 1, 'Expected 1 to 64 letters, digits, _ and -.'],
+    [
+      ['job', 'status', '--queue', `redis://u:${SECRET}@h`, '--job', 'j'],
+      1,
+      'error: --queue: found a URL of redis:, expected nats://HOST:PORT',
+    ],
+    [['job', 'status', '--queue', `nats://u:${SECRET}@[`, '--job', 'j'], 1, 'error: --queue: found a text that is no URL'],
+    [['job', 'status', '--queue', `nats://u:${SECRET}@127.0.0.1:9`, '--job', 'j'], 2, 'error: nats://127.0.0.1:9: cannot connect: '],
+    [
+      ['job', 'status', '--queue', `postgres://u:${SECRET}@127.0.0.1:9/db`, '--job', 'j'],
+      2,
+      'error: postgres://127.0.0.1:9/db job j: cannot connect: ',
+    ],
+    [['job', 'collect', '--queue', 'nats://127.0.0.1:9', '--output', path('out.csv')], 1, 'missing: --job'],
+    [submit(...files.slice(0, 4)), 1, 'missing: --output'],
+    [submit(...files.slice(0, 2), '--input', '-', ...files.slice(4)), 1, '--input: found rows that come once'],
+    [submit(...files, '--max-deliver', '0'), 1, 'Expected a whole number from 1 to 1000.'],
+    [submit(...files, '--lease-seconds', '0'), 1, 'Expected a number from 1 to 86400.'],
+    [submit(...files, '--disk', '/tmp'), 1, "unknown option '--disk'"],
+  ])('%j', async (args, code, message) => {
+    const result = await runCli(args, '', environment);
+    expect(result).toMatchObject({ code, stdout: '' });
+    expect(result.stderr).toContain(message);
+    expect(result.stderr).not.toContain(SECRET);
+  });
+
+  test.each(['submit', 'work', 'status', 'collect'])('help of %s', async (command) => {
+    const { code, stdout } = await runCli(['job', command, '--help']);
+    expect(code).toBe(0);
+    for (const flag of ['--queue', '--job']) expect(stdout).toContain(`\n  ${flag}`);
+  });
+});
