@@ -73,7 +73,13 @@ class Worker {
     const { scenario, place, clock } = this;
     const queue = place.url(Number(this.forwarder.address.split(':')[1]));
     const env = { ...place.env, ...(clock && clockEnvironment(clock.library, clock.file)) };
-    const stub = [queue, place.job, place.stub, String(scenario.milliseconds), ...(scenario.poison === undefined ? [] : [String(scenario.poison)])];
+    const stub = [
+      queue,
+      place.job,
+      place.stub,
+      String(scenario.milliseconds),
+      ...(scenario.poison === undefined ? [] : [String(scenario.poison)]),
+    ];
     this.run = start(scenario.real ? ['job', 'work', '--queue', queue, '--job', place.job, '--threads', '1'] : stub, {
       env,
       script: scenario.real ? MAIN : WORKER,
@@ -109,13 +115,42 @@ async function scenarioRun(campaign, scenario, libraries) {
   try {
     const task = { generate: { maxNewTokens: 4, ignoreEos: true } };
     if (scenario.real) {
-      const flags = ['--model', TINY, '--input', input, '--max-new-tokens', '4', '--ignore-eos', '--policy', 'default', '--threads', '1'];
+      const flags = [
+        '--model',
+        TINY,
+        '--input',
+        input,
+        '--max-new-tokens',
+        '4',
+        '--ignore-eos',
+        '--policy',
+        'default',
+        '--threads',
+        '1',
+      ];
       const reference = await run(['generate', ...flags, '--output', whole], { env: libraries.env });
       const submitted = await run(
-        ['job', 'submit', '--queue', kind.url(server.port), '--job', job, '--output', output, ...flags.slice(0, -2), '--shards', String(scenario.shards), '--max-deliver', '1000', '--lease-seconds', String(scenario.leaseSeconds)],
+        [
+          'job',
+          'submit',
+          '--queue',
+          kind.url(server.port),
+          '--job',
+          job,
+          '--output',
+          output,
+          ...flags.slice(0, -2),
+          '--shards',
+          String(scenario.shards),
+          '--max-deliver',
+          '1000',
+          '--lease-seconds',
+          String(scenario.leaseSeconds),
+        ],
         { env: libraries.env },
       );
-      if (reference.code !== 4 && reference.code !== 0) return campaign.violation(`${name}: the reference`, ending(reference));
+      if (reference.code !== 4 && reference.code !== 0)
+        return campaign.violation(`${name}: the reference`, ending(reference));
       if (submitted.code !== 0) return campaign.violation(`${name}: submit`, ending(submitted));
     } else {
       await libraries.runJob({ engine: new libraries.StubEngine(), input, output: whole, ...task });
@@ -154,7 +189,10 @@ async function scenarioRun(campaign, scenario, libraries) {
       if (scenario.poison !== undefined && workers.every(({ result }) => result !== undefined)) break;
       if (late()) {
         const hanging = workers.filter(({ result }) => result === undefined).length;
-        campaign.violation(`${name}: ${hanging} workers had not ended after ${MOST_SECONDS} s`, JSON.stringify(await libraries.jobStatus(source)));
+        campaign.violation(
+          `${name}: ${hanging} workers had not ended after ${MOST_SECONDS} s`,
+          JSON.stringify(await libraries.jobStatus(source)),
+        );
         return;
       }
       await sleep(50);
@@ -178,7 +216,10 @@ function keepUp(campaign, name, scenario, workers) {
   for (const worker of workers) {
     const { result, told } = worker;
     if (result === undefined || result.code === 0 || result.code === 4) continue;
-    const asTold = told === 'SIGKILL' ? result.signal === told : told === 'SIGTERM' && (result.code === 143 || result.signal === told);
+    const asTold =
+      told === 'SIGKILL'
+        ? result.signal === told
+        : told === 'SIGTERM' && (result.code === 143 || result.signal === told);
     // Whoever starts workers starts them again.
     const away = /cannot connect/.test(result.stderr);
     if (away) campaign.count('began while the queue was away');
@@ -226,9 +267,20 @@ async function judge(campaign, name, scenario, libraries, { source, output, whol
   if (scenario.poison !== undefined) {
     const given = status.troubled.filter(({ state }) => state === 'failed');
     const shard = Math.floor(scenario.poison / scenario.shardRows) % scenario.shards;
-    if (given.length !== 1 || given[0].shard !== shard || given[0].deliveries !== 3 || !/went away/.test(given[0].reasons.at(-1)))
-      campaign.violation(`${name}: expected shard ${shard} alone to be given up after 3 deliveries`, JSON.stringify(status));
-    const refusal = await libraries.collectJob({ output, source }).then(() => 'collected', (error) => error.message);
+    if (
+      given.length !== 1 ||
+      given[0].shard !== shard ||
+      given[0].deliveries !== 3 ||
+      !/went away/.test(given[0].reasons.at(-1))
+    )
+      campaign.violation(
+        `${name}: expected shard ${shard} alone to be given up after 3 deliveries`,
+        JSON.stringify(status),
+      );
+    const refusal = await libraries.collectJob({ output, source }).then(
+      () => 'collected',
+      (error) => error.message,
+    );
     if (!refusal.includes(`shard ${shard} was given up after 3 deliveries`))
       campaign.violation(`${name}: collecting did not say which shard was given up`, refusal);
     campaign.count('poison');
@@ -265,7 +317,12 @@ await runCampaign({ usage: USAGE, options, minutes: 90, done: 'scenarios' }, asy
   const [nats, postgres] = [servers.natsServerPath(), servers.postgresFolder()];
   const kinds = [
     { name: 'nats', there: nats, start: () => servers.natsServer(nats), url: (port) => `nats://127.0.0.1:${port}` },
-    { name: 'postgres', there: postgres, start: () => servers.postgresServer(postgres), url: (port) => `postgres://spillway@127.0.0.1:${port}/postgres` },
+    {
+      name: 'postgres',
+      there: postgres,
+      start: () => servers.postgresServer(postgres),
+      url: (port) => `postgres://spillway@127.0.0.1:${port}/postgres`,
+    },
   ].filter(({ name, there }) => {
     if (there === undefined) campaign.set(name, 'skipped: no server is installed');
     return there !== undefined && name.includes(campaign.values.only ?? '');
@@ -276,7 +333,9 @@ await runCampaign({ usage: USAGE, options, minutes: 90, done: 'scenarios' }, asy
   }
   const env = { XDG_CACHE_HOME: join(campaign.folder, 'cache') };
   const libraries = { ...jobs, Forwarder, StubEngine, stub, faketime, env };
-  const scenarios = Array.from({ length: campaign.number('scenarios') }, (_, number) => draw(campaign, number, kinds, faketime));
+  const scenarios = Array.from({ length: campaign.number('scenarios') }, (_, number) =>
+    draw(campaign, number, kinds, faketime),
+  );
   const next = async () => {
     for (let scenario = scenarios.shift(); scenario !== undefined && campaign.goesOn; scenario = scenarios.shift())
       await scenarioRun(campaign, scenario, libraries);

@@ -1,8 +1,5 @@
 // Jobs over tables of a real Postgres and a real SQLite, killed at random moments; and a database that goes away.
-import { execFileSync, spawn } from 'node:child_process';
-import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runCampaign } from './lib/Campaign.mjs';
@@ -17,82 +14,10 @@ goes on once the server is back.
   --kills N         of each database (default 20)
   --rows N          of each table (default 20000)`;
 
-const READY_SECONDS = 60;
 /** Far more than DuckDB reads ahead. */
 const LARGE_ROWS = 1_000_000;
 /** Results of some hundred rows. */
 const SOME_BYTES = 200_000;
-
-function newestPostgres() {
-  try {
-    return (
-      execFileSync('sh', ['-c', 'ls -d /usr/lib/postgresql/*/bin | sort -V | tail -1'], {
-        encoding: 'utf8',
-        stdio: ['ignore', 'pipe', 'ignore'],
-      }).trim() || undefined
-    );
-  } catch {
-    return undefined;
-  }
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
-/** Who the server runs as: it refuses to be root. */
-function serverUser() {
-  if (process.getuid() !== 0) return {};
-  const id = (flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
-  return { uid: id('-u'), gid: id('-g') };
-}
-
-/** A server of its own on loopback, in a folder of its own. */
-async function postgresServer(bin) {
-  // The campaign's folder is its user's alone.
-  const data = mkdtempSync(join(tmpdir(), 'spillway-postgres-'));
-  const user = serverUser();
-  if (user.uid !== undefined) chownSync(data, user.uid, user.gid);
-  execFileSync(join(bin, 'initdb'), ['-D', data, '-A', 'trust', '-U', 'spillway', '--no-sync'], {
-    ...user,
-    cwd: '/',
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  const port = await freePort();
-  let child;
-  const begin = async () => {
-    child = spawn(
-      join(bin, 'postgres'),
-      ['-D', data, '-h', '127.0.0.1', '-p', String(port), '-k', '', '-c', 'fsync=off'],
-      { ...user, cwd: '/', stdio: 'ignore' },
-    );
-    for (let waited = 0; waited < READY_SECONDS * 10; waited += 1) {
-      try {
-        execFileSync(join(bin, 'pg_isready'), ['-h', '127.0.0.1', '-p', String(port)], { stdio: 'ignore' });
-        return;
-      } catch {
-        await sleep(100);
-      }
-    }
-    throw new Error('the server does not answer');
-  };
-  const end = async (signal) => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const ended = new Promise((resolve) => child.once('exit', resolve));
-    child.kill(signal);
-    await ended;
-  };
-  await begin();
-  const close = async () => {
-    await end('SIGQUIT');
-    rmSync(data, { recursive: true, force: true });
-  };
-  return { port, begin, end, close };
-}
 
 async function fill(attach, table, rows) {
   const { DuckDBInstance } = await import('@duckdb/node-api');
@@ -124,7 +49,9 @@ await runCampaign({ usage: USAGE, options, done: 'killed' }, async (campaign) =>
     name: 'sqlite',
     attach: (mode) => `${load('sqlite_scanner', 'sqlite')}; attach '${sqlite}' as shop (type sqlite${mode})`,
   });
-  const bin = campaign.values.postgres ?? newestPostgres();
+  // Its loader of TypeScript is there since the model was made.
+  const { postgresFolder, postgresServer } = await import('../../test/support/databaseServers.ts');
+  const bin = campaign.values.postgres ?? postgresFolder();
   const server = bin === undefined ? undefined : await postgresServer(bin);
   if (server === undefined) campaign.set('postgres', 'skipped: no server is installed');
   else
@@ -137,7 +64,7 @@ await runCampaign({ usage: USAGE, options, done: 'killed' }, async (campaign) =>
   try {
     for (const database of databases) await oneDatabase(campaign, model, database);
   } finally {
-    await server?.close();
+    await server?.[Symbol.asyncDispose]();
   }
 });
 

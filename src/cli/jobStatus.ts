@@ -12,7 +12,9 @@ interface StatusFlags extends QueueFlags {
 export function addJobStatus(job: Command, context: CommandContext): void {
   const command = job
     .command('status')
-    .description('Says how far a job of a queue has come: shards by state, who works on which, which were given up and why.');
+    .description(
+      'Says how far a job of a queue has come: shards by state, who works on which, which were given up and why.',
+    );
   addQueueFlags(command);
   addSwitch(command, '--json', 'print one JSON document');
   command.action(async (flags: StatusFlags) => {

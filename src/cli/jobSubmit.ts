@@ -74,9 +74,14 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
   command.action(async (flags: SubmitFlags) => {
     requireFlags(flags, 'queue', 'job', 'model', 'input', 'output');
     const { input, output, carryFields, parts, shards, shardRows, maxDeliver, leaseSeconds, overwrite } = flags;
-    if (comesOnce(input)) throw new UsageError('--input: found rows that come once, expected files that every worker can read');
-    if (output === '-') throw new UsageError('--output: found standard output, expected a file: it is what `job collect` writes');
-    const prompts = { ...(await promptOptions(flags, context.signal)), ...(await formatOptions(flags, context.signal)) };
+    if (comesOnce(input))
+      throw new UsageError('--input: found rows that come once, expected files that every worker can read');
+    if (output === '-')
+      throw new UsageError('--output: found standard output, expected a file: it is what `job collect` writes');
+    const prompts = {
+      ...(await promptOptions(flags, context.signal)),
+      ...(await formatOptions(flags, context.signal)),
+    };
     checkResultNames(flags, prompts);
     const engine = await sharedEngineOptions(flags);
     const { inputFormat, columns, delimiter, resultColumns } = tableOptions(flags);
@@ -106,4 +111,3 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
     );
   });
 }
-

@@ -39,7 +39,9 @@ export function addJobWork(job: Command, context: CommandContext): void {
     );
   addQueueFlags(command);
   command.addOption(
-    new Option('--parts <folder>', 'where parts go, as this machine sees it (default: what the job says)').argParser(path),
+    new Option('--parts <folder>', 'where parts go, as this machine sees it (default: what the job says)').argParser(
+      path,
+    ),
   );
   command.addOption(
     new Option(

@@ -23,62 +23,79 @@ describe.each(QUEUES.filter(({ start }) => start !== undefined))('a queue in $na
     if (kind.missing === undefined) await queue[Symbol.asyncDispose]();
   });
 
-  there('submit, work, status, collect: the output of one process, also where a worker is killed and one is stopped', async () => {
-    const [output, whole] = [path(`${kind.name}.csv`), path(`${kind.name}-whole.csv`)];
-    const place = { ...environment, SPILLWAY_QUEUE: queue.url };
-    const files = ['--model', TINY_MODEL, '--input', input, '--output'];
-    expect(await runCli(['generate', ...files, whole, ...TASK, '--policy', 'default'], '', environment)).toMatchObject({
-      code: 0,
-    });
-    const submit = ['job', 'submit', '--job', 'cli', ...files, output, ...TASK, '--shard-rows', '4', '--lease-seconds', '2'];
-    expect(await runCli(submit, '', place)).toMatchObject({
-      code: 0,
-      stdout: '',
-      stderr: `30 rows in 8 shards; parts go to ${output}.parts\n`,
-    });
-    expect(await runCli(submit, '', place)).toMatchObject({ code: 1 });
-    const early = await runCli(['job', 'collect', '--job', 'cli', '--output', output], '', place);
-    expect(early).toMatchObject({ code: 2, stdout: '' });
-    expect(early.stderr).toContain('of 8 are not done: wait for the workers, or start some');
-
-    const work = ['job', 'work', '--job', 'cli', '--policy', 'default', '--batch-size', '1', '--threads', '1'];
-    for (const [signal, code] of [
-      ['SIGKILL', 137],
-      ['SIGTERM', 143],
-    ] as const) {
-      const child = startCli(work, place);
-      const ended = resultOf(child);
-      await new Promise<void>((resolve) => {
-        child.stderr?.on('data', (text: string) => {
-          if (text.includes('begun')) resolve();
-        });
-        child.once('close', () => resolve());
+  there(
+    'submit, work, status, collect: the output of one process, also where a worker is killed and one is stopped',
+    async () => {
+      const [output, whole] = [path(`${kind.name}.csv`), path(`${kind.name}-whole.csv`)];
+      const place = { ...environment, SPILLWAY_QUEUE: queue.url };
+      const files = ['--model', TINY_MODEL, '--input', input, '--output'];
+      expect(
+        await runCli(['generate', ...files, whole, ...TASK, '--policy', 'default'], '', environment),
+      ).toMatchObject({
+        code: 0,
       });
-      child.kill(signal);
-      expect((await ended).code).toBe(code);
-    }
-    const last = await runCli(work, '', place);
-    expect(last).toMatchObject({ code: 0, stdout: '' });
-    expect(last.stderr).toMatch(/\d of 8 shards, \d+ results\n$/);
+      const submit = [
+        'job',
+        'submit',
+        '--job',
+        'cli',
+        ...files,
+        output,
+        ...TASK,
+        '--shard-rows',
+        '4',
+        '--lease-seconds',
+        '2',
+      ];
+      expect(await runCli(submit, '', place)).toMatchObject({
+        code: 0,
+        stdout: '',
+        stderr: `30 rows in 8 shards; parts go to ${output}.parts\n`,
+      });
+      expect(await runCli(submit, '', place)).toMatchObject({ code: 1 });
+      const early = await runCli(['job', 'collect', '--job', 'cli', '--output', output], '', place);
+      expect(early).toMatchObject({ code: 2, stdout: '' });
+      expect(early.stderr).toContain('of 8 are not done: wait for the workers, or start some');
 
-    const status = await runCli(['job', 'status', '--job', 'cli', '--json'], '', place);
-    expect(JSON.parse(status.stdout)).toMatchObject({
-      rows: 30,
-      ended: true,
-      shards: { count: 8, committed: 8, open: 0, leased: 0, failed: 0 },
-      output,
-    });
-    const table = await runCli(['job', 'status', '--job', 'cli'], '', place);
-    expect(table.stdout).toMatch(/^rows +shards +open +leased +committed +given up +output\n30 +8 +0 +0 +8 +0 /);
-    expect(await runCli(['job', 'collect', '--job', 'cli', '--output', output], '', place)).toMatchObject({
-      code: 0,
-      stdout: '',
-      stderr: '30 rows of 8 shards\n',
-    });
-    expect(readFileSync(output, 'utf8')).toBe(readFileSync(whole, 'utf8'));
-    expect(await runCli([...submit, '--overwrite'], '', place)).toMatchObject({ code: 0 });
-    expect((await runCli(['job', 'status', '--job', 'cli'], '', place)).stdout).toContain('\n30    8       8 ');
-  });
+      const work = ['job', 'work', '--job', 'cli', '--policy', 'default', '--batch-size', '1', '--threads', '1'];
+      for (const [signal, code] of [
+        ['SIGKILL', 137],
+        ['SIGTERM', 143],
+      ] as const) {
+        const child = startCli(work, place);
+        const ended = resultOf(child);
+        await new Promise<void>((resolve) => {
+          child.stderr?.on('data', (text: string) => {
+            if (text.includes('begun')) resolve();
+          });
+          child.once('close', () => resolve());
+        });
+        child.kill(signal);
+        expect((await ended).code).toBe(code);
+      }
+      const last = await runCli(work, '', place);
+      expect(last).toMatchObject({ code: 0, stdout: '' });
+      expect(last.stderr).toMatch(/\d of 8 shards, \d+ results\n$/);
+
+      const status = await runCli(['job', 'status', '--job', 'cli', '--json'], '', place);
+      expect(JSON.parse(status.stdout)).toMatchObject({
+        rows: 30,
+        ended: true,
+        shards: { count: 8, committed: 8, open: 0, leased: 0, failed: 0 },
+        output,
+      });
+      const table = await runCli(['job', 'status', '--job', 'cli'], '', place);
+      expect(table.stdout).toMatch(/^rows +shards +open +leased +committed +given up +output\n30 +8 +0 +0 +8 +0 /);
+      expect(await runCli(['job', 'collect', '--job', 'cli', '--output', output], '', place)).toMatchObject({
+        code: 0,
+        stdout: '',
+        stderr: '30 rows of 8 shards\n',
+      });
+      expect(readFileSync(output, 'utf8')).toBe(readFileSync(whole, 'utf8'));
+      expect(await runCli([...submit, '--overwrite'], '', place)).toMatchObject({ code: 0 });
+      expect((await runCli(['job', 'status', '--job', 'cli'], '', place)).stdout).toContain('\n30    8       8 ');
+    },
+  );
 
   there('no such job, and rows with an error', async () => {
     const place = { ...environment, SPILLWAY_QUEUE: queue.url };
@@ -87,7 +104,20 @@ describe.each(QUEUES.filter(({ start }) => start !== undefined))('a queue in $na
     expect(none.stderr).toContain('job none: found no such job, expected one that was submitted');
     const [broken, output] = [path(`${kind.name}-broken.jsonl`), path(`${kind.name}-out.jsonl`)];
     writeLines(broken, [{ tokens: [1, 2] }, 'broken']);
-    const submit = ['job', 'submit', '--job', 'b', '--model', TINY_MODEL, '--input', broken, '--output', output, '--shards', '2'];
+    const submit = [
+      'job',
+      'submit',
+      '--job',
+      'b',
+      '--model',
+      TINY_MODEL,
+      '--input',
+      broken,
+      '--output',
+      output,
+      '--shards',
+      '2',
+    ];
     expect(await runCli([...submit, '--max-new-tokens', '2'], '', place)).toMatchObject({ code: 0 });
     expect(await runCli(['job', 'work', '--job', 'b', '--policy', 'default'], '', place)).toMatchObject({ code: 4 });
     expect(await runCli(['job', 'collect', '--job', 'b', '--output', output], '', place)).toMatchObject({
@@ -110,7 +140,10 @@ withServer('credentials: of the URL or of the environment, and in no word of it'
     [`nats://${host}`, { NATS_USER: 'ada', NATS_PASSWORD: SECRET }],
   ] as const) {
     const { code, stderr } = await status(queue, more);
-    expect([code, stderr]).toEqual([1, `error: nats://${host} job j: found no such job, expected one that was submitted\n`]);
+    expect([code, stderr]).toEqual([
+      1,
+      `error: nats://${host} job j: found no such job, expected one that was submitted\n`,
+    ]);
   }
   for (const queue of [`nats://ada:${SECRET}x@${host}`, `nats://${SECRET}@${host}`, `nats://${host}`]) {
     const { code, stdout, stderr } = await status(queue);
@@ -121,19 +154,39 @@ withServer('credentials: of the URL or of the environment, and in no word of it'
 });
 
 describe('wrong usage', () => {
-  const submit = (...more: string[]): string[] => ['job', 'submit', '--queue', 'nats://127.0.0.1:9', '--job', 'j', ...more];
+  const submit = (...more: string[]): string[] => [
+    'job',
+    'submit',
+    '--queue',
+    'nats://127.0.0.1:9',
+    '--job',
+    'j',
+    ...more,
+  ];
   const files = ['--model', TINY_MODEL, '--input', input, '--output', path('out.csv')];
   test.each([
     [['job', 'work', '--job', 'j'], 1, 'missing: --queue'],
     [['job', 'status', '--queue', 'nats://127.0.0.1:9'], 1, 'missing: --job'],
-    [['job', 'status', '--queue', 'nats://127.0.0.1:9', '--job', 'a.b'], 1, 'Expected 1 to 64 letters, digits, _ and -.'],
+    [
+      ['job', 'status', '--queue', 'nats://127.0.0.1:9', '--job', 'a.b'],
+      1,
+      'Expected 1 to 64 letters, digits, _ and -.',
+    ],
     [
       ['job', 'status', '--queue', `redis://u:${SECRET}@h`, '--job', 'j'],
       1,
       'error: --queue: found a URL of redis:, expected nats://HOST:PORT',
     ],
-    [['job', 'status', '--queue', `nats://u:${SECRET}@[`, '--job', 'j'], 1, 'error: --queue: found a text that is no URL'],
-    [['job', 'status', '--queue', `nats://u:${SECRET}@127.0.0.1:9`, '--job', 'j'], 2, 'error: nats://127.0.0.1:9: cannot connect: '],
+    [
+      ['job', 'status', '--queue', `nats://u:${SECRET}@[`, '--job', 'j'],
+      1,
+      'error: --queue: found a text that is no URL',
+    ],
+    [
+      ['job', 'status', '--queue', `nats://u:${SECRET}@127.0.0.1:9`, '--job', 'j'],
+      2,
+      'error: nats://127.0.0.1:9: cannot connect: ',
+    ],
     [
       ['job', 'status', '--queue', `postgres://u:${SECRET}@127.0.0.1:9/db`, '--job', 'j'],
       2,

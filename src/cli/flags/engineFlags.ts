@@ -64,7 +64,9 @@ const OWN: readonly string[] = ['disk', 'diskMemory', 'hardware'];
 const GROUPS: readonly EngineOption['group'][] = ['machine', 'compression', 'plan', 'learning'];
 
 /** What a job in a queue may say of engines. */
-export type SharedEngineFlags = Partial<Omit<EngineFlags, 'disk' | 'diskMemory'>> & Pick<PlanFlags, 'policy'> & ModelFlags;
+export type SharedEngineFlags = Partial<Omit<EngineFlags, 'disk' | 'diskMemory'>> &
+  Pick<PlanFlags, 'policy'> &
+  ModelFlags;
 /** What a worker says of its own: nothing that decides results. */
 export type WorkerEngineFlags = Partial<EngineFlags> & Pick<PlanFlags, 'policy' | 'hardware'>;
 
@@ -86,7 +88,9 @@ export function addWorkerEngineFlags(command: Command): void {
   for (const group of GROUPS) addFlags(command, group, true, own);
 }
 
-/** What of the flags a job says to its workers, as plain JSON data; defaults are each worker's. @throws as planOptions */
+/**
+ * What of the flags a job says to its workers, as plain JSON data; defaults are each worker's. @throws as planOptions
+ */
 export async function sharedEngineOptions(flags: SharedEngineFlags): Promise<Readonly<Record<string, unknown>>> {
   const { policy } = await planOptions({ policy: flags.policy, hardware: 'this' });
   return { ...withoutDefaults(engineOptions(flags, flags.model)), ...(policy !== 'auto' && { policy }) };
@@ -100,7 +104,9 @@ function checkSharedEngineOptions(given: Readonly<Record<string, unknown>>): Eng
   const known = OPTIONS.flatMap(([name, { flag }]) => (flag === undefined || OWN.includes(name) ? [] : [name]));
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown !== undefined)
-    throw new UsageError(`engine: found ${JSON.stringify(unknown.slice(0, 80))} in the job, expected any of ${known.join(', ')}`);
+    throw new UsageError(
+      `engine: found ${JSON.stringify(unknown.slice(0, 80))} in the job, expected any of ${known.join(', ')}`,
+    );
   const { model } = given;
   if (typeof model !== 'string') throw new UsageError('engine: found no model in the job, expected one; give --model');
   return { ...given, model };

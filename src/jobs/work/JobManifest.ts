@@ -53,7 +53,9 @@ export interface JobManifest {
   readonly maxDeliver: number;
   readonly leaseSeconds: number;
   readonly options: QueuedOptions;
-  /** What whoever opens an engine for the job is told: its model and options. Empty where workers know by themselves. */
+  /**
+   * What whoever opens an engine for the job is told: its model and options. Empty where workers know by themselves.
+   */
   readonly engine: Readonly<Record<string, unknown>>;
 }
 

@@ -48,5 +48,5 @@ export function wordsOf(error: unknown, secrets: readonly (string | undefined)[]
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code } = error as { readonly code?: unknown };
-  return error.message === '' ? String(code ?? error.name) : error.message;
+  return error.message === '' ? (typeof code === 'string' ? code : error.name) : error.message;
 }

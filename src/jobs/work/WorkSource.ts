@@ -5,10 +5,11 @@ import type { JobManifest } from './JobManifest.js';
  *
  * - A shard is leased to one worker at a time, for `leaseSeconds` of the queue's clock, never a worker's; it goes to
  *   another one when that is over and nobody has renewed it, or when it is given back.
- * - Of a shard one attempt is committed, the first one that asks, and that is for good: another commit is refused, whoever
- *   had the lease. What attempts leave stands in places of their own, so nothing that is committed can be overwritten.
- * - A shard whose leases ended without a commit `maxDeliver` times, but for those that were given back, is failed: it is
- *   leased no more.
+ * - Of a shard one attempt is committed, the first one that asks, and that is for good: another commit is refused,
+ *   whoever had the lease. What attempts leave stands in places of their own, so nothing that is committed can be
+ *   overwritten.
+ * - A shard whose leases ended without a commit `maxDeliver` times, but for those that were given back, is failed: it
+ *   is leased no more.
  *
  * What it brings is untrusted: whoever implements this hands on manifests by `parseManifest`.
  */
@@ -57,7 +58,9 @@ export interface Lease {
   commit(): Promise<boolean>;
   /** Others may have the shard at once, and the lease does not count. Nothing where it is not ours any more. */
   giveBack(): Promise<void>;
-  /** The attempt came to nothing; others may try. Nothing where the shard is not ours any more. @param reason for people */
+  /**
+   * The attempt came to nothing; others may try. Nothing where the shard is not ours any more. @param reason for people
+   */
   fail(reason: string): Promise<void>;
 }
 

@@ -6,8 +6,8 @@ import { shardPath } from '../shards/Shard.js';
 import type { JobManifest } from './JobManifest.js';
 import { isAttempt } from './shardStates.js';
 
-// Where attempts at shards leave their parts: PARTS/ID/SHARD/ATTEMPT/part-SHARD-of-COUNT.jsonl. Each attempt has a folder of
-// its own, so that a worker that comes late, whatever it still writes, writes into none of somebody else's.
+// Where attempts at shards leave their parts: PARTS/ID/SHARD/ATTEMPT/part-SHARD-of-COUNT.jsonl. Each attempt has a
+// folder of its own, so that a worker that comes late, whatever it still writes, writes into none of somebody else's.
 
 /** What a part is called: lines of JSON, whatever the output is to be. */
 const PART = 'part.jsonl';
@@ -52,9 +52,9 @@ export async function removeOtherAttempts(place: ShardPlace, kept: string): Prom
 }
 
 /**
- * Takes over what an earlier attempt has finished: the largest part that there is, as a copy, so that it does not matter
- * whether its worker is at work still. Its record comes first: lines that are added meanwhile are that record's, too, and
- * one that is there in part is not read by whoever goes on.
+ * Takes over what an earlier attempt has finished: the largest part that there is, as a copy, so that it does not
+ * matter whether its worker is at work still. Its record comes first: lines that are added meanwhile are that record's,
+ * too, and one that is there in part is not read by whoever goes on.
  * @returns whether there was one
  */
 export async function takeOver(place: ShardPlace, attempt: string): Promise<boolean> {

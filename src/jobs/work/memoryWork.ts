@@ -44,14 +44,15 @@ class MemoryWork implements WorkSource {
 
   async lease({ worker, signal }: LeaseOptions): Promise<Lease | undefined> {
     const { maxDeliver } = this.#known();
-    for (; signal?.aborted !== true; await pause(LOOK_SECONDS, signal)) {
-      if (!this.#shards.some(isWaiting)) return undefined;
+    while (signal?.aborted !== true && this.#shards.some(isWaiting)) {
       for (const before of this.#shards) {
-        if (!isWaiting(before) || (before.state === 'leased' && this.seconds() < this.#expiryOf(before.shard))) continue;
+        if (!isWaiting(before) || (before.state === 'leased' && this.seconds() < this.#expiryOf(before.shard)))
+          continue;
         const attempt = newAttempt();
         const now = this.#set(leased(before, attempt, worker, maxDeliver));
         if (holds(now, attempt)) return this.#leaseOf(now, attempt, worker);
       }
+      await pause(LOOK_SECONDS, signal);
     }
     return undefined;
   }

@@ -6,12 +6,12 @@ import { postgresWork } from './postgres/postgresWork.js';
 
 /**
  * The shards of a job in a queue that exists: on NATS JetStream (`nats://HOST:PORT`, `tls://…`), by the packages
- * `@nats-io/transport-node`, `@nats-io/jetstream` and `@nats-io/kv`, or in Postgres (`postgres://HOST/DATABASE`), by `pg`.
- * All of them are the user's to install.
+ * `@nats-io/transport-node`, `@nats-io/jetstream` and `@nats-io/kv`, or in Postgres (`postgres://HOST/DATABASE`), by
+ * `pg`. All of them are the user's to install.
  * @param queue its URL. Credentials of it, or of the environment, come into no message
  * @param job what the job is called: 1 to 64 letters, digits, _ and -
- * @throws UsageError for a URL of another kind, and where the package is not installed; QueueError where the queue cannot
- * be reached
+ * @throws UsageError for a URL of another kind, and where the package is not installed; QueueError where the queue
+ * cannot be reached
  * @example
  * await using source = await openWorkSource('nats://localhost:4222', 'tickets');
  * await runWork({ source, engine });

@@ -14,7 +14,7 @@ export interface Persistence {
   /** What may stand in no message. */
   readonly secrets: readonly (string | undefined)[];
   /** Whether an error may be gone by itself: a connection that broke, a server that is being started. */
-  isTransient(error: unknown): boolean;
+  readonly isTransient: (error: unknown) => boolean;
 }
 
 /**

@@ -12,7 +12,8 @@ const MOST_TOLD = 3;
 /**
  * The parts that count of a job in a queue, and the input that goes with them.
  * @param given the folder of the parts, as this machine sees it
- * @throws JobFileError naming the shards that are not committed, with the reasons of those that were given up; QueueError
+ * @throws JobFileError naming the shards that are not committed, with the reasons of those that were given up;
+ * QueueError
  */
 export async function queuedParts(
   source: WorkSource,

@@ -17,7 +17,16 @@ import { Job } from '../Job.js';
 import type { JobOptions, JobSummary } from '../JobOptions.js';
 import { differencesOf, type JobIdentity } from '../record/jobRecord.js';
 import type { RunJobOptions } from '../runJob.js';
-import { isThere, makeAttempt, partPath, removeAttempt, removeOtherAttempts, type ShardPlace, startAnew, takeOver } from './attempts.js';
+import {
+  isThere,
+  makeAttempt,
+  partPath,
+  removeAttempt,
+  removeOtherAttempts,
+  type ShardPlace,
+  startAnew,
+  takeOver,
+} from './attempts.js';
 import { checkFingerprint, type JobManifest, parseQueued, queuedJson } from './JobManifest.js';
 import type { Lease, WorkSource } from './WorkSource.js';
 
@@ -70,7 +79,8 @@ const CHECKS: Readonly<Record<keyof RunWorkOptions, Check>> = {
   },
   parts: text("a folder's path"),
   input: (name, value) => {
-    if (!isInputPaths(value)) throw new UsageError(`${name}: found ${found(value)}, expected a file's path, or several`);
+    if (!isInputPaths(value))
+      throw new UsageError(`${name}: found ${found(value)}, expected a file's path, or several`);
   },
   worker: text(),
   signal: checkSignal,
@@ -129,7 +139,7 @@ export async function runWork(options: RunWorkOptions): Promise<WorkSummary> {
 
 interface ShardEnd {
   readonly event: Pick<ShardEvent, 'what' | 'summary' | 'reason'>;
-  readonly error?: unknown;
+  readonly error?: Error;
 }
 
 class Work {
@@ -183,9 +193,9 @@ class Work {
       await lease.giveBack().catch(() => undefined);
       return { event: { what: 'givenBack' }, error };
     }
-    const reason = errorOf(error).message;
-    await lease.fail(reason);
-    return { event: { what: 'failed', reason }, error };
+    const failure = errorOf(error);
+    await lease.fail(failure.message);
+    return { event: { what: 'failed', reason: failure.message }, error: failure };
   }
 
   /** Answers the rows of a shard into the attempt's part. */
@@ -237,7 +247,10 @@ class Work {
     const { source, engine } = this.options;
     const own = job.identity(engine.resultIdentity);
     if (own === undefined) throw new TypeError('a part is a file');
-    const [changed] = differencesOf({ engine: {}, options: {}, input: this.manifest.fingerprint }, { engine: {}, options: {}, input: own.input });
+    const [changed] = differencesOf(
+      { engine: {}, options: {}, input: this.manifest.fingerprint },
+      { engine: {}, options: {}, input: own.input },
+    );
     if (changed !== undefined)
       throw new JobFileError(
         this.manifest.input[0] ?? 'input',
@@ -295,7 +308,9 @@ function givingBack(lease: Lease, signal: AbortSignal): { settled(): Promise<voi
   };
 }
 
-/** A job over a shard: one that goes on with what an earlier attempt has left, where that is this job's and is sound. */
+/**
+ * A job over a shard: one that goes on with what an earlier attempt has left, where that is this job's and is sound.
+ */
 async function openPart(place: ShardPlace, attempt: string, options: JobOptions): Promise<Job> {
   if (await takeOver(place, attempt)) {
     try {
@@ -321,4 +336,3 @@ function checkIdentity(queue: string, json: string): JobIdentity {
   }
   throw new QueueError(queue, `what workers agree on: found ${found(value)}, expected engine, options and input`);
 }
-

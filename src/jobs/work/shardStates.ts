@@ -106,7 +106,7 @@ export function checkedState(queue: string, shard: number, value: unknown): Shar
   return {
     shard,
     state: state as ShardState['state'],
-    deliveries: deliveries as number,
+    deliveries,
     ...(isAttempt(attempt) && { attempt }),
     ...(typeof worker === 'string' && { worker }),
     reasons: reasons as readonly string[],

@@ -12,13 +12,7 @@ import { Job } from '../Job.js';
 import { runFormat } from '../output/writeOptions.js';
 import { SHARD_ROWS, SHARDS } from '../shards/Shard.js';
 import { filesOf } from '../record/fingerprint.js';
-import {
-  type JobManifest,
-  LEASE_SECONDS,
-  MAX_DELIVER,
-  queuedJson,
-  type QueuedOptions,
-} from './JobManifest.js';
+import { type JobManifest, LEASE_SECONDS, MAX_DELIVER, queuedJson, type QueuedOptions } from './JobManifest.js';
 import type { WorkSource } from './WorkSource.js';
 
 export interface SubmitJobOptions extends Omit<QueuedOptions, 'inputFormat'> {
@@ -79,12 +73,13 @@ const TASKS: ReadonlySet<string> = new Set(['generate', 'classify', 'score', 'em
 const NOT_QUEUED: ReadonlySet<string> = new Set(['signal', 'onProgress', 'onStats', 'onTrace', 'schema']);
 
 /**
- * Puts a job into a queue: how its input is cut into shards, and all that decides its results, so that every worker does
- * the same (`runWork`). Looks at the options and reads the input once, as a job does that begins; its contents are what
- * workers have to find.
+ * Puts a job into a queue: how its input is cut into shards, and all that decides its results, so that every worker
+ * does the same (`runWork`). Looks at the options and reads the input once, as a job does that begins; its contents are
+ * what workers have to find.
  * @throws UsageError for a wrong option, or where there is a job of that name; JobFileError; QueueError
  * @example
- * await submitJob({ source, input: '/data/tickets.csv', output: '/data/answers.csv', shards: 100, generate: { maxNewTokens: 32 } });
+ * await submitJob({ source, input: '/data/tickets.csv', output: '/data/answers.csv', shards: 100, generate: {
+ * maxNewTokens: 32 } });
  */
 export async function submitJob(options: SubmitJobOptions): Promise<JobManifest> {
   checkMembers('options', options, CHECKS);

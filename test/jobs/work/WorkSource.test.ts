@@ -191,7 +191,11 @@ describe.each(QUEUES)('a queue in $name', (kind) => {
     const taken = await Promise.all(
       sources.map(async (source) => {
         const own: number[] = [];
-        for (let next = await source.lease({ worker: 'w' }); next !== undefined; next = await source.lease({ worker: 'w' })) {
+        for (
+          let next = await source.lease({ worker: 'w' });
+          next !== undefined;
+          next = await source.lease({ worker: 'w' })
+        ) {
           own.push(next.shard);
           expect(await next.commit()).toBe(true);
         }

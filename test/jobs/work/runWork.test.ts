@@ -28,13 +28,28 @@ interface Prepared {
 }
 
 /** A job in a queue, and what one run makes of it. */
-async function prepared(ending: string, more: Partial<SubmitJobOptions> = {}, source = memoryWork()): Promise<Prepared> {
+async function prepared(
+  ending: string,
+  more: Partial<SubmitJobOptions> = {},
+  source = memoryWork(),
+): Promise<Prepared> {
   jobs += 1;
-  const [input, output, whole] = ['in', 'out', 'whole'].map((name) => path(`${name}-${jobs}.${ending}`)) as [string, string, string];
+  const [input, output, whole] = ['in', 'out', 'whole'].map((name) => path(`${name}-${jobs}.${ending}`)) as [
+    string,
+    string,
+    string,
+  ];
   const prompt = (at: number): string => `prompt ${at} `.repeat(at % 7);
   if (ending === 'csv')
-    writeFileSync(input, `id,prompt,note\n${Array.from({ length: ROWS }, (_, at) => `row-${at},${prompt(at)},n${at}\n`).join('')}`);
-  else writeLines(input, Array.from({ length: ROWS }, (_, at) => (at % 10 === 9 ? 'broken' : { id: `row-${at}`, prompt: prompt(at) })));
+    writeFileSync(
+      input,
+      `id,prompt,note\n${Array.from({ length: ROWS }, (_, at) => `row-${at},${prompt(at)},n${at}\n`).join('')}`,
+    );
+  else
+    writeLines(
+      input,
+      Array.from({ length: ROWS }, (_, at) => (at % 10 === 9 ? 'broken' : { id: `row-${at}`, prompt: prompt(at) })),
+    );
   const { failed } = await runJob({ engine: new StubEngine(), input, output: whole });
   await submitJob({ source, input, output, shards: 5, ...more });
   return { source, input, output, parts: `${output}.parts`, whole, failed };
@@ -59,34 +74,45 @@ function identified(resultIdentity: object, stub?: StubOptions): RowGenerator {
   return { resultIdentity, generate: (rows, options) => engine.generate(rows, options) };
 }
 
-test.each(['jsonl', 'csv'])('%s: three workers leave what collects to one run’s output, and nothing else', async (ending) => {
-  const job = await prepared(ending, { shardRows: 3 });
-  const events: ShardEvent[] = [];
-  const summaries = await Promise.all(
-    [1, 2, 3].map((worker) =>
-      runWork({
-        source: job.source,
-        engine: new StubEngine({ delay: () => 1 }),
-        worker: `w${worker}`,
-        onShard: (event) => events.push(event),
-      }),
-    ),
-  );
-  expect(summaries.reduce((sum, { committed }) => sum + committed, 0)).toBe(5);
-  expect(summaries.reduce((sum, { results }) => sum + results, 0)).toBe(ROWS);
-  expect(summaries.reduce((sum, { failed }) => sum + failed, 0)).toBe(job.failed);
-  expect(events.filter(({ what }) => what === 'committed').map(({ shard }) => shard).sort()).toEqual([0, 1, 2, 3, 4]);
-  expect(await jobStatus(job.source)).toMatchObject({
-    rows: ROWS,
-    ended: true,
-    shards: { count: 5, committed: 5, open: 0, leased: 0, failed: 0 },
-    troubled: [],
-  });
-  await expectCollected(job);
-  expect(filesBelow(job.parts)).toEqual(
-    [0, 1, 2, 3, 4].flatMap((shard) => [`part-0000${shard}-of-00005.jsonl`, `part-0000${shard}-of-00005.jsonl.job.json`]),
-  );
-});
+test.each(['jsonl', 'csv'])(
+  '%s: three workers leave what collects to one run’s output, and nothing else',
+  async (ending) => {
+    const job = await prepared(ending, { shardRows: 3 });
+    const events: ShardEvent[] = [];
+    const summaries = await Promise.all(
+      [1, 2, 3].map((worker) =>
+        runWork({
+          source: job.source,
+          engine: new StubEngine({ delay: () => 1 }),
+          worker: `w${worker}`,
+          onShard: (event) => events.push(event),
+        }),
+      ),
+    );
+    expect(summaries.reduce((sum, { committed }) => sum + committed, 0)).toBe(5);
+    expect(summaries.reduce((sum, { results }) => sum + results, 0)).toBe(ROWS);
+    expect(summaries.reduce((sum, { failed }) => sum + failed, 0)).toBe(job.failed);
+    expect(
+      events
+        .filter(({ what }) => what === 'committed')
+        .map(({ shard }) => shard)
+        .sort(),
+    ).toEqual([0, 1, 2, 3, 4]);
+    expect(await jobStatus(job.source)).toMatchObject({
+      rows: ROWS,
+      ended: true,
+      shards: { count: 5, committed: 5, open: 0, leased: 0, failed: 0 },
+      troubled: [],
+    });
+    await expectCollected(job);
+    expect(filesBelow(job.parts)).toEqual(
+      [0, 1, 2, 3, 4].flatMap((shard) => [
+        `part-0000${shard}-of-00005.jsonl`,
+        `part-0000${shard}-of-00005.jsonl.job.json`,
+      ]),
+    );
+  },
+);
 
 test('as many shards as the rows make; more shards than rows', async () => {
   const [input, source] = [path('rows.jsonl'), memoryWork()];
@@ -95,7 +121,10 @@ test('as many shards as the rows make; more shards than rows', async () => {
   expect(shards).toEqual({ count: 3, rows: 15 });
   const many = await prepared('jsonl', { shards: ROWS + 3 });
   await runWork({ source: many.source, engine: new StubEngine() });
-  expect(await collectJob({ output: many.output, source: many.source })).toMatchObject({ shards: ROWS + 3, results: ROWS });
+  expect(await collectJob({ output: many.output, source: many.source })).toMatchObject({
+    shards: ROWS + 3,
+    results: ROWS,
+  });
   expect(readFileSync(many.output)).toEqual(readFileSync(many.whole));
 });
 
@@ -175,7 +204,14 @@ test('a shard at which the engine fails each time is given up by name and reason
   expect(await jobStatus(job.source)).toMatchObject({
     ended: true,
     shards: { committed: 4, failed: 1 },
-    troubled: [{ shard: 2, state: 'failed', deliveries: 2, reasons: ['w: the stub failed as asked', 'w: the stub failed as asked'] }],
+    troubled: [
+      {
+        shard: 2,
+        state: 'failed',
+        deliveries: 2,
+        reasons: ['w: the stub failed as asked', 'w: the stub failed as asked'],
+      },
+    ],
   });
   expect((await failureOf(collectJob({ output: job.output, source: job.source }))).message).toContain(
     'cannot be collected: shard 2 was given up after 2 deliveries (w: the stub failed as asked)',
@@ -185,7 +221,6 @@ test('a shard at which the engine fails each time is given up by name and reason
 test('an engine that fails at two shards one after the other ends its worker: others may do better', async () => {
   const job = await prepared('jsonl', { maxDeliver: 5 });
   const broken: RowGenerator = {
-    // eslint-disable-next-line @typescript-eslint/require-await, require-yield -- an engine that has come to its end
     generate: async function* () {
       throw new Error('the device is gone');
     },
@@ -209,7 +244,9 @@ test('another model, or kind of instruction set, than the first worker’s is re
       },
     }),
   ).rejects.toThrow('interrupted');
-  await expect(runWork({ source: job.source, engine: identified({ model: 'a', instructionSet: 'avx512' }) })).rejects.toThrow(
+  await expect(
+    runWork({ source: job.source, engine: identified({ model: 'a', instructionSet: 'avx512' }) }),
+  ).rejects.toThrow(
     'it differs from the first worker in instructionSet (was "amx", is "avx512"); give it the same, or submit the job again',
   );
   expect((await job.source.shards()).map(({ state, deliveries }) => [state, deliveries])).toEqual([
@@ -245,13 +282,16 @@ test('input and parts may be elsewhere on a worker', async () => {
 
 test('a worker that has lost its lease ends its attempt, leaves nothing, and goes on', async () => {
   let now = 0;
-  const job = await prepared('jsonl', { shards: 1, leaseSeconds: 1 }, memoryWork(() => now));
+  const job = await prepared(
+    'jsonl',
+    { shards: 1, leaseSeconds: 1 },
+    memoryWork(() => now),
+  );
   let admitted: (() => void) | undefined;
   const begun = new Promise<void>((resolve) => {
     admitted = resolve;
   });
   const stuck: RowGenerator = {
-    // eslint-disable-next-line require-yield -- an engine that does not get on
     generate: async function* (_rows, options) {
       admitted?.();
       await new Promise((resolve) => options?.signal?.addEventListener('abort', resolve));
@@ -259,7 +299,12 @@ test('a worker that has lost its lease ends its attempt, leaves nothing, and goe
     },
   };
   const late: string[] = [];
-  const lateRun = runWork({ source: job.source, engine: stuck, worker: 'late', onShard: ({ what }) => late.push(what) });
+  const lateRun = runWork({
+    source: job.source,
+    engine: stuck,
+    worker: 'late',
+    onShard: ({ what }) => late.push(what),
+  });
   await begun;
   now = 2;
   await runWork({ source: job.source, engine: new StubEngine(), worker: 'second' });

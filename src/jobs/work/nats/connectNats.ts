@@ -1,6 +1,6 @@
-import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
-import type { Kvm } from '@nats-io/kv';
-import type { NatsConnection } from '@nats-io/transport-node';
+import type * as JetStream from '@nats-io/jetstream';
+import type * as KeyValue from '@nats-io/kv';
+import type * as Transport from '@nats-io/transport-node';
 import { readFile } from 'node:fs/promises';
 import { UsageError } from '../../../errors/UsageError.js';
 import { fileFailure } from '../../../files/fileErrors.js';
@@ -8,22 +8,18 @@ import { loadPeers } from '../../loadPeers.js';
 import { persistently } from '../persistently.js';
 import type { QueueAddress } from '../QueueAddress.js';
 
-type Transport = typeof import('@nats-io/transport-node');
-type JetStream = typeof import('@nats-io/jetstream');
-type KeyValue = typeof import('@nats-io/kv');
-
 /** A connection that comes back by itself, and what is built on it. */
 export interface Nats {
-  readonly connection: NatsConnection;
-  readonly js: JetStreamClient;
-  readonly manager: JetStreamManager;
-  readonly kvm: Kvm;
-  readonly libraries: { readonly jetstream: JetStream };
+  readonly connection: Transport.NatsConnection;
+  readonly js: JetStream.JetStreamClient;
+  readonly manager: JetStream.JetStreamManager;
+  readonly kvm: KeyValue.Kvm;
+  readonly libraries: { readonly jetstream: typeof JetStream };
   readonly replicas: number;
   readonly secrets: readonly (string | undefined)[];
-  isTransient(error: unknown): boolean;
+  readonly isTransient: (error: unknown) => boolean;
   /** Whether there is no such stream or bucket. */
-  isMissing(error: unknown): boolean;
+  readonly isMissing: (error: unknown) => boolean;
 }
 
 const CONNECT_SECONDS = 5;
@@ -36,8 +32,8 @@ const PING_SECONDS = 10;
 
 /**
  * Credentials are those of the URL (`nats://USER:PASSWORD@…`, `nats://TOKEN@…`), else those of the environment, by the
- * names that the `nats` command knows: `NATS_USER` and `NATS_PASSWORD`, `NATS_TOKEN`, `NATS_CREDS`; likewise certificates:
- * `NATS_CA`, `NATS_CERT`, `NATS_KEY`.
+ * names that the `nats` command knows: `NATS_USER` and `NATS_PASSWORD`, `NATS_TOKEN`, `NATS_CREDS`; likewise
+ * certificates: `NATS_CA`, `NATS_CERT`, `NATS_KEY`.
  * @throws QueueError; UsageError where the packages are not installed
  */
 export async function connectNats(
@@ -50,10 +46,12 @@ export async function connectNats(
     '@nats-io/transport-node',
     '@nats-io/jetstream',
     '@nats-io/kv',
-  )) as readonly [Transport, JetStream, KeyValue];
+  )) as readonly [typeof Transport, typeof JetStream, typeof KeyValue];
   const replicas = Number(url.searchParams.get('replicas') ?? 1);
   if (![1, 3, 5].includes(replicas))
-    throw new UsageError(`queue: found ${JSON.stringify(url.searchParams.get('replicas'))} replicas, expected 1, 3 or 5`);
+    throw new UsageError(
+      `queue: found ${JSON.stringify(url.searchParams.get('replicas'))} replicas, expected 1, 3 or 5`,
+    );
   const [user, password] = [decodeURIComponent(url.username), decodeURIComponent(url.password)];
   const {
     NATS_USER,

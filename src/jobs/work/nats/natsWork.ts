@@ -6,7 +6,17 @@ import { UsageError } from '../../../errors/UsageError.js';
 import { type JobManifest, MOST_QUEUED_BYTES, parseManifest, parseQueued, queuedJson } from '../JobManifest.js';
 import { type Persistence, persistently, withinSeconds } from '../persistently.js';
 import { checkJobName, type QueueAddress } from '../QueueAddress.js';
-import { checkedState, committed, failed, givenBack, holds, isWaiting, leased, newAttempt, openShard } from '../shardStates.js';
+import {
+  checkedState,
+  committed,
+  failed,
+  givenBack,
+  holds,
+  isWaiting,
+  leased,
+  newAttempt,
+  openShard,
+} from '../shardStates.js';
 import type { Lease, LeaseOptions, ShardState, WorkSource } from '../WorkSource.js';
 import { connectNats, type Nats } from './connectNats.js';
 
@@ -22,11 +32,11 @@ const CONSUMER = 'workers';
 const CHANGED: readonly unknown[] = [10071, 10164];
 
 /**
- * The shards of a job on NATS JetStream. A stream of the retention `workqueue` has a message for each shard that is to be
- * done, pulled by one durable consumer whose acknowledgement wait is the lease: `in progress` renews it, `nak` gives it
- * back. What became of a shard stands in a key-value bucket, each change of which says what it was before; the message
- * is acknowledged after that, so a message that comes again, late or twice, finds a shard that is done. Deliveries are
- * counted there too, not by the server, whose count has those that were given back.
+ * The shards of a job on NATS JetStream. A stream of the retention `workqueue` has a message for each shard that is to
+ * be done, pulled by one durable consumer whose acknowledgement wait is the lease: `in progress` renews it, `nak` gives
+ * it back. What became of a shard stands in a key-value bucket, each change of which says what it was before; the
+ * message is acknowledged after that, so a message that comes again, late or twice, finds a shard that is done.
+ * Deliveries are counted there too, not by the server, whose count has those that were given back.
  * @throws QueueError; UsageError where the packages of NATS are not installed
  */
 export async function natsWork(
@@ -123,7 +133,7 @@ class NatsWork implements WorkSource {
       if (message === undefined) {
         // What is under way elsewhere may come back, and is a message until then.
         const left = await this.#do('count what is left', () => this.#left(stream), { signal });
-        if (left === 0) return undefined;
+        if (left === 0 && !(await this.#restore(stream))) return undefined;
         continue;
       }
       if (stopped()) {
@@ -164,7 +174,8 @@ class NatsWork implements WorkSource {
     const prefix = `${this.#prefix}_`;
     await this.#do('remove the job', async () => {
       for await (const name of manager.streams.names())
-        if (name.startsWith(prefix) && /^[0-9a-f]{16}$/.test(name.slice(prefix.length))) await manager.streams.delete(name);
+        if (name.startsWith(prefix) && /^[0-9a-f]{16}$/.test(name.slice(prefix.length)))
+          await manager.streams.delete(name);
       if ((await this.#read('manifest', true)) !== undefined) await (await this.#bucket()).destroy();
     });
     this.#known = undefined;
@@ -217,10 +228,7 @@ class NatsWork implements WorkSource {
   }
 
   /** Changes a shard's state as it is now. @returns undefined where there is nothing to change */
-  async #change(
-    shard: number,
-    next: (before: ShardState) => ShardState | undefined,
-  ): Promise<ShardState | undefined> {
+  async #change(shard: number, next: (before: ShardState) => ShardState | undefined): Promise<ShardState | undefined> {
     const bucket = await this.#bucket();
     for (;;) {
       const { state, revision } = await this.#state(shard);
@@ -258,6 +266,19 @@ class NatsWork implements WorkSource {
     const consumer = await this.nats.js.consumers.get(stream, CONSUMER);
     const next = consumer.next({ expires: PULL_SECONDS * 1000 });
     return (await withinSeconds(PULL_SECONDS + ANSWER_SECONDS, next)) ?? undefined;
+  }
+
+  /**
+   * Puts the messages of shards back that are to be done and have none: a server that lost its last seconds, as when
+   * its machine went down, may have lost more of one than of the other.
+   * @returns whether there were some
+   */
+  async #restore(stream: string): Promise<boolean> {
+    const lost = (await this.shards()).filter(isWaiting);
+    await this.#do('put shards back', () =>
+      Promise.all(lost.map(({ shard }) => this.nats.js.publish(`${stream}.${shard}`, String(shard)))),
+    );
+    return lost.length > 0;
   }
 
   async #left(stream: string): Promise<number> {
@@ -324,4 +345,3 @@ function keyOf(shard: number): string {
 function isChanged(error: unknown): boolean {
   return error instanceof Error && CHANGED.includes((error as { readonly code?: unknown }).code);
 }
-

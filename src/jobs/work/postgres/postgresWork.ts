@@ -1,4 +1,4 @@
-import type { Pool, PoolClient } from 'pg';
+import type * as Postgres from 'pg';
 import { UsageError } from '../../../errors/UsageError.js';
 import { loadPeers } from '../../loadPeers.js';
 import { type JobManifest, parseManifest, queuedJson } from '../JobManifest.js';
@@ -36,22 +36,24 @@ const TABLES = `
 
 const STATE = 'shard, state, deliveries, attempt, worker, reasons';
 
-/** `clock_timestamp()` is the server's clock, and the moment itself: what a worker's clock says is nothing to a lease. */
+/**
+ * `clock_timestamp()` is the server's clock, and the moment itself: what a worker's clock says is nothing to a lease.
+ */
 const NEXT = `
   select ${STATE} from spillway_shards
   where job = $1 and (state = 'open' or (state = 'leased' and (attempt = $2 or expires <= clock_timestamp())))
   order by (attempt is not distinct from $2) desc, shard limit 1 for update skip locked`;
 
 /**
- * The shards of a job in two tables of a Postgres, `spillway_jobs` and `spillway_shards`: a worker takes the next one by
- * `for update skip locked`, and leases end by the server's clock. Credentials and certificates are those of the URL, or
- * of the environment, by libpq's names (`PGPASSWORD`, `PGSSLMODE`, …; `?sslmode=verify-full&sslrootcert=FILE`).
+ * The shards of a job in two tables of a Postgres, `spillway_jobs` and `spillway_shards`: a worker takes the next one
+ * by `for update skip locked`, and leases end by the server's clock. Credentials and certificates are those of the URL,
+ * or of the environment, by libpq's names (`PGPASSWORD`, `PGSSLMODE`, …; `?sslmode=verify-full&sslrootcert=FILE`).
  * @throws QueueError; UsageError where the package `pg` is not installed
  */
 export async function postgresWork(address: QueueAddress, job: string): Promise<WorkSource> {
   checkJobName(job);
-  const [module] = (await loadPeers('a queue on Postgres', PACKAGE)) as readonly [typeof import('pg')];
-  const pool = new module.default.Pool({
+  const [module] = (await loadPeers('a queue on Postgres', PACKAGE)) as readonly [typeof Postgres];
+  const pool = new module.Pool({
     connectionString: address.url.href,
     max: 2,
     application_name: 'spillway',
@@ -81,7 +83,7 @@ class PostgresWork implements WorkSource {
   #known: JobManifest | undefined;
 
   constructor(
-    private readonly pool: Pool,
+    private readonly pool: Postgres.Pool,
     { name, url }: QueueAddress,
     private readonly job: string,
   ) {
@@ -109,9 +111,10 @@ class PostgresWork implements WorkSource {
         [this.job, json],
       );
       if (made.rowCount === 0) {
-        const { rows } = await client.query<{ manifest: string }>('select manifest from spillway_jobs where name = $1', [
-          this.job,
-        ]);
+        const { rows } = await client.query<{ manifest: string }>(
+          'select manifest from spillway_jobs where name = $1',
+          [this.job],
+        );
         // Ours, where the answer was lost.
         if (rows[0]?.manifest === json) return;
         throw new UsageError(`${this.name}: found a job of that name, expected none; \`overwrite\` replaces it`);
@@ -128,8 +131,7 @@ class PostgresWork implements WorkSource {
     const rows = await this.#do('read the job', () =>
       this.#rows<{ manifest: unknown }>('select manifest from spillway_jobs where name = $1', [this.job]),
     );
-    if (rows[0] === undefined)
-      throw new UsageError(`${this.name}: found no such job, expected one that was submitted`);
+    if (rows[0] === undefined) throw new UsageError(`${this.name}: found no such job, expected one that was submitted`);
     return (this.#known = parseManifest(this.name, rows[0].manifest));
   }
 
@@ -146,7 +148,7 @@ class PostgresWork implements WorkSource {
 
   async lease({ worker, signal }: LeaseOptions): Promise<Lease | undefined> {
     const { maxDeliver, leaseSeconds } = this.#known ?? (await this.manifest());
-    for (let attempt = newAttempt(); signal?.aborted !== true; ) {
+    for (let attempt = newAttempt(); signal?.aborted !== true;) {
       const now = await this.#transaction(
         'take a shard',
         async (client) => {
@@ -158,7 +160,8 @@ class PostgresWork implements WorkSource {
         },
         { signal },
       );
-      if (now !== undefined && holds(now, attempt)) return this.#leaseOf(now, attempt, worker, maxDeliver, leaseSeconds);
+      if (now !== undefined && holds(now, attempt))
+        return this.#leaseOf(now, attempt, worker, maxDeliver, leaseSeconds);
       if (now !== undefined) {
         // That one was delivered too often.
         attempt = newAttempt();
@@ -218,7 +221,8 @@ class PostgresWork implements WorkSource {
       delivery: deliveries,
       renew: async () =>
         (await change('renew a lease', (before) => (holds(before, attempt) ? before : undefined), 0)) !== undefined,
-      commit: async () => (await change('commit a shard', (before) => committed(before, attempt, worker))) !== undefined,
+      commit: async () =>
+        (await change('commit a shard', (before) => committed(before, attempt, worker))) !== undefined,
       giveBack: async () => {
         await change('give a shard back', (before) => givenBack(before, attempt), PARTING_SECONDS);
       },
@@ -228,7 +232,7 @@ class PostgresWork implements WorkSource {
     };
   }
 
-  async #write(client: PoolClient, now: ShardState, leaseSeconds: number): Promise<void> {
+  async #write(client: Postgres.PoolClient, now: ShardState, leaseSeconds: number): Promise<void> {
     const { shard, state, deliveries, attempt = null, worker = null, reasons } = now;
     await client.query(
       `update spillway_shards set state = $3, deliveries = $4, attempt = $5, worker = $6, reasons = $7,
@@ -272,7 +276,7 @@ class PostgresWork implements WorkSource {
 
   #transaction<T>(
     what: string,
-    work: (client: PoolClient) => Promise<T>,
+    work: (client: Postgres.PoolClient) => Promise<T>,
     options: { readonly seconds?: number; readonly signal?: AbortSignal | undefined } = {},
   ): Promise<T> {
     return this.#do(
