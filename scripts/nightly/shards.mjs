@@ -19,7 +19,7 @@ byte. In some a row ends each process that takes it: its shard has to be given u
   --only NAME    nats or postgres`;
 
 const WORKERS = 8;
-const MOST_SECONDS = 180;
+const MOST_SECONDS = 600;
 const CLOCKS = ['-1d', '-90', '+90', '+2d'];
 const WORKER = fileURLToPath(new URL('./lib/shardWorker.mjs', import.meta.url));
 const TROUBLES = ['kill', 'stop', 'term', 'server', 'network', 'clock'];

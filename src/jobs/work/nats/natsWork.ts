@@ -26,6 +26,8 @@ const ANSWER_SECONDS = 5;
 /** A worker that is told to stop says so, and does not wait for a server that is away. */
 const PARTING_SECONDS = 3;
 const ASKED_AT_ONCE = 64;
+/** Pulls that bring nothing, before a worker looks at the states; then twice as many, and so on. */
+const FIRST_LOOK = 8;
 const MOST_MESSAGE_BYTES = 64;
 const CONSUMER = 'workers';
 /** What the server says of a key that is not as it was. */
@@ -128,12 +130,17 @@ class NatsWork implements WorkSource {
     const manifest = this.#known ?? (await this.manifest());
     const stream = this.#stream(manifest);
     const stopped = (): boolean => signal?.aborted === true;
+    let [waits, look] = [0, FIRST_LOOK];
     while (!stopped()) {
       const message = await this.#do('take a shard', () => this.#pull(stream), { signal });
       if (message === undefined) {
-        // What is under way elsewhere may come back, and is a message until then.
-        const left = await this.#do('count what is left', () => this.#left(stream), { signal });
-        if (left === 0 && !(await this.#restore(stream))) return undefined;
+        // What is under way elsewhere may come back, and is a message until then. The states have the last word, and are
+        // asked now and then in any case: a server that was killed may count messages that it delivers to nobody.
+        waits += 1;
+        const idle = (await this.#do('count what is left', () => this.#left(stream), { signal })) === 0;
+        if (!idle && waits < look) continue;
+        look = 2 * waits;
+        if (!(await this.#isWaiting(stream, idle))) return undefined;
         continue;
       }
       if (stopped()) {
@@ -269,20 +276,23 @@ class NatsWork implements WorkSource {
   }
 
   /**
-   * Puts the messages of shards back that are to be done and have none: a server that lost its last seconds, as when
-   * its machine went down, may have lost more of one than of the other.
-   * @returns whether there were some
+   * Whether shards are still to be done. Where their messages are gone these are put back: a server that lost its last
+   * seconds may have lost more of one than of the other.
+   * @param idle whether there are no messages
    */
-  async #restore(stream: string): Promise<boolean> {
-    const lost = (await this.shards()).filter(isWaiting);
-    await this.#do('put shards back', () =>
-      Promise.all(lost.map(({ shard }) => this.nats.js.publish(`${stream}.${shard}`, String(shard)))),
-    );
-    return lost.length > 0;
+  async #isWaiting(stream: string, idle: boolean): Promise<boolean> {
+    const waiting = (await this.shards()).filter(isWaiting);
+    if (idle)
+      await this.#do('put shards back', () =>
+        Promise.all(waiting.map(({ shard }) => this.nats.js.publish(`${stream}.${shard}`, String(shard)))),
+      );
+    return waiting.length > 0;
   }
 
+  /** Messages that somebody has, or is to get. */
   async #left(stream: string): Promise<number> {
-    return (await this.nats.manager.streams.info(stream)).state.messages;
+    const { num_pending, num_ack_pending } = await this.nats.manager.consumers.info(stream, CONSUMER);
+    return num_pending + num_ack_pending;
   }
 
   /** @throws QueueError for a message that is none of ours, which is taken out */
