@@ -123,12 +123,12 @@ export async function runWork(options: RunWorkOptions): Promise<WorkSummary> {
     if (lease === undefined) return totals;
     const { shard, delivery } = lease;
     onShard?.({ shard, delivery, what: 'leased' });
-    const end = await work.shard(lease);
-    onShard?.({ shard, delivery, ...end.event });
-    if (end.error !== undefined && end.event.what !== 'failed') throw end.error;
-    if (end.event.what === 'lost') totals.lost += 1;
-    if (end.event.what === 'failed' && failedShards.add(shard).size >= FAILED_IN_A_ROW) throw end.error;
-    const { summary } = end.event;
+    const { event, error } = await work.shard(lease);
+    onShard?.({ shard, delivery, ...event });
+    if (error !== undefined && event.what !== 'failed') throw error;
+    if (event.what === 'lost') totals.lost += 1;
+    if (error !== undefined && failedShards.add(shard).size >= FAILED_IN_A_ROW) throw error;
+    const { summary } = event;
     if (summary === undefined) continue;
     failedShards.clear();
     totals.committed += 1;

@@ -134,8 +134,8 @@ class NatsWork implements WorkSource {
     while (!stopped()) {
       const message = await this.#do('take a shard', () => this.#pull(stream), { signal });
       if (message === undefined) {
-        // What is under way elsewhere may come back, and is a message until then. The states have the last word, and are
-        // asked now and then in any case: a server that was killed may count messages that it delivers to nobody.
+        // What is under way elsewhere may come back, and is a message until then. The states have the last word, and
+        // are asked now and then in any case: a server that was killed may count messages that it delivers to nobody.
         waits += 1;
         const idle = (await this.#do('count what is left', () => this.#left(stream), { signal })) === 0;
         if (!idle && waits < look) continue;
