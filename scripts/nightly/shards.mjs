@@ -216,10 +216,8 @@ function keepUp(campaign, name, scenario, workers) {
   for (const worker of workers) {
     const { result, told } = worker;
     if (result === undefined || result.code === 0 || result.code === 4) continue;
-    const asTold =
-      told === 'SIGKILL'
-        ? result.signal === told
-        : told === 'SIGTERM' && (result.code === 143 || result.signal === told);
+    // One that was told to end may be killed on top, before or after it heard.
+    const asTold = told !== undefined && (result.code === 143 || ['SIGKILL', 'SIGTERM'].includes(result.signal));
     // Whoever starts workers starts them again.
     const away = /cannot connect/.test(result.stderr);
     if (away) campaign.count('began while the queue was away');
