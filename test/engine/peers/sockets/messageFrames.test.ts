@@ -1,11 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { PeerMessage } from '../../../../src/engine/peers/PeerMessage.js';
-import {
-  roundedToBfloat16,
-  widenedFromBfloat16,
-  type HiddenStates,
-} from '../../../../src/engine/grid/HiddenStates.js';
+import { roundedToBfloat16, widenedFromBfloat16, type HiddenStates } from '../../../../src/engine/grid/HiddenStates.js';
 import { messageIn, messagePayload } from '../../../../src/engine/peers/sockets/messageFrames.js';
 import { PeerError } from '../../../../src/errors/engineErrors.js';
 
