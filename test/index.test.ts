@@ -15,9 +15,9 @@ test.each<[keyof typeof ENTRIES, string]>([
   [
     'spillway',
     `DownloadError Engine InterruptedError JobFileError MemoryBudgetError ModelFileError NativeError PeerError
-     PlanFileError ResponseFormatError ReuseFile RowError ScheduleError SpillwayError TaskError UsageError
+     PlanFileError QueueError ResponseFormatError ReuseFile RowError ScheduleError SpillwayError TaskError UsageError
      WEIGHT_COMPRESSIONS activationLink classify describePeers embed formatBytes offloadGenerate parseBytes resultIdentityKey
-     score`,
+     ringIdentity score`,
   ],
   [
     'operators',
@@ -34,8 +34,9 @@ test.each<[keyof typeof ENTRIES, string]>([
   ],
   [
     'jobs',
-    `EnforcedSchema Job checkJobFiles collectJob encodeResults formatResult openLines parseRow readRecordBatches
-     readRows readSql recordBatches runJob shardOfEnvironment shardPath writeRows`,
+    `EnforcedSchema Job checkJobFiles collectJob encodeResults formatResult jobStatus memoryWork openLines openWorkSource
+     parseManifest parseRow readRecordBatches readRows readSql recordBatches runJob runWork shardOfEnvironment shardPath submitJob
+     writeRows`,
   ],
   [
     'models',
