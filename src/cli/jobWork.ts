@@ -5,7 +5,6 @@ import { expectedRows } from './expectedRows.js';
 import { addWorkerEngineFlags, workerEngineOptions, type WorkerEngineFlags } from './flags/engineFlags.js';
 import { path } from './flags/parsers.js';
 import { addQueueFlags, queueOf, type QueueFlags } from './flags/queueFlags.js';
-import { describeEnginePlan } from './generateReport.js';
 import {
   Engine,
   inputFiles,
@@ -17,7 +16,7 @@ import {
   type ShardEvent,
   type Tokenizer,
 } from './library.js';
-import { pulledModel, showOpening, showProfiling } from './openModel.js';
+import { pulledModel, showOpening, showPlanning } from './openModel.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 
 interface WorkFlags extends QueueFlags, WorkerEngineFlags {
@@ -113,12 +112,7 @@ async function openEngine(
         Math.ceil(rows / shards.count),
       ),
     signal: context.signal,
-    onProfile: showProfiling(meter, context),
-    onPlan: (plan) => {
-      for (const note of plan.notes ?? []) context.say(note);
-      const words = describeEnginePlan(plan);
-      if (words !== undefined) context.say(words);
-    },
+    ...showPlanning(meter, context),
     ...showOpening(meter, context),
   });
 }

@@ -1,4 +1,5 @@
 import type { CommandContext } from './CommandContext.js';
+import { describeEnginePlan } from './generateReport.js';
 import { resolveModel, type EngineOptions, type ProfileProgress, type PullProgress } from './library.js';
 import type { ProgressMeter } from './ProgressMeter.js';
 
@@ -48,8 +49,23 @@ function showLoading(meter: ProgressMeter, what = 'loading weights'): (bytes: nu
   };
 }
 
+/** Callbacks of `Engine.open`: measuring this machine, and what was planned, in lines. */
+export function showPlanning(
+  meter: ProgressMeter,
+  context: CommandContext,
+): Pick<EngineOptions, 'onProfile' | 'onPlan'> {
+  return {
+    onProfile: showProfiling(meter, context),
+    onPlan: (plan) => {
+      for (const note of plan.notes ?? []) context.say(note);
+      const words = describeEnginePlan(plan);
+      if (words !== undefined) context.say(words);
+    },
+  };
+}
+
 /** Measuring this machine takes a few seconds, once: said in a line, and shown as it goes on. */
-export function showProfiling(meter: ProgressMeter, context: CommandContext): (progress: ProfileProgress) => void {
+function showProfiling(meter: ProgressMeter, context: CommandContext): (progress: ProfileProgress) => void {
   let said = false;
   return ({ done, total, what }) => {
     if (!said) context.say('measuring this machine, once, for the plan (some seconds) …');

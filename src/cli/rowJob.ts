@@ -9,7 +9,7 @@ import type { RowJobFlags } from './flags/rowJobFlags.js';
 import { flagsOfShard, shardOf } from './flags/shardFlags.js';
 import { checkResultNames, comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions } from './flags/tableFlags.js';
 import { expectedRows } from './expectedRows.js';
-import { describeEnginePlan, describeRest, describeRun, rowProgress } from './generateReport.js';
+import { describeRest, describeRun, rowProgress } from './generateReport.js';
 import {
   checkJobFiles,
   type ConnectedPeers,
@@ -37,7 +37,7 @@ import {
   type Tokenizer,
 } from './library.js';
 import { peerRing } from './peerRing.js';
-import { pulledModel, showIdentifying, showOpening, showProfiling } from './openModel.js';
+import { pulledModel, showIdentifying, showOpening, showPlanning } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { RunWatch } from './RunWatch.js';
 import { checkCommandPaths, writeStats } from './reportFiles.js';
@@ -163,12 +163,7 @@ export async function runRowJob(
           return expected && flags.sharePrefixes === 'off' ? { ...expected, sharedPrefixTokens: 0 } : expected;
         },
         signal: context.signal,
-        onProfile: showProfiling(meter, context),
-        onPlan: (plan) => {
-          for (const note of plan.notes ?? []) context.say(note);
-          const words = describeEnginePlan(plan);
-          if (words !== undefined) context.say(words);
-        },
+        ...showPlanning(meter, context),
         ...showOpening(meter, context),
       });
     const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });
