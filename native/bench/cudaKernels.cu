@@ -76,8 +76,8 @@ void measureProducts(cudaStream_t stream, MemoryPool& pool, WeightType type, siz
   const HalfRows x = {filled<uint16_t>(pool, stream, rows * kInputs), filled<float>(pool, stream, rows), rows, kInputs};
   float* output = filled<float>(pool, stream, rows * kOutputs);
   const double seconds = secondsOf(stream, [&](int i) {
-    multiply(stream, {type, kOutputs, kInputs, panels + static_cast<size_t>(i) % copies * bytes}, x, nullptr, output,
-             kOutputs, blocks.value_or(blocksFor(rows, kOutputs)));
+    multiply(stream, {type, kOutputs, kInputs, panels + static_cast<size_t>(i) % copies * bytes}, x,
+             {nullptr, output, kOutputs}, blocks.value_or(blocksFor(rows, kOutputs)));
   });
   const std::string what = blocks ? std::string("blocks (") + nameOf(*blocks) + ") " : "multiply ";
   report(what + weightTypeName(type) + " 4096x4096, rows " + std::to_string(rows), seconds,
@@ -102,14 +102,14 @@ PrefillProduct measurePrefill(cudaStream_t stream, MemoryPool& pool, CublasLtPro
   const HalfRows x = {filled<uint16_t>(pool, stream, (rows + CublasLtProducts::kRowUnit - 1) * inputs),
                       filled<float>(pool, stream, rows), rows, inputs};
   float* output = filled<float>(pool, stream, rows * outputs);
-  result.own = operations / secondsOf(stream, [&](int) { multiply(stream, matrix, x, nullptr, output, outputs); });
+  result.own = operations / secondsOf(stream, [&](int) { multiply(stream, matrix, x, {nullptr, output, outputs}); });
   if (products != nullptr &&
       products->prepare(stream, outputs, inputs,
                         filled<uint8_t>(pool, stream, CublasLtProducts::tryBytes(outputs, inputs)))) {
     uint8_t* workspace = filled<uint8_t>(pool, stream, CublasLtProducts::workspaceBytes(outputs, inputs, rows));
     const RowRun all = {0, rows};
     result.cublasLt = operations / secondsOf(stream, [&](int) {
-                        products->multiply(stream, outputs, matrix, x, &all, 1, nullptr, output, outputs, workspace);
+                        products->multiply(stream, outputs, matrix, x, &all, 1, {nullptr, output, outputs}, workspace);
                       });
   }
   if (library != nullptr) {

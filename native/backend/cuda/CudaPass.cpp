@@ -67,15 +67,45 @@ void CudaPass::addBranches(const float* first, float* second) const {
   add(second, activations.hidden);
 }
 
+// Rows in halves stand behind their factors, in one piece.
+static size_t factorBytes(size_t rows) { return Scratch::aligned(rows * sizeof(float)); }
+
+cuda::HalfRows CudaPass::halvesOf(const MatrixInput& input) {
+  auto* data = const_cast<uint8_t*>(input.quantised);
+  return {reinterpret_cast<uint16_t*>(data + factorBytes(input.rows)), reinterpret_cast<float*>(data), input.rows,
+          input.columns};
+}
+
+// What a product with rows of so many columns takes: `values`, and room for those rows in halves where it works on
+// them.
+MatrixInput CudaPass::takeInput(const float* values, size_t rows, size_t columns, ProductOf of) const {
+  const size_t more = sharesProducts(of) ? cuda::CublasLtProducts::kRowUnit - 1 : 0;
+  const size_t bytes = factorBytes(rows) + (rows + more) * cuda::halfColumns(columns) * sizeof(uint16_t);
+  return {values, rows, columns, columns, onHalves(of) ? scratch.take<uint8_t>(bytes) : nullptr};
+}
+
 MatrixInput CudaPass::prepared(const StoredMatrix* const*, size_t, const float* input, size_t rows, size_t columns,
-                               ProductOf) const {
-  return {input, rows, columns, columns, nullptr};
+                               ProductOf of) const {
+  const MatrixInput made = takeInput(input, rows, columns, of);
+  if (onHalves(of)) run([&](cudaStream_t stream) { cuda::prepareRows(stream, input, columns, halvesOf(made)); });
+  return made;
 }
 
 MatrixInput CudaPass::normed(const StoredMatrix* const*, size_t, const float* weight, const float* bias) const {
-  float* rows = scratch.take<float>(tokens() * spec.hiddenSize);
-  norm(activations.hidden, weight, bias, rows);
-  return {rows, tokens(), spec.hiddenSize, spec.hiddenSize, nullptr};
+  const float* hidden = activations.hidden;
+  if (!onHalves(ProductOf::Tokens)) {
+    float* rows = scratch.take<float>(tokens() * spec.hiddenSize);
+    norm(hidden, weight, bias, rows);
+    return takeInput(rows, tokens(), spec.hiddenSize, ProductOf::Tokens);
+  }
+  const MatrixInput made = takeInput(nullptr, tokens(), spec.hiddenSize, ProductOf::Tokens);
+  run([&](cudaStream_t stream) {
+    if (spec.norm == NormKind::Rms)
+      cuda::prepareRmsNorm(stream, hidden, weight, spec.normEpsilon, halvesOf(made));
+    else
+      cuda::prepareLayerNorm(stream, hidden, weight, bias, spec.normEpsilon, halvesOf(made));
+  });
+  return made;
 }
 
 // Room for what cuBLASLt works on, of any of these products.
@@ -92,28 +122,14 @@ void CudaPass::multiply(const ProductJob* products, size_t count, const MatrixIn
                         Epilogue epilogue) const {
   const size_t rows = input.rows, columns = input.columns;
   const ScratchScope scope(*this);
-  if (epilogue == Epilogue::Add) {  // the products by themselves, then their sum: of one job
-    float* result = scratch.take<float>(rows * products->weights->outputs);
-    const ProductJob stored{products->weights, products->bias, result, products->weights->outputs};
-    multiply(&stored, 1, input, of);
-    run([&](cudaStream_t stream) { cuda::add(stream, result, products->output, rows * products->weights->outputs); });
-    return;
-  }
-  const bool onHalves = of != ProductOf::Exact && compute.precision == Precision::Default;
-  const bool shared = onHalves && of == ProductOf::Tokens && library.wanted;
-  cuda::HalfRows halves{nullptr, nullptr, rows, columns};
-  if (onHalves) {
-    halves.values = scratch.take<uint16_t>((rows + (shared ? cuda::CublasLtProducts::kRowUnit - 1 : 0)) *
-                                           cuda::halfColumns(columns));
-    halves.factors = scratch.take<float>(rows);
-    run([&](cudaStream_t stream) { cuda::prepareRows(stream, input.values, columns, halves); });
-  }
+  const bool shared = sharesProducts(of);
   uint8_t* workspace = shared ? takeWorkspace(products, count, rows) : nullptr;
   cuda::RowRun* runMemory = shared ? host.take<cuda::RowRun>(2 * batch.ranges.size()) : nullptr;
-  const ProductRuns runs = shared && !measuring && library.found != nullptr
-                               ? listProductRuns(batch, library.longPromptTokens, runMemory)
-                               : ProductRuns{};
-  for (size_t p = 0; p < count && !measuring; p++) {
+  if (measuring) return;
+  const cuda::HalfRows halves = halvesOf(input);
+  const ProductRuns runs =
+      shared && library.found != nullptr ? listProductRuns(batch, library.longPromptTokens, runMemory) : ProductRuns{};
+  for (size_t p = 0; p < count; p++) {
     const uint32_t outputs = products[p].weights->outputs;
     const bool divided = runs.longCount != 0 && library.found->serves(outputs, static_cast<uint32_t>(columns));
     SplitProduct split;
@@ -122,17 +138,17 @@ void CudaPass::multiply(const ProductJob* products, size_t count, const MatrixIn
       const MatmulJob& job = split.jobs[j];
       const cuda::DeviceMatrix matrix{job.weights->type, job.weights->outputs, job.weights->inputs,
                                       job.weights->panels};
-      if (!onHalves) {
-        cuda::multiplyFloat(link->stream(), matrix, input.values, rows, columns, job.bias, job.output,
-                            job.outputStride);
+      const cuda::ProductOutput output{job.bias, job.output, job.outputStride, epilogue == Epilogue::Add};
+      if (!onHalves(of)) {
+        cuda::multiplyFloat(link->stream(), matrix, input.values, rows, columns, output);
       } else if (!divided) {
-        cuda::multiply(link->stream(), matrix, halves, job.bias, job.output, job.outputStride);
+        cuda::multiply(link->stream(), matrix, halves, output);
       } else {
-        library.found->multiply(link->stream(), outputs, matrix, halves, runs.ofLong, runs.longCount, job.bias,
-                                job.output, job.outputStride, workspace);
+        library.found->multiply(link->stream(), outputs, matrix, halves, runs.ofLong, runs.longCount, output,
+                                workspace);
         for (const cuda::RowRun* run = runs.ofOthers; run != runs.ofOthers + runs.otherCount; run++)
-          cuda::multiply(link->stream(), matrix, cuda::rowsOf(halves, run->first, run->count), job.bias,
-                         job.output + run->first * job.outputStride, job.outputStride);
+          cuda::multiply(link->stream(), matrix, cuda::rowsOf(halves, run->first, run->count),
+                         {job.bias, job.output + run->first * job.outputStride, job.outputStride, output.adds});
       }
     }
   }
@@ -147,8 +163,12 @@ MatrixInput CudaPass::activated(const LayerWeights& layer, const MatrixInput& in
   const ProductJob gatedJobs[] = {{&layer.gate, layer.gateBias, first, width}, {&layer.up, layer.upBias, up, width}};
   const ProductJob plainJob{&layer.up, layer.upBias, first, width};
   multiply(gated ? gatedJobs : &plainJob, gated ? 2 : 1, input, ProductOf::Tokens);
-  activate(first, up, rows, width);
-  return {first, rows, width, width, nullptr};
+  const MatrixInput made = takeInput(first, rows, width, ProductOf::Tokens);
+  if (onHalves(ProductOf::Tokens))
+    run([&](cudaStream_t stream) { cuda::prepareActivated(stream, spec.activation, first, up, halvesOf(made)); });
+  else
+    activate(first, up, rows, width);
+  return made;
 }
 
 void CudaPass::activate(float* x, const float* up, size_t rows, size_t width) const {

@@ -83,7 +83,7 @@ struct CudaPass final : Pass {
   void addBranch(float* branch, const float* branchNorm, const float* weight, const float* bias,
                  float* next) const override;
   void addBranches(const float* first, float* second) const override;
-  // Rows stand as they are: what the tensor cores take is made of them for each product.
+  // For products on halves (HalfRows) rows are made so once for all of them; for those in float they stand as they are.
   MatrixInput prepared(const StoredMatrix* const* weights, size_t count, const float* input, size_t rows,
                        size_t columns, ProductOf of) const override;
   MatrixInput normed(const StoredMatrix* const* weights, size_t count, const float* weight,
@@ -129,6 +129,11 @@ struct CudaPass final : Pass {
   template <typename IdOf>
   void lookUp(const StoredMatrix& matrix, IdOf idOf, float* to) const;
   void prepareHeads(size_t layer, float* x, uint32_t heads, const float* norm) const;
+  bool onHalves(ProductOf of) const { return of != ProductOf::Exact && compute.precision == Precision::Default; }
+  // Whether another library may multiply some of the rows.
+  bool sharesProducts(ProductOf of) const { return onHalves(of) && of == ProductOf::Tokens && library.wanted; }
+  static cuda::HalfRows halvesOf(const MatrixInput& input);
+  MatrixInput takeInput(const float* values, size_t rows, size_t columns, ProductOf of) const;
   uint8_t* takeWorkspace(const ProductJob* products, size_t count, size_t rows) const;
 };
 

@@ -34,7 +34,7 @@ struct MatrixInput {
   size_t rows;
   size_t columns;
   size_t stride;
-  const uint8_t* quantised;  // as QuantisedInput says; null when no product needs it
+  const uint8_t* quantised;  // as QuantisedInput, or a device's pass, says; null when no product needs it
 };
 
 // What is done with a product, while it is in the caches of the thread that computed it.

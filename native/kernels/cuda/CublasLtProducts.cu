@@ -162,8 +162,8 @@ void CublasLtProducts::product(cudaStream_t stream, const Algorithm& algorithm, 
 }
 
 void CublasLtProducts::multiply(cudaStream_t stream, uint32_t outputs, const DeviceMatrix& weights, const HalfRows& x,
-                                const RowRun* runs, size_t runCount, const float* bias, float* output,
-                                size_t outputStride, uint8_t* workspace) const {
+                                const RowRun* runs, size_t runCount, const ProductOutput& output,
+                                uint8_t* workspace) const {
   const Algorithm& chosen = algorithm(outputs, weights.inputs);
   const size_t most = outputsAtATime(outputs, weights.inputs), columns = halfColumns(weights.inputs);
   auto* halves = reinterpret_cast<uint16_t*>(workspace);
@@ -178,8 +178,8 @@ void CublasLtProducts::multiply(cudaStream_t stream, uint32_t outputs, const Dev
         product(stream, chosen, columns, halves, upTo(kPanelOutputs, some), part.values, upTo(kRowUnit, rows), products,
                 most);
         scaleProducts(stream, products, most, part.factors, rows, static_cast<uint32_t>(some),
-                      bias == nullptr ? nullptr : bias + first, output + (run->first + done) * outputStride + first,
-                      outputStride);
+                      {output.bias == nullptr ? nullptr : output.bias + first,
+                       output.values + (run->first + done) * output.stride + first, output.stride, output.adds});
       }
     }
   }

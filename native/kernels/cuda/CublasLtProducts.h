@@ -50,8 +50,7 @@ class CublasLtProducts {
   // with `outputs` outputs, a shape that is served. workspace: workspaceBytes() for the most rows that any run has,
   // aligned as MemoryPool does. Throws Error(Internal) for what cuBLASLt refuses.
   void multiply(cudaStream_t stream, uint32_t outputs, const DeviceMatrix& weights, const HalfRows& x,
-                const RowRun* runs, size_t runCount, const float* bias, float* output, size_t outputStride,
-                uint8_t* workspace) const;
+                const RowRun* runs, size_t runCount, const ProductOutput& output, uint8_t* workspace) const;
   // Bounded: 96 MiB, unless 128 outputs take more.
   static size_t workspaceBytes(uint32_t outputs, uint32_t inputs, size_t rows);
 

@@ -36,33 +36,38 @@ inline HalfRows rowsOf(const HalfRows& x, size_t first, size_t count) {
 // x: [rows, stride].
 void prepareRows(cudaStream_t stream, const float* x, size_t stride, const HalfRows& to);
 
-// What a block of a product's grid takes: rows, and 16 outputs, 32, or 128; by warpgroups (architecture 9.0) 128 rows
-// and 64 outputs, the splits of a sum at once or one after another.
-enum class ProductBlocks { Rows16, Rows64, Wide64, Wide128, WarpgroupSplits, Warpgroups };
-constexpr ProductBlocks kProductBlocks[] = {ProductBlocks::Rows16,          ProductBlocks::Rows64,
-                                            ProductBlocks::Wide64,          ProductBlocks::Wide128,
-                                            ProductBlocks::WarpgroupSplits, ProductBlocks::Warpgroups};
+// What a block of a product's grid takes: rows, and 16 outputs, 32, or 128; by warpgroups (architecture 9.0) 128 of
+// both.
+enum class ProductBlocks { Rows16, Rows64, Wide64, Wide128, Warpgroups };
+constexpr ProductBlocks kProductBlocks[] = {ProductBlocks::Rows16, ProductBlocks::Rows64, ProductBlocks::Wide64,
+                                            ProductBlocks::Wide128, ProductBlocks::Warpgroups};
 const char* nameOf(ProductBlocks blocks);
 // Whether the calling thread's device has them, and this build the kernels for them.
 bool areThere(ProductBlocks blocks);
 // The fastest by what was measured on an H200. No bit depends on it.
 ProductBlocks blocksFor(size_t rows, uint32_t outputs);
 
+// Where a product goes.
+struct ProductOutput {
+  const float* bias;  // [outputs] or null
+  float* values;      // [rows, stride]
+  size_t stride;
+  bool adds = false;  // to what is there, instead of overwriting it
+};
+
 // output[row][o] = factor * Σ weight * value + bias[o], on tensor cores: weights rounded to halves, sums in float:
 // four, of every fourth chunk of the inputs each, in order; they are added in order: the same for any number of rows.
-// Weights beyond the range of a half (65504) become infinite. bias: [outputs] or null; output: [rows, outputStride],
-// overwritten.
-void multiply(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output,
-              size_t outputStride, ProductBlocks blocks);
-inline void multiply(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias,
-                     float* output, size_t outputStride) {
-  multiply(stream, weights, x, bias, output, outputStride, blocksFor(x.rows, weights.outputs));
+// Weights beyond the range of a half (65504) become infinite.
+void multiply(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const ProductOutput& output,
+              ProductBlocks blocks);
+inline void multiply(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const ProductOutput& output) {
+  multiply(stream, weights, x, output, blocksFor(x.rows, weights.outputs));
 }
 
 // The same in float arithmetic, weights exactly as the file's format defines them: for checking, slower. x: [rows,
 // stride].
 void multiplyFloat(cudaStream_t stream, const DeviceMatrix& weights, const float* x, size_t rows, size_t stride,
-                   const float* bias, float* output, size_t outputStride);
+                   const ProductOutput& output);
 
 // The parts of a product that another library computes (CublasLtProducts.h): weights as multiply() takes them, and what
 // it does to its sums. halves: [outputs, halfColumns(inputs)], 16-byte aligned, columns in the order of HalfRows.
@@ -72,6 +77,6 @@ void unpackHalves(cudaStream_t stream, const DeviceMatrix& weights, uint32_t fir
 // output[row][o] = products[row][o] * factors[row] + bias[o]. products: [rows, stride], up to 65535 of them; the rest
 // as with multiply().
 void scaleProducts(cudaStream_t stream, const float* products, size_t stride, const float* factors, size_t rows,
-                   uint32_t outputs, const float* bias, float* output, size_t outputStride);
+                   uint32_t outputs, const ProductOutput& output);
 
 }  // namespace spillway::cuda

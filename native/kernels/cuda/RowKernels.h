@@ -17,6 +17,11 @@ void rmsNorm(cudaStream_t stream, const float* x, const float* weight, float eps
 void layerNorm(cudaStream_t stream, const float* x, const float* weight, const float* bias, float epsilon, size_t rows,
                size_t n, float* y);
 
+// What they make of x, as prepareRows() has it: x is [to.rows, to.columns].
+void prepareRmsNorm(cudaStream_t stream, const float* x, const float* weight, float epsilon, const HalfRows& to);
+void prepareLayerNorm(cudaStream_t stream, const float* x, const float* weight, const float* bias, float epsilon,
+                      const HalfRows& to);
+
 enum class RotaryPairing : uint8_t { Pairs, Halves };
 
 // Rotates the first `dims` elements of each head in place, dims even. x: [rows, stride], heads * headDim used of each;
@@ -26,6 +31,9 @@ void rotate(cudaStream_t stream, RotaryPairing pairing, float* x, size_t rows, s
 
 // x = activation(x), times `up` elementwise where that is not null. n elements, which may be many rows.
 void activate(cudaStream_t stream, Activation activation, float* x, const float* up, size_t n);
+
+// The same, as prepareRows() has it: x and up are [to.rows, to.columns], and stay as they are.
+void prepareActivated(cudaStream_t stream, Activation activation, const float* x, const float* up, const HalfRows& to);
 
 // x *= factor
 void scale(cudaStream_t stream, float factor, float* x, size_t n);

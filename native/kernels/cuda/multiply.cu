@@ -14,8 +14,7 @@ struct BlockCost {
 constexpr BlockCost kCosts[] = {{ProductBlocks::Rows64, 64, 32, 23.5, 33.6},
                                 {ProductBlocks::Wide64, 64, 128, 48.5, 72},
                                 {ProductBlocks::Wide128, 128, 128, 70, 141},
-                                {ProductBlocks::WarpgroupSplits, 128, 64, 39, 74.6},
-                                {ProductBlocks::Warpgroups, 128, 64, 47, 55.8}};
+                                {ProductBlocks::Warpgroups, 128, 128, 37, 75}};
 
 bool hasWarpgroups() {
 #if defined(SPILLWAY_CUDA_90A)
@@ -39,25 +38,20 @@ const char* nameOf(ProductBlocks blocks) {
     case ProductBlocks::Rows64: return "64 rows";
     case ProductBlocks::Wide64: return "wide, 64 rows";
     case ProductBlocks::Wide128: return "wide, 128 rows";
-    case ProductBlocks::WarpgroupSplits: return "a warpgroup a split";
     case ProductBlocks::Warpgroups: return "warpgroups";
   }
   return "";
 }
 
-bool areThere(ProductBlocks blocks) {
-  return (blocks != ProductBlocks::WarpgroupSplits && blocks != ProductBlocks::Warpgroups) || hasWarpgroups();
-}
+bool areThere(ProductBlocks blocks) { return blocks != ProductBlocks::Warpgroups || hasWarpgroups(); }
 
 ProductBlocks blocksFor(size_t rows, uint32_t outputs) {
   constexpr double kMultiprocessors = 132;
   if (rows <= 16) return ProductBlocks::Rows16;
   ProductBlocks best = ProductBlocks::Rows64;
-  const bool warpgroups = hasWarpgroups();
   double least = 0;
   for (const BlockCost& cost : kCosts) {
-    if (!warpgroups && (cost.blocks == ProductBlocks::WarpgroupSplits || cost.blocks == ProductBlocks::Warpgroups))
-      continue;
+    if (!areThere(cost.blocks)) continue;
     const double each =
         static_cast<double>(divideUp(rows, cost.rows)) * divideUp(outputs, cost.outputs) / kMultiprocessors;
     const double time = each <= 1 ? cost.one : cost.two * (each <= 2 ? 1 : each / 2);
@@ -68,17 +62,14 @@ ProductBlocks blocksFor(size_t rows, uint32_t outputs) {
   return best;
 }
 
-void multiply(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output,
-              size_t outputStride, ProductBlocks blocks) {
+void multiply(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const ProductOutput& output,
+              ProductBlocks blocks) {
   switch (blocks) {
-    case ProductBlocks::Rows16: return multiplyFew(stream, weights, x, bias, output, outputStride);
-    case ProductBlocks::Rows64: return multiplySome(stream, weights, x, bias, output, outputStride);
-    case ProductBlocks::Wide64: return multiplyWide(stream, weights, x, bias, output, outputStride, true);
-    case ProductBlocks::Wide128: return multiplyWide(stream, weights, x, bias, output, outputStride, false);
-    case ProductBlocks::WarpgroupSplits:
-    case ProductBlocks::Warpgroups:
-      return multiplyWarpgroups(stream, weights, x, bias, output, outputStride,
-                                blocks == ProductBlocks::WarpgroupSplits);
+    case ProductBlocks::Rows16: return multiplyFew(stream, weights, x, output);
+    case ProductBlocks::Rows64: return multiplySome(stream, weights, x, output);
+    case ProductBlocks::Wide64: return multiplyWide(stream, weights, x, output, true);
+    case ProductBlocks::Wide128: return multiplyWide(stream, weights, x, output, false);
+    case ProductBlocks::Warpgroups: return multiplyWarpgroups(stream, weights, x, output);
   }
 }
 

@@ -76,13 +76,12 @@ __global__ __launch_bounds__(kThreads) void multiplyFewKernel(Product<Type> prod
 
 }  // namespace
 
-void multiplyFew(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output,
-                 size_t outputStride) {
+void multiplyFew(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const ProductOutput& output) {
   withWeightType(weights.type, [&](auto type) {
     constexpr WeightType kType = decltype(type)::value;
     const dim3 grid(divideUp(weights.outputs, kPanelOutputs), divideUp(x.rows, kRows));
     launch("multiplyFew", multiplyFewKernel<kType>, grid, kThreads, Ring<kType>::kSharedBytes, stream,
-           productOf<kType>(weights, x, bias, output, outputStride));
+           productOf<kType>(weights, x, output));
   });
 }
 

@@ -12,8 +12,7 @@ constexpr unsigned kThreads = kSlices * kPanelOutputs;
 // A block takes a panel and eight rows; a thread one output and one slice of the inputs. Slices are added in order.
 template <WeightType Type>
 __global__ __launch_bounds__(kThreads) void multiplyFloatKernel(DeviceMatrix weights, size_t panelBytes, const float* x,
-                                                                size_t rows, size_t stride, const float* bias,
-                                                                float* output, size_t outputStride) {
+                                                                size_t rows, size_t stride, ProductOutput output) {
   float* partials = sharedAs<float>();  // [kSlices][kBlockRows][kPanelOutputs]
   const unsigned own = threadIdx.x % kPanelOutputs, slice = threadIdx.x / kPanelOutputs;
   const uint8_t* panel = weights.panels + blockIdx.x * panelBytes;
@@ -31,22 +30,23 @@ __global__ __launch_bounds__(kThreads) void multiplyFloatKernel(DeviceMatrix wei
   __syncthreads();
   const size_t row = firstRow + slice, column = blockIdx.x * kPanelOutputs + own;
   if (slice >= kBlockRows || row >= rows || column >= weights.outputs) return;
-  float total = bias == nullptr ? 0.0f : bias[column];
+  float total = output.bias == nullptr ? 0.0f : output.bias[column];
 #pragma unroll
   for (unsigned other = 0; other < kSlices; other++)
     total += partials[(other * kBlockRows + slice) * kPanelOutputs + own];
-  output[row * outputStride + column] = total;
+  float& value = output.values[row * output.stride + column];
+  value = output.adds ? value + total : total;
 }
 
 }  // namespace
 
 void multiplyFloat(cudaStream_t stream, const DeviceMatrix& weights, const float* x, size_t rows, size_t stride,
-                   const float* bias, float* output, size_t outputStride) {
+                   const ProductOutput& output) {
   withWeightType(weights.type, [&](auto type) {
     constexpr WeightType kType = decltype(type)::value;
     const dim3 grid(divideUp(weights.outputs, kPanelOutputs), divideUp(rows, kBlockRows));
     launch("multiplyFloat", multiplyFloatKernel<kType>, grid, kThreads, kThreads * kBlockRows * sizeof(float), stream,
-           weights, panelStride<kType>(weights.inputs), x, rows, stride, bias, output, outputStride);
+           weights, panelStride<kType>(weights.inputs), x, rows, stride, output);
   });
 }
 

@@ -86,13 +86,12 @@ __global__ __launch_bounds__(kThreads) void multiplySomeKernel(Product<Type> pro
 
 }  // namespace
 
-void multiplySome(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output,
-                  size_t outputStride) {
+void multiplySome(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const ProductOutput& output) {
   withWeightType(weights.type, [&](auto type) {
     constexpr WeightType kType = decltype(type)::value;
     const dim3 grid(divideUp(weights.outputs, kPanels * kPanelOutputs), divideUp(x.rows, kRows));
     launch("multiplySome", multiplySomeKernel<kType>, grid, kThreads, Ring<kType>::kSharedBytes, stream,
-           productOf<kType>(weights, x, bias, output, outputStride));
+           productOf<kType>(weights, x, output));
   });
 }
 

@@ -10,7 +10,7 @@
 namespace spillway::cuda {
 
 constexpr unsigned kSplits = 4;
-constexpr unsigned kRowBytes = kGroupInputs * sizeof(uint16_t);  // of a row's values, in a group
+static_assert(kRowBytes == kGroupInputs * sizeof(uint16_t));  // a group of the inputs is what rows stand in
 
 // A chunk is what a warp takes of a panel at a time: 1 or 2 KiB of values, or a super block's, and their scales.
 template <WeightType Type>
@@ -35,9 +35,15 @@ struct Product {
   size_t xStride;
   const float* factors;
   size_t rows;
-  const float* bias;
-  float* output;
-  size_t outputStride;
+  ProductOutput to;
+
+  // What becomes of a sum.
+  __device__ __forceinline__ void store(size_t row, size_t output, float total) const {
+    total *= factors[row];
+    if (to.bias != nullptr) total += to.bias[output];
+    float& value = to.values[row * to.stride + output];
+    value = to.adds ? value + total : total;
+  }
 };
 
 // Panels of 16 bits have a row of 16 outputs an input, which ldmatrix turns round. Pieces of 16 bytes lie in an order
@@ -103,11 +109,68 @@ __device__ __forceinline__ void weightsOfGroup(const uint8_t* chunk, unsigned gr
   }
 }
 
-// Where 16 bytes of a row, one of four, lie in shared memory, [rows][kRowBytes]: the eight rows that ldmatrix reads at
-// once fall on different banks.
-__device__ __forceinline__ unsigned rowPlace(unsigned row, unsigned piece) {
-  return row * kRowBytes + (piece ^ (row / 2 % 4)) * 16;
+// The steps of a block that takes a sum's splits one after another, `Groups` groups of the inputs each, `Steps` of them
+// a chunk; rows and chunks come through rings of so many stages. A split has as many steps as any other: where it ends
+// before, its last ones are behind the inputs.
+template <unsigned Groups, unsigned Steps, unsigned RowStages, unsigned ChunkStages>
+struct SplitSteps {
+  static constexpr unsigned kInputs = Groups * static_cast<unsigned>(kGroupInputs), kChunkInputs = Steps * kInputs;
+  unsigned ofSplit;  // steps
+  unsigned split = 0, inSplit = 0, rowStage = 0, chunkStage = 0;
+
+  __device__ __forceinline__ unsigned chunk() const { return split + inSplit / Steps * kSplits; }
+  __device__ __forceinline__ unsigned ofChunk() const { return inSplit % Steps; }
+  __device__ __forceinline__ unsigned firstInput() const { return chunk() * kChunkInputs + ofChunk() * kInputs; }
+  __device__ __forceinline__ bool done() const { return split == kSplits; }
+  __device__ __forceinline__ void advance() {
+    if (++rowStage == RowStages) rowStage = 0;
+    if (++inSplit % Steps == 0 && ++chunkStage == ChunkStages) chunkStage = 0;
+    if (inSplit < ofSplit) return;
+    inSplit = 0;
+    split++;
+  }
+};
+__device__ __forceinline__ unsigned chunksOfSplit(unsigned inputs, unsigned chunkInputs) {
+  return ((inputs + chunkInputs - 1) / chunkInputs + kSplits - 1) / kSplits;
 }
+
+// What one of `Threads` threads fetches of a step's rows: 16 bytes at a time, those of a row next to each other, the
+// same ones of every so many rows. Rows and inputs that are not there become zeros.
+template <unsigned Threads, unsigned Rows, unsigned Groups>
+struct RowFetcher {
+  static constexpr unsigned kOfRow = 4 * Groups, kStep = Threads / kOfRow, kPieces = Rows / kStep;
+  const uint16_t* from;
+  size_t stride;
+  unsigned inputs, group, place, there;
+
+  template <WeightType Type>
+  __device__ __forceinline__ RowFetcher(const Product<Type>& product, size_t firstRow, unsigned thread)
+      : stride(kStep * product.xStride),
+        inputs(product.weights.inputs),
+        group(thread % kOfRow / 4),
+        place(group * Rows * kRowBytes + rowPlace(thread / kOfRow, thread % 4)) {
+    const unsigned row = thread / kOfRow;
+    const size_t left = product.rows - firstRow < Rows ? product.rows - firstRow : Rows;
+    there = left <= row ? 0 : divideUp(left - row, kStep);
+    from = product.x + (firstRow + (there == 0 ? 0 : row)) * product.xStride + thread % kOfRow * 8;
+  }
+
+  __device__ __forceinline__ void fetch(uint8_t* stage, unsigned first) const {
+    uint8_t* to = stage + place;
+    const bool inside = first + group * kGroupInputs < inputs;
+    const uint16_t* source = from + (inside ? first : 0);
+    if (inside && there == kPieces) {
+#pragma unroll
+      for (unsigned i = 0; i < kPieces; i++) copy16Async(to + i * kStep * kRowBytes, source + i * stride);
+      return;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < kPieces; i++) {
+      const bool isThere = inside && i < there;
+      copy16Async(to + i * kStep * kRowBytes, isThere ? source + i * stride : from, isThere ? 16 : 0);
+    }
+  }
+};
 
 // sums += 16 rows, from shared memory, times a group's weights of 16 outputs.
 template <unsigned Panels>
@@ -153,29 +216,22 @@ __device__ __forceinline__ void storeTotals(const Product<Type>& product, const 
     float total = of[0];
 #pragma unroll
     for (unsigned other = 1; other < kSplits; other++) total += of[other * kPanelSums];
-    total *= product.factors[toRow];
-    product.output[toRow * product.outputStride + toOutput] =
-        product.bias == nullptr ? total : total + product.bias[toOutput];
+    product.store(toRow, toOutput, total);
   }
 }
 
 // By blocks of each kind: multiplyFew.cu, multiplySome.cu, multiplyWide.cu (64 or 128 rows), and multiplyWarpgroups.cu,
 // for architecture 9.0 alone.
-void multiplyFew(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output,
-                 size_t outputStride);
-void multiplySome(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output,
-                  size_t outputStride);
-void multiplyWide(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output,
-                  size_t outputStride, bool sixtyFour);
-void multiplyWarpgroups(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const float* bias,
-                        float* output, size_t outputStride, bool allSplits);
+void multiplyFew(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const ProductOutput& output);
+void multiplySome(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const ProductOutput& output);
+void multiplyWide(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x, const ProductOutput& output,
+                  bool sixtyFour);
+void multiplyWarpgroups(cudaStream_t stream, const DeviceMatrix& weights, const HalfRows& x,
+                        const ProductOutput& output);
 
 template <WeightType Type>
-Product<Type> productOf(const DeviceMatrix& weights, const HalfRows& x, const float* bias, float* output,
-                        size_t outputStride) {
-  return {
-      weights,     panelStride<Type>(weights.inputs), x.values, halfColumns(x.columns), x.factors, x.rows, bias, output,
-      outputStride};
+Product<Type> productOf(const DeviceMatrix& weights, const HalfRows& x, const ProductOutput& output) {
+  return {weights, panelStride<Type>(weights.inputs), x.values, halfColumns(x.columns), x.factors, x.rows, output};
 }
 
 }  // namespace spillway::cuda

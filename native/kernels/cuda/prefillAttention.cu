@@ -7,7 +7,8 @@ namespace {
 constexpr uint32_t kWarps = 4;
 constexpr uint32_t kThreads = kWarps * kWarp;
 constexpr uint32_t kQueries = 16 * kWarps;  // of a block: (token, head) pairs, heads of one KV head next to each other
-constexpr uint32_t kPad = 8;  // halves after each row in shared memory, so that rows fall on different banks
+constexpr uint32_t kPad = 8;     // halves after each row in shared memory, so that rows fall on different banks
+constexpr uint32_t kStages = 2;  // tiles in shared memory: one is fetched while another is used
 
 // Keys lie in shared memory as in their page, [headDim][16], but that pieces of 16 bytes change places so that the
 // eight rows which ldmatrix reads at once fall on different banks.
@@ -25,9 +26,10 @@ struct Task {
   size_t outputStride;
 };
 
+// A tile: keys, TileTokens * headDim halves, then values, [TileTokens][headDim + kPad].
 template <int TileTokens>
-size_t sharedBytes(uint32_t headDim) {
-  return (kQueries * (headDim + kPad) + TileTokens * headDim + TileTokens * (headDim + kPad)) * sizeof(uint16_t);
+__host__ __device__ constexpr uint32_t tileHalves(uint32_t headDim) {
+  return TileTokens * headDim + TileTokens * (headDim + kPad);
 }
 
 // What a lane keeps: of two queries (rows group and group + 8 of its warp's 16), every fourth pair of columns.
@@ -37,6 +39,17 @@ struct Lane {
   float sums[MostTiles][4];
   float maximum[2], sum[2];
 };
+
+// 2^x as the device's instruction has it, to 2^-22 of it; below 2^-126 zero.
+__device__ __forceinline__ float powerOfTwo(float x) {
+#if defined(__CUDA_ARCH__)
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+#else
+  return exp2f(x);
+#endif
+}
 
 // Masks, scales and exponentiates a tile's scores, and rescales what is there. Powers of two are what the device has an
 // instruction for; where the score is the product times a factor, that factor goes into the exponent's.
@@ -67,11 +80,11 @@ __device__ __forceinline__ void softmaxTile(const Task& task, Lane<TileTokens, M
     forScores([&](float& score, uint32_t) { highest = fmaxf(highest, score); });
     highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, 1));
     highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, 2));
-    const float factor = exp2f((lane.maximum[row] - highest) * exponent);
+    const float factor = powerOfTwo((lane.maximum[row] - highest) * exponent);
     lane.maximum[row] = highest;
     float total = 0;
     forScores([&](float& score, uint32_t) {
-      score = exp2f((score - highest) * exponent);
+      score = powerOfTwo((score - highest) * exponent);
       total += score;
     });
     lane.sum[row] = fmaf(lane.sum[row], factor, total);
@@ -88,13 +101,11 @@ template <int TileTokens, int MostTiles>
 __global__ __launch_bounds__(kThreads) void prefillAttentionKernel(Task task) {
   const uint32_t headDim = task.layout.headDim, group = task.shape.heads / task.layout.kvHeads, kvHead = blockIdx.y;
   const AttentionRange range = task.ranges[blockIdx.z];
-  const uint32_t firstQuery = blockIdx.x * kQueries, queryCount = range.tokens * group;
+  // The last queries, which see the most keys, first.
+  const uint32_t firstQuery = (gridDim.x - 1 - blockIdx.x) * kQueries, queryCount = range.tokens * group;
   if (firstQuery >= queryCount) return;
   const AttentionToken start = task.tokens[range.firstToken];
   const HeadPages pages = headPages(task.layout, start.pages, kvHead);
-  uint16_t* queries = sharedAs<uint16_t>();  // [kQueries][headDim + kPad]
-  uint16_t* keys = queries + kQueries * (headDim + kPad);
-  uint16_t* values = keys + TileTokens * headDim;  // [TileTokens][headDim + kPad]
   const uint32_t stride = headDim + kPad;
 
   const uint32_t lastQuery = firstQuery + kQueries < queryCount ? firstQuery + kQueries - 1 : queryCount - 1;
@@ -104,68 +115,74 @@ __global__ __launch_bounds__(kThreads) void prefillAttentionKernel(Task task) {
   const auto blocksOf = [&](uint32_t first) {
     return tileBlocks(pages.pages, pages.pageTokens, first, TileTokens, begin, end);
   };
-  const auto fetchTile = [&](const TileBlocks& blocks) {
-    fetchKeys(pages, blocks, reinterpret_cast<uint8_t*>(keys), headDim * kKeyBlock * sizeof(uint16_t), keyPlace);
+  const auto keysOf = [&](uint32_t first) {
+    return sharedAs<uint16_t>() + first / TileTokens % kStages * tileHalves<TileTokens>(headDim);
   };
-  TileBlocks blocks = blocksOf(firstTile);
-  fetchTile(blocks);
-  commitCopies();
-  for (uint32_t i = threadIdx.x; i < kQueries * headDim; i += kThreads) {
-    const uint32_t query = firstQuery + i / headDim;
-    const size_t token = range.firstToken + query / group, head = kvHead * group + query % group;
-    const float value =
-        query < queryCount ? task.queries[token * task.queryStride + head * headDim + i % headDim] : 0.0f;
-    queries[i / headDim * stride + i % headDim] = toHalf(value);
-  }
+  const auto valuesOf = [&](uint32_t first) { return keysOf(first) + TileTokens * headDim; };
+  const auto fetch = [&](const TileBlocks& blocks, uint32_t first) {
+    if (first < end) {
+      fetchKeys(pages, blocks, reinterpret_cast<uint8_t*>(keysOf(first)), headDim * kKeyBlock * sizeof(uint16_t),
+                keyPlace);
+      fetchValues(pages, blocks, first, TileTokens, begin, end, reinterpret_cast<uint8_t*>(valuesOf(first)),
+                  stride * sizeof(uint16_t));
+    }
+    commitCopies();
+  };
+  fetch(blocksOf(firstTile), firstTile);
+  // Asked for a tile before it is fetched by them: a page's address comes from memory, too.
+  TileBlocks blocks = blocksOf(firstTile + TileTokens);
 
   const uint32_t warp = threadIdx.x / kWarp, laneIndex = threadIdx.x % kWarp, row = laneIndex / 4, part = laneIndex % 4;
   // Rows of addresses for loadMatricesTransposed: lane 8 m + r asks for row r of matrix m; odd matrices are the lower
   // eight rows of k, the upper two the next columns.
   const uint32_t matrixRow = laneIndex % 8 + laneIndex / 8 % 2 * 8, matrixColumn = laneIndex / 16 * 8;
   uint32_t position[2], head[2];
+  // The warp's queries, as mma16x8x16 takes them.
+  constexpr int kSteps = MostTiles / 2;
+  uint32_t queries[kSteps][4];
+#pragma unroll
   for (int i = 0; i < 2; i++) {
-    const uint32_t query = min(static_cast<int>(firstQuery + 16 * warp + row + 8 * i), static_cast<int>(lastQuery));
+    const uint32_t wanted = firstQuery + 16 * warp + row + 8 * i, query = wanted < lastQuery ? wanted : lastQuery;
     position[i] = start.position + query / group;
     head[i] = kvHead * group + query % group;
+    const float* from =
+        task.queries + (range.firstToken + query / group) * task.queryStride + size_t{head[i]} * headDim + 2 * part;
+#pragma unroll
+    for (int step = 0; step < kSteps; step++)
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        const bool isThere = 16 * step < static_cast<int>(headDim);
+        const float* pair = from + (isThere ? 16 * step + 8 * half : 0);
+        queries[step][i + 2 * half] = packHalves(pair[0], pair[1]);
+      }
   }
   Lane<TileTokens, MostTiles> lane = {{}, {}, {kLowest, kLowest}, {0, 0}};
 
   for (uint32_t first = firstTile; first < end; first += TileTokens) {
-    fetchValues(pages, blocks, first, TileTokens, begin, end, reinterpret_cast<uint8_t*>(values),
-                stride * sizeof(uint16_t));
-    commitCopies();
-    const bool goesOn = first + TileTokens < end;
-    if (goesOn) blocks = blocksOf(first + TileTokens);
+    fetch(blocks, first + TileTokens);
+    blocks = blocksOf(first + 2 * TileTokens);
     waitForCopies<1>();
     __syncthreads();
+    const uint16_t *keys = keysOf(first), *values = valuesOf(first);
 
 #pragma unroll
     for (int tile = 0; tile < TileTokens / 8; tile++)
 #pragma unroll
       for (int i = 0; i < 4; i++) lane.scores[tile][i] = 0;
-#pragma unroll 2
-    for (uint32_t d = 0; d < headDim; d += 16) {
-      uint32_t a[4];
 #pragma unroll
-      for (int i = 0; i < 4; i++)
-        a[i] = *reinterpret_cast<const uint32_t*>(queries + (16 * warp + row + i % 2 * 8) * stride + d + 2 * part +
-                                                  i / 2 * 8);
+    for (int step = 0; step < kSteps; step++) {
+      const uint32_t d = 16 * step;
+      if (d >= headDim) continue;
 #pragma unroll
       for (int block = 0; block < TileTokens / 16; block++) {
         uint32_t b[4];
         const uint32_t piece = (d + matrixRow) * kKeyPieces + matrixColumn / kPieceHalves;
         loadMatricesTransposed(b, keys + block * headDim * kKeyBlock + keyPlace(piece) * kPieceHalves);
-        mma16x8x16(lane.scores[2 * block], a, b);
-        mma16x8x16(lane.scores[2 * block + 1], a, b + 2);
+        mma16x8x16(lane.scores[2 * block], queries[step], b);
+        mma16x8x16(lane.scores[2 * block + 1], queries[step], b + 2);
       }
     }
-    __syncthreads();
-    if (goesOn) fetchTile(blocks);
-    commitCopies();
-
     softmaxTile(task, lane, position, head, first, part);
-    waitForCopies<1>();
-    __syncthreads();
 #pragma unroll
     for (int block = 0; block < TileTokens / 16; block++) {
       const auto& low = lane.scores[2 * block];
@@ -181,7 +198,7 @@ __global__ __launch_bounds__(kThreads) void prefillAttentionKernel(Task task) {
         mma16x8x16(lane.sums[tile + 1], a, b + 2);
       }
     }
-    __syncthreads();
+    __syncthreads();  // everybody is done with the stage that is filled next
   }
   waitForCopies<0>();
 
@@ -190,14 +207,15 @@ __global__ __launch_bounds__(kThreads) void prefillAttentionKernel(Task task) {
     float sum = lane.sum[i];
     sum += __shfl_xor_sync(kAllLanes, sum, 1);
     sum += __shfl_xor_sync(kAllLanes, sum, 2);
+    const float share = 1.0f / sum;
     const uint32_t query = firstQuery + 16 * warp + row + 8 * i;
     if (query >= queryCount) continue;
     float* to = task.outputs + (range.firstToken + query / group) * task.outputStride + size_t{head[i]} * headDim;
 #pragma unroll
     for (int tile = 0; tile < MostTiles; tile++) {
       if (8 * tile >= static_cast<int>(headDim)) continue;
-      to[8 * tile + 2 * part] = lane.sums[tile][2 * i] / sum;
-      to[8 * tile + 2 * part + 1] = lane.sums[tile][2 * i + 1] / sum;
+      to[8 * tile + 2 * part] = lane.sums[tile][2 * i] * share;
+      to[8 * tile + 2 * part + 1] = lane.sums[tile][2 * i + 1] * share;
     }
   }
 }
@@ -208,7 +226,7 @@ void run(cudaStream_t stream, const Task& task, size_t rangeCount, uint32_t most
   const dim3 grid(divideUp(size_t{mostTokens} * group, kQueries), task.layout.kvHeads,
                   static_cast<unsigned>(rangeCount));
   launch("prefillAttention", prefillAttentionKernel<TileTokens, MostTiles>, grid, kThreads,
-         sharedBytes<TileTokens>(task.layout.headDim), stream, task);
+         kStages * tileHalves<TileTokens>(task.layout.headDim) * sizeof(uint16_t), stream, task);
 }
 
 }  // namespace

@@ -1,27 +1,22 @@
 #include "RowKernels.h"
-#include "reduce.h"
+#include "rowNorm.h"
 
 namespace spillway::cuda {
 namespace {
 
-constexpr unsigned kThreads = 256;
-
 // A block a row.
-__global__ void rmsNormKernel(const float* x, const float* weight, float epsilon, size_t n, float* y) {
-  float* partials = sharedAs<float>();
-  const float* from = x + blockIdx.x * n;
-  float squares = 0;
-  for (size_t i = threadIdx.x; i < n; i += kThreads) squares = fmaf(from[i], from[i], squares);
-  squares = blockSum(squares, partials);
-  const float factor = 1.0f / sqrtf(squares / static_cast<float>(n) + epsilon);
-  for (size_t i = threadIdx.x; i < n; i += kThreads) y[blockIdx.x * n + i] = from[i] * factor * weight[i];
+__global__ __launch_bounds__(kMostRowThreads, kRowBlocks) void rmsNormKernel(const float* x, RmsNorm norm, size_t n,
+                                                                             float* y) {
+  const KeptRow row(x + blockIdx.x * n, n);
+  norm.measure(row, sharedAs<float>());
+  storeChanged(row, norm, y + blockIdx.x * n);
 }
 
 }  // namespace
 
 void rmsNorm(cudaStream_t stream, const float* x, const float* weight, float epsilon, size_t rows, size_t n, float* y) {
-  launch("rmsNorm", rmsNormKernel, static_cast<unsigned>(rows), kThreads, kThreads / kWarp * sizeof(float), stream, x,
-         weight, epsilon, n, y);
+  launch("rmsNorm", rmsNormKernel, static_cast<unsigned>(rows), rowThreads(n), rowSharedBytes(n), stream, x,
+         RmsNorm{weight, epsilon, 0}, n, y);
 }
 
 }  // namespace spillway::cuda

@@ -12,23 +12,46 @@ __device__ __forceinline__ void storeElement(uint8_t* at, size_t index, bool hal
   reinterpret_cast<uint16_t*>(at)[index] = toHalf(clampFinite(value, kLargestHalf));
 }
 
-// A block a token and KV head.
-__global__ void storeTokensKernel(CacheLayout layout, const AttentionToken* tokens, const float* keys,
-                                  const float* values, size_t stride) {
-  const AttentionToken token = tokens[blockIdx.x];
-  const HeadPages head = headPages(layout, token.pages, blockIdx.y);
-  uint8_t* page = const_cast<uint8_t*>(head.page(token.position));
-  const uint32_t index = token.position % layout.pageTokens;
+constexpr unsigned kThreads = 256, kTokens = kKeyBlock;
+
+// A block takes a KV head of 16 tokens. Keys of a row's tokens stand next to each other in its page, so that they go
+// there by way of shared memory, [kTokens][headDim + 1], element by element of all of them.
+__global__ __launch_bounds__(kThreads) void storeTokensKernel(CacheLayout layout, const AttentionToken* tokens,
+                                                              size_t count, const float* keys, const float* values,
+                                                              size_t stride) {
+  const size_t firstToken = size_t{blockIdx.x} * kTokens;
+  const uint32_t here = count - firstToken < kTokens ? static_cast<uint32_t>(count - firstToken) : kTokens;
+  const uint32_t headDim = layout.headDim, pageTokens = layout.pageTokens;
   const bool half = layout.type == CacheType::F16;
-  const size_t from = blockIdx.x * stride + size_t{blockIdx.y} * layout.headDim;
-  for (uint32_t d = threadIdx.x; d < head.valueStride; d += blockDim.x) {
-    if (d < layout.headDim) {
-      const size_t place = (size_t{index / kKeyBlock} * layout.headDim + d) * kKeyBlock + index % kKeyBlock;
-      storeElement(page + head.headOffset, place, half, keys[from + d]);
-    }
-    storeElement(page + head.valueOffset, size_t{index} * head.valueStride + d, half,
-                 d < layout.headDim ? values[from + d] : 0.0f);
+  float* turned = sharedAs<float>();
+  const auto headOf = [&](uint32_t token) { return headPages(layout, tokens[firstToken + token].pages, blockIdx.y); };
+  const auto positionOf = [&](uint32_t token) { return tokens[firstToken + token].position; };
+  const auto pageOf = [&](const HeadPages& head, uint32_t position) {
+    return const_cast<uint8_t*>(head.page(position));
+  };
+
+  const size_t from = firstToken * stride + size_t{blockIdx.y} * headDim;
+  const uint32_t width = (headDim + 15) / 16 * 16;  // of a row of values, with zeros behind
+#pragma unroll 4
+  for (uint32_t i = threadIdx.x; i < here * width; i += kThreads) {
+    const uint32_t token = i / width, d = i % width, position = positionOf(token);
+    const bool isThere = d < headDim;
+    const size_t at = from + token * stride + (isThere ? d : 0);
+    if (isThere) turned[token * (headDim + 1) + d] = keys[at];
+    const HeadPages head = headOf(token);
+    storeElement(pageOf(head, position) + head.valueOffset, size_t{position % pageTokens} * width + d, half,
+                 isThere ? values[at] : 0.0f);
   }
+  __syncthreads();
+  const uint32_t token = threadIdx.x % kTokens;
+  if (token >= here) return;
+  const HeadPages head = headOf(token);
+  const uint32_t position = positionOf(token), index = position % pageTokens;
+  uint8_t* page = pageOf(head, position) + head.headOffset;
+#pragma unroll 4
+  for (uint32_t d = threadIdx.x / kTokens; d < headDim; d += kThreads / kTokens)
+    storeElement(page, (size_t{index / kKeyBlock} * headDim + d) * kKeyBlock + index % kKeyBlock, half,
+                 turned[token * (headDim + 1) + d]);
 }
 
 }  // namespace
@@ -36,8 +59,8 @@ __global__ void storeTokensKernel(CacheLayout layout, const AttentionToken* toke
 void storeTokens(cudaStream_t stream, const CacheLayout& layout, const AttentionToken* tokens, size_t count,
                  const float* keys, const float* values, size_t stride) {
   if (isQuantised(layout.type)) return storeQuantisedTokens(stream, layout, tokens, count, keys, values, stride);
-  launch("storeTokens", storeTokensKernel, dim3(static_cast<unsigned>(count), layout.kvHeads), 128, 0, stream, layout,
-         tokens, keys, values, stride);
+  launch("storeTokens", storeTokensKernel, dim3(divideUp(count, kTokens), layout.kvHeads), kThreads,
+         kTokens * (layout.headDim + 1) * sizeof(float), stream, layout, tokens, count, keys, values, stride);
 }
 
 }  // namespace spillway::cuda

@@ -4,6 +4,15 @@
 
 namespace spillway::cuda {
 
+// Rows that the tensor cores take from shared memory stand there 32 halves at a time: [rows][kRowBytes].
+constexpr unsigned kRowBytes = 64;
+
+// Where 16 bytes of a row, one of four, lie: the eight rows that are read at once fall on different banks. For
+// warpgroups it is the swizzle of 64 bytes, of an address whose last nine bits are zeros.
+__host__ __device__ constexpr unsigned rowPlace(unsigned row, unsigned piece) {
+  return row * kRowBytes + (piece ^ (row / 2 % 4)) * 16;
+}
+
 #if !defined(__CUDACC__)
 struct MmaLane {
   float* d;

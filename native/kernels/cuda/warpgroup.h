@@ -13,13 +13,6 @@ namespace spillway::cuda {
 
 constexpr unsigned kWarpgroup = 4 * kWarp;
 constexpr unsigned kWarpgroupOutputs = 64, kWarpgroupRows = 128;  // of a product
-constexpr unsigned kWarpgroupRowBytes = 64;                       // of a row in shared memory: 32 halves
-
-// Where 16 bytes of a row, one of four, lie in shared memory: the eight rows that are read at once fall on different
-// banks. For the tensor cores the swizzle of 64 bytes, of an address whose last nine bits are zeros.
-__host__ __device__ constexpr unsigned swizzledPlace(unsigned row, unsigned piece) {
-  return row * kWarpgroupRowBytes + (piece ^ (row / 2 % 4)) * 16;
-}
 
 #if !defined(__CUDACC__)
 struct WarpgroupLane {
@@ -42,7 +35,7 @@ inline void completeWarpgroup(void* const lanes[32]) {
   for (unsigned row = 0; row < kWarpgroupRows; row++) {
     float b[16];
     for (unsigned k = 0; k < 16; k++)
-      b[k] = halfToFloat(reinterpret_cast<const uint16_t*>(any.rows + swizzledPlace(row, 2 * any.step + k / 8))[k % 8]);
+      b[k] = halfToFloat(reinterpret_cast<const uint16_t*>(any.rows + rowPlace(row, 2 * any.step + k / 8))[k % 8]);
     for (unsigned output = 0; output < 16; output++) {
       float sum = 0;
       for (unsigned k = 0; k < 16; k++) sum += a[output][k] * b[k];
@@ -86,13 +79,28 @@ __device__ __forceinline__ void showToProducts() {
 #endif
 }
 
+// What a warpgroup's threads may have of the registers: all of it says so at the same place, some less than the kernel
+// was launched with, so that others may have more.
+template <unsigned Registers>
+__device__ __forceinline__ void keepRegisters() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
+#endif
+}
+template <unsigned Registers>
+__device__ __forceinline__ void takeRegisters() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
+#endif
+}
+
 #define SPILLWAY_EIGHT(i)                                                                                     \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
       "+f"(d[i + 7])
 
 // d[64 x 128] = a[64 x 16] b[16 x 128], plus d if `adds`, by a whole warpgroup; halves, summed in float. a: each warp's
 // 16 rows, as in mma16x8x16. d[4 j + i]: rows as in mma16x8x16, columns 8 j and on. b: 16 halves of each of 128 rows of
-// 32, those of step 0 or 1, in shared memory as swizzledPlace() says.
+// 32, those of step 0 or 1, in shared memory as rowPlace() says.
 __device__ __forceinline__ void startProduct(float (&d)[kWarpgroupRows / 2], const uint32_t (&a)[4],
                                              const uint8_t* rows, unsigned step, bool adds) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)

@@ -46,8 +46,8 @@ bool GpuBench::isSlow() {
                             kInputs};
   const auto product = [&] {
     return timedLaunches(1, [&] {
-      cuda::multiply(stream(), {WeightType::Q4_0, kOutputs, kInputs, weights.data()}, rows, nullptr,
-                     reinterpret_cast<float*>(outputs.data()), kOutputs);
+      cuda::multiply(stream(), {WeightType::Q4_0, kOutputs, kInputs, weights.data()}, rows,
+                     {nullptr, reinterpret_cast<float*>(outputs.data()), kOutputs});
     });
   };
   product();  // brings the code to the device

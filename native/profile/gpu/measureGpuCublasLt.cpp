@@ -102,13 +102,13 @@ class GpuCublasLtMeasurement final : public Measurement {
     const cuda::HalfRows prepared{reinterpret_cast<uint16_t*>(values.data()), reinterpret_cast<float*>(factors.data()),
                                   point.tokens, inputs};
     const cuda::RowRun all{0, point.tokens};
-    gpu_->sample(bench, point.samples, point.calls, 2.0 * shape.outputs * static_cast<double>(inputs * point.tokens),
-                 [&] {
-                   cuda::prepareRows(gpu_->stream(), reinterpret_cast<const float*>(x.data()), inputs, prepared);
-                   products_->multiply(gpu_->stream(), shape.outputs,
-                                       {type, shape.outputs, shape.inputs, weights.data()}, prepared, &all, 1, nullptr,
-                                       reinterpret_cast<float*>(outputs.data()), shape.outputs, workspace.data());
-                 });
+    gpu_->sample(
+        bench, point.samples, point.calls, 2.0 * shape.outputs * static_cast<double>(inputs * point.tokens), [&] {
+          cuda::prepareRows(gpu_->stream(), reinterpret_cast<const float*>(x.data()), inputs, prepared);
+          products_->multiply(gpu_->stream(), shape.outputs, {type, shape.outputs, shape.inputs, weights.data()},
+                              prepared, &all, 1, {nullptr, reinterpret_cast<float*>(outputs.data()), shape.outputs},
+                              workspace.data());
+        });
     gpu_->link().finish();
   }
 

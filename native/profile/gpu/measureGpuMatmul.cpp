@@ -73,8 +73,8 @@ class GpuMatmulMeasurement final : public Measurement {
       gpu_->sample(bench, point.samples, point.calls, operations, [&] {
         if (at + bytes > weights.bytes()) at = 0;
         cuda::prepareRows(gpu_->stream(), reinterpret_cast<const float*>(x.data()), shape.inputs, prepared);
-        cuda::multiply(gpu_->stream(), {type_, shape.outputs, shape.inputs, weights.data() + at}, prepared, nullptr,
-                       reinterpret_cast<float*>(outputs.data()), shape.outputs);
+        cuda::multiply(gpu_->stream(), {type_, shape.outputs, shape.inputs, weights.data() + at}, prepared,
+                       {nullptr, reinterpret_cast<float*>(outputs.data()), shape.outputs});
         at += cuda::MemoryPool::aligned(bytes);
       });
       gpu_->link().finish();

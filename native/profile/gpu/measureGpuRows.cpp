@@ -1,5 +1,5 @@
-// What a layer does to each row on the device beside its products and attention: norm, rounding for a product,
-// rotation, activation function, residual sum.
+// What a layer does to each row on the device beside its products and attention: norm and activation function, each
+// with the rounding for a product, and rotation.
 #include <vector>
 
 #include "../../kernels/cuda/RowKernels.h"
@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kRows = 256, kWidth = 4096;
 constexpr size_t kSmallRows = 2, kSmallWidth = 256;
 constexpr uint32_t kHead = 64;
-constexpr double kOperations = 5;  // that a value goes through, each of which reads and writes it
+constexpr double kOperations = 5;  // that a value goes through
 
 class GpuRowsMeasurement final : public Measurement {
  public:
@@ -24,7 +24,7 @@ class GpuRowsMeasurement final : public Measurement {
   void round(Workbench& bench) override {
     const size_t rows = gpu_->small() ? kSmallRows : kRows, width = gpu_->small() ? kSmallWidth : kWidth;
     const char* what = "profiling the GPU's rows";
-    const Device::Piece hidden = gpu_->take(rows * width * 4, what), normed = gpu_->take(rows * width * 4, what),
+    const Device::Piece hidden = gpu_->take(rows * width * 4, what), inner = gpu_->take(rows * width * 4, what),
                         factor = gpu_->take(rows * width * 4, what), weight = gpu_->take(width * 4, what),
                         halves = gpu_->take(rows * width * 2, what), factors = gpu_->take(rows * 4, what),
                         places = onDevice(*gpu_, std::vector<uint32_t>(rows, 0), what),
@@ -33,13 +33,11 @@ class GpuRowsMeasurement final : public Measurement {
     const cuda::HalfRows prepared{reinterpret_cast<uint16_t*>(halves.data()), floats(factors), rows, width};
     const cudaStream_t stream = gpu_->stream();
     gpu_->sample(bench, samples_, calls_, kOperations * static_cast<double>(rows * width), [&] {
-      cuda::rmsNorm(stream, floats(hidden), floats(weight), 1e-5f, rows, width, floats(normed));
-      cuda::prepareRows(stream, floats(normed), width, prepared);
-      cuda::rotate(stream, cuda::RotaryPairing::Halves, floats(normed), rows, width,
+      cuda::prepareRmsNorm(stream, floats(hidden), floats(weight), 1e-5f, prepared);
+      cuda::rotate(stream, cuda::RotaryPairing::Halves, floats(inner), rows, width,
                    static_cast<uint32_t>(width / kHead), kHead, kHead, reinterpret_cast<const uint32_t*>(places.data()),
                    floats(angles), floats(angles) + kHead / 2);
-      cuda::activate(stream, Activation::Silu, floats(normed), floats(factor), rows * width);
-      cuda::add(stream, floats(factor), floats(normed), rows * width);
+      cuda::prepareActivated(stream, Activation::Silu, floats(inner), floats(factor), prepared);
     });
     gpu_->link().finish();
   }

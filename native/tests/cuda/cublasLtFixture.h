@@ -11,8 +11,8 @@ namespace spillway::cuda {
 // The rows' product with whole panels of a matrix of `outputs` outputs, for these runs of rows, after an algorithm has
 // been found.
 inline void multiplyByCublasLt(CublasLtProducts& products, uint32_t outputs, const DeviceMatrix& matrix, const float* x,
-                               size_t stride, size_t rows, const std::vector<RowRun>& runs, const float* bias,
-                               float* output, size_t outputStride) {
+                               size_t stride, size_t rows, const std::vector<RowRun>& runs,
+                               const ProductOutput& output) {
   const DeviceArray<uint8_t> memory(CublasLtProducts::tryBytes(outputs, matrix.inputs)),
       workspace(CublasLtProducts::workspaceBytes(outputs, matrix.inputs, rows));
   ASSERT_TRUE(products.prepare(testStream(), outputs, matrix.inputs, memory.get()));
@@ -20,8 +20,7 @@ inline void multiplyByCublasLt(CublasLtProducts& products, uint32_t outputs, con
   const DeviceArray<float> factors(rows);
   const HalfRows prepared = {halves.get(), factors.get(), rows, matrix.inputs};
   prepareRows(testStream(), x, stride, prepared);
-  products.multiply(testStream(), outputs, matrix, prepared, runs.data(), runs.size(), bias, output, outputStride,
-                    workspace.get());
+  products.multiply(testStream(), outputs, matrix, prepared, runs.data(), runs.size(), output, workspace.get());
   check(cudaStreamSynchronize(testStream()), "synchronize");
 }
 

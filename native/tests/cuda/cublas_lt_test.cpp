@@ -121,7 +121,7 @@ TEST(CublasLtAlgorithms, WhatFailsWhenItIsTriedIsNotUsedAndWhatFailsLaterIsAnErr
   const RowRun one = {0, 1};
   try {
     products->multiply(testStream(), 16, {WeightType::F32, 16, 32, panels.get()}, {halves.get(), factors.get(), 1, 32},
-                       &one, 1, nullptr, out.get(), 16, workspace.get());
+                       &one, 1, {nullptr, out.get(), 16}, workspace.get());
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Internal);
@@ -154,8 +154,8 @@ TEST(CublasLtRuns, AreWhatTheRowsAndOutputsAreByThemselves) {
       const DeviceArray<float> out(std::vector<float>(size.rows * size.outputs, 7777.0f));
       const size_t panelBytes = packedBytes(WeightType::Q4_1, 16, size.inputs);
       const DeviceMatrix part = {WeightType::Q4_1, count, size.inputs, device.matrix.panels + first / 16 * panelBytes};
-      multiplyByCublasLt(*products, size.outputs, part, x.get(), size.inputs, size.rows, runs, b.get() + first,
-                         out.get() + first, size.outputs);
+      multiplyByCublasLt(*products, size.outputs, part, x.get(), size.inputs, size.rows, runs,
+                         {b.get() + first, out.get() + first, size.outputs});
       return out.values();
     };
     const std::vector<float> all = run({{0, size.rows}}, 0, size.outputs);

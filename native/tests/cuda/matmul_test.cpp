@@ -50,26 +50,24 @@ class CudaMatmul : public testing::TestWithParam<MatmulCase> {
   // Rows [first, first + rows) of the values; outputs lie apart by five floats more than needed, which must stay as
   // they are.
   std::vector<float> run(Way way, size_t first, size_t rows, CublasLtProducts* products = nullptr,
-                         std::optional<ProductBlocks> blocks = {}) const {
+                         std::optional<ProductBlocks> blocks = {}, bool adds = false) const {
     const MatrixOnDevice device(matrix.weights);
     const DeviceArray<float> x(std::vector<float>(values.begin() + static_cast<long>(first * stride),
                                                   values.begin() + static_cast<long>((first + rows) * stride))),
         b(bias);
     const size_t outputStride = shape.outputs + 5;
     const DeviceArray<float> out(std::vector<float>(rows * outputStride, 7777.0f));
-    const float* biasOrNull = shape.bias ? b.get() : nullptr;
+    const ProductOutput output = {shape.bias ? b.get() : nullptr, out.get(), outputStride, adds};
     if (way == Way::CublasLt) {
-      multiplyByCublasLt(*products, shape.outputs, device.matrix, x.get(), stride, rows, {{0, rows}}, biasOrNull,
-                         out.get(), outputStride);
+      multiplyByCublasLt(*products, shape.outputs, device.matrix, x.get(), stride, rows, {{0, rows}}, output);
     } else if (way == Way::InFloat) {
-      multiplyFloat(testStream(), device.matrix, x.get(), rows, stride, biasOrNull, out.get(), outputStride);
+      multiplyFloat(testStream(), device.matrix, x.get(), rows, stride, output);
     } else {
       const DeviceArray<uint16_t> halves(rows * halfColumns(shape.inputs));
       const DeviceArray<float> factors(rows);
       const HalfRows prepared = {halves.get(), factors.get(), rows, shape.inputs};
       prepareRows(testStream(), x.get(), stride, prepared);
-      multiply(testStream(), device.matrix, prepared, biasOrNull, out.get(), outputStride,
-               blocks.value_or(blocksFor(rows, shape.outputs)));
+      multiply(testStream(), device.matrix, prepared, output, blocks.value_or(blocksFor(rows, shape.outputs)));
       check(cudaStreamSynchronize(testStream()), "synchronize");
     }
     const std::vector<float> all = out.values();
@@ -124,6 +122,19 @@ TEST_P(CudaMatmul, AgreesWithDoublePrecisionAndARowAloneHasTheSameBits) {
   });
 }
 
+TEST_P(CudaMatmul, IsAddedToWhatIsThere) {
+  constexpr size_t rows = 20;
+  const auto expectAdded = [&](std::vector<float> result, const std::vector<float>& added, const char* what) {
+    for (float& value : result) value += 7777.0f;
+    expectSame(added, result, what);
+  };
+  for (const Way way : {Way::OnHalves, Way::InFloat})
+    expectAdded(run(way, 0, rows), run(way, 0, rows, nullptr, {}, true), "multiply");
+  const std::vector<float> product = run(Way::OnHalves, 0, rows);
+  for (const ProductBlocks blocks : kProductBlocks)
+    if (areThere(blocks)) expectAdded(product, run(Way::OnHalves, 0, rows, nullptr, blocks, true), nameOf(blocks));
+}
+
 TEST_P(CudaMatmul, InFloatAgreesToFloatPrecision) {
   underEverySeed([&] {
     const std::vector<float> many = run(Way::InFloat, 0, 9);
@@ -144,6 +155,9 @@ TEST_P(CudaMatmul, ByCublasLtIsTheOwnKernelsButForRoundingAndARowAloneHasTheSame
   if (products == nullptr) GTEST_SKIP() << whyNot;
   const size_t rows = 6;
   const std::vector<float> many = run(Way::CublasLt, 0, rows, products.get());
+  std::vector<float> added = many;
+  for (float& value : added) value += 7777.0f;
+  expectSame(run(Way::CublasLt, 0, rows, products.get(), {}, true), added, "added to what is there");
   expectNear(many, 0, rows, 1e-5, run(Way::OnHalves, 0, rows));
   underEverySeed([&] {
     expectSame(run(Way::CublasLt, rows - 1, 1, products.get()),
@@ -164,7 +178,7 @@ TEST(CudaMatmulRows, WhatIsNotFiniteStaysInItsRow) {
   const DeviceArray<uint16_t> halves(4 * 64);
   const HalfRows prepared = {halves.get(), factors.get(), 4, 64};
   prepareRows(testStream(), x.get(), 64, prepared);
-  multiply(testStream(), device.matrix, prepared, nullptr, out.get(), 20);
+  multiply(testStream(), device.matrix, prepared, {nullptr, out.get(), 20});
   const std::vector<float> y = out.values();
   for (size_t i = 0; i < y.size(); i++) EXPECT_EQ(std::isfinite(y[i]), i / 20 == 0 || i / 20 == 3) << i;
 }

@@ -12,10 +12,12 @@
 namespace spillway::cuda {
 namespace {
 
-const size_t kLengths[] = {1, 2, 31, 32, 33, 255, 256, 257, 576, 1025};
+const size_t kLengths[] = {1, 2, 31, 32, 33, 255, 256, 257, 576, 1025, 20001};
 constexpr size_t kRows = 3;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+const Activation kActivations[] = {Activation::Relu, Activation::Gelu, Activation::GeluTanh, Activation::Silu};
 
 const RowKernels& cpu() { return kernelsFor(bestInstructionSet()).rows; }
 
@@ -61,6 +63,55 @@ TEST(CudaRowKernels, LayerNormWithAndWithoutBiasAndFarFromZero) {
       }
 }
 
+// Halves and factors of rows.
+struct Prepared {
+  std::vector<uint16_t> halves;
+  std::vector<float> factors;
+};
+
+template <typename Prepare>
+Prepared prepare(size_t rows, size_t n, Prepare prepare) {
+  // What is behind the columns is written, too.
+  const DeviceArray<uint16_t> halves(std::vector<uint16_t>(rows * halfColumns(n), 0x5555));
+  const DeviceArray<float> factors(rows);
+  prepare(HalfRows{halves.get(), factors.get(), rows, n});
+  return {halves.values(), factors.values()};
+}
+
+void expectSamePrepared(const Prepared& fused, const Prepared& apart, const std::string& what) {
+  EXPECT_EQ(fused.halves, apart.halves) << what;
+  expectSame(fused.factors, apart.factors, what);
+}
+
+TEST(CudaRowKernels, NormsAndActivationsAsHalvesAreThoseOfTheirResults) {
+  for (const size_t n : kLengths) {
+    const std::vector<float> x = normalNumbers(kRows * n, 16, 3), other = normalNumbers(kRows * n, 17);
+    const std::string what = "of " + std::to_string(n);
+    const DeviceArray<float> in(x), by(other), out(x.size());
+    const auto expectSameAsApart = [&](auto fused, auto apart) {
+      apart();
+      const Prepared expected =
+          prepare(kRows, n, [&](const HalfRows& to) { prepareRows(testStream(), out.get(), n, to); });
+      underEverySeed([&] { expectSamePrepared(prepare(kRows, n, fused), expected, what); });
+    };
+    expectSameAsApart([&](const HalfRows& to) { prepareRmsNorm(testStream(), in.get(), by.get(), 1e-5f, to); },
+                      [&] { rmsNorm(testStream(), in.get(), by.get(), 1e-5f, kRows, n, out.get()); });
+    for (const float* bias : {static_cast<const float*>(nullptr), static_cast<const float*>(by.get() + n)})
+      expectSameAsApart(
+          [&](const HalfRows& to) { prepareLayerNorm(testStream(), in.get(), by.get(), bias, 1e-5f, to); },
+          [&] { layerNorm(testStream(), in.get(), by.get(), bias, 1e-5f, kRows, n, out.get()); });
+    for (const Activation activation : kActivations)
+      for (const float* up : {static_cast<const float*>(nullptr), static_cast<const float*>(by.get())})
+        expectSameAsApart([&](const HalfRows& to) { prepareActivated(testStream(), activation, in.get(), up, to); },
+                          [&] {
+                            check(cudaMemcpyAsync(out.get(), in.get(), x.size() * sizeof(float),
+                                                  cudaMemcpyDeviceToDevice, testStream()),
+                                  "copy");
+                            activate(testStream(), activation, out.get(), up, x.size());
+                          });
+  }
+}
+
 TEST(CudaRowKernels, RotationsHaveTheCpusBits) {
   for (const uint32_t dims : {2u, 6u, 32u, 64u, 80u}) {
     const uint32_t heads = 3, headDim = dims + 16;
@@ -87,8 +138,6 @@ TEST(CudaRowKernels, RotationsHaveTheCpusBits) {
     }
   }
 }
-
-const Activation kActivations[] = {Activation::Relu, Activation::Gelu, Activation::GeluTanh, Activation::Silu};
 
 TEST(CudaRowKernels, Activations) {
   std::vector<float> x = normalNumbers(1003, 9, 4);
