@@ -11,8 +11,9 @@ namespace {
 constexpr unsigned kRows = kWarpgroupRows, kPanels = 8, kWarps = kPanels;
 constexpr unsigned kMultiplying = kWarps * kWarp, kFetching = kWarpgroup, kThreads = kMultiplying + kFetching;
 static_assert(2 * kWarpgroupOutputs == kPanels * kPanelOutputs);
-// Of 168 a thread: 65,536 in all.
+// Instead of 168 each.
 constexpr unsigned kFetchingRegisters = 40, kMultiplyingRegisters = 232;
+static_assert(kFetching * kFetchingRegisters + kMultiplying * kMultiplyingRegisters <= 168 * kThreads);
 
 // Of a row's sums, in the end: four floats more than there are, so that what a warp writes at once falls on different
 // banks.
@@ -40,6 +41,8 @@ struct Ring {
   using Steps = SplitSteps<kGroups, kSteps, kRowStages, kChunkStages>;
   static_assert(bytes(kAhead) >= kRows * kTotalStride * sizeof(float));
 };
+
+#ifdef SPILLWAY_WARPGROUPS
 
 // What all threads of a block go by.
 template <WeightType Type>
@@ -99,7 +102,7 @@ __device__ __forceinline__ void fetchSteps(const Product<Type>& product, const P
 }
 
 template <WeightType Type>
-__device__ __forceinline__ void multiplySteps(const Product<Type>& product, const Place<Type>& place) {
+__device__ __forceinline__ void multiplySteps(const Place<Type>& place) {
   using Of = Ring<Type>;
   takeRegisters<kMultiplyingRegisters>();
   uint32_t weights[2][Of::kGroups][2][4];
@@ -205,6 +208,8 @@ __device__ __forceinline__ void storeRows(const Product<Type>& product, const Pl
   }
 }
 
+#endif
+
 template <WeightType Type>
 __global__ __launch_bounds__(kThreads) void multiplyWarpgroupsKernel(Product<Type> product) {
 #ifdef SPILLWAY_WARPGROUPS
@@ -219,7 +224,7 @@ __global__ __launch_bounds__(kThreads) void multiplyWarpgroupsKernel(Product<Typ
                           size_t{blockIdx.x} * kRows,
                           size_t{blockIdx.y} * kPanels};
   if (place.warp < kWarps)
-    multiplySteps(product, place);
+    multiplySteps(place);
   else
     fetchSteps(product, place);
   storeRows(product, place);
