@@ -9,7 +9,8 @@
 #   sanitizer    compute-sanitizer over the kernels' tests, where it is there
 # in this order, so that a machine that is lent for some minutes says the most; each step prints its verdict as it ends.
 #   scripts/verify-gpu.sh [--only PART,PART] [--disk FOLDER] [--results FOLDER] [--report FOLDER] [BUILD_FOLDER]
-# --only: these parts, or single steps of them by name (speed-opt-30b). What other calls found stays in --results (default BUILD_FOLDER/verify) and is in the report.
+# --only: these parts, or single steps of them by name (speed-opt-30b). What other calls found stays in --results (default BUILD_FOLDER/verify) and is in the report;
+# RESULTS.tar.gz beside it is all of that in one file.
 # --disk: models of tens of gigabytes are made in a folder there, which is removed (default: the results' folder). --report: instead of bench/results. BUILD_FOLDER: default native/build-gpu.
 # Needs an NVIDIA driver, node, npm's packages, cmake, a C++ compiler, GoogleTest, and nvcc: in PATH, in CUDACXX, or in the folder that SPILLWAY_CUDA_TOOLKIT names.
 # In a bundle (scripts/bundle-gpu-check.sh) it needs the driver alone: what would be built is there. SPILLWAY_FLEXGEN_PYTHON: a Python that has torch and FlexGen.
@@ -89,7 +90,12 @@ step() {
   # What is known so far, should this be stopped as a whole.
   write_report > /dev/null
 }
-write_report() { "$node" scripts/gpu-report.mjs "$device" "$results" "$report"; }
+# The report; and all that it is made of in one file, for machines from which few can be taken.
+write_report() {
+  "$node" scripts/gpu-report.mjs "$device" "$results" "$report"
+  tar -C "$results" --exclude=./cache --exclude='./spillway-verify-*' -czf "$results.tar.gz.part" .
+  mv "$results.tar.gz.part" "$results.tar.gz"
+}
 # skip NAME REASON: notes why a step does not run.
 skip() {
   wanted "$1" || return 0

@@ -1,7 +1,7 @@
 // scripts/verify-gpu.sh itself, on the emulated device: steps, what fails, the report.
 import { EMULATED_ADDON } from './support/emulatedAddon.js';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -62,6 +62,8 @@ describe('scripts/verify-gpu.sh', () => {
     expect(of('greedy ids')).toMatchObject({ measured: 'not measured yet (not run)' });
     const peer = JSON.parse(readFileSync(join(results, 'peers-opt-6.7b.json'), 'utf8')) as object;
     expect(peer).toHaveProperty('notMeasured');
+    const packed = execFileSync('tar', ['-tzf', `${results}.tar.gz`], { encoding: 'utf8' }).split('\n');
+    expect(packed).toEqual(expect.arrayContaining(['./end-to-end-streaming.json', './peers-opt-6.7b.step.json']));
     // Models of the run are gone.
     expect(readdirSync(results).filter((name) => name.startsWith('spillway-verify'))).toEqual([]);
   });
