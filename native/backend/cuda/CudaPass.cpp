@@ -76,8 +76,8 @@ cuda::HalfRows CudaPass::halvesOf(const MatrixInput& input) {
           input.columns};
 }
 
-// What a product with rows of so many columns takes: `values`, and room for those rows in halves where it works on
-// them.
+// What a product with rows of so many columns takes: `values`, and, where it works on halves, room for those: what is
+// `quantised` here are the rows' factors, then the rows.
 MatrixInput CudaPass::takeInput(const float* values, size_t rows, size_t columns, ProductOf of) const {
   const size_t more = sharesProducts(of) ? cuda::CublasLtProducts::kRowUnit - 1 : 0;
   const size_t bytes = factorBytes(rows) + (rows + more) * cuda::halfColumns(columns) * sizeof(uint16_t);
@@ -126,7 +126,7 @@ void CudaPass::multiply(const ProductJob* products, size_t count, const MatrixIn
   uint8_t* workspace = shared ? takeWorkspace(products, count, rows) : nullptr;
   cuda::RowRun* runMemory = shared ? host.take<cuda::RowRun>(2 * batch.ranges.size()) : nullptr;
   if (measuring) return;
-  const cuda::HalfRows halves = halvesOf(input);
+  const cuda::HalfRows halves = onHalves(of) ? halvesOf(input) : cuda::HalfRows{};
   const ProductRuns runs =
       shared && library.found != nullptr ? listProductRuns(batch, library.longPromptTokens, runMemory) : ProductRuns{};
   for (size_t p = 0; p < count; p++) {
@@ -163,8 +163,9 @@ MatrixInput CudaPass::activated(const LayerWeights& layer, const MatrixInput& in
   const ProductJob gatedJobs[] = {{&layer.gate, layer.gateBias, first, width}, {&layer.up, layer.upBias, up, width}};
   const ProductJob plainJob{&layer.up, layer.upBias, first, width};
   multiply(gated ? gatedJobs : &plainJob, gated ? 2 : 1, input, ProductOf::Tokens);
-  const MatrixInput made = takeInput(first, rows, width, ProductOf::Tokens);
-  if (onHalves(ProductOf::Tokens))
+  const bool fused = onHalves(ProductOf::Tokens);
+  const MatrixInput made = takeInput(fused ? nullptr : first, rows, width, ProductOf::Tokens);
+  if (fused)
     run([&](cudaStream_t stream) { cuda::prepareActivated(stream, spec.activation, first, up, halvesOf(made)); });
   else
     activate(first, up, rows, width);

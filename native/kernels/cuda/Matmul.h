@@ -25,7 +25,7 @@ struct HalfRows {
   size_t rows;
   size_t columns;
 };
-inline size_t halfColumns(size_t columns) { return (columns + 31) / 32 * 32; }
+__host__ __device__ constexpr size_t halfColumns(size_t columns) { return (columns + 31) / 32 * 32; }
 // Where the pair's first column of lane `part` stands within its 32.
 __host__ __device__ constexpr unsigned halfPlace(unsigned pair, unsigned part) { return 8 * pair + 2 * part; }
 // Rows [first, first + count) of these.

@@ -7,7 +7,8 @@
 //   No floating-point atomics. nvcc runs with -fmad=false: operations are fused where the source says fmaf and nowhere
 //   else.
 // - Shared memory is taken dynamically, by sharedAs(), so that the emulation knows its extent.
-// - What cannot be emulated (PTX) is one small function with a portable twin: halfFloat.h, asyncCopy.h, tensorCore.h.
+// - What cannot be emulated (PTX) is one small function with a portable twin: halfFloat.h, asyncCopy.h, tensorCore.h,
+// warpgroup.h.
 // - Arguments were validated by the caller. Nothing is allocated, nothing waits: a function puts its kernels into the
 // stream and returns.
 #pragma once

@@ -1,4 +1,4 @@
-// Half-precision floats in a kernel, as bits: conversions, and products of two at a time.
+// Half-precision floats in a kernel, as bits: conversions, and products of two at a time; and a power of two.
 #pragma once
 #include "gpu.h"
 #if !defined(__CUDACC__)
@@ -59,6 +59,17 @@ __device__ __forceinline__ uint32_t fmaHalves(uint32_t a, uint32_t b, uint32_t c
 
 __device__ __forceinline__ float fromBfloat16(uint16_t bits) {
   return __uint_as_float(static_cast<uint32_t>(bits) << 16);
+}
+
+// 2^x as the device's instruction has it, to 2^-22 of it; below 2^-126 zero.
+__device__ __forceinline__ float exp2Approximate(float x) {
+#if defined(__CUDA_ARCH__)
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+#else
+  return exp2f(x);
+#endif
 }
 
 }  // namespace spillway::cuda

@@ -98,7 +98,7 @@ __device__ __forceinline__ float powerOfTwo(int exponent) {
 template <typename Change>
 __device__ __forceinline__ void storeHalves(const KeptRow& row, const HalfRows& to, float* partials, Change change) {
   constexpr float kInfinity = __builtin_huge_valf();
-  const size_t columns = (to.columns + 31) / 32 * 32;
+  const size_t columns = halfColumns(to.columns);
   float largest = 0;
   bool finite = true;
   row.each((row.n + 7) / 8 * 8, [&](size_t i, unsigned count, const float (&v)[8]) {

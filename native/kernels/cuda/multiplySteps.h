@@ -139,6 +139,7 @@ __device__ __forceinline__ unsigned chunksOfSplit(unsigned inputs, unsigned chun
 template <unsigned Threads, unsigned Rows, unsigned Groups>
 struct RowFetcher {
   static constexpr unsigned kOfRow = 4 * Groups, kStep = Threads / kOfRow, kPieces = Rows / kStep;
+  static_assert(Rows % kStep == 0 && kStep % 8 == 0);  // all of a thread's rows lie alike
   const uint16_t* from;
   size_t stride;
   unsigned inputs, group, place, there;

@@ -45,7 +45,6 @@ struct Ring {
 #ifdef SPILLWAY_WARPGROUPS
 
 // What all threads of a block go by.
-template <WeightType Type>
 struct Place {
   unsigned warp, lane, inputs, ofSplit;
   size_t firstRow, firstPanel;
@@ -66,7 +65,7 @@ __device__ __forceinline__ uint8_t* chunkAt(const typename Ring<Type>::Steps& st
 __device__ __forceinline__ void meet() { __syncthreads(); }
 
 template <WeightType Type>
-__device__ __forceinline__ void fetchSteps(const Product<Type>& product, const Place<Type>& place) {
+__device__ __forceinline__ void fetchSteps(const Product<Type>& product, const Place& place) {
   using Of = Ring<Type>;
   keepRegisters<kFetchingRegisters>();
   const RowFetcher<kFetching, kRows, Of::kGroups> rows(product, place.firstRow, threadIdx.x - kMultiplying);
@@ -102,7 +101,7 @@ __device__ __forceinline__ void fetchSteps(const Product<Type>& product, const P
 }
 
 template <WeightType Type>
-__device__ __forceinline__ void multiplySteps(const Place<Type>& place) {
+__device__ __forceinline__ void multiplySteps(const Place& place) {
   using Of = Ring<Type>;
   takeRegisters<kMultiplyingRegisters>();
   uint32_t weights[2][Of::kGroups][2][4];
@@ -166,7 +165,7 @@ __device__ __forceinline__ void multiplySteps(const Place<Type>& place) {
 
 // By all threads: a warp takes every so many of the rows, a lane four of their outputs.
 template <WeightType Type>
-__device__ __forceinline__ void storeRows(const Product<Type>& product, const Place<Type>& place) {
+__device__ __forceinline__ void storeRows(const Product<Type>& product, const Place& place) {
   const float* totals = sharedAs<float>();
   const size_t output = place.firstPanel * kPanelOutputs + 4 * place.lane;
   if (output >= product.weights.outputs) return;
@@ -217,14 +216,14 @@ __global__ __launch_bounds__(kThreads) void multiplyWarpgroupsKernel(Product<Typ
   const unsigned inputs = product.weights.inputs;
   // An even number of steps: those of a split begin with the same one of two sets of registers. The warp is exchanged,
   // so that the compiler sees that its lanes agree.
-  const Place<Type> place{__shfl_sync(kAllLanes, threadIdx.x / kWarp, 0),
-                          threadIdx.x % kWarp,
-                          inputs,
-                          (chunksOfSplit(inputs, Steps::kChunkInputs) * Ring<Type>::kSteps + 1) / 2 * 2,
-                          size_t{blockIdx.x} * kRows,
-                          size_t{blockIdx.y} * kPanels};
+  const Place place{__shfl_sync(kAllLanes, threadIdx.x / kWarp, 0),
+                    threadIdx.x % kWarp,
+                    inputs,
+                    (chunksOfSplit(inputs, Steps::kChunkInputs) * Ring<Type>::kSteps + 1) / 2 * 2,
+                    size_t{blockIdx.x} * kRows,
+                    size_t{blockIdx.y} * kPanels};
   if (place.warp < kWarps)
-    multiplySteps(place);
+    multiplySteps<Type>(place);
   else
     fetchSteps(product, place);
   storeRows(product, place);

@@ -40,17 +40,6 @@ struct Lane {
   float maximum[2], sum[2];
 };
 
-// 2^x as the device's instruction has it, to 2^-22 of it; below 2^-126 zero.
-__device__ __forceinline__ float powerOfTwo(float x) {
-#if defined(__CUDA_ARCH__)
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-#else
-  return exp2f(x);
-#endif
-}
-
 // Masks, scales and exponentiates a tile's scores, and rescales what is there. Powers of two are what the device has an
 // instruction for; where the score is the product times a factor, that factor goes into the exponent's.
 template <int TileTokens, int MostTiles>
@@ -80,11 +69,11 @@ __device__ __forceinline__ void softmaxTile(const Task& task, Lane<TileTokens, M
     forScores([&](float& score, uint32_t) { highest = fmaxf(highest, score); });
     highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, 1));
     highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, 2));
-    const float factor = powerOfTwo((lane.maximum[row] - highest) * exponent);
+    const float factor = exp2Approximate((lane.maximum[row] - highest) * exponent);
     lane.maximum[row] = highest;
     float total = 0;
     forScores([&](float& score, uint32_t) {
-      score = powerOfTwo((score - highest) * exponent);
+      score = exp2Approximate((score - highest) * exponent);
       total += score;
     });
     lane.sum[row] = fmaf(lane.sum[row], factor, total);
