@@ -183,5 +183,27 @@ TEST(CudaMatmulRows, WhatIsNotFiniteStaysInItsRow) {
   for (size_t i = 0; i < y.size(); i++) EXPECT_EQ(std::isfinite(y[i]), i / 20 == 0 || i / 20 == 3) << i;
 }
 
+// What a kind of blocks begins a sum with shows in its sign.
+TEST(CudaMatmulRows, SumsOfNegativeZerosAreTheSameForEveryKindOfBlocks) {
+  constexpr uint32_t outputs = 20, inputs = 256;
+  constexpr size_t rows = 130;
+  const std::vector<uint8_t> zeros(size_t{outputs} * inputs * sizeof(uint16_t));
+  const cases::PackedMatrix matrix = cases::packMatrix(WeightType::F16, outputs, inputs, zeros.data());
+  const MatrixOnDevice device(matrix.weights);
+  const DeviceArray<float> x(std::vector<float>(rows * inputs, -1.5f)), factors(rows);
+  const DeviceArray<uint16_t> halves(rows * inputs);
+  const HalfRows prepared = {halves.get(), factors.get(), rows, inputs};
+  prepareRows(testStream(), x.get(), inputs, prepared);
+  std::vector<float> expected;
+  for (const ProductBlocks blocks : kProductBlocks) {
+    if (!areThere(blocks)) continue;
+    const DeviceArray<float> out(std::vector<float>(rows * outputs, 7777.0f));
+    multiply(testStream(), device.matrix, prepared, {nullptr, out.get(), outputs}, blocks);
+    const std::vector<float> values = out.values();
+    if (expected.empty()) expected = values;
+    expectSame(values, expected, nameOf(blocks));
+  }
+}
+
 }  // namespace
 }  // namespace spillway::cuda
