@@ -8,12 +8,13 @@
 namespace spillway {
 
 // Of every pair of elements at a position, times the table's scale. cosines, sines: as many as the table has
-// frequencies.
+// frequencies. The angle is float32; its cosine is rounded to that from a double's, because C libraries differ in the
+// last bit of a float's (glibc, musl, Apple's), and results should not.
 inline void rotaryAngles(const RotaryTable& table, uint32_t position, float* cosines, float* sines) {
   for (size_t i = 0; i < table.frequencies.size(); i++) {
-    const float angle = static_cast<float>(position) * table.frequencies[i];
-    cosines[i] = std::cos(angle) * table.scale;
-    sines[i] = std::sin(angle) * table.scale;
+    const double angle = static_cast<float>(position) * table.frequencies[i];
+    cosines[i] = static_cast<float>(std::cos(angle)) * table.scale;
+    sines[i] = static_cast<float>(std::sin(angle)) * table.scale;
   }
 }
 
