@@ -16,6 +16,7 @@ constexpr uint64_t kAlignment = Weights::kAlignment;
 // blocks, length of the fingerprint
 constexpr size_t kFixedBytes = 8 + 4 + 4 + 8 + 8 + 4 + 4 + 4;
 constexpr size_t kBlockBytes = 8 + 8 + 8 + 8;
+constexpr size_t kLeastBlocks = 2;  // what is not of a layer, and a layer
 constexpr size_t kMostBlocks = 1u << 16;
 constexpr size_t kMostFingerprint = 1u << 16;
 constexpr uint64_t kMostHeader = uint64_t(256) << 20;  // a million weights and a million chunks need a quarter of it
@@ -217,8 +218,9 @@ StoreState readStoreHeader(const File& file, const std::string& fingerprint, Sto
   if (chunkBytes != kChunkBytes)
     damaged(file, "header", "chunks of " + std::to_string(chunkBytes) + " bytes",
             "chunks of " + std::to_string(kChunkBytes));
-  if (blocks < 1 || blocks > kMostBlocks)
-    damaged(file, "header", std::to_string(blocks) + " blocks", "1 to " + std::to_string(kMostBlocks));
+  if (blocks < kLeastBlocks || blocks > kMostBlocks)
+    damaged(file, "header", std::to_string(blocks) + " blocks",
+            std::to_string(kLeastBlocks) + " to " + std::to_string(kMostBlocks));
   if (fingerprintBytes > kMostFingerprint)
     damaged(file, "header", "a fingerprint of " + std::to_string(fingerprintBytes) + " bytes",
             "at most " + std::to_string(kMostFingerprint));

@@ -50,6 +50,8 @@ const mostSeconds = options.seconds === undefined ? Infinity : number('seconds')
 const most = { seconds: 5, residentBytes: number('memory') * 2 ** 20 };
 /** Cases of a process: what it leaks shows, and does not add up for ever; nor do the hashes of models that it keeps. */
 const CASES_A_PROCESS = 2000;
+/** So many that were reached last are named: they tell whether more cases would find more. */
+const NEWEST = 200;
 const guided = !options.unguided && !options.replay;
 const given = options.replay
   ? [JSON.parse(options.replay)]
@@ -75,6 +77,8 @@ const report = {
   blocks: { javascript: 0, native: 0 },
   coverage: [],
   lastNew: 0,
+  /** What was reached last, at which case: branches of JavaScript by their place, blocks of C++ by their number. */
+  newest: [],
   slowest: { seconds: 0 },
   largest: { residentBytes: 0 },
   findings: [],
@@ -108,7 +112,9 @@ function note({ recipe, generated, refusals, findings: found, seconds, residentB
   for (const block of unseen) {
     blocks.add(block);
     report.blocks[block < 2 ** 20 ? 'javascript' : 'native']++;
+    report.newest.push([report.executions, places.get(block) ?? block]);
   }
+  report.newest.splice(0, report.newest.length - NEWEST);
   if (unseen.length > 0) {
     report.lastNew = report.executions;
     corpus.push({ recipe, generated: generated.any });
@@ -173,7 +179,7 @@ async function fuzz(home) {
 
 const copy = join(folder, 'copy');
 mkdirSync(copy);
-instrumentedCopy(copy, guided);
+const places = instrumentedCopy(copy, guided);
 await Promise.all(Array.from({ length: processes }, (_, index) => fuzz(join(folder, `process-${index}`))));
 
 report.seconds = elapsed();

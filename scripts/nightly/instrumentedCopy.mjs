@@ -23,17 +23,21 @@ const READERS = /^(src\/model\/|src\/engine\/rows\/|src\/engine\/memory\/|node_m
 /**
  * @param folder an empty one
  * @param guided whether readers note in `globalThis.spillwayCoverage` which of their branches have run
+ * @returns where each branch is that is noted: file and line, by its number
  */
 export function instrumentedCopy(folder, guided) {
+  const places = new Map();
+  const noted = guided ? places : undefined;
   for (const name of LINKED) link(name, folder);
-  for (const name of COPIED) copy(name, folder, guided);
+  for (const name of COPIED) copy(name, folder, noted);
   if (!guided) link('node_modules', folder);
   else {
     linkEntries('node_modules', folder, '@huggingface');
     linkEntries('node_modules/@huggingface', folder, 'jinja');
     link('node_modules/@huggingface/jinja/package.json', folder);
-    copy('node_modules/@huggingface/jinja/dist', folder, guided);
+    copy('node_modules/@huggingface/jinja/dist', folder, noted);
   }
+  return places;
 }
 
 function link(name, folder) {
@@ -45,25 +49,28 @@ function linkEntries(name, folder, except) {
   for (const entry of readdirSync(join(ROOT, name))) if (entry !== except) link(join(name, entry), folder);
 }
 
-function copy(name, folder, guided) {
+function copy(name, folder, places) {
   for (const entry of readdirSync(join(ROOT, name), { withFileTypes: true, recursive: true })) {
     const file = relative(ROOT, join(entry.parentPath, entry.name));
     if (!entry.isFile() || !/(?<!\.d)\.(ts|js|json)$/.test(file) || file.endsWith('.test.ts')) continue;
     const target = join(folder, file.replace(/\.ts$/, '.js'));
     mkdirSync(dirname(target), { recursive: true });
     const text = readFileSync(join(ROOT, file), 'utf8');
-    writeFileSync(target, file.endsWith('.json') ? text : compiled(file, text, guided && READERS.test(file)));
+    writeFileSync(
+      target,
+      file.endsWith('.json') ? text : compiled(file, text, READERS.test(file) ? places : undefined),
+    );
   }
 }
 
-function compiled(file, text, instrumented) {
-  if (!instrumented && file.endsWith('.js')) return text;
+function compiled(file, text, places) {
+  if (!places && file.endsWith('.js')) return text;
   const { outputText } = ts.transpileModule(text, {
     fileName: file,
     compilerOptions: OPTIONS,
-    ...(instrumented && { transformers: { after: [branches(file)] } }),
+    ...(places && { transformers: { after: [branches(file, text, places)] } }),
   });
-  return instrumented
+  return places
     ? `const spillwayCovered = globalThis.spillwayCoverage.seen, spillwayReached = globalThis.spillwayCoverage.reached;\n${outputText}`
     : outputText;
 }
@@ -72,26 +79,31 @@ function compiled(file, text, instrumented) {
  * Puts a note at the beginning of every function, branch, loop, case and handler, and of what stands behind `&&`, `||`,
  * `??`.
  */
-function branches(file) {
+function branches(file, text, places) {
   const { factory: make } = ts;
   let count = 0;
-  const note = () => {
-    const number = make.createNumericLiteral(place(file, count++));
+  const note = (node) => {
+    const block = place(file, count++);
+    places.set(block, `${file}:${lineOf(text, ts.getOriginalNode(node).pos)}`);
+    const number = make.createNumericLiteral(block);
     const seen = make.createElementAccessExpression(make.createIdentifier('spillwayCovered'), number);
     return make.createLogicalOr(
       seen,
       make.createCallExpression(make.createIdentifier('spillwayReached'), undefined, [number]),
     );
   };
-  const statement = () => make.createExpressionStatement(note());
+  const statement = (node) => make.createExpressionStatement(note(node));
   const noted = (expression) =>
     make.createParenthesizedExpression(
-      make.createComma(make.createParenthesizedExpression(note()), make.createParenthesizedExpression(expression)),
+      make.createComma(
+        make.createParenthesizedExpression(note(expression)),
+        make.createParenthesizedExpression(expression),
+      ),
     );
   const body = (inner) =>
     ts.isBlock(inner)
-      ? make.updateBlock(inner, [statement(), ...inner.statements])
-      : make.createBlock([statement(), inner], true);
+      ? make.updateBlock(inner, [statement(inner), ...inner.statements])
+      : make.createBlock([statement(inner), inner], true);
   return (context) => (source) => {
     const visit = (given) => {
       const node = ts.visitEachChild(given, visit, context);
@@ -115,8 +127,9 @@ function branches(file) {
       if (ts.isForInStatement(node))
         return make.updateForInStatement(node, node.initializer, node.expression, body(node.statement));
       if (ts.isWhileStatement(node)) return make.updateWhileStatement(node, node.expression, body(node.statement));
-      if (ts.isCaseClause(node)) return make.updateCaseClause(node, node.expression, [statement(), ...node.statements]);
-      if (ts.isDefaultClause(node)) return make.updateDefaultClause(node, [statement(), ...node.statements]);
+      if (ts.isCaseClause(node))
+        return make.updateCaseClause(node, node.expression, [statement(node), ...node.statements]);
+      if (ts.isDefaultClause(node)) return make.updateDefaultClause(node, [statement(node), ...node.statements]);
       if (ts.isCatchClause(node)) return make.updateCatchClause(node, node.variableDeclaration, body(node.block));
       if (ts.isConditionalExpression(node))
         return make.updateConditionalExpression(
@@ -184,6 +197,11 @@ function branches(file) {
     };
     return ts.visitNode(source, visit);
   };
+}
+
+/** Where an offset is. */
+function lineOf(text, offset) {
+  return text.slice(0, offset).split('\n').length;
 }
 
 /** A number for the n-th note of a file, the same in every copy: 20 bits of a hash. */

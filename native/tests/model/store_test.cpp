@@ -1,11 +1,13 @@
 // Weights from a store: the same bits wherever a layer is cut, and damage that is found and named.
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <thread>
 
 #include "../../model/WeightBuffers.h"
 #include "../../model/WeightStore.h"
+#include "../../system/Checksum.h"
 #include "storeFixture.h"
 
 namespace spillway {
@@ -184,6 +186,35 @@ TEST_F(LargeStore, DamageIsFoundWhereverItIs) {
         EXPECT_NE(std::string(error.what()).find("checksum"), std::string::npos) << error.what();
       }
       flipByte(store_.path, layer1 + at);
+    }
+  }
+}
+
+// Its checksum fits: somebody meant it.
+TEST(Store, ATableWithoutLayersIsDamaged) {
+  const TinyStore store(smallSpec());
+  std::fstream file(store.path, std::ios::binary | std::ios::in | std::ios::out);
+  const auto put = [&](uint64_t at, uint32_t value) {
+    file.seekp(static_cast<std::streamoff>(at));
+    file.write(reinterpret_cast<const char*>(&value), sizeof(value));
+  };
+  uint32_t tableBytes = 0;  // stands behind magic and version
+  file.seekg(12);
+  file.read(reinterpret_cast<char*>(&tableBytes), sizeof(tableBytes));
+  for (uint32_t blocks : {0u, 1u, (1u << 16) + 1}) {
+    put(36, blocks);
+    file.flush();
+    std::vector<char> table(tableBytes - sizeof(uint32_t));
+    file.seekg(0);
+    file.read(table.data(), static_cast<std::streamsize>(table.size()));
+    put(table.size(), crc32c(0, table.data(), table.size()));
+    file.flush();
+    try {
+      inspectStore(store.path, TinyStore::kFingerprint);
+      FAIL() << blocks;
+    } catch (const FileError& error) {
+      EXPECT_EQ(error.field, "header");
+      EXPECT_EQ(error.found, std::to_string(blocks) + " blocks");
     }
   }
 }
