@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { relative } from 'node:path';
 import type { CommandContext } from './CommandContext.js';
 import { EXIT, withFlags } from './exitCodes.js';
 import { requireFlags } from './flags/commandFlags.js';
@@ -217,9 +218,15 @@ export async function runRowJob(
   );
   await done.catch((error: unknown) => {
     if (error instanceof InterruptedError && job !== undefined)
-      context.say(describeRest(job.finishedRows, resultsOf(job, asked), job.resultsFile));
+      context.say(describeRest(job.finishedRows, resultsOf(job, asked), job.resultsFile && fromHere(job.resultsFile)));
     throw error;
   });
+}
+
+/** A file that lies in the working folder or below, as it is called from there: so most people typed it. */
+function fromHere(file: string): string {
+  const path = relative('', file);
+  return path.startsWith('..') ? file : path;
 }
 
 function didNothing({ rows, tokens }: RunStats): boolean {

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { built } from '../jobs/support/built.js';
@@ -381,7 +382,7 @@ describe('interrupted', () => {
   ] as const)('%s: exit %d, what was finished is intact, and --resume goes on', async (signal, code) => {
     const { output, args } = flags(rows(4000));
     const more = ['--max-new-tokens', '30', '--ignore-eos'];
-    const child = startCli([...args, ...more, '--batch-size', '8']);
+    const child = startCli([...args, ...more, '--batch-size', '8'], {}, dirname(output));
     const ended = resultOf(child);
     await until(() => (existsSync(output) && statSync(output).size > 0) || child.exitCode !== null);
     child.kill(signal);
@@ -390,7 +391,7 @@ describe('interrupted', () => {
     const done = readResults(output);
     expect(result.stderr).toMatch(
       new RegExp(
-        `^stopping \\(again to stop at once\\)\n${done.length} of 4000 rows in ${output}; go on with --resume\n$`,
+        `^stopping \\(again to stop at once\\)\n${done.length} of 4000 rows in ${basename(output)}; go on with --resume\n$`,
         'm',
       ),
     );
