@@ -27,9 +27,17 @@ const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 delete manifest.scripts;
 delete manifest.devDependencies;
 delete manifest.overrides;
-manifest.optionalDependencies = Object.fromEntries(
-  Object.keys(PLATFORMS).map((platform) => [packageName(platform), manifest.version]),
-);
+const packages = (cuda) =>
+  Object.keys(PLATFORMS)
+    .filter((platform) => (PLATFORMS[platform].cuda ?? false) === cuda)
+    .map((platform) => [packageName(platform), manifest.version]);
+manifest.optionalDependencies = Object.fromEntries(packages(false));
+// Found beside, by package managers too that show a package nothing but what it names, and never installed unasked.
+manifest.peerDependencies = { ...manifest.peerDependencies, ...Object.fromEntries(packages(true)) };
+manifest.peerDependenciesMeta = {
+  ...manifest.peerDependenciesMeta,
+  ...Object.fromEntries(packages(true).map(([name]) => [name, { optional: true }])),
+};
 writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, undefined, 2)}\n`);
 const packed = npm(folder, 'pack', '--silent', '--ignore-scripts', '--pack-destination', output).trim();
 console.log(join(output, packed));

@@ -1,14 +1,16 @@
 // What prebuilt addons there are: their packages, what package managers choose them by, and what zig compiles them for.
 //
 // glibc 2.28 is what Node's own binaries need. Whoever has another C library, another processor or another system
-// builds from source (scripts/install.mjs).
+// builds from source (scripts/install.mjs). The one with CUDA is larger than all else together: it comes to those alone
+// who ask for it by its name.
 
 /** Of the C library that binaries for glibc may need at most. */
 export const GLIBC = '2.28';
 
 /**
  * By name, which is that of the package behind `@spillway/`: fields of its package.json, zig's target and Rust's, and
- * what CMake has to be told.
+ * what CMake has to be told. Those with `cuda` are compiled by this machine's own compiler: nvcc reads the headers of no
+ * other standard library than GNU's, and zig has none but LLVM's.
  */
 export const PLATFORMS = {
   'linux-x64': {
@@ -28,6 +30,13 @@ export const PLATFORMS = {
     rust: 'x86_64-unknown-linux-musl',
     system: 'Linux',
     processor: 'x86_64',
+  },
+  'linux-x64-cuda': {
+    os: 'linux',
+    cpu: 'x64',
+    libc: 'glibc',
+    cuda: true,
+    rust: 'x86_64-unknown-linux-gnu',
   },
   'linux-arm64': {
     os: 'linux',

@@ -1,7 +1,8 @@
 // Makes the package of a prebuilt addon: release/spillway-PLATFORM-VERSION.tgz.
-//   npm run release:addon -- [--platform linux-x64] [--output release]
+//   npm run release:addon -- [--platform linux-x64] [--output release] [--glibc 2.28]
 // The compiler is zig's, from PyPI (scripts/release/zig.mjs): so one machine builds for all platforms, and for older C
-// libraries than its own. For this platform the addon is loaded and compared with the one that is built here without
+// libraries than its own. With CUDA it is this machine's, with nvcc from PyPI, and what comes needs a glibc as new as
+// the machine's: where that is newer than --glibc, the most that it may need, it is refused. For this platform the addon is loaded and compared with the one that is built here without
 // zig (npm ci, or scripts/install.mjs), which has to be there; what was made for another one cannot be, and it says so.
 // Constrained decoding needs Rust's library for the platform (`rustup target add`).
 import { spawnSync } from 'node:child_process';
@@ -20,6 +21,7 @@ const { values } = parseArgs({
   options: {
     platform: { type: 'string', default: `${process.platform}-${process.arch}` },
     output: { type: 'string', default: 'release' },
+    glibc: { type: 'string', default: GLIBC },
   },
 });
 const platform = PLATFORMS[values.platform];
@@ -45,17 +47,10 @@ else compare(addon, ordinary);
 console.log(pack(addon));
 
 function compile() {
-  const { target, system, processor } = platform;
-  const zig = join(root, 'native', 'build-zig');
   const settings = {
-    ...zigTools(zig, target),
-    CMAKE_SYSTEM_NAME: system,
-    CMAKE_SYSTEM_PROCESSOR: processor,
+    ...(platform.cuda ? withCuda() : withZig()),
     CMAKE_SHARED_LINKER_FLAGS: '-s',
-    SPILLWAY_CUDA: 'OFF',
     SPILLWAY_CARGO_TARGET: platform.rust,
-    // Where Rust's target is this machine's, its own build's programs are linked with it, too.
-    ...(!isThisSystem && { SPILLWAY_CARGO_LINKER: emptyLinker(zig) }),
   };
   const cmakeJs = createRequire(import.meta.url).resolve('cmake-js/bin/cmake-js');
   const flags = Object.entries(settings).map(([name, value]) => `--CD${name}=${value}`);
@@ -66,6 +61,26 @@ function compile() {
   return join(build, 'Release', 'spillway.node');
 }
 
+function withZig() {
+  const { target, system, processor } = platform;
+  const zig = join(root, 'native', 'build-zig');
+  return {
+    ...zigTools(zig, target),
+    CMAKE_SYSTEM_NAME: system,
+    CMAKE_SYSTEM_PROCESSOR: processor,
+    SPILLWAY_CUDA: 'OFF',
+    // Where Rust's target is this machine's, its own build's programs are linked with it, too.
+    ...(!isThisSystem && { SPILLWAY_CARGO_LINKER: emptyLinker(zig) }),
+  };
+}
+
+function withCuda() {
+  if (!isThisSystem) throw new Error(`--platform: found ${values.platform} on ${process.platform}-${process.arch}`);
+  const toolkit = join(root, 'native', 'build-cuda-toolkit');
+  run(join(root, 'scripts', 'install-cuda-toolchain.sh'), [toolkit]);
+  return { SPILLWAY_CUDA: 'ON', SPILLWAY_CUDA_TOOLKIT: toolkit, SPILLWAY_CUDA_ARCHITECTURES: 'release' };
+}
+
 /** The names of the versions of glibc's symbols that a binary needs stand in it as text. */
 function checkCLibrary(path) {
   if (platform.libc !== 'glibc') return;
@@ -73,8 +88,8 @@ function checkCLibrary(path) {
   const needed = [...readFileSync(path, 'latin1').matchAll(/GLIBC_(2\.\d+)/g)]
     .map(([, found]) => found)
     .sort((a, b) => minor(b) - minor(a))[0];
-  if (needed === undefined || minor(needed) > minor(GLIBC))
-    throw new Error(`${path}: found a need for glibc ${needed}, expected ${GLIBC} at most`);
+  if (needed === undefined || minor(needed) > minor(values.glibc))
+    throw new Error(`${path}: found a need for glibc ${needed}, expected ${values.glibc} at most (--glibc)`);
   console.error(`needs glibc ${needed}`);
 }
 

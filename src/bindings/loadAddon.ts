@@ -43,12 +43,13 @@ function candidates(): string[] {
 }
 
 /**
- * The addons of the packages for this platform that are installed (scripts/release/platforms.mjs). Where a package
- * manager does not heed `libc` there are two, of which one loads.
+ * The addons of the packages for this platform that are installed (scripts/release/platforms.mjs). First the one with
+ * CUDA, which somebody asked for. Where a package manager does not heed `libc` there are two more, of which one loads.
  * @internal exported for tests
  */
 export function prebuilt({ resolve }: Pick<NodeJS.Require, 'resolve'>, { platform, arch } = process): string[] {
-  const names = [`${platform}-${arch}`, ...(platform === 'linux' ? [`${platform}-${arch}-musl`] : [])];
+  const name = `${platform}-${arch}`;
+  const names = platform === 'linux' ? [`${name}-cuda`, name, `${name}-musl`] : [name];
   return names.flatMap((name) => {
     try {
       return [resolve(`@spillway/${name}`)];

@@ -49,7 +49,7 @@ export function problemsOf({ node, addon, machine, folders, gpuDriver }: DoctorF
     ]),
     ...(gpuDriver !== undefined && machine?.gpus.length === 0
       ? [
-          `GPU: there is a driver (${gpuDriver}), but the addon sees no GPU: it was built without CUDA, or the container has no access to it (--gpus all)`,
+          `GPU: there is a driver (${gpuDriver}), but the addon sees no GPU: it was built without CUDA (npm install @spillway/linux-x64-cuda), or the container has no access to it (--gpus all)`,
         ]
       : []),
   ];

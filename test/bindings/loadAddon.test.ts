@@ -42,7 +42,7 @@ describe('loadAddon', () => {
     expect(refusal([path], '9.9.9').message).toMatch(/built from version \S+, expected 9\.9\.9/);
   });
 
-  test('finds the package for its platform, of glibc and of musl on Linux, and nothing where there is none', () => {
+  test('finds the package for its platform, on Linux of glibc and of musl and first the one with CUDA, and nothing where there is none', () => {
     const scope = join(folder, 'node_modules', '@spillway');
     const install = (name: string): string => {
       mkdirSync(join(scope, name), { recursive: true });
@@ -56,8 +56,8 @@ describe('loadAddon', () => {
     const require = createRequire(join(folder, 'index.js'));
     const found = (platform: NodeJS.Platform, arch: NodeJS.Architecture): string[] =>
       prebuilt(require, { ...process, platform, arch });
-    const [glibc, musl, mac] = ['linux-x64', 'linux-x64-musl', 'darwin-arm64'].map(install);
-    expect(found('linux', 'x64')).toEqual([glibc, musl]);
+    const [glibc, musl, cuda, mac] = ['linux-x64', 'linux-x64-musl', 'linux-x64-cuda', 'darwin-arm64'].map(install);
+    expect(found('linux', 'x64')).toEqual([cuda, glibc, musl]);
     expect(found('darwin', 'arm64')).toEqual([mac]);
     expect(found('linux', 'arm64')).toEqual([]);
   });

@@ -12,7 +12,7 @@ export function requireGpu(bytes: number, { gpus }: { readonly gpus: readonly Gp
   const [gpu] = gpus;
   if (!gpu)
     throw new UsageError(
-      `gpuMemory: found ${formatBytes(bytes)}, but there is no GPU here (the addon was built without CUDA, or finds no NVIDIA driver or device): expected 0`,
+      `gpuMemory: found ${formatBytes(bytes)}, but there is no GPU here (the addon was built without CUDA, which the package @spillway/linux-x64-cuda has, or finds no NVIDIA driver or device): expected 0`,
     );
   if (bytes > gpu.memoryBytes)
     throw new UsageError(
