@@ -64,9 +64,9 @@ TEST(NumericsVersion, StandsForEveryBitOfResults) {
       rounded = crc32c(rounded, &sum, sizeof(sum));
     }
   }
-  EXPECT_EQ(kNumericsVersion, 2u);
-  EXPECT_EQ(kinds, 2564154542u);
-  EXPECT_EQ(rounded, 1563620885u);
+  EXPECT_EQ(kNumericsVersion, 3u);
+  EXPECT_EQ(kinds, 3082646749u);
+  EXPECT_EQ(rounded, 3531993147u);
 }
 
 }  // namespace
