@@ -44,7 +44,7 @@ class Terminal:
         self.process, self.master = pty.fork()
         if self.process == 0:
             os.chdir(self.folder)
-            environment = {**os.environ, 'TERM': 'xterm-256color', 'XDG_CACHE_HOME': cache()}
+            environment = {**os.environ, 'TERM': 'xterm-256color'}
             command = [os.path.join(ROOT, 'dist/cli/spillway.js'), *arguments.replace('\\\r\n', ' ').split()]
             os.execvpe('node', ['node', *command], environment)
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack('HHHH', LINES, COLUMNS, 0, 0))
@@ -99,10 +99,6 @@ def runs(line):
         else:
             found.append([column, character.data, colour])
     return [(column, text.rstrip(), colour) for column, text, colour in found if text.strip()]
-
-
-def cache():
-    return os.environ.get('XDG_CACHE_HOME', os.path.expanduser('~/.cache'))
 
 
 def main():
