@@ -24,6 +24,7 @@ const configs = Object.entries(manifest.exports)
       packageJsonFullPath: join(root, 'package.json'),
       configObject: {
         projectFolder: root,
+        newlineKind: 'lf',
         mainEntryPointFilePath: join(root, types),
         compiler: { tsconfigFilePath: join(root, 'tsconfig.build.json') },
         apiReport: {

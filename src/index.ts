@@ -4,6 +4,13 @@ import './requireNode.js';
 // Engine
 export { Engine, type RowSource } from './Engine.js';
 export type { EngineOptions, EngineShares } from './EngineOptions.js';
+export {
+  ENGINE_OPTIONS,
+  type EngineOption,
+  type FlaggedOption,
+  type OptionGroup,
+  type OptionValue,
+} from './engine/open/engineOptions.js';
 export type { EnginePlan } from './engine/open/EnginePlan.js';
 export type { StoreHolder } from './engine/store/storeHolder.js';
 export { resultIdentityKey, type GpuIdentity, type ResultIdentity } from './engine/open/resultIdentity.js';
@@ -13,6 +20,9 @@ export { WEIGHT_COMPRESSIONS, type WeightCompression } from './model/compressBin
 export type { GpuProducts } from './bindings/Gpu.js';
 export type { Perplexity, PerplexityOptions } from './engine/rows/perplexity.js';
 export type { AnswerRunOptions, FollowOptions, RunOptions, RunResults, ValueOf } from './engine/rows/Generation.js';
+export { RUN_OPTIONS } from './engine/rows/runOptionValues.js';
+export type { NumberRange } from './arguments/NumberRange.js';
+export { diagnose, type Diagnosis } from './diagnose.js';
 export type { RowLookAhead } from './engine/rows/rowLookAhead.js';
 export type { Progress, RunStats, TraceEvent } from './RunStats.js';
 export { formatBytes, parseBytes, type Size } from './units.js';
@@ -32,7 +42,13 @@ export type { HiddenStates } from './engine/grid/HiddenStates.js';
 export type { LayerPlace } from './engine/peers/sockets/layerPlace.js';
 export type { PeerListener } from './engine/peers/sockets/PeerListener.js';
 export type { PeerCertificates, PeerSecurity } from './engine/peers/sockets/PeerSecurity.js';
-export type { ListenOptions, ServedRun, SocketOptions } from './engine/peers/sockets/SocketOptions.js';
+export { type PeerAddress, parsePeerAddress } from './engine/peers/sockets/PeerAddress.js';
+export {
+  type ListenOptions,
+  type ServedRun,
+  SOCKET_OPTIONS,
+  type SocketOptions,
+} from './engine/peers/sockets/SocketOptions.js';
 export type {
   BeginMessage,
   CloseMessage,

@@ -14,10 +14,10 @@ const ENTRIES = { spillway, operators, schedules, plan, jobs, models, testing };
 test.each<[keyof typeof ENTRIES, string]>([
   [
     'spillway',
-    `DownloadError Engine InterruptedError JobFileError MemoryBudgetError ModelFileError NativeError PeerError
-     PlanFileError QueueError ResponseFormatError ReuseFile RowError ScheduleError SpillwayError TaskError UsageError
-     WEIGHT_COMPRESSIONS activationLink classify describePeers embed formatBytes offloadGenerate parseBytes resultIdentityKey
-     ringIdentity score`,
+    `DownloadError ENGINE_OPTIONS Engine InterruptedError JobFileError MemoryBudgetError ModelFileError NativeError PeerError
+     PlanFileError QueueError RUN_OPTIONS ResponseFormatError ReuseFile RowError SOCKET_OPTIONS ScheduleError SpillwayError
+     TaskError UsageError WEIGHT_COMPRESSIONS activationLink classify describePeers diagnose embed formatBytes offloadGenerate
+     parseBytes parsePeerAddress resultIdentityKey ringIdentity score`,
   ],
   [
     'operators',
@@ -27,20 +27,21 @@ test.each<[keyof typeof ENTRIES, string]>([
   ['schedules', `BLOCK_SCHEDULES SCHEDULE_NAMES diagonalBlock layerBounds rowByRow zigZagBlock`],
   [
     'plan',
-    `blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument
+    `BLOCK_LIMITS LAYOUTS MOST_CHIPS PROCESS_BYTES blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument
       peakCacheTokens planCurves planDocument planPartitioning planPipeline predict profileMachine readChip readHardware readHardwareFile
-      readMachines readModelShape refreshProfile simulatePipeline simulatePlan
+      readMachines readModelShape readPolicyFile refreshProfile simulatePipeline simulatePlan
      splitThreads`,
   ],
   [
     'jobs',
-    `EnforcedSchema Job checkJobFiles collectJob encodeResults formatResult jobStatus memoryWork openLines openWorkSource
+    `EnforcedSchema JOB_OPTIONS Job checkJobFiles checkJobOptions collectJob encodeResults estimateRows formatResult
+     jobFormats jobOutputFiles jobStatus memoryWork openLines openWorkSource
      parseManifest parseRow readRecordBatches readRows readSql recordBatches runJob runWork shardOfEnvironment shardPath submitJob
      writeRows`,
   ],
   [
     'models',
-    `cachedModels createTokenizer identifyModel isModelName knownModels readModel removeCachedModel resolveModel suggestedModels`,
+    `cachedModels createTokenizer identifyModel isModelName knownModels modelFiles readModel removeCachedModel resolveModel suggestedModels`,
   ],
   [
     'testing',

@@ -1,6 +1,7 @@
 // `spillway/models`: model files, their names, where they come from, what is in them.
 import '../requireNode.js';
 
+export { modelFiles } from '../model/modelFiles.js';
 export { readModel } from '../model/readModel.js';
 export {
   identifyModel,

@@ -16,11 +16,12 @@ export {
 } from '../plan/papers/closedForms.js';
 export { blockGain, peakCacheTokens } from '../plan/papers/blockGain.js';
 export { choosePolicy, type Choice, type RankedPlan } from '../plan/search/choosePolicy.js';
+export { PROCESS_BYTES } from '../plan/reserves.js';
 export { predict, type Prediction } from '../plan/predict.js';
 export { planDocument, type PlanDocument } from '../plan/document/planDocument.js';
 export type { Advice } from '../plan/document/advise.js';
 export type { Allowed, MemoryCaps, PlanRequest } from '../plan/PlanRequest.js';
-export { parsePolicy, type BlockChoice, type Compression, type Policy } from '../plan/Policy.js';
+export { BLOCK_LIMITS, parsePolicy, type BlockChoice, type Compression, type Policy } from '../plan/Policy.js';
 export { parseHardware, type HardwareProfile } from '../plan/HardwareProfile.js';
 export type { ModelShape } from '../plan/ModelShape.js';
 export type { Workload } from '../plan/Workload.js';
@@ -32,9 +33,15 @@ export {
 } from '../plan/partitioning/planPartitioning.js';
 export type { PartitionRequest } from '../plan/partitioning/PartitionRequest.js';
 export type { AxisSizes, Mesh } from '../plan/partitioning/Mesh.js';
-export type { AttentionSharding, LayoutName, Partitioning, WeightFormat } from '../plan/partitioning/Partitioning.js';
+export {
+  type AttentionSharding,
+  type LayoutName,
+  LAYOUTS,
+  type Partitioning,
+  type WeightFormat,
+} from '../plan/partitioning/Partitioning.js';
 export type { PartitionedMemory, PhasePrediction } from '../plan/partitioning/predictPhase.js';
-export { parseChip, type ChipProfile, type Interconnect } from '../plan/partitioning/ChipProfile.js';
+export { MOST_CHIPS, parseChip, type ChipProfile, type Interconnect } from '../plan/partitioning/ChipProfile.js';
 export { chooseBlock, type SettledShares } from '../plan/search/chooseBlock.js';
 export { profileMachine, type ProfileOptions, type ProfileProgress } from '../profile/profileMachine.js';
 export { cachedProfile, refreshProfile } from '../profile/cachedProfile.js';
@@ -53,4 +60,5 @@ export { readMachines } from '../profile/readMachines.js';
 export { simulatePipeline, type SimulatedPipeline, type SimulatePipelineOptions } from '../simulatePipeline.js';
 export { planCurves, type Curve, type PlanCurves } from '../plan/document/planCurves.js';
 export { parsePolicyDocument } from '../plan/Policy.js';
+export { readPolicyFile } from '../profile/readPolicyFile.js';
 export { readHardwareFile } from '../profile/readHardware.js';

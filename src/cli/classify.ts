@@ -5,7 +5,7 @@ import { addPromptFlags } from './flags/promptFlags.js';
 import { addRowFileFlags, addRowJobFlags, type RowJobFlags } from './flags/rowJobFlags.js';
 import { path } from './flags/parsers.js';
 import { textOf } from './flags/textFiles.js';
-import { checkedCompletions, forTheRun, UsageError, type ClassifyOptions } from './library.js';
+import { checkJobOptions, UsageError, type ClassifyOptions } from './library.js';
 import { runRowJob } from './rowJob.js';
 
 interface ClassifyFlags extends RowJobFlags {
@@ -72,7 +72,7 @@ async function classifyOptions(
       ? given
       : (await textOf(undefined, labelsFile, signal))?.split(/\r?\n/).filter((line) => line.trim() !== '');
   // Before a model is read.
-  if (labels) forTheRun(() => checkedCompletions('labels', labels));
+  if (labels) checkJobOptions({ classify: { labels } });
   if (labelPrior !== undefined && !labels)
     throw new UsageError('--label-prior: found it without labels, expected --labels or --labels-file beside it');
   return {

@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
-import { doctorFacts, type DoctorFacts } from './doctorFacts.js';
 import { EXIT } from './exitCodes.js';
 import { addSwitch } from './flags/commandFlags.js';
-import { formatBytes } from './library.js';
+import { diagnose, formatBytes, type Diagnosis } from './library.js';
 import { checkStandardOutput } from './standardStreams.js';
 import { formatTable } from './table.js';
 
@@ -20,7 +19,7 @@ export function addDoctor(program: Command, context: CommandContext): void {
   addSwitch(command, '--json', 'print one JSON document, not a table');
   command.action(async ({ json }: { readonly json: boolean }) => {
     checkStandardOutput();
-    const facts = await doctorFacts();
+    const facts = await diagnose();
     const problems = problemsOf(facts);
     await context.print(
       json ? `${JSON.stringify({ ...facts, problems }, undefined, 2)}\n` : describeDoctor(facts, problems),
@@ -30,7 +29,7 @@ export function addDoctor(program: Command, context: CommandContext): void {
 }
 
 /** What is wrong here, each with its remedy. */
-export function problemsOf({ node, addon, machine, folders, gpuDriver }: DoctorFacts): string[] {
+export function problemsOf({ node, addon, machine, folders, gpuDriver }: Diagnosis): string[] {
   return [
     ...(node.problem === undefined ? [] : [`Node: ${node.problem}`]),
     ...('problem' in addon ? [`addon: ${addon.problem}`] : []),
@@ -56,19 +55,7 @@ export function problemsOf({ node, addon, machine, folders, gpuDriver }: DoctorF
 }
 
 export function describeDoctor(
-  {
-    spillway,
-    node,
-    system,
-    addon,
-    machine,
-    residentBytes,
-    cgroup,
-    gpuDriver,
-    folders,
-    models,
-    environment,
-  }: DoctorFacts,
+  { spillway, node, system, addon, machine, residentBytes, cgroup, gpuDriver, folders, models, environment }: Diagnosis,
   problems: readonly string[],
 ): string {
   const gpus =

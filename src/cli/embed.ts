@@ -4,7 +4,7 @@ import { addOnOff, isOn, type OnOff } from './flags/answerFlags.js';
 import { addPromptFlags } from './flags/promptFlags.js';
 import { addRowFileFlags, addRowJobFlags, type RowJobFlags } from './flags/rowJobFlags.js';
 import { wholeNumber } from './flags/parsers.js';
-import { EMBEDDING_ENCODINGS, POOLINGS, type EmbedOptions } from './library.js';
+import { RUN_OPTIONS, type EmbedOptions } from './library.js';
 import { runRowJob } from './rowJob.js';
 
 interface EmbedFlags extends RowJobFlags {
@@ -25,8 +25,8 @@ export function addEmbed(program: Command, context: CommandContext): void {
       '--pooling <which>',
       "last: the last token's hidden state; mean: of all tokens; cls: the first one's; auto: what the model's files say, else last",
     )
-      .choices(POOLINGS)
-      .default('auto'),
+      .choices(RUN_OPTIONS.pooling.among)
+      .default(RUN_OPTIONS.pooling.fallback),
   );
   command.option(
     '--dimensions <n>',
@@ -35,7 +35,9 @@ export function addEmbed(program: Command, context: CommandContext): void {
   );
   addOnOff(command, '--normalize', 'to a length of 1', 'on');
   command.addOption(
-    new Option('--encoding <form>', 'numbers, or float32 in base64').choices(EMBEDDING_ENCODINGS).default('float'),
+    new Option('--encoding <form>', 'numbers, or float32 in base64')
+      .choices(RUN_OPTIONS.encoding.among)
+      .default(RUN_OPTIONS.encoding.fallback),
   );
   addPromptFlags(command, false);
   addRowJobFlags(command);

@@ -4,7 +4,7 @@ import { EXIT } from './exitCodes.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 import { path } from './flags/parsers.js';
 import { addQueueFlags, queueOf, type QueueFlags } from './flags/queueFlags.js';
-import { collectJob, FORMAT_NAMES, type FormatChoice, UsageError } from './library.js';
+import { collectJob, JOB_OPTIONS, type FormatChoice, UsageError } from './library.js';
 
 interface CollectFlags extends QueueFlags {
   readonly output: string;
@@ -47,7 +47,9 @@ export function addJobCollect(job: Command, context: CommandContext): void {
     ).argParser(path),
   );
   command.addOption(
-    new Option('--output-format <format>', "auto: what the file's name says").choices(FORMAT_NAMES).default('auto'),
+    new Option('--output-format <format>', "auto: what the file's name says")
+      .choices(JOB_OPTIONS.formats)
+      .default('auto'),
   );
   command.addOption(
     new Option('--errors <file>', 'where rows that failed go (default: into the output)').argParser(path),

@@ -7,8 +7,8 @@ import { path, decimal, wholeNumber } from './flags/parsers.js';
 import { addPromptFlags, promptOptions, type PromptFlags } from './flags/promptFlags.js';
 import { addQueueFlags, queueOf, type QueueFlags } from './flags/queueFlags.js';
 import { addSamplingFlags, samplingOptions, type SamplingFlags } from './flags/samplingFlags.js';
-import { addInputFlags, checkResultNames, comesOnce, tableOptions, type TableFlags } from './flags/tableFlags.js';
-import { isFormatName, LEASE_SECONDS, MAX_DELIVER, SHARD_ROWS, SHARDS, submitJob, UsageError } from './library.js';
+import { addInputFlags, comesOnce, tableOptions, type TableFlags } from './flags/tableFlags.js';
+import { checkJobOptions, JOB_OPTIONS, submitJob, UsageError } from './library.js';
 
 interface SubmitFlags extends QueueFlags, SharedEngineFlags, TableFlags, PromptFlags, FormatFlags, SamplingFlags {
   readonly carryFields: boolean;
@@ -40,12 +40,12 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
   command.option(
     '--shards <n>',
     'how many shards there are (default: as many as the rows make, --shard-rows in each)',
-    wholeNumber(SHARDS.least, SHARDS.most),
+    wholeNumber(JOB_OPTIONS.shards.least, JOB_OPTIONS.shards.most),
   );
   command.option(
     '--shard-rows <n>',
     'rows that are dealt to a shard at a time (default: 1)',
-    wholeNumber(SHARD_ROWS.least, SHARD_ROWS.most),
+    wholeNumber(JOB_OPTIONS.shardRows.least, JOB_OPTIONS.shardRows.most),
   );
   command.addOption(
     new Option('--parts <folder>', 'where parts go, which all workers see (default: OUTPUT.parts)').argParser(path),
@@ -53,14 +53,14 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
   command.option(
     '--max-deliver <n>',
     'a shard is given up after so many workers went away with it, or failed at it; those that were stopped do not count',
-    wholeNumber(MAX_DELIVER.least, MAX_DELIVER.most),
-    MAX_DELIVER.fallback,
+    wholeNumber(JOB_OPTIONS.maxDeliver.least, JOB_OPTIONS.maxDeliver.most),
+    JOB_OPTIONS.maxDeliver.fallback,
   );
   command.option(
     '--lease-seconds <n>',
     'a worker that has not been heard of for so long loses its shard',
-    decimal(LEASE_SECONDS),
-    LEASE_SECONDS.fallback,
+    decimal(JOB_OPTIONS.leaseSeconds),
+    JOB_OPTIONS.leaseSeconds.fallback,
   );
   addSwitch(command, '--overwrite', 'replace a job of that name, whatever its state (else it is refused)');
   command.optionsGroup('Model and files:');
@@ -82,7 +82,7 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
       ...(await promptOptions(flags, context.signal)),
       ...(await formatOptions(flags, context.signal)),
     };
-    checkResultNames(flags, prompts);
+    if (flags.resultColumns) checkJobOptions({ resultColumns: flags.resultColumns, generate: prompts });
     const engine = await sharedEngineOptions(flags);
     const { inputFormat, columns, delimiter, resultColumns } = tableOptions(flags);
     await using source = await queueOf(flags);
@@ -90,7 +90,7 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
       source,
       input,
       output,
-      ...(isFormatName(inputFormat) && { inputFormat }),
+      inputFormat,
       ...(columns && { columns }),
       ...(delimiter !== undefined && { delimiter }),
       ...(resultColumns && { resultColumns }),

@@ -1,14 +1,12 @@
 import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { EXIT } from './exitCodes.js';
-import { expectedRows } from './expectedRows.js';
 import { addWorkerEngineFlags, workerEngineOptions, type WorkerEngineFlags } from './flags/engineFlags.js';
 import { path } from './flags/parsers.js';
 import { addQueueFlags, queueOf, type QueueFlags } from './flags/queueFlags.js';
 import {
   Engine,
-  inputFiles,
-  isFormatName,
+  estimateRows,
   type JobManifest,
   jobStatus,
   QueueError,
@@ -94,23 +92,20 @@ async function openEngine(
   await Engine.check({ ...own, model: named });
   const model = await pulledModel(named, context.signal, meter);
   const { inputFormat, columns, delimiter, generate = {} } = options;
-  const files = await inputFiles(flags.input ?? input);
   return Engine.open({
     ...own,
     model,
     expectedRows: (tokenizer: Tokenizer) =>
-      expectedRows(
-        files,
-        {
-          ...(isFormatName(inputFormat) && { format: inputFormat }),
+      estimateRows(flags.input ?? input, tokenizer, {
+        read: {
+          ...(inputFormat !== undefined && { format: inputFormat }),
           templated: generate.promptTemplate !== undefined,
           ...(columns && { columns }),
           ...(delimiter !== undefined && { delimiter }),
         },
         generate,
-        tokenizer,
-        Math.ceil(rows / shards.count),
-      ),
+        rows: Math.ceil(rows / shards.count),
+      }),
     signal: context.signal,
     ...showPlanning(meter, context),
     ...showOpening(meter, context),

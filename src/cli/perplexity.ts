@@ -16,8 +16,8 @@ import {
   fileFailure,
   InterruptedError,
   JobFileError,
+  JOB_OPTIONS,
   readModel,
-  ROW_LIMITS,
   UsageError,
 } from './library.js';
 import { pulledModel, showOpening } from './openModel.js';
@@ -125,10 +125,10 @@ async function readText(file: string, signal: AbortSignal): Promise<string> {
     for await (const piece of bytesOf(file, signal)) {
       length += piece.length;
       // Its tokens take many times as much, and have to be there at once.
-      if (length > ROW_LIMITS.lineBytes)
+      if (length > JOB_OPTIONS.lineBytes)
         throw new JobFileError(
           file,
-          `found more than ${ROW_LIMITS.lineBytes} bytes, expected at most so many of a text: score it in parts`,
+          `found more than ${JOB_OPTIONS.lineBytes} bytes, expected at most so many of a text: score it in parts`,
         );
       pieces.push(piece);
     }

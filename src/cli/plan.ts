@@ -2,7 +2,6 @@ import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 import { decimal, path, size, sizeOrNone, wholeNumber } from './flags/parsers.js';
-import { readPolicyFile } from './flags/readPolicyFile.js';
 import {
   BLOCK_LIMITS,
   planCurves,
@@ -12,10 +11,11 @@ import {
   readHardware,
   readMachines,
   readModelShape,
+  readPolicyFile,
   SCHEDULE_NAMES,
   simulatePipeline,
   simulatePlan,
-  SOCKET_DEFAULTS,
+  SOCKET_OPTIONS,
   UsageError,
   writeFileAtomic,
   type HiddenStates,
@@ -161,7 +161,7 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
     await planMachines(flags, flags.machines, context);
     return;
   }
-  if (flags.hiddenStates !== SOCKET_DEFAULTS.hiddenStates)
+  if (flags.hiddenStates !== SOCKET_OPTIONS.hiddenStates.fallback)
     throw new UsageError(
       `--hidden-states: found ${flags.hiddenStates} without --machines, expected links between some`,
     );

@@ -1,11 +1,10 @@
 import { open, stat } from 'node:fs/promises';
 import {
   checkDistinctFiles,
-  errorFiles,
   fileFailure,
   JobFileError,
+  jobOutputFiles,
   modelFiles,
-  outputFiles,
   probeFile,
   specialKind,
   writeFileAtomic,
@@ -50,8 +49,7 @@ export async function checkCommandPaths({
   await checkDistinctFiles([
     ...named(read, false),
     ...(model === undefined ? [] : await modelFiles(model)).map((path) => ({ name: '--model', path, written: false })),
-    ...(output === undefined ? [] : await outputFiles('--output', output)),
-    ...(errors === undefined ? [] : await errorFiles('--errors', errors)),
+    ...(await jobOutputFiles({ output, errors }, { output: '--output', errors: '--errors' })),
     ...(kept === undefined
       ? []
       : ['', '.old', '.lock'].map((ending) => ({ name: '--reuse', path: `${kept}${ending}`, written: true }))),

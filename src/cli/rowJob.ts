@@ -8,13 +8,14 @@ import { peerFiles } from './flags/peerFlags.js';
 import { promptFiles, promptOptions } from './flags/promptFlags.js';
 import type { RowJobFlags } from './flags/rowJobFlags.js';
 import { flagsOfShard, shardOf } from './flags/shardFlags.js';
-import { checkResultNames, comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions } from './flags/tableFlags.js';
-import { expectedRows } from './expectedRows.js';
+import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions } from './flags/tableFlags.js';
 import { describeRest, describeRun, rowProgress } from './generateReport.js';
 import {
   checkJobFiles,
+  checkJobOptions,
   type ConnectedPeers,
   Engine,
+  estimateRows,
   identifyModel,
   InterruptedError,
   isModelName,
@@ -106,7 +107,8 @@ export async function runRowJob(
   const known = isModelName(flags.model);
   await checkPaths(flags, asked, inputs, known ? undefined : flags.model);
   const prompts = { ...(await promptOptions(flags, context.signal)), ...(await asked.read?.(context.signal)) };
-  checkResultNames(flags, prompts);
+  // Once it is known what answers are held to.
+  if (flags.resultColumns) checkJobOptions({ resultColumns: flags.resultColumns, generate: prompts });
   await checkJobFiles({
     ...files,
     resume,
@@ -154,13 +156,11 @@ export async function runRowJob(
       Engine.open({
         ...settings,
         expectedRows: async (tokenizer: Tokenizer) => {
-          const expected = await expectedRows(
-            inputs,
-            readOptions(flags, prompts, asked.name),
-            { ...asked.expected, ...options },
-            tokenizer,
-            rows,
-          );
+          const expected = await estimateRows(inputs, tokenizer, {
+            read: readOptions(flags, prompts, asked.name),
+            generate: { ...asked.expected, ...options },
+            ...(rows !== undefined && { rows }),
+          });
           return expected && flags.sharePrefixes === 'off' ? { ...expected, sharedPrefixTokens: 0 } : expected;
         },
         signal: context.signal,

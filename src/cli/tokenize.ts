@@ -6,12 +6,11 @@ import { addModelFlag, type ModelFlags } from './flags/engineFlags.js';
 import {
   createTokenizer,
   InterruptedError,
-  isBlank,
   isObject,
   openLines,
+  JOB_OPTIONS,
   parseRow,
   readModel,
-  ROW_LIMITS,
   RowError,
   StreamWriter,
   Turns,
@@ -21,6 +20,9 @@ import { pulledModel } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { checkStandardInput, checkStandardOutput } from './standardStreams.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
+
+/** As in files of rows. */
+const BLANK = /^[ \t\r]*$/;
 
 interface TokenizeFlags extends ModelFlags {
   /** Commander turns `--no-special-tokens` into this. */
@@ -56,12 +58,12 @@ async function tokenize(flags: TokenizeFlags, context: CommandContext): Promise<
   context.signal.addEventListener('abort', stop);
   const turns = new Turns();
   try {
-    for await (const line of openLines(process.stdin, ROW_LIMITS.lineBytes, 'standard input')) {
-      if (line.bytes !== undefined && isBlank(line.bytes)) continue;
+    for await (const line of openLines(process.stdin, JOB_OPTIONS.lineBytes, 'standard input')) {
       if (turns.due) await turns.give();
       // The rest of what was read already is many rows.
       context.signal.throwIfAborted();
       const result = tokenizeLine(line.bytes, line.number, tokenizer, flags);
+      if (result === undefined) continue;
       if (result.error !== undefined) context.exitCode = EXIT.rowErrors;
       await out.write(`${JSON.stringify(result)}\n`);
     }
@@ -79,20 +81,23 @@ interface TokenizedLine {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
+/** @returns undefined for a blank line */
 function tokenizeLine(
   bytes: Buffer | undefined,
   number: number,
   tokenizer: Tokenizer,
   flags: TokenizeFlags,
-): TokenizedLine {
+): TokenizedLine | undefined {
   const bad = (id: string | number, code: string, message: string): TokenizedLine => ({ id, error: { code, message } });
   if (bytes === undefined)
-    return bad(number, 'too-long', `line ${number}: found more than ${ROW_LIMITS.lineBytes} bytes`);
+    return bad(number, 'too-long', `line ${number}: found more than ${JOB_OPTIONS.lineBytes} bytes`);
   if (!isUtf8(bytes))
     return bad(number, 'invalid-json', `line ${number}: found bytes that are no UTF-8, expected UTF-8`);
+  const json = bytes.toString('utf8');
+  if (BLANK.test(json)) return undefined;
   let value: unknown;
   try {
-    value = JSON.parse(bytes.toString('utf8'));
+    value = JSON.parse(json);
   } catch (error) {
     return bad(number, 'invalid-json', `line ${number}: ${error instanceof Error ? error.message : String(error)}`);
   }

@@ -8,7 +8,7 @@ import type { AnyResult } from '../Results.js';
 import type { RowInput } from '../Row.js';
 import { identifyModel } from '../model/identity/identifyModel.js';
 import { modelSettings } from '../model/modelFiles.js';
-import { checkJobOptions, checkRowGenerator } from './checkJobOptions.js';
+import { checkRowGenerator, checkWholeJob } from './checkJobOptions.js';
 import { DoneRows } from './record/DoneRows.js';
 import { ErrorLimit } from './ErrorLimit.js';
 import { fileFailure } from '../files/fileErrors.js';
@@ -41,7 +41,7 @@ import type { ScannedJournal } from './output/Journal.js';
 import { rowsOfShard, settledShard } from './shards/Shard.js';
 import { sha256OfFile } from './shards/sha256OfFile.js';
 import { openSpecialWritable } from '../files/specialFiles.js';
-import { type RowSink, StreamWriter } from './output/StreamWriter.js';
+import { type RowSink, StreamWriter } from '../files/StreamWriter.js';
 import { runFormat, writeOptions } from './output/writeOptions.js';
 
 /** An output that can be resumed, and what it is resumed from. */
@@ -124,7 +124,7 @@ export class Job implements AsyncDisposable {
    * @throws InterruptedError when `generate.signal` fires
    */
   static async open(options: JobOptions): Promise<Job> {
-    checkJobOptions(options);
+    checkWholeJob(options);
     const { output, modelFiles = [], resultIdentity = {}, errors } = options;
     const task = jobTaskOf(options);
     const { signal } = task.options;

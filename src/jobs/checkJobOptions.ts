@@ -4,15 +4,36 @@ import { found } from '../arguments/found.js';
 import { object, text } from '../arguments/memberChecks.js';
 import { isIterable, membersOf } from '../arguments/isObject.js';
 import { UsageError } from '../errors/UsageError.js';
-import type { GenerateOptions } from '../Row.js';
+import type { ClassifyOptions, ScoreOptions } from '../Results.js';
+import type { GenerateOptions, PromptOptions } from '../Row.js';
+import { checkedCompletions, forTheRun } from '../rows/completions.js';
+import { ROW_LIMITS } from '../model/files/limits.js';
+import { checkPromptTemplate } from '../rows/promptTemplate.js';
 import { checkResponseFormat } from '../rows/responseFormat.js';
+import { checkTemplateInput } from '../rows/templateInput.js';
 import { answerProperties } from './output/writeOptions.js';
 import { checkColumns, checkDelimiter, checkNamesOfColumns, checkResultColumns } from './formats/checkColumns.js';
 import { isInputPaths } from './input/inputFiles.js';
 import { checkMaxErrors } from './ErrorLimit.js';
-import { checkFormat } from './formats/rowFormats.js';
+import { checkFormat, FORMAT_NAMES } from './formats/rowFormats.js';
 import type { JobOptions, RowGenerator } from './JobOptions.js';
-import { checkShard } from './shards/Shard.js';
+import { checkShard, SHARD_ROWS, SHARDS } from './shards/Shard.js';
+import { LEASE_SECONDS, MAX_DELIVER } from './work/JobManifest.js';
+
+/**
+ * What options of jobs may be, and what they are if nothing is said, where the options' types do not tell: for flags,
+ * forms and checks of one's own.
+ */
+export const JOB_OPTIONS = {
+  /** Of files. */
+  formats: FORMAT_NAMES,
+  /** Most bytes of a row's line. */
+  lineBytes: ROW_LIMITS.lineBytes,
+  shards: SHARDS,
+  shardRows: SHARD_ROWS,
+  maxDeliver: MAX_DELIVER,
+  leaseSeconds: LEASE_SECONDS,
+} as const;
 
 const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   input: checkInput,
@@ -33,26 +54,48 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   resultIdentity: object,
   identity: object,
   generate: (name, value) => {
-    object(name, value);
+    checkPrompts(name, value);
     const { responseFormat } = value as GenerateOptions;
     if (responseFormat !== undefined) checkResponseFormat(`${name}.responseFormat`, responseFormat);
   },
-  classify: object,
-  score: object,
-  embed: object,
+  classify: (name, value) => {
+    checkPrompts(name, value);
+    const { labels } = value as ClassifyOptions;
+    if (labels !== undefined) forTheRun(() => checkedCompletions('labels', labels));
+  },
+  score: (name, value) => {
+    checkPrompts(name, value);
+    const { completions } = value as ScoreOptions;
+    if (completions !== undefined) forTheRun(() => checkedCompletions('completions', completions));
+  },
+  embed: checkPrompts,
 };
 
 /**
- * Checks what a JavaScript caller hands over as a job. @throws UsageError naming the option, what was found and what
- * was expected
+ * Checks options of a job as far as they are there, before a file or a model is opened: for flags, forms and
+ * configurations of one's own. What only the model can tell it leaves to the run.
+ * @throws UsageError naming the option, what was found and what was expected
  */
-export function checkJobOptions(options: unknown): asserts options is JobOptions {
+export function checkJobOptions(options: Partial<JobOptions>): void {
   checkMembers('options', options, CHECKS);
-  // These two have no default.
-  const { input, output, resultColumns, generate = {} } = options as Partial<JobOptions>;
+  const { resultColumns, generate = {} } = options;
+  if (resultColumns !== undefined) checkResultColumns('resultColumns', resultColumns, answerProperties(generate));
+}
+
+/** The same for a whole job. @throws UsageError, also for one without input or output, which have no default */
+export function checkWholeJob(options: unknown): asserts options is JobOptions {
+  checkJobOptions(options as Partial<JobOptions>);
+  const { input, output } = options as Partial<JobOptions>;
   checkInput('input', input);
   checkOutput('output', output);
-  if (resultColumns !== undefined) checkResultColumns('resultColumns', resultColumns, answerProperties(generate));
+}
+
+/** How prompts are made, whatever is done with them. */
+function checkPrompts(name: string, value: unknown): void {
+  object(name, value);
+  const { promptTemplate } = value as PromptOptions;
+  if (promptTemplate !== undefined) checkPromptTemplate(`${name}.promptTemplate`, promptTemplate);
+  checkTemplateInput(value as PromptOptions);
 }
 
 /** @throws UsageError unless it can generate rows */

@@ -7,7 +7,7 @@ import { UsageError } from '../errors/UsageError.js';
 import { fileErrorCode, fileFailure } from '../files/fileErrors.js';
 import { specialKind } from '../files/specialFiles.js';
 import { isErrorsOf } from './output/JobOutput.js';
-import { checkSidecars, errorFiles, hasJournal, journalPath, outputFiles } from './output/sidecarFiles.js';
+import { checkSidecars, hasJournal, jobOutputFiles, journalPath } from './output/sidecarFiles.js';
 import { checkDistinctFiles, descriptorOf, realPathOf } from '../files/realPath.js';
 
 export interface JobFileOptions {
@@ -79,8 +79,7 @@ export async function checkJobFiles(options: JobFileOptions): Promise<JobFileSta
     await checkDistinctFiles([
       ...inputs.map((path) => ({ name: 'input', path, written: false })),
       ...modelFiles.map((path) => ({ name: 'the model', path, written: false })),
-      ...(await outputFiles('output', output)),
-      ...(errors === undefined ? [] : await errorFiles('errors', errors)),
+      ...(await jobOutputFiles({ output, errors })),
     ]);
   }
   const state: JobFileState = {

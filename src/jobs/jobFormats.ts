@@ -31,6 +31,7 @@ export interface JobFormats {
 }
 
 /**
+ * Finds a job's files, patterns among them, and tells their formats, by names and first bytes. Nothing is written.
  * @throws UsageError where this Node cannot decompress, or compress, one of them, and for inputs of several formats;
  * JobFileError for a pattern without files
  */

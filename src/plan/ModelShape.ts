@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { LIMITS, type Bounds } from '../model/architectures/Fields.js';
 import type { DecoderSpec } from '../model/DecoderSpec.js';
 import { WEIGHT_TYPES, type WeightType } from '../model/weightTypes.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { UsageError } from '../errors/UsageError.js';
 import { COST_MODEL_NAMES, type CostModel } from './CostModel.js';
 import { profileSchema, type HardwareProfile } from './HardwareProfile.js';

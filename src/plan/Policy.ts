@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { BLOCK_SCHEDULES, SCHEDULE_NAMES, type ScheduleName } from '../engine/schedules/blockSchedules.js';
 import { parsedArgument, parsedFile } from './parsed.js';
 import type { PlacementShares } from './Placement.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** The rows that are to be generated, all alike. */
 export interface Workload {

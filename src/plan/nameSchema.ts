@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { INVISIBLE } from '../arguments/found.js';
 
 /** A name in a file that anybody may have written: it goes to terminals and pages, so nothing in it acts on them. */

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { PlanFileError } from '../errors/ModelFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { foundJson } from '../arguments/found.js';

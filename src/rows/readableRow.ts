@@ -102,3 +102,12 @@ function isId(id: unknown): id is string | number {
 function isIndex(index: unknown): index is number {
   return isWithin(index, INDICES);
 }
+
+/** What lies deep in a row may be unreadable too. @throws RowError */
+export function readable<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw orRowError(error);
+  }
+}

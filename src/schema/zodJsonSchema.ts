@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { found } from '../arguments/found.js';
 import { UsageError } from '../errors/UsageError.js';
 import { FORMATS } from './formats.js';

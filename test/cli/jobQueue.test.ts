@@ -170,7 +170,7 @@ describe('wrong usage', () => {
     [
       ['job', 'status', '--queue', 'nats://127.0.0.1:9', '--job', 'a.b'],
       1,
-      'Expected 1 to 64 letters, digits, _ and -.',
+      'error: --job: found "a.b", expected a name of 1 to 64 letters, digits, _ and -',
     ],
     [
       ['job', 'status', '--queue', `redis://u:${SECRET}@h`, '--job', 'j'],

@@ -4,6 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { of } from 'rxjs';
 import { JobFileError } from '../../src/errors/JobFileError.js';
 import { UsageError } from '../../src/errors/UsageError.js';
+import { checkJobOptions } from '../../src/jobs/checkJobOptions.js';
 import { Job } from '../../src/jobs/Job.js';
 import type { JobOptions, RowGenerator } from '../../src/jobs/JobOptions.js';
 import { runJob, type RunJobOptions } from '../../src/jobs/runJob.js';
@@ -60,6 +61,20 @@ describe('what a JavaScript caller hands over is refused in words', () => {
     [{ input, output, modelFiles: 'model.gguf' }, 'modelFiles: found "model.gguf", expected an array of paths'],
     [{ input, output, identity: 'x' }, 'identity: found "x", expected an object'],
     [{ input, output, generate: 7 }, 'generate: found 7, expected an object'],
+    [
+      { input, output, generate: { promptTemplate: 'no field' } },
+      'generate.promptTemplate: found "no field", expected a text with {{field}} where a value of the row goes',
+    ],
+    [{ input, output, generate: { tools: [1] } }, 'tools: found an array of 1'],
+    [
+      { input, output, embed: { templateArgs: { messages: [] } } },
+      'templateArgs: found "messages", expected variables',
+    ],
+    [
+      { input, output, classify: { labels: ['a', 'a'] } },
+      'labels[1]: found "a" a second time, expected texts that differ',
+    ],
+    [{ input, output, score: { completions: [] } }, 'completions: found 0 texts, expected 1 to 1024'],
   ])('options %#: %s', async (options, words) => {
     expect(await refusal(() => Job.open(options as JobOptions))).toContain(words);
     const whole = typeof options === 'object' ? { ...options, engine } : options;
@@ -78,6 +93,41 @@ describe('what a JavaScript caller hands over is refused in words', () => {
     // A job that was not begun can still be run.
     expect(await job.run(engine)).toMatchObject({ done: 1 });
     await job.close();
+  });
+});
+
+describe('options by themselves, as a form or a flag has them', () => {
+  test.each<[Partial<JobOptions>]>([
+    [{}],
+    [{ delimiter: ';' }],
+    [{ maxErrors: '5%' }],
+    [{ shard: { index: 7, count: 8 } }],
+    [{ resultColumns: { text: 'Answer' } }],
+    [{ classify: { labels: ['yes', 'no'] } }],
+    [{ generate: { promptTemplate: '{{text}}', tools: [{ type: 'function' }], templateArgs: { a: 1 } } }],
+    [JSON.parse('{"generate":{"tools":null,"templateArgs":null}}') as Partial<JobOptions>],
+  ])('%j is fine', (options) => {
+    expect(() => checkJobOptions(options)).not.toThrow();
+  });
+
+  test('result columns are judged beside what answers are held to', () => {
+    const resultColumns = { city: 'Town' };
+    const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+    expect(() =>
+      checkJobOptions({ resultColumns, generate: { responseFormat: { type: 'json_schema', schema } } }),
+    ).not.toThrow();
+    expect(() => checkJobOptions({ resultColumns })).toThrow(
+      /^resultColumns: found the unknown "city", expected any of id, sample, text/,
+    );
+  });
+
+  test('what is wrong is told as for a whole job', () => {
+    expect(() => checkJobOptions({ shard: { index: 8, count: 8 } })).toThrow(
+      new UsageError(
+        'shard.index: found 8, expected a whole number from 0 to 7, as there are 8 shards, counted from 0',
+      ),
+    );
+    expect(() => checkJobOptions({ retryError: true } as never)).toThrow('options: found the unknown "retryError"');
   });
 });
 

@@ -26,7 +26,10 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'src/Engine.ts':
     "export * from './operators/compute.js';\nexport * from './engine/schedules/zigZag.js';\nexport * from './bindings/Addon.js';\n",
   'src/index.ts': "export * from './Engine.js';\n",
-  'src/cli/library.ts': "export * from '../index.js';\nexport * from '../jobs/input/readRows.js';\n",
+  'src/api/jobs.ts': "export * from '../jobs/input/readRows.js';\n",
+  'src/files/atomicFile.ts': "import { open } from 'node:fs/promises';\nexport const atomicFile = open;\n",
+  'src/cli/library.ts':
+    "export * from '../index.js';\nexport * from '../api/jobs.js';\nexport * from '../files/atomicFile.js';\n",
   'src/cli/main.ts': "import * as library from './library.js';\nconsole.log(library);\n",
 };
 
@@ -55,6 +58,7 @@ const BROKEN: readonly (readonly [string, string, string])[] = [
   ['src/reuse/w.ts', '../jobs/input/readRows.js', 'kept-answers-stand-alone'],
   ['src/cli/o.ts', '../Engine.js', 'cli-uses-the-public-interface'],
   ['src/cli/p.ts', '../jobs/input/readRows.js', 'cli-uses-the-public-interface'],
+  ['src/cli/library.ts', '../jobs/input/readRows.js', 'cli-has-what-users-have'],
   ['src/model/q.ts', '../cli/main.js', 'nothing-imports-cli'],
   ['src/jobs/r.ts', '../index.js', 'nothing-imports-index'],
   ['src/model/s.ts', './absent.js', 'resolvable'],

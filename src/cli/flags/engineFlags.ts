@@ -3,6 +3,7 @@ import { Option, type Command } from 'commander';
 import {
   ENGINE_OPTIONS,
   readHardwareFile,
+  readPolicyFile,
   UsageError,
   type EngineOption,
   type EngineOptions,
@@ -11,7 +12,6 @@ import {
 } from '../library.js';
 import { longFlag } from './commandFlags.js';
 import { decimal, path, size, sizeOrNone, wholeNumber, type FlagParser } from './parsers.js';
-import { readPolicyFile } from './readPolicyFile.js';
 
 export interface ModelFlags {
   readonly model: string;

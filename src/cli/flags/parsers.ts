@@ -60,7 +60,7 @@ export function stopString(text: string, before: readonly string[] | undefined):
 
 /** A list `name=COLUMN,…`; a comma in a column's name is written twice. @param check judges it as the library does */
 export function columnNames(
-  check: (name: string, value: unknown) => void,
+  check: (columns: Readonly<Record<string, string>>) => void = () => undefined,
 ): FlagParser<Readonly<Record<string, string>>> {
   return (text) => {
     const pairs = text
@@ -77,13 +77,13 @@ export function columnNames(
 }
 
 /** A value as the library judges it. */
-export function checkedText(check: (name: string, value: unknown) => void): FlagParser<string> {
+export function checkedText(check: (text: string) => void): FlagParser<string> {
   return (text) => checked(check, text);
 }
 
-function checked<T>(check: (name: string, value: unknown) => void, value: T): T {
+function checked<T>(check: (value: T) => void, value: T): T {
   try {
-    check(FLAG, value);
+    check(value);
     return value;
   } catch (error) {
     if (error instanceof UsageError) throw new InvalidArgumentError(`${sentence(error.message)}.`);
@@ -91,14 +91,8 @@ function checked<T>(check: (name: string, value: unknown) => void, value: T): T 
   }
 }
 
-/** What the library's check calls the value; commander has named the flag already. */
-const FLAG = 'it';
-
+/** Without the option's name: commander has named the flag already. */
 function sentence(message: string): string {
-  const words = message.startsWith(`${FLAG}: `)
-    ? message.slice(FLAG.length + 2)
-    : message.startsWith(`${FLAG}.`)
-      ? message.slice(FLAG.length + 1)
-      : message;
+  const words = message.replace(/^[a-z][A-Za-z]*(?:: |\.)/, '');
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

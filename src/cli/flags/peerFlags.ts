@@ -1,10 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import {
-  HIDDEN_STATES,
-  parseAddress,
-  PEER_SECONDS,
-  SILENCE_SECONDS,
-  SOCKET_DEFAULTS,
+  parsePeerAddress,
+  SOCKET_OPTIONS,
   UsageError,
   type HiddenStates,
   type LayerRange,
@@ -45,20 +42,20 @@ export function addPeerFlags(command: Command): void {
   command.option(
     '--connect-timeout <seconds>',
     'how long an engine is waited for that does not listen yet, or serves another run',
-    decimal(PEER_SECONDS),
-    SOCKET_DEFAULTS.connectSeconds,
+    decimal(SOCKET_OPTIONS.connectSeconds),
+    SOCKET_OPTIONS.connectSeconds.fallback,
   );
   command.option(
     '--silence-timeout <seconds>',
     'an engine that gives no sign of life for so long is gone, and ends the run',
-    decimal(SILENCE_SECONDS),
-    SOCKET_DEFAULTS.silenceSeconds,
+    decimal(SOCKET_OPTIONS.silenceSeconds),
+    SOCKET_OPTIONS.silenceSeconds.fallback,
   );
   command.option(
     '--stall-timeout <seconds>',
     'so long engines may take over one batch and give signs of life alone',
-    decimal(PEER_SECONDS),
-    SOCKET_DEFAULTS.stallSeconds,
+    decimal(SOCKET_OPTIONS.stallSeconds),
+    SOCKET_OPTIONS.stallSeconds.fallback,
   );
   addHiddenStates(
     command,
@@ -67,14 +64,13 @@ export function addPeerFlags(command: Command): void {
 }
 
 export function addHiddenStates(command: Command, words: string): void {
-  command.addOption(
-    new Option('--hidden-states <type>', words).choices(HIDDEN_STATES).default(SOCKET_DEFAULTS.hiddenStates),
-  );
+  const { among, fallback } = SOCKET_OPTIONS.hiddenStates;
+  command.addOption(new Option('--hidden-states <type>', words).choices(among).default(fallback));
 }
 
 /** An address, as the library judges it. */
-export const address = checkedText((name, value) => {
-  parseAddress(name, value);
+export const address = checkedText((text) => {
+  parsePeerAddress(text);
 });
 
 /** A list of addresses, with commas. */

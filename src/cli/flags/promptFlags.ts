@@ -1,9 +1,8 @@
 import { Option, type Command } from 'commander';
 import {
-  checkPromptTemplate,
-  checkTemplateInput,
+  checkJobOptions,
   isObject,
-  REASONING,
+  RUN_OPTIONS,
   UsageError,
   type GenerateOptions,
   type Reasoning,
@@ -53,8 +52,8 @@ export function addPromptFlags(command: Command, generates = true): void {
         '--reasoning <what>',
         "of what the model's chat template marks as reasoning: keep it in the text, separate it from the answer, drop it",
       )
-        .choices(REASONING)
-        .default('keep'),
+        .choices(RUN_OPTIONS.reasoning.among)
+        .default(RUN_OPTIONS.reasoning.fallback),
     );
   addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> inside a row is data, not a control token');
 }
@@ -80,19 +79,19 @@ export async function promptOptions(flags: PromptFlags, signal: AbortSignal): Pr
   const promptTemplate = await textOf(flags.promptTemplate, files['prompt-template'], signal);
   const tools = jsonOf('--tools', await textOf(flags.tools, files.tools, signal));
   const templateArgs = jsonOf('--template-args', flags.templateArgs);
-  if (promptTemplate !== undefined) checkPromptTemplate('--prompt-template', promptTemplate);
   if (tools !== undefined && !Array.isArray(tools))
     throw new UsageError('--tools: expected a JSON array of objects that describe tools');
   if (templateArgs !== undefined && !isObject(templateArgs))
     throw new UsageError('--template-args: expected a JSON object with variables of the chat template');
-  const input = { ...(tools && { tools: tools as readonly unknown[] }), ...(templateArgs && { templateArgs }) };
-  checkTemplateInput(input);
-  return {
+  const options = {
     escapeSpecialTokens,
     ...(reasoning && { reasoning }),
     ...(promptTemplate !== undefined && { promptTemplate }),
     ...(system !== undefined && { system }),
     ...(chat !== undefined && { chat: chat === 'on' }),
-    ...input,
+    ...(tools && { tools: tools as readonly unknown[] }),
+    ...(templateArgs && { templateArgs }),
   };
+  checkJobOptions({ generate: options });
+  return options;
 }

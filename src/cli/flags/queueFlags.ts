@@ -1,5 +1,5 @@
-import { InvalidArgumentError, Option, type Command } from 'commander';
-import { checkJobName, openWorkSource, UsageError, type WorkSource } from '../library.js';
+import { Option, type Command } from 'commander';
+import { openWorkSource, type WorkSource } from '../library.js';
 import { requireFlags } from './commandFlags.js';
 
 /** Which job of which queue. */
@@ -16,18 +16,7 @@ export function addQueueFlags(command: Command, required = true): void {
       `${necessary}a queue that exists: nats://HOST:PORT, tls://HOST:PORT (JetStream) or postgres://HOST/DATABASE. Passwords are better in the environment`,
     ).env('SPILLWAY_QUEUE'),
   );
-  command.addOption(
-    new Option('--job <name>', `${necessary}what the job is called in the queue`).argParser((text: string) => {
-      try {
-        checkJobName(text);
-      } catch (error) {
-        throw error instanceof UsageError
-          ? new InvalidArgumentError('Expected 1 to 64 letters, digits, _ and -.')
-          : error;
-      }
-      return text;
-    }),
-  );
+  command.addOption(new Option('--job <name>', `${necessary}what the job is called in the queue`));
 }
 
 /** @throws UsageError; QueueError where it cannot be reached */

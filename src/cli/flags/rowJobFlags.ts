@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { BLOCK_LIMITS, ROW_SECONDS, ROWS_AHEAD } from '../library.js';
+import { BLOCK_LIMITS, RUN_OPTIONS } from '../library.js';
 import type { ProgressMode } from '../ProgressMeter.js';
 import { addSwitch } from './commandFlags.js';
 import {
@@ -49,8 +49,8 @@ export function addRowFileFlags(command: Command): void {
   command.option(
     '--look-ahead-rows <n>',
     'rows that are read beyond those for which there are places: what begins alike among them is brought together',
-    wholeNumber(ROWS_AHEAD.least, ROWS_AHEAD.most),
-    ROWS_AHEAD.fallback,
+    wholeNumber(RUN_OPTIONS.lookAhead.rows.least, RUN_OPTIONS.lookAhead.rows.most),
+    RUN_OPTIONS.lookAhead.rows.fallback,
   );
   command.option('--look-ahead-bytes <size>', 'most that all rows that wait may take (default: 32MiB)', size);
   command.addOption(
@@ -92,7 +92,7 @@ export function addRowJobFlags(command: Command): void {
   command.option(
     '--row-timeout <seconds>',
     'a row that takes longer, from when it is admitted, ends as an error (default: any may)',
-    decimal(ROW_SECONDS),
+    decimal(RUN_OPTIONS.rowTimeout),
   );
   command.addOption(
     new Option('--stats <file>', 'write what the run did, as one JSON document (default: none)').argParser(path),

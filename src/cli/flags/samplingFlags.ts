@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { decimal, stopString, wholeNumber, type FlagParser } from './parsers.js';
 import { addSwitch } from './commandFlags.js';
-import { type GenerateOptions, SAMPLING_RANGES as RANGES } from '../library.js';
+import { type GenerateOptions, RUN_OPTIONS as RANGES, type SamplingOptions } from '../library.js';
 
 export interface SamplingFlags {
   readonly maxNewTokens: number;
@@ -18,7 +18,7 @@ export interface SamplingFlags {
 }
 
 /** The parser of what a row may say likewise. */
-function numeric(name: keyof typeof RANGES): FlagParser<number> {
+function numeric(name: Exclude<keyof SamplingOptions, 'stop'>): FlagParser<number> {
   const range = RANGES[name];
   return range.whole ? wholeNumber(range.least, range.most) : decimal(range);
 }

@@ -1,11 +1,10 @@
 import { stat } from 'node:fs/promises';
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import {
-  checkIndex,
+  checkJobOptions,
   isWithin,
+  JOB_OPTIONS,
   rangeWords,
-  SHARD_ROWS,
-  SHARDS,
   shardOfEnvironment,
   shardPath,
   specialKind,
@@ -33,7 +32,7 @@ export function addShardFlags(command: Command): void {
   command.option(
     '--shard-rows <n>',
     'rows that are dealt to a shard at a time',
-    wholeNumber(SHARD_ROWS.least, SHARD_ROWS.most),
+    wholeNumber(JOB_OPTIONS.shardRows.least, JOB_OPTIONS.shardRows.most),
     1,
   );
 }
@@ -42,13 +41,15 @@ function shardText(text: string): string {
   const [, index, given, named] = SHARD.exec(text) ?? [undefined, undefined, undefined, undefined];
   const count = given ?? named;
   if (!SHARD.test(text)) throw new InvalidArgumentError('Expected K/N, env or env/N, e.g. 0/8.');
-  if (count !== undefined && !isWithin(Number(count), SHARDS))
-    throw new InvalidArgumentError(`Expected ${rangeWords(SHARDS, Number(count))} shards.`);
+  if (count !== undefined && !isWithin(Number(count), JOB_OPTIONS.shards))
+    throw new InvalidArgumentError(`Expected ${rangeWords(JOB_OPTIONS.shards, Number(count))} shards.`);
   if (index !== undefined) {
     try {
-      checkIndex('K', Number(index), Number(count));
+      checkJobOptions({ shard: { index: Number(index), count: Number(count) } });
     } catch (error) {
-      throw error instanceof UsageError ? new InvalidArgumentError(`${error.message}.`) : error;
+      throw error instanceof UsageError
+        ? new InvalidArgumentError(`${error.message.replace(/^shard\.index/, 'K')}.`)
+        : error;
     }
   }
   return text;

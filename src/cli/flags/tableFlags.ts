@@ -1,14 +1,8 @@
 import { Option, type Command } from 'commander';
 import {
-  answerProperties,
-  checkColumns,
-  checkDelimiter,
-  checkMaxErrors,
-  checkNamesOfColumns,
-  checkResultColumns,
-  FORMAT_NAMES,
+  checkJobOptions,
+  JOB_OPTIONS,
   jobFormats,
-  type FormatChoice,
   type GenerateOptions,
   type JobFormats,
   type JobOptions,
@@ -23,8 +17,8 @@ export interface TableFlags {
   readonly input: string;
   readonly database?: string;
   readonly output: string;
-  readonly inputFormat: FormatChoice;
-  readonly outputFormat: FormatChoice;
+  readonly inputFormat: (typeof JOB_OPTIONS.formats)[number];
+  readonly outputFormat: (typeof JOB_OPTIONS.formats)[number];
   readonly columns?: Readonly<Record<string, string>>;
   readonly resultColumns?: Readonly<Record<string, string>>;
   readonly delimiter?: string;
@@ -50,7 +44,9 @@ export function addTableFlags(command: Command): void {
     ).argParser(path),
   );
   command.addOption(
-    new Option('--output-format <format>', "auto: what the file's name says").choices(FORMAT_NAMES).default('auto'),
+    new Option('--output-format <format>', "auto: what the file's name says")
+      .choices(JOB_OPTIONS.formats)
+      .default('auto'),
   );
   command.addOption(
     new Option('--errors <file>', 'where rows that failed go (default: into the output)').argParser(path),
@@ -86,32 +82,32 @@ export function addInputFlags(
       '--input-format <format>',
       "auto: what the file's name says, then its first bytes; text: each line is a prompt",
     )
-      .choices(FORMAT_NAMES)
+      .choices(JOB_OPTIONS.formats)
       .default('auto'),
   );
   command.addOption(
     new Option(
       '--columns <field=column,…>',
       'which columns hold prompt, id and other fields (default: those called so)',
-    ).argParser(columnNames(checkColumns)),
+    ).argParser(columnNames((columns) => checkJobOptions({ columns }))),
   );
   command.addOption(
     new Option(
       '--result-columns <name=column,…>',
       'other names for columns of results: text, finish_reason, a property of a JSON Schema, … (default: none)',
-    ).argParser(columnNames(checkNamesOfColumns)),
+    ).argParser(columnNames()),
   );
   command.addOption(
     new Option(
       '--delimiter <character>',
       'between the values of CSV (default: what the header of the input says)',
-    ).argParser(checkedText(checkDelimiter)),
+    ).argParser(checkedText((delimiter) => checkJobOptions({ delimiter }))),
   );
 }
 
-function checkErrors(name: string, text: unknown): void {
+function checkErrors(text: string): void {
   // However it is written, a number that is too large is told so.
-  checkMaxErrors(name, Number(text) > Number.MAX_SAFE_INTEGER ? Number(text) : errorsOf(String(text)));
+  checkJobOptions({ maxErrors: Number(text) > Number.MAX_SAFE_INTEGER ? Number(text) : errorsOf(text) });
 }
 
 /** Digits are a count; what else there is the library judges. */
@@ -119,18 +115,11 @@ function errorsOf(text: string): MaxErrors {
   return /^\d+$/.test(text) ? Number(text) : (text as MaxErrors);
 }
 
-/** Once it is known what answers are held to. @throws UsageError for a name that no column of results has */
-export function checkResultNames({ resultColumns }: TableFlags, options: GenerateOptions): void {
-  if (resultColumns !== undefined) checkResultColumns('resultColumns', resultColumns, answerProperties(options));
-}
-
 /** What a job is told of its files. */
 export function tableOptions(
   flags: TableFlags,
-): Pick<
-  JobOptions,
-  'inputFormat' | 'outputFormat' | 'columns' | 'resultColumns' | 'delimiter' | 'errors' | 'maxErrors'
-> {
+): Pick<TableFlags, 'inputFormat' | 'outputFormat'> &
+  Pick<JobOptions, 'columns' | 'resultColumns' | 'delimiter' | 'errors' | 'maxErrors'> {
   const { inputFormat, outputFormat, columns, resultColumns, delimiter, errors, maxErrors } = flags;
   return {
     inputFormat,

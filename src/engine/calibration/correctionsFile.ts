@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { readJsonObject } from '../../model/files/readJson.js';
 import { replaceFile } from '../../files/atomicFile.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ResponseFormat } from '../../rows/responseFormat.js';
 import { zodJsonSchema, type AnswerSchema } from '../../schema/zodJsonSchema.js';
 import type { ReadAnswer } from './AnswerFormat.js';

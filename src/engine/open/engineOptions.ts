@@ -61,7 +61,7 @@ const shares = { kind: 'other', check: checkShares } as const;
  * Every option of `Engine.open`. What is checked, the flags of the command line, the table in docs/command-line.md and
  * the options' part of `resultIdentity` follow from it; `EngineOptions` says what each means to a program.
  */
-export const ENGINE_OPTIONS = {
+export const OPTION_TABLE = {
   model: {
     group: 'model',
     value: { kind: 'path', check: text(MODEL_WORDS) },
@@ -297,7 +297,10 @@ export const ENGINE_OPTIONS = {
   },
 } as const satisfies Readonly<Record<keyof EngineOptions, EngineOption>>;
 
-type Options = typeof ENGINE_OPTIONS;
+/** `OPTION_TABLE` as programs see it: for flags, forms and checks of one's own. */
+export const ENGINE_OPTIONS: Readonly<Record<keyof EngineOptions, EngineOption>> = OPTION_TABLE;
+
+type Options = typeof OPTION_TABLE;
 /** Options that `resultIdentity` has as they were settled. */
 export type IdentityOption = {
   [Name in keyof Options]: Options[Name] extends { readonly identity: true } ? Name : never;
@@ -309,7 +312,7 @@ export type FlaggedOption = {
 
 /** What each option has to be, whatever the others, the model and the machine are. */
 export const OPTION_CHECKS = Object.fromEntries(
-  Object.entries(ENGINE_OPTIONS).map(([name, { value }]) => [name, checkOf(value)]),
+  Object.entries(OPTION_TABLE).map(([name, { value }]) => [name, checkOf(value)]),
 ) as Readonly<Record<keyof EngineOptions, Check>>;
 
 function checkOf(value: OptionValue): Check {

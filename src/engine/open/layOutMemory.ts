@@ -6,7 +6,7 @@ import type { ModelSource } from '../../model/ModelSource.js';
 import { PAGE_TOKENS } from '../../plan/reserves.js';
 import type { Grid } from '../grid/Square.js';
 import { pagesOfRows, placePages, type PagePlacement } from '../memory/PagePlacement.js';
-import { ENGINE_OPTIONS } from './engineOptions.js';
+import { OPTION_TABLE } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
 import { CACHE_BUFFERS, fetches, gpuTier, type BufferPages, type GpuTier } from './gpuMemory.js';
 import { firstFit, planResident, planStreaming, processBytes, type HostPlan } from './hostMemory.js';
@@ -191,7 +191,7 @@ class BlockMemory {
     const { slots, rowsPerSlot, tokensPerSquare } = block;
     this.source = { ...model, bindings: compressBindings(model.bindings, numerics.compressWeights) };
     const { decoder } = this.source;
-    this.rowTokens = rowsToCome.rowTokens ?? ENGINE_OPTIONS.rowTokens.default;
+    this.rowTokens = rowsToCome.rowTokens ?? OPTION_TABLE.rowTokens.default;
     this.spill = planSpill({
       slots,
       rowsPerSlot,

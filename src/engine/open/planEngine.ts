@@ -7,7 +7,7 @@ import { SpillwayError } from '../../errors/SpillwayError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { ExpectedRows } from '../../ExpectedRows.js';
 import type { ModelSource } from '../../model/ModelSource.js';
-import { ENGINE_OPTIONS } from './engineOptions.js';
+import { OPTION_TABLE } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
 import { freeDisk } from './diskFolder.js';
 import { recommendCompression } from '../../plan/document/advise.js';
@@ -115,7 +115,7 @@ export async function planEngine(
     signal?: AbortSignal,
   ) => Promise<MachineSpeed> = speedNow,
 ): Promise<Plan> {
-  const { policy: chosen = ENGINE_OPTIONS.policy.default, learn = ENGINE_OPTIONS.learn.default } = options;
+  const { policy: chosen = OPTION_TABLE.policy.default, learn = OPTION_TABLE.learn.default } = options;
   const { numerics, block, memory } = settings;
   const { gpu: onGpu } = memory;
   const capBytes = capOf(memory, machine);

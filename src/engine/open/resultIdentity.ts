@@ -3,7 +3,7 @@ import type { GpuFacts } from '../../bindings/Gpu.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
 import type { LayerRange } from '../../model/partOf.js';
 import type { DiskCache } from '../memory/PagePool.js';
-import { ENGINE_OPTIONS, type EngineOption, type IdentityOption } from './engineOptions.js';
+import { ENGINE_OPTIONS, type IdentityOption } from './engineOptions.js';
 import { fetches } from './gpuMemory.js';
 import type { Opened } from './Opened.js';
 import type { Numerics } from './settings.js';
@@ -85,7 +85,7 @@ export function resultIdentity(facts: IdentityFacts): ResultIdentity {
 }
 
 function identityOptions(facts: Numerics): Pick<Numerics, IdentityOption> {
-  const names = Object.entries<EngineOption>(ENGINE_OPTIONS).filter(([, { identity }]) => identity);
+  const names = Object.entries(ENGINE_OPTIONS).filter(([, { identity }]) => identity);
   return Object.fromEntries(names.map(([name]) => [name, facts[name as IdentityOption]])) as Pick<
     Numerics,
     IdentityOption

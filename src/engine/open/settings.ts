@@ -5,7 +5,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import type { WeightCompression } from '../../model/compressBindings.js';
 import { formatBytes, parseBytes } from '../../units.js';
 import { defaultDiskFolder } from './diskFolder.js';
-import { ENGINE_OPTIONS } from './engineOptions.js';
+import { OPTION_TABLE } from './engineOptions.js';
 import { gpuBytes, requireGpu } from './gpuBudget.js';
 import { BLOCK_LIMITS } from '../../plan/Policy.js';
 import type { TierShares } from '../../plan/Placement.js';
@@ -85,7 +85,7 @@ export function settle(options: EngineOptions, machine: MachineFacts): Settings 
   const block = blockOf(options, machine);
   const onGpu = gpuMemory(options, machine);
   const products = gpuProducts(options, onGpu);
-  const { cpuAttention = ENGINE_OPTIONS.cpuAttention.default } = options;
+  const { cpuAttention = OPTION_TABLE.cpuAttention.default } = options;
   if (!cpuAttention && onGpu === 0)
     throw new UsageError(
       'cpuAttention: found false without gpuMemory, expected true: without a GPU the processor attends to everything',
@@ -117,7 +117,7 @@ export function capOf({ cpuMemory }: MemorySettings, { availableBytes }: Machine
 }
 
 function numericsOf(options: EngineOptions, machine: MachineFacts): Numerics {
-  const { precision = ENGINE_OPTIONS.precision.default, sparseAttention = ENGINE_OPTIONS.sparseAttention.default } =
+  const { precision = OPTION_TABLE.precision.default, sparseAttention = OPTION_TABLE.sparseAttention.default } =
     options;
   // Nobody has chosen yet: none, until somebody does.
   const chosen = <Kind extends string>(kind: Kind | 'auto' = 'auto'): Kind | 'none' =>
@@ -134,7 +134,7 @@ function numericsOf(options: EngineOptions, machine: MachineFacts): Numerics {
 /** @throws UsageError */
 function blockOf(options: EngineOptions, { processors }: MachineFacts): Block {
   const {
-    schedule = ENGINE_OPTIONS.schedule.default,
+    schedule = OPTION_TABLE.schedule.default,
     batches: slots = 1,
     threads = Math.min(processors, BLOCK_LIMITS.threads),
   } = options;
@@ -167,7 +167,7 @@ function gpuMemory({ gpuMemory: asked, device }: EngineOptions, machine: Machine
 
 /** @throws UsageError */
 function gpuProducts(
-  { gpuProducts: products = ENGINE_OPTIONS.gpuProducts.default }: EngineOptions,
+  { gpuProducts: products = OPTION_TABLE.gpuProducts.default }: EngineOptions,
   onGpu: number,
 ): GpuProducts {
   if (products === 'cublaslt' && onGpu === 0)

@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import type { GenerateOptions, RowInput, RowResult } from '../../Row.js';
 import type { AnswerSchema } from '../../schema/zodJsonSchema.js';
 import type { Run, StageContext } from '../execution/Run.js';

@@ -1,7 +1,7 @@
 import { IdSet } from '../../collections/IdSet.js';
 import type { RowInput } from '../../Row.js';
 import { readableRow } from '../../rows/readableRow.js';
-import { Turns } from '../../rows/Turns.js';
+import { Turns } from '../../collections/Turns.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RowIdentity } from './ActiveRow.js';
 import type { InFlight } from './InFlight.js';

@@ -9,13 +9,8 @@ import type { Pooling } from '../grid/Device.js';
 import type { RowLimit } from '../memory/PagePool.js';
 import type { AnswerTask } from './answerIntake.js';
 import { CompletedRow } from './CompletedRow.js';
-import {
-  checkedCompletions,
-  completionTokens,
-  forTheRun,
-  type Completion,
-  type CompletionRules,
-} from './completionTokens.js';
+import { checkedCompletions, forTheRun, type Completion } from '../../rows/completions.js';
+import { completionTokens, type CompletionRules } from './completionTokens.js';
 import { EmbeddedRow } from './EmbeddedRow.js';
 import { promptTokens } from './promptTokens.js';
 import { whatHolds } from './whatHolds.js';

@@ -6,7 +6,8 @@ import type { GenerateOptions, Row, SamplingOptions } from '../../Row.js';
 import { responseFormatOf } from '../../rows/responseFormat.js';
 import type { HeldFormat } from '../grammar/formatText.js';
 import { SAMPLES } from '../../rows/rowFields.js';
-import { promptTokens, readable, type RowLimits } from './promptTokens.js';
+import { readable } from '../../rows/readableRow.js';
+import { promptTokens, type RowLimits } from './promptTokens.js';
 
 /** A row that has been checked and turned into tokens, with every parameter settled. */
 export interface PreparedRow {

@@ -8,7 +8,7 @@ import type { GenerateOptions, PromptOptions, Row } from '../../Row.js';
 import { promptField } from '../../rows/rowFields.js';
 import { filledTemplate } from '../../rows/promptTemplate.js';
 import { formatInWords, responseFormatOf } from '../../rows/responseFormat.js';
-import { orRowError } from '../../rows/readableRow.js';
+import { readable } from '../../rows/readableRow.js';
 import { plainJson, templateInput } from '../../rows/templateInput.js';
 
 /** What rows are checked against. */
@@ -186,13 +186,4 @@ function checkedMessage(message: unknown, index: number): ChatMessage {
     ...(called && { tool_calls: called as unknown[] }),
     ...Object.fromEntries(texts),
   };
-}
-
-/** What lies deep in a row may be unreadable too. @throws RowError */
-export function readable<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw orRowError(error);
-  }
 }

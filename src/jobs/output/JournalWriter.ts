@@ -1,7 +1,7 @@
 import { type FileHandle, stat } from 'node:fs/promises';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { describeFileError, fileErrorCode } from '../../files/fileErrors.js';
-import type { RowSink } from './StreamWriter.js';
+import type { RowSink } from '../../files/StreamWriter.js';
 
 /** Rows that may wait while others are being written; then `write` waits. */
 const MAX_PENDING_BYTES = 256 * 1024;

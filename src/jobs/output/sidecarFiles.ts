@@ -28,12 +28,28 @@ export function journalPath(output: string): string {
   return `${output}.rows.jsonl`;
 }
 
+/** What a job writes, as its options have it. */
+export interface JobOutputPaths {
+  readonly output?: string | undefined;
+  readonly errors?: string | undefined;
+}
+
 /**
- * All that a job writes, and what another run into the same output may have left.
- * @param name what the user calls the output
+ * All that a job writes, and what another run into the same output may have left: what nothing else may be written
+ * over, and what belongs together when an output is moved.
+ * @param names what the user calls the two
  */
-export async function outputFiles(name: string, output: string): Promise<NamedFile[]> {
-  const place = await realPathOf(output);
+export async function jobOutputFiles(
+  { output, errors }: JobOutputPaths,
+  names: Readonly<Record<keyof JobOutputPaths, string>> = { output: 'output', errors: 'errors' },
+): Promise<NamedFile[]> {
+  return [
+    ...(output === undefined ? [] : outputFiles(names.output, await realPathOf(output))),
+    ...(errors === undefined ? [] : errorFiles(names.errors, await realPathOf(errors))),
+  ];
+}
+
+function outputFiles(name: string, place: string): NamedFile[] {
   const journal = journalPath(place);
   return [
     { name, path: place, written: true },
@@ -45,9 +61,8 @@ export async function outputFiles(name: string, output: string): Promise<NamedFi
   ];
 }
 
-/** What a job writes for rows that failed. */
-export async function errorFiles(name: string, path: string): Promise<NamedFile[]> {
-  const place = await realPathOf(path);
+/** What there is for rows that failed. */
+function errorFiles(name: string, place: string): NamedFile[] {
   return [
     { name, path: place, written: true },
     { name: `the lock of ${name}`, path: lockPath(place), written: true },

@@ -19,7 +19,7 @@ import { carriesInto, jobFormats, type JobFormats } from '../jobFormats.js';
 import type { JournalLine } from '../output/Journal.js';
 import { publishOutput } from '../output/publishOutput.js';
 import { putInPlace, type ResultLines } from '../output/publishResults.js';
-import { errorFiles, lockPath, recordPath } from '../output/sidecarFiles.js';
+import { jobOutputFiles, lockPath, recordPath } from '../output/sidecarFiles.js';
 import { filesOf } from '../record/fingerprint.js';
 import { differencesOf } from '../record/jobRecord.js';
 import { checkParts, type WholeParts } from './checkParts.js';
@@ -121,7 +121,7 @@ async function collect(options: CollectOptions): Promise<CollectSummary> {
   await checkDistinctFiles([
     ...parts.map(({ path, journal }) => ({ name: `the part ${path}`, path: journal.path, written: false })),
     { name: 'output', path: output, written: true },
-    ...(errors === undefined ? [] : await errorFiles('errors', errors)),
+    ...(await jobOutputFiles({ errors })),
   ]);
   const [{ record, complete, journal }] = parts;
   const formatsOf = (input: InputPaths): Promise<JobFormats> =>

@@ -26,7 +26,7 @@ export type QueuedOptions = Pick<
   'columns' | 'delimiter' | 'carryFields' | 'resultColumns' | 'identity' | 'generate' | 'classify' | 'score' | 'embed'
 > & {
   /** By its name. */
-  readonly inputFormat?: string;
+  readonly inputFormat?: (typeof FORMAT_NAMES)[number];
 };
 
 /** What a queue says of a job, so that every worker does the same. */

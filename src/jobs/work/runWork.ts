@@ -11,7 +11,6 @@ import { QueueError } from '../../errors/QueueError.js';
 import { type ErrorCode, SpillwayError } from '../../errors/SpillwayError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { checkRowGenerator } from '../checkJobOptions.js';
-import { isFormatName } from '../formats/rowFormats.js';
 import { type InputPaths, inputFiles, isInputPaths } from '../input/inputFiles.js';
 import { Job } from '../Job.js';
 import type { JobOptions, JobSummary } from '../JobOptions.js';
@@ -222,7 +221,7 @@ class Work {
     const { inputFormat, generate, classify, score, embed, ...rest } = options;
     return {
       ...rest,
-      ...(isFormatName(inputFormat) && { inputFormat }),
+      ...(inputFormat !== undefined && { inputFormat }),
       ...(classify
         ? { classify: { ...classify, signal } }
         : score

@@ -120,7 +120,7 @@ async function inspect(
     readonly output: string;
   },
   signal: AbortSignal | undefined,
-): Promise<Pick<JobManifest, 'rows' | 'fingerprint'> & { readonly inputFormat: string }> {
+): Promise<Pick<JobManifest, 'rows' | 'fingerprint'> & { readonly inputFormat: FormatName }> {
   // What is there is replaced by whoever collects, if at all.
   const job = await Job.open({ ...options, overwrite: true });
   try {
@@ -130,7 +130,7 @@ async function inspect(
         `input: found ${found(options.input[0])}, which is no regular file, expected files that every worker can read`,
       );
     signal?.throwIfAborted();
-    return { rows, fingerprint: identity.input, inputFormat: String(identity.options['inputFormat']) };
+    return { rows, fingerprint: identity.input, inputFormat: identity.options['inputFormat'] as FormatName };
   } finally {
     await job.close();
   }

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { nameSchema } from '../nameSchema.js';
 import { parsedFile } from '../parsed.js';
 

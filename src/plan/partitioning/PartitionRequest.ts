@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { UsageError } from '../../errors/UsageError.js';
 import { shapeSchema, type ModelShape } from '../ModelShape.js';
 import { parsedArgument } from '../parsed.js';

@@ -11,6 +11,7 @@ export interface Layout {
   readonly columns: readonly AxisName[];
 }
 
+/** The layouts of Pope et al. (sections 3.2 and 3.3) by their names. */
 export const LAYOUTS = {
   'ws-1d': { words: '1D weight-stationary', gathered: [], width: [], columns: ['x', 'y', 'z'] },
   'ws-2d': { words: '2D weight-stationary', gathered: [], width: ['x'], columns: ['y', 'z'] },

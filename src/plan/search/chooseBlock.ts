@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { BLOCK_SCHEDULES } from '../../engine/schedules/blockSchedules.js';
 import { blockSeconds, tooSlow } from '../blockSeconds.js';
 import { costAt, overflows } from '../CostModel.js';

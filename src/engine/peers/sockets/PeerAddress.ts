@@ -13,8 +13,12 @@ const MOST_PORT = 65_535;
 const MOST_PATH_BYTES = 103;
 export const MOST_ADDRESS_CHARACTERS = 512;
 
-/** @throws UsageError unless it is `HOST:PORT`, `[IPV6]:PORT` or `unix:PATH`. Pure. */
-export function parseAddress(name: string, value: unknown): PeerAddress {
+/**
+ * Reads the address of an engine: `HOST:PORT`, `[IPV6]:PORT` or `unix:PATH`. Pure.
+ * @param name what errors call it
+ * @throws UsageError
+ */
+export function parsePeerAddress(value: unknown, name = 'address'): PeerAddress {
   if (typeof value === 'string' && value.length <= MOST_ADDRESS_CHARACTERS) {
     if (value.startsWith(UNIX)) {
       const path = value.slice(UNIX.length);
@@ -33,7 +37,7 @@ export function parseAddress(name: string, value: unknown): PeerAddress {
   );
 }
 
-/** As `parseAddress` reads it. Pure. */
+/** As `parsePeerAddress` reads it. Pure. */
 export function addressWords(address: PeerAddress): string {
   if (address.kind === 'unix') return `${UNIX}${address.path}`;
   return `${isIP(address.host) === 6 ? `[${address.host}]` : address.host}:${address.port}`;

@@ -11,12 +11,12 @@ import { FrameConnection } from './FrameConnection.js';
 import { answer, checkFit, greeted, refuse, welcomeOf, type Hello } from './handshake.js';
 import { hasLast } from './layerPlace.js';
 import { messageLimits, mostUntakenBytes } from './messageLimits.js';
-import { addressWords, parseAddress, type PeerAddress } from './PeerAddress.js';
+import { addressWords, parsePeerAddress, type PeerAddress } from './PeerAddress.js';
 import { tlsOptions } from './PeerSecurity.js';
 import { reach } from './reach.js';
 import { SocketSink } from './SocketSink.js';
 import { SocketSource } from './SocketSource.js';
-import { checkListenOptions, SOCKET_DEFAULTS, type ListenOptions } from './SocketOptions.js';
+import { checkListenOptions, SOCKET_OPTIONS, type ListenOptions } from './SocketOptions.js';
 import { StallWatch } from './StallWatch.js';
 import { freeUnixSocket, ownUnixSocket } from './unixSocket.js';
 import { within } from './within.js';
@@ -62,7 +62,7 @@ export class PeerListener implements AsyncDisposable {
    */
   static async open(engine: ListeningEngine, address: string, options: ListenOptions = {}): Promise<PeerListener> {
     checkListenOptions(options);
-    const where = parseAddress('address', address);
+    const where = parsePeerAddress(address);
     const endpoint = await reach(where, options);
     if ('path' in endpoint) await freeUnixSocket(endpoint.path);
     const secured = tlsOptions(options);
@@ -115,8 +115,10 @@ export class PeerListener implements AsyncDisposable {
     this.connections.add(socket);
     socket.once('close', () => this.connections.delete(socket));
     socket.setNoDelay(true);
-    const { silenceSeconds = SOCKET_DEFAULTS.silenceSeconds, stallSeconds = SOCKET_DEFAULTS.stallSeconds } =
-      this.options;
+    const {
+      silenceSeconds = SOCKET_OPTIONS.silenceSeconds.fallback,
+      stallSeconds = SOCKET_OPTIONS.stallSeconds.fallback,
+    } = this.options;
     const watch = new StallWatch(stallSeconds);
     const peer = socket.remoteAddress === undefined ? 'a local peer' : `${socket.remoteAddress}:${socket.remotePort}`;
     const connection = new FrameConnection(socket, peer, { silenceSeconds }, (since) => watch.overdue(since));
@@ -157,8 +159,10 @@ export class PeerListener implements AsyncDisposable {
   /** A run, from its greeting to its end. */
   private async serve(connection: FrameConnection, hello: Hello, watch: StallWatch): Promise<void> {
     const { facts } = this.engine;
-    const { connectSeconds: seconds = SOCKET_DEFAULTS.connectSeconds, hiddenStates = SOCKET_DEFAULTS.hiddenStates } =
-      this.options;
+    const {
+      connectSeconds: seconds = SOCKET_OPTIONS.connectSeconds.fallback,
+      hiddenStates = SOCKET_OPTIONS.hiddenStates.fallback,
+    } = this.options;
     const { before, over } = this.nextTurn();
     try {
       await within(connection, { seconds, signal: this.interrupt.signal }, 'end of the run that is under way', () =>
@@ -212,7 +216,7 @@ export class PeerListener implements AsyncDisposable {
     if (route.length > 0)
       throw new PeerError(`route: found ${route.length} engines behind the model's last layers, expected none`);
     if (this.returning.has(run)) throw new PeerError('run: found one that is under way, expected a new one');
-    const { connectSeconds = SOCKET_DEFAULTS.connectSeconds } = this.options;
+    const { connectSeconds = SOCKET_OPTIONS.connectSeconds.fallback } = this.options;
     const patience = { seconds: connectSeconds, signal: this.interrupt.signal };
     const came = new Promise<FrameConnection>((resolve) => this.returning.set(run, resolve));
     try {
@@ -257,7 +261,7 @@ function listenedTo(controller: AbortController): AbortController {
 /** A peer's word: what is wrong with it is the peer's error. */
 function nextAddress(text: string): PeerAddress {
   try {
-    return parseAddress('route', text);
+    return parsePeerAddress(text, 'route');
   } catch (error) {
     throw new PeerError(errorOf(error).message, { cause: error });
   }

@@ -37,25 +37,25 @@ export interface ServedRun {
   readonly ended: Promise<Error | undefined>;
 }
 
-export const SOCKET_DEFAULTS = {
-  connectSeconds: 30,
-  silenceSeconds: 30,
-  stallSeconds: 1800,
-  hiddenStates: 'float32',
+/** What is beyond a day is no deadline. */
+const DAY = 86_400;
+
+/** What options may be, and what they are if nothing is said. */
+export const SOCKET_OPTIONS = {
+  connectSeconds: { least: 0, above: true, most: DAY, fallback: 30 },
+  /** Peers are heard several times in the shortest. */
+  silenceSeconds: { least: 1, most: DAY, fallback: 30 },
+  stallSeconds: { least: 0, above: true, most: DAY, fallback: 1800 },
+  hiddenStates: { among: HIDDEN_STATES, fallback: 'float32' },
 } as const;
-
-/** Peers are heard several times in the shortest; what is beyond a day is no deadline. */
-export const SILENCE_SECONDS = { least: 1, most: 86_400 } as const;
-
-export const PEER_SECONDS = { least: 0, above: true, most: 86_400 } as const;
 
 const CHECKS: Readonly<Record<keyof SocketOptions, Check>> = {
   // Both together, below.
   sharedKey: () => undefined,
   tls: () => undefined,
-  connectSeconds: number(PEER_SECONDS),
-  silenceSeconds: number(SILENCE_SECONDS),
-  stallSeconds: number(PEER_SECONDS),
+  connectSeconds: number(SOCKET_OPTIONS.connectSeconds),
+  silenceSeconds: number(SOCKET_OPTIONS.silenceSeconds),
+  stallSeconds: number(SOCKET_OPTIONS.stallSeconds),
   hiddenStates: oneOf(...HIDDEN_STATES),
   signal: checkSignal,
 };

@@ -6,10 +6,10 @@ import { dialPeer } from './dialPeer.js';
 import type { EngineFacts } from './EngineFacts.js';
 import { identityFacts, type Hello } from './handshake.js';
 import { messageLimits, mostUntakenBytes } from './messageLimits.js';
-import { addressWords, parseAddress, type PeerAddress } from './PeerAddress.js';
+import { addressWords, parsePeerAddress, type PeerAddress } from './PeerAddress.js';
 import { SocketSink } from './SocketSink.js';
 import { SocketSource } from './SocketSource.js';
-import { checkSocketOptions, SOCKET_DEFAULTS, type SocketOptions } from './SocketOptions.js';
+import { checkSocketOptions, SOCKET_OPTIONS, type SocketOptions } from './SocketOptions.js';
 import { StallWatch } from './StallWatch.js';
 
 const MOST_PEERS = 64;
@@ -24,7 +24,7 @@ export interface ConnectedPeers extends Peers {
 export function parseAddresses(name: string, addresses: unknown): readonly PeerAddress[] {
   if (!Array.isArray(addresses) || addresses.length < 1 || addresses.length > MOST_PEERS)
     throw new UsageError(`${name}: found ${found(addresses)}, expected 1 to ${MOST_PEERS} addresses`);
-  return addresses.map((address: unknown, index) => parseAddress(`${name}[${index}]`, address));
+  return addresses.map((address: unknown, index) => parsePeerAddress(address, `${name}[${index}]`));
 }
 
 /**
@@ -43,7 +43,8 @@ export async function connectPeers(
   const [next, ...behind] = parseAddresses('addresses', addresses);
   const last = behind.at(-1) ?? next;
   if (!next || !last) throw new UsageError('addresses: found none, expected one at least');
-  const { stallSeconds = SOCKET_DEFAULTS.stallSeconds, hiddenStates = SOCKET_DEFAULTS.hiddenStates } = options;
+  const { stallSeconds = SOCKET_OPTIONS.stallSeconds.fallback, hiddenStates = SOCKET_OPTIONS.hiddenStates.fallback } =
+    options;
   const watch = new StallWatch(stallSeconds);
   const hello = {
     run: randomBytes(16).toString('hex'),

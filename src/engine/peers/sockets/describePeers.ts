@@ -4,7 +4,7 @@ import type { BlockShape } from '../PeerMessage.js';
 import type { ResultIdentity } from '../../open/resultIdentity.js';
 import type { LayerPlace } from './layerPlace.js';
 import { addressWords } from './PeerAddress.js';
-import { checkSocketOptions, SOCKET_DEFAULTS, type SocketOptions } from './SocketOptions.js';
+import { checkSocketOptions, SOCKET_OPTIONS, type SocketOptions } from './SocketOptions.js';
 
 /** What an engine that listens says of itself. */
 export interface PeerDescription {
@@ -43,7 +43,7 @@ export async function describePeers(
  */
 export function ringIdentity(
   peers: readonly Pick<PeerDescription, 'layers'>[],
-  { hiddenStates = SOCKET_DEFAULTS.hiddenStates }: Pick<SocketOptions, 'hiddenStates'> = {},
+  { hiddenStates = SOCKET_OPTIONS.hiddenStates.fallback }: Pick<SocketOptions, 'hiddenStates'> = {},
 ): Pick<ResultIdentity, 'layers' | 'hiddenStates'> {
   if (hiddenStates === 'float32') return { layers: null };
   return { layers: null, hiddenStates: { sentAs: hiddenStates, before: peers.map(({ layers }) => layers.first) } };

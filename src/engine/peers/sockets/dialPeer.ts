@@ -2,7 +2,7 @@ import { dial } from './dial.js';
 import { FrameConnection } from './FrameConnection.js';
 import { greet, type Hello, type Welcome } from './handshake.js';
 import { addressWords, type PeerAddress } from './PeerAddress.js';
-import { SOCKET_DEFAULTS, type SocketOptions } from './SocketOptions.js';
+import { SOCKET_OPTIONS, type SocketOptions } from './SocketOptions.js';
 import type { StallWatch } from './StallWatch.js';
 import { within } from './within.js';
 
@@ -23,8 +23,8 @@ export async function dialPeer(
   watch?: StallWatch,
 ): Promise<DialledPeer> {
   const {
-    connectSeconds: seconds = SOCKET_DEFAULTS.connectSeconds,
-    silenceSeconds = SOCKET_DEFAULTS.silenceSeconds,
+    connectSeconds: seconds = SOCKET_OPTIONS.connectSeconds.fallback,
+    silenceSeconds = SOCKET_OPTIONS.silenceSeconds.fallback,
     signal,
   } = options;
   const socket = await dial(address, options, { seconds, signal });

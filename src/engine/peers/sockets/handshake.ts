@@ -12,7 +12,7 @@ import { hasLast, layerBehind, layerWords, type LayerPlace } from './layerPlace.
 import { block } from './messageCodecs.js';
 import { REASON_BYTES } from './messageLimits.js';
 import { MOST_ADDRESS_CHARACTERS } from './PeerAddress.js';
-import { SOCKET_DEFAULTS } from './SocketOptions.js';
+import { SOCKET_OPTIONS } from './SocketOptions.js';
 
 /** What decides an engine's results, member by member, as JSON. */
 export type IdentityFacts = ReadonlyMap<string, string>;
@@ -97,7 +97,7 @@ function oneLine(words: string): string {
 /** What decides results over a link: the engine's part, and how hidden states are sent. Pure. */
 export function identityFacts(
   given: EngineFacts['identity'],
-  hiddenStates: HiddenStates = SOCKET_DEFAULTS.hiddenStates,
+  hiddenStates: HiddenStates = SOCKET_OPTIONS.hiddenStates.fallback,
 ): IdentityFacts {
   return new Map(Object.entries({ ...given, hiddenStates }).map(([name, value]) => [name, JSON.stringify(value)]));
 }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { addressWords, isLoopback, parseAddress } from '../../../../src/engine/peers/sockets/PeerAddress.js';
+import { addressWords, isLoopback, parsePeerAddress } from '../../../../src/engine/peers/sockets/PeerAddress.js';
 import { UsageError } from '../../../../src/errors/UsageError.js';
 
 test.each([
@@ -9,15 +9,15 @@ test.each([
   ['unix:/tmp/a b.sock', { kind: 'unix', path: '/tmp/a b.sock' }],
   ['unix:a.sock', { kind: 'unix', path: 'a.sock' }],
 ])('%s is an address, and is written so', (text, address) => {
-  expect(parseAddress('address', text)).toEqual(address);
-  expect(addressWords(parseAddress('address', text))).toBe(text);
+  expect(parsePeerAddress(text)).toEqual(address);
+  expect(addressWords(parsePeerAddress(text))).toBe(text);
 });
 
 test.each<unknown>([
   ...['', '7000', ':7000', 'host', 'host:', 'host:x', 'host:65536', '::1:7000', '[host]:1', '[::1]', 'a b:1'],
   ...['http://host:1', 'unix:', `unix:${'x'.repeat(200)}`, 'unix:a\0b', 7000, undefined, null],
 ])('%p is none', (text) => {
-  expect(() => parseAddress('address', text)).toThrow(UsageError);
+  expect(() => parsePeerAddress(text)).toThrow(UsageError);
 });
 
 test('loopback is this machine alone', () => {

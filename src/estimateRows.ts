@@ -1,14 +1,13 @@
 import { stat } from 'node:fs/promises';
-import {
-  commonTokens,
-  prepareRow,
-  readRows,
-  type ExpectedRows,
-  type GenerateOptions,
-  type ReadRowsOptions,
-  type RowInput,
-  type Tokenizer,
-} from './library.js';
+import { checkMembers, type Check } from './arguments/checkMembers.js';
+import { whole, object } from './arguments/memberChecks.js';
+import { prepareRow } from './engine/rows/prepareRow.js';
+import type { ExpectedRows } from './ExpectedRows.js';
+import { inputFiles, type InputPaths } from './jobs/input/inputFiles.js';
+import { readRows, type ReadRowsOptions } from './jobs/input/readRows.js';
+import type { Tokenizer } from './model/Tokenizer.js';
+import { commonTokens } from './rows/commonTokens.js';
+import type { GenerateOptions, RowInput } from './Row.js';
 
 /** Rows of the input that are looked at. */
 const SAMPLE = 256;
@@ -26,27 +25,41 @@ interface Asked {
   readonly answers: number;
 }
 
+/** What rows are, beside what files say. */
+export interface EstimateRowsOptions {
+  /** How files are read. Default: as `readRows` does. */
+  readonly read?: ReadRowsOptions;
+  /** What rows are told that do not say it themselves, as for the run. Default: nothing. */
+  readonly generate?: GenerateOptions;
+  /** How many results there are to do. Default: as many as the files say, where that is seen. */
+  readonly rows?: number;
+}
+
+const CHECKS: Readonly<Record<keyof EstimateRowsOptions, Check>> = { read: object, generate: object, rows: whole(0) };
+
 /**
  * What the first rows of files say of all of them: prompts as they are, answers as long as they may become. That is
- * what the job is planned for. A file that ends among them has so many rows, and bad ones are no work. Of a row with
- * several samples each is one, which shares the prompt with the others.
- * @param format how the input is read
- * @param rows how many results there are to do, if that is known
- * @returns undefined for what can be read only once: a pipe, a device
+ * what `Engine.open({ expectedRows: (tokenizer) => estimateRows(file, tokenizer) })` plans for. A file that ends among
+ * them has so many rows, and bad ones are no work. Of a row with several samples each is one, which shares the prompt
+ * with the others.
+ * @param input paths or patterns
+ * @returns undefined for no files, and for what can be read only once: a pipe, a device
+ * @throws UsageError, JobFileError
  */
-export async function expectedRows(
-  inputs: readonly string[],
-  format: ReadRowsOptions,
-  options: GenerateOptions,
+export async function estimateRows(
+  input: InputPaths,
   tokenizer: Tokenizer,
-  rows = Infinity,
+  options: EstimateRowsOptions = {},
 ): Promise<ExpectedRows | undefined> {
-  for (const input of inputs) if (!(await stat(input)).isFile()) return undefined;
+  checkMembers('options', options, CHECKS);
+  const { read = {}, generate = {}, rows = Infinity } = options;
+  const inputs = await inputFiles(input);
   if (inputs.length === 0) return undefined;
+  for (const file of inputs) if (!(await stat(file)).isFile()) return undefined;
   const asked: Asked[] = [];
   const beginnings: (readonly number[])[] = [];
-  for await (const row of rowsOf(inputs, format)) {
-    const prepared = preparedRow(row, options, tokenizer);
+  for await (const row of rowsOf(inputs, read)) {
+    const prepared = preparedRow(row, generate, tokenizer);
     if (!prepared) continue;
     const { tokens, maxNewTokens, temperature, samples } = prepared;
     beginnings.push(tokens.slice(0, COMPARED));

@@ -1,22 +1,20 @@
 import { readFile, statfs } from 'node:fs/promises';
 import { release } from 'node:os';
 import { dirname } from 'node:path';
-import {
-  addonPath,
-  cachedModels,
-  defaultDiskFolder,
-  describeFileError,
-  hubCacheFolder,
-  loadAddon,
-  oldNode,
-  packageRoot,
-  probeFolder,
-  userCacheFolder,
-  type MachineFacts,
-} from './library.js';
+import type { MachineFacts } from './bindings/Addon.js';
+import { addonPath, loadAddon } from './bindings/loadAddon.js';
+import { defaultDiskFolder } from './engine/open/diskFolder.js';
+import { probeFolder } from './files/atomicFile.js';
+import { userCacheFolder } from './files/cacheFolder.js';
+import { describeFileError } from './files/fileErrors.js';
+import { cachedModels } from './model/cachedModels.js';
+import { hubCacheFolder } from './model/hub/hubSettings.js';
+import { oldNode } from './oldNode.js';
+import { packageRoot } from './packageRoot.js';
 
 /** What there is to know of this machine for who runs Spillway on it. Whatever could not be found out says why. */
-export interface DoctorFacts {
+export interface Diagnosis {
+  /** The version. */
   readonly spillway: string;
   readonly node: { readonly version: string; readonly problem?: string | undefined };
   readonly system: string;
@@ -53,7 +51,11 @@ const VARIABLES = [
 ] as const;
 const SECRETS = ['HF_TOKEN', 'HUGGING_FACE_HUB_TOKEN'] as const;
 
-export async function doctorFacts(environment: NodeJS.ProcessEnv = process.env): Promise<DoctorFacts> {
+/**
+ * Looks at this machine: what `spillway doctor` prints. Nothing is changed, no model is read.
+ * @param environment of it, the variables that Spillway or what it builds on reads; of secrets, that they are there
+ */
+export async function diagnose(environment: NodeJS.ProcessEnv = process.env): Promise<Diagnosis> {
   const addon = addonFacts();
   return {
     spillway: packageRoot().version,
@@ -77,7 +79,7 @@ export async function doctorFacts(environment: NodeJS.ProcessEnv = process.env):
   };
 }
 
-function addonFacts(): DoctorFacts['addon'] {
+function addonFacts(): Diagnosis['addon'] {
   try {
     return { path: addonPath() };
   } catch (error) {
@@ -86,7 +88,7 @@ function addonFacts(): DoctorFacts['addon'] {
 }
 
 /** A folder that is not there yet is made where it is needed: what counts is the one above it. */
-async function folderFacts(what: string, path: string): Promise<DoctorFacts['folders'][number]> {
+async function folderFacts(what: string, path: string): Promise<Diagnosis['folders'][number]> {
   for (let place = path; ; place = dirname(place)) {
     const system = await statfs(place).catch(() => undefined);
     if (system === undefined && place !== dirname(place)) continue;
@@ -95,7 +97,7 @@ async function folderFacts(what: string, path: string): Promise<DoctorFacts['fol
   }
 }
 
-async function cgroupFacts(): Promise<DoctorFacts['cgroup']> {
+async function cgroupFacts(): Promise<Diagnosis['cgroup']> {
   const own = /^0::(.*)$/m.exec(await textOf('/proc/self/cgroup'))?.[1];
   if (own === undefined) return undefined;
   // Of a cgroup namespace its own root is all that is to be seen.

@@ -1,10 +1,8 @@
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { InterruptedError } from '../../errors/InterruptedError.js';
-import { JobFileError } from '../../errors/JobFileError.js';
-import { fileFailure } from '../../files/fileErrors.js';
-import type { AnyResult } from '../../Results.js';
-import { formatResult } from '../formats/formatResult.js';
+import { InterruptedError } from '../errors/InterruptedError.js';
+import { JobFileError } from '../errors/JobFileError.js';
+import { fileFailure } from './fileErrors.js';
 
 /** Where lines go, in the order of the calls. */
 export interface RowSink {
@@ -140,27 +138,4 @@ export class StreamWriter implements RowSink {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.stream.destroyed) throw new JobFileError(this.name, 'cannot be written: the stream was closed');
   }
-}
-
-/**
- * Writes results to a stream as lines of JSON, at the pace of its reader, and leaves the stream open. For an output
- * that outlives a killed process use `runJob`.
- * @returns how many rows were written, and how many of them carry an error
- * @throws JobFileError when the stream fails; whatever the source throws
- */
-export async function writeRows(
-  results: AsyncIterable<AnyResult>,
-  output: Writable,
-): Promise<{ done: number; failed: number }> {
-  const sink = new StreamWriter(output, 'output');
-  let done = 0;
-  let failed = 0;
-  for await (const result of results) {
-    const formatted = formatResult(result);
-    await sink.write(formatted.line);
-    done += 1;
-    if (formatted.failed) failed += 1;
-  }
-  await sink.close();
-  return { done, failed };
 }

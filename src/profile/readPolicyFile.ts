@@ -1,4 +1,5 @@
-import { parsePolicyDocument, readJsonObject, type Policy } from '../library.js';
+import { readJsonObject } from '../model/files/readJson.js';
+import { parsePolicyDocument, type Policy } from '../plan/Policy.js';
 
 const MOST_BYTES = 2 ** 20;
 

@@ -2,10 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expectedRows } from '../../src/cli/expectedRows.js';
-import type { ExpectedRows } from '../../src/ExpectedRows.js';
-import type { GenerateOptions } from '../../src/Row.js';
-import { letterTokenizer } from '../support/wordTokenizer.js';
+import { JobFileError } from '../src/errors/JobFileError.js';
+import { UsageError } from '../src/errors/UsageError.js';
+import { estimateRows } from '../src/estimateRows.js';
+import type { ExpectedRows } from '../src/ExpectedRows.js';
+import type { GenerateOptions } from '../src/Row.js';
+import { letterTokenizer } from './support/wordTokenizer.js';
 
 let folder: string;
 beforeAll(() => {
@@ -22,12 +24,16 @@ function expected(
 ): Promise<ExpectedRows | undefined> {
   const input = join(folder, 'input');
   writeFileSync(input, lines.map((line) => `${line}\n`).join(''));
-  return expectedRows([input], { format: 'jsonl' }, { maxNewTokens: 4, ...options }, letterTokenizer(), rows);
+  return estimateRows(input, letterTokenizer(), {
+    read: { format: 'jsonl' },
+    generate: { maxNewTokens: 4, ...options },
+    ...(rows !== undefined && { rows }),
+  });
 }
 
 const row = (prompt: string): string => JSON.stringify({ prompt });
 
-describe('expectedRows', () => {
+describe('estimateRows', () => {
   test('a file that ends among the first rows has so many; bad ones are no work', async () => {
     expect(await expected([row('a'), 'nonsense', row('abc')])).toEqual({
       promptTokens: 2,
@@ -85,7 +91,25 @@ describe('expectedRows', () => {
   });
 
   test('what can be read only once is not looked at', async () => {
-    expect(await expectedRows([], { format: 'jsonl' }, {}, letterTokenizer())).toBeUndefined();
-    expect(await expectedRows(['/dev/null'], { format: 'jsonl' }, {}, letterTokenizer())).toBeUndefined();
+    expect(await estimateRows([], letterTokenizer())).toBeUndefined();
+    expect(await estimateRows('/dev/null', letterTokenizer())).toBeUndefined();
+  });
+
+  test('files may be given as a pattern, and are read as they are told to be', async () => {
+    writeFileSync(join(folder, 'a.csv'), 'Question;n\nab;1\n');
+    writeFileSync(join(folder, 'b.csv'), 'Question;n\nabcd;2\nx;3\n');
+    const read = { columns: { prompt: 'Question' }, delimiter: ';' };
+    const generate = { maxNewTokens: 4 };
+    expect(await estimateRows(join(folder, '*.csv'), letterTokenizer(), { read, generate })).toMatchObject({
+      rows: 3,
+      promptTokens: 7 / 3,
+    });
+  });
+
+  test('what is no option, and what is no file, is refused', async () => {
+    await expect(estimateRows('x', letterTokenizer(), { row: 3 } as never)).rejects.toThrow(
+      new UsageError('options: found the unknown "row", expected any of read, generate, rows (did you mean rows?)'),
+    );
+    await expect(estimateRows(join(folder, 'none-*.csv'), letterTokenizer())).rejects.toThrow(JobFileError);
   });
 });

@@ -1,9 +1,8 @@
 import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
-import { InterruptedError } from '../../../src/errors/InterruptedError.js';
-import { JobFileError } from '../../../src/errors/JobFileError.js';
-import { StreamWriter, writeRows } from '../../../src/jobs/output/StreamWriter.js';
-import type { RowResult } from '../../../src/Row.js';
+import { InterruptedError } from '../../src/errors/InterruptedError.js';
+import { JobFileError } from '../../src/errors/JobFileError.js';
+import { StreamWriter } from '../../src/files/StreamWriter.js';
 
 describe('StreamWriter', () => {
   test('a slow reader holds the writer up: what waits is bounded', async () => {
@@ -74,23 +73,4 @@ test('an interrupted writer waits no longer for a reader that sleeps, and closes
   await expect(writing).rejects.toThrow(InterruptedError);
   await expect(writer.close()).rejects.toThrow(JobFileError);
   expect(stream.destroyed).toBe(true);
-});
-
-test('writeRows writes results and counts them', async () => {
-  const usage = { promptTokens: 1, completionTokens: 0 };
-  async function* results(): AsyncGenerator<RowResult> {
-    yield { id: 1, index: 0, text: 'a', tokens: [], finishReason: 'stop', usage };
-    yield {
-      id: 2,
-      index: 1,
-      text: '',
-      tokens: [],
-      finishReason: 'error',
-      usage,
-      error: { code: 'memory', message: 'no' },
-    };
-  }
-  const stream = new PassThrough();
-  expect(await writeRows(results(), stream)).toEqual({ done: 2, failed: 1 });
-  expect(String(stream.read()).split('\n')).toHaveLength(3);
 });

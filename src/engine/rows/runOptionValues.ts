@@ -1,0 +1,18 @@
+import { EMBEDDING_ENCODINGS, POOLINGS } from '../../Results.js';
+import { REASONING } from '../../Row.js';
+import { ROW_SECONDS } from '../../rows/rowFields.js';
+import { SAMPLING_RANGES } from './prepareRow.js';
+import { ROWS_AHEAD } from './rowLookAhead.js';
+
+/**
+ * What options of a run may be, and what they are if neither a row nor the run says it: for flags, forms and checks of
+ * one's own. Those of an engine are `ENGINE_OPTIONS`.
+ */
+export const RUN_OPTIONS = {
+  ...SAMPLING_RANGES,
+  rowTimeout: ROW_SECONDS,
+  lookAhead: { rows: ROWS_AHEAD },
+  reasoning: { among: REASONING, fallback: 'keep' },
+  pooling: { among: POOLINGS, fallback: 'auto' },
+  encoding: { among: EMBEDDING_ENCODINGS, fallback: 'float' },
+} as const;
