@@ -79,6 +79,8 @@ const report = {
   lastNew: 0,
   /** What was reached last, at which case: branches of JavaScript by their place, blocks of C++ by their number. */
   newest: [],
+  /** Branches of JavaScript that nothing reached, by their place. */
+  unreached: [],
   slowest: { seconds: 0 },
   largest: { residentBytes: 0 },
   findings: [],
@@ -184,6 +186,7 @@ await Promise.all(Array.from({ length: processes }, (_, index) => fuzz(join(fold
 
 report.seconds = elapsed();
 report.findings = [...findings.values()];
+report.unreached = [...places].flatMap(([block, where]) => (blocks.has(block) ? [] : [where]));
 if (options.keep)
   writeFileSync(resolve(options.keep), `[\n${corpus.map(({ recipe }) => JSON.stringify(recipe)).join(',\n')}\n]\n`);
 if (options.json) writeFileSync(resolve(options.json), `${JSON.stringify(report, undefined, 1)}\n`);

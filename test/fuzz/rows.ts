@@ -2,7 +2,7 @@ import type { EngineOptions } from '../../src/EngineOptions.js';
 import type { RunOptions } from '../../src/engine/rows/Generation.js';
 import type { RowInput } from '../../src/Row.js';
 import type { Random } from './Random.js';
-import { text } from './mutations/values.js';
+import { anyJson, text, word } from './mutations/values.js';
 
 /** What makes patterns go back and forth, templates branch and tokenizers merge. */
 const PROBES = [
@@ -38,6 +38,12 @@ export function anyRows(random: Random): RowInput[] {
         [message('user'), message('assistant'), message('user')],
         [message('tool')],
       ]),
+      ...(random.chance(0.2) && {
+        tools: random.list(0, 2, () => ({ type: 'function', [word(random)]: anyJson(random) })),
+      }),
+      ...(random.chance(0.2) && {
+        templateArgs: { enable_thinking: random.chance(0.5), [word(random)]: anyJson(random) },
+      }),
     },
   ];
 }
@@ -58,6 +64,9 @@ export function anyRunOptions(random: Random): RunOptions {
     }),
     ...(random.chance(0.2) && { stop: [random.pick(['a', ' ', '\n', 'ab', '\u0000'])] }),
     ...(random.chance(0.2) && { escapeSpecialTokens: true }),
+    ...(random.chance(0.1) && { reasoning: random.pick(['separate', 'drop'] as const) }),
+    ...(random.chance(0.1) && { system: random.pick(PROBES) }),
+    ...(random.chance(0.1) && { promptTemplate: 'a {{x}}', chat: random.chance(0.5) }),
   };
 }
 

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { Engine } from '../../src/Engine.js';
 import { InterruptedError } from '../../src/errors/InterruptedError.js';
 import { SpillwayError, type ErrorCode } from '../../src/errors/SpillwayError.js';
-import type { RowResult } from '../../src/Row.js';
+import type { AnyResult } from '../../src/Results.js';
+import type { RowInput, RowResult } from '../../src/Row.js';
 import type { Tokenizer } from '../../src/model/Tokenizer.js';
 import type { BaseImage } from './images/baseImages.js';
 import { writeImage } from './images/writeImage.js';
@@ -90,6 +91,13 @@ export async function runCase(
         results.push(row);
         await attempt(async () => checkRow(row, engine.tokenizer.vocabularySize));
       }
+      if (random.chance(0.15)) {
+        // Labels and completions are the run's own: a model that cannot have them refuses the run.
+        await answerOtherwise(engine, rows, random, controller.signal).catch((error: unknown) => {
+          if (!(error instanceof SpillwayError && error.code === 'usage')) throw error;
+          refusals.push(error.code);
+        });
+      }
       // A model's context may be too short for any window.
       if (random.chance(0.1))
         await attempt(() => engine.perplexity([1, 2, 3], { window: 2 }), new Set([...DOCUMENTED, 'usage']));
@@ -112,6 +120,30 @@ export async function runCase(
     await attempt(generate, new Set([...DOCUMENTED, 'task']));
   }
   return { path, opened, generated: tokens, refusals, findings };
+}
+
+/** The same rows, embedded, told apart by labels, or scored. */
+async function answerOtherwise(
+  engine: Engine,
+  rows: readonly RowInput[],
+  random: Random,
+  signal: AbortSignal,
+): Promise<void> {
+  const texts = random.pick([['a', 'b'], [' yes', ' no', 'maybe'], ['\u0000']]);
+  const answers = random.pick([
+    () => engine.embed(rows, { pooling: random.pick(['auto', 'last', 'mean', 'cls'] as const), signal }),
+    () => engine.classify(rows, { labels: texts, signal }),
+    () => engine.score(rows, { completions: texts, signal }),
+  ])();
+  for await (const { error, embedding, probabilities, scores } of answers as AsyncIterable<AnyResult>) {
+    const numbers = [
+      ...(typeof embedding === 'object' ? embedding : []),
+      ...Object.values(probabilities ?? {}),
+      ...(scores ?? []).map(({ logprob }) => logprob),
+    ];
+    if (numbers.length > 0 === (error !== undefined) || !numbers.every(Number.isFinite))
+      throw new Finding(`impossible answer: ${error?.code ?? 'no error'} and ${numbers.slice(0, 9).join(' ')}`);
+  }
 }
 
 function processorSeconds(): number {

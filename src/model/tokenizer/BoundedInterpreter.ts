@@ -42,7 +42,10 @@ export class BoundedInterpreter extends Interpreter {
   override evaluate(statement: Node | undefined, environment: Environment): Value {
     if (statement instanceof Evaluated) return statement.value;
     if (--this.#steps < 0) throw new Error('the template takes too many steps');
-    const value = super.evaluate(this.#prepare(statement, environment), environment);
+    const value =
+      statement?.type === 'MemberExpression'
+        ? this.#member(statement, environment)
+        : super.evaluate(this.#prepare(statement, environment), environment);
     const content: unknown = value.value;
     if (typeof content === 'string') {
       if (content.length > this.#longest)
@@ -74,51 +77,49 @@ export class BoundedInterpreter extends Interpreter {
   }
 
   /**
-   * Computes what a loop runs over, since an empty body evaluates nothing, and the operand and arguments of what
-   * multiplies text; each once. Refuses results that would be too long.
+   * Filters, of expressions and of blocks. Operand and arguments of one that multiplies text are computed beforehand,
+   * and results that would be too long refused.
    */
+  override applyFilter(operand: Value, filterNode: Node, environment: Environment): Value {
+    const filter = filterNode as Node & { value?: string; callee?: Node & { value?: string }; args?: Node[] };
+    const name = filter.callee?.value ?? filter.value ?? '';
+    if (!MULTIPLYING.has(name)) return super.applyFilter(operand, filter, environment);
+    const args = this.#arguments(filter.args ?? [], environment);
+    this.#check(name, operand, args.values);
+    return super.applyFilter(
+      operand,
+      filter.args === undefined ? filter : ({ ...filter, args: args.nodes } as Node),
+      environment,
+    );
+  }
+
+  /** Computes what a loop runs over, since an empty body evaluates nothing; once. */
   #prepare(statement: Node | undefined, environment: Environment): Node | undefined {
-    if (statement?.type === 'For') {
-      const node = statement as Node & { iterable: Node & { lhs?: Node } };
-      const { iterable } = node;
-      const filtered = iterable.type === 'SelectExpression';
-      const list = this.evaluate(filtered ? iterable.lhs : iterable, environment);
-      this.#steps -= lengthOf(list.value);
-      const evaluated = new Evaluated(list);
-      return { ...node, iterable: filtered ? { ...iterable, lhs: evaluated } : evaluated } as Node;
-    }
-    if (statement?.type === 'FilterExpression') {
-      const node = statement as Node & {
-        operand: Node;
-        filter: Node & { value?: string; callee?: Node & { value?: string }; args?: Node[] };
-      };
-      const { filter } = node;
-      const name = filter.callee?.value ?? filter.value ?? '';
-      if (!MULTIPLYING.has(name)) return statement;
-      const operand = this.evaluate(node.operand, environment);
-      const args = this.#arguments(filter.args ?? [], environment);
-      this.#check(name, operand, args.values);
-      return {
-        ...node,
-        operand: new Evaluated(operand),
-        filter: filter.args === undefined ? filter : { ...filter, args: args.nodes },
-      } as Node;
-    }
-    if (statement?.type === 'CallExpression') {
-      const node = statement as Node & {
-        callee: Node & { object?: Node; property?: Node & { value?: string }; computed?: boolean };
-        args: Node[];
-      };
-      const { callee } = node;
-      // A computed name ("x"["replace"]) is checked like any that multiplies.
-      if (callee.type !== 'MemberExpression' || callee.object === undefined) return statement;
-      if (callee.computed !== true && !MULTIPLYING.has(callee.property?.value ?? '')) return statement;
-      const operand = this.evaluate(callee.object, environment);
-      const args = this.#arguments(node.args, environment);
-      this.#check('replace', operand, args.values);
-      return { ...node, args: args.nodes, callee: { ...callee, object: new Evaluated(operand) } } as Node;
-    }
-    return statement;
+    if (statement?.type !== 'For') return statement;
+    const node = statement as Node & { iterable: Node & { lhs?: Node } };
+    const { iterable } = node;
+    const filtered = iterable.type === 'SelectExpression';
+    const list = this.evaluate(filtered ? iterable.lhs : iterable, environment);
+    this.#steps -= lengthOf(list.value);
+    const evaluated = new Evaluated(list);
+    return { ...node, iterable: filtered ? { ...iterable, lhs: evaluated } : evaluated } as Node;
+  }
+
+  /**
+   * A member of a value. A method of a text may be put away and called under any name, so the one that multiplies looks
+   * at its own arguments.
+   */
+  #member(statement: Node, environment: Environment): Value {
+    const node = statement as Node & { object: Node };
+    const object = this.evaluate(node.object, environment);
+    const member = super.evaluate({ ...node, object: new Evaluated(object) } as Node, environment);
+    if (typeof object.value !== 'string' || member !== object.builtins?.get('replace')) return member;
+    const method = member.value as (args: readonly Value[], scope: Environment) => Value;
+    const bounded = (args: readonly Value[], scope: Environment): Value => {
+      this.#check('replace', object, args);
+      return method(args, scope);
+    };
+    return Object.assign(Object.create(Object.getPrototypeOf(member) as object) as Value, member, { value: bounded });
   }
 
   #arguments(args: readonly Node[], environment: Environment): { nodes: Node[]; values: Value[] } {
@@ -142,22 +143,45 @@ export class BoundedInterpreter extends Interpreter {
 
   /** An upper bound of the result's length, from the operand's and the longest argument's. */
   #check(name: string, operand: Value, args: readonly Value[]): void {
-    const size = lengthOf(operand.value);
-    const factor = Math.max(
-      0,
-      ...args.map((argument) =>
-        argument.type === 'ArrayValue' || argument.type === 'ObjectValue' ? Infinity : lengthOf(argument.value),
-      ),
-    );
+    const size = typeof operand.value === 'string' ? operand.value.length : this.#weigh(operand.value);
+    // JSON's lines are indented once more on each level.
+    const levels = name === 'tojson' ? depthOf(operand.value) : 1;
+    const factor = Math.max(0, ...args.map(widthOf));
     // `replace` with a short new text is common on long texts: the old text has at least one character in all sensible
     // uses.
-    const bound = size + (size + 1) * factor;
-    if (bound > Math.max(this.#longest, 64 * 1024 * 1024))
+    const bound = size + (size + 1) * factor * levels;
+    if (bound > Math.max(this.#longest, MOST_MADE))
       throw new Error(`found ${name} with arguments that make a text of up to ${bound} characters`);
   }
 }
 
+/** What one step may make before it is looked at, in characters. */
+const MOST_MADE = 64 * 1024 * 1024;
+
 const MULTIPLYING: ReadonlySet<string> = new Set(['replace', 'indent', 'tojson', 'join']);
+
+/** How much text an argument adds at each place, at most: a list's texts all together. */
+function widthOf({ value }: Value): number {
+  if (!(Array.isArray(value) || value instanceof Map)) return lengthOf(value);
+  const parts = [...(value.values() as Iterable<Value | undefined>)].map((part) => part?.value);
+  return parts.reduce<number>(
+    (sum, part) => sum + (Array.isArray(part) || part instanceof Map ? Infinity : lengthOf(part)),
+    0,
+  );
+}
+
+/** Levels of lists and objects in each other, 1 for what is neither; Infinity for what holds itself. */
+function depthOf(value: unknown, known = new Map<unknown, number>()): number {
+  if (!(Array.isArray(value) || value instanceof Map)) return 1;
+  const before = known.get(value);
+  if (before !== undefined) return before;
+  known.set(value, Infinity);
+  let deepest = 0;
+  for (const item of value.values() as Iterable<Value | undefined>)
+    deepest = Math.max(deepest, depthOf(item?.value, known));
+  known.set(value, deepest + 1);
+  return deepest + 1;
+}
 
 /** Units of a text, entries of a list, or a number as a width. */
 function lengthOf(value: unknown): number {

@@ -8,6 +8,8 @@ import * as tokenizers from '@huggingface/tokenizers';
 export interface JinjaValue {
   readonly type: string;
   readonly value: unknown;
+  /** Methods and properties of a text, list or object. */
+  readonly builtins?: ReadonlyMap<string, JinjaValue>;
 }
 
 export interface JinjaNode {
@@ -22,6 +24,8 @@ export interface JinjaEnvironment {
 export interface JinjaInterpreter {
   run(program: JinjaNode): JinjaValue;
   evaluate(statement: JinjaNode | undefined, environment: JinjaEnvironment): JinjaValue;
+  /** @param filterNode a name, or a call of one */
+  applyFilter(operand: JinjaValue, filterNode: JinjaNode, environment: JinjaEnvironment): JinjaValue;
 }
 
 export const { Environment, Interpreter, Template } = jinja as unknown as {

@@ -37,7 +37,6 @@ const FILTERS = [
   'title',
   'capitalize',
   'tojson',
-  'tojson(indent=4)',
   'string',
   'int',
   'float',
@@ -49,48 +48,143 @@ const FILTERS = [
   'sort',
   'unique',
   'join',
-  "join('x')",
-  "join(' ' * 5)",
-  "replace('a', 'bb')",
-  "replace('', 'x')",
+  'replace',
   'indent',
-  'indent(1000)',
-  "default('d')",
+  'default',
   'items',
-  "map(attribute='role')",
-  "selectattr('role', 'equalto', 'user')",
-  "rejectattr('role')",
+  'keys',
+  'values',
+  'map',
+  'select',
+  'selectattr',
+  'rejectattr',
   'dictsort',
   'bool',
   'e',
   'safe',
   'nofilter',
-  "map('upper')",
   'random',
   'wordcount',
+  'tojson(indent=4)',
+  "join('x')",
+  "join(' ' * 5)",
+  "replace('a', 'bb')",
+  "replace('', 'x')",
+  'indent(1000)',
+  "default('d')",
+  "map(attribute='role')",
+  "selectattr('role', 'equalto', 'user')",
+  "rejectattr('role')",
+  "map('upper')",
+];
+/** What filters and methods are told by name. */
+const KEYWORDS = [
+  'indent',
+  'ensure_ascii',
+  'sort_keys',
+  'separators',
+  'separator',
+  'default',
+  'boolean',
+  'reverse',
+  'case_sensitive',
+  'attribute',
+  'width',
+  'first',
+  'blank',
+  'count',
+  'by',
+  'x',
 ];
 const METHODS = [
-  'upper()',
-  'strip()',
-  "split(' ')",
-  "split('')",
-  "replace('a', 'bbbb')",
-  'items()',
-  'keys()',
-  'values()',
-  "get('role')",
-  "startswith('a')",
-  "rstrip('x')",
-  'title()',
-  'format(1)',
-  'append(1)',
-  'nothing()',
-  '__class__',
-  'constructor',
-  'length',
-  '__proto__',
-  "join(['a', 'b'])",
+  'upper',
+  'lower',
+  'strip',
+  'lstrip',
+  'rstrip',
+  'title',
+  'capitalize',
+  'split',
+  'replace',
+  'startswith',
+  'endswith',
+  'items',
+  'keys',
+  'values',
+  'get',
+  'dictsort',
+  'format',
+  'append',
+  'join',
+  'nothing',
 ];
+const MEMBERS = ['__class__', 'constructor', 'length', '__proto__', 'role', 'content', 'x', '0', 'replace'];
+const TESTS = [
+  'boolean',
+  'callable',
+  'odd',
+  'even',
+  'false',
+  'true',
+  'none',
+  'string',
+  'number',
+  'integer',
+  'iterable',
+  'mapping',
+  'sequence',
+  'lower',
+  'upper',
+  'defined',
+  'undefined',
+  'equalto(1)',
+  "eq('a')",
+  'divisibleby(0)',
+  'nothing',
+];
+const TEXTS = [
+  "''",
+  "'a'",
+  "'role'",
+  "'key'",
+  "'value'",
+  "'aXb Xc'",
+  "'a\\nb\\n\\nc'",
+  "'\\x41\\u00e9'",
+  "'\\xZZ'",
+  "'é漢'",
+];
+const NUMBERS = ['0', '1', '2', '-1', '1.5', '-0.0', '1e3', '100000', '3.', '99999999999999999999'];
+
+/** A value that is written down. */
+function literal(random: Random): string {
+  return random.weighted([
+    [4, () => random.pick(TEXTS)],
+    [4, () => random.pick(NUMBERS)],
+    [2, () => random.pick(['true', 'false', 'none'])],
+    [2, () => `[${random.list(0, 3, () => random.pick([...TEXTS, ...NUMBERS])).join(', ')}]`],
+    [2, () => `(${random.list(1, 2, () => random.pick(TEXTS)).join(', ')}, )`],
+    [
+      2,
+      () =>
+        `{${random.list(0, 3, () => `${random.pick([...TEXTS, '1'])}: ${random.pick([...TEXTS, ...NUMBERS])}`).join(', ')}}`,
+    ],
+    [1, () => `[['a', 1], ['B', ${random.pick(NUMBERS)}], ${random.pick(TEXTS)}]`],
+    [1, () => `[{'role': 'a', 'x': {'y': 2}}, {'role': ${random.pick([...TEXTS, ...NUMBERS])}}]`],
+  ])();
+}
+
+/** Arguments, by place and by name, mostly of a kind that nobody expects. */
+function called(random: Random, argument: () => string): string {
+  const all = [
+    ...random.list(0, 3, argument),
+    ...random.list(0, 2, () => `${random.pick(KEYWORDS)}=${argument()}`),
+    ...(random.chance(0.05) ? [`*${argument()}`] : []),
+    ...(random.chance(0.05) ? [`**${argument()}`] : []),
+  ];
+  return `(${all.join(', ')})`;
+}
+
 const CALLS = [
   'range(3)',
   'range(0, 10, 0)',
@@ -100,8 +194,13 @@ const CALLS = [
   'range(1e308)',
   "raise_exception('no')",
   'namespace(x=1)',
-  "strftime_now('%d %b %Y')",
+  "namespace({'x': 1})",
+  "namespace(['xy', ['x', 2]], y=3)",
+  'namespace(1, 2)',
+  "strftime_now('%Y %y %m %d %H %I %M %S %p %B %b %A %a %% %Q')",
   "strftime_now('%' * 100)",
+  'strftime_now(1)',
+  'raise_exception(1)',
   'dict(a=1)',
   'joiner()',
   'cycler(1, 2)',
@@ -116,32 +215,35 @@ const CALLS = [
 function expression(random: Random, depth = 0): string {
   if (depth > 3) return random.pick(NAMES);
   const inner = (): string => expression(random, depth + 1);
+  const argument = (): string => (random.chance(0.7) ? literal(random) : inner());
+  const operand = (): string => (random.chance(0.5) ? `(${literal(random)})` : inner());
   return random.weighted([
     [6, () => random.pick(NAMES)],
+    [3, () => literal(random)],
+    [4, () => `${operand()} | ${random.pick(FILTERS).replace(/\(.*/, '')}${called(random, argument)}`],
+    [4, () => `${operand()}.${random.pick(METHODS)}${called(random, argument)}`],
+    [1, () => `${operand()}.${random.pick(MEMBERS)}`],
+    [2, () => `m${called(random, argument)}`],
     [2, () => JSON.stringify(random.chance(0.9) ? word(random) : text(random))],
     [2, () => String(random.pick([0, 1, 2, 3, -1, 0.5, 100, 100_000, 1e9, 1e300]))],
     [4, () => `${inner()} | ${random.pick(FILTERS)}`],
-    [3, () => `${random.pick(NAMES)}.${random.pick(METHODS)}`],
     [2, () => random.pick(CALLS)],
     [
       4,
       () =>
-        `(${inner()} ${random.pick(['+', '-', '*', '/', '//', '%', '**', '~', '==', '!=', '<', '>=', 'and', 'or', 'in', 'not in'])} ${inner()})`,
+        `(${operand()} ${random.pick(['+', '-', '*', '/', '//', '%', '**', '~', '==', '!=', '<', '>=', 'and', 'or', 'in', 'not in'])} ${operand()})`,
     ],
     [2, () => `${inner()} if ${inner()} else ${inner()}`],
-    [
-      1,
-      () =>
-        `${inner()} is ${random.pick(['defined', 'string', 'none', 'mapping', 'iterable', 'not none', 'number', 'odd', 'nothing', 'divisibleby(0)', 'equalto(1)', 'callable'])}`,
-    ],
+    [1, () => `${operand()} is ${random.chance(0.2) ? 'not ' : ''}${random.pick(TESTS)}`],
     [
       2,
       () =>
-        `${random.pick(NAMES)}[${random.pick([':', '1:', '::-1', '::0', '-1', ':100000', '0', "'role'", inner()])}]`,
+        `${operand()}[${random.pick([`${argument()}:${argument()}:${argument()}`, `${argument()}:`, '1:2:3:4', '0, 1', ':', '1:', '::-1', '::0', '-1', ':100000', '0', "'role'", inner()])}]`,
     ],
     [1, () => `[${random.list(0, 3, inner).join(', ')}]`],
     [1, () => `{${random.list(0, 2, () => `'k': ${inner()}`).join(', ')}}`],
     [1, () => `not ${inner()}`],
+    [1, () => `${random.pick(['-', '+'])}${operand()}`],
   ])();
 }
 
@@ -167,6 +269,24 @@ export function statements(random: Random, depth = 0): string {
         ],
         [3, () => `{% set ${random.pick(['x', 'ns.x', 'y', 'messages', 'loop'])} = ${of()} %}`],
         [1, () => `{% set x %}${body()}{% endset %}`],
+        [1, () => `{% set ${random.pick(['x, y', 'x.y', "ns['x']", '1', 'x, y.z', '(x, y)'])} = ${of()} %}`],
+        [
+          1,
+          () => `{% filter ${random.pick(FILTERS).replace(/\(.*/, '')}${called(random, of)} %}${body()}{% endfilter %}`,
+        ],
+        [
+          2,
+          () =>
+            `{% macro m(${random.pick(['', 'a', 'a, b=1', 'a=x, caller=none', '*a', '**a', '1', 'a, a'])}) %}${body()}{{ ${random.pick(['varargs', 'kwargs', 'caller()', 'caller(1, x=2)', 'name', 'a'])} }}{% endmacro %}` +
+            `{% call${random.pick(['', '(x)', '(x, y=2)', '(x=1, y)'])} m${called(random, of)} %}${body()}{{ x }}{% endcall %}`,
+        ],
+        [
+          1,
+          () =>
+            `{% for ${random.pick(['x', 'x, y', 'x, y, z', '(x, y)', 'x.y', '1'])} in ${of()} %}${body()}{% if ${of()} %}{% ${random.pick(['break', 'continue'])} %}{% endif %}{{ loop.${random.pick(['first', 'last', 'index', 'index0', 'revindex', 'revindex0', 'length', 'previtem', 'nextitem', 'nothing'])} }}{% endfor %}`,
+        ],
+        [1, () => `{%- ${random.pick(['if', 'set', 'for'])} -%}`],
+        [1, () => `{{- ${of()} -}}{%+ if ${of()} %}  \n{%- endif +%}\n`],
         [1, () => `{% macro m(x, y=${of()}) %}${body()}{% endmacro %}{{ m(${of()}) }}`],
         [
           1,

@@ -88,12 +88,47 @@ describe('templates that are broken or hostile', () => {
         'a'.repeat(50_000) +
         "') }}",
     ],
+    ['indented block', '{% filter indent(400000000) %}é\n漢{% endfilter %}'],
+    ['replace in a block', `{% filter replace('a', '${'a'.repeat(50_000)}') %}${'a'.repeat(50_000)}{% endfilter %}`],
+    ...['f(1)', "f('漢', n.x[:8000])[1]"].map((call) => [
+      `replace under another name: ${call}`,
+      `{% set n = namespace(x='漢') %}{% for i in range(16) %}{% set n.x = n.x ~ n.x %}{% endfor %}{% set f = n.x.replace %}{{ ${call} }}`,
+    ]),
+    [
+      'separators',
+      "{% set n = namespace(x='a') %}{% for i in range(16) %}{% set n.x = n.x ~ n.x %}{% endfor %}{{ range(9000) | list | tojson(separators=(n.x, n.x)) }}",
+    ],
+    [
+      'indentation of many levels',
+      '{% set n = namespace(x=[]) %}{% for i in range(3000) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x | tojson(indent=100) }}',
+    ],
     ['self-made list', '{% set n = namespace(x=1) %}{% set n.x = [n] %}{{ n.x | tojson }}'],
     ['too long', 'a'.repeat(2_000_000)],
   ])('%s is a row error, soon', (_, template) => {
     const start = performance.now();
     expect(refusal(template).rowCode).toBe('chat-template');
     expect(performance.now() - start).toBeLessThan(5_000);
+  });
+
+  test('what templates write is not refused for what it could be', () => {
+    const render = (template: string): string =>
+      new ChatTemplate(template, {}, GUARD).render([{ role: 'user', content: 'b\na' }]);
+    expect(render("{% filter indent(2) %}x\ny{% endfilter %}{% filter replace('a', 'b') %}abc{% endfilter %}")).toBe(
+      'x\n  ybbc',
+    );
+    expect(render("{% set f = messages[0].content.replace %}{{ f('a', 'x') }}{{ f is callable }}")).toBe('b\nxtrue');
+    expect(render("{{ messages | tojson(separators=(',', ':')) }}{{ messages | tojson(indent=none) }}")).toBe(
+      '[{"role":"user","content":"b\\na"}][{"role": "user", "content": "b\\na"}]',
+    );
+    expect(render('{{ messages | tojson(indent=2, sort_keys=true, ensure_ascii=false) }}')).toBe(
+      '[\n  {\n    "content": "b\\na",\n    "role": "user"\n  }\n]',
+    );
+    const long = `${'x'.repeat(2_000_000)}</think>${'y'.repeat(2_000_000)}`;
+    expect(
+      new ChatTemplate("{{ messages[0].content.split('</think>')[1].replace('y', 'zz') | length }}", {}, GUARD).render([
+        { role: 'user', content: long },
+      ]),
+    ).toBe('4000000');
   });
 
   test('long conversations and long messages are not refused', () => {
