@@ -1,5 +1,16 @@
 import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
+import {
+  addCompletionFlags,
+  addEmbeddingFlags,
+  addLabelFlags,
+  completionOptions,
+  embeddingOptions,
+  labelOptions,
+  type CompletionFlags,
+  type EmbeddingFlags,
+  type LabelFlags,
+} from './flags/answerFlags.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 import { addSharedEngineFlags, sharedEngineOptions, type SharedEngineFlags } from './flags/engineFlags.js';
 import { addFormatFlags, formatOptions, type FormatFlags } from './flags/formatFlags.js';
@@ -8,9 +19,20 @@ import { addPromptFlags, promptOptions, type PromptFlags } from './flags/promptF
 import { addQueueFlags, queueOf, type QueueFlags } from './flags/queueFlags.js';
 import { addSamplingFlags, samplingOptions, type SamplingFlags } from './flags/samplingFlags.js';
 import { addInputFlags, comesOnce, tableOptions, type TableFlags } from './flags/tableFlags.js';
-import { checkJobOptions, JOB_OPTIONS, submitJob, UsageError } from './library.js';
+import { checkJobOptions, JOB_OPTIONS, submitJob, UsageError, type JobOptions, type JobTaskName } from './library.js';
 
-interface SubmitFlags extends QueueFlags, SharedEngineFlags, TableFlags, PromptFlags, FormatFlags, SamplingFlags {
+interface SubmitFlags
+  extends
+    QueueFlags,
+    SharedEngineFlags,
+    TableFlags,
+    PromptFlags,
+    FormatFlags,
+    SamplingFlags,
+    LabelFlags,
+    CompletionFlags,
+    EmbeddingFlags {
+  readonly task: JobTaskName;
   readonly carryFields: boolean;
   readonly parts?: string;
   readonly shards?: number;
@@ -33,7 +55,7 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
   const command = job
     .command('submit')
     .description(
-      'Puts a job of `generate` into a queue: its shards, and all that decides its results, for `job work` on any number of machines.',
+      'Puts a job of `generate`, `classify`, `score` or `embed` into a queue: its shards, and all that decides its results, for `job work` on any number of machines.',
     );
   command.optionsGroup('Queue:');
   addQueueFlags(command);
@@ -68,8 +90,11 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
   addInputFlags(command);
   addSwitch(command, '--carry-fields', 'other fields of a row are carried into its result, as `row`');
   addPromptFlags(command);
-  addFormatFlags(command);
-  addSamplingFlags(command);
+  command.optionsGroup('Task:');
+  command.addOption(
+    new Option('--task <name>', 'what is done with the rows').choices(JOB_OPTIONS.tasks).default('generate'),
+  );
+  const own = addTaskFlags(command);
   command.addHelpText('after', EXAMPLES);
   command.action(async (flags: SubmitFlags) => {
     requireFlags(flags, 'queue', 'job', 'model', 'input', 'output');
@@ -78,11 +103,14 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
       throw new UsageError('--input: found rows that come once, expected files that every worker can read');
     if (output === '-')
       throw new UsageError('--output: found standard output, expected a file: it is what `job collect` writes');
-    const prompts = {
-      ...(await promptOptions(flags, context.signal)),
-      ...(await formatOptions(flags, context.signal)),
-    };
-    if (flags.resultColumns) checkJobOptions({ resultColumns: flags.resultColumns, generate: prompts });
+    const { task } = flags;
+    for (const [name, options] of own)
+      for (const option of options)
+        if (name !== task && command.getOptionValueSource(option.attributeName()) === 'cli')
+          throw new UsageError(`${option.long ?? ''}: found it beside --task ${task}, expected --task ${name}`);
+    const work = await taskOptions(flags, context.signal);
+    if (flags.resultColumns)
+      checkJobOptions({ resultColumns: flags.resultColumns, ...(work.generate && { generate: work.generate }) });
     const engine = await sharedEngineOptions(flags);
     const { inputFormat, columns, delimiter, resultColumns } = tableOptions(flags);
     await using source = await queueOf(flags);
@@ -101,7 +129,7 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
       maxDeliver,
       leaseSeconds,
       overwrite,
-      generate: { ...samplingOptions(flags), ...prompts },
+      ...work,
       engine,
       signal: context.signal,
     });
@@ -110,4 +138,65 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
       `${rows} ${rows === 1 ? 'row' : 'rows'} in ${dealt.count} ${dealt.count === 1 ? 'shard' : 'shards'}; parts go to ${manifest.parts}`,
     );
   });
+}
+
+/** The flags of each task, which say something where it is the job's. */
+function addTaskFlags(command: Command): ReadonlyMap<JobTaskName, readonly Option[]> {
+  const added = (add: () => void): readonly Option[] => {
+    const before = command.options.length;
+    add();
+    return command.options.slice(before);
+  };
+  return new Map<JobTaskName, readonly Option[]>([
+    [
+      'generate',
+      added(() => {
+        addFormatFlags(command);
+        addSamplingFlags(command);
+      }),
+    ],
+    [
+      'classify',
+      added(() => {
+        command.optionsGroup('Labels (--task classify):');
+        addLabelFlags(command);
+      }),
+    ],
+    [
+      'score',
+      added(() => {
+        command.optionsGroup('Completions (--task score):');
+        addCompletionFlags(command);
+      }),
+    ],
+    [
+      'embed',
+      added(() => {
+        command.optionsGroup('Embeddings (--task embed):');
+        addEmbeddingFlags(command);
+      }),
+    ],
+  ]);
+}
+
+/** What the job does, with the files that the flags name read. @throws UsageError, JobFileError */
+async function taskOptions(flags: SubmitFlags, signal: AbortSignal): Promise<Pick<JobOptions, JobTaskName>> {
+  const { reasoning, ...prompts } = await promptOptions(flags, signal);
+  switch (flags.task) {
+    case 'generate':
+      return {
+        generate: {
+          ...samplingOptions(flags),
+          ...prompts,
+          ...(reasoning && { reasoning }),
+          ...(await formatOptions(flags, signal)),
+        },
+      };
+    case 'classify':
+      return { classify: { ...(await labelOptions(flags, signal)), ...prompts } };
+    case 'score':
+      return { score: { ...completionOptions(flags), ...prompts } };
+    case 'embed':
+      return { embed: { ...embeddingOptions(flags), ...prompts } };
+  }
 }

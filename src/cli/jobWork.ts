@@ -91,7 +91,9 @@ async function openEngine(
   const { model: named, ...own } = await workerEngineOptions(flags, shared);
   await Engine.check({ ...own, model: named });
   const model = await pulledModel(named, context.signal, meter);
-  const { inputFormat, columns, delimiter, generate = {} } = options;
+  const { inputFormat, columns, delimiter, generate, classify, score, embed } = options;
+  // What is not generated has one token at most behind its prompt.
+  const told = generate ?? { ...(classify ?? score ?? embed), maxNewTokens: 1 };
   return Engine.open({
     ...own,
     model,
@@ -99,11 +101,12 @@ async function openEngine(
       estimateRows(flags.input ?? input, tokenizer, {
         read: {
           ...(inputFormat !== undefined && { format: inputFormat }),
-          templated: generate.promptTemplate !== undefined,
+          task: classify ? 'classify' : score ? 'score' : embed ? 'embed' : 'generate',
+          templated: told.promptTemplate !== undefined,
           ...(columns && { columns }),
           ...(delimiter !== undefined && { delimiter }),
         },
-        generate,
+        generate: told,
         rows: Math.ceil(rows / shards.count),
       }),
     signal: context.signal,

@@ -1,14 +1,9 @@
 import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
-import { addOnOff, isOn, type OnOff } from './flags/answerFlags.js';
+import { addCompletionFlags, completionOptions, type CompletionFlags } from './flags/answerFlags.js';
 import { addPromptFlags } from './flags/promptFlags.js';
 import { addRowFileFlags, addRowJobFlags, type RowJobFlags } from './flags/rowJobFlags.js';
 import { runRowJob } from './rowJob.js';
-
-interface ScoreFlags extends RowJobFlags {
-  readonly completionEnd: OnOff;
-  readonly tokenLogprobs: OnOff;
-}
 
 export function addScore(program: Command, context: CommandContext): void {
   const command = program
@@ -16,12 +11,11 @@ export function addScore(program: Command, context: CommandContext): void {
     .description("Tells how likely each of a row's `completions` is behind its prompt: for evaluation, for reranking.");
   addRowFileFlags(command);
   command.optionsGroup('Completions:');
-  addOnOff(command, '--completion-end', "the end token counts as each completion's last");
-  addOnOff(command, '--token-logprobs', "report each token's log-probability, too");
+  addCompletionFlags(command);
   addPromptFlags(command, false);
   addRowJobFlags(command);
-  command.action((flags: ScoreFlags) => {
-    const options = { completionEnd: isOn(flags.completionEnd), tokenLogprobs: isOn(flags.tokenLogprobs) };
+  command.action((flags: RowJobFlags & CompletionFlags) => {
+    const options = completionOptions(flags);
     return runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
       name: 'score',
       expected: { maxNewTokens: 1 },

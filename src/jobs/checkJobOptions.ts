@@ -4,7 +4,7 @@ import { found } from '../arguments/found.js';
 import { object, text } from '../arguments/memberChecks.js';
 import { isIterable, membersOf } from '../arguments/isObject.js';
 import { UsageError } from '../errors/UsageError.js';
-import type { ClassifyOptions, ScoreOptions } from '../Results.js';
+import { type ClassifyOptions, JOB_TASKS, type ScoreOptions } from '../Results.js';
 import type { GenerateOptions, PromptOptions } from '../Row.js';
 import { checkedCompletions, forTheRun } from '../rows/completions.js';
 import { ROW_LIMITS } from '../model/files/limits.js';
@@ -25,6 +25,8 @@ import { LEASE_SECONDS, MAX_DELIVER } from './work/JobManifest.js';
  * forms and checks of one's own.
  */
 export const JOB_OPTIONS = {
+  /** What is done with rows. */
+  tasks: JOB_TASKS,
   /** Of files. */
   formats: FORMAT_NAMES,
   /** Most bytes of a row's line. */

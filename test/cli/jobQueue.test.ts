@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
 import { openQueue, type OpenQueue, QUEUES } from '../jobs/work/support.js';
 import { natsServer, natsServerPath } from '../support/databaseServers.js';
-import { resultOf, runCli, startCli, TINY_MODEL } from './support.js';
+import { resultOf, runCli, startCli, TINY_MODEL, tinyModelWithTokenizer } from './support.js';
 
 jest.setTimeout(180_000);
 const path = temporaryFolder();
@@ -96,6 +96,32 @@ describe.each(QUEUES.filter(({ start }) => start !== undefined))('a queue in $na
       expect((await runCli(['job', 'status', '--job', 'cli'], '', place)).stdout).toContain('\n30    8       8 ');
     },
   );
+
+  there.each([
+    ['classify', '--labels', 'yes,no', '--label-prior', '0.25,0.75'],
+    ['score', '--token-logprobs', 'on'],
+    ['embed', '--pooling', 'mean', '--encoding', 'base64'],
+  ])('%s: the output of the command of that name', async (task, ...flags) => {
+    const [lines, output, whole] = [
+      path(`${task}-in.jsonl`),
+      path(`${kind.name}-${task}.jsonl`),
+      path(`${task}.jsonl`),
+    ];
+    writeLines(
+      lines,
+      Array.from({ length: 7 }, (_, at) => ({ tokens: [1, 3 + at, 7], completions: [[5, 6], [8]] })),
+    );
+    const files = ['--model', tinyModelWithTokenizer(path(`${kind.name}-${task}`)), '--input', lines];
+    const alone = [task, ...files, '--output', whole, ...flags, '--policy', 'default', '--overwrite'];
+    expect(await runCli(alone, '', environment)).toMatchObject({ code: 0 });
+    const place = { ...environment, SPILLWAY_QUEUE: queue.url };
+    const submit = ['job', 'submit', '--job', task, '--task', task, ...files, '--output', output, ...flags];
+    expect(await runCli([...submit, '--shards', '3'], '', place)).toMatchObject({ code: 0 });
+    expect(await runCli(['job', 'work', '--job', task, '--policy', 'default'], '', place)).toMatchObject({ code: 0 });
+    expect(await runCli(['job', 'collect', '--job', task, '--output', output], '', place)).toMatchObject({ code: 0 });
+    expect(readFileSync(output, 'utf8')).toBe(readFileSync(whole, 'utf8'));
+    expect(readFileSync(output, 'utf8').split('\n')).toHaveLength(8);
+  });
 
   there('no such job, and rows with an error', async () => {
     const place = { ...environment, SPILLWAY_QUEUE: queue.url };
@@ -198,6 +224,18 @@ describe('wrong usage', () => {
     [submit(...files, '--max-deliver', '0'), 1, 'Expected a whole number from 1 to 1000.'],
     [submit(...files, '--lease-seconds', '0'), 1, 'Expected a number from 1 to 86400.'],
     [submit(...files, '--disk', '/tmp'), 1, "unknown option '--disk'"],
+    [
+      submit(...files, '--labels', 'a,b'),
+      1,
+      'error: --labels: found it beside --task generate, expected --task classify',
+    ],
+    [
+      submit(...files, '--task', 'embed', '--temperature', '1'),
+      1,
+      'error: --temperature: found it beside --task embed, expected --task generate',
+    ],
+    [submit(...files, '--task', 'classify', '--labels', 'a,a'), 1, 'error: labels[1]: found "a" a second time'],
+    [submit(...files, '--task', 'rank'), 1, 'Allowed choices are generate, classify, score, embed.'],
   ])('%j', async (args, code, message) => {
     const result = await runCli(args, '', environment);
     expect(result).toMatchObject({ code, stdout: '' });

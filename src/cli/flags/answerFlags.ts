@@ -1,18 +1,28 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
+import {
+  checkJobOptions,
+  RUN_OPTIONS,
+  UsageError,
+  type ClassifyOptions,
+  type EmbedOptions,
+  type ScoreOptions,
+} from '../library.js';
+import { path, wholeNumber } from './parsers.js';
+import { textOf } from './textFiles.js';
 
-export type OnOff = 'on' | 'off';
+type OnOff = 'on' | 'off';
 
 /** A flag that is on or off, and off if nothing is said. */
-export function addOnOff(command: Command, flag: string, help: string, standard: OnOff = 'off'): void {
+function addOnOff(command: Command, flag: string, help: string, standard: OnOff = 'off'): void {
   command.addOption(new Option(`${flag} <on|off>`, help).choices(['on', 'off']).default(standard));
 }
 
-export function isOn(value: OnOff): boolean {
+function isOn(value: OnOff): boolean {
   return value === 'on';
 }
 
 /** A list `A,B,…`; a comma in one of them is written twice. */
-export function labelList(text: string): readonly string[] {
+function labelList(text: string): readonly string[] {
   const labels = text
     .replaceAll(',,', '\0')
     .split(',')
@@ -22,4 +32,110 @@ export function labelList(text: string): readonly string[] {
       'Found an empty label, expected texts with a comma between each two (a comma in a label is written twice).',
     );
   return labels;
+}
+
+/** What rows are told apart by. */
+export interface LabelFlags {
+  readonly labels?: readonly string[];
+  readonly labelsFile?: string;
+  readonly labelEnd: OnOff;
+  readonly labelPrior?: string;
+}
+
+export function addLabelFlags(command: Command): void {
+  command.addOption(
+    new Option(
+      '--labels <a,b,…>',
+      "what rows are told apart by, as it would stand behind the prompt; a comma in a label is written twice (default: a row's own `labels`)",
+    ).argParser(labelList),
+  );
+  command.addOption(new Option('--labels-file <file>', 'the same, a label a line').argParser(path));
+  addOnOff(
+    command,
+    '--label-end',
+    "the end token counts as each label's last: `Yes` is then not the beginning of `Yes, but`",
+  );
+  command.option(
+    '--label-prior <p,q,…|text>',
+    'what labels are likely to be whatever a row says: probabilities are divided by it. Numbers, or a text that says nothing, such as N/A, as a prompt (default: none)',
+  );
+}
+
+/** What the flags say to `classify`, with the file that they name read. @throws UsageError, JobFileError */
+export async function labelOptions(
+  { labels: given, labelsFile, labelEnd, labelPrior }: LabelFlags,
+  signal: AbortSignal,
+): Promise<ClassifyOptions> {
+  if (given && labelsFile !== undefined)
+    throw new UsageError('--labels-file: found it beside --labels, expected one of them');
+  const labels =
+    labelsFile === undefined
+      ? given
+      : (await textOf(undefined, labelsFile, signal))?.split(/\r?\n/).filter((line) => line.trim() !== '');
+  // Before a model is read.
+  if (labels) checkJobOptions({ classify: { labels } });
+  if (labelPrior !== undefined && !labels)
+    throw new UsageError('--label-prior: found it without labels, expected --labels or --labels-file beside it');
+  return {
+    ...(labels && { labels }),
+    labelEnd: isOn(labelEnd),
+    ...(labelPrior !== undefined && { labelPrior: priorOf(labelPrior) }),
+  };
+}
+
+/** Numbers, if all of it are some. */
+function priorOf(text: string): readonly number[] | string {
+  const parts = text.split(',').map((part) => part.trim());
+  return parts.every((part) => /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(part)) ? parts.map(Number) : text;
+}
+
+/** How completions of rows are scored. */
+export interface CompletionFlags {
+  readonly completionEnd: OnOff;
+  readonly tokenLogprobs: OnOff;
+}
+
+export function addCompletionFlags(command: Command): void {
+  addOnOff(command, '--completion-end', "the end token counts as each completion's last");
+  addOnOff(command, '--token-logprobs', "report each token's log-probability, too");
+}
+
+/** What the flags say to `score`. */
+export function completionOptions({ completionEnd, tokenLogprobs }: CompletionFlags): ScoreOptions {
+  return { completionEnd: isOn(completionEnd), tokenLogprobs: isOn(tokenLogprobs) };
+}
+
+/** What is made of rows' hidden states. */
+export interface EmbeddingFlags {
+  readonly pooling: NonNullable<EmbedOptions['pooling']>;
+  readonly dimensions?: number;
+  readonly normalize: OnOff;
+  readonly encoding: NonNullable<EmbedOptions['encoding']>;
+}
+
+export function addEmbeddingFlags(command: Command): void {
+  command.addOption(
+    new Option(
+      '--pooling <which>',
+      "last: the last token's hidden state; mean: of all tokens; cls: the first one's; auto: what the model's files say, else last",
+    )
+      .choices(RUN_OPTIONS.pooling.among)
+      .default(RUN_OPTIONS.pooling.fallback),
+  );
+  command.option(
+    '--dimensions <n>',
+    'only the first ones, for models that were trained for it (default: all)',
+    wholeNumber(1),
+  );
+  addOnOff(command, '--normalize', 'to a length of 1', 'on');
+  command.addOption(
+    new Option('--encoding <form>', 'numbers, or float32 in base64')
+      .choices(RUN_OPTIONS.encoding.among)
+      .default(RUN_OPTIONS.encoding.fallback),
+  );
+}
+
+/** What the flags say to `embed`. */
+export function embeddingOptions({ pooling, dimensions, normalize, encoding }: EmbeddingFlags): EmbedOptions {
+  return { pooling, encoding, normalize: isOn(normalize), ...(dimensions !== undefined && { dimensions }) };
 }
