@@ -15,10 +15,10 @@ const OPTIONS = {
 const LINKED = ['package.json', 'native', 'hardware', 'test/fixtures'];
 const COPIED = ['src', 'test/fuzz', 'test/model/support'];
 /**
- * The readers of model files, and the library that runs chat templates. What the rest of the engine does depends on
- * timing.
+ * The readers of model files and of rows, and the library that runs chat templates. What the rest of the engine does
+ * depends on timing: which rows share pages, which of them go first.
  */
-const READERS = /^(src\/model\/|src\/engine\/rows\/|src\/engine\/memory\/|node_modules\/@huggingface\/jinja\/)/;
+const READERS = /^(src\/model\/|src\/engine\/rows\/|node_modules\/@huggingface\/jinja\/)/;
 
 /**
  * @param folder an empty one

@@ -1,6 +1,6 @@
 import type { EngineOptions } from '../../src/EngineOptions.js';
 import type { RunOptions } from '../../src/engine/rows/Generation.js';
-import type { RowInput } from '../../src/Row.js';
+import type { Row, RowInput } from '../../src/Row.js';
 import type { Random } from './Random.js';
 import { anyJson, text, word } from './mutations/values.js';
 
@@ -20,31 +20,44 @@ const PROBES = [
   '▁a Ġa ##a <0x0A>',
 ];
 
+/** A prompt, short most of the time. */
+function anyPrompt(random: Random): string {
+  return random.chance(0.8) ? random.pick(PROBES) : text(random).slice(0, 20_000);
+}
+
+/** A conversation. */
+export function anyMessages(random: Random): { role: string; content: string }[] {
+  const message = (role: string): { role: string; content: string } => ({ role, content: anyPrompt(random) });
+  return random.pick([
+    [message('user')],
+    [message('user')],
+    [message('user')],
+    [message('system'), message('user')],
+    [message('user'), message('assistant'), message('user')],
+    [message('tool')],
+  ]);
+}
+
+/** What a row may tell a chat template beside it. */
+export function anyTemplateInput(random: Random): Pick<Row, 'tools' | 'templateArgs'> {
+  return {
+    ...(random.chance(0.2) && {
+      tools: random.list(0, 2, () => ({ type: 'function', [word(random)]: anyJson(random) })),
+    }),
+    ...(random.chance(0.2) && {
+      templateArgs: { enable_thinking: random.chance(0.5), [word(random)]: anyJson(random) },
+    }),
+  };
+}
+
 /**
  * A few rows of every kind, short: token ids always, so that a model that opens generates whatever its tokenizer says.
  */
 export function anyRows(random: Random): RowInput[] {
-  const prompt = (): string => (random.chance(0.8) ? random.pick(PROBES) : text(random).slice(0, 20_000));
-  const message = (role: string): { role: string; content: string } => ({ role, content: prompt() });
   return [
     { tokens: random.list(1, 6, () => random.below(8)) },
-    { prompt: prompt() },
-    {
-      messages: random.pick([
-        [message('user')],
-        [message('user')],
-        [message('user')],
-        [message('system'), message('user')],
-        [message('user'), message('assistant'), message('user')],
-        [message('tool')],
-      ]),
-      ...(random.chance(0.2) && {
-        tools: random.list(0, 2, () => ({ type: 'function', [word(random)]: anyJson(random) })),
-      }),
-      ...(random.chance(0.2) && {
-        templateArgs: { enable_thinking: random.chance(0.5), [word(random)]: anyJson(random) },
-      }),
-    },
+    { prompt: anyPrompt(random) },
+    { messages: anyMessages(random), ...anyTemplateInput(random) },
   ];
 }
 

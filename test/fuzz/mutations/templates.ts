@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { Random } from '../Random.js';
 import { edited } from './tree.js';
 import { text, word } from './values.js';
@@ -211,6 +212,74 @@ const CALLS = [
   'super()',
 ];
 
+/** Filters and methods as their documentation has them: arguments of the right kind, or now and then of another. */
+function sensible(random: Random): string {
+  const any = (right: readonly string[]): string => (random.chance(0.85) ? random.pick(right) : literal(random));
+  const flag = (): string => any(['true', 'false']);
+  const whole = (): string => any(['0', '1', '2', '-1']);
+  const word = (): string => any(TEXTS);
+  const list = (): string =>
+    any([
+      "['b', 'A', 'a']",
+      '[3, 1, 2]',
+      '[2, 1.5]',
+      '[true, false]',
+      '[none, none]',
+      '[x, y]',
+      '[[1, 2], [3]]',
+      'messages',
+    ]);
+  const objects = (): string =>
+    any(["[{'x': 2, 'y': 'b'}, {'x': 1}]", "[{'x': [5, 6]}, {'x': {'y': 1}}]", "[['b', 1], ['a', 2]]", 'messages']);
+  const object = (): string =>
+    any(["{'b': 1, 'a': 'é', 'B': 0}", "{'a': [1, {'b': none}], 'c': undefined_name}", '{}', 'messages[0]']);
+  const named = (...names: (readonly [string, () => string])[]): string =>
+    `(${names.flatMap(([name, make]) => (random.chance(0.5) ? [`${name}=${make()}`] : [])).join(', ')})`;
+  const placed = (...makes: (() => string)[]): string =>
+    `(${makes
+      .slice(0, random.below(makes.length + 1))
+      .map((make) => make())
+      .join(', ')})`;
+  const path = (): string => any(["'x'", "'x.y'", "'x.0'", "'role'", '0', "'1'"]);
+  const separators = (): string => any(["(',', ':')", "[',', ': ']", "(',', 1)", "(',', )", 'none']);
+  return random.pick([
+    () =>
+      `${any([object(), list()])} | tojson${named(['indent', whole], ['ensure_ascii', flag], ['sort_keys', flag], ['separators', separators])}`,
+    () =>
+      `${object()} | dictsort${named(['case_sensitive', flag], ['by', () => any(["'key'", "'value'"])], ['reverse', flag])}`,
+    () => `${object()} | dictsort${placed(flag, () => any(["'key'", "'value'"]), flag)}`,
+    () => `${list()} | sort${placed(flag, flag)}`,
+    () => `${objects()} | sort${named(['reverse', flag], ['case_sensitive', flag], ['attribute', path])}`,
+    () => `${objects()} | map${named(['attribute', path], ['default', word])}`,
+    () =>
+      `${objects()} | ${random.pick(['selectattr', 'rejectattr'])}${placed(path, () => any(["'eq'", "'defined'", "'lower'"]), word)}`,
+    () => `${list()} | join${placed(word)}`,
+    () => `${word()} | indent${placed(whole, flag, flag)}`,
+    () => `${word()} | replace${placed(word, word, whole)}`,
+    () =>
+      `${any([...TEXTS, ...NUMBERS, 'true', "'12'", "'1.5x'"])} | ${random.pick(['int', 'float', 'abs', 'string'])}${random.chance(0.5) ? '' : placed(whole)}`,
+    () => `${any(['undefined_name', "''", '0', "'a'"])} | default${placed(word, flag)}`,
+    () => `${word()}.split${placed(() => any([...TEXTS, 'none']), whole)}`,
+    () => `${word()}.replace${placed(word, word, whole)}`,
+    () => `${word()}.replace(${word()}, ${word()}, count=${whole()})`,
+    () =>
+      `${word()}.${random.pick(['startswith', 'endswith'])}(${any([...TEXTS, "['x', 'a', '']", "['q', 'c']", '[1]'])})`,
+    () => `${object()}.get${placed(word, word)}`,
+    () =>
+      `${any([list(), word()])}[${any(['', '0', '-1', '2'])}:${any(['', '1', '-1', '-9'])}${random.chance(0.5) ? '' : `:${any(['1', '2', '-1', '-2'])}`}]`,
+    () => `${any([list(), object(), word()])}[${any(['0', '-1', '9', "'a'", "'x'"])}]`,
+    () =>
+      `(${any(NUMBERS)} ${random.pick(['+', '-', '*', '/', '//', '%', '**', '<', '>', '<=', '>=', '==', '!='])} ${any(NUMBERS)})`,
+    () => `(${any(TEXTS)} ${random.pick(['+', '~', 'in', 'not in', '<', '=='])} ${any([...TEXTS, list(), object()])})`,
+    () =>
+      `range${placed(
+        whole,
+        () => any(['3', '-3']),
+        () => any(['1', '-1', '2']),
+      )}`,
+  ])();
+}
+
 /** A Jinja expression. */
 function expression(random: Random, depth = 0): string {
   if (depth > 3) return random.pick(NAMES);
@@ -220,6 +289,7 @@ function expression(random: Random, depth = 0): string {
   return random.weighted([
     [6, () => random.pick(NAMES)],
     [3, () => literal(random)],
+    [8, () => sensible(random)],
     [4, () => `${operand()} | ${random.pick(FILTERS).replace(/\(.*/, '')}${called(random, argument)}`],
     [4, () => `${operand()}.${random.pick(METHODS)}${called(random, argument)}`],
     [1, () => `${operand()}.${random.pick(MEMBERS)}`],
@@ -283,7 +353,7 @@ export function statements(random: Random, depth = 0): string {
         [
           1,
           () =>
-            `{% for ${random.pick(['x', 'x, y', 'x, y, z', '(x, y)', 'x.y', '1'])} in ${of()} %}${body()}{% if ${of()} %}{% ${random.pick(['break', 'continue'])} %}{% endif %}{{ loop.${random.pick(['first', 'last', 'index', 'index0', 'revindex', 'revindex0', 'length', 'previtem', 'nextitem', 'nothing'])} }}{% endfor %}`,
+            `{% for ${random.pick(['x', 'x, y', 'x, y, z', '(x, y)', 'x.y', '1'])} in ${random.pick([of(), "[['a', 1], ['b', 2]]", "[{'x': 1}]", "{'a': 1}.items()"])} %}${body()}{% if ${of()} %}{% ${random.pick(['break', 'continue'])} %}{% endif %}{{ loop.${random.pick(['first', 'last', 'index', 'index0', 'revindex', 'revindex0', 'length', 'previtem', 'nextitem', 'nothing'])} }}{% endfor %}`,
         ],
         [1, () => `{%- ${random.pick(['if', 'set', 'for'])} -%}`],
         [1, () => `{{- ${of()} -}}{%+ if ${of()} %}  \n{%- endif +%}\n`],
@@ -305,12 +375,23 @@ export function statements(random: Random, depth = 0): string {
     .join('');
 }
 
+/** Templates that between them reach what a long run of scripts/nightly/fuzzTemplates.mjs reached. */
+const known = JSON.parse(readFileSync(new URL('../templates.json', import.meta.url), 'utf8')) as readonly string[];
+
 /** A template with statements put in somewhere, or its text edited, or another one altogether. */
 export function mutatedTemplate(random: Random, template: string): string {
+  return random.chance(0.3) && known.length > 0
+    ? editedTemplate(random, random.pick(known))
+    : editedTemplate(random, template);
+}
+
+/** The same without others that are known. */
+export function editedTemplate(random: Random, template: string): string {
   const bounds = [0, template.length, ...Array.from(template.matchAll(/\{[{%]|[%}]\}/g), ({ index }) => index)];
   const at = random.pick(bounds);
   const to = random.pick(bounds);
   return random.weighted([
+    [2, () => template],
     [6, () => template.slice(0, at) + statements(random) + template.slice(at)],
     [3, () => statements(random)],
     [2, () => edited(random, template)],
