@@ -22,7 +22,7 @@ test.each<[keyof typeof ENTRIES, string]>([
   [
     'operators',
     `compute defaultPipeline finishedRows inputOrder iterated loadActivation loadCache loadWeight
-      maxInFlight overlap pulled serialPipeline serialize squares storeActivation storeCache synchronize`,
+      maxInFlight overlap pulled serialPipeline serialize squares stage storeActivation storeCache synchronize`,
   ],
   ['schedules', `BLOCK_SCHEDULES SCHEDULE_NAMES diagonalBlock layerBounds rowByRow zigZagBlock`],
   [

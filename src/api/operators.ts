@@ -19,7 +19,7 @@ export { defaultPipeline } from '../operators/defaultPipeline.js';
 export { serialPipeline } from '../operators/serialPipeline.js';
 export { finishedRows } from '../operators/finishedRows.js';
 export { inputOrder } from '../operators/inputOrder.js';
-export type { LookAhead, Stage } from '../operators/stageInternals.js';
+export { type LookAhead, stage, type Stage } from '../operators/stageInternals.js';
 export type { IssuedSquare, SquareEvents } from '../engine/execution/IssuedSquare.js';
 export type { Run, StageContext } from '../engine/execution/Run.js';
 export type { FollowingRun } from '../engine/execution/FollowingRun.js';

@@ -32,8 +32,15 @@ export function aheadOf({ ahead = 1 }: LookAhead): number {
 }
 
 /**
- * Makes a stage of what is to be issued for one square.
+ * Makes a stage of what is to be done for one square: it is passed on at once.
  * @param begin called for each subscription: whatever the stage remembers from square to square is made there
+ * @returns a stage
+ * @example
+ * const counted = stage(() => {
+ *   let squares = 0;
+ *   return () => console.log((squares += 1));
+ * });
+ * engine.generate(rows, { pipeline: (run) => overlap(counted, defaultPipeline(run)) });
  */
 export function stage(begin: () => (square: IssuedSquare) => void): Stage {
   return (squares$) => defer(() => squares$.pipe(tap(begin())));

@@ -38,3 +38,16 @@ test('the drawing of the folders shows those that there are', () => {
 test('no file lies loose beside the rooms of the engine', () => {
   expect(readdirSync(join(ROOT, 'src/engine')).filter((name) => name.endsWith('.ts'))).toEqual([]);
 });
+
+test('the way of a row leads through files that there are', () => {
+  const text = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8');
+  const [, section = ''] = /\n## One row, from end to end\n([^]*?)\n## /.exec(text) ?? [];
+  const named = [...section.matchAll(/[\w/]+\.(?:ts|cpp|h)\b/g)].map(([path]) => path);
+  expect(named.length).toBeGreaterThan(15);
+  const files = ['src', 'native'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter((path) => !path.startsWith('build'))
+      .map((path) => `/${folder}/${path}`),
+  );
+  expect(named.filter((path) => !files.some((file) => file.endsWith(`/${path}`)))).toEqual([]);
+});

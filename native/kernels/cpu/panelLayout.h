@@ -51,8 +51,8 @@ static constexpr bool isSuper(ScaleKind kind) {
          kind == ScaleKind::SuperGroups;
 }
 
-// What stored numbers stand for: themselves, or one of sixteen numbers of `bits` bits, the first of them what absent
-// rows have.
+// What stored numbers of four bits stand for: themselves, or one of sixteen numbers of `bits` bits, the first of them
+// what absent rows have. Kernels look up sixteen (`lookUp` of dotAvx2.h and its kin, cuda/panel.h).
 struct Codebook {
   int bits;
   uint8_t numbers[16];
@@ -104,6 +104,7 @@ static constexpr PanelFormat panelFormat(WeightType type) {
 // others has to fail here, since it would multiply by wrong weights.
 static constexpr bool hasKernels(const PanelFormat& format) {
   const int bits = format.numberBits(), zero = format.zero;
+  if (format.codebook != nullptr && format.bits != 4) return false;
   if (format.scalesPerGroup == 0) return true;
   if (format.scalesPerGroup == 2)
     return format.offset ? bits == 2 && zero == 0 : (bits == 3 && zero == 4) || (bits == 6 && zero == 32);
