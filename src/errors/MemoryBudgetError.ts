@@ -3,7 +3,8 @@ import { SpillwayError } from './SpillwayError.js';
 
 /**
  * The plan cannot fit the given memory; `neededBytes` is the smallest budget with which the same call works, in a
- * process started anew, too: for the processor's memory the sum is `hostMemory`'s (engine/open), for a GPU's `gpuMemory`'s.
+ * process started anew, too: for the processor's memory the sum is `hostMemory`'s (engine/open), for a GPU's
+ * `gpuMemory`'s.
  */
 export class MemoryBudgetError extends SpillwayError {
   readonly code = 'memory-budget';
