@@ -1,5 +1,5 @@
 // The command line in a few files, dist/cli/main.js and what it loads where it is needed (Parquet, the hub's client):
-// Node opens three instead of 900, and is ready in a third of the time (0.3 s instead of 0.9 s on an AMD Zen 1). Run by
+// Node opens a few instead of 900, and is ready in a third of the time (0.3 s instead of 0.9 s on an AMD Zen 1). Run by
 // `npm run build`. The library stays as it is compiled, module by module, for whoever bundles it or steps through it.
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -7,6 +7,7 @@ import { addQueueFlags, queueOf, type QueueFlags } from './flags/queueFlags.js';
 import {
   Engine,
   estimateRows,
+  JOB_OPTIONS,
   type JobManifest,
   jobStatus,
   QueueError,
@@ -91,9 +92,10 @@ async function openEngine(
   const { model: named, ...own } = await workerEngineOptions(flags, shared);
   await Engine.check({ ...own, model: named });
   const model = await pulledModel(named, context.signal, meter);
-  const { inputFormat, columns, delimiter, generate, classify, score, embed } = options;
+  const { inputFormat, columns, delimiter } = options;
+  const task = JOB_OPTIONS.tasks.find((name) => options[name] !== undefined) ?? 'generate';
   // What is not generated has one token at most behind its prompt.
-  const told = generate ?? { ...(classify ?? score ?? embed), maxNewTokens: 1 };
+  const told = task === 'generate' ? (options.generate ?? {}) : { ...options[task], maxNewTokens: 1 };
   return Engine.open({
     ...own,
     model,
@@ -101,7 +103,7 @@ async function openEngine(
       estimateRows(flags.input ?? input, tokenizer, {
         read: {
           ...(inputFormat !== undefined && { format: inputFormat }),
-          task: classify ? 'classify' : score ? 'score' : embed ? 'embed' : 'generate',
+          task,
           templated: told.promptTemplate !== undefined,
           ...(columns && { columns }),
           ...(delimiter !== undefined && { delimiter }),

@@ -77,8 +77,8 @@ export class BoundedInterpreter extends Interpreter {
   }
 
   /**
-   * Filters, of expressions and of blocks. Operand and arguments of one that multiplies text are computed beforehand,
-   * and results that would be too long refused.
+   * Filters, of expressions and of blocks. The arguments of one that multiplies text are computed beforehand, once, and
+   * results that would be too long refused.
    */
   override applyFilter(operand: Value, filterNode: Node, environment: Environment): Value {
     const filter = filterNode as Node & { value?: string; callee?: Node & { value?: string }; args?: Node[] };
