@@ -110,6 +110,7 @@ export async function simulatePipeline(
     const device = new SimulatedDevice({
       time,
       computeTier: tier,
+      hostAttends: tier === 'gpu' && policy.cpuAttention && policy.cache.gpu < 1,
       duration: (task) => (task.to === 'peer' ? (task.bytes * onLink) / link.bytesPerSecond : seconds(task)),
     });
     device.completed$.subscribe((burst) => {

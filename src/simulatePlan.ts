@@ -96,7 +96,8 @@ export async function simulatePlan(
     );
 
   const computeTier = hardware.memory.gpuBytes > 0 ? ('gpu' as const) : ('cpu' as const);
-  const device = new SimulatedDevice({ computeTier, duration: taskSeconds(setting, policy) });
+  const hostAttends = computeTier === 'gpu' && policy.cpuAttention && policy.cache.gpu < 1;
+  const device = new SimulatedDevice({ computeTier, hostAttends, duration: taskSeconds(setting, policy) });
   // A row's pages are free once its last square is through, when the next sweep has been planned already: room for that
   // too, or places stay empty for a sweep.
   const held = Math.min(rows, 2 * slots * policy.batchSize);

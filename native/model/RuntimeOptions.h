@@ -75,6 +75,12 @@ struct RuntimeOptions {
   DiskFaults* diskFaults = nullptr;  // tests only; must outlive the runtime
 };
 
+// Whether attention has a queue of its own, for the processor attends to pages in host memory: a device computes other
+// batches meanwhile.
+inline bool attendsApart(const RuntimeOptions& options) {
+  return options.gpu && options.gpu->cacheBuffers == 0 && options.pages != 0;
+}
+
 // Entries of page tables that a batch may reach: those of sequences of full length. There may be more than pages, since
 // sequences share these.
 inline uint64_t mostPageEntries(const RuntimeOptions& options) {
@@ -90,7 +96,7 @@ struct GpuBytes {
   size_t cacheBuffers = 0;  // all of them
   size_t scratch = 0;
   size_t activations = 0;  // of one buffer of limits.tokensPerSquare tokens
-  // Of the weights in host memory, and of the cache there where it comes to the device, what the system did not let be
+  // Of the weights in host memory, and of the cache there where the device reaches it, what the system did not let be
   // pinned: it crosses by one thread's copies, some eighth as fast. Known once reserved.
   size_t unpinned = 0;
   std::vector<uint64_t>

@@ -195,11 +195,11 @@ std::unique_ptr<TaskResult> computePart(const Pass& pass, ComputePart part, size
   return nullptr;
 }
 
-void computeAll(const Pass& pass) {
+void computeAll(const Pass& pass, const Pass& attending) {
   if (pass.spec.embeds()) embed(pass);
   for (size_t layer = 0; layer < pass.spec.layers; layer++) {
     for (const ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish})
-      computePart(pass, part, layer);
+      computePart(part == ComputePart::Attend ? attending : pass, part, layer);
   }
   if (pass.spec.samples()) pass.head();
 }

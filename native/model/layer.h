@@ -8,8 +8,9 @@
 namespace spillway {
 
 std::unique_ptr<TaskResult> computePart(const Pass& pass, ComputePart part, size_t layer);
-// All parts of all layers: in a measuring pass, so that both scratches know their peaks.
-void computeAll(const Pass& pass);
+// All parts of all layers, `attending` being the pass that attends: in measuring passes, so that their scratches know
+// their peaks.
+void computeAll(const Pass& pass, const Pass& attending);
 
 // Output projection, residual, feed-forward block.
 void finishLayer(const Pass& pass, size_t layer);

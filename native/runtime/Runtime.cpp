@@ -39,7 +39,8 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
       activations_("activations", kMostActivations),
       hiddenStores_("hidden store", kMostHandles),
       channel_(std::move(wake)),
-      compute_(model_->options().gpu ? "spillway-gpu" : "spillway-cpu", events_, channel_, ahead()) {
+      compute_(model_->options().gpu ? "spillway-gpu" : "spillway-cpu", events_, channel_, ahead(),
+               attendsApart(model_->options()) ? TaskQueue::Order::Ready : TaskQueue::Order::Submitted) {
   model_->reserve(&traffic_);
   instructionSet_ = model_->options().instructionSet;
   gpuProducts_ = model_->gpuProducts();
@@ -54,6 +55,8 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
     bounds_.devicePages = gpu->pages;
     bounds_.mostPages = mostPageEntries(model_->options());
     link_ = std::make_unique<TaskQueue>("spillway-link", events_, channel_, ahead());
+    if (attendsApart(model_->options()))
+      attend_ = std::make_unique<TaskQueue>("spillway-attend", events_, channel_, ahead());
     cacheBuffers_ = gpu->cacheBuffers;
     bounds_.cacheBufferPages = gpu->cacheBufferPages;
     if (cacheBuffers_ != 0) {
@@ -181,7 +184,7 @@ void Runtime::freeBatch(uint32_t batch) {
 // Of the queues that there are, all but that which computes.
 template <typename Body>
 void Runtime::forOthers(Body body) {
-  for (const auto* queue : {&diskRead_, &diskWrite_, &link_, &cacheUp_, &cacheDown_, &peers_}) {
+  for (const auto* queue : {&attend_, &diskRead_, &diskWrite_, &link_, &cacheUp_, &cacheDown_, &peers_}) {
     if (*queue != nullptr) body(**queue);
   }
 }

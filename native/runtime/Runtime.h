@@ -139,6 +139,7 @@ class Runtime {
   std::unique_ptr<TaskQueue> peers_;                // where hidden states go to or come from peers
   std::unique_ptr<TaskQueue> link_;                 // where layers are loaded into a device
   std::unique_ptr<TaskQueue> cacheUp_, cacheDown_;  // where pages of the cache come to a device and go back
+  std::unique_ptr<TaskQueue> attend_;               // where the processor attends beside a device
   TaskQueue compute_;                               // last: its thread uses all of the above
 };
 

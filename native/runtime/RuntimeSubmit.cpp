@@ -74,7 +74,8 @@ EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchH
   auto use = std::make_shared<BatchUse>(batch);
   const int32_t needed = needsBuffer(part, layer) ? buffer : kNoBuffer;
   const int32_t staging = staged ? cacheBuffer : kNoBuffer;
-  return compute_.launch(
+  TaskQueue& queue = part == ComputePart::Attend && attend_ != nullptr ? *attend_ : compute_;
+  return queue.launch(
       [this, part, layer, use = std::move(use), activations, needed, staging](Launch& launch) {
         return model_->compute(part, layer, use->batch(), *activations, needed, staging, launch);
       },

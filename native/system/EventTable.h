@@ -48,11 +48,16 @@ class EventTable {
         pending |= open(state, until);
       }
       if (!pending) return Outcome::Done;
-      if (spinUntil([&] { return changes_.load() != seen; })) continue;
-      sleepers_.fetch_add(1);
-      if (changes_.load() == seen) parking_.wait(changes_, seen);
-      sleepers_.fetch_sub(1);
+      awaitChange(seen);
     }
+  }
+  // Of any event, and by poke(): how many there have been, and until there has been another.
+  uint32_t changes() const { return changes_.load(); }
+  void awaitChange(uint32_t seen) {
+    if (spinUntil([&] { return changes_.load() != seen; })) return;
+    sleepers_.fetch_add(1);
+    if (changes_.load() == seen) parking_.wait(changes_, seen);
+    sleepers_.fetch_sub(1);
   }
   void poke();
 

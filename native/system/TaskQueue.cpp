@@ -48,8 +48,8 @@ void guard(Completion& completion, Body body) {
 
 }  // namespace
 
-TaskQueue::TaskQueue(const char* name, EventTable& events, CompletionChannel& channel, size_t ahead)
-    : events_(events), channel_(channel), ahead_(ahead) {
+TaskQueue::TaskQueue(const char* name, EventTable& events, CompletionChannel& channel, size_t ahead, Order order)
+    : events_(events), channel_(channel), order_(order), ahead_(ahead) {
   if (ahead_ != 0) finisher_ = startThread("spillway-done", [this] { finishLoop(); });
   try {
     thread_ = startThread(name, [this] { loop(); });
@@ -87,6 +87,7 @@ EventId TaskQueue::add(Task task, const std::vector<EventId>& after) {
     event = tasks_.back().event = events_.create();
     refill_ = ++outstanding_ / 2;
   }
+  if (order_ == Order::Ready) events_.poke();  // it may wait for any change
   wakeThread();
   return event;
 }
@@ -120,21 +121,43 @@ void TaskQueue::wakeThread() {
   if (sleeps_.load()) parking_.wake(changes_, 1);
 }
 
+bool TaskQueue::mayBegin(const Task& task) const {
+  const auto until = task.deviceWork ? EventTable::Until::Launched : EventTable::Until::Completed;
+  return task.event <= cancelledThrough_.load() || events_.reached(task.after, until);
+}
+
+// Returns false, without one, where there are no more to come.
+bool TaskQueue::takeNext(Task& task) {
+  for (;;) {
+    if (ahead_ != 0) awaitRoom();
+    const uint32_t seen = events_.changes();
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (tasks_.empty()) return !stopping_;
+      const auto next = order_ == Order::Submitted
+                            ? tasks_.begin()
+                            : std::find_if(tasks_.begin(), tasks_.end(), [this](Task& each) { return mayBegin(each); });
+      if (next != tasks_.end()) {
+        task = std::move(*next);
+        tasks_.erase(next);
+        break;
+      }
+    }
+    waits_.store(true);
+    if (!std::exchange(told_, true)) channel_.flush();
+    events_.awaitChange(seen);
+  }
+  waits_.store(false);
+  told_ = false;
+  return true;
+}
+
 void TaskQueue::loop() {
   for (;;) {
     const uint32_t seen = changes_.load();
     Task task;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (!tasks_.empty()) {
-        task = std::move(tasks_.front());
-        tasks_.pop_front();
-      } else if (stopping_) {
-        break;
-      }
-    }
+    if (!takeNext(task)) break;
     if (task.event != 0) {
-      if (ahead_ != 0) awaitRoom();
       start(task);
       if (ahead_ != 0)
         handOver(std::move(task));

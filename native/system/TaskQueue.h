@@ -7,6 +7,9 @@
 //
 // A queue may run ahead of a device: tasks that leave something under way there are launched one behind the other, up
 // to a depth, and a second thread waits for each of them, in order, and reports it.
+//
+// Where tasks of one queue wait for those of another that takes long, the order may be Order::Ready: a task that may
+// begin overtakes those that may not yet.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -28,9 +31,12 @@ class TaskQueue {
   using Work = std::function<std::unique_ptr<TaskResult>()>;
   using DeviceWork = std::function<std::unique_ptr<TaskResult>(Launch&)>;
 
+  enum class Order : uint8_t { Submitted, Ready };
+
   // Both must outlive the queue. ahead: how many tasks may have been launched and not yet reported; 0: each is done,
   // and reported, before the next begins.
-  TaskQueue(const char* name, EventTable& events, CompletionChannel& channel, size_t ahead = 0);
+  TaskQueue(const char* name, EventTable& events, CompletionChannel& channel, size_t ahead = 0,
+            Order order = Order::Submitted);
   ~TaskQueue();  // stop() and join()
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
@@ -45,7 +51,7 @@ class TaskQueue {
   // for has completed: well if all of it did.
   EventId launch(DeviceWork work, const std::vector<EventId>& after);
 
-  // Tasks that were submitted and have not started complete with code Cancelled, in order; the running one, and what
+  // Tasks that were submitted and have not started complete with code Cancelled; the running one, and what
   // has been launched, finishes.
   void cancelAll();
 
@@ -68,6 +74,8 @@ class TaskQueue {
   };
   EventId add(Task task, const std::vector<EventId>& after);
   void loop();
+  bool takeNext(Task& task);
+  bool mayBegin(const Task& task) const;
   void start(Task& task);
   void finish(Task& task);
   void handOver(Task&& task);
@@ -93,6 +101,9 @@ class TaskQueue {
   // Of the thread that reports.
   double toldSeconds_ = 0;  // when the consumer was told last
   double endSeconds_ = 0;   // of the task before
+
+  const Order order_;
+  bool told_ = false;  // the consumer, that nothing may begin
 
   // Where the queue runs ahead.
   const size_t ahead_;

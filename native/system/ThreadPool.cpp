@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstdint>
 #include <exception>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -59,6 +60,7 @@ class Share {
 // owns none touches nothing but the atomics. (A thread that is late may find a share as it was in an earlier loop: what
 // it takes then is an index of the present one nevertheless.)
 struct ThreadPool::State {
+  std::mutex turn;  // of whoever calls
   Body body = nullptr;
   void* context = nullptr;
 
@@ -160,6 +162,7 @@ void ThreadPool::parallelFor(size_t count, Body body, void* context) {
   if (count > kMost)
     throw Error(ErrorCode::InvalidArgument,
                 "a parallel loop of " + std::to_string(count) + " indices, of at most " + std::to_string(kMost));
+  std::lock_guard<std::mutex> turn(state.turn);
   state.start();
   state.body = body;
   state.context = context;

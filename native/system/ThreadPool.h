@@ -1,4 +1,5 @@
-// Threads that share the iterations of one loop at a time. The caller takes part; helpers spin briefly, then sleep.
+// Threads that share the iterations of one loop at a time; those who call for several take turns. The caller takes
+// part; helpers spin briefly, then sleep.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -21,7 +22,7 @@ class ThreadPool {
   // threads()). Each thread begins with indices of its own, the same ones in loops of the same length, so that it finds
   // in its caches what it left there. Who has none left takes over others', one at a time: a thread that the system
   // took away delays no more than the index it is at. Returns when all are done; the first exception is rethrown here.
-  // Not reentrant; one caller at a time. At most 2^32 - 1 indices.
+  // Not reentrant. At most 2^32 - 1 indices.
   using Body = void (*)(void* context, size_t index, unsigned worker);
   void parallelFor(size_t count, Body body, void* context);
 

@@ -1,6 +1,6 @@
 import type { StageContext } from '../engine/execution/Run.js';
 import { layerBounds, type LayerBounds } from '../engine/grid/Square.js';
-import type { ComputePart, TaskEvent } from '../engine/grid/Task.js';
+import type { ComputePart, QueueName, TaskEvent } from '../engine/grid/Task.js';
 import { beginsBehindOthers, stage, type Stage } from './stageInternals.js';
 
 /** The parts of a layer, in order. The model's first layer embeds before them, its last one samples after them. */
@@ -29,13 +29,19 @@ export function compute(run: StageContext): Stage {
           ? [neighbour, ...events.inputs]
           : events.inputs;
       for (const part of parts) {
-        const event = run.issue(square, { name: 'compute', part, queue: run.device.computeQueue }, after);
+        const queue = queueOf(run.device, part);
+        const event = run.issue(square, { name: 'compute', part, queue }, after);
         after = [event];
         events.compute = event;
       }
       if (events.compute) left.set(batch.slot, events.compute);
     };
   });
+}
+
+/** The queue of a part. */
+export function queueOf({ computeQueue, attendQueue }: StageContext['device'], part: ComputePart): QueueName {
+  return part === 'attend' ? attendQueue : computeQueue;
 }
 
 /** The parts of a layer's compute, each a task. */

@@ -9,7 +9,7 @@ import { hopsOf, QUEUE_NAMES, type QueueName, type TaskName } from '../engine/gr
 import type { Move } from '../engine/memory/movement.js';
 import { UsageError } from '../errors/UsageError.js';
 import { parseBytes, type Size } from '../units.js';
-import { partsOf } from './compute.js';
+import { partsOf, queueOf } from './compute.js';
 import type { Stage } from './stageInternals.js';
 
 /** What one queue of a device may hold at once, for one run. At least one of `tasks` and `bytes` is given. */
@@ -180,8 +180,8 @@ class Demand {
         .filter((move) => move.queue === queue);
       if (moves.length > 0) demand.set(name, sum(moves.map(({ bytes }) => ({ tasks: 1, bytes }))));
     };
-    if (queue === run.device.computeQueue)
-      demand.set('compute', { tasks: partsOf(square.layer, this.bounds).length, bytes: 0 });
+    const parts = partsOf(square.layer, this.bounds).filter((part) => queueOf(run.device, part) === queue);
+    if (parts.length > 0) demand.set('compute', { tasks: parts.length, bytes: 0 });
     if (last?.batch.pass !== square.batch.pass || last.layer !== square.layer)
       add('load_weight', run.movement.loadWeight(square));
     add(

@@ -95,7 +95,8 @@ class CpuBackend final : public Backend {
     batch.tokens.resize(parts_.options.limits.tokensPerSquare);
     Activations activations(spec_, 0, keepsKeys_);
     Scratch scratch(nullptr, 0);
-    computeAll(passOf(batch, activations, scratch, true));
+    const CpuPass pass = passOf(batch, activations, scratch, true);
+    computeAll(pass, pass);
     return scratch.peak();
   }
 

@@ -1,6 +1,7 @@
 // A pass's operations on the processor.
 #pragma once
 #include <algorithm>
+#include <functional>
 
 #include "../../model/Pass.h"
 #include "../../model/CacheMemory.h"
@@ -72,8 +73,8 @@ struct CpuPass final : Pass {
 // token of the sequence's own is stored there.
 void copyPages(const CpuPass& pass, size_t layer);
 // For a batch with pages on disk, first: new keys and values from the activations into the pages, in the pool, the
-// staging buffer and the tails. Leaves the pages' places in Batch::pagePointers. Throws Error(InvalidArgument) unless
-// this batch and layer were projected last.
-void placePages(const CpuPass& pass, size_t layer);
+// staging buffer and the tails. Leaves the pages' places in Batch::pagePointers. stores: of which tokens; default: of
+// all. Throws Error(InvalidArgument) unless this batch and layer were projected last.
+void placePages(const CpuPass& pass, size_t layer, const std::function<bool(const BatchToken&)>& stores = {});
 
 }  // namespace spillway

@@ -48,7 +48,7 @@ void takeTails(const CpuPass& pass, size_t layer) {
 
 }  // namespace
 
-void placePages(const CpuPass& pass, size_t layer) {
+void placePages(const CpuPass& pass, size_t layer, const std::function<bool(const BatchToken&)>& stores) {
   Activations& activations = pass.activations;
   takeKeys(pass.batch, activations, layer);
   findPages(pass, layer);
@@ -59,7 +59,7 @@ void placePages(const CpuPass& pass, size_t layer) {
     const BatchToken& token = pass.batch.tokens[t];
     const uint8_t* page =
         pass.batch.pagePointers[pass.batch.ranges[token.range].firstPage + token.position / pageTokens];
-    if (page == nullptr) return;  // on a device
+    if (page == nullptr || (stores && !stores(token))) return;  // on a device, or by it
     cacheStore(pass.compute.kernels, pass.cache.layout(), const_cast<uint8_t*>(page), token.position % pageTokens,
                activations.keys + t * width, activations.values + t * width);
   });

@@ -17,19 +17,21 @@ size_t reachedPages(const CudaPass& pass) {
 
 // Where each part of the upload begins, in bytes.
 struct Upload {
-  size_t pages, quantised, halves;  // entries: of page tables; of those that become halves
-  size_t tokensAt, rangeTokensAt, rangesAt, bytes;
+  size_t pages, quantised, halves, homes;  // entries: of page tables; of those that become halves; of homes
+  size_t tokensAt, rangeTokensAt, homeTokensAt, rangesAt, bytes;
 
   // A sequence may be in two ranges: of its tokens some on the device, some uploaded to it.
-  Upload(const CudaPass& pass, const AttendingRuns& runs, const HalvedPages& halved)
+  Upload(const CudaPass& pass, const AttendingRuns& runs, const HalvedPages& halved, bool withHomes)
       : pages(reachedPages(pass)),
         quantised(std::min(2 * pages, 2 * pass.batch.ranges.size() * halved.count)),
-        halves(quantised) {
+        halves(quantised),
+        homes(withHomes ? pages : 0) {
     const size_t tokens = pass.tokens(),
                  ranges = pass.measuring ? tokens : runs.size(Attending::InRange) + runs.size(Attending::Uploaded);
-    tokensAt = (pages + quantised + halves) * sizeof(uint8_t*);
+    tokensAt = (pages + quantised + halves + homes) * sizeof(uint8_t*);
     rangeTokensAt = tokensAt + tokens * sizeof(cuda::AttentionToken);
-    rangesAt = rangeTokensAt + (halved.count == 0 ? 0 : tokens * sizeof(cuda::AttentionToken));
+    homeTokensAt = rangeTokensAt + (halved.count == 0 ? 0 : tokens * sizeof(cuda::AttentionToken));
+    rangesAt = homeTokensAt + (withHomes ? tokens * sizeof(cuda::AttentionToken) : 0);
     bytes = rangesAt + ranges * sizeof(cuda::AttentionRange);
   }
 };
@@ -46,11 +48,14 @@ class Writer {
         pages_(reinterpret_cast<const uint8_t**>(here)),
         quantised_(pages_ + upload.pages),
         halves_(quantised_ + upload.quantised),
+        homes_(halves_ + upload.halves),
         tokens_(reinterpret_cast<cuda::AttentionToken*>(here + upload.tokensAt)),
         rangeTokens_(reinterpret_cast<cuda::AttentionToken*>(here + upload.rangeTokensAt)),
+        homeTokens_(reinterpret_cast<cuda::AttentionToken*>(here + upload.homeTokensAt)),
         ranges_(reinterpret_cast<cuda::AttentionRange*>(here + upload.rangesAt)),
         pagesThere_(reinterpret_cast<const uint8_t* const*>(there)),
-        halvesThere_(pagesThere_ + upload.pages + upload.quantised) {}
+        halvesThere_(pagesThere_ + upload.pages + upload.quantised),
+        homesThere_(halvesThere_ + upload.halves) {}
 
   void writeTokens() {
     const uint32_t pageTokens = pass_.layout().pageTokens;
@@ -64,6 +69,22 @@ class Writer {
         const uint32_t position = range.firstPosition + t;
         tokens_[range.firstToken + t] = {table, position, position < keys ? 0 : keys};
       }
+    }
+  }
+
+  void writeHomes(const AttendingRuns& runs) {
+    const uint32_t pageTokens = pass_.layout().pageTokens;
+    size_t entry = 0;
+    for (const AttendingRun* run = runs.begin(Attending::Uploaded); run != runs.end(Attending::Uploaded); run++) {
+      const BatchToken& token = pass_.batch.tokens[run->firstToken];
+      const BatchRange& range = pass_.batch.ranges[token.range];
+      const auto* table = homesThere_ + entry;
+      for (uint32_t p = 0; p <= lastPosition(*run) / pageTokens; p++)
+        homes_[entry++] =
+            p < token.position / pageTokens
+                ? nullptr
+                : pass_.hostPages.page(layer_, static_cast<size_t>(pass_.batch.pages[range.firstPage + p]));
+      for (uint32_t t = 0; t < run->tokens; t++) homeTokens_[run->firstToken + t] = {table, token.position + t};
     }
   }
 
@@ -150,10 +171,12 @@ class Writer {
   const uint8_t** pages_;
   const uint8_t** quantised_;
   const uint8_t** halves_;
-  cuda::AttentionToken *tokens_, *rangeTokens_;
+  const uint8_t** homes_;
+  cuda::AttentionToken *tokens_, *rangeTokens_, *homeTokens_;
   cuda::AttentionRange* ranges_;
   const uint8_t* const* pagesThere_;
   const uint8_t* const* halvesThere_;
+  const uint8_t* const* homesThere_;
   size_t entry_ = 0;  // of those that become halves
 };
 
@@ -165,8 +188,8 @@ uint32_t firstSeenKey(const CudaPass& pass, const AttendingRun& run, uint32_t wi
 }
 
 AttentionTables uploadTables(const CudaPass& pass, size_t layer, const AttendingRuns& runs,
-                             const UploadedPages& uploaded, const HalvedPages& halved) {
-  const Upload upload(pass, runs, halved);
+                             const UploadedPages& uploaded, const HalvedPages& halved, bool homes) {
+  const Upload upload(pass, runs, halved, homes);
   uint8_t* there = pass.scratch.take<uint8_t>(upload.bytes);
   RangeGroup* groups = pass.host.take<RangeGroup>(
       pass.measuring ? pass.tokens() : runs.size(Attending::InRange) + runs.size(Attending::Uploaded));
@@ -177,15 +200,18 @@ AttentionTables uploadTables(const CudaPass& pass, size_t layer, const Attending
     Writer writer(pass, layer, uploaded, halved, upload, here, there);
     writer.writeTokens();
     groupCount = writer.writeRanges(runs, groups);
+    if (homes) writer.writeHomes(runs);
     pass.link->upload(there, here, upload.bytes);
   }
   pass.host.release(hostMark);
   const auto* pages = reinterpret_cast<const uint8_t* const*>(there);
   const auto* tokens = reinterpret_cast<const cuda::AttentionToken*>(there + upload.tokensAt);
   const auto* rangeTokens = reinterpret_cast<const cuda::AttentionToken*>(there + upload.rangeTokensAt);
+  const auto* homeTokens = reinterpret_cast<const cuda::AttentionToken*>(there + upload.homeTokensAt);
   return {tokens,
           reinterpret_cast<const cuda::AttentionRange*>(there + upload.rangesAt),
           halved.count == 0 ? tokens : rangeTokens,
+          homes ? homeTokens : nullptr,
           pages + upload.pages,
           reinterpret_cast<uint8_t* const*>(there) + upload.pages + upload.quantised,
           groups,

@@ -33,15 +33,18 @@ struct AttentionTables {
   const cuda::AttentionToken* tokens;       // of the whole batch
   const cuda::AttentionRange* ranges;       // those on the device, then those that are uploaded to it
   const cuda::AttentionToken* rangeTokens;  // `tokens`, or of those in ranges the same over halves
+  const cuda::AttentionToken* homeTokens;   // of those that are uploaded, over their pages in host memory; null where
+                                            // the device does not reach these
   const uint8_t* const* quantised;          // pages that become halves, null for those that need not, and where
   uint8_t* const* halves;
   const RangeGroup* groups;
   size_t groupCount;
 };
 
-// Takes what it needs of both scratches; what the tables hold has gone into the stream when it returns.
+// Takes what it needs of both scratches; what the tables hold has gone into the stream when it returns. homes: whether
+// the device brings keys and values of tokens that are uploaded to their pages.
 AttentionTables uploadTables(const CudaPass& pass, size_t layer, const AttendingRuns& runs,
-                             const UploadedPages& uploaded, const HalvedPages& halved);
+                             const UploadedPages& uploaded, const HalvedPages& halved, bool homes);
 
 // The first of a run's keys that any of its tokens sees in a layer with this window (0: none).
 uint32_t firstSeenKey(const CudaPass& pass, const AttendingRun& run, uint32_t window);

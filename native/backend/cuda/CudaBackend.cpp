@@ -103,6 +103,7 @@ CudaPass CudaBackend::passOf(const Batch& batch, Activations& activations, Scrat
           pages_,
           constants_,
           parts_.hostPages,
+          hostPages_.pinned(),
           parts_.options.gpu->cacheBuffers != 0,
           mostPageEntries(parts_.options),
           {wantsLibrary(), parts_.options.gpu->longPromptTokens, libraryProducts_.get()}};
@@ -124,13 +125,21 @@ void CudaBackend::measureScratch() {
   batch.ranges.resize(parts_.options.limits.rowsPerSquare);
   batch.tokens.resize(parts_.options.limits.tokensPerSquare);
   Activations activations(spec_, 0, true);
-  Scratch scratch(nullptr, 0), host(nullptr, 0);
-  computeAll(passOf(batch, activations, scratch, host, nullptr));
-  scratchBytes_ = scratch.peak();
+  Scratch scratch(nullptr, 0), host(nullptr, 0), scratchApart(nullptr, 0), hostApart(nullptr, 0);
+  const CudaPass pass = passOf(batch, activations, scratch, host, nullptr);
+  computeAll(pass, attendsApart() ? passOf(batch, activations, scratchApart, hostApart, nullptr) : pass);
+  compute_.scratchBytes = scratch.peak();
   forProducts([&](const StoredMatrix& matrix) {
-    scratchBytes_ = std::max(scratchBytes_, cuda::CublasLtProducts::tryBytes(matrix.outputs, matrix.inputs));
+    compute_.scratchBytes =
+        std::max(compute_.scratchBytes, cuda::CublasLtProducts::tryBytes(matrix.outputs, matrix.inputs));
   });
-  hostScratchBytes_ = host.peak();
+  compute_.hostBytes = host.peak();
+  attend_.scratchBytes = scratchApart.peak();
+  attend_.hostBytes = hostApart.peak();
+}
+
+bool CudaBackend::reachesHostPages() const {
+  return parts_.options.gpu->cacheBuffers != 0 || parts_.compute.precision == Precision::Default;
 }
 
 // Each way; where there are hidden stores.
@@ -143,7 +152,7 @@ size_t CudaBackend::hiddenPassageBytes() const {
 void CudaBackend::addBytes(RuntimeBytes& bytes) const {
   bytes.weights = weights_.hostBytes();
   bytes.weightBuffers = 0;
-  bytes.scratch = hostScratchBytes_ + 2 * hiddenPassageBytes();
+  bytes.scratch = compute_.hostBytes + attend_.hostBytes + 2 * hiddenPassageBytes();
   bytes.activations = 0;
   bytes.gpu = this->bytes();
 }
@@ -156,9 +165,11 @@ GpuBytes CudaBackend::bytes() const {
       Device::aligned(multiplied(gpu.buffers, parts_.weights.mostStreamedBytes(), "the weight buffers on the device"));
   bytes.cache = Device::aligned(cacheBytes_);
   bytes.cacheBuffers = Device::aligned(fetcher_.bytes());
-  bytes.scratch = Device::aligned(scratchBytes_) + Device::aligned(constantBytes_);
+  bytes.scratch =
+      Device::aligned(compute_.scratchBytes) + Device::aligned(attend_.scratchBytes) + Device::aligned(constantBytes_);
   bytes.activations = Device::aligned(Activations::bytesFor(spec_, parts_.options.limits.tokensPerSquare, true));
-  bytes.unpinned = weights_.unpinnedBytes() + fetcher_.unpinnedBytes();
+  bytes.unpinned = weights_.unpinnedBytes();
+  if (device_ != nullptr && reachesHostPages() && !hostPages_.pinned()) bytes.unpinned += parts_.hostPages.bytes();
   for (size_t layer = 0; layer < spec_.layers; layer++) bytes.streamedFromStore.push_back(weights_.storeBytes(layer));
   return bytes;
 }
@@ -171,19 +182,25 @@ void CudaBackend::reserve() {
   bufferMemory_ = device_->take(sizes.weightBuffers, "the weight buffers");
   cacheMemory_ = device_->take(sizes.cache, "the KV cache");
   cacheBufferMemory_ = device_->take(sizes.cacheBuffers, "buffers of the KV cache");
-  scratchMemory_ = device_->take(scratchBytes_, "scratch memory");
   constantMemory_ = device_->take(constantBytes_, "scratch memory");
   parts_.weights.place(weightMemory_.data());
   if (sizes.weightBuffers != 0) buffers_.place(gpu.buffers, parts_.weights.mostStreamedBytes(), bufferMemory_.data());
   bufferOrder_.resize(gpu.buffers);
   pages_.data = cacheMemory_.data();
-  weights_.reserve();
-  hostScratch_ = Arena(hostScratchBytes_, "scratch memory");
+  weights_.reserve(parts_.compute.pool);
+  if (reachesHostPages()) hostPages_ = HostPin(parts_.hostPages.data(), parts_.hostPages.bytes(), parts_.compute.pool);
+  reserve(compute_);
+  reserve(attend_);
   hiddenUp_ = Arena(hiddenPassageBytes(), "activations");
   hiddenDown_ = Arena(hiddenPassageBytes(), "activations");
   reserveLinks(sizes);
   reserveConstants();
   openLibrary();
+}
+
+void CudaBackend::reserve(Workplace& workplace) {
+  workplace.scratch = device_->take(workplace.scratchBytes, "scratch memory");
+  workplace.host = Arena(workplace.hostBytes, "scratch memory");
 }
 
 std::string CudaBackend::gpuProducts() const {
@@ -200,12 +217,13 @@ void CudaBackend::openLibrary() {
   }
   // Shapes that it has no algorithm for are left to the kernels.
   forProducts([&](const StoredMatrix& matrix) {
-    libraryProducts_->prepare(computeLink_->stream(), matrix.outputs, matrix.inputs, scratchMemory_.data());
+    libraryProducts_->prepare(compute_.link->stream(), matrix.outputs, matrix.inputs, compute_.scratch.data());
   });
 }
 
 // Half of what is pinned is for weights, a quarter for tasks, an eighth each for hidden states on their way up and
-// down. Where pages of the cache come and go, these have half of what tasks and hidden states had.
+// down. Where pages of the cache come and go, these have half of what tasks and hidden states had; attention that is
+// apart has half of what tasks had.
 void CudaBackend::reserveLinks(const GpuBytes& sizes) {
   pinned_.emplace(cuda::MemoryKind::Pinned, parts_.options.gpu->pinnedBytes);
   const size_t bytes = pinned_->capacityBytes();
@@ -218,11 +236,12 @@ void CudaBackend::reserveLinks(const GpuBytes& sizes) {
   const bool fetches = sizes.cacheBuffers != 0;
   const size_t less = fetches ? 2 : 1;
   add(weightLink_, StreamIndex::Weights, Uploads::CopyEngine, 2, 4);
-  add(computeLink_, StreamIndex::Compute, Uploads::Kernel, 4 * less, 8);
+  add(compute_.link, StreamIndex::Compute, Uploads::Kernel, 4 * (attendsApart() ? 2 : less), 8);
+  if (attendsApart()) add(attend_.link, StreamIndex::Attend, Uploads::Kernel, 8, 8);
   add(upLink_, StreamIndex::Up, Uploads::Kernel, 8 * less, 2);
   add(downLink_, StreamIndex::Down, Uploads::CopyEngine, 8 * less, 2);
   if (!fetches) return;
-  fetcher_.reserve(cacheBufferMemory_.data(), [&](std::optional<Link>& link, StreamIndex index) {
+  fetcher_.reserve(cacheBufferMemory_.data(), hostPages_.pinned(), [&](std::optional<Link>& link, StreamIndex index) {
     add(link, index, index == StreamIndex::CacheUp ? Uploads::Kernel : Uploads::CopyEngine, 8, 4);
   });
 }
@@ -232,14 +251,14 @@ void CudaBackend::reserveConstants() {
   for (size_t i = 0; i < places.size(); i++) places[i] = static_cast<uint32_t>(i);
   Scratch constants(constantMemory_.data(), constantMemory_.bytes());
   auto* onDevice = constants.take<uint32_t>(places.size());
-  computeLink_->upload(onDevice, places.data(), places.size() * sizeof(uint32_t));
+  compute_.link->upload(onDevice, places.data(), places.size() * sizeof(uint32_t));
   constants_.places = onDevice;
   if (spec_.position == PositionKind::Alibi) {
     auto* slopes = constants.take<float>(spec_.alibiSlopes.size());
-    computeLink_->upload(slopes, spec_.alibiSlopes.data(), spec_.alibiSlopes.size() * sizeof(float));
+    compute_.link->upload(slopes, spec_.alibiSlopes.data(), spec_.alibiSlopes.size() * sizeof(float));
     constants_.slopes = slopes;
   }
-  computeLink_->finish();
+  compute_.link->finish();
 }
 
 void CudaBackend::load(WeightStore& store, LoadProgress& progress) {
@@ -266,10 +285,11 @@ void CudaBackend::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store
 std::unique_ptr<TaskResult> CudaBackend::compute(ComputePart part, uint32_t layer, const Batch& batch,
                                                  Activations& activations, int32_t buffer, const Staging& staging,
                                                  Launch& launch) {
-  Link& link = *computeLink_;
+  Workplace& place = part == ComputePart::Attend && attendsApart() ? attend_ : compute_;
+  Link& link = *place.link;
   link.use();
   link.after(launch.before);
-  Scratch scratch(scratchMemory_.data(), scratchMemory_.bytes()), host(hostScratch_.data(), hostScratch_.bytes());
+  Scratch scratch(place.scratch.data(), place.scratch.bytes()), host(place.host.data(), place.host.bytes());
   std::optional<WeightBuffers::Use> use;
   if (buffer != kNoBuffer) {
     use.emplace(buffers_, static_cast<uint32_t>(buffer), layer);

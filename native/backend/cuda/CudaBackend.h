@@ -3,7 +3,8 @@
 // Memory on the device is one reservation, cut up when it is made: weights, weight buffers, pages of the cache,
 // scratch; what is left is for activations. A task's work is given to a stream of the device, behind what
 // Launch::before names, and its end is what it leaves in Launch::left. Where a task needs something back (experts,
-// attention on the host, sampled tokens) it waits for that alone, and whoever is behind it with it.
+// attention on the host, sampled tokens) it waits for that alone, and whoever is behind it with it. Where the processor
+// attends, attention has a stream and a thread of its own, so that nobody else is.
 #pragma once
 #include <functional>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "../Backend.h"
 #include "CudaPass.h"
 #include "GpuWeights.h"
+#include "HostPin.h"
 #include "Link.h"
 #include "PageFetcher.h"
 
@@ -50,8 +52,19 @@ class CudaBackend final : public Backend {
   void writeHidden(Activations& activations, const float* from, size_t count) override;
 
  private:
+  // What the tasks of one thread work with.
+  struct Workplace {
+    size_t scratchBytes = 0, hostBytes = 0;
+    Device::Piece scratch;
+    Arena host;
+    std::optional<Link> link;
+  };
+  bool attendsApart() const { return spillway::attendsApart(parts_.options); }
+  // Whether the device reads and writes pages in the host's memory by itself.
+  bool reachesHostPages() const;
   GpuBytes bytes() const;
   void measureScratch();
+  void reserve(Workplace& workplace);
   void upload(Activations& activations, const void* from, size_t count, Launch& launch);
   size_t hiddenPassageBytes() const;
   CudaPass passOf(const Batch& batch, Activations& activations, Scratch& scratch, Scratch& host, Link* link) const;
@@ -71,7 +84,7 @@ class CudaBackend final : public Backend {
   const Weights hostWeights_;  // cut where host memory's part of each layer ends
   GpuWeights weights_;
   size_t pageBytes_, cacheBytes_;
-  size_t scratchBytes_ = 0, hostScratchBytes_ = 0, constantBytes_ = 0;
+  size_t constantBytes_ = 0;
   DevicePages pages_;
   GpuConstants constants_;
 
@@ -79,14 +92,15 @@ class CudaBackend final : public Backend {
   std::shared_ptr<Device> device_;
   std::unique_ptr<cuda::CublasLtProducts> libraryProducts_;  // when it goes no stream works for it any more
   std::optional<cuda::MemoryPool> pinned_;
-  Device::Piece weightMemory_, bufferMemory_, cacheMemory_, cacheBufferMemory_, scratchMemory_, constantMemory_;
-  Arena hostScratch_;
+  Device::Piece weightMemory_, bufferMemory_, cacheMemory_, cacheBufferMemory_, constantMemory_;
   Arena hiddenUp_, hiddenDown_;  // hidden states on their way between the device and a store
   WeightBuffers buffers_;
   BufferOrder bufferOrder_{"weight buffer"};
   StreamsDone done_;
   std::mutex upMutex_, downMutex_;  // stores and peers have queues of their own
-  std::optional<Link> computeLink_, weightLink_, upLink_, downLink_;
+  HostPin hostPages_;               // of all of them
+  Workplace compute_, attend_;      // attend_: where attention is apart
+  std::optional<Link> weightLink_, upLink_, downLink_;
   PageFetcher fetcher_;
 };
 

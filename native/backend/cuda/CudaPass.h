@@ -46,12 +46,13 @@ struct GpuLibraryProducts {
 struct CudaPass final : Pass {
   CudaPass(const DecoderSpec& spec, const Weights& weights, const Compute& compute, const Batch& batch,
            Activations& activations, Scratch& scratch, Scratch& host, Link* link, float keepKeys,
-           const DevicePages& pages, const GpuConstants& constants, const CacheMemory& hostPages, bool fetches,
-           uint64_t mostPages, const GpuLibraryProducts& library)
+           const DevicePages& pages, const GpuConstants& constants, const CacheMemory& hostPages, bool hostPinned,
+           bool fetches, uint64_t mostPages, const GpuLibraryProducts& library)
       : Pass(spec, weights, compute, batch, activations, scratch, host, link == nullptr, keepKeys),
         pages(pages),
         constants(constants),
         hostPages(hostPages),
+        hostPinned(hostPinned),
         fetches(fetches),
         mostPages(mostPages),
         link(link),
@@ -60,6 +61,7 @@ struct CudaPass final : Pass {
   const DevicePages& pages;
   const GpuConstants& constants;
   const CacheMemory& hostPages;
+  bool hostPinned;                        // the device reads and writes them where they are
   bool fetches;                           // pages that live elsewhere come to the device
   const FetchedPages* fetched = nullptr;  // those of the square at hand, if it has any, and where they are
   uint8_t* fetchedData = nullptr;

@@ -19,16 +19,18 @@ GpuWeights::GpuWeights(const Weights& device, const Weights& host)
   }
 }
 
-void GpuWeights::reserve() {
+void GpuWeights::reserve(ThreadPool& pool) {
   memory_ = Arena(hostBytes_, "the weights");
-  pin_ = HostPin(memory_.data(), hostBytes_);
+  pin_ = HostPin(memory_.data(), hostBytes_, pool);
 }
 
-// Some of a block to where it belongs: to the device, to host memory, to both where the cut goes through 4096 bytes.
-void GpuWeights::put(size_t block, uint64_t offset, const uint8_t* data, uint64_t bytes, Link& link) {
+void GpuWeights::putThere(size_t block, uint64_t offset, const uint8_t* data, uint64_t bytes, Link& link) {
   const Weights::Block& there = device_.blocks()[block];
   if (offset < there.residentBytes)
     link.upload(device_.memory(there) + offset, data, std::min(bytes, there.residentBytes - offset));
+}
+
+void GpuWeights::putHere(size_t block, uint64_t offset, const uint8_t* data, uint64_t bytes) {
   const HostPart& part = parts_[block];
   const uint64_t begin = std::max(offset, part.begin), end = std::min(offset + bytes, part.end);
   if (begin < end)
@@ -37,7 +39,8 @@ void GpuWeights::put(size_t block, uint64_t offset, const uint8_t* data, uint64_
 
 void GpuWeights::load(WeightStore& store, Link& link, LoadProgress& progress) {
   store.loadResident(progress, [&](size_t block, uint64_t offset, const uint8_t* data, uint64_t bytes) {
-    put(block, offset, data, bytes, link);
+    putThere(block, offset, data, bytes, link);
+    putHere(block, offset, data, bytes);
   });
   link.finish();
 }
@@ -54,11 +57,13 @@ void GpuWeights::load(const std::vector<File>& files, ThreadPool& pool, Link& li
     pool.parallelFor(some, [&](size_t i, unsigned) {
       progress.check();
       uint8_t* buffer = buffers.data() + i * stride;
-      packUnit(units[first + i], files, buffer, buffer + readStride);
+      const WeightUnit& unit = units[first + i];
+      packUnit(unit, files, buffer, buffer + readStride);
+      putHere(unit.weight->block, unit.offset(), buffer + readStride, unit.bytes());
     });
     for (size_t i = 0; i < some; i++) {
       const WeightUnit& unit = units[first + i];
-      put(unit.weight->block, unit.offset(), buffers.data() + i * stride + readStride, unit.bytes(), link);
+      putThere(unit.weight->block, unit.offset(), buffers.data() + i * stride + readStride, unit.bytes(), link);
       progress.add(unit.fileBytes());
     }
   }

@@ -24,7 +24,7 @@ class GpuWeights {
   uint64_t storeBytes(size_t layer) const {
     return host_.layerBlock(layer).streamedBytes();
   }  // that come from the store each time
-  void reserve();
+  void reserve(ThreadPool& pool);
   // Of hostBytes(), once reserved.
   size_t unpinnedBytes() const { return memory_.data() == nullptr || pin_.pinned() ? 0 : hostBytes_; }
 
@@ -40,7 +40,9 @@ class GpuWeights {
     uint64_t begin = 0, end = 0;
     size_t place = 0;
   };
-  void put(size_t block, uint64_t offset, const uint8_t* data, uint64_t bytes, Link& link);
+  // Some of a block to where it belongs: to the device, to host memory, to both where the cut goes through 4096 bytes.
+  void putThere(size_t block, uint64_t offset, const uint8_t* data, uint64_t bytes, Link& link);
+  void putHere(size_t block, uint64_t offset, const uint8_t* data, uint64_t bytes);
 
   const Weights& device_;
   const Weights& host_;

@@ -37,7 +37,8 @@ void HostAttention::forRuns(std::initializer_list<Attending> kinds, Body body) c
   }
 }
 
-void HostAttention::fetch() {
+void HostAttention::fetch(bool uploaded) {
+  fetchesUploaded_ = uploaded;
   const size_t queryWidth = pass_.spec.queryWidth(), keyWidth = pass_.spec.keyWidth();
   const Activations& activations = pass_.activations;
   const auto fetchKeys = [&](size_t first, size_t tokens) {
@@ -52,7 +53,7 @@ void HostAttention::fetch() {
     fetchKeys(first, tokens);
   });
   // The device attends for these, but their keys and values are to stay here.
-  forRuns({Attending::Uploaded}, fetchKeys);
+  if (uploaded) forRuns({Attending::Uploaded}, fetchKeys);
 }
 
 // `count` tokens of one range, from `token` on.
@@ -100,7 +101,10 @@ void HostAttention::attend() {
   activations.values = values_;
   activations.keysSerial = batch.serial;
   activations.keysLayer = layer_;
-  placePages(passHere(activations), layer_);
+  const auto isHere = [this](const BatchToken& token) {
+    return fetchesUploaded_ || token.position >= firstHostQuery(pass_.batch, pass_.batch.ranges[token.range], rules_);
+  };
+  placePages(passHere(activations), layer_, isHere);
   size_t rows = 0;
   for (const BatchRange& range : batch.ranges) {
     const uint32_t first = firstHostQuery(batch, range, rules_);

@@ -18,10 +18,13 @@ class HostAttention {
   HostAttention(const CudaPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer,
                 size_t scoreFloats);
 
-  void beginPages() const;  // those that begin as copies, before anybody reads or goes on with them
-  void fetch();             // returns when everything has come down
-  void attend();            // on the processor, after storing the new keys and values there
-  void send();              // to the device
+  // Those that begin as copies, before anybody reads or goes on with them; nothing may be on its way to any of them.
+  void beginPages() const;
+  // Returns when everything has come down; uploaded: keys and values of Attending::Uploaded, too, which nobody else
+  // brings to their pages.
+  void fetch(bool uploaded);
+  void attend();  // on the processor, after storing the new keys and values there
+  void send();    // to the device
   // Of consecutive tokens that attend sparsely to keys on both sides, after attend(): with the scores of those on the
   // device, [tokens, heads, stride]; cuts: [tokens, heads]. Both in device memory. Everything is on its way there when
   // it returns.
@@ -43,6 +46,7 @@ class HostAttention {
   const AttendingRuns& runs_;
   const AttendingRules& rules_;
   size_t layer_;
+  bool fetchesUploaded_ = false;
   float *queries_ = nullptr, *keys_ = nullptr, *values_ = nullptr;  // [tokens, ...]; queries become outputs
   float* partials_ = nullptr;                                       // [tokens, heads, 2]
   float* scores_ = nullptr;                                         // of keys on the device

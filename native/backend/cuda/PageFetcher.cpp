@@ -12,9 +12,10 @@ PageFetcher::PageFetcher(const GpuOptions& options, const CacheMemory& hostPages
       bytes_(options.cacheBuffers * bufferBytes_),
       count_(options.cacheBuffers) {}
 
-void PageFetcher::reserve(uint8_t* buffers, const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink) {
+void PageFetcher::reserve(uint8_t* buffers, bool pinned,
+                          const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink) {
   buffers_ = buffers;
-  pin_ = HostPin(hostPages_.data(), hostPages_.bytes());
+  pinned_ = pinned;
   order_.resize(count_);
   makeLink(up_, StreamIndex::CacheUp);
   makeLink(down_, StreamIndex::CacheDown);

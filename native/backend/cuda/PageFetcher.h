@@ -1,7 +1,7 @@
 // Pages of the cache that live in host memory and on disk and come to the device where it attends: buffers for those of
 // a square, one after another, and two streams, so that the next square's pages come, and the last one's go back, while
-// this one attends. The host's pages are pinned where they are; where the system refuses, and for pages of the disk,
-// they cross through the streams' pieces.
+// this one attends. Where the host's pages are not pinned, and for pages of the disk, they cross through the streams'
+// pieces.
 #pragma once
 #include <functional>
 #include <optional>
@@ -11,7 +11,6 @@
 #include "../../model/RuntimeOptions.h"
 #include "../Backend.h"
 #include "BufferOrder.h"
-#include "HostPin.h"
 #include "Link.h"
 
 namespace spillway {
@@ -22,10 +21,9 @@ class PageFetcher {
 
   // On the device.
   size_t bytes() const { return bytes_; }
-  // Of the host's cache, once reserved.
-  size_t unpinnedBytes() const { return buffers_ == nullptr || pin_.pinned() ? 0 : hostPages_.bytes(); }
-  // buffers: bytes() of device memory. makeLink(link, index) makes each of the two links.
-  void reserve(uint8_t* buffers, const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink);
+  // buffers: bytes() of device memory. pinned: the device reads and writes the host's pages where they are.
+  // makeLink(link, index) makes each of the two links.
+  void reserve(uint8_t* buffers, bool pinned, const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink);
 
   // Brings a square's pages, as far as a buffer has room for them, to that of the staging. readDisk fills the staging
   // memory, if there are any on disk; called when the others are on their way.
@@ -47,7 +45,7 @@ class PageFetcher {
   void bringStaged(const FetchedGroup& group, const Staging& staging, Link& link);
   void takeBack(const FetchedGroup& group, size_t layer, const Staging& staging, Link& link);
   // A page of the pool that the device reads and writes where it is.
-  bool isPinned(int32_t home) const { return home >= 0 && pin_.pinned(); }
+  bool isPinned(int32_t home) const { return home >= 0 && pinned_; }
   uint8_t* homeOf(int32_t home, size_t layer, const Staging& staging) const {
     return home < 0 ? staging.place(home) : hostPages_.page(layer, static_cast<size_t>(home));
   }
@@ -58,7 +56,7 @@ class PageFetcher {
   const CacheMemory& hostPages_;
   size_t pageBytes_, bufferBytes_, bytes_;
   uint8_t* buffers_ = nullptr;
-  HostPin pin_;
+  bool pinned_ = false;
   BufferOrder order_{"cache buffer"};
   uint32_t count_;
   std::optional<Link> up_, down_;

@@ -9,8 +9,8 @@
 
 namespace spillway {
 
-enum class StreamIndex : uint8_t { Weights, Compute, Up, Down, CacheUp, CacheDown };
-constexpr size_t kStreams = 6;
+enum class StreamIndex : uint8_t { Weights, Compute, Attend, Up, Down, CacheUp, CacheDown };
+constexpr size_t kStreams = 7;
 
 // Of each stream all work up to a number.
 struct StreamClock {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "../../model/attentionShape.h"
 #include "../../model/layer.h"
@@ -12,9 +13,10 @@ namespace spillway {
 namespace {
 
 // Prompts attend on the device even where their pages are in host memory: it computes far faster, and their keys and
-// values are there anyway. What earlier chunks have left in host memory is copied for the time, of one sequence after
-// another, up to this position; from there on the processor attends. As far, pages of 8 and 4 bits become halves for
-// prompts; from there on each token attends to them by itself.
+// values are there anyway, and brings these to their pages itself where it reaches them. What earlier chunks have left
+// in host memory is copied for the time, of one sequence after another, up to this position; from there on the
+// processor attends. As far, pages of 8 and 4 bits become halves for prompts; from there on each token attends to them
+// by itself.
 constexpr uint32_t kMostUploadedTokens = 4096;
 
 // Of the pages that prompts attend over.
@@ -78,14 +80,30 @@ struct UploadedRun {
 void uploadPages(const CudaPass& pass, size_t layer, const UploadedRun& run, const std::optional<UploadedRun>& before,
                  const UploadedPages& uploaded) {
   const uint32_t devicePages = run.range->devicePages;
+  const size_t bytes = pass.pages.pageBytes;
+  std::vector<cuda::PageCopy> copies;
   for (uint32_t p = run.first; p < run.end; p++) {
     const int32_t page = run.page(pass, p);
     const bool isThere = before && before->range->devicePages == devicePages && p >= before->first && p < before->end &&
                          before->page(pass, p) == page;
     if (isThere) continue;
     const uint8_t* from = pass.hostPages.page(layer, static_cast<size_t>(page));
-    pass.link->upload(uploaded.data + (p - devicePages) * pass.pages.pageBytes, from, pass.pages.pageBytes);
+    uint8_t* to = uploaded.data + (p - devicePages) * bytes;
+    if (pass.hostPinned)
+      copies.push_back({from, to});
+    else
+      pass.link->upload(to, from, bytes);
   }
+  pass.link->copyPages(copies.data(), copies.size(), bytes);
+}
+
+// New keys and values of prompts to the pages in host memory that they stay in.
+void storeHome(const CudaPass& pass, const AttentionTables& tables, const AttendingRuns& runs) {
+  const size_t width = pass.spec.keyWidth();
+  for (const AttendingRun* run = runs.begin(Attending::Uploaded); run != runs.end(Attending::Uploaded); run++)
+    cuda::storeTokens(pass.link->stream(), pass.layout(), tables.homeTokens + run->firstToken, run->tokens,
+                      pass.activations.keys + run->firstToken * width,
+                      pass.activations.values + run->firstToken * width, width);
 }
 
 // Prompts: many queries at a time.
@@ -224,7 +242,9 @@ void attendTo(const CudaPass& pass, size_t layer, const BatchPart& part) {
 
   AttendingRun* runMemory = pass.host.take<AttendingRun>(tokens);
   const AttendingRuns runs = pass.measuring ? AttendingRuns{} : listAttendingRuns(pass.batch, part, rules, runMemory);
-  const AttentionTables tables = uploadTables(pass, layer, runs, uploaded, halved);
+  // The processor brings what is new to pages in the middle of which others are on disk.
+  const bool storesHome = uploads && (pass.measuring || (pass.hostPinned && !pass.batch.spilled));
+  const AttentionTables tables = uploadTables(pass, layer, runs, uploaded, halved, storesHome);
   float* copied =
       inRanges ? pass.scratch.take<float>(elements) : nullptr;  // queries, which prefillAttention() may not overwrite
   const Workspace workspace(pass);
@@ -237,13 +257,18 @@ void attendTo(const CudaPass& pass, size_t layer, const BatchPart& part) {
     const auto forRuns = [&](Attending kind, auto body) {
       for (const AttendingRun* run = runs.begin(kind); run != runs.end(kind); run++) body(*run);
     };
-    const bool hosted = runs.size(Attending::Split) + runs.size(Attending::SparselySplit) +
-                            runs.size(Attending::OnHost) + runs.size(Attending::Uploaded) !=
-                        0;
-    if (hosted) {
+    const bool isUploaded = runs.size(Attending::Uploaded) != 0,
+               hosted =
+                   runs.size(Attending::Split) + runs.size(Attending::SparselySplit) + runs.size(Attending::OnHost) !=
+                       0 ||
+                   (isUploaded && !storesHome);
+    if ((hosted || isUploaded) && pass.batch.copies) {
+      pass.link->finish();  // the device may be bringing something to what is copied
       host.beginPages();
-      host.fetch();
     }
+    if (isUploaded && storesHome) storeHome(pass, tables, runs);
+    // What it waits for includes all that the stream has been given, so pages in host memory are as they should be.
+    if (hosted) host.fetch(!storesHome);
     // From here on the device works, while the processor does its part.
     if (pass.batch.copies) beginPages(pass, layer, part);
     storeKeys(pass, layer, part, tables);

@@ -287,11 +287,13 @@ TEST(TaskQueue, AQueueThatWaitsSaysFirstWhatIsDone) {
 }
 
 // Producers, cancellations and cross-dependencies at once: every task completes exactly once.
-TEST(TaskQueue, SurvivesAStorm) {
+class TaskQueueStorm : public testing::TestWithParam<TaskQueue::Order> {};
+
+TEST_P(TaskQueueStorm, IsSurvived) {
   Consumer consumer;
   EventTable events;
-  TaskQueue first("first", events, consumer.channel);
-  TaskQueue second("second", events, consumer.channel);
+  TaskQueue first("first", events, consumer.channel, 0, GetParam());
+  TaskQueue second("second", events, consumer.channel, 0, GetParam());
   constexpr int kTasks = 1500;
   const auto produce = [&](TaskQueue& queue) {
     for (int i = 0; i < kTasks; i++) {
@@ -308,6 +310,49 @@ TEST(TaskQueue, SurvivesAStorm) {
   std::vector<int> seen(2 * kTasks + 1);
   for (const Completion& completion : completions) seen[completion.event]++;
   for (size_t event = 1; event < seen.size(); event++) ASSERT_EQ(seen[event], 1) << event;
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, TaskQueueStorm, testing::Values(TaskQueue::Order::Submitted, TaskQueue::Order::Ready),
+                         [](const auto& order) {
+                           return order.param == TaskQueue::Order::Ready ? "Ready" : "Submitted";
+                         });
+
+TEST(TaskQueueReady, WhatMayBeginOvertakesWhatWaitsAndNothingElse) {
+  Consumer consumer;
+  EventTable events;
+  TaskQueue queue("ready", events, consumer.channel, 0, TaskQueue::Order::Ready);
+  const EventId one = events.create(), two = events.create();
+  const EventId waitsForTwo = queue.submit(nothing, {two});
+  const EventId waitsForOne = queue.submit(nothing, {one});
+  const EventId behind = queue.submit(nothing, {waitsForOne});
+  const EventId free = queue.submit(nothing, {});
+  const EventId alsoFree = queue.submit(nothing, {free});
+  const auto order = [&](size_t count) {
+    std::vector<EventId> found;
+    for (const Completion& completion : consumer.await(count)) found.push_back(completion.event);
+    return found;
+  };
+  EXPECT_EQ(order(2), (std::vector<EventId>{free, alsoFree}));
+  events.complete(one, false);
+  EXPECT_EQ(order(4), (std::vector<EventId>{free, alsoFree, waitsForOne, behind}));
+  const EventId late = queue.submit(nothing, {});  // while the thread waits for an event
+  EXPECT_EQ(order(5).back(), late);
+  events.complete(two, true);
+  EXPECT_EQ(order(6).back(), waitsForTwo);
+  EXPECT_EQ(consumer.await(6).back().code, ErrorCode::Dependency);
+}
+
+TEST(TaskQueueReady, CancellingReachesWhatWaits) {
+  Consumer consumer;
+  EventTable events;
+  TaskQueue queue("ready", events, consumer.channel, 0, TaskQueue::Order::Ready);
+  const EventId never = events.create();
+  for (int i = 0; i < 3; i++) queue.submit(nothing, {never});
+  queue.cancelAll();
+  for (const Completion& completion : consumer.await(3)) EXPECT_EQ(completion.code, ErrorCode::Cancelled);
+  queue.submit(nothing, {never});
+  queue.stop();
+  EXPECT_EQ(consumer.await(4).back().code, ErrorCode::Cancelled);
 }
 
 // What a device would say: a fence comes to pass when the test opens it.

@@ -38,6 +38,8 @@ export interface NativeDeviceSetup {
   readonly storePath?: string | undefined;
   /** Where computing happens. Default cpu. */
   readonly computeTier?: ComputeTier;
+  /** Whether the processor attends to some of the cache beside a GPU. Default false. */
+  readonly hostAttends?: boolean;
 }
 
 interface PendingTask {
@@ -66,6 +68,7 @@ export class NativeDevice implements Device {
   readonly queues: readonly QueueName[];
   readonly computeTier: ComputeTier;
   readonly computeQueue: QueueName;
+  readonly attendQueue: QueueName;
   readonly completed$ = new Subject<readonly Completion[]>();
 
   private readonly runs = new Map<number, NativeRun>();
@@ -84,7 +87,10 @@ export class NativeDevice implements Device {
     const tier = setup.computeTier ?? 'cpu';
     this.computeTier = tier;
     this.computeQueue = `${tier}-compute`;
-    this.queues = QUEUE_NAMES.filter((name) => (tier === 'gpu' ? name !== 'cpu-compute' : !GPU_QUEUES.includes(name)));
+    this.attendQueue = setup.hostAttends ? 'cpu-compute' : this.computeQueue;
+    this.queues = QUEUE_NAMES.filter((name) =>
+      tier === 'gpu' ? name !== 'cpu-compute' || setup.hostAttends : !GPU_QUEUES.includes(name),
+    );
     this.streamed = runtime.bytes.streamed;
     this.firstLayer = setup.firstLayer ?? 0;
     this.transfers = new PeerTransfers(runtime);

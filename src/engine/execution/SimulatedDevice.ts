@@ -28,6 +28,8 @@ export interface SimulationOptions {
   readonly forced?: (row: DeviceRow, position: number) => number;
   /** Where computing happens. Default cpu. */
   readonly computeTier?: ComputeTier;
+  /** Whether the processor attends beside a GPU: on a queue of its own. Default false. */
+  readonly hostAttends?: boolean;
   /** Makes a task fail; for tests. */
   readonly fail?: (task: Task) => string | undefined;
   /** Completions that are announced in one burst. Default 1. */
@@ -42,7 +44,7 @@ export interface SimulationOptions {
 }
 
 /**
- * A device in virtual time: the same FIFO queues and events, durations from a function, no work done. Plans are
+ * A device in virtual time: the same queues and events, durations from a function, no work done. Plans are
  * predicted on it, schedules are property-tested on it, and people try their own on machines that they don't have.
  */
 export class SimulatedDevice implements Device {
@@ -50,12 +52,15 @@ export class SimulatedDevice implements Device {
   readonly queues = QUEUE_NAMES;
   readonly computeTier: ComputeTier;
   readonly computeQueue: QueueName;
+  readonly attendQueue: QueueName;
   readonly completed$ = new Subject<readonly Completion[]>();
 
   private nextId = 1;
   private readonly time: VirtualTime;
   /** Virtual time at which each queue is free again, as far as that is known. */
   private readonly freeAt = new Map<QueueName, number>();
+  /** Of a compute queue whose tasks overtake those that wait for attention: when it is free. */
+  private readonly gaps: Gaps | undefined;
   /** The last task of each queue. */
   private readonly tails = new Map<QueueName, SimulatedEvent>();
   private readonly rows = new Map<number, Map<number, SimulatedRow>>();
@@ -67,6 +72,8 @@ export class SimulatedDevice implements Device {
   constructor(private readonly options: SimulationOptions = {}) {
     this.computeTier = options.computeTier ?? 'cpu';
     this.computeQueue = `${options.computeTier ?? 'cpu'}-compute`;
+    this.attendQueue = options.hostAttends === true ? 'cpu-compute' : this.computeQueue;
+    if (this.attendQueue !== this.computeQueue) this.gaps = new Gaps();
     this.time = options.time ?? new VirtualTime(options.burst);
   }
 
@@ -88,7 +95,10 @@ export class SimulatedDevice implements Device {
       return earlier;
     });
     // Messages to and from a peer keep their order whatever else does.
-    const ordered = this.options.unordered !== true || task.queue === 'peer-receive' || task.queue === 'peer-send';
+    const ordered =
+      task.queue === 'peer-receive' ||
+      task.queue === 'peer-send' ||
+      (this.options.unordered !== true && !this.overtakes(task));
     const queues = hopsOf(task).map(({ queue }) => queue);
     const submitted = this.time.now;
     const begin = (): void => {
@@ -140,6 +150,10 @@ export class SimulatedDevice implements Device {
     this.completed$.complete();
   }
 
+  private overtakes({ queue }: Task): boolean {
+    return this.gaps !== undefined && queue === this.computeQueue;
+  }
+
   /** Everything that the task waits for has an outcome. */
   private begin(event: SimulatedEvent, before: readonly SimulatedEvent[], earliest: number): void {
     const { task } = event;
@@ -158,7 +172,11 @@ export class SimulatedDevice implements Device {
     const seconds = reason === undefined ? (this.options.duration?.(task) ?? 0) : 0;
     if (reason === undefined && task.from === 'peer') this.receive(event, start, seconds);
     else if (reason === undefined && task.to === 'peer') this.send(event, start, seconds);
-    else this.settle(event, { start, end: start + seconds, reason });
+    else {
+      if (this.gaps && this.overtakes(task) && this.options.unordered !== true)
+        start = this.gaps.take(start, seconds, this.time.now);
+      this.settle(event, { start, end: start + seconds, reason });
+    }
   }
 
   private receive(event: SimulatedEvent, start: number, seconds: number): void {
@@ -255,6 +273,29 @@ export class SimulatedDevice implements Device {
       }
     }
     return { sampled, scored };
+  }
+}
+
+/**
+ * When a queue is busy whose tasks begin as soon as they may: what is submitted later has the gaps that what waits
+ * leaves.
+ */
+class Gaps {
+  /** Busy stretches, in order, none before the time at hand. */
+  private busy: { readonly start: number; readonly end: number }[] = [];
+
+  /** Takes the first gap of so many seconds that begins at `earliest` or later. @returns when */
+  take(earliest: number, seconds: number, now: number): number {
+    this.busy = this.busy.filter(({ end }) => end > now);
+    let start = earliest;
+    let place = 0;
+    for (const each of this.busy) {
+      if (each.start >= start + seconds && each.start > start) break;
+      start = Math.max(start, each.end);
+      place++;
+    }
+    if (seconds > 0) this.busy.splice(place, 0, { start, end: start + seconds });
+    return start;
   }
 }
 

@@ -79,6 +79,11 @@ export interface Device {
   readonly computeTier: ComputeTier;
   readonly computeQueue: QueueName;
   /**
+   * Where attention is computed: on `computeQueue`, or on a queue of its own where the processor attends beside a GPU.
+   * The GPU computes other batches meanwhile: tasks of its queue that may begin overtake those that wait.
+   */
+  readonly attendQueue: QueueName;
+  /**
    * What a prompt's results depend on beside its tokens: only rows of one kind share what they begin with. Default:
    * nothing.
    */

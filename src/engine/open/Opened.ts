@@ -80,6 +80,7 @@ export function deviceOf(
     activations,
     storePath: weights.storePath,
     computeTier: gpu ? 'gpu' : 'cpu',
+    hostAttends: gpu !== undefined && !fetches(gpu) && cache.pages > 0,
   });
 }
 

@@ -28,7 +28,7 @@ export function fetches({ options }: GpuTier): boolean {
 export interface GpuTierDemand extends Pick<GpuDemand, 'rows' | 'rowPages' | 'minPages' | 'maxPages' | 'bufferPages'> {
   readonly settings: GpuSettings;
   /** What a runtime would reserve with so much on the GPU, and so many pages of cache in memory. */
-  readonly measure: (gpu: GpuRuntimeOptions) => RuntimeBytes;
+  readonly measure: (gpu: GpuRuntimeOptions, pages: number) => RuntimeBytes;
   readonly tablePages: number;
   /** Buffers for hidden states. */
   readonly activationBuffers: number;
@@ -75,12 +75,13 @@ export function gpuTier({
     products,
   });
   const takes: GpuDemand['takes'] = (...what) => {
-    const { gpu } = measure(optionsOf(...what, 0));
+    // Where no page is in memory the processor attends to none, and attention needs no room of its own.
+    const { gpu } = cacheShare === 1 ? measure(optionsOf(...what, 1), 0) : measure(optionsOf(...what, 0), tablePages);
     return gpu
       ? gpu.weights + gpu.weightBuffers + gpu.cacheBuffers + gpu.scratch + activationBuffers * gpu.activations
       : 0;
   };
-  const nothing = measure(optionsOf(0, 1, 0, 0));
+  const nothing = measure(optionsOf(0, 1, 0, 0), tablePages);
   const pageBytes = nothing.cache / tablePages;
   const { residentLayerBytes, buffers, cacheBufferPages, pages, ...planned } = planGpu({
     ...demand,

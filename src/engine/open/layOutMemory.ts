@@ -294,7 +294,7 @@ class BlockMemory {
     const { contextTokens } = this.source.decoder;
     return gpuTier({
       settings: gpu,
-      measure: (on) => this.measure(tablePages, { gpu: on }),
+      measure: (on, pages) => this.measure(pages, { gpu: on }),
       tablePages,
       activationBuffers: this.spill.activations?.buffers ?? slots,
       rows,

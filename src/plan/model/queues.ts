@@ -143,12 +143,12 @@ export function layerQueues(
     'device-to-host': times(1 / link.down, down),
     ...disk,
   };
-  const compute = sum(gpuCompute, cpuCompute);
   return {
     queues,
     bounds: [
-      // A batch's attention on the CPU and the rest of its layer follow each other, in one queue of the device.
-      compute,
+      gpuCompute,
+      // While the CPU attends for one batch the GPU computes others: a batch's own layer is both, one after the other.
+      times(1 / squares, sum(gpuCompute, cpuCompute)),
       // Tasks are started while those before them run: a layer takes no longer for it, unless its work is less.
       { constant: squares * tasks },
       queues['host-to-device'],

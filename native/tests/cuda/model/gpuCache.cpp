@@ -109,6 +109,87 @@ TEST(GpuCacheRules, ARowsBitsDoNotDependOnCompanyWithOtherPlaces) {
   });
 }
 
+// Two batches of one layer: the second's projection passes while the first one's attention waits, as it does while the
+// processor attends; where no page is in host memory there is one queue, in order.
+TEST(GpuCacheRules, TheDeviceComputesOtherBatchesWhileTheProcessorAttends) {
+  const TinyModel model(smallSpec());
+  const std::vector<int32_t> text = randomTokens(kTokens, 67, 3), other = randomTokens(kTokens, 67, 4);
+  for (const bool here : {true, false}) {
+    RuntimeOptions options = here ? onBoth(model.options()) : onGpu(model.options());
+    if (!here) options.gpu->pages = 128;
+    const std::vector<int32_t> pages = here ? table(1) : std::vector<int32_t>{1, 3, 5},
+                               otherPages = here ? table(0, 7) : std::vector<int32_t>{8, 10, 12};
+    TinyRuntime tiny(options);
+    Runtime& runtime = tiny.runtime;
+    const uint32_t second = runtime.createActivations(64);
+    const auto batchOf = [&](const std::vector<int32_t>& tokens, const std::vector<int32_t>& table) {
+      const auto row = int32_t(runtime.createSequence(sequenceOptions(tokens, kTokens)));
+      return runtime.createBatch({row, 0, int32_t(kTokens), int32_t(HeadMode::Score), 0, 3, -1}, table);
+    };
+    const uint32_t one = batchOf(text, pages), two = batchOf(other, otherPages);
+    const EventId attending = runtime.createEvent();
+    EventId chain[2], projected = 0;
+    for (uint32_t layer = 0; layer < 2; layer++) {
+      for (const uint32_t b : {0u, 1u}) {
+        const auto submit = [&](ComputePart part, std::vector<EventId> after) {
+          return chain[b] = runtime.submitCompute(part, layer, b == 0 ? one : two, b == 0 ? tiny.activations : second,
+                                                  std::move(after));
+        };
+        if (layer == 0) submit(ComputePart::Embed, {});
+        submit(ComputePart::Project, {chain[b]});
+        if (layer == 0 && b == 1) projected = chain[b];
+        submit(ComputePart::Attend,
+               layer == 0 && b == 0 ? std::vector<EventId>{chain[b], attending} : std::vector<EventId>{chain[b]});
+        submit(ComputePart::Finish, {chain[b]});
+        if (layer == 1) submit(ComputePart::Head, {chain[b]});
+      }
+    }
+    if (here) EXPECT_FALSE(tiny.await(projected).failed);
+    runtime.completeEvent(attending);
+    std::vector<float> scores[2];
+    for (const uint32_t b : {0u, 1u}) {
+      const Completion head = tiny.await(chain[b]);
+      ASSERT_FALSE(head.failed) << head.message;
+      scores[b] = static_cast<const HeadResult&>(*head.result).scores;
+    }
+    TinyRuntime alone(options);
+    const auto scoreAlone = [&](const std::vector<int32_t>& tokens, const std::vector<int32_t>& table) {
+      const uint32_t row = alone.runtime.createSequence(sequenceOptions(tokens, kTokens));
+      return alone.pass({{row, 0, kTokens, HeadMode::Score, table}})->scores;
+    };
+    expectSameBits(scores[0], scoreAlone(text, pages), "the one that waited");
+    expectSameBits(scores[1], scoreAlone(other, otherPages), "the one that passed it");
+  }
+}
+
+#if !defined(SPILLWAY_CUDA_RUNTIME)
+// New keys and values of prompts go to their pages by the device, or by the processor where the system pins nothing.
+TEST(GpuCacheRules, PromptsLeaveTheSameBytesWhoeverBringsThemThere) {
+  const TinyModel model(smallSpec());
+  const std::vector<int32_t> text = randomTokens(kTokens, 67, 3);
+  RuntimeOptions options = onBoth(model.options());
+  options.precision = Precision::Default;
+  for (const CacheType type : {CacheType::F16, CacheType::Q8, CacheType::Q4}) {
+    options.cacheType = type;
+    for (const uint32_t onDevice : {0u, 1u}) {
+      // The last 14 tokens, of the answer, meet what the prompt's chunks left in memory.
+      const std::vector<float> pinned = score(options, text, onDevice, 11, 30);
+      {
+        const TinyRuntime tiny(options);
+        EXPECT_EQ(tiny.runtime.bytes().gpu->unpinned, 0u);
+      }
+      emulator::setPinnable(false);
+      expectSameBits(score(options, text, onDevice, 11, 30), pinned, "not pinned");
+      {
+        const TinyRuntime tiny(options);
+        EXPECT_EQ(tiny.runtime.bytes().gpu->unpinned, tiny.runtime.bytes().cache);
+      }
+      emulator::setPinnable(true);
+    }
+  }
+}
+#endif
+
 struct PromptCase {
   const char* name;
   uint32_t window;

@@ -171,8 +171,9 @@ TEST(GpuWeights, ThatArePinnedAreNotCopiedForAChild) {
   const Arena memory(1 << 20, "a test");
   memory.data()[0] = 1;
   {
+    ThreadPool pool(2);
     HostPin pin;
-    pin = HostPin(memory.data(), memory.bytes());
+    pin = HostPin(memory.data(), memory.bytes(), pool);
     ASSERT_TRUE(pin.pinned());
     EXPECT_NE(flagsOfMapping(memory.data()).find(" dc "), std::string::npos);
   }
