@@ -68,7 +68,7 @@ export function runStreaming({ library, sizes, folder, readDriver, noDriver, sav
  * CUDA itself takes
  */
 export async function runSpeed({ library, sizes: { speed }, name, folder, secondsLeft, readDriver, signal }) {
-  const { shapes, profileBudget, standIn, ...work } = speed;
+  const { shapes, profileBudget, peerSeconds: _, standIn, ...work } = speed;
   const before = await readDriver?.();
   // Kept in the user's cache folder, so that the next shape finds it.
   const hardware = await library.cachedProfile({
@@ -108,7 +108,7 @@ export async function runPeer({
   secondsLeft,
   save,
 }) {
-  const { shapes, caps: asked, promptTokens, newTokens, standIn } = speed;
+  const { shapes, caps: asked, promptTokens, newTokens, peerSeconds, standIn } = speed;
   const room = await roomOf(folder);
   const caps = beside.caps ?? capsOf(room, asked);
   const layers = beside.layers ?? layersThatFit(shapes[name], room, caps);
@@ -126,6 +126,7 @@ export async function runPeer({
       wheelFolder,
       signal,
       secondsLeft,
+      ...(peerSeconds && { secondsEach: peerSeconds[name] }),
       onPolicy: (known) => save({ ...known, ...about, ok: false, unfinished: true }),
     });
     return { ...measured, ...about, ok: true };
