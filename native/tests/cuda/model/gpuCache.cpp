@@ -144,7 +144,9 @@ TEST(GpuCacheRules, TheDeviceComputesOtherBatchesWhileTheProcessorAttends) {
         if (layer == 1) submit(ComputePart::Head, {chain[b]});
       }
     }
-    if (here) EXPECT_FALSE(tiny.await(projected).failed);
+    if (here) {
+      EXPECT_FALSE(tiny.await(projected).failed);
+    }
     runtime.completeEvent(attending);
     std::vector<float> scores[2];
     for (const uint32_t b : {0u, 1u}) {
