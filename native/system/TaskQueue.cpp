@@ -122,8 +122,13 @@ void TaskQueue::wakeThread() {
 }
 
 bool TaskQueue::mayBegin(const Task& task) const {
-  const auto until = task.deviceWork ? EventTable::Until::Launched : EventTable::Until::Completed;
-  return task.event <= cancelledThrough_.load() || events_.reached(task.after, until);
+  if (task.event <= cancelledThrough_.load()) return true;
+  std::vector<EventId> after = task.after;
+  if (task.deviceWork) {
+    std::lock_guard<std::mutex> lock(underWayMutex_);
+    for (const Task& own : underWay_) after.erase(std::remove(after.begin(), after.end(), own.event), after.end());
+  }
+  return events_.reached(after, EventTable::Until::Completed);
 }
 
 // Returns false, without one, where there are no more to come.

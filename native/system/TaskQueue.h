@@ -9,7 +9,8 @@
 // to a depth, and a second thread waits for each of them, in order, and reports it.
 //
 // Where tasks of one queue wait for those of another that takes long, the order may be Order::Ready: a task that may
-// begin overtakes those that may not yet.
+// begin overtakes those that may not yet. What it waits for has completed then, but for tasks of the same queue: given
+// to the device any earlier it would hold up there all that is launched behind it.
 #pragma once
 #include <atomic>
 #include <condition_variable>

@@ -372,7 +372,8 @@ class TestFence : public Fence {
 // A queue ahead of a device, and tasks that leave fences there.
 struct Ahead {
   static constexpr size_t kDepth = 3;
-  explicit Ahead(Consumer& consumer, EventTable& events) : queue("ahead", events, consumer.channel, kDepth) {}
+  explicit Ahead(Consumer& consumer, EventTable& events, TaskQueue::Order order = TaskQueue::Order::Submitted)
+      : queue("ahead", events, consumer.channel, kDepth, order) {}
   ~Ahead() {
     for (const auto& fence : fences) fence->gate.open();
   }
@@ -497,6 +498,26 @@ TEST(TaskQueueAhead, CancellingAndStoppingLetWhatIsLaunchedFinish) {
   }
 }
 
+// On a stream it would hold up whatever is launched behind it.
+TEST(TaskQueueReady, WhatWaitsForAnotherQueueIsNotLaunchedBeforeThatIsDone) {
+  Consumer consumer;
+  EventTable events;
+  Ahead other(consumer, events), ready(consumer, events, TaskQueue::Order::Ready);
+  const EventId loads = other.launch({});
+  other.awaitLaunched(1);
+  const EventId waits = ready.launch({loads});
+  const EventId first = ready.launch({}), second = ready.launch({first});
+  ready.awaitLaunched(2);
+  ready.fences[1]->gate.open();
+  ready.fences[2]->gate.open();
+  EXPECT_EQ(consumer.await(2)[1].event, second);
+  EXPECT_EQ(ready.launched, 2u);
+  other.fences[0]->gate.open();
+  ready.awaitLaunched(3);
+  ready.fences[0]->gate.open();
+  EXPECT_EQ(consumer.await(4).back().event, waits);
+}
+
 // What it waits for comes only when the consumer has heard of what was under way, and there is plenty to do behind it.
 TEST(TaskQueueAhead, AQueueThatWaitsSaysWhatBecomesDoneMeanwhile) {
   Consumer consumer;
@@ -520,7 +541,7 @@ TEST(TaskQueueAhead, AQueueThatWaitsSaysWhatBecomesDoneMeanwhile) {
 TEST(TaskQueueAhead, SurvivesAStorm) {
   Consumer consumer;
   EventTable events;
-  Ahead one(consumer, events), two(consumer, events);
+  Ahead one(consumer, events), two(consumer, events, TaskQueue::Order::Ready);
   TaskQueue host("host", events, consumer.channel);
   constexpr int kTasks = 600;
   const auto produce = [&](Ahead& ahead) {
