@@ -14,8 +14,8 @@
 # --disk: models of tens of gigabytes are made in a folder there, which is removed (default: the results' folder). --report: instead of bench/results. BUILD_FOLDER: default native/build-gpu.
 # Needs an NVIDIA driver, node, npm's packages, cmake, a C++ compiler, GoogleTest, and nvcc: in PATH, in CUDACXX, or in the folder that SPILLWAY_CUDA_TOOLKIT names.
 # In a bundle (scripts/bundle-gpu-check.sh) it needs the driver alone: what would be built is there. SPILLWAY_FLEXGEN_PYTHON: a Python that has torch and FlexGen.
-# Each step has a time limit; all of them together take 30 minutes at most, building apart (SPILLWAY_VERIFY_PATIENCE=3: three times as long). A step that fails or
-# is stopped is reported, and the others run.
+# Each step has a time limit; all of them together take 30 minutes at most, building apart (SPILLWAY_VERIFY_PATIENCE=3: three times as long; SPILLWAY_VERIFY_MOST=170: no
+# step longer than so many seconds). A step that fails or is stopped is reported, and the others run.
 # Exits with 1 if a step failed; without a GPU it writes nothing and exits with 2.
 # SPILLWAY_VERIFY_EMULATED names an addon on the emulated device: what needs the engine runs on it, as small as can be, to try these scripts without a GPU.
 set -euo pipefail
@@ -73,12 +73,18 @@ wanted() {
   return 1
 }
 
+# The seconds that a step may take.
+limit_of() {
+  local seconds=$(($1 * patience)) most=${SPILLWAY_VERIFY_MOST:-0}
+  echo $((most > 0 && most < seconds ? most : seconds))
+}
+
 failed=0
 # step NAME SECONDS COMMAND...: runs it within the time limit, and notes how it ended for the report.
 step() {
   local name=$1 limit=$2 began=$SECONDS code=0 log=$results/$1.log
   shift 2
-  limit=$((limit * patience))
+  limit=$(limit_of "$limit")
   wanted "$name" || return 0
   echo "=== $name"
   timeout --kill-after=15 "$limit" "$@" > "$log" 2>&1 < /dev/null || code=$?
@@ -153,15 +159,15 @@ run=("$node" scripts/gpu/run.mjs)
 options=(--folder "$scratch" ${emulated:+--small})
 step end-to-end-answers 150 "${run[@]}" end-to-end "$(fresh end-to-end-answers end-to-end-answers.json)" "${options[@]}"
 step end-to-end-streaming 100 "${run[@]}" streaming "$(fresh end-to-end-streaming end-to-end-streaming.json)" "${options[@]}"
-step speed-opt-6.7b 180 "${run[@]}" speed "$(fresh speed-opt-6.7b speed-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --seconds $((170 * patience))
-step peers-opt-6.7b 240 "${run[@]}" peer "$(fresh peers-opt-6.7b peers-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --beside "$results/speed-opt-6.7b.json" --seconds $((230 * patience))
-step speed-opt-30b 330 "${run[@]}" speed "$(fresh speed-opt-30b speed-opt-30b.json)" "${options[@]}" --model opt-30b --seconds $((320 * patience))
-step peers-opt-30b 240 "${run[@]}" peer "$(fresh peers-opt-30b peers-opt-30b.json)" "${options[@]}" --model opt-30b --beside "$results/speed-opt-30b.json" --seconds $((230 * patience))
+step speed-opt-6.7b 180 "${run[@]}" speed "$(fresh speed-opt-6.7b speed-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --seconds $(($(limit_of 180) - 10))
+step peers-opt-6.7b 240 "${run[@]}" peer "$(fresh peers-opt-6.7b peers-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --beside "$results/speed-opt-6.7b.json" --seconds $(($(limit_of 240) - 10))
+step speed-opt-30b 330 "${run[@]}" speed "$(fresh speed-opt-30b speed-opt-30b.json)" "${options[@]}" --model opt-30b --seconds $(($(limit_of 330) - 10))
+step peers-opt-30b 240 "${run[@]}" peer "$(fresh peers-opt-30b peers-opt-30b.json)" "${options[@]}" --model opt-30b --beside "$results/speed-opt-30b.json" --seconds $(($(limit_of 240) - 10))
 
 for tool in "${sanitizers[@]}"; do
   if [[ -n $emulated ]]; then skip "sanitizer-$tool" 'the device is emulated'; continue; fi
   if ! command -v compute-sanitizer > /dev/null; then skip "sanitizer-$tool" 'there is no compute-sanitizer'; continue; fi
-  step "sanitizer-$tool" 60 bash scripts/gpu/sanitize.sh "$tool" "$tests/cuda_device_tests" "$(fresh "sanitizer-$tool" "sanitizer-$tool.json")" $((55 * patience))
+  step "sanitizer-$tool" 60 bash scripts/gpu/sanitize.sh "$tool" "$tests/cuda_device_tests" "$(fresh "sanitizer-$tool" "sanitizer-$tool.json")" $(($(limit_of 60) - 5))
 done
 
 write_report
