@@ -161,7 +161,7 @@ step end-to-end-answers 150 "${run[@]}" end-to-end "$(fresh end-to-end-answers e
 step end-to-end-streaming 100 "${run[@]}" streaming "$(fresh end-to-end-streaming end-to-end-streaming.json)" "${options[@]}"
 step speed-opt-6.7b 180 "${run[@]}" speed "$(fresh speed-opt-6.7b speed-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --seconds $(($(limit_of 180) - 10))
 step peers-opt-6.7b 240 "${run[@]}" peer "$(fresh peers-opt-6.7b peers-opt-6.7b.json)" "${options[@]}" --model opt-6.7b --beside "$results/speed-opt-6.7b.json" --seconds $(($(limit_of 240) - 10))
-step speed-opt-30b 330 "${run[@]}" speed "$(fresh speed-opt-30b speed-opt-30b.json)" "${options[@]}" --model opt-30b --seconds $(($(limit_of 330) - 10))
+step speed-opt-30b 330 "${run[@]}" speed "$(fresh speed-opt-30b speed-opt-30b.json)" "${options[@]}" --model opt-30b --seconds $(($(limit_of 330) - 30))
 step peers-opt-30b 240 "${run[@]}" peer "$(fresh peers-opt-30b peers-opt-30b.json)" "${options[@]}" --model opt-30b --beside "$results/speed-opt-30b.json" --seconds $(($(limit_of 240) - 10))
 
 for tool in "${sanitizers[@]}"; do

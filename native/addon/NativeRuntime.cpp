@@ -145,7 +145,10 @@ void NativeRuntime::updateBusy() {
   }
 }
 
-Napi::Value NativeRuntime::bytes(const Napi::CallbackInfo&) { return bytesToJavaScript(env_, bytes_); }
+Napi::Value NativeRuntime::bytes(const Napi::CallbackInfo&) {
+  if (runtime_ != nullptr && runtime_->loaded()) bytes_ = runtime_->bytes();
+  return bytesToJavaScript(env_, bytes_);
+}
 
 Napi::Value NativeRuntime::gpuProducts(const Napi::CallbackInfo&) { return Napi::String::New(env_, gpuProducts_); }
 

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <thread>
 #include <vector>
 
 #include "../backend/cuda/HostPin.h"
@@ -83,15 +82,14 @@ void measure(size_t bytes) {
   const Stream up, down, small;
   OnDevice device(bytes), other(bytes), tables(1 << 20);
   Arena memory(bytes, "the benchmark's memory"), plain(bytes, "the benchmark's memory"), tableMemory(1 << 20, "tables");
-  ThreadPool pool(std::max(1u, std::thread::hardware_concurrency()));
   std::memset(memory.data(), 0x25, bytes);
   std::memset(plain.data(), 0x25, bytes);
   auto began = Clock::now();
   HostPin pin;
-  pin = HostPin(memory.data(), bytes, pool);
+  pin = HostPin(memory.data(), bytes);
   const double registering = secondsSince(began);
   HostPin tablePin;
-  tablePin = HostPin(tableMemory.data(), 1 << 20, pool);
+  tablePin = HostPin(tableMemory.data(), 1 << 20);
 
   const auto toDevice = [&](const uint8_t* from, size_t piece, cudaStream_t stream) {
     copyInPieces(device.bytes(), from, bytes, piece, cudaMemcpyHostToDevice, stream);

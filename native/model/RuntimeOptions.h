@@ -97,7 +97,7 @@ struct GpuBytes {
   size_t scratch = 0;
   size_t activations = 0;  // of one buffer of limits.tokensPerSquare tokens
   // Of the weights in host memory, and of the cache there where the device reaches it, what the system did not let be
-  // pinned: it crosses by one thread's copies, some eighth as fast. Known once reserved.
+  // pinned: it crosses by one thread's copies, some eighth as fast. Known once loaded.
   size_t unpinned = 0;
   std::vector<uint64_t>
       streamedFromStore;  // of RuntimeBytes::streamed, what comes from the store, not from host memory

@@ -103,6 +103,7 @@ EventId Runtime::load() {
   return compute_.submit(
       [this]() -> std::unique_ptr<TaskResult> {
         model_->load(progress_);
+        if (bytes_.gpu) bytes_.gpu->unpinned = model_->bytes().gpu->unpinned;
         loaded_.store(true);
         return nullptr;
       },

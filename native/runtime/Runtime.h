@@ -27,7 +27,8 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  const RuntimeBytes& bytes() const { return bytes_; }
+  const RuntimeBytes& bytes() const { return bytes_; }  // what is pinned is known once loaded() holds
+  bool loaded() const { return loaded_.load(); }
   InstructionSet instructionSet() const { return instructionSet_; }
   const std::string& gpuProducts() const { return gpuProducts_; }  // see Model
   // Prompts of as many tokens are multiplied in another way than those of fewer: the bits of all of their tokens depend

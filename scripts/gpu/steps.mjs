@@ -68,7 +68,7 @@ export function runStreaming({ library, sizes, folder, readDriver, noDriver, sav
  * CUDA itself takes
  */
 export async function runSpeed({ library, sizes: { speed }, name, folder, secondsLeft, readDriver, signal }) {
-  const { shapes, profileBudget, peerSeconds: _, standIn, ...work } = speed;
+  const { shapes, profileBudget, standIn, ...work } = speed;
   const before = await readDriver?.();
   // Kept in the user's cache folder, so that the next shape finds it.
   const hardware = await library.cachedProfile({

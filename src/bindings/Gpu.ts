@@ -72,8 +72,9 @@ export interface GpuRuntimeBytes {
   /** One buffer of `limits.tokensPerSquare` tokens. */
   readonly activations: number;
   /**
-   * Of the weights in host memory, and of the cache there where it comes to the device, what the system did not let be
-   * pinned: it crosses by one thread's copies, some eighth as fast. 0 for a runtime that was only measured.
+   * Of the weights in host memory, and of the cache there where the device reaches it, what the system did not let be
+   * pinned: it crosses by one thread's copies, some eighth as fast. Known once loaded; 0 for a runtime that was only
+   * measured.
    */
   readonly unpinned: number;
   /** Of `streamed`, what comes from the store each time, not from host memory. */

@@ -75,7 +75,7 @@ CudaBackend::CudaBackend(const BackendParts& parts)
       cacheBytes_(CacheMemory(parts.hostPages.layout(), spec_.layers, parts.options.gpu->pages).bytes()),
       constantBytes_(Scratch::aligned(parts.options.limits.tokensPerSquare * sizeof(uint32_t)) +
                      Scratch::aligned(spec_.alibiSlopes.size() * sizeof(float))),
-      fetcher_(*parts.options.gpu, parts.hostPages) {
+      fetcher_(*parts.options.gpu, parts.hostPages, hostPages_) {
   pages_.first = parts.options.pages;
   pages_.count = parts.options.gpu->pages;
   pages_.pageBytes = pageBytes_;
@@ -169,7 +169,8 @@ GpuBytes CudaBackend::bytes() const {
       Device::aligned(compute_.scratchBytes) + Device::aligned(attend_.scratchBytes) + Device::aligned(constantBytes_);
   bytes.activations = Device::aligned(Activations::bytesFor(spec_, parts_.options.limits.tokensPerSquare, true));
   bytes.unpinned = weights_.unpinnedBytes();
-  if (device_ != nullptr && reachesHostPages() && !hostPages_.pinned()) bytes.unpinned += parts_.hostPages.bytes();
+  if (parts_.hostPages.data() != nullptr && reachesHostPages() && !hostPages_.pinned())
+    bytes.unpinned += parts_.hostPages.bytes();
   for (size_t layer = 0; layer < spec_.layers; layer++) bytes.streamedFromStore.push_back(weights_.storeBytes(layer));
   return bytes;
 }
@@ -187,8 +188,7 @@ void CudaBackend::reserve() {
   if (sizes.weightBuffers != 0) buffers_.place(gpu.buffers, parts_.weights.mostStreamedBytes(), bufferMemory_.data());
   bufferOrder_.resize(gpu.buffers);
   pages_.data = cacheMemory_.data();
-  weights_.reserve(parts_.compute.pool);
-  if (reachesHostPages()) hostPages_ = HostPin(parts_.hostPages.data(), parts_.hostPages.bytes(), parts_.compute.pool);
+  weights_.reserve();
   reserve(compute_);
   reserve(attend_);
   hiddenUp_ = Arena(hiddenPassageBytes(), "activations");
@@ -241,7 +241,7 @@ void CudaBackend::reserveLinks(const GpuBytes& sizes) {
   add(upLink_, StreamIndex::Up, Uploads::Kernel, 8 * less, 2);
   add(downLink_, StreamIndex::Down, Uploads::CopyEngine, 8 * less, 2);
   if (!fetches) return;
-  fetcher_.reserve(cacheBufferMemory_.data(), hostPages_.pinned(), [&](std::optional<Link>& link, StreamIndex index) {
+  fetcher_.reserve(cacheBufferMemory_.data(), [&](std::optional<Link>& link, StreamIndex index) {
     add(link, index, index == StreamIndex::CacheUp ? Uploads::Kernel : Uploads::CopyEngine, 8, 4);
   });
 }
@@ -264,11 +264,19 @@ void CudaBackend::reserveConstants() {
 void CudaBackend::load(WeightStore& store, LoadProgress& progress) {
   weightLink_->use();
   weights_.load(store, *weightLink_, progress);
+  pinHostPages();
 }
 
 void CudaBackend::load(const std::vector<File>& files, LoadProgress& progress) {
   weightLink_->use();
   weights_.load(files, parts_.compute.pool, *weightLink_, progress);
+  pinHostPages();
+}
+
+void CudaBackend::pinHostPages() {
+  if (!reachesHostPages()) return;
+  HostPin::makeResident(parts_.hostPages.data(), parts_.hostPages.bytes(), parts_.compute.pool);
+  hostPages_ = HostPin(parts_.hostPages.data(), parts_.hostPages.bytes());
 }
 
 void CudaBackend::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped,

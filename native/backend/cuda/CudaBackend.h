@@ -62,6 +62,8 @@ class CudaBackend final : public Backend {
   bool attendsApart() const { return spillway::attendsApart(parts_.options); }
   // Whether the device reads and writes pages in the host's memory by itself.
   bool reachesHostPages() const;
+  // Behind the weights, whose files are in the system's cache until memory is short.
+  void pinHostPages();
   GpuBytes bytes() const;
   void measureScratch();
   void reserve(Workplace& workplace);
@@ -98,7 +100,7 @@ class CudaBackend final : public Backend {
   BufferOrder bufferOrder_{"weight buffer"};
   StreamsDone done_;
   std::mutex upMutex_, downMutex_;  // stores and peers have queues of their own
-  HostPin hostPages_;               // of all of them
+  HostPin hostPages_;               // of all of them, once loaded
   Workplace compute_, attend_;      // attend_: where attention is apart
   std::optional<Link> weightLink_, upLink_, downLink_;
   PageFetcher fetcher_;

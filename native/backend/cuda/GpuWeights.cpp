@@ -19,9 +19,11 @@ GpuWeights::GpuWeights(const Weights& device, const Weights& host)
   }
 }
 
-void GpuWeights::reserve(ThreadPool& pool) {
-  memory_ = Arena(hostBytes_, "the weights");
-  pin_ = HostPin(memory_.data(), hostBytes_, pool);
+void GpuWeights::reserve() { memory_ = Arena(hostBytes_, "the weights"); }
+
+void GpuWeights::finishLoading(Link& link) {
+  link.finish();
+  pin_ = HostPin(memory_.data(), hostBytes_);
 }
 
 void GpuWeights::putThere(size_t block, uint64_t offset, const uint8_t* data, uint64_t bytes, Link& link) {
@@ -42,7 +44,7 @@ void GpuWeights::load(WeightStore& store, Link& link, LoadProgress& progress) {
     putThere(block, offset, data, bytes, link);
     putHere(block, offset, data, bytes);
   });
-  link.finish();
+  finishLoading(link);
 }
 
 void GpuWeights::load(const std::vector<File>& files, ThreadPool& pool, Link& link, LoadProgress& progress) {
@@ -67,7 +69,7 @@ void GpuWeights::load(const std::vector<File>& files, ThreadPool& pool, Link& li
       progress.add(unit.fileBytes());
     }
   }
-  link.finish();
+  finishLoading(link);
 }
 
 void GpuWeights::loadLayer(size_t layer, uint8_t* buffer, WeightStore* store, Link& link,

@@ -24,8 +24,8 @@ class GpuWeights {
   uint64_t storeBytes(size_t layer) const {
     return host_.layerBlock(layer).streamedBytes();
   }  // that come from the store each time
-  void reserve(ThreadPool& pool);
-  // Of hostBytes(), once reserved.
+  void reserve();
+  // Of hostBytes(), once loaded.
   size_t unpinnedBytes() const { return memory_.data() == nullptr || pin_.pinned() ? 0 : hostBytes_; }
 
   void load(WeightStore& store, Link& link, LoadProgress& progress);
@@ -43,6 +43,8 @@ class GpuWeights {
   // Some of a block to where it belongs: to the device, to host memory, to both where the cut goes through 4096 bytes.
   void putThere(size_t block, uint64_t offset, const uint8_t* data, uint64_t bytes, Link& link);
   void putHere(size_t block, uint64_t offset, const uint8_t* data, uint64_t bytes);
+  // What is here, once all of it is: threads that read bring in its memory together.
+  void finishLoading(Link& link);
 
   const Weights& device_;
   const Weights& host_;

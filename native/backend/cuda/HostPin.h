@@ -17,9 +17,8 @@ class HostPin {
   HostPin() = default;
   // Pins what it can: where the system refuses, pinned() is false, and copies have to go through memory that is. data:
   // page-aligned.
-  HostPin(void* data, size_t bytes, ThreadPool& pool) {
+  HostPin(void* data, size_t bytes) {
     if (bytes == 0) return;
-    makeResident(static_cast<uint8_t*>(data), bytes, pool);
     if (cudaHostRegister(data, bytes, cudaHostRegisterDefault) != cudaSuccess) {
       cudaGetLastError();  // told once; a later call is not to blame for it
       return;
@@ -41,8 +40,8 @@ class HostPin {
   }
   bool pinned() const { return data_ != nullptr; }
 
- private:
-  // All threads at once: left to cudaHostRegister(), which is one, 48 GB of new pages took half a minute.
+  // Before new memory is pinned. All threads at once: left to cudaHostRegister(), which is one, 48 GB took half a
+  // minute on an H200's host, and 22 GB a second and a half so.
   static void makeResident(uint8_t* data, size_t bytes, ThreadPool& pool) {
 #if defined(__linux__)
     constexpr size_t kPart = size_t(64) << 20;
@@ -55,6 +54,8 @@ class HostPin {
     static_cast<void>(data), static_cast<void>(bytes), static_cast<void>(pool);
 #endif
   }
+
+ private:
   // Linux copies pinned pages when a process forks, at once and all of them: whoever starts a program beside a model of
   // 13 GB would wait seconds, and need as much memory again. A child has no use for them.
   void shareWithChildren(bool share) const {

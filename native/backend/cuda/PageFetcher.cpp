@@ -5,17 +5,16 @@
 
 namespace spillway {
 
-PageFetcher::PageFetcher(const GpuOptions& options, const CacheMemory& hostPages)
+PageFetcher::PageFetcher(const GpuOptions& options, const CacheMemory& hostPages, const HostPin& pin)
     : hostPages_(hostPages),
+      pin_(pin),
       pageBytes_(hostPages.pageBytes()),
       bufferBytes_(options.cacheBufferPages * pageBytes_),
       bytes_(options.cacheBuffers * bufferBytes_),
       count_(options.cacheBuffers) {}
 
-void PageFetcher::reserve(uint8_t* buffers, bool pinned,
-                          const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink) {
+void PageFetcher::reserve(uint8_t* buffers, const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink) {
   buffers_ = buffers;
-  pinned_ = pinned;
   order_.resize(count_);
   makeLink(up_, StreamIndex::CacheUp);
   makeLink(down_, StreamIndex::CacheDown);

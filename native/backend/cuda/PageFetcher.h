@@ -11,19 +11,20 @@
 #include "../../model/RuntimeOptions.h"
 #include "../Backend.h"
 #include "BufferOrder.h"
+#include "HostPin.h"
 #include "Link.h"
 
 namespace spillway {
 
 class PageFetcher {
  public:
-  PageFetcher(const GpuOptions& options, const CacheMemory& hostPages);
+  // pin: of all host pages, where it is made before any of them moves.
+  PageFetcher(const GpuOptions& options, const CacheMemory& hostPages, const HostPin& pin);
 
   // On the device.
   size_t bytes() const { return bytes_; }
-  // buffers: bytes() of device memory. pinned: the device reads and writes the host's pages where they are.
-  // makeLink(link, index) makes each of the two links.
-  void reserve(uint8_t* buffers, bool pinned, const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink);
+  // buffers: bytes() of device memory. makeLink(link, index) makes each of the two links.
+  void reserve(uint8_t* buffers, const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink);
 
   // Brings a square's pages, as far as a buffer has room for them, to that of the staging. readDisk fills the staging
   // memory, if there are any on disk; called when the others are on their way.
@@ -45,7 +46,7 @@ class PageFetcher {
   void bringStaged(const FetchedGroup& group, const Staging& staging, Link& link);
   void takeBack(const FetchedGroup& group, size_t layer, const Staging& staging, Link& link);
   // A page of the pool that the device reads and writes where it is.
-  bool isPinned(int32_t home) const { return home >= 0 && pinned_; }
+  bool isPinned(int32_t home) const { return home >= 0 && pin_.pinned(); }
   uint8_t* homeOf(int32_t home, size_t layer, const Staging& staging) const {
     return home < 0 ? staging.place(home) : hostPages_.page(layer, static_cast<size_t>(home));
   }
@@ -54,9 +55,9 @@ class PageFetcher {
   }
 
   const CacheMemory& hostPages_;
+  const HostPin& pin_;
   size_t pageBytes_, bufferBytes_, bytes_;
   uint8_t* buffers_ = nullptr;
-  bool pinned_ = false;
   BufferOrder order_{"cache buffer"};
   uint32_t count_;
   std::optional<Link> up_, down_;

@@ -25,7 +25,7 @@ else()
     set(CMAKE_CUDA_ARCHITECTURES ${SPILLWAY_CUDA_ARCHITECTURES})
   endif()
   # Warpgroups are of 90a alone, and nothing runs 90 that does not run 90a.
-  list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^90(-real)?$" "90a-real")
+  list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^90a?(-real)?$" "90a-real")
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)

@@ -104,7 +104,9 @@ export function searchPolicy(
     );
     if (winner === undefined || space.batchSizes !== undefined) return;
     const { weights: _weights, cache: _cache, activations: _activations, ...block } = winner.policy;
-    const most = Math.min(space.mostBatchSize, block.batchSize + FINEST);
+    // A bound on latency may lie anywhere between two sizes of the grid.
+    const reach = space.maxLatencySeconds === undefined ? FINEST : Math.max(FINEST, Math.floor(block.batchSize / 8));
+    const most = Math.min(space.mostBatchSize, block.batchSize + reach);
     for (let batchSize = Math.max(1, block.batchSize - FINEST); batchSize <= most; batchSize++)
       if (batchSize !== block.batchSize) solve({ ...block, batchSize }, best);
   };

@@ -1,5 +1,5 @@
 import { WEIGHT_TYPES } from '../../../src/model/weightTypes.js';
-import { scalar } from '../../model/support/GgufWriter.js';
+import { scalar, type GgufScalarType } from '../../model/support/GgufWriter.js';
 import type { Json, ModelImage, TensorImage } from '../images/ModelImage.js';
 import type { Random } from '../Random.js';
 import { bytesOf, isWeightType, tiled } from './bytes.js';
@@ -18,6 +18,16 @@ const OF_OTHERS = /embed_positions|position_embd|block_sparse_moe\.gate|ffn_gate
 const FACTORS = [1 / 8, 1 / 4, 1 / 2, 3 / 4, 9 / 8, 5 / 4, 3 / 2, 2, 3];
 const VOCABULARIES = [1, 3, 17, 100, 255, 257, 300, 1024, 2500];
 
+/** What GGUF's integers hold. */
+const LARGEST: Readonly<Partial<Record<GgufScalarType, number>>> = {
+  uint8: 2 ** 8 - 1,
+  int8: 2 ** 7 - 1,
+  uint16: 2 ** 16 - 1,
+  int16: 2 ** 15 - 1,
+  uint32: 2 ** 32 - 1,
+  int32: 2 ** 31 - 1,
+};
+
 /** A sound model of other sizes: all widths by one factor, or another vocabulary. Elements come again and again. */
 export function resizedModel<T extends ModelImage>(random: Random, image: T): T {
   const factor = random.chance(0.7) ? random.pick(FACTORS) : 1;
@@ -35,14 +45,16 @@ export function resizedModel<T extends ModelImage>(random: Random, image: T): T 
         : width(first);
     return withShape(tensor, [rows, ...rest.map(width)]);
   });
-  const sized = (key: string, value: number): number =>
-    HIDDEN.test(key) ? width(value) : VOCABULARY.test(key) ? (vocabulary ?? value) : value;
+  const sized = (key: string, value: number, most = Infinity): number =>
+    Math.min(most, HIDDEN.test(key) ? width(value) : VOCABULARY.test(key) ? (vocabulary ?? value) : value);
   if (image.format === 'gguf') {
     const metadata = image.metadata.map(
       ([key, value]) =>
         [
           key,
-          'value' in value && typeof value.value === 'number' ? scalar(value.type, sized(key, value.value)) : value,
+          'value' in value && typeof value.value === 'number'
+            ? scalar(value.type, sized(key, value.value, LARGEST[value.type]))
+            : value,
         ] as const,
     );
     return { ...image, tensors, metadata };

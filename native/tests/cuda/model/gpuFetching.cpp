@@ -102,8 +102,8 @@ TEST_P(GpuFetching, WhateverTheOrderAndWhereNothingCanBePinned) {
   const uint64_t before = emulator::registeredBytes();
   expectSameBits(score(options, text, row, 40, 23), there, "not pinned");
   EXPECT_EQ(emulator::registeredBytes(), before);
-  const Runtime runtime(RuntimeOptions(options), [] {});
-  EXPECT_EQ(runtime.bytes().gpu->unpinned, runtime.bytes().cache);
+  const TinyRuntime tiny(options);
+  EXPECT_EQ(tiny.runtime.bytes().gpu->unpinned, tiny.runtime.bytes().cache);
   emulator::setPinnable(true);
 }
 #endif

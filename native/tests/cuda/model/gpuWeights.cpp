@@ -49,7 +49,7 @@ TEST(GpuWeights, InHostMemoryArePinnedWhereTheSystemLetsThem) {
   const RuntimeOptions options = split(store, layer / 3, layer / 3);
   const size_t bytes = Model(RuntimeOptions(options)).bytes().weights;
   {
-    const Runtime runtime(RuntimeOptions(options), [] {});
+    const TinyRuntime tiny(options);
     EXPECT_EQ(emulator::registeredBytes(), bytes);
   }
   EXPECT_EQ(emulator::registeredBytes(), 0u);
@@ -171,9 +171,8 @@ TEST(GpuWeights, ThatArePinnedAreNotCopiedForAChild) {
   const Arena memory(1 << 20, "a test");
   memory.data()[0] = 1;
   {
-    ThreadPool pool(2);
     HostPin pin;
-    pin = HostPin(memory.data(), memory.bytes(), pool);
+    pin = HostPin(memory.data(), memory.bytes());
     ASSERT_TRUE(pin.pinned());
     EXPECT_NE(flagsOfMapping(memory.data()).find(" dc "), std::string::npos);
   }
