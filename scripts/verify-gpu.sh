@@ -76,6 +76,8 @@ wanted() {
 # The seconds that a step may take.
 limit_of() {
   local seconds=$(($1 * patience)) most=${SPILLWAY_VERIFY_MOST:-0}
+  # Steps stop themselves up to 30 s before.
+  ((most == 0 || most > 30)) || { echo "SPILLWAY_VERIFY_MOST: found $most, expected more than 30, or 0 for no bound" >&2; exit 1; }
   echo $((most > 0 && most < seconds ? most : seconds))
 }
 

@@ -50,8 +50,8 @@ export interface RunStats {
   >;
   readonly memory: Readonly<Record<string, { readonly capacityBytes: number; readonly peakBytes: number }>>;
   /**
-   * With a GPU: of the weights in host memory, and of the cache there where it comes to the GPU, what the system did
-   * not let be pinned (a limit of the container, say). It crosses the link by one thread's copies, some eighth as fast.
+   * With a GPU: of the weights in host memory, and of the cache there where the GPU reaches it, what the system did not
+   * let be pinned (a limit of the container, say). It crosses the link by one thread's copies, some eighth as fast.
    * 0 is well.
    */
   readonly unpinnedBytes?: number;

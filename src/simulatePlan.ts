@@ -20,7 +20,7 @@ import { tokensPerSquareOf, type Policy } from './plan/Policy.js';
 import { settingOf } from './plan/predict.js';
 import { parseRequest, type PlanRequest } from './plan/PlanRequest.js';
 import { sizesOf, type Sizes } from './plan/model/sizes.js';
-import { taskSeconds } from './plan/model/taskSeconds.js';
+import { attentionOnGpu, taskSeconds } from './plan/model/taskSeconds.js';
 import { PAGE_TOKENS } from './plan/reserves.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
 import { UsageError } from './errors/UsageError.js';
@@ -97,7 +97,12 @@ export async function simulatePlan(
 
   const computeTier = hardware.memory.gpuBytes > 0 ? ('gpu' as const) : ('cpu' as const);
   const hostAttends = computeTier === 'gpu' && policy.cpuAttention && policy.cache.gpu < 1;
-  const device = new SimulatedDevice({ computeTier, hostAttends, duration: taskSeconds(setting, policy) });
+  const device = new SimulatedDevice({
+    computeTier,
+    hostAttends,
+    gpuAttention: attentionOnGpu(setting, policy),
+    duration: taskSeconds(setting, policy),
+  });
   // A row's pages are free once its last square is through, when the next sweep has been planned already: room for that
   // too, or places stay empty for a sweep.
   const held = Math.min(rows, 2 * slots * policy.batchSize);

@@ -303,7 +303,8 @@ export interface NativeRuntime {
   /**
    * Queues one part of a layer's compute on the FIFO compute queue and returns its event: an integer from 1,
    * increasing. It starts when every event in `after` has completed; if one of them failed, it fails too, with code
-   * `dependency`.
+   * `dependency`. With pages in host memory beside a GPU that they do not come to, `attend` has a queue of its own, and
+   * parts overtake those that wait: each has to be told the one before it.
    * @param buffer where the layer was loaded to. `project` and `finish` of a layer that streams need it, and fail with
    * code `invalid-argument` if it does not hold the layer when they start; the other parts and other layers take no
    * notice of it. Default -1: none.

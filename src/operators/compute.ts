@@ -41,7 +41,7 @@ export function compute(run: StageContext): Stage {
 
 /** The queue of a part. */
 export function queueOf({ computeQueue, attendQueue }: StageContext['device'], part: ComputePart): QueueName {
-  return part === 'attend' ? attendQueue : computeQueue;
+  return part === 'attend' ? (attendQueue ?? computeQueue) : computeQueue;
 }
 
 /** The parts of a layer's compute, each a task. */

@@ -35,6 +35,8 @@ test('the path of any rows, schedule, composition and placement is valid, no tie
       { gpu: 0.3, cpu: 0.3, disk: 0.4 },
       { gpu: 0, cpu: 0, disk: 1 },
     ),
+    // Where some of it is in memory the processor attends to that, on a queue of its own.
+    cache: fc.constantFrom({ gpu: 1, cpu: 0, disk: 0 }, { gpu: 0.5, cpu: 0.5, disk: 0 }, { gpu: 0, cpu: 1, disk: 0 }),
     activations: fc.constantFrom({ gpu: 1, cpu: 0, disk: 0 }, { cpu: 1, disk: 0 }, { cpu: 0.5, disk: 0.5 }),
     schedule: schedules,
     composition: fc.nat(),

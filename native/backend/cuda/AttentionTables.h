@@ -28,6 +28,11 @@ struct RangeGroup {
   const AttendingRun* uploaded;          // the one, or null
 };
 
+// Of the pages that prompts attend over.
+inline CacheLayout rangeLayout(const CacheLayout& layout) {
+  return isQuantised(layout.type) ? cuda::plainLayout(layout) : layout;
+}
+
 // All but the groups in device memory.
 struct AttentionTables {
   const cuda::AttentionToken* tokens;       // of the whole batch

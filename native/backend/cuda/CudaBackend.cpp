@@ -9,6 +9,7 @@
 #include "../../model/layer.h"
 #include "../../system/DirectFile.h"
 #include "../../system/Error.h"
+#include "AttentionTables.h"
 
 namespace spillway {
 
@@ -139,7 +140,8 @@ void CudaBackend::measureScratch() {
 }
 
 bool CudaBackend::reachesHostPages() const {
-  return parts_.options.gpu->cacheBuffers != 0 || parts_.compute.precision == Precision::Default;
+  return parts_.options.gpu->cacheBuffers != 0 || (parts_.compute.precision == Precision::Default &&
+                                                   cuda::hasPrefillAttention(rangeLayout(parts_.hostPages.layout())));
 }
 
 // Each way; where there are hidden stores.
@@ -264,18 +266,19 @@ void CudaBackend::reserveConstants() {
 void CudaBackend::load(WeightStore& store, LoadProgress& progress) {
   weightLink_->use();
   weights_.load(store, *weightLink_, progress);
-  pinHostPages();
+  pinHostPages(progress);
 }
 
 void CudaBackend::load(const std::vector<File>& files, LoadProgress& progress) {
   weightLink_->use();
   weights_.load(files, parts_.compute.pool, *weightLink_, progress);
-  pinHostPages();
+  pinHostPages(progress);
 }
 
-void CudaBackend::pinHostPages() {
+void CudaBackend::pinHostPages(const LoadProgress& progress) {
   if (!reachesHostPages()) return;
-  HostPin::makeResident(parts_.hostPages.data(), parts_.hostPages.bytes(), parts_.compute.pool);
+  HostPin::makeResident(parts_.hostPages.data(), parts_.hostPages.bytes(), parts_.compute.pool,
+                        [&] { progress.check(); });
   hostPages_ = HostPin(parts_.hostPages.data(), parts_.hostPages.bytes());
 }
 

@@ -63,7 +63,7 @@ class CudaBackend final : public Backend {
   // Whether the device reads and writes pages in the host's memory by itself.
   bool reachesHostPages() const;
   // Behind the weights, whose files are in the system's cache until memory is short.
-  void pinHostPages();
+  void pinHostPages(const LoadProgress& progress);
   GpuBytes bytes() const;
   void measureScratch();
   void reserve(Workplace& workplace);

@@ -42,16 +42,19 @@ class HostPin {
 
   // Before new memory is pinned. All threads at once: left to cudaHostRegister(), which is one, 48 GB took half a
   // minute on an H200's host, and 22 GB a second and a half so.
-  static void makeResident(uint8_t* data, size_t bytes, ThreadPool& pool) {
+  // check() is called between pieces, and may throw.
+  template <typename Check>
+  static void makeResident(uint8_t* data, size_t bytes, ThreadPool& pool, Check check) {
 #if defined(__linux__)
     constexpr size_t kPart = size_t(64) << 20;
     constexpr int kPopulateWrite =
         23;  // MADV_POPULATE_WRITE, as of Linux 5.14; older ones refuse it, and nothing is lost
     pool.parallelFor((bytes + kPart - 1) / kPart, [&](size_t part, unsigned) {
+      check();
       madvise(data + part * kPart, std::min(kPart, bytes - part * kPart), kPopulateWrite);
     });
 #else
-    static_cast<void>(data), static_cast<void>(bytes), static_cast<void>(pool);
+    static_cast<void>(data), static_cast<void>(bytes), static_cast<void>(pool), check();
 #endif
   }
 

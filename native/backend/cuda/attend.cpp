@@ -19,11 +19,6 @@ namespace {
 // by itself.
 constexpr uint32_t kMostUploadedTokens = 4096;
 
-// Of the pages that prompts attend over.
-CacheLayout rangeLayout(const CacheLayout& layout) {
-  return isQuantised(layout.type) ? cuda::plainLayout(layout) : layout;
-}
-
 // New keys and values of consecutive tokens to their pages.
 void storeRun(const CudaPass& pass, const AttentionTables& tables, size_t first, size_t count) {
   const size_t width = pass.spec.keyWidth();

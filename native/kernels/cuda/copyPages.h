@@ -12,7 +12,8 @@ struct PageCopy {
 };
 
 // `copies` is memory that the device can read, pinned host memory included; it and the pages do not change before the
-// stream has done it. pageBytes: a multiple of 16, as are all addresses. No page of these is written and read.
+// stream has done it, but for places of tokens in the page that what reads the copy does not look at. pageBytes: a
+// multiple of 16, as are all addresses. No page of these is written and read.
 void copyPages(cudaStream_t stream, const PageCopy* copies, size_t count, size_t pageBytes);
 
 }  // namespace spillway::cuda

@@ -43,7 +43,7 @@ interface BatchWork {
  * before is left out of it, so that corrections do not correct themselves.
  *
  * With a GPU `compute` is what the GPU computes, and the link is learned of too. Three things are left out there.
- * Attention of which a part happens on the processor tells of neither alone. Nor does attention in whose middle pages
+ * Attention where the processor attends, too, tells of neither alone. Nor does attention in whose middle pages
  * come, for a buffer does not hold those of all rows. And where disk and link are one
  * task, what took the time is known only if the profile has one of them take twice as long as the other. How queues
  * wait for each other is nothing that the model corrects with a GPU.
@@ -163,7 +163,7 @@ export class TaskTimings {
     const { compute, waits, betweenSeconds } = this;
     const { promptShare, prefill, decode, seconds: known } = this.workOf(task.batch);
     const part = task.part ?? '';
-    if (movesPages || (part === 'attend' && this.hostAttends && promptShare < 1)) return;
+    if (movesPages || (part === 'attend' && this.hostAttends)) return;
     let model = known.get(part);
     if (model === undefined) known.set(part, (model = this.secondsOf(task)));
     if (promptShare > 0) this.add(prefill, seconds * promptShare, model * promptShare);

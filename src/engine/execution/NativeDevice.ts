@@ -179,7 +179,15 @@ export class NativeDevice implements Device {
     const activations = run.activations.forCompute(task);
     const weights = this.weightsFor(task);
     const cache = part === 'attend' ? this.cacheFor(task, run, batch) : undefined;
-    const waitsFor = pendingIds([...after, ...activations.after, ...loads(weights), ...(cache?.after ?? [])]);
+    // Of a slot one part after another, whatever a composition says: its hidden states are in one place.
+    const left = run.computed.get(task.batch.slot);
+    const waitsFor = pendingIds([
+      ...after,
+      ...(left ? [left] : []),
+      ...activations.after,
+      ...loads(weights),
+      ...(cache?.after ?? []),
+    ]);
     const id = nativeCall(() =>
       this.runtime.submitCompute(
         COMPUTE_PARTS[part],
@@ -192,6 +200,7 @@ export class NativeDevice implements Device {
       ),
     );
     const event = this.track(id, task, run, batch, cache?.groups !== undefined && cache.groups > 1);
+    run.computed.set(task.batch.slot, event);
     activations.used(event);
     if (weights) this.weights.usedBy(weights.buffer, event);
     if (cache) this.cache.usedBy(cache.buffer, event);

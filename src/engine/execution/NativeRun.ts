@@ -6,7 +6,7 @@ import type { Batch, RowRange } from '../grid/Square.js';
 import { fetchedPages, type FetchedPages, type FetchRules } from '../memory/fetchedPages.js';
 import type { DevicePeers, DeviceRow } from '../grid/Device.js';
 import type { SlotActivations } from './SlotActivations.js';
-import type { Task } from '../grid/Task.js';
+import type { Task, TaskEvent } from '../grid/Task.js';
 
 interface NativeRow {
   readonly id: number;
@@ -48,6 +48,8 @@ export class NativeRun {
   /** Those that have tasks under way, or may get more. */
   private readonly batches = new Map<Batch, NativeBatch>();
   private nextSerial = 1;
+  /** The last part of compute of each slot. */
+  readonly computed = new Map<number, TaskEvent>();
 
   constructor(
     private readonly runtime: NativeRuntime,

@@ -48,6 +48,8 @@ export class RunRecorder {
   private readonly queues = new Map<QueueName, { busySeconds: number; tasks: number; bytes: number }>();
   private readonly bytes: Record<Moved, Record<string, number>> = { weights: {}, cache: {}, activations: {} };
   private prefillSeconds = 0;
+  /** Up to when computing has been counted. */
+  private computedUntil = -Infinity;
   private decodeSeconds = 0;
   private promptTokens = 0;
   /** Prompt tokens that rows took from others, less those that were computed for nobody in particular. */
@@ -110,8 +112,11 @@ export class RunRecorder {
     for (const hop of hopsOf(task)) this.moved(hop, seconds);
     if (task.name === 'compute') {
       const share = this.shareOf(task.batch);
-      this.prefillSeconds += (seconds * share.prompt) / Math.max(1, share.prompt + share.decode);
-      this.decodeSeconds += (seconds * share.decode) / Math.max(1, share.prompt + share.decode);
+      // Where attention has a queue of its own, what two of them do at once counts once.
+      const more = Math.max(0, timing.end - Math.max(timing.start, this.computedUntil));
+      this.computedUntil = Math.max(this.computedUntil, timing.end);
+      this.prefillSeconds += (more * share.prompt) / Math.max(1, share.prompt + share.decode);
+      this.decodeSeconds += (more * share.decode) / Math.max(1, share.prompt + share.decode);
     }
     this.setup.timings?.completed(event);
     for (const hop of hopsOf(task)) this.trace(hop, timing);

@@ -30,6 +30,8 @@ export interface SimulationOptions {
   readonly computeTier?: ComputeTier;
   /** Whether the processor attends beside a GPU: on a queue of its own. Default false. */
   readonly hostAttends?: boolean;
+  /** Of such attention, the virtual seconds for which the GPU is busy, too. Default: 0. */
+  readonly gpuAttention?: (task: Task) => number;
   /** Makes a task fail; for tests. */
   readonly fail?: (task: Task) => string | undefined;
   /** Completions that are announced in one burst. Default 1. */
@@ -173,9 +175,18 @@ export class SimulatedDevice implements Device {
     if (reason === undefined && task.from === 'peer') this.receive(event, start, seconds);
     else if (reason === undefined && task.to === 'peer') this.send(event, start, seconds);
     else {
-      if (this.gaps && this.overtakes(task) && this.options.unordered !== true)
-        start = this.gaps.take(start, seconds, this.time.now);
-      this.settle(event, { start, end: start + seconds, reason });
+      let end = start + seconds;
+      if (this.gaps && this.options.unordered !== true) {
+        if (this.overtakes(task)) {
+          start = this.gaps.take(start, seconds, this.time.now);
+          end = start + seconds;
+        } else if (task.part === 'attend') {
+          // The GPU's part, as soon as it has time; the processor does not wait for that.
+          const gpu = this.options.gpuAttention?.(task) ?? 0;
+          end = Math.max(end, this.gaps.take(start, gpu, this.time.now) + gpu);
+        }
+      }
+      this.settle(event, { start, end, reason });
     }
   }
 

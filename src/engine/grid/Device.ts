@@ -79,10 +79,10 @@ export interface Device {
   readonly computeTier: ComputeTier;
   readonly computeQueue: QueueName;
   /**
-   * Where attention is computed: on `computeQueue`, or on a queue of its own where the processor attends beside a GPU.
-   * The GPU computes other batches meanwhile: tasks of its queue that may begin overtake those that wait.
+   * Where attention is computed, if not on `computeQueue`: where the processor attends beside a GPU it has a queue of
+   * its own. The GPU computes other batches meanwhile: tasks of its queue that may begin overtake those that wait.
    */
-  readonly attendQueue: QueueName;
+  readonly attendQueue?: QueueName;
   /**
    * What a prompt's results depend on beside its tokens: only rows of one kind share what they begin with. Default:
    * nothing.

@@ -44,8 +44,9 @@ export const LOADS: readonly MoveName[] = MOVES.filter((name) => kindOf(name).do
 export const STORES: readonly MoveName[] = MOVES.filter((name) => kindOf(name).does === 'store');
 
 /**
- * FIFO queues of a device. Tasks of one queue run in the order in which they were submitted; tasks of different queues
- * overlap.
+ * Queues of a device. Tasks of one queue run one at a time, in the order in which they were submitted; tasks of
+ * different queues overlap. Where the processor attends beside a GPU, tasks of `gpu-compute` that may begin overtake
+ * those that wait: what comes before what is in their events alone.
  */
 export const QUEUE_NAMES = [
   'gpu-compute',

@@ -38,6 +38,8 @@ export interface MemoryLayout {
 
 /** Contexts beyond this are not provided for in every row at once; longer rows are admitted as pages come free. */
 const PROVIDED_ROW_TOKENS = 4096;
+/** Where a cache in memory is pinned for a GPU: full blocks of rows as they are expected. */
+const PINNED_BLOCKS = 2;
 /** A budget must hold at least a row of this many tokens. */
 const MIN_ROW_TOKENS = 512;
 /** A batch may come to have so many times the rows that were planned. */
@@ -238,7 +240,10 @@ class BlockMemory {
     const { slots, rowsPerSlot } = this.settings.block;
     const maxPages = Math.max(
       this.rowPages(this.source.decoder.contextTokens).pages.memory,
-      this.rowPages(PROVIDED_ROW_TOKENS).pages.memory * slots * rowsPerSlot,
+      // Beside a GPU all of them are pinned, used or not.
+      this.gpu
+        ? PINNED_BLOCKS * this.blockPages
+        : this.rowPages(PROVIDED_ROW_TOKENS).pages.memory * slots * rowsPerSlot,
       this.blockPages,
     );
     return { weightBytes: this.onePage.weights, workingBytes: this.workingBytes, maxPages };

@@ -35,6 +35,25 @@ export interface TimedTask {
 
 /** Seconds of one task under a policy: the same terms that the closed form sums up. For the simulated device. */
 export function taskSeconds(setting: BlockSetting, placement: PlacementShares): (task: TimedTask) => number {
+  const of = taskParts(setting, placement);
+  return (task) => {
+    const { on, host } = of(task);
+    // The GPU has its own part of attention while the processor has the other.
+    return Math.max(on, host);
+  };
+}
+
+/** Of attention of which the processor has a part beside a GPU, the seconds of the GPU's. */
+export function attentionOnGpu(setting: BlockSetting, placement: PlacementShares): (task: TimedTask) => number {
+  const of = taskParts(setting, placement);
+  return (task) => of(task).on;
+}
+
+/** Seconds where tasks are computed or moved, and of attention those of the processor beside a GPU. */
+function taskParts(
+  setting: BlockSetting,
+  placement: PlacementShares,
+): (task: TimedTask) => { readonly on: number; readonly host: number } {
   const { gpu, cpu } = computeSettings(setting);
   const { links, corrections } = setting.hardware;
   const weights = matmulKind(setting.shape, setting.block.compressWeights);
@@ -53,12 +72,13 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
   };
   const on = gpu ?? cpu;
   const onCpu = gpu && setting.block.cpuAttention ? 1 - placement.cache.gpu : 0;
+  const alone = (seconds: number): { readonly on: number; readonly host: number } => ({ on: seconds, host: 0 });
   return ({ name, part, queue, bytes, batch }) => {
-    if (name === 'load_cache' && queue === 'disk-read') return bytes / disk.readPages;
-    if (name === 'store_cache' && queue === 'disk-write') return bytes / disk.writePages;
+    if (name === 'load_cache' && queue === 'disk-read') return alone(bytes / disk.readPages);
+    if (name === 'store_cache' && queue === 'disk-write') return alone(bytes / disk.writePages);
     if (name === 'load_weight' && queue === 'disk-read')
-      return bytes > 0 ? disk.readOnceSeconds + bytes / disk.read : 0;
-    if (name !== 'compute') return bytes / (rates[queue] ?? Infinity);
+      return alone(bytes > 0 ? disk.readOnceSeconds + bytes / disk.read : 0);
+    if (name !== 'compute') return alone(bytes / (rates[queue] ?? Infinity));
     let [tokens, decodeRows, decodeKeys, contextKeys, promptKeys, sharedKeys, promptTokens, sampled] = [
       0, 0, 0, 0, 0, 0, 0, 0,
     ];
@@ -80,16 +100,15 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
     // A GPU's tasks are started while those before them run.
     const task = (name: Parameters<typeof partSeconds>[1], work: number): number =>
       corrected * (gpu ? Math.max(partSeconds(on, name), work) : partSeconds(on, name) + work);
-    if (part === 'project') return task('project', projectSeconds(on, tokens));
-    if (part === 'finish') return task('finish', finishSeconds(on, tokens));
-    if (part === 'head') return task('head', headSeconds(on, sampled));
-    if (part !== 'attend') return task('embed', 0);
+    if (part === 'project') return alone(task('project', projectSeconds(on, tokens)));
+    if (part === 'finish') return alone(task('finish', finishSeconds(on, tokens)));
+    if (part === 'head') return alone(task('head', headSeconds(on, sampled)));
+    if (part !== 'attend') return alone(task('embed', 0));
     const host = onCpu > 0 ? onCpu * hostAttentionSeconds(cpu, links, contextKeys, decodeRows) : 0;
     const attention =
       prefillAttentionSeconds(on, promptKeys, promptTokens) +
       sharedAttentionSeconds(on, sharedKeys) +
       (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys, decodeRows);
-    // The GPU has its own part meanwhile.
-    return Math.max(task('attend', attention), host);
+    return { on: task('attend', attention), host };
   };
 }

@@ -165,6 +165,128 @@ TEST(GpuCacheRules, TheDeviceComputesOtherBatchesWhileTheProcessorAttends) {
 }
 
 #if !defined(SPILLWAY_CUDA_RUNTIME)
+// Two batches of two layers, whose pages are in host memory in part, on the device's two queues.
+class TwoBatches {
+ public:
+  explicit TwoBatches(const RuntimeOptions& options) : tiny(options) {
+    Runtime& runtime = tiny.runtime;
+    const uint32_t second = runtime.createActivations(64);
+    for (const uint32_t b : {0u, 1u}) {
+      const auto row = int32_t(runtime.createSequence(sequenceOptions(randomTokens(kTokens, 67, 3 + b), kTokens)));
+      batches[b] = runtime.createBatch({row, 0, int32_t(kTokens), int32_t(HeadMode::Score), 0, 3, -1},
+                                       table(1 - b, int32_t(7 * b)));
+      activations[b] = b == 0 ? tiny.activations : second;
+    }
+  }
+  // The first one's attention in layer 0 waits for an event.
+  void submit(EventId event) {
+    EventId chain[2];
+    for (uint32_t layer = 0; layer < 2; layer++) {
+      for (const uint32_t b : {0u, 1u}) {
+        const auto add = [&](ComputePart part, std::vector<EventId> after) {
+          chain[b] = tiny.runtime.submitCompute(part, layer, batches[b], activations[b], after);
+          events.push_back(chain[b]);
+        };
+        if (layer == 0) add(ComputePart::Embed, {});
+        add(ComputePart::Project, {chain[b]});
+        std::vector<EventId> after = {chain[b]};
+        if (layer == 0 && b == 0 && event != 0) after.push_back(event);
+        add(ComputePart::Attend, after);
+        add(ComputePart::Finish, {chain[b]});
+        if (layer == 1) add(ComputePart::Head, {chain[b]});
+      }
+    }
+  }
+  // How many of the tasks failed; all of them end.
+  size_t failed() {
+    size_t count = 0;
+    for (const EventId event : events) count += tiny.await(event).failed ? 1 : 0;
+    return count;
+  }
+
+  TinyRuntime tiny;
+  std::vector<EventId> events;
+
+ private:
+  uint32_t batches[2] = {}, activations[2] = {};
+};
+
+TEST(GpuCacheRules, WhatFailsOrIsCancelledOrClosedWhileTheProcessorAttendsEndsAndNothingHangs) {
+  const TinyModel model(smallSpec());
+  const RuntimeOptions options = onBoth(model.options());
+  for (const size_t kernel : {size_t(0), size_t(3), size_t(9), size_t(20), size_t(40)}) {
+    {
+      TwoBatches two(options);
+      emulator::breakAt(kernel);
+      two.submit(0);
+      EXPECT_GT(two.failed(), 0u) << "kernel " << kernel;
+    }
+    emulator::breakAt(SIZE_MAX);
+  }
+  for (const bool closes : {false, true}) {
+    TwoBatches two(options);
+    two.submit(two.tiny.runtime.createEvent());
+    if (closes)
+      two.tiny.runtime.close();
+    else
+      two.tiny.runtime.cancelAll();
+    // At least what waits for the event: the first batch's attention and all behind it.
+    EXPECT_GE(two.failed(), 6u) << closes;
+    if (!closes) continue;
+    two.tiny.runtime.join();
+    EXPECT_TRUE(two.tiny.runtime.closed());
+  }
+  TwoBatches two(options);
+  two.submit(0);
+  EXPECT_EQ(two.failed(), 0u);
+  EXPECT_TRUE(emulator::idle());
+}
+
+// A row whose last page is on disk goes on, chunk by chunk, in the same batches as one whose pages are all in memory:
+// what the device brings to pages in memory, and what the processor does, are the bytes of each alone.
+TEST(GpuCacheRules, PromptsWithAndWithoutPagesOnDiskKeepTheirBits) {
+  const disktest::Folder folder;
+  const TinyModel model(smallSpec());
+  RuntimeOptions options = onBoth(model.options());
+  options.precision = Precision::Default;
+  options.cacheType = CacheType::F16;
+  options.spill = spillOptions(folder.path());
+  struct Row {
+    std::vector<int32_t> text, pages;
+    int32_t tail;
+  };
+  const Row rows[] = {{randomTokens(kTokens, 67, 3), {3, 5, -2}, 9}, {randomTokens(kTokens, 67, 4), {11, 13, 15}, -1}};
+  // Of one of them, alone or beside the other; the last tokens are of the answer.
+  const auto score = [&](size_t which, bool together) {
+    SpillingRuntime runtime(options);
+    uint32_t handles[2];
+    for (size_t r = 0; r < 2; r++) {
+      SequenceOptions sequence = sequenceOptions(rows[r].text, kTokens);
+      sequence.promptTokens = 40;
+      handles[r] = runtime.tiny.runtime.createSequence(std::move(sequence));
+    }
+    std::vector<float> scores;
+    for (uint32_t first = 0; first < kTokens; first += 11) {
+      std::vector<SpilledRange> ranges;
+      for (size_t r = 0; r < 2; r++) {
+        if (r == which || together)
+          ranges.push_back(
+              {{handles[r], first, 11, r == which ? HeadMode::Score : HeadMode::None, rows[r].pages}, rows[r].tail});
+      }
+      const auto head = runtime.pass(ranges);
+      EXPECT_FALSE(runtime.failure) << runtime.failure->message;
+      if (runtime.failure) break;
+      scores.insert(scores.end(), head->scores.begin(), head->scores.end());
+    }
+    return scores;
+  };
+  for (const size_t which : {size_t(0), size_t(1)}) {
+    const std::vector<float> alone = score(which, false);
+    ASSERT_EQ(alone.size(), kTokens - 1);
+    expectSameBits(score(which, true), alone, which == 0 ? "on disk in part" : "in memory");
+  }
+}
+
 // New keys and values of prompts go to their pages by the device, or by the processor where the system pins nothing.
 TEST(GpuCacheRules, PromptsLeaveTheSameBytesWhoeverBringsThemThere) {
   const TinyModel model(smallSpec());
