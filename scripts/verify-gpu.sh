@@ -35,7 +35,9 @@ done
 build=$(realpath -m "$build")
 bundled=''
 if [[ -x prebuilt/node ]]; then bundled=yes build=$PWD/prebuilt node=$PWD/prebuilt/node; fi
-emulated=${SPILLWAY_VERIFY_EMULATED:+$(cd "$here" && realpath -m "$SPILLWAY_VERIFY_EMULATED")} patience=${SPILLWAY_VERIFY_PATIENCE:-1}
+emulated=${SPILLWAY_VERIFY_EMULATED:+$(cd "$here" && realpath -m "$SPILLWAY_VERIFY_EMULATED")} patience=${SPILLWAY_VERIFY_PATIENCE:-1} most=${SPILLWAY_VERIFY_MOST:-0}
+# Steps stop themselves up to 30 s before their limit.
+((most == 0 || most > 30)) || { echo "SPILLWAY_VERIFY_MOST: found $most, expected more than 30, or 0 for no bound" >&2; exit 1; }
 results=${results:-$build/verify} report=$(realpath -m "$report")
 disk=${disk:-$results}
 
@@ -75,9 +77,7 @@ wanted() {
 
 # The seconds that a step may take.
 limit_of() {
-  local seconds=$(($1 * patience)) most=${SPILLWAY_VERIFY_MOST:-0}
-  # Steps stop themselves up to 30 s before.
-  ((most == 0 || most > 30)) || { echo "SPILLWAY_VERIFY_MOST: found $most, expected more than 30, or 0 for no bound" >&2; exit 1; }
+  local seconds=$(($1 * patience))
   echo $((most > 0 && most < seconds ? most : seconds))
 }
 

@@ -19,6 +19,7 @@ import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
 import { UsageError } from './errors/UsageError.js';
 import { throughStages } from './operators/throughStages.js';
 import { countSweeps } from './plan/model/countSweeps.js';
+import { hostAttends } from './plan/model/queues.js';
 import { attentionOnGpu, taskSeconds } from './plan/model/taskSeconds.js';
 import { sizesOf } from './plan/model/sizes.js';
 import type { PipelinePlan, PipelineRequest } from './plan/pipeline/planPipeline.js';
@@ -110,7 +111,7 @@ export async function simulatePipeline(
     const device = new SimulatedDevice({
       time,
       computeTier: tier,
-      hostAttends: tier === 'gpu' && policy.cpuAttention && policy.cache.gpu < 1,
+      hostAttends: hostAttends(setting, policy),
       gpuAttention: attentionOnGpu(setting, policy),
       duration: (task) => (task.to === 'peer' ? (task.bytes * onLink) / link.bytesPerSecond : seconds(task)),
     });

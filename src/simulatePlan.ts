@@ -20,6 +20,7 @@ import { tokensPerSquareOf, type Policy } from './plan/Policy.js';
 import { settingOf } from './plan/predict.js';
 import { parseRequest, type PlanRequest } from './plan/PlanRequest.js';
 import { sizesOf, type Sizes } from './plan/model/sizes.js';
+import { hostAttends } from './plan/model/queues.js';
 import { attentionOnGpu, taskSeconds } from './plan/model/taskSeconds.js';
 import { PAGE_TOKENS } from './plan/reserves.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
@@ -96,10 +97,9 @@ export async function simulatePlan(
     );
 
   const computeTier = hardware.memory.gpuBytes > 0 ? ('gpu' as const) : ('cpu' as const);
-  const hostAttends = computeTier === 'gpu' && policy.cpuAttention && policy.cache.gpu < 1;
   const device = new SimulatedDevice({
     computeTier,
-    hostAttends,
+    hostAttends: hostAttends(setting, policy),
     gpuAttention: attentionOnGpu(setting, policy),
     duration: taskSeconds(setting, policy),
   });

@@ -7,8 +7,8 @@
 namespace spillway {
 
 HostAttention::HostAttention(const CudaPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer,
-                             size_t scoreFloats)
-    : pass_(pass), runs_(runs), rules_(rules), layer_(layer) {
+                             size_t scoreFloats, bool storesUploaded)
+    : pass_(pass), runs_(runs), rules_(rules), layer_(layer), storesUploaded_(storesUploaded) {
   if (pass.hostPages.pages() == 0 || pass.fetches) return;
   const DecoderSpec& spec = pass.spec;
   const size_t tokens = pass.tokens();
@@ -37,8 +37,7 @@ void HostAttention::forRuns(std::initializer_list<Attending> kinds, Body body) c
   }
 }
 
-void HostAttention::fetch(bool uploaded) {
-  fetchesUploaded_ = uploaded;
+void HostAttention::fetch() {
   const size_t queryWidth = pass_.spec.queryWidth(), keyWidth = pass_.spec.keyWidth();
   const Activations& activations = pass_.activations;
   const auto fetchKeys = [&](size_t first, size_t tokens) {
@@ -53,7 +52,7 @@ void HostAttention::fetch(bool uploaded) {
     fetchKeys(first, tokens);
   });
   // The device attends for these, but their keys and values are to stay here.
-  if (uploaded) forRuns({Attending::Uploaded}, fetchKeys);
+  if (storesUploaded_) forRuns({Attending::Uploaded}, fetchKeys);
 }
 
 // `count` tokens of one range, from `token` on.
@@ -102,7 +101,7 @@ void HostAttention::attend() {
   activations.keysSerial = batch.serial;
   activations.keysLayer = layer_;
   const auto isHere = [this](const BatchToken& token) {
-    return fetchesUploaded_ || token.position >= firstHostQuery(pass_.batch, pass_.batch.ranges[token.range], rules_);
+    return storesUploaded_ || token.position >= firstHostQuery(pass_.batch, pass_.batch.ranges[token.range], rules_);
   };
   placePages(passHere(activations), layer_, isHere);
   size_t rows = 0;

@@ -14,15 +14,14 @@ namespace spillway {
 class HostAttention {
  public:
   // Takes what it needs of both scratches; nothing where no page can be in host memory. scoreFloats: the most that
-  // attendSparsely() takes at once; 0: never.
+  // attendSparsely() takes at once; 0: never. storesUploaded: whether it brings keys and values of Attending::Uploaded
+  // to their pages, which the device does not then.
   HostAttention(const CudaPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer,
-                size_t scoreFloats);
+                size_t scoreFloats, bool storesUploaded);
 
   // Those that begin as copies, before anybody reads or goes on with them; nothing may be on its way to any of them.
   void beginPages() const;
-  // Returns when everything has come down; uploaded: keys and values of Attending::Uploaded, too, which nobody else
-  // brings to their pages.
-  void fetch(bool uploaded);
+  void fetch();   // returns when everything has come down
   void attend();  // on the processor, after storing the new keys and values there
   void send();    // to the device
   // Of consecutive tokens that attend sparsely to keys on both sides, after attend(): with the scores of those on the
@@ -46,7 +45,7 @@ class HostAttention {
   const AttendingRuns& runs_;
   const AttendingRules& rules_;
   size_t layer_;
-  bool fetchesUploaded_ = false;
+  bool storesUploaded_;
   float *queries_ = nullptr, *keys_ = nullptr, *values_ = nullptr;  // [tokens, ...]; queries become outputs
   float* partials_ = nullptr;                                       // [tokens, heads, 2]
   float* scores_ = nullptr;                                         // of keys on the device

@@ -244,7 +244,7 @@ void attendTo(const CudaPass& pass, size_t layer, const BatchPart& part) {
       inRanges ? pass.scratch.take<float>(elements) : nullptr;  // queries, which prefillAttention() may not overwrite
   const Workspace workspace(pass);
   KeysInCommon inCommon(pass, shape);
-  HostAttention host(pass, runs, rules, layer, workspace.scoreFloats());
+  HostAttention host(pass, runs, rules, layer, workspace.scoreFloats(), !storesHome);
 
   if (!pass.measuring) {
     cudaStream_t stream = pass.link->stream();
@@ -261,9 +261,9 @@ void attendTo(const CudaPass& pass, size_t layer, const BatchPart& part) {
       pass.link->finish();  // the device may be bringing something to what is copied
       host.beginPages();
     }
-    if (isUploaded && storesHome) storeHome(pass, tables, runs);
+    if (storesHome) storeHome(pass, tables, runs);
     // What it waits for includes all that the stream has been given, so pages in host memory are as they should be.
-    if (hosted) host.fetch(!storesHome);
+    if (hosted) host.fetch();
     // From here on the device works, while the processor does its part.
     if (pass.batch.copies) beginPages(pass, layer, part);
     storeKeys(pass, layer, part, tables);

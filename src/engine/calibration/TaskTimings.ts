@@ -4,7 +4,7 @@ import type { WorkDone } from './learn.js';
 import { computeKind, readKind, type Corrections, type Phase } from '../../plan/corrections.js';
 import type { PlacementShares } from '../../plan/Placement.js';
 import { matmulKind } from '../../plan/model/computeSeconds.js';
-import { BETWEEN_SQUARES, NOT_OVERLAPPED } from '../../plan/model/queues.js';
+import { BETWEEN_SQUARES, hostAttends, NOT_OVERLAPPED } from '../../plan/model/queues.js';
 import { sizesOf } from '../../plan/model/sizes.js';
 import { taskSeconds } from '../../plan/model/taskSeconds.js';
 import { tokensByPhase, type Batch } from '../grid/Square.js';
@@ -82,7 +82,7 @@ export class TaskTimings {
     this.machine = machine ?? new CpuContention(setting.block.threads ?? hardware.cpu.threads);
     this.secondsOf = taskSeconds(plain, placement);
     this.onGpu = hardware.gpu !== undefined && hardware.memory.gpuBytes > 0;
-    this.hostAttends = this.onGpu && setting.block.cpuAttention && placement.cache.gpu < 1;
+    this.hostAttends = hostAttends(plain, placement);
     this.fetches = this.onGpu && !setting.block.cpuAttention;
     this.readKind = readKind(sizesOf(plain).layerWeightBytes);
     this.weights = matmulKind(plain.shape, plain.block.compressWeights);

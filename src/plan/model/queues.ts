@@ -1,5 +1,6 @@
 import { sum, times, type Affine } from '../Affine.js';
 import type { BlockSetting } from '../CostModel.js';
+import type { PlacementShares } from '../Placement.js';
 import { type Corrections, computeFactor } from '../corrections.js';
 import { layerElements } from '../ModelShape.js';
 import { PAGE_TOKENS } from '../reserves.js';
@@ -36,6 +37,11 @@ export function computeSettings({ hardware, shape, block }: BlockSetting): {
     gpu: hardware.gpu && hardware.memory.gpuBytes > 0 ? { ...common, on: hardware.gpu, isCpu: false } : undefined,
     cpu: { ...common, on: hardware.cpu, threads, isCpu: true },
   };
+}
+
+/** Whether the processor attends to some of the cache beside a GPU: on a queue of its own. */
+export function hostAttends({ hardware, block }: BlockSetting, { cache }: PlacementShares): boolean {
+  return hardware.gpu !== undefined && hardware.memory.gpuBytes > 0 && block.cpuAttention && cache.gpu < 1;
 }
 
 /**

@@ -109,78 +109,21 @@ TEST(GpuCacheRules, ARowsBitsDoNotDependOnCompanyWithOtherPlaces) {
   });
 }
 
-// Two batches of one layer: the second's projection passes while the first one's attention waits, as it does while the
-// processor attends; where no page is in host memory there is one queue, in order.
-TEST(GpuCacheRules, TheDeviceComputesOtherBatchesWhileTheProcessorAttends) {
-  const TinyModel model(smallSpec());
-  const std::vector<int32_t> text = randomTokens(kTokens, 67, 3), other = randomTokens(kTokens, 67, 4);
-  for (const bool here : {true, false}) {
-    RuntimeOptions options = here ? onBoth(model.options()) : onGpu(model.options());
-    if (!here) options.gpu->pages = 128;
-    const std::vector<int32_t> pages = here ? table(1) : std::vector<int32_t>{1, 3, 5},
-                               otherPages = here ? table(0, 7) : std::vector<int32_t>{8, 10, 12};
-    TinyRuntime tiny(options);
-    Runtime& runtime = tiny.runtime;
-    const uint32_t second = runtime.createActivations(64);
-    const auto batchOf = [&](const std::vector<int32_t>& tokens, const std::vector<int32_t>& table) {
-      const auto row = int32_t(runtime.createSequence(sequenceOptions(tokens, kTokens)));
-      return runtime.createBatch({row, 0, int32_t(kTokens), int32_t(HeadMode::Score), 0, 3, -1}, table);
-    };
-    const uint32_t one = batchOf(text, pages), two = batchOf(other, otherPages);
-    const EventId attending = runtime.createEvent();
-    EventId chain[2], projected = 0;
-    for (uint32_t layer = 0; layer < 2; layer++) {
-      for (const uint32_t b : {0u, 1u}) {
-        const auto submit = [&](ComputePart part, std::vector<EventId> after) {
-          return chain[b] = runtime.submitCompute(part, layer, b == 0 ? one : two, b == 0 ? tiny.activations : second,
-                                                  std::move(after));
-        };
-        if (layer == 0) submit(ComputePart::Embed, {});
-        submit(ComputePart::Project, {chain[b]});
-        if (layer == 0 && b == 1) projected = chain[b];
-        submit(ComputePart::Attend,
-               layer == 0 && b == 0 ? std::vector<EventId>{chain[b], attending} : std::vector<EventId>{chain[b]});
-        submit(ComputePart::Finish, {chain[b]});
-        if (layer == 1) submit(ComputePart::Head, {chain[b]});
-      }
-    }
-    if (here) {
-      EXPECT_FALSE(tiny.await(projected).failed);
-    }
-    runtime.completeEvent(attending);
-    std::vector<float> scores[2];
-    for (const uint32_t b : {0u, 1u}) {
-      const Completion head = tiny.await(chain[b]);
-      ASSERT_FALSE(head.failed) << head.message;
-      scores[b] = static_cast<const HeadResult&>(*head.result).scores;
-    }
-    TinyRuntime alone(options);
-    const auto scoreAlone = [&](const std::vector<int32_t>& tokens, const std::vector<int32_t>& table) {
-      const uint32_t row = alone.runtime.createSequence(sequenceOptions(tokens, kTokens));
-      return alone.pass({{row, 0, kTokens, HeadMode::Score, table}})->scores;
-    };
-    expectSameBits(scores[0], scoreAlone(text, pages), "the one that waited");
-    expectSameBits(scores[1], scoreAlone(other, otherPages), "the one that passed it");
-  }
-}
-
-#if !defined(SPILLWAY_CUDA_RUNTIME)
-// Two batches of two layers, whose pages are in host memory in part, on the device's two queues.
+// Two batches of two layers, of a text each.
 class TwoBatches {
  public:
-  explicit TwoBatches(const RuntimeOptions& options) : tiny(options) {
+  TwoBatches(const RuntimeOptions& options, const std::vector<int32_t> (&pages)[2]) : tiny(options) {
     Runtime& runtime = tiny.runtime;
     const uint32_t second = runtime.createActivations(64);
     for (const uint32_t b : {0u, 1u}) {
-      const auto row = int32_t(runtime.createSequence(sequenceOptions(randomTokens(kTokens, 67, 3 + b), kTokens)));
-      batches[b] = runtime.createBatch({row, 0, int32_t(kTokens), int32_t(HeadMode::Score), 0, 3, -1},
-                                       table(1 - b, int32_t(7 * b)));
+      const auto row = int32_t(runtime.createSequence(sequenceOptions(textOf(b), kTokens)));
+      batches[b] = runtime.createBatch({row, 0, int32_t(kTokens), int32_t(HeadMode::Score), 0, 3, -1}, pages[b]);
       activations[b] = b == 0 ? tiny.activations : second;
     }
   }
-  // The first one's attention in layer 0 waits for an event.
+  static std::vector<int32_t> textOf(uint32_t batch) { return randomTokens(kTokens, 67, 3 + batch); }
+  // The first one's attention in layer 0 waits for an event, where there is one.
   void submit(EventId event) {
-    EventId chain[2];
     for (uint32_t layer = 0; layer < 2; layer++) {
       for (const uint32_t b : {0u, 1u}) {
         const auto add = [&](ComputePart part, std::vector<EventId> after) {
@@ -189,6 +132,7 @@ class TwoBatches {
         };
         if (layer == 0) add(ComputePart::Embed, {});
         add(ComputePart::Project, {chain[b]});
+        if (layer == 0) projected[b] = chain[b];
         std::vector<EventId> after = {chain[b]};
         if (layer == 0 && b == 0 && event != 0) after.push_back(event);
         add(ComputePart::Attend, after);
@@ -206,17 +150,48 @@ class TwoBatches {
 
   TinyRuntime tiny;
   std::vector<EventId> events;
+  EventId projected[2] = {}, chain[2] = {};  // in layer 0; the last part of each
 
  private:
   uint32_t batches[2] = {}, activations[2] = {};
 };
 
+// The second one's projection passes while the first one's attention waits, as it does while the processor attends.
+// Where no page is in host memory there is one queue.
+TEST(GpuCacheRules, TheDeviceComputesOtherBatchesWhileTheProcessorAttends) {
+  const TinyModel model(smallSpec());
+  for (const bool here : {true, false}) {
+    RuntimeOptions options = here ? onBoth(model.options()) : onGpu(model.options());
+    if (!here) options.gpu->pages = 128;
+    const std::vector<int32_t> pages[2] = {here ? table(1) : std::vector<int32_t>{1, 3, 5},
+                                           here ? table(0, 7) : std::vector<int32_t>{8, 10, 12}};
+    TwoBatches two(options, pages);
+    const EventId attending = two.tiny.runtime.createEvent();
+    two.submit(attending);
+    if (here) {
+      EXPECT_FALSE(two.tiny.await(two.projected[1]).failed);
+    }
+    two.tiny.runtime.completeEvent(attending);
+    TinyRuntime alone(options);
+    for (const uint32_t b : {0u, 1u}) {
+      const Completion head = two.tiny.await(two.chain[b]);
+      ASSERT_FALSE(head.failed) << head.message;
+      const uint32_t row = alone.runtime.createSequence(sequenceOptions(TwoBatches::textOf(b), kTokens));
+      expectSameBits(static_cast<const HeadResult&>(*head.result).scores,
+                     alone.pass({{row, 0, kTokens, HeadMode::Score, pages[b]}})->scores,
+                     b == 0 ? "the one that waited" : "the one that passed it");
+    }
+  }
+}
+
+#if !defined(SPILLWAY_CUDA_RUNTIME)
 TEST(GpuCacheRules, WhatFailsOrIsCancelledOrClosedWhileTheProcessorAttendsEndsAndNothingHangs) {
   const TinyModel model(smallSpec());
   const RuntimeOptions options = onBoth(model.options());
+  const std::vector<int32_t> pages[2] = {table(1), table(0, 7)};
   for (const size_t kernel : {size_t(0), size_t(3), size_t(9), size_t(20), size_t(40)}) {
     {
-      TwoBatches two(options);
+      TwoBatches two(options, pages);
       emulator::breakAt(kernel);
       two.submit(0);
       EXPECT_GT(two.failed(), 0u) << "kernel " << kernel;
@@ -224,7 +199,7 @@ TEST(GpuCacheRules, WhatFailsOrIsCancelledOrClosedWhileTheProcessorAttendsEndsAn
     emulator::breakAt(SIZE_MAX);
   }
   for (const bool closes : {false, true}) {
-    TwoBatches two(options);
+    TwoBatches two(options, pages);
     two.submit(two.tiny.runtime.createEvent());
     if (closes)
       two.tiny.runtime.close();
@@ -236,7 +211,7 @@ TEST(GpuCacheRules, WhatFailsOrIsCancelledOrClosedWhileTheProcessorAttendsEndsAn
     two.tiny.runtime.join();
     EXPECT_TRUE(two.tiny.runtime.closed());
   }
-  TwoBatches two(options);
+  TwoBatches two(options, pages);
   two.submit(0);
   EXPECT_EQ(two.failed(), 0u);
   EXPECT_TRUE(emulator::idle());
