@@ -1,6 +1,6 @@
-"""Writes a LLaMA-shaped GGUF file with random weights and the tokenizer of another GGUF file: for speed, not for text.
+"""Writes a LLaMA-shaped GGUF file, or one of Qwen3-MoE's shape (30b-a3b), with random weights and the tokenizer of another GGUF file: for speed, not for text.
 
-usage: makeDummy.py TOKENIZER.gguf OUT.gguf [--shape 7b|3b|1b] [--type q4_0|q4_1|q8_0|f16] [--layers N --hidden N --feed-forward N --heads N --kv-heads N]
+usage: makeDummy.py TOKENIZER.gguf OUT.gguf [--shape 7b|3b|1b|30b-a3b] [--type q4_0|q4_1|q8_0|f16] [--layers N --hidden N --feed-forward N --heads N --kv-heads N]
 
 Every layer stands in the file with data of its own, so that nothing is read once for all; the data are the same, so that making 4 GB takes
 as long as writing them. Weights have a standard deviation of about 1.4 / sqrt(inputs): activations stay finite over all layers.
@@ -15,7 +15,9 @@ import numpy as np
 from ggufCopy import FILE_TYPES, TENSOR_TYPES, AtomicPath, copy_fields, write_tensors
 
 # layers, hidden size, feed-forward size, heads, KV heads: LLaMA-2-7B, OpenLLaMA-3B, TinyLlama-1.1B
-SHAPES = {"7b": (32, 4096, 11008, 32, 32), "3b": (26, 3200, 8640, 32, 32), "1b": (22, 2048, 5632, 32, 4)}
+SHAPES = {"7b": (32, 4096, 11008, 32, 32), "3b": (26, 3200, 8640, 32, 32), "1b": (22, 2048, 5632, 32, 4), "30b-a3b": (48, 2048, 768, 32, 4)}
+# Of a shape with a mixture of experts: their number, those of a token, the size of a head, which is none of the hidden size.
+EXPERTS = {"30b-a3b": (128, 8, 128)}
 BLOCK = 32
 
 
@@ -48,30 +50,38 @@ def main():
         parser.error(f"found {hidden} hidden, {feed_forward} feed-forward, {heads} heads, {kv_heads} KV heads; expected multiples of {BLOCK}, heads that divide the hidden size, KV heads that divide the heads")
     reader = gguf.GGUFReader(options.tokenizer)
     vocabulary = len(reader.fields["tokenizer.ggml.tokens"].contents())
-    kv_size = hidden // heads * kv_heads
+    experts, per_token, head_size = EXPERTS.get(options.shape, (0, 0, hidden // heads))
+    query_size, kv_size = heads * head_size, kv_heads * head_size
 
     kind, rng = options.type, np.random.default_rng(1)
     shapes = {
-        "attn_q": (hidden, hidden), "attn_k": (kv_size, hidden), "attn_v": (kv_size, hidden), "attn_output": (hidden, hidden),
+        "attn_q": (query_size, hidden), "attn_k": (kv_size, hidden), "attn_v": (kv_size, hidden), "attn_output": (hidden, query_size),
         "ffn_gate": (feed_forward, hidden), "ffn_up": (feed_forward, hidden), "ffn_down": (hidden, feed_forward),
     }
     arrays = {name: blocks(rng, kind, *shape) for name, shape in shapes.items()}
     table = blocks(rng, kind, vocabulary, hidden)
     ones = np.ones(hidden, np.float32)
 
-    def weight(name, array):
-        return name, array.shape, array.dtype, array.nbytes, TENSOR_TYPES[kind], lambda: array
+    def weight(name, array, copies=()):
+        shape = (*copies, *array.shape)
+        return name, shape, array.dtype, array.nbytes * int(np.prod(copies)), TENSOR_TYPES[kind], lambda: np.tile(array, (*copies, 1, 1)) if copies else array
 
-    def norm(name):
-        return name, ones.shape, ones.dtype, ones.nbytes, None, lambda: ones
+    def floats(name, array):
+        return name, array.shape, array.dtype, array.nbytes, None, lambda: array
 
-    tensors = [weight("token_embd.weight", table), weight("output.weight", table), norm("output_norm.weight")]
+    tensors = [weight("token_embd.weight", table), weight("output.weight", table), floats("output_norm.weight", ones)]
     for layer in range(layers):
-        tensors += [weight(f"blk.{layer}.{name}.weight", array) for name, array in arrays.items()]
-        tensors += [norm(f"blk.{layer}.{name}.weight") for name in ("attn_norm", "ffn_norm")]
+        for name, array in arrays.items():
+            # All experts of a layer are alike, as all layers are; which of them a token goes to differs.
+            of_experts = experts > 0 and name.startswith("ffn_")
+            tensors.append(weight(f"blk.{layer}.{name}{'_exps' if of_experts else ''}.weight", array, (experts,) if of_experts else ()))
+        tensors += [floats(f"blk.{layer}.{name}.weight", ones) for name in ("attn_norm", "ffn_norm")]
+        if experts:
+            tensors += [floats(f"blk.{layer}.{name}.weight", np.ones(head_size, np.float32)) for name in ("attn_q_norm", "attn_k_norm")]
+            tensors.append(floats(f"blk.{layer}.ffn_gate_inp.weight", rng.standard_normal((experts, hidden), np.float32) / np.float32(np.sqrt(hidden))))
 
     with AtomicPath(options.out) as path:
-        writer = gguf.GGUFWriter(path, "llama")
+        writer = gguf.GGUFWriter(path, "qwen3moe" if experts else "llama")
         writer.add_name(f"dummy {options.shape}")
         writer.add_context_length(4096)
         writer.add_embedding_length(hidden)
@@ -80,7 +90,13 @@ def main():
         writer.add_head_count(heads)
         writer.add_head_count_kv(kv_heads)
         writer.add_layer_norm_rms_eps(1e-5)
-        writer.add_rope_dimension_count(hidden // heads)
+        writer.add_rope_dimension_count(head_size)
+        if experts:
+            writer.add_key_length(head_size)
+            writer.add_value_length(head_size)
+            writer.add_expert_count(experts)
+            writer.add_expert_used_count(per_token)
+            writer.add_expert_feed_forward_length(feed_forward)
         writer.add_rope_freq_base(10000.0)
         writer.add_vocab_size(vocabulary)
         writer.add_file_type(FILE_TYPES[kind])

@@ -45,6 +45,13 @@ export function foundInFile(value: unknown): string {
   return isObject(value) && !ArrayBuffer.isView(value) ? 'an object' : found(value);
 }
 
+/** A field of a row in the words of `foundInFile`, shorter: rows may be megabytes long and errors must not be. */
+export function foundInRow(value: unknown): string {
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value !== 'string') return foundInFile(value);
+  return value.length > 40 ? `a string of ${value.length} characters` : `the string ${found(value)}`;
+}
+
 /**
  * A value as it stands in a document or a row: the JSON of objects and arrays; the rest, and what JSON cannot hold, in
  * the words of `found`. Never throws.

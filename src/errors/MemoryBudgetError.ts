@@ -4,7 +4,7 @@ import { SpillwayError } from './SpillwayError.js';
 /**
  * The plan cannot fit the given memory; `neededBytes` is the smallest budget with which the same call works, in a
  * process started anew, too: for the processor's memory the sum is `hostMemory`'s (engine/open), for a GPU's
- * `gpuMemory`'s.
+ * `gpuMemory`'s. Of a prediction (`predict`) it is what the cost model counts.
  */
 export class MemoryBudgetError extends SpillwayError {
   readonly code = 'memory-budget';

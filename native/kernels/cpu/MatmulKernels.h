@@ -50,9 +50,10 @@ constexpr size_t kTilesPerGroup = 2;      // the group and its refinement
 
 // What activations are rounded to for multiplyQuantised, and how the rounded rows lie: some rows at a time, together,
 // in order of columns.
-//   Groups    8 bits with a scale for each group of 32, four rows at a time: QuantisedTile [ceil(rows / 4)][2][columns
-//   / 32]; for quantised types Bfloat16  sixteen rows at a time (at the end those that are left): [columns /
-//   32][rows][32], the last columns filled up with zeros; for all types but F32
+// - Groups: 8 bits with a scale for each group of 32, four rows at a time: QuantisedTile [ceil(rows / 4)][2][columns /
+//   32]; for quantised types
+// - Bfloat16: sixteen rows at a time (at the end those that are left): [columns / 32][rows][32], the last columns
+//   filled up with zeros; for all types but F32
 enum class QuantisedInput : uint8_t { Groups, Bfloat16 };
 
 static constexpr size_t rowsTogether(QuantisedInput form) { return form == QuantisedInput::Groups ? kTileRows : 16; }

@@ -111,8 +111,9 @@ static constexpr bool hasKernels(const PanelFormat& format) {
   if (format.offset) return zero == 0 && (bits == 4 || bits == 5);
   return (bits == 4 && zero == 8) || (bits == 5 && zero == 16) || (bits == 8 && zero == 128);
 }
-#define SPILLWAY_WEIGHT_TYPE(name, ...) \
-  static_assert(hasKernels(panelFormat(WeightType::name)), #name ": no kernel has its bits and its zero point");
+#define SPILLWAY_WEIGHT_TYPE(name, ...)                    \
+  static_assert(hasKernels(panelFormat(WeightType::name)), \
+                #name ": no kernel has its bits and its zero point; CONTRIBUTING.md says where one is added");
 #include "WeightTypes.def"
 
 static constexpr bool isQuantised(WeightType type) { return panelFormat(type).kind != ScaleKind::None; }

@@ -74,7 +74,7 @@ export class HeldRows<Row extends HeldRow> {
       lacking = plus(lacking, pages.lacks(end));
     }
     if (!this.pool.has(lacking)) return false;
-    for (const { pages, end } of growing) pages.advance(end);
+    for (const { pages, end } of growing) pages.growTo(end);
     return true;
   }
 

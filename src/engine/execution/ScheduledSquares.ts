@@ -225,7 +225,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
       // nothing of those of which more are known by then.
       if (this.forcing >= WORTH_WAITING && !this.window.idle) return undefined;
       this.forgetEnded();
-      this.rows.pages.advance(1 / (this.grid.microBatches ?? 1));
+      this.rows.pages.sweepPlanned(1 / (this.grid.microBatches ?? 1));
       const admitted = this.admit();
       if (admitted.length === 0 && this.rows.size === 0) return undefined;
       const { state, squares } = nextSweep(this.setup.schedule, this.scheduleState, {

@@ -59,8 +59,8 @@ export interface RunPages {
   take(row: RowId, lengths: RowLengths, prefix?: RowPrefix): RowPages | undefined;
   /** What rows share that somebody else has admitted; only where all pages are in memory. */
   readonly followed: FollowedPages;
-  /** Says that a sweep has been planned: time goes by. @param share of the rows that it advances. Default 1 */
-  advance(share?: number): void;
+  /** A sweep has been planned: time goes by. @param share of the rows that it advances. Default 1 */
+  sweepPlanned(share?: number): void;
   /**
    * Opens a round of admission.
    * @param places rows that may come: for which there is a place, and that are there
@@ -216,7 +216,7 @@ export class PagePool {
         rows.add(pages);
         return pages;
       },
-      advance: (share) => {
+      sweepPlanned: (share) => {
         pace.advance(share);
       },
       admission: (places) => {

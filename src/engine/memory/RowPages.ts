@@ -130,7 +130,7 @@ export class RowPages implements PageTable {
    * A square for positions up to `end` is issued: takes what they need. @throws RangeError where a tier has not enough
    * left
    */
-  advance(end: number): void {
+  growTo(end: number): void {
     this.grow(end);
     this.issued = end;
   }

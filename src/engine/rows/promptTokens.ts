@@ -1,15 +1,16 @@
 import { found } from '../../arguments/found.js';
-import { isObject, membersOf } from '../../arguments/isObject.js';
+import { isObject } from '../../arguments/isObject.js';
 import { RowError } from '../../errors/RowError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import { unitsOfChat } from '../../model/tokenizer/ChatTemplate.js';
 import type { ChatMessage, Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, PromptOptions, Row } from '../../Row.js';
+import { readMessages } from '../../rows/messages.js';
 import { promptField } from '../../rows/rowFields.js';
 import { filledTemplate } from '../../rows/promptTemplate.js';
 import { formatInWords, responseFormatOf } from '../../rows/responseFormat.js';
 import { readable } from '../../rows/readableRow.js';
-import { plainJson, templateInput } from '../../rows/templateInput.js';
+import { templateInput } from '../../rows/templateInput.js';
 
 /** What rows are checked against. */
 export interface RowLimits {
@@ -57,7 +58,7 @@ function promptOf(
     const begins = system === undefined || own.some(isInstruction);
     return { messages: withFormat(begins ? own : [{ role: 'system', content: system }, ...own], told) };
   };
-  if (field === 'messages') return conversation(checkedMessages(row.messages));
+  if (field === 'messages') return conversation(readable(() => readMessages(row.messages)));
   const text: unknown = promptTemplate === undefined ? row.prompt : filledTemplate(promptTemplate, fieldsOf(row));
   if (typeof text !== 'string') throw new RowError('invalid-row', `prompt: found ${found(text)}, expected a string`);
   return isChat(row, options, tokenizer)
@@ -141,49 +142,4 @@ export function checkedTokens(tokens: unknown, vocabularySize: number): readonly
       return token;
     });
   });
-}
-
-function checkedMessages(messages: unknown): ChatMessage[] {
-  return readable(() => {
-    if (!Array.isArray(messages) || messages.length === 0) {
-      throw new RowError(
-        'invalid-row',
-        `messages: found ${found(messages)}, expected an array of at least one {role, content}`,
-      );
-    }
-    return [...(messages as unknown[])].map((message, index) => checkedMessage(message, index));
-  });
-}
-
-function checkedMessage(message: unknown, index: number): ChatMessage {
-  const {
-    role,
-    content,
-    name,
-    tool_calls: calls,
-    tool_call_id: call,
-    reasoning_content: reasoning,
-  } = membersOf(message);
-  const called = calls === undefined || calls === null ? undefined : plainJson(`messages[${index}].tool_calls`, calls);
-  const noContent = (content === undefined || content === null) && called !== undefined;
-  if (typeof role !== 'string' || !(typeof content === 'string' || noContent)) {
-    throw new RowError(
-      'invalid-row',
-      `messages[${index}]: found ${found(message)}, expected {role, content} with strings`,
-    );
-  }
-  if (called !== undefined && !Array.isArray(called))
-    throw new RowError('invalid-row', `messages[${index}].tool_calls: found ${found(called)}, expected an array`);
-  const texts = Object.entries({ name, tool_call_id: call, reasoning_content: reasoning }).filter(
-    ([, value]) => value !== undefined && value !== null,
-  );
-  const wrong = texts.find(([, value]) => typeof value !== 'string');
-  if (wrong)
-    throw new RowError('invalid-row', `messages[${index}].${wrong[0]}: found ${found(wrong[1])}, expected a string`);
-  return {
-    role,
-    content: typeof content === 'string' ? content : null,
-    ...(called && { tool_calls: called as unknown[] }),
-    ...Object.fromEntries(texts),
-  };
 }

@@ -1,8 +1,9 @@
-import { foundInFile } from '../../arguments/found.js';
+import { foundInRow } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
 import { RowError, type RowErrorCode } from '../../errors/RowError.js';
-import type { ChatMessage, TemplateInput } from '../../model/Tokenizer.js';
+import type { TemplateInput } from '../../model/Tokenizer.js';
 import type { BadRow, Row, RowInput, RowPrompt } from '../../Row.js';
+import { readMessages } from '../../rows/messages.js';
 import { misspelt } from '../../rows/misspelt.js';
 import { NUMBERS, promptField, PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
 import { responseFormatOf } from '../../rows/responseFormat.js';
@@ -18,9 +19,6 @@ export const ROW_FIELDS: ReadonlySet<string> = new Set([
   'responseFormat',
   'response_format',
 ]);
-
-/** What messages may have beside role, content and calls of tools. */
-const MESSAGE_TEXTS = ['name', 'tool_call_id', 'reasoning_content'] as const;
 
 /**
  * Reads a row out of a parsed line. Checks types only; the engine checks ranges. A field that is null counts as absent,
@@ -41,7 +39,7 @@ export function parseRow(
     return lineWithoutRow(
       line,
       'invalid-row',
-      `found ${describe(value)}, expected an object with one of prompt, messages and tokens`,
+      `found ${foundInRow(value)}, expected an object with one of prompt, messages and tokens`,
     );
   }
   const others = carryFields ? Object.entries(value).filter(([name]) => !ROW_FIELDS.has(name)) : [];
@@ -101,27 +99,9 @@ function readPrompt(row: Readonly<Record<string, unknown>>): RowPrompt {
     if (typeof prompt !== 'string') throw wrongType('prompt', prompt, 'a string');
     return { prompt };
   }
-  if (field === 'messages') {
-    if (!Array.isArray(messages)) throw wrongType('messages', messages, 'an array of {role, content}');
-    return { messages: messages.map(readMessage) };
-  }
+  if (field === 'messages') return { messages: readMessages(messages) };
   if (!Array.isArray(tokens)) throw wrongType('tokens', tokens, 'an array of token ids');
   return { tokens: tokens.map(readToken) };
-}
-
-function readMessage(value: unknown, at: number): ChatMessage {
-  if (!isObject(value)) throw wrongType(`messages[${at}]`, value, 'an object {role, content}');
-  const { role, content, tool_calls: calls } = value;
-  if (typeof role !== 'string') throw wrongType(`messages[${at}].role`, role, 'a string');
-  const called = Array.isArray(calls) ? (calls as readonly unknown[]) : undefined;
-  if (!isAbsent(calls) && !called) throw wrongType(`messages[${at}].tool_calls`, calls, 'an array');
-  if (typeof content !== 'string' && !(called && isAbsent(content)))
-    throw wrongType(`messages[${at}].content`, content, 'a string');
-  const texts = MESSAGE_TEXTS.filter((name) => !isAbsent(value[name])).map((name) => {
-    if (typeof value[name] !== 'string') throw wrongType(`messages[${at}].${name}`, value[name], 'a string');
-    return [name, value[name]] as const;
-  });
-  return { role, content: content ?? null, ...(called && { tool_calls: called }), ...Object.fromEntries(texts) };
 }
 
 function readTemplateInput({ tools, templateArgs }: Readonly<Record<string, unknown>>): TemplateInput {
@@ -175,14 +155,7 @@ function isAbsent(value: unknown): value is undefined | null {
 }
 
 function wrongType(field: string, found: unknown, expected: string): RowError {
-  return new RowError('invalid-row', `${field}: found ${describe(found)}, expected ${expected}`);
-}
-
-/** What a value is, shortly: rows may be megabytes long and errors must not be. */
-function describe(value: unknown): string {
-  if (Array.isArray(value)) return 'an array';
-  if (typeof value !== 'string') return foundInFile(value);
-  return value.length > 40 ? `a string of ${value.length} characters` : `the string ${foundInFile(value)}`;
+  return new RowError('invalid-row', `${field}: found ${foundInRow(found)}, expected ${expected}`);
 }
 
 type Columns = Readonly<Record<string, string>>;

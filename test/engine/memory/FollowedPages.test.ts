@@ -35,7 +35,7 @@ function open(
   if (!pages) throw new Error('no room');
   followed.opened(prefix);
   if (next > 0) {
-    pages.advance(next);
+    pages.growTo(next);
     pages.wrote(next);
   }
   return { pages, prefix };

@@ -14,7 +14,7 @@ test('pages that rows share get a number each, which does not come again with th
     const pages = run.admission(1).admit(0, lengths, run.expect(lengths, tokens));
     if (!pages) throw new Error('no room');
     const sharing = numbers.sharedBy(pages);
-    pages.advance(tokens.length);
+    pages.growTo(tokens.length);
     pages.wrote(tokens.length);
     return { pages, sharing };
   };

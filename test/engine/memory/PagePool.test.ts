@@ -82,7 +82,7 @@ describe('PagePool', () => {
             endsAfter: each.endsAfter,
           }));
           for (let sweep = 0; sweep < 2000 && (queue.length > 0 || live.length > 0); sweep++) {
-            run.advance(1 / microBatches);
+            run.sweepPlanned(1 / microBatches);
             const admission = run.admission(microBatches * rowsPerSlot - live.length);
             while (live.length < microBatches * rowsPerSlot && queue[0]) {
               const pages = admission.admit(0, queue[0]);
@@ -115,7 +115,7 @@ describe('PagePool', () => {
               const end = moves.get(each.pages);
               if (end === undefined) continue;
               expect(pool.has(each.pages.lacks(end))).toBe(true);
-              each.pages.advance(end);
+              each.pages.growTo(end);
               if (end > each.pages.lengths.promptTokens) each.decoded++;
               each.next = end;
               expect(each.pages.entries.length).toBeGreaterThanOrEqual(Math.ceil(end / setup.pageTokens));
@@ -159,7 +159,7 @@ describe('PagePool', () => {
       const live: { pages: RowPages; next: number }[] = [];
       let [most, sum] = [0, 0];
       for (let sweep = 0; sweep < 1000; sweep++) {
-        run.advance();
+        run.sweepPlanned();
         const admission = run.admission(128 - live.length);
         while (!blocks || live.length < 40) {
           const pages =
@@ -171,7 +171,7 @@ describe('PagePool', () => {
         if (sweep >= 500) sum += live.length;
         for (const each of live) {
           each.next = each.next === 0 ? prompt : each.next + 1;
-          each.pages.advance(each.next);
+          each.pages.growTo(each.next);
         }
         for (const each of live.filter(({ next }) => next >= prompt + decoded)) {
           each.pages.release();

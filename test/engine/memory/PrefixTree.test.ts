@@ -337,7 +337,7 @@ test('a row that copies the beginning of a page holds it until the batch that do
   const lengths = { promptTokens: 6, positions: 6 };
   const [first, second] = prompts.map((prompt) => run.expect(lengths, prompt));
   const row = run.admission(9).admit(0, lengths, first);
-  row?.advance(6);
+  row?.growTo(6);
   row?.wrote(6);
   const other = run.admission(9).admit(1, lengths, second);
   expect(other?.copy).toEqual({ from: row?.entries[1], position: 5 });
@@ -345,7 +345,7 @@ test('a row that copies the beginning of a page holds it until the batch that do
   row?.release();
   const another = { gpu: 0, memory: 1, disk: 0 };
   expect(pool.has(another)).toBe(false);
-  other?.advance(6);
+  other?.growTo(6);
   expect(pool.has(another)).toBe(false);
   other?.copied();
   expect(pool.has(another)).toBe(true);

@@ -178,7 +178,7 @@ class CheckedPool {
 
   sweep(): void {
     this.arrive();
-    this.run.advance();
+    this.run.sweepPlanned();
     this.admit();
     this.batch(this.steady ? this.steadyMoves() : this.dawdlingMoves());
     for (const each of this.live) each.age++;
@@ -281,7 +281,7 @@ class CheckedPool {
     const moves = rows.map(([each, end]) => {
       const { pages, next } = each;
       if (!this.pool.has(pages.lacks(end))) throw new Error('a row that was admitted does not find its pages');
-      pages.advance(end);
+      pages.growTo(end);
       return { each, next, end, own: pages.entries[Math.floor(next / PAGE)] ?? NaN };
     });
     const copies = moves.filter(({ each: { pages }, next }) => pages.copy?.position === next);
@@ -387,7 +387,7 @@ describe('rows that share pages', () => {
       return run.admission(1).admit(row, lengths, run.expect(lengths, prompt));
     };
     const first = admit(0, [7, 7, 7, 7, 7, 1], 3);
-    first?.advance(7);
+    first?.growTo(7);
     first?.wrote(7);
     const sharer = admit(1, [7, 7, 7, 7, 7, 2], 3);
     expect(sharer?.copy?.position).toBe(5);
