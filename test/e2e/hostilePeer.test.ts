@@ -29,6 +29,7 @@ async function honestRun(
   ahead: Engine,
   behind: Engine,
   onSent: OnSent = () => undefined,
+  returned: (message: PeerMessage) => PeerMessage = (message) => message,
 ): Promise<RowResult[]> {
   const [there, back] = [activationLink(), activationLink()];
   const sink = {
@@ -38,9 +39,18 @@ async function honestRun(
     },
     close: (error?: Error) => there.sink.close(error),
   };
-  const following = behind.follow({ source: there.source, sink: back.sink });
+  const results$ = {
+    send: (message: PeerMessage) => back.sink.send(returned(message)),
+    close: (error?: Error) => back.sink.close(error),
+  };
+  const following = behind.follow({ source: there.source, sink: results$ });
   const results: RowResult[] = [];
-  for await (const row of ahead.generate(rows, { peers: { source: back.source, sink } })) results.push(row);
+  try {
+    for await (const row of ahead.generate(rows, { peers: { source: back.source, sink } })) results.push(row);
+  } catch (error) {
+    await following.catch(() => undefined);
+    throw error;
+  }
   await following;
   return results;
 }
@@ -88,3 +98,61 @@ describe.each([
     await expect(honestRun(rows, first, second)).resolves.toEqual(expected);
   }, 30_000);
 });
+
+type Head = Extract<PeerMessage, { kind: 'head' }>;
+type Sampled = Head['output']['sampled'] extends ReadonlyMap<number, infer Each> ? Each : never;
+
+/** The same head with its first row's token changed. */
+const withFirst = ({ output, ...head }: Head, change: Partial<Sampled>): Head => {
+  const [[row, token] = [0, undefined]] = output.sampled;
+  const sampled = new Map(output.sampled);
+  if (token) sampled.set(row, { ...token, ...change });
+  return { ...head, output: { ...output, sampled } };
+};
+const others = (count: number): Float32Array => new Float32Array(count);
+
+test.each<[string, (head: Head) => Head, RegExp]>([
+  ['a token beyond the vocabulary', (head) => withFirst(head, { token: 1e6 }), /found token 1000000 for row/],
+  [
+    'alternatives that nobody asked for',
+    (head) => withFirst(head, { top: [{ token: 1, logprob: -1 }] }),
+    /found 1 alternatives for row \d+ in pass 0, expected at most 0/,
+  ],
+  [
+    'an embedding that nobody asked for',
+    (head) => withFirst(head, { embedding: others(64) }),
+    /found an embedding of 64 numbers for row \d+ in pass 0, expected none/,
+  ],
+  [
+    'a row that is not in the batch',
+    (head) => ({
+      ...head,
+      output: {
+        ...head.output,
+        sampled: new Map([...head.output.sampled, [999, { token: 1, logprob: NaN, top: [] }]]),
+      },
+    }),
+    /found \d tokens and 0 scored rows in pass 0, expected \d and 0/,
+  ],
+  [
+    'scores that nobody asked for',
+    (head) => ({ ...head, output: { ...head.output, scored: new Map([[999, others(3)]]) } }),
+    /found \d tokens and 1 scored rows in pass 0, expected \d and 0/,
+  ],
+  [
+    'less than was asked for',
+    (head) => ({ ...head, output: { ...head.output, sampled: new Map([...head.output.sampled].slice(1)) } }),
+    /found nothing for row \d+ in pass 0, expected what it samples/,
+  ],
+])(
+  'the engine of the last layers sends %s: the first one says so, and the next run is as ever',
+  async (_, change, words) => {
+    if (!first || !second) throw new Error('not open');
+    const expected = await honestRun(short, first, second);
+    let heads = 0;
+    const returned = (message: PeerMessage): PeerMessage =>
+      message.kind === 'head' && heads++ === 0 ? change(message) : message;
+    await expect(honestRun(short, first, second, undefined, returned)).rejects.toThrow(words);
+    await expect(honestRun(short, first, second)).resolves.toEqual(expected);
+  },
+);

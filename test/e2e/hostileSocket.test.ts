@@ -116,6 +116,7 @@ describe('a peer of no good will', () => {
       const errors = await attacked(ring, victim, { said, manner }, manner.padEnd(32, victim));
       expect(errors).toHaveLength(1);
       expect(errors[0]).toBeInstanceOf(SpillwayError);
+      if (manner === 'stalled') expect(String(errors[0])).toMatch(/for 3 s/);
       expect(await generated(ring, ring.addresses)).toBe(reference);
     },
     60_000,

@@ -258,13 +258,14 @@ function closedOf(socket: Socket): Promise<void> {
   return new Promise((resolve) => socket.on('error', () => undefined).once('close', () => resolve()));
 }
 
-/** Says something in some manner, and that nothing follows; or stays until the other one has had enough. */
+/** Says something in some manner, behind what was said `before`, and that nothing follows; or stays until the other one has had enough. */
 async function say(
-  { frameOf }: Wire,
+  { frameOf, HEADER_BYTES }: Wire,
   socket: Socket,
   closed: Promise<void>,
   said: readonly Buffer[],
   manner: Manner,
+  before: readonly Buffer[] = [],
 ): Promise<void> {
   const stays = Promise.race([closed, sleep(STAY_MILLISECONDS, undefined, { ref: false })]);
   const bytes = Buffer.concat(said);
@@ -286,7 +287,10 @@ async function say(
       return;
     case 'stalled': {
       socket.write(bytes);
-      let number = 1 + said.length;
+      // Behind the greeting, which is number 0.
+      let number = 1;
+      const all = Buffer.concat([...before, bytes]);
+      for (let at = 0; at < all.length; at += HEADER_BYTES + all.readUInt32LE(at)) number++;
       const signs = setInterval(() => socket.write(Buffer.concat(frameOf('ping', number++, []))), SIGN_MILLISECONDS);
       await stays;
       clearInterval(signs);
@@ -355,7 +359,7 @@ export async function playBehind(
     // A result for each batch that has come, as an honest engine has them; the rest in its manner.
     for (; told < Math.min(said.length - 1, 1 + heard); told++) back.socket.write(said[told] ?? Buffer.alloc(0));
     if (told !== said.length - 1) return;
-    void say(wire, back.socket, back.closed, said.slice(told), manner);
+    void say(wire, back.socket, back.closed, said.slice(told), manner, said.slice(0, told));
     told++;
   };
   const server = createServer((socket) => {

@@ -79,6 +79,9 @@ class MatmulPartition {
       const MatmulPath path = pathOf(compute, job->weights->type);
       most = std::min(most, path.mostRows());
       together = std::max(together, path.rowsTogether());
+      // What is rounded behind the product lies in tiles of its own, however the product's input does.
+      if (job->quantised != nullptr)
+        together = std::max(together, spillway::rowsTogether(compute.kernels.matmul.quantised));
       tiles = tiles || path.tiles();
       cost += matricesOf(*job) * path.cost(size_t{job->weights->outputs} * job->weights->inputs, rows);
     }

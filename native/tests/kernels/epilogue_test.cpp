@@ -117,14 +117,20 @@ TEST(Epilogue, ActivatesGatedProducts) {
 TEST(Epilogue, RoundsForTheNextProduct) {
   if (!machineHas(InstructionSet::Amx))
     GTEST_SKIP() << "this machine has no AMX: other instruction sets round whole rows";
-  for (const size_t rows : {1, 16, 70, 150}) {
-    Bench bench(InstructionSet::Amx, WeightType::Q4_1, 1000, rows);
+  for (const auto& [type, rows] : std::initializer_list<std::pair<WeightType, size_t>>{{WeightType::Q4_1, 1},
+                                                                                       {WeightType::Q4_1, 16},
+                                                                                       {WeightType::Q4_1, 70},
+                                                                                       {WeightType::Q4_1, 150},
+                                                                                       {WeightType::F32, 150},
+                                                                                       {WeightType::F32, 300}}) {
+    Bench bench(InstructionSet::Amx, type, 1000, rows);
     const std::vector<float> activated = bench.activated();
     withScratch([&](Scratch& scratch) {
       const MatrixInput expected =
           prepareInput(bench.compute, activated.data(), rows, bench.outputs, bench.outputs, true, scratch);
       const MatrixInput quantised = allocateQuantised(bench.compute, rows, bench.outputs, scratch);
-      const MatrixInput input = prepareInput(bench.compute, bench.values.data(), rows, kInputs, kInputs, true, scratch);
+      const MatrixInput input =
+          prepareInput(bench.compute, bench.values.data(), rows, kInputs, kInputs, bench.quantised, scratch);
       MatmulJob job = bench.gated();
       job.quantised = const_cast<uint8_t*>(quantised.quantised);
       matmul(bench.compute, &job, 1, input, scratch);

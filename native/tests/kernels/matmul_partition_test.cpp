@@ -109,6 +109,23 @@ TEST_P(MatmulPartitions, ThreadsBeginWithRowsOfTheirOwn) {
   }
 }
 
+// Bfloat16 lies in tiles of sixteen rows, also where a product of floats makes it, whose rows lie one by one.
+TEST(MatmulPartition, WhatIsRoundedLiesInWholeTiles) {
+  Kernels kernels = kernelsFor(InstructionSet::Scalar);
+  kernels.matmul.quantised = QuantisedInput::Bfloat16;
+  const WeightMatrix weights{WeightType::F32, 1000, 512, nullptr};
+  uint8_t rounded = 0;
+  MatmulJob job{&weights, nullptr, nullptr, weights.outputs, Epilogue::Activate};
+  job.quantised = &rounded;
+  for (const unsigned threads : {1u, 2u, 3u})
+    for (const size_t rows : {1, 16, 150, 300, 513}) {
+      ThreadPool pool(threads);
+      const Compute compute{kernels, pool, Precision::Default};
+      const MatmulPartition partition(compute, &job, 1, rows);
+      for (size_t i = 0; i < partition.items(); i++) ASSERT_EQ(partition.item(i).firstRow % 16, 0u) << rows << " rows";
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sets, MatmulPartitions, testing::ValuesIn(allSets()),
                          [](const auto& info) { return std::string(instructionSetName(info.param)); });
 

@@ -477,6 +477,44 @@ TEST(MatmulRefinement, ARowThatCannotBeRoundedIsNaN) {
   }
 }
 
+// A group of a tile is refined for all four rows if one of them needs it, and infinity times nothing is NaN.
+TEST(MatmulRefinement, AnInfiniteScaleIsNaNInAnyCompany) {
+  constexpr uint32_t kOutputs = 32, kInputs = 512;
+  // Where in a block, and in which block of a row, a half is made infinite: scales and offsets.
+  struct Odd {
+    WeightType type;
+    size_t block, at;
+  };
+  for (const auto& [type, block, at] :
+       {Odd{WeightType::Q8_0, 5, 0}, Odd{WeightType::Q4_0, 5, 0}, Odd{WeightType::Q4_1, 5, 0},
+        Odd{WeightType::Q4_1, 5, 2}, Odd{WeightType::Q4_K, 1, 0}, Odd{WeightType::Q4_K, 1, 2},
+        Odd{WeightType::Q6_K, 1, 208}}) {
+    std::vector<uint8_t> rows = cases::randomFileRows(type, kOutputs, kInputs, 4);
+    const size_t rowBytes = weightRowBytes(type, kInputs), blockBytes = weightBlockBytes(type);
+    constexpr uint16_t kInfinity = 0x7c00;
+    std::memcpy(&rows[3 * rowBytes + block * blockBytes + at], &kInfinity, sizeof kInfinity);
+    const cases::PackedMatrix matrix = cases::packMatrix(type, kOutputs, kInputs, rows.data());
+    std::vector<float> values = cases::randomFloats(size_t{4} * kInputs, 2);
+    // The third row is large where the odd block is.
+    for (size_t i = block * weightBlockElements(type); i < (block + 1) * weightBlockElements(type); i++)
+      values[2 * kInputs + i] *= 20;
+    for (const InstructionSet set : kSets) {
+      if (!machineHas(set)) continue;
+      const auto product = [&](const float* from, size_t count) {
+        return multiply(set, 1, Precision::Default, {{&matrix.weights, nullptr}}, from, count, kInputs)[0].output;
+      };
+      const std::vector<float> together = product(values.data(), 4);
+      for (size_t row = 0; row < 4; row++) {
+        const std::vector<float> alone = product(&values[row * kInputs], 1);
+        EXPECT_TRUE(std::isnan(alone[3])) << weightTypeName(type) << ", " << instructionSetName(set);
+        for (size_t i = 0; i < kOutputs; i++)
+          EXPECT_EQ(bitsOfFloat(alone[i]), bitsOfFloat(together[row * kOutputs + i]))
+              << weightTypeName(type) << ", " << instructionSetName(set) << ", row " << row << ", output " << i;
+      }
+    }
+  }
+}
+
 // Of both factors, and exactly: the model has no use for them, and the processor's products have none for anything
 // else.
 TEST(MatmulDenormals, AreZerosToAmx) {

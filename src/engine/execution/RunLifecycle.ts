@@ -63,6 +63,8 @@ export class RunLifecycle {
   ) {
     const { id, device, grid, recorder, signal } = setup;
     this.drained = new Promise((resolve) => (this.resolveDrained = resolve));
+    // First: what it refuses is no run, and nothing may listen for it.
+    device.openRun(id, { slots: grid.slots, tokensPerSquare: grid.tokensPerSquare, peers });
     if (signal)
       this.listening.add(
         onAbort(signal, (reason) => {
@@ -72,7 +74,6 @@ export class RunLifecycle {
     recorder.onError((error) => {
       this.callbackThrew(error);
     });
-    device.openRun(id, { slots: grid.slots, tokensPerSquare: grid.tokensPerSquare, peers });
     this.completions = device.completed$.subscribe((burst) => {
       recorder.timed(() => {
         this.complete(burst);

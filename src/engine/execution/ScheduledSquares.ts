@@ -276,20 +276,43 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
       throw new PeerError(
         `head: found one for pass ${pass}, slot ${slot}, expected one of a batch that was sent and has not come back`,
       );
-    for (const { row, head } of batch.rows) {
-      const found = head === 'sample' ? output.sampled.has(row) : head === 'none' || output.scored.has(row);
-      if (!found) throw new PeerError(`head: found nothing for row ${row} in pass ${pass}, expected what it ${head}s`);
-    }
-    const { vocabularySize = Infinity } = this.setup.begin?.model ?? {};
-    for (const { token, top } of output.sampled.values()) {
-      const stranger = [token, ...top.map((other) => other.token)].find((id) => id >= vocabularySize);
-      if (stranger !== undefined)
-        throw new PeerError(`head: found token ${stranger} in pass ${pass}, expected an id below ${vocabularySize}`);
-    }
+    this.checkHead(batch, output);
     this.returning.delete(key);
     this.connection?.tokens.returned(batch, output);
     this.rows.through(batch);
     for (const result of this.advance(batch, this.rows.leave(batch), output)) this.returned$.next(result);
+  }
+
+  /** @throws PeerError unless a head is what its rows have asked for, all of it and nothing else */
+  private checkHead({ pass, rows }: Batch, { sampled, scored }: HeadOutput): void {
+    const { vocabularySize = Infinity, hiddenSize } = this.setup.begin?.model ?? {};
+    const asked = { sample: 0, score: 0, none: 0 };
+    for (const { row, head, tokens } of rows) {
+      asked[head]++;
+      const wrong = (what: string, expected: string): PeerError =>
+        new PeerError(`head: found ${what} for row ${row} in pass ${pass}, expected ${expected}`);
+      const [one, scores] = [sampled.get(row), scored.get(row)];
+      if (head === 'sample' ? !one : head === 'score' && !scores) throw wrong('nothing', `what it ${head}s`);
+      if (head === 'score' && scores && (scores.length > tokens || scores.length < tokens - 1))
+        throw wrong(`${scores.length} scores`, `those of ${tokens} tokens`);
+      const sequence = this.rows.get(row)?.row?.sequence;
+      if (head !== 'sample' || !one || !sequence) continue;
+      const { pooling, candidates, logprobs } = sequence;
+      const stranger = [one, ...one.top].find(({ token }) => token >= vocabularySize);
+      if (stranger) throw wrong(`token ${stranger.token}`, `an id below ${vocabularySize}`);
+      const most = candidates?.length ?? Math.max(0, logprobs);
+      if (one.top.length > most) throw wrong(`${one.top.length} alternatives`, `at most ${most}`);
+      const size = pooling === undefined ? undefined : hiddenSize;
+      if (one.embedding?.length !== size)
+        throw wrong(
+          `an embedding of ${one.embedding?.length ?? 0} numbers`,
+          size === undefined ? 'none' : `one of ${size}`,
+        );
+    }
+    if (sampled.size !== asked.sample || scored.size !== asked.score)
+      throw new PeerError(
+        `head: found ${sampled.size} tokens and ${scored.size} scored rows in pass ${pass}, expected ${asked.sample} and ${asked.score}`,
+      );
   }
 
   /** Gives a batch's rows what the head has found for them, and their memory back where they are through. */

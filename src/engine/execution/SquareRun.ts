@@ -1,4 +1,5 @@
 import type { Observable, Subscriber } from 'rxjs';
+import { errorOf } from '../../errors/errorOf.js';
 import type { Completion, Device } from '../grid/Device.js';
 import type { PageTable } from '../grid/PageTable.js';
 import { layerBounds, type Grid, type RowId, type Square } from '../grid/Square.js';
@@ -110,19 +111,25 @@ export class SquareRun<Row extends HeldRow, Result> implements RunOfSquares<Resu
           this.fail(error);
         },
       });
-    this.life = new RunLifecycle(setup, connection, {
-      begin: () => {
-        this.source.begin();
-      },
-      completed: (completion) => this.source.completed?.(completion),
-      closing: (error) => {
-        this.source.closing();
-        connection?.close(error);
-      },
-      drained: () => {
-        this.rows.close();
-      },
-    });
+    try {
+      this.life = new RunLifecycle(setup, connection, {
+        begin: () => {
+          this.source.begin();
+        },
+        completed: (completion) => this.source.completed?.(completion),
+        closing: (error) => {
+          this.source.closing();
+          connection?.close(error);
+        },
+        drained: () => {
+          this.rows.close();
+        },
+      });
+    } catch (error) {
+      // The device takes no further run: peers learn it, instead of waiting for one that never begins.
+      connection?.close(errorOf(error));
+      throw error;
+    }
     this.rows = new HeldRows(
       { ...setup, steady },
       {

@@ -183,6 +183,10 @@ export class EngineRuns {
     this.checkOpen();
     checkEmbeds('listen', this.opened.grid, false);
     const listener = await PeerListener.open({ facts: this.socketFacts, follow }, address, options);
+    if (this.closing) {
+      await listener.close();
+      this.checkOpen();
+    }
     this.listeners.add(listener);
     return listener;
   }

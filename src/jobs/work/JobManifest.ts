@@ -29,6 +29,18 @@ export type QueuedOptions = Pick<
   readonly inputFormat?: (typeof FORMAT_NAMES)[number];
 };
 
+/** The task of a job, which ends when the signal fires. */
+export function stoppable(
+  { classify, score, embed, generate }: QueuedOptions,
+  signal: AbortSignal | undefined,
+): Pick<JobOptions, 'classify' | 'score' | 'embed' | 'generate'> {
+  const stops = signal && { signal };
+  if (classify) return { classify: { ...classify, ...stops } };
+  if (score) return { score: { ...score, ...stops } };
+  if (embed) return { embed: { ...embed, ...stops } };
+  return { generate: { ...generate, ...stops } };
+}
+
 /** What a queue says of a job, so that every worker does the same. */
 export interface JobManifest {
   readonly format: 'spillway-queue';

@@ -53,15 +53,16 @@ export interface Lease {
   renew(): Promise<boolean>;
   /**
    * Makes this attempt's part the shard's. May be asked again where the answer was lost.
+   * @param signal once it fires a queue that is away is waited for no longer, and whether it is committed is not known
    * @returns false if another attempt is committed
    */
-  commit(): Promise<boolean>;
+  commit(signal?: AbortSignal): Promise<boolean>;
   /** Others may have the shard at once, and the lease does not count. Nothing where it is not ours any more. */
   giveBack(): Promise<void>;
   /**
    * The attempt came to nothing; others may try. Nothing where the shard is not ours any more. @param reason for people
    */
-  fail(reason: string): Promise<void>;
+  fail(reason: string, signal?: AbortSignal): Promise<void>;
 }
 
 /** What is known of a shard. */

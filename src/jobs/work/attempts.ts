@@ -56,6 +56,7 @@ export async function removeOtherAttempts(place: ShardPlace, kept: string): Prom
  * matter whether its worker is at work still. Its record comes first: lines that are added meanwhile are that record's,
  * too, and one that is there in part is not read by whoever goes on.
  * @returns whether there was one
+ * @throws JobFileError
  */
 export async function takeOver(place: ShardPlace, attempt: string): Promise<boolean> {
   const own = partPath(place, attempt);
@@ -73,10 +74,11 @@ export async function takeOver(place: ShardPlace, attempt: string): Promise<bool
     await copyFile(recordPath(most.part), recordPath(own));
     await copyFile(most.part, own);
     return true;
-  } catch {
-    // It was removed meanwhile, or its run was killed as it began.
+  } catch (error) {
     await startAnew(place, attempt);
-    return false;
+    // It was removed meanwhile, or its run was killed as it began. A full disk is no reason to do all of it once more.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    throw fileFailure(own, 'written', error);
   }
 }
 

@@ -43,14 +43,15 @@ class MemoryWork implements WorkSource {
   }
 
   async lease({ worker, signal }: LeaseOptions): Promise<Lease | undefined> {
-    const { maxDeliver } = this.#known();
+    const job = this.#known();
+    const { maxDeliver } = job;
     while (signal?.aborted !== true && this.#shards.some(isWaiting)) {
       for (const before of this.#shards) {
         if (!isWaiting(before) || (before.state === 'leased' && this.seconds() < this.#expiryOf(before.shard)))
           continue;
         const attempt = newAttempt();
         const now = this.#set(leased(before, attempt, worker, maxDeliver));
-        if (holds(now, attempt)) return this.#leaseOf(now, attempt, worker);
+        if (holds(now, attempt)) return this.#leaseOf(job, now, attempt, worker);
       }
       await pause(LOOK_SECONDS, signal);
     }
@@ -72,14 +73,14 @@ class MemoryWork implements WorkSource {
     return Promise.resolve();
   }
 
-  #leaseOf({ shard, deliveries }: ShardState, attempt: string, worker: string): Lease {
+  #leaseOf(job: JobManifest, { shard, deliveries }: ShardState, attempt: string, worker: string): Lease {
     const change = (next: (before: ShardState) => ShardState | undefined): boolean => {
-      const before = this.#shards[shard];
+      const before = this.#manifest === job ? this.#shards[shard] : undefined;
       const now = before && next(before);
       if (now !== undefined) this.#set(now);
       return now !== undefined;
     };
-    const { maxDeliver } = this.#known();
+    const { maxDeliver } = job;
     return {
       shard,
       attempt,

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { InterruptedError } from '../../errors/InterruptedError.js';
 import { QueueError } from '../../errors/QueueError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { wordsOf } from './QueueAddress.js';
@@ -22,7 +23,7 @@ export interface Persistence {
  * come to the same twice.
  * @param seconds that it may be away; 0: it is asked once
  * @param signal waits no longer, once it fires
- * @throws QueueError
+ * @throws QueueError; InterruptedError where the signal has fired
  */
 export async function persistently<T>(
   { name, secrets, isTransient }: Persistence,
@@ -36,7 +37,8 @@ export async function persistently<T>(
       return await work();
     } catch (error) {
       if (error instanceof SpillwayError) throw error;
-      const late = performance.now() + wait * 1000 > deadline || signal?.aborted === true;
+      if (signal?.aborted === true) throw new InterruptedError(signal.reason);
+      const late = performance.now() + wait * 1000 > deadline;
       // Without the client's error as cause, which may hold the URL.
       if (late || !isTransient(error)) throw new QueueError(name, `cannot ${what}: ${wordsOf(error, secrets)}`);
       await pause(wait, signal);

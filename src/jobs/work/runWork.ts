@@ -26,7 +26,7 @@ import {
   startAnew,
   takeOver,
 } from './attempts.js';
-import { checkFingerprint, type JobManifest, parseQueued, queuedJson } from './JobManifest.js';
+import { checkFingerprint, type JobManifest, parseQueued, queuedJson, stoppable } from './JobManifest.js';
 import type { Lease, WorkSource } from './WorkSource.js';
 
 export interface RunWorkOptions {
@@ -158,29 +158,38 @@ class Work {
     const lost = new AbortController();
     const renewal = this.#keepRenewing(lease, lost);
     const parting = signal && givingBack(lease, signal);
+    let committing = false;
     try {
       const stop = signal === undefined ? lost.signal : AbortSignal.any([signal, lost.signal]);
       const summary = await this.#run(place, lease.attempt, stop);
+      committing = true;
       // Whoever had it meanwhile: a part that is whole is as good as any.
-      if (!(await lease.commit())) {
+      if (!(await lease.commit(signal))) {
         await removeAttempt(place, lease.attempt);
         return { event: { what: 'lost' } };
       }
       await removeOtherAttempts(place, lease.attempt);
       return { event: { what: 'committed', summary } };
     } catch (error) {
-      return await this.#ended(place, lease, lost.signal.aborted, error);
+      return await this.#ended(place, lease, { lost: lost.signal.aborted, committing }, error);
     } finally {
       renewal.stop();
       await parting?.settled();
     }
   }
 
-  async #ended(place: ShardPlace, lease: Lease, lost: boolean, error: unknown): Promise<ShardEnd> {
+  /** @param committing whether the part may be the shard's by now: the answer was lost, and nobody may remove it */
+  async #ended(
+    place: ShardPlace,
+    lease: Lease,
+    { lost, committing }: { readonly lost: boolean; readonly committing: boolean },
+    error: unknown,
+  ): Promise<ShardEnd> {
     if (this.options.signal?.aborted === true) {
       await lease.giveBack().catch(() => undefined);
       return { event: { what: 'givenBack' }, error: new InterruptedError(this.options.signal.reason) };
     }
+    if (committing) return { event: { what: 'lost' }, error: errorOf(error) };
     // Whoever commits a shard removes what others have left of it, under the hands of a worker that does not know yet.
     const ours = !lost && (await lease.renew().catch(() => isThere(place, lease.attempt)));
     if (!ours) {
@@ -193,7 +202,7 @@ class Work {
       return { event: { what: 'givenBack' }, error };
     }
     const failure = errorOf(error);
-    await lease.fail(failure.message);
+    await lease.fail(failure.message, this.options.signal);
     return { event: { what: 'failed', reason: failure.message }, error: failure };
   }
 
@@ -218,17 +227,11 @@ class Work {
   async #jobOptions(place: ShardPlace, attempt: string, signal: AbortSignal): Promise<JobOptions> {
     const { engine, input = this.manifest.input } = this.options;
     const { options, shards } = this.manifest;
-    const { inputFormat, generate, classify, score, embed, ...rest } = options;
+    const { inputFormat, ...rest } = options;
     return {
       ...rest,
       ...(inputFormat !== undefined && { inputFormat }),
-      ...(classify
-        ? { classify: { ...classify, signal } }
-        : score
-          ? { score: { ...score, signal } }
-          : embed
-            ? { embed: { ...embed, signal } }
-            : { generate: { ...generate, signal } }),
+      ...stoppable(options, signal),
       input: await inputFiles(input),
       output: partPath(place, attempt),
       outputFormat: 'jsonl',

@@ -5,6 +5,7 @@ import { checkBoolean, checkSignal, checkText } from '../../arguments/checks.js'
 import { found } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
 import { number, object, text, whole } from '../../arguments/memberChecks.js';
+import { InterruptedError } from '../../errors/InterruptedError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { FormatName } from '../formats/rowFormats.js';
 import { type InputPaths, inputFiles, isInputPaths } from '../input/inputFiles.js';
@@ -12,7 +13,14 @@ import { Job } from '../Job.js';
 import { runFormat } from '../output/writeOptions.js';
 import { SHARD_ROWS, SHARDS } from '../shards/Shard.js';
 import { filesOf } from '../record/fingerprint.js';
-import { type JobManifest, LEASE_SECONDS, MAX_DELIVER, queuedJson, type QueuedOptions } from './JobManifest.js';
+import {
+  type JobManifest,
+  LEASE_SECONDS,
+  MAX_DELIVER,
+  queuedJson,
+  type QueuedOptions,
+  stoppable,
+} from './JobManifest.js';
 import type { WorkSource } from './WorkSource.js';
 
 export interface SubmitJobOptions extends Omit<QueuedOptions, 'inputFormat'> {
@@ -76,7 +84,8 @@ const NOT_QUEUED: ReadonlySet<string> = new Set(['signal', 'onProgress', 'onStat
  * Puts a job into a queue: how its input is cut into shards, and all that decides its results, so that every worker
  * does the same (`runWork`). Looks at the options and reads the input once, as a job does that begins; its contents are
  * what workers have to find.
- * @throws UsageError for a wrong option, or where there is a job of that name; JobFileError; QueueError
+ * @throws UsageError for a wrong option, or where there is a job of that name; JobFileError; QueueError;
+ * InterruptedError when the signal fires
  * @example
  * await submitJob({ source, input: '/data/tickets.csv', output: '/data/answers.csv', shards: 100, generate: {
  * maxNewTokens: 32 } });
@@ -122,14 +131,14 @@ async function inspect(
   signal: AbortSignal | undefined,
 ): Promise<Pick<JobManifest, 'rows' | 'fingerprint'> & { readonly inputFormat: FormatName }> {
   // What is there is replaced by whoever collects, if at all.
-  const job = await Job.open({ ...options, overwrite: true });
+  const job = await Job.open({ ...options, ...stoppable(options, signal), overwrite: true });
   try {
     const [rows, identity] = [job.totalRows, job.identity()];
     if (rows === undefined || identity === undefined || filesOf(identity.input) === undefined)
       throw new UsageError(
         `input: found ${found(options.input[0])}, which is no regular file, expected files that every worker can read`,
       );
-    signal?.throwIfAborted();
+    if (signal?.aborted === true) throw new InterruptedError(signal.reason);
     return { rows, fingerprint: identity.input, inputFormat: identity.options['inputFormat'] as FormatName };
   } finally {
     await job.close();

@@ -152,13 +152,21 @@ export function projectSeconds(setting: ComputeSetting, tokens: number): number 
   );
 }
 
-/** Output product, residual sums, feed-forward block. Of a mixture every expert has its share of the tokens. */
+/**
+ * Experts that at least one of so many tokens goes to, expected where routers favour none: count (1 - (1 -
+ * perToken/count)^tokens).
+ */
+export function expertsTouched({ count, perToken }: NonNullable<ModelShape['experts']>, tokens: number): number {
+  return count * (1 - (1 - perToken / count) ** tokens);
+}
+
+/** Output product, residual sums, feed-forward block. Of a mixture the experts that are touched share the tokens. */
 export function finishSeconds(setting: ComputeSetting, tokens: number): number {
   const { shape } = setting;
   const { hiddenSize, heads, headDim, feedForwardSize, feedForwardMatrices, experts } = shape;
   const kind = matmulKind(shape, setting.compressWeights);
   const out = matmulSeconds(setting, kind, heads * headDim, hiddenSize, tokens);
-  const used = experts ? Math.min(experts.count, tokens * experts.perToken) : 1;
+  const used = experts ? expertsTouched(experts, tokens) : 1;
   const each = experts ? (tokens * experts.perToken) / used : tokens;
   const up = matmulSeconds(setting, kind, hiddenSize, (feedForwardMatrices - 1) * feedForwardSize, each);
   const inner = used * (up + matmulSeconds(setting, kind, feedForwardSize, hiddenSize, each));

@@ -72,6 +72,28 @@ describe.each(QUEUES)('a queue in $name', (kind) => {
     expect((await lease(long)).shard).toBe(0);
   });
 
+  there('who still works on a job that was overwritten has nothing to say in the new one', async () => {
+    const name = job();
+    const [old, next] = [await queue.source(name), await queue.source(name)];
+    await old.submit(manifestOf({ id: '0000000000000001', shards: { count: 1, rows: 1 } }));
+    const late = await lease(old, 'late');
+    await next.remove();
+    await next.submit(manifestOf({ id: '0000000000000002', shards: { count: 1, rows: 1 } }));
+    expect(await late.renew()).toBe(false);
+    await late.giveBack();
+    await late.fail('too late');
+    expect(await late.commit()).toBe(false);
+    expect(await next.shards()).toEqual([{ shard: 0, state: 'open', deliveries: 0, reasons: [] }]);
+    // Within one process there is one source.
+    if (kind.name !== 'memory') {
+      await old.agree('{"old":1}').catch(() => undefined);
+      expect(await next.agree('{"new":1}')).toBe('{"new":1}');
+      await expect(old.lease({ worker: 'late' })).rejects.toThrow(/another job|stream not found/);
+    }
+    const mine = await lease(next, 'mine');
+    expect([mine.delivery, await mine.commit()]).toEqual([1, true]);
+  });
+
   there('what decides the results is what the first worker says', async () => {
     const name = job();
     const [one, other] = [await queue.source(name), await queue.source(name)];

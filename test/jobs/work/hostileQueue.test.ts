@@ -42,7 +42,7 @@ describe('what others put into a queue: NATS', () => {
 
   there('a shard’s state that is none', async () => {
     const source = await submitted('state');
-    await put('state', 'shard.0', '{"state":"committed","attempt":"../../etc"}');
+    await put('state', '0123456789abcdef.shard.0', '{"state":"committed","attempt":"../../etc"}');
     await expect(source.shards()).rejects.toThrow('shard 0: found an object with state, attempt, expected its state');
     await expect(source.lease({ worker: 'w' })).rejects.toThrow('shard 0: found an object with state, attempt');
   });

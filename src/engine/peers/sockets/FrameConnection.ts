@@ -33,7 +33,7 @@ export class FrameConnection {
   private wroteAt = performance.now();
   private heardAt = performance.now();
   private tickedAt = performance.now();
-  /** Since when a frame has been waited for. */
+  /** Since when a frame that is no ping has been waited for; undefined while nobody reads. */
   private waitingSince: number | undefined;
   private wake: () => void = () => undefined;
   private readonly timer: NodeJS.Timeout;
@@ -80,7 +80,9 @@ export class FrameConnection {
   async open(): Promise<void> {
     this.socket.write(preamble());
     const bytes = Buffer.alloc(PREAMBLE_BYTES);
-    if (!(await this.fill(bytes)))
+    this.waitingSince = performance.now();
+    const came = await this.fill(bytes).finally(() => (this.waitingSince = undefined));
+    if (!came)
       throw new PeerError(
         `${this.peer}: found a connection that was closed at once, expected an engine: perhaps it asks for a shared key or certificates`,
       );
@@ -96,14 +98,20 @@ export class FrameConnection {
    */
   async read(limits: FrameLimits): Promise<Frame | undefined> {
     const header = Buffer.alloc(HEADER_BYTES);
-    for (;;) {
-      if (!(await this.fill(header))) return undefined;
-      const { name, length } = readHeader(header, this.reads++, limits);
-      // Of its own: the numbers in it are looked at where they are, by whoever gets them.
-      const payload = Buffer.allocUnsafeSlow(length);
-      if (!(await this.fill(payload))) throw this.gone();
-      checkFrame(header, payload);
-      if (name !== 'ping') return { name, payload };
+    // Signs of life, and the beginning of a frame, are not what is waited for.
+    this.waitingSince = performance.now();
+    try {
+      for (;;) {
+        if (!(await this.fill(header))) return undefined;
+        const { name, length } = readHeader(header, this.reads++, limits);
+        // Of its own: the numbers in it are looked at where they are, by whoever gets them.
+        const payload = Buffer.allocUnsafeSlow(length);
+        if (!(await this.fill(payload))) throw this.gone();
+        checkFrame(header, payload);
+        if (name !== 'ping') return { name, payload };
+      }
+    } finally {
+      this.waitingSince = undefined;
     }
   }
 
@@ -203,15 +211,9 @@ export class FrameConnection {
       } else if (this.ended) {
         if (filled === 0) return false;
         throw this.gone();
-      } else await this.readable();
+      } else await new Promise<void>((resolve) => (this.wake = resolve));
     }
     return true;
-  }
-
-  private async readable(): Promise<void> {
-    this.waitingSince ??= performance.now();
-    await new Promise<void>((resolve) => (this.wake = resolve));
-    this.waitingSince = undefined;
   }
 
   private gone(): PeerError {

@@ -86,12 +86,14 @@ export class PeerListener implements AsyncDisposable {
     });
     server.on('tlsClientError', (error: Error, socket: Socket) => {
       socket.destroy();
-      options.onRefused?.(
+      listener.refused(
         new PeerError('found somebody who does not prove to belong here, expected a peer', { cause: error }),
       );
     });
     // One connection that the system cannot give is no end of the others.
-    server.on('error', (error: Error) => options.onRefused?.(new PeerError(error.message, { cause: error })));
+    server.on('error', (error: Error) => {
+      listener.refused(new PeerError(error.message, { cause: error }));
+    });
     return listener;
   }
 
@@ -124,11 +126,16 @@ export class PeerListener implements AsyncDisposable {
     const connection = new FrameConnection(socket, peer, { silenceSeconds }, (since) => watch.overdue(since));
     const served = this.meet(connection, watch).catch((error: unknown) => {
       const reason = errorOf(error);
-      this.options.onRefused?.(reason);
+      this.refused(reason);
       return refuse(connection, reason);
     });
     this.runs.add(served);
     void served.finally(() => this.runs.delete(served));
+  }
+
+  /** Tells the caller, whose callback may throw: into nothing of this listener's. */
+  private refused(reason: Error): void {
+    queueMicrotask(() => this.options.onRefused?.(reason));
   }
 
   /** @throws what the one who dialled is refused with */
@@ -171,20 +178,19 @@ export class PeerListener implements AsyncDisposable {
       const behind = hasLast(facts.layers)
         ? await this.resultsTo(connection, hello)
         : await this.nextOf(connection, hello);
-      const peers: Peers = {
-        source: new SocketSource(
-          connection,
-          hiddenStates,
-          messageLimits(facts, hiddenStates),
-          facts.block.slots,
-          (message) => {
-            watch.received(message, false);
-          },
-        ),
-        sink: new SocketSink(behind, hiddenStates, mostUntakenBytes(facts), (message) => {
-          watch.sent(message, false);
-        }),
-      };
+      const source = new SocketSource(
+        connection,
+        hiddenStates,
+        messageLimits(facts, hiddenStates),
+        facts.block.slots,
+        (message) => {
+          watch.received(message, false);
+        },
+      );
+      const sink = new SocketSink(behind, hiddenStates, mostUntakenBytes(facts), (message) => {
+        watch.sent(message, false);
+      });
+      const peers: Peers = { source, sink };
       // Who has enough hidden states reads on when some are computed: until then nobody hears that the peer is gone.
       const lost = new AbortController();
       void connection.failed().then((failure) => lost.abort(failure));
@@ -192,8 +198,13 @@ export class PeerListener implements AsyncDisposable {
         () => undefined,
         (error: unknown) => errorOf(lost.signal.aborted ? lost.signal.reason : error),
       );
-      this.options.onRun?.({ peer: connection.peer, ended });
-      await ended;
+      queueMicrotask(() => this.options.onRun?.({ peer: connection.peer, ended }));
+      const failure = await ended;
+      if (!source.isTaken) {
+        // No run has taken them: nobody else lets go of them.
+        sink.close(failure);
+        connection.destroy();
+      }
     } finally {
       over();
     }

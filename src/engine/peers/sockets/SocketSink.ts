@@ -33,7 +33,7 @@ export class SocketSink implements ActivationSink {
   /**
    * @param hiddenStates how they are sent
    * @param mostUntakenBytes that may have been written and not taken by the peer
-   * @param onSent told what goes
+   * @param onSent told what is to go: also what waits until the peer has room, which a peer of no good will never says
    * @param onClose told that nothing more does
    */
   constructor(
@@ -49,6 +49,7 @@ export class SocketSink implements ActivationSink {
   send(message: PeerMessage): Promise<void> {
     if (this.closed)
       return Promise.reject(this.failure ?? new PeerError('a message was sent after the sink had been closed'));
+    this.onSent(message);
     return new Promise((resolve, reject) => {
       this.outbox.push({ message, resolve, reject });
       this.pump();
@@ -85,7 +86,6 @@ export class SocketSink implements ActivationSink {
         this.fail(failure);
         return;
       }
-      this.onSent(first.message);
       try {
         this.connection
           .write(first.message.kind, messagePayload(first.message, this.hiddenStates))

@@ -5,9 +5,11 @@ import type { PeerMessage } from '../PeerMessage.js';
  * computes says that it is there, and so does one that never will have a result.)
  */
 export class StallWatch {
+  /** Messages that are to come of what went; never fewer than none, whatever else comes. */
   private due = 0;
   private movedAt: number;
   private movedOnce = false;
+  private ending = false;
 
   constructor(
     private readonly stallSeconds: number,
@@ -25,15 +27,14 @@ export class StallWatch {
   received(message: PeerMessage, first: boolean): void {
     this.movedAt = this.now();
     this.movedOnce = true;
-    if (first) this.due--;
-    else if (message.kind === 'sweep') this.due += message.batches.length;
-    else if (message.kind === 'hidden') this.due--;
+    if (!first && message.kind === 'sweep') this.due += message.batches.length;
+    else if (first || message.kind === 'hidden') this.due = Math.max(0, this.due - 1);
   }
 
-  /** No message follows those that were sent: the ring's end comes back. */
+  /** No message follows those that were sent: the ring's end comes back, whatever comes before it. */
   closed(): void {
     this.movedAt = this.now();
-    this.due++;
+    this.ending = true;
   }
 
   /**
@@ -42,7 +43,7 @@ export class StallWatch {
    * of a peer of no good will, it may be what is not computed before something that comes later
    */
   overdue(waitingSince: number | undefined): string | undefined {
-    const due = waitingSince === undefined ? this.movedOnce : this.due > 0;
+    const due = waitingSince === undefined ? this.movedOnce : this.due > 0 || this.ending;
     const seconds = (this.now() - Math.max(waitingSince ?? 0, this.movedAt)) / 1000;
     if (!due || seconds <= this.stallSeconds) return undefined;
     return waitingSince === undefined

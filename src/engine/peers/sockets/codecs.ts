@@ -102,7 +102,8 @@ export function list<T>(each: Codec<T>): Codec<readonly T[]> {
   };
 }
 
-export function map<Key, Value>(key: Codec<Key>, value: Codec<Value>): Codec<ReadonlyMap<Key, Value>> {
+/** @param most entries that there may be: each takes more memory than bytes of a frame */
+export function map<Key, Value>(key: Codec<Key>, value: Codec<Value>, most: number): Codec<ReadonlyMap<Key, Value>> {
   return {
     write: (out, entries) => {
       out.whole(entries.size);
@@ -113,7 +114,9 @@ export function map<Key, Value>(key: Codec<Key>, value: Codec<Value>): Codec<Rea
     },
     read: (from, name) => {
       const entries = new Map<Key, Value>();
-      for (let count = from.count(name); count > 0; count--) {
+      const all = from.count(name);
+      if (all > most) throw new PeerError(`${name}: found ${all} entries, expected at most ${most}`);
+      for (let count = all; count > 0; count--) {
         const each = key.read(from, name);
         if (entries.has(each)) throw new PeerError(`${name}: found ${found(each)} a second time, expected it once`);
         entries.set(each, value.read(from, name));

@@ -40,10 +40,11 @@ const RUN_CHARACTERS = 64;
 /** Members of an identity are few, and short. */
 const NAME_BYTES = 64;
 const FACT_BYTES = 1024;
+const MOST_FACTS = 1024;
 const KIB = 2 ** 10;
 
 const layers: Codec<LayerPlace> = record<LayerPlace>({ first: whole, count: whole, of: whole });
-const identity = map(text(NAME_BYTES), text(FACT_BYTES));
+const identity = map(text(NAME_BYTES), text(FACT_BYTES), MOST_FACTS);
 
 const HELLO: Codec<Hello> = record<Hello>({
   role: oneOf('forward', 'return', 'ask'),

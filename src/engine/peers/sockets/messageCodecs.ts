@@ -1,4 +1,5 @@
 import type { DeviceRow } from '../../grid/Device.js';
+import { BLOCK_LIMITS } from '../../../plan/Policy.js';
 import type { PageCounts } from '../../grid/pageCounts.js';
 import type { Batch, RowRange } from '../../grid/Square.js';
 import type { HeadOutput, SampledToken } from '../../grid/Task.js';
@@ -23,6 +24,8 @@ import {
 
 /** Bytes of a name or a hash. */
 const NAME_BYTES = 256;
+/** Rows of a batch, each of which has a token in it. */
+const MOST_ROWS = BLOCK_LIMITS.tokensPerSquare;
 
 type Body<Kind extends PeerMessage['kind']> = Omit<Extract<PeerMessage, { readonly kind: Kind }>, 'kind'>;
 
@@ -70,8 +73,9 @@ const output = record<HeadOutput>({
       top: list(record<Sampled['top'][number]>({ token: whole, logprob: number })),
       embedding: optional(floats),
     }),
+    MOST_ROWS,
   ),
-  scored: map(whole, floats),
+  scored: map(whole, floats, MOST_ROWS),
 });
 
 type MessageCodecs = { readonly [Kind in PeerMessage['kind']]: Codec<Body<Kind>> };

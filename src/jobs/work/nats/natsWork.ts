@@ -53,7 +53,9 @@ export async function natsWork(
 
 class NatsWork implements WorkSource {
   readonly #persistence: Persistence;
+  /** The job that this source has met first, whatever has its name by now; and as it stands in the bucket. */
   #known: JobManifest | undefined;
+  #knownJson: string | undefined;
 
   constructor(
     private readonly nats: Nats,
@@ -104,30 +106,37 @@ class NatsWork implements WorkSource {
         throw this.#exists();
       }
     });
-    this.#known = undefined;
+    this.#known = this.#knownJson = undefined;
   }
 
   async manifest(): Promise<JobManifest> {
     const json = await this.#do('read the job', () => this.#read('manifest', true));
     if (json === undefined) throw new UsageError(`${this.name}: found no such job, expected one that was submitted`);
-    return (this.#known = parseManifest(this.name, json));
+    this.#known = parseManifest(this.name, json);
+    this.#knownJson = json;
+    return this.#known;
+  }
+
+  async #job(): Promise<JobManifest> {
+    return this.#known ?? (await this.manifest());
   }
 
   async agree(identity: string): Promise<string> {
+    const key = `${(await this.#job()).id}.identity`;
     return this.#do('agree on what is computed', async () => {
       const bucket = await this.#bucket();
       try {
-        await bucket.put('identity', identity, { previousSeq: 0 });
+        await bucket.put(key, identity, { previousSeq: 0 });
         return identity;
       } catch (error) {
         if (!isChanged(error)) throw error;
-        return (await this.#read('identity')) ?? identity;
+        return (await this.#read(key)) ?? identity;
       }
     });
   }
 
   async lease({ worker, signal }: LeaseOptions): Promise<Lease | undefined> {
-    const manifest = this.#known ?? (await this.manifest());
+    const manifest = await this.#job();
     const stream = this.#stream(manifest);
     const stopped = (): boolean => signal?.aborted === true;
     let [waits, look] = [0, FIRST_LOOK];
@@ -166,7 +175,7 @@ class NatsWork implements WorkSource {
   }
 
   async shards(): Promise<readonly ShardState[]> {
-    const { count } = (this.#known ?? (await this.manifest())).shards;
+    const { count } = (await this.#job()).shards;
     const states: ShardState[] = [];
     for (let from = 0; from < count; from += ASKED_AT_ONCE) {
       const shards = Array.from({ length: Math.min(ASKED_AT_ONCE, count - from) }, (_, at) => from + at);
@@ -185,7 +194,7 @@ class NatsWork implements WorkSource {
           await manager.streams.delete(name);
       if ((await this.#read('manifest', true)) !== undefined) await (await this.#bucket()).destroy();
     });
-    this.#known = undefined;
+    this.#known = this.#knownJson = undefined;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -209,9 +218,11 @@ class NatsWork implements WorkSource {
         const { state } = await this.#do('renew a lease', () => this.#state(shard), { seconds: 0 });
         return holds(state, attempt);
       },
-      commit: async () => {
-        const now = await this.#do('commit a shard', () =>
-          this.#change(shard, (before) => committed(before, attempt, worker)),
+      commit: async (signal) => {
+        const now = await this.#do(
+          'commit a shard',
+          () => this.#change(shard, (before) => committed(before, attempt, worker)),
+          { signal },
         );
         await this.#acknowledge(message);
         return now !== undefined;
@@ -223,9 +234,11 @@ class NatsWork implements WorkSource {
         if (now !== undefined) message.nak();
         await this.#flush();
       },
-      fail: async (reason) => {
-        const now = await this.#do('say that a shard failed', () =>
-          this.#change(shard, (before) => failed(before, attempt, reason, maxDeliver)),
+      fail: async (reason, signal) => {
+        const now = await this.#do(
+          'say that a shard failed',
+          () => this.#change(shard, (before) => failed(before, attempt, reason, maxDeliver)),
+          { signal },
         );
         if (now?.state === 'failed') await this.#acknowledge(message);
         else if (now !== undefined) message.nak();
@@ -234,16 +247,21 @@ class NatsWork implements WorkSource {
     };
   }
 
-  /** Changes a shard's state as it is now. @returns undefined where there is nothing to change */
+  /**
+   * Changes a shard's state as it is now. @returns undefined where there is nothing to change: another one has it, or
+   * another job has the name
+   */
   async #change(shard: number, next: (before: ShardState) => ShardState | undefined): Promise<ShardState | undefined> {
+    const job = await this.#job();
     const bucket = await this.#bucket();
     for (;;) {
+      if ((await this.#read('manifest')) !== this.#knownJson) return undefined;
       const { state, revision } = await this.#state(shard);
       const now = next(state);
       if (now === undefined || now === state) return now;
       const { shard: _shard, ...value } = now;
       try {
-        await bucket.put(keyOf(shard), JSON.stringify(value), { previousSeq: revision });
+        await bucket.put(keyOf(job, shard), JSON.stringify(value), { previousSeq: revision });
         return now;
       } catch (error) {
         if (!isChanged(error)) throw error;
@@ -253,7 +271,7 @@ class NatsWork implements WorkSource {
 
   async #state(shard: number): Promise<{ readonly state: ShardState; readonly revision: number }> {
     const bucket = await this.#bucket();
-    const entry = await bucket.get(keyOf(shard));
+    const entry = await bucket.get(keyOf(await this.#job(), shard));
     if (entry === null) return { state: openShard(shard), revision: 0 };
     const value = parseQueued(this.name, `shard ${shard}`, entry.string());
     return { state: checkedState(this.name, shard, value), revision: entry.revision };
@@ -284,7 +302,13 @@ class NatsWork implements WorkSource {
     const waiting = (await this.shards()).filter(isWaiting);
     if (idle)
       await this.#do('put shards back', () =>
-        Promise.all(waiting.map(({ shard }) => this.nats.js.publish(`${stream}.${shard}`, String(shard)))),
+        Promise.all(
+          waiting.map(async ({ shard }) => {
+            // Several workers may find them gone at once: one message is enough for what became of a shard since.
+            const { revision } = await this.#state(shard);
+            await this.nats.js.publish(`${stream}.${shard}`, String(shard), { msgID: `${shard}@${revision}` });
+          }),
+        ),
       );
     return waiting.length > 0;
   }
@@ -347,8 +371,9 @@ class NatsWork implements WorkSource {
   }
 }
 
-function keyOf(shard: number): string {
-  return `shard.${shard}`;
+/** Of that job alone: whoever still works on one that was replaced by another of its name says nothing of that. */
+function keyOf({ id }: JobManifest, shard: number): string {
+  return `${id}.shard.${shard}`;
 }
 
 /** Whether a key was changed by somebody else. */

@@ -80,7 +80,9 @@ export async function postgresWork(address: QueueAddress, job: string): Promise<
 class PostgresWork implements WorkSource {
   readonly name: string;
   readonly #persistence: Persistence;
+  /** The job that this source has met first, whatever has its name by now; and as it stands in the table. */
   #known: JobManifest | undefined;
+  #knownJson: string | undefined;
 
   constructor(
     private readonly pool: Postgres.Pool,
@@ -124,7 +126,7 @@ class PostgresWork implements WorkSource {
         manifest.shards.count,
       ]);
     });
-    this.#known = undefined;
+    this.#known = this.#knownJson = undefined;
   }
 
   async manifest(): Promise<JobManifest> {
@@ -132,26 +134,30 @@ class PostgresWork implements WorkSource {
       this.#rows<{ manifest: unknown }>('select manifest from spillway_jobs where name = $1', [this.job]),
     );
     if (rows[0] === undefined) throw new UsageError(`${this.name}: found no such job, expected one that was submitted`);
-    return (this.#known = parseManifest(this.name, rows[0].manifest));
+    this.#known = parseManifest(this.name, rows[0].manifest);
+    this.#knownJson = rows[0].manifest as string;
+    return this.#known;
   }
 
   async agree(identity: string): Promise<string> {
+    await this.#met();
     const [row] = await this.#do('agree on what is computed', () =>
       this.#rows<{ identity: unknown }>(
-        'update spillway_jobs set identity = coalesce(identity, $2) where name = $1 returning identity',
-        [this.job, identity],
+        'update spillway_jobs set identity = coalesce(identity, $2) where name = $1 and manifest = $3 returning identity',
+        [this.job, identity, this.#knownJson],
       ),
     );
-    if (row === undefined) throw new UsageError(`${this.name}: found no such job, expected one that was submitted`);
+    if (row === undefined) throw this.#replaced();
     return String(row.identity);
   }
 
   async lease({ worker, signal }: LeaseOptions): Promise<Lease | undefined> {
-    const { maxDeliver, leaseSeconds } = this.#known ?? (await this.manifest());
+    const { maxDeliver, leaseSeconds } = await this.#met();
     for (let attempt = newAttempt(); signal?.aborted !== true;) {
       const now = await this.#transaction(
         'take a shard',
         async (client) => {
+          if (!(await this.#isThere(client))) throw this.#replaced();
           const { rows } = await client.query(NEXT, [this.job, attempt]);
           if (rows.length === 0) return undefined;
           const next = leased(this.#stateOf(rows[0]), attempt, worker, maxDeliver);
@@ -177,13 +183,13 @@ class PostgresWork implements WorkSource {
     const rows = await this.#do('read the shards', () =>
       this.#rows(`select ${STATE} from spillway_shards where job = $1 order by shard`, [this.job]),
     );
-    const { count } = (this.#known ?? (await this.manifest())).shards;
+    const { count } = (await this.#met()).shards;
     return Array.from({ length: count }, (_, shard) => this.#stateOf(rows[shard] ?? { shard }));
   }
 
   async remove(): Promise<void> {
     await this.#do('remove the job', () => this.#rows('delete from spillway_jobs where name = $1', [this.job]));
-    this.#known = undefined;
+    this.#known = this.#knownJson = undefined;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -200,11 +206,12 @@ class PostgresWork implements WorkSource {
     const change = (
       what: string,
       next: (before: ShardState) => ShardState | undefined,
-      seconds?: number,
+      options: { readonly seconds?: number; readonly signal?: AbortSignal | undefined } = {},
     ): Promise<ShardState | undefined> =>
       this.#transaction(
         what,
         async (client) => {
+          if (!(await this.#isThere(client))) return undefined;
           const { rows } = await client.query(
             `select ${STATE} from spillway_shards where job = $1 and shard = $2 for update`,
             [this.job, shard],
@@ -213,21 +220,22 @@ class PostgresWork implements WorkSource {
           if (now !== undefined) await this.#write(client, now, leaseSeconds);
           return now;
         },
-        seconds === undefined ? {} : { seconds },
+        options,
       );
     return {
       shard,
       attempt,
       delivery: deliveries,
       renew: async () =>
-        (await change('renew a lease', (before) => (holds(before, attempt) ? before : undefined), 0)) !== undefined,
-      commit: async () =>
-        (await change('commit a shard', (before) => committed(before, attempt, worker))) !== undefined,
+        (await change('renew a lease', (before) => (holds(before, attempt) ? before : undefined), { seconds: 0 })) !==
+        undefined,
+      commit: async (signal) =>
+        (await change('commit a shard', (before) => committed(before, attempt, worker), { signal })) !== undefined,
       giveBack: async () => {
-        await change('give a shard back', (before) => givenBack(before, attempt), PARTING_SECONDS);
+        await change('give a shard back', (before) => givenBack(before, attempt), { seconds: PARTING_SECONDS });
       },
-      fail: async (reason) => {
-        await change('say that a shard failed', (before) => failed(before, attempt, reason, maxDeliver));
+      fail: async (reason, signal) => {
+        await change('say that a shard failed', (before) => failed(before, attempt, reason, maxDeliver), { signal });
       },
     };
   }
@@ -239,6 +247,25 @@ class PostgresWork implements WorkSource {
          expires = case when $3 = 'leased' then clock_timestamp() + make_interval(secs => $8) end
        where job = $1 and shard = $2`,
       [this.job, shard, state, deliveries, attempt, worker, JSON.stringify(reasons), leaseSeconds],
+    );
+  }
+
+  async #met(): Promise<JobManifest> {
+    return this.#known ?? (await this.manifest());
+  }
+
+  /** Whether the job is still the one that was met, until the transaction ends. */
+  async #isThere(client: Postgres.PoolClient): Promise<boolean> {
+    const { rows } = await client.query('select from spillway_jobs where name = $1 and manifest = $2 for share', [
+      this.job,
+      this.#knownJson,
+    ]);
+    return rows.length > 0;
+  }
+
+  #replaced(): UsageError {
+    return new UsageError(
+      `${this.name}: found another job of that name by now, or none, expected the one that was there: it was removed or overwritten; whoever begins anew works on what is there`,
     );
   }
 

@@ -28,6 +28,19 @@ test('the first engine waits for results of what it has sent, and for the end', 
   expect(watch.overdue(0)).toContain('10 s');
 });
 
+test('whatever comes unasked, what is asked for later is due, and so is the end', () => {
+  const { watch, clock } = watched();
+  for (let more = 0; more < 5; more++) watch.received(head, true);
+  watch.sent(hidden, true);
+  clock.seconds = 11;
+  expect(watch.overdue(0)).toContain('10 s');
+  const ending = watched();
+  ending.watch.closed();
+  for (let more = 0; more < 5; more++) ending.watch.received(head, true);
+  ending.clock.seconds = 11;
+  expect(ending.watch.overdue(0)).toContain('10 s');
+});
+
 test('one that follows waits for what was announced, and not while it is asked for nothing', () => {
   const { watch, clock } = watched();
   watch.received(sweep, false);
