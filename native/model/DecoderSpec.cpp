@@ -15,7 +15,7 @@ constexpr uint32_t kMostLayers = 1u << 12;
 constexpr uint32_t kMostWidth = 1u << 22;
 constexpr uint32_t kMostHeads = 1u << 14;
 constexpr uint32_t kMostVocabulary = 1u << 24;
-constexpr uint32_t kMostContext = 1u << 26;
+constexpr uint32_t kMostContext = 1u << 24;  // positions are compared as floats
 constexpr uint32_t kMostExperts = 1u << 12;
 constexpr uint32_t kMostRotaryTables = 16;
 

@@ -14,11 +14,11 @@ export const LIMITS = {
   hidden: { min: 1, max: 2 ** 18 },
   feedForward: { min: 1, max: 2 ** 22 },
   vocabulary: { min: 1, max: 2 ** 24 },
-  context: { min: 1, max: 2 ** 26 },
+  context: { min: 1, max: 2 ** 24 },
   heads: { min: 1, max: 1024 },
   headDim: { min: 1, max: 512 },
   experts: { min: 1, max: 512 },
-  window: { min: 1, max: 2 ** 26 },
+  window: { min: 1, max: 2 ** 24 },
   epsilon: { min: 0, max: 1 },
   /** Bases of rotary frequencies. */
   theta: { min: 1e-3, max: 1e15 },
