@@ -13,7 +13,8 @@ import type { JobOptions } from '../JobOptions.js';
 import { filesOf, type InputFingerprint } from '../record/fingerprint.js';
 import { SHARD_ROWS, SHARDS } from '../shards/Shard.js';
 
-const VERSION = 1;
+/** 2: what becomes of shards is kept under the id of the job. */
+export const MANIFEST_VERSION = 2;
 /** Most bytes of a manifest, and of what workers agree on: a message of NATS may have 2^20 by default. */
 export const MOST_QUEUED_BYTES = 1_000_000;
 export const MAX_DELIVER = { least: 1, most: 1000, fallback: 3 };
@@ -44,7 +45,7 @@ export function stoppable(
 /** What a queue says of a job, so that every worker does the same. */
 export interface JobManifest {
   readonly format: 'spillway-queue';
-  readonly version: typeof VERSION;
+  readonly version: typeof MANIFEST_VERSION;
   /** 16 hexadecimal digits, by which its parts are told from another job's of the same name. */
   readonly id: string;
   /** Absolute paths of the files of rows. */
@@ -122,10 +123,10 @@ export function checkManifest(value: unknown): asserts value is JobManifest {
  */
 export function parseManifest(queue: string, json: unknown): JobManifest {
   const value = parseQueued(queue, 'the manifest', json);
-  if (isObject(value) && value['format'] === 'spillway-queue' && value['version'] !== VERSION)
+  if (isObject(value) && value['format'] === 'spillway-queue' && value['version'] !== MANIFEST_VERSION)
     throw new QueueError(
       queue,
-      `found a job of version ${found(value['version'])}, expected ${VERSION}: another version of Spillway submitted it; give all workers that one`,
+      `found a job of version ${found(value['version'])}, expected ${MANIFEST_VERSION}: another version of Spillway submitted it; give all workers that one`,
     );
   try {
     checkManifest(value);
@@ -160,7 +161,7 @@ export function queuedJson(what: string, value: unknown): string {
 }
 
 function checkVersion(name: string, value: unknown): void {
-  if (value !== VERSION) throw new UsageError(`${name}: found ${found(value)}, expected ${VERSION}`);
+  if (value !== MANIFEST_VERSION) throw new UsageError(`${name}: found ${found(value)}, expected ${MANIFEST_VERSION}`);
 }
 
 function checkId(name: string, value: unknown): void {

@@ -16,6 +16,7 @@ import { filesOf } from '../record/fingerprint.js';
 import {
   type JobManifest,
   LEASE_SECONDS,
+  MANIFEST_VERSION,
   MAX_DELIVER,
   queuedJson,
   type QueuedOptions,
@@ -102,7 +103,7 @@ export async function submitJob(options: SubmitJobOptions): Promise<JobManifest>
   const { rows, fingerprint, inputFormat } = await inspect({ ...jobOptions, input: files, output }, signal);
   const manifest: JobManifest = {
     format: 'spillway-queue',
-    version: 1,
+    version: MANIFEST_VERSION,
     id: randomBytes(8).toString('hex'),
     input: files,
     fingerprint,

@@ -18,7 +18,7 @@ test.each([
   [' '.repeat(1_000_001), 'the manifest: found 1000001 characters, expected at most 1000000'],
   ['[]', 'manifest: found an array of 0, expected an object'],
   [{ format: 'x' }, 'manifest.format: found "x", expected one of spillway-queue'],
-  [{ version: 2 }, 'found a job of version 2, expected 1: another version of Spillway submitted it'],
+  [{ version: 1 }, 'found a job of version 1, expected 2: another version of Spillway submitted it'],
   [{ id: '../../../../etc/a' }, 'manifest.id: found "../../../../etc/a", expected 16 hexadecimal digits'],
   [{ input: 'in.jsonl' }, 'manifest.input: found "in.jsonl", expected an array of paths'],
   [{ input: ['in.jsonl'] }, 'manifest.input: found "in.jsonl", expected an absolute path'],

@@ -34,7 +34,7 @@ describe('what others put into a queue: NATS', () => {
 
   there('a manifest that is none', async () => {
     const source = await submitted('manifest');
-    await put('manifest', 'manifest', '{"format":"spillway-queue","version":1}');
+    await put('manifest', 'manifest', '{"format":"spillway-queue","version":2}');
     await expect(source.manifest()).rejects.toThrow('job manifest: manifest.id: found nothing, expected one');
     await put('manifest', 'manifest', new Uint8Array(900_000).fill(255));
     await expect(source.manifest()).rejects.toThrow('expected JSON');

@@ -75,7 +75,7 @@ export async function openQueue({ start, url }: QueueKind): Promise<OpenQueue> {
 export function manifestOf(more: Partial<JobManifest> = {}): JobManifest {
   return {
     format: 'spillway-queue',
-    version: 1,
+    version: 2,
     id: randomBytes(8).toString('hex'),
     input: ['/data/in.jsonl'],
     fingerprint: { kind: 'file', bytes: 3, sha256: 'a'.repeat(64) },
