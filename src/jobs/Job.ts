@@ -15,11 +15,10 @@ import { fileFailure } from '../files/fileErrors.js';
 import { filesOf, fingerprintFirstRow, readBefore, RowsDigest } from './record/fingerprint.js';
 import { compressed } from './formats/compression.js';
 import { resultColumns } from './formats/resultColumns.js';
-import type { FinishedRow, RowFormat, WriteOptions } from './formats/RowFormat.js';
-import { ROW_FORMATS } from './formats/rowFormats.js';
+import type { FinishedRow, WriteOptions } from './formats/RowFormat.js';
 import { formatResult } from './formats/formatResult.js';
 import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
-import { carriesInto, isExact, jobFormats, type JobFormats } from './jobFormats.js';
+import { carriesInto, checkAnswerFormat, isExact, jobFormats, type JobFormats } from './jobFormats.js';
 import { JobInput } from './input/JobInput.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
 import { jobTaskOf, type JobTask } from './jobTask.js';
@@ -129,7 +128,7 @@ export class Job implements AsyncDisposable {
     const task = jobTaskOf(options);
     const { signal } = task.options;
     const formats = await jobFormats(options);
-    checkFormat(task, formats);
+    checkAnswerFormat(task.name, formats);
     const paths: JobFileOptions = {
       ...(formats.inputs.length > 0 ? { input: formats.inputs.map(({ path }) => path) } : {}),
       ...(typeof output === 'string'
@@ -435,15 +434,4 @@ function describeForm({ errors }: JobOptions, { output: { format, compression } 
   return errors !== undefined
     ? `with \`errors\` ${errors}`
     : `as ${format.name}${compression === undefined ? '' : ` in ${compression}`}`;
-}
-
-/** @throws UsageError for a format that has no place for what the task answers */
-function checkFormat({ name }: JobTask, { output, errors }: JobFormats): void {
-  const holds = ({ tasks }: RowFormat): boolean => tasks?.includes(name) ?? true;
-  const other = [output, errors].find((file) => file !== undefined && !holds(file.format))?.format;
-  if (!other) return;
-  const others = ROW_FORMATS.filter(holds).map((format) => format.name);
-  throw new UsageError(
-    `outputFormat: found ${other.name} for ${name}, expected ${others.slice(0, -1).join(', ')} or ${others.at(-1)}: that one has answers of ${other.tasks?.join(' and ')}`,
-  );
 }

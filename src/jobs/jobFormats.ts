@@ -5,7 +5,8 @@ import { checkCompression, type Compression, compressionOf, decompressed } from 
 import { jsonl } from './formats/jsonl.js';
 import { openaiBatch } from './formats/openaiBatch.js';
 import type { RowFormat } from './formats/RowFormat.js';
-import { chosenFormat, type FormatChoice, formatOfName, formatOfStart } from './formats/rowFormats.js';
+import { chosenFormat, type FormatChoice, formatOfName, formatOfStart, ROW_FORMATS } from './formats/rowFormats.js';
+import type { JobTaskName } from '../Results.js';
 import { inputFiles, isInputPaths } from './input/inputFiles.js';
 import type { JobOptions } from './JobOptions.js';
 
@@ -152,4 +153,15 @@ async function startOf(path: string, compression: Compression | undefined): Prom
     // Nor is it known then.
   }
   return Buffer.concat(parts).subarray(0, START_BYTES).toString('utf8');
+}
+
+/** @throws UsageError for a format that has no place for what the task answers */
+export function checkAnswerFormat(task: JobTaskName, { output, errors }: JobFormats): void {
+  const holds = ({ tasks }: RowFormat): boolean => tasks?.includes(task) ?? true;
+  const other = [output, errors].find((file) => file !== undefined && !holds(file.format))?.format;
+  if (!other) return;
+  const others = ROW_FORMATS.filter(holds).map((format) => format.name);
+  throw new UsageError(
+    `outputFormat: found ${other.name} for ${task}, expected ${others.slice(0, -1).join(', ')} or ${others.at(-1)}: that one has answers of ${other.tasks?.join(' and ')}`,
+  );
 }

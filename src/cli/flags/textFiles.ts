@@ -1,4 +1,13 @@
-import { bytesOf, fileFailure, InterruptedError, JobFileError, UsageError } from '../library.js';
+import {
+  bytesOf,
+  fileFailure,
+  InterruptedError,
+  JobFileError,
+  losesChoices,
+  LOST_CHOICES,
+  UsageError,
+  withTextsOfNumbers,
+} from '../library.js';
 
 /** A template, or a schema, is hardly longer than what a model can read. */
 const MOST_BYTES = 16 * 2 ** 20;
@@ -49,10 +58,13 @@ export async function shortFile(
 export function jsonOf(flag: string, text: string | undefined): unknown {
   if (text === undefined) return undefined;
   try {
-    return JSON.parse(text);
+    const value = JSON.parse(text) as unknown;
+    const written = withTextsOfNumbers(text);
+    if (written === undefined || !losesChoices(value, JSON.parse(written))) return value;
   } catch (error) {
     throw new UsageError(`${flag}: found no JSON (${error instanceof Error ? error.message : String(error)})`, {
       cause: error,
     });
   }
+  throw new UsageError(`${flag}: ${LOST_CHOICES}`);
 }

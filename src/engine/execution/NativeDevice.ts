@@ -40,6 +40,7 @@ export interface NativeDeviceSetup {
   readonly computeTier?: ComputeTier;
   /** Whether the processor attends to some of the cache beside a GPU. Default false. */
   readonly hostAttends?: boolean;
+  readonly sharesPromptsOnly?: boolean;
 }
 
 interface PendingTask {
@@ -69,6 +70,7 @@ export class NativeDevice implements Device {
   readonly computeTier: ComputeTier;
   readonly computeQueue: QueueName;
   readonly attendQueue: QueueName;
+  readonly sharesPromptsOnly: boolean;
   readonly completed$ = new Subject<readonly Completion[]>();
 
   private readonly runs = new Map<number, NativeRun>();
@@ -88,6 +90,7 @@ export class NativeDevice implements Device {
     this.computeTier = tier;
     this.computeQueue = `${tier}-compute`;
     this.attendQueue = setup.hostAttends ? 'cpu-compute' : this.computeQueue;
+    this.sharesPromptsOnly = setup.sharesPromptsOnly ?? false;
     this.queues = QUEUE_NAMES.filter((name) =>
       tier === 'gpu' ? name !== 'cpu-compute' || setup.hostAttends : !GPU_QUEUES.includes(name),
     );

@@ -111,8 +111,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
   }
 
   private arrived(row: RunRow<Result>): void {
-    const { tokens, promptTokens = tokens.length } = row.sequence;
-    this.waiting.arrived(row, this.shares, this.setup.device.promptKind?.(promptTokens));
+    this.waiting.arrived(row, this.shares, this.setup.device);
   }
 
   retired({ batch, layer, events }: IssuedSquare, last: boolean): Result[] {

@@ -1,3 +1,4 @@
+import type { Device } from '../grid/Device.js';
 import type { RunPages } from '../memory/PagePool.js';
 import type { PrefixPath } from '../memory/PrefixNode.js';
 import type { RowLengths } from '../memory/PagePlacement.js';
@@ -28,14 +29,14 @@ export class WaitingRows<Result> {
     private readonly pages: RunPages,
   ) {}
 
-  /** A row has come. @param kind of its prompt, as devices tell them apart */
-  arrived(row: RunRow<Result>, shares: boolean, kind: string | undefined): void {
-    const {
-      sequence: { tokens },
-      newTokens,
-      sharedTokens = newTokens > 0 ? tokens.length : 0,
-    } = row;
-    const prompt = sharedTokens < tokens.length ? tokens.slice(0, sharedTokens) : tokens;
+  /** A row has come. @param device says which prompts may share, and whether what follows them may stand in for one */
+  arrived(row: RunRow<Result>, shares: boolean, device: Pick<Device, 'promptKind' | 'sharesPromptsOnly'>): void {
+    const { sequence, newTokens } = row;
+    const { tokens, promptTokens = tokens.length } = sequence;
+    const { sharedTokens = newTokens > 0 ? tokens.length : 0 } = row;
+    const most = device.sharesPromptsOnly === true ? Math.min(sharedTokens, promptTokens) : sharedTokens;
+    const prompt = most < tokens.length ? tokens.slice(0, most) : tokens;
+    const kind = device.promptKind?.(promptTokens);
     const path = shares ? this.pages.expect(lengthsOf(row), prompt, kind) : undefined;
     const waiting = { row, path, since: this.admitted };
     this.rows.set(row, waiting);
@@ -60,7 +61,8 @@ export class WaitingRows<Result> {
   take({ row, path }: WaitingRow<Result>): void {
     this.rows.delete(row);
     if (path) this.byPath.delete(path);
-    this.admitted++;
+    // Rows that go on behind one that had its turn pass nobody: others would go before them else, and more would wait.
+    if ((row.countedTokens ?? 0) === 0) this.admitted++;
     this.feed.take(row);
   }
 

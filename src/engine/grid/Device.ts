@@ -88,6 +88,11 @@ export interface Device {
    * nothing.
    */
   promptKind?(promptTokens: number): string;
+  /**
+   * Tokens behind a prompt are computed otherwise than a prompt's (sparse attention, a GPU's kernels for few rows), and
+   * stand in for none of these. Default: they are the same to the bit.
+   */
+  readonly sharesPromptsOnly?: boolean;
 
   /**
    * Queues a task; never waits. It starts when all of `after` have completed. Completions are announced later, never

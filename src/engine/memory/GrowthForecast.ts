@@ -8,6 +8,11 @@ export interface GrowingRow extends RowLengths {
   readonly next: number;
 }
 
+/** `endsFrom`: where it is at least, as far as its end goes. Default: `next`. */
+interface CountedRow extends GrowingRow {
+  readonly endsFrom?: number;
+}
+
 /**
  * What a schedule promises about every sweep: each row that decodes advances by a token, and prompts get the rest of
  * the square, oldest first.
@@ -53,7 +58,7 @@ export class GrowthForecast {
   /**
    * Whether a row, and some pages that are held for good beside it, fit beside those that were added, in every sweep.
    */
-  fits(row: GrowingRow, beside = NO_PAGES): boolean {
+  fits(row: CountedRow, beside = NO_PAGES): boolean {
     this.count(row, 1);
     const held = plus(this.constant, beside);
     const fits = PAGE_TIERS.every((tier) => this.peak(this.changes[tier]) + held[tier] <= this.capacity[tier]);
@@ -66,7 +71,8 @@ export class GrowthForecast {
    * given.
    */
   hastens(row: GrowingRow, next: number): boolean {
-    const hastened = { ...row, next };
+    // Whether it is, the schedule has yet to say: it grows at once, and gives nothing back earlier.
+    const hastened = { ...row, next, endsFrom: row.next };
     this.count(row, -1);
     if (this.fits(hastened)) {
       this.count(hastened, 1);
@@ -87,7 +93,7 @@ export class GrowthForecast {
     return most;
   }
 
-  private count({ promptTokens, positions, placement, next }: GrowingRow, sign: 1 | -1): void {
+  private count({ promptTokens, positions, placement, next, endsFrom = next }: CountedRow, sign: 1 | -1): void {
     const { tokensPerSquare, rowsPerSlot } = this.sweeps;
     const remaining = Math.max(0, Math.min(promptTokens, positions) - next);
     // Sweeps until the prompt is computed, at best and at worst; for a row that decodes, minus what it has decoded.
@@ -95,7 +101,7 @@ export class GrowthForecast {
     const latest =
       remaining > 0
         ? Math.ceil((this.promptTokens + remaining) / Math.max(1, tokensPerSquare - rowsPerSlot + 1))
-        : earliest;
+        : promptTokens - endsFrom;
     const decoded = Math.max(0, positions - promptTokens);
     // One sweep more: what a row held is given back when its last square has come back.
     const end = Math.max(0, latest + decoded) + 1;

@@ -66,7 +66,7 @@ export interface ReservedBytes {
 
 /** What computes. */
 export function deviceOf(
-  { runtime, grid, gpu, cache, weights, activations }: Opened,
+  { runtime, settings, grid, gpu, cache, weights, activations }: Opened,
   { layerSpecs }: DecoderSpec,
 ): NativeDevice {
   const { first, last } = layerBounds(grid);
@@ -80,6 +80,7 @@ export function deviceOf(
     activations,
     storePath: weights.storePath,
     computeTier: gpu ? 'gpu' : 'cpu',
+    sharesPromptsOnly: gpu !== undefined || settings.numerics.sparseAttention < 1,
     hostAttends: gpu !== undefined && !fetches(gpu) && cache.pages > 0,
   });
 }

@@ -6,6 +6,9 @@ import type { HeadOutput } from '../grid/Task.js';
 import type { RowId } from '../grid/Square.js';
 import { notFinite } from './notFinite.js';
 
+/** Completions of a prompt that go on behind it at once: each holds its tokens while it waits. */
+const AT_ONCE = 64;
+
 /** What becomes of a row whose completions are scored. */
 export interface CompletedRowEnd<Result> {
   /** @param logprobs of each completion's tokens, in their order */
@@ -26,6 +29,8 @@ export class CompletedRow<Result> implements RunRow<Result> {
   /** For each completion, the one that is computed for it; undefined where its first token is all of it. */
   private readonly computedIn: readonly (number | undefined)[];
   private left: number;
+  /** Completions whose rows have yet to come. */
+  private readonly toCome: number[];
   private ended = false;
   private began = Infinity;
 
@@ -42,7 +47,8 @@ export class CompletedRow<Result> implements RunRow<Result> {
     const candidates = [...new Set(completions.map(([first]) => first ?? 0))];
     this.sequence = { ...GREEDY, tokens: prompt, capacityTokens: prompt.length + 1, candidates };
     this.computedIn = longestOfEach(completions);
-    this.left = new Set(this.computedIn.filter((index) => index !== undefined)).size;
+    this.toCome = [...new Set(this.computedIn.filter((index) => index !== undefined))];
+    this.left = this.toCome.length;
   }
 
   begin(): void {
@@ -59,12 +65,18 @@ export class CompletedRow<Result> implements RunRow<Result> {
     if (this.left === 0) return this.finish();
     const late = this.late();
     if (late) return this.fail(late);
-    const longest = new Set(this.computedIn.filter((index) => index !== undefined));
+    return this.next(AT_ONCE);
+  }
+
+  /** So many more completions, each in a row of its own. */
+  private next(count: number): Continuation<Result> {
     return new Continuation(
-      [...longest].map(
-        (index) =>
-          new ContinuedRow(this.prompt, this.completions[index] ?? [], (found) => this.continued(index, found)),
-      ),
+      this.toCome
+        .splice(0, count)
+        .map(
+          (index) =>
+            new ContinuedRow(this.prompt, this.completions[index] ?? [], (found) => this.continued(index, found)),
+        ),
     );
   }
 
@@ -78,7 +90,7 @@ export class CompletedRow<Result> implements RunRow<Result> {
     this.left--;
     if (this.left === 0) return this.finish();
     const late = this.late();
-    return late ? this.fail(late) : new Continuation();
+    return late ? this.fail(late) : this.next(1);
   }
 
   private late(): RowError | undefined {

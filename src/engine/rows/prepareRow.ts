@@ -27,6 +27,9 @@ export interface PreparedRow {
   readonly samples: readonly number[] | undefined;
 }
 
+/** Kernels have floats: what is above 0 must be so there, too. */
+const LEAST_FLOAT = 2 ** -126;
+
 type NumericOption = Exclude<keyof SamplingOptions, 'stop'>;
 /** What each may be, wherever it is said: in a row, an option or a flag. */
 export const SAMPLING_RANGES: Readonly<Record<NumericOption, NumberRange & { readonly fallback: number }>> = {
@@ -72,10 +75,10 @@ export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokeni
   const samples = row.samples ?? options.samples;
   const settled = {
     temperature: setting('temperature', row, options),
-    topP: setting('topP', row, options),
+    topP: Math.max(LEAST_FLOAT, setting('topP', row, options)),
     topK: Math.min(setting('topK', row, options), limits.vocabularySize),
     minP: setting('minP', row, options),
-    repetitionPenalty: setting('repetitionPenalty', row, options),
+    repetitionPenalty: Math.max(LEAST_FLOAT, setting('repetitionPenalty', row, options)),
     // 53 bits folded into the generator's 32; small seeds stay what they are.
     seed: (seed ^ Math.floor(seed / 2 ** 32)) >>> 0,
     stop: stopStrings(row.stop ?? options.stop),
@@ -99,7 +102,7 @@ function wantedSamples(wanted: unknown, count: number): readonly number[] {
   if (wanted === undefined || wanted === null) return Array.from({ length: count }, (_, sample) => sample);
   return readable(() => {
     const given = Array.isArray(wanted) ? [...new Set(wanted as unknown[])] : [undefined];
-    if (given.every((sample): sample is number => isWithin(sample, wholeRange(0, count - 1))))
+    if (given.length > 0 && given.every((sample): sample is number => isWithin(sample, wholeRange(0, count - 1))))
       return given.toSorted((a, b) => a - b);
     throw new RowError(
       'invalid-parameter',

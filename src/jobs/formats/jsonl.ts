@@ -1,8 +1,10 @@
 import { isUtf8 } from 'node:buffer';
+import { isObject, membersOf } from '../../arguments/isObject.js';
+import { LOST_CHOICES, losesChoices, withTextsOfNumbers } from '../../arguments/jsonNumbers.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
-import type { RowInput } from '../../Row.js';
+import type { BadRow, RowInput } from '../../Row.js';
 import { formatResult } from './formatResult.js';
-import { lineWithoutRow, mappedFields, parseRow } from './parseRow.js';
+import { lineWithoutRow, mappedFields, parseRow, ROW_FIELDS } from './parseRow.js';
 import { countLines, filledLines, noText, tooLong } from './readLines.js';
 import type { ReadOptions, RowFormat } from './RowFormat.js';
 
@@ -48,5 +50,31 @@ function parseLine(
       `line ${number}: ${error instanceof Error ? error.message : String(error)}${number === 1 ? likelyFormat(line) : ''}`,
     );
   }
-  return parseRow(columns === undefined ? value : mappedFields(value, columns), number, carryFields, templated);
+  const text = withTextsOfNumbers(line);
+  const exact: unknown = text === undefined ? undefined : JSON.parse(text);
+  const kept = exact === undefined || !(carryFields || templated === true) ? value : withExact(value, exact);
+  const row = parseRow(columns === undefined ? kept : mappedFields(kept, columns), number, carryFields, templated);
+  const format =
+    exact === undefined
+      ? undefined
+      : FORMATS.find((name) => losesChoices(membersOf(value)[name], membersOf(exact)[name]));
+  if (format === undefined || 'error' in row) return row;
+  const { id, duplicate, carry }: Omit<BadRow, 'error'> = row;
+  return {
+    ...(id !== undefined && { id }),
+    ...(duplicate !== undefined && { duplicate }),
+    ...(carry && { carry }),
+    error: {
+      code: 'unsupported-schema',
+      message: `${format}: ${LOST_CHOICES}`,
+    },
+  };
+}
+
+const FORMATS = ['responseFormat', 'response_format'] as const;
+
+/** The fields that are not ours with numbers that would change as texts, as those of Parquet are. */
+function withExact(value: unknown, exact: unknown): unknown {
+  if (!isObject(value) || !isObject(exact)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, as]) => [name, ROW_FIELDS.has(name) ? as : exact[name]]));
 }

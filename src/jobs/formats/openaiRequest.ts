@@ -1,4 +1,5 @@
 import { found } from '../../arguments/found.js';
+import { didYouMean } from '../../arguments/nearest.js';
 import { isObject } from '../../arguments/isObject.js';
 import { RowError } from '../../errors/RowError.js';
 import type { RowInput } from '../../Row.js';
@@ -51,6 +52,24 @@ const REFUSED = [
   'modalities',
   'audio',
 ] as const;
+
+/** What changes no answer of ours: whom a request is of, what is kept of it, what goes with things refused above. */
+const NEUTRAL: ReadonlySet<string> = new Set([
+  'model',
+  'messages',
+  'prompt',
+  'user',
+  'metadata',
+  'store',
+  'service_tier',
+  'safety_identifier',
+  'prompt_cache_key',
+  'prompt_cache_retention',
+  'stream_options',
+  'tool_choice',
+  'parallel_tool_calls',
+  ...Object.keys(PARAMETERS),
+]);
 
 /**
  * The row that a request asks for. What is no request, and one for something else than text, is a row with an error,
@@ -124,6 +143,12 @@ function checkSupported(body: Body): void {
       `body.${refused}: found ${found(body[refused])}, which is not supported in batch files, expected none`,
     );
   }
+  const unknown = Object.keys(body).find((name) => !NEUTRAL.has(name) && !isOff(name, body[name]));
+  if (unknown !== undefined)
+    throw new RowError(
+      'invalid-parameter',
+      `body: found the field ${found(unknown)}, which may change the answer and is not known here, expected ${[...Object.keys(PARAMETERS)].join(', ')} or none${didYouMean(unknown, Object.keys(PARAMETERS))}`,
+    );
 }
 
 function isOff(name: string, value: unknown): boolean {

@@ -166,6 +166,9 @@ function typeOf({
   element: { type, converted_type: old, logical_type: kind, scale, type_length: length },
   definition,
   repetition,
+  path,
 }: NonNullable<Table['typed']>[number]['leaves'][number]): object {
-  return { type, old, kind, scale, length, definition, repetition };
+  // Values are written by their place: of a structure what is where, and what may be absent, is part of its type.
+  const places = path.slice(1).map(({ element: { name, repetition_type: there } }) => [name, there]);
+  return { type, old, kind, scale, length, definition, repetition, places };
 }

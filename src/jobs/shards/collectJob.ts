@@ -15,7 +15,7 @@ import { checkFormat, type FormatChoice, isFormatName } from '../formats/rowForm
 import { type InputPaths, inputFiles, isInputPaths } from '../input/inputFiles.js';
 import { JobInput } from '../input/JobInput.js';
 import { checkJobFiles } from '../jobFiles.js';
-import { carriesInto, jobFormats, type JobFormats } from '../jobFormats.js';
+import { carriesInto, checkAnswerFormat, jobFormats, type JobFormats } from '../jobFormats.js';
 import type { JournalLine } from '../output/Journal.js';
 import { publishOutput } from '../output/publishOutput.js';
 import { putInPlace, type ResultLines } from '../output/publishResults.js';
@@ -138,6 +138,7 @@ async function collect(options: CollectOptions): Promise<CollectSummary> {
     given = options.queuedInput;
     formats = await formatsOf(given);
   }
+  checkAnswerFormat(complete.written.task ?? 'generate', formats);
   const input = await openInput({ ...options, ...(given && { input: given }) }, formats, parts);
   const counts = { results: 0, failed: 0 };
   const results: ResultLines = {

@@ -78,6 +78,9 @@ function describeConfig(value: unknown, path: string): Description {
   const family = FAMILIES.find(({ modelTypes }) => typeof type === 'string' && modelTypes.includes(type));
   if (family === undefined) return config.refuse('model_type', `one of ${knownModelTypes.join(', ')}`);
   refuseQuantised(config);
+  // Embedding models are made of decoders that way.
+  for (const each of [config, config.child('text_config')])
+    if (each?.boolean('is_causal', true) === false) each.refuse('is_causal', 'true: only causal models are computed');
   return family.fromConfig(config);
 }
 

@@ -45,6 +45,8 @@ const USUAL = [
 /** Files beside a model's weights that are GGUF, too. */
 const NO_MODEL = /(^|[-._/])(mmproj|imatrix|vocab)/i;
 const OTHER_SETTINGS = new Set(['vocab.json', 'merges.txt', 'tokenizer.model', 'model.safetensors.index.json']);
+/** What sentence-transformers' modules do: how embeddings are pooled, and whether anything follows. */
+const MODULE_SETTINGS = /^\d+_\w+\/config\.json$/;
 const SHARD = /^model-(\d{5})-of-(\d{5})\.safetensors$/;
 const MOST_NAMES = 12;
 
@@ -112,7 +114,9 @@ function whole<File extends ListedFile>(files: readonly File[], first: File): Ch
 
 function safetensors<File extends ListedFile>(files: readonly File[]): ChosenFiles<File> | NoChoice {
   const inRoot = new Map(files.map((file) => [file.path, file]));
-  const settings = files.filter(({ path }) => MODEL_SETTINGS.has(path) || OTHER_SETTINGS.has(path));
+  const settings = files.filter(
+    ({ path }) => MODEL_SETTINGS.has(path) || OTHER_SETTINGS.has(path) || MODULE_SETTINGS.test(path),
+  );
   const single = inRoot.get('model.safetensors');
   const shards = files.filter(({ path }) => SHARD.test(path)).sort((a, b) => (a.path < b.path ? -1 : 1));
   const count = Number(SHARD.exec(shards[0]?.path ?? '')?.[2] ?? 0);

@@ -11,6 +11,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 export const OLLAMA = 'ollama:';
 const MODEL_LAYER = 'application/vnd.ollama.image.model';
+const ADAPTER_LAYER = 'application/vnd.ollama.image.adapter';
 const PART = /^[A-Za-z0-9_][\w.-]{0,127}$/;
 const MOST_MANIFEST_BYTES = 2 ** 20;
 
@@ -53,7 +54,16 @@ export async function ollamaModel(name: string, environment: Environment = proce
 }
 
 async function blobOf(name: string, store: string, manifest: string): Promise<string> {
-  const layer = layersOf(manifest).find(({ mediaType }) => mediaType === MODEL_LAYER);
+  const layers = layersOf(manifest);
+  const models = layers.filter(({ mediaType }) => mediaType === MODEL_LAYER);
+  if (layers.some(({ mediaType }) => mediaType === ADAPTER_LAYER) || models.length > 1)
+    throw new ModelFileError(
+      name,
+      'manifest',
+      models.length > 1 ? `${models.length} models` : 'an adapter beside the model',
+      'one model by itself: without the adapter it would answer as another one',
+    );
+  const [layer] = models;
   const [, digest] = /^sha256:([0-9a-f]{64})$/.exec(String(layer?.['digest'])) ?? [];
   if (digest === undefined)
     throw new ModelFileError(name, 'manifest', 'no layer with a model', `one of type ${MODEL_LAYER}`);

@@ -98,6 +98,9 @@ function collect(
       return;
     }
     case 'Precompiled': {
+      // What a map says is not read: of a kind that is not known to be another's, answers would be another model's.
+      if (config.precompiled_charsmap !== undefined && config.precompiled_charsmap !== '')
+        fields.refuse(`${field}.precompiled_charsmap`, 'a map of characters', 'none: maps are not read');
       const precompiled = new PrecompiledNormalizer({ type: 'Precompiled', precompiled_charsmap: '' });
       add((text) => precompiled.normalize(text), MOST_OF_COMPATIBILITY);
       return;

@@ -24,8 +24,18 @@ const USER_DEFINED = 4;
 const UNUSED = 5;
 const BYTE = 6;
 
-/** Control tokens that end a turn; they end a row in files that name no end-of-turn id. */
-const END_OF_TURN: ReadonlySet<string> = new Set(['<|im_end|>', '<|eot_id|>', '<|end|>', '<end_of_turn>']);
+/** Tokens that end a text or a turn, whatever else a file names: those of llama.cpp, of the families that are read. */
+const ENDS: ReadonlySet<string> = new Set([
+  '<|im_end|>',
+  '<|eot_id|>',
+  '<|eom_id|>',
+  '<|end|>',
+  '<end_of_turn>',
+  '<|endoftext|>',
+  '<|end_of_text|>',
+  '<EOT>',
+  '_<EOT>',
+]);
 
 interface Vocabulary {
   readonly guard: Guard;
@@ -197,11 +207,9 @@ function common(
   const ends = new Set<number>();
   for (const id of [end, optionalId(vocabulary, 'eot_token_id'), optionalId(vocabulary, 'eom_token_id')])
     if (id !== undefined) ends.add(id);
-  if (get('eot_token_id') === undefined) {
-    tokens.forEach((token, id) => {
-      if (types?.[id] === CONTROL && END_OF_TURN.has(token)) ends.add(id);
-    });
-  }
+  tokens.forEach((token, id) => {
+    if ((types?.[id] === CONTROL || types?.[id] === USER_DEFINED) && ENDS.has(token)) ends.add(id);
+  });
   const template = get('chat_template');
   const variables: Record<string, string> = {};
   for (const [name, id] of [

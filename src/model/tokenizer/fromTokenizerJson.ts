@@ -10,7 +10,7 @@ import { Fields, type JsonObject } from '../files/Fields.js';
 import { TOKENIZER_LIMITS } from '../files/limits.js';
 import { Guard } from './Guard.js';
 import { createNormalizer } from './Normalizer.js';
-import { readPostProcessor, type Surroundings } from './postProcessor.js';
+import { readPostProcessor } from './postProcessor.js';
 import { createPreTokenizer, type PreTokenizer } from './PreTokenizer.js';
 import type { TokenizerParts } from './PartsTokenizer.js';
 import { CachedModel, type TokenModel, wordByWord, WordLevelModel } from './TokenModel.js';
@@ -29,7 +29,8 @@ export function fromTokenizerJson(source: Extract<TokenizerSource, { kind: 'toke
   const addedTokens = readAddedTokens(fields, root.added_tokens, settings, vocabulary);
   const all = new Map(vocabulary);
   for (const { content, id } of addedTokens) all.set(content, id);
-  const around = surroundings(fields, root.post_processor, settings, all);
+  // As in transformers: where there is a tokenizer.json, add_bos_token and add_eos_token say nothing.
+  const around = readPostProcessor(fields, root.post_processor);
   const endTokens =
     source.endTokens.length > 0
       ? source.endTokens
@@ -58,26 +59,6 @@ function readSettings({ file, config }: Extract<TokenizerSource, { kind: 'tokeni
 function idOf(settings: TokenizerSettings, name: string, ids: ReadonlyMap<string, number>): number | undefined {
   const content = specialContent(settings, name);
   return content === undefined ? undefined : ids.get(content);
-}
-
-/**
- * tokenizer_config.json's add_bos_token and add_eos_token, where it says them, replace the post-processor, as in
- * transformers.
- */
-function surroundings(
-  fields: Fields,
-  postProcessor: unknown,
-  settings: TokenizerSettings,
-  ids: ReadonlyMap<string, number>,
-): Surroundings {
-  const { config } = settings;
-  const declared = readPostProcessor(fields, postProcessor);
-  if (typeof config.add_bos_token !== 'boolean' && typeof config.add_eos_token !== 'boolean') return declared;
-  const pick = (flag: unknown, name: string): number[] => {
-    const id = flag === true ? idOf(settings, name, ids) : undefined;
-    return id === undefined ? [] : [id];
-  };
-  return { prefix: pick(config.add_bos_token, 'bos_token'), suffix: pick(config.add_eos_token, 'eos_token') };
 }
 
 interface ReadModel {

@@ -251,7 +251,7 @@ describe('GGUF metadata', () => {
     expect([
       ...createTokenizer(ggufSource({ ...more, 'tokenizer.ggml.eot_token_id': 5, 'tokenizer.ggml.eom_token_id': 6 }), 9)
         .endTokens,
-    ]).toEqual([3, 5, 6]);
+    ]).toEqual([3, 5, 6, 4]);
     expect([...createTokenizer(ggufSource(more), 9).endTokens]).toEqual([3, 4]);
   });
 });

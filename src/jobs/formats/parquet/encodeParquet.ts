@@ -107,6 +107,8 @@ class GroupWriter {
           columnName: leaf.name,
           element: leaf.stored,
           schemaPath: leaf.path,
+          // A dictionary would take 0 and -0 for one value.
+          ...(leaf.stored.type === 'FLOAT' || leaf.stored.type === 'DOUBLE' ? { encoding: 'PLAIN' as const } : {}),
           codec: 'SNAPPY',
           compressors: { SNAPPY: snappyCompress },
           stats: leaf.ordered,

@@ -69,9 +69,9 @@ function converterOf(element: SchemaElement, asText: boolean): Convert | undefin
       return (value: bigint) => timestampOf(nanosOf(value), 'NANOS', false);
     case 'FLOAT':
     case 'DOUBLE':
-      return (value: number) => (Number.isFinite(value) ? value : String(value));
+      return floatOf;
     case 'FIXED_LEN_BYTE_ARRAY':
-      if (kind?.type === 'FLOAT16') return (bytes: Uint8Array) => parseFloat16(bytes);
+      if (kind?.type === 'FLOAT16') return (bytes: Uint8Array) => floatOf(parseFloat16(bytes) ?? NaN);
       if (kind?.type === 'UUID') return (bytes: Uint8Array) => DEFAULT_PARSERS.uuidFromBytes(bytes) as unknown;
       return base64;
     case 'BYTE_ARRAY': {
@@ -87,6 +87,11 @@ function converterOf(element: SchemaElement, asText: boolean): Convert | undefin
     default:
       return undefined;
   }
+}
+
+/** JSON has no words for NaN and infinities. */
+function floatOf(value: number): number | string {
+  return Number.isFinite(value) ? value : String(value);
 }
 
 /** The unit of a column of moments; undefined for others. */
