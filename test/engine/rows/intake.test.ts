@@ -267,6 +267,7 @@ describe('intake', () => {
       'wantedSamples: found an array of 1, expected an array of whole numbers from 0 to 1',
     ],
     [{ samples: 2, wantedSamples: 7 as unknown as number[] }, 'wantedSamples: found 7, expected'],
+    [{ samples: 2, wantedSamples: [] }, 'wantedSamples: found an array of 0, expected an array of whole numbers'],
   ])("samples that are none, %#, are the row's error: one, without a sample", async (row, message) => {
     const { accepted, rejected } = await take([{ prompt: 'a', ...row }, { prompt: 'b' }]);
     expect(accepted).toEqual([[1]]);

@@ -46,6 +46,11 @@ describe('prepareRow', () => {
     expect(prepare({ prompt: 'abcdefghi', maxNewTokens: 5 }).maxNewTokens).toBe(2);
   });
 
+  test('what is above 0 is so in the floats of a device, too', () => {
+    const { topP, repetitionPenalty } = prepare({ prompt: 'a', topP: 1e-50, repetitionPenalty: 1e-300 });
+    expect([Math.fround(topP) > 0, Math.fround(repetitionPenalty) > 0]).toEqual([true, true]);
+  });
+
   test('large seeds are folded, small ones stay', () => {
     expect(prepare({ prompt: 'a', seed: 7 }).seed).toBe(7);
     expect(prepare({ prompt: 'a', seed: 2 ** 40 + 7 }).seed).toBe((2 ** 8) ^ 7);

@@ -1,3 +1,4 @@
+import { isObject } from '../../../src/arguments/isObject.js';
 import { WEIGHT_TYPES } from '../../../src/model/weightTypes.js';
 import { scalar, type GgufScalarType } from '../../model/support/GgufWriter.js';
 import type { Json, ModelImage, TensorImage } from '../images/ModelImage.js';
@@ -60,7 +61,8 @@ export function resizedModel<T extends ModelImage>(random: Random, image: T): T 
     return { ...image, tensors, metadata };
   }
   const config = at(image.documents, ['config.json']) ?? {};
-  const numbers = Object.entries(config).filter(([, value]) => typeof value === 'number');
+  // Another mutation may have put a text of millions of characters there, each of which is an entry.
+  const numbers = isObject(config) ? Object.entries(config).filter(([, value]) => typeof value === 'number') : [];
   const changed = numbers.reduce<Json>(
     (tree, [key, value]) => changedAt(tree, [key], () => sized(key, Number(value))),
     config,

@@ -202,6 +202,12 @@ test('parameters are those that they stand for; what is a request of another kin
     [{ ...chat('7'), custom_id: 7 }, 'custom_id: found 7, expected a string'],
     [chat('8', { max_tokens: 'many' }), 'maxNewTokens: found the string "many", expected a number'],
     [chat('9', { response_format: { type: 'xml' } }), 'responseFormat.type: found "xml", expected json_schema'],
+    [
+      chat('10', { guided_choice: ['yes', 'no'] }),
+      'body: found the field "guided_choice", which may change the answer',
+    ],
+    [chat('11', { max_token: 3 }), 'did you mean max_tokens'],
+    [chat('12', { reasoning_effort: 'high', min_tokens: 0 }), 'found the field "reasoning_effort"'],
   ];
   writeLines(file, [
     chat('a', {

@@ -175,6 +175,29 @@ describe('fields', () => {
     ]);
   });
 
+  test('numbers that would lose digits are carried, and go into templates, as texts of these; ours stay errors', async () => {
+    const line =
+      '{"id":"a","prompt":"x","order":1234567890123456789,"in":{"it":[-9007199254740993,2]},"far":1e400,"text":"1234567890123456789"}';
+    const carry = {
+      order: '1234567890123456789',
+      in: { it: ['-9007199254740993', 2] },
+      far: '1e400',
+      text: '1234567890123456789',
+    };
+    expect(await rowsOf(line, { carryFields: true })).toEqual([{ id: 'a', prompt: 'x', carry }]);
+    expect(await rowsOf(line)).toEqual([{ id: 'a', prompt: 'x' }]);
+    expect(await rowsOf('{"prompt":"a","seed":12345678901234567890,"n":1}', { carryFields: true })).toEqual([
+      { id: 1, duplicate: false, prompt: 'a', seed: 12345678901234567000, carry: { n: 1 } },
+    ]);
+    const schema = '{"type":"json_schema","json_schema":{"name":"a","schema":{"enum":[1234567890123456789]}}}';
+    expect(await rowsOf(`{"id":"b","prompt":"x","response_format":${schema}}`)).toEqual([
+      {
+        id: 'b',
+        error: { code: 'unsupported-schema', message: expect.stringContaining('loses digits when it is read') },
+      },
+    ]);
+  });
+
   test('other fields are carried if asked for, and ours never', async () => {
     const line = '{"id":1,"prompt":"a","seed":1,"source":{"page":3},"new_tokens_of":9}';
     expect(await rowsOf(line)).toEqual([{ id: 1, prompt: 'a', seed: 1 }]);

@@ -65,6 +65,11 @@ describe('of safetensors', () => {
       files: [...SETTINGS, 'model.safetensors'],
       entry: undefined,
     });
+    const modules = ['1_Pooling/config.json', '2_Dense/config.json'];
+    expect(choice([...modules, 'onnx/config.json', 'model.safetensors', ...SETTINGS])).toEqual({
+      files: [...modules, ...SETTINGS, 'model.safetensors'],
+      entry: undefined,
+    });
     const shards = [1, 2].map((number) => `model-0000${number}-of-00002.safetensors`);
     expect(choice([...shards, 'model.safetensors.index.json', ...SETTINGS])).toEqual({
       files: ['model.safetensors.index.json', ...SETTINGS, ...shards],

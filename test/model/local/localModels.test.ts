@@ -80,6 +80,19 @@ describe('ollama:', () => {
       await expect(find('ollama:tiny')).rejects.toThrow('no layer with a model');
     }
   });
+
+  test('an adapter, or a second model, makes another one of it: refused', async () => {
+    write(`blobs/sha256-${DIGEST}`, MODEL);
+    for (const [more, words] of [
+      ['adapter', 'an adapter beside the model'],
+      ['model', '2 models'],
+    ] as const) {
+      const layer = { mediaType: `application/vnd.ollama.image.${more}`, digest: `sha256:${'b'.repeat(64)}`, size: 3 };
+      const manifest = { ...MANIFEST, layers: [...MANIFEST.layers, layer] };
+      write('manifests/registry.ollama.ai/library/tiny/latest', JSON.stringify(manifest));
+      await expect(find('ollama:tiny')).rejects.toThrow(words);
+    }
+  });
 });
 
 describe('lmstudio:', () => {
