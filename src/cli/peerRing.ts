@@ -3,6 +3,7 @@ import type { RowJobFlags } from './flags/rowJobFlags.js';
 import {
   describePeers,
   ringIdentity,
+  SOCKET_OPTIONS,
   UsageError,
   type ConnectedPeers,
   type Engine,
@@ -22,10 +23,20 @@ export interface PeerRing {
 export async function peerRing(flags: RowJobFlags, signal: AbortSignal): Promise<PeerRing | undefined> {
   const { peers: addresses } = flags;
   if (addresses === undefined) {
-    if (flags.microBatches === undefined) return undefined;
-    throw new UsageError(
-      `--micro-batches: found ${flags.microBatches} without --peers, expected engines that the parts of a block pass`,
-    );
+    const { microBatches, sharedKeyFile, tlsKey, tlsCert, tlsCa, hiddenStates } = flags;
+    if (microBatches !== undefined)
+      throw new UsageError(
+        `--micro-batches: found ${microBatches} without --peers, expected engines that the parts of a block pass`,
+      );
+    const [alone] = Object.entries({
+      '--shared-key-file': sharedKeyFile,
+      '--tls-key': tlsKey,
+      '--tls-cert': tlsCert,
+      '--tls-ca': tlsCa,
+      '--hidden-states': hiddenStates === SOCKET_OPTIONS.hiddenStates.fallback ? undefined : hiddenStates,
+    }).filter(([, value]) => value !== undefined);
+    if (alone === undefined) return undefined;
+    throw new UsageError(`${alone[0]}: found ${alone[1]} without --peers, expected engines to speak to`);
   }
   if (flags.reuse !== undefined) throw new UsageError('--reuse: found one beside --peers, expected one of them');
   const options = await socketOptions(flags, signal);

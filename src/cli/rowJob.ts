@@ -25,6 +25,7 @@ import {
   readSql,
   ReuseFile,
   serialPipeline,
+  UsageError,
   type EngineOptions,
   type GenerateOptions,
   type JobFormats,
@@ -320,6 +321,10 @@ function inputOf(
       carryFields: carryFields || output.format.carries === true,
     });
   }
+  if (database !== undefined)
+    throw new UsageError(
+      `--database: found ${database} beside an input that is no query, expected sql:QUERY as --input`,
+    );
   if (input !== '-') return inputs.map((file) => file.path);
   // What an answer to a request says of it.
   const carried = read.format.carries === 'exact' && output.format === read.format;

@@ -47,11 +47,15 @@ export function regexOf(source: string): RegExp {
   return new RegExp(source, 'u');
 }
 
+const UNICODE = /\\[pP]\{|\\u\{/;
+
 function parsed(pattern: string): AST.Pattern {
   try {
     return parser.parsePattern(pattern, 0, pattern.length, { unicode: true });
   } catch (error) {
     try {
+      // Without `u` these are letters and braces.
+      if (UNICODE.test(pattern)) throw error;
       // Escapes of characters that need none, such as `\-`.
       return parser.parsePattern(pattern, 0, pattern.length, { unicode: false });
     } catch {
