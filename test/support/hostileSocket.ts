@@ -258,7 +258,10 @@ function closedOf(socket: Socket): Promise<void> {
   return new Promise((resolve) => socket.on('error', () => undefined).once('close', () => resolve()));
 }
 
-/** Says something in some manner, behind what was said `before`, and that nothing follows; or stays until the other one has had enough. */
+/**
+ * Says something in some manner, behind what was said `before`, and that nothing follows; or stays until the other one
+ * has had enough.
+ */
 async function say(
   { frameOf, HEADER_BYTES }: Wire,
   socket: Socket,
