@@ -1,6 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
+import { isObject } from './isObject.js';
+
 /** What may stand in a text of JSON whose numbers JavaScript's cannot hold. */
 const LARGE = /\d{16}|[eE]\+?\d{3}/;
-const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /**
  * A text of JSON with numbers that JSON.parse would change as texts of their digits: whole ones that no number of
@@ -11,12 +14,32 @@ const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 export function withTextsOfNumbers(json: string): string | undefined {
   if (!LARGE.test(json)) return undefined;
   let found = false;
-  const changed = json.replace(STRING_OR_NUMBER, (token) => {
-    if (token.startsWith('"') || isHeld(token)) return token;
-    found = true;
-    return `"${token}"`;
-  });
-  return found ? changed : undefined;
+  const asTexts = (outside: string): string =>
+    outside.replace(NUMBER, (token) => {
+      if (isHeld(token)) return token;
+      found = true;
+      return `"${token}"`;
+    });
+  // Strings may be megabytes long: a pattern that went through one would keep its way back for each character.
+  const pieces: string[] = [];
+  for (let at = 0; at < json.length;) {
+    const opens = json.indexOf('"', at);
+    const closed = opens < 0 ? json.length : endOfString(json, opens);
+    pieces.push(asTexts(json.slice(at, opens < 0 ? json.length : opens)));
+    if (opens >= 0) pieces.push(json.slice(opens, closed));
+    at = closed;
+  }
+  return found ? pieces.join('') : undefined;
+}
+
+/** Where what follows a string begins. */
+function endOfString(json: string, opens: number): number {
+  for (let close = json.indexOf('"', opens + 1); close >= 0; close = json.indexOf('"', close + 1)) {
+    let escapes = close;
+    while (json[escapes - 1] === '\\') escapes--;
+    if ((close - escapes) % 2 === 0) return close + 1;
+  }
+  return json.length;
 }
 
 /**
@@ -25,10 +48,15 @@ export function withTextsOfNumbers(json: string): string | undefined {
  * @param written the same of `withTextsOfNumbers`
  */
 export function losesChoices(read: unknown, written: unknown): boolean {
-  if (typeof read !== 'object' || read === null || typeof written !== 'object' || written === null) return false;
+  if (Array.isArray(read) && Array.isArray(written)) return read.some((each, at) => losesChoices(each, written[at]));
+  if (!isObject(read) || !isObject(written)) return false;
   return Object.entries(read).some(([name, value]) => {
-    const as = (written as Readonly<Record<string, unknown>>)[name];
-    return name === 'enum' || name === 'const' ? JSON.stringify(value) !== JSON.stringify(as) : losesChoices(value, as);
+    const as = written[name];
+    if (name === 'enum' || name === 'const') return !isDeepStrictEqual(value, as);
+    // A property may have any name.
+    if (name === 'properties' && isObject(value) && isObject(as))
+      return Object.entries(value).some(([property, schema]) => losesChoices(schema, as[property]));
+    return losesChoices(value, as);
   });
 }
 

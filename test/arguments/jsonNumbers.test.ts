@@ -30,9 +30,17 @@ test('whatever JSON there is: what is read of the changed text is the same but f
   );
 });
 
+test('strings of megabytes, and backslashes before their ends', () => {
+  const long = 'a\\"'.repeat(3e6);
+  const json = JSON.stringify({ text: long, end: '\\\\', whole: 'X' }).replace('"X"', '12345678901234567890');
+  const changed = withTextsOfNumbers(json) ?? '';
+  expect(JSON.parse(changed)).toEqual({ text: long, end: '\\\\', whole: '12345678901234567890' });
+});
+
 test('choices of a schema that lose digits are told, bounds are not', () => {
   const loses = (json: string): boolean => losesChoices(JSON.parse(json), JSON.parse(withTextsOfNumbers(json) ?? json));
   expect(loses('{"enum":[1234567890123456789]}')).toBe(true);
   expect(loses('{"properties":{"a":{"const":{"b":[12345678901234567890123]}}}}')).toBe(true);
+  expect(loses('{"properties":{"const":{"maximum":9223372036854775807}}}')).toBe(false);
   expect(loses('{"maximum":9223372036854775807,"enum":[1,"1234567890123456789"]}')).toBe(false);
 });

@@ -6,8 +6,11 @@ import type { HeadOutput } from '../grid/Task.js';
 import type { RowId } from '../grid/Square.js';
 import { notFinite } from './notFinite.js';
 
-/** Completions of a prompt that go on behind it at once: each holds its tokens while it waits. */
-const AT_ONCE = 64;
+/**
+ * Completions of a prompt that go on behind it at once: each holds its tokens while it waits, so many of one prompt
+ * together.
+ */
+const AT_ONCE = { least: 64, tokens: 2 ** 17 };
 
 /** What becomes of a row whose completions are scored. */
 export interface CompletedRowEnd<Result> {
@@ -65,7 +68,7 @@ export class CompletedRow<Result> implements RunRow<Result> {
     if (this.left === 0) return this.finish();
     const late = this.late();
     if (late) return this.fail(late);
-    return this.next(AT_ONCE);
+    return this.next(Math.max(AT_ONCE.least, Math.floor(AT_ONCE.tokens / this.prompt.length)));
   }
 
   /** So many more completions, each in a row of its own. */

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { isObject, membersOf } from '../../arguments/isObject.js';
-import { LOST_CHOICES, losesChoices, withTextsOfNumbers } from '../../arguments/jsonNumbers.js';
+import { losesChoices, withTextsOfNumbers } from '../../arguments/jsonNumbers.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
-import type { BadRow, RowInput } from '../../Row.js';
+import type { RowInput } from '../../Row.js';
 import { formatResult } from './formatResult.js';
-import { lineWithoutRow, mappedFields, parseRow, ROW_FIELDS } from './parseRow.js';
+import { lineWithoutRow, lostFormat, mappedFields, parseRow, ROW_FIELDS } from './parseRow.js';
 import { countLines, filledLines, noText, tooLong } from './readLines.js';
 import type { ReadOptions, RowFormat } from './RowFormat.js';
 
@@ -39,9 +39,18 @@ function parseLine(
   { carryFields, templated }: Pick<ReadOptions, 'carryFields' | 'templated'>,
   columns: Readonly<Record<string, string>> | undefined,
 ): RowInput {
+  const mapped = (value: unknown): unknown => (columns === undefined ? value : mappedFields(value, columns));
   let value: unknown;
+  let format: string | undefined;
   try {
-    value = JSON.parse(line);
+    const read = JSON.parse(line) as unknown;
+    const text = withTextsOfNumbers(line);
+    const exact = text === undefined ? undefined : (JSON.parse(text) as unknown);
+    value = mapped(exact !== undefined && (carryFields || templated === true) ? withExact(read, exact) : read);
+    if (exact !== undefined) {
+      const [is, was] = [membersOf(mapped(read)), membersOf(mapped(exact))];
+      format = FORMATS.find((name) => losesChoices(is[name], was[name]));
+    }
   } catch (error) {
     // V8's message quotes a piece of the line, so it stays short; a stack overflow on deep nesting ends here too.
     return lineWithoutRow(
@@ -50,25 +59,8 @@ function parseLine(
       `line ${number}: ${error instanceof Error ? error.message : String(error)}${number === 1 ? likelyFormat(line) : ''}`,
     );
   }
-  const text = withTextsOfNumbers(line);
-  const exact: unknown = text === undefined ? undefined : JSON.parse(text);
-  const kept = exact === undefined || !(carryFields || templated === true) ? value : withExact(value, exact);
-  const row = parseRow(columns === undefined ? kept : mappedFields(kept, columns), number, carryFields, templated);
-  const format =
-    exact === undefined
-      ? undefined
-      : FORMATS.find((name) => losesChoices(membersOf(value)[name], membersOf(exact)[name]));
-  if (format === undefined || 'error' in row) return row;
-  const { id, duplicate, carry }: Omit<BadRow, 'error'> = row;
-  return {
-    ...(id !== undefined && { id }),
-    ...(duplicate !== undefined && { duplicate }),
-    ...(carry && { carry }),
-    error: {
-      code: 'unsupported-schema',
-      message: `${format}: ${LOST_CHOICES}`,
-    },
-  };
+  const row = parseRow(value, number, carryFields, templated);
+  return format === undefined || 'error' in row ? row : lostFormat(row, format);
 }
 
 const FORMATS = ['responseFormat', 'response_format'] as const;

@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { isObject, membersOf } from '../../arguments/isObject.js';
+import { losesChoices, withTextsOfNumbers } from '../../arguments/jsonNumbers.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import type { JobTaskName } from '../../Results.js';
-import { lineWithoutRow } from './parseRow.js';
+import { lineWithoutRow, lostFormat } from './parseRow.js';
 import { countLines, filledLines, noText, tooLong } from './readLines.js';
 import { answerLine } from './openaiAnswer.js';
 import { requestedRow } from './openaiRequest.js';
@@ -59,8 +60,12 @@ export function isOpenaiBatch(start: string): boolean {
 
 function rowOf(line: string, number: number, carryFields: boolean, task: JobTaskName): RowInput {
   let request: unknown;
+  let lost = false;
   try {
     request = JSON.parse(line);
+    const written = withTextsOfNumbers(line);
+    const format = (read: unknown): unknown => membersOf(membersOf(read)['body'])['response_format'];
+    lost = written !== undefined && losesChoices(format(request), format(JSON.parse(written)));
   } catch (error) {
     return lineWithoutRow(
       number,
@@ -68,7 +73,8 @@ function rowOf(line: string, number: number, carryFields: boolean, task: JobTask
       `line ${number}: ${error instanceof Error ? error.message : String(error)}`,
     );
   }
-  const row = requestedRow(request, number, task);
+  const asked = requestedRow(request, number, task);
+  const row = lost && !('error' in asked) ? lostFormat(asked, 'body.response_format') : asked;
   if (!carryFields) return row;
   const { custom_id: _id, ...carry } = membersOf(request);
   return { ...row, carry };

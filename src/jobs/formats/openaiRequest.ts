@@ -67,9 +67,13 @@ const NEUTRAL: ReadonlySet<string> = new Set([
   'prompt_cache_retention',
   'stream_options',
   'tool_choice',
+  'function_call',
   'parallel_tool_calls',
+  'prediction',
   ...Object.keys(PARAMETERS),
 ]);
+
+const EMBEDDING_FIELDS: ReadonlySet<string> = new Set(['model', 'input', 'dimensions', 'user', 'metadata']);
 
 /**
  * The row that a request asks for. What is no request, and one for something else than text, is a row with an error,
@@ -109,7 +113,11 @@ export function requestedRow(request: unknown, line: number, task: JobTaskName):
 }
 
 /** @throws RowError */
-function embeddedRow(id: string, { input, dimensions, encoding_format: format }: Body, line: number): RowInput {
+function embeddedRow(
+  id: string,
+  { input, dimensions, encoding_format: format, ...rest }: Body,
+  line: number,
+): RowInput {
   const encoding = format ?? 'float';
   if (encoding !== 'float' && encoding !== 'base64')
     throw new RowError('invalid-parameter', `body.encoding_format: found ${found(encoding)}, expected float or base64`);
@@ -118,6 +126,7 @@ function embeddedRow(id: string, { input, dimensions, encoding_format: format }:
       'invalid-row',
       `body.input: found ${found(input)}, expected a text, a list of one, or token ids`,
     );
+  checkKnown({ ...rest, input, dimensions }, EMBEDDING_FIELDS);
   const row = parseRow({ id, ...promptOf('input', input) }, line, false);
   // What is no number is refused where the others are that the model has not.
   return (dimensions ?? undefined) === undefined || 'error' in row ? row : { ...row, dimensions: dimensions as number };
@@ -143,7 +152,25 @@ function checkSupported(body: Body): void {
       `body.${refused}: found ${found(body[refused])}, which is not supported in batch files, expected none`,
     );
   }
-  const unknown = Object.keys(body).find((name) => !NEUTRAL.has(name) && !isOff(name, body[name]));
+  checkKnown(body, NEUTRAL);
+}
+
+/** What these are is what is done anyway. */
+const AS_EVER: Readonly<Record<string, unknown>> = {
+  add_generation_prompt: true,
+  add_special_tokens: true,
+  skip_special_tokens: true,
+  spaces_between_special_tokens: true,
+  include_stop_str_in_output: false,
+  length_penalty: 1,
+};
+
+/** @throws RowError for a field that is not known, and not off */
+function checkKnown(body: Body, known: ReadonlySet<string>): void {
+  const unknown = Object.keys(body).find(
+    (name) =>
+      !known.has(name) && !isOff(name, body[name]) && !(Object.hasOwn(AS_EVER, name) && body[name] === AS_EVER[name]),
+  );
   if (unknown !== undefined)
     throw new RowError(
       'invalid-parameter',

@@ -1,5 +1,6 @@
 import { foundInRow } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
+import { LOST_CHOICES } from '../../arguments/jsonNumbers.js';
 import { RowError, type RowErrorCode } from '../../errors/RowError.js';
 import type { TemplateInput } from '../../model/Tokenizer.js';
 import type { BadRow, Row, RowInput, RowPrompt } from '../../Row.js';
@@ -69,6 +70,16 @@ export function parseRow(
 /** A line that is no row: nobody gave it an id. */
 export function lineWithoutRow(line: number, code: RowErrorCode, message: string): BadRow {
   return { id: line, duplicate: false, error: { code, message } };
+}
+
+/** A row whose format, in that field, is not what stands in the file any more. */
+export function lostFormat({ id, duplicate, carry }: Omit<BadRow, 'error'>, field: string): BadRow {
+  return {
+    ...(id !== undefined && { id }),
+    ...(duplicate !== undefined && { duplicate }),
+    ...(carry && { carry }),
+    error: { code: 'unsupported-schema', message: `${field}: ${LOST_CHOICES}` },
+  };
 }
 
 /**

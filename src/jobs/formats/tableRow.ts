@@ -1,4 +1,5 @@
 import { found } from '../../arguments/found.js';
+import { losesChoices, withTextsOfNumbers } from '../../arguments/jsonNumbers.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import type { RowInput } from '../../Row.js';
 import { PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
@@ -96,7 +97,10 @@ function fieldOf(field: string, value: unknown): unknown {
 
 function orText(value: string): unknown {
   try {
-    return JSON.parse(value);
+    const read = JSON.parse(value) as unknown;
+    const written = withTextsOfNumbers(value);
+    // A schema whose choices lose digits is none: as text it is refused.
+    return written !== undefined && losesChoices(read, JSON.parse(written)) ? value : read;
   } catch {
     return value;
   }

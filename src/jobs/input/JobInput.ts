@@ -168,7 +168,13 @@ function typeOf({
   repetition,
   path,
 }: NonNullable<Table['typed']>[number]['leaves'][number]): object {
-  // Values are written by their place: of a structure what is where, and what may be absent, is part of its type.
-  const places = path.slice(1).map(({ element: { name, repetition_type: there } }) => [name, there]);
+  // Values are written by their place: of a structure what is where, and what may be absent, is part of its type. What
+  // the one thing in a list is called is not.
+  const places = path
+    .slice(1)
+    .map(({ element: { name, repetition_type: there } }, at) => [
+      (path[at]?.children.length ?? 0) > 1 ? name : '',
+      there,
+    ]);
   return { type, old, kind, scale, length, definition, repetition, places };
 }

@@ -30,6 +30,13 @@ export type QueuedOptions = Pick<
   readonly inputFormat?: (typeof FORMAT_NAMES)[number];
 };
 
+/** A job as a queue has shown it: what is said of it later is said of no other of its name. */
+export interface MetJob {
+  readonly manifest: JobManifest;
+  /** As it stands there. */
+  readonly json: string;
+}
+
 /** The task of a job, which ends when the signal fires. */
 export function stoppable(
   { classify, score, embed, generate }: QueuedOptions,

@@ -12,6 +12,8 @@ import { isAttempt } from './shardStates.js';
 /** What a part is called: lines of JSON, whatever the output is to be. */
 const PART = 'part.jsonl';
 
+const FULL: readonly unknown[] = ['ENOSPC', 'EDQUOT', 'EROFS'];
+
 /** Which shard of which job. */
 export interface ShardPlace {
   /** The folder of all parts, as this machine sees it. */
@@ -76,9 +78,10 @@ export async function takeOver(place: ShardPlace, attempt: string): Promise<bool
     return true;
   } catch (error) {
     await startAnew(place, attempt);
-    // It was removed meanwhile, or its run was killed as it began. A full disk is no reason to do all of it once more.
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
-    throw fileFailure(own, 'written', error);
+    // A full disk is no reason to do all of it once more.
+    if (FULL.includes((error as NodeJS.ErrnoException).code)) throw fileFailure(own, 'written', error);
+    // It was removed meanwhile, or its run was killed as it began.
+    return false;
   }
 }
 

@@ -45,7 +45,7 @@ class MemoryWork implements WorkSource {
   async lease({ worker, signal }: LeaseOptions): Promise<Lease | undefined> {
     const job = this.#known();
     const { maxDeliver } = job;
-    while (signal?.aborted !== true && this.#shards.some(isWaiting)) {
+    while (signal?.aborted !== true && this.#manifest === job && this.#shards.some(isWaiting)) {
       for (const before of this.#shards) {
         if (!isWaiting(before) || (before.state === 'leased' && this.seconds() < this.#expiryOf(before.shard)))
           continue;

@@ -4,10 +4,11 @@ import { Continuation } from '../../../src/engine/execution/RunRow.js';
 import { CompletedRow } from '../../../src/engine/rows/CompletedRow.js';
 import type { HeadOutput } from '../../../src/engine/grid/Task.js';
 
-const PROMPT = [1, 2, 3];
+/** Long enough for few at a time. */
+const PROMPT = Array.from({ length: 2048 }, (_, at) => at % 7);
 /** What a model says of a token behind others, made up. */
 const logprobOf = (tokens: readonly number[]): number =>
-  -Math.abs(Math.sin(tokens.reduce((sum, token) => sum * 31 + token, 7) % 10_007));
+  -Math.abs(Math.sin(tokens.reduce((sum, token) => (sum * 31 + token) % 10_007, 7)));
 
 test('completions go on behind their prompt a few at a time; all of them are scored, as each by itself', () => {
   fc.assert(

@@ -3,7 +3,14 @@ import { found } from '../../../arguments/found.js';
 import { isWithin, wholeRange } from '../../../arguments/NumberRange.js';
 import { QueueError } from '../../../errors/QueueError.js';
 import { UsageError } from '../../../errors/UsageError.js';
-import { type JobManifest, MOST_QUEUED_BYTES, parseManifest, parseQueued, queuedJson } from '../JobManifest.js';
+import {
+  type JobManifest,
+  type MetJob,
+  MOST_QUEUED_BYTES,
+  parseManifest,
+  parseQueued,
+  queuedJson,
+} from '../JobManifest.js';
 import { type Persistence, persistently, withinSeconds } from '../persistently.js';
 import { checkJobName, type QueueAddress } from '../QueueAddress.js';
 import {
@@ -53,9 +60,8 @@ export async function natsWork(
 
 class NatsWork implements WorkSource {
   readonly #persistence: Persistence;
-  /** The job that this source has met first, whatever has its name by now; and as it stands in the bucket. */
-  #known: JobManifest | undefined;
-  #knownJson: string | undefined;
+  /** The job that this source has met last, whatever has its name by now. */
+  #known: MetJob | undefined;
 
   constructor(
     private readonly nats: Nats,
@@ -106,23 +112,25 @@ class NatsWork implements WorkSource {
         throw this.#exists();
       }
     });
-    this.#known = this.#knownJson = undefined;
+    this.#known = undefined;
   }
 
   async manifest(): Promise<JobManifest> {
     const json = await this.#do('read the job', () => this.#read('manifest', true));
     if (json === undefined) throw new UsageError(`${this.name}: found no such job, expected one that was submitted`);
-    this.#known = parseManifest(this.name, json);
-    this.#knownJson = json;
+    this.#known = { manifest: parseManifest(this.name, json), json };
+    return this.#known.manifest;
+  }
+
+  async #met(): Promise<MetJob> {
+    if (this.#known === undefined) await this.manifest();
+    if (this.#known === undefined) throw new TypeError('a manifest that was read is known');
     return this.#known;
   }
 
-  async #job(): Promise<JobManifest> {
-    return this.#known ?? (await this.manifest());
-  }
-
   async agree(identity: string): Promise<string> {
-    const key = `${(await this.#job()).id}.identity`;
+    const { manifest } = await this.#met();
+    const key = `${manifest.id}.identity`;
     return this.#do('agree on what is computed', async () => {
       const bucket = await this.#bucket();
       try {
@@ -136,7 +144,8 @@ class NatsWork implements WorkSource {
   }
 
   async lease({ worker, signal }: LeaseOptions): Promise<Lease | undefined> {
-    const manifest = await this.#job();
+    const met = await this.#met();
+    const { manifest } = met;
     const stream = this.#stream(manifest);
     const stopped = (): boolean => signal?.aborted === true;
     let [waits, look] = [0, FIRST_LOOK];
@@ -162,12 +171,12 @@ class NatsWork implements WorkSource {
       const now = await this.#do(
         'take a shard',
         () =>
-          this.#change(shard, (before) =>
+          this.#change(met, shard, (before) =>
             isWaiting(before) ? leased(before, attempt, worker, manifest.maxDeliver) : before,
           ),
         { signal },
       );
-      if (now !== undefined && holds(now, attempt)) return this.#leaseOf(message, now, attempt, worker, manifest);
+      if (now !== undefined && holds(now, attempt)) return this.#leaseOf(message, now, attempt, worker, met);
       // Done by somebody whose acknowledgement did not come through, or given up.
       await this.#acknowledge(message);
     }
@@ -175,11 +184,12 @@ class NatsWork implements WorkSource {
   }
 
   async shards(): Promise<readonly ShardState[]> {
-    const { count } = (await this.#job()).shards;
+    const met = await this.#met();
+    const { count } = met.manifest.shards;
     const states: ShardState[] = [];
     for (let from = 0; from < count; from += ASKED_AT_ONCE) {
       const shards = Array.from({ length: Math.min(ASKED_AT_ONCE, count - from) }, (_, at) => from + at);
-      const some = await this.#do('read the shards', () => Promise.all(shards.map((shard) => this.#state(shard))));
+      const some = await this.#do('read the shards', () => Promise.all(shards.map((shard) => this.#state(met, shard))));
       states.push(...some.map(({ state }) => state));
     }
     return states;
@@ -194,7 +204,7 @@ class NatsWork implements WorkSource {
           await manager.streams.delete(name);
       if ((await this.#read('manifest', true)) !== undefined) await (await this.#bucket()).destroy();
     });
-    this.#known = this.#knownJson = undefined;
+    this.#known = undefined;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -202,26 +212,21 @@ class NatsWork implements WorkSource {
     await this.nats.connection.close().catch(() => undefined);
   }
 
-  #leaseOf(
-    message: JsMsg,
-    { shard, deliveries }: ShardState,
-    attempt: string,
-    worker: string,
-    { maxDeliver }: JobManifest,
-  ): Lease {
+  #leaseOf(message: JsMsg, { shard, deliveries }: ShardState, attempt: string, worker: string, met: MetJob): Lease {
+    const { maxDeliver } = met.manifest;
     return {
       shard,
       attempt,
       delivery: deliveries,
       renew: async () => {
         message.working();
-        const { state } = await this.#do('renew a lease', () => this.#state(shard), { seconds: 0 });
+        const { state } = await this.#do('renew a lease', () => this.#state(met, shard), { seconds: 0 });
         return holds(state, attempt);
       },
       commit: async (signal) => {
         const now = await this.#do(
           'commit a shard',
-          () => this.#change(shard, (before) => committed(before, attempt, worker)),
+          () => this.#change(met, shard, (before) => committed(before, attempt, worker)),
           { signal },
         );
         await this.#acknowledge(message);
@@ -229,7 +234,7 @@ class NatsWork implements WorkSource {
       },
       giveBack: async () => {
         const change = (): Promise<ShardState | undefined> =>
-          this.#change(shard, (before) => givenBack(before, attempt));
+          this.#change(met, shard, (before) => givenBack(before, attempt));
         const now = await this.#do('give a shard back', change, { seconds: PARTING_SECONDS });
         if (now !== undefined) message.nak();
         await this.#flush();
@@ -237,7 +242,7 @@ class NatsWork implements WorkSource {
       fail: async (reason, signal) => {
         const now = await this.#do(
           'say that a shard failed',
-          () => this.#change(shard, (before) => failed(before, attempt, reason, maxDeliver)),
+          () => this.#change(met, shard, (before) => failed(before, attempt, reason, maxDeliver)),
           { signal },
         );
         if (now?.state === 'failed') await this.#acknowledge(message);
@@ -251,17 +256,20 @@ class NatsWork implements WorkSource {
    * Changes a shard's state as it is now. @returns undefined where there is nothing to change: another one has it, or
    * another job has the name
    */
-  async #change(shard: number, next: (before: ShardState) => ShardState | undefined): Promise<ShardState | undefined> {
-    const job = await this.#job();
+  async #change(
+    met: MetJob,
+    shard: number,
+    next: (before: ShardState) => ShardState | undefined,
+  ): Promise<ShardState | undefined> {
     const bucket = await this.#bucket();
     for (;;) {
-      if ((await this.#read('manifest')) !== this.#knownJson) return undefined;
-      const { state, revision } = await this.#state(shard);
+      if ((await this.#read('manifest')) !== met.json) return undefined;
+      const { state, revision } = await this.#state(met, shard);
       const now = next(state);
       if (now === undefined || now === state) return now;
       const { shard: _shard, ...value } = now;
       try {
-        await bucket.put(keyOf(job, shard), JSON.stringify(value), { previousSeq: revision });
+        await bucket.put(keyOf(met.manifest, shard), JSON.stringify(value), { previousSeq: revision });
         return now;
       } catch (error) {
         if (!isChanged(error)) throw error;
@@ -269,9 +277,12 @@ class NatsWork implements WorkSource {
     }
   }
 
-  async #state(shard: number): Promise<{ readonly state: ShardState; readonly revision: number }> {
+  async #state(
+    { manifest }: MetJob,
+    shard: number,
+  ): Promise<{ readonly state: ShardState; readonly revision: number }> {
     const bucket = await this.#bucket();
-    const entry = await bucket.get(keyOf(await this.#job(), shard));
+    const entry = await bucket.get(keyOf(manifest, shard));
     if (entry === null) return { state: openShard(shard), revision: 0 };
     const value = parseQueued(this.name, `shard ${shard}`, entry.string());
     return { state: checkedState(this.name, shard, value), revision: entry.revision };
@@ -305,7 +316,7 @@ class NatsWork implements WorkSource {
         Promise.all(
           waiting.map(async ({ shard }) => {
             // Several workers may find them gone at once: one message is enough for what became of a shard since.
-            const { revision } = await this.#state(shard);
+            const { revision } = await this.#state(await this.#met(), shard);
             await this.nats.js.publish(`${stream}.${shard}`, String(shard), { msgID: `${shard}@${revision}` });
           }),
         ),

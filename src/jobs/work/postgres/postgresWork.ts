@@ -1,7 +1,7 @@
 import type * as Postgres from 'pg';
 import { UsageError } from '../../../errors/UsageError.js';
 import { loadPeers } from '../../loadPeers.js';
-import { type JobManifest, parseManifest, queuedJson } from '../JobManifest.js';
+import { type JobManifest, type MetJob, parseManifest, queuedJson } from '../JobManifest.js';
 import { pause, type Persistence, persistently } from '../persistently.js';
 import { checkJobName, type QueueAddress } from '../QueueAddress.js';
 import { checkedState, committed, failed, givenBack, holds, leased, newAttempt } from '../shardStates.js';
@@ -80,9 +80,8 @@ export async function postgresWork(address: QueueAddress, job: string): Promise<
 class PostgresWork implements WorkSource {
   readonly name: string;
   readonly #persistence: Persistence;
-  /** The job that this source has met first, whatever has its name by now; and as it stands in the table. */
-  #known: JobManifest | undefined;
-  #knownJson: string | undefined;
+  /** The job that this source has met last, whatever has its name by now. */
+  #known: MetJob | undefined;
 
   constructor(
     private readonly pool: Postgres.Pool,
@@ -126,7 +125,7 @@ class PostgresWork implements WorkSource {
         manifest.shards.count,
       ]);
     });
-    this.#known = this.#knownJson = undefined;
+    this.#known = undefined;
   }
 
   async manifest(): Promise<JobManifest> {
@@ -134,17 +133,16 @@ class PostgresWork implements WorkSource {
       this.#rows<{ manifest: unknown }>('select manifest from spillway_jobs where name = $1', [this.job]),
     );
     if (rows[0] === undefined) throw new UsageError(`${this.name}: found no such job, expected one that was submitted`);
-    this.#known = parseManifest(this.name, rows[0].manifest);
-    this.#knownJson = rows[0].manifest as string;
-    return this.#known;
+    this.#known = { manifest: parseManifest(this.name, rows[0].manifest), json: rows[0].manifest as string };
+    return this.#known.manifest;
   }
 
   async agree(identity: string): Promise<string> {
-    await this.#met();
+    const { json } = await this.#met();
     const [row] = await this.#do('agree on what is computed', () =>
       this.#rows<{ identity: unknown }>(
         'update spillway_jobs set identity = coalesce(identity, $2) where name = $1 and manifest = $3 returning identity',
-        [this.job, identity, this.#knownJson],
+        [this.job, identity, json],
       ),
     );
     if (row === undefined) throw this.#replaced();
@@ -152,22 +150,22 @@ class PostgresWork implements WorkSource {
   }
 
   async lease({ worker, signal }: LeaseOptions): Promise<Lease | undefined> {
-    const { maxDeliver, leaseSeconds } = await this.#met();
+    const met = await this.#met();
+    const { maxDeliver } = met.manifest;
     for (let attempt = newAttempt(); signal?.aborted !== true;) {
       const now = await this.#transaction(
         'take a shard',
         async (client) => {
-          if (!(await this.#isThere(client))) throw this.#replaced();
+          if (!(await this.#isThere(client, met))) throw this.#replaced();
           const { rows } = await client.query(NEXT, [this.job, attempt]);
           if (rows.length === 0) return undefined;
           const next = leased(this.#stateOf(rows[0]), attempt, worker, maxDeliver);
-          await this.#write(client, next, leaseSeconds);
+          await this.#write(client, next, met.manifest.leaseSeconds);
           return next;
         },
         { signal },
       );
-      if (now !== undefined && holds(now, attempt))
-        return this.#leaseOf(now, attempt, worker, maxDeliver, leaseSeconds);
+      if (now !== undefined && holds(now, attempt)) return this.#leaseOf(now, attempt, worker, met);
       if (now !== undefined) {
         // That one was delivered too often.
         attempt = newAttempt();
@@ -183,26 +181,21 @@ class PostgresWork implements WorkSource {
     const rows = await this.#do('read the shards', () =>
       this.#rows(`select ${STATE} from spillway_shards where job = $1 order by shard`, [this.job]),
     );
-    const { count } = (await this.#met()).shards;
+    const { count } = (await this.#met()).manifest.shards;
     return Array.from({ length: count }, (_, shard) => this.#stateOf(rows[shard] ?? { shard }));
   }
 
   async remove(): Promise<void> {
     await this.#do('remove the job', () => this.#rows('delete from spillway_jobs where name = $1', [this.job]));
-    this.#known = this.#knownJson = undefined;
+    this.#known = undefined;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.pool.end().catch(() => undefined);
   }
 
-  #leaseOf(
-    { shard, deliveries }: ShardState,
-    attempt: string,
-    worker: string,
-    maxDeliver: number,
-    leaseSeconds: number,
-  ): Lease {
+  #leaseOf({ shard, deliveries }: ShardState, attempt: string, worker: string, met: MetJob): Lease {
+    const { maxDeliver, leaseSeconds } = met.manifest;
     const change = (
       what: string,
       next: (before: ShardState) => ShardState | undefined,
@@ -211,7 +204,7 @@ class PostgresWork implements WorkSource {
       this.#transaction(
         what,
         async (client) => {
-          if (!(await this.#isThere(client))) return undefined;
+          if (!(await this.#isThere(client, met))) return undefined;
           const { rows } = await client.query(
             `select ${STATE} from spillway_shards where job = $1 and shard = $2 for update`,
             [this.job, shard],
@@ -250,15 +243,17 @@ class PostgresWork implements WorkSource {
     );
   }
 
-  async #met(): Promise<JobManifest> {
-    return this.#known ?? (await this.manifest());
+  async #met(): Promise<MetJob> {
+    if (this.#known === undefined) await this.manifest();
+    if (this.#known === undefined) throw new TypeError('a manifest that was read is known');
+    return this.#known;
   }
 
   /** Whether the job is still the one that was met, until the transaction ends. */
-  async #isThere(client: Postgres.PoolClient): Promise<boolean> {
-    const { rows } = await client.query('select from spillway_jobs where name = $1 and manifest = $2 for share', [
+  async #isThere(client: Postgres.PoolClient, { json }: MetJob): Promise<boolean> {
+    const { rows } = await client.query('select from spillway_jobs where name = $1 and manifest = $2 for key share', [
       this.job,
-      this.#knownJson,
+      json,
     ]);
     return rows.length > 0;
   }
