@@ -115,6 +115,10 @@ describe('generate --shard and job collect', () => {
     expect(await runCli(args(path(`${task}-whole.csv`)), '', environment)).toMatchObject({ code: 0 });
     for (const shard of ['1/2', '0/2'])
       expect(await runCli(args(output, '--shard', shard), '', environment)).toMatchObject({ code: 0 });
+    if (task === 'classify')
+      expect(
+        await runCli(['job', 'collect', '--output', output, '--input', table, '--output-format', 'openai-batch']),
+      ).toMatchObject({ code: 2, stderr: expect.stringContaining('found openai-batch for classify') });
     expect(await runCli(['job', 'collect', '--output', output, '--input', table])).toMatchObject({
       code: 0,
       stderr: '5 rows of 2 shards\n',

@@ -244,6 +244,9 @@ describe('addresses', () => {
     await expect(follower?.listen('0.0.0.0:0')).rejects.toThrow(UsageError);
     await expect(follower?.listen('[::]:0')).rejects.toThrow(/expected 127.0.0.1/);
     await expect(ring.first.connect(['192.0.2.1:7000'])).rejects.toThrow(UsageError);
+    const closing = await Engine.open({ ...OPENED, layers: { first: 1, count: 1 } });
+    const listening = closing.listen('127.0.0.1:0');
+    await Promise.all([closing.close(), expect(listening).rejects.toThrow('the engine is closed')]);
     const listener = await follower?.listen('0.0.0.0:0', { sharedKey: randomBytes(32) });
     expect(listener?.address).toMatch(/^0\.0\.0\.0:\d+$/);
   });

@@ -126,6 +126,15 @@ describe('other rows into Parquet', () => {
     });
   });
 
+  test('zeros keep their sign, however often they come', async () => {
+    const written = ['0.5', ...Array.from({ length: 40 }, (_, at) => (at % 3 === 0 ? '-0' : '0'))];
+    const lines = written.map((n) => `{"prompt":"a","n":${n}}\n`).join('');
+    const { path: output } = await job('zeros.jsonl', lines, 'zeros.parquet', { carryFields: true });
+    const rows = await collect(readRows(output, { carryFields: true }));
+    expect(rows.map(({ carry }) => carry?.['n'])).toEqual(written.map(Number));
+    expect((await typesOf(output))['n']).toMatchObject([{ type: 'DOUBLE' }]);
+  });
+
   test('CSV into Parquet and back: every value as it was', async () => {
     const input = 'id,prompt,note\n7,hello,"as ""it"" was"\n8,"two\nlines",\n';
     const { path: table } = await job('in.csv', input, 'out.parquet');
