@@ -118,7 +118,7 @@ describe('generate --shard and job collect', () => {
     if (task === 'classify')
       expect(
         await runCli(['job', 'collect', '--output', output, '--input', table, '--output-format', 'openai-batch']),
-      ).toMatchObject({ code: 2, stderr: expect.stringContaining('found openai-batch for classify') });
+      ).toMatchObject({ code: 1, stderr: expect.stringContaining('found openai-batch for classify') });
     expect(await runCli(['job', 'collect', '--output', output, '--input', table])).toMatchObject({
       code: 0,
       stderr: '5 rows of 2 shards\n',
