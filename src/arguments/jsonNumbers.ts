@@ -43,11 +43,21 @@ function endOfString(json: string, opens: number): number {
 }
 
 /**
+ * JSON as JSON.parse reads it, and with the digits that it loses: the same value twice where it loses none.
+ * @throws SyntaxError for what is no JSON; RangeError for what is nested too deep
+ */
+export function readWithDigits(json: string): readonly [read: unknown, written: unknown] {
+  const read = JSON.parse(json) as unknown;
+  const texts = withTextsOfNumbers(json);
+  return [read, texts === undefined ? read : (JSON.parse(texts) as unknown)];
+}
+
+/**
  * Whether a schema's choices (`enum`, `const`) lose digits by being read: no answer could be held to what stands there.
- * @param read as JSON.parse reads it
- * @param written the same of `withTextsOfNumbers`
+ * @param read, written as `readWithDigits` has them
  */
 export function losesChoices(read: unknown, written: unknown): boolean {
+  if (read === written) return false;
   if (Array.isArray(read) && Array.isArray(written)) return read.some((each, at) => losesChoices(each, written[at]));
   if (!isObject(read) || !isObject(written)) return false;
   return Object.entries(read).some(([name, value]) => {

@@ -1,7 +1,6 @@
-import { foundInRow } from '../arguments/found.js';
 import { isObject } from '../arguments/isObject.js';
-import { RowError } from '../errors/RowError.js';
 import type { RowPrompt } from '../Row.js';
+import { isAbsent, wrongType } from './rowFields.js';
 import { plainJson } from './templateInput.js';
 
 type ChatMessage = Extract<RowPrompt, { readonly messages: readonly unknown[] }>['messages'][number];
@@ -16,32 +15,24 @@ const TEXTS = ['name', 'tool_call_id', 'reasoning_content'] as const;
  */
 export function readMessages(messages: unknown): ChatMessage[] {
   if (!Array.isArray(messages) || messages.length === 0)
-    throw wrong('messages', messages, 'an array of at least one {role, content}');
+    throw wrongType('messages', messages, 'an array of at least one {role, content}');
   return Array.from(messages as unknown[], readMessage);
 }
 
 function readMessage(message: unknown, index: number): ChatMessage {
   const name = `messages[${index}]`;
-  if (!isObject(message)) throw wrong(name, message, 'an object {role, content}');
+  if (!isObject(message)) throw wrongType(name, message, 'an object {role, content}');
   const { role, content, tool_calls: calls } = message;
-  if (typeof role !== 'string') throw wrong(`${name}.role`, role, 'a string');
+  if (typeof role !== 'string') throw wrongType(`${name}.role`, role, 'a string');
   const called = isAbsent(calls) ? undefined : plainJson(`${name}.tool_calls`, calls);
-  if (called !== undefined && !Array.isArray(called)) throw wrong(`${name}.tool_calls`, called, 'an array');
+  if (called !== undefined && !Array.isArray(called)) throw wrongType(`${name}.tool_calls`, called, 'an array');
   if (typeof content !== 'string' && !(called && isAbsent(content)))
-    throw wrong(`${name}.content`, content, 'a string');
+    throw wrongType(`${name}.content`, content, 'a string');
   const texts = TEXTS.flatMap((field) => {
     const text = message[field];
     if (isAbsent(text)) return [];
-    if (typeof text !== 'string') throw wrong(`${name}.${field}`, text, 'a string');
+    if (typeof text !== 'string') throw wrongType(`${name}.${field}`, text, 'a string');
     return [[field, text] as const];
   });
   return { role, content: content ?? null, ...(called && { tool_calls: called }), ...Object.fromEntries(texts) };
-}
-
-function isAbsent(value: unknown): value is undefined | null {
-  return value === undefined || value === null;
-}
-
-function wrong(field: string, value: unknown, expected: string): RowError {
-  return new RowError('invalid-row', `${field}: found ${foundInRow(value)}, expected ${expected}`);
 }

@@ -4,7 +4,7 @@ import { isWithin, rangeWords, wholeRange } from '../arguments/NumberRange.js';
 import { RowError, type RowErrorCode } from '../errors/RowError.js';
 import type { BadRow, Row, RowFailure, RowInput } from '../Row.js';
 import { misspelt } from './misspelt.js';
-import { NUMBERS, PROMPTS, TEXT_LISTS } from './rowFields.js';
+import { isAbsent, NUMBERS, PROMPTS, TEXT_LISTS } from './rowFields.js';
 
 const INDICES = wholeRange(0);
 const FIELDS = [
@@ -42,15 +42,15 @@ export function readableRow(given: unknown): RowInput {
         `found ${found(given)}, expected an object with one of prompt, messages and tokens`,
       );
     const { id, index, duplicate, carry } = given;
-    if (isPresent(carry)) identity.carry = carry as NonNullable<BadRow['carry']>;
+    if (!isAbsent(carry)) identity.carry = carry as NonNullable<BadRow['carry']>;
     if (typeof duplicate === 'boolean') identity.duplicate = duplicate;
     if (isId(id)) identity.id = id;
     if (isIndex(index)) identity.index = index;
     const { error } = given;
-    if (isPresent(error)) return { ...identity, error: readError(error) };
-    if (isPresent(id) && !isId(id))
+    if (!isAbsent(error)) return { ...identity, error: readError(error) };
+    if (!isAbsent(id) && !isId(id))
       throw new RowError('invalid-row', `id: found ${found(id)}, expected a string or a finite number`);
-    if (isPresent(index) && !isIndex(index))
+    if (!isAbsent(index) && !isIndex(index))
       throw new RowError('invalid-row', `index: found ${found(index)}, expected ${rangeWords(INDICES, index)}`);
     checkNames(given);
     const fields: Record<string, unknown> = {};
@@ -89,10 +89,6 @@ function readError(error: unknown): RowFailure {
   const { code, message } = membersOf(error);
   if (typeof code === 'string' && typeof message === 'string') return { code: code as RowErrorCode, message };
   throw new RowError('invalid-row', `error: found ${found(error)}, expected {code, message} with strings, or nothing`);
-}
-
-function isPresent(value: unknown): boolean {
-  return value !== undefined && value !== null;
 }
 
 function isId(id: unknown): id is string | number {

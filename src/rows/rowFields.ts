@@ -1,3 +1,4 @@
+import { foundInRow } from '../arguments/found.js';
 import { wholeRange, type NumberRange } from '../arguments/NumberRange.js';
 import type { SamplingOptions } from '../Row.js';
 import { RowError } from '../errors/RowError.js';
@@ -45,4 +46,13 @@ export function promptField(
     'no-prompt',
     `found ${given.length === 0 ? none : given.join(' and ')}, expected exactly one of prompt, messages and tokens`,
   );
+}
+
+/** Null is as good as absent, as tables exported to JSON write it. */
+export function isAbsent(value: unknown): value is undefined | null {
+  return value === undefined || value === null;
+}
+
+export function wrongType(field: string, value: unknown, expected: string): RowError {
+  return new RowError('invalid-row', `${field}: found ${foundInRow(value)}, expected ${expected}`);
 }

@@ -5,8 +5,8 @@ import {
   JobFileError,
   losesChoices,
   LOST_CHOICES,
+  readWithDigits,
   UsageError,
-  withTextsOfNumbers,
 } from '../library.js';
 
 /** A template, or a schema, is hardly longer than what a model can read. */
@@ -58,9 +58,8 @@ export async function shortFile(
 export function jsonOf(flag: string, text: string | undefined): unknown {
   if (text === undefined) return undefined;
   try {
-    const value = JSON.parse(text) as unknown;
-    const written = withTextsOfNumbers(text);
-    if (written === undefined || !losesChoices(value, JSON.parse(written))) return value;
+    const [value, written] = readWithDigits(text);
+    if (!losesChoices(value, written)) return value;
   } catch (error) {
     throw new UsageError(`${flag}: found no JSON (${error instanceof Error ? error.message : String(error)})`, {
       cause: error,

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { isObject, membersOf } from '../../arguments/isObject.js';
-import { losesChoices, withTextsOfNumbers } from '../../arguments/jsonNumbers.js';
+import { losesChoices, readWithDigits } from '../../arguments/jsonNumbers.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import { formatResult } from './formatResult.js';
@@ -43,12 +43,10 @@ function parseLine(
   let value: unknown;
   let format: string | undefined;
   try {
-    const read = JSON.parse(line) as unknown;
-    const text = withTextsOfNumbers(line);
-    const exact = text === undefined ? undefined : (JSON.parse(text) as unknown);
-    value = mapped(exact !== undefined && (carryFields || templated === true) ? withExact(read, exact) : read);
-    if (exact !== undefined) {
-      const [is, was] = [membersOf(mapped(read)), membersOf(mapped(exact))];
+    const [read, written] = readWithDigits(line);
+    value = mapped(read !== written && (carryFields || templated === true) ? withExact(read, written) : read);
+    if (read !== written) {
+      const [is, was] = [membersOf(mapped(read)), membersOf(mapped(written))];
       format = FORMATS.find((name) => losesChoices(is[name], was[name]));
     }
   } catch (error) {

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { isObject, membersOf } from '../../arguments/isObject.js';
-import { losesChoices, withTextsOfNumbers } from '../../arguments/jsonNumbers.js';
+import { losesChoices, readWithDigits } from '../../arguments/jsonNumbers.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import type { JobTaskName } from '../../Results.js';
@@ -62,10 +62,9 @@ function rowOf(line: string, number: number, carryFields: boolean, task: JobTask
   let request: unknown;
   let lost = false;
   try {
-    request = JSON.parse(line);
-    const written = withTextsOfNumbers(line);
-    const format = (read: unknown): unknown => membersOf(membersOf(read)['body'])['response_format'];
-    lost = written !== undefined && losesChoices(format(request), format(JSON.parse(written)));
+    const [read, written] = readWithDigits(line);
+    const format = (of: unknown): unknown => membersOf(membersOf(of)['body'])['response_format'];
+    [request, lost] = [read, losesChoices(format(read), format(written))];
   } catch (error) {
     return lineWithoutRow(
       number,

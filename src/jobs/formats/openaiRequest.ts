@@ -73,7 +73,24 @@ const NEUTRAL: ReadonlySet<string> = new Set([
   ...Object.keys(PARAMETERS),
 ]);
 
-const EMBEDDING_FIELDS: ReadonlySet<string> = new Set(['model', 'input', 'dimensions', 'user', 'metadata']);
+const EMBEDDING_FIELDS: ReadonlySet<string> = new Set([
+  'model',
+  'input',
+  'dimensions',
+  'encoding_format',
+  'user',
+  'metadata',
+]);
+
+/** What these are is what is done anyway. */
+const AS_EVER: Readonly<Record<string, unknown>> = {
+  add_generation_prompt: true,
+  add_special_tokens: true,
+  skip_special_tokens: true,
+  spaces_between_special_tokens: true,
+  include_stop_str_in_output: false,
+  length_penalty: 1,
+};
 
 /**
  * The row that a request asks for. What is no request, and one for something else than text, is a row with an error,
@@ -113,11 +130,8 @@ export function requestedRow(request: unknown, line: number, task: JobTaskName):
 }
 
 /** @throws RowError */
-function embeddedRow(
-  id: string,
-  { input, dimensions, encoding_format: format, ...rest }: Body,
-  line: number,
-): RowInput {
+function embeddedRow(id: string, body: Body, line: number): RowInput {
+  const { input, dimensions, encoding_format: format } = body;
   const encoding = format ?? 'float';
   if (encoding !== 'float' && encoding !== 'base64')
     throw new RowError('invalid-parameter', `body.encoding_format: found ${found(encoding)}, expected float or base64`);
@@ -126,7 +140,7 @@ function embeddedRow(
       'invalid-row',
       `body.input: found ${found(input)}, expected a text, a list of one, or token ids`,
     );
-  checkKnown({ ...rest, input, dimensions }, EMBEDDING_FIELDS);
+  checkKnown(body, EMBEDDING_FIELDS);
   const row = parseRow({ id, ...promptOf('input', input) }, line, false);
   // What is no number is refused where the others are that the model has not.
   return (dimensions ?? undefined) === undefined || 'error' in row ? row : { ...row, dimensions: dimensions as number };
@@ -155,16 +169,6 @@ function checkSupported(body: Body): void {
   checkKnown(body, NEUTRAL);
 }
 
-/** What these are is what is done anyway. */
-const AS_EVER: Readonly<Record<string, unknown>> = {
-  add_generation_prompt: true,
-  add_special_tokens: true,
-  skip_special_tokens: true,
-  spaces_between_special_tokens: true,
-  include_stop_str_in_output: false,
-  length_penalty: 1,
-};
-
 /** @throws RowError for a field that is not known, and not off */
 function checkKnown(body: Body, known: ReadonlySet<string>): void {
   const unknown = Object.keys(body).find(
@@ -174,7 +178,7 @@ function checkKnown(body: Body, known: ReadonlySet<string>): void {
   if (unknown !== undefined)
     throw new RowError(
       'invalid-parameter',
-      `body: found the field ${found(unknown)}, which may change the answer and is not known here, expected ${[...Object.keys(PARAMETERS)].join(', ')} or none${didYouMean(unknown, Object.keys(PARAMETERS))}`,
+      `body: found the field ${found(unknown)}, which may change the answer and is not known here, expected any of ${[...known].join(', ')}${didYouMean(unknown, [...known])}`,
     );
 }
 

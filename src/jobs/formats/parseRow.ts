@@ -6,7 +6,7 @@ import type { TemplateInput } from '../../model/Tokenizer.js';
 import type { BadRow, Row, RowInput, RowPrompt } from '../../Row.js';
 import { readMessages } from '../../rows/messages.js';
 import { misspelt } from '../../rows/misspelt.js';
-import { NUMBERS, promptField, PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
+import { isAbsent, NUMBERS, promptField, PROMPTS, TEXT_LISTS, wrongType } from '../../rows/rowFields.js';
 import { responseFormatOf } from '../../rows/responseFormat.js';
 
 /** The fields that are ours. */
@@ -159,14 +159,6 @@ function readStop(value: unknown): Pick<Row, 'stop'> {
 /** What they hold matters where rows are classified or scored: the engine checks them then. */
 function readLists(row: Readonly<Record<string, unknown>>): Pick<Row, (typeof TEXT_LISTS)[number]> {
   return Object.fromEntries(TEXT_LISTS.filter((name) => !isAbsent(row[name])).map((name) => [name, row[name]]));
-}
-
-function isAbsent(value: unknown): value is undefined | null {
-  return value === undefined || value === null;
-}
-
-function wrongType(field: string, found: unknown, expected: string): RowError {
-  return new RowError('invalid-row', `${field}: found ${foundInRow(found)}, expected ${expected}`);
 }
 
 type Columns = Readonly<Record<string, string>>;

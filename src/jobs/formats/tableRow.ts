@@ -1,5 +1,5 @@
 import { found } from '../../arguments/found.js';
-import { losesChoices, withTextsOfNumbers } from '../../arguments/jsonNumbers.js';
+import { losesChoices, readWithDigits } from '../../arguments/jsonNumbers.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import type { RowInput } from '../../Row.js';
 import { PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
@@ -97,10 +97,9 @@ function fieldOf(field: string, value: unknown): unknown {
 
 function orText(value: string): unknown {
   try {
-    const read = JSON.parse(value) as unknown;
-    const written = withTextsOfNumbers(value);
+    const [read, written] = readWithDigits(value);
     // A schema whose choices lose digits is none: as text it is refused.
-    return written !== undefined && losesChoices(read, JSON.parse(written)) ? value : read;
+    return losesChoices(read, written) ? value : read;
   } catch {
     return value;
   }

@@ -116,16 +116,17 @@ class NatsWork implements WorkSource {
   }
 
   async manifest(): Promise<JobManifest> {
+    return (await this.#readJob()).manifest;
+  }
+
+  async #readJob(): Promise<MetJob> {
     const json = await this.#do('read the job', () => this.#read('manifest', true));
     if (json === undefined) throw new UsageError(`${this.name}: found no such job, expected one that was submitted`);
-    this.#known = { manifest: parseManifest(this.name, json), json };
-    return this.#known.manifest;
+    return (this.#known = { manifest: parseManifest(this.name, json), json });
   }
 
   async #met(): Promise<MetJob> {
-    if (this.#known === undefined) await this.manifest();
-    if (this.#known === undefined) throw new TypeError('a manifest that was read is known');
-    return this.#known;
+    return this.#known ?? (await this.#readJob());
   }
 
   async agree(identity: string): Promise<string> {

@@ -129,12 +129,16 @@ class PostgresWork implements WorkSource {
   }
 
   async manifest(): Promise<JobManifest> {
+    return (await this.#readJob()).manifest;
+  }
+
+  async #readJob(): Promise<MetJob> {
     const rows = await this.#do('read the job', () =>
       this.#rows<{ manifest: unknown }>('select manifest from spillway_jobs where name = $1', [this.job]),
     );
     if (rows[0] === undefined) throw new UsageError(`${this.name}: found no such job, expected one that was submitted`);
-    this.#known = { manifest: parseManifest(this.name, rows[0].manifest), json: rows[0].manifest as string };
-    return this.#known.manifest;
+    const { manifest } = rows[0];
+    return (this.#known = { manifest: parseManifest(this.name, manifest), json: manifest as string });
   }
 
   async agree(identity: string): Promise<string> {
@@ -244,9 +248,7 @@ class PostgresWork implements WorkSource {
   }
 
   async #met(): Promise<MetJob> {
-    if (this.#known === undefined) await this.manifest();
-    if (this.#known === undefined) throw new TypeError('a manifest that was read is known');
-    return this.#known;
+    return this.#known ?? (await this.#readJob());
   }
 
   /** Whether the job is still the one that was met, until the transaction ends. */
