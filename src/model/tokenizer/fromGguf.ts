@@ -24,7 +24,10 @@ const USER_DEFINED = 4;
 const UNUSED = 5;
 const BYTE = 6;
 
-/** Tokens that end a text or a turn, whatever else a file names, as in llama.cpp (but for those of filling in the middle). */
+/**
+ * Tokens that end a text or a turn, whatever else a file names, as in llama.cpp (but for those of filling in the
+ * middle).
+ */
 const ENDS: ReadonlySet<string> = new Set([
   '<|im_end|>',
   '<|eot_id|>',
