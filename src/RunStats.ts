@@ -67,8 +67,8 @@ export interface RunStats {
    */
   readonly corrections?: RunCorrections;
   /**
-   * How the policy came about; `replans`: changes because rows turned out longer or shorter than planned, those of
-   * earlier runs of the engine included.
+   * How the policy came about; `replans`: where `maxLatency` bounds the latency, changes of how many rows run together
+   * because they turned out longer or shorter than planned, those of earlier runs of the engine included.
    */
   readonly plan?: Pick<EnginePlan, 'origin' | 'why' | 'machineSpeed'> & { readonly replans: readonly Replan[] };
   /** The JavaScript thread's own work for the run. */

@@ -29,7 +29,8 @@ const TICKS = 100;
  * How much of the machine a stretch of time had for itself, by what Linux tells. Others disturb only where both are
  * seen: processors that were busy with something else (stat), which in a container may be those of the whole machine,
  * and threads of this process that were ready and waited for a processor (schedstat), which may have waited for each
- * other. Time that a virtual machine's owner took away disturbs in any case.
+ * other. Time that a virtual machine's owner took away disturbs in any case. After three runs beside a busy neighbour
+ * the next three predictions were off by +3, -9 and +7% with it, by -9, -15 and -8% where those counted in full.
  */
 export class CpuContention {
   private readonly before: Look;

@@ -38,7 +38,7 @@ export class RunForecast {
   /** The block of a run, and where things are, as the cost model has it. */
   readonly block: Parameters<typeof predictRun>[1];
 
-  /** Undefined where how many rows share a pass was not planned, or is what the caller said. */
+  /** Where a bound on the latency is to be kept, and how many rows share a pass is not what the caller said. */
   readonly drift: WorkloadDrift | undefined;
 
   /** Most rows that may be under way together, where that is not all that there is a place for. */
@@ -70,7 +70,8 @@ export class RunForecast {
       threads: block.threads,
     };
     this.corrections = request?.hardware.corrections;
-    if (report.origin === 'auto' && request && request.allow?.batchSize === undefined && !opened.gpu) {
+    const bounded = request?.maxLatencySeconds !== undefined && request.allow?.batchSize === undefined;
+    if (report.origin === 'auto' && bounded && !opened.gpu) {
       const drift = new WorkloadDrift(request.workload, block.slots * block.rowsPerSlot, (workload) =>
         this.rowsFor({ ...request, workload }),
       );
@@ -194,14 +195,14 @@ export class RunForecast {
   }
 
   /**
-   * How many rows should be under way together for another workload, as things lie now: as few as there can be where no
-   * block keeps a bound on its latency any more.
+   * How many rows may be under way together for another workload, as things lie now, and keep the bound: as few as
+   * there can be where no block does any more.
    */
   private rowsFor(request: PlanRequest): number {
     const { grid, settings, reserved } = this.opened;
     const { compressWeights, compressCache } = settings.numerics;
     const { rowsPerSlot, schedule, tokensPerSquare } = settings.block;
-    const { hardware, allow, maxLatencySeconds } = request;
+    const { hardware, allow } = request;
     try {
       const best = chooseBlock(
         {
@@ -222,7 +223,7 @@ export class RunForecast {
       // Rows that do not fit beside each other any more come in one by one, as memory comes free.
       return grid.slots * (best?.policy.batchSize ?? rowsPerSlot);
     } catch (error) {
-      if (!(error instanceof UsageError) || maxLatencySeconds === undefined) throw error;
+      if (!(error instanceof UsageError)) throw error;
       return grid.slots;
     }
   }

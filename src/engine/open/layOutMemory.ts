@@ -42,8 +42,6 @@ const PROVIDED_ROW_TOKENS = 4096;
 const PINNED_BLOCKS = 2;
 /** A budget must hold at least a row of this many tokens. */
 const MIN_ROW_TOKENS = 512;
-/** A batch may come to have so many times the rows that were planned. */
-const GROWTH = 2;
 /** One layer is computed while the next one is read. */
 export const WEIGHT_BUFFERS = 2;
 /**
@@ -74,7 +72,7 @@ export function layOutMemory(
     const settings = settle(options, machine);
     const { weightShare } = settings.memory;
     const planned = options === plan.options ? plan : smallerPlan(plan, options, settings.block);
-    const block = new BlockMemory(addon, model, settings, planned.report.origin, rows);
+    const block = new BlockMemory(addon, model, settings, rows);
     const host = {
       capBytes: capOf(settings.memory, machine),
       ...held,
@@ -175,7 +173,6 @@ class BlockMemory {
   readonly source: ModelSource;
   /** Tokens of a row that is provided for in any case. */
   private readonly rowTokens: number;
-  private readonly mostRows: number;
   private readonly spill: SpillPlan;
   /** Scratch, hidden states and buffers. */
   private readonly workingBytes: number;
@@ -185,7 +182,6 @@ class BlockMemory {
     private readonly addon: Addon,
     model: ModelSource,
     private readonly settings: Settings,
-    origin: EnginePlan['origin'],
     private readonly rowsToCome: RowsToCome,
   ) {
     const { numerics, block, memory } = settings;
@@ -208,13 +204,8 @@ class BlockMemory {
       tokenBytes: decoder.hiddenSize * 4,
     });
     const { activations: spilled } = this.spill;
-    // Staging buffers are made for as many rows as were planned, and so are plans of other people.
-    const grows = origin === 'auto' && this.spill.buffers === 0 && (gpu?.cpuAttention ?? true);
-    this.mostRows = grows
-      ? Math.max(rowsPerSlot, Math.min(GROWTH * rowsPerSlot, Math.floor(tokensPerSquare / 2)))
-      : rowsPerSlot;
     // Tables of as many pages as a square's rows can have: with a GPU room for them is part of the scratch memory.
-    const tablePages = this.mostRows * Math.ceil(decoder.contextTokens / PAGE_TOKENS);
+    const tablePages = rowsPerSlot * Math.ceil(decoder.contextTokens / PAGE_TOKENS);
     this.gpu = gpu && this.gpuTier(gpu, tablePages);
     this.onePage = this.measure(1);
     const { staging, activations } = this.onePage;
@@ -263,14 +254,14 @@ class BlockMemory {
   }
 
   layout(plan: Plan, capBytes: number, host: HostPlan): MemoryLayout {
-    const { settings, source, gpu, spill, onePage, mostRows } = this;
+    const { settings, source, gpu, spill, onePage } = this;
     const { layers, part } = source.decoder;
-    const { slots, tokensPerSquare } = settings.block;
+    const { slots, rowsPerSlot, tokensPerSquare } = settings.block;
     const grid: Grid = {
       layers,
       ...(part && { part: { first: part.firstLayer, of: part.modelLayers } }),
       slots,
-      rowsPerSlot: mostRows,
+      rowsPerSlot,
       tokensPerSquare,
     };
     const runtime = this.options(host.pages);
@@ -331,7 +322,8 @@ class BlockMemory {
     const longest = fetched(contextTokens);
     if (longest === 0) return { least: 0, most: 0 };
     // A page of each row at least: of a share that leaves none of a usual row's elsewhere a longer one may have some.
-    const least = Math.max(this.mostRows * Math.max(1, fetched(this.rowTokens)), fetched(PROVIDED_ROW_TOKENS));
+    const { rowsPerSlot } = this.settings.block;
+    const least = Math.max(rowsPerSlot * Math.max(1, fetched(this.rowTokens)), fetched(PROVIDED_ROW_TOKENS));
     // Engines of other layers have to hold the same rows, and know nothing of this one's memory.
     return { least, most: part ? least : Math.max(least, longest) };
   }
@@ -344,7 +336,7 @@ class BlockMemory {
     const { decoder, bindings, files } = this.source;
     const {
       numerics: { precision, instructionSet, compressCache, sparseAttention },
-      block: { threads, tokensPerSquare },
+      block: { threads, tokensPerSquare, rowsPerSlot },
       memory: { disk },
     } = this.settings;
     const { pages: diskPages, buffers, bufferPages, activations } = this.spill;
@@ -363,7 +355,7 @@ class BlockMemory {
         pages,
       },
       ...(sparseAttention < 1 && { sparseAttention }),
-      limits: { tokensPerSquare, rowsPerSquare: this.mostRows },
+      limits: { tokensPerSquare, rowsPerSquare: rowsPerSlot },
       ...(this.gpu && { gpu: this.gpu.options }),
       ...(spills && {
         spill: { folder: disk, pages: diskPages, buffers, bufferPages, hiddenBytes: activations?.bytes ?? 0 },
