@@ -16,9 +16,10 @@ import { howItEnded, runProcess } from './lib/runProcess.mjs';
 
 const MIB = 2 ** 20;
 const USAGE = `usage: node bench/capped.mjs --model FILE [--cap 2048] [--cpu-memory 1900] [--rows 64] [--batches 1] [--compress-cache none|4bit|8bit]
-  [--prompt-tokens 16] [--max-new-tokens 8] [--time-limit 240] [--threads N] [--q4-1 FILE] [--only spillway,node-llama-cpp,llama.cpp] [--disk FOLDER] [--llama-cpp PROGRAM] [--output FOLDER]
+  [--prompt-tokens 16] [--max-new-tokens 8] [--time-limit 240] [--threads N] [--q4-1 FILE] [--only spillway,node-llama-cpp,llama.cpp] [--disk FOLDER] [--llama-cpp PROGRAM] [--llama-cpp-sequences 32] [--output FOLDER]
 --model: larger than the cap, e.g. of bench/models/makeDummy.py; --cap, --cpu-memory: MiB, of the cgroup and of Spillway in it; --rows: Spillway's
 --q4-1: the same shape in Q4_1, for node-llama-cpp, which copies Q4_0 weights while loading and dies of it
+--llama-cpp-sequences: rows of llama.cpp's runs; several, parted by commas, are tried one after another. The most that 2 GiB hold beside a 7B model are 32
 --time-limit: seconds a run. Needs root (cgroups), Linux; the peers as bench/peers.mjs does`;
 const { values, number } = readFlags(USAGE, {
   model: { type: 'string' },
@@ -35,6 +36,7 @@ const { values, number } = readFlags(USAGE, {
   only: { type: 'string' },
   disk: { type: 'string', default: join(cacheFolder(), 'repacked') },
   'llama-cpp': { type: 'string', default: join(cacheFolder(), 'build-llama.cpp/bin/llama-batched-bench') },
+  'llama-cpp-sequences': { type: 'string', default: '32' },
   output: { type: 'string', default: RESULTS },
 });
 const stopping = stopSignal();

@@ -1,9 +1,12 @@
 // Builds and runs the native tests: as they are, with the address and undefined-behaviour sanitizers, and the system's
 // and the moving parts of the model's with the thread sanitizer. The CUDA kernels', and those of models made of them
-// (gpu_model_tests), run on the processor, with the order of threads and streams drawn from several seeds;
-// cuda_race_tests and gpu_model_race_tests are the same with a race detector. On x86 also those of the kernels and the
-// model as they are on 64-bit ARM, cross-compiled and emulated (Debian: g++-aarch64-linux-gnu, qemu-user-static).
-//   node scripts/test-native.mjs [--counts FILE] [--only plain|asan|tsan|arm64]
+// (gpu_model_tests), run on the processor, with the order of threads and streams drawn from several seeds. On x86 also
+// those of the kernels and the system as they are on 64-bit ARM, cross-compiled and emulated (Debian:
+// g++-aarch64-linux-gnu, qemu-user-static).
+//   node scripts/test-native.mjs [--counts FILE] [--only plain|asan|tsan|arm64] [--whole]
+// --whole: also what takes minutes and finds little that the others do not, for nights and for changes of CUDA code:
+// cuda_race_tests and gpu_model_race_tests, which are those of the device with a race detector, and gpu_model_tests with
+// the address sanitizer.
 // Prints a summary line; exits with 1 if a test fails. What cannot be built for want of GoogleTest, a sanitizer or a
 // compiler counts as skipped. --counts: writes {"passed","failed","skipped"} as JSON, for CI to add up.
 import { spawn, spawnSync } from 'node:child_process';
@@ -24,8 +27,13 @@ const seeds = {
   asan: { cuda_tests: '4', gpu_model_tests: '2' },
 };
 const configurations = [
-  { name: 'plain', sanitize: '', targets: [...all, 'cuda_race_tests', 'gpu_model_race_tests'] },
-  { name: 'asan', sanitize: 'address,undefined', targets: all },
+  { name: 'plain', sanitize: '', targets: all, whole: ['cuda_race_tests', 'gpu_model_race_tests'] },
+  {
+    name: 'asan',
+    sanitize: 'address,undefined',
+    targets: all.filter((name) => name !== 'gpu_model_tests'),
+    whole: ['gpu_model_tests'],
+  },
   { name: 'tsan', sanitize: 'thread', targets: ['system_tests', 'model_tests'] },
   ...(process.arch === 'x64' ? [{ name: 'arm64', sanitize: '', targets: ['kernel_tests', 'system_tests'] }] : []),
 ];
@@ -116,8 +124,12 @@ const sanitized = [
   'GpuWeights.Of*',
   'GpuWeights.T*',
 ];
-const { values: options } = parseArgs({ options: { counts: { type: 'string' }, only: { type: 'string' } } });
-const chosen = configurations.filter(({ name }) => options.only === undefined || options.only === name);
+const { values: options } = parseArgs({
+  options: { counts: { type: 'string' }, only: { type: 'string' }, whole: { type: 'boolean', default: false } },
+});
+const chosen = configurations
+  .filter(({ name }) => options.only === undefined || options.only === name)
+  .map(({ whole = [], ...each }) => ({ ...each, targets: options.whole ? [...whole, ...each.targets] : each.targets }));
 if (chosen.length === 0) {
   console.error(`--only: found ${options.only}, expected one of ${configurations.map(({ name }) => name).join(', ')}`);
   process.exit(1);

@@ -7,8 +7,7 @@ import { batchedBench, nodeLlamaCpp, spillway } from '../peers/contenders.mjs';
 
 const MIB = 2 ** 20;
 const PEERS = fileURLToPath(new URL('../peers/', import.meta.url));
-/** Rows of the peers: the most that either of them survives in 2 GiB with a 7B model, found by trying. */
-const LLAMA_CPP_SEQUENCES = 32;
+/** The most that it survives in 2 GiB with a 7B model, found by trying; llama.cpp's is a flag. */
 const NODE_LLAMA_CPP_SEQUENCES = 8;
 
 /**
@@ -25,6 +24,7 @@ export async function cappedRuns({
   'q4-1': q4_1,
   'compress-cache': compressCache,
   'llama-cpp': program,
+  'llama-cpp-sequences': sequencesList,
 }) {
   const { readModel } = await import('../../dist/api/models.js');
   const { decoder } = await readModel(model);
@@ -36,8 +36,13 @@ export async function cappedRuns({
   ];
   const capBytes = number('cap') * MIB;
   const capName = `in ${number('cap')} MiB`;
+  const sequencesOfLlamaCpp = sequencesList.split(',').map(Number);
+  if (!sequencesOfLlamaCpp.every((each) => Number.isInteger(each) && each >= 1))
+    throw new Error(
+      `--llama-cpp-sequences: found ${sequencesList}, expected whole numbers, 1 or more, parted by commas`,
+    );
   const prompts = writeSyntheticRows(join(scratch, 'prompts.jsonl'), {
-    rows: Math.max(rows, LLAMA_CPP_SEQUENCES),
+    rows: Math.max(rows, ...sequencesOfLlamaCpp),
     promptTokens,
     vocabularySize: decoder.vocabularySize,
   });
@@ -77,22 +82,24 @@ export async function cappedRuns({
     { name: 'spillway, no cap', contender: own, setting: shape, job },
   );
   if (existsSync(program)) {
-    const sequences = LLAMA_CPP_SEQUENCES;
-    const contextTokens = Math.ceil((sequences * (promptTokens + maxNewTokens)) / 256) * 256;
     const contender = batchedBench('llama.cpp', 'llama.cpp', model, program, []);
-    const own32 = { ...job, rows: sequences };
-    runs.push(
-      // Repacked weights would be a second copy in memory that cannot be dropped; one cache for all sequences is
-      // smaller than one each.
-      {
-        name: `llama.cpp ${capName}`,
-        contender,
-        setting: { sequences, contextTokens, arguments: ['--no-repack', '-kvu'] },
-        job: own32,
-        capBytes,
-      },
-      { name: 'llama.cpp, no cap', contender, setting: { sequences }, job: own32 },
-    );
+    for (const sequences of sequencesOfLlamaCpp) {
+      const contextTokens = Math.ceil((sequences * (promptTokens + maxNewTokens)) / 256) * 256;
+      const ownRows = { ...job, rows: sequences };
+      const many = sequencesOfLlamaCpp.length > 1 ? ` x ${sequences}` : '';
+      runs.push(
+        // Repacked weights would be a second copy in memory that cannot be dropped; one cache for all sequences is
+        // smaller than one each.
+        {
+          name: `llama.cpp${many} ${capName}`,
+          contender,
+          setting: { sequences, contextTokens, arguments: ['--no-repack', '-kvu'] },
+          job: ownRows,
+          capBytes,
+        },
+        { name: `llama.cpp${many}, no cap`, contender, setting: { sequences }, job: ownRows },
+      );
+    }
   } else {
     missing.push({ name: 'llama.cpp', reason: 'not built: node bench/peers/buildLlamaCpp.mjs' });
   }
@@ -108,7 +115,7 @@ export async function cappedRuns({
     runs.push(nodeRun(`node-llama-cpp ${capName}`, model, NODE_LLAMA_CPP_SEQUENCES, capBytes));
     if (q4_1 !== undefined)
       runs.push(nodeRun(`node-llama-cpp Q4_1 ${capName}`, q4_1, NODE_LLAMA_CPP_SEQUENCES, capBytes));
-    runs.push(nodeRun('node-llama-cpp, no cap', model, LLAMA_CPP_SEQUENCES));
+    runs.push(nodeRun('node-llama-cpp, no cap', model, Math.max(...sequencesOfLlamaCpp)));
   } else {
     missing.push({ name: 'node-llama-cpp', reason: 'not installed: npm ci --ignore-scripts --prefix bench/peers' });
   }

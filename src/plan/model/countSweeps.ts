@@ -84,17 +84,22 @@ export function countSweeps(workload: Workload, block: BlockChoice): SweepClass[
       { of: sweepsOf(least, workload, block, refill), slots: slots - fuller },
     ];
     const sweeps = Math.max(...squares.map(({ of, slots: n }) => (n > 0 ? of.length : 0)));
+    let before: ReturnType<typeof classOf> | undefined;
     for (let i = 0; i < sweeps; i++) {
       let tokens = 0;
       const total = { squares: 0, load: emptyLoad() };
       for (const { of, slots: n } of squares) {
         const load = of[i];
-        if (load === undefined || n === 0) continue;
+        const size = load ? load.promptTokens + load.decodeRows : 0;
+        // A slot that waits for a row has no square.
+        if (load === undefined || n === 0 || size === 0) continue;
         total.squares += n;
-        tokens = Math.max(tokens, load.promptTokens + load.decodeRows);
+        tokens = Math.max(tokens, size);
         addLoad(total.load, load, n);
       }
-      const sum = classOf(total.load, tokens);
+      // Slots are counted in step; where a pace parts their rows, those of some fall into the others' pauses.
+      const sum = total.squares > 0 || !before ? classOf(total.load, tokens) : before;
+      before = sum;
       sum.sweeps += weight;
       sum.squares += total.squares * weight;
       addLoad(sum.load, total.load, weight);
@@ -188,8 +193,9 @@ function sweepsOf(
   const sweeps: Load[] = [];
   // A row begins behind what all have in common.
   const s = promptTokens - sharedPrefixTokens;
-  const pace = admittedPerSweep / slotsOf(block);
   const capacity = Math.max(tokensPerSquareOf(block), block.batchSize);
+  // Time goes by only while a row lives: one of them is always under way.
+  const pace = Math.max(admittedPerSweep, 1 / (Math.ceil(s / capacity) + n - 1)) / slotsOf(block);
   // Rows that end at a sweep: how many, known when their prompt ends.
   const ends = new Map<number, number>();
   let waiting = count;

@@ -309,7 +309,7 @@ export function pacedPolicies(
         const setting = pacedSetting(model, { ...base, block: { ...kind, batchSize, batches } }, placement, usable.cpu);
         if (setting === undefined) continue;
         const at = costAt(model.blockAt(setting, placement), placement);
-        if (overflows(at, usable).length === 0) found.push({ policy, at });
+        if (overflows(at, usable).length === 0 && at.tokensPerSecond > 0) found.push({ policy, at });
         const { admittedPerSweep = 0, newTokens } = setting.workload;
         if (batchSize * batches > ROOMY * admittedPerSweep * newTokens) break;
       }
