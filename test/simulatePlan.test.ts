@@ -54,3 +54,32 @@ test.each([16, 512])(
     }
   },
 );
+
+test.each([
+  ['opt-6.7b', 1],
+  ['mixtral-8x7b', 1],
+  ['opt-6.7b', 4],
+])(
+  '%s in 4 bits, %i batches: a GPU makes floats of the weights that are used, once a sweep, in both',
+  async (name, batches) => {
+    const hardware = builtIn('lm-offload-a100');
+    const request = {
+      hardware,
+      shape: { ...requireKnownShape(name), layers: 2 },
+      workload: { promptTokens: 32, newTokens: 32, rows: 8 * batches },
+    };
+    const of = async (compressWeights: 'none' | '4bit') => {
+      const policy = flexgenPolicy(8, batches, [100, 0, 100, 0, 100, 0], { compressWeights });
+      const { queueSeconds } = await simulatePlan(request, policy);
+      return {
+        simulated: queueSeconds['gpu-compute'] ?? 0,
+        predicted: predict(request, policy).queueSeconds['gpu-compute'] ?? 0,
+      };
+    };
+    const [plain, compressed] = [await of('none'), await of('4bit')];
+    const more = compressed.predicted - plain.predicted;
+    expect(more).toBeGreaterThan(0);
+    expect((compressed.simulated - plain.simulated) / more).toBeGreaterThan(0.9);
+    expect((compressed.simulated - plain.simulated) / more).toBeLessThan(1.1);
+  },
+);

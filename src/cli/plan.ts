@@ -4,6 +4,7 @@ import { addSwitch, requireFlags } from './flags/commandFlags.js';
 import { decimal, path, size, sizeOrNone, wholeNumber } from './flags/parsers.js';
 import {
   BLOCK_LIMITS,
+  MemoryBudgetError,
   planCurves,
   PROCESS_BYTES,
   planDocument,
@@ -85,7 +86,7 @@ export function addPlan(program: Command, context: CommandContext): void {
   command.option('--max-new-tokens <n>', 'new tokens a row', wholeNumber(1, 2 ** 26), 128);
   command.option(
     '--shared-prefix-tokens <n>',
-    "of a prompt, tokens with which all of them begin: computed and kept once on a processor; the papers' models know nothing of it",
+    "of a prompt, tokens with which all of them begin: computed and kept once; the papers' models know nothing of it",
     wholeNumber(0, 2 ** 26),
     0,
   );
@@ -147,10 +148,30 @@ export function addPlan(program: Command, context: CommandContext): void {
     ).argParser(path),
   );
   command.action((flags: PlanCommandFlags) => {
-    return flags.chips !== undefined || flags.interconnect !== undefined
-      ? planChips(flags, command, context)
-      : plan(flags, context);
+    if (flags.chips !== undefined || flags.interconnect !== undefined) return planChips(flags, command, context);
+    checkSearched(flags, command);
+    return plan(flags, context);
   });
+}
+
+/** What bounds or settles the search. */
+const SEARCHED = [
+  'schedule',
+  'batchSize',
+  'batches',
+  'compressWeights',
+  'compressCache',
+  'threads',
+  'maxLatency',
+] as const satisfies readonly (keyof PlanCommandFlags)[];
+
+/** @throws UsageError for a flag of the search beside a policy, which would change nothing */
+function checkSearched({ policy }: PlanCommandFlags, command: Command): void {
+  if (policy === undefined) return;
+  const name = SEARCHED.find((each) => command.getOptionValueSource(each) === 'cli');
+  const flag = command.options.find((option) => option.attributeName() === name)?.long;
+  if (flag !== undefined && flag !== null)
+    throw new UsageError(`${flag} bounds the search: leave out --policy, which is one plan and no search`);
 }
 
 async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<void> {
@@ -165,8 +186,6 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
     throw new UsageError(
       `--hidden-states: found ${flags.hiddenStates} without --machines, expected links between some`,
     );
-  if (flags.policy !== undefined && flags.maxLatency !== undefined)
-    throw new UsageError('--max-latency bounds the search: leave out --policy, which is one plan and no search');
   const { model, policy, hardware: machine, trace, html } = flags;
   // A page or a trace is wanted for itself.
   if (html === undefined && trace === undefined) checkStandardOutput();
@@ -180,7 +199,7 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   const shape = await readModelShape(flags.model);
   const hardware = await measuring(context, flags.gpuMemory, (options) => readHardware(flags.hardware, options));
   const request = requestOf(flags, shape, hardware);
-  const document = planDocument(request, given);
+  const document = withProcess(flags, request, () => planDocument(request, given));
   if (document.predicted.warning !== undefined) context.say(`warning: ${document.predicted.warning}`);
   const simulated = flags.simulate ? await simulate(flags, request, document.policy, context) : undefined;
   if (flags.html !== undefined)
@@ -262,7 +281,7 @@ function requestOf(
     workload: { promptTokens, newTokens: maxNewTokens, ...(sharedPrefixTokens > 0 && { sharedPrefixTokens }), rows },
     caps: {
       ...(gpuMemory !== undefined && { gpu: gpuMemory }),
-      ...(cpuMemory !== undefined && { cpu: capped(cpuMemory, hardware, costModel) }),
+      ...(cpuMemory !== undefined && { cpu: capped(cpuMemory, { hardware, costModel }) }),
       ...(diskMemory !== undefined && { disk: diskMemory }),
     },
     allow: {
@@ -293,13 +312,27 @@ async function simulate(
 }
 
 /**
+ * Runs a plan whose caps are those of a plan, and names those of a process where it fits none.
+ * @throws MemoryBudgetError
+ */
+function withProcess<Plan>({ cpuMemory }: PlanCommandFlags, request: PlanRequest, run: () => Plan): Plan {
+  try {
+    return run();
+  } catch (error) {
+    if (!(error instanceof MemoryBudgetError) || error.tier !== 'cpu' || !leavesProcess(request)) throw error;
+    const { availableBytes, neededBytes } = error;
+    throw new MemoryBudgetError('cpu', cpuMemory ?? availableBytes, neededBytes + PROCESS_BYTES, 'the smallest plan');
+  }
+}
+
+/**
  * What a cap on the process leaves for a plan. GPU machines and the papers' models count in capacities of tiers: there
  * it is what it is.
  */
-function capped(
-  cpuMemory: number,
-  { memory }: PlanRequest['hardware'],
-  costModel: PlanCommandFlags['costModel'],
-): number {
-  return memory.gpuBytes > 0 || costModel !== 'spillway' ? cpuMemory : Math.max(1, cpuMemory - PROCESS_BYTES);
+function capped(cpuMemory: number, of: Pick<PlanRequest, 'hardware' | 'costModel'>): number {
+  return leavesProcess(of) ? Math.max(1, cpuMemory - PROCESS_BYTES) : cpuMemory;
+}
+
+function leavesProcess({ hardware, costModel }: Pick<PlanRequest, 'hardware' | 'costModel'>): boolean {
+  return hardware.memory.gpuBytes === 0 && costModel === 'spillway';
 }

@@ -35,7 +35,18 @@ const matmulSchema = z
     }),
   )
   .min(1)
-  .max(256);
+  .max(256)
+  .superRefine((points, context) => {
+    // Whatever has more inputs than were measured is as fast as long weights: they have to be there.
+    const wrong = points.find(({ inputs = 1 }) => inputs >= LONG_INPUTS);
+    if (wrong)
+      context.addIssue({ code: 'custom', message: `expected inputs below ${LONG_INPUTS}, and none for longer ones` });
+    for (const { weights } of points)
+      if (!points.some((point) => point.weights === weights && point.inputs === undefined)) {
+        context.addIssue({ code: 'custom', message: `expected points of ${weights} without inputs, too: long ones` });
+        return;
+      }
+  });
 /**
  * Attention of single new tokens by what the cache is kept as, and by how many query heads share a head of keys and
  * values: the bytes that these would have in 16 bits, a second. What quantised ones cost to read is in it.
@@ -221,7 +232,7 @@ export const profileSchema = z
      * multiplied by it.
      */
     corrections: z
-      .record(z.string().regex(WORK_KIND), z.number())
+      .record(z.string().regex(WORK_KIND, 'expected a kind of work, such as compute.decode.q4.64'), z.number())
       .refine(areCorrections, { error: `expected ${CORRECTIONS_WORDS}` })
       .optional(),
     flexgen: flexgenSchema.optional(),

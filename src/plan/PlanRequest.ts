@@ -85,8 +85,12 @@ const requestSchema: z.ZodType<PlanRequest> = z.strictObject({
  */
 export function parseRequest(value: PlanRequest): PlanRequest {
   const request = parsedArgument(requestSchema, value, 'request');
-  const { workload, shape } = request;
+  const { workload, shape, costModel = 'spillway' } = request;
   const { promptTokens, sharedPrefixTokens = 0 } = workload;
+  if (costModel !== 'spillway' && shape.experts !== undefined)
+    throw new UsageError(
+      `costModel: found ${costModel} for ${shape.name} with ${shape.experts.count} experts, expected spillway: the papers' models know dense models alone`,
+    );
   if (sharedPrefixTokens >= promptTokens)
     throw new UsageError(
       `sharedPrefixTokens: found ${sharedPrefixTokens}, expected fewer than promptTokens, ${promptTokens}: a row's last token is its own`,

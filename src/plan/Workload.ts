@@ -5,8 +5,8 @@ export interface Workload {
   readonly promptTokens: number;
   readonly newTokens: number;
   /**
-   * Of a prompt, the tokens with which all of them begin: fewer than a prompt has. Computed once, and kept once, where
-   * the cache is in memory and the processor computes. Default 0.
+   * Of a prompt, the tokens with which all of them begin: fewer than a prompt has. Computed once, and kept once; but
+   * beside a GPU with pages on disk that the processor attends to, and in the papers' models, by every row. Default 0.
    */
   readonly sharedPrefixTokens?: number | undefined;
   /** How many there are. Default: without end, which is to say whole blocks of them. */

@@ -45,7 +45,13 @@ interface Issue {
 
 /** The first thing that is wrong with a document. */
 function issueWords(error: z.ZodError, document: unknown): Issue {
-  const issue = error.issues[0];
+  const [first] = error.issues;
+  // A whole number that is too large is beyond what numbers hold, and beyond what the field allows: the lower bound
+  // tells more.
+  const bounds = error.issues.flatMap((each) =>
+    each.code === 'too_big' && each.path.join('.') === first?.path.join('.') ? [each] : [],
+  );
+  const issue = first?.code === 'too_big' ? bounds.reduce((a, b) => (b.maximum < a.maximum ? b : a)) : first;
   const path = issue?.path ?? [];
   if (issue?.code === 'invalid_key')
     return {
@@ -83,16 +89,21 @@ const TYPES: Readonly<Record<string, string>> = {
 function expectedWords(issue: z.core.$ZodIssue | undefined, value: unknown): string {
   switch (issue?.code) {
     case 'too_small':
+      if (issue.origin === 'string') return `a text of at least ${issue.minimum} characters`;
       return issue.origin === 'array'
         ? `a list of at least ${issue.minimum}`
         : `a number ${issue.inclusive === false ? 'above' : 'of at least'} ${issue.minimum}`;
     case 'too_big':
+      if (issue.origin === 'string') return `a text of at most ${issue.maximum} characters`;
       return `${issue.origin === 'array' ? 'a list of' : 'a number of'} at most ${issue.maximum}`;
     case 'invalid_type':
       if (issue.expected === 'number' && (value === Infinity || value === -Infinity)) return 'a finite number';
       return TYPES[issue.expected] ?? `a value of type ${issue.expected}`;
     case 'invalid_value':
-      return `one of ${issue.values.map(String).join(', ')}`;
+      return issue.values.length === 1 ? String(issue.values[0]) : `one of ${issue.values.map(String).join(', ')}`;
+    case 'invalid_union':
+      if ('options' in issue && Array.isArray(issue.options)) return `one of ${issue.options.map(String).join(', ')}`;
+      return issue.errors.map(([each]) => expectedWords(each, value)).join(' or ');
     default:
       return issue?.message.replace(/^expected /, '') ?? 'a valid document';
   }

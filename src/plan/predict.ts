@@ -1,7 +1,9 @@
 import { blockSeconds } from './blockSeconds.js';
 import { MemoryBudgetError } from '../errors/MemoryBudgetError.js';
+import { UsageError } from '../errors/UsageError.js';
 import { type BlockCost, type BlockSetting, type CostAt, type CostModel, costAt, overflows } from './CostModel.js';
 import { COST_MODELS } from './costModels.js';
+import type { HardwareProfile } from './HardwareProfile.js';
 import { vectorOf, type PlacementVector } from './Placement.js';
 import type { Tier } from '../engine/grid/Tier.js';
 import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from './PlanRequest.js';
@@ -42,10 +44,24 @@ export function settingOf(
   const model = COST_MODELS[costModel];
   const { weights: _w, cache: _c, activations: _h, ...block } = policy;
   const capped = cappedHardware(hardware, caps);
+  checkTiers(capped, policy);
   const whole = { hardware: capped, shape, workload, block };
   const placement = vectorOf(policy);
   const setting = pacedSetting(model, whole, placement, usableBytes(capped).cpu) ?? whole;
   return { model, policy, setting, placement, cost: model.blockAt(setting, placement) };
+}
+
+/**
+ * What is on a tier that is not there would take no memory, and no time.
+ * @throws UsageError for a policy that puts something on a GPU that the machine has not
+ */
+function checkTiers({ memory, name: machine }: HardwareProfile, policy: Policy): void {
+  if (memory.gpuBytes > 0) return;
+  for (const name of ['weights', 'cache', 'activations'] as const)
+    if (policy[name].gpu > 0)
+      throw new UsageError(
+        `policy: found ${name}.gpu ${policy[name].gpu}, expected 0: ${JSON.stringify(machine)} has no GPU, or its memory is capped at 0`,
+      );
 }
 
 /**
@@ -64,6 +80,7 @@ export function predict(request: PlanRequest, policy: Policy): Prediction {
 export function blockSecondsOf(request: PlanRequest, policy: Policy): number {
   const { hardware, shape, workload, caps, costModel = 'spillway' } = parseRequest(request);
   const capped = cappedHardware(hardware, caps);
+  checkTiers(capped, policy);
   const setting = { hardware: capped, shape, workload, block: policy };
   return blockSeconds(COST_MODELS[costModel], setting, vectorOf(policy), usableBytes(capped).cpu);
 }

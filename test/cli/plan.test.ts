@@ -4,6 +4,7 @@ import type { PipelinePlan, SimulatedPipeline } from '../../src/api/plan.js';
 import { createProgram } from '../../src/cli/program.js';
 import { InterruptedError } from '../../src/errors/InterruptedError.js';
 import { temporaryFolder } from '../jobs/support/files.js';
+import { CPU_MACHINE } from '../plan/support/hardware.js';
 import { runCli } from './support.js';
 
 const path = temporaryFolder();
@@ -118,6 +119,29 @@ describe('plan', () => {
       predicted: Record<string, number>;
     };
     expect(predicted.predicted.tokensPerSecond).toBeCloseTo(plan.predicted.tokensPerSecond ?? 0, 9);
+  });
+
+  test('a flag of the search beside a policy, which would change nothing, is refused', async () => {
+    writeFileSync(path('fixed.json'), JSON.stringify(PUBLISHED));
+    for (const flag of ['--compress-cache 4bit', '--max-latency 5']) {
+      const { code, stderr } = await runCli([...T4, '--policy', path('fixed.json'), ...flag.split(' ')]);
+      const [name] = flag.split(' ');
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringContaining(`${name ?? ''} bounds the search: leave out --policy, which is one plan and no search`),
+      ]);
+    }
+  });
+
+  test('the budget that is named where none fits is one that works', async () => {
+    const hardware = { ...CPU_MACHINE, memory: { ...CPU_MACHINE.memory, cpuBytes: 2 ** 36, diskBytes: 0 } };
+    writeFileSync(path('machine.json'), JSON.stringify(hardware));
+    const args = ['plan', '--model', 'opt-6.7b', '--hardware', path('machine.json'), '--prompt-tokens', '100'];
+    const { code, stderr } = await runCli([...args, '--cpu-memory', '8GiB']);
+    expect([code, stderr]).toEqual([3, expect.stringContaining('cpu memory is capped at 8 GiB;')]);
+    const [, budget = ''] = /\(--cpu-memory (\d+)\)/.exec(stderr) ?? [];
+    expect((await runCli([...args, '--cpu-memory', budget])).code).toBe(0);
+    expect((await runCli([...args, '--cpu-memory', String(Math.floor(Number(budget) * 0.99))])).code).toBe(3);
   });
 
   test('a bound on the latency of a block', async () => {

@@ -7,7 +7,7 @@ import { requireKnownShape } from '../../src/plan/knownShapes.js';
 import { planDocument } from '../../src/plan/document/planDocument.js';
 import type { Allowed, PlanRequest } from '../../src/plan/PlanRequest.js';
 import { parsePolicy, type Policy } from '../../src/plan/Policy.js';
-import { predict } from '../../src/plan/predict.js';
+import { blockSecondsOf, predict } from '../../src/plan/predict.js';
 import { UsageError } from '../../src/errors/UsageError.js';
 import { simulatePlan } from '../../src/simulatePlan.js';
 import { builtIn, CPU_MACHINE, flexgenPolicy } from './support/hardware.js';
@@ -30,7 +30,7 @@ describe('one clear sentence for what makes no sense', () => {
       profile({ memory: { gpuBytes: 1e9, cpuBytes: 1e9, diskBytes: 0 } }),
       'gpu: found nothing, expected a value, as memory.gpuBytes is not 0',
     ],
-    [profile({ format: 'other' }), 'format: found "other", expected one of spillway-hardware-1'],
+    [profile({ format: 'other' }), 'format: found "other", expected spillway-hardware-1'],
     [profile({ colour: 1 }), 'document: found the unknown field colour, expected only known fields'],
     [profile({ cpu: { ...CPU_MACHINE.cpu, matmul: [] } }), 'cpu.matmul: found [], expected a list of at least 1'],
     ['text', 'document: found "text", expected an object'],
@@ -95,6 +95,7 @@ describe('one clear sentence for what makes no sense', () => {
     [{ batchSize: '4' }, 'batchSize: found "4", expected a number'],
     [{ batches: -1 }, 'batches: found -1, expected a number of at least 1'],
     [{ batches: 4n }, 'batches: found 4n, expected a number'],
+    [{ batchSize: 1e18 }, 'batchSize: found 1000000000000000000, expected a number of at most 4096'],
     [{ mostBatchSize: NaN }, 'mostBatchSize: found NaN, expected a number'],
     [{ threads: -2 }, 'threads: found -2, expected a number of at least 1'],
     [{ compressWeights: '4bit' }, 'compressWeights: found "4bit", expected a list'],
@@ -110,7 +111,7 @@ describe('one clear sentence for what makes no sense', () => {
     const refused = (request: object | undefined): unknown => choosePolicy(request as PlanRequest);
     expect(() => refused(undefined)).toThrow(new UsageError('request: found nothing, expected an object'));
     expect(() => refused({ hardware: {}, shape, workload })).toThrow(
-      new UsageError('request.hardware.format: found nothing, expected one of spillway-hardware-1'),
+      new UsageError('request.hardware.format: found nothing, expected spillway-hardware-1'),
     );
     expect(() => refused({ hardware: CPU_MACHINE, workload })).toThrow(
       new UsageError('request.shape: found nothing, expected an object'),
@@ -211,6 +212,66 @@ describe('one clear sentence for what makes no sense', () => {
     expect(needed).toBeGreaterThan(2 ** 30);
     expect(choosePolicy({ ...request, caps: { cpu: needed } }).predicted.fits).toBe(true);
     expect(() => choosePolicy({ ...request, caps: { cpu: needed * 0.99 } })).toThrow('smallest budget');
+  });
+
+  test('a search for one new token a row, as of labels and embeddings, ends in a plan that has a speed', () => {
+    for (const gib of [4, 6, 8, 12])
+      for (const promptTokens of [64, 512, 1500]) {
+        const hardware = { ...CPU_MACHINE, memory: { ...CPU_MACHINE.memory, cpuBytes: gib * 2 ** 30 } };
+        const { predicted, runnersUp } = choosePolicy({
+          hardware,
+          shape: requireKnownShape('opt-6.7b'),
+          workload: { promptTokens, newTokens: 1, rows: 5000 },
+        });
+        for (const plan of [predicted, ...runnersUp.map((each) => each.predicted)]) {
+          expect(plan.tokensPerSecond).toBeGreaterThan(0);
+          expect(plan.wallSeconds).toBeGreaterThan(0);
+        }
+      }
+  });
+
+  test('where memory is scarce smaller squares are searched as well, and the plan is the best of them', () => {
+    const scarce = {
+      hardware: { ...CPU_MACHINE, memory: { ...CPU_MACHINE.memory, cpuBytes: 2 ** 31 } },
+      shape: requireKnownShape('opt-6.7b'),
+      workload: { promptTokens: 512, newTokens: 128, rows: 1000 },
+      caps: { cpu: 1.6e9 },
+    };
+    const { policy, predicted } = choosePolicy(scarce);
+    const at = (tokensPerSquare: number): number =>
+      choosePolicy({ ...scarce, allow: { tokensPerSquare } }).predicted.tokensPerSecond;
+    expect(policy.tokensPerSquare).toBeLessThan(512);
+    expect(predicted.tokensPerSecond).toBe(Math.max(at(128), at(48)));
+    expect(predicted.tokensPerSecond).toBeGreaterThan(1.05 * at(512));
+  });
+
+  test("what a machine has not, a paper's model does not know, or would be computed at no speed", () => {
+    const request = { hardware: CPU_MACHINE, shape, workload };
+    const onGpu = { ...flexgenPolicy(1, 1, [0, 100, 100, 0, 0, 100]) };
+    const sentence = 'policy: found cache.gpu 1, expected 0: "two cores" has no GPU, or its memory is capped at 0';
+    expect(() => predict(request, onGpu)).toThrow(new UsageError(sentence));
+    expect(() => blockSecondsOf(request, onGpu)).toThrow(new UsageError(sentence));
+    expect(() => predict({ ...request, hardware: builtIn('flexgen-t4'), caps: { gpu: 0 } }, onGpu)).toThrow(
+      'policy: found cache.gpu 1, expected 0: "flexgen-t4" has no GPU',
+    );
+    const experts = { ...request, hardware: builtIn('flexgen-t4'), shape: requireKnownShape('mixtral-8x7b') };
+    expect(() => choosePolicy({ ...experts, costModel: 'flexgen' })).toThrow(
+      new UsageError(
+        "costModel: found flexgen for mixtral-8x7b with 8 experts, expected spillway: the papers' models know dense models alone",
+      ),
+    );
+    const point = { weights: 'f16' as const, tokens: 1, flopsPerSecond: 1e9 };
+    const measured = (matmul: object[]): unknown => ({ ...CPU_MACHINE, cpu: { ...CPU_MACHINE.cpu, matmul } });
+    const refused = (matmul: object[]): unknown => parseHardware(measured(matmul), 'h.json');
+    expect(() => refused([{ ...point, inputs: 4096 }])).toThrow(
+      'cpu.matmul: found [{"weights":"f16","tokens":1,"flopsPerSecond":1000000000,"inputs":4096}], expected inputs below 4096, and none for longer ones',
+    );
+    expect(() =>
+      refused([
+        { ...point, weights: 'q8' },
+        { ...point, inputs: 512 },
+      ]),
+    ).toThrow('expected points of f16 without inputs, too: long ones');
   });
 
   test('a given policy is predicted even where it does not fit', () => {

@@ -4,6 +4,7 @@ import { nativeCall } from '../../bindings/nativeCall.js';
 import { compressBindings } from '../../model/compressBindings.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import { PAGE_TOKENS } from '../../plan/reserves.js';
+import { SMALLER_SQUARES } from '../../plan/search/choosePolicy.js';
 import type { Grid } from '../grid/Square.js';
 import { pagesOfRows, placePages, type PagePlacement } from '../memory/PagePlacement.js';
 import { OPTION_TABLE } from './engineOptions.js';
@@ -44,11 +45,6 @@ const PINNED_BLOCKS = 2;
 const MIN_ROW_TOKENS = 512;
 /** One layer is computed while the next one is read. */
 export const WEIGHT_BUFFERS = 2;
-/**
- * Tokens of a square where memory is scarce: prompts take more passes, and all that is computed for a square less
- * memory.
- */
-const SMALLER_SQUARES = [128, 48];
 const LEAST_SQUARE = 16;
 const COMPRESSED_CACHE = { '8bit': 'q8', '4bit': 'q4' } as const;
 

@@ -84,8 +84,6 @@ const LIBRARY_BYTES = 96 * 2 ** 20;
 const CLEARLY_FASTER = 1.1;
 /** Memory for so many times the weights has room for rows as well. */
 const SPACIOUS = 2;
-/** Tokens of a square where memory is so scarce that working memory counts. */
-const SMALLER_SQUARES = [128, 48];
 /** A compression is recommended that is at least so much faster. */
 const WORTH_A_WORD = 1.2;
 /** What happens with a GPU of which no figures are there. */
@@ -323,24 +321,14 @@ function searched(
   };
 }
 
-/** The best plan; where memory is scarce, also of those with smaller squares. Undefined if nothing fits. */
+/** The best plan; undefined if nothing fits. */
 function bestPlan(request: PlanRequest): RankedPlan | undefined {
-  const plans: RankedPlan[] = [];
-  for (const tokensPerSquare of [undefined, ...(request.allow?.tokensPerSquare === undefined ? SMALLER_SQUARES : [])]) {
-    const { batchSize, mostBatchSize = Infinity } = request.allow ?? {};
-    if (tokensPerSquare !== undefined && batchSize !== undefined && batchSize > tokensPerSquare) continue;
-    const allow =
-      tokensPerSquare === undefined
-        ? request.allow
-        : { ...request.allow, tokensPerSquare, mostBatchSize: Math.min(mostBatchSize, tokensPerSquare) };
-    try {
-      plans.push(clearlyBest(choosePolicy({ ...request, allow })));
-    } catch (error) {
-      if (!(error instanceof MemoryBudgetError)) throw error;
-    }
-    if (plans[0] !== undefined && plans[0].policy.weights.disk === 0 && plans[0].policy.cache.disk === 0) break;
+  try {
+    return clearlyBest(choosePolicy(request));
+  } catch (error) {
+    if (!(error instanceof MemoryBudgetError)) throw error;
+    return undefined;
   }
-  return plans.sort((a, b) => b.predicted.tokensPerSecond - a.predicted.tokensPerSecond)[0];
 }
 
 function clearlyBest({ readsOnly, ...best }: Choice): RankedPlan {

@@ -1,10 +1,10 @@
 import { paretoFrontier } from '../paretoFrontier.js';
 import { choosePolicy } from '../search/choosePolicy.js';
-import { layerElements } from '../ModelShape.js';
 import type { PlanRequest } from '../PlanRequest.js';
 import { usableBytes } from '../PlanRequest.js';
 import type { Policy } from '../Policy.js';
-import { matmulFlopsPerSecond, matmulKind } from '../model/computeSeconds.js';
+import { layerFlopsPerToken, matmulFlopsPerSecond, matmulKind } from '../model/computeSeconds.js';
+import { sizesOf } from '../model/sizes.js';
 
 /** One curve: y over x; undefined where nothing fits. */
 export interface Curve {
@@ -76,7 +76,9 @@ export function planCurves(request: PlanRequest, policy: Policy): PlanCurves {
   const link =
     hardware.memory.gpuBytes > 0 ? hardware.links.hostToDeviceBytesPerSecond : hardware.links.diskReadBytesPerSecond;
   const tokens = Array.from({ length: 13 }, (_, power) => 2 ** power);
-  const weightFlops = 2 * layerElements(shape);
+  // Layers stream whole, all experts among them, and compressed where they are.
+  const { layerWeightBytes } = sizesOf({ shape, workload: request.workload, block: policy });
+  const tokenFlops = layerFlopsPerToken(shape);
   return {
     byBlock: { x: sizes, y: points.map((point) => point?.tokensPerSecond) },
     byMemory: { tier, x: bytes.map((each) => each / 2 ** 30), y: memory },
@@ -87,9 +89,7 @@ export function planCurves(request: PlanRequest, policy: Policy): PlanCurves {
     roofline: {
       tokens,
       compute: tokens.map((count) => matmulFlopsPerSecond(on, matmulKind(shape, policy.compressWeights), count)),
-      link: tokens.map((count) =>
-        link === undefined ? undefined : (count * weightFlops * link) / shape.layerWeightBytes,
-      ),
+      link: tokens.map((count) => (link === undefined ? undefined : (count * tokenFlops * link) / layerWeightBytes)),
     },
   };
 }

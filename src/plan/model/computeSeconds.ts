@@ -160,6 +160,23 @@ export function expertsTouched({ count, perToken }: NonNullable<ModelShape['expe
   return count * (1 - (1 - perToken / count) ** tokens);
 }
 
+/**
+ * What making floats of a layer's compressed weights takes a GPU, once a sweep, of which no products with compressed
+ * weights were measured: of those that so many tokens are multiplied with, by part of the layer.
+ */
+export function dequantiseSeconds(
+  { on, shape, compressWeights }: ComputeSetting,
+  tokens: number,
+): { readonly project: number; readonly finish: number } {
+  const kind = matmulKind(shape, compressWeights);
+  if (compressWeights === 'none' || on.matmul.some(({ weights }) => weights === kind)) return { project: 0, finish: 0 };
+  const { heads, kvHeads, headDim, hiddenSize, experts } = shape;
+  const projected = hiddenSize * headDim * (heads + 2 * kvHeads);
+  const blocks = experts ? expertsTouched(experts, tokens) : 1;
+  const others = attentionElements(shape) - projected + blocks * feedForwardElements(shape);
+  return { project: projected / on.dequantiseValuesPerSecond, finish: others / on.dequantiseValuesPerSecond };
+}
+
 /** Output product, residual sums, feed-forward block. Of a mixture the experts that are touched share the tokens. */
 export function finishSeconds(setting: ComputeSetting, tokens: number): number {
   const { shape } = setting;

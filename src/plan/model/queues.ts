@@ -2,11 +2,11 @@ import { sum, times, type Affine } from '../Affine.js';
 import type { BlockSetting } from '../CostModel.js';
 import type { PlacementShares } from '../Placement.js';
 import { type Corrections, computeFactor } from '../corrections.js';
-import { layerElements } from '../ModelShape.js';
 import { PAGE_TOKENS } from '../reserves.js';
 import { diskRates, linkRates } from './transferRates.js';
 import {
   decodeAttentionSeconds,
+  dequantiseSeconds,
   finishSeconds,
   headSeconds,
   hostAttentionSeconds,
@@ -125,7 +125,8 @@ export function layerQueues(
     ];
     return { queues: { 'cpu-compute': compute, ...disk }, bounds };
   }
-  const dequantise = block.compressWeights === 'none' ? 0 : layerElements(shape) / gpu.on.dequantiseValuesPerSecond;
+  const floats = dequantiseSeconds(gpu, squares * tokens);
+  const dequantise = floats.project + floats.finish;
   const host = block.cpuAttention;
   // The processor attends to pages that rows share for each of them anew.
   const sharedKeys = load.sharedKeys * (load.decodeRows / Math.max(1, tokens));

@@ -2,8 +2,10 @@ import type { BlockSetting } from '../CostModel.js';
 import { computeFactor } from '../corrections.js';
 import { mayBeSampled } from '../../engine/grid/Square.js';
 import type { PlacementShares } from '../Placement.js';
+import { slotsOf } from '../Policy.js';
 import {
   decodeAttentionSeconds,
+  dequantiseSeconds,
   finishSeconds,
   headSeconds,
   hostAttentionSeconds,
@@ -71,6 +73,7 @@ function taskParts(
     'disk-write': disk.write,
   };
   const on = gpu ?? cpu;
+  const slots = slotsOf(setting.block);
   const onCpu = gpu && setting.block.cpuAttention ? 1 - placement.cache.gpu : 0;
   const alone = (seconds: number): { readonly on: number; readonly host: number } => ({ on: seconds, host: 0 });
   return ({ name, part, queue, bytes, batch }) => {
@@ -100,8 +103,10 @@ function taskParts(
     // A GPU's tasks are started while those before them run.
     const task = (name: Parameters<typeof partSeconds>[1], work: number): number =>
       corrected * (gpu ? Math.max(partSeconds(on, name), work) : partSeconds(on, name) + work);
-    if (part === 'project') return alone(task('project', projectSeconds(on, tokens)));
-    if (part === 'finish') return alone(task('finish', finishSeconds(on, tokens)));
+    // Once for all batches of a sweep.
+    const floats = gpu ? dequantiseSeconds(gpu, slots * tokens) : { project: 0, finish: 0 };
+    if (part === 'project') return alone(task('project', projectSeconds(on, tokens)) + floats.project / slots);
+    if (part === 'finish') return alone(task('finish', finishSeconds(on, tokens)) + floats.finish / slots);
     if (part === 'head') return alone(task('head', headSeconds(on, sampled)));
     if (part !== 'attend') return alone(task('embed', 0));
     const host = onCpu > 0 ? onCpu * hostAttentionSeconds(cpu, links, contextKeys, decodeRows) : 0;

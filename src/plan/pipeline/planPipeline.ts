@@ -105,6 +105,7 @@ export function planPipeline({ machines: given, hiddenStates = 'float32', ...res
     throw new UsageError(
       `machines: found ${machines.length}, expected at most the ${shape.layers} layers of the model`,
     );
+  checkSettled(request);
   const schedule = allow.schedules?.[0] ?? 'diagonal';
   if (BLOCK_SCHEDULES[schedule].sweep === 'one-slot')
     throw new UsageError(`schedules: found ${schedule}, which has one batch at a time, expected zigzag or diagonal`);
@@ -118,6 +119,21 @@ export function planPipeline({ machines: given, hiddenStates = 'float32', ...res
   throw new UsageError(
     `machines: found ${machines.length} with ${formatBytes(bytes)} of memory together, which do not hold ${shape.name} with ${batches} batches of ${batchSize} rows, expected larger ones, or more of them`,
   );
+}
+
+/**
+ * What is searched on one machine, and not on several.
+ * @throws UsageError naming what was left open, or bounded
+ */
+function checkSettled({ allow = {}, maxLatencySeconds }: PlanRequest): void {
+  const { schedules, compressWeights, compressCache, cpuAttention } = allow;
+  for (const [name, found] of Object.entries({ schedules, compressWeights, compressCache, cpuAttention }))
+    if (found !== undefined && (found.length > 1 || name === 'cpuAttention'))
+      throw new UsageError(
+        `allow.${name}: found ${found.join(', ')}, expected ${name === 'cpuAttention' ? 'none' : 'one of them'} for several machines`,
+      );
+  if (maxLatencySeconds !== undefined)
+    throw new UsageError(`maxLatencySeconds: found ${maxLatencySeconds}, expected none for several machines`);
 }
 
 /** Of plans that are about as fast, the smaller one answers sooner. */
@@ -137,9 +153,12 @@ function bestOf(request: PlanRequest, machines: readonly CappedMachine[], settle
   const { workload, allow = {} } = request;
   const { rows = Infinity } = workload;
   let best: PipelinePlan | undefined;
-  for (const batchSize of allow.batchSize === undefined ? BATCH_SIZES : [allow.batchSize]) {
+  const { mostBatchSize = Infinity, mostBatches = Infinity } = allow;
+  const sizes = BATCH_SIZES.filter((size) => size <= mostBatchSize);
+  const counts = countsFor(machines.length).filter((count) => count <= mostBatches);
+  for (const batchSize of allow.batchSize === undefined ? sizes : [allow.batchSize]) {
     let division: readonly number[] | undefined;
-    for (const batches of allow.batches === undefined ? countsFor(machines.length) : [allow.batches]) {
+    for (const batches of allow.batches === undefined ? counts : [allow.batches]) {
       if (best && batches * batchSize > rows) break;
       const plan = planOf(request, machines, { ...settled, batchSize, batches, division });
       // Of more rows than those that do not fit, none do.

@@ -1,4 +1,6 @@
 import { leastValue } from '../Affine.js';
+import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
+import { UsageError } from '../../errors/UsageError.js';
 import { tooSlow } from '../blockSeconds.js';
 import type { CostModel } from '../CostModel.js';
 import { COST_MODELS } from '../costModels.js';
@@ -26,8 +28,12 @@ export interface Choice extends RankedPlan {
 
 const RUNNERS_UP = 4;
 
+/** Tokens of a square that are tried where memory is so scarce that working memory counts. */
+export const SMALLER_SQUARES: readonly number[] = [128, 48];
+
 /**
- * The fastest policy that fits the caps, under a cost model. Pure; at most about a second for the largest models.
+ * The fastest policy that fits the caps, under a cost model. Where memory is so scarce that something goes to disk, or
+ * nothing fits, squares of fewer tokens are searched as well. Pure; at most some seconds for the largest models.
  *
  * @throws UsageError for a request that makes no sense, and for a `maxLatencySeconds` that no block keeps: it names the
  *   least that was found
@@ -35,6 +41,51 @@ const RUNNERS_UP = 4;
  */
 export function choosePolicy(given: PlanRequest): Choice {
   const request = parseRequest(given);
+  const withGpu = cappedHardware(request.hardware, request.caps).memory.gpuBytes > 0;
+  const choices: Choice[] = [];
+  let tooLittle: MemoryBudgetError | undefined;
+  for (const each of bySquare(request)) {
+    try {
+      choices.push(chooseAt(each));
+    } catch (error) {
+      if (!(error instanceof MemoryBudgetError)) throw error;
+      if (!tooLittle || (error.tier === tooLittle.tier && error.neededBytes < tooLittle.neededBytes)) tooLittle = error;
+    }
+    const [usual] = choices;
+    // What a square takes is little of a GPU's memory.
+    if (usual && (withGpu || (usual.policy.weights.disk === 0 && usual.policy.cache.disk === 0))) break;
+  }
+  const fastest = (plans: readonly RankedPlan[]): RankedPlan[] =>
+    [...plans].sort((a, b) => b.predicted.tokensPerSecond - a.predicted.tokensPerSecond);
+  const plans = fastest(choices.flatMap((choice) => [choice, ...choice.runnersUp]));
+  const [best] = plans;
+  if (best === undefined) throw tooLittle ?? new UsageError('allow: found no block that could be searched');
+  const [readsOnly] = fastest(choices.flatMap(({ readsOnly: each }) => (each ? [each] : [])));
+  const sum = (field: keyof Choice['searched']): number =>
+    choices.reduce((total, { searched }) => total + searched[field], 0);
+  return {
+    policy: best.policy,
+    predicted: best.predicted,
+    readsOnly,
+    runnersUp: distinct(plans).slice(1, 1 + RUNNERS_UP),
+    searched: { blocks: sum('blocks'), programs: sum('programs'), feasible: sum('feasible') },
+  };
+}
+
+/** The request, and the same with smaller squares where those are open and the cost model knows them. */
+function* bySquare(request: PlanRequest): Generator<PlanRequest> {
+  yield request;
+  const { allow = {}, costModel = 'spillway' } = request;
+  if (costModel !== 'spillway' || allow.tokensPerSquare !== undefined) return;
+  for (const tokensPerSquare of SMALLER_SQUARES) {
+    // Every row has a token in a square.
+    if (allow.batchSize !== undefined && allow.batchSize > tokensPerSquare) continue;
+    const mostBatchSize = Math.min(allow.mostBatchSize ?? Infinity, tokensPerSquare);
+    yield { ...request, allow: { ...allow, tokensPerSquare, mostBatchSize } };
+  }
+}
+
+function chooseAt(request: PlanRequest): Choice {
   const { shape, workload, costModel = 'spillway' } = request;
   const model = COST_MODELS[costModel];
   const hardware = cappedHardware(request.hardware, request.caps);

@@ -95,3 +95,46 @@ test('sweeps are counted as the schedules make them, square by square', () => {
     { numRuns: 300 },
   );
 });
+
+test('rows that come in at a pace are computed once each, whatever the pace: no square is empty, and one row is always under way', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 100 }),
+      fc.integer({ min: 1, max: 6 }),
+      fc.integer({ min: 1, max: 40 }),
+      fc.integer({ min: 1, max: 8 }),
+      fc.integer({ min: 1, max: 4 }),
+      fc.double({ min: 1e-9, max: 8, noNaN: true }),
+      (promptTokens, newTokens, rows, batchSize, batches, admittedPerSweep) => {
+        const tokensPerSquare = 16;
+        const classes = countSweeps(
+          { promptTokens, newTokens, rows, admittedPerSweep },
+          {
+            schedule: 'diagonal',
+            batchSize,
+            batches,
+            compressWeights: 'none',
+            compressCache: 'none',
+            cpuAttention: true,
+            tokensPerSquare,
+          },
+        );
+        const total = (of: (each: (typeof classes)[number]) => number): number =>
+          classes.reduce((sum, each) => sum + of(each), 0);
+        for (const { load } of classes) expect(load.promptTokens + load.decodeRows).toBeGreaterThan(0);
+        expect(total(({ sweeps, squares, load }) => sweeps * squares * load.promptTokens)).toBeCloseTo(
+          rows * promptTokens,
+          6,
+        );
+        expect(total(({ sweeps, squares, load }) => sweeps * squares * load.decodeRows)).toBeCloseTo(
+          rows * (newTokens - 1),
+          6,
+        );
+        // Never slower than one row after the other.
+        const alone = Math.ceil(promptTokens / tokensPerSquare) + newTokens - 1;
+        expect(total(({ sweeps }) => sweeps)).toBeLessThanOrEqual((rows + batches) * alone + 1e-6);
+      },
+    ),
+    { numRuns: 300 },
+  );
+});

@@ -25,7 +25,7 @@ describe('a chip', () => {
     );
     await expect(readHardware('tpu-v4')).rejects.toThrow('hardware: found "tpu-v4", expected this, flexgen-t4');
     await expect(readChip('hardware/flexgen-t4.json')).rejects.toThrow(
-      'hardware/flexgen-t4.json: format: found "spillway-hardware-1", expected one of spillway-chip-1',
+      'hardware/flexgen-t4.json: format: found "spillway-hardware-1", expected spillway-chip-1',
     );
   });
 

@@ -78,6 +78,16 @@ describe('planPipeline', () => {
     const two = [machine('a'), machine('b')];
     expect(() => planPipeline(request(two, { costModel: 'flexgen' }))).toThrow(/costModel: found flexgen/);
     expect(() => planPipeline(request(two, { allow: { schedules: ['row'] } }))).toThrow(/schedules: found row/);
+    expect(() => planPipeline(request(two, { maxLatencySeconds: 5 }))).toThrow(
+      'maxLatencySeconds: found 5, expected none for several machines',
+    );
+    expect(() => planPipeline(request(two, { allow: { compressCache: ['none', '4bit'] } }))).toThrow(
+      'allow.compressCache: found none, 4bit, expected one of them for several machines',
+    );
+    const { batchSize, batches } = planPipeline(request(two, { allow: { mostBatchSize: 5, mostBatches: 3 } }));
+    expect(batchSize).toBeLessThanOrEqual(5);
+    expect(batches).toBeLessThanOrEqual(3);
+    expect(planPipeline(request(two)).batchSize).toBeGreaterThan(5);
     const workload = { promptTokens: 64, newTokens: 8, sharedPrefixTokens: 32 };
     expect(() => planPipeline(request(two, { workload }))).toThrow(/sharedPrefixTokens: found 32/);
     expect(() => planPipeline(request(Array.from({ length: 33 }, (_, i) => machine(`${i}`))))).toThrow(
