@@ -22,6 +22,12 @@ export interface ComputeSetting {
  */
 const HANDOVERS = { embed: 1, project: 5, attend: 2, finish: 10, head: 4 } as const;
 
+/**
+ * The same for each expert that is touched, in what a task costs: on a processor two products are handed to all
+ * threads; a GPU starts eight kernels, of which a dense block's task has six.
+ */
+const EXPERT_TASKS = { cpu: 2, gpu: 8 / 6 } as const;
+
 /** What a part costs beside its work. */
 export function partSeconds({ on, isCpu }: ComputeSetting, part: keyof typeof HANDOVERS): number {
   return on.taskSeconds * (isCpu ? HANDOVERS[part] : 1);
@@ -187,11 +193,19 @@ export function finishSeconds(setting: ComputeSetting, tokens: number): number {
   const each = experts ? (tokens * experts.perToken) / used : tokens;
   const up = matmulSeconds(setting, kind, hiddenSize, (feedForwardMatrices - 1) * feedForwardSize, each);
   const inner = used * (up + matmulSeconds(setting, kind, feedForwardSize, hiddenSize, each));
-  const forward = feedForwardSize * (experts?.perToken ?? 1);
+  const { perToken = 1 } = experts ?? {};
+  const forward = feedForwardSize * perToken;
+  // Rows are gathered for each expert, and added up behind it.
+  const gathered = experts ? 2 * hiddenSize * perToken : 0;
+  const started = experts ? used * EXPERT_TASKS[setting.isCpu ? 'cpu' : 'gpu'] * setting.on.taskSeconds : 0;
   return (
     out +
     inner +
-    rowSeconds(setting, tokens, { operations: 5 * hiddenSize + 2 * forward, passes: 8 * hiddenSize + 4 * forward })
+    started +
+    rowSeconds(setting, tokens, {
+      operations: 5 * hiddenSize + 2 * forward + gathered,
+      passes: 8 * hiddenSize + 4 * forward + 2 * gathered,
+    })
   );
 }
 

@@ -1,5 +1,7 @@
 import fc from 'fast-check';
-import { expertsTouched } from '../../../src/plan/model/computeSeconds.js';
+import { expertsTouched, finishSeconds } from '../../../src/plan/model/computeSeconds.js';
+import { requireKnownShape } from '../../../src/plan/knownShapes.js';
+import { builtIn } from '../support/hardware.js';
 
 describe('experts that tokens go to', () => {
   test('one token goes to its own, many to all', () => {
@@ -41,4 +43,19 @@ describe('experts that tokens go to', () => {
       { numRuns: 40 },
     );
   });
+});
+
+test('each expert that is touched costs what starting it does, whatever it computes', () => {
+  const { cpu } = builtIn('flexgen-t4');
+  const shape = requireKnownShape('qwen3-30b-a3b');
+  const seconds = (taskSeconds: number, isCpu: boolean, tokens: number): number =>
+    finishSeconds(
+      { on: { ...cpu, taskSeconds }, shape, isCpu, compressWeights: 'none', compressCache: 'none' },
+      tokens,
+    );
+  for (const tokens of [1, 64, 4096]) {
+    const touched = expertsTouched({ count: 128, perToken: 8 }, tokens);
+    expect(seconds(1, true, tokens) - seconds(0, true, tokens)).toBeCloseTo(2 * touched, 6);
+    expect(seconds(1, false, tokens) - seconds(0, false, tokens)).toBeCloseTo((8 / 6) * touched, 6);
+  }
 });
