@@ -150,10 +150,14 @@ function addTaskFlags(command: Command): ReadonlyMap<JobTaskName, readonly Optio
   return new Map<JobTaskName, readonly Option[]>([
     [
       'generate',
-      added(() => {
-        addFormatFlags(command);
-        addSamplingFlags(command);
-      }),
+      [
+        // It stands among the flags that say how prompts are made, which all tasks have.
+        ...command.options.filter((option) => option.attributeName() === 'reasoning'),
+        ...added(() => {
+          addFormatFlags(command);
+          addSamplingFlags(command);
+        }),
+      ],
     ],
     [
       'classify',

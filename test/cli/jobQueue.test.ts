@@ -234,6 +234,11 @@ describe('wrong usage', () => {
       1,
       'error: --temperature: found it beside --task embed, expected --task generate',
     ],
+    ...['classify', 'score', 'embed'].map((task): [string[], number, string] => [
+      submit(...files, '--task', task, '--reasoning', 'drop'),
+      1,
+      `error: --reasoning: found it beside --task ${task}, expected --task generate`,
+    ]),
     [submit(...files, '--task', 'classify', '--labels', 'a,a'), 1, 'error: labels[1]: found "a" a second time'],
     [submit(...files, '--task', 'rank'), 1, 'Allowed choices are generate, classify, score, embed.'],
   ])('%j', async (args, code, message) => {
