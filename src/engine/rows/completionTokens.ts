@@ -2,7 +2,7 @@ import { found } from '../../arguments/found.js';
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { Completion } from '../../rows/completions.js';
-import { checkedTokens, checkUnits, type RowLimits } from './promptTokens.js';
+import { checkedIds, checkUnits, type RowLimits } from './promptTokens.js';
 
 /** How texts become tokens that stand behind a prompt. */
 export interface CompletionRules {
@@ -27,24 +27,27 @@ export function completionTokens(
       `${name}: the model has no end token, expected one that can stand behind them`,
     );
   return completions.map((completion, at) => {
-    const tokens =
-      typeof completion === 'string' ? encoded(completion) : checkedTokens(completion, limits.vocabularySize);
+    const which = `${name}[${at}]`;
+    if (typeof completion === 'string') checkUnits(completion.length, limits, `${which}: found`);
+    const tokens = checkedIds(which, tokensOf(completion), limits.vocabularySize);
     if (tokens.length === 0)
       throw new RowError(
         'invalid-parameter',
-        `${name}[${at}]: found ${found(completion)}, of which no token is left, expected a text of one at least`,
+        typeof completion === 'string'
+          ? `${which}: found ${found(completion)}, of which no token is left, expected a text of one at least`
+          : `${which}: found an empty array, expected at least one token id`,
       );
     if (tokens.length > limits.contextTokens)
       throw new RowError(
         'too-long',
-        `${name}[${at}]: found ${tokens.length} tokens, the model's context holds ${limits.contextTokens}`,
+        `${which}: found ${tokens.length} tokens, the model's context holds ${limits.contextTokens}`,
       );
     return end && last !== undefined ? [...tokens, last] : tokens;
   });
 
-  function encoded(text: string): readonly number[] {
-    checkUnits(text.length, limits);
-    const tokens = tokenizer.encode(text, { specialTokens: false, parseSpecial: escapeSpecialTokens !== true });
-    return tokens.length === 0 ? tokens : checkedTokens(tokens, limits.vocabularySize);
+  function tokensOf(completion: Completion): readonly number[] {
+    return typeof completion === 'string'
+      ? tokenizer.encode(completion, { specialTokens: false, parseSpecial: escapeSpecialTokens !== true })
+      : completion;
   }
 }

@@ -112,13 +112,16 @@ function fieldsOf({ fields, id, prompt }: Row): Readonly<Record<string, unknown>
   throw new RowError('invalid-row', `fields: found ${found(fields)}, expected an object`);
 }
 
-/** Text far beyond the model's context is refused before it takes seconds to find out how far. @throws RowError */
-export function checkUnits(units: number, { contextTokens }: RowLimits): void {
+/**
+ * Text far beyond the model's context is refused before it takes seconds to find out how far. @param what the text is
+ * @throws RowError
+ */
+export function checkUnits(units: number, { contextTokens }: RowLimits, what = 'the prompt has'): void {
   const most = 2 ** 20 + ROW_LIMITS.textUnitsPerContextToken * contextTokens;
   if (units <= most) return;
   throw new RowError(
     'too-long',
-    `the prompt has ${units} UTF-16 units, the model's context holds ${contextTokens} tokens: expected at most ${most} units`,
+    `${what} ${units} UTF-16 units, the model's context holds ${contextTokens} tokens: expected at most ${most} units`,
   );
 }
 
@@ -132,14 +135,21 @@ export function checkedTokens(tokens: unknown, vocabularySize: number): readonly
       throw new RowError('invalid-row', `tokens: found ${found(tokens)}, expected an array of token ids`);
     if (tokens.length === 0)
       throw new RowError('empty-prompt', 'tokens: found an empty array, expected at least one token id');
-    return Array.from(tokens as unknown[], (token) => {
+    return checkedIds('tokens', tokens, vocabularySize);
+  });
+}
+
+/** The same of a list that may be empty. @param name what errors call it @throws RowError */
+export function checkedIds(name: string, tokens: readonly unknown[], vocabularySize: number): readonly number[] {
+  return readable(() =>
+    Array.from(tokens, (token) => {
       if (typeof token !== 'number' || !Number.isInteger(token) || token < 0 || token >= vocabularySize) {
         throw new RowError(
           'token-out-of-range',
-          `tokens: found ${found(token)}, expected ids from 0 to ${vocabularySize - 1}`,
+          `${name}: found ${found(token)}, expected ids from 0 to ${vocabularySize - 1}`,
         );
       }
       return token;
-    });
-  });
+    }),
+  );
 }

@@ -1,0 +1,53 @@
+import { describe, expect, test } from '@jest/globals';
+import { completionTokens } from '../../../src/engine/rows/completionTokens.js';
+import type { RowError } from '../../../src/errors/RowError.js';
+import type { Completion } from '../../../src/rows/completions.js';
+import { letterTokenizer } from '../../support/wordTokenizer.js';
+
+function tokens(name: string, completions: readonly Completion[], end = false): readonly (readonly number[])[] {
+  return completionTokens(name, completions, {
+    tokenizer: letterTokenizer(),
+    limits: { contextTokens: 20, vocabularySize: 27 },
+    end,
+  });
+}
+
+function refusal(name: string, completions: readonly Completion[]): readonly [string, string] {
+  try {
+    tokens(name, completions);
+  } catch (error) {
+    const { rowCode, message } = error as RowError;
+    return [rowCode, message];
+  }
+  throw new Error('nothing was refused');
+}
+
+describe('completionTokens', () => {
+  test('are those of texts, and ids as they are; the end token behind each where that is asked for', () => {
+    expect(tokens('completions', ['ab', [1, 26]])).toEqual([
+      [0, 1],
+      [1, 26],
+    ]);
+    expect(tokens('labels', ['ab'], true)).toEqual([[0, 1, 26]]);
+  });
+
+  test.each<[string, readonly Completion[], string, string]>([
+    [
+      'completions',
+      ['a', []],
+      'invalid-parameter',
+      'completions[1]: found an empty array, expected at least one token id',
+    ],
+    ['completions', [[1, 2], [27]], 'token-out-of-range', 'completions[1]: found 27, expected ids from 0 to 26'],
+    ['labels', ['a', '~'], 'token-out-of-range', 'labels[1]: found 29, expected ids from 0 to 26'],
+    [
+      'labels',
+      ['x'.repeat(3_000_000)],
+      'too-long',
+      "labels[0]: found 3000000 UTF-16 units, the model's context holds 20 tokens: expected at most",
+    ],
+    ['labels', ['a'.repeat(21)], 'too-long', "labels[0]: found 21 tokens, the model's context holds 20"],
+  ])('what is wrong is said of the %s: %#', (name, completions, code, message) => {
+    expect(refusal(name, completions)).toEqual([code, expect.stringContaining(message)]);
+  });
+});
