@@ -111,8 +111,10 @@ export class ActiveRow implements RunRow<OrderedResult> {
   private answered(sampled: SampledToken): RowResult | undefined {
     try {
       const { notFinite: place, failure } = sampled;
-      if (failure !== undefined)
+      if (failure !== undefined) {
+        this.release();
         return this.failed('limit', `the answer's responseFormat, behind ${this.tokens.length} tokens: ${failure}`);
+      }
       if (place)
         throw new RowError('numeric', notFinite(this.sequence.tokens.length + this.tokens.length - 1, place.layer));
       const result = this.push(sampled);
@@ -148,19 +150,25 @@ export class ActiveRow implements RunRow<OrderedResult> {
     place: SampledToken['place'],
   ): RowResult | undefined {
     // A grammar offers the end token where the answer is whole, and has no place for what would come behind it.
-    if ((!this.rules.ignoreEos || place) && this.tokenizer.endTokens.has(sampled.token))
-      return this.finish('stop', false);
+    if ((!this.rules.ignoreEos || place) && this.tokenizer.endTokens.has(sampled.token)) return this.ended('stop');
     this.tokens.push(sampled.token);
     this.counter.token();
     if (this.rules.logprobs !== undefined)
       this.logprobs.push({ token: sampled.token, logprob: sampled.logprob, top: sampled.top });
-    if (this.append(this.stream.push(sampled.token)))
-      return place === 'open' ? this.cutOff('one of its stop strings') : this.finish('stop', true);
-    if (place === 'ended') return this.finish('stop', false);
-    if (this.tokens.length < this.prepared.maxNewTokens) return undefined;
-    return place === 'open'
-      ? this.cutOff(`its limit of ${this.prepared.maxNewTokens} tokens`)
-      : this.finish('length', false);
+    if (this.append(this.stream.push(sampled.token))) return this.stopped(place);
+    if (place === 'ended') return this.ended('stop');
+    return this.tokens.length < this.prepared.maxNewTokens ? undefined : this.ended('length', place);
+  }
+
+  /** The row's tokens are all there. @param place of an answer that its limit has ended */
+  private ended(reason: FinishReason, place?: SampledToken['place']): RowResult {
+    if (this.release()) return this.stopped(place);
+    return place === 'open' ? this.cutOff(`its limit of ${this.prepared.maxNewTokens} tokens`) : this.result(reason);
+  }
+
+  /** A stop string has been found, and what begins with it is no part of the answer. */
+  private stopped(place: SampledToken['place']): RowResult {
+    return place === 'open' ? this.cutOff('one of its stop strings') : this.result('stop');
   }
 
   /** An answer that has not become a whole one. */
@@ -170,8 +178,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
 
   /** The row as an error, with what there is of its answer. */
   private failed(code: RowErrorCode, message: string): RowResult {
-    const result = this.finish('error', true);
-    return { ...result, error: { code, message } };
+    return { ...this.result('error'), error: { code, message } };
   }
 
   /** The answer, and the reasoning before it where that was asked for. */
@@ -198,17 +205,16 @@ export class ActiveRow implements RunRow<OrderedResult> {
     return stopped;
   }
 
-  private finish(reason: FinishReason, stopped: boolean): RowResult {
-    if (!stopped) {
-      // The last bytes of the stream, or what the matcher held back, may still complete a stop string.
-      stopped = this.append(this.stream.end());
-      if (!stopped && this.matcher) {
-        const rest = this.matcher.end();
-        this.text += rest.text;
-        ({ stopped } = rest);
-      }
-      if (stopped) reason = 'stop';
-    }
+  /** Text that was held back, for it might have become a character or a stop string: true where it is one after all. */
+  private release(): boolean {
+    if (this.append(this.stream.end())) return true;
+    const rest = this.matcher?.end();
+    this.text += rest?.text ?? '';
+    return rest?.stopped ?? false;
+  }
+
+  /** @param reason `error` where another error is to be added */
+  private result(reason: FinishReason): RowResult {
     const parts = this.parts();
     const { id, index, sample, carry } = this.identity;
     const result: RowResult = {

@@ -2,6 +2,9 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ActiveRow, endsReasoning, splitReasoning, type TextRules } from '../../../src/engine/rows/ActiveRow.js';
 import { prepareRow } from '../../../src/engine/rows/prepareRow.js';
+import type { NativeGrammar } from '../../../src/bindings/Grammars.js';
+import type { AnswerFormat } from '../../../src/engine/grammar/AnswerFormat.js';
+import type { SampledToken } from '../../../src/engine/grid/Task.js';
 import type { Reasoning, RowResult } from '../../../src/Row.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
 import { rowKey } from '../../../src/engine/rows/rowKey.js';
@@ -132,6 +135,59 @@ describe('ActiveRow', () => {
 
   test('an answer may be empty', () => {
     expect(answer('.').result).toMatchObject({ text: '', tokens: [], finishReason: 'stop' });
+  });
+});
+
+describe('ActiveRow, held to a format', () => {
+  const grammar = {} as NativeGrammar;
+  const anything: AnswerFormat = { grammar, read: (value) => ({ value }) };
+
+  /** Feeds letters to a row, each with what the grammar says of the answer behind it. */
+  function held(
+    sampled: readonly (readonly [letter: string, place: NonNullable<SampledToken['place']>])[],
+    {
+      format = anything,
+      failure,
+      ...options
+    }: { maxNewTokens?: number; stop?: string[]; format?: AnswerFormat; failure?: string } = {},
+  ): RowResult | undefined {
+    const tokenizer = letterTokenizer();
+    const prepared = prepareRow({ prompt: 'q', ...options }, {}, tokenizer, { contextTokens: 100, vocabularySize: 27 });
+    const row = new ActiveRow(
+      { id: 'x', index: 0, sequence: 0 },
+      prepared,
+      tokenizer,
+      { ignoreEos: false, logprobs: undefined },
+      { token: () => undefined, row: () => undefined },
+      undefined,
+      format,
+    );
+    const take = (token: SampledToken): RowResult | undefined =>
+      row.accept({ sampled: new Map([[8, token]]), scored: new Map() }, 8)?.result;
+    for (const [letter, place] of sampled) {
+      const result = take({ token: letter === '.' ? 26 : letter.charCodeAt(0) - 97, logprob: 0, top: [], place });
+      if (result) return result;
+    }
+    return failure === undefined ? undefined : take({ token: 0, logprob: 0, top: [], failure });
+  }
+  const open = (letters: string): (readonly [string, 'open'])[] => [...letters].map((letter) => [letter, 'open']);
+
+  test('an error keeps the text that might have become a stop string, and what is before one that was found', () => {
+    const limited = { maxNewTokens: 3 };
+    expect(held(open('abc'), { ...limited, stop: ['abcd'] })).toMatchObject({
+      text: 'abc',
+      finishReason: 'error',
+      error: { code: 'schema', message: expect.stringContaining('its limit of 3 tokens') as unknown },
+    });
+    // The second is found, but only the end tells that the first is not.
+    expect(held(open('abc'), { ...limited, stop: ['abcd', 'bc'] })).toMatchObject({
+      text: 'a',
+      error: { code: 'schema', message: expect.stringContaining('one of its stop strings') as unknown },
+    });
+    expect(held(open('ab'), { stop: ['abc'], failure: 'too much' })).toMatchObject({
+      text: 'ab',
+      error: { code: 'limit', message: "the answer's responseFormat, behind 2 tokens: too much" },
+    });
   });
 });
 
