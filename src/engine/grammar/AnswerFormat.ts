@@ -10,6 +10,8 @@ export interface AnswerFormat {
   readonly grammar: NativeGrammar;
   /** Every answer is looked at as well, whatever its grammar has let through. */
   read(text: string): ReadAnswer;
+  /** Whether a text is a whole answer. None where only the grammar knows, token by token. */
+  readonly isWhole?: (text: string) => boolean;
 }
 
 /** The value of an answer that satisfies a schema. */

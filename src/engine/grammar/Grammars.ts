@@ -4,7 +4,7 @@ import { fromNativeError, isNativeError } from '../../bindings/nativeCall.js';
 import { ResponseFormatError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import { EnforcedSchema } from '../../schema/EnforcedSchema.js';
-import { jsonOf, type AnswerFormat } from './AnswerFormat.js';
+import { jsonOf, type AnswerFormat, type ReadAnswer } from './AnswerFormat.js';
 import { formatText, type HeldFormat } from './formatText.js';
 import { tokenTexts } from './tokenTexts.js';
 
@@ -55,12 +55,16 @@ export class Grammars {
   }
 
   private async compile(kind: GrammarKind, text: string, format: HeldFormat): Promise<AnswerFormat> {
-    if (format.type !== 'json_schema')
-      return { grammar: await this.native(kind, text, format), read: (answer) => ({ value: answer }) };
+    if (format.type !== 'json_schema') {
+      const grammar = await this.native(kind, text, format);
+      return format.type === 'choices' ? choicesFormat(grammar, format.choices) : { grammar, read: asText };
+    }
     const schema = new EnforcedSchema(format.schema);
+    const read = (answer: string): ReadAnswer => jsonOf(answer, schema);
     return {
       grammar: await this.native(kind, JSON.stringify(schema.grammar), format),
-      read: (answer) => jsonOf(answer, schema),
+      read,
+      isWhole: (answer) => 'value' in read(answer),
     };
   }
 
@@ -82,6 +86,16 @@ export class Grammars {
       );
     }
   }
+}
+
+/** The value of an answer that is a text. */
+function asText(answer: string): ReadAnswer {
+  return { value: answer };
+}
+
+function choicesFormat(grammar: NativeGrammar, choices: readonly string[]): AnswerFormat {
+  const all = new Set(choices);
+  return { grammar, read: asText, isWhole: (answer) => all.has(answer) };
 }
 
 const WORDS: Readonly<Record<HeldFormat['type'], string>> = {

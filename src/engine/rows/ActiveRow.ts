@@ -54,6 +54,8 @@ export class ActiveRow implements RunRow<OrderedResult> {
   private readonly stream: ReturnType<Tokenizer['stream']>;
   private readonly matcher: StopMatcher | undefined;
   private text = '';
+  /** Behind how many tokens the answer was a whole one: kept where a stop string may cut it there. */
+  private readonly wholeAt: number[] = [];
   private began = Infinity;
 
   constructor(
@@ -155,20 +157,39 @@ export class ActiveRow implements RunRow<OrderedResult> {
     this.counter.token();
     if (this.rules.logprobs !== undefined)
       this.logprobs.push({ token: sampled.token, logprob: sampled.logprob, top: sampled.top });
-    if (this.append(this.stream.push(sampled.token))) return this.stopped(place);
+    if ((place === 'accepting' || place === 'ended') && this.matcher) this.wholeAt.push(this.tokens.length);
+    if (this.append(this.stream.push(sampled.token))) return this.stopped();
     if (place === 'ended') return this.ended('stop');
     return this.tokens.length < this.prepared.maxNewTokens ? undefined : this.ended('length', place);
   }
 
   /** The row's tokens are all there. @param place of an answer that its limit has ended */
   private ended(reason: FinishReason, place?: SampledToken['place']): RowResult {
-    if (this.release()) return this.stopped(place);
+    if (this.release()) return this.stopped();
     return place === 'open' ? this.cutOff(`its limit of ${this.prepared.maxNewTokens} tokens`) : this.result(reason);
   }
 
-  /** A stop string has been found, and what begins with it is no part of the answer. */
-  private stopped(place: SampledToken['place']): RowResult {
-    return place === 'open' ? this.cutOff('one of its stop strings') : this.result('stop');
+  /** A stop string has been found. What begins with it is no part of the answer, which may be none without it. */
+  private stopped(): RowResult {
+    return this.isWhole() ? this.result('stop') : this.cutOff('one of its stop strings');
+  }
+
+  /** Whether the text that a stop string has left is all that the row's format asks for. */
+  private isWhole(): boolean {
+    const { format, wholeAt, text, tokens } = this;
+    if (!format) return true;
+    if (format.isWhole) return format.isWhole(text);
+    // The grammar has said where tokens made a whole answer; a text that ends within a token counts as none. Texts
+    // grow with their tokens: the places are searched by halves.
+    let low = 0;
+    for (let high = wholeAt.length; low < high;) {
+      const middle = (low + high) >>> 1;
+      const before = this.tokenizer.decode(tokens.slice(0, wholeAt[middle]));
+      if (before.length < text.length) low = middle + 1;
+      else if (before.length === text.length) return before === text;
+      else high = middle;
+    }
+    return false;
   }
 
   /** An answer that has not become a whole one. */

@@ -111,7 +111,7 @@ export async function* intake(
 }
 
 function refined(format: AnswerFormat, refine: IntakeSetup['refine']): AnswerFormat {
-  return refine === undefined ? format : { grammar: format.grammar, read: (text) => refine(format.read(text)) };
+  return refine === undefined ? format : { ...format, read: (text) => refine(format.read(text)) };
 }
 
 function heldRow(

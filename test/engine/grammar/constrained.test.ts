@@ -229,6 +229,42 @@ describeGrammars('answers that are held to a format', () => {
     expect(results[2]?.error).toBeUndefined();
   });
 
+  test('that a stop string cuts off although they were whole are errors, unless what is left is whole as well', async () => {
+    await using engine = await open();
+    const formats: readonly (readonly [ResponseFormat, string])[] = [
+      [{ type: 'choices', choices: ['Yes.', 'No.'] }, '.'],
+      [{ type: 'regex', regex: '[a-z]{3}\\.' }, '.'],
+      [{ type: 'grammar', grammar: 'start: "(" /[a-z]{2}/ ")"' }, ')'],
+      [{ type: 'json_schema', schema: { type: 'object', maxProperties: 0 } }, '}'],
+      [{ type: 'choices', choices: ['No', 'No.'] }, '.'],
+      [{ type: 'regex', regex: '[a-z]{3}(\\.\\.)?' }, '.'],
+      [{ type: 'json_schema', schema: { const: 11 } }, '1'],
+      [{ type: 'json_schema', schema: { const: 'a.' } }, '"'],
+    ];
+    const results = await generate(
+      engine,
+      formats.map(([responseFormat, stop]) => ({ prompt: 'x', responseFormat, stop: [stop] })),
+    );
+    expect(results.map(({ error }) => error?.code)).toEqual([
+      'schema',
+      'schema',
+      'schema',
+      'schema',
+      undefined,
+      undefined,
+      'schema',
+      'schema',
+    ]);
+    for (const { error, text } of results.slice(0, 4)) {
+      expect(error?.message).toContain('one of its stop strings');
+      expect(text).toMatch(/^(Yes|No|[a-z]{3}|\([a-z]{2}|\{)$/);
+    }
+    for (const { text, value, finishReason } of results.slice(4, 6)) {
+      expect(text).toMatch(/^(No|[a-z]{3})$/);
+      expect([value, finishReason]).toEqual([text, 'stop']);
+    }
+  });
+
   test('that become too much for their grammar are errors, with what there is of them', async () => {
     await using engine = await open();
     const grammar = `start: /[ab]/ "c" rest\nrest: ${Array.from({ length: 12_000 }, (_, i) => `"x${i}"`).join('|')}`;

@@ -189,6 +189,62 @@ describe('ActiveRow, held to a format', () => {
       error: { code: 'limit', message: "the answer's responseFormat, behind 2 tokens: too much" },
     });
   });
+
+  test('what a stop string leaves of an answer is a whole one, or an error', () => {
+    const cut = {
+      finishReason: 'error',
+      error: { code: 'schema', message: expect.stringContaining('stop') as unknown },
+    };
+    const whole = { finishReason: 'stop' };
+    // Where only the grammar knows: behind which of the tokens the answer was whole.
+    expect(held([...open('ab'), ['c', 'ended']], { stop: ['c'] })).toMatchObject({
+      text: 'ab',
+      ...cut,
+    });
+    expect(
+      held(
+        [
+          ['a', 'open'],
+          ['b', 'accepting'],
+          ['c', 'open'],
+        ],
+        { stop: ['c'] },
+      ),
+    ).toMatchObject({ text: 'ab', ...whole });
+    expect(
+      held(
+        [
+          ['a', 'accepting'],
+          ['b', 'open'],
+          ['c', 'ended'],
+        ],
+        { stop: ['c'] },
+      ),
+    ).toMatchObject({ text: 'ab', ...cut });
+    // Found behind the last token, by its end alone.
+    const late = { stop: ['bcd', 'c'] };
+    expect(
+      held(
+        [
+          ['a', 'open'],
+          ['b', 'accepting'],
+          ['c', 'ended'],
+        ],
+        late,
+      ),
+    ).toMatchObject({ text: 'ab', ...whole });
+    expect(held([...open('ab'), ['c', 'accepting'], ['.', 'accepting']], late)).toMatchObject({ text: 'ab', ...cut });
+    expect(held([...open('ab'), ['c', 'accepting']], { ...late, maxNewTokens: 3 })).toMatchObject({
+      text: 'ab',
+      ...cut,
+    });
+    // Where the text tells.
+    const format: AnswerFormat = { ...anything, isWhole: (text) => text === 'ab' };
+    expect(held(open('abc'), { format, stop: ['c'] })).toMatchObject({ text: 'ab', value: 'ab', ...whole });
+    expect(held([...open('ab'), ['c', 'ended']], { format, stop: ['bc'] })).toMatchObject({ text: 'a', ...cut });
+    // And without one nothing is cut.
+    expect(held([...open('ab'), ['c', 'ended']], { format, stop: ['d'] })).toMatchObject({ text: 'abc', ...whole });
+  });
 });
 
 const MARKS = { start: '<think>', end: '</think>' };
