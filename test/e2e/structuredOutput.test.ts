@@ -9,6 +9,7 @@ import { UsageError } from '../../src/errors/UsageError.js';
 import { offloadGenerate } from '../../src/operators/offloadGenerate.js';
 import type { Row, RowResult } from '../../src/Row.js';
 import { EnforcedSchema } from '../../src/schema/EnforcedSchema.js';
+import { zodJsonSchema } from '../../src/schema/zodJsonSchema.js';
 import { describeGrammars } from '../support/grammars.js';
 import { enforced, suite } from '../support/jsonSchemaSuite.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
@@ -74,6 +75,17 @@ describeGrammars('answers that are held to a format', () => {
       error: { code: 'schema', message: expect.stringContaining('never') },
     });
     expect(row).not.toHaveProperty('value');
+  });
+
+  test('what zod checks besides is no affair of a row that is held to the same format by itself', async () => {
+    const kinds = z.enum(['yes', 'no']);
+    const schema = kinds.refine(() => false, 'never');
+    const own: Row = { prompt: 'a', responseFormat: { type: 'json_schema', schema: zodJsonSchema(kinds) } };
+    const rows: Row[] = [{ prompt: 'a' }, own, { prompt: 'a' }, own];
+    const shared = await all(engine.generate(rows, { schema }));
+    expect(shared.map(({ error }) => error?.code)).toEqual(['schema', undefined, 'schema', undefined]);
+    expect(shared[1]?.value).toMatch(/^(yes|no)$/);
+    expect(await all(engine.generate(rows, { schema, sharePrefixes: false }))).toEqual(shared);
   });
 
   test('a row has its own format, none, or one that cannot be; without any there is no value', async () => {

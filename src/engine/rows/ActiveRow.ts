@@ -64,7 +64,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
     private readonly tokenizer: Tokenizer,
     private readonly rules: TextRules,
     private readonly counter: RowCounter,
-    /** Called with the row's answer, or its error. */
+    /** Called with the row's answer, or its error, before a value is made of it: that is each row's own. */
     private readonly onAnswer: (result: RowResult) => void = () => undefined,
     /** What its tokens follow, where the row is held to a format. */
     private readonly format?: AnswerFormat,
@@ -101,9 +101,12 @@ export class ActiveRow implements RunRow<OrderedResult> {
 
   accept(head: HeadOutput, row: RowId): OrderedResult | undefined {
     const sampled = head.sampled.get(row);
-    const result = sampled && this.answered(sampled);
-    if (result) this.onAnswer(result);
-    return result && { sequence: this.identity.sequence, result };
+    const answer = sampled && this.answered(sampled);
+    if (!answer) return undefined;
+    const result = withValue(answer, this.format);
+    this.counter.row(result.error !== undefined, this.tokens.length);
+    this.onAnswer(answer);
+    return { sequence: this.identity.sequence, result };
   }
 
   /**
@@ -130,7 +133,6 @@ export class ActiveRow implements RunRow<OrderedResult> {
       return result;
     } catch (error) {
       if (!(error instanceof RowError)) throw error;
-      this.counter.row(true, this.tokens.length);
       return failedResult(this.identity, { code: error.rowCode, message: error.message }, this.identity.carry);
     }
   }
@@ -238,7 +240,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   private result(reason: FinishReason): RowResult {
     const parts = this.parts();
     const { id, index, sample, carry } = this.identity;
-    const result: RowResult = {
+    return {
       id,
       index,
       ...(sample !== undefined && { sample }),
@@ -249,9 +251,6 @@ export class ActiveRow implements RunRow<OrderedResult> {
       ...(this.rules.logprobs !== undefined && { logprobs: this.logprobs }),
       ...(carry && { carry }),
     };
-    const whole = reason === 'error' ? result : withValue(result, this.format);
-    this.counter.row(whole.finishReason === 'error', this.tokens.length);
-    return whole;
   }
 }
 
