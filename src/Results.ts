@@ -17,7 +17,9 @@ export interface ClassifyOptions extends AnswerOptions {
    * What labels are likely to be whatever a row says: probabilities are divided by it, and normalised again. Numbers
    * above 0, one a label of `labels`; or a text that says nothing, such as `N/A`, as the prompt of a row (in a
    * `promptTemplate`: as each of its fields), under which the labels' own probabilities are the prior: contextual
-   * calibration, Zhao et al. 2021, arXiv:2102.09690. Only for rows without labels of their own. Default: none.
+   * calibration, Zhao et al. 2021, arXiv:2102.09690. That prompt is raw text or a user's message, as a row's is, with
+   * the row's `tools` and `templateArgs`: one prior for each way that rows come in. Only for rows without labels of
+   * their own. Default: none.
    */
   readonly labelPrior?: readonly number[] | string;
 }

@@ -208,6 +208,38 @@ describe('labels', () => {
     ).toMatchObject([{ error: { code: 'invalid-parameter', message: expect.stringContaining('labelPrior') } }]);
   });
 
+  test('a prior of a text is found out in the way that a row has: raw, or in a conversation', async () => {
+    const labels = [' yes', 'no'];
+    const ways: readonly (readonly [RowInput, AnswerRunOptions<ClassifyOptions>])[] = [
+      [{ prompt: 'N/A', chat: false }, {}],
+      [{ prompt: 'N/A', chat: 'auto' }, {}],
+      [{ messages: [{ role: 'user', content: 'N/A' }] }, {}],
+      [{ tokens: engine.tokenizer.encode('N/A') }, { system: 'Short.' }],
+      [{ prompt: 'N/A' }, { system: 'Short.' }],
+      [{ prompt: 'N/A', chat: false }, { system: 'Short.' }],
+      [{ fields: { text: 'N/A' }, chat: 'auto' }, { promptTemplate: 'So: {{text}}' }],
+      [{ fields: { text: 'N/A' } }, { promptTemplate: 'So: {{text}}' }],
+    ];
+    for (const [row, options] of ways) {
+      // Behind the prompt that says nothing a label is as likely as any other.
+      const [neutral] = await run([row], { ...options, labels, labelPrior: 'N/A' });
+      for (const label of labels) expect(neutral?.probabilities?.[label]).toBeCloseTo(0.5, 8);
+    }
+    // Of one run, also where the ways change in its midst.
+    const rows = ways.slice(0, 3).flatMap(([row]) => Array.from({ length: 12 }, () => row));
+    const mixed = [...rows.keys()].map((at) => rows[(at * 5) % rows.length] ?? {}) as RowInput[];
+    for (const sharePrefixes of [true, false])
+      for (const { probability } of await run(mixed, { labels, labelPrior: 'N/A', sharePrefixes }))
+        expect(probability).toBeCloseTo(0.5, 8);
+    // Nor does it wait for memory or places that the run's own rows never give back.
+    await using narrow = await Engine.open({ model: path.path, batchSize: 1, batches: 1, rowTokens: 40 });
+    const results = await all(narrow.classify(mixed, { labels, labelPrior: 'N/A' }));
+    expect(results.map(({ probability = NaN }) => probability.toFixed(6))).toEqual(mixed.map(() => '0.500000'));
+    // A row that cannot be done in its way is its own affair, and finds out nothing.
+    const [bad, good] = await run([{ messages: [] }, { prompt: 'x' }] as RowInput[], { labels, labelPrior: 'N/A' });
+    expect([bad?.error?.code, good?.error]).toEqual([expect.any(String), undefined]);
+  });
+
   test('a row of one pass: what is computed is its own tokens, and of each label all but the first and the last', async () => {
     const common = 'x'.repeat(200);
     const rows = Array.from({ length: 8 }, (_, id) => ({ id, prompt: `${common}${String(id).repeat(20)}` }));

@@ -2,14 +2,7 @@ import type { Observable } from 'rxjs';
 import { madeOf } from '../../collections/cancellable.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { ModelSource } from '../../model/ModelSource.js';
-import type {
-  AnswerOptions,
-  ClassifyOptions,
-  EmbedOptions,
-  ResultBase,
-  ScoreOptions,
-  ScoreResult,
-} from '../../Results.js';
+import type { AnswerOptions, EmbedOptions, ResultBase, ScoreResult } from '../../Results.js';
 import type { RowInput } from '../../Row.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RunRow } from '../execution/RunRow.js';
@@ -20,8 +13,8 @@ import type { AnswerKind, Answers } from './Answers.js';
 import { checkAnswerOptions } from './checkAnswerOptions.js';
 import type { Composition, Generation } from './Generation.js';
 import type { InFlight } from './InFlight.js';
+import { labelPriorOf } from './labelPrior.js';
 import { SharedAnswers } from './SharedAnswers.js';
-import { fieldsOfTemplate } from '../../rows/promptTemplate.js';
 
 /** Makes rows of a run of an input. */
 export type ReadOfRun<Result> = (
@@ -73,7 +66,9 @@ export class AnswerRuns {
       case 'classify':
         return this.answered(
           options,
-          classifyTask(options, this.host, (labels, text) => labelPriorOf(labels, text, options, this.host.score)),
+          classifyTask(options, this.host, (labels, text, way) =>
+            labelPriorOf(labels, text, way, options, this.host.score),
+          ),
         );
       case 'score':
         return this.answered(options, scoreTask(options, this.host));
@@ -114,51 +109,4 @@ export class AnswerRuns {
       );
     return embedTask({ ...options, dimensions }, hiddenSize, pooled === 'cls' ? 'first' : pooled, this.host);
   }
-}
-
-/**
- * Log-probabilities of labels behind a prompt that says nothing, made and scored as any row's, in a run of its own.
- * @param text what stands in the place of all that a row says
- * @throws UsageError where no such prompt can be scored
- */
-export async function labelPriorOf(
-  labels: readonly string[],
-  text: string,
-  options: ClassifyOptions & Composition,
-  score: (rows: readonly RowInput[], options: ScoreOptions & Composition) => AsyncIterable<ScoreResult>,
-): Promise<readonly number[]> {
-  const {
-    labelEnd,
-    signal,
-    escapeSpecialTokens,
-    promptTemplate,
-    system,
-    chat,
-    tools,
-    templateArgs,
-    sharePrefixes,
-    reuse,
-  } = options;
-  const row =
-    promptTemplate === undefined
-      ? { prompt: text }
-      : { fields: Object.fromEntries(fieldsOfTemplate(promptTemplate).map((field) => [field, text])) };
-  const asked = {
-    completions: labels,
-    ...(labelEnd !== undefined && { completionEnd: labelEnd }),
-    ...(signal && { signal }),
-    ...(sharePrefixes !== undefined && { sharePrefixes }),
-    ...(escapeSpecialTokens !== undefined && { escapeSpecialTokens }),
-    ...(promptTemplate !== undefined && { promptTemplate }),
-    ...(system !== undefined && { system }),
-    ...(chat !== undefined && { chat }),
-    ...(reuse && { reuse }),
-    ...(tools && { tools }),
-    ...(templateArgs && { templateArgs }),
-  };
-  for await (const { scores, error } of score([row], asked)) {
-    if (scores) return scores.map(({ logprob }) => logprob);
-    throw new UsageError(`labelPrior: ${error?.message ?? 'the labels cannot be scored under it'}`);
-  }
-  throw new UsageError('labelPrior: the engine gave no result for it');
 }

@@ -34,10 +34,8 @@ export interface PreparedAnswer<Kind extends AnswerKind> {
 /** What is asked of rows. */
 export interface AnswerTask<Kind extends AnswerKind> {
   readonly kind: Kind;
-  /** Awaited before the first row. What it throws ends the run. */
-  ready?(): Promise<void>;
-  /** @throws RowError for a row that cannot be done */
-  prepare(row: Row): PreparedAnswer<Kind>;
+  /** @throws RowError for a row that cannot be done; anything else ends the run */
+  prepare(row: Row): PreparedAnswer<Kind> | Promise<PreparedAnswer<Kind>>;
 }
 
 export interface AnswerIntakeSetup<Kind extends AnswerKind> {
@@ -59,13 +57,12 @@ export async function* answerIntake<Kind extends AnswerKind>(
   setup: AnswerIntakeSetup<Kind>,
 ): AsyncGenerator<RunRow<Ordered<ResultOf<Kind>>>, void, undefined> {
   const { task, recorder, answers, resultIdentity } = setup;
-  await task.ready?.();
   let sequence = 0;
   for await (const { input, identity, duplicate } of acceptedRows(rows, setup)) {
     const row = { ...identity, sequence: sequence++ };
     try {
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
-      const prepared = recorder.timed(() => task.prepare(input));
+      const prepared = await recorder.timed(() => task.prepare(input));
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
       const { parameters, tokens, usage } = prepared;
       const key = answers.needsKeys

@@ -7,11 +7,12 @@ import type { Row } from '../../Row.js';
 import { encodedEmbedding } from '../../rows/embeddings.js';
 import type { Pooling } from '../grid/Device.js';
 import type { RowLimit } from '../memory/PagePool.js';
-import type { AnswerTask } from './answerIntake.js';
+import type { AnswerTask, PreparedAnswer } from './answerIntake.js';
 import { CompletedRow } from './CompletedRow.js';
 import { checkedCompletions, forTheRun, type Completion } from '../../rows/completions.js';
 import { completionTokens, type CompletionRules } from './completionTokens.js';
 import { EmbeddedRow } from './EmbeddedRow.js';
+import { LabelPriors, type PromptWay } from './labelPrior.js';
 import { promptTokens } from './promptTokens.js';
 import { whatHolds } from './whatHolds.js';
 
@@ -28,33 +29,34 @@ type Scored<Given extends Completion> = {
 
 /**
  * Labels, told apart by how likely they are behind a row's prompt.
- * @param priorOf log-probabilities of labels behind a prompt that says nothing
+ * @param priorOf log-probabilities of labels behind a prompt that says nothing, and is made in a row's way
  * @throws UsageError
  */
 export function classifyTask(
   options: ClassifyOptions,
   setup: AnswerSetup,
-  priorOf: (labels: readonly string[], text: string) => Promise<readonly number[]>,
+  priorOf: (labels: readonly string[], text: string, way: PromptWay) => Promise<readonly number[]>,
 ): AnswerTask<'classify'> {
   const rules = { ...setup, escapeSpecialTokens: options.escapeSpecialTokens, end: options.labelEnd };
   const labels = scoredTexts<string>('labels', options.labels, rules);
   const { labelPrior } = options;
-  let prior: readonly number[] | undefined = typeof labelPrior === 'object' ? labelPrior.map(Math.log) : undefined;
+  const given = typeof labelPrior === 'object' ? labelPrior.map(Math.log) : undefined;
+  const priors =
+    typeof labelPrior === 'string'
+      ? new LabelPriors(options, setup.tokenizer, (way) => priorOf(labels.run?.texts ?? [], labelPrior, way))
+      : undefined;
   return {
     kind: 'classify',
-    ready: async () => {
-      if (typeof labelPrior === 'string' && labels.run) prior ??= await priorOf(labels.run.texts, labelPrior);
-    },
     prepare: (row) => {
       const { texts, tokens } = labels.of(row);
-      if (prior && texts !== labels.run?.texts)
+      if (labelPrior !== undefined && texts !== labels.run?.texts)
         throw new RowError(
           'invalid-parameter',
           'labels: found some of the row, expected those of the run, to which labelPrior belongs',
         );
       const prompt = promptTokens(row, options, setup.tokenizer, setup.limits);
       checkLengths(prompt, tokens, setup);
-      return {
+      const prepared = (prior: readonly number[] | undefined): PreparedAnswer<'classify'> => ({
         tokens: prompt,
         parameters: [texts, tokens, prior ?? null],
         usage: usageOf(prompt, tokens),
@@ -74,7 +76,8 @@ export function classifyTask(
             },
             options.rowTimeout,
           ),
-      };
+      });
+      return priors ? priors.of(row).then(prepared) : prepared(given);
     },
   };
 }

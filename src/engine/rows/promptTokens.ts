@@ -89,6 +89,12 @@ function toldFormat(row: Row, options: Pick<GenerateOptions, 'responseFormat' | 
   return given === undefined || given === null ? undefined : readable(() => formatInWords(responseFormatOf(given)));
 }
 
+/** Whether a row's prompt goes through the chat template. @throws RowError */
+export function isConversation(row: Row, options: PromptOptions, tokenizer: Tokenizer): boolean {
+  const field = options.promptTemplate === undefined ? promptField(row) : 'prompt';
+  return field === 'messages' || (field === 'prompt' && isChat(row, options, tokenizer));
+}
+
 /**
  * Whether a row's text is a user's message: what the row says, else the run; with a system message it is. @throws
  * RowError
