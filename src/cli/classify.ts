@@ -8,7 +8,7 @@ import { runRowJob } from './rowJob.js';
 const EXAMPLES = `
 Examples:
   spillway classify --model smollm2-135m-instruct --input reviews.csv \\
-    --output labelled.csv --labels positive,negative \\
+    --output labelled.csv --labels ' positive, negative' \\
     --prompt-template 'Review: {{text}} Sentiment:' --label-prior N/A`;
 
 export function addClassify(program: Command, context: CommandContext): void {

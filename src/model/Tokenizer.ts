@@ -13,8 +13,10 @@ export interface Tokenizer {
    * @param options.specialTokens add the begin token (and whatever the model's post-processor adds). Default true.
    * @param options.parseSpecial text such as `<|im_start|>` becomes the control token, as transformers does. Default
    * true; false makes it data.
+   * @param options.continues the text goes on where another one ended: nothing that marks a text's beginning, such as
+   * SentencePiece's blank, is put before it. Default false.
    */
-  encode(text: string, options?: { specialTokens?: boolean; parseSpecial?: boolean }): number[];
+  encode(text: string, options?: { specialTokens?: boolean; parseSpecial?: boolean; continues?: boolean }): number[];
 
   /** Text of ids; special tokens are left out unless asked for. `decode([])` is ''. */
   decode(tokens: readonly number[], options?: { skipSpecial?: boolean }): string;

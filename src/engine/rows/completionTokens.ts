@@ -14,7 +14,10 @@ export interface CompletionRules {
   readonly end?: boolean | undefined;
 }
 
-/** The tokens of each by itself, without a begin token: what is appended to a prompt's. @throws RowError */
+/**
+ * The tokens of each as it goes on behind a prompt, by itself: what is appended to the prompt's. @throws RowError, also
+ * for labels whose tokens are the same: no probability could tell them apart
+ */
 export function completionTokens(
   name: string,
   completions: readonly Completion[],
@@ -26,7 +29,7 @@ export function completionTokens(
       'invalid-parameter',
       `${name}: the model has no end token, expected one that can stand behind them`,
     );
-  return completions.map((completion, at) => {
+  const all = completions.map((completion, at) => {
     const which = `${name}[${at}]`;
     if (typeof completion === 'string') checkUnits(completion.length, limits, `${which}: found`);
     const tokens = checkedIds(which, tokensOf(completion), limits.vocabularySize);
@@ -44,10 +47,31 @@ export function completionTokens(
       );
     return end && last !== undefined ? [...tokens, last] : tokens;
   });
+  if (name === 'labels') checkDiffer(completions, all);
+  return all;
 
   function tokensOf(completion: Completion): readonly number[] {
     return typeof completion === 'string'
-      ? tokenizer.encode(completion, { specialTokens: false, parseSpecial: escapeSpecialTokens !== true })
+      ? tokenizer.encode(completion, {
+          specialTokens: false,
+          parseSpecial: escapeSpecialTokens !== true,
+          continues: true,
+        })
       : completion;
   }
+}
+
+/** @throws RowError */
+function checkDiffer(labels: readonly Completion[], tokens: readonly (readonly number[])[]): void {
+  const seen = new Map<string, number>();
+  tokens.forEach((ids, at) => {
+    const key = ids.join();
+    const before = seen.get(key);
+    if (before !== undefined)
+      throw new RowError(
+        'invalid-parameter',
+        `labels[${at}]: found ${found(labels[at])}, whose tokens are those of labels[${before}], ${found(labels[before])}: expected labels that differ in their tokens`,
+      );
+    seen.set(key, at);
+  });
 }

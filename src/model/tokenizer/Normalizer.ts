@@ -4,8 +4,12 @@ import { ChainCost, checkGrowth, replaceMatches } from './growth.js';
 import type { Guard } from './Guard.js';
 import { PrecompiledNormalizer } from './huggingFace.js';
 
+/** @param continues whether the text goes on behind another: what marks the beginning of one is left alone then */
+type Step = (text: string, continues: boolean) => string;
+
 export interface Normalizer {
-  normalize(text: string): string;
+  /** @param continues whether `text` goes on where another ended, and is not a text's beginning. Default false */
+  normalize(text: string, continues?: boolean): string;
   readonly cost: ChainCost;
 }
 
@@ -14,15 +18,15 @@ const KNOWN =
 
 /** Builds tokenizer.json's `normalizer`; null is the identity. */
 export function createNormalizer(guard: Guard, value: unknown): Normalizer {
-  const steps: ((text: string) => string)[] = [];
+  const steps: Step[] = [];
   const cost = new ChainCost();
   collect(guard, 'normalizer', value, steps, cost);
   return {
     cost,
-    normalize: (text) => {
+    normalize: (text, continues = false) => {
       let result = text;
       for (const step of steps) {
-        result = step(result);
+        result = step(result, continues);
         checkGrowth('normalizer', text.length, result.length);
       }
       return result;
@@ -37,19 +41,12 @@ export function createNormalizer(guard: Guard, value: unknown): Normalizer {
 const MOST_OF_COMPATIBILITY = 18;
 const MOST_OF_CHARACTER = 4;
 
-function collect(
-  guard: Guard,
-  field: string,
-  value: unknown,
-  steps: ((text: string) => string)[],
-  cost: ChainCost,
-  depth = 0,
-): void {
+function collect(guard: Guard, field: string, value: unknown, steps: Step[], cost: ChainCost, depth = 0): void {
   if (value === null || value === undefined) return;
   const { fields } = guard;
   const config = fields.object(field, value);
   fields.checkStep(field, steps.length, depth);
-  const add = (step: (text: string) => string, growth = 1): void => {
+  const add = (step: Step, growth = 1): void => {
     steps.push(step);
     cost.step(growth);
   };
@@ -73,7 +70,7 @@ function collect(
     case 'Strip': {
       const left = fields.flag(`${field}.strip_left`, config.strip_left, true);
       const right = fields.flag(`${field}.strip_right`, config.strip_right, true);
-      add((text) => strip(text, left, right));
+      add((text, continues) => strip(text, left && !continues, right));
       return;
     }
     case 'StripAccents':
@@ -82,7 +79,7 @@ function collect(
     case 'Prepend': {
       const prefix = fields.replacement(`${field}.prepend`, config.prepend);
       // Also before each text between added tokens, which may be of one unit.
-      add((text) => (text === '' ? text : prefix + text), 1 + prefix.length);
+      add((text, continues) => (text === '' || continues ? text : prefix + text), 1 + prefix.length);
       return;
     }
     case 'Replace': {

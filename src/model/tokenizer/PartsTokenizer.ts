@@ -7,7 +7,7 @@ import type { Decoder, DecodeStage } from './decoders.js';
 import { ChainCost, checkGrowth, LimitError } from './growth.js';
 import type { Guard } from './Guard.js';
 import type { Normalizer } from './Normalizer.js';
-import type { PreTokenizer } from './PreTokenizer.js';
+import type { Place, PreTokenizer } from './PreTokenizer.js';
 import { sectionsOfChat } from './sectionsOfChat.js';
 import type { Part } from './TokenBytes.js';
 import type { TokenModel } from './TokenModel.js';
@@ -86,7 +86,10 @@ export class PartsTokenizer implements Tokenizer {
     return this.#parts.chatTemplate !== undefined;
   }
 
-  encode(text: string, options: { specialTokens?: boolean; parseSpecial?: boolean } = {}): number[] {
+  encode(
+    text: string,
+    options: { specialTokens?: boolean; parseSpecial?: boolean; continues?: boolean } = {},
+  ): number[] {
     const { prefix, suffix } = this.#parts;
     const specialTokens = options.specialTokens ?? true;
     const accept = (options.parseSpecial ?? true) ? ANY : NOT_SPECIAL;
@@ -95,6 +98,7 @@ export class PartsTokenizer implements Tokenizer {
       this.#guard.field = 'added_tokens';
       this.#encodeSections(this.#verbatim.split(wellFormed(text), accept), {
         accept,
+        begins: options.continues === true ? 'continues' : 'first',
         out: tokens,
         units: text.length,
         normalized: 0,
@@ -108,15 +112,14 @@ export class PartsTokenizer implements Tokenizer {
   #encodeSections(sections: readonly Section[], encoding: Encoding): void {
     for (const section of sections) {
       if ('token' in section) encoding.out.push(section.token.id);
-      else this.#encodeText(section.text, section.start === 0, encoding);
+      else this.#encodeText(section.text, section.start === 0 ? encoding.begins : 'within', encoding);
     }
   }
 
-  /** @param first whether the text stands at the beginning of the row */
-  #encodeText(text: string, first: boolean, encoding: Encoding): void {
+  #encodeText(text: string, place: Place, encoding: Encoding): void {
     const { normalizer, preTokenizer, model } = this.#parts;
     const { accept, out } = encoding;
-    const normalized = normalizer.normalize(text);
+    const normalized = normalizer.normalize(text, place === 'continues');
     // Each text between two tokens may grow like a row of its own, and there may be very many of them.
     encoding.normalized += normalized.length;
     checkGrowth('normalizer', encoding.units, encoding.normalized);
@@ -125,7 +128,7 @@ export class PartsTokenizer implements Tokenizer {
       : this.#normalized.split(normalized, accept)) {
       if ('token' in part) out.push(part.token.id);
       else if (part.text !== '') {
-        const pieces = preTokenizer.split(part.text, first && part.start === 0);
+        const pieces = preTokenizer.split(part.text, part.start === 0 ? place : 'within');
         this.#guard.field = 'model';
         for (const piece of pieces) model.encode(piece, out);
       }
@@ -201,7 +204,7 @@ export class PartsTokenizer implements Tokenizer {
   #encodeAsData(messages: readonly ChatMessage[], input: TemplateInput, plain: string): number[] {
     const out: number[] = [];
     const control = (this.#control ??= new AddedTokens(this.#parts.addedTokens.filter((token) => token.special)));
-    const encoding: Encoding = { accept: NOT_SPECIAL, out, units: plain.length, normalized: 0 };
+    const encoding: Encoding = { accept: NOT_SPECIAL, begins: 'first', out, units: plain.length, normalized: 0 };
     for (const section of sectionsOfChat(
       (marked) => this.renderChat(marked.messages, marked.input),
       { messages, input },
@@ -226,6 +229,8 @@ export class PartsTokenizer implements Tokenizer {
 interface Encoding {
   /** Which added tokens count. */
   readonly accept: (token: AddedToken) => boolean;
+  /** Where its beginning stands. */
+  readonly begins: Place;
   readonly out: number[];
   /** UTF-16 units of the row as given, and of what has been normalized of it so far. */
   readonly units: number;

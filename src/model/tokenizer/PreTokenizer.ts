@@ -7,12 +7,18 @@ import type { Guard } from './Guard.js';
 import { GPT2 } from './patterns.js';
 import { split, type SplitBehavior } from './split.js';
 
-/** One step cuts or rewrites pieces. `first` says whether the piece stands at the very beginning of the row. */
-type Step = (piece: string, first: boolean) => readonly string[];
+/**
+ * Where a piece stands: at the very beginning of the row; anywhere else; or where it goes on without a gap from a text
+ * that is not seen, so that nothing may be put before it.
+ */
+export type Place = 'first' | 'within' | 'continues';
+
+/** One step cuts or rewrites pieces. */
+type Step = (piece: string, place: Place) => readonly string[];
 
 export interface PreTokenizer {
-  /** @param first whether `text` stands at the beginning of the row, and not behind a special token */
-  split(text: string, first: boolean): readonly string[];
+  /** @param place of `text`: what stands behind a special token is not the first */
+  split(text: string, place: Place): readonly string[];
   /** Pieces have yet to be written in GPT-2's alphabet: left to the model, so that a cached piece need not be. */
   readonly byteLevelLast: boolean;
   /** With the alphabet's, where that is left to the model. */
@@ -46,26 +52,30 @@ const MANY_PIECES = 65_536;
 /** Builds tokenizer.json's `pre_tokenizer`; null leaves the text in one piece. */
 export function createPreTokenizer(guard: Guard, value: unknown): PreTokenizer {
   const steps: Step[] = [];
+  const removing = new Set<Step>();
   const cost = new ChainCost();
-  collect(guard, 'pre_tokenizer', value, steps, cost);
+  collect(guard, 'pre_tokenizer', value, { steps, removing, cost });
   const byteLevelLast = steps.at(-1) === BYTE_LEVEL;
   if (byteLevelLast) steps.pop();
   return {
     cost,
     byteLevelLast,
-    split: (text, first) => {
+    split: (text, given) => {
+      let place = given;
       let pieces: readonly string[] = [text];
       for (const step of steps) {
+        const [before = ''] = pieces;
         const only = pieces.length === 1 ? pieces[0] : undefined;
-        if (only !== undefined) pieces = step(only, first);
+        if (only !== undefined) pieces = step(only, place);
         else {
           const cut: string[] = [];
           pieces.forEach((piece, i) => {
-            for (const part of step(piece, first && i === 0)) cut.push(part);
+            for (const part of step(piece, i === 0 ? place : 'within')) cut.push(part);
           });
           pieces = cut;
           if (pieces.length > MANY_PIECES) checkGrowth('pre_tokenizer', text.length, sizeOf(pieces));
         }
+        if (place === 'continues' && removing.has(step) && !before.startsWith(pieces[0] ?? '')) place = 'within';
       }
       return pieces;
     },
@@ -76,16 +86,26 @@ function sizeOf(pieces: readonly string[]): number {
   return pieces.reduce((sum, piece) => sum + piece.length, 0);
 }
 
-function collect(guard: Guard, field: string, value: unknown, steps: Step[], cost: ChainCost, depth = 0): void {
+interface Collected {
+  readonly steps: Step[];
+  /** Those that leave out what they cut at: a blank before the first piece is a gap then. */
+  readonly removing: Set<Step>;
+  readonly cost: ChainCost;
+}
+
+function collect(guard: Guard, field: string, value: unknown, collected: Collected, depth = 0): void {
+  const { steps, removing, cost } = collected;
   if (value === null || value === undefined) return;
   const { fields } = guard;
   const config = fields.object(field, value);
   fields.checkStep(field, steps.length, depth);
   const cut = (pattern: Pattern, how: SplitBehavior, invert = false): void => {
-    steps.push((piece) => {
+    const step: Step = (piece) => {
       guard.field = pattern.field;
       return split(piece, pattern.regex, how, invert);
-    });
+    };
+    steps.push(step);
+    if (how === 'Removed') removing.add(step);
     cost.step(pattern.shortest === 0 ? Infinity : 1);
   };
   /** One of ours: linear, and no match is empty. */
@@ -93,12 +113,12 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], cos
   switch (config.type) {
     case 'Sequence':
       fields.array(`${field}.pretokenizers`, config.pretokenizers).forEach((item, i) => {
-        collect(guard, `${field}.pretokenizers[${i}]`, item, steps, cost, depth + 1);
+        collect(guard, `${field}.pretokenizers[${i}]`, item, collected, depth + 1);
       });
       return;
     case 'ByteLevel':
       if (fields.flag(`${field}.add_prefix_space`, config.add_prefix_space, true)) {
-        steps.push((piece) => [piece.startsWith(' ') ? piece : ` ${piece}`]);
+        steps.push((piece, place) => [place === 'continues' || piece.startsWith(' ') ? piece : ` ${piece}`]);
         cost.step(2);
       }
       if (fields.flag(`${field}.use_regex`, config.use_regex, true)) cut(regex(GPT2), 'Isolated');
@@ -148,13 +168,10 @@ const PUNCTUATION: Pattern = { field: 'pre_tokenizer', regex: /[\p{P}!-/:-@[-`{-
 function metaspace(fields: Fields, field: string, config: JsonObject, steps: Step[], cost: ChainCost): void {
   const replacement = metaspaceCharacter(fields, field, config);
   const scheme = prependScheme(fields, field, config);
-  steps.push((piece, first) => {
+  steps.push((piece, place) => {
     const text = piece.replaceAll(' ', replacement);
-    return [
-      (scheme === 'always' || (scheme === 'first' && first)) && !text.startsWith(replacement)
-        ? replacement + text
-        : text,
-    ];
+    const prepends = (scheme === 'always' && place !== 'continues') || (scheme === 'first' && place === 'first');
+    return [prepends && !text.startsWith(replacement) ? replacement + text : text];
   });
   cost.step(1 + replacement.length);
   if (fields.flag(`${field}.split`, config.split, true)) {

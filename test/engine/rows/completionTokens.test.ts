@@ -2,12 +2,18 @@ import { describe, expect, test } from '@jest/globals';
 import { completionTokens } from '../../../src/engine/rows/completionTokens.js';
 import type { RowError } from '../../../src/errors/RowError.js';
 import type { Completion } from '../../../src/rows/completions.js';
+import { open } from '../../model/tokenizer/fixtures.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
 
-function tokens(name: string, completions: readonly Completion[], end = false): readonly (readonly number[])[] {
+function tokens(
+  name: string,
+  completions: readonly Completion[],
+  end = false,
+  tokenizer = letterTokenizer(),
+): readonly (readonly number[])[] {
   return completionTokens(name, completions, {
-    tokenizer: letterTokenizer(),
-    limits: { contextTokens: 20, vocabularySize: 27 },
+    tokenizer,
+    limits: { contextTokens: 20, vocabularySize: tokenizer.vocabularySize },
     end,
   });
 }
@@ -29,6 +35,21 @@ describe('completionTokens', () => {
       [1, 26],
     ]);
     expect(tokens('labels', ['ab'], true)).toEqual([[0, 1, 26]]);
+  });
+
+  test('go on behind the prompt: what SentencePiece puts before a text is not there unless it is written', () => {
+    const tokenizer = open('mistral');
+    const [without, withBlank, sign] = tokens('labels', ['the', ' the', '.'], false, tokenizer);
+    expect(withBlank).toEqual(tokenizer.encode('the', { specialTokens: false }));
+    expect(tokenizer.decode([...tokenizer.encode('In'), ...(without ?? []), ...(sign ?? [])])).toBe('Inthe.');
+  });
+
+  test('labels whose tokens are the same are refused, both by name; completions may be', () => {
+    const alike = ['a', '\u00e9', 'e\u0301'];
+    expect(() => tokens('labels', alike, false, open('qwen2'))).toThrow(
+      'labels[2]: found "e\u0301", whose tokens are those of labels[1], "\u00e9": expected labels that differ in their tokens',
+    );
+    expect(tokens('completions', alike, false, open('qwen2'))).toHaveLength(3);
   });
 
   test.each<[string, readonly Completion[], string, string]>([
