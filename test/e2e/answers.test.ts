@@ -216,16 +216,13 @@ describe('labels', () => {
       [{ messages: [{ role: 'user', content: 'N/A' }] }, {}],
       [{ tokens: engine.tokenizer.encode('N/A') }, { system: 'Short.' }],
       [{ prompt: 'N/A' }, { system: 'Short.' }],
-      [{ prompt: 'N/A', chat: false }, { system: 'Short.' }],
       [{ fields: { text: 'N/A' }, chat: 'auto' }, { promptTemplate: 'So: {{text}}' }],
-      [{ fields: { text: 'N/A' } }, { promptTemplate: 'So: {{text}}' }],
     ];
     for (const [row, options] of ways) {
-      // Behind the prompt that says nothing a label is as likely as any other.
       const [neutral] = await run([row], { ...options, labels, labelPrior: 'N/A' });
       for (const label of labels) expect(neutral?.probabilities?.[label]).toBeCloseTo(0.5, 8);
     }
-    // Of one run, also where the ways change in its midst.
+    // In the midst of a run, too.
     const rows = ways.slice(0, 3).flatMap(([row]) => Array.from({ length: 12 }, () => row));
     const mixed = [...rows.keys()].map((at) => rows[(at * 5) % rows.length] ?? {}) as RowInput[];
     for (const sharePrefixes of [true, false])
