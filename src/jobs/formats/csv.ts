@@ -3,6 +3,7 @@ import { CsvError, parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import { JobFileError } from '../../errors/JobFileError.js';
 import type { RowInput } from '../../Row.js';
+import { keepRecord, namesOf, recordOf } from './carriedRecord.js';
 import { cell } from './columnText.js';
 import { csvDialect } from './csvDialect.js';
 import { resultColumns } from './resultColumns.js';
@@ -10,15 +11,6 @@ import type { FinishedRow, ReadOptions, RowFormat, RowSource, WriteOptions } fro
 import type { CsvDialect } from './Table.js';
 import { checkColumns, fieldsOfTable, tableRow } from './tableRow.js';
 import { utf8Text } from './utf8Text.js';
-
-/**
- * A record as it stands in the file, without its end, so that it can be written again as it was; kept with the columns
- * that it came to.
- */
-const RECORD = Symbol('record');
-interface Carry extends Readonly<Record<string, unknown>> {
-  readonly [RECORD]?: { readonly raw: string; readonly delimiter: string };
-}
 
 interface CsvRecord {
   readonly record: readonly string[];
@@ -61,12 +53,15 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
       const carry = Object.fromEntries(header.map((column, at) => [column, record[at] ?? '']));
       if (record.length === header.length) {
         if (options.carryFields)
-          Object.defineProperty(carry, RECORD, {
-            value: { raw: raw.replace(/^[\r\n]+|[\r\n]+$/g, ''), delimiter: dialect.delimiter },
+          keepRecord(carry, {
+            columns: header,
+            delimiter: dialect.delimiter,
+            raw: raw.replace(/^[\r\n]+|[\r\n]+$/g, ''),
           });
         const { carry: kept, ...row } = tableRow(carry, fields, number, options.templated);
         yield options.carryFields && kept !== undefined ? { ...row, carry: kept } : row;
       } else {
+        keepRecord(carry, { columns: header, delimiter: dialect.delimiter });
         const message = `row ${number}: found ${record.length} values, expected ${header.length}, as the header has columns`;
         yield {
           id: number,
@@ -117,15 +112,17 @@ async function* encode(
   let write: ((row: FinishedRow) => string) | undefined;
   const begin = (first: FinishedRow | undefined): string => {
     const table = options.table();
-    const carried = table?.columns ?? Object.keys(first?.carry ?? {});
+    const carried = table?.columns ?? namesOf(first?.carry);
     const known = new Set(carried);
+    const isHeader = sameAs(carried);
     const columns = resultColumns(carried, options);
     const delimiter = delimiterOf(table?.dialect?.delimiter);
     const format = { delimiter, record_delimiter: table?.dialect?.lineEnd ?? '\n', quoted_match: /[\r\n]/ };
     write = ({ result, carry = {} }) => {
       const values = columns.map(({ value }) => cell(value(result)));
-      const record = (carry as Carry)[RECORD];
-      if (record?.delimiter === delimiter) return `${record.raw}${delimiter}${stringify([values], format)}`;
+      const record = recordOf(carry);
+      if (record?.raw !== undefined && record.delimiter === delimiter && isHeader(record.columns))
+        return `${record.raw}${delimiter}${stringify([values], format)}`;
       checkColumns(options.name, known, carry);
       return stringify([[...carried.map((column) => cell(carry[column])), ...values]], format);
     };
@@ -139,4 +136,15 @@ async function* encode(
     yield write?.(row) ?? '';
   }
   if (write === undefined) yield begin(undefined);
+}
+
+/** Looks whether a list has the same names in the same order. Rows of one file have one list: it is looked at once. */
+function sameAs(names: readonly string[]): (others: readonly string[]) => boolean {
+  let last: readonly string[] | undefined;
+  let isSame = false;
+  return (others) => {
+    if (others !== last)
+      [last, isSame] = [others, others.length === names.length && others.every((name, at) => name === names[at])];
+    return isSame;
+  };
 }

@@ -1,3 +1,4 @@
+import { namesOf } from './carriedRecord.js';
 import { cell } from './columnText.js';
 import { kindsOf, type ColumnKind } from './Table.js';
 import { resultColumns } from './resultColumns.js';
@@ -14,7 +15,7 @@ export interface TableColumn {
 
 /** The names of what rows carry: the columns of the input, or what the first rows have. */
 export function carriedNames(first: readonly FinishedRow[], options: WriteOptions): readonly string[] {
-  return options.table()?.columns ?? [...new Set(first.flatMap(({ carry }) => Object.keys(carry ?? {})))];
+  return options.table()?.columns ?? [...new Set(first.flatMap(({ carry }) => namesOf(carry)))];
 }
 
 /**
