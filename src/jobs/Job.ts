@@ -231,9 +231,11 @@ export class Job implements AsyncDisposable {
     const keptFailed = this.options.retryErrors === true ? 0 : (earlier?.failed ?? 0);
     const limit = new ErrorLimit(this.options.maxErrors, this.totalRows);
     const results = async function* (rows: AsyncIterable<AnyResult>): AsyncGenerator<AnyResult, void, undefined> {
-      for await (const result of rows) {
-        counts.done += 1;
-        yield source.receive(result);
+      for await (const answer of rows) {
+        for (const result of source.receive(answer)) {
+          counts.done += 1;
+          yield result;
+        }
         counts.stopped = limit.exceeded(keptFailed + counts.failed, (earlier?.done.size ?? 0) + counts.done);
         if (counts.stopped) return;
       }

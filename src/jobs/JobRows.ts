@@ -113,10 +113,10 @@ export class JobRows {
   }
 
   /**
-   * @returns the result to write: whatever the engine does with a row whose id an earlier one has, it is an error
+   * @returns the results to write: whatever the engine does with a row whose id an earlier one has, it is an error
    * @throws TaskError for a result that answers no row
    */
-  receive(result: AnyResult): AnyResult {
+  receive(result: AnyResult): readonly AnyResult[] {
     const row = this.#inEngine.get(result.index);
     if (row === undefined || row.id !== result.id) {
       throw new TaskError(
@@ -124,17 +124,21 @@ export class JobRows {
         `the engine answered row ${result.index} with id ${found(result.id)}, which it does not have`,
       );
     }
-    // A row that is refused has one result for all of its samples.
-    if (result.sample === undefined && result.error) row.waiting.clear();
+    // A row that is refused has one result for all of its samples; where some of them are answered already, the others
+    // have one each.
+    const refused = result.sample === undefined && result.error !== undefined;
+    const results = refused && row.begun ? [...row.waiting].map((sample) => ofSample(result, sample)) : [result];
+    if (refused) row.waiting.clear();
     else if (!row.waiting.delete(result.sample))
       throw new TaskError(
         'job',
         `the engine answered row ${result.index} with sample ${found(result.sample)}, which it was not asked for`,
       );
+    else row.begun = true;
     if (row.waiting.size === 0) this.#inEngine.delete(result.index);
     return row.duplicate && result.error === undefined
-      ? failedResult(result, duplicateId(row.id), result.carry)
-      : result;
+      ? [failedResult(result, duplicateId(row.id), result.carry)]
+      : results;
   }
 
   /** What goes to the engine for a row of the input; undefined if it is done, or another shard's. */
@@ -154,15 +158,16 @@ export class JobRows {
       if (state === 'done') this.#kept += 1;
       return state === 'done';
     };
-    // Of a row that was refused there is one result, without a sample.
-    if (isDone()) return undefined;
+    // Of a row that was refused there is one result, without a sample. Samples may stand beside it all the same, and
+    // are counted.
+    const refused = isDone();
     const samples = samplesOf(given, this.samples);
     const wantedSamples = samples?.filter((sample) => !isDone(sample));
-    if (wantedSamples?.length === 0) return undefined;
+    if (refused || wantedSamples?.length === 0) return undefined;
     // Of its own samples, the first ones have to be those that are done.
     const before = (samples?.length ?? 0) - (wantedSamples?.length ?? 0);
     if (this.#kept < this.done.size || wantedSamples?.some((sample) => sample < before)) this.#overtaken = true;
-    this.#inEngine.set(index, { id, duplicate, waiting: new Set(wantedSamples ?? [undefined]) });
+    this.#inEngine.set(index, { id, duplicate, begun: before > 0, waiting: new Set(wantedSamples ?? [undefined]) });
     return { ...given, id, index, duplicate, ...(wantedSamples && { wantedSamples }) };
   }
 }
@@ -170,6 +175,8 @@ export class JobRows {
 interface SentRow {
   readonly id: string | number;
   readonly duplicate: boolean;
+  /** Whether some of its samples are done. */
+  begun: boolean;
   /** The samples that have no result yet; undefined for the one answer of a row of which no samples were asked. */
   readonly waiting: Set<number | undefined>;
 }
@@ -178,4 +185,8 @@ interface SentRow {
 function samplesOf(row: RowInput, otherwise: number | undefined): readonly number[] | undefined {
   const samples: unknown = ('samples' in row ? row.samples : undefined) ?? otherwise;
   return isWithin(samples, SAMPLES) ? Array.from({ length: samples }, (_, sample) => sample) : undefined;
+}
+
+function ofSample(result: AnyResult, sample: number | undefined): AnyResult {
+  return sample === undefined ? result : { ...result, sample };
 }
