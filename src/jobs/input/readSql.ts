@@ -8,16 +8,15 @@ import type { RowInput } from '../../Row.js';
 import { checkColumns } from '../formats/checkColumns.js';
 import { checkPromptColumn, fieldsOfTable, tableRow } from '../formats/tableRow.js';
 import { loadPeers } from '../loadPeers.js';
+import { type DuckDbType, wholeNumbers } from './wholeNumbers.js';
 
 /** The peer that does the work; it is the user's to install. */
 const PACKAGE = '@duckdb/node-api';
-/** Types of whole numbers that come as text, as they may be larger than a number holds exactly. */
-const WIDE = new Set(['BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT']);
 
 type Rows = readonly (readonly unknown[])[];
 interface Result {
   deduplicatedColumnNames(): readonly string[];
-  columnTypes(): readonly { toString(): string }[];
+  columnTypes(): readonly DuckDbType[];
   yieldRowsJson(): AsyncIterable<Rows>;
 }
 interface Statement {
@@ -103,7 +102,7 @@ async function* rowsOf(
     const { rows, header, types, hasEnd } = await failing(name, () => answerOf(opened, sql));
     if (!templated) checkPromptColumn(name, header, columns);
     const fields = fieldsOfTable(name, header, columns);
-    const wide = types.map((type) => WIDE.has(type));
+    const readers = types.map(wholeNumbers);
     let ended = !hasEnd;
     let number = 0;
     const chunks = rows[Symbol.asyncIterator]();
@@ -119,7 +118,7 @@ async function* rowsOf(
         }
         number += 1;
         const { carry, ...row } = tableRow(
-          Object.fromEntries(header.map((column, at) => [column, valueOf(values[at], wide[at] === true)])),
+          Object.fromEntries(header.map((column, at) => [column, readers[at]?.(values[at]) ?? values[at]])),
           fields,
           number,
           templated,
@@ -144,7 +143,7 @@ interface Answer {
   readonly rows: AsyncIterable<Rows>;
   /** Of the query's columns. */
   readonly header: readonly string[];
-  readonly types: readonly string[];
+  readonly types: readonly DuckDbType[];
   /** Whether a row stands behind those of the query, with true in a column more. */
   readonly hasEnd: boolean;
 }
@@ -165,7 +164,7 @@ async function answerOf(connection: Connection, sql: string): Promise<Answer> {
   const result = await (width === undefined
     ? connection.run(query)
     : connection.stream(`select *, false from (${query}\n) union all select ${'null, '.repeat(width)}true`));
-  const [header, types] = [result.deduplicatedColumnNames(), result.columnTypes().map((type) => type.toString())];
+  const [header, types] = [result.deduplicatedColumnNames(), result.columnTypes()];
   return {
     rows: result.yieldRowsJson(),
     header: header.slice(0, width),
@@ -216,10 +215,6 @@ async function statementsOf(connection: Connection, sql: string): Promise<number
   } catch {
     return undefined;
   }
-}
-
-function valueOf(value: unknown, wide: boolean): unknown {
-  return wide && typeof value === 'string' && Number.isSafeInteger(Number(value)) ? Number(value) : value;
 }
 
 async function failing<T>(name: string, work: () => Promise<T>): Promise<T> {

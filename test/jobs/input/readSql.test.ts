@@ -52,6 +52,33 @@ test('wrong arguments are refused at once', () => {
       });
     });
 
+    test('whole numbers are numbers wherever they stand in a value, and text where a number would lose digits', async () => {
+      const [asked] = await collect(readSql('select [1, 2, 3]::bigint[] as tokens'));
+      expect(asked).toEqual({ id: 1, duplicate: false, tokens: [1, 2, 3] });
+      const [row] = await collect(
+        readSql(
+          `select 'p' prompt, [1, null, 9007199254740993]::bigint[] list, [1, 2]::ubigint[2] pair,
+            {'a': 1::hugeint, 'b': '7', 'deep': [{'n': 2::bigint}]} as parts, map {1::bigint: [2::bigint], 3: null} as pairs,
+            union_value(num := 5::bigint) either, ['8'] texts, [1.50] decimals, null::bigint[] as nothing`,
+          { carryFields: true },
+        ),
+      );
+      expect(row?.carry).toEqual({
+        prompt: 'p',
+        list: [1, null, '9007199254740993'],
+        pair: [1, 2],
+        parts: { a: 1, b: '7', deep: [{ n: 2 }] },
+        pairs: [
+          { key: 1, value: [2] },
+          { key: 3, value: null },
+        ],
+        either: { tag: 'num', value: 5 },
+        texts: ['8'],
+        decimals: ['1.50'],
+        nothing: null,
+      });
+    });
+
     test('for a template all columns are values, and none has to hold prompts', async () => {
       const [row] = await collect(readSql("select 1 as id, 'x' as subject, null as body", { templated: true }));
       expect(row).toEqual({ id: 1, fields: { id: 1, subject: 'x', body: null } });
@@ -66,7 +93,7 @@ test('wrong arguments are refused at once', () => {
       expect([kept > 0, kept + done]).toEqual([true, 5]);
       expect(readFileSync(output, 'utf8').split('\n').slice(0, 2)).toEqual([
         'id,prompt,price,tags,text,finish_reason,error_code,error_message,prompt_tokens,completion_tokens',
-        '0,p0,0.00,"[""0""]",P0,stop,,,1,2',
+        '0,p0,0.00,[0],P0,stop,,,1,2',
       ]);
     });
 
