@@ -4,7 +4,7 @@ import { losesChoices, readWithDigits } from '../../arguments/jsonNumbers.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import { formatResult } from './formatResult.js';
-import { lineWithoutRow, lostFormat, mappedFields, parseRow, ROW_FIELDS } from './parseRow.js';
+import { isOwnField, lineWithoutRow, lostFormat, mappedFields, otherFields, parseRow } from './parseRow.js';
 import { countLines, filledLines, noText, tooLong } from './readLines.js';
 import type { ReadOptions, RowFormat } from './RowFormat.js';
 
@@ -44,7 +44,7 @@ function parseLine(
   let format: string | undefined;
   try {
     const [read, written] = readWithDigits(line);
-    value = mapped(read !== written && (carryFields || templated === true) ? withExact(read, written) : read);
+    value = read !== written && (carryFields || templated === true) ? withExact(read, written, columns) : read;
     if (read !== written) {
       const [is, was] = [membersOf(mapped(read)), membersOf(mapped(written))];
       format = FORMATS.find((name) => losesChoices(is[name], was[name]));
@@ -57,14 +57,26 @@ function parseLine(
       `line ${number}: ${error instanceof Error ? error.message : String(error)}${number === 1 ? likelyFormat(line) : ''}`,
     );
   }
-  const row = parseRow(value, number, carryFields, templated);
+  const fields = mapped(value);
+  const row =
+    columns !== undefined && isObject(value) && isObject(fields)
+      ? parseRow(
+          fields,
+          number,
+          carryFields && otherFields(value, columns),
+          // As in a table, what a field of the line is called means that field.
+          templated === true && { ...fields, ...value },
+        )
+      : parseRow(value, number, carryFields, templated);
   return format === undefined || 'error' in row ? row : lostFormat(row, format);
 }
 
 const FORMATS = ['responseFormat', 'response_format'] as const;
 
 /** The fields that are not ours with numbers that would change as texts, as those of Parquet are. */
-function withExact(value: unknown, exact: unknown): unknown {
+function withExact(value: unknown, exact: unknown, columns: ReadOptions['columns']): unknown {
   if (!isObject(value) || !isObject(exact)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, as]) => [name, ROW_FIELDS.has(name) ? as : exact[name]]));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, as]) => [name, isOwnField(name, columns) ? as : exact[name]]),
+  );
 }

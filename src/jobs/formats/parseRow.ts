@@ -27,13 +27,14 @@ export const ROW_FIELDS: ReadonlySet<string> = new Set([
  * assignment.
  * @param line the line's number from 1: the id of a row that has none, which another row may be given (`duplicate` is
  * false)
+ * @param carried whether fields that are not ours, or these, are carried
  * @param templated whether all fields, or these, are values for a `promptTemplate`: they go into `fields`, and no
  * prompt is looked for
  */
 export function parseRow(
   value: unknown,
   line: number,
-  carryFields: boolean,
+  carried: boolean | Readonly<Record<string, unknown>>,
   templated: boolean | Readonly<Record<string, unknown>> = false,
 ): RowInput {
   if (!isObject(value)) {
@@ -43,14 +44,14 @@ export function parseRow(
       `found ${foundInRow(value)}, expected an object with one of prompt, messages and tokens`,
     );
   }
-  const others = carryFields ? Object.entries(value).filter(([name]) => !ROW_FIELDS.has(name)) : [];
-  const carry = others.length > 0 ? { carry: Object.fromEntries(others) } : {};
+  const others = carried === true ? otherFields(value) : carried === false ? {} : carried;
+  const carry = Object.keys(others).length > 0 ? { carry: others } : {};
   let identity: Pick<BadRow, 'id' | 'duplicate'> = { id: line, duplicate: false };
   try {
     const id = readId(value['id']);
     if (id !== undefined) identity = { id };
     const fields = templated === true ? value : templated;
-    if (!carryFields && fields === false) checkNames(value);
+    if (carried === false && fields === false) checkNames(value);
     return {
       ...identity,
       ...(fields === false ? readPrompt(value) : { fields }),
@@ -175,8 +176,8 @@ export function columnOf(field: string, columns: Columns): string | undefined {
 }
 
 /**
- * An object with the fields of a row taken from the columns that hold them; what no field is taken from stays. What is
- * no object stays as it is.
+ * An object with the fields of a row taken from the columns that hold them; of others what is not called as a field.
+ * What is no object stays as it is.
  */
 export function mappedFields(value: unknown, columns: Columns): unknown {
   if (!isObject(value)) return value;
@@ -186,4 +187,17 @@ export function mappedFields(value: unknown, columns: Columns): unknown {
     if (column !== undefined && Object.hasOwn(value, column)) entries.set(field, value[column]);
   }
   return Object.fromEntries(entries);
+}
+
+/** Whether what is called so is a field of ours, and not one that is said to be elsewhere. */
+export function isOwnField(name: string, columns: Columns = {}): boolean {
+  return ROW_FIELDS.has(name) && columnOf(name, columns) === name;
+}
+
+/** The fields that are not ours: of those that are called as ours, the ones whose field is taken from elsewhere. */
+export function otherFields(
+  value: Readonly<Record<string, unknown>>,
+  columns: Columns = {},
+): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(value).filter(([name]) => !isOwnField(name, columns)));
 }
