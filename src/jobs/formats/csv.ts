@@ -50,7 +50,8 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
       options.onTable?.({ columns: header, dialect });
     } else {
       number += 1;
-      const carry = Object.fromEntries(header.map((column, at) => [column, record[at] ?? '']));
+      const values = withRest(record, header.length, dialect.delimiter);
+      const carry = Object.fromEntries(header.map((column, at) => [column, values[at] ?? '']));
       if (record.length === header.length) {
         if (options.carryFields)
           keepRecord(carry, {
@@ -136,6 +137,15 @@ async function* encode(
     yield write?.(row) ?? '';
   }
   if (write === undefined) yield begin(undefined);
+}
+
+/**
+ * The values of a record of which there are more than columns: those that are too much stay in the last one, as they
+ * would stand in a file, so that who mends the row has all of it.
+ */
+function withRest(record: readonly string[], columns: number, delimiter: string): readonly string[] {
+  if (record.length <= columns) return record;
+  return [...record.slice(0, columns - 1), stringify([record.slice(columns - 1)], { delimiter, eof: false })];
 }
 
 /** Looks whether a list has the same names in the same order. Rows of one file have one list: it is looked at once. */

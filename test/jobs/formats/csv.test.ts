@@ -144,6 +144,22 @@ describe('what is no table', () => {
     });
   });
 
+  test('a row with more values than columns keeps all of them, so that it can be mended where the errors are', async () => {
+    const errors = path('ragged-errors.csv');
+    await job('surplus.csv', 'id;prompt\n1;hello; world;"a;""b"""\n2;ok\n3\n', 'out.csv', { errors });
+    const [first, second] = parse<Record<string, string>>(readFileSync(errors, 'utf8'), {
+      columns: true,
+      delimiter: ';',
+    });
+    expect(first).toMatchObject({
+      id: '1',
+      prompt: 'hello; world;"a;""b"""',
+      error_message: 'row 1: found 4 values, expected 2, as the header has columns',
+    });
+    expect(second).toMatchObject({ id: '3', prompt: '', error_code: 'invalid-row' });
+    expect((await job('surplus.csv', 'prompt\na,b\n', 'out.csv')).text).toMatch(/\n"a,b",,error,invalid-row,/);
+  });
+
   test.each<[string, string | Uint8Array, object, string]>([
     [
       'no prompt',
