@@ -116,7 +116,7 @@ async function* encode(
     const carried = table?.columns ?? namesOf(first?.carry);
     const known = new Set(carried);
     const isHeader = sameAs(carried);
-    const columns = resultColumns(carried, options);
+    const columns = resultColumns(carried, options, true);
     const delimiter = delimiterOf(table?.dialect?.delimiter);
     const format = { delimiter, record_delimiter: table?.dialect?.lineEnd ?? '\n', quoted_match: /[\r\n]/ };
     write = ({ result, carry = {} }) => {

@@ -36,7 +36,11 @@ const LONG_NUMBER = /\d{16}/;
 export class PropertyCells {
   readonly #known = new WeakMap<AnyResult, Told>();
 
-  constructor(private readonly properties: readonly DeclaredProperty[]) {}
+  /** @param emptyIsNone whether an empty text cannot be told from no value in the table, so that it says nothing */
+  constructor(
+    private readonly properties: readonly DeclaredProperty[],
+    private readonly emptyIsNone: boolean,
+  ) {}
 
   of(result: AnyResult): Told {
     let told = this.#known.get(result);
@@ -60,7 +64,7 @@ export class PropertyCells {
       if (given === null || given === undefined) continue;
       const { cell, exact } = CELLS[type](given, sourceOf(given, sources?.get(name)));
       if (cell !== undefined) cells.set(name, cell);
-      if (!exact) all = false;
+      if (!exact || (this.emptyIsNone && cell === '')) all = false;
     }
     return { cells, all: all && columns === Object.keys(value).length };
   }

@@ -79,11 +79,13 @@ export function resultColumnNames(properties: readonly DeclaredProperty[] | unde
 
 /**
  * The columns of results, beside those that are carried.
+ * @param emptyIsNone whether an empty text is the same as no value in the table, as in CSV
  * @throws UsageError for a name that stands twice
  */
 export function resultColumns(
   carried: readonly string[],
   { resultColumns: names, parts, task: done = 'generate', properties, name: output }: WriteOptions,
+  emptyIsNone = false,
 ): readonly ResultColumn[] {
   const own = new Set(properties?.map(({ name }) => name));
   const renamed = (name: string): string => (Object.hasOwn(names, name) ? names[name] : undefined) ?? name;
@@ -97,7 +99,7 @@ export function resultColumns(
   ).flatMap((column) => {
     const known = { ...column, name: nameOf(column.name), was: column.name, ofSchema: false };
     if (properties === undefined || (column.name !== 'text' && column.name !== WHOLE)) return [known];
-    return column.name === WHOLE ? [] : propertyColumns(properties, known, renamed);
+    return column.name === WHOLE ? [] : propertyColumns(properties, known, renamed, emptyIsNone);
   });
   const all = [...carried, ...chosen.map(({ name }) => name)];
   const twice = chosen.find(({ name }) => all.indexOf(name) !== all.lastIndexOf(name));
@@ -119,8 +121,9 @@ function propertyColumns(
   properties: readonly DeclaredProperty[],
   text: ChosenColumn,
   renamed: (name: string) => string,
+  emptyIsNone: boolean,
 ): readonly ChosenColumn[] {
-  const cells = new PropertyCells(properties);
+  const cells = new PropertyCells(properties, emptyIsNone);
   return [
     ...properties.map(({ name, type }): ChosenColumn => ({
       name: renamed(name),

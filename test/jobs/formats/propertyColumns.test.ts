@@ -76,7 +76,7 @@ describe('a column for each property of the schema', () => {
     expect(csvRows((await table('out.csv', answers)).text)).toEqual([
       `city,people,area,capital,names,text,${REST}`,
       `"Bern, ""CH""",134591,51.6,true,"[""Berne"",{""a"":1}]",,stop,,,1,${answers[0]?.length}`,
-      `,,,false,,,stop,,,1,${answers[1]?.length}`,
+      `,,,false,,"${answers[1]?.replaceAll('"', '""')}",stop,,,1,${answers[1]?.length}`,
     ]);
   });
 
@@ -171,6 +171,28 @@ describe('what the columns have no place for stands in `text`, and nothing is lo
   ])('%s', async (_, text, row) => {
     expect(csvRows((await table('out.csv', [text])).text)[1]).toBe(`${row},1,${text.length}`);
     expect(await parquetRows((await table('out.parquet', [text])).path)).toMatchObject([{ text }]);
+  });
+
+  test('of CSV and TSV an empty text, which is the same as none there; in Parquet it is not', async () => {
+    const answers = ['{"city":""}', '{}', '{"city":" "}'];
+    for (const [name, tab] of [
+      ['out.csv', ','],
+      ['out.tsv', '\t'],
+    ] as const)
+      expect(
+        parse<Record<string, string>>((await table(name, answers)).text, { columns: true, delimiter: tab }).map(
+          ({ city, text }) => [city, text],
+        ),
+      ).toEqual([
+        ['', '{"city":""}'],
+        ['', ''],
+        [' ', ''],
+      ]);
+    expect(await parquetRows((await table('out.parquet', answers)).path)).toMatchObject([
+      { city: '', text: null },
+      { city: null, text: null },
+      { city: ' ', text: null },
+    ]);
   });
 
   test('integers of more than 53 bits keep their digits, also within lists, where the schema allows them', async () => {
@@ -400,13 +422,13 @@ test('whatever answers are: what a table says is what they say, in CSV and in Pa
       fc.array(fc.record(members, { requiredKeys: [] }), { minLength: 1, maxLength: 6 }),
       async (values) => {
         const answers = values.map(json);
-        const texts = values.map(({ s, i, n, b, j }) => [
+        const texts = values.map(({ s, i, n, b, j }, at) => [
           s ?? '',
           i === undefined ? '' : String(i),
           n === undefined ? '' : String(n),
           b === undefined ? '' : String(b),
           j === undefined ? '' : json(j),
-          '',
+          s === '' ? answers[at] : '',
         ]);
         const { text: csv } = await table('any.csv', answers, { generate });
         const rows: string[][] = parse(csv, { record_delimiter: '\n' });
