@@ -20,7 +20,8 @@ export interface OutputFiles {
 /** Writes the output, and what failed, from results. @throws JobFileError; what stood there is then as it was */
 export async function publishOutput({ results, path, errors, formats, input, options }: OutputFiles): Promise<void> {
   const { output, errors: failures } = formats;
-  const table = output.format.carries === true && input?.table === undefined ? await carriedTable(results) : undefined;
+  const tables = [output, failures].some((file) => file?.format.carries === true);
+  const table = tables && input?.table === undefined ? await carriedTable(results) : undefined;
   const write = (place: string, file: FileFormat, wanted: (result: ResultLine) => boolean): Promise<void> => {
     const rows: AsyncIterable<RowInput> | Iterable<RowInput> | undefined =
       input !== undefined && carriesInto(formats, file) ? input.read(true, isExact(formats, file)) : undefined;
@@ -28,7 +29,7 @@ export async function publishOutput({ results, path, errors, formats, input, opt
       results,
       path: place,
       file,
-      options: { ...options, ...(table && { table: () => table }) },
+      options: { ...options, ...(place === errors && { name: place }), ...(table && { table: () => table }) },
       wanted,
       ...(rows && { rows }),
     });

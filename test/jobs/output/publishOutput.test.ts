@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import { readRows } from '../../../src/jobs/input/readRows.js';
+import { runJob } from '../../../src/jobs/runJob.js';
+import type { RowGenerator } from '../../../src/jobs/JobOptions.js';
+import type { RowInput } from '../../../src/Row.js';
+import { failureOf } from '../formats/support.js';
+import { collect, temporaryFolder, writeLines } from '../support/files.js';
+import { StubEngine } from '../support/stubEngine.js';
+
+const path = temporaryFolder();
+
+/** One that fails at every row. */
+const failing: RowGenerator = new StubEngine({
+  answer: () => ({ text: '', finishReason: 'error', error: { code: 'timeout', message: 'took too long' } }),
+});
+
+describe('a table of rows that failed beside an output that is none', () => {
+  const ROWS = [
+    { prompt: 'x', a: 1 },
+    { prompt: 'y', a: 1, b: 2 },
+  ];
+  const RESULTS = 'id,text,finish_reason,error_code,error_message,prompt_tokens,completion_tokens';
+
+  test('has columns for what all rows carry', async () => {
+    const [input, output, errors] = [path('in.jsonl'), path('out.jsonl'), path('errors.csv')];
+    writeLines(input, ROWS);
+    await runJob({ engine: failing, input, output, errors, carryFields: true });
+    expect(readFileSync(errors, 'utf8')).toBe(
+      `a,b,${RESULTS}\n1,,1,,error,timeout,took too long,1,1\n1,2,2,,error,timeout,took too long,1,1\n`,
+    );
+    expect(readFileSync(output, 'utf8')).toBe('');
+  });
+
+  test('also of a Parquet file beyond its first row group, and of a stream', async () => {
+    const [output, errors] = [path('many.jsonl'), path('many.parquet')];
+    async function* input(): AsyncGenerator<RowInput> {
+      for (let at = 0; at < 10_000; at += 1) yield { prompt: 'x', carry: { a: 1 } };
+      yield { prompt: 'y', carry: { a: 1.5, b: 2 } };
+    }
+    await runJob({ engine: failing, input: input(), output, errors, carryFields: true });
+    const rows = await collect(readRows(errors, { carryFields: true, templated: true }));
+    expect(rows.length).toBe(10_001);
+    expect(rows[0]?.carry).toMatchObject({ a: 1, b: null });
+    expect(rows.at(-1)?.carry).toMatchObject({ a: 1.5, b: 2 });
+  });
+
+  test("what is wrong with it is told with its name, not the output's", async () => {
+    const [input, output, errors] = [path('twice.jsonl'), path('twice-out.jsonl'), path('twice.csv')];
+    writeLines(input, [{ prompt: 'x' }, { prompt: 'y', text: 'taken' }]);
+    const options = { engine: failing, input, output, errors, carryFields: true };
+    expect((await failureOf(runJob(options))).message).toMatch(/twice\.csv: found two columns "text"/);
+    await runJob({ ...options, resume: true, resultColumns: { text: 'answer' } });
+    expect(readFileSync(errors, 'utf8')).toMatch(/^text,id,answer,/);
+  });
+});
