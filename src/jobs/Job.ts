@@ -35,6 +35,7 @@ import { JobOutput } from './output/JobOutput.js';
 import { JobRows } from './JobRows.js';
 import { publishOutput } from './output/publishOutput.js';
 import { journalResults } from './output/publishResults.js';
+import { WholeRows } from './output/WholeRows.js';
 import { orderJournal } from './output/rewriteJournal.js';
 import type { ScannedJournal } from './output/Journal.js';
 import { rowsOfShard, settledShard } from './shards/Shard.js';
@@ -230,14 +231,22 @@ export class Job implements AsyncDisposable {
     const earlier = this.file?.earlier;
     const keptFailed = this.options.retryErrors === true ? 0 : (earlier?.failed ?? 0);
     const limit = new ErrorLimit(this.options.maxErrors, this.totalRows);
+    // A file is made of results that are in order.
+    const whole =
+      this.file === undefined && this.formats.output.format.joinsSamples === true ? new WholeRows() : undefined;
     const results = async function* (rows: AsyncIterable<AnyResult>): AsyncGenerator<AnyResult, void, undefined> {
       for await (const answer of rows) {
-        for (const result of source.receive(answer)) {
+        const received = source.receive(answer);
+        for (const result of whole?.add(answer.index, received, source.isOpen(answer.index)) ?? received) {
           counts.done += 1;
           yield result;
         }
         counts.stopped = limit.exceeded(keptFailed + counts.failed, (earlier?.done.size ?? 0) + counts.done);
-        if (counts.stopped) return;
+        if (counts.stopped) break;
+      }
+      for (const result of whole?.rest() ?? []) {
+        counts.done += 1;
+        yield result;
       }
     };
     const input = cancellable(this.#readInput());

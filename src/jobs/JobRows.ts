@@ -72,6 +72,11 @@ export class JobRows {
     return this.#inEngine.size;
   }
 
+  /** Whether a row went to the engine and has results to come. */
+  isOpen(index: number): boolean {
+    return this.#inEngine.has(index);
+  }
+
   /** What ended `send` early, as it was before the engine passed it on. */
   get failure(): unknown {
     return this.#failure;

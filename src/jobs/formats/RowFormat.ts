@@ -86,6 +86,11 @@ export interface RowFormat {
    */
   readonly carries?: boolean | 'exact';
   /**
+   * Whether all samples of a row, which then follow one another, come to one line: it has failed if one of them has.
+   * Default false.
+   */
+  readonly joinsSamples?: boolean;
+  /**
    * The rows, one at a time, in bounded memory. What is no row becomes a `BadRow`.
    * @throws JobFileError for a file that cannot be gone on with
    */

@@ -18,6 +18,7 @@ export const openaiBatch: RowFormat = {
   extensions: [],
   appendable: true,
   carries: 'exact',
+  joinsSamples: true,
   tasks: ['generate', 'embed'],
   begins: isOpenaiBatch,
   async *rows(source, { carryFields, maxLineBytes, task = 'generate' }) {

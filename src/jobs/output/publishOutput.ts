@@ -1,9 +1,8 @@
-import type { ResultLine } from '../formats/formatResult.js';
 import type { RowInput } from '../../Row.js';
-import type { WriteOptions } from '../formats/RowFormat.js';
+import type { RowFormat, WriteOptions } from '../formats/RowFormat.js';
 import type { JobInput } from '../input/JobInput.js';
 import { carriesInto, type FileFormat, isExact, type JobFormats } from '../jobFormats.js';
-import { carriedTable, publishResults, type ResultLines } from './publishResults.js';
+import { carriedTable, type Publication, publishResults, type ResultLines } from './publishResults.js';
 
 /** What a job's results become. */
 export interface OutputFiles {
@@ -22,7 +21,7 @@ export async function publishOutput({ results, path, errors, formats, input, opt
   const { output, errors: failures } = formats;
   const tables = [output, failures].some((file) => file?.format.carries === true);
   const table = tables && input?.table === undefined ? await carriedTable(results) : undefined;
-  const write = (place: string, file: FileFormat, wanted: (result: ResultLine) => boolean): Promise<void> => {
+  const write = (place: string, file: FileFormat, wanted: Publication['wanted']): Promise<void> => {
     const rows: AsyncIterable<RowInput> | Iterable<RowInput> | undefined =
       input !== undefined && carriesInto(formats, file) ? input.read(true, isExact(formats, file)) : undefined;
     return publishResults({
@@ -34,6 +33,19 @@ export async function publishOutput({ results, path, errors, formats, input, opt
       ...(rows && { rows }),
     });
   };
-  await write(path, output, ({ error }) => errors === undefined || error === undefined);
-  if (errors !== undefined && failures !== undefined) await write(errors, failures, ({ error }) => error !== undefined);
+  if (errors === undefined || failures === undefined) return write(path, output, (row) => row);
+  const failed = failedBy(output.format);
+  await write(path, output, (row) => {
+    const gone = new Set(failed(row));
+    return row.filter((result) => !gone.has(result));
+  });
+  await write(errors, failures, failed);
+}
+
+/** Which results of a row go where those do that failed: all of a row that has one line. */
+function failedBy({ joinsSamples = false }: RowFormat): Publication['wanted'] {
+  return (row) => {
+    const failed = row.filter(({ error }) => error !== undefined);
+    return joinsSamples && failed.length > 0 ? row : failed;
+  };
 }

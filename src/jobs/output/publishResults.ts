@@ -32,8 +32,8 @@ export interface Publication {
   readonly path: string;
   readonly file: FileFormat;
   readonly options: WriteOptions;
-  /** Which results go there. */
-  readonly wanted: (result: ResultLine) => boolean;
+  /** Which results of a row go there. */
+  readonly wanted: (row: readonly ResultLine[]) => readonly ResultLine[];
   /** The rows of the input, whose columns go with the results; undefined where the results have them. */
   readonly rows?: AsyncIterable<RowInput> | Iterable<RowInput>;
 }
@@ -101,15 +101,21 @@ export async function carriedTable(results: ResultLines): Promise<Table> {
 
 async function* finished(
   results: ResultLines,
-  wanted: (result: ResultLine) => boolean,
+  wanted: Publication['wanted'],
 ): AsyncGenerator<AnyResult, void, undefined> {
+  let row: ResultLine[] = [];
   for await (const { number, result } of results.lines()) {
     const { text, label, scores, embedding, error, usage } = membersOf(result);
     const answered = [text, label, scores, embedding, error].some((answer) => answer !== undefined);
     if (!answered || !isObject(usage))
       throw new JobFileError(results.name, `line ${number}: found a result without text or usage; ${BEGIN_ANEW}`);
-    if (wanted(result)) yield resultOfLine(result);
+    if (row.length > 0 && row[0]?.index !== result.index) {
+      yield* wanted(row).map(resultOfLine);
+      row = [];
+    }
+    row.push(result);
   }
+  yield* wanted(row).map(resultOfLine);
 }
 
 async function* carried(results: AsyncIterable<AnyResult>): AsyncGenerator<FinishedRow, void, undefined> {
