@@ -59,7 +59,7 @@ export async function jobFormats({
     to,
     read.format === openaiBatch ? openaiBatch : jsonl,
   );
-  const failed = errors === undefined ? undefined : outputFormat(errors, undefined, written.format);
+  const failed = errors === undefined ? undefined : errorsFormat(errors, written.format);
   return {
     input: read,
     inputs,
@@ -126,6 +126,20 @@ export function outputFormat(
       (named === undefined || (named === jsonl && otherwise === openaiBatch) ? otherwise : named),
     compression,
   });
+}
+
+/**
+ * What a file of rows that failed is to be: what its name says, else what the output is, if that can say what failed.
+ * @throws UsageError for a name of a format that cannot
+ */
+function errorsFormat(path: string, output: RowFormat): FileFormat {
+  const file = outputFormat(path, undefined, output.byPlace === true ? jsonl : output);
+  if (file.format.byPlace !== true) return file;
+  const others = ROW_FORMATS.filter(({ byPlace, extensions }) => byPlace !== true && extensions.length > 0);
+  const names = others.map(({ extensions: [name] }) => `.${name}`);
+  throw new UsageError(
+    `errors: found ${path}, which is ${file.format.name}, expected a name with ${names.slice(0, -1).join(', ')} or ${names.at(-1)}: a line of ${file.format.name} does not say which row failed, or why`,
+  );
 }
 
 /** What is read from its end is not compressed as a whole: it would have to be held. */

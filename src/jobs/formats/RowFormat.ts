@@ -91,6 +91,11 @@ export interface RowFormat {
    */
   readonly joinsSamples?: boolean;
   /**
+   * Whether nothing but its place says whose a result is: rows that failed keep their places in an output, and a file
+   * of errors would not say what they are. Default false.
+   */
+  readonly byPlace?: boolean;
+  /**
    * The rows, one at a time, in bounded memory. What is no row becomes a `BadRow`.
    * @throws JobFileError for a file that cannot be gone on with
    */

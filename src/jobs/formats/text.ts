@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { ROW_LIMITS } from '../../model/files/limits.js';
+import type { AnyResult } from '../../Results.js';
 import { countLines, filledLines, noText, tooLong } from './readLines.js';
 import type { RowFormat } from './RowFormat.js';
 
@@ -8,6 +9,7 @@ export const text: RowFormat = {
   name: 'text',
   extensions: ['txt', 'text'],
   appendable: true,
+  byPlace: true,
   async *rows(source, { maxLineBytes, templated = false }) {
     for await (const { number, bytes } of filledLines(source, maxLineBytes)) {
       if (bytes === undefined) yield tooLong(number, maxLineBytes);
@@ -19,17 +21,17 @@ export const text: RowFormat = {
     }
   },
   count: (source) => countLines(source, ROW_LIMITS.lineBytes),
-  /** Line breaks of an answer become blanks, so that line N answers prompt N; a row with an error is an empty line. */
+  /** Line breaks of an answer become blanks, so that line N answers row N; a row with an error is an empty line. */
   async *encode(results) {
-    for await (const {
-      result: { text: answer = '', label = answer, scores, embedding },
-    } of results) {
-      const line = scores
-        ? JSON.stringify(scores.map(({ logprob }) => logprob))
-        : typeof embedding === 'object'
-          ? JSON.stringify(embedding)
-          : (embedding ?? label);
-      yield `${line.replace(/\r\n|[\r\n]/g, ' ')}\n`;
-    }
+    for await (const { result } of results) yield `${result.error ? '' : lineOf(result)}\n`;
   },
 };
+
+function lineOf({ text: answer = '', label = answer, scores, embedding }: AnyResult): string {
+  const line = scores
+    ? JSON.stringify(scores.map(({ logprob }) => logprob))
+    : typeof embedding === 'object'
+      ? JSON.stringify(embedding)
+      : (embedding ?? label);
+  return line.replace(/\r\n|[\r\n]/g, ' ');
+}

@@ -36,6 +36,7 @@ export async function publishOutput({ results, path, errors, formats, input, opt
   if (errors === undefined || failures === undefined) return write(path, output, (row) => row);
   const failed = failedBy(output.format);
   await write(path, output, (row) => {
+    if (output.format.byPlace === true) return row;
     const gone = new Set(failed(row));
     return row.filter((result) => !gone.has(result));
   });

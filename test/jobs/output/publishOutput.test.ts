@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
+import { UsageError } from '../../../src/errors/UsageError.js';
 import { readRows } from '../../../src/jobs/input/readRows.js';
 import { runJob } from '../../../src/jobs/runJob.js';
 import type { RowGenerator } from '../../../src/jobs/JobOptions.js';
@@ -52,5 +53,37 @@ describe('a table of rows that failed beside an output that is none', () => {
     expect((await failureOf(runJob(options))).message).toMatch(/twice\.csv: found two columns "text"/);
     await runJob({ ...options, resume: true, resultColumns: { text: 'answer' } });
     expect(readFileSync(errors, 'utf8')).toMatch(/^text,id,answer,/);
+  });
+});
+
+describe('lines of text, which nothing but their places tells apart', () => {
+  const engine: RowGenerator = new StubEngine({
+    answer: (prompt) =>
+      prompt === 'p2'
+        ? { text: 'cut o', finishReason: 'error', error: { code: 'timeout', message: 'took too long' } }
+        : {},
+  });
+
+  test('keep an empty one for a row that failed, which stands among the errors with the reason', async () => {
+    const [input, output] = [path('in.txt'), path('out.txt')];
+    writeFileSync(input, 'p1\np2\np3\n');
+    for (const errors of [path('failed'), path('failed.csv'), undefined]) {
+      await runJob({ engine, input, output, ...(errors !== undefined && { errors }), overwrite: true });
+      expect(readFileSync(output, 'utf8')).toBe('P1\n\nP3\n');
+    }
+    expect(readFileSync(path('failed'), 'utf8')).toBe(
+      '{"id":2,"index":1,"text":"cut o","tokens":[80,50],"finishReason":"error","usage":{"promptTokens":1,"completionTokens":2},"error":{"code":"timeout","message":"took too long"}}\n',
+    );
+    expect(readFileSync(path('failed.csv'), 'utf8')).toMatch(/^id,text,.*\n2,cut o,error,timeout,took too long,1,2\n$/);
+  });
+
+  test('are none for errors', async () => {
+    const [input, output, errors] = [path('again.txt'), path('again-out.txt'), path('errors.txt.gz')];
+    writeFileSync(input, 'p1\n');
+    const error = await failureOf(runJob({ engine, input, output, errors }));
+    expect(error).toBeInstanceOf(UsageError);
+    expect(error.message).toBe(
+      `errors: found ${errors}, which is text, expected a name with .jsonl, .csv, .tsv or .parquet: a line of text does not say which row failed, or why`,
+    );
   });
 });
