@@ -326,8 +326,9 @@ function inputOf(
       `--database: found ${database} beside an input that is no query, expected sql:QUERY as --input`,
     );
   if (input !== '-') return inputs.map((file) => file.path);
-  // What an answer to a request says of it.
-  const carried = read.format.carries === 'exact' && output.format === read.format;
+  // From table to table all columns, and of a request what an answer to it says.
+  const { carries = false } = read.format;
+  const carried = carries === 'exact' ? output.format === read.format : carries && output.format.carries === true;
   return readRows(process.stdin, {
     ...readOptions({ input, ...flags }, prompts, task),
     carryFields: carryFields || carried,

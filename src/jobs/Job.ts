@@ -397,7 +397,7 @@ export class Job implements AsyncDisposable {
     const { name: task, options } = this.task;
     const { samples, reasoning, logprobs } = options;
     const there = {
-      id: this.formats.input.format.carries !== true,
+      id: !this.#carriesColumns,
       sample: samples !== undefined,
       value: runFormat(options)?.type === 'json_schema',
       reasoning: reasoning === 'separate',
@@ -411,6 +411,13 @@ export class Job implements AsyncDisposable {
       resultColumns,
       ...(delimiter !== undefined && { delimiter }),
     });
+  }
+
+  /** Whether the columns of the input, among which an id is, if there is one, stand in every table that is written. */
+  get #carriesColumns(): boolean {
+    const { input, output } = this.formats;
+    if (input.format.carries !== true) return false;
+    return this.input.again || this.options.carryFields === true || output.format.carries === true;
   }
 
   /** Makes the output ready for results: the first change on disk. An empty input has no first row. */

@@ -4,6 +4,7 @@ import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import { bytesOf, readable } from '../../files/fileBytes.js';
 import { CountedInput } from './CountedInput.js';
+import { tableOfRows } from './tableOfRows.js';
 import { filesOf, fingerprintFiles, type InputFingerprint } from '../record/fingerprint.js';
 import { decompressed } from '../formats/compression.js';
 import type { ReadOptions, RowFormat, RowSource } from '../formats/RowFormat.js';
@@ -72,9 +73,12 @@ export class JobInput {
     return this.again ? fingerprintFiles(this.counted.map(({ fingerprint }) => fingerprint)) : undefined;
   }
 
-  /** What rows have in common, once the first one has been read. */
+  /**
+   * What rows have in common, once the first one has been read; of what comes once only where it goes with the results.
+   */
   get table(): Table | undefined {
-    return this.#table;
+    const { input } = this.options;
+    return this.#table ?? (typeof input === 'object' ? tableOfRows(input) : undefined);
   }
 
   /**
@@ -136,6 +140,7 @@ export class JobInput {
       ...(delimiter !== undefined && { delimiter }),
       onTable: (table) => {
         if (!templated) checkPromptColumn(source.name, table.columns, columns);
+        if (!carryFields && !this.again) return;
         if (this.#table === undefined) this.#table = table;
         else checkSameTable(source.name, this.#table, table);
       },

@@ -15,6 +15,7 @@ import type { ReadOptions, RowSource } from '../formats/RowFormat.js';
 import { checkFormat, type FormatChoice } from '../formats/rowFormats.js';
 import { JOB_TASKS, type JobTaskName } from '../../Results.js';
 import { readLines } from '../formats/readLines.js';
+import { noteTable } from './tableOfRows.js';
 
 /** A path, or bytes: a Node Readable, a web ReadableStream, any async iterable of chunks. */
 export type ByteSource = string | AsyncIterable<Uint8Array | string>;
@@ -79,14 +80,16 @@ export function readRows(source: ByteSource, options: ReadRowsOptions = {}): Asy
     name,
   } = options;
   checkSource(source, maxLineBytes, name);
-  return rowsOf(source, name, format, {
+  const rows = rowsOf(source, name, format, {
     task,
     carryFields,
     templated,
     maxLineBytes,
     ...(columns && { columns }),
     ...(delimiter !== undefined && { delimiter }),
+    ...(carryFields && { onTable: (table) => noteTable(rows, table) }),
   });
+  return rows;
 }
 
 async function* rowsOf(

@@ -8,6 +8,7 @@ import type { RowInput } from '../../Row.js';
 import { checkColumns } from '../formats/checkColumns.js';
 import { checkPromptColumn, fieldsOfTable, tableRow } from '../formats/tableRow.js';
 import { loadPeers } from '../loadPeers.js';
+import { noteTable } from './tableOfRows.js';
 import { type DuckDbType, wholeNumbers } from './wholeNumbers.js';
 
 /** The peer that does the work; it is the user's to install. */
@@ -82,12 +83,16 @@ export function readSql(sql: string, options: ReadSqlOptions = {}): AsyncGenerat
   checkText('sql', sql, 'a query');
   if (sql.trim() === '') throw new UsageError('sql: found nothing, expected a query');
   checkMembers('options', options, CHECKS);
-  return rowsOf(sql, options);
+  const rows = rowsOf(sql, options, (columns) => {
+    if (options.carryFields === true) noteTable(rows, { columns });
+  });
+  return rows;
 }
 
 async function* rowsOf(
   sql: string,
   { database = ':memory:', columns, carryFields = false, templated = false }: ReadSqlOptions,
+  onHeader: (columns: readonly string[]) => void,
 ): AsyncGenerator<RowInput, void, undefined> {
   const [duckDb] = await loadPeers('SQL', PACKAGE);
   const { DuckDBInstance } = duckDb as DuckDb;
@@ -102,6 +107,7 @@ async function* rowsOf(
     const { rows, header, types, hasEnd } = await failing(name, () => answerOf(opened, sql));
     if (!templated) checkPromptColumn(name, header, columns);
     const fields = fieldsOfTable(name, header, columns);
+    onHeader(header);
     const readers = types.map(wholeNumbers);
     let ended = !hasEnd;
     let number = 0;

@@ -20,7 +20,7 @@ export interface OutputFiles {
 export async function publishOutput({ results, path, errors, formats, input, options }: OutputFiles): Promise<void> {
   const { output, errors: failures } = formats;
   const tables = [output, failures].some((file) => file?.format.carries === true);
-  const table = tables && input?.table === undefined ? await carriedTable(results) : undefined;
+  const table = tables && input?.table === undefined ? await carriedTable(results, options.table()) : undefined;
   const write = (place: string, file: FileFormat, wanted: Publication['wanted']): Promise<void> => {
     const rows: AsyncIterable<RowInput> | Iterable<RowInput> | undefined =
       input !== undefined && carriesInto(formats, file) ? input.read(true, isExact(formats, file)) : undefined;

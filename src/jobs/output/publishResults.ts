@@ -79,11 +79,12 @@ export async function putInPlace(
 }
 
 /**
- * All fields that results carry, in the order in which they come first, and what is in them.
+ * All fields that results carry, and what is in them: first those that the input is known to have, then the others in
+ * the order in which they come first.
  * @throws JobFileError where they are too many for columns
  */
-export async function carriedTable(results: ResultLines): Promise<Table> {
-  const columns = new Set<string>();
+export async function carriedTable(results: ResultLines, known?: Table): Promise<Table> {
+  const columns = new Set(known?.columns);
   const kinds = new Map<string, ColumnKind>();
   for await (const { number, result } of results.lines()) {
     const row = membersOf(result.row);
@@ -96,7 +97,7 @@ export async function carriedTable(results: ResultLines): Promise<Table> {
       );
     }
   }
-  return { columns: [...columns], kinds };
+  return { columns: [...columns], ...(known?.dialect && { dialect: known.dialect }), kinds };
 }
 
 async function* finished(

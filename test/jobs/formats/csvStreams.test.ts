@@ -1,14 +1,18 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { PassThrough } from 'node:stream';
 import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, test } from '@jest/globals';
 import { encodeResults } from '../../../src/jobs/output/encodeResults.js';
 import { readRows } from '../../../src/jobs/input/readRows.js';
-import { runJob } from '../../../src/jobs/runJob.js';
+import { runJob, type RunJobOptions } from '../../../src/jobs/runJob.js';
 import type { RowInput } from '../../../src/Row.js';
-import { collect } from '../support/files.js';
+import { collect, temporaryFolder } from '../support/files.js';
 import { StubEngine } from '../support/stubEngine.js';
 import { failureOf } from './support.js';
 
+const path = temporaryFolder();
 const RESULTS = 'text,finish_reason,error_code,error_message,prompt_tokens,completion_tokens';
 
 const table = (text: string): AsyncGenerator<RowInput> =>
@@ -51,5 +55,72 @@ describe('a table from a stream into a stream: each value stands below the name 
   test('and one that the header does not have ends the run', async () => {
     const error = await failureOf(streamed(after(table('prompt,k\na,1\n'), table('prompt,other\nb,2\n'))));
     expect(error.message).toContain('found a row with the field "other", expected the fields of the first row');
+  });
+});
+
+describe('a table that comes once into a file: its columns, their order and its dialect', () => {
+  let fifos = 0;
+
+  /** A job whose input is a FIFO with that table. */
+  async function fromFifo(table: string, options: Partial<RunJobOptions> & { readonly output: string }): Promise<void> {
+    fifos += 1;
+    const input = path(`fifo-${fifos}`);
+    execFileSync('mkfifo', [input]);
+    const written = writeFile(input, table);
+    await runJob({ engine: new StubEngine(), input, inputFormat: 'csv', ...options });
+    await written;
+  }
+
+  const EXCEL = '\ufeffname;2019;prompt\r\na;"x;y";hello\r\nb;;"world"\r\n';
+  const WRITTEN =
+    `\ufeffname;2019;prompt;${RESULTS.replaceAll(',', ';')}\r\n` +
+    'a;"x;y";hello;HELLO;stop;;;1;5\r\nb;;world;WORLD;stop;;;1;5\r\n';
+
+  test('of a pipe', async () => {
+    await fromFifo(EXCEL, { output: path('piped.csv') });
+    expect(readFileSync(path('piped.csv'), 'utf8')).toBe(WRITTEN);
+    await fromFifo('name,2019,prompt\na,1,x\n', { output: path('piped.parquet') });
+    const [row] = await collect(readRows(path('piped.parquet'), { carryFields: true }));
+    expect(Object.entries(row?.carry ?? {}).slice(0, 4)).toEqual([
+      ['2019', '1'],
+      ['name', 'a'],
+      ['prompt', 'x'],
+      ['text', 'X'],
+    ]);
+  });
+
+  test('of a pipe, by a run that goes on', async () => {
+    const output = path('resumed.csv');
+    await failureOf(fromFifo(EXCEL, { output, engine: new StubEngine({ width: 1, failAt: 1 }) }));
+    await fromFifo(EXCEL, { output, resume: true });
+    expect(readFileSync(output, 'utf8')).toBe(WRITTEN);
+  });
+
+  test('of rows that a program has read', async () => {
+    const output = path('read.csv');
+    const rows = (): AsyncGenerator<RowInput> => table(EXCEL);
+    await runJob({ engine: new StubEngine(), input: rows(), inputFormat: 'csv', output });
+    expect(readFileSync(output, 'utf8')).toBe(WRITTEN);
+    // Who changes rows on their way has what they carry.
+    await runJob({ engine: new StubEngine(), input: after(rows()), inputFormat: 'csv', output, overwrite: true });
+    expect(readFileSync(output, 'utf8')).toMatch(/^2019,name,prompt,text,.*\nx;y,a,hello,HELLO,/);
+    // Whoever reads a stream as text sees no byte order mark.
+    expect(await streamed(rows())).toBe(WRITTEN.replace('\ufeff', '').replace(';world;', ';"world";'));
+  });
+
+  test('where there are no rows', async () => {
+    const header = '\ufeffname;2019;prompt\r\n';
+    await fromFifo(header, { output: path('none.csv') });
+    await runJob({ engine: new StubEngine(), input: table(header), inputFormat: 'csv', output: path('none-read.csv') });
+    for (const name of ['none.csv', 'none-read.csv'])
+      expect(readFileSync(path(name), 'utf8')).toBe(`\ufeffname;2019;prompt;${RESULTS.replaceAll(',', ';')}\r\n`);
+  });
+
+  test('and where nothing is carried, an id', async () => {
+    const [output, errors] = [path('plain.jsonl'), path('plain-errors.csv')];
+    await fromFifo('name,prompt\na\nb,x\n', { output, errors });
+    expect(readFileSync(errors, 'utf8')).toMatch(new RegExp(`^id,${RESULTS}\n1,,error,invalid-row,.*\n$`));
+    await fromFifo('name,prompt\na\nb,x\n', { output, errors, overwrite: true, carryFields: true });
+    expect(readFileSync(errors, 'utf8')).toMatch(new RegExp(`^name,prompt,${RESULTS}\na,,,error,invalid-row,.*\n$`));
   });
 });

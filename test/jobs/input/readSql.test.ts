@@ -97,6 +97,19 @@ test('wrong arguments are refused at once', () => {
       ]);
     });
 
+    test('the columns of a table stand as the query has them, also where it has no rows', async () => {
+      const output = path('columns.csv');
+      const results = 'text,finish_reason,error_code,error_message,prompt_tokens,completion_tokens';
+      for (const [where, rows] of [
+        ['true', 'a,5,x,X,stop,,,1,1\n'],
+        ['false', ''],
+      ]) {
+        const input = readSql(`select 'a' as id, 5 as "2019", 'x' as prompt where ${where}`, { carryFields: true });
+        await runJob({ engine: new StubEngine(), input, output, overwrite: true });
+        expect(readFileSync(output, 'utf8')).toBe(`id,2019,prompt,${results}\n${rows}`);
+      }
+    });
+
     test.each([
       ['selec', 'syntax error'],
       ['select 1; ;;selec 2', 'syntax error'],
