@@ -323,7 +323,9 @@ export class Job implements AsyncDisposable {
     const record = this.#record ?? begun;
     const { table: _table, name: _name, ...written } = this.#writeOptions();
     const sha256 = await sha256OfFile(files.journalOf(record).path);
-    await writeRecord(files.path, { ...record, complete: { rows, sha256, written } });
+    const { columns, dialect } = (!this.input.again && this.input.table) || {};
+    const table = columns && { columns, ...(dialect && { dialect }) };
+    await writeRecord(files.path, { ...record, complete: { rows, sha256, written, ...(table && { table }) } });
   }
 
   /** The rows, with what their results need beside the prompt. */

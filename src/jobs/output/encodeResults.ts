@@ -37,7 +37,8 @@ export const ENCODE_CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> 
 /**
  * The bytes of a file of results, in any format, as they come: for `Readable.from`, `ReadableStream.from`, `pipeline`,
  * or RxJS's `from`. A table has the columns that the first row carries (`row`); Parquet those of its first row group,
- * in memory until then. For an output that outlives a killed process use `runJob`.
+ * in memory until then. Where a format has one line for all samples of a row (`openai-batch`), they have to follow one
+ * another. For an output that outlives a killed process use `runJob`.
  * @throws UsageError at once for a wrong argument, ResponseFormatError for what is no JSON Schema; while it is
  * iterated, JobFileError for a row that does not fit into the table, and whatever the source throws
  * @example

@@ -10,6 +10,7 @@ import { responseFormatOf } from '../../rows/responseFormat.js';
 import { writeFileAtomic } from '../../files/atomicFile.js';
 import { BEGIN_ANEW } from '../../files/fileErrors.js';
 import type { WriteOptions } from '../formats/RowFormat.js';
+import type { Table } from '../formats/Table.js';
 import { begunBy, filesOf, type InputFingerprint } from './fingerprint.js';
 import { recordPath } from '../output/sidecarFiles.js';
 import { readRegularStart } from '../../files/specialFiles.js';
@@ -55,6 +56,8 @@ export interface CompletePart {
   readonly sha256: string;
   /** How results are written. */
   readonly written: Omit<WriteOptions, 'table' | 'name'>;
+  /** What rows of a stream have in common, which cannot be read again: of a table its columns and its dialect. */
+  readonly table?: Pick<Table, 'columns' | 'dialect'>;
 }
 
 /**

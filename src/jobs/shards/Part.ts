@@ -62,8 +62,8 @@ function isShard(value: unknown): value is SettledShard {
 }
 
 function isComplete(value: unknown): value is CompletePart {
-  const { rows, sha256, written } = membersOf(value);
-  if (!isWithin(rows, ROWS) || typeof sha256 !== 'string' || !isObject(written)) return false;
+  const { rows, sha256, written, table } = membersOf(value);
+  if (!isWithin(rows, ROWS) || typeof sha256 !== 'string' || !isObject(written) || !isTable(table)) return false;
   const { resultColumns, parts, properties = [], task = '', delimiter = '' } = written;
   return (
     isObject(resultColumns) &&
@@ -72,6 +72,15 @@ function isComplete(value: unknown): value is CompletePart {
     Array.isArray(properties) &&
     properties.every((property) => isTexts([membersOf(property)['name'], membersOf(property)['type']])) &&
     isTexts([task, delimiter])
+  );
+}
+
+function isTable(value: unknown): boolean {
+  if (value === undefined) return true;
+  const { columns, dialect } = membersOf(value);
+  const { delimiter, lineEnd, byteOrderMark } = membersOf(dialect);
+  return (
+    isTexts(columns) && (dialect === undefined || (isTexts([delimiter, lineEnd]) && typeof byteOrderMark === 'boolean'))
   );
 }
 

@@ -147,7 +147,7 @@ async function collect(options: CollectOptions): Promise<CollectSummary> {
     mode: await modeOf(journal.path),
     lines: () => linesOf(parts, counts, signal),
   };
-  const written: WriteOptions = { ...complete.written, table: () => input?.table, name: output };
+  const written: WriteOptions = { ...complete.written, table: () => input?.table ?? complete.table, name: output };
   if (formats.published) await publishOutput({ results, path: output, errors, formats, input, options: written });
   else await putInPlace(output, asTheyStand(results), results);
   return { shards: parts.length, rows: complete.rows, ...counts };

@@ -16,6 +16,7 @@ import { parquetWriteBuffer } from 'hyparquet-writer';
 import { InterruptedError } from '../../../src/errors/InterruptedError.js';
 import { JobFileError } from '../../../src/errors/JobFileError.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
+import { readRows } from '../../../src/jobs/input/readRows.js';
 import { runJob, type RunJobOptions } from '../../../src/jobs/runJob.js';
 import { collectJob, type CollectJobOptions } from '../../../src/jobs/shards/collectJob.js';
 import { type Shard, shardPath } from '../../../src/jobs/shards/Shard.js';
@@ -202,6 +203,22 @@ describe('one output of all parts, byte for byte what one run writes', () => {
       await collectJob({ output });
       expect(readFileSync(output)).toEqual(readFileSync(`${place}/whole-${name}`));
     }
+  });
+
+  test('parts of a stream with a table have its columns in their order, and its dialect', async () => {
+    const place = folder();
+    const output = `${place}/out.csv`;
+    const csv = `\ufeffid;2019;prompt\r\n${PROMPTS.map(({ prompt }, at) => `${at};x;"${prompt.replaceAll('"', '')}"\r\n`).join('')}`;
+    const rows = (): AsyncGenerator<RowInput> =>
+      readRows(new Blob([csv]).stream(), { format: 'csv', carryFields: true });
+    await run({ input: rows(), inputFormat: 'csv', output: `${place}/whole.csv` });
+    for (let index = 0; index < 2; index += 1) {
+      const shard = { index, count: 2 };
+      await run({ input: rows(), inputFormat: 'csv', output: shardPath(output, shard), shard });
+    }
+    await collectJob({ output });
+    expect(readFileSync(output, 'utf8')).toMatch(/^\ufeffid;2019;prompt;text;/);
+    expect(readFileSync(output)).toEqual(readFileSync(`${place}/whole.csv`));
   });
 
   test('several inputs; parts of lines of JSON make a table; parts that finish out of order are put in order', async () => {
@@ -408,6 +425,11 @@ describe('what does not go together is refused by name, and nothing is written',
       [{ ...record, complete: { ...record.complete, rows: -1 } }, 'complete: found something else than rows'],
       [
         { ...record, complete: { ...record.complete, written: { parts: [5], resultColumns: {} } } },
+        'complete: found something else',
+      ],
+      [{ ...record, complete: { ...record.complete, table: { columns: [5] } } }, 'complete: found something else'],
+      [
+        { ...record, complete: { ...record.complete, table: { columns: ['a'], dialect: { delimiter: ',' } } } },
         'complete: found something else',
       ],
       [{ ...record, complete: 5 }, 'complete: found something else'],
