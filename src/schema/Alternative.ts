@@ -33,8 +33,8 @@ export interface ItemsLayer {
 /** What one schema says of an object's properties. */
 export interface PropertiesLayer {
   readonly properties: ReadonlyMap<string, Goal | undefined>;
-  /** By translated patterns. */
-  readonly patterns: ReadonlyMap<string, Goal | undefined>;
+  /** By translated patterns: what all that translate alike say. */
+  readonly patterns: ReadonlyMap<string, readonly Goal[]>;
   /** Those that neither names nor patterns speak of. */
   readonly rest: Goal | undefined;
 }

@@ -318,16 +318,17 @@ export class Expander implements Ways {
       patternProperties = {},
       additionalProperties,
     } = siblings as { readonly [name: string]: JsonObject };
+    const patterns = new Map<string, readonly Goal[]>();
+    for (const written of Object.keys(patternProperties)) {
+      const pattern = this.pattern({ schema, keyword: 'patternProperties' }, written);
+      const goal = this.goal(schema, `/patternProperties/${escaped(written)}`);
+      patterns.set(pattern, [...(patterns.get(pattern) ?? []), goal]);
+    }
     const layer: PropertiesLayer = {
       properties: new Map(
         Object.keys(properties).map((name) => [name, this.goal(schema, `/properties/${escaped(name)}`)]),
       ),
-      patterns: new Map(
-        Object.keys(patternProperties).map((pattern) => [
-          this.pattern({ schema, keyword: 'patternProperties' }, pattern),
-          this.goal(schema, `/patternProperties/${escaped(pattern)}`),
-        ]),
-      ),
+      patterns,
       rest: additionalProperties === undefined ? undefined : this.goal(schema, '/additionalProperties'),
     };
     return alternative({
@@ -355,7 +356,7 @@ export class Expander implements Ways {
         : [
             {
               properties: new Map([...names].map((name) => [name, undefined])),
-              patterns: new Map([...patterns].map((pattern) => [pattern, undefined])),
+              patterns: new Map([...patterns].map((pattern) => [pattern, []])),
               rest,
             },
           ];

@@ -1,6 +1,6 @@
 import { validate, type Schema as CheckedSchema } from '@cfworker/json-schema';
 import type { Goal } from './Alternative.js';
-import { KEYWORDS, type Json, type JsonObject } from './keywords.js';
+import { escaped, KEYWORDS, type Json, type JsonObject } from './keywords.js';
 import { bare, type SchemaDocument, type Subschema } from './SchemaDocument.js';
 import { translated } from './patterns.js';
 
@@ -56,15 +56,8 @@ export class Values {
         if (keyword === 'allOf' && (place.schema as JsonObject)['$dynamicRef'] !== undefined) return {};
         return { [keyword]: (value as readonly Json[]).map((_, at) => below(`/${at}`)) };
       case 'map of schemas':
-        return keyword === '$defs' || keyword === 'definitions'
-          ? {}
-          : {
-              [keyword]: mapped(
-                value as JsonObject,
-                keyword === 'patternProperties' ? translated : (name) => name,
-                below,
-              ),
-            };
+        if (keyword === '$defs' || keyword === 'definitions') return {};
+        return { [keyword]: keyword === 'patternProperties' ? byPattern(value, below) : byName(value, below) };
       case undefined:
         return {};
       default:
@@ -84,13 +77,20 @@ export class Values {
   }
 }
 
-function mapped(
-  schemas: JsonObject,
-  nameOf: (name: string) => string,
-  below: (rest: string) => CheckedSchema | boolean,
-): Record<string, CheckedSchema | boolean> {
-  const copy = Object.create(null) as Record<string, CheckedSchema | boolean>;
-  for (const name of Object.keys(schemas))
-    copy[nameOf(name)] = below(`/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`);
-  return copy;
+type Copies = Record<string, CheckedSchema | boolean>;
+
+function byName(schemas: Json, below: (rest: string) => CheckedSchema | boolean): Copies {
+  const copies = Object.create(null) as Copies;
+  for (const name of Object.keys(schemas as JsonObject)) copies[name] = below(`/${escaped(name)}`);
+  return copies;
+}
+
+/** Patterns that translate alike hold together. */
+function byPattern(schemas: Json, below: (rest: string) => CheckedSchema | boolean): Copies {
+  const copies = Object.create(null) as Copies;
+  for (const [pattern, copy] of Object.entries(byName(schemas, below))) {
+    const [name, other] = [translated(pattern), copies[translated(pattern)]];
+    copies[name] = other === undefined ? copy : ({ allOf: [other, copy] } as CheckedSchema);
+  }
+  return copies;
 }

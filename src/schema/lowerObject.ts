@@ -19,7 +19,7 @@ export function objectsOf(rule: ObjectRule, nodes: NodeMaker): readonly ObjectKi
     return {
       name,
       required: isNeeded(name),
-      node: allowed ? nodes.of(layers.map((layer) => goalOf(layer, name))) : undefined,
+      node: allowed ? nodes.of(layers.flatMap((layer) => goalsOf(layer, name))) : undefined,
     };
   });
   const of = others(rule, nodes);
@@ -58,10 +58,11 @@ export function objectsOf(rule: ObjectRule, nodes: NodeMaker): readonly ObjectKi
     });
 }
 
-/** Of a property with this name. Patterns beside one another are apart. */
-function goalOf({ properties, patterns, rest }: PropertiesLayer, name: string): Goal | undefined {
-  const matching = [...patterns].filter(([pattern]) => regexOf(pattern).test(name)).map(([, goal]) => goal);
-  return properties.has(name) ? (properties.get(name) ?? matching[0]) : matching.length > 0 ? matching[0] : rest;
+/** All that is said of a property with this name. */
+function goalsOf({ properties, patterns, rest }: PropertiesLayer, name: string): readonly (Goal | undefined)[] {
+  const matching = [...patterns].filter(([pattern]) => regexOf(pattern).test(name));
+  if (!properties.has(name) && matching.length === 0) return [rest];
+  return [properties.get(name), ...matching.flatMap(([, goals]) => goals)];
 }
 
 function others({ names, layers }: ObjectRule, nodes: NodeMaker): ObjectKind['more']['of'] {
@@ -78,7 +79,9 @@ function others({ names, layers }: ObjectRule, nodes: NodeMaker): ObjectKind['mo
     return [
       ...patterns.map((pattern) => ({
         pattern,
-        node: nodes.of(layers.map((layer) => (layer.patterns.has(pattern) ? layer.patterns.get(pattern) : layer.rest))),
+        node: nodes.of(
+          layers.flatMap((layer): readonly (Goal | undefined)[] => layer.patterns.get(pattern) ?? [layer.rest]),
+        ),
       })),
       { node: rest },
     ];

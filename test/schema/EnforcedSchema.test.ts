@@ -111,6 +111,42 @@ describe('a schema that answers are held to', () => {
   });
 });
 
+describe('patterns of names', () => {
+  test('that mean the same hold together', () => {
+    const one = (pattern: string, other: string): object => ({
+      type: 'object',
+      patternProperties: { [pattern]: { type: ['integer', 'boolean'] }, [other]: { type: ['boolean', 'string'] } },
+      additionalProperties: false,
+    });
+    for (const [pattern, other] of [
+      ['^[0-9]$', '^\\d$'],
+      ['^(a|b)$', '^(?:a|b)$'],
+    ] as const) {
+      const schema = new EnforcedSchema(one(pattern, other));
+      expect(Object.values((grammar(one(pattern, other)) as { patternProperties: object }).patternProperties)).toEqual([
+        { type: 'boolean' },
+      ]);
+      const name = pattern === '^[0-9]$' ? '7' : 'a';
+      expect([1, true, 'x'].map((value) => schema.problem({ [name]: value }) === undefined)).toEqual([
+        false,
+        true,
+        false,
+      ]);
+    }
+  });
+
+  test('hold beside what is said of the name itself', () => {
+    const schema = {
+      type: 'object',
+      properties: { x1: { type: ['integer', 'boolean'] } },
+      patternProperties: { '^x.*': { type: ['boolean', 'null'] } },
+      required: ['x1'],
+      additionalProperties: false,
+    };
+    expect((grammar(schema) as { properties: object }).properties).toEqual({ x1: { type: 'boolean' } });
+  });
+});
+
 describe('the schemas of JSON-Schema-Test-Suite', () => {
   const results = suite.map((one) => ({ ...one, result: enforced(one.schema) }));
   const documented = new Set(
