@@ -10,6 +10,14 @@ export interface ListKind {
   readonly maxItems?: number;
 }
 
+/** Names that a schema does not list: those of a pattern, or all that no pattern matches. */
+export interface OtherNames {
+  readonly pattern?: string;
+  /** What speaks of them. */
+  readonly keyword: 'patternProperties' | 'propertyNames' | 'additionalProperties';
+  readonly node: Node;
+}
+
 export interface ObjectKind {
   readonly kind: 'object';
   /** In the order in which they are written. `node` undefined: it is not there. */
@@ -22,7 +30,7 @@ export interface ObjectKind {
   readonly more: {
     readonly min: number;
     readonly max?: number;
-    readonly of: readonly { readonly pattern?: string; readonly node: Node }[];
+    readonly of: readonly OtherNames[];
   };
 }
 

@@ -1,9 +1,10 @@
 import type { Goal, ObjectRule, PropertiesLayer } from './Alternative.js';
 import { SCHEMA_LIMITS } from './limits.js';
-import type { NodeMaker, ObjectKind } from './Node.js';
+import type { NodeMaker, ObjectKind, OtherNames } from './Node.js';
 import { lengths, literal, regexOf } from './patterns.js';
 import { FORMATS } from './formats.js';
 import { UnsupportedSchema } from './SchemaDocument.js';
+import { textsOf } from './texts.js';
 
 /**
  * Every property's node, of all that is said of it; where properties are counted each set of optional ones is a kind of
@@ -22,7 +23,7 @@ export function objectsOf(rule: ObjectRule, nodes: NodeMaker): readonly ObjectKi
       node: allowed ? nodes.of(layers.flatMap((layer) => goalsOf(layer, name))) : undefined,
     };
   });
-  const of = others(rule, nodes);
+  const of = others(rule, names, nodes);
   const optional = properties.filter((property) => !property.required && property.node !== undefined);
   if (minProperties <= required.length && maxProperties === Infinity)
     return [{ kind: 'object', properties, more: { min: 0, of } }];
@@ -65,8 +66,11 @@ function goalsOf({ properties, patterns, rest }: PropertiesLayer, name: string):
   return [properties.get(name), ...matching.flatMap(([, goals]) => goals)];
 }
 
-function others({ names, layers }: ObjectRule, nodes: NodeMaker): ObjectKind['more']['of'] {
-  const patterns = [...new Set(layers.flatMap((layer) => [...layer.patterns.keys()]))];
+/** @param known names with nodes of their own */
+function others({ names, layers }: ObjectRule, known: readonly string[], nodes: NodeMaker): readonly OtherNames[] {
+  const patterns = [...new Set(layers.flatMap((layer) => [...layer.patterns.keys()]))].filter(
+    (pattern) => besides(pattern, known) !== undefined,
+  );
   if (patterns.length > 1 && !areApart(patterns))
     refuse(
       nodes,
@@ -74,22 +78,42 @@ function others({ names, layers }: ObjectRule, nodes: NodeMaker): ObjectKind['mo
       'found patterns that one name may match together, expected patterns that begin with different letters',
     );
   const rest = nodes.of(layers.map((layer) => layer.rest));
-  const named = names.map((goal) => namePattern(goal, nodes));
+  const named = names.map((goal) => namePattern(goal, known, nodes));
   if (named.length === 0) {
     return [
       ...patterns.map((pattern) => ({
-        pattern,
+        pattern: besides(pattern, known) ?? pattern,
+        keyword: 'patternProperties' as const,
         node: nodes.of(
           layers.flatMap((layer): readonly (Goal | undefined)[] => layer.patterns.get(pattern) ?? [layer.rest]),
         ),
       })),
-      { node: rest },
+      { keyword: 'additionalProperties', node: rest },
     ];
   }
   const [only] = named;
   if (named.length > 1 || patterns.length > 0)
     refuse(nodes, 'propertyNames', 'found it beside patternProperties, or twice, expected it alone');
-  return only === undefined ? [] : [{ pattern: only, node: rest }];
+  const pattern = only === undefined ? undefined : besides(only, known);
+  return pattern === undefined ? [] : [{ pattern, keyword: 'propertyNames', node: rest }];
+}
+
+/**
+ * A pattern without names that are known: the grammar's engine lets an object go on with a name that matches it, also
+ * where none is left. Those of few names are written as these; of others enough are left.
+ * @returns undefined where it has no other
+ */
+function besides(pattern: string, known: readonly string[]): string | undefined {
+  const regex = regexOf(pattern);
+  const taken = known.filter((name) => regex.test(name));
+  const texts = textsOf(pattern, taken.length === 0 ? 0 : Math.max(SCHEMA_LIMITS.alternatives, taken.length));
+  if (texts === undefined) return pattern;
+  const left = [...texts].filter((text) => !taken.includes(text));
+  return left.length === 0 ? undefined : oneOf(left);
+}
+
+function oneOf(texts: readonly string[]): string {
+  return `^(?:${texts.map(literal).join('|')})$`;
 }
 
 /** Whether no name matches two: each begins with a letter of its own. */
@@ -100,17 +124,18 @@ function areApart(patterns: readonly string[]): boolean {
   return starts.every((start) => start !== undefined) && new Set(starts).size === starts.length;
 }
 
-/** What names satisfy, as one pattern; undefined where no name does. */
-function namePattern(goal: Goal, nodes: NodeMaker): string | undefined {
+/** What names satisfy that are not known, as one pattern; undefined where no name does. */
+function namePattern(goal: Goal, known: readonly string[], nodes: NodeMaker): string | undefined {
   const patterns = nodes.expander
     .ways(goal)
     .filter(({ types }) => types.has('string'))
     .flatMap(({ values, string: { minLength, maxLength, patterns: own, formats } }) => {
       if (values) {
         const texts = values.filter(
-          (value): value is string => typeof value === 'string' && nodes.values.satisfies(value, goal),
+          (value): value is string =>
+            typeof value === 'string' && !known.includes(value) && nodes.values.satisfies(value, goal),
         );
-        return texts.length === 0 ? [] : [`^(?:${texts.map(literal).join('|')})$`];
+        return texts.length === 0 ? [] : [oneOf(texts)];
       }
       const all = [
         ...own,

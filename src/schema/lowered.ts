@@ -3,7 +3,7 @@ import { type Json, type JsonObject, TYPES } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import { objectsOf } from './lowerObject.js';
 import { numberSchema, stringSchema } from './lowerScalar.js';
-import type { Kind, ListKind, Node, NodeMaker, ObjectKind } from './Node.js';
+import type { Kind, ListKind, Node, NodeMaker, ObjectKind, OtherNames } from './Node.js';
 import { noneOf, regexOf } from './patterns.js';
 import { type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 import type { Values } from './Values.js';
@@ -119,11 +119,12 @@ export function lowered(root: Node, nodes: readonly Node[]): Json {
   const objects = [...uses.keys()].flatMap((node) =>
     node.kinds.filter((kind): kind is ObjectKind => kind.kind === 'object' && isPossible(kind)),
   );
-  if (objects.some(hasNestedBoth)) {
+  const nested = objects.flatMap(nestedBoth)[0];
+  if (nested !== undefined) {
     throw new UnsupportedSchema(
       '',
-      'patternProperties',
-      'found a pattern that a name of `properties` matches, with objects or lists as values, expected other names or simple values',
+      nested,
+      `found ${nested === 'propertyNames' ? 'names' : 'a pattern'} that a listed name matches, with objects or lists as values, expected other names or simple values`,
     );
   }
   // What stands in several places, or in itself, has a name; scalars are short enough to be written again.
@@ -174,13 +175,15 @@ function usesFrom(root: Node): ReadonlyMap<Node, number> {
  * A named property that a pattern matches too is both at once to the grammar's engine, which does not end where their
  * values lie in one another.
  */
-function hasNestedBoth({ properties, more: { of } }: ObjectKind): boolean {
-  return of.some(
-    ({ pattern, node }) =>
-      pattern !== undefined &&
-      node.kinds.some(({ kind }) => kind !== 'values') &&
-      properties.some(({ name }) => regexOf(pattern).test(name)),
-  );
+function nestedBoth({ properties, more: { of } }: ObjectKind): readonly OtherNames['keyword'][] {
+  return of
+    .filter(
+      ({ pattern, node }) =>
+        pattern !== undefined &&
+        node.kinds.some(({ kind }) => kind !== 'values') &&
+        properties.some(({ name }) => regexOf(pattern).test(name)),
+    )
+    .map(({ keyword }) => keyword);
 }
 
 class SchemaWriter {
@@ -236,7 +239,7 @@ class SchemaWriter {
     const names = properties.map(({ name }) => name);
     const of =
       this.othersByPattern && names.length > 0
-        ? more.of.map(({ pattern = noneOf(names), node }) => ({ pattern, node }))
+        ? more.of.map((others) => ({ ...others, pattern: others.pattern ?? noneOf(names) }))
         : more.of;
     const patterns = of.filter(({ pattern }) => pattern !== undefined);
     return {
