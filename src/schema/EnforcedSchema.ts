@@ -45,7 +45,7 @@ export class EnforcedSchema {
     const whole = nodes.of([{ schema: root, holds: true }]);
     nodes.settle();
     if (!whole.possible) throw new UnsupportedSchema('', 'false', 'found a schema that no value satisfies');
-    return lowered(whole, nodes.all);
+    return lowered(whole, nodes);
   }
 }
 

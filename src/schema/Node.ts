@@ -40,6 +40,8 @@ export type Kind = { readonly kind: 'values'; readonly schema: JsonObject } | Li
 /** What values of one place may be. */
 export interface Node {
   readonly number: number;
+  /** All of which hold. */
+  readonly goals: readonly Goal[];
   kinds: readonly Kind[];
   /** Whether there is a value that comes to an end. */
   possible: boolean;

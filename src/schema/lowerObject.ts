@@ -3,7 +3,7 @@ import { SCHEMA_LIMITS } from './limits.js';
 import type { NodeMaker, ObjectKind, OtherNames } from './Node.js';
 import { lengths, literal, regexOf } from './patterns.js';
 import { FORMATS } from './formats.js';
-import { UnsupportedSchema } from './SchemaDocument.js';
+import { refuse } from './refuse.js';
 import { textsOf } from './texts.js';
 
 /**
@@ -155,11 +155,4 @@ function namePattern(goal: Goal, known: readonly string[], nodes: NodeMaker): st
     : patterns.length === 1
       ? patterns[0]
       : `^(?:${patterns.map((pattern) => pattern.slice(1, -1)).join('|')})$`;
-}
-
-function refuse(nodes: NodeMaker, keyword: string, problem: string): never {
-  const place = nodes.expander.document.all.find(
-    ({ schema }) => typeof schema === 'object' && schema[keyword] !== undefined,
-  );
-  throw new UnsupportedSchema(`${place?.pointer ?? ''}/${keyword}`, keyword, problem);
 }

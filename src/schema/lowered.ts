@@ -1,10 +1,11 @@
 import { type Alternative, type Goal, type ListRule, typeOf, type Ways } from './Alternative.js';
 import { type Json, type JsonObject, TYPES } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
+import { checkNames, writtenOthers } from './checkNames.js';
 import { objectsOf } from './lowerObject.js';
 import { numberSchema, stringSchema } from './lowerScalar.js';
-import type { Kind, ListKind, Node, NodeMaker, ObjectKind, OtherNames } from './Node.js';
-import { noneOf, regexOf } from './patterns.js';
+import type { Kind, ListKind, Node, NodeMaker, ObjectKind } from './Node.js';
+import { noneOf } from './patterns.js';
 import { type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 import type { Values } from './Values.js';
 
@@ -35,11 +36,11 @@ export class Nodes implements NodeMaker {
         undefined,
         `found more than ${SCHEMA_LIMITS.nodes} kinds of values, expected at most so many`,
       );
-    const node: Node = { number: this.all.length, kinds: [], possible: false };
+    const node: Node = { number: this.all.length, goals: [...distinct.values()], kinds: [], possible: false };
     this.all.push(node);
     this.#byGoals.set(key, node);
     this.#waiting.push(() => {
-      node.kinds = this.#kinds([...distinct.values()]);
+      node.kinds = this.#kinds(node.goals);
     });
     return node;
   }
@@ -114,21 +115,14 @@ const ESCAPES = { all: 'nrbtf\\"u', short: 'nrbtf\\"' };
  * Writes nodes as the JSON Schema that the grammar's engine reads: no choice in it but `anyOf`, every object and list
  * with all that it may have. @throws UnsupportedSchema
  */
-export function lowered(root: Node, nodes: readonly Node[]): Json {
+export function lowered(root: Node, nodes: Nodes): Json {
   const uses = usesFrom(root);
   const objects = [...uses.keys()].flatMap((node) =>
     node.kinds.filter((kind): kind is ObjectKind => kind.kind === 'object' && isPossible(kind)),
   );
-  const nested = objects.flatMap(nestedBoth)[0];
-  if (nested !== undefined) {
-    throw new UnsupportedSchema(
-      '',
-      nested,
-      `found ${nested === 'propertyNames' ? 'names' : 'a pattern'} that a listed name matches, with objects or lists as values, expected other names or simple values`,
-    );
-  }
+  for (const kind of objects) checkNames(kind, nodes);
   // What stands in several places, or in itself, has a name; scalars are short enough to be written again.
-  const named = nodes.filter(
+  const named = nodes.all.filter(
     (node) => node !== root && (uses.get(node) ?? 0) > 1 && node.kinds.some(({ kind }) => kind !== 'values'),
   );
   const write = (othersByPattern: boolean): object =>
@@ -169,21 +163,6 @@ function usesFrom(root: Node): ReadonlyMap<Node, number> {
     }
   }
   return uses;
-}
-
-/**
- * A named property that a pattern matches too is both at once to the grammar's engine, which does not end where their
- * values lie in one another.
- */
-function nestedBoth({ properties, more: { of } }: ObjectKind): readonly OtherNames['keyword'][] {
-  return of
-    .filter(
-      ({ pattern, node }) =>
-        pattern !== undefined &&
-        node.kinds.some(({ kind }) => kind !== 'values') &&
-        properties.some(({ name }) => regexOf(pattern).test(name)),
-    )
-    .map(({ keyword }) => keyword);
 }
 
 class SchemaWriter {
@@ -239,8 +218,8 @@ class SchemaWriter {
     const names = properties.map(({ name }) => name);
     const of =
       this.othersByPattern && names.length > 0
-        ? more.of.map((others) => ({ ...others, pattern: others.pattern ?? noneOf(names) }))
-        : more.of;
+        ? writtenOthers(more).map((others) => ({ ...others, pattern: others.pattern ?? noneOf(names) }))
+        : writtenOthers(more);
     const patterns = of.filter(({ pattern }) => pattern !== undefined);
     return {
       type: 'object',

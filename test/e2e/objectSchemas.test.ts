@@ -62,6 +62,25 @@ describeGrammars('objects that are held to a schema', () => {
       },
     ],
     [
+      'a pattern beside names of another schema',
+      {
+        allOf: [
+          { type: 'object', patternProperties: { '^x-': bool } },
+          { properties: { 'x-id': bool, name: bool }, required: ['x-id'], additionalProperties: false },
+        ],
+      },
+    ],
+    [
+      'a pattern with the values of all others',
+      {
+        type: 'object',
+        properties: { ab: { enum: [true] } },
+        required: ['ab'],
+        propertyNames: { pattern: '^[a-z]{1,3}$' },
+        allOf: [{ additionalProperties: bool }],
+      },
+    ],
+    [
       'the name without a letter',
       { type: 'object', propertyNames: { maxLength: 0 }, properties: { '': bool }, required: [''] },
     ],

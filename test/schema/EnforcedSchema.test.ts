@@ -18,6 +18,7 @@ const grammar = (schema: unknown): unknown => {
   >;
   return rest;
 };
+const bool = { type: 'boolean' };
 const person = {
   type: 'object',
   properties: { name: { type: 'string' }, age: { type: 'integer', minimum: 0 } },
@@ -133,6 +134,42 @@ describe('patterns of names', () => {
         false,
       ]);
     }
+  });
+
+  test('are left out where no value is of them, and no other name is either', () => {
+    const [x, open] = [{ '^x-': { type: 'boolean' } }, { 'x-id': { type: 'boolean' }, name: true }];
+    const schema = {
+      allOf: [
+        { type: 'object', patternProperties: x },
+        { properties: open, additionalProperties: false },
+      ],
+    };
+    expect(grammar(schema)).toMatchObject({ properties: { 'x-id': { type: 'boolean' } }, additionalProperties: false });
+    expect(grammar(schema)).not.toHaveProperty('patternProperties');
+  });
+
+  test.each<[string, object, string]>([
+    [
+      'a schema of their own beside one of the name',
+      { allOf: [{ patternProperties: { '^x-': true } }, { properties: { 'x-id': true }, additionalProperties: bool }] },
+      '/allOf/0/patternProperties',
+    ],
+    [
+      'names that are listed with other values',
+      { propertyNames: { pattern: '^[a-z]+$' }, properties: { ab: { type: 'null' } }, additionalProperties: bool },
+      '/propertyNames',
+    ],
+    [
+      'objects, also in the one that is listed',
+      { properties: { ab: { type: 'object' } }, patternProperties: { '^a': { type: 'object' } } },
+      '/patternProperties',
+    ],
+  ])('are refused that would change what is listed: %s', (_what, schema, pointer) => {
+    const { message, ...refused } = refusal({ type: 'object', ...schema });
+    expect([refused.pointer, message]).toEqual([
+      pointer,
+      expect.stringMatching(/matches, with .*, expected .* values$/),
+    ]);
   });
 
   test('hold beside what is said of the name itself', () => {
