@@ -19,6 +19,13 @@ export function writtenOthers({ of }: ObjectKind['more']): readonly OtherNames[]
  * to it: it must be so in the schema, too, and the engine does not end where their values lie in one another.
  */
 export function checkNames({ properties, more }: ObjectKind, nodes: NodeMaker): void {
+  // A name may be written twice, and counts once then.
+  if (more.min > 1)
+    refuse(
+      nodes,
+      'minProperties',
+      `found ${more.min} more than the properties that must be there, expected at most one more where other names are allowed`,
+    );
   for (const { pattern, keyword, node } of writtenOthers(more)) {
     if (pattern === undefined) continue;
     const regex = regexOf(pattern);

@@ -43,20 +43,11 @@ export function objectsOf(rule: ObjectRule, nodes: NodeMaker): readonly ObjectKi
     return { own, count, min: Math.max(0, minProperties - count), max: maxProperties - count };
   })
     .filter(({ max, min }) => max >= 0 && min <= max)
-    .map(({ own, min, max }): ObjectKind => {
-      // A name may be written twice, and counts once then.
-      if (min > 1)
-        refuse(
-          nodes,
-          'minProperties',
-          `found ${minProperties}, expected at most one more than there are properties with names of their own`,
-        );
-      return {
-        kind: 'object',
-        properties: own,
-        more: { min, ...(max !== Infinity && { max }), of: max === 0 ? [] : of },
-      };
-    });
+    .map(({ own, min, max }) => ({
+      kind: 'object',
+      properties: own,
+      more: { min, ...(max !== Infinity && { max }), of: max === 0 ? [] : of },
+    }));
 }
 
 /** All that is said of a property with this name. */

@@ -30,6 +30,15 @@ describeGrammars('objects that are held to a schema', () => {
 
   test.each<[string, object]>([
     [
+      'two of three properties',
+      {
+        type: 'object',
+        properties: { a: bool, b: bool, c: bool },
+        minProperties: 2,
+        additionalProperties: false,
+      },
+    ],
+    [
       'an enum of names, all of them required',
       { type: 'object', propertyNames: { enum: ['a', 'b'] }, additionalProperties: bool, required: ['a', 'b'] },
     ],

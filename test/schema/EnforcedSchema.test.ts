@@ -112,6 +112,32 @@ describe('a schema that answers are held to', () => {
   });
 });
 
+describe('numbers of properties', () => {
+  const properties = { a: bool, b: bool, c: bool };
+  const base = { type: 'object', properties };
+
+  test('are kept where only listed names may be', () => {
+    const schema = { ...base, minProperties: 2, additionalProperties: false };
+    const { anyOf } = grammar(schema) as { anyOf: readonly { required: readonly string[] }[] };
+    expect(anyOf.map(({ required }) => required.join('')).sort()).toEqual(['ab', 'abc', 'ac', 'bc']);
+    expect(grammar({ ...schema, minProperties: 3 })).toMatchObject({ required: ['a', 'b', 'c'] });
+    expect(refusal({ ...schema, minProperties: 4 })).toMatchObject({ pointer: '', keyword: 'false' });
+  });
+
+  test('are refused where the same other name might count twice', () => {
+    expect(grammar({ ...base, minProperties: 1 })).toHaveProperty('anyOf');
+    expect(refusal({ ...base, minProperties: 2 })).toMatchObject({
+      pointer: '/minProperties',
+      message: expect.stringContaining(
+        'found 2 more than the properties that must be there, expected at most one more where other names are allowed',
+      ) as unknown,
+    });
+    expect(
+      refusal({ ...base, minProperties: 2, patternProperties: { '^x': true }, additionalProperties: false }),
+    ).toMatchObject({ keyword: 'minProperties' });
+  });
+});
+
 describe('patterns of names', () => {
   test('that mean the same hold together', () => {
     const one = (pattern: string, other: string): object => ({
