@@ -35,6 +35,11 @@ export function zodJsonSchema(schema: AnswerSchema): object {
           !isEnforceable(jsonSchema.pattern)
         )
           delete jsonSchema.pattern;
+        if (jsonSchema.format !== undefined && !FORMATS.has(jsonSchema.format)) {
+          const format = formatOf(def, jsonSchema.format);
+          if (format === undefined) delete jsonSchema.format;
+          else jsonSchema.format = format;
+        }
       },
     });
   } catch (error) {
@@ -42,6 +47,29 @@ export function zodJsonSchema(schema: AnswerSchema): object {
       cause: error,
     });
   }
+}
+
+/** A schema of zod's, or a check, as far as it is about a text. */
+interface SaidOfText {
+  readonly type?: string;
+  readonly check?: string;
+  readonly format?: string;
+  readonly pattern?: RegExp | undefined;
+}
+
+/** Formats that JSON Schema calls otherwise. */
+const NAMES: ReadonlyMap<string, string> = new Map([['url', 'uri']]);
+
+/**
+ * What is to be said of a text besides patterns. zod calls its checks formats, too, writes the last one's name, and the
+ * patterns of all that have one; it looks at the value afterwards.
+ */
+function formatOf(def: z.core.$ZodTypeDef, written: string): string | undefined {
+  const all: readonly SaidOfText[] = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)];
+  const formats = all.filter(({ format }) => format !== undefined);
+  if (!formats.some(({ format }) => format === written)) return written;
+  const other = formats.find(({ pattern }) => pattern === undefined || !isEnforceable(pattern.source))?.format;
+  return other === undefined ? undefined : (NAMES.get(other) ?? other);
 }
 
 /** That of what comes out of it; what a transform makes may be anything. */

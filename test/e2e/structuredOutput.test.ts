@@ -65,6 +65,19 @@ describeGrammars('answers that are held to a format', () => {
     expect(wrong).toBe(field);
   });
 
+  test('texts that zod has a pattern for are enforced', async () => {
+    const schema = z.object({
+      starts: z.string().startsWith('a').max(9),
+      both: z.string().startsWith('a').endsWith('b').max(9),
+      lower: z.string().lowercase().max(9),
+      nano: z.nanoid(),
+      phone: z.e164(),
+      net: z.cidrv4(),
+    });
+    const results = await all(engine.generate(prompts(8), { schema, temperature: 1, maxNewTokens: 400 }));
+    for (const { text, error } of results) expect([text, error]).toEqual([text, undefined]);
+  });
+
   test('what zod checks besides is an error row that keeps its text', async () => {
     const [row] = await all(
       engine.generate(prompts(1), { schema: z.object({ a: z.boolean().refine(() => false, 'never') }) }),
