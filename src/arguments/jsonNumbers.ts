@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { isObject } from './isObject.js';
 
 /** What may stand in a text of JSON whose numbers JavaScript's cannot hold. */
-const LARGE = /\d{16}|[eE]\+?\d{3}/;
+const LARGE = /\d(?:\.?\d){15}|[eE]\+?\d{3}/;
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /**
@@ -52,8 +52,17 @@ export function readWithDigits(json: string): readonly [read: unknown, written: 
   return [read, texts === undefined ? read : (JSON.parse(texts) as unknown)];
 }
 
+const BOUNDS: ReadonlySet<string> = new Set([
+  'minimum',
+  'maximum',
+  'exclusiveMinimum',
+  'exclusiveMaximum',
+  'multipleOf',
+]);
+
 /**
- * Whether a schema's choices (`enum`, `const`) lose digits by being read: no answer could be held to what stands there.
+ * Whether a schema's choices (`enum`, `const`) or bounds (`minimum`, `multipleOf`, …) lose digits by being read: no
+ * answer could be held to what stands there.
  * @param read, written as `readWithDigits` has them
  */
 export function losesChoices(read: unknown, written: unknown): boolean {
@@ -63,6 +72,7 @@ export function losesChoices(read: unknown, written: unknown): boolean {
   return Object.entries(read).some(([name, value]) => {
     const as = written[name];
     if (name === 'enum' || name === 'const') return !isDeepStrictEqual(value, as);
+    if (BOUNDS.has(name) && typeof value === 'number') return value !== as && !isBeyond(name, as);
     // A property may have any name.
     if (name === 'properties' && isObject(value) && isObject(as))
       return Object.entries(value).some(([property, schema]) => losesChoices(schema, as[property]));
@@ -70,11 +80,47 @@ export function losesChoices(read: unknown, written: unknown): boolean {
   });
 }
 
+/** Whether a bound lies where no integer of 64 bits is bounded by it: there its digits change nothing. */
+function isBeyond(bound: string, written: unknown): boolean {
+  if (typeof written !== 'string' || !/^-?\d+$/.test(written)) return false;
+  const whole = BigInt(written);
+  if (bound === 'maximum') return whole >= 2n ** 63n - 1n;
+  if (bound === 'exclusiveMaximum') return whole >= 2n ** 63n;
+  return (bound === 'minimum' || bound === 'exclusiveMinimum') && whole <= -(2n ** 63n);
+}
+
 export const LOST_CHOICES =
-  'found a choice (enum, const) with a number that loses digits when it is read, expected whole numbers up to 2^53; longer ones as strings';
+  'found a choice (enum, const) or a bound (minimum, maximum, …) with a number that loses digits when it is read, expected whole numbers up to 2^53; longer choices as strings';
 
 function isHeld(token: string): boolean {
   const number = Number(token);
-  if (!/^-?\d+$/.test(token)) return Number.isFinite(number);
-  return Number.isSafeInteger(number) || (Number.isFinite(number) && BigInt(token) === BigInt(number));
+  if (!Number.isFinite(number)) return false;
+  if (/^-?\d+$/.test(token)) return Number.isSafeInteger(number) || BigInt(token) === BigInt(number);
+  // Whole ones may be written otherwise: 9007199254740993.0, 9.007199254740993e15. What programs write of a double is
+  // held: its 16 or 17 digits, or all of them.
+  const { digits, exponent } = decimalOf(token);
+  return (
+    exponent < 0 ||
+    [String(number), number.toPrecision(17)].some((written) => sameDecimal(token, written)) ||
+    BigInt(digits + '0'.repeat(exponent)) === BigInt(number)
+  );
+}
+
+/** Whether two numbers of JSON are the same value to the last digit, however they are written. */
+export function sameDecimal(a: string, b: string): boolean {
+  const [one, other] = [decimalOf(a), decimalOf(b)];
+  return one.digits === other.digits && (one.digits === '' || one.exponent === other.exponent);
+}
+
+/** A number as digits, without zeros round them, times a power of ten; zero has none, whatever its sign. */
+function decimalOf(token: string): { readonly digits: string; readonly exponent: number } {
+  const [, sign = '', whole = '', fraction = '', power = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(token) ?? [];
+  const all = (whole + fraction).replace(/^0+/, '');
+  let end = all.length;
+  while (all[end - 1] === '0') end--;
+  return {
+    digits: end === 0 ? '' : sign + all.slice(0, end),
+    exponent: end === 0 ? 0 : Number(power) - fraction.length + all.length - end,
+  };
 }

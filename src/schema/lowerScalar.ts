@@ -1,6 +1,8 @@
 import type { NumberRule, StringRule } from './Alternative.js';
 import { FORMATS } from './formats.js';
 import type { JsonObject } from './keywords.js';
+import type { NodeMaker } from './Node.js';
+import { refuse } from './refuse.js';
 
 interface ScalarKind {
   readonly kind: 'values';
@@ -19,18 +21,18 @@ export function decimals(value: number): number {
   return Math.max(0, fraction.length - Number(exponent));
 }
 
+/** The grammar's engine counts in integers of 64 bits; these are the outermost ones that doubles are, too. */
+const MOST = 2 ** 63 - 1024;
+const WITHIN = 'expected a range with numbers between -2^63 and 2^63';
+
 /**
  * None where no number is in the range. What is not bounded is bounded by what every program reads as the same number,
  * and is written without an exponent.
  */
-export function numberSchema({
-  minimum,
-  exclusiveMinimum,
-  maximum,
-  exclusiveMaximum,
-  multipleOf,
-  integer,
-}: NumberRule): readonly ScalarKind[] {
+export function numberSchema(
+  { minimum, exclusiveMinimum, maximum, exclusiveMaximum, multipleOf, integer }: NumberRule,
+  nodes: NodeMaker,
+): readonly ScalarKind[] {
   const [least, most] = [
     Math.max(minimum ?? -Infinity, exclusiveMinimum ?? -Infinity),
     Math.min(maximum ?? Infinity, exclusiveMaximum ?? Infinity),
@@ -38,16 +40,20 @@ export function numberSchema({
   const open = exclusiveMinimum === least || exclusiveMaximum === most;
   if (least > most || (least === most && open)) return [];
   if (integer && Math.ceil(least) > Math.floor(most)) return [];
+  if (least > MOST)
+    refuse(nodes, exclusiveMinimum === least ? 'exclusiveMinimum' : 'minimum', `found ${least}, ${WITHIN}`);
+  if (most < -MOST)
+    refuse(nodes, exclusiveMaximum === most ? 'exclusiveMaximum' : 'maximum', `found ${most}, ${WITHIN}`);
   const edge = largest(multipleOf, integer);
   const base = {
     type: integer ? 'integer' : 'number',
-    ...(least === -Infinity
-      ? { minimum: Math.min(-edge, most) }
+    ...(least < -MOST
+      ? { minimum: least === -Infinity ? Math.min(-edge, most) : -MOST }
       : exclusiveMinimum === least
         ? { exclusiveMinimum }
         : { minimum: least }),
-    ...(most === Infinity
-      ? { maximum: Math.max(edge, least) }
+    ...(most > MOST
+      ? { maximum: most === Infinity ? Math.max(edge, least) : MOST }
       : exclusiveMaximum === most
         ? { exclusiveMaximum }
         : { maximum: most }),

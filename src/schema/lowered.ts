@@ -80,7 +80,7 @@ export class Nodes implements NodeMaker {
         case 'boolean':
           return [{ kind: 'values', schema: { type } }];
         case 'number':
-          return numberSchema(way.number);
+          return numberSchema(way.number, this);
         case 'string':
           return stringSchema(way.string);
         case 'array':

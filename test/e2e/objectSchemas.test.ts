@@ -7,7 +7,7 @@ import { tinyChatModel } from '../support/tinyChatModel.js';
 const bool = { type: 'boolean' };
 
 /** A tiny random model: whatever a schema allows, some row says it. */
-describeGrammars('objects that are held to a schema', () => {
+describeGrammars('values that are held to a schema', () => {
   let model: Awaited<ReturnType<typeof tinyChatModel>>;
   let engine: Engine;
 
@@ -29,6 +29,10 @@ describeGrammars('objects that are held to a schema', () => {
   }
 
   test.each<[string, object]>([
+    ['integers of 64 bits', { type: 'integer', minimum: -(2 ** 63), maximum: 2 ** 63 }],
+    ['the last integers of 64 bits', { type: 'integer', minimum: 2 ** 62, exclusiveMaximum: 2 ** 63 }],
+    ['integers, also of more bits', { type: 'integer', minimum: -1e300, maximum: 2 ** 64 }],
+    ['numbers, also of more digits', { type: 'number', exclusiveMinimum: 2 ** 61, maximum: 1e300 }],
     [
       'two of three properties',
       {

@@ -112,6 +112,31 @@ describe('a schema that answers are held to', () => {
   });
 });
 
+describe('ranges of numbers', () => {
+  test.each<[object, string]>([
+    [{ type: 'integer', minimum: 1e20 }, '/minimum'],
+    [{ type: 'integer', exclusiveMinimum: 2 ** 63, maximum: 2 ** 64 }, '/exclusiveMinimum'],
+    [{ type: 'number', maximum: -1e300 }, '/maximum'],
+    [{ type: 'integer', exclusiveMaximum: -(2 ** 63) }, '/exclusiveMaximum'],
+  ])('%j lies where no number can be written', (schema, pointer) => {
+    expect(refusal(schema)).toMatchObject({
+      pointer,
+      message: expect.stringMatching(
+        /found -?\d\S+, expected a range with numbers between -2\^63 and 2\^63$/,
+      ) as unknown,
+    });
+  });
+
+  test('are written as far as integers of 64 bits go that doubles are, too', () => {
+    expect(grammar({ type: 'integer', minimum: -(2 ** 63), maximum: 2 ** 64 })).toEqual({
+      type: 'integer',
+      minimum: 1024 - 2 ** 63,
+      maximum: 2 ** 63 - 1024,
+    });
+    expect(grammar({ type: 'integer', minimum: 5, maximum: 2 ** 62 })).toMatchObject({ minimum: 5, maximum: 2 ** 62 });
+  });
+});
+
 describe('numbers of properties', () => {
   const properties = { a: bool, b: bool, c: bool };
   const base = { type: 'object', properties };
