@@ -1,4 +1,5 @@
 import { isObject } from '../../arguments/isObject.js';
+import { sameDecimal } from '../../arguments/jsonNumbers.js';
 import type { AnyResult } from '../../Results.js';
 import type { DeclaredProperty, PropertyType } from '../../schema/declaredProperties.js';
 import { jsonCell } from './columnText.js';
@@ -26,7 +27,7 @@ export const COLUMN_OF: Readonly<Record<PropertyType, ColumnKind>> = {
 };
 
 /** Shorter numbers are what JSON.parse makes of them, to the last digit. */
-const LONG_NUMBER = /\d{16}/;
+const LONG_NUMBER = /\d(?:\.?\d){15}/;
 
 /**
  * What the columns of a schema's properties hold of each result. An answer that is not of the run's schema (of a row
@@ -96,10 +97,9 @@ const CELLS: Readonly<Record<PropertyType, (value: unknown, source: string | und
   },
   number: (value, source) => {
     if (typeof value !== 'number') return { exact: false };
-    return {
-      cell: value,
-      exact: !Number.isInteger(value) || Number.isSafeInteger(value) || wholeOf(source) === BigInt(value),
-    };
+    if (source === undefined) return { cell: value, exact: !Number.isInteger(value) || Number.isSafeInteger(value) };
+    const whole = wholeOf(source);
+    return { cell: value, exact: whole === undefined ? sameDecimal(source, String(value)) : whole === BigInt(value) };
   },
   json: (value, source) => {
     const json = source ?? jsonCell(value);

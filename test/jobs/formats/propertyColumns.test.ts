@@ -167,6 +167,16 @@ describe('what the columns have no place for stands in `text`, and nothing is lo
       '{"area":9007199254740993}',
       ',,9007199254740992,,,"{""area"":9007199254740993}",stop,,',
     ],
+    [
+      'a fraction with digits that a double has no place for',
+      '{"area":6070.448125337352507303}',
+      ',,6070.448125337352,,,"{""area"":6070.448125337352507303}",stop,,',
+    ],
+    [
+      'one of few digits, which a double is near',
+      '{"area":9007199254740993.0}',
+      ',,9007199254740992,,,"{""area"":9007199254740993.0}",stop,,',
+    ],
     ['null', 'null', ',,,,,null,stop,,'],
   ])('%s', async (_, text, row) => {
     expect(csvRows((await table('out.csv', [text])).text)[1]).toBe(`${row},1,${text.length}`);
@@ -214,6 +224,27 @@ describe('what the columns have no place for stands in `text`, and nothing is lo
       { people: '9007199254740993', names: '[9007199254740993]', text: null },
       { people: '-9223372036854775808', names: '{"people":12345678901234567890}', text: null },
       { city: '9007199254740993', people: 7 },
+    ]);
+  });
+
+  test('fractions keep their digits within lists; what a double says to the last digit needs no text', async () => {
+    const answers = [
+      '{"names":[123456789012345.678]}',
+      '{"names":{"a":0.12345678901234567890}}',
+      '{"area":123456789012345.67}',
+      '{"area":0.12345678901234568}',
+      '{"area":12345678901234.5000}',
+    ];
+    expect(
+      csvRows((await table('out.csv', answers)).text)
+        .slice(1)
+        .map((row) => row.split(',stop')[0]),
+    ).toEqual([
+      ',,,,[123456789012345.678],',
+      ',,,,"{""a"":0.12345678901234567890}",',
+      ',,123456789012345.67,,,',
+      ',,0.12345678901234568,,,',
+      ',,12345678901234.5,,,',
     ]);
   });
 
