@@ -25,8 +25,8 @@ export interface ClassifiedAnswer {
   readonly label: string;
   readonly probability: number;
   /**
-   * Of each label, in their order: exp of the sum of its tokens' log-probabilities behind the prompt, normalised over
-   * the labels.
+   * Of each label, in their order, but for labels that are whole numbers: JavaScript's objects have those first, by
+   * size. exp of the sum of its tokens' log-probabilities behind the prompt, normalised over the labels.
    */
   readonly probabilities: Readonly<Record<string, number>>;
 }
