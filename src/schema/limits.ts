@@ -24,6 +24,8 @@ export const SCHEMA_LIMITS = {
   patternRepeats: 10_000,
   /** UTF-16 units of one pattern. */
   patternUnits: 10_000,
+  /** Bytes of a pattern that lists names one by one; the grammar's engine is given none longer. */
+  writtenPattern: 4096,
   /** Digits of `multipleOf`, without leading and trailing zeros. */
   multipleOfDigits: 9,
   /** Milliseconds for all that is made of one schema, and for looking whether one value satisfies it. */

@@ -100,7 +100,9 @@ function besides(pattern: string, known: readonly string[]): string | undefined 
   const texts = textsOf(pattern, taken.length === 0 ? 0 : Math.max(SCHEMA_LIMITS.alternatives, taken.length));
   if (texts === undefined) return pattern;
   const left = [...texts].filter((text) => !taken.includes(text));
-  return left.length === 0 ? undefined : oneOf(left);
+  if (left.length === 0) return undefined;
+  const written = oneOf(left);
+  return written.length <= SCHEMA_LIMITS.writtenPattern ? written : pattern;
 }
 
 function oneOf(texts: readonly string[]): string {

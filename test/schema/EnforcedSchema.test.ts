@@ -223,6 +223,23 @@ describe('patterns of names', () => {
     ]);
   });
 
+  test('of few names list those that are left, unless that takes a longer pattern than can be compiled', () => {
+    const patterns = (pattern: string): string[] =>
+      Object.keys(
+        (
+          grammar({
+            type: 'object',
+            patternProperties: { [pattern]: bool },
+            properties: { a1: bool },
+            additionalProperties: false,
+          }) as { patternProperties: object }
+        ).patternProperties,
+      );
+    expect(patterns('^a[0-3]$')).toEqual(['^(?:a0|a2|a3)$']);
+    const many = '^(?:a1|-{20}[0-9]{2})$';
+    expect(patterns(many)).toEqual(['^(?:(?:a1|\\u{2d}{20}[0-9]{2}))$']);
+  });
+
   test('hold beside what is said of the name itself', () => {
     const schema = {
       type: 'object',
