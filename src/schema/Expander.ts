@@ -290,15 +290,21 @@ export class Expander implements Ways {
   }
 
   #divisor(place: Place): number {
-    // As the grammar's engine counts digits.
-    let digits = place.value as number;
-    while (!Number.isInteger(digits)) digits *= 10;
-    if (digits >= 2 ** 32 || (place.value as number) < 1e-9)
+    const value = place.value as number;
+    if (value < 1e-9 || value >= 2 ** 32 || significantDigits(value) > SCHEMA_LIMITS.multipleOfDigits)
       this.refuse(
         place,
-        `found ${found(place.value)}, expected from 1e-9 on, with at most ${SCHEMA_LIMITS.multipleOfDigits} digits`,
+        `found ${found(value)}, expected from 1e-9 on, with at most ${SCHEMA_LIMITS.multipleOfDigits} digits`,
       );
-    return place.value as number;
+    // As the grammar's engine counts digits: 0.07 times ten is 0.7000000000000001, and so on.
+    let digits = value;
+    while (!Number.isInteger(digits)) digits *= 10;
+    if (digits >= 2 ** 32)
+      this.refuse(
+        place,
+        `found ${found(value)}, which the grammar's engine cannot count in: multiplied by ten, as a double, it never comes to its digits; expected another one, or whole numbers of a smaller unit`,
+      );
+    return value;
   }
 
   #items(schema: Subschema, siblings: JsonObject): Alternative {
@@ -362,6 +368,14 @@ export class Expander implements Ways {
           ];
     return alternative({ object: { layers }, evaluated: { names: 'all' } });
   }
+}
+
+/** Without zeros before and behind them. */
+function significantDigits(value: number): number {
+  return String(value)
+    .replace(/e.*$/, '')
+    .replace('.', '')
+    .replace(/^0+|0+$/g, '').length;
 }
 
 /** The first of the keywords that speak of properties together. */

@@ -137,6 +137,21 @@ describe('ranges of numbers', () => {
   });
 });
 
+test('a divisor that cannot be enforced is refused for what it is', () => {
+  const hundredths = Array.from({ length: 100 }, (_, at) => (at + 1) / 100);
+  const refused = hundredths.filter((multipleOf) => enforced({ multipleOf }) instanceof UnsupportedSchema);
+  expect(refused).toHaveLength(14);
+  for (const multipleOf of refused)
+    expect(refusal({ multipleOf })).toMatchObject({
+      pointer: '/multipleOf',
+      message: expect.stringMatching(/found 0\.\d+, which the grammar's engine cannot count in: /) as unknown,
+    });
+  for (const multipleOf of [0.12345678901, 1e-10, 12345678901, 5e9])
+    expect(refusal({ multipleOf }).message).toMatch(/expected from 1e-9 on, with at most 9 digits$/);
+  for (const multipleOf of [1e-9, 0.05, 2.5, 1000000000])
+    expect(enforced({ multipleOf })).toBeInstanceOf(EnforcedSchema);
+});
+
 describe('numbers of properties', () => {
   const properties = { a: bool, b: bool, c: bool };
   const base = { type: 'object', properties };
