@@ -183,8 +183,9 @@ export interface GenerateOptions extends SamplingOptions, PromptOptions {
   readonly ignoreEos?: boolean;
   /**
    * Seconds that a row may take from when it is admitted, looked at with each of its tokens: then it ends as an error
-   * row `timeout`. What comes of that depends on the machine and on other rows, is not the same twice, and is never
-   * kept for `reuse`. Default: any.
+   * row `timeout`. One whose answer is whole by then has it: an answer of one token, and an embedding, are never late.
+   * Equal rows that wait for a row's answer share its end, however long they have waited. What comes of that depends on
+   * the machine and on other rows, is not the same twice, and is never kept for `reuse`. Default: any.
    */
   readonly rowTimeout?: number;
   /** Report the log-probability of each token, and of this many alternatives. Default: none. */

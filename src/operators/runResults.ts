@@ -1,4 +1,18 @@
-import { defer, finalize, identity, map, merge, Subject, tap, type Observable } from 'rxjs';
+import {
+  defer,
+  dematerialize,
+  finalize,
+  identity,
+  map,
+  materialize,
+  merge,
+  Observable,
+  Subject,
+  switchMap,
+  tap,
+  type MonoTypeOperatorFunction,
+} from 'rxjs';
+import { onAbort } from '../engine/execution/onAbort.js';
 import type { Generation, RunResults } from '../engine/rows/Generation.js';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import type { Progress, RunStats } from '../RunStats.js';
@@ -23,13 +37,14 @@ export function runResults<Result>(
   const progress$ = new Subject<Progress>();
   let final: RunStats | undefined;
   const compose = prepare({
-    onStats: (stats) => {
+    // What one that is asynchronous returns is for the run to wait for.
+    onStats: (stats): unknown => {
       final = stats;
-      options.onStats?.(stats);
+      return options.onStats?.(stats);
     },
-    onProgress: (progress) => {
+    onProgress: (progress): unknown => {
       progress$.next(progress);
-      options.onProgress?.(progress);
+      return options.onProgress?.(progress);
     },
   });
   const { promise: stats, resolve, reject } = withResolvers<RunStats>();
@@ -74,10 +89,35 @@ export function runResults<Result>(
  * `delivered` is to be called for each.
  */
 function resultsOf<Result>({ run, options, answered$ }: Generation<Result>): Observable<Result> {
-  return merge(throughStages(run, options.pipeline), answered$).pipe(
+  const computed$ = new Subject<void>();
+  const stages$ = throughStages(run, options.pipeline).pipe(
+    tap({
+      complete: () => {
+        computed$.next();
+      },
+    }),
+  );
+  return merge(answered$.pipe(interruptible(options.signal, computed$)), stages$).pipe(
     options.order === 'completion' ? identity : inputOrder(({ sequence }) => sequence),
     map(({ result }) => result),
   );
+}
+
+/**
+ * The same, which from `computed$` on ends with the signal: a run that has computed all of its rows does not listen to
+ * it any more, and may have to wait for answers to be kept.
+ */
+function interruptible<T>(signal: AbortSignal | undefined, computed$: Observable<void>): MonoTypeOperatorFunction<T> {
+  if (!signal) return identity;
+  const aborted$ = new Observable<never>((subscriber) => {
+    const interrupt = (reason: unknown): void => {
+      subscriber.error(new InterruptedError(reason));
+    };
+    if (signal.aborted) interrupt(signal.reason);
+    return onAbort(signal, interrupt);
+  });
+  return (source$) =>
+    merge(source$.pipe(materialize()), computed$.pipe(switchMap(() => aborted$))).pipe(dematerialize());
 }
 
 /** As `Promise.withResolvers`, which Node 20 lacks. */

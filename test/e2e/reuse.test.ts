@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
   Engine,
+  InterruptedError,
   ReuseFile,
   UsageError,
   type AnswerKind,
@@ -227,6 +228,26 @@ describe.each(TASKS)('%s', (kind, options, others) => {
         reuse: { get: () => ({ text: 'x', tokens: [1], finishReason: 'stop' }), put: () => undefined },
       }),
     ).rejects.toThrow(UsageError);
+    // What is no promise of this realm, but settles all the same.
+    const rejecting = {
+      then: (_: unknown, rejected: (error: Error) => void) => {
+        rejected(new Error('is gone'));
+      },
+    } as Promise<void>;
+    await expect(
+      run(kind, ROWS, { ...options, reuse: { get: () => undefined, put: () => rejecting } }),
+    ).rejects.toThrow('is gone');
+    // All is computed, and a store that does not come back is waited for until the signal fires.
+    const controller = new AbortController();
+    const waiting = run(kind, ROWS, {
+      ...options,
+      signal: controller.signal,
+      reuse: { get: () => undefined, put: () => new Promise<void>(() => undefined) },
+    });
+    setTimeout(() => {
+      controller.abort();
+    }, 300);
+    await expect(waiting).rejects.toThrow(InterruptedError);
     expect(() => engine[kind]([], { ...options, reuse: {} as AnswerStore })).toThrow(
       /^reuse: found an empty object, expected a store/,
     );

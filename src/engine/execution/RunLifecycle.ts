@@ -166,11 +166,13 @@ export class RunLifecycle {
   }
 
   /**
-   * Waits until nothing of the run is left on the device. @throws what a callback threw, where no error of the stream
-   * could say so: its consumer had gone
+   * Waits until nothing of the run is left on the device, and callbacks have ended. @throws what one of them threw,
+   * where no error of the stream could say so: its consumer had gone
    */
   async settled(): Promise<void> {
     await this.drained;
+    // Of a run that has failed nobody waits for what they make of it.
+    if (!this.reason) await this.setup.recorder.heard();
     if (this.thrown && !this.reason) throw this.thrown.error;
   }
 

@@ -1,3 +1,4 @@
+import { isThenable } from '../../arguments/isThenable.js';
 import type { RowResult } from '../../Row.js';
 import type { Progress, RunStats, Sharing, TraceEvent } from '../../RunStats.js';
 import type { RunTotals } from '../calibration/predictRun.js';
@@ -43,6 +44,8 @@ export class RunRecorder {
   /** What a callback threw first. */
   failure: { readonly error: unknown } | undefined;
   private told: ((error: unknown) => void) | undefined;
+  /** Of callbacks that are asynchronous, what has not settled yet. */
+  private readonly unheard = new Set<Promise<void>>();
 
   private readonly startedAt = performance.now() / 1000;
   private readonly queues = new Map<QueueName, { busySeconds: number; tasks: number; bytes: number }>();
@@ -237,6 +240,11 @@ export class RunRecorder {
     this.tell(this.setup.onStats, () => this.stats());
   }
 
+  /** Resolves when callbacks that are asynchronous have come to their ends. */
+  async heard(): Promise<void> {
+    while (this.unheard.size > 0) await Promise.all(this.unheard);
+  }
+
   stats(): RunStats {
     const wall = performance.now() / 1000 - this.startedAt;
     const rate = (tokens: number): number => (wall > 0 ? tokens / wall : 0);
@@ -292,14 +300,27 @@ export class RunRecorder {
   /**
    * Calls a callback of the caller's, if there is one; nothing that counts or computes is cut short by what it throws.
    */
-  private tell<T>(callback: ((value: T) => void) | undefined, value: () => T): void {
+  private tell<T>(callback: ((value: T) => unknown) | undefined, value: () => T): void {
     try {
-      callback?.(value());
+      const later = callback?.(value());
+      if (!isThenable(later)) return;
+      const heard = Promise.resolve(later).then(
+        () => void this.unheard.delete(heard),
+        (error: unknown) => {
+          this.unheard.delete(heard);
+          this.fail(error);
+        },
+      );
+      this.unheard.add(heard);
     } catch (error) {
-      if (this.failure) return;
-      this.failure = { error };
-      this.told?.(error);
+      this.fail(error);
     }
+  }
+
+  private fail(error: unknown): void {
+    if (this.failure) return;
+    this.failure = { error };
+    this.told?.(error);
   }
 
   private trace(task: Task, timing: NonNullable<TaskEvent['timing']>): void {

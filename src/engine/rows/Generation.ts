@@ -62,7 +62,7 @@ export type AnswerRunOptions<Options extends AnswerOptions> = Options & Composit
 /** What `runResults` takes to answer one stream of rows: nothing happens before `run`'s squares are subscribed to. */
 export interface Generation<Result = RowResult> {
   readonly run: Run<Ordered<Result>>;
-  readonly options: Pick<RunOptions, 'order' | 'pipeline'>;
+  readonly options: Pick<RunOptions, 'order' | 'pipeline' | 'signal'>;
   /** Of rows that the run does not compute: they were refused, or are equal to others. */
   readonly answered$: Observable<Ordered<Result>>;
   /**

@@ -1,3 +1,4 @@
+import { isThenable } from '../../arguments/isThenable.js';
 import { Subject, type Observable } from 'rxjs';
 import type { AnswerStore, KeptAnswers } from '../../KeptAnswer.js';
 import type { ResultBase } from '../../Results.js';
@@ -134,8 +135,8 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
     this.results.next({ sequence: row.sequence, result });
   }
 
-  private stored(stored: void | Promise<void>): void {
-    if (!(stored instanceof Promise)) return;
+  private stored(stored: unknown): void {
+    if (!isThenable(stored)) return;
     this.storing++;
     stored.then(
       () => {

@@ -50,12 +50,14 @@ export async function* intake(
     reasoning: options.reasoning,
     timeout: options.rowTimeout,
   };
-  // What is wrong with the format of all rows is found before one of them is read.
+  // Rows are asked for at once: a source that does not wait would give them to nobody while a format is compiled.
+  const accepted = begun(acceptedRows(rows, setup));
+  // What is wrong with the format of all rows is found before one of them is looked at.
   const runs = heldFormat({}, options);
   if (runs) await setup.answerFormat(runs);
   /** Of the results. */
   let sequence = 0;
-  for await (const { input, identity, duplicate } of acceptedRows(rows, setup)) {
+  for await (const { input, identity, duplicate } of accepted) {
     try {
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
       const prepared = recorder.timed(() => prepareRow(input, options, tokenizer, limits));
@@ -108,6 +110,22 @@ export async function* intake(
     }
   }
   answers.inputOver();
+}
+
+/** What asks for its first value before it is iterated. */
+function begun<T>(values: AsyncGenerator<T, void, undefined>): AsyncGenerator<T, void, undefined> {
+  const first = values.next();
+  // Whoever iterates hears of it.
+  first.catch(() => undefined);
+  return (async function* () {
+    try {
+      const step = await first;
+      if (step.done !== true) yield step.value;
+      yield* values;
+    } finally {
+      await values.return();
+    }
+  })();
 }
 
 function refined(format: AnswerFormat, refine: IntakeSetup['refine']): AnswerFormat {

@@ -3,6 +3,7 @@ import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean, checkText, checkWhole } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
 import { isIterable } from '../../arguments/isObject.js';
+import { cancellable, madeOf } from '../../collections/cancellable.js';
 import { oneOf, text, whole } from '../../arguments/memberChecks.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
@@ -15,6 +16,7 @@ import type { ReadOptions, RowSource } from '../formats/RowFormat.js';
 import { checkFormat, type FormatChoice } from '../formats/rowFormats.js';
 import { JOB_TASKS, type JobTaskName } from '../../Results.js';
 import { readLines } from '../formats/readLines.js';
+import type { Table } from '../formats/Table.js';
 import { noteTable } from './tableOfRows.js';
 
 /** A path, or bytes: a Node Readable, a web ReadableStream, any async iterable of chunks. */
@@ -80,20 +82,29 @@ export function readRows(source: ByteSource, options: ReadRowsOptions = {}): Asy
     name,
   } = options;
   checkSource(source, maxLineBytes, name);
-  const rows = rowsOf(source, name, format, {
+  const read = {
     task,
     carryFields,
     templated,
     maxLineBytes,
     ...(columns && { columns }),
     ...(delimiter !== undefined && { delimiter }),
-    ...(carryFields && { onTable: (table) => noteTable(rows, table) }),
-  });
+    ...(carryFields && { onTable: (table: Table) => noteTable(rows, table) }),
+  };
+  // A file is closed by itself; of what may never give another chunk, reading ends at once.
+  const rows: AsyncGenerator<RowInput, void, undefined> =
+    typeof source === 'string'
+      ? rowsOf(source, source, name, format, read)
+      : cancellable({
+          [Symbol.asyncIterator]: () => madeOf(source, (chunks) => rowsOf(source, chunks, name, format, read)),
+        });
   return rows;
 }
 
+/** @param chunks the source's, or its path */
 async function* rowsOf(
   source: ByteSource,
+  chunks: ByteSource,
   givenName: string | undefined,
   choice: FormatChoice | undefined,
   options: ReadOptions,
@@ -104,7 +115,7 @@ async function* rowsOf(
   const read: RowSource = {
     name,
     ...(path !== undefined && { path }),
-    bytes: () => decompressed(readable(bytesFrom(source, name), name), compression, name),
+    bytes: () => decompressed(readable(bytesFrom(source, name, chunks), name), compression, name),
   };
   yield* format.rows(read, options);
 }
@@ -121,10 +132,10 @@ export function openLines(source: ByteSource, maxLineBytes: number, name?: strin
   return readLines(readable(bytesFrom(source, file), file), maxLineBytes);
 }
 
-function bytesFrom(source: ByteSource, name: string): AsyncIterable<Uint8Array | string> {
-  if (typeof source === 'string') return bytesOf(source);
-  if (source === process.stdin) return unchangedBytes(source, process.stdin.fd, name);
-  return source instanceof ReadStream && source.path ? unchangedBytes(source, String(source.path), name) : source;
+function bytesFrom(source: ByteSource, name: string, chunks: ByteSource = source): AsyncIterable<Uint8Array | string> {
+  if (typeof chunks === 'string') return bytesOf(chunks);
+  if (source === process.stdin) return unchangedBytes(chunks, process.stdin.fd, name);
+  return source instanceof ReadStream && source.path ? unchangedBytes(chunks, String(source.path), name) : chunks;
 }
 
 function checkSource(source: unknown, maxLineBytes: number, name: string | undefined): void {
