@@ -91,13 +91,16 @@ export class ProgressMeter {
   }
 }
 
+/** Of a terminal that does not say how many it has, or says 0. */
+const USUAL_COLUMNS = 80;
+
 /**
  * A line of progress that fits: the bar takes what room there is, words that do not fit are cut. @param columns of the
  * terminal
  */
-export function barLine(label: string, { done, total, words }: ProgressState, columns = 80): string {
+export function barLine(label: string, { done, total, words }: ProgressState, columns = 0): string {
   // The last column stays free: some terminals begin a new line when it is written.
-  const room = columns - 1;
+  const room = (columns || USUAL_COLUMNS) - 1;
   const count = total === undefined ? String(done) : `${done}/${total}`;
   const free = room - label.length - count.length - ' '.length * 2 - ' | '.length - words.length;
   const width = Math.min(BAR.most, free);

@@ -24,6 +24,7 @@ export function addInspect(program: Command, context: CommandContext): void {
   command.action(async (named: string | undefined, given: InspectFlags) => {
     if (named !== undefined && (given.model as string | undefined) !== undefined)
       throw new UsageError('inspect: give the model once, as an argument or with --model');
+    if (named === '') throw new UsageError('inspect: found an empty name, expected that of a model');
     const flags = named === undefined ? given : { ...given, model: path(named) };
     requireFlags(flags, 'model');
     checkStandardOutput();

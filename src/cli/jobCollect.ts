@@ -64,7 +64,7 @@ export function addJobCollect(job: Command, context: CommandContext): void {
       throw new UsageError('missing: --job, as --queue has jobs by their names');
     if (name !== undefined && parts !== undefined && parts.length > 1)
       throw new UsageError(`--parts: found ${parts.length} beside --job, expected one folder`);
-    await using source = name === undefined ? undefined : await queueOf(flags);
+    await using source = name === undefined ? undefined : await queueOf(flags, context.signal);
     const { shards, rows, results, failed } = await collectJob({
       ...rest,
       ...(parts && { parts: source === undefined ? parts : (parts[0] ?? '') }),

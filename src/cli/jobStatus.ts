@@ -18,7 +18,7 @@ export function addJobStatus(job: Command, context: CommandContext): void {
   addQueueFlags(command);
   addSwitch(command, '--json', 'print one JSON document');
   command.action(async (flags: StatusFlags) => {
-    await using source = await queueOf(flags);
+    await using source = await queueOf(flags, context.signal);
     const status = await jobStatus(source);
     await context.print(flags.json ? `${JSON.stringify(status, undefined, 2)}\n` : tables(status));
   });

@@ -113,7 +113,7 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
       checkJobOptions({ resultColumns: flags.resultColumns, ...(work.generate && { generate: work.generate }) });
     const engine = await sharedEngineOptions(flags);
     const { inputFormat, columns, delimiter, resultColumns } = tableOptions(flags);
-    await using source = await queueOf(flags);
+    await using source = await queueOf(flags, context.signal);
     const manifest = await submitJob({
       source,
       input,

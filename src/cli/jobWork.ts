@@ -55,7 +55,7 @@ export function addJobWork(job: Command, context: CommandContext): void {
   );
   command.addHelpText('after', EXAMPLES);
   command.action(async (flags: WorkFlags) => {
-    await using source = await queueOf(flags);
+    await using source = await queueOf(flags, context.signal);
     const manifest = await source.manifest();
     const meter = new ProgressMeter(flags.progress, process.stderr);
     const engine = await openEngine(flags, manifest, context, meter);

@@ -1,4 +1,5 @@
 import { open, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import {
   checkDistinctFiles,
   fileFailure,
@@ -7,6 +8,7 @@ import {
   modelFiles,
   probeFile,
   specialKind,
+  UsageError,
   writeFileAtomic,
   type NamedFile,
   type RunStats,
@@ -46,6 +48,11 @@ export async function checkCommandPaths({
   reports,
   trace,
 }: CommandPaths): Promise<void> {
+  for (const [flag, path] of Object.entries({ errors, reuse: kept, ...reports, trace }))
+    if (path === '-')
+      throw new UsageError(
+        `--${flag}: found -, expected a file (./- for one of that name): standard output is for what --output writes`,
+      );
   await checkDistinctFiles([
     ...named(read, false),
     ...(model === undefined ? [] : await modelFiles(model)).map((path) => ({ name: '--model', path, written: false })),
@@ -69,9 +76,12 @@ function named(flags: Readonly<Record<string, string | readonly string[] | undef
  * Refuses, before a long run, a report that could not be written after it: one that is no regular file, or for which
  * there is no folder, permission or room. Nothing is left behind.
  * @param inPlace it is written over what is there, not put in its place
- * @throws JobFileError
+ * @throws JobFileError; UsageError for a place of the system
  */
 export async function checkWritable(path: string, inPlace = false): Promise<void> {
+  // What is written there may be somebody's log, which a file put in its place would be lost to.
+  if (/^\/(dev\/(std(in|out|err)$|fd\/)|proc\/)/.test(resolve(path)))
+    throw new UsageError(`${path}: found a place of the system, expected a file`);
   try {
     const stats = await stat(path).catch(() => undefined);
     const kind = stats && specialKind(stats);

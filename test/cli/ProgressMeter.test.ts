@@ -164,6 +164,12 @@ describe('a line of progress', () => {
       }
   });
 
+  test('has the usual width on a terminal that does not say its own, or says 0', () => {
+    const state = { done: 5, total: 10, words: '0:10 left' };
+    expect(barLine('rows', state, 0)).toBe(barLine('rows', state, 80));
+    expect(barLine('rows', state)).toBe(barLine('rows', state, 80));
+  });
+
   test('shows how far it is', () => {
     expect(barLine('rows', { done: 5, total: 10, words: '0:10 left' }, 40)).toBe(
       'rows █████████░░░░░░░░ 5/10 | 0:10 left',

@@ -215,6 +215,11 @@ describe('inspect', () => {
     expect(stdout).toMatch(/^blk\.0\.attn_q\.weight +Q8_0 +64 x 64 +\S+ \S+$/m);
   });
 
+  test('an empty name, as of a variable that is not set, is refused in words', async () => {
+    const { code, stderr } = await runCli(['inspect', '']);
+    expect([code, stderr]).toEqual([1, 'error: inspect: found an empty name, expected that of a model\n']);
+  });
+
   test('a folder without a model is refused', async () => {
     const { code, stderr } = await runCli(['inspect', '--model', path('.')]);
     expect(code).toBe(2);

@@ -123,6 +123,36 @@ test('what cannot be right is refused before anything is written', async () => {
     expect(outcomes[index]?.stderr).toMatch(words);
 });
 
+test('files of TLS that are none, or do not belong together, are named', async () => {
+  const { address } = await follower('2-3');
+  writeFileSync(path('none.pem'), 'no PEM');
+  const none = path('none.pem');
+  const tls = (key_: string, cert_: string, ca_: string): string[] =>
+    generate('y.jsonl', '--peers', address, '--tls-key', key_, '--tls-cert', cert_, '--tls-ca', ca_);
+  for (const args of [
+    tls(none, none, none),
+    [
+      'follow',
+      '--model',
+      MODEL,
+      '--layers',
+      '2-3',
+      '--listen',
+      '127.0.0.1:0',
+      '--tls-key',
+      none,
+      '--tls-cert',
+      none,
+      '--tls-ca',
+      none,
+    ],
+  ]) {
+    const { code, stderr } = await runCli(args);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(`${none}: found what cannot be read so`)]);
+    expect(stderr).not.toContain('should not (please report it)');
+  }
+});
+
 function linesOf(output: string): number {
   try {
     return readFileSync(path(output), 'utf8').split('\n').length - 1;

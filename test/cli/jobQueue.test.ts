@@ -209,6 +209,11 @@ describe('wrong usage', () => {
       'error: --queue: found a text that is no URL',
     ],
     [
+      ['job', 'status', '--queue', `nats://u:${SECRET}%@127.0.0.1:9`, '--job', 'j'],
+      1,
+      'error: --queue: found a user or a password with a % that stands for no character, expected %25 for it, or NATS_PASSWORD',
+    ],
+    [
       ['job', 'status', '--queue', `nats://u:${SECRET}@127.0.0.1:9`, '--job', 'j'],
       2,
       'error: nats://127.0.0.1:9: cannot connect: ',

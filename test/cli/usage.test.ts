@@ -252,6 +252,13 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     expect(await refused(generate('--retry-errors'))).toContain('--retry-errors goes with --resume');
     expect(await refused(generate('--resume', '--overwrite'))).toContain('contradict');
     expect(await refused(generate('--stats', path('out.jsonl')))).toContain('--output and --stats name the same file');
+    for (const flag of ['--errors', '--stats', '--trace', '--reuse'])
+      expect(await refused(generate(flag, '-'))).toContain(
+        `${flag}: found -, expected a file (./- for one of that name)`,
+      );
+    expect(await refused(generate('--stats', '/dev/stdout'))).toContain(
+      '/dev/stdout: found a place of the system, expected a file',
+    );
     expect(await refused(generate('--trace', input))).toContain('--input and --trace name the same file');
     expect(
       await refused(['generate', '--model', TINY_MODEL, '--input', input, '--output', input, '--overwrite']),

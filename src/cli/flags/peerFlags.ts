@@ -1,5 +1,8 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import {
+  JobFileError,
   parsePeerAddress,
   SOCKET_OPTIONS,
   UsageError,
@@ -119,7 +122,21 @@ async function certificates(
   if (tlsKey === undefined && tlsCert === undefined && tlsCa === undefined) return undefined;
   if (tlsKey === undefined || tlsCert === undefined || tlsCa === undefined)
     throw new UsageError('found some of --tls-key, --tls-cert and --tls-ca, expected all of them or none');
-  return { key: await read(tlsKey, signal), cert: await read(tlsCert, signal), ca: await read(tlsCa, signal) };
+  const of = { key: await read(tlsKey, signal), cert: await read(tlsCert, signal), ca: await read(tlsCa, signal) };
+  checkPem(tlsKey, 'a private key in PEM, without a passphrase', () => createPrivateKey(of.key));
+  checkPem(tlsCert, 'certificates in PEM', () => createSecureContext({ cert: of.cert }));
+  checkPem(tlsCa, 'certificates in PEM', () => new X509Certificate(of.ca));
+  checkPem(tlsKey, `the key of ${tlsCert}`, () => createSecureContext({ key: of.key, cert: of.cert }));
+  return of;
+}
+
+/** @throws JobFileError for a file that is not what it is read as */
+function checkPem(file: string, expected: string, read: () => unknown): void {
+  try {
+    read();
+  } catch (error) {
+    throw new JobFileError(file, `found what cannot be read so (${(error as Error).message}), expected ${expected}`);
+  }
 }
 
 function read(file: string, signal: AbortSignal): Promise<Buffer> {

@@ -19,9 +19,9 @@ export function addQueueFlags(command: Command, required = true): void {
   command.addOption(new Option('--job <name>', `${necessary}what the job is called in the queue`));
 }
 
-/** @throws UsageError; QueueError where it cannot be reached */
-export async function queueOf(flags: QueueFlags): Promise<WorkSource> {
+/** @throws UsageError; QueueError where it cannot be reached; InterruptedError where the signal fires before */
+export async function queueOf(flags: QueueFlags, signal: AbortSignal): Promise<WorkSource> {
   requireFlags(flags, 'queue', 'job');
   const { queue = '', job = '' } = flags;
-  return openWorkSource(queue, job);
+  return openWorkSource(queue, job, { signal });
 }

@@ -8,7 +8,7 @@ import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { modeOf } from '../../files/atomicFile.js';
 import { acquireFileLock, type FileLock } from '../../files/fileLock.js';
-import { checkDistinctFiles, realPathOf } from '../../files/realPath.js';
+import { checkDistinctFiles, type NamedFile, realPathOf } from '../../files/realPath.js';
 import { specialKind } from '../../files/specialFiles.js';
 import type { WriteOptions } from '../formats/RowFormat.js';
 import { checkFormat, type FormatChoice, isFormatName } from '../formats/rowFormats.js';
@@ -99,13 +99,23 @@ export async function collectJob(given: CollectJobOptions): Promise<CollectSumma
   const { output, errors, overwrite = false, signal } = options;
   checkText('output', output, "a file's path");
   await checkOutputs(options);
+  const files: readonly NamedFile[] = [
+    { name: 'output', path: output, written: true },
+    ...(await jobOutputFiles({ errors })),
+    ...(options.input === undefined ? [] : await inputFiles(options.input)).map((path) => ({
+      name: 'input',
+      path,
+      written: false,
+    })),
+  ];
+  await checkDistinctFiles(files);
   const locks: FileLock[] = [];
   try {
     for (const path of [output, ...(errors === undefined ? [] : [errors])])
       locks.push(await acquireFileLock(lockPath(await realPathOf(path)), path, { signal }));
     // Again, as another process may have been at work until we had the lock.
     if (!overwrite) await checkOutputs(options);
-    return await collect(options);
+    return await collect(options, files);
   } finally {
     for (const lock of locks) lock.release();
   }
@@ -114,14 +124,17 @@ export async function collectJob(given: CollectJobOptions): Promise<CollectSumma
 /** With the input that a queue tells of, which is read where it is needed. */
 type CollectOptions = CollectJobOptions & { readonly queuedInput?: readonly string[] };
 
-async function collect(options: CollectOptions): Promise<CollectSummary> {
+/** @param files that are written, and those that were named as input */
+async function collect(options: CollectOptions, files: readonly NamedFile[]): Promise<CollectSummary> {
   const { output, errors, signal } = options;
   const paths = await (options.parts === undefined ? findParts(output) : inputFiles(options.parts));
   const parts = checkParts(output, await Promise.all(paths.map(readPart)));
   await checkDistinctFiles([
-    ...parts.map(({ path, journal }) => ({ name: `the part ${path}`, path: journal.path, written: false })),
-    { name: 'output', path: output, written: true },
-    ...(await jobOutputFiles({ errors })),
+    ...parts.flatMap(({ path, journal }) => [
+      { name: `the part ${path}`, path: journal.path, written: false },
+      { name: `the record of the part ${path}`, path: recordPath(path), written: false },
+    ]),
+    ...files,
   ]);
   const [{ record, complete, journal }] = parts;
   const formatsOf = (input: InputPaths): Promise<JobFormats> =>

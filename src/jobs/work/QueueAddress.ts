@@ -27,6 +27,13 @@ export function parseQueueAddress(text: string): QueueAddress {
   }
   const kind = KINDS[url.protocol];
   if (kind === undefined) throw new UsageError(`queue: found a URL of ${url.protocol}, expected ${EXPECTED}`);
+  try {
+    decodeURIComponent(url.username + url.password);
+  } catch {
+    throw new UsageError(
+      `queue: found a user or a password with a % that stands for no character, expected %25 for it, or ${kind === 'nats' ? 'NATS_PASSWORD' : 'PGPASSWORD'} in the environment`,
+    );
+  }
   return { kind, url, name: `${url.protocol}//${url.host}${url.pathname}` };
 }
 

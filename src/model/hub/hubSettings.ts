@@ -49,6 +49,11 @@ function endpointOf(environment: Environment): string {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:')
     throw new UsageError(`HF_ENDPOINT: found ${found(endpoint)}, expected an address such as https://huggingface.co`);
+  // They would stand in every message about it, and no request can be made with them.
+  if (url.username !== '' || url.password !== '')
+    throw new UsageError(
+      `HF_ENDPOINT: found an address of ${url.host} with a user or a password, expected one without: HF_TOKEN is for that`,
+    );
   return endpoint.replace(/\/+$/, '');
 }
 

@@ -483,6 +483,32 @@ describe('what does not go together is refused by name, and nothing is written',
     );
   });
 
+  test('what would be written over its input, the record of a part, or itself', async () => {
+    const {
+      place,
+      input,
+      output,
+      parts: [first = ''],
+    } = await parts(2);
+    const bytes = readFileSync(input);
+    const record = readFileSync(`${first}.job.json`);
+    const overwrite = true;
+    const given = { parts: first.replace('00000', '*'), overwrite };
+    for (const [options, words] of [
+      [{ ...given, output: input, input }, 'output and input name the same file'],
+      [{ ...given, output, errors: input, input }, 'errors and input name the same file'],
+      [{ ...given, output: `${first}.job.json` }, 'the record of the part'],
+      [{ ...given, output, errors: output }, 'output and errors name the same file'],
+    ] as const) {
+      const error = await failureOf(collectJob(options));
+      expect(error).toBeInstanceOf(UsageError);
+      expect(error.message).toContain(words);
+    }
+    expect(readFileSync(input)).toEqual(bytes);
+    expect(readFileSync(`${first}.job.json`)).toEqual(record);
+    expect(readdirSync(place).filter((file) => /lock|tmp/.test(file))).toEqual([]);
+  });
+
   test('an abort: nothing is left', async () => {
     const { place, output } = await parts(2);
     const before = readdirSync(place);

@@ -29,6 +29,9 @@ test('a mirror, and what is no address', async () => {
   expect((await hubSettings({ HF_ENDPOINT: 'http://127.0.0.1:1/hf//' })).endpoint).toBe('http://127.0.0.1:1/hf');
   for (const HF_ENDPOINT of ['huggingface.co', 'file:///etc', 'ftp://x'])
     await expect(hubSettings({ HF_ENDPOINT })).rejects.toThrow('HF_ENDPOINT: found');
+  await expect(hubSettings({ HF_ENDPOINT: 'https://bob:s3cret@hub.example/x' })).rejects.toThrow(
+    /^HF_ENDPOINT: found an address of hub\.example with a user or a password, expected one without: HF_TOKEN is for that$/,
+  );
 });
 
 test.each([

@@ -40,6 +40,7 @@ export async function connectNats(
   { url, name }: QueueAddress,
   job: string,
   environment: Readonly<Record<string, string | undefined>>,
+  signal: AbortSignal | undefined,
 ): Promise<Nats> {
   const [transport, jetstream, kv] = (await loadPeers(
     'a queue on NATS',
@@ -70,7 +71,8 @@ export async function connectNats(
         : { user, pass: password };
   const creds = user === '' && NATS_CREDS ? await readCreds(NATS_CREDS) : undefined;
   const files = { ...(caFile && { caFile }), ...(certFile && { certFile }), ...(keyFile && { keyFile }) };
-  const secrets = [user, password, NATS_PASSWORD, NATS_TOKEN];
+  // What stands alone is a token.
+  const secrets = [password === '' ? user : password, NATS_PASSWORD, NATS_TOKEN];
   const isTransient = (error: unknown): boolean => {
     if (error instanceof transport.AuthorizationError || error instanceof transport.UserAuthenticationExpiredError)
       return false;
@@ -108,7 +110,7 @@ export async function connectNats(
       throw error;
     }
   };
-  return persistently({ name, secrets, isTransient }, 'connect', open, { seconds: REACH_SECONDS });
+  return persistently({ name, secrets, isTransient }, 'connect', open, { seconds: REACH_SECONDS, signal });
 }
 
 async function readCreds(path: string): Promise<Uint8Array> {

@@ -51,10 +51,16 @@ const CHANGED: readonly unknown[] = [10071, 10164];
 export async function natsWork(
   address: QueueAddress,
   job: string,
-  environment: Readonly<Record<string, string | undefined>> = process.env,
+  {
+    signal,
+    environment = process.env,
+  }: {
+    readonly signal?: AbortSignal | undefined;
+    readonly environment?: Readonly<Record<string, string | undefined>>;
+  } = {},
 ): Promise<WorkSource> {
   checkJobName(job);
-  const nats = await connectNats(address, job, environment);
+  const nats = await connectNats(address, job, environment, signal);
   return new NatsWork(nats, `${address.name} job ${job}`, job);
 }
 

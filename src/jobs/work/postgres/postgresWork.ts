@@ -50,7 +50,11 @@ const NEXT = `
  * or of the environment, by libpq's names (`PGPASSWORD`, `PGSSLMODE`, …; `?sslmode=verify-full&sslrootcert=FILE`).
  * @throws QueueError; UsageError where the package `pg` is not installed
  */
-export async function postgresWork(address: QueueAddress, job: string): Promise<WorkSource> {
+export async function postgresWork(
+  address: QueueAddress,
+  job: string,
+  { signal }: { readonly signal?: AbortSignal | undefined } = {},
+): Promise<WorkSource> {
   checkJobName(job);
   const [module] = (await loadPeers('a queue on Postgres', PACKAGE)) as readonly [typeof Postgres];
   const pool = new module.Pool({
@@ -69,7 +73,7 @@ export async function postgresWork(address: QueueAddress, job: string): Promise<
   pool.on('error', () => undefined);
   const work = new PostgresWork(pool, address, job);
   try {
-    await work.reach();
+    await work.reach(signal);
     return work;
   } catch (error) {
     await work[Symbol.asyncDispose]();
@@ -97,8 +101,8 @@ class PostgresWork implements WorkSource {
   }
 
   /** @throws QueueError unless the server is there */
-  async reach(): Promise<void> {
-    await this.#do('connect', () => this.pool.query('select 1'), { seconds: REACH_SECONDS });
+  async reach(signal: AbortSignal | undefined): Promise<void> {
+    await this.#do('connect', () => this.pool.query('select 1'), { seconds: REACH_SECONDS, signal });
   }
 
   async submit(manifest: JobManifest): Promise<void> {
