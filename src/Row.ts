@@ -212,8 +212,8 @@ export interface GenerateOptions extends SamplingOptions, PromptOptions {
    */
   readonly signal?: AbortSignal;
   /**
-   * Called at most ten times a second, and once at the end. What this or another callback throws fails the run: the
-   * iteration throws it.
+   * Called at most ten times a second, and once at the end. What this or another callback throws, or rejects with where
+   * it is asynchronous, fails the run: the iteration throws it, and does not end before they have.
    */
   readonly onProgress?: (progress: Progress) => void;
   /** Called once, when the run has ended, in whatever way. */
