@@ -80,7 +80,7 @@ function named(flags: Readonly<Record<string, string | readonly string[] | undef
  */
 export async function checkWritable(path: string, inPlace = false): Promise<void> {
   // What is written there may be somebody's log, which a file put in its place would be lost to.
-  if (/^\/(dev\/(std(in|out|err)$|fd\/)|proc\/)/.test(resolve(path)))
+  if (/^\/(dev\/(std(in|out|err)$|fd\/)|proc\/[^/]+\/fd\/)/.test(resolve(path)))
     throw new UsageError(`${path}: found a place of the system, expected a file`);
   try {
     const stats = await stat(path).catch(() => undefined);
