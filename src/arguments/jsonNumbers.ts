@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from './isObject.js';
 
+/** Shorter numbers of JSON are what JSON.parse makes of them, to the last digit. */
+export const LONG_NUMBER = /\d(?:\.?\d){15}/;
 /** What may stand in a text of JSON whose numbers JavaScript's cannot hold. */
-const LARGE = /\d(?:\.?\d){15}|[eE]\+?\d{3}/;
+const LARGE = new RegExp(`${LONG_NUMBER.source}|[eE]\\+?\\d{3}`);
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /**

@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
-import { addSwitch, requireFlags } from './flags/commandFlags.js';
+import { addSwitch, longFlag, requireFlags } from './flags/commandFlags.js';
 import { decimal, path, size, sizeOrNone, wholeNumber } from './flags/parsers.js';
 import {
   BLOCK_LIMITS,
@@ -169,9 +169,8 @@ const SEARCHED = [
 function checkSearched({ policy }: PlanCommandFlags, command: Command): void {
   if (policy === undefined) return;
   const name = SEARCHED.find((each) => command.getOptionValueSource(each) === 'cli');
-  const flag = command.options.find((option) => option.attributeName() === name)?.long;
-  if (flag !== undefined && flag !== null)
-    throw new UsageError(`${flag} bounds the search: leave out --policy, which is one plan and no search`);
+  if (name !== undefined)
+    throw new UsageError(`${longFlag(name)} bounds the search: leave out --policy, which is one plan and no search`);
 }
 
 async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<void> {

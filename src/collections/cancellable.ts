@@ -73,7 +73,7 @@ interface Destroyable {
 }
 
 function iteratorOf<T>(input: AsyncIterable<T> | Iterable<T>): AsyncIterator<T, unknown> | Iterator<T, unknown> {
-  if (typeof ReadableStream === 'function' && input instanceof ReadableStream) return readerOf<T>(input);
+  if (input instanceof ReadableStream) return readerOf<T>(input);
   return (input as Partial<AsyncIterable<T>>)[Symbol.asyncIterator]?.() ?? (input as Iterable<T>)[Symbol.iterator]();
 }
 

@@ -1,5 +1,5 @@
 import { isObject } from '../../arguments/isObject.js';
-import { sameDecimal } from '../../arguments/jsonNumbers.js';
+import { LONG_NUMBER, sameDecimal } from '../../arguments/jsonNumbers.js';
 import type { AnyResult } from '../../Results.js';
 import type { DeclaredProperty, PropertyType } from '../../schema/declaredProperties.js';
 import { jsonCell } from './columnText.js';
@@ -25,9 +25,6 @@ export const COLUMN_OF: Readonly<Record<PropertyType, ColumnKind>> = {
   boolean: 'boolean',
   json: 'text',
 };
-
-/** Shorter numbers are what JSON.parse makes of them, to the last digit. */
-const LONG_NUMBER = /\d(?:\.?\d){15}/;
 
 /**
  * What the columns of a schema's properties hold of each result. An answer that is not of the run's schema (of a row

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { countSweeps } from '../../../src/plan/model/countSweeps.js';
+import { countSweeps, type SweepClass } from '../../../src/plan/model/countSweeps.js';
 import { BLOCK_SCHEDULES, SCHEDULE_NAMES } from '../../../src/engine/schedules/blockSchedules.js';
 import type { Schedule } from '../../../src/engine/schedules/Schedule.js';
 
@@ -46,6 +46,12 @@ function played(
   return Object.values(sums);
 }
 
+const PLAIN = { compressWeights: 'none', compressCache: 'none', cpuAttention: true } as const;
+
+function totalOf(classes: readonly SweepClass[]): (of: (each: SweepClass) => number) => number {
+  return (of) => classes.reduce((sum, each) => sum + of(each), 0);
+}
+
 test('sweeps are counted as the schedules make them, square by square', () => {
   const count = fc.integer({ min: 1, max: 6 });
   fc.assert(
@@ -64,19 +70,10 @@ test('sweeps are counted as the schedules make them, square by square', () => {
         const tokensPerSquare = size + room;
         const classes = countSweeps(
           { promptTokens: prompt, newTokens: tokens, rows },
-          {
-            schedule: name,
-            batchSize: size,
-            batches,
-            compressWeights: 'none',
-            compressCache: 'none',
-            cpuAttention: true,
-            tokensPerSquare,
-          },
+          { ...PLAIN, schedule: name, batchSize: size, batches, tokensPerSquare },
         );
-        const total = (of: (each: (typeof classes)[number]) => number): number =>
-          classes.reduce((sum, each) => sum + of(each), 0);
-        const perSquare = (field: keyof (typeof classes)[number]['load']): number =>
+        const total = totalOf(classes);
+        const perSquare = (field: keyof SweepClass['load']): number =>
           total(({ sweeps, squares, load }) => sweeps * squares * load[field]);
         const counted = [
           total(({ sweeps }) => sweeps),
@@ -109,18 +106,9 @@ test('rows that come in at a pace are computed once each, whatever the pace: no 
         const tokensPerSquare = 16;
         const classes = countSweeps(
           { promptTokens, newTokens, rows, admittedPerSweep },
-          {
-            schedule: 'diagonal',
-            batchSize,
-            batches,
-            compressWeights: 'none',
-            compressCache: 'none',
-            cpuAttention: true,
-            tokensPerSquare,
-          },
+          { ...PLAIN, schedule: 'diagonal', batchSize, batches, tokensPerSquare },
         );
-        const total = (of: (each: (typeof classes)[number]) => number): number =>
-          classes.reduce((sum, each) => sum + of(each), 0);
+        const total = totalOf(classes);
         for (const { load } of classes) expect(load.promptTokens + load.decodeRows).toBeGreaterThan(0);
         expect(total(({ sweeps, squares, load }) => sweeps * squares * load.promptTokens)).toBeCloseTo(
           rows * promptTokens,
