@@ -55,7 +55,10 @@ struct MatmulShape {
 constexpr MatmulShape kModelShapes[] = {
     {"135M attention", 576, 576}, {"135M up", 1536, 576}, {"135M down", 576, 1536}, {"135M head", 49152, 576},
     {"7B attention", 4096, 4096}, {"7B up", 11008, 4096}, {"7B down", 4096, 11008}};
-constexpr WeightType kCommonTypes[] = {WeightType::Q4_0, WeightType::Q4_1, WeightType::Q4_G64, WeightType::Q8_0};
+// Those that files people download are made of, and what matrices are compressed to.
+constexpr WeightType kCommonTypes[] = {WeightType::Q4_0,   WeightType::Q4_1, WeightType::Q4_G64, WeightType::Q8_0,
+                                       WeightType::Q4_K,   WeightType::Q5_K, WeightType::Q6_K,   WeightType::IQ4_NL,
+                                       WeightType::IQ4_XS, WeightType::MXFP4};
 
 struct AlignedFree {
   void operator()(uint8_t* block) const { std::free(block); }
