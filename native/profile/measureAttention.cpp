@@ -123,7 +123,7 @@ class AttentionMeasurement final : public Measurement {
     const uint32_t tokens =
         static_cast<uint32_t>(std::min<size_t>(promptTokens(point), pages.size() * layout.pageTokens));
     prepare(layout, point, 1, tokens);
-    const std::vector<AttentionRow> rows = {{queries_.data(), outputs_.data(), 0, tokens, pages.data()}};
+    const std::vector<AttentionRow> rows = {{queries_.data(), outputs_.data(), 0, tokens, pages.data(), tokens}};
     const double keys = tokens * (tokens + 1.0) / 2;
     const double operations = 4.0 * keys * layout.kvHeads * point.groupHeads * layout.headDim;
     bench.sample(point.samples, kSeconds, 2, [&] { return attendTimed(layout, point, rows) / operations; });

@@ -21,13 +21,23 @@ struct Run {
   const size_t* firstRow;    // [bundles + 1]: of each bundle
   const size_t* firstBlock;  // [bundles + 1]: blocks of queries before each bundle
   size_t bundles;
-  uint32_t blockTokens;
+  uint32_t blockTokens, promptBlockTokens;
   float* workspaces;
   size_t workspaceFloats, sparseFloats;  // of one worker
 };
 
 // So many shares a thread, at least, for all threads to end together.
 constexpr size_t kSharesPerThread = 8;
+// Blocks of prompts are the larger the better, so that fewer shares have to do.
+constexpr size_t kPromptSharesPerThread = 4;
+
+// Whether a row's first tokens are attended to by rounded keys and values.
+bool isPrompt(const Run& run, const AttentionRow& row) {
+  return roundsPrompts(run.layout.type, run.exact) && row.firstPosition < row.denseBefore;
+}
+uint32_t blockTokensOf(const Run& run, size_t bundle) {
+  return isPrompt(run, run.rows[run.firstRow[bundle]]) ? run.promptBlockTokens : run.blockTokens;
+}
 
 size_t alignedFloats(size_t floats) { return Scratch::aligned(floats * sizeof(float)) / sizeof(float); }
 
@@ -60,12 +70,13 @@ Place placeOf(const Run& run, size_t index) {
       static_cast<size_t>(std::upper_bound(run.firstBlock, run.firstBlock + run.bundles + 1, block) - run.firstBlock) -
       1;
   const size_t firstRow = run.firstRow[bundle], lastRow = run.firstRow[bundle + 1];
-  const size_t token = run.firstToken[firstRow] + (block - run.firstBlock[bundle]) * run.blockTokens;
+  const uint32_t blockTokens = blockTokensOf(run, bundle);
+  const size_t token = run.firstToken[firstRow] + (block - run.firstBlock[bundle]) * blockTokens;
   const size_t row =
       static_cast<size_t>(std::upper_bound(run.firstToken + firstRow, run.firstToken + lastRow + 1, token) -
                           run.firstToken) -
       1;
-  return {row, token, std::min(token + run.blockTokens, run.firstToken[lastRow]),
+  return {row, token, std::min(token + blockTokens, run.firstToken[lastRow]),
           static_cast<uint32_t>(index % run.layout.kvHeads)};
 }
 
@@ -126,7 +137,7 @@ void describe(const Run& run, size_t row, uint32_t kvHead, uint32_t firstToken, 
 // `next`: the index that the same thread is most likely to take after this one; beyond the end there is none.
 void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
   const Place place = placeOf(run, index);
-  AttentionBlock tasks[kQueriesPerBlock];
+  AttentionBlock tasks[kPromptQueries];
   uint32_t count = 0;
   for (size_t token = place.token, row = place.row; token < place.end; token = run.firstToken[++row]) {
     const uint32_t firstToken = static_cast<uint32_t>(token - run.firstToken[row]),
@@ -140,21 +151,24 @@ void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
 }
 
 // Whether rows have so many of their first keys in common, seen by all of their tokens, that they are better looked at
-// together.
+// together. Of prompts whole parts are shared alone.
 constexpr uint32_t kLeastCommonTokens = 64;
 
 bool attendsTogether(const Run& run, const AttentionRow& a, const AttentionRow& b) {
   const auto end = [](const AttentionRow& row) { return row.firstPosition + row.tokens; };
   const auto isDense = [&](const AttentionRow& row) { return run.shape.keep >= 1.0f || end(row) <= row.denseBefore; };
+  const bool prompt = isPrompt(run, a);
+  const uint32_t least = prompt ? kPartTokens : kLeastCommonTokens;
   const auto suits = [&](const AttentionRow& row) {
-    return row.tokens > 0 && row.firstPosition >= kLeastCommonTokens && row.firstKey == 0 && row.partials == nullptr &&
+    return row.tokens > 0 && row.firstPosition >= least && row.firstKey == 0 && row.partials == nullptr &&
            row.cuts == nullptr && (run.shape.window == 0 || end(row) <= run.shape.window) &&
-           (isDense(row) || row.firstPosition >= row.denseBefore);
+           (prompt ? isPrompt(run, row) && end(row) <= row.denseBefore
+                   : !isPrompt(run, row) && (isDense(row) || row.firstPosition >= row.denseBefore));
   };
   // Rows of many tokens fill their tiles by themselves.
-  if (std::min(a.tokens, b.tokens) >= run.blockTokens || !suits(a) || !suits(b) || isDense(a) != isDense(b))
-    return false;
-  for (uint32_t page = 0; page * run.layout.pageTokens < kLeastCommonTokens; page++)
+  const uint32_t blockTokens = prompt ? run.promptBlockTokens : run.blockTokens;
+  if (std::min(a.tokens, b.tokens) >= blockTokens || !suits(a) || !suits(b) || isDense(a) != isDense(b)) return false;
+  for (uint32_t page = 0; page * run.layout.pageTokens < least; page++)
     if (a.pages[page] != b.pages[page]) return false;
   return true;
 }
@@ -205,7 +219,8 @@ void attend(const Compute& compute, const CacheLayout& layout, const AttentionSh
              firstRow,
              firstBlock,
              0,
-             attentionBlockTokens(group),
+             attentionBlockTokens(kQueriesPerBlock, group),
+             attentionBlockTokens(kPromptQueries, group),
              workspaces,
              dense,
              sparse};
@@ -223,15 +238,21 @@ void attend(const Compute& compute, const CacheLayout& layout, const AttentionSh
     run.blockTokens = tokens;
     break;
   }
-  for (;; run.blockTokens /= 2) {
+  for (;;) {
     firstBlock[0] = 0;
     for (size_t bundle = 0; bundle < run.bundles; bundle++) {
       const size_t tokens = firstToken[firstRow[bundle + 1]] - firstToken[firstRow[bundle]];
-      firstBlock[bundle + 1] = firstBlock[bundle] + (tokens + run.blockTokens - 1) / run.blockTokens;
+      const uint32_t blockTokens = blockTokensOf(run, bundle);
+      firstBlock[bundle + 1] = firstBlock[bundle] + (tokens + blockTokens - 1) / blockTokens;
     }
-    if (run.bundles == rowCount || firstBlock[run.bundles] * layout.kvHeads >= 2 * threads ||
-        run.blockTokens * group <= kMostTileQueries || run.blockTokens == 1)
-      break;
+    const size_t shares = firstBlock[run.bundles] * layout.kvHeads;
+    const bool fewerOfPrompts = shares < kPromptSharesPerThread * threads &&
+                                run.promptBlockTokens * group > kQueriesPerBlock && run.promptBlockTokens > 1;
+    const bool fewer = run.bundles < rowCount && shares < 2 * threads && run.blockTokens * group > kMostTileQueries &&
+                       run.blockTokens > 1;
+    if (!fewerOfPrompts && !fewer) break;
+    if (fewerOfPrompts) run.promptBlockTokens /= 2;
+    if (fewer) run.blockTokens /= 2;
   }
   const size_t blocks = firstBlock[run.bundles];
   // A thread takes a row's KV heads one after another where there is work enough for all threads, so that it knows what

@@ -45,7 +45,7 @@ struct AttentionRow {
   uint32_t tokens;  // 0: nothing happens
   const uint8_t* const*
       pages;  // page i holds positions i * pageTokens and on; pages wholly outside every window are not touched
-  uint32_t denseBefore = 0;  // queries at positions under this one are dense whatever `keep` says: the prompt's
+  uint32_t denseBefore = 0;  // queries at positions under this one are the prompt's: dense whatever `keep` says
   // Where another device attends to the keys before this position: they count as not seen, and their pages are not
   // touched. At most firstPosition.
   uint32_t firstKey = 0;
@@ -65,14 +65,15 @@ struct AttentionRow {
 // rows, KV heads and blocks of queries; query heads that share a KV head share its loads, and so do rows that follow
 // one another and have their first pages in common. With quantised caches queries and weights are rounded to 16 bits,
 // relative to the largest of a group of elements or of 256 positions, which is far less than what the cache has lost
-// already; with Precision::Float32 to 23 bits, as good as float32. Takes attentionScratchBytes() from scratch at most,
-// and gives it back.
+// already; with Precision::Float32 to 23 bits, as good as float32. With 16-bit floats, for queries of prompts
+// (denseBefore), queries, keys, values and weights are rounded to 16-bit integers (promptAttention.cpp says to how
+// many); not with Precision::Float32. Takes attentionScratchBytes() from scratch at most, and gives it back.
 void attend(const Compute& compute, const CacheLayout& layout, const AttentionShape& shape, const AttentionRow* rows,
             size_t rowCount, size_t queryStride, size_t outputStride, Scratch& scratch);
 
 // What attend() takes for this many rows on this many threads, however long the rows are: 35 KiB a thread for
-// 64-element heads, and 24 bytes a row. Where attention is sparse, also the scores of rows of up to `sparseTokens`
-// tokens: 40 bytes a token and thread.
+// 64-element heads, with 16-bit floats 160 KiB, and 24 bytes a row. Where attention is sparse, also the scores of rows
+// of up to `sparseTokens` tokens: 40 bytes a token and thread.
 size_t attentionScratchBytes(const CacheLayout& layout, uint32_t heads, size_t rowCount, unsigned threads,
                              size_t sparseTokens = 0);
 

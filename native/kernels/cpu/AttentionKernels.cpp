@@ -4,6 +4,7 @@
 #include "AttentionKernels.h"
 
 #include "attentionParts.h"
+#include "promptAttention.h"
 #include "quantisedAttention.h"
 #include "simd.h"
 #include "sparseAttention.h"
@@ -126,6 +127,7 @@ struct FloatFormat {
   static constexpr bool kSplitsParts = true;
 
   static void prepareQuery(const CacheLayout&, const Workspace&, uint32_t) {}
+  static void preparePart(const CacheLayout&, const Workspace&, const Part&) {}
 
   template <int Q>
   static void score(const CacheLayout& layout, const Workspace& work, const Part& part, uint32_t first,
@@ -209,10 +211,21 @@ struct FloatFormat {
   };
 };
 
+// Those of prompts by rounded keys and values, the others by floats.
+void attendHalves(const AttentionBlock* blocks, uint32_t count) {
+  const AttentionBlock& block = blocks[0];
+  const uint32_t prompt = roundsPrompts(block.layout.type, block.exact) ? promptTokensOf(block) : 0;
+  if (prompt == 0) return attendAs<FloatFormat<uint16_t>>(blocks, count);
+  if (prompt == block.tokens) return attendPrompts(blocks, count);
+  const AttentionBlock first = tokensOf(block, 0, prompt), rest = tokensOf(block, prompt, block.tokens - prompt);
+  attendPrompts(&first, 1);
+  attendAs<FloatFormat<uint16_t>>(&rest, 1);
+}
+
 void attendBlocks(const AttentionBlock* blocks, uint32_t count) {
   switch (blocks->layout.type) {
     case CacheType::F32: return attendAs<FloatFormat<float>>(blocks, count);
-    case CacheType::F16: return attendAs<FloatFormat<uint16_t>>(blocks, count);
+    case CacheType::F16: return attendHalves(blocks, count);
     default: return attendQuantised(blocks, count);
   }
 }

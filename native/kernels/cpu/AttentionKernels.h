@@ -34,7 +34,7 @@ struct AttentionBlock {
   bool exact;  // quantised caches: products as good as in float32
 
   float keep;            // top-k sparse attention where below 1: the share of the keys whose values a query takes
-  uint32_t denseBefore;  // queries at positions under this one take all of them nevertheless
+  uint32_t denseBefore;  // queries at positions under this one are a prompt's: they take all of them nevertheless
 
   uint32_t firstKey;  // keys before this position are not seen
   float*
@@ -59,40 +59,52 @@ struct AttentionKernels {
   // largest half, so that no key turns into infinity.
   void (*storeToken)(const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys, const float* values);
   // One block, or blocks of several rows whose first keys are the same: these hold kQueriesPerBlock queries in all at
-  // most, are all dense or all sparse, see all keys before them, keep no partials, and have one workspace, the first
-  // one's.
+  // most, of prompts kPromptQueries, are all dense or all sparse, all of prompts or none, see all keys before them,
+  // keep no partials, and have one workspace, the first one's.
   void (*attendBlocks)(const AttentionBlock* blocks, uint32_t count);
 };
 
 // A block holds as many tokens as give this many queries, and at least one token.
 constexpr uint32_t kQueriesPerBlock = 32;
+// Where prompts' keys and values are rounded first (promptAttention.cpp), for all queries of a block: with 32 of them
+// that takes half as long as multiplying, with 128 an eighth.
+constexpr uint32_t kPromptQueries = 128;
 // Positions that a query takes at once, from a multiple of it on: so many that what is done once a part, for its
 // maximum and its sum, costs little.
 constexpr uint32_t kPartTokens = 256;
 // Queries that are worked on together, sharing the loads of keys and values, at most.
 constexpr uint32_t kMostTileQueries = 8;
 
-static inline uint32_t attentionBlockTokens(uint32_t groupHeads) {
-  return groupHeads >= kQueriesPerBlock ? 1 : kQueriesPerBlock / groupHeads;
+static inline uint32_t attentionBlockTokens(uint32_t queries, uint32_t groupHeads) {
+  return groupHeads >= queries ? 1 : queries / groupHeads;
 }
 
 // What a query brings along where the cache is quantised, in floats: its elements as three signed bytes each, and two
-// numbers a group; and while it is in a tile: a part's weights likewise, each group of elements its own.
+// numbers a group; and while it is in a tile: a part's weights likewise, each group of elements its own. With 16-bit
+// floats a prompt's have words and one number.
 static inline size_t attentionQueryBytes(const CacheLayout& layout) {
   return (static_cast<size_t>(layout.headDim) + 15) / 16 * 16;
 }
 static inline size_t attentionQuantisedFloats(const CacheLayout& layout) {
+  if (layout.type == CacheType::F16) return attentionQueryBytes(layout) / 2 + 1;
   return isQuantised(layout.type) ? 3 * attentionQueryBytes(layout) / 4 + 2 * cacheGroups(layout) : 0;
 }
 static inline size_t attentionWeightFloats(const CacheLayout& layout) {
+  if (layout.type == CacheType::F16) return kPartTokens / 2 + 1;
   return isQuantised(layout.type) ? cacheGroups(layout) * (3 * kPartTokens / 4 + 2) : 0;
+}
+// Of a part: keys and values as words, and a number each.
+static inline size_t attentionPartFloats(const CacheLayout& layout) {
+  return layout.type == CacheType::F16 ? kPartTokens * (cacheValueStride(layout) + 2) : 0;
 }
 
 static inline size_t attentionWorkspaceFloats(const CacheLayout& layout, uint32_t groupHeads) {
-  const size_t queries = (static_cast<size_t>(attentionBlockTokens(groupHeads)) * groupHeads + 15) / 16 * 16;
+  const uint32_t most = layout.type == CacheType::F16 ? kPromptQueries : kQueriesPerBlock;
+  const size_t queries = (static_cast<size_t>(attentionBlockTokens(most, groupHeads)) * groupHeads + 15) / 16 * 16;
   const size_t stride = cacheValueStride(layout);
-  // Queries, the merged values, maximum and sum; then of a tile scores and values of one part.
-  return queries * (2 * stride + 2 + attentionQuantisedFloats(layout)) +
+  // What prompts round of a part. Queries, the merged values, maximum and sum; then of a tile scores and values of one
+  // part.
+  return attentionPartFloats(layout) + queries * (2 * stride + 2 + attentionQuantisedFloats(layout)) +
          kMostTileQueries * (kPartTokens + stride + attentionWeightFloats(layout));
 }
 
@@ -102,6 +114,9 @@ static inline size_t attentionSparseStride(size_t context) { return (context + 1
 static inline size_t attentionSparseFloats(size_t context) {
   return attentionSparseStride(context) * (kMostTileQueries + 2);
 }
+
+// Whether keys and values are rounded for queries of prompts.
+static inline bool roundsPrompts(CacheType type, bool exact) { return type == CacheType::F16 && !exact; }
 
 // Whether a query at that position keeps only some of its keys.
 static inline bool isSparse(const AttentionBlock& block, uint32_t position) {

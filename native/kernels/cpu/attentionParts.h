@@ -104,6 +104,7 @@ struct BlockPlaces {
 // ---- What a block keeps.
 
 struct Workspace {
+  float* part;              // [attentionPartFloats()]
   float *queries, *merged;  // [queries][cacheValueStride()]
   float *maximum, *sum;     // [queries]
   float* quantised;         // [queries][attentionQuantisedFloats()]
@@ -116,6 +117,7 @@ static Workspace carve(const AttentionBlock& block, uint32_t queryCount) {
   const size_t stride = cacheValueStride(block.layout);
   Workspace work;
   float* next = block.workspace;
+  work.part = next, next += attentionPartFloats(block.layout);
   work.queries = next, next += queries * stride;
   work.merged = next, next += queries * stride;
   work.maximum = next, next += queries;
@@ -213,6 +215,7 @@ static inline void forTiles(uint32_t q, uint32_t last, const Body& body) {
 // What a Format is: how keys and values of one type are worked on.
 //   kBlocksAhead                     at most kMostBlocksAhead
 //   prepareQuery(layout, work, q)    after work.queries[q] has been filled
+//   preparePart(layout, work, part)  before queries meet it
 //   score<Q>(layout, work, part, first, fromBlock, toBlock, scores, scoreStride)   plain products of Q queries with
 //   blocks of 16 keys of a part, to
 //     scores[16 (block - fromBlock) + lane]
@@ -256,7 +259,28 @@ static void attendPart(const AttentionBlock& block, const Workspace& work, const
   uint32_t from = 0, to = block.tokens;
   while (visible(block, from, part.start).end == 0) from++;
   while (visible(block, to - 1, part.start).begin == kPartTokens) to--;
+  Format::preparePart(block.layout, work, part);
   forTiles(from * block.groupHeads, to * block.groupHeads, PartTiles<Format>{block, work, part});
+}
+
+// Some consecutive tokens of a block as a block of their own.
+static inline AttentionBlock tokensOf(const AttentionBlock& block, uint32_t first, uint32_t count) {
+  AttentionBlock some = block;
+  some.tokens = count;
+  some.firstPosition = block.firstPosition + first;
+  some.queries = block.queries + first * block.queryStride;
+  some.outputs = block.outputs + first * block.outputStride;
+  if (block.partials != nullptr) some.partials = block.partials + first * block.partialStride;
+  if (block.otherScores != nullptr) some.otherScores = block.otherScores + first * block.otherTokenStride;
+  if (block.cuts != nullptr) some.cuts = block.cuts + first * block.partialStride / 2;
+  return some;
+}
+
+// How many of a block's first tokens are a prompt's.
+static inline uint32_t promptTokensOf(const AttentionBlock& block) {
+  if (block.denseBefore <= block.firstPosition) return 0;
+  const uint32_t left = block.denseBefore - block.firstPosition;
+  return left < block.tokens ? left : block.tokens;
 }
 
 // Every query takes the values of all keys that it sees.

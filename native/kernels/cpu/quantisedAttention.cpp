@@ -136,6 +136,8 @@ struct QuantisedFormat {
     }
   }
 
+  static void preparePart(const CacheLayout&, const Workspace&, const Part&) {}
+
   template <int Q>
   static void score(const CacheLayout& layout, const Workspace& work, const Part& part, uint32_t first,
                     uint32_t fromBlock, uint32_t toBlock, float* scores, size_t scoreStride) {

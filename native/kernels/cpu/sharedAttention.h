@@ -10,7 +10,7 @@ namespace spillway::SPILLWAY_ISA {
 struct RowsTogether {
   const AttentionBlock* rows;
   uint32_t count;
-  uint32_t firstQuery[kQueriesPerBlock + 1];
+  uint32_t firstQuery[kPromptQueries + 1];
   Workspace work;
 
   RowsTogether(const AttentionBlock* blocks, uint32_t blockCount) : rows(blocks), count(blockCount) {
@@ -172,7 +172,7 @@ static void attendTogether(const AttentionBlock* rows, uint32_t count) {
   fill(together.work.maximum, kLowest, together.queries());
   fill(together.work.sum, 0.0f, together.queries());
 
-  Part parts[kQueriesPerBlock];
+  Part parts[kPromptQueries];
   for (uint32_t start = 0; start < end; start += kPartTokens) {
     for (uint32_t r = 0; r < count; r++) {
       parts[r].allValues = true;
@@ -191,11 +191,13 @@ static void attendTogether(const AttentionBlock* rows, uint32_t count) {
         if (same == 0 || same < common || (!Format::kSplitsParts && same < kPartBlocks)) break;
         if (common == 0) common = same;
       }
-      if (common > 0)
+      if (common > 0) {
+        Format::preparePart(rows[first].layout, together.work, parts[first]);
         forTiles(together.firstQuery[first], together.firstQuery[last],
                  SharedTiles<Format>{together, parts, first, common});
-      else
+      } else {
         attendPart<Format>(rows[first], together.workOf(first), parts[first]);
+      }
     }
   }
   for (uint32_t r = 0; r < count; r++) writeOutputs(rows[r], together.workOf(r));

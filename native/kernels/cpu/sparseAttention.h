@@ -358,22 +358,9 @@ static void attendAs(const AttentionBlock* blocks, uint32_t count) {
   if (count > 1)
     return isSparse(block, block.firstPosition) ? attendSparselyTogether<Format>(blocks, count)
                                                 : attendTogether<Format>(blocks, count);
-  const uint32_t end = block.firstPosition + block.tokens;
-  const uint32_t sparseFrom = block.keep < 1.0f ? (block.denseBefore < end ? block.denseBefore : end) : end;
-  AttentionBlock part = block;
-  part.tokens = sparseFrom > block.firstPosition ? sparseFrom - block.firstPosition : 0;
-  if (part.tokens > 0) attendDensely<Format>(part);
-  for (uint32_t token = part.tokens; token < block.tokens; token++) {
-    AttentionBlock one = block;
-    one.tokens = 1;
-    one.firstPosition = block.firstPosition + token;
-    one.queries = block.queries + token * block.queryStride;
-    one.outputs = block.outputs + token * block.outputStride;
-    if (block.partials != nullptr) one.partials = block.partials + token * block.partialStride;
-    if (block.otherScores != nullptr) one.otherScores = block.otherScores + token * block.otherTokenStride;
-    if (block.cuts != nullptr) one.cuts = block.cuts + token * block.partialStride / 2;
-    attendSparsely<Format>(one);
-  }
+  const uint32_t dense = block.keep < 1.0f ? promptTokensOf(block) : block.tokens;
+  if (dense > 0) attendDensely<Format>(tokensOf(block, 0, dense));
+  for (uint32_t token = dense; token < block.tokens; token++) attendSparsely<Format>(tokensOf(block, token, 1));
 }
 
 }  // namespace spillway::SPILLWAY_ISA

@@ -201,6 +201,26 @@ inline std::vector<double> queryAsMet(const AttentionCase& c, const float* query
   return met;
 }
 
+// Whether keys, values and queries are rounded to 16-bit integers for a query at that position.
+inline bool isRounded(const AttentionCase& c, uint32_t position) {
+  return c.layout.type == CacheType::F16 && c.precision == Precision::Default && position < c.denseBefore;
+}
+
+// Numbers as integers times what makes the largest of each `n` of them `most`; in floats, so that what lies between two
+// integers goes the same way as in the kernels.
+inline std::vector<double> roundedTo(float most, const float* numbers, size_t count, size_t n) {
+  std::vector<double> rounded;
+  for (size_t first = 0; first < count; first += n) {
+    float largest = 0;
+    for (size_t i = 0; i < n; i++) largest = std::max(largest, std::fabs(numbers[first + i]));
+    const float inverse = most / largest;
+    for (size_t i = 0; i < n; i++)
+      rounded.push_back(static_cast<double>(std::nearbyint(numbers[first + i] * inverse)) *
+                        static_cast<double>(largest) / static_cast<double>(most));
+  }
+  return rounded;
+}
+
 // One token of the row, all heads, from keys and values as cached: definition of attention in double precision.
 inline std::vector<double> referenceAttention(const AttentionCase& c, const TestRow& row,
                                               const std::vector<float>& keys, const std::vector<float>& values,
@@ -208,15 +228,23 @@ inline std::vector<double> referenceAttention(const AttentionCase& c, const Test
   const uint32_t headDim = c.layout.headDim, group = c.heads / c.layout.kvHeads;
   const double scale = 1.0f / std::sqrt(static_cast<float>(headDim));
   const std::vector<float> slopes = c.slopes();
+  const bool rounded = isRounded(c, position);
+  const float most = static_cast<float>(std::floor(std::sqrt(2147483647.0 / (headDim + headDim % 2))));
+  const size_t seen = (position + 1) * row.keyWidth;
+  const std::vector<double> keysMet =
+      rounded ? roundedTo(most, keys.data(), seen, headDim) : std::vector<double>(keys.data(), keys.data() + seen);
+  const std::vector<double> valuesMet =
+      rounded ? roundedTo(511, values.data(), seen, headDim) : std::vector<double>(values.data(), values.data() + seen);
   std::vector<double> outputs;
   for (uint32_t head = 0; head < c.heads; head++) {
     const uint32_t first = c.window != 0 && position + 1 > c.window ? position + 1 - c.window : 0;
-    const std::vector<double> query = queryAsMet(c, &row.queries[position * row.queryWidth + head * headDim]);
+    const float* own = &row.queries[position * row.queryWidth + head * headDim];
+    const std::vector<double> query = rounded ? roundedTo(most, own, headDim, headDim) : queryAsMet(c, own);
     std::vector<double> weights;
     double maximum = -1e300, sum = 0;
     for (uint32_t t = first; t <= position; t++) {
       double score = 0;
-      for (uint32_t d = 0; d < headDim; d++) score += query[d] * keys[t * row.keyWidth + head / group * headDim + d];
+      for (uint32_t d = 0; d < headDim; d++) score += query[d] * keysMet[t * row.keyWidth + head / group * headDim + d];
       if (c.alibi && c.rounded)
         score = (score + nearestBfloat16(nearestBfloat16(slopes[head]) * nearestBfloat16(t))) * scale;
       else
@@ -241,7 +269,7 @@ inline std::vector<double> referenceAttention(const AttentionCase& c, const Test
     for (uint32_t d = 0; d < headDim; d++) {
       double total = 0;
       for (uint32_t t = first; t <= position; t++)
-        total += weights[t - first] * values[t * row.keyWidth + head / group * headDim + d];
+        total += weights[t - first] * valuesMet[t * row.keyWidth + head / group * headDim + d];
       outputs.push_back(total / sum);
     }
   }

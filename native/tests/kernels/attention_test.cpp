@@ -23,9 +23,15 @@ AttentionCase randomCase(std::mt19937& random) {
   c.alibi = random() % 3 == 0;
   c.rounded = c.alibi && random() % 2;
   c.keep = random() % 3 == 0 ? 0.01f * static_cast<float>(1 + random() % 60) : 1.0f;
-  c.denseBefore = oneOf(random, {0, 0, 3, 20});
+  c.denseBefore = oneOf(random, {0, 3, 20, 80, 1000});
   c.precision = random() % 2 ? Precision::Default : Precision::Float32;
   if (!c.alibi && (c.heads + c.layout.headDim) % 3 == 0) c.softCap = 1.5f;  // no draw: the others stay as they are
+  return c;
+}
+
+// The same, by integers that are made of 16-bit floats.
+AttentionCase ofPrompt(AttentionCase c) {
+  c.layout.type = CacheType::F16, c.precision = Precision::Default, c.denseBefore = 1000;
   return c;
 }
 
@@ -40,8 +46,9 @@ void expectSame(const std::vector<float>& a, const std::vector<float>& b, const 
 
 void expectRight(const AttentionCase& c, const TestRow& row, const std::vector<float>& outputs) {
   const auto [keys, values] = asCached(c.layout, row);
-  const double tolerance = isQuantised(c.layout.type) && c.precision == Precision::Default ? 4e-4 : 4e-6;
   for (uint32_t position = 0; position < row.tokens; position++) {
+    const bool rounded = isQuantised(c.layout.type) ? c.precision == Precision::Default : isRounded(c, position);
+    const double tolerance = rounded ? 4e-4 : 4e-6;
     const std::vector<double> expected = referenceAttention(c, row, keys, values, position);
     for (size_t i = 0; i < expected.size(); i++)
       ASSERT_NEAR(outputs[position * row.queryWidth + i], expected[i], tolerance)
@@ -226,6 +233,7 @@ TEST(Attention, SameBitsAloneAndBesideRowsThatShareTheirFirstPages) {
     AttentionCase c = randomCase(random);
     if (round % 2 == 0) c.window = 0, c.keep = 1.0f;
     if (round % 4 == 1) c.window = 0, c.keep = 0.01f * static_cast<float>(1 + random() % 60);
+    if (round % 6 == 4) c = ofPrompt(c);
     const InstructionSet set = kSets[random() % std::size(kSets)];
     if (!machineHas(set)) continue;
     const uint32_t pageTokens = c.layout.pageTokens;
@@ -272,23 +280,31 @@ TEST(Attention, SameBitsAloneAndBesideRowsThatShareTheirFirstPages) {
 TEST(Attention, RowsTogetherMultiplyNoValueThatOneOfThemDoesNotSee) {
   for (InstructionSet set : kSets) {
     if (!machineHas(set)) continue;
-    const AttentionCase c = {{CacheType::F32, 2, 16, 16}, 6, 0, false, false};
-    TestRow a(c, 128, 1);
-    for (uint32_t position = 121; position < 128; position++)
-      a.values[position * a.keyWidth] = a.values[position * a.keyWidth + 16] = std::numeric_limits<float>::infinity();
-    a.store(kernelsFor(set), a.tokens);
-    TestRow b(c, 128, 2);
-    b.pages = a.pages;
-    std::vector<float> together(2 * 4 * a.queryWidth), alone(together.size());
-    std::vector<AttentionRow> ranges;
-    for (uint32_t r = 0; r < 2; r++) {
-      const TestRow& row = r == 0 ? a : b;
-      ranges.push_back(row.range(118, 4, &together[r * 4 * row.queryWidth]));
-      runAttention(set, 1, c, {row.range(118, 4, &alone[r * 4 * row.queryWidth])}, row.queryWidth, row.queryWidth);
+    const AttentionCase floats = {{CacheType::F32, 2, 16, 16}, 6, 0, false, false};
+    for (const AttentionCase& c : {floats, ofPrompt(floats)}) {
+      // With 384 tokens the first part is all shared, and the second in part.
+      for (const uint32_t tokens : {128u, 384u}) {
+        TestRow a(c, tokens, 1);
+        for (uint32_t position = tokens - 7; position < tokens; position++)
+          a.values[position * a.keyWidth] = a.values[position * a.keyWidth + 16] =
+              std::numeric_limits<float>::infinity();
+        a.store(kernelsFor(set), a.tokens);
+        TestRow b(c, tokens, 2);
+        b.pages = a.pages;
+        std::vector<float> together(2 * 4 * a.queryWidth), alone(together.size());
+        std::vector<AttentionRow> ranges;
+        for (uint32_t r = 0; r < 2; r++) {
+          const TestRow& row = r == 0 ? a : b;
+          const uint32_t first = tokens - 10;
+          ranges.push_back(row.range(first, 4, &together[r * 4 * row.queryWidth]));
+          runAttention(set, 1, c, {row.range(first, 4, &alone[r * 4 * row.queryWidth])}, row.queryWidth,
+                       row.queryWidth);
+        }
+        runAttention(set, 1, c, ranges, a.queryWidth, a.queryWidth);
+        for (size_t i = 0; i < 3 * a.queryWidth; i++) ASSERT_TRUE(std::isfinite(together[i])) << "element " << i;
+        expectSame(alone, together, c.name() + " on " + instructionSetName(set));
+      }
     }
-    runAttention(set, 1, c, ranges, a.queryWidth, a.queryWidth);
-    for (size_t i = 0; i < 3 * a.queryWidth; i++) ASSERT_TRUE(std::isfinite(together[i])) << "element " << i;
-    expectSame(alone, together, instructionSetName(set));
   }
 }
 
@@ -338,46 +354,65 @@ TEST(Attention, PagesOutsideTheWindowAreNotTouched) {
   }
 }
 
-TEST(Attention, InfiniteValuesReachOnlyTheQueriesThatSeeThem) {
-  const AttentionCase c = {{CacheType::F32, 1, 16, 32}, 3, 10, false, false};
-  TestRow row(c, 80, 8);
-  const std::vector<float> expected = attendWhole(bestInstructionSet(), 1, c, row);
-  std::fill_n(&row.values[40 * row.keyWidth], row.keyWidth, std::numeric_limits<float>::infinity());
-  row.clear();
-  const std::vector<float> outputs = attendWhole(bestInstructionSet(), 1, c, row);
-  for (uint32_t position = 0; position < row.tokens; position++)
-    for (size_t i = 0; i < row.queryWidth; i++) {
-      const size_t at = position * row.queryWidth + i;
-      if (position >= 40 && position < 50)
-        ASSERT_FALSE(std::isfinite(outputs[at])) << position;
-      else
-        ASSERT_EQ(outputs[at], expected[at]) << position;
+TEST(Attention, WhatIsNotFiniteReachesOnlyTheQueriesThatSeeIt) {
+  const AttentionCase floats = {{CacheType::F32, 1, 16, 32}, 3, 10, false, false};
+  for (const AttentionCase& c : {floats, ofPrompt(floats)})
+    for (const bool ofKey : {false, true}) {
+      TestRow row(c, 80, 8);
+      const std::vector<float> expected = attendWhole(bestInstructionSet(), 1, c, row);
+      std::vector<float>& changed = ofKey ? row.keys : row.values;
+      std::fill_n(&changed[40 * row.keyWidth], row.keyWidth,
+                  ofKey ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity());
+      row.clear();
+      const std::vector<float> outputs = attendWhole(bestInstructionSet(), 1, c, row);
+      for (uint32_t position = 0; position < row.tokens; position++)
+        for (size_t i = 0; i < row.queryWidth; i++) {
+          const size_t at = position * row.queryWidth + i;
+          if (position >= 40 && position < 50)
+            ASSERT_FALSE(std::isfinite(outputs[at])) << c.name() << ", " << position;
+          else
+            ASSERT_EQ(outputs[at], expected[at]) << c.name() << ", " << position;
+        }
     }
 }
 
-TEST(Attention, ScoresOfAnySizeStayFinite) {
-  for (float size : {1e-20f, 30.0f, 1e4f, 1e15f}) {
-    const AttentionCase c = {{CacheType::F32, 1, 8, 16}, 2, 0, false, false};
-    TestRow row(c, 60, 9);
-    for (float& key : row.keys) key *= size;
+TEST(Attention, QueriesOfPromptsThatAreNoNumbersShow) {
+  for (const float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    const AttentionCase c = ofPrompt({{CacheType::F16, 1, 16, 32}, 1, 0, false, false});
+    TestRow row(c, 40, 13);
+    row.queries[39 * 16 + 5] = odd;
     const std::vector<float> outputs = attendWhole(bestInstructionSet(), 1, c, row);
-    for (float output : outputs) ASSERT_TRUE(std::isfinite(output)) << size;
-    row.clear();
-    expectSame(attendWhole(InstructionSet::Scalar, 1, c, row), outputs, "keys of size " + std::to_string(size));
+    for (size_t i = 0; i < outputs.size(); i++) ASSERT_EQ(std::isfinite(outputs[i]), i < 39 * 16) << i;
   }
 }
 
+TEST(Attention, ScoresOfAnySizeStayFinite) {
+  const AttentionCase floats = {{CacheType::F32, 1, 8, 16}, 2, 0, false, false};
+  for (const AttentionCase& c : {floats, ofPrompt(floats)})
+    for (float size : {1e-20f, 30.0f, 1e4f, 1e15f}) {
+      TestRow row(c, 60, 9);
+      for (float& key : row.keys) key *= size;
+      const std::vector<float> outputs = attendWhole(bestInstructionSet(), 1, c, row);
+      for (float output : outputs) ASSERT_TRUE(std::isfinite(output)) << c.name() << ", " << size;
+      row.clear();
+      expectSame(attendWhole(InstructionSet::Scalar, 1, c, row), outputs, "keys of size " + std::to_string(size));
+    }
+}
+
 TEST(Attention, KeysBeyondTheRangeOfAHalfAreClamped) {
-  const AttentionCase c = {{CacheType::F16, 1, 16, 16}, 1, 0, false, false};
-  TestRow row(c, 40, 10);
-  for (size_t i = 0; i < row.keys.size(); i += 3) row.keys[i] *= 1e6f, row.values[i] *= 1e6f;
-  for (float output : attendWhole(bestInstructionSet(), 1, c, row)) ASSERT_TRUE(std::isfinite(output));
+  const AttentionCase floats = {{CacheType::F16, 1, 16, 16}, 1, 0, false, false};
+  for (const AttentionCase& c : {floats, ofPrompt(floats)}) {
+    TestRow row(c, 40, 10);
+    for (size_t i = 0; i < row.keys.size(); i += 3) row.keys[i] *= 1e6f, row.values[i] *= 1e6f;
+    for (float output : attendWhole(bestInstructionSet(), 1, c, row)) ASSERT_TRUE(std::isfinite(output));
+  }
 }
 
 TEST(Attention, ScratchIsBoundedByTheShapeAndNeverExceeded) {
   const CacheLayout layout = {CacheType::F16, 3, 64, 64};
   // However many tokens a row brings; per row only a counter.
-  EXPECT_LE(attentionScratchBytes(layout, 9, 1, 1), 64u << 10);
+  EXPECT_LE(attentionScratchBytes(layout, 9, 1, 1), 168u << 10);
+  EXPECT_LE(attentionScratchBytes({CacheType::Q8, 3, 64, 64}, 9, 1, 1), 64u << 10);
   EXPECT_LE(attentionScratchBytes(layout, 9, 1000, 1) - attentionScratchBytes(layout, 9, 1, 1), 3 * 8192u);
   EXPECT_EQ(attentionScratchBytes(layout, 9, 1, 3) - attentionScratchBytes(layout, 9, 1, 2),
             attentionScratchBytes(layout, 9, 1, 2) - attentionScratchBytes(layout, 9, 1, 1));
