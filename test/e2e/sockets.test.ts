@@ -136,7 +136,10 @@ describe('hidden states as bfloat16', () => {
   test('answers hardly differ from those of float32', async () => {
     const results = await cut([2, 2]);
     const first = (row: RowResult | undefined): number => row?.logprobs?.[0]?.logprob ?? NaN;
-    for (const row of results) expect(Math.abs(first(row) - first(reference[row.index]))).toBeLessThan(0.1);
+    // A drawn token may be another one where two of them meet.
+    const greedy = results.filter(({ index }) => rows[index]?.temperature === undefined);
+    expect(greedy.length).toBeGreaterThan(8);
+    for (const row of greedy) expect(Math.abs(first(row) - first(reference[row.index]))).toBeLessThan(0.1);
   });
 
   test.each([
