@@ -3,27 +3,34 @@
 // setting, then runs alternate, so that a slow spell of the machine falls on all; each run is a process of its own.
 // Figures are medians.
 import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { availableParallelism, freemem, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
+import { hfFolder } from './lib/hfFolder.mjs';
 import { describeMachine } from './lib/machine.mjs';
 import { buildPeak, measurePeak } from './lib/measurePeak.mjs';
 import { RESULTS, rewriteReadme, writeResults } from './lib/results.mjs';
 import { howItEnded, runProcess } from './lib/runProcess.mjs';
 import { median } from './lib/statistics.mjs';
+import { cacheElements, writeTokenRows } from './lib/tokenRows.mjs';
 import { allContenders } from './peers/contenders.mjs';
 import { report, readmeTable } from './peers/report.mjs';
 import { summarize } from './peers/summary.mjs';
+import { comparable, fittingSettings } from './peers/work.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
-const USAGE = `usage: node bench/peers.mjs [--quick] [--model FILE|ID] [--type WORDS] [--q4-0 FILE] [--rows 256] [--max-new-tokens 64] [--runs 3] [--threads N]
-  [--only NAME,…] [--sweep-rows 64] [--time-limit 900] [--python PYTHON] [--llama-cpp PROGRAM] [--ik-llama-cpp PROGRAM] [--output FOLDER] [--no-readme]
+const USAGE = `usage: node bench/peers.mjs [--quick] [--model FILE|ID] [--type WORDS] [--q4-0 FILE] [--rows 256] [--prompt-tokens N] [--max-new-tokens 64] [--runs 3]
+  [--threads N] [--only NAME,…] [--sweep-rows 64] [--time-limit 900] [--python PYTHON] [--openvino PYTHON] [--vllm PYTHON [--hf-folder FOLDER]]
+  [--llama-cpp PROGRAM] [--ik-llama-cpp PROGRAM] [--output FOLDER] [--no-readme]
 --quick: 48 rows, one run each, no sweep, the README stays as it is
+--prompt-tokens: of every row, instead of passages of all lengths; the README stays as it is
+--time-limit: of a run, without loading; tools that can be stopped are, and have the rate so far
 --q4-0: the same model in Q4_0, llama.cpp's fast type (bench/models/requantise.py makes it)
---python: one that has torch, transformers and gguf
+--python: one that has torch, transformers and gguf; --openvino: one that has openvino-genai, which reads the GGUF file itself
+--vllm: one that has vllm for the CPU; --hf-folder: the model as it reads it, made of the GGUF file where none is given
 needs: npm ci --ignore-scripts --prefix bench/peers; node bench/peers/buildLlamaCpp.mjs for llama.cpp. What is missing is named in the report.`;
 
 const { values, number } = readFlags(USAGE, {
@@ -32,6 +39,7 @@ const { values, number } = readFlags(USAGE, {
   type: { type: 'string', default: 'Q4_1' },
   'q4-0': { type: 'string' },
   rows: { type: 'string' },
+  'prompt-tokens': { type: 'string' },
   'max-new-tokens': { type: 'string', default: '64' },
   runs: { type: 'string' },
   threads: { type: 'string', default: String(availableParallelism()) },
@@ -39,6 +47,9 @@ const { values, number } = readFlags(USAGE, {
   'sweep-rows': { type: 'string', default: '64' },
   'time-limit': { type: 'string', default: '900' },
   python: { type: 'string' },
+  openvino: { type: 'string' },
+  vllm: { type: 'string' },
+  'hf-folder': { type: 'string' },
   'llama-cpp': { type: 'string', default: join(cacheFolder(), 'build-llama.cpp/bin/llama-batched-bench') },
   'ik-llama-cpp': { type: 'string', default: join(cacheFolder(), 'build-ik_llama.cpp/bin/llama-batched-bench') },
   output: { type: 'string', default: RESULTS },
@@ -48,14 +59,17 @@ values.rows ??= values.quick ? '48' : '256';
 values.runs ??= values.quick ? '1' : '3';
 const stopping = stopSignal();
 const timeLimitSeconds = number('time-limit');
+/** vLLM compiles, for minutes where others compute too. */
+const LOADING_SECONDS = 1200;
 
 /** @returns the figures of one run; throws an Error that says why there are none */
-async function runOnce(contender, job, setting) {
-  const { program, args } = contender.command({ ...job, model: contender.model }, setting);
-  const output = await runProcess(program, args, { signal: stopping, timeLimitSeconds });
+async function runOnce(contender, { lengths, ...job }, setting) {
+  const { program, args } = contender.command({ ...job, timeLimitSeconds, model: contender.model }, setting);
+  const limit = timeLimitSeconds + (contender.stopsItself ? LOADING_SECONDS : 0);
+  const output = await runProcess(program, args, { signal: stopping, timeLimitSeconds: limit });
   stopping.throwIfAborted();
-  if (output.timedOut) throw new Error(howItEnded(output, timeLimitSeconds));
-  const figures = contender.figures({ ...output, timeLimitSeconds });
+  if (output.timedOut) throw new Error(howItEnded(output, limit));
+  const figures = comparable(contender.figures({ ...output, timeLimitSeconds: limit }), job, lengths);
   return {
     contender: contender.name,
     setting,
@@ -82,7 +96,10 @@ const MORE_RUNS = 2;
  * @returns the one with the best median, with all that was found; no setting if none gave figures
  */
 async function sweep(contender, job) {
-  if (values.quick || contender.settings.length === 1) return { setting: contender.settings[0], tried: [] };
+  const memory = { freeBytes: freemem(), modelBytes: statSync(contender.model).size };
+  const settings = fittingSettings(contender, job, memory);
+  if (settings.length === 0) return { error: 'the memory is too small for the cache of its sequences', tried: [] };
+  if (values.quick || settings.length === 1) return { setting: settings[0], tried: [] };
   const attempt = async (entry) => {
     try {
       const figures = await runOnce(
@@ -100,7 +117,7 @@ async function sweep(contender, job) {
       process.stderr.write(`sweep: ${contender.name} ${JSON.stringify(entry.setting)}: ${error.message}\n`);
     }
   };
-  const tried = contender.settings.map((setting) => ({ setting, runs: [] }));
+  const tried = settings.map((setting) => ({ setting, runs: [] }));
   for (const entry of tried) await attempt(entry);
   const found = () =>
     tried
@@ -114,20 +131,20 @@ async function sweep(contender, job) {
   return best === undefined ? { error: tried[0].error, tried } : { setting: best.setting, tried };
 }
 
-/** The rows as ids of the model's own tokenizer, so that every tool gets the same. */
+/** Writes the rows, and says what there is to know of them. */
 async function writePrompts(file, model) {
-  const { createTokenizer, readModel } = await import('../dist/api/models.js');
+  const { readModel } = await import('../dist/api/models.js');
   const { makePrompts } = await import('./peers/makePrompts.mjs');
   const source = await readModel(model);
-  const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
-  const rows = makePrompts(number('rows')).map(({ id, prompt }) => ({
-    id,
-    tokens: [...tokenizer.encode(prompt, { specialTokens: true, parseSpecial: false })],
-  }));
-  writeFileSync(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+  const promptTokens = values['prompt-tokens'] && number('prompt-tokens');
+  // A word is a token at least.
+  const lengths = await writeTokenRows(file, makePrompts(number('rows'), promptTokens), source, promptTokens);
   return {
     source,
-    meanPromptTokens: Math.round(rows.reduce((sum, { tokens }) => sum + tokens.length, 0) / rows.length),
+    lengths,
+    meanPromptTokens: Math.round(lengths.reduce((sum, length) => sum + length, 0) / lengths.length),
+    longestRow: Math.max(...lengths) + number('max-new-tokens'),
+    cacheElements: cacheElements(source),
   };
 }
 
@@ -144,6 +161,9 @@ async function main() {
     q4_0: values['q4-0'],
     type: values.type,
     python: values.python,
+    openvinoPython: values.openvino,
+    vllmPython: values.vllm,
+    hfFolder: values['hf-folder'] ?? (values.vllm && hfFolder(model, values.vllm)),
     llamaCpp: values['llama-cpp'],
     ikLlamaCpp: values['ik-llama-cpp'],
   });
@@ -162,13 +182,13 @@ async function main() {
   const scratch = mkdtempSync(join(tmpdir(), 'spillway-peers-'));
   try {
     const prompts = join(scratch, 'prompts.jsonl');
-    const { source, meanPromptTokens } = await writePrompts(prompts, model);
+    const { source, ...facts } = await writePrompts(prompts, model);
     const job = {
       prompts,
       rows: number('rows'),
       maxNewTokens: number('max-new-tokens'),
       threads: number('threads'),
-      meanPromptTokens,
+      ...facts,
     };
     const peaks = [measurePeak(peakProgram, job.threads)];
     const chosen = [];
@@ -210,7 +230,8 @@ async function main() {
         ...(values['q4-0'] !== undefined && { q4_0Sha256: sha256(values['q4-0']) }),
         rows: job.rows,
         maxNewTokens: job.maxNewTokens,
-        meanPromptTokens,
+        meanPromptTokens: job.meanPromptTokens,
+        ...(values['prompt-tokens'] !== undefined && { promptTokens: number('prompt-tokens') }),
         promptsSha256: sha256(prompts),
       },
       ...summarize({
@@ -223,14 +244,15 @@ async function main() {
       missing,
       runs: done,
     };
+    const promptTokens = values['prompt-tokens'] === undefined ? '' : `${number('prompt-tokens')}+`;
     const kind = `${values.quick ? '-quick' : ''}${wanted === undefined ? '' : '-part'}`;
     writeResults(
       values.output,
-      `peers-${document.date}-${basename(model).replace(/\.gguf$/, '')}-${job.rows}x${job.maxNewTokens}${kind}`,
+      `peers-${document.date}-${basename(model).replace(/\.gguf$/, '')}-${job.rows}x${promptTokens}${job.maxNewTokens}${kind}`,
       document,
       report(document),
     );
-    if (!values['no-readme'] && !values.quick && wanted === undefined)
+    if (!values['no-readme'] && !values.quick && wanted === undefined && promptTokens === '')
       rewriteReadme('bench:peers', readmeTable(document));
   } finally {
     rmSync(scratch, { recursive: true, force: true });

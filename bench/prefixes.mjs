@@ -5,12 +5,14 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
+import { hfFolder } from './lib/hfFolder.mjs';
 import { describeMachine, machineInWords } from './lib/machine.mjs';
 import { MemoryCap } from './lib/memoryCap.mjs';
-import { writePrefixRows } from './lib/prefixRows.mjs';
+import { prefixRows } from './lib/prefixRows.mjs';
 import { markdownTable, RESULTS, writeResults } from './lib/results.mjs';
 import { howItEnded, lastJson, runProcess } from './lib/runProcess.mjs';
 import { median } from './lib/statistics.mjs';
+import { cacheElements, writeTokenRows } from './lib/tokenRows.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 /**
@@ -43,11 +45,11 @@ const WORKLOADS = {
   'nothing shared': { levels: [{ branches: 64, words: 420 }], fewer: 64 },
 };
 const USAGE = `usage: node bench/prefixes.mjs [--model FILE|ID] [--only WORKLOAD,…] [--runs 3] [--max-new-tokens 16] [--threads N] [--time-limit 600] [--output FOLDER]
-  [--rows N] [--fewer N] [--cap MIB --cpu-memory SIZE] [--openvino PYTHON] [--vllm PYTHON --hf-folder FOLDER [--vllm-dtype float32]] [--llama PROGRAM [--llama-model FILE]]
+  [--rows N] [--fewer N] [--cap MIB --cpu-memory SIZE] [--openvino PYTHON] [--vllm PYTHON [--hf-folder FOLDER] [--vllm-dtype float32]] [--llama PROGRAM [--llama-model FILE]]
 workloads: ${Object.keys(WORKLOADS).join(', ')}
 --rows, --fewer: so many of a workload's rows, and for tools that share nothing; --cap: of a memory cgroup for every run (root); --cpu-memory: what Spillway may take in it
 --openvino: an interpreter that has openvino-genai; it reads the GGUF file itself
---vllm: one that has vllm for the CPU; --hf-folder: the model as transformers reads it; --vllm-dtype: bfloat16 (default) or float32, which is the faster without AVX-512
+--vllm: one that has vllm for the CPU; --hf-folder: the model as it reads it, made of the GGUF file where none is given; --vllm-dtype: bfloat16 (default) or float32, which is the faster without AVX-512
 --llama: llama-batched-bench, with --llama-model instead of the model (its fastest type is Q4_0); it knows no rows, so the prompt in common and what rows have of their own
   are runs of their own, added up: that flatters it
 All rows are handed over at once, behind the first one; a tool whose cache fills only as rows end finds little of a tree there.
@@ -75,9 +77,11 @@ const stopping = stopSignal();
 
 /** Each: how it is started over a file of rows, and whether it shares. */
 function contenders(model) {
-  const python =
-    (program, script, more = {}) =>
-    (job) => ({ program, args: [join(HERE, 'peers', script), JSON.stringify({ ...job, ...more, model })] });
+  const python = (program, script, own, more = {}) => {
+    const cached = { sequences: 128, prefixCaching: true, ...own };
+    const from = join(HERE, 'peers', script);
+    return (job) => ({ program, args: [from, JSON.stringify({ ...job, ...more, model, setting: cached })] });
+  };
   const setting = values['cpu-memory'] === undefined ? {} : { cpuMemory: values['cpu-memory'] };
   const own = (sharePrefixes) => (job) => ({
     program: process.execPath,
@@ -95,14 +99,25 @@ function contenders(model) {
     { name: 'spillway, sharing off', shares: false, command: own(false) },
     ...(values.openvino === undefined
       ? []
-      : [{ name: 'OpenVINO GenAI', shares: true, command: python(values.openvino, 'runOpenvino.py') }]),
+      : [
+          {
+            name: 'OpenVINO GenAI',
+            shares: true,
+            command: python(values.openvino, 'runOpenvino.py', { batchedTokens: 512 }),
+          },
+        ]),
     ...(values.vllm === undefined
       ? []
       : [
           {
             name: 'vLLM',
             shares: true,
-            command: python(values.vllm, 'runVllm.py', { hfFolder: values['hf-folder'], dtype: values['vllm-dtype'] }),
+            command: python(
+              values.vllm,
+              'runVllm.py',
+              { batchedTokens: 2048, dtype: values['vllm-dtype'] },
+              { hfFolder: values['hf-folder'] ?? hfFolder(model, values.vllm) },
+            ),
           },
         ]),
     ...(values.llama === undefined ? [] : [{ name: 'llama.cpp', shares: true, command: llama }]),
@@ -190,21 +205,25 @@ function report({ date, machine, model, maxNewTokens, workloads }) {
 
 async function main() {
   if (!existsSync(join(HERE, '../dist/index.js'))) fail('Spillway is not built: npm ci && npm run build');
-  if (values.vllm !== undefined && values['hf-folder'] === undefined)
-    fail('--vllm: found no --hf-folder, expected the model as transformers reads it');
   const chosen = values.only.split(',').map((name) => name.trim());
   const unknown = chosen.find((name) => !Object.hasOwn(WORKLOADS, name));
   if (unknown !== undefined) fail(`--only: found ${unknown}, expected some of ${Object.keys(WORKLOADS).join(', ')}`);
-  const { resolveModel } = await import('../dist/api/models.js');
+  const { readModel, resolveModel } = await import('../dist/api/models.js');
   const model = await resolveModel(values.model);
+  const source = await readModel(model);
   const tools = contenders(model);
   const scratch = mkdtempSync(join(tmpdir(), 'spillway-prefixes-'));
   const workloads = [];
   try {
     for (const name of chosen) {
       const file = join(scratch, 'rows.jsonl');
-      writePrefixRows(file, WORKLOADS[name].levels);
-      const job = { prompts: file, maxNewTokens: number('max-new-tokens'), threads: number('threads') };
+      await writeTokenRows(file, prefixRows(WORKLOADS[name].levels), source);
+      const job = {
+        prompts: file,
+        maxNewTokens: number('max-new-tokens'),
+        threads: number('threads'),
+        cacheElements: cacheElements(source),
+      };
       const runs = [];
       for (let run = 1; run <= number('runs'); run++) {
         for (const tool of run % 2 === 1 ? tools : [...tools].reverse()) {

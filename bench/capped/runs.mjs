@@ -59,7 +59,7 @@ export async function cappedRuns({
   const runs = [];
   const missing = [];
 
-  const own = { ...spillway('spillway', model), stopsItself: true };
+  const own = spillway('spillway', model);
   const shape = {
     policy: 'default',
     disk,
@@ -106,7 +106,7 @@ export async function cappedRuns({
   if (existsSync(join(PEERS, 'node_modules/node-llama-cpp'))) {
     const nodeRun = (name, file, sequences, bytes) => ({
       name,
-      contender: { ...nodeLlamaCpp('node-llama-cpp', file), stopsItself: true },
+      contender: nodeLlamaCpp('node-llama-cpp', file),
       setting: { sequences },
       job: { ...job, model: file, rows: sequences },
       ...(bytes !== undefined && { capBytes: bytes }),

@@ -1,5 +1,3 @@
-import { writeFileSync } from 'node:fs';
-
 /** Words that every tokenizer knows, most of them as one token. */
 const WORDS = (
   'the of and to in is that it for was on are as with they be at one have this from by hot word but what some we can out other were all there when up use your how said an each she which do their time if will ' +
@@ -16,13 +14,12 @@ function words(count, seed) {
 }
 
 /**
- * Writes rows {id, prompt} of a tree: at each level a prompt's text is one of so many, and the last level is each row's
+ * Rows {id, prompt} of a tree: at each level a prompt's text is one of so many, and the last level is each row's
  * own.
  * @param {{branches: number, words: number}[]} levels from the beginning of the prompts, each with how many children
  * every text before it has
- * @returns the rows
  */
-export function writePrefixRows(file, levels) {
+export function prefixRows(levels) {
   let paths = [[]];
   for (const { branches } of levels)
     paths = paths.flatMap((path) => Array.from({ length: branches }, (_, child) => [...path, child]));
@@ -31,7 +28,5 @@ export function writePrefixRows(file, levels) {
       levels[level].words,
       path.slice(0, level + 1).reduce((seed, child) => seed * 1009 + child + 1, 7),
     );
-  const rows = paths.map((path, at) => ({ id: at + 1, prompt: levels.map((_, level) => text(path, level)).join(' ') }));
-  writeFileSync(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
-  return rows;
+  return paths.map((path, at) => ({ id: at + 1, prompt: levels.map((_, level) => text(path, level)).join(' ') }));
 }

@@ -16,6 +16,9 @@ const EIGHT_BIT_CACHE = ['-fa', 'on', '-ctk', 'q8_0', '-ctv', 'q8_0'];
  * @property {string} tool
  * @property {string} model path of the file that it runs
  * @property {object[]} settings those of the sweep; the first one is the usual one
+ * @property {(setting: object) => number} [sequencesOf] of a tool that takes the cache of all sequences at once: how
+ *   many, and with `elementBytes` how large it is
+ * @property {boolean} [stopsItself] when the job's time limit comes, with figures of what was done
  * @property {(job: object, setting: object) => {program: string, args: string[]}} command
  * @property {(output: object) => object} figures of a run that has ended; throws an Error that says why there are none
  */
@@ -30,12 +33,19 @@ function script(program, file) {
   return (job, setting) => ({ program, args: [join(HERE, file), JSON.stringify({ ...job, setting })] });
 }
 
+/** Of tools whose sequences have their whole cache from the start, in 16 bits unless the setting says 8. */
+const WHOLE_CACHE = {
+  sequencesOf: ({ sequences, batchSize }) => sequences ?? batchSize,
+  elementBytes: ({ dtype, arguments: own = [] }) => (own.includes('q8_0') ? 34 / 32 : dtype === 'float32' ? 4 : 2),
+};
+const pairs = (list) => list.map(([sequences, batchedTokens]) => ({ sequences, batchedTokens }));
+
 export function spillway(name, model, settings = [{}, { compressCache: '8bit' }]) {
-  return { name, tool: 'spillway', model, settings, command: script(process.execPath, 'runSpillway.mjs'), figures: jsonFigures };
+  return { name, tool: 'spillway', model, settings, stopsItself: true, command: script(process.execPath, 'runSpillway.mjs'), figures: jsonFigures };
 }
 
 export function nodeLlamaCpp(name, model, settings = [32, 64, 8].map((sequences) => ({ sequences }))) {
-  return { name, tool: 'node-llama-cpp', model, settings, command: script(process.execPath, 'runNodeLlamaCpp.mjs'), figures: jsonFigures };
+  return { name, tool: 'node-llama-cpp', model, settings, ...WHOLE_CACHE, stopsItself: true, command: script(process.execPath, 'runNodeLlamaCpp.mjs'), figures: jsonFigures };
 }
 
 /**
@@ -44,7 +54,24 @@ export function nodeLlamaCpp(name, model, settings = [32, 64, 8].map((sequences)
  */
 export function torch(name, model, python) {
   const settings = [['float32', 32], ['float32', 64], ['bfloat16', 32], ['bfloat16', 64]].map(([dtype, batchSize]) => ({ dtype, batchSize }));
-  return { name, tool: 'transformers', model, settings, command: script(python, 'runTorch.py'), figures: jsonFigures };
+  return { name, tool: 'transformers', model, settings, ...WHOLE_CACHE, stopsItself: true, command: script(python, 'runTorch.py'), figures: jsonFigures };
+}
+
+/** By the GGUF file itself; `python`: an interpreter that has openvino-genai. Its usual setting is 256 of both. */
+export function openvino(name, model, python) {
+  const settings = pairs([[128, 512], [256, 256], [64, 512], [128, 2048]]);
+  return { name, tool: 'openvino', model, settings, stopsItself: true, command: script(python, 'runOpenvino.py'), figures: jsonFigures };
+}
+
+/**
+ * vLLM, compiled; `python`: an interpreter that has it for the CPU, `hfFolder` the same model as it reads it. Its usual
+ * setting comes first. A type is a contender of its own, as compiling takes minutes and which is faster depends on the
+ * processor.
+ */
+export function vllm(name, model, { python, hfFolder, dtype }) {
+  const settings = pairs([[256, 4096], [128, 2048], [64, 2048], [128, 512]]).map((setting) => ({ dtype, ...setting }));
+  const start = script(python, 'runVllm.py');
+  return { name, tool: 'vllm', model, settings, stopsItself: true, command: (job, setting) => start({ ...job, hfFolder }, setting), figures: jsonFigures };
 }
 
 /** @param {string} program llama-batched-bench, as buildLlamaCpp.mjs makes it */
@@ -52,7 +79,7 @@ export function batchedBench(name, tool, model, program, settings) {
   const versionFile = join(dirname(program), '..', 'version.txt');
   const version = existsSync(versionFile) ? readFileSync(versionFile, 'utf8').trim() : 'of unknown version';
   return {
-    name, tool, model, settings,
+    name, tool, model, settings, ...WHOLE_CACHE,
     command: (job, setting) => ({ program, args: batchedBenchArguments({ ...job, promptTokens: job.meanPromptTokens }, setting) }),
     figures: (output) => {
       const figures = output.code === 0 ? readBatchedBench(`${output.stdout}\n${output.stderr}`) : undefined;
@@ -65,12 +92,11 @@ export function batchedBench(name, tool, model, program, settings) {
 /**
  * All that are here, and the reasons why others are not.
  *
- * @param {{model: string, q4_0?: string, type: string, python?: string, llamaCpp: string, ikLlamaCpp: string}} given
- * `type`: in words, of the model's weights;
- *   `q4_0`: the same model in Q4_0; the last two are paths of llama-batched-bench
+ * @param {{model: string, q4_0?: string, type: string, python?: string, openvinoPython?: string, vllmPython?: string, hfFolder?: string, llamaCpp: string,
+ * ikLlamaCpp: string}} given `type`: in words, of the model's weights; `q4_0`: the same model in Q4_0; `hfFolder`: for vLLM; the last two are paths of llama-batched-bench
  * @returns {{contenders: Contender[], missing: {name: string, reason: string}[]}}
  */
-export function allContenders({ model, q4_0, type, python, llamaCpp, ikLlamaCpp }) {
+export function allContenders({ model, q4_0, type, python, openvinoPython, vllmPython, hfFolder, llamaCpp, ikLlamaCpp }) {
   const missing = [];
   const files = [[type, model], ...(q4_0 === undefined ? [] : [['Q4_0', q4_0]])];
   if (q4_0 === undefined) missing.push({ name: 'Q4_0', reason: 'no such file was given: bench/models/requantise.py makes one, --q4-0 names it' });
@@ -93,6 +119,10 @@ export function allContenders({ model, q4_0, type, python, llamaCpp, ikLlamaCpp 
   if (!existsSync(ikLlamaCpp)) missing.push({ name: 'ik_llama.cpp', reason: 'not built: node bench/peers/buildLlamaCpp.mjs --source CHECKOUT --name ik_llama.cpp' });
   if (python === undefined) missing.push({ name: 'transformers', reason: 'no --python was given (one that has torch, transformers, gguf)' });
   else contenders.push(torch('transformers (torch)', model, python));
+  if (openvinoPython === undefined) missing.push({ name: 'OpenVINO GenAI', reason: 'no --openvino was given (a python that has openvino-genai)' });
+  else contenders.push(openvino(`OpenVINO GenAI ${type}`, model, openvinoPython));
+  if (vllmPython === undefined) missing.push({ name: 'vLLM', reason: 'no --vllm was given (a python that has vllm for the CPU)' });
+  else for (const dtype of ['bfloat16', 'float32']) contenders.push(vllm(`vLLM ${dtype}`, model, { python: vllmPython, hfFolder, dtype }));
   missing.push({ name: 'transformers.js', reason: 'runs ONNX models only, and none can be made from a GGUF file without onnxruntime-genai, whose exports give wrong text for left-padded batches' });
   return { contenders, missing };
 }

@@ -20,15 +20,16 @@ function randomNumbers(seed) {
 }
 
 /**
- * @returns rows {id, prompt}: passages that follow one another through the book, of lengths spread evenly between the
- * bounds
+ * @param {number} [wordsOfEach] instead of lengths that are spread evenly between the bounds
+ * @returns rows {id, prompt}: passages that begin at even distances through the book; long ones overlap, and begin
+ * unlike all the same
  */
-export function makePrompts(rows) {
+export function makePrompts(rows, wordsOfEach) {
   const words = mobyDickWords();
   const random = randomNumbers(20_26);
-  const stride = Math.floor((words.length - LONGEST_WORDS) / rows);
+  const stride = Math.floor((words.length - (wordsOfEach ?? LONGEST_WORDS)) / rows);
   return Array.from({ length: rows }, (_, row) => {
-    const length = SHORTEST_WORDS + Math.floor(random() * (LONGEST_WORDS - SHORTEST_WORDS + 1));
+    const length = wordsOfEach ?? SHORTEST_WORDS + Math.floor(random() * (LONGEST_WORDS - SHORTEST_WORDS + 1));
     return { id: row + 1, prompt: words.slice(row * stride, row * stride + length).join(' ') };
   });
 }

@@ -6,6 +6,22 @@ const mib = (bytes) => (bytes > 0 ? String(Math.round(bytes / 2 ** 20)) : '-');
 const fixed = (value, digits) => (value === undefined ? '-' : value.toFixed(digits));
 const settingInWords = (setting) => Object.entries(setting).map(([name, value]) => `${name} ${Array.isArray(value) ? value.join(' ') : value}`).join(', ') || 'defaults';
 
+function runsInWords({ runs, stoppedRuns, disturbedRuns }) {
+  const some = [[stoppedRuns, 'stopped'], [disturbedRuns, 'disturbed']].filter(([count]) => count > 0);
+  return `${runs}${some.length > 0 ? ` (${some.map(([count, words]) => `${count} ${words}`).join(', ')})` : ''}`;
+}
+
+/** The fastest of the others, and how Spillway compares. */
+function bestInWords({ best, summary }) {
+  if (best === undefined) return [];
+  const { version, setting } = summary.find(({ name }) => name === best.to);
+  const how = Object.keys(setting).length === 0 ? '' : `, ${settingInWords(setting)}`;
+  return [
+    `The best of the others is **${best.to}** (${version}${how}): ${fixed(best.generatedTokensPerSecond, 0)} generated tokens/s. ` +
+      `${best.of} makes ${best.ratio.toFixed(2)} times as many.`,
+  ];
+}
+
 function table(document) {
   const { summary, ratios, shares } = document;
   const rows = summary.map((entry) => {
@@ -15,7 +31,7 @@ function table(document) {
       `${entry.name}${entry.synthetic ? ' *' : ''}`, entry.version, settingInWords(entry.setting),
       `**${fixed(entry.generatedTokensPerSecond, 1)}** (${fixed(entry.slowest, 1)}-${fixed(entry.fastest, 1)})`, fixed(entry.promptTokensPerSecond, 1),
       fixed(entry.loadSeconds, 1), mib(entry.peakResidentBytes), share === undefined ? '-' : `${(100 * share).toFixed(0)}%`, ratio === undefined ? '' : `${ratio.toFixed(2)}x`,
-      `${entry.runs}${entry.disturbedRuns > 0 ? ` (${entry.disturbedRuns} disturbed)` : ''}`,
+      runsInWords(entry),
     ];
   });
   const head = ['tool and weights', 'version', 'setting', 'generated tok/s (slowest-fastest)', 'prompt tok/s', 'load s', 'peak MiB', 'of int8 peak', 'Spillway is', 'runs'];
@@ -30,6 +46,9 @@ function notes({ summary, peak, agreements, missing }) {
       ? ['\\* llama-batched-bench: one block of synthetic prompts, all of the mean length of the rows; no row waits for a longer one, none is tokenized or sampled.', '']
       : []),
     `int8 peak: ${(peak.int8OperationsPerSecond / 1e9).toFixed(0)} GOP/s (${peak.instructionSet}, ${peak.threads} threads, the best of a loop over registers between the runs); counted are the matrix products, without attention.`,
+    ...(summary.some(({ stoppedRuns }) => stoppedRuns > 0)
+      ? ['Stopped: by the time limit; the rate is what would come of all rows if their tokens, of prompts and new ones, took as long as those that were done. That flatters a run that was at its prompts still.']
+      : []),
     `Disturbed: others took more than ${QUIET * 100}% of the machine meanwhile.`,
     ...(agreements.length === 0 ? [] : ['', 'Spillway\'s tokens beside others\', on the same weights (tools round activations in ways of their own, so texts go apart after a while):']),
     ...agreements.map((entry) =>
@@ -43,16 +62,17 @@ function notes({ summary, peak, agreements, missing }) {
 }
 
 function workloadInWords({ date, machine, workload, runs }) {
-  const whole = runs.find(({ synthetic }) => !synthetic) ?? runs[0];
+  const whole = runs.find(({ synthetic, stopped }) => !synthetic && !stopped) ?? runs[0];
+  const prompts = workload.promptTokens === undefined ? `${workload.meanPromptTokens} prompt tokens each on average` : `${workload.promptTokens} prompt tokens each`;
   return [
     `${date}. ${machineInWords(machine)}.`,
-    `${workload.rows} rows, ${workload.meanPromptTokens} prompt tokens each on average, ${workload.maxNewTokens} new ones, greedy (${whole.promptTokens} and ${whole.generatedTokens} in all). ` +
+    `${workload.rows} rows, ${prompts}, ${workload.maxNewTokens} new ones, greedy (${whole.promptTokens} and ${whole.generatedTokens} in all). ` +
       'Medians of alternating runs, each a process of its own; loading is not counted in the rates.',
   ];
 }
 
 export function report(document) {
-  return [`# ${document.workload.model}, ${document.workload.rows} rows`, '', ...workloadInWords(document), '', ...table(document), '', ...notes(document)].join('\n');
+  return [`# ${document.workload.model}, ${document.workload.rows} rows`, '', ...workloadInWords(document), '', ...bestInWords(document), '', ...table(document), '', ...notes(document)].join('\n');
 }
 
 /** The short form, for the README. */
@@ -67,6 +87,8 @@ export function readmeTable(document) {
   const share = document.shares.find(({ of }) => of.startsWith('spillway'));
   return [
     ...workloadInWords(document),
+    '',
+    ...bestInWords(document),
     '',
     ...markdownTable(['tool and weights', 'version', 'generated tokens/s', 'prompt tokens/s', 'peak resident MiB', 'Spillway is'], rows),
     '',

@@ -1,23 +1,62 @@
-"""One run of OpenVINO GenAI with its prefix cache. Usage: runOpenvino.py JOB (JSON: model, a GGUF file; prompts, rows, maxNewTokens, threads)
+"""One run of OpenVINO GenAI, which reads the GGUF file itself: continuous batching, greedy.
 
-The first row goes first, by itself: rows that come all at once find an empty cache. Of a tree that helps the first branch alone, so what it shows there is what it makes of
-rows as they are handed over, not the most that its cache could do.
+Started by the benchmarks with the job as its only argument, see workload.mjs.
+`setting`: {"sequences": rows at a time, "batchedTokens": of a step, "prefixCaching"?: true}.
 """
-import json
-import sys
+
+import os
 import time
 
+import numpy as np
+import openvino
 import openvino_genai as genai
+from workload import cache_bytes, is_late, job, new_tokens, parts, report, rows, setting
 
-job = json.loads(sys.argv[1])
-prompts = [json.loads(line)["prompt"] for line in open(job["prompts"])][: job.get("rows")]
+GIB = 2**30
+# Its cache has 8 bits an element, and a scale and a zero point for each head.
+BYTES_OF_ELEMENT = 1.25
+
+
+def generation(count):
+    config = genai.GenerationConfig()
+    config.max_new_tokens, config.ignore_eos, config.do_sample = count, True, False
+    return config
+
+
+def hand_over(pipeline, prompts, config):
+    tensors = [openvino.Tensor(np.array([prompt], np.int64)) for prompt in prompts]
+    return [pipeline.add_request(at, tensor, config) for at, tensor in enumerate(tensors)]
+
+
+def new_of(handle):
+    """The tokens that have come since it was asked last."""
+    made = []
+    while handle.can_read():
+        for output in handle.read().values():
+            made += output.generated_ids
+    return made
+
+
 scheduler = genai.SchedulerConfig()
-scheduler.max_num_batched_tokens, scheduler.max_num_seqs, scheduler.enable_prefix_caching = 512, 128, True
-pipeline = genai.LLMPipeline(job["model"], "CPU", scheduler_config=scheduler, INFERENCE_NUM_THREADS=job["threads"])
-config = genai.GenerationConfig()
-config.max_new_tokens, config.ignore_eos, config.do_sample, config.apply_chat_template = job["maxNewTokens"], True, False, False
-pipeline.generate(["Warm up, please."] * 2, config)
-began = time.time()
-for part in [prompts[:1], prompts[1:]]:
-    pipeline.generate(part, config)
-print(json.dumps({"rows": len(prompts), "seconds": time.time() - began}))
+scheduler.max_num_seqs, scheduler.max_num_batched_tokens = setting["sequences"], setting["batchedTokens"]
+scheduler.enable_prefix_caching = setting.get("prefixCaching", False)
+scheduler.cache_size = -(-cache_bytes(BYTES_OF_ELEMENT, 2 * os.path.getsize(job["model"])) // GIB)
+
+opening = time.monotonic()
+properties = {"INFERENCE_NUM_THREADS": job["threads"]}
+pipeline = genai.ContinuousBatchingPipeline(job["model"], scheduler, "CPU", properties)
+warm = hand_over(pipeline, [[1, 2, 3, 4]] * 2, generation(4))
+while pipeline.has_non_finished_requests():
+    pipeline.step()
+
+start = time.monotonic()
+handles = []
+for part in parts:
+    handles += hand_over(pipeline, part, generation(new_tokens))
+    while pipeline.has_non_finished_requests() and not is_late(start):
+        pipeline.step()
+end = time.monotonic()
+stopped = pipeline.has_non_finished_requests()
+tokens = [new_of(handle) for handle in handles]
+settings = {**setting, "cacheGiB": scheduler.cache_size, "threads": job["threads"]}
+report(genai.__version__.split("-")[0], opening, start, end, tokens, settings, stopped)

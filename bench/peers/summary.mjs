@@ -23,6 +23,7 @@ function medians({ contender, setting, tried }, runs) {
     seconds: of('seconds'),
     loadSeconds: of('loadSeconds'),
     peakResidentBytes: of('peakResidentBytes'),
+    stoppedRuns: own.filter((run) => run.stopped).length,
     disturbedRuns: own.filter((run) => (run.othersShare ?? 0) > QUIET).length,
   };
 }
@@ -46,6 +47,13 @@ export function matrixOperations({ decoder, tensors }, { rows, promptTokens, gen
   return 2 * (layers * (promptTokens + generatedTokens - rows) + size(head) * generatedTokens);
 }
 
+/** The fastest of all others, on whichever weights, beside Spillway on the model's own. */
+export function bestPeer(summary, ratios) {
+  const rateOf = (name) => summary.find((entry) => entry.name === name).generatedTokensPerSecond;
+  const [best] = [...ratios].sort((a, b) => a.ratio - b.ratio);
+  return best && { ...best, generatedTokensPerSecond: rateOf(best.to) };
+}
+
 /**
  * @param {{contenders: {contender: object, setting: object, tried: object[]}[], runs: object[], source: object, peaks:
  * object[], scratch: string}} measured
@@ -65,7 +73,8 @@ export function summarize({ contenders, runs, source, peaks, scratch }) {
   // Texts are compared where the weights are the same.
   const agreements = contenders.flatMap(({ contender }) => {
     const theirs = contender.name === own?.name || contender.model !== model ? undefined : tokensOf(contender.name);
-    return tokens === undefined || theirs === undefined ? [] : [{ with: contender.name, ...agreement(tokens, theirs) }];
+    const whole = [own?.name, contender.name].every((name) => summary.find((entry) => entry.name === name)?.stoppedRuns === 0);
+    return tokens === undefined || theirs === undefined || !whole ? [] : [{ with: contender.name, ...agreement(tokens, theirs) }];
   });
   const peak = { ...peaks[0], int8OperationsPerSecond: Math.max(...peaks.map(({ int8OperationsPerSecond }) => int8OperationsPerSecond)) };
   const shares = contenders.flatMap(({ contender }) => {
@@ -75,5 +84,5 @@ export function summarize({ contenders, runs, source, peaks, scratch }) {
     if (operations === undefined || !(peak.int8OperationsPerSecond > 0)) return [];
     return [{ of: contender.name, operationsPerSecond: operations / entry.seconds, share: operations / entry.seconds / peak.int8OperationsPerSecond }];
   });
-  return { summary, ratios, agreements, peak, shares };
+  return { summary, ratios, best: bestPeer(summary, ratios), agreements, peak, shares };
 }
