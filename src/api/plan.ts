@@ -49,12 +49,10 @@ export { readChip, readHardware } from '../profile/readHardware.js';
 export { readModelShape } from '../engine/open/readModelShape.js';
 export { splitThreads, type ThreadedWork, type ThreadSplit } from '../plan/papers/splitThreads.js';
 export { simulatePlan, type SimulatedPlan, type SimulateOptions } from '../simulatePlan.js';
-export {
-  planPipeline,
-  type PipelinePlan,
-  type PipelineRequest,
-  type PlannedStage,
-} from '../plan/pipeline/planPipeline.js';
+export { planPipeline } from '../plan/pipeline/planPipeline.js';
+export { predictPipeline, type SettledPipeline } from '../plan/pipeline/predictPipeline.js';
+export type { PipelinePlan, PlannedStage } from '../plan/pipeline/pipelineOfStages.js';
+export type { PipelineRequest } from '../plan/pipeline/PipelineRequest.js';
 export type { PipelineLink, PipelineMachine } from '../plan/pipeline/Machines.js';
 export { readMachines } from '../profile/readMachines.js';
 export { simulatePipeline, type SimulatedPipeline, type SimulatePipelineOptions } from '../simulatePipeline.js';

@@ -55,7 +55,7 @@ export function settingOf(
  * What is on a tier that is not there would take no memory, and no time.
  * @throws UsageError for a policy that puts something on a GPU that the machine has not
  */
-function checkTiers({ memory, name: machine }: HardwareProfile, policy: Policy): void {
+export function checkTiers({ memory, name: machine }: HardwareProfile, policy: Policy): void {
   if (memory.gpuBytes > 0) return;
   for (const name of ['weights', 'cache', 'activations'] as const)
     if (policy[name].gpu > 0)

@@ -7,11 +7,15 @@ export interface PipelineSweeps {
   readonly hiddenBytes: number;
   /** Seconds of each stage for one of them. */
   readonly stages: readonly number[];
+  /** Which part of their time is prompts; the rest is decoding. */
+  readonly promptShare: number;
 }
 
 /** Where the time of a pipeline goes. */
 export interface PipelineSeconds {
   readonly wall: number;
+  /** Of `wall`, what goes to prompts, filling the pipeline with them included. The rest is decoding. */
+  readonly prefill: number;
   /** That stages compute or move. */
   readonly busy: readonly number[];
   /** That links behind stages are taken. */
@@ -31,11 +35,12 @@ export function pipelineSeconds(
   links: readonly PipelineLink[],
   microBatches: number,
 ): PipelineSeconds {
-  let [wall, waiting, fill] = [0, 0, 0];
+  let [wall, prefill, waiting] = [0, 0, 0];
+  let filled = false;
   const busy = links.map(() => 0);
   const taken = links.map(() => 0);
   const latency = links.reduce((total, { latencySeconds }) => total + latencySeconds, 0);
-  for (const { sweeps, hiddenBytes, stages } of classes) {
+  for (const { sweeps, hiddenBytes, stages, promptShare } of classes) {
     const moving = links.map(({ bytesPerSecond }, stage) =>
       stage < links.length - 1 ? hiddenBytes / bytesPerSecond : 0,
     );
@@ -46,12 +51,15 @@ export function pipelineSeconds(
     const [computing, sent] = [total(stages), total(moving)];
     const around = computing + sent + latency;
     const slowest = microBatches * Math.max(...stages, ...moving);
-    wall += sweeps * Math.max(slowest, around);
-    waiting += sweeps * Math.max(0, around - slowest);
     // The last stage begins when the first micro-batch has come there.
-    if (fill === 0) fill = computing + sent - Math.max(...stages, ...moving);
+    const fill = filled ? 0 : computing + sent - Math.max(...stages, ...moving);
+    filled = true;
+    const seconds = sweeps * Math.max(slowest, around) + fill;
+    wall += seconds;
+    prefill += seconds * promptShare;
+    waiting += sweeps * Math.max(0, around - slowest);
   }
-  return { wall: wall + fill, busy, links: taken, waiting };
+  return { wall, prefill, busy, links: taken, waiting };
 }
 
 function total(seconds: readonly number[]): number {

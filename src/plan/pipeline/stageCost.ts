@@ -18,12 +18,11 @@ export interface StageSetting {
   /** The model's first layer is among them, or the last. */
   readonly embeds: boolean;
   readonly samples: boolean;
-  /** All rows. */
+  /** All rows, and those of one micro-batch. */
   readonly workload: Workload;
-  /** `batches`: micro-batches. */
-  readonly block: Omit<BlockChoice, 'cpuAttention'>;
-  /** Where the cache is: in one place in all engines, each of which counts a row's pages on every tier. */
-  readonly cacheOn: ComputeTier;
+  readonly alone: Workload;
+  /** That the block's batches are dealt out to. */
+  readonly microBatches: number;
 }
 
 /** What a stage takes. */
@@ -33,8 +32,9 @@ export interface StageCost {
   readonly memoryBytes: Readonly<Record<Tier, number>>;
   /** Seconds of a sweep of one micro-batch over the stage's layers, for each class of `countSweeps`. */
   readonly sweepSeconds: readonly number[];
-  /** Seconds of all rows where all batches share each sweep. */
+  /** Seconds of all rows where all batches share each sweep, and of these, what goes to prompts. */
   readonly blockSeconds: number;
+  readonly blockPrefillSeconds: number;
 }
 
 /** Embeddings and head are counted where they are used; those of tied ones, on both. */
@@ -54,14 +54,39 @@ export function shapeOfStage({
 }
 
 /**
- * The best placement of a stage that has room for all micro-batches at once, and how long each of them takes with it,
- * sweeping by itself. Pure.
- * @param alone the rows of one micro-batch
+ * What a stage takes that has room for all micro-batches at once, each of which sweeps by itself. Pure.
+ * @param policy of the engine; its batches are those of all micro-batches
+ */
+export function stageCost(model: CostModel, setting: StageSetting, policy: Policy): StageCost {
+  const { hardware, workload, alone, microBatches } = setting;
+  const shape = shapeOfStage(setting);
+  const placement = vectorOf(policy);
+  const whole = costAt(model.blockAt({ hardware, shape, workload, block: policy }, placement), placement);
+  const single = { ...policy, batches: policy.batches / microBatches };
+  const { phases } = model.blockAt({ hardware, shape, workload: alone, block: single }, placement);
+  return {
+    policy,
+    memoryBytes: whole.memoryBytes,
+    blockSeconds: whole.seconds,
+    blockPrefillSeconds: whole.prefillSeconds,
+    sweepSeconds: phases.map(
+      ({ bounds }) => shape.layers * Math.max(...bounds.map((bound) => valueAt(bound, placement))),
+    ),
+  };
+}
+
+/**
+ * The best placement of a stage. Pure.
+ * @param cacheOn where the cache is: in one place in all engines, each of which counts a row's pages on every tier
  * @returns undefined where the machine does not hold it
  */
-export function stageCost(model: CostModel, setting: StageSetting, alone: Workload): StageCost | undefined {
-  const { hardware, workload, block, cacheOn } = setting;
-  const shape = shapeOfStage(setting);
+export function bestStage(
+  model: CostModel,
+  setting: StageSetting,
+  block: Omit<BlockChoice, 'cpuAttention'>,
+  cacheOn: ComputeTier,
+): StageCost | undefined {
+  const { hardware, workload } = setting;
   const usable = usableBytes(hardware);
   const { ranked } = searchPolicy(
     {
@@ -72,7 +97,7 @@ export function stageCost(model: CostModel, setting: StageSetting, alone: Worklo
           fixed: { ...cost.fixed, cg: Number(cacheOn === 'gpu'), cc: Number(cacheOn === 'cpu'), cn: 0 },
         })),
     },
-    { hardware, shape, workload },
+    { hardware, shape: shapeOfStage(setting), workload },
     {
       schedules: [block.schedule],
       batchSizes: [block.batchSize],
@@ -88,19 +113,9 @@ export function stageCost(model: CostModel, setting: StageSetting, alone: Worklo
     usable,
   );
   for (const { policy } of ranked) {
-    const placement = vectorOf(policy);
-    const whole = costAt(model.blockAt({ hardware, shape, workload, block: policy }, placement), placement);
+    const cost = stageCost(model, setting, policy);
     // A block that memory lets in row by row has another pace than its neighbours'.
-    if (overflows(whole, usable).length > 0) continue;
-    const { phases } = model.blockAt({ hardware, shape, workload: alone, block: { ...policy, batches: 1 } }, placement);
-    return {
-      policy,
-      memoryBytes: whole.memoryBytes,
-      blockSeconds: whole.seconds,
-      sweepSeconds: phases.map(
-        ({ bounds }) => shape.layers * Math.max(...bounds.map((bound) => valueAt(bound, placement))),
-      ),
-    };
+    if (overflows(cost, usable).length === 0) return cost;
   }
   return undefined;
 }

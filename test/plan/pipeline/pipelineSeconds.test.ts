@@ -3,16 +3,35 @@ import { pipelineSeconds } from '../../../src/plan/pipeline/pipelineSeconds.js';
 
 const near = { bytesPerSecond: 1e9, latencySeconds: 0 };
 const of = (stages: readonly number[], hiddenBytes = 0): Parameters<typeof pipelineSeconds>[0] => [
-  { sweeps: 100, hiddenBytes, stages },
+  { sweeps: 100, hiddenBytes, stages, promptShare: 0.25 },
 ];
 
 test('the slowest stage, the slowest link, or the way round, whichever is longest; and filling it once', () => {
   const fast = pipelineSeconds(of([2, 3, 1]), [near, near, near], 4);
-  expect(fast).toEqual({ wall: 100 * 4 * 3 + 3, busy: [800, 1200, 400], links: [0, 0, 0], waiting: 0 });
+  expect(fast).toEqual({
+    wall: 100 * 4 * 3 + 3,
+    prefill: (100 * 4 * 3 + 3) / 4,
+    busy: [800, 1200, 400],
+    links: [0, 0, 0],
+    waiting: 0,
+  });
   const slowLink = pipelineSeconds(of([2, 3, 1], 5e9), [near, near, near], 4);
   expect(slowLink).toMatchObject({ wall: 100 * 4 * 5 + 11, links: [2000, 2000, 0] });
   const far = pipelineSeconds(of([2, 3, 1]), [near, { ...near, latencySeconds: 10 }, near], 4);
   expect(far).toMatchObject({ wall: 100 * 16 + 3, waiting: 400 });
   // One of them in flight: the sum.
   expect(pipelineSeconds(of([2, 3, 1]), [near, near, near], 1)).toMatchObject({ wall: 600 + 3, waiting: 300 });
+});
+
+test('prompts fill the pipeline, new tokens find it full', () => {
+  const [prompts] = of([2, 3, 1]);
+  const [tokens] = of([0.2, 0.3, 0.1]);
+  if (!prompts || !tokens) throw new Error('no sweeps');
+  const both = [
+    { ...prompts, sweeps: 1, promptShare: 1 },
+    { ...tokens, sweeps: 31, promptShare: 0 },
+  ];
+  const { wall, prefill } = pipelineSeconds(both, [near, near, near], 4);
+  expect(prefill).toBeCloseTo(4 * 3 + 3, 9);
+  expect(wall - prefill).toBeCloseTo(31 * 4 * 0.3, 9);
 });

@@ -1,7 +1,7 @@
 import type { HardwareProfile } from '../../../src/plan/HardwareProfile.js';
 import { requireKnownShape } from '../../../src/plan/knownShapes.js';
 import type { PipelineMachine } from '../../../src/plan/pipeline/Machines.js';
-import type { PipelineRequest } from '../../../src/plan/pipeline/planPipeline.js';
+import type { PipelineRequest } from '../../../src/plan/pipeline/PipelineRequest.js';
 import { CPU_MACHINE } from './hardware.js';
 
 export const LINK = { bytesPerSecond: 117e6, latencySeconds: 0.0002 };
