@@ -1,36 +1,15 @@
-// Prints the tables of docs/policy.md: the papers' policies under all cost models, the
+// Prints the tables of docs/policy.md: the papers' policies under all cost models, on one machine and several, the
 // partitioning of models over chips, and thread splits. `--write` puts
 // them into that file. Usage: npm run bench:plans [-- --write]
 import { readFile, writeFile } from 'node:fs/promises';
-import { choosePolicy, parsePolicy, predict, readHardware, readModelShape, splitThreads } from '../dist/api/plan.js';
+import { choosePolicy, predict, readHardware, readModelShape, splitThreads } from '../dist/api/plan.js';
 import { popeTables } from './papers/popeTables.mjs';
+import { scalingTables } from './papers/scalingTables.mjs';
 import { ATTENTION_GRAPH } from '../dist/plan/papers/kahnLevels.js';
 import { LM_OFFLOAD } from './lib/lmOffloadTable.mjs';
+import { figure, off, policyOf, table } from './lib/planTables.mjs';
 
 const DOCUMENT = new URL('../docs/policy.md', import.meta.url);
-
-/** wG wC cG cC hG hC in percent; the rest is on disk. */
-function policyOf(batchSize, batches, [wg, wc, cg, cc, hg, hc], more = {}) {
-  const shares = (gpu, cpu) => ({ gpu: gpu / 100, cpu: cpu / 100, disk: 1 - gpu / 100 - cpu / 100 });
-  return parsePolicy(
-    {
-      schedule: 'zigzag',
-      batchSize,
-      batches,
-      weights: shares(wg, wc),
-      cache: shares(cg, cc),
-      activations: shares(hg, hc),
-      ...more,
-    },
-    'table',
-  );
-}
-
-const table = (head, rows) =>
-  [head, head.map(() => '-'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-const figure = (value) => (value >= 10 ? value.toFixed(1) : value.toPrecision(3));
-const off = (value, measured) =>
-  `${figure(value)} (${value >= measured ? '+' : ''}${Math.round((value / measured - 1) * 100)}%)`;
 
 const ALL_GPU = [100, 0, 100, 0, 100, 0];
 const HALF_DISK = [0, 50, 0, 0, 0, 100];
@@ -181,11 +160,13 @@ function threadTable() {
   return table(['threads', '', 'operations x threads', 'transfers', 'a layer', 'tokens/s'], rows);
 }
 
-const pope = Object.entries(await popeTables()).map(([name, [head, ...rows]]) => [name, table(head, rows)]);
+const asTables = (found) =>
+  Object.fromEntries(Object.entries(found).map(([name, [head, ...rows]]) => [name, table(head, rows)]));
 const tables = {
   flexgen: await flexgenTable(),
   'lm-offload': await lmOffloadTable(),
-  ...Object.fromEntries(pope),
+  ...asTables(await scalingTables()),
+  ...asTables(await popeTables()),
   threads: threadTable(),
 };
 if (process.argv.includes('--write')) {

@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs';
+import type { PipelineLink, PipelineMachine } from '../../../src/plan/pipeline/Machines.js';
+import type { HardwareProfile } from '../../../src/plan/HardwareProfile.js';
+
+/** A policy as published, and what it made. */
+export interface PublishedRun {
+  readonly batchSize: number;
+  readonly batches: number;
+  readonly percent: readonly number[];
+  readonly generation: number;
+  readonly decoding: number;
+}
+
+/** What the papers say of several GPUs. */
+export const SCALING = JSON.parse(
+  readFileSync(new URL('../../../bench/papers/scaling.json', import.meta.url), 'utf8'),
+) as {
+  readonly flexgen: {
+    readonly promptTokens: number;
+    readonly newTokens: number;
+    readonly machines: number;
+    readonly microBatches: number;
+    readonly link: PipelineLink;
+    readonly cases: readonly {
+      readonly model: string;
+      readonly pinnedWeights: boolean;
+      readonly one: PublishedRun;
+      readonly four: PublishedRun;
+    }[];
+  };
+};
+
+/** Machines that are alike. */
+export function alike(hardware: HardwareProfile, count: number, link: PipelineLink): PipelineMachine[] {
+  return Array.from({ length: count }, (_, index) => ({ name: `machine ${index + 1}`, hardware, link }));
+}
