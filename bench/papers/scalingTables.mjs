@@ -17,10 +17,11 @@ const alike = (hardware, count, link) =>
   Array.from({ length: count }, (_, index) => ({ name: `machine ${index + 1}`, hardware, link }));
 
 export async function scalingTables() {
-  const { flexgen } = JSON.parse(await readFile(new URL('scaling.json', import.meta.url), 'utf8'));
+  const { flexgen, lmOffload } = JSON.parse(await readFile(new URL('scaling.json', import.meta.url), 'utf8'));
   return {
     'flexgen-machines': await flexgenMachines(flexgen),
     'flexgen-plans': await flexgenPlans(flexgen),
+    'lm-offload-gpus': await lmOffloadGpus(lmOffload),
   };
 }
 
@@ -142,5 +143,114 @@ async function flexgenPlans({ promptTokens, newTokens, machines: count, link, ca
       "the paper's policies",
     ],
     ...rows,
+  ];
+}
+
+/** The host of several GPUs, as one of them has it: its part of the memory, and of the processors if they share them. */
+function partOfHost({ memory, cpu, ...rest }, gpus, shared) {
+  const part = shared ? 1 / gpus : 1;
+  const { prefillFlopsPerSecond, decodeBytesPerSecond } = cpu.attention;
+  return {
+    ...rest,
+    memory: { ...memory, cpuBytes: memory.cpuBytes / gpus },
+    cpu: {
+      ...cpu,
+      memoryBytesPerSecond: cpu.memoryBytesPerSecond * part,
+      attention: {
+        prefillFlopsPerSecond: prefillFlopsPerSecond * part,
+        decodeBytesPerSecond: decodeBytesPerSecond * part,
+      },
+    },
+  };
+}
+
+/** LM-Offload's section 5.5: its policy and FlexGen's on several GPUs of one host. */
+async function lmOffloadGpus({
+  promptTokens,
+  newTokens,
+  models,
+  gpus,
+  batchSize,
+  batches,
+  link,
+  gain,
+  differenceGrowth,
+}) {
+  const whole = await readHardware('lm-offload-v100');
+  /** With as much of the weights on the GPU as fits. */
+  const run = (shape, count, hardware, more) => {
+    const workload = { promptTokens, newTokens, rows: batchSize * batches * count };
+    for (let share = 100; share >= 0; share -= 5) {
+      const policy = policyOf(batchSize, batches * count, [share, 100 - share, 0, 100, 0, 100], {
+        ...more,
+        tokensPerSquare: batchSize * promptTokens,
+      });
+      if (count === 1) {
+        const predicted = predict({ hardware, shape, workload }, policy);
+        if (predicted.fits) return { share, tokensPerSecond: predicted.tokensPerSecond };
+        continue;
+      }
+      const machines = alike(hardware, count, link);
+      const request = { machines, shape, workload, hiddenStates: 'bfloat16' };
+      const { stages, tokensPerSecond } = predictPipeline(request, policy, { microBatches: count });
+      const fits = ({ memoryBytes: { gpu, cpu } }) =>
+        gpu <= hardware.memory.gpuBytes && cpu <= hardware.memory.cpuBytes;
+      if (stages.every(fits)) return { share, tokensPerSecond };
+    }
+    throw new Error(`${shape.name} does not fit on ${count} GPUs`);
+  };
+  const rows = [];
+  const found = { false: [], true: [] };
+  for (const model of models) {
+    const shape = await readModelShape(model);
+    for (const count of gpus) {
+      const cells = [false, true].map((shared) => {
+        const hardware = partOfHost(whole, count, shared);
+        const theirs = run(shape, count, hardware, { cpuAttention: true });
+        const own = run(shape, count, hardware, { cpuAttention: false, compressCache: '4bit' });
+        found[shared].push({ count, theirs: theirs.tokensPerSecond, own: own.tokensPerSecond });
+        return { theirs, own, words: `${figure(theirs.tokensPerSecond)} / ${figure(own.tokensPerSecond)}` };
+      });
+      rows.push([
+        model,
+        String(count),
+        String(batchSize * batches * count),
+        `${cells[0].theirs.share} / ${cells[0].own.share}`,
+        ...cells.flatMap(({ words, theirs, own }) => [
+          words,
+          `${(own.tokensPerSecond / theirs.tokensPerSecond).toFixed(2)}x`,
+        ]),
+      ]);
+    }
+  }
+  const summary = (words, paper, of) => [
+    words,
+    '',
+    '',
+    paper,
+    ...[false, true].flatMap((shared) => ['', `${of(found[shared]).toFixed(2)}x`]),
+  ];
+  const gains = (runs) => runs.map(({ theirs, own }) => own / theirs);
+  const difference = (runs, count) =>
+    runs.filter((each) => each.count === count).reduce((sum, { theirs, own }) => sum + own - theirs, 0);
+  return [
+    [
+      'model',
+      'GPUs',
+      'rows',
+      'wG',
+      'FlexGen / LM-Offload, each GPU the whole processors',
+      'gain',
+      'all GPUs share them',
+      'gain',
+    ],
+    ...rows,
+    summary('mean', `paper: ${gain.mean}x`, (runs) => gains(runs).reduce((sum, each) => sum + each, 0) / runs.length),
+    summary('most', `paper: ${gain.most}x`, (runs) => Math.max(...gains(runs))),
+    summary(
+      `difference, ${gpus.at(-1)} GPUs over 1`,
+      `paper: up to ${differenceGrowth}x`,
+      (runs) => difference(runs, gpus.at(-1)) / difference(runs, gpus[0]),
+    ),
   ];
 }

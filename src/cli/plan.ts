@@ -70,7 +70,7 @@ export function addPlan(program: Command, context: CommandContext): void {
   command.addOption(
     new Option(
       '--hardware <this|name|file>',
-      'the machine: this one, measured once and remembered; flexgen-t4, flexgen-t4-measured, lm-offload-a100; or a file that profile wrote; with --chips a chip: a100, epyc-2-cores, h100, h200, tpu-v4, or a file',
+      'the machine: this one, measured once and remembered; flexgen-t4, flexgen-t4-measured, lm-offload-a100, lm-offload-v100; or a file that profile wrote; with --chips a chip: a100, epyc-2-cores, h100, h200, tpu-v4, or a file',
     )
       .argParser(path)
       .default('this'),

@@ -19,7 +19,12 @@ describe('a chip', () => {
     const names = await builtInHardware('chip');
     expect(names).toEqual(['a100', 'epyc-2-cores', 'h100', 'h200', 'tpu-v4']);
     for (const name of names) expect((await readChip(name)).name).toBe(name);
-    expect(await builtInHardware()).toEqual(['flexgen-t4', 'flexgen-t4-measured', 'lm-offload-a100']);
+    expect(await builtInHardware()).toEqual([
+      'flexgen-t4',
+      'flexgen-t4-measured',
+      'lm-offload-a100',
+      'lm-offload-v100',
+    ]);
     await expect(readChip('flexgen-t4')).rejects.toThrow(
       'hardware: found "flexgen-t4", expected a chip: a100, epyc-2-cores, h100, h200, tpu-v4, or a file',
     );

@@ -28,6 +28,20 @@ export const SCALING = JSON.parse(
       readonly four: PublishedRun;
     }[];
   };
+  readonly lmOffload: {
+    readonly promptTokens: number;
+    readonly newTokens: number;
+    readonly models: readonly string[];
+    readonly gpus: readonly number[];
+    /** Rows of a GPU: ours, as the paper's are in a figure alone. */
+    readonly batchSize: number;
+    readonly batches: number;
+    readonly link: PipelineLink;
+    /** LM-Offload's throughput over FlexGen's, over all models and numbers of GPUs. */
+    readonly gain: { readonly least: number; readonly mean: number; readonly most: number };
+    /** Of the difference between the two, at most, from one GPU to four. */
+    readonly differenceGrowth: number;
+  };
 };
 
 /** Machines that are alike. */
