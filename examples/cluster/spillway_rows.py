@@ -165,6 +165,8 @@ def beside(batch, results):
     import pyarrow
 
     for name, kind, value in COLUMNS:
+        if name in batch.schema.names:
+            raise ValueError(f'found a column {name} among those of the rows, expected another name for it')
         values = pyarrow.array([value(result) for result in results], kind)
         batch = batch.append_column(pyarrow.field(name, values.type), values)
     return batch
