@@ -50,7 +50,8 @@ void parseFeedForward(const Napi::Object& object, const std::string& path, Decod
                                          {{"relu", Activation::Relu},
                                           {"gelu", Activation::Gelu},
                                           {"gelu-tanh", Activation::GeluTanh},
-                                          {"silu", Activation::Silu}});
+                                          {"silu", Activation::Silu},
+                                          {"clamped-swiglu", Activation::ClampedSwiglu}});
   if (spec.feedForward != FeedForwardKind::Experts) return;
   const Napi::Object experts = readObject(object.Get("experts"), path + "experts");
   spec.experts = count(experts, "count", path + "experts.");
@@ -97,6 +98,8 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   spec.attentionScale = readFloat(attention.Get("scale"), path + "attention.scale");
   spec.attentionSoftCap = optionalFloat(attention, "softCap", path + "attention.");
   spec.qkNorm = readBoolean(attention.Get("qkNorm"), path + "attention.qkNorm");
+  const Napi::Value sinks = attention.Get("sinks");
+  spec.attentionSinks = !sinks.IsUndefined() && readBoolean(sinks, path + "attention.sinks");
   parsePosition(readObject(object.Get("position"), path + "position"), path + "position.", spec);
   parseFeedForward(readObject(object.Get("feedForward"), path + "feedForward"), path + "feedForward.", spec);
 

@@ -44,6 +44,13 @@ Float8Scales parseFloat8(const Napi::Value& value, const std::string& name) {
   return scales;
 }
 
+BlockScales parseBlockScales(const Napi::Value& value, const std::string& name) {
+  const Napi::Object object = readObject(value, name);
+  const std::string path = name + ".";
+  return {count(object, "file", path), readInteger(object.Get("offset"), path + "offset", 0, kMostSafe),
+          readInteger(object.Get("tensorOffset"), path + "tensorOffset", 0, kMostSafe)};
+}
+
 WeightBinding parseBinding(const Napi::Value& value, const std::string& name, uint32_t& segmentsLeft) {
   const Napi::Object object = readObject(value, name);
   const std::string path = name + ".";
@@ -65,6 +72,9 @@ WeightBinding parseBinding(const Napi::Value& value, const std::string& name, ui
   }
   const Napi::Value float8 = object.Get("float8");
   if (!float8.IsUndefined()) binding.float8 = parseFloat8(float8, path + "float8");
+  const Napi::Value blockScales = object.Get("blockScales");
+  if (!blockScales.IsUndefined()) binding.blockScales = parseBlockScales(blockScales, path + "blockScales");
+  if (!object.Get("inputRow").IsUndefined()) binding.inputRow = count(object, "inputRow", path);
   const Napi::Array segments = readArray(object.Get("segments"), path + "segments", segmentsLeft);
   segmentsLeft -= segments.Length();
   binding.segments.reserve(segments.Length());
@@ -73,7 +83,8 @@ WeightBinding parseBinding(const Napi::Value& value, const std::string& name, ui
     const Napi::Object segment = readObject(segments.Get(s), segmentPath);
     binding.segments.push_back({count(segment, "file", segmentPath + "."),
                                 readInteger(segment.Get("offset"), segmentPath + ".offset", 0, kMostSafe),
-                                count(segment, "rows", segmentPath + ".")});
+                                count(segment, "rows", segmentPath + "."),
+                                segment.Get("step").IsUndefined() ? 1 : count(segment, "step", segmentPath + ".")});
   }
   return binding;
 }

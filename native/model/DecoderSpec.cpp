@@ -106,6 +106,8 @@ void validate(const DecoderSpec& spec) {
   checkCap("logitSoftCap", spec.logitSoftCap);
   checkPosition(spec);
 
+  if (spec.activation == Activation::ClampedSwiglu && spec.feedForward == FeedForwardKind::Plain)
+    refuse("feedForward.activation", "clamped-swiglu", "another one where there is no gate");
   if (spec.feedForward == FeedForwardKind::Experts) {
     checkCount("feedForward.experts.count", spec.experts, kMostExperts);
     checkCount("feedForward.experts.perToken", spec.expertsPerToken, spec.experts);

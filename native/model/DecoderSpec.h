@@ -48,6 +48,7 @@ struct DecoderSpec {
   float attentionScale = 1;
   float attentionSoftCap = 0;  // 0: none; so below
   bool qkNorm = false;
+  bool attentionSinks = false;
 
   PositionKind position = PositionKind::Rotary;
   RotaryStyle rotaryStyle = RotaryStyle::Pairs;

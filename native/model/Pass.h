@@ -116,7 +116,8 @@ struct Pass {
   // --- Experts.
   // Chooses each token's experts, and fills `output`, [tokens, hiddenSize], with zeros. What is returned lives in
   // scratch.
-  virtual ExpertRouting route(const StoredMatrix& router, const float* input, float* output) const = 0;
+  virtual ExpertRouting route(const StoredMatrix& router, const float* bias, const float* input,
+                              float* output) const = 0;
   // In a measuring pass, all of the batch. Valid until the next call.
   virtual ExpertTokens tokensOf(const ExpertRouting& routing, uint32_t expert) const = 0;
   // to_i = x_token(i), `width` elements each; and to_token(i) += share_i * x_i.

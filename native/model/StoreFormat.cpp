@@ -77,6 +77,13 @@ uint32_t sourceChecksum(const WeightBinding& binding) {
     writer.put(segment.file);
     writer.put(segment.offset);
     writer.put(segment.rows);
+    if (segment.step != 1) writer.put(segment.step);
+  }
+  if (binding.inputRow != 0) writer.put(binding.inputRow);
+  if (binding.blockScales) {
+    writer.put(binding.blockScales->file);
+    writer.put(binding.blockScales->offset);
+    writer.put(binding.blockScales->tensorOffset);
   }
   if (binding.float8) {
     const Float8Scales& scales = *binding.float8;

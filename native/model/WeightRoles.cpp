@@ -27,11 +27,13 @@ Presence ifFinalNormBias(const Spec& spec) {
 Presence ifNormBias(const Spec& spec) { return optionalIf(spec.norm == NormKind::Layer); }
 Presence ifSandwich(const Spec& spec) { return requiredIf(spec.residual == Residual::Sandwich); }
 Presence ifQkNorm(const Spec& spec) { return requiredIf(spec.qkNorm); }
+Presence ifSinks(const Spec& spec) { return requiredIf(spec.attentionSinks); }
 Presence ifGated(const Spec& spec) { return requiredIf(spec.feedForward == FeedForwardKind::Gated); }
 Presence ifGatedBias(const Spec& spec) { return optionalIf(spec.feedForward == FeedForwardKind::Gated); }
 Presence ifOneBlock(const Spec& spec) { return requiredIf(spec.feedForward != FeedForwardKind::Experts); }
 Presence ifOneBlockBias(const Spec& spec) { return optionalIf(spec.feedForward != FeedForwardKind::Experts); }
 Presence ifExperts(const Spec& spec) { return requiredIf(spec.feedForward == FeedForwardKind::Experts); }
+Presence ifExpertsBias(const Spec& spec) { return optionalIf(spec.feedForward == FeedForwardKind::Experts); }
 // Without a second norm both branches of a parallel layer read the first one.
 Presence norm2(const Spec& spec) {
   return spec.residual == Residual::Parallel ? Presence::Optional : Presence::Required;
@@ -39,9 +41,11 @@ Presence norm2(const Spec& spec) {
 
 WeightShape hidden(const Spec& spec) { return {spec.hiddenSize, 1}; }
 WeightShape headElements(const Spec& spec) { return {spec.headDim, 1}; }
+WeightShape heads(const Spec& spec) { return {spec.heads, 1}; }
 WeightShape queries(const Spec& spec) { return {spec.queryWidth(), 1}; }
 WeightShape keys(const Spec& spec) { return {spec.keyWidth(), 1}; }
 WeightShape inner(const Spec& spec) { return {spec.feedForwardSize, 1}; }
+WeightShape experts(const Spec& spec) { return {spec.experts, 1}; }
 WeightShape vocabulary(const Spec& spec) { return {spec.vocabularySize, 1}; }
 WeightShape embedding(const Spec& spec) { return {spec.vocabularySize, spec.embeddingSize}; }
 WeightShape positions(const Spec& spec) { return {spec.learnedOffset + spec.contextTokens, spec.hiddenSize}; }
@@ -90,6 +94,7 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"o.bias", nullptr, &L::oBias, optional, hidden},
       {"q_norm.weight", nullptr, &L::qNorm, ifQkNorm, headElements},
       {"k_norm.weight", nullptr, &L::kNorm, ifQkNorm, headElements},
+      {"sinks", nullptr, &L::sinks, ifSinks, heads},
       {"gate.weight", &L::gate, nullptr, ifGated, hiddenToInner},
       {"gate.bias", nullptr, &L::gateBias, ifGatedBias, inner},
       {"up.weight", &L::up, nullptr, ifOneBlock, hiddenToInner},
@@ -97,6 +102,7 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"down.weight", &L::down, nullptr, ifOneBlock, innerToHidden},
       {"down.bias", nullptr, &L::downBias, ifOneBlockBias, hidden},
       {"router.weight", &L::router, nullptr, ifExperts, hiddenToExperts},
+      {"router.bias", nullptr, &L::routerBias, ifExpertsBias, experts},
   };
   return roles;
 }
@@ -105,8 +111,11 @@ const std::vector<WeightRole<ExpertWeights>>& expertRoles() {
   using E = ExpertWeights;
   static const std::vector<WeightRole<E>> roles = {
       {"gate.weight", &E::gate, nullptr, ifExperts, hiddenToInner},
+      {"gate.bias", nullptr, &E::gateBias, ifExpertsBias, inner},
       {"up.weight", &E::up, nullptr, ifExperts, hiddenToInner},
+      {"up.bias", nullptr, &E::upBias, ifExpertsBias, inner},
       {"down.weight", &E::down, nullptr, ifExperts, innerToHidden},
+      {"down.bias", nullptr, &E::downBias, ifExpertsBias, hidden},
   };
   return roles;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../kernels/cpu/compressRows.h"
+#include "fileRows.h"
 #include "float8Rows.h"
 
 namespace spillway {
@@ -16,7 +17,7 @@ uint32_t rowsPerUnit(const WeightBinding& binding) {
   return static_cast<uint32_t>(std::max<size_t>(panels, 1) * kPanelOutputs);
 }
 
-// Calls take(offset in its file, segment, rows) for each run of rows that the unit is made of, in order.
+// Calls take(what of a segment the run is) for each run of rows that the unit is made of, in order.
 template <typename Take>
 void forRuns(const WeightUnit& unit, Take take) {
   const WeightBinding& binding = *unit.weight->binding;
@@ -28,7 +29,7 @@ void forRuns(const WeightUnit& unit, Take take) {
       continue;
     }
     const uint32_t rows = std::min(wanted, segment.rows - skip);
-    take(segment.offset + uint64_t(skip) * binding.fileRowBytes(), segment, rows);
+    take({segment.file, segment.offset + uint64_t(skip) * segment.step * binding.pitchBytes(), rows, segment.step});
     wanted -= rows;
     skip = 0;
     if (wanted == 0) return;
@@ -38,10 +39,9 @@ void forRuns(const WeightUnit& unit, Take take) {
 // The rows follow each other in the buffer, whatever segments they come from.
 void readRows(const WeightUnit& unit, const std::vector<File>& files, uint8_t* buffer) {
   const WeightBinding& binding = *unit.weight->binding;
-  forRuns(unit, [&](uint64_t offset, const WeightSegment& segment, uint32_t rows) {
-    const size_t bytes = rows * binding.fileRowBytes();
-    files[segment.file].read(offset, buffer, bytes, weightLabel(binding));
-    buffer += bytes;
+  forRuns(unit, [&](const WeightSegment& run) {
+    readFileRows(binding, run, files, buffer);
+    buffer += run.rows * binding.fileRowBytes();
   });
 }
 
@@ -49,8 +49,8 @@ void readRows(const WeightUnit& unit, const std::vector<File>& files, uint8_t* b
 Float8RowScales readScales(const WeightUnit& unit, const std::vector<File>& files) {
   const WeightBinding& binding = *unit.weight->binding;
   Float8RowScales scales(binding);
-  forRuns(unit, [&](uint64_t offset, const WeightSegment&, uint32_t rows) {
-    scales.read(files, (offset - binding.float8->tensorOffset) / binding.columns, rows);
+  forRuns(unit, [&](const WeightSegment& run) {
+    scales.read(files, (run.offset - binding.float8->tensorOffset) / binding.columns, run.rows);
   });
   return scales;
 }

@@ -38,6 +38,9 @@ uint64_t scaleBytes(const WeightBinding& binding) {
   return down * across * weightRowBytes(scales.type, 1);
 }
 
+// Bytes of a block for each byte of its scale.
+constexpr uint64_t kBlockScaleBytes = 16;
+
 uint64_t addBytes(uint64_t a, uint64_t b) {
   if (a > std::numeric_limits<int64_t>::max() - b) throw Error(ErrorCode::Memory, "the weights' bytes overflow");
   return a + b;
@@ -96,9 +99,14 @@ struct Matcher {
     }
     if (binding.compressed) checkCompressed(binding);
     if (binding.float8) checkFloat8(binding, *binding.float8);
+    if (binding.blockScales) checkBlockScales(binding, *binding.blockScales);
+    if (binding.inputRow != 0) checkInputRow(binding);
     uint64_t rows = 0;
     for (const WeightSegment& segment : binding.segments) {
       if (segment.rows == 0) refuse(binding, "a segment without rows", "at least one row a segment");
+      if (segment.step == 0 || segment.step > WeightSegment::kMostStep || (segment.step != 1 && binding.float8))
+        refuse(binding, "every " + std::to_string(segment.step) + "th row of a segment",
+               binding.float8 ? "all rows of 8-bit floats" : "1 to " + std::to_string(WeightSegment::kMostStep));
       if (segment.file >= files.size())
         refuse(binding, "file " + std::to_string(segment.file), "an index under " + std::to_string(files.size()));
       rows += segment.rows;
@@ -137,6 +145,27 @@ struct Matcher {
                           (segment.offset - scales.tensorOffset) % binding.columns == 0;
       if (!inside) refuse(binding, "rows beside those that have scales", "rows of the tensor");
     }
+  }
+
+  void checkBlockScales(const WeightBinding& binding, const BlockScales& scales) const {
+    if (!binding.matrix || binding.type != WeightType::MXFP4)
+      refuse(binding, "scales of blocks of " + std::string(weightTypeName(binding.type)), "a matrix of MXFP4");
+    if (scales.file >= files.size())
+      refuse(binding, "scales in file " + std::to_string(scales.file), "under " + std::to_string(files.size()));
+    for (const WeightSegment& segment : binding.segments) {
+      if (segment.offset < scales.tensorOffset ||
+          (segment.offset - scales.tensorOffset) % std::max<size_t>(1, binding.pitchBytes()) != 0)
+        refuse(binding, "rows beside those that have scales", "rows of the tensor");
+    }
+  }
+
+  void checkInputRow(const WeightBinding& binding) const {
+    if (!binding.matrix || !isFloatType(binding.type) || binding.float8)
+      refuse(binding, "rows of inputs of " + std::string(weightTypeName(binding.type)), "a matrix of F32, F16 or BF16");
+    for (const WeightSegment& segment : binding.segments)
+      if (segment.rows == 0 || uint64_t(segment.rows - 1) * segment.step >= binding.inputRow)
+        refuse(binding, std::to_string(segment.rows) + " of " + std::to_string(binding.inputRow) + " outputs",
+               "as many as an input has");
   }
 
   template <typename Owner>
@@ -300,7 +329,13 @@ void Weights::checkFiles(const std::vector<File>& files) const {
                       "a range within the file's " + std::to_string(file.bytes()) + " bytes");
     };
     for (const WeightSegment& segment : binding.segments)
-      check(files[segment.file], segment.offset, segment.rows * uint64_t(binding.fileRowBytes()));
+      check(files[segment.file], segment.offset, binding.spannedBytes(segment));
+    if (binding.blockScales) {
+      const BlockScales& scales = *binding.blockScales;
+      for (const WeightSegment& segment : binding.segments)
+        check(files[scales.file], scales.offset,
+              (segment.offset - scales.tensorOffset + binding.spannedBytes(segment)) / kBlockScaleBytes);
+    }
     if (binding.float8) check(files[binding.float8->file], binding.float8->offset, scaleBytes(binding));
   }
 }

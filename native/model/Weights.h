@@ -22,6 +22,9 @@ struct WeightSegment {
   uint32_t file = 0;
   uint64_t offset = 0;
   uint32_t rows = 0;
+  uint32_t step = 1;  // these are the first, and every step-th after it, of the rows that lie there
+
+  static constexpr uint32_t kMostStep = 16;
 };
 // Of a matrix that its file has as one byte an element (E4M3, Micikevicius et al. 2022, without infinities), each to be
 // multiplied by the scale of its block. Scales are row-major; the blocks at the matrix's ends may be cut off.
@@ -36,6 +39,13 @@ struct Float8Scales {
   // A block so narrow is none that anybody makes, and would take more memory than what it scales.
   static constexpr uint32_t kLeastColumns = 16;
 };
+// Of a matrix of MXFP4 whose file has blocks and scales as tensors of their own: 16 bytes a block, elements that are
+// neighbours in a byte, the first of them in its low half; and a byte a scale. Segments are rows of the blocks.
+struct BlockScales {
+  uint32_t file = 0;
+  uint64_t offset = 0;        // of the first scale
+  uint64_t tensorOffset = 0;  // of the first block, of which it is the scale
+};
 struct WeightBinding {
   std::string role;
   int32_t layer = -1;
@@ -47,21 +57,35 @@ struct WeightBinding {
   float add = 0;
   std::optional<WeightType> compressed;  // of a matrix: what it is stored in, instead of `type`
   std::optional<Float8Scales> float8;    // of a matrix: it becomes `type`, which is F16, as it is read
+  std::optional<BlockScales> blockScales;
+  // Of a matrix of floats that lies with a row for each input: how long these rows are. Segments begin with the first
+  // input's elements; 0: it lies with a row for each output.
+  uint32_t inputRow = 0;
 
   WeightType storedType() const { return compressed.value_or(type); }
   size_t fileRowBytes() const { return float8 ? columns : weightRowBytes(type, columns); }
+  // From one row of a segment's tensor to the next.
+  size_t pitchBytes() const {
+    return blockScales ? columns / 2 : inputRow != 0 ? weightRowBytes(type, 1) : fileRowBytes();
+  }
+  // From a segment's beginning to the end of what it is read from.
+  uint64_t spannedBytes(const WeightSegment& segment) const {
+    const uint64_t last = uint64_t(segment.rows - 1) * segment.step;
+    return inputRow != 0 ? (uint64_t(columns - 1) * inputRow + last + 1) * pitchBytes() : (last + 1) * pitchBytes();
+  }
 };
 
 struct ExpertWeights {
   StoredMatrix gate{}, up{}, down{};
+  const float *gateBias = nullptr, *upBias = nullptr, *downBias = nullptr;
 };
 struct LayerWeights {
   StoredMatrix q{}, k{}, v{}, o{}, gate{}, up{}, down{}, router{};
   const float *norm1 = nullptr, *norm1Bias = nullptr, *norm2 = nullptr, *norm2Bias = nullptr, *postNorm1 = nullptr,
               *postNorm2 = nullptr;
   const float *qBias = nullptr, *kBias = nullptr, *vBias = nullptr, *oBias = nullptr, *qNorm = nullptr,
-              *kNorm = nullptr;
-  const float *gateBias = nullptr, *upBias = nullptr, *downBias = nullptr;
+              *kNorm = nullptr, *sinks = nullptr;
+  const float *gateBias = nullptr, *upBias = nullptr, *downBias = nullptr, *routerBias = nullptr;
   std::vector<ExpertWeights> experts;
 };
 struct GlobalWeights {

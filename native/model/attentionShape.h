@@ -5,15 +5,23 @@
 
 namespace spillway {
 
-// slopes: those of the decoder, where they are computed with; null without ALiBi.
-inline AttentionShape attentionShape(const DecoderSpec& spec, size_t layer, const float* slopes, float keep) {
-  return {spec.heads, spec.attentionScale,  spec.layerSpecs[layer].window, slopes, spec.alibiRoundToBfloat16,
-          keep,       spec.attentionSoftCap};
+// slopes, sinks: those of the decoder and of the layer, where they are computed with; null without.
+inline AttentionShape attentionShape(const DecoderSpec& spec, size_t layer, const float* slopes, const float* sinks,
+                                     float keep) {
+  return {spec.heads,
+          spec.attentionScale,
+          spec.layerSpecs[layer].window,
+          slopes,
+          spec.alibiRoundToBfloat16,
+          keep,
+          spec.attentionSoftCap,
+          sinks};
 }
 
 // For the processor.
-inline AttentionShape attentionShape(const DecoderSpec& spec, size_t layer, float keep) {
-  return attentionShape(spec, layer, spec.position == PositionKind::Alibi ? spec.alibiSlopes.data() : nullptr, keep);
+inline AttentionShape attentionShape(const DecoderSpec& spec, size_t layer, const float* sinks, float keep) {
+  return attentionShape(spec, layer, spec.position == PositionKind::Alibi ? spec.alibiSlopes.data() : nullptr, sinks,
+                        keep);
 }
 
 }  // namespace spillway

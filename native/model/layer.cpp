@@ -72,7 +72,7 @@ bool hasExperts(const LayerWeights& layer) { return present(layer.router); }
 void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {
   const size_t width = pass.spec.hiddenSize, inner = pass.spec.feedForwardSize, tokens = pass.tokens();
   const ScratchScope scope(pass);
-  const ExpertRouting routing = pass.route(weights.router, input, output);
+  const ExpertRouting routing = pass.route(weights.router, weights.routerBias, input, output);
   float* gathered = pass.scratch.take<float>(tokens * width);
   float* gate = pass.scratch.take<float>(tokens * inner);
   float* up = pass.scratch.take<float>(tokens * inner);
@@ -82,10 +82,10 @@ void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const flo
     if (chosen.count == 0) continue;
     const ExpertWeights& expert = weights.experts[e];
     pass.gatherRows(input, chosen, width, gathered);
-    const ProductJob jobs[] = {{&expert.gate, nullptr, gate, inner}, {&expert.up, nullptr, up, inner}};
+    const ProductJob jobs[] = {{&expert.gate, expert.gateBias, gate, inner}, {&expert.up, expert.upBias, up, inner}};
     pass.multiply(jobs, 2, gathered, chosen.count, width, ProductOf::Others);
     pass.activate(gate, up, chosen.count, inner);
-    pass.multiply(expert.down, nullptr, gate, chosen.count, result, ProductOf::Others);
+    pass.multiply(expert.down, expert.downBias, gate, chosen.count, result, ProductOf::Others);
     pass.scatterRows(result, chosen, width, output);
   }
 }

@@ -47,6 +47,11 @@ export interface DecoderSpec {
     readonly softCap?: number;
     /** RMS norm over each head of q and k before the rotation (Qwen3, Gemma 3). */
     readonly qkNorm: boolean;
+    /**
+     * Each head has a score of its own that counts in the softmax's sum and has no value (gpt-oss). Default: it has
+     * none.
+     */
+    readonly sinks?: boolean;
   };
 
   readonly position:
@@ -77,7 +82,11 @@ export interface DecoderSpec {
      * token.
      */
     readonly kind: 'plain' | 'gated' | 'experts';
-    readonly activation: 'relu' | 'gelu' | 'gelu-tanh' | 'silu';
+    /**
+     * `clamped-swiglu` (gpt-oss), of gated blocks alone: gate is at most 7, up within +-7, and their product is gate *
+     * sigmoid(1.702 gate) * (up + 1).
+     */
+    readonly activation: 'relu' | 'gelu' | 'gelu-tanh' | 'silu' | 'clamped-swiglu';
     /**
      * With `experts` only: how many there are, and how many a token uses (softmax over all, the best few, divided by
      * their sum).

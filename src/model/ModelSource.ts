@@ -1,6 +1,6 @@
 import type { DecoderSpec } from './DecoderSpec.js';
 import type { WeightType } from './weightTypes.js';
-import type { Float8Scales, TensorBinding } from './TensorBinding.js';
+import type { BlockScales, Float8Scales, TensorBinding } from './TensorBinding.js';
 
 /** A tensor as its file lists it, for `inspect` and for binding. */
 export interface TensorInfo {
@@ -14,6 +14,8 @@ export interface TensorInfo {
   readonly bytes: number;
   /** Of F8_E4M3, once they have been found among the other tensors. */
   readonly scales?: Float8Scales;
+  /** Of MXFP4 in safetensors, whose scales are a tensor of their own: `bytes` are those of the blocks. */
+  readonly blockScales?: BlockScales;
 }
 
 /**

@@ -30,6 +30,7 @@ export type LayerRole =
   | 'o.bias'
   | 'q_norm.weight'
   | 'k_norm.weight' // vectors [headDim]
+  | 'sinks' // vector [heads]
   | 'gate.weight'
   | 'gate.bias'
   | 'up.weight'
@@ -37,9 +38,8 @@ export type LayerRole =
   | 'down.weight'
   | 'down.bias'
   | 'router.weight'
-  | `expert.${number}.gate.weight`
-  | `expert.${number}.up.weight`
-  | `expert.${number}.down.weight`;
+  | 'router.bias'
+  | `expert.${number}.${'gate' | 'up' | 'down'}.${'weight' | 'bias'}`;
 
 /**
  * A run of consecutive rows of a matrix (or of consecutive elements of a vector: `rows` elements, rowBytes = element
@@ -51,6 +51,19 @@ export interface TensorSegment {
   /** Byte offset in that file. */
   readonly offset: number;
   readonly rows: number;
+  /** These are the first, and every so-manieth after it, of the rows that lie there. Default 1. */
+  readonly step?: number;
+}
+
+/**
+ * The scales of a matrix of MXFP4 whose file has blocks and scales as tensors of their own: 16 bytes a block, elements
+ * that are neighbours in a byte, the first of them in its low half; and a byte a scale.
+ */
+export interface BlockScales {
+  /** Index into the model's list of files. */
+  readonly file: number;
+  /** Byte offset of the first scale in that file. */
+  readonly offset: number;
 }
 
 /**
@@ -91,6 +104,13 @@ export interface TensorBinding {
    * tensor's byte offset and rows, which the blocks divide.
    */
   readonly float8?: Float8Scales & { readonly tensorOffset: number; readonly tensorRows: number };
+  /** Of a matrix of MXFP4 in two tensors: segments are rows of the blocks, whose tensor begins at this byte offset. */
+  readonly blockScales?: BlockScales & { readonly tensorOffset: number };
+  /**
+   * Of a matrix of floats that lies with a row for each input: how many elements these rows have. Segments begin with
+   * the first input's.
+   */
+  readonly inputRow?: number;
   /** Added to every element of a vector on loading (Gemma's norms in safetensors: 1). Default 0. */
   readonly add?: number;
 }

@@ -66,6 +66,8 @@ const COMPANIES: readonly (readonly [string, Partial<EngineOptions>])[] = [
   ['gemma3-mixed.gguf', {}],
   ['mixtral', {}],
   ['qwen3-moe', {}],
+  ['gpt-oss-mxfp4', {}],
+  ['gpt-oss-MXFP4.gguf', { compressCache: '8bit', sparseAttention: 0.3 }],
   ['falcon-rw', {}],
   ['opt-post-projected', {}],
   ['llama-Q4_1.gguf', { compressCache: '4bit', sparseAttention: 0.3 }],

@@ -37,6 +37,7 @@ const MODELS: readonly (readonly [string, Partial<EngineOptions>])[] = [
   ['llama-Q4_1.gguf', {}],
   ['gemma3-mixed.gguf', {}],
   ['mixtral', {}],
+  ['gpt-oss-MXFP4.gguf', {}],
   ['falcon-rw', {}],
   ['llama-Q4_1.gguf', { precision: 'float32' }],
   ['llama-Q4_1.gguf', { compressCache: '4bit', sparseAttention: 0.3 }],

@@ -93,6 +93,7 @@ describe.each([
   ['opt-post-projected', [[1, 1]]],
   ['falcon-rw', [[1, 1]]],
   ['mixtral', [[1, 1]]],
+  ['gpt-oss-mxfp4', [[1, 2]]],
   [
     'qwen2',
     [

@@ -44,6 +44,8 @@ describe.each([
   'gemma3-mixed.gguf',
   'mixtral',
   'qwen3-moe-Q4_0.gguf',
+  'gpt-oss',
+  'gpt-oss-mxfp4',
   'falcon-new',
   'phi3-float8',
 ])('%s with weights on disk', (name) => {

@@ -94,6 +94,7 @@ describe.each([
   'qwen2',
   'qwen3',
   'qwen3-moe-Q4_0.gguf',
+  'gpt-oss-MXFP4.gguf',
   'phi3',
   'gemma2-Q8_0.gguf',
   'gemma3-mixed.gguf',

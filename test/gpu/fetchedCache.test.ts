@@ -83,6 +83,7 @@ describe.each([
   ['mistral', { compressCache: '8bit' }],
   ['gemma3-mixed.gguf', { compressCache: '4bit' }],
   ['qwen3', { precision: 'float32' }],
+  ['gpt-oss-MXFP4.gguf', {}],
   ['gemma2-Q8_0.gguf', { sparseAttention: 0.4, compressCache: '8bit' }],
 ] as const)('%s, %j', (name, more) => {
   test('a row has the bits of a cache on the GPU wherever its pages are, whatever its company', async () => {

@@ -180,13 +180,13 @@ void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
   });
 }
 
-ExpertRouting CpuPass::route(const StoredMatrix& router, const float* input, float* output) const {
+ExpertRouting CpuPass::route(const StoredMatrix& router, const float* bias, const float* input, float* output) const {
   const size_t count = tokens(), width = spec.hiddenSize;
   float* logits = scratch.take<float>(count * spec.experts);
   const ExpertRouting routing{scratch.take<ExpertChoice>(count * spec.expertsPerToken), scratch.take<uint32_t>(count),
                               scratch.take<float>(count), nullptr};
   // A rounding that changes the choice of experts would change everything after it.
-  multiply(router, nullptr, input, count, logits, ProductOf::Exact);
+  multiply(router, bias, input, count, logits, ProductOf::Exact);
   forRows(count, size_t(spec.experts) * spec.expertsPerToken + width, [&](size_t t, unsigned) {
     chooseExperts(compute.kernels.rows, logits + t * spec.experts, spec.experts, spec.expertsPerToken,
                   routing.choices + t * spec.expertsPerToken);

@@ -27,7 +27,7 @@ void CpuPass::attend(size_t layer) const {
                               batch.pagePointers.data() + range.firstPage,
                               range.sequence->promptTokens};
   }
-  const AttentionShape shape = attentionShape(spec, layer, keepKeys);
+  const AttentionShape shape = attentionShape(spec, layer, weights.layer(layer).sinks, keepKeys);
   spillway::attend(compute, cache.layout(), shape, batch.attentionRows.data(), batch.attentionRows.size(),
                    spec.queryWidth(), spec.queryWidth(), scratch);
 }

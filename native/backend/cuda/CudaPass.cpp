@@ -211,7 +211,7 @@ void CudaPass::finishHeads(size_t layer, float* keys, float*) const {
 
 // The choice is made on the host, which has to know how many tokens go to which expert; their lists lie behind one
 // another on the device.
-ExpertRouting CudaPass::route(const StoredMatrix& router, const float* input, float* output) const {
+ExpertRouting CudaPass::route(const StoredMatrix& router, const float* bias, const float* input, float* output) const {
   const size_t count = tokens(), choiceCount = count * spec.expertsPerToken;
   float* logits = scratch.take<float>(count * spec.experts);
   float* hostLogits = host.take<float>(count * spec.experts);
@@ -220,7 +220,7 @@ ExpertRouting CudaPass::route(const StoredMatrix& router, const float* input, fl
   auto* chosen = host.take<uint32_t>(choiceCount);
   auto* shares = host.take<float>(choiceCount);
   // A rounding that changes the choice of experts would change everything after it.
-  multiply(router, nullptr, input, count, logits, ProductOf::Exact);
+  multiply(router, bias, input, count, logits, ProductOf::Exact);
   size_t listed = 0;
   if (!measuring) {
     link->download(hostLogits, logits, count * spec.experts * sizeof(float));

@@ -73,7 +73,8 @@ AttentionRow HostAttention::rowOf(size_t token, uint32_t count) const {
 
 void HostAttention::attendRows(size_t rows) const {
   const DecoderSpec& spec = pass_.spec;
-  const AttentionShape shape = attentionShape(spec, layer_, pass_.keepKeys);
+  // Sinks join the sums where partial results are merged, on the device.
+  const AttentionShape shape = attentionShape(spec, layer_, nullptr, pass_.keepKeys);
   spillway::attend(pass_.compute, pass_.layout(), shape, pass_.batch.attentionRows.data(), rows, spec.queryWidth(),
                    spec.queryWidth(), pass_.host);
 }

@@ -185,6 +185,7 @@ struct TokenAttention {
       partials.otherWeights = host.partials() + first * spec.heads;
       partials.otherValues = host.values() + first * spec.queryWidth();
     }
+    partials.sinks = shape.sinks;
     cuda::combineSplits(pass.link->stream(), partials, some, spec.heads, spec.headDim, queriesOf(first),
                         spec.queryWidth());
   }
@@ -222,7 +223,8 @@ void attendTo(const CudaPass& pass, size_t layer, const BatchPart& part) {
   const size_t tokens = pass.tokens(), elements = tokens * spec.queryWidth();
   const bool inRanges =
       pass.compute.precision == Precision::Default && cuda::hasPrefillAttention(rangeLayout(pass.layout()));
-  const AttentionShape shape = attentionShape(spec, layer, pass.constants.slopes, pass.keepKeys);
+  const AttentionShape shape =
+      attentionShape(spec, layer, pass.constants.slopes, pass.weights.layer(layer).sinks, pass.keepKeys);
 
   const bool uploads = inRanges && pass.hostPages.pages() != 0 && !pass.fetches,
              halves = inRanges && isQuantised(pass.layout().type);

@@ -120,6 +120,7 @@ void describe(const Run& run, size_t row, uint32_t kvHead, uint32_t firstToken, 
   task.window = run.shape.window;
   task.slopes = run.shape.alibiSlopes == nullptr ? nullptr : run.shape.alibiSlopes + kvHead * group;
   task.roundToBfloat16 = run.shape.alibiRoundToBfloat16;
+  task.sinks = run.shape.sinks == nullptr ? nullptr : run.shape.sinks + kvHead * group;
   task.exact = run.exact;
   task.keep = run.shape.keep;
   task.denseBefore = range.denseBefore;

@@ -35,6 +35,9 @@ struct AttentionShape {
   float keep = 1.0f;
   // Above 0 (Gemma 2), and without slopes: score = softCap * tanh(q . k * scale / softCap).
   float softCap = 0;
+  // Attention sinks (gpt-oss), [heads], or null: a score beside those of the keys, which counts in the softmax's sum
+  // and has no value. Not where partials are kept: whoever merges these adds it.
+  const float* sinks = nullptr;
 };
 
 // A range of consecutive tokens of one row. Their own keys and values are in the pages already.

@@ -31,7 +31,8 @@ struct AttentionBlock {
   uint32_t window;      // 0: all keys up to the query's own
   const float* slopes;  // [groupHeads] or null
   bool roundToBfloat16;
-  bool exact;  // quantised caches: products as good as in float32
+  const float* sinks;  // [groupHeads] or null
+  bool exact;          // quantised caches: products as good as in float32
 
   float keep;            // top-k sparse attention where below 1: the share of the keys whose values a query takes
   uint32_t denseBefore;  // queries at positions under this one are a prompt's: they take all of them nevertheless

@@ -127,6 +127,19 @@ static inline f32x16 gelu(f32x16 x) {
   return fnma(z, tail, relu(x));
 }
 
+// What is not a number stays so: max() and min() keep their second argument.
+static inline f32x16 clampedGate(f32x16 x) {
+  const f32x16 gate = min(set1(kSwigluLimit), x);
+  return timesLogistic(gate, mul(gate, set1(kSwigluSteepness)));
+}
+
+static void clampedSwiglu(float* x, const float* up, size_t n) {
+  mapVectors(x, x, n, [=](f32x16 v, size_t i, size_t count) {
+    const f32x16 factor = max(set1(-kSwigluLimit), min(set1(kSwigluLimit), loadFirst(up + i, count)));
+    return mul(clampedGate(v), add(factor, set1(1.0f)));
+  });
+}
+
 template <typename Function>
 static void activateWith(Function function, float* x, const float* up, size_t n) {
   if (up == nullptr)
@@ -141,6 +154,7 @@ void activate(Activation activation, float* x, const float* up, size_t n) {
     case Activation::Gelu: return activateWith([](f32x16 v) { return gelu(v); }, x, up, n);
     case Activation::GeluTanh: return activateWith([](f32x16 v) { return geluTanh(v); }, x, up, n);
     case Activation::Silu: return activateWith([](f32x16 v) { return silu(v); }, x, up, n);
+    case Activation::ClampedSwiglu: return clampedSwiglu(x, up, n);
   }
 }
 

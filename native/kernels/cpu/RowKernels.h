@@ -6,7 +6,10 @@
 
 namespace spillway {
 
-enum class Activation : uint8_t { Relu, Gelu, GeluTanh, Silu };
+// ClampedSwiglu (gpt-oss) is one of gated blocks alone: gate is at most 7, up within +-7, and
+// gate * sigmoid(1.702 gate) * (up + 1).
+enum class Activation : uint8_t { Relu, Gelu, GeluTanh, Silu, ClampedSwiglu };
+constexpr float kSwigluLimit = 7.0f, kSwigluSteepness = 1.702f;
 
 struct RowKernels {
   // y = x / sqrt(mean(x²) + epsilon) * weight. y may be x.

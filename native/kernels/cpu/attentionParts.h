@@ -185,6 +185,14 @@ static void takeQueries(const AttentionBlock& block, const Workspace& work) {
   }
 }
 
+// A query's sum of weights, its sink's among them: far above all scores it is infinite, and the outputs are zero.
+static inline float sumWithSink(const AttentionBlock& block, const Workspace& work, uint32_t q) {
+  if (block.sinks == nullptr) return work.sum[q];
+  float weights[16];
+  store(weights, exp(set1(block.sinks[q % block.groupHeads] - work.maximum[q])));
+  return work.sum[q] + weights[0];
+}
+
 // outputs = sums over values / sums of weights, or both by themselves
 static inline void writeOutputs(const AttentionBlock& block, const Workspace& work) {
   const size_t stride = cacheValueStride(block.layout), headDim = block.layout.headDim;
@@ -196,7 +204,7 @@ static inline void writeOutputs(const AttentionBlock& block, const Workspace& wo
       partial[0] = work.maximum[q];
       partial[1] = work.sum[q];
     }
-    const f32x16 sum = set1(block.partials != nullptr ? 1.0f : work.sum[q]);
+    const f32x16 sum = set1(block.partials != nullptr ? 1.0f : sumWithSink(block, work, q));
     for (size_t d = 0; d < headDim; d += 16)
       storePartial(to + d, div(load(work.merged + q * stride + d), sum), headDim - d < 16 ? headDim - d : 16);
   }

@@ -41,6 +41,7 @@ struct AttentionPartials {
   // What was computed elsewhere, merged last: [queries] and [queries, headDim], or null.
   const AttentionPartial* otherWeights = nullptr;
   const float* otherValues = nullptr;
+  const float* sinks = nullptr;  // AttentionShape's: their weights join the sums as parts are merged
 };
 
 // Tokens that see the same first keys, in the same pages, from position 0 on.

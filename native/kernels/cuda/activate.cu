@@ -7,8 +7,7 @@ template <Activation Kind>
 __global__ void activateKernel(float* x, const float* up, size_t n) {
   const size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= n) return;
-  const float value = activated<Kind>(x[i]);
-  x[i] = up == nullptr ? value : value * up[i];
+  x[i] = up == nullptr ? activated<Kind>(x[i]) : activated<Kind>(x[i], up[i]);
 }
 
 }  // namespace

@@ -21,6 +21,20 @@ __device__ __forceinline__ float activated(float x) {
   return 0.5f * fmaxf(x, -200.0f) * erfcf(-0.707106781f * x);
 }
 
+// Times `up`, of a gated block.
+template <Activation Kind>
+__device__ __forceinline__ float activated(float x, float up) {
+  if constexpr (Kind == Activation::ClampedSwiglu) {
+    // In comparisons a NaN stays one.
+    const float gate = x > kSwigluLimit ? kSwigluLimit : x, factor = up > kSwigluLimit    ? kSwigluLimit
+                                                                     : up < -kSwigluLimit ? -kSwigluLimit
+                                                                                          : up;
+    return timesLogistic(gate, gate * kSwigluSteepness) * (factor + 1.0f);
+  } else {
+    return activated<Kind>(x) * up;
+  }
+}
+
 // run(kind), with the activation as a type.
 template <typename Run>
 void withActivation(Activation activation, Run run) {
@@ -29,6 +43,7 @@ void withActivation(Activation activation, Run run) {
     case Activation::Gelu: return run(std::integral_constant<Activation, Activation::Gelu>());
     case Activation::GeluTanh: return run(std::integral_constant<Activation, Activation::GeluTanh>());
     case Activation::Silu: return run(std::integral_constant<Activation, Activation::Silu>());
+    case Activation::ClampedSwiglu: return run(std::integral_constant<Activation, Activation::ClampedSwiglu>());
   }
 }
 

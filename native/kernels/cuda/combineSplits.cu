@@ -4,6 +4,7 @@ namespace spillway::cuda {
 namespace {
 
 // A block a query. Parts in order, then what comes from elsewhere; each weighs exp(its maximum - the largest of all).
+// A sink far above that is infinite, and the outputs are zero.
 __global__ void combineSplitsKernel(AttentionPartials partials, uint32_t heads, uint32_t headDim, float* outputs,
                                     size_t outputStride) {
   const size_t query = size_t{blockIdx.x} * heads + blockIdx.y;
@@ -17,6 +18,7 @@ __global__ void combineSplitsKernel(AttentionPartials partials, uint32_t heads, 
   for (uint32_t part = 0; part < partials.parts; part++)
     if (weights[part].sum != 0) sum = fmaf(weights[part].sum, expf(weights[part].maximum - maximum), sum);
   if (others) sum = fmaf(other.sum, expf(other.maximum - maximum), sum);
+  if (partials.sinks != nullptr) sum += expf(partials.sinks[blockIdx.y] - maximum);
   for (uint32_t d = threadIdx.x; d < headDim; d += blockDim.x) {
     float total = 0;
     for (uint32_t part = 0; part < partials.parts; part++)

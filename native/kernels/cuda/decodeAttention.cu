@@ -31,7 +31,9 @@ void decodeAttention(cudaStream_t stream, const CacheLayout& layout, const Atten
                      const AttentionToken* tokens, size_t count, const float* queries, size_t queryStride,
                      float* outputs, size_t outputStride, const AttentionPartials& partials) {
   attendParts(stream, layout, shape, tokens, count, queries, queryStride, partials);
-  combineSplits(stream, partials, count, shape.heads, layout.headDim, outputs, outputStride);
+  AttentionPartials merged = partials;
+  merged.sinks = shape.sinks;
+  combineSplits(stream, merged, count, shape.heads, layout.headDim, outputs, outputStride);
 }
 
 }  // namespace spillway::cuda

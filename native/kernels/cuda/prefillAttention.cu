@@ -40,15 +40,23 @@ struct Lane {
   float maximum[2], sum[2];
 };
 
+constexpr float kLog2OfE = 1.44269504f;
+__device__ __forceinline__ bool isPlain(const AttentionShape& shape) {
+  return shape.alibiSlopes == nullptr && shape.softCap == 0;
+}
+// What a lane's scores, which are products where they are plain, are multiplied by to become exponents of two.
+__device__ __forceinline__ float scoreExponent(const AttentionShape& shape) {
+  return isPlain(shape) ? shape.scale * kLog2OfE : kLog2OfE;
+}
+
 // Masks, scales and exponentiates a tile's scores, and rescales what is there. Powers of two are what the device has an
 // instruction for; where the score is the product times a factor, that factor goes into the exponent's.
 template <int TileTokens, int MostTiles>
 __device__ __forceinline__ void softmaxTile(const Task& task, Lane<TileTokens, MostTiles>& lane,
                                             const uint32_t position[2], const uint32_t head[2], uint32_t first,
                                             uint32_t part) {
-  constexpr float kLog2OfE = 1.44269504f;
-  const bool plain = task.shape.alibiSlopes == nullptr && task.shape.softCap == 0;
-  const float exponent = plain ? task.shape.scale * kLog2OfE : kLog2OfE;
+  const bool plain = isPlain(task.shape);
+  const float exponent = scoreExponent(task.shape);
 #pragma unroll
   for (int row = 0; row < 2; row++) {
     const uint32_t begin = firstVisible(task.shape, position[row]);
@@ -196,6 +204,8 @@ __global__ __launch_bounds__(kThreads) void prefillAttentionKernel(Task task) {
     float sum = lane.sum[i];
     sum += __shfl_xor_sync(kAllLanes, sum, 1);
     sum += __shfl_xor_sync(kAllLanes, sum, 2);
+    if (task.shape.sinks != nullptr)
+      sum += exp2Approximate(task.shape.sinks[head[i]] * kLog2OfE - lane.maximum[i] * scoreExponent(task.shape));
     const float share = 1.0f / sum;
     const uint32_t query = firstQuery + 16 * warp + row + 8 * i;
     if (query >= queryCount) continue;

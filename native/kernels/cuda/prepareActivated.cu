@@ -13,10 +13,8 @@ __global__ __launch_bounds__(kMostRowThreads, kRowBlocks) void prepareActivatedK
     float factors[8];
     if (up != nullptr) loadEight(up + blockIdx.x * to.columns, i, count, factors);
 #pragma unroll
-    for (unsigned k = 0; k < 8; k++) {
-      const float value = activated<Kind>(v[k]);
-      result[k] = up == nullptr ? value : value * factors[k];
-    }
+    for (unsigned k = 0; k < 8; k++)
+      result[k] = up == nullptr ? activated<Kind>(v[k]) : activated<Kind>(v[k], factors[k]);
   });
 }
 

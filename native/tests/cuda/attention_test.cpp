@@ -32,6 +32,11 @@ const AttentionCase kCases[] = {
     {{CacheType::F32, 1, 48, 32}, 2, 0, false, false, 1, 0, Precision::Float32, 1.5f},
     {{CacheType::Q8, 1, 64, 32}, 2, 0, false, false, 1, 0, Precision::Float32, 1.5f},
     {{CacheType::Q4, 1, 128, 16}, 3, 40, false, false, 1, 0, Precision::Float32, 1.5f},
+    {{CacheType::F16, 2, 64, 32}, 16, 0, false, false, 1, 0, Precision::Float32, 0, true},
+    {{CacheType::F16, 1, 64, 16}, 8, 20, false, false, 1, 0, Precision::Float32, 1.5f, true},
+    {{CacheType::F32, 2, 48, 32}, 4, 0, false, false, 1, 0, Precision::Float32, 0, true},
+    {{CacheType::Q8, 1, 64, 32}, 8, 0, false, false, 1, 0, Precision::Float32, 0, true},
+    {{CacheType::Q4, 1, 64, 16}, 3, 40, true, false, 1, 0, Precision::Float32, 0, true},
 };
 
 class CudaAttention : public testing::TestWithParam<AttentionCase> {

@@ -109,6 +109,13 @@ TEST(CudaRowKernels, NormsAndActivationsAsHalvesAreThoseOfTheirResults) {
                                   "copy");
                             activate(testStream(), activation, out.get(), up, x.size());
                           });
+    expectSameAsApart(
+        [&](const HalfRows& to) { prepareActivated(testStream(), Activation::ClampedSwiglu, in.get(), by.get(), to); },
+        [&] {
+          check(cudaMemcpyAsync(out.get(), in.get(), x.size() * sizeof(float), cudaMemcpyDeviceToDevice, testStream()),
+                "copy");
+          activate(testStream(), Activation::ClampedSwiglu, out.get(), by.get(), x.size());
+        });
   }
 }
 
@@ -156,6 +163,19 @@ TEST(CudaRowKernels, Activations) {
         expectClose(in.values(), expected, 2e-6f, 2e-6f, "activation " + std::to_string(static_cast<int>(activation)));
       });
     }
+}
+
+TEST(CudaRowKernels, ClampedSwigluIsTheCpus) {
+  std::vector<float> x = normalNumbers(1003, 16, 6), factor = normalNumbers(1003, 17, 6);
+  for (const float value : {kInfinity, -kInfinity, kNan, 0.0f})
+    for (const float by : {2.0f, kInfinity, -kInfinity, kNan}) x.push_back(value), factor.push_back(by);
+  std::vector<float> expected = x;
+  cpu().activate(Activation::ClampedSwiglu, expected.data(), factor.data(), x.size());
+  underEverySeed([&] {
+    const DeviceArray<float> in(x), by(factor);
+    activate(testStream(), Activation::ClampedSwiglu, in.get(), by.get(), x.size());
+    expectClose(in.values(), expected, 2e-6f, 2e-6f, "clamped swiglu");
+  });
 }
 
 TEST(CudaRowKernels, SoftCaps) {

@@ -56,12 +56,12 @@ class RowsOnDevice {
       queries.insert(queries.end(), from, from + static_cast<long>(part.count * width));
     }
     const std::vector<float> slopeValues = case_.slopes();
-    const DeviceArray<float> slopes(slopeValues), in(queries), out(queries.size());
+    const DeviceArray<float> slopes(slopeValues), sinks(sinksOf(case_)), in(queries), out(queries.size());
     const DeviceArray<AttentionToken> tokenArray(tokens);
     const AttentionShape shape = {case_.heads,   1.0f / std::sqrt(static_cast<float>(case_.layout.headDim)),
                                   case_.window,  case_.alibi ? slopes.get() : nullptr,
                                   case_.rounded, case_.keep,
-                                  case_.softCap};
+                                  case_.softCap, case_.sunk ? sinks.get() : nullptr};
     float* to = inPlace ? in.get() : out.get();
     if (ranges) {
       const DeviceArray<AttentionRange> rangeArray(spans);
@@ -72,7 +72,8 @@ class RowsOnDevice {
       const uint32_t partCount = attentionParts(last);
       const DeviceArray<AttentionPartial> weights(tokens.size() * case_.heads * partCount);
       const DeviceArray<float> values(tokens.size() * case_.heads * partCount * case_.layout.headDim);
-      const AttentionPartials partials = {weights.get(), values.get(), partCount};
+      AttentionPartials partials = {weights.get(), values.get(), partCount};
+      partials.sinks = shape.sinks;
       std::vector<AttentionBundle> bundleList;
       std::vector<uint32_t> memberList, keysInCommon(tokens.size());
       uint32_t mostKeys = 0;

@@ -16,6 +16,8 @@ const AttentionCase kCases[] = {
     {{CacheType::Q4, 2, 80, 32}, 2, 270, false, false, 0.05f},
     {{CacheType::F16, 2, 64, 32}, 4, 0, false, false, 0.2f, 0, Precision::Float32, 1.5f},
     {{CacheType::Q8, 1, 80, 32}, 2, 300, false, false, 0.3f, 0, Precision::Float32, 1.5f},
+    {{CacheType::F16, 2, 64, 32}, 4, 0, false, false, 0.2f, 0, Precision::Float32, 0, true},
+    {{CacheType::Q4, 1, 64, 16}, 8, 128, false, false, 0.3f, 0, Precision::Float32, 0, true},
 };
 
 class CudaSparseAttention : public testing::TestWithParam<AttentionCase> {};
@@ -97,7 +99,9 @@ TEST_P(CudaSparseAttention, OverKeysOnBothSidesIsThatOfOne) {
       std::vector<AttentionPartial> others;
       for (size_t i = 0; i < count * heads; i++) others.push_back({partials[2 * i], partials[2 * i + 1]});
       const DeviceArray<AttentionPartial> othersThere(others), weights(count * heads * parts);
-      const AttentionPartials merged = {weights.get(), partValues.get(), parts, othersThere.get(), valuesThere.get()};
+      const DeviceArray<float> sinks(sinksOf(c));
+      const AttentionPartials merged = {weights.get(),     partValues.get(),  parts,
+                                        othersThere.get(), valuesThere.get(), c.sunk ? sinks.get() : nullptr};
       attendKept(testStream(), c.layout, shape, tokens.get(), count, {scores.get(), keys}, cutsThere.get(), merged);
       combineSplits(testStream(), merged, count, c.heads, c.layout.headDim, outputs.get(), width);
       expectClose(outputs.values(), wanted, 2e-6f, 2e-5f, c.name() + ", " + std::to_string(keys) + " keys there");

@@ -38,13 +38,14 @@ struct AttentionCase {
   uint32_t denseBefore = 0;
   Precision precision = Precision::Float32;
   float softCap = 0;
+  bool sunk = false;
 
   std::string name() const {
     return std::string(cacheTypeName(layout.type)) + " heads " + std::to_string(heads) + "/" +
            std::to_string(layout.kvHeads) + " of " + std::to_string(layout.headDim) + ", pages of " +
            std::to_string(layout.pageTokens) + ", window " + std::to_string(window) +
            (alibi ? rounded ? ", rounded alibi" : ", alibi" : "") +
-           (softCap > 0 ? ", capped at " + std::to_string(softCap) : "") +
+           (softCap > 0 ? ", capped at " + std::to_string(softCap) : "") + (sunk ? ", sinks" : "") +
            (keep < 1 ? ", keeping " + std::to_string(keep) : "") +
            (precision == Precision::Float32 ? "" : ", default precision");
   }
@@ -55,6 +56,13 @@ struct AttentionCase {
     return values;
   }
 };
+
+inline std::vector<float> sinksOf(const AttentionCase& c) {
+  std::vector<float> values;
+  for (uint32_t head = 0; head < c.heads && c.sunk; head++)
+    values.push_back(static_cast<float>((head * 5 + 3) % 7) - 3.0f);
+  return values;
+}
 
 inline std::vector<float> randomNumbers(size_t n, unsigned seed) {
   std::mt19937 random(seed);
@@ -115,11 +123,11 @@ class TestRow {
 inline void runAttention(InstructionSet set, unsigned threads, const AttentionCase& c,
                          const std::vector<AttentionRow>& rows, size_t queryStride, size_t outputStride) {
   ThreadPool pool(threads);
-  const std::vector<float> slopes = c.slopes();
+  const std::vector<float> slopes = c.slopes(), sinks = sinksOf(c);
   const AttentionShape shape = {c.heads,   1.0f / std::sqrt(static_cast<float>(c.layout.headDim)),
                                 c.window,  c.alibi ? slopes.data() : nullptr,
                                 c.rounded, c.keep,
-                                c.softCap};
+                                c.softCap, c.sunk ? sinks.data() : nullptr};
   size_t longest = 0;
   for (const AttentionRow& row : rows) longest = std::max<size_t>(longest, row.firstPosition + row.tokens);
   const size_t bytes = attentionScratchBytes(c.layout, c.heads, rows.size(), threads, c.keep < 1 ? longest : 0);
@@ -227,7 +235,7 @@ inline std::vector<double> referenceAttention(const AttentionCase& c, const Test
                                               uint32_t position) {
   const uint32_t headDim = c.layout.headDim, group = c.heads / c.layout.kvHeads;
   const double scale = 1.0f / std::sqrt(static_cast<float>(headDim));
-  const std::vector<float> slopes = c.slopes();
+  const std::vector<float> slopes = c.slopes(), sinks = sinksOf(c);
   const bool rounded = isRounded(c, position);
   const float most = static_cast<float>(std::floor(std::sqrt(2147483647.0 / (headDim + headDim % 2))));
   const size_t seen = (position + 1) * row.keyWidth;
@@ -266,6 +274,7 @@ inline std::vector<double> referenceAttention(const AttentionCase& c, const Test
       maximum = *std::max_element(weights.begin(), weights.end());
     }
     for (double& weight : weights) weight = std::exp(weight - maximum), sum += weight;
+    if (c.sunk) sum += std::exp(sinks[head] - maximum);
     for (uint32_t d = 0; d < headDim; d++) {
       double total = 0;
       for (uint32_t t = first; t <= position; t++)

@@ -26,6 +26,7 @@ AttentionCase randomCase(std::mt19937& random) {
   c.denseBefore = oneOf(random, {0, 3, 20, 80, 1000});
   c.precision = random() % 2 ? Precision::Default : Precision::Float32;
   if (!c.alibi && (c.heads + c.layout.headDim) % 3 == 0) c.softCap = 1.5f;  // no draw: the others stay as they are
+  c.sunk = (c.heads + c.layout.headDim) % 4 == 1;
   return c;
 }
 
@@ -99,6 +100,42 @@ TEST(Attention, SoftCapsBoundScoresThatAreFarBeyondThem) {
   }
 }
 
+TEST(Attention, SinksTakeTheirShareOfEveryKindOfCache) {
+  for (const CacheType type : kCacheTypes) {
+    for (const float keep : {1.0f, 0.2f}) {
+      AttentionCase c = {{type, 2, 80, 32}, 6, 0, false, false, keep};
+      c.sunk = true;
+      TestRow row(c, 300, 14);
+      expectRight(c, row, attendWhole(bestInstructionSet(), 2, c, row));
+    }
+  }
+}
+
+// One so low counts nothing, bit by bit; one so high leaves nothing; and what is not a number shows.
+TEST(Attention, SinksOfAnySize) {
+  const AttentionCase c = {{CacheType::F16, 1, 64, 32}, 4, 0, false, false};
+  TestRow row(c, 40, 15);
+  const std::vector<float> expected = attendWhole(bestInstructionSet(), 1, c, row);
+  const auto attendWith = [&](float sink) {
+    ThreadPool pool(1);
+    const std::vector<float> sinks(c.heads, sink);
+    AttentionShape shape = {c.heads, 0.125f, 0, nullptr, false};
+    shape.sinks = sinks.data();
+    std::vector<float> outputs(row.queries.size());
+    const AttentionRow whole = row.range(0, row.tokens, outputs.data());
+    std::vector<float> memory(attentionScratchBytes(c.layout, c.heads, 1, 1) / sizeof(float) + 16);
+    auto* aligned = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64);
+    Scratch scratch(aligned, (memory.size() - 16) * sizeof(float));
+    attend({kernelsFor(bestInstructionSet()), pool, Precision::Float32}, c.layout, shape, &whole, 1, row.queryWidth,
+           row.queryWidth, scratch);
+    return outputs;
+  };
+  expectSame(expected, attendWith(-std::numeric_limits<float>::infinity()), "minus infinity");
+  expectSame(expected, attendWith(-1e30f), "very low");
+  for (const float output : attendWith(1e30f)) ASSERT_EQ(output, 0.0f);
+  for (const float output : attendWith(std::numeric_limits<float>::quiet_NaN())) ASSERT_TRUE(std::isnan(output));
+}
+
 TEST(Attention, SoftCapsHideNoScoreThatIsNoNumber) {
   for (const float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     AttentionCase c = {{CacheType::F32, 1, 16, 32}, 1, 0, false, false};
@@ -159,6 +196,7 @@ TEST(Attention, KeysElsewhereAreNotSeenAndPartialsAreToBeDivided) {
     AttentionCase c = randomCase(random);
     if (c.keep < 1) c.keep = 1;
     c.window = 0;
+    c.sunk = false;  // whoever merges adds them
     TestRow row(c, 2 + random() % (round % 4 == 0 ? 400 : 90), random());
     const uint32_t position = row.tokens - 1, firstKey = uint32_t(random() % row.tokens);
     AttentionCase windowed = c;

@@ -210,6 +210,7 @@ double activationOf(Activation activation, double x) {
     case Activation::Gelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
     case Activation::GeluTanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     case Activation::Silu: return x / (1 + std::exp(-x));
+    case Activation::ClampedSwiglu: return std::min(x, 7.0) / (1 + std::exp(-1.702 * std::min(x, 7.0)));
   }
   return 0;
 }
@@ -248,6 +249,29 @@ TEST(RowKernels, ActivationsTimesAFactorForAnyLength) {
       expectNear(y, expected, 1e-5, 1e-6, "activate");
     }
   }
+}
+
+TEST(RowKernels, ClampedSwigluWithinAndBeyondItsLimits) {
+  std::vector<float> x, up;
+  for (int i = -120; i <= 120; i++)
+    for (int j = -120; j <= 120; j += 5)
+      x.push_back(static_cast<float>(i) / 10), up.push_back(static_cast<float>(j) / 10);
+  for (const float odd : {kInfinity, -kInfinity, 1e30f, -1e30f, 0.0f, -0.0f})
+    for (const float by : {3.0f, kInfinity, -kInfinity}) x.push_back(odd), up.push_back(by);
+  const auto activated = [](const std::vector<float>& gates, const std::vector<float>& factors) {
+    return onAllSets("activate", gates.size(), [&](const RowKernels& kernels) {
+      Exact<float> in(gates), by(factors);
+      kernels.activate(Activation::ClampedSwiglu, in.get(), by.get(), gates.size());
+      return in.vector();
+    });
+  };
+  const std::vector<float> y = activated(x, up);
+  for (size_t i = 0; i < x.size(); i++) {
+    const double gate = x[i] == -kInfinity ? 0.0 : activationOf(Activation::ClampedSwiglu, x[i]);
+    const double expected = gate * (std::max(-7.0, std::min(7.0, static_cast<double>(up[i]))) + 1);
+    ASSERT_NEAR(y[i], expected, 2e-6 + 2e-7 * std::fabs(expected)) << x[i] << " and " << up[i];
+  }
+  for (const float output : activated({kNan, 1.0f, kNan}, {1.0f, kNan, kNan})) EXPECT_TRUE(std::isnan(output));
 }
 
 TEST(RowKernels, ActivationsOfExtremeValues) {

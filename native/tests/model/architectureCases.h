@@ -117,6 +117,16 @@ inline const Case kCases[] = {
        s.logitSoftCap = 2;
      },
      false},
+    {"gpt_oss",
+     [](DecoderSpec& s) {
+       rotary(s, RotaryStyle::Halves, 16, 1.35f);
+       s.layerSpecs[0].window = 7;
+       s.attentionSinks = true;
+       s.feedForward = FeedForwardKind::Experts;
+       s.activation = Activation::ClampedSwiglu;
+       s.experts = 5;
+       s.expertsPerToken = 2;
+     }},
 };
 
 }  // namespace spillway::fixture

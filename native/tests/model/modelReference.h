@@ -81,6 +81,7 @@ struct Decoder {
       case Activation::Gelu: return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
       case Activation::GeluTanh: return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
       case Activation::Silu: return x / (1 + std::exp(-x));
+      case Activation::ClampedSwiglu: return std::min(x, 7.0) / (1 + std::exp(-1.702 * std::min(x, 7.0)));
     }
     return x;
   }
@@ -139,6 +140,7 @@ struct Decoder {
         maximum = std::max(maximum, scores.back());
       }
       for (double& s : scores) sum += s = std::exp(s - maximum);
+      if (spec.attentionSinks) sum += std::exp(find(layer, "sinks")->values[h] - maximum);
       for (size_t p = first; p <= position; p++) {
         for (size_t i = 0; i < spec.headDim; i++)
           out[h * spec.headDim + i] += scores[p - first] / sum * values[size_t(layer)][p][kv + i];
@@ -149,7 +151,9 @@ struct Decoder {
   Vector gated(int layer, const std::string& prefix, const Vector& x) const {
     Vector gate = linear(layer, prefix + "gate", x);
     const Vector up = linear(layer, prefix + "up", x);
-    for (size_t i = 0; i < gate.size(); i++) gate[i] = activate(gate[i]) * up[i];
+    const bool clamped = spec.activation == Activation::ClampedSwiglu;
+    for (size_t i = 0; i < gate.size(); i++)
+      gate[i] = activate(gate[i]) * (clamped ? std::max(-7.0, std::min(7.0, up[i])) + 1 : up[i]);
     return linear(layer, prefix + "down", gate);
   }
   Vector feedForward(int layer, const Vector& x) const {

@@ -47,6 +47,11 @@ export interface WeightSource {
   readonly part?: FusedPart;
   /** The weight is one slice of a tensor [count, outputs, inputs]. */
   readonly slice?: { readonly count: number; readonly index: number };
+  /**
+   * Of a tensor of floats: it has a row for each input, not for each output. One of MXFP4 has a row for each output
+   * nevertheless.
+   */
+  readonly turned?: boolean;
   /** Added to every element on loading. */
   readonly add?: number;
   /** Bound only where the file has the tensor. */

@@ -48,32 +48,36 @@ function bindWeight(
   const vector = shape.length === 1;
   const [rows, columns] = [shape[0], vector ? 1 : shape[1]];
   const { part, slice } = source;
+  const turned = source.turned === true && tensor.type !== 'MXFP4' && !vector;
 
   const fusedRows = part === undefined ? rows : part.groups * part.sizes.reduce((sum, size) => sum + size, 0);
-  const stored = [...(slice === undefined ? [] : [slice.count]), fusedRows, ...(vector ? [] : [columns])];
+  const matrix = turned ? [columns, fusedRows] : [fusedRows, columns];
+  const stored = [...(slice === undefined ? [] : [slice.count]), ...(vector ? [fusedRows] : matrix)];
   const refuse = (found: string, expected: string): never => {
     throw new ModelFileError(path, `tensor ${tensor.name}`, found, expected);
   };
   if (tensor.shape.length !== stored.length || tensor.shape.some((size, i) => size !== stored[i])) {
     refuse(`shape [${tensor.shape.slice(0, 8).join(', ')}]`, `[${stored.join(', ')}] for ${source.role}`);
   }
-  const { scales } = tensor;
+  const { scales, blockScales } = tensor;
   if (tensor.type === 'F8_E4M3' && (scales === undefined || vector))
     return refuse('type F8_E4M3', vector ? 'F32, F16 or BF16 for a vector' : 'scales beside it');
   const type = tensor.type === 'F8_E4M3' ? 'F16' : tensor.type;
-  const block = scales ? { elements: 1, bytes: 1 } : WEIGHT_TYPES[type];
+  const block = scales ? { elements: 1, bytes: 1 } : blockScales ? SPLIT_BLOCK : WEIGHT_TYPES[type];
   if (vector && block.elements !== 1) refuse(`type ${tensor.type}`, 'F32, F16 or BF16 for a vector');
+  if (turned && (block.elements !== 1 || scales)) refuse(`type ${tensor.type}`, 'F32, F16, BF16 or MXFP4');
   if (columns % block.elements !== 0)
     refuse(`rows of ${columns} elements`, `a multiple of ${block.elements} for type ${tensor.type}`);
   const rowBytes = (columns / block.elements) * block.bytes;
   const bytes = (slice?.count ?? 1) * fusedRows * rowBytes;
   if (tensor.bytes !== bytes) refuse(`${tensor.bytes} bytes`, `${bytes} for ${tensor.type} of that shape`);
 
-  const first = slice === undefined ? 0 : slice.index * rows;
-  const segments = rowRanges(part, first, rows).map((range): TensorSegment => ({
+  const start = tensor.offset + (slice === undefined ? 0 : slice.index * fusedRows * rowBytes);
+  const segments = rowRanges(part, rows).map((range): TensorSegment => ({
     file: tensor.file,
-    offset: tensor.offset + range.first * rowBytes,
+    offset: start + range.first * (turned ? block.bytes : rowBytes),
     rows: range.rows,
+    ...(range.step !== undefined && { step: range.step }),
   }));
   return {
     role: source.role,
@@ -86,16 +90,28 @@ function bindWeight(
     ...(scales && {
       float8: { ...scales, tensorOffset: tensor.offset, tensorRows: (slice?.count ?? 1) * fusedRows },
     }),
+    ...(blockScales && { blockScales: { ...blockScales, tensorOffset: tensor.offset } }),
+    ...(turned && { inputRow: fusedRows }),
     ...(source.add !== undefined && { add: source.add }),
   };
 }
 
-/** The runs of rows that a role takes from its tensor; neighbouring ones are joined. */
-function rowRanges(part: WeightSource['part'], first: number, rows: number): { first: number; rows: number }[] {
-  if (part === undefined) return [{ first, rows }];
+/** Of MXFP4 whose scales are elsewhere. */
+const SPLIT_BLOCK = { elements: 32, bytes: 16 } as const;
+
+interface RowRange {
+  readonly first: number;
+  readonly rows: number;
+  readonly step?: number;
+}
+
+/** The runs of rows that a role takes from its tensor; neighbouring ones, and single ones, are joined. */
+function rowRanges(part: WeightSource['part'], rows: number): RowRange[] {
+  if (part === undefined) return [{ first: 0, rows }];
   const before = part.sizes.slice(0, part.index).reduce((sum, size) => sum + size, 0);
   const period = part.sizes.reduce((sum, size) => sum + size, 0);
   const size = part.sizes[part.index] ?? 0;
   if (size === period) return [{ first: 0, rows: size * part.groups }];
+  if (size === 1) return [{ first: before, rows: part.groups, step: period }];
   return Array.from({ length: part.groups }, (_, group) => ({ first: group * period + before, rows: size }));
 }

@@ -120,10 +120,15 @@ export function readGgufSizes({ fields, tensors }: GgufModel): Sizes {
 }
 
 /** `gatedConfig` from GGUF metadata. */
-export function gatedGguf(family: string, model: GgufModel, style: 'pairs' | 'halves'): DecoderSpec {
+export function gatedGguf(
+  family: string,
+  model: GgufModel,
+  style: 'pairs' | 'halves',
+  yarn: { readonly truncate?: boolean } = {},
+): DecoderSpec {
   const sizes = readGgufSizes(model);
   const dims = model.fields.integer('rope.dimension_count', LIMITS.headDim, sizes.headDim);
-  const { table, contextTokens } = ggufRotary(model, dims, sizes.contextTokens);
+  const { table, contextTokens } = ggufRotary(model, dims, sizes.contextTokens, yarn.truncate);
   return {
     family,
     ...sizes,

@@ -21,8 +21,11 @@ export interface GgufRotary {
   readonly contextTokens: number;
 }
 
-/** The rotary table that GGUF metadata describe under `rope.*`, with llama.cpp's defaults. */
-export function ggufRotary(model: GgufModel, dims: number, contextTokens: number): GgufRotary {
+/**
+ * The rotary table that GGUF metadata describe under `rope.*`, with llama.cpp's defaults.
+ * @param truncate what the metadata do not say of YaRN (`YarnScaling.truncate`)
+ */
+export function ggufRotary(model: GgufModel, dims: number, contextTokens: number, truncate = true): GgufRotary {
   const { fields } = model;
   const theta = fields.number('rope.freq_base', LIMITS.theta, 10000);
   const type = fields.string('rope.scaling.type', 'linear');
@@ -60,7 +63,7 @@ export function ggufRotary(model: GgufModel, dims: number, contextTokens: number
         originalContext: original,
         betaFast,
         betaSlow,
-        truncate: true,
+        truncate,
         attentionFactor,
       });
       return { table, contextTokens: yarnContext(contextTokens, original, factor) };

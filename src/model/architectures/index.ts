@@ -8,6 +8,7 @@ import { falcon } from './families/falcon.js';
 import { gemma2 } from './families/gemma2.js';
 import { gemma3 } from './families/gemma3.js';
 import { gptNeox } from './families/gptNeox.js';
+import { gptOss } from './families/gptOss.js';
 import { llama } from './families/llama.js';
 import { mistral } from './families/mistral.js';
 import { mixtral } from './families/mixtral.js';
@@ -36,6 +37,7 @@ const FAMILIES: readonly Family[] = [
   falcon,
   phi3,
   mixtral,
+  gptOss,
 ];
 
 /** `model_type` values of config.json that are known. */

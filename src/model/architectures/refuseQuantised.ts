@@ -8,18 +8,29 @@ const FLOAT8: Readonly<Record<string, readonly [key: string, usual: string, ...o
   modelopt: ['quant_algo', 'FP8'],
 };
 
+/** Families whose MXFP4 is known to lie as `joinBlocks` takes it. */
+const MXFP4_MODELS: readonly unknown[] = ['gpt_oss'];
+
 /** Of those, what changes weights otherwise than by scales: in compressed-tensors' configurations. */
 const TRANSFORMS = ['transform_config', 'sparsity_config'] as const;
 
 /**
- * Safetensors whose weights were quantised otherwise than to 8-bit floats are refused by the name of the method (awq,
- * gptq, bitsandbytes, mxfp4, …), before a tensor is looked at.
+ * Safetensors whose weights were quantised otherwise than to 8-bit floats, or to MXFP4 as gpt-oss has it, are refused
+ * by the name of the method (awq, gptq, bitsandbytes, …), before a tensor is looked at.
  * @param config config.json, also of a model whose language part stands in `text_config`
  * @throws ModelFileError
  */
 export function refuseQuantised(config: Fields): void {
-  for (const quantisation of quantisations(config)) refuseIn(quantisation);
+  for (const quantisation of quantisations(config))
+    if (!isMxfp4(quantisation) || !MXFP4_MODELS.includes(config.raw('model_type'))) refuseIn(quantisation);
 }
+
+/** Whether the configuration says that some of its weights are MXFP4, as blocks and scales. */
+export function hasMxfp4(config: Fields): boolean {
+  return [...quantisations(config)].some(isMxfp4);
+}
+
+const isMxfp4 = (quantisation: Fields): boolean => quantisation.raw('quant_method') === 'mxfp4';
 
 /**
  * The blocks that share a scale, [rows, columns], where the configuration says so: `weight_block_size` of DeepSeek's

@@ -1,6 +1,8 @@
 import type { DecoderSpec } from '../DecoderSpec.js';
 import type { GlobalRole, LayerRole } from '../TensorBinding.js';
 
+type ExpertRole = `${'gate' | 'up' | 'down'}.${'weight' | 'bias'}`;
+
 /** The shape that the decoder needs for a role: [outputs, inputs] of a matrix, [elements] of a vector. */
 export function roleShape(
   decoder: DecoderSpec,
@@ -33,6 +35,8 @@ export function roleShape(
       return [keys];
     case 'o.weight':
       return [hiddenSize, queries];
+    case 'sinks':
+      return [decoder.heads];
     case 'q_norm.weight':
     case 'k_norm.weight':
       return [headDim];
@@ -46,6 +50,8 @@ export function roleShape(
       return [hiddenSize, feedForwardSize];
     case 'router.weight':
       return [decoder.feedForward.experts?.count ?? 0, hiddenSize];
+    case 'router.bias':
+      return [decoder.feedForward.experts?.count ?? 0];
     case 'final_norm.weight':
     case 'final_norm.bias':
     case 'norm1.weight':
@@ -58,6 +64,6 @@ export function roleShape(
     case 'down.bias':
       return [hiddenSize];
     default: // expert.N.gate, up, down
-      return role.endsWith('.down.weight') ? [hiddenSize, feedForwardSize] : [feedForwardSize, hiddenSize];
+      return roleShape(decoder, role.replace(/^expert\.\d+\./, '') as ExpertRole);
   }
 }

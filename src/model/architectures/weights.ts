@@ -112,13 +112,25 @@ export function ggufGated(): WeightSource[] {
   return [...weights(GGUF_LAYER, GGUF_GATED), ...weights(GGUF_LAYER, GGUF_GATED_BIASES, { optional: true })];
 }
 
+/** What is stacked in one tensor [count, ...] for each of an expert's matrices. */
+export function stackedExperts(
+  count: number,
+  suffix: 'weight' | 'bias',
+  source: (role: 'gate' | 'up' | 'down') => Omit<WeightSource, 'role' | 'slice'>,
+): WeightSource[] {
+  return Array.from({ length: count }, (_, index) =>
+    (['gate', 'up', 'down'] as const).map((role): WeightSource => ({
+      role: `expert.${index}.${role}.${suffix}`,
+      slice: { count, index },
+      ...source(role),
+    })),
+  ).flat();
+}
+
 /** The experts of a mixture: stacked in one tensor a role, or, in older files, in one tensor an expert. */
 export function ggufExperts(tensors: TensorIndex, count: number): WeightSource[] {
   if (!tensors.has('blk.0.ffn_gate_exps.weight') && tensors.has('blk.0.ffn_gate.0.weight')) {
     return experts(count, (role, expert) => `${GGUF_LAYER}ffn_${role}.${expert}.weight`);
   }
-  return experts(count, (role) => `${GGUF_LAYER}ffn_${role}_exps.weight`).map((source) => ({
-    ...source,
-    slice: { count, index: Number(source.role.split('.')[1]) },
-  }));
+  return stackedExperts(count, 'weight', (role) => ({ tensor: `${GGUF_LAYER}ffn_${role}_exps.weight` }));
 }

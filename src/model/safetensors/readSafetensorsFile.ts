@@ -13,9 +13,13 @@ export interface SafetensorsFile {
   readonly path: string;
   /** Weights, in the order of their bytes. */
   readonly tensors: readonly TensorInfo[];
+  /** Tensors of bytes: buffers, or blocks and scales (`joinBlocks`). */
+  readonly bytes: readonly ByteTensor[];
   /** Names of all entries, those of buffers that are no weights included. */
   readonly names: ReadonlySet<string>;
 }
+
+export type ByteTensor = Omit<TensorInfo, 'type' | 'scales' | 'blockScales'>;
 
 interface Entry {
   readonly name: string;
@@ -43,7 +47,14 @@ export function readSafetensorsFile(path: string, fileIndex = 0): Promise<Safete
       readEntries(new HeaderScanner(path, header), dataOffset, new HeaderBudget(path, file.bytes)),
     );
     checkCoverage(file, entries, dataOffset);
-    return { path, tensors: toTensors(path, entries, fileIndex), names: new Set(entries.map((entry) => entry.name)) };
+    return {
+      path,
+      tensors: toTensors(path, entries, fileIndex),
+      bytes: entries
+        .filter(({ dtype }) => dtype === 'U8')
+        .map(({ name, shape, offset, bytes }) => ({ name, shape, file: fileIndex, offset, bytes })),
+      names: new Set(entries.map((entry) => entry.name)),
+    };
   });
 }
 

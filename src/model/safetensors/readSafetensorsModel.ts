@@ -10,6 +10,7 @@ import { printable } from '../files/printable.js';
 import { readJsonObject } from '../files/readJson.js';
 import type { ModelHeader, ModelSource, TokenizerSource } from '../ModelSource.js';
 import { findScales } from './findScales.js';
+import { joinBlocks } from './joinBlocks.js';
 import { readSafetensorsFile } from './readSafetensorsFile.js';
 import { readShards, type Shards } from './readShards.js';
 import { readTokenizerFiles } from './readTokenizerFiles.js';
@@ -36,8 +37,8 @@ export async function readSafetensorsModel(folder: string): Promise<SafetensorsM
   const config = await readJsonObject(join(folder, 'config.json'), HEADER_LIMITS.configJsonBytes);
   const fields = Fields.ofObject(join(folder, 'config.json'), config);
   refuseQuantised(fields);
-  const { files, tensors: unscaled } = await readWeights(folder, present);
-  const tensors = findScales(fields, files, unscaled);
+  const { files, tensors: unscaled, bytes } = await readWeights(folder, present);
+  const tensors = [...findScales(fields, files, unscaled), ...joinBlocks(fields, files, bytes)];
   const tokenizer = await readTokenizerFiles(folder, present, config);
   const pooling = await readPooling(folder, present);
   return {
@@ -51,8 +52,8 @@ export async function readSafetensorsModel(folder: string): Promise<SafetensorsM
 async function readWeights(folder: string, present: ReadonlySet<string>): Promise<Shards> {
   // As transformers does, the single file goes first where a folder has both.
   if (!present.has(SINGLE)) return readShards(folder, INDEX, present);
-  const { path, tensors } = await readSafetensorsFile(join(folder, SINGLE));
-  return { files: [path], tensors };
+  const { path, tensors, bytes } = await readSafetensorsFile(join(folder, SINGLE));
+  return { files: [path], tensors, bytes };
 }
 
 function checkPresent(folder: string, present: ReadonlySet<string>): void {

@@ -7,12 +7,13 @@ import { Fields } from '../files/Fields.js';
 import { HEADER_LIMITS } from '../files/limits.js';
 import { listMissing, printable } from '../files/printable.js';
 import { readJsonObject } from '../files/readJson.js';
-import { readSafetensorsFile } from './readSafetensorsFile.js';
+import { type ByteTensor, readSafetensorsFile } from './readSafetensorsFile.js';
 
 /** The tensors of a folder, and the paths that their `file` refers to. */
 export interface Shards {
   readonly files: readonly string[];
   readonly tensors: readonly TensorInfo[];
+  readonly bytes: readonly ByteTensor[];
 }
 
 /**
@@ -28,11 +29,13 @@ export async function readShards(folder: string, indexName: string, present: Rea
 
   const files: string[] = [];
   const tensors: TensorInfo[] = [];
+  const bytes: ByteTensor[] = [];
   const homes = new Map<string, string>();
   for (const [index, shardName] of shardNames.entries()) {
     const shard = await readSafetensorsFile(join(folder, shardName), index);
     files.push(shard.path);
     tensors.push(...shard.tensors);
+    bytes.push(...shard.bytes);
     for (const name of shard.names) {
       const home = homes.get(name);
       if (home !== undefined) {
@@ -65,7 +68,7 @@ export async function readShards(folder: string, indexName: string, present: Rea
       );
     }
   }
-  return { files, tensors };
+  return { files, tensors, bytes };
 }
 
 async function readWeightMap(path: string): Promise<Map<string, string>> {

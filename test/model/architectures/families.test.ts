@@ -128,6 +128,205 @@ describe('Qwen 3 with experts', () => {
   });
 });
 
+describe('gpt-oss', () => {
+  // As config.json of the 20B model, but for what is left out here.
+  const published = {
+    model_type: 'gpt_oss',
+    num_hidden_layers: 4,
+    num_local_experts: 32,
+    num_experts_per_tok: 4,
+    hidden_act: 'silu',
+    swiglu_limit: 7.0,
+    sliding_window: 128,
+    attention_bias: true,
+    rope_theta: 150000,
+    rope_scaling: {
+      rope_type: 'yarn',
+      factor: 32.0,
+      beta_fast: 32.0,
+      beta_slow: 1.0,
+      truncate: false,
+      original_max_position_embeddings: 4096,
+    },
+    quantization_config: { quant_method: 'mxfp4', modules_to_not_convert: ['model.layers.*.self_attn'] },
+  };
+  test('sinks, windows in every other layer, clamped experts', () => {
+    const oss = decoder(published);
+    expect(windows(oss.layerSpecs)).toEqual([128, 0, 128, 0]);
+    expect(oss).toMatchObject({
+      family: 'gpt_oss',
+      contextTokens: 131072,
+      heads: 64,
+      kvHeads: 8,
+      headDim: 64,
+      attention: { sinks: true, scale: 0.125 },
+      feedForward: { kind: 'experts', activation: 'clamped-swiglu', experts: { count: 32, perToken: 4 } },
+    });
+  });
+  test('what a file does not say is as published: YaRN, its theta, 128 experts', () => {
+    const { rope_scaling: _, rope_theta: __, quantization_config: ___, num_local_experts: ____, ...silent } = published;
+    expect(decoder(silent).position).toEqual(decoder(published).position);
+    expect(decoder({ ...silent, rope_parameters: { rope_type: 'default', rope_theta: 150000 } }).position).not.toEqual(
+      decoder(published).position,
+    );
+    expect(decoder(silent).feedForward.experts).toEqual({ count: 128, perToken: 4 });
+  });
+  test.each([
+    [{ swiglu_limit: 5 }, 'swiglu_limit: found 5, expected 7'],
+    [{ swiglu_alpha: 1.5 }, 'swiglu_alpha: found 1.5, expected 1.702'],
+    [{ hidden_act: 'gelu' }, 'hidden_act: found "gelu", expected silu'],
+    [{ quantization_config: { quant_method: 'fp8' } }, 'quantization_config: found "fp8", expected the quant_method'],
+    [{ sliding_window: null }, 'sliding_window: found null'],
+    [{ num_experts_per_tok: 33 }, 'experts per token: found 33, expected at most 32'],
+  ])('refuses %j', (changes, message) => {
+    expect(() => decoder({ ...published, ...changes })).toThrow(message);
+  });
+
+  const small = {
+    model_type: 'gpt_oss',
+    num_hidden_layers: 1,
+    hidden_size: 32,
+    intermediate_size: 6,
+    num_attention_heads: 2,
+    num_key_value_heads: 1,
+    head_dim: 4,
+    vocab_size: 10,
+    num_local_experts: 3,
+    num_experts_per_tok: 2,
+  };
+  const attention = (layer: string, names: readonly string[]): Shapes => ({
+    ...Object.fromEntries(
+      [8, 4, 4].flatMap((rows, i) => [
+        [`${layer}${names[i]}.weight`, [rows, 32]],
+        [`${layer}${names[i]}.bias`, [rows]],
+      ]),
+    ),
+    [`${layer}${names[3]}.weight`]: [32, 8],
+    [`${layer}${names[3]}.bias`]: [32],
+  });
+  const layer = 'model.layers.0.';
+  const shapes: Shapes = {
+    'model.embed_tokens.weight': [10, 32],
+    'model.norm.weight': [32],
+    'lm_head.weight': [10, 32],
+    [`${layer}input_layernorm.weight`]: [32],
+    [`${layer}post_attention_layernorm.weight`]: [32],
+    ...attention(`${layer}self_attn.`, ['q_proj', 'k_proj', 'v_proj', 'o_proj']),
+    [`${layer}self_attn.sinks`]: [2],
+    [`${layer}mlp.router.weight`]: [3, 32],
+    [`${layer}mlp.router.bias`]: [3],
+    [`${layer}mlp.experts.gate_up_proj`]: [3, 32, 12],
+    [`${layer}mlp.experts.gate_up_proj_bias`]: [3, 12],
+    [`${layer}mlp.experts.down_proj`]: [3, 6, 32],
+    [`${layer}mlp.experts.down_proj_bias`]: [3, 32],
+  };
+  const bindingOf = (header: ReturnType<typeof safetensorsHeader>, role: string) => {
+    const binding = describeModel(header).bindings.find((each) => each.role === role);
+    const tensor = header.tensors.find(({ offset, bytes }) => {
+      const at = binding?.segments[0]?.offset ?? -1;
+      return at >= offset && at < offset + bytes;
+    });
+    const segments = binding?.segments.map((segment) => ({
+      ...segment,
+      offset: segment.offset - (tensor?.offset ?? 0),
+    }));
+    return { ...binding, segments, tensor: tensor?.name };
+  };
+
+  test('floats have a row for each input, gate and up in turn', () => {
+    const header = safetensorsHeader(small, shapes);
+    expect(bindingOf(header, 'expert.2.up.weight')).toMatchObject({
+      rows: 6,
+      columns: 32,
+      inputRow: 12,
+      segments: [{ offset: (2 * 32 * 12 + 1) * 4, rows: 6, step: 2 }],
+      tensor: `${layer}mlp.experts.gate_up_proj`,
+    });
+    expect(bindingOf(header, 'expert.1.down.weight')).toMatchObject({
+      inputRow: 32,
+      segments: [{ offset: 6 * 32 * 4, rows: 32 }],
+    });
+    expect(bindingOf(header, 'expert.1.gate.bias')).toMatchObject({ segments: [{ offset: 12 * 4, rows: 6, step: 2 }] });
+    expect(bindingOf(header, 'expert.1.down.bias')).toMatchObject({ segments: [{ offset: 32 * 4, rows: 32 }] });
+    expect(bindingOf(header, 'sinks')).toMatchObject({ rows: 2 });
+  });
+  test('MXFP4 has a row for each output', () => {
+    const header = safetensorsHeader(small, shapes);
+    const blocks = {
+      name: `${layer}mlp.experts.gate_up_proj`,
+      type: 'MXFP4',
+      shape: [3, 12, 32],
+      file: 0,
+      offset: 1 << 20,
+      bytes: 3 * 12 * 16,
+      blockScales: { file: 1, offset: 7 },
+    } as const;
+    const packed = {
+      ...header,
+      tensors: header.tensors.map((tensor) => (tensor.name === blocks.name ? blocks : tensor)),
+    };
+    const up = bindingOf(packed, 'expert.2.up.weight');
+    expect(up).toMatchObject({
+      type: 'MXFP4',
+      blockScales: { file: 1, offset: 7, tensorOffset: 1 << 20 },
+      segments: [{ offset: (2 * 12 + 1) * 16, rows: 6, step: 2 }],
+    });
+    expect(up).not.toHaveProperty('inputRow');
+  });
+  test('GGUF: each in a tensor of its own, biases stacked', () => {
+    const header = ggufHeader(
+      'gpt-oss',
+      {
+        block_count: 1,
+        embedding_length: 32,
+        context_length: 131072,
+        feed_forward_length: 20,
+        expert_feed_forward_length: 6,
+        'attention.head_count': 2,
+        'attention.head_count_kv': 1,
+        'attention.key_length': 4,
+        'attention.value_length': 4,
+        'attention.layer_norm_rms_epsilon': 1e-5,
+        'attention.sliding_window': 128,
+        'rope.freq_base': 150000,
+        'rope.scaling.type': 'yarn',
+        'rope.scaling.factor': 32,
+        'rope.scaling.original_context_length': 4096,
+        expert_count: 3,
+        expert_used_count: 2,
+      },
+      {
+        'token_embd.weight': [10, 32],
+        'output_norm.weight': [32],
+        'output.weight': [10, 32],
+        'blk.0.attn_norm.weight': [32],
+        'blk.0.post_attention_norm.weight': [32],
+        ...attention('blk.0.', ['attn_q', 'attn_k', 'attn_v', 'attn_output']),
+        'blk.0.attn_sinks.weight': [2],
+        'blk.0.ffn_gate_inp.weight': [3, 32],
+        'blk.0.ffn_gate_inp.bias': [3],
+        'blk.0.ffn_gate_exps.weight': [3, 6, 32],
+        'blk.0.ffn_gate_exps.bias': [3, 6],
+        'blk.0.ffn_up_exps.weight': [3, 6, 32],
+        'blk.0.ffn_up_exps.bias': [3, 6],
+        'blk.0.ffn_down_exps.weight': [3, 32, 6],
+        'blk.0.ffn_down_exps.bias': [3, 32],
+      },
+    );
+    const model = describeModel(header);
+    expect(model.decoder).toMatchObject({ family: 'gpt_oss', feedForwardSize: 6, attention: { sinks: true } });
+    expect(windows(model.decoder.layerSpecs)).toEqual([128]);
+    // As the configuration that the file was made of says: the range of blended dimensions is not rounded.
+    expect(model.decoder.position).toEqual(describeModel(safetensorsHeader(small, shapes)).decoder.position);
+    expect(describeBindings(model.bindings, header.tensors)).toMatchObject({
+      'expert.2.up.weight@0': 'blk.0.ffn_up_exps.weight 12+6',
+      'expert.2.up.bias@0': 'blk.0.ffn_up_exps.bias 12+6',
+      'expert.1.down.bias@0': 'blk.0.ffn_down_exps.bias 32+32',
+      'sinks@0': 'blk.0.attn_sinks.weight 0+2',
+    });
+  });
+});
+
 describe('Qwen', () => {
   const small = { model_type: 'qwen2', num_hidden_layers: 4, sliding_window: 7, max_window_layers: 3 };
   test('a window only where it is switched on, and only in the last layers', () => {

@@ -45,8 +45,10 @@ describe('quantization_config', () => {
     expect(refuse({ quantization_config: config })).toThrow(words);
   });
 
-  test('MXFP4 is in GGUF files, too', () => {
-    expect(refuse({ quantization_config: { quant_method: 'mxfp4' } })).toThrow('which has the same MXFP4');
+  test('MXFP4 is read of gpt-oss; that of others is in GGUF files, too', () => {
+    const quantization_config = { quant_method: 'mxfp4', modules_to_not_convert: ['lm_head'] };
+    expect(refuse({ model_type: 'gpt_oss', quantization_config })).not.toThrow();
+    expect(refuse({ model_type: 'llama', quantization_config })).toThrow('which has the same MXFP4');
   });
 
   test('of the language model inside a multimodal one', () => {

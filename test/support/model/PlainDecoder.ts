@@ -95,7 +95,8 @@ export class PlainDecoder {
           .slice(first, t + 1)
           .map((keys, i) => (dot(q[t]?.[head], keys[group]) + alibiBias(position, head, first + i)) * attention.scale)
           .map((score) => softCapped(score, attention.softCap));
-        const shares = softmax(scores);
+        const sink = attention.sinks === true ? [this.#weight(layer, 'sinks')[head] ?? NaN] : [];
+        const shares = softmax([...scores, ...sink]).slice(0, scores.length);
         shares.forEach((share, i) =>
           v[first + i]?.[group]?.forEach(
             (x, d) => (output[head * headDim + d] = (output[head * headDim + d] ?? 0) + share * x),
@@ -109,12 +110,14 @@ export class PlainDecoder {
   #feedForward(layer: number, input: Vector): Vector {
     const { feedForward } = this.#spec;
     const activate = ACTIVATIONS[feedForward.activation];
+    const factor = (x: number): number =>
+      feedForward.activation === 'clamped-swiglu' ? Math.min(Math.max(x, -7), 7) + 1 : x;
     const gated = (prefix: string): Vector => {
       const up = this.#product(layer, `${prefix}up`, input);
       return this.#product(
         layer,
         `${prefix}down`,
-        this.#product(layer, `${prefix}gate`, input).map((x, i) => activate(x) * (up[i] ?? NaN)),
+        this.#product(layer, `${prefix}gate`, input).map((x, i) => activate(x) * factor(up[i] ?? NaN)),
       );
     };
     if (feedForward.kind === 'gated') return gated('');
@@ -188,12 +191,41 @@ function toHalf(value: number): number {
 
 function readWeight(binding: TensorBinding, files: readonly Buffer[]): Vector {
   if (binding.float8) return readFloat8(binding, binding.float8, files);
-  const block = WEIGHT_TYPES[binding.type];
-  const rowBytes = (binding.columns / block.elements) * block.bytes;
-  const parts = binding.segments.map(
-    ({ file, offset, rows }) => files[file]?.subarray(offset, offset + rows * rowBytes) ?? Buffer.alloc(0),
+  const parts = binding.segments.flatMap(({ rows, step = 1, ...segment }) =>
+    Array.from({ length: rows }, (_, row) => readRow(binding, segment, row * step, files)),
   );
   return dequantise(binding.type, Buffer.concat(parts)).map((x) => x + (binding.add ?? 0));
+}
+
+/** The bytes of one of a segment's rows, as their type has them. */
+function readRow(
+  { type, columns, blockScales, inputRow }: TensorBinding,
+  { file, offset }: { readonly file: number; readonly offset: number },
+  row: number,
+  files: readonly Buffer[],
+): Buffer {
+  const slice = (of: number, from: number, bytes: number): Buffer =>
+    files[of]?.subarray(from, from + bytes) ?? Buffer.alloc(0);
+  const block = WEIGHT_TYPES[type];
+  if (inputRow !== undefined)
+    return Buffer.concat(
+      Array.from({ length: columns }, (_, input) =>
+        slice(file, offset + (input * inputRow + row) * block.bytes, block.bytes),
+      ),
+    );
+  if (blockScales === undefined) {
+    const rowBytes = (columns / block.elements) * block.bytes;
+    return slice(file, offset + row * rowBytes, rowBytes);
+  }
+  return Buffer.concat(
+    Array.from({ length: columns / 32 }, (_, i) => {
+      const from = offset + (row * columns) / 2 + i * 16;
+      const nibbles = [...slice(file, from, 16)].flatMap((byte) => [byte & 15, byte >> 4]);
+      const halves = Array.from({ length: 16 }, (__, j) => (nibbles[j] ?? 0) | ((nibbles[j + 16] ?? 0) << 4));
+      const scale = slice(blockScales.file, blockScales.offset + (from - blockScales.tensorOffset) / 16, 1);
+      return Buffer.concat([scale, Buffer.from(halves)]);
+    }),
+  );
 }
 
 const ACTIVATIONS: Readonly<Record<DecoderSpec['feedForward']['activation'], (x: number) => number>> = {
@@ -201,6 +233,7 @@ const ACTIVATIONS: Readonly<Record<DecoderSpec['feedForward']['activation'], (x:
   gelu: (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
   'gelu-tanh': (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
   silu: (x) => x / (1 + Math.exp(-x)),
+  'clamped-swiglu': (x) => Math.min(x, 7) / (1 + Math.exp(-1.702 * Math.min(x, 7))),
 };
 
 /** Its Maclaurin series, and 1 beyond where that cancels. */

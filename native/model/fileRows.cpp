@@ -1,0 +1,74 @@
+#include "fileRows.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace spillway {
+
+namespace {
+
+constexpr size_t kPieceBytes = size_t(1) << 16;  // of what is read beside the rows themselves, if a row is no more
+constexpr size_t kBlockElements = 32, kBlockBytes = kBlockElements / 2;
+
+// `rows` pieces of `bytes`, each `step` times as far from the one before; the bytes between them are read and left.
+void readEvery(const File& file, uint64_t offset, size_t bytes, uint32_t rows, uint32_t step, const std::string& label,
+               uint8_t* to) {
+  if (step == 1) return file.read(offset, to, rows * bytes, label);
+  const size_t pitch = bytes * step, most = std::min<size_t>(rows, std::max<size_t>(1, kPieceBytes / pitch));
+  std::vector<uint8_t> piece((most - 1) * pitch + bytes);
+  for (size_t first = 0, count; first < rows; first += count) {
+    count = std::min(most, rows - first);
+    file.read(offset + first * pitch, piece.data(), (count - 1) * pitch + bytes, label);
+    for (size_t row = 0; row < count; row++, to += bytes) std::memcpy(to, &piece[row * pitch], bytes);
+  }
+}
+
+// A row of the file is an input's, of which each output takes one element.
+void readTurned(const WeightBinding& binding, const WeightSegment& run, const File& file, const std::string& label,
+                uint8_t* to) {
+  const size_t element = binding.pitchBytes(), rowBytes = binding.fileRowBytes();
+  std::vector<uint8_t> outputs(((size_t(run.rows) - 1) * run.step + 1) * element);
+  for (size_t input = 0; input < binding.columns; input++) {
+    file.read(run.offset + input * binding.inputRow * element, outputs.data(), outputs.size(), label);
+    for (size_t row = 0; row < run.rows; row++)
+      std::memcpy(to + row * rowBytes + input * element, &outputs[row * run.step * element], element);
+  }
+}
+
+// Neighbours share a byte there; here the first half of a block's elements are the low halves of its bytes.
+void orderBlock(const uint8_t* from, uint8_t* to) {
+  const auto element = [from](size_t i) { return from[i / 2] >> (i % 2 * 4) & 15; };
+  for (size_t i = 0; i < kBlockBytes; i++) to[i] = static_cast<uint8_t>(element(i) | element(i + kBlockBytes) << 4);
+}
+
+void readBlocks(const WeightBinding& binding, const WeightSegment& run, const std::vector<File>& files,
+                const std::string& label, uint8_t* to) {
+  const BlockScales& places = *binding.blockScales;
+  const size_t perRow = binding.columns / kBlockElements, rowBytes = binding.pitchBytes();
+  const size_t most = std::min<size_t>(run.rows, std::max<size_t>(1, kPieceBytes / rowBytes));
+  std::vector<uint8_t> blocks(most * rowBytes), scales(most * perRow);
+  for (size_t first = 0, count; first < run.rows; first += count) {
+    count = std::min(most, run.rows - first);
+    const uint64_t offset = run.offset + first * run.step * rowBytes;
+    readEvery(files[run.file], offset, rowBytes, static_cast<uint32_t>(count), run.step, label, blocks.data());
+    readEvery(files[places.file], places.offset + (offset - places.tensorOffset) / kBlockBytes, perRow,
+              static_cast<uint32_t>(count), run.step, label, scales.data());
+    for (size_t block = 0; block < count * perRow; block++, to += 1 + kBlockBytes) {
+      to[0] = scales[block];
+      orderBlock(&blocks[block * kBlockBytes], to + 1);
+    }
+  }
+}
+
+}  // namespace
+
+void readFileRows(const WeightBinding& binding, const WeightSegment& run, const std::vector<File>& files,
+                  uint8_t* rows) {
+  const std::string label = weightLabel(binding);
+  if (binding.blockScales) return readBlocks(binding, run, files, label, rows);
+  if (binding.inputRow != 0) return readTurned(binding, run, files[run.file], label, rows);
+  readEvery(files[run.file], run.offset, binding.fileRowBytes(), run.rows, run.step, label, rows);
+}
+
+}  // namespace spillway

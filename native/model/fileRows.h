@@ -1,0 +1,16 @@
+// Rows of weights out of a model's files, in whatever order their bytes lie there.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "../system/File.h"
+#include "Weights.h"
+
+namespace spillway {
+
+// The run's rows, fileRowBytes() each, one after another: as their type has them, but for 8-bit floats, which stay as
+// they are. Throws FileError, naming file and role.
+void readFileRows(const WeightBinding& binding, const WeightSegment& run, const std::vector<File>& files,
+                  uint8_t* rows);
+
+}  // namespace spillway
