@@ -314,6 +314,12 @@ TEST_F(RuntimeRules, OptionsAreChecked) {
   refuse([](RuntimeOptions& o) { o.decoder.logitSoftCap = -1; }, "decoder.logitSoftCap: found -1");
   refuse(
       [](RuntimeOptions& o) {
+        o.decoder.feedForward = FeedForwardKind::Plain;
+        o.decoder.activation = Activation::ClampedSwiglu;
+      },
+      "decoder.feedForward.activation: found clamped-swiglu");
+  refuse(
+      [](RuntimeOptions& o) {
         o.decoder.position = PositionKind::Alibi;
         o.decoder.attentionSoftCap = 50;
       },

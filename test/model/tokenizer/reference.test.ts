@@ -31,6 +31,7 @@ const JSON_FAMILIES = [
   'llama3',
   'qwen2',
   'tekken',
+  'o200k',
   'gpt-neox',
   'opt',
   'falcon',
@@ -76,7 +77,7 @@ describe.each(JSON_FAMILIES)('tokenizer.json in the manner of %s', (name) => {
   });
 });
 
-describe.each(['smollm', 'llama3', 'qwen2', 'tekken', 'falcon'])(
+describe.each(['smollm', 'llama3', 'qwen2', 'tekken', 'o200k', 'falcon'])(
   'byte-level GGUF metadata in the manner of %s',
   (name) => {
     const { reference: expected } = fixture(name);
