@@ -2,6 +2,7 @@
 // refused.
 #include "../../model/fileRows.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "modelFixture.h"
@@ -124,6 +125,54 @@ TEST(FileRows, AreWhatAModelComputesWith) {
   EXPECT_EQ(truncate(path, static_cast<off_t>((tensor.values.size() * 2 - 2) * sizeof(float))), 0);
   EXPECT_THROW(scores(turned), FileError);
   std::remove(path);
+}
+
+// More rows than one thread reads at a time, in segments of which the second one begins in the middle of such a unit.
+TEST(FileRows, OfManyUnits) {
+  TinyModel model(smallSpec(), false);
+  constexpr uint32_t kRows = 50'000, kFirst = 12'345, kColumns = 48;
+  std::mt19937 random(9);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(size_t(kRows) * kColumns);
+  for (float& value : values) value = normal(random);
+  const auto write = [](const std::vector<float>& numbers) {
+    char path[] = "/tmp/spillway-rows-XXXXXX";
+    FILE* out = fdopen(mkstemp(path), "wb");
+    std::fwrite(numbers.data(), sizeof(float), numbers.size(), out);
+    std::fclose(out);
+    return std::string(path);
+  };
+  std::vector<float> apart(3 * values.size(), 1e9f), turned(2 * values.size(), 1e9f);
+  for (size_t row = 0; row < kRows; row++)
+    for (size_t column = 0; column < kColumns; column++) {
+      const float value = values[row * kColumns + column];
+      apart[3 * row * kColumns + column] = value;
+      turned[column * 2 * kRows + 2 * row + 1] = value;
+    }
+  const std::string paths[] = {write(values), write(apart), write(turned)};
+  model.spec.vocabularySize = kRows;
+  const auto scores = [&](const std::string& path, std::vector<WeightSegment> segments, uint32_t inputRow) {
+    RuntimeOptions options = model.options();
+    options.files.push_back(path);
+    for (WeightBinding& binding : options.bindings) {
+      if (binding.role != "token_embedding") continue;
+      binding.rows = kRows;
+      binding.segments = std::move(segments);
+      binding.inputRow = inputRow;
+    }
+    // Tied, so that every row has its say.
+    options.bindings.erase(std::remove_if(options.bindings.begin(), options.bindings.end(),
+                                          [](const WeightBinding& each) { return each.role.rfind("head.", 0) == 0; }),
+                           options.bindings.end());
+    TinyRuntime tiny(std::move(options));
+    const uint32_t row = tiny.runtime.createSequence(sequenceOptions({1, 23'456, 49'999, 4, 5}, 5));
+    return tiny.pass({{row, 0, 5, HeadMode::Score, {0}}})->scores;
+  };
+  const std::vector<float> expected = scores(paths[0], {{1, 0, kRows}}, 0);
+  const uint32_t rest = kRows - kFirst;
+  EXPECT_EQ(scores(paths[1], {{1, 0, kFirst, 3}, {1, uint64_t(kFirst) * 3 * kColumns * 4, rest, 3}}, 0), expected);
+  EXPECT_EQ(scores(paths[2], {{1, 4, kFirst, 2}, {1, 4 + uint64_t(kFirst) * 2 * 4, rest, 2}}, 2 * kRows), expected);
+  for (const std::string& path : paths) std::remove(path.c_str());
 }
 
 TEST(FileRows, RefusalsNameWhatIsWrong) {
