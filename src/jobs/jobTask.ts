@@ -74,8 +74,21 @@ function method<Name extends Exclude<JobTaskName, 'generate'>>(
   return found.bind(engine) as NonNullable<RowGenerator[Name]>;
 }
 
+/**
+ * What answers about labels and completions mean: to be raised when these get other tokens, or a prior is found out
+ * otherwise. 2: they have no blank of the tokenizer's own before them, and a prior's prompt is made as a row's is.
+ */
+const ANSWERS_VERSION = 2;
+
 function classifySettings({ labels, labelEnd = false, labelPrior, ...options }: ClassifyOptions): JobTask['settled'] {
-  return { task: 'classify', labels: labels ?? null, labelEnd, labelPrior: labelPrior ?? null, ...common(options) };
+  return {
+    task: 'classify',
+    answers: ANSWERS_VERSION,
+    labels: labels ?? null,
+    labelEnd,
+    labelPrior: labelPrior ?? null,
+    ...common(options),
+  };
 }
 
 function scoreSettings({
@@ -84,7 +97,14 @@ function scoreSettings({
   tokenLogprobs = false,
   ...options
 }: ScoreOptions): JobTask['settled'] {
-  return { task: 'score', completions: completions ?? null, completionEnd, tokenLogprobs, ...common(options) };
+  return {
+    task: 'score',
+    answers: ANSWERS_VERSION,
+    completions: completions ?? null,
+    completionEnd,
+    tokenLogprobs,
+    ...common(options),
+  };
 }
 
 function embedSettings({

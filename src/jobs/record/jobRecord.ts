@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { isObject, membersOf } from '../../arguments/isObject.js';
-import { shortened } from '../../arguments/found.js';
+import { found, shortened } from '../../arguments/found.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { listMissing } from '../../model/files/printable.js';
@@ -127,9 +127,17 @@ export function recordOf(
     ...files,
     model: identities.map(({ name, bytes, hash }) => ({ name, bytes, hash })),
     engine: { ...(model && { model: model.hash }), ...engine },
-    options,
+    options: withoutQuery(options),
     input,
   };
+}
+
+/** A query may hold passwords of what it attaches: its fingerprint tells whether it is the same one. */
+function withoutQuery(options: JobRecord['options']): JobRecord['options'] {
+  const { input } = options;
+  if (typeof input !== 'string' || !input.startsWith('sql:')) return options;
+  const sha256 = createHash('sha256').update(input).digest('hex');
+  return { ...options, input: `a query of ${input.length - 'sql:'.length} characters, SHA-256 ${sha256}` };
 }
 
 /**
@@ -221,7 +229,8 @@ export function checkSameJob(
 /** What of a record is that of all shards. */
 export function identityOf({ engine, options: { shard, ...options }, input }: JobRecord): JobIdentity {
   const { index: _, ...dealt } = membersOf(shard);
-  return { engine, options: { ...options, ...(shard !== undefined && { shard: dealt }) }, input: begunBy(input) };
+  const shared = { ...withoutQuery(options), ...(shard !== undefined && { shard: dealt }) };
+  return { engine, options: shared, input: begunBy(input) };
 }
 
 /** What two runs differ in, in words. @param known as above */
@@ -238,9 +247,12 @@ export function differencesOf(
     const files = name === 'model' && had.length + has.length > 0;
     differences.push(files ? `the model ${describeModels(had, has)}` : describeValues(name, was, is));
   }
-  for (const name of namesOf(before.options, now.options)) {
-    const [was, is] = [before.options[name], now.options[name]];
-    if (!same(was, is)) differences.push(describeValues(name, was, is));
+  // Records of earlier builds hold the query itself.
+  const [hadOptions, hasOptions] = [withoutQuery(before.options), withoutQuery(now.options)];
+  for (const name of namesOf(hadOptions, hasOptions)) {
+    const [was, is] = [hadOptions[name], hasOptions[name]];
+    if (same(was, is)) continue;
+    differences.push(name === 'answers' ? describeAnswers(was, is) : describeValues(name, was, is));
   }
   if (input && !same(begunBy(before.input), begunBy(now.input)))
     differences.push(`the input${describeInputs(before.input, now.input)}`);
@@ -258,6 +270,11 @@ function describeValues(name: string, was: unknown, is: unknown): string {
   const words = (value: unknown): string =>
     value === undefined ? 'not set' : shortened(JSON.stringify(value) ?? 'not set', VALUE_CHARACTERS);
   return `${name} (was ${words(was)}, is ${words(is)})`;
+}
+
+/** Records from before answers had a version are of the first. */
+function describeAnswers(was: unknown = 1, is: unknown = 1): string {
+  return `the version of the answers (was ${found(was)}, is ${found(is)}: labels and completions have other tokens)`;
 }
 
 /** `(was a.gguf, is b.gguf)`; of the same names, those whose contents differ. */
