@@ -46,13 +46,22 @@ export function outcomeOf(error: unknown, interruptedCode: number, flags: Readon
   };
 }
 
+/** Options whose flags are called otherwise. */
+const FLAGS: Readonly<Record<string, string>> = {
+  newTokens: '--max-new-tokens',
+  address: '--listen',
+  sharedKey: '--shared-key-file',
+};
+
 /**
  * A message of the library in the words of the command line: `gpuMemory: found …` and an option in backticks become
  * `--gpu-memory`, one with a number `--gpu-memory 1024`; so does `generate.promptTemplate`.
  */
 export function withFlags(message: string, flags: ReadonlySet<string>): string {
-  const replaced = (whole: string, option: string, rest: unknown): string =>
-    flags.has(longFlag(option)) ? `${longFlag(option)}${typeof rest === 'string' ? rest : ''}` : whole;
+  const replaced = (whole: string, option: string, rest: unknown): string => {
+    const flag = FLAGS[option] ?? longFlag(option);
+    return flags.has(flag) ? `${flag}${typeof rest === 'string' ? rest : ''}` : whole;
+  };
   return message
     .replace(/^(?:(?:generate|classify|score|embed)\.)?([a-z][A-Za-z]*)(?=: )/, replaced)
     .replace(/`([a-z][A-Za-z]*)(?:: true|:(?= \d+`))?( \d+| [A-Za-z]+=[A-Za-z]+)?`/g, replaced);

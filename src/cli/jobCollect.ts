@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { EXIT } from './exitCodes.js';
-import { addSwitch, requireFlags } from './flags/commandFlags.js';
+import { addSwitch, gathering, requireFlags } from './flags/commandFlags.js';
 import { path } from './flags/parsers.js';
 import { addQueueFlags, queueOf, type QueueFlags } from './flags/queueFlags.js';
 import { collectJob, JOB_OPTIONS, type FormatChoice, UsageError } from './library.js';
@@ -35,10 +35,12 @@ export function addJobCollect(job: Command, context: CommandContext): void {
     ).argParser(path),
   );
   command.addOption(
-    new Option(
-      '--parts <file...>',
-      'the parts, in any order; patterns, too (default: those beside --output); with --job: the folder where they are, as this machine sees it',
-    ).argParser((text: string, before: readonly string[] | undefined) => [...(before ?? []), path(text)]),
+    gathering(
+      new Option(
+        '--parts <file...>',
+        'the parts, in any order; patterns, too (default: those beside --output); with --job: the folder where they are, as this machine sees it',
+      ).argParser((text: string, before: readonly string[] | undefined) => [...(before ?? []), path(text)]),
+    ),
   );
   command.addOption(
     new Option(

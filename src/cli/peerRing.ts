@@ -24,6 +24,9 @@ export async function peerRing(flags: RowJobFlags, signal: AbortSignal): Promise
   const { peers: addresses } = flags;
   if (addresses === undefined) {
     const { microBatches, sharedKeyFile, tlsKey, tlsCert, tlsCa, hiddenStates } = flags;
+    const { connectTimeout, silenceTimeout, stallTimeout } = flags;
+    const unlessDefault = <T>(value: T, { fallback }: { readonly fallback: T }): T | undefined =>
+      value === fallback ? undefined : value;
     if (microBatches !== undefined)
       throw new UsageError(
         `--micro-batches: found ${microBatches} without --peers, expected engines that the parts of a block pass`,
@@ -33,7 +36,10 @@ export async function peerRing(flags: RowJobFlags, signal: AbortSignal): Promise
       '--tls-key': tlsKey,
       '--tls-cert': tlsCert,
       '--tls-ca': tlsCa,
-      '--hidden-states': hiddenStates === SOCKET_OPTIONS.hiddenStates.fallback ? undefined : hiddenStates,
+      '--hidden-states': unlessDefault(hiddenStates, SOCKET_OPTIONS.hiddenStates),
+      '--connect-timeout': unlessDefault(connectTimeout, SOCKET_OPTIONS.connectSeconds),
+      '--silence-timeout': unlessDefault(silenceTimeout, SOCKET_OPTIONS.silenceSeconds),
+      '--stall-timeout': unlessDefault(stallTimeout, SOCKET_OPTIONS.stallSeconds),
     }).filter(([, value]) => value !== undefined);
     if (alone === undefined) return undefined;
     throw new UsageError(`${alone[0]}: found ${alone[1]} without --peers, expected engines to speak to`);

@@ -13,6 +13,7 @@ import { addProfile } from './profile.js';
 import { addDoctor } from './doctor.js';
 import { addModels } from './models.js';
 import { addPull } from './pull.js';
+import { refuseRepeated } from './flags/commandFlags.js';
 import { packageRoot } from './library.js';
 import { addScore } from './score.js';
 import { addTokenize } from './tokenize.js';
@@ -76,14 +77,18 @@ export function createProgram(
     addBench,
   ])
     add(program, context);
+  commandsOf(program).forEach(refuseRepeated);
   return program;
+}
+
+/** All commands, those of commands among them. */
+function commandsOf(program: Command): readonly Command[] {
+  return program.commands.flatMap((command) => [command, ...commandsOf(command)]);
 }
 
 /** The long names of all flags of all commands. */
 export function flagsOf(program: Command): ReadonlySet<string> {
-  return new Set(
-    program.commands.flatMap((command) => [...command.options.map(({ long }) => long ?? ''), ...flagsOf(command)]),
-  );
+  return new Set(commandsOf(program).flatMap(({ options }) => options.map(({ long }) => long ?? '')));
 }
 
 function widthOf({ isTTY, columns }: NodeJS.WriteStream): number {

@@ -128,7 +128,9 @@ export class Job implements AsyncDisposable {
     const { output, modelFiles = [], resultIdentity = {}, errors } = options;
     const task = jobTaskOf(options);
     const { signal } = task.options;
-    const formats = await jobFormats(options);
+    const { delimiter, ...others } = options;
+    // A part's may be for what is made of it.
+    const formats = await jobFormats(options.shard === undefined ? options : others);
     checkAnswerFormat(task.name, formats);
     const paths: JobFileOptions = {
       ...(formats.inputs.length > 0 ? { input: formats.inputs.map(({ path }) => path) } : {}),
@@ -150,7 +152,7 @@ export class Job implements AsyncDisposable {
     }
 
     const model = modelFiles.length > 0 ? await identifyModel(modelFiles, { signal }) : undefined;
-    const { columns, delimiter } = options;
+    const { columns } = options;
     const settled = {
       ...task.settled,
       ...options.identity,

@@ -1,11 +1,20 @@
 import { stat } from 'node:fs/promises';
+import { found } from '../arguments/found.js';
 import { UsageError } from '../errors/UsageError.js';
 import { bytesOf } from '../files/fileBytes.js';
 import { checkCompression, type Compression, compressionOf, decompressed } from './formats/compression.js';
+import { csv, tsv } from './formats/csv.js';
 import { jsonl } from './formats/jsonl.js';
 import { openaiBatch } from './formats/openaiBatch.js';
 import type { RowFormat } from './formats/RowFormat.js';
-import { chosenFormat, type FormatChoice, formatOfName, formatOfStart, ROW_FORMATS } from './formats/rowFormats.js';
+import {
+  chosenFormat,
+  endingsOf,
+  type FormatChoice,
+  formatOfName,
+  formatOfStart,
+  ROW_FORMATS,
+} from './formats/rowFormats.js';
 import type { JobTaskName } from '../Results.js';
 import { inputFiles, isInputPaths } from './input/inputFiles.js';
 import type { JobOptions } from './JobOptions.js';
@@ -33,8 +42,8 @@ export interface JobFormats {
 
 /**
  * Finds a job's files, patterns among them, and tells their formats, by names and first bytes. Nothing is written.
- * @throws UsageError where this Node cannot decompress, or compress, one of them, and for inputs of several formats;
- * JobFileError for a pattern without files
+ * @throws UsageError where this Node cannot decompress, or compress, one of them, for inputs of several formats, for
+ * names of other formats, and for a delimiter that nothing heeds; JobFileError for a pattern without files
  */
 export async function jobFormats({
   input,
@@ -42,7 +51,11 @@ export async function jobFormats({
   output,
   outputFormat: to,
   errors,
-}: Pick<JobOptions, 'input' | 'inputFormat' | 'output' | 'outputFormat' | 'errors'>): Promise<JobFormats> {
+  delimiter,
+}: Pick<
+  JobOptions,
+  'input' | 'inputFormat' | 'output' | 'outputFormat' | 'errors' | 'delimiter'
+>): Promise<JobFormats> {
   const inputs: InputFile[] = [];
   for (const path of isInputPaths(input) ? await inputFiles(input) : [])
     inputs.push({ path, file: await inputFormat(path, from) });
@@ -60,6 +73,8 @@ export async function jobFormats({
     read.format === openaiBatch ? openaiBatch : jsonl,
   );
   const failed = errors === undefined ? undefined : errorsFormat(errors, written.format);
+  if (delimiter !== undefined)
+    checkDelimited(delimiter, read.format, [written.format, ...(failed ? [failed.format] : [])]);
   return {
     input: read,
     inputs,
@@ -67,6 +82,21 @@ export async function jobFormats({
     errors: failed,
     published: written.format !== jsonl || written.compression !== undefined || failed !== undefined,
   };
+}
+
+/**
+ * Values of `tsv` have tabs between them where they are read, whatever is said; a format of the caller's own may heed
+ * it.
+ * @throws UsageError for a delimiter that nothing heeds
+ */
+function checkDelimited(delimiter: string, input: RowFormat, outputs: readonly RowFormat[]): void {
+  const heeds = (format: RowFormat): boolean => format === csv || !ROW_FORMATS.includes(format);
+  if (heeds(input) || (input === tsv && delimiter === '\t')) return;
+  if (outputs.some((format) => heeds(format) || format === tsv)) return;
+  const names = [input, ...outputs].map(({ name }) => name);
+  throw new UsageError(
+    `delimiter: found ${found(delimiter)} beside files of ${[...new Set(names)].join(' and ')}, expected one of csv`,
+  );
 }
 
 /** What a file is, or is to be. */
@@ -100,7 +130,7 @@ export async function inputFormat(path: string | undefined, choice: FormatChoice
   if (path === undefined) return { format: chosen ?? jsonl, compression: undefined };
   const { name, compression } = compressionOf(path);
   checkCompression(path, compression);
-  const named = chosen ?? formatOfName(name);
+  const named = chosen ?? formatOfName(name, 'input');
   if (named !== undefined && (named !== jsonl || chosen !== undefined))
     return checked(path, { format: named, compression });
   const start = await startOf(path, compression);
@@ -116,16 +146,14 @@ export function outputFormat(
   path: string | undefined,
   choice: FormatChoice | undefined,
   otherwise: RowFormat = jsonl,
+  option: 'output' | 'errors' = 'output',
 ): FileFormat {
   const { name, compression } = compressionOf(path ?? '');
   checkCompression(path ?? '', compression);
-  const named = formatOfName(name);
-  return checked(path ?? 'output', {
-    format:
-      chosenFormat(choice) ??
-      (named === undefined || (named === jsonl && otherwise === openaiBatch) ? otherwise : named),
-    compression,
-  });
+  const chosen = chosenFormat(choice);
+  const named = chosen ?? formatOfName(name, option);
+  const isRequests = chosen === undefined && named === jsonl && otherwise === openaiBatch;
+  return checked(path ?? 'output', { format: named === undefined || isRequests ? otherwise : named, compression });
 }
 
 /**
@@ -133,12 +161,11 @@ export function outputFormat(
  * @throws UsageError for a name of a format that cannot
  */
 function errorsFormat(path: string, output: RowFormat): FileFormat {
-  const file = outputFormat(path, undefined, output.byPlace === true ? jsonl : output);
+  const file = outputFormat(path, undefined, output.byPlace === true ? jsonl : output, 'errors');
   if (file.format.byPlace !== true) return file;
-  const others = ROW_FORMATS.filter(({ byPlace, extensions }) => byPlace !== true && extensions.length > 0);
-  const names = others.map(({ extensions: [name] }) => `.${name}`);
+  const others = ROW_FORMATS.filter(({ byPlace }) => byPlace !== true);
   throw new UsageError(
-    `errors: found ${path}, which is ${file.format.name}, expected a name with ${names.slice(0, -1).join(', ')} or ${names.at(-1)}: a line of ${file.format.name} does not say which row failed, or why`,
+    `errors: found ${path}, which is ${file.format.name}, expected a name with ${endingsOf(others)}: a line of ${file.format.name} does not say which row failed, or why`,
   );
 }
 

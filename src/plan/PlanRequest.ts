@@ -106,7 +106,7 @@ export function checkContext(
 ): void {
   if (promptTokens + newTokens > contextTokens + 1) {
     throw new UsageError(
-      `promptTokens and newTokens: found ${promptTokens} + ${newTokens}, but the model's context is ${contextTokens} tokens`,
+      `\`promptTokens\` and \`newTokens\`: found ${promptTokens} + ${newTokens}, but the model's context is ${contextTokens} tokens`,
     );
   }
 }

@@ -7,7 +7,7 @@ import { built } from '../jobs/support/built.js';
 import { byIndex, readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
 import type { RowResult } from '../../src/Row.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
-import { resultOf, runCli, startCli, tinyModelWithTokenizer, TINY_MODEL, until } from './support.js';
+import { resultOf, runCli, startCli, tinyModelWithTokenizer, TINY_MODEL, until, withFlags } from './support.js';
 
 const path = temporaryFolder();
 let names = 0;
@@ -52,7 +52,9 @@ describe('generate', () => {
     }));
     const run = async (...more: string[]): Promise<RowResult[]> => {
       const { output, args } = flags(lines);
-      expect(await runCli([...args, '--temperature', '0.8', '--seed', '3', '--logprobs', '2', ...more])).toMatchObject({
+      expect(
+        await runCli(withFlags([...args, '--temperature', '0.8', '--seed', '3', '--logprobs', '2'], ...more)),
+      ).toMatchObject({
         code: 0,
       });
       return byIndex(readResults(output));

@@ -20,7 +20,16 @@ import {
 import { describe, expect, test } from '@jest/globals';
 import { built } from '../jobs/support/built.js';
 import { byIndex, readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
-import { resultOf, runCli, startCli, tinyModelWithTokenizer, TINY_MODEL, until, type CliResult } from './support.js';
+import {
+  resultOf,
+  runCli,
+  startCli,
+  tinyModelWithTokenizer,
+  TINY_MODEL,
+  until,
+  withFlags,
+  type CliResult,
+} from './support.js';
 
 const path = temporaryFolder();
 /** Against hanging for ever; ending takes milliseconds, and on a machine with much else to do some seconds. */
@@ -52,11 +61,9 @@ function flags(count: number): { input: string; output: string; args: string[] }
   };
 }
 
-/** The same with other paths: a later flag replaces an earlier one. */
-const withPaths = (args: readonly string[], paths: Readonly<Record<string, string>>): string[] => [
-  ...args,
-  ...Object.entries(paths).flatMap(([flag, file]) => [`--${flag}`, file]),
-];
+/** The same with other paths. */
+const withPaths = (args: readonly string[], paths: Readonly<Record<string, string>>): string[] =>
+  withFlags(args, ...Object.entries(paths).flatMap(([flag, file]) => [`--${flag}`, file]));
 
 function fifo(): string {
   names += 1;
@@ -119,7 +126,7 @@ describe('an input that changes during a run: exit 2, what is finished is intact
     ],
   ] as const)('%s, in order of %s', async (how, order, change, message) => {
     const { input, output, args } = flags(400);
-    const all = [...args, '--max-new-tokens', '30', '--batch-size', '4', '--order', order];
+    const all = withFlags(args, '--max-new-tokens', '30', '--batch-size', '4', '--order', order);
     const original = readFileSync(input);
     const child = startCli(all);
     const ended = endOf(child);
@@ -165,9 +172,9 @@ describe('an input that changes during a run: exit 2, what is finished is intact
       `exec "$0" "$@" < ${file}`,
       process.execPath,
       built('cli/main.js'),
-      ...withPaths(args, { input: '-' }),
+      ...withPaths(args, { input: '-', 'max-new-tokens': '1' }),
     ];
-    const child = spawn('sh', [...shell, '--max-new-tokens', '1'], { stdio: 'pipe' });
+    const child = spawn('sh', shell, { stdio: 'pipe' });
     const ended = endOf(child);
     // By then the first rows have been read, and the last ones have not.
     await until(() => sizeOf(output) > 0 || child.exitCode !== null);
@@ -195,9 +202,9 @@ describe('an input that changes during a run: exit 2, what is finished is intact
         `exec "$0" "$@" < ${file}`,
         process.execPath,
         built('cli/main.js'),
-        ...withPaths(args, { input }),
+        ...withPaths(args, { input, 'max-new-tokens': '1' }),
       ];
-      const child = spawn('sh', [...shell, '--max-new-tokens', '1'], { stdio: 'pipe' });
+      const child = spawn('sh', shell, { stdio: 'pipe' });
       const ended = endOf(child);
       await until(() => sizeOf(output) > 0 || child.exitCode !== null);
       truncateSync(file, end);

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunStats } from '../../src/RunStats.js';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
 import { overwrittenModel } from '../support/model/overwrittenModel.js';
-import { runCli, tinyModelWithTokenizer, TINY_MODEL } from './support.js';
+import { runCli, tinyModelWithTokenizer, TINY_MODEL, withFlags } from './support.js';
 
 const path = temporaryFolder();
 let runs = 0;
@@ -23,7 +23,7 @@ const run = (
   flags: readonly string[] = [],
   file = 'kept',
   model = TINY_MODEL,
-): Promise<Outcome> => runCommand('generate', rows, ['--max-new-tokens', '4', ...flags], file, model);
+): Promise<Outcome> => runCommand('generate', rows, withFlags(['--max-new-tokens', '4'], ...flags), file, model);
 
 async function runCommand(
   command: string,
@@ -213,7 +213,7 @@ describe.each(COMMANDS)('%s --reuse', (command, flags, others) => {
     const some = prompts.slice(0, 2);
     await runCommand(command, some, flags, `${command}-flags`, model());
     for (const other of others) {
-      const { reused } = await runCommand(command, some, [...flags, ...other], `${command}-flags`, model());
+      const { reused } = await runCommand(command, some, withFlags(flags, ...other), `${command}-flags`, model());
       expect({ other, reused }).toEqual({ other, reused: 0 });
     }
     expect((await runCommand(command, some, flags, `${command}-flags`, model())).reused).toBe(2);

@@ -4,7 +4,7 @@ import { parse } from 'csv-parse/sync';
 import { readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
 import { testGrammars } from '../support/grammars.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
-import { runCli } from './support.js';
+import { runCli, withFlags } from './support.js';
 
 const path = temporaryFolder();
 
@@ -119,22 +119,26 @@ describe('generate --json-schema, --regex, --grammar, --choices', () => {
         '{"type":"object","properties":{"first name":{"type":"string","maxLength":4},"n":{"type":"integer","minimum":1,"maximum":9}},"required":["first name","n"],"additionalProperties":false}';
       writeFileSync(path('table.csv'), 'prompt,n\nx,1\ny,2\n');
       const run = (model: string, output: string, ...more: string[]): ReturnType<typeof runCli> =>
-        runCli([
-          'generate',
-          '--model',
-          model,
-          '--input',
-          path('table.csv'),
-          '--output',
-          path(output),
-          '--json-schema',
-          schema,
-          '--max-new-tokens',
-          '60',
-          '--policy',
-          'default',
-          ...more,
-        ]);
+        runCli(
+          withFlags(
+            [
+              'generate',
+              '--model',
+              model,
+              '--input',
+              path('table.csv'),
+              '--output',
+              path(output),
+              '--json-schema',
+              schema,
+              '--max-new-tokens',
+              '60',
+              '--policy',
+              'default',
+            ],
+            ...more,
+          ),
+        );
       const nowhere = path('nowhere.gguf');
       expect(await run(nowhere, 'no.csv', '--result-columns', 'value=v')).toMatchObject({
         code: 1,

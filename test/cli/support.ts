@@ -28,6 +28,15 @@ export function startCli(
   });
 }
 
+/** Arguments with others behind them, which stand in the place of what the flags said before. */
+export function withFlags(args: readonly string[], ...others: readonly string[]): string[] {
+  const kept = args.filter((_, at) => {
+    const flag = args[at]?.startsWith('--') === true ? at : at - 1;
+    return !(args[flag]?.startsWith('--') === true && others.includes(args[flag]));
+  });
+  return [...kept, ...others];
+}
+
 /** Runs the command line to its end. */
 export async function runCli(
   args: readonly string[],

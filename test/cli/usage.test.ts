@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { built } from '../jobs/support/built.js';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
-import { resultOf, runCli, TINY_MODEL } from './support.js';
+import { resultOf, runCli, TINY_MODEL, withFlags } from './support.js';
 
 const path = temporaryFolder();
 const input = path('in.jsonl');
@@ -247,7 +247,7 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     }
     expect(await refused(generate('--device', 'cuda'))).toContain('--device: found "cuda"');
     expect(await refused(generate('--gpu-products', 'cublaslt'))).toContain(
-      '--gpu-products: found "cublaslt" without gpuMemory',
+      '--gpu-products: found "cublaslt" without --gpu-memory',
     );
     expect(await refused(generate('--retry-errors'))).toContain('--retry-errors goes with --resume');
     expect(await refused(generate('--resume', '--overwrite'))).toContain('contradict');
@@ -335,7 +335,7 @@ describe('no flag overwrites what another reads or writes', () => {
       writeFileSync(join(at, name), '{}');
     const [model, output] = [join(at, 'm.gguf'), join(at, 'x.out')];
     const run = (...more: string[]): Promise<string> =>
-      kept(at, ['generate', '--model', model, '--input', input, '--output', output, ...more]);
+      kept(at, withFlags(['generate', '--model', model, '--input', input, '--output', output], ...more));
     expect(await run('--stats', model)).toContain(`--model and --stats name the same file: ${model}`);
     expect(await run('--trace', join(at, 'alias'))).toContain('--model and --trace name the same file');
     expect(await run('--output', model, '--overwrite')).toContain('--model and --output name the same file');

@@ -519,7 +519,7 @@ describe('an engine', () => {
     [{ batchSize: 1.5 }, /batchSize: found 1.5/],
     [{ batchSize: 60, tokensPerSquare: 50 }, /batchSize: found 60, expected at most tokensPerSquare, 50/],
     [{ cpuMemory: 'much' }, /cpuMemory: found "much"/],
-    [{ device: 'cuda' }, /device: found "cuda" without gpuMemory/],
+    [{ device: 'cuda' }, /device: found "cuda", but there is no GPU here .*: expected auto or cpu/],
     [{ precision: 'half' as 'default' }, /precision: found "half"/],
     [{ instructionSet: 'mmx' as 'avx2' }, /instructionSet: found "mmx"/],
   ])('refuses %j', async (options, message) => {

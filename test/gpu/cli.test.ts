@@ -137,7 +137,7 @@ describe('the command line with --gpu-memory', () => {
     expect(await generate('not.jsonl', '--gpu-memory', '16MiB', '--device', 'cpu')).toMatchObject({ code: 1 });
     expect(await generate('cuda.jsonl', '--device', 'cuda')).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('device: found "cuda" without gpuMemory') as unknown,
+      stderr: expect.stringContaining('device: found "cuda" without --gpu-memory') as unknown,
     });
   });
 

@@ -421,7 +421,7 @@ describe('rows that are longer than was planned for', () => {
 test('without a GPU it is refused by name', async () => {
   await expect(Engine.open({ model: model('llama-Q4_1.gguf'), cpuAttention: false })).rejects.toThrow(
     new UsageError(
-      'cpuAttention: found false without gpuMemory, expected true: without a GPU the processor attends to everything',
+      'cpuAttention: found false without `gpuMemory`, expected true: without a GPU the processor attends to everything',
     ),
   );
 });

@@ -71,7 +71,9 @@ export async function labelOptions(
   const labels =
     labelsFile === undefined
       ? given
-      : (await textOf(undefined, labelsFile, signal))?.split(/\r?\n/).filter((line) => line.trim() !== '');
+      : (await textOf(['--labels-file', 'a file'], undefined, labelsFile, signal))
+          ?.split(/\r?\n/)
+          .filter((line) => line.trim() !== '');
   // Before a model is read.
   if (labels) checkJobOptions({ classify: { labels } });
   if (labelPrior !== undefined && !labels)

@@ -11,6 +11,25 @@ export function addSwitch(command: Command, flag: string, help: string): void {
   command.addOption(new Option(flag, help).default(false, 'off'));
 }
 
+const GATHERING = new WeakSet<Option>();
+
+/** A flag that may be given several times: all of its values count. */
+export function gathering(option: Option): Option {
+  GATHERING.add(option);
+  return option;
+}
+
+/** Has a command, which is parsed once, refuse other flags with a value that are given twice: the last would count. */
+export function refuseRepeated(command: Command): void {
+  for (const option of command.options.filter((each) => each.required && !GATHERING.has(each))) {
+    let given = false;
+    command.on(`option:${option.name()}`, () => {
+      if (given) throw new UsageError(`${option.long ?? ''}: found it several times, expected it once`);
+      given = true;
+    });
+  }
+}
+
 /**
  * Refuses a command whose necessary flags are not all there. Commander could do so too, but it would do it before it
  * looks for misspelt flags, which are the likelier reason and deserve the answer.

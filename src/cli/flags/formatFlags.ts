@@ -60,8 +60,11 @@ export async function formatOptions(flags: FormatFlags, signal: AbortSignal): Pr
       `found ${given.map((name) => FLAGS[name]).join(' and ')}, expected one of them: an answer is held to one format`,
     );
   const files = formatFiles(flags);
-  const schema = jsonOf('--json-schema', await textOf(flags.jsonSchema, files['json-schema'], signal));
-  const grammar = await textOf(undefined, files.grammar, signal);
+  const schema = jsonOf(
+    '--json-schema',
+    await textOf(['--json-schema', 'a file, or the JSON of a schema'], flags.jsonSchema, files['json-schema'], signal),
+  );
+  const grammar = await textOf(['--grammar', 'a file'], undefined, files.grammar, signal);
   const format = formatOf(flags, schema, grammar);
   if (format === undefined) {
     // Rows may bring some.

@@ -110,7 +110,9 @@ export async function socketOptions(flags: PeerFlags, signal: AbortSignal): Prom
     hiddenStates,
     signal,
     // An editor ends a file with a line feed, or does not.
-    ...(sharedKeyFile !== undefined && { sharedKey: (await read(sharedKeyFile, signal)).toString('latin1').trimEnd() }),
+    ...(sharedKeyFile !== undefined && {
+      sharedKey: (await read('--shared-key-file', sharedKeyFile, signal)).toString('latin1').trimEnd(),
+    }),
     ...(tls && { tls }),
   };
 }
@@ -122,7 +124,11 @@ async function certificates(
   if (tlsKey === undefined && tlsCert === undefined && tlsCa === undefined) return undefined;
   if (tlsKey === undefined || tlsCert === undefined || tlsCa === undefined)
     throw new UsageError('found some of --tls-key, --tls-cert and --tls-ca, expected all of them or none');
-  const of = { key: await read(tlsKey, signal), cert: await read(tlsCert, signal), ca: await read(tlsCa, signal) };
+  const of = {
+    key: await read('--tls-key', tlsKey, signal),
+    cert: await read('--tls-cert', tlsCert, signal),
+    ca: await read('--tls-ca', tlsCa, signal),
+  };
   checkPem(tlsKey, 'a private key in PEM, without a passphrase', () => createPrivateKey(of.key));
   checkPem(tlsCert, 'certificates in PEM', () => createSecureContext({ cert: of.cert }));
   checkPem(tlsCa, 'certificates in PEM', () => new X509Certificate(of.ca));
@@ -139,6 +145,6 @@ function checkPem(file: string, expected: string, read: () => unknown): void {
   }
 }
 
-function read(file: string, signal: AbortSignal): Promise<Buffer> {
-  return shortFile(file, MOST_FILE_BYTES, 'a key or a certificate', signal);
+function read(flag: string, file: string, signal: AbortSignal): Promise<Buffer> {
+  return shortFile([flag, 'a file'], file, MOST_FILE_BYTES, 'a key or a certificate', signal);
 }

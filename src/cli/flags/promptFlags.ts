@@ -76,8 +76,16 @@ export function promptFiles({ promptTemplate, tools }: PromptFlags): {
 export async function promptOptions(flags: PromptFlags, signal: AbortSignal): Promise<GenerateOptions> {
   const { system, chat, reasoning, escapeSpecialTokens } = flags;
   const files = promptFiles(flags);
-  const promptTemplate = await textOf(flags.promptTemplate, files['prompt-template'], signal);
-  const tools = jsonOf('--tools', await textOf(flags.tools, files.tools, signal));
+  const promptTemplate = await textOf(
+    ['--prompt-template', 'a file, or a text with {{field}}'],
+    flags.promptTemplate,
+    files['prompt-template'],
+    signal,
+  );
+  const tools = jsonOf(
+    '--tools',
+    await textOf(['--tools', 'a file, or a JSON array'], flags.tools, files.tools, signal),
+  );
   const templateArgs = jsonOf('--template-args', flags.templateArgs);
   if (tools !== undefined && !Array.isArray(tools))
     throw new UsageError('--tools: expected a JSON array of objects that describe tools');

@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander';
 import { decimal, stopString, wholeNumber, type FlagParser } from './parsers.js';
-import { addSwitch } from './commandFlags.js';
+import { addSwitch, gathering } from './commandFlags.js';
 import { type GenerateOptions, RUN_OPTIONS as RANGES, type SamplingOptions } from '../library.js';
 
 export interface SamplingFlags {
@@ -68,8 +68,11 @@ export function addSamplingFlags(command: Command): void {
     numeric('samples'),
   );
   command.addOption(
-    new Option('--stop <string>', 'end a row before this string; may be given several times (default: none)').argParser(
-      stopString,
+    gathering(
+      new Option(
+        '--stop <string>',
+        'end a row before this string; may be given several times (default: none)',
+      ).argParser(stopString),
     ),
   );
   addSwitch(command, '--ignore-eos', 'go on past the end token, to --max-new-tokens');

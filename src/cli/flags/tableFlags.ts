@@ -142,13 +142,15 @@ export function comesOnce(input: string): boolean {
   return input === '-' || queryOf(input) !== undefined;
 }
 
-export function jobFormatsOf({ input, output, inputFormat, outputFormat, errors }: TableFlags): Promise<JobFormats> {
+export function jobFormatsOf(flags: TableFlags): Promise<JobFormats> {
+  const { input, output, inputFormat, outputFormat, errors, delimiter } = flags;
   return jobFormats({
     input: comesOnce(input) ? [] : input,
     output: output === '-' ? process.stdout : output,
     inputFormat,
     outputFormat,
     ...(errors !== undefined && { errors }),
+    ...(delimiter !== undefined && { delimiter }),
   });
 }
 

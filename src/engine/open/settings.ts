@@ -6,7 +6,7 @@ import type { WeightCompression } from '../../model/compressBindings.js';
 import { formatBytes, parseBytes } from '../../units.js';
 import { defaultDiskFolder } from './diskFolder.js';
 import { OPTION_TABLE } from './engineOptions.js';
-import { gpuBytes, requireGpu } from './gpuBudget.js';
+import { gpuBytes, NO_GPU, requireGpu } from './gpuBudget.js';
 import { BLOCK_LIMITS } from '../../plan/Policy.js';
 import type { TierShares } from '../../plan/Placement.js';
 import type { ScheduleName } from '../schedules/blockSchedules.js';
@@ -88,7 +88,7 @@ export function settle(options: EngineOptions, machine: MachineFacts): Settings 
   const { cpuAttention = OPTION_TABLE.cpuAttention.default } = options;
   if (!cpuAttention && onGpu === 0)
     throw new UsageError(
-      'cpuAttention: found false without gpuMemory, expected true: without a GPU the processor attends to everything',
+      'cpuAttention: found false without `gpuMemory`, expected true: without a GPU the processor attends to everything',
     );
   const [weights, cache, activations] = (['weights', 'cache', 'activations'] as const).map((name) =>
     shares(name, options[name], onGpu > 0),
@@ -153,7 +153,9 @@ function gpuMemory({ gpuMemory: asked, device }: EngineOptions, machine: Machine
   if (bytes === 0) {
     if (device === 'cuda')
       throw new UsageError(
-        'device: found "cuda" without gpuMemory, expected it beside: how much memory of the GPU may be used',
+        machine.gpus.length === 0
+          ? `device: found "cuda", but ${NO_GPU}: expected auto or cpu`
+          : 'device: found "cuda" without `gpuMemory`, expected it beside: how much memory of the GPU may be used',
       );
     return 0;
   }
@@ -172,7 +174,7 @@ function gpuProducts(
 ): GpuProducts {
   if (products === 'cublaslt' && onGpu === 0)
     throw new UsageError(
-      'gpuProducts: found "cublaslt" without gpuMemory, expected it beside: how much memory of the GPU may be used',
+      'gpuProducts: found "cublaslt" without `gpuMemory`, expected it beside: how much memory of the GPU may be used',
     );
   return products;
 }
@@ -205,7 +207,7 @@ function gpuSettings(
 function shares(name: string, given: EngineOptions['weights'], withGpu: boolean): TierShares | undefined {
   if (given === undefined) return undefined;
   const { gpu = 0, cpu, disk } = given;
-  if (gpu > 0 && !withGpu) throw new UsageError(`${name}: found gpu ${gpu}, expected 0 without gpuMemory`);
+  if (gpu > 0 && !withGpu) throw new UsageError(`${name}: found gpu ${gpu}, expected 0 without \`gpuMemory\``);
   return { gpu, cpu, disk };
 }
 

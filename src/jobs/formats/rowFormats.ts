@@ -31,10 +31,32 @@ export function chosenFormat(choice: FormatChoice = 'auto'): RowFormat | undefin
   return choice === 'auto' ? undefined : FORMATS[choice];
 }
 
-/** The format of files that are called so. @param name without what says how the file is compressed */
-export function formatOfName(name: string): RowFormat | undefined {
+/** How files of other formats, and what is compressed otherwise, are called at the end. */
+const OTHERS: ReadonlySet<string> = new Set('arrow avro bz2 feather ods orc xls xlsx xz zip'.split(' '));
+
+/** How files of these formats are called, in words: `.jsonl, .csv or .parquet`. */
+export function endingsOf(formats: readonly RowFormat[]): string {
+  const endings = formats.flatMap(({ extensions: [ending] }) => (ending === undefined ? [] : [`.${ending}`]));
+  return `${endings.slice(0, -1).join(', ')} or ${endings.at(-1)}`;
+}
+
+/**
+ * The format of files that are called so.
+ * @param name without what says how the file is compressed
+ * @param option whose value it is, for messages
+ * @throws UsageError for a name that is another format's, which would be taken for lines of JSON
+ */
+export function formatOfName(name: string, option: 'input' | 'output' | 'errors'): RowFormat | undefined {
   const ending = /\.([^./\\]+)$/.exec(name)?.[1]?.toLowerCase();
-  return ending === undefined ? undefined : ROW_FORMATS.find(({ extensions }) => extensions.includes(ending));
+  if (ending === undefined) return undefined;
+  if (OTHERS.has(ending)) {
+    const choice = option === 'errors' ? '' : `, or \`${option}Format\`, which says what the file is whatever its name`;
+    const fitting = ROW_FORMATS.filter(({ byPlace }) => option !== 'errors' || byPlace !== true);
+    throw new UsageError(
+      `${option}: found ${name}, a name of another format, expected one with ${endingsOf(fitting)}${choice}`,
+    );
+  }
+  return ROW_FORMATS.find(({ extensions }) => extensions.includes(ending));
 }
 
 /**

@@ -1,3 +1,4 @@
+import { found } from '../../arguments/found.js';
 import { UsageError } from '../../errors/UsageError.js';
 
 const KINDS: Readonly<Record<string, 'nats' | 'postgres'>> = {
@@ -34,6 +35,9 @@ export function parseQueueAddress(text: string): QueueAddress {
       `queue: found a user or a password with a % that stands for no character, expected %25 for it, or ${kind === 'nats' ? 'NATS_PASSWORD' : 'PGPASSWORD'} in the environment`,
     );
   }
+  const unknown = kind === 'nats' ? [...url.searchParams.keys()].find((name) => name !== 'replicas') : undefined;
+  if (unknown !== undefined)
+    throw new UsageError(`queue: found the unknown parameter ${found(unknown)} in the URL, expected replicas or none`);
   return { kind, url, name: `${url.protocol}//${url.host}${url.pathname}` };
 }
 

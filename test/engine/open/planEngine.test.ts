@@ -543,10 +543,13 @@ describe('with a GPU', () => {
     );
     expect(refused({ gpuMemory: '17GiB' })).toThrow('gpuMemory: found 17 GiB, expected at most the 16 GiB of A GPU');
     expect(refused({ gpuMemory: '1GiB', device: 'cpu' })).toThrow('beside device "cpu"');
-    expect(refused({ device: 'cuda' })).toThrow('device: found "cuda" without gpuMemory');
+    expect(refused({ device: 'cuda' })).toThrow('device: found "cuda" without `gpuMemory`');
+    expect(refused({ device: 'cuda' }, { ...machine, gpus: [] })).toThrow(
+      'device: found "cuda", but there is no GPU here',
+    );
     expect(refused({ gpuMemory: 'much' })).toThrow(UsageError);
     expect(refused({ gpuProducts: 'cublaslt', gpuMemory: 0 })).toThrow(
-      'gpuProducts: found "cublaslt" without gpuMemory',
+      'gpuProducts: found "cublaslt" without `gpuMemory`',
     );
     expect(refused({ gpuMemory: '1GiB', gpuProducts: 'cublas' as 'cublaslt' })).toThrow(
       'gpuProducts: found "cublas", expected one of own, cublaslt, auto',
@@ -554,7 +557,7 @@ describe('with a GPU', () => {
     expect(settled({}).memory.gpu?.products).toBe('own');
     expect(settled({ gpuProducts: 'auto' }).memory.gpu?.products).toBe('auto');
     expect(refused({ weights: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow(
-      'weights: found gpu 0.5, expected 0 without gpuMemory',
+      'weights: found gpu 0.5, expected 0 without `gpuMemory`',
     );
     const gpuMemory = '1GiB';
     expect(refused({ gpuMemory, cache: { gpu: 0.5, cpu: 0.6, disk: 0 } })).toThrow(

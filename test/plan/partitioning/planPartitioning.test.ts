@@ -251,7 +251,10 @@ describe('one clear sentence', () => {
     [{ interconnect: 'nvlink' }, 'interconnect: found "nvlink", expected one that tpu-v4 has: torus'],
     [{ interconnect: 'toString' }, 'interconnect: found "toString", expected one that tpu-v4 has: torus'],
     [{ shape: experts }, 'model: found mixtral-8x7b with 8 experts, expected a dense model'],
-    [{ workload: { promptTokens: 2048, newTokens: 2 } }, "promptTokens and newTokens: found 2048 + 2, but the model's"],
+    [
+      { workload: { promptTokens: 2048, newTokens: 2 } },
+      "`promptTokens` and `newTokens`: found 2048 + 2, but the model's",
+    ],
     [{ batchSize: 0 }, 'request.batchSize: found 0, expected a number of at least 1'],
     [{ layouts: [] }, 'request.layouts: found [], expected a list of at least 1'],
     [{ maxLatencySeconds: 0 }, 'request.maxLatencySeconds: found 0, expected a number above 0'],

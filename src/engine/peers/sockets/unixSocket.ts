@@ -1,12 +1,15 @@
-import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
+import { chmodSync, existsSync, lstatSync, unlinkSync } from 'node:fs';
 import { connect } from 'node:net';
+import { dirname } from 'node:path';
 import { UsageError } from '../../../errors/UsageError.js';
 
 /**
  * Makes room for a Unix socket: what a process that is gone has left is removed.
- * @throws UsageError where somebody listens there, or something else lies there
+ * @throws UsageError where there is no folder for it, somebody listens there, or something else lies there
  */
 export async function freeUnixSocket(path: string): Promise<void> {
+  if (!existsSync(dirname(path)))
+    throw new UsageError(`address: found no folder ${dirname(path)} for unix:${path}, expected one that is there`);
   const there = lstatSync(path, { throwIfNoEntry: false });
   if (!there) return;
   if (!there.isSocket())
