@@ -74,9 +74,15 @@ export async function diagnose(environment: NodeJS.ProcessEnv = process.env): Pr
     models: await cachedModels(),
     environment: {
       ...Object.fromEntries(VARIABLES.flatMap((name) => (environment[name] ? [[name, environment[name]]] : []))),
+      ...(environment['HF_ENDPOINT'] && { HF_ENDPOINT: withoutCredentials(environment['HF_ENDPOINT']) }),
       ...Object.fromEntries(SECRETS.flatMap((name) => (environment[name] ? [[name, 'is set']] : []))),
     },
   };
+}
+
+/** An address may say who asks, and how they prove it, before its host. */
+function withoutCredentials(value: string): string {
+  return value.replace(/^([a-z]+:\/\/)?.*@/i, '$1***@');
 }
 
 function addonFacts(): Diagnosis['addon'] {

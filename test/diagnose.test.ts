@@ -16,3 +16,11 @@ test('tells what there is, as plain data, and of secrets no more than that they 
   ]);
   expect(JSON.stringify(found)).not.toContain('hf_secret');
 });
+
+test.each([
+  ['https://me:se/cr@et@hub.example/hf', 'https://***@hub.example/hf'],
+  ['me:secret@hub.example', '***@hub.example'],
+  ['https://hub.example', 'https://hub.example'],
+])('of the address %s no credentials', async (HF_ENDPOINT, shown) => {
+  expect((await diagnose({ HF_ENDPOINT })).environment).toEqual({ HF_ENDPOINT: shown });
+});

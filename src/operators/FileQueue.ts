@@ -1,7 +1,8 @@
-import { closeSync, mkdirSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { deserialize, serialize } from 'node:v8';
+import { makeFolder } from '../files/makeFolder.js';
 
 /** A file of the queue is given up when all of it has been read: so its room comes free in pieces. */
 const SEGMENT_BYTES = 64 * 2 ** 20;
@@ -90,7 +91,7 @@ export class FileQueue<T> {
   }
 
   #open(): Segment {
-    mkdirSync(this.folder, { recursive: true });
+    makeFolder(this.folder);
     const path = join(this.folder, `queue-${process.pid}-${randomBytes(6).toString('hex')}.tmp`);
     const segment = {
       file: openSync(path, 'wx+', 0o600),

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, stat, statfs } from 'node:fs/promises';
+import { stat, statfs } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { MachineFacts } from '../bindings/Addon.js';
 import { addonFingerprint } from '../bindings/addonFingerprint.js';
@@ -27,6 +27,7 @@ import {
   profileMachine,
   type ProfileOptions,
 } from './profileMachine.js';
+import { makeFolder } from '../files/makeFolder.js';
 
 const MOST_BYTES = 2 ** 20;
 /** The key leaves out what the memory varies by from one boot to the next; `checkSameMachine` looks at it. */
@@ -66,9 +67,12 @@ export async function refreshProfile(options: ProfileOptions = {}): Promise<Hard
   const profile = await profileMachine(options);
   const path = await profilePath(options, loadAddon().machine());
   // Not being able to keep it costs the next one some seconds, and this one nothing.
-  await mkdir(dirname(path), { recursive: true })
-    .then(() => replaceFile(path, `${JSON.stringify(profile, undefined, 2)}\n`))
-    .catch(() => undefined);
+  try {
+    makeFolder(dirname(path));
+    await replaceFile(path, `${JSON.stringify(profile, undefined, 2)}\n`);
+  } catch {
+    // It is measured again.
+  }
   return profile;
 }
 

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import * as z from 'zod';
 import { SpillwayError } from '../../errors/SpillwayError.js';
@@ -10,6 +9,7 @@ import { learn, type Learned, type WorkDone } from './learn.js';
 import { areCorrections, CORRECTIONS_WORDS, WORK_KIND } from '../../plan/corrections.js';
 import type { HardwareProfile } from '../../plan/HardwareProfile.js';
 import { parsedFile } from '../../plan/parsed.js';
+import { makeFolder } from '../../files/makeFolder.js';
 
 const MOST_BYTES = 2 ** 18;
 const FORMAT = 'spillway-corrections-1';
@@ -93,8 +93,11 @@ export async function learnRun(
   if (next === learned || Object.keys(next).length === 0) return next;
   const content = { format: FORMAT, profile: profileFingerprint(profile), learned: next };
   // Not being able to keep it costs later runs some accuracy, and this one nothing.
-  await mkdir(dirname(path), { recursive: true })
-    .then(() => replaceFile(path, `${JSON.stringify(content, undefined, 2)}\n`))
-    .catch(() => undefined);
+  try {
+    makeFolder(dirname(path));
+    await replaceFile(path, `${JSON.stringify(content, undefined, 2)}\n`);
+  } catch {
+    // They teach it again.
+  }
   return next;
 }

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Addon } from '../../bindings/Addon.js';
@@ -12,6 +11,7 @@ import type { ModelIdentity } from '../../model/identity/identifyModel.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import { lockHolder, type StoreHolder } from './storeHolder.js';
 import { discardStore, withStoreRemedy } from './storeRemedy.js';
+import { makeFolder } from '../../files/makeFolder.js';
 
 /** A model in the kernels' own layout, on disk, from where its layers can stream. */
 export interface WeightStore extends StoreFacts {
@@ -52,7 +52,7 @@ export async function openWeightStore(
   const { decoder, bindings, files } = source;
   const { name, fingerprint } = nameOf(source, identity);
   const path = join(folder, name);
-  await makeFolder(folder);
+  makeStoreFolder(folder);
   const stamps = identity.weights.map(({ stamp }) => stamp);
   const making = { decoder, bindings, files, stamps, store: path, fingerprint, threads };
   const find = (): StoreFacts | undefined => inspect(addon, path, fingerprint);
@@ -96,9 +96,9 @@ function inspect(addon: Addon, path: string, fingerprint: string): StoreFacts | 
   }
 }
 
-async function makeFolder(folder: string): Promise<void> {
+function makeStoreFolder(folder: string): void {
   try {
-    await mkdir(folder, { recursive: true });
+    makeFolder(folder);
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException;
     const found = { EEXIST: 'a file', ENOTDIR: 'a file on the way to it' }[code] ?? message;

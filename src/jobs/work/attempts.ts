@@ -1,10 +1,11 @@
-import { access, copyFile, mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { access, copyFile, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileFailure } from '../../files/fileErrors.js';
 import { recordPath } from '../output/sidecarFiles.js';
 import { shardPath } from '../shards/Shard.js';
 import type { JobManifest } from './JobManifest.js';
 import { isAttempt } from './shardStates.js';
+import { makeFolder } from '../../files/makeFolder.js';
 
 // Where attempts at shards leave their parts: PARTS/ID/SHARD/ATTEMPT/part-SHARD-of-COUNT.jsonl. Each attempt has a
 // folder of its own, so that a worker that comes late, whatever it still writes, writes into none of somebody else's.
@@ -29,11 +30,13 @@ export function partPath(place: ShardPlace, attempt: string): string {
 }
 
 /** Makes the folder of an attempt. @throws JobFileError */
-export async function makeAttempt(place: ShardPlace, attempt: string): Promise<void> {
+export function makeAttempt(place: ShardPlace, attempt: string): void {
   const folder = attemptFolder(place, attempt);
-  await mkdir(folder, { recursive: true }).catch((error: unknown) => {
+  try {
+    makeFolder(folder);
+  } catch (error) {
     throw fileFailure(folder, 'made', error);
-  });
+  }
 }
 
 /** Whether nobody has removed what an attempt has left. */
@@ -88,7 +91,7 @@ export async function takeOver(place: ShardPlace, attempt: string): Promise<bool
 /** Removes what an attempt has taken over. @throws JobFileError */
 export async function startAnew(place: ShardPlace, attempt: string): Promise<void> {
   await removeAttempt(place, attempt);
-  await makeAttempt(place, attempt);
+  makeAttempt(place, attempt);
 }
 
 function shardFolder({ parts, manifest, shard }: ShardPlace): string {

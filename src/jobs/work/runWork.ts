@@ -209,7 +209,7 @@ class Work {
   /** Answers the rows of a shard into the attempt's part. */
   async #run(place: ShardPlace, attempt: string, signal: AbortSignal): Promise<JobSummary> {
     const { engine } = this.options;
-    await makeAttempt(place, attempt);
+    makeAttempt(place, attempt);
     const options = await this.#jobOptions(place, attempt, signal);
     const job = await openPart(place, attempt, options);
     try {

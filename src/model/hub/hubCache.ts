@@ -1,10 +1,11 @@
-import { mkdir, readdir, readFile, readlink, rename, stat, symlink } from 'node:fs/promises';
+import { readdir, readFile, readlink, rename, stat, symlink } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { isObject } from '../../arguments/isObject.js';
 import { replaceFile } from '../../files/atomicFile.js';
 import { temporaryPath } from '../../files/temporaryFiles.js';
 import type { ListedFile } from './chooseFiles.js';
 import { COMMIT, isSafePath } from './hubName.js';
+import { makeFolder } from '../../files/makeFolder.js';
 
 /** A model has far fewer. */
 const MOST_FILES = 10_000;
@@ -39,7 +40,7 @@ export class HubRepository {
   async setCommit(revision: string, commit: string): Promise<void> {
     if (revision === commit) return;
     const path = join(this.folder, 'refs', revision);
-    await mkdir(dirname(path), { recursive: true });
+    makeFolder(dirname(path));
     if ((await readFile(path, 'utf8').catch(() => '')) !== commit) await replaceFile(path, commit);
   }
 
@@ -47,7 +48,7 @@ export class HubRepository {
   async link(commit: string, path: string, digest: string): Promise<void> {
     const place = join(this.snapshot(commit), path);
     const to = relative(dirname(place), this.blob(digest));
-    await mkdir(dirname(place), { recursive: true });
+    makeFolder(dirname(place));
     if ((await readlink(place).catch(() => undefined)) === to) return;
     const temporary = temporaryPath(place);
     await symlink(to, temporary);
@@ -75,7 +76,7 @@ export class HubRepository {
 
   async keepListing(commit: string, files: readonly ListedFile[]): Promise<void> {
     const path = this.#listing(commit);
-    await mkdir(dirname(path), { recursive: true });
+    makeFolder(dirname(path));
     await replaceFile(path, JSON.stringify(files.map(({ path: file, bytes }) => ({ path: file, bytes }))));
   }
 

@@ -1,4 +1,3 @@
-import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isObject } from '../../arguments/isObject.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
@@ -6,6 +5,7 @@ import { readJsonObject } from '../files/readJson.js';
 import { replaceFile } from '../../files/atomicFile.js';
 import { userCacheFolder } from '../../files/cacheFolder.js';
 import type { HashedFile } from './hashFile.js';
+import { makeFolder } from '../../files/makeFolder.js';
 
 const FORMAT = 'spillway-identities-1';
 const MOST_FILES = 2048;
@@ -46,9 +46,12 @@ export class KnownHashes {
       .map(({ stamp, hash }) => [stamp.text, hash] as const);
     if (hashes.length === 0) return;
     const newest = [...this.hashes, ...hashes].slice(-MOST_FILES);
-    await mkdir(dirname(this.path), { recursive: true })
-      .then(() => replaceFile(this.path, `${JSON.stringify({ format: FORMAT, files: Object.fromEntries(newest) })}\n`))
-      .catch(() => undefined);
+    try {
+      makeFolder(dirname(this.path));
+      await replaceFile(this.path, `${JSON.stringify({ format: FORMAT, files: Object.fromEntries(newest) })}\n`);
+    } catch {
+      // They are found out again.
+    }
   }
 }
 

@@ -2,6 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { mkdir, open, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { leftoversOf, removeLeftovers, temporaryPath } from '../../files/temporaryFiles.js';
+import { makeFolder } from '../../files/makeFolder.js';
 
 /**
  * A file that is being fetched, under a name of its own until it is complete and its hash is right. Any number of
@@ -31,7 +32,7 @@ export class PartialFile implements AsyncDisposable {
     maximumBytes: number,
     newHash = (): Hash => createHash('sha256'),
   ): Promise<PartialFile> {
-    await mkdir(dirname(target), { recursive: true });
+    makeFolder(dirname(target));
     for (const file of leftoversOf(target)) await rename(file, leftover(target)).catch(ignoreMissing);
     const path = temporaryPath(target);
     await rename(leftover(target), path).catch(ignoreMissing);
