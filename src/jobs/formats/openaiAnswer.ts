@@ -32,7 +32,7 @@ export function answerLine({ carry, result }: FinishedRow, choices: readonly Fin
       : errorOf(failure);
   return `${JSON.stringify({
     id: `batch_req_${name}`,
-    custom_id: typeof result.id === 'string' ? result.id : null,
+    custom_id: typeof result.id === 'string' ? result.id : (membersOf(carry)['custom_id'] ?? null),
     response: { status_code: status, request_id: `req_${name}`, body },
     error: null,
   })}\n`;

@@ -76,6 +76,7 @@ function rowOf(line: string, number: number, carryFields: boolean, task: JobTask
   const asked = requestedRow(request, number, task);
   const row = lost && !('error' in asked) ? lostFormat(asked, 'body.response_format') : asked;
   if (!carryFields) return row;
-  const { custom_id: _id, ...carry } = membersOf(request);
-  return { ...row, carry };
+  const { custom_id: id, ...carry } = membersOf(request);
+  // One that is no id of a row says all the same whose error it is.
+  return { ...row, carry: typeof id === 'string' || id === undefined ? carry : { custom_id: id, ...carry } };
 }

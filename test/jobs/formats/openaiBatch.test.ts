@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { createReadStream, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import type {
   ChatCompletion,
@@ -418,4 +418,17 @@ describe('embeddings', () => {
       'url: found "/v1/moderations", expected /v1/embeddings',
     ]);
   });
+});
+
+test('a request whose custom_id is no string has an error with it; what has none has null', async () => {
+  const [input, output] = [path('numeric.jsonl'), path('numeric.out.jsonl')];
+  writeLines(input, [chat('a'), { ...chat('b'), custom_id: 7 }, { ...chat('c'), custom_id: ['x'] }, 'no request']);
+  for (const again of ['file', 'stream']) {
+    const rows =
+      again === 'file' ? input : readRows(createReadStream(input), { format: 'openai-batch', carryFields: true });
+    await runJob({ engine: new StubEngine(), input: rows, output, outputFormat: 'openai-batch', overwrite: true });
+    const lines = readFileSync(output, 'utf8').trim().split('\n');
+    const ids = lines.map((line) => (JSON.parse(line) as { custom_id: unknown }).custom_id);
+    expect(ids).toEqual(['a', 7, ['x'], null]);
+  }
 });

@@ -1,3 +1,4 @@
+import { isObject } from '../../../arguments/isObject.js';
 import type { DecodedArray, SchemaElement } from 'hyparquet';
 import { assembleLists, assembleNested } from 'hyparquet/src/assemble.js';
 import { DEFAULT_PARSERS, parseFloat16 } from 'hyparquet/src/convert.js';
@@ -22,7 +23,15 @@ export function readableValues({ leaves, tree }: Column, slots: readonly Slots[]
   if (leaf?.flat === true && first !== undefined) return mapped(leaf, first.values, asText);
   const rows = new Map(leaves.map((each, at) => [nameOf(each), assembled(each, slots[at], asText)]));
   assembleNested(rows, tree, DEFAULT_PARSERS);
-  return rows.get(tree.path.join('.')) ?? [];
+  return Array.from(rows.get(tree.path.join('.')) ?? [], withNulls);
+}
+
+/** A list or a structure that is not there is null wherever it is, as a number is: what is undefined loses its key. */
+function withNulls(value: unknown): unknown {
+  if (value === undefined) return null;
+  if (Array.isArray(value)) return value.map(withNulls);
+  if (!isObject(value) || Object.getPrototypeOf(value) !== Object.prototype) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, of]) => [key, withNulls(of)]));
 }
 
 function assembled(leaf: Leaf, slots: Slots | undefined, asText: boolean): DecodedArray {
