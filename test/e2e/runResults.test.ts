@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { lastValueFrom, toArray } from 'rxjs';
 import { Engine, InterruptedError, UsageError, type Row, type RunStats } from '../../src/index.js';
@@ -63,6 +64,27 @@ describe('the results of a run', () => {
     const left = engine.generate(rows);
     for await (const _ of left) break;
     expect((await left.stats).rows.done).toBeLessThanOrEqual(rows.length);
+  });
+
+  test('a store that does not come back is waited for until the engine is closed', async () => {
+    await using other = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 4, tokensPerSquare: 16 });
+    let putting = (): void => undefined;
+    const put = new Promise<void>((resolve) => (putting = resolve));
+    const results = other.generate([rows[0] as Row], {
+      reuse: {
+        get: () => undefined,
+        put: () => {
+          putting();
+          return new Promise<void>(() => undefined);
+        },
+      },
+    });
+    const run = expect(all(results)).rejects.toThrow(InterruptedError);
+    await put;
+    await sleep(50);
+    await other.close();
+    await run;
+    await expect(results.stats).rejects.toThrow(InterruptedError);
   });
 
   test('a run that fails rejects them with what the iteration throws; nobody has to look', async () => {

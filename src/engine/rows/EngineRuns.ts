@@ -53,6 +53,9 @@ export interface RunHost {
   readonly score: AnswerHost['score'];
 }
 
+/** Why a run ended, in words. */
+const CLOSED = 'the engine was closed';
+
 /** The runs of an engine: they share its device, its memory, and what is learned of them. */
 export class EngineRuns {
   /** Runs that classify, score or embed. */
@@ -71,6 +74,8 @@ export class EngineRuns {
   /** Resolves when all runs that have followed are over. */
   private followed: Promise<unknown> = Promise.resolve();
   private closing: Promise<void> | undefined;
+  /** Fires for what a run waits for when all of its rows have been computed. */
+  private readonly closed = new AbortController();
 
   constructor(
     private readonly host: RunHost,
@@ -211,7 +216,8 @@ export class EngineRuns {
   close(): Promise<void> {
     this.closing ??= (async () => {
       const runs = [...this.underWay];
-      for (const run of runs) run.fail(new InterruptedError('the engine was closed'));
+      for (const run of runs) run.fail(new InterruptedError(CLOSED));
+      this.closed.abort(CLOSED);
       await Promise.all([...this.listeners].map((listener) => listener.close()));
       await Promise.all(runs.map((run) => run.drained));
       await this.device.close();
@@ -244,9 +250,10 @@ export class EngineRuns {
       inFlight.wake();
       this.forecast.ended(timings);
     });
+    const { signal = this.closed.signal } = options;
     return {
       run,
-      options,
+      options: { ...options, signal: AbortSignal.any([signal, this.closed.signal]) },
       answered$,
       delivered: ({ carry }) => {
         inFlight.leave(carry);
