@@ -10,7 +10,7 @@ import { postgresWork } from './postgres/postgresWork.js';
  * `pg`. All of them are the user's to install.
  * @param queue its URL. Credentials of it, or of the environment, come into no message
  * @param job what the job is called: 1 to 64 letters, digits, _ and -
- * @param signal waits no longer for a queue that is away, once it fires
+ * @param signal once it fires, no call waits any longer for a queue that is away; shards are given back all the same
  * @throws UsageError for a URL of another kind, and where the package is not installed; QueueError where the queue
  * cannot be reached; InterruptedError
  * @example

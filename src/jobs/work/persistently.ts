@@ -8,6 +8,10 @@ import { wordsOf } from './QueueAddress.js';
 export const AWAY_SECONDS = 300;
 const FIRST_WAIT_SECONDS = 0.1;
 const LONGEST_WAIT_SECONDS = 2;
+/** What is being done when the signal fires has so long: a queue that is there answers. */
+export const LAST_SECONDS = 1;
+/** Never fires: for what is said in parting, whatever was stopped. */
+export const UNSTOPPED: AbortSignal = new AbortController().signal;
 
 export interface Persistence {
   /** Of the queue. */
@@ -22,7 +26,7 @@ export interface Persistence {
  * Does something with a queue, again where it was away meanwhile: what is done may have been done already, and has to
  * come to the same twice.
  * @param seconds that it may be away; 0: it is asked once
- * @param signal waits no longer, once it fires
+ * @param signal waits no longer, once it fires; what came of what was under way is not known then
  * @throws QueueError; InterruptedError where the signal has fired
  */
 export async function persistently<T>(
@@ -34,7 +38,7 @@ export async function persistently<T>(
   const deadline = performance.now() + seconds * 1000;
   for (let wait = FIRST_WAIT_SECONDS; ; wait = Math.min(2 * wait, LONGEST_WAIT_SECONDS)) {
     try {
-      return await work();
+      return await (signal === undefined ? work() : untilStopped(work(), signal));
     } catch (error) {
       if (error instanceof SpillwayError) throw error;
       if (signal?.aborted === true) throw new InterruptedError(signal.reason);
@@ -43,6 +47,25 @@ export async function persistently<T>(
       if (late || !isTransient(error)) throw new QueueError(name, `cannot ${what}: ${wordsOf(error, secrets)}`);
       await pause(wait, signal);
     }
+  }
+}
+
+/** @throws InterruptedError where the signal has fired, and nothing has come of it soon after */
+async function untilStopped<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  let stop = (): void => undefined;
+  const stopped = new Promise<never>((_, reject) => {
+    stop = () => {
+      timer = setTimeout(() => reject(new InterruptedError(signal.reason)), LAST_SECONDS * 1000);
+    };
+  });
+  if (signal.aborted) stop();
+  else signal.addEventListener('abort', stop);
+  try {
+    return await Promise.race([work, stopped]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+    clearTimeout(timer);
   }
 }
 

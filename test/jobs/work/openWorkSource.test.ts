@@ -1,7 +1,10 @@
-import { expect, test } from '@jest/globals';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from '@jest/globals';
 import { InterruptedError } from '../../../src/errors/InterruptedError.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
 import { openWorkSource } from '../../../src/jobs/work/openWorkSource.js';
+import { Forwarder } from '../../support/Forwarder.js';
+import { QUEUES } from './support.js';
 
 test.each(['nats://127.0.0.1:9', 'postgres://127.0.0.1:9/db'])(
   '%s is waited for until a signal fires',
@@ -15,3 +18,30 @@ test.each(['nats://127.0.0.1:9', 'postgres://127.0.0.1:9/db'])(
     );
   },
 );
+
+describe.each(QUEUES.filter(({ start }) => start !== undefined))('a queue in $name', ({ missing, start, url }) => {
+  (missing === undefined ? test : test.skip).each(['is silent', 'is gone'])(
+    'that %s after it was reached is waited for until the signal fires',
+    async (how) => {
+      await using server = await start?.();
+      if (server === undefined || url === undefined) throw new Error('no server');
+      const between = await Forwarder.open(`127.0.0.1:${server.port}`);
+      const stop = new AbortController();
+      const address = url(server.port).replace(`127.0.0.1:${server.port}`, between.address);
+      const source = await openWorkSource(address, 'j', { signal: stop.signal });
+      if (how === 'is silent') between.hold();
+      else await between.close();
+      const ends = ['manifest', 'shards', 'remove', 'agree', 'lease'] as const;
+      const calls = ends.map((name) =>
+        expect(name === 'lease' ? source.lease({ worker: 'w' }) : source[name]('{}')).rejects.toThrow(InterruptedError),
+      );
+      await sleep(200);
+      stop.abort();
+      const began = performance.now();
+      await Promise.all(calls);
+      await source[Symbol.asyncDispose]();
+      expect(performance.now() - began).toBeLessThan(5000);
+      if (how === 'is silent') await between.close();
+    },
+  );
+});

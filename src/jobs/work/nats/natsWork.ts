@@ -11,7 +11,7 @@ import {
   parseQueued,
   queuedJson,
 } from '../JobManifest.js';
-import { type Persistence, persistently, withinSeconds } from '../persistently.js';
+import { LAST_SECONDS, type Persistence, persistently, UNSTOPPED, withinSeconds } from '../persistently.js';
 import { checkJobName, type QueueAddress } from '../QueueAddress.js';
 import {
   checkedState,
@@ -61,7 +61,7 @@ export async function natsWork(
 ): Promise<WorkSource> {
   checkJobName(job);
   const nats = await connectNats(address, job, environment, signal);
-  return new NatsWork(nats, `${address.name} job ${job}`, job);
+  return new NatsWork(nats, `${address.name} job ${job}`, job, signal);
 }
 
 class NatsWork implements WorkSource {
@@ -73,6 +73,7 @@ class NatsWork implements WorkSource {
     private readonly nats: Nats,
     readonly name: string,
     private readonly job: string,
+    private readonly signal: AbortSignal | undefined,
   ) {
     this.#persistence = { name, secrets: nats.secrets, isTransient: nats.isTransient };
   }
@@ -215,8 +216,9 @@ class NatsWork implements WorkSource {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#flush();
-    await this.nats.connection.close().catch(() => undefined);
+    // Who was stopped has given back what it had, and waits for a server that is away no longer.
+    if (this.signal?.aborted !== true) await this.#flush();
+    await withinSeconds(LAST_SECONDS, this.nats.connection.close()).catch(() => undefined);
   }
 
   #leaseOf(message: JsMsg, { shard, deliveries }: ShardState, attempt: string, worker: string, met: MetJob): Lease {
@@ -242,7 +244,7 @@ class NatsWork implements WorkSource {
       giveBack: async () => {
         const change = (): Promise<ShardState | undefined> =>
           this.#change(met, shard, (before) => givenBack(before, attempt));
-        const now = await this.#do('give a shard back', change, { seconds: PARTING_SECONDS });
+        const now = await this.#do('give a shard back', change, { seconds: PARTING_SECONDS, signal: UNSTOPPED });
         if (now !== undefined) message.nak();
         await this.#flush();
       },
@@ -369,7 +371,7 @@ class NatsWork implements WorkSource {
     work: () => Promise<T>,
     options: { readonly seconds?: number; readonly signal?: AbortSignal | undefined } = {},
   ): Promise<T> {
-    return persistently(this.#persistence, what, work, options);
+    return persistently(this.#persistence, what, work, { ...options, signal: options.signal ?? this.signal });
   }
 
   #exists(): UsageError {

@@ -2,7 +2,7 @@ import type * as Postgres from 'pg';
 import { UsageError } from '../../../errors/UsageError.js';
 import { loadPeers } from '../../loadPeers.js';
 import { type JobManifest, type MetJob, parseManifest, queuedJson } from '../JobManifest.js';
-import { pause, type Persistence, persistently } from '../persistently.js';
+import { LAST_SECONDS, pause, type Persistence, persistently, UNSTOPPED, withinSeconds } from '../persistently.js';
 import { checkJobName, type QueueAddress } from '../QueueAddress.js';
 import { checkedState, committed, failed, givenBack, holds, leased, newAttempt } from '../shardStates.js';
 import type { Lease, LeaseOptions, ShardState, WorkSource } from '../WorkSource.js';
@@ -71,9 +71,9 @@ export async function postgresWork(
   });
   // A connection that breaks while nobody uses it is replaced.
   pool.on('error', () => undefined);
-  const work = new PostgresWork(pool, address, job);
+  const work = new PostgresWork(pool, address, job, signal);
   try {
-    await work.reach(signal);
+    await work.reach();
     return work;
   } catch (error) {
     await work[Symbol.asyncDispose]();
@@ -91,6 +91,7 @@ class PostgresWork implements WorkSource {
     private readonly pool: Postgres.Pool,
     { name, url }: QueueAddress,
     private readonly job: string,
+    private readonly signal: AbortSignal | undefined,
   ) {
     this.name = `${name} job ${job}`;
     this.#persistence = {
@@ -101,8 +102,8 @@ class PostgresWork implements WorkSource {
   }
 
   /** @throws QueueError unless the server is there */
-  async reach(signal: AbortSignal | undefined): Promise<void> {
-    await this.#do('connect', () => this.pool.query('select 1'), { seconds: REACH_SECONDS, signal });
+  async reach(): Promise<void> {
+    await this.#do('connect', () => this.pool.query('select 1'), { seconds: REACH_SECONDS });
   }
 
   async submit(manifest: JobManifest): Promise<void> {
@@ -199,7 +200,8 @@ class PostgresWork implements WorkSource {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.pool.end().catch(() => undefined);
+    // Not for a server that does not answer.
+    await withinSeconds(LAST_SECONDS, this.pool.end()).catch(() => undefined);
   }
 
   #leaseOf({ shard, deliveries }: ShardState, attempt: string, worker: string, met: MetJob): Lease {
@@ -233,7 +235,10 @@ class PostgresWork implements WorkSource {
       commit: async (signal) =>
         (await change('commit a shard', (before) => committed(before, attempt, worker), { signal })) !== undefined,
       giveBack: async () => {
-        await change('give a shard back', (before) => givenBack(before, attempt), { seconds: PARTING_SECONDS });
+        await change('give a shard back', (before) => givenBack(before, attempt), {
+          seconds: PARTING_SECONDS,
+          signal: UNSTOPPED,
+        });
       },
       fail: async (reason, signal) => {
         await change('say that a shard failed', (before) => failed(before, attempt, reason, maxDeliver), { signal });
@@ -339,7 +344,7 @@ class PostgresWork implements WorkSource {
     work: () => Promise<T>,
     options: { readonly seconds?: number; readonly signal?: AbortSignal | undefined } = {},
   ): Promise<T> {
-    return persistently(this.#persistence, what, work, options);
+    return persistently(this.#persistence, what, work, { ...options, signal: options.signal ?? this.signal });
   }
 }
 
