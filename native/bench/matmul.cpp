@@ -118,7 +118,7 @@ void measure(const Compute& compute, Weights& weights, const char* name, size_t 
   Figures figures;
   double peak = 0, speed = 0;
   for (int turn = 0; turn < (options.quick ? 3 : 7); turn++) {
-    peak = quantised ? bench::peakQuantised(set, options.threads, panelFormat(shape.type).bits, 1)
+    peak = quantised ? bench::peakQuantised(set, options.threads, panelFormat(shape.type).numberBits(), 1)
                      : bench::peakFloat(set, options.threads, 1);
     if (rows <= kTileRows) speed = weights.readSpeed(compute.pool);
     double seconds = 0, quantiseSeconds = 0;
