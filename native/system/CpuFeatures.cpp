@@ -59,6 +59,7 @@ CpuFeatures::CpuFeatures(const CpuidAnswers& answers, bool avx, bool avx512, boo
       avx2(avx && bit(answers.leaf7Ebx, 5)),
       fma(avx && bit(answers.leaf1Ecx, 12)),
       f16c(avx && bit(answers.leaf1Ecx, 29)),
+      avxVnni(avx && bit(answers.leaf7_1Eax, 4)),
       avx512f(avx512 && bit(answers.leaf7Ebx, 16)),
       avx512dq(avx512 && bit(answers.leaf7Ebx, 17)),
       avx512bw(avx512 && bit(answers.leaf7Ebx, 30)),

@@ -22,7 +22,7 @@ class CpuFeatures {
 
   const bool amd;  // the vendor
   const bool sse42;
-  const bool avx2, fma, f16c;
+  const bool avx2, fma, f16c, avxVnni;
   const bool avx512f, avx512dq, avx512bw, avx512vl, avx512vnni, avx512bf16;
   const bool amxTile, amxBf16;  // on Linux a process has to be permitted these registers besides
 

@@ -12,12 +12,13 @@ namespace {
 
 TEST(CpuFeatures, AreThoseThatCpuidTells) {
   const CpuFeatures all(everyFeature());
-  EXPECT_TRUE(all.sse42 && all.avx2 && all.fma && all.f16c);
+  EXPECT_TRUE(all.sse42 && all.avx2 && all.fma && all.f16c && all.avxVnni);
   EXPECT_TRUE(all.avx512f && all.avx512dq && all.avx512bw && all.avx512vl && all.avx512vnni && all.avx512bf16);
   EXPECT_TRUE(all.amxTile && all.amxBf16);
   EXPECT_FALSE(all.amd);
   const CpuFeatures none{CpuidAnswers{}};
-  EXPECT_FALSE(none.sse42 || none.avx2 || none.fma || none.f16c || none.avx512f || none.amxTile || none.amd);
+  EXPECT_FALSE(none.sse42 || none.avx2 || none.fma || none.f16c || none.avxVnni || none.avx512f || none.amxTile ||
+               none.amd);
 }
 
 TEST(CpuFeatures, AreOnlyThoseWhoseRegistersAreSaved) {
@@ -29,7 +30,7 @@ TEST(CpuFeatures, AreOnlyThoseWhoseRegistersAreSaved) {
 
   answers.savedState = 0x7;
   const CpuFeatures withoutWide(answers);
-  EXPECT_TRUE(withoutWide.avx2 && withoutWide.fma && withoutWide.f16c);
+  EXPECT_TRUE(withoutWide.avx2 && withoutWide.fma && withoutWide.f16c && withoutWide.avxVnni);
 #ifndef __APPLE__  // XCR0 does not tell there
   EXPECT_FALSE(withoutWide.avx512f || withoutWide.avx512vnni);
 #endif
@@ -37,7 +38,7 @@ TEST(CpuFeatures, AreOnlyThoseWhoseRegistersAreSaved) {
   answers.savedState = 0x3;
   const CpuFeatures narrow(answers);
   EXPECT_TRUE(narrow.sse42);
-  EXPECT_FALSE(narrow.avx2 || narrow.fma || narrow.f16c || narrow.avx512f);
+  EXPECT_FALSE(narrow.avx2 || narrow.fma || narrow.f16c || narrow.avxVnni || narrow.avx512f);
 
   answers.savedState = 0x600e7;
   answers.leaf1Ecx &= ~(1u << 27);  // no XGETBV, so nothing was asked
@@ -72,6 +73,7 @@ TEST(CpuFeatures, OfThisProcessorAreThoseThatLinuxLists) {
   EXPECT_EQ(cpu.avx2, listed("avx2"));
   EXPECT_EQ(cpu.fma, listed("fma"));
   EXPECT_EQ(cpu.f16c, listed("f16c"));
+  EXPECT_EQ(cpu.avxVnni, listed("avx_vnni"));
   EXPECT_EQ(cpu.avx512f, listed("avx512f"));
   EXPECT_EQ(cpu.avx512dq, listed("avx512dq"));
   EXPECT_EQ(cpu.avx512bw, listed("avx512bw"));

@@ -11,7 +11,7 @@ inline CpuidAnswers everyFeature() {
   answers.leaf7Ebx = 1u << 5 | 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
   answers.leaf7Ecx = 1u << 11;
   answers.leaf7Edx = 1u << 22 | 1u << 24;
-  answers.leaf7_1Eax = 1u << 5;
+  answers.leaf7_1Eax = 1u << 4 | 1u << 5;
   answers.savedState = 0x600e7;
   return answers;
 }
