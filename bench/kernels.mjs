@@ -6,7 +6,7 @@ import { fail, readFlags } from './lib/flags.mjs';
 import { buildNative, run } from './lib/nativeBench.mjs';
 import { markdownTable, RESULTS, writeResults } from './lib/results.mjs';
 
-const USAGE = `usage: node bench/kernels.mjs [--threads 1] [--isa all|amx|avx512|avx2] [--only SHAPE] [--quick] [--output FOLDER]
+const USAGE = `usage: node bench/kernels.mjs [--threads 1] [--isa all|amx|avx512|avxvnni|avx2] [--only SHAPE] [--quick] [--output FOLDER]
 --only: one shape, such as "7B up"; --quick: 1 and 64 rows, three turns instead of seven, for a first impression`;
 const { values, number } = readFlags(USAGE, {
   threads: { type: 'string', default: '1' },
@@ -15,7 +15,7 @@ const { values, number } = readFlags(USAGE, {
   quick: { type: 'boolean', default: false },
   output: { type: 'string', default: RESULTS },
 });
-const SETS = ['amx', 'avx512', 'avx2'];
+const SETS = ['amx', 'avx512', 'avxvnni', 'avx2'];
 if (values.isa !== 'all' && !SETS.includes(values.isa))
   fail(`--isa: found ${values.isa}, expected all, ${SETS.join(' or ')}`);
 if (arch() !== 'x64')

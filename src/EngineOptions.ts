@@ -128,10 +128,10 @@ export interface EngineOptions {
    */
   readonly rowTokens?: number | ((tokenizer: Tokenizer) => Promise<number | undefined>);
   /**
-   * Default: the last that `machine().instructionSets` names: on x86 of `avx2`, `avx512` and `amx`, on ARM of `neon`,
-   * `dotprod` and `i8mm`. `amx` rounds weights and activations to bfloat16, and is the fastest for batches of eight
-   * rows and more; for fewer, `avx512` is. Results of `amx` differ from those of the others, which are the same to the
-   * bit.
+   * Default: the last that `machine().instructionSets` names: on x86 of `avx2`, `avxvnni`, `avx512` and `amx`, on ARM
+   * of `neon`, `dotprod` and `i8mm`. `amx` rounds weights and activations to bfloat16, and is the fastest for batches
+   * of eight rows and more; for fewer, `avx512` is. Results of `amx` differ from those of the others, which are the
+   * same to the bit.
    */
   readonly instructionSet?: InstructionSet;
   /**

@@ -170,6 +170,7 @@ RuntimeOptions parseRuntimeOptions(const Napi::Value& value) {
                                              : readWord<InstructionSet>(set, "instructionSet",
                                                                         {{"scalar", InstructionSet::Scalar},
                                                                          {"avx2", InstructionSet::Avx2},
+                                                                         {"avxvnni", InstructionSet::AvxVnni},
                                                                          {"avx512", InstructionSet::Avx512},
                                                                          {"amx", InstructionSet::Amx},
                                                                          {"neon", InstructionSet::Neon},

@@ -182,7 +182,7 @@ int main(int argc, char** argv) {
   const Settings settings = {
       argument(1, 64), argument(2, 300), argument(3, 9), argument(4, 3),
       argument(5, 64), argument(6, 64),  argument(7, 1), argc > 8 && std::string(argv[8]) == "json"};
-  for (InstructionSet set : {InstructionSet::Avx512, InstructionSet::Avx2}) {
+  for (InstructionSet set : {InstructionSet::Avx512, InstructionSet::AvxVnni, InstructionSet::Avx2}) {
     if (!machineHas(set)) continue;
     for (Kind kind : {Kind::Decode, Kind::Sparse, Kind::Prefill, Kind::Shared})
       if (argc <= 9 || std::string(argv[9]) == kKindNames[static_cast<int>(kind)]) measure(set, kind, settings);

@@ -173,7 +173,8 @@ int main(int argc, char** argv) {
   const Options options{static_cast<unsigned>(std::max(1, std::atoi(argument(1, "1").c_str()))), argument(2, "all"),
                         argument(3, "full") == "quick", argument(4, "all"),
                         argument(5, "default") == "float32" ? Precision::Float32 : Precision::Default};
-  for (const InstructionSet set : {InstructionSet::Amx, InstructionSet::Avx512, InstructionSet::Avx2})
+  for (const InstructionSet set :
+       {InstructionSet::Amx, InstructionSet::Avx512, InstructionSet::AvxVnni, InstructionSet::Avx2})
     if (machineHas(set) && (options.sets == "all" || options.sets == instructionSetName(set))) run(set, options);
   return 0;
 }

@@ -41,6 +41,22 @@ __attribute__((target("avx512f"))) double fma512() {
 #define CLOBBER256                                                                                                    \
   "ymm0", "ymm1", "ymm2", "ymm3", "ymm4", "ymm5", "ymm6", "ymm7", "ymm8", "ymm9", "ymm10", "ymm11", "ymm12", "ymm13", \
       "ymm14", "ymm15", "cc"
+#define DOT256(k) "vpdpbusd %%ymm13,%%ymm12,%%ymm" k "\n"
+// On a processor without AVX-512 the same, as VEX encodes it.
+#define DOT256_VEX(k) "%{vex%} " DOT256(k)
+__attribute__((target("avx2"))) double dot256() {
+  long n = kIterations;
+  asm volatile(TWELVE(ZERO256) ZERO256("12") ZERO256("13") "1:\n" TWELVE(DOT256) TWELVE(DOT256) "dec %0\n jnz 1b\n"
+               : "+r"(n)::CLOBBER256);
+  return 24.0 * 64;
+}
+__attribute__((target("avx2"))) double dot256Vex() {
+  long n = kIterations;
+  asm volatile(TWELVE(ZERO256) ZERO256("12") ZERO256("13") "1:\n" TWELVE(DOT256_VEX)
+                   TWELVE(DOT256_VEX) "dec %0\n jnz 1b\n"
+               : "+r"(n)::CLOBBER256);
+  return 24.0 * 64;
+}
 __attribute__((target("avx2,fma"))) double fma256() {
   long n = kIterations;
   asm volatile(TWELVE(ZERO256) ZERO256("12") ZERO256("13") "1:\n" TWELVE(FMA256) TWELVE(FMA256) "dec %0\n jnz 1b\n"
@@ -121,6 +137,8 @@ double peakQuantised([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsig
   if (set == InstructionSet::Amx) return rate(tiles, threads, rounds);
 #endif
   if (set == InstructionSet::Avx512) return rate(dot512, threads, rounds);
+  if (set == InstructionSet::AvxVnni)
+    return rate(hasSet(cpuFeatures(), InstructionSet::AvxVnni) ? dot256Vex : dot256, threads, rounds);
   if (set == InstructionSet::Avx2) return rate(weightBits > 6 ? widened256 : words256, threads, rounds);
 #endif
   return 0;
@@ -129,7 +147,7 @@ double peakQuantised([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsig
 double peakFloat([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsigned threads, [[maybe_unused]] int rounds) {
 #if defined(__x86_64__)
   if (set == InstructionSet::Avx512 || set == InstructionSet::Amx) return rate(fma512, threads, rounds);
-  if (set == InstructionSet::Avx2) return rate(fma256, threads, rounds);
+  if (set == InstructionSet::Avx2 || set == InstructionSet::AvxVnni) return rate(fma256, threads, rounds);
 #endif
   return 0;
 }

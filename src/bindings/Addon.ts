@@ -55,7 +55,7 @@ export interface Addon extends GrammarAddon {
 }
 
 /** `neon`, `dotprod` and `i8mm` on ARM, the others on x86; `scalar` everywhere. */
-export type InstructionSet = 'scalar' | 'avx2' | 'avx512' | 'amx' | 'neon' | 'dotprod' | 'i8mm';
+export type InstructionSet = 'scalar' | 'avx2' | 'avxvnni' | 'avx512' | 'amx' | 'neon' | 'dotprod' | 'i8mm';
 
 export interface MachineFacts {
   /** Usable here, slowest first. The last one is the default. */

@@ -25,6 +25,7 @@ const char* instructionSetName(InstructionSet set) {
   switch (set) {
     case InstructionSet::Amx: return "amx";
     case InstructionSet::Avx512: return "avx512";
+    case InstructionSet::AvxVnni: return "avxvnni";
     case InstructionSet::Avx2: return "avx2";
     case InstructionSet::Neon: return "neon";
     case InstructionSet::Dotprod: return "dotprod";
@@ -39,6 +40,7 @@ bool hasSet(const CpuFeatures& cpu, InstructionSet set) {
   switch (set) {
     case InstructionSet::Scalar: return true;
     case InstructionSet::Avx2: return avx2;
+    case InstructionSet::AvxVnni: return avx2 && cpu.avxVnni;
     case InstructionSet::Avx512: return avx512;
     case InstructionSet::Amx: return avx512 && cpu.avx512bf16 && cpu.amxTile && cpu.amxBf16;
     default: return false;
@@ -57,6 +59,11 @@ bool hasSet(const ArmFeatures& cpu, InstructionSet set) {
 
 bool machineHas(InstructionSet set) {
 #if defined(SPILLWAY_X86_KERNELS)
+#if defined(SPILLWAY_EVEXVNNI_KERNELS)  // in tests and benchmarks
+  if (set == InstructionSet::AvxVnni && hasSet(cpuFeatures(), InstructionSet::Avx512)) return true;
+#elif !defined(SPILLWAY_AVXVNNI_KERNELS)  // the compiler did not know it
+  if (set == InstructionSet::AvxVnni) return false;
+#endif
   if (set != InstructionSet::Amx) return hasSet(cpuFeatures(), set);
 #if defined(SPILLWAY_AMX_KERNELS)
   static const bool amx = hasSet(cpuFeatures(), InstructionSet::Amx) && permitTiles();

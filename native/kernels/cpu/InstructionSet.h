@@ -8,18 +8,19 @@ namespace spillway {
 enum class InstructionSet {
   Scalar,   // portable C++; the reference for all others
   Avx2,     // AVX2, FMA, F16C
+  AvxVnni,  // that, and products of four bytes on 256 bits: Intel's client processors, which have no AVX-512
   Avx512,   // AVX-512 F, BW, DQ, VL, VNNI
   Amx,      // that, and for matrix products AMX tiles of bfloat16; Linux only
   Neon,     // of AArch64, which always has it
   Dotprod,  // that, and products of four bytes (FEAT_DotProd)
   I8mm,     // that, and products of eight bytes for two by two sums (FEAT_I8MM)
 };
-// Those of one family in ascending order.
-constexpr InstructionSet kInstructionSets[] = {InstructionSet::Scalar, InstructionSet::Avx2, InstructionSet::Avx512,
-                                               InstructionSet::Amx,    InstructionSet::Neon, InstructionSet::Dotprod,
-                                               InstructionSet::I8mm};
+// Those of one family in ascending order, though a Zen 4 has AVX-512 without AVX-VNNI.
+constexpr InstructionSet kInstructionSets[] = {InstructionSet::Scalar,  InstructionSet::Avx2, InstructionSet::AvxVnni,
+                                               InstructionSet::Avx512,  InstructionSet::Amx,  InstructionSet::Neon,
+                                               InstructionSet::Dotprod, InstructionSet::I8mm};
 
-// "scalar", "avx2", "avx512", "amx", "neon", "dotprod", "i8mm"
+// "scalar", "avx2", "avxvnni", "avx512", "amx", "neon", "dotprod", "i8mm"
 const char* instructionSetName(InstructionSet set);
 // Whether a processor has the set: one of x86, or one of AArch64.
 bool hasSet(const CpuFeatures& cpu, InstructionSet set);

@@ -14,6 +14,12 @@ SPILLWAY_DECLARE_KERNELS(scalar)
 SPILLWAY_DECLARE_KERNELS(avx2)
 SPILLWAY_DECLARE_KERNELS(avx512)
 #endif
+#if defined(SPILLWAY_AVXVNNI_KERNELS)
+SPILLWAY_DECLARE_KERNELS(avxvnni)
+#endif
+#if defined(SPILLWAY_EVEXVNNI_KERNELS)
+SPILLWAY_DECLARE_KERNELS(evexvnni)
+#endif
 #if defined(SPILLWAY_ARM_KERNELS)
 SPILLWAY_DECLARE_KERNELS(neon)
 SPILLWAY_DECLARE_KERNELS(dotprod)
@@ -42,6 +48,14 @@ const Kernels& kernelsFor(InstructionSet set) {
   }
 #endif
   SPILLWAY_KERNELS_OF(Avx512, avx512)
+#if defined(SPILLWAY_EVEXVNNI_KERNELS)
+  if (!hasSet(cpuFeatures(), InstructionSet::AvxVnni)) {
+    SPILLWAY_KERNELS_OF(AvxVnni, evexvnni)
+  }
+#endif
+#if defined(SPILLWAY_AVXVNNI_KERNELS)
+  SPILLWAY_KERNELS_OF(AvxVnni, avxvnni)
+#endif
   SPILLWAY_KERNELS_OF(Avx2, avx2)
 #elif defined(SPILLWAY_ARM_KERNELS)
   SPILLWAY_KERNELS_OF(I8mm, i8mm)

@@ -18,6 +18,8 @@
 
 #if SPILLWAY_ISA_LEVEL == 3
 #include "dotNeon.h"
+#elif SPILLWAY_ISA_LEVEL == 4
+#include "dotAvxVnni.h"
 #elif SPILLWAY_ISA_LEVEL == 2
 #include "dotAvx512.h"
 #elif SPILLWAY_ISA_LEVEL == 1

@@ -52,7 +52,7 @@ static constexpr bool isSuper(ScaleKind kind) {
 }
 
 // What stored numbers of four bits stand for: themselves, or one of sixteen numbers of `bits` bits, the first of them
-// what absent rows have. Kernels look up sixteen (`lookUp` of dotAvx2.h and its kin, cuda/panel.h).
+// what absent rows have. Kernels look up sixteen (`lookUp` of bytesAvx2.h and its kin, cuda/panel.h).
 struct Codebook {
   int bits;
   uint8_t numbers[16];

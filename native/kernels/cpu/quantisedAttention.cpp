@@ -240,7 +240,7 @@ struct QuantisedFormat {
 }  // namespace
 
 void attendQuantised(const AttentionBlock* blocks, uint32_t count) {
-  if (blocks->layout.type == CacheType::Q8)
+  if (SPILLWAY_ISA_LEVEL != 4 && blocks->layout.type == CacheType::Q8)  // avxvnni/kernels.cpp
     blocks->exact ? attendAs<QuantisedFormat<8, 3, 3>>(blocks, count)
                   : attendAs<QuantisedFormat<8, 2, 2>>(blocks, count);
   else

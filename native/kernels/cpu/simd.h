@@ -6,6 +6,9 @@
 //   -DSPILLWAY_ISA=avx2     -mavx2 -mfma -mf16c
 //   -DSPILLWAY_ISA=avx512   -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mf16c
 // Files of the folder amx are compiled once, with SPILLWAY_ISA=amx: the flags of avx512 and those of AMX and bfloat16.
+// Files of the folder avxvnni, and those that multiply bytes, once more as
+//   -DSPILLWAY_ISA=avxvnni  the flags of avx2 and -mavxvnni
+//   -DSPILLWAY_ISA=evexvnni those of avx2: for tests and benchmarks alone (dpbusd256.h)
 // On AArch64 they are compiled four times, as scalar and as
 //   -DSPILLWAY_ISA=neon     (no further flags: AArch64 has it)
 //   -DSPILLWAY_ISA=dotprod  -march=armv8.2-a+dotprod
@@ -45,6 +48,8 @@
 #define SPILLWAY_ISA_LEVEL_neon 3
 #define SPILLWAY_ISA_LEVEL_dotprod 3
 #define SPILLWAY_ISA_LEVEL_i8mm 3
+#define SPILLWAY_ISA_LEVEL_avxvnni 4
+#define SPILLWAY_ISA_LEVEL_evexvnni 4
 #define SPILLWAY_JOIN_(a, b) a##b
 #define SPILLWAY_JOIN(a, b) SPILLWAY_JOIN_(a, b)
 #define SPILLWAY_ISA_LEVEL SPILLWAY_JOIN(SPILLWAY_ISA_LEVEL_, SPILLWAY_ISA)
@@ -62,12 +67,12 @@
 #endif
 
 #ifndef SPILLWAY_ISA
-#error "SPILLWAY_ISA must be scalar, avx2, avx512, amx, neon, dotprod or i8mm"
+#error "SPILLWAY_ISA must be scalar, avx2, avxvnni, evexvnni, avx512, amx, neon, dotprod or i8mm"
 #elif SPILLWAY_ISA_LEVEL == 3
 #include "simdNeon.h"
 #elif SPILLWAY_ISA_LEVEL == 2
 #include "simdAvx512.h"
-#elif SPILLWAY_ISA_LEVEL == 1
+#elif SPILLWAY_ISA_LEVEL == 1 || SPILLWAY_ISA_LEVEL == 4
 #include "simdAvx2.h"
 #else
 #include "simdScalar.h"

@@ -3,7 +3,7 @@
 #include <immintrin.h>
 
 #if !defined(__AVX2__) || !defined(__FMA__) || !defined(__F16C__)
-#error "SPILLWAY_ISA=avx2 needs -mavx2 -mfma -mf16c"
+#error "SPILLWAY_ISA=avx2 and its kin need -mavx2 -mfma -mf16c"
 #endif
 
 namespace spillway::SPILLWAY_ISA {

@@ -13,12 +13,15 @@
 // of each lane of a line.
 #pragma once
 #include "simd.h"
+#if SPILLWAY_ISA_LEVEL == 4
+#include "dpbusd256.h"
+#endif
 
 namespace spillway::SPILLWAY_ISA {
 
 constexpr int kWholeBytes = -1;
 
-#if SPILLWAY_ISA_LEVEL == 1 || SPILLWAY_ISA_LEVEL == 2
+#if SPILLWAY_ISA_LEVEL == 1 || SPILLWAY_ISA_LEVEL == 2 || SPILLWAY_ISA_LEVEL == 4
 #if SPILLWAY_ISA_LEVEL == 2
 using Register = __m512i;
 #else
@@ -81,17 +84,12 @@ static inline f32x16 codesToFloat(const uint8_t* line, int shift) {
   return {_mm512_cvtepi32_ps(_mm512_and_si512(words, _mm512_set1_epi32((1 << Bits) - 1)))};
 }
 
-#elif SPILLWAY_ISA_LEVEL == 1
+#elif SPILLWAY_ISA_LEVEL == 1 || SPILLWAY_ISA_LEVEL == 4
 
-// Products of two 4-bit codes fit 16 bits eight times: 8 * 2 * 15 * 128 = 30720.
 constexpr int kUnitLanes = 8;
-constexpr bool kDotsAreWide = false;
-constexpr int kMostDots = 8;
-constexpr int kBytePlanes = 2;
 struct Codes {
   __m256i v;
 };
-using Dots = Integers<int16_t>;
 using Wide = Integers<int32_t>;
 
 static inline Codes loadCodes(const uint8_t* p) { return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))}; }
@@ -99,17 +97,37 @@ static inline Codes codesOf(Codes codes, int plane) {
   if (plane == kWholeBytes) return codes;
   return {_mm256_and_si256(plane == 0 ? codes.v : _mm256_srli_epi16(codes.v, 4), _mm256_set1_epi8(15))};
 }
-static inline Dots zeroDots() { return Dots::of(_mm256_setzero_si256()); }
-static inline Dots dot(Dots sum, Codes codes, const int8_t* p) {
-  int32_t four;
-  __builtin_memcpy(&four, p, 4);
-  return Dots::of(_mm256_add_epi16(sum.bits(), _mm256_maddubs_epi16(codes.v, _mm256_set1_epi32(four))));
+#if SPILLWAY_ISA_LEVEL == 4
+constexpr bool kDotsAreWide = true;
+constexpr int kMostDots = 1 << 20;
+constexpr int kBytePlanes = 1;
+using Dots = Wide;
+static inline __m256i addProducts(__m256i sum, __m256i codes, __m256i four) { return dpbusd(sum, codes, four); }
+template <int Shift>
+static inline Wide widen(Wide sum, Dots dots) {
+  return Wide::of(_mm256_add_epi32(sum.bits(), _mm256_slli_epi32(dots.bits(), Shift)));
 }
-static inline Wide zeroWide() { return Wide::of(_mm256_setzero_si256()); }
+#else
+// Products of two 4-bit codes fit 16 bits eight times: 8 * 2 * 15 * 128 = 30720.
+constexpr bool kDotsAreWide = false;
+constexpr int kMostDots = 8;
+constexpr int kBytePlanes = 2;
+using Dots = Integers<int16_t>;
+static inline __m256i addProducts(__m256i sum, __m256i codes, __m256i four) {
+  return _mm256_add_epi16(sum, _mm256_maddubs_epi16(codes, four));
+}
 template <int Shift>
 static inline Wide widen(Wide sum, Dots dots) {
   return Wide::of(_mm256_add_epi32(sum.bits(), _mm256_madd_epi16(dots.bits(), _mm256_set1_epi16(1 << Shift))));
 }
+#endif
+static inline Dots zeroDots() { return Dots::of(_mm256_setzero_si256()); }
+static inline Dots dot(Dots sum, Codes codes, const int8_t* p) {
+  int32_t four;
+  __builtin_memcpy(&four, p, 4);
+  return Dots::of(addProducts(sum.bits(), codes.v, _mm256_set1_epi32(four)));
+}
+static inline Wide zeroWide() { return Wide::of(_mm256_setzero_si256()); }
 static inline __m256 floatsOf(Wide sum) { return _mm256_cvtepi32_ps(sum.bits()); }
 static inline void combine(float* p, Wide low) { _mm256_storeu_ps(p, floatsOf(low)); }
 static inline void combine(float* p, Wide middle, Wide low) {

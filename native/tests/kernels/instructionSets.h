@@ -15,6 +15,7 @@ constexpr InstructionSet kSets[] = {
     InstructionSet::I8mm,
 #else
     InstructionSet::Avx2,
+    InstructionSet::AvxVnni,  // with AVX-512's encoding where the processor has that one alone (CMakeLists.txt)
     InstructionSet::Avx512,
 #endif
 };

@@ -19,13 +19,20 @@ std::string setsOf(const Features& cpu) {
 }
 
 TEST(InstructionSet, OfX86AreNoneOfArm) {
-  EXPECT_EQ(setsOf(CpuFeatures(everyFeature())), "scalar avx2 avx512 amx");
+  EXPECT_EQ(setsOf(CpuFeatures(everyFeature())), "scalar avx2 avxvnni avx512 amx");
   CpuidAnswers withoutTiles = everyFeature();
   withoutTiles.savedState = 0xe7;
-  EXPECT_EQ(setsOf(CpuFeatures(withoutTiles)), "scalar avx2 avx512");
+  EXPECT_EQ(setsOf(CpuFeatures(withoutTiles)), "scalar avx2 avxvnni avx512");
   CpuidAnswers withoutVnni = everyFeature();
   withoutVnni.leaf7Ecx = 0;
-  EXPECT_EQ(setsOf(CpuFeatures(withoutVnni)), "scalar avx2");
+  EXPECT_EQ(setsOf(CpuFeatures(withoutVnni)), "scalar avx2 avxvnni");
+  CpuidAnswers client = everyFeature();
+  client.leaf7Ebx = 1u << 5;
+  client.savedState = 0x7;
+  EXPECT_EQ(setsOf(CpuFeatures(client)), "scalar avx2 avxvnni");
+  CpuidAnswers zen4 = withoutTiles;
+  zen4.leaf7_1Eax = 1u << 5;
+  EXPECT_EQ(setsOf(CpuFeatures(zen4)), "scalar avx2 avx512");
   EXPECT_EQ(setsOf(CpuFeatures(CpuidAnswers{})), "scalar");
 }
 

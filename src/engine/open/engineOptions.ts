@@ -145,7 +145,7 @@ export const OPTION_TABLE = {
   },
   instructionSet: {
     group: 'machine',
-    value: { kind: 'choice', among: ['scalar', 'avx2', 'avx512', 'amx', 'neon', 'dotprod', 'i8mm'] },
+    value: { kind: 'choice', among: ['scalar', 'avx2', 'avxvnni', 'avx512', 'amx', 'neon', 'dotprod', 'i8mm'] },
     defaultWords: 'the best of the processor',
     about: '`amx` rounds to bfloat16, which changes results; the others give the same bits',
   },

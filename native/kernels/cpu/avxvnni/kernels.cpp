@@ -1,0 +1,48 @@
+// The kernels of AVX-VNNI: AVX2's, but for those that multiply bytes.
+#include "../RowKernels.h"
+#include "../matmulIsa.h"
+#include "../quantisedAttention.h"
+
+namespace spillway {
+
+namespace avx2 {
+const MatmulKernels& matmulKernels();
+const RowKernels& rowKernels();
+const AttentionKernels& attentionKernels();
+}  // namespace avx2
+
+namespace SPILLWAY_ISA {
+namespace {
+
+void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
+  withWeightType(block.type, [&](auto type) {
+    constexpr WeightType T = decltype(type)::value;
+    if constexpr (isQuantised(T)) multiplyTypesOf<panelFormat(T).bits>(block, workspace);
+  });
+}
+
+// Attention over a 4-bit cache is 1.08 to 1.17 times as fast as AVX2's (Zen 4). Over one of 8 bits it was 0.9 times as
+// fast: codes meet integers of 16 bits there, AVX2 multiplies words, and bytes take as many products.
+void attendBlocks(const AttentionBlock* blocks, uint32_t count) {
+  blocks->layout.type == CacheType::Q4 ? attendQuantised(blocks, count)
+                                       : avx2::attentionKernels().attendBlocks(blocks, count);
+}
+
+}  // namespace
+
+const MatmulKernels& matmulKernels() {
+  const MatmulKernels& rest = avx2::matmulKernels();
+  static const MatmulKernels kernels{QuantisedInput::Groups, rest.shiftsAreFree, rest.quantiseRows, multiplyQuantised,
+                                     rest.multiplyFloat};
+  return kernels;
+}
+
+const RowKernels& rowKernels() { return avx2::rowKernels(); }
+
+const AttentionKernels& attentionKernels() {
+  static const AttentionKernels kernels{avx2::attentionKernels().storeToken, attendBlocks};
+  return kernels;
+}
+
+}  // namespace SPILLWAY_ISA
+}  // namespace spillway
