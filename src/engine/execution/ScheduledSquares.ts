@@ -28,6 +28,8 @@ export interface RunSetup<Result> extends SquareRunSetup {
   readonly feed: RowFeed<Result>;
   /** Most rows that may be under way together, at any time. Default: as many as the grid has places. */
   readonly mostRows?: (() => number) | undefined;
+  /** Called when the engines of the other layers have joined, where there are some: rows may come in then. */
+  readonly joined?: (() => void) | undefined;
   /** What the run tells its peers about itself; given where there are some. */
   readonly begin?: BeginMessage | undefined;
   /**
@@ -97,17 +99,21 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
     this.window = window;
     this.connection = connection;
     this.grid = setup.grid;
-    const { first, last } = layerBounds(setup.grid);
-    this.firstLayer = first;
-    this.lastLayer = last;
+    ({ first: this.firstLayer, last: this.lastLayer } = layerBounds(setup.grid));
     this.numbers = new PageNumbers(setup.pool.pageTokens);
     // Where others have to share, too, they say whether they can.
     this.shares = !connection;
     this.waiting = new WaitingRows(setup.feed, rows.pages);
     setup.feed.onRow = (row) => {
-      if (row && !life.closed) this.arrived(row);
+      // Whether they share is known when the others have joined.
+      if (row && !life.closed && this.together) this.arrived(row);
       window.ask();
     };
+  }
+
+  /** All layers are there: in this engine, or in those that have joined. */
+  private get together(): boolean {
+    return this.begun || !this.connection;
   }
 
   private arrived(row: RunRow<Result>): void {
@@ -121,10 +127,9 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
 
   begin(): void {
     this.scheduleState = this.setup.schedule.start(this.grid);
-    if (!this.connection) {
-      this.setup.feed.start();
-      return;
-    }
+    // Rows are asked for at once: a source that does not wait would give them to nobody until the others have joined.
+    this.setup.feed.start();
+    if (!this.connection) return;
     this.connection.start();
     if (this.setup.begin) this.connection.post(this.setup.begin);
   }
@@ -144,7 +149,9 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
         this.shares = sharesPages;
         this.grid = this.gridOf(message);
         this.scheduleState = this.setup.schedule.start(this.grid);
-        this.setup.feed.start();
+        for (const row of this.setup.feed.rows) this.arrived(row);
+        this.setup.joined?.();
+        this.window.ask();
         return;
       }
       case 'head':
@@ -176,6 +183,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
   paused(): void {
     const { feed } = this.setup;
     const { life, window } = this;
+    if (!this.together) return;
     if (window.idle && this.returning.size === 0 && this.rows.size > 0 && !life.closed) {
       const rows = [...this.rows.ids()].slice(0, 3).join(', ');
       if (window.lacksMemory)
@@ -216,6 +224,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
   }
 
   next(): Square | undefined {
+    if (!this.together) return undefined;
     for (;;) {
       const square = this.squares?.next();
       if (square && square.done !== true) return square.value;

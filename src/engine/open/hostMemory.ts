@@ -121,7 +121,8 @@ export function planStreaming(demand: StreamingDemand): HostPlan {
   const needed = HEAP_MARGIN_BYTES + fixedBytes + weights(least);
   const room = capBytes - residentBytes - needed;
   if (room < minPages * pageBytes) throw refusal(demand, needed, 'the model, streaming from disk,');
-  const pages = Math.min(blockPages, Math.floor(room / pageBytes));
+  // Of a block of few and short rows one may be longer than expected: what every budget holds, it gets.
+  const pages = Math.min(Math.max(blockPages, minPages), Math.floor(room / pageBytes));
   const spare = room - pages * pageBytes;
   const residentLayerBytes = highest(
     least,

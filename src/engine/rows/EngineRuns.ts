@@ -244,7 +244,12 @@ export class EngineRuns {
     const timings = this.forecast.timings(schedule.name, options.pipeline !== undefined);
     const recorder = this.recorder(schedule.name, options, timings);
     const { source, answered$ } = read(inFlight, recorder);
-    const run = this.start(source, { ...options, schedule, mostRows: this.forecast.mostRows }, recorder);
+    // A row is judged by what the engines of the other layers hold, too.
+    if (options.peers) inFlight.hold();
+    const joined = (): void => {
+      inFlight.letGo();
+    };
+    const run = this.start(source, { ...options, schedule, mostRows: this.forecast.mostRows, joined }, recorder);
     this.forecast.began(timings);
     void run.drained.then(() => {
       inFlight.wake();
@@ -267,7 +272,7 @@ export class EngineRuns {
     recorder: RunRecorder,
   ): Run<Result> {
     const { grid, gpu } = this.opened;
-    const { schedule, mostRows, peers, microBatches, sharePrefixes = true } = options;
+    const { schedule, mostRows, peers, microBatches, joined, sharePrefixes = true } = options;
     const ahead = settledLookAhead(options.lookAhead);
     if (peers) this.checkAlone(peers);
     const run = new Run<Result>({
@@ -277,7 +282,7 @@ export class EngineRuns {
       sharePrefixes: sharePrefixes && !(gpu && !fetches(gpu) && this.pool.disk.share > 0),
       feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot + ahead.rows, ahead.bytes),
       mostRows,
-      ...(peers && { peers, begin: beginOf(this.peerFacts), microBatches }),
+      ...(peers && { peers, begin: beginOf(this.peerFacts), microBatches, joined }),
     });
     if (peers) this.ringRun = run;
     this.track(run);
@@ -367,6 +372,7 @@ interface StartOptions {
   readonly window?: number;
   readonly peers?: Peers;
   readonly microBatches?: number;
+  readonly joined?: () => void;
   readonly sharePrefixes?: boolean;
   readonly lookAhead?: RowLookAhead;
   readonly signal?: AbortSignal | undefined;

@@ -37,6 +37,15 @@ export class InFlight {
     this.room.release(this.sizeOf(carried));
   }
 
+  /** Nobody is let in before `letGo`. */
+  hold(): void {
+    this.room.hold();
+  }
+
+  letGo(): void {
+    this.room.letGo();
+  }
+
   /** Lets a waiting caller go on whatever the count: it is about to be stopped. */
   wake(): void {
     this.room.open();
