@@ -156,6 +156,9 @@ async function main() {
   if (!existsSync(join(HERE, '../dist/index.js'))) fail('Spillway is not built: npm ci && npm run build');
   const { resolveModel } = await import('../dist/api/models.js');
   const model = await resolveModel(values.model);
+  const wanted = values.only?.split(',').map((name) => name.trim());
+  // The folder takes minutes and gigabytes.
+  const wantsVllm = wanted === undefined || wanted.some((name) => name.toLowerCase().startsWith('vllm'));
   const all = allContenders({
     model,
     q4_0: values['q4-0'],
@@ -163,12 +166,11 @@ async function main() {
     python: values.python,
     openvinoPython: values.openvino,
     vllmPython: values.vllm,
-    hfFolder: values['hf-folder'] ?? (values.vllm && hfFolder(model, values.vllm)),
+    hfFolder: values['hf-folder'] ?? (values.vllm && wantsVllm && hfFolder(model, values.vllm)),
     llamaCpp: values['llama-cpp'],
     ikLlamaCpp: values['ik-llama-cpp'],
   });
   const { missing } = all;
-  const wanted = values.only?.split(',').map((name) => name.trim());
   const unknown = wanted?.find(
     (name) => !all.contenders.some((contender) => contender.name === name || contender.tool === name),
   );

@@ -104,7 +104,7 @@ export async function simulatePipeline(
         samples: stage === stages.length - 1,
       }),
       workload,
-      // Each batch sweeps by itself.
+      // A square of all batches that sweep together.
       block: policy,
     };
     const seconds = taskSeconds(setting, policy);

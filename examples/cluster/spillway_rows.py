@@ -34,7 +34,8 @@ class Spillway:
 
     def __init__(self, command):
         """`command`: as a list, without what says where rows come from and go to: ['spillway', 'generate', …]. Not by
-        way of npx, which would be killed in its place."""
+        way of npx, which would be killed in its place. By a thread that lasts: on Linux the system ends the process
+        with it."""
         tied = TIED if shutil.which(TIED[0]) else []
         self._process = subprocess.Popen(
             [*tied, *command, *STREAMS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -86,6 +87,7 @@ class Spillway:
     def kill(self):
         self._process.kill()
         self._process.wait()
+        self._calls.put(None)
 
     def __enter__(self):
         return self
@@ -117,7 +119,9 @@ class Spillway:
         for line in self._process.stderr:
             words = line.decode(errors='replace')
             self._said.append(words)
-            sys.stderr.write(words)
+            # A worker may have none that can be written to; the process waits for whoever reads.
+            with contextlib.suppress(OSError, ValueError):
+                sys.stderr.write(words)
 
     def _result(self):
         line = self._process.stdout.readline()

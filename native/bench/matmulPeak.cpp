@@ -50,6 +50,7 @@ __attribute__((target("avx2"))) double dot256() {
                : "+r"(n)::CLOBBER256);
   return 24.0 * 64;
 }
+#if defined(SPILLWAY_AVXVNNI_KERNELS)  // and an assembler that knows it
 __attribute__((target("avx2"))) double dot256Vex() {
   long n = kIterations;
   asm volatile(TWELVE(ZERO256) ZERO256("12") ZERO256("13") "1:\n" TWELVE(DOT256_VEX)
@@ -57,6 +58,7 @@ __attribute__((target("avx2"))) double dot256Vex() {
                : "+r"(n)::CLOBBER256);
   return 24.0 * 64;
 }
+#endif
 __attribute__((target("avx2,fma"))) double fma256() {
   long n = kIterations;
   asm volatile(TWELVE(ZERO256) ZERO256("12") ZERO256("13") "1:\n" TWELVE(FMA256) TWELVE(FMA256) "dec %0\n jnz 1b\n"
@@ -137,8 +139,10 @@ double peakQuantised([[maybe_unused]] InstructionSet set, [[maybe_unused]] unsig
   if (set == InstructionSet::Amx) return rate(tiles, threads, rounds);
 #endif
   if (set == InstructionSet::Avx512) return rate(dot512, threads, rounds);
+#if defined(SPILLWAY_AVXVNNI_KERNELS)
   if (set == InstructionSet::AvxVnni)
     return rate(hasSet(cpuFeatures(), InstructionSet::AvxVnni) ? dot256Vex : dot256, threads, rounds);
+#endif
   if (set == InstructionSet::Avx2) return rate(weightBits > 6 ? widened256 : words256, threads, rounds);
 #endif
   return 0;

@@ -79,7 +79,8 @@ uint32_t sourceChecksum(const WeightBinding& binding) {
     writer.put(segment.rows);
     if (segment.step != 1) writer.put(segment.step);
   }
-  if (binding.inputRow != 0) writer.put(binding.inputRow);
+  // Both, so that neither is taken for a step.
+  if (binding.inputRow != 0) writer.put(uint64_t{binding.inputRow});
   if (binding.blockScales) {
     writer.put(binding.blockScales->file);
     writer.put(binding.blockScales->offset);

@@ -11,9 +11,13 @@ namespace spillway {
 namespace {
 
 constexpr size_t kBufferBytes = size_t(1) << 20;
+// Where each row of the file is an input's, a unit reads some of all of them: one of few rows would read little at a
+// time.
+constexpr size_t kTurnedBufferBytes = size_t(16) << 20;
 
 uint32_t rowsPerUnit(const WeightBinding& binding) {
-  const size_t panels = kBufferBytes / (kPanelOutputs * binding.fileRowBytes());
+  const size_t bytes = binding.inputRow == 0 ? kBufferBytes : kTurnedBufferBytes;
+  const size_t panels = bytes / (kPanelOutputs * binding.fileRowBytes());
   return static_cast<uint32_t>(std::max<size_t>(panels, 1) * kPanelOutputs);
 }
 

@@ -12,7 +12,7 @@ struct WeightUnit {
   uint32_t firstRow;  // of a matrix: of a panel
   uint32_t rows;
 
-  uint64_t fileBytes() const;  // that packing it reads; the buffer's size
+  uint64_t fileBytes() const;  // of its rows in the model's files, the buffer's size; what lies between them aside
   uint64_t offset() const;     // of what it packs, in the weight's block
   uint64_t bytes() const;      // of what it packs, with the padding that ends the weight
 };

@@ -28,11 +28,17 @@ void readEvery(const File& file, uint64_t offset, size_t bytes, uint32_t rows, u
 void readTurned(const WeightBinding& binding, const WeightSegment& run, const File& file, const std::string& label,
                 uint8_t* to) {
   const size_t element = binding.pitchBytes(), rowBytes = binding.fileRowBytes();
-  std::vector<uint8_t> outputs(((size_t(run.rows) - 1) * run.step + 1) * element);
-  for (size_t input = 0; input < binding.columns; input++) {
-    file.read(run.offset + input * binding.inputRow * element, outputs.data(), outputs.size(), label);
-    for (size_t row = 0; row < run.rows; row++)
-      std::memcpy(to + row * rowBytes + input * element, &outputs[row * run.step * element], element);
+  const size_t pitch = size_t(binding.inputRow) * element, bytes = ((size_t(run.rows) - 1) * run.step + 1) * element;
+  // What lies between is read as well, where it is no more than that.
+  const size_t most = 2 * bytes < pitch ? 1 : std::max<size_t>(1, kPieceBytes / pitch);
+  std::vector<uint8_t> piece((most - 1) * pitch + bytes);
+  for (size_t first = 0, count; first < binding.columns; first += count) {
+    count = std::min<size_t>(most, binding.columns - first);
+    file.read(run.offset + first * pitch, piece.data(), (count - 1) * pitch + bytes, label);
+    for (size_t input = 0; input < count; input++)
+      for (size_t row = 0; row < run.rows; row++)
+        std::memcpy(to + row * rowBytes + (first + input) * element, &piece[input * pitch + row * run.step * element],
+                    element);
   }
 }
 

@@ -15,7 +15,9 @@ Then \`score\` and \`embed\`, with all their flags in one file, and killed once 
   --kills N   of processes that were still at work (default 20)`;
 
 const NEW_TOKENS = 4;
-const FLAGS = ['--max-new-tokens', String(NEW_TOKENS), '--ignore-eos', '--logprobs', '0'];
+const FLAGS = ['--ignore-eos'];
+/** Flags with a value; what a run is told stands in their place. */
+const USUAL = { '--max-new-tokens': String(NEW_TOKENS), '--logprobs': '0' };
 /** One row in so many changes; this one of them. */
 const [CHANGED_OF, CHANGED_AT] = [100, 42];
 /** Rows of the runs that are there for what they are told. */
@@ -129,7 +131,9 @@ await runCampaign(
       '--overwrite',
       '--policy',
       'default',
-      ...(task === 'generate' ? FLAGS : []),
+      ...(task === 'generate'
+        ? [...FLAGS, ...Object.entries(USUAL).flatMap((each) => (flags.includes(each[0]) ? [] : each))]
+        : []),
       ...flags,
       ...(kept ? ['--reuse', kept] : []),
     ];

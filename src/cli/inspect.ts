@@ -64,6 +64,8 @@ type TokenizerFacts =
       readonly hasChatTemplate: boolean;
     };
 
+const MXFP4_BYTES_PER_SCALE = 16;
+
 async function factsOf(source: ModelSource): Promise<ModelFacts> {
   const { decoder, tensors, files } = source;
   const { layers, hiddenSize, heads, kvHeads, headDim, feedForwardSize, vocabularySize, contextTokens } = decoder;
@@ -75,7 +77,7 @@ async function factsOf(source: ModelSource): Promise<ModelFacts> {
     architecture: decoder.family,
     sizes: {
       parameters: sum(({ shape }) => shape.reduce((product, extent) => product * extent, 1)),
-      weightBytes: sum(({ bytes }) => bytes),
+      weightBytes: sum(bytesOf),
       layers,
       hiddenSize,
       heads,
@@ -87,14 +89,19 @@ async function factsOf(source: ModelSource): Promise<ModelFacts> {
     },
     tokenizer: tokenizerFacts(source),
     decoder,
-    tensors: tensors.map(({ name, type, shape, bytes, file }) => ({
-      name,
-      type,
-      shape,
-      bytes,
-      file: files[file] ?? '',
+    tensors: tensors.map((tensor) => ({
+      name: tensor.name,
+      type: tensor.type,
+      shape: tensor.shape,
+      bytes: bytesOf(tensor),
+      file: files[tensor.file] ?? '',
     })),
   };
+}
+
+/** With the scales that stand apart, one byte for sixteen of MXFP4's blocks. */
+function bytesOf({ bytes, blockScales }: TensorInfo): number {
+  return blockScales ? bytes + bytes / MXFP4_BYTES_PER_SCALE : bytes;
 }
 
 function tokenizerFacts({ tokenizer: source, decoder }: ModelSource): TokenizerFacts {

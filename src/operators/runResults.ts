@@ -88,7 +88,7 @@ export function runResults<Result>(
  * The squares of a run, through its stages, to the rows that end with them; rows that need no computing among them.
  * `delivered` is to be called for each.
  */
-function resultsOf<Result>({ run, options, answered$ }: Generation<Result>): Observable<Result> {
+function resultsOf<Result>({ run, options, closed, answered$ }: Generation<Result>): Observable<Result> {
   const computed$ = new Subject<void>();
   const stages$ = throughStages(run, options.pipeline).pipe(
     tap({
@@ -97,24 +97,29 @@ function resultsOf<Result>({ run, options, answered$ }: Generation<Result>): Obs
       },
     }),
   );
-  return merge(answered$.pipe(interruptible(options.signal, computed$)), stages$).pipe(
+  return merge(answered$.pipe(interruptible([options.signal, closed], computed$)), stages$).pipe(
     options.order === 'completion' ? identity : inputOrder(({ sequence }) => sequence),
     map(({ result }) => result),
   );
 }
 
 /**
- * The same, which from `computed$` on ends with the signal: a run that has computed all of its rows does not listen to
+ * The same, which from `computed$` on ends with a signal: a run that has computed all of its rows does not listen to
  * it any more, and may have to wait for answers to be kept.
  */
-function interruptible<T>(signal: AbortSignal | undefined, computed$: Observable<void>): MonoTypeOperatorFunction<T> {
-  if (!signal) return identity;
+function interruptible<T>(
+  signals: readonly (AbortSignal | undefined)[],
+  computed$: Observable<void>,
+): MonoTypeOperatorFunction<T> {
   const aborted$ = new Observable<never>((subscriber) => {
     const interrupt = (reason: unknown): void => {
       subscriber.error(new InterruptedError(reason));
     };
-    if (signal.aborted) interrupt(signal.reason);
-    return onAbort(signal, interrupt);
+    // Not `AbortSignal.any`: Node 20 keeps each of its signals as long as those that it stands for.
+    for (const signal of signals) {
+      if (signal?.aborted === true) interrupt(signal.reason);
+      if (signal) subscriber.add(onAbort(signal, interrupt));
+    }
   });
   return (source$) =>
     merge(source$.pipe(materialize()), computed$.pipe(switchMap(() => aborted$))).pipe(dematerialize());

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { temporaryFolder } from '../jobs/support/files.js';
 import type { PartitionDocument } from '../../src/plan/partitioning/planPartitioning.js';
 import { drawnBy } from './drawnBy.js';
-import { runCli } from './support.js';
+import { runCli, withFlags } from './support.js';
 
 const path = temporaryFolder();
 const PALM = [
@@ -73,9 +73,9 @@ describe('plan --chips', () => {
     [[...PALM, '--compress-weights', '4bit'], '--compress-weights: found 4bit, expected none (bfloat16), 8bit (int8)'],
     [[...PALM, '--interconnect', 'nvlink'], '--interconnect: found "nvlink", expected one that tpu-v4 has: torus'],
     [[...PALM, '--max-latency', '0.01'], '--max-latency: found 0.01, expected at least'],
-    [[...PALM, '--chips', 'few'], "'few' is invalid. Expected a whole number from 1 to 65536."],
-    [[...PALM, '--chips', '1'], '--chips: found 1, but palm-62b with one row does not fit on so many of tpu-v4'],
-    [[...PALM, '--hardware', 'this'], '--hardware: found "this", expected a chip: a100,'],
+    [withFlags(PALM, '--chips', 'few'), "'few' is invalid. Expected a whole number from 1 to 65536."],
+    [withFlags(PALM, '--chips', '1'), '--chips: found 1, but palm-62b with one row does not fit on so many of tpu-v4'],
+    [withFlags(PALM, '--hardware', 'this'), '--hardware: found "this", expected a chip: a100,'],
     [['plan', '--model', 'palm-8b', '--prompt-tokens', '1', '--interconnect', 'torus'], 'missing: --chips'],
   ])('%j ends with 1 and a sentence', async (args, sentence) => {
     const { code, stdout, stderr } = await runCli(args);

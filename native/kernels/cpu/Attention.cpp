@@ -138,7 +138,7 @@ void describe(const Run& run, size_t row, uint32_t kvHead, uint32_t firstToken, 
 // `next`: the index that the same thread is most likely to take after this one; beyond the end there is none.
 void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
   const Place place = placeOf(run, index);
-  AttentionBlock tasks[kPromptQueries];
+  AttentionBlock tasks[kMostBlockRows];
   uint32_t count = 0;
   for (size_t token = place.token, row = place.row; token < place.end; token = run.firstToken[++row]) {
     const uint32_t firstToken = static_cast<uint32_t>(token - run.firstToken[row]),
@@ -225,10 +225,14 @@ void attend(const Compute& compute, const CacheLayout& layout, const AttentionSh
              workspaces,
              dense,
              sparse};
+  bool prompts = false;
   firstToken[0] = 0;
   for (size_t row = 0; row < rowCount; row++) {
     firstToken[row + 1] = firstToken[row] + rows[row].tokens;
-    if (row == 0 || !attendsTogether(run, rows[row - 1], rows[row])) firstRow[run.bundles++] = row;
+    prompts = prompts || isPrompt(run, rows[row]);
+    // A prompt's block may be of all rows of a bundle.
+    const bool full = row > 0 && isPrompt(run, rows[row]) && row - firstRow[run.bundles - 1] == kMostBlockRows;
+    if (row == 0 || full || !attendsTogether(run, rows[row - 1], rows[row])) firstRow[run.bundles++] = row;
   }
   firstRow[run.bundles] = rowCount;
   const size_t threads = compute.pool.threads();
@@ -247,7 +251,7 @@ void attend(const Compute& compute, const CacheLayout& layout, const AttentionSh
       firstBlock[bundle + 1] = firstBlock[bundle] + (tokens + blockTokens - 1) / blockTokens;
     }
     const size_t shares = firstBlock[run.bundles] * layout.kvHeads;
-    const bool fewerOfPrompts = shares < kPromptSharesPerThread * threads &&
+    const bool fewerOfPrompts = prompts && shares < kPromptSharesPerThread * threads &&
                                 run.promptBlockTokens * group > kQueriesPerBlock && run.promptBlockTokens > 1;
     const bool fewer = run.bundles < rowCount && shares < 2 * threads && run.blockTokens * group > kMostTileQueries &&
                        run.blockTokens > 1;

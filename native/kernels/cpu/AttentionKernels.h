@@ -32,7 +32,7 @@ struct AttentionBlock {
   const float* slopes;  // [groupHeads] or null
   bool roundToBfloat16;
   const float* sinks;  // [groupHeads] or null
-  bool exact;          // quantised caches: products as good as in float32
+  bool exact;          // products as good as in float32, whatever the cache
 
   float keep;            // top-k sparse attention where below 1: the share of the keys whose values a query takes
   uint32_t denseBefore;  // queries at positions under this one are a prompt's: they take all of them nevertheless
@@ -60,8 +60,8 @@ struct AttentionKernels {
   // largest half, so that no key turns into infinity.
   void (*storeToken)(const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys, const float* values);
   // One block, or blocks of several rows whose first keys are the same: these hold kQueriesPerBlock queries in all at
-  // most, of prompts kPromptQueries, are all dense or all sparse, all of prompts or none, see all keys before them,
-  // keep no partials, and have one workspace, the first one's.
+  // most (of prompts kPromptQueries, of kMostBlockRows rows), are all dense or all sparse, all of prompts or none, see
+  // all keys before them, keep no partials, and have one workspace, the first one's.
   void (*attendBlocks)(const AttentionBlock* blocks, uint32_t count);
 };
 
@@ -70,6 +70,9 @@ constexpr uint32_t kQueriesPerBlock = 32;
 // Where prompts' keys and values are rounded first (promptAttention.cpp), for all queries of a block: with 32 of them
 // that takes half as long as multiplying, with 128 an eighth.
 constexpr uint32_t kPromptQueries = 128;
+// Rows that a block's tokens belong to, at most.
+constexpr uint32_t kMostBlockRows = 32;
+static_assert(kQueriesPerBlock <= kMostBlockRows, "each token of a block may be another row's");
 // Positions that a query takes at once, from a multiple of it on: so many that what is done once a part, for its
 // maximum and its sum, costs little.
 constexpr uint32_t kPartTokens = 256;
@@ -118,6 +121,13 @@ static inline size_t attentionSparseFloats(size_t context) {
 
 // Whether keys and values are rounded for queries of prompts.
 static inline bool roundsPrompts(CacheType type, bool exact) { return type == CacheType::F16 && !exact; }
+
+// To which integers, at most: those of queries and keys let no sum of their products overflow.
+static inline float mostRoundedKey(size_t headDim) {
+  const double elements = static_cast<double>(headDim + headDim % 2);
+  return static_cast<float>(static_cast<int32_t>(__builtin_sqrt(2147483647.0 / elements)));
+}
+constexpr float kMostRoundedValue = 511;
 
 // Whether a query at that position keeps only some of its keys.
 static inline bool isSparse(const AttentionBlock& block, uint32_t position) {

@@ -7,8 +7,8 @@
 // - Keys in blocks of 16 tokens, each block [headDim][16 tokens]: one vector holds the same element of 16 keys, so that
 // the scores of 16 tokens
 //   grow lane by lane and no horizontal sum is needed.
-// - Values [pageTokens][valueStride], valueStride being headDim rounded up to 16 (the rest is written as zero and never
-// read into a result).
+// - Values [pageTokens][valueStride], valueStride being headDim rounded up to 16 (the rest is written as zero, and has
+// to be: a token's largest element is looked for among all).
 //
 // Q8 and Q4 (group-wise min/max, FlexGen section 4.2): the elements of a token's head in groups of 64, the last one
 // shorter where headDim is no multiple; element = minimum + scale * code, codes of 8 or 4 bits, scale and minimum as

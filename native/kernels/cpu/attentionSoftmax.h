@@ -24,6 +24,13 @@ static inline f32x16 roundToBfloat16(f32x16 x) {
 
 alignas(64) static const float kLanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
+// x, of the positions from `first` on, zero where they are outside the range.
+static inline f32x16 seenOf(Range range, uint32_t first, f32x16 x) {
+  const f32x16 position = add(load(kLanes), set1(static_cast<float>(first)));
+  x = selectLess(position, set1(static_cast<float>(range.begin)), zero(), x);
+  return selectLess(position, set1(static_cast<float>(range.end)), x, zero());
+}
+
 struct ScoreRule {
   float scale;
   bool biased, rounded;

@@ -1,4 +1,4 @@
-// A vector of 64 bytes as two 256-bit registers. Included by dot.h only.
+// A vector of 64 bytes as two 256-bit registers. Included by dotAvx2.h and dotAvxVnni.h.
 #pragma once
 
 namespace spillway::SPILLWAY_ISA {

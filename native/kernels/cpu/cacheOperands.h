@@ -90,10 +90,8 @@ static void prepareWeights(const CacheLayout& layout, const Workspace& work, con
         const f32x16 weight = load(work.scores + q * kPartTokens + b * kKeyBlock);
         f32x16 ofScale = mul(weight, scale), ofMinimum = mul(weight, minimum);
         if (b * kKeyBlock < range.begin || (b + 1) * kKeyBlock > range.end) {
-          const bool unseen = (b + 1) * kKeyBlock <= range.begin || b * kKeyBlock >= range.end;
-          const f32x16 seen = unseen ? zero() : weight;
-          ofScale = selectLess(zero(), seen, ofScale, zero());
-          ofMinimum = selectLess(zero(), seen, ofMinimum, zero());
+          ofScale = seenOf(range, b * kKeyBlock, ofScale);
+          ofMinimum = seenOf(range, b * kKeyBlock, ofMinimum);
         }
         store(&scaled[q][b * kKeyBlock], ofScale);
         most[q] = max(ofScale, most[q]);

@@ -15,16 +15,10 @@
 namespace spillway::SPILLWAY_ISA {
 namespace {
 
-constexpr float kMostValue = 511, kMostWeight = 16383;
-static_assert(kMostValue * kMostWeight * kPartTokens < 2147483647.0, "sums of a part fit");
+constexpr float kMostWeight = 16383;
+static_assert(double{kMostRoundedValue} * kMostWeight * kPartTokens < 2147483648.0, "sums of a part fit");
 constexpr float kLeastScaled = 1e-30f;  // below it numbers count as zero, so that the inverse of a step is finite
 constexpr float kMostScaled = 1e30f;    // from here on they are as good as infinite
-
-// The largest integer of queries and keys.
-static inline float mostOf(size_t headDim) {
-  return __builtin_floorf(
-      static_cast<float>(__builtin_sqrt(2147483647.0 / static_cast<double>(headDim + headDim % 2))));
-}
 
 // How many vectors of lanes are worked on together with `queries` queries: as many sums as the registers hold.
 constexpr int tileVectors(int queries) {
@@ -52,17 +46,17 @@ struct Steps {
 };
 
 // What a query brings along (attentionQuantisedFloats): its elements, and what a unit of them is worth.
-struct RoundedQuery {
+struct RoundedRow {
   float* step;
   int16_t* elements;  // [cacheValueStride()]
 };
-static inline RoundedQuery queryAt(const CacheLayout& layout, const Workspace& work, uint32_t q) {
+static inline RoundedRow queryAt(const CacheLayout& layout, const Workspace& work, uint32_t q) {
   float* at = work.quantised + q * attentionQuantisedFloats(layout);
   return {at, reinterpret_cast<int16_t*>(at + 1)};
 }
 
 // The same of the weights of a part, of the query at place `i` of a tile (attentionWeightFloats).
-static inline RoundedQuery weightsAt(const CacheLayout& layout, const Workspace& work, uint32_t i) {
+static inline RoundedRow weightsAt(const CacheLayout& layout, const Workspace& work, uint32_t i) {
   float* at = work.weights + i * attentionWeightFloats(layout);
   return {at, reinterpret_cast<int16_t*>(at + 1)};
 }
@@ -105,7 +99,7 @@ template <int Q, int V>
 static void scoreTile(const CacheLayout& layout, const Workspace& work, uint32_t first, uint32_t block, float* scores,
                       size_t scoreStride) {
   const RoundedPart part = partOf(layout, work);
-  const RoundedQuery query = queryAt(layout, work, first);
+  const RoundedRow query = queryAt(layout, work, first);
   const size_t pairs = pairsOf(layout), floats = attentionQuantisedFloats(layout), blockWords = pairs * 32;
   i32x16 sum[Q][V];
   multiply<Q, V>(part.keys + block * blockWords, blockWords, 32, query.elements, 2 * floats, pairs, sum);
@@ -122,7 +116,7 @@ template <int Q, int V>
 static void valueTile(const CacheLayout& layout, const Workspace& work, uint32_t fromBlock, uint32_t toBlock,
                       size_t vector, float* partial) {
   const RoundedPart part = partOf(layout, work);
-  const RoundedQuery weights = weightsAt(layout, work, 0);
+  const RoundedRow weights = weightsAt(layout, work, 0);
   const size_t stride = cacheValueStride(layout), floats = attentionWeightFloats(layout);
   const size_t firstPair = fromBlock * kKeyBlock / 2, pairs = (toBlock - fromBlock) * kKeyBlock / 2;
   i32x16 sum[Q][V];
@@ -141,7 +135,7 @@ static void roundKeys(const CacheLayout& layout, const uint8_t* block, float* st
   const uint16_t* from = reinterpret_cast<const uint16_t*>(block);
   f32x16 most = zero();
   for (size_t d = 0; d < layout.headDim; d++) most = max(sizeOf(loadHalf(from + d * kKeyBlock)), most);
-  const Steps each(most, mostOf(layout.headDim));
+  const Steps each(most, mostRoundedKey(layout.headDim));
   store(steps, each.step);
   const auto elements = [&](size_t d) __attribute__((always_inline)) {
     return rounded(mul(loadHalf(from + d * kKeyBlock), each.inverse));
@@ -164,7 +158,7 @@ static void roundValues(const CacheLayout& layout, const uint8_t* block, float* 
     }
     reduceMaxEach(four, most + t);
   }
-  const Steps each(load(most), kMostValue);
+  const Steps each(load(most), kMostRoundedValue);
   store(steps, each.step);
   float inverse[kKeyBlock];
   store(inverse, each.inverse);
@@ -183,16 +177,12 @@ static void roundWeights(const CacheLayout& layout, const Workspace& work, const
                          uint32_t toBlock) {
   const RoundedPart part = partOf(layout, work);
   for (uint32_t q = 0; q < Q; q++) {
-    const RoundedQuery to = weightsAt(layout, work, q);
+    const RoundedRow to = weightsAt(layout, work, q);
     float* weights = work.scores + q * kPartTokens;
     f32x16 most = zero(), total = zero();
     for (uint32_t t = fromBlock * kKeyBlock; t < toBlock * kKeyBlock; t += kKeyBlock) {
-      const f32x16 weight = load(weights + t);
-      f32x16 scaled = mul(weight, load(part.valueSteps + t));
-      if (t < ranges[q].begin || t + kKeyBlock > ranges[q].end) {
-        const bool unseen = t + kKeyBlock <= ranges[q].begin || t >= ranges[q].end;
-        scaled = unseen ? zero() : selectLess(zero(), weight, scaled, zero());
-      }
+      f32x16 scaled = mul(load(weights + t), load(part.valueSteps + t));
+      if (t < ranges[q].begin || t + kKeyBlock > ranges[q].end) scaled = seenOf(ranges[q], t, scaled);
       store(weights + t, scaled);
       most = max(scaled, most);
       total = add(total, scaled);
@@ -215,8 +205,8 @@ struct PromptFormat {
     const float* elements = work.queries + q * stride;
     f32x16 most = zero();
     for (size_t d = 0; d < stride; d += 16) most = max(sizeOf(load(elements + d)), most);
-    const Steps each(set1(reduceMax(most)), mostOf(layout.headDim));
-    const RoundedQuery query = queryAt(layout, work, q);
+    const Steps each(set1(reduceMax(most)), mostRoundedKey(layout.headDim));
+    const RoundedRow query = queryAt(layout, work, q);
     storePartial(query.step, each.step, 1);
     for (size_t d = 0; d < stride; d += 16)
       storeWords(query.elements + d, rounded(mul(load(elements + d), each.inverse)));

@@ -240,12 +240,16 @@ struct QuantisedFormat {
 }  // namespace
 
 void attendQuantised(const AttentionBlock* blocks, uint32_t count) {
-  if (SPILLWAY_ISA_LEVEL != 4 && blocks->layout.type == CacheType::Q8)  // avxvnni/kernels.cpp
-    blocks->exact ? attendAs<QuantisedFormat<8, 3, 3>>(blocks, count)
-                  : attendAs<QuantisedFormat<8, 2, 2>>(blocks, count);
-  else
+  if (blocks->layout.type == CacheType::Q8) {
+    if constexpr (SPILLWAY_ISA_LEVEL == 4)
+      __builtin_trap();  // AVX2's are faster: avxvnni/kernels.cpp
+    else
+      blocks->exact ? attendAs<QuantisedFormat<8, 3, 3>>(blocks, count)
+                    : attendAs<QuantisedFormat<8, 2, 2>>(blocks, count);
+  } else {
     blocks->exact ? attendAs<QuantisedFormat<4, 3, 3>>(blocks, count)
                   : attendAs<QuantisedFormat<4, 1, 2>>(blocks, count);
+  }
 }
 
 }  // namespace spillway::SPILLWAY_ISA

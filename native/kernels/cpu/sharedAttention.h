@@ -10,7 +10,7 @@ namespace spillway::SPILLWAY_ISA {
 struct RowsTogether {
   const AttentionBlock* rows;
   uint32_t count;
-  uint32_t firstQuery[kPromptQueries + 1];
+  uint32_t firstQuery[kMostBlockRows + 1];
   Workspace work;
 
   RowsTogether(const AttentionBlock* blocks, uint32_t blockCount) : rows(blocks), count(blockCount) {
@@ -172,7 +172,7 @@ static void attendTogether(const AttentionBlock* rows, uint32_t count) {
   fill(together.work.maximum, kLowest, together.queries());
   fill(together.work.sum, 0.0f, together.queries());
 
-  Part parts[kPromptQueries];
+  Part parts[kMostBlockRows];
   for (uint32_t start = 0; start < end; start += kPartTokens) {
     for (uint32_t r = 0; r < count; r++) {
       parts[r].allValues = true;

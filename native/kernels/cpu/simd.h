@@ -1,7 +1,8 @@
 // Sixteen float lanes with the same meaning, and the same bits, on every instruction set.
 //
 // How files are built with it. A kernel file `xyz.cpp` includes "simd.h", puts everything into `namespace
-// spillway::SPILLWAY_ISA`, and is compiled three times, each time with -O3 -ffp-contract=off (never -ffast-math) and
+// spillway::SPILLWAY_ISA`, and is compiled for each of these, each time with -O3 -ffp-contract=off (never -ffast-math)
+// and
 //   -DSPILLWAY_ISA=scalar   (no further flags)
 //   -DSPILLWAY_ISA=avx2     -mavx2 -mfma -mf16c
 //   -DSPILLWAY_ISA=avx512   -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mf16c
@@ -15,7 +16,7 @@
 //   -DSPILLWAY_ISA=i8mm     that and +i8mm
 // In CMake: one OBJECT library an instruction set over one list of sources. Each instruction set's entry point is a
 // function such as `const RowKernels& rowKernels()` in its namespace; Kernels.cpp, compiled once and for the baseline,
-// declares the three and puts them into tables. These files include no STL and define no inline function outside this
+// declares them and puts them into tables. These files include no STL and define no inline function outside this
 // namespace (`static inline` is fine): the linker keeps one copy of a shared inline function, and it could be the one
 // with AVX-512 in it. `nm -C xyz.o | grep ' [WVu] '` must print nothing but this namespace.
 //

@@ -290,7 +290,7 @@ struct SparseScoresTogether {
     uint32_t longest = 0;
     for (uint32_t row = firstRow; row <= lastRow; row++)
       longest = together.end(row) > longest ? together.end(row) : longest;
-    Part parts[kQueriesPerBlock];
+    Part parts[kTileQueries];
     for (uint32_t start = 0; start < longest; start += kPartTokens) {
       uint32_t common = kPartBlocks;
       for (uint32_t row = firstRow; row <= lastRow; row++) {

@@ -414,6 +414,22 @@ TEST(Attention, WhatIsNotFiniteReachesOnlyTheQueriesThatSeeIt) {
     }
 }
 
+// Also where its weight is nothing, in blocks of which a query sees all and in those of which it sees a part.
+TEST(Attention, WhatIsNotFiniteShowsWhateverItsWeight) {
+  for (const CacheType type : {CacheType::F16, CacheType::Q8}) {
+    AttentionCase c = ofPrompt({{type, 1, 16, 32}, 1, 0, false, false});
+    c.layout.type = type;
+    TestRow row(c, 64, 21);
+    std::fill(row.queries.begin(), row.queries.end(), 40.0f);
+    std::fill(row.keys.begin(), row.keys.end(), 40.0f);
+    std::fill_n(&row.keys[41 * row.keyWidth], row.keyWidth, -40.0f);
+    row.values[41 * row.keyWidth] = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float> outputs = attendWhole(bestInstructionSet(), 1, c, row);
+    for (uint32_t position = 0; position < row.tokens; position++)
+      ASSERT_EQ(std::isfinite(outputs[position * row.queryWidth]), position < 41) << c.name() << ", " << position;
+  }
+}
+
 TEST(Attention, QueriesOfPromptsThatAreNoNumbersShow) {
   for (const float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     const AttentionCase c = ofPrompt({{CacheType::F16, 1, 16, 32}, 1, 0, false, false});
@@ -421,6 +437,22 @@ TEST(Attention, QueriesOfPromptsThatAreNoNumbersShow) {
     row.queries[39 * 16 + 5] = odd;
     const std::vector<float> outputs = attendWhole(bestInstructionSet(), 1, c, row);
     for (size_t i = 0; i < outputs.size(); i++) ASSERT_EQ(std::isfinite(outputs[i]), i < 39 * 16) << i;
+  }
+}
+
+// The largest integers of all, with one sign: their sum is as near to overflowing as any.
+TEST(Attention, RoundedKeysThatAreLikeTheirQueriesScoreHighest) {
+  for (const uint32_t headDim : {1u, 2u, 7u, 8u, 31u, 32u, 64u, 127u, 128u, 255u, 512u}) {
+    const AttentionCase c = ofPrompt({{CacheType::F16, 1, headDim, 32}, 2, 0, false, false});
+    TestRow row(c, 40, headDim);
+    std::fill(row.queries.begin(), row.queries.end(), 3.0f);
+    std::fill(row.keys.begin(), row.keys.end(), -2.0f);
+    std::fill_n(&row.keys[7 * row.keyWidth], headDim, 2.0f);
+    for (const InstructionSet set : kSets) {
+      if (!machineHas(set)) continue;
+      row.clear();
+      expectRight(c, row, attendWhole(set, 1, c, row));
+    }
   }
 }
 

@@ -255,10 +255,10 @@ export class EngineRuns {
       inFlight.wake();
       this.forecast.ended(timings);
     });
-    const { signal = this.closed.signal } = options;
     return {
       run,
-      options: { ...options, signal: AbortSignal.any([signal, this.closed.signal]) },
+      options,
+      closed: this.closed.signal,
       answered$,
       delivered: ({ carry }) => {
         inFlight.leave(carry);

@@ -63,6 +63,8 @@ export type AnswerRunOptions<Options extends AnswerOptions> = Options & Composit
 export interface Generation<Result = RowResult> {
   readonly run: Run<Ordered<Result>>;
   readonly options: Pick<RunOptions, 'order' | 'pipeline' | 'signal'>;
+  /** Fires when the engine is closed. */
+  readonly closed: AbortSignal;
   /** Of rows that the run does not compute: they were refused, or are equal to others. */
   readonly answered$: Observable<Ordered<Result>>;
   /**

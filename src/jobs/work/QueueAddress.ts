@@ -37,7 +37,10 @@ export function parseQueueAddress(text: string): QueueAddress {
   }
   const unknown = kind === 'nats' ? [...url.searchParams.keys()].find((name) => name !== 'replicas') : undefined;
   if (unknown !== undefined)
-    throw new UsageError(`queue: found the unknown parameter ${found(unknown)} in the URL, expected replicas or none`);
+    throw new UsageError(
+      // Its name is no word of a password that has a ? in it.
+      `queue: found the unknown parameter ${/^[a-z_]+$/.test(unknown) ? found(unknown) : '(not repeated here)'} in the URL, expected replicas or none; a ? of a user or a password is written %3F`,
+    );
   return { kind, url, name: `${url.protocol}//${url.host}${url.pathname}` };
 }
 

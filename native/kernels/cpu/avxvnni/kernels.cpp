@@ -17,7 +17,10 @@ namespace {
 void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
   withWeightType(block.type, [&](auto type) {
     constexpr WeightType T = decltype(type)::value;
-    if constexpr (isQuantised(T)) multiplyTypesOf<panelFormat(T).bits>(block, workspace);
+    if constexpr (isQuantised(T))
+      multiplyTypesOf<panelFormat(T).bits>(block, workspace);
+    else
+      avx2::matmulKernels().multiplyQuantised(block, workspace);
   });
 }
 

@@ -24,7 +24,7 @@ const DEFAULTS: GatedDefaults = {
   epsilon: 1e-5,
   theta: 150000,
 };
-/** Where a file says nothing of it. */
+/** Where a file says nothing of it, or null (transformers' GptOssConfig). */
 const ROTARY = {
   rope_type: 'yarn',
   factor: 32,
