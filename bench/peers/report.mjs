@@ -17,7 +17,7 @@ function bestInWords({ best, summary }) {
   const { version, setting } = summary.find(({ name }) => name === best.to);
   const how = Object.keys(setting).length === 0 ? '' : `, ${settingInWords(setting)}`;
   return [
-    `The best of the others is **${best.to}** (${version}${how}): ${fixed(best.generatedTokensPerSecond, 0)} generated tokens/s. ` +
+    `The best of the others is **${best.to}** (${version}${how}): ${fixed(best.generatedTokensPerSecond, best.generatedTokensPerSecond < 100 ? 1 : 0)} generated tokens/s. ` +
       `${best.of} makes ${best.ratio.toFixed(2)} times as many.`,
   ];
 }
