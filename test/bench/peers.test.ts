@@ -142,7 +142,7 @@ describe('the best of the others', () => {
     const runs = [run('spillway Q4_1', 30), run('a', 10), run('b', 20, { stopped: true })];
     const whole = document(summarize(measured(names, runs)));
     for (const text of [report(whole), readmeTable(whole)]) {
-      expect(text).toContain('best of the others is **b** (1, sequences 64): 20 generated tokens/s');
+      expect(text).toContain('best of the others is **b** (1, sequences 64): 20.0 generated tokens/s');
       expect(text).toContain('spillway Q4_1 makes 1.50 times as many');
       expect(text).toContain('2 rows, 45 prompt tokens each');
     }
