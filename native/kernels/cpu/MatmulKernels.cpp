@@ -5,13 +5,7 @@ namespace spillway::SPILLWAY_ISA {
 namespace {
 
 void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
-  withWeightType(block.type, [&](auto type) {
-    constexpr WeightType T = decltype(type)::value;
-    if constexpr (isQuantised(T))
-      multiplyTypesOf<panelFormat(T).bits>(block, workspace);
-    else
-      multiplyFloat(block, workspace);  // float types have no 8-bit product
-  });
+  multiplyByType(block, workspace, multiplyFloat);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ namespace spillway::SPILLWAY_ISA {
 constexpr int kTileQueries = SPILLWAY_ISA_LEVEL == 2 ? 8 : 4;
 static_assert(kTileQueries <= static_cast<int>(kMostTileQueries), "a tile has to fit into the workspace");
 constexpr uint32_t kPartBlocks = kPartTokens / kKeyBlock;
+constexpr float kLeastScaled = 1e-30f;  // below it numbers count as zero, so that the inverse of a step is finite
 
 static inline Range visible(const AttentionBlock& block, uint32_t token, uint32_t partStart) {
   const uint32_t position = block.firstPosition + token;
@@ -27,6 +28,18 @@ static inline Range visible(const AttentionBlock& block, uint32_t token, uint32_
   const uint32_t end = position < partStart ? 0 : position - partStart + 1;
   return {begin < kPartTokens ? begin : kPartTokens, end < kPartTokens ? end : kPartTokens};
 }
+
+// What each of Q queries from `first` on sees of a part, and the blocks of 16 that some of them sees.
+template <int Q>
+struct TileRanges {
+  Range of[Q];
+  uint32_t fromBlock, toBlock;
+  TileRanges(const AttentionBlock& block, uint32_t first, uint32_t partStart) {
+    for (uint32_t i = 0; i < Q; i++) of[i] = visible(block, (first + i) / block.groupHeads, partStart);
+    fromBlock = of[0].begin / kKeyBlock;
+    toBlock = (of[Q - 1].end + kKeyBlock - 1) / kKeyBlock;
+  }
+};
 
 // The first position that is in the window of some query of the block, and the first that some of them sees.
 static inline uint32_t firstInWindow(const AttentionBlock& block) {

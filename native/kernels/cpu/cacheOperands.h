@@ -7,7 +7,6 @@
 
 namespace spillway::SPILLWAY_ISA {
 
-constexpr float kLeastScaled = 1e-30f;  // below it numbers count as zero, so that the inverse of a scale is finite
 // The largest integer of so many bytes, chosen so that rounding and cutting never carry beyond a byte.
 constexpr float mostOf(int digits) { return digits == 1 ? 127.0f : digits == 2 ? 127.0f * 256 : 63.0f * 65536; }
 
@@ -71,11 +70,12 @@ static inline Step stepOf(float most) {
 }
 
 // Weights of Q queries in one part, for each group: times the tokens' scales, as integers; and times their minima,
-// summed. Of blocks of tokens from `fromBlock` to `toBlock`; where a query does not see one, its integers are zero, so
+// summed. Of the blocks of tokens that some query sees; where one does not see a token, its integers are zero, so
 // that what the block holds does not matter.
 template <int Digits, int Q>
-static void prepareWeights(const CacheLayout& layout, const Workspace& work, const Part& part, const Range (&ranges)[Q],
-                           uint32_t fromBlock, uint32_t toBlock) {
+static void prepareWeights(const CacheLayout& layout, const Workspace& work, const Part& part,
+                           const TileRanges<Q>& ranges) {
+  const uint32_t fromBlock = ranges.fromBlock, toBlock = ranges.toBlock;
   const size_t lines = 4 * cacheValueLines(layout);
   float scaled[Q][kPartTokens];
   for (size_t g = 0; g < cacheGroups(layout); g++) {
@@ -86,7 +86,7 @@ static void prepareWeights(const CacheLayout& layout, const Workspace& work, con
       const f32x16 scale = loadHalf(halves), minimum = loadHalf(halves + 16);
       SPILLWAY_UNROLL(8)
       for (int q = 0; q < Q; q++) {
-        const Range range = ranges[q];
+        const Range range = ranges.of[q];
         const f32x16 weight = load(work.scores + q * kPartTokens + b * kKeyBlock);
         f32x16 ofScale = mul(weight, scale), ofMinimum = mul(weight, minimum);
         if (b * kKeyBlock < range.begin || (b + 1) * kKeyBlock > range.end) {

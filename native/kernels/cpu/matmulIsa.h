@@ -14,6 +14,18 @@ void multiplyFloat(const MatmulBlock& block, uint8_t* workspace);
 template <int Bits>
 void multiplyTypesOf(const MatmulBlock& block, uint8_t* workspace);
 
+// By the block's type. `floats`: what multiplies the float types, which have no 8-bit product.
+template <typename Floats>
+static inline void multiplyByType(const MatmulBlock& block, uint8_t* workspace, Floats floats) {
+  withWeightType(block.type, [&](auto type) {
+    constexpr WeightType T = decltype(type)::value;
+    if constexpr (isQuantised(T))
+      multiplyTypesOf<panelFormat(T).bits>(block, workspace);
+    else
+      floats(block, workspace);
+  });
+}
+
 // Where the accumulators of some rows and panels are: in the output, or, for a panel that is used in part, in the
 // workspace.
 struct Accumulators {

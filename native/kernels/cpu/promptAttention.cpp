@@ -17,8 +17,7 @@ namespace {
 
 constexpr float kMostWeight = 16383;
 static_assert(double{kMostRoundedValue} * kMostWeight * kPartTokens < 2147483648.0, "sums of a part fit");
-constexpr float kLeastScaled = 1e-30f;  // below it numbers count as zero, so that the inverse of a step is finite
-constexpr float kMostScaled = 1e30f;    // from here on they are as good as infinite
+constexpr float kMostScaled = 1e30f;  // from here on numbers are as good as infinite
 
 // How many vectors of lanes are worked on together with `queries` queries: as many sums as the registers hold.
 constexpr int tileVectors(int queries) {
@@ -131,11 +130,11 @@ static void valueTile(const CacheLayout& layout, const Workspace& work, uint32_t
   }
 }
 
-static void roundKeys(const CacheLayout& layout, const uint8_t* block, float* steps, int16_t* words) {
+static void roundKeys(const CacheLayout& layout, float integers, const uint8_t* block, float* steps, int16_t* words) {
   const uint16_t* from = reinterpret_cast<const uint16_t*>(block);
   f32x16 most = zero();
   for (size_t d = 0; d < layout.headDim; d++) most = max(sizeOf(loadHalf(from + d * kKeyBlock)), most);
-  const Steps each(most, mostRoundedKey(layout.headDim));
+  const Steps each(most, integers);
   store(steps, each.step);
   const auto elements = [&](size_t d) __attribute__((always_inline)) {
     return rounded(mul(loadHalf(from + d * kKeyBlock), each.inverse));
@@ -173,16 +172,17 @@ static void roundValues(const CacheLayout& layout, const uint8_t* block, float* 
 // The weights of Q queries in a part, times values' steps, as integers; zero where a query does not see a token,
 // whatever its value is.
 template <int Q>
-static void roundWeights(const CacheLayout& layout, const Workspace& work, const Range (&ranges)[Q], uint32_t fromBlock,
-                         uint32_t toBlock) {
+static void roundWeights(const CacheLayout& layout, const Workspace& work, const TileRanges<Q>& ranges) {
   const RoundedPart part = partOf(layout, work);
+  const uint32_t from = ranges.fromBlock * kKeyBlock, end = ranges.toBlock * kKeyBlock;
   for (uint32_t q = 0; q < Q; q++) {
     const RoundedRow to = weightsAt(layout, work, q);
     float* weights = work.scores + q * kPartTokens;
     f32x16 most = zero(), total = zero();
-    for (uint32_t t = fromBlock * kKeyBlock; t < toBlock * kKeyBlock; t += kKeyBlock) {
+    for (uint32_t t = from; t < end; t += kKeyBlock) {
       f32x16 scaled = mul(load(weights + t), load(part.valueSteps + t));
-      if (t < ranges[q].begin || t + kKeyBlock > ranges[q].end) scaled = seenOf(ranges[q], t, scaled);
+      const Range range = ranges.of[q];
+      if (t < range.begin || t + kKeyBlock > range.end) scaled = seenOf(range, t, scaled);
       store(weights + t, scaled);
       most = max(scaled, most);
       total = add(total, scaled);
@@ -190,7 +190,7 @@ static void roundWeights(const CacheLayout& layout, const Workspace& work, const
     const float largest = reduceMax(most);
     *to.step = reduceAdd(total) < kInfinity ? largest * (1.0f / kMostWeight) : __builtin_nanf("");
     const f32x16 inverse = set1(largest >= kLeastScaled ? kMostWeight / largest : 0.0f);
-    for (uint32_t t = fromBlock * kKeyBlock; t < toBlock * kKeyBlock; t += kKeyBlock)
+    for (uint32_t t = from; t < end; t += kKeyBlock)
       storeWords(to.elements + t, rounded(mul(load(weights + t), inverse)));
   }
 }
@@ -215,9 +215,10 @@ struct PromptFormat {
   static void preparePart(const CacheLayout& layout, const Workspace& work, const Part& part) {
     const RoundedPart to = partOf(layout, work);
     const size_t keyBytes = cacheKeyBlockBytes(layout), valueBytes = cacheValueBlockBytes(layout);
+    const float integers = mostRoundedKey(layout.headDim);
     for (uint32_t b = part.fromBlock; b < part.toBlock; b++) {
       prefetch(part.keys[b + kBlocksAhead], keyBytes);
-      roundKeys(layout, part.keys[b], to.keySteps + b * kKeyBlock, to.keys + b * pairsOf(layout) * 32);
+      roundKeys(layout, integers, part.keys[b], to.keySteps + b * kKeyBlock, to.keys + b * pairsOf(layout) * 32);
     }
     for (uint32_t b = part.fromBlock; b < part.toBlock; b++) {
       prefetch(part.values[b + kBlocksAhead], valueBytes);
@@ -240,10 +241,9 @@ struct PromptFormat {
   static void sum(const AttentionBlock& block, const Workspace& work, const Part& part, uint32_t first,
                   float* partial) {
     const CacheLayout& layout = block.layout;
-    Range ranges[Q];
-    for (uint32_t i = 0; i < Q; i++) ranges[i] = visible(block, (first + i) / block.groupHeads, part.start);
-    const uint32_t from = ranges[0].begin / kKeyBlock, to = (ranges[Q - 1].end + kKeyBlock - 1) / kKeyBlock;
-    roundWeights<Q>(layout, work, ranges, from, to);
+    const TileRanges<Q> ranges(block, first, part.start);
+    const uint32_t from = ranges.fromBlock, to = ranges.toBlock;
+    roundWeights<Q>(layout, work, ranges);
     constexpr int kVectors = tileVectors(Q);
     const size_t vectors = cacheValueStride(layout) / 16;
     size_t v = 0;

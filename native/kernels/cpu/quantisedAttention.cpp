@@ -155,10 +155,9 @@ struct QuantisedFormat {
   static void sum(const AttentionBlock& block, const Workspace& work, const Part& part, uint32_t first,
                   float* partial) {
     const CacheLayout& layout = block.layout;
-    Range ranges[Q];
-    for (uint32_t i = 0; i < Q; i++) ranges[i] = visible(block, (first + i) / block.groupHeads, part.start);
-    const uint32_t from = ranges[0].begin / kKeyBlock, to = (ranges[Q - 1].end + kKeyBlock - 1) / kKeyBlock;
-    prepareWeights<WeightDigits, Q>(layout, work, part, ranges, from, to);
+    const TileRanges<Q> ranges(block, first, part.start);
+    const uint32_t from = ranges.fromBlock, to = ranges.toBlock;
+    prepareWeights<WeightDigits, Q>(layout, work, part, ranges);
     if (first == 0) {  // the next part's keys
       const size_t keyBytes = cacheKeyBlockBytes(layout);
       for (uint32_t b = 0; b < kBlocksAhead; b++) prefetch(part.values[part.toBlock + b], keyBytes);

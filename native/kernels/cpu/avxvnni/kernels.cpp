@@ -15,13 +15,7 @@ namespace SPILLWAY_ISA {
 namespace {
 
 void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
-  withWeightType(block.type, [&](auto type) {
-    constexpr WeightType T = decltype(type)::value;
-    if constexpr (isQuantised(T))
-      multiplyTypesOf<panelFormat(T).bits>(block, workspace);
-    else
-      avx2::matmulKernels().multiplyQuantised(block, workspace);
-  });
+  multiplyByType(block, workspace, avx2::matmulKernels().multiplyFloat);
 }
 
 // Attention over a 4-bit cache is 1.08 to 1.17 times as fast as AVX2's (Zen 4). Over one of 8 bits it was 0.9 times as
