@@ -56,7 +56,7 @@ test('what is of no use without what it goes with', async () => {
       `error: ${flag}: found 3 without --peers, expected engines to speak to`,
     );
   expect((await refused('job', 'status', '--job', 'a', '--queue', 'nats://127.0.0.1:9?replica=9')).words).toBe(
-    'error: --queue: found the unknown parameter "replica" in the URL, expected replicas or none',
+    'error: --queue: found the unknown parameter "replica" in the URL, expected replicas or none; a ? of a user or a password is written %3F',
   );
 });
 
