@@ -12,6 +12,7 @@ import { speedNow } from '../dist/profile/speedNow.js';
 import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
 import { describeMachine } from './lib/machine.mjs';
+import { policyInWords } from './lib/policyInWords.mjs';
 import { RESULTS, writeResults } from './lib/results.mjs';
 import { howItEnded, lastJson, runProcess } from './lib/runProcess.mjs';
 import { casesOf, gridOf, policyOf } from './policy/cases.mjs';
@@ -186,7 +187,7 @@ async function runOnce({ path, block, cpuMemory, rows, promptTokens, maxNewToken
     applied: corrections?.applied,
     work: corrections?.work,
     undisturbed: corrections?.undisturbed,
-    policy: inWords(stats.policy),
+    policy: policyInWords(stats.policy),
     seconds,
     loadSeconds: stats.seconds.load,
     queues: Object.fromEntries(Object.entries(stats.queues).map(([name, { busySeconds }]) => [name, busySeconds])),
@@ -242,17 +243,6 @@ function openWeights({ schedule, batchSize, batches, compressCache, compressWeig
     cache: shares(cache),
     activations: shares(activations),
   };
-}
-
-function inWords({ schedule, batchSize, batches, weights, cache, activations, compressCache }) {
-  const disk = [
-    ['weights', weights],
-    ['cache', cache],
-    ['activations', activations],
-  ]
-    .filter(([, { disk: share }]) => share > 0)
-    .map(([what, { disk: share }]) => `, ${(100 * share).toFixed(0)}% of ${what} on disk`);
-  return `${schedule} ${batches} x ${batchSize}${disk.join('')}${compressCache === 'none' ? '' : `, cache ${compressCache}`}`;
 }
 
 async function main() {

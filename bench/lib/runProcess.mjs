@@ -127,6 +127,8 @@ export function lastJson(stdout) {
 /** Why a run gave no figures, in words. */
 export function howItEnded({ code, signal, timedOut, stderr }, timeLimitSeconds) {
   if (timedOut) return `not done after ${timeLimitSeconds} s`;
-  const words = stderr.trim().split('\n').slice(-3).join(' / ').slice(-400);
+  // Of an error that Node.js shows with its stack, what it says.
+  const said = /^\w*Error: .*$/m.exec(stderr)?.[0].slice(0, 400);
+  const words = said ?? stderr.trim().split('\n').slice(-3).join(' / ').slice(-400);
   return `${signal === null ? `ended with ${code}` : `ended by ${signal}`}${words === '' ? '' : `: ${words}`}`;
 }

@@ -16,6 +16,7 @@ Takes well-formed tiny models, changes what their files say, opens them and gene
   --seed N          of all that is random (default 1); with one process the same seed makes the same cases
   --processes N     so many at once (default 1)
   --unguided        cases follow from the seed alone
+  --models PATTERN  of the well-formed models, those whose name matches this expression (default: all); without --cases
   --cases FILE      cases to begin with; --keep FILE gets those that reach something new
   --command-line N  every N-th case goes through the command line, too, in a process of its own (default 0: none)
   --memory N        MiB that may be resident (default 512); sanitizers take more
@@ -34,6 +35,7 @@ const { values: options, number } = readFlags(USAGE, {
   memory: text('512'),
   'command-line': text('0'),
   unguided: { type: 'boolean', default: false },
+  models: text(''),
   cases: text(),
   keep: text(),
   replay: text(),
@@ -161,6 +163,7 @@ async function fuzz(home) {
       given,
       corpus: parents,
       blocks: [...blocks],
+      models: options.models,
       folder: join(home, String(round)),
       commandLine,
       most,

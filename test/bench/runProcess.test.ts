@@ -42,6 +42,8 @@ describe('runProcess', () => {
   test('a program that fails says why; one that is not there is an error', async () => {
     const outcome = await runProcess(process.execPath, ['-e', 'console.error("no such model"); process.exit(3)']);
     expect(howItEnded(outcome)).toBe('ended with 3: no such model');
+    const thrown = await runProcess(process.execPath, ['-e', 'throw Object.assign(new TypeError("no"), { code: 1 })']);
+    expect(howItEnded(thrown)).toBe('ended with 1: TypeError: no');
     await expect(runProcess('/no/such/program', [])).rejects.toThrow('ENOENT');
   });
 

@@ -17,6 +17,8 @@ interface Task {
   /** Cases to go on from: they reached what none had before. */
   readonly corpus: readonly Recipe[];
   readonly blocks: readonly number[];
+  /** Of the well-formed models, those whose name matches are changed. */
+  readonly models: string;
   readonly folder: string;
   /** Every so many cases one goes through the command line, too; 0 for none. */
   readonly commandLine: number;
@@ -50,10 +52,13 @@ process.once('disconnect', () => process.exit());
 tell({ ready: [...bases.keys()], native: coverage.native });
 
 async function work(task: Task): Promise<void> {
+  const names = [...bases.keys()].filter((name) => new RegExp(task.models).test(name));
+  if (names.length === 0)
+    throw new Error(`found the models ${task.models}, expected some of ${[...bases.keys()].join(', ')}`);
   coverage.restore(task.blocks);
   corpus.push(...task.corpus);
   for (let number = task.first; number < task.end; number++) {
-    const recipe = task.given[number] ?? madeUp(task.seed, number);
+    const recipe = task.given[number] ?? madeUp(task, names, number);
     // Seen by the parent however this process ends.
     writeFileSync(join(task.folder, 'current.json'), JSON.stringify({ number, recipe }));
     const result = await timed(recipe, task, task.commandLine > 0 && number % task.commandLine === 0);
@@ -118,13 +123,13 @@ async function timed(recipe: Recipe, { folder, most }: Task, commandLine: boolea
 /**
  * A case that follows from seed, number and corpus: one of the corpus with one more change, or a model with its first.
  */
-function madeUp(seed: number, number: number): Recipe {
+function madeUp({ seed }: Task, names: readonly string[], number: number): Recipe {
   const random = new Random(mixed(seed, number));
   const from =
     corpus.length > 0 && random.chance(0.6)
       ? random.pick(random.chance(0.5) ? corpus.slice(-Math.ceil(corpus.length / 4)) : corpus)
       : undefined;
-  if (from === undefined) return { base: random.pick([...bases.keys()]), seeds: [random.next()] };
+  if (from === undefined) return { base: random.pick(names), seeds: [random.next()] };
   const left = from.seeds.length < 4 ? -1 : random.below(from.seeds.length);
   const kept = from.seeds.filter((_, index) => index !== left);
   return { base: from.base, seeds: [...kept, random.next()] };

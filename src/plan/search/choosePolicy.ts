@@ -26,6 +26,7 @@ export interface Choice extends RankedPlan {
   readonly searched: Pick<SearchOutcome, 'blocks' | 'programs' | 'feasible'>;
 }
 
+/** Plans that came close, of which a choice tells. */
 const RUNNERS_UP = 4;
 
 /** Tokens of a square that are tried where memory is so scarce that working memory counts. */
@@ -37,16 +38,17 @@ export const SMALLER_SQUARES: readonly number[] = [128, 48];
  *
  * @throws UsageError for a request that makes no sense, and for a `maxLatencySeconds` that no block keeps: it names the
  *   least that was found
+ * @param runnersUp most plans that are told of beside the best one, one of a kind: default 4
  * @throws MemoryBudgetError if nothing fits; it names the smallest budget that would
  */
-export function choosePolicy(given: PlanRequest): Choice {
+export function choosePolicy(given: PlanRequest, runnersUp = RUNNERS_UP): Choice {
   const request = parseRequest(given);
   const withGpu = cappedHardware(request.hardware, request.caps).memory.gpuBytes > 0;
   const choices: Choice[] = [];
   let tooLittle: MemoryBudgetError | undefined;
   for (const each of bySquare(request)) {
     try {
-      choices.push(chooseAt(each));
+      choices.push(chooseAt(each, runnersUp));
     } catch (error) {
       if (!(error instanceof MemoryBudgetError)) throw error;
       if (!tooLittle || (error.tier === tooLittle.tier && error.neededBytes < tooLittle.neededBytes)) tooLittle = error;
@@ -67,7 +69,7 @@ export function choosePolicy(given: PlanRequest): Choice {
     policy: best.policy,
     predicted: best.predicted,
     readsOnly,
-    runnersUp: distinct(plans).slice(1, 1 + RUNNERS_UP),
+    runnersUp: distinct(plans).slice(1, 1 + runnersUp),
     searched: { blocks: sum('blocks'), programs: sum('programs'), feasible: sum('feasible') },
   };
 }
@@ -85,7 +87,7 @@ function* bySquare(request: PlanRequest): Generator<PlanRequest> {
   }
 }
 
-function chooseAt(request: PlanRequest): Choice {
+function chooseAt(request: PlanRequest, runnersUp: number): Choice {
   const { shape, workload, costModel = 'spillway' } = request;
   const model = COST_MODELS[costModel];
   const hardware = cappedHardware(request.hardware, request.caps);
@@ -116,7 +118,7 @@ function chooseAt(request: PlanRequest): Choice {
     throw tooSlow(space.maxLatencySeconds, leastLatencySeconds, 'block');
   if (best === undefined) throw smallestBudget(model, { ...request, hardware }, space, usable);
   const readsOnly = plans.find(({ policy: { cache, activations } }) => cache.disk === 0 && activations.disk === 0);
-  return { ...best, readsOnly, runnersUp: distinct(plans).slice(1, 1 + RUNNERS_UP), searched };
+  return { ...best, readsOnly, runnersUp: distinct(plans).slice(1, 1 + runnersUp), searched };
 }
 
 /** What a request leaves open. */
