@@ -4,11 +4,12 @@
  * Synthetic prompts, all of one length, in one block: no row waits for a longer one, and none is tokenized or sampled.
  * So it flatters the library.
  *
- * @param {{model: string, promptTokens: number, maxNewTokens: number, threads: number}} work `promptTokens`: of every
- * row
+ * @param {{model: string, rows: number, promptTokens: number, maxNewTokens: number, threads: number}} work
+ * `promptTokens`: of every row; where there are fewer rows than sequences, these are all
  * @param {{sequences: number, arguments?: string[], contextTokens?: number}} setting
  */
-export function batchedBenchArguments({ model, promptTokens, maxNewTokens, threads }, { sequences, arguments: own = [], contextTokens }) {
+export function batchedBenchArguments({ model, rows, promptTokens, maxNewTokens, threads }, { sequences: most, arguments: own = [], contextTokens }) {
+  const sequences = Math.min(most, rows);
   // A context is divided among its sequences, and every share rounded up to 256.
   const share = Math.ceil((promptTokens + maxNewTokens) / 256) * 256;
   return [

@@ -63,12 +63,13 @@ describe('llama-batched-bench', () => {
   });
 
   test('every sequence has a context of whole 256 tokens, unless one is given', () => {
-    const work = { model: 'm.gguf', promptTokens: 200, maxNewTokens: 64, threads: 2 };
+    const work = { model: 'm.gguf', rows: 8, promptTokens: 200, maxNewTokens: 64, threads: 2 };
     const contextOf = (setting: object): string | undefined => {
       const args = batchedBenchArguments(work, setting);
       return args[args.indexOf('-c') + 1];
     };
     expect(contextOf({ sequences: 8 })).toBe(String(8 * 512));
+    expect(contextOf({ sequences: 32 })).toBe(String(8 * 512));
     expect(contextOf({ sequences: 8, contextTokens: 768 })).toBe('768');
     expect(batchedBenchArguments(work, { sequences: 8, arguments: ['-kvu'] }).at(-1)).toBe('-kvu');
   });
