@@ -142,9 +142,9 @@ describe('the plan of an engine', () => {
     expect(plan.predicted?.tokensPerSecond).toBeGreaterThan(zigzag.predicted?.tokensPerSecond ?? Infinity);
   });
 
-  test('writes to disk only where that is clearly faster', async () => {
+  test('writes to disk only where that is faster', async () => {
     const gains: { gain: number; writes: boolean }[] = [];
-    for (const mib of [700, 800, 900]) {
+    for (const mib of [700, 900, 1300]) {
       const { report: plan, request } = await planned(
         { hardware: HERE, tokensPerSquare: 128, cpuMemory: process.memoryUsage.rss() + mib * 2 ** 20 },
         { expected: { promptTokens: 512, newTokens: 128 } },
@@ -157,7 +157,7 @@ describe('the plan of an engine', () => {
       });
     }
     expect(new Set(gains.map(({ writes }) => writes)).size).toBe(2);
-    for (const { gain, writes } of gains) expect(writes).toBe(gain >= 1.1);
+    for (const { gain, writes } of gains) expect(writes).toBe(gain >= 1.03);
   });
 
   test('takes smaller squares where that is what makes it fit', async () => {
