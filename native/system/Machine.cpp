@@ -77,15 +77,9 @@ std::vector<std::string> cgroupFolders(const std::string& controller) {
 
 void capMemory(uint64_t& total, uint64_t& available) {
   for (const std::string& folder : cgroupFolders("memory")) {
-    for (const bool unified : {true, false}) {
-      const uint64_t limit = numberIn(folder + (unified ? "/memory.max" : "/memory.limit_in_bytes"), kUnlimited);
-      if (limit == kUnlimited) continue;
-      const uint64_t used = numberIn(folder + (unified ? "/memory.current" : "/memory.usage_in_bytes"), 0);
-      const uint64_t pageCache = fieldIn(folder + "/memory.stat", unified ? "inactive_file " : "total_inactive_file ");
-      const uint64_t held = used - std::min(used, pageCache);
-      total = std::min(total, limit);
-      available = std::min(available, limit - std::min(limit, held));
-    }
+    const GroupMemory group = groupMemory(folder);
+    total = std::min(total, group.limit);
+    available = std::min(available, group.available);
   }
 }
 
@@ -130,6 +124,30 @@ uint64_t systemNumber(const char* name) {
 #endif
 
 }  // namespace
+
+#ifdef __linux__
+
+// Files that were read, on whichever list of the kernel's, are given up when memory is short: a model that was hashed
+// and read fills a group. What is mapped may be the programs that run.
+GroupMemory groupMemory(const std::string& folder) {
+  GroupMemory group{kUnlimited, kUnlimited};
+  for (const bool unified : {true, false}) {
+    const uint64_t limit = numberIn(folder + (unified ? "/memory.max" : "/memory.limit_in_bytes"), kUnlimited);
+    if (limit == kUnlimited) continue;
+    const uint64_t used = numberIn(folder + (unified ? "/memory.current" : "/memory.usage_in_bytes"), 0);
+    const auto stat = [&](const char* ofVersion2, const char* ofVersion1) {
+      return fieldIn(folder + "/memory.stat", std::string(unified ? ofVersion2 : ofVersion1) + " ");
+    };
+    const uint64_t files = stat("inactive_file", "total_inactive_file") + stat("active_file", "total_active_file");
+    const uint64_t cache = files - std::min(files, stat("file_mapped", "total_mapped_file"));
+    const uint64_t held = used - std::min(used, cache);
+    group.limit = std::min(group.limit, limit);
+    group.available = std::min(group.available, limit - std::min(limit, held));
+  }
+  return group;
+}
+
+#endif
 
 Machine inspectMachine() {
   Machine machine{};

@@ -15,4 +15,13 @@ struct Machine {
 
 Machine inspectMachine();
 
+#ifdef __linux__
+// What a memory cgroup leaves to its processes, by the files of its folder.
+struct GroupMemory {
+  uint64_t limit;      // UINT64_MAX: none
+  uint64_t available;  // of it; page cache counts as free
+};
+GroupMemory groupMemory(const std::string& folder);
+#endif
+
 }  // namespace spillway

@@ -1,6 +1,11 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <utility>
 
 #include "../../system/Arena.h"
@@ -88,6 +93,46 @@ TEST(Machine, IsPlausible) {
   EXPECT_GT(machine.availableBytes, 0u);
   EXPECT_LE(machine.availableBytes, machine.memoryBytes);
 }
+
+#ifdef __linux__
+class Group : public testing::Test {
+ protected:
+  Group() { std::filesystem::create_directory(folder_); }
+  ~Group() override { std::filesystem::remove_all(folder_); }
+  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ + "/" + name) << text; }
+  const std::string folder_ = testing::TempDir() + "/spillway-group-" + std::to_string(getpid());
+};
+
+TEST_F(Group, WithoutALimitIsNone) {
+  EXPECT_EQ(groupMemory(folder_).limit, UINT64_MAX);
+  write("memory.max", "max\n");
+  write("memory.current", "1000\n");
+  EXPECT_EQ(groupMemory(folder_).limit, UINT64_MAX);
+  EXPECT_EQ(groupMemory(folder_).available, UINT64_MAX);
+}
+
+TEST_F(Group, FilesThatWereReadAreFreeOnEitherList) {
+  write("memory.max", "1000\n");
+  write("memory.current", "990\n");
+  write("memory.stat", "anon 100\nfile 800\nfile_mapped 30\nshmem 60\ninactive_file 300\nactive_file 500\n");
+  EXPECT_EQ(groupMemory(folder_).limit, 1000u);
+  EXPECT_EQ(groupMemory(folder_).available, 1000u - (990u - 770u));
+  write("memory.stat", "anon 100\nfile_mapped 900\ninactive_file 300\nactive_file 500\n");
+  EXPECT_EQ(groupMemory(folder_).available, 10u);
+  write("memory.current", "1200\n");
+  EXPECT_EQ(groupMemory(folder_).available, 0u);
+}
+
+TEST_F(Group, OfTheFirstVersionCountsItsChildren) {
+  write("memory.limit_in_bytes", "1000\n");
+  write("memory.usage_in_bytes", "900\n");
+  write("memory.stat",
+        "inactive_file 1\nactive_file 2\nmapped_file 3\ntotal_mapped_file 30\ntotal_inactive_file 300\n"
+        "total_active_file 500\n");
+  EXPECT_EQ(groupMemory(folder_).limit, 1000u);
+  EXPECT_EQ(groupMemory(folder_).available, 1000u - (900u - 770u));
+}
+#endif
 
 }  // namespace
 }  // namespace spillway
