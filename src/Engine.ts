@@ -6,6 +6,7 @@ import { layOutMemory } from './engine/open/layOutMemory.js';
 import type { Opened } from './engine/open/Opened.js';
 import { openRuntime } from './engine/open/openRuntime.js';
 import { planEngine } from './engine/open/planEngine.js';
+import { repackedBytes } from './engine/store/openWeightStore.js';
 import { foreseenIdentity, identityOf, type ResultIdentity } from './engine/open/resultIdentity.js';
 import type { Numerics } from './engine/open/settings.js';
 import { resolveExpectedRows, validateOptions } from './engine/open/validateOptions.js';
@@ -34,6 +35,7 @@ import { identifyModel } from './model/identity/identifyModel.js';
 import { checkUnchanged, modelStamps } from './model/identity/FileStamp.js';
 import type { ModelSource } from './model/ModelSource.js';
 import { partOf } from './model/partOf.js';
+import { compressBindings } from './model/compressBindings.js';
 import { readModel } from './model/readModel.js';
 import { resolveModel } from './model/resolveModel.js';
 import type { Tokenizer } from './model/Tokenizer.js';
@@ -137,7 +139,11 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const part = layers ? partOf(source, layers) : source;
     const addon = loadAddon();
     const machine = nativeCall(() => addon.machine());
-    const plan = await planEngine(part, requested, machine, rows.expected);
+    const { numerics, memory } = requested.settings;
+    const compressed = { ...part, bindings: compressBindings(part.bindings, numerics.compressWeights) };
+    const plan = await planEngine(part, requested, machine, rows.expected, {
+      repackedBytes: await repackedBytes(memory.disk, compressed, identity),
+    });
     const layout = layOutMemory(addon, part, requested, plan, machine, rows);
     onPlan?.(layout.plan.report);
     const opened = await openRuntime(addon, layout, identity, requested.options);

@@ -56,6 +56,20 @@ export interface LearningTarget {
   readonly options: ProfileOptions;
 }
 
+/** What is known of the machine beside its facts, and how; by default of this one. */
+export interface PlanSources {
+  /** How the profile of this machine is had; replaced in tests, as is the next one. */
+  readonly profileOf?: (options: ProfileOptions) => Promise<HardwareProfile>;
+  /** How fast the machine is now, over that profile. */
+  readonly speedOf?: (
+    profile: HardwareProfile,
+    disk: string | undefined,
+    signal?: AbortSignal,
+  ) => Promise<MachineSpeed>;
+  /** Of the repacked model, what lies in the disk folder already: weights that stream take no more there. Default 0. */
+  readonly repackedBytes?: number;
+}
+
 /** An engine of few layers is none of so many engines: others have more of them, and need fewer batches. */
 const MOST_BATCHES_OF_PART = 8;
 /** Rows of which nothing is known. */
@@ -100,8 +114,6 @@ const NOT_MEASURED = `the GPU of this machine has not been measured: ${UNPLANNED
  * says why.
  *
  * @param expected rows to plan for; undefined: nothing is known of them
- * @param profileOf how the profile of this machine is had; replaced in tests, as is
- * @param speedOf how fast the machine is now, over that profile
  * @throws UsageError for a hardware profile of another machine, for a policy that this machine cannot follow, and for a
  *   `maxLatency` that no plan keeps
  */
@@ -110,12 +122,7 @@ export async function planEngine(
   { options, settings }: RequestedOptions,
   machine: MachineFacts,
   expected: ExpectedRows | undefined,
-  profileOf: (options: ProfileOptions) => Promise<HardwareProfile> = cachedProfile,
-  speedOf: (
-    profile: HardwareProfile,
-    disk: string | undefined,
-    signal?: AbortSignal,
-  ) => Promise<MachineSpeed> = speedNow,
+  { profileOf = cachedProfile, speedOf = speedNow, repackedBytes = 0 }: PlanSources = {},
 ): Promise<Plan> {
   const { policy: chosen = OPTION_TABLE.policy.default, learn = OPTION_TABLE.learn.default } = options;
   const { numerics, block, memory } = settings;
@@ -203,7 +210,7 @@ export async function planEngine(
     }
   }
   const request: PlanRequest = {
-    hardware: await asItIs(hardware, settings, capBytes),
+    hardware: await asItIs(hardware, settings, capBytes, repackedBytes),
     shape,
     workload,
     allow: allowed(options, settings),
@@ -406,6 +413,7 @@ async function asItIs(
   hardware: HardwareProfile,
   { numerics: { instructionSet }, memory }: Settings,
   capBytes: number,
+  repackedBytes: number,
 ): Promise<HardwareProfile> {
   const { gpu, disk, diskBytes } = memory;
   const gpuCap = gpu?.capBytes ?? 0;
@@ -420,7 +428,7 @@ async function asItIs(
     memory: {
       gpuBytes: gpuCap - workspace,
       cpuBytes,
-      diskBytes: measured ? Math.min(diskBytes, await freeDisk(disk)) : 0,
+      diskBytes: measured ? Math.min(diskBytes, (await freeDisk(disk)) + repackedBytes) : 0,
     },
   };
 }

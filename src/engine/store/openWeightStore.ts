@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Addon } from '../../bindings/Addon.js';
@@ -62,6 +63,18 @@ export async function openWeightStore(
   return { ...facts, path, fingerprint };
 }
 
+/** Bytes of a model's store that a folder has already, also of one that is not complete. */
+export async function repackedBytes(folder: string, source: ModelSource, identity: ModelIdentity): Promise<number> {
+  const path = join(folder, nameOf(source, identity).name);
+  const sizes = [path, `${path}.partial`].map((each) =>
+    stat(each).then(
+      ({ size }) => size,
+      () => 0,
+    ),
+  );
+  return Math.max(...(await Promise.all(sizes)));
+}
+
 /** Makes a store, or waits until whoever is at it has made it, or has ended without. */
 async function firstMade(
   path: string,
@@ -117,7 +130,10 @@ function makeStoreFolder(folder: string): void {
  * same wherever it lies.
  * @returns with the fingerprint, of which the file's name holds less
  */
-function nameOf({ decoder, bindings }: ModelSource, { weights }: ModelIdentity): { name: string; fingerprint: string } {
+function nameOf(
+  { decoder, bindings }: Pick<ModelSource, 'decoder' | 'bindings'>,
+  { weights }: ModelIdentity,
+): { name: string; fingerprint: string } {
   const hashed = (text: string): string => createHash('sha256').update(text).digest('hex');
   const contents = hashed(weights.map(({ hash }) => hash).join('\n'));
   const plain = (_: string, value: unknown): unknown => (value instanceof Float32Array ? [...value] : value);

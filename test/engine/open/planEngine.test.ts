@@ -64,22 +64,21 @@ async function planned(
     expected = MANY,
     profileOf,
     speed = AS_EVER,
+    repackedBytes = 0,
   }: {
     model?: ModelSource;
     expected?: ExpectedRows;
     profileOf?: (options?: ProfileOptions) => Promise<HardwareProfile>;
     speed?: MachineSpeed;
+    repackedBytes?: number;
   } = {},
 ): Promise<Plan> {
   const options: EngineOptions = { model: model.path, cpuMemory: '4GiB', ...more };
-  return planEngine(
-    model,
-    requestedOptions(options, machine),
-    machine,
-    expected,
-    profileOf ?? (() => Promise.reject(new Error('this machine must not be measured here'))),
-    () => Promise.resolve(speed),
-  );
+  return planEngine(model, requestedOptions(options, machine), machine, expected, {
+    profileOf: profileOf ?? (() => Promise.reject(new Error('this machine must not be measured here'))),
+    speedOf: () => Promise.resolve(speed),
+    repackedBytes,
+  });
 }
 
 // Plans are for what a cap leaves beside what this process holds, which would be another figure from one line of a test
@@ -140,6 +139,22 @@ describe('the plan of an engine', () => {
     expect(options.weights).toEqual({ cpu: plan.policy?.weights.cpu, disk: plan.policy?.weights.disk });
     const { report: zigzag } = await planned({ ...tight, schedule: 'zigzag', cache: { cpu: 1, disk: 0 } });
     expect(plan.predicted?.tokensPerSecond).toBeGreaterThan(zigzag.predicted?.tokensPerSecond ?? Infinity);
+  });
+
+  test('a model that is repacked already takes no more of the disk', async () => {
+    // Far more than any disk has free.
+    const model: ModelSource = {
+      ...LARGE,
+      bindings: LARGE.bindings.map((binding) => (binding.layer < 0 ? binding : { ...binding, columns: 2 ** 30 })),
+    };
+    const tight = { hardware: HERE, cpuMemory: '8192GiB' };
+    expect((await planned(tight, { model })).report).toMatchObject({
+      origin: 'default',
+      why: 'no plan fits the memory',
+    });
+    const { report } = await planned(tight, { model, repackedBytes: 2 ** 47 });
+    expect(report.origin).toBe('auto');
+    expect(report.policy?.weights.disk).toBeGreaterThan(0);
   });
 
   test('writes to disk only where that is faster', async () => {
@@ -293,17 +308,13 @@ describe('the plan of an engine', () => {
       { cache: { cpu: 0, disk: 1 } },
     ]) {
       const options: EngineOptions = { model: LARGE.path, cpuMemory: '64GiB', disk: '/somewhere', ...more };
-      await planEngine(
-        LARGE,
-        requestedOptions(options, { ...machine, availableBytes: 2 ** 37 }),
-        machine,
-        MANY,
+      await planEngine(LARGE, requestedOptions(options, { ...machine, availableBytes: 2 ** 37 }), machine, MANY, {
         profileOf,
-        (_, disk) => {
+        speedOf: (_, disk) => {
           looked.push(disk);
           return Promise.resolve(AS_EVER);
         },
-      );
+      });
     }
     expect(looked).toEqual([undefined, '/somewhere', '/somewhere', '/somewhere']);
   });
@@ -411,9 +422,10 @@ describe('with a GPU', () => {
   const unmeasured: ProfileOf = () => Promise.reject(new Error('this machine must not be measured here'));
   const plannedHere = async (more: Partial<EngineOptions>, profileOf = unmeasured, expected = MANY): Promise<Plan> => {
     const options: EngineOptions = { model: LARGE.path, cpuMemory: '4GiB', gpuMemory: '2GiB', ...more };
-    return planEngine(LARGE, requestedOptions(options, withGpu), withGpu, expected, profileOf, () =>
-      Promise.resolve(AS_EVER),
-    );
+    return planEngine(LARGE, requestedOptions(options, withGpu), withGpu, expected, {
+      profileOf,
+      speedOf: () => Promise.resolve(AS_EVER),
+    });
   };
 
   test('that nobody has measured nothing is planned, and the plan says so', async () => {

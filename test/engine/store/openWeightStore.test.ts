@@ -3,10 +3,12 @@ import {
   existsSync,
   mkdirSync,
   openSync,
-  readdirSync,
   readFileSync,
   readSync,
+  readdirSync,
+  renameSync,
   rmSync,
+  statSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -15,7 +17,12 @@ import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Addon } from '../../../src/bindings/Addon.js';
 import { loadAddon } from '../../../src/bindings/loadAddon.js';
-import { openWeightStore, type RepackingOptions, type WeightStore } from '../../../src/engine/store/openWeightStore.js';
+import {
+  openWeightStore,
+  repackedBytes,
+  type RepackingOptions,
+  type WeightStore,
+} from '../../../src/engine/store/openWeightStore.js';
 import type { StoreHolder } from '../../../src/engine/store/storeHolder.js';
 import { identifyModel } from '../../../src/model/identity/identifyModel.js';
 import { readModel } from '../../../src/model/readModel.js';
@@ -45,6 +52,17 @@ describe('openWeightStore', () => {
     await expect(open({}, { ...addon, repack: () => Promise.reject(new Error('a second time')) })).resolves.toEqual(
       store,
     );
+  });
+
+  test('what lies in the folder is known, whole or in part', async () => {
+    await expect(repackedBytes(folder, source, identity)).resolves.toBe(0);
+    const { path: file } = await open();
+    const { size } = statSync(file);
+    await expect(repackedBytes(folder, source, identity)).resolves.toBe(size);
+    renameSync(file, `${file}.partial`);
+    truncateSync(`${file}.partial`, 1000);
+    await expect(repackedBytes(folder, source, identity)).resolves.toBe(1000);
+    await expect(repackedBytes(folder, { ...source, bindings: [] }, identity)).resolves.toBe(0);
   });
 
   test.each<[string, (file: string) => void]>([
