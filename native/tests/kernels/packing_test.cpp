@@ -26,8 +26,9 @@ struct Golden {
 };
 
 Golden readGolden(WeightType type) {
-  const std::string here = __FILE__;
-  std::ifstream file(here.substr(0, here.rfind('/')) + "/golden/" + weightTypeName(type) + ".bin", std::ios::binary);
+  // Not beside __FILE__, which is relative to the build's folder where a cache of compiled files is in use.
+  std::ifstream file(SPILLWAY_TESTS_FOLDER "/kernels/golden/" + std::string(weightTypeName(type)) + ".bin",
+                     std::ios::binary);
   Golden golden;
   uint32_t header[3] = {};
   file.read(reinterpret_cast<char*>(header), sizeof header);
