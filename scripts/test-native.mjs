@@ -5,8 +5,8 @@
 // g++-aarch64-linux-gnu, qemu-user-static).
 //   node scripts/test-native.mjs [--counts FILE] [--only plain|asan|tsan|arm64] [--whole]
 // --whole: also what takes minutes and finds little that the others do not, for nights and for changes of CUDA code:
-// cuda_race_tests and gpu_model_race_tests, which are those of the device with a race detector, and gpu_model_tests with
-// the address sanitizer.
+// cuda_race_tests and gpu_model_race_tests, which are those of the device with a race detector, gpu_model_tests with
+// the address sanitizer, and what nativeSelections.mjs leaves for then.
 // Prints a summary line; exits with 1 if a test fails. What cannot be built for want of GoogleTest, a sanitizer or a
 // compiler counts as skipped. --counts: writes {"passed","failed","skipped"} as JSON, for CI to add up.
 import { spawn, spawnSync } from 'node:child_process';
@@ -15,10 +15,11 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { filterOf } from './nativeSelections.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 // The slowest first, so that none is left alone at the end.
-const all = ['gpu_model_tests', 'kernel_tests', 'model_tests', 'cuda_tests', 'system_tests'];
+const all = ['gpu_model_tests', 'cuda_tests', 'kernel_tests', 'model_tests', 'system_tests'];
 // Those of the kernels run in pieces, side by side with the others: most of them use one processor.
 const shards = { kernel_tests: availableParallelism() };
 // Seeds beyond the first find more in less time without a sanitizer.
@@ -37,27 +38,6 @@ const configurations = [
   { name: 'tsan', sanitize: 'thread', targets: ['system_tests', 'model_tests'] },
   ...(process.arch === 'x64' ? [{ name: 'arm64', sanitize: '', targets: ['kernel_tests', 'system_tests'] }] : []),
 ];
-// Emulated, a test takes fifty times as long: of the kernels' those that are quick, and of the system's those of what is
-// ARM's own (the emulator has no io_uring). scripts/nightly/arm64.mjs looks at what is shipped, which another compiler
-// makes.
-const emulated = {
-  kernel_tests: [
-    '-*_scalar',
-    '*_amx',
-    '*attention_*',
-    '*head_*',
-    '*feed_forward_*',
-    '*ARowAlone*_dotprod',
-    'Attention.CommonShapes*',
-    'Attention.SameBitsA*',
-    'Attention.SameBitsI*',
-    'Attention.SameBitsW*',
-    'Epilogue.*',
-    'MatmulJobs.*',
-    'Profile.*',
-  ],
-  system_tests: ['ArmFeatures.*', '*ChecksumTest*'],
-};
 // Debian's packages: a compiler with its C library, and an emulator of programs; its processor has all there is.
 const arm64 = {
   compiler: 'aarch64-linux-gnu-g++',
@@ -70,60 +50,6 @@ const arm64 = {
   emulator: ['qemu-aarch64-static', '-cpu', 'max,sve=off', '-L', '/usr/aarch64-linux-gnu'],
   googleTest: '/usr/src/googletest',
 };
-// Of the model's tests those where several queues work at once, with reads and writes on threads: the sanitizer does
-// not see what io_uring does.
-const threaded = [
-  'Hidden*',
-  'RuntimeRules*',
-  'StreamingRules*',
-  'SpillRules*',
-  'Parts*',
-  'Spill.One*',
-  'Spill.Weights*',
-  'Spill.Continuations*',
-  'SpillFaults.A*',
-  'SpillFaults.C*',
-  'SpillFaults.H*',
-  'SpillFaults.S*',
-];
-// Products of full width in plain C++ take minutes under a sanitizer, and touch no memory otherwise than the small ones
-// do.
-const wide = ['*head_scalar', '*feed_forward_up_scalar', '*feed_forward_down_scalar'];
-// The models' kernels have been looked at with the race detector in cuda_race_tests: what is new is the order of tasks.
-const raced = [
-  '*Cache/*llama',
-  '*Architecture*/llama',
-  '*Architecture*/mixtral',
-  'GpuCacheRules.Pages*',
-  '*GpuFetching.Whatever*/F16',
-  'GpuFetchingRules.A*',
-  'GpuFetchingRules.W*',
-];
-// Under a sanitizer some of each.
-const sanitized = [
-  '*Architecture*OnHalves*',
-  '*GpuCache/*llama',
-  '*GpuCache/*mixtral',
-  'GpuCacheRules.P*',
-  'GpuCacheRules.S*',
-  '*GpuFetching.Pages*/Q4Windowed',
-  'GpuFetchingRules.A*',
-  'GpuFetchingRules.W*',
-  '*GpuPrompts*/F16',
-  '*GpuPrompts*/Q4Windowed',
-  '*GpuSharing*Pages*/Q4Windowed',
-  'GpuSharingRules.*',
-  'GpuRules*',
-  'GpuAhead.AD*',
-  'GpuAhead.E*',
-  'GpuAhead.L*',
-  'GpuAhead.W*',
-  'GpuProducts.A*',
-  'GpuProducts.T*',
-  'GpuProfile.*',
-  'GpuWeights.Of*',
-  'GpuWeights.T*',
-];
 const { values: options } = parseArgs({
   options: { counts: { type: 'string' }, only: { type: 'string' }, whole: { type: 'boolean', default: false } },
 });
@@ -138,12 +64,26 @@ if (chosen.length === 0) {
 const counts = { passed: 0, failed: 0, skipped: 0 };
 const environment = { ...process.env, UBSAN_OPTIONS: 'print_stacktrace=1', TSAN_OPTIONS: 'halt_on_error=1' };
 
-function run(command, args, settings = {}) {
-  return spawnSync(command, args, {
-    cwd: root,
-    encoding: 'utf8',
-    env: { ...environment, ...settings },
-    maxBuffer: 2 ** 28,
+/** Runs a program to its end; resolves to what spawnSync would give. */
+function start(command, args, settings) {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, {
+      cwd: root,
+      env: { ...environment, ...settings },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const texts = [[], []];
+    for (const [index, stream] of [child.stdout, child.stderr].entries())
+      stream.on('data', (text) => texts[index].push(text));
+    child.on('error', (error) => resolve({ status: null, stdout: '', stderr: String(error) }));
+    child.on('close', (status, signal) =>
+      resolve({
+        status,
+        signal,
+        stdout: Buffer.concat(texts[0]).toString(),
+        stderr: Buffer.concat(texts[1]).toString(),
+      }),
+    );
   });
 }
 
@@ -173,16 +113,16 @@ function armGoogleTest(folder) {
   return join(folder, 'googletest', 'installed');
 }
 
-/** Builds it where that has not been done. @returns what failed, if something did */
-function buildArmGoogleTest(folder) {
+/** Builds it where that has not been done. Resolves to what failed, if something did. */
+async function buildArmGoogleTest(folder) {
   const installed = armGoogleTest(folder);
   if (existsSync(installed)) return undefined;
   const build = dirname(installed);
   const settings = ['-DBUILD_GMOCK=OFF', '-DCMAKE_BUILD_TYPE=Release', `-DCMAKE_INSTALL_PREFIX=${installed}`];
-  const configured = run('cmake', ['-S', arm64.googleTest, '-B', build, ...arm64.system, ...settings]);
+  const configured = await start('cmake', ['-S', arm64.googleTest, '-B', build, ...arm64.system, ...settings]);
   if (configured.status !== 0) return configured;
   const parallel = String(availableParallelism());
-  const built = run('cmake', ['--build', build, '--parallel', parallel, '--target', 'install']);
+  const built = await start('cmake', ['--build', build, '--parallel', parallel, '--target', 'install']);
   return built.status === 0 ? undefined : built;
 }
 
@@ -218,50 +158,43 @@ function readReport(file) {
   }
 }
 
-/** Runs a program to its end; resolves to what spawnSync would give. */
-function start(command, args, settings) {
-  return new Promise((resolve) => {
-    const child = spawn(command, args, {
-      cwd: root,
-      env: { ...environment, ...settings },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const texts = [[], []];
-    for (const [index, stream] of [child.stdout, child.stderr].entries())
-      stream.on('data', (text) => texts[index].push(text));
-    child.on('error', (error) => resolve({ status: null, stdout: '', stderr: String(error) }));
-    child.on('close', (status, signal) =>
-      resolve({
-        status,
-        signal,
-        stdout: Buffer.concat(texts[0]).toString(),
-        stderr: Buffer.concat(texts[1]).toString(),
-      }),
-    );
-  });
-}
-
 /** All runs of a configuration, those that run in pieces as several. */
-function runsOf({ targets }) {
-  return targets.flatMap((target) => Array.from({ length: shards[target] ?? 1 }, (_, shard) => ({ target, shard })));
+function runsOf(configuration, folder) {
+  return configuration.targets.flatMap((target) =>
+    Array.from({ length: shards[target] ?? 1 }, (_, shard) => ({ configuration, folder, target, shard })),
+  );
 }
 
-async function runTests(configuration, folder, { target, shard }) {
+/** Runs of what has been built that nobody has begun, and those that are under way. */
+const waiting = [];
+const running = new Set();
+
+/** Begins as many as there are processors. */
+function startWaiting() {
+  while (waiting.length > 0 && running.size < availableParallelism()) {
+    const run = runTests(waiting.shift()).finally(() => {
+      running.delete(run);
+      startWaiting();
+    });
+    running.add(run);
+  }
+}
+
+async function runTests({ configuration, folder, target, shard }) {
   const program = join(folder, 'native', 'tests', target);
   const report = join(folder, `${target}-${shard}.json`);
   rmSync(report, { force: true });
-  const args = ['--gtest_brief=1', `--gtest_output=json:${report}`];
-  const some = configuration.name === 'tsan' && target === 'model_tests';
-  if (some) args.push(`--gtest_filter=${threaded.join(':')}`);
-  if (target === 'gpu_model_race_tests') args.push(`--gtest_filter=${raced.join(':')}`);
-  if (configuration.name === 'asan' && target === 'gpu_model_tests') args.push(`--gtest_filter=${sanitized.join(':')}`);
-  if (configuration.name === 'asan' && target === 'kernel_tests') args.push(`--gtest_filter=-${wide.join(':')}`);
-  if (configuration.name === 'arm64') args.push(`--gtest_filter=${emulated[target].join(':')}`);
+  const args = [
+    '--gtest_brief=1',
+    `--gtest_output=json:${report}`,
+    ...filterOf(configuration.name, target, options.whole),
+  ];
   const settings = {
     SPILLWAY_CUDA_SEEDS: process.env.SPILLWAY_CUDA_SEEDS ?? seeds[configuration.name]?.[target] ?? '0',
     GTEST_TOTAL_SHARDS: String(shards[target] ?? 1),
     GTEST_SHARD_INDEX: String(shard),
-    ...(some && { SPILLWAY_DISK_BACKEND: 'threads' }),
+    // The sanitizer does not see what io_uring does.
+    ...(configuration.name === 'tsan' && target === 'model_tests' && { SPILLWAY_DISK_BACKEND: 'threads' }),
   };
   const began = Date.now();
   const [command, ...before] = configuration.name === 'arm64' ? [...arm64.emulator, program] : [program];
@@ -314,6 +247,8 @@ function skip(configuration, reason) {
 }
 
 for (const configuration of chosen) {
+  // The next one is built as soon as a processor has no test to run, beside the last tests of this one.
+  while (waiting.length > 0 || running.size >= availableParallelism()) await Promise.race(running);
   if (!sanitizerWorks(configuration.sanitize)) {
     skip(configuration, `the compiler has no -fsanitize=${configuration.sanitize} here`);
     continue;
@@ -326,12 +261,12 @@ for (const configuration of chosen) {
     skip(configuration, `${missing} is not here (Debian: g++-aarch64-linux-gnu, qemu-user-static, libgtest-dev)`);
     continue;
   }
-  const googleTest = cross ? buildArmGoogleTest(folder) : undefined;
+  const googleTest = cross ? await buildArmGoogleTest(folder) : undefined;
   if (googleTest !== undefined) {
     fail('building GoogleTest for arm64', googleTest);
     continue;
   }
-  const configured = run('cmake', [
+  const configured = await start('cmake', [
     '-S',
     root,
     '-B',
@@ -347,7 +282,7 @@ for (const configuration of chosen) {
     continue;
   }
   const began = Date.now();
-  const built = run('cmake', [
+  const built = await start('cmake', [
     '--build',
     folder,
     '--parallel',
@@ -361,13 +296,10 @@ for (const configuration of chosen) {
     continue;
   }
   console.log(`native ${configuration.name}: built in ${Math.round((Date.now() - began) / 1000)} s`);
-  const waiting = runsOf(configuration);
-  const worker = async () => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
-      await runTests(configuration, folder, next);
-  };
-  await Promise.all(Array.from({ length: availableParallelism() }, worker));
+  waiting.push(...runsOf(configuration, folder));
+  startWaiting();
 }
+while (running.size > 0) await Promise.race(running);
 
 console.log(`native tests: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
 if (options.counts !== undefined) writeFileSync(options.counts, JSON.stringify(counts) + '\n');

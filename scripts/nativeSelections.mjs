@@ -1,0 +1,110 @@
+// Which tests of a program a configuration of test-native.mjs runs, where that is not all of them.
+
+// Emulated, a test takes fifty times as long: of the kernels' those that are quick, and of the system's those of what is
+// ARM's own (the emulator has no io_uring). nightly/arm64.mjs looks at what is shipped, which another compiler makes.
+const emulated = {
+  kernels: [
+    '*_scalar',
+    '*_amx',
+    '*attention_*',
+    '*head_*',
+    '*feed_forward_*',
+    '*ARowAlone*_dotprod',
+    'Attention.CommonShapes*',
+    'Attention.SameBitsA*',
+    'Attention.SameBitsI*',
+    'Attention.SameBitsW*',
+    'Epilogue.*',
+    'MatmulJobs.*',
+    'Profile.*',
+  ],
+  system: ['ArmFeatures.*', '*ChecksumTest*'],
+};
+// Of the model's tests those where several queues work at once, with reads and writes on threads: the sanitizer does
+// not see what io_uring does.
+const threaded = [
+  'Hidden*',
+  'RuntimeRules*',
+  'StreamingRules*',
+  'SpillRules*',
+  'Parts*',
+  'Spill.One*',
+  'Spill.Weights*',
+  'Spill.Continuations*',
+  'SpillFaults.A*',
+  'SpillFaults.C*',
+  'SpillFaults.H*',
+  'SpillFaults.S*',
+];
+// Products of full width in plain C++ take minutes under a sanitizer, and touch no memory otherwise than the small ones
+// do.
+const wide = ['*head_scalar', '*feed_forward_up_scalar', '*feed_forward_down_scalar'];
+// Every number of rows by itself. Of types that are multiplied alike one does: how a type is read does not depend on
+// rows, and the other tests read them all.
+const rowsOfLikeTypes = ['Q3_K', 'Q4_K', 'Q6_K', 'IQ4_XS', 'MXFP4'].map((type) => `*ARowAlone*/${type}_*`);
+// Shapes of real models, which touch no memory otherwise than small ones do; and several products at once, of which the
+// model's own tests are made.
+const large = ['Attention.CommonShapes*', 'MatmulJobs.Several*'];
+const largeOnDevice = ['attention', 'head', 'feed_forward_up', 'feed_forward_down'].map(
+  (shape) => `*CudaMatmul.*/${shape}`,
+);
+// The models' kernels have been looked at with the race detector in cuda_race_tests: what is new is the order of tasks.
+const raced = [
+  '*Cache/*llama',
+  '*Architecture*/llama',
+  '*Architecture*/mixtral',
+  'GpuCacheRules.Pages*',
+  '*GpuFetching.Whatever*/F16',
+  'GpuFetchingRules.A*',
+  'GpuFetchingRules.W*',
+];
+// Under a sanitizer some of each.
+const sanitized = [
+  '*Architecture*OnHalves*',
+  '*GpuCache/*llama',
+  '*GpuCache/*mixtral',
+  'GpuCacheRules.P*',
+  'GpuCacheRules.S*',
+  '*GpuFetching.Pages*/Q4Windowed',
+  'GpuFetchingRules.A*',
+  'GpuFetchingRules.W*',
+  '*GpuPrompts*/F16',
+  '*GpuPrompts*/Q4Windowed',
+  '*GpuSharing*Pages*/Q4Windowed',
+  'GpuSharingRules.*',
+  'GpuRules*',
+  'GpuAhead.AD*',
+  'GpuAhead.E*',
+  'GpuAhead.L*',
+  'GpuAhead.W*',
+  'GpuProducts.A*',
+  'GpuProducts.T*',
+  'GpuProfile.*',
+  'GpuWeights.Of*',
+  'GpuWeights.T*',
+];
+
+/**
+ * By configuration and program: `only` these tests run, all `but` these; what `byNight` names runs with `--whole` alone.
+ */
+const selections = {
+  plain: { gpu_model_race_tests: { only: raced } },
+  asan: {
+    gpu_model_tests: { only: sanitized },
+    kernel_tests: { but: wide, byNight: [...large, ...rowsOfLikeTypes] },
+    cuda_tests: { byNight: largeOnDevice },
+  },
+  tsan: { model_tests: { only: threaded } },
+  arm64: {
+    kernel_tests: { but: emulated.kernels, byNight: rowsOfLikeTypes },
+    system_tests: { only: emulated.system },
+  },
+};
+
+/** @returns the `--gtest_filter` of a program; none where it runs all its tests */
+export function filterOf(configuration, program, whole) {
+  const { only = [], but = [], byNight = [] } = selections[configuration]?.[program] ?? {};
+  const left = whole ? but : [...but, ...byNight];
+  const filter = [only.join(':'), left.join(':')].filter((part, at) => at === 0 || part !== '').join('-');
+  return filter === '' ? [] : [`--gtest_filter=${filter}`];
+}
