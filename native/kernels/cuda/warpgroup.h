@@ -25,6 +25,7 @@ struct WarpgroupLane {
 // a as in completeMma.
 inline void completeWarpgroup(void* const lanes[32]) {
   float a[16][16];
+  Eight b[16], product[16];
   const auto half = [](uint32_t word, int i) { return halfToFloat(static_cast<uint16_t>(word >> (16 * i))); };
   for (int lane = 0; lane < 32; lane++) {
     const WarpgroupLane& mine = *static_cast<const WarpgroupLane*>(lanes[lane]);
@@ -32,15 +33,17 @@ inline void completeWarpgroup(void* const lanes[32]) {
       for (int r = 0; r < 4; r++) a[lane / 4 + 8 * (r % 2)][lane % 4 * 2 + i + 8 * (r / 2)] = half(mine.a[r], i);
   }
   const WarpgroupLane& any = *static_cast<const WarpgroupLane*>(lanes[0]);
-  for (unsigned row = 0; row < kWarpgroupRows; row++) {
-    float b[16];
-    for (unsigned k = 0; k < 16; k++)
-      b[k] = halfToFloat(reinterpret_cast<const uint16_t*>(any.rows + rowPlace(row, 2 * any.step + k / 8))[k % 8]);
-    for (unsigned output = 0; output < 16; output++) {
-      float sum = 0;
-      for (unsigned k = 0; k < 16; k++) sum += a[output][k] * b[k];
-      const WarpgroupLane& owner = *static_cast<const WarpgroupLane*>(lanes[output % 8 * 4 + row % 8 / 2]);
-      owner.d[row / 8 * 4 + output / 8 * 2 + row % 2] += sum;
+  for (unsigned first = 0; first < kWarpgroupRows; first += 8) {
+    for (unsigned i = 0; i < 8; i++)
+      for (unsigned piece = 0; piece < 2; piece++) {
+        const uint8_t* halves = any.rows + rowPlace(first + i, 2 * any.step + piece);
+        for (unsigned k = 0; k < 8; k++)
+          b[8 * piece + k][i] = halfToFloat(reinterpret_cast<const uint16_t*>(halves)[k]);
+      }
+    multiplyMatrices(a, b, product);
+    for (int lane = 0; lane < 32; lane++) {
+      float* d = static_cast<const WarpgroupLane*>(lanes[lane])->d + first / 8 * 4;
+      for (int i = 0; i < 4; i++) d[i] += product[lane / 4 + 8 * (i / 2)][lane % 4 * 2 + i % 2];
     }
   }
 }

@@ -23,6 +23,7 @@ struct Copy {
 };
 
 struct Thread {
+  uint3 index;
   State state;
   ThreadClock clock;
   const char* file;  // of the barrier it waits at
@@ -81,7 +82,7 @@ void threadEntry() {
 
 void becomeCurrent(unsigned thread) {
   running->current = thread;
-  threadIdx = {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / (blockDim.x * blockDim.y)};
+  threadIdx = running->state[thread].index;
 }
 
 // Every thread waits for others or has ended: either all are at one barrier, or the kernel is wrong.
@@ -115,18 +116,25 @@ void runBlock(size_t sharedBytes) {
   block.done = 0;
   block.ready.clear();
   block.warps.assign((block.threads + 31) / 32, Warp());
-  block.shared.reset(new unsigned char[sharedBytes]);
   memset(block.shared.get(), 0xff, sharedBytes);
   beginBlockRaces(block.shared.get(), sharedBytes);
   for (unsigned i = 0; i < block.threads; i++) {
-    block.state[i] = {State::Ready, {i, 0, 0}, nullptr, 0, {}, {}, {}, {}};
+    Thread& thread = block.state[i];
+    thread.state = State::Ready;
+    thread.clock = {i, 0, 0};
+    // What a thread of the block before left unfinished.
+    thread.copies.clear();
+    thread.groups.clear();
+    thread.products.clear();
+    thread.productGroups.clear();
     fibers[i]->reset(threadEntry);
   }
   for (unsigned i = block.threads; i-- > 0;) block.ready.push_back(i);
   while (block.done < block.threads) {
     if (block.ready.empty()) releaseBarrier();
-    // The last of the list, or any of it.
-    if (!ordered) std::swap(block.ready.back(), block.ready[generator() % block.ready.size()]);
+    // The last of the list, or any of it: as even as by a remainder, without the division, which each switch of threads
+    // would wait for.
+    if (!ordered) std::swap(block.ready.back(), block.ready[(generator() >> 32) * block.ready.size() >> 32]);
     const unsigned thread = block.ready.back();
     block.ready.pop_back();
     becomeCurrent(thread);
@@ -156,6 +164,9 @@ void runGrid(const char* name, dim3 grid, dim3 block, size_t sharedBytes, const 
   state.body = &thread;
   state.threads = block.x * block.y * block.z;
   state.state.resize(state.threads);
+  for (unsigned i = 0; i < state.threads; i++)
+    state.state[i].index = {i % block.x, i / block.x % block.y, i / (block.x * block.y)};
+  state.shared.reset(new unsigned char[sharedBytes]);
   while (fibers.size() < state.threads) fibers.push_back(std::make_unique<Fiber>());
   running = &state;
   gridDim = grid;
