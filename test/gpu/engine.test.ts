@@ -23,6 +23,7 @@ import { model, unequalRows } from '../e2e/support.js';
 import type { HardwareProfile } from '../../src/plan/HardwareProfile.js';
 import { builtIn } from '../plan/support/hardware.js';
 import { agreement } from './support/agreement.js';
+import { tries } from '../support/tries.js';
 
 const GPU = { gpuMemory: '16MiB' } as const;
 /**
@@ -166,7 +167,7 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf'])('%s', (name) => {
         },
       ),
       {
-        numRuns: 6,
+        numRuns: tries(3, 6),
         examples: [
           [
             {
@@ -216,7 +217,7 @@ describe('a KV cache on three tiers', () => {
         const { compared, all } = agreement(expected, found, TOLERANCE.default);
         expect(compared).toBeGreaterThan(0.7 * all);
       }),
-      { numRuns: 5 },
+      { numRuns: tries(3, 5) },
     );
   });
 

@@ -26,6 +26,7 @@ import { closedForm, closedFormBytes } from '../../src/plan/papers/closedForms.j
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
 import { randomPipeline } from '../support/randomPipeline.js';
+import { tries } from '../support/tries.js';
 import { model } from '../e2e/support.js';
 
 /** What of the cache is not on the GPU comes to it. */
@@ -118,7 +119,7 @@ describe.each([
         );
         expect(found).toEqual(expected);
       }),
-      { numRuns: 2 },
+      { numRuns: tries(1, 2) },
     );
   });
 });
@@ -138,7 +139,7 @@ describe.each([here, everywhere, onDisk])('rows that begin alike, cache %j', (ca
         const alone = await generate(engine, given, { schedule, sharePrefixes: false });
         expect(shared.results).toEqual(alone.results);
       }),
-      { numRuns: 3 },
+      { numRuns: tries(2, 3) },
     );
   }, 240_000);
 
@@ -328,7 +329,7 @@ describe('what crosses the link', () => {
           },
         );
       }),
-      { numRuns: 8 },
+      { numRuns: tries(4, 8) },
     );
   });
 });

@@ -15,6 +15,7 @@ import {
 } from '../../src/index.js';
 import { model } from '../e2e/support.js';
 import { schedules } from '../support/arbitraryRuns.js';
+import { tries } from '../support/tries.js';
 
 let folder: string;
 beforeAll(() => {
@@ -124,6 +125,6 @@ test('engines of one identity give the same bits, whatever else they are told', 
         }
       }
     }),
-    { numRuns: 4 },
+    { numRuns: tries(2, 4) },
   );
 }, 240_000);

@@ -17,6 +17,7 @@ import type { PagePool } from '../../src/engine/memory/PagePool.js';
 import { model } from '../e2e/support.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
+import { tries } from '../support/tries.js';
 
 const LLAMA = 'llama-Q4_1.gguf';
 const [there, half, here] = [
@@ -87,7 +88,7 @@ test.each(SETTINGS)(
         expect(shared.results).toEqual(alone.results);
         expect(saved(alone)).toBe(0);
       }),
-      { numRuns: 3 },
+      { numRuns: tries(2, 3) },
     );
   },
   240_000,

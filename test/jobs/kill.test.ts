@@ -7,13 +7,14 @@ import { expect, test } from '@jest/globals';
 import { parse } from 'csv-parse/sync';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { readRows } from '../../src/jobs/input/readRows.js';
+import { tries } from '../support/tries.js';
 import { built } from './support/built.js';
 import { compiledStub } from './support/compiledStub.js';
 import { byIndex, readJournal, readResults, temporaryFolder, writeLines } from './support/files.js';
 
 const path = temporaryFolder();
 const ROWS = 2000;
-const KILLS = 20;
+const KILLS = tries(8, 20);
 
 /**
  * A kind of files: how rows are written as input, where results are while a run is under way, and what the output says.
