@@ -12,6 +12,13 @@ const rows = Array.from({ length: 30 }, (_, at) => `row-${at},"[1,${3 + at},7]",
 writeFileSync(input, `id,tokens,note\n${rows.join('')}`);
 const environment = { XDG_CACHE_HOME: path('cache') };
 const TASK = ['--max-new-tokens', '6', '--ignore-eos', '--temperature', '1'];
+const SECRET = 'pa55word';
+/** Begun before all tests, beside which they try for some seconds. */
+const withoutServer = Promise.all(
+  [`nats://u:${SECRET}@127.0.0.1:9`, `postgres://u:${SECRET}@127.0.0.1:9/db`].map((queue) =>
+    runCli(['job', 'status', '--queue', queue, '--job', 'j'], '', environment),
+  ),
+);
 
 describe.each(QUEUES.filter(({ start }) => start !== undefined))('a queue in $name', (kind) => {
   const there = kind.missing === undefined ? test : test.skip;
@@ -153,7 +160,6 @@ describe.each(QUEUES.filter(({ start }) => start !== undefined))('a queue in $na
   });
 });
 
-const SECRET = 'pa55word';
 const withServer = natsServerPath() === undefined ? test.skip : test;
 
 withServer('credentials: of the URL or of the environment, and in no word of it', async () => {
@@ -180,11 +186,7 @@ withServer('credentials: of the URL or of the environment, and in no word of it'
 });
 
 test('no server: said after some seconds of attempts, without the password', async () => {
-  const words = await Promise.all(
-    [`nats://u:${SECRET}@127.0.0.1:9`, `postgres://u:${SECRET}@127.0.0.1:9/db`].map((queue) =>
-      runCli(['job', 'status', '--queue', queue, '--job', 'j'], '', environment),
-    ),
-  );
+  const words = await withoutServer;
   expect(words).toEqual(
     ['nats://127.0.0.1:9: cannot connect: ', 'postgres://127.0.0.1:9/db job j: cannot connect: '].map((message) => ({
       code: 2,
