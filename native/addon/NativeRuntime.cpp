@@ -307,8 +307,9 @@ Napi::Value NativeRuntime::submitReadHidden(const Napi::CallbackInfo& info) {
     const uint32_t activations = readHandle(info[0], "activations");
     const uint64_t tokens = readInteger(info[1], "tokens", 1, UINT32_MAX);
     const std::vector<EventId> after = parseEvents(info[2], "after");
+    const bool branch = !info[3].IsUndefined() && readBoolean(info[3], "branch");
     return submitted(
-        openForTasks("submitReadHidden").submitReadHidden(activations, static_cast<uint32_t>(tokens), after));
+        openForTasks("submitReadHidden").submitReadHidden(activations, static_cast<uint32_t>(tokens), after, branch));
   });
 }
 
@@ -337,7 +338,8 @@ Napi::Value NativeRuntime::writeHidden(const Napi::CallbackInfo& info) {
   return guarded(env_, [&] {
     const uint32_t activations = readHandle(info[0], "activations");
     const std::vector<float> hidden = readFloat32Array(info[1], "hidden");
-    open().writeHidden(activations, hidden.data(), hidden.size());
+    const bool branch = !info[2].IsUndefined() && readBoolean(info[2], "branch");
+    open().writeHidden(activations, hidden.data(), hidden.size(), branch);
     return env_.Undefined();
   });
 }

@@ -73,6 +73,12 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     spec.modelLayers = count(range, "modelLayers", path + "part.");
     if (spec.modelLayers == 0) refuseArgument(path + "part.modelLayers", range.Get("modelLayers"), "at least 1");
   }
+  const Napi::Value share = object.Get("share");
+  if (!share.IsUndefined()) {
+    const Napi::Object one = readObject(share, path + "share");
+    spec.share = count(one, "index", path + "share.");
+    spec.shares = count(one, "of", path + "share.");
+  }
   spec.hiddenSize = count(object, "hiddenSize", path);
   spec.vocabularySize = count(object, "vocabularySize", path);
   spec.contextTokens = count(object, "contextTokens", path);

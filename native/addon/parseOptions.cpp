@@ -75,6 +75,7 @@ WeightBinding parseBinding(const Napi::Value& value, const std::string& name, ui
   const Napi::Value blockScales = object.Get("blockScales");
   if (!blockScales.IsUndefined()) binding.blockScales = parseBlockScales(blockScales, path + "blockScales");
   if (!object.Get("inputRow").IsUndefined()) binding.inputRow = count(object, "inputRow", path);
+  if (!object.Get("rowColumns").IsUndefined()) binding.rowColumns = count(object, "rowColumns", path);
   const Napi::Array segments = readArray(object.Get("segments"), path + "segments", segmentsLeft);
   segmentsLeft -= segments.Length();
   binding.segments.reserve(segments.Length());

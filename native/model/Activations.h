@@ -33,11 +33,13 @@ struct Activations {
     rotary = queries + bytes(tokens, spec.queryWidth()) / sizeof(float);
     keys = rotary + bytes(tokens, rotaryWidth(spec)) / sizeof(float);
     values = keys + bytes(tokens, spec.keyWidth()) / sizeof(float);
+    branch = keys + (keepsKeys ? 2 * bytes(tokens, spec.keyWidth()) / sizeof(float) : 0);
   }
 
   static size_t bytesFor(const DecoderSpec& spec, uint32_t tokens, bool keepsKeys) {
     return hiddenBytes(spec, tokens) + bytes(tokens, spec.queryWidth()) + bytes(tokens, rotaryWidth(spec)) +
-           (keepsKeys ? 2 * bytes(tokens, spec.keyWidth()) : 0);
+           (keepsKeys ? 2 * bytes(tokens, spec.keyWidth()) : 0) +
+           (spec.shares > 1 ? bytes(tokens, spec.hiddenSize) : 0);
   }
 
   uint32_t capacityTokens;
@@ -50,6 +52,7 @@ struct Activations {
   // Computed once a pass.
   float* rotary;
   float *keys, *values;  // [tokens, kvHeads * headDim] each, of the layer that was projected last; only where keepsKeys
+  float* branch;  // [tokens, hiddenSize]: what a branch adds, of this share, then of all; only of a share of the layers
   uint64_t rotarySerial = 0;  // the batch that `rotary` belongs to
   // The square that `keys` and `values` belong to: a batch's serial (0: none) and a layer.
   uint64_t keysSerial = 0;

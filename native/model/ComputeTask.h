@@ -8,8 +8,10 @@
 
 namespace spillway {
 
-enum class ComputePart : uint8_t { Embed, Project, Attend, Finish, Head };
-constexpr uint32_t kComputeParts = 5;
+// Output, FeedForward and Add are what Finish is where engines share each layer (DecoderSpec::shares): the first two
+// leave this share's sum of a branch, which becomes that of all shares before the next one begins.
+enum class ComputePart : uint8_t { Embed, Project, Attend, Finish, Head, Output, FeedForward, Add };
+constexpr uint32_t kComputeParts = 8;
 constexpr int32_t kNoBuffer = -1;
 
 struct HeadResult : TaskResult {

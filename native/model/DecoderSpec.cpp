@@ -18,6 +18,7 @@ constexpr uint32_t kMostVocabulary = 1u << 24;
 constexpr uint32_t kMostContext = 1u << 24;  // positions are compared as floats
 constexpr uint32_t kMostExperts = 1u << 12;
 constexpr uint32_t kMostRotaryTables = 16;
+constexpr uint32_t kMostShares = 64;
 
 [[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected) {
   throw Error(ErrorCode::InvalidArgument, "decoder." + field + ": found " + found + ", expected " + expected);
@@ -82,6 +83,10 @@ void validate(const DecoderSpec& spec) {
         "part.firstLayer", std::to_string(spec.firstLayer),
         "one of which on the model's " + std::to_string(modelLayers) + " layers hold " + std::to_string(spec.layers));
   }
+  checkCount("share.of", spec.shares, kMostShares);
+  if (spec.share >= spec.shares)
+    refuse("share.index", std::to_string(spec.share), "an index under " + std::to_string(spec.shares));
+  if (spec.shares > 1 && spec.modelLayers != 0) refuse("share", "one beside part", "one of them");
   checkCount("hiddenSize", spec.hiddenSize, kMostWidth);
   checkCount("vocabularySize", spec.vocabularySize, kMostVocabulary);
   checkCount("contextTokens", spec.contextTokens, kMostContext);

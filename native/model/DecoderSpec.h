@@ -31,6 +31,10 @@ struct DecoderSpec {
   // are all of them).
   uint32_t firstLayer = 0;
   uint32_t modelLayers = 0;
+  // Where these are a share of every layer: which one of how many. Heads, kvHeads and feedForwardSize are the share's;
+  // the first share embeds and samples.
+  uint32_t share = 0;
+  uint32_t shares = 1;
   uint32_t hiddenSize = 0;
   uint32_t vocabularySize = 0;
   uint32_t contextTokens = 0;
@@ -66,8 +70,10 @@ struct DecoderSpec {
 
   std::vector<LayerSpec> layerSpecs;
 
-  bool embeds() const { return firstLayer == 0; }
-  bool samples() const { return modelLayers == 0 || firstLayer + layers == modelLayers; }
+  bool embeds() const { return firstLayer == 0 && share == 0; }
+  bool samples() const { return (modelLayers == 0 || firstLayer + layers == modelLayers) && share == 0; }
+  // Other engines hold the rest: what these compute goes to them, and theirs comes here.
+  bool hasPeers() const { return shares > 1 || !embeds() || !samples(); }
   uint32_t queryWidth() const { return heads * headDim; }
   uint32_t keyWidth() const { return kvHeads * headDim; }
 };

@@ -40,6 +40,7 @@ uint64_t scaleBytes(const WeightBinding& binding) {
 
 // Bytes of a block for each byte of its scale.
 constexpr uint64_t kBlockScaleBytes = 16;
+constexpr uint32_t kMostRowColumns = 1u << 28;
 
 uint64_t addBytes(uint64_t a, uint64_t b) {
   if (a > std::numeric_limits<int64_t>::max() - b) throw Error(ErrorCode::Memory, "the weights' bytes overflow");
@@ -101,6 +102,7 @@ struct Matcher {
     if (binding.float8) checkFloat8(binding, *binding.float8);
     if (binding.blockScales) checkBlockScales(binding, *binding.blockScales);
     if (binding.inputRow != 0) checkInputRow(binding);
+    if (binding.rowColumns != 0) checkRowColumns(binding);
     uint64_t rows = 0;
     for (const WeightSegment& segment : binding.segments) {
       if (segment.rows == 0) refuse(binding, "a segment without rows", "at least one row a segment");
@@ -153,8 +155,9 @@ struct Matcher {
     if (scales.file >= files.size())
       refuse(binding, "scales in file " + std::to_string(scales.file), "under " + std::to_string(files.size()));
     for (const WeightSegment& segment : binding.segments) {
+      const size_t unit = binding.rowColumns == 0 ? binding.pitchBytes() : size_t(kBlockScaleBytes);
       if (segment.offset < scales.tensorOffset ||
-          (segment.offset - scales.tensorOffset) % std::max<size_t>(1, binding.pitchBytes()) != 0)
+          (segment.offset - scales.tensorOffset) % std::max<size_t>(1, unit) != 0)
         refuse(binding, "rows beside those that have scales", "rows of the tensor");
     }
   }
@@ -166,6 +169,16 @@ struct Matcher {
       if (segment.rows == 0 || uint64_t(segment.rows - 1) * segment.step >= binding.inputRow)
         refuse(binding, std::to_string(segment.rows) + " of " + std::to_string(binding.inputRow) + " outputs",
                "as many as an input has");
+  }
+
+  void checkRowColumns(const WeightBinding& binding) const {
+    if (!binding.matrix || binding.inputRow != 0 || binding.float8)
+      refuse(binding, "some of the columns of a row",
+             "a matrix that lies with a row for each output, in no 8-bit floats");
+    if (binding.rowColumns < binding.columns || binding.rowColumns > kMostRowColumns ||
+        binding.rowColumns % weightBlockElements(binding.type) != 0)
+      refuse(binding, std::to_string(binding.columns) + " of " + std::to_string(binding.rowColumns) + " columns",
+             "as many as a row has, in whole blocks");
   }
 
   template <typename Owner>

@@ -61,17 +61,26 @@ struct WeightBinding {
   // Of a matrix of floats that lies with a row for each input: how long these rows are. Segments begin with the first
   // input's elements; 0: it lies with a row for each output.
   uint32_t inputRow = 0;
+  // Of a matrix that takes some of the inputs of what is in its file: how many elements a row has there. Segments begin
+  // with the first of these inputs; 0: all of them.
+  uint32_t rowColumns = 0;
 
   WeightType storedType() const { return compressed.value_or(type); }
   size_t fileRowBytes() const { return float8 ? columns : weightRowBytes(type, columns); }
   // From one row of a segment's tensor to the next.
   size_t pitchBytes() const {
-    return blockScales ? columns / 2 : inputRow != 0 ? weightRowBytes(type, 1) : fileRowBytes();
+    const uint32_t elements = rowColumns == 0 ? columns : rowColumns;
+    if (blockScales) return elements / 2;
+    if (inputRow != 0) return weightRowBytes(type, 1);
+    return float8 ? elements : weightRowBytes(type, elements);
   }
+  // What is read of a row at its place; of blocks with scales apart, the blocks.
+  size_t takenBytes() const { return blockScales ? columns / 2 : inputRow != 0 ? pitchBytes() : fileRowBytes(); }
   // From a segment's beginning to the end of what it is read from.
   uint64_t spannedBytes(const WeightSegment& segment) const {
     const uint64_t last = uint64_t(segment.rows - 1) * segment.step;
-    return inputRow != 0 ? (uint64_t(columns - 1) * inputRow + last + 1) * pitchBytes() : (last + 1) * pitchBytes();
+    return inputRow != 0 ? (uint64_t(columns - 1) * inputRow + last + 1) * pitchBytes()
+                         : last * pitchBytes() + takenBytes();
   }
 };
 

@@ -9,13 +9,16 @@ namespace spillway {
 namespace {
 
 constexpr size_t kPieceBytes = size_t(1) << 16;  // of what is read beside the rows themselves, if a row is no more
+constexpr size_t kSkippedBytes = size_t(1) << 14;
 constexpr size_t kBlockElements = 32, kBlockBytes = kBlockElements / 2;
 
-// `rows` pieces of `bytes`, each `step` times as far from the one before; the bytes between them are read and left.
-void readEvery(const File& file, uint64_t offset, size_t bytes, uint32_t rows, uint32_t step, const std::string& label,
+// `rows` pieces of `bytes`, each `pitch` behind the one before; the bytes between them are read and left, unless they
+// are most of it, and more than a disk reads at a time anyway.
+void readEvery(const File& file, uint64_t offset, size_t bytes, uint32_t rows, size_t pitch, const std::string& label,
                uint8_t* to) {
-  if (step == 1) return file.read(offset, to, rows * bytes, label);
-  const size_t pitch = bytes * step, most = std::min<size_t>(rows, std::max<size_t>(1, kPieceBytes / pitch));
+  if (pitch == bytes) return file.read(offset, to, rows * bytes, label);
+  const bool apart = 2 * bytes < pitch && pitch - bytes > kSkippedBytes;
+  const size_t most = apart ? 1 : std::min<size_t>(rows, std::max<size_t>(1, kPieceBytes / pitch));
   std::vector<uint8_t> piece((most - 1) * pitch + bytes);
   for (size_t first = 0, count; first < rows; first += count) {
     count = std::min(most, rows - first);
@@ -51,15 +54,16 @@ void orderBlock(const uint8_t* from, uint8_t* to) {
 void readBlocks(const WeightBinding& binding, const WeightSegment& run, const std::vector<File>& files,
                 const std::string& label, uint8_t* to) {
   const BlockScales& places = *binding.blockScales;
-  const size_t perRow = binding.columns / kBlockElements, rowBytes = binding.pitchBytes();
+  const size_t perRow = binding.columns / kBlockElements, rowBytes = binding.takenBytes();
+  const size_t pitch = binding.pitchBytes() * run.step;
   const size_t most = std::min<size_t>(run.rows, std::max<size_t>(1, kPieceBytes / rowBytes));
   std::vector<uint8_t> blocks(most * rowBytes), scales(most * perRow);
   for (size_t first = 0, count; first < run.rows; first += count) {
     count = std::min(most, run.rows - first);
-    const uint64_t offset = run.offset + first * run.step * rowBytes;
-    readEvery(files[run.file], offset, rowBytes, static_cast<uint32_t>(count), run.step, label, blocks.data());
+    const uint64_t offset = run.offset + first * pitch;
+    readEvery(files[run.file], offset, rowBytes, static_cast<uint32_t>(count), pitch, label, blocks.data());
     readEvery(files[places.file], places.offset + (offset - places.tensorOffset) / kBlockBytes, perRow,
-              static_cast<uint32_t>(count), run.step, label, scales.data());
+              static_cast<uint32_t>(count), pitch / kBlockBytes, label, scales.data());
     for (size_t block = 0; block < count * perRow; block++, to += 1 + kBlockBytes) {
       to[0] = scales[block];
       orderBlock(&blocks[block * kBlockBytes], to + 1);
@@ -74,7 +78,8 @@ void readFileRows(const WeightBinding& binding, const WeightSegment& run, const 
   const std::string label = weightLabel(binding);
   if (binding.blockScales) return readBlocks(binding, run, files, label, rows);
   if (binding.inputRow != 0) return readTurned(binding, run, files[run.file], label, rows);
-  readEvery(files[run.file], run.offset, binding.fileRowBytes(), run.rows, run.step, label, rows);
+  readEvery(files[run.file], run.offset, binding.fileRowBytes(), run.rows, binding.pitchBytes() * run.step, label,
+            rows);
 }
 
 }  // namespace spillway

@@ -1,6 +1,7 @@
 #include "layer.h"
 
 #include <string>
+#include <vector>
 
 #include "../system/Error.h"
 
@@ -131,6 +132,62 @@ void finishDirectly(const Pass& pass, const LayerWeights& weights) {
   feedForwardDense(pass, weights, pass.normed(inner.each, 2, weights.norm2, weights.norm2Bias), hidden, Epilogue::Add);
 }
 
+// --- What finishLayer() does, of a share of a layer. A branch's sums go round the engines where it ends, so it is
+// never added to the hidden states as it is computed. What is bias of a whole branch only the first share's weights
+// have.
+
+// branch = the output projection. Where both branches read the layer's input, plus the feed-forward block: one sum goes
+// round then.
+void shareOutput(const Pass& pass, const LayerWeights& weights) {
+  const DecoderSpec& spec = pass.spec;
+  Activations& activations = pass.activations;
+  Epilogue epilogue = Epilogue::Store;
+  if (spec.residual == Residual::Parallel) {
+    const ScratchScope scope(pass);
+    float* normed = pass.scratch.take<float>(pass.tokens() * spec.hiddenSize);
+    const bool own = weights.norm2 != nullptr;
+    pass.norm(activations.hidden, own ? weights.norm2 : weights.norm1, own ? weights.norm2Bias : weights.norm1Bias,
+              normed);
+    feedForward(pass, weights, normed, activations.branch);
+    epilogue = Epilogue::Add;
+  }
+  const ScratchScope scope(pass);
+  const StoredMatrix* const matrices[] = {&weights.o};
+  const ProductJob o{&weights.o, weights.oBias, activations.branch, weights.o.outputs};
+  pass.multiply(&o, 1,
+                pass.prepared(matrices, 1, activations.queries, pass.tokens(), weights.o.inputs, ProductOf::Tokens),
+                ProductOf::Tokens, epilogue);
+}
+
+// Adds the first branch; branch = the feed-forward block.
+void shareFeedForward(const Pass& pass, const LayerWeights& weights) {
+  const DecoderSpec& spec = pass.spec;
+  Activations& activations = pass.activations;
+  if (spec.residual == Residual::Parallel)
+    throw Error(ErrorCode::InvalidArgument, "part: found feedForward, expected none where branches are parallel");
+  const bool post = spec.residual == Residual::Post;
+  const ScratchScope scope(pass);
+  float* input = post ? activations.hidden : pass.scratch.take<float>(pass.tokens() * spec.hiddenSize);
+  pass.addBranch(activations.branch, weights.postNorm1, post ? weights.norm1 : weights.norm2,
+                 post ? weights.norm1Bias : weights.norm2Bias, input);
+  feedForward(pass, weights, input, activations.branch);
+}
+
+// Adds the last branch.
+void shareAdd(const Pass& pass, const LayerWeights& weights) {
+  Activations& activations = pass.activations;
+  const bool post = pass.spec.residual == Residual::Post;
+  pass.addBranch(activations.branch, weights.postNorm2, post ? weights.norm2 : nullptr,
+                 post ? weights.norm2Bias : nullptr, post ? activations.hidden : nullptr);
+}
+
+void checkShared(const DecoderSpec& spec, bool wanted) {
+  if ((spec.shares > 1) == wanted) return;
+  throw Error(ErrorCode::InvalidArgument, wanted ? "part: found one of a share of a layer, expected finish"
+                                                 : "part: found finish, expected output, feedForward and add: these "
+                                                   "are a share of each layer");
+}
+
 }  // namespace
 
 void Pass::multiply(const ProductJob* products, size_t count, const float* input, size_t rows, size_t columns,
@@ -189,17 +246,37 @@ std::unique_ptr<TaskResult> computePart(const Pass& pass, ComputePart part, size
     case ComputePart::Embed: embed(pass); break;
     case ComputePart::Project: project(pass, layer); break;
     case ComputePart::Attend: pass.attend(layer); break;
-    case ComputePart::Finish: pass.finish(layer); break;
+    case ComputePart::Finish:
+      checkShared(pass.spec, false);
+      pass.finish(layer);
+      break;
     case ComputePart::Head: return pass.head();
+    case ComputePart::Output:
+    case ComputePart::FeedForward:
+    case ComputePart::Add: {
+      checkShared(pass.spec, true);
+      const LayerWeights& weights = pass.weights.layer(layer);
+      if (part == ComputePart::Output) shareOutput(pass, weights);
+      if (part == ComputePart::FeedForward) shareFeedForward(pass, weights);
+      if (part == ComputePart::Add) {
+        shareAdd(pass, weights);
+        pass.finished(layer);
+      }
+      break;
+    }
   }
   return nullptr;
 }
 
 void computeAll(const Pass& pass, const Pass& attending) {
   if (pass.spec.embeds()) embed(pass);
+  std::vector<ComputePart> parts = {ComputePart::Project, ComputePart::Attend};
+  if (pass.spec.shares == 1) parts.push_back(ComputePart::Finish);
+  if (pass.spec.shares > 1) parts.push_back(ComputePart::Output);
+  if (pass.spec.shares > 1 && pass.spec.residual != Residual::Parallel) parts.push_back(ComputePart::FeedForward);
+  if (pass.spec.shares > 1) parts.push_back(ComputePart::Add);
   for (size_t layer = 0; layer < pass.spec.layers; layer++) {
-    for (const ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish})
-      computePart(part == ComputePart::Attend ? attending : pass, part, layer);
+    for (const ComputePart part : parts) computePart(part == ComputePart::Attend ? attending : pass, part, layer);
   }
   if (pass.spec.samples()) pass.head();
 }

@@ -1,4 +1,4 @@
-// A decoder's parts over a pass's operations: the five tasks of src/bindings/Addon.ts (COMPUTE_PARTS). What a layer is
+// A decoder's parts over a pass's operations: the tasks of src/bindings/Addon.ts (COMPUTE_PARTS). What a layer is
 // made of follows from the weights that it has, layer by layer.
 #pragma once
 #include <memory>

@@ -62,6 +62,8 @@ RuntimeOptions checked(RuntimeOptions&& options) {
                 std::string("instructionSet: found ") + instructionSetName(options.instructionSet) +
                     ", expected one that this machine has, such as " + instructionSetName(bestInstructionSet()));
   }
+  if (options.gpu && options.decoder.shares > 1)
+    throw Error(ErrorCode::InvalidArgument, "gpu: found one beside decoder.share, expected the processor to compute");
   if (options.weights && !options.gpu) checkRange("weights.buffers", options.weights->buffers, kMostBuffers);
   if (options.spill) check(*options.spill);
   return std::move(options);

@@ -40,7 +40,9 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
       hiddenStores_("hidden store", kMostHandles),
       channel_(std::move(wake)),
       compute_(model_->options().gpu ? "spillway-gpu" : "spillway-cpu", events_, channel_, ahead(),
-               attendsApart(model_->options()) ? TaskQueue::Order::Ready : TaskQueue::Order::Submitted) {
+               // Sums of shares take a while to come round: other batches are computed meanwhile.
+               attendsApart(model_->options()) || model_->spec().shares > 1 ? TaskQueue::Order::Ready
+                                                                            : TaskQueue::Order::Submitted) {
   model_->reserve(&traffic_);
   instructionSet_ = model_->options().instructionSet;
   gpuProducts_ = model_->gpuProducts();
@@ -81,7 +83,7 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
   }
   if ((buffers_ != 0 && link_ == nullptr) || diskWrite_ != nullptr)
     diskRead_ = std::make_unique<TaskQueue>("spillway-disk", events_, channel_, ahead());
-  if (!spec_.embeds() || !spec_.samples()) peers_ = std::make_unique<TaskQueue>("spillway-peers", events_, channel_);
+  if (spec_.hasPeers()) peers_ = std::make_unique<TaskQueue>("spillway-peers", events_, channel_);
   progress_.changed = [this] { channel_.notify(); };
 }
 

@@ -1,4 +1,5 @@
-// Runtime's calls for a part of a model's layers: what comes from its peers, and goes to them.
+// Runtime's calls for a part of a model's layers, or a share of them: what comes from its peers, and goes to them.
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -16,19 +17,32 @@ namespace {
 
 }  // namespace
 
-EventId Runtime::submitReadHidden(uint32_t handle, uint32_t tokens, const std::vector<EventId>& after) {
+void Runtime::checkBranch(const char* call) const {
+  if (spec_.shares == 1)
+    throw Error(ErrorCode::InvalidArgument,
+                std::string(call) +
+                    ": found a runtime of whole layers, expected one of a share of them: no others' sums "
+                    "are part of its branches");
+}
+
+EventId Runtime::submitReadHidden(uint32_t handle, uint32_t tokens, const std::vector<EventId>& after, bool branch) {
   checkLoaded("submitReadHidden");
   const std::shared_ptr<Activations>& activations = activations_.get(handle);
   if (peers_ == nullptr)
     throw Error(ErrorCode::InvalidArgument,
                 "submitReadHidden: found a runtime of all layers, expected one of a part of them");
+  if (branch) checkBranch("submitReadHidden");
   if (tokens < 1 || tokens > activations->capacityTokens)
     refuse("tokens", std::to_string(tokens), "1 to the buffer's " + std::to_string(activations->capacityTokens));
   return peers_->launch(
-      [this, activations, count = size_t(tokens) * spec_.hiddenSize](Launch& launch) -> std::unique_ptr<TaskResult> {
+      [this, activations, branch,
+       count = size_t(tokens) * spec_.hiddenSize](Launch& launch) -> std::unique_ptr<TaskResult> {
         auto result = std::make_unique<HiddenResult>();
         result->hidden.resize(count);
-        model_->readHidden(*activations, result->hidden.data(), count, launch);
+        if (branch)
+          std::copy_n(activations->branch, count, result->hidden.data());
+        else
+          model_->readHidden(*activations, result->hidden.data(), count, launch);
         return result;
       },
       after);
@@ -71,15 +85,19 @@ void Runtime::cancelPromised() {
   promised_.clear();
 }
 
-void Runtime::writeHidden(uint32_t handle, const float* hidden, size_t count) {
+void Runtime::writeHidden(uint32_t handle, const float* hidden, size_t count, bool branch) {
   checkOpen();
+  if (branch) checkBranch("writeHidden");
   const std::shared_ptr<Activations>& activations = activations_.get(handle);
   const size_t most = size_t(activations->capacityTokens) * spec_.hiddenSize;
   if (count == 0 || count % spec_.hiddenSize != 0 || count > most) {
     refuse("hidden", std::to_string(count) + " numbers",
            "whole tokens of " + std::to_string(spec_.hiddenSize) + ", at most " + std::to_string(most));
   }
-  model_->writeHidden(*activations, hidden, count);
+  if (branch)
+    std::copy_n(hidden, count, activations->branch);
+  else
+    model_->writeHidden(*activations, hidden, count);
 }
 
 void Runtime::appendTokens(const std::vector<int32_t>& rows, const std::vector<int32_t>& tokens) {

@@ -25,7 +25,9 @@ void Runtime::checkLoaded(const char* call) const {
 
 // Embedding and head use global weights alone, and attention none at all.
 bool Runtime::needsBuffer(ComputePart part, uint32_t layer) const {
-  return (part == ComputePart::Project || part == ComputePart::Finish) && bytes_.streamed[layer] != 0;
+  const bool multiplies = part == ComputePart::Project || part == ComputePart::Finish || part == ComputePart::Output ||
+                          part == ComputePart::FeedForward;
+  return multiplies && bytes_.streamed[layer] != 0;
 }
 
 bool Runtime::needsCacheBuffer(uint32_t layer, const Batch& batch) const {

@@ -39,6 +39,7 @@ struct CpuPass final : Pass {
   void scatterRows(const float* x, const ExpertTokens& of, size_t width, float* to) const override;
   void activate(float* x, const float* up, size_t rows, size_t width) const override;
   void finish(size_t layer) const override;
+  void finished(size_t layer) const override;
   std::unique_ptr<HeadResult> head() const override;
 
   // body(row, worker) for every row, in parallel where that is worth it. `width`: elements that one row is about.

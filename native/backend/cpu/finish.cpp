@@ -60,7 +60,9 @@ void CpuPass::finishWanted(size_t layer) const {
 
 void CpuPass::finish(size_t layer) const {
   finishWanted(layer);
-  lookForOdd(*this, layer);
+  finished(layer);
 }
+
+void CpuPass::finished(size_t layer) const { lookForOdd(*this, layer); }
 
 }  // namespace spillway

@@ -94,6 +94,42 @@ TEST(FileRows, OfBlocksAndScalesApart) {
   }
 }
 
+// Few of a long row's columns are read by themselves, others with what lies between them.
+TEST(FileRows, SomeColumnsOfEachRow) {
+  const RandomFile file(4 << 20);
+  for (const uint32_t rowColumns : {300u, 16'384u}) {
+    const uint32_t first = 64, columns = 96, rows = 20;
+    for (const uint32_t step : {1u, 3u}) {
+      WeightBinding binding = matrix(WeightType::F32, rows, columns, {0, 11 + first * 4, rows, step});
+      binding.rowColumns = rowColumns;
+      EXPECT_EQ(binding.spannedBytes(binding.segments[0]), (uint64_t(rows - 1) * step * rowColumns + columns) * 4);
+      const std::vector<uint8_t> read = file.rows(binding);
+      for (size_t row = 0; row < rows; row++)
+        for (size_t i = 0; i < columns * 4; i++)
+          ASSERT_EQ(read[row * columns * 4 + i], file.bytes[11 + (row * step * rowColumns + first) * 4 + i]);
+    }
+  }
+}
+
+TEST(FileRows, SomeColumnsOfBlocksAndScalesApart) {
+  const RandomFile file(2 << 20);
+  const uint32_t columns = 64, rowColumns = 256, first = 96, rows = 50;
+  const uint64_t tensor = 21, scales = 1 << 20;
+  WeightBinding binding = matrix(WeightType::MXFP4, rows, columns, {0, tensor + first / 2, rows});
+  binding.rowColumns = rowColumns;
+  binding.blockScales = BlockScales{0, scales, tensor};
+  const std::vector<uint8_t> read = file.rows(binding);
+  for (size_t row = 0; row < rows; row++) {
+    for (size_t block = 0; block < columns / 32; block++) {
+      const uint8_t* found = &read[(row * columns / 32 + block) * 17];
+      const size_t at = (row * rowColumns + first) / 32 + block;
+      ASSERT_EQ(found[0], file.bytes[scales + at]);
+      for (size_t i = 0; i < 32; i++)
+        ASSERT_EQ(found[1 + i % 16] >> (i / 16 * 4) & 15, file.bytes[tensor + at * 16 + i / 2] >> (i % 2 * 4) & 15);
+    }
+  }
+}
+
 TEST(FileRows, AreWhatAModelComputesWith) {
   const TinyModel model(smallSpec());
   RuntimeOptions plain = model.options(), turned = model.options();
@@ -195,6 +231,9 @@ TEST(FileRows, RefusalsNameWhatIsWrong) {
   expectRefused([](WeightBinding& b) { b.inputRow = b.segments[0].rows - 1; }, "as many as an input has");
   expectRefused([](WeightBinding& b) { b.inputRow = 1u << 24; }, "a range within the file's");
   expectRefused([](WeightBinding& b) { b.blockScales = BlockScales{}; }, "scales of blocks of F32");
+  expectRefused([](WeightBinding& b) { b.rowColumns = b.columns - 1; }, "as many as a row has");
+  expectRefused([](WeightBinding& b) { b.rowColumns = 1u << 28; }, "a range within the file's");
+  expectRefused([](WeightBinding& b) { b.rowColumns = b.inputRow = 4096; }, "a row for each output");
   const auto blocks = [](WeightBinding& b) {
     b.type = WeightType::MXFP4;
     b.columns = 64;

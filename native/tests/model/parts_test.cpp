@@ -251,5 +251,30 @@ TEST(Parts, EventsOfPeersCompleteOnceOrFailAndNothingWaitsForThemAfterTheEnd) {
   expectRefused([&] { runtime.completeEvent(never); }, "closed");
 }
 
+TEST(Parts, OfAShareOfEachLayerAreForSharesAlone) {
+  const TinyModel model(threeLayers());
+  Part back(part(model, 1, 2), {1, 2, 3});
+  Runtime& runtime = back.tiny.runtime;
+  const uint32_t batch = runtime.createBatch({int32_t(back.row), 0, 3, 0, 0, 1, -1}, {0});
+  for (const ComputePart each : {ComputePart::Output, ComputePart::FeedForward, ComputePart::Add}) {
+    const Completion failed = back.tiny.await(runtime.submitCompute(each, 0, batch, back.tiny.activations, {}));
+    EXPECT_EQ(failed.code, ErrorCode::InvalidArgument);
+    EXPECT_NE(failed.message.find("found one of a share of a layer"), std::string::npos) << failed.message;
+  }
+  expectRefused([&] { runtime.submitReadHidden(back.tiny.activations, 1, {}, true); }, "a runtime of whole layers");
+  const std::vector<float> hidden(model.spec.hiddenSize);
+  expectRefused([&] { runtime.writeHidden(back.tiny.activations, hidden.data(), hidden.size(), true); },
+                "a runtime of whole layers");
+  DecoderSpec spec = threeLayers();
+  spec.shares = 2;
+  spec.share = 2;
+  expectRefused([&] { validate(spec); }, "share.index: found 2, expected an index under 2");
+  spec.share = 1;
+  EXPECT_FALSE(spec.embeds());
+  EXPECT_FALSE(spec.samples());
+  spec.modelLayers = 9;
+  expectRefused([&] { validate(spec); }, "share: found one beside part");
+}
+
 }  // namespace
 }  // namespace spillway
