@@ -36,6 +36,7 @@ import { checkUnchanged, modelStamps } from './model/identity/FileStamp.js';
 import type { ModelSource } from './model/ModelSource.js';
 import { partOf } from './model/partOf.js';
 import { compressBindings } from './model/compressBindings.js';
+import { shareOf } from './model/shareOf.js';
 import { readModel } from './model/readModel.js';
 import { resolveModel } from './model/resolveModel.js';
 import type { Tokenizer } from './model/Tokenizer.js';
@@ -120,7 +121,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   static async open(options: EngineOptions): Promise<Engine> {
     const start = performance.now();
     const requested = await validateOptions(options);
-    const { model, layers, signal, onDownload, onIdentify, onPlan } = requested.options;
+    const { model, layers, tensorParallel, signal, onDownload, onIdentify, onPlan } = requested.options;
     const stopIfAborted = (): void => {
       if (signal?.aborted) throw new InterruptedError(signal.reason);
     };
@@ -136,7 +137,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
     const rows = await resolveExpectedRows(requested.options, tokenizer);
     stopIfAborted();
-    const part = layers ? partOf(source, layers) : source;
+    const whole = layers ? partOf(source, layers) : source;
+    const part = tensorParallel ? shareOf(whole, tensorParallel) : whole;
     const addon = loadAddon();
     const machine = nativeCall(() => addon.machine());
     const { numerics, memory } = requested.settings;
@@ -207,10 +209,10 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   /**
-   * Computes this engine's layers for the rows of an engine that has the layers before, for as long as that one sends
-   * some. Of the engines that share a model the one with the first layers generates (`generate(rows, { peers })`), all
-   * others follow; each one's sink leads to the next one's source, and the last one's to the first one's. Resolves when
-   * the engine before has ended its run or given it up.
+   * Computes this engine's layers, or its share of each, for the rows of an engine that has the layers before, or share
+   * 0, for as long as that one sends some. Of the engines that share a model the one with the first layers, or share 0,
+   * generates (`generate(rows, { peers })`), all others follow; each one's sink leads to the next one's source, and the
+   * last one's to the first one's. Resolves when the engine before has ended its run or given it up.
    *
    * @param peers a source and a sink of this run's own
    * @throws UsageError for an engine that has the model's first layers, or without peers

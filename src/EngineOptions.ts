@@ -8,6 +8,7 @@ import type { Policy } from './plan/Policy.js';
 import type { ProfileProgress } from './profile/profileMachine.js';
 import type { ExpectedRows } from './ExpectedRows.js';
 import type { LayerRange } from './model/partOf.js';
+import type { LayerShare } from './model/shareOf.js';
 import type { WeightCompression } from './model/compressBindings.js';
 import type { PullProgress } from './model/pull/ModelDownload.js';
 import type { Tokenizer } from './model/Tokenizer.js';
@@ -34,6 +35,13 @@ export interface EngineOptions {
    * pages on the GPU everywhere (0 beside engines without one). Default: all of them.
    */
   readonly layers?: LayerRange;
+  /**
+   * A share of every layer, where other engines have the others (tensor parallelism): which one, from 0, of how many.
+   * Heads and feed-forward columns are divided, and have to divide evenly; embedding and head come with share 0, which
+   * generates while the others follow: see `Engine.follow`. Results depend on how many there are. On processors alone,
+   * and not beside `layers`. Default: all of each layer.
+   */
+  readonly tensorParallel?: LayerShare;
   /**
    * `default`: activations rounded to 8 bits for products with quantised weights; `float32`: all in float32, for
    * checking, slower.
@@ -115,7 +123,7 @@ export interface EngineOptions {
   readonly batchSize?: number;
   /**
    * Batches that share one pass over the layers. Default 1 while everything fits in memory; of a part of the model's
-   * layers as many as such parts make the model, 8 at most.
+   * layers as many as such parts make the model, 8 at most; of shares of each layer 2.
    */
   readonly batches?: number;
   /** Most tokens in one square; longer prompts are computed in chunks. Default: chosen from the model. */

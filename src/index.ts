@@ -56,11 +56,13 @@ export type {
   HeadMessage,
   HiddenMessage,
   OpenMessage,
+  PartialMessage,
   PeerMessage,
   SweepMessage,
 } from './engine/peers/PeerMessage.js';
 
 export type { LayerRange } from './model/partOf.js';
+export type { LayerShare } from './model/shareOf.js';
 
 // Rows
 export type {

@@ -250,6 +250,15 @@ export const COMPUTE_PARTS = {
   finish: 3,
   /** Final norm, language-model head, sampling or scoring, for the rows that ask for it. Layer is ignored. */
   head: 4,
+  /**
+   * `finish`, where these are a share of each layer (`decoder.share`). Output projection; where branches are parallel,
+   * plus feed-forward. It leaves this share's sum as the buffer's branch.
+   */
+  output: 5,
+  /** Residual with the sum of all shares, which has been written as the branch; feed-forward leaves its own there. */
+  feedForward: 6,
+  /** Residual with the last branch, which is the sum of all shares by then. */
+  add: 7,
 } as const;
 export type ComputePart = keyof typeof COMPUTE_PARTS;
 
@@ -366,9 +375,10 @@ export interface NativeRuntime {
 
   /**
    * Queues a copy of the first `tokens` hidden states of an activation buffer, on a queue for peers; it comes with the
-   * completion. Refused where the runtime holds all of the model's layers (`decoder.part`).
+   * completion. Refused where the runtime holds all of the model's layers (`decoder.part`, `decoder.share`).
+   * @param branch what the branch that was computed last adds, of a share of the layers, instead. Default false
    */
-  submitReadHidden(activations: number, tokens: number, after: readonly number[]): number;
+  submitReadHidden(activations: number, tokens: number, after: readonly number[], branch?: boolean): number;
   /**
    * An event that no task completes, but `completeEvent` or `failEvent` (code `peer`), once. Tasks may wait for it.
    * `cancelAll` and `close` fail it with code `cancelled`.
@@ -379,8 +389,9 @@ export interface NativeRuntime {
   /**
    * Puts hidden states into an activation buffer, at once: [tokens, hiddenSize], row-major. No task may be using the
    * buffer; those that wait for an event of `createEvent` which has not completed are no matter.
+   * @param branch what a branch adds, of all shares, instead. Default false
    */
-  writeHidden(activations: number, hidden: Float32Array): void;
+  writeHidden(activations: number, hidden: Float32Array, branch?: boolean): void;
   /**
    * Appends a token to each of some rows, at once, as sampling does; what is past a row's capacity is dropped. As
    * above, no task may be using the rows' tokens.

@@ -9,14 +9,15 @@ import {
   engineOptions,
   type EngineFlags,
 } from './flags/engineFlags.js';
-import { addPeerFlags, address, layerRange, socketOptions, type PeerFlags } from './flags/peerFlags.js';
-import { Engine, type LayerRange, type ServedRun } from './library.js';
+import { addPeerFlags, address, layerRange, layerShare, socketOptions, type PeerFlags } from './flags/peerFlags.js';
+import { Engine, UsageError, type EngineOptions, type LayerRange, type LayerShare, type ServedRun } from './library.js';
 import { pulledModel, showOpening } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { checkStandardOutput } from './standardStreams.js';
 
 interface FollowFlags extends EngineFlags, PeerFlags {
-  readonly layers: LayerRange;
+  readonly layers?: LayerRange;
+  readonly tensorParallel?: LayerShare;
   readonly listen: string;
 }
 
@@ -28,18 +29,29 @@ Examples:
   spillway follow --model m.gguf --layers 16-31 --listen 0.0.0.0:7000 \\
     --shared-key-file ring.key
   spillway generate --model m.gguf --peers that-machine:7000 \\
-    --shared-key-file ring.key --input rows.jsonl --output answers.jsonl`;
+    --shared-key-file ring.key --input rows.jsonl --output answers.jsonl
+  spillway follow --model m.gguf --tensor-parallel 1/2 --listen unix:/run/m.sock
+  spillway generate --model m.gguf --peers unix:/run/m.sock \\
+    --input rows.jsonl --output answers.jsonl`;
 
 export function addFollow(program: Command, context: CommandContext): void {
   const command = program
     .command('follow')
     .description(
-      "Computes some of a model's layers for `generate --peers` on another machine, run after run, until it is stopped. Prints where it listens as a line of JSON.",
+      "Computes some of a model's layers, or a share of each, for `generate --peers` on another machine, run after run, until it is stopped. Prints where it listens as a line of JSON.",
     );
   command.optionsGroup('Model and engines of other layers:');
   addModelFlag(command);
   command.addOption(
-    new Option('--layers <a-b>', 'necessary: these of its layers, counted from 0').argParser(layerRange),
+    new Option('--layers <a-b>', 'necessary, or --tensor-parallel: these of its layers, counted from 0').argParser(
+      layerRange,
+    ),
+  );
+  command.addOption(
+    new Option(
+      '--tensor-parallel <k/n>',
+      'instead: this share of the heads and columns of every layer, of n engines; share 0 is that of the command that generates. Results depend on n',
+    ).argParser(layerShare),
   );
   command.addOption(
     new Option(
@@ -57,18 +69,18 @@ export function addFollow(program: Command, context: CommandContext): void {
 }
 
 async function follow(flags: FollowFlags, context: CommandContext): Promise<void> {
-  requireFlags(flags, 'model', 'layers', 'listen');
+  requireFlags(flags, 'model', 'listen');
+  const has = placeOf(flags);
   checkStandardOutput();
   const { signal } = context;
   const { signal: _opening, ...options } = await socketOptions(flags, signal);
   const meter = new ProgressMeter('auto', process.stderr);
-  const { layers } = flags;
   try {
-    await Engine.check({ ...engineOptions(flags, flags.model), layers });
+    await Engine.check({ ...engineOptions(flags, flags.model), ...has });
     const model = await pulledModel(flags.model, signal, meter);
     await using engine = await Engine.open({
       ...engineOptions(flags, model),
-      layers,
+      ...has,
       policy: 'default',
       signal,
       ...showOpening(meter, context),
@@ -79,11 +91,20 @@ async function follow(flags: FollowFlags, context: CommandContext): Promise<void
       onRun: (run) => void tellOf(run, context),
       onRefused: refusals(context),
     });
-    await context.print(`${JSON.stringify({ address: listener.address, layers })}\n`);
+    await context.print(`${JSON.stringify({ address: listener.address, ...has })}\n`);
     await aborted(signal);
   } finally {
     meter.stop();
   }
+}
+
+/** What of the model this engine has. @throws UsageError */
+function placeOf({ layers, tensorParallel }: FollowFlags): Pick<EngineOptions, 'layers' | 'tensorParallel'> {
+  if (layers && tensorParallel)
+    throw new UsageError('--layers: found it beside --tensor-parallel, expected one of them');
+  if (!layers && !tensorParallel)
+    throw new UsageError('missing: --layers or --tensor-parallel (--help lists all flags)');
+  return layers ? { layers } : { ...(tensorParallel && { tensorParallel }) };
 }
 
 async function tellOf({ peer, ended }: ServedRun, context: CommandContext): Promise<void> {

@@ -8,12 +8,13 @@ import {
   type ConnectedPeers,
   type Engine,
   type EngineOptions,
+  type PeerDescription,
 } from './library.js';
 
 /** The engines of a model's other layers, as `--peers` names them. */
 export interface PeerRing {
   /** How the engine of the first layers is opened: with what these do not have, and slots that they have, too. */
-  readonly options: Pick<EngineOptions, 'layers' | 'batchSize' | 'batches' | 'tokensPerSquare'>;
+  readonly options: Pick<EngineOptions, 'layers' | 'tensorParallel' | 'batchSize' | 'batches' | 'tokensPerSquare'>;
   /** What all of them together are known by. */
   readonly identity: ReturnType<typeof ringIdentity>;
   connect(engine: Engine): Promise<ConnectedPeers>;
@@ -47,24 +48,13 @@ export async function peerRing(flags: RowJobFlags, signal: AbortSignal): Promise
   if (flags.reuse !== undefined) throw new UsageError('--reuse: found one beside --peers, expected one of them');
   const options = await socketOptions(flags, signal);
   const peers = await describePeers(addresses, options);
-  const first = peers[0]?.layers.first ?? 0;
-  if (first === 0)
-    throw new UsageError(
-      `--peers: found an engine of the model's first layers at ${addresses[0] ?? ''}, expected those behind them: this command has the first ones`,
-    );
-  peers.forEach(({ address, layers }, index) => {
-    const next = layers.first + layers.count;
-    const behind = peers[index + 1];
-    if (next !== (behind?.layers.first ?? layers.of))
-      throw new UsageError(
-        `--peers: found ${behind ? `layer ${behind.layers.first} at ${behind.address}` : 'nothing'} behind ${address}, expected layer ${next} of ${layers.of}: name engines in the order of their layers, and all of them`,
-      );
-  });
+  const shares = peers.some(({ layers }) => layers.shares !== undefined);
+  const place = shares ? sharesBefore(peers) : layersBefore(peers, addresses[0] ?? '');
   const least = (of: (block: (typeof peers)[number]['block']) => number): number =>
     Math.min(...peers.map(({ block }) => of(block)));
   return {
     options: {
-      layers: { first: 0, count: first },
+      ...place,
       tokensPerSquare: least(({ tokensPerSquare }) => tokensPerSquare),
       // What a policy file says is its own affair: an engine that has less says so.
       ...((flags.policy === 'auto' || flags.policy === 'default') && {
@@ -75,4 +65,34 @@ export async function peerRing(flags: RowJobFlags, signal: AbortSignal): Promise
     identity: ringIdentity(peers, options),
     connect: (engine) => engine.connect(addresses, options),
   };
+}
+
+/** The share of every layer that is left to the first engine. @throws UsageError */
+function sharesBefore(peers: readonly PeerDescription[]): Pick<EngineOptions, 'tensorParallel'> {
+  const of = peers.length + 1;
+  peers.forEach(({ address, layers: { share, shares } }, index) => {
+    if (share !== index + 1 || shares !== of)
+      throw new UsageError(
+        `--peers: found ${shares === undefined ? 'whole layers' : `share ${share} of ${shares}`} at ${address}, expected share ${index + 1} of ${of}: name engines in the order of their shares, and all of them but share 0`,
+      );
+  });
+  return { tensorParallel: { index: 0, of } };
+}
+
+/** The layers that are left to the first engine. @throws UsageError */
+function layersBefore(peers: readonly PeerDescription[], address: string): Pick<EngineOptions, 'layers'> {
+  const first = peers[0]?.layers.first ?? 0;
+  if (first === 0)
+    throw new UsageError(
+      `--peers: found an engine of the model's first layers at ${address}, expected those behind them: this command has the first ones`,
+    );
+  peers.forEach(({ address, layers }, index) => {
+    const next = layers.first + layers.count;
+    const behind = peers[index + 1];
+    if (next !== (behind?.layers.first ?? layers.of))
+      throw new UsageError(
+        `--peers: found ${behind ? `layer ${behind.layers.first} at ${behind.address}` : 'nothing'} behind ${address}, expected layer ${next} of ${layers.of}: name engines in the order of their layers, and all of them`,
+      );
+  });
+  return { layers: { first: 0, count: first } };
 }

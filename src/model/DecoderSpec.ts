@@ -11,6 +11,11 @@ export interface DecoderSpec {
    * layer embeds, only the last samples.
    */
   readonly part?: { readonly firstLayer: number; readonly modelLayers: number };
+  /**
+   * Where these are a share of every layer: which one of how many. Heads, key and value heads and inner width are the
+   * share's. Only the first share embeds and samples. Never beside `part`.
+   */
+  readonly share?: { readonly index: number; readonly of: number };
   readonly hiddenSize: number;
   readonly vocabularySize: number;
   /** Tokens of prompt and answer together that the model's position encoding was made for. */

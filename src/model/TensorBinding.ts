@@ -111,6 +111,11 @@ export interface TensorBinding {
    * the first input's.
    */
   readonly inputRow?: number;
+  /**
+   * Of a matrix that takes some of the inputs of what is in its file, which lie one after another: how many elements
+   * its rows have there. Segments begin with the first of these inputs. Default: all of them.
+   */
+  readonly rowColumns?: number;
   /** Added to every element of a vector on loading (Gemma's norms in safetensors: 1). Default 0. */
   readonly add?: number;
 }

@@ -1,42 +1,60 @@
+import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { StageContext } from '../engine/execution/Run.js';
-import { layerBounds, type LayerBounds } from '../engine/grid/Square.js';
+import { layerBounds, type Grid } from '../engine/grid/Square.js';
 import type { ComputePart, QueueName, TaskEvent } from '../engine/grid/Task.js';
+import { allReduce } from './allReduce.js';
+import { broadcast } from './broadcast.js';
+import { overlap } from './overlap.js';
 import { beginsBehindOthers, stage, type Stage } from './stageInternals.js';
 
 /** The parts of a layer, in order. The model's first layer embeds before them, its last one samples after them. */
-const PARTS = ['project', 'attend', 'finish'] as const;
-const FIRST: readonly ComputePart[] = ['embed', ...PARTS];
-const LAST: readonly ComputePart[] = [...PARTS, 'head'];
-const ONLY: readonly ComputePart[] = ['embed', ...PARTS, 'head'];
+const WHOLE: readonly ComputePart[] = ['embed', 'project', 'attend', 'finish', 'head'];
+/** Those of a share of a layer: the sum of all engines' shares is made between two lists. */
+const SHARED: readonly (readonly ComputePart[])[] = [['project', 'attend', 'output'], ['feedForward'], ['add', 'head']];
+/** Branches that are added together go round together. */
+const SHARED_PARALLEL = SHARED.filter((parts) => !parts.includes('feedForward'));
 
 /**
  * Issues `compute`, as a small graph of tasks: project (norm, q k v, rotation, keys and values into their pages),
  * attend, finish (output projection, feed-forward). It waits for the square's loads, and for its left neighbour: the
- * same slot's previous compute; where a row begins behind what others have computed, for that of all slots.
+ * same slot's previous compute; where a row begins behind what others have computed, for that of all slots. Where
+ * engines share each layer finish is in parts, with `allReduce` between them.
  */
 export function compute(run: StageContext): Stage {
-  const bounds = layerBounds(run.grid);
+  const { share } = run.grid;
+  if (!share) return computing(run, WHOLE);
+  const [first = [], ...others] = share.sums === 2 ? SHARED : SHARED_PARALLEL;
+  return overlap(
+    computing(run, ['embed']),
+    broadcast(run),
+    computing(run, first),
+    ...others.flatMap((parts) => [allReduce(run), computing(run, parts)]),
+  );
+}
+
+/** Issues some parts, as far as the square's layer has them. */
+function computing(run: StageContext, parts: readonly ComputePart[]): Stage {
   return stage(() => {
-    const left = new Map<number, TaskEvent>();
+    const left = new Map<number, IssuedSquare>();
     return (square) => {
       const { batch, layer, events } = square;
-      const parts = partsOf(layer, bounds);
-      const begins = batch.rows.some(beginsBehindOthers);
-      const neighbour = left.get(batch.slot);
-      let after: readonly TaskEvent[] = begins
-        ? [...left.values(), ...events.inputs]
-        : neighbour
-          ? [neighbour, ...events.inputs]
-          : events.inputs;
-      for (const part of parts) {
-        const queue = queueOf(run.device, part);
-        const event = run.issue(square, { name: 'compute', part, queue }, after);
+      let after = events.compute ? [events.compute] : [...before(square, left), ...events.inputs];
+      for (const part of partsOf(layer, run.grid)) {
+        if (!parts.includes(part)) continue;
+        const event = run.issue(square, { name: 'compute', part, queue: queueOf(run.device, part) }, after);
         after = [event];
         events.compute = event;
       }
-      if (events.compute) left.set(batch.slot, events.compute);
+      left.set(batch.slot, square);
     };
   });
+}
+
+/** The computes that a square's first part comes behind. */
+function before({ batch }: IssuedSquare, left: ReadonlyMap<number, IssuedSquare>): readonly TaskEvent[] {
+  const neighbour = left.get(batch.slot);
+  const squares = batch.rows.some(beginsBehindOthers) ? [...left.values()] : neighbour ? [neighbour] : [];
+  return squares.flatMap(({ events }) => events.compute ?? []);
 }
 
 /** The queue of a part. */
@@ -45,8 +63,11 @@ export function queueOf({ computeQueue, attendQueue }: StageContext['device'], p
 }
 
 /** The parts of a layer's compute, each a task. */
-export function partsOf(layer: number, { first, last, embeds, samples }: LayerBounds): readonly ComputePart[] {
-  const ends = samples && layer === last;
-  if (embeds && layer === first) return ends ? ONLY : FIRST;
-  return ends ? LAST : PARTS;
+export function partsOf(layer: number, grid: Pick<Grid, 'layers' | 'part' | 'share'>): readonly ComputePart[] {
+  const { first, last, embeds, samples } = layerBounds(grid);
+  const here = (part: ComputePart): boolean =>
+    part === 'embed' ? embeds && layer === first : part === 'head' ? samples && layer === last : true;
+  const { share } = grid;
+  const parts = share ? ['embed' as const, ...(share.sums === 2 ? SHARED : SHARED_PARALLEL).flat()] : WHOLE;
+  return parts.filter(here);
 }

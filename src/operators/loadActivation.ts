@@ -16,7 +16,7 @@ export function loadActivation(run: StageContext, lookAhead: LookAhead = {}): St
   const { first } = layerBounds(run.grid);
   return stage(() => {
     const gate = new StepGate(ahead);
-    const lastOfSlot = run.grid.part && new Map<number, IssuedSquare>();
+    const lastOfSlot = run.grid.part || run.grid.share ? new Map<number, IssuedSquare>() : undefined;
     return (square) => {
       gate.open(square);
       const routes = run.movement.loadActivation(square);

@@ -4,7 +4,6 @@ import { checkOneOf } from '../arguments/checks.js';
 import { size, whole } from '../arguments/memberChecks.js';
 import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { StageContext } from '../engine/execution/Run.js';
-import { layerBounds, type LayerBounds } from '../engine/grid/Square.js';
 import { hopsOf, QUEUE_NAMES, type QueueName, type TaskName } from '../engine/grid/Task.js';
 import type { Move } from '../engine/memory/movement.js';
 import { UsageError } from '../errors/UsageError.js';
@@ -159,16 +158,13 @@ function underWay(passed: readonly Passed[], queue: QueueName): [Passed[], Load]
 
 /** What the stages will issue on a queue for a square, as they ask the run's movement, by stage. */
 class Demand {
-  private readonly bounds: LayerBounds;
   /** The square that passed last: those that share its pass and layer share its weights' load. */
   private last: IssuedSquare | undefined;
 
   constructor(
     private readonly run: StageContext,
     private readonly queue: QueueName,
-  ) {
-    this.bounds = layerBounds(run.grid);
-  }
+  ) {}
 
   of(square: IssuedSquare): ReadonlyMap<TaskName, Load> {
     const { run, queue, last } = this;
@@ -180,7 +176,7 @@ class Demand {
         .filter((move) => move.queue === queue);
       if (moves.length > 0) demand.set(name, sum(moves.map(({ bytes }) => ({ tasks: 1, bytes }))));
     };
-    const parts = partsOf(square.layer, this.bounds).filter((part) => queueOf(run.device, part) === queue);
+    const parts = partsOf(square.layer, run.grid).filter((part) => queueOf(run.device, part) === queue);
     if (parts.length > 0) demand.set('compute', { tasks: parts.length, bytes: 0 });
     if (last?.batch.pass !== square.batch.pass || last.layer !== square.layer)
       add('load_weight', run.movement.loadWeight(square));

@@ -95,6 +95,41 @@ test('hidden states in bfloat16: all engines say so, and what was begun so is go
   expect(readFileSync(path('rounded.jsonl'))).toEqual(whole);
 });
 
+test('processes with a share of each layer: a run is gone on with by as many of them, and by no others', async () => {
+  const shared = fileURLToPath(new URL('../fixtures/models/llama-Q8_0.gguf', import.meta.url));
+  const child = startCli([
+    ...['follow', '--model', shared, '--tensor-parallel', '1/2', '--listen', `unix:${path('share.sock')}`],
+  ]);
+  started.push(child);
+  let said = '';
+  child.stdout?.on('data', (text: Buffer) => (said += text.toString()));
+  await until(() => said.includes('\n') || child.exitCode !== null);
+  expect(JSON.parse(said)).toEqual({ address: `unix:${path('share.sock')}`, tensorParallel: { index: 1, of: 2 } });
+  const over = ['--peers', `unix:${path('share.sock')}`];
+  const run = (...more: string[]): ReturnType<typeof runCli> =>
+    runCli([
+      'generate',
+      '--model',
+      shared,
+      '--input',
+      input,
+      '--output',
+      path('shared.jsonl'),
+      '--ignore-eos',
+      ...more,
+    ]);
+  expect(await run(...over)).toMatchObject({ code: 0 });
+  const whole = readFileSync(path('shared.jsonl'));
+  expect(readResults(path('shared.jsonl'))).toHaveLength(24);
+  writeFileSync(path('shared.jsonl'), whole.subarray(0, whole.indexOf('\n') + 1));
+  const alone = await run('--resume');
+  expect(alone.code).toBe(1);
+  expect(alone.stderr).toMatch(/differs .*shares/);
+  expect(await run('--resume', ...over)).toMatchObject({ code: 0 });
+  expect(readFileSync(path('shared.jsonl'))).toEqual(whole);
+  expect((await run('--resume', ...over, '--micro-batches', '2')).stderr).toMatch(/micro-?[bB]atches: found 2/);
+});
+
 test('what cannot be right is refused before anything is written', async () => {
   const { address } = await follower('2-3');
   const outcomes = await Promise.all(
@@ -107,6 +142,9 @@ test('what cannot be right is refused before anything is written', async () => {
       ['follow', '--model', MODEL, '--layers', '2-1', '--listen', '127.0.0.1:0'],
       ['follow', '--model', MODEL, '--layers', '2-3', '--listen', '0.0.0.0:0'],
       ['follow', '--model', MODEL, '--listen', '127.0.0.1:0'],
+      ['follow', '--model', MODEL, '--tensor-parallel', '0/2', '--listen', '127.0.0.1:0'],
+      ['follow', '--model', MODEL, '--tensor-parallel', '1/2', '--layers', '2-3', '--listen', '127.0.0.1:0'],
+      ['follow', '--model', MODEL, '--tensor-parallel', '1/2', '--listen', '127.0.0.1:0'],
     ].map((args) => runCli(args)),
   );
   expect(outcomes.map(({ code, stdout }) => ({ code, stdout }))).toEqual(outcomes.map(() => ({ code: 1, stdout: '' })));
@@ -118,7 +156,10 @@ test('what cannot be right is refused before anything is written', async () => {
     /first layers/,
     /A-B/,
     /expected 127.0.0.1/,
-    /missing: --layers/,
+    /missing: --layers or --tensor-parallel/,
+    /K\/N, K from 1 to N - 1/,
+    /--layers: found it beside --tensor-parallel/,
+    /divides the model's 1 key and value heads/,
   ].entries())
     expect(outcomes[index]?.stderr).toMatch(words);
 });

@@ -1,28 +1,41 @@
 import { activationLink, Engine, type ActivationLink, type EngineOptions, type Peers } from '../../src/index.js';
 
-/** Engines of so many layers each, connected in a ring: each one's source is the sink of the one before. */
+/** Engines that are connected in a ring: each one's source is the sink of the one before. */
 export interface EngineRing extends AsyncDisposable {
   readonly engines: readonly Engine[];
   /** For one run, links of its own: each engine's source and sink. */
   connect(wrap?: (link: ActivationLink, from: number) => ActivationLink): Peers[];
 }
 
-export async function engineRing(
-  counts: readonly number[],
-  options: EngineOptions | ((index: number) => EngineOptions),
-): Promise<EngineRing> {
+/** What of the model an engine has. */
+type Place = Pick<EngineOptions, 'layers' | 'tensorParallel'>;
+type Options = EngineOptions | ((index: number) => EngineOptions);
+
+/** Engines of so many layers each. */
+export function engineRing(counts: readonly number[], options: Options): Promise<EngineRing> {
+  const first = (index: number): number => counts.slice(0, index).reduce((sum, count) => sum + count, 0);
+  return ringOf(
+    counts.map((count, index) => ({ layers: { first: first(index), count } })),
+    options,
+  );
+}
+
+/** So many engines with a share of each layer. */
+export function shareRing(of: number, options: Options): Promise<EngineRing> {
+  return ringOf(
+    Array.from({ length: of }, (_, index) => ({ tensorParallel: { index, of } })),
+    options,
+  );
+}
+
+async function ringOf(places: readonly Place[], options: Options): Promise<EngineRing> {
   const engines: Engine[] = [];
   const close = async (): Promise<void> => {
     for (const engine of engines) await engine.close();
   };
   try {
-    let first = 0;
-    for (const [index, count] of counts.entries()) {
-      engines.push(
-        await Engine.open({ ...(typeof options === 'function' ? options(index) : options), layers: { first, count } }),
-      );
-      first += count;
-    }
+    for (const [index, place] of places.entries())
+      engines.push(await Engine.open({ ...(typeof options === 'function' ? options(index) : options), ...place }));
   } catch (error) {
     await close();
     throw error;

@@ -31,8 +31,10 @@ import {
 } from './simulatedRun.js';
 
 export interface PeersSetup extends JudgedSetup {
-  /** Layers of each peer; their sum is the grid's. */
+  /** Layers of each peer; their sum is the grid's, unless the peers share each layer. */
   readonly counts: readonly number[];
+  /** Sums that the peers make of a layer, of which each has a share. Default: none, they divide layers. */
+  readonly sums?: 1 | 2;
   /** Pages of each later peer, where they are not as many as the first one's. */
   readonly laterPages?: readonly number[];
   /** Tasks that fail, by peer. */
@@ -86,8 +88,11 @@ export function simulatedPeers(given: PeersSetup): SimulatedPeer[] {
   });
   let first = 0;
   return counts.map((count, index) => {
-    const part = { layers: count, ...(counts.length > 1 && { part: { first, of: grid.layers } }) };
-    first += count;
+    const share = given.sums && { index, of: counts.length, sums: given.sums };
+    const part = share
+      ? { layers: count, share }
+      : { layers: count, ...(counts.length > 1 && { part: { first, of: grid.layers } }) };
+    if (!share) first += count;
     const fail = given.fail?.(index);
     const device = new SimulatedDevice({ ...simulation, time, ...(fail && { fail }) });
     const pages = index === 0 ? given.pages : (given.laterPages?.[index - 1] ?? given.pages);
@@ -120,7 +125,8 @@ export function simulatedPeers(given: PeersSetup): SimulatedPeer[] {
     };
     const facts: PeerFacts = {
       model: { layers: grid.layers, hiddenSize: 1, vocabularySize: 1000, family: 'simulated', contents: 'simulated' },
-      layers: { first: first - count, count },
+      layers: { first: share ? 0 : first - count, count },
+      ...(share && { share }),
       streams: false,
       grid: { slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
       cache: { pageTokens: given.pageTokens, diskShare: 0, mostDiskPages: 0 },
@@ -249,6 +255,8 @@ export function judgePeers(given: PeersSetup, peers: readonly SimulatedPeer[]): 
     if (contents.wrong.length > 0) throw new Error(contents.wrong[0]);
     nothingLeft();
   }
+  // Where all peers have every layer, each path is whole by itself.
+  if (given.sums) return;
   judgeNeighbours(
     given,
     rows,

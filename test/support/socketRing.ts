@@ -9,11 +9,33 @@ export interface SocketRing extends AsyncDisposable {
 }
 
 /** @param addressOf where the engines of later layers listen */
-export async function socketRing(
+export function socketRing(
   counts: readonly number[],
   options: EngineOptions,
   addressOf: (index: number) => string,
   listening: ListenOptions = {},
+): Promise<SocketRing> {
+  const first = (index: number): number => counts.slice(0, index).reduce((sum, each) => sum + each, 0);
+  const places = counts.map((count, index) => ({ layers: { first: first(index), count } }));
+  return ringOf(places, options, addressOf, listening);
+}
+
+/** Engines with a share of each layer. */
+export function shareSockets(
+  of: number,
+  options: EngineOptions,
+  addressOf: (index: number) => string,
+  listening: ListenOptions = {},
+): Promise<SocketRing> {
+  const places = Array.from({ length: of }, (_, index) => ({ tensorParallel: { index, of } }));
+  return ringOf(places, options, addressOf, listening);
+}
+
+async function ringOf(
+  places: readonly Pick<EngineOptions, 'layers' | 'tensorParallel'>[],
+  options: EngineOptions,
+  addressOf: (index: number) => string,
+  listening: ListenOptions,
 ): Promise<SocketRing> {
   const engines: Engine[] = [];
   const listeners: PeerListener[] = [];
@@ -21,9 +43,8 @@ export async function socketRing(
     for (const engine of engines) await engine.close();
   };
   try {
-    for (const [index, count] of counts.entries()) {
-      const first = counts.slice(0, index).reduce((sum, each) => sum + each, 0);
-      const engine = await Engine.open({ ...options, layers: { first, count } });
+    for (const [index, place] of places.entries()) {
+      const engine = await Engine.open({ ...options, ...place });
       engines.push(engine);
       if (index > 0) listeners.push(await engine.listen(addressOf(index), listening));
     }

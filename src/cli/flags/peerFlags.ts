@@ -8,6 +8,7 @@ import {
   UsageError,
   type HiddenStates,
   type LayerRange,
+  type LayerShare,
   type PeerCertificates,
   type SocketOptions,
 } from '../library.js';
@@ -87,6 +88,14 @@ export function layerRange(text: string): LayerRange {
   if (first === undefined || last === undefined || Number(last) < Number(first))
     throw new InvalidArgumentError('Expected A-B, the numbers of the first and the last layer, counted from 0.');
   return { first: Number(first), count: Number(last) - Number(first) + 1 };
+}
+
+/** `K/N`: which share of each layer, counted from 0, of how many. */
+export function layerShare(text: string): LayerShare {
+  const [, index, of] = /^(\d{1,9})\/(\d{1,9})$/.exec(text) ?? [];
+  if (index === undefined || of === undefined || Number(index) < 1 || Number(index) >= Number(of))
+    throw new InvalidArgumentError('Expected K/N, K from 1 to N - 1: share 0 is that of the engine that generates.');
+  return { index: Number(index), of: Number(of) };
 }
 
 /** The files that the flags name. */

@@ -4,7 +4,7 @@ import type { FollowedPrefix } from '../memory/FollowedPages.js';
 import { total } from '../grid/pageCounts.js';
 import { layerBounds, type RowId, type Square } from '../grid/Square.js';
 import type { PeerConnection, Peers } from '../peers/PeerConnection.js';
-import type { BeginMessage, HiddenMessage, OpenMessage, PeerMessage, SweepMessage } from '../peers/PeerMessage.js';
+import type { BeginMessage, OpenMessage, RunMessage, SweepMessage } from '../peers/PeerMessage.js';
 import { squaresOf } from '../peers/sweeps.js';
 import type { Completion } from '../grid/Device.js';
 import type { IssuedSquare } from './IssuedSquare.js';
@@ -53,7 +53,8 @@ export class AnnouncedSquares implements SquareSource<never> {
   private announcedSize = 0;
   private mostAnnouncedSize = 0;
   private squares: Iterator<Square> | undefined;
-  private readonly samples: boolean;
+  /** Behind it comes the first engine, which announces. */
+  private readonly isLast: boolean;
   private begun = false;
   /** Whether rows may share pages: all engines up to here can. */
   private shares = false;
@@ -70,8 +71,9 @@ export class AnnouncedSquares implements SquareSource<never> {
     this.window = window;
     this.connection = connection;
     const { last, samples } = layerBounds(setup.grid);
+    const { share } = setup.grid;
     this.lastLayer = last;
-    this.samples = samples;
+    this.isLast = share ? share.index === share.of - 1 : samples;
   }
 
   retired({ batch, layer }: IssuedSquare): never[] {
@@ -85,7 +87,7 @@ export class AnnouncedSquares implements SquareSource<never> {
     this.connection?.start();
   }
 
-  received(message: Exclude<PeerMessage, HiddenMessage>): void {
+  received(message: RunMessage): void {
     if (this.begun === (message.kind === 'begin'))
       throw new PeerError(`message: found "${message.kind}", expected "begin" first, and once`);
     switch (message.kind) {
@@ -102,18 +104,18 @@ export class AnnouncedSquares implements SquareSource<never> {
           'message: found "head" on the way to later layers, expected it on the way back to the first',
         );
       case 'close':
-        if (!this.samples) this.connection?.post(message);
+        if (!this.isLast) this.connection?.post(message);
         // At once: all batches of the row have been through every layer, and the next square may wait for its memory.
         this.openRows--;
         this.forget(message.row);
         return;
       case 'free':
-        if (!this.samples) this.connection?.post(message);
+        if (!this.isLast) this.connection?.post(message);
         // At once, too: whoever used the page has been through, but for what of that has yet to be noticed here.
         this.rows.pages.followed.free(message.page);
         return;
       default:
-        if (!this.samples) this.connection?.post(message);
+        if (!this.isLast) this.connection?.post(message);
         if (message.kind === 'open') this.openRows++;
         if (this.inbox.length >= this.mostAnnounced)
           throw new PeerError(

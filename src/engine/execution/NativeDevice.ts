@@ -30,6 +30,8 @@ export interface NativeDeviceSetup {
   readonly fetch?: CacheMoves['fetch'];
   /** Number of the first layer that the runtime has; tasks name layers by their numbers in the model. Default 0. */
   readonly firstLayer?: number;
+  /** Whether tokens are embedded here: what comes from a peer are these, else hidden states. Default true. */
+  readonly embeds?: boolean;
   /** Attention window of each layer, in tokens; 0 = all positions. */
   readonly windows: readonly number[];
   /** Undefined where hidden states stay where they are computed. */
@@ -129,6 +131,9 @@ export class NativeDevice implements Device {
       case 'load_activation':
       case 'store_activation':
         return this.moveActivation(task, after);
+      case 'broadcast':
+      case 'all_reduce':
+        return this.moveToPeer(task, after);
       case 'compute':
         return this.compute(task, after);
     }
@@ -139,7 +144,8 @@ export class NativeDevice implements Device {
     { slots, tokensPerSquare, peers }: { slots: number; tokensPerSquare: number; peers?: DevicePeers | undefined },
   ): void {
     const activations = new SlotActivations(this.runtime, slots, tokensPerSquare, this.setup.activations);
-    this.runs.set(run, new NativeRun(this.runtime, this.setup, activations, peers));
+    const lastLayer = this.firstLayer + this.setup.windows.length - 1;
+    this.runs.set(run, new NativeRun(this.runtime, this.setup, lastLayer, activations, peers));
   }
 
   closeRun(run: number): void {
@@ -228,7 +234,8 @@ export class NativeDevice implements Device {
    */
   private weightsFor(task: Task): Held | undefined {
     const bytes = this.streamed[task.layer - this.firstLayer] ?? 0;
-    if (bytes === 0 || task.part === 'embed' || task.part === 'attend' || task.part === 'head') return undefined;
+    const { part } = task;
+    if (bytes === 0 || part === 'embed' || part === 'attend' || part === 'head' || part === 'add') return undefined;
     const found = this.weights.find(task.layer);
     if (found) return found;
     const link =
@@ -312,7 +319,7 @@ export class NativeDevice implements Device {
     const transfer =
       task.to === 'peer'
         ? this.transfers.send(task, run, after)
-        : this.transfers.receive(task, run, after, task.layer > 0);
+        : this.transfers.receive(task, run, after, this.setup.embeds === false);
     batch.outstanding++;
     this.pending.set(transfer.id, { event: transfer, run, batch });
     return transfer;

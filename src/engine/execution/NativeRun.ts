@@ -28,7 +28,10 @@ export interface NativeBatch {
   readonly moved: Map<number, MovedPages>;
   /** Tasks that have not completed. */
   outstanding: number;
-  /** The head is done, or what the last layer computed has been sent on: no layer is left. */
+  /**
+   * The head is done, or what the last layer computed has been sent on, or a share of it has been added: no layer is
+   * left.
+   */
   through: boolean;
 }
 
@@ -54,6 +57,7 @@ export class NativeRun {
   constructor(
     private readonly runtime: NativeRuntime,
     private readonly cache: CacheMoves,
+    private readonly lastLayer: number,
     readonly activations: SlotActivations,
     readonly peers: DevicePeers | undefined,
   ) {}
@@ -122,7 +126,13 @@ export class NativeRun {
   /** One of the batch's tasks has completed. */
   completed(batch: NativeBatch, task: Task): void {
     batch.outstanding--;
-    if (task.part === 'head' || task.to === 'peer') batch.through = true;
+    const { name, part, to, layer } = task;
+    if (
+      part === 'head' ||
+      (name === 'store_activation' && to === 'peer') ||
+      (part === 'add' && layer === this.lastLayer)
+    )
+      batch.through = true;
     if (batch.through && batch.outstanding === 0) this.closeBatch(batch);
   }
 

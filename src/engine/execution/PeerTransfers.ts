@@ -38,7 +38,7 @@ class TransferEvent extends PendingEvent {
 export class PeerTransfers {
   private readonly transfers = new Map<number, TransferEvent>();
   /** Sends whose hidden states are being copied out of their buffer, by the event of the copy. */
-  private readonly copies = new Map<number, TransferEvent>();
+  private readonly copies = new Map<number, { readonly transfer: TransferEvent; readonly handle: number }>();
 
   constructor(private readonly runtime: NativeRuntime) {}
 
@@ -66,21 +66,25 @@ export class PeerTransfers {
     return transfer;
   }
 
+  /** Hidden states go to a peer; or a branch round the engines that share the layer, and its sum comes back. */
   send(task: Task, run: NativeRun, after: readonly TaskEvent[]): PendingEvent {
     const place = run.activations.forCompute(task);
+    const branch = task.name === 'all_reduce';
     const waitsFor = [...after, ...place.after].filter(({ timing }) => timing === undefined).map(({ id }) => id);
-    const copy = nativeCall(() => this.runtime.submitReadHidden(place.handle, batchTokens(task.batch), waitsFor));
+    const copy = nativeCall(() =>
+      this.runtime.submitReadHidden(place.handle, batchTokens(task.batch), waitsFor, branch),
+    );
     const transfer = this.open(task, run);
     place.used(transfer);
-    this.copies.set(copy, transfer);
+    this.copies.set(copy, { transfer, handle: place.handle });
     return transfer;
   }
 
   /** A native task has completed that nobody but a transfer knows of: copying out. */
   copied(copy: number, timing: Timing, hidden: Float32Array | undefined, failure: NativeTaskError | undefined): void {
-    const transfer = this.copies.get(copy);
+    const { transfer, handle } = this.copies.get(copy) ?? {};
     this.copies.delete(copy);
-    if (!transfer || !this.isOpen(transfer)) return;
+    if (!transfer || handle === undefined || !this.isOpen(transfer)) return;
     const { task } = transfer;
     if (failure || !hidden) {
       this.fail(
@@ -90,16 +94,14 @@ export class PeerTransfers {
       return;
     }
     transfer.copied = timing;
-    this.peersOf(transfer)
-      .send(task, hidden)
-      .then(
-        () => {
-          this.complete(transfer);
-        },
-        (error: unknown) => {
-          this.fail(transfer, error);
-        },
-      );
+    this.deliver(transfer, handle, hidden).then(
+      () => {
+        this.complete(transfer);
+      },
+      (error: unknown) => {
+        this.fail(transfer, error);
+      },
+    );
   }
 
   /** What of the run waits for a peer fails. */
@@ -107,6 +109,17 @@ export class PeerTransfers {
     for (const transfer of [...this.transfers.values()]) {
       if (transfer.task.run === run) this.fail(transfer, new TaskError(describeTask(transfer.task), 'cancelled'));
     }
+  }
+
+  private async deliver(transfer: TransferEvent, handle: number, values: Float32Array): Promise<void> {
+    const { task } = transfer;
+    const peers = this.peersOf(transfer);
+    if (task.name !== 'all_reduce') return peers.send(task, values);
+    const sum = await peers.reduce(task, values);
+    if (!this.isOpen(transfer)) return;
+    nativeCall(() => {
+      this.runtime.writeHidden(handle, sum, true);
+    });
   }
 
   private open(task: Task, run: NativeRun): TransferEvent {

@@ -3,8 +3,8 @@ import { found } from '../../arguments/found.js';
 import { PeerError, ScheduleError } from '../../errors/engineErrors.js';
 import type { AdmittedRow, Schedule } from '../schedules/Schedule.js';
 import { batchKey, layerBounds, type Batch, type Grid, type RowId, type Square } from '../grid/Square.js';
-import type { BeginMessage, HiddenMessage, PeerMessage } from '../peers/PeerMessage.js';
-import { announcementOf } from '../peers/sweeps.js';
+import type { BeginMessage, RunMessage } from '../peers/PeerMessage.js';
+import { announcementOf, squaresOf } from '../peers/sweeps.js';
 import type { KnownStretch } from '../schedules/PathChecker.js';
 import { nextSweep, withPrefixes, type RowBegin } from '../schedules/nextSweep.js';
 import type { IssuedSquare } from './IssuedSquare.js';
@@ -13,6 +13,7 @@ import { PageNumbers } from '../memory/PageNumbers.js';
 import type { RowPages } from '../memory/RowPages.js';
 import type { DeviceRow } from '../grid/Device.js';
 import type { PeerConnection } from '../peers/PeerConnection.js';
+import { checkHead } from './checkHead.js';
 import { GREEDY } from './greedy.js';
 import type { RowFeed } from './RowFeed.js';
 import { Continuation, type RunRow } from './RunRow.js';
@@ -69,6 +70,8 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
   private readonly rows: HeldRows<LiveRow<Result>>;
   private readonly window: SquareWindow;
   private readonly connection: PeerConnection | undefined;
+  /** What is behind these layers is computed elsewhere: heads come back from there. */
+  private readonly headElsewhere: boolean;
   /** With as many slots as all engines have. */
   private grid: Grid;
   private readonly firstLayer: number;
@@ -99,7 +102,10 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
     this.window = window;
     this.connection = connection;
     this.grid = setup.grid;
-    ({ first: this.firstLayer, last: this.lastLayer } = layerBounds(setup.grid));
+    const { first, last, samples } = layerBounds(setup.grid);
+    this.firstLayer = first;
+    this.lastLayer = last;
+    this.headElsewhere = connection !== undefined && !samples;
     this.numbers = new PageNumbers(setup.pool.pageTokens);
     // Where others have to share, too, they say whether they can.
     this.shares = !connection;
@@ -121,7 +127,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
   }
 
   retired({ batch, layer, events }: IssuedSquare, last: boolean): Result[] {
-    if (!this.connection && layer === this.lastLayer) this.rows.through(batch);
+    if (!this.headElsewhere && layer === this.lastLayer) this.rows.through(batch);
     return this.advance(batch, last, events.head);
   }
 
@@ -134,16 +140,20 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
     if (this.setup.begin) this.connection.post(this.setup.begin);
   }
 
-  received(message: Exclude<PeerMessage, HiddenMessage>): void {
+  received(message: RunMessage): void {
     if (this.begun === (message.kind === 'begin'))
       throw new PeerError(`message: found "${message.kind}" come back, expected "begin" first, and once`);
     switch (message.kind) {
       case 'begin': {
         this.begun = true;
-        const { nextLayer, model, pages, cache, sharesPages } = message;
+        const { nextLayer, model, pages, cache, sharesPages, share } = message;
         if (nextLayer !== model.layers)
           throw new PeerError(
             `layers: found engines of the first ${nextLayer}, expected engines of all ${model.layers}`,
+          );
+        if (share && share.next !== share.of)
+          throw new PeerError(
+            `tensorParallel: found engines of the first ${share.next} shares, expected those of all ${share.of}`,
           );
         void this.life.drained.then(this.setup.pool.limitTo(pages, cache.mostFetchedPages));
         this.shares = sharesPages;
@@ -166,7 +176,9 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
 
   /** The slots that all engines have, and how they are divided. @throws PeerError */
   private gridOf({ grid: { slots }, engines, streams }: BeginMessage): Grid {
-    const { grid, microBatches = streams ? engines : slots } = this.setup;
+    const { grid } = this.setup;
+    // Where all engines have every layer there is nobody to take turns with.
+    const { microBatches = grid.share ? 1 : streams ? engines : slots } = this.setup;
     if (!(slots >= 1 && slots <= grid.slots))
       throw new PeerError(`begin.grid.slots: found ${slots}, expected 1 to the ${grid.slots} that were announced`);
     return { ...grid, slots, microBatches: Math.max(1, Math.min(slots, microBatches)) };
@@ -205,7 +217,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
   }
 
   entering({ batch, layer }: Square): void {
-    if (!this.connection) return;
+    if (!this.connection || !this.headElsewhere) return;
     if (layer === this.firstLayer) this.connection.tokens.expect(batch);
     // A schedule may leave a batch whose rows have ended where it is: only what leaves the layers here comes back.
     if (layer !== this.lastLayer) return;
@@ -272,8 +284,17 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
   private announced(squares: Iterable<Square>): Iterable<Square> {
     if (!this.connection) return squares;
     const sweep = [...squares];
-    if (sweep.length > 0) this.connection.post(announcementOf(sweep, this.grid));
-    return sweep;
+    if (sweep.length === 0) return sweep;
+    const announcement = announcementOf(sweep, this.grid);
+    this.connection.post(announcement);
+    if (!this.grid.share) return sweep;
+    // Engines that share each layer compute the same squares in the same order: that of whoever hears of them.
+    if (announcement.batches.length * this.grid.layers !== sweep.length)
+      throw new ScheduleError(
+        'complete',
+        `${this.setup.schedule.name}: a sweep has ${sweep.length} squares, ${announcement.batches.length} of them of the last layer; engines that share each layer take batches through all ${this.grid.layers} layers in a sweep`,
+      );
+    return squaresOf(announcement, this.grid);
   }
 
   /** What the head found for a batch came back from the engine of the last layers. */
@@ -284,43 +305,11 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
       throw new PeerError(
         `head: found one for pass ${pass}, slot ${slot}, expected one of a batch that was sent and has not come back`,
       );
-    this.checkHead(batch, output);
+    checkHead(batch, output, (row) => this.rows.get(row)?.row?.sequence, this.setup.begin?.model);
     this.returning.delete(key);
     this.connection?.tokens.returned(batch, output);
     this.rows.through(batch);
     for (const result of this.advance(batch, this.rows.leave(batch), output)) this.returned$.next(result);
-  }
-
-  /** @throws PeerError unless a head is what its rows have asked for, all of it and nothing else */
-  private checkHead({ pass, rows }: Batch, { sampled, scored }: HeadOutput): void {
-    const { vocabularySize = Infinity, hiddenSize } = this.setup.begin?.model ?? {};
-    const asked = { sample: 0, score: 0, none: 0 };
-    for (const { row, head, tokens } of rows) {
-      asked[head]++;
-      const wrong = (what: string, expected: string): PeerError =>
-        new PeerError(`head: found ${what} for row ${row} in pass ${pass}, expected ${expected}`);
-      const [one, scores] = [sampled.get(row), scored.get(row)];
-      if (head === 'sample' ? !one : head === 'score' && !scores) throw wrong('nothing', `what it ${head}s`);
-      if (head === 'score' && scores && (scores.length > tokens || scores.length < tokens - 1))
-        throw wrong(`${scores.length} scores`, `those of ${tokens} tokens`);
-      const sequence = this.rows.get(row)?.row?.sequence;
-      if (head !== 'sample' || !one || !sequence) continue;
-      const { pooling, candidates, logprobs } = sequence;
-      const stranger = [one, ...one.top].find(({ token }) => token >= vocabularySize);
-      if (stranger) throw wrong(`token ${stranger.token}`, `an id below ${vocabularySize}`);
-      const most = candidates?.length ?? Math.max(0, logprobs);
-      if (one.top.length > most) throw wrong(`${one.top.length} alternatives`, `at most ${most}`);
-      const size = pooling === undefined ? undefined : hiddenSize;
-      if (one.embedding?.length !== size)
-        throw wrong(
-          `an embedding of ${one.embedding?.length ?? 0} numbers`,
-          size === undefined ? 'none' : `one of ${size}`,
-        );
-    }
-    if (sampled.size !== asked.sample || scored.size !== asked.score)
-      throw new PeerError(
-        `head: found ${sampled.size} tokens and ${scored.size} scored rows in pass ${pass}, expected ${asked.sample} and ${asked.score}`,
-      );
   }
 
   /** Gives a batch's rows what the head has found for them, and their memory back where they are through. */

@@ -200,10 +200,15 @@ export class SimulatedDevice implements Device {
   private send(event: SimulatedEvent, start: number, seconds: number): void {
     this.time.at(start + seconds, () => {
       if (event.outcome) return;
-      this.await(event, this.peersOf(event.task).send(event.task, new Float32Array(0)), () => ({
-        start,
-        end: start + seconds,
-      }));
+      const peers = this.peersOf(event.task);
+      const nothing = new Float32Array(0);
+      if (event.task.name === 'all_reduce')
+        // It has ended when the others' sums have come.
+        this.await(event, peers.reduce(event.task, nothing), () => ({
+          start,
+          end: Math.max(start + seconds, this.time.now),
+        }));
+      else this.await(event, peers.send(event.task, nothing), () => ({ start, end: start + seconds }));
     });
     this.waiting.set(event, () => {
       this.settle(event, { start, end: start, reason: 'cancelled' });

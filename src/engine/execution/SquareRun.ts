@@ -2,12 +2,12 @@ import type { Observable, Subscriber } from 'rxjs';
 import { errorOf } from '../../errors/errorOf.js';
 import type { Completion, Device } from '../grid/Device.js';
 import type { PageTable } from '../grid/PageTable.js';
-import { layerBounds, type Grid, type RowId, type Square } from '../grid/Square.js';
+import { type Grid, type RowId, type Square } from '../grid/Square.js';
 import type { TaskEvent, TaskName } from '../grid/Task.js';
 import type { Move, Movement } from '../memory/movement.js';
 import type { SteadySweeps } from '../memory/PagePool.js';
 import { PeerConnection, type Peers } from '../peers/PeerConnection.js';
-import type { HiddenMessage, PeerMessage } from '../peers/PeerMessage.js';
+import type { RunMessage } from '../peers/PeerMessage.js';
 import { HeldRows, type HeldRow, type HeldRowsSetup } from './HeldRows.js';
 import type { IssuedSquare } from './IssuedSquare.js';
 import { LastStores, type StageContext, type StageTask } from './StageContext.js';
@@ -66,7 +66,7 @@ export interface SquareSource<Result> {
   /** A page of the cache is kept for rows to come no longer. */
   freed?(page: number): void;
   /** From a peer. @throws PeerError for what it should not say */
-  received(message: Exclude<PeerMessage, HiddenMessage>): void;
+  received(message: RunMessage): void;
   /** The peer before will send nothing more. */
   sourceEnded(): void;
   /** The run ends: nothing more is issued. */
@@ -96,7 +96,7 @@ export class SquareRun<Row extends HeldRow, Result> implements RunOfSquares<Resu
     this.movement = movement;
     const connection =
       peers &&
-      new PeerConnection(peers, layerBounds(grid).embeds, grid.slots, {
+      new PeerConnection(peers, grid, {
         onMessage: (message) => {
           this.life.guarded(() => {
             this.source.received(message);

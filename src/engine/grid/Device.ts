@@ -62,10 +62,16 @@ export interface DevicePeers {
    */
   receive(task: Task): Promise<Received>;
   /**
-   * Hands on what a `store_activation` to a peer stores; resolves when it has been taken. To be called in order of the
-   * tasks.
+   * Hands on what a `store_activation` to a peer stores, or a `broadcast` sends; resolves when it has been taken. To be
+   * called in order of the tasks.
    */
   send(task: Task, hidden: Float32Array): Promise<void>;
+  /**
+   * Resolves to the sum of what all engines that share the task's layer have of an `all_reduce`; stays pending like
+   * `receive`. Of a slot one after another.
+   * @param values [tokens, hiddenSize], row-major: this engine's, which become the sum
+   */
+  reduce(task: Task, values: Float32Array): Promise<Float32Array>;
 }
 
 /**

@@ -36,6 +36,15 @@ export interface Square {
   readonly layer: number;
 }
 
+/** The share of each layer that an engine has, of several which go through the same squares. */
+export interface GridShare {
+  /** The first one, 0, embeds and samples. */
+  readonly index: number;
+  readonly of: number;
+  /** Sums of all shares that a layer takes: behind attention and feed-forward; 1 where these branches are parallel. */
+  readonly sums: 1 | 2;
+}
+
 /** The shape of a run: what a schedule may use. */
 export interface Grid {
   readonly layers: number;
@@ -45,6 +54,8 @@ export interface Grid {
    * count from 0.)
    */
   readonly part?: { readonly first: number; readonly of: number };
+  /** Where this engine has a share of each layer. Default: all of them. */
+  readonly share?: GridShare;
   /** Batches that share one sweep over the layers. */
   readonly slots: number;
   readonly rowsPerSlot: number;
@@ -62,15 +73,20 @@ export interface Grid {
 export interface LayerBounds {
   readonly first: number;
   readonly last: number;
-  /** The model's first layer is among them, before which tokens are embedded. */
+  /** The model's first layer is among them, before which tokens are embedded here. */
   readonly embeds: boolean;
-  /** The model's last layer is among them, after which tokens are sampled. */
+  /** The model's last layer is among them, after which tokens are sampled here. */
   readonly samples: boolean;
 }
 
-export function layerBounds({ layers, part = { first: 0, of: layers } }: Pick<Grid, 'layers' | 'part'>): LayerBounds {
+export function layerBounds({
+  layers,
+  part = { first: 0, of: layers },
+  share,
+}: Pick<Grid, 'layers' | 'part' | 'share'>): LayerBounds {
   const last = part.first + layers - 1;
-  return { first: part.first, last, embeds: part.first === 0, samples: last === part.of - 1 };
+  const leads = share === undefined || share.index === 0;
+  return { first: part.first, last, embeds: leads && part.first === 0, samples: leads && last === part.of - 1 };
 }
 
 /** Says which batch of a run it is. */

@@ -25,6 +25,8 @@ export const TASK_KINDS = {
   compute: { does: 'compute' },
   store_activation: { does: 'store', moves: 'activations' },
   store_cache: { does: 'store', moves: 'cache' },
+  broadcast: { does: 'other', moves: 'activations' },
+  all_reduce: { does: 'other', moves: 'activations' },
 } as const satisfies Readonly<Record<string, TaskKind>>;
 export type TaskName = keyof typeof TASK_KINDS;
 export type MoveName = {
@@ -60,8 +62,11 @@ export const QUEUE_NAMES = [
 ] as const;
 export type QueueName = (typeof QUEUE_NAMES)[number];
 
-/** Parts of a square's compute: tasks of their own, so that attention may run where the pages are. */
-export type ComputePart = 'embed' | 'project' | 'attend' | 'finish' | 'head';
+/**
+ * Parts of a square's compute: tasks of their own, so that attention may run where the pages are. Of a share of each
+ * layer `output`, `feedForward` and `add` are what `finish` is of whole ones.
+ */
+export type ComputePart = 'embed' | 'project' | 'attend' | 'finish' | 'head' | 'output' | 'feedForward' | 'add';
 
 /** One way over one link. */
 export interface Hop {

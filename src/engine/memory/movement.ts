@@ -77,6 +77,10 @@ export interface Movement {
   storeCache(square: Square, pagesOf: PageLookup): Move[][];
   loadActivation(square: Square): Move[][];
   storeActivation(square: Square): Move[][];
+  /** What of a square goes to the engines that share its layer, where there are some. Default: nothing. */
+  broadcast?(square: Square): Move | undefined;
+  /** For each sum of all engines' shares. */
+  allReduce?(square: Square): Move;
 }
 
 /**
@@ -163,5 +167,9 @@ function routesOf(movement: Movement, name: MoveName, square: Square, pagesOf: P
       return movement.storeActivation(square);
     case 'store_cache':
       return movement.storeCache(square, pagesOf);
+    // Between parts of compute: no input of it, and nothing that it leaves.
+    case 'broadcast':
+    case 'all_reduce':
+      return [];
   }
 }

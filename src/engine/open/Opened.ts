@@ -69,13 +69,14 @@ export function deviceOf(
   { runtime, settings, grid, gpu, cache, weights, activations }: Opened,
   { layerSpecs }: DecoderSpec,
 ): NativeDevice {
-  const { first, last } = layerBounds(grid);
+  const { first, last, embeds } = layerBounds(grid);
   return new NativeDevice(runtime, {
     weightBuffers: weights.buffers,
     cacheBuffers: gpu && fetches(gpu) ? gpu.options.cacheBuffers : cache.buffers,
     pageTokens: cache.pageTokens,
     ...(gpu && fetches(gpu) && { fetch: fetchRules(gpu, cache) }),
     firstLayer: first,
+    embeds,
     windows: layerSpecs.slice(first, last + 1).map(({ window }) => window),
     activations,
     storePath: weights.storePath,

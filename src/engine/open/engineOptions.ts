@@ -9,6 +9,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import type { ExpectedRows } from '../../ExpectedRows.js';
 import { WEIGHT_COMPRESSIONS } from '../../model/compressBindings.js';
 import type { LayerRange } from '../../model/partOf.js';
+import type { LayerShare } from '../../model/shareOf.js';
 import { BLOCK_LIMITS } from '../../plan/Policy.js';
 import { parseBytesOrNone, type Size } from '../../units.js';
 import { BLOCK_SCHEDULES, SCHEDULE_NAMES } from '../schedules/blockSchedules.js';
@@ -76,6 +77,13 @@ export const OPTION_TABLE = {
     value: { kind: 'other', check: checkLayerRange },
     defaultWords: 'all of them',
     about: "`{ first, count }`: these of the model's layers only, where other engines have the others",
+  },
+  tensorParallel: {
+    group: 'model',
+    value: { kind: 'other', check: checkLayerShare },
+    defaultWords: 'all of them',
+    about:
+      '`{ index, of }`: this share of the heads and columns of each layer only, where other engines have the others',
   },
   precision: {
     group: 'machine',
@@ -368,6 +376,16 @@ function checkLayerRange(name: string, value: unknown): void {
   const { first, count } = value as Partial<LayerRange>;
   if (first === undefined || count === undefined)
     throw new UsageError(`${name}: found ${found(value)}, expected first and count`);
+}
+
+/** Engines that share each layer. */
+const MOST_SHARES = 64;
+
+function checkLayerShare(name: string, value: unknown): void {
+  const checks: Readonly<Record<keyof LayerShare, Check>> = { index: whole(0), of: whole(2, MOST_SHARES) };
+  checkMembers(name, value, checks, `${name}.`);
+  const { index = NaN, of = NaN } = value as Partial<LayerShare>;
+  if (!(index < of)) throw new UsageError(`${name}: found ${foundJson(value)}, expected index and of, index below of`);
 }
 
 function checkShares(name: string, value: unknown): void {

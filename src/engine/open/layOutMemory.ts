@@ -46,6 +46,7 @@ const MIN_ROW_TOKENS = 512;
 /** One layer is computed while the next one is read. */
 export const WEIGHT_BUFFERS = 2;
 const LEAST_SQUARE = 16;
+const SUM_COPIES = 3;
 const COMPRESSED_CACHE = { '8bit': 'q8', '4bit': 'q4' } as const;
 
 /**
@@ -102,7 +103,7 @@ export function* smallerBlocks(
 ): Generator<EngineOptions> {
   yield planned;
   const { batchSize, batches, tokensPerSquare, compressWeights, compressCache } = given;
-  if (given.layers !== undefined) {
+  if (given.layers !== undefined || given.tensorParallel !== undefined) {
     // Engines that share a model's layers have to agree on their batches; of these they use as many as all have.
     if (batches === undefined)
       for (let fewer = (planned.batches ?? 1) - 1; fewer >= 1; fewer--) yield { ...planned, batches: fewer };
@@ -251,11 +252,12 @@ class BlockMemory {
 
   layout(plan: Plan, capBytes: number, host: HostPlan): MemoryLayout {
     const { settings, source, gpu, spill, onePage } = this;
-    const { layers, part } = source.decoder;
+    const { layers, part, share, residual } = source.decoder;
     const { slots, rowsPerSlot, tokensPerSquare } = settings.block;
     const grid: Grid = {
       layers,
       ...(part && { part: { first: part.firstLayer, of: part.modelLayers } }),
+      ...(share && { share: { index: share.index, of: share.of, sums: residual === 'parallel' ? 1 : 2 } }),
       slots,
       rowsPerSlot,
       tokensPerSquare,
@@ -360,8 +362,15 @@ class BlockMemory {
   }
 }
 
-/** Hidden states on their way from and to the engines of other layers: at most a square of each slot, each way. */
-function transitBytes({ part, layers, hiddenSize }: ModelSource['decoder'], { slots, tokensPerSquare }: Block): number {
+/**
+ * Hidden states on their way from and to the engines of other layers: at most a square of each slot, each way. Of sums
+ * that go round the engines of all shares: what is here, what goes and what has come.
+ */
+function transitBytes(
+  { part, share, layers, hiddenSize }: ModelSource['decoder'],
+  { slots, tokensPerSquare }: Block,
+): number {
+  if (share) return SUM_COPIES * slots * tokensPerSquare * hiddenSize * 4;
   if (!part) return 0;
   const ways = Number(part.firstLayer > 0) + Number(part.firstLayer + layers < part.modelLayers);
   return ways * slots * tokensPerSquare * hiddenSize * 4;

@@ -72,6 +72,8 @@ export interface PlanSources {
 
 /** An engine of few layers is none of so many engines: others have more of them, and need fewer batches. */
 const MOST_BATCHES_OF_PART = 8;
+/** While the sums of one batch go round the engines that share each layer, they compute the other one. */
+const BATCHES_OF_SHARE = 2;
 /** Rows of which nothing is known. */
 const UNKNOWN_ROWS: ExpectedRows = { promptTokens: 384, newTokens: 128 };
 /** Where their number is not known either, the work is that of so many. */
@@ -142,7 +144,7 @@ export async function planEngine(
     };
   };
   // Engines that share a model's layers have to agree on their blocks: none of them plans for itself.
-  if (options.layers !== undefined)
+  if (options.layers !== undefined || options.tensorParallel !== undefined)
     return { ...asIs(originOf(chosen)), options: { ...options, batches: options.batches ?? batchesOfPart(source) } };
   if (chosen === 'default') return asIs(originOf(chosen));
   if (onGpu) {
@@ -226,9 +228,10 @@ export async function planEngine(
 
 /**
  * So many batches keep an engine of some of the layers busy, if it has the most: while it computes one, the others are
- * with the other engines.
+ * with the other engines. Of an engine that has a share of each layer: enough to hide the sums' way.
  */
-function batchesOfPart({ decoder: { layers, part } }: ModelSource): number {
+function batchesOfPart({ decoder: { layers, part, share } }: ModelSource): number {
+  if (share) return BATCHES_OF_SHARE;
   return part ? Math.min(MOST_BATCHES_OF_PART, Math.ceil(part.modelLayers / layers)) : 1;
 }
 

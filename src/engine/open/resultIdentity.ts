@@ -29,6 +29,11 @@ export interface ResultIdentity extends Pick<Numerics, IdentityOption> {
    */
   readonly layers: LayerRange | null;
   /**
+   * Engines that have a share of each layer each: sums that one engine makes at once are made of so many. There where
+   * they do. The values of all of them are equal.
+   */
+  readonly shares?: number;
+  /**
    * `amx` rounds activations and weights of products to bfloat16; all other instruction sets give the same bits, and so
    * do all of them in float32.
    */
@@ -62,6 +67,7 @@ export interface IdentityFacts extends Numerics {
   readonly numerics: number;
   readonly model: string;
   readonly layers?: LayerRange | undefined;
+  readonly shares?: number | undefined;
   readonly gpu?:
     | (Pick<GpuIdentity, 'products' | 'cacheShare'> & {
         readonly facts: Pick<GpuFacts, 'name' | 'computeCapability'>;
@@ -72,11 +78,12 @@ export interface IdentityFacts extends Numerics {
 
 /** Pure. */
 export function resultIdentity(facts: IdentityFacts): ResultIdentity {
-  const { numerics, model, layers, precision, instructionSet, gpu } = facts;
+  const { numerics, model, layers, shares, precision, instructionSet, gpu } = facts;
   return {
     numerics,
     model,
     layers: layers ? { first: layers.first, count: layers.count } : null,
+    ...(shares !== undefined && { shares }),
     ...identityOptions(facts),
     // On a GPU it is the GPU that multiplies, and of all that the processor does products alone differ.
     instructions: instructionSet === 'amx' && precision === 'default' && !gpu ? 'amx' : 'others',
@@ -116,13 +123,14 @@ export function identityOf(
   model: string,
 ): ResultIdentity {
   const addon = loadAddon();
-  const { part, layers: count } = grid;
+  const { part, share, layers: count } = grid;
   const facts = gpu && addon.machine().gpus[gpu.options.device];
   return resultIdentity({
     ...settings.numerics,
     numerics: addon.numerics,
     model,
     layers: part && { first: part.first, count },
+    shares: share?.of,
     gpu: gpu &&
       facts && {
         facts,
@@ -153,6 +161,7 @@ export function foreseenIdentity({ options, settings }: RequestedOptions): Parti
     ...settings.numerics,
     numerics: loadAddon().numerics,
     model: '',
+    shares: options.tensorParallel?.of,
   });
   return {
     ...known,

@@ -62,9 +62,21 @@ export function requestedOptions(options: EngineOptions, machine: MachineFacts):
     throw new UsageError(
       `maxLatency: found ${maxLatency}, expected policy auto beside it: it says what a plan is searched for, and ${policy === 'default' ? 'with policy default nothing is planned' : 'a policy that is given is no search'}`,
     );
+  checkAlone(options);
   const all =
     typeof policy === 'object' ? { ...policyOptions(policy, gpuBytes(options.gpuMemory) > 0), ...options } : options;
   return { options: all, settings: settle(all, machine) };
+}
+
+/** @throws UsageError for a share of each layer beside what only whole layers can be */
+function checkAlone({ tensorParallel, layers, gpuMemory }: EngineOptions): void {
+  if (tensorParallel === undefined) return;
+  if (layers !== undefined)
+    throw new UsageError('tensorParallel: found one beside layers, expected one of them: a share is of all layers');
+  if (gpuBytes(gpuMemory) > 0)
+    throw new UsageError(
+      'tensorParallel: found one beside gpuMemory, expected one of them: shares of layers are computed by processors',
+    );
 }
 
 /**

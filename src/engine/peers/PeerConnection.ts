@@ -2,11 +2,12 @@ import { PeerError } from '../../errors/engineErrors.js';
 import { errorOf } from '../../errors/errorOf.js';
 import type { DevicePeers, Received } from '../grid/Device.js';
 import type { Task } from '../grid/Task.js';
-import { batchKey } from '../grid/Square.js';
+import { batchKey, layerBounds, type Grid } from '../grid/Square.js';
 import { checkMessage } from './checkMessage.js';
 import type { ActivationSink, ActivationSource } from './ActivationLink.js';
 import { SampledTokens } from './SampledTokens.js';
-import type { HiddenMessage, PeerMessage } from './PeerMessage.js';
+import type { HiddenMessage, PeerMessage, RunMessage } from './PeerMessage.js';
+import { PartialSums } from './PartialSums.js';
 
 /** The two ends that an engine holds. */
 export interface Peers {
@@ -18,7 +19,7 @@ export interface Peers {
 
 /** Who is told what comes in. */
 export interface ConnectionEvents {
-  readonly onMessage: (message: Exclude<PeerMessage, HiddenMessage>) => void;
+  readonly onMessage: (message: RunMessage) => void;
   /** The source has ended well. */
   readonly onEnd: () => void;
   readonly onFailure: (error: Error) => void;
@@ -43,21 +44,39 @@ export class PeerConnection implements DevicePeers {
   private held = 0;
   private awaited = 0;
   private roomCame: () => void = () => undefined;
+  private readonly embeds: boolean;
+  private readonly mostHeld: number;
+  /** Hidden states go on to the engine behind: each has a share of the same layers. */
+  private readonly forwards: boolean;
+  private readonly sums: PartialSums | undefined;
   private closed = false;
   private started = false;
   private sourceEnded = false;
 
   /**
-   * @param embeds the model's first layer is here: what comes in are tokens
-   * @param mostHeld batches whose hidden states may wait here; twice as many while others are waited for, which an
-   * engine whose stages let slots pass each other may send later
+   * @param grid where the model's first layer is here what comes in are tokens
+   * and of so many slots hidden states may wait here; twice as many while others are waited for, which an engine whose
+   * stages let slots pass each other may send later
    */
   constructor(
     peers: Peers,
-    private readonly embeds: boolean,
-    private readonly mostHeld: number,
+    { layers, part, share, slots }: Pick<Grid, 'layers' | 'part' | 'share' | 'slots'>,
     private readonly events: ConnectionEvents,
   ) {
+    this.embeds = layerBounds({ layers, ...(part && { part }), ...(share && { share }) }).embeds;
+    this.mostHeld = slots;
+    this.forwards = share !== undefined && share.index > 0 && share.index < share.of - 1;
+    this.sums =
+      share &&
+      new PartialSums(share, slots, {
+        send: (message) => {
+          this.post(message);
+        },
+        // It may be behind what is held.
+        awaited: () => {
+          this.roomCame();
+        },
+      });
     this.source = peers.source[Symbol.asyncIterator]();
     this.sink = peers.sink;
   }
@@ -98,6 +117,11 @@ export class PeerConnection implements DevicePeers {
     await this.deliver({ kind: 'hidden', pass, slot, hidden });
   }
 
+  reduce(task: Task, values: Float32Array): Promise<Float32Array> {
+    if (!this.sums) return Promise.reject(new PeerError('partial: found layers that nobody shares, expected shares'));
+    return this.sums.reduce(task, values);
+  }
+
   /** Sends what need not be waited for; a failure is the run's. */
   post(message: PeerMessage): void {
     this.deliver(message).catch((error: unknown) => {
@@ -114,6 +138,7 @@ export class PeerConnection implements DevicePeers {
     this.closed = true;
     this.sink.close(error);
     this.arrivals.clear();
+    this.sums?.close();
     this.roomCame();
     if (error && !this.sourceEnded) this.source.return?.().catch(() => undefined);
     else this.start();
@@ -131,7 +156,7 @@ export class PeerConnection implements DevicePeers {
   private async read(): Promise<void> {
     try {
       for (;;) {
-        while (this.held >= this.mostHeld && this.awaited === 0 && !this.closed)
+        while (this.held >= this.mostHeld && this.awaited === 0 && !this.sums?.awaits && !this.closed)
           await new Promise<void>((resolve) => (this.roomCame = resolve));
         const step = await this.source.next();
         if (step.done === true) {
@@ -141,8 +166,13 @@ export class PeerConnection implements DevicePeers {
         }
         if (this.closed) continue;
         const message = checkMessage(step.value);
-        if (message.kind === 'hidden') this.arrive(message);
-        else {
+        if (message.kind === 'hidden') {
+          if (this.forwards) this.post({ ...message, hidden: message.hidden.slice() });
+          this.arrive(message);
+        } else if (message.kind === 'partial') {
+          if (!this.sums) throw new PeerError('message: found "partial", expected none: nobody shares these layers');
+          this.sums.arrive(message);
+        } else {
           if (message.kind === 'sweep') for (const batch of message.batches) this.announced.add(batchKey(batch));
           this.events.onMessage(message);
         }

@@ -55,6 +55,8 @@ export interface BeginMessage {
   readonly pages: PageCounts;
   /** Whether every engine up to here can have a page in the tables of several rows. */
   readonly sharesPages: boolean;
+  /** Of engines that share each layer: which share the next engine has to have, of how many; `of` once all are here. */
+  readonly share?: { readonly next: number; readonly of: number };
 }
 
 /** A row was admitted, or a prefix of rows to come: each engine makes room for it as it grows. */
@@ -107,6 +109,21 @@ export interface HiddenMessage {
   readonly hidden: Float32Array;
 }
 
+/**
+ * What an engine's share of a layer adds to the hidden states of a batch, in part or summed already, on its way round
+ * the engines that share the layer: see `ringSum`.
+ */
+export interface PartialMessage {
+  readonly kind: 'partial';
+  readonly pass: number;
+  readonly slot: number;
+  readonly layer: number;
+  /** Of the sum: a batch has no two at once, and all of a slot come in order. */
+  readonly step: number;
+  /** The receiver's from now on. */
+  readonly values: Float32Array;
+}
+
 /** What the last engine found for a batch; one for every batch, also where none of its rows sampled or scored. */
 export interface HeadMessage {
   readonly kind: 'head';
@@ -124,7 +141,11 @@ export interface CloseMessage {
 /**
  * What engines that share a model tell each other, in this order: `begin`; then for each row `open`, the `sweep`s that
  * hold it, their `hidden` states, `close`; and `free` for each page that rows shared. `head` goes from the last engine
- * to the first one. All of it is plain data (maps and typed arrays included), as structured clones carry it.
+ * to the first one; where engines share each layer, that one finds it itself, and `partial` sums go round instead. All
+ * of it is plain data (maps and typed arrays included), as structured clones carry it.
  */
 export type PeerMessage =
-  BeginMessage | OpenMessage | SweepMessage | HiddenMessage | HeadMessage | CloseMessage | FreeMessage;
+  BeginMessage | OpenMessage | SweepMessage | HiddenMessage | PartialMessage | HeadMessage | CloseMessage | FreeMessage;
+
+/** What runs hear of: the others are data that tasks wait for. */
+export type RunMessage = Exclude<PeerMessage, HiddenMessage | PartialMessage>;

@@ -2,6 +2,7 @@ import { PeerError } from '../../errors/engineErrors.js';
 import { least } from '../grid/pageCounts.js';
 import type { BeginMessage } from './PeerMessage.js';
 import type { DecoderSpec } from '../../model/DecoderSpec.js';
+import type { LayerShare } from '../../model/shareOf.js';
 import { fetches } from '../open/gpuMemory.js';
 import type { Opened } from '../open/Opened.js';
 import { layerBounds } from '../grid/Square.js';
@@ -12,11 +13,19 @@ export interface PeerFacts extends Pick<
   'model' | 'grid' | 'streams' | 'cache' | 'pages' | 'sharesPages'
 > {
   readonly layers: { readonly first: number; readonly count: number };
+  /** Of an engine that has a share of each layer. */
+  readonly share?: LayerShare;
 }
 
 /** What the engine of the first layers sends round the ring. Pure. */
-export function beginOf({ layers, ...facts }: PeerFacts): BeginMessage {
-  return { kind: 'begin', ...facts, engines: 1, nextLayer: layers.first + layers.count };
+export function beginOf({ layers, share, ...facts }: PeerFacts): BeginMessage {
+  return {
+    kind: 'begin',
+    ...facts,
+    engines: 1,
+    nextLayer: layers.first + layers.count,
+    ...(share && { share: { next: share.index + 1, of: share.of } }),
+  };
 }
 
 /**
@@ -25,11 +34,14 @@ export function beginOf({ layers, ...facts }: PeerFacts): BeginMessage {
  */
 export function acceptBegin(
   begin: BeginMessage,
-  { model, layers, grid, streams, cache, pages, sharesPages }: PeerFacts,
+  { model, layers, share, grid, streams, cache, pages, sharesPages }: PeerFacts,
 ): BeginMessage {
+  const ours = share
+    ? `share ${share.index} of ${share.of}`
+    : `layers ${layers.first} to ${layers.first + layers.count - 1}`;
   const refuse = (what: string, found: unknown, expected: unknown): never => {
     throw new PeerError(
-      `${what}: found ${JSON.stringify(found)}, expected ${JSON.stringify(expected)} as in the engine of layers ${layers.first} to ${layers.first + layers.count - 1}`,
+      `${what}: found ${JSON.stringify(found) ?? 'none'}, expected ${JSON.stringify(expected) ?? 'none'} as in the engine of ${ours}`,
     );
   };
   for (const key of ['family', 'layers', 'hiddenSize', 'vocabularySize', 'contents'] as const) {
@@ -41,17 +53,21 @@ export function acceptBegin(
   // need not fit on another's.
   const [gpuShare, ownShare] = [begin.cache.gpuShare ?? 0, cache.gpuShare ?? 0];
   if (gpuShare !== ownShare) refuse('cache share on the GPU (the option cache says it)', gpuShare, ownShare);
-  if (begin.nextLayer !== layers.first) refuse('next layer', begin.nextLayer, layers.first);
+  if (begin.share?.of !== share?.of) refuse('tensorParallel.of', begin.share?.of, share?.of);
+  if (begin.share?.next !== share?.index) refuse('next share', begin.share?.next, share?.index);
+  const nextLayer = share ? model.layers : layers.first;
+  if (begin.nextLayer !== nextLayer) refuse('next layer', begin.nextLayer, nextLayer);
   for (const key of ['rowsPerSlot', 'tokensPerSquare'] as const) {
     if (!(begin.grid[key] <= grid[key]))
       throw new PeerError(
-        `${key}: found ${begin.grid[key]} in the engine of the first layers, expected at most the ${grid[key]} of layers ${layers.first} to ${layers.first + layers.count - 1}`,
+        `${key}: found ${begin.grid[key]} in the engine of the first ${share ? 'share' : 'layers'}, expected at most the ${grid[key]} of ${ours}`,
       );
   }
   const fetched = Math.min(begin.cache.mostFetchedPages ?? Infinity, cache.mostFetchedPages ?? Infinity);
   return {
     ...begin,
     nextLayer: layers.first + layers.count,
+    ...(share && { share: { next: share.index + 1, of: share.of } }),
     cache: { ...begin.cache, ...(Number.isFinite(fetched) && { mostFetchedPages: fetched }) },
     grid: { ...begin.grid, slots: Math.min(begin.grid.slots, grid.slots) },
     engines: begin.engines + 1,
@@ -68,9 +84,11 @@ export function peerFacts(
   contents: string,
 ): PeerFacts {
   const { layers, hiddenSize, vocabularySize, family } = decoder;
+  const { share } = grid;
   return {
     model: { layers, hiddenSize, vocabularySize, family, contents },
     layers: { first: layerBounds(grid).first, count: grid.layers },
+    ...(share && { share: { index: share.index, of: share.of } }),
     grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
     streams: weights.streamedBytes.some((bytes) => bytes > 0),
     cache: {

@@ -14,7 +14,7 @@ const POOLINGS: readonly unknown[] = ['last', 'mean', 'first'];
  * to say.
  */
 const KINDS: Readonly<Record<PeerMessage['kind'], (message: Fields) => void>> = {
-  begin({ model, nextLayer, grid, engines, streams, cache, pages, sharesPages }) {
+  begin({ model, nextLayer, grid, engines, streams, cache, pages, sharesPages, share }) {
     const { family, contents } = wholes('begin.model', model, 'layers', 'hiddenSize', 'vocabularySize');
     if (typeof family !== 'string') throw wrong('begin.model.family', family, 'a name');
     if (typeof contents !== 'string') throw wrong('begin.model.contents', contents, 'a hash');
@@ -28,6 +28,7 @@ const KINDS: Readonly<Record<PeerMessage['kind'], (message: Fields) => void>> = 
     if (mostFetchedPages !== undefined) whole('begin.cache.mostFetchedPages', mostFetchedPages, 1);
     wholes('begin.pages', pages, 'gpu', 'memory', 'disk');
     truth('begin.sharesPages', sharesPages);
+    if (share !== undefined) wholes('begin.share', share, 'next', 'of');
   },
   open({ row, sequence, newTokens, prefix = false, sharing }) {
     whole('open.row', row);
@@ -65,6 +66,10 @@ const KINDS: Readonly<Record<PeerMessage['kind'], (message: Fields) => void>> = 
   hidden(message) {
     const { hidden } = wholes('hidden', message, 'pass', 'slot');
     if (!types.isFloat32Array(hidden)) throw wrong('hidden.hidden', hidden, 'a Float32Array');
+  },
+  partial(message) {
+    const { values } = wholes('partial', message, 'pass', 'slot', 'layer', 'step');
+    if (!types.isFloat32Array(values)) throw wrong('partial.values', values, 'a Float32Array');
   },
   head(message) {
     const { output } = wholes('head', message, 'pass', 'slot');

@@ -26,7 +26,7 @@ function wrong(end: keyof Peers, value: unknown, expected: string): UsageError {
  * @param schedule its name
  */
 export function checkLayers(
-  { part, slots }: Pick<Grid, 'part' | 'slots'>,
+  { part, share, slots }: Pick<Grid, 'part' | 'share' | 'slots'>,
   {
     peers,
     microBatches,
@@ -34,7 +34,18 @@ export function checkLayers(
   }: { readonly peers?: Peers; readonly microBatches?: number } & Pick<GenerateOptions, 'reuse'> = {},
   schedule = '',
 ): void {
-  if (!part && peers) throw new UsageError('peers: found some, expected none: this engine has all layers of the model');
+  if (!part && !share && peers)
+    throw new UsageError('peers: found some, expected none: this engine has all layers of the model');
+  if (share && share.index > 0)
+    throw new UsageError(
+      `tensorParallel: found an engine of share ${share.index}, expected that of share 0: only there rows come in; this one can follow`,
+    );
+  if (share && !peers)
+    throw new UsageError('peers: found none, expected a source and a sink: this engine has a share of each layer only');
+  if (share && microBatches !== undefined && microBatches > 1)
+    throw new UsageError(
+      `microBatches: found ${microBatches} beside shares of each layer, expected 1: all engines compute the same batch at once`,
+    );
   if (part && part.first > 0)
     throw new UsageError(
       'layers: found an engine of later layers, expected one that has the first: only there rows come in; this one can follow',

@@ -101,7 +101,7 @@ export class EngineRuns {
       score: host.score,
       composed: (options, read) => this.composed(options, read),
     });
-    this.grammars = new Grammars(loadAddon(), tokenizer, decoder.vocabularySize, opened.grid.part !== undefined);
+    this.grammars = new Grammars(loadAddon(), tokenizer, decoder.vocabularySize, sharesModel(opened.grid));
   }
 
   /** @throws UsageError for what can be told before a row is read */
@@ -339,10 +339,15 @@ export class EngineRuns {
     const { source, resultIdentity } = this.host;
     const { hiddenSize, vocabularySize, contextTokens } = source.decoder;
     const { layers: _ours, ...identity } = resultIdentity;
-    const { layers: count, part, slots, rowsPerSlot, tokensPerSquare } = this.opened.grid;
+    const { layers: count, part, share, slots, rowsPerSlot, tokensPerSquare } = this.opened.grid;
     return {
       identity,
-      layers: { first: part?.first ?? 0, count, of: part?.of ?? count },
+      layers: {
+        first: part?.first ?? 0,
+        count,
+        of: part?.of ?? count,
+        ...(share && { share: share.index, shares: share.of }),
+      },
       block: { slots, rowsPerSlot, tokensPerSquare },
       hiddenSize,
       vocabularySize,
@@ -355,15 +360,26 @@ export class EngineRuns {
   }
 }
 
+/** Whether other engines have what of the model is not here. */
+function sharesModel({ part, share }: Grid): boolean {
+  return part !== undefined || share !== undefined;
+}
+
 /** @throws UsageError unless the engine has the model's first layers, or has not, as is wanted */
 function checkEmbeds(what: string, grid: Grid, wanted: boolean): void {
   const { embeds } = layerBounds(grid);
-  if (embeds !== wanted)
+  if (embeds === wanted) return;
+  if (grid.share)
     throw new UsageError(
       embeds
-        ? `${what}: found an engine of the first layers, expected one of later layers; the first one generates`
-        : `${what}: found an engine of later layers, expected the one of the first layers; this one can follow`,
+        ? `${what}: found the engine of share 0, expected one of another share; the first one generates`
+        : `${what}: found an engine of share ${grid.share.index}, expected that of share 0; this one can follow`,
     );
+  throw new UsageError(
+    embeds
+      ? `${what}: found an engine of the first layers, expected one of later layers; the first one generates`
+      : `${what}: found an engine of later layers, expected the one of the first layers; this one can follow`,
+  );
 }
 
 interface StartOptions {

@@ -150,7 +150,28 @@ function checkLives(records: readonly PathRecord[], lives: NonNullable<PathRules
 }
 
 /** The parts of a square's compute, in order; several tasks may do one part side by side. */
-const PARTS = ['embed', 'project', 'attend', 'finish', 'head'] as const;
+const PARTS = ['embed', 'project', 'attend', 'finish', 'output', 'feedForward', 'add', 'head'] as const;
+
+/** Whether a square of a grid has a part. */
+function hasPart(grid: Grid, layer: number, part: (typeof PARTS)[number]): boolean {
+  const { first, last, embeds, samples } = layerBounds(grid);
+  switch (part) {
+    case 'embed':
+      return embeds && layer === first;
+    case 'project':
+    case 'attend':
+      return true;
+    case 'finish':
+      return grid.share === undefined;
+    case 'output':
+    case 'add':
+      return grid.share !== undefined;
+    case 'feedForward':
+      return grid.share?.sums === 2;
+    case 'head':
+      return samples && layer === last;
+  }
+}
 
 /**
  * Each part of a square's compute takes what the part before it has found. Squares whose compute is one task are not
@@ -162,12 +183,10 @@ export function checkComputeParts(grid: Grid, { square, parts }: ComputeSpan): v
     if (parts.length > 1) throw new ScheduleError('complete', `${whereIs(square)}: computed a second time`);
     return;
   }
-  const { first, last, embeds, samples } = layerBounds(grid);
   let ended = -Infinity;
   for (const part of PARTS) {
     const tasks = parts.filter((each) => each.part === part);
-    const expected =
-      part === 'embed' ? embeds && square.layer === first : part === 'head' ? samples && square.layer === last : true;
+    const expected = hasPart(grid, square.layer, part);
     if (expected !== tasks.length > 0)
       throw new ScheduleError(
         'complete',

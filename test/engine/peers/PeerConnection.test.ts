@@ -24,7 +24,8 @@ function connected(embeds = false): {
   const [there, back] = [activationLink({ capacity: 100 }), activationLink()];
   let fail: (error: Error) => void = () => undefined;
   const failure = new Promise<Error>((resolve) => (fail = resolve));
-  const connection = new PeerConnection({ source: there.source, sink: back.sink }, embeds, SLOTS, {
+  const grid = { layers: 1, part: { first: embeds ? 0 : 1, of: 2 }, slots: SLOTS };
+  const connection = new PeerConnection({ source: there.source, sink: back.sink }, grid, {
     onMessage: () => undefined,
     onEnd: () => undefined,
     onFailure: (error) => fail(error),

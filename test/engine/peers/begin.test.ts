@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { beginOf, acceptBegin, type PeerFacts } from '../../../src/engine/peers/begin.js';
 
 const facts = (first: number, sharesPages: boolean, slots = 1, streams = false): PeerFacts => ({
@@ -46,4 +46,27 @@ test('a row comes to GPUs with no more pages than each of them has room for', ()
   expect(round(undefined, 5, undefined)).toBe(5);
   expect(round(7, undefined, 6)).toBe(6);
   expect(round(3, 4, 5)).toBe(3);
+});
+
+describe('engines that share each layer', () => {
+  const shared = (index: number, of: number): PeerFacts => ({
+    ...facts(0, true),
+    layers: { first: 0, count: 3 },
+    share: { index, of },
+  });
+
+  test('follow one another', () => {
+    const begun = acceptBegin(beginOf(shared(0, 3)), shared(1, 3));
+    expect(begun).toMatchObject({ engines: 2, nextLayer: 3, share: { next: 2, of: 3 } });
+    expect(acceptBegin(begun, shared(2, 3))).toMatchObject({ engines: 3, share: { next: 3, of: 3 } });
+  });
+
+  test.each([
+    [shared(0, 3), shared(2, 3), 'next share: found 1, expected 2 as in the engine of share 2 of 3'],
+    [shared(0, 2), shared(1, 3), 'tensorParallel.of: found 2, expected 3'],
+    [facts(0, true), shared(1, 3), 'tensorParallel.of: found none, expected 3'],
+    [shared(0, 3), facts(1, true), 'tensorParallel.of: found 3, expected none'],
+  ])('not others', (first, second, message) => {
+    expect(() => acceptBegin(beginOf(first), second)).toThrow(message);
+  });
 });

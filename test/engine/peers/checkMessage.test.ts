@@ -36,6 +36,7 @@ const GOOD = {
   },
   prefix: { kind: 'open', row: 1, newTokens: 0, sequence, prefix: true, sharing: { pages: [], own: [] } },
   sweep: { kind: 'sweep', interleaved: true, batches: [{ pass: 0, slot: 0, rows: [range] }] },
+  partial: { kind: 'partial', pass: 0, slot: 0, layer: 1, step: 0, values: new Float32Array(16) },
   hidden: { kind: 'hidden', pass: 0, slot: 0, hidden: new Float32Array(16) },
   head: {
     kind: 'head',
@@ -58,7 +59,13 @@ describe('checkMessage', () => {
 
   test.each<[unknown, string]>([
     [undefined, 'message: found undefined, expected an object'],
-    [{ kind: 'toString' }, 'message.kind: found "toString", expected begin, open, sweep, hidden, head, close, free'],
+    [{ ...GOOD.partial, values: [1] }, 'partial.values: found an array of 1, expected a Float32Array'],
+    [{ ...GOOD.partial, layer: -1 }, 'partial.layer: found -1, expected a whole number of at least 0'],
+    [{ ...GOOD.begin, share: { next: 1 } }, 'begin.share.of: found undefined, expected a whole number of at least 0'],
+    [
+      { kind: 'toString' },
+      'message.kind: found "toString", expected begin, open, sweep, hidden, partial, head, close, free',
+    ],
     [
       { ...GOOD.begin, pages: { gpu: 0, memory: NaN, disk: 0 } },
       'begin.pages.memory: found NaN, expected a whole number of at least 0',

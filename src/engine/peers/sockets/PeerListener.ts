@@ -9,14 +9,14 @@ import { dialPeer } from './dialPeer.js';
 import type { EngineFacts } from './EngineFacts.js';
 import { FrameConnection } from './FrameConnection.js';
 import { answer, checkFit, greeted, refuse, welcomeOf, type Hello } from './handshake.js';
-import { hasLast } from './layerPlace.js';
+import { isLast } from './layerPlace.js';
 import { messageLimits, mostUntakenBytes } from './messageLimits.js';
 import { addressWords, parsePeerAddress, type PeerAddress } from './PeerAddress.js';
 import { tlsOptions } from './PeerSecurity.js';
 import { reach } from './reach.js';
 import { SocketSink } from './SocketSink.js';
 import { SocketSource } from './SocketSource.js';
-import { checkListenOptions, SOCKET_OPTIONS, type ListenOptions } from './SocketOptions.js';
+import { checkHiddenStates, checkListenOptions, SOCKET_OPTIONS, type ListenOptions } from './SocketOptions.js';
 import { StallWatch } from './StallWatch.js';
 import { freeUnixSocket, ownUnixSocket } from './unixSocket.js';
 import { within } from './within.js';
@@ -62,6 +62,7 @@ export class PeerListener implements AsyncDisposable {
    */
   static async open(engine: ListeningEngine, address: string, options: ListenOptions = {}): Promise<PeerListener> {
     checkListenOptions(options);
+    checkHiddenStates(engine.facts.layers, options.hiddenStates);
     const where = parsePeerAddress(address);
     const endpoint = await reach(where, options);
     if ('path' in endpoint) await freeUnixSocket(endpoint.path);
@@ -175,7 +176,7 @@ export class PeerListener implements AsyncDisposable {
       await within(connection, { seconds, signal: this.interrupt.signal }, 'end of the run that is under way', () =>
         Promise.race([before, connection.lost()]),
       );
-      const behind = hasLast(facts.layers)
+      const behind = isLast(facts.layers)
         ? await this.resultsTo(connection, hello)
         : await this.nextOf(connection, hello);
       const source = new SocketSource(

@@ -2,6 +2,8 @@ import { checkMembers, type Check } from '../../../arguments/checkMembers.js';
 import { checkFunction, checkSignal } from '../../../arguments/checks.js';
 import { number, oneOf } from '../../../arguments/memberChecks.js';
 import { HIDDEN_STATES, type HiddenStates } from '../../grid/HiddenStates.js';
+import { UsageError } from '../../../errors/UsageError.js';
+import type { LayerPlace } from './layerPlace.js';
 import { checkSecurity, type PeerSecurity } from './PeerSecurity.js';
 
 /** How engines reach each other over sockets. */
@@ -70,6 +72,14 @@ const LISTEN_CHECKS: Readonly<Record<keyof ListenOptions, Check>> = {
 export function checkSocketOptions(options: unknown): asserts options is SocketOptions {
   checkMembers('options', options, CHECKS);
   checkSecurity(options);
+}
+
+/** @throws UsageError for hidden states that would not be the same in all engines which share each layer */
+export function checkHiddenStates({ shares }: LayerPlace, hiddenStates?: HiddenStates): void {
+  if (shares !== undefined && hiddenStates === 'bfloat16')
+    throw new UsageError(
+      'hiddenStates: found bfloat16 beside tensorParallel, expected float32: all engines go on with the same sums',
+    );
 }
 
 /** @throws UsageError */

@@ -21,14 +21,15 @@ export class StallWatch {
   /** @param first whether this is the engine of the first layers, whose results come back */
   sent({ kind }: Pick<PeerMessage, 'kind'>, first: boolean): void {
     this.movedAt = this.now();
-    if (first && (kind === 'hidden' || kind === 'begin')) this.due++;
+    // Each partial sum that goes is answered by one that comes.
+    if (kind === 'partial' || (first && (kind === 'hidden' || kind === 'begin'))) this.due++;
   }
 
   received(message: PeerMessage, first: boolean): void {
     this.movedAt = this.now();
     this.movedOnce = true;
     if (!first && message.kind === 'sweep') this.due += message.batches.length;
-    else if (first || message.kind === 'hidden') this.due = Math.max(0, this.due - 1);
+    else if (first || message.kind === 'hidden' || message.kind === 'partial') this.due = Math.max(0, this.due - 1);
   }
 
   /** No message follows those that were sent: the ring's end comes back, whatever comes before it. */

@@ -9,7 +9,7 @@ import { messageLimits, mostUntakenBytes } from './messageLimits.js';
 import { addressWords, parsePeerAddress, type PeerAddress } from './PeerAddress.js';
 import { SocketSink } from './SocketSink.js';
 import { SocketSource } from './SocketSource.js';
-import { checkSocketOptions, SOCKET_OPTIONS, type SocketOptions } from './SocketOptions.js';
+import { checkHiddenStates, checkSocketOptions, SOCKET_OPTIONS, type SocketOptions } from './SocketOptions.js';
 import { StallWatch } from './StallWatch.js';
 
 const MOST_PEERS = 64;
@@ -40,6 +40,7 @@ export async function connectPeers(
   options: SocketOptions = {},
 ): Promise<ConnectedPeers> {
   checkSocketOptions(options);
+  checkHiddenStates(facts.layers, options.hiddenStates);
   const [next, ...behind] = parseAddresses('addresses', addresses);
   const last = behind.at(-1) ?? next;
   if (!next || !last) throw new UsageError('addresses: found none, expected one at least');
@@ -69,7 +70,8 @@ export async function connectPeers(
       hiddenStates,
       mostUntakenBytes(facts),
       (message) => {
-        watch.sent(message, true);
+        // Where engines share each layer no head comes back.
+        watch.sent(message, message.kind !== 'hidden' || facts.layers.shares === undefined);
       },
       () => {
         watch.closed();

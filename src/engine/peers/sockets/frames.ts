@@ -20,6 +20,7 @@ export const FRAME_NAMES = [
   'head',
   'close',
   'free',
+  'partial',
 ] as const satisfies readonly (PeerMessage['kind'] | 'hello' | 'welcome' | 'refused' | 'ping' | 'credit' | 'end')[];
 export type FrameName = (typeof FRAME_NAMES)[number];
 

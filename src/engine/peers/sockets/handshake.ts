@@ -3,12 +3,12 @@ import { PeerError } from '../../../errors/engineErrors.js';
 import type { BlockShape } from '../PeerMessage.js';
 import { ByteReader } from './ByteReader.js';
 import { ByteWriter } from './ByteWriter.js';
-import { list, map, oneOf, record, text, whole, type Codec } from './codecs.js';
+import { list, map, oneOf, optional, record, text, whole, type Codec } from './codecs.js';
 import type { EngineFacts } from './EngineFacts.js';
 import type { Frame, FrameConnection } from './FrameConnection.js';
 import type { FrameLimits, FrameName } from './frames.js';
 import type { HiddenStates } from '../../grid/HiddenStates.js';
-import { hasLast, layerBehind, layerWords, type LayerPlace } from './layerPlace.js';
+import { behindWords, follows, isFirst, isLast, layerWords, type LayerPlace } from './layerPlace.js';
 import { block } from './messageCodecs.js';
 import { REASON_BYTES } from './messageLimits.js';
 import { MOST_ADDRESS_CHARACTERS } from './PeerAddress.js';
@@ -43,7 +43,13 @@ const FACT_BYTES = 1024;
 const MOST_FACTS = 1024;
 const KIB = 2 ** 10;
 
-const layers: Codec<LayerPlace> = record<LayerPlace>({ first: whole, count: whole, of: whole });
+const layers: Codec<LayerPlace> = record<LayerPlace>({
+  first: whole,
+  count: whole,
+  of: whole,
+  share: optional(whole),
+  shares: optional(whole),
+});
 const identity = map(text(NAME_BYTES), text(FACT_BYTES), MOST_FACTS);
 
 const HELLO: Codec<Hello> = record<Hello>({
@@ -164,13 +170,16 @@ export function checkFit(
         `${peer}: ${name}: found ${found ?? 'nothing'}, expected ${expected ?? 'nothing'}: engines that share a model have to give the same bits`,
       );
   }
-  const joined = role === 'forward' ? behind.first === layerBehind(before) : hasLast(behind) && before.first === 0;
-  if (!joined || behind.of !== before.of)
+  const joined =
+    role === 'forward'
+      ? follows(before, behind)
+      : isLast(behind) && isFirst(before) && behind.of === before.of && behind.shares === before.shares;
+  if (!joined)
     throw new PeerError(
       `${peer}: found ${layerWords(behind)}, expected ${
         role === 'forward'
-          ? `the engine of layer ${layerBehind(before)} and those behind it, of ${before.of}`
-          : `the engine of the model's last layers`
-      }: the engines of a ring are named in the order of their layers`,
+          ? behindWords(before)
+          : `the engine of the model's last ${before.shares === undefined ? 'layers' : 'share'}`
+      }: the engines of a ring are named in the order of their ${before.shares === undefined ? 'layers' : 'shares'}`,
     );
 }

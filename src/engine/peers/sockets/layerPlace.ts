@@ -1,21 +1,45 @@
-/** Which of a model's layers an engine has. */
+/** Which of a model's layers an engine has; or which share of all of them, from 0, of how many. */
 export interface LayerPlace {
   readonly first: number;
   readonly count: number;
   /** The model's layers in all. */
   readonly of: number;
+  readonly share?: number;
+  readonly shares?: number;
 }
 
-/** The layer that the engine behind has to begin with. */
-export function layerBehind({ first, count }: LayerPlace): number {
+/** Whether `behind` is what the engine behind one with `before` has to have. */
+export function follows(before: LayerPlace, behind: LayerPlace): boolean {
+  if (before.of !== behind.of || before.shares !== behind.shares) return false;
+  return before.shares === undefined ? behind.first === layerBehind(before) : behind.share === shareBehind(before);
+}
+
+/** Whether the ring ends with it. */
+export function isLast(place: LayerPlace): boolean {
+  return place.shares === undefined ? layerBehind(place) === place.of : shareBehind(place) === place.shares;
+}
+
+/** Whether the ring begins with it. */
+export function isFirst({ first, share = 0 }: LayerPlace): boolean {
+  return first === 0 && share === 0;
+}
+
+/** `layers 4 to 7 of 12`, counted from 0; `share 1 of 2`. */
+export function layerWords({ first, count, of, share, shares }: LayerPlace): string {
+  return shares === undefined ? `layers ${first} to ${first + count - 1} of ${of}` : `share ${share} of ${shares}`;
+}
+
+/** What the engine behind has to have, in words. */
+export function behindWords(before: LayerPlace): string {
+  return before.shares === undefined
+    ? `the engine of layer ${layerBehind(before)} and those behind it, of ${before.of}`
+    : `the engine of share ${shareBehind(before)} of ${before.shares}`;
+}
+
+function layerBehind({ first, count }: LayerPlace): number {
   return first + count;
 }
 
-export function hasLast(layers: LayerPlace): boolean {
-  return layerBehind(layers) === layers.of;
-}
-
-/** `layers 4 to 7 of 12`, counted from 0. */
-export function layerWords({ first, count, of }: LayerPlace): string {
-  return `layers ${first} to ${first + count - 1} of ${of}`;
+function shareBehind({ share = 0 }: LayerPlace): number {
+  return share + 1;
 }

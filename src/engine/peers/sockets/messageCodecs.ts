@@ -103,6 +103,7 @@ const CODECS: MessageCodecs = {
     }),
     pages: record<PageCounts>({ gpu: whole, memory: whole, disk: whole }),
     sharesPages: truth,
+    share: optional(record<NonNullable<BeginMessage['share']>>({ next: whole, of: whole })),
   }),
   open: record<Body<'open'>>({
     row: whole,
@@ -119,6 +120,7 @@ const CODECS: MessageCodecs = {
   }),
   sweep: record<Body<'sweep'>>({ batches: list(batch), interleaved: truth }),
   hidden: record<Body<'hidden'>>({ pass: whole, slot: whole, hidden: floats }),
+  partial: record<Body<'partial'>>({ pass: whole, slot: whole, layer: whole, step: whole, values: floats }),
   head: record<Body<'head'>>({ pass: whole, slot: whole, output }),
   close: record<Body<'close'>>({ row: whole }),
   free: record<Body<'free'>>({ page: whole }),

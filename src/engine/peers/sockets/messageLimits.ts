@@ -12,7 +12,7 @@ const RANGE_BYTES = 5 * WHOLE_BYTES + 2;
 const SAMPLED_BYTES = 5 * WHOLE_BYTES;
 /** Of one of these. */
 const OTHER_BYTES = 2 * WHOLE_BYTES;
-/** No frame but that of hidden states is larger, whatever a model's shape would allow. */
+/** No frame but those of hidden states and sums is larger, whatever a model's shape would allow. */
 const MOST_BYTES = 64 * MIB;
 
 /** Of a token's number, at most. */
@@ -23,11 +23,12 @@ const MOST_ROWS_BYTES = 256 * MIB;
 /** `end` says why in words of so many bytes. */
 export const REASON_BYTES = KIB;
 
-type Shape = Pick<EngineFacts, 'block' | 'hiddenSize' | 'vocabularySize' | 'contextTokens'>;
+type Shape = Pick<EngineFacts, 'block' | 'hiddenSize' | 'vocabularySize' | 'contextTokens'> &
+  Partial<Pick<EngineFacts, 'layers'>>;
 
 /** The largest messages that honest engines of this shape send. Pure. */
 export function messageLimits(
-  { block, hiddenSize, vocabularySize, contextTokens }: Shape,
+  { block, hiddenSize, vocabularySize, contextTokens, layers }: Shape,
   hiddenStates: HiddenStates = 'float32',
 ): FrameLimits {
   const { slots, rowsPerSlot, tokensPerSquare } = block;
@@ -42,6 +43,8 @@ export function messageLimits(
     // Of one slot a batch for each chunk of a prompt, where a schedule puts these into one sweep.
     sweep: most(64 * KIB + RANGE_BYTES * rowsPerSlot * (slots + Math.ceil(contextTokens / tokensPerSquare))),
     hidden: KIB + hidden,
+    // Where engines share each layer: sums are float32.
+    ...(layers?.shares !== undefined && { partial: KIB + 4 * hiddenSize * tokensPerSquare }),
     head: most(rowsPerSlot * (SAMPLED_BYTES + OTHER_BYTES * vocabularySize + 4 * hiddenSize) + 4 * tokensPerSquare),
     close: 2 * WHOLE_BYTES,
     free: 2 * WHOLE_BYTES,
@@ -53,11 +56,11 @@ export function messageLimits(
  * each slot, and what rows begin with. Who takes less is gone, or wants this one's memory. Pure.
  */
 export function mostUntakenBytes(shape: Shape): number {
-  const { hidden = 0, head = 0 } = messageLimits(shape);
+  const { hidden = 0, head = 0, partial = 0 } = messageLimits(shape);
   const { slots, rowsPerSlot } = shape.block;
   // Twice: those that ended make room for others.
   const rows = 2 * slots * rowsPerSlot * (KIB + TOKEN_BYTES * shape.contextTokens);
-  return 2 * slots * (hidden + head) + Math.min(MOST_ROWS_BYTES, MIB + rows);
+  return 2 * slots * (hidden + head + partial) + Math.min(MOST_ROWS_BYTES, MIB + rows);
 }
 
 /** What comes back from whoever gets messages. */

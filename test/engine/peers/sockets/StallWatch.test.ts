@@ -66,3 +66,16 @@ test('who reads no more because enough is here waits until some of it is compute
   watch.sent(head, false);
   expect(watch.overdue(undefined)).toBeUndefined();
 });
+
+test('whoever sends a partial sum waits for one', () => {
+  const partial: PeerMessage = { kind: 'partial', pass: 0, slot: 0, layer: 0, step: 0, values: new Float32Array(0) };
+  for (const first of [true, false]) {
+    const { watch, clock } = watched();
+    watch.sent(partial, first);
+    clock.seconds = 11;
+    expect(watch.overdue(0)).toContain('10 s');
+    watch.received(partial, first);
+    clock.seconds = 30;
+    expect(watch.overdue(0)).toBeUndefined();
+  }
+});

@@ -31,25 +31,47 @@ const batch = fc.record({
 
 const messages: fc.Arbitrary<PeerMessage> = fc.oneof(
   fc.record({
-    kind: fc.constant('begin' as const),
-    model: fc.record({
-      layers: whole,
-      hiddenSize: whole,
-      vocabularySize: whole,
-      family: fc.string({ maxLength: 20 }),
-      contents: fc.string({ maxLength: 64 }),
-    }),
-    nextLayer: whole,
-    grid: fc.record({ slots: whole, rowsPerSlot: whole, tokensPerSquare: whole }),
-    engines: fc.integer({ min: 1, max: 64 }),
-    streams: fc.boolean(),
-    cache: fc.record(
-      { pageTokens: whole, diskShare: number, mostDiskPages: whole, gpuShare: number, mostFetchedPages: whole },
-      { requiredKeys: ['pageTokens', 'diskShare', 'mostDiskPages'] },
-    ),
-    pages: fc.record({ gpu: whole, memory: whole, disk: whole }),
-    sharesPages: fc.boolean(),
+    kind: fc.constant('partial' as const),
+    pass: whole,
+    slot: whole,
+    layer: whole,
+    step: whole,
+    values: floats,
   }),
+  fc.record(
+    {
+      kind: fc.constant('begin' as const),
+      model: fc.record({
+        layers: whole,
+        hiddenSize: whole,
+        vocabularySize: whole,
+        family: fc.string({ maxLength: 20 }),
+        contents: fc.string({ maxLength: 64 }),
+      }),
+      nextLayer: whole,
+      grid: fc.record({ slots: whole, rowsPerSlot: whole, tokensPerSquare: whole }),
+      engines: fc.integer({ min: 1, max: 64 }),
+      streams: fc.boolean(),
+      cache: fc.record(
+        {
+          pageTokens: whole,
+          diskShare: number,
+          mostDiskPages: whole,
+          gpuShare: number,
+          mostFetchedPages: fc.integer({ min: 1 }),
+        },
+        { requiredKeys: ['pageTokens', 'diskShare', 'mostDiskPages'] },
+      ),
+      pages: fc.record({ gpu: whole, memory: whole, disk: whole }),
+      sharesPages: fc.boolean(),
+      share: fc.record({ next: whole, of: whole }),
+    },
+    {
+      requiredKeys: [
+        ...(['kind', 'model', 'nextLayer', 'grid', 'engines', 'streams', 'cache', 'pages', 'sharesPages'] as const),
+      ],
+    },
+  ),
   fc.record(
     {
       kind: fc.constant('open' as const),

@@ -1,0 +1,109 @@
+import { PeerError } from '../../errors/engineErrors.js';
+import { batchTokens } from '../grid/Square.js';
+import type { Task } from '../grid/Task.js';
+import type { PartialMessage } from './PeerMessage.js';
+import { ringSum, ringSumSteps, type RingPlace } from '../grid/ringSum.js';
+
+interface SlotSums {
+  /** In the order in which they came. */
+  readonly arrived: PartialMessage[];
+  taken: ((message: PartialMessage) => void) | undefined;
+}
+
+/** How partial sums go to the engine behind, and who is told that one is waited for. */
+export interface PartialEvents {
+  send(message: PartialMessage): void;
+  awaited(): void;
+}
+
+/**
+ * A run's side of the sums that go round the engines which share each layer. Each slot has one sum under way, and those
+ * of all engines follow one another in the same order; so what comes of a slot is what the slot waits for next.
+ */
+export class PartialSums {
+  private readonly slots = new Map<number, SlotSums>();
+  /** Sums that wait for what has not come. */
+  private waiting = 0;
+
+  /** @param mostSlots of which anything may come */
+  constructor(
+    private readonly place: RingPlace,
+    private readonly mostSlots: number,
+    private readonly events: PartialEvents,
+  ) {}
+
+  /** Something is waited for. */
+  get awaits(): boolean {
+    return this.waiting > 0;
+  }
+
+  /** @param values [tokens, hiddenSize], which become the sum. @throws PeerError (rejects) */
+  reduce({ batch, layer }: Pick<Task, 'batch' | 'layer'>, values: Float32Array): Promise<Float32Array> {
+    const { pass, slot } = batch;
+    return ringSum(values, batchTokens(batch), this.place, {
+      send: (step, sent) => {
+        this.events.send({ kind: 'partial', pass, slot, layer, step, values: sent });
+      },
+      receive: async (step, length) => {
+        const message = await this.next(slot);
+        if (
+          message.pass !== pass ||
+          message.layer !== layer ||
+          message.step !== step ||
+          message.values.length !== length
+        )
+          throw new PeerError(
+            `partial: found ${words(message, message.values.length)}, expected ${words({ pass, slot, layer, step }, length)}`,
+          );
+        return message.values;
+      },
+    });
+  }
+
+  /** @throws PeerError for more than engines that keep to the order send */
+  arrive(message: PartialMessage): void {
+    const { slot } = message;
+    if (slot >= this.mostSlots)
+      throw new PeerError(`partial.slot: found ${slot}, expected one under ${this.mostSlots}`);
+    const { arrived, taken } = this.of(slot);
+    if (taken) {
+      this.of(slot).taken = undefined;
+      this.waiting--;
+      taken(message);
+      return;
+    }
+    // The engine before may be a whole sum ahead, and has begun no other one.
+    const most = 2 * ringSumSteps(this.place.of);
+    if (arrived.length >= most)
+      throw new PeerError(`partial: found more than ${most} of slot ${slot} that nothing waits for, expected fewer`);
+    arrived.push(message);
+  }
+
+  close(): void {
+    this.slots.clear();
+  }
+
+  private next(slot: number): Promise<PartialMessage> {
+    const slots = this.of(slot);
+    const first = slots.arrived.shift();
+    if (first) return Promise.resolve(first);
+    return new Promise((resolve) => {
+      slots.taken = resolve;
+      this.waiting++;
+      this.events.awaited();
+    });
+  }
+
+  private of(slot: number): SlotSums {
+    let found = this.slots.get(slot);
+    if (!found) this.slots.set(slot, (found = { arrived: [], taken: undefined }));
+    return found;
+  }
+}
+
+function words(
+  { pass, slot, layer, step }: Pick<PartialMessage, 'pass' | 'slot' | 'layer' | 'step'>,
+  numbers: number,
+): string {
+  return `${numbers} numbers of pass ${pass}, slot ${slot}, layer ${layer}, step ${step}`;
+}

@@ -1,0 +1,152 @@
+import { UsageError } from '../errors/UsageError.js';
+import type { DecoderSpec } from './DecoderSpec.js';
+import type { ModelSource } from './ModelSource.js';
+import type { TensorBinding } from './TensorBinding.js';
+import { WEIGHT_TYPES } from './weightTypes.js';
+
+/** One of the shares into which every layer of a model is cut: which one, from 0, of how many. */
+export interface LayerShare {
+  readonly index: number;
+  /** From 2 to 64. */
+  readonly of: number;
+}
+
+/** Rows that lie one after another, or columns. */
+interface Range {
+  readonly first: number;
+  readonly count: number;
+}
+
+/**
+ * A share of every layer (tensor parallelism; 1D weight-stationary in Pope et al. 2022): as many of its key and value
+ * heads, with the query heads that read them, as every other share, and as many of the feed-forward block's inner
+ * columns, of each expert where there are some, but for a block of numbers that are stored together. Of the output
+ * projection and of the block's last product these are inputs, so that their results are sums of all shares'. Norms and
+ * routers are in each share; biases of such sums, embedding and head in the first one. Pure.
+ *
+ * @throws UsageError where heads do not divide into so many, or are no whole blocks, or columns are too few
+ */
+export function shareOf(source: ModelSource, share: LayerShare): ModelSource {
+  const { decoder, bindings } = source;
+  const { heads, kvHeads, headDim, position } = decoder;
+  const { index, of } = share;
+  const part = (what: string, count: number): Range => {
+    if (count % of !== 0) throw refused(share, `a number that divides the model's ${count} ${what}`);
+    return { first: (index * count) / of, count: count / of };
+  };
+  const keyHeads = part('key and value heads', kvHeads);
+  const queryHeads = part('heads', heads);
+  const inner = innerOf(source, share);
+  const cut = (binding: TensorBinding): TensorBinding | undefined => {
+    if (binding.layer < 0) return index === 0 ? binding : undefined;
+    // Of experts as of one block.
+    const role = binding.role.replace(/^expert\.\d+\./, '');
+    switch (role) {
+      case 'q.weight':
+      case 'q.bias':
+        return rowsOf(binding, scaled(queryHeads, headDim));
+      case 'k.weight':
+      case 'k.bias':
+      case 'v.weight':
+      case 'v.bias':
+        return rowsOf(binding, scaled(keyHeads, headDim));
+      case 'sinks':
+        return rowsOf(binding, queryHeads);
+      case 'gate.weight':
+      case 'gate.bias':
+      case 'up.weight':
+      case 'up.bias':
+        return rowsOf(binding, inner);
+      case 'o.weight':
+        return columnsOf(binding, scaled(queryHeads, headDim), share);
+      case 'down.weight':
+        return columnsOf(binding, inner, share);
+      case 'o.bias':
+      case 'down.bias':
+        return index === 0 ? binding : undefined;
+      default:
+        return binding;
+    }
+  };
+  const ours: DecoderSpec = {
+    ...decoder,
+    heads: queryHeads.count,
+    kvHeads: keyHeads.count,
+    feedForwardSize: inner.count,
+    ...(position.kind === 'alibi' && {
+      position: {
+        ...position,
+        slopes: position.slopes.slice(queryHeads.first, queryHeads.first + queryHeads.count),
+      },
+    }),
+    share,
+  };
+  return { ...source, decoder: ours, bindings: bindings.flatMap((binding) => cut(binding) ?? []) };
+}
+
+/**
+ * The share's feed-forward columns: whole blocks of the last product's inputs, as many as of every other share, or one
+ * more than of some.
+ */
+function innerOf({ decoder: { feedForwardSize }, bindings }: ModelSource, share: LayerShare): Range {
+  const down = bindings.filter(({ role, layer }) => layer >= 0 && /(^|\.)down\.weight$/.test(role));
+  const block = Math.max(1, ...down.map(({ type }) => WEIGHT_TYPES[type].elements));
+  const blocks = Math.floor(feedForwardSize / block);
+  if (blocks < share.of) throw refused(share, `at most the model's ${blocks} blocks of ${block} feed-forward columns`);
+  const firstOf = (index: number): number => Math.floor((index * blocks) / share.of) * block;
+  const first = firstOf(share.index);
+  return { first, count: firstOf(share.index + 1) - first };
+}
+
+function scaled({ first, count }: Range, by: number): Range {
+  return { first: first * by, count: count * by };
+}
+
+function rowsOf(binding: TensorBinding, { first, count }: Range): TensorBinding {
+  const pitch = pitchBytes(binding);
+  let [skip, wanted] = [first, count];
+  const segments = binding.segments.flatMap((segment) => {
+    const { rows, offset, step = 1 } = segment;
+    const skipped = Math.min(skip, rows);
+    const taken = Math.min(wanted, rows - skipped);
+    skip -= skipped;
+    wanted -= taken;
+    return taken === 0 ? [] : [{ ...segment, offset: offset + skipped * step * pitch, rows: taken }];
+  });
+  return { ...binding, rows: count, segments };
+}
+
+/** @throws UsageError where the first or the last of them are within a block */
+function columnsOf(binding: TensorBinding, { first, count }: Range, share: LayerShare): TensorBinding {
+  const { role, type, columns, float8, blockScales, inputRow, segments } = binding;
+  if (float8) throw refused(share, `1: shares of weights in 8-bit floats (${role}) are not made`);
+  const { elements, bytes } = WEIGHT_TYPES[type];
+  if (first % elements !== 0 || count % elements !== 0)
+    throw refused(
+      share,
+      `a number that divides the ${columns} inputs of ${role} into whole blocks of ${elements}, which ${type} has`,
+    );
+  const before = blockScales
+    ? first / 2
+    : inputRow === undefined
+      ? (first / elements) * bytes
+      : first * inputRow * bytes;
+  return {
+    ...binding,
+    columns: count,
+    segments: segments.map((segment) => ({ ...segment, offset: segment.offset + before })),
+    ...(inputRow === undefined && { rowColumns: columns }),
+  };
+}
+
+/** Bytes from one of the rows that lie in a file to the next one. */
+function pitchBytes({ type, columns, float8, blockScales, inputRow }: TensorBinding): number {
+  const { elements, bytes } = WEIGHT_TYPES[type];
+  if (float8) return columns;
+  if (blockScales) return columns / 2;
+  return inputRow === undefined ? (columns / elements) * bytes : bytes;
+}
+
+function refused({ of }: LayerShare, expected: string): UsageError {
+  return new UsageError(`tensorParallel.of: found ${of}, expected ${expected}`);
+}
