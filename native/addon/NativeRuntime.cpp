@@ -307,9 +307,8 @@ Napi::Value NativeRuntime::submitReadHidden(const Napi::CallbackInfo& info) {
     const uint32_t activations = readHandle(info[0], "activations");
     const uint64_t tokens = readInteger(info[1], "tokens", 1, UINT32_MAX);
     const std::vector<EventId> after = parseEvents(info[2], "after");
-    const bool branch = !info[3].IsUndefined() && readBoolean(info[3], "branch");
     return submitted(
-        openForTasks("submitReadHidden").submitReadHidden(activations, static_cast<uint32_t>(tokens), after, branch));
+        openForTasks("submitReadHidden").submitReadHidden(activations, static_cast<uint32_t>(tokens), after));
   });
 }
 

@@ -36,7 +36,7 @@ struct HeadResult : TaskResult {
   std::vector<float> scores;
 };
 
-// What submitReadHidden() copied.
+// What submitReadHidden() copied, or what a share's branch adds.
 struct HiddenResult : TaskResult {
   std::vector<float> hidden;  // [tokens, hiddenSize]
 };

@@ -77,9 +77,8 @@ class Runtime {
 
   // Peers: where the spec holds a part of a model's layers, hidden states come in and go out, and sampled tokens come
   // back. Copies the first `tokens` hidden states out of activations, on a queue of its own; the completion's result is
-  // a HiddenResult. branch: of a share of each layer, what the branch that was computed last adds, instead.
-  EventId submitReadHidden(uint32_t activations, uint32_t tokens, const std::vector<EventId>& after,
-                           bool branch = false);
+  // a HiddenResult. Of a share of each layer, the parts Output and FeedForward have one, too: this share's branch.
+  EventId submitReadHidden(uint32_t activations, uint32_t tokens, const std::vector<EventId>& after);
   // An event that no task completes, but completeEvent() or failEvent(), once. Tasks may wait for it like for any
   // other; cancelAll() and close() fail it.
   EventId createEvent();
@@ -87,6 +86,7 @@ class Runtime {
   void failEvent(EventId event, const std::string& message);
   // Both at once, on the owner's thread. No task that has started, or can start before an event that the owner has yet
   // to complete, may use what they write.
+  // branch: what all shares' branches add, instead.
   void writeHidden(uint32_t activations, const float* hidden, size_t count, bool branch = false);  // whole tokens
   void appendTokens(const std::vector<int32_t>& rows,
                     const std::vector<int32_t>& tokens);  // of the rows, one token each
@@ -107,7 +107,6 @@ class Runtime {
   void settle(EventId event, bool failed, ErrorCode code, std::string message);
   void cancelPromised();
   void checkLoaded(const char* call) const;
-  void checkBranch(const char* call) const;
   bool needsBuffer(ComputePart part, uint32_t layer) const;
   bool needsCacheBuffer(uint32_t layer, const Batch& batch) const;
   void checkSquare(uint32_t layer, const Batch& batch) const;

@@ -17,32 +17,19 @@ namespace {
 
 }  // namespace
 
-void Runtime::checkBranch(const char* call) const {
-  if (spec_.shares == 1)
-    throw Error(ErrorCode::InvalidArgument,
-                std::string(call) +
-                    ": found a runtime of whole layers, expected one of a share of them: no others' sums "
-                    "are part of its branches");
-}
-
-EventId Runtime::submitReadHidden(uint32_t handle, uint32_t tokens, const std::vector<EventId>& after, bool branch) {
+EventId Runtime::submitReadHidden(uint32_t handle, uint32_t tokens, const std::vector<EventId>& after) {
   checkLoaded("submitReadHidden");
   const std::shared_ptr<Activations>& activations = activations_.get(handle);
   if (peers_ == nullptr)
     throw Error(ErrorCode::InvalidArgument,
                 "submitReadHidden: found a runtime of all layers, expected one of a part of them");
-  if (branch) checkBranch("submitReadHidden");
   if (tokens < 1 || tokens > activations->capacityTokens)
     refuse("tokens", std::to_string(tokens), "1 to the buffer's " + std::to_string(activations->capacityTokens));
   return peers_->launch(
-      [this, activations, branch,
-       count = size_t(tokens) * spec_.hiddenSize](Launch& launch) -> std::unique_ptr<TaskResult> {
+      [this, activations, count = size_t(tokens) * spec_.hiddenSize](Launch& launch) -> std::unique_ptr<TaskResult> {
         auto result = std::make_unique<HiddenResult>();
         result->hidden.resize(count);
-        if (branch)
-          std::copy_n(activations->branch, count, result->hidden.data());
-        else
-          model_->readHidden(*activations, result->hidden.data(), count, launch);
+        model_->readHidden(*activations, result->hidden.data(), count, launch);
         return result;
       },
       after);
@@ -87,7 +74,9 @@ void Runtime::cancelPromised() {
 
 void Runtime::writeHidden(uint32_t handle, const float* hidden, size_t count, bool branch) {
   checkOpen();
-  if (branch) checkBranch("writeHidden");
+  if (branch && spec_.shares == 1)
+    throw Error(ErrorCode::InvalidArgument,
+                "writeHidden: found a branch for a runtime of whole layers, expected one of a share of them");
   const std::shared_ptr<Activations>& activations = activations_.get(handle);
   const size_t most = size_t(activations->capacityTokens) * spec_.hiddenSize;
   if (count == 0 || count % spec_.hiddenSize != 0 || count > most) {

@@ -78,8 +78,14 @@ EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchH
   const int32_t staging = staged ? cacheBuffer : kNoBuffer;
   TaskQueue& queue = part == ComputePart::Attend && attend_ != nullptr ? *attend_ : compute_;
   return queue.launch(
-      [this, part, layer, use = std::move(use), activations, needed, staging](Launch& launch) {
-        return model_->compute(part, layer, use->batch(), *activations, needed, staging, launch);
+      [this, part, layer, use = std::move(use), activations, needed,
+       staging](Launch& launch) -> std::unique_ptr<TaskResult> {
+        auto result = model_->compute(part, layer, use->batch(), *activations, needed, staging, launch);
+        if (part != ComputePart::Output && part != ComputePart::FeedForward) return result;
+        // To be summed with other engines': with the completion, so that nobody is woken once more to copy it.
+        auto branch = std::make_unique<HiddenResult>();
+        branch->hidden.assign(activations->branch, activations->branch + use->batch().tokens.size() * spec_.hiddenSize);
+        return branch;
       },
       after);
 }

@@ -252,10 +252,10 @@ export const COMPUTE_PARTS = {
   head: 4,
   /**
    * `finish`, where these are a share of each layer (`decoder.share`). Output projection; where branches are parallel,
-   * plus feed-forward. It leaves this share's sum as the buffer's branch.
+   * plus feed-forward. It leaves this share's sum as the buffer's branch, which comes with the completion (`hidden`).
    */
   output: 5,
-  /** Residual with the sum of all shares, which has been written as the branch; feed-forward leaves its own there. */
+  /** Residual with the sum of all shares, which has been written as the branch; feed-forward, whose branch comes. */
   feedForward: 6,
   /** Residual with the last branch, which is the sum of all shares by then. */
   add: 7,
@@ -376,9 +376,8 @@ export interface NativeRuntime {
   /**
    * Queues a copy of the first `tokens` hidden states of an activation buffer, on a queue for peers; it comes with the
    * completion. Refused where the runtime holds all of the model's layers (`decoder.part`, `decoder.share`).
-   * @param branch what the branch that was computed last adds, of a share of the layers, instead. Default false
    */
-  submitReadHidden(activations: number, tokens: number, after: readonly number[], branch?: boolean): number;
+  submitReadHidden(activations: number, tokens: number, after: readonly number[]): number;
   /**
    * An event that no task completes, but `completeEvent` or `failEvent` (code `peer`), once. Tasks may wait for it.
    * `cancelAll` and `close` fail it with code `cancelled`.
@@ -415,7 +414,7 @@ export interface NativeCompletions {
   readonly errors: readonly NativeTaskError[];
   /** For the head tasks among them that sampled or scored something. */
   readonly heads: readonly NativeHeadResult[];
-  /** For those of `submitReadHidden`: [tokens, hiddenSize]. */
+  /** For those of `submitReadHidden`, and the branches of a share of the layers: [tokens, hiddenSize]. */
   readonly hidden: readonly { readonly event: number; readonly hidden: Float32Array }[];
 }
 

@@ -317,9 +317,11 @@ export class NativeDevice implements Device {
     const run = this.run(task.run);
     const batch = run.batchOf(task);
     const transfer =
-      task.to === 'peer'
-        ? this.transfers.send(task, run, after)
-        : this.transfers.receive(task, run, after, this.setup.embeds === false);
+      task.name === 'all_reduce'
+        ? this.transfers.reduce(task, run, after)
+        : task.to === 'peer'
+          ? this.transfers.send(task, run, after)
+          : this.transfers.receive(task, run, after, this.setup.embeds === false);
     batch.outstanding++;
     this.pending.set(transfer.id, { event: transfer, run, batch });
     return transfer;
@@ -348,6 +350,8 @@ export class NativeDevice implements Device {
       }
       this.pending.delete(id);
       const { event, run, batch } = entry;
+      const branch = read.get(id);
+      if (branch && run) run.branches.set(event.task.batch.slot, branch);
       const error = failure && new TaskError(describeTask(event.task), this.reasonOf(failure));
       event.settle(timing, error);
       const output = outputs.get(id);

@@ -6,7 +6,8 @@ import type { Batch, RowRange } from '../grid/Square.js';
 import { fetchedPages, type FetchedPages, type FetchRules } from '../memory/fetchedPages.js';
 import type { DevicePeers, DeviceRow } from '../grid/Device.js';
 import type { SlotActivations } from './SlotActivations.js';
-import type { Task, TaskEvent } from '../grid/Task.js';
+import { describeTask, type Task, type TaskEvent } from '../grid/Task.js';
+import { TaskError } from '../../errors/engineErrors.js';
 
 interface NativeRow {
   readonly id: number;
@@ -53,6 +54,8 @@ export class NativeRun {
   private nextSerial = 1;
   /** The last part of compute of each slot. */
   readonly computed = new Map<number, TaskEvent>();
+  /** What a share of a layer has left of each slot to be summed with others. */
+  readonly branches = new Map<number, Float32Array>();
 
   constructor(
     private readonly runtime: NativeRuntime,
@@ -69,6 +72,16 @@ export class NativeRun {
       if (!native) throw new RangeError(`row ${row} is not open`);
       return native.handle;
     });
+  }
+
+  /** @throws TaskError where no part of compute has left one */
+  takeBranch(task: Task): Float32Array {
+    const { slot } = task.batch;
+    const branch = this.branches.get(slot);
+    if (!branch)
+      throw new TaskError(describeTask(task), 'nothing is there to be summed: output or feedForward before it');
+    this.branches.delete(slot);
+    return branch;
   }
 
   openRow(row: number, { tokens, candidates, ...sequence }: DeviceRow, pages: PageTable): void {

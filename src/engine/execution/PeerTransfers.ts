@@ -38,7 +38,7 @@ class TransferEvent extends PendingEvent {
 export class PeerTransfers {
   private readonly transfers = new Map<number, TransferEvent>();
   /** Sends whose hidden states are being copied out of their buffer, by the event of the copy. */
-  private readonly copies = new Map<number, { readonly transfer: TransferEvent; readonly handle: number }>();
+  private readonly copies = new Map<number, TransferEvent>();
 
   constructor(private readonly runtime: NativeRuntime) {}
 
@@ -50,11 +50,9 @@ export class PeerTransfers {
     const waitsFor = [...after, ...(place?.after ?? [])];
     void (async () => {
       const arrived = this.peersOf(transfer).receive(task);
-      await Promise.all(waitsFor.map(completed));
+      await this.arrived(transfer, waitsFor);
       const received = await arrived;
       if (!this.isOpen(transfer)) return;
-      const failed = waitsFor.find(({ error }) => error !== undefined);
-      if (failed) throw new TaskError(describeTask(task), `${describeTask(failed.task)} failed`);
       const start = now();
       if (place) this.write(place.handle, task, received.hidden ?? new Float32Array(0));
       else this.append(run, received.tokens ?? new Map<number, number>());
@@ -66,25 +64,44 @@ export class PeerTransfers {
     return transfer;
   }
 
-  /** Hidden states go to a peer; or a branch round the engines that share the layer, and its sum comes back. */
   send(task: Task, run: NativeRun, after: readonly TaskEvent[]): PendingEvent {
     const place = run.activations.forCompute(task);
-    const branch = task.name === 'all_reduce';
     const waitsFor = [...after, ...place.after].filter(({ timing }) => timing === undefined).map(({ id }) => id);
-    const copy = nativeCall(() =>
-      this.runtime.submitReadHidden(place.handle, batchTokens(task.batch), waitsFor, branch),
-    );
+    const copy = nativeCall(() => this.runtime.submitReadHidden(place.handle, batchTokens(task.batch), waitsFor));
     const transfer = this.open(task, run);
     place.used(transfer);
-    this.copies.set(copy, { transfer, handle: place.handle });
+    this.copies.set(copy, transfer);
+    return transfer;
+  }
+
+  /** A branch goes round the engines that share its layer, and comes back as the sum of all shares. */
+  reduce(task: Task, run: NativeRun, after: readonly TaskEvent[]): PendingEvent {
+    const place = run.activations.forCompute(task);
+    const transfer = this.open(task, run);
+    place.used(transfer);
+    const waitsFor = [...after, ...place.after];
+    void (async () => {
+      await this.arrived(transfer, waitsFor);
+      if (!this.isOpen(transfer)) return;
+      const sum = await this.peersOf(transfer).reduce(task, run.takeBranch(task));
+      if (!this.isOpen(transfer)) return;
+      const start = now();
+      nativeCall(() => {
+        this.runtime.writeHidden(place.handle, sum, true);
+      });
+      transfer.copied = { start, end: now() };
+      this.complete(transfer);
+    })().catch((error: unknown) => {
+      this.fail(transfer, error);
+    });
     return transfer;
   }
 
   /** A native task has completed that nobody but a transfer knows of: copying out. */
   copied(copy: number, timing: Timing, hidden: Float32Array | undefined, failure: NativeTaskError | undefined): void {
-    const { transfer, handle } = this.copies.get(copy) ?? {};
+    const transfer = this.copies.get(copy);
     this.copies.delete(copy);
-    if (!transfer || handle === undefined || !this.isOpen(transfer)) return;
+    if (!transfer || !this.isOpen(transfer)) return;
     const { task } = transfer;
     if (failure || !hidden) {
       this.fail(
@@ -94,14 +111,16 @@ export class PeerTransfers {
       return;
     }
     transfer.copied = timing;
-    this.deliver(transfer, handle, hidden).then(
-      () => {
-        this.complete(transfer);
-      },
-      (error: unknown) => {
-        this.fail(transfer, error);
-      },
-    );
+    this.peersOf(transfer)
+      .send(task, hidden)
+      .then(
+        () => {
+          this.complete(transfer);
+        },
+        (error: unknown) => {
+          this.fail(transfer, error);
+        },
+      );
   }
 
   /** What of the run waits for a peer fails. */
@@ -111,15 +130,11 @@ export class PeerTransfers {
     }
   }
 
-  private async deliver(transfer: TransferEvent, handle: number, values: Float32Array): Promise<void> {
-    const { task } = transfer;
-    const peers = this.peersOf(transfer);
-    if (task.name !== 'all_reduce') return peers.send(task, values);
-    const sum = await peers.reduce(task, values);
-    if (!this.isOpen(transfer)) return;
-    nativeCall(() => {
-      this.runtime.writeHidden(handle, sum, true);
-    });
+  /** @throws TaskError (rejects) if one of them has failed */
+  private async arrived({ task }: TransferEvent, waitsFor: readonly TaskEvent[]): Promise<void> {
+    await Promise.all(waitsFor.map(completed));
+    const failed = waitsFor.find(({ error }) => error !== undefined);
+    if (failed) throw new TaskError(describeTask(task), `${describeTask(failed.task)} failed`);
   }
 
   private open(task: Task, run: NativeRun): TransferEvent {
