@@ -28,7 +28,7 @@ test.each<[keyof typeof ENTRIES, string]>([
   [
     'plan',
     `BLOCK_LIMITS LAYOUTS MOST_CHIPS PROCESS_BYTES blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument
-      peakCacheTokens planCurves planDocument planPartitioning planPipeline predict predictPipeline profileMachine readChip readHardware readHardwareFile
+      peakCacheTokens planCurves planDocument planPartitioning planPipeline planTensorParallel predict predictPipeline profileMachine readChip readHardware readHardwareFile
       readMachines readModelShape readPolicyFile refreshProfile simulatePipeline simulatePlan
      splitThreads`,
   ],

@@ -50,6 +50,7 @@ export { readModelShape } from '../engine/open/readModelShape.js';
 export { splitThreads, type ThreadedWork, type ThreadSplit } from '../plan/papers/splitThreads.js';
 export { simulatePlan, type SimulatedPlan, type SimulateOptions } from '../simulatePlan.js';
 export { planPipeline } from '../plan/pipeline/planPipeline.js';
+export { planTensorParallel, type TensorParallelPlan } from '../plan/pipeline/planTensorParallel.js';
 export { predictPipeline, type SettledPipeline } from '../plan/pipeline/predictPipeline.js';
 export type { PipelinePlan, PlannedStage } from '../plan/pipeline/pipelineOfStages.js';
 export type { PipelineRequest } from '../plan/pipeline/PipelineRequest.js';

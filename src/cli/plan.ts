@@ -9,6 +9,7 @@ import {
   PROCESS_BYTES,
   planDocument,
   planPipeline,
+  planTensorParallel,
   readHardware,
   readMachines,
   readModelShape,
@@ -28,6 +29,7 @@ import {
 } from './library.js';
 import { addHiddenStates } from './flags/peerFlags.js';
 import { describePipeline } from './pipelineReport.js';
+import { describeTensorParallel } from './tensorParallelReport.js';
 import { addChipFlags, planChips, type PlanChipsFlags } from './planChips.js';
 import { planPage } from './planPage.js';
 import { describePlan } from './planReport.js';
@@ -230,8 +232,23 @@ async function planMachines(flags: PlanCommandFlags, file: string, context: Comm
   };
   const plan = planPipeline(request);
   const simulated = flags.simulate ? await simulatePipeline(request, plan, { signal: context.signal }) : undefined;
-  const document = { ...plan, ...(simulated && { simulated }) };
-  await context.print(flags.json ? `${JSON.stringify(document, undefined, 2)}\n` : describePipeline(plan, simulated));
+  const tensorParallel = orRefusal(() => planTensorParallel(request));
+  const document = { ...plan, tensorParallel, ...(simulated && { simulated }) };
+  await context.print(
+    flags.json
+      ? `${JSON.stringify(document, undefined, 2)}\n`
+      : describePipeline(plan, simulated) + describeTensorParallel(tensorParallel, plan),
+  );
+}
+
+/** Layers can be divided where shares of them cannot: that is no error of the command's. */
+function orRefusal<T>(plan: () => T): T | { readonly refused: string } {
+  try {
+    return plan();
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return { refused: error.message };
+  }
 }
 
 /** Measuring this machine takes a few seconds, which a person should see pass. */

@@ -217,6 +217,27 @@ describe('plan --machines', () => {
     expect(words.stdout).toMatch(/every engine: --batch-size 4 --batches \d+/);
     expect(words.stdout).toMatch(/\nleft +0-1\d /);
     expect(words.stdout).toContain('simulated: ');
+    expect(words.stdout).toContain('tensor parallel: not for these (machines: found one with a GPU');
+  }, 60_000);
+
+  test('processors over a near link and a slow one: which of the two is faster, shares or layers', async () => {
+    writeFileSync(path('cpu.json'), JSON.stringify(CPU_MACHINE));
+    const said = async (bytesPerSecond: number, latencySeconds: number): Promise<string> => {
+      const machines = [{ hardware: path('cpu.json') }, { hardware: path('cpu.json') }];
+      writeFileSync(path('cpus.json'), JSON.stringify({ machines, link: { bytesPerSecond, latencySeconds } }));
+      const { code, stdout } = await runCli([
+        ...['plan', '--model', 'opt-6.7b', '--prompt-tokens', '64', '--max-new-tokens', '8', '--rows', '1'],
+        ...['--machines', path('cpus.json'), '--batch-size', '1', '--compress-weights', '4bit'],
+      ]);
+      expect(code).toBe(0);
+      return stdout;
+    };
+    expect(await said(1e10, 1e-5)).toMatch(
+      /\ntensor parallel \(follow --tensor-parallel K\/2\): .* tokens\/s.*: share each layer\n/,
+    );
+    expect(await said(1e6, 0.05)).toMatch(
+      /times the pipeline's: divide the layers\nevery engine: --batch-size 1 --batches \d; [\d.]+% of/,
+    );
   }, 60_000);
 
   test('an interrupt ends the simulation', async () => {

@@ -1,0 +1,20 @@
+import { formatBytes, type PipelinePlan, type TensorParallelPlan } from './library.js';
+import { percent, rate, seconds } from './planReport.js';
+
+/** What the same machines do with a share of each layer each, beside dividing the layers, in words. */
+export function describeTensorParallel(
+  plan: TensorParallelPlan | { readonly refused: string },
+  pipeline: Pick<PipelinePlan, 'tokensPerSecond'>,
+): string {
+  if ('refused' in plan) return `\ntensor parallel: not for these (${plan.refused})\n`;
+  const { shares, tokensPerSecond, wallSeconds, waitingSeconds, sentBytes, batchSize, batches } = plan;
+  const times = tokensPerSecond / pipeline.tokensPerSecond;
+  const verdict =
+    times >= 1
+      ? `${times.toFixed(2)} times the pipeline's: share each layer`
+      : `${times.toFixed(2)} times the pipeline's: divide the layers`;
+  return (
+    `\ntensor parallel (follow --tensor-parallel K/${shares}): ${rate(tokensPerSecond)}, ${seconds(wallSeconds)}, ${verdict}\n` +
+    `every engine: --batch-size ${batchSize} --batches ${batches}; ${percent(waitingSeconds / wallSeconds)} of the time waits for sums, of which each engine sends ${formatBytes(sentBytes)}\n`
+  );
+}

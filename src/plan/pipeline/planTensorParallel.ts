@@ -1,0 +1,156 @@
+import { ringSumColumns, ringSumSteps } from '../../engine/grid/ringSum.js';
+import { BLOCK_SCHEDULES } from '../../engine/schedules/blockSchedules.js';
+import { UsageError } from '../../errors/UsageError.js';
+import { COST_MODELS } from '../costModels.js';
+import type { ModelShape } from '../ModelShape.js';
+import type { Workload } from '../Workload.js';
+import { microBatchesOf } from './pipelineOfStages.js';
+import { parsePipelineRequest, type ParsedPipelineRequest, type PipelineRequest } from './PipelineRequest.js';
+import { bestStage, type StageCost } from './stageCost.js';
+
+/** How fast machines are that have a share of each layer each. */
+export interface TensorParallelPlan {
+  readonly model: string;
+  readonly workload: Workload;
+  /** Engines, one a machine: `tensorParallel.of`. */
+  readonly shares: number;
+  /** `--batch-size` and `--batches` of every engine. */
+  readonly batchSize: number;
+  readonly batches: number;
+  /** New tokens of all rows, over `wallSeconds`. */
+  readonly tokensPerSecond: number;
+  readonly wallSeconds: number;
+  readonly rows: number;
+  /** Of `wallSeconds`, that nobody computes because sums are on their way. */
+  readonly waitingSeconds: number;
+  /** That the first engine sends, of all rows. */
+  readonly sentBytes: number;
+}
+
+/** Rows of a batch that are tried, and batches: with two, one is computed while the other's sums go round. */
+const BATCH_SIZES = [1, 4, 8, 16, 32, 64, 128, 256];
+const BATCHES = [1, 2];
+/** Of plans that are about as fast, the smaller one answers sooner. */
+const CLEARLY = 1.01;
+/** Sums travel in float32. */
+const NUMBER_BYTES = 4;
+
+/**
+ * Divides each layer of a model evenly over machines (1D weight-stationary in Pope et al. 2022), and finds the fastest
+ * of the batches that are tried. A sweep over a batch takes each layer as long as the slowest machine takes for its
+ * share; each sum as long as its bytes take over the slowest link, and its steps' latency. Sums of one batch are hidden
+ * behind the computing of another one, as far as there is one. Pure.
+ *
+ * @throws UsageError for a request that makes no sense; for heads and columns that do not divide; for machines that do
+ *   not hold their share, or have a GPU
+ */
+export function planTensorParallel(given: PipelineRequest): TensorParallelPlan {
+  const request = parsePipelineRequest(given);
+  const { machines, shape, workload, allow = {} } = request;
+  const { rows = Infinity } = workload;
+  const share = shapeOfShare(shape, machines.length);
+  if (machines.some(({ hardware }) => hardware.memory.gpuBytes > 0))
+    throw new UsageError('machines: found one with a GPU, expected processors alone for shares of each layer');
+  let best: TensorParallelPlan | undefined;
+  const { mostBatchSize = Infinity, mostBatches = Infinity } = allow;
+  for (const batchSize of allow.batchSize === undefined
+    ? BATCH_SIZES.filter((size) => size <= mostBatchSize)
+    : [allow.batchSize]) {
+    for (const batches of allow.batches === undefined
+      ? BATCHES.filter((count) => count <= mostBatches)
+      : [allow.batches]) {
+      if (best && batches * batchSize > rows) break;
+      const plan = planOf(request, share, batchSize, batches);
+      if (plan && (!best || plan.tokensPerSecond > best.tokensPerSecond * CLEARLY)) best = plan;
+    }
+  }
+  if (best) return best;
+  throw new UsageError(
+    `machines: found ${machines.length} that do not hold a share of each layer of ${shape.name} each, expected larger ones, or more of them`,
+  );
+}
+
+/** What one of so many engines has of each layer. @throws UsageError where it does not divide */
+function shapeOfShare(shape: ModelShape, of: number): ModelShape {
+  const { heads, kvHeads, feedForwardSize, layerWeightBytes } = shape;
+  for (const [what, count] of Object.entries({
+    'key and value heads': kvHeads,
+    'feed-forward columns': feedForwardSize,
+  }))
+    if (count % of !== 0)
+      throw new UsageError(`machines: found ${of}, expected a number that divides the model's ${count} ${what}`);
+  return {
+    ...shape,
+    heads: heads / of,
+    kvHeads: kvHeads / of,
+    feedForwardSize: feedForwardSize / of,
+    layerWeightBytes: layerWeightBytes / of,
+  };
+}
+
+/** Undefined where a machine does not hold it. */
+function planOf(
+  { machines, shape: whole, workload, allow = {} }: ParsedPipelineRequest,
+  shape: ModelShape,
+  batchSize: number,
+  batches: number,
+): TensorParallelPlan | undefined {
+  const schedule = allow.schedules?.[0] ?? 'diagonal';
+  const of = machines.length;
+  const block = {
+    schedule: BLOCK_SCHEDULES[schedule].sweep === 'one-slot' ? ('diagonal' as const) : schedule,
+    batchSize,
+    batches,
+    compressWeights: allow.compressWeights?.[0] ?? ('none' as const),
+    compressCache: allow.compressCache?.[0] ?? ('none' as const),
+    ...(allow.threads !== undefined && { threads: allow.threads }),
+    ...(allow.tokensPerSquare !== undefined && { tokensPerSquare: allow.tokensPerSquare }),
+  };
+  const { layers } = shape;
+  const costs = machines.flatMap(({ hardware }, index): StageCost | never[] => {
+    const first = index === 0;
+    const setting = {
+      hardware,
+      shape,
+      layers,
+      embeds: first,
+      samples: first,
+      workload,
+      alone: workload,
+      microBatches: 1,
+    };
+    return bestStage(COST_MODELS.spillway, setting, block, 'cpu') ?? [];
+  });
+  if (costs.length < of) return undefined;
+  const { classes, rows } = microBatchesOf(workload, { ...block, cpuAttention: true }, 1);
+  const sums = layers * (whole.residual === 'parallel' ? 1 : 2);
+  const bytesPerSecond = Math.min(...machines.map(({ link }) => link.bytesPerSecond));
+  const latency = Math.max(...machines.map(({ link }) => link.latencySeconds));
+  const columns = ringSumColumns(whole.hiddenSize, { index: 0, of });
+  let [wallSeconds, waitingSeconds, sentBytes] = [0, 0, 0];
+  classes.forEach(({ sweeps, squares, load }, index) => {
+    const tokens = load.promptTokens + load.decodeRows;
+    // The broadcast of what the first engine has embedded comes before the sums.
+    const bytes = tokens * NUMBER_BYTES * (sums * columns + whole.hiddenSize);
+    const onLink = bytes / bytesPerSecond;
+    const moving = onLink + (sums * ringSumSteps(of) + 1) * latency;
+    const computing = Math.max(...costs.map(({ sweepSeconds }) => sweepSeconds[index] ?? 0));
+    // A square's own way through the layers; what others compute meanwhile hides its sums.
+    const seconds = Math.max(computing, computing / squares + moving, squares * onLink);
+    wallSeconds += sweeps * seconds;
+    waitingSeconds += sweeps * (seconds - computing);
+    sentBytes += sweeps * squares * bytes;
+  });
+  return {
+    model: whole.name,
+    workload,
+    shares: of,
+    batchSize,
+    batches,
+    tokensPerSecond: (rows * workload.newTokens) / wallSeconds,
+    wallSeconds,
+    rows,
+    waitingSeconds,
+    sentBytes,
+  };
+}

@@ -1,0 +1,65 @@
+import { describe, expect, test } from '@jest/globals';
+import { UsageError } from '../../../src/errors/UsageError.js';
+import type { PipelineMachine } from '../../../src/plan/pipeline/Machines.js';
+import { planPipeline } from '../../../src/plan/pipeline/planPipeline.js';
+import { planTensorParallel } from '../../../src/plan/pipeline/planTensorParallel.js';
+import { builtIn, CPU_MACHINE } from '../support/hardware.js';
+import { faster, machine, request } from '../support/machines.js';
+
+/** Memory for next to nothing. */
+const TINY = { ...CPU_MACHINE, memory: { ...CPU_MACHINE.memory, cpuBytes: 2 ** 28, diskBytes: 0 } };
+const NEAR = { bytesPerSecond: 1e10, latencySeconds: 1e-5 };
+const FAR = { bytesPerSecond: 12e6, latencySeconds: 0.02 };
+
+const over = (link: PipelineMachine['link'], count = 2): PipelineMachine[] =>
+  Array.from({ length: count }, (_, index) => ({ ...machine(`m${index}`), link }));
+
+describe('planTensorParallel', () => {
+  test('one row has the memory bandwidth of all machines, which no pipeline gives it', () => {
+    const one = { workload: { promptTokens: 100, newTokens: 100, rows: 1 }, allow: { batchSize: 1 } };
+    const shared = planTensorParallel(request(over(NEAR), one));
+    const divided = planPipeline(request(over(NEAR), { ...one, allow: { batchSize: 1, batches: 1 } }));
+    expect(shared.tokensPerSecond).toBeGreaterThan(1.5 * divided.tokensPerSecond);
+    expect(shared).toMatchObject({ shares: 2, batchSize: 1, batches: 1, rows: 1 });
+    const four = planTensorParallel(request(over(NEAR, 4), one));
+    expect(four.tokensPerSecond).toBeGreaterThan(1.5 * shared.tokensPerSecond);
+  });
+
+  test('many rows over a slow link: layers are divided', () => {
+    const given = request(over(FAR), { allow: {} });
+    expect(planTensorParallel(given).tokensPerSecond).toBeLessThan(0.7 * planPipeline(given).tokensPerSecond);
+    const { waitingSeconds, wallSeconds } = planTensorParallel(given);
+    expect(waitingSeconds / wallSeconds).toBeGreaterThan(0.3);
+  });
+
+  test('what an engine sends is the closed form: two sums a layer, and what is embedded', () => {
+    const rows = { promptTokens: 64, newTokens: 1, rows: 8 };
+    for (const [count, factor] of [
+      [2, 1],
+      [4, 1.5],
+    ] as const) {
+      const { sentBytes } = planTensorParallel(request(over(NEAR, count), { workload: rows }));
+      expect(sentBytes).toBeCloseTo(8 * 64 * 4096 * 4 * (32 * 2 * factor + 1), -3);
+    }
+  });
+
+  test('the slowest machine is waited for in every layer', () => {
+    const [slow, fast] = [request([machine('a'), machine('b')]), request([machine('a'), machine('b', faster(3))])];
+    expect(planTensorParallel(fast).tokensPerSecond / planTensorParallel(slow).tokensPerSecond).toBeCloseTo(1, 1);
+  });
+
+  test.each([
+    [request(over(NEAR, 3)), "machines: found 3, expected a number that divides the model's 32 key and value heads"],
+    [
+      request([machine('a'), machine('b', builtIn('flexgen-t4'))]),
+      'machines: found one with a GPU, expected processors alone',
+    ],
+    [
+      request([machine('a', TINY), machine('b', TINY)]),
+      'machines: found 2 that do not hold a share of each layer of llama-2-7b each',
+    ],
+  ])('what does not go is refused', (given, message) => {
+    expect(() => planTensorParallel(given)).toThrow(UsageError);
+    expect(() => planTensorParallel(given)).toThrow(message);
+  });
+});
