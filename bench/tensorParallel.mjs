@@ -88,7 +88,13 @@ async function measured(way, engines, rows) {
   }
   await Promise.all(following);
   const tokensPerSecond = (answers * 1000) / (performance.now() - start);
-  return { way, rows, tokensPerSecond, sentBytes: sentBytes / answers, ...(gaps.length > 0 && { sum: median(gaps) }) };
+  return {
+    way,
+    rows,
+    tokensPerSecond,
+    sentBytes: sentBytes / answers,
+    ...(gaps.length > 0 && { sum: gaps.reduce((all, each) => all + each, 0) / gaps.length }),
+  };
 }
 
 /** Numbers that are handed over in memory and added to others, a second. */
@@ -126,7 +132,10 @@ const latencySeconds = median(
   runs.flatMap(({ rows, sum }) => (sum !== undefined && rows === Math.min(...sizes) ? [sum] : [])),
 );
 const link = { bytesPerSecond: await bytesPerSecond(), latencySeconds };
-const hardware = await readHardware('this');
+const machine = await readHardware('this');
+// Each engine has its part of the processors.
+const processors = Math.max(1, Math.floor(availableParallelism() / count));
+const hardware = { ...machine, machine: { ...machine.machine, processors } };
 const shape = await readModelShape(values.model);
 const planned = (rows) => {
   const request = (way) => ({

@@ -2,6 +2,7 @@ import { ringSumColumns, ringSumSteps } from '../../engine/grid/ringSum.js';
 import { BLOCK_SCHEDULES } from '../../engine/schedules/blockSchedules.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { COST_MODELS } from '../costModels.js';
+import type { HardwareProfile } from '../HardwareProfile.js';
 import type { ModelShape } from '../ModelShape.js';
 import type { Workload } from '../Workload.js';
 import { microBatchesOf } from './pipelineOfStages.js';
@@ -39,7 +40,8 @@ const NUMBER_BYTES = 4;
  * Divides each layer of a model evenly over machines (1D weight-stationary in Pope et al. 2022), and finds the fastest
  * of the batches that are tried. A sweep over a batch takes each layer as long as the slowest machine takes for its
  * share; each sum as long as its bytes take over the slowest link, and its steps' latency. Sums of one batch are hidden
- * behind the computing of another one, as far as there is one. Pure.
+ * behind the computing of another one, as far as there is one; but where all of a machine's processors compute, one of
+ * them does not while it hands over. Pure.
  *
  * @throws UsageError for a request that makes no sense; for heads and columns that do not divide; for machines that do
  *   not hold their share, or have a GPU
@@ -126,6 +128,7 @@ function planOf(
   const sums = layers * (whole.residual === 'parallel' ? 1 : 2);
   const bytesPerSecond = Math.min(...machines.map(({ link }) => link.bytesPerSecond));
   const latency = Math.max(...machines.map(({ link }) => link.latencySeconds));
+  const lost = Math.max(...machines.map(({ hardware }) => lostShare(hardware, allow.threads)));
   const columns = ringSumColumns(whole.hiddenSize, { index: 0, of });
   let [wallSeconds, waitingSeconds, sentBytes] = [0, 0, 0];
   classes.forEach(({ sweeps, squares, load }, index) => {
@@ -136,7 +139,7 @@ function planOf(
     const moving = onLink + (sums * ringSumSteps(of) + 1) * latency;
     const computing = Math.max(...costs.map(({ sweepSeconds }) => sweepSeconds[index] ?? 0));
     // A square's own way through the layers; what others compute meanwhile hides its sums.
-    const seconds = Math.max(computing, computing / squares + moving, squares * onLink);
+    const seconds = Math.max(computing + lost * squares * moving, computing / squares + moving, squares * onLink);
     wallSeconds += sweeps * seconds;
     waitingSeconds += sweeps * (seconds - computing);
     sentBytes += sweeps * squares * bytes;
@@ -153,4 +156,9 @@ function planOf(
     waitingSeconds,
     sentBytes,
   };
+}
+
+/** What of the computing a machine loses while it hands over. */
+function lostShare({ machine: { processors = Infinity }, cpu }: HardwareProfile, threads = cpu.threads): number {
+  return threads < processors ? 0 : 1 / processors;
 }

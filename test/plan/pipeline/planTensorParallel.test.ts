@@ -43,6 +43,18 @@ describe('planTensorParallel', () => {
     }
   });
 
+  test('sums of one batch are hidden behind the other one’s computing where a processor is free for them', () => {
+    const free = { ...CPU_MACHINE, machine: { ...CPU_MACHINE.machine, processors: 4 } };
+    const waits = (hardware: typeof CPU_MACHINE): number => {
+      const machines = over({ bytesPerSecond: 1e9, latencySeconds: 1e-4 }).map((each) => ({ ...each, hardware }));
+      const given = request(machines, { allow: { batchSize: 8, batches: 2 } });
+      const { waitingSeconds, wallSeconds } = planTensorParallel(given);
+      return waitingSeconds / wallSeconds;
+    };
+    expect(waits(free)).toBe(0);
+    expect(waits(CPU_MACHINE)).toBeGreaterThan(0);
+  });
+
   test('the slowest machine is waited for in every layer', () => {
     const [slow, fast] = [request([machine('a'), machine('b')]), request([machine('a'), machine('b', faster(3))])];
     expect(planTensorParallel(fast).tokensPerSecond / planTensorParallel(slow).tokensPerSecond).toBeCloseTo(1, 1);
