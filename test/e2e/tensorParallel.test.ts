@@ -215,6 +215,33 @@ describe('a share of each layer', () => {
     }
   });
 
+  test('scores completions and makes embeddings as one engine does', async () => {
+    const opened: EngineOptions = { ...OPENED, disk, model: model('qwen2'), precision: 'float32' };
+    const asked = [
+      { tokens: [5, 6, 7], completions: [[8], [9, 10, 11]] },
+      { tokens: Array.from({ length: 30 }, (_, at) => 3 + at * 5), completions: [[1, 2], [3]] },
+    ];
+    const numbersOf = async (engine: Engine, peers: () => Pick<RunOptions, 'peers'>): Promise<number[]> => {
+      const numbers: number[] = [];
+      for await (const { scores = [] } of engine.score(asked, peers()))
+        numbers.push(...scores.map(({ logprob }) => logprob));
+      for await (const { embedding } of engine.embed(asked, { pooling: 'mean', ...peers() }))
+        if (typeof embedding === 'object') numbers.push(...embedding);
+      return numbers;
+    };
+    await using one = await Engine.open(opened);
+    const expected = await numbersOf(one, () => ({}));
+    await using ring = await shareRing(2, opened);
+    const found = await numbersOf(at(ring.engines, 0), () => {
+      const peers = ring.connect();
+      void at(ring.engines, 1).follow(at(peers, 1));
+      return { peers: at(peers, 0) };
+    });
+    expect(found.length).toBe(4 + 2 * 64);
+    expect(found).toHaveLength(expected.length);
+    expect(Math.max(...found.map((each, i) => Math.abs(each - (expected[i] ?? NaN))))).toBeLessThan(1e-4);
+  });
+
   test('says in its identity how many there are', async () => {
     await using ring = await shareRing(2, { ...OPENED, disk, ...options });
     const [first, second] = ring.engines;

@@ -151,9 +151,10 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
           throw new PeerError(
             `layers: found engines of the first ${nextLayer}, expected engines of all ${model.layers}`,
           );
-        if (share && share.next !== share.of)
+        const shares = this.setup.grid.share?.of;
+        if (share?.of !== shares || share?.next !== shares)
           throw new PeerError(
-            `tensorParallel: found engines of the first ${share.next} shares, expected those of all ${share.of}`,
+            `tensorParallel: found engines of the first ${share?.next ?? 0} shares, expected those of all ${shares ?? 0}`,
           );
         void this.life.drained.then(this.setup.pool.limitTo(pages, cache.mostFetchedPages));
         this.shares = sharesPages;

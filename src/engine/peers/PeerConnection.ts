@@ -54,9 +54,8 @@ export class PeerConnection implements DevicePeers {
   private sourceEnded = false;
 
   /**
-   * @param grid where the model's first layer is here what comes in are tokens
-   * and of so many slots hidden states may wait here; twice as many while others are waited for, which an engine whose
-   * stages let slots pass each other may send later
+   * @param grid where tokens are embedded here these come in. Of as many slots hidden states may wait here; of twice as
+   * many while others are waited for, which an engine whose stages let slots pass each other may send later
    */
   constructor(
     peers: Peers,
