@@ -18,6 +18,7 @@ import {
   MemoryBudgetError,
   UsageError,
   type EngineOptions,
+  type Row,
   type RowResult,
   type RunOptions,
   type RunStats,
@@ -86,6 +87,29 @@ describe('weights on disk', () => {
       [...squares].sort(),
     );
     expect(stats?.queues['disk-read']).toMatchObject({ tasks: loads.length, bytes: stats?.bytes.weights['disk→cpu'] });
+  });
+
+  test('rows that come one by one are in one block, whose weights are read once for all of them', async () => {
+    await using engine = await Engine.open({
+      model: model('llama-Q4_1.gguf'),
+      schedule: 'zigzag',
+      batchSize: 4,
+      batches: 5,
+      tokensPerSquare: 64,
+      disk,
+      weights: { cpu: 0, disk: 1 },
+    });
+    const source = async function* (): AsyncGenerator<Row> {
+      for (let id = 0; id < 18; id++) {
+        await new Promise((resolve) => setTimeout(resolve, 2));
+        yield { id, tokens: [5, 6, 7 + id] };
+      }
+    };
+    const passes = new Set<unknown>();
+    const run = { maxNewTokens: 6, ignoreEos: true, onTrace: ({ args }: TraceEvent) => passes.add(args['pass']) };
+    for await (const { error } of engine.generate(source(), run)) expect(error).toBeUndefined();
+    passes.delete(undefined);
+    expect(passes.size).toBe(6);
   });
 
   test('runs that share an engine do not spoil each other', async () => {

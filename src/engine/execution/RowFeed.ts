@@ -23,6 +23,10 @@ export class RowFeed<Result> {
   get remaining(): number {
     return this.sourceEnded ? this.waiting.length : Infinity;
   }
+  /** Nothing more is pulled until a row is taken. */
+  get full(): boolean {
+    return this.room.full;
+  }
   /** What the source threw, whatever that is. The rows before it are still to be taken. */
   failure: { readonly error: unknown } | undefined;
 

@@ -13,6 +13,7 @@ import { PageNumbers } from '../memory/PageNumbers.js';
 import type { RowPages } from '../memory/RowPages.js';
 import type { DeviceRow } from '../grid/Device.js';
 import type { PeerConnection } from '../peers/PeerConnection.js';
+import { BlockStart } from './BlockStart.js';
 import { checkHead } from './checkHead.js';
 import { GREEDY } from './greedy.js';
 import type { RowFeed } from './RowFeed.js';
@@ -69,6 +70,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
   private readonly life: RunLifecycle;
   private readonly rows: HeldRows<LiveRow<Result>>;
   private readonly window: SquareWindow;
+  private readonly blockStart: BlockStart;
   private readonly connection: PeerConnection | undefined;
   /** What is behind these layers is computed elsewhere: heads come back from there. */
   private readonly headElsewhere: boolean;
@@ -110,6 +112,9 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
     // Where others have to share, too, they say whether they can.
     this.shares = !connection;
     this.waiting = new WaitingRows(setup.feed, rows.pages);
+    this.blockStart = new BlockStart(() => {
+      window.ask();
+    });
     setup.feed.onRow = (row) => {
       // Whether they share is known when the others have joined.
       if (row && !life.closed && this.together) this.arrived(row);
@@ -190,6 +195,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
   }
 
   closing(): void {
+    this.blockStart.close();
     this.waiting.close();
   }
 
@@ -386,7 +392,11 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
     if (free <= 0 || feed.rows.length === 0) return [];
     // The last rows of a block are through for the schedule, but still hold their pages: a block that began now would
     // begin small.
-    if (schedule.steady === 'blocks' && this.rows.size > 0) return [];
+    if (schedule.steady === 'blocks') {
+      const waiting = feed.rows.length;
+      const complete = waiting >= Math.min(free, feed.remaining) || feed.full;
+      if (this.rows.size > 0 || this.blockStart.waits(waiting, complete)) return [];
+    }
     const admission = this.rows.pages.admission(Math.min(free, feed.remaining));
     if (schedule.steady !== 'staggered') {
       // Where rows may have to come in together, what they begin with comes in before them: the others of a block would
