@@ -232,11 +232,14 @@ describe('a share of each layer', () => {
     await using one = await Engine.open(opened);
     const expected = await numbersOf(one, () => ({}));
     await using ring = await shareRing(2, opened);
+    const following: Promise<void>[] = [];
     const found = await numbersOf(at(ring.engines, 0), () => {
       const peers = ring.connect();
-      void at(ring.engines, 1).follow(at(peers, 1));
+      following.push(at(ring.engines, 1).follow(at(peers, 1)));
       return { peers: at(peers, 0) };
     });
+    await Promise.all(following);
+    expect(following).toHaveLength(2);
     expect(found.length).toBe(4 + 2 * 64);
     expect(found).toHaveLength(expected.length);
     expect(Math.max(...found.map((each, i) => Math.abs(each - (expected[i] ?? NaN))))).toBeLessThan(1e-4);
