@@ -26,7 +26,9 @@ export class ModelFile {
       );
     const handle = await orModelFileError(path, () => open(path, 'r'));
     try {
-      return await body(new ModelFile(path, status.size, handle));
+      // Of what was opened: another file may have taken the place meanwhile.
+      const { size } = await orModelFileError(path, () => handle.stat());
+      return await body(new ModelFile(path, size, handle));
     } finally {
       await handle.close();
     }
