@@ -142,9 +142,11 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const addon = loadAddon();
     const machine = nativeCall(() => addon.machine());
     const { numerics, memory } = requested.settings;
-    const compressed = { ...part, bindings: compressBindings(part.bindings, numerics.compressWeights) };
     const plan = await planEngine(part, requested, machine, rows.expected, {
-      repackedBytes: await repackedBytes(memory.disk, compressed, identity),
+      repackedBytes: () => {
+        const bindings = compressBindings(part.bindings, numerics.compressWeights);
+        return repackedBytes(memory.disk, { ...part, bindings }, identity);
+      },
     });
     const layout = layOutMemory(addon, part, requested, plan, machine, rows);
     onPlan?.(layout.plan.report);

@@ -17,7 +17,7 @@ if (job === null) {
 const requested = await validateOptions(job.engine);
 const source = await readModel(job.engine.model);
 const { report, request } = await planEngine(source, requested, loadAddon().machine(), job.engine.expectedRows, {
-  repackedBytes: await repackedBytes(requested.settings.memory.disk, source, await identifyModel(source.files)),
+  repackedBytes: async () => repackedBytes(requested.settings.memory.disk, source, await identifyModel(source.files)),
 });
 if (report.origin !== 'auto') throw new Error(`nothing was planned: ${report.why}`);
 const { policy, predicted, runnersUp } = choosePolicy(request, job.plans - 1);

@@ -66,8 +66,11 @@ export interface PlanSources {
     disk: string | undefined,
     signal?: AbortSignal,
   ) => Promise<MachineSpeed>;
-  /** Of the repacked model, what lies in the disk folder already: weights that stream take no more there. Default 0. */
-  readonly repackedBytes?: number;
+  /**
+   * Of the repacked model, what lies in the disk folder already: weights that stream take no more there. Asked where a
+   * plan may use the disk. Default 0.
+   */
+  readonly repackedBytes?: () => Promise<number>;
 }
 
 /** An engine of few layers is none of so many engines: others have more of them, and need fewer batches. */
@@ -124,7 +127,7 @@ export async function planEngine(
   { options, settings }: RequestedOptions,
   machine: MachineFacts,
   expected: ExpectedRows | undefined,
-  { profileOf = cachedProfile, speedOf = speedNow, repackedBytes = 0 }: PlanSources = {},
+  { profileOf = cachedProfile, speedOf = speedNow, repackedBytes = () => Promise.resolve(0) }: PlanSources = {},
 ): Promise<Plan> {
   const { policy: chosen = OPTION_TABLE.policy.default, learn = OPTION_TABLE.learn.default } = options;
   const { numerics, block, memory } = settings;
@@ -416,7 +419,7 @@ async function asItIs(
   hardware: HardwareProfile,
   { numerics: { instructionSet }, memory }: Settings,
   capBytes: number,
-  repackedBytes: number,
+  repackedBytes: () => Promise<number>,
 ): Promise<HardwareProfile> {
   const { gpu, disk, diskBytes } = memory;
   const gpuCap = gpu?.capBytes ?? 0;
@@ -431,7 +434,7 @@ async function asItIs(
     memory: {
       gpuBytes: gpuCap - workspace,
       cpuBytes,
-      diskBytes: measured ? Math.min(diskBytes, (await freeDisk(disk)) + repackedBytes) : 0,
+      diskBytes: measured ? Math.min(diskBytes, (await freeDisk(disk)) + (await repackedBytes())) : 0,
     },
   };
 }

@@ -77,7 +77,7 @@ async function planned(
   return planEngine(model, requestedOptions(options, machine), machine, expected, {
     profileOf: profileOf ?? (() => Promise.reject(new Error('this machine must not be measured here'))),
     speedOf: () => Promise.resolve(speed),
-    repackedBytes,
+    repackedBytes: () => Promise.resolve(repackedBytes),
   });
 }
 
