@@ -15,7 +15,7 @@ import { serialPipeline } from '../../src/api/operators.js';
 import { rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { engineRing } from '../support/engineRing.js';
 import { overwrittenModel, type Overwrite } from '../support/model/overwrittenModel.js';
-import { model } from './support.js';
+import { collect, model } from './support.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'spillway-numeric-'));
 afterAll(() => {
@@ -43,12 +43,6 @@ const rows = (odd: boolean): Row[] =>
       odd && isOdd(i) && j === (i % 8 === 1 ? all.length - 1 : 1) ? ODD : token,
     ),
   }));
-
-async function collect(results: AsyncIterable<RowResult>): Promise<RowResult[]> {
-  const all: RowResult[] = [];
-  for await (const row of results) all.push(row);
-  return all;
-}
 
 async function generate(options: EngineOptions, given: readonly Row[], run: RunOptions = {}): Promise<RowResult[]> {
   await using engine = await Engine.open({

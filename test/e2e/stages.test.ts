@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import {
   Engine,
@@ -26,8 +25,8 @@ import { recordsOfTrace, validatePath } from '../../src/api/testing.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { engineRing } from '../support/engineRing.js';
 import { randomPipeline } from '../support/randomPipeline.js';
+import { at, collect, model } from './support.js';
 
-const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
 // Prompts of one token to more than a square has, answers of unequal lengths, greedy and sampled, more rows than
 // places.
 const rows: Row[] = Array.from({ length: 14 }, (_, i) => ({
@@ -71,18 +70,6 @@ async function inRing(
   const results = first ? collect(first.engine.generate(rows, { logprobs: 2, ...run, peers: at(peers, 0) })) : [];
   await Promise.all([results, ...following]);
   return await results;
-}
-
-function at<T>(list: readonly T[], index: number): T {
-  const found = list[index];
-  if (found === undefined) throw new RangeError(`${index} of ${list.length}`);
-  return found;
-}
-
-async function collect(results: AsyncIterable<RowResult>): Promise<RowResult[]> {
-  const all: RowResult[] = [];
-  for await (const row of results) all.push(row);
-  return all;
 }
 
 const SCHEDULES = [rowByRow(), zigZagBlock(), diagonalBlock()];

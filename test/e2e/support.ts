@@ -29,3 +29,15 @@ export const blocks = fc.record({
   batches: fc.integer({ min: 1, max: 2 }),
   tokensPerSquare: fc.integer({ min: 6, max: 64 }),
 });
+
+export function at<T>(list: readonly T[], index: number): T {
+  const found = list[index];
+  if (found === undefined) throw new RangeError(`${index} of ${list.length}`);
+  return found;
+}
+
+export async function collect(results: AsyncIterable<RowResult>): Promise<RowResult[]> {
+  const all: RowResult[] = [];
+  for await (const row of results) all.push(row);
+  return all;
+}

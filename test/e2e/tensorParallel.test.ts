@@ -24,7 +24,7 @@ import { schedules } from '../support/arbitraryRuns.js';
 import { shareRing, type EngineRing } from '../support/engineRing.js';
 import { shareSockets } from '../support/socketRing.js';
 import { randomPipeline } from '../support/randomPipeline.js';
-import { blocks, model } from './support.js';
+import { at, blocks, collect, model } from './support.js';
 
 // Prompts of one token to more than a square has, answers of unequal lengths, greedy and sampled, more rows than
 // places, beginnings in common.
@@ -73,18 +73,6 @@ async function run(
 async function shared(of: number, options: EngineOptions, how: RunInRing = {}): Promise<RowResult[]> {
   await using ring = await shareRing(of, { ...OPENED, disk, ...options });
   return await run(ring, how);
-}
-
-function at<T>(list: readonly T[], index: number): T {
-  const found = list[index];
-  if (found === undefined) throw new RangeError(`${index} of ${list.length}`);
-  return found;
-}
-
-async function collect(results: AsyncIterable<RowResult>): Promise<RowResult[]> {
-  const all: RowResult[] = [];
-  for await (const row of results) all.push(row);
-  return all;
 }
 
 /** The same tokens, and log-probabilities to four decimals. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Engine, type EngineOptions, type RowResult, type RunOptions } from '../../src/index.js';
 import { diagonalBlock, zigZagBlock } from '../../src/api/schedules.js';
-import { model, unequalRows } from '../e2e/support.js';
+import { collect, model, unequalRows } from '../e2e/support.js';
 import { engineRing } from '../support/engineRing.js';
 import { agreement } from './support/agreement.js';
 
@@ -31,12 +31,6 @@ beforeAll(() => {
 afterAll(() => {
   rmSync(disk, { recursive: true });
 });
-
-async function collect(results: AsyncIterable<RowResult>): Promise<RowResult[]> {
-  const all: RowResult[] = [];
-  for await (const row of results) all.push(row);
-  return all;
-}
 
 async function whole(options: EngineOptions, given = rows): Promise<RowResult[]> {
   await using engine = await Engine.open({ ...OPENED, disk, ...options });

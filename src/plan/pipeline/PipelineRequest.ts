@@ -3,7 +3,8 @@ import { UsageError } from '../../errors/UsageError.js';
 import { HIDDEN_STATES, type HiddenStates } from '../../engine/grid/HiddenStates.js';
 import { profileSchema } from '../HardwareProfile.js';
 import { parsedArgument } from '../parsed.js';
-import { cappedHardware, capsSchema, parseRequest, type PlanRequest } from '../PlanRequest.js';
+import { cappedHardware, capsSchema, parseRequest, type Allowed, type PlanRequest } from '../PlanRequest.js';
+import type { BlockChoice } from '../Policy.js';
 import { linkSchema, machineNameSchema, type PipelineMachine } from './Machines.js';
 
 /** What a pipeline over machines is planned for: a request like any other, but for the machines. */
@@ -33,6 +34,21 @@ const machinesSchema = z
     }),
   )
   .min(2);
+
+/** What a request settles of every block beside its rows: of what it allows, the first. */
+export function settledBlock({
+  compressWeights,
+  compressCache,
+  threads,
+  tokensPerSquare,
+}: Allowed): Pick<BlockChoice, 'compressWeights' | 'compressCache' | 'threads' | 'tokensPerSquare'> {
+  return {
+    compressWeights: compressWeights?.[0] ?? 'none',
+    compressCache: compressCache?.[0] ?? 'none',
+    ...(threads !== undefined && { threads }),
+    ...(tokensPerSquare !== undefined && { tokensPerSquare }),
+  };
+}
 
 /** @throws UsageError for a request that makes no sense, or asks for what is not known of several machines */
 export function parsePipelineRequest({

@@ -12,7 +12,12 @@ import {
   type MicroBatches,
   type PipelinePlan,
 } from './pipelineOfStages.js';
-import { parsePipelineRequest, type ParsedPipelineRequest, type PipelineRequest } from './PipelineRequest.js';
+import {
+  parsePipelineRequest,
+  settledBlock,
+  type ParsedPipelineRequest,
+  type PipelineRequest,
+} from './PipelineRequest.js';
 import { bestStage, stageCost, type StageCost, type StageSetting } from './stageCost.js';
 
 /** Rows of a micro-batch that are tried. */
@@ -115,10 +120,7 @@ function planOf(
     schedule,
     batchSize,
     batches,
-    compressWeights: allow.compressWeights?.[0] ?? ('none' as const),
-    compressCache: allow.compressCache?.[0] ?? ('none' as const),
-    ...(allow.threads !== undefined && { threads: allow.threads }),
-    ...(allow.tokensPerSquare !== undefined && { tokensPerSquare: allow.tokensPerSquare }),
+    ...settledBlock(allow),
   };
   const micro = microBatchesOf(workload, { ...block, cpuAttention: true }, batches);
   const settingOf = (stage: number, layers: number, { alone, count }: MicroBatches): StageSetting | undefined => {

@@ -6,7 +6,12 @@ import type { HardwareProfile } from '../HardwareProfile.js';
 import type { ModelShape } from '../ModelShape.js';
 import type { Workload } from '../Workload.js';
 import { microBatchesOf } from './pipelineOfStages.js';
-import { parsePipelineRequest, type ParsedPipelineRequest, type PipelineRequest } from './PipelineRequest.js';
+import {
+  parsePipelineRequest,
+  settledBlock,
+  type ParsedPipelineRequest,
+  type PipelineRequest,
+} from './PipelineRequest.js';
 import { bestStage, type StageCost } from './stageCost.js';
 
 /** How fast machines are that have a share of each layer each. */
@@ -103,10 +108,7 @@ function planOf(
     schedule: BLOCK_SCHEDULES[schedule].sweep === 'one-slot' ? ('diagonal' as const) : schedule,
     batchSize,
     batches,
-    compressWeights: allow.compressWeights?.[0] ?? ('none' as const),
-    compressCache: allow.compressCache?.[0] ?? ('none' as const),
-    ...(allow.threads !== undefined && { threads: allow.threads }),
-    ...(allow.tokensPerSquare !== undefined && { tokensPerSquare: allow.tokensPerSquare }),
+    ...settledBlock(allow),
   };
   const { layers } = shape;
   const costs = machines.flatMap(({ hardware }, index): StageCost | never[] => {

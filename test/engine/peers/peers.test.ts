@@ -7,6 +7,7 @@ import { QUEUE_NAMES } from '../../../src/engine/grid/Task.js';
 import { maxInFlight } from '../../../src/operators/maxInFlight.js';
 import { overlap } from '../../../src/operators/overlap.js';
 import { runs } from '../../support/arbitraryRuns.js';
+import { expectEnds } from '../../support/expectEnds.js';
 import { judgeResults } from '../../support/judgedRun.js';
 import { runAndJudgePeers, settled, simulatedPeers, type PeersSetup } from '../../support/simulatedPeers.js';
 
@@ -66,42 +67,7 @@ describe('layers divided over simulated devices', () => {
     );
   }, 120_000);
 
-  test('whichever task fails, on whichever device: that one says so, all others end too, and nothing is kept', async () => {
-    await fc.assert(
-      fc.asyncProperty(rings, fc.nat(3), fc.integer({ min: 1, max: 200 }), async (given, where, failing) => {
-        const at = where % given.counts.length;
-        let begun = 0;
-        const peers = simulatedPeers({
-          ...given,
-          fail: (peer) => () => (peer === at && ++begun === failing ? 'it broke' : undefined),
-        });
-        const { results, errors } = await settled(peers);
-        judgeResults(given.rows, results);
-        if (begun < failing) expect([results.length, errors]).toEqual([given.rows.length, errors.map(() => undefined)]);
-        else {
-          expect(errors[at]).toBeInstanceOf(TaskError);
-          errors.forEach((error, peer) => {
-            if (peer !== at)
-              expect(error === undefined || error instanceof PeerError || error instanceof TaskError).toBe(true);
-          });
-          // All hear of it, unless they were through.
-          if (results.length < given.rows.length) for (const error of errors) expect(error).toBeDefined();
-        }
-      }),
-      { numRuns: 100 },
-    );
-  }, 60_000);
-
-  test('whenever somebody unsubscribes: the others end well, and nothing is kept', async () => {
-    await fc.assert(
-      fc.asyncProperty(rings, fc.nat(120), async (given, turns) => {
-        const { results, errors } = await settled(simulatedPeers(given), turns);
-        judgeResults(given.rows, results);
-        expect(errors).toEqual(errors.map(() => undefined));
-      }),
-      { numRuns: 100 },
-    );
-  }, 60_000);
+  expectEnds(rings);
 
   test.each(['source', 'sink'] as const)(
     'whichever %s breaks, after however many messages: all end with an error, and nothing is kept',
