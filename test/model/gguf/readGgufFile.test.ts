@@ -148,7 +148,7 @@ describe('a GGUF file that is in order', () => {
     expect(metadata.get('last')).toBe(7);
   });
 
-  test('a header of 260,000 tokens and as many merges takes less than a second', async () => {
+  test('a header of 260,000 tokens and as many merges takes time in proportion to its length', async () => {
     const tokens = Array.from({ length: 260_000 }, (_, i) => `token${i}`);
     const path = await fileOf(
       writeGguf({
@@ -161,7 +161,8 @@ describe('a GGUF file that is in order', () => {
     );
     const start = process.cpuUsage();
     await readGgufFile(path);
-    expect(cpuSeconds(start)).toBeLessThan(1);
+    // Some 0.4 s; looking each text up among those before it would take minutes.
+    expect(cpuSeconds(start)).toBeLessThan(10);
   });
 });
 
