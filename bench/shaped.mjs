@@ -1,26 +1,24 @@
 // Engines that share a model over real networks: each in a network namespace and a cgroup of its own, over links with a
 // rate and a delay; the same bits as one engine, and in which share of its processor time each gets on.
 //   node bench/shaped.mjs --model FILE [--engines 2,4] [--processors 0.45] [--batch-size 64] [--rows 256] [--repeat 3] [--hidden-states bfloat16] [--json FILE]
+// Beside them stands llama.cpp's rpc backend on the same machines and links, where bench/peers/buildLlamaCpp.mjs built it.
 // Linux and root. An engine's efficiency is its processor seconds over quota x wall, from the run's beginning to its end;
 // the table has that of all of them together. Others on the machine count: a quota that the machine did not have cannot
 // be used, so the report has the load average, and by how much the switch was late at most.
-import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { loadavg } from 'node:os';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { readModel } from '../dist/api/models.js';
+import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags, stopSignal } from './lib/flags.mjs';
 import { describeMachine } from './lib/machine.mjs';
-import { ProcessorCap } from './lib/ProcessorCap.mjs';
 import { markdownTable } from './lib/results.mjs';
-import { ShapedNetwork, whyUnshaped } from './lib/ShapedNetwork.mjs';
+import { equalLayers, runEngines, tokensOfRows } from './lib/runEngines.mjs';
+import { whyUnshaped } from './lib/ShapedNetwork.mjs';
 import { median } from './lib/statistics.mjs';
+import { runRpc, whyNoRpc } from './peers/runRpc.mjs';
 
 const { values, number } = readFlags(
-  'usage: node bench/shaped.mjs --model FILE [--engines 2,4] [--processors 0.45] [--batch-size 64] [--micro-batches N] [--rows 256] [--prompt-tokens 32] [--max-new-tokens 32] [--repeat 3] [--hidden-states float32|bfloat16] [--json FILE]',
+  'usage: node bench/shaped.mjs --model FILE [--engines 2,4] [--processors 0.45] [--batch-size 64] [--micro-batches N] [--rows 256] [--prompt-tokens 32] [--max-new-tokens 32] [--repeat 3] [--hidden-states float32|bfloat16] [--llama-cpp PROGRAM] [--llama-cpp-sequences 64] [--time-limit 600] [--json FILE]',
   {
     model: { type: 'string' },
     engines: { type: 'string', default: '2,4' },
@@ -32,6 +30,9 @@ const { values, number } = readFlags(
     'max-new-tokens': { type: 'string', default: '32' },
     repeat: { type: 'string', default: '3' },
     'hidden-states': { type: 'string', default: 'float32' },
+    'llama-cpp': { type: 'string', default: join(cacheFolder(), 'build-llama.cpp/bin/llama-batched-bench') },
+    'llama-cpp-sequences': { type: 'string', default: '64' },
+    'time-limit': { type: 'string', default: '600' },
     json: { type: 'string' },
   },
 );
@@ -49,113 +50,80 @@ const LINKS = [
   { name: '1 Gbit/s, 0.2 ms', bitsPerSecond: 1e9, delaySeconds: 0.0002 },
   { name: '100 Mbit/s, 20 ms', bitsPerSecond: 1e8, delaySeconds: 0.02 },
 ];
-const ENGINE = fileURLToPath(new URL('lib/shapedEngine.mjs', import.meta.url));
-const PORT = 7000;
 const { layers, vocabularySize } = (await readModel(values.model)).decoder;
-const rows = Array.from({ length: number('rows') }, (_, row) => ({
-  tokens: Array.from(
-    { length: number('prompt-tokens') },
-    (__, at) => (row * 7919 + at * 104_729 + 17) % vocabularySize,
-  ),
-}));
-
+const [promptTokens, maxNewTokens] = [number('prompt-tokens'), number('max-new-tokens')];
+const rows = tokensOfRows({ rows: number('rows'), promptTokens, vocabularySize });
 const stop = stopSignal();
-
-/** A process of one engine that talks in lines of JSON. */
-class EngineProcess {
-  constructor(command, told) {
-    const [file, ...args] = [...command, process.execPath, ENGINE, JSON.stringify(told)];
-    this.child = spawn(file, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-    this.lines = createInterface({ input: this.child.stdout })[Symbol.asyncIterator]();
-  }
-
-  async next() {
-    const { done, value } = await this.lines.next();
-    if (done) throw new Error('an engine has ended before it was to');
-    const said = JSON.parse(value);
-    if (said.error) throw new Error(said.error);
-    return said;
-  }
-
-  go() {
-    this.child.stdin.write('\n');
-  }
-
-  async close() {
-    if (this.child.exitCode !== null || this.child.signalCode !== null) return;
-    const ended = once(this.child, 'close');
-    this.child.kill('SIGKILL');
-    await ended;
-  }
-}
+const boundsOf = (count) => Array.from({ length: count }, () => ({ processors }));
 
 /** Runs of some engines over links like this one. @param link undefined: one engine alone */
 async function runs(count, link) {
-  const caps = [];
-  const engines = [];
-  const network = link && (await ShapedNetwork.open(count, link));
-  const sockets = { sharedKey: randomBytes(32).toString('hex'), hiddenStates: values['hidden-states'] };
-  const measured = [];
-  let load = 0;
-  const end = () => Promise.all(engines.map((engine) => engine.close()));
-  stop.addEventListener('abort', end);
-  try {
-    const peers = Array.from({ length: count - 1 }, (_, at) => `${network.hostOf(at + 1)}:${PORT}`);
-    // From the last one: whoever connects finds all of them.
-    for (let at = count - 1; at >= 0; at--) {
-      const first = Math.round((layers * at) / count);
-      const cap = new ProcessorCap(processors, String(at));
-      caps.push(cap);
-      const engine = new EngineProcess(cap.around(...(network ? network.at(at) : [])), {
-        engine: {
-          model: values.model,
-          ...(count > 1 && { layers: { first, count: Math.round((layers * (at + 1)) / count) - first } }),
-          batchSize: number('batch-size'),
-          batches: count > 1 ? (values['micro-batches'] === undefined ? count + 1 : number('micro-batches')) : 1,
-          threads: 1,
-          policy: 'default',
-          learn: false,
-        },
-        ...(at > 0 ? { listen: `${network.hostOf(at)}:${PORT}` } : { rows, ...(count > 1 && { peers }) }),
-        run: { maxNewTokens: number('max-new-tokens'), ignoreEos: true, sharePrefixes: false },
-        sockets,
-      });
-      engines.unshift(engine);
-      await engine.next();
-    }
-    const [first, ...followers] = engines;
-    for (let turn = 0; turn <= number('repeat'); turn++) {
-      first.go();
-      const [all, ...each] = await Promise.all([first.next(), ...followers.map((engine) => engine.next())]);
-      load = Math.max(load, loadavg()[0]);
-      // The first one warms up.
-      if (turn === 0) continue;
-      const used = [all, ...each].map(({ processorSeconds }) => processorSeconds);
-      measured.push({
-        ...all,
-        tokensPerSecond: all.tokens / all.wallSeconds,
-        efficiencies: used.map((seconds) => seconds / (processors * all.wallSeconds)),
-      });
-    }
-  } finally {
-    stop.removeEventListener('abort', end);
-    await end();
-    for (const cap of caps) cap.close();
-    const figures = await network?.close();
-    if (measured[0] && figures) measured[0].network = figures;
-  }
-  return { count, link, load, runs: measured };
+  const batches = count === 1 ? 1 : values['micro-batches'] === undefined ? count + 1 : number('micro-batches');
+  const shared = {
+    model: values.model,
+    batchSize: number('batch-size'),
+    batches,
+    threads: 1,
+    policy: 'default',
+    learn: false,
+  };
+  const ran = await runEngines({
+    engines: equalLayers(layers, count).map((each) => ({ ...shared, ...(count > 1 && { layers: each }) })),
+    bounds: boundsOf(count),
+    link,
+    rows,
+    run: { maxNewTokens, ignoreEos: true, sharePrefixes: false },
+    sockets: { hiddenStates: values['hidden-states'] },
+    repeat: number('repeat'),
+    stop,
+  });
+  return {
+    count,
+    link,
+    ...ran,
+    runs: ran.runs.map((run) => ({
+      ...run,
+      tokensPerSecond: run.tokens / run.wallSeconds,
+      efficiencies: run.processorSeconds.map((seconds) => seconds / (processors * run.wallSeconds)),
+    })),
+  };
 }
 
 const mean = (numbers) => numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
 const percent = (share) => `${Math.round(100 * share)}%`;
 const alone = await runs(1);
 const all = [];
-for (const link of LINKS) for (const count of counts) all.push(await runs(count, link));
+const rpc = [];
+const noRpc = whyNoRpc(values['llama-cpp']);
+const [peerTokens, timeLimitSeconds] = [{ promptTokens, maxNewTokens }, number('time-limit')];
+for (const link of LINKS)
+  for (const count of counts) {
+    all.push(await runs(count, link));
+    if (noRpc === undefined)
+      rpc.push({
+        ...(await runRpc({
+          program: values['llama-cpp'],
+          model: values.model,
+          layers,
+          bounds: boundsOf(count),
+          link,
+          work: { rows: Math.min(rows.length, number('llama-cpp-sequences')), ...peerTokens },
+          timeLimitSeconds,
+          stop,
+        })),
+        count,
+        link,
+      });
+  }
 const results = new Set([alone, ...all].flatMap((each) => each.runs.map((run) => run.results)));
 const tokensPerSecond = (each) => median(each.runs.map((run) => run.tokensPerSecond));
 if (values['hidden-states'] === 'float32' && results.size > 1)
   throw new Error('found other answers, expected those of one engine in every run');
+/** llama.cpp's rate on the same machines and links, where it was run. */
+function peerOf({ count, link }) {
+  const peer = rpc.find((other) => other.count === count && other.link === link);
+  return peer && { rpcTokensPerSecond: peer.generatedTokensPerSecond };
+}
 const table = [alone, ...all].map((each) => ({
   engines: each.count,
   link: each.link?.name ?? 'none',
@@ -164,8 +132,9 @@ const table = [alone, ...all].map((each) => ({
   efficiency: median(each.runs.map(({ efficiencies }) => mean(efficiencies))),
   least: median(each.runs.map(({ efficiencies }) => Math.min(...efficiencies))),
   load: each.load,
-  lateSeconds: each.runs[0]?.network?.mostLateSeconds ?? 0,
-  megabytes: (each.runs[0]?.network?.bytes ?? 0) / 1e6,
+  lateSeconds: each.network?.mostLateSeconds ?? 0,
+  megabytes: (each.network?.bytes ?? 0) / 1e6,
+  ...peerOf(each),
 }));
 process.stdout.write(
   `Engines of one thread in ${processors} processors each, batches of ${values['batch-size']} rows, hidden states in ${values['hidden-states']}; ${results.size === 1 ? 'the same bits everywhere' : `${results.size} different results`}:\n\n${markdownTable(
@@ -179,6 +148,8 @@ process.stdout.write(
       'load average',
       'switch late by',
       'moved',
+      'llama.cpp rpc, tokens/s',
+      'to it',
     ],
     table.map((each) => [
       each.engines,
@@ -190,11 +161,13 @@ process.stdout.write(
       each.load.toFixed(1),
       `${(1000 * each.lateSeconds).toFixed(0)} ms`,
       `${each.megabytes.toFixed(0)} MB`,
+      each.rpcTokensPerSecond?.toFixed(1) ?? '-',
+      each.rpcTokensPerSecond ? (each.tokensPerSecond / each.rpcTokensPerSecond).toFixed(1) : '-',
     ]),
-  ).join('\n')}\n`,
+  ).join('\n')}\n${noRpc === undefined ? '' : `llama.cpp: ${noRpc}\n`}`,
 );
 if (values.json)
   writeFileSync(
     values.json,
-    `${JSON.stringify({ machine: describeMachine(), flags: values, table, runs: [alone, ...all] }, null, 2)}\n`,
+    `${JSON.stringify({ machine: describeMachine(), flags: values, table, runs: [alone, ...all], rpc }, null, 2)}\n`,
   );

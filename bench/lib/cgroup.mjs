@@ -7,11 +7,11 @@ const ROOT = '/sys/fs/cgroup';
 const CLOSING_TRIES = 100;
 
 /**
- * @param name of the controller, and `sign`: a file of its first version
+ * @param name of the controller, `sign`: a file of its first version, and `secondName`: what it is in the second one
  * @returns the folder that groups are made in, and the version; throws an Error in words where there is none that this
  * process may use
  */
-export function cgroupController(name, sign) {
+export function cgroupController(name, sign, secondName = name) {
   if (process.getuid?.() !== 0) {
     const user = String(process.getuid?.() ?? 'of another system');
     throw new Error(`a ${name} cap needs root (found user ${user}): run this with sudo`);
@@ -19,10 +19,10 @@ export function cgroupController(name, sign) {
   const first = join(ROOT, name);
   if (existsSync(join(first, sign))) return { version: 1, root: first };
   const controllers = join(ROOT, 'cgroup.controllers');
-  if (existsSync(controllers) && readFileSync(controllers, 'utf8').split(/\s+/).includes(name)) {
+  if (existsSync(controllers) && readFileSync(controllers, 'utf8').split(/\s+/).includes(secondName)) {
     // Groups below the root have the controller only if the root hands it on.
     try {
-      writeFileSync(join(ROOT, 'cgroup.subtree_control'), `+${name}`);
+      writeFileSync(join(ROOT, 'cgroup.subtree_control'), `+${secondName}`);
     } catch (error) {
       throw new Error(`the ${name} controller cannot be handed on in ${ROOT}: ${error.message}`, { cause: error });
     }

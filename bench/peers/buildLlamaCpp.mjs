@@ -1,6 +1,6 @@
 // Builds llama-batched-bench for this very processor (native instruction set, OpenMP, release), the fastest form of
 // llama.cpp that there is here. The source is the one that the Python package llama-cpp-python carries, from PyPI, or
-// any checkout of llama.cpp or ik_llama.cpp (--source).
+// any checkout of llama.cpp or ik_llama.cpp (--source). Beside it, of llama.cpp, the server of its rpc backend.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -45,6 +45,7 @@ const OPTIONS = {
   BUILD_SHARED_LIBS: 'OFF',
   GGML_NATIVE: 'ON',
   GGML_OPENMP: 'ON',
+  GGML_RPC: 'ON',
   LLAMA_BUILD_TESTS: 'OFF',
   LLAMA_BUILD_SERVER: 'OFF',
   LLAMA_BUILD_APP: 'OFF',
@@ -64,7 +65,8 @@ export function buildLlamaCpp({ source, name, version, cache, jobs }) {
   const build = join(cache, `build-${name}`);
   const from = source ?? fetchSource(cache);
   step('cmake', ['-S', from, '-B', build, ...Object.entries(OPTIONS).map(([key, value]) => `-D${key}=${value}`)]);
-  step('cmake', ['--build', build, '--target', 'llama-batched-bench', '--parallel', String(jobs)]);
+  const server = existsSync(join(from, 'tools/rpc')) ? ['ggml-rpc-server'] : [];
+  step('cmake', ['--build', build, '--target', 'llama-batched-bench', ...server, '--parallel', String(jobs)]);
   const program = join(build, 'bin', 'llama-batched-bench');
   writeFileSync(join(build, 'version.txt'), `${version}\n`);
   return program;

@@ -2,7 +2,10 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { Kvm } from '@nats-io/kv';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { once } from 'node:events';
+import { connect as connectTo, createServer, type AddressInfo, type Socket } from 'node:net';
 import pg from 'pg';
+import { openWorkSource } from '../../../src/jobs/work/openWorkSource.js';
 import type { WorkSource } from '../../../src/jobs/work/WorkSource.js';
 import { manifestOf, openQueue, type OpenQueue, QUEUES } from './support.js';
 
@@ -97,5 +100,34 @@ describe('what others put into a queue: Postgres', () => {
     await client.query(`update spillway_jobs set manifest = '[]'`);
     await expect(source.manifest()).rejects.toThrow('manifest: found an array of 0, expected an object');
     await client.end();
+  });
+
+  there('a connection that the server ends with the very bytes that open it', async () => {
+    if (postgres?.url === undefined) return;
+    await using queue = await openQueue(postgres);
+    const message = (type: string, body: string | Buffer): Buffer => {
+      const bytes = Buffer.from(body);
+      const head = Buffer.alloc(5, type);
+      head.writeInt32BE(4 + bytes.length, 1);
+      return Buffer.concat([head, bytes]);
+    };
+    // It is let in, may ask, and is ended by an administrator.
+    const opening = [message('R', Buffer.alloc(4)), message('Z', 'I'), message('E', 'SFATAL\0C57P01\0Mends\0\0')];
+    const sockets: Socket[] = [];
+    const between = createServer((from) => {
+      sockets.push(from.on('error', () => undefined));
+      if (sockets.length === 2) from.once('data', () => from.end(Buffer.concat(opening)));
+      else from.pipe(connectTo(queue.server?.port ?? 0, '127.0.0.1')).pipe(from);
+    });
+    between.listen(0, '127.0.0.1');
+    await once(between, 'listening');
+    {
+      await using source = await openWorkSource(postgres.url((between.address() as AddressInfo).port), 'ended');
+      sockets[0]?.destroy();
+      await source.submit(manifestOf());
+      expect(await source.shards()).toHaveLength(3);
+    }
+    expect(sockets.length).toBeGreaterThan(2);
+    between.close();
   });
 });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import { InterruptedError } from '../../../src/errors/InterruptedError.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
 import { openWorkSource } from '../../../src/jobs/work/openWorkSource.js';
@@ -43,5 +43,26 @@ describe.each(QUEUES.filter(({ start }) => start !== undefined))('a queue in $na
       expect(performance.now() - began).toBeLessThan(5000);
       if (how === 'is silent') await between.close();
     },
+  );
+
+  (missing === undefined ? test : test.skip)(
+    'is found again after a restart by a worker whose clock was set back',
+    async () => {
+      await using server = await start?.();
+      if (server === undefined || url === undefined) throw new Error('no server');
+      await using source = await openWorkSource(url(server.port), 'j');
+      await expect(source.manifest()).rejects.toThrow('found no such job');
+      const now = Date.now;
+      const clock = jest.spyOn(Date, 'now').mockImplementation(() => now() - 86_400_000);
+      try {
+        await server.end('SIGKILL');
+        await server.begin();
+        // It would be waited for for five minutes.
+        await expect(source.manifest()).rejects.toThrow('found no such job');
+      } finally {
+        clock.mockRestore();
+      }
+    },
+    60_000,
   );
 });

@@ -27,6 +27,8 @@ const CONNECT_SECONDS = 5;
 const REACH_SECONDS = 15;
 /** What the server says while it is being started, or has no leader. */
 const UNAVAILABLE = 503;
+/** Between tries to come back, and by how much it is drawn longer, so that workers do not come all at once. */
+const [RECONNECT_MILLISECONDS, JITTER_MILLISECONDS] = [250, 100];
 /** Silence of the server that is taken for its absence: twice as long. */
 const PING_SECONDS = 10;
 
@@ -85,7 +87,7 @@ export async function connectNats(
       name: `spillway job ${job}`,
       timeout: CONNECT_SECONDS * 1000,
       maxReconnectAttempts: -1,
-      reconnectTimeWait: 250,
+      reconnectDelayHandler: reconnectDelays(),
       pingInterval: PING_SECONDS * 1000,
       ...login,
       ...(creds && { authenticator: transport.credsAuthenticator(creds) }),
@@ -111,6 +113,21 @@ export async function connectNats(
     }
   };
   return persistently({ name, secrets, isTransient }, 'connect', open, { seconds: REACH_SECONDS, signal });
+}
+
+/**
+ * The client knows when it tried last by the clock of the day, and adds to that what is returned: one that was set back
+ * by a day would keep it away for a day. So whether it is time is told by a clock that is not set.
+ * @returns what the client asks before each try: milliseconds from the last one
+ */
+function reconnectDelays(): () => number {
+  let due = -Infinity;
+  return () => {
+    const [now, pause] = [performance.now(), RECONNECT_MILLISECONDS + Math.random() * JITTER_MILLISECONDS];
+    if (now < due) return pause;
+    due = now + pause;
+    return -Infinity;
+  };
 }
 
 async function readCreds(path: string): Promise<Uint8Array> {

@@ -71,6 +71,9 @@ export async function postgresWork(
   });
   // A connection that breaks while nobody uses it is replaced.
   pool.on('error', () => undefined);
+  // Without a listener an error of a connection ends the process, and the pool hands connections over without one. Its
+  // query fails with it.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   const work = new PostgresWork(pool, address, job, signal);
   try {
     await work.reach();
@@ -317,9 +320,6 @@ class PostgresWork implements WorkSource {
       async () => {
         const client = await this.pool.connect();
         let broken: Error | undefined;
-        // Without a listener an error of the connection would end the process; the query fails with it.
-        const onError = (): void => undefined;
-        client.on('error', onError);
         try {
           await client.query('begin');
           const value = await work(client);
@@ -331,7 +331,6 @@ class PostgresWork implements WorkSource {
           });
           throw error;
         } finally {
-          client.off('error', onError);
           client.release(broken);
         }
       },
