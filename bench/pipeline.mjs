@@ -12,6 +12,7 @@ import { fail, readFlags } from './lib/flags.mjs';
 import { describeMachine } from './lib/machine.mjs';
 import { markdownTable } from './lib/results.mjs';
 import { median } from './lib/statistics.mjs';
+import { syntheticRows } from './lib/syntheticRows.mjs';
 
 const { values, number } = readFlags(
   'usage: node bench/pipeline.mjs --model FILE [--engines 2] [--micro-batches 3] [--batch-size 16] [--rows 96] [--prompt-tokens 32] [--max-new-tokens 32] [--repeat 3] [--json FILE]',
@@ -30,12 +31,7 @@ const { values, number } = readFlags(
 if (!values.model) fail('--model: found none, expected the file of a model');
 const [count, batches, maxNewTokens] = [number('engines', 2), number('micro-batches'), number('max-new-tokens')];
 const { layers, vocabularySize } = (await readModel(values.model)).decoder;
-const rows = Array.from({ length: number('rows') }, (_, row) => ({
-  tokens: Array.from(
-    { length: number('prompt-tokens') },
-    (__, at) => (row * 7919 + at * 104_729 + 17) % vocabularySize,
-  ),
-}));
+const rows = syntheticRows({ rows: number('rows'), promptTokens: number('prompt-tokens'), vocabularySize });
 
 /** The share of the run in which the queue that computes was busy. */
 const busy = ({ queues, seconds }) => (queues['cpu-compute']?.busySeconds ?? 0) / (seconds.wall - seconds.load);

@@ -1,5 +1,6 @@
 // Engines that share a model over real networks: each in a network namespace and a cgroup of its own, over links with a
-// rate and a delay; the same bits as one engine, and in which share of its processor time each gets on.
+// rate and a delay; the same bits as one engine, and in which share of its processor time each gets on. Layers are divided
+// as planned for the machine that `spillway profile` finds within the same bounds.
 //   node bench/shaped.mjs --model FILE [--engines 2,4] [--processors 0.45] [--batch-size 64] [--rows 256] [--repeat 3] [--hidden-states bfloat16] [--json FILE]
 // Beside them stands llama.cpp's rpc backend on the same machines and links, where bench/peers/buildLlamaCpp.mjs built it.
 // Linux and root. An engine's efficiency is its processor seconds over quota x wall, from the run's beginning to its end;
@@ -8,13 +9,16 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readModel } from '../dist/api/models.js';
+import { planPipeline, readModelShape } from '../dist/api/plan.js';
 import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags, stopSignal } from './lib/flags.mjs';
 import { describeMachine } from './lib/machine.mjs';
+import { profileWithin } from './lib/profileWithin.mjs';
 import { markdownTable } from './lib/results.mjs';
-import { equalLayers, runEngines, tokensOfRows } from './lib/runEngines.mjs';
+import { runEngines } from './lib/runEngines.mjs';
 import { whyUnshaped } from './lib/ShapedNetwork.mjs';
 import { median } from './lib/statistics.mjs';
+import { syntheticRows } from './lib/syntheticRows.mjs';
 import { runRpc, whyNoRpc } from './peers/runRpc.mjs';
 
 const { values, number } = readFlags(
@@ -52,9 +56,22 @@ const LINKS = [
 ];
 const { layers, vocabularySize } = (await readModel(values.model)).decoder;
 const [promptTokens, maxNewTokens] = [number('prompt-tokens'), number('max-new-tokens')];
-const rows = tokensOfRows({ rows: number('rows'), promptTokens, vocabularySize });
+const rows = syntheticRows({ rows: number('rows'), promptTokens, vocabularySize });
+const shape = await readModelShape(values.model);
 const stop = stopSignal();
+const hardware = profileWithin({ processors });
 const boundsOf = (count) => Array.from({ length: count }, () => ({ processors }));
+
+/** Which layers each of so many engines has, and how fast that is to be. */
+function planned(count, batches, { bitsPerSecond, delaySeconds }) {
+  const link = { bytesPerSecond: bitsPerSecond / 8, latencySeconds: delaySeconds };
+  const machines = Array.from({ length: count }, (_, at) => ({ name: `machine ${at + 1}`, hardware, link }));
+  const workload = { promptTokens, newTokens: maxNewTokens, rows: rows.length };
+  const allow = { batchSize: number('batch-size'), batches, threads: 1 };
+  const hiddenStates = values['hidden-states'];
+  const { stages, tokensPerSecond } = planPipeline({ shape, machines, workload, allow, hiddenStates });
+  return { layers: stages.map((stage) => stage.layers), tokensPerSecond };
+}
 
 /** Runs of some engines over links like this one. @param link undefined: one engine alone */
 async function runs(count, link) {
@@ -67,8 +84,9 @@ async function runs(count, link) {
     policy: 'default',
     learn: false,
   };
+  const plan = link && planned(count, batches, link);
   const ran = await runEngines({
-    engines: equalLayers(layers, count).map((each) => ({ ...shared, ...(count > 1 && { layers: each }) })),
+    engines: plan ? plan.layers.map((each) => ({ ...shared, layers: each })) : [shared],
     bounds: boundsOf(count),
     link,
     rows,
@@ -80,6 +98,7 @@ async function runs(count, link) {
   return {
     count,
     link,
+    plan,
     ...ran,
     runs: ran.runs.map((run) => ({
       ...run,
@@ -126,6 +145,8 @@ function peerOf({ count, link }) {
 }
 const table = [alone, ...all].map((each) => ({
   engines: each.count,
+  layers: each.plan?.layers.map(({ count }) => count).join(' + ') ?? String(layers),
+  predictedTokensPerSecond: each.plan?.tokensPerSecond,
   link: each.link?.name ?? 'none',
   tokensPerSecond: tokensPerSecond(each),
   toOne: tokensPerSecond(each) / tokensPerSecond(alone),
@@ -140,8 +161,10 @@ process.stdout.write(
   `Engines of one thread in ${processors} processors each, batches of ${values['batch-size']} rows, hidden states in ${values['hidden-states']}; ${results.size === 1 ? 'the same bits everywhere' : `${results.size} different results`}:\n\n${markdownTable(
     [
       'engines',
+      'layers',
       'link',
       'tokens/s',
+      'predicted',
       'to one',
       'efficiency',
       'of the least busy',
@@ -153,8 +176,10 @@ process.stdout.write(
     ],
     table.map((each) => [
       each.engines,
+      each.layers,
       each.link,
       each.tokensPerSecond.toFixed(1),
+      each.predictedTokensPerSecond?.toFixed(1) ?? '-',
       each.toOne.toFixed(2),
       percent(each.efficiency),
       percent(each.least),

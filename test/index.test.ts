@@ -27,10 +27,10 @@ test.each<[keyof typeof ENTRIES, string]>([
   ['schedules', `BLOCK_SCHEDULES SCHEDULE_NAMES diagonalBlock layerBounds rowByRow zigZagBlock`],
   [
     'plan',
-    `BLOCK_LIMITS LAYOUTS MOST_CHIPS PROCESS_BYTES blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument
+    `BLOCK_LIMITS LAYOUTS MOST_CHIPS blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument
       peakCacheTokens planCurves planDocument planPartitioning planPipeline planTensorParallel predict predictPipeline profileMachine readChip readHardware readHardwareFile
       readMachines readModelShape readPolicyFile refreshProfile simulatePipeline simulatePlan
-     splitThreads`,
+     splitThreads typicalProcessBytes`,
   ],
   [
     'jobs',

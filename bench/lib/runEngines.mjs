@@ -68,7 +68,7 @@ export async function onMachines({ bounds, link }, use) {
 }
 
 /**
- * Runs rows through engines that share a model's layers, `repeat` times, and once before to warm up.
+ * Runs rows through engines that share a model's layers, `repeat` times, and a few of them before to warm up.
  *
  * @param {{engines: object[], bounds: object[], link?: object, rows: object[], run: object, sockets?: object, repeat: number, stop: AbortSignal}} job
  * `engines`: of each, options of `Engine.open`; `run`: of the first one's `generate`
@@ -101,7 +101,6 @@ export async function runEngines({ engines, bounds, link, rows, run, sockets = {
           opened[0].go();
           const said = await Promise.all(opened.map((engine) => engine.next()));
           load = Math.max(load, loadavg()[0]);
-          // The first one warms up.
           if (turn > 0)
             measured.push({ ...said[0], processorSeconds: said.map(({ processorSeconds }) => processorSeconds) });
         }
@@ -114,19 +113,4 @@ export async function runEngines({ engines, bounds, link, rows, run, sockets = {
   } finally {
     stop.removeEventListener('abort', end);
   }
-}
-
-/** The tokens of as many rows, all of one length, none like another. */
-export function tokensOfRows({ rows, promptTokens, vocabularySize }) {
-  return Array.from({ length: rows }, (_, row) => ({
-    tokens: Array.from({ length: promptTokens }, (__, at) => (row * 7919 + at * 104_729 + 17) % vocabularySize),
-  }));
-}
-
-/** Layers of each of so many engines that share them equally. */
-export function equalLayers(layers, count) {
-  return Array.from({ length: count }, (_, at) => {
-    const first = Math.round((layers * at) / count);
-    return { first, count: Math.round((layers * (at + 1)) / count) - first };
-  });
 }

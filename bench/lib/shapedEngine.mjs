@@ -15,6 +15,9 @@ const used = () => {
   };
 };
 
+/** Of the first turn, which warms up. */
+const WARM_ROWS = 8;
+
 const engine = await Engine.open(options);
 if (listen !== undefined)
   await engine.listen(listen, {
@@ -26,12 +29,14 @@ if (listen !== undefined)
   });
 say({ ready: true });
 const turns = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-while (!(await turns.next()).done) {
+for (let turn = 0; !(await turns.next()).done; turn++) {
+  const [given, warming] = turn === 0 ? [rows.slice(0, WARM_ROWS), { maxNewTokens: 1 }] : [rows, {}];
   const connected = peers && { peers: await engine.connect(peers, sockets) };
   const [start, seconds] = [performance.now(), used()];
   const results = createHash('sha256');
   let tokens = 0;
-  for await (const { error, text, logprobs, usage } of engine.generate(rows, { ...run, ...connected, logprobs: 1 })) {
+  const answers = engine.generate(given, { ...run, ...warming, ...connected, logprobs: 1 });
+  for await (const { error, text, logprobs, usage } of answers) {
     if (error) throw new Error(error.message);
     results.update(JSON.stringify([text, logprobs]));
     tokens += usage.completionTokens;

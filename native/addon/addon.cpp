@@ -41,6 +41,7 @@ Napi::Value machine(const Napi::CallbackInfo& info) {
     Napi::Object object = Napi::Object::New(env);
     object.Set("instructionSets", sets);
     object.Set("processors", facts.processors);
+    object.Set("processorSeconds", facts.processorSeconds);
     object.Set("processorName", facts.processorName);
     object.Set("memoryBytes", static_cast<double>(facts.memoryBytes));
     object.Set("availableBytes", static_cast<double>(facts.availableBytes));
@@ -61,6 +62,15 @@ Napi::Value machine(const Napi::CallbackInfo& info) {
   });
 }
 
+// Bytes of a block's numbers and scales within a panel, in which nested scales lie as bytes.
+size_t keptBlockBytes(WeightType type) {
+  const PanelFormat format = panelFormat(type);
+  const size_t inputs = weightBlockElements(type);
+  return isQuantised(type) ? (inputs * static_cast<size_t>(format.bits)) / 8 +
+                                 inputs / kGroupInputs * scaleBytesPerGroup(format.kind) / kPanelOutputs
+                           : weightBlockBytes(type);
+}
+
 // Equal to src/model/weightTypes.ts, which is there without an addon, too.
 Napi::Array weightTypes(Napi::Env env) {
   Napi::Array types = Napi::Array::New(env);
@@ -71,6 +81,7 @@ Napi::Array weightTypes(Napi::Env env) {
     entry.Set("elements", static_cast<double>(weightBlockElements(type)));
     entry.Set("bytes", static_cast<double>(weightBlockBytes(type)));
     entry.Set("bits", panelFormat(type).bits);
+    entry.Set("kept", static_cast<double>(keptBlockBytes(type)));
     types.Set(types.Length(), entry);
   }
   return types;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -83,7 +84,8 @@ void capMemory(uint64_t& total, uint64_t& available) {
   }
 }
 
-unsigned capProcessors(unsigned processors) {
+// Processors' worth of time that quotas leave.
+double capProcessors(double processors) {
   for (const std::string& folder : cgroupFolders("cpu")) {
     double quota = 0, period = 0;
     std::istringstream unified(firstLine(folder + "/cpu.max"));
@@ -91,8 +93,7 @@ unsigned capProcessors(unsigned processors) {
       quota = static_cast<double>(numberIn(folder + "/cpu.cfs_quota_us", 0));
       period = static_cast<double>(numberIn(folder + "/cpu.cfs_period_us", 0));
     }
-    if (quota > 0 && period > 0)
-      processors = std::min(processors, std::max(1u, static_cast<unsigned>(std::min(quota / period + 0.999, 1e6))));
+    if (quota > 0 && period > 0) processors = std::min(processors, quota / period);
   }
   return processors;
 }
@@ -152,11 +153,13 @@ GroupMemory groupMemory(const std::string& folder) {
 Machine inspectMachine() {
   Machine machine{};
   machine.processors = std::max(1u, std::thread::hardware_concurrency());
+  machine.processorSeconds = machine.processors;
 #ifdef __linux__
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) > 0)
     machine.processors = static_cast<unsigned>(CPU_COUNT(&allowed));
-  machine.processors = capProcessors(machine.processors);
+  machine.processorSeconds = capProcessors(machine.processors);
+  machine.processors = std::max(1u, static_cast<unsigned>(std::ceil(machine.processorSeconds - 0.001)));
   std::ifstream processors("/proc/cpuinfo");
   machine.processorName = processorName(processors);
   machine.memoryBytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));

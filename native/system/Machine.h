@@ -6,7 +6,8 @@
 namespace spillway {
 
 struct Machine {
-  unsigned processors;  // that this process may use: affinity and the cgroup's quota, rounded up
+  unsigned processors;      // that this process may use: affinity and the cgroup's quota, rounded up
+  double processorSeconds;  // that it may compute in a second: that many, or the quota where that is less
   std::string processorName;
   uint64_t memoryBytes;                 // physical, or the cgroup's limit where that is lower
   uint64_t availableBytes;              // what is free of it; page cache counts as free

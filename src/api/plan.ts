@@ -16,7 +16,7 @@ export {
 } from '../plan/papers/closedForms.js';
 export { blockGain, peakCacheTokens } from '../plan/papers/blockGain.js';
 export { choosePolicy, type Choice, type RankedPlan } from '../plan/search/choosePolicy.js';
-export { PROCESS_BYTES } from '../plan/reserves.js';
+export { typicalProcessBytes } from '../plan/reserves.js';
 export { predict, type Prediction } from '../plan/predict.js';
 export { planDocument, type PlanDocument } from '../plan/document/planDocument.js';
 export type { Advice } from '../plan/document/advise.js';

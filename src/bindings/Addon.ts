@@ -62,6 +62,8 @@ export interface MachineFacts {
   readonly instructionSets: readonly InstructionSet[];
   /** Processors that this process may use: affinity and cgroup quota honoured. */
   readonly processors: number;
+  /** Seconds that its threads may compute in a second, together: as many, or a cgroup's quota where that is less. */
+  readonly processorSeconds: number;
   readonly processorName: string;
   /** Physical memory, or the cgroup's limit where that is lower. */
   readonly memoryBytes: number;

@@ -6,7 +6,6 @@ import {
   BLOCK_LIMITS,
   MemoryBudgetError,
   planCurves,
-  PROCESS_BYTES,
   planDocument,
   planPipeline,
   planTensorParallel,
@@ -18,6 +17,7 @@ import {
   simulatePipeline,
   simulatePlan,
   SOCKET_OPTIONS,
+  typicalProcessBytes,
   UsageError,
   writeFileAtomic,
   type HiddenStates,
@@ -297,7 +297,7 @@ function requestOf(
     workload: { promptTokens, newTokens: maxNewTokens, ...(sharedPrefixTokens > 0 && { sharedPrefixTokens }), rows },
     caps: {
       ...(gpuMemory !== undefined && { gpu: gpuMemory }),
-      ...(cpuMemory !== undefined && { cpu: capped(cpuMemory, { hardware, costModel }) }),
+      ...(cpuMemory !== undefined && { cpu: capped(cpuMemory, { shape, hardware, costModel }) }),
       ...(diskMemory !== undefined && { disk: diskMemory }),
     },
     allow: {
@@ -337,7 +337,8 @@ function withProcess<Plan>({ cpuMemory }: PlanCommandFlags, request: PlanRequest
   } catch (error) {
     if (!(error instanceof MemoryBudgetError) || error.tier !== 'cpu' || !leavesProcess(request)) throw error;
     const { availableBytes, neededBytes } = error;
-    throw new MemoryBudgetError('cpu', cpuMemory ?? availableBytes, neededBytes + PROCESS_BYTES, 'the smallest plan');
+    const needed = neededBytes + typicalProcessBytes(request.shape.vocabularySize);
+    throw new MemoryBudgetError('cpu', cpuMemory ?? availableBytes, needed, 'the smallest plan');
   }
 }
 
@@ -345,8 +346,8 @@ function withProcess<Plan>({ cpuMemory }: PlanCommandFlags, request: PlanRequest
  * What a cap on the process leaves for a plan. GPU machines and the papers' models count in capacities of tiers: there
  * it is what it is.
  */
-function capped(cpuMemory: number, of: Pick<PlanRequest, 'hardware' | 'costModel'>): number {
-  return leavesProcess(of) ? Math.max(1, cpuMemory - PROCESS_BYTES) : cpuMemory;
+function capped(cpuMemory: number, of: Pick<PlanRequest, 'shape' | 'hardware' | 'costModel'>): number {
+  return leavesProcess(of) ? Math.max(1, cpuMemory - typicalProcessBytes(of.shape.vocabularySize)) : cpuMemory;
 }
 
 function leavesProcess({ hardware, costModel }: Pick<PlanRequest, 'hardware' | 'costModel'>): boolean {

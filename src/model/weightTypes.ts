@@ -1,25 +1,26 @@
 /**
  * Element types of weights as they stand in a file: one row a type. `id` is GGML's number; rows of a tensor are whole
- * blocks of `elements` in `bytes` (ggml-common.h); `bits` are those of one stored number, scales not counted.
+ * blocks of `elements` in `bytes` (ggml-common.h); `bits` are those of one stored number, scales not counted; `kept`
+ * are the bytes of a block in memory and in repacked files, where nested scales are unpacked (panelLayout.h).
  * The addon has the same table, and all that kernels need to know beside it: native/kernels/cpu/WeightTypes.def.
  */
 export const WEIGHT_TYPES = {
-  F32: { id: 0, elements: 1, bytes: 4, bits: 32 },
-  F16: { id: 1, elements: 1, bytes: 2, bits: 16 },
-  Q4_0: { id: 2, elements: 32, bytes: 18, bits: 4 },
-  Q4_1: { id: 3, elements: 32, bytes: 20, bits: 4 },
-  Q5_0: { id: 6, elements: 32, bytes: 22, bits: 5 },
-  Q5_1: { id: 7, elements: 32, bytes: 24, bits: 5 },
-  Q8_0: { id: 8, elements: 32, bytes: 34, bits: 8 },
-  Q2_K: { id: 10, elements: 256, bytes: 84, bits: 2 },
-  Q3_K: { id: 11, elements: 256, bytes: 110, bits: 3 },
-  Q4_K: { id: 12, elements: 256, bytes: 144, bits: 4 },
-  Q5_K: { id: 13, elements: 256, bytes: 176, bits: 5 },
-  Q6_K: { id: 14, elements: 256, bytes: 210, bits: 6 },
-  IQ4_NL: { id: 20, elements: 32, bytes: 18, bits: 4 },
-  IQ4_XS: { id: 23, elements: 256, bytes: 136, bits: 4 },
-  BF16: { id: 30, elements: 1, bytes: 2, bits: 16 },
-  MXFP4: { id: 39, elements: 32, bytes: 17, bits: 4 },
+  F32: { id: 0, elements: 1, bytes: 4, bits: 32, kept: 4 },
+  F16: { id: 1, elements: 1, bytes: 2, bits: 16, kept: 2 },
+  Q4_0: { id: 2, elements: 32, bytes: 18, bits: 4, kept: 18 },
+  Q4_1: { id: 3, elements: 32, bytes: 20, bits: 4, kept: 20 },
+  Q5_0: { id: 6, elements: 32, bytes: 22, bits: 5, kept: 22 },
+  Q5_1: { id: 7, elements: 32, bytes: 24, bits: 5, kept: 24 },
+  Q8_0: { id: 8, elements: 32, bytes: 34, bits: 8, kept: 34 },
+  Q2_K: { id: 10, elements: 256, bytes: 84, bits: 2, kept: 84 },
+  Q3_K: { id: 11, elements: 256, bytes: 110, bits: 3, kept: 114 },
+  Q4_K: { id: 12, elements: 256, bytes: 144, bits: 4, kept: 148 },
+  Q5_K: { id: 13, elements: 256, bytes: 176, bits: 5, kept: 180 },
+  Q6_K: { id: 14, elements: 256, bytes: 210, bits: 6, kept: 210 },
+  IQ4_NL: { id: 20, elements: 32, bytes: 18, bits: 4, kept: 18 },
+  IQ4_XS: { id: 23, elements: 256, bytes: 136, bits: 4, kept: 138 },
+  BF16: { id: 30, elements: 1, bytes: 2, bits: 16, kept: 2 },
+  MXFP4: { id: 39, elements: 32, bytes: 17, bits: 4, kept: 17 },
 } as const satisfies Readonly<Record<string, WeightTypeFacts>>;
 
 export interface WeightTypeFacts {
@@ -27,6 +28,7 @@ export interface WeightTypeFacts {
   readonly elements: number;
   readonly bytes: number;
   readonly bits: number;
+  readonly kept: number;
 }
 
 export type WeightType = keyof typeof WEIGHT_TYPES;

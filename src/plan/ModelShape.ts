@@ -29,6 +29,8 @@ export interface ModelShape {
   readonly headWeightType?: WeightType | undefined;
   /** One layer, all its matrices, norms and biases. */
   readonly layerWeightBytes: number;
+  /** Of the largest layer, where files mix types by layer. Default: `layerWeightBytes`, which is their mean then. */
+  readonly largestLayerWeightBytes?: number | undefined;
   /** Embeddings, head, final norm: always in memory. */
   readonly globalWeightBytes: number;
 }
@@ -55,6 +57,7 @@ export const shapeSchema: z.ZodType<ModelShape> = z.strictObject({
   weightType: weightTypes,
   headWeightType: weightTypes.optional(),
   layerWeightBytes: size.positive(),
+  largestLayerWeightBytes: size.positive().optional(),
   globalWeightBytes: size,
 });
 
@@ -78,9 +81,10 @@ export function cacheValues({ kvHeads, headDim }: ModelShape): number {
   return 2 * kvHeads * headDim;
 }
 
+/** Bits of a weight as it is kept, scales included. */
 export function bitsOf(type: WeightType): number {
-  const { bytes, elements } = WEIGHT_TYPES[type];
-  return (bytes * 8) / elements;
+  const { kept, elements } = WEIGHT_TYPES[type];
+  return (kept * 8) / elements;
 }
 
 /**
@@ -110,13 +114,14 @@ export function shapeOfModel(
   name: string,
 ): ModelShape {
   const bytesByType = new Map<WeightType, number>();
-  let [inLayers, elsewhere] = [0, 0];
+  const layerBytes = Array.from({ length: decoder.layers }, () => 0);
+  let elsewhere = 0;
   for (const { layer, kind, type, rows, columns } of bindings) {
     // Vectors are kept as 32-bit floats, matrices in their file's precision (panels of 16 outputs).
     const bytes = kind === 'vector' ? rows * 4 : (Math.ceil(rows / 16) * 16 * columns * bitsOf(type)) / 8;
     if (layer < 0) elsewhere += bytes;
     else {
-      inLayers += bytes;
+      layerBytes[layer] = (layerBytes[layer] ?? 0) + bytes;
       bytesByType.set(type, (bytesByType.get(type) ?? 0) + bytes);
     }
   }
@@ -127,7 +132,8 @@ export function shapeOfModel(
   return {
     ...sizes(decoder, name, weightType),
     headWeightType: head?.type,
-    layerWeightBytes: inLayers / decoder.layers,
+    layerWeightBytes: layerBytes.reduce((sum, bytes) => sum + bytes, 0) / decoder.layers,
+    largestLayerWeightBytes: Math.max(...layerBytes),
     globalWeightBytes: elsewhere,
   };
 }

@@ -98,7 +98,7 @@ async function keptProfile(
 
 /** Where a profile of this machine is kept, once it was measured with these options. @internal exported for tests */
 export async function profilePath(options: ProfileOptions, machine: MachineFacts): Promise<string> {
-  const { processorName, processors, memoryBytes, instructionSets, cacheBytes } = machine;
+  const { processorName, processors, processorSeconds, memoryBytes, instructionSets, cacheBytes } = machine;
   const { disk = defaultDiskFolder(), threads, gpuMemory, weights } = options;
   const gpu = gpuOf(gpuMemory, machine)?.facts;
   const key = JSON.stringify([
@@ -106,6 +106,7 @@ export async function profilePath(options: ProfileOptions, machine: MachineFacts
     addonFingerprint(),
     processorName,
     processors,
+    processorSeconds,
     Math.round(memoryBytes / MEMORY_STEP),
     instructionSets,
     cacheBytes,

@@ -205,5 +205,21 @@ export async function measure(
     if (done !== last) onProgress?.({ done, total, what });
     last = done;
   };
-  return stoppable(signal, report, (progress) => addon.profile(options, progress));
+  const measured = await stoppable(signal, report, (progress) => addon.profile(options, progress));
+  return withinQuota(measured, addon.machine());
+}
+
+/**
+ * What threads make in the long run whose processor time a cgroup bounds: samples take milliseconds and are of the time
+ * in which they are let run, and those that were stopped in the middle are passed over. Pure. @internal
+ */
+export function withinQuota(
+  measured: MachineFigures,
+  { processorSeconds }: Pick<MachineFacts, 'processorSeconds'>,
+): MachineFigures {
+  const share = (threads: number): number => (threads > 0 ? Math.min(1, processorSeconds / threads) : 1);
+  return {
+    ...measured,
+    figures: measured.figures.map((figure) => ({ ...figure, perSecond: figure.perSecond * share(figure.threads) })),
+  };
 }

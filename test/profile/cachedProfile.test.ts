@@ -196,6 +196,7 @@ describe('cachedProfile', () => {
       key({}),
       key({ threads: machine.processors + 1 }),
       key({}, { processors: 99 }),
+      key({}, { processorSeconds: 0.5 }),
       key({}, { memoryBytes: machine.memoryBytes * 2 }),
       key({}, { processorName: 'another' }),
       key({}, { instructionSets: ['scalar'] }),

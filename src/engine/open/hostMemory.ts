@@ -1,13 +1,7 @@
 import { highest } from '../../collections/highest.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
-import { HEAP_MARGIN_BYTES } from '../../plan/reserves.js';
+import { HEAP_MARGIN_BYTES, typicalProcessBytes } from '../../plan/reserves.js';
 
-/**
- * What the program and the library take before a runtime is opened, and a tokenizer for each of its tokens. Resident
- * memory of fourteen starts each: 81 to 82 MiB without a tokenizer, 105 to 117 with 49,152 tokens.
- */
-const BEFORE_TOKENS_BYTES = 88 * 2 ** 20;
-const TOKEN_BYTES = 640;
 /**
  * A process that holds no more than this beyond the typical one is typical: a search for a plan, or a heap that is
  * collected a little later, leaves what the heap takes again as it grows, in its margin. (126 to 158 MiB in all were
@@ -35,7 +29,7 @@ export interface ProcessBytes {
  * @param residentBytes what it does hold
  */
 export function processBytes(residentBytes: number, vocabularySize: number): ProcessBytes {
-  const typical = BEFORE_TOKENS_BYTES + vocabularySize * TOKEN_BYTES;
+  const typical = typicalProcessBytes(vocabularySize);
   if (residentBytes <= typical + UNEVEN_BYTES) return { residentBytes: typical, nextStartBytes: typical };
   return {
     residentBytes,
@@ -113,10 +107,13 @@ export function planResident(demand: ResidentDemand): HostPlan {
 export function planStreaming(demand: StreamingDemand): HostPlan {
   const { capBytes, residentBytes, fixedBytes, pageBytes, layerBytes, buffers, minPages, blockPages } = demand;
   const largest = Math.max(...layerBytes);
+  const resident = (bytes: number): number => layerBytes.reduce((sum, all) => sum + Math.min(all, bytes), 0);
   // A byte of each layer that is resident costs that byte a layer, and saves it in each buffer.
-  const weights = (resident: number): number =>
-    layerBytes.reduce((sum, bytes) => sum + Math.min(bytes, resident), 0) + buffers * Math.max(0, largest - resident);
-  const asked = demand.residentShare === undefined ? undefined : Math.round(largest * demand.residentShare);
+  const weights = (bytes: number): number => resident(bytes) + buffers * Math.max(0, largest - bytes);
+  // Of all bytes: where layers differ, less of the larger ones.
+  const { residentShare: share } = demand;
+  const asked =
+    share === undefined ? undefined : highest(0, largest, (bytes) => resident(bytes) <= share * resident(largest));
   const least = asked ?? 0;
   const needed = HEAP_MARGIN_BYTES + fixedBytes + weights(least);
   const room = capBytes - residentBytes - needed;

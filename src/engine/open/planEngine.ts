@@ -34,6 +34,7 @@ import {
   type MemorySettings,
   type Settings,
 } from './settings.js';
+import { formatBytes } from '../../units.js';
 import type { RequestedOptions } from './validateOptions.js';
 
 /** By which plan an engine is opened, and what that means for opening it. */
@@ -224,9 +225,15 @@ export async function planEngine(
   const planned =
     typeof chosen === 'object'
       ? asIs('policy', undefined, request)
-      : (searched({ options, settings }, capBytes, request) ?? asIs('default', 'no plan fits the memory', request));
+      : (searched({ options, settings }, capBytes, request) ?? asIs('default', nothingFits(request), request));
   const report = { ...planned.report, ...(speed && { machineSpeed: speed }), ...(notes.length > 0 && { notes }) };
   return { ...planned, report, ...(learning && { learning }) };
+}
+
+/** What there is, as the disk may be what is short. */
+function nothingFits({ hardware: { memory } }: PlanRequest): string {
+  const { cpuBytes, diskBytes } = memory;
+  return `no plan fits the memory and the disk: found ${formatBytes(cpuBytes)} and ${formatBytes(diskBytes)} free`;
 }
 
 /**

@@ -8,6 +8,8 @@ import { workingMemory } from './workingMemory.js';
 import { HEAP_MARGIN_BYTES, PAGE_TOKENS } from '../reserves.js';
 
 /** Layers' weights that are where computing happens at once while they move. */
+/** Norms and biases of a layer, as wide as hidden states, at most. */
+const VECTORS = 4;
 const BUFFERS = 2;
 /**
  * Staged pages of squares, and hidden states on their way to the disk or back: one is read, one computed with, one
@@ -56,6 +58,7 @@ function onCpu(
   at: PlacementVector | undefined,
 ): MemoryTerm[] {
   const { layerWeightBytes: w, globalWeightBytes, tokenActivationBytes, rowPages, sharedPages, pageBytes } = sizes;
+  const buffered = BUFFERS * sizes.largestLayerWeightBytes;
   const { layers: l } = shape;
   const slots = slotsOf(block);
   const tokens = Math.max(tokensPerSquareOf(block), block.batchSize);
@@ -78,8 +81,11 @@ function onCpu(
   const hidden =
     (activationBytes + fresh) * (hiddenSpills ? Math.min(SPILL_BUFFERS, slots + 1) : slots) +
     (hiddenSpills ? slots * keptTokens * tokenActivationBytes : 0);
-  const fixed = HEAP_MARGIN_BYTES + globalWeightBytes + scratchBytes + hidden;
-  const weights = { wc: w * l, wn: BUFFERS * w };
+  // Shares are rounded to a thousandth, norms and biases are resident whatever they are, and pages are whole: a block
+  // that lacks one for its last row is two, and reads the weights twice.
+  const rounding = streams ? pageBytes + l * (w / 2000 + VECTORS * shape.hiddenSize * 4) : 0;
+  const fixed = HEAP_MARGIN_BYTES + globalWeightBytes + scratchBytes + hidden + rounding;
+  const weights = { wc: w * l, wn: buffered };
   const store = streams ? w * l + globalWeightBytes : 0;
   const staging = SPILL_BUFFERS * block.batchSize * (slotBytes / l);
   const hiddenOnDisk = hiddenSpills ? RUNS * slots * blocks((tokens - keptTokens) * tokenActivationBytes) : 0;
@@ -124,6 +130,7 @@ function withGpu(
   { streams, spills }: Charges,
 ): MemoryTerm[] {
   const { layerWeightBytes: w, globalWeightBytes, tokenActivationBytes, rowPages, sharedPages, pageBytes } = sizes;
+  const buffered = BUFFERS * sizes.largestLayerWeightBytes;
   const { layers: l } = shape;
   const slots = slotsOf(block);
   const tokens = tokensPerSquareOf(block);
@@ -151,8 +158,8 @@ function withGpu(
   const onGpu = {
     constant: globalWeightBytes + working + halves,
     wg: w * l,
-    wc: BUFFERS * w,
-    wn: BUFFERS * w,
+    wc: buffered,
+    wn: buffered,
     cg: cache,
     hg: hidden,
   };
@@ -169,7 +176,7 @@ function withGpu(
       bytes: {
         constant: HEAP_MARGIN_BYTES + tails,
         wc: w * l,
-        wn: BUFFERS * w,
+        wn: buffered,
         cc: cache,
         cn: staging + sharedInHost,
         hc: hidden,

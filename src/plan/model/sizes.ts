@@ -6,8 +6,9 @@ import { WEIGHT_TYPES, type WeightType } from '../../model/weightTypes.js';
 
 /** Bytes of what moves and of what is kept, under a policy's compression. */
 export interface Sizes {
-  /** One layer's weights. */
+  /** One layer's weights, on average, and of the largest layer. */
   readonly layerWeightBytes: number;
+  readonly largestLayerWeightBytes: number;
   /** Embeddings, head, final norm: what is no layer's. */
   readonly globalWeightBytes: number;
   /** Keys and values of one token in one layer. */
@@ -25,13 +26,16 @@ export interface Sizes {
 export function sizesOf({ shape, workload, block }: Pick<BlockSetting, 'shape' | 'workload' | 'block'>): Sizes {
   const bits = bitsOf(shape.weightType);
   const weights = weightBits(shape.weightType, block.compressWeights);
-  const layerWeightBytes = shape.layerWeightBytes - (layerElements(shape) * (bits - weights)) / 8;
+  const saved = (layerElements(shape) * (bits - weights)) / 8;
+  const layerWeightBytes = shape.layerWeightBytes - saved;
+  const { largestLayerWeightBytes: largest = shape.layerWeightBytes } = shape;
   // Outside of the layers 8 bits are the least.
   const globalWeightBytes =
     (shape.globalWeightBytes * weightBits(shape.weightType, block.compressWeights === 'none' ? 'none' : '8bit')) / bits;
   const tokenCacheBytes = (cacheValues(shape) * compressedBits(block.compressCache, 16)) / 8;
   return {
     layerWeightBytes,
+    largestLayerWeightBytes: largest - saved,
     globalWeightBytes,
     tokenCacheBytes,
     tokenActivationBytes: shape.hiddenSize * 4,

@@ -1,6 +1,16 @@
-import { describe, expect, test } from '@jest/globals';
-import { smallerBlocks } from '../../../src/engine/open/layOutMemory.js';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { loadAddon } from '../../../src/bindings/loadAddon.js';
+import { layOutMemory, smallerBlocks } from '../../../src/engine/open/layOutMemory.js';
+import { planEngine } from '../../../src/engine/open/planEngine.js';
+import { requestedOptions } from '../../../src/engine/open/validateOptions.js';
 import type { EngineOptions } from '../../../src/EngineOptions.js';
+import type { ModelSource } from '../../../src/model/ModelSource.js';
+import { readModel } from '../../../src/model/readModel.js';
+import { shapeOfModel } from '../../../src/plan/ModelShape.js';
+import { PAGE_TOKENS, typicalProcessBytes } from '../../../src/plan/reserves.js';
+import { choosePolicy } from '../../../src/plan/search/choosePolicy.js';
+import { CPU_MACHINE } from '../../plan/support/hardware.js';
 
 const planned: EngineOptions = { model: 'm', batchSize: 200, batches: 4, weights: { cpu: 0.5, disk: 0.5 } };
 const blocks = (given: Partial<EngineOptions>, searches = false): Partial<EngineOptions>[] =>
@@ -45,4 +55,88 @@ describe('the blocks that are tried where memory is scarce', () => {
     expect(blocks({ layers }).map(({ batches }) => batches)).toEqual([4, 3, 2, 1]);
     expect(blocks({ layers, batches: 2 })).toHaveLength(1);
   });
+});
+
+describe('a policy that was planned for a machine', () => {
+  const addon = loadAddon();
+  const machine = addon.machine();
+  /** A model of a billion weights, of types mixed by layer and tensor as llama.cpp mixes Q4_K_M; nobody opens it. */
+  async function mixed(): Promise<ModelSource> {
+    const tiny = await readModel(fileURLToPath(new URL('../../fixtures/models/llama-Q8_0.gguf', import.meta.url)));
+    const sizes = new Map([
+      [64, 2048],
+      [32, 256],
+      [96, 5632],
+      [256, 32_000],
+      [1, 1],
+    ]);
+    const sized = tiny.bindings.map((binding) => ({
+      ...binding,
+      rows: sizes.get(binding.rows) ?? 0,
+      columns: sizes.get(binding.columns) ?? 0,
+      segments: binding.segments.map((segment) => ({ ...segment, rows: sizes.get(segment.rows) ?? 0 })),
+    }));
+    const layers = 22;
+    return {
+      ...tiny,
+      decoder: {
+        ...tiny.decoder,
+        layers,
+        layerSpecs: Array.from({ length: layers }, () => ({ window: 0, rotaryTable: 0 })),
+        embedding: { ...tiny.decoder.embedding, size: 2048 },
+        hiddenSize: 2048,
+        feedForwardSize: 5632,
+        heads: 32,
+        kvHeads: 4,
+        headDim: 64,
+        vocabularySize: 32_000,
+        contextTokens: 2048,
+      },
+      bindings: [
+        ...sized.filter(({ layer }) => layer < 0),
+        ...Array.from({ length: layers }, (_, layer) =>
+          sized
+            .filter((binding) => binding.layer === 0)
+            .map((binding) => {
+              const more = layer % 3 === 0 && /^(v|down)/.test(binding.role);
+              return binding.kind === 'vector'
+                ? { ...binding, layer }
+                : { ...binding, layer, type: more ? ('Q6_K' as const) : ('Q4_K' as const) };
+            }),
+        ).flat(),
+      ],
+    };
+  }
+
+  // A plan counts a typical process; this one would be another from line to line.
+  beforeAll(() => {
+    jest.spyOn(process.memoryUsage, 'rss').mockReturnValue(typicalProcessBytes(32_000));
+  });
+  afterAll(() => {
+    jest.restoreAllMocks();
+  });
+
+  test.each(Array.from({ length: 30 }, (_, at) => 450 + 10 * at))(
+    'has pages for all rows of its block in %d MiB',
+    async (mebibytes) => {
+      const model = await mixed();
+      const [cpuMemory, vocabularySize] = [mebibytes * 2 ** 20, model.decoder.vocabularySize];
+      const expected = { promptTokens: 40, newTokens: 24, rows: 96 };
+      const { policy } = choosePolicy({
+        shape: shapeOfModel(model, 'mixed'),
+        hardware: CPU_MACHINE,
+        caps: { cpu: cpuMemory - typicalProcessBytes(vocabularySize) },
+        workload: expected,
+        allow: { schedules: ['zigzag'], batchSize: 24, batches: 4 },
+      });
+      expect(policy.weights.disk).toBeGreaterThan(0);
+      const requested = requestedOptions({ model: model.path, cpuMemory, policy }, machine);
+      const plan = await planEngine(model, requested, machine, expected);
+      const { host } = layOutMemory(addon, model, requested, plan, machine, { expected, rowTokens: 64 });
+      // One less would be a block of its own for the rows that are left, and twice the reading.
+      const ownPages = Math.ceil(64 / PAGE_TOKENS);
+      const onDisk = Math.min(ownPages - 1, Math.round(ownPages * policy.cache.disk));
+      expect(host.pages).toBeGreaterThanOrEqual(96 * (ownPages - onDisk));
+    },
+  );
 });

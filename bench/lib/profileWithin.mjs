@@ -1,0 +1,42 @@
+// The profile of a small machine (MachineCap), as `spillway profile` finds it that runs there.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseHardware } from '../../dist/api/plan.js';
+import { MachineCap } from './MachineCap.mjs';
+
+const PROGRAM = fileURLToPath(new URL('../../dist/cli/spillway.js', import.meta.url));
+
+/** A bound on the disk is taken at its word: the kernel lets short measurements through in bursts, or keeps them back. */
+function atBound(hardware, bytesPerSecond) {
+  const { links, diskRequests } = hardware;
+  return {
+    ...hardware,
+    links: { ...links, diskReadBytesPerSecond: bytesPerSecond },
+    diskRequests: diskRequests?.map((each) => (each.operation === 'write' ? each : { ...each, bytesPerSecond })),
+  };
+}
+
+/** With a bound on the disk the one below its folder is measured, else none. */
+export function profileWithin(bounds) {
+  const { disk } = bounds;
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-profile-'));
+  const cap = new MachineCap(bounds, 'profile');
+  try {
+    const file = join(folder, 'machine.json');
+    const where = disk === undefined ? ['--disk-size', '0'] : ['--disk', disk.folder];
+    const flags = ['profile', '--output', file, ...where, '--threads', '1', '--progress', 'off'];
+    const [program, ...args] = cap.around(process.execPath, PROGRAM, ...flags);
+    // What was measured here outside of the bounds is of another machine.
+    const env = { ...process.env, XDG_CACHE_HOME: folder };
+    const { status, stderr } = spawnSync(program, args, { encoding: 'utf8', env });
+    if (status !== 0) throw new Error(`profile ended with ${status}: ${stderr}`);
+    const hardware = parseHardware(JSON.parse(readFileSync(file, 'utf8')));
+    return disk === undefined ? hardware : atBound(hardware, disk.bytesPerSecond);
+  } finally {
+    cap.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
