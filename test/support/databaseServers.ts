@@ -83,15 +83,18 @@ interface ServerParts {
 
 async function serverOf({ port, data, start, isReady }: ServerParts): Promise<DatabaseServer> {
   let child: ChildProcess | undefined;
+  const hasEnded = (): boolean => child === undefined || child.exitCode !== null || child.signalCode !== null;
   const end = async (signal: NodeJS.Signals): Promise<void> => {
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    if (child === undefined || hasEnded()) return;
     const ended = once(child, 'exit');
     child.kill(signal);
     await ended;
   };
   const begin = async (): Promise<void> => {
-    child = start();
     for (let waited = 0; waited < READY_SECONDS * 20; waited += 1) {
+      // One that was killed may leave what keeps the next one from starting for a moment: its own processes, or its
+      // port, which somebody's connection to elsewhere has got.
+      if (hasEnded()) child = start();
       if (await isReady()) return;
       await sleep(50);
     }
