@@ -1,8 +1,9 @@
 // A small machine for what runs in it: a cgroup that bounds processors, memory and the disk. Versions 1 and 2; root is
 // needed.
-import { mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cgroupController, removeCgroup } from './cgroup.mjs';
+import { deviceBelow } from './disk.mjs';
 
 const PERIOD_MICROSECONDS = 100_000;
 
@@ -28,19 +29,14 @@ const BOUNDS = {
     second: 'io',
     sign: 'blkio.throttle.read_bps_device',
     files: ({ folder, bytesPerSecond }, version) => {
-      const device = diskOf(folder);
+      const { major, minor } = deviceBelow(folder);
+      const device = `${major}:${minor}`;
       return version === 1
         ? { 'blkio.throttle.read_bps_device': `${device} ${bytesPerSecond}` }
         : { 'io.max': `${device} rbps=${bytesPerSecond}` };
     },
   },
 };
-
-/** `major:minor` of the disk below a folder, by Linux's encoding of device numbers in 64 bits. */
-function diskOf(folder) {
-  const { dev } = statSync(folder);
-  return `${(dev >> 8) & 0xfff}:${(dev & 0xff) | ((dev >> 12) & 0xfff00)}`;
-}
 
 export class MachineCap {
   /**

@@ -2,15 +2,19 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
 
+/** Of the disk below a file or folder, `{ major, minor }`: Linux's encoding of device numbers in 64 bits. */
+export function deviceBelow(path) {
+  const { dev } = statSync(path);
+  return { major: (dev >> 8) & 0xfff, minor: (dev & 0xff) | ((dev >> 12) & 0xfff00) };
+}
+
 /**
  * Bytes that the file's disk has read since the machine started; undefined where the system does not tell. All programs
  * count.
  */
 export function bytesReadFromDisk(file) {
   try {
-    const { dev } = statSync(file);
-    // Linux's encoding of device numbers in 64 bits.
-    const [major, minor] = [(dev >> 8) & 0xfff, (dev & 0xff) | ((dev >> 12) & 0xfff00)];
+    const { major, minor } = deviceBelow(file);
     const line = readFileSync('/proc/diskstats', 'utf8')
       .split('\n')
       .map((each) => each.trim().split(/\s+/))

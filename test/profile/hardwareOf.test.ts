@@ -3,25 +3,10 @@ import type { MachineFigure, MachineFigures } from '../../src/bindings/Profile.j
 import { parseHardware } from '../../src/plan/HardwareProfile.js';
 import { matmulFlopsPerSecond } from '../../src/plan/model/computeSeconds.js';
 import { hardwareOf } from '../../src/profile/hardwareOf.js';
+import { figure } from './support.js';
 
 const MACHINE = { processorName: 'AMD EPYC', processors: 4, memoryBytes: 2 ** 33, instructionSet: 'avx2' };
 const MEMORY = { gpuBytes: 0, cpuBytes: 2 ** 32, diskBytes: 1e11 };
-
-const figure = (what: MachineFigure['what'], perSecond: number, more: Partial<MachineFigure> = {}): MachineFigure => ({
-  what,
-  perSecond,
-  kind: '',
-  instructionSet: '',
-  threads: 0,
-  tokens: 0,
-  inputs: 0,
-  groupHeads: 0,
-  requestBytes: 0,
-  depth: 0,
-  spread: 0.125,
-  samples: 9,
-  ...more,
-});
 
 /** All that the addon measures, with four threads, one, and one other instruction set. */
 function figures(): MachineFigures {

@@ -1,25 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import type { MachineFigure } from '../../src/bindings/Profile.js';
 import { withinQuota } from '../../src/profile/profileMachine.js';
-
-const figure = (what: MachineFigure['what'], threads: number): MachineFigure => ({
-  what,
-  threads,
-  perSecond: 100,
-  kind: '',
-  instructionSet: '',
-  tokens: 0,
-  inputs: 0,
-  groupHeads: 0,
-  requestBytes: 0,
-  depth: 0,
-  spread: 0.125,
-  samples: 9,
-});
+import { figure } from './support.js';
 
 describe('processor time that a cgroup bounds', () => {
   const measured = {
-    figures: [figure('matmul', 1), figure('matmul', 2), figure('disk-read', 0)],
+    figures: [figure('matmul', 100, { threads: 1 }), figure('matmul', 100, { threads: 2 }), figure('disk-read', 100)],
     leftOut: [{ what: 'disk', reason: 'none' }],
   };
   const rates = (processorSeconds: number): readonly number[] =>

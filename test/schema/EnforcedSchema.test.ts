@@ -101,14 +101,14 @@ describe('a schema that answers are held to', () => {
   ])('refuses or bounds %s, soon', (_what, schema) => {
     const start = performance.now();
     const result = enforced(schema);
-    expect(performance.now() - start).toBeLessThan(20_000);
+    expect(performance.now() - start).toBeLessThan(3000);
     if (result instanceof UnsupportedSchema) expect(result.message).toMatch(/^schema, at .*: found .*|takes longer/);
   });
 
   test('a value on which a pattern backtracks is not valid, and is given up', () => {
     const start = performance.now();
     expect(new EnforcedSchema({ pattern: '^(([a-z])+.)+[A-Z]([a-z])+$' }).problem('a'.repeat(60))).toMatch(/within/);
-    expect(performance.now() - start).toBeLessThan(20_000);
+    expect(performance.now() - start).toBeLessThan(3000);
   });
 });
 

@@ -11,6 +11,7 @@ import { shapeOfModel } from '../../../src/plan/ModelShape.js';
 import { PAGE_TOKENS, typicalProcessBytes } from '../../../src/plan/reserves.js';
 import { choosePolicy } from '../../../src/plan/search/choosePolicy.js';
 import { CPU_MACHINE } from '../../plan/support/hardware.js';
+import { BILLION } from './support.js';
 
 const planned: EngineOptions = { model: 'm', batchSize: 200, batches: 4, weights: { cpu: 0.5, disk: 0.5 } };
 const blocks = (given: Partial<EngineOptions>, searches = false): Partial<EngineOptions>[] =>
@@ -76,21 +77,14 @@ describe('a policy that was planned for a machine', () => {
       columns: sizes.get(binding.columns) ?? 0,
       segments: binding.segments.map((segment) => ({ ...segment, rows: sizes.get(segment.rows) ?? 0 })),
     }));
-    const layers = 22;
+    const { layers } = BILLION;
     return {
       ...tiny,
       decoder: {
         ...tiny.decoder,
-        layers,
+        ...BILLION,
         layerSpecs: Array.from({ length: layers }, () => ({ window: 0, rotaryTable: 0 })),
         embedding: { ...tiny.decoder.embedding, size: 2048 },
-        hiddenSize: 2048,
-        feedForwardSize: 5632,
-        heads: 32,
-        kvHeads: 4,
-        headDim: 64,
-        vocabularySize: 32_000,
-        contextTokens: 2048,
       },
       bindings: [
         ...sized.filter(({ layer }) => layer < 0),

@@ -20,6 +20,7 @@ import type { ExpectedRows } from '../../../src/ExpectedRows.js';
 import type { ModelSource } from '../../../src/model/ModelSource.js';
 import { readModel } from '../../../src/model/readModel.js';
 import { builtIn, CPU_MACHINE } from '../../plan/support/hardware.js';
+import { BILLION } from './support.js';
 
 const TINY = await readModel(fileURLToPath(new URL('../../fixtures/models/llama-Q8_0.gguf', import.meta.url)));
 const machine = loadAddon().machine();
@@ -36,14 +37,7 @@ const LARGE: ModelSource = {
   path: '/models/large.gguf',
   decoder: {
     ...TINY.decoder,
-    layers: 22,
-    hiddenSize: 2048,
-    feedForwardSize: 5632,
-    heads: 32,
-    kvHeads: 4,
-    headDim: 64,
-    vocabularySize: 32_000,
-    contextTokens: 2048,
+    ...BILLION,
   },
   bindings: TINY.bindings.flatMap((binding) => {
     if (binding.kind === 'vector') return [];
