@@ -18,7 +18,7 @@ import { median } from './lib/statistics.mjs';
 import { syntheticRows } from './lib/syntheticRows.mjs';
 
 const { values, number } = readFlags(
-  'usage: node bench/superLinear.mjs --model FILE [--engines 1,2,4] [--processors 0.45] [--memory MiB, 1024] [--disk-rate MB/s, 100] [--disk FOLDER] [--rows 64] [--prompt-tokens 16] [--max-new-tokens 8] [--repeat 1] [--json FILE]',
+  'usage: node bench/superLinear.mjs --model FILE [--engines 1,2,4] [--processors 0.45] [--memory MiB, 1024] [--disk-rate MB/s, 100] [--disk FOLDER] [--rows 64] [--prompt-tokens 16] [--max-new-tokens 8] [--batch-size N] [--batches N] [--repeat 1] [--json FILE]',
   {
     model: { type: 'string' },
     engines: { type: 'string', default: '1,2,4' },
@@ -29,6 +29,8 @@ const { values, number } = readFlags(
     rows: { type: 'string', default: '64' },
     'prompt-tokens': { type: 'string', default: '16' },
     'max-new-tokens': { type: 'string', default: '8' },
+    'batch-size': { type: 'string' },
+    batches: { type: 'string' },
     repeat: { type: 'string', default: '1' },
     json: { type: 'string' },
   },
@@ -48,15 +50,18 @@ const bounds = {
 const cpuMemory = Math.floor(0.9 * bounds.memoryBytes);
 const LINK = { bitsPerSecond: 1e9, delaySeconds: 0.0002 };
 
+const settled = (flag, name) => values[flag] !== undefined && { [name]: number(flag) };
+const allow = { threads: 1, ...settled('batch-size', 'batchSize'), ...settled('batches', 'batches') };
+
 /** What so many engines are opened with, and what is predicted of them. */
 function planned(count, { shape, hardware, caps, workload }) {
   if (count === 1) {
-    const { policy, predicted } = choosePolicy({ shape, hardware, caps, workload, allow: { threads: 1 } });
+    const { policy, predicted } = choosePolicy({ shape, hardware, caps, workload, allow });
     return { engines: [{ policy }], microBatches: undefined, policies: [policy], seconds: predicted.wallSeconds };
   }
   const link = { bytesPerSecond: LINK.bitsPerSecond / 8, latencySeconds: LINK.delaySeconds };
   const machines = Array.from({ length: count }, (_, at) => ({ name: `machine ${at + 1}`, hardware, caps, link }));
-  const { stages, microBatches, wallSeconds } = planPipeline({ shape, machines, workload, allow: { threads: 1 } });
+  const { stages, microBatches, wallSeconds } = planPipeline({ shape, machines, workload, allow });
   const engines = stages.map(({ layers, policy }) => ({ layers, policy }));
   return { engines, microBatches, policies: stages.map(({ policy }) => policy), seconds: wallSeconds };
 }

@@ -35,6 +35,24 @@ test.each([
   120_000,
 );
 
+test.each([
+  ['four batches', { batchSize: 4, batches: 4 }],
+  ['one more', { batchSize: 4, batches: 5 }],
+  ['twice as many', { batchSize: 2, batches: 8 }],
+  ['prompts in chunks', { batchSize: 4, batches: 4, tokensPerSquare: 16 }],
+])(
+  'prompts of every block of rows fill the pipeline: %s',
+  async (_, allow) => {
+    const machines = ['a', 'b', 'c', 'd'].map((name) => machine(name));
+    const given = request(machines, { workload: { promptTokens: 16, newTokens: 8, rows: 64 }, allow });
+    const plan = planPipeline(given);
+    const simulated = await simulatePipeline(given, plan);
+    expect(simulated.tokensPerSecond / plan.tokensPerSecond).toBeGreaterThan(0.9);
+    expect(simulated.tokensPerSecond / plan.tokensPerSecond).toBeLessThan(1.1);
+  },
+  120_000,
+);
+
 describe('links of any speed', () => {
   const over = (bytesPerSecond: number, hardware: HardwareProfile): PipelineMachine[] =>
     ['a', 'b'].map((name) => ({ name, hardware, link: { bytesPerSecond, latencySeconds: 0.0002 } }));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -72,16 +73,20 @@ class Workbench {
   // So little time that figures are hardly more than there: for tests.
   bool glance() const { return options_.budget < 0.1; }
 
-  // Takes samples for about `seconds` (at a budget of 1), at least `least` of them. body() returns the seconds of one.
+  // Takes samples for about `seconds` (at a budget of 1), at least `least` of them, a few more where these were
+  // disturbed. body() returns the seconds of one.
   template <typename Body>
   void sample(Samples& into, double seconds, size_t least, Body body) const {
     const double end = monotonicSeconds() + seconds * options_.budget;
     if (glance()) least = 1;
-    for (size_t taken = 0; taken < least || monotonicSeconds() < end; taken++) {
+    size_t undisturbed = 0;
+    for (size_t taken = 0;
+         taken < least || monotonicSeconds() < end || (undisturbed < least && taken < kTries * least && !glance());
+         taken++) {
       check();
-      const long before = involuntarySwitches();
-      const double each = body();
-      into.add(each, involuntarySwitches() != before);
+      const Timing each = observed(body);
+      into.add(each.seconds, each.disturbed);
+      undisturbed += each.disturbed ? 0 : 1;
     }
   }
 
@@ -95,9 +100,19 @@ class Workbench {
     // Few units are slow for their number (threads that find nothing to do, buffers that are filled for them alone), so
     // their number is felt for.
     body(step);  // woke threads and touched memory
+    // A pause in the midst of so few (a cgroup's quota was used up) would look as if each took that long.
+    const auto secondsOf = [&](size_t units) {
+      double least = std::numeric_limits<double>::infinity();
+      for (size_t tries = 0; tries < kTries; tries++) {
+        const Timing each = observed([&] { return body(units); });
+        least = std::min(least, each.seconds);
+        if (!each.disturbed) break;
+      }
+      return least;
+    };
     size_t units = step;
     for (;;) {
-      const double seconds = body(units);
+      const double seconds = secondsOf(units);
       if (seconds >= kSampleSeconds / 2 || 2 * units >= most) {
         const double wanted = static_cast<double>(units) * (seconds > 0 ? kSampleSeconds / seconds : 1);
         if (wanted >= static_cast<double>(most)) return most;
@@ -110,6 +125,18 @@ class Workbench {
   static constexpr double kSampleSeconds = 0.005;
 
  private:
+  static constexpr size_t kTries = 3;  // where neighbours take the processor in every sample, more of them are in vain
+
+  struct Timing {
+    double seconds;
+    bool disturbed;  // a thread of ours was stopped meanwhile, for somebody else or for want of quota
+  };
+  template <typename Body>
+  static Timing observed(Body body) {
+    const long before = involuntarySwitches();
+    const double seconds = body();
+    return {seconds, involuntarySwitches() != before};
+  }
   static long involuntarySwitches();  // of all threads of this process, so far
 
   ProfileOptions options_;

@@ -4,11 +4,12 @@ import { formatTable } from './table.js';
 
 /** A plan for several machines in words. */
 export function describePipeline(plan: PipelinePlan, simulated: SimulatedPipeline | undefined): string {
-  const { model, stages, batches, microBatches, batchSize, rows, wallSeconds } = plan;
+  const { model, stages, batches, microBatches, batchSize, tokensPerSquare, rows, wallSeconds } = plan;
+  const square = tokensPerSquare === undefined ? '' : ` --tokens-per-square ${tokensPerSquare}`;
   const faster = plan.tokensPerSecond / plan.inTurnTokensPerSecond;
   const lines = [
     `${model} on ${stages.length} machines: ${rate(plan.tokensPerSecond)}, ${seconds(wallSeconds)} for ${rows} rows; ${faster.toFixed(2)} times one machine after another`,
-    `every engine: --batch-size ${batchSize} --batches ${batches}; the first one: --micro-batches ${microBatches}; the time is spent on: ${plan.bottleneck}`,
+    `every engine: --batch-size ${batchSize} --batches ${batches}${square}; the first one: --micro-batches ${microBatches}; the time is spent on: ${plan.bottleneck}`,
     '',
   ];
   const table = [

@@ -50,6 +50,7 @@ interface PlanCommandFlags extends PlanChipsFlags {
   readonly diskMemory?: number;
   readonly schedule?: ScheduleName;
   readonly batches?: number;
+  readonly tokensPerSquare?: number;
   readonly compressCache: Compression | 'auto';
   readonly threads?: number;
   readonly simulate: boolean;
@@ -128,6 +129,11 @@ export function addPlan(program: Command, context: CommandContext): void {
     'batches that share one pass (default: the best)',
     wholeNumber(1, BLOCK_LIMITS.batches),
   );
+  command.option(
+    '--tokens-per-square <n>',
+    'most tokens that a batch advances in one pass (default: the best)',
+    wholeNumber(1, BLOCK_LIMITS.tokensPerSquare),
+  );
   command.addOption(
     new Option('--compress-weights <kind>', 'auto: whatever is fastest').choices(COMPRESSION_FLAGS).default('none'),
   );
@@ -161,6 +167,7 @@ const SEARCHED = [
   'schedule',
   'batchSize',
   'batches',
+  'tokensPerSquare',
   'compressWeights',
   'compressCache',
   'threads',
@@ -287,6 +294,7 @@ function requestOf(
     schedule,
     batchSize,
     batches,
+    tokensPerSquare,
     threads,
   } = flags;
   const kinds = (flag: Compression | 'auto'): readonly Compression[] =>
@@ -304,6 +312,7 @@ function requestOf(
       ...(schedule && { schedules: [schedule] }),
       batchSize,
       batches,
+      tokensPerSquare,
       threads,
       compressWeights: kinds(flags.compressWeights),
       compressCache: kinds(flags.compressCache),

@@ -102,7 +102,10 @@ export function refillsAtOnce({ schedule }: Pick<BlockChoice, 'schedule'>): bool
 }
 
 /** Tokens of a square where a policy does not say. */
-export function tokensPerSquareOf({ tokensPerSquare, batchSize }: BlockChoice): number {
+export function tokensPerSquareOf({
+  tokensPerSquare,
+  batchSize,
+}: Pick<BlockChoice, 'tokensPerSquare' | 'batchSize'>): number {
   return tokensPerSquare ?? Math.max(512, batchSize);
 }
 

@@ -1,16 +1,20 @@
 // Measuring this machine: what comes out is sane, limits are kept, nothing is left behind. No figure is compared with a
 // clock.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "../../profile/Measurement.h"
 #include "../../profile/measureMachine.h"
@@ -218,6 +222,59 @@ TEST(ProfileDisk, StaysWithinItsBytesAndLeavesNothing) {
   }
   EXPECT_EQ(seen, (std::map<std::string, int>{
                       {"disk-read", 6}, {"disk-read-layers", 1}, {"disk-read-pages", 1}, {"disk-write", 3}}));
+}
+#endif
+
+#ifdef __linux__
+// Returns when the processor was taken from this process meanwhile.
+void loseTheProcessor() {
+  cpu_set_t before, here;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&here);
+  CPU_SET(sched_getcpu(), &here);
+  ASSERT_EQ(sched_setaffinity(0, sizeof here, &here), 0);
+  std::atomic<bool> stop{false};
+  std::thread neighbour([&] {
+    while (!stop.load()) {}
+  });
+  const auto taken = [] {
+    rusage usage{};
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+  };
+  for (const long start = taken(); taken() == start;) sched_yield();
+  stop = true;
+  neighbour.join();
+  sched_setaffinity(0, sizeof before, &before);
+}
+
+TEST(Workbench, APauseIsNotWhatFewUnitsTake) {
+  ProfileOptions options = quick();
+  options.budget = 1;
+  ProfileProgress progress;
+  Workbench bench(options, progress);
+  size_t calls = 0;
+  const size_t units = bench.unitsPerSample(48, 1 << 20, [&](size_t count) {
+    if (++calls != 2) return static_cast<double>(count) * 1e-5;
+    loseTheProcessor();
+    return 0.055;
+  });
+  EXPECT_EQ(units, 480u);
+}
+
+TEST(Workbench, TakesMoreSamplesWhereThoseItHasWereDisturbed) {
+  ProfileOptions options = quick();
+  options.budget = 1;
+  ProfileProgress progress;
+  Workbench bench(options, progress);
+  Samples samples;
+  size_t calls = 0;
+  bench.sample(samples, 0, 3, [&] {
+    if (++calls > 2) return 1.0;
+    loseTheProcessor();
+    return 9.0;
+  });
+  EXPECT_GE(calls, 5u);
+  EXPECT_EQ(samples.median(), 1);
 }
 #endif
 

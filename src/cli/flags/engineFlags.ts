@@ -139,7 +139,7 @@ function withoutDefaults(options: EngineOptions): EngineOptions {
 
 /** How many rows there may be at once, where nobody plans. */
 export function addBlockFlags(command: Command): void {
-  addFlags(command, 'plan', false, ['batchSize', 'batches']);
+  addFlags(command, 'plan', false, ['batchSize', 'batches', 'tokensPerSquare']);
 }
 
 /** The flags of a group of options. @param names of these; default: all */

@@ -248,6 +248,7 @@ export const OPTION_TABLE = {
     group: 'plan',
     value: { kind: 'whole', least: 1, most: BLOCK_LIMITS.tokensPerSquare },
     defaultWords: 'what the policy says',
+    flag: '<n>',
     about: 'most tokens that a batch advances in one pass; longer prompts come in chunks',
   },
   rowTokens: {

@@ -20,6 +20,8 @@ export interface SquareLoad {
   readonly contextTokens: number;
 }
 
+type Load = { -readonly [Field in keyof SquareLoad]: number };
+
 /** Sweeps that are alike. */
 export interface SweepClass {
   readonly sweeps: number;
@@ -27,9 +29,17 @@ export interface SweepClass {
   readonly squares: number;
   /** Of one square. */
   readonly load: SquareLoad;
+  /** How often sweeps of another class come directly behind these, by its index. */
+  readonly next: ReadonlyMap<number, number>;
 }
 
-type Load = { -readonly [Field in keyof SquareLoad]: number };
+/** A class that is being counted. */
+interface CountedClass {
+  sweeps: number;
+  squares: number;
+  readonly load: Load;
+  readonly next: Map<CountedClass, number>;
+}
 
 /** Blocks of a long run that are counted; what a further one adds is taken from the last of them. */
 const BLOCKS_COUNTED = 3;
@@ -59,12 +69,12 @@ export function countSweeps(workload: Workload, block: BlockChoice): SweepClass[
   const refill = refillsAtOnce(block);
   const rows = rowsOf(workload, block);
   const unit = refill ? rows : Math.min(rows, places);
-  const classes = new Map<number, { sweeps: number; squares: number; load: Load }>();
-  const classOf = (load: SquareLoad, tokens: number): { sweeps: number; squares: number; load: Load } => {
+  const classes = new Map<number, CountedClass>();
+  const classOf = (load: SquareLoad, tokens: number): CountedClass => {
     // Alike are sweeps of about as many tokens; those with prompts and those without are kept apart.
     const key = Math.round(Math.log2(Math.max(1, tokens))) * (load.promptTokens > 0 ? 1 : -1);
     let sum = classes.get(key);
-    if (!sum) classes.set(key, (sum = { sweeps: 0, squares: 0, load: emptyLoad() }));
+    if (!sum) classes.set(key, (sum = { sweeps: 0, squares: 0, load: emptyLoad(), next: new Map() }));
     return sum;
   };
   // What all rows begin with comes before the first of them.
@@ -84,7 +94,8 @@ export function countSweeps(workload: Workload, block: BlockChoice): SweepClass[
       { of: sweepsOf(least, workload, block, refill), slots: slots - fuller },
     ];
     const sweeps = Math.max(...squares.map(({ of, slots: n }) => (n > 0 ? of.length : 0)));
-    let before: ReturnType<typeof classOf> | undefined;
+    let first: CountedClass | undefined;
+    let before: CountedClass | undefined;
     for (let i = 0; i < sweeps; i++) {
       let tokens = 0;
       const total = { squares: 0, load: emptyLoad() };
@@ -99,11 +110,15 @@ export function countSweeps(workload: Workload, block: BlockChoice): SweepClass[
       }
       // Slots are counted in step; where a pace parts their rows, those of some fall into the others' pauses.
       const sum = total.squares > 0 || !before ? classOf(total.load, tokens) : before;
+      if (before) followed(before, sum, weight);
+      first ??= sum;
       before = sum;
       sum.sweeps += weight;
       sum.squares += total.squares * weight;
       addLoad(sum.load, total.load, weight);
     }
+    // The next block of as many rows.
+    if (before && first && !refill) followed(before, first, weight - 1);
   };
   if (refill) {
     // What a block more adds to a long run is the same for every further block.
@@ -121,16 +136,24 @@ export function countSweeps(workload: Workload, block: BlockChoice): SweepClass[
     add(unit, Math.floor(rows / unit));
     add(rows % unit, 1);
   }
-  return [...classes.values()]
-    .filter(({ sweeps, squares }) => sweeps > 0 && squares > 0)
-    .map(({ sweeps, squares, load: sum }) => {
-      const load = emptyLoad();
-      addLoad(load, sum, 1 / squares);
-      return { sweeps, squares: squares / sweeps, load };
+  const counted = [...classes.values()].filter(({ sweeps, squares }) => sweeps > 0 && squares > 0);
+  const indices = new Map(counted.map((each, index) => [each, index]));
+  return counted.map(({ sweeps, squares, load: sum, next }) => {
+    const load = emptyLoad();
+    addLoad(load, sum, 1 / squares);
+    const behind = [...next].flatMap(([each, times]): [number, number][] => {
+      const index = indices.get(each);
+      return index === undefined || times <= 0 ? [] : [[index, times]];
     });
+    return { sweeps, squares: squares / sweeps, load, next: new Map(behind) };
+  });
 }
 
-/** Two classes at most: the sweeps in which prompts ride, and the others. */
+function followed(before: CountedClass, by: CountedClass, times: number): void {
+  if (before !== by) before.next.set(by, (before.next.get(by) ?? 0) + times);
+}
+
+/** Two classes at most: the sweeps in which prompts ride, and the others; without what comes behind which. */
 export function mergeClasses(classes: readonly SweepClass[]): SweepClass[] {
   const merged = (of: readonly SweepClass[]): SweepClass[] => {
     const sweeps = of.reduce((sum, each) => sum + each.sweeps, 0);
@@ -138,7 +161,7 @@ export function mergeClasses(classes: readonly SweepClass[]): SweepClass[] {
     if (of.length === 0 || squares === 0) return [];
     const load = emptyLoad();
     for (const each of of) addLoad(load, each.load, (each.sweeps * each.squares) / squares);
-    return [{ sweeps, squares: squares / sweeps, load }];
+    return [{ sweeps, squares: squares / sweeps, load, next: new Map() }];
   };
   return [
     ...merged(classes.filter(({ load }) => load.promptTokens > 0)),

@@ -29,6 +29,8 @@ export interface PipelinePlan {
   /** Rows of a batch, and how many of these there are: `--batch-size` and `--batches` of every engine. */
   readonly batchSize: number;
   readonly batches: number;
+  /** Tokens of a square, `--tokens-per-square` of every engine; without: the default. */
+  readonly tokensPerSquare?: number | undefined;
   /**
    * As many as batches; fewer where weights that stream serve several batches at once, and 1 where engines in turn are
    * faster.
@@ -89,8 +91,9 @@ export function pipelineOfStages(
   costs: readonly StageCost[],
 ): { readonly atOnce: PipelinePlan; readonly inTurn: PipelinePlan } {
   const links = machines.map(({ link }) => link);
-  const sweeps = classes.map(({ sweeps: times, squares, load }, index) => ({
+  const sweeps = classes.map(({ sweeps: times, squares, load, next }, index) => ({
     sweeps: times,
+    next,
     hiddenBytes: squares * (load.promptTokens + load.decodeRows) * shape.hiddenSize * HIDDEN_STATE_BYTES[hiddenStates],
     stages: costs.map(({ sweepSeconds }) => sweepSeconds[index] ?? 0),
     promptShare: load.promptTokens / (load.promptTokens + load.decodeRows),
@@ -98,11 +101,13 @@ export function pipelineOfStages(
   const atOnce = pipelineSeconds(sweeps, links, count);
   const inTurn = secondsInTurn(atOnce, sweeps, links, costs);
   const newTokens = rows * workload.newTokens;
+  const square = costs[0]?.policy.tokensPerSquare;
   const planOf = (seconds: PipelineSeconds, microBatches: number): PipelinePlan => ({
     model: shape.name,
     workload,
     batchSize: costs[0]?.policy.batchSize ?? 1,
     batches: costs[0]?.policy.batches ?? 1,
+    ...(square !== undefined && { tokensPerSquare: square }),
     microBatches,
     stages: costs.map(({ policy, memoryBytes }, stage) => ({
       machine: machines[stage]?.name ?? '',

@@ -9,6 +9,8 @@ export interface PipelineSweeps {
   readonly stages: readonly number[];
   /** Which part of their time is prompts; the rest is decoding. */
   readonly promptShare: number;
+  /** How often those of another class come directly behind these, by its index. */
+  readonly next: ReadonlyMap<number, number>;
 }
 
 /** Where the time of a pipeline goes. */
@@ -26,7 +28,9 @@ export interface PipelineSeconds {
 
 /**
  * The time of a pipeline. A round, in which each micro-batch advances once, takes as long as the slowest stage or link
- * takes for all of them, or as long as one of them takes to come round, whichever is more. Pure.
+ * takes for all of them, or as long as one of them takes to come round, whichever is more. Where longer sweeps come
+ * behind short ones (the next rows' prompts behind new tokens), a pipeline that is full of the short ones has to be
+ * filled with the long ones: stages behind the first wait for them as they did at the start. Pure.
  *
  * @param links one behind each stage; back from the last one go tokens, which take no time but the latency
  */
@@ -36,30 +40,58 @@ export function pipelineSeconds(
   microBatches: number,
 ): PipelineSeconds {
   let [wall, prefill, waiting] = [0, 0, 0];
-  let filled = false;
   const busy = links.map(() => 0);
   const taken = links.map(() => 0);
-  const latency = links.reduce((total, { latencySeconds }) => total + latencySeconds, 0);
-  for (const { sweeps, hiddenBytes, stages, promptShare } of classes) {
-    const moving = links.map(({ bytesPerSecond }, stage) =>
-      stage < links.length - 1 ? hiddenBytes / bytesPerSecond : 0,
-    );
+  const rounds = classes.map(({ hiddenBytes, stages }) => roundOf(hiddenBytes, stages, links, microBatches));
+  const filled = classes.map(() => 0);
+  filled[0] = rounds[0]?.fill ?? 0;
+  classes.forEach(({ next }, before) => {
+    const short = rounds[before];
+    for (const [behind, times] of next) {
+      const long = rounds[behind];
+      if (!short || !long) continue;
+      // Those that go round with time to spare catch up on some of it.
+      const spare = Math.max(0, long.around - long.slowest);
+      filled[behind] = (filled[behind] ?? 0) + times * Math.max(0, long.fill - short.fill - spare);
+    }
+  });
+  classes.forEach(({ sweeps, stages, promptShare }, index) => {
+    const { moving, slowest, around } = rounds[index] ?? { moving: [], slowest: 0, around: 0 };
     stages.forEach((seconds, stage) => {
       busy[stage] = (busy[stage] ?? 0) + sweeps * microBatches * seconds;
       taken[stage] = (taken[stage] ?? 0) + sweeps * microBatches * (moving[stage] ?? 0);
     });
-    const [computing, sent] = [total(stages), total(moving)];
-    const around = computing + sent + latency;
-    const slowest = microBatches * Math.max(...stages, ...moving);
-    // The last stage begins when the first micro-batch has come there.
-    const fill = filled ? 0 : computing + sent - Math.max(...stages, ...moving);
-    filled = true;
-    const seconds = sweeps * Math.max(slowest, around) + fill;
+    const seconds = sweeps * Math.max(slowest, around) + (filled[index] ?? 0);
     wall += seconds;
     prefill += seconds * promptShare;
     waiting += sweeps * Math.max(0, around - slowest);
-  }
+  });
   return { wall, prefill, busy, links: taken, waiting };
+}
+
+interface Round {
+  /** Seconds that each link is taken by one micro-batch. */
+  readonly moving: readonly number[];
+  /** That the slowest stage or link takes for all of them, and that one takes to come round. */
+  readonly slowest: number;
+  readonly around: number;
+  /** Until the first one has come to the last stage. */
+  readonly fill: number;
+}
+
+function roundOf(
+  hiddenBytes: number,
+  stages: readonly number[],
+  links: readonly PipelineLink[],
+  microBatches: number,
+): Round {
+  const moving = links.map(({ bytesPerSecond }, stage) =>
+    stage < links.length - 1 ? hiddenBytes / bytesPerSecond : 0,
+  );
+  const way = total(stages) + total(moving);
+  const most = Math.max(...stages, ...moving);
+  const latency = total(links.map(({ latencySeconds }) => latencySeconds));
+  return { moving, slowest: microBatches * most, around: way + latency, fill: way - most };
 }
 
 function total(seconds: readonly number[]): number {

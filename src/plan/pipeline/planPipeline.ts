@@ -4,6 +4,7 @@ import { COST_MODELS } from '../costModels.js';
 import { usableBytes, type PlanRequest } from '../PlanRequest.js';
 import type { ComputeTier } from '../../engine/grid/Tier.js';
 import { formatBytes } from '../../units.js';
+import { tokensPerSquareOf } from '../Policy.js';
 import { divideLayers } from './divideLayers.js';
 import {
   microBatchesOf,
@@ -24,8 +25,14 @@ import { bestStage, stageCost, type StageCost, type StageSetting } from './stage
 const BATCH_SIZES = [1, 4, 8, 16, 32, 64, 128, 256];
 
 /**
+ * Tokens of a square that are tried beside the default: a pipeline is filled with prompts once for each block of rows,
+ * which takes as long as the chunk that the last machine waits for.
+ */
+const SMALLER_SQUARES = [256, 128, 64];
+
+/**
  * Divides a model's layers over machines by what they are measured to do, unequal ones too, and finds the micro-batches
- * that keep them busy: the fastest of the sizes that are tried. Pure.
+ * that keep them busy: the fastest of the sizes that are tried, prompts in chunks where that is faster. Pure.
  *
  * Each engine has room for all micro-batches, and reads weights that stream once for each of these: one for each batch,
  * or as many as machines are tried. A round, in which each micro-batch advances once, takes as long as the slowest
@@ -77,35 +84,53 @@ function countsFor(machines: number): readonly number[] {
 
 type Settled = Pick<BlockOfBatches, 'schedule' | 'cacheOn'>;
 
-/** The best size and number of micro-batches, and their division; undefined where nothing fits. */
+/** The best size and number of micro-batches, their squares and division; undefined where nothing fits. */
 function bestOf(request: ParsedPipelineRequest, settled: Settled): PipelinePlan | undefined {
-  const { machines } = request;
-  const { workload, allow = {} } = request;
+  const { machines, workload, allow = {} } = request;
   const { rows = Infinity } = workload;
   let best: PipelinePlan | undefined;
   const { mostBatchSize = Infinity, mostBatches = Infinity } = allow;
   const sizes = BATCH_SIZES.filter((size) => size <= mostBatchSize);
   const counts = countsFor(machines.length).filter((count) => count <= mostBatches);
   for (const batchSize of allow.batchSize === undefined ? sizes : [allow.batchSize]) {
-    let division: readonly number[] | undefined;
+    const divisions = new Map<number | undefined, readonly number[]>();
     for (const batches of allow.batches === undefined ? counts : [allow.batches]) {
       if (best && batches * batchSize > rows) break;
-      const plan = planOf(request, { ...settled, batchSize, batches, division });
+      const plans = squaresFor(request, batchSize).flatMap((tokensPerSquare) => {
+        const division = divisions.get(tokensPerSquare);
+        const plan = planOf(request, { ...settled, batchSize, batches, tokensPerSquare, division });
+        if (plan) divisions.set(tokensPerSquare, layersOf(plan));
+        return plan ?? [];
+      });
       // Of more rows than those that do not fit, none do.
-      if (!plan) break;
-      division = plan.stages.map(({ layers }) => layers.count);
-      if (!best || plan.tokensPerSecond > best.tokensPerSecond * CLEARLY) best = plan;
+      if (plans.length === 0) break;
+      for (const plan of plans) if (!best || plan.tokensPerSecond > best.tokensPerSecond * CLEARLY) best = plan;
     }
-    if (!division) break;
+    if (divisions.size === 0) break;
   }
   return best;
+}
+
+function layersOf({ stages }: PipelinePlan): number[] {
+  return stages.map(({ layers }) => layers.count);
+}
+
+/** Tokens of a square: the default, and smaller ones that hold a token of each row and not whole prompts of all. */
+function squaresFor(
+  { workload, allow = {} }: Pick<ParsedPipelineRequest, 'workload' | 'allow'>,
+  batchSize: number,
+): readonly (number | undefined)[] {
+  if (allow.tokensPerSquare !== undefined) return [allow.tokensPerSquare];
+  const most = Math.min(tokensPerSquareOf({ batchSize }), batchSize * workload.promptTokens);
+  return [undefined, ...SMALLER_SQUARES.filter((tokens) => tokens >= batchSize && tokens < most)];
 }
 
 interface BlockOfBatches {
   readonly schedule: ScheduleName;
   readonly batchSize: number;
   readonly batches: number;
-  /** Layers of each stage that suited fewer of them, and will suit these, unless they do not fit. */
+  readonly tokensPerSquare: number | undefined;
+  /** Layers of each stage that suited others of the size, and will suit these, unless they do not fit. */
   readonly division: readonly number[] | undefined;
   readonly cacheOn: ComputeTier;
 }
@@ -113,7 +138,7 @@ interface BlockOfBatches {
 /** The best division for micro-batches of a size; undefined where the machines do not hold them. */
 function planOf(
   request: ParsedPipelineRequest,
-  { schedule, batchSize, batches, division, cacheOn }: BlockOfBatches,
+  { schedule, batchSize, batches, tokensPerSquare, division, cacheOn }: BlockOfBatches,
 ): PipelinePlan | undefined {
   const { machines, shape, workload, allow = {} } = request;
   const block = {
@@ -121,6 +146,7 @@ function planOf(
     batchSize,
     batches,
     ...settledBlock(allow),
+    ...(tokensPerSquare !== undefined && { tokensPerSquare }),
   };
   const micro = microBatchesOf(workload, { ...block, cpuAttention: true }, batches);
   const settingOf = (stage: number, layers: number, { alone, count }: MicroBatches): StageSetting | undefined => {

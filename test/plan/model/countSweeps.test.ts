@@ -126,3 +126,19 @@ test('rows that come in at a pace are computed once each, whatever the pace: no 
     { numRuns: 300 },
   );
 });
+
+test.each([
+  ['diagonal', 64],
+  ['zigzag', 64],
+  ['diagonal', 6400],
+] as const)('rows that are alike end together, and the next ones bring prompts: %s, %d rows', (schedule, rows) => {
+  const classes = countSweeps(
+    { promptTokens: 16, newTokens: 8, rows },
+    { ...PLAIN, schedule, batchSize: 4, batches: 4, tokensPerSquare: 64 },
+  );
+  expect(classes.map(({ load }) => load.promptTokens)).toEqual([64, 0]);
+  expect(classes.map(({ sweeps, next }) => [sweeps, [...next]])).toEqual([
+    [rows / 16, [[1, rows / 16]]],
+    [(7 * rows) / 16, [[0, rows / 16 - 1]]],
+  ]);
+});

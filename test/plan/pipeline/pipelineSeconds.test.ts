@@ -3,7 +3,7 @@ import { pipelineSeconds } from '../../../src/plan/pipeline/pipelineSeconds.js';
 
 const near = { bytesPerSecond: 1e9, latencySeconds: 0 };
 const of = (stages: readonly number[], hiddenBytes = 0): Parameters<typeof pipelineSeconds>[0] => [
-  { sweeps: 100, hiddenBytes, stages, promptShare: 0.25 },
+  { sweeps: 100, hiddenBytes, stages, promptShare: 0.25, next: new Map() },
 ];
 
 test('the slowest stage, the slowest link, or the way round, whichever is longest; and filling it once', () => {
@@ -34,4 +34,20 @@ test('prompts fill the pipeline, new tokens find it full', () => {
   const { wall, prefill } = pipelineSeconds(both, [near, near, near], 4);
   expect(prefill).toBeCloseTo(4 * 3 + 3, 9);
   expect(wall - prefill).toBeCloseTo(31 * 4 * 0.3, 9);
+});
+
+test('prompts of every further block of rows fill it anew, but for what new tokens had filled', () => {
+  const [prompts] = of([2, 3, 1]);
+  const [tokens] = of([0.2, 0.3, 0.1]);
+  if (!prompts || !tokens) throw new Error('no sweeps');
+  const blocks = [
+    { ...prompts, sweeps: 5, promptShare: 1, next: new Map([[1, 5]]) },
+    { ...tokens, sweeps: 5 * 31, promptShare: 0, next: new Map([[0, 4]]) },
+  ];
+  const full = pipelineSeconds(blocks, [near, near, near], 4);
+  expect(full.prefill).toBeCloseTo(5 * 4 * 3 + 3 + 4 * (3 - 0.3), 9);
+  expect(full.wall - full.prefill).toBeCloseTo(5 * 31 * 4 * 0.3, 9);
+  // Those that wait for each other's hidden states anyway have time for it.
+  const far = { ...near, latencySeconds: 10 };
+  expect(pipelineSeconds(blocks, [near, far, near], 4).prefill).toBeCloseTo(5 * 16 + 3, 9);
 });

@@ -18,6 +18,25 @@ describe('planPipeline', () => {
     expect(four.tokensPerSecond / four.inTurnTokensPerSecond).toBeGreaterThan(3.2);
   });
 
+  test('prompts come in chunks where filling the pipeline with whole ones would take long', () => {
+    const machines = ['a', 'b', 'c', 'd'].map((name) => machine(name));
+    const short = { promptTokens: 16, newTokens: 8, rows: 256 };
+    const chunks = planPipeline(request(machines, { workload: short, allow: { batchSize: 16, batches: 4 } }));
+    expect(chunks.tokensPerSquare).toBeLessThan(256);
+    expect(chunks.stages.map(({ policy }) => policy.tokensPerSquare)).toEqual(
+      Array.from({ length: 4 }, () => chunks.tokensPerSquare),
+    );
+    const whole = planPipeline(
+      request(machines, { workload: short, allow: { batchSize: 16, batches: 4, tokensPerSquare: 512 } }),
+    );
+    expect(whole.tokensPerSquare).toBe(512);
+    expect(chunks.tokensPerSecond).toBeGreaterThan(1.1 * whole.tokensPerSecond);
+    // Whole ones that are short are one chunk.
+    const few = { ...short, promptTokens: 4 };
+    const one = planPipeline(request(machines, { workload: few, allow: { batchSize: 16, batches: 4 } }));
+    expect(one.tokensPerSquare).toBeUndefined();
+  });
+
   test('a machine that is three times as fast gets three times the layers', () => {
     const [slow = 0, fast = 0] = layersOf(planPipeline(request([machine('slow'), machine('fast', faster(3))])));
     expect(slow + fast).toBe(32);
