@@ -59,18 +59,27 @@ const [promptTokens, maxNewTokens] = [number('prompt-tokens'), number('max-new-t
 const rows = syntheticRows({ rows: number('rows'), promptTokens, vocabularySize });
 const shape = await readModelShape(values.model);
 const stop = stopSignal();
-const hardware = profileWithin({ processors });
 const boundsOf = (count) => Array.from({ length: count }, () => ({ processors }));
+/** By the number of machines that compute at once; those are alike, so the first one's stands for all. */
+const hardwareOf = new Map();
 
 /** Which layers each of so many engines has, and how fast that is to be. */
-function planned(count, batches, { bitsPerSecond, delaySeconds }) {
+async function planned(count, batches, { bitsPerSecond, delaySeconds }) {
+  if (!hardwareOf.has(count)) hardwareOf.set(count, (await profileWithin(boundsOf(count)))[0]);
+  const hardware = hardwareOf.get(count);
   const link = { bytesPerSecond: bitsPerSecond / 8, latencySeconds: delaySeconds };
   const machines = Array.from({ length: count }, (_, at) => ({ name: `machine ${at + 1}`, hardware, link }));
   const workload = { promptTokens, newTokens: maxNewTokens, rows: rows.length };
   const allow = { batchSize: number('batch-size'), batches, threads: 1 };
   const hiddenStates = values['hidden-states'];
-  const { stages, tokensPerSecond } = planPipeline({ shape, machines, workload, allow, hiddenStates });
-  return { layers: stages.map((stage) => stage.layers), tokensPerSecond };
+  const { stages, tokensPerSquare, tokensPerSecond } = planPipeline({
+    shape,
+    machines,
+    workload,
+    allow,
+    hiddenStates,
+  });
+  return { layers: stages.map((stage) => stage.layers), tokensPerSquare, tokensPerSecond };
 }
 
 /** Runs of some engines over links like this one. @param link undefined: one engine alone */
@@ -84,9 +93,11 @@ async function runs(count, link) {
     policy: 'default',
     learn: false,
   };
-  const plan = link && planned(count, batches, link);
+  const plan = link && (await planned(count, batches, link));
   const ran = await runEngines({
-    engines: plan ? plan.layers.map((each) => ({ ...shared, layers: each })) : [shared],
+    engines: plan
+      ? plan.layers.map((each) => ({ ...shared, layers: each, tokensPerSquare: plan.tokensPerSquare }))
+      : [shared],
     bounds: boundsOf(count),
     link,
     rows,

@@ -54,7 +54,7 @@ const settled = (flag, name) => values[flag] !== undefined && { [name]: number(f
 const allow = { threads: 1, ...settled('batch-size', 'batchSize'), ...settled('batches', 'batches') };
 
 /** What so many engines are opened with, and what is predicted of them. */
-function planned(count, { shape, hardware, caps, workload }) {
+function planned(count, { hardware, caps }) {
   if (count === 1) {
     const { policy, predicted } = choosePolicy({ shape, hardware, caps, workload, allow });
     return { engines: [{ policy }], microBatches: undefined, policies: [policy], seconds: predicted.wallSeconds };
@@ -73,11 +73,12 @@ const shape = await readModelShape(values.model);
 const [promptTokens, maxNewTokens, count] = [number('prompt-tokens'), number('max-new-tokens'), number('rows')];
 const rows = syntheticRows({ rows: count, promptTokens, vocabularySize });
 const workload = { promptTokens, newTokens: maxNewTokens, rows: count };
-const hardware = profileWithin(bounds);
 const caps = { cpu: cpuMemory - typicalProcessBytes(vocabularySize) };
 const all = [];
 for (const engines of counts) {
-  const plan = planned(engines, { shape, hardware, caps, workload });
+  // They are alike: the first one's profile stands for all.
+  const [hardware] = await profileWithin(Array.from({ length: engines }, () => bounds));
+  const plan = planned(engines, { hardware, caps });
   const { microBatches, seconds, policies } = plan;
   process.stderr.write(`${engines}: planned ${JSON.stringify(policies[0])}, ${seconds.toFixed(1)} s\n`);
   const { runs, load } = await runEngines({
@@ -100,7 +101,7 @@ for (const engines of counts) {
   });
   const wallSeconds = median(runs.map((run) => run.wallSeconds));
   process.stderr.write(`${engines}: ${wallSeconds.toFixed(1)} s\n`);
-  all.push({ engines, plan, wallSeconds, tokensPerSecond: runs[0].tokens / wallSeconds, load, runs });
+  all.push({ engines, hardware, plan, wallSeconds, tokensPerSecond: runs[0].tokens / wallSeconds, load, runs });
 }
 const results = new Set(all.flatMap(({ runs }) => runs.map((run) => run.results)));
 if (results.size > 1) throw new Error('found other answers, expected the same of every number of engines');
@@ -128,7 +129,4 @@ process.stdout.write(
   ).join('\n')}\n`,
 );
 if (values.json)
-  writeFileSync(
-    values.json,
-    `${JSON.stringify({ machine: describeMachine(), flags: values, hardware, all }, null, 2)}\n`,
-  );
+  writeFileSync(values.json, `${JSON.stringify({ machine: describeMachine(), flags: values, all }, null, 2)}\n`);

@@ -1,9 +1,10 @@
-// The profile of a small machine (MachineCap), as `spillway profile` finds it that runs there.
-import { spawnSync } from 'node:child_process';
+// The profiles of small machines (MachineCap), as `spillway profile` finds them that runs there.
+import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { parseHardware } from '../../dist/api/plan.js';
 import { MachineCap } from './MachineCap.mjs';
 
@@ -19,24 +20,31 @@ function atBound(hardware, bytesPerSecond) {
   };
 }
 
-/** With a bound on the disk the one below its folder is measured, else none. */
-export function profileWithin(bounds) {
+async function measure(bounds, name) {
   const { disk } = bounds;
   const folder = mkdtempSync(join(tmpdir(), 'spillway-profile-'));
-  const cap = new MachineCap(bounds, 'profile');
+  const cap = new MachineCap(bounds, name);
   try {
     const file = join(folder, 'machine.json');
     const where = disk === undefined ? ['--disk-size', '0'] : ['--disk', disk.folder];
     const flags = ['profile', '--output', file, ...where, '--threads', '1', '--progress', 'off'];
     const [program, ...args] = cap.around(process.execPath, PROGRAM, ...flags);
     // What was measured here outside of the bounds is of another machine.
-    const env = { ...process.env, XDG_CACHE_HOME: folder };
-    const { status, stderr } = spawnSync(program, args, { encoding: 'utf8', env });
-    if (status !== 0) throw new Error(`profile ended with ${status}: ${stderr}`);
+    await promisify(execFile)(program, args, { env: { ...process.env, XDG_CACHE_HOME: folder } });
     const hardware = parseHardware(JSON.parse(readFileSync(file, 'utf8')));
     return disk === undefined ? hardware : atBound(hardware, disk.bytesPerSecond);
   } finally {
     cap.close();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/**
+ * With a bound on the disk the one below its folder is measured, else none.
+ * @param bounds of each of the machines that will compute at once; all are measured at once, since they have one
+ * machine's processors, caches and memory in common
+ * @returns {Promise<object[]>} hardware files
+ */
+export function profileWithin(bounds) {
+  return Promise.all(bounds.map((each, index) => measure(each, `profile-${index}`)));
 }

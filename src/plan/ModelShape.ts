@@ -33,6 +33,8 @@ export interface ModelShape {
   readonly largestLayerWeightBytes?: number | undefined;
   /** Embeddings, head, final norm: always in memory. */
   readonly globalWeightBytes: number;
+  /** Of these, the head's. Default: it is the table of embeddings. */
+  readonly headWeightBytes?: number | undefined;
 }
 
 const within = ({ min, max }: Bounds): z.ZodNumber => z.int().min(min).max(max);
@@ -59,6 +61,7 @@ export const shapeSchema: z.ZodType<ModelShape> = z.strictObject({
   layerWeightBytes: size.positive(),
   largestLayerWeightBytes: size.positive().optional(),
   globalWeightBytes: size,
+  headWeightBytes: size.optional(),
 });
 
 /** Multiplied weights of one layer that every token sees, without the feed-forward block. */
@@ -98,14 +101,22 @@ export function shapeOfDecoder(
   const { hiddenSize, vocabularySize, embedding, position, contextTokens } = decoder;
   const bare = sizes(decoder, name, weightType);
   const positions = position.kind === 'learned' ? (contextTokens + position.offset) * hiddenSize : 0;
-  const globals = vocabularySize * embedding.size * (tied ? 1 : 2) + positions;
-  return withWeightBytes(bare, globals);
+  const table = vocabularySize * embedding.size;
+  return withWeightBytes(bare, table + positions, tied ? 0 : table);
 }
 
-/** A shape with the bytes of its weights, all of its type. @param globals elements of embeddings and head */
-export function withWeightBytes(shape: ModelShape, globals: number): ModelShape {
+/**
+ * A shape with the bytes of its weights, all of its type. @param embeddings elements of these; @param head of the head,
+ * 0 where it is the table of embeddings
+ */
+export function withWeightBytes(shape: ModelShape, embeddings: number, head: number): ModelShape {
   const bytes = bitsOf(shape.weightType) / 8;
-  return { ...shape, layerWeightBytes: layerElements(shape) * bytes, globalWeightBytes: globals * bytes };
+  return {
+    ...shape,
+    layerWeightBytes: layerElements(shape) * bytes,
+    globalWeightBytes: (embeddings + head) * bytes,
+    ...(head > 0 && { headWeightBytes: head * bytes }),
+  };
 }
 
 /** The shape of a model whose files have been read. */
@@ -116,9 +127,11 @@ export function shapeOfModel(
   const bytesByType = new Map<WeightType, number>();
   const layerBytes = Array.from({ length: decoder.layers }, () => 0);
   let elsewhere = 0;
-  for (const { layer, kind, type, rows, columns } of bindings) {
+  let headWeightBytes: number | undefined;
+  for (const { layer, kind, type, rows, columns, role } of bindings) {
     // Vectors are kept as 32-bit floats, matrices in their file's precision (panels of 16 outputs).
     const bytes = kind === 'vector' ? rows * 4 : (Math.ceil(rows / 16) * 16 * columns * bitsOf(type)) / 8;
+    if (role === 'head.weight') headWeightBytes = bytes;
     if (layer < 0) elsewhere += bytes;
     else {
       layerBytes[layer] = (layerBytes[layer] ?? 0) + bytes;
@@ -135,6 +148,7 @@ export function shapeOfModel(
     layerWeightBytes: layerBytes.reduce((sum, bytes) => sum + bytes, 0) / decoder.layers,
     largestLayerWeightBytes: Math.max(...layerBytes),
     globalWeightBytes: elsewhere,
+    headWeightBytes,
   };
 }
 

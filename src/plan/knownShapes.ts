@@ -170,7 +170,8 @@ function shapeOfPaper(name: string, { tied, ...sizes }: PaperShape): ModelShape 
     layerWeightBytes: 0,
     globalWeightBytes: 0,
   } as const;
-  return withWeightBytes(bare, bare.vocabularySize * bare.hiddenSize * (tied ? 1 : 2));
+  const table = bare.vocabularySize * bare.hiddenSize;
+  return withWeightBytes(bare, table, tied ? 0 : table);
 }
 
 /** @throws UsageError for a name that is not known */

@@ -4,7 +4,7 @@ import type { HardwareProfile } from '../HardwareProfile.js';
 import type { ModelShape } from '../ModelShape.js';
 import { vectorOf } from '../Placement.js';
 import { usableBytes } from '../PlanRequest.js';
-import type { BlockChoice, Policy } from '../Policy.js';
+import { tokensPerSquareOf, type BlockChoice, type Policy } from '../Policy.js';
 import { searchPolicy } from '../search/searchPolicy.js';
 import type { Workload } from '../Workload.js';
 import type { ComputeTier, Tier } from '../../engine/grid/Tier.js';
@@ -37,7 +37,7 @@ export interface StageCost {
   readonly blockPrefillSeconds: number;
 }
 
-/** Embeddings and head are counted where they are used; those of tied ones, on both. */
+/** Embeddings and head are counted where they are used; tied ones on both. */
 export function shapeOfStage({
   shape,
   layers,
@@ -47,10 +47,34 @@ export function shapeOfStage({
   return {
     ...shape,
     layers,
-    globalWeightBytes: embeds || samples ? shape.globalWeightBytes : 0,
+    globalWeightBytes: globalWeightBytesOf(shape, embeds, samples),
     // Whoever does not sample has no head to compute.
     ...(!samples && { vocabularySize: 1 }),
   };
+}
+
+function globalWeightBytesOf(
+  { globalWeightBytes, headWeightBytes }: ModelShape,
+  embeds: boolean,
+  samples: boolean,
+): number {
+  if (!embeds && !samples) return 0;
+  if (headWeightBytes === undefined || (embeds && samples)) return globalWeightBytes;
+  return embeds ? globalWeightBytes - headWeightBytes : headWeightBytes;
+}
+
+/** Which of the layers a stage has is not settled, and files mix types by layer: room is for the largest. */
+function roomFor(shape: ModelShape): ModelShape {
+  return { ...shape, layerWeightBytes: shape.largestLayerWeightBytes ?? shape.layerWeightBytes };
+}
+
+/** Hidden states on their way from and to the neighbours: at most a square of each batch, each way. */
+function transitBytes(
+  { shape: { hiddenSize }, embeds, samples }: Pick<StageSetting, 'shape' | 'embeds' | 'samples'>,
+  block: Omit<BlockChoice, 'cpuAttention'>,
+): number {
+  const ways = Number(!embeds) + Number(!samples);
+  return ways * block.batches * Math.max(tokensPerSquareOf(block), block.batchSize) * hiddenSize * 4;
 }
 
 /**
@@ -64,9 +88,11 @@ export function stageCost(model: CostModel, setting: StageSetting, policy: Polic
   const whole = costAt(model.blockAt({ hardware, shape, workload, block: policy }, placement), placement);
   const single = { ...policy, batches: policy.batches / microBatches };
   const { phases } = model.blockAt({ hardware, shape, workload: alone, block: single }, placement);
+  const room = model.blockAt({ hardware, shape: roomFor(shape), workload, block: policy }, placement);
+  const { cpu, ...others } = costAt(room, placement).memoryBytes;
   return {
     policy,
-    memoryBytes: whole.memoryBytes,
+    memoryBytes: { ...others, cpu: cpu + transitBytes(setting, policy) },
     blockSeconds: whole.seconds,
     blockPrefillSeconds: whole.prefillSeconds,
     sweepSeconds: phases.map(
@@ -88,6 +114,8 @@ export function bestStage(
 ): StageCost | undefined {
   const { hardware, workload } = setting;
   const usable = usableBytes(hardware);
+  const placed = { ...usable, cpu: usable.cpu - transitBytes(setting, block) };
+  if (placed.cpu <= 0) return undefined;
   const { ranked } = searchPolicy(
     {
       ...model,
@@ -97,7 +125,7 @@ export function bestStage(
           fixed: { ...cost.fixed, cg: Number(cacheOn === 'gpu'), cc: Number(cacheOn === 'cpu'), cn: 0 },
         })),
     },
-    { hardware, shape: shapeOfStage(setting), workload },
+    { hardware, shape: roomFor(shapeOfStage(setting)), workload },
     {
       schedules: [block.schedule],
       batchSizes: [block.batchSize],
@@ -110,7 +138,7 @@ export function bestStage(
       tokensPerSquare: block.tokensPerSquare,
       threads: block.threads,
     },
-    usable,
+    placed,
   );
   for (const { policy } of ranked) {
     const cost = stageCost(model, setting, policy);

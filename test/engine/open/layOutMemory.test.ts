@@ -6,11 +6,14 @@ import { planEngine } from '../../../src/engine/open/planEngine.js';
 import { requestedOptions } from '../../../src/engine/open/validateOptions.js';
 import type { EngineOptions } from '../../../src/EngineOptions.js';
 import type { ModelSource } from '../../../src/model/ModelSource.js';
+import { partOf } from '../../../src/model/partOf.js';
 import { readModel } from '../../../src/model/readModel.js';
 import { shapeOfModel } from '../../../src/plan/ModelShape.js';
 import { PAGE_TOKENS, typicalProcessBytes } from '../../../src/plan/reserves.js';
+import { planPipeline } from '../../../src/plan/pipeline/planPipeline.js';
 import { choosePolicy } from '../../../src/plan/search/choosePolicy.js';
 import { CPU_MACHINE } from '../../plan/support/hardware.js';
+import { machine as pipelineMachine } from '../../plan/support/machines.js';
 import { BILLION } from './support.js';
 
 const planned: EngineOptions = { model: 'm', batchSize: 200, batches: 4, weights: { cpu: 0.5, disk: 0.5 } };
@@ -131,6 +134,38 @@ describe('a policy that was planned for a machine', () => {
       const ownPages = Math.ceil(64 / PAGE_TOKENS);
       const onDisk = Math.min(ownPages - 1, Math.round(ownPages * policy.cache.disk));
       expect(host.pages).toBeGreaterThanOrEqual(96 * (ownPages - onDisk));
+    },
+  );
+
+  test.each(
+    [350, 400, 450, 500].flatMap((mebibytes) => [
+      [mebibytes, 16, 8],
+      [mebibytes, 32, 4],
+      [mebibytes, 8, 5],
+    ]),
+  )(
+    'has them in every engine of a pipeline, in %d MiB with batches of %d, %d of them',
+    async (mebibytes, size, count) => {
+      const model = await mixed();
+      const [cpuMemory, vocabularySize] = [mebibytes * 2 ** 20, model.decoder.vocabularySize];
+      const expected = { promptTokens: 40, newTokens: 24, rows: size * count };
+      const machines = ['a', 'b', 'c', 'd'].map((name) => ({
+        ...pipelineMachine(name),
+        caps: { cpu: cpuMemory - typicalProcessBytes(vocabularySize) },
+      }));
+      const { stages } = planPipeline({
+        shape: shapeOfModel(model, 'mixed'),
+        machines,
+        workload: expected,
+        allow: { batchSize: size, batches: count },
+      });
+      for (const { layers, policy } of stages) {
+        const part = partOf(model, layers);
+        const requested = requestedOptions({ model: model.path, cpuMemory, policy, layers }, machine);
+        const plan = await planEngine(part, requested, machine, expected);
+        const { host } = layOutMemory(addon, part, requested, plan, machine, { expected, rowTokens: 64 });
+        expect(host.pages).toBeGreaterThanOrEqual(size * count * Math.ceil(64 / PAGE_TOKENS));
+      }
     },
   );
 });

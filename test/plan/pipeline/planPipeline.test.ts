@@ -137,7 +137,7 @@ describe('planPipeline', () => {
 
   test('batches share the reading of weights that stream, as many micro-batches as machines', () => {
     const workload = { promptTokens: 32, newTokens: 24, rows: 32 };
-    const slow = { ...faster(1 / 4), memory: scarce.memory };
+    const slow = { ...faster(1 / 2), memory: scarce.memory };
     const machines = [machine('a', slow), machine('b', slow)];
     const plan = planPipeline({ ...streaming, machines, workload, allow: { batchSize: 4, batches: 4 } });
     expect(plan.stages.every(({ policy }) => policy.weights.disk > 0)).toBe(true);
