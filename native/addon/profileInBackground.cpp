@@ -95,7 +95,7 @@ ProfileOptions parseProfileOptions(const Napi::Value& value) {
     refuseArgument("budget", object.Get("budget"), "a number above 0, at most 100");
   options.speedOnly = readBoolean(object.Get("speedOnly"), "speedOnly");
   if (options.speedOnly) options.tokenCounts = {1, 64};
-  const Napi::Array weights = readArray(object.Get("weights"), "weights", 4);
+  const Napi::Array weights = readArray(object.Get("weights"), "weights", 6);
   options.weights.clear();
   for (uint32_t i = 0; i < weights.Length(); i++) options.weights.push_back(readString(weights.Get(i), "weights"));
   options.instructionSets = {bestInstructionSet()};

@@ -18,8 +18,8 @@ const ProfileOptions& checked(const ProfileOptions& options) {
     if (tokens < 1 || tokens > 4096) refuse("tokens: found " + std::to_string(tokens) + ", expected 1 to 4096");
   if (options.weights.empty()) refuse("weights: found none");
   for (const std::string& kind : options.weights)
-    if (kind != "q4" && kind != "q8" && kind != "f16" && kind != "f32")
-      refuse("weights: found " + kind + ", expected q4, q8, f16 or f32");
+    if (kind != "q4" && kind != "q8" && kind != "f16" && kind != "f32" && kind != "q4_k" && kind != "q6_k")
+      refuse("weights: found " + kind + ", expected q4, q8, f16, f32, q4_k or q6_k");
   if (options.memoryBytes < kLeastProfileMemory || options.memoryBytes > (size_t{4} << 30))
     refuse("memory: found " + std::to_string(options.memoryBytes) + " bytes, expected " +
            std::to_string(kLeastProfileMemory) + " to 4 GiB");

@@ -32,8 +32,9 @@ struct ProfileOptions {
   unsigned threads = 1;  // all that shall be used; what is measured with one thread is measured beside it
   std::vector<InstructionSet> instructionSets;            // all that shall be looked at, the one that runs use first
   std::vector<size_t> tokenCounts = {1, 4, 16, 64, 256};  // of products
-  std::vector<std::string> weights = {"q4", "q8", "f16", "f32"};  // of products: those that are wanted
-  uint32_t pageTokens = 32;                                       // of the KV cache
+  // Of products: those that are wanted.
+  std::vector<std::string> weights = {"q4", "q8", "f16", "f32", "q4_k", "q6_k"};
+  uint32_t pageTokens = 32;                  // of the KV cache
   size_t memoryBytes = size_t{128} << 20;    // to work in; best more than the processor's caches hold
   std::string diskFolder;                    // where stores and spill files go; empty: the disk is not looked at
   uint64_t diskBytes = uint64_t{256} << 20;  // most that is written there

@@ -17,6 +17,9 @@ namespace spillway {
 namespace {
 
 constexpr double kSeconds = 0.01;  // a point and round
+// Scalar kernels take a second for what others do in milliseconds: of sets that runs do not use by default, one sample
+// that takes so long has to do.
+constexpr double kLongSample = 0.04;
 
 struct Shape {
   uint32_t outputs, inputs;
@@ -27,11 +30,19 @@ struct Shape {
 constexpr Shape kShapes[] = {{4096, 4096}, {11008, 4096}, {4096, 11008}, {3072, 576}};
 constexpr size_t kShort = 3;
 
+// With inputs of whole blocks: those of K-quants have 256 weights.
+Shape shapeFor(WeightType type, size_t index) {
+  const uint32_t block = static_cast<uint32_t>(weightBlockElements(type));
+  return {kShapes[index].outputs, kShapes[index].inputs / block * block};
+}
+
 WeightType typeOf(const std::string& kind) {
-  return kind == "f32"   ? WeightType::F32
-         : kind == "f16" ? WeightType::F16
-         : kind == "q8"  ? WeightType::Q8_0
-                         : WeightType::Q4_0;
+  return kind == "f32"    ? WeightType::F32
+         : kind == "f16"  ? WeightType::F16
+         : kind == "q8"   ? WeightType::Q8_0
+         : kind == "q4_k" ? WeightType::Q4_K
+         : kind == "q6_k" ? WeightType::Q6_K
+                          : WeightType::Q4_0;
 }
 
 // One output's weights as a file has them.
@@ -51,8 +62,12 @@ std::vector<uint8_t> randomRow(WeightType type, size_t inputs, std::mt19937& ran
     compressRow(type, values.data(), inputs, row.data());
   } else {
     for (uint8_t& byte : row) byte = static_cast<uint8_t>(random());
+    // Halves of random bits may be infinite.
     const uint16_t scale = floatToHalf(0.003f);
-    for (size_t at = 0; at < row.size(); at += weightBlockBytes(type)) std::memcpy(&row[at], &scale, 2);
+    for (size_t at = 0; at < row.size(); at += weightBlockBytes(type)) {
+      std::memcpy(&row[at + (type == WeightType::Q6_K ? 208 : 0)], &scale, 2);
+      if (type == WeightType::Q4_K) std::memcpy(&row[at + 2], &scale, 2);
+    }
   }
   return row;
 }
@@ -94,12 +109,12 @@ class MatmulMeasurement final : public Measurement {
     uint32_t packed = 0;
     for (size_t shape = 0; shape < std::size(kShapes); shape++) {
       if ((glance_ && shape > 0 && shape != kShort) || (speedOnly_ && shape == kShort)) continue;
-      if (std::exchange(packed, kShapes[shape].inputs) != kShapes[shape].inputs)
-        panels_ = packPanels(bench, type_, packed);
+      const Shape fitting = shapeFor(type_, shape);
+      if (std::exchange(packed, fitting.inputs) != fitting.inputs) panels_ = packPanels(bench, type_, packed);
       for (size_t setting = 0; setting < settings_.size(); setting++) {
         if (!covers(setting, shape) || (rounds_ > 0 && settings_[setting].aside)) continue;
         for (size_t t = 0; t < tokenCounts_.size(); t++)
-          takeSamples(bench, settings_[setting], kShapes[shape], tokenCounts_[t], pointAt(setting, t, shape));
+          takeSamples(bench, settings_[setting], fitting, tokenCounts_[t], pointAt(setting, t, shape));
       }
     }
     rounds_++;
@@ -123,12 +138,13 @@ class MatmulMeasurement final : public Measurement {
     figure.instructionSet = instructionSetName(settings_[setting].set);
     figure.threads = settings_[setting].pool->threads();
     figure.tokens = tokenCounts_[t];
-    figure.inputs = kShapes[first].inputs;
+    figure.inputs = shapeFor(type_, first).inputs;
     double operations = 0, seconds = 0, uncertain = 0;
     for (size_t shape = first; shape < end; shape++) {
       if (!covers(setting, shape)) continue;
       const Samples& samples = points_[indexOf(setting, t, shape)].samples;
-      operations += 2.0 * kShapes[shape].outputs * kShapes[shape].inputs * static_cast<double>(tokenCounts_[t]);
+      const Shape fitting = shapeFor(type_, shape);
+      operations += 2.0 * fitting.outputs * fitting.inputs * static_cast<double>(tokenCounts_[t]);
       seconds += samples.median();
       uncertain += samples.median() * samples.spread();
       figure.samples += samples.count();
@@ -174,8 +190,17 @@ class MatmulMeasurement final : public Measurement {
     // Parts of the whole are cut at panels that every kernel takes at once, enough of them for all threads.
     const size_t step = std::min<size_t>(48 * setting.pool->threads(), shape.outputs);
     const size_t most = std::min<size_t>(shape.outputs, panels_ * kPanelOutputs);
-    if (point.outputs == 0) point.outputs = bench.unitsPerSample(std::min(step, most), most, product);
-    const double whole = static_cast<double>(shape.outputs) / static_cast<double>(point.outputs);
+    const size_t least = std::min(step, most);
+    const auto wholeOver = [&](size_t part) { return static_cast<double>(shape.outputs) / static_cast<double>(part); };
+    if (setting.aside) {
+      const double seconds = product(least);
+      if (seconds >= kLongSample) {
+        point.samples.add(seconds * wholeOver(least));
+        return;
+      }
+    }
+    if (point.outputs == 0) point.outputs = bench.unitsPerSample(least, most, product);
+    const double whole = wholeOver(point.outputs);
     bench.sample(point.samples, kSeconds, 2, [&] { return product(point.outputs) * whole; });
   }
 

@@ -9,10 +9,10 @@ const positive = z.number().positive().max(1e30);
 const seconds = z.number().min(0).max(1e6);
 
 /**
- * Weight types whose products differ in speed: 16-bit floats, 32-bit floats, 8-bit and 4-bit blocks (5- and 6-bit ones
- * count as 8).
+ * Weight types whose products differ in speed: 16-bit floats, 32-bit floats, 8-bit and 4-bit blocks (5-bit ones count
+ * as 8), and K-quants, whose nested scales take time: Q6_K, and those of fewer bits.
  */
-export const MATMUL_WEIGHTS = ['f32', 'f16', 'q8', 'q4'] as const;
+export const MATMUL_WEIGHTS = ['f32', 'f16', 'q8', 'q4', 'q4_k', 'q6_k'] as const;
 export type MatmulWeights = (typeof MATMUL_WEIGHTS)[number];
 
 /** From so many inputs on the speed of a product depends on them no more. */
@@ -73,8 +73,8 @@ const computeSchema = z.strictObject({
   /** Threads that the figures below were measured with; more or fewer scale them. GPUs: 1. */
   threads: z.int().min(1).max(4096),
   /**
-   * Speed of x·Wᵀ for a batch of `tokens` rows of x: 2 operations a weight and token. At least one point for f16 or q8
-   * or q4.
+   * Speed of x·Wᵀ for a batch of `tokens` rows of x: 2 operations a weight and token. Kinds without points are as
+   * fast as the nearest that has some.
    */
   matmul: matmulSchema,
   /** The same on a GPU by cuBLASLt, of many tokens: what `gpuProducts` would give. Plans do not look at it. */

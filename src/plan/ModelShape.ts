@@ -4,6 +4,9 @@ import type { DecoderSpec } from '../model/DecoderSpec.js';
 import { WEIGHT_TYPES, type WeightType } from '../model/weightTypes.js';
 import type { TensorBinding } from '../model/TensorBinding.js';
 
+/** Shares that sum to 1. */
+export type WeightMix = Readonly<Partial<Record<WeightType, number>>>;
+
 /** What the cost models need to know of a model: sizes, and the bytes of its weights as they are kept. */
 export interface ModelShape {
   readonly name: string;
@@ -25,6 +28,8 @@ export interface ModelShape {
   readonly rotaryElements: number;
   /** Most layer weights are of this type. */
   readonly weightType: WeightType;
+  /** Where files mix types, each one's share of the elements of all layers' matrices. Default: all are `weightType`. */
+  readonly weightMix?: WeightMix | undefined;
   /** Of the head, which is often kept more precisely. Default: as the layers. */
   readonly headWeightType?: WeightType | undefined;
   /** One layer, all its matrices, norms and biases. */
@@ -40,6 +45,10 @@ export interface ModelShape {
 const within = ({ min, max }: Bounds): z.ZodNumber => z.int().min(min).max(max);
 const size = z.number().min(0).max(1e18);
 const weightTypes = z.enum(Object.keys(WEIGHT_TYPES) as WeightType[]);
+const sumOf = (numbers: Iterable<number>): number => [...numbers].reduce((sum, each) => sum + each, 0);
+const weightMixes = z
+  .partialRecord(weightTypes, z.number().positive().max(1))
+  .refine((shares) => Math.abs(sumOf(Object.values(shares)) - 1) < 1e-6, { error: 'expected shares that sum to 1' });
 
 /** No sizes but those that a model's file may have. */
 export const shapeSchema: z.ZodType<ModelShape> = z.strictObject({
@@ -57,6 +66,7 @@ export const shapeSchema: z.ZodType<ModelShape> = z.strictObject({
   contextTokens: within(LIMITS.context),
   rotaryElements: z.int().min(0),
   weightType: weightTypes,
+  weightMix: weightMixes.optional(),
   headWeightType: weightTypes.optional(),
   layerWeightBytes: size.positive(),
   largestLayerWeightBytes: size.positive().optional(),
@@ -125,6 +135,7 @@ export function shapeOfModel(
   name: string,
 ): ModelShape {
   const bytesByType = new Map<WeightType, number>();
+  const elementsByType = new Map<WeightType, number>();
   const layerBytes = Array.from({ length: decoder.layers }, () => 0);
   let elsewhere = 0;
   let headWeightBytes: number | undefined;
@@ -136,6 +147,9 @@ export function shapeOfModel(
     else {
       layerBytes[layer] = (layerBytes[layer] ?? 0) + bytes;
       bytesByType.set(type, (bytesByType.get(type) ?? 0) + bytes);
+      // Routers are floats whatever the rest is, and next to nothing.
+      if (kind === 'matrix' && role !== 'router.weight')
+        elementsByType.set(type, (elementsByType.get(type) ?? 0) + rows * columns);
     }
   }
   const [weightType] = [...bytesByType].sort((a, b) => b[1] - a[1])[0] ?? ['F16' as const];
@@ -144,12 +158,18 @@ export function shapeOfModel(
     bindings.find(({ role }) => role === 'head.weight') ?? bindings.find(({ role }) => role === 'token_embedding');
   return {
     ...sizes(decoder, name, weightType),
+    ...(elementsByType.size > 1 && { weightMix: sharesOf(elementsByType) }),
     headWeightType: head?.type,
-    layerWeightBytes: layerBytes.reduce((sum, bytes) => sum + bytes, 0) / decoder.layers,
+    layerWeightBytes: sumOf(layerBytes) / decoder.layers,
     largestLayerWeightBytes: Math.max(...layerBytes),
     globalWeightBytes: elsewhere,
     headWeightBytes,
   };
+}
+
+function sharesOf(elements: ReadonlyMap<WeightType, number>): WeightMix {
+  const all = sumOf(elements.values());
+  return Object.fromEntries([...elements].map(([type, count]) => [type, count / all]));
 }
 
 function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): ModelShape {

@@ -11,7 +11,7 @@ import { neighbours } from './neighbours.js';
  * link there are no runs yet.
  */
 export const WORK_KIND =
-  /^(compute\.(prefill|decode)\.(f32|f16|q8|q4)\.(1|4|16|64|256|1024|4096)|disk\.(read|readSmall|readPages|write|writePages)|link\.(up|down)|between|overlap)$/;
+  /^(compute\.(prefill|decode)\.(f32|f16|q8|q4|q4_k|q6_k)\.(1|4|16|64|256|1024|4096)|disk\.(read|readSmall|readPages|write|writePages)|link\.(up|down)|between|overlap)$/;
 
 /** Seconds over those of the profile, by kind of work; 1 for kinds that are left out. */
 export type Corrections = Readonly<Record<string, number>>;

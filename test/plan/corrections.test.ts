@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { computeFactor, computeKind } from '../../src/plan/corrections.js';
+import { MATMUL_WEIGHTS } from '../../src/plan/HardwareProfile.js';
+import { computeFactor, computeKind, WORK_KIND } from '../../src/plan/corrections.js';
 
 const decode = (tokens: number): { promptTokens: number; decodeRows: number } => ({
   promptTokens: 0,
@@ -19,11 +20,16 @@ test('sizes are joined in logarithms, and what was not seen is corrected the les
 test('other weights, the other phase, squares without tokens and a machine of which nothing was learned are not corrected', () => {
   const corrections = { 'compute.decode.q4.64': 2, between: 3, 'disk.read': 3 };
   expect(computeFactor(corrections, 'q8', decode(64))).toBe(1);
+  expect(computeFactor(corrections, 'q4_k', decode(64))).toBe(1);
   expect(computeFactor(corrections, 'q4', { promptTokens: 64, decodeRows: 0 })).toBe(1);
   expect(computeFactor(corrections, 'q4', decode(0))).toBe(1);
   expect(computeFactor(undefined, 'q4', decode(64))).toBe(1);
   // Both phases in one square: by their tokens.
   expect(computeFactor(corrections, 'q4', { promptTokens: 48, decodeRows: 16 })).toBeCloseTo(0.75 + 0.25 * 2, 9);
+});
+
+test.each(MATMUL_WEIGHTS)('computing with %s is a kind of work that may be kept', (weights) => {
+  expect(computeKind('decode', weights, 64)).toMatch(WORK_KIND);
 });
 
 test('a square belongs to the nearest size', () => {

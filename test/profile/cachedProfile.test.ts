@@ -50,7 +50,7 @@ describe('profileMachine', () => {
     expect(measured.memory.cpuBytes).toBeLessThanOrEqual(machine.memoryBytes);
     expect(measured.cpu.threads).toBe(machine.processors);
     expect(measured.machine.instructionSet).toBe(machine.instructionSets.at(-1));
-    expect(new Set(measured.cpu.matmul.map(({ weights, tokens }) => `${weights} ${tokens}`)).size).toBe(20);
+    expect(new Set(measured.cpu.matmul.map(({ weights, tokens }) => `${weights} ${tokens}`)).size).toBe(30);
     expect(readdirSync(path('disk'))).toEqual([]);
     // Nothing computes a million times faster or slower than anything that there is.
     for (const { flopsPerSecond } of measured.cpu.matmul)
@@ -101,8 +101,8 @@ describe('profileMachine', () => {
     [{ threads: 0 }, 'threads: found 0, expected a whole number from 1 to 1024'],
     [{ diskBytes: '2GiB' }, 'diskBytes: found 2GiB, expected at most 1GiB'],
     [{ diskBytes: 'much' }, 'diskBytes: found "much"'],
-    [{ weights: [] }, 'weights: found an array of 0, expected a list of f32, f16, q8, q4'],
-    [{ weights: ['q4', 'q3' as never] }, 'weights: found "q3", expected one of f32, f16, q8, q4'],
+    [{ weights: [] }, 'weights: found an array of 0, expected a list of f32, f16, q8, q4, q4_k, q6_k'],
+    [{ weights: ['q4', 'q3' as never] }, 'weights: found "q3", expected one of f32, f16, q8, q4, q4_k, q6_k'],
     [{ memory: '-1' }, 'memory: found "-1"'],
   ])('%j is refused', async (bad, sentence) => {
     await expect(profileMachine(bad)).rejects.toThrow(sentence);
@@ -242,7 +242,7 @@ describe('cachedProfile', () => {
     const file = await profilePath(less, machine);
     expect([readdirSync(dirname(file)).length, await keptProfilePath(less, machine)]).toEqual([1, file]);
     // It serves nobody who asks for more.
-    expect(new Set((await cachedProfile(options())).cpu.matmul.map(({ weights }) => weights)).size).toBe(4);
+    expect(new Set((await cachedProfile(options())).cpu.matmul.map(({ weights }) => weights)).size).toBe(6);
     await mark((profile) => ({ ...profile, name: 'whole' }));
     expect((await cachedProfile(less)).name).toBe('whole');
     expect(await keptProfilePath(less, machine)).toBe(await profilePath(options(), machine));

@@ -22,7 +22,7 @@ function figures(): MachineFigures {
       figure('memory-read', 1e10, { threads: 1 }),
       figure('memory-copy', 9e9, { threads: 4 }),
       ...settings.flatMap((setting, at) => [
-        ...['q4', 'q8', 'f16', 'f32'].flatMap((kind, of) =>
+        ...['q4', 'q8', 'f16', 'f32', 'q4_k', 'q6_k'].flatMap((kind, of) =>
           [1, 64].map((tokens) => figure('matmul', ((of + 1) * 1e9 * tokens) / (at + 1), { ...setting, kind, tokens })),
         ),
         figure('attention-prefill', 5e10 / (at + 1), { ...setting, kind: 'f16', tokens: 512, groupHeads: 4 }),
@@ -108,7 +108,8 @@ describe('what was measured, as a hardware profile', () => {
       },
       spread: { 'links.diskReadBytesPerSecond': 0.125, 'cpu.matmul.q4.64': 0.125, 'cpu.oneThread.matmul.f32.1': 0.125 },
     });
-    expect(profile.cpu.matmul).toHaveLength(8);
+    expect(profile.cpu.matmul).toHaveLength(12);
+    expect(profile.cpu.matmul).toContainEqual({ weights: 'q6_k', tokens: 64, flopsPerSecond: 3.84e11 });
     expect(profile.cpu.matmul).toContainEqual({ weights: 'q8', tokens: 64, flopsPerSecond: 1.28e11 });
     expect(profile.diskRequests).toContainEqual({
       operation: 'readPages',

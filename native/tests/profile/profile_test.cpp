@@ -121,12 +121,15 @@ TEST(Profile, MemoryIsReadAndCopied) {
 TEST(Profile, ProductsOfEveryKindSetAndNumberOfThreads) {
   ProfileOptions options = quick();
   if (bestInstructionSet() != InstructionSet::Scalar) options.instructionSets.push_back(InstructionSet::Scalar);
-  for (const char* kind : {"q4", "q8", "f16", "f32"}) {
+  for (const std::string kind : {"q4", "q8", "f16", "f32", "q4_k", "q6_k"}) {
     const MachineFigures figures = measured(measureMatmul(kind), options);
+    // Rows of K-quants are whole blocks of 256.
+    const size_t fewest = kind == "q4_k" || kind == "q6_k" ? 512 : 576;
     std::set<std::string> seen;
     for (const Figure& figure : figures.figures) {
       EXPECT_EQ(figure.what, "matmul");
       EXPECT_EQ(figure.kind, kind);
+      EXPECT_EQ(figure.inputs, figure.inputs < 4096 ? fewest : 4096);
       seen.insert(figure.instructionSet + " x" + std::to_string(figure.threads) + " " + std::to_string(figure.tokens) +
                   (figure.inputs < 4096 ? " short" : ""));
     }
@@ -314,10 +317,10 @@ TEST(Profile, EverythingInOrderWithProgress) {
   };
   const MachineFigures figures = measureMachine(options, progress);
   EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end()));
-  EXPECT_EQ(std::set<size_t>(steps.begin(), steps.end()).size(), 14u);  // thirteen things, and the end
+  EXPECT_EQ(std::set<size_t>(steps.begin(), steps.end()).size(), 16u);  // fifteen things, and the end
   EXPECT_EQ(std::count_if(figures.figures.begin(), figures.figures.end(),
                           [](const Figure& figure) { return figure.what == "matmul"; }),
-            8);  // four kinds, long and short
+            12);  // six kinds, long and short
   EXPECT_EQ(folder.files(), 0u);
 }
 

@@ -3,7 +3,7 @@ import type { BlockSetting } from '../../plan/CostModel.js';
 import type { WorkDone } from './learn.js';
 import { computeKind, readKind, type Corrections, type Phase } from '../../plan/corrections.js';
 import type { PlacementShares } from '../../plan/Placement.js';
-import { matmulKind } from '../../plan/model/computeSeconds.js';
+import { matmulKind } from '../../plan/model/matmulKinds.js';
 import { BETWEEN_SQUARES, hostAttends, NOT_OVERLAPPED } from '../../plan/model/queues.js';
 import { sizesOf } from '../../plan/model/sizes.js';
 import { taskSeconds } from '../../plan/model/taskSeconds.js';

@@ -20,7 +20,8 @@ import type { PlacementShares } from '../../plan/Placement.js';
 import type { Allowed, PlanRequest } from '../../plan/PlanRequest.js';
 import { COMPRESSIONS, type Compression, type Policy } from '../../plan/Policy.js';
 import { blockSecondsOf, predict, settingOf } from '../../plan/predict.js';
-import { layerFlopsPerToken, matmulKind } from '../../plan/model/computeSeconds.js';
+import { layerFlopsPerToken } from '../../plan/model/computeSeconds.js';
+import { layerKinds, matmulKind } from '../../plan/model/matmulKinds.js';
 import type { Workload } from '../../plan/Workload.js';
 import { policyOptions } from './policyOptions.js';
 import { cachedProfile } from '../../profile/cachedProfile.js';
@@ -255,7 +256,7 @@ function productsAskedFor(shape: ModelShape, { policy, compressWeights = 'none' 
   const { weightType, headWeightType = weightType } = shape;
   return [
     ...new Set([
-      ...wanted.map((compressed) => matmulKind({ weightType }, compressed)),
+      ...wanted.flatMap((compressed) => layerKinds(shape, compressed).map(({ kind }) => kind)),
       matmulKind({ weightType: headWeightType }, 'none'),
     ]),
   ];

@@ -3,7 +3,7 @@ import { choosePolicy } from '../search/choosePolicy.js';
 import type { PlanRequest } from '../PlanRequest.js';
 import { usableBytes } from '../PlanRequest.js';
 import type { Policy } from '../Policy.js';
-import { layerFlopsPerToken, matmulFlopsPerSecond, matmulKind } from '../model/computeSeconds.js';
+import { layerFlopsPerSecond, layerFlopsPerToken } from '../model/computeSeconds.js';
 import { sizesOf } from '../model/sizes.js';
 
 /** One curve: y over x; undefined where nothing fits. */
@@ -88,7 +88,7 @@ export function planCurves(request: PlanRequest, policy: Policy): PlanCurves {
     },
     roofline: {
       tokens,
-      compute: tokens.map((count) => matmulFlopsPerSecond(on, matmulKind(shape, policy.compressWeights), count)),
+      compute: tokens.map((count) => layerFlopsPerSecond(on, shape, policy.compressWeights, count)),
       link: tokens.map((count) => (link === undefined ? undefined : (count * tokenFlops * link) / layerWeightBytes)),
     },
   };

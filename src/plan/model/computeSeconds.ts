@@ -1,6 +1,7 @@
 import { LONG_INPUTS, type ComputeProfile, type HardwareProfile, type MatmulWeights } from '../HardwareProfile.js';
 import { PAGE_TOKENS } from '../reserves.js';
-import { attentionElements, bitsOf, cacheValues, feedForwardElements, type ModelShape } from '../ModelShape.js';
+import { attentionElements, cacheValues, feedForwardElements, type ModelShape } from '../ModelShape.js';
+import { layerKinds, matmulKind, STAND_INS, type KindShare } from './matmulKinds.js';
 import { neighbours } from '../neighbours.js';
 import type { Compression } from '../Policy.js';
 
@@ -33,23 +34,6 @@ export function partSeconds({ on, isCpu }: ComputeSetting, part: keyof typeof HA
   return on.taskSeconds * (isCpu ? HANDOVERS[part] : 1);
 }
 
-/** Which products are measured for a weight type. */
-export function matmulKind({ weightType }: Pick<ModelShape, 'weightType'>, compressed: Compression): MatmulWeights {
-  if (compressed !== 'none') return compressed === '4bit' ? 'q4' : 'q8';
-  const bits = bitsOf(weightType);
-  if (bits >= 32) return 'f32';
-  if (bits >= 16) return 'f16';
-  return bits > 5.1 ? 'q8' : 'q4';
-}
-
-/** Where a type was not measured, the nearest one that was stands in. */
-const STAND_INS: Readonly<Record<MatmulWeights, readonly MatmulWeights[]>> = {
-  f32: ['f32', 'f16', 'q8', 'q4'],
-  f16: ['f16', 'f32', 'q8', 'q4'],
-  q8: ['q8', 'q4', 'f16', 'f32'],
-  q4: ['q4', 'q8', 'f16', 'f32'],
-};
-
 /**
  * Operations a second of a product with `tokens` rows and weights of so many inputs: the measured points joined by
  * straight lines between the logarithms. Below the first point reading the weights takes all the time, which does not
@@ -66,6 +50,22 @@ export function matmulFlopsPerSecond(
   if (inputs >= LONG_INPUTS || least === Infinity) return long ?? 1;
   const short = between(shorts, tokens) ?? 1;
   return short * ((long ?? short) / short) ** Math.max(0, Math.log(inputs / least) / Math.log(LONG_INPUTS / least));
+}
+
+/** Operations a second of all products of a layer, with `tokens` rows. */
+export function layerFlopsPerSecond(
+  on: Pick<ComputeProfile, 'matmul'>,
+  shape: ModelShape,
+  compressed: Compression,
+  tokens: number,
+): number {
+  return (
+    1 /
+    layerKinds(shape, compressed).reduce(
+      (sum, { kind, share }) => sum + share / matmulFlopsPerSecond(on, kind, tokens),
+      0,
+    )
+  );
 }
 
 /** The measured points of one kind of weights, or of what stands in for it. */
@@ -119,20 +119,22 @@ export function rateOnThreads(all: number, one: number | undefined, threads: num
   return single * (all / single) ** (Math.log(threads) / Math.log(measured));
 }
 
-/** Seconds of products of `tokens` rows with weights of `inputs` by `outputs`. */
+/** Seconds of products of `tokens` rows with weights of `inputs` by `outputs`, mixed of several kinds. */
 function matmulSeconds(
   { on, threads = on.threads }: ComputeSetting,
-  kind: MatmulWeights,
+  kinds: readonly KindShare[],
   inputs: number,
   outputs: number,
   tokens: number,
 ): number {
   if (tokens <= 0) return 0;
-  const one = on.oneThread && matmulFlopsPerSecond(on.oneThread, kind, tokens, inputs);
-  return (
-    (2 * inputs * outputs * tokens) /
-    rateOnThreads(matmulFlopsPerSecond(on, kind, tokens, inputs), one, threads, on.threads)
-  );
+  let seconds = 0;
+  for (const { kind, share } of kinds) {
+    const one = on.oneThread && matmulFlopsPerSecond(on.oneThread, kind, tokens, inputs);
+    const rate = rateOnThreads(matmulFlopsPerSecond(on, kind, tokens, inputs), one, threads, on.threads);
+    seconds += (share * 2 * inputs * outputs * tokens) / rate;
+  }
+  return seconds;
 }
 
 /**
@@ -145,11 +147,11 @@ const PROJECTED_TIMES = 7;
 export function projectSeconds(setting: ComputeSetting, tokens: number): number {
   const { on, shape } = setting;
   const { hiddenSize, heads, kvHeads, headDim } = shape;
-  const kind = matmulKind(shape, setting.compressWeights);
+  const kinds = layerKinds(shape, setting.compressWeights);
   const projected = (heads + 2 * kvHeads) * headDim;
   const quantise = setting.compressCache === 'none' ? 0 : (tokens * cacheValues(shape)) / on.quantiseValuesPerSecond;
   return (
-    matmulSeconds(setting, kind, hiddenSize, headDim * (heads + 2 * kvHeads), tokens) +
+    matmulSeconds(setting, kinds, hiddenSize, headDim * (heads + 2 * kvHeads), tokens) +
     rowSeconds(setting, tokens, {
       operations: 2 * hiddenSize + 2 * projected,
       passes: 4 * hiddenSize + (setting.isCpu ? PROJECTED_TIMES * projected : 2 * heads * headDim),
@@ -187,12 +189,12 @@ export function dequantiseSeconds(
 export function finishSeconds(setting: ComputeSetting, tokens: number): number {
   const { shape } = setting;
   const { hiddenSize, heads, headDim, feedForwardSize, feedForwardMatrices, experts } = shape;
-  const kind = matmulKind(shape, setting.compressWeights);
-  const out = matmulSeconds(setting, kind, heads * headDim, hiddenSize, tokens);
+  const kinds = layerKinds(shape, setting.compressWeights);
+  const out = matmulSeconds(setting, kinds, heads * headDim, hiddenSize, tokens);
   const used = experts ? expertsTouched(experts, tokens) : 1;
   const each = experts ? (tokens * experts.perToken) / used : tokens;
-  const up = matmulSeconds(setting, kind, hiddenSize, (feedForwardMatrices - 1) * feedForwardSize, each);
-  const inner = used * (up + matmulSeconds(setting, kind, feedForwardSize, hiddenSize, each));
+  const up = matmulSeconds(setting, kinds, hiddenSize, (feedForwardMatrices - 1) * feedForwardSize, each);
+  const inner = used * (up + matmulSeconds(setting, kinds, feedForwardSize, hiddenSize, each));
   const { perToken = 1 } = experts ?? {};
   const forward = feedForwardSize * perToken;
   // Rows are gathered for each expert, and added up behind it.
@@ -319,7 +321,7 @@ export function headSeconds(setting: ComputeSetting, rows: number): number {
   return (
     matmulSeconds(
       setting,
-      matmulKind({ weightType: shape.headWeightType ?? shape.weightType }, 'none'),
+      layerKinds({ weightType: shape.headWeightType ?? shape.weightType }, 'none'),
       hiddenSize,
       vocabularySize,
       rows,

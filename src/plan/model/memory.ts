@@ -3,7 +3,7 @@ import type { BlockSetting, MemoryTerm } from '../CostModel.js';
 import type { PlacementVector } from '../Placement.js';
 import { refillsAtOnce, slotsOf, tokensPerSquareOf } from '../Policy.js';
 import type { Sizes } from './sizes.js';
-import { matmulKind } from './computeSeconds.js';
+import { matmulKind } from './matmulKinds.js';
 import { workingMemory } from './workingMemory.js';
 import { HEAP_MARGIN_BYTES, PAGE_TOKENS } from '../reserves.js';
 

@@ -10,13 +10,13 @@ import {
   finishSeconds,
   headSeconds,
   hostAttentionSeconds,
-  matmulKind,
   partSeconds,
   prefillAttentionSeconds,
   projectSeconds,
   sharedAttentionSeconds,
   type ComputeSetting,
 } from './computeSeconds.js';
+import { matmulKind } from './matmulKinds.js';
 import type { Sizes } from './sizes.js';
 import type { SweepClass } from './countSweeps.js';
 

@@ -9,12 +9,12 @@ import {
   finishSeconds,
   headSeconds,
   hostAttentionSeconds,
-  matmulKind,
   partSeconds,
   prefillAttentionSeconds,
   projectSeconds,
   sharedAttentionSeconds,
 } from './computeSeconds.js';
+import { matmulKind } from './matmulKinds.js';
 import { diskRates, linkRates } from './transferRates.js';
 import { computeSettings } from './queues.js';
 import { sizesOf } from './sizes.js';

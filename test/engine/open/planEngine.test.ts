@@ -290,6 +290,13 @@ describe('the plan of an engine', () => {
       machine.instructionSets.at(-1) === 'scalar' ? few : undefined,
     ]);
     expect(asked.map(({ diskBytes }) => diskBytes)).toEqual([0, 0, undefined, 0]);
+    // One layer in two is kept more precisely, as llama.cpp does for Q4_K_M; so is the head.
+    const mixed: ModelSource = {
+      ...LARGE,
+      bindings: LARGE.bindings.map((each) => ({ ...each, type: each.layer % 2 === 0 ? 'Q4_K' : 'Q6_K' })),
+    };
+    await planned({}, { profileOf, model: mixed });
+    expect(asked.at(-1)?.weights).toEqual(['q4_k', 'q6_k', 'q4']);
   });
 
   test('the disk is looked at where a plan may use it', async () => {

@@ -14,6 +14,27 @@ function linkAtOneToken(model: string, compressWeights: 'none' | '4bit'): number
   return planCurves(request, parsePolicy({ compressWeights }, 'test')).roofline.link[0] ?? NaN;
 }
 
+test('the roofline of computing: of two kinds of weights, as long as both take', () => {
+  const matmul = [
+    { weights: 'q4_k' as const, tokens: 1, flopsPerSecond: 4e11 },
+    { weights: 'q6_k' as const, tokens: 1, flopsPerSecond: 2e11 },
+  ];
+  const request = {
+    hardware: { ...CPU_MACHINE, cpu: { ...CPU_MACHINE.cpu, matmul } },
+    shape: {
+      ...requireKnownShape('llama-2-7b'),
+      layers: 2,
+      weightType: 'Q4_K' as const,
+      weightMix: { Q4_K: 0.5, Q6_K: 0.5 },
+    },
+    workload: { promptTokens: 16, newTokens: 16, rows: 4 },
+  };
+  const compute = (compressWeights: 'none' | '4bit'): number | undefined =>
+    planCurves(request, parsePolicy({ compressWeights }, 'test')).roofline.compute[0];
+  expect(compute('none')).toBeCloseTo(1 / (0.5 / 4e11 + 0.5 / 2e11));
+  expect(compute('4bit')).toBe(4e11);
+});
+
 test('the roofline of reading weights: fewer bits allow more, experts that a token does not go to less', () => {
   const { links } = CPU_MACHINE;
   // Two operations a weight of 16 bits.

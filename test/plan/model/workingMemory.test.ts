@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { loadAddon } from '../../../src/bindings/loadAddon.js';
 import { shapeOfModel } from '../../../src/plan/ModelShape.js';
 import { compressBindings } from '../../../src/model/compressBindings.js';
-import { matmulKind } from '../../../src/plan/model/computeSeconds.js';
+import { matmulKind } from '../../../src/plan/model/matmulKinds.js';
 import { sizesOf } from '../../../src/plan/model/sizes.js';
 import { workingMemory } from '../../../src/plan/model/workingMemory.js';
 import { readModel } from '../../../src/model/readModel.js';

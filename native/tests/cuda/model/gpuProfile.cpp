@@ -78,6 +78,15 @@ TEST(GpuProfile, HasEveryFigureAndGivesItsMemoryBack) {
   EXPECT_EQ(seen, expected);
 }
 
+TEST(GpuProfile, OfKQuantsHasWhatStandsInForThem) {
+  ProfileOptions options = quick();
+  options.weights = {"q4_k", "q6_k"};
+  std::set<std::string> kinds;
+  for (const Figure& figure : measured(options).figures)
+    if (figure.what == "gpu-matmul") kinds.insert(figure.kind);
+  EXPECT_EQ(kinds, (std::set<std::string>{"q4", "q8"}));
+}
+
 TEST(GpuProfile, RefusesWhatIsNotThere) {
   const auto codeOf = [](const ProfileOptions& options) {
     try {
