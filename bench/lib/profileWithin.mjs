@@ -45,6 +45,10 @@ async function measure(bounds, name) {
  * machine's processors, caches and memory in common
  * @returns {Promise<object[]>} hardware files
  */
-export function profileWithin(bounds) {
-  return Promise.all(bounds.map((each, index) => measure(each, `profile-${index}`)));
+export async function profileWithin(bounds) {
+  const profiles = await Promise.allSettled(bounds.map((each, index) => measure(each, `profile-${index}`)));
+  return profiles.map(({ value, reason }) => {
+    if (value === undefined) throw reason;
+    return value;
+  });
 }

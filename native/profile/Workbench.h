@@ -39,7 +39,7 @@ struct ProfileOptions {
   std::string diskFolder;                    // where stores and spill files go; empty: the disk is not looked at
   uint64_t diskBytes = uint64_t{256} << 20;  // most that is written there
   std::optional<GpuProfileOptions> gpu;      // without: none is looked at
-  double budget = 1;  // 1: about eight seconds, and some four for a GPU. Time and repetitions grow and shrink with it
+  double budget = 1;  // 1: some ten seconds, and some four for a GPU. Time and repetitions grow and shrink with it
   // Only how fast memory and the disk are read, and how fast products are, on all threads.
   bool speedOnly = false;
 };
@@ -91,6 +91,19 @@ class Workbench {
     }
   }
 
+  // The seconds that body() returns, of which what a pause added (the processor was somebody else's, or a cgroup's
+  // quota was used up) is no part: a few tries where it has to be.
+  template <typename Body>
+  static double undisturbed(Body body) {
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t tries = 0; tries < kTries; tries++) {
+      const Timing each = observed(body);
+      least = std::min(least, each.seconds);
+      if (!each.disturbed) break;
+    }
+    return least;
+  }
+
   // How many units (outputs, rows, ...) make a sample of about kSampleSeconds: a multiple of `step`, at least that and
   // at most `most`. body(units) returns the seconds that they took.
   template <typename Body>
@@ -101,19 +114,9 @@ class Workbench {
     // Few units are slow for their number (threads that find nothing to do, buffers that are filled for them alone), so
     // their number is felt for.
     body(step);  // woke threads and touched memory
-    // A pause in the midst of so few (a cgroup's quota was used up) would look as if each took that long.
-    const auto secondsOf = [&](size_t units) {
-      double least = std::numeric_limits<double>::infinity();
-      for (size_t tries = 0; tries < kTries; tries++) {
-        const Timing each = observed([&] { return body(units); });
-        least = std::min(least, each.seconds);
-        if (!each.disturbed) break;
-      }
-      return least;
-    };
     size_t units = step;
     for (;;) {
-      const double seconds = secondsOf(units);
+      const double seconds = undisturbed([&] { return body(units); });
       if (seconds >= kSampleSeconds / 2 || 2 * units >= most) {
         const double wanted = static_cast<double>(units) * (seconds > 0 ? kSampleSeconds / seconds : 1);
         if (wanted >= static_cast<double>(most)) return most;

@@ -6,7 +6,7 @@
 
 namespace spillway {
 
-// Blocks for about eight seconds times the budget; on a machine that is busy with something else for up to 20 or one
+// Blocks for some ten seconds times the budget; on a machine that is busy with something else for up to 20 or one
 // round, whichever is longer. A disk that cannot be measured is left out; everything else throws:
 // Error(InvalidArgument), Error(Memory), Error(Cancelled) within some tens of milliseconds after `stopped` was set.
 MachineFigures measureMachine(const ProfileOptions& options, ProfileProgress& progress);

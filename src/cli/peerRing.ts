@@ -55,7 +55,7 @@ export async function peerRing(flags: RowJobFlags, signal: AbortSignal): Promise
   return {
     options: {
       ...place,
-      tokensPerSquare: least(({ tokensPerSquare }) => tokensPerSquare),
+      tokensPerSquare: flags.tokensPerSquare ?? least(({ tokensPerSquare }) => tokensPerSquare),
       // What a policy file says is its own affair: an engine that has less says so.
       ...((flags.policy === 'auto' || flags.policy === 'default') && {
         batchSize: flags.batchSize ?? least(({ rowsPerSlot }) => rowsPerSlot),

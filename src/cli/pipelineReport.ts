@@ -2,14 +2,23 @@ import { formatBytes, type PipelinePlan, type SimulatedPipeline } from './librar
 import { percent, rate, seconds } from './planReport.js';
 import { formatTable } from './table.js';
 
+/** What every engine of a plan is told of the block. */
+export function blockFlags({
+  batchSize,
+  batches,
+  tokensPerSquare,
+}: Pick<PipelinePlan, 'batchSize' | 'batches' | 'tokensPerSquare'>): string {
+  const square = tokensPerSquare === undefined ? '' : ` --tokens-per-square ${tokensPerSquare}`;
+  return `--batch-size ${batchSize} --batches ${batches}${square}`;
+}
+
 /** A plan for several machines in words. */
 export function describePipeline(plan: PipelinePlan, simulated: SimulatedPipeline | undefined): string {
-  const { model, stages, batches, microBatches, batchSize, tokensPerSquare, rows, wallSeconds } = plan;
-  const square = tokensPerSquare === undefined ? '' : ` --tokens-per-square ${tokensPerSquare}`;
+  const { model, stages, microBatches, rows, wallSeconds } = plan;
   const faster = plan.tokensPerSecond / plan.inTurnTokensPerSecond;
   const lines = [
     `${model} on ${stages.length} machines: ${rate(plan.tokensPerSecond)}, ${seconds(wallSeconds)} for ${rows} rows; ${faster.toFixed(2)} times one machine after another`,
-    `every engine: --batch-size ${batchSize} --batches ${batches}${square}; the first one: --micro-batches ${microBatches}; the time is spent on: ${plan.bottleneck}`,
+    `every engine: ${blockFlags(plan)}; the first one: --micro-batches ${microBatches}; the time is spent on: ${plan.bottleneck}`,
     '',
   ];
   const table = [

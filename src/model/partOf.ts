@@ -11,6 +11,11 @@ export interface LayerRange {
 
 const EMBEDDING: readonly string[] = ['token_embedding', 'position_embedding', 'embedding_projection'];
 
+/** Whether a tensor that is no layer's stands before the first one; others are behind the last. */
+export function embeds({ role }: Pick<TensorBinding, 'role'>): boolean {
+  return EMBEDDING.includes(role);
+}
+
 /**
  * A part of a model: some of its layers, with the embedding where the first layer is among them, and the final norm and
  * the head where the last one is. A head that is tied to the embedding takes it along. Layers keep their numbers. Pure.
@@ -30,12 +35,13 @@ export function partOf(source: ModelSource, { first, count }: LayerRange): Model
     throw new UsageError(`layers: found first ${first}, count ${count}, expected some of the model's ${layers} layers`);
   }
   if (count === layers) return source;
-  const embeds = first === 0;
+  const begins = first === 0;
   const samples = first + count === layers;
   const tied = !bindings.some(({ role }) => role === 'head.weight');
-  const needed = ({ role, layer }: TensorBinding): boolean => {
+  const needed = (binding: TensorBinding): boolean => {
+    const { role, layer } = binding;
     if (layer >= 0) return layer >= first && layer < first + count;
-    return EMBEDDING.includes(role) ? embeds || (samples && tied && role === 'token_embedding') : samples;
+    return embeds(binding) ? begins || (samples && tied && role === 'token_embedding') : samples;
   };
   return {
     ...source,

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { LIMITS, type Bounds } from '../model/architectures/Fields.js';
 import type { DecoderSpec } from '../model/DecoderSpec.js';
+import { embeds } from '../model/partOf.js';
 import { WEIGHT_TYPES, type WeightType } from '../model/weightTypes.js';
 import type { TensorBinding } from '../model/TensorBinding.js';
 
@@ -38,7 +39,7 @@ export interface ModelShape {
   readonly largestLayerWeightBytes?: number | undefined;
   /** Embeddings, head, final norm: always in memory. */
   readonly globalWeightBytes: number;
-  /** Of these, the head's. Default: it is the table of embeddings. */
+  /** Of these, what is behind the last layer. Default: the head is the table of embeddings. */
   readonly headWeightBytes?: number | undefined;
 }
 
@@ -138,13 +139,15 @@ export function shapeOfModel(
   const elementsByType = new Map<WeightType, number>();
   const layerBytes = Array.from({ length: decoder.layers }, () => 0);
   let elsewhere = 0;
-  let headWeightBytes: number | undefined;
-  for (const { layer, kind, type, rows, columns, role } of bindings) {
+  let behind = 0;
+  for (const binding of bindings) {
+    const { layer, kind, type, rows, columns, role } = binding;
     // Vectors are kept as 32-bit floats, matrices in their file's precision (panels of 16 outputs).
     const bytes = kind === 'vector' ? rows * 4 : (Math.ceil(rows / 16) * 16 * columns * bitsOf(type)) / 8;
-    if (role === 'head.weight') headWeightBytes = bytes;
-    if (layer < 0) elsewhere += bytes;
-    else {
+    if (layer < 0) {
+      elsewhere += bytes;
+      if (!embeds(binding)) behind += bytes;
+    } else {
       layerBytes[layer] = (layerBytes[layer] ?? 0) + bytes;
       bytesByType.set(type, (bytesByType.get(type) ?? 0) + bytes);
       // Routers are floats whatever the rest is, and next to nothing.
@@ -154,8 +157,8 @@ export function shapeOfModel(
   }
   const [weightType] = [...bytesByType].sort((a, b) => b[1] - a[1])[0] ?? ['F16' as const];
   // A tied head is the table of embeddings.
-  const head =
-    bindings.find(({ role }) => role === 'head.weight') ?? bindings.find(({ role }) => role === 'token_embedding');
+  const ownHead = bindings.find(({ role }) => role === 'head.weight');
+  const head = ownHead ?? bindings.find(({ role }) => role === 'token_embedding');
   return {
     ...sizes(decoder, name, weightType),
     ...(elementsByType.size > 1 && { weightMix: sharesOf(elementsByType) }),
@@ -163,7 +166,7 @@ export function shapeOfModel(
     layerWeightBytes: sumOf(layerBytes) / decoder.layers,
     largestLayerWeightBytes: Math.max(...layerBytes),
     globalWeightBytes: elsewhere,
-    headWeightBytes,
+    ...(ownHead && { headWeightBytes: behind }),
   };
 }
 

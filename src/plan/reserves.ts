@@ -1,4 +1,5 @@
-/** What the engine reserves and the cost model counts: `PAGE_TOKENS` and `HEAP_MARGIN_BYTES` are one truth for both. */
+/** What the engine reserves and the cost model counts: `PAGE_TOKENS`, `SUM_COPIES` and `HEAP_MARGIN_BYTES` are one
+ * truth for both. */
 
 /** Tokens of a page of the KV cache. */
 export const PAGE_TOKENS = 32;
@@ -17,3 +18,6 @@ export function typicalProcessBytes(vocabularySize: number): number {
 
 /** Left for the JavaScript heap to grow in: rows in flight, buffers of files, results that wait. */
 export const HEAP_MARGIN_BYTES = 64 * 2 ** 20;
+
+/** Of a square's sums that go round engines with a share of each layer: what is here, what goes and what has come. */
+export const SUM_COPIES = 3;

@@ -53,7 +53,7 @@ export interface ProfileOptions {
    */
   readonly memory?: Size | undefined;
   /**
-   * 1, the default, is about eight seconds. Less takes less time and is less certain, and below 0.5 leaves other
+   * 1, the default, is some ten seconds. Less takes less time and is less certain, and below 0.5 leaves other
    * instruction sets than the best out; above 0, at most 100.
    */
   readonly budget?: number | undefined;
@@ -75,7 +75,7 @@ const MOST_GPU_BYTES = 2 ** 30;
 /**
  * Measures this machine, on a thread beside JavaScript's: memory, disk, matrix products, attention, quantising,
  * sampling and the cost of a task, with the engine's own kernels, threads and files, each as a median with its spread.
- * It takes about eight seconds. A disk that cannot be measured (full, no direct input and output) is left out and the
+ * It takes some ten seconds. A disk that cannot be measured (full, no direct input and output) is left out and the
  * profile says why.
  *
  * With `gpuMemory` the first GPU is measured as well, in some four seconds more: copies to and from it, its memory,

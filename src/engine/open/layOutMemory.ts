@@ -3,7 +3,7 @@ import type { EngineOptions } from '../../EngineOptions.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { compressBindings } from '../../model/compressBindings.js';
 import type { ModelSource } from '../../model/ModelSource.js';
-import { PAGE_TOKENS } from '../../plan/reserves.js';
+import { PAGE_TOKENS, SUM_COPIES } from '../../plan/reserves.js';
 import { SMALLER_SQUARES } from '../../plan/search/choosePolicy.js';
 import type { Grid } from '../grid/Square.js';
 import { pagesOfRows, placePages, type PagePlacement } from '../memory/PagePlacement.js';
@@ -46,7 +46,6 @@ const MIN_ROW_TOKENS = 512;
 /** One layer is computed while the next one is read. */
 export const WEIGHT_BUFFERS = 2;
 const LEAST_SQUARE = 16;
-const SUM_COPIES = 3;
 const COMPRESSED_CACHE = { '8bit': 'q8', '4bit': 'q4' } as const;
 
 /**
@@ -364,7 +363,7 @@ class BlockMemory {
 
 /**
  * Hidden states on their way from and to the engines of other layers: at most a square of each slot, each way. Of sums
- * that go round the engines of all shares: what is here, what goes and what has come.
+ * that go round the engines of all shares: copies of them.
  */
 function transitBytes(
   { part, share, layers, hiddenSize }: ModelSource['decoder'],

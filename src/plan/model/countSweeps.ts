@@ -84,8 +84,9 @@ export function countSweeps(workload: Workload, block: BlockChoice): SweepClass[
     sum.squares++;
     addLoad(sum.load, load, 1);
   }
-  const add = (count: number, weight: number): void => {
-    if (count <= 0 || weight === 0) return;
+  /** @returns the classes of the first and the last of these sweeps */
+  const add = (count: number, weight: number): Record<'first' | 'last', CountedClass | undefined> => {
+    if (count <= 0 || weight === 0) return { first: undefined, last: undefined };
     // Rows go to the emptiest slot, so slots differ by one row at most.
     const least = Math.floor(count / slots);
     const fuller = count - least * slots;
@@ -117,8 +118,7 @@ export function countSweeps(workload: Workload, block: BlockChoice): SweepClass[
       sum.squares += total.squares * weight;
       addLoad(sum.load, total.load, weight);
     }
-    // The next block of as many rows.
-    if (before && first && !refill) followed(before, first, weight - 1);
+    return { first, last: before };
   };
   if (refill) {
     // What a block more adds to a long run is the same for every further block.
@@ -133,8 +133,11 @@ export function countSweeps(workload: Workload, block: BlockChoice): SweepClass[
     add(unit - further * places, 1 + further);
     add(unit - (further + 1) * places, -further);
   } else {
-    add(unit, Math.floor(rows / unit));
-    add(rows % unit, 1);
+    const blocks = Math.floor(rows / unit);
+    const whole = add(unit, blocks);
+    const rest = add(rows % unit, 1);
+    if (whole.last && whole.first) followed(whole.last, whole.first, blocks - 1);
+    if (whole.last && rest.first) followed(whole.last, rest.first, 1);
   }
   const counted = [...classes.values()].filter(({ sweeps, squares }) => sweeps > 0 && squares > 0);
   const indices = new Map(counted.map((each, index) => [each, index]));

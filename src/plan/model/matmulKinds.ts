@@ -1,4 +1,4 @@
-import type { WeightType } from '../../model/weightTypes.js';
+import { WEIGHT_TYPES, type WeightType } from '../../model/weightTypes.js';
 import type { MatmulWeights } from '../HardwareProfile.js';
 import { bitsOf, type ModelShape, type WeightMix } from '../ModelShape.js';
 import type { Compression } from '../Policy.js';
@@ -12,9 +12,10 @@ const K_QUANTS: Readonly<Partial<Record<WeightType, MatmulWeights>>> = {
   Q6_K: 'q6_k',
 };
 
-/** Which products are measured for a weight type. */
+/** Which products are measured for a weight type; what has as few bits already is not compressed. */
 export function matmulKind({ weightType }: Pick<ModelShape, 'weightType'>, compressed: Compression): MatmulWeights {
-  if (compressed !== 'none') return compressed === '4bit' ? 'q4' : 'q8';
+  if (compressed === '4bit' && WEIGHT_TYPES[weightType].bits > 4) return 'q4';
+  if (compressed === '8bit' && WEIGHT_TYPES[weightType].bits > 8) return 'q8';
   const nested = K_QUANTS[weightType];
   if (nested) return nested;
   const bits = bitsOf(weightType);
@@ -30,24 +31,27 @@ export interface KindShare {
 }
 
 /** Costing a plan asks for the same mix many thousand times. */
-const knownMixes = new WeakMap<WeightMix, readonly KindShare[]>();
+const knownMixes: Readonly<Record<Compression, WeakMap<WeightMix, readonly KindShare[]>>> = {
+  none: new WeakMap(),
+  '8bit': new WeakMap(),
+  '4bit': new WeakMap(),
+};
 
 /** The kinds of products of a layer, by their shares of its weights: several where files mix types. */
 export function layerKinds(
   { weightType, weightMix }: Pick<ModelShape, 'weightType' | 'weightMix'>,
   compressed: Compression,
 ): readonly KindShare[] {
-  if (compressed !== 'none' || weightMix === undefined)
-    return [{ kind: matmulKind({ weightType }, compressed), share: 1 }];
-  let kinds = knownMixes.get(weightMix);
+  if (weightMix === undefined) return [{ kind: matmulKind({ weightType }, compressed), share: 1 }];
+  let kinds = knownMixes[compressed].get(weightMix);
   if (!kinds) {
     const shares = new Map<MatmulWeights, number>();
     for (const [type, share = 0] of Object.entries(weightMix) as [WeightType, number | undefined][]) {
-      const kind = matmulKind({ weightType: type }, 'none');
+      const kind = matmulKind({ weightType: type }, compressed);
       shares.set(kind, (shares.get(kind) ?? 0) + share);
     }
     kinds = [...shares].map(([kind, share]) => ({ kind, share }));
-    knownMixes.set(weightMix, kinds);
+    knownMixes[compressed].set(weightMix, kinds);
   }
   return kinds;
 }

@@ -96,12 +96,15 @@ function bestOf(request: ParsedPipelineRequest, settled: Settled): PipelinePlan 
     const divisions = new Map<number | undefined, readonly number[]>();
     for (const batches of allow.batches === undefined ? counts : [allow.batches]) {
       if (best && batches * batchSize > rows) break;
-      const plans = squaresFor(request, batchSize).flatMap((tokensPerSquare) => {
+      const plans: PipelinePlan[] = [];
+      for (const [tokensPerSquare, why] of squaresFor(request, batchSize)) {
+        if (why === 'to fit' && plans.length > 0) continue;
         const division = divisions.get(tokensPerSquare);
         const plan = planOf(request, { ...settled, batchSize, batches, tokensPerSquare, division });
-        if (plan) divisions.set(tokensPerSquare, layersOf(plan));
-        return plan ?? [];
-      });
+        if (!plan) continue;
+        divisions.set(tokensPerSquare, layersOf(plan));
+        plans.push(plan);
+      }
       // Of more rows than those that do not fit, none do.
       if (plans.length === 0) break;
       for (const plan of plans) if (!best || plan.tokensPerSecond > best.tokensPerSecond * CLEARLY) best = plan;
@@ -115,14 +118,21 @@ function layersOf({ stages }: PipelinePlan): number[] {
   return stages.map(({ layers }) => layers.count);
 }
 
-/** Tokens of a square: the default, and smaller ones that hold a token of each row and not whole prompts of all. */
+/**
+ * Tokens of a square, with a token of each row: the default, smaller ones to be faster, which parts whole prompts of all
+ * rows, and to fit where neither does, since room is for squares that are full.
+ */
 function squaresFor(
   { workload, allow = {} }: Pick<ParsedPipelineRequest, 'workload' | 'allow'>,
   batchSize: number,
-): readonly (number | undefined)[] {
-  if (allow.tokensPerSquare !== undefined) return [allow.tokensPerSquare];
-  const most = Math.min(tokensPerSquareOf({ batchSize }), batchSize * workload.promptTokens);
-  return [undefined, ...SMALLER_SQUARES.filter((tokens) => tokens >= batchSize && tokens < most)];
+): readonly (readonly [number | undefined, 'to be fast' | 'to fit'])[] {
+  if (allow.tokensPerSquare !== undefined) return [[allow.tokensPerSquare, 'to be fast']];
+  const most = tokensPerSquareOf({ batchSize });
+  const smaller = SMALLER_SQUARES.filter((tokens) => tokens >= batchSize && tokens < most);
+  return [
+    [undefined, 'to be fast'],
+    ...smaller.map((tokens) => [tokens, tokens < batchSize * workload.promptTokens ? 'to be fast' : 'to fit'] as const),
+  ];
 }
 
 interface BlockOfBatches {

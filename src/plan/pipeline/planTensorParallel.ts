@@ -23,6 +23,8 @@ export interface TensorParallelPlan {
   /** `--batch-size` and `--batches` of every engine. */
   readonly batchSize: number;
   readonly batches: number;
+  /** Tokens of a square, `--tokens-per-square` of every engine; without: the default. */
+  readonly tokensPerSquare?: number | undefined;
   /** New tokens of all rows, over `wallSeconds`. */
   readonly tokensPerSecond: number;
   readonly wallSeconds: number;
@@ -79,7 +81,7 @@ export function planTensorParallel(given: PipelineRequest): TensorParallelPlan {
 
 /** What one of so many engines has of each layer. @throws UsageError where it does not divide */
 function shapeOfShare(shape: ModelShape, of: number): ModelShape {
-  const { heads, kvHeads, feedForwardSize, layerWeightBytes } = shape;
+  const { heads, kvHeads, feedForwardSize, layerWeightBytes, largestLayerWeightBytes: largest } = shape;
   for (const [what, count] of Object.entries({
     'key and value heads': kvHeads,
     'feed-forward columns': feedForwardSize,
@@ -92,6 +94,7 @@ function shapeOfShare(shape: ModelShape, of: number): ModelShape {
     kvHeads: kvHeads / of,
     feedForwardSize: feedForwardSize / of,
     layerWeightBytes: layerWeightBytes / of,
+    ...(largest !== undefined && { largestLayerWeightBytes: largest / of }),
   };
 }
 
@@ -119,6 +122,7 @@ function planOf(
       layers,
       embeds: first,
       samples: first,
+      sums: true,
       workload,
       alone: workload,
       microBatches: 1,
@@ -152,6 +156,7 @@ function planOf(
     shares: of,
     batchSize,
     batches,
+    ...(block.tokensPerSquare !== undefined && { tokensPerSquare: block.tokensPerSquare }),
     tokensPerSecond: (rows * workload.newTokens) / wallSeconds,
     wallSeconds,
     rows,

@@ -5,6 +5,7 @@ import type { ModelShape } from '../ModelShape.js';
 import { vectorOf } from '../Placement.js';
 import { usableBytes } from '../PlanRequest.js';
 import { tokensPerSquareOf, type BlockChoice, type Policy } from '../Policy.js';
+import { SUM_COPIES } from '../reserves.js';
 import { searchPolicy } from '../search/searchPolicy.js';
 import type { Workload } from '../Workload.js';
 import type { ComputeTier, Tier } from '../../engine/grid/Tier.js';
@@ -18,6 +19,8 @@ export interface StageSetting {
   /** The model's first layer is among them, or the last. */
   readonly embeds: boolean;
   readonly samples: boolean;
+  /** It has a share of each layer: sums go round, and no hidden states come or go. */
+  readonly sums?: boolean;
   /** All rows, and those of one micro-batch. */
   readonly workload: Workload;
   readonly alone: Workload;
@@ -68,13 +71,13 @@ function roomFor(shape: ModelShape): ModelShape {
   return { ...shape, layerWeightBytes: shape.largestLayerWeightBytes ?? shape.layerWeightBytes };
 }
 
-/** Hidden states on their way from and to the neighbours: at most a square of each batch, each way. */
+/** On its way from and to the neighbours: at most a square of each batch, each way; copies of sums that go round. */
 function transitBytes(
-  { shape: { hiddenSize }, embeds, samples }: Pick<StageSetting, 'shape' | 'embeds' | 'samples'>,
+  { shape: { hiddenSize }, embeds, samples, sums }: Pick<StageSetting, 'shape' | 'embeds' | 'samples' | 'sums'>,
   block: Omit<BlockChoice, 'cpuAttention'>,
 ): number {
-  const ways = Number(!embeds) + Number(!samples);
-  return ways * block.batches * Math.max(tokensPerSquareOf(block), block.batchSize) * hiddenSize * 4;
+  const copies = sums ? SUM_COPIES : Number(!embeds) + Number(!samples);
+  return copies * block.batches * Math.max(tokensPerSquareOf(block), block.batchSize) * hiddenSize * 4;
 }
 
 /**

@@ -98,9 +98,12 @@ describe('a file that mixes types, as Q4_K_M mixes Q4_K and Q6_K', () => {
     expect(layer(setting({ ...mixed, weightMix: { Q4_K: 0.5, Q5_K: 0.5 } }))).toBeCloseTo(all('Q4_K'), 12);
   });
 
-  test('is of one kind once its weights are compressed', () => {
-    const compressed = (shape: ModelShape): number => layer({ ...setting(shape), compressWeights: '4bit' });
-    expect(compressed(mixed)).toBe(compressed(llama));
+  test('is compressed where that takes fewer bits, and stays what it is elsewhere', () => {
+    const compressed = (shape: ModelShape, compressWeights: '4bit' | '8bit'): number =>
+      layer({ ...setting(shape), compressWeights });
+    const [four, nested] = [compressed(llama, '4bit'), layer(setting({ ...llama, weightType: 'Q4_K' }))];
+    expect(compressed(mixed, '4bit')).toBeCloseTo(0.8 * nested + 0.2 * four, 12);
+    expect(compressed(mixed, '8bit')).toBe(layer(setting(mixed)));
   });
 
   test('has a head of its own type', () => {

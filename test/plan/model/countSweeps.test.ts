@@ -142,3 +142,16 @@ test.each([
     [(7 * rows) / 16, [[0, rows / 16 - 1]]],
   ]);
 });
+
+test('rows that are no whole block bring prompts as well', () => {
+  const classes = countSweeps(
+    { promptTokens: 16, newTokens: 8, rows: 56 },
+    { ...PLAIN, schedule: 'zigzag', batchSize: 4, batches: 4, tokensPerSquare: 64 },
+  );
+  const prompts = classes.filter(({ load }) => load.promptTokens > 0);
+  const toPrompts = classes.flatMap(({ load, next }) =>
+    load.promptTokens > 0 ? [] : [...next].filter(([index]) => (classes[index]?.load.promptTokens ?? 0) > 0),
+  );
+  expect(prompts.reduce((sum, { sweeps }) => sum + sweeps, 0)).toBe(4);
+  expect(toPrompts.reduce((sum, [, times]) => sum + times, 0)).toBe(3);
+});

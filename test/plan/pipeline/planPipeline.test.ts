@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { PipelineMachine } from '../../../src/plan/pipeline/Machines.js';
+import type { PipelineRequest } from '../../../src/plan/pipeline/PipelineRequest.js';
 import { planPipeline } from '../../../src/plan/pipeline/planPipeline.js';
 import { CPU_MACHINE } from '../support/hardware.js';
 import { faster, LINK, machine, request, scarce } from '../support/machines.js';
@@ -35,6 +36,28 @@ describe('planPipeline', () => {
     const few = { ...short, promptTokens: 4 };
     const one = planPipeline(request(machines, { workload: few, allow: { batchSize: 16, batches: 4 } }));
     expect(one.tokensPerSquare).toBeUndefined();
+  });
+
+  test('squares are smaller than the default where that has no room, whatever the batch', () => {
+    const { shape } = request([]);
+    const least = (cpuBytes: number, allow: PipelineRequest['allow'] = {}): ReturnType<typeof planPipeline> => {
+      const hardware = { ...CPU_MACHINE, memory: { ...CPU_MACHINE.memory, cpuBytes, diskBytes: 0 } };
+      const machines = ['a', 'b', 'c', 'd'].map((name) => machine(name, hardware));
+      return planPipeline(request(machines, { workload: { promptTokens: 16, newTokens: 8, rows: 256 }, allow }));
+    };
+    // Eight layers, the head or embeddings, and a little.
+    const room = 8 * shape.layerWeightBytes + shape.globalWeightBytes / 2 + 220 * 2 ** 20;
+    expect(() => least(room, { tokensPerSquare: 512 })).toThrow(/do not hold/);
+    expect(least(room).tokensPerSquare).toBeLessThan(512);
+    expect(least(room, { batchSize: 1 }).tokensPerSquare).toBeLessThan(512);
+  });
+
+  test('no batch has more rows than a square has tokens', () => {
+    const machines = [machine('a'), machine('b')];
+    expect(planPipeline(request(machines, { allow: { tokensPerSquare: 16 } })).batchSize).toBeLessThanOrEqual(16);
+    expect(() => planPipeline(request(machines, { allow: { tokensPerSquare: 16, batchSize: 32 } }))).toThrow(
+      'allow.batchSize: found 32, expected at most allow.tokensPerSquare, 16: every row has a token in a square',
+    );
   });
 
   test('a machine that is three times as fast gets three times the layers', () => {

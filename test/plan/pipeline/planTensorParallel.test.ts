@@ -32,6 +32,23 @@ describe('planTensorParallel', () => {
     expect(waitingSeconds / wallSeconds).toBeGreaterThan(0.3);
   });
 
+  test('a share of layers of unequal sizes is a share of the largest, and sums that go round have room', () => {
+    const { shape } = request(over(NEAR));
+    const whole = shape.layers * shape.layerWeightBytes + shape.globalWeightBytes;
+    const mixed = { ...shape, largestLayerWeightBytes: shape.layerWeightBytes * 1.05 };
+    const holding = (cpuBytes: number, hiddenSize = shape.hiddenSize): ReturnType<typeof planTensorParallel> => {
+      const hardware = { ...CPU_MACHINE, memory: { ...CPU_MACHINE.memory, cpuBytes, diskBytes: 0 } };
+      return planTensorParallel(
+        request(
+          over(NEAR).map((each) => ({ ...each, hardware })),
+          { shape: { ...mixed, hiddenSize }, allow: { batchSize: 8, batches: 2 } },
+        ),
+      );
+    };
+    expect(holding(0.85 * whole).batches).toBe(2);
+    expect(() => holding(0.5 * whole)).toThrow(/do not hold a share/);
+  });
+
   test('what an engine sends is the closed form: two sums a layer, and what is embedded', () => {
     const rows = { promptTokens: 64, newTokens: 1, rows: 8 };
     for (const [count, factor] of [
