@@ -119,8 +119,8 @@ function layersOf({ stages }: PipelinePlan): number[] {
 }
 
 /**
- * Tokens of a square, with a token of each row: the default, smaller ones to be faster, which parts whole prompts of all
- * rows, and to fit where neither does, since room is for squares that are full.
+ * Tokens of a square, with a token of each row: the default, smaller ones to be faster, which parts whole prompts of
+ * all rows, and to fit where neither does, since room is for squares that are full.
  */
 function squaresFor(
   { workload, allow = {} }: Pick<ParsedPipelineRequest, 'workload' | 'allow'>,
