@@ -52,6 +52,17 @@ test('two processes of layers give the output of one; stopped, they end well', a
   }
 });
 
+test('prompts come in chunks as the first engine is told, and in no longer ones than the others take', async () => {
+  expect(await runCli(generate('whole-prompts.jsonl'))).toMatchObject({ code: 0 });
+  const { address } = await follower('2-3', '--batch-size', '2', '--tokens-per-square', '64');
+  const told = (tokens: string): string[] => ['--peers', address, '--batch-size', '2', '--tokens-per-square', tokens];
+  expect(await runCli(generate('chunks.jsonl', ...told('2')))).toMatchObject({ code: 0 });
+  expect(readFileSync(path('chunks.jsonl'))).toEqual(readFileSync(path('whole-prompts.jsonl')));
+  const { code, stderr } = await runCli(generate('long.jsonl', ...told('128')));
+  expect(code).not.toBe(0);
+  expect(stderr).toMatch(/tokensPerSquare: found 128 .*, expected at most the 64/);
+});
+
 test('a follower that is killed ends the run with exit code 2; it goes on with another, and with none', async () => {
   expect(await runCli(generate('whole.jsonl'))).toMatchObject({ code: 0 });
   const dies = await follower('2-3');
