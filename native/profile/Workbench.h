@@ -94,9 +94,10 @@ class Workbench {
   // The seconds that body() returns, of which what a pause added (the processor was somebody else's, or a cgroup's
   // quota was used up) is no part: a few tries where it has to be.
   template <typename Body>
-  static double undisturbed(Body body) {
+  double undisturbed(Body body) const {
     double least = std::numeric_limits<double>::infinity();
     for (size_t tries = 0; tries < kTries; tries++) {
+      check();
       const Timing each = observed(body);
       least = std::min(least, each.seconds);
       if (!each.disturbed) break;

@@ -193,7 +193,7 @@ class MatmulMeasurement final : public Measurement {
     const size_t least = std::min(step, most);
     const auto wholeOver = [&](size_t part) { return static_cast<double>(shape.outputs) / static_cast<double>(part); };
     if (setting.aside) {
-      const double seconds = Workbench::undisturbed([&] { return product(least); });
+      const double seconds = bench.undisturbed([&] { return product(least); });
       if (seconds >= kLongSample) {
         point.samples.add(seconds * wholeOver(least));
         return;

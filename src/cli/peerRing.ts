@@ -52,13 +52,19 @@ export async function peerRing(flags: RowJobFlags, signal: AbortSignal): Promise
   const place = shares ? sharesBefore(peers) : layersBefore(peers, addresses[0] ?? '');
   const least = (of: (block: (typeof peers)[number]['block']) => number): number =>
     Math.min(...peers.map(({ block }) => of(block)));
+  const square = flags.tokensPerSquare ?? least(({ tokensPerSquare }) => tokensPerSquare);
   return {
     options: {
       ...place,
-      tokensPerSquare: flags.tokensPerSquare ?? least(({ tokensPerSquare }) => tokensPerSquare),
       // What a policy file says is its own affair: an engine that has less says so.
       ...((flags.policy === 'auto' || flags.policy === 'default') && {
-        batchSize: flags.batchSize ?? least(({ rowsPerSlot }) => rowsPerSlot),
+        tokensPerSquare: square,
+        batchSize:
+          flags.batchSize ??
+          Math.min(
+            square,
+            least(({ rowsPerSlot }) => rowsPerSlot),
+          ),
         batches: flags.batches ?? least(({ slots }) => slots),
       }),
     },

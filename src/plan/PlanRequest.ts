@@ -6,7 +6,7 @@ import { shapeSchema, type ModelShape } from './ModelShape.js';
 import { parsedArgument } from './parsed.js';
 import type { Tier } from '../engine/grid/Tier.js';
 import { SCHEDULE_NAMES, type ScheduleName } from '../engine/schedules/blockSchedules.js';
-import { BLOCK_BOUNDS, BLOCK_LIMITS, COMPRESSIONS, type Compression } from './Policy.js';
+import { BLOCK_BOUNDS, COMPRESSIONS, type Compression } from './Policy.js';
 import { workloadSchema, type Workload } from './Workload.js';
 
 /** Most bytes of each tier that a plan may use. Default: what the machine has. 0: the tier is not used. */
@@ -25,7 +25,7 @@ export interface Allowed {
   readonly cpuAttention?: readonly boolean[] | undefined;
   readonly threads?: number | undefined;
   readonly tokensPerSquare?: number | undefined;
-  /** Default 1024 (256 without a GPU), and 64. */
+  /** Default 1024 (256 without a GPU), and 64; never more rows than `tokensPerSquare`. */
   readonly mostBatchSize?: number | undefined;
   readonly mostBatches?: number | undefined;
 }
@@ -96,14 +96,20 @@ export function parseRequest(value: PlanRequest): PlanRequest {
       `sharedPrefixTokens: found ${sharedPrefixTokens}, expected fewer than promptTokens, ${promptTokens}: a row's last token is its own`,
     );
   checkContext(workload, shape);
-  const { allow } = request;
-  if (allow?.tokensPerSquare === undefined) return request;
-  const { tokensPerSquare: square, batchSize: rows = 1, mostBatchSize = Infinity } = allow;
+  const { batchSize: rows = 1, tokensPerSquare: square = Infinity } = request.allow ?? {};
   if (rows > square)
     throw new UsageError(
       `allow.batchSize: found ${rows}, expected at most allow.tokensPerSquare, ${square}: every row has a token in a square`,
     );
-  return { ...request, allow: { ...allow, mostBatchSize: Math.min(mostBatchSize, square, BLOCK_LIMITS.batchSize) } };
+  return request;
+}
+
+/** Most rows of a batch that are searched: every row has a token in a square. @param usual where nobody says */
+export function mostBatchSizeOf(
+  { mostBatchSize, tokensPerSquare = Infinity }: Pick<Allowed, 'mostBatchSize' | 'tokensPerSquare'>,
+  usual: number,
+): number {
+  return Math.min(mostBatchSize ?? usual, tokensPerSquare);
 }
 
 /** @throws UsageError for rows that are longer than the model's context */

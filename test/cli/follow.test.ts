@@ -58,6 +58,11 @@ test('prompts come in chunks as the first engine is told, and in no longer ones 
   const told = (tokens: string): string[] => ['--peers', address, '--batch-size', '2', '--tokens-per-square', tokens];
   expect(await runCli(generate('chunks.jsonl', ...told('2')))).toMatchObject({ code: 0 });
   expect(readFileSync(path('chunks.jsonl'))).toEqual(readFileSync(path('whole-prompts.jsonl')));
+  // A batch has no more rows than a square has tokens, whatever the follower's has.
+  expect(await runCli(generate('ones.jsonl', '--peers', address, '--tokens-per-square', '1'))).toMatchObject({
+    code: 0,
+  });
+  expect(readFileSync(path('ones.jsonl'))).toEqual(readFileSync(path('whole-prompts.jsonl')));
   const { code, stderr } = await runCli(generate('long.jsonl', ...told('128')));
   expect(code).not.toBe(0);
   expect(stderr).toMatch(/tokensPerSquare: found 128 .*, expected at most the 64/);

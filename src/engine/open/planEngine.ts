@@ -369,7 +369,7 @@ function usualPlan(request: PlanRequest, block: Block): RankedPlan | undefined {
   if (compressWeights?.length !== 1 || compressCache?.length !== 1) return undefined;
   const policy: Policy = {
     schedule: schedules?.[0] ?? block.schedule,
-    batchSize: batchSize ?? Math.min(DEFAULT_BATCH_SIZE, workload.rows ?? DEFAULT_BATCH_SIZE),
+    batchSize: batchSize ?? Math.min(DEFAULT_BATCH_SIZE, workload.rows ?? Infinity, tokensPerSquare ?? Infinity),
     batches: batches ?? 1,
     ...IN_MEMORY,
     compressWeights: compressWeights[0] ?? 'none',

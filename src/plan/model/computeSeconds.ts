@@ -177,7 +177,8 @@ export function dequantiseSeconds(
   tokens: number,
 ): { readonly project: number; readonly finish: number } {
   const kind = matmulKind(shape, compressWeights);
-  if (compressWeights === 'none' || on.matmul.some(({ weights }) => weights === kind)) return { project: 0, finish: 0 };
+  if (kind === matmulKind(shape, 'none') || on.matmul.some(({ weights }) => weights === kind))
+    return { project: 0, finish: 0 };
   const { heads, kvHeads, headDim, hiddenSize, experts } = shape;
   const projected = hiddenSize * headDim * (heads + 2 * kvHeads);
   const blocks = experts ? expertsTouched(experts, tokens) : 1;

@@ -25,8 +25,7 @@ export interface Sizes {
 
 export function sizesOf({ shape, workload, block }: Pick<BlockSetting, 'shape' | 'workload' | 'block'>): Sizes {
   const bits = bitsOf(shape.weightType);
-  const weights = weightBits(shape.weightType, block.compressWeights);
-  const saved = (layerElements(shape) * (bits - weights)) / 8;
+  const saved = (layerElements(shape) * savedBits(shape, block.compressWeights)) / 8;
   const layerWeightBytes = shape.layerWeightBytes - saved;
   const { largestLayerWeightBytes: largest = shape.layerWeightBytes } = shape;
   // Outside of the layers 8 bits are the least.
@@ -43,6 +42,15 @@ export function sizesOf({ shape, workload, block }: Pick<BlockSetting, 'shape' |
     sharedPages: Math.floor((workload.sharedPrefixTokens ?? 0) / PAGE_TOKENS),
     pageBytes: tokenCacheBytes * PAGE_TOKENS * shape.layers,
   };
+}
+
+/** Bits that compression takes off a layer's weight, on average. */
+function savedBits({ weightType, weightMix }: BlockSetting['shape'], compression: Compression): number {
+  if (compression === 'none') return 0;
+  let bits = 0;
+  for (const [type, share = 0] of Object.entries(weightMix ?? { [weightType]: 1 }) as [WeightType, number?][])
+    bits += share * (bitsOf(type) - weightBits(type, compression));
+  return bits;
 }
 
 /**

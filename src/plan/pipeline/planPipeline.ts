@@ -1,7 +1,7 @@
 import { UsageError } from '../../errors/UsageError.js';
 import { BLOCK_SCHEDULES, type ScheduleName } from '../../engine/schedules/blockSchedules.js';
 import { COST_MODELS } from '../costModels.js';
-import { usableBytes, type PlanRequest } from '../PlanRequest.js';
+import { mostBatchSizeOf, usableBytes, type PlanRequest } from '../PlanRequest.js';
 import type { ComputeTier } from '../../engine/grid/Tier.js';
 import { formatBytes } from '../../units.js';
 import { tokensPerSquareOf } from '../Policy.js';
@@ -89,8 +89,8 @@ function bestOf(request: ParsedPipelineRequest, settled: Settled): PipelinePlan 
   const { machines, workload, allow = {} } = request;
   const { rows = Infinity } = workload;
   let best: PipelinePlan | undefined;
-  const { mostBatchSize = Infinity, mostBatches = Infinity } = allow;
-  const sizes = BATCH_SIZES.filter((size) => size <= mostBatchSize);
+  const { mostBatches = Infinity } = allow;
+  const sizes = BATCH_SIZES.filter((size) => size <= mostBatchSizeOf(allow, Infinity));
   const counts = countsFor(machines.length).filter((count) => count <= mostBatches);
   for (const batchSize of allow.batchSize === undefined ? sizes : [allow.batchSize]) {
     const divisions = new Map<number | undefined, readonly number[]>();
@@ -98,7 +98,7 @@ function bestOf(request: ParsedPipelineRequest, settled: Settled): PipelinePlan 
       if (best && batches * batchSize > rows) break;
       const plans: PipelinePlan[] = [];
       for (const [tokensPerSquare, why] of squaresFor(request, batchSize)) {
-        if (why === 'to fit' && plans.length > 0) continue;
+        if (why === 'to fit' && plans.some(inMemory)) continue;
         const division = divisions.get(tokensPerSquare);
         const plan = planOf(request, { ...settled, batchSize, batches, tokensPerSquare, division });
         if (!plan) continue;
@@ -114,13 +114,17 @@ function bestOf(request: ParsedPipelineRequest, settled: Settled): PipelinePlan 
   return best;
 }
 
+function inMemory({ stages }: PipelinePlan): boolean {
+  return stages.every(({ policy: { weights, cache } }) => weights.disk === 0 && cache.disk === 0);
+}
+
 function layersOf({ stages }: PipelinePlan): number[] {
   return stages.map(({ layers }) => layers.count);
 }
 
 /**
  * Tokens of a square, with a token of each row: the default, smaller ones to be faster, which parts whole prompts of
- * all rows, and to fit where neither does, since room is for squares that are full.
+ * all rows, and to fit where none does without a disk, since room is for squares that are full.
  */
 function squaresFor(
   { workload, allow = {} }: Pick<ParsedPipelineRequest, 'workload' | 'allow'>,

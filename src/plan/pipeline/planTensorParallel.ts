@@ -4,6 +4,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import { COST_MODELS } from '../costModels.js';
 import type { HardwareProfile } from '../HardwareProfile.js';
 import type { ModelShape } from '../ModelShape.js';
+import { mostBatchSizeOf } from '../PlanRequest.js';
 import type { Workload } from '../Workload.js';
 import { microBatchesOf } from './pipelineOfStages.js';
 import {
@@ -61,9 +62,9 @@ export function planTensorParallel(given: PipelineRequest): TensorParallelPlan {
   if (machines.some(({ hardware }) => hardware.memory.gpuBytes > 0))
     throw new UsageError('machines: found one with a GPU, expected processors alone for shares of each layer');
   let best: TensorParallelPlan | undefined;
-  const { mostBatchSize = Infinity, mostBatches = Infinity } = allow;
+  const { mostBatches = Infinity } = allow;
   for (const batchSize of allow.batchSize === undefined
-    ? BATCH_SIZES.filter((size) => size <= mostBatchSize)
+    ? BATCH_SIZES.filter((size) => size <= mostBatchSizeOf(allow, Infinity))
     : [allow.batchSize]) {
     for (const batches of allow.batches === undefined
       ? BATCHES.filter((count) => count <= mostBatches)

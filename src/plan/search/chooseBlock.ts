@@ -5,7 +5,7 @@ import { costAt, overflows } from '../CostModel.js';
 import { COST_MODELS } from '../costModels.js';
 import { parsedArgument } from '../parsed.js';
 import { vectorOf, type PlacementShares, type TierShares } from '../Placement.js';
-import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from '../PlanRequest.js';
+import { cappedHardware, mostBatchSizeOf, parseRequest, usableBytes, type PlanRequest } from '../PlanRequest.js';
 import { sharesSchema, type BlockChoice, type Policy } from '../Policy.js';
 import { predictionOf } from '../predict.js';
 import type { RankedPlan } from './choosePolicy.js';
@@ -55,7 +55,7 @@ export function chooseBlock(given: PlanRequest, settled: SettledShares): RankedP
     for (const batches of BLOCK_SCHEDULES[schedule].sweep === 'one-slot'
       ? [1]
       : of(COUNTS, allow.batches, allow.mostBatches ?? 64)) {
-      for (const batchSize of of(SIZES, allow.batchSize, allow.mostBatchSize ?? 256)) {
+      for (const batchSize of of(SIZES, allow.batchSize, mostBatchSizeOf(allow, 256))) {
         const block: BlockChoice = {
           schedule,
           batchSize,

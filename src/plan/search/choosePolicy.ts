@@ -7,7 +7,7 @@ import { COST_MODELS } from '../costModels.js';
 import type { HardwareProfile } from '../HardwareProfile.js';
 import { vectorOf } from '../Placement.js';
 import type { Tier } from '../../engine/grid/Tier.js';
-import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from '../PlanRequest.js';
+import { cappedHardware, mostBatchSizeOf, parseRequest, usableBytes, type PlanRequest } from '../PlanRequest.js';
 import type { BlockChoice, Policy } from '../Policy.js';
 import { doesNotFit, predictionOf, type Prediction } from '../predict.js';
 import { type SearchOutcome, type SearchSpace, searchPolicy } from './searchPolicy.js';
@@ -82,8 +82,7 @@ function* bySquare(request: PlanRequest): Generator<PlanRequest> {
   for (const tokensPerSquare of SMALLER_SQUARES) {
     // Every row has a token in a square.
     if (allow.batchSize !== undefined && allow.batchSize > tokensPerSquare) continue;
-    const mostBatchSize = Math.min(allow.mostBatchSize ?? Infinity, tokensPerSquare);
-    yield { ...request, allow: { ...allow, tokensPerSquare, mostBatchSize } };
+    yield { ...request, allow: { ...allow, tokensPerSquare } };
   }
 }
 
@@ -133,7 +132,7 @@ function searchSpace(
     schedules: allow.schedules ?? model.schedules,
     batchSizes: allow.batchSize === undefined ? undefined : [allow.batchSize],
     batchCounts: allow.batches === undefined ? undefined : [allow.batches],
-    mostBatchSize: Math.min(rows, allow.mostBatchSize ?? (withGpu ? 1024 : 256)),
+    mostBatchSize: Math.min(rows, mostBatchSizeOf(allow, withGpu ? 1024 : 256)),
     mostBatches: Math.min(rows, allow.mostBatches ?? 64),
     compressWeights: allow.compressWeights ?? ['none'],
     compressCache: allow.compressCache ?? ['none'],

@@ -219,6 +219,9 @@ describe('the plan of an engine', () => {
       batchSize: 64,
       batches: 1,
     });
+    // Every row has a token in a square.
+    const small = await planned({ hardware: flat, tokensPerSquare: 16 });
+    expect(small.report.policy).toMatchObject({ batchSize: 16, tokensPerSquare: 16 });
   });
 
   test('is not made for work that is too small to be measured for, nor by anybody who asks for the defaults', async () => {

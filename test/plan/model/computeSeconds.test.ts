@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import {
+  dequantiseSeconds,
   expertsTouched,
   finishSeconds,
   headSeconds,
@@ -104,6 +105,13 @@ describe('a file that mixes types, as Q4_K_M mixes Q4_K and Q6_K', () => {
     const [four, nested] = [compressed(llama, '4bit'), layer(setting({ ...llama, weightType: 'Q4_K' }))];
     expect(compressed(mixed, '4bit')).toBeCloseTo(0.8 * nested + 0.2 * four, 12);
     expect(compressed(mixed, '8bit')).toBe(layer(setting(mixed)));
+  });
+
+  test('is not made floats of on a GPU where compression leaves it as it is', () => {
+    const gpu = { ...setting({ ...mixed, weightMix: { Q4_K: 1 } }), isCpu: false };
+    const one = (compressWeights: '4bit' | 'none'): unknown =>
+      dequantiseSeconds({ ...gpu, on: { ...gpu.on, matmul: points.slice(0, 2) }, compressWeights }, 64);
+    expect(one('4bit')).toEqual(one('none'));
   });
 
   test('has a head of its own type', () => {

@@ -40,8 +40,12 @@ describe('planPipeline', () => {
 
   test('squares are smaller than the default where that has no room, whatever the batch', () => {
     const { shape } = request([]);
-    const least = (cpuBytes: number, allow: PipelineRequest['allow'] = {}): ReturnType<typeof planPipeline> => {
-      const hardware = { ...CPU_MACHINE, memory: { ...CPU_MACHINE.memory, cpuBytes, diskBytes: 0 } };
+    const least = (
+      cpuBytes: number,
+      allow: PipelineRequest['allow'] = {},
+      diskBytes = 0,
+    ): ReturnType<typeof planPipeline> => {
+      const hardware = { ...CPU_MACHINE, memory: { ...CPU_MACHINE.memory, cpuBytes, diskBytes } };
       const machines = ['a', 'b', 'c', 'd'].map((name) => machine(name, hardware));
       return planPipeline(request(machines, { workload: { promptTokens: 16, newTokens: 8, rows: 256 }, allow }));
     };
@@ -50,6 +54,8 @@ describe('planPipeline', () => {
     expect(() => least(room, { tokensPerSquare: 512 })).toThrow(/do not hold/);
     expect(least(room).tokensPerSquare).toBeLessThan(512);
     expect(least(room, { batchSize: 1 }).tokensPerSquare).toBeLessThan(512);
+    // Nor does a part of the layers stream for the default's sake.
+    expect(least(room, { batchSize: 1 }, 1e12).tokensPerSquare).toBeLessThan(512);
   });
 
   test('no batch has more rows than a square has tokens', () => {

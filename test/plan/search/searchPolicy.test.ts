@@ -6,6 +6,7 @@ import type { PlanRequest } from '../../../src/plan/PlanRequest.js';
 import { parsePolicy } from '../../../src/plan/Policy.js';
 import { predict } from '../../../src/plan/predict.js';
 import { choosePolicy } from '../../../src/plan/search/choosePolicy.js';
+import { CPU_MACHINE } from '../support/hardware.js';
 
 const MEASURED = new URL(
   '../../../bench/results/gpu-2026-11-26-NVIDIA-H200-before-warpgroups.hardware.json',
@@ -44,4 +45,15 @@ test('no block of a few rows more or fewer is faster, though not every size is o
     });
     expect(other.predicted.tokensPerSecond).toBeLessThanOrEqual(best.predicted.tokensPerSecond * 1.000001);
   }
+});
+
+test('squares that are larger than the default make no batches larger than the default', () => {
+  const given = {
+    shape: requireKnownShape('opt-1.3b'),
+    hardware: CPU_MACHINE,
+    workload: { promptTokens: 64, newTokens: 64 },
+  };
+  for (const tokensPerSquare of [512, 4096])
+    expect(choosePolicy({ ...given, allow: { tokensPerSquare } }).policy.batchSize).toBeLessThanOrEqual(256);
+  expect(choosePolicy({ ...given, allow: { tokensPerSquare: 16 } }).policy.batchSize).toBeLessThanOrEqual(16);
 });
