@@ -193,8 +193,10 @@ async function lmOffloadGpus({
       const machines = alike(hardware, count, link);
       const request = { machines, shape, workload, hiddenStates: 'bfloat16' };
       const { stages, tokensPerSecond } = predictPipeline(request, policy, { microBatches: count });
+      // Our engines have room for all hidden states that may be on their way, the paper's have not.
+      const onTheirWay = 2 * batches * count * batchSize * promptTokens * shape.hiddenSize * 4;
       const fits = ({ memoryBytes: { gpu, cpu } }) =>
-        gpu <= hardware.memory.gpuBytes && cpu <= hardware.memory.cpuBytes;
+        gpu <= hardware.memory.gpuBytes && cpu <= hardware.memory.cpuBytes + onTheirWay;
       if (stages.every(fits)) return { share, tokensPerSecond };
     }
     throw new Error(`${shape.name} does not fit on ${count} GPUs`);
