@@ -1,5 +1,7 @@
-/** What the engine reserves and the cost model counts: `PAGE_TOKENS`, `SUM_COPIES` and `HEAP_MARGIN_BYTES` are one
- * truth for both. */
+/**
+ * What the engine reserves and the cost model counts: `PAGE_TOKENS`, `SUM_COPIES` and `HEAP_MARGIN_BYTES` are one truth
+ * for both.
+ */
 
 /** Tokens of a page of the KV cache. */
 export const PAGE_TOKENS = 32;

@@ -28,7 +28,7 @@ const BATCH_SIZES = [1, 4, 8, 16, 32, 64, 128, 256];
  * Tokens of a square that are tried beside the default: a pipeline is filled with prompts once for each block of rows,
  * which takes as long as the chunk that the last machine waits for.
  */
-const SMALLER_SQUARES = [256, 128, 64];
+const CHUNKS = [256, 128, 64];
 
 /**
  * Divides a model's layers over machines by what they are measured to do, unequal ones too, and finds the micro-batches
@@ -132,7 +132,7 @@ function squaresFor(
 ): readonly (readonly [number | undefined, 'to be fast' | 'to fit'])[] {
   if (allow.tokensPerSquare !== undefined) return [[allow.tokensPerSquare, 'to be fast']];
   const most = tokensPerSquareOf({ batchSize });
-  const smaller = SMALLER_SQUARES.filter((tokens) => tokens >= batchSize && tokens < most);
+  const smaller = CHUNKS.filter((tokens) => tokens >= batchSize && tokens < most);
   return [
     [undefined, 'to be fast'],
     ...smaller.map((tokens) => [tokens, tokens < batchSize * workload.promptTokens ? 'to be fast' : 'to fit'] as const),

@@ -68,7 +68,8 @@ function globalWeightBytesOf(
 
 /** Which of the layers a stage has is not settled, and files mix types by layer: room is for the largest. */
 function roomFor(shape: ModelShape): ModelShape {
-  return { ...shape, layerWeightBytes: shape.largestLayerWeightBytes ?? shape.layerWeightBytes };
+  const { layerWeightBytes, largestLayerWeightBytes: largest = layerWeightBytes } = shape;
+  return largest > layerWeightBytes ? { ...shape, layerWeightBytes: largest } : shape;
 }
 
 /** On its way from and to the neighbours: at most a square of each batch, each way; copies of sums that go round. */
@@ -91,8 +92,11 @@ export function stageCost(model: CostModel, setting: StageSetting, policy: Polic
   const whole = costAt(model.blockAt({ hardware, shape, workload, block: policy }, placement), placement);
   const single = { ...policy, batches: policy.batches / microBatches };
   const { phases } = model.blockAt({ hardware, shape, workload: alone, block: single }, placement);
-  const room = model.blockAt({ hardware, shape: roomFor(shape), workload, block: policy }, placement);
-  const { cpu, ...others } = costAt(room, placement).memoryBytes;
+  const roomy = roomFor(shape);
+  const { cpu, ...others } =
+    roomy === shape
+      ? whole.memoryBytes
+      : costAt(model.blockAt({ hardware, shape: roomy, workload, block: policy }, placement), placement).memoryBytes;
   return {
     policy,
     memoryBytes: { ...others, cpu: cpu + transitBytes(setting, policy) },
