@@ -1,5 +1,7 @@
 #include "InstructionSet.h"
 
+#include <cstdint>
+
 #if defined(SPILLWAY_AMX_KERNELS)
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -78,7 +80,12 @@ bool machineHas(InstructionSet set) {
 #endif
 }
 
-bool shiftsAreFree() { return cpuFeatures().amd; }
+size_t mostRowsInPlace() {
+  const CpuFeatures& cpu = cpuFeatures();
+  if (!cpu.amd) return 0;
+  const bool zen5 = cpu.avxVnni;  // which a Zen 4 is without
+  return zen5 ? 64 : SIZE_MAX;
+}
 
 InstructionSet bestInstructionSet() {
   InstructionSet best = InstructionSet::Scalar;

@@ -1,5 +1,7 @@
 // Which instruction sets a kernel is compiled for, and which of them this machine has.
 #pragma once
+#include <cstddef>
+
 #include "../../system/ArmFeatures.h"
 #include "../../system/CpuFeatures.h"
 
@@ -30,10 +32,12 @@ bool hasSet(const ArmFeatures& cpu, InstructionSet set);
 bool machineHas(InstructionSet set);
 InstructionSet bestInstructionSet();
 
-// Whether the processor shifts and masks 512-bit vectors on other units than it multiplies them on: AMD's do (four
-// units, two of which multiply), Intel's have two for all of it. Measured with bench_matmul, a fifth of a Zen 5's units
-// stand idle in products: unpacking there instead of once for all rows makes products of 64 rows 4 to 5% faster, those
-// of 16 rows 10%; a Zen 4 gains 4 to 6% and 12%.
-bool shiftsAreFree();
+// Up to how many rows a product of 512-bit vectors is faster where weights are unpacked in registers, for each tile of
+// rows anew, than where that is done once for all rows. Intel's processors shift and mask such vectors on the two units
+// that they multiply them on: none. AMD's have four units, two of which multiply, and unpack beside them. Measured with
+// bench_matmul, a Zen 4 gains 4 to 6% with 64 rows and 12% with 16. A Zen 5 gains 5% with 16, 1 to 2% with 64, and
+// loses 4% with 256 in types with an offset: what is unpacked fits into its larger first-level cache, and now and then
+// a shift takes a multiplier's turn.
+size_t mostRowsInPlace();
 
 }  // namespace spillway

@@ -38,7 +38,7 @@ MatmulBlock blockOf(const MatmulKernels& kernels, const WeightMatrix& weights, c
   block.bias = bias == nullptr ? nullptr : bias + firstOutput;
   block.output = nullptr;
   block.outputStride = 0;
-  block.shiftsAreFree = kernels.shiftsAreFree;
+  block.mostRowsInPlace = kernels.mostRowsInPlace;
   block.next = next;
   return block;
 }

@@ -11,8 +11,8 @@ void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
 }  // namespace
 
 const MatmulKernels& matmulKernels() {
-  static const MatmulKernels kernels{QuantisedInput::Groups, SPILLWAY_ISA_LEVEL == 2 && shiftsAreFree(), quantiseRows,
-                                     multiplyQuantised, multiplyFloat};
+  static const MatmulKernels kernels{QuantisedInput::Groups, SPILLWAY_ISA_LEVEL == 2 ? mostRowsInPlace() : 0,
+                                     quantiseRows, multiplyQuantised, multiplyFloat};
   return kernels;
 }
 

@@ -86,24 +86,23 @@ struct MatmulBlock {
   const float* bias;  // [outputs] or null
   float* output;      // [rows, outputStride]; products of bfloat16 write whole panels
   size_t outputStride;
-  bool shiftsAreFree;  // MatmulKernels::shiftsAreFree
+  size_t mostRowsInPlace;  // MatmulKernels::mostRowsInPlace
   const uint8_t*
       next;  // what the same thread most likely multiplies with after these panels, to be asked for in time; or null
 };
 
-// Panels that a kernel takes at a time at most: blocks are best made of whole multiples. With 32 registers three panels
-// by four rows balance loads and products; types with two scales a group need registers for both halves, and float
-// products take two panels.
-static constexpr size_t panelsPerTile(const PanelFormat& format) { return format.scalesPerGroup == 1 ? 3 : 2; }
+// Panels that a product of quantised types takes at a time at most: blocks are best made of whole multiples. With 32
+// registers three panels by four rows balance loads and products.
+constexpr size_t kPanelsPerTile = 3;
 
 // What a kernel needs to put unpacked weights and sums into; 64-byte aligned.
 constexpr size_t kMatmulWorkspaceBytes = 64 * 1024;
 
 struct MatmulKernels {
   QuantisedInput quantised;
-  // Whether shifting and masking vectors of 64 bytes costs nothing beside products of them; then 4-bit weights are
-  // unpacked for each tile of rows anew. Of no consequence for results.
-  bool shiftsAreFree;
+  // Up to how many rows of a block 4-bit weights are unpacked for each tile of rows anew, in registers, instead of once
+  // for all rows. Of no consequence for results.
+  size_t mostRowsInPlace;
   // Rounds rows that lie together: up to rowsTogether(). Groups: columns is a multiple of 32; a group below 1e-30 in
   // magnitude becomes zeros; lanes of absent rows are left as they are, for no product reads them.
   void (*quantiseRows)(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* to);

@@ -87,22 +87,37 @@ __attribute__((noinline)) static void capAll(float capScale, float* scores, Rang
   }
 }
 
+// whole(t) for the vectors of 16 positions of which a query sees all, part(t) for the others, in order from `t` to
+// `end`, which is not before the range's: what is done for a vector that is whole is few instructions, without
+// branches.
+template <typename Whole, typename Part>
+static inline void eachVector(Range range, uint32_t t, uint32_t end, const Whole& whole, const Part& part) {
+  for (; t < end && t < range.begin; t += 16) part(t);
+  SPILLWAY_UNROLL(4)
+  for (; t + 16 <= range.end; t += 16) whole(t);
+  for (; t < end; t += 16) part(t);
+}
+
 // Caps, scales and biases scores in place, from the block of 16 on where `range` begins. Returns their maximum, lane by
 // lane.
 static inline f32x16 finishAll(const ScoreRule& rule, float* scores, uint32_t start, Range range) {
   if (rule.capScale != 0) capAll(rule.capScale, scores, range);
   const f32x16 scale = set1(rule.scale);
   f32x16 best = set1(kLowest);
-  for (uint32_t t = range.begin / 16 * 16; t < range.end; t += 16) {
-    f32x16 score = load(scores + t);
-    if (!rule.biased && t >= range.begin && t + 16 <= range.end)
-      score = mul(score, scale);
-    else
-      score = finishScores(rule, score, static_cast<float>(start + t), static_cast<float>(start + range.begin),
-                           static_cast<float>(start + range.end));
+  const auto finished = [&](uint32_t t, f32x16 score) {
     store(scores + t, score);
     best = max(score, best);
-  }
+  };
+  const auto scaled = [&](uint32_t t) { finished(t, mul(load(scores + t), scale)); };
+  const auto ruled = [&](uint32_t t) {
+    finished(t, finishScores(rule, load(scores + t), static_cast<float>(start + t),
+                             static_cast<float>(start + range.begin), static_cast<float>(start + range.end)));
+  };
+  const uint32_t first = range.begin / 16 * 16;
+  if (rule.biased)
+    for (uint32_t t = first; t < range.end; t += 16) ruled(t);
+  else
+    eachVector(range, first, range.end, scaled, ruled);
   return best;
 }
 

@@ -35,9 +35,7 @@ struct Accumulators {
 };
 
 // AVX-512 has 32 registers; the others have sixteen, half as wide, or 32 of a quarter, and take one panel at a time.
-static constexpr int panelsTogether(const PanelFormat& format) {
-  return SPILLWAY_ISA_LEVEL == 2 ? static_cast<int>(panelsPerTile(format)) : 1;
-}
+constexpr int kPanelsTogether = SPILLWAY_ISA_LEVEL == 2 ? static_cast<int>(kPanelsPerTile) : 1;
 
 // vpmaddubsw cannot multiply by 8 bits: there such weights are unpacked into two vectors, of their low and their high
 // four bits.
@@ -91,11 +89,11 @@ struct PreparedWeights {
 };
 constexpr size_t kUnpackedScale = 2 * kPanelOutputs;
 
-// Whether vectors are multiplied as they lie in panels, unpacked in registers on the way or not packed at all. That
+// Whether vectors may be multiplied as they lie in panels, unpacked in registers on the way or not packed at all. That
 // saves writing and reading unpacked ones, and takes instructions for each tile of rows instead: nibbles are had with
 // three of them for two vectors, other widths and a look into a codebook take too many.
-static constexpr bool inPlace(const PanelFormat& format, bool shiftsAreFree) {
-  return SPILLWAY_ISA_LEVEL == 2 && shiftsAreFree && format.scalesPerGroup == 1 && format.codebook == nullptr &&
+static constexpr bool inPlace(const PanelFormat& format) {
+  return SPILLWAY_ISA_LEVEL == 2 && format.scalesPerGroup == 1 && format.codebook == nullptr &&
          (format.bits == 4 || format.bits == 8);
 }
 

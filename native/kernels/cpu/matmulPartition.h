@@ -38,7 +38,7 @@ struct MatmulPath {
     return weights * (tiles() ? ceilDivide(rows, mostRows()) * mostRows() : rows);
   }
   size_t leastItem() const { return tiles() ? 4000 * 1000 : 200 * 1000; }
-  size_t panelsTogether(WeightType type) const { return quantised && !tiles() ? panelsPerTile(panelFormat(type)) : 2; }
+  size_t panelsTogether() const { return quantised && !tiles() ? kPanelsPerTile : 2; }
 };
 
 inline MatmulPath pathOf(const Compute& compute, WeightType type) {
@@ -129,9 +129,7 @@ class MatmulPartition {
         1, matricesOf(job) * path.cost(kPanelOutputs * weights.inputs, std::min(rows_, rowsPerBlock_)));
     const size_t wanted = std::max<size_t>(1, std::max(share_, path.leastItem()) / panelCost);
     const size_t panelsTogether =
-        job.quantised != nullptr
-            ? 2
-            : path.panelsTogether(weights.type);  // 32 columns of the next product are rounded together
+        job.quantised != nullptr ? 2 : path.panelsTogether();  // 32 columns of the next product are rounded together
     partition.panelsPerBlock = ceilDivide(std::min(wanted, panels), panelsTogether) * panelsTogether;
     if (hasAccumulators(job, path)) {
       const size_t most = kAccumulatorBytes / (matricesOf(job) * rowsPerBlock_ * kPanelOutputs * sizeof(float)) -

@@ -120,10 +120,10 @@ static void multiplyPanels(const MatmulBlock& block, size_t panel, const Accumul
   const uint8_t* at = block.panels + panel * block.panelBytes;
   const uint8_t* following = (panel + P) * kPanelOutputs < block.outputs ? at + P * block.panelBytes : block.next;
   const PackedWeights<T> packed{at, block.panelBytes, scalesAt(format, block.inputs), following};
-  if constexpr (P == panelsTogether(format)) {  // the few panels that are left over need no tiles of their own
+  if constexpr (P == kPanelsTogether) {  // the few panels that are left over need no tiles of their own
     if (block.rows <= kTileRows) return multiplyPacked<T, P>(packed, groups, block, accumulators);
   }
-  const bool asTheyLie = inPlace(format, block.shiftsAreFree);
+  const bool asTheyLie = inPlace(format) && block.rows <= block.mostRowsInPlace;
   const MultiplyPrepared multiply = multiplyPrepared(format, P, asTheyLie);
   constexpr size_t kStoredGroup = format.bits * kVectorBytes;
   uint8_t* vectors = workspace + kPartialBytes;
@@ -163,7 +163,7 @@ static void multiplyPartialPanel(const MatmulBlock& block, size_t panel, size_t 
 
 template <WeightType T>
 static void multiplyType(const MatmulBlock& block, uint8_t* workspace) {
-  constexpr int kPanels = panelsTogether(panelFormat(T));
+  constexpr int kPanels = kPanelsTogether;
   const size_t panels = block.outputs / kPanelOutputs;
   const auto accumulatorsAt = [&](size_t panel) {
     return Accumulators{block.output + panel * kPanelOutputs, block.outputStride,

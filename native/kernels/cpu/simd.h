@@ -21,19 +21,28 @@
 // with AVX-512 in it. `nm -C xyz.o | grep ' [WVu] '` must print nothing but this namespace.
 //
 // f32x16 is a value. Lane i of a result depends on lane i of the arguments only, unless the name says reduce.
-//   load(p) loadPartial(p, n[, fill]) store(p, v) storePartial(p, v, n)   unaligned; n in 0..16, nothing beyond p[n) is
-//   touched; fill: 0 loadHalf loadBfloat16 storeHalf, each also Partial                    16-bit floats as uint16_t;
-//   storeHalf rounds to nearest even zero() set1(x) add sub mul div sqrt neg abs                           correctly
-//   rounded fma(a, b, c) = a * b + c, fnma(a, b, c) = c - a * b                   rounded once max(a, b) = a > b ? a :
-//   b; min(a, b) = a < b ? a : b                  so b where either is NaN selectLess(a, b, x, y) = a < b ? x : y y
-//   where either is NaN notLess(a, b)               bit i: not a < b in lane i, so set where either is NaN
+//   load(p) store(p, v) loadPartial(p, n[, fill]) storePartial(p, v, n)
+//                               unaligned; n in 0..16, nothing beyond p[n) is touched; fill: 0
+//   loadHalf loadBfloat16 storeHalf, each also Partial
+//                               16-bit floats as uint16_t; storeHalf rounds to nearest even
+//   zero() set1(x)
+//   add sub mul div sqrt neg abs
+//                               correctly rounded
+//   fma(a, b, c) = a * b + c, fnma(a, b, c) = c - a * b
+//                               rounded once
+//   max(a, b) = a > b ? a : b; min(a, b) = a < b ? a : b
+//                               so b where either is NaN
+//   selectLess(a, b, x, y) = a < b ? x : y
+//                               y where either is NaN
+//   notLess(a, b)               bit i: not a < b in lane i, so set where either is NaN
 //   storeSelected(p, v, lanes)  the lanes whose bit is set, one after another; what the rest of the 16 places holds
-//   then is anything swapLanes<n>(v)             lane i of the result is lane i ^ n, n being 1, 2, 4, 8
+//                               then is anything
+//   swapLanes<n>(v)             lane i of the result is lane i ^ n, n being 1, 2, 4, 8
 //   copySign(magnitude, sign)
 //   reduceAdd(v) reduceMax(v)   one fixed tree: lanes i and i+8, then i and i+4, i and i+2, 0 and 1
-//   exp(v)                      within 2 ulp wherever the result is normal; exp(-inf) = 0, inf from 88.73 up, NaN stays
-//   NaN reduceAddEach(v, out)       out[j] = reduceAdd(v[j]) for sixteen vectors at once reduceMaxEach(v, out) out[j] =
-//   reduceMax(v[j]) for four vectors without NaN at once
+//   exp(v)                      within 2 ulp wherever the result is normal; exp(-inf) = 0, inf from 88.73 up,
+//                               NaN stays NaN
+//   reduceMaxEach(v, out)       out[j] = reduceMax(v[j]) for four vectors without NaN at once
 // i32x16: add, sub, min, max, shiftLeft<n>, shiftRight<n> (arithmetic), set1Int, asInt(f), asFloat(i), toFloat(i).
 // Bits of a NaN's payload are the one thing that may differ.
 #pragma once

@@ -128,8 +128,5 @@ static inline void reduceMaxEach(const f32x16 a[4], float out[4]) {
   _mm_storeu_ps(out, _mm512_castps512_ps128(_mm512_permutexvar_ps(
                          _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 8, 4, 0), ones)));
 }
-static inline void reduceAddEach(const f32x16 a[16], float out[16]) {
-  for (int j = 0; j < 16; j++) out[j] = reduceAdd(a[j]);
-}
 
 }  // namespace spillway::SPILLWAY_ISA

@@ -207,8 +207,5 @@ static inline float reduceMax(f32x16 v) {
 static inline void reduceMaxEach(const f32x16 v[4], float out[4]) {
   for (int j = 0; j < 4; j++) out[j] = reduceMax(v[j]);
 }
-static inline void reduceAddEach(const f32x16 v[16], float out[16]) {
-  for (int j = 0; j < 16; j++) out[j] = reduceAdd(v[j]);
-}
 
 }  // namespace spillway::SPILLWAY_ISA

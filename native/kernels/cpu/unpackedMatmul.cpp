@@ -60,8 +60,7 @@ void multiplyRows(const PreparedWeights& weights, const QuantisedTile* tiles, si
 
 template <typename A, int StoredBits = 8>
 MultiplyPrepared forPanels(int panels) {
-  constexpr int kTogether = SPILLWAY_ISA_LEVEL != 2 ? 1 : A::kHalves == 1 ? 3 : 2;
-  return panels == kTogether ? multiplyRows<A, kTogether, StoredBits> : multiplyRows<A, 1, StoredBits>;
+  return panels == kPanelsTogether ? multiplyRows<A, kPanelsTogether, StoredBits> : multiplyRows<A, 1, StoredBits>;
 }
 
 }  // namespace

@@ -273,7 +273,7 @@ TEST_P(MatmulWide, HasTheBitsOfScalar) {
 // Which of the two is taken is the processor's affair.
 TEST_P(MatmulWide, UnpackedOnceAndForEachTileHasTheSameBits) {
   Kernels other = kernelsFor(GetParam().set);
-  other.matmul.shiftsAreFree = !other.matmul.shiftsAreFree;
+  other.matmul.mostRowsInPlace = other.matmul.mostRowsInPlace == 0 ? kMatmulBlockRows : 0;
   for (const size_t rows : {size_t{5}, heavy ? size_t{6} : size_t{19}}) {
     const std::vector<float> usual = run(Precision::Default, 0, rows);
     const std::vector<Product> otherwise = multiply(other, 2, Precision::Default, {job()}, values.data(), rows, stride);
