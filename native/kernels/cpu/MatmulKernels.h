@@ -93,15 +93,16 @@ struct MatmulBlock {
 
 // Panels that a product of quantised types takes at a time at most: blocks are best made of whole multiples. With 32
 // registers three panels by four rows balance loads and products.
-constexpr size_t kPanelsPerTile = 3;
+constexpr size_t kQuantisedPanelsPerTile = 3;
 
 // What a kernel needs to put unpacked weights and sums into; 64-byte aligned.
 constexpr size_t kMatmulWorkspaceBytes = 64 * 1024;
 
 struct MatmulKernels {
   QuantisedInput quantised;
-  // Up to how many rows of a block 4-bit weights are unpacked for each tile of rows anew, in registers, instead of once
-  // for all rows. Of no consequence for results.
+  // Up to how many rows of a block weights are multiplied as they lie (matmulIsa.h, inPlace): those of four bits are
+  // unpacked for each tile of rows anew, in registers, instead of once for all rows, those of eight are not copied
+  // first. Of no consequence for results.
   size_t mostRowsInPlace;
   // Rounds rows that lie together: up to rowsTogether(). Groups: columns is a multiple of 32; a group below 1e-30 in
   // magnitude becomes zeros; lanes of absent rows are left as they are, for no product reads them.
@@ -109,9 +110,8 @@ struct MatmulKernels {
   // Rounded activations times a type that takes them. Groups: for an output, from its bias (or 0) on, in order of
   // groups, all operations fused or rounded as written:
   //   sum = Σ value * q - zero * Σ value                          (exact, int32; once for each scale of the group)
-  //   total = fma(sum * weightScale, scale, total)                (two scales: fma(sum1, weightScale1, sum0 *
-  //   weightScale0)) total = fma(weightOffset, scaledSum, total)                 (where the type has offsets; once for
-  //   each)
+  //   total = fma(2^n * sum, weightScale, total)                  (once for each scale of the group)
+  //   total = fma(weightOffset, scaledSum, total)                 (where the type has offsets; once for each)
   // and the same for the group's refinement.
   // Bfloat16: weights are rounded to bfloat16 too (unpackTile.h); from the bias on, in order of inputs, 32 at a time as
   // the processor's tdpbf16ps adds up their products in float32. Denormal numbers count as zeros.

@@ -237,12 +237,15 @@ static inline void forTiles(uint32_t q, uint32_t last, const Body& body) {
 //   kBlocksAhead                     at most kMostBlocksAhead
 //   prepareQuery(layout, work, q)    after work.queries[q] has been filled
 //   preparePart(layout, work, part)  before queries meet it
-//   score<Q>(layout, work, part, first, fromBlock, toBlock, scores, scoreStride)   plain products of Q queries with
-//   blocks of 16 keys of a part, to
-//     scores[16 (block - fromBlock) + lane]
-//   sum<Q>(block, work, part, first, partial)   the weights in work.scores times the values that each query sees
-//   kSplitsParts                     whether a part's sum can be made piece by piece: add<Q>(part, valueStride,
-//   weights, begin, end, sums) adds the values of these positions Gather: values of single tokens (sparseAttention.h)
+//   score<Q>(layout, work, part, first, fromBlock, toBlock, scores, scoreStride)
+//                                    plain products of Q queries with blocks of 16 keys of a part, to
+//                                    scores[16 (block - fromBlock) + lane]
+//   sum<Q>(block, work, part, first, partial)
+//                                    the weights in work.scores times the values that each query sees
+//   kSplitsParts                     whether a part's sum can be made piece by piece:
+//   add<Q>(part, valueStride, weights, begin, end, sums)
+//                                    adds the values of these positions
+//   Gather                           values of single tokens (sparseAttention.h)
 template <typename Format>
 struct PartTiles {
   const AttentionBlock& block;

@@ -88,8 +88,7 @@ __attribute__((noinline)) static void capAll(float capScale, float* scores, Rang
 }
 
 // whole(t) for the vectors of 16 positions of which a query sees all, part(t) for the others, in order from `t` to
-// `end`, which is not before the range's: what is done for a vector that is whole is few instructions, without
-// branches.
+// `end`, which is range.end or more. So the loop over whole vectors has few instructions, and no branches.
 template <typename Whole, typename Part>
 static inline void eachVector(Range range, uint32_t t, uint32_t end, const Whole& whole, const Part& part) {
   for (; t < end && t < range.begin; t += 16) part(t);

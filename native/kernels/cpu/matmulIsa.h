@@ -35,7 +35,7 @@ struct Accumulators {
 };
 
 // AVX-512 has 32 registers; the others have sixteen, half as wide, or 32 of a quarter, and take one panel at a time.
-constexpr int kPanelsTogether = SPILLWAY_ISA_LEVEL == 2 ? static_cast<int>(kPanelsPerTile) : 1;
+constexpr int kPanelsTogether = SPILLWAY_ISA_LEVEL == 2 ? static_cast<int>(kQuantisedPanelsPerTile) : 1;
 
 // vpmaddubsw cannot multiply by 8 bits: there such weights are unpacked into two vectors, of their low and their high
 // four bits.

@@ -38,7 +38,7 @@ struct MatmulPath {
     return weights * (tiles() ? ceilDivide(rows, mostRows()) * mostRows() : rows);
   }
   size_t leastItem() const { return tiles() ? 4000 * 1000 : 200 * 1000; }
-  size_t panelsTogether() const { return quantised && !tiles() ? kPanelsPerTile : 2; }
+  size_t panelsTogether() const { return quantised && !tiles() ? kQuantisedPanelsPerTile : 2; }
 };
 
 inline MatmulPath pathOf(const Compute& compute, WeightType type) {

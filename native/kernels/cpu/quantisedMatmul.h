@@ -5,8 +5,9 @@
 
 namespace spillway::SPILLWAY_ISA {
 
-// Inputs that are unpacked at a time: vectors and scales of the panels of a tile stay in the first-level cache.
-constexpr size_t kGroupsPerBlock = 18;
+// Inputs that are unpacked at a time: vectors and scales of the panels of a tile stay in the first-level cache, or
+// nearly so where that has 32 KiB.
+static constexpr size_t groupsPerBlock(const PanelFormat& format) { return format.scalesPerGroup == 2 ? 12 : 18; }
 constexpr size_t kPartialBytes =
     kMatmulBlockRows * kPanelOutputs *
     sizeof(float);  // at the workspace's begin: the accumulators of a panel that is used in part
@@ -110,10 +111,11 @@ static void multiplyPanels(const MatmulBlock& block, size_t panel, const Accumul
                            uint8_t* workspace) {
   constexpr PanelFormat format = panelFormat(T);
   constexpr size_t kScaleBytes = scaleBytesPerGroup(format.kind);
-  constexpr size_t kUnpackedPanel = kGroupsPerBlock * unpackedVectors(format.numberBits()) * kVectorBytes,
+  constexpr size_t kMostGroups = groupsPerBlock(format);
+  constexpr size_t kUnpackedPanel = kMostGroups * unpackedVectors(format.numberBits()) * kVectorBytes,
                    kVectorsBytes = P * kUnpackedPanel;
   static_assert(
-      kPartialBytes + kVectorsBytes + kGroupsPerBlock * P * format.scalesPerGroup * kUnpackedScale * sizeof(float) <=
+      kPartialBytes + kVectorsBytes + kMostGroups * P * format.scalesPerGroup * kUnpackedScale * sizeof(float) <=
           kMatmulWorkspaceBytes,
       "the workspace is large enough");
   const size_t groups = block.inputs / kGroupInputs;
@@ -128,7 +130,7 @@ static void multiplyPanels(const MatmulBlock& block, size_t panel, const Accumul
   constexpr size_t kStoredGroup = format.bits * kVectorBytes;
   uint8_t* vectors = workspace + kPartialBytes;
   float* scales = reinterpret_cast<float*>(vectors + kVectorsBytes);
-  const size_t blocks = (groups + kGroupsPerBlock - 1) / kGroupsPerBlock;
+  const size_t blocks = (groups + kMostGroups - 1) / kMostGroups;
   size_t begin = 0;
   for (size_t b = 0; b < blocks; b++) {
     const size_t end = groups * (b + 1) / blocks;  // blocks of nearly equal size
