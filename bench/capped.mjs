@@ -15,9 +15,10 @@ import { RESULTS, writeResults } from './lib/results.mjs';
 import { howItEnded, runProcess } from './lib/runProcess.mjs';
 
 const MIB = 2 ** 20;
-const USAGE = `usage: node bench/capped.mjs --model FILE [--cap 2048] [--cpu-memory 1900] [--rows 64] [--batches 1] [--compress-cache none|4bit|8bit]
+const USAGE = `usage: node bench/capped.mjs --model FILE [--cap 2048] [--cpu-memory 1900] [--rows 64] [--batches 1] [--policy default|auto] [--compress-cache none|4bit|8bit]
   [--prompt-tokens 16] [--max-new-tokens 8] [--time-limit 240] [--threads N] [--q4-1 FILE] [--only spillway,node-llama-cpp,llama.cpp] [--disk FOLDER] [--llama-cpp PROGRAM] [--llama-cpp-sequences 32] [--output FOLDER]
 --model: larger than the cap, e.g. of bench/models/makeDummy.py; --cap, --cpu-memory: MiB, of the cgroup and of Spillway in it; --rows: Spillway's
+--policy auto: Spillway plans for these rows, from what memory it finds; --cpu-memory and --batches say nothing then, and runs have no rates of prefill and decode
 --q4-1: the same shape in Q4_1, for node-llama-cpp, which copies Q4_0 weights while loading and dies of it
 --llama-cpp-sequences: rows of llama.cpp's runs; several, parted by commas, are tried one after another. The most that 2 GiB hold beside a 7B model are 32
 --time-limit: seconds a run. Needs root (cgroups), Linux; the peers as bench/peers.mjs does`;
@@ -27,6 +28,7 @@ const { values, number } = readFlags(USAGE, {
   'cpu-memory': { type: 'string', default: '1900' },
   rows: { type: 'string', default: '64' },
   batches: { type: 'string', default: '1' },
+  policy: { type: 'string', default: 'default' },
   'compress-cache': { type: 'string', default: 'none' },
   'prompt-tokens': { type: 'string', default: '16' },
   'max-new-tokens': { type: 'string', default: '8' },
@@ -39,6 +41,7 @@ const { values, number } = readFlags(USAGE, {
   'llama-cpp-sequences': { type: 'string', default: '32' },
   output: { type: 'string', default: RESULTS },
 });
+if (!['default', 'auto'].includes(values.policy)) fail(`--policy: found ${values.policy}, expected default or auto`);
 const stopping = stopSignal();
 const timeLimitSeconds = number('time-limit');
 

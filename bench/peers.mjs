@@ -3,9 +3,10 @@
 // setting, then runs alternate, so that a slow spell of the machine falls on all; each run is a process of its own.
 // Figures are medians.
 import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { createReadStream, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { availableParallelism, freemem, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
@@ -148,7 +149,11 @@ async function writePrompts(file, model) {
   };
 }
 
-const sha256 = (file) => createHash('sha256').update(readFileSync(file)).digest('hex');
+async function sha256(file) {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(file), hash);
+  return hash.digest('hex');
+}
 
 async function main() {
   if (!existsSync(join(HERE, 'peers/node_modules/@stdlib')))
@@ -228,13 +233,13 @@ async function main() {
       machine: describeMachine(job.threads),
       workload: {
         model: basename(model),
-        sha256: sha256(model),
-        ...(values['q4-0'] !== undefined && { q4_0Sha256: sha256(values['q4-0']) }),
+        sha256: await sha256(model),
+        ...(values['q4-0'] !== undefined && { q4_0Sha256: await sha256(values['q4-0']) }),
         rows: job.rows,
         maxNewTokens: job.maxNewTokens,
         meanPromptTokens: job.meanPromptTokens,
         ...(values['prompt-tokens'] !== undefined && { promptTokens: number('prompt-tokens') }),
-        promptsSha256: sha256(prompts),
+        promptsSha256: await sha256(prompts),
       },
       ...summarize({
         contenders: chosen.filter(({ contender }) => !failed.has(contender.name)),

@@ -17,22 +17,23 @@ export function ratesOf(run) {
   };
 }
 
-function ratios(runs) {
+/** Lines that compare the capped run with the others. */
+export function ratios(runs) {
   const own = runs.find((run) => run.tool === 'spillway' && run.capBytes !== undefined);
-  const mine = own === undefined ? undefined : ratesOf(own).decode;
-  if (mine === undefined) return [];
-  const lines = runs
-    .filter((run) => run !== own)
-    .flatMap((run) => {
-      const { decode } = ratesOf(run);
-      return decode === undefined ? [] : [`- ${(mine / decode).toFixed(2)} times the decoding speed of ${run.name}`];
-    });
+  if (own === undefined) return [];
+  const lines = [];
   const uncapped = runs.find((run) => run.tool === 'spillway' && run.capBytes === undefined);
-  if (uncapped?.generatedTokensPerSecond > 0 && !uncapped.stopped && !own.stopped) {
+  if (own.generatedTokensPerSecond > 0 && uncapped?.generatedTokensPerSecond > 0 && !uncapped.stopped && !own.stopped) {
     const [capped, free] = [own, uncapped].map((run) => run.generatedTokensPerSecond);
-    lines.unshift(
+    lines.push(
       `- ${(capped / free).toFixed(2)} times the tokens/s of ${uncapped.name} over the whole run, prompts included (${capped.toFixed(1)} and ${free.toFixed(1)})`,
     );
+  }
+  const mine = ratesOf(own).decode;
+  for (const run of runs) {
+    const { decode } = ratesOf(run);
+    if (run !== own && mine !== undefined && decode !== undefined)
+      lines.push(`- ${(mine / decode).toFixed(2)} times the decoding speed of ${run.name}`);
   }
   return lines.length === 0 ? [] : ['Spillway under the cap reaches', ...lines, ''];
 }
@@ -49,6 +50,7 @@ export function cappedReport({ date, machine, workload, runs, missing }) {
       fixed(prefill, 1),
       `**${fixed(decode, 2)}**`,
       fixed(step, 2),
+      fixed(run.generatedTokensPerSecond, 1),
       run.cgroup.peakBytes === undefined ? '-' : String(Math.round(run.cgroup.peakBytes / 2 ** 20)),
       String(run.cgroup.oomKills),
       fixed(run.readBytes / GIB, 1),
@@ -64,6 +66,7 @@ export function cappedReport({ date, machine, workload, runs, missing }) {
     'prefill tok/s',
     'decode tok/s',
     's a step',
+    'whole run tok/s',
     'cgroup peak MiB',
     'OOM kills',
     'GiB read',
@@ -78,7 +81,7 @@ export function cappedReport({ date, machine, workload, runs, missing }) {
     '',
     `${date}. ${machineInWords(machine)}.`,
     `Prompts of ${workload.promptTokens} tokens, ${workload.maxNewTokens} new ones a row, at most ${workload.timeLimitSeconds} s a run. The files' pages are dropped from memory before each run. ` +
-      'Decoding is counted from the end of all prompts. "GiB read": by the process; "disk busy": the share of decoding during which weights were being read, from the trace; "disk GB/s before": one reader, direct, 16 MiB at a time.',
+      'Decoding is counted from the end of all prompts; of a whole run the new tokens are counted, and the time of prompts too. "GiB read": by the process; "disk busy": the share of decoding during which weights were being read, from the trace; "disk GB/s before": one reader, direct, 16 MiB at a time.',
     '',
     ...markdownTable(head, rows),
     '',

@@ -20,6 +20,7 @@ export async function cappedRuns({
   number,
   scratch,
   disk,
+  policy,
   only,
   'q4-1': q4_1,
   'compress-cache': compressCache,
@@ -54,21 +55,23 @@ export async function cappedRuns({
     threads: number('threads'),
     timeLimitSeconds: number('time-limit'),
     meanPromptTokens: promptTokens,
-    steps: true,
+    // They ask for a schedule of their own.
+    steps: policy === 'default',
   };
   const runs = [];
   const missing = [];
 
   const own = spillway('spillway', model);
+  const planned = policy === 'auto';
   const shape = {
-    policy: 'default',
+    policy,
     disk,
-    batchSize: Math.ceil(rows / batches),
-    batches,
-    rowTokens: promptTokens + maxNewTokens,
+    ...(planned
+      ? { expectedRows: { promptTokens, newTokens: maxNewTokens, rows } }
+      : { batchSize: Math.ceil(rows / batches), batches, rowTokens: promptTokens + maxNewTokens }),
     ...(compressCache !== 'none' && { compressCache }),
   };
-  const capped = { ...shape, cpuMemory: number('cpu-memory') * MIB };
+  const capped = { ...shape, ...(!planned && { cpuMemory: number('cpu-memory') * MIB }) };
   runs.push(
     {
       name: `spillway ${capName}, repacking`,

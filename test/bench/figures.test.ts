@@ -40,7 +40,9 @@ const { accuracyTable, lossOf } = await load<{
   lossOf(result: Accuracy, results: Accuracy[]): number | undefined;
 }>('accuracy/table.mjs');
 const { SETTINGS } = await load<{ SETTINGS: Accuracy[] }>('accuracy/settings.mjs');
-const { ratesOf } = await load<{ ratesOf(run: object): object }>('capped/report.mjs');
+const { ratesOf, ratios } = await load<{ ratesOf(run: object): object; ratios(runs: object[]): string[] }>(
+  'capped/report.mjs',
+);
 
 describe('llama-batched-bench', () => {
   const head = '|    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |      T s |    S t/s |';
@@ -129,6 +131,21 @@ test('rates under a cap: a run that did not come to decoding has none', () => {
   expect(
     ratesOf({ rows: 4, promptTokens: 40, prefilledTokens: 20, prefillSeconds: 2, decodedTokens: 0, decodeSeconds: 0 }),
   ).toEqual({ prefill: 10, decode: undefined, step: undefined });
+});
+
+test('runs that planned for themselves are compared as a whole, others by their decoding too', () => {
+  const planned = { tool: 'spillway', rows: 4, generatedTokensPerSecond: 19 };
+  const free = { ...planned, name: 'spillway, no cap', generatedTokensPerSecond: 20 };
+  const whole = '- 0.95 times the tokens/s of spillway, no cap over the whole run, prompts included (19.0 and 20.0)';
+  const decoding = { decodedTokens: 12, decodeSeconds: 3 };
+  const peer = { tool: 'llama.cpp', name: 'llama.cpp', rows: 4, decodedTokens: 12, decodeSeconds: 6 };
+  const lines = (...runs: object[]) => ratios(runs).filter((line) => line.startsWith('- '));
+  expect(lines({ ...planned, capBytes: 1 }, free, peer)).toEqual([whole]);
+  expect(lines({ ...planned, ...decoding, capBytes: 1 }, free, peer)).toEqual([
+    whole,
+    '- 2.00 times the decoding speed of llama.cpp',
+  ]);
+  expect(ratios([free, peer])).toEqual([]);
 });
 
 test("a processor's name becomes part of a result's", () => {
