@@ -2,11 +2,9 @@
 // Greedy decoding, every row gets exactly the same number of new tokens. First a small sweep finds each tool's best
 // setting, then runs alternate, so that a slow spell of the machine falls on all; each run is a process of its own.
 // Figures are medians.
-import { createHash } from 'node:crypto';
-import { createReadStream, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { availableParallelism, freemem, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
@@ -149,17 +147,12 @@ async function writePrompts(file, model) {
   };
 }
 
-async function sha256(file) {
-  const hash = createHash('sha256');
-  await pipeline(createReadStream(file), hash);
-  return hash.digest('hex');
-}
-
 async function main() {
   if (!existsSync(join(HERE, 'peers/node_modules/@stdlib')))
     fail('the rows and the peers are not installed: npm ci --ignore-scripts --prefix bench/peers');
   if (!existsSync(join(HERE, '../dist/index.js'))) fail('Spillway is not built: npm ci && npm run build');
   const { resolveModel } = await import('../dist/api/models.js');
+  const { sha256OfFile } = await import('../dist/jobs/shards/sha256OfFile.js');
   const model = await resolveModel(values.model);
   const wanted = values.only?.split(',').map((name) => name.trim());
   // The folder takes minutes and gigabytes.
@@ -233,13 +226,13 @@ async function main() {
       machine: describeMachine(job.threads),
       workload: {
         model: basename(model),
-        sha256: await sha256(model),
-        ...(values['q4-0'] !== undefined && { q4_0Sha256: await sha256(values['q4-0']) }),
+        sha256: await sha256OfFile(model),
+        ...(values['q4-0'] !== undefined && { q4_0Sha256: await sha256OfFile(values['q4-0']) }),
         rows: job.rows,
         maxNewTokens: job.maxNewTokens,
         meanPromptTokens: job.meanPromptTokens,
         ...(values['prompt-tokens'] !== undefined && { promptTokens: number('prompt-tokens') }),
-        promptsSha256: await sha256(prompts),
+        promptsSha256: await sha256OfFile(prompts),
       },
       ...summarize({
         contenders: chosen.filter(({ contender }) => !failed.has(contender.name)),

@@ -165,16 +165,15 @@ static void multiplyPartialPanel(const MatmulBlock& block, size_t panel, size_t 
 
 template <WeightType T>
 static void multiplyType(const MatmulBlock& block, uint8_t* workspace) {
-  constexpr int kPanels = kPanelsTogether;
   const size_t panels = block.outputs / kPanelOutputs;
   const auto accumulatorsAt = [&](size_t panel) {
     return Accumulators{block.output + panel * kPanelOutputs, block.outputStride,
                         block.bias == nullptr ? nullptr : block.bias + panel * kPanelOutputs};
   };
   size_t panel = 0;
-  for (; panel + kPanels <= panels; panel += kPanels)
-    multiplyPanels<T, kPanels>(block, panel, accumulatorsAt(panel), workspace);
-  if constexpr (kPanels > 1)
+  for (; panel + kPanelsTogether <= panels; panel += kPanelsTogether)
+    multiplyPanels<T, kPanelsTogether>(block, panel, accumulatorsAt(panel), workspace);
+  if constexpr (kPanelsTogether > 1)
     for (; panel < panels; panel++) multiplyPanels<T, 1>(block, panel, accumulatorsAt(panel), workspace);
   if (block.outputs % kPanelOutputs != 0)
     multiplyPartialPanel<T>(block, panel, block.outputs % kPanelOutputs, workspace);
