@@ -44,6 +44,7 @@ function computing(run: StageContext, parts: readonly ComputePart[]): Stage {
         const event = run.issue(square, { name: 'compute', part, queue: queueOf(run.device, part) }, after);
         after = [event];
         events.compute = event;
+        if (part === 'attend') events.attend = event;
       }
       left.set(batch.slot, square);
     };

@@ -14,12 +14,12 @@ import {
  * for the stores of the same rows' last pass; where a row begins behind what others have computed, for the layer's
  * stores of all slots.
  *
- * @param lookAhead its `ahead`: squares whose cache may be loaded ahead of the one that is computed. Default 1
+ * @param lookAhead its `ahead`: squares whose cache may be loaded ahead of the one that attends. Default 1
  */
 export function loadCache(run: StageContext, lookAhead: LookAhead = {}): Stage {
   const ahead = aheadOf(lookAhead);
   return stage(() => {
-    const gate = new StepGate(ahead);
+    const gate = new StepGate(ahead, ({ compute, attend = compute }) => attend);
     return (square) => {
       gate.open(square);
       const routes = run.movement.loadCache(square, (row) => run.pagesOf(row));

@@ -1,6 +1,6 @@
 import { checkWhole } from '../arguments/checks.js';
 import { defer, tap, type OperatorFunction } from 'rxjs';
-import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
+import type { IssuedSquare, SquareEvents } from '../engine/execution/IssuedSquare.js';
 import type { RowRange } from '../engine/grid/Square.js';
 import type { TaskEvent } from '../engine/grid/Task.js';
 
@@ -46,11 +46,17 @@ export function stage(begin: () => (square: IssuedSquare) => void): Stage {
   return (squares$) => defer(() => squares$.pipe(tap(begin())));
 }
 
-/** Remembers the last steps of one stage, and names the computes that a new step has to wait for. */
+/**
+ * Remembers the last steps of one stage, and names the computes that a new step has to wait for, or those parts of them
+ * that use what the stage brings.
+ */
 export class StepGate {
   private readonly steps: IssuedSquare[][] = [];
 
-  constructor(private readonly ahead: number) {}
+  constructor(
+    private readonly ahead: number,
+    private readonly usedBy: (events: SquareEvents) => TaskEvent | undefined = ({ compute }) => compute,
+  ) {}
 
   /** Opens a step for its first square. */
   open(square: IssuedSquare): void {
@@ -65,9 +71,7 @@ export class StepGate {
 
   /** What the tasks of the open step wait for. */
   before(): TaskEvent[] {
-    const events: TaskEvent[] = [];
     const step = this.steps.length > this.ahead + 1 ? this.steps[0] : undefined;
-    for (const square of step ?? []) if (square.events.compute) events.push(square.events.compute);
-    return events;
+    return (step ?? []).flatMap(({ events }) => this.usedBy(events) ?? []);
   }
 }

@@ -1,15 +1,18 @@
 import type { StageContext } from '../engine/execution/Run.js';
 import { stage, type Stage } from './stageInternals.js';
 
-/** Issues `store_cache`: the keys and values of the square's new tokens go to the tier where they live. */
+/**
+ * Issues `store_cache`: the keys and values of the square's new tokens go to the tier where they live, once its rows
+ * have attended.
+ */
 export function storeCache(run: StageContext): Stage {
   return stage(() => (square) => {
-    const { compute } = square.events;
+    const { compute, attend = compute } = square.events;
     const events = run.issueMoves(
       square,
       'store_cache',
       run.movement.storeCache(square, (row) => run.pagesOf(row)),
-      compute ? [compute] : [],
+      attend ? [attend] : [],
     );
     run.lastStores.note('store_cache', square, events);
   });

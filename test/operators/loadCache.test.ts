@@ -50,12 +50,12 @@ describe('loadCache', () => {
     expect(after(2)).not.toContain('store_cache 0 1 0');
   });
 
-  test('with ahead 0 it waits for the square before', () => {
+  test('with ahead 0 it waits until the square before has attended', () => {
     const bench = stageBench(SPREAD);
     from([square(0, 1, 0), square(0, 1, 1)])
       .pipe(loadCache(bench, { ahead: 0 }), compute(bench))
       .subscribe();
     const last = bench.issued.filter(({ task }) => task.startsWith('load_')).at(-1);
-    expect(last?.after).toEqual(['compute.finish 0 1 0']);
+    expect(last?.after).toEqual(['compute.attend 0 1 0']);
   });
 });

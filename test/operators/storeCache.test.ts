@@ -8,15 +8,15 @@ import { describeStage, SPREAD, square, stageBench } from './support.js';
 describeStage('storeCache', (run) => storeCache(run));
 
 describe('storeCache', () => {
-  test('sends what lives elsewhere on its way, after compute', () => {
+  test('sends what lives elsewhere on its way, once its rows have attended', () => {
     const bench = stageBench(SPREAD);
     from([square(0, 1)])
       .pipe(compute(bench), storeCache(bench))
       .subscribe();
     const stores = bench.issued.filter(({ task }) => task === 'store_cache 0 1 0');
     expect(stores).toEqual([
-      { task: 'store_cache 0 1 0', after: ['compute.finish 0 1 0'] },
-      { task: 'store_cache 0 1 0', after: ['compute.finish 0 1 0'] },
+      { task: 'store_cache 0 1 0', after: ['compute.attend 0 1 0'] },
+      { task: 'store_cache 0 1 0', after: ['compute.attend 0 1 0'] },
     ]);
   });
 

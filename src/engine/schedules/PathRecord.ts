@@ -43,6 +43,12 @@ export interface ComputeSpan {
   end: number;
 }
 
+/** When a square's rows have attended: its pages of the cache change no more. */
+export function attendedAt({ parts, end }: ComputeSpan): number {
+  const attended = parts.filter(({ part }) => part === 'attend').map((part) => part.end);
+  return attended.length > 0 ? Math.max(...attended) : end;
+}
+
 /** The key of a square's tasks; the weights of a layer serve all slots of a pass. */
 export function keyOf({ batch: { pass, slot }, layer }: Square, name?: string): string {
   return name === 'load_weight' ? `${pass} ${layer}` : `${pass} ${layer} ${slot}`;

@@ -1,6 +1,6 @@
 import { ScheduleError } from '../../errors/engineErrors.js';
 import type { PathMoves } from './PathMoves.js';
-import { keyOf, type ComputeSpan, type TimedMove, type PathRules } from './PathRecord.js';
+import { attendedAt, keyOf, type ComputeSpan, type TimedMove, type PathRules } from './PathRecord.js';
 import type { Moved } from '../grid/Task.js';
 
 /** Bytes that are on a tier for a time, the end left out. */
@@ -45,13 +45,14 @@ export function checkCapacity(
 function* stays(spans: readonly ComputeSpan[], moves: PathMoves): Iterable<Stay> {
   const ends = new Map(spans.map(({ square, end }) => [keyOf(square), end]));
   for (const all of moves.all('load_weight')) yield* weightStays(spans, all);
-  for (const { square, end } of spans) {
-    for (const [name, kind] of [
-      ['load_cache', 'cache'],
-      ['load_activation', 'activations'],
+  for (const span of spans) {
+    const { square, end } = span;
+    for (const [name, kind, until] of [
+      ['load_cache', 'cache', attendedAt(span)],
+      ['load_activation', 'activations', end],
     ] as const) {
       const all = moves.of(name, square);
-      for (const move of all) yield stay(kind, move, onward(move, all)?.end ?? end);
+      for (const move of all) yield stay(kind, move, onward(move, all)?.end ?? until);
     }
     const cache = moves.of('store_cache', square);
     for (const move of cache) {

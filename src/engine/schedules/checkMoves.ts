@@ -1,6 +1,13 @@
 import { ScheduleError } from '../../errors/engineErrors.js';
 import type { PathMoves } from './PathMoves.js';
-import { whereIs, type ComputeSpan, type PathMove, type RequiredMoves, type TimedMove } from './PathRecord.js';
+import {
+  attendedAt,
+  whereIs,
+  type ComputeSpan,
+  type PathMove,
+  type RequiredMoves,
+  type TimedMove,
+} from './PathRecord.js';
 import type { RowId, Square } from '../grid/Square.js';
 import type { JudgedRow, SharedStretch } from './PathChecker.js';
 import { LOADS, type MoveName } from '../grid/Task.js';
@@ -132,14 +139,16 @@ function checkLoads(
   });
 }
 
-/** A square's stores, all of which have begun after its compute. */
+/** A square's stores, all of which have begun after its compute; those of its cache after attention. */
 function checkStores(
-  { square, end }: ComputeSpan,
+  span: ComputeSpan,
   name: MoveName,
   moves: PathMoves,
   required: RequiredMoves,
 ): (readonly TimedMove[])[] {
+  const { square } = span;
   const routes = required(name, square);
+  const end = name === 'store_cache' ? attendedAt(span) : span.end;
   return moves.taken(name, square, routes, end).map((chain, index) => {
     if (!chain)
       throw new ScheduleError(
