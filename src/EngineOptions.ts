@@ -159,10 +159,12 @@ export interface EngineOptions {
    * where they are. `false`: they come to the GPU, square by square while the square before attends, and new keys and
    * values go back; the answers have the bits of a cache that is on the GPU. Rows are then no longer than a buffer
    * there has room for: one of 4096 tokens and a full batch of `rowTokens` each in any case, and up to the context
-   * where `gpuMemory` has that left over beside weights and a full block's cache. Longer ones fail as `memory`.
-   * Default true.
+   * where `gpuMemory` has that left over beside weights and a full block's cache. Longer ones fail as `memory`. A share
+   * between 0 and 1: of each row's pages that are not on the GPU the processor attends to so many, the last ones, and
+   * those before come to the GPU, both at once; a row's answer has the bits of a cache of which those that the GPU
+   * attends to are there. Default true.
    */
-  readonly cpuAttention?: boolean;
+  readonly cpuAttention?: boolean | number;
   /**
    * What share of a square's hidden states stays in memory between two layers, and what goes to disk; or all of it
    * stays on the GPU. The three sum to 1. Default: all where it is computed.

@@ -11,12 +11,12 @@ import type { RunRow } from './engine/execution/RunRow.js';
 import { SimulatedDevice } from './engine/execution/SimulatedDevice.js';
 import type { TaskEvent } from './engine/grid/Task.js';
 import type { ComputeTier } from './engine/grid/Tier.js';
-import { movement, withCpuAttention, type Movement } from './engine/memory/movement.js';
+import { movement, movementOnGpu, type Movement } from './engine/memory/movement.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import { total } from './engine/grid/pageCounts.js';
 import { pagesOfRows, placePages } from './engine/memory/PagePlacement.js';
 import type { BlockSetting } from './plan/CostModel.js';
-import { tokensPerSquareOf, type Policy } from './plan/Policy.js';
+import { hostShare, tokensPerSquareOf, type Policy } from './plan/Policy.js';
 import { settingOf } from './plan/predict.js';
 import { parseRequest, type PlanRequest } from './plan/PlanRequest.js';
 import { sizesOf, type Sizes } from './plan/model/sizes.js';
@@ -114,7 +114,7 @@ export async function simulatePlan(
     mostDiskPages: Infinity,
   });
   const { cachePages = Infinity } = workload;
-  const sharePrefixes = sharedPrefixTokens > 0 && (computeTier === 'cpu' || diskShare === 0 || !policy.cpuAttention);
+  const sharePrefixes = sharedPrefixTokens > 0 && (computeTier === 'cpu' || diskShare === 0 || hostShare(policy) === 0);
   const all = pagesOfRows(per, held, sharePrefixes ? sizes.sharedPages : 0);
   const pool = new PagePool(
     Math.min(all.memory, cachePages),
@@ -196,7 +196,7 @@ function note(
   seen.queues[task.queue] = (seen.queues[task.queue] ?? 0) + timing.end - timing.start;
 }
 
-/** What moves under a policy. With attention on the CPU, the cache that lives there stays there. */
+/** What moves under a policy. Of the cache, what the CPU attends to beside a GPU stays where it lives. */
 export function planMovement(
   { shape, block }: BlockSetting,
   { weights, cache, activations }: Policy,
@@ -207,10 +207,11 @@ export function planMovement(
     layerWeights: new Array<number>(shape.layers).fill(sizes.layerWeightBytes),
     tokenCache: sizes.tokenCacheBytes,
     tokenActivations: sizes.tokenActivationBytes,
-    ...(computeTier === 'gpu' && !block.cpuAttention && { pageTokens: PAGE_TOKENS }),
   };
-  const moves = movement({ weights, cache, activations }, bytes, computeTier, shape.layers);
-  return computeTier === 'gpu' && block.cpuAttention ? withCpuAttention(moves) : moves;
+  const placement = { weights, cache, activations };
+  return computeTier === 'gpu'
+    ? movementOnGpu(placement, { ...bytes, pageTokens: PAGE_TOKENS }, shape.layers, hostShare(block))
+    : movement(placement, bytes, computeTier, shape.layers);
 }
 
 /** Tokens of each row. */

@@ -56,6 +56,33 @@ test.each([16, 512])(
 );
 
 test.each([
+  [100, 10],
+  [69, 22],
+])(
+  'the cache comes to the GPU and the processor attends, both at once: as in the closed form, and faster than either (%i%% of the weights there, %i batches)',
+  async (weights, batches) => {
+    const request = {
+      hardware: builtIn('lm-offload-a100'),
+      shape: { ...requireKnownShape('opt-30b'), layers: 4 },
+      workload: { promptTokens: 64, newTokens: 40, rows: 30 * batches },
+    };
+    const run = async (cpuAttention: boolean | number) => {
+      const policy = { ...flexgenPolicy(30, batches, [weights, 100 - weights, 0, 100, 100, 0]), cpuAttention };
+      const { seconds, queueSeconds } = await simulatePlan(request, policy);
+      const predicted = predict({ ...request, costModel: 'spillway' }, policy);
+      for (const queue of ['host-to-device', 'cpu-compute'])
+        expect((queueSeconds[queue] ?? 0) / Math.max(1e-9, predicted.queueSeconds[queue] ?? 0)).toBeLessThan(1.02);
+      expect(seconds / predicted.wallSeconds).toBeGreaterThan(0.93);
+      expect(seconds / predicted.wallSeconds).toBeLessThan(1.05);
+      return { seconds, link: queueSeconds['host-to-device'] ?? 0, host: queueSeconds['cpu-compute'] ?? 0 };
+    };
+    const [host, link, both] = [await run(true), await run(false), await run(0.5)];
+    expect(both.seconds).toBeLessThan(0.8 * Math.min(host.seconds, link.seconds));
+    if (weights === 100) expect(both.seconds).toBeLessThan(1.1 * Math.max(both.host, both.link));
+  },
+);
+
+test.each([
   ['opt-6.7b', 1],
   ['mixtral-8x7b', 1],
   ['opt-6.7b', 4],

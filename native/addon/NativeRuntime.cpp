@@ -224,7 +224,9 @@ Napi::Value NativeRuntime::createBatch(const Napi::CallbackInfo& info) {
     const std::vector<int32_t> pages = readInt32Array(info[1], "pages");
     const std::vector<int32_t> copies =
         info[2].IsUndefined() ? std::vector<int32_t>() : readInt32Array(info[2], "copies");
-    return Napi::Number::New(env_, open().createBatch(rows, pages, copies));
+    const std::vector<int32_t> comes =
+        info[3].IsUndefined() ? std::vector<int32_t>() : readInt32Array(info[3], "comes");
+    return Napi::Number::New(env_, open().createBatch(rows, pages, copies, comes));
   });
 }
 

@@ -147,6 +147,8 @@ std::optional<GpuOptions> parseGpu(const Napi::Value& value) {
   gpu.buffers = count(object, "buffers", "gpu.");
   gpu.cacheBuffers = count(object, "cacheBuffers", "gpu.");
   gpu.cacheBufferPages = count(object, "cacheBufferPages", "gpu.");
+  const Napi::Value shares = object.Get("sharesAttention");
+  gpu.sharesAttention = !shares.IsUndefined() && readBoolean(shares, "gpu.sharesAttention");
   const Napi::Value products = object.Get("products");
   if (!products.IsUndefined())
     gpu.products = readWord<GpuProducts>(

@@ -28,8 +28,8 @@ struct BatchRange {
   uint32_t pageCount;
   int32_t tail;           // page of the pool that takes the tokens of a page on disk until it is complete; -1: none
   bool spilled;           // some of the sequence's pages are on disk
-  uint32_t devicePages;   // that a device attends to: those that are there, which come first in the sequence's table;
-                          // all of them, where the others come to it
+  uint32_t devicePages;   // that a device attends to, the first ones of the sequence's table: those that are there for
+                          // good, and those that come to it
   int32_t copyFrom = -1;  // page whose tokens that of firstPosition begins with; -1: none
   int32_t copyTo = -1;    // that page: of the sequence's table, or the tail
 };

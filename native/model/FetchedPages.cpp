@@ -54,7 +54,8 @@ class Lister {
     const uint32_t first = range.firstPosition, current = first / pageTokens_,
                    complete = (first + range.tokens) / pageTokens_;
     const uint32_t lowest = window_ != 0 && first >= window_ ? first - window_ + 1 : 0;
-    for (uint32_t p = lowest / pageTokens_; p <= (first + range.tokens - 1) / pageTokens_; p++) {
+    const uint32_t end = std::min((first + range.tokens - 1) / pageTokens_ + 1, range.devicePages);
+    for (uint32_t p = lowest / pageTokens_; p < end; p++) {
       const uint32_t entry = range.firstPage + p;
       const int32_t page = batch_.pages[entry];
       if (page >= 0 && static_cast<uint32_t>(page) >= firstDevicePage_) continue;

@@ -35,9 +35,10 @@ struct FetchedPages {
   bool any() const { return mostPlaces != 0; }
 };
 
-// firstDevicePage: from there on pages are on the device for good; bufferPages: places of a buffer. A sequence's page
-// with new tokens goes back to where it lives: one on disk to its tail, until it is complete. What one sequence alone
-// takes may be more than a buffer has (mostPlaces).
+// firstDevicePage: from there on pages are on the device for good; bufferPages: places of a buffer. Of a sequence's
+// pages those come that the device attends to (BatchRange::devicePages), and are not there. A sequence's page with new
+// tokens goes back to where it lives: one on disk to its tail, until it is complete. What one sequence alone takes may
+// be more than a buffer has (mostPlaces).
 FetchedPages listFetchedPages(const Batch& batch, uint32_t window, uint32_t pageTokens, uint32_t firstDevicePage,
                               uint32_t bufferPages);
 

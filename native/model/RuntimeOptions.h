@@ -52,6 +52,9 @@ struct GpuOptions {
   // them.
   uint32_t cacheBuffers = 0;
   uint32_t cacheBufferPages = 0;
+  // With such buffers: of each sequence the first pages come, as many as its batch says (makeBatch), and the processor
+  // attends to those behind them, where they are.
+  bool sharesAttention = false;
   GpuProducts products = GpuProducts::Own;
   uint32_t longPromptTokens = 128;  // a prompt of as many is long: CudaPass.h. Others only in tests
 };
@@ -78,7 +81,7 @@ struct RuntimeOptions {
 // Whether attention has a queue of its own, for the processor attends to pages in host memory: a device computes other
 // batches meanwhile.
 inline bool attendsApart(const RuntimeOptions& options) {
-  return options.gpu && options.gpu->cacheBuffers == 0 && options.pages != 0;
+  return options.gpu && options.pages != 0 && (options.gpu->cacheBuffers == 0 || options.gpu->sharesAttention);
 }
 
 // Entries of page tables that a batch may reach: those of sequences of full length. There may be more than pages, since

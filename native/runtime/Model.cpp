@@ -172,13 +172,10 @@ Staging Model::staging(uint8_t* data, uint32_t buffer) const {
 template <typename Attend>
 void Model::attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Attend attend) {
   if (buffer == kNoBuffer) return attend({});
-  bool loads = false;
-  if (const FetchedPages* fetched = batch.fetchedIn(window(layer))) {
-    loads = fetched->loads;
-  } else {
-    forStagedPages(batch, window(layer), options_.pageTokens,
-                   [&](const StagedPage& page) { return !(loads |= page.loaded); });
-  }
+  const FetchedPages* fetched = batch.fetchedIn(window(layer));
+  bool loads = fetched != nullptr && fetched->loads;
+  forStagedPages(batch, window(layer), options_.pageTokens,
+                 [&](const StagedPage& page) { return !(loads |= page.loaded); });
   using Purpose = StagingBuffers::Purpose;
   StagingBuffers::Use use(staging_, static_cast<uint32_t>(buffer), {batch.serial, layer},
                           loads ? Purpose::AttendLoaded : Purpose::AttendFresh);
@@ -189,9 +186,12 @@ void Model::attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Att
 void Model::loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped,
                       Launch& launch) {
   const FetchedPages* fetched = batch.fetchedIn(window(layer));
-  if (fetched != nullptr ? !fetched->loads : !stages(batch, window(layer), options_.pageTokens)) return;
+  const bool staged = stages(batch, window(layer), options_.pageTokens);
+  if (!staged && (fetched == nullptr || !fetched->loads)) return;
   StagingBuffers::Use use(staging_, buffer, {batch.serial, layer}, StagingBuffers::Purpose::Load);
-  const auto readDisk = [&] { cacheSpill_->load(layer, window(layer), batch, use.data(), stopped); };
+  const auto readDisk = [&] {
+    if (staged) cacheSpill_->load(layer, window(layer), batch, use.data(), stopped);
+  };
   if (fetched != nullptr)
     backend_->loadCache(layer, *fetched, staging(use.data(), buffer), readDisk, launch);
   else

@@ -61,6 +61,7 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
       attend_ = std::make_unique<TaskQueue>("spillway-attend", events_, channel_, ahead());
     cacheBuffers_ = gpu->cacheBuffers;
     bounds_.cacheBufferPages = gpu->cacheBufferPages;
+    bounds_.sharesAttention = gpu->sharesAttention;
     if (cacheBuffers_ != 0) {
       cacheUp_ = std::make_unique<TaskQueue>("spillway-cache", events_, channel_, ahead());
       cacheDown_ = std::make_unique<TaskQueue>("spillway-store", events_, channel_, ahead());
@@ -174,9 +175,9 @@ void Runtime::freeActivations(uint32_t activations) {
 }
 
 uint32_t Runtime::createBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages,
-                              const std::vector<int32_t>& copies) {
+                              const std::vector<int32_t>& copies, const std::vector<int32_t>& comes) {
   checkOpen();
-  return batches_.add(makeBatch(rows, pages, copies, bounds_, sequences_));
+  return batches_.add(makeBatch(rows, pages, copies, comes, bounds_, sequences_));
 }
 
 void Runtime::freeBatch(uint32_t batch) {

@@ -49,7 +49,7 @@ class Runtime {
   uint32_t createHiddenStore(uint32_t tokens, uint32_t residentTokens);
   void freeHiddenStore(uint32_t store);
   uint32_t createBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages,
-                       const std::vector<int32_t>& copies = {});
+                       const std::vector<int32_t>& copies = {}, const std::vector<int32_t>& comes = {});
   void freeBatch(uint32_t batch);
   // buffer: where the layer was loaded to, if the part needs what streams of it; else kNoBuffer.
   // cacheBuffer: where the square's pages on disk are staged, for attention; kNoBuffer if it stages none.

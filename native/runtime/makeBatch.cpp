@@ -92,9 +92,19 @@ void checkStaging(const Batch& batch, const BatchBounds& bounds) {
 }
 
 // What comes to a device that attends.
-void listFetched(Batch& batch, const BatchBounds& bounds) {
+void listFetched(Batch& batch, const std::vector<int32_t>& comes, const BatchBounds& bounds) {
+  if (!comes.empty() && (!bounds.sharesAttention || comes.size() != batch.ranges.size()))
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "comes: found " + std::to_string(comes.size()) + " integers, expected " +
+            (bounds.sharesAttention ? "none, or one for each of " + std::to_string(batch.ranges.size()) + " rows"
+                                    : "none: the processor and a device share no attention"));
   if (bounds.cacheBufferPages == 0) return;
-  for (BatchRange& range : batch.ranges) range.devicePages = range.pageCount;
+  for (size_t r = 0; r < batch.ranges.size(); r++) {
+    BatchRange& range = batch.ranges[r];
+    range.devicePages =
+        comes.empty() ? range.pageCount : checked(r, "comes", comes[r], range.devicePages, range.pageCount);
+  }
   for (const uint32_t window : bounds.windows) {
     batch.fetched.push_back(
         listFetchedPages(batch, window, bounds.pageTokens, bounds.pages - bounds.devicePages, bounds.cacheBufferPages));
@@ -167,8 +177,8 @@ uint64_t nextSerial() {
 }  // namespace
 
 std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages,
-                                 const std::vector<int32_t>& copies, const BatchBounds& bounds,
-                                 const HandleTable<Sequence>& table) {
+                                 const std::vector<int32_t>& copies, const std::vector<int32_t>& comes,
+                                 const BatchBounds& bounds, const HandleTable<Sequence>& table) {
   if (rows.empty() || rows.size() % kBatchStride != 0 || rows.size() / kBatchStride > bounds.limits.rowsPerSquare) {
     throw Error(ErrorCode::InvalidArgument, "rows: found " + std::to_string(rows.size()) + " integers, expected " +
                                                 std::to_string(kBatchStride) + " a row and 1 to " +
@@ -229,7 +239,7 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
   checkOwnership(*batch, bounds.pageTokens);
   takeCopies(*batch, copies, bounds);
   checkStaging(*batch, bounds);
-  listFetched(*batch, bounds);
+  listFetched(*batch, comes, bounds);
 
   batch->tokens.reserve(tokens);
   for (uint32_t r = 0; r < count; r++) {

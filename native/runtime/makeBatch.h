@@ -24,6 +24,7 @@ struct BatchBounds {
   // each once (0: none). 0: pages stay where they are.
   uint32_t cacheBufferPages = 0;
   std::vector<uint32_t> windows = {};
+  bool sharesAttention = false;  // GpuOptions
 };
 
 // Seven integers a sequence (src/bindings/Addon.ts, BATCH_STRIDE).
@@ -37,9 +38,10 @@ constexpr size_t kCopyStride = 2;
 // without a tail, pages of a device behind others, more sequences, tokens, staged or fetched pages than the limits.
 // `copies` (a prompt that goes on where another sequence's prompt parts from it, in the middle of a page): before the
 // range's first position is written, its page becomes a copy of another one, both in memory or both on a device. Of a
-// page on disk what is begun is the tail.
+// page on disk what is begun is the tail. `comes`, one integer a sequence, where the processor and a device share
+// attention: how many of its pages, from the first, the device attends to. Empty: all of them.
 std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages,
-                                 const std::vector<int32_t>& copies, const BatchBounds& bounds,
-                                 const HandleTable<Sequence>& table);
+                                 const std::vector<int32_t>& copies, const std::vector<int32_t>& comes,
+                                 const BatchBounds& bounds, const HandleTable<Sequence>& table);
 
 }  // namespace spillway

@@ -306,9 +306,10 @@ export interface NativeRuntime {
    * The rows and token ranges of one (pass, slot), shared by the tasks of all its layers. See BATCH_STRIDE. Freed with
    * `freeBatch`; running tasks keep it alive. `copies`, two integers each: index of a range, and a page in memory. In
    * each layer the page that the range's first position stands in begins as a copy of that one; the row's tail, where
-   * that page is on disk.
+   * that page is on disk. `comes`, with `gpu.sharesAttention`, an integer a row: how many of its pages, from the first,
+   * the GPU attends to; those that are there count. Empty: all of them.
    */
-  createBatch(rows: Int32Array, pages: Int32Array, copies?: Int32Array): number;
+  createBatch(rows: Int32Array, pages: Int32Array, copies?: Int32Array, comes?: Int32Array): number;
   freeBatch(batch: number): void;
 
   /**

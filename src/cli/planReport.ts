@@ -43,8 +43,13 @@ export function speedWords({ predicted, costModel }: PlanDocument): string {
 export function policyWords({ policy }: PlanDocument): string {
   return (
     `${policy.schedule}, ${policy.batches} x ${policy.batchSize} rows, weights ${policy.compressWeights === 'none' ? 'as they are' : policy.compressWeights}, ` +
-    `cache ${policy.compressCache === 'none' ? 'as it is' : policy.compressCache}, attention ${policy.cpuAttention ? 'where the cache is' : 'on the GPU'}`
+    `cache ${policy.compressCache === 'none' ? 'as it is' : policy.compressCache}, attention ${attentionWords(policy)}`
   );
+}
+
+function attentionWords({ cpuAttention }: PlanDocument['policy']): string {
+  if (typeof cpuAttention === 'boolean') return cpuAttention ? 'where the cache is' : 'on the GPU';
+  return `to ${percent(cpuAttention)} of what is not on the GPU on the processor`;
 }
 
 /** What lives on which tier, with a header. */
@@ -80,7 +85,7 @@ export function runnersUpTable({ runnersUp }: PlanDocument): string[][] {
     rate(each.predicted.tokensPerSecond),
     `weights ${shares(each.policy.weights)}`,
     `cache ${shares(each.policy.cache)}`,
-    each.policy.cpuAttention ? '' : 'attention on the GPU',
+    each.policy.cpuAttention === true ? '' : `attention ${attentionWords(each.policy)}`,
   ]);
 }
 

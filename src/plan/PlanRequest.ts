@@ -6,7 +6,7 @@ import { shapeSchema, type ModelShape } from './ModelShape.js';
 import { parsedArgument } from './parsed.js';
 import type { Tier } from '../engine/grid/Tier.js';
 import { SCHEDULE_NAMES, type ScheduleName } from '../engine/schedules/blockSchedules.js';
-import { BLOCK_BOUNDS, COMPRESSIONS, type Compression } from './Policy.js';
+import { BLOCK_BOUNDS, COMPRESSIONS, cpuAttentionSchema, type Compression } from './Policy.js';
 import { workloadSchema, type Workload } from './Workload.js';
 
 /** Most bytes of each tier that a plan may use. Default: what the machine has. 0: the tier is not used. */
@@ -22,7 +22,7 @@ export interface Allowed {
   readonly compressWeights?: readonly Compression[] | undefined;
   readonly compressCache?: readonly Compression[] | undefined;
   /** Default: on the CPU and on the GPU, where there is one. */
-  readonly cpuAttention?: readonly boolean[] | undefined;
+  readonly cpuAttention?: readonly (boolean | number)[] | undefined;
   readonly threads?: number | undefined;
   readonly tokensPerSquare?: number | undefined;
   /** Default 1024 (256 without a GPU), and 64; never more rows than `tokensPerSquare`. */
@@ -67,7 +67,7 @@ const requestSchema: z.ZodType<PlanRequest> = z.strictObject({
       batches: batches.optional(),
       compressWeights: z.array(z.enum(COMPRESSIONS)).min(1).optional(),
       compressCache: z.array(z.enum(COMPRESSIONS)).min(1).optional(),
-      cpuAttention: z.array(z.boolean()).min(1).optional(),
+      cpuAttention: z.array(cpuAttentionSchema).min(1).optional(),
       threads: threads.optional(),
       tokensPerSquare: tokensPerSquare.optional(),
       mostBatchSize: batchSize.optional(),

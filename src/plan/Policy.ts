@@ -25,10 +25,11 @@ export interface BlockChoice {
   readonly compressWeights: Compression;
   readonly compressCache: Compression;
   /**
-   * Attention over what of the cache is not on the GPU happens on the CPU, and the cache stays where it is. Always so
-   * without a GPU.
+   * Attention over what of the cache is not on the GPU happens on the CPU, and the cache stays where it is; else it
+   * comes to the GPU. A share, above 0 and below 1: of a row's pages that are not there the last ones, so many of them,
+   * stay for the CPU, and those before come. Always true without a GPU.
    */
-  readonly cpuAttention: boolean;
+  readonly cpuAttention: boolean | number;
   /** Compute threads of the CPU. Default: those that the hardware was measured with. */
   readonly threads?: number | undefined;
   /** Most tokens of one square. Default: 512, or the batch size if that is more. */
@@ -50,6 +51,9 @@ export const sharesSchema = z
     error: 'expected shares gpu, cpu and disk that sum to 1',
   });
 const onCpu = { gpu: 0, cpu: 1, disk: 0 };
+export const cpuAttentionSchema = z
+  .union([z.boolean(), share], { error: 'expected true, false, or a share from 0 to 1' })
+  .transform((value) => (value === 0 || value === 1 ? value === 1 : value));
 
 /** What a block may be made of. */
 export const BLOCK_BOUNDS = {
@@ -68,7 +72,7 @@ const policySchema = z.strictObject({
   activations: sharesSchema.default(onCpu),
   compressWeights: z.enum(COMPRESSIONS).default('none'),
   compressCache: z.enum(COMPRESSIONS).default('none'),
-  cpuAttention: z.boolean().default(true),
+  cpuAttention: cpuAttentionSchema.default(true),
   threads: BLOCK_BOUNDS.threads.optional(),
   tokensPerSquare: BLOCK_BOUNDS.tokensPerSquare.optional(),
 });
@@ -89,6 +93,11 @@ export function parsePolicy(value: unknown, file: string): Policy {
  */
 export function policyArgument(value: Policy): Policy {
   return parsedArgument(policySchema, value, 'policy');
+}
+
+/** Of what of the cache is not on the GPU, the share that the CPU attends to. */
+export function hostShare({ cpuAttention }: Pick<BlockChoice, 'cpuAttention'>): number {
+  return Number(cpuAttention);
 }
 
 /** Batches that share a sweep. */

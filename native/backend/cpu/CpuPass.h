@@ -70,12 +70,14 @@ struct CpuPass final : Pass {
   void finishWanted(size_t layer) const;
 };
 
+// Some tokens of a batch. None given: all.
+using OfToken = std::function<bool(const BatchToken&)>;
 // Pages in memory that go on from what another sequence has computed begin as copies of that one's, before the first
-// token of the sequence's own is stored there.
-void copyPages(const CpuPass& pass, size_t layer);
+// token of the sequence's own is stored there. copies: of which of these tokens.
+void copyPages(const CpuPass& pass, size_t layer, const OfToken& copies = {});
 // For a batch with pages on disk, first: new keys and values from the activations into the pages, in the pool, the
-// staging buffer and the tails. Leaves the pages' places in Batch::pagePointers. stores: of which tokens; default: of
-// all. Throws Error(InvalidArgument) unless this batch and layer were projected last.
-void placePages(const CpuPass& pass, size_t layer, const std::function<bool(const BatchToken&)>& stores = {});
+// staging buffer and the tails. Leaves the pages' places in Batch::pagePointers. stores: of which tokens. Throws
+// Error(InvalidArgument) unless this batch and layer were projected last.
+void placePages(const CpuPass& pass, size_t layer, const OfToken& stores = {});
 
 }  // namespace spillway

@@ -31,7 +31,7 @@ void findPages(const CpuPass& pass, size_t layer) {
 
 // Pages that were begun in the tail and become complete now: the tail's tokens come first, since the tail may be
 // written to anew.
-void takeTails(const CpuPass& pass, size_t layer) {
+void takeTails(const CpuPass& pass, size_t layer, const OfToken& stores) {
   const Batch& batch = pass.batch;
   const size_t bytes = pass.cache.pageBytes();
   pass.forRows(batch.ranges.size(), bytes / sizeof(float), [&](size_t r, unsigned) {
@@ -41,6 +41,7 @@ void takeTails(const CpuPass& pass, size_t layer) {
     const uint32_t entry = range.firstPage + current;
     const bool completed = (range.firstPosition + range.tokens) / pageTokens > current;
     if (!completed || range.firstPosition % pageTokens == 0 || batch.pages[entry] >= 0) return;
+    if (stores && !stores({static_cast<uint32_t>(r), range.firstPosition})) return;
     std::memcpy(const_cast<uint8_t*>(batch.pagePointers[entry]),
                 pass.cache.page(layer, static_cast<size_t>(range.tail)), bytes);
   });
@@ -48,11 +49,11 @@ void takeTails(const CpuPass& pass, size_t layer) {
 
 }  // namespace
 
-void placePages(const CpuPass& pass, size_t layer, const std::function<bool(const BatchToken&)>& stores) {
+void placePages(const CpuPass& pass, size_t layer, const OfToken& stores) {
   Activations& activations = pass.activations;
   takeKeys(pass.batch, activations, layer);
   findPages(pass, layer);
-  takeTails(pass, layer);
+  takeTails(pass, layer, stores);
   const uint32_t pageTokens = pass.cache.layout().pageTokens;
   const size_t width = pass.spec.keyWidth();
   pass.forRows(pass.tokens(), 2 * width, [&](size_t t, unsigned) {

@@ -42,6 +42,8 @@ const BackendParts& checked(const BackendParts& parts) {
   if ((gpu.cacheBuffers == 0) != (gpu.cacheBufferPages == 0))
     refuse("gpu.cacheBufferPages", gpu.cacheBufferPages,
            gpu.cacheBuffers == 0 ? "0, since gpu.cacheBuffers is 0" : "1 or more, since there are gpu.cacheBuffers");
+  if (gpu.sharesAttention && (gpu.cacheBuffers == 0 || options.pages == 0))
+    refuse("gpu.sharesAttention", 1, "false: it takes pages in memory, and gpu.cacheBuffers to which they come");
   if (uint64_t(gpu.cacheBuffers) * gpu.cacheBufferPages > INT32_MAX)
     refuse("gpu.cacheBufferPages", gpu.cacheBufferPages,
            "at most " + std::to_string(INT32_MAX / gpu.cacheBuffers) + " of each buffer");
@@ -106,6 +108,7 @@ CudaPass CudaBackend::passOf(const Batch& batch, Activations& activations, Scrat
           parts_.hostPages,
           hostPages_.pinned(),
           parts_.options.gpu->cacheBuffers != 0,
+          attendsApart(),
           mostPageEntries(parts_.options),
           {wantsLibrary(), parts_.options.gpu->longPromptTokens, libraryProducts_.get()}};
 }
@@ -225,7 +228,7 @@ void CudaBackend::openLibrary() {
 
 // Half of what is pinned is for weights, a quarter for tasks, an eighth each for hidden states on their way up and
 // down. Where pages of the cache come and go, these have half of what tasks and hidden states had; attention that is
-// apart has half of what tasks had.
+// apart has half of what tasks have.
 void CudaBackend::reserveLinks(const GpuBytes& sizes) {
   pinned_.emplace(cuda::MemoryKind::Pinned, parts_.options.gpu->pinnedBytes);
   const size_t bytes = pinned_->capacityBytes();
@@ -236,10 +239,10 @@ void CudaBackend::reserveLinks(const GpuBytes& sizes) {
     data += piece * pieces;
   };
   const bool fetches = sizes.cacheBuffers != 0;
-  const size_t less = fetches ? 2 : 1;
+  const size_t less = fetches ? 2 : 1, tasks = attendsApart() ? 2 : 1;
   add(weightLink_, StreamIndex::Weights, Uploads::CopyEngine, 2, 4);
-  add(compute_.link, StreamIndex::Compute, Uploads::Kernel, 4 * (attendsApart() ? 2 : less), 8);
-  if (attendsApart()) add(attend_.link, StreamIndex::Attend, Uploads::Kernel, 8, 8);
+  add(compute_.link, StreamIndex::Compute, Uploads::Kernel, 4 * tasks * less, 8);
+  if (attendsApart()) add(attend_.link, StreamIndex::Attend, Uploads::Kernel, 4 * tasks * less, 8);
   add(upLink_, StreamIndex::Up, Uploads::Kernel, 8 * less, 2);
   add(downLink_, StreamIndex::Down, Uploads::CopyEngine, 8 * less, 2);
   if (!fetches) return;
@@ -310,8 +313,9 @@ std::unique_ptr<TaskResult> CudaBackend::compute(ComputePart part, uint32_t laye
   if (use) pass.streamed = use->data();
   pass.staged = staging.data;
   pass.stagedBytes = staging.placeBytes;
-  if (pass.fetches && staging.buffer != kNoBuffer) {
-    pass.fetched = batch.fetchedIn(spec_.layerSpecs[layer].window);
+  const FetchedPages* fetched = batch.fetchedIn(spec_.layerSpecs[layer].window);
+  if (staging.buffer != kNoBuffer && fetched != nullptr && fetched->any()) {
+    pass.fetched = fetched;
     pass.fetchedData = fetcher_.attend(*pass.fetched, staging, link);
     pass.fetchNext = [&](size_t group) { fetcher_.next(*pass.fetched, group, layer, staging, link); };
   }

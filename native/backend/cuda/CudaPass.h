@@ -47,13 +47,14 @@ struct CudaPass final : Pass {
   CudaPass(const DecoderSpec& spec, const Weights& weights, const Compute& compute, const Batch& batch,
            Activations& activations, Scratch& scratch, Scratch& host, Link* link, float keepKeys,
            const DevicePages& pages, const GpuConstants& constants, const CacheMemory& hostPages, bool hostPinned,
-           bool fetches, uint64_t mostPages, const GpuLibraryProducts& library)
+           bool fetches, bool hostAttends, uint64_t mostPages, const GpuLibraryProducts& library)
       : Pass(spec, weights, compute, batch, activations, scratch, host, link == nullptr, keepKeys),
         pages(pages),
         constants(constants),
         hostPages(hostPages),
         hostPinned(hostPinned),
         fetches(fetches),
+        hostAttends(hostAttends),
         mostPages(mostPages),
         link(link),
         library(library) {}
@@ -63,6 +64,7 @@ struct CudaPass final : Pass {
   const CacheMemory& hostPages;
   bool hostPinned;                        // the device reads and writes them where they are
   bool fetches;                           // pages that live elsewhere come to the device
+  bool hostAttends;                       // the processor attends to those that do not
   const FetchedPages* fetched = nullptr;  // those of the square at hand, if it has any, and where they are
   uint8_t* fetchedData = nullptr;
   std::function<void(size_t group)> fetchNext;  // brings another group of them there, in place of the one before

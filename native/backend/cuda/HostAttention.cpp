@@ -7,9 +7,9 @@
 namespace spillway {
 
 HostAttention::HostAttention(const CudaPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer,
-                             size_t scoreFloats, bool storesUploaded)
-    : pass_(pass), runs_(runs), rules_(rules), layer_(layer), storesUploaded_(storesUploaded) {
-  if (pass.hostPages.pages() == 0 || pass.fetches) return;
+                             const BatchPart& part, size_t scoreFloats, bool storesUploaded)
+    : pass_(pass), runs_(runs), rules_(rules), layer_(layer), part_(part), storesUploaded_(storesUploaded) {
+  if (!pass.hostAttends) return;
   const DecoderSpec& spec = pass.spec;
   const size_t tokens = pass.tokens();
   queries_ = pass.host.take<float>(tokens * spec.queryWidth());
@@ -88,9 +88,14 @@ CpuPass HostAttention::passHere(Activations& activations) const {
   return pass;
 }
 
+bool HostAttention::isHere(const BatchToken& token) const {
+  return token.range >= part_.firstRange && token.range < part_.endRange &&
+         token.position >= firstHostKey(pass_.batch.ranges[token.range], pass_.layout().pageTokens);
+}
+
 void HostAttention::beginPages() const {
   Activations none(pass_.spec, 0, true);
-  copyPages(passHere(none), layer_);
+  copyPages(passHere(none), layer_, [this](const BatchToken& token) { return isHere(token); });
 }
 
 void HostAttention::attend() {
@@ -101,12 +106,13 @@ void HostAttention::attend() {
   activations.values = values_;
   activations.keysSerial = batch.serial;
   activations.keysLayer = layer_;
-  const auto isHere = [this](const BatchToken& token) {
-    return storesUploaded_ || token.position >= firstHostQuery(pass_.batch, pass_.batch.ranges[token.range], rules_);
-  };
-  placePages(passHere(activations), layer_, isHere);
+  placePages(passHere(activations), layer_, [this](const BatchToken& token) {
+    return isHere(token) &&
+           (storesUploaded_ || token.position >= firstHostQuery(pass_.batch, pass_.batch.ranges[token.range], rules_));
+  });
   size_t rows = 0;
-  for (const BatchRange& range : batch.ranges) {
+  for (uint32_t r = part_.firstRange; r < part_.endRange; r++) {
+    const BatchRange& range = batch.ranges[r];
     const uint32_t first = firstHostQuery(batch, range, rules_);
     uint32_t end = range.firstPosition + range.tokens;
     if (rules_.sparse && range.devicePages != 0)

@@ -13,11 +13,11 @@ namespace spillway {
 
 class HostAttention {
  public:
-  // Takes what it needs of both scratches; nothing where no page can be in host memory. scoreFloats: the most that
-  // attendSparsely() takes at once; 0: never. storesUploaded: whether it brings keys and values of Attending::Uploaded
-  // to their pages, which the device does not then.
+  // Takes what it needs of both scratches; nothing where the processor attends to no page. part: of the batch, for
+  // whose ranges it attends. scoreFloats: the most that attendSparsely() takes at once; 0: never. storesUploaded:
+  // whether it brings keys and values of Attending::Uploaded to their pages, which the device does not then.
   HostAttention(const CudaPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer,
-                size_t scoreFloats, bool storesUploaded);
+                const BatchPart& part, size_t scoreFloats, bool storesUploaded);
 
   // Those that begin as copies, before anybody reads or goes on with them; nothing may be on its way to any of them.
   void beginPages() const;
@@ -37,6 +37,8 @@ class HostAttention {
   template <typename Body>
   void forRuns(std::initializer_list<Attending> kinds, Body body) const;
   CpuPass passHere(Activations& activations) const;
+  // Whether it attends to what a token's page holds.
+  bool isHere(const BatchToken& token) const;
   AttentionRow rowOf(size_t token, uint32_t count) const;
   void attendRows(size_t rows) const;
   void sendTokens(size_t first, size_t tokens) const;
@@ -45,6 +47,7 @@ class HostAttention {
   const AttendingRuns& runs_;
   const AttendingRules& rules_;
   size_t layer_;
+  const BatchPart part_;
   bool storesUploaded_;
   float *queries_ = nullptr, *keys_ = nullptr, *values_ = nullptr;  // [tokens, ...]; queries become outputs
   float* partials_ = nullptr;                                       // [tokens, heads, 2]

@@ -54,13 +54,10 @@ void PageFetcher::load(const FetchedPages& pages, size_t layer, const Staging& s
   Link& link = *up_;
   link.use();
   link.after(launch.before);
-  order_.fill(static_cast<uint32_t>(staging.buffer), link);
+  if (pages.loads) order_.fill(static_cast<uint32_t>(staging.buffer), link);
   link.launch(launch, [&] {
     bring(pages.groups[0], layer, staging, link);
-    const bool fromDisk = std::any_of(pages.groups.begin(), pages.groups.end(), [](const FetchedGroup& group) {
-      return std::any_of(group.loads.begin(), group.loads.end(), [](const PageMove& move) { return move.home < 0; });
-    });
-    if (fromDisk) readDisk();
+    readDisk();
     bringStaged(pages.groups[0], staging, link);
   });
 }

@@ -226,8 +226,7 @@ void attendTo(const CudaPass& pass, size_t layer, const BatchPart& part) {
   const AttentionShape shape =
       attentionShape(spec, layer, pass.constants.slopes, pass.weights.layer(layer).sinks, pass.keepKeys);
 
-  const bool uploads = inRanges && pass.hostPages.pages() != 0 && !pass.fetches,
-             halves = inRanges && isQuantised(pass.layout().type);
+  const bool uploads = inRanges && pass.hostAttends, halves = inRanges && isQuantised(pass.layout().type);
   const uint32_t pageTokens = pass.layout().pageTokens, limit = std::min(spec.contextTokens, kMostUploadedTokens),
                  limitPages = (limit + pageTokens - 1) / pageTokens;
   const AttendingRules rules{pageTokens, inRanges, halves ? limit : spec.contextTokens, uploads ? limit : 0,
@@ -246,7 +245,7 @@ void attendTo(const CudaPass& pass, size_t layer, const BatchPart& part) {
       inRanges ? pass.scratch.take<float>(elements) : nullptr;  // queries, which prefillAttention() may not overwrite
   const Workspace workspace(pass);
   KeysInCommon inCommon(pass, shape);
-  HostAttention host(pass, runs, rules, layer, workspace.scoreFloats(), !storesHome);
+  HostAttention host(pass, runs, rules, layer, part, workspace.scoreFloats(), !storesHome);
 
   if (!pass.measuring) {
     cudaStream_t stream = pass.link->stream();

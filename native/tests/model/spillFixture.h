@@ -14,6 +14,8 @@ namespace spillway::fixture {
 struct SpilledRange {
   Range range;
   int32_t tail = -1;
+  // Where the processor and a device share attention: the pages that the device attends to, from the first.
+  int32_t comes = 0;
 };
 
 inline SpillOptions spillOptions(const std::string& folder, uint32_t pages = 64, uint32_t buffers = 2,
@@ -28,6 +30,7 @@ class SpillingRuntime {
       : layers(options.decoder.layers),
         pageTokens(options.pageTokens),
         fetches(options.gpu && options.gpu->cacheBuffers != 0),
+        shares(fetches && options.gpu->sharesAttention),
         cacheBuffers(fetches         ? options.gpu->cacheBuffers
                      : options.spill ? options.spill->buffers
                                      : 0),
@@ -41,8 +44,9 @@ class SpillingRuntime {
   }
 
   uint32_t batch(const std::vector<SpilledRange>& ranges) {
-    std::vector<int32_t> rows, pages, copies;
-    for (const auto& [range, tail] : ranges) {
+    std::vector<int32_t> rows, pages, copies, coming;
+    for (const auto& [range, tail, comes] : ranges) {
+      if (shares) coming.push_back(std::min(comes, int32_t(range.pages.size())));
       if (range.copyFrom >= 0) copies.insert(copies.end(), {int32_t(rows.size() / kBatchStride), range.copyFrom});
       for (uint32_t value : {range.row, range.first, range.tokens, uint32_t(range.mode), uint32_t(pages.size()),
                              uint32_t(range.pages.size()), uint32_t(tail)}) {
@@ -50,7 +54,7 @@ class SpillingRuntime {
       }
       pages.insert(pages.end(), range.pages.begin(), range.pages.end());
     }
-    return tiny.runtime.createBatch(rows, pages, copies);
+    return tiny.runtime.createBatch(rows, pages, copies, coming);
   }
 
   // The head's event; every task's event is appended to `events`.
@@ -112,6 +116,7 @@ class SpillingRuntime {
 
   uint32_t layers, pageTokens;
   bool fetches;  // pages that are not on the device come to it
+  bool shares;   // but for the last ones
   uint32_t cacheBuffers;
   int32_t firstDevicePage;
   uint32_t weightBuffers;
@@ -122,18 +127,17 @@ class SpillingRuntime {
   // Whether a layer loads and stores anything, told from the text of the interface and not from the code under test.
   std::pair<bool, bool> moves(const std::vector<SpilledRange>& ranges, uint32_t layer) const {
     bool loads = false, stores = false;
-    for (const auto& [range, tail] : ranges) {
-      if (fetches) {
-        for (uint32_t p = 0; p < range.pages.size(); p++) {
+    for (const auto& [range, tail, comes] : ranges) {
+      const uint32_t coming = !fetches ? 0 : shares ? uint32_t(comes) : UINT32_MAX;
+      for (uint32_t p = 0; p < range.pages.size(); p++) {
+        if (p < coming) {
           const uint32_t begin = p * pageTokens, end = begin + pageTokens;
           if (range.pages[p] >= firstDevicePage || begin >= range.first + range.tokens) continue;
           const bool seen = windows_[layer] == 0 || end + windows_[layer] > range.first + 1;
           loads |= begin < range.first && seen;
           stores |= end > range.first;
+          continue;
         }
-        continue;
-      }
-      for (uint32_t p = 0; p < range.pages.size(); p++) {
         if (range.pages[p] >= 0) continue;
         const uint32_t end = (p + 1) * pageTokens;  // one past its last position
         if (end > range.first + range.tokens) continue;

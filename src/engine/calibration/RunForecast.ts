@@ -4,7 +4,7 @@ import type { RunStats } from '../../RunStats.js';
 import { TaskTimings } from './TaskTimings.js';
 import type { Placement } from '../memory/movement.js';
 import type { Opened } from '../open/Opened.js';
-import { fetches } from '../open/gpuMemory.js';
+import { cpuAttentionOf } from '../open/gpuMemory.js';
 import { chooseBlock } from '../../plan/search/chooseBlock.js';
 import { correctionsOf } from './learn.js';
 import type { Corrections } from '../../plan/corrections.js';
@@ -66,7 +66,7 @@ export class RunForecast {
       ...placement,
       compressWeights,
       compressCache,
-      cpuAttention: !(opened.gpu && fetches(opened.gpu)),
+      cpuAttention: opened.gpu ? cpuAttentionOf(opened.gpu) : true,
       threads: block.threads,
     };
     this.corrections = request?.hardware.corrections;

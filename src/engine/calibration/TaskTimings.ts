@@ -4,6 +4,7 @@ import type { WorkDone } from './learn.js';
 import { computeKind, readKind, type Corrections, type Phase } from '../../plan/corrections.js';
 import type { PlacementShares } from '../../plan/Placement.js';
 import { matmulKind } from '../../plan/model/matmulKinds.js';
+import { hostShare } from '../../plan/Policy.js';
 import { BETWEEN_SQUARES, hostAttends, NOT_OVERLAPPED } from '../../plan/model/queues.js';
 import { sizesOf } from '../../plan/model/sizes.js';
 import { taskSeconds } from '../../plan/model/taskSeconds.js';
@@ -83,7 +84,7 @@ export class TaskTimings {
     this.secondsOf = taskSeconds(plain, placement);
     this.onGpu = hardware.gpu !== undefined && hardware.memory.gpuBytes > 0;
     this.hostAttends = hostAttends(plain, placement);
-    this.fetches = this.onGpu && !setting.block.cpuAttention;
+    this.fetches = this.onGpu && hostShare(setting.block) < 1;
     this.readKind = readKind(sizesOf(plain).layerWeightBytes);
     this.weights = matmulKind(plain.shape, plain.block.compressWeights);
     this.betweenSeconds = BETWEEN_SQUARES * hardware.cpu.taskSeconds;

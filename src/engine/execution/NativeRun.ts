@@ -122,16 +122,14 @@ export class NativeRun {
       const pages = batch.rows[i]?.pages;
       return pages ? [[range, pages]] : [];
     });
-    const moved =
-      fetch === undefined
-        ? ranges.reduce<MovedPages>(
-            (sum, [range, pages]) => {
-              const { loads, stores } = stagedPages(range, pages, pageTokens, window);
-              return { loads: sum.loads + loads, stores: sum.stores + stores };
-            },
-            { loads: 0, stores: 0 },
-          )
-        : fetchedPages(ranges, { pageTokens, ...fetch }, window);
+    // What is on disk moves also where it goes no farther than to memory.
+    const moved = ranges.reduce<MovedPages>(
+      (sum, [range, pages]) => {
+        const { loads, stores } = stagedPages(range, pages, pageTokens, window);
+        return { ...sum, loads: sum.loads + loads, stores: sum.stores + stores };
+      },
+      fetch === undefined ? { loads: 0, stores: 0 } : fetchedPages(ranges, { pageTokens, ...fetch }, window),
+    );
     batch.moved.set(window, moved);
     return moved;
   }
@@ -160,11 +158,13 @@ export class NativeRun {
     });
     const pages: number[] = [];
     const copies: number[] = [];
+    const comes: number[] = [];
     const table = new Int32Array(rows.length * BATCH_STRIDE);
     rows.forEach(({ firstPosition, tokens, head }, index) => {
       const native = natives[index];
       if (!native) return;
-      const { entries, tail, copy } = native.pages;
+      const { entries, tail, copy, attendedPages } = native.pages;
+      if (attendedPages !== undefined) comes.push(Math.min(attendedPages, entries.length));
       if (copy?.position === firstPosition) copies.push(index, copy.from);
       table.set(
         [native.handle, firstPosition, tokens, HEAD_MODES[head], pages.length, entries.length, tail],
@@ -172,7 +172,9 @@ export class NativeRun {
       );
       pages.push(...entries);
     });
-    const handle = nativeCall(() => this.runtime.createBatch(table, Int32Array.from(pages), Int32Array.from(copies)));
+    const handle = nativeCall(() =>
+      this.runtime.createBatch(table, Int32Array.from(pages), Int32Array.from(copies), Int32Array.from(comes)),
+    );
     const native = {
       handle,
       serial: this.nextSerial++,

@@ -23,5 +23,10 @@ export interface PageTable {
    * The page in memory where tokens stand until their page of the disk is complete; -1 for a row that has none there.
    */
   readonly tail: number;
+  /**
+   * Where the processor and a GPU share attention: pages, from the first, that come to the GPU if they are not there.
+   * The table may be shorter. Default: none or all of them come.
+   */
+  readonly attendedPages?: number | undefined;
   readonly copy?: PageCopy | undefined;
 }

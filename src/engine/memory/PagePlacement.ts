@@ -13,8 +13,15 @@ export interface CacheRules {
   readonly diskShare: number;
   /** Most pages that one row may have there: what it may take of a staging buffer. */
   readonly mostDiskPages: number;
-  /** Most pages of a row in memory and on disk together, where these come to a GPU. Default: any number. */
+  /** Most pages of a row that come to a GPU. Default: any number. */
   readonly mostFetchedPages?: number | undefined;
+  /** Most pages of a row in memory and on disk together. Default: any number. */
+  readonly mostElsewherePages?: number | undefined;
+  /**
+   * Where some pages come to a GPU, and the processor attends to those that stay: the share of a row's pages that the
+   * GPU attends to, those that live there included. Default: none or all of the others come.
+   */
+  readonly attendedShare?: number | undefined;
 }
 
 /** How long a row is, and may become. */
@@ -32,6 +39,11 @@ export interface RowLengths {
 export interface PagePlacement {
   /** Of the row at its longest. */
   readonly pages: PageCounts;
+  /**
+   * How many of them, from the first, a GPU attends to, where others stay for the processor (`attendedShare`); else
+   * undefined.
+   */
+  readonly attendedPages?: number | undefined;
   /**
    * Where a page is. `tail`: in memory, in the page that is held from the start where the row has pages on disk.
    * @param index from 0, in order of position
@@ -62,20 +74,27 @@ export interface PagePlacement {
  */
 export function placePages(
   positions: number,
-  { pageTokens, gpuShare = 0, diskShare, mostDiskPages }: CacheRules,
+  { pageTokens, gpuShare = 0, diskShare, mostDiskPages, attendedShare }: CacheRules,
 ): PagePlacement {
   const pages = Math.max(1, Math.ceil(positions / pageTokens));
   const elsewhere = gpuShare + diskShare;
-  if (elsewhere <= 0) return new TierByTier({ gpu: 0, memory: pages, disk: 0 });
+  const attended = attendedShare === undefined ? undefined : Math.round(pages * attendedShare);
+  if (elsewhere <= 0) return new TierByTier({ gpu: 0, memory: pages, disk: 0 }, attended);
   const away = Math.min(diskShare > 0 ? pages - 1 : pages, Math.round(pages * elsewhere));
   const gpu = Math.round((away * gpuShare) / elsewhere);
   const disk = Math.min(away - gpu, mostDiskPages);
-  return new TierByTier({ gpu, memory: pages - gpu - disk, disk });
+  return new TierByTier(
+    { gpu, memory: pages - gpu - disk, disk },
+    attended === undefined ? attended : Math.max(attended, gpu),
+  );
 }
 
 /** The pages of each tier behind one another, as `placePages` says. */
 export class TierByTier implements PagePlacement {
-  constructor(readonly pages: PageCounts) {}
+  constructor(
+    readonly pages: PageCounts,
+    readonly attendedPages?: number,
+  ) {}
 
   tierOf(index: number): PageTier | 'tail' {
     const { gpu, memory, disk } = this.pages;
@@ -86,7 +105,7 @@ export class TierByTier implements PagePlacement {
 
   first(pages: number): PagePlacement {
     const gpu = Math.min(pages, this.pages.gpu);
-    return new TierByTier({ gpu, memory: pages - gpu, disk: 0 });
+    return new TierByTier({ gpu, memory: pages - gpu, disk: 0 }, this.attendedPages);
   }
 
   held(begun: number): PageCounts {
@@ -102,7 +121,12 @@ export class TierByTier implements PagePlacement {
   }
 
   without(firstPages: number): PagePlacement {
-    return firstPages === 0 ? this : new TierByTier(plus(this.pages, this.first(firstPages).pages, -1));
+    if (firstPages === 0) return this;
+    const attended = this.attendedPages;
+    return new TierByTier(
+      plus(this.pages, this.first(firstPages).pages, -1),
+      attended && Math.max(0, attended - firstPages),
+    );
   }
 
   behind(sharedPages: number): PagePlacement {
@@ -111,7 +135,7 @@ export class TierByTier implements PagePlacement {
     const own = inHost - this.first(sharedPages).pages.memory;
     if (disk === 0 || own === inHost) return this;
     const onDisk = Math.min(own - 1, Math.round((own * disk) / inHost));
-    return new TierByTier({ gpu, memory: inHost - onDisk, disk: onDisk });
+    return new TierByTier({ gpu, memory: inHost - onDisk, disk: onDisk }, this.attendedPages);
   }
 }
 
@@ -123,10 +147,14 @@ export function pagesOfRows(placement: PagePlacement, rows: number, sharedPages:
 
 /** The longest row, in positions, that fits in pools of these sizes when it has them to itself. Pure. */
 export function longestRow(capacity: PageCounts, rules: CacheRules): number {
-  const { mostFetchedPages = Infinity } = rules;
+  const { mostFetchedPages = Infinity, mostElsewherePages = Infinity } = rules;
   const fits = (pages: number): boolean => {
-    const placed = placePages(pages * rules.pageTokens, rules).pages;
-    return within(placed, capacity) && placed.memory + placed.disk <= mostFetchedPages;
+    const { pages: placed, attendedPages = pages } = placePages(pages * rules.pageTokens, rules);
+    return (
+      within(placed, capacity) &&
+      attendedPages - placed.gpu <= mostFetchedPages &&
+      placed.memory + placed.disk <= mostElsewherePages
+    );
   };
   let pages = 0;
   for (let step = 2 ** Math.ceil(Math.log2(total(capacity) + 1)); step >= 1; step /= 2)

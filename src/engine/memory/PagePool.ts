@@ -26,6 +26,8 @@ export interface DiskCache {
 export interface GpuCache extends Pick<DiskCache, 'pages' | 'share'> {
   /** Where a row's other pages come to the GPU: for how many there is room. Default: they do not. */
   readonly mostFetched?: number;
+  /** As in `CacheRules`. */
+  readonly attendedShare?: number | undefined;
 }
 
 /** The longest row that can ever be admitted, in positions, by the pages that there are or by the GPU's buffers. */
@@ -84,7 +86,7 @@ export class PagePool {
   private rules: CacheRules;
   private readonly capacities: PageCounts;
   /** Of engines that have to hold the same rows. */
-  private readonly limits = new Set<{ readonly pages: PageCounts; readonly mostFetchedPages: number }>();
+  private readonly limits = new Set<{ readonly pages: PageCounts; readonly mostElsewherePages: number }>();
   /** Pages that may be used. */
   private size: PageCounts;
 
@@ -107,6 +109,7 @@ export class PagePool {
       diskShare: disk.share,
       mostDiskPages: disk.mostPerRow,
       mostFetchedPages: gpu.mostFetched,
+      attendedShare: gpu.attendedShare,
     };
   }
 
@@ -132,7 +135,11 @@ export class PagePool {
   /** The same, and what holds no longer one. */
   get rowLimit(): RowLimit {
     const tokens = this.longestRow;
-    const inPages = longestRow(this.size, { ...this.rules, mostFetchedPages: undefined });
+    const inPages = longestRow(this.size, {
+      ...this.rules,
+      mostFetchedPages: undefined,
+      mostElsewherePages: undefined,
+    });
     return { tokens, by: inPages > tokens ? 'buffers' : 'pages' };
   }
 
@@ -143,11 +150,11 @@ export class PagePool {
 
   /**
    * Uses no more than so many pages from now on: somebody who has to hold the same rows has no more.
-   * @param mostFetchedPages as in `CacheRules`, where that somebody brings rows' pages to a GPU. Default: any number
+   * @param mostElsewherePages as in `CacheRules`, where that somebody brings rows' pages to a GPU. Default: any number
    * @returns what takes the limit back, once nobody has to any more
    */
-  limitTo(pages: PageCounts, mostFetchedPages = Infinity): () => void {
-    const limit = { pages, mostFetchedPages };
+  limitTo(pages: PageCounts, mostElsewherePages = Infinity): () => void {
+    const limit = { pages, mostElsewherePages };
     this.limits.add(limit);
     this.limit();
     return () => {
@@ -160,8 +167,8 @@ export class PagePool {
   private limit(): void {
     this.size = [...this.limits].reduce((size, { pages }) => least(size, pages), this.capacities);
     this.lists.memory.limitTo(this.size.memory);
-    const fetched = [...this.limits].map(({ mostFetchedPages }) => mostFetchedPages);
-    this.rules = { ...this.rules, mostFetchedPages: Math.min(this.gpu.mostFetched ?? Infinity, ...fetched) };
+    const elsewhere = [...this.limits].map(({ mostElsewherePages }) => mostElsewherePages);
+    this.rules = { ...this.rules, mostElsewherePages: Math.min(...elsewhere) };
   }
 
   /**

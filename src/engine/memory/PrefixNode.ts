@@ -3,6 +3,8 @@ import { isUsed, type PageWriter, type SharedPage } from './SharedPage.js';
 
 /** Tiers where pages may be shared: from a disk every row of a batch would read them each pass. */
 export type SharedTier = 'gpu' | 'memory';
+/** Where a page is attended to is more: of those in memory some may come to a GPU, and others stay for the processor. */
+export type SharedPlace = SharedTier | 'stays in memory';
 
 /** A row that waits, as the tree knows it: its prompt, and its place in the order of the rows that wait. */
 export interface PrefixPath {
@@ -23,8 +25,8 @@ export interface PrefixPath {
 
 /**
  * A stretch of tokens with which prompts go on from where its parent ends. What a page of the cache holds follows from
- * these tokens and those before them, and from the tiers on which these pages are: the processor attends to those in
- * the host's memory. A page belongs to the node with which its tokens end: one ends wherever prompts part, and where a
+ * these tokens and those before them, and from the places where these pages are: the processor attends to those that
+ * stay in the host's memory. A page belongs to the node with which its tokens end: one ends wherever prompts part, and where a
  * page does of which somebody has one.
  */
 export class PrefixNode implements SharedPage {
@@ -53,12 +55,16 @@ export class PrefixNode implements SharedPage {
    */
   constructor(
     public parent: PrefixNode | undefined,
-    readonly tier: SharedTier,
+    readonly place: SharedPlace,
     public start: number,
     readonly end: number,
     private tokens: readonly number[],
     private origin: number,
   ) {}
+
+  get tier(): SharedTier {
+    return this.place === 'gpu' ? 'gpu' : 'memory';
+  }
 
   /** Somebody has computed something of the page in which it ends, up to there, or is computing it. */
   get isThere(): boolean {
@@ -84,9 +90,9 @@ export class PrefixNode implements SharedPage {
     return this.waiting === 0 && this.page === undefined && !isUsed(this) && this.children === undefined;
   }
 
-  child(tier: SharedTier, token: number | undefined): PrefixNode | undefined {
+  child(place: SharedPlace, token: number | undefined): PrefixNode | undefined {
     if (token === undefined || !this.children) return undefined;
-    const key = keyOf(tier, token);
+    const key = keyOf(place, token);
     if (this.children instanceof Map) return this.children.get(key);
     return this.children.key === key ? this.children : undefined;
   }
@@ -136,7 +142,7 @@ export class PrefixNode implements SharedPage {
    * before
    */
   split(at: number, pageTokens: number): PrefixNode {
-    const front = new PrefixNode(this.parent, this.tier, this.start, at, this.tokens, this.origin);
+    const front = new PrefixNode(this.parent, this.place, this.start, at, this.tokens, this.origin);
     front.waiting = this.waiting;
     front.begun = this.begun;
     if (front.gathers(pageTokens)) front.last = this.last;
@@ -177,7 +183,7 @@ export class PrefixNode implements SharedPage {
   }
 
   private get key(): number {
-    return keyOf(this.tier, this.tokens[this.start - this.origin] ?? 0);
+    return keyOf(this.place, this.tokens[this.start - this.origin] ?? 0);
   }
 }
 
@@ -186,7 +192,11 @@ export function pagesBegun(end: number, pageTokens: number): number {
   return Math.ceil(end / pageTokens);
 }
 
-/** Children are told apart by their first token, and by their tier. */
-function keyOf(tier: SharedTier, token: number): number {
-  return tier === 'gpu' ? -1 - token : token;
+/** Behind all tokens. */
+const STAYING = 2 ** 32;
+
+/** Children are told apart by their first token, and by their place. */
+function keyOf(place: SharedPlace, token: number): number {
+  if (place === 'gpu') return -1 - token;
+  return place === 'memory' ? token : STAYING + token;
 }

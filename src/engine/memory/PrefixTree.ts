@@ -2,7 +2,7 @@ import { IdlePages, REASONS, type Reason } from './IdlePages.js';
 import { NO_PAGES, type PageCounts } from '../grid/pageCounts.js';
 import type { PagePlacement } from './PagePlacement.js';
 import { PathList } from './PathList.js';
-import { pagesBegun, PrefixNode, type PrefixPath, type SharedTier } from './PrefixNode.js';
+import { pagesBegun, PrefixNode, type PrefixPath, type SharedPlace, type SharedTier } from './PrefixNode.js';
 import { computedUpTo, isComputed, isUsed, type PageWriter } from './SharedPage.js';
 
 /** What of a prompt is there already. */
@@ -304,10 +304,10 @@ export class PrefixTree {
    * its own.
    */
   private next(node: PrefixNode, tokens: readonly number[], placement: PagePlacement): PrefixNode {
-    const { tier, end } = this.stretch(node.end, tokens.length, placement.pages.gpu);
-    const child = node.child(tier, tokens[node.end]);
+    const { place, end } = this.stretch(node.end, tokens.length, placement);
+    const child = node.child(place, tokens[node.end]);
     if (!child) {
-      const rest = new PrefixNode(node, tier, node.end, end, tokens, 0);
+      const rest = new PrefixNode(node, place, node.end, end, tokens, 0);
       node.add(rest);
       return rest;
     }
@@ -315,14 +315,17 @@ export class PrefixTree {
     return at < child.end ? child.split(at, this.pageTokens) : child;
   }
 
-  /** Of a prompt's positions from one on, those on the same tier. */
+  /** Of a prompt's positions from one on, those in the same place. */
   private stretch(
     start: number,
     length: number,
-    gpuPages: number,
-  ): { readonly tier: SharedTier; readonly end: number } {
-    const gpuEnd = gpuPages * this.pageTokens;
-    return start < gpuEnd ? { tier: 'gpu', end: Math.min(length, gpuEnd) } : { tier: 'memory', end: length };
+    { pages, attendedPages }: PagePlacement,
+  ): { readonly place: SharedPlace; readonly end: number } {
+    const gpuEnd = pages.gpu * this.pageTokens;
+    if (start < gpuEnd) return { place: 'gpu', end: Math.min(length, gpuEnd) };
+    const attendedEnd = (attendedPages ?? Infinity) * this.pageTokens;
+    if (start < attendedEnd) return { place: 'memory', end: Math.min(length, attendedEnd) };
+    return { place: 'stays in memory', end: length };
   }
 
   /** Goes on from where the row's way was last known to lead to what is there. */
@@ -331,7 +334,7 @@ export class PrefixTree {
     let node = path.there;
     while (node.parent && !node.isThere) node = node.parent;
     for (;;) {
-      const next = node.child(this.stretch(node.end, tokens.length, placement.pages.gpu).tier, tokens[node.end]);
+      const next = node.child(this.stretch(node.end, tokens.length, placement).place, tokens[node.end]);
       if (!next?.isThere) break;
       node = next;
     }

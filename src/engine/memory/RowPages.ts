@@ -39,6 +39,7 @@ export type PageLists = Readonly<Record<PageTier, PageList>>;
 export class RowPages implements PageTable {
   readonly entries: number[] = [];
   readonly tail: number;
+  readonly attendedPages: number | undefined;
   readonly copy: PageCopy | undefined;
   /** Tokens of the prompt that others have computed, from the first, and who has. */
   readonly sharedTokens: number;
@@ -84,6 +85,7 @@ export class RowPages implements PageTable {
       this.inTree.push(node);
       prefix?.tree.hold(node);
     }
+    this.attendedPages = placement.attendedPages;
     this.tail = placement.pages.disk > 0 ? lists.memory.take() : -1;
     this.grow(Math.min(lengths.promptTokens, lengths.positions));
   }

@@ -21,8 +21,8 @@ export interface FetchedPages extends StagedPages {
 }
 
 /**
- * Pages of one layer that come to a GPU for a batch, where those in memory and on disk do, and those with new tokens,
- * which go back whole. What several rows have in common comes once; where a buffer does not hold the pages of all rows,
+ * Pages of one layer that come to a GPU for a batch, where those in memory and on disk do, or the first of them, and
+ * those with new tokens, which go back whole. What several rows have in common comes once; where a buffer does not hold the pages of all rows,
  * once for each group of rows that it holds those of: the rule of native/model/FetchedPages.cpp. Pure.
  *
  * @param window the layer's attention window in tokens; 0 = all positions
@@ -36,8 +36,8 @@ export function fetchedPages(
   let whole = new Set<number>();
   let places = 0;
   let [loads, stores, groups] = [0, 0, 1];
-  for (const [{ firstPosition, tokens }, { entries }] of rows) {
-    const elsewhere = (page: number): boolean => (entries[page] ?? 0) < firstGpuPage;
+  for (const [{ firstPosition, tokens }, { entries, attendedPages = Infinity }] of rows) {
+    const elsewhere = (page: number): boolean => page < attendedPages && (entries[page] ?? 0) < firstGpuPage;
     const current = Math.floor(firstPosition / pageTokens);
     const seen = window === 0 ? 0 : Math.floor(Math.max(0, firstPosition - window + 1) / pageTokens);
     const read: number[] = [];

@@ -145,6 +145,31 @@ export function movement(placement: Placement, bytes: ModelBytes, compute: Tier,
 }
 
 /**
+ * The movements of a GPU, where the processor attends to a share of what of the cache is not there: a row's last pages,
+ * so that new tokens stand in them and those that come are complete. Pure.
+ * @param bytes with `pageTokens`
+ * @param hostShare from 0 to 1
+ */
+export function movementOnGpu(placement: Placement, bytes: ModelBytes, layers: number, hostShare: number): Movement {
+  const of = (share: number, pageTokens: number | undefined): Movement =>
+    movement({ ...placement, cache: elsewhere(placement.cache, share) }, { ...bytes, pageTokens }, 'gpu', layers);
+  if (hostShare === 0) return of(1, bytes.pageTokens);
+  const stays = (share: number): Movement => withCpuAttention(of(share, undefined));
+  if (hostShare === 1) return stays(1);
+  // Token by token, but what rows share once for all of a square's.
+  const [coming, staying] = [of(1 - hostShare, 1), stays(hostShare)];
+  return {
+    ...stays(1),
+    loadCache: (square, pagesOf) => [...coming.loadCache(square, pagesOf), ...staying.loadCache(square, pagesOf)],
+  };
+}
+
+/** So much of what is not on the GPU. */
+function elsewhere({ gpu, cpu, disk }: TierShares, share: number): TierShares {
+  return { gpu, cpu: cpu * share, disk: disk * share };
+}
+
+/**
  * What a placement's movements demand of a path, in the words of `validatePath`. What one task moves over several links
  * counts on each.
  */

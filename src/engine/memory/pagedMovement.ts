@@ -70,6 +70,17 @@ export function pagedMovement({
     if (!pages) known.set(window, (pages = fetchedPages(withTables(batch, pagesOf), { pageTokens, ...fetch }, window)));
     return pages[which] * fetch.pageBytes;
   };
+  /** What of the cache comes from disk or goes there may stay in memory, for the processor to attend to. */
+  const overLink = (
+    square: Square,
+    pagesOf: PageLookup,
+    which: 'loads' | 'stores',
+    link: Omit<Hop, 'bytes'>,
+    disk: Hop,
+  ): Move[][] => {
+    const bytes = linkBytes(square, pagesOf, which);
+    return bytes > 0 ? route({ ...link, bytes }, disk) : route(disk);
+  };
   const hidden = ({ batch }: Square): number =>
     Math.ceil((Math.max(0, batchTokens(batch) - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
   const all = ({ batch }: Square): number => batchTokens(batch) * tokenBytes;
@@ -80,11 +91,11 @@ export function pagedMovement({
         : route({ ...READ, bytes: streamedBytes[layer] ?? 0 }),
     loadCache: (square, pagesOf) => {
       const read = { ...READ, bytes: staged(square, pagesOf, 'loads') * pageSlotBytes };
-      return fetch ? route({ ...UP, bytes: linkBytes(square, pagesOf, 'loads') }, read) : route(read);
+      return overLink(square, pagesOf, 'loads', UP, read);
     },
     storeCache: (square, pagesOf) => {
       const write = { ...WRITE, bytes: staged(square, pagesOf, 'stores') * pageSlotBytes };
-      return fetch ? route({ ...DOWN, bytes: linkBytes(square, pagesOf, 'stores') }, write) : route(write);
+      return overLink(square, pagesOf, 'stores', DOWN, write);
     },
     // The first layer's inputs are embedded where computing happens, the last layer's outputs are sampled there.
     // Between layers hidden states that share working buffers move even when all of them stay in memory: they are

@@ -11,7 +11,7 @@ import type { FetchRules } from '../memory/fetchedPages.js';
 import { pagedMovement } from '../memory/pagedMovement.js';
 import { PagePool, type DiskCache } from '../memory/PagePool.js';
 import { peerMovement } from '../memory/peerMovement.js';
-import { fetches, type GpuTier } from './gpuMemory.js';
+import { fetches, hostAttends, sharedAttention, type GpuTier } from './gpuMemory.js';
 import type { Plan } from './planEngine.js';
 import type { Settings } from './settings.js';
 
@@ -82,7 +82,7 @@ export function deviceOf(
     storePath: weights.storePath,
     computeTier: gpu ? 'gpu' : 'cpu',
     sharesPromptsOnly: gpu !== undefined || settings.numerics.sparseAttention < 1,
-    hostAttends: gpu !== undefined && !fetches(gpu) && cache.pages > 0,
+    hostAttends: gpu !== undefined && hostAttends(gpu) && cache.pages > 0,
   });
 }
 
@@ -100,7 +100,7 @@ export function poolOf({ cache, gpu }: Pick<Opened, 'cache' | 'gpu'>): PagePool 
     gpu && {
       pages: gpu.options.pages,
       share: gpu.cacheShare,
-      ...(fetches(gpu) && { mostFetched: gpu.mostFetched }),
+      ...(fetches(gpu) && { mostFetched: gpu.mostFetched, attendedShare: sharedAttention(gpu) }),
     },
   );
 }

@@ -280,11 +280,11 @@ export const OPTION_TABLE = {
   },
   cpuAttention: {
     group: 'placement',
-    value: { kind: 'boolean' },
+    value: { kind: 'other', check: checkCpuAttention },
     default: true,
     defaultWords: '`true`, or what the plan or policy file says',
     about:
-      '`false`, with a GPU: what of the cache is not on it comes to it for attention; `true`: the processor attends to that',
+      '`false`, with a GPU: what of the cache is not on it comes to it for attention; `true`: the processor attends to that; a share: to so much of that, the rest comes',
   },
   activations: {
     group: 'placement',
@@ -396,6 +396,11 @@ function checkShares(name: string, value: unknown): void {
   const { gpu = 0, cpu = NaN, disk = NaN } = value as Partial<EngineShares>;
   if (!(Math.abs(gpu + cpu + disk - 1) < 1e-6))
     throw new UsageError(`${name}: found ${foundJson(value)}, expected shares gpu, cpu and disk that sum to 1`);
+}
+
+function checkCpuAttention(name: string, value: unknown): void {
+  if (typeof value === 'number' ? !(value >= 0 && value <= 1) : typeof value !== 'boolean')
+    throw new UsageError(`${name}: found ${found(value)}, expected true, false, or a share from 0 to 1`);
 }
 
 function checkFolder(name: string, value: unknown): void {

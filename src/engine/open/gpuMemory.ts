@@ -11,6 +11,8 @@ export interface GpuTier {
   readonly cacheShare: number;
   /** Where pages come to the GPU: most of one row that a buffer there holds; Infinity where it holds any row's. */
   readonly mostFetched: number;
+  /** Of each row's pages, what the GPU attends to: those that are there, and those that come to it. */
+  readonly attendedShare: number;
   /**
    * Cap on what is reserved there; what of it is planned for, without the pages of the cache; and one page, all layers
    * together.
@@ -20,9 +22,41 @@ export interface GpuTier {
   readonly pageBytes: number;
 }
 
-/** Whether what of the cache is not on the GPU comes to it for attention. */
-export function fetches({ options }: GpuTier): boolean {
+/** Whether what of the cache is not on the GPU comes to it for attention, or the first of it. */
+export function fetches({ options }: Pick<GpuTier, 'options'>): boolean {
   return options.cacheBuffers > 0;
+}
+
+/** Whether the processor attends to some of the cache. */
+export function hostAttends({ attendedShare }: Pick<GpuTier, 'attendedShare'>): boolean {
+  return attendedShare < 1;
+}
+
+/** What of each row's pages the GPU attends to, where the processor attends to some that could come. */
+export function sharedAttention(gpu: Pick<GpuTier, 'options' | 'attendedShare'>): number | undefined {
+  return fetches(gpu) && hostAttends(gpu) ? gpu.attendedShare : undefined;
+}
+
+/** As a policy says it. */
+export function cpuAttentionOf(gpu: Pick<GpuTier, 'options' | 'cacheShare' | 'attendedShare'>): boolean | number {
+  if (!fetches(gpu)) return true;
+  return hostAttends(gpu) && (1 - gpu.attendedShare) / (1 - gpu.cacheShare);
+}
+
+/** Of each row's pages, what the GPU attends to, where so many are there, and so many of the others the host's. */
+export function attendedShare(cacheShare: number, hostShare: number): number {
+  return 1 - hostShare * (1 - cacheShare);
+}
+
+/** Most pages that a row may have elsewhere, so that no more than so many of them come. */
+export function mostElsewhere(
+  { cacheShare, attendedShare: attended }: Pick<GpuTier, 'cacheShare' | 'attendedShare'>,
+  fetchedPages: number,
+): number {
+  // Both shares of a row are rounded to whole pages.
+  return attended === 1
+    ? fetchedPages
+    : Math.max(1, Math.floor(((fetchedPages - 1) * (1 - cacheShare)) / (attended - cacheShare)));
 }
 
 export interface GpuTierDemand extends Pick<GpuDemand, 'rows' | 'rowPages' | 'minPages' | 'maxPages' | 'bufferPages'> {
@@ -57,7 +91,7 @@ export function gpuTier({
   bufferPages,
   ...demand
 }: GpuTierDemand): GpuTier {
-  const { device, capBytes, products, weightShare, cacheShare, cpuAttention } = settings;
+  const { device, capBytes, products, weightShare, cacheShare, hostShare } = settings;
   const optionsOf = (
     residentLayerBytes: number,
     buffers: number,
@@ -72,6 +106,7 @@ export function gpuTier({
     buffers,
     cacheBuffers: cacheBufferPages > 0 ? CACHE_BUFFERS : 0,
     cacheBufferPages,
+    sharesAttention: cacheBufferPages > 0 && hostShare > 0,
     products,
   });
   const takes: GpuDemand['takes'] = (...what) => {
@@ -90,13 +125,15 @@ export function gpuTier({
     pageBytes,
     weightShare,
     cacheShare,
-    bufferPages: cpuAttention ? () => NO_BUFFERS : bufferPages,
+    bufferPages: hostShare === 1 ? () => NO_BUFFERS : bufferPages,
     largestLayerBytes: Math.max(...nothing.streamed),
   });
+  // A share that leaves no page of any row elsewhere is all of the cache.
+  const there = hostShare > 0 || cacheBufferPages > 0 ? planned.cacheShare : 1;
   return {
     options: optionsOf(residentLayerBytes, buffers, cacheBufferPages, pages),
-    // A share that leaves no page of any row elsewhere is all of the cache.
-    cacheShare: cpuAttention || cacheBufferPages > 0 ? planned.cacheShare : 1,
+    cacheShare: there,
+    attendedShare: cacheBufferPages > 0 ? attendedShare(there, hostShare) : there,
     mostFetched: cacheBufferPages < seenPages ? cacheBufferPages : Infinity,
     capBytes,
     pageBytes,

@@ -9,7 +9,7 @@ import type { Grid } from '../grid/Square.js';
 import { pagesOfRows, placePages, type PagePlacement } from '../memory/PagePlacement.js';
 import { OPTION_TABLE } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
-import { CACHE_BUFFERS, fetches, gpuTier, type BufferPages, type GpuTier } from './gpuMemory.js';
+import { attendedShare, CACHE_BUFFERS, gpuTier, hostAttends, type BufferPages, type GpuTier } from './gpuMemory.js';
 import { firstFit, planResident, planStreaming, processBytes, type HostPlan } from './hostMemory.js';
 import type { Plan } from './planEngine.js';
 import { planSpill, type SpillPlan } from './planSpill.js';
@@ -194,7 +194,7 @@ class BlockMemory {
       rowTokens: Math.min(this.rowTokens, decoder.contextTokens),
       cacheShare: memory.cacheOnDisk,
       gpuCacheShare: gpu?.cacheShare,
-      cacheBuffers: gpu && !gpu.cpuAttention ? CACHE_BUFFERS : undefined,
+      cacheBuffers: gpu && gpu.hostShare < 1 ? CACHE_BUFFERS : undefined,
       activationShare: memory.activationsOnDisk,
       activationsMove: gpu?.activationsMove,
       tokenBytes: decoder.hiddenSize * 4,
@@ -213,12 +213,13 @@ class BlockMemory {
   }
 
   /** Pages of a row of so many tokens, of which the model may have fewer, on each tier. */
-  rowPages(tokens: number, gpuShare = this.gpu?.cacheShare): PagePlacement {
+  rowPages(tokens: number, gpuShare = this.gpu?.cacheShare, attended?: number): PagePlacement {
     return placePages(Math.min(tokens, this.source.decoder.contextTokens), {
       pageTokens: PAGE_TOKENS,
       diskShare: this.settings.memory.cacheOnDisk,
       mostDiskPages: this.spill.pagesPerRow,
       gpuShare,
+      attendedShare: attended,
     });
   }
 
@@ -272,7 +273,7 @@ class BlockMemory {
     const tokens = Math.min(this.rowTokens, this.source.decoder.contextTokens);
     // Where the processor attends beside a GPU every row is provided for in full. The page where a prefix ends stands
     // beside those that begin as copies of it.
-    const sharing = !this.gpu || fetches(this.gpu);
+    const sharing = !this.gpu || !hostAttends(this.gpu);
     const sharedTokens = !sharing ? 0 : Math.min(expected?.sharedPrefixTokens ?? 0, tokens - 1);
     const rows = Math.max(1, Math.min(block.slots * block.rowsPerSlot, expected?.rows ?? Infinity));
     const { memory } = pagesOfRows(this.rowPages(this.rowTokens), rows, Math.floor(sharedTokens / PAGE_TOKENS));
@@ -294,7 +295,7 @@ class BlockMemory {
       rowPages: pagesOf(this.rowTokens, 1),
       minPages: pagesOf(MIN_ROW_TOKENS, share),
       seenPages: this.seenPages,
-      bufferPages: (gpuShare) => this.bufferPages(gpuShare),
+      bufferPages: (gpuShare) => this.bufferPages(gpuShare, attendedShare(gpuShare, gpu.hostShare)),
       maxPages: Math.max(
         pagesOf(contextTokens, share),
         pagesOf(Math.max(PROVIDED_ROW_TOKENS, this.rowTokens), share) * rows,
@@ -310,11 +311,11 @@ class BlockMemory {
     return Math.ceil((positions - 1) / PAGE_TOKENS) + 1;
   }
 
-  private bufferPages(gpuShare: number): BufferPages {
+  private bufferPages(gpuShare: number, attended: number): BufferPages {
     const { contextTokens, part } = this.source.decoder;
     const fetched = (tokens: number): number => {
-      const { memory, disk } = this.rowPages(tokens, gpuShare).pages;
-      return Math.min(memory + disk, this.seenPages);
+      const { pages, attendedPages = 0 } = this.rowPages(tokens, gpuShare, attended);
+      return Math.min(attendedPages - pages.gpu, this.seenPages);
     };
     const longest = fetched(contextTokens);
     if (longest === 0) return { least: 0, most: 0 };

@@ -4,7 +4,7 @@ import { loadAddon } from '../../bindings/loadAddon.js';
 import type { LayerRange } from '../../model/partOf.js';
 import type { DiskCache } from '../memory/PagePool.js';
 import { ENGINE_OPTIONS, type IdentityOption } from './engineOptions.js';
-import { fetches } from './gpuMemory.js';
+import { fetches, hostAttends } from './gpuMemory.js';
 import type { Opened } from './Opened.js';
 import type { Numerics } from './settings.js';
 import type { RequestedOptions } from './validateOptions.js';
@@ -56,10 +56,10 @@ export interface GpuIdentity {
   /** Of each row's KV cache what the GPU attends to; the processor attends to the rest. */
   readonly cacheShare: number;
   /**
-   * What of the rest is on disk, if anything: over pages in memory prompts attend on the GPU, over those on the
-   * processor.
+   * What is on disk, if anything: over pages in memory prompts attend on the GPU, over those on the processor. `behind`
+   * is the share on the GPU, where more than that comes to it.
    */
-  readonly cacheOnDisk?: { readonly share: number; readonly mostPagesPerRow: number };
+  readonly cacheOnDisk?: { readonly share: number; readonly mostPagesPerRow: number; readonly behind?: number };
 }
 
 /** What an identity is made of. */
@@ -71,7 +71,7 @@ export interface IdentityFacts extends Numerics {
   readonly gpu?:
     | (Pick<GpuIdentity, 'products' | 'cacheShare'> & {
         readonly facts: Pick<GpuFacts, 'name' | 'computeCapability'>;
-        readonly diskCache: Pick<DiskCache, 'share' | 'mostPerRow'>;
+        readonly diskCache: Pick<DiskCache, 'share' | 'mostPerRow'> & { readonly behind?: number };
       })
     | undefined;
 }
@@ -103,14 +103,16 @@ function identityOfGpu({
   facts: { name, computeCapability },
   products,
   cacheShare,
-  diskCache: { share, mostPerRow },
+  diskCache: { share, mostPerRow, behind },
 }: NonNullable<IdentityFacts['gpu']>): GpuIdentity {
   return {
     name,
     computeCapability,
     products,
     cacheShare,
-    ...(share > 0 && { cacheOnDisk: { share, mostPagesPerRow: mostPerRow } }),
+    ...(share > 0 && {
+      cacheOnDisk: { share, mostPagesPerRow: mostPerRow, ...(behind !== undefined && { behind }) },
+    }),
   };
 }
 
@@ -136,9 +138,10 @@ export function identityOf(
         facts,
         products: runtime.gpuProducts,
         // Pages that come to the GPU are as good as there.
-        ...(fetches(gpu)
-          ? { cacheShare: 1, diskCache: { share: 0, mostPerRow: 0 } }
-          : { cacheShare: gpu.cacheShare, diskCache: cache.disk }),
+        cacheShare: gpu.attendedShare,
+        diskCache: hostAttends(gpu)
+          ? { ...cache.disk, ...(fetches(gpu) && { behind: gpu.cacheShare }) }
+          : { share: 0, mostPerRow: 0 },
       },
   });
 }

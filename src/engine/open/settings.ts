@@ -7,7 +7,7 @@ import { formatBytes, parseBytes } from '../../units.js';
 import { defaultDiskFolder } from './diskFolder.js';
 import { OPTION_TABLE } from './engineOptions.js';
 import { gpuBytes, NO_GPU, requireGpu } from './gpuBudget.js';
-import { BLOCK_LIMITS } from '../../plan/Policy.js';
+import { BLOCK_LIMITS, hostShare } from '../../plan/Policy.js';
 import type { TierShares } from '../../plan/Placement.js';
 import type { ScheduleName } from '../schedules/blockSchedules.js';
 
@@ -67,8 +67,8 @@ export interface GpuSettings {
   readonly cacheShare: number | undefined;
   /** Hidden states leave it between two layers. */
   readonly activationsMove: boolean;
-  /** The processor attends to what of the cache is not there; else that comes to the GPU. */
-  readonly cpuAttention: boolean;
+  /** Of what of the cache is not there, the share that the processor attends to; the rest comes to the GPU. */
+  readonly hostShare: number;
 }
 
 /** Rows of a batch where nobody says otherwise. */
@@ -86,9 +86,10 @@ export function settle(options: EngineOptions, machine: MachineFacts): Settings 
   const onGpu = gpuMemory(options, machine);
   const products = gpuProducts(options, onGpu);
   const { cpuAttention = OPTION_TABLE.cpuAttention.default } = options;
-  if (!cpuAttention && onGpu === 0)
+  const byHost = hostShare({ cpuAttention });
+  if (byHost < 1 && onGpu === 0)
     throw new UsageError(
-      'cpuAttention: found false without `gpuMemory`, expected true: without a GPU the processor attends to everything',
+      `cpuAttention: found ${cpuAttention} without \`gpuMemory\`, expected true: without a GPU the processor attends to everything`,
     );
   const [weights, cache, activations] = (['weights', 'cache', 'activations'] as const).map((name) =>
     shares(name, options[name], onGpu > 0),
@@ -98,7 +99,7 @@ export function settle(options: EngineOptions, machine: MachineFacts): Settings 
     block,
     memory: {
       cpuMemory: options.cpuMemory === undefined ? undefined : parseBytes(options.cpuMemory, 'cpuMemory'),
-      gpu: onGpu > 0 ? gpuSettings(onGpu, products, cpuAttention, { weights, cache, activations }) : undefined,
+      gpu: onGpu > 0 ? gpuSettings(onGpu, products, byHost, { weights, cache, activations }) : undefined,
       weightShare: weights && (weights.cpu + weights.disk > 0 ? weights.cpu / (weights.cpu + weights.disk) : 1),
       cacheOnDisk: cache?.disk ?? 0,
       activationsOnDisk: activations?.disk ?? 0,
@@ -185,7 +186,7 @@ type Shares = { readonly [Name in 'weights' | 'cache' | 'activations']: TierShar
 function gpuSettings(
   capBytes: number,
   products: GpuProducts,
-  cpuAttention: boolean,
+  byHost: number,
   { weights, cache, activations }: Shares,
 ): GpuSettings {
   if (activations && activations.gpu > 0 && activations.gpu < 1) {
@@ -200,7 +201,7 @@ function gpuSettings(
     weightShare: weights?.gpu,
     cacheShare: cache?.gpu,
     activationsMove: activations?.gpu === 0,
-    cpuAttention,
+    hostShare: byHost,
   };
 }
 

@@ -3,7 +3,7 @@ import { least } from '../grid/pageCounts.js';
 import type { BeginMessage } from './PeerMessage.js';
 import type { DecoderSpec } from '../../model/DecoderSpec.js';
 import type { LayerShare } from '../../model/shareOf.js';
-import { fetches } from '../open/gpuMemory.js';
+import { fetches, mostElsewhere } from '../open/gpuMemory.js';
 import type { Opened } from '../open/Opened.js';
 import { layerBounds } from '../grid/Square.js';
 
@@ -96,7 +96,7 @@ export function peerFacts(
       diskShare: cache.disk.share,
       mostDiskPages: cache.disk.mostPerRow,
       ...(gpu && { gpuShare: gpu.cacheShare }),
-      ...(gpu && fetches(gpu) && { mostFetchedPages: gpu.options.cacheBufferPages }),
+      ...(gpu && fetches(gpu) && { mostFetchedPages: mostElsewhere(gpu, gpu.options.cacheBufferPages) }),
     },
     // On a GPU and with a cache on disk rows share nothing yet.
     sharesPages: !gpu && cache.disk.share === 0,

@@ -21,7 +21,7 @@ import { layerBounds, type Grid } from '../grid/Square.js';
 import type { Movement } from '../memory/movement.js';
 import type { PagePool } from '../memory/PagePool.js';
 import { deviceOf, movementOf, placementOf, poolOf, type Opened } from '../open/Opened.js';
-import { fetches } from '../open/gpuMemory.js';
+import { hostAttends } from '../open/gpuMemory.js';
 import { resultIdentityKey, type ResultIdentity } from '../open/resultIdentity.js';
 import { beginOf, acceptBegin, peerFacts } from '../peers/begin.js';
 import { checkLayers, checkPeers } from '../peers/checkPeers.js';
@@ -279,7 +279,7 @@ export class EngineRuns {
       ...this.setup(options, recorder),
       schedule,
       // Not beside a GPU with pages on disk, which attends to those in memory alone: shared ones are there.
-      sharePrefixes: sharePrefixes && !(gpu && !fetches(gpu) && this.pool.disk.share > 0),
+      sharePrefixes: sharePrefixes && !(gpu && hostAttends(gpu) && this.pool.disk.share > 0),
       feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot + ahead.rows, ahead.bytes),
       mostRows,
       ...(peers && { peers, begin: beginOf(this.peerFacts), microBatches, joined }),

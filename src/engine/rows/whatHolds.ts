@@ -4,5 +4,5 @@ import type { RowLimit } from '../memory/PagePool.js';
 export function whatHolds({ tokens, by }: RowLimit): string {
   return by === 'pages'
     ? `all the KV cache there is holds ${tokens}: give more memory`
-    : `a buffer for pages of the KV cache that come to the GPU holds those of ${tokens} (cpuAttention: false): give a larger rowTokens, more gpuMemory`;
+    : `a buffer for pages of the KV cache that come to the GPU holds those of ${tokens} (cpuAttention: false or a share): give a larger rowTokens, more gpuMemory`;
 }

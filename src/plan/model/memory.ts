@@ -1,7 +1,7 @@
 import { sum } from '../Affine.js';
 import type { BlockSetting, MemoryTerm } from '../CostModel.js';
 import type { PlacementVector } from '../Placement.js';
-import { refillsAtOnce, slotsOf, tokensPerSquareOf } from '../Policy.js';
+import { hostShare, refillsAtOnce, slotsOf, tokensPerSquareOf } from '../Policy.js';
 import type { Sizes } from './sizes.js';
 import { matmulKind } from './matmulKinds.js';
 import { workingMemory } from './workingMemory.js';
@@ -150,7 +150,8 @@ function withGpu(
   const store = w * l + globalWeightBytes;
   const tails = spills ? liveRows * pageBytes : 0;
   // What all rows begin with is never on disk: where pages come to the GPU rows share it, in the host's memory.
-  const sharedInHost = block.cpuAttention ? 0 : sharedPages * pageBytes;
+  const byHost = hostShare(block);
+  const sharedInHost = byHost > 0 ? 0 : sharedPages * pageBytes;
   // Values are 16-bit on the GPU; the native runtime's of the CPU are 32-bit.
   const working = (scratchBytes + activationBytes * (slots > 1 ? 2 : 1)) / 2;
   const halves =
@@ -163,7 +164,7 @@ function withGpu(
     cg: cache,
     hg: hidden,
   };
-  const moved = block.cpuAttention ? [0] : [staging, leastStaging];
+  const moved = byHost === 1 ? [0] : [(1 - byHost) * staging, (1 - byHost) * leastStaging];
   return [
     ...moved.map((bytes) => ({
       tier: 'gpu' as const,

@@ -1,6 +1,7 @@
 import { sum, times, type Affine } from '../Affine.js';
 import type { BlockSetting } from '../CostModel.js';
 import type { PlacementShares } from '../Placement.js';
+import { hostShare } from '../Policy.js';
 import { type Corrections, computeFactor } from '../corrections.js';
 import { PAGE_TOKENS } from '../reserves.js';
 import { diskRates, linkRates } from './transferRates.js';
@@ -41,7 +42,7 @@ export function computeSettings({ hardware, shape, block }: BlockSetting): {
 
 /** Whether the processor attends to some of the cache beside a GPU: on a queue of its own. */
 export function hostAttends({ hardware, block }: BlockSetting, { cache }: PlacementShares): boolean {
-  return hardware.gpu !== undefined && hardware.memory.gpuBytes > 0 && block.cpuAttention && cache.gpu < 1;
+  return hardware.gpu !== undefined && hardware.memory.gpuBytes > 0 && hostShare(block) > 0 && cache.gpu < 1;
 }
 
 /**
@@ -69,13 +70,15 @@ export function layerQueues(
   const { gpu, cpu } = computeSettings(setting);
   const { layerWeightBytes: w, tokenCacheBytes, tokenActivationBytes } = sizes;
   const tokens = load.promptTokens + load.decodeRows;
-  // Pages that come to a GPU come and go wholly, those that all rows share once for each square.
-  const whole = gpu !== undefined && !block.cpuAttention;
+  // Pages that come to a GPU come and go wholly, those that all rows share once for each square. Where the processor
+  // attends to a row's last pages, those with new tokens are among them.
+  const byHost = gpu ? hostShare(block) : 0;
   const { sharedPrefixTokens = 0 } = setting.workload;
-  const begun = whole ? (load.decodeRows * PAGE_TOKENS) / 2 + (load.sharedKeys > 0 ? sharedPrefixTokens : 0) : 0;
-  const context = squares * (load.contextTokens + begun) * tokenCacheBytes;
+  const shared = gpu && byHost < 1 && load.sharedKeys > 0 ? sharedPrefixTokens : 0;
+  const begun = gpu && byHost === 0 ? load.decodeRows : 0;
+  const context = squares * (load.contextTokens + shared + (begun * PAGE_TOKENS) / 2) * tokenCacheBytes;
   const fresh = squares * tokens * tokenCacheBytes;
-  const stored = fresh + (whole ? squares * load.decodeRows * (PAGE_TOKENS - 1) * tokenCacheBytes : 0);
+  const stored = fresh + squares * begun * (PAGE_TOKENS - 1) * tokenCacheBytes;
   // The first layer's input is embedded, the last one's output sampled, where computing happens.
   const hidden = (squares * tokens * tokenActivationBytes * (shape.layers - 1)) / shape.layers;
 
@@ -127,20 +130,20 @@ export function layerQueues(
   }
   const floats = dequantiseSeconds(gpu, squares * tokens);
   const dequantise = floats.project + floats.finish;
-  const host = block.cpuAttention;
   // The processor attends to pages that rows share for each of them anew.
   const sharedKeys = load.sharedKeys * (load.decodeRows / Math.max(1, tokens));
+  const elsewhere = (each: number): Affine => (each === 0 ? {} : { cc: each, cn: each });
   const onCpu = squares * hostAttentionSeconds(cpu, links, load.decodeKeys + sharedKeys, load.decodeRows);
-  const gpuCompute: Affine = host
-    ? { constant: squares * perSquare + dequantise, cg: attend }
-    : { constant: squares * perSquare + dequantise, cg: attend, cc: attend, cn: attend };
-  const cpuCompute: Affine = host ? { cc: onCpu, cn: onCpu } : {};
+  const gpuCompute: Affine = {
+    constant: squares * perSquare + dequantise,
+    cg: attend,
+    ...elsewhere((1 - byHost) * attend),
+  };
+  const cpuCompute = elsewhere(byHost * onCpu);
   // With attention on the CPU, queries (with the new keys and values) go down and outputs come up.
-  const outputs = host ? squares * load.decodeRows * shape.heads * shape.headDim * 2 : 0;
-  const up: Affine = sum(
-    { wc: w, wn: w, hc: hidden, hn: hidden },
-    host ? { cc: outputs, cn: outputs } : { cc: context, cn: context },
-  );
+  const outputs = byHost > 0 ? squares * load.decodeRows * shape.heads * shape.headDim * 2 : 0;
+  const weights = { wc: w, wn: w };
+  const up = sum(weights, { hc: hidden, hn: hidden }, elsewhere((1 - byHost) * context + outputs));
   const down: Affine = { cc: stored + outputs, cn: stored + outputs, hc: hidden, hn: hidden };
   const link = linkRates(hardware);
   const queues = {
@@ -156,6 +159,10 @@ export function layerQueues(
       gpuCompute,
       // While the CPU attends for one batch the GPU computes others: a batch's own layer is both, one after the other.
       times(1 / squares, sum(gpuCompute, cpuCompute)),
+      // What of the cache comes waits while the layer's weights cross the link, and the CPU for what it attends to then.
+      ...(byHost > 0 && byHost < 1
+        ? [gpuCompute, cpuCompute].map((each) => sum(times(1 / link.up, weights), each))
+        : []),
       // Tasks are started while those before them run: a layer takes no longer for it, unless its work is less.
       { constant: squares * tasks },
       queues['host-to-device'],

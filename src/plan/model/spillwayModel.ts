@@ -4,7 +4,7 @@ import type { PlacementVariable, PlacementVector } from '../Placement.js';
 import { memoryTerms, overlapBytes, type Charges } from './memory.js';
 import { layerQueues } from './queues.js';
 import { sizesOf } from './sizes.js';
-import { slotsOf } from '../Policy.js';
+import { hostShare, slotsOf } from '../Policy.js';
 import { mergeClasses, rowsOf, countSweeps, type SweepClass } from './countSweeps.js';
 
 /**
@@ -77,7 +77,7 @@ const plain = new WeakMap<BlockSetting, BlockSetting>();
 
 function asShared(setting: BlockSetting, { spills }: Charges): BlockSetting {
   const { sharedPrefixTokens = 0 } = setting.workload;
-  if (sharedPrefixTokens === 0 || setting.hardware.memory.gpuBytes === 0 || !spills || !setting.block.cpuAttention)
+  if (sharedPrefixTokens === 0 || setting.hardware.memory.gpuBytes === 0 || !spills || hostShare(setting.block) === 0)
     return setting;
   let without = plain.get(setting);
   if (!without)

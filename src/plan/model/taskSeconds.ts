@@ -2,7 +2,7 @@ import type { BlockSetting } from '../CostModel.js';
 import { computeFactor } from '../corrections.js';
 import { mayBeSampled } from '../../engine/grid/Square.js';
 import type { PlacementShares } from '../Placement.js';
-import { slotsOf } from '../Policy.js';
+import { hostShare, slotsOf } from '../Policy.js';
 import {
   decodeAttentionSeconds,
   dequantiseSeconds,
@@ -74,7 +74,7 @@ function taskParts(
   };
   const on = gpu ?? cpu;
   const slots = slotsOf(setting.block);
-  const onCpu = gpu && setting.block.cpuAttention ? 1 - placement.cache.gpu : 0;
+  const onCpu = gpu ? hostShare(setting.block) * (1 - placement.cache.gpu) : 0;
   const alone = (seconds: number): { readonly on: number; readonly host: number } => ({ on: seconds, host: 0 });
   return ({ name, part, queue, bytes, batch }) => {
     if (name === 'load_cache' && queue === 'disk-read') return alone(bytes / disk.readPages);

@@ -18,7 +18,8 @@ export interface SearchSpace {
   readonly mostBatches: number;
   readonly compressWeights: readonly Compression[];
   readonly compressCache: readonly Compression[];
-  readonly cpuAttention: readonly boolean[];
+  /** With both of true and false, shares between them are tried, too. */
+  readonly cpuAttention: readonly (boolean | number)[];
   readonly tokensPerSquare?: number | undefined;
   readonly threads?: number | undefined;
   /** Blocks that take longer are none. Default: any. */
@@ -49,6 +50,10 @@ const COARSE = 4;
 const FINEST = 3;
 /** From how many of these the search goes on to their neighbours. */
 const STARTS = 3;
+/** Shares of the cache beside a GPU that are tried for the processor to attend to, while the rest comes to the GPU. */
+const HOST_SHARES = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
+/** What such a share has to gain: no GPU has been seen to do both at once yet, as the model expects. */
+const WORTH_SHARING = 1.1;
 
 /**
  * The best policy of a space (FlexGen, section 4.3): a linear program gives the placement for a block. Block sizes are
@@ -98,12 +103,9 @@ export function searchPolicy(
 
   /** The sizes between the best one's neighbours: memory may hold 13 rows' cache where it does not hold 16's. */
   const refine = (): void => {
-    const winner = found.reduce<RankedPolicy | undefined>(
-      (a, b) => (a && a.at.tokensPerSecond >= b.at.tokensPerSecond ? a : b),
-      undefined,
-    );
+    const winner = fastest(found);
     if (winner === undefined || space.batchSizes !== undefined) return;
-    const { weights: _weights, cache: _cache, activations: _activations, ...block } = winner.policy;
+    const block = blockOf(winner.policy);
     // A bound on latency may lie anywhere between two sizes of the grid.
     const reach = space.maxLatencySeconds === undefined ? FINEST : Math.max(FINEST, Math.floor(block.batchSize / 8));
     const most = Math.min(space.mostBatchSize, block.batchSize + reach);
@@ -140,9 +142,41 @@ export function searchPolicy(
       if (kept) found.push(kept);
     }
   }
+  const plain = best;
+  if (sharesAttention(space, base)) {
+    for (const cpuAttention of [true, false]) {
+      const winner = fastest(
+        found.filter(({ policy }) => policy.cpuAttention === cpuAttention && policy.cache.gpu < 1),
+      );
+      for (const share of winner ? HOST_SHARES : [])
+        if (winner) solve({ ...blockOf(winner.policy), cpuAttention: share }, best);
+    }
+  }
   refine();
-  found.sort((a, b) => b.at.tokensPerSecond - a.at.tokensPerSecond || rows(a) - rows(b));
-  return { ranked: found, ...counts, leastLatencySeconds: bound.least() };
+  const ranked = found.filter(
+    ({ policy, at }) => space.cpuAttention.includes(policy.cpuAttention) || at.tokensPerSecond > WORTH_SHARING * plain,
+  );
+  ranked.sort((a, b) => b.at.tokensPerSecond - a.at.tokensPerSecond || rows(a) - rows(b));
+  return { ranked, ...counts, leastLatencySeconds: bound.least() };
+}
+
+/**
+ * Whether both ways of attention are open, so that shares between them are. Not where rows begin alike: those of
+ * different lengths could share only what the same one attends to.
+ */
+function sharesAttention({ cpuAttention }: SearchSpace, { workload }: Pick<BlockSetting, 'workload'>): boolean {
+  return cpuAttention.includes(true) && cpuAttention.includes(false) && (workload.sharedPrefixTokens ?? 0) === 0;
+}
+
+function fastest(found: readonly RankedPolicy[]): RankedPolicy | undefined {
+  return found.reduce<RankedPolicy | undefined>(
+    (a, b) => (a && a.at.tokensPerSecond >= b.at.tokensPerSecond ? a : b),
+    undefined,
+  );
+}
+
+function blockOf({ weights: _weights, cache: _cache, activations: _activations, ...block }: Policy): BlockChoice {
+  return block;
 }
 
 /** A bound on a block's latency. */

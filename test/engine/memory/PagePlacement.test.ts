@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { longestRow, stagedPages } from '../../../src/engine/memory/PagePlacement.js';
+import { longestRow, placePages, stagedPages } from '../../../src/engine/memory/PagePlacement.js';
 
 const range = (
   firstPosition: number,
@@ -57,4 +57,43 @@ test('where pages come to a GPU the longest row is one that a buffer there holds
   const capacity = { gpu: 100, memory: 100, disk: 0 };
   expect(longestRow(capacity, rules)).toBe(4 * 200);
   expect(longestRow(capacity, { ...rules, mostFetchedPages: 30 })).toBe(4 * (30 + 31));
+  expect(longestRow(capacity, { ...rules, mostElsewherePages: 30 })).toBe(4 * (30 + 31));
+  // Of pages elsewhere half come: 30 of 60, beside as many that are there.
+  expect(longestRow(capacity, { ...rules, attendedShare: 0.75, mostFetchedPages: 30 })).toBe(4 * 121);
+});
+
+describe('where the processor and a GPU share attention', () => {
+  const shares = fc.record({
+    gpu: fc.double({ min: 0, max: 1, noNaN: true }),
+    host: fc.double({ min: 0, max: 1, noNaN: true }),
+    disk: fc.constantFrom(0, 0.2, 0.5),
+  });
+
+  test('a row has the same pages everywhere, and the GPU attends to its share of them, those that are there at least', () => {
+    fc.assert(
+      fc.property(shares, fc.integer({ min: 1, max: 500 }), ({ gpu, host, disk }, positions) => {
+        const gpuShare = Math.min(gpu, 1 - disk);
+        const rules = { pageTokens: 4, gpuShare, diskShare: disk, mostDiskPages: 50 };
+        const attendedShare = 1 - host * (1 - gpuShare);
+        const plain = placePages(positions, rules);
+        const { pages, attendedPages = NaN } = placePages(positions, { ...rules, attendedShare });
+        expect(plain.attendedPages).toBeUndefined();
+        expect(pages).toEqual(plain.pages);
+        const all = pages.gpu + pages.memory + pages.disk;
+        expect(attendedPages).toBeGreaterThanOrEqual(pages.gpu);
+        expect(attendedPages).toBeLessThanOrEqual(all);
+        expect(Math.abs(attendedPages - all * attendedShare)).toBeLessThanOrEqual(1.5);
+        if (disk === 0)
+          expect(placePages(positions, { ...rules, gpuShare: attendedShare }).pages.gpu).toBe(attendedPages);
+      }),
+    );
+  });
+
+  test('what rows share counts as attended to from the first page', () => {
+    const row = placePages(40, { pageTokens: 4, gpuShare: 0.2, diskShare: 0, mostDiskPages: 0, attendedShare: 0.6 });
+    expect(row.attendedPages).toBe(6);
+    expect(row.without(4).attendedPages).toBe(2);
+    expect(row.without(8).attendedPages).toBe(0);
+    expect(row.behind(3).attendedPages).toBe(6);
+  });
 });

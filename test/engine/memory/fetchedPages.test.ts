@@ -18,6 +18,18 @@ test('what was there before comes, what is new in goes back, wholly; what is on 
   expect(fetchedPages([[range(0, 6, 8), pages]], rules, 0)).toEqual({ loads: 1, stores: 3, groups: 1 });
 });
 
+test('behind the pages that a GPU attends to none comes, and none goes back', () => {
+  const pages = { entries: [101, 3, -2, 5], tail: 5, attendedPages: 2 };
+  expect(fetchedPages([[range(0, 0, 3), pages]], rules, 0)).toEqual({ loads: 0, stores: 0, groups: 1 });
+  expect(fetchedPages([[range(0, 4, 6), pages]], rules, 0)).toEqual({ loads: 0, stores: 1, groups: 1 });
+  expect(fetchedPages([[range(0, 9, 1), pages]], rules, 0)).toEqual({ loads: 1, stores: 0, groups: 1 });
+  expect(fetchedPages([[range(0, 9, 1), { ...pages, attendedPages: 0 }]], rules, 0)).toEqual({
+    loads: 0,
+    stores: 0,
+    groups: 1,
+  });
+});
+
 test('pages that no token sees stay where they are', () => {
   const pages = { entries: [1, 2, 3, 4], tail: -1 };
   expect(fetchedPages([[range(0, 13, 1), pages]], rules, 5)).toEqual({ loads: 2, stores: 1, groups: 1 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { pagedMovement, type PagedBytes } from '../../../src/engine/memory/pagedMovement.js';
 import type { PageTable } from '../../../src/engine/grid/PageTable.js';
+import type { PageLookup } from '../../../src/engine/memory/movement.js';
 
 const BYTES: PagedBytes = {
   streamedBytes: [4096, 8192, 0],
@@ -84,6 +85,26 @@ describe('pagedMovement', () => {
       expect(fetching.storeCache(square(0, [0, 7, 5]), pagesOf)).toEqual([
         [{ ...down(2 * 12_000)[0], hops: write(2 * 12_288)[0] }],
       ]);
+    });
+
+    test('or of the first pages, while those behind are read and written for the processor', () => {
+      const fetching = pagedMovement({
+        ...BYTES,
+        gpu: { fromDisk: [] },
+        fetch: { firstGpuPage: 4, pageBytes: 12_000 },
+      });
+      const attending =
+        (attendedPages: number): PageLookup =>
+        (row) => {
+          const table = pagesOf(row);
+          return table && { ...table, attendedPages };
+        };
+      const last = (): ReturnType<typeof square> => square(0, [0, 12, 1]);
+      const hop = read(2 * 12_288)[0];
+      expect(fetching.loadCache(last(), pagesOf)).toEqual([[{ ...up(3 * 12_000)[0], hops: hop }]]);
+      expect(fetching.loadCache(last(), attending(1))).toEqual([[{ ...up(12_000)[0], hops: hop }]]);
+      expect(fetching.loadCache(last(), attending(0))).toEqual(read(2 * 12_288));
+      expect(fetching.storeCache(square(0, [0, 7, 5]), attending(1))).toEqual(write(2 * 12_288));
     });
 
     test('hidden states that leave it cross the link whole, and those beyond the resident ones go to disk', () => {

@@ -18,6 +18,8 @@ interface Setup {
   readonly gpu: number;
   readonly gpuShare: number;
   readonly diskShare: number;
+  /** As in `CacheRules`. */
+  readonly attendedShare?: number | undefined;
   /** Rows that may wait. Default: all. */
   readonly ahead?: number;
   /** Rows come in whenever there is a place. Default true. */
@@ -73,10 +75,15 @@ const setups = fc
     gpu: fc.integer({ min: 0, max: 200 }),
     gpuShare: fc.constantFrom(0, 0, 0.4, 1),
     diskShare: fc.constantFrom(0, 0, 0.5, 1),
+    attendedShare: fc.constantFrom(undefined, undefined, 0.3, 0.7),
     ahead: fc.integer({ min: 1, max: 20 }),
     staggered: fc.boolean(),
   })
-  .map((setup) => ({ ...setup, diskShare: Math.min(setup.diskShare, 1 - setup.gpuShare) }));
+  .map((setup) => ({
+    ...setup,
+    diskShare: Math.min(setup.diskShare, 1 - setup.gpuShare),
+    attendedShare: setup.attendedShare && Math.max(setup.attendedShare, setup.gpuShare),
+  }));
 /**
  * One beginning, and hardly more memory than the longest row takes: who comes in counts on what others will give back.
  */
@@ -149,13 +156,13 @@ class CheckedPool {
     private readonly setup: Setup,
     prompts: readonly Prompt[],
   ) {
-    const { memory, gpu, gpuShare, diskShare, staggered = true } = setup;
-    this.rules = { pageTokens: PAGE, gpuShare, diskShare, mostDiskPages: 20 };
+    const { memory, gpu, gpuShare, diskShare, attendedShare, staggered = true } = setup;
+    this.rules = { pageTokens: PAGE, gpuShare, diskShare, mostDiskPages: 20, attendedShare };
     this.pool = new PagePool(
       memory,
       PAGE,
       { pages: 400, share: diskShare, mostPerRow: 20 },
-      { pages: gpu, share: gpuShare },
+      { pages: gpu, share: gpuShare, attendedShare },
     );
     // Rows that dawdle are no schedule's that promises steady sweeps: each counts in full.
     this.steady = prompts.every(({ chunk, pauses }) => chunk === STEADY.chunk && pauses === 0);
@@ -455,5 +462,18 @@ describe('rows that share pages', () => {
     expect(other?.slice(0, 18)).toEqual(one?.slice(0, 18));
     expect(other?.[18]).toBeGreaterThanOrEqual(200);
     expect(one?.[18]).toBeLessThan(200);
+    // Of the same tier, but from the 19th page on the GPU attends to one of them and the processor to the other.
+    const attending = new CheckedPool({ memory: 200, gpu: 0, gpuShare: 0, diskShare: 0, attendedShare: 0.5 }, [
+      row(0, 3, ''),
+      row(1, 35, ''),
+      row(2, 3, ''),
+    ]);
+    while (attending.live.filter((each) => each.row !== undefined).length < 3) attending.sweep();
+    const [short, long, alike] = [0, 1, 2].map(
+      (index) => attending.live.find((each) => each.row === index)?.pages.entries ?? [],
+    );
+    expect(long?.slice(0, 18)).toEqual(short?.slice(0, 18));
+    expect(long?.[18]).not.toBe(short?.[18]);
+    expect(alike?.slice(0, 34)).toEqual(short?.slice(0, 34));
   });
 });

@@ -154,7 +154,7 @@ const tierDemand = (capBytes: number, more: Partial<GpuTierDemand['settings']> =
     weightShare: undefined,
     cacheShare: undefined,
     activationsMove: false,
-    cpuAttention: true,
+    hostShare: 1,
     ...more,
   },
   measure,
@@ -200,22 +200,22 @@ describe('gpuTier', () => {
   test('has two buffers for pages that come to it, unless all of the cache is there', () => {
     const buffered = { cacheBuffers: 2, cacheBufferPages: 8 };
     const bytes = (2 * 8 * PAGE) / LAYERS;
-    expect(gpuTier(tierDemand(WHOLE + 12 * PAGE, { cpuAttention: false }))).toMatchObject({
+    expect(gpuTier(tierDemand(WHOLE + 12 * PAGE, { hostShare: 0 }))).toMatchObject({
       cacheShare: 1,
       options: { cacheBuffers: 0, cacheBufferPages: 0 },
     });
-    const half = gpuTier(tierDemand(WHOLE + 12 * PAGE + bytes, { cpuAttention: false, cacheShare: 0.5 }));
+    const half = gpuTier(tierDemand(WHOLE + 12 * PAGE + bytes, { hostShare: 0, cacheShare: 0.5 }));
     expect(half).toMatchObject({ cacheShare: 0.5, fixedBytes: WHOLE + bytes, options: { ...buffered, pages: 12 } });
     // Room for one page a row: what the buffers take is less cache there.
-    const little = gpuTier(tierDemand(WHOLE + 3 * PAGE + bytes, { cpuAttention: false }));
+    const little = gpuTier(tierDemand(WHOLE + 3 * PAGE + bytes, { hostShare: 0 }));
     expect(little).toMatchObject({ cacheShare: 0.25, fixedBytes: WHOLE + bytes, options: buffered });
-    expect(() =>
-      gpuTier(tierDemand(WHOLE + bytes - 1, { cpuAttention: false, cacheShare: 0, weightShare: 1 })),
-    ).toThrow('gpu memory is capped');
+    expect(() => gpuTier(tierDemand(WHOLE + bytes - 1, { hostShare: 0, cacheShare: 0, weightShare: 1 }))).toThrow(
+      'gpu memory is capped',
+    );
   });
 
   test('a share that leaves no page of any row elsewhere is all of the cache, without buffers', () => {
-    const demand = tierDemand(WHOLE + 12 * PAGE, { cpuAttention: false, cacheShare: 0.9 });
+    const demand = tierDemand(WHOLE + 12 * PAGE, { hostShare: 0, cacheShare: 0.9 });
     expect(gpuTier({ ...demand, bufferPages: () => NO_BUFFERS })).toMatchObject({
       cacheShare: 1,
       fixedBytes: WHOLE,
@@ -228,14 +228,14 @@ describe('gpuTier', () => {
     const bufferPages: GpuTierDemand['bufferPages'] = (share) => ({ least: pagesOf(share), most: pagesOf(share) });
     const bytes = (share: number): number => (2 * pagesOf(share) * PAGE) / LAYERS;
     const capBytes = WHOLE + 6 * PAGE + bytes(0.5);
-    expect(gpuTier({ ...tierDemand(capBytes, { cpuAttention: false }), bufferPages })).toMatchObject({
+    expect(gpuTier({ ...tierDemand(capBytes, { hostShare: 0 }), bufferPages })).toMatchObject({
       cacheShare: 0.5,
       fixedBytes: WHOLE + bytes(0.5),
       options: { buffers: 0, cacheBuffers: 2, cacheBufferPages: 4, pages: 6 },
     });
     // Not even a buffer for none of the cache fits beside all weights.
     const { options, fixedBytes, cacheShare } = gpuTier({
-      ...tierDemand(WHOLE + bytes(0) - 1, { cpuAttention: false }),
+      ...tierDemand(WHOLE + bytes(0) - 1, { hostShare: 0 }),
       bufferPages,
     });
     expect({ cacheShare, ...options }).toMatchObject({
@@ -251,7 +251,7 @@ describe('gpuTier', () => {
 
   test('a refusal names the least that works, with the buffers that it takes', () => {
     for (const more of [{}, { weightShare: 0.5 }, { weightShare: 1 }, { cacheShare: 0.5 }]) {
-      const open = (capBytes: number): unknown => gpuTier(tierDemand(capBytes, { cpuAttention: false, ...more }));
+      const open = (capBytes: number): unknown => gpuTier(tierDemand(capBytes, { hostShare: 0, ...more }));
       let needed = 0;
       try {
         open(100);
@@ -268,7 +268,7 @@ describe('gpuTier', () => {
   test('buffers grow to what the longest row needs, by what a full block leaves over', () => {
     const growing = (capBytes: number, cacheShare: number): ReturnType<typeof gpuTier> =>
       gpuTier({
-        ...tierDemand(capBytes, { cpuAttention: false, cacheShare }),
+        ...tierDemand(capBytes, { hostShare: 0, cacheShare }),
         bufferPages: () => ({ least: 8, most: 100 }),
         seenPages: 90,
       });

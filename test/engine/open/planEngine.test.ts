@@ -547,9 +547,9 @@ describe('with a GPU', () => {
       weightShare: expect.closeTo(0.375, 9) as unknown,
       activationsOnDisk: 0.25,
     });
-    expect(settled(options).memory.gpu?.cpuAttention).toBe(true);
+    expect(settled(options).memory.gpu?.hostShare).toBe(1);
     const fetching = await plannedHere({ policy: { ...policy, cpuAttention: false } }, () => Promise.resolve(there));
-    expect(settled(fetching.options).memory.gpu).toMatchObject({ cacheShare: 0.5, cpuAttention: false });
+    expect(settled(fetching.options).memory.gpu).toMatchObject({ cacheShare: 0.5, hostShare: 0 });
   });
 
   test('what cannot be is refused: no GPU, more than it has, contradictions, shares', () => {

@@ -145,13 +145,34 @@ describe('its table 3: attention on the GPU over a 4-bit cache in memory', () =>
     const workload = { promptTokens: 64, newTokens: 128, rows: 640 };
     const of = (compressCache: readonly ('none' | '4bit')[], cpuAttention: readonly boolean[]) =>
       choosePolicy({ hardware, shape: request.shape, workload, allow: { compressCache, cpuAttention } });
-    const [plain, compressed] = [of(['none'], [true, false]), of(['none', '4bit'], [false])];
+    const [plain, compressed] = [of(['none'], [true]), of(['none', '4bit'], [false])];
     expect(compressed.policy).toMatchObject({ cpuAttention: false, compressCache: '4bit' });
     // Beside a GPU that computes other batches meanwhile the processor is about as good.
-    expect(of(['none', '4bit'], [true, false]).predicted.tokensPerSecond).toBeLessThan(
+    expect(of(['none', '4bit'], [true]).predicted.tokensPerSecond).toBeLessThan(
       1.15 * compressed.predicted.tokensPerSecond,
     );
     expect(compressed.predicted.tokensPerSecond).toBeGreaterThan(1.5 * plain.predicted.tokensPerSecond);
     expect(compressed.predicted.fits).toBe(true);
+  });
+
+  test('a search lets the link and the processor share the cache where that is better than either by a tenth', () => {
+    const workload = { promptTokens: 64, newTokens: 128, rows: 640 };
+    const of = (cpuAttention: readonly (boolean | number)[], more = {}) =>
+      choosePolicy({
+        hardware,
+        shape: request.shape,
+        workload: { ...workload, ...more },
+        allow: { compressCache: ['none'], cpuAttention },
+      });
+    const [host, gpu, both] = [of([true]), of([false]), of([true, false])];
+    const alone = Math.max(host.predicted.tokensPerSecond, gpu.predicted.tokensPerSecond);
+    expect(both.predicted.tokensPerSecond).toBeGreaterThan(1.1 * alone);
+    const { cpuAttention, compressCache, cache } = both.policy;
+    expect({ compressCache, there: cache.gpu < 1 }).toEqual({ compressCache: 'none', there: true });
+    expect(cpuAttention).toBeGreaterThan(0);
+    expect(cpuAttention).toBeLessThan(1);
+    // A share that was asked for is kept; rows that begin alike get none that nobody asked for.
+    expect(of([0.3]).policy.cpuAttention).toBe(0.3);
+    expect(typeof of([true, false], { sharedPrefixTokens: 32 }).policy.cpuAttention).toBe('boolean');
   });
 });

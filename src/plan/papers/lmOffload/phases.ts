@@ -1,7 +1,7 @@
 import { sum, times, type Affine } from '../../Affine.js';
 import type { BlockSetting, PhaseCost } from '../../CostModel.js';
 import type { LmOffloadConstants } from '../../HardwareProfile.js';
-import { compressedBits, slotsOf } from '../../Policy.js';
+import { compressedBits, hostShare, slotsOf } from '../../Policy.js';
 import { dequantiseOnGpu, quantiseOnGpu } from './quantisation.js';
 
 /** The paper's symbols for one setting. */
@@ -17,7 +17,8 @@ export interface LmSymbols {
   readonly weightBytes: number;
   readonly cacheBytes: number;
   readonly compressed: { readonly weights: boolean; readonly cache: boolean };
-  readonly offloadAttention: boolean;
+  /** Of what of the cache is not on the GPU, the share that the CPU attends to; theirs is 0 or 1. */
+  readonly offloadAttention: number;
   readonly of: LmOffloadConstants;
 }
 
@@ -34,7 +35,7 @@ export function lmSymbols({ shape, workload, block }: BlockSetting, of: LmOffloa
     weightBytes: compressedBits(block.compressWeights, 16) / 8,
     cacheBytes: compressedBits(block.compressCache, 16) / 8,
     compressed: { weights: block.compressWeights !== 'none', cache: block.compressCache !== 'none' },
-    offloadAttention: block.cpuAttention,
+    offloadAttention: hostShare(block),
     of,
   };
 }
@@ -83,23 +84,22 @@ export function lmDecode(of: LmSymbols): PhaseCost {
   const old = 2 * (s + n / 2) * h1 * bls;
   const fresh = 2 * h1 * bls;
   const hidden = (2 * h1 * bls) / machine.ctogBytesPerSecond;
-  const loadCache = offloadAttention
-    ? {}
-    : offGpu((old * cacheBytes) / machine.ctogBytesPerSecond + (compressed.cache ? dequantiseOnGpu(old, machine) : 0));
-  const storeCache = offloadAttention
-    ? {}
-    : offGpu(
-        (fresh * cacheBytes) / machine.gtocBytesPerSecond + (compressed.cache ? quantiseOnGpu(fresh, machine) : 0),
-      );
+  const loadCache = offGpu(
+    (old * cacheBytes) / machine.ctogBytesPerSecond + (compressed.cache ? dequantiseOnGpu(old, machine) : 0),
+  );
+  const storeCache = offGpu(
+    (fresh * cacheBytes) / machine.gtocBytesPerSecond + (compressed.cache ? quantiseOnGpu(fresh, machine) : 0),
+  );
   const products = (2 * bls * weights) / (machine.gpuFlopsPerSecond * machine.gpuEfficiency);
   const onGpu = (4 * old) / (machine.gpuFlopsPerSecond * machine.gpuEfficiency);
   const onCpu = (2 * old) / machine.cpuAttentionBytesPerSecond;
-  const attention: Affine = offloadAttention ? { cg: onGpu, cc: onCpu, cn: onCpu } : { constant: onGpu };
+  const moved = 1 - offloadAttention;
+  const attention = sum({ cg: onGpu }, offGpu(offloadAttention * onCpu + moved * onGpu));
   const queues = {
     load_weight: loadWeight(of),
-    load_cache: loadCache,
+    load_cache: times(moved, loadCache),
     load_activation: times(hidden, { hc: 1, hn: 1 }),
-    store_cache: storeCache,
+    store_cache: times(moved, storeCache),
     store_activation: times(hidden, { hc: 1, hn: 1 }),
     compute: sum({ constant: products }, attention),
   };
