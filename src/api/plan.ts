@@ -22,6 +22,7 @@ export { planDocument, type PlanDocument } from '../plan/document/planDocument.j
 export type { Advice } from '../plan/document/advise.js';
 export type { Allowed, MemoryCaps, PlanRequest } from '../plan/PlanRequest.js';
 export { BLOCK_LIMITS, parsePolicy, type BlockChoice, type Compression, type Policy } from '../plan/Policy.js';
+export type { UnpredictedOptions } from '../plan/unpredicted.js';
 export { parseHardware, type HardwareProfile } from '../plan/HardwareProfile.js';
 export type { ModelShape } from '../plan/ModelShape.js';
 export type { Workload } from '../plan/Workload.js';

@@ -119,7 +119,7 @@ export function addPlan(program: Command, context: CommandContext): void {
   command.addOption(
     new Option(
       '--policy <file>',
-      'predict this policy (the object `policy` that --json prints) and search nothing (default: search)',
+      'predict this policy (the object `policy` that --json prints, and --stats of a run writes) and search nothing (default: search)',
     ).argParser(path),
   );
   command.addOption(new Option('--schedule <name>', '(default: the best)').choices(SCHEDULE_NAMES));
