@@ -60,5 +60,6 @@ export { readMachines } from '../profile/readMachines.js';
 export { simulatePipeline, type SimulatedPipeline, type SimulatePipelineOptions } from '../simulatePipeline.js';
 export { planCurves, type Curve, type PlanCurves } from '../plan/document/planCurves.js';
 export { parsePolicyDocument } from '../plan/Policy.js';
+export { repackedModelBytes, type RepackedModel } from '../engine/open/repackedModelBytes.js';
 export { readPolicyFile } from '../profile/readPolicyFile.js';
 export { readHardwareFile } from '../profile/readHardware.js';
