@@ -24,6 +24,8 @@ import type { SweepClass } from './countSweeps.js';
 export interface LayerQueues {
   readonly queues: Readonly<Record<string, Affine>>;
   readonly bounds: readonly Affine[];
+  /** Of the bounds, the one that is a square's own way, which others leave it time for. */
+  readonly ownWay?: Affine;
 }
 
 /** How a setting computes on its GPU (absent without one) and its CPU. */
@@ -142,6 +144,8 @@ export function layerQueues(
     host ? { cc: outputs, cn: outputs } : { cc: context, cn: context },
   );
   const down: Affine = { cc: stored + outputs, cn: stored + outputs, hc: hidden, hn: hidden };
+  // While the CPU attends for one batch the GPU computes others: a batch's own layer is both, one after the other.
+  const ownWay = times(1 / squares, sum(gpuCompute, cpuCompute));
   const link = linkRates(hardware);
   const queues = {
     'gpu-compute': gpuCompute,
@@ -154,8 +158,7 @@ export function layerQueues(
     queues,
     bounds: [
       gpuCompute,
-      // While the CPU attends for one batch the GPU computes others: a batch's own layer is both, one after the other.
-      times(1 / squares, sum(gpuCompute, cpuCompute)),
+      ownWay,
       // Tasks are started while those before them run: a layer takes no longer for it, unless its work is less.
       { constant: squares * tasks },
       queues['host-to-device'],
@@ -165,5 +168,6 @@ export function layerQueues(
       // Copies cross the host's memory, which attention on the CPU reads.
       sum(cpuCompute, times(memory, up), times(memory, down), times(memory, diskBytes)),
     ],
+    ownWay,
   };
 }
