@@ -51,8 +51,9 @@ export interface EngineOptions {
    * How many rows share a pass, in which order, and what lives where. `auto` plans for this machine, this model and
    * `expectedRows`, by lossless means alone: it measures the machine once (seconds; kept for the next time), and not at
    * all for models or jobs so small that it could not pay. `default`: one batch of 64 rows, everything in memory if it
-   * fits. A policy is what `choosePolicy` finds and `plan --json` prints (the whole document is taken as well); fields
-   * that are missing are filled in as in a policy file. Options given beside it override it. Default `auto`.
+   * fits. A policy is what `choosePolicy` finds and `plan --json` prints (the whole document is taken as well), or what
+   * an earlier run had, `parsePolicy(stats.policy, 'stats')`; fields that are missing are filled in as in a policy
+   * file. Options given beside it override it. Default `auto`.
    */
   readonly policy?: 'auto' | 'default' | Policy;
   /**
@@ -67,8 +68,9 @@ export interface EngineOptions {
    */
   readonly learn?: boolean;
   /**
-   * The rows that are to come, or a way to find out, called with the model's tokenizer. Default, also where it finds
-   * nothing: many, of 384 and 128 tokens.
+   * The rows that are to come, or a way to find out, called with the model's tokenizer, such as `(tokenizer) =>
+   * estimateRows(rows, tokenizer)` of `spillway/jobs`. Default, also where it finds nothing: many, of 384 and 128
+   * tokens.
    */
   readonly expectedRows?: ExpectedRows | ((tokenizer: Tokenizer) => Promise<ExpectedRows | undefined>);
   /**

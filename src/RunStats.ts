@@ -31,6 +31,7 @@ export interface Sharing {
 /** What a run did: the document of `--stats`. */
 export interface RunStats {
   readonly model: string;
+  /** A policy for `parsePolicy` and `--policy`, unless its `schedule` is one of one's own. */
   readonly policy: Readonly<Record<string, unknown>>;
   readonly rows: { readonly done: number; readonly failed: number };
   readonly tokens: { readonly prompt: number; readonly generated: number };

@@ -1,12 +1,15 @@
 import { stat } from 'node:fs/promises';
 import { checkMembers, type Check } from './arguments/checkMembers.js';
+import { found } from './arguments/found.js';
 import { whole, object } from './arguments/memberChecks.js';
 import { prepareRow } from './engine/rows/prepareRow.js';
+import { UsageError } from './errors/UsageError.js';
 import type { ExpectedRows } from './ExpectedRows.js';
-import { inputFiles, type InputPaths } from './jobs/input/inputFiles.js';
+import { inputFiles, isInputPaths, type InputPaths } from './jobs/input/inputFiles.js';
 import { readRows, type ReadRowsOptions } from './jobs/input/readRows.js';
 import type { Tokenizer } from './model/Tokenizer.js';
 import { commonTokens } from './rows/commonTokens.js';
+import { readableRow } from './rows/readableRow.js';
 import type { GenerateOptions, RowInput } from './Row.js';
 
 /** Rows of the input that are looked at. */
@@ -25,40 +28,51 @@ interface Asked {
   readonly answers: number;
 }
 
-/** What rows are, beside what files say. */
+/** What rows are, beside what they say themselves. */
 export interface EstimateRowsOptions {
   /** How files are read. Default: as `readRows` does. */
   readonly read?: ReadRowsOptions;
   /** What rows are told that do not say it themselves, as for the run. Default: nothing. */
   readonly generate?: GenerateOptions;
-  /** How many results there are to do. Default: as many as the files say, where that is seen. */
+  /** How many results there are to do. Default: as many as there are rows for, where that is seen. */
   readonly rows?: number;
 }
 
 const CHECKS: Readonly<Record<keyof EstimateRowsOptions, Check>> = { read: object, generate: object, rows: whole(0) };
 
+/** Rows that can be looked at without anybody missing them. */
+interface RowsToLookAt {
+  readonly rows: AsyncIterable<RowInput> | Iterable<RowInput>;
+  /** How many there are, where that is known before they are looked at. */
+  readonly count?: number;
+}
+
 /**
- * What the first rows of files say of all of them: prompts as they are, answers as long as they may become. That is
- * what `Engine.open({ expectedRows: (tokenizer) => estimateRows(file, tokenizer) })` plans for. A file that ends among
- * them has so many rows, and bad ones are no work. Of a row with several samples each is one, which shares the prompt
- * with the others.
- * @param input paths or patterns
- * @returns undefined for no files, and for what can be read only once: a pipe, a device
+ * What the first 256 rows say of all of them: prompts as they are, answers as long as they may become. That is what
+ * `Engine.open({ expectedRows: (tokenizer) => estimateRows(rows, tokenizer) })` plans for, and without it an engine
+ * plans for many rows of 384 and 128 tokens. Rows are counted where they are an array or end among the first; bad ones
+ * are no work. Of a row with several samples each is one, which shares the prompt with the others.
+ *
+ * @param input paths or patterns of files, or the rows themselves as `generate` takes them: an array, or another
+ *   iterable that begins anew each time. Texts are paths; of prompts make rows, `texts.map((prompt) => ({ prompt }))`
+ * @returns undefined for an empty array, and for what can be read only once, which is left as it is: a pipe, a device,
+ *   a generator
  * @throws UsageError, JobFileError
  */
 export async function estimateRows(
-  input: InputPaths,
+  input: InputPaths | Iterable<RowInput>,
   tokenizer: Tokenizer,
   options: EstimateRowsOptions = {},
 ): Promise<ExpectedRows | undefined> {
   checkMembers('options', options, CHECKS);
-  const { read = {}, generate = {}, rows = Infinity } = options;
-  const inputs = await inputFiles(input);
-  if (inputs.length === 0) return undefined;
-  for (const file of inputs) if (!(await stat(file)).isFile()) return undefined;
+  const { read, generate = {}, rows: most = Infinity } = options;
+  const source = isInputPaths(input) ? await rowsOfFiles(input, read) : rowsInMemory(input, read);
+  if (source === undefined) return undefined;
   const asked: Asked[] = [];
   const beginnings: (readonly number[])[] = [];
-  for await (const row of rowsOf(inputs, read)) {
+  let seen = 0;
+  for await (const row of source.rows) {
+    seen++;
     const prepared = preparedRow(row, generate, tokenizer);
     if (!prepared) continue;
     const { tokens, maxNewTokens, temperature, samples } = prepared;
@@ -75,7 +89,9 @@ export async function estimateRows(
   if (asked.length === 0) return { promptTokens: 0, newTokens: 0, rows: 0 };
   const total = (of: (each: Asked) => number): number => asked.reduce((sum, each) => sum + each.answers * of(each), 0);
   const answers = total(() => 1);
-  const toDo = Math.min(rows, asked.length < SAMPLE ? answers : Infinity);
+  // Those behind them are taken to be like them.
+  const { count = asked.length < SAMPLE ? seen : Infinity } = source;
+  const toDo = Math.min(most, Math.round((answers * count) / seen));
   const longest = longOf(asked, LONG * answers);
   // One of them computes what the others need not.
   const shared =
@@ -92,8 +108,35 @@ export async function estimateRows(
   };
 }
 
-async function* rowsOf(inputs: readonly string[], format: ReadRowsOptions): AsyncGenerator<RowInput, void, undefined> {
-  for (const input of inputs) yield* readRows(input, format);
+/** @returns undefined for what can be read only once */
+async function rowsOfFiles(input: InputPaths, read?: ReadRowsOptions): Promise<RowsToLookAt | undefined> {
+  const files = await inputFiles(input);
+  for (const file of files) if (!(await stat(file)).isFile()) return undefined;
+  return { rows: rowsOf(files, read) };
+}
+
+async function* rowsOf(files: readonly string[], read?: ReadRowsOptions): AsyncGenerator<RowInput, void, undefined> {
+  for (const file of files) yield* readRows(file, read);
+}
+
+/** @returns undefined where there are none, and for an iterator: its rows would be missing in the run */
+function rowsInMemory(rows: unknown, read: ReadRowsOptions | undefined): RowsToLookAt | undefined {
+  if (!isIterableAtOnce(rows))
+    throw new UsageError(`input: found ${found(rows)}, expected paths, or an array or another iterable of rows`);
+  // No files are no rows in memory either.
+  if (Array.isArray(rows) && rows.length === 0) return undefined;
+  if (read !== undefined) throw new UsageError('read: found it beside rows in memory, expected files');
+  if (Array.isArray(rows)) return { rows: readable(rows), count: rows.length };
+  const iterator: unknown = rows[Symbol.iterator]();
+  return iterator === rows ? undefined : { rows: readable(rows) };
+}
+
+function isIterableAtOnce(value: unknown): value is Iterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.iterator in value;
+}
+
+function* readable(rows: Iterable<unknown>): Generator<RowInput, void, undefined> {
+  for (const row of rows) yield readableRow(row);
 }
 
 /** The length that so many answers, or one more, do not go beyond. */

@@ -6,7 +6,7 @@ import { JobFileError } from '../src/errors/JobFileError.js';
 import { UsageError } from '../src/errors/UsageError.js';
 import { estimateRows } from '../src/estimateRows.js';
 import type { ExpectedRows } from '../src/ExpectedRows.js';
-import type { GenerateOptions } from '../src/Row.js';
+import type { GenerateOptions, RowInput } from '../src/Row.js';
 import { letterTokenizer } from './support/wordTokenizer.js';
 
 let folder: string;
@@ -92,7 +92,46 @@ describe('estimateRows', () => {
 
   test('what can be read only once is not looked at', async () => {
     expect(await estimateRows([], letterTokenizer())).toBeUndefined();
+    expect(await estimateRows([], letterTokenizer(), { read: { format: 'csv' } })).toBeUndefined();
     expect(await estimateRows('/dev/null', letterTokenizer())).toBeUndefined();
+  });
+
+  describe('of rows in memory', () => {
+    const generate = { maxNewTokens: 4 };
+    const estimate = (rows: Iterable<RowInput>, more: object = {}): Promise<ExpectedRows | undefined> =>
+      estimateRows(rows, letterTokenizer(), { generate, ...more });
+
+    test('says what the same rows in a file do; bad ones are no work', async () => {
+      const rows = [{ prompt: 'abcdx' }, { prompt: 'abcdy', maxNewTokens: 9 }, { tokens: [1, 2] }, { prompt: 'ab' }];
+      const inFile = await expected(rows.map((each) => JSON.stringify(each)));
+      expect(await estimate(rows)).toEqual(inFile);
+      expect(await estimate(new Set(rows))).toEqual(inFile);
+      const bad: unknown[] = [...rows, null, 5, { promt: 'x' }, {}];
+      expect(await estimate(bad as RowInput[])).toEqual(inFile);
+      expect(await estimate(rows, { rows: 2 })).toEqual({ ...inFile, rows: 2 });
+    });
+
+    test('an array is counted beyond those that are looked at, as if the others were like them', async () => {
+      const rows = Array.from({ length: 1000 }, (_, at) => ({ prompt: at % 4 === 0 ? '' : 'ab' }));
+      expect((await estimate(rows))?.rows).toBeCloseTo(750, -1);
+      expect(await estimate(rows.map(() => ({ prompt: 'ab' })))).toMatchObject({ promptTokens: 2, rows: 1000 });
+      expect(await estimate(new Set(rows))).not.toHaveProperty('rows');
+    });
+
+    test('what is no rows is refused; an iterator, whose rows the run would miss, is left as it is', async () => {
+      function* once(): Generator<RowInput> {
+        yield { prompt: 'a' };
+      }
+      const rows = once();
+      expect(await estimate(rows)).toBeUndefined();
+      expect([...rows]).toEqual([{ prompt: 'a' }]);
+      await expect(estimate({ prompt: 'a' } as never)).rejects.toThrow(
+        new UsageError('input: found an object with prompt, expected paths, or an array or another iterable of rows'),
+      );
+      await expect(estimate([{ prompt: 'a' }], { read: { format: 'csv' } })).rejects.toThrow(
+        new UsageError('read: found it beside rows in memory, expected files'),
+      );
+    });
   });
 
   test('files may be given as a pattern, and are read as they are told to be', async () => {

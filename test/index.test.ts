@@ -29,7 +29,7 @@ test.each<[keyof typeof ENTRIES, string]>([
     'plan',
     `BLOCK_LIMITS LAYOUTS MOST_CHIPS blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument
       peakCacheTokens planCurves planDocument planPartitioning planPipeline planTensorParallel predict predictPipeline profileMachine readChip readHardware readHardwareFile
-      readMachines readModelShape readPolicyFile refreshProfile simulatePipeline simulatePlan
+      readMachines readModelShape readPolicyFile refreshProfile repackedModelBytes simulatePipeline simulatePlan
      splitThreads typicalProcessBytes`,
   ],
   [

@@ -6,8 +6,9 @@ import { requireKnownShape } from '../src/plan/knownShapes.js';
 import type { PipelineMachine } from '../src/plan/pipeline/Machines.js';
 import type { PipelineRequest } from '../src/plan/pipeline/PipelineRequest.js';
 import { planPipeline } from '../src/plan/pipeline/planPipeline.js';
+import { predictPipeline } from '../src/plan/pipeline/predictPipeline.js';
 import { simulatePipeline, type SimulatePipelineOptions } from '../src/simulatePipeline.js';
-import { builtIn } from './plan/support/hardware.js';
+import { builtIn, flexgenPolicy } from './plan/support/hardware.js';
 import { faster, machine, request, scarce } from './plan/support/machines.js';
 
 // Queues that are about as busy wait for each other, as was measured; those that are simulated do so less.
@@ -34,6 +35,53 @@ test.each([
   },
   120_000,
 );
+
+describe('the processor attends beside a GPU', () => {
+  // Links so fast that computing decides; a processor that has more to do than the GPU, about as much, and less.
+  const machines = (stages: number, times: number): PipelineMachine[] => {
+    const hardware = builtIn('flexgen-t4');
+    const { links, cpu } = hardware;
+    const { prefillFlopsPerSecond, decodeBytesPerSecond } = cpu.attention;
+    return Array.from({ length: stages }, (_, stage) => ({
+      name: `${stage}`,
+      hardware: {
+        ...hardware,
+        links: { ...links, hostToDeviceBytesPerSecond: 1e13, deviceToHostBytesPerSecond: 1e13 },
+        cpu: { ...cpu, attention: { prefillFlopsPerSecond, decodeBytesPerSecond: decodeBytesPerSecond * times } },
+      },
+      link: { bytesPerSecond: 1.2e10, latencySeconds: 1e-5 },
+    }));
+  };
+  const policy = flexgenPolicy(16, 1, [100, 0, 0, 100, 100, 0], { tokensPerSquare: 2048 });
+  const opt = requireKnownShape('opt-6.7b');
+  const compared = async (stages: number, layers: number, times: number, batches: number) => {
+    const given: PipelineRequest = {
+      machines: machines(stages, times),
+      shape: { ...opt, layers: stages * layers },
+      workload: { promptTokens: 128, newTokens: 32, rows: 16 * batches },
+    };
+    const plan = predictPipeline(given, { ...policy, batches });
+    return { plan, ratio: (await simulatePipeline(given, plan)).seconds / plan.wallSeconds };
+  };
+
+  test.each([1, 2, 4, 8].flatMap((times) => [2, 4].map((stages) => [stages, times] as const)))(
+    'the closed form is what is simulated, for few micro-batches and many: %i stages, a processor %i times as fast',
+    async (stages, times) => {
+      for (const batches of new Set([1, 2, 3, 4, 2 * stages]))
+        for (const layers of [2, 4]) {
+          const { ratio } = await compared(stages, layers, times, batches);
+          expect({ batches, layers, ratio, near: ratio > 0.89 && ratio < 1.11 }).toMatchObject({ near: true });
+        }
+    },
+  );
+
+  test('micro-batches that wait are computed while the processor attends for those before them', async () => {
+    const [few, many] = [await compared(4, 2, 1, 4), await compared(4, 2, 1, 8)];
+    // Without that twice as many take twice as long.
+    expect(many.plan.wallSeconds / few.plan.wallSeconds).toBeLessThan(1.85);
+    expect(many.plan.tokensPerSecond).toBeGreaterThan(1.08 * few.plan.tokensPerSecond);
+  });
+});
 
 test.each([
   ['four batches', { batchSize: 4, batches: 4 }],

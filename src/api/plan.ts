@@ -22,6 +22,7 @@ export { planDocument, type PlanDocument } from '../plan/document/planDocument.j
 export type { Advice } from '../plan/document/advise.js';
 export type { Allowed, MemoryCaps, PlanRequest } from '../plan/PlanRequest.js';
 export { BLOCK_LIMITS, parsePolicy, type BlockChoice, type Compression, type Policy } from '../plan/Policy.js';
+export type { UnpredictedOptions } from '../plan/unpredicted.js';
 export { parseHardware, type HardwareProfile } from '../plan/HardwareProfile.js';
 export type { ModelShape } from '../plan/ModelShape.js';
 export type { Workload } from '../plan/Workload.js';
@@ -59,5 +60,6 @@ export { readMachines } from '../profile/readMachines.js';
 export { simulatePipeline, type SimulatedPipeline, type SimulatePipelineOptions } from '../simulatePipeline.js';
 export { planCurves, type Curve, type PlanCurves } from '../plan/document/planCurves.js';
 export { parsePolicyDocument } from '../plan/Policy.js';
+export { repackedModelBytes, type RepackedModel } from '../engine/open/repackedModelBytes.js';
 export { readPolicyFile } from '../profile/readPolicyFile.js';
 export { readHardwareFile } from '../profile/readHardware.js';

@@ -13,6 +13,7 @@ import {
   readMachines,
   readModelShape,
   readPolicyFile,
+  repackedModelBytes,
   SCHEDULE_NAMES,
   simulatePipeline,
   simulatePlan,
@@ -48,6 +49,7 @@ interface PlanCommandFlags extends PlanChipsFlags {
   readonly gpuMemory?: number;
   readonly cpuMemory?: number;
   readonly diskMemory?: number;
+  readonly disk?: string;
   readonly schedule?: ScheduleName;
   readonly batches?: number;
   readonly tokensPerSquare?: number;
@@ -115,11 +117,17 @@ export function addPlan(program: Command, context: CommandContext): void {
       `most ${tier} memory (default: what the machine has${tier === 'gpu' ? '; of this one none, and its GPU is not measured' : ''})`,
       tier === 'cpu' ? size : sizeOrNone,
     );
+  command.addOption(
+    new Option(
+      '--disk <dir>',
+      "with this machine: the folder for repacked models; what it has of the model's file takes no more of the disk (default: in the user's cache folder)",
+    ).argParser(path),
+  );
   command.optionsGroup('What is settled already:');
   command.addOption(
     new Option(
       '--policy <file>',
-      'predict this policy (the object `policy` that --json prints) and search nothing (default: search)',
+      'predict this policy (the object `policy` that --json prints, and --stats of a run writes) and search nothing (default: search)',
     ).argParser(path),
   );
   command.addOption(new Option('--schedule <name>', '(default: the best)').choices(SCHEDULE_NAMES));
@@ -194,7 +202,8 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
     throw new UsageError(
       `--hidden-states: found ${flags.hiddenStates} without --machines, expected links between some`,
     );
-  const { model, policy, hardware: machine, trace, html } = flags;
+  const { model, policy, hardware: machine, trace, html, disk } = flags;
+  checkDisk(flags);
   // A page or a trace is wanted for itself.
   if (html === undefined && trace === undefined) checkStandardOutput();
   await checkCommandPaths({
@@ -205,8 +214,14 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   });
   const given = flags.policy === undefined ? undefined : await readPolicyFile(flags.policy);
   const shape = await readModelShape(flags.model);
-  const hardware = await measuring(context, flags.gpuMemory, (options) => readHardware(flags.hardware, options));
-  const request = requestOf(flags, shape, hardware);
+  const hardware = await measuring(context, flags, (options) => readHardware(machine, options));
+  const compressWeights = given?.compressWeights ?? (flags.compressWeights === 'auto' ? 'none' : flags.compressWeights);
+  const held =
+    machine === 'this' && hardware.memory.diskBytes > 0
+      ? await repackedModelBytes(flags.model, { disk, compressWeights, signal: context.signal })
+      : 0;
+  const { memory } = hardware;
+  const request = requestOf(flags, shape, { ...hardware, memory: { ...memory, diskBytes: memory.diskBytes + held } });
   const document = withProcess(flags, request, () => planDocument(request, given));
   if (document.predicted.warning !== undefined) context.say(`warning: ${document.predicted.warning}`);
   const simulated = flags.simulate ? await simulate(flags, request, document.policy, context) : undefined;
@@ -216,9 +231,17 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   await context.print(flags.json ? `${JSON.stringify(whole, undefined, 2)}\n` : describePlan(document, simulated));
 }
 
+/** @throws UsageError for a folder of this machine beside another one, of which it says nothing */
+function checkDisk({ disk, hardware }: Pick<PlanCommandFlags, 'disk' | 'hardware'>): void {
+  if (disk !== undefined && hardware !== 'this')
+    throw new UsageError(
+      `--disk: found ${disk} beside --hardware ${hardware}, expected none: it is a folder of this machine`,
+    );
+}
+
 /** Divides the model over machines. */
 async function planMachines(flags: PlanCommandFlags, file: string, context: CommandContext): Promise<void> {
-  const { policy, trace, html, hardware, maxLatency, compressWeights, compressCache, costModel, gpuMemory } = flags;
+  const { policy, trace, html, hardware, maxLatency, compressWeights, compressCache, costModel } = flags;
   const alone = { policy, trace, html, 'max-latency': maxLatency, ...(hardware !== 'this' && { hardware }) };
   for (const [flag, value] of Object.entries(alone))
     if (value !== undefined) throw new UsageError(`--${flag}: found ${value} beside --machines, expected one of them`);
@@ -227,7 +250,7 @@ async function planMachines(flags: PlanCommandFlags, file: string, context: Comm
   checkStandardOutput();
   await checkCommandPaths({ model: flags.model, read: { machines: file }, reports: {}, trace: undefined });
   const shape = await readModelShape(flags.model);
-  const machines = await measuring(context, gpuMemory, (options) => readMachines(file, options));
+  const machines = await measuring(context, flags, (options) => readMachines(file, options));
   const [first] = machines;
   if (!first) throw new UsageError('--machines: found none, expected two at least');
   const { hardware: _first, caps: _caps, ...rest } = requestOf(flags, shape, first.hardware);
@@ -261,13 +284,14 @@ function orRefusal<T>(plan: () => T): T | { readonly refused: string } {
 /** Measuring this machine takes a few seconds, which a person should see pass. */
 async function measuring<Read>(
   context: CommandContext,
-  gpuMemory: number | undefined,
+  { gpuMemory, disk }: Pick<PlanCommandFlags, 'gpuMemory' | 'disk'>,
   read: (options: ProfileOptions) => Promise<Read>,
 ): Promise<Read> {
   const meter = new ProgressMeter('auto', process.stderr);
   try {
     return await read({
       gpuMemory,
+      disk,
       signal: context.signal,
       onNote: (line) => context.say(line),
       onProgress: ({ done, total, what }) => meter.show('measuring this machine', { done, total, words: what }),

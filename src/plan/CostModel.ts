@@ -27,6 +27,8 @@ export interface PhaseCost {
   readonly queues: Readonly<Record<string, Affine>>;
   /** The layer's time is at least each of these: queues, or sums of those that do not overlap. */
   readonly bounds: readonly Affine[];
+  /** Of the bounds, the one that is a square's own way through the layer, where others compute meanwhile. */
+  readonly ownWay?: Affine;
   /** Which part of the phase's time is prompts; the rest is decoding. */
   readonly promptShare: number;
 }

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { BLOCK_SCHEDULES, SCHEDULE_NAMES, type ScheduleName } from '../engine/schedules/blockSchedules.js';
 import { parsedArgument, parsedFile } from './parsed.js';
 import type { PlacementShares } from './Placement.js';
+import { UNPREDICTED_CHECKS, type UnpredictedOptions } from './unpredicted.js';
 
 /** The most that there may be of each, whoever asks for it: an option, a policy, a flag. The least is 1. */
 export const BLOCK_LIMITS = {
@@ -36,8 +37,8 @@ export interface BlockChoice {
   readonly tokensPerSquare?: number | undefined;
 }
 
-/** A whole policy: the object `policy` of `plan --json`. */
-export interface Policy extends BlockChoice, PlacementShares {}
+/** A whole policy: the object `policy` of `plan --json`, and of a run's statistics. */
+export interface Policy extends BlockChoice, PlacementShares, UnpredictedOptions {}
 
 /** A share that was computed as the rest of others may be off by rounding. */
 const ROUNDING = 1e-9;
@@ -75,11 +76,12 @@ const policySchema = z.strictObject({
   cpuAttention: cpuAttentionSchema.default(true),
   threads: BLOCK_BOUNDS.threads.optional(),
   tokensPerSquare: BLOCK_BOUNDS.tokensPerSquare.optional(),
+  ...UNPREDICTED_CHECKS,
 });
 
 /**
- * A policy from JSON that nobody vouches for; what `plan --json` printed under `policy` is one. Omitted fields: zigzag,
- * one batch of one row, everything in CPU memory, nothing compressed, attention on the CPU.
+ * A policy from JSON that nobody vouches for; what `plan --json` and `--stats` wrote under `policy` is one.
+ * Omitted fields: zigzag, one batch of one row, everything in CPU memory, nothing compressed, attention on the CPU.
  * @param file for messages
  * @throws PlanFileError
  */
@@ -127,7 +129,7 @@ export function compressedBits(compression: Compression, bits: number): number {
 }
 
 /**
- * A policy from what `plan --json` printed: the whole document, or its `policy` alone.
+ * A policy from what `plan --json` printed or `--stats` wrote: the whole document, or its `policy` alone.
  * @param file for messages
  * @throws PlanFileError
  */

@@ -8,6 +8,7 @@ import { vectorOf, type PlacementVector } from './Placement.js';
 import type { Tier } from '../engine/grid/Tier.js';
 import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from './PlanRequest.js';
 import { policyArgument, type Policy } from './Policy.js';
+import { unpredictedOf } from './unpredicted.js';
 import { pacedSetting } from './model/paced.js';
 
 /** What a policy is expected to do: the object `predicted` of `plan --json` and of `--stats`. */
@@ -16,7 +17,7 @@ export interface Prediction extends Omit<CostAt, 'seconds'> {
   readonly wallSeconds: number;
   readonly rows: number;
   readonly fits: boolean;
-  /** Says which tiers overflow, and by how much. */
+  /** Says which tiers overflow, and by how much; and what of the policy is not predicted. */
   readonly warning?: string;
   /** Of one block, from its first prompt to its last token, where a search was bound by it. */
   readonly latencySeconds?: number;
@@ -70,7 +71,11 @@ export function checkTiers({ memory, name: machine }: HardwareProfile, policy: P
  */
 export function predict(request: PlanRequest, policy: Policy): Prediction {
   const { setting, placement, cost } = settingOf(request, policy);
-  return predictionOf(costAt(cost, placement), cost, usableBytes(setting.hardware));
+  const prediction = predictionOf(costAt(cost, placement), cost, usableBytes(setting.hardware));
+  const options = unpredictedOf(policy);
+  if (options.length === 0) return prediction;
+  const warning = `no cost model knows the policy's ${options.join(' and ')}, and the figures are without`;
+  return { ...prediction, warning: prediction.warning === undefined ? warning : `${prediction.warning}; ${warning}` };
 }
 
 /**

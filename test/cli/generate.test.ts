@@ -45,6 +45,47 @@ describe('generate', () => {
     ]);
   });
 
+  test('the policy that a run had is one for the next run, and for plan, which says what it does not know', async () => {
+    const { output, args } = flags(
+      rows(8).map((row) => ({ ...row, tokens: Array.from({ length: 40 }, (_, at) => 3 + at) })),
+    );
+    const [stats, again] = [path('had.json'), path('had-again.json')];
+    const run = async (...more: string[]): Promise<RowResult[]> => {
+      const all = [...args, '--max-new-tokens', '16', '--ignore-eos', '--logprobs', '0', '--overwrite', ...more];
+      expect(await runCli(all)).toMatchObject({ code: 0 });
+      return byIndex(readResults(output));
+    };
+    const policyOf = (file: string): unknown => (JSON.parse(readFileSync(file, 'utf8')) as { policy: unknown }).policy;
+    const sparse = await run('--sparse-attention', '0.1', '--batch-size', '5', '--stats', stats);
+    expect(await run('--policy', stats, '--stats', again)).toEqual(sparse);
+    expect(policyOf(stats)).toMatchObject({ sparseAttention: 0.1, precision: 'default', batchSize: 5 });
+    expect(policyOf(again)).toEqual(policyOf(stats));
+    const dense = await run();
+    expect(dense).not.toEqual(sparse);
+    expect(await run('--policy', stats, '--sparse-attention', 'off')).toEqual(dense);
+    const plan = [
+      'plan',
+      '--model',
+      TINY_MODEL,
+      '--hardware',
+      'flexgen-t4',
+      '--prompt-tokens',
+      '40',
+      '--max-new-tokens',
+      '16',
+      '--policy',
+      stats,
+    ];
+    const { code, stdout, stderr } = await runCli([...plan, '--json']);
+    expect({ code, policy: (JSON.parse(stdout) as { policy: unknown }).policy }).toEqual({
+      code: 0,
+      policy: policyOf(stats),
+    });
+    expect(stderr).toContain(
+      "warning: no cost model knows the policy's sparseAttention 0.1, and the figures are without",
+    );
+  });
+
   test('the same output whatever batch, schedule, threads or order', async () => {
     const lines = Array.from({ length: 24 }, (_, at) => ({
       tokens: Array.from({ length: 1 + (at % 9) * 3 }, (_, token) => 3 + ((at * 37 + token * 11) % 250)),

@@ -121,6 +121,14 @@ describe('plan', () => {
     expect(predicted.predicted.tokensPerSecond).toBeCloseTo(plan.predicted.tokensPerSecond ?? 0, 9);
   });
 
+  test("a folder for repacked models is this machine's: refused beside another one", async () => {
+    const { code, stderr } = await runCli([...T4, '--disk', path('.')]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringContaining('beside --hardware flexgen-t4, expected none: it is a folder of this machine'),
+    });
+  });
+
   test('a flag of the search beside a policy, which would change nothing, is refused', async () => {
     writeFileSync(path('fixed.json'), JSON.stringify(PUBLISHED));
     for (const flag of ['--compress-cache 4bit', '--max-latency 5']) {

@@ -51,6 +51,12 @@ describe('one clear sentence for what makes no sense', () => {
     [{ batchSize: 1.5 }, 'batchSize: found 1.5, expected a whole number'],
     [{ weights: { cpu: 2 } }, 'weights.cpu: found 2, expected a number from 0 to 1'],
     [{ cache: { cpu: 1, disk: -1 } }, 'cache.disk: found -1, expected a number from 0 to 1'],
+    [{ sparseAttention: 0 }, 'sparseAttention: found 0, expected a number above 0'],
+    [{ precision: 'double' }, 'precision: found "double", expected one of default, float32'],
+    [
+      { sparseAttention: 1, instructionSet: 'amx' },
+      'document: found the unknown field instructionSet, expected only known fields',
+    ],
   ])('policy %#', (value, sentence) => {
     expect(() => parsePolicy(value, 'p.json')).toThrow(`p.json: ${sentence}`);
   });

@@ -2,6 +2,7 @@ import { RunRecorder } from '../execution/RunRecorder.js';
 import type { PagePool } from '../memory/PagePool.js';
 import { memoryUse, type Opened } from '../open/Opened.js';
 import type { RunForecast, SeenRun } from './RunForecast.js';
+import type { Policy } from '../../plan/Policy.js';
 import type { RunOptions } from '../rows/Generation.js';
 
 /** Who is told of a run, and whether its stages are ours. */
@@ -33,7 +34,8 @@ export function recorderOf(
       sparseAttention,
       precision,
       ...(products !== 'own' && { gpuProducts: products }),
-    },
+      // What a run says it had is a policy for the next one.
+    } satisfies Omit<Policy, 'schedule'> & { readonly schedule: string },
     loadSeconds,
     unpinnedBytes: opened.reserved.unpinnedBytes,
     memory: () => memoryUse(opened, pool),

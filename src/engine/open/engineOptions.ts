@@ -89,6 +89,7 @@ export const OPTION_TABLE = {
     group: 'machine',
     value: { kind: 'choice', among: ['default', 'float32'] },
     default: 'default',
+    defaultWords: 'default, or what the policy file says',
     identity: true,
     flag: '<name>',
     about: 'float32: weights dequantised on the fly, all else in float32; for checking, slower',
@@ -107,6 +108,7 @@ export const OPTION_TABLE = {
     group: 'machine',
     value: { kind: 'choice', among: GPU_PRODUCTS },
     default: 'own',
+    defaultWords: 'own, or what the policy file says',
     flag: '<name>',
     about:
       "what multiplies there; cublaslt: long prompts by NVIDIA's library, an error where it cannot be used; auto: where it can; changes results in their last bits",
@@ -182,6 +184,7 @@ export const OPTION_TABLE = {
     group: 'compression',
     value: { kind: 'number', range: { least: 0, above: true, most: 1 }, off: 1 },
     default: 1,
+    defaultWords: 'off, or what the policy file says',
     identity: true,
     flag: '<f>',
     about:
@@ -194,8 +197,8 @@ export const OPTION_TABLE = {
     default: 'auto',
     flag: '<auto|default|file>',
     about:
-      'how blocks are sized and placed. auto: planned for this machine and these rows, by lossless means; default: 64 rows, all in memory if it fits; or a file such as `plan --json` writes. Other flags override it',
-    docs: '`auto`: planned for this machine and these rows, by lossless means ([policy.md](policy.md)); `default`: 64 rows, all in memory if it fits; a JSON file such as `plan --json` writes, or its `policy`: batch size, batches, schedule, compression, and what share of weights, cache and activations lives on the GPU, in memory and on disk',
+      'how blocks are sized and placed. auto: planned for this machine and these rows, by lossless means; default: 64 rows, all in memory if it fits; or a file such as `plan --json` and `--stats` write. Other flags override it',
+    docs: '`auto`: planned for this machine and these rows, by lossless means ([policy.md](policy.md)); `default`: 64 rows, all in memory if it fits; a JSON file such as `plan --json` and `--stats` write, or its `policy`: batch size, batches, schedule, compression, what share of weights, cache and activations lives on the GPU, in memory and on disk, and of a run its sparse attention, precision and GPU products',
   },
   hardware: {
     group: 'plan',

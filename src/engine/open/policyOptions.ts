@@ -17,6 +17,9 @@ export function policyOptions(
     compressWeights,
     compressCache,
     cpuAttention,
+    sparseAttention,
+    precision,
+    gpuProducts,
     ...policy
   }: Policy,
   withGpu = false,
@@ -44,5 +47,8 @@ export function policyOptions(
     ...(withGpu ? { cpuAttention } : {}),
     ...(tokensPerSquare === undefined ? {} : { tokensPerSquare }),
     ...(threads === undefined ? {} : { threads }),
+    ...(sparseAttention === undefined ? {} : { sparseAttention }),
+    ...(precision === undefined ? {} : { precision }),
+    ...(gpuProducts === undefined ? {} : { gpuProducts }),
   };
 }

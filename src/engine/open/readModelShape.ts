@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { checkText } from '../../arguments/checks.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { describeDecoder } from '../../model/architectures/index.js';
@@ -24,17 +24,28 @@ export async function readModelShape(nameOrPath: string): Promise<ModelShape> {
   checkText('model', nameOrPath, 'a path or a name');
   const known = knownShape(nameOrPath);
   if (known !== undefined) return known;
-  if (isModelName(nameOrPath)) return shapeOfModel(await readModel(await resolveModel(nameOrPath)), nameOrPath);
+  const path = await modelPathOf(nameOrPath);
+  if (path !== undefined) return shapeOfModel(await readModel(path), nameOrPath);
+  return shapeOfConfig(nameOrPath.endsWith('.json') ? nameOrPath : join(nameOrPath, 'config.json'));
+}
+
+/**
+ * Where a model's own files are, which are fetched where it is a name that is.
+ * @returns undefined where there is a known shape alone, or a configuration
+ * @throws as `readModelShape`
+ */
+export async function modelPathOf(nameOrPath: string): Promise<string | undefined> {
+  if (knownShape(nameOrPath) !== undefined) return undefined;
+  if (isModelName(nameOrPath)) return resolveModel(nameOrPath);
   const status = await stat(nameOrPath).catch(() => undefined);
   if (status === undefined && !/[\\/]|\.(json|gguf)$/i.test(nameOrPath)) {
     throw new UsageError(
       `model: found ${JSON.stringify(nameOrPath)}, expected a model's file or folder, a config.json, or one of ${knownShapeNames.join(', ')}`,
     );
   }
-  if (basename(nameOrPath).endsWith('.json')) return shapeOfConfig(nameOrPath);
-  if (status?.isDirectory() === true && !(await hasWeights(nameOrPath)))
-    return shapeOfConfig(join(nameOrPath, 'config.json'));
-  return shapeOfModel(await readModel(nameOrPath), nameOrPath);
+  if (nameOrPath.endsWith('.json') || (status?.isDirectory() === true && !(await hasWeights(nameOrPath))))
+    return undefined;
+  return nameOrPath;
 }
 
 async function hasWeights(folder: string): Promise<boolean> {

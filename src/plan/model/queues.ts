@@ -25,6 +25,8 @@ import type { SweepClass } from './countSweeps.js';
 export interface LayerQueues {
   readonly queues: Readonly<Record<string, Affine>>;
   readonly bounds: readonly Affine[];
+  /** Of the bounds, the one that is a square's own way, which others leave it time for. */
+  readonly ownWay?: Affine;
 }
 
 /** How a setting computes on its GPU (absent without one) and its CPU. */
@@ -145,6 +147,8 @@ export function layerQueues(
   const weights = { wc: w, wn: w };
   const up = sum(weights, { hc: hidden, hn: hidden }, elsewhere((1 - byHost) * context + outputs));
   const down: Affine = { cc: stored + outputs, cn: stored + outputs, hc: hidden, hn: hidden };
+  // While the CPU attends for one batch the GPU computes others: a batch's own layer is both, one after the other.
+  const ownWay = times(1 / squares, sum(gpuCompute, cpuCompute));
   const link = linkRates(hardware);
   const queues = {
     'gpu-compute': gpuCompute,
@@ -157,8 +161,7 @@ export function layerQueues(
     queues,
     bounds: [
       gpuCompute,
-      // While the CPU attends for one batch the GPU computes others: a batch's own layer is both, one after the other.
-      times(1 / squares, sum(gpuCompute, cpuCompute)),
+      ownWay,
       // What of the cache comes waits while the layer's weights cross the link, and the CPU for what it attends to then.
       ...(byHost > 0 && byHost < 1
         ? [gpuCompute, cpuCompute].map((each) => sum(times(1 / link.up, weights), each))
@@ -172,5 +175,6 @@ export function layerQueues(
       // Copies cross the host's memory, which attention on the CPU reads.
       sum(cpuCompute, times(memory, up), times(memory, down), times(memory, diskBytes)),
     ],
+    ownWay,
   };
 }

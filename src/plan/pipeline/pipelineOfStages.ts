@@ -70,9 +70,9 @@ export function microBatchesOf(workload: Workload, block: BlockChoice, count: nu
   return { count, alone, classes: countSweeps(alone, single), rows: rows ?? count * rowsOf(alone, single) };
 }
 
-/** Seconds that a stage computes or moves for one micro-batch. */
-export function stageSeconds({ classes }: MicroBatches, { sweepSeconds }: StageCost): number {
-  return sweepSeconds.reduce((sum, each, index) => sum + each * (classes[index]?.sweeps ?? 0), 0);
+/** Seconds that a stage computes or moves for one micro-batch of several. */
+export function stageSeconds({ classes }: MicroBatches, { nextSeconds }: StageCost): number {
+  return nextSeconds.reduce((sum, each, index) => sum + each * (classes[index]?.sweeps ?? 0), 0);
 }
 
 /**
@@ -96,6 +96,7 @@ export function pipelineOfStages(
     next,
     hiddenBytes: squares * (load.promptTokens + load.decodeRows) * shape.hiddenSize * HIDDEN_STATE_BYTES[hiddenStates],
     stages: costs.map(({ sweepSeconds }) => sweepSeconds[index] ?? 0),
+    apart: costs.map(({ nextSeconds }) => nextSeconds[index] ?? 0),
     promptShare: load.promptTokens / (load.promptTokens + load.decodeRows),
   }));
   const atOnce = pipelineSeconds(sweeps, links, count);

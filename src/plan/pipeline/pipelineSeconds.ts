@@ -7,6 +7,8 @@ export interface PipelineSweeps {
   readonly hiddenBytes: number;
   /** Seconds of each stage for one of them. */
   readonly stages: readonly number[];
+  /** Seconds from one to the next in each stage, where they come directly one behind the other. */
+  readonly apart: readonly number[];
   /** Which part of their time is prompts; the rest is decoding. */
   readonly promptShare: number;
   /** How often those of another class come directly behind these, by its index. */
@@ -42,7 +44,7 @@ export function pipelineSeconds(
   let [wall, prefill, waiting] = [0, 0, 0];
   const busy = links.map(() => 0);
   const taken = links.map(() => 0);
-  const rounds = classes.map(({ hiddenBytes, stages }) => roundOf(hiddenBytes, stages, links, microBatches));
+  const rounds = classes.map((each) => roundOf(each, links, microBatches));
   const filled = classes.map(() => 0);
   filled[0] = rounds[0]?.fill ?? 0;
   classes.forEach(({ next }, before) => {
@@ -57,11 +59,12 @@ export function pipelineSeconds(
   });
   classes.forEach(({ sweeps, stages, promptShare }, index) => {
     const { moving, slowest, around } = rounds[index] ?? { moving: [], slowest: 0, around: 0 };
+    const round = Math.max(slowest, around);
     stages.forEach((seconds, stage) => {
-      busy[stage] = (busy[stage] ?? 0) + sweeps * microBatches * seconds;
+      busy[stage] = (busy[stage] ?? 0) + sweeps * Math.min(microBatches * seconds, round);
       taken[stage] = (taken[stage] ?? 0) + sweeps * microBatches * (moving[stage] ?? 0);
     });
-    const seconds = sweeps * Math.max(slowest, around) + (filled[index] ?? 0);
+    const seconds = sweeps * round + (filled[index] ?? 0);
     wall += seconds;
     prefill += seconds * promptShare;
     waiting += sweeps * Math.max(0, around - slowest);
@@ -75,13 +78,12 @@ interface Round {
   /** That the slowest stage or link takes for all of them, and that one takes to come round. */
   readonly slowest: number;
   readonly around: number;
-  /** Until the first one has come to the last stage. */
+  /** Until the first one has come to the last stage; or until the others are through behind it, if that is sooner. */
   readonly fill: number;
 }
 
 function roundOf(
-  hiddenBytes: number,
-  stages: readonly number[],
+  { hiddenBytes, stages, apart }: Pick<PipelineSweeps, 'hiddenBytes' | 'stages' | 'apart'>,
   links: readonly PipelineLink[],
   microBatches: number,
 ): Round {
@@ -89,9 +91,21 @@ function roundOf(
     stage < links.length - 1 ? hiddenBytes / bytesPerSecond : 0,
   );
   const way = total(stages) + total(moving);
-  const most = Math.max(...stages, ...moving);
   const latency = total(links.map(({ latencySeconds }) => latencySeconds));
-  return { moving, slowest: microBatches * most, around: way + latency, fill: way - most };
+  const around = way + latency;
+  // To save what it can, a stage needs the next one there that much before the one at hand is through.
+  const periods = stages.map((seconds, stage) => {
+    const saving = seconds - (apart[stage] ?? seconds);
+    const early = (microBatches * seconds - around - saving) / microBatches;
+    return seconds - Math.max(0, Math.min(saving, early));
+  });
+  const most = Math.max(...periods, ...moving);
+  return {
+    moving,
+    slowest: microBatches * most,
+    around,
+    fill: Math.min(way - most, (microBatches - 1) * most),
+  };
 }
 
 function total(seconds: readonly number[]): number {

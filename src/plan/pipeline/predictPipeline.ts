@@ -5,6 +5,7 @@ import { COST_MODELS } from '../costModels.js';
 import { parsedArgument } from '../parsed.js';
 import { policyArgument, type Policy } from '../Policy.js';
 import { checkTiers } from '../predict.js';
+import { unpredictedOf } from '../unpredicted.js';
 import { microBatchesOf, pipelineOfStages, type PipelinePlan } from './pipelineOfStages.js';
 import { parsePipelineRequest, type PipelineRequest } from './PipelineRequest.js';
 import { stageCost } from './stageCost.js';
@@ -29,6 +30,9 @@ export function predictPipeline(given: PipelineRequest, policy: Policy, settled:
   const request = parsePipelineRequest(given);
   const { machines, shape, workload } = request;
   const block = policyArgument(policy);
+  const [unpredicted] = unpredictedOf(block);
+  if (unpredicted !== undefined)
+    throw new UsageError(`policy: found ${unpredicted}, which no cost model knows: expected a policy without it`);
   const { microBatches = block.batches } = parsedArgument(settledSchema, settled, 'settled');
   if (BLOCK_SCHEDULES[block.schedule].sweep === 'one-slot')
     throw new UsageError(

@@ -1,4 +1,4 @@
-import { valueAt } from '../Affine.js';
+import { valueAt, type Affine } from '../Affine.js';
 import { costAt, overflows, type CostModel } from '../CostModel.js';
 import type { HardwareProfile } from '../HardwareProfile.js';
 import type { ModelShape } from '../ModelShape.js';
@@ -35,6 +35,8 @@ export interface StageCost {
   readonly memoryBytes: Readonly<Record<Tier, number>>;
   /** Seconds of a sweep of one micro-batch over the stage's layers, for each class of `countSweeps`. */
   readonly sweepSeconds: readonly number[];
+  /** The same where another one is directly before it, from that one's end to its own. */
+  readonly nextSeconds: readonly number[];
   /** Seconds of all rows where all batches share each sweep, and of these, what goes to prompts. */
   readonly blockSeconds: number;
   readonly blockPrefillSeconds: number;
@@ -97,13 +99,19 @@ export function stageCost(model: CostModel, setting: StageSetting, policy: Polic
     roomy === shape
       ? whole.memoryBytes
       : costAt(model.blockAt({ hardware, shape: roomy, workload, block: policy }, placement), placement).memoryBytes;
+  const longest = (bounds: readonly Affine[]): number => Math.max(...bounds.map((bound) => valueAt(bound, placement)));
+  const sweepSeconds = phases.map(({ bounds }) => shape.layers * longest(bounds));
   return {
     policy,
     memoryBytes: { ...others, cpu: cpu + transitBytes(setting, policy) },
     blockSeconds: whole.seconds,
     blockPrefillSeconds: whole.prefillSeconds,
-    sweepSeconds: phases.map(
-      ({ bounds }) => shape.layers * Math.max(...bounds.map((bound) => valueAt(bound, placement))),
+    sweepSeconds,
+    // The processor attends in the order in which squares come, all layers of one micro-batch before the next one's. So
+    // what a GPU computes beside it for the next one is a layer's work.
+    nextSeconds: phases.map(
+      ({ bounds, ownWay }, index) =>
+        (sweepSeconds[index] ?? 0) - longest(bounds) + longest(bounds.filter((bound) => bound !== ownWay)),
     ),
   };
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { checkEngineOptions, resolveExpectedRows } from '../../../src/engine/open/validateOptions.js';
+import { loadAddon } from '../../../src/bindings/loadAddon.js';
+import { checkEngineOptions, requestedOptions, resolveExpectedRows } from '../../../src/engine/open/validateOptions.js';
 import type { EngineOptions } from '../../../src/EngineOptions.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
 import { parsePolicy } from '../../../src/plan/Policy.js';
@@ -8,6 +9,7 @@ import { UsageError } from '../../../src/errors/UsageError.js';
 import { builtIn } from '../../plan/support/hardware.js';
 
 const model = 'model.gguf';
+const machine = loadAddon().machine();
 
 describe('checkEngineOptions', () => {
   test('takes what makes sense, as it is; what is undefined is as good as absent', () => {
@@ -34,6 +36,16 @@ describe('checkEngineOptions', () => {
     for (const given of [{ batchSize: 8 }, policy, { model: 'of a plan', policy: { batchSize: 8 }, predicted: {} }])
       expect(checkEngineOptions({ model, policy: given }).policy).toEqual(policy);
     expect(checkEngineOptions({ model, policy: {} }).policy).toEqual(parsePolicy({}, 'test'));
+  });
+
+  test('of the policy that a run had, the options are followed, unless others stand beside it', () => {
+    const policy = parsePolicy({ batchSize: 8, sparseAttention: 0.25, precision: 'float32' }, 'test');
+    const { numerics } = requestedOptions({ model, policy }, machine).settings;
+    expect(numerics).toMatchObject({ sparseAttention: 0.25, precision: 'float32' });
+    expect(requestedOptions({ model, policy, sparseAttention: 1 }, machine).settings.numerics.sparseAttention).toBe(1);
+    expect(() => requestedOptions({ model, policy: { ...policy, gpuProducts: 'cublaslt' } }, machine)).toThrow(
+      'gpuProducts: found "cublaslt" without `gpuMemory`',
+    );
   });
 
   test('a profile is taken as a hardware file is', () => {

@@ -2,8 +2,8 @@ import { expect, test } from '@jest/globals';
 import { pipelineSeconds } from '../../../src/plan/pipeline/pipelineSeconds.js';
 
 const near = { bytesPerSecond: 1e9, latencySeconds: 0 };
-const of = (stages: readonly number[], hiddenBytes = 0): Parameters<typeof pipelineSeconds>[0] => [
-  { sweeps: 100, hiddenBytes, stages, promptShare: 0.25, next: new Map() },
+const of = (stages: readonly number[], hiddenBytes = 0, apart = stages): Parameters<typeof pipelineSeconds>[0] => [
+  { sweeps: 100, hiddenBytes, stages, apart, promptShare: 0.25, next: new Map() },
 ];
 
 test('the slowest stage, the slowest link, or the way round, whichever is longest; and filling it once', () => {
@@ -20,7 +20,21 @@ test('the slowest stage, the slowest link, or the way round, whichever is longes
   const far = pipelineSeconds(of([2, 3, 1]), [near, { ...near, latencySeconds: 10 }, near], 4);
   expect(far).toMatchObject({ wall: 100 * 16 + 3, waiting: 400 });
   // One of them in flight: the sum.
-  expect(pipelineSeconds(of([2, 3, 1]), [near, near, near], 1)).toMatchObject({ wall: 600 + 3, waiting: 300 });
+  expect(pipelineSeconds(of([2, 3, 1]), [near, near, near], 1)).toMatchObject({ wall: 600, waiting: 300 });
+  // Of two the second one is through behind the first, which waits for nobody.
+  expect(pipelineSeconds(of([2, 3, 1]), [near, near, near], 2)).toMatchObject({ wall: 600 + 3, waiting: 0 });
+});
+
+test('where micro-batches wait for a stage it takes what it takes where they come directly one behind the other', () => {
+  const links = [near, near];
+  const at = (microBatches: number): ReturnType<typeof pipelineSeconds> =>
+    pipelineSeconds(of([3, 3], 0, [2, 2]), links, microBatches);
+  // Two of two stages never wait; eight do.
+  expect(at(2)).toMatchObject({ wall: 100 * 6 + 3, busy: [600, 600] });
+  expect(at(8)).toMatchObject({ wall: 100 * 8 * 2 + 4, busy: [1600, 1600], waiting: 0 });
+  // With three the next one comes too late for some of it.
+  expect(at(3).wall).toBeGreaterThan(100 * 3 * 2);
+  expect(at(3).wall).toBeLessThan(100 * 3 * 3);
 });
 
 test('prompts fill the pipeline, new tokens find it full', () => {

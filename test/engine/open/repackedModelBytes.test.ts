@@ -1,0 +1,22 @@
+import { statSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from '@jest/globals';
+import { Engine } from '../../../src/Engine.js';
+import { repackedModelBytes } from '../../../src/engine/open/repackedModelBytes.js';
+import { temporaryFolder } from '../../jobs/support/files.js';
+
+const MODEL = fileURLToPath(new URL('../../fixtures/models/llama-Q8_0.gguf', import.meta.url));
+const path = temporaryFolder();
+
+test('the repacked file of a model counts in the folder that has it, for what it was compressed to', async () => {
+  const disk = path('stores');
+  expect(await repackedModelBytes(MODEL, { disk })).toBe(0);
+  const engine = await Engine.open({ model: MODEL, disk, policy: 'default', weights: { cpu: 0, disk: 1 } });
+  await engine.close();
+  const [name = ''] = readdirSync(disk);
+  expect(await repackedModelBytes(MODEL, { disk })).toBe(statSync(join(disk, name)).size);
+  expect(await repackedModelBytes(MODEL, { disk, compressWeights: '4bit' })).toBe(0);
+  expect(await repackedModelBytes(MODEL, { disk: path('.') })).toBe(0);
+  expect(await repackedModelBytes('opt-30b', { disk })).toBe(0);
+});
