@@ -124,6 +124,39 @@ void measureMemoryPages(const std::string& path, uint64_t bytes, double seconds)
   }
 }
 
+// Layers that go through pieces of memory, as those of a GPU: each piece waited for before the next is asked for, and
+// with the requests in flight across their borders; as they are, and with checksums. In turn, for disks change their
+// speed.
+void measurePieces(const std::string& path, uint64_t bytes, double seconds, uint8_t* memory) {
+  constexpr size_t kPiece = size_t{4} << 20, kPieces = 8;
+  const auto place = [memory](uint64_t at) { return memory + at / kPiece % kPieces * kPiece; };
+  DirectFile file(path);
+  uint32_t sum = 0;
+  for (int round = 0; round < 10; round++) {
+    const bool checked = round % 2 == 1;
+    const auto work = [&](const uint8_t* piece) {
+      if (checked) sum = crc32c(sum, piece, kPiece);
+    };
+    const std::string name = checked ? "read and check pieces of 4 MiB" : "read pieces of 4 MiB";
+    measure((name + ", one by one").c_str(), bytes, kCall, seconds, [&](uint64_t offset) {
+      for (uint64_t at = 0; at < kCall; at += kPiece) {
+        file.read(offset + at, kPiece, place(at));
+        work(place(at));
+      }
+    });
+    measure((name + ", 8 in flight").c_str(), bytes, kCall, seconds, [&](uint64_t offset) {
+      uint64_t done = 0;
+      const auto next = [&](uint64_t at, bool) { return at - done < kPieces * kPiece ? place(at) : nullptr; };
+      const auto full = [&](uint64_t, const uint8_t* piece, size_t some) {
+        work(piece);
+        done += some;
+      };
+      file.read(offset, kCall, {kPiece, next, full, [] {}});
+    });
+  }
+  std::printf("(sum %08x)\n", sum);
+}
+
 void measureWrites(const std::string& path, uint64_t bytes, double seconds, const uint8_t* memory) {
   for (const bool direct : {true, false}) {
     for (const IoBackend backend : {IoBackend::Ring, IoBackend::Threads}) {
@@ -180,6 +213,7 @@ int main(int argc, char** argv) {
     measureReads(path, bytes, seconds, arena.data());
     measureSmallPages(path, bytes, seconds, arena.data());
     measureMemoryPages(path, bytes, seconds);
+    measurePieces(path, bytes, seconds, arena.data());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

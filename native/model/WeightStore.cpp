@@ -13,8 +13,11 @@ namespace spillway {
 
 namespace {
 
-// Of one read: enough to keep the disk busy, few enough that giving up is quick.
-constexpr uint64_t kReadBytes = 8 * kChunkBytes;
+// Checked together, by all threads, while the disk goes on reading.
+constexpr uint64_t kPieceBytes = 8 * kChunkBytes;
+// Chunks that are read or handed on at the same time where they are not read to their place: the disk's requests fill
+// two or three.
+constexpr uint64_t kChunkBuffers = 4;
 
 uint64_t alignedDown(uint64_t bytes) { return bytes / DirectFile::kAlignment * DirectFile::kAlignment; }
 
@@ -70,23 +73,23 @@ void WeightStore::loadBlock(size_t b, ThreadPool& pool, LoadProgress& progress, 
   // Whole chunks, and a last one where all is resident, straight to their place.
   const bool all = !block.streams();
   const uint64_t straight = all ? block.bytes : block.residentBytes / kChunkBytes * kChunkBytes;
-  for (uint64_t first = 0; first < straight; first += kReadBytes) {
-    progress.check();
-    const uint64_t end = std::min(straight, first + kReadBytes);
-    readRange(b, first, end, memory + first, nullptr);
+  const auto check = [&] { progress.check(); };
+  const auto verifyAll = [&](uint64_t first, const uint8_t*, size_t read) {
+    const uint64_t end = std::min(straight, first + read);
     pool.parallelFor(static_cast<size_t>((end - first + kChunkBytes - 1) / kChunkBytes), [&](size_t index, unsigned) {
       const uint64_t at = first + index * kChunkBytes;
       verifyChunk(b, static_cast<size_t>(at / kChunkBytes), memory + at, std::min(kChunkBytes, end - at));
     });
     progress.add(end - first);
-  }
+  };
+  readRange(b, 0, straight, {kPieceBytes, [memory](uint64_t at, bool) { return memory + at; }, verifyAll, check});
   if (straight == block.residentBytes) return;
 
   // The chunk that the cut goes through is read whole to be checked.
-  progress.check();
   const uint64_t bytes = std::min(kChunkBytes, block.bytes - straight);
   const uint64_t resident = block.residentBytes - straight;
-  readRange(b, straight, straight + bytes, chunkBuffer, nullptr);
+  readRange(b, straight, straight + bytes,
+            {kChunkBytes, [&](uint64_t, bool) { return chunkBuffer; }, [](uint64_t, uint8_t*, size_t) {}, check});
   verifyChunk(b, static_cast<size_t>(straight / kChunkBytes), chunkBuffer, bytes);
   std::memcpy(memory + straight, chunkBuffer, resident);
   blocks_[b].restChecksum = crc32c(0, chunkBuffer + resident, bytes - resident);
@@ -94,19 +97,24 @@ void WeightStore::loadBlock(size_t b, ThreadPool& pool, LoadProgress& progress, 
 }
 
 void WeightStore::loadResident(LoadProgress& progress, const Sink& sink) {
-  const Arena chunk(kChunkBytes, "reading the weights");
+  const Arena chunks(kChunkBuffers * kChunkBytes, "reading the weights");
   for (size_t b = 0; b < table_.blocks.size(); b++) {
     const Weights::Block& block = weights_.blocks()[b];
-    for (uint64_t at = 0; at < block.residentBytes; at += kChunkBytes) {
-      progress.check();
-      const uint64_t bytes = std::min(kChunkBytes, block.bytes - at),
-                     resident = std::min(bytes, block.residentBytes - at);
-      readRange(b, at, at + bytes, chunk.data(), nullptr);
-      verifyChunk(b, static_cast<size_t>(at / kChunkBytes), chunk.data(), bytes);
-      sink(b, at, chunk.data(), resident);
-      if (resident != bytes) blocks_[b].restChecksum = crc32c(0, chunk.data() + resident, bytes - resident);
+    const uint64_t end = std::min(block.bytes, (block.residentBytes + kChunkBytes - 1) / kChunkBytes * kChunkBytes);
+    uint64_t handedOver = 0;
+    const auto next = [&](uint64_t at, bool) -> uint8_t* {
+      const uint64_t chunk = at / kChunkBytes;
+      return chunk - handedOver < kChunkBuffers ? chunks.data() + chunk % kChunkBuffers * kChunkBytes : nullptr;
+    };
+    const auto full = [&](uint64_t at, const uint8_t* chunk, size_t) {
+      const uint64_t bytes = std::min(kChunkBytes, end - at), resident = std::min(bytes, block.residentBytes - at);
+      verifyChunk(b, static_cast<size_t>(at / kChunkBytes), chunk, bytes);
+      sink(b, at, chunk, resident);
+      if (resident != bytes) blocks_[b].restChecksum = crc32c(0, chunk + resident, bytes - resident);
       progress.add(resident);
-    }
+      handedOver++;
+    };
+    readRange(b, 0, end, {kChunkBytes, next, full, [&] { progress.check(); }});
   }
 }
 
@@ -138,8 +146,7 @@ void WeightStore::verifyMore(size_t b, Verification& so_far, const uint8_t* data
 
 void WeightStore::readStreamed(size_t layer, uint8_t* buffer, const std::atomic<bool>& stopped) {
   readStreamed(layer,
-               {std::max<uint64_t>(DirectFile::kAlignment, weights_.layerBlock(layer).streamedBytes()),
-                [buffer] { return buffer; }, [](uint64_t, uint64_t) {}},
+               {kChunkBytes, [buffer](uint64_t offset, bool) { return buffer + offset; }, [](uint64_t, uint64_t) {}},
                stopped);
 }
 
@@ -157,32 +164,29 @@ void WeightStore::readStreamed(size_t layer, const Pieces& pieces, const std::at
 
 void WeightStore::readPieces(size_t layer, const Pieces& pieces, const std::atomic<bool>& stopped, bool verify) {
   const Weights::Block& block = weights_.layerBlock(layer);
-  const uint64_t from = block.streamedFrom(), end = from + block.streamedBytes();
+  const uint64_t from = block.streamedFrom();
   Verification verification{block.residentBytes};
-  for (uint64_t at = from; at < end; at += pieces.pieceBytes) {
-    const uint64_t bytes = std::min(pieces.pieceBytes, end - at);
-    uint8_t* buffer = pieces.next();
-    readRange(layer + 1, at, at + bytes, buffer, &stopped);
-    const uint64_t skipped = verification.at - at;  // of the first piece: what is resident
-    if (verify)
-      verifyMore(layer + 1, verification, buffer + skipped, bytes - skipped);
-    else
-      verification.at = at + bytes;
-    pieces.full(at - from, bytes);
-  }
+  const auto full = [&](uint64_t offset, const uint8_t* data, size_t bytes) {
+    if (verify) {
+      const uint64_t skipped = verification.at - (from + offset);  // of the first piece: what is resident
+      verifyMore(layer + 1, verification, data + skipped, bytes - skipped);
+    }
+    pieces.full(offset, bytes);
+  };
+  const auto check = [&] {
+    if (stopped.load()) throw Error(ErrorCode::Cancelled, "cancelled");
+  };
+  readRange(layer + 1, from, from + block.streamedBytes(), {pieces.pieceBytes, pieces.next, full, check});
 }
 
 // first: a multiple of 4096 within the block.
-void WeightStore::readRange(size_t block, uint64_t first, uint64_t end, uint8_t* to, const std::atomic<bool>* stopped) {
+void WeightStore::readRange(size_t block, uint64_t first, uint64_t end, const DirectFile::Pieces& pieces) {
   const uint64_t offset = table_.blocks[block].offset;
   // A block ends with padding, so that whole multiples can be read where there is room for them: the memory of a block
   // is rounded up likewise.
   const uint64_t wholeEnd =
       std::min<uint64_t>(DirectFile::aligned(end), DirectFile::aligned(table_.blocks[block].bytes));
-  for (uint64_t at = first; at < wholeEnd; at += kReadBytes) {
-    if (stopped != nullptr && stopped->load()) throw Error(ErrorCode::Cancelled, "cancelled");
-    file_.read(offset + at, std::min(kReadBytes, wholeEnd - at), to + (at - first), weights_.blockName(block));
-  }
+  file_.read(offset + first, wholeEnd - first, pieces, weights_.blockName(block));
 }
 
 void WeightStore::verifyChunk(size_t block, size_t chunk, const uint8_t* data, uint64_t bytes) const {

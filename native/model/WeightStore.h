@@ -43,18 +43,19 @@ class WeightStore {
   // once `stopped` is set. After loadResident(); by one thread at a time.
   void readStreamed(size_t layer, uint8_t* buffer, const std::atomic<bool>& stopped);
   // The same in pieces of `pieceBytes`, a multiple of 4096: each is read to where next() says (a multiple of 4096, too)
-  // and then handed to full(). What does not match its checksum is found out with its last piece. Where somebody writes
-  // to the file meanwhile all pieces come a second time.
+  // and then handed to full(), in order, while the disk reads those behind it: see DirectFile::Pieces. What does not
+  // match its checksum is found out with its last piece. Where somebody writes to the file meanwhile all pieces come a
+  // second time.
   struct Pieces {
     uint64_t pieceBytes;
-    std::function<uint8_t*()> next;
-    std::function<void(uint64_t offset, uint64_t bytes)> full;  // offset: in what streams
+    std::function<uint8_t*(uint64_t offset, bool wait)> next;   // offset: in what streams
+    std::function<void(uint64_t offset, uint64_t bytes)> full;  // the same
   };
   void readStreamed(size_t layer, const Pieces& pieces, const std::atomic<bool>& stopped);
 
  private:
   void readPieces(size_t layer, const Pieces& pieces, const std::atomic<bool>& stopped, bool verify);
-  void readRange(size_t block, uint64_t first, uint64_t end, uint8_t* to, const std::atomic<bool>* stopped);
+  void readRange(size_t block, uint64_t first, uint64_t end, const DirectFile::Pieces& pieces);
   void verifyChunk(size_t block, size_t chunk, const uint8_t* data, uint64_t bytes) const;
   [[noreturn]] void refuseChunk(size_t block, uint64_t offset, uint32_t found, uint32_t expected) const;
   void loadBlock(size_t block, ThreadPool& pool, LoadProgress& progress, uint8_t* chunkBuffer);

@@ -156,6 +156,25 @@ void DirectFile::read(const ReadRange* ranges, size_t count, const std::string& 
   transfer(false, ranges, count, what);
 }
 
+void DirectFile::read(uint64_t offset, uint64_t bytes, const Pieces& pieces, const std::string& what) {
+  checkAligned("pieces.bytes", pieces.bytes);
+  if (pieces.bytes == 0) throw Error(ErrorCode::InvalidArgument, "pieces.bytes: found 0, expected 1 or more");
+  check({offset, bytes, nullptr}, false);
+  std::vector<ReadRange> ranges;
+  ranges.reserve(bytes / pieces.bytes + 1);
+  for (uint64_t at = 0; at < bytes; at += pieces.bytes)
+    ranges.push_back({offset + at, static_cast<size_t>(std::min(pieces.bytes, bytes - at)), nullptr});
+  Pieces checked = pieces;
+  checked.next = [&](uint64_t at, bool wait) {
+    uint8_t* memory = pieces.next(at, wait);
+    if (memory == nullptr && wait)
+      throw Error(ErrorCode::InvalidArgument, "pieces.next: found no memory, expected some: no piece is under way");
+    checkAligned("pieces.next", reinterpret_cast<uintptr_t>(memory));
+    return memory;
+  };
+  transfer(false, ranges.data(), ranges.size(), what, &checked);
+}
+
 void DirectFile::write(uint64_t offset, size_t bytes, const void* source, const std::string& what) {
   const ReadRange range{offset, bytes, const_cast<void*>(source)};
   transfer(true, &range, 1, what);
@@ -169,11 +188,12 @@ void DirectFile::write(const WriteRange* ranges, size_t count, const std::string
   transfer(true, same.data(), count, what);
 }
 
-void DirectFile::transfer(bool writing, const ReadRange* ranges, size_t count, const std::string& what) {
+void DirectFile::transfer(bool writing, const ReadRange* ranges, size_t count, const std::string& what,
+                          const Pieces* pieces) {
   for (size_t i = 0; i < count; i++) check(ranges[i], writing);
   Lease lease(*this);
   const Transfer::Failure failure =
-      Transfer({descriptor_, writing, direct_, options_}, *lease.queue, ranges, count).run();
+      Transfer({descriptor_, writing, direct_, options_}, *lease.queue, ranges, count, pieces).run();
   if (failure.failed) {
     const ReadRange& range = ranges[failure.range];
     const std::string expected = std::to_string(range.bytes) + (writing ? " bytes written" : " bytes");

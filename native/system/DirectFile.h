@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -86,6 +87,23 @@ class DirectFile {
   void read(const ReadRange* ranges, size_t count, const std::string& what = {});
   void write(const WriteRange* ranges, size_t count, const std::string& what = {});
 
+  // What is too large for the memory there is, or is worked on while more of it comes: pieces of `bytes` each (of the
+  // last: what is left), one behind the other, with the requests in flight across their borders. The disk has something
+  // to do all the time as long as there is memory for the next piece.
+  struct Pieces {
+    uint64_t bytes;  // a multiple of kAlignment
+    // Memory for the piece that begins so far behind the first one. Null: there is none until a piece more has been
+    // handed over, or for the moment. `wait`: no other piece is under way, and null is refused.
+    std::function<uint8_t*(uint64_t at, bool wait)> next;
+    // The piece has been read. In order; those behind it may be under way.
+    std::function<void(uint64_t at, uint8_t* data, size_t bytes)> full;
+    // Before every request; throws to give up.
+    std::function<void()> check;
+  };
+  // As above; what the functions throw goes through. Where a piece cannot be read those before it have been handed
+  // over.
+  void read(uint64_t offset, uint64_t bytes, const Pieces& pieces, const std::string& what = {});
+
   // Makes the file `bytes` long and reserves its blocks, so that later writes inside cannot run out of space (file
   // systems that cannot reserve only get the length). Never shortens. Throws FileError (ENOSPC and the like).
   void allocate(uint64_t bytes);
@@ -94,7 +112,8 @@ class DirectFile {
  private:
   struct Lease;
   void open(Access access);
-  void transfer(bool writing, const ReadRange* ranges, size_t count, const std::string& what);
+  void transfer(bool writing, const ReadRange* ranges, size_t count, const std::string& what,
+                const Pieces* pieces = nullptr);
   void afterWrite(const ReadRange* ranges, size_t count, const std::string& what);
   void growTo(uint64_t bytes);
   [[noreturn]] void throwAt(uint64_t offset, const std::string& what, const std::string& found,

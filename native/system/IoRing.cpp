@@ -119,6 +119,11 @@ class IoRing final : public IoQueue {
     push(entry);
   }
 
+  // What the kernel does not take now, wait() offers again.
+  void submit() noexcept override {
+    if (pending() != 0) enter(pending(), 0);
+  }
+
   IoResult wait() noexcept override {
     constexpr int kMostAttempts = 1000;  // a millisecond each
     for (int attempt = 0;;) {

@@ -60,8 +60,8 @@ IoResult IoThreads::wait() noexcept {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
     if (!done_.empty()) {
-      const IoResult result = done_.back();
-      done_.pop_back();
+      const IoResult result = done_.front();
+      done_.erase(done_.begin());
       return result;
     }
     Job job;

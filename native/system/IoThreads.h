@@ -18,6 +18,7 @@ class IoThreads final : public IoQueue {
 
   IoBackend backend() const override;
   void start(unsigned tag, const IoRequest& request) override;
+  void submit() noexcept override {}
   IoResult wait() noexcept override;
 
  private:

@@ -26,8 +26,9 @@ bool hasTails(const DirectFile::ReadRange* ranges, size_t count) {
 
 }  // namespace
 
-Transfer::Transfer(const Source& source, IoQueue& queue, const DirectFile::ReadRange* ranges, size_t count)
-    : source_(source), queue_(queue), ranges_(ranges), count_(count), tails_(nullptr, std::free) {
+Transfer::Transfer(const Source& source, IoQueue& queue, const DirectFile::ReadRange* ranges, size_t count,
+                   const DirectFile::Pieces* pieces)
+    : source_(source), queue_(queue), ranges_(ranges), count_(count), pieces_(pieces), tails_(nullptr, std::free) {
   const unsigned depth = source.options.depth;
   slots_.resize(depth);
   decided_.reserve(depth);
@@ -48,27 +49,36 @@ Transfer::~Transfer() {
 
 Transfer::Failure Transfer::run() {
   for (;;) {
-    while (!failure_.failed && !free_.empty() && next(&slots_[free_.back()], free_.back())) {
-      const unsigned tag = free_.back();
-      free_.pop_back();
-      attempt(tag);
-    }
+    issue();
+    if (handOver()) continue;
     if (free_.size() == slots_.size()) return failure_;
     const IoResult result = wait();
     settle(result.tag, result.result);
   }
 }
 
-// The next piece of the ranges, in order.
+void Transfer::issue() {
+  while (!failure_.failed && !free_.empty() && next(&slots_[free_.back()], free_.back())) {
+    const unsigned tag = free_.back();
+    free_.pop_back();
+    attempt(tag);
+  }
+}
+
+// The next request of the ranges, in order; none where the next range has to wait for memory.
 bool Transfer::next(Slot* slot, unsigned tag) {
   while (range_ < count_ && rangeDone_ == ranges_[range_].bytes) {
     range_++;
     rangeDone_ = 0;
   }
   if (range_ == count_) return false;
+  if (pieces_ != nullptr) {
+    pieces_->check();
+    if (rangeDone_ == 0 && !open()) return false;
+  }
   const DirectFile::ReadRange& range = ranges_[range_];
   const size_t left = range.bytes - rangeDone_;
-  uint8_t* memory = static_cast<uint8_t*>(range.destination) + rangeDone_;
+  uint8_t* memory = (pieces_ != nullptr ? open_.back().memory : static_cast<uint8_t*>(range.destination)) + rangeDone_;
   if (left < kAlignment) {
     // A direct read moves whole blocks; the caller's memory ends before this one does.
     *slot = {range_, range.offset + rangeDone_, tails_.get() + tag * kAlignment, left, kAlignment, 0, 0, 0, false,
@@ -79,6 +89,26 @@ bool Transfer::next(Slot* slot, unsigned tag) {
     *slot = {range_, range.offset + rangeDone_, memory, bytes, bytes, 0, 0, 0, false, nullptr};
     rangeDone_ += bytes;
   }
+  return true;
+}
+
+bool Transfer::open() {
+  const DirectFile::ReadRange& range = ranges_[range_];
+  uint8_t* memory = pieces_->next(range.offset - ranges_[0].offset, open_.empty());
+  if (memory == nullptr) return false;
+  open_.push_back({memory, range.bytes});
+  return true;
+}
+
+// One range, if all of it has come: whoever takes it may need a while, and have memory for the next one then.
+bool Transfer::handOver() {
+  if (open_.empty() || open_.front().left != 0) return false;
+  queue_.submit();
+  const DirectFile::ReadRange& range = ranges_[handedOver_];
+  uint8_t* memory = open_.front().memory;
+  open_.pop_front();
+  handedOver_++;
+  pieces_->full(range.offset - ranges_[0].offset, memory, range.bytes);
   return true;
 }
 
@@ -138,6 +168,7 @@ void Transfer::settle(unsigned tag, int64_t result) {
       source_.options.faults->afterRead(slot.offset, slot.memory, slot.needed);
     if (slot.destination != nullptr) std::memcpy(slot.destination, slot.memory, slot.needed);
     if (!slot.direct && !source_.writing) disk::dropFromCache(source_.descriptor, slot.offset, slot.bytes);
+    if (pieces_ != nullptr) open_[slot.range - handedOver_].left -= slot.needed;
     return finish(tag);
   }
   if (!source_.writing && endsAt(slot.offset + slot.done)) {
@@ -148,7 +179,7 @@ void Transfer::settle(unsigned tag, int64_t result) {
   if (slot.direct) slot.done = slot.done / kAlignment * kAlignment;
   if (slot.done > before) {
     slot.fruitless = 0;
-    if (failure_.failed) return finish(tag);
+    if (givenUp(slot)) return finish(tag);
     attempt(tag);
   } else {
     again(tag, EIO);
@@ -157,7 +188,7 @@ void Transfer::settle(unsigned tag, int64_t result) {
 
 void Transfer::again(unsigned tag, int error) {
   Slot& slot = slots_[tag];
-  if (failure_.failed) return finish(tag);
+  if (givenUp(slot)) return finish(tag);
   if (++slot.fruitless > kMostFruitless) {
     fail(slot, error);
     return finish(tag);
@@ -172,7 +203,7 @@ void Transfer::again(unsigned tag, int error) {
 void Transfer::finish(unsigned tag) { free_.push_back(tag); }
 
 void Transfer::fail(const Slot& slot, int error) {
-  if (!failure_.failed) failure_ = {true, slot.range, slot.offset + slot.done, error};
+  if (!failure_.failed || slot.range < failure_.range) failure_ = {true, slot.range, slot.offset + slot.done, error};
 }
 
 bool Transfer::endsAt(uint64_t offset) const {

@@ -16,6 +16,7 @@ namespace spillway {
 namespace {
 
 constexpr uint64_t kLeastPinned = uint64_t(1) << 20;
+constexpr size_t kMostOthersPinned = size_t(16) << 20;  // of all but weights
 constexpr uint32_t kMostBuffers = 1u << 12;
 constexpr uint32_t kMostRows = 65535;  // of a grid's third dimension
 
@@ -57,6 +58,13 @@ std::optional<uint64_t> keptLayerBytes(const RuntimeOptions& options) {
   if (!options.weights) return {};
   const uint64_t device = options.gpu->residentLayerBytes, host = options.weights->residentLayerBytes;
   return host > std::numeric_limits<uint64_t>::max() - device ? std::numeric_limits<uint64_t>::max() : device + host;
+}
+
+// Large enough that a copy costs more than its start, and small enough that many are read, or on the link, at once: the
+// disk's requests fill two or three.
+size_t weightPieces(size_t bytes) {
+  constexpr size_t kPieces = 32, kFewest = 4, kLeast = size_t(4) << 20, kMost = size_t(16) << 20;
+  return std::max(kFewest, bytes / std::clamp(bytes / kPieces, kLeast, kMost));
 }
 
 size_t multiplied(uint64_t count, uint64_t bytes, const char* what) {
@@ -226,28 +234,29 @@ void CudaBackend::openLibrary() {
   });
 }
 
-// Half of what is pinned is for weights, a quarter for tasks, an eighth each for hidden states on their way up and
-// down. Where pages of the cache come and go, these have half of what tasks and hidden states had; attention that is
-// apart has half of what tasks have.
+// Of what is pinned, weights have all that the others do not: half of it at least, and more brings the others nothing.
+// Of theirs half is for tasks, a quarter each for hidden states on their way up and down. Where pages of the cache come
+// and go, these have half of what tasks and hidden states had; attention that is apart has half of what tasks have.
 void CudaBackend::reserveLinks(const GpuBytes& sizes) {
   pinned_.emplace(cuda::MemoryKind::Pinned, parts_.options.gpu->pinnedBytes);
   const size_t bytes = pinned_->capacityBytes();
   uint8_t* data = pinned_->take(bytes, nullptr, "pieces that cross the link").data;
-  const auto add = [&](std::optional<Link>& link, StreamIndex index, Uploads uploads, size_t share, size_t pieces) {
-    const size_t piece = bytes / share / pieces / DirectFile::kAlignment * DirectFile::kAlignment;
+  const auto add = [&](std::optional<Link>& link, StreamIndex index, Uploads uploads, size_t all, size_t pieces) {
+    const size_t piece = all / pieces / DirectFile::kAlignment * DirectFile::kAlignment;
     link.emplace(*device_, done_, index, uploads, data, piece, pieces);
     data += piece * pieces;
   };
   const bool fetches = sizes.cacheBuffers != 0;
   const size_t less = fetches ? 2 : 1, tasks = attendsApart() ? 2 : 1;
-  add(weightLink_, StreamIndex::Weights, Uploads::CopyEngine, 2, 4);
-  add(compute_.link, StreamIndex::Compute, Uploads::Kernel, 4 * tasks * less, 8);
-  if (attendsApart()) add(attend_.link, StreamIndex::Attend, Uploads::Kernel, 4 * tasks * less, 8);
-  add(upLink_, StreamIndex::Up, Uploads::Kernel, 8 * less, 2);
-  add(downLink_, StreamIndex::Down, Uploads::CopyEngine, 8 * less, 2);
+  const size_t others = std::min(bytes / 2, kMostOthersPinned), weights = bytes - others;
+  add(weightLink_, StreamIndex::Weights, Uploads::CopyEngine, weights, weightPieces(weights));
+  add(compute_.link, StreamIndex::Compute, Uploads::Kernel, others / (2 * tasks * less), 8);
+  if (attendsApart()) add(attend_.link, StreamIndex::Attend, Uploads::Kernel, others / (2 * tasks * less), 8);
+  add(upLink_, StreamIndex::Up, Uploads::Kernel, others / (4 * less), 2);
+  add(downLink_, StreamIndex::Down, Uploads::CopyEngine, others / (4 * less), 2);
   if (!fetches) return;
   fetcher_.reserve(cacheBufferMemory_.data(), [&](std::optional<Link>& link, StreamIndex index) {
-    add(link, index, index == StreamIndex::CacheUp ? Uploads::Kernel : Uploads::CopyEngine, 8, 4);
+    add(link, index, index == StreamIndex::CacheUp ? Uploads::Kernel : Uploads::CopyEngine, others / 4, 4);
   });
 }
 

@@ -82,10 +82,17 @@ void GpuWeights::loadLayer(size_t layer, uint8_t* buffer, WeightStore* store, Li
   else
     link.upload(buffer, here, bytes);
   if (host_.layerBlock(layer).streams()) {
-    store->readStreamed(layer,
-                        {link.pieceBytes(), [&] { return link.nextPiece(); },
-                         [&](uint64_t offset, uint64_t piece) { link.send(buffer + bytes + offset, piece); }},
-                        stopped);
+    size_t filling = 0;
+    const auto next = [&](uint64_t, bool wait) {
+      uint8_t* piece = wait ? link.nextPiece() : link.freePiece(filling);
+      if (piece != nullptr) filling++;
+      return piece;
+    };
+    const auto full = [&](uint64_t offset, uint64_t piece) {
+      link.send(buffer + bytes + offset, piece);
+      filling--;
+    };
+    store->readStreamed(layer, {link.pieceBytes(), next, full}, stopped);
   }
 }
 

@@ -36,6 +36,11 @@ uint8_t* Link::nextPiece() {
   return piece(at_);
 }
 
+uint8_t* Link::freePiece(size_t filling) const {
+  const size_t index = (at_ + filling) % events_.size();
+  return filling < events_.size() && events_[index]->hasPassed() ? piece(index) : nullptr;
+}
+
 void Link::send(void* to, size_t bytes) {
   if (uploads_ == Uploads::Kernel)
     cuda::copyPinned(stream_.get(), piece(at_), to, bytes);

@@ -31,6 +31,9 @@ class Link {
   // given so far.
   uint8_t* nextPiece();
   void send(void* to, size_t bytes);
+  // The piece that is sent behind `filling` others, which are being filled; null while it is one of them, or on the
+  // link.
+  uint8_t* freePiece(size_t filling) const;
 
   // Any number of bytes; `from` may change when it returns. The device has them after what the stream has been given so
   // far.

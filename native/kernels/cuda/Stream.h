@@ -37,6 +37,15 @@ class Event {
   // Work that the stream is given from now on waits; the caller does not.
   void holdUp(cudaStream_t stream) const { check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent"); }
   void synchronize() const { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+  bool hasPassed() const {
+    const cudaError_t found = cudaEventQuery(event_);
+    if (found == cudaErrorNotReady) {
+      cudaGetLastError();  // it counts as one, which the next launch of a kernel would be blamed for
+      return false;
+    }
+    check(found, "cudaEventQuery");
+    return true;
+  }
 
  private:
   cudaEvent_t event_ = nullptr;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <thread>
 
+#include "../../kernels/cuda/Stream.h"
 #include "fixture.h"
 #include "plantedKernels.h"
 
@@ -234,6 +235,20 @@ TEST(Emulator, RefusesLaunchesThatNoDeviceTakes) {
   EXPECT_THROW(launch("too much shared memory", kernel, 1, 32, 228 * 1024, testStream(), 1), Error);
   EXPECT_NO_THROW(launch("nothing to do", kernel, 0, 32, 0, testStream(), 1));
   check(cudaStreamSynchronize(testStream()), "synchronize");
+}
+
+TEST(Emulator, AnEventThatIsYetToPassIsNobodysError) {
+  Stream stream;
+  Event event;
+  EXPECT_TRUE(event.hasPassed()) << "before it is first recorded";
+  emulator::pause();
+  check(cudaLaunchHostFunc(stream.get(), [](void*) {}, nullptr), "host function");
+  event.record(stream.get());
+  EXPECT_FALSE(event.hasPassed());
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "what the next launch of a kernel asks for";
+  emulator::resume();
+  event.synchronize();
+  EXPECT_TRUE(event.hasPassed());
 }
 
 TEST(Emulator, StandsStillWhereItIsPaused) {

@@ -8,6 +8,14 @@
 
 namespace spillway::fixture {
 
+// Its layers are of several chunks.
+inline DecoderSpec severalChunksSpec() {
+  DecoderSpec spec = smallSpec();
+  spec.hiddenSize = spec.embeddingSize = 512;
+  spec.feedForwardSize = 1600;
+  return spec;
+}
+
 class TinyStore {
  public:
   static constexpr const char* kFingerprint = "tiny model";

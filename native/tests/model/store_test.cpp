@@ -81,13 +81,7 @@ TEST(Store, ProjectedEmbeddingsAndLearnedPositions) {
 // Blocks of several chunks, cut within the first, the second, and at a chunk's very end.
 class LargeStore : public testing::Test {
  protected:
-  static DecoderSpec spec() {
-    DecoderSpec spec = smallSpec();
-    spec.hiddenSize = spec.embeddingSize = 512;
-    spec.feedForwardSize = 1600;
-    return spec;
-  }
-  LargeStore() : store_(spec(), false), all_(store_.blocks(~uint64_t(0))) {}
+  LargeStore() : store_(severalChunksSpec(), false), all_(store_.blocks(~uint64_t(0))) {}
   TinyStore store_;
   std::vector<Weights::Block> all_;
 };
@@ -121,7 +115,7 @@ TEST_F(LargeStore, IsCheckedAgainOnceSomebodyHasWrittenToIt) {
   const auto read = [&] {
     pieces = 0;
     opened.readStreamed(1,
-                        {kChunkBytes / 4, [&] { return buffer.data(); },
+                        {kChunkBytes / 4, [&](uint64_t offset, bool) { return buffer.data() + offset; },
                          [&](uint64_t offset, uint64_t) {
                            if (pieces++ == 0) afterFirst();
                            EXPECT_EQ(offset % (kChunkBytes / 4), 0u);
@@ -172,7 +166,7 @@ TEST_F(LargeStore, DamageIsFoundWhereverItIs) {
       // A chunk with a resident part is checked whole when the model is loaded.
       const bool found = at / kChunkBytes * kChunkBytes < cut;
       try {
-        const Outcome outcome = scoreStreaming(store_.options(resident, 2), text(spec()), 2);
+        const Outcome outcome = scoreStreaming(store_.options(resident, 2), text(severalChunksSpec()), 2);
         EXPECT_FALSE(found) << where;
         ASSERT_TRUE(outcome.failure) << where;
         EXPECT_EQ(outcome.failure->code, ErrorCode::File);

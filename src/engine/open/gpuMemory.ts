@@ -2,10 +2,12 @@ import type { RuntimeBytes } from '../../bindings/Addon.js';
 import type { GpuRuntimeOptions } from '../../bindings/Gpu.js';
 import { highest } from '../../collections/highest.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
+import { PINNED_BYTES } from '../../plan/reserves.js';
 import type { GpuSettings } from './settings.js';
 
 /** What of an engine is on the GPU. */
 export interface GpuTier {
+  /** Where weights stream from disk more is pinned than these say: see `HostPlan`. */
   readonly options: GpuRuntimeOptions;
   /** Of each row's pages. */
   readonly cacheShare: number;
@@ -70,8 +72,6 @@ export interface GpuTierDemand extends Pick<GpuDemand, 'rows' | 'rowPages' | 'mi
   readonly seenPages: number;
 }
 
-/** Host memory that everything which crosses the link goes through. */
-export const PINNED_BYTES = 32 * 2 ** 20;
 /** A square attends over the pages of one buffer while the next square's come to the other. */
 export const CACHE_BUFFERS = 2;
 /** As `residentLayerBytes`: every layer, however large. */

@@ -74,6 +74,8 @@ export interface StreamingDemand extends HostDemand {
    * cache has its pages.
    */
   readonly residentShare?: number | undefined;
+  /** What more is pinned for what streams to a GPU, as far as what is needed leaves room for it. */
+  readonly morePinnedBytes: number;
 }
 
 /** What the host's memory is used for. */
@@ -84,6 +86,8 @@ export interface HostPlan {
   readonly reservedBytes: number;
   /** Of `layerBytes`, what stays in memory of each layer for good; undefined where nothing streams. */
   readonly residentLayerBytes?: number;
+  /** What more is pinned than for a GPU that nothing streams to. */
+  readonly morePinnedBytes?: number;
 }
 
 /**
@@ -101,7 +105,8 @@ export function planResident(demand: ResidentDemand): HostPlan {
 
 /**
  * Divides the cap between KV cache and weights for a model that does not fit. A row more in a pass costs nothing on
- * disk, so the cache of a full block comes first; what is left keeps a part of every layer in memory. Pure.
+ * disk, so the cache of a full block comes first; what is left is pinned for what streams, little of it, and keeps a
+ * part of every layer in memory. Pure.
  * @throws MemoryBudgetError with the smallest cap that works: see `refusal`
  */
 export function planStreaming(demand: StreamingDemand): HostPlan {
@@ -121,15 +126,16 @@ export function planStreaming(demand: StreamingDemand): HostPlan {
   // Of a block of few and short rows one may be longer than expected: what every budget holds, it gets.
   const pages = Math.min(Math.max(blockPages, minPages), Math.floor(room / pageBytes));
   const spare = room - pages * pageBytes;
-  const residentLayerBytes = highest(
-    least,
-    asked === undefined ? largest : least,
-    (bytes) => weights(bytes) - weights(least) <= spare,
-  );
+  const most = asked ?? largest;
+  const kept = (spareBytes: number): number =>
+    highest(least, most, (bytes) => weights(bytes) - weights(least) <= spareBytes);
+  const morePinnedBytes = kept(spare) === largest ? 0 : Math.min(demand.morePinnedBytes, spare);
+  const residentLayerBytes = kept(spare - morePinnedBytes);
   return {
     pages,
     residentLayerBytes,
-    reservedBytes: HEAP_MARGIN_BYTES + fixedBytes + weights(residentLayerBytes) + pages * pageBytes,
+    morePinnedBytes,
+    reservedBytes: HEAP_MARGIN_BYTES + fixedBytes + weights(residentLayerBytes) + morePinnedBytes + pages * pageBytes,
   };
 }
 

@@ -3,7 +3,7 @@ import type { EngineOptions } from '../../EngineOptions.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { compressBindings } from '../../model/compressBindings.js';
 import type { ModelSource } from '../../model/ModelSource.js';
-import { PAGE_TOKENS, SUM_COPIES } from '../../plan/reserves.js';
+import { morePinnedBytes, PAGE_TOKENS, SUM_COPIES } from '../../plan/reserves.js';
 import { SMALLER_SQUARES } from '../../plan/search/choosePolicy.js';
 import type { Grid } from '../grid/Square.js';
 import { pagesOfRows, placePages, type PagePlacement } from '../memory/PagePlacement.js';
@@ -81,7 +81,12 @@ export function layOutMemory(
         host.capBytes,
         place === 'memory'
           ? planResident({ ...host, ...block.residentDemand })
-          : planStreaming({ ...host, ...block.streamingDemand, residentShare: weightShare }),
+          : planStreaming({
+              ...host,
+              ...block.streamingDemand,
+              residentShare: weightShare,
+              morePinnedBytes: block.gpu ? morePinnedBytes(host.capBytes) : 0,
+            }),
       ),
     );
   });
@@ -251,7 +256,7 @@ class BlockMemory {
   }
 
   layout(plan: Plan, capBytes: number, host: HostPlan): MemoryLayout {
-    const { settings, source, gpu, spill, onePage } = this;
+    const { settings, source, spill, onePage } = this;
     const { layers, part, share, residual } = source.decoder;
     const { slots, rowsPerSlot, tokensPerSquare } = settings.block;
     const grid: Grid = {
@@ -262,7 +267,8 @@ class BlockMemory {
       rowsPerSlot,
       tokensPerSquare,
     };
-    const runtime = this.options(host.pages);
+    const gpu = this.gpu && withMorePinned(this.gpu, host.morePinnedBytes ?? 0);
+    const runtime = { ...this.options(host.pages), ...(gpu && { gpu: gpu.options }) };
     return { plan, settings, capBytes, source, grid, host, gpu, spill, onePage, runtime };
   }
 
@@ -360,6 +366,10 @@ class BlockMemory {
       }),
     };
   }
+}
+
+function withMorePinned(gpu: GpuTier, bytes: number): GpuTier {
+  return { ...gpu, options: { ...gpu.options, pinnedBytes: gpu.options.pinnedBytes + bytes } };
 }
 
 /**

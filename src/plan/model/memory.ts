@@ -5,7 +5,7 @@ import { hostShare, refillsAtOnce, slotsOf, tokensPerSquareOf } from '../Policy.
 import type { Sizes } from './sizes.js';
 import { matmulKind } from './matmulKinds.js';
 import { workingMemory } from './workingMemory.js';
-import { HEAP_MARGIN_BYTES, PAGE_TOKENS } from '../reserves.js';
+import { HEAP_MARGIN_BYTES, morePinnedBytes, PAGE_TOKENS, PINNED_BYTES } from '../reserves.js';
 
 /** Layers' weights that are where computing happens at once while they move. */
 /** Norms and biases of a layer, as wide as hidden states, at most. */
@@ -164,6 +164,7 @@ function withGpu(
     cg: cache,
     hg: hidden,
   };
+  const pinned = PINNED_BYTES + (streams ? morePinnedBytes(hardware.memory.cpuBytes) : 0);
   const moved = byHost === 1 ? [0] : [(1 - byHost) * staging, (1 - byHost) * leastStaging];
   return [
     ...moved.map((bytes) => ({
@@ -175,7 +176,7 @@ function withGpu(
       tier: 'cpu',
       when: 'run',
       bytes: {
-        constant: HEAP_MARGIN_BYTES + tails,
+        constant: HEAP_MARGIN_BYTES + pinned + tails,
         wc: w * l,
         wn: buffered,
         cc: cache,

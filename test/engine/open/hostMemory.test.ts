@@ -8,7 +8,7 @@ import {
   type ResidentDemand,
   type StreamingDemand,
 } from '../../../src/engine/open/hostMemory.js';
-import { HEAP_MARGIN_BYTES } from '../../../src/plan/reserves.js';
+import { HEAP_MARGIN_BYTES, morePinnedBytes, PINNED_BYTES } from '../../../src/plan/reserves.js';
 import { MemoryBudgetError } from '../../../src/errors/MemoryBudgetError.js';
 
 const MIB = 2 ** 20;
@@ -74,6 +74,7 @@ const streamingDemand: fc.Arbitrary<StreamingDemand> = fc.record({
   buffers: fc.integer({ min: 1, max: 2 }),
   minPages: fc.integer({ min: 1, max: 16 }),
   blockPages: fc.integer({ min: 1, max: 2000 }),
+  morePinnedBytes: fc.oneof(fc.constant(0), fc.nat(224 * MIB)),
 });
 /** What a plan takes, added up without cleverness. */
 const taken = (given: StreamingDemand, pages: number, resident: number): number =>
@@ -89,14 +90,18 @@ describe('planStreaming', () => {
     fc.assert(
       fc.property(streamingDemand, (given) => {
         try {
-          const { pages, residentLayerBytes = NaN, reservedBytes } = planStreaming(given);
-          expect(given.residentBytes + reservedBytes).toBe(taken(given, pages, residentLayerBytes));
+          const { pages, residentLayerBytes = NaN, morePinnedBytes = NaN, reservedBytes } = planStreaming(given);
+          expect(given.residentBytes + reservedBytes).toBe(taken(given, pages, residentLayerBytes) + morePinnedBytes);
           expect(given.residentBytes + reservedBytes).toBeLessThanOrEqual(given.capBytes);
           expect(pages).toBeGreaterThanOrEqual(given.minPages);
           // Nothing useful is left over: neither a page, as long as the batch wants one, nor a byte of every layer.
           if (pages < given.blockPages) expect(taken(given, pages + 1, 0)).toBeGreaterThan(given.capBytes);
-          if (residentLayerBytes < Math.max(...given.layerBytes))
-            expect(taken(given, pages, residentLayerBytes + 1)).toBeGreaterThan(given.capBytes);
+          const streams = residentLayerBytes < Math.max(...given.layerBytes);
+          if (streams)
+            expect(taken(given, pages, residentLayerBytes + 1) + morePinnedBytes).toBeGreaterThan(given.capBytes);
+          // It makes way for what is needed alone, and where nothing streams nothing more is pinned.
+          if (streams && residentLayerBytes > 0) expect(morePinnedBytes).toBe(given.morePinnedBytes);
+          else expect(morePinnedBytes).toBeLessThanOrEqual(streams ? given.morePinnedBytes : 0);
         } catch (error) {
           if (!(error instanceof MemoryBudgetError)) throw error;
           // The budget that the message names works at a start that finds more taken, and one byte less does not.
@@ -121,6 +126,51 @@ describe('planStreaming', () => {
         }
       }),
     );
+  });
+});
+
+describe('what more is pinned for weights that stream to a GPU', () => {
+  const given: StreamingDemand = {
+    capBytes: 2048 * MIB,
+    residentBytes: 100 * MIB,
+    nextStartBytes: 100 * MIB,
+    fixedBytes: 200 * MIB,
+    pageBytes: MIB,
+    layerBytes: new Array<number>(16).fill(100 * MIB),
+    buffers: 0,
+    minPages: 4,
+    blockPages: 400,
+    morePinnedBytes: 96 * MIB,
+  };
+
+  test('comes before weights that stay, also where a share of them was decided', () => {
+    const without = planStreaming({ ...given, morePinnedBytes: 0 });
+    const plan = planStreaming(given);
+    expect(plan).toMatchObject({ morePinnedBytes: 96 * MIB, pages: 400, reservedBytes: without.reservedBytes });
+    expect(plan.residentLayerBytes).toBe((without.residentLayerBytes ?? NaN) - 6 * MIB);
+    expect(planStreaming({ ...given, residentShare: 0.5 })).toMatchObject({
+      morePinnedBytes: 96 * MIB,
+      residentLayerBytes: 50 * MIB,
+    });
+  });
+
+  test('comes behind the cache, and behind all that is needed', () => {
+    const small = { ...given, capBytes: (100 + 200 + 64 + 400 + 10) * MIB };
+    expect(planStreaming(small)).toMatchObject({ morePinnedBytes: 10 * MIB, pages: 400, residentLayerBytes: 0 });
+    expect(planStreaming({ ...small, capBytes: (100 + 200 + 64 + 4) * MIB })).toMatchObject({
+      morePinnedBytes: 0,
+      pages: 4,
+    });
+  });
+
+  test('is nothing where all weights stay after all', () => {
+    expect(planStreaming({ ...given, capBytes: 4096 * MIB }).morePinnedBytes).toBe(0);
+    expect(planStreaming({ ...given, capBytes: 4096 * MIB, residentShare: 1 }).morePinnedBytes).toBe(0);
+  });
+
+  test('makes 256 MiB with what is pinned anyway, or a sixteenth of a cap that is small', () => {
+    const all = (gibibytes: number): number => (PINNED_BYTES + morePinnedBytes(gibibytes * 1024 * MIB)) / MIB;
+    expect([0.25, 0.5, 1, 2, 4, 8, 512].map(all)).toEqual([32, 32, 64, 128, 256, 256, 256]);
   });
 });
 

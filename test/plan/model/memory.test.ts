@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { MemoryTerm } from '../../../src/plan/CostModel.js';
 import { requireKnownShape } from '../../../src/plan/knownShapes.js';
 import { memoryTerms } from '../../../src/plan/model/memory.js';
+import { HEAP_MARGIN_BYTES, morePinnedBytes, PINNED_BYTES } from '../../../src/plan/reserves.js';
 import { sizesOf, type Sizes } from '../../../src/plan/model/sizes.js';
 import { parsePolicy } from '../../../src/plan/Policy.js';
 import { settingOf } from '../../../src/plan/predict.js';
@@ -9,7 +10,11 @@ import { builtIn } from '../support/hardware.js';
 
 const LIVE_ROWS = 40;
 
-function planned(sharedPrefixTokens: number, cpuAttention: boolean): { terms: readonly MemoryTerm[]; sizes: Sizes } {
+function planned(
+  sharedPrefixTokens: number,
+  cpuAttention: boolean,
+  streams = false,
+): { terms: readonly MemoryTerm[]; sizes: Sizes; cpuBytes: number } {
   const onCpu = { gpu: 0, cpu: 1, disk: 0 };
   const policy = parsePolicy(
     {
@@ -32,7 +37,8 @@ function planned(sharedPrefixTokens: number, cpuAttention: boolean): { terms: re
     policy,
   );
   const sizes = sizesOf(setting);
-  return { terms: memoryTerms(setting, sizes, LIVE_ROWS, { streams: false, spills: true }), sizes };
+  const terms = memoryTerms(setting, sizes, LIVE_ROWS, { streams, spills: true });
+  return { terms, sizes, cpuBytes: setting.hardware.memory.cpuBytes };
 }
 
 const onDisk = (terms: readonly MemoryTerm[], tier: MemoryTerm['tier']): number =>
@@ -48,6 +54,15 @@ test('of a cache on disk that comes to a GPU what all rows begin with is in memo
     LIVE_ROWS * pageBytes,
     4 * LIVE_ROWS * pageBytes,
   ]);
+});
+
+test('what is pinned beside a GPU is counted, more of it where weights stream from disk', () => {
+  const constantOf = ({ terms }: ReturnType<typeof planned>): number =>
+    terms.find(({ tier }) => tier === 'cpu')?.bytes.constant ?? NaN;
+  const [resident, streaming] = [planned(0, false), planned(0, false, true)];
+  expect(constantOf(resident)).toBe(HEAP_MARGIN_BYTES + PINNED_BYTES + LIVE_ROWS * resident.sizes.pageBytes);
+  expect(constantOf(streaming) - constantOf(resident)).toBe(morePinnedBytes(streaming.cpuBytes));
+  expect(morePinnedBytes(streaming.cpuBytes)).toBeGreaterThan(0);
 });
 
 test('where the processor attends rows share no page of it', () => {

@@ -308,11 +308,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   drain(stream);
   return outcome();
 }
-// A question lets some of the work go on, as time does.
+// A question lets some of the work go on, as time does; that the answer is no counts as an error.
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const Lock lock(mutex);
   if (!paused) runOne();
-  return stream->tasks.empty() ? outcome() : cudaErrorNotReady;
+  return stream->tasks.empty() ? outcome() : lastError = cudaErrorNotReady;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const Lock lock(mutex);
@@ -352,7 +352,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const Lock lock(mutex);
   if (!paused) runOne();
-  return *event->record ? outcome() : cudaErrorNotReady;
+  return *event->record ? outcome() : lastError = cudaErrorNotReady;
 }
 
 cudaError_t cudaDeviceSynchronize() {

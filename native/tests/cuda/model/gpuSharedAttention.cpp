@@ -146,76 +146,75 @@ TEST(GpuSharedAttentionRules, ARowHasTheBitsOfTheRowAlone) {
   const std::vector<int32_t> comes = {2, 2, 3, 1, 0};
   for (const auto& [type, spills] : {std::pair(CacheType::F16, true), std::pair(CacheType::Q4, false)}) {
     for (const uint32_t bufferPages : {8u, 3u}) {
-        RuntimeOptions options = sharing(onBoth(model.options()), bufferPages);
-        options.precision = Precision::Default;
-        options.cacheType = type;
-        if (spills) options.spill = spillOptions(folder.path());
-        SpillingRuntime runtime(options);
-        std::vector<std::vector<int32_t>> texts;
-        std::vector<SpilledRange> rows;
-        std::vector<std::vector<float>> scores(comes.size());
-        for (uint32_t r = 0; r < comes.size(); r++) {
-          std::vector<int32_t> text = common;
-          const std::vector<int32_t> own = randomTokens(kLength - kShared, 67, 20 + r);
-          text.insert(text.end(), own.begin(), own.end());
-          texts.push_back(text);
-          SequenceOptions sequence = sequenceOptions(text, kLength);
-          sequence.promptTokens = kPrompt;
-          const auto n = int32_t(10 * (r + 1));
-          // What rows share is the same to all of them: two pages come of those that do so.
-          const bool alike = comes[r] >= 2;
-          const std::vector<int32_t> pages = {alike ? 1 : n + 3, alike ? 2 : n + 4, n, spills ? -1 - n : n + 1};
-          rows.push_back({{runtime.tiny.runtime.createSequence(std::move(sequence)), 0, 0, HeadMode::Score, pages},
-                          spills ? n + 2 : -1,
-                          comes[r]});
-        }
-        const auto pass = [&](const std::vector<SpilledRange>& ranges) {
-          const auto head = runtime.pass(ranges);
-          ASSERT_FALSE(runtime.failure) << runtime.failure->message;
-          size_t at = 0;
-          for (size_t s = 0; s < head->scored.size(); s += 3) {
-            const auto count = size_t(head->scored[s + 2]);
-            for (uint32_t r = 0; r < rows.size(); r++) {
-              if (int32_t(rows[r].range.row) == head->scored[s])
-                scores[r].insert(scores[r].end(), head->scores.begin() + long(at),
-                                 head->scores.begin() + long(at + count));
-            }
-            at += count;
-          }
-        };
-        const auto rangeOf = [&](uint32_t r, uint32_t first, uint32_t tokens) {
-          SpilledRange range = rows[r];
-          range.range.first = first;
-          range.range.tokens = tokens;
-          return range;
-        };
-        // The first one, and those that share nothing, by themselves.
-        for (const uint32_t r : {0u, 3u, 4u}) {
-          pass({rangeOf(r, 0, kShared)});
-          if (testing::Test::HasFatalFailure()) return;
-        }
-        for (uint32_t first = kShared, tokens; first < kLength; first += tokens) {
-          tokens = first == kShared ? 4 : 1;
-          std::vector<SpilledRange> ranges;
-          for (uint32_t r = 0; r < rows.size(); r++) {
-            ranges.push_back(rangeOf(r, first, tokens));
-            if (r == 1 && first == kShared) ranges.back().range.copyFrom = rows[0].range.pages[2];
-            if (r == 2 && first == kShared) ranges.back().range.copyFrom = rows[0].range.pages[2];
-          }
-          pass(ranges);
-          if (testing::Test::HasFatalFailure()) return;
-        }
-        for (uint32_t r = 0; r < rows.size(); r++) {
-          const bool shares = r == 1 || r == 2;
-          const std::vector<float> alone =
-              score(options, texts[r],
-                    {{30, 31, 32, spills ? -40 : 33}, spills ? 34 : -1, comes[r]}, kPrompt, kPrompt);
-          const std::vector<float> own(alone.begin() + (shares ? kShared : 0), alone.end());
-          expectSameBits(scores[r], own,
-                         "row " + std::to_string(r) + (spills ? ", on disk" : "") + ", " + std::to_string(bufferPages) +
-                             " places");
-        }
+      RuntimeOptions options = sharing(onBoth(model.options()), bufferPages);
+      options.precision = Precision::Default;
+      options.cacheType = type;
+      if (spills) options.spill = spillOptions(folder.path());
+      SpillingRuntime runtime(options);
+      std::vector<std::vector<int32_t>> texts;
+      std::vector<SpilledRange> rows;
+      std::vector<std::vector<float>> scores(comes.size());
+      for (uint32_t r = 0; r < comes.size(); r++) {
+        std::vector<int32_t> text = common;
+        const std::vector<int32_t> own = randomTokens(kLength - kShared, 67, 20 + r);
+        text.insert(text.end(), own.begin(), own.end());
+        texts.push_back(text);
+        SequenceOptions sequence = sequenceOptions(text, kLength);
+        sequence.promptTokens = kPrompt;
+        const auto n = int32_t(10 * (r + 1));
+        // What rows share is the same to all of them: two pages come of those that do so.
+        const bool alike = comes[r] >= 2;
+        const std::vector<int32_t> pages = {alike ? 1 : n + 3, alike ? 2 : n + 4, n, spills ? -1 - n : n + 1};
+        rows.push_back({{runtime.tiny.runtime.createSequence(std::move(sequence)), 0, 0, HeadMode::Score, pages},
+                        spills ? n + 2 : -1,
+                        comes[r]});
       }
+      const auto pass = [&](const std::vector<SpilledRange>& ranges) {
+        const auto head = runtime.pass(ranges);
+        ASSERT_FALSE(runtime.failure) << runtime.failure->message;
+        size_t at = 0;
+        for (size_t s = 0; s < head->scored.size(); s += 3) {
+          const auto count = size_t(head->scored[s + 2]);
+          for (uint32_t r = 0; r < rows.size(); r++) {
+            if (int32_t(rows[r].range.row) == head->scored[s])
+              scores[r].insert(scores[r].end(), head->scores.begin() + long(at),
+                               head->scores.begin() + long(at + count));
+          }
+          at += count;
+        }
+      };
+      const auto rangeOf = [&](uint32_t r, uint32_t first, uint32_t tokens) {
+        SpilledRange range = rows[r];
+        range.range.first = first;
+        range.range.tokens = tokens;
+        return range;
+      };
+      // The first one, and those that share nothing, by themselves.
+      for (const uint32_t r : {0u, 3u, 4u}) {
+        pass({rangeOf(r, 0, kShared)});
+        if (testing::Test::HasFatalFailure()) return;
+      }
+      for (uint32_t first = kShared, tokens; first < kLength; first += tokens) {
+        tokens = first == kShared ? 4 : 1;
+        std::vector<SpilledRange> ranges;
+        for (uint32_t r = 0; r < rows.size(); r++) {
+          ranges.push_back(rangeOf(r, first, tokens));
+          if (r == 1 && first == kShared) ranges.back().range.copyFrom = rows[0].range.pages[2];
+          if (r == 2 && first == kShared) ranges.back().range.copyFrom = rows[0].range.pages[2];
+        }
+        pass(ranges);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+      for (uint32_t r = 0; r < rows.size(); r++) {
+        const bool shares = r == 1 || r == 2;
+        const std::vector<float> alone =
+            score(options, texts[r], {{30, 31, 32, spills ? -40 : 33}, spills ? 34 : -1, comes[r]}, kPrompt, kPrompt);
+        const std::vector<float> own(alone.begin() + (shares ? kShared : 0), alone.end());
+        expectSameBits(
+            scores[r], own,
+            "row " + std::to_string(r) + (spills ? ", on disk" : "") + ", " + std::to_string(bufferPages) + " places");
+      }
+    }
   }
 }
 
@@ -234,8 +233,7 @@ TEST(GpuSharedAttentionRules, WhatDoesNotFitTogetherIsRefused) {
   Runtime& runtime = tiny.runtime;
   const auto row = int32_t(runtime.createSequence(sequenceOptions(randomTokens(40, 67, 1), 40)));
   const std::vector<int32_t> rows = {row, 0, 40, 0, 0, 3, -1};
-  expectRefused([&] { runtime.createBatch(rows, {65, 1, 2}, {}, {0}); },
-                "rows[0] comes: found 0, expected 1 to 3");
+  expectRefused([&] { runtime.createBatch(rows, {65, 1, 2}, {}, {0}); }, "rows[0] comes: found 0, expected 1 to 3");
   expectRefused([&] { runtime.createBatch(rows, {0, 1, 2}, {}, {4}); }, "rows[0] comes: found 4, expected 0 to 3");
   expectRefused([&] { runtime.createBatch(rows, {0, 1, 2}, {}, {1, 1}); },
                 "comes: found 2 integers, expected none, or one for each of 1 rows");

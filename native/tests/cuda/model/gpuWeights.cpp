@@ -3,7 +3,7 @@
 #include <fstream>
 #include <string>
 
-#include "../../../backend/cuda/HostPin.h"
+#include "../../../backend/cuda/GpuWeights.h"
 #include "gpuFixture.h"
 
 namespace spillway {
@@ -39,6 +39,17 @@ TEST(GpuWeights, InEverySplitGiveTheSameBits) {
   cuda::underEverySeed([] { checkSplits(smallSpec()); });
 }
 
+TEST(GpuWeights, GiveTheSameBitsHoweverMuchIsPinned) {
+  const TinyStore store(smallSpec());
+  const std::vector<int32_t> text = randomTokens(12, 67, 5);
+  RuntimeOptions options = split(store, 0, 0);
+  const std::vector<float> little = score(options, text);
+  for (const uint64_t mebibytes : {2, 32, 33, 256}) {
+    options.gpu->pinnedBytes = (mebibytes << 20) + 12345;
+    expectSameBits(score(options, text), little, std::to_string(mebibytes) + " MiB pinned");
+  }
+}
+
 TEST(GpuWeights, OfAMixtureInEverySplitGiveTheSameBits) { checkSplits(mixtureSpec(5, 2)); }
 
 #if !defined(SPILLWAY_CUDA_RUNTIME)
@@ -60,6 +71,46 @@ TEST(GpuWeights, InHostMemoryArePinnedWhereTheSystemLetsThem) {
   expectSameBits(staged, pinned, "staged");
 }
 #endif
+
+// Of pieces of pinned memory some are being read into while others are on the link, and few make way for many.
+TEST(GpuWeights, ComeFromTheStoreThroughAnyPieces) {
+  const TinyStore store(smallSpec());
+  const RuntimeOptions options = store.model.options();
+  const auto weightsOf = [&] { return Weights(options.decoder, options.bindings, options.files, uint64_t(0)); };
+  const Weights onDevice = weightsOf(), here = weightsOf();
+  DirectOptions disk;
+  disk.requestBytes = DirectFile::kAlignment;
+  WeightStore opened(store.path, TinyStore::kFingerprint, here, disk);
+  const uint64_t bytes = here.layerBlock(1).streamedBytes();
+  ASSERT_GT(bytes, 10 * DirectFile::kAlignment);
+  const Arena plain(bytes, "the test");
+  const std::atomic<bool> stopped{false};
+  cuda::underEverySeed([&] {
+    Device device(0, size_t(4) << 20);
+    device.use();
+    const Device::Piece resident = device.take(onDevice.bytes(), "the test"), buffer = device.take(bytes, "the test");
+    Weights placed = weightsOf();
+    placed.place(resident.data());
+    for (const size_t pieceBytes : {DirectFile::kAlignment, 3 * DirectFile::kAlignment, DirectFile::aligned(bytes)}) {
+      for (const size_t pieces : {1, 2, 5, 40}) {
+        StreamsDone done;
+        cuda::MemoryPool pinned(cuda::MemoryKind::Pinned, pieces * pieceBytes);
+        Link link(device, done, StreamIndex::Weights, Uploads::CopyEngine,
+                  pinned.take(pieces * pieceBytes, nullptr, "the test").data, pieceBytes, pieces);
+        GpuWeights weights(placed, here);
+        weights.reserve();
+        LoadProgress progress;
+        weights.load(opened, link, progress);
+        weights.loadLayer(1, buffer.data(), &opened, link, stopped);
+        link.finish();
+        opened.readStreamed(1, plain.data(), stopped);
+        std::vector<uint8_t> found(bytes);
+        cuda::check(cudaMemcpy(found.data(), buffer.data(), bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+        EXPECT_EQ(std::memcmp(found.data(), plain.data(), bytes), 0) << pieces << " of " << pieceBytes;
+      }
+    }
+  });
+}
 
 TEST(GpuWeights, AreCountedWhereTheyAre) {
   const TinyStore store(smallSpec());
