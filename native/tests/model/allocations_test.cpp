@@ -72,7 +72,7 @@ void checkSteadyState(const DecoderSpec& spec) {
   size_t ofParts = 0, ofHeads = 0;
   long faults = 0;
   for (int pass = -3; pass < kPasses; pass++) {
-    const auto batch = makeBatch(ranges, pages, {}, bounds, rows);
+    const auto batch = makeBatch(ranges, pages, {}, {}, bounds, rows);
     const long faultsBefore = minorFaults();
     allocations = 0;
     counting = true;

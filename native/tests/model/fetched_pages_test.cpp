@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "../../model/Batch.h"
 
 namespace spillway {
@@ -11,6 +13,7 @@ struct Range {
   uint32_t first, tokens;
   std::vector<int32_t> pages;
   int32_t tail = -1, copyFrom = -1;
+  uint32_t devicePages = UINT32_MAX;  // at most all
 };
 
 std::shared_ptr<Batch> batchOf(const std::vector<Range>& ranges) {
@@ -21,6 +24,7 @@ std::shared_ptr<Batch> batchOf(const std::vector<Range>& ranges) {
     range.tokens = each.tokens;
     range.firstPage = uint32_t(batch->pages.size());
     range.pageCount = uint32_t(each.pages.size());
+    range.devicePages = std::min(each.devicePages, range.pageCount);
     range.tail = each.tail;
     range.copyFrom = each.copyFrom;
     for (const int32_t page : each.pages) range.spilled |= page < 0;
@@ -56,6 +60,15 @@ TEST(FetchedPages, WhatWasThereComesAndWhatIsNewGoesBack) {
   EXPECT_FALSE(fresh.loads);
   EXPECT_TRUE(fresh.stores);
   EXPECT_FALSE(listed({{40, 1, {101, 102, 103}}}).any());
+}
+
+TEST(FetchedPages, WhatTheProcessorAttendsToStays) {
+  const FetchedPages pages = listed({{40, 1, {101, 7, 8, 9}, -1, -1, 2}, {20, 20, {4, 5, -3}, 6, -1, 1}});
+  EXPECT_EQ(pages.placeOf, (std::vector<uint32_t>{kNone, 0, kNone, kNone, 1, kNone, kNone}));
+  ASSERT_EQ(pages.groups.size(), 1u);
+  expectMoves(pages.groups[0].loads, {{0, 7}, {1, 4}});
+  EXPECT_FALSE(pages.stores);
+  EXPECT_FALSE(listed({{40, 1, {1, 7, 8, 9}, -1, -1, 0}}).any());
 }
 
 TEST(FetchedPages, PagesOfTheDiskPassThroughStagingAndTheirTailUntilTheyAreComplete) {

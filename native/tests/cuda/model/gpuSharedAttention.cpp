@@ -140,7 +140,7 @@ TEST(GpuSharedAttentionRules, ARowHasTheBitsOfTheRowAlone) {
   DecoderSpec spec = smallSpec();
   spec.layerSpecs[1].window = 40;
   const TinyModel model(spec);
-  constexpr uint32_t kShared = 38, kLength = 66, kPrompt = kShared + 4;
+  constexpr uint32_t kShared = 38, kLength = 64, kPrompt = kShared + 4;
   const std::vector<int32_t> common = randomTokens(kShared, 67, 9);
   // Of the first row's pages the others have two, and begin with a copy of the third.
   const std::vector<int32_t> comes = {2, 2, 3, 1, 0};
