@@ -57,8 +57,8 @@ export interface GpuRuntimeOptions {
   readonly cacheBuffers: number;
   readonly cacheBufferPages: number;
   /**
-   * With `cacheBuffers`: only the first pages of each row come, as many as `createBatch` is told; those behind stay, and
-   * the processor attends to them. Default false.
+   * With `cacheBuffers`: only the first pages of each row come, as many as `createBatch` is told; those behind stay,
+   * and the processor attends to them. Default false.
    */
   readonly sharesAttention?: boolean;
   /** Default `own`. What others work on is part of the scratch memory. Without meaning for products in float32. */

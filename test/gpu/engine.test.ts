@@ -145,6 +145,7 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf'])('%s', (name) => {
       onGpu: share,
       inMemory: share,
       activations: fc.constantFrom(undefined, 0, 0.5, 1),
+      staying: fc.constantFrom(0, 0, 0.4, 1),
       batchSize: fc.integer({ min: 1, max: 9 }),
       batches: fc.integer({ min: 1, max: 3 }),
       extra: fc.integer({ min: 0, max: 40 }),
@@ -155,9 +156,13 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf'])('%s', (name) => {
     await fc.assert(
       fc.asyncProperty(
         setup,
-        async ({ onGpu, inMemory, activations, batchSize, batches, extra, window, schedule, pipeline }) => {
+        async ({ onGpu, inMemory, activations, staying, batchSize, batches, extra, window, schedule, pipeline }) => {
           const weights = { gpu: onGpu, cpu: (1 - onGpu) * inMemory, disk: (1 - onGpu) * (1 - inMemory) };
-          const hidden = activations === undefined ? {} : { activations: { cpu: 1 - activations, disk: activations } };
+          const left = 1 - staying;
+          const hidden =
+            activations === undefined
+              ? {}
+              : { activations: { gpu: staying, cpu: left * (1 - activations), disk: left * activations } };
           const results = await generate(
             { model: model(name), ...GPU, weights, ...hidden, batchSize, batches, tokensPerSquare: batchSize + extra },
             rows,
@@ -174,6 +179,7 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf'])('%s', (name) => {
               onGpu: 0.3,
               inMemory: 0.5,
               activations: 0.5,
+              staying: 0.4,
               batchSize: 3,
               batches: 2,
               extra: 9,

@@ -400,7 +400,8 @@ describe('rows that are longer than was planned for', () => {
     const gpuMemory = await leastMemory(options);
     expect(await rowLimit({ ...options, gpuMemory })).toEqual({ tokens: 4096, by: 'buffers' });
     await using engine = await open({ ...options, gpuMemory });
-    const message = 'a buffer for pages of the KV cache that come to the GPU holds those of 4096 (cpuAttention: false or a share)';
+    const message =
+      'a buffer for pages of the KV cache that come to the GPU holds those of 4096 (cpuAttention: false or a share)';
     expect((await generate(engine, longRow)).results[0]?.error).toEqual({
       code: 'memory',
       message: `the row may need 5001 tokens of KV cache, ${message}: give a larger rowTokens, more gpuMemory, or fewer maxNewTokens`,

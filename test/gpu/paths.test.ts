@@ -37,7 +37,12 @@ test('the path of any rows, schedule, composition and placement is valid, no tie
     ),
     // Where some of it is in memory the processor attends to that, on a queue of its own.
     cache: fc.constantFrom({ gpu: 1, cpu: 0, disk: 0 }, { gpu: 0.5, cpu: 0.5, disk: 0 }, { gpu: 0, cpu: 1, disk: 0 }),
-    activations: fc.constantFrom({ gpu: 1, cpu: 0, disk: 0 }, { cpu: 1, disk: 0 }, { cpu: 0.5, disk: 0.5 }),
+    activations: fc.constantFrom(
+      { gpu: 1, cpu: 0, disk: 0 },
+      { gpu: 0, cpu: 1, disk: 0 },
+      { gpu: 0, cpu: 0.5, disk: 0.5 },
+      { gpu: 0.5, cpu: 0.25, disk: 0.25 },
+    ),
     schedule: schedules,
     composition: fc.nat(),
     aheads: fc.record({ weights: fc.nat(2), cache: fc.nat(2), activations: fc.nat(2) }),
@@ -81,7 +86,7 @@ test('the path of any rows, schedule, composition and placement is valid, no tie
         name === 'load_activation'
           ? [[{ from: 'cpu', to: 'gpu', bytes: tokens * hiddenSize * 4 }]]
           : [[{ from: 'gpu', to: 'cpu', bytes: tokens * hiddenSize * 4 }]];
-      const moving = options.activations.gpu === undefined;
+      const staying = Math.round(options.batches * options.activations.gpu);
       validatePath(
         {
           layers,
@@ -101,7 +106,7 @@ test('the path of any rows, schedule, composition and placement is valid, no tie
             const between =
               (name === 'load_activation' && square.layer > 0) ||
               (name === 'store_activation' && square.layer < layers - 1);
-            return moving && between
+            return square.batch.slot >= staying && between
               ? hidden(
                   name,
                   square.batch.rows.reduce((sum, { tokens }) => sum + tokens, 0),

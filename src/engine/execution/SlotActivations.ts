@@ -4,11 +4,13 @@ import { TaskError } from '../../errors/engineErrors.js';
 import { BufferRing } from './BufferRing.js';
 import { describeTask, type Task, type TaskEvent } from '../grid/Task.js';
 
-/** Hidden states that do not all stay in memory between two layers. */
+/** Hidden states that do not all stay where they are computed between two layers. */
 export interface SpilledActivations {
-  /** Tokens of each slot that stay. */
+  /** Slots, the first ones, whose hidden states stay: on a GPU. */
+  readonly stayingSlots: number;
+  /** Tokens of each other slot that stay in memory. */
   readonly residentTokens: number;
-  /** Working buffers that the slots of a run share. */
+  /** Working buffers that those slots of a run share. */
   readonly buffers: number;
 }
 
@@ -23,12 +25,15 @@ export interface ActivationPlace {
 }
 
 /**
- * The hidden states of a run's slots. Each slot has a buffer of its own; or, where hidden states live on disk between
- * layers, a store of its own, and working buffers that slots take in turn.
+ * The hidden states of a run's slots. Each slot has a buffer of its own; or, where its hidden states live elsewhere
+ * between layers, a store of its own, and working buffers that such slots take in turn.
  */
 export class SlotActivations {
+  /** One for each slot whose hidden states stay, then those of the ring. */
   private readonly buffers: readonly number[];
+  /** One for each slot behind those. */
   private readonly stores: readonly number[];
+  private readonly staying: number;
   private readonly ring: BufferRing | undefined;
 
   /** @throws NativeError where memory or the spill file has no room; nothing is held then */
@@ -42,12 +47,13 @@ export class SlotActivations {
     const stores: number[] = [];
     this.buffers = buffers;
     this.stores = stores;
+    this.staying = spilled ? Math.min(slots, spilled.stayingSlots) : slots;
     this.ring = spilled && new BufferRing(spilled.buffers);
     try {
-      for (let i = 0; i < (spilled?.buffers ?? slots); i++)
+      for (let i = 0; i < this.staying + (spilled?.buffers ?? 0); i++)
         buffers.push(nativeCall(() => runtime.createActivations(tokens)));
       if (spilled)
-        for (let slot = 0; slot < slots; slot++)
+        for (let slot = this.staying; slot < slots; slot++)
           stores.push(nativeCall(() => runtime.createHiddenStore(tokens, Math.min(tokens, spilled.residentTokens))));
     } catch (error) {
       this.free();
@@ -58,14 +64,9 @@ export class SlotActivations {
   /** For a part of compute. The first layer's embedding needs no load: it takes a buffer. */
   forCompute(task: Task): ActivationPlace {
     const { ring } = this;
-    if (!ring) return this.place(task, task.batch.slot, []);
-    if (task.part === 'embed') {
-      const { buffer, after } = ring.take(task.batch.slot);
-      return this.place(task, buffer, after, (event) => {
-        ring.filledBy(buffer, event);
-      });
-    }
-    return this.held(task, ring);
+    const { slot } = task.batch;
+    if (!ring || slot < this.staying) return this.place(task, slot, []);
+    return task.part === 'embed' ? this.taken(task, ring) : this.held(task, ring);
   }
 
   /** For hidden states that come from a peer: like the first layer's embedding, they take a buffer. */
@@ -75,11 +76,7 @@ export class SlotActivations {
 
   forLoad(task: Task): ActivationPlace & { readonly store: number } {
     const { ring, store } = this.spilled(task);
-    const { buffer, after } = ring.take(task.batch.slot);
-    const place = this.place(task, buffer, after, (event) => {
-      ring.filledBy(buffer, event);
-    });
-    return { ...place, store };
+    return { ...this.taken(task, ring), store };
   }
 
   forStore(task: Task): ActivationPlace & { readonly store: number } {
@@ -92,6 +89,13 @@ export class SlotActivations {
     for (const store of this.stores) nativeCall(() => this.runtime.freeHiddenStore(store));
   }
 
+  private taken(task: Task, ring: BufferRing): ActivationPlace {
+    const { buffer, after } = ring.take(task.batch.slot);
+    return this.place(task, this.staying + buffer, after, (event) => {
+      ring.filledBy(buffer, event);
+    });
+  }
+
   private held(task: Task, ring: BufferRing): ActivationPlace {
     const found = ring.find(task.batch.slot);
     if (!found)
@@ -99,15 +103,18 @@ export class SlotActivations {
         describeTask(task),
         'the hidden states of the slot were not loaded: the pipeline lacks loadActivation before compute',
       );
-    return this.place(task, found.buffer, found.load ? [found.load] : [], (event) => {
+    return this.place(task, this.staying + found.buffer, found.load ? [found.load] : [], (event) => {
       ring.usedBy(found.buffer, event);
     });
   }
 
   private spilled(task: Task): { readonly ring: BufferRing; readonly store: number } {
-    const store = this.stores[task.batch.slot];
+    const store = this.stores[task.batch.slot - this.staying];
     if (!this.ring || store === undefined)
-      throw new TaskError(describeTask(task), 'the hidden states of this run stay in memory: nothing is to be moved');
+      throw new TaskError(
+        describeTask(task),
+        'the hidden states of the slot stay where they are computed: nothing is to be moved',
+      );
     return { ring: this.ring, store };
   }
 

@@ -3,7 +3,7 @@ import { isUsed, type PageWriter, type SharedPage } from './SharedPage.js';
 
 /** Tiers where pages may be shared: from a disk every row of a batch would read them each pass. */
 export type SharedTier = 'gpu' | 'memory';
-/** Where a page is attended to is more: of those in memory some may come to a GPU, and others stay for the processor. */
+/** Of pages in memory some may come to a GPU, and others stay for the processor to attend to. */
 export type SharedPlace = SharedTier | 'stays in memory';
 
 /** A row that waits, as the tree knows it: its prompt, and its place in the order of the rows that wait. */
@@ -26,8 +26,8 @@ export interface PrefixPath {
 /**
  * A stretch of tokens with which prompts go on from where its parent ends. What a page of the cache holds follows from
  * these tokens and those before them, and from the places where these pages are: the processor attends to those that
- * stay in the host's memory. A page belongs to the node with which its tokens end: one ends wherever prompts part, and where a
- * page does of which somebody has one.
+ * stay in the host's memory. A page belongs to the node with which its tokens end: one ends wherever prompts part, and
+ * where a page does of which somebody has one.
  */
 export class PrefixNode implements SharedPage {
   page: number | undefined;

@@ -22,8 +22,9 @@ export interface FetchedPages extends StagedPages {
 
 /**
  * Pages of one layer that come to a GPU for a batch, where those in memory and on disk do, or the first of them, and
- * those with new tokens, which go back whole. What several rows have in common comes once; where a buffer does not hold the pages of all rows,
- * once for each group of rows that it holds those of: the rule of native/model/FetchedPages.cpp. Pure.
+ * those with new tokens, which go back whole. What several rows have in common comes once; where a buffer does not hold
+ * the pages of all rows, once for each group of rows that it holds those of: the rule of
+ * native/model/FetchedPages.cpp. Pure.
  *
  * @param window the layer's attention window in tokens; 0 = all positions
  */

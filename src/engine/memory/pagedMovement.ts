@@ -23,6 +23,8 @@ export interface PagedBytes {
   readonly tokenBytes: number;
   /** Tokens of a square whose hidden states stay in memory; Infinity where all do. */
   readonly residentTokens: number;
+  /** Slots, the first ones, whose hidden states stay on a GPU. Default: none, unless all do. */
+  readonly stayingSlots?: number | undefined;
   /**
    * Where computing happens on a GPU: bytes of each layer's weights that come from disk; all that is loaded crosses the
    * link.
@@ -48,6 +50,7 @@ export function pagedMovement({
   windows,
   tokenBytes,
   residentTokens,
+  stayingSlots = 0,
   gpu,
   fetch,
 }: PagedBytes): Movement {
@@ -84,6 +87,7 @@ export function pagedMovement({
   const hidden = ({ batch }: Square): number =>
     Math.ceil((Math.max(0, batchTokens(batch) - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
   const all = ({ batch }: Square): number => batchTokens(batch) * tokenBytes;
+  const stays = ({ batch: { slot } }: Square): boolean => residentTokens === Infinity || slot < stayingSlots;
   return {
     loadWeight: ({ layer }) =>
       gpu
@@ -101,12 +105,12 @@ export function pagedMovement({
     // Between layers hidden states that share working buffers move even when all of them stay in memory: they are
     // copied.
     loadActivation: (square) => {
-      if (square.layer === 0 || residentTokens === Infinity) return [];
+      if (square.layer === 0 || stays(square)) return [];
       const read = { ...READ, bytes: hidden(square) };
       return gpu ? route({ ...UP, bytes: all(square) }, read) : [[read]];
     },
     storeActivation: (square) => {
-      if (square.layer === layers - 1 || residentTokens === Infinity) return [];
+      if (square.layer === layers - 1 || stays(square)) return [];
       const write = { ...WRITE, bytes: hidden(square) };
       return gpu ? route({ ...DOWN, bytes: all(square) }, write) : [[write]];
     },

@@ -121,6 +121,7 @@ export function movementOf(
     windows: layerSpecs.slice(first, last + 1).map(({ window }) => window),
     tokenBytes,
     residentTokens: activations?.residentTokens ?? Infinity,
+    stayingSlots: activations?.stayingSlots,
     gpu: gpu && weights,
     ...(gpu &&
       fetches(gpu) && {
@@ -135,8 +136,9 @@ export function placementOf({
   weights: { layerBytes, streamedBytes, fromDisk },
   gpu,
   settings: { memory },
+  grid: { slots },
   activations,
-}: Pick<Opened, 'weights' | 'gpu' | 'settings' | 'activations'>): Placement {
+}: Pick<Opened, 'weights' | 'gpu' | 'settings' | 'grid' | 'activations'>): Placement {
   const sum = (list: readonly number[]): number => list.reduce((total, each) => total + each, 0);
   const all = Math.max(1, sum(layerBytes));
   // What moves is whole blocks of the disk: of layers that stream wholly a little more than the layers.
@@ -147,10 +149,11 @@ export function placementOf({
     cpu: Math.max(0, 1 - onGpu - onDisk),
     disk: onDisk,
   });
+  const staying = gpu ? (activations?.stayingSlots ?? slots) / slots : 0;
   return {
     weights: spread(gpu ? Math.max(0, 1 - moves) : 0, disk),
     cache: spread(gpu?.cacheShare ?? 0, memory.cacheOnDisk),
-    activations: spread(gpu && !activations ? 1 : 0, memory.activationsOnDisk),
+    activations: spread(staying, Math.min(memory.activationsOnDisk, 1 - staying)),
   };
 }
 

@@ -293,7 +293,8 @@ export const OPTION_TABLE = {
     group: 'placement',
     value: shares,
     defaultWords: 'where it is computed',
-    about: "`{ gpu, cpu, disk }`: what share of a square's hidden states is where between two layers",
+    about:
+      "`{ gpu, cpu, disk }`: what share of a square's hidden states is where between two layers; on a GPU those of so many batches",
   },
   onDownload: { group: 'callbacks', value: callback, about: 'called while a model that is given by a name is fetched' },
   onProfile: { group: 'callbacks', value: callback, about: 'called while this machine is measured' },

@@ -201,7 +201,7 @@ class BlockMemory {
       gpuCacheShare: gpu?.cacheShare,
       cacheBuffers: gpu && gpu.hostShare < 1 ? CACHE_BUFFERS : undefined,
       activationShare: memory.activationsOnDisk,
-      activationsMove: gpu?.activationsMove,
+      gpuActivationShare: gpu?.activationShare,
       tokenBytes: decoder.hiddenSize * 4,
     });
     const { activations: spilled } = this.spill;
@@ -211,10 +211,16 @@ class BlockMemory {
     this.onePage = this.measure(1);
     const { staging, activations } = this.onePage;
     const { scratch } = this.gpu ? this.measure(tablePages) : this.onePage;
-    const stores = spilled ? slots * spilled.residentTokens * decoder.hiddenSize * 4 : 0;
+    const moving = spilled ? slots - spilled.stayingSlots : 0;
+    const stores = spilled ? moving * spilled.residentTokens * decoder.hiddenSize * 4 : 0;
     const pinned = this.gpu?.options.pinnedBytes ?? 0;
     this.workingBytes =
-      scratch + staging + activations * (spilled?.buffers ?? slots) + stores + pinned + transitBytes(decoder, block);
+      scratch +
+      staging +
+      activations * (slots - moving + (spilled?.buffers ?? 0)) +
+      stores +
+      pinned +
+      transitBytes(decoder, block);
   }
 
   /** Pages of a row of so many tokens, of which the model may have fewer, on each tier. */
@@ -292,11 +298,12 @@ class BlockMemory {
     const pagesOf = (tokens: number, gpuShare: number): number => this.rowPages(tokens, gpuShare).pages.gpu;
     const rows = slots * rowsPerSlot;
     const { contextTokens } = this.source.decoder;
+    const { activations: hidden } = this.spill;
     return gpuTier({
       settings: gpu,
       measure: (on, pages) => this.measure(pages, { gpu: on }),
       tablePages,
-      activationBuffers: this.spill.activations?.buffers ?? slots,
+      activationBuffers: hidden ? hidden.stayingSlots + hidden.buffers : slots,
       rows,
       rowPages: pagesOf(this.rowTokens, 1),
       minPages: pagesOf(MIN_ROW_TOKENS, share),

@@ -15,8 +15,11 @@ export interface SpillDemand {
   readonly cacheBuffers?: number | undefined;
   /** Share of the hidden states between layers on disk, from 0 to 1. */
   readonly activationShare: number;
-  /** They move between layers even where all of them stay in memory: they are computed on a GPU. */
-  readonly activationsMove?: boolean | undefined;
+  /**
+   * Share of the slots whose hidden states stay on a GPU, which computes them; the others' move between layers even
+   * where all of them stay in memory. Default: no GPU computes.
+   */
+  readonly gpuActivationShare?: number | undefined;
   /** Hidden state of one token. */
   readonly tokenBytes: number;
 }
@@ -32,7 +35,16 @@ export interface SpillPlan {
   readonly bufferPages: number;
   /** Undefined where all hidden states stay where they are computed. */
   readonly activations:
-    { readonly residentTokens: number; readonly buffers: number; readonly bytes: number } | undefined;
+    | {
+        /** The first ones, whose hidden states stay on the GPU. */
+        readonly stayingSlots: number;
+        /** Of each other slot, what of its hidden states is in memory. */
+        readonly residentTokens: number;
+        /** For those, beside a buffer for each slot that stays. */
+        readonly buffers: number;
+        readonly bytes: number;
+      }
+    | undefined;
 }
 
 /** One is read, one is computed with, one is written. */
@@ -53,7 +65,7 @@ export function planSpill(demand: SpillDemand): SpillPlan {
     gpuCacheShare,
     cacheBuffers = BUFFERS,
     activationShare,
-    activationsMove = false,
+    gpuActivationShare,
     tokenBytes,
   } = demand;
   const pagesPerRow = placePages(rowTokens, {
@@ -62,16 +74,20 @@ export function planSpill(demand: SpillDemand): SpillPlan {
     diskShare: cacheShare,
     mostDiskPages: Infinity,
   }).pages.disk;
-  const residentTokens = Math.round(tokensPerSquare * (1 - activationShare));
+  const stayingSlots = Math.round(slots * (gpuActivationShare ?? 0));
+  // Of the hidden states that leave the GPU.
+  const onDisk = activationShare > 0 ? Math.min(1, activationShare / (1 - (gpuActivationShare ?? 0))) : 0;
+  const residentTokens = Math.round(tokensPerSquare * (1 - onDisk));
+  const moving = slots - stayingSlots;
+  const moves = moving > 0 && (residentTokens < tokensPerSquare || gpuActivationShare !== undefined);
   const extent = Math.ceil(((tokensPerSquare - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
   return {
     pages: slots * rowsPerSlot * pagesPerRow,
     pagesPerRow,
     buffers: pagesPerRow > 0 ? cacheBuffers : 0,
     bufferPages: rowsPerSlot * pagesPerRow,
-    activations:
-      residentTokens < tokensPerSquare || activationsMove
-        ? { residentTokens, buffers: Math.min(BUFFERS, slots + 1), bytes: extent * slots * RUNS }
-        : undefined,
+    activations: moves
+      ? { stayingSlots, residentTokens, buffers: Math.min(BUFFERS, moving + 1), bytes: extent * moving * RUNS }
+      : undefined,
   };
 }

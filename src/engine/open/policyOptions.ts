@@ -3,7 +3,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import type { Policy } from '../../plan/Policy.js';
 
 /**
- * What a policy says to `Engine.open`. Hidden states that it puts on the GPU in part only leave it wholly.
+ * What a policy says to `Engine.open`.
  * @param withGpu whether a GPU computes
  * @throws UsageError for what this machine cannot do
  */
@@ -33,7 +33,6 @@ export function policyOptions(
       );
     return { cpu, disk };
   };
-  const { gpu, disk } = policy.activations;
   return {
     schedule,
     batchSize,
@@ -42,7 +41,7 @@ export function policyOptions(
     compressCache,
     weights: onThisMachine('weights'),
     cache: onThisMachine('cache'),
-    activations: gpu > 0 && gpu < 1 && withGpu ? { gpu: 0, cpu: 1 - disk, disk } : onThisMachine('activations'),
+    activations: onThisMachine('activations'),
     // Without a GPU the processor attends to everything, whatever a policy says of one.
     ...(withGpu ? { cpuAttention } : {}),
     ...(tokensPerSquare === undefined ? {} : { tokensPerSquare }),

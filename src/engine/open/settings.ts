@@ -65,8 +65,8 @@ export interface GpuSettings {
   /** Shares of every layer's weights and of each row's KV cache that live there, where somebody has decided it. */
   readonly weightShare: number | undefined;
   readonly cacheShare: number | undefined;
-  /** Hidden states leave it between two layers. */
-  readonly activationsMove: boolean;
+  /** Of the batches, those whose hidden states stay there between two layers. */
+  readonly activationShare: number;
   /** Of what of the cache is not there, the share that the processor attends to; the rest comes to the GPU. */
   readonly hostShare: number;
 }
@@ -189,18 +189,13 @@ function gpuSettings(
   byHost: number,
   { weights, cache, activations }: Shares,
 ): GpuSettings {
-  if (activations && activations.gpu > 0 && activations.gpu < 1) {
-    throw new UsageError(
-      `activations: found gpu ${activations.gpu}, expected 0 or 1: hidden states stay on the GPU wholly or not at all`,
-    );
-  }
   return {
     device: 0,
     capBytes,
     products,
     weightShare: weights?.gpu,
     cacheShare: cache?.gpu,
-    activationsMove: activations?.gpu === 0,
+    activationShare: activations?.gpu ?? 1,
     hostShare: byHost,
   };
 }

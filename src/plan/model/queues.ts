@@ -162,7 +162,7 @@ export function layerQueues(
     bounds: [
       gpuCompute,
       ownWay,
-      // What of the cache comes waits while the layer's weights cross the link, and the CPU for what it attends to then.
+      // What of the cache comes waits while the layer's weights cross the link, and with it who attends.
       ...(byHost > 0 && byHost < 1
         ? [gpuCompute, cpuCompute].map((each) => sum(times(1 / link.up, weights), each))
         : []),

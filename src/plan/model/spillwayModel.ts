@@ -109,9 +109,9 @@ function blockCost(given: BlockSetting, charges: Charges, detail: 'fine' | 'coar
 }
 
 /**
- * On a GPU hidden states stay there: they leave it wholly or not at all, a square's are less than a thousandth of its
- * memory, and on their way through the host one thread copies them four times a layer. On an H200 a plan that had most
- * of them in memory, for two hundredths more of the weights, made a quarter of the tokens that it had promised.
+ * On a GPU hidden states stay there where nobody says otherwise: a square's are less than a thousandth of its memory,
+ * and on their way through the host one thread copies them four times a layer. On an H200 a plan that had most of them
+ * in memory, for two hundredths more of the weights, made a quarter of the tokens that it had promised.
  */
 const ON_GPU: Partial<Record<PlacementVariable, number>> = { hc: 0, hn: 0 };
 /** Without a GPU, hidden states are where they are computed: on disk they would free next to nothing. */

@@ -62,7 +62,7 @@ function device(runtime: NativeRuntime): NativeDevice {
     pageTokens: 4,
     windows: [0, 0],
     computeTier: 'gpu',
-    activations: { residentTokens: 1, buffers: 2 },
+    activations: { stayingSlots: 0, residentTokens: 1, buffers: 2 },
   });
   native.openRun(1, { slots: 1, tokensPerSquare: 8 });
   native.openRow(

@@ -153,7 +153,7 @@ const tierDemand = (capBytes: number, more: Partial<GpuTierDemand['settings']> =
     capBytes,
     weightShare: undefined,
     cacheShare: undefined,
-    activationsMove: false,
+    activationShare: 1,
     hostShare: 1,
     ...more,
   },

@@ -541,9 +541,9 @@ describe('with a GPU', () => {
     );
     const { report: plan, options } = await plannedHere({ policy }, () => Promise.resolve(there));
     expect(plan.origin).toBe('policy');
-    expect(options).toMatchObject({ ...shares, activations: { gpu: 0, cpu: 0.75, disk: 0.25 } });
+    expect(options).toMatchObject({ ...shares, activations: { gpu: 0.5, cpu: 0.25, disk: 0.25 } });
     expect(settled(options).memory).toMatchObject({
-      gpu: { weightShare: 0.2, cacheShare: 0.5, activationsMove: true },
+      gpu: { weightShare: 0.2, cacheShare: 0.5, activationShare: 0.5 },
       weightShare: expect.closeTo(0.375, 9) as unknown,
       activationsOnDisk: 0.25,
     });
@@ -582,15 +582,13 @@ describe('with a GPU', () => {
     expect(refused({ gpuMemory, cache: { gpu: 0.5, cpu: 0.6, disk: 0 } })).toThrow(
       'expected shares gpu, cpu and disk that sum to 1',
     );
-    expect(refused({ gpuMemory, activations: { gpu: 0.5, cpu: 0.5, disk: 0 } })).toThrow(
-      'activations: found gpu 0.5, expected 0 or 1',
-    );
+    expect(refused({ gpuMemory, activations: { gpu: 0.5, cpu: 0.6, disk: 0 } })).toThrow('activations: found');
     expect(settle({ model: LARGE.path, gpuMemory: 0 }, { ...machine, gpus: [] }).memory.gpu).toBeUndefined();
     expect(settle({ model: LARGE.path, gpuMemory: '0' }, { ...machine, gpus: [] }).memory.gpu).toBeUndefined();
     expect(
       settled({ device: 'cuda', compressCache: '8bit', sparseAttention: 0.1, cache: { gpu: 0.5, cpu: 0.5, disk: 0 } })
         .memory.gpu,
-    ).toMatchObject({ cacheShare: 0.5, activationsMove: false });
+    ).toMatchObject({ cacheShare: 0.5, activationShare: 1 });
   });
 });
 

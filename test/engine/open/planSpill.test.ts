@@ -32,10 +32,21 @@ describe('planSpill', () => {
 
   test('half of the hidden states', () => {
     expect(planSpill({ ...GRID, cacheShare: 0, activationShare: 0.5 }).activations).toEqual({
+      stayingSlots: 0,
       residentTokens: 32,
       buffers: 3,
       bytes: 8192 * 2 * 4,
     });
+  });
+
+  test('of a GPU: those of some slots stay, and of the others what is not for the disk is in memory', () => {
+    const of = (gpuActivationShare: number, activationShare: number, slots = 4) =>
+      planSpill({ ...GRID, slots, cacheShare: 0, activationShare, gpuActivationShare }).activations;
+    expect(of(1, 0)).toBeUndefined();
+    expect(of(0.9, 0.1)).toBeUndefined();
+    expect(of(0, 0)).toMatchObject({ stayingSlots: 0, residentTokens: 64, buffers: 3, bytes: 0 });
+    expect(of(0.5, 0.25)).toMatchObject({ stayingSlots: 2, residentTokens: 32, buffers: 3, bytes: 8192 * 2 * 4 });
+    expect(of(0.75, 0.25)).toMatchObject({ stayingSlots: 3, residentTokens: 0, buffers: 2 });
   });
 
   test('whatever the shares, the pages of any full square fit in one buffer, and those of all rows in the file', () => {

@@ -143,7 +143,7 @@ TEST(GpuSharedAttentionRules, ARowHasTheBitsOfTheRowAlone) {
   constexpr uint32_t kShared = 38, kLength = 64, kPrompt = kShared + 4;
   const std::vector<int32_t> common = randomTokens(kShared, 67, 9);
   // Of the first row's pages the others have two, and begin with a copy of the third.
-  const std::vector<int32_t> comes = {2, 2, 3, 1, 0};
+  const std::vector<int32_t> comes = {2, 2, 3, 3, 1, 0};
   for (const auto& [type, spills] : {std::pair(CacheType::F16, true), std::pair(CacheType::Q4, false)}) {
     for (const uint32_t bufferPages : {8u, 3u}) {
       RuntimeOptions options = sharing(onBoth(model.options()), bufferPages);
@@ -161,10 +161,10 @@ TEST(GpuSharedAttentionRules, ARowHasTheBitsOfTheRowAlone) {
         texts.push_back(text);
         SequenceOptions sequence = sequenceOptions(text, kLength);
         sequence.promptTokens = kPrompt;
-        const auto n = int32_t(10 * (r + 1));
-        // What rows share is the same to all of them: two pages come of those that do so.
-        const bool alike = comes[r] >= 2;
-        const std::vector<int32_t> pages = {alike ? 1 : n + 3, alike ? 2 : n + 4, n, spills ? -1 - n : n + 1};
+        const auto n = int32_t(9 * (r + 1));
+        // Of the others one has pages on disk that come, and are completed in company.
+        std::vector<int32_t> pages = {1, 2, n, spills ? -1 - n : n + 1};
+        if (r > 2) pages = {n + 3, n + 4, spills && r == 3 ? -2 - n : n, pages[3]};
         rows.push_back({{runtime.tiny.runtime.createSequence(std::move(sequence)), 0, 0, HeadMode::Score, pages},
                         spills ? n + 2 : -1,
                         comes[r]});
@@ -190,7 +190,7 @@ TEST(GpuSharedAttentionRules, ARowHasTheBitsOfTheRowAlone) {
         return range;
       };
       // The first one, and those that share nothing, by themselves.
-      for (const uint32_t r : {0u, 3u, 4u}) {
+      for (const uint32_t r : {0u, 3u, 4u, 5u}) {
         pass({rangeOf(r, 0, kShared)});
         if (testing::Test::HasFatalFailure()) return;
       }
@@ -207,8 +207,9 @@ TEST(GpuSharedAttentionRules, ARowHasTheBitsOfTheRowAlone) {
       }
       for (uint32_t r = 0; r < rows.size(); r++) {
         const bool shares = r == 1 || r == 2;
-        const std::vector<float> alone =
-            score(options, texts[r], {{30, 31, 32, spills ? -40 : 33}, spills ? 34 : -1, comes[r]}, kPrompt, kPrompt);
+        const std::vector<float> alone = score(
+            options, texts[r], {{30, 31, spills && r == 3 ? -41 : 32, spills ? -40 : 33}, spills ? 34 : -1, comes[r]},
+            kPrompt, kPrompt);
         const std::vector<float> own(alone.begin() + (shares ? kShared : 0), alone.end());
         expectSameBits(
             scores[r], own,
