@@ -169,8 +169,8 @@ export interface EngineOptions {
   readonly cpuAttention?: boolean | number;
   /**
    * What share of a square's hidden states stays in memory between two layers, and what goes to disk. With a GPU, the
-   * share of the batches whose hidden states stay there, a whole number of them; those of the others are divided between
-   * memory and disk. The three sum to 1. Default: all where it is computed.
+   * share of the batches whose hidden states stay there, a whole number of them; those of the others are divided
+   * between memory and disk. The three sum to 1. Default: all where it is computed.
    */
   readonly activations?: EngineShares;
   /**
