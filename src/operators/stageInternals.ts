@@ -19,8 +19,8 @@ export function beginsBehindOthers({ firstPosition, sharedTokens = 0 }: RowRange
 export interface LookAhead {
   /**
    * How many steps the stage may run ahead of computing: with 1, the next step's data move while the present one is
-   * computed; with 0 a step's data move only after everything before it has been computed. A step is a square; for
-   * weights it is a layer of a pass. Default 1.
+   * computed; with 0 a step's data move only after everything before it has been computed (of the cache: has attended).
+   * A step is a square; for weights it is a layer of a pass. Default 1.
    */
   readonly ahead?: number;
 }

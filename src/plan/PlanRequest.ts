@@ -21,7 +21,7 @@ export interface Allowed {
   /** Default: none only. Compression changes results, so it is used where it is allowed, and recommended elsewhere. */
   readonly compressWeights?: readonly Compression[] | undefined;
   readonly compressCache?: readonly Compression[] | undefined;
-  /** Default: on the CPU and on the GPU, where there is one. */
+  /** Default: on the CPU, on the GPU, where there is one, and shares of both at once. */
   readonly cpuAttention?: readonly (boolean | number)[] | undefined;
   readonly threads?: number | undefined;
   readonly tokensPerSquare?: number | undefined;

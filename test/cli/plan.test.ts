@@ -168,6 +168,27 @@ describe('plan', () => {
       expect(stdout).toContain(word);
   });
 
+  test('a policy whose cache the link and the processor share: its words, and what is simulated', async () => {
+    const share = { ...PUBLISHED, activations: { gpu: 1 }, batchSize: 8, cpuAttention: 0.25 };
+    writeFileSync(path('shared.json'), JSON.stringify(share));
+    const args = [...T4, '--policy', path('shared.json'), '--rows', '24', '--simulate'];
+    const { code, stdout } = await runCli(args);
+    expect(code).toBe(0);
+    expect(stdout).toContain('attention to 25% of what is not on the GPU on the processor');
+    const { simulated, policy } = JSON.parse((await runCli([...args, '--json'])).stdout) as {
+      simulated: { queueSeconds: Record<string, number> };
+      policy: object;
+    };
+    expect(policy).toMatchObject({ cpuAttention: 0.25 });
+    for (const queue of ['cpu-compute', 'host-to-device']) expect(simulated.queueSeconds[queue]).toBeGreaterThan(0);
+    for (const cpuAttention of [-1, 2, 'half', null]) {
+      writeFileSync(path('shared.json'), JSON.stringify({ ...share, cpuAttention }));
+      const refused = await runCli(args);
+      expect(refused.code).toBe(2);
+      expect(refused.stderr).toContain('cpuAttention');
+    }
+  });
+
   test.each([
     [['--model', 'opt-30b', '--hardware', 'nowhere', '--prompt-tokens', '1'], 1, 'hardware: found "nowhere"'],
     [['--model', 'opt-31b', '--hardware', 'flexgen-t4', '--prompt-tokens', '1'], 1, 'model: found "opt-31b"'],

@@ -64,7 +64,7 @@ struct CudaPass final : Pass {
   const CacheMemory& hostPages;
   bool hostPinned;                        // the device reads and writes them where they are
   bool fetches;                           // pages that live elsewhere come to the device
-  bool hostAttends;                       // the processor attends to those that do not
+  bool hostAttends;                       // the processor attends to pages in host memory and on disk, if not all come
   const FetchedPages* fetched = nullptr;  // those of the square at hand, if it has any, and where they are
   uint8_t* fetchedData = nullptr;
   std::function<void(size_t group)> fetchNext;  // brings another group of them there, in place of the one before

@@ -36,7 +36,7 @@ export interface NativeBatch {
   through: boolean;
 }
 
-/** Pages that a layer moves, and where they come to a GPU in how many groups. */
+/** Pages that a layer moves, once for each link, and where they come to a GPU in how many groups. */
 type MovedPages = StagedPages & Partial<Pick<FetchedPages, 'groups'>>;
 
 /** Which pages of the cache move. */

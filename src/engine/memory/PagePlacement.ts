@@ -145,14 +145,26 @@ export function pagesOfRows(placement: PagePlacement, rows: number, sharedPages:
   return plus(behind.first(sharedPages).pages, behind.without(sharedPages).pages, rows);
 }
 
+/**
+ * Most pages that come to a GPU of a row of so many positions or fewer. Shares are rounded to whole pages one by one:
+ * of a row that is somewhat shorter one more may come, with a share on disk two. Pure.
+ */
+export function mostComing(positions: number, rules: CacheRules): number {
+  const { pages, attendedPages } = placePages(positions, rules);
+  const elsewhere = pages.memory + pages.disk;
+  if (attendedPages === undefined) return elsewhere;
+  return Math.min(elsewhere, attendedPages - pages.gpu + (rules.diskShare > 0 ? 2 : 1));
+}
+
 /** The longest row, in positions, that fits in pools of these sizes when it has them to itself. Pure. */
 export function longestRow(capacity: PageCounts, rules: CacheRules): number {
   const { mostFetchedPages = Infinity, mostElsewherePages = Infinity } = rules;
   const fits = (pages: number): boolean => {
-    const { pages: placed, attendedPages = pages } = placePages(pages * rules.pageTokens, rules);
+    const positions = pages * rules.pageTokens;
+    const placed = placePages(positions, rules).pages;
     return (
       within(placed, capacity) &&
-      attendedPages - placed.gpu <= mostFetchedPages &&
+      mostComing(positions, rules) <= mostFetchedPages &&
       placed.memory + placed.disk <= mostElsewherePages
     );
   };

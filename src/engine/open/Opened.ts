@@ -136,7 +136,7 @@ export function placementOf({
   weights: { layerBytes, streamedBytes, fromDisk },
   gpu,
   settings: { memory },
-  grid: { slots },
+  grid: { slots, tokensPerSquare },
   activations,
 }: Pick<Opened, 'weights' | 'gpu' | 'settings' | 'grid' | 'activations'>): Placement {
   const sum = (list: readonly number[]): number => list.reduce((total, each) => total + each, 0);
@@ -150,10 +150,11 @@ export function placementOf({
     disk: onDisk,
   });
   const staying = gpu ? (activations?.stayingSlots ?? slots) / slots : 0;
+  const hiddenOnDisk = activations ? 1 - activations.residentTokens / tokensPerSquare : 0;
   return {
     weights: spread(gpu ? Math.max(0, 1 - moves) : 0, disk),
     cache: spread(gpu?.cacheShare ?? 0, memory.cacheOnDisk),
-    activations: spread(staying, Math.min(memory.activationsOnDisk, 1 - staying)),
+    activations: spread(staying, (1 - staying) * hiddenOnDisk),
   };
 }
 

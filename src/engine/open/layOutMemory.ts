@@ -6,7 +6,7 @@ import type { ModelSource } from '../../model/ModelSource.js';
 import { morePinnedBytes, PAGE_TOKENS, SUM_COPIES } from '../../plan/reserves.js';
 import { SMALLER_SQUARES } from '../../plan/search/choosePolicy.js';
 import type { Grid } from '../grid/Square.js';
-import { pagesOfRows, placePages, type PagePlacement } from '../memory/PagePlacement.js';
+import { mostComing, pagesOfRows, placePages, type CacheRules, type PagePlacement } from '../memory/PagePlacement.js';
 import { OPTION_TABLE } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
 import { attendedShare, CACHE_BUFFERS, gpuTier, hostAttends, type BufferPages, type GpuTier } from './gpuMemory.js';
@@ -224,14 +224,17 @@ class BlockMemory {
   }
 
   /** Pages of a row of so many tokens, of which the model may have fewer, on each tier. */
-  rowPages(tokens: number, gpuShare = this.gpu?.cacheShare, attended?: number): PagePlacement {
-    return placePages(Math.min(tokens, this.source.decoder.contextTokens), {
+  rowPages(tokens: number, gpuShare = this.gpu?.cacheShare): PagePlacement {
+    return placePages(Math.min(tokens, this.source.decoder.contextTokens), this.rules(gpuShare));
+  }
+
+  private rules(gpuShare: number | undefined): CacheRules {
+    return {
       pageTokens: PAGE_TOKENS,
       diskShare: this.settings.memory.cacheOnDisk,
       mostDiskPages: this.spill.pagesPerRow,
       gpuShare,
-      attendedShare: attended,
-    });
+    };
   }
 
   /** With all weights in memory. */
@@ -308,7 +311,8 @@ class BlockMemory {
       rowPages: pagesOf(this.rowTokens, 1),
       minPages: pagesOf(MIN_ROW_TOKENS, share),
       seenPages: this.seenPages,
-      bufferPages: (gpuShare) => this.bufferPages(gpuShare, attendedShare(gpuShare, gpu.hostShare)),
+      bufferPages: (gpuShare) =>
+        this.bufferPages({ ...this.rules(gpuShare), attendedShare: attendedShare(gpuShare, gpu.hostShare) }),
       maxPages: Math.max(
         pagesOf(contextTokens, share),
         pagesOf(Math.max(PROVIDED_ROW_TOKENS, this.rowTokens), share) * rows,
@@ -324,12 +328,10 @@ class BlockMemory {
     return Math.ceil((positions - 1) / PAGE_TOKENS) + 1;
   }
 
-  private bufferPages(gpuShare: number, attended: number): BufferPages {
+  private bufferPages(rules: CacheRules): BufferPages {
     const { contextTokens, part } = this.source.decoder;
-    const fetched = (tokens: number): number => {
-      const { pages, attendedPages = 0 } = this.rowPages(tokens, gpuShare, attended);
-      return Math.min(attendedPages - pages.gpu, this.seenPages);
-    };
+    const fetched = (tokens: number): number =>
+      Math.min(mostComing(Math.min(tokens, contextTokens), rules), this.seenPages);
     const longest = fetched(contextTokens);
     if (longest === 0) return { least: 0, most: 0 };
     // A page of each row at least: of a share that leaves none of a usual row's elsewhere a longer one may have some.

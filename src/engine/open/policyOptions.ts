@@ -42,12 +42,12 @@ export function policyOptions(
     weights: onThisMachine('weights'),
     cache: onThisMachine('cache'),
     activations: onThisMachine('activations'),
-    // Without a GPU the processor attends to everything, whatever a policy says of one.
+    // Without a GPU the processor attends to everything and multiplies, whatever a policy says of one.
     ...(withGpu ? { cpuAttention } : {}),
+    ...(withGpu && gpuProducts !== undefined ? { gpuProducts } : {}),
     ...(tokensPerSquare === undefined ? {} : { tokensPerSquare }),
     ...(threads === undefined ? {} : { threads }),
     ...(sparseAttention === undefined ? {} : { sparseAttention }),
     ...(precision === undefined ? {} : { precision }),
-    ...(gpuProducts === undefined ? {} : { gpuProducts }),
   };
 }

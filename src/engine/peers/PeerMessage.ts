@@ -46,8 +46,8 @@ export interface BeginMessage {
     readonly mostDiskPages: number;
     readonly gpuShare?: number;
     /**
-     * Where a row's pages come to a GPU that has no place for them: the fewest that an engine up to here has room for
-     * at once. Default: any number.
+     * Where a row's pages come to a GPU that has no place for them, or the first of them: the fewest in memory and on
+     * disk of which an engine up to here has room for those that come. Default: any number.
      */
     readonly mostFetchedPages?: number;
   };

@@ -5,7 +5,7 @@ import { hostShare, refillsAtOnce, slotsOf, tokensPerSquareOf } from '../Policy.
 import type { Sizes } from './sizes.js';
 import { matmulKind } from './matmulKinds.js';
 import { workingMemory } from './workingMemory.js';
-import { HEAP_MARGIN_BYTES, morePinnedBytes, PAGE_TOKENS, PINNED_BYTES } from '../reserves.js';
+import { HEAP_MARGIN_BYTES, PAGE_TOKENS, PINNED_BYTES } from '../reserves.js';
 
 /** Layers' weights that are where computing happens at once while they move. */
 /** Norms and biases of a layer, as wide as hidden states, at most. */
@@ -164,7 +164,6 @@ function withGpu(
     cg: cache,
     hg: hidden,
   };
-  const pinned = PINNED_BYTES + (streams ? morePinnedBytes(hardware.memory.cpuBytes) : 0);
   const moved = byHost === 1 ? [0] : [(1 - byHost) * staging, (1 - byHost) * leastStaging];
   return [
     ...moved.map((bytes) => ({
@@ -176,7 +175,8 @@ function withGpu(
       tier: 'cpu',
       when: 'run',
       bytes: {
-        constant: HEAP_MARGIN_BYTES + pinned + tails,
+        // Of weights that stream more is pinned, of what nobody else needs.
+        constant: HEAP_MARGIN_BYTES + PINNED_BYTES + tails,
         wc: w * l,
         wn: buffered,
         cc: cache,

@@ -29,6 +29,8 @@ export interface Choice extends RankedPlan {
 /** Plans that came close, of which a choice tells. */
 const RUNNERS_UP = 4;
 
+/** Shares of the cache beside a GPU for the processor to attend to, where nobody says otherwise. */
+const HOST_SHARES = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
 /** Tokens of a square that are tried where memory is so scarce that working memory counts. */
 export const SMALLER_SQUARES: readonly number[] = [128, 48];
 
@@ -138,6 +140,11 @@ function searchSpace(
     compressCache: allow.compressCache ?? ['none'],
     // FlexGen's model knows attention where the cache is, and nothing else.
     cpuAttention: model.name === 'flexgen' || !withGpu ? [true] : (allow.cpuAttention ?? [true, false]),
+    // The papers know no shares. Rows that begin alike, of different lengths, share only what the same one attends to.
+    hostShares:
+      model.name === 'spillway' && withGpu && allow.cpuAttention === undefined && !workload.sharedPrefixTokens
+        ? HOST_SHARES
+        : [],
     tokensPerSquare: allow.tokensPerSquare,
     threads: allow.threads,
     maxLatencySeconds,

@@ -18,8 +18,12 @@ export interface SearchSpace {
   readonly mostBatches: number;
   readonly compressWeights: readonly Compression[];
   readonly compressCache: readonly Compression[];
-  /** With both of true and false, shares between them are tried, too. */
   readonly cpuAttention: readonly (boolean | number)[];
+  /**
+   * Shares of the cache beside a GPU that are tried for the processor to attend to, while the rest comes to the GPU:
+   * for the best block of each kind of `cpuAttention`. Default: none.
+   */
+  readonly hostShares?: readonly number[] | undefined;
   readonly tokensPerSquare?: number | undefined;
   readonly threads?: number | undefined;
   /** Blocks that take longer are none. Default: any. */
@@ -50,9 +54,7 @@ const COARSE = 4;
 const FINEST = 3;
 /** From how many of these the search goes on to their neighbours. */
 const STARTS = 3;
-/** Shares of the cache beside a GPU that are tried for the processor to attend to, while the rest comes to the GPU. */
-const HOST_SHARES = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
-/** What such a share has to gain: no GPU has been seen to do both at once yet, as the model expects. */
+/** What it has to gain that the GPU and the processor share the cache: no GPU has been seen to do both at once yet. */
 const WORTH_SHARING = 1.1;
 
 /**
@@ -67,6 +69,7 @@ export function searchPolicy(
   space: SearchSpace,
   usable: Readonly<Record<Tier, number>>,
 ): SearchOutcome {
+  const { hostShares = [] } = space;
   const found: RankedPolicy[] = [];
   const counts = { blocks: 0, programs: 0, feasible: 0 };
   let best = 0;
@@ -102,8 +105,8 @@ export function searchPolicy(
   };
 
   /** The sizes between the best one's neighbours: memory may hold 13 rows' cache where it does not hold 16's. */
-  const refine = (): void => {
-    const winner = fastest(found);
+  const refine = (of: readonly RankedPolicy[]): void => {
+    const winner = fastest(of);
     if (winner === undefined || space.batchSizes !== undefined) return;
     const block = blockOf(winner.policy);
     // A bound on latency may lie anywhere between two sizes of the grid.
@@ -142,30 +145,21 @@ export function searchPolicy(
       if (kept) found.push(kept);
     }
   }
-  const plain = best;
-  if (sharesAttention(space, base)) {
-    for (const cpuAttention of [true, false]) {
+  refine(found);
+  const plain = [...found];
+  const enough = best * WORTH_SHARING;
+  if (hostShares.length > 0) {
+    for (const cpuAttention of space.cpuAttention) {
       const winner = fastest(
-        found.filter(({ policy }) => policy.cpuAttention === cpuAttention && policy.cache.gpu < 1),
+        plain.filter(({ policy }) => policy.cpuAttention === cpuAttention && policy.cache.gpu < 1),
       );
-      for (const share of winner ? HOST_SHARES : [])
-        if (winner) solve({ ...blockOf(winner.policy), cpuAttention: share }, best);
+      if (winner) for (const share of hostShares) solve({ ...blockOf(winner.policy), cpuAttention: share }, best);
     }
+    refine(found.slice(plain.length));
   }
-  refine();
-  const ranked = found.filter(
-    ({ policy, at }) => space.cpuAttention.includes(policy.cpuAttention) || at.tokensPerSecond > WORTH_SHARING * plain,
-  );
+  const ranked = [...plain, ...found.slice(plain.length).filter(({ at }) => at.tokensPerSecond > enough)];
   ranked.sort((a, b) => b.at.tokensPerSecond - a.at.tokensPerSecond || rows(a) - rows(b));
   return { ranked, ...counts, leastLatencySeconds: bound.least() };
-}
-
-/**
- * Whether both ways of attention are open, so that shares between them are. Not where rows begin alike: those of
- * different lengths could share only what the same one attends to.
- */
-function sharesAttention({ cpuAttention }: SearchSpace, { workload }: Pick<BlockSetting, 'workload'>): boolean {
-  return cpuAttention.includes(true) && cpuAttention.includes(false) && (workload.sharedPrefixTokens ?? 0) === 0;
 }
 
 function fastest(found: readonly RankedPolicy[]): RankedPolicy | undefined {

@@ -1,6 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { longestRow, placePages, stagedPages } from '../../../src/engine/memory/PagePlacement.js';
+import {
+  longestRow,
+  mostComing,
+  placePages,
+  stagedPages,
+  type CacheRules,
+} from '../../../src/engine/memory/PagePlacement.js';
 
 const range = (
   firstPosition: number,
@@ -59,7 +65,7 @@ test('where pages come to a GPU the longest row is one that a buffer there holds
   expect(longestRow(capacity, { ...rules, mostFetchedPages: 30 })).toBe(4 * (30 + 31));
   expect(longestRow(capacity, { ...rules, mostElsewherePages: 30 })).toBe(4 * (30 + 31));
   // Of pages elsewhere half come: 30 of 60, beside as many that are there.
-  expect(longestRow(capacity, { ...rules, attendedShare: 0.75, mostFetchedPages: 30 })).toBe(4 * 121);
+  expect(longestRow(capacity, { ...rules, attendedShare: 0.75, mostFetchedPages: 31 })).toBe(4 * 121);
 });
 
 describe('where the processor and a GPU share attention', () => {
@@ -85,6 +91,33 @@ describe('where the processor and a GPU share attention', () => {
         expect(Math.abs(attendedPages - all * attendedShare)).toBeLessThanOrEqual(1.5);
         if (disk === 0)
           expect(placePages(positions, { ...rules, gpuShare: attendedShare }).pages.gpu).toBe(attendedPages);
+      }),
+    );
+  });
+
+  test('a row is no longer than the buffer holds of it, nor is any shorter one', () => {
+    const coming = (positions: number, rules: CacheRules): number => {
+      const { pages, attendedPages = NaN } = placePages(positions, rules);
+      return attendedPages - pages.gpu;
+    };
+    // Of 128 pages 76 come, of 127 it is 77.
+    const rules = { pageTokens: 32, gpuShare: 0.2, diskShare: 0, mostDiskPages: 0, attendedShare: 0.8 };
+    expect([coming(4096, rules), coming(127 * 32, rules)]).toEqual([76, 77]);
+    expect(mostComing(4096, rules)).toBe(77);
+    expect(longestRow({ gpu: 500, memory: 500, disk: 0 }, { ...rules, mostFetchedPages: 76 })).toBeLessThan(127 * 32);
+    fc.assert(
+      fc.property(shares, fc.integer({ min: 1, max: 300 }), ({ gpu, host, disk }, pages) => {
+        const gpuShare = Math.min(gpu, 1 - disk);
+        const given = {
+          pageTokens: 1,
+          gpuShare,
+          diskShare: disk,
+          mostDiskPages: Infinity,
+          attendedShare: 1 - host * (1 - gpuShare),
+        };
+        const most = mostComing(pages, given);
+        for (let shorter = 1; shorter <= pages; shorter++) expect(coming(shorter, given)).toBeLessThanOrEqual(most);
+        expect(most).toBeLessThanOrEqual(placePages(pages, given).pages.memory + placePages(pages, given).pages.disk);
       }),
     );
   });

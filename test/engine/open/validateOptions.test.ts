@@ -43,9 +43,9 @@ describe('checkEngineOptions', () => {
     const { numerics } = requestedOptions({ model, policy }, machine).settings;
     expect(numerics).toMatchObject({ sparseAttention: 0.25, precision: 'float32' });
     expect(requestedOptions({ model, policy, sparseAttention: 1 }, machine).settings.numerics.sparseAttention).toBe(1);
-    expect(() => requestedOptions({ model, policy: { ...policy, gpuProducts: 'cublaslt' } }, machine)).toThrow(
-      'gpuProducts: found "cublaslt" without `gpuMemory`',
-    );
+    // Without a GPU what a policy says of one means nothing.
+    const onGpu = { ...policy, gpuProducts: 'cublaslt', cpuAttention: 0.5 } as const;
+    expect(requestedOptions({ model, policy: onGpu }, machine).settings.memory.gpu).toBeUndefined();
   });
 
   test('a profile is taken as a hardware file is', () => {

@@ -157,22 +157,25 @@ describe('its table 3: attention on the GPU over a 4-bit cache in memory', () =>
 
   test('a search lets the link and the processor share the cache where that is better than either by a tenth', () => {
     const workload = { promptTokens: 64, newTokens: 128, rows: 640 };
-    const of = (cpuAttention: readonly (boolean | number)[], more = {}) =>
+    const of = (cpuAttention?: readonly (boolean | number)[], more = {}) =>
       choosePolicy({
         hardware,
         shape: request.shape,
         workload: { ...workload, ...more },
         allow: { compressCache: ['none'], cpuAttention },
       });
-    const [host, gpu, both] = [of([true]), of([false]), of([true, false])];
+    const [host, gpu, both] = [of([true]), of([false]), of()];
     const alone = Math.max(host.predicted.tokensPerSecond, gpu.predicted.tokensPerSecond);
     expect(both.predicted.tokensPerSecond).toBeGreaterThan(1.1 * alone);
     const { cpuAttention, compressCache, cache } = both.policy;
     expect({ compressCache, there: cache.gpu < 1 }).toEqual({ compressCache: 'none', there: true });
     expect(cpuAttention).toBeGreaterThan(0);
     expect(cpuAttention).toBeLessThan(1);
-    // A share that was asked for is kept; rows that begin alike get none that nobody asked for.
+    // What was asked for is kept; rows that begin alike get no share that nobody asked for, nor does the paper's model.
     expect(of([0.3]).policy.cpuAttention).toBe(0.3);
-    expect(typeof of([true, false], { sharedPrefixTokens: 32 }).policy.cpuAttention).toBe('boolean');
+    expect(typeof of([true, false]).policy.cpuAttention).toBe('boolean');
+    expect(typeof of(undefined, { sharedPrefixTokens: 32 }).policy.cpuAttention).toBe('boolean');
+    const theirs = choosePolicy({ hardware, shape: request.shape, workload, costModel: 'lm-offload' });
+    expect(typeof theirs.policy.cpuAttention).toBe('boolean');
   });
 });
