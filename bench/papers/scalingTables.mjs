@@ -116,7 +116,9 @@ async function flexgenPlans({ promptTokens, newTokens, machines: count, link, ca
   for (const { model, one, four } of cases) {
     const shape = await readModelShape(model);
     const workload = { promptTokens, newTokens };
-    const { policy, predicted } = choosePolicy({ hardware, shape, workload });
+    // Several machines know no shares of attention.
+    const allow = { cpuAttention: [true, false] };
+    const { policy, predicted } = choosePolicy({ hardware, shape, workload, allow });
     const plan = planPipeline({ machines: alike(hardware, count, link), shape, workload });
     const words = ({ weights, cache }) =>
       [weights, cache]
