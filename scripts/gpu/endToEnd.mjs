@@ -3,13 +3,15 @@ import { compareAnswers } from './compareAnswers.mjs';
 import { unequalRows } from './tokenRows.mjs';
 
 const EVERYTHING = { gpu: 1, cpu: 0, disk: 0 };
+const IN_MEMORY = { gpu: 0, cpu: 1, disk: 0 };
 const SPREAD = { gpu: 0.4, cpu: 0.3, disk: 0.3 };
 
 /** What lives where, by the words of the report. */
 export const PLACEMENTS = {
   'all on the GPU': { weights: EVERYTHING, cache: EVERYTHING },
   'spread over GPU, memory and disk': { weights: SPREAD, cache: SPREAD, activations: { gpu: 0, cpu: 0.5, disk: 0.5 } },
-  'cache in memory, attention on the processor': { weights: EVERYTHING, cache: { gpu: 0, cpu: 1, disk: 0 } },
+  'cache in memory, attention on the processor': { weights: EVERYTHING, cache: IN_MEMORY },
+  'cache in memory, half of it comes': { weights: EVERYTHING, cache: IN_MEMORY, cpuAttention: 0.5 },
 };
 
 /**

@@ -1,13 +1,23 @@
-// A run whose weights stream to the GPU: how much of the copies happens while something is computed, and whether the
-// GPU's memory stays below the cap by the driver's own count.
+// Runs whose weights or cache stream to the GPU: how much of the copies happens while something is computed, and whether
+// the GPU's memory stays below the cap by the driver's own count.
 import { againstCap, sampleDriver } from './driverMemory.mjs';
 import { overlapOfTrace } from './overlapOfTrace.mjs';
 import { uniformRows } from './tokenRows.mjs';
 
-/** What streams: all of it over the link; some of it from the disk first. */
+const [THERE, IN_MEMORY] = [
+  { gpu: 1, cpu: 0, disk: 0 },
+  { gpu: 0, cpu: 1, disk: 0 },
+];
+/**
+ * What streams: weights, all of them over the link, or some from the disk first; the cache, all of it, or half while the
+ * processor attends to the other half. That and attention on the processor alone show what both at once are worth.
+ */
 export const STREAMED = {
-  'weights in memory': { weights: { gpu: 0, cpu: 1, disk: 0 }, cache: { gpu: 1, cpu: 0, disk: 0 } },
-  'weights in memory and on disk': { weights: { gpu: 0.4, cpu: 0.4, disk: 0.2 }, cache: { gpu: 1, cpu: 0, disk: 0 } },
+  'weights in memory': { weights: IN_MEMORY, cache: THERE },
+  'weights in memory and on disk': { weights: { gpu: 0.4, cpu: 0.4, disk: 0.2 }, cache: THERE },
+  'cache in memory, comes to the GPU': { weights: THERE, cache: IN_MEMORY, cpuAttention: false },
+  'cache in memory, half of it comes': { weights: THERE, cache: IN_MEMORY, cpuAttention: 0.5 },
+  'cache in memory, attention on the processor': { weights: THERE, cache: IN_MEMORY, cpuAttention: true },
 };
 
 async function runOnce(engine, work, run) {
