@@ -27,6 +27,7 @@ import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
 import { randomPipeline } from '../support/randomPipeline.js';
 import { tries } from '../support/tries.js';
+import { generated, type Generated } from './support/generated.js';
 import { model } from '../e2e/support.js';
 
 /** What of the cache is not on the GPU comes to it. */
@@ -48,26 +49,13 @@ afterAll(() => {
 const open = (options: Partial<EngineOptions>): Promise<Engine> =>
   Engine.open({ model: model('llama-Q4_1.gguf'), disk, batchSize: 3, tokensPerSquare: 16, ...FETCHED, ...options });
 
-interface Generated {
-  readonly results: readonly RowResult[];
-  readonly stats: RunStats | undefined;
-}
-
-async function generate(engine: Engine, rows: readonly Row[], run: RunOptions = {}): Promise<Generated> {
-  const results: RowResult[] = [];
-  let stats: RunStats | undefined;
-  const onStats = (final: RunStats): void => void (stats = final);
-  for await (const row of engine.generate(rows, { logprobs: 1, ignoreEos: true, ...run, onStats })) results.push(row);
-  return { results, stats };
-}
-
 async function results(
   options: Partial<EngineOptions>,
   rows: readonly Row[],
   run?: RunOptions,
 ): Promise<readonly RowResult[]> {
   await using engine = await open(options);
-  return (await generate(engine, rows, run)).results;
+  return (await generated(engine, rows, run)).results;
 }
 
 /** Rows of up to three pages, some sampled. */
@@ -135,8 +123,8 @@ describe.each([here, everywhere, onDisk])('rows that begin alike, cache %j', (ca
     await fc.assert(
       fc.asyncProperty(promptTrees(7), schedules, blocks, async (given, schedule, block) => {
         await using engine = await open({ ...block, cache });
-        const shared = await generate(engine, given, { schedule });
-        const alone = await generate(engine, given, { schedule, sharePrefixes: false });
+        const shared = await generated(engine, given, { schedule });
+        const alone = await generated(engine, given, { schedule, sharePrefixes: false });
         expect(shared.results).toEqual(alone.results);
       }),
       { numRuns: tries(2, 3) },
@@ -157,8 +145,8 @@ describe.each([here, everywhere, onDisk])('rows that begin alike, cache %j', (ca
       // Beside a cache on disk there is memory for what rows share where they are expected to.
       expectedRows: { rows: 8, promptTokens: 68, newTokens: 4, sharedPrefixTokens: 64 },
     });
-    const shared = await generate(engine, alike);
-    const alone = await generate(engine, alike, { sharePrefixes: false });
+    const shared = await generated(engine, alike);
+    const alone = await generated(engine, alike, { sharePrefixes: false });
     expect(shared.results).toEqual(alone.results);
     expect(shared.stats?.sharing.promptTokensSaved).toBe(7 * 64);
     const loaded = ({ stats }: Generated): number => stats?.bytes.cache['cpu→gpu'] ?? 0;
@@ -179,8 +167,8 @@ describe.each([here, everywhere, onDisk])('rows that begin alike, cache %j', (ca
       cache,
       expectedRows: { rows: 24, promptTokens: 100, newTokens: 8, sharedPrefixTokens: 96 },
     });
-    const shared = await generate(engine, alike);
-    const alone = await generate(engine, alike, { sharePrefixes: false });
+    const shared = await generated(engine, alike);
+    const alone = await generated(engine, alike, { sharePrefixes: false });
     expect(shared.results).toEqual(alone.results);
     expect(shared.stats?.sharing.promptTokensSaved).toBe(23 * 96);
     const computed = ({ stats }: Generated): number => stats?.queues['gpu-compute']?.tasks ?? 0;
@@ -196,7 +184,7 @@ test('where a buffer has no room for all of a square, what its rows have in comm
   }));
   const loaded = async (rowTokens: number): Promise<number> => {
     await using engine = await open({ batchSize: 8, tokensPerSquare: 128, policy: 'default', cache: here, rowTokens });
-    return (await generate(engine, alike)).stats?.bytes.cache['cpu→gpu'] ?? 0;
+    return (await generated(engine, alike)).stats?.bytes.cache['cpu→gpu'] ?? 0;
   };
   // Of eight rows three pages each, two of them all rows': a buffer of eight pages holds six rows'.
   expect(await loaded(16)).toBeGreaterThan(await loaded(128));
@@ -218,7 +206,7 @@ describe('what crosses the link', () => {
     await using engine = await open({ cache: here, compressCache, batchSize: 4, batches: 2, tokensPerSquare: 256 });
     const { layers, kvHeads, headDim } = engine.source.decoder;
     const [promptTokens, newTokens] = [40, 30];
-    const { stats } = await generate(engine, uniform(8, promptTokens, newTokens), { schedule: zigZagBlock() });
+    const { stats } = await generated(engine, uniform(8, promptTokens, newTokens), { schedule: zigZagBlock() });
     const form = closedForm('zigzag', {
       layers,
       batches: 2,
@@ -336,11 +324,11 @@ describe('what crosses the link', () => {
 
 test('a cache that fits the GPU wholly stays there; statistics, plan and identity say what is', async () => {
   await using whole = await open({});
-  const fits = await generate(whole, rows);
+  const fits = await generated(whole, rows);
   expect(fits.stats?.bytes.cache).toEqual({});
   expect(fits.stats?.policy).toMatchObject({ cpuAttention: true });
   await using fetched = await open({ cache: onDisk });
-  const { results: found, stats } = await generate(fetched, rows);
+  const { results: found, stats } = await generated(fetched, rows);
   expect(found).toEqual(fits.results);
   expect(stats?.policy).toMatchObject({ cpuAttention: false, cache: onDisk });
   expect(Object.keys(stats?.bytes.cache ?? {}).sort()).toEqual(['cpu→disk', 'cpu→gpu', 'disk→cpu', 'gpu→cpu']);
@@ -353,7 +341,7 @@ test.each([
 ])('a share that is rounded to all of the pages opens, too: %j', async (cache) => {
   await using whole = await open({ cache: there });
   await using engine = await open({ cache });
-  expect((await generate(engine, rows)).results).toEqual((await generate(whole, rows)).results);
+  expect((await generated(engine, rows)).results).toEqual((await generated(whole, rows)).results);
   expect(engine.resultIdentity).toEqual(whole.resultIdentity);
 });
 
@@ -402,7 +390,7 @@ describe('rows that are longer than was planned for', () => {
     await using engine = await open({ ...options, gpuMemory });
     const message =
       'a buffer for pages of the KV cache that come to the GPU holds those of 4096 (cpuAttention: false or a share)';
-    expect((await generate(engine, longRow)).results[0]?.error).toEqual({
+    expect((await generated(engine, longRow)).results[0]?.error).toEqual({
       code: 'memory',
       message: `the row may need 5001 tokens of KV cache, ${message}: give a larger rowTokens, more gpuMemory, or fewer maxNewTokens`,
     });

@@ -4,19 +4,12 @@ import fc from 'fast-check';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  Engine,
-  UsageError,
-  type EngineOptions,
-  type Row,
-  type RowResult,
-  type RunOptions,
-  type RunStats,
-} from '../../src/index.js';
+import { Engine, UsageError, type EngineOptions, type Row, type RowResult, type RunOptions } from '../../src/index.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
 import { randomPipeline } from '../support/randomPipeline.js';
 import { tries } from '../support/tries.js';
+import { generated } from './support/generated.js';
 import { model } from '../e2e/support.js';
 
 /** Of what of the cache is not on the GPU half comes to it, and the processor attends to the other half. */
@@ -35,29 +28,15 @@ afterAll(() => {
 const open = (options: Partial<EngineOptions>): Promise<Engine> =>
   Engine.open({ model: model('llama-Q4_1.gguf'), disk, batchSize: 3, tokensPerSquare: 32, ...SHARED, ...options });
 
-interface Generated {
-  readonly results: readonly RowResult[];
-  readonly stats: RunStats | undefined;
-}
-
-async function generate(engine: Engine, rows: readonly Row[], run: RunOptions = {}): Promise<Generated> {
-  const results: RowResult[] = [];
-  let stats: RunStats | undefined;
-  const onStats = (final: RunStats): void => void (stats = final);
-  for await (const row of engine.generate(rows, { logprobs: 1, ignoreEos: true, ...run, onStats })) {
-    expect(row.error).toBeUndefined();
-    results.push(row);
-  }
-  return { results, stats };
-}
-
 async function results(
   options: Partial<EngineOptions>,
   rows: readonly Row[],
   run?: RunOptions,
 ): Promise<readonly RowResult[]> {
   await using engine = await open(options);
-  return (await generate(engine, rows, run)).results;
+  const { results: found } = await generated(engine, rows, run);
+  for (const { error } of found) expect(error).toBeUndefined();
+  return found;
 }
 
 /** Rows of one to four pages, some sampled. */
@@ -137,8 +116,8 @@ test('rows that begin alike have the same bits with sharing on and off, and shar
   await fc.assert(
     fc.asyncProperty(promptTrees(7), schedules, fc.constantFrom(here, half), async (given, schedule, cache) => {
       await using engine = await open({ tokensPerSquare: 64, cache });
-      const shared = await generate(engine, given, { schedule });
-      const alone = await generate(engine, given, { schedule, sharePrefixes: false });
+      const shared = await generated(engine, given, { schedule });
+      const alone = await generated(engine, given, { schedule, sharePrefixes: false });
       expect(shared.results).toEqual(alone.results);
     }),
     { numRuns: tries(2, 4) },
@@ -149,8 +128,8 @@ test('rows that begin alike have the same bits with sharing on and off, and shar
     maxNewTokens: 4,
   }));
   await using engine = await open({ batchSize: 6, tokensPerSquare: 256, cache: here });
-  const { results: found, stats } = await generate(engine, alike);
-  expect(found).toEqual((await generate(engine, alike, { sharePrefixes: false })).results);
+  const { results: found, stats } = await generated(engine, alike);
+  expect(found).toEqual((await generated(engine, alike, { sharePrefixes: false })).results);
   expect(stats?.sharing.promptTokensSaved).toBe(5 * 96);
 });
 
@@ -162,7 +141,7 @@ test('what comes over the link is the first half of each row, whole pages; what 
   }));
   const options = { batchSize: 4, tokensPerSquare: 512, cache: here };
   await using engine = await open(options);
-  const { stats } = await generate(engine, uniform);
+  const { stats } = await generated(engine, uniform);
   const { layers, kvHeads, headDim } = engine.source.decoder;
   const pageBytes = layers * 32 * 2 * kvHeads * headDim * 2;
   // Four pages a row, of which two come, in eight steps behind the prompt; these go home once, when they are computed.
@@ -194,7 +173,7 @@ test('a share is a number from 0 to 1, for a GPU; its ends are true and false', 
     await using one = await open({ cache: half, cpuAttention: number });
     await using other = await open({ cache: half, cpuAttention: word });
     expect(one.resultIdentity).toEqual(other.resultIdentity);
-    const { stats } = await generate(one, rows.slice(0, 1));
+    const { stats } = await generated(one, rows.slice(0, 1));
     expect(stats?.policy).toMatchObject({ cpuAttention: word });
   }
 });

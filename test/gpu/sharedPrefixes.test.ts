@@ -4,20 +4,13 @@ import fc from 'fast-check';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  Engine,
-  InterruptedError,
-  type EngineOptions,
-  type Row,
-  type RowResult,
-  type RunOptions,
-  type RunStats,
-} from '../../src/index.js';
+import { Engine, InterruptedError, type EngineOptions, type Row } from '../../src/index.js';
 import type { PagePool } from '../../src/engine/memory/PagePool.js';
 import { model } from '../e2e/support.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
 import { tries } from '../support/tries.js';
+import { generated, type Generated } from './support/generated.js';
 
 const LLAMA = 'llama-Q4_1.gguf';
 const [there, half, here] = [
@@ -35,19 +28,6 @@ afterAll(() => {
 
 const open = (options: Partial<EngineOptions>): Promise<Engine> =>
   Engine.open({ model: model(LLAMA), disk: folder, gpuMemory: '16MiB', ...options });
-
-interface Generated {
-  readonly results: readonly RowResult[];
-  readonly stats: RunStats | undefined;
-}
-
-async function generate(engine: Engine, rows: readonly Row[], run: RunOptions = {}): Promise<Generated> {
-  const results: RowResult[] = [];
-  let stats: RunStats | undefined;
-  const onStats = (final: RunStats): void => void (stats = final);
-  for await (const row of engine.generate(rows, { logprobs: 1, ignoreEos: true, ...run, onStats })) results.push(row);
-  return { results, stats };
-}
 
 const saved = ({ stats }: Generated): number | undefined => stats?.sharing.promptTokensSaved;
 
@@ -83,8 +63,8 @@ test.each(SETTINGS)(
     await fc.assert(
       fc.asyncProperty(promptTrees(7), schedules, blocks, async (rows, schedule, block) => {
         await using engine = await open({ ...block, ...more, model: model(more.model ?? LLAMA) });
-        const shared = await generate(engine, rows, { schedule });
-        const alone = await generate(engine, rows, { schedule, sharePrefixes: false });
+        const shared = await generated(engine, rows, { schedule });
+        const alone = await generated(engine, rows, { schedule, sharePrefixes: false });
         expect(shared.results).toEqual(alone.results);
         expect(saved(alone)).toBe(0);
       }),
@@ -97,8 +77,8 @@ test.each(SETTINGS)(
 test('statistics say what was saved; the GPU holds one copy', async () => {
   const rows = alike(16, 80, 2);
   await using engine = await open({ batchSize: 16, tokensPerSquare: 128, cache: there });
-  const shared = await generate(engine, rows);
-  const alone = await generate(engine, rows, { sharePrefixes: false });
+  const shared = await generated(engine, rows);
+  const alone = await generated(engine, rows, { sharePrefixes: false });
   expect(saved(shared)).toBe(15 * 80);
   expect(shared.stats?.tokens).toEqual(alone.stats?.tokens);
   const peak = ({ stats }: Generated): number => stats?.memory['gpu']?.peakBytes ?? NaN;
@@ -109,8 +89,8 @@ test('rows share for as long as their pages are on the same tiers', async () => 
   // One of three pages, and two of four: the second is in memory for some, on the GPU for others.
   const rows = [...alike(4, 80, 5, 4), ...alike(4, 80, 5, 20).map((row) => ({ ...row, id: `long ${String(row.id)}` }))];
   await using engine = await open({ batchSize: 8, tokensPerSquare: 128, cache: { gpu: 0.4, cpu: 0.6, disk: 0 } });
-  const shared = await generate(engine, rows);
-  expect(shared.results).toEqual((await generate(engine, rows, { sharePrefixes: false })).results);
+  const shared = await generated(engine, rows);
+  expect(shared.results).toEqual((await generated(engine, rows, { sharePrefixes: false })).results);
   // All but the first of each kind, whose first page is the same.
   expect(saved(shared)).toBe(2 * 3 * 80 + 32);
 });
@@ -118,7 +98,7 @@ test('rows share for as long as their pages are on the same tiers', async () => 
 test('with pages on disk rows share nothing', async () => {
   const rows = alike(4, 60, 5);
   await using engine = await open({ batchSize: 4, tokensPerSquare: 64, cache: { gpu: 0.4, cpu: 0.3, disk: 0.3 } });
-  expect(saved(await generate(engine, rows))).toBe(0);
+  expect(saved(await generated(engine, rows))).toBe(0);
 });
 
 test('left early at any moment, a run holds nothing of what its rows shared', async () => {
@@ -126,7 +106,7 @@ test('left early at any moment, a run holds nothing of what its rows shared', as
   await using engine = await open({ batchSize: 3, tokensPerSquare: 24, cache: half });
   const { pool } = (engine as unknown as { readonly runs: { readonly pool: PagePool } }).runs;
   let tasks = 0;
-  const reference = await generate(engine, rows, { onTrace: () => tasks++ });
+  const reference = await generated(engine, rows, { onTrace: () => tasks++ });
   expect(saved(reference)).toBeGreaterThan(0);
   for (const part of [0, 0.1, 0.4, 0.8]) {
     const controller = new AbortController();
@@ -134,9 +114,9 @@ test('left early at any moment, a run holds nothing of what its rows shared', as
     const onTrace = (): void => {
       if (left-- <= 0) controller.abort();
     };
-    await expect(generate(engine, rows, { signal: controller.signal, onTrace })).rejects.toThrow(InterruptedError);
+    await expect(generated(engine, rows, { signal: controller.signal, onTrace })).rejects.toThrow(InterruptedError);
     for await (const row of engine.generate(rows, { ignoreEos: true })) if (row.index >= 4 * part) break;
     expect(pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
   }
-  expect((await generate(engine, rows)).results).toEqual(reference.results);
+  expect((await generated(engine, rows)).results).toEqual(reference.results);
 }, 240_000);

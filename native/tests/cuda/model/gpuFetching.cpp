@@ -4,8 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "../../model/spillFixture.h"
-#include "gpuFixture.h"
+#include "cacheCases.h"
 
 namespace spillway {
 namespace {
@@ -24,61 +23,16 @@ RuntimeOptions fetching(const RuntimeOptions& options, uint32_t bufferPages = 64
   return both;
 }
 
-struct Row {
-  std::vector<int32_t> pages;
-  int32_t tail = -1;
-};
+const PlacedRow kThere{{65, 67, 69, 71, 73, 75}};
 
-// A row's prompt in chunks, then token by token; alone.
-std::vector<float> score(const RuntimeOptions& options, const std::vector<int32_t>& text, const Row& row,
-                         uint32_t promptTokens, uint32_t chunk) {
-  SpillingRuntime runtime(options);
-  SequenceOptions sequence = sequenceOptions(text, uint32_t(text.size()));
-  sequence.promptTokens = promptTokens;
-  const uint32_t handle = runtime.tiny.runtime.createSequence(std::move(sequence));
-  std::vector<float> scores;
-  for (uint32_t first = 0, tokens; first < text.size(); first += tokens) {
-    tokens = first < promptTokens ? std::min(chunk, promptTokens - first) : 1;
-    const auto head = runtime.pass({{{handle, first, tokens, HeadMode::Score, row.pages}, row.tail}});
-    EXPECT_FALSE(runtime.failure) << runtime.failure->message;
-    if (runtime.failure) break;
-    scores.insert(scores.end(), head->scores.begin(), head->scores.end());
-  }
-#if !defined(SPILLWAY_CUDA_RUNTIME)
-  EXPECT_TRUE(emulator::idle());
-#endif
-  return scores;
-}
-
-const Row kThere{{65, 67, 69, 71, 73, 75}};
-
-struct FetchingCase {
-  const char* name;
-  CacheType type;
-  Precision precision;
-  uint32_t window;
-  float keepKeys;
-};
-
-class GpuFetching : public testing::TestWithParam<FetchingCase> {
+class GpuFetching : public testing::TestWithParam<CacheCase> {
  protected:
-  RuntimeOptions optionsOf(const TinyModel& model) const {
-    RuntimeOptions options = fetching(model.options());
-    options.cacheType = GetParam().type;
-    options.precision = GetParam().precision;
-    options.keepKeys = GetParam().keepKeys;
-    return options;
-  }
-  DecoderSpec spec() const {
-    DecoderSpec spec = smallSpec();
-    spec.layerSpecs[1].window = GetParam().window;
-    return spec;
-  }
+  RuntimeOptions optionsOf(const TinyModel& model) const { return GetParam().of(fetching(model.options())); }
 };
 
 TEST_P(GpuFetching, PagesOfEveryTierGiveTheBitsOfPagesOnTheDevice) {
   const disktest::Folder folder;
-  const TinyModel model(spec());
+  const TinyModel model(GetParam().spec());
   RuntimeOptions options = optionsOf(model);
   const std::vector<int32_t> text = randomTokens(kTokens, 67, 3);
   const std::vector<float> there = score(options, text, kThere, 52, 52);
@@ -92,11 +46,11 @@ TEST_P(GpuFetching, PagesOfEveryTierGiveTheBitsOfPagesOnTheDevice) {
 
 #if !defined(SPILLWAY_CUDA_RUNTIME)
 TEST_P(GpuFetching, WhateverTheOrderAndWhereNothingCanBePinned) {
-  const TinyModel model(spec());
+  const TinyModel model(GetParam().spec());
   const RuntimeOptions options = optionsOf(model);
   const std::vector<int32_t> text = randomTokens(60, 67, 3);
   const std::vector<float> there = score(options, text, kThere, 40, 40);
-  const Row row{{65, 2, 9, 4}};
+  const PlacedRow row{{65, 2, 9, 4}};
   cuda::underEverySeed([&] { expectSameBits(score(options, text, row, 40, 23), there, "any order"); });
   emulator::setPinnable(false);
   const uint64_t before = emulator::registeredBytes();
@@ -108,15 +62,7 @@ TEST_P(GpuFetching, WhateverTheOrderAndWhereNothingCanBePinned) {
 }
 #endif
 
-const FetchingCase kFetchingCases[] = {
-    {"F32", CacheType::F32, Precision::Float32, 21, 1},
-    {"F16", CacheType::F16, Precision::Default, 0, 1},
-    {"F16Windowed", CacheType::F16, Precision::Default, 21, 1},
-    {"Q8", CacheType::Q8, Precision::Default, 0, 1},
-    {"Q4Windowed", CacheType::Q4, Precision::Default, 21, 1},
-    {"Q8Sparse", CacheType::Q8, Precision::Default, 21, 0.4f},
-};
-INSTANTIATE_TEST_SUITE_P(Caches, GpuFetching, testing::ValuesIn(kFetchingCases),
+INSTANTIATE_TEST_SUITE_P(Caches, GpuFetching, testing::ValuesIn(kCacheCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // Rows of one batch that begin alike: what they have in common comes once, and the page that it ends in begins as a
@@ -139,7 +85,7 @@ TEST(GpuFetchingRules, RowsThatShareHaveTheBitsOfRowsAlone) {
       SpillingRuntime runtime(options);
       // Of the first row's pages the others have two, and begin with a copy of the third.
       std::vector<std::vector<int32_t>> texts;
-      std::vector<Row> rows;
+      std::vector<PlacedRow> rows;
       for (uint32_t r = 0; r < kRows; r++) {
         std::vector<int32_t> text = common;
         const std::vector<int32_t> own = randomTokens(kLength - kShared, 67, 20 + r);

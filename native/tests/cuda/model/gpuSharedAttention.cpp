@@ -2,8 +2,7 @@
 // of a cache whose first pages are there for good.
 #include <algorithm>
 
-#include "../../model/spillFixture.h"
-#include "gpuFixture.h"
+#include "cacheCases.h"
 
 namespace spillway {
 namespace {
@@ -28,92 +27,46 @@ RuntimeOptions sharing(RuntimeOptions options, uint32_t bufferPages = 64) {
   return options;
 }
 
-struct Row {
-  std::vector<int32_t> pages;
-  int32_t tail = -1;
-  int32_t comes = 0;
-};
-
 // The same row with its first pages there for good.
-Row withThere(Row row, int32_t count) {
+PlacedRow withThere(PlacedRow row, int32_t count) {
   for (int32_t p = 0; p < count; p++) row.pages[size_t(p)] = kFirstThere + 1 + 2 * p;
   if (std::all_of(row.pages.begin(), row.pages.end(), [](int32_t page) { return page >= 0; })) row.tail = -1;
   return row;
 }
 
-// A row's prompt in chunks, then token by token; alone.
-std::vector<float> score(const RuntimeOptions& options, const std::vector<int32_t>& text, const Row& row,
-                         uint32_t promptTokens, uint32_t chunk) {
-  SpillingRuntime runtime(options);
-  SequenceOptions sequence = sequenceOptions(text, uint32_t(text.size()));
-  sequence.promptTokens = promptTokens;
-  const uint32_t handle = runtime.tiny.runtime.createSequence(std::move(sequence));
-  std::vector<float> scores;
-  for (uint32_t first = 0, tokens; first < text.size(); first += tokens) {
-    tokens = first < promptTokens ? std::min(chunk, promptTokens - first) : 1;
-    const auto head = runtime.pass({{{handle, first, tokens, HeadMode::Score, row.pages}, row.tail, row.comes}});
-    EXPECT_FALSE(runtime.failure) << runtime.failure->message;
-    if (runtime.failure) break;
-    scores.insert(scores.end(), head->scores.begin(), head->scores.end());
-  }
-#if !defined(SPILLWAY_CUDA_RUNTIME)
-  EXPECT_TRUE(emulator::idle());
-#endif
-  return scores;
-}
-
-struct SharingCase {
-  const char* name;
-  CacheType type;
-  Precision precision;
-  uint32_t window;
-  float keepKeys;
-};
-
-class GpuSharedAttention : public testing::TestWithParam<SharingCase> {
+class GpuSharedAttention : public testing::TestWithParam<CacheCase> {
  protected:
-  RuntimeOptions optionsOf(const TinyModel& model) const {
-    RuntimeOptions options = onBoth(model.options());
-    options.cacheType = GetParam().type;
-    options.precision = GetParam().precision;
-    options.keepKeys = GetParam().keepKeys;
-    return options;
-  }
-  DecoderSpec spec() const {
-    DecoderSpec spec = smallSpec();
-    spec.layerSpecs[1].window = GetParam().window;
-    return spec;
-  }
+  RuntimeOptions optionsOf(const TinyModel& model) const { return GetParam().of(onBoth(model.options())); }
 };
 
 TEST_P(GpuSharedAttention, PagesThatComeAreAsThoseThatAreThere) {
   const disktest::Folder folder;
-  const TinyModel model(spec());
+  const TinyModel model(GetParam().spec());
   RuntimeOptions options = optionsOf(model);
   const std::vector<int32_t> text = randomTokens(kTokens, 67, 3);
-  const Row inMemory{{5, 3, 9, 4, 60}}, onBothTiers{{5, -3, -9, 4, -7}, 6}, onDisk{{-4, -3, -9, -1, -7}, 5};
-  for (const auto& [row, comes] : std::vector<std::pair<Row, int32_t>>{
+  const PlacedRow inMemory{{5, 3, 9, 4, 60}}, onBothTiers{{5, -3, -9, 4, -7}, 6}, onDisk{{-4, -3, -9, -1, -7}, 5};
+  for (const auto& [row, comes] : std::vector<std::pair<PlacedRow, int32_t>>{
            {inMemory, 0}, {inMemory, 2}, {inMemory, 4}, {onBothTiers, 1}, {onBothTiers, 3}, {onDisk, 3}}) {
     options.spill.reset();
     if (row.tail >= 0) options.spill = spillOptions(folder.path());
-    Row shared = row;
+    PlacedRow shared = row;
     shared.comes = comes;
     const std::vector<float> there = score(options, text, withThere(row, comes), 52, 52);
     ASSERT_EQ(there.size(), kTokens - 1);
     expectSameBits(score(sharing(options), text, shared, 52, 23), there,
                    std::to_string(comes) + " pages come, " + (row.tail < 0 ? "none" : "some") + " on disk");
   }
-  const Row onTwo = withThere({{5, 3, 9, 4, 60}, -1, 3}, 1);
+  const PlacedRow onTwo = withThere({{5, 3, 9, 4, 60}, -1, 3}, 1);
   expectSameBits(score(sharing(options), text, onTwo, 52, 17), score(options, text, withThere(onTwo, 3), 52, 52),
                  "one there, two come");
 }
 
 #if !defined(SPILLWAY_CUDA_RUNTIME)
 TEST_P(GpuSharedAttention, WhateverTheOrderAndWhereNothingCanBePinned) {
-  const TinyModel model(spec());
+  const TinyModel model(GetParam().spec());
   const RuntimeOptions options = optionsOf(model);
   const std::vector<int32_t> text = randomTokens(60, 67, 3);
-  const Row row{{8, 2, 9, 4}, -1, 2};
+  const PlacedRow row{{8, 2, 9, 4}, -1, 2};
   const std::vector<float> there = score(options, text, withThere(row, 2), 40, 40);
   cuda::underEverySeed([&] { expectSameBits(score(sharing(options), text, row, 40, 23), there, "any order"); });
   emulator::setPinnable(false);
@@ -122,15 +75,7 @@ TEST_P(GpuSharedAttention, WhateverTheOrderAndWhereNothingCanBePinned) {
 }
 #endif
 
-const SharingCase kSharingCases[] = {
-    {"F32", CacheType::F32, Precision::Float32, 21, 1},
-    {"F16", CacheType::F16, Precision::Default, 0, 1},
-    {"F16Windowed", CacheType::F16, Precision::Default, 21, 1},
-    {"Q8", CacheType::Q8, Precision::Default, 0, 1},
-    {"Q4Windowed", CacheType::Q4, Precision::Default, 21, 1},
-    {"Q8Sparse", CacheType::Q8, Precision::Default, 21, 0.4f},
-};
-INSTANTIATE_TEST_SUITE_P(Caches, GpuSharedAttention, testing::ValuesIn(kSharingCases),
+INSTANTIATE_TEST_SUITE_P(Caches, GpuSharedAttention, testing::ValuesIn(kCacheCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // Rows of one batch of which more or fewer pages come, that begin alike and go on from copies; buffers that hold all,
