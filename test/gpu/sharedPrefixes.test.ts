@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { Engine, InterruptedError, type EngineOptions, type Row } from '../../src/index.js';
 import type { PagePool } from '../../src/engine/memory/PagePool.js';
 import { model } from '../e2e/support.js';
+import type { Opened } from '../../src/engine/open/Opened.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
 import { tries } from '../support/tries.js';
@@ -83,6 +84,20 @@ test('statistics say what was saved; the GPU holds one copy', async () => {
   expect(shared.stats?.tokens).toEqual(alone.stats?.tokens);
   const peak = ({ stats }: Generated): number => stats?.memory['gpu']?.peakBytes ?? NaN;
   expect(peak(shared)).toBeLessThan(peak(alone));
+});
+
+test('a cache that is wholly on the GPU takes no page in memory for what rows share', async () => {
+  const expectedRows = { rows: 16, promptTokens: 82, newTokens: 4, sharedPrefixTokens: 80 };
+  await using engine = await open({
+    batchSize: 16,
+    tokensPerSquare: 128,
+    policy: 'default',
+    cache: there,
+    expectedRows,
+  });
+  expect((engine as unknown as { readonly opened: Opened }).opened.cache.pages).toBe(0);
+  const { stats } = await generated(engine, alike(16, 80, 2));
+  expect(Object.keys(stats?.queues ?? {})).not.toContain('cpu-compute');
 });
 
 test('rows share for as long as their pages are on the same tiers', async () => {

@@ -29,9 +29,9 @@ export function fetches({ options }: Pick<GpuTier, 'options'>): boolean {
   return options.cacheBuffers > 0;
 }
 
-/** Whether the processor attends to some of the cache. */
-export function hostAttends({ attendedShare }: Pick<GpuTier, 'attendedShare'>): boolean {
-  return attendedShare < 1;
+/** Whether the processor attends to pages in memory and on disk, or to the last of them, where there are any. */
+export function hostAttends(gpu: Pick<GpuTier, 'options' | 'attendedShare'>): boolean {
+  return !fetches(gpu) || gpu.attendedShare < 1;
 }
 
 /** What of each row's pages the GPU attends to, where the processor attends to some that could come. */
