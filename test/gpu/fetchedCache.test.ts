@@ -1,8 +1,7 @@
 import './support/emulatedAddon.js';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   Engine,
@@ -27,8 +26,9 @@ import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
 import { randomPipeline } from '../support/randomPipeline.js';
 import { tries } from '../support/tries.js';
-import { generated, type Generated } from './support/generated.js';
+import { COMPANY, generated, unequalRows, type Generated } from './support/generated.js';
 import { model } from '../e2e/support.js';
+import { temporaryFolder } from '../jobs/support/files.js';
 
 /** What of the cache is not on the GPU comes to it. */
 const FETCHED = { gpuMemory: '32MiB', cpuAttention: false } as const;
@@ -38,13 +38,7 @@ const [there, here, onDisk] = [
   { gpu: 0, cpu: 0, disk: 1 },
 ];
 const everywhere = { gpu: 0.4, cpu: 0.3, disk: 0.3 };
-let disk: string;
-beforeAll(() => {
-  disk = mkdtempSync(join(tmpdir(), 'spillway-gpu-fetched-'));
-});
-afterAll(() => {
-  rmSync(disk, { recursive: true });
-});
+const disk = temporaryFolder()('disk');
 
 const open = (options: Partial<EngineOptions>): Promise<Engine> =>
   Engine.open({ model: model('llama-Q4_1.gguf'), disk, batchSize: 3, tokensPerSquare: 16, ...FETCHED, ...options });
@@ -59,12 +53,7 @@ async function results(
 }
 
 /** Rows of up to three pages, some sampled. */
-const rows: readonly Row[] = Array.from({ length: 7 }, (_, i) => ({
-  id: i,
-  tokens: Array.from({ length: 1 + ((i * 37) % 52) }, (__, j) => (i * 31 + j * 17 + 3) % 120),
-  maxNewTokens: 2 + ((i * 11) % 11),
-  ...(i % 3 === 1 && { temperature: 0.8, topP: 0.9, seed: i }),
-}));
+const rows = unequalRows(37, 52);
 
 describe.each([
   ['llama-Q4_1.gguf', {}],
@@ -79,17 +68,7 @@ describe.each([
     const options = { model: model(name), ...more };
     const expected = await results({ ...options, cpuAttention: true, cache: there }, rows);
     for (const cache of [here, onDisk]) expect(await results({ ...options, cache }, rows)).toEqual(expected);
-    const given = fc.record({
-      batchSize: fc.integer({ min: 1, max: 6 }),
-      batches: fc.integer({ min: 1, max: 3 }),
-      extra: fc.integer({ min: 0, max: 60 }),
-      // Of rows that are longer than was planned a buffer holds but some of a square's.
-      rowTokens: fc.constantFrom(16, 512),
-      window: fc.integer({ min: 1, max: 12 }),
-      schedule: schedules,
-      composition: fc.nat(),
-      aheads: fc.record({ weights: fc.nat(2), cache: fc.nat(2), activations: fc.nat(2) }),
-    });
+    const given = fc.record(COMPANY);
     await fc.assert(
       fc.asyncProperty(given, async ({ batchSize, extra, window, schedule, composition, aheads, ...block }) => {
         const found = await results(

@@ -1,9 +1,6 @@
 import './support/emulatedAddon.js';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
 import {
   Engine,
@@ -14,16 +11,11 @@ import {
   type RunOptions,
 } from '../../src/index.js';
 import { model } from '../e2e/support.js';
+import { temporaryFolder } from '../jobs/support/files.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { tries } from '../support/tries.js';
 
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'spillway-gpu-identity-'));
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = temporaryFolder()('disk');
 
 const open = (options: Partial<EngineOptions>): Promise<Engine> =>
   Engine.open({

@@ -1,29 +1,21 @@
 import './support/emulatedAddon.js';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Engine, UsageError, type EngineOptions, type Row, type RowResult, type RunOptions } from '../../src/index.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
 import { randomPipeline } from '../support/randomPipeline.js';
 import { tries } from '../support/tries.js';
-import { generated } from './support/generated.js';
+import { COMPANY, generated, unequalRows } from './support/generated.js';
 import { model } from '../e2e/support.js';
+import { temporaryFolder } from '../jobs/support/files.js';
 
 /** Of what of the cache is not on the GPU half comes to it, and the processor attends to the other half. */
 const SHARED = { gpuMemory: '32MiB', cpuAttention: 0.5 } as const;
 const here = { gpu: 0, cpu: 1, disk: 0 };
 const half = { gpu: 0.5, cpu: 0.5, disk: 0 };
 const everywhere = { gpu: 0.3, cpu: 0.4, disk: 0.3 };
-let disk: string;
-beforeAll(() => {
-  disk = mkdtempSync(join(tmpdir(), 'spillway-gpu-shared-'));
-});
-afterAll(() => {
-  rmSync(disk, { recursive: true });
-});
+const disk = temporaryFolder()('disk');
 
 const open = (options: Partial<EngineOptions>): Promise<Engine> =>
   Engine.open({ model: model('llama-Q4_1.gguf'), disk, batchSize: 3, tokensPerSquare: 32, ...SHARED, ...options });
@@ -40,12 +32,7 @@ async function results(
 }
 
 /** Rows of one to four pages, some sampled. */
-const rows: readonly Row[] = Array.from({ length: 7 }, (_, i) => ({
-  id: i,
-  tokens: Array.from({ length: 1 + ((i * 53) % 113) }, (__, j) => (i * 31 + j * 17 + 3) % 120),
-  maxNewTokens: 2 + ((i * 11) % 11),
-  ...(i % 3 === 1 && { temperature: 0.8, topP: 0.9, seed: i }),
-}));
+const rows = unequalRows(53, 113);
 
 describe.each([
   ['llama-Q4_1.gguf', {}],
@@ -59,15 +46,7 @@ describe.each([
     const expected = await results({ ...options, cpuAttention: true, cache: half }, rows);
     expect(await results({ ...options, cache: here }, rows)).toEqual(expected);
     const given = fc.record({
-      batchSize: fc.integer({ min: 1, max: 6 }),
-      batches: fc.integer({ min: 1, max: 3 }),
-      extra: fc.integer({ min: 0, max: 60 }),
-      // Of rows that are longer than was planned a buffer holds but some of a square's.
-      rowTokens: fc.constantFrom(16, 512),
-      window: fc.integer({ min: 1, max: 12 }),
-      schedule: schedules,
-      composition: fc.nat(),
-      aheads: fc.record({ weights: fc.nat(2), cache: fc.nat(2), activations: fc.nat(2) }),
+      ...COMPANY,
       // All that the GPU attends to is half: of that none is there, or a share.
       there: fc.constantFrom(0, 0.25),
     });

@@ -1,12 +1,10 @@
 import './support/emulatedAddon.js';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Engine, InterruptedError, type EngineOptions, type Row } from '../../src/index.js';
 import type { PagePool } from '../../src/engine/memory/PagePool.js';
 import { model } from '../e2e/support.js';
+import { temporaryFolder } from '../jobs/support/files.js';
 import type { Opened } from '../../src/engine/open/Opened.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
@@ -19,13 +17,7 @@ const [there, half, here] = [
   { gpu: 0.5, cpu: 0.5, disk: 0 },
   { gpu: 0, cpu: 1, disk: 0 },
 ];
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'spillway-gpu-prefixes-'));
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = temporaryFolder()('disk');
 
 const open = (options: Partial<EngineOptions>): Promise<Engine> =>
   Engine.open({ model: model(LLAMA), disk: folder, gpuMemory: '16MiB', ...options });

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { compressBindings, type WeightCompression } from '../../model/compressBindings.js';
 import { identifyModel } from '../../model/identity/identifyModel.js';
 import { readModel } from '../../model/readModel.js';
-import { repackedBytes } from '../store/openWeightStore.js';
+import { mayBeStoreOf, repackedBytes } from '../store/openWeightStore.js';
 import { defaultDiskFolder } from './diskFolder.js';
 import { modelPathOf } from './readModelShape.js';
 
@@ -18,7 +18,7 @@ export interface RepackedModel {
 /**
  * Bytes that a model's repacked file takes in a folder already: room that weights which stream need no more, though a
  * profile's `memory.diskBytes` says what is free beside it. 0 for a model of which there are no files. The model's
- * files are hashed where they are not known yet, and the folder has any such file.
+ * files are hashed where they are not known yet, and the folder has a file of a model like it.
  *
  * @param model as for `readModelShape`
  * @throws as `readModelShape` and `identifyModel`
@@ -28,11 +28,12 @@ export async function repackedModelBytes(
   { disk = defaultDiskFolder(), compressWeights = 'none', signal }: RepackedModel = {},
 ): Promise<number> {
   const names = await readdir(disk).catch((): string[] => []);
-  // Nobody waits for hashes where there is nothing to be found by them.
-  if (!names.some((name) => name.includes('.weights'))) return 0;
+  if (names.length === 0) return 0;
   const path = await modelPathOf(model);
   if (path === undefined) return 0;
-  const source = await readModel(path);
-  const bindings = compressBindings(source.bindings, compressWeights);
-  return repackedBytes(disk, { ...source, bindings }, await identifyModel(source.files, { signal }));
+  const read = await readModel(path);
+  const source = { ...read, bindings: compressBindings(read.bindings, compressWeights) };
+  // Nobody waits for hashes where there is nothing to be found by them.
+  if (!names.some((name) => mayBeStoreOf(name, source))) return 0;
+  return repackedBytes(disk, source, await identifyModel(source.files, { signal }));
 }

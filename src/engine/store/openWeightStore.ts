@@ -75,6 +75,14 @@ export async function repackedBytes(folder: string, source: ModelSource, identit
   return Math.max(...(await Promise.all(sizes)));
 }
 
+/**
+ * Whether a file's name may be that of a model's store, also of one that is not complete: for whoever would rather not
+ * hash the model's files to know. Pure.
+ */
+export function mayBeStoreOf(name: string, source: Pick<ModelSource, 'decoder' | 'bindings'>): boolean {
+  return name.replace(/\.partial$/, '').endsWith(suffixOf(meaningOf(source)));
+}
+
 /** Makes a store, or waits until whoever is at it has made it, or has ended without. */
 async function firstMade(
   path: string,
@@ -131,12 +139,23 @@ function makeStoreFolder(folder: string): void {
  * @returns with the fingerprint, of which the file's name holds less
  */
 function nameOf(
-  { decoder, bindings }: Pick<ModelSource, 'decoder' | 'bindings'>,
+  source: Pick<ModelSource, 'decoder' | 'bindings'>,
   { weights }: ModelIdentity,
 ): { name: string; fingerprint: string } {
-  const hashed = (text: string): string => createHash('sha256').update(text).digest('hex');
   const contents = hashed(weights.map(({ hash }) => hash).join('\n'));
+  const meaning = meaningOf(source);
+  return { name: `${contents.slice(0, 24)}${suffixOf(meaning)}`, fingerprint: `${contents} ${meaning}` };
+}
+
+function meaningOf({ decoder, bindings }: Pick<ModelSource, 'decoder' | 'bindings'>): string {
   const plain = (_: string, value: unknown): unknown => (value instanceof Float32Array ? [...value] : value);
-  const meaning = hashed(JSON.stringify({ decoder, bindings }, plain));
-  return { name: `${contents.slice(0, 24)}-${meaning.slice(0, 16)}.weights`, fingerprint: `${contents} ${meaning}` };
+  return hashed(JSON.stringify({ decoder, bindings }, plain));
+}
+
+function suffixOf(meaning: string): string {
+  return `-${meaning.slice(0, 16)}.weights`;
+}
+
+function hashed(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }

@@ -1,4 +1,4 @@
-import { statSync, readdirSync } from 'node:fs';
+import { readdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
@@ -19,4 +19,9 @@ test('the repacked file of a model counts in the folder that has it, for what it
   expect(await repackedModelBytes(MODEL, { disk, compressWeights: '4bit' })).toBe(0);
   expect(await repackedModelBytes(MODEL, { disk: path('.') })).toBe(0);
   expect(await repackedModelBytes('opt-30b', { disk })).toBe(0);
+  // One that is not complete counts; files of other models do not.
+  renameSync(join(disk, name), join(disk, `${name}.partial`));
+  expect(await repackedModelBytes(MODEL, { disk })).toBe(statSync(join(disk, `${name}.partial`)).size);
+  renameSync(join(disk, `${name}.partial`), join(disk, `0${name.slice(1, -24)}${'f'.repeat(16)}.weights`));
+  expect(await repackedModelBytes(MODEL, { disk })).toBe(0);
 });
