@@ -1,6 +1,6 @@
 /**
- * What the engine reserves and the cost model counts: `PAGE_TOKENS`, `SUM_COPIES`, `HEAP_MARGIN_BYTES` and what is
- * pinned are one truth for both.
+ * What the engine reserves and the cost model counts: `PAGE_TOKENS`, `SUM_COPIES`, `HEAP_MARGIN_BYTES` and
+ * `PINNED_BYTES` are one truth for both.
  */
 
 /** Tokens of a page of the KV cache. */
@@ -23,17 +23,6 @@ export const HEAP_MARGIN_BYTES = 64 * 2 ** 20;
 
 /** Host memory beside a GPU that everything which crosses the link goes through. */
 export const PINNED_BYTES = 32 * 2 ** 20;
-const MOST_PINNED_BYTES = 256 * 2 ** 20;
-const MOST_PINNED_SHARE = 1 / 16;
-
-/**
- * What more is pinned where weights stream from disk to a GPU, if there is room for it: the disk reads so far ahead of
- * what the GPU has a buffer for, so that neither waits for the other's pauses. No more than a small share of a cap on
- * the host's memory, of which weights that stay make better use.
- */
-export function morePinnedBytes(capBytes: number): number {
-  return Math.max(0, Math.min(MOST_PINNED_BYTES, Math.floor(capBytes * MOST_PINNED_SHARE)) - PINNED_BYTES);
-}
 
 /** Of a square's sums that go round engines with a share of each layer: what is here, what goes and what has come. */
 export const SUM_COPIES = 3;

@@ -72,6 +72,18 @@ export interface GpuTierDemand extends Pick<GpuDemand, 'rows' | 'rowPages' | 'mi
   readonly seenPages: number;
 }
 
+const MOST_PINNED_BYTES = 256 * 2 ** 20;
+const MOST_PINNED_SHARE = 1 / 16;
+
+/**
+ * What more is pinned where weights stream from disk to a GPU, if there is room for it: the disk reads so far ahead of
+ * what the GPU has a buffer for, so that neither waits for the other's pauses. No more than a small share of a cap on
+ * the host's memory, of which weights that stay make better use.
+ */
+export function morePinnedBytes(capBytes: number): number {
+  return Math.max(0, Math.min(MOST_PINNED_BYTES, Math.floor(capBytes * MOST_PINNED_SHARE)) - PINNED_BYTES);
+}
+
 /** A square attends over the pages of one buffer while the next square's come to the other. */
 export const CACHE_BUFFERS = 2;
 /** As `residentLayerBytes`: every layer, however large. */

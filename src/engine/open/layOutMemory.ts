@@ -3,13 +3,21 @@ import type { EngineOptions } from '../../EngineOptions.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { compressBindings } from '../../model/compressBindings.js';
 import type { ModelSource } from '../../model/ModelSource.js';
-import { morePinnedBytes, PAGE_TOKENS, SUM_COPIES } from '../../plan/reserves.js';
+import { PAGE_TOKENS, SUM_COPIES } from '../../plan/reserves.js';
 import { SMALLER_SQUARES } from '../../plan/search/choosePolicy.js';
 import type { Grid } from '../grid/Square.js';
 import { mostComing, pagesOfRows, placePages, type CacheRules, type PagePlacement } from '../memory/PagePlacement.js';
 import { OPTION_TABLE } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
-import { attendedShare, CACHE_BUFFERS, gpuTier, hostAttends, type BufferPages, type GpuTier } from './gpuMemory.js';
+import {
+  attendedShare,
+  CACHE_BUFFERS,
+  gpuTier,
+  hostAttends,
+  morePinnedBytes,
+  type BufferPages,
+  type GpuTier,
+} from './gpuMemory.js';
 import { firstFit, planResident, planStreaming, processBytes, type HostPlan } from './hostMemory.js';
 import type { Plan } from './planEngine.js';
 import { planSpill, type SpillPlan } from './planSpill.js';

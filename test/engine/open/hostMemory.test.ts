@@ -8,7 +8,8 @@ import {
   type ResidentDemand,
   type StreamingDemand,
 } from '../../../src/engine/open/hostMemory.js';
-import { HEAP_MARGIN_BYTES, morePinnedBytes, PINNED_BYTES } from '../../../src/plan/reserves.js';
+import { morePinnedBytes } from '../../../src/engine/open/gpuMemory.js';
+import { HEAP_MARGIN_BYTES, PINNED_BYTES } from '../../../src/plan/reserves.js';
 import { MemoryBudgetError } from '../../../src/errors/MemoryBudgetError.js';
 
 const MIB = 2 ** 20;
