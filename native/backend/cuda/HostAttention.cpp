@@ -1,14 +1,75 @@
 #include "HostAttention.h"
 
 #include <algorithm>
+#include <vector>
 
+#include "../../kernels/cuda/linkHalves.h"
 #include "../../model/attentionShape.h"
 
 namespace spillway {
 
+namespace {
+
+// What one thread makes of halves or floats at a time.
+constexpr size_t kChunk = 16384;
+
+template <typename Body>
+void inChunks(ThreadPool& pool, size_t count, size_t chunk, Body body) {
+  pool.parallelFor((count + chunk - 1) / chunk,
+                   [&](size_t i, unsigned) { body(i * chunk, std::min(chunk, count - i * chunk)); });
+}
+
+// Floats of the device that come down, in 16 bits or as they are.
+struct Floats {
+  float* here;
+  const float* there;
+  size_t count;
+  bool halves;
+};
+
+// Returns when all are here.
+void bringDown(const CudaPass& pass, const std::vector<Floats>& all) {
+  Link& link = *pass.link;
+  std::vector<Floats> pieces;
+  for (const Floats& each : all) {
+    const size_t most = link.pieceBytes() / (each.halves ? sizeof(uint16_t) : sizeof(float));
+    for (size_t at = 0; at < each.count; at += most)
+      pieces.push_back({each.here + at, each.there + at, std::min(most, each.count - at), each.halves});
+  }
+  link.receive(
+      pieces.size(),
+      [&](size_t i, uint8_t* piece) {
+        const Floats& each = pieces[i];
+        if (each.halves)
+          cuda::sendHalves(link.stream(), each.there, each.count, reinterpret_cast<uint16_t*>(piece));
+        else
+          cuda::check(
+              cudaMemcpyAsync(piece, each.there, each.count * sizeof(float), cudaMemcpyDeviceToHost, link.stream()),
+              "cudaMemcpyAsync");
+      },
+      [&](size_t i, const uint8_t* piece) {
+        const Floats& each = pieces[i];
+        inChunks(pass.compute.pool, each.count, kChunk, [&](size_t first, size_t count) {
+          if (each.halves)
+            pass.compute.kernels.rows.fromHalf(reinterpret_cast<const uint16_t*>(piece) + first, each.here + first,
+                                               count);
+          else
+            std::copy_n(reinterpret_cast<const float*>(piece) + first, count, each.here + first);
+        });
+      });
+}
+
+}  // namespace
+
 HostAttention::HostAttention(const CudaPass& pass, const AttendingRuns& runs, const AttendingRules& rules, size_t layer,
                              const BatchPart& part, size_t scoreFloats, bool storesUploaded)
-    : pass_(pass), runs_(runs), rules_(rules), layer_(layer), part_(part), storesUploaded_(storesUploaded) {
+    : pass_(pass),
+      runs_(runs),
+      rules_(rules),
+      layer_(layer),
+      part_(part),
+      storesUploaded_(storesUploaded),
+      halves_(pass.compute.precision == Precision::Default && pass.layout().type != CacheType::F32) {
   if (!pass.hostAttends) return;
   const DecoderSpec& spec = pass.spec;
   const size_t tokens = pass.tokens();
@@ -40,19 +101,23 @@ void HostAttention::forRuns(std::initializer_list<Attending> kinds, Body body) c
 void HostAttention::fetch() {
   const size_t queryWidth = pass_.spec.queryWidth(), keyWidth = pass_.spec.keyWidth();
   const Activations& activations = pass_.activations;
-  const auto fetchKeys = [&](size_t first, size_t tokens) {
-    pass_.link->download(keys_ + first * keyWidth, activations.keys + first * keyWidth,
-                         tokens * keyWidth * sizeof(float));
-    pass_.link->download(values_ + first * keyWidth, activations.values + first * keyWidth,
-                         tokens * keyWidth * sizeof(float));
+  std::vector<Floats> floats;
+  const auto fetchKeys = [&](size_t first, size_t tokens, bool halves) {
+    floats.push_back({keys_ + first * keyWidth, activations.keys + first * keyWidth, tokens * keyWidth, halves});
+    floats.push_back({values_ + first * keyWidth, activations.values + first * keyWidth, tokens * keyWidth, halves});
   };
   forRuns({Attending::Split, Attending::SparselySplit, Attending::OnHost}, [&](size_t first, size_t tokens) {
-    pass_.link->download(queries_ + first * queryWidth, activations.queries + first * queryWidth,
-                         tokens * queryWidth * sizeof(float));
-    fetchKeys(first, tokens);
+    floats.push_back(
+        {queries_ + first * queryWidth, activations.queries + first * queryWidth, tokens * queryWidth, halves_});
+    fetchKeys(first, tokens, halves_);
   });
-  // The device attends for these, but their keys and values are to stay here.
-  if (storesUploaded_) forRuns({Attending::Uploaded}, fetchKeys);
+  // The device attends for these, but their keys and values are to stay here: in the bytes that it would write by
+  // itself, which makes codes of 8 and 4 bits of floats.
+  if (storesUploaded_)
+    forRuns({Attending::Uploaded}, [&](size_t first, size_t tokens) {
+      fetchKeys(first, tokens, halves_ && !isQuantised(pass_.layout().type));
+    });
+  bringDown(pass_, floats);
 }
 
 // `count` tokens of one range, from `token` on.
@@ -126,7 +191,33 @@ void HostAttention::sendTokens(size_t first, size_t tokens) const {
   const size_t heads = pass_.spec.heads, width = pass_.spec.queryWidth();
   pass_.link->upload(partialsThere_ + first * heads, partials_ + first * heads * 2,
                      tokens * heads * sizeof(cuda::AttentionPartial));
-  pass_.link->upload(valuesThere_ + first * width, queries_ + first * width, tokens * width * sizeof(float));
+  if (halves_)
+    sendHalves(first * heads, tokens * heads);
+  else
+    pass_.link->upload(valuesThere_ + first * width, queries_ + first * width, tokens * width * sizeof(float));
+}
+
+// Of consecutive queries (tokens' heads), whose partials are on their way: outputs as means, see receiveOutputs().
+void HostAttention::sendHalves(size_t firstQuery, size_t queries) const {
+  Link& link = *pass_.link;
+  const RowKernels& kernels = pass_.compute.kernels.rows;
+  const size_t headDim = pass_.spec.headDim, most = link.pieceBytes() / (headDim * sizeof(uint16_t)),
+               chunk = std::max<size_t>(1, kChunk / headDim), end = firstQuery + queries;
+  for (size_t first = firstQuery; first < end; first += most) {
+    const size_t some = std::min(most, end - first);
+    auto* piece = reinterpret_cast<uint16_t*>(link.nextPiece());
+    inChunks(pass_.compute.pool, some, chunk, [&](size_t at, size_t count) {
+      for (size_t q = at; q < at + count; q++) {
+        const float sum = partials_[2 * (first + q) + 1];
+        float* outputs = queries_ + (first + q) * headDim;
+        if (sum > 0) kernels.scale(1 / (cuda::kOutputUnit * sum), outputs, headDim);
+        kernels.toHalf(outputs, piece + q * headDim, headDim);
+      }
+    });
+    cuda::receiveOutputs(link.stream(), piece, partialsThere_ + first, some, pass_.spec.headDim,
+                         valuesThere_ + first * headDim);
+    link.passOn();
+  }
 }
 
 void HostAttention::send() {

@@ -1,6 +1,6 @@
 // Attention that a device leaves to the processor: to pages in host memory and on disk. Queries, and new keys and
-// values of these pages, come down the link; outputs and what they are merged by go up. In between the device has time
-// for its own part.
+// values of these pages, come down the link; outputs and what they are merged by go up. All but the latter cross in 16
+// bits, unless products or the cache are of 32. In between the device has time for its own part.
 #pragma once
 #include <initializer_list>
 
@@ -42,6 +42,7 @@ class HostAttention {
   AttentionRow rowOf(size_t token, uint32_t count) const;
   void attendRows(size_t rows) const;
   void sendTokens(size_t first, size_t tokens) const;
+  void sendHalves(size_t firstQuery, size_t queries) const;
 
   const CudaPass& pass_;
   const AttendingRuns& runs_;
@@ -49,6 +50,7 @@ class HostAttention {
   size_t layer_;
   const BatchPart part_;
   bool storesUploaded_;
+  const bool halves_;
   float *queries_ = nullptr, *keys_ = nullptr, *values_ = nullptr;  // [tokens, ...]; queries become outputs
   float* partials_ = nullptr;                                       // [tokens, heads, 2]
   float* scores_ = nullptr;                                         // of keys on the device

@@ -46,8 +46,7 @@ void Link::send(void* to, size_t bytes) {
     cuda::copyPinned(stream_.get(), piece(at_), to, bytes);
   else
     cuda::check(cudaMemcpyAsync(to, piece(at_), bytes, cudaMemcpyHostToDevice, stream_.get()), "cudaMemcpyAsync");
-  events_[at_]->record(stream_.get());
-  advance();
+  passOn();
 }
 
 // The table stands in a piece, which the kernel reads where it is.
@@ -58,8 +57,7 @@ void Link::copyPages(const cuda::PageCopy* copies, size_t count, size_t pageByte
     auto* table = reinterpret_cast<cuda::PageCopy*>(nextPiece());
     std::copy_n(copies + first, some, table);
     cuda::copyPages(stream_.get(), table, some, pageBytes);
-    events_[at_]->record(stream_.get());
-    advance();
+    passOn();
   }
 }
 
@@ -72,23 +70,16 @@ void Link::upload(void* to, const void* from, size_t bytes) {
 }
 
 void Link::download(void* to, const void* from, size_t bytes) {
-  const size_t pieces = (bytes + pieceBytes_ - 1) / pieceBytes_;
   const auto sizeOf = [&](size_t i) { return std::min(pieceBytes_, bytes - i * pieceBytes_); };
-  const size_t first = at_;
-  const auto place = [&](size_t i) { return (first + i) % events_.size(); };
-  // One piece is ahead of the one that is waited for.
-  for (size_t i = 0; i <= pieces; i++) {
-    if (i < pieces) {
-      cuda::check(cudaMemcpyAsync(piece(place(i)), static_cast<const uint8_t*>(from) + i * pieceBytes_, sizeOf(i),
-                                  cudaMemcpyDeviceToHost, stream_.get()),
-                  "cudaMemcpyAsync");
-      events_[place(i)]->record(stream_.get());
-      advance();
-    }
-    if (i == 0) continue;
-    events_[place(i - 1)]->synchronize();
-    std::memcpy(static_cast<uint8_t*>(to) + (i - 1) * pieceBytes_, piece(place(i - 1)), sizeOf(i - 1));
-  }
+  receive((bytes + pieceBytes_ - 1) / pieceBytes_,
+          [&](size_t i, uint8_t* piece) {
+            cuda::check(cudaMemcpyAsync(piece, static_cast<const uint8_t*>(from) + i * pieceBytes_, sizeOf(i),
+                                        cudaMemcpyDeviceToHost, stream_.get()),
+                        "cudaMemcpyAsync");
+          },
+          [&](size_t i, const uint8_t* piece) {
+            std::memcpy(static_cast<uint8_t*>(to) + i * pieceBytes_, piece, sizeOf(i));
+          });
 }
 
 }  // namespace spillway

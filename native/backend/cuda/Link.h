@@ -40,6 +40,27 @@ class Link {
   void upload(void* to, const void* from, size_t bytes);
   // Returns when they are there.
   void download(void* to, const void* from, size_t bytes);
+  // What comes down in so many pieces, as many of them on their way as there are: fill(i, piece) gives the stream what
+  // fills it, take(i, piece) finds it full, in order. Returns when all are taken.
+  template <typename Fill, typename Take>
+  void receive(size_t count, Fill fill, Take take) {
+    const size_t ahead = events_.size() - 1, first = at_;
+    for (size_t i = 0; i < count + ahead; i++) {
+      if (i < count) {
+        fill(i, piece(at_));
+        passOn();
+      }
+      if (i < ahead) continue;
+      const size_t taken = (first + i - ahead) % events_.size();
+      events_[taken]->synchronize();
+      take(i - ahead, piece(taken));
+    }
+  }
+  // The next piece is on the link now: the stream has been given what reads it.
+  void passOn() {
+    events_[at_]->record(stream_.get());
+    at_ = (at_ + 1) % events_.size();
+  }
   // Pages between the device and memory that is pinned, either way: after what the stream has been given so far. See
   // copyPages().
   void copyPages(const cuda::PageCopy* copies, size_t count, size_t pageBytes);
@@ -75,7 +96,6 @@ class Link {
     return clock_;
   }
   uint8_t* piece(size_t index) const { return pinned_ + index * pieceBytes_; }
-  void advance() { at_ = (at_ + 1) % events_.size(); }
 
   const Device& device_;
   StreamsDone& done_;

@@ -31,7 +31,7 @@ class TinyStore {
 
   RepackOptions repackOptions() const {
     const RuntimeOptions options = model.options();
-    return {options.decoder, options.bindings, options.files, path, kFingerprint, 2};
+    return {options.decoder, options.bindings, options.files, path, kFingerprint, 2, {}};
   }
   // Bytes that were done. `stopAfter`: gives up once so many are.
   uint64_t make(uint64_t stopAfter = ~uint64_t(0)) {

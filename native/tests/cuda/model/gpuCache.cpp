@@ -109,6 +109,47 @@ TEST(GpuCacheRules, ARowsBitsDoNotDependOnCompanyWithOtherPlaces) {
   });
 }
 
+// Of a model's weights of one role: in its file.
+void scaleWeights(const TinyModel& model, const std::string& role, float factor) {
+  FILE* file = std::fopen(model.file.c_str(), "r+b");
+  ASSERT_NE(file, nullptr);
+  for (const WeightBinding& binding : model.bindings) {
+    if (binding.role != role) continue;
+    for (const auto& segment : binding.segments) {
+      std::vector<float> values(size_t(segment.rows) * binding.columns);
+      std::fseek(file, long(segment.offset), SEEK_SET);
+      ASSERT_EQ(std::fread(values.data(), sizeof(float), values.size(), file), values.size());
+      for (float& value : values) value *= factor;
+      std::fseek(file, long(segment.offset), SEEK_SET);
+      std::fwrite(values.data(), sizeof(float), values.size(), file);
+    }
+  }
+  std::fclose(file);
+}
+
+// Queries, keys, values and outputs cross the link as halves. Values may be such that halves just reach them, of whose
+// weighted sums they would reach none.
+TEST(GpuCacheRules, WhatCrossesTheLinkAsHalvesIsAsGoodAsHalvesAre) {
+  for (const float factor : {1.0f, 8192.0f}) {
+    DecoderSpec spec = smallSpec();
+    spec.heads = 16;  // so that queries and outputs cross in several pieces
+    const TinyModel model(spec, false);
+    scaleWeights(model, "v.weight", factor);
+    scaleWeights(model, "o.weight", 1 / factor);
+    const std::vector<int32_t> text = randomTokens(kTokens, 67, 3);
+    RuntimeOptions options = onBoth(model.options());
+    for (const auto& [type, tolerance] : std::vector<std::pair<CacheType, float>>{
+             {CacheType::F16, 2e-2f}, {CacheType::Q8, 0.1f}, {CacheType::Q4, 0.5f}, {CacheType::F32, 2e-2f}}) {
+      options.cacheType = type;
+      options.precision = Precision::Default;
+      const std::vector<float> there = score(options, text, 3, kTokens, 1);
+      for (const uint32_t onDevice : {0u, 1u})
+        expectNear(score(options, text, onDevice, kTokens, 1), there, tolerance,
+                   "values times " + std::to_string(factor) + ", " + std::to_string(onDevice) + " pages on the device");
+    }
+  }
+}
+
 // Two batches of two layers, of a text each.
 class TwoBatches {
  public:
