@@ -258,6 +258,7 @@ void CudaBackend::reserveLinks(const GpuBytes& sizes) {
   fetcher_.reserve(cacheBufferMemory_.data(), [&](std::optional<Link>& link, StreamIndex index) {
     add(link, index, index == StreamIndex::CacheUp ? Uploads::Kernel : Uploads::CopyEngine, others / 4, 4);
   });
+  weightLink_->giveWayTo(fetcher_.pagesFirst());
 }
 
 void CudaBackend::reserveConstants() {

@@ -78,7 +78,7 @@ void GpuWeights::loadLayer(size_t layer, uint8_t* buffer, WeightStore* store, Li
   const uint64_t bytes = part.end - part.begin;
   const uint8_t* here = memory_.data() + part.place;
   if (pin_.pinned())
-    cuda::check(cudaMemcpyAsync(buffer, here, bytes, cudaMemcpyHostToDevice, link.stream()), "cudaMemcpyAsync");
+    link.sendPinned(buffer, here, bytes, stopped);
   else
     link.upload(buffer, here, bytes);
   if (host_.layerBlock(layer).streams()) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "../../kernels/cuda/copyPinned.h"
+#include "../../system/Error.h"
 
 namespace spillway {
 
@@ -37,16 +38,34 @@ uint8_t* Link::nextPiece() {
 }
 
 uint8_t* Link::freePiece(size_t filling) const {
+  if (pages_ != nullptr && pages_->reading()) return nullptr;
   const size_t index = (at_ + filling) % events_.size();
   return filling < events_.size() && events_[index]->hasPassed() ? piece(index) : nullptr;
 }
 
 void Link::send(void* to, size_t bytes) {
+  if (pages_ != nullptr) pages_->await();
   if (uploads_ == Uploads::Kernel)
     cuda::copyPinned(stream_.get(), piece(at_), to, bytes);
   else
     cuda::check(cudaMemcpyAsync(to, piece(at_), bytes, cudaMemcpyHostToDevice, stream_.get()), "cudaMemcpyAsync");
   passOn();
+}
+
+void Link::sendPinned(void* to, const uint8_t* from, size_t bytes, const std::atomic<bool>& stopped) {
+  const auto copy = [&](size_t at, size_t some) {
+    cuda::check(
+        cudaMemcpyAsync(static_cast<uint8_t*>(to) + at, from + at, some, cudaMemcpyHostToDevice, stream_.get()),
+        "cudaMemcpyAsync");
+  };
+  if (pages_ == nullptr) return copy(0, bytes);
+  for (size_t at = 0; at < bytes; at += pieceBytes_) {
+    events_[(at_ + events_.size() - 2) % events_.size()]->synchronize();
+    if (stopped.load()) throw Error(ErrorCode::Cancelled, "cancelled");
+    pages_->await();
+    copy(at, std::min(pieceBytes_, bytes - at));
+    passOn();
+  }
 }
 
 // The table stands in a piece, which the kernel reads where it is.

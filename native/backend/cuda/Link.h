@@ -1,6 +1,7 @@
 // A stream of the device and the pinned pieces of host memory that data crosses the link through: while one is on the
 // link the next is being filled or emptied. For one thread at a time.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "../../kernels/cuda/Stream.h"
 #include "../../kernels/cuda/copyPages.h"
 #include "Device.h"
+#include "PagesFirst.h"
 #include "StreamFence.h"
 
 namespace spillway {
@@ -31,8 +33,13 @@ class Link {
   // given so far.
   uint8_t* nextPiece();
   void send(void* to, size_t bytes);
-  // The piece that is sent behind `filling` others, which are being filled; null while it is one of them, or on the
-  // link.
+  // From memory that is pinned: in one go, or, where pages go first, in pieces of which two are under way at most.
+  void sendPinned(void* to, const uint8_t* from, size_t bytes, const std::atomic<bool>& stopped);
+  // Each piece that is sent waits for pages that are on the link, and none is free while pages are read from the disk,
+  // but for one to go on with (nextPiece()).
+  void giveWayTo(PagesFirst& pages) { pages_ = &pages; }
+  // The piece that is sent behind `filling` others, which are being filled; null while it is one of them, on the link,
+  // or has to give way.
   uint8_t* freePiece(size_t filling) const;
 
   // Any number of bytes; `from` may change when it returns. The device has them after what the stream has been given so
@@ -105,6 +112,7 @@ class Link {
   uint8_t* pinned_;
   size_t pieceBytes_;
   size_t at_ = 0;
+  PagesFirst* pages_ = nullptr;
   std::vector<std::unique_ptr<cuda::Event>> events_;  // a piece's last copy has ended
   cuda::Stream stream_;                               // ends first: copies use what is above
 };

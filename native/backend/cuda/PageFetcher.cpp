@@ -16,6 +16,7 @@ PageFetcher::PageFetcher(const GpuOptions& options, const CacheMemory& hostPages
 void PageFetcher::reserve(uint8_t* buffers, const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink) {
   buffers_ = buffers;
   order_.resize(count_);
+  first_.emplace();
   makeLink(up_, StreamIndex::CacheUp);
   makeLink(down_, StreamIndex::CacheDown);
 }
@@ -56,9 +57,9 @@ void PageFetcher::load(const FetchedPages& pages, size_t layer, const Staging& s
   link.after(launch.before);
   if (pages.loads) order_.fill(static_cast<uint32_t>(staging.buffer), link);
   link.launch(launch, [&] {
-    bring(pages.groups[0], layer, staging, link);
-    readDisk();
-    bringStaged(pages.groups[0], staging, link);
+    first_->onLink(link.stream(), [&] { bring(pages.groups[0], layer, staging, link); });
+    first_->onDisk(readDisk);
+    first_->onLink(link.stream(), [&] { bringStaged(pages.groups[0], staging, link); });
   });
 }
 

@@ -25,6 +25,8 @@ class PageFetcher {
   size_t bytes() const { return bytes_; }
   // buffers: bytes() of device memory. makeLink(link, index) makes each of the two links.
   void reserve(uint8_t* buffers, const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink);
+  // What else crosses the link upwards gives way to its loads, once reserved.
+  PagesFirst& pagesFirst() { return *first_; }
 
   // Brings a square's pages, as far as a buffer has room for them, to that of the staging. readDisk fills the staging
   // memory, if there are any on disk; called when the others are on their way.
@@ -60,6 +62,7 @@ class PageFetcher {
   uint8_t* buffers_ = nullptr;
   BufferOrder order_{"cache buffer"};
   uint32_t count_;
+  std::optional<PagesFirst> first_;
   std::optional<Link> up_, down_;
 };
 
