@@ -9,7 +9,7 @@ import { Run } from './engine/execution/Run.js';
 import { RunRecorder, type MemoryUse } from './engine/execution/RunRecorder.js';
 import type { RunRow } from './engine/execution/RunRow.js';
 import { SimulatedDevice } from './engine/execution/SimulatedDevice.js';
-import type { TaskEvent } from './engine/grid/Task.js';
+import type { Task, TaskEvent } from './engine/grid/Task.js';
 import type { ComputeTier } from './engine/grid/Tier.js';
 import { movement, movementOnGpu, type Movement } from './engine/memory/movement.js';
 import { PagePool } from './engine/memory/PagePool.js';
@@ -97,11 +97,13 @@ export async function simulatePlan(
     );
 
   const computeTier = hardware.memory.gpuBytes > 0 ? ('gpu' as const) : ('cpu' as const);
+  const duration = taskSeconds(setting, policy);
   const device = new SimulatedDevice({
     computeTier,
     hostAttends: hostAttends(setting, policy),
     gpuAttention: attentionOnGpu(setting, policy),
-    duration: taskSeconds(setting, policy),
+    pagesFirst: computeTier === 'gpu' && hostShare(policy) < 1 && policy.cache.gpu < 1,
+    duration,
   });
   // A row's pages are free once its last square is through, when the next sweep has been planned already: room for that
   // too, or places stay empty for a sweep.
@@ -132,7 +134,7 @@ export async function simulatePlan(
   });
   const seen = { first: Infinity, last: 0, tasks: 0, queues: {} as Record<string, number> };
   device.completed$.subscribe((burst) => {
-    for (const { event } of burst) note(event, seen);
+    for (const { event } of burst) note(event, seen, duration);
   });
   const window = defaultWindow({ slots });
   const run = new Run<number>({
@@ -188,12 +190,15 @@ function cacheBytes({ gpu, capacity, disk, used, peakUsed }: PagePool, pageBytes
 function note(
   { task, timing }: TaskEvent,
   seen: { first: number; last: number; tasks: number; queues: Record<string, number> },
+  duration: (task: Task) => number,
 ): void {
   if (!timing) return;
   seen.tasks++;
   seen.first = Math.min(seen.first, timing.start);
   seen.last = Math.max(seen.last, timing.end);
-  seen.queues[task.queue] = (seen.queues[task.queue] ?? 0) + timing.end - timing.start;
+  // Weights that give way to pages are under way for longer than they take.
+  const busy = task.name === 'load_weight' ? duration(task) : timing.end - timing.start;
+  seen.queues[task.queue] = (seen.queues[task.queue] ?? 0) + busy;
 }
 
 /** What moves under a policy. Of the cache, what the CPU attends to beside a GPU stays where it lives. */

@@ -83,6 +83,33 @@ test.each([
 );
 
 test.each([
+  ['none', 69, false],
+  ['none', 40, 0.5],
+  ['4bit', 69, false],
+  ['4bit', 40, false],
+  ['4bit', 69, 0.5],
+] as const)(
+  'pages go before weights on the link: a layer takes as long as its busiest queue (%s, %i%% of the weights there, cpuAttention %s)',
+  async (compressCache, weights, cpuAttention) => {
+    const request = {
+      hardware: builtIn('lm-offload-a100'),
+      shape: { ...requireKnownShape('opt-30b'), layers: 4 },
+      workload: { promptTokens: 64, newTokens: 40, rows: 30 * 10 },
+    };
+    const policy = {
+      ...flexgenPolicy(30, 10, [weights, 100 - weights, 50, 50, 100, 0], { compressCache }),
+      cpuAttention,
+    };
+    const { seconds, queueSeconds } = await simulatePlan(request, policy);
+    const predicted = predict({ ...request, costModel: 'spillway' }, policy);
+    expect(seconds / predicted.wallSeconds).toBeGreaterThan(0.97);
+    expect(seconds / predicted.wallSeconds).toBeLessThan(1.05);
+    expect(seconds).toBeLessThan(1.15 * Math.max(...Object.values(queueSeconds)));
+    expect(queueSeconds['host-to-device']).toBeGreaterThan(0.2 * seconds);
+  },
+);
+
+test.each([
   ['opt-6.7b', 1],
   ['mixtral-8x7b', 1],
   ['opt-6.7b', 4],

@@ -16,9 +16,9 @@ const SHARED_PARALLEL = SHARED.filter((parts) => !parts.includes('feedForward'))
 
 /**
  * Issues `compute`, as a small graph of tasks: project (norm, q k v, rotation, keys and values into their pages),
- * attend, finish (output projection, feed-forward). It waits for the square's loads, and for its left neighbour: the
- * same slot's previous compute; where a row begins behind what others have computed, for that of all slots. Where
- * engines share each layer finish is in parts, with `allReduce` between them.
+ * attend, finish (output projection, feed-forward). It waits for the square's loads, attend alone for those of its
+ * cache, and for its left neighbour: the same slot's previous compute; where a row begins behind what others have
+ * computed, for that of all slots. Where engines share each layer finish is in parts, with `allReduce` between them.
  */
 export function compute(run: StageContext): Stage {
   const { share } = run.grid;
@@ -41,6 +41,7 @@ function computing(run: StageContext, parts: readonly ComputePart[]): Stage {
       let after = events.compute ? [events.compute] : [...before(square, left), ...events.inputs];
       for (const part of partsOf(layer, run.grid)) {
         if (!parts.includes(part)) continue;
+        if (part === 'attend') after = [...after, ...events.cache];
         const event = run.issue(square, { name: 'compute', part, queue: queueOf(run.device, part) }, after);
         after = [event];
         events.compute = event;

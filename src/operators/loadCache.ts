@@ -27,7 +27,7 @@ export function loadCache(run: StageContext, lookAhead: LookAhead = {}): Stage {
         ? run.lastStores.cachesOf(square.layer)
         : run.lastStores.find('store_cache', square);
       const after = routes.length === 0 ? NO_EVENTS : [...gate.before(), ...stores];
-      square.events.inputs.push(...run.issueMoves(square, 'load_cache', routes, after));
+      square.events.cache.push(...run.issueMoves(square, 'load_cache', routes, after));
     };
   });
 }

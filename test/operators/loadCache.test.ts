@@ -9,14 +9,18 @@ import { describeStage, SPREAD, square, stageBench, words } from './support.js';
 describeStage('loadCache', (run) => loadCache(run));
 
 describe('loadCache', () => {
-  test('brings what lives elsewhere, and compute waits for it', () => {
+  test('brings what lives elsewhere, and attention waits for it', () => {
     const bench = stageBench(SPREAD);
     const one = square(1, 1);
     from([one]).pipe(loadCache(bench), compute(bench)).subscribe();
-    const [fromGpuOrDisk, other, project] = bench.issued;
+    const [fromGpuOrDisk, other, project, attend] = bench.issued;
     expect(fromGpuOrDisk?.task).toBe(other?.task);
-    expect(project).toEqual({ task: 'compute.project 1 1 0', after: one.events.inputs.map(words) });
-    expect(one.events.inputs).toHaveLength(2);
+    expect(project).toEqual({ task: 'compute.project 1 1 0', after: [] });
+    expect(one.events.cache).toHaveLength(2);
+    expect(attend).toEqual({
+      task: 'compute.attend 1 1 0',
+      after: ['compute.project 1 1 0', ...one.events.cache.map(words)],
+    });
   });
 
   test('issues nothing where everything is on the compute tier', () => {

@@ -153,10 +153,11 @@ export class TaskTimings {
   }
 
   private kindOf(task: Task): string | undefined {
-    if (task.queue === 'disk-read') return isPages(task) ? 'disk.readPages' : this.readKind;
+    if (task.queue === 'disk-read' && isPages(task)) return 'disk.readPages';
     if (task.queue === 'disk-write') return isPages(task) ? 'disk.writePages' : 'disk.write';
-    // Pages of the cache come beside weights, each at what the other leaves of the link.
+    // Weights give way to pages of the cache that come, and pages share the link with what goes first, too.
     if (this.fetches) return undefined;
+    if (task.queue === 'disk-read') return this.readKind;
     return task.queue === 'host-to-device' ? 'link.up' : task.queue === 'device-to-host' ? 'link.down' : undefined;
   }
 

@@ -3,8 +3,10 @@ import type { HeadOutput, TaskEvent, TaskName } from '../grid/Task.js';
 
 /** What has been issued for a square so far; the stages add to it. */
 export interface SquareEvents {
-  /** Compute waits for these: the loads of weights, cache and activations. */
+  /** Compute waits for these: the loads of weights and activations. */
   readonly inputs: TaskEvent[];
+  /** The part that attends waits for these, too: the loads of cache. */
+  readonly cache: TaskEvent[];
   /** The last part of compute. */
   compute: TaskEvent | undefined;
   /** The part that attends: behind it the square's pages of the cache are as they will be, and nobody reads them. */
@@ -28,6 +30,6 @@ export function issuedSquare({ batch, layer }: Square): IssuedSquare {
   return {
     batch,
     layer,
-    events: { inputs: [], compute: undefined, stages: new Set(), all: [], barrier: [], head: undefined },
+    events: { inputs: [], cache: [], compute: undefined, stages: new Set(), all: [], barrier: [], head: undefined },
   };
 }

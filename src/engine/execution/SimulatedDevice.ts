@@ -32,6 +32,11 @@ export interface SimulationOptions {
   readonly hostAttends?: boolean;
   /** Of such attention, the virtual seconds for which the GPU is busy, too. Default: 0. */
   readonly gpuAttention?: (task: Task) => number;
+  /**
+   * Whether weights give way to pages of the cache that come to a GPU, on the link and on the disk, as a real one's do:
+   * they come in pieces, between them. Default false.
+   */
+  readonly pagesFirst?: boolean;
   /** Makes a task fail; for tests. */
   readonly fail?: (task: Task) => string | undefined;
   /** Completions that are announced in one burst. Default 1. */
@@ -44,6 +49,9 @@ export interface SimulationOptions {
   /** The clock, where devices that are connected are simulated together; `burst` is its own then. */
   readonly time?: VirtualTime;
 }
+
+/** Pieces that weights come in where they give way. */
+const PIECES = 32;
 
 /**
  * A device in virtual time: the same queues and events, durations from a function, no work done. Plans are
@@ -60,11 +68,13 @@ export class SimulatedDevice implements Device {
   private nextId = 1;
   private readonly time: VirtualTime;
   /** Virtual time at which each queue is free again, as far as that is known. */
-  private readonly freeAt = new Map<QueueName, number>();
+  private readonly freeAt = new Map<Lane, number>();
   /** Of a compute queue whose tasks overtake those that wait for attention: when it is free. */
   private readonly gaps: Gaps | undefined;
   /** The last task of each queue. */
-  private readonly tails = new Map<QueueName, SimulatedEvent>();
+  private readonly tails = new Map<Lane, SimulatedEvent>();
+  /** What goes before weights, and the piece of these that is under way. */
+  private readonly shared = new Map<QueueName, SharedLink>();
   private readonly rows = new Map<number, Map<number, SimulatedRow>>();
   private readonly peers = new Map<number, DevicePeers>();
   /** Tasks that wait for a peer, each with what fails it. */
@@ -101,7 +111,7 @@ export class SimulatedDevice implements Device {
       task.queue === 'peer-receive' ||
       task.queue === 'peer-send' ||
       (this.options.unordered !== true && !this.overtakes(task));
-    const queues = hopsOf(task).map(({ queue }) => queue);
+    const queues = this.lanesOf(task);
     const submitted = this.time.now;
     const begin = (): void => {
       const free = ordered ? queues.map((queue) => this.freeAt.get(queue) ?? 0) : [];
@@ -152,6 +162,23 @@ export class SimulatedDevice implements Device {
     this.completed$.complete();
   }
 
+  /** The queues that a task takes; weights that give way are in order among themselves alone. */
+  private lanesOf(task: Task): readonly Lane[] {
+    return hopsOf(task).map(({ queue }): Lane => (this.givesWay(task) ? `weights ${queue}` : queue));
+  }
+
+  private givesWay({ name }: Task): boolean {
+    return this.options.pagesFirst === true && this.options.unordered !== true && name === 'load_weight';
+  }
+
+  private linksOf(task: Task): readonly SharedLink[] {
+    return hopsOf(task).map(({ queue }) => {
+      const link = this.shared.get(queue) ?? new SharedLink();
+      this.shared.set(queue, link);
+      return link;
+    });
+  }
+
   private overtakes({ queue }: Task): boolean {
     return this.gaps !== undefined && queue === this.computeQueue;
   }
@@ -174,7 +201,13 @@ export class SimulatedDevice implements Device {
     const seconds = reason === undefined ? (this.options.duration?.(task) ?? 0) : 0;
     if (reason === undefined && task.from === 'peer') this.receive(event, start, seconds);
     else if (reason === undefined && task.to === 'peer') this.send(event, start, seconds);
+    else if (this.givesWay(task) && seconds > 0) this.moveInPieces(event, start, seconds);
     else {
+      if (this.options.pagesFirst === true && seconds > 0) {
+        const links = this.linksOf(task);
+        start = Math.max(start, ...links.map((link) => link.afterPiece(start)));
+        for (const link of links) link.take(start, start + seconds, this.time.now);
+      }
       let end = start + seconds;
       if (this.gaps && this.options.unordered !== true) {
         if (this.overtakes(task)) {
@@ -188,6 +221,26 @@ export class SimulatedDevice implements Device {
       }
       this.settle(event, { start, end, reason });
     }
+  }
+
+  /** What weights have left to move goes on whenever nothing that goes before them is on any of their links. */
+  private moveInPieces(event: SimulatedEvent, start: number, seconds: number): void {
+    const links = this.linksOf(event.task);
+    let left = seconds;
+    const goOn = (): void => {
+      const { now } = this.time;
+      const free = Math.max(now, ...links.map((link) => link.freeFrom(now)));
+      if (free > now) {
+        this.time.at(free, goOn);
+        return;
+      }
+      const piece = Math.min(left, seconds / PIECES, ...links.map((link) => link.takenFrom(now) - now));
+      for (const link of links) link.piece = { start: now, end: now + piece };
+      left -= piece;
+      if (left > 1e-9 * seconds) this.time.at(now + piece, goOn);
+      else this.settle(event, { start, end: now + piece, reason: undefined });
+    };
+    this.time.at(start, goOn);
   }
 
   private receive(event: SimulatedEvent, start: number, seconds: number): void {
@@ -247,7 +300,7 @@ export class SimulatedDevice implements Device {
     if (event.outcome) return;
     event.outcome = outcome;
     this.waiting.delete(event);
-    for (const { queue } of hopsOf(event.task))
+    for (const queue of this.lanesOf(event.task))
       this.freeAt.set(queue, Math.max(outcome.end, this.freeAt.get(queue) ?? 0));
     this.time.at(outcome.end, () => {
       this.completed$.next([this.complete(event, outcome)]);
@@ -312,6 +365,36 @@ class Gaps {
     }
     if (seconds > 0) this.busy.splice(place, 0, { start, end: start + seconds });
     return start;
+  }
+}
+
+/** A queue, or the weights' turns on it. */
+type Lane = QueueName | `weights ${QueueName}`;
+
+/** A link on which weights give way. */
+class SharedLink {
+  /** The weights' last piece: whatever begins in the middle of it waits for its end. */
+  piece = { start: 0, end: 0 };
+  /** When others have the link, in order, as far as is known; nothing that has ended. */
+  private taken: { readonly start: number; readonly end: number }[] = [];
+
+  afterPiece(time: number): number {
+    return time >= this.piece.start && time < this.piece.end ? this.piece.end : time;
+  }
+
+  take(start: number, end: number, now: number): void {
+    this.taken = this.taken.filter((each) => each.end > now);
+    this.taken.push({ start, end });
+  }
+
+  /** From when on nobody has the link, seen from a time. */
+  freeFrom(time: number): number {
+    return this.taken.reduce((free, { start, end }) => (start <= free && end > free ? end : free), time);
+  }
+
+  /** When somebody takes the link next. */
+  takenFrom(time: number): number {
+    return Math.min(Infinity, ...this.taken.filter(({ start }) => start > time).map(({ start }) => start));
   }
 }
 

@@ -43,6 +43,12 @@ export interface ComputeSpan {
   end: number;
 }
 
+/** When a square's rows begin to attend: what was loaded of their cache is there. */
+export function attendsAt({ parts, start }: ComputeSpan): number {
+  const attending = parts.filter(({ part }) => part === 'attend').map((part) => part.start);
+  return attending.length > 0 ? Math.min(...attending) : start;
+}
+
 /** When a square's rows have attended: its pages of the cache change no more. */
 export function attendedAt({ parts, end }: ComputeSpan): number {
   const attended = parts.filter(({ part }) => part === 'attend').map((part) => part.end);

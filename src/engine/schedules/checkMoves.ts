@@ -2,6 +2,7 @@ import { ScheduleError } from '../../errors/engineErrors.js';
 import type { PathMoves } from './PathMoves.js';
 import {
   attendedAt,
+  attendsAt,
   whereIs,
   type ComputeSpan,
   type PathMove,
@@ -16,8 +17,8 @@ import { LOADS, type MoveName } from '../grid/Task.js';
 type StoredAt = Map<string, number>;
 
 /**
- * All inputs of a square are where it is computed when that starts, and were loaded after they had been stored; what it
- * puts out is stored where the placement wants it, before anything overwrites it.
+ * All inputs of a square are where it is computed when that starts, its cache when it is attended to, and were loaded
+ * after they had been stored; what it puts out is stored where the placement wants it, before anything overwrites it.
  *
  * @param spans in order of time
  * @param rows what they share with others is to be stored where it lives before they load it
@@ -30,8 +31,9 @@ export function checkMoves(
   rows: readonly JudgedRow[] = [],
 ): void {
   if (!required) {
-    for (const { square, start } of spans) {
-      const late = LOADS.some((name) => moves.of(name, square).some(({ end }) => end > start));
+    for (const span of spans) {
+      const { square } = span;
+      const late = LOADS.some((name) => moves.of(name, square).some(({ end }) => end > neededAt(span, name)));
       if (late)
         throw new ScheduleError('inputs-on-device', `${whereIs(square)}: compute starts before its loads have ended`);
     }
@@ -118,19 +120,25 @@ class SharedStores {
   }
 }
 
+/** When what a load brings has to be there. */
+function neededAt(span: ComputeSpan, name: MoveName): number {
+  return name === 'load_cache' ? attendsAt(span) : span.start;
+}
+
 /** The first hops of a square's loads, all of which have ended in time. */
 function checkLoads(
-  { square, start }: ComputeSpan,
+  span: ComputeSpan,
   name: MoveName,
   moves: PathMoves,
   required: RequiredMoves,
 ): TimedMove[] {
+  const { square } = span;
   const routes = required(name, square);
   return moves.taken(name, square, routes).flatMap((chain, index) => {
     const end = chain?.at(-1)?.end;
     if (end === undefined)
       throw new ScheduleError('inputs-on-device', `${whereIs(square)}: ${name} ${words(routes[index])} is missing`);
-    if (end > start)
+    if (end > neededAt(span, name))
       throw new ScheduleError(
         'inputs-on-device',
         `${whereIs(square)}: compute starts before ${name} ${words(routes[index])} has ended`,

@@ -144,7 +144,7 @@ export function layerQueues(
   const cpuCompute = elsewhere(byHost * onCpu);
   // With attention on the CPU, queries (with the new keys and values) go down and outputs come up.
   const outputs = byHost > 0 ? squares * load.decodeRows * shape.heads * shape.headDim * 2 : 0;
-  const weights = { wc: w, wn: w };
+  const weights: Affine = { wc: w, wn: w };
   const up = sum(weights, { hc: hidden, hn: hidden }, elsewhere((1 - byHost) * context + outputs));
   const down: Affine = { cc: stored + outputs, cn: stored + outputs, hc: hidden, hn: hidden };
   // While the CPU attends for one batch the GPU computes others: a batch's own layer is both, one after the other.
@@ -162,10 +162,6 @@ export function layerQueues(
     bounds: [
       gpuCompute,
       ownWay,
-      // What of the cache comes waits while the layer's weights cross the link, and with it who attends.
-      ...(byHost > 0 && byHost < 1
-        ? [gpuCompute, cpuCompute].map((each) => sum(times(1 / link.up, weights), each))
-        : []),
       // Tasks are started while those before them run: a layer takes no longer for it, unless its work is less.
       { constant: squares * tasks },
       queues['host-to-device'],

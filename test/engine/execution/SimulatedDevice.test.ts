@@ -45,6 +45,68 @@ const list = fc
   )
   .map((tasks) => tasks.map((each, i) => ({ ...each, after: each.after.filter((index) => index < i) })));
 
+describe('a simulated GPU to which pages come before weights', () => {
+  const move = (name: Task['name'], layer: number): Task => ({ ...task('host-to-device', layer), name });
+  const WEIGHTS = 32;
+
+  /** Weights of 32 s from the beginning; then pages, each loaded once a computation has made room, and asked for when. */
+  async function pages(
+    loads: readonly { readonly room: number; readonly seconds: number; readonly late: boolean }[],
+    weights = WEIGHTS,
+  ): Promise<{ weights: TaskEvent; pages: TaskEvent[] }> {
+    const device = new SimulatedDevice({
+      computeTier: 'gpu',
+      pagesFirst: true,
+      duration: ({ name, layer }) =>
+        name === 'load_weight' ? weights : (loads[layer]?.[name === 'compute' ? 'room' : 'seconds'] ?? 0),
+    });
+    const events: TaskEvent[] = [];
+    const load = (layer: number, after: TaskEvent): void => {
+      events[layer] = device.submit(move('load_cache', layer), [after]);
+    };
+    device.completed$.subscribe((burst) => {
+      for (const { event } of burst)
+        if (event.task.name === 'compute' && loads[event.task.layer]?.late) load(event.task.layer, event);
+    });
+    const first = device.submit(move('load_weight', 0), []);
+    loads.forEach(({ late }, layer) => {
+      const room = device.submit({ ...task('gpu-compute', layer), name: 'compute' }, []);
+      if (!late) load(layer, room);
+    });
+    await device.close();
+    return { weights: first, pages: events };
+  }
+
+  test('what weights have left waits while pages come, and goes on behind them', async () => {
+    const found = await pages([{ room: 4, seconds: 6, late: false }]);
+    expect(found.pages[0]?.timing).toEqual({ start: 4, end: 10 });
+    expect(found.weights.timing).toEqual({ start: 0, end: 38 });
+  });
+
+  test('pages that are asked for in the middle of a piece wait for its end', async () => {
+    const found = await pages([{ room: 4.5, seconds: 6, late: true }]);
+    expect(found.pages[0]?.timing).toEqual({ start: 5, end: 11 });
+    expect(found.weights.timing).toEqual({ start: 0, end: 38 });
+  });
+
+  test('whatever comes, the link rests for nobody, and no load waits for more than a piece of the weights', async () => {
+    const loads = fc.array(fc.record({ room: fc.nat(8), seconds: fc.nat(8), late: fc.boolean() }), { maxLength: 8 });
+    await fc.assert(
+      fc.asyncProperty(loads, async (given) => {
+        const [found, alone] = [await pages(given), await pages(given, 0)];
+        const moved = given.reduce((sum, { seconds }) => sum + seconds, WEIGHTS);
+        const end = Math.max(found.weights.timing?.end ?? NaN, ...found.pages.map((each) => each.timing?.end ?? NaN));
+        const idle = Math.max(0, ...alone.pages.map((each) => each.timing?.end ?? NaN));
+        expect(end).toBeGreaterThan(moved - 1e-6);
+        expect(end).toBeLessThan(Math.max(moved, idle) + given.length + 1e-6);
+        found.pages.forEach((each, i) => {
+          expect(each.timing?.end ?? NaN).toBeLessThan((alone.pages[i]?.timing?.end ?? NaN) + given.length + 1e-6);
+        });
+      }),
+    );
+  });
+});
+
 describe('a simulated GPU beside which the processor attends', () => {
   test('computes what may begin while what was submitted before waits for attention', async () => {
     const [project, attend, finish] = ['gpu-compute', 'cpu-compute', 'gpu-compute'] as const;
