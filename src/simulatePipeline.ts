@@ -10,7 +10,7 @@ import { RunRecorder } from './engine/execution/RunRecorder.js';
 import { SimulatedDevice } from './engine/execution/SimulatedDevice.js';
 import { simulatedLink } from './engine/execution/simulatedLink.js';
 import { VirtualTime } from './engine/execution/VirtualTime.js';
-import { hopsOf, type QueueName } from './engine/grid/Task.js';
+import { hopsOf, type QueueName, type Task } from './engine/grid/Task.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import { peerMovement } from './engine/memory/peerMovement.js';
 import { HIDDEN_STATE_BYTES } from './engine/grid/HiddenStates.js';
@@ -19,7 +19,7 @@ import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
 import { UsageError } from './errors/UsageError.js';
 import { throughStages } from './operators/throughStages.js';
 import { countSweeps } from './plan/model/countSweeps.js';
-import { hostAttends } from './plan/model/queues.js';
+import { hostAttends, pagesCome } from './plan/model/queues.js';
 import { attentionOnGpu, taskSeconds } from './plan/model/taskSeconds.js';
 import { sizesOf } from './plan/model/sizes.js';
 import type { PipelinePlan } from './plan/pipeline/pipelineOfStages.js';
@@ -107,14 +107,17 @@ export async function simulatePipeline(
       // A square of all batches that sweep together.
       block: policy,
     };
-    const seconds = taskSeconds(setting, policy);
+    const secondsOf = taskSeconds(setting, policy);
+    const duration = (task: Task): number =>
+      task.to === 'peer' ? (task.bytes * onLink) / link.bytesPerSecond : secondsOf(task);
     const tier = hardware.memory.gpuBytes > 0 ? ('gpu' as const) : ('cpu' as const);
     const device = new SimulatedDevice({
       time,
       computeTier: tier,
       hostAttends: hostAttends(setting, policy),
       gpuAttention: attentionOnGpu(setting, policy),
-      duration: (task) => (task.to === 'peer' ? (task.bytes * onLink) / link.bytesPerSecond : seconds(task)),
+      pagesFirst: pagesCome(setting, policy),
+      duration,
     });
     device.completed$.subscribe((burst) => {
       for (const { event } of burst) {
@@ -125,7 +128,9 @@ export async function simulatePipeline(
         for (const { queue, from, to } of hopsOf(task)) {
           if (from === 'peer' || to === 'peer') continue;
           const busy = seen.busy[stage];
-          busy?.set(queue, (busy.get(queue) ?? 0) + timing.end - timing.start);
+          // Weights that give way to pages are under way for longer than they take.
+          const seconds = task.name === 'load_weight' ? duration(task) : timing.end - timing.start;
+          busy?.set(queue, (busy.get(queue) ?? 0) + seconds);
         }
       }
     });

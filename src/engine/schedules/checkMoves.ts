@@ -126,12 +126,7 @@ function neededAt(span: ComputeSpan, name: MoveName): number {
 }
 
 /** The first hops of a square's loads, all of which have ended in time. */
-function checkLoads(
-  span: ComputeSpan,
-  name: MoveName,
-  moves: PathMoves,
-  required: RequiredMoves,
-): TimedMove[] {
+function checkLoads(span: ComputeSpan, name: MoveName, moves: PathMoves, required: RequiredMoves): TimedMove[] {
   const { square } = span;
   const routes = required(name, square);
   return moves.taken(name, square, routes).flatMap((chain, index) => {

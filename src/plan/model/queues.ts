@@ -47,6 +47,11 @@ export function hostAttends({ hardware, block }: BlockSetting, { cache }: Placem
   return hardware.gpu !== undefined && hardware.memory.gpuBytes > 0 && hostShare(block) > 0 && cache.gpu < 1;
 }
 
+/** Whether pages of the cache come to a GPU that are not there: before weights that are on their way. */
+export function pagesCome({ hardware, block }: BlockSetting, { cache }: PlacementShares): boolean {
+  return hardware.gpu !== undefined && hardware.memory.gpuBytes > 0 && hostShare(block) < 1 && cache.gpu < 1;
+}
+
 /**
  * Computing and the disk never overlap better than this share of their sum: measured where they were about as busy,
  * with weights alone and with weights, cache and hidden states moving (bench/results, larger than memory and overlap).

@@ -49,7 +49,7 @@ describe('a simulated GPU to which pages come before weights', () => {
   const move = (name: Task['name'], layer: number): Task => ({ ...task('host-to-device', layer), name });
   const WEIGHTS = 32;
 
-  /** Weights of 32 s from the beginning; then pages, each loaded once a computation has made room, and asked for when. */
+  /** Weights of 32 s from the beginning; pages, each loaded once a computation has made room, some asked for then. */
   async function pages(
     loads: readonly { readonly room: number; readonly seconds: number; readonly late: boolean }[],
     weights = WEIGHTS,
