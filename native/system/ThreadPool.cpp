@@ -144,6 +144,7 @@ struct ThreadPool::State {
     wakeHelpers(INT_MAX);
     for (std::thread& helper : helpers) helper.join();
     helpers.clear();
+    stopping.store(false);
   }
 };
 
@@ -152,6 +153,12 @@ ThreadPool::ThreadPool(unsigned threads) : state_(std::make_unique<State>(thread
 ThreadPool::~ThreadPool() { state_->stop(); }
 
 unsigned ThreadPool::threads() const { return state_->threads; }
+
+void ThreadPool::reduce(unsigned threads) {
+  if (threads >= state_->threads) return;
+  state_->stop();  // the next loop starts those that are left
+  state_->threads = std::max(1u, threads);
+}
 
 void ThreadPool::parallelFor(size_t count, Body body, void* context) {
   State& state = *state_;

@@ -17,6 +17,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   unsigned threads() const;
+  // To so many, at least 1: the others' processors are for other work from then on. Not while a loop runs.
+  void reduce(unsigned threads);
 
   // Calls body(context, index, worker) once for every index in [0, count), in no particular order, worker in [0,
   // threads()). Each thread begins with indices of its own, the same ones in loops of the same length, so that it finds

@@ -18,6 +18,8 @@ namespace {
 constexpr uint64_t kLeastPinned = uint64_t(1) << 20;
 constexpr size_t kMostOthersPinned = size_t(16) << 20;  // of all but weights
 constexpr uint32_t kMostBuffers = 1u << 12;
+// That copy for the link: as many as fill it, each at 10 GB/s or so, of no more than a share of all.
+constexpr unsigned kMostCopiers = 4, kThreadsForACopier = 4;
 constexpr uint32_t kMostRows = 65535;  // of a grid's third dimension
 
 template <typename Number>
@@ -280,12 +282,14 @@ void CudaBackend::load(WeightStore& store, LoadProgress& progress) {
   weightLink_->use();
   weights_.load(store, *weightLink_, progress);
   pinHostPages(progress);
+  divideThreads();
 }
 
 void CudaBackend::load(const std::vector<File>& files, LoadProgress& progress) {
   weightLink_->use();
   weights_.load(files, parts_.compute.pool, *weightLink_, progress);
   pinHostPages(progress);
+  divideThreads();
 }
 
 void CudaBackend::pinHostPages(const LoadProgress& progress) {
@@ -293,6 +297,20 @@ void CudaBackend::pinHostPages(const LoadProgress& progress) {
   HostPin::makeResident(parts_.hostPages.data(), parts_.hostPages.bytes(), parts_.compute.pool,
                         [&] { progress.check(); });
   hostPages_ = HostPin(parts_.hostPages.data(), parts_.hostPages.bytes());
+}
+
+// What is pinned is moved by the device, and all threads compute. What is not, and hidden states, which a store has,
+// are copied by threads beside them: left to one, that one is the link; left to all, those that attend wait for them
+// (LM-Offload, section 4).
+void CudaBackend::divideThreads() {
+  const unsigned threads = parts_.compute.pool.threads(),
+                 copying = std::min(threads / kThreadsForACopier, kMostCopiers);
+  const bool unpinned = bytes().unpinned != 0;
+  if (copying < 2 || (!unpinned && hiddenPassageBytes() == 0)) return;
+  copiers_.emplace(copying);
+  for (std::optional<Link>* link : {&weightLink_, &upLink_, &downLink_}) (*link)->copyBy(*copiers_);
+  if (parts_.options.gpu->cacheBuffers != 0) fetcher_.copyBy(*copiers_);
+  if (unpinned) parts_.compute.pool.reduce(threads - copying);
 }
 
 void CudaBackend::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped,

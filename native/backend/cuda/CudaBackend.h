@@ -64,6 +64,8 @@ class CudaBackend final : public Backend {
   bool reachesHostPages() const;
   // Behind the weights, whose files are in the system's cache until memory is short.
   void pinHostPages(const LoadProgress& progress);
+  // Who copies what the system did not let be pinned.
+  void divideThreads();
   GpuBytes bytes() const;
   void measureScratch();
   void reserve(Workplace& workplace);
@@ -102,6 +104,7 @@ class CudaBackend final : public Backend {
   std::mutex upMutex_, downMutex_;  // stores and peers have queues of their own
   HostPin hostPages_;               // of all of them, once loaded
   Workplace compute_, attend_;      // attend_: where attention is apart
+  std::optional<ThreadPool> copiers_;
   std::optional<Link> weightLink_, upLink_, downLink_;
   PageFetcher fetcher_;
 };

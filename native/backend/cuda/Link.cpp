@@ -53,17 +53,16 @@ void Link::send(void* to, size_t bytes) {
 }
 
 void Link::sendPinned(void* to, const uint8_t* from, size_t bytes, const std::atomic<bool>& stopped) {
-  const auto copy = [&](size_t at, size_t some) {
-    cuda::check(
-        cudaMemcpyAsync(static_cast<uint8_t*>(to) + at, from + at, some, cudaMemcpyHostToDevice, stream_.get()),
-        "cudaMemcpyAsync");
+  const auto give = [&](size_t at, size_t some) {
+    cuda::check(cudaMemcpyAsync(static_cast<uint8_t*>(to) + at, from + at, some, cudaMemcpyHostToDevice, stream_.get()),
+                "cudaMemcpyAsync");
   };
-  if (pages_ == nullptr) return copy(0, bytes);
+  if (pages_ == nullptr) return give(0, bytes);
   for (size_t at = 0; at < bytes; at += pieceBytes_) {
     events_[(at_ + events_.size() - 2) % events_.size()]->synchronize();
     if (stopped.load()) throw Error(ErrorCode::Cancelled, "cancelled");
     pages_->await();
-    copy(at, std::min(pieceBytes_, bytes - at));
+    give(at, std::min(pieceBytes_, bytes - at));
     passOn();
   }
 }
@@ -80,10 +79,25 @@ void Link::copyPages(const cuda::PageCopy* copies, size_t count, size_t pageByte
   }
 }
 
+// Bytes that a thread copies for longer than it takes to wake it.
+constexpr size_t kCopyChunk = size_t(512) << 10;
+
+void Link::copy(void* to, const void* from, size_t bytes) const {
+  if (copiers_ == nullptr || bytes <= kCopyChunk) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  copiers_->parallelFor((bytes + kCopyChunk - 1) / kCopyChunk, [&](size_t i, unsigned) {
+    const size_t at = i * kCopyChunk;
+    std::memcpy(static_cast<uint8_t*>(to) + at, static_cast<const uint8_t*>(from) + at,
+                std::min(kCopyChunk, bytes - at));
+  });
+}
+
 void Link::upload(void* to, const void* from, size_t bytes) {
   for (size_t at = 0; at < bytes; at += pieceBytes_) {
     const size_t some = std::min(pieceBytes_, bytes - at);
-    std::memcpy(nextPiece(), static_cast<const uint8_t*>(from) + at, some);
+    copy(nextPiece(), static_cast<const uint8_t*>(from) + at, some);
     send(static_cast<uint8_t*>(to) + at, some);
   }
 }
@@ -96,9 +110,7 @@ void Link::download(void* to, const void* from, size_t bytes) {
                                         cudaMemcpyDeviceToHost, stream_.get()),
                         "cudaMemcpyAsync");
           },
-          [&](size_t i, const uint8_t* piece) {
-            std::memcpy(static_cast<uint8_t*>(to) + i * pieceBytes_, piece, sizeOf(i));
-          });
+          [&](size_t i, const uint8_t* piece) { copy(static_cast<uint8_t*>(to) + i * pieceBytes_, piece, sizeOf(i)); });
 }
 
 }  // namespace spillway

@@ -8,6 +8,7 @@
 
 #include "../../kernels/cuda/Stream.h"
 #include "../../kernels/cuda/copyPages.h"
+#include "../../system/ThreadPool.h"
 #include "Device.h"
 #include "PagesFirst.h"
 #include "StreamFence.h"
@@ -38,6 +39,8 @@ class Link {
   // Each piece that is sent waits for pages that are on the link, and none is free while pages are read from the disk,
   // but for one to go on with (nextPiece()).
   void giveWayTo(PagesFirst& pages) { pages_ = &pages; }
+  // Who fills and empties large pieces from now on, for what is not pinned; by default who calls, alone.
+  void copyBy(ThreadPool& copiers) { copiers_ = &copiers; }
   // The piece that is sent behind `filling` others, which are being filled; null while it is one of them, on the link,
   // or has to give way.
   uint8_t* freePiece(size_t filling) const;
@@ -112,7 +115,10 @@ class Link {
   uint8_t* pinned_;
   size_t pieceBytes_;
   size_t at_ = 0;
+  void copy(void* to, const void* from, size_t bytes) const;
+
   PagesFirst* pages_ = nullptr;
+  ThreadPool* copiers_ = nullptr;
   std::vector<std::unique_ptr<cuda::Event>> events_;  // a piece's last copy has ended
   cuda::Stream stream_;                               // ends first: copies use what is above
 };

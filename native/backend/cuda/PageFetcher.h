@@ -27,6 +27,10 @@ class PageFetcher {
   void reserve(uint8_t* buffers, const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink);
   // What else crosses the link upwards gives way to its loads, once reserved.
   PagesFirst& pagesFirst() { return *first_; }
+  void copyBy(ThreadPool& copiers) {
+    up_->copyBy(copiers);
+    down_->copyBy(copiers);
+  }
 
   // Brings a square's pages, as far as a buffer has room for them, to that of the staging. readDisk fills the staging
   // memory, if there are any on disk; called when the others are on their way.

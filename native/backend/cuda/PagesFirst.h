@@ -1,6 +1,6 @@
-// Pages of the cache go before weights, on the link and on the disk: a square's attention waits for its pages, while the
-// next layer's weights have until this layer's end. Weights come in pieces, and before each of them pages have their
-// turn. As pages are never more than two buffers ahead, weights have all the time that these leave.
+// Pages of the cache go before weights, on the link and on the disk: a square's attention waits for its pages, while
+// the next layer's weights have until this layer's end. Weights come in pieces, and before each of them pages have
+// their turn. As pages are never more than two buffers ahead, weights have all the time that these leave.
 #pragma once
 #include <array>
 #include <atomic>
@@ -40,8 +40,8 @@ class PagesFirst {
   }
 
  private:
-  // What the stream does between both events is the load. Both have come to pass before the first one, and `ended` still
-  // has while a load is being given.
+  // What the stream does between both events is the load. Both have come to pass before the first one, and `ended`
+  // still has while a load is being given.
   struct Slot {
     cuda::Event begun, ended;
   };

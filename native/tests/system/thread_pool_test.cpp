@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
+#include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -29,6 +31,30 @@ TEST(ThreadPool, RunsEveryIndexOnceWithAWorkerOfItsOwn) {
         ASSERT_EQ(runs[i], 1) << "index " << i << " of " << count << " on " << threads << " threads";
       EXPECT_FALSE(shared);
     }
+  }
+}
+
+TEST(ThreadPool, ThatIsReducedRunsEveryIndexOnTheThreadsThatAreLeft) {
+  ThreadPool pool(5);
+  const auto workers = [&] {
+    std::mutex mutex;
+    std::set<unsigned> seen;
+    size_t runs = 0;
+    pool.parallelFor(64, [&](size_t, unsigned worker) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::lock_guard<std::mutex> lock(mutex);
+      seen.insert(worker);
+      runs++;
+    });
+    EXPECT_EQ(runs, 64u);
+    return seen;
+  };
+  EXPECT_GT(workers().size(), 3u);
+  for (const unsigned threads : {3u, 4u, 1u, 0u}) {
+    pool.reduce(threads);
+    const unsigned left = std::min(std::max(1u, threads), 3u);
+    EXPECT_EQ(pool.threads(), left);
+    for (const unsigned worker : workers()) EXPECT_LT(worker, left);
   }
 }
 

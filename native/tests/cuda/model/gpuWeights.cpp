@@ -70,6 +70,28 @@ TEST(GpuWeights, InHostMemoryArePinnedWhereTheSystemLetsThem) {
   emulator::setPinnable(true);
   expectSameBits(staged, pinned, "staged");
 }
+
+// Of layers that are several of what one thread copies, through pieces that are, too.
+TEST(GpuWeights, ThatCannotBePinnedAreCopiedByThreadsBesideThoseThatCompute) {
+  DecoderSpec spec = smallSpec();
+  spec.feedForwardSize = 3100;
+  const TinyStore store(spec);
+  ASSERT_GT(store.blocks(0)[1].bytes, size_t(3) << 19);
+  const std::vector<int32_t> text = randomTokens(12, 67, 5);
+  RuntimeOptions options = onGpu(store.options(kAll, 2), uint64_t(16) << 20);
+  options.gpu->residentLayerBytes = 5000;
+  options.gpu->buffers = 2;
+  options.gpu->pinnedBytes = uint64_t(32) << 20;
+  const std::vector<float> pinned = score(options, text);
+  options.threads = 9;
+  const auto unpinned = [&] { return TinyRuntime(options).runtime.bytes().gpu->unpinned; };
+  EXPECT_EQ(unpinned(), 0u);
+  expectSameBits(score(options, text), pinned, "nine threads");
+  emulator::setPinnable(false);
+  EXPECT_GT(unpinned(), size_t(3) << 19);
+  expectSameBits(score(options, text), pinned, "not pinned");
+  emulator::setPinnable(true);
+}
 #endif
 
 // Of pieces of pinned memory some are being read into while others are on the link, and few make way for many.
