@@ -10,7 +10,8 @@ import { RunRecorder } from './engine/execution/RunRecorder.js';
 import { SimulatedDevice } from './engine/execution/SimulatedDevice.js';
 import { simulatedLink } from './engine/execution/simulatedLink.js';
 import { VirtualTime } from './engine/execution/VirtualTime.js';
-import { hopsOf, type QueueName, type Task } from './engine/grid/Task.js';
+import { BusyTime } from './engine/execution/BusyTime.js';
+import { hopsOf, type QueueName } from './engine/grid/Task.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import { peerMovement } from './engine/memory/peerMovement.js';
 import { HIDDEN_STATE_BYTES } from './engine/grid/HiddenStates.js';
@@ -88,7 +89,7 @@ export async function simulatePipeline(
   const links = machines.map(({ link: { latencySeconds } }) =>
     simulatedLink(time, { latencySeconds, capacity: slots }),
   );
-  const seen = { first: Infinity, last: 0, busy: machines.map(() => new Map<QueueName, number>()) };
+  const seen = { first: Infinity, last: 0, busy: machines.map(() => new Map<QueueName, BusyTime>()) };
   const runs = stages.map(({ policy, layers }, stage) => {
     const machine = machines[stage];
     const [source, sink] = [links.at(stage - 1)?.source, links[stage]?.sink];
@@ -107,9 +108,7 @@ export async function simulatePipeline(
       // A square of all batches that sweep together.
       block: policy,
     };
-    const secondsOf = taskSeconds(setting, policy);
-    const duration = (task: Task): number =>
-      task.to === 'peer' ? (task.bytes * onLink) / link.bytesPerSecond : secondsOf(task);
+    const seconds = taskSeconds(setting, policy);
     const tier = hardware.memory.gpuBytes > 0 ? ('gpu' as const) : ('cpu' as const);
     const device = new SimulatedDevice({
       time,
@@ -117,7 +116,7 @@ export async function simulatePipeline(
       hostAttends: hostAttends(setting, policy),
       gpuAttention: attentionOnGpu(setting, policy),
       pagesFirst: pagesCome(setting, policy),
-      duration,
+      duration: (task) => (task.to === 'peer' ? (task.bytes * onLink) / link.bytesPerSecond : seconds(task)),
     });
     device.completed$.subscribe((burst) => {
       for (const { event } of burst) {
@@ -127,10 +126,9 @@ export async function simulatePipeline(
         seen.last = Math.max(seen.last, timing.end);
         for (const { queue, from, to } of hopsOf(task)) {
           if (from === 'peer' || to === 'peer') continue;
-          const busy = seen.busy[stage];
-          // Weights that give way to pages are under way for longer than they take.
-          const seconds = task.name === 'load_weight' ? duration(task) : timing.end - timing.start;
-          busy?.set(queue, (busy.get(queue) ?? 0) + seconds);
+          const busy = seen.busy[stage]?.get(queue) ?? new BusyTime();
+          seen.busy[stage]?.set(queue, busy);
+          busy.add(timing.start, timing.end);
         }
       }
     });
@@ -193,6 +191,8 @@ export async function simulatePipeline(
     rows,
     seconds,
     tokensPerSecond: (rows * workload.newTokens) / seconds,
-    idleShares: seen.busy.map((busy) => Math.max(0, 1 - Math.max(0, ...busy.values()) / seconds)),
+    idleShares: seen.busy.map((busy) =>
+      Math.max(0, 1 - Math.max(0, ...[...busy.values()].map((each) => each.seconds)) / seconds),
+    ),
   };
 }

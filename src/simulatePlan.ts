@@ -3,13 +3,14 @@ import { checkMembers, type Check } from './arguments/checkMembers.js';
 import { checkFunction, checkSignal } from './arguments/checks.js';
 import { found } from './arguments/found.js';
 import { membersOf } from './arguments/isObject.js';
+import { BusyTime } from './engine/execution/BusyTime.js';
 import { defaultWindow } from './engine/execution/defaultWindow.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
 import { RunRecorder, type MemoryUse } from './engine/execution/RunRecorder.js';
 import type { RunRow } from './engine/execution/RunRow.js';
 import { SimulatedDevice } from './engine/execution/SimulatedDevice.js';
-import type { Task, TaskEvent } from './engine/grid/Task.js';
+import type { TaskEvent } from './engine/grid/Task.js';
 import type { ComputeTier } from './engine/grid/Tier.js';
 import { movement, movementOnGpu, type Movement } from './engine/memory/movement.js';
 import { PagePool } from './engine/memory/PagePool.js';
@@ -97,13 +98,12 @@ export async function simulatePlan(
     );
 
   const computeTier = hardware.memory.gpuBytes > 0 ? ('gpu' as const) : ('cpu' as const);
-  const duration = taskSeconds(setting, policy);
   const device = new SimulatedDevice({
     computeTier,
     hostAttends: hostAttends(setting, policy),
     gpuAttention: attentionOnGpu(setting, policy),
     pagesFirst: pagesCome(setting, policy),
-    duration,
+    duration: taskSeconds(setting, policy),
   });
   // A row's pages are free once its last square is through, when the next sweep has been planned already: room for that
   // too, or places stay empty for a sweep.
@@ -132,9 +132,9 @@ export async function simulatePlan(
     timings: options.timings,
     memory: () => cacheBytes(pool, sizes.pageBytes),
   });
-  const seen = { first: Infinity, last: 0, tasks: 0, queues: {} as Record<string, number> };
+  const seen = { first: Infinity, last: 0, tasks: 0, queues: new Map<string, BusyTime>() };
   device.completed$.subscribe((burst) => {
-    for (const { event } of burst) note(event, seen, duration);
+    for (const { event } of burst) note(event, seen);
   });
   const window = defaultWindow({ slots });
   const run = new Run<number>({
@@ -164,7 +164,7 @@ export async function simulatePlan(
     newTokens: rows * newTokens,
     seconds,
     tokensPerSecond: (rows * newTokens) / seconds,
-    queueSeconds: seen.queues,
+    queueSeconds: Object.fromEntries([...seen.queues].map(([queue, busy]) => [queue, busy.seconds])),
     tasks: seen.tasks,
     peakPages: total(pool.peakUsed),
   };
@@ -189,16 +189,15 @@ function cacheBytes({ gpu, capacity, disk, used, peakUsed }: PagePool, pageBytes
 
 function note(
   { task, timing }: TaskEvent,
-  seen: { first: number; last: number; tasks: number; queues: Record<string, number> },
-  duration: (task: Task) => number,
+  seen: { first: number; last: number; tasks: number; readonly queues: Map<string, BusyTime> },
 ): void {
   if (!timing) return;
   seen.tasks++;
   seen.first = Math.min(seen.first, timing.start);
   seen.last = Math.max(seen.last, timing.end);
-  // Weights that give way to pages are under way for longer than they take.
-  const busy = task.name === 'load_weight' ? duration(task) : timing.end - timing.start;
-  seen.queues[task.queue] = (seen.queues[task.queue] ?? 0) + busy;
+  const busy = seen.queues.get(task.queue) ?? new BusyTime();
+  seen.queues.set(task.queue, busy);
+  busy.add(timing.start, timing.end);
 }
 
 /** What moves under a policy. Of the cache, what the CPU attends to beside a GPU stays where it lives. */

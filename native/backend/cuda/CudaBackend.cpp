@@ -305,12 +305,15 @@ void CudaBackend::pinHostPages(const LoadProgress& progress) {
 void CudaBackend::divideThreads() {
   const unsigned threads = parts_.compute.pool.threads(),
                  copying = std::min(threads / kThreadsForACopier, kMostCopiers);
-  const bool unpinned = bytes().unpinned != 0;
+  const bool fetches = parts_.options.gpu->cacheBuffers != 0, unpinned = bytes().unpinned != 0;
   if (copying < 2 || (!unpinned && hiddenPassageBytes() == 0)) return;
   copiers_.emplace(copying);
-  for (std::optional<Link>* link : {&weightLink_, &upLink_, &downLink_}) (*link)->copyBy(*copiers_);
-  if (parts_.options.gpu->cacheBuffers != 0) fetcher_.copyBy(*copiers_);
-  if (unpinned) parts_.compute.pool.reduce(threads - copying);
+  for (std::optional<Link>* link : {&weightLink_, &upLink_, &downLink_, &compute_.link, &attend_.link})
+    if (*link) (*link)->copyBy(*copiers_);
+  if (fetches) fetcher_.copyBy(*copiers_);
+  // What is copied all the time; pages that prompts alone attend to on the device are not.
+  const bool always = weights_.unpinnedBytes() != 0 || (fetches && unpinned);
+  if (always) parts_.compute.pool.reduce(threads - copying);
 }
 
 void CudaBackend::loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped,

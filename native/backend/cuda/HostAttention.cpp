@@ -102,21 +102,19 @@ void HostAttention::fetch() {
   const size_t queryWidth = pass_.spec.queryWidth(), keyWidth = pass_.spec.keyWidth();
   const Activations& activations = pass_.activations;
   std::vector<Floats> floats;
-  const auto fetchKeys = [&](size_t first, size_t tokens, bool halves) {
+  // Pages are the same bytes whoever stores them: codes of 8 and 4 bits are made of floats.
+  const bool halves = halves_ && !isQuantised(pass_.layout().type);
+  const auto fetchKeys = [&](size_t first, size_t tokens) {
     floats.push_back({keys_ + first * keyWidth, activations.keys + first * keyWidth, tokens * keyWidth, halves});
     floats.push_back({values_ + first * keyWidth, activations.values + first * keyWidth, tokens * keyWidth, halves});
   };
   forRuns({Attending::Split, Attending::SparselySplit, Attending::OnHost}, [&](size_t first, size_t tokens) {
     floats.push_back(
         {queries_ + first * queryWidth, activations.queries + first * queryWidth, tokens * queryWidth, halves_});
-    fetchKeys(first, tokens, halves_);
+    fetchKeys(first, tokens);
   });
-  // The device attends for these, but their keys and values are to stay here: in the bytes that it would write by
-  // itself, which makes codes of 8 and 4 bits of floats.
-  if (storesUploaded_)
-    forRuns({Attending::Uploaded}, [&](size_t first, size_t tokens) {
-      fetchKeys(first, tokens, halves_ && !isQuantised(pass_.layout().type));
-    });
+  // The device attends for these, but their keys and values are to stay here.
+  if (storesUploaded_) forRuns({Attending::Uploaded}, fetchKeys);
   bringDown(pass_, floats);
 }
 

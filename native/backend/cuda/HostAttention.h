@@ -1,6 +1,7 @@
 // Attention that a device leaves to the processor: to pages in host memory and on disk. Queries, and new keys and
-// values of these pages, come down the link; outputs and what they are merged by go up. All but the latter cross in 16
-// bits, unless products or the cache are of 32. In between the device has time for its own part.
+// values of these pages, come down the link; outputs and what they are merged by go up. Queries and outputs cross in 16
+// bits, unless products or the cache are of 32; keys and values as their pages have them, those of 8 and 4 bits in 32.
+// In between the device has time for its own part.
 #pragma once
 #include <initializer_list>
 

@@ -8,10 +8,14 @@
 
 namespace spillway {
 
+// What one thread copies at a time.
+constexpr size_t kCopyChunk = size_t(256) << 10;
+
 Link::Link(const Device& device, StreamsDone& done, StreamIndex index, Uploads uploads, uint8_t* pinned,
            size_t pieceBytes, size_t pieces)
     : device_(device), done_(done), index_(index), uploads_(uploads), pinned_(pinned), pieceBytes_(pieceBytes) {
-  for (size_t i = 0; i < pieces; i++) events_.push_back(std::make_unique<cuda::Event>());
+  const unsigned flags = uploads == Uploads::CopyEngine ? cudaEventBlockingSync : cudaEventDefault;
+  for (size_t i = 0; i < pieces; i++) events_.push_back(std::make_unique<cuda::Event>(flags));
 }
 
 void Link::finish() {
@@ -79,18 +83,65 @@ void Link::copyPages(const cuda::PageCopy* copies, size_t count, size_t pageByte
   }
 }
 
-// Bytes that a thread copies for longer than it takes to wake it.
-constexpr size_t kCopyChunk = size_t(512) << 10;
+// body(at, bytes) for all of so many bytes, by those who copy where that is more than one thread copies while another
+// is woken. chunk: how many belong together.
+template <typename Body>
+void Link::inChunks(size_t bytes, size_t chunk, Body body) const {
+  constexpr size_t kAlone = size_t(512) << 10;
+  const size_t chunks = (bytes + chunk - 1) / chunk;
+  const auto each = [&](size_t i, unsigned) { body(i * chunk, std::min(chunk, bytes - i * chunk)); };
+  if (copiers_ != nullptr && bytes > kAlone) return copiers_->parallelFor(chunks, each);
+  for (size_t i = 0; i < chunks; i++) each(i, 0);
+}
 
-void Link::copy(void* to, const void* from, size_t bytes) const {
-  if (copiers_ == nullptr || bytes <= kCopyChunk) {
-    std::memcpy(to, from, bytes);
+// Pages that a piece has room for, with their table behind them.
+size_t Link::pagesOfPiece(size_t pageBytes) const { return pieceBytes_ / (pageBytes + sizeof(cuda::PageCopy)); }
+
+// So many of them, from the device to the piece or from there: its table is in the piece, too.
+void Link::copyThroughPiece(const cuda::PageCopy* copies, size_t count, size_t pageBytes, uint8_t* piece, bool down) {
+  auto* table = reinterpret_cast<cuda::PageCopy*>(piece + count * pageBytes);
+  for (size_t i = 0; i < count; i++) {
+    uint8_t* place = piece + i * pageBytes;
+    table[i] = down ? cuda::PageCopy{copies[i].from, place} : cuda::PageCopy{place, copies[i].to};
+  }
+  cuda::copyPages(stream_.get(), table, count, pageBytes);
+}
+
+void Link::uploadPages(const cuda::PageCopy* copies, size_t count, size_t pageBytes) {
+  const size_t most = pagesOfPiece(pageBytes);
+  for (size_t first = 0, some; first < count; first += some) {
+    some = std::min(std::max<size_t>(most, 1), count - first);
+    if (most == 0) {
+      upload(copies[first].to, copies[first].from, pageBytes);
+      continue;
+    }
+    uint8_t* piece = nextPiece();
+    inChunks(some * pageBytes, pageBytes,
+             [&](size_t at, size_t bytes) { std::memcpy(piece + at, copies[first + at / pageBytes].from, bytes); });
+    copyThroughPiece(copies + first, some, pageBytes, piece, false);
+    passOn();
+  }
+}
+
+void Link::downloadPages(const cuda::PageCopy* copies, size_t count, size_t pageBytes) {
+  const size_t most = pagesOfPiece(pageBytes);
+  if (most == 0) {
+    for (size_t i = 0; i < count; i++) download(copies[i].to, copies[i].from, pageBytes);
     return;
   }
-  copiers_->parallelFor((bytes + kCopyChunk - 1) / kCopyChunk, [&](size_t i, unsigned) {
-    const size_t at = i * kCopyChunk;
-    std::memcpy(static_cast<uint8_t*>(to) + at, static_cast<const uint8_t*>(from) + at,
-                std::min(kCopyChunk, bytes - at));
+  const auto some = [&](size_t i) { return std::min(most, count - i * most); };
+  receive((count + most - 1) / most,
+          [&](size_t i, uint8_t*) { copyThroughPiece(copies + i * most, some(i), pageBytes, nextPiece(), true); },
+          [&](size_t i, const uint8_t* piece) {
+            inChunks(some(i) * pageBytes, pageBytes, [&](size_t at, size_t bytes) {
+              std::memcpy(copies[i * most + at / pageBytes].to, piece + at, bytes);
+            });
+          });
+}
+
+void Link::copy(void* to, const void* from, size_t bytes) const {
+  inChunks(bytes, kCopyChunk, [&](size_t at, size_t some) {
+    std::memcpy(static_cast<uint8_t*>(to) + at, static_cast<const uint8_t*>(from) + at, some);
   });
 }
 

@@ -17,6 +17,7 @@ namespace spillway {
 
 // Who brings pieces to the device: the copy engine, which has the link's whole bandwidth, and where everything waits
 // for what it was given before; or a kernel that reads them, for what others' copies must not hold up.
+// Who waits for the copy engine sleeps, since that may be long.
 enum class Uploads : uint8_t { CopyEngine, Kernel };
 
 class Link {
@@ -34,12 +35,13 @@ class Link {
   // given so far.
   uint8_t* nextPiece();
   void send(void* to, size_t bytes);
-  // From memory that is pinned: in one go, or, where pages go first, in pieces of which two are under way at most.
+  // From memory that is pinned: in one go, or, where pages go first, in pieces of which two of its own are under way at
+  // most.
   void sendPinned(void* to, const uint8_t* from, size_t bytes, const std::atomic<bool>& stopped);
   // Each piece that is sent waits for pages that are on the link, and none is free while pages are read from the disk,
   // but for one to go on with (nextPiece()).
   void giveWayTo(PagesFirst& pages) { pages_ = &pages; }
-  // Who fills and empties large pieces from now on, for what is not pinned; by default who calls, alone.
+  // Who fills and empties large pieces from now on, of what is not pinned; by default who calls, alone.
   void copyBy(ThreadPool& copiers) { copiers_ = &copiers; }
   // The piece that is sent behind `filling` others, which are being filled; null while it is one of them, on the link,
   // or has to give way.
@@ -50,6 +52,13 @@ class Link {
   void upload(void* to, const void* from, size_t bytes);
   // Returns when they are there.
   void download(void* to, const void* from, size_t bytes);
+  // Pages between the device and memory that is pinned, either way: after what the stream has been given so far. See
+  // copyPages().
+  void copyPages(const cuda::PageCopy* copies, size_t count, size_t pageBytes);
+  // The same with memory that is not, many pages in a piece: from there, which may change when it returns; to there,
+  // where they are when it returns.
+  void uploadPages(const cuda::PageCopy* copies, size_t count, size_t pageBytes);
+  void downloadPages(const cuda::PageCopy* copies, size_t count, size_t pageBytes);
   // What comes down in so many pieces, as many of them on their way as there are: fill(i, piece) gives the stream what
   // fills it, take(i, piece) finds it full, in order. Returns when all are taken.
   template <typename Fill, typename Take>
@@ -71,9 +80,6 @@ class Link {
     events_[at_]->record(stream_.get());
     at_ = (at_ + 1) % events_.size();
   }
-  // Pages between the device and memory that is pinned, either way: after what the stream has been given so far. See
-  // copyPages().
-  void copyPages(const cuda::PageCopy* copies, size_t count, size_t pageBytes);
   // Until all of the stream's work is done.
   void finish();
 
@@ -105,6 +111,11 @@ class Link {
     clock_[index_]++;
     return clock_;
   }
+  template <typename Body>
+  void inChunks(size_t bytes, size_t chunk, Body body) const;
+  void copy(void* to, const void* from, size_t bytes) const;
+  size_t pagesOfPiece(size_t pageBytes) const;
+  void copyThroughPiece(const cuda::PageCopy* copies, size_t count, size_t pageBytes, uint8_t* piece, bool down);
   uint8_t* piece(size_t index) const { return pinned_ + index * pieceBytes_; }
 
   const Device& device_;
@@ -115,8 +126,6 @@ class Link {
   uint8_t* pinned_;
   size_t pieceBytes_;
   size_t at_ = 0;
-  void copy(void* to, const void* from, size_t bytes) const;
-
   PagesFirst* pages_ = nullptr;
   ThreadPool* copiers_ = nullptr;
   std::vector<std::unique_ptr<cuda::Event>> events_;  // a piece's last copy has ended

@@ -23,31 +23,27 @@ void PageFetcher::reserve(uint8_t* buffers, const std::function<void(std::option
 
 void PageFetcher::bring(const FetchedGroup& group, size_t layer, const Staging& staging, Link& link) {
   std::vector<cuda::PageCopy> copies;
-  for (const auto& [place, home] : group.loads) {
-    uint8_t* to = memory(staging) + place * pageBytes_;
-    if (isPinned(home))
-      copies.push_back({homeOf(home, layer, staging), to});
-    else if (home >= 0)
-      link.upload(to, homeOf(home, layer, staging), pageBytes_);
-  }
-  link.copyPages(copies.data(), copies.size(), pageBytes_);
+  for (const auto& [place, home] : group.loads)
+    if (home >= 0) copies.push_back({homeOf(home, layer, staging), memory(staging) + place * pageBytes_});
+  if (pin_.pinned())
+    link.copyPages(copies.data(), copies.size(), pageBytes_);
+  else
+    link.uploadPages(copies.data(), copies.size(), pageBytes_);
 }
 
 void PageFetcher::bringStaged(const FetchedGroup& group, const Staging& staging, Link& link) {
-  for (const auto& [place, home] : group.loads) {
-    if (home < 0) link.upload(memory(staging) + place * pageBytes_, staging.place(home), pageBytes_);
-  }
+  std::vector<cuda::PageCopy> copies;
+  for (const auto& [place, home] : group.loads)
+    if (home < 0) copies.push_back({staging.place(home), memory(staging) + place * pageBytes_});
+  link.uploadPages(copies.data(), copies.size(), pageBytes_);
 }
 
 void PageFetcher::takeBack(const FetchedGroup& group, size_t layer, const Staging& staging, Link& link) {
-  std::vector<cuda::PageCopy> copies;
-  for (const auto& [place, home] : group.stores) {
-    if (isPinned(home)) copies.push_back({memory(staging) + place * pageBytes_, homeOf(home, layer, staging)});
-  }
-  link.copyPages(copies.data(), copies.size(), pageBytes_);
-  for (const auto& [place, home] : group.stores) {
-    if (!isPinned(home)) link.download(homeOf(home, layer, staging), memory(staging) + place * pageBytes_, pageBytes_);
-  }
+  std::vector<cuda::PageCopy> pinned, others;
+  for (const auto& [place, home] : group.stores)
+    (isPinned(home) ? pinned : others).push_back({memory(staging) + place * pageBytes_, homeOf(home, layer, staging)});
+  link.copyPages(pinned.data(), pinned.size(), pageBytes_);
+  link.downloadPages(others.data(), others.size(), pageBytes_);
 }
 
 void PageFetcher::load(const FetchedPages& pages, size_t layer, const Staging& staging,
@@ -82,8 +78,10 @@ uint8_t* PageFetcher::attend(const FetchedPages& pages, const Staging& staging, 
 
 void PageFetcher::next(const FetchedPages& pages, size_t group, size_t layer, const Staging& staging, Link& link) {
   takeBack(pages.groups[group - 1], layer, staging, link);
-  bring(pages.groups[group], layer, staging, link);
-  bringStaged(pages.groups[group], staging, link);
+  first_->onLink(link.stream(), [&] {
+    bring(pages.groups[group], layer, staging, link);
+    bringStaged(pages.groups[group], staging, link);
+  });
 }
 
 }  // namespace spillway

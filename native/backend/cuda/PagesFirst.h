@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 
 #include "../../kernels/cuda/Stream.h"
@@ -12,13 +13,11 @@ namespace spillway {
 
 class PagesFirst {
  public:
-  // load(): gives the stream what brings pages. Of one thread at a time.
+  // load(): gives the stream what brings pages, and may wait for some of it.
   template <typename Load>
   void onLink(cudaStream_t stream, Load load) {
-    Slot& slot = slots_[next_++ % slots_.size()];
-    record(slot.begun, stream);
+    const Loading loading(*this, stream);
     load();
-    record(slot.ended, stream);
   }
   // read(): reads pages from the disk.
   template <typename Read>
@@ -35,27 +34,51 @@ class PagesFirst {
   bool reading() const { return reading_.load(); }
   // Returns when no pages are on the link. Those whose buffer is not free yet are not, nor are those that are read.
   void await() {
-    for (Slot& slot : slots_)
-      if (isOnLink(slot)) slot.ended.synchronize();
+    for (Slot& slot : slots_) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      if (!slot.begun.hasPassed()) continue;
+      given_.wait(lock, [&] { return !slot.giving; });
+      if (slot.ended.hasPassed()) continue;
+      lock.unlock();
+      slot.ended.synchronize();
+    }
   }
 
  private:
-  // What the stream does between both events is the load. Both have come to pass before the first one, and `ended`
-  // still has while a load is being given.
+  // What the stream does between both events is the load. Whoever waits sleeps: the processor has other things to do.
   struct Slot {
-    cuda::Event begun, ended;
+    cuda::Event begun{cudaEventBlockingSync}, ended{cudaEventBlockingSync};
+    bool giving = false;  // not all of it has been given to the stream
   };
-  void record(cuda::Event& event, cudaStream_t stream) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    event.record(stream);
-  }
-  bool isOnLink(const Slot& slot) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    return !slot.ended.hasPassed() && slot.begun.hasPassed();
-  }
+  class Loading {
+   public:
+    Loading(PagesFirst& all, cudaStream_t stream) : all_(all), stream_(stream) {
+      std::lock_guard<std::mutex> lock(all_.mutex_);
+      slot_ = &all_.slots_[all_.next_++ % all_.slots_.size()];
+      slot_->begun.record(stream_);
+      slot_->giving = true;
+    }
+    ~Loading() {
+      {
+        std::lock_guard<std::mutex> lock(all_.mutex_);
+        try {
+          slot_->ended.record(stream_);
+        } catch (const Error&) {}  // the device has failed, which its task tells
+        slot_->giving = false;
+      }
+      all_.given_.notify_all();
+    }
+    Loading(const Loading&) = delete;
+
+   private:
+    PagesFirst& all_;
+    cudaStream_t stream_;
+    Slot* slot_;
+  };
 
   std::mutex mutex_;
-  std::array<Slot, 16> slots_;  // two a load, of more loads than a queue runs ahead
+  std::condition_variable given_;
+  std::array<Slot, 16> slots_;  // two a load, of more loads than queues run ahead
   size_t next_ = 0;
   std::atomic<bool> reading_{false};
 };

@@ -84,12 +84,12 @@ void uploadPages(const CudaPass& pass, size_t layer, const UploadedRun& run, con
     if (isThere) continue;
     const uint8_t* from = pass.hostPages.page(layer, static_cast<size_t>(page));
     uint8_t* to = uploaded.data + (p - devicePages) * bytes;
-    if (pass.hostPinned)
-      copies.push_back({from, to});
-    else
-      pass.link->upload(to, from, bytes);
+    copies.push_back({from, to});
   }
-  pass.link->copyPages(copies.data(), copies.size(), bytes);
+  if (pass.hostPinned)
+    pass.link->copyPages(copies.data(), copies.size(), bytes);
+  else
+    pass.link->uploadPages(copies.data(), copies.size(), bytes);
 }
 
 // New keys and values of prompts to the pages in host memory that they stay in.

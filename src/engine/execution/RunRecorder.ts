@@ -4,6 +4,7 @@ import type { Progress, RunStats, Sharing, TraceEvent } from '../../RunStats.js'
 import type { RunTotals } from '../calibration/predictRun.js';
 import type { JudgedRow, KnownStretch } from '../schedules/PathChecker.js';
 import { tokensByPhase, type Batch, type RowId } from '../grid/Square.js';
+import { BusyTime } from './BusyTime.js';
 import { residentPeakBytes } from './residentPeakBytes.js';
 import { hopsOf, kindOf, QUEUE_NAMES, type Moved, type QueueName, type Task, type TaskEvent } from '../grid/Task.js';
 
@@ -48,7 +49,7 @@ export class RunRecorder {
   private readonly unheard = new Set<Promise<void>>();
 
   private readonly startedAt = performance.now() / 1000;
-  private readonly queues = new Map<QueueName, { busySeconds: number; tasks: number; bytes: number }>();
+  private readonly queues = new Map<QueueName, { readonly busy: BusyTime; tasks: number; bytes: number }>();
   private readonly bytes: Record<Moved, Record<string, number>> = { weights: {}, cache: {}, activations: {} };
   private prefillSeconds = 0;
   /** Up to when computing has been counted. */
@@ -111,8 +112,7 @@ export class RunRecorder {
   completed(event: TaskEvent): void {
     const { task, timing } = event;
     if (!timing || event.error) return;
-    const seconds = timing.end - timing.start;
-    for (const hop of hopsOf(task)) this.moved(hop, seconds);
+    for (const hop of hopsOf(task)) this.moved(hop, timing);
     if (task.name === 'compute') {
       const share = this.shareOf(task.batch);
       // Where attention has a queue of its own, what two of them do at once counts once.
@@ -126,10 +126,10 @@ export class RunRecorder {
   }
 
   /** A link, or a processor, was busy with a task. */
-  private moved({ name, queue, from, to, bytes }: Task, seconds: number): void {
+  private moved({ name, queue, from, to, bytes }: Task, { start, end }: NonNullable<TaskEvent['timing']>): void {
     let sums = this.queues.get(queue);
-    if (!sums) this.queues.set(queue, (sums = { busySeconds: 0, tasks: 0, bytes: 0 }));
-    sums.busySeconds += seconds;
+    if (!sums) this.queues.set(queue, (sums = { busy: new BusyTime(), tasks: 0, bytes: 0 }));
+    sums.busy.add(start, end);
     sums.tasks++;
     sums.bytes += bytes;
     const { moves } = kindOf(name);
@@ -263,7 +263,9 @@ export class RunRecorder {
       },
       tokensPerSecond: { generated: rate(this.generatedTokens), prompt: rate(this.promptTokens) },
       bytes: this.bytes,
-      queues: Object.fromEntries(this.queues),
+      queues: Object.fromEntries(
+        [...this.queues].map(([queue, { busy, ...sums }]) => [queue, { busySeconds: busy.seconds, ...sums }]),
+      ),
       memory: Object.fromEntries(
         Object.entries(memory).map(([tier, { capacityBytes, peakBytes }]) => [tier, { capacityBytes, peakBytes }]),
       ),

@@ -33,8 +33,9 @@ export interface SimulationOptions {
   /** Of such attention, the virtual seconds for which the GPU is busy, too. Default: 0. */
   readonly gpuAttention?: (task: Task) => number;
   /**
-   * Whether weights give way to pages of the cache that come to a GPU, on the link and on the disk, as a real one's do:
-   * they come in pieces, between them. Default false.
+   * Whether weights give way on the link and on the disk, as a real device's do to pages of the cache that come to a
+   * GPU: they come in pieces, between what else crosses them (hidden states share them with weights there). Default
+   * false.
    */
   readonly pagesFirst?: boolean;
   /** Makes a task fail; for tests. */

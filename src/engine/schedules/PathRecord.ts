@@ -74,9 +74,9 @@ export interface TierUsage {
 /** What a path can be judged by beside its own records. Each is left out of the judgement where it is not given. */
 export interface PathRules {
   /**
-   * What the placement says has to be moved for each square: it must have been, loads before compute and after the
-   * stores of what they load, stores after compute. Without it, the loads that there are must have ended before
-   * compute.
+   * What the placement says has to be moved for each square: it must have been, loads before compute, those of the
+   * cache before it attends, and after the stores of what they load, stores after compute. Without it, the loads that
+   * there are must have ended by then.
    */
   readonly moves?: RequiredMoves;
   /** Most bytes of each tier, and what was in use of them over time. */

@@ -136,7 +136,7 @@ function checkLoads(span: ComputeSpan, name: MoveName, moves: PathMoves, require
     if (end > neededAt(span, name))
       throw new ScheduleError(
         'inputs-on-device',
-        `${whereIs(square)}: compute starts before ${name} ${words(routes[index])} has ended`,
+        `${whereIs(square)}: ${name === 'load_cache' ? 'attention' : 'compute'} starts before ${name} ${words(routes[index])} has ended`,
       );
     return chain?.slice(0, 1) ?? [];
   });

@@ -85,6 +85,60 @@ TEST_F(TwoLinks, PagesOnTheLinkGoBeforeThePiecesThatAreLeft) {
   EXPECT_TRUE(weightsAreThere());
 }
 
+// Pages of the disk, and those of memory that is not pinned, cross in pieces, too.
+TEST_F(TwoLinks, PagesOfWhichSomeAreStillToBeGivenGoFirst) {
+  std::atomic<bool> given{false}, go{false}, sent{false};
+  std::thread loader([&] {
+    first_.onLink(pages_->stream(), [&] {
+      pages_->upload(pagesThere(), from_ + kPiece, kPiece);
+      pages_->finish();
+      given.store(true);
+      while (!go.load()) std::this_thread::yield();
+      pages_->upload(pagesThere(), from_, kPiece);
+    });
+  });
+  while (!given.load()) std::this_thread::yield();
+  std::thread sender([&] {
+    sendWeights();
+    sent.store(true);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(sent.load());
+  go.store(true);
+  loader.join();
+  sender.join();
+  EXPECT_TRUE(pagesAreThere());
+}
+
+TEST_F(TwoLinks, PagesThatAreNotPinnedCrossManyAtATimeByThreadsOrByOne) {
+  constexpr size_t kBytes = 32 * 40, kMost = 200;
+  std::vector<uint8_t> home(kMost * kBytes);
+  for (size_t i = 0; i < home.size(); i++) home[i] = static_cast<uint8_t>(i * i % 253);
+  const std::vector<uint8_t> before = home;
+  const Device::Piece room = device_.take(kMost * kBytes, "the test");
+  ThreadPool copiers(3);
+  const size_t largest = (size_t(1) << 20) / 4096 * 4096;
+  cuda::MemoryPool pinned(cuda::MemoryKind::Pinned, 2 * largest);
+  uint8_t* data = pinned.take(2 * largest, nullptr, "the test").data;
+  cuda::underEverySeed([&] {
+    for (const size_t pieceBytes : {size_t(1024), size_t(4096), largest}) {
+      Link link(device_, done_, StreamIndex::CacheUp, Uploads::Kernel, data, pieceBytes, 2);
+      if (pieceBytes == largest) link.copyBy(copiers);
+      for (const size_t count : {size_t(0), size_t(1), size_t(7), kMost}) {
+        std::vector<cuda::PageCopy> up, down;
+        for (size_t i = 0; i < count; i++) {
+          up.push_back({home.data() + i * kBytes, room.data() + (count - 1 - i) * kBytes});
+          down.push_back({up.back().to, home.data() + i * kBytes});
+        }
+        link.uploadPages(up.data(), count, kBytes);
+        std::memset(home.data(), 0, count * kBytes);  // it may change
+        link.downloadPages(down.data(), count, kBytes);
+        ASSERT_TRUE(home == before) << count << " pages by pieces of " << pieceBytes;
+      }
+    }
+  });
+}
+
 TEST_F(TwoLinks, NoMoreThanTwoPiecesAreGivenBeforeTheyAreThere) {
   emulator::pause();
   std::atomic<bool> sent{false};
