@@ -1,7 +1,8 @@
 // The link between host memory and a real device: bytes/s each way from memory that is pinned as the weights are and
 // from memory that is not, how long pinning takes, and how long a small copy waits beside the weights' when those go in
 // one piece or in many. Prints JSON.  cudaLink [gibibytes=4] What small copies wait decides whether copies overlap with
-// computing at all: page tables, token ids and what the host attended to go by the same engine as the weights.
+// computing at all: page tables, token ids and what the host attended to go by the same engine as the weights. And how
+// fast pages of the cache come, by the kernel that brings them, beside weights: what it is worth that these give way.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include "../backend/cuda/HostPin.h"
 #include "../kernels/cuda/Devices.h"
 #include "../kernels/cuda/Stream.h"
+#include "../kernels/cuda/copyPages.h"
 #include "../kernels/cuda/copyPinned.h"
 #include "../kernels/cuda/gpu.h"
 #include "../system/Arena.h"
@@ -76,6 +78,26 @@ Waits waitsBeside(const Stream& big, const Stream& small, const std::function<vo
 void print(const char* name, const Waits& waits, bool last = false) {
   std::printf("    {\"beside\": \"%s\", \"medianSeconds\": %.3g, \"mostSeconds\": %.3g, \"copies\": %zu}%s\n", name,
               waits.median, waits.most, waits.count, last ? "" : ",");
+}
+
+// Bytes a second of pages, of 256 KiB, a square's at a time, for as long as `goesOn`.
+double pagesPerSecond(const Stream& stream, const uint8_t* from, uint8_t* to, size_t bytes,
+                      const std::function<bool()>& goesOn) {
+  constexpr size_t kPage = 256 << 10;
+  const size_t count = bytes / kPage;
+  Arena tableMemory(count * sizeof(PageCopy), "tables");
+  auto* table = reinterpret_cast<PageCopy*>(tableMemory.data());
+  for (size_t i = 0; i < count; i++) table[i] = {from + i * kPage, to + i * kPage};
+  HostPin pin;
+  pin = HostPin(tableMemory.data(), count * sizeof(PageCopy));
+  std::vector<double> seconds;
+  do {
+    const auto began = Clock::now();
+    copyPages(stream.get(), table, count, kPage);
+    stream.synchronize();
+    seconds.push_back(secondsSince(began));
+  } while (goesOn());
+  return static_cast<double>(count * kPage) / median(std::move(seconds));
 }
 
 void measure(size_t bytes) {
@@ -146,7 +168,41 @@ void measure(size_t bytes) {
   small.synchronize();
   toDevice(memory.data(), bytes, up.get());
   print("one copy of all, by a kernel", waitsBeside(up, small, byKernel), true);
-  std::printf("  ]\n");
+
+  const size_t pageBytes = std::min(bytes / 4, size_t(64) << 20);
+  OnDevice pages(pageBytes);
+  const auto pagesBeside = [&](const std::function<bool()>& goesOn) {
+    return pagesPerSecond(small, memory.data(), pages.bytes(), pageBytes, goesOn);
+  };
+  size_t rounds = 0;
+  const double pagesAlone = pagesBeside([&] { return ++rounds < 6; });
+  began = Clock::now();
+  toDevice(memory.data(), bytes, up.get());
+  double weightSeconds = 0;
+  const double besideOne = pagesBeside([&] {
+    if (cudaStreamQuery(up.get()) == cudaErrorNotReady) return true;
+    weightSeconds = secondsSince(began);
+    return false;
+  });
+  up.synchronize();
+  // Weights two pieces at a time: pages that come in between are held up by no more than these.
+  Event pieceSent[2];
+  size_t piece = 0;
+  const double besidePieces = pagesBeside([&] {
+    for (int i = 0; i < 16 && piece * (size_t(4) << 20) < bytes; i++, piece++) {
+      if (!pieceSent[piece % 2].hasPassed()) break;
+      const size_t at = piece * (size_t(4) << 20);
+      copyInPieces(device.bytes() + at, memory.data() + at, std::min(size_t(4) << 20, bytes - at), 4 << 20,
+                   cudaMemcpyHostToDevice, up.get());
+      pieceSent[piece % 2].record(up.get());
+    }
+    return piece * (size_t(4) << 20) < bytes && ++rounds < 4000;
+  });
+  up.synchronize();
+  std::printf(
+      "  ],\n  \"pages\": {\"bytes\": %zu, \"bytesPerSecond\": %.4g, \"besideOneCopyBytesPerSecond\": %.4g,\n"
+      "    \"besidePiecesBytesPerSecond\": %.4g, \"weightsBesideBytesPerSecond\": %.4g}\n",
+      pageBytes, pagesAlone, besideOne, besidePieces, static_cast<double>(bytes) / weightSeconds);
 }
 
 }  // namespace

@@ -225,6 +225,12 @@ function link({ link: found }) {
       3,
     ),
     '',
+    ...(found.pages === undefined
+      ? []
+      : [
+          `Pages of the cache, ${(found.pages.bytes / 2 ** 20).toFixed(0)} MiB at a time by a kernel: ${giga(found.pages.bytesPerSecond)} alone, ${giga(found.pages.besideOneCopyBytesPerSecond)} beside weights in one copy (these ${giga(found.pages.weightsBesideBytesPerSecond)} meanwhile), ${giga(found.pages.besidePiecesBytesPerSecond)} beside weights that come two pieces of 4 MiB at a time.`,
+          '',
+        ]),
   ];
 }
 
