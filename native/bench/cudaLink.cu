@@ -2,7 +2,8 @@
 // from memory that is not, how long pinning takes, and how long a small copy waits beside the weights' when those go in
 // one piece or in many. Prints JSON.  cudaLink [gibibytes=4] What small copies wait decides whether copies overlap with
 // computing at all: page tables, token ids and what the host attended to go by the same engine as the weights. And how
-// fast pages of the cache come, by the kernel that brings them, beside weights: what it is worth that these give way.
+// fast pages of the cache come, by the kernel that brings them, beside weights: what it is worth that these give way;
+// and what the processor attends to, of 64 rows of OPT-30B, as halves and as it was copied before.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include "../kernels/cuda/copyPages.h"
 #include "../kernels/cuda/copyPinned.h"
 #include "../kernels/cuda/gpu.h"
+#include "../kernels/cuda/linkHalves.h"
 #include "../system/Arena.h"
 
 namespace {
@@ -98,6 +100,39 @@ double pagesPerSecond(const Stream& stream, const uint8_t* from, uint8_t* to, si
     seconds.push_back(secondsSince(began));
   } while (goesOn());
   return static_cast<double>(count * kPage) / median(std::move(seconds));
+}
+
+double secondsOf(const Stream& stream, const std::function<void()>& give) {
+  std::vector<double> seconds;
+  for (int i = 0; i < 50; i++) {
+    const auto began = Clock::now();
+    give();
+    stream.synchronize();
+    seconds.push_back(secondsSince(began));
+  }
+  return median(std::move(seconds));
+}
+
+// Queries, keys and values down, outputs up; pinned: twice as many bytes at least as halves of three of these take.
+void measureAttention(uint8_t* pinned) {
+  constexpr size_t kRows = 64, kHeads = 56, kHeadDim = 128, kValues = kRows * kHeads * kHeadDim;
+  const Stream stream;
+  OnDevice floats(3 * kValues * sizeof(float)), partials(kRows * kHeads * sizeof(AttentionPartial));
+  auto* there = reinterpret_cast<float*>(floats.bytes());
+  auto* weights = reinterpret_cast<AttentionPartial*>(partials.bytes());
+  auto* halves = reinterpret_cast<uint16_t*>(pinned);
+  check(cudaMemset(there, 0, 3 * kValues * sizeof(float)), "cudaMemset");
+  check(cudaMemset(weights, 0, kRows * kHeads * sizeof(AttentionPartial)), "cudaMemset");
+  const double down = secondsOf(stream, [&] { sendHalves(stream.get(), there, 3 * kValues, halves); });
+  const double up = secondsOf(
+      stream, [&] { receiveOutputs(stream.get(), halves, weights, kRows * kHeads, uint32_t(kHeadDim), there); });
+  const double copied = secondsOf(stream, [&] {
+    check(cudaMemcpyAsync(pinned, there, 3 * kValues * sizeof(float), cudaMemcpyDeviceToHost, stream.get()), "down");
+  });
+  std::printf(
+      ",\n  \"attention\": {\"rows\": %zu, \"values\": %zu, \"downSeconds\": %.3g, \"upSeconds\": %.3g, "
+      "\"floatsDownSeconds\": %.3g}\n",
+      kRows, kHeads * kHeadDim, down, up, copied);
 }
 
 void measure(size_t bytes) {
@@ -201,8 +236,9 @@ void measure(size_t bytes) {
   up.synchronize();
   std::printf(
       "  ],\n  \"pages\": {\"bytes\": %zu, \"bytesPerSecond\": %.4g, \"besideOneCopyBytesPerSecond\": %.4g,\n"
-      "    \"besidePiecesBytesPerSecond\": %.4g, \"weightsBesideBytesPerSecond\": %.4g}\n",
+      "    \"besidePiecesBytesPerSecond\": %.4g, \"weightsBesideBytesPerSecond\": %.4g}",
       pageBytes, pagesAlone, besideOne, besidePieces, static_cast<double>(bytes) / weightSeconds);
+  measureAttention(memory.data());
 }
 
 }  // namespace

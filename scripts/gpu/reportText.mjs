@@ -231,6 +231,12 @@ function link({ link: found }) {
           `Pages of the cache, ${(found.pages.bytes / 2 ** 20).toFixed(0)} MiB at a time by a kernel: ${giga(found.pages.bytesPerSecond)} alone, ${giga(found.pages.besideOneCopyBytesPerSecond)} beside weights in one copy (these ${giga(found.pages.weightsBesideBytesPerSecond)} meanwhile), ${giga(found.pages.besidePiecesBytesPerSecond)} beside weights that come two pieces of 4 MiB at a time.`,
           '',
         ]),
+    ...(found.attention === undefined
+      ? []
+      : [
+          `What the processor attends to, ${found.attention.rows} rows of ${found.attention.values} values: queries, keys and values down in ${number(found.attention.downSeconds * 1e3)} ms as halves by a kernel (${number(found.attention.floatsDownSeconds * 1e3)} ms as floats by the copy engine), outputs up in ${number(found.attention.upSeconds * 1e3)} ms.`,
+          '',
+        ]),
   ];
 }
 
