@@ -29,6 +29,7 @@ import {
   type ScheduleName,
 } from './library.js';
 import { addHiddenStates } from './flags/peerFlags.js';
+import { showIdentifying } from './openModel.js';
 import { describePipeline } from './pipelineReport.js';
 import { describeTensorParallel } from './tensorParallelReport.js';
 import { addChipFlags, planChips, type PlanChipsFlags } from './planChips.js';
@@ -218,7 +219,14 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   const compressWeights = given?.compressWeights ?? (flags.compressWeights === 'auto' ? 'none' : flags.compressWeights);
   const held =
     machine === 'this' && hardware.memory.diskBytes > 0
-      ? await repackedModelBytes(flags.model, { disk, compressWeights, signal: context.signal })
+      ? await withMeter((meter) =>
+          repackedModelBytes(flags.model, {
+            disk,
+            compressWeights,
+            signal: context.signal,
+            onProgress: showIdentifying(meter),
+          }),
+        )
       : 0;
   const { memory } = hardware;
   const request = requestOf(flags, shape, { ...hardware, memory: { ...memory, diskBytes: memory.diskBytes + held } });
@@ -287,18 +295,20 @@ async function measuring<Read>(
   { gpuMemory, disk }: Pick<PlanCommandFlags, 'gpuMemory' | 'disk'>,
   read: (options: ProfileOptions) => Promise<Read>,
 ): Promise<Read> {
-  const meter = new ProgressMeter('auto', process.stderr);
-  try {
-    return await read({
+  return withMeter((meter) =>
+    read({
       gpuMemory,
       disk,
       signal: context.signal,
       onNote: (line) => context.say(line),
       onProgress: ({ done, total, what }) => meter.show('measuring this machine', { done, total, words: what }),
-    });
-  } finally {
-    meter.stop();
-  }
+    }),
+  );
+}
+
+async function withMeter<Result>(work: (meter: ProgressMeter) => Promise<Result>): Promise<Result> {
+  const meter = new ProgressMeter('auto', process.stderr);
+  return work(meter).finally(() => meter.stop());
 }
 
 function requestOf(

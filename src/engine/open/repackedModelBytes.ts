@@ -13,6 +13,8 @@ export interface RepackedModel {
   /** As the engine's option. Default `none`. */
   readonly compressWeights?: WeightCompression | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Gets bytes of files that have to be hashed, which takes a minute for 60 GB. */
+  readonly onProgress?: ((bytes: number, totalBytes: number) => void) | undefined;
 }
 
 /**
@@ -25,7 +27,7 @@ export interface RepackedModel {
  */
 export async function repackedModelBytes(
   model: string,
-  { disk = defaultDiskFolder(), compressWeights = 'none', signal }: RepackedModel = {},
+  { disk = defaultDiskFolder(), compressWeights = 'none', signal, onProgress }: RepackedModel = {},
 ): Promise<number> {
   const names = await readdir(disk).catch((): string[] => []);
   if (names.length === 0) return 0;
@@ -35,5 +37,5 @@ export async function repackedModelBytes(
   const source = { ...read, bindings: compressBindings(read.bindings, compressWeights) };
   // Nobody waits for hashes where there is nothing to be found by them.
   if (!names.some((name) => mayBeStoreOf(name, source))) return 0;
-  return repackedBytes(disk, source, await identifyModel(source.files, { signal }));
+  return repackedBytes(disk, source, await identifyModel(source.files, { signal, onProgress }));
 }

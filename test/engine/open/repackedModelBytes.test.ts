@@ -1,4 +1,4 @@
-import { readdirSync, renameSync, statSync } from 'node:fs';
+import { copyFileSync, readdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
@@ -19,6 +19,13 @@ test('the repacked file of a model counts in the folder that has it, for what it
   expect(await repackedModelBytes(MODEL, { disk, compressWeights: '4bit' })).toBe(0);
   expect(await repackedModelBytes(MODEL, { disk: path('.') })).toBe(0);
   expect(await repackedModelBytes('opt-30b', { disk })).toBe(0);
+  // Of a copy of the model, which has to be hashed, one hears how far that is.
+  const copy = path('copy.gguf');
+  copyFileSync(MODEL, copy);
+  const told: (readonly [number, number])[] = [];
+  const size = await repackedModelBytes(copy, { disk, onProgress: (...bytes) => told.push(bytes) });
+  expect(size).toBe(statSync(join(disk, name)).size);
+  expect(told.at(-1)).toEqual([statSync(MODEL).size, statSync(MODEL).size]);
   // One that is not complete counts; files of other models do not.
   renameSync(join(disk, name), join(disk, `${name}.partial`));
   expect(await repackedModelBytes(MODEL, { disk })).toBe(statSync(join(disk, `${name}.partial`)).size);
