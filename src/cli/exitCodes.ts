@@ -55,7 +55,7 @@ const FLAGS: Readonly<Record<string, string>> = {
 
 /**
  * A message of the library in the words of the command line: `gpuMemory: found …` and an option in backticks become
- * `--gpu-memory`, one with a number `--gpu-memory 1024`; so does `generate.promptTemplate`.
+ * `--gpu-memory`, one with a number `--gpu-memory 1024`; so do `generate.promptTemplate` and `allow.batchSize`.
  */
 export function withFlags(message: string, flags: ReadonlySet<string>): string {
   const replaced = (whole: string, option: string, rest: unknown): string => {
@@ -63,8 +63,8 @@ export function withFlags(message: string, flags: ReadonlySet<string>): string {
     return flags.has(flag) ? `${flag}${typeof rest === 'string' ? rest : ''}` : whole;
   };
   return message
-    .replace(/^(?:(?:generate|classify|score|embed)\.)?([a-z][A-Za-z]*)(?=: )/, replaced)
-    .replace(/`([a-z][A-Za-z]*)(?:: true|:(?= \d+`))?( \d+| [A-Za-z]+=[A-Za-z]+)?`/g, replaced);
+    .replace(/^(?:(?:generate|classify|score|embed|allow)\.)?([a-z][A-Za-z]*)(?=: )/, replaced)
+    .replace(/`(?:allow\.)?([a-z][A-Za-z]*)(?:: true|:(?= \d+`))?( \d+| [A-Za-z]+=[A-Za-z]+)?`/g, replaced);
 }
 
 /** Whoever read our output has closed it: no failure worth a word. */

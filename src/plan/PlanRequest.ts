@@ -93,13 +93,13 @@ export function parseRequest(value: PlanRequest): PlanRequest {
     );
   if (sharedPrefixTokens >= promptTokens)
     throw new UsageError(
-      `sharedPrefixTokens: found ${sharedPrefixTokens}, expected fewer than promptTokens, ${promptTokens}: a row's last token is its own`,
+      `sharedPrefixTokens: found ${sharedPrefixTokens}, expected fewer than \`promptTokens\`, ${promptTokens}: a row's last token is its own`,
     );
   checkContext(workload, shape);
   const { batchSize: rows = 1, tokensPerSquare: square = Infinity } = request.allow ?? {};
   if (rows > square)
     throw new UsageError(
-      `allow.batchSize: found ${rows}, expected at most allow.tokensPerSquare, ${square}: every row has a token in a square`,
+      `allow.batchSize: found ${rows}, expected at most \`allow.tokensPerSquare\`, ${square}: every row has a token in a square`,
     );
   return request;
 }

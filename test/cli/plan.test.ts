@@ -208,6 +208,19 @@ describe('plan', () => {
       1,
       '--max-latency: found 0.001, expected at least',
     ],
+    [
+      [
+        ...['--model', 'opt-30b', '--hardware', 'flexgen-t4', '--prompt-tokens', '512'],
+        ...['--batch-size', '64', '--tokens-per-square', '16'],
+      ],
+      1,
+      '--batch-size: found 64, expected at most --tokens-per-square, 16: every row has a token in a square',
+    ],
+    [
+      ['--model', 'opt-30b', '--hardware', 'flexgen-t4', '--prompt-tokens', '9', '--shared-prefix-tokens', '9'],
+      1,
+      '--shared-prefix-tokens: found 9, expected fewer than --prompt-tokens, 9',
+    ],
     [['--model', 'opt-30b', '--hardware', './none.json', '--prompt-tokens', '1'], 2, 'none.json'],
     [
       ['--model', 'opt-175b', '--hardware', 'lm-offload-a100', '--prompt-tokens', '1'],

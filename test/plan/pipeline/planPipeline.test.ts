@@ -62,7 +62,7 @@ describe('planPipeline', () => {
     const machines = [machine('a'), machine('b')];
     expect(planPipeline(request(machines, { allow: { tokensPerSquare: 16 } })).batchSize).toBeLessThanOrEqual(16);
     expect(() => planPipeline(request(machines, { allow: { tokensPerSquare: 16, batchSize: 32 } }))).toThrow(
-      'allow.batchSize: found 32, expected at most allow.tokensPerSquare, 16: every row has a token in a square',
+      'allow.batchSize: found 32, expected at most `allow.tokensPerSquare`, 16: every row has a token in a square',
     );
   });
 
