@@ -20,7 +20,7 @@ import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
 import { UsageError } from './errors/UsageError.js';
 import { throughStages } from './operators/throughStages.js';
 import { countSweeps } from './plan/model/countSweeps.js';
-import { hostAttends, pagesCome } from './plan/model/queues.js';
+import { hostAttends, pagesGoFirst } from './plan/model/queues.js';
 import { attentionOnGpu, taskSeconds } from './plan/model/taskSeconds.js';
 import { sizesOf } from './plan/model/sizes.js';
 import type { PipelinePlan } from './plan/pipeline/pipelineOfStages.js';
@@ -115,7 +115,7 @@ export async function simulatePipeline(
       computeTier: tier,
       hostAttends: hostAttends(setting, policy),
       gpuAttention: attentionOnGpu(setting, policy),
-      pagesFirst: pagesCome(setting, policy),
+      pagesFirst: pagesGoFirst(setting, policy),
       duration: (task) => (task.to === 'peer' ? (task.bytes * onLink) / link.bytesPerSecond : seconds(task)),
     });
     device.completed$.subscribe((burst) => {

@@ -21,7 +21,7 @@ import { hostShare, tokensPerSquareOf, type Policy } from './plan/Policy.js';
 import { settingOf } from './plan/predict.js';
 import { parseRequest, type PlanRequest } from './plan/PlanRequest.js';
 import { sizesOf, type Sizes } from './plan/model/sizes.js';
-import { hostAttends, pagesCome } from './plan/model/queues.js';
+import { hostAttends, pagesGoFirst } from './plan/model/queues.js';
 import { attentionOnGpu, taskSeconds } from './plan/model/taskSeconds.js';
 import { PAGE_TOKENS } from './plan/reserves.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
@@ -102,7 +102,7 @@ export async function simulatePlan(
     computeTier,
     hostAttends: hostAttends(setting, policy),
     gpuAttention: attentionOnGpu(setting, policy),
-    pagesFirst: pagesCome(setting, policy),
+    pagesFirst: pagesGoFirst(setting, policy),
     duration: taskSeconds(setting, policy),
   });
   // A row's pages are free once its last square is through, when the next sweep has been planned already: room for that

@@ -109,6 +109,23 @@ test.each([
   },
 );
 
+test.each([true, false, 0.5])(
+  'pages go before weights on the disk, too, whoever attends to them (cpuAttention %s)',
+  async (cpuAttention) => {
+    const request = {
+      hardware: builtIn('flexgen-t4-measured'),
+      shape: { ...requireKnownShape('opt-30b'), layers: 4 },
+      workload: { promptTokens: 64, newTokens: 40, rows: 30 * 10 },
+    };
+    const policy = { ...flexgenPolicy(30, 10, [20, 60, 0, 50, 100, 0]), cpuAttention };
+    const { seconds, queueSeconds } = await simulatePlan(request, policy);
+    const predicted = predict({ ...request, costModel: 'spillway' }, policy);
+    expect(seconds / predicted.wallSeconds).toBeGreaterThan(0.97);
+    expect(seconds / predicted.wallSeconds).toBeLessThan(1.05);
+    expect(queueSeconds['disk-read']).toBeGreaterThan(0.5 * seconds);
+  },
+);
+
 test.each([
   ['opt-6.7b', 1],
   ['mixtral-8x7b', 1],

@@ -64,6 +64,8 @@ class Backend {
                                               Activations& activations, int32_t buffer, const Staging& staging,
                                               Launch& launch) = 0;
 
+  // read() reads pages of the cache from the disk, on which layers of weights may be read, too: these have more time.
+  virtual void readPages(const std::function<void()>& read) { read(); }
   // Where pages of the cache come to a device that attends (GpuOptions::cacheBuffers): brings those of a square to the
   // staging's buffer there, and takes back those with new tokens. readDisk fills the staging memory.
   virtual void loadCache(uint32_t, const FetchedPages&, const Staging&, const std::function<void()>& /*readDisk*/,

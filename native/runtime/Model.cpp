@@ -190,7 +190,7 @@ void Model::loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const
   if (!staged && (fetched == nullptr || !fetched->loads)) return;
   StagingBuffers::Use use(staging_, buffer, {batch.serial, layer}, StagingBuffers::Purpose::Load);
   const auto readDisk = [&] {
-    if (staged) cacheSpill_->load(layer, window(layer), batch, use.data(), stopped);
+    if (staged) backend_->readPages([&] { cacheSpill_->load(layer, window(layer), batch, use.data(), stopped); });
   };
   if (fetched != nullptr)
     backend_->loadCache(layer, *fetched, staging(use.data(), buffer), readDisk, launch);

@@ -256,11 +256,14 @@ void CudaBackend::reserveLinks(const GpuBytes& sizes) {
   if (attendsApart()) add(attend_.link, StreamIndex::Attend, Uploads::Kernel, others / (2 * tasks * less), 8);
   add(upLink_, StreamIndex::Up, Uploads::Kernel, others / (4 * less), 2);
   add(downLink_, StreamIndex::Down, Uploads::CopyEngine, others / (4 * less), 2);
+  if (fetches || (parts_.options.spill && parts_.options.spill->pages != 0)) {
+    pagesFirst_.emplace();
+    weightLink_->giveWayTo(*pagesFirst_);
+  }
   if (!fetches) return;
-  fetcher_.reserve(cacheBufferMemory_.data(), [&](std::optional<Link>& link, StreamIndex index) {
+  fetcher_.reserve(cacheBufferMemory_.data(), *pagesFirst_, [&](std::optional<Link>& link, StreamIndex index) {
     add(link, index, index == StreamIndex::CacheUp ? Uploads::Kernel : Uploads::CopyEngine, others / 4, 4);
   });
-  weightLink_->giveWayTo(fetcher_.pagesFirst());
 }
 
 void CudaBackend::reserveConstants() {
@@ -354,6 +357,8 @@ std::unique_ptr<TaskResult> CudaBackend::compute(ComputePart part, uint32_t laye
   link.launch(launch, [&] { result = computePart(pass, part, layer); });
   return result;
 }
+
+void CudaBackend::readPages(const std::function<void()>& read) { pagesFirst_->onDisk(read); }
 
 void CudaBackend::loadCache(uint32_t layer, const FetchedPages& pages, const Staging& staging,
                             const std::function<void()>& readDisk, Launch& launch) {

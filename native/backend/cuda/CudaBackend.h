@@ -40,6 +40,7 @@ class CudaBackend final : public Backend {
                   Launch& launch) override;
   std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations,
                                       int32_t buffer, const Staging& staging, Launch& launch) override;
+  void readPages(const std::function<void()>& read) override;
   void loadCache(uint32_t layer, const FetchedPages& pages, const Staging& staging,
                  const std::function<void()>& readDisk, Launch& launch) override;
   void storeCache(uint32_t layer, const FetchedPages& pages, const Staging& staging, Launch& launch) override;
@@ -105,6 +106,7 @@ class CudaBackend final : public Backend {
   HostPin hostPages_;               // of all of them, once loaded
   Workplace compute_, attend_;      // attend_: where attention is apart
   std::optional<ThreadPool> copiers_;
+  std::optional<PagesFirst> pagesFirst_;  // where pages may come while weights do
   std::optional<Link> weightLink_, upLink_, downLink_;
   PageFetcher fetcher_;
 };

@@ -13,10 +13,11 @@ PageFetcher::PageFetcher(const GpuOptions& options, const CacheMemory& hostPages
       bytes_(options.cacheBuffers * bufferBytes_),
       count_(options.cacheBuffers) {}
 
-void PageFetcher::reserve(uint8_t* buffers, const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink) {
+void PageFetcher::reserve(uint8_t* buffers, PagesFirst& first,
+                          const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink) {
   buffers_ = buffers;
   order_.resize(count_);
-  first_.emplace();
+  first_ = &first;
   makeLink(up_, StreamIndex::CacheUp);
   makeLink(down_, StreamIndex::CacheDown);
 }
@@ -54,7 +55,7 @@ void PageFetcher::load(const FetchedPages& pages, size_t layer, const Staging& s
   if (pages.loads) order_.fill(static_cast<uint32_t>(staging.buffer), link);
   link.launch(launch, [&] {
     first_->onLink(link.stream(), [&] { bring(pages.groups[0], layer, staging, link); });
-    first_->onDisk(readDisk);
+    readDisk();
     first_->onLink(link.stream(), [&] { bringStaged(pages.groups[0], staging, link); });
   });
 }

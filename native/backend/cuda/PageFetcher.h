@@ -23,10 +23,10 @@ class PageFetcher {
 
   // On the device.
   size_t bytes() const { return bytes_; }
-  // buffers: bytes() of device memory. makeLink(link, index) makes each of the two links.
-  void reserve(uint8_t* buffers, const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink);
-  // What else crosses the link upwards gives way to its loads, once reserved.
-  PagesFirst& pagesFirst() { return *first_; }
+  // buffers: bytes() of device memory. first: what crosses the link upwards gives way to loads. makeLink(link, index)
+  // makes each of the two links.
+  void reserve(uint8_t* buffers, PagesFirst& first,
+               const std::function<void(std::optional<Link>&, StreamIndex)>& makeLink);
   void copyBy(ThreadPool& copiers) {
     up_->copyBy(copiers);
     down_->copyBy(copiers);
@@ -66,7 +66,7 @@ class PageFetcher {
   uint8_t* buffers_ = nullptr;
   BufferOrder order_{"cache buffer"};
   uint32_t count_;
-  std::optional<PagesFirst> first_;
+  PagesFirst* first_ = nullptr;
   std::optional<Link> up_, down_;
 };
 

@@ -19,19 +19,19 @@ class PagesFirst {
     const Loading loading(*this, stream);
     load();
   }
-  // read(): reads pages from the disk.
+  // read(): reads pages from the disk. On any thread.
   template <typename Read>
   void onDisk(Read read) {
     struct Reading {
-      std::atomic<bool>& flag;
-      explicit Reading(std::atomic<bool>& flag) : flag(flag) { flag.store(true); }
-      ~Reading() { flag.store(false); }
+      std::atomic<int>& count;
+      explicit Reading(std::atomic<int>& count) : count(count) { count.fetch_add(1); }
+      ~Reading() { count.fetch_sub(1); }
     } reading(reading_);
     read();
   }
 
   // Whether pages are being read from the disk.
-  bool reading() const { return reading_.load(); }
+  bool reading() const { return reading_.load() != 0; }
   // Returns when no pages are on the link. Those whose buffer is not free yet are not, nor are those that are read.
   void await() {
     for (Slot& slot : slots_) {
@@ -80,7 +80,7 @@ class PagesFirst {
   std::condition_variable given_;
   std::array<Slot, 16> slots_;  // two a load, of more loads than queues run ahead
   size_t next_ = 0;
-  std::atomic<bool> reading_{false};
+  std::atomic<int> reading_{0};
 };
 
 }  // namespace spillway

@@ -4,7 +4,7 @@ import type { WorkDone } from './learn.js';
 import { computeKind, readKind, type Corrections, type Phase } from '../../plan/corrections.js';
 import type { PlacementShares } from '../../plan/Placement.js';
 import { matmulKind } from '../../plan/model/matmulKinds.js';
-import { BETWEEN_SQUARES, hostAttends, pagesCome, NOT_OVERLAPPED } from '../../plan/model/queues.js';
+import { BETWEEN_SQUARES, hostAttends, NOT_OVERLAPPED, pagesGoFirst } from '../../plan/model/queues.js';
 import { sizesOf } from '../../plan/model/sizes.js';
 import { taskSeconds } from '../../plan/model/taskSeconds.js';
 import { tokensByPhase, type Batch } from '../grid/Square.js';
@@ -64,7 +64,7 @@ export class TaskTimings {
   private readonly machine: Pick<CpuContention, 'undisturbed'>;
   private readonly onGpu: boolean;
   private readonly hostAttends: boolean;
-  private readonly pagesCome: boolean;
+  private readonly pagesGoFirst: boolean;
   /** Another run shares the queues: what lies between this one's tasks is the other one's. */
   private shared = false;
 
@@ -84,7 +84,7 @@ export class TaskTimings {
     this.secondsOf = taskSeconds(plain, placement);
     this.onGpu = hardware.gpu !== undefined && hardware.memory.gpuBytes > 0;
     this.hostAttends = hostAttends(plain, placement);
-    this.pagesCome = pagesCome(plain, placement);
+    this.pagesGoFirst = pagesGoFirst(plain, placement);
     this.readKind = readKind(sizesOf(plain).layerWeightBytes);
     this.weights = matmulKind(plain.shape, plain.block.compressWeights);
     this.betweenSeconds = BETWEEN_SQUARES * hardware.cpu.taskSeconds;
@@ -156,7 +156,7 @@ export class TaskTimings {
     if (task.queue === 'disk-read' && isPages(task)) return 'disk.readPages';
     if (task.queue === 'disk-write') return isPages(task) ? 'disk.writePages' : 'disk.write';
     // Weights give way to pages of the cache that come, and pages share the link with what goes first, too.
-    if (this.pagesCome) return undefined;
+    if (this.pagesGoFirst) return undefined;
     if (task.queue === 'disk-read') return this.readKind;
     return task.queue === 'host-to-device' ? 'link.up' : task.queue === 'device-to-host' ? 'link.down' : undefined;
   }

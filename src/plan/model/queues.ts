@@ -47,9 +47,10 @@ export function hostAttends({ hardware, block }: BlockSetting, { cache }: Placem
   return hardware.gpu !== undefined && hardware.memory.gpuBytes > 0 && hostShare(block) > 0 && cache.gpu < 1;
 }
 
-/** Whether pages of the cache come to a GPU that are not there: before weights that are on their way. */
-export function pagesCome({ hardware, block }: BlockSetting, { cache }: PlacementShares): boolean {
-  return hardware.gpu !== undefined && hardware.memory.gpuBytes > 0 && hostShare(block) < 1 && cache.gpu < 1;
+/** Whether pages of the cache come to a GPU or are read from the disk beside one: before weights that do. */
+export function pagesGoFirst({ hardware, block }: BlockSetting, { cache }: PlacementShares): boolean {
+  const onGpu = hardware.gpu !== undefined && hardware.memory.gpuBytes > 0;
+  return onGpu && cache.gpu < 1 && (hostShare(block) < 1 || cache.disk > 0);
 }
 
 /**
