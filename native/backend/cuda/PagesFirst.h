@@ -36,9 +36,12 @@ class PagesFirst {
   void await() {
     for (Slot& slot : slots_) {
       std::unique_lock<std::mutex> lock(mutex_);
-      if (!slot.begun.hasPassed()) continue;
+      if (!slot.open || !slot.begun.hasPassed()) continue;
       given_.wait(lock, [&] { return !slot.giving; });
-      if (slot.ended.hasPassed()) continue;
+      if (slot.ended.hasPassed()) {
+        slot.open = false;
+        continue;
+      }
       lock.unlock();
       slot.ended.synchronize();
     }
@@ -49,6 +52,7 @@ class PagesFirst {
   struct Slot {
     cuda::Event begun{cudaEventBlockingSync}, ended{cudaEventBlockingSync};
     bool giving = false;  // not all of it has been given to the stream
+    bool open = false;    // not known to have ended: the device is asked of no others
   };
   class Loading {
    public:
@@ -56,7 +60,7 @@ class PagesFirst {
       std::lock_guard<std::mutex> lock(all_.mutex_);
       slot_ = &all_.slots_[all_.next_++ % all_.slots_.size()];
       slot_->begun.record(stream_);
-      slot_->giving = true;
+      slot_->giving = slot_->open = true;
     }
     ~Loading() {
       {
