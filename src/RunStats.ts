@@ -52,7 +52,7 @@ export interface RunStats {
   readonly memory: Readonly<Record<string, { readonly capacityBytes: number; readonly peakBytes: number }>>;
   /**
    * With a GPU: of the weights in host memory, and of the cache there where the GPU reaches it, what the system did not
-   * let be pinned (a limit of the container, say). It crosses the link by one thread's copies, some eighth as fast.
+   * let be pinned (a limit of the container, say). It crosses the link by copies of up to four threads, more slowly.
    * 0 is well.
    */
   readonly unpinnedBytes?: number;

@@ -126,6 +126,7 @@ export async function simulatePipeline(
         seen.last = Math.max(seen.last, timing.end);
         for (const { queue, from, to } of hopsOf(task)) {
           if (from === 'peer' || to === 'peer') continue;
+          // Of weights that wait for pages on one of their links, on all of them.
           const busy = seen.busy[stage]?.get(queue) ?? new BusyTime();
           seen.busy[stage]?.set(queue, busy);
           busy.add(timing.start, timing.end);

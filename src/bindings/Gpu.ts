@@ -78,7 +78,7 @@ export interface GpuRuntimeBytes {
   readonly activations: number;
   /**
    * Of the weights in host memory, and of the cache there where the device reaches it, what the system did not let be
-   * pinned: it crosses by one thread's copies, some eighth as fast. Known once loaded; 0 for a runtime that was only
+   * pinned: it crosses by copies of up to four threads, more slowly. Known once loaded; 0 for a runtime that was only
    * measured.
    */
   readonly unpinned: number;

@@ -308,7 +308,11 @@ async function measuring<Read>(
 
 async function withMeter<Result>(work: (meter: ProgressMeter) => Promise<Result>): Promise<Result> {
   const meter = new ProgressMeter('auto', process.stderr);
-  return work(meter).finally(() => meter.stop());
+  try {
+    return await work(meter);
+  } finally {
+    meter.stop();
+  }
 }
 
 function requestOf(

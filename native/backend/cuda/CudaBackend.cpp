@@ -258,7 +258,7 @@ void CudaBackend::reserveLinks(const GpuBytes& sizes) {
   add(downLink_, StreamIndex::Down, Uploads::CopyEngine, others / (4 * less), 2);
   if (fetches || (parts_.options.spill && parts_.options.spill->pages != 0)) {
     pagesFirst_.emplace();
-    weightLink_->giveWayTo(*pagesFirst_);
+    weightLink_->giveWayTo(*pagesFirst_, fetches);
   }
   if (!fetches) return;
   fetcher_.reserve(cacheBufferMemory_.data(), *pagesFirst_, [&](std::optional<Link>& link, StreamIndex index) {

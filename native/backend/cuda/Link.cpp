@@ -48,7 +48,7 @@ uint8_t* Link::freePiece(size_t filling) const {
 }
 
 void Link::send(void* to, size_t bytes) {
-  if (pages_ != nullptr) pages_->await();
+  if (pagesCome_) pages_->await();
   if (uploads_ == Uploads::Kernel)
     cuda::copyPinned(stream_.get(), piece(at_), to, bytes);
   else
@@ -61,7 +61,7 @@ void Link::sendPinned(void* to, const uint8_t* from, size_t bytes, const std::at
     cuda::check(cudaMemcpyAsync(static_cast<uint8_t*>(to) + at, from + at, some, cudaMemcpyHostToDevice, stream_.get()),
                 "cudaMemcpyAsync");
   };
-  if (pages_ == nullptr) return give(0, bytes);
+  if (!pagesCome_) return give(0, bytes);
   for (size_t at = 0; at < bytes; at += pieceBytes_) {
     events_[(at_ + events_.size() - 2) % events_.size()]->synchronize();
     if (stopped.load()) throw Error(ErrorCode::Cancelled, "cancelled");
@@ -87,15 +87,17 @@ void Link::copyPages(const cuda::PageCopy* copies, size_t count, size_t pageByte
 // is woken. chunk: how many belong together.
 template <typename Body>
 void Link::inChunks(size_t bytes, size_t chunk, Body body) const {
-  constexpr size_t kAlone = size_t(512) << 10;
+  constexpr size_t kAlone = kCopyChunk;
   const size_t chunks = (bytes + chunk - 1) / chunk;
   const auto each = [&](size_t i, unsigned) { body(i * chunk, std::min(chunk, bytes - i * chunk)); };
   if (copiers_ != nullptr && bytes > kAlone) return copiers_->parallelFor(chunks, each);
   for (size_t i = 0; i < chunks; i++) each(i, 0);
 }
 
-// Pages that a piece has room for, with their table behind them.
-size_t Link::pagesOfPiece(size_t pageBytes) const { return pieceBytes_ / (pageBytes + sizeof(cuda::PageCopy)); }
+// Pages that a piece has room for, with their table behind them; none of those that are copied by several threads each.
+size_t Link::pagesOfPiece(size_t pageBytes) const {
+  return pageBytes > kCopyChunk ? 0 : pieceBytes_ / (pageBytes + sizeof(cuda::PageCopy));
+}
 
 // So many of them, from the device to the piece or from there: its table is in the piece, too.
 void Link::copyThroughPiece(const cuda::PageCopy* copies, size_t count, size_t pageBytes, uint8_t* piece, bool down) {
@@ -109,12 +111,12 @@ void Link::copyThroughPiece(const cuda::PageCopy* copies, size_t count, size_t p
 
 void Link::uploadPages(const cuda::PageCopy* copies, size_t count, size_t pageBytes) {
   const size_t most = pagesOfPiece(pageBytes);
+  if (most == 0) {
+    for (size_t i = 0; i < count; i++) upload(copies[i].to, copies[i].from, pageBytes);
+    return;
+  }
   for (size_t first = 0, some; first < count; first += some) {
-    some = std::min(std::max<size_t>(most, 1), count - first);
-    if (most == 0) {
-      upload(copies[first].to, copies[first].from, pageBytes);
-      continue;
-    }
+    some = std::min(most, count - first);
     uint8_t* piece = nextPiece();
     inChunks(some * pageBytes, pageBytes,
              [&](size_t at, size_t bytes) { std::memcpy(piece + at, copies[first + at / pageBytes].from, bytes); });
@@ -126,8 +128,17 @@ void Link::uploadPages(const cuda::PageCopy* copies, size_t count, size_t pageBy
 void Link::downloadPages(const cuda::PageCopy* copies, size_t count, size_t pageBytes) {
   const size_t most = pagesOfPiece(pageBytes);
   if (most == 0) {
-    for (size_t i = 0; i < count; i++) download(copies[i].to, copies[i].from, pageBytes);
-    return;
+    const size_t parts = (pageBytes + pieceBytes_ - 1) / pieceBytes_;
+    const auto at = [&](size_t i) { return i % parts * pieceBytes_; };
+    const auto sizeOf = [&](size_t i) { return std::min(pieceBytes_, pageBytes - at(i)); };
+    return receive(
+        count * parts,
+        [&](size_t i, uint8_t* piece) {
+          cuda::check(
+              cudaMemcpyAsync(piece, copies[i / parts].from + at(i), sizeOf(i), cudaMemcpyDeviceToHost, stream_.get()),
+              "cudaMemcpyAsync");
+        },
+        [&](size_t i, const uint8_t* piece) { copy(copies[i / parts].to + at(i), piece, sizeOf(i)); });
   }
   const auto some = [&](size_t i) { return std::min(most, count - i * most); };
   receive((count + most - 1) / most,

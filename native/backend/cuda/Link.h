@@ -17,7 +17,7 @@ namespace spillway {
 
 // Who brings pieces to the device: the copy engine, which has the link's whole bandwidth, and where everything waits
 // for what it was given before; or a kernel that reads them, for what others' copies must not hold up.
-// Who waits for the copy engine sleeps, since that may be long.
+// Links of the copy engine carry much: who waits for their pieces sleeps.
 enum class Uploads : uint8_t { CopyEngine, Kernel };
 
 class Link {
@@ -38,9 +38,12 @@ class Link {
   // From memory that is pinned: in one go, or, where pages go first, in pieces of which two of its own are under way at
   // most.
   void sendPinned(void* to, const uint8_t* from, size_t bytes, const std::atomic<bool>& stopped);
-  // Each piece that is sent waits for pages that are on the link, and none is free while pages are read from the disk,
-  // but for one to go on with (nextPiece()).
-  void giveWayTo(PagesFirst& pages) { pages_ = &pages; }
+  // No piece is free while pages are read from the disk, but for one to go on with (nextPiece()). onLink: where pages
+  // come, each piece that is sent waits for those that are on the link.
+  void giveWayTo(PagesFirst& pages, bool onLink) {
+    pages_ = &pages;
+    pagesCome_ = onLink;
+  }
   // Who fills and empties large pieces from now on, of what is not pinned; by default who calls, alone.
   void copyBy(ThreadPool& copiers) { copiers_ = &copiers; }
   // The piece that is sent behind `filling` others, which are being filled; null while it is one of them, on the link,
@@ -55,8 +58,8 @@ class Link {
   // Pages between the device and memory that is pinned, either way: after what the stream has been given so far. See
   // copyPages().
   void copyPages(const cuda::PageCopy* copies, size_t count, size_t pageBytes);
-  // The same with memory that is not, many pages in a piece: from there, which may change when it returns; to there,
-  // where they are when it returns.
+  // The same with memory that is not, small pages many in a piece: from there, which may change when it returns; to
+  // there, where they are when it returns.
   void uploadPages(const cuda::PageCopy* copies, size_t count, size_t pageBytes);
   void downloadPages(const cuda::PageCopy* copies, size_t count, size_t pageBytes);
   // What comes down in so many pieces, as many of them on their way as there are: fill(i, piece) gives the stream what
@@ -127,6 +130,7 @@ class Link {
   size_t pieceBytes_;
   size_t at_ = 0;
   PagesFirst* pages_ = nullptr;
+  bool pagesCome_ = false;
   ThreadPool* copiers_ = nullptr;
   std::vector<std::unique_ptr<cuda::Event>> events_;  // a piece's last copy has ended
   cuda::Stream stream_;                               // ends first: copies use what is above

@@ -2,10 +2,12 @@
 // the next layer's weights have until this layer's end. Weights come in pieces, and before each of them pages have
 // their turn. As pages are never more than two buffers ahead, weights have all the time that these leave.
 #pragma once
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "../../kernels/cuda/Stream.h"
 
@@ -13,11 +15,11 @@ namespace spillway {
 
 class PagesFirst {
  public:
-  // load(): gives the stream what brings pages, and may wait for some of it.
-  template <typename Load>
-  void onLink(cudaStream_t stream, Load load) {
+  // give(): gives the stream what brings pages, and may wait for some of it.
+  template <typename Give>
+  void onLink(cudaStream_t stream, Give give) {
     const Loading loading(*this, stream);
-    load();
+    give();
   }
   // read(): reads pages from the disk. On any thread.
   template <typename Read>
@@ -34,41 +36,45 @@ class PagesFirst {
   bool reading() const { return reading_.load() != 0; }
   // Returns when no pages are on the link. Those whose buffer is not free yet are not, nor are those that are read.
   void await() {
-    for (Slot& slot : slots_) {
-      std::unique_lock<std::mutex> lock(mutex_);
-      if (!slot.open || !slot.begun.hasPassed()) continue;
-      given_.wait(lock, [&] { return !slot.giving; });
-      if (slot.ended.hasPassed()) {
-        slot.open = false;
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (size_t i = 0; i < open_.size();) {
+      const std::shared_ptr<Load> load = open_[i];
+      if (!load->begun.hasPassed()) {
+        i++;
         continue;
       }
-      lock.unlock();
-      slot.ended.synchronize();
+      given_.wait(lock, [&] { return !load->giving; });
+      if (!load->ended.hasPassed()) {
+        lock.unlock();
+        load->ended.synchronize();
+        lock.lock();
+      }
+      open_.erase(std::remove(open_.begin(), open_.end(), load), open_.end());
+      i = 0;  // others may have come and gone
     }
   }
 
  private:
-  // What the stream does between both events is the load. Whoever waits sleeps: the processor has other things to do.
-  struct Slot {
+  // What the stream does between both events. Whoever waits sleeps: the processor has other things to do.
+  struct Load {
     cuda::Event begun{cudaEventBlockingSync}, ended{cudaEventBlockingSync};
-    bool giving = false;  // not all of it has been given to the stream
-    bool open = false;    // not known to have ended: the device is asked of no others
+    bool giving = true;  // not all of it has been given to the stream
   };
   class Loading {
    public:
-    Loading(PagesFirst& all, cudaStream_t stream) : all_(all), stream_(stream) {
+    Loading(PagesFirst& all, cudaStream_t stream) : all_(all), stream_(stream), load_(std::make_shared<Load>()) {
       std::lock_guard<std::mutex> lock(all_.mutex_);
-      slot_ = &all_.slots_[all_.next_++ % all_.slots_.size()];
-      slot_->begun.record(stream_);
-      slot_->giving = slot_->open = true;
+      all_.forgetEnded();
+      load_->begun.record(stream_);
+      all_.open_.push_back(load_);
     }
     ~Loading() {
       {
         std::lock_guard<std::mutex> lock(all_.mutex_);
         try {
-          slot_->ended.record(stream_);
+          load_->ended.record(stream_);
         } catch (const Error&) {}  // the device has failed, which its task tells
-        slot_->giving = false;
+        load_->giving = false;
       }
       all_.given_.notify_all();
     }
@@ -77,13 +83,17 @@ class PagesFirst {
    private:
     PagesFirst& all_;
     cudaStream_t stream_;
-    Slot* slot_;
+    std::shared_ptr<Load> load_;
   };
+  // Where no weights wait nobody else does.
+  void forgetEnded() {
+    const auto hasEnded = [](const std::shared_ptr<Load>& load) { return !load->giving && load->ended.hasPassed(); };
+    open_.erase(std::remove_if(open_.begin(), open_.end(), hasEnded), open_.end());
+  }
 
   std::mutex mutex_;
   std::condition_variable given_;
-  std::array<Slot, 16> slots_;  // two a load, of more loads than queues run ahead
-  size_t next_ = 0;
+  std::vector<std::shared_ptr<Load>> open_;  // not known to have ended
   std::atomic<int> reading_{0};
 };
 

@@ -4,7 +4,7 @@ import type { WorkDone } from './learn.js';
 import { computeKind, readKind, type Corrections, type Phase } from '../../plan/corrections.js';
 import type { PlacementShares } from '../../plan/Placement.js';
 import { matmulKind } from '../../plan/model/matmulKinds.js';
-import { BETWEEN_SQUARES, hostAttends, NOT_OVERLAPPED, pagesGoFirst } from '../../plan/model/queues.js';
+import { BETWEEN_SQUARES, hostAttends, NOT_OVERLAPPED, pagesCome, pagesGoFirst } from '../../plan/model/queues.js';
 import { sizesOf } from '../../plan/model/sizes.js';
 import { taskSeconds } from '../../plan/model/taskSeconds.js';
 import { tokensByPhase, type Batch } from '../grid/Square.js';
@@ -44,10 +44,10 @@ interface BatchWork {
  *
  * With a GPU `compute` is what the GPU computes, and the link is learned of too. Four things are left out there.
  * Attention where the processor attends, too, tells of neither alone. Nor does attention in whose middle pages come,
- * for a buffer does not hold those of all rows. Where pages come, neither the link nor the disk's reading of weights,
- * which give way to them, tells how fast it is. And where disk and link are one task, what took the time is known only
- * if the profile has one of them take twice as long as the other. How queues wait for each other is nothing that the
- * model corrects with a GPU.
+ * for a buffer does not hold those of all rows. Weights give way to pages: where these come the link does not tell how
+ * fast it is, nor, where they are read, does the disk's reading of weights. And where disk and link are one task, what
+ * took the time is known only if the profile has one of them take twice as long as the other. How queues wait for each
+ * other is nothing that the model corrects with a GPU.
  */
 export class TaskTimings {
   private readonly done = new Map<string, { seconds: number; profileSeconds: number }>();
@@ -64,6 +64,7 @@ export class TaskTimings {
   private readonly machine: Pick<CpuContention, 'undisturbed'>;
   private readonly onGpu: boolean;
   private readonly hostAttends: boolean;
+  private readonly pagesCome: boolean;
   private readonly pagesGoFirst: boolean;
   /** Another run shares the queues: what lies between this one's tasks is the other one's. */
   private shared = false;
@@ -84,6 +85,7 @@ export class TaskTimings {
     this.secondsOf = taskSeconds(plain, placement);
     this.onGpu = hardware.gpu !== undefined && hardware.memory.gpuBytes > 0;
     this.hostAttends = hostAttends(plain, placement);
+    this.pagesCome = pagesCome(plain, placement);
     this.pagesGoFirst = pagesGoFirst(plain, placement);
     this.readKind = readKind(sizesOf(plain).layerWeightBytes);
     this.weights = matmulKind(plain.shape, plain.block.compressWeights);
@@ -155,9 +157,9 @@ export class TaskTimings {
   private kindOf(task: Task): string | undefined {
     if (task.queue === 'disk-read' && isPages(task)) return 'disk.readPages';
     if (task.queue === 'disk-write') return isPages(task) ? 'disk.writePages' : 'disk.write';
-    // Weights give way to pages of the cache that come, and pages share the link with what goes first, too.
-    if (this.pagesGoFirst) return undefined;
-    if (task.queue === 'disk-read') return this.readKind;
+    if (task.queue === 'disk-read') return this.pagesGoFirst ? undefined : this.readKind;
+    // Weights give way to pages, which share the link with what does not.
+    if (this.pagesCome) return undefined;
     return task.queue === 'host-to-device' ? 'link.up' : task.queue === 'device-to-host' ? 'link.down' : undefined;
   }
 

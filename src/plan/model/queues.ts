@@ -47,10 +47,14 @@ export function hostAttends({ hardware, block }: BlockSetting, { cache }: Placem
   return hardware.gpu !== undefined && hardware.memory.gpuBytes > 0 && hostShare(block) > 0 && cache.gpu < 1;
 }
 
-/** Whether pages of the cache come to a GPU or are read from the disk beside one: before weights that do. */
-export function pagesGoFirst({ hardware, block }: BlockSetting, { cache }: PlacementShares): boolean {
-  const onGpu = hardware.gpu !== undefined && hardware.memory.gpuBytes > 0;
-  return onGpu && cache.gpu < 1 && (hostShare(block) < 1 || cache.disk > 0);
+/** Whether pages of the cache that are not there come to a GPU. */
+export function pagesCome({ hardware, block }: BlockSetting, { cache }: PlacementShares): boolean {
+  return hardware.gpu !== undefined && hardware.memory.gpuBytes > 0 && hostShare(block) < 1 && cache.gpu < 1;
+}
+
+/** Whether pages come to a GPU, or are read from the disk beside one: before weights that do. */
+export function pagesGoFirst(setting: BlockSetting, placement: PlacementShares): boolean {
+  return pagesCome(setting, placement) || (hostAttends(setting, placement) && placement.cache.disk > 0);
 }
 
 /**

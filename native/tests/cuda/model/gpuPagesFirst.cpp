@@ -50,7 +50,7 @@ class TwoLinks : public testing::Test {
     emulator::setSeed(0);
     weights_.emplace(device_, done_, StreamIndex::Weights, Uploads::CopyEngine, take(4), kPiece, 4);
     pages_.emplace(device_, done_, StreamIndex::CacheUp, Uploads::Kernel, take(4), kPiece, 4);
-    weights_->giveWayTo(first_);
+    weights_->giveWayTo(first_, true);
     from_ = take(kPieces);
     for (size_t i = 0; i < kPieces * kPiece; i++) from_[i] = static_cast<uint8_t>(i % 251);
     room_ = device_.take(2 * kPieces * kPiece, "the test");
@@ -65,6 +65,35 @@ class TwoLinks : public testing::Test {
   }
   bool pagesAreThere() const { return std::memcmp(pagesThere(), from_, kPiece) == 0; }
   bool weightsAreThere() const { return std::memcmp(weightsThere(), from_, kPieces * kPiece) == 0; }
+
+  // Pages up and down, by links whose pieces have room for none, few and many.
+  void checkPages(size_t pageBytes, size_t most) {
+    std::vector<uint8_t> home(most * pageBytes);
+    for (size_t i = 0; i < home.size(); i++) home[i] = static_cast<uint8_t>(i * i % 253);
+    const std::vector<uint8_t> before = home;
+    const Device::Piece room = device_.take(most * pageBytes, "the test");
+    ThreadPool copiers(3);
+    const size_t largest = (size_t(1) << 20) / 4096 * 4096;
+    cuda::MemoryPool pinned(cuda::MemoryKind::Pinned, 2 * largest);
+    uint8_t* data = pinned.take(2 * largest, nullptr, "the test").data;
+    cuda::underEverySeed([&] {
+      for (const size_t pieceBytes : {size_t(1024), size_t(4096), largest}) {
+        Link link(device_, done_, StreamIndex::CacheUp, Uploads::Kernel, data, pieceBytes, 2);
+        if (pieceBytes == largest) link.copyBy(copiers);
+        for (const size_t count : {size_t(0), size_t(1), size_t(7), most}) {
+          std::vector<cuda::PageCopy> up, down;
+          for (size_t i = 0; i < count; i++) {
+            up.push_back({home.data() + i * pageBytes, room.data() + (count - 1 - i) * pageBytes});
+            down.push_back({up.back().to, home.data() + i * pageBytes});
+          }
+          link.uploadPages(up.data(), count, pageBytes);
+          std::memset(home.data(), 0, count * pageBytes);  // it may change
+          link.downloadPages(down.data(), count, pageBytes);
+          ASSERT_TRUE(home == before) << count << " pages by pieces of " << pieceBytes;
+        }
+      }
+    });
+  }
 
   Device device_;
   cuda::MemoryPool pinned_;
@@ -110,34 +139,10 @@ TEST_F(TwoLinks, PagesOfWhichSomeAreStillToBeGivenGoFirst) {
   EXPECT_TRUE(pagesAreThere());
 }
 
-TEST_F(TwoLinks, PagesThatAreNotPinnedCrossManyAtATimeByThreadsOrByOne) {
-  constexpr size_t kBytes = 32 * 40, kMost = 200;
-  std::vector<uint8_t> home(kMost * kBytes);
-  for (size_t i = 0; i < home.size(); i++) home[i] = static_cast<uint8_t>(i * i % 253);
-  const std::vector<uint8_t> before = home;
-  const Device::Piece room = device_.take(kMost * kBytes, "the test");
-  ThreadPool copiers(3);
-  const size_t largest = (size_t(1) << 20) / 4096 * 4096;
-  cuda::MemoryPool pinned(cuda::MemoryKind::Pinned, 2 * largest);
-  uint8_t* data = pinned.take(2 * largest, nullptr, "the test").data;
-  cuda::underEverySeed([&] {
-    for (const size_t pieceBytes : {size_t(1024), size_t(4096), largest}) {
-      Link link(device_, done_, StreamIndex::CacheUp, Uploads::Kernel, data, pieceBytes, 2);
-      if (pieceBytes == largest) link.copyBy(copiers);
-      for (const size_t count : {size_t(0), size_t(1), size_t(7), kMost}) {
-        std::vector<cuda::PageCopy> up, down;
-        for (size_t i = 0; i < count; i++) {
-          up.push_back({home.data() + i * kBytes, room.data() + (count - 1 - i) * kBytes});
-          down.push_back({up.back().to, home.data() + i * kBytes});
-        }
-        link.uploadPages(up.data(), count, kBytes);
-        std::memset(home.data(), 0, count * kBytes);  // it may change
-        link.downloadPages(down.data(), count, kBytes);
-        ASSERT_TRUE(home == before) << count << " pages by pieces of " << pieceBytes;
-      }
-    }
-  });
-}
+TEST_F(TwoLinks, PagesThatAreNotPinnedCrossManyAtATimeByThreadsOrByOne) { checkPages(32 * 40, 200); }
+
+// Large ones are in pieces of their own, or in several.
+TEST_F(TwoLinks, LargePagesThatAreNotPinnedCrossByThemselves) { checkPages(size_t(300) << 10, 7); }
 
 TEST_F(TwoLinks, NoMoreThanTwoPiecesAreGivenBeforeTheyAreThere) {
   emulator::pause();
