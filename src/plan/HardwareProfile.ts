@@ -270,6 +270,11 @@ export function parseHardware(value: unknown, file: string): HardwareProfile {
   return parsedFile(profileSchema, value, file);
 }
 
+/** Whether it is a machine that computes on a GPU, and says how fast. */
+export function hasGpu({ gpu, memory }: Pick<HardwareProfile, 'gpu' | 'memory'>): boolean {
+  return gpu !== undefined && memory.gpuBytes > 0;
+}
+
 /** What tells one machine from another. */
 export interface MachineIdentity {
   readonly processorName: string;

@@ -87,10 +87,9 @@ void Link::copyPages(const cuda::PageCopy* copies, size_t count, size_t pageByte
 // is woken. chunk: how many belong together.
 template <typename Body>
 void Link::inChunks(size_t bytes, size_t chunk, Body body) const {
-  constexpr size_t kAlone = kCopyChunk;
   const size_t chunks = (bytes + chunk - 1) / chunk;
   const auto each = [&](size_t i, unsigned) { body(i * chunk, std::min(chunk, bytes - i * chunk)); };
-  if (copiers_ != nullptr && bytes > kAlone) return copiers_->parallelFor(chunks, each);
+  if (copiers_ != nullptr && bytes > kCopyChunk) return copiers_->parallelFor(chunks, each);
   for (size_t i = 0; i < chunks; i++) each(i, 0);
 }
 
@@ -125,21 +124,24 @@ void Link::uploadPages(const cuda::PageCopy* copies, size_t count, size_t pageBy
   }
 }
 
+// Each by itself, in as many pieces as it takes.
+void Link::downloadWhole(const cuda::PageCopy* copies, size_t count, size_t bytes) {
+  const size_t parts = (bytes + pieceBytes_ - 1) / pieceBytes_;
+  const auto at = [&](size_t i) { return i % parts * pieceBytes_; };
+  const auto sizeOf = [&](size_t i) { return std::min(pieceBytes_, bytes - at(i)); };
+  receive(
+      count * parts,
+      [&](size_t i, uint8_t* piece) {
+        cuda::check(
+            cudaMemcpyAsync(piece, copies[i / parts].from + at(i), sizeOf(i), cudaMemcpyDeviceToHost, stream_.get()),
+            "cudaMemcpyAsync");
+      },
+      [&](size_t i, const uint8_t* piece) { copy(copies[i / parts].to + at(i), piece, sizeOf(i)); });
+}
+
 void Link::downloadPages(const cuda::PageCopy* copies, size_t count, size_t pageBytes) {
   const size_t most = pagesOfPiece(pageBytes);
-  if (most == 0) {
-    const size_t parts = (pageBytes + pieceBytes_ - 1) / pieceBytes_;
-    const auto at = [&](size_t i) { return i % parts * pieceBytes_; };
-    const auto sizeOf = [&](size_t i) { return std::min(pieceBytes_, pageBytes - at(i)); };
-    return receive(
-        count * parts,
-        [&](size_t i, uint8_t* piece) {
-          cuda::check(
-              cudaMemcpyAsync(piece, copies[i / parts].from + at(i), sizeOf(i), cudaMemcpyDeviceToHost, stream_.get()),
-              "cudaMemcpyAsync");
-        },
-        [&](size_t i, const uint8_t* piece) { copy(copies[i / parts].to + at(i), piece, sizeOf(i)); });
-  }
+  if (most == 0) return downloadWhole(copies, count, pageBytes);
   const auto some = [&](size_t i) { return std::min(most, count - i * most); };
   receive((count + most - 1) / most,
           [&](size_t i, uint8_t*) { copyThroughPiece(copies + i * most, some(i), pageBytes, nextPiece(), true); },
@@ -165,14 +167,8 @@ void Link::upload(void* to, const void* from, size_t bytes) {
 }
 
 void Link::download(void* to, const void* from, size_t bytes) {
-  const auto sizeOf = [&](size_t i) { return std::min(pieceBytes_, bytes - i * pieceBytes_); };
-  receive((bytes + pieceBytes_ - 1) / pieceBytes_,
-          [&](size_t i, uint8_t* piece) {
-            cuda::check(cudaMemcpyAsync(piece, static_cast<const uint8_t*>(from) + i * pieceBytes_, sizeOf(i),
-                                        cudaMemcpyDeviceToHost, stream_.get()),
-                        "cudaMemcpyAsync");
-          },
-          [&](size_t i, const uint8_t* piece) { copy(static_cast<uint8_t*>(to) + i * pieceBytes_, piece, sizeOf(i)); });
+  const cuda::PageCopy all{static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to)};
+  downloadWhole(&all, 1, bytes);
 }
 
 }  // namespace spillway

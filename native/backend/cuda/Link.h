@@ -117,6 +117,7 @@ class Link {
   template <typename Body>
   void inChunks(size_t bytes, size_t chunk, Body body) const;
   void copy(void* to, const void* from, size_t bytes) const;
+  void downloadWhole(const cuda::PageCopy* copies, size_t count, size_t bytes);
   size_t pagesOfPiece(size_t pageBytes) const;
   void copyThroughPiece(const cuda::PageCopy* copies, size_t count, size_t pageBytes, uint8_t* piece, bool down);
   uint8_t* piece(size_t index) const { return pinned_ + index * pieceBytes_; }

@@ -2,6 +2,7 @@ import { hopsOf, kindOf, type Task, type TaskEvent } from '../grid/Task.js';
 import type { BlockSetting } from '../../plan/CostModel.js';
 import type { WorkDone } from './learn.js';
 import { computeKind, readKind, type Corrections, type Phase } from '../../plan/corrections.js';
+import { hasGpu } from '../../plan/HardwareProfile.js';
 import type { PlacementShares } from '../../plan/Placement.js';
 import { matmulKind } from '../../plan/model/matmulKinds.js';
 import { BETWEEN_SQUARES, hostAttends, NOT_OVERLAPPED, pagesCome, pagesGoFirst } from '../../plan/model/queues.js';
@@ -83,7 +84,7 @@ export class TaskTimings {
     const plain = { ...setting, hardware };
     this.machine = machine ?? new CpuContention(setting.block.threads ?? hardware.cpu.threads);
     this.secondsOf = taskSeconds(plain, placement);
-    this.onGpu = hardware.gpu !== undefined && hardware.memory.gpuBytes > 0;
+    this.onGpu = hasGpu(hardware);
     this.hostAttends = hostAttends(plain, placement);
     this.pagesCome = pagesCome(plain, placement);
     this.pagesGoFirst = pagesGoFirst(plain, placement);

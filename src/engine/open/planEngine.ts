@@ -14,7 +14,7 @@ import { recommendCompression } from '../../plan/document/advise.js';
 import { atSpeed, type MachineSpeed } from '../../plan/atSpeed.js';
 import { chooseBlock } from '../../plan/search/chooseBlock.js';
 import { choosePolicy, type Choice, type RankedPlan } from '../../plan/search/choosePolicy.js';
-import { type HardwareProfile, type MatmulWeights, checkSameMachine } from '../../plan/HardwareProfile.js';
+import { type HardwareProfile, type MatmulWeights, checkSameMachine, hasGpu } from '../../plan/HardwareProfile.js';
 import { shapeOfModel, type ModelShape } from '../../plan/ModelShape.js';
 import type { PlacementShares } from '../../plan/Placement.js';
 import type { Allowed, PlanRequest } from '../../plan/PlanRequest.js';
@@ -284,11 +284,6 @@ function originOf(chosen: 'auto' | 'default' | Policy): EnginePlan['origin'] {
 /** Whether nothing is multiplied by a library of others. */
 function ownProducts(gpu: GpuSettings | undefined): boolean {
   return gpu === undefined || gpu.products === 'own';
-}
-
-/** Whether a profile says how fast a GPU is. */
-function hasGpu(hardware: HardwareProfile): boolean {
-  return hardware.gpu !== undefined && hardware.memory.gpuBytes > 0;
 }
 
 /** Undefined where by the model nothing fits: whoever opens the engine finds out exactly, and says what would. */

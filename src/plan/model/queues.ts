@@ -1,5 +1,6 @@
 import { sum, times, type Affine } from '../Affine.js';
 import type { BlockSetting } from '../CostModel.js';
+import { hasGpu } from '../HardwareProfile.js';
 import type { PlacementShares } from '../Placement.js';
 import { hostShare } from '../Policy.js';
 import { type Corrections, computeFactor } from '../corrections.js';
@@ -44,12 +45,12 @@ export function computeSettings({ hardware, shape, block }: BlockSetting): {
 
 /** Whether the processor attends to some of the cache beside a GPU: on a queue of its own. */
 export function hostAttends({ hardware, block }: BlockSetting, { cache }: PlacementShares): boolean {
-  return hardware.gpu !== undefined && hardware.memory.gpuBytes > 0 && hostShare(block) > 0 && cache.gpu < 1;
+  return hasGpu(hardware) && hostShare(block) > 0 && cache.gpu < 1;
 }
 
 /** Whether pages of the cache that are not there come to a GPU. */
 export function pagesCome({ hardware, block }: BlockSetting, { cache }: PlacementShares): boolean {
-  return hardware.gpu !== undefined && hardware.memory.gpuBytes > 0 && hostShare(block) < 1 && cache.gpu < 1;
+  return hasGpu(hardware) && hostShare(block) < 1 && cache.gpu < 1;
 }
 
 /** Whether pages come to a GPU, or are read from the disk beside one: before weights that do. */

@@ -73,7 +73,7 @@ class TwoLinks : public testing::Test {
     const std::vector<uint8_t> before = home;
     const Device::Piece room = device_.take(most * pageBytes, "the test");
     ThreadPool copiers(3);
-    const size_t largest = (size_t(1) << 20) / 4096 * 4096;
+    const size_t largest = size_t(1) << 20;
     cuda::MemoryPool pinned(cuda::MemoryKind::Pinned, 2 * largest);
     uint8_t* data = pinned.take(2 * largest, nullptr, "the test").data;
     cuda::underEverySeed([&] {
