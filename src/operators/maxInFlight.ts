@@ -108,8 +108,8 @@ export function maxInFlight(run: StageContext, limit: InFlightLimit): Stage {
       subscriber.add(
         squares$.subscribe({
           next: (square) => {
-            const { all, barrier } = square.events;
-            if (all.length + barrier.length > 0) {
+            const { all, series } = square.events;
+            if (all.length > 0 || series) {
               subscriber.error(
                 new UsageError(
                   'maxInFlight: found it behind a stage that issues tasks, or within serialize, expected it in front of them',

@@ -1,31 +1,31 @@
 import { defer } from 'rxjs';
-import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
-import type { TaskEvent } from '../engine/grid/Task.js';
+import type { IssuedSquare, Series } from '../engine/execution/IssuedSquare.js';
 import { overlap } from './overlap.js';
 import { stage, type Stage } from './stageInternals.js';
 
 /**
- * Stages whose tasks wait for one another: each stage for the one before it, and the first for all of the previous
- * square. Nothing overlaps; for ablations.
+ * Stages of which no two tasks run at once: each task waits for the one that was issued before it, whichever stage or
+ * square that was for, and the first of a square for all of the previous square. Compositions among the stages, an
+ * `overlap` too, are in series like everything else there. For ablations.
  */
 export function serialize(...stages: readonly Stage[]): Stage {
   return (squares$) => defer(() => inSeries(stages)(squares$));
 }
 
 function inSeries(stages: readonly Stage[]): Stage {
+  const series: Series = { before: [] };
   let previous: IssuedSquare | undefined;
-  // Within another `serialize`, its barrier holds inside, and again behind.
-  const outer = new WeakMap<IssuedSquare, readonly TaskEvent[]>();
-  const waitForPrevious = stage(() => (square) => {
-    outer.set(square, square.events.barrier);
-    square.events.barrier = [...square.events.barrier, ...(previous?.events.all ?? [])];
+  const begin = stage(() => (square) => {
+    // Within another `serialize` everything is in series already.
+    if (square.events.series) return;
+    // Other stages may have issued something for the previous square since. What has completed nobody has to wait for.
+    const before = new Set([...series.before, ...(previous?.events.all ?? [])]);
+    series.before = [...before].filter(({ timing }) => timing === undefined);
+    square.events.series = series;
     previous = square;
   });
-  const waitForStage = stage(() => ({ events }) => {
-    events.barrier = events.all.slice();
+  const end = stage(() => ({ events }) => {
+    if (events.series === series) events.series = undefined;
   });
-  const open = stage(() => (square) => {
-    square.events.barrier = outer.get(square) ?? [];
-  });
-  return overlap(waitForPrevious, ...stages.flatMap((each) => [each, waitForStage]), open);
+  return overlap(begin, ...stages, end);
 }

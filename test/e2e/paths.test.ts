@@ -6,10 +6,12 @@ import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { Engine, type Row, type RunStats, type TraceEvent } from '../../src/index.js';
 import { closedForm } from '../../src/api/plan.js';
+import { serialPipeline } from '../../src/api/operators.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { recordsOfTrace, validatePath } from '../../src/api/testing.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { randomPipeline } from '../support/randomPipeline.js';
+import { ranOf, tasksAtOnce } from '../support/tasksAtOnce.js';
 
 const MODEL = fileURLToPath(new URL('../fixtures/models/llama-Q4_1.gguf', import.meta.url));
 let disk: string;
@@ -134,5 +136,26 @@ describe('on the native device', () => {
       const perPass = [...once.values()].reduce((sum, bytes) => sum + bytes, 0);
       expect(stats.bytes.weights['disk→cpu']).toBe(closedForm(name, shape).passes * perPass);
     }
+  });
+
+  test.each([
+    ['weights in memory', { weights: { cpu: 1, disk: 0 } }],
+    ['weights on disk', { weights: { cpu: 0, disk: 1 } }],
+    ['a part of the cache on disk', { weights: { cpu: 0.5, disk: 0.5 }, cache: { cpu: 0.5, disk: 0.5 } }],
+    ['activations on disk', { activations: { cpu: 0, disk: 1 } }],
+  ])('with overlap off never two tasks run at once: %s', async (_, placement) => {
+    const rows = Array.from({ length: 9 }, (__, id) => ({
+      id,
+      tokens: Array.from({ length: 3 + 5 * id }, (___, at) => (id * 31 + at * 17 + 3) % 250),
+      maxNewTokens: 5,
+    }));
+    const { trace } = await traced(
+      rows,
+      { batchSize: 2, batches: 2, tokensPerSquare: 12, rowTokens: 64, ...placement },
+      { schedule: zigZagBlock(), pipeline: serialPipeline },
+    );
+    const tasks = ranOf(trace);
+    expect(tasks.length).toBeGreaterThan(50);
+    expect(tasksAtOnce(tasks)).toEqual([]);
   });
 });

@@ -5,11 +5,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Engine, type RunStats, type TraceEvent } from '../../src/index.js';
+import { serialPipeline } from '../../src/api/operators.js';
 import { recordsOfTrace, validatePath } from '../../src/api/testing.js';
 import type { MoveName } from '../../src/engine/grid/Task.js';
 import type { PathMove } from '../../src/engine/schedules/PathRecord.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { randomPipeline } from '../support/randomPipeline.js';
+import { ranOf, tasksAtOnce } from '../support/tasksAtOnce.js';
 import { model } from '../e2e/support.js';
 
 let disk: string;
@@ -128,4 +130,32 @@ test('the path of any rows, schedule, composition and placement is valid, no tie
     }),
     { numRuns: 12 },
   );
+});
+
+test.each([
+  ['weights on the GPU', {}],
+  ['weights in memory and on disk', { weights: { gpu: 0.3, cpu: 0.3, disk: 0.4 } }],
+  ['a cache that the processor attends to', { cache: { gpu: 0.5, cpu: 0.5, disk: 0 } }],
+  ['activations in memory and on disk', { activations: { gpu: 0, cpu: 0.5, disk: 0.5 } }],
+])('with overlap off never two tasks run at once: %s', async (_, placement) => {
+  const trace: TraceEvent[] = [];
+  await using engine = await Engine.open({
+    model: model('llama-Q4_1.gguf'),
+    gpuMemory: '16MiB',
+    disk,
+    batchSize: 2,
+    batches: 2,
+    tokensPerSquare: 12,
+    ...placement,
+  });
+  const rows = Array.from({ length: 5 }, (__, id) => ({
+    id,
+    tokens: Array.from({ length: 3 + 5 * id }, (___, at) => (id * 31 + at * 17 + 3) % 250),
+    maxNewTokens: 4,
+  }));
+  for await (const row of engine.generate(rows, { pipeline: serialPipeline, onTrace: (event) => trace.push(event) }))
+    expect(row.error).toBeUndefined();
+  const tasks = ranOf(trace);
+  expect(tasks.length).toBeGreaterThan(50);
+  expect(tasksAtOnce(tasks)).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { EMPTY, NEVER, Observable, of, Subject, throwError } from 'rxjs';
 import { SimulatedDevice, type SimulationOptions } from '../../src/engine/execution/SimulatedDevice.js';
-import { issuedSquare, type IssuedSquare } from '../../src/engine/execution/IssuedSquare.js';
+import { issuedSquare, issueFor, type IssuedSquare } from '../../src/engine/execution/IssuedSquare.js';
 import { LastStores } from '../../src/engine/execution/StageContext.js';
 import type { StageContext } from '../../src/engine/execution/Run.js';
 import type { TaskEvent } from '../../src/engine/grid/Task.js';
@@ -47,12 +47,13 @@ export function stageBench(placement: Placement, simulation: SimulationOptions =
       layers,
     ),
     issue: (square, task, after) => {
-      const { batch, layer, events } = square;
-      const waitsFor = [...after, ...events.barrier];
-      const event = device.submit({ bytes: 0, ...task, run: 1, batch, layer }, waitsFor);
-      issued.push({ task: words(event), after: waitsFor.map(words) });
-      events.all.push(event);
-      events.stages.add(task.name);
+      const { batch, layer } = square;
+      const event = issueFor(square, after, (waitsFor) => {
+        const submitted = device.submit({ bytes: 0, ...task, run: 1, batch, layer }, waitsFor);
+        issued.push({ task: words(submitted), after: waitsFor.map(words) });
+        return submitted;
+      });
+      square.events.stages.add(task.name);
       return event;
     },
     issueMoves: (square, name, routes, after) => {

@@ -15,10 +15,16 @@ export interface SquareEvents {
   readonly stages: Set<TaskName>;
   /** Everything that was issued, in order; `synchronize` waits for all of it. */
   readonly all: TaskEvent[];
-  /** Every further task of the square waits for these too; set by `serialize`. */
-  barrier: readonly TaskEvent[];
+  /** Set by `serialize`: the series whose turns every further task of the square takes. */
+  series: Series | undefined;
   /** What the head found, once it has run; only in squares of the last layer. */
   head: HeadOutput | undefined;
+}
+
+/** Tasks of any squares that never run two at once: each waits for the one that was issued before it. */
+export interface Series {
+  /** The next task waits for these. */
+  before: readonly TaskEvent[];
 }
 
 /** A square on its way through the stages. */
@@ -30,6 +36,32 @@ export function issuedSquare({ batch, layer }: Square): IssuedSquare {
   return {
     batch,
     layer,
-    events: { inputs: [], cache: [], compute: undefined, stages: new Set(), all: [], barrier: [], head: undefined },
+    events: {
+      inputs: [],
+      cache: [],
+      compute: undefined,
+      stages: new Set(),
+      all: [],
+      series: undefined,
+      head: undefined,
+    },
   };
+}
+
+/**
+ * Issues a task for a square: in its turn where the square's tasks are in series, and noted among what was issued for
+ * the square.
+ *
+ * @param submit gets the events that the task waits for
+ */
+export function issueFor(
+  { events }: IssuedSquare,
+  after: readonly TaskEvent[],
+  submit: (after: readonly TaskEvent[]) => TaskEvent,
+): TaskEvent {
+  const { series } = events;
+  const event = submit(series ? [...after, ...series.before] : after);
+  if (series) series.before = [event];
+  events.all.push(event);
+  return event;
 }

@@ -4,7 +4,7 @@ import { type Move, type Movement, requiredMoves } from '../memory/movement.js';
 import { PathChecker } from '../schedules/PathChecker.js';
 import { CompositionChecker } from './CompositionChecker.js';
 import type { HeldRow, HeldRows } from './HeldRows.js';
-import { issuedSquare, type IssuedSquare } from './IssuedSquare.js';
+import { issuedSquare, issueFor, type IssuedSquare } from './IssuedSquare.js';
 import type { RunLifecycle } from './RunLifecycle.js';
 import type { RunRecorder } from './RunRecorder.js';
 import type { StageTask } from './StageContext.js';
@@ -80,11 +80,8 @@ export class SquareWindow {
 
   issue(square: IssuedSquare, task: StageTask, after: readonly TaskEvent[]): TaskEvent {
     if (task.name === 'compute') this.composition.computes(square);
-    const { batch, layer, events } = square;
-    const waitsFor = events.barrier.length > 0 ? [...after, ...events.barrier] : after;
-    const event = this.life.submit({ bytes: 0, ...task, batch, layer }, waitsFor);
-    events.all.push(event);
-    return event;
+    const { batch, layer } = square;
+    return issueFor(square, after, (waitsFor) => this.life.submit({ bytes: 0, ...task, batch, layer }, waitsFor));
   }
 
   issueMoves(
