@@ -18,12 +18,16 @@ export function tasksAtOnce<Task extends Ran>(tasks: readonly Task[]): (readonly
   });
 }
 
-/** The tasks of a trace, in nanoseconds: so exactly one that begins when another ends does so there, too. */
-export function ranOf(trace: readonly TraceEvent[]): (Ran & { readonly name: string })[] {
+/**
+ * The tasks of a trace, in nanoseconds: so exactly one that begins when another ends does so there, too. A task that
+ * uses several links has an event on the track of each, all of the same times; it counts once.
+ */
+export function ranOf(trace: readonly TraceEvent[]): (Ran & { readonly task: string })[] {
   const nanoseconds = (microseconds: number): number => Math.round(microseconds * 1e3);
-  return trace.flatMap(({ ph, name, ts, dur = 0 }) =>
-    ph === 'X' && !name.startsWith('synchronize')
-      ? [{ name, start: nanoseconds(ts), end: nanoseconds(ts) + nanoseconds(dur) }]
-      : [],
-  );
+  const tasks = trace.flatMap(({ ph, name, ts, dur = 0, args: { pass, layer, slot } }) => {
+    const start = nanoseconds(ts);
+    const ran = { task: [name, pass, layer, slot].join(' '), start, end: start + nanoseconds(dur) };
+    return ph === 'X' && !name.startsWith('synchronize') ? [[JSON.stringify(ran), ran] as const] : [];
+  });
+  return [...new Map(tasks).values()];
 }
