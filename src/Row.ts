@@ -18,9 +18,29 @@ export interface SamplingOptions {
   readonly minP?: number;
   /** Divides positive and multiplies negative logits of tokens that the row has already. Default 1: off. */
   readonly repetitionPenalty?: number;
+  /**
+   * Is taken from the logit of each token that the row has generated, from -2 to 2, as OpenAI has it. Default 0: off.
+   */
+  readonly presencePenalty?: number;
+  /** Is taken likewise, for each time that the row has generated the token, from -2 to 2. Default 0: off. */
+  readonly frequencyPenalty?: number;
+  /** No token ends the row before it has so many new ones, unless a stop string does. Default 0. */
+  readonly minNewTokens?: number;
+  /** Is added to the logits of these tokens, from -100 to 100 each, by id: `{ 50256: -100 }`. Default: nothing. */
+  readonly logitBias?: Readonly<Record<string, number>>;
+  /** Tokens that end the row as its end token does, with `ignoreEos`, too. Default none. */
+  readonly stopTokenIds?: readonly number[];
+  /**
+   * Texts that do not come: the last token of each is not chosen after its others, whether a blank stands before the
+   * text or not. Other spellings, and tokens that go on beyond the text, are other texts. Default none.
+   */
+  readonly badWords?: readonly string[];
   /** The row's random numbers depend on the seed and the token's position alone. Default 0. */
   readonly seed?: number;
-  /** The row ends before the first of these strings; it may straddle tokens. Default none. */
+  /**
+   * The row ends before the first of these strings; it may straddle tokens. One that is a control token of the model,
+   * such as `<|im_end|>`, is found by its id. Default none.
+   */
   readonly stop?: readonly string[];
   /**
    * So many answers to the one prompt, each a result of its own that says which `sample` it is, from 0: sample k is

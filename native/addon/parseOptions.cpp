@@ -209,6 +209,27 @@ RepackOptions parseRepackOptions(const Napi::Value& value) {
   return options;
 }
 
+namespace {
+
+constexpr uint32_t kMostBadWords = 1u << 16;
+
+std::shared_ptr<const LogitAdjustments> parseAdjustments(const Napi::Value& value) {
+  const Napi::Object object = readObject(value, "adjustments");
+  LogitAdjustments adjustments;
+  adjustments.presencePenalty = readFloat(object.Get("presencePenalty"), "presencePenalty");
+  adjustments.frequencyPenalty = readFloat(object.Get("frequencyPenalty"), "frequencyPenalty");
+  adjustments.biasedTokens = readInt32Array(object.Get("biasedTokens"), "biasedTokens");
+  adjustments.biases = readFloat32Array(object.Get("biases"), "biases");
+  adjustments.endTokens = readInt32Array(object.Get("endTokens"), "endTokens");
+  adjustments.minNewTokens = count(object, "minNewTokens", "");
+  const Napi::Array words = readArray(object.Get("badWords"), "badWords", kMostBadWords);
+  for (uint32_t i = 0; i < words.Length(); i++)
+    adjustments.badWords.push_back(readInt32Array(words.Get(i), "badWords"));
+  return std::make_shared<const LogitAdjustments>(std::move(adjustments));
+}
+
+}  // namespace
+
 SequenceOptions parseSequenceOptions(const Napi::Value& value) {
   const Napi::Object object = readObject(value, "options");
   SequenceOptions options;
@@ -221,6 +242,7 @@ SequenceOptions parseSequenceOptions(const Napi::Value& value) {
   options.sampling.minP = readFloat(object.Get("minP"), "minP");
   options.sampling.repetitionPenalty = readFloat(object.Get("repetitionPenalty"), "repetitionPenalty");
   options.sampling.seed = count(object, "seed", "");
+  if (object.Has("adjustments")) options.adjustments = parseAdjustments(object.Get("adjustments"));
   if (object.Has("candidates")) options.candidates = readInt32Array(object.Get("candidates"), "candidates");
   if (object.Has("pooling"))
     options.pooling = readWord<Pooling>(object.Get("pooling"), "pooling",

@@ -22,6 +22,7 @@ struct SequenceOptions {
   // are only the prompt's beginning. kAllTokens: all.
   uint32_t promptTokens = kAllTokens;
   SamplingParameters sampling;
+  std::shared_ptr<const LogitAdjustments> adjustments;  // null: none
   int32_t logprobs = -1;                   // alternatives reported with each token; -1: no log-probabilities at all
   std::shared_ptr<const Grammar> grammar;  // that the sampled tokens follow; null: any may come
   std::vector<int32_t>
@@ -35,6 +36,7 @@ struct Sequence {
         promptTokens(options.promptTokens == kAllTokens ? static_cast<uint32_t>(tokens.size()) : options.promptTokens),
         capacityTokens(options.capacityTokens),
         sampling(options.sampling),
+        adjustments(std::move(options.adjustments)),
         logprobs(options.candidates.empty() ? options.logprobs : static_cast<int32_t>(options.candidates.size())),
         candidates(std::move(options.candidates)),
         pooling(options.pooling),
@@ -48,10 +50,14 @@ struct Sequence {
     if (tokens.size() < capacityTokens) tokens.push_back(token);
   }
 
+  // Whether its next token is that of the largest logit as it stands, or drawn from them so.
+  bool takesLogitsAsTheyAre() const { return sampling.repetitionPenalty == 1 && adjustments == nullptr; }
+
   std::vector<int32_t> tokens;  // touched by the compute queue alone once the sequence exists
   const uint32_t promptTokens;
   const uint32_t capacityTokens;
   const SamplingParameters sampling;
+  const std::shared_ptr<const LogitAdjustments> adjustments;
   const int32_t logprobs;
   const std::vector<int32_t> candidates;
   const Pooling pooling;

@@ -84,7 +84,8 @@ void sampleConstrained(const Kernels& kernels, const Sequence& sequence, const W
   if (sequence.grammar->place() == GrammarMatcher::Place::Failed) return;
   const SampledToken sampled =
       sampleToken(kernels, sequence.sampling, logits, vocabulary, sequence.tokens.data(), sequence.tokens.size(),
-                  static_cast<uint32_t>(sequence.tokens.size()), false, workspace);
+                  static_cast<uint32_t>(sequence.tokens.size()), false, workspace, sequence.adjustments.get(),
+                  sequence.promptTokens);
   result.tokens[wanted.result] = sampled.token;
   if (sampled.token == kNotFinite) return;
   if (sequence.logprobs >= 0) result.logprobs[wanted.result] = logProbabilityOf(normaliser, logits[sampled.token]);
@@ -108,7 +109,8 @@ void useLogits(const Kernels& kernels, const Batch& batch, const WantedLogits& w
     return sampleConstrained(kernels, sequence, wanted, logits, vocabulary, workspace, result);
   const SampledToken sampled =
       sampleToken(kernels, sequence.sampling, logits, vocabulary, sequence.tokens.data(), sequence.tokens.size(),
-                  static_cast<uint32_t>(sequence.tokens.size()), sequence.logprobs >= 0, workspace);
+                  static_cast<uint32_t>(sequence.tokens.size()), sequence.logprobs >= 0, workspace,
+                  sequence.adjustments.get(), sequence.promptTokens);
   result.tokens[wanted.result] = sampled.token;
   if (sequence.logprobs >= 0) result.logprobs[wanted.result] = sampled.logprob;
   if (sampled.token == kNotFinite) return;

@@ -30,6 +30,20 @@ void checkSampling(const SamplingParameters& sampling) {
   check("repetitionPenalty", sampling.repetitionPenalty, sampling.repetitionPenalty > 0, "a finite number above 0");
 }
 
+void checkAdjustments(const LogitAdjustments& adjustments) {
+  const auto check = [](const char* field, float value) {
+    if (!std::isfinite(value)) refuse(field, std::to_string(value), "a finite number");
+  };
+  check("presencePenalty", adjustments.presencePenalty);
+  check("frequencyPenalty", adjustments.frequencyPenalty);
+  for (const float bias : adjustments.biases) check("biases", bias);
+  if (adjustments.biases.size() != adjustments.biasedTokens.size())
+    refuse("biases", std::to_string(adjustments.biases.size()),
+           "one for each of " + std::to_string(adjustments.biasedTokens.size()) + " tokens");
+  for (const std::vector<int32_t>& word : adjustments.badWords)
+    if (word.empty()) refuse("badWords", "a word without tokens", "at least one token each");
+}
+
 }  // namespace
 
 Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
@@ -146,6 +160,12 @@ uint32_t Runtime::createSequence(SequenceOptions&& options) {
            "at most the vocabulary's " + std::to_string(spec_.vocabularySize));
   }
   checkSampling(options.sampling);
+  if (options.adjustments != nullptr) {
+    checkAdjustments(*options.adjustments);
+    checkIds("biasedTokens", options.adjustments->biasedTokens);
+    checkIds("endTokens", options.adjustments->endTokens);
+    for (const std::vector<int32_t>& word : options.adjustments->badWords) checkIds("badWords", word);
+  }
   auto sequence = std::make_shared<Sequence>(std::move(options));
   const uint32_t handle = sequences_.add(sequence);
   sequence->handle = handle;

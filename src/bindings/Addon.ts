@@ -172,6 +172,20 @@ export interface RuntimeBytes {
   readonly gpu?: GpuRuntimeBytes;
 }
 
+/** Changes of a row's logits; see `LogitAdjustments` in native/kernels/cpu/Sampling.h. */
+export interface NativeAdjustments {
+  readonly presencePenalty: number;
+  readonly frequencyPenalty: number;
+  readonly biasedTokens: Int32Array;
+  /** One for each of `biasedTokens`. */
+  readonly biases: Float32Array;
+  /** These do not come before `minNewTokens` have. */
+  readonly endTokens: Int32Array;
+  readonly minNewTokens: number;
+  /** The last token of each does not come after the others; at least one token each, 65,536 of them at most. */
+  readonly badWords: readonly Int32Array[];
+}
+
 /** A sequence that grows by sampling. Handles are small integers, reused after `freeRow`. */
 export interface NativeRowOptions {
   /** The prompt; at least one token. For scoring: the whole text. */
@@ -204,6 +218,8 @@ export interface NativeRowOptions {
   readonly logprobs: number;
   /** What the sampled tokens follow. Default: any may come. */
   readonly grammar?: NativeGrammar;
+  /** What else changes its logits before a token is chosen. Default: nothing. */
+  readonly adjustments?: NativeAdjustments;
   /**
    * Tokens that are reported with each token, in this order, instead of the most likely alternatives. At most as many
    * as the vocabulary has. Default: those.

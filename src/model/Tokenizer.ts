@@ -6,6 +6,8 @@ export interface Tokenizer {
   /** Ids that end a row. Never empty unless the model declares none. */
   readonly endTokens: ReadonlySet<number>;
   readonly hasChatTemplate: boolean;
+  /** The id of a control token by its text, such as `<|im_end|>`; undefined for any other text. */
+  controlToken(text: string): number | undefined;
   /** What the chat template puts round a model's reasoning; undefined where it marks none. */
   readonly reasoningMarks?: ReasoningMarks | undefined;
 

@@ -40,6 +40,10 @@ class MissingTokenizer implements Tokenizer {
     this.endTokens = new Set(endTokens.filter((id) => id < vocabularySize));
   }
 
+  controlToken(): undefined {
+    return undefined;
+  }
+
   encode(): never {
     return this.#refuse('invalid-row');
   }

@@ -1,8 +1,8 @@
 import { nearest } from '../arguments/nearest.js';
-import { NUMBERS, PROMPTS, TEXT_LISTS } from './rowFields.js';
+import { NUMBERS, PROMPTS, TEXT_LISTS, TOKEN_LISTS } from './rowFields.js';
 
 /** Fields of a row that somebody may mean who writes another name. */
-const FIELDS = [...PROMPTS, ...NUMBERS, 'stop', 'tools', 'templateArgs', 'responseFormat'] as const;
+const FIELDS = [...PROMPTS, ...NUMBERS, ...TOKEN_LISTS, 'stop', 'tools', 'templateArgs', 'responseFormat'] as const;
 /** What else a row has, in files or in programs. */
 const KNOWN: ReadonlySet<string> = new Set([
   ...FIELDS,
@@ -31,6 +31,9 @@ const ELSEWHERE: Readonly<Record<string, (typeof FIELDS)[number]>> = {
   chat_template_args: 'templateArgs',
   repeat_penalty: 'repetitionPenalty',
   num_return_sequences: 'samples',
+  min_tokens: 'minNewTokens',
+  bad_words_ids: 'badWords',
+  sequence_bias: 'logitBias',
 };
 
 /** Shorter names are near to too many words: `steps`, `topic`, `seen`. */

@@ -14,9 +14,19 @@ export const NUMBERS = [
   'topK',
   'minP',
   'repetitionPenalty',
+  'presencePenalty',
+  'frequencyPenalty',
+  'minNewTokens',
   'seed',
   'samples',
-] as const satisfies readonly Exclude<keyof SamplingOptions, 'stop'>[];
+] as const satisfies readonly (keyof SamplingOptions)[];
+
+/** How they are chosen, as far as lists and biases say it: the engine looks at what they hold. */
+export const TOKEN_LISTS = [
+  'logitBias',
+  'stopTokenIds',
+  'badWords',
+] as const satisfies readonly (keyof SamplingOptions)[];
 
 /**
  * What a row may want to be classified or scored by. Other rows may have fields of these names: they are carried like

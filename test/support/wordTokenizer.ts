@@ -11,6 +11,7 @@ export function letterTokenizer(): Tokenizer {
     beginToken: undefined,
     endTokens: new Set([26]),
     hasChatTemplate: true,
+    controlToken: () => undefined,
     encode,
     decode,
     stream: () => ({ push: (token) => decode([token]), end: () => '' }),

@@ -17,7 +17,7 @@ constexpr size_t kSliceOutputs = 1024;  // a slice is a multiple of it
 
 // All that is wanted is the first token of the largest logit.
 bool takesLargest(const Sequence& sequence) {
-  return !(sequence.sampling.temperature > 0) && sequence.sampling.repetitionPenalty == 1 && sequence.logprobs < 0 &&
+  return !(sequence.sampling.temperature > 0) && sequence.takesLogitsAsTheyAre() && sequence.logprobs < 0 &&
          sequence.grammar == nullptr;
 }
 

@@ -13,7 +13,7 @@ namespace {
 // The device samples for sequences that need neither alternatives nor their history nor a grammar; the host takes the
 // logits of the others.
 bool samplesThere(const Sequence& sequence) {
-  return sequence.logprobs <= 0 && sequence.candidates.empty() && sequence.sampling.repetitionPenalty == 1 &&
+  return sequence.logprobs <= 0 && sequence.candidates.empty() && sequence.takesLogitsAsTheyAre() &&
          sequence.grammar == nullptr;
 }
 

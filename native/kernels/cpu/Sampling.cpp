@@ -59,6 +59,43 @@ void penalise(const float* logits, size_t vocabulary, const int32_t* history, si
   }
 }
 
+// Writes the adjusted logits, the penalties among them. workspace: [vocabulary].
+void adjust(const SamplingParameters& parameters, const LogitAdjustments& adjustments, const float* logits,
+            size_t vocabulary, const int32_t* history, size_t historyCount, size_t promptTokens, float* values,
+            void* workspace) {
+  const auto known = [vocabulary](int32_t token) { return token >= 0 && static_cast<size_t>(token) < vocabulary; };
+  float* biased = static_cast<float*>(workspace);
+  std::copy(logits, logits + vocabulary, biased);
+  for (size_t i = 0; i < adjustments.biasedTokens.size(); i++)
+    if (known(adjustments.biasedTokens[i])) biased[adjustments.biasedTokens[i]] += adjustments.biases[i];
+  penalise(biased, vocabulary, history, historyCount, parameters.repetitionPenalty, values);
+
+  const int32_t* generated = history + std::min(promptTokens, historyCount);
+  const int32_t* end = history + historyCount;
+  const size_t generatedCount = static_cast<size_t>(end - generated);
+  if (adjustments.presencePenalty != 0 || adjustments.frequencyPenalty != 0) {
+    uint32_t* counts = static_cast<uint32_t*>(workspace);
+    std::fill_n(counts, vocabulary, 0u);
+    for (size_t i = 0; i < generatedCount; i++)
+      if (known(generated[i])) counts[generated[i]]++;
+    for (size_t i = 0; i < generatedCount; i++) {
+      if (!known(generated[i]) || counts[generated[i]] == 0) continue;
+      values[generated[i]] -=
+          adjustments.frequencyPenalty * static_cast<float>(counts[generated[i]]) + adjustments.presencePenalty;
+      counts[generated[i]] = 0;
+    }
+  }
+
+  if (generatedCount < adjustments.minNewTokens)
+    for (const int32_t token : adjustments.endTokens)
+      if (known(token)) values[token] = kMinusInfinity;
+  for (const std::vector<int32_t>& word : adjustments.badWords) {
+    const size_t before = word.size() - 1;
+    if (before <= generatedCount && known(word.back()) && std::equal(word.begin(), word.end() - 1, end - before))
+      values[word.back()] = kMinusInfinity;
+  }
+}
+
 // What is removed becomes -infinity. The values are logits less their maximum, so the best one is 0.
 void keepTopK(float* values, size_t n, size_t k, int32_t* ids) {
   if (k == 0 || k >= n) return;
@@ -144,17 +181,22 @@ int32_t inverseCumulative(const Kernels& kernels, const float* values, size_t n,
 
 int32_t chooseToken(const Kernels& kernels, const SamplingParameters& parameters, const float* logits,
                     size_t vocabulary, const int32_t* history, size_t historyCount, uint32_t position,
-                    void* workspace) {
+                    void* workspace, const LogitAdjustments* adjustments, size_t promptTokens) {
   float best;
   size_t index;
-  const bool greedy = !(parameters.temperature > 0.0f), penalised = parameters.repetitionPenalty != 1.0f;
+  const bool greedy = !(parameters.temperature > 0.0f);
+  const bool changed = parameters.repetitionPenalty != 1.0f || adjustments != nullptr;
   kernels.rows.argMax(logits, vocabulary, &best, &index);
   if (!std::isfinite(best)) return kNotFinite;
-  if (greedy && !penalised) return static_cast<int32_t>(index);
+  if (greedy && !changed) return static_cast<int32_t>(index);
   float* values = static_cast<float*>(workspace);
   int32_t* ids = reinterpret_cast<int32_t*>(values + vocabulary);
-  penalise(logits, vocabulary, history, historyCount, parameters.repetitionPenalty, values);
-  if (penalised) kernels.rows.argMax(values, vocabulary, &best, &index);
+  if (adjustments == nullptr)
+    penalise(logits, vocabulary, history, historyCount, parameters.repetitionPenalty, values);
+  else
+    adjust(parameters, *adjustments, logits, vocabulary, history, historyCount, promptTokens, values, ids);
+  if (changed) kernels.rows.argMax(values, vocabulary, &best, &index);
+  if (adjustments != nullptr && best == kMinusInfinity) return kNotFinite;
   if (greedy || std::isinf(best)) return static_cast<int32_t>(index);
 
   // Less the maximum before the division, so that a tiny temperature cannot make infinities of finite logits.
@@ -169,9 +211,9 @@ int32_t chooseToken(const Kernels& kernels, const SamplingParameters& parameters
 
 SampledToken sampleToken(const Kernels& kernels, const SamplingParameters& parameters, const float* logits,
                          size_t vocabulary, const int32_t* history, size_t historyCount, uint32_t position,
-                         bool wantLogprob, void* workspace) {
-  const int32_t token =
-      chooseToken(kernels, parameters, logits, vocabulary, history, historyCount, position, workspace);
+                         bool wantLogprob, void* workspace, const LogitAdjustments* adjustments, size_t promptTokens) {
+  const int32_t token = chooseToken(kernels, parameters, logits, vocabulary, history, historyCount, position,
+                                    workspace, adjustments, promptTokens);
   return {token, wantLogprob && token != kNotFinite ? logProbability(kernels, logits, vocabulary, token)
                                                     : std::numeric_limits<float>::quiet_NaN()};
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "Kernels.h"
 
@@ -16,6 +17,19 @@ struct SamplingParameters {
   uint32_t seed = 0;
 };
 
+// What else changes a row's logits before a token is chosen; the defaults change nothing.
+struct LogitAdjustments {
+  float presencePenalty = 0;   // taken from the logit of each token that has been generated
+  float frequencyPenalty = 0;  // and this for each time that it has been
+  std::vector<int32_t> biasedTokens;
+  std::vector<float> biases;  // one for each of `biasedTokens`
+  // Tokens that do not come before so many have been generated.
+  std::vector<int32_t> endTokens;
+  uint32_t minNewTokens = 0;
+  // Sequences of tokens that do not come: the last one not, where the others have just been generated. None is empty.
+  std::vector<std::vector<int32_t>> badWords;
+};
+
 // Instead of a token, where there is none to choose: a logit is NaN or +infinity, or all are -infinity.
 constexpr int32_t kNotFinite = -1;
 
@@ -25,7 +39,8 @@ struct SampledToken {
                   // not wanted
 };
 
-// Order as transformers: repetition penalty (over all tokens of the row so far, prompt included; each once),
+// Order as vLLM and transformers: what `adjustments` forbid, biases, repetition penalty (over all tokens of the row so
+// far, prompt included; each once), frequency and presence penalties (over those behind the first `promptTokens`),
 // temperature, top-k, top-p, min-p, each renormalised over what the one before has kept.
 // - Repetition penalty: positive logits are divided by it, negative ones multiplied. Ids in the history outside the
 // vocabulary are ignored.
@@ -40,7 +55,8 @@ struct SampledToken {
 // not such that one can be chosen; a penalty that makes an infinity of a finite logit is taken as greedy would.
 SampledToken sampleToken(const Kernels& kernels, const SamplingParameters& parameters, const float* logits,
                          size_t vocabulary, const int32_t* history, size_t historyCount, uint32_t position,
-                         bool wantLogprob, void* workspace);
+                         bool wantLogprob, void* workspace, const LogitAdjustments* adjustments = nullptr,
+                         size_t promptTokens = 0);
 
 // log softmax of one entry; NaN where no token can be chosen from the logits (kNotFinite).
 float logProbability(const Kernels& kernels, const float* logits, size_t vocabulary, int32_t token);

@@ -290,6 +290,77 @@ TEST(Sampling, AgreesWithTheDefinitionForRandomParameters) {
   EXPECT_LT(near, draws / 500);
 }
 
+// The order and the formulas of vLLM: bias, repetition penalty, frequency and presence penalties, what is forbidden.
+TEST(Sampling, AdjustmentsFollowTheirDefinition) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 500; round++) {
+    const size_t n = 5 + random() % 60;
+    const auto token = [&] { return static_cast<int32_t>(random() % n); };
+    const auto tokens = [&](size_t most) {
+      std::vector<int32_t> list(random() % (most + 1));
+      for (int32_t& each : list) each = token();
+      return list;
+    };
+    const auto number = [&] { return static_cast<float>(random() % 401) / 100.0f - 2.0f; };
+    const std::vector<float> logits = randomLogits(n, random());
+    const std::vector<int32_t> history = tokens(20);
+    const size_t promptTokens = random() % (history.size() + 1);
+    SamplingParameters p = at(0);
+    if (random() % 2 == 0) p.repetitionPenalty = 1.3f;
+    LogitAdjustments adjustments;
+    adjustments.presencePenalty = number(), adjustments.frequencyPenalty = number();
+    for (size_t i = random() % 4; i > 0; i--)
+      adjustments.biasedTokens.push_back(token()), adjustments.biases.push_back(10 * number());
+    adjustments.endTokens = tokens(3), adjustments.minNewTokens = static_cast<uint32_t>(random() % 10);
+    for (size_t i = random() % 4; i > 0; i--) {
+      // Often one that the history has just begun.
+      const size_t before = std::min<size_t>(random() % 3, history.size());
+      std::vector<int32_t> word(history.end() - static_cast<std::ptrdiff_t>(before), history.end());
+      word.push_back(token());
+      adjustments.badWords.push_back(word);
+    }
+
+    std::vector<float> expected = logits;
+    for (size_t i = 0; i < adjustments.biases.size(); i++) expected[adjustments.biasedTokens[i]] += adjustments.biases[i];
+    const std::vector<float> biased = expected;
+    for (const int32_t each : history)
+      expected[each] = biased[each] < 0 ? biased[each] * p.repetitionPenalty : biased[each] / p.repetitionPenalty;
+    std::map<int32_t, int> counts;
+    for (size_t i = promptTokens; i < history.size(); i++) counts[history[i]]++;
+    for (const auto& entry : counts)
+      expected[entry.first] -= adjustments.frequencyPenalty * static_cast<float>(entry.second) + adjustments.presencePenalty;
+    const size_t generated = history.size() - promptTokens;
+    if (generated < adjustments.minNewTokens)
+      for (const int32_t each : adjustments.endTokens) expected[each] = -kInfinity;
+    for (const std::vector<int32_t>& word : adjustments.badWords) {
+      const size_t before = word.size() - 1;
+      if (before <= generated && std::equal(word.begin(), word.end() - 1, history.end() - static_cast<std::ptrdiff_t>(before)))
+        expected[word.back()] = -kInfinity;
+    }
+    std::vector<float> workspace(2 * n);
+    const SampledToken sampled =
+        sampleToken(kernelsFor(bestInstructionSet()), p, logits.data(), n, history.data(), history.size(), 0, true, workspace.data(),
+                    &adjustments, promptTokens);
+    const auto best = std::max_element(expected.begin(), expected.end());
+    ASSERT_EQ(sampled.token, static_cast<int32_t>(best - expected.begin())) << "round " << round;
+    ASSERT_EQ(sampled.logprob, logProbability(kernelsFor(bestInstructionSet()), logits.data(), n, sampled.token));
+  }
+}
+
+TEST(Sampling, NothingIsChosenWhereEverythingIsForbidden) {
+  const std::vector<float> logits = {1, 2};
+  LogitAdjustments adjustments;
+  adjustments.badWords = {{0}, {1}};
+  for (const float temperature : {0.0f, 1.0f}) {
+    std::vector<float> workspace(4);
+    const int32_t history = 0;
+    EXPECT_EQ(sampleToken(kernelsFor(bestInstructionSet()), at(temperature), logits.data(), 2, &history, 1, 0, true, workspace.data(),
+                          &adjustments, 1)
+                  .token,
+              kNotFinite);
+  }
+}
+
 TEST(Sampling, FrequenciesFollowTheProbabilities) {
   const std::vector<float> logits = {0, 1, 2, -1, 1.5f};
   const std::vector<double> probabilities = referenceProbabilities(at(0.8f), logits, {});

@@ -36,6 +36,14 @@ function within(range: NumberRange, written: RegExp, or = ''): FlagParser<number
   };
 }
 
+/** A list `ID=BIAS,…`. */
+export function tokenBiases(text: string): Readonly<Record<string, number>> {
+  const pairs = text.split(',').map((pair) => /^\s*(\d+)\s*=\s*(\S+)\s*$/.exec(pair));
+  if (pairs.some((pair) => pair === null || !DECIMAL.test(pair[2] ?? '')))
+    throw new InvalidArgumentError('Expected ID=BIAS,…, a token id and a number each.');
+  return Object.fromEntries(pairs.map((pair) => [String(Number(pair?.[1])), Number(pair?.[2])]));
+}
+
 /** A size in bytes. */
 export function size(text: string): number {
   return sizeOr(text, (expected) => {

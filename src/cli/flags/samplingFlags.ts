@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { decimal, stopString, wholeNumber, type FlagParser } from './parsers.js';
+import { decimal, stopString, tokenBiases, wholeNumber, wholeNumbers, type FlagParser } from './parsers.js';
 import { addSwitch, gathering } from './commandFlags.js';
 import { type GenerateOptions, RUN_OPTIONS as RANGES, type SamplingOptions } from '../library.js';
 
@@ -10,6 +10,12 @@ export interface SamplingFlags {
   readonly topK: number;
   readonly minP: number;
   readonly repetitionPenalty: number;
+  readonly presencePenalty?: number;
+  readonly frequencyPenalty?: number;
+  readonly minNewTokens?: number;
+  readonly logitBias?: Readonly<Record<string, number>>;
+  readonly stopTokenIds?: readonly number[];
+  readonly badWords?: readonly string[];
   readonly seed: number;
   readonly samples?: number;
   readonly stop?: readonly string[];
@@ -18,7 +24,7 @@ export interface SamplingFlags {
 }
 
 /** The parser of what a row may say likewise. */
-function numeric(name: Exclude<keyof SamplingOptions, 'stop'>): FlagParser<number> {
+function numeric(name: keyof typeof RANGES & keyof SamplingOptions): FlagParser<number> {
   const range = RANGES[name];
   return range.whole ? wholeNumber(range.least, range.most) : decimal(range);
 }
@@ -57,6 +63,39 @@ export function addSamplingFlags(command: Command): void {
     RANGES.repetitionPenalty.fallback,
   );
   command.option(
+    '--presence-penalty <f>',
+    'is taken from the logits of tokens that the answer has already (default: 0, off)',
+    numeric('presencePenalty'),
+  );
+  command.option(
+    '--frequency-penalty <f>',
+    'is taken from them for each time that they are there (default: 0, off)',
+    numeric('frequencyPenalty'),
+  );
+  command.option(
+    '--min-new-tokens <n>',
+    'no token ends the answer before so many (default: 0)',
+    numeric('minNewTokens'),
+  );
+  command.option(
+    '--logit-bias <list>',
+    'what is added to the logits of tokens, as ID=BIAS,… from -100 to 100, e.g. 42=-100 (default: none)',
+    tokenBiases,
+  );
+  command.option(
+    '--stop-token-ids <ids>',
+    'list with commas: tokens that end the answer, beside the end token (default: none)',
+    wholeNumbers(0),
+  );
+  command.addOption(
+    gathering(
+      new Option(
+        '--bad-words <string>',
+        'text that does not come; may be given several times (default: none)',
+      ).argParser(stopString),
+    ),
+  );
+  command.option(
     '--seed <n>',
     'of the random numbers; the same seed gives the same output',
     numeric('seed'),
@@ -85,8 +124,18 @@ export function addSamplingFlags(command: Command): void {
 
 /** What the flags say to `generate`. */
 export function samplingOptions(flags: SamplingFlags): GenerateOptions {
-  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, samples, stop, ignoreEos, logprobs } =
-    flags;
+  const {
+    stop,
+    samples,
+    logprobs,
+    presencePenalty,
+    frequencyPenalty,
+    minNewTokens,
+    logitBias,
+    stopTokenIds,
+    badWords,
+  } = flags;
+  const { maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, ignoreEos } = flags;
   return {
     maxNewTokens,
     temperature,
@@ -97,6 +146,12 @@ export function samplingOptions(flags: SamplingFlags): GenerateOptions {
     seed,
     ignoreEos,
     ...(stop === undefined ? {} : { stop }),
+    ...(presencePenalty === undefined ? {} : { presencePenalty }),
+    ...(frequencyPenalty === undefined ? {} : { frequencyPenalty }),
+    ...(minNewTokens === undefined ? {} : { minNewTokens }),
+    ...(logitBias === undefined ? {} : { logitBias }),
+    ...(stopTokenIds === undefined ? {} : { stopTokenIds }),
+    ...(badWords === undefined ? {} : { badWords }),
     ...(samples === undefined ? {} : { samples }),
     ...(logprobs === undefined ? {} : { logprobs }),
   };

@@ -84,12 +84,21 @@ export class NativeRun {
     return branch;
   }
 
-  openRow(row: number, { tokens, candidates, ...sequence }: DeviceRow, pages: PageTable): void {
+  openRow(row: number, { tokens, candidates, adjustments, ...sequence }: DeviceRow, pages: PageTable): void {
     const handle = nativeCall(() =>
       this.runtime.createRow({
         ...sequence,
         tokens: Int32Array.from(tokens),
         ...(candidates && { candidates: Int32Array.from(candidates) }),
+        ...(adjustments && {
+          adjustments: {
+            ...adjustments,
+            biasedTokens: Int32Array.from(adjustments.biasedTokens),
+            biases: Float32Array.from(adjustments.biases),
+            endTokens: Int32Array.from(adjustments.endTokens),
+            badWords: adjustments.badWords.map((word) => Int32Array.from(word)),
+          },
+        }),
       }),
     );
     this.rows.set(row, { id: row, handle, pages, batches: 0, closed: false });

@@ -14,6 +14,22 @@ export interface Completion {
 /** Which hidden states behind the final norm make an embedding: the last token's, the mean of all, the first one's. */
 export type Pooling = 'last' | 'mean' | 'first';
 
+/** Changes of a row's logits before its next token is chosen. */
+export interface LogitAdjustments {
+  /** Taken from the logit of each token that has been generated. */
+  readonly presencePenalty: number;
+  /** Taken likewise, for each time that the token has been generated. */
+  readonly frequencyPenalty: number;
+  /** Added to the logits of `biasedTokens`, one for each. */
+  readonly biases: readonly number[];
+  readonly biasedTokens: readonly number[];
+  /** Tokens that do not come before `minNewTokens` have. */
+  readonly endTokens: readonly number[];
+  readonly minNewTokens: number;
+  /** Sequences of tokens, none empty: the last of each does not come after the others. */
+  readonly badWords: readonly (readonly number[])[];
+}
+
 /** How a row's next tokens are chosen, as a device needs to know it. */
 export interface DeviceRow {
   readonly tokens: readonly number[];
@@ -34,6 +50,8 @@ export interface DeviceRow {
   readonly logprobs: number;
   /** What its new tokens follow. Default: any may come. */
   readonly grammar?: NativeGrammar;
+  /** Default: none. */
+  readonly adjustments?: LogitAdjustments;
   /**
    * Tokens whose log-probabilities are reported with each token, in this order, instead of those of the most likely
    * ones. Default: those.

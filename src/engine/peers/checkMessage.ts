@@ -36,7 +36,7 @@ const KINDS: Readonly<Record<PeerMessage['kind'], (message: Fields) => void>> = 
     truth('open.prefix', prefix);
     if (prefix === true && newTokens !== 0) throw wrong('open.newTokens', newTokens, '0 for a prefix');
     if (sharing !== undefined) checkSharing(object('open.sharing', sharing));
-    const { tokens, promptTokens, logprobs, candidates, pooling, ...rest } = wholes(
+    const { tokens, promptTokens, logprobs, adjustments, candidates, pooling, ...rest } = wholes(
       'open.sequence',
       sequence,
       'capacityTokens',
@@ -46,6 +46,7 @@ const KINDS: Readonly<Record<PeerMessage['kind'], (message: Fields) => void>> = 
     allWhole('open.sequence.tokens', tokens);
     if (promptTokens !== undefined) whole('open.sequence.promptTokens', promptTokens);
     whole('open.sequence.logprobs', logprobs, -1);
+    if (adjustments !== undefined) checkAdjustments(object('open.sequence.adjustments', adjustments));
     if (candidates !== undefined) allWhole('open.sequence.candidates', candidates);
     if (pooling !== undefined && !POOLINGS.includes(pooling))
       throw wrong('open.sequence.pooling', pooling, 'last, mean or first');
@@ -108,6 +109,21 @@ export function checkMessage(value: unknown): PeerMessage {
     throw wrong('message.kind', kind, Object.keys(KINDS).join(', '));
   KINDS[kind as PeerMessage['kind']](message);
   return message as unknown as PeerMessage;
+}
+
+function checkAdjustments(adjustments: Fields): void {
+  const name = 'open.sequence.adjustments';
+  const { presencePenalty, frequencyPenalty, biases, biasedTokens, endTokens, badWords } = wholes(
+    name,
+    adjustments,
+    'minNewTokens',
+  );
+  number(`${name}.presencePenalty`, presencePenalty);
+  number(`${name}.frequencyPenalty`, frequencyPenalty);
+  for (const bias of list(`${name}.biases`, biases)) number(`${name}.biases`, bias);
+  allWhole(`${name}.biasedTokens`, biasedTokens);
+  allWhole(`${name}.endTokens`, endTokens);
+  for (const word of list(`${name}.badWords`, badWords)) allWhole(`${name}.badWords`, word);
 }
 
 function checkSharing({ pages, copy, own }: Fields): void {

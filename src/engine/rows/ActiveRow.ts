@@ -71,7 +71,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   ) {
     this.stream = tokenizer.stream({ reasoningMarks: this.splits });
     this.matcher = prepared.stop.length > 0 ? new StopMatcher(prepared.stop) : undefined;
-    const { tokens, maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed } = prepared;
+    const { tokens, maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, adjustments } = prepared;
     const capacityTokens = tokens.length + maxNewTokens;
     this.sequence = {
       tokens,
@@ -83,6 +83,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
       repetitionPenalty,
       seed,
       logprobs: rules.logprobs ?? -1,
+      ...(adjustments && { adjustments }),
       ...(format && { grammar: format.grammar }),
     };
   }
@@ -155,6 +156,10 @@ export class ActiveRow implements RunRow<OrderedResult> {
   ): RowResult | undefined {
     // A grammar offers the end token where the answer is whole, and has no place for what would come behind it.
     if ((!this.rules.ignoreEos || place) && this.tokenizer.endTokens.has(sampled.token)) return this.ended('stop');
+    if (this.prepared.stopTokens.has(sampled.token)) {
+      this.release();
+      return this.stopped();
+    }
     this.tokens.push(sampled.token);
     this.counter.token();
     if (this.rules.logprobs !== undefined)
@@ -171,7 +176,10 @@ export class ActiveRow implements RunRow<OrderedResult> {
     return place === 'open' ? this.cutOff(`its limit of ${this.prepared.maxNewTokens} tokens`) : this.result(reason);
   }
 
-  /** A stop string has been found. What begins with it is no part of the answer, which may be none without it. */
+  /**
+   * A stop string or token has been found. The text from there on is no part of the answer, which may be none without
+   * it.
+   */
   private stopped(): RowResult {
     return this.isWhole() ? this.result('stop') : this.cutOff('one of its stop strings');
   }

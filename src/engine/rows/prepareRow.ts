@@ -5,7 +5,9 @@ import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, Row, SamplingOptions } from '../../Row.js';
 import { responseFormatOf } from '../../rows/responseFormat.js';
 import type { HeldFormat } from '../grammar/formatText.js';
-import { SAMPLES } from '../../rows/rowFields.js';
+import type { LogitAdjustments } from '../grid/Device.js';
+import { checkKnown, logitAdjustments, tokenLists } from './logitAdjustments.js';
+import { type NUMBERS, SAMPLES } from '../../rows/rowFields.js';
 import { readable } from '../../rows/readableRow.js';
 import { promptTokens, type RowLimits } from './promptTokens.js';
 
@@ -21,6 +23,10 @@ export interface PreparedRow {
   readonly repetitionPenalty: number;
   readonly seed: number;
   readonly stop: readonly string[];
+  /** Tokens that end the row, beside the model's own end tokens. */
+  readonly stopTokens: ReadonlySet<number>;
+  /** Undefined for none. */
+  readonly adjustments?: LogitAdjustments | undefined;
   /** What the answer is held to; undefined for anything. */
   readonly responseFormat?: HeldFormat | undefined;
   /** Which samples are wanted; undefined where none were asked for. */
@@ -30,7 +36,7 @@ export interface PreparedRow {
 /** Kernels have floats: what is above 0 must be so there, too. */
 const LEAST_FLOAT = 2 ** -126;
 
-type NumericOption = Exclude<keyof SamplingOptions, 'stop'>;
+type NumericOption = (typeof NUMBERS)[number];
 /** What each may be, wherever it is said: in a row, an option or a flag. */
 export const SAMPLING_RANGES: Readonly<Record<NumericOption, NumberRange & { readonly fallback: number }>> = {
   maxNewTokens: { ...wholeRange(1, 2 ** 31 - 1), fallback: 128 },
@@ -39,6 +45,9 @@ export const SAMPLING_RANGES: Readonly<Record<NumericOption, NumberRange & { rea
   topK: { ...wholeRange(0, 2 ** 31 - 1), fallback: 0 },
   minP: { least: 0, most: 1, fallback: 0 },
   repetitionPenalty: { least: 0, above: true, most: 1e6, fallback: 1 },
+  presencePenalty: { least: -2, most: 2, fallback: 0 },
+  frequencyPenalty: { least: -2, most: 2, fallback: 0 },
+  minNewTokens: { ...wholeRange(0, 2 ** 31 - 1), fallback: 0 },
   seed: { ...wholeRange(0), fallback: 0 },
   samples: { ...SAMPLES, fallback: 1 },
 };
@@ -56,6 +65,7 @@ function setting(name: NumericOption, row: SamplingOptions, defaults: SamplingOp
 export function checkSampling(options: SamplingOptions): void {
   for (const name of Object.keys(SAMPLING_RANGES) as NumericOption[]) setting(name, {}, options);
   stopStrings(options.stop);
+  tokenLists(options);
 }
 
 /** What a row's answer is held to: what it says itself, else the run. @throws RowError */
@@ -73,6 +83,28 @@ export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokeni
   const seed = setting('seed', row, options);
   const asked = setting('maxNewTokens', row, options);
   const samples = row.samples ?? options.samples;
+  const responseFormat = heldFormat(row, options);
+  const { stop, stopTokens } = stops(row.stop ?? options.stop, tokenizer);
+  const lists = tokenLists({
+    logitBias: row.logitBias ?? options.logitBias,
+    stopTokenIds: row.stopTokenIds ?? options.stopTokenIds,
+    badWords: row.badWords ?? options.badWords,
+  });
+  lists.stopTokenIds.forEach((id, at) => {
+    checkKnown(`stopTokenIds[${at}]`, id, limits.vocabularySize);
+    stopTokens.add(id);
+  });
+  const adjusting = {
+    ...lists,
+    presencePenalty: setting('presencePenalty', row, options),
+    frequencyPenalty: setting('frequencyPenalty', row, options),
+    minNewTokens: checkedLeast(setting('minNewTokens', row, options), asked),
+  };
+  if (responseFormat && (adjusting.minNewTokens > 0 || lists.badWords.length > 0))
+    throw new RowError(
+      'invalid-parameter',
+      `${lists.badWords.length > 0 ? 'badWords' : 'minNewTokens'}: found it beside a responseFormat, which may need just the tokens that it forbids, expected one of them`,
+    );
   const settled = {
     temperature: setting('temperature', row, options),
     topP: Math.max(LEAST_FLOAT, setting('topP', row, options)),
@@ -81,8 +113,15 @@ export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokeni
     repetitionPenalty: Math.max(LEAST_FLOAT, setting('repetitionPenalty', row, options)),
     // 53 bits folded into the generator's 32; small seeds stay what they are.
     seed: (seed ^ Math.floor(seed / 2 ** 32)) >>> 0,
-    stop: stopStrings(row.stop ?? options.stop),
-    responseFormat: heldFormat(row, options),
+    stop,
+    stopTokens,
+    adjustments: logitAdjustments(
+      adjusting,
+      new Set([...tokenizer.endTokens, ...stopTokens]),
+      tokenizer,
+      limits.vocabularySize,
+    ),
+    responseFormat,
     samples: samples === undefined ? undefined : wantedSamples(row.wantedSamples, setting('samples', row, options)),
   };
   const tokens = promptTokens(row, options, tokenizer, limits);
@@ -109,6 +148,30 @@ function wantedSamples(wanted: unknown, count: number): readonly number[] {
       `wantedSamples: found ${found(wanted)}, expected an array of whole numbers from 0 to ${count - 1}`,
     );
   });
+}
+
+/** @throws RowError */
+function checkedLeast(minNewTokens: number, maxNewTokens: number): number {
+  if (minNewTokens <= maxNewTokens) return minNewTokens;
+  throw new RowError(
+    'invalid-parameter',
+    `minNewTokens: found ${minNewTokens}, expected at most maxNewTokens, ${maxNewTokens}`,
+  );
+}
+
+/** Stop strings in their two kinds: control tokens never show in a text, so they are found by their ids. */
+function stops(
+  given: unknown,
+  tokenizer: Tokenizer,
+): { readonly stop: readonly string[]; readonly stopTokens: Set<number> } {
+  const stop: string[] = [];
+  const stopTokens = new Set<number>();
+  for (const text of stopStrings(given)) {
+    const control = tokenizer.controlToken(text);
+    if (control === undefined) stop.push(text);
+    else stopTokens.add(control);
+  }
+  return { stop, stopTokens };
 }
 
 function stopStrings(stop: unknown): readonly string[] {

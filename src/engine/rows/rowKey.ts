@@ -22,13 +22,29 @@ const ANSWERS_VERSION = 1;
  * @returns 64 hexadecimal digits
  */
 export function rowKey(
-  { tokens, temperature, maxNewTokens, topP, topK, minP, repetitionPenalty, seed, stop, responseFormat }: PreparedRow,
+  {
+    tokens,
+    temperature,
+    maxNewTokens,
+    topP,
+    topK,
+    minP,
+    repetitionPenalty,
+    seed,
+    stop,
+    stopTokens,
+    adjustments,
+    responseFormat,
+  }: PreparedRow,
   { ignoreEos, logprobs, reasoning = 'keep' }: TextRules,
   scope = '',
 ): string {
   const chance = temperature > 0 ? [temperature, topP, topK, minP, seed] : null;
   const reasons = reasoning === 'keep' ? [] : [reasoning];
   const format = responseFormat ? [GRAMMARS_VERSION, formatText(responseFormat)] : [];
+  // What came later stands there only where it is said: answers that were kept before stay good.
+  const adjusts = adjustments ? [adjustments] : [];
+  const ends = stopTokens.size > 0 ? [[...stopTokens].sort((a, b) => a - b)] : [];
   return keyOf(
     [
       scope,
@@ -41,6 +57,8 @@ export function rowKey(
       tokens.length,
       ...reasons,
       ...format,
+      ...adjusts,
+      ...ends,
     ],
     tokens,
   );

@@ -18,7 +18,7 @@ const URLS: Readonly<Record<JobTaskName, readonly string[]>> = {
   classify: [],
   score: [],
 };
-/** Ours by theirs; the last four are what vLLM adds. */
+/** Ours by theirs; from `top_k` on what vLLM adds. */
 const PARAMETERS: Readonly<Record<string, string>> = {
   max_tokens: 'maxNewTokens',
   max_completion_tokens: 'maxNewTokens',
@@ -27,11 +27,17 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   seed: 'seed',
   stop: 'stop',
   n: 'samples',
+  presence_penalty: 'presencePenalty',
+  frequency_penalty: 'frequencyPenalty',
+  logit_bias: 'logitBias',
+  response_format: 'responseFormat',
   top_k: 'topK',
   min_p: 'minP',
   repetition_penalty: 'repetitionPenalty',
+  min_tokens: 'minNewTokens',
+  stop_token_ids: 'stopTokenIds',
+  bad_words: 'badWords',
   chat_template_kwargs: 'templateArgs',
-  response_format: 'responseFormat',
 };
 /**
  * What would change an answer and cannot be done, unless it says that it is off: nobody is to take an answer for what
@@ -43,9 +49,6 @@ const REFUSED = [
   'functions',
   'logprobs',
   'top_logprobs',
-  'logit_bias',
-  'frequency_penalty',
-  'presence_penalty',
   'suffix',
   'echo',
   'best_of',

@@ -6,7 +6,7 @@ import type { TemplateInput } from '../../model/Tokenizer.js';
 import type { BadRow, Row, RowInput, RowPrompt } from '../../Row.js';
 import { readMessages } from '../../rows/messages.js';
 import { misspelt } from '../../rows/misspelt.js';
-import { isAbsent, NUMBERS, promptField, PROMPTS, TEXT_LISTS, wrongType } from '../../rows/rowFields.js';
+import { isAbsent, NUMBERS, promptField, PROMPTS, TEXT_LISTS, TOKEN_LISTS, wrongType } from '../../rows/rowFields.js';
 import { responseFormatOf } from '../../rows/responseFormat.js';
 
 /** The fields that are ours. */
@@ -14,6 +14,7 @@ export const ROW_FIELDS: ReadonlySet<string> = new Set([
   'id',
   ...PROMPTS,
   ...NUMBERS,
+  ...TOKEN_LISTS,
   'stop',
   'tools',
   'templateArgs',
@@ -157,9 +158,12 @@ function readStop(value: unknown): Pick<Row, 'stop'> {
   return { stop };
 }
 
-/** What they hold matters where rows are classified or scored: the engine checks them then. */
-function readLists(row: Readonly<Record<string, unknown>>): Pick<Row, (typeof TEXT_LISTS)[number]> {
-  return Object.fromEntries(TEXT_LISTS.filter((name) => !isAbsent(row[name])).map((name) => [name, row[name]]));
+/** The engine checks what they hold: labels and completions only where rows are classified or scored. */
+function readLists(
+  row: Readonly<Record<string, unknown>>,
+): Pick<Row, (typeof TEXT_LISTS)[number] | (typeof TOKEN_LISTS)[number]> {
+  const given = [...TEXT_LISTS, ...TOKEN_LISTS].filter((name) => !isAbsent(row[name]));
+  return Object.fromEntries(given.map((name) => [name, row[name]]));
 }
 
 type Columns = Readonly<Record<string, string>>;

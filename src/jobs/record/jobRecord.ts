@@ -7,6 +7,7 @@ import { listMissing } from '../../model/files/printable.js';
 import type { FileIdentity, ModelIdentity } from '../../model/identity/identifyModel.js';
 import type { GenerateOptions } from '../../Row.js';
 import { responseFormatOf } from '../../rows/responseFormat.js';
+import { TOKEN_LISTS } from '../../rows/rowFields.js';
 import { writeFileAtomic } from '../../files/atomicFile.js';
 import { BEGIN_ANEW } from '../../files/fileErrors.js';
 import type { WriteOptions } from '../formats/RowFormat.js';
@@ -60,6 +61,8 @@ export interface CompletePart {
   readonly table?: Pick<Table, 'columns' | 'dialect'>;
 }
 
+const ADJUSTING = ['presencePenalty', 'frequencyPenalty', 'minNewTokens', ...TOKEN_LISTS] as const;
+
 /**
  * The options that decide a row's result, with their defaults, so that a default given explicitly makes no difference.
  */
@@ -73,6 +76,8 @@ export function resultOptions(options: GenerateOptions): Readonly<Record<string,
     repetitionPenalty: options.repetitionPenalty ?? 1,
     seed: options.seed ?? 0,
     stop: options.stop ?? [],
+    // What came later, as far as it is said: records from before stay good.
+    ...Object.fromEntries(ADJUSTING.flatMap((name) => (options[name] === undefined ? [] : [[name, options[name]]]))),
     samples: options.samples ?? null,
     ignoreEos: options.ignoreEos ?? false,
     logprobs: options.logprobs ?? null,

@@ -88,6 +88,10 @@ export const ROW_LIMITS = {
   answerUnits: 2 ** 20,
   /** Units of the text of an answer for each of its tokens. */
   answerUnitsPerToken: 256,
+  /** Entries of a row's `logitBias`, `stopTokenIds` and `badWords`, each. */
+  adjustments: 4_096,
+  /** Units of one of a row's `badWords`. */
+  badWordUnits: 256,
   /** Steps of a chat template, before those for its messages. */
   templateSteps: 500_000,
   /** Steps of a chat template for each message; the largest real ones take some hundreds. */

@@ -57,6 +57,8 @@ export class PartsTokenizer implements Tokenizer {
   readonly #cost: number;
   /** The control tokens alone, for conversations; made when first needed. */
   #control: AddedTokens | undefined;
+  /** The control tokens' ids by their texts; made when first needed. */
+  #controlIds: ReadonlyMap<string, number> | undefined;
 
   constructor(
     parts: TokenizerParts,
@@ -80,6 +82,13 @@ export class PartsTokenizer implements Tokenizer {
 
   get beginToken(): number | undefined {
     return this.#parts.beginToken;
+  }
+
+  controlToken(text: string): number | undefined {
+    this.#controlIds ??= new Map(
+      this.#parts.addedTokens.filter((token) => token.special).map((token) => [token.content, token.id]),
+    );
+    return this.#controlIds.get(text);
   }
 
   get hasChatTemplate(): boolean {

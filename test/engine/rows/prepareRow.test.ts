@@ -21,6 +21,7 @@ describe('prepareRow', () => {
       repetitionPenalty: 1,
       seed: 0,
       stop: [],
+      stopTokens: new Set(),
     });
     const settled = prepare(
       { prompt: 'a', topP: 0.5, stop: ['x'] },

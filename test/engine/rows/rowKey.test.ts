@@ -12,6 +12,7 @@ const row: PreparedRow = {
   minP: 0.1,
   repetitionPenalty: 1.1,
   seed: 3,
+  stopTokens: new Set<number>(),
   stop: ['x'],
   samples: undefined,
 };

@@ -1,4 +1,4 @@
-import type { DeviceRow } from '../../grid/Device.js';
+import type { DeviceRow, LogitAdjustments } from '../../grid/Device.js';
 import { BLOCK_LIMITS } from '../../../plan/Policy.js';
 import type { PageCounts } from '../../grid/pageCounts.js';
 import type { Batch, RowRange } from '../../grid/Square.js';
@@ -40,6 +40,17 @@ const row: Codec<Omit<DeviceRow, 'grammar'>> = record<Omit<DeviceRow, 'grammar'>
   repetitionPenalty: number,
   seed: whole,
   logprobs: wholeOrNone,
+  adjustments: optional(
+    record<LogitAdjustments>({
+      presencePenalty: number,
+      frequencyPenalty: number,
+      biases: list(number),
+      biasedTokens: list(whole),
+      endTokens: list(whole),
+      minNewTokens: whole,
+      badWords: list(list(whole)),
+    }),
+  ),
   candidates: optional(list(whole)),
   pooling: optional(oneOf('last', 'mean', 'first')),
 });
