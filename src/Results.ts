@@ -1,5 +1,6 @@
 import type { ClassifiedAnswer, EmbeddedAnswer, ScoredAnswer } from './KeptAnswer.js';
 import type { GenerateOptions, PromptOptions, RowFailure, RowResult } from './Row.js';
+import type { Label } from './rows/completions.js';
 
 /** Options of the calls that generate nothing: how prompts are made, and how the run is told of. */
 export interface AnswerOptions
@@ -9,8 +10,11 @@ export interface AnswerOptions
 
 /** Options of one `classify` call. */
 export interface ClassifyOptions extends AnswerOptions {
-  /** 1 to 1024 texts, none of them empty, no two alike; a row may have `labels` of its own. Default: every row has. */
-  readonly labels?: readonly string[];
+  /**
+   * 1 to 1024 texts, none of them empty, no two alike; a row may have `labels` of its own. One with a `name` has it in
+   * results, in the place of its text: `{ name: 'spam', text: ' Yes' }`. Default: every row has.
+   */
+  readonly labels?: readonly Label[];
   /** The end token counts as the last of each label: `Yes` is then not the beginning of `Yes, but`. Default false. */
   readonly labelEnd?: boolean;
   /**

@@ -1,6 +1,7 @@
 import type { RowErrorCode } from './errors/RowError.js';
 import type { AnswerStore, GeneratedAnswer } from './KeptAnswer.js';
 import type { Progress, RunStats, TraceEvent } from './RunStats.js';
+import type { Label } from './rows/completions.js';
 import type { ResponseFormat } from './rows/responseFormat.js';
 import type { ChatMessage, TemplateInput } from './model/Tokenizer.js';
 
@@ -131,7 +132,7 @@ export interface RowSettings extends SamplingOptions, TemplateInput {
    */
   readonly duplicate?: boolean;
   /** What `classify` tells apart, instead of the run's `labels`. */
-  readonly labels?: readonly string[];
+  readonly labels?: readonly Label[];
   /** What `score` scores, instead of the run's `completions`. */
   readonly completions?: readonly (string | readonly number[])[];
   /** How many dimensions `embed` keeps, instead of the run's. */

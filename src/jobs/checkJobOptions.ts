@@ -6,7 +6,7 @@ import { isIterable, membersOf } from '../arguments/isObject.js';
 import { UsageError } from '../errors/UsageError.js';
 import { type ClassifyOptions, JOB_TASKS, type ScoreOptions } from '../Results.js';
 import type { GenerateOptions, PromptOptions } from '../Row.js';
-import { checkedCompletions, forTheRun } from '../rows/completions.js';
+import { checkedCompletions, checkedLabels, forTheRun } from '../rows/completions.js';
 import { ROW_LIMITS } from '../model/files/limits.js';
 import { checkPromptTemplate } from '../rows/promptTemplate.js';
 import { checkResponseFormat } from '../rows/responseFormat.js';
@@ -63,7 +63,7 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   classify: (name, value) => {
     checkPrompts(name, value);
     const { labels } = value as ClassifyOptions;
-    if (labels !== undefined) forTheRun(() => checkedCompletions('labels', labels));
+    if (labels !== undefined) forTheRun(() => checkedLabels(labels));
   },
   score: (name, value) => {
     checkPrompts(name, value);

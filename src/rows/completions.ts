@@ -1,4 +1,5 @@
 import { found } from '../arguments/found.js';
+import { isObject } from '../arguments/isObject.js';
 import { RowError } from '../errors/RowError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { readable } from './readableRow.js';
@@ -38,6 +39,40 @@ export function checkedCompletions(name: 'labels' | 'completions', given: unknow
       seen.add(each);
       return each as Completion;
     });
+  });
+}
+
+/** What rows are told apart by: a text, which is its own name, or one that results call otherwise. */
+export type Label = string | { readonly name: string; readonly text: string };
+
+/** Labels, checked: the texts that are to be scored, and what results call them. @throws RowError */
+export function checkedLabels(given: unknown): {
+  readonly names: readonly string[];
+  readonly texts: readonly string[];
+} {
+  return readable(() => {
+    const list: unknown = Array.isArray(given)
+      ? Array.from(given as unknown[], (each) => (isObject(each) ? each['text'] : each))
+      : given;
+    const texts = checkedCompletions('labels', list) as readonly string[];
+    const seen = new Set<string>();
+    const names = texts.map((text, at) => {
+      const label = (given as readonly unknown[])[at];
+      const name = isObject(label) ? label['name'] : text;
+      if (typeof name !== 'string' || name === '')
+        throw new RowError(
+          'invalid-parameter',
+          `labels[${at}].name: found ${found(name)}, expected a text that is not empty`,
+        );
+      if (seen.has(name))
+        throw new RowError(
+          'invalid-parameter',
+          `labels[${at}]: found the name ${found(name)} a second time, expected names that differ`,
+        );
+      seen.add(name);
+      return name;
+    });
+    return { names, texts };
   });
 }
 

@@ -137,6 +137,50 @@ describe.each(MODELS)('%s, %j', (name, more) => {
 });
 
 describe('labels', () => {
+  test('a label that has a name is scored by its text, and called by its name', async () => {
+    const named = [{ name: 'spam', text: ' yes' }, { name: 'ham', text: ' no' }, 'unsure'];
+    const [ofRun, ofRow, plain] = await all(
+      engine.classify(
+        [
+          { prompt: 'Well? ' },
+          { prompt: 'Well? ', labels: named },
+          { prompt: 'Well? ', labels: [' yes', ' no', 'unsure'] },
+        ],
+        { labels: named },
+      ),
+    );
+    const texts = plain?.probabilities ?? {};
+    const expected = { spam: texts[' yes'], ham: texts[' no'], unsure: texts['unsure'] };
+    expect(ofRun).toMatchObject({ probabilities: expected });
+    expect(ofRow).toMatchObject({ probabilities: expected, label: ofRun?.label });
+    expect(Object.keys(expected)).toContain(ofRun?.label);
+  });
+
+  test.each([
+    [
+      [
+        { name: 'a', text: 'x' },
+        { name: 'a', text: 'y' },
+      ],
+      'labels[1]: found the name "a" a second time',
+    ],
+    [[{ name: 'x', text: 'a' }, 'x'], 'labels[1]: found the name "x" a second time'],
+    [
+      [
+        { name: 'a', text: 'x' },
+        { name: 'b', text: 'x' },
+      ],
+      'labels[1]: found "x" a second time',
+    ],
+    [[{ name: '', text: 'x' }], 'labels[0].name: found ""'],
+    [[{ text: 'x' }], 'labels[0].name: found undefined'],
+    [[{ name: 'a' }], 'labels[0]: found undefined, expected a text'],
+  ])('%j is refused', async (labels, message) => {
+    const [row] = await all(engine.classify([{ prompt: 'x', labels } as RowInput]));
+    expect(row?.error?.message).toContain(message);
+    expect(() => engine.classify([{ prompt: 'x' }], { labels } as ClassifyOptions)).toThrow(message);
+  });
+
   let engine: Engine;
   let path: AsyncDisposable & { readonly path: string };
   beforeAll(async () => {

@@ -5,8 +5,10 @@ import {
   UsageError,
   type ClassifyOptions,
   type EmbedOptions,
+  type Label,
   type ScoreOptions,
 } from '../library.js';
+import { gathering } from './commandFlags.js';
 import { path, wholeNumber } from './parsers.js';
 import { textOf } from './textFiles.js';
 
@@ -34,8 +36,17 @@ function labelList(text: string): readonly string[] {
   return labels;
 }
 
+/** One label, `NAME=TEXT`: the text as it stands, blanks before it too. */
+function namedLabel(text: string, before: readonly Label[] | undefined): readonly Label[] {
+  const at = text.indexOf('=');
+  if (at < 1 || at === text.length - 1)
+    throw new InvalidArgumentError("Expected NAME=TEXT, such as 'spam= Yes': the name in results, and what is scored.");
+  return [...(before ?? []), { name: text.slice(0, at), text: text.slice(at + 1) }];
+}
+
 /** What rows are told apart by. */
 export interface LabelFlags {
+  readonly label?: readonly Label[];
   readonly labels?: readonly string[];
   readonly labelsFile?: string;
   readonly labelEnd: OnOff;
@@ -48,6 +59,14 @@ export function addLabelFlags(command: Command): void {
       '--labels <a,b,…>',
       "what rows are told apart by, as it would stand behind the prompt; a comma in a label is written twice (default: a row's own `labels`)",
     ).argParser(labelList),
+  );
+  command.addOption(
+    gathering(
+      new Option(
+        '--label <name=text>',
+        "one label, by the name that results call it and its text, e.g. 'spam= Yes'; may be given several times (default: none)",
+      ).argParser(namedLabel),
+    ),
   );
   command.addOption(new Option('--labels-file <file>', 'the same, a label a line').argParser(path));
   addOnOff(
@@ -63,11 +82,13 @@ export function addLabelFlags(command: Command): void {
 
 /** What the flags say to `classify`, with the file that they name read. @throws UsageError, JobFileError */
 export async function labelOptions(
-  { labels: given, labelsFile, labelEnd, labelPrior }: LabelFlags,
+  { label, labels: list, labelsFile, labelEnd, labelPrior }: LabelFlags,
   signal: AbortSignal,
 ): Promise<ClassifyOptions> {
-  if (given && labelsFile !== undefined)
-    throw new UsageError('--labels-file: found it beside --labels, expected one of them');
+  const ways = { '--label': label, '--labels': list, '--labels-file': labelsFile };
+  const [first, second] = Object.entries(ways).flatMap(([flag, value]) => (value === undefined ? [] : [flag]));
+  if (second !== undefined) throw new UsageError(`${second}: found it beside ${first}, expected one of them`);
+  const given: readonly Label[] | undefined = label ?? list;
   const labels =
     labelsFile === undefined
       ? given
@@ -77,7 +98,9 @@ export async function labelOptions(
   // Before a model is read.
   if (labels) checkJobOptions({ classify: { labels } });
   if (labelPrior !== undefined && !labels)
-    throw new UsageError('--label-prior: found it without labels, expected --labels or --labels-file beside it');
+    throw new UsageError(
+      '--label-prior: found it without labels, expected --labels, --label or --labels-file beside it',
+    );
   return {
     ...(labels && { labels }),
     labelEnd: isOn(labelEnd),

@@ -9,7 +9,7 @@ import type { Pooling } from '../grid/Device.js';
 import type { RowLimit } from '../memory/PagePool.js';
 import type { AnswerTask, PreparedAnswer } from './answerIntake.js';
 import { CompletedRow } from './CompletedRow.js';
-import { checkedCompletions, forTheRun, type Completion } from '../../rows/completions.js';
+import { checkedCompletions, checkedLabels, forTheRun } from '../../rows/completions.js';
 import { completionTokens, type CompletionRules } from './completionTokens.js';
 import { EmbeddedRow } from './EmbeddedRow.js';
 import { LabelPriors, type PromptWay } from './labelPrior.js';
@@ -22,11 +22,6 @@ export interface AnswerSetup extends Pick<CompletionRules, 'tokenizer' | 'limits
   readonly rowLimit: () => RowLimit;
 }
 
-type Scored<Given extends Completion> = {
-  readonly texts: readonly Given[];
-  readonly tokens: readonly (readonly number[])[];
-};
-
 /**
  * Labels, told apart by how likely they are behind a row's prompt.
  * @param priorOf log-probabilities of labels behind a prompt that says nothing, and is made in a row's way
@@ -38,7 +33,10 @@ export function classifyTask(
   priorOf: (labels: readonly string[], text: string, way: PromptWay) => Promise<readonly number[]>,
 ): AnswerTask<'classify'> {
   const rules = { ...setup, escapeSpecialTokens: options.escapeSpecialTokens, end: options.labelEnd };
-  const labels = scoredTexts<string>('labels', options.labels, rules);
+  const labels = scoredTexts('labels', options.labels, (given) => {
+    const checked = checkedLabels(given);
+    return { ...checked, tokens: completionTokens('labels', checked.texts, rules) };
+  });
   const { labelPrior } = options;
   const given = typeof labelPrior === 'object' ? labelPrior.map(Math.log) : undefined;
   const priors =
@@ -48,7 +46,7 @@ export function classifyTask(
   return {
     kind: 'classify',
     prepare: (row) => {
-      const { texts, tokens } = labels.of(row);
+      const { names, texts, tokens } = labels.of(row);
       if (labelPrior !== undefined && texts !== labels.run?.texts)
         throw new RowError(
           'invalid-parameter',
@@ -58,7 +56,7 @@ export function classifyTask(
       checkLengths(prompt, tokens, setup);
       const prepared = (prior: readonly number[] | undefined): PreparedAnswer<'classify'> => ({
         tokens: prompt,
-        parameters: [texts, tokens, prior ?? null],
+        parameters: [names, tokens, prior ?? null],
         usage: usageOf(prompt, tokens),
         computed: (end) =>
           new CompletedRow(
@@ -68,7 +66,7 @@ export function classifyTask(
               scored: (logprobs) =>
                 end.answered(
                   labelProbabilities(
-                    texts,
+                    names,
                     logprobs.map((each, at) => sum(each) - (prior?.[at] ?? 0)),
                   ),
                 ),
@@ -85,7 +83,9 @@ export function classifyTask(
 /** Completions, and how likely each is behind a row's prompt. @throws UsageError */
 export function scoreTask(options: ScoreOptions, setup: AnswerSetup): AnswerTask<'score'> {
   const rules = { ...setup, escapeSpecialTokens: options.escapeSpecialTokens, end: options.completionEnd };
-  const completions = scoredTexts('completions', options.completions, rules);
+  const completions = scoredTexts('completions', options.completions, (given) => ({
+    tokens: completionTokens('completions', checkedCompletions('completions', given), rules),
+  }));
   const each = options.tokenLogprobs === true;
   return {
     kind: 'score',
@@ -152,16 +152,12 @@ export function embedTask(
 }
 
 /** What the run is to be scored with, and each row: its own, else that. @throws UsageError for the run's */
-function scoredTexts<Given extends Completion>(
+function scoredTexts<Scored>(
   name: 'labels' | 'completions',
-  given: readonly Given[] | undefined,
-  rules: CompletionRules,
-): { readonly run: Scored<Given> | undefined; of(row: Row): Scored<Given> } {
-  const read = (list: unknown): Scored<Given> => {
-    const texts = checkedCompletions(name, list);
-    return { texts: texts as readonly Given[], tokens: completionTokens(name, texts, rules) };
-  };
-  const run = given && forTheRun(() => read(given));
+  given: unknown,
+  read: (given: unknown) => Scored,
+): { readonly run: Scored | undefined; of(row: Row): Scored } {
+  const run = given === undefined ? undefined : forTheRun(() => read(given));
   return { run, of: (row) => ((row[name] ?? undefined) === undefined && run ? run : read(row[name])) };
 }
 
