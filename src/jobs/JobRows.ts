@@ -132,15 +132,15 @@ export class JobRows {
     // A row that is refused has one result for all of its samples; where some of them are answered already, the others
     // have one each.
     const refused = result.sample === undefined && result.error !== undefined;
-    const results = refused && row.begun ? [...row.waiting].map((sample) => ofSample(result, sample)) : [result];
-    if (refused) row.waiting.clear();
-    else if (!row.waiting.delete(result.sample))
+    const others = refused ? row.waiting.take() : [];
+    const results = refused && row.begun ? others.map((sample) => ofSample(result, sample)) : [result];
+    if (!refused && !row.waiting.delete(result.sample))
       throw new TaskError(
         'job',
         `the engine answered row ${result.index} with sample ${found(result.sample)}, which it was not asked for`,
       );
-    else row.begun = true;
-    if (row.waiting.size === 0) this.#inEngine.delete(result.index);
+    row.begun = true;
+    if (row.waiting.count === 0) this.#inEngine.delete(result.index);
     return row.duplicate && result.error === undefined
       ? [failedResult(result, duplicateId(row.id), result.carry)]
       : results;
@@ -172,7 +172,7 @@ export class JobRows {
     // Of its own samples, the first ones have to be those that are done.
     const before = (samples?.length ?? 0) - (wantedSamples?.length ?? 0);
     if (this.#kept < this.done.size || wantedSamples?.some((sample) => sample < before)) this.#overtaken = true;
-    this.#inEngine.set(index, { id, duplicate, begun: before > 0, waiting: new Set(wantedSamples ?? [undefined]) });
+    this.#inEngine.set(index, { id, duplicate, begun: before > 0, waiting: new WaitingSamples(wantedSamples) });
     return { ...given, id, index, duplicate, ...(wantedSamples && { wantedSamples }) };
   }
 }
@@ -182,8 +182,54 @@ interface SentRow {
   readonly duplicate: boolean;
   /** Whether some of its samples are done. */
   begun: boolean;
-  /** The samples that have no result yet; undefined for the one answer of a row of which no samples were asked. */
-  readonly waiting: Set<number | undefined>;
+  readonly waiting: WaitingSamples;
+}
+
+/**
+ * The samples of a row that have no result yet, a bit each; undefined stands for the one answer of a row of which no
+ * samples were asked.
+ */
+class WaitingSamples {
+  #bits: Uint32Array | undefined;
+  #count: number;
+
+  /** @param samples in order */
+  constructor(samples: readonly number[] | undefined) {
+    this.#count = samples?.length ?? 1;
+    if (samples === undefined) return;
+    this.#bits = new Uint32Array(((samples.at(-1) ?? 0) >>> 5) + 1);
+    for (const sample of samples) this.#bits[sample >>> 5] = (this.#bits[sample >>> 5] ?? 0) | (1 << (sample & 31));
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** False if it is not among them. */
+  delete(sample: number | undefined): boolean {
+    if (!this.#has(sample)) return false;
+    if (this.#bits !== undefined && sample !== undefined)
+      this.#bits[sample >>> 5] = (this.#bits[sample >>> 5] ?? 0) & ~(1 << (sample & 31));
+    this.#count -= 1;
+    return true;
+  }
+
+  /** All of them; none is left. */
+  take(): readonly (number | undefined)[] {
+    const bits = this.#bits;
+    const all = bits
+      ? Array.from({ length: 32 * bits.length }, (_, sample) => sample).filter((sample) => this.#has(sample))
+      : Array.from({ length: this.#count }, () => undefined);
+    this.#count = 0;
+    return all;
+  }
+
+  #has(sample: number | undefined): boolean {
+    if (this.#bits === undefined || sample === undefined)
+      return this.#bits === undefined && sample === undefined && this.#count > 0;
+    // What is no whole number of at least 0 is at no place.
+    return ((this.#bits[Math.floor(sample / 32)] ?? 0) & (1 << (sample & 31))) !== 0 && Number.isInteger(sample);
+  }
 }
 
 /** The samples that a row asks for; undefined if none, or if what it says is no count, which the engine will say. */

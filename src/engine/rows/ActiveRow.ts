@@ -1,6 +1,7 @@
 import { RowError, type RowErrorCode } from '../../errors/RowError.js';
 import type { TokenLogprob } from '../../KeptAnswer.js';
 import { StopMatcher } from '../../model/StopMatcher.js';
+import type { StopStrings } from '../../model/StopStrings.js';
 import type { ReasoningMarks, Tokenizer } from '../../model/Tokenizer.js';
 import type { FinishReason, Reasoning, RowResult } from '../../Row.js';
 import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
@@ -68,10 +69,12 @@ export class ActiveRow implements RunRow<OrderedResult> {
     private readonly onAnswer: (result: RowResult) => void = () => undefined,
     /** What its tokens follow, where the row is held to a format. */
     private readonly format?: AnswerFormat,
+    /** The stop strings of `prepared`, as far as rows share them. */
+    stops?: StopStrings,
   ) {
     this.stream = tokenizer.stream({ reasoningMarks: this.splits });
-    this.matcher = prepared.stop.length > 0 ? new StopMatcher(prepared.stop) : undefined;
     const { tokens, maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, adjustments } = prepared;
+    this.matcher = prepared.stop.length > 0 ? new StopMatcher(stops ?? prepared.stop) : undefined;
     const capacityTokens = tokens.length + maxNewTokens;
     this.sequence = {
       tokens,

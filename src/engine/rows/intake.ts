@@ -1,5 +1,6 @@
 import { ResponseFormatError, RowError } from '../../errors/RowError.js';
 import type { GeneratedAnswer } from '../../KeptAnswer.js';
+import { StopLists } from '../../model/StopStrings.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, RowInput, RowResult } from '../../Row.js';
 import { duplicateId, failedResult } from '../../rows/failedResult.js';
@@ -10,7 +11,7 @@ import type { RowLimit } from '../memory/PagePool.js';
 import { acceptedRows } from './acceptedRows.js';
 import { ActiveRow, type RowIdentity } from './ActiveRow.js';
 import type { InFlight } from './InFlight.js';
-import { heldFormat, prepareRow, type PreparedRow } from './prepareRow.js';
+import { generatorSeed, heldFormat, prepareRow, type PreparedRow } from './prepareRow.js';
 import type { RowLimits } from './promptTokens.js';
 import { rowKey } from './rowKey.js';
 import { whatHolds } from './whatHolds.js';
@@ -55,6 +56,7 @@ export async function* intake(
   // What is wrong with the format of all rows is found before one of them is looked at.
   const runs = heldFormat({}, options);
   if (runs) await setup.answerFormat(runs);
+  const stopLists = new StopLists();
   /** Of the results. */
   let sequence = 0;
   for await (const { input, identity, duplicate } of accepted) {
@@ -74,12 +76,14 @@ export async function* intake(
         prepared.responseFormat &&
         refined(await setup.answerFormat(prepared.responseFormat), own ? undefined : setup.refine);
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
-      for (const [nth, sample] of (prepared.samples ?? [undefined]).entries()) {
+      const { samples, ...whole } = prepared;
+      const stops = whole.stop.length > 0 ? stopLists.of(whole.stop) : undefined;
+      for (const [nth, sample] of (samples ?? [undefined]).entries()) {
         if (nth > 0) await inFlight.enter(input.carry);
         const row = { ...identity, sequence: sequence++, ...(sample !== undefined && { sample }) };
-        const one = sample === undefined ? prepared : { ...prepared, seed: (prepared.seed + sample) >>> 0 };
+        const one = { ...whole, seed: generatorSeed(whole.seed + (sample ?? 0)) };
         const key = answers.needsKeys ? recorder.timed(() => rowKey(one, rules, setup.resultIdentity)) : undefined;
-        if (key === undefined) yield new ActiveRow(row, one, tokenizer, rules, recorder, undefined, format);
+        if (key === undefined) yield new ActiveRow(row, one, tokenizer, rules, recorder, undefined, format, stops);
         else if (!(await answers.has(key, heldRow(row, one, format)))) {
           yield new ActiveRow(
             row,
@@ -91,6 +95,7 @@ export async function* intake(
               answers.answered(key, outcomeOf(result));
             },
             format,
+            stops,
           );
         }
       }
@@ -134,7 +139,7 @@ function refined(format: AnswerFormat, refine: IntakeSetup['refine']): AnswerFor
 
 function heldRow(
   { id, index, sample, sequence, carry }: RowIdentity,
-  { tokens: { length: promptTokens } }: PreparedRow,
+  { tokens: { length: promptTokens } }: Pick<PreparedRow, 'tokens'>,
   format: AnswerFormat | undefined,
 ): HeldRow<'generate', RowResult> {
   return {

@@ -1,6 +1,7 @@
 import { found } from '../../arguments/found.js';
 import { isWithin, rangeWords, wholeRange, type NumberRange } from '../../arguments/NumberRange.js';
 import { RowError } from '../../errors/RowError.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, Row, SamplingOptions } from '../../Row.js';
 import { responseFormatOf } from '../../rows/responseFormat.js';
@@ -21,6 +22,7 @@ export interface PreparedRow {
   readonly topK: number;
   readonly minP: number;
   readonly repetitionPenalty: number;
+  /** As it was asked for, 53 bits: `generatorSeed` makes of it what chance is drawn by. */
   readonly seed: number;
   readonly stop: readonly string[];
   /** Tokens that end the row, beside the model's own end tokens. */
@@ -29,8 +31,8 @@ export interface PreparedRow {
   readonly adjustments?: LogitAdjustments | undefined;
   /** What the answer is held to; undefined for anything. */
   readonly responseFormat?: HeldFormat | undefined;
-  /** Which samples are wanted; undefined where none were asked for. */
-  readonly samples: readonly number[] | undefined;
+  /** Which samples are wanted; undefined where none were asked for, and of each of them. */
+  readonly samples?: readonly number[] | undefined;
 }
 
 /** Kernels have floats: what is above 0 must be so there, too. */
@@ -64,8 +66,25 @@ function setting(name: NumericOption, row: SamplingOptions, defaults: SamplingOp
 /** Checks the options of a whole run once. @throws RowError naming the option */
 export function checkSampling(options: SamplingOptions): void {
   for (const name of Object.keys(SAMPLING_RANGES) as NumericOption[]) setting(name, {}, options);
+  seedOfSamples({}, options);
   stopStrings(options.stop);
   tokenLists(options);
+}
+
+/** The seed of a row's first sample, to which the number of each is added. @throws RowError where that is too much */
+function seedOfSamples(row: SamplingOptions, defaults: SamplingOptions): number {
+  const [seed, samples] = [setting('seed', row, defaults), setting('samples', row, defaults)];
+  const most = Number.MAX_SAFE_INTEGER - (samples - 1);
+  if (seed <= most) return seed;
+  throw new RowError(
+    'invalid-parameter',
+    `seed: found ${seed}, to which the numbers of ${samples} samples are added, expected at most ${most}`,
+  );
+}
+
+/** The 53 bits of a seed folded into the generator's 32; small seeds stay what they are. Pure. */
+export function generatorSeed(seed: number): number {
+  return (seed ^ Math.floor(seed / 2 ** 32)) >>> 0;
 }
 
 /** What a row's answer is held to: what it says itself, else the run. @throws RowError */
@@ -80,7 +99,6 @@ export function heldFormat(
 
 /** Checks a row and encodes its prompt. @throws RowError */
 export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokenizer, limits: RowLimits): PreparedRow {
-  const seed = setting('seed', row, options);
   const asked = setting('maxNewTokens', row, options);
   const samples = row.samples ?? options.samples;
   const responseFormat = heldFormat(row, options);
@@ -111,8 +129,7 @@ export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokeni
     topK: Math.min(setting('topK', row, options), limits.vocabularySize),
     minP: setting('minP', row, options),
     repetitionPenalty: Math.max(LEAST_FLOAT, setting('repetitionPenalty', row, options)),
-    // 53 bits folded into the generator's 32; small seeds stay what they are.
-    seed: (seed ^ Math.floor(seed / 2 ** 32)) >>> 0,
+    seed: samples === undefined ? setting('seed', row, options) : seedOfSamples(row, options),
     stop,
     stopTokens,
     adjustments: logitAdjustments(
@@ -176,13 +193,25 @@ function stops(
 
 function stopStrings(stop: unknown): readonly string[] {
   if (stop === undefined || stop === null) return [];
-  return readable(() =>
-    (Array.isArray(stop) ? [...(stop as unknown[])] : [stop]).map((text, at) => {
-      if (typeof text === 'string' && text.length > 0) return text;
-      throw new RowError(
-        'invalid-parameter',
-        `${Array.isArray(stop) ? `stop[${at}]` : 'stop'}: found ${found(text)}, expected a string that is not empty`,
-      );
-    }),
-  );
+  const { stopStrings: most, stopUnits } = ROW_LIMITS;
+  return readable(() => {
+    const given: readonly unknown[] = Array.isArray(stop) ? stop : [stop];
+    if (given.length > most)
+      throw new RowError('limit', `stop: found ${given.length} strings, expected at most ${most}`);
+    let units = 0;
+    return Array.from(given, (text, at) => {
+      if (typeof text !== 'string' || text.length === 0)
+        throw new RowError(
+          'invalid-parameter',
+          `${Array.isArray(stop) ? `stop[${at}]` : 'stop'}: found ${found(text)}, expected a string that is not empty`,
+        );
+      units += text.length;
+      if (units > stopUnits)
+        throw new RowError(
+          'limit',
+          `stop: found strings of more than ${stopUnits} UTF-16 units together, expected at most so many`,
+        );
+      return text;
+    });
+  });
 }

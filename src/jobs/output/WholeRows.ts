@@ -14,7 +14,8 @@ export class WholeRows {
    * @returns what is whole by now, by sample
    */
   add(index: number, results: readonly AnyResult[], isOpen: boolean): readonly AnyResult[] {
-    const row = [...(this.#held.get(index) ?? []), ...results];
+    const row = this.#held.get(index) ?? [];
+    for (const result of results) row.push(result);
     if (isOpen) this.#held.set(index, row);
     else this.#held.delete(index);
     return isOpen ? [] : bySample(row);

@@ -67,6 +67,10 @@ export const TOKENIZER_LIMITS = {
 export const ROW_LIMITS = {
   /** Bytes of a line of input, and of a text that is scored. */
   lineBytes: 64 * 2 ** 20,
+  /** Stop strings of a row. */
+  stopStrings: 1_024,
+  /** Units of a row's stop strings together. */
+  stopUnits: 16_384,
   /** Units of a row's text for each token that the model's context holds; 1 Mi units are always read. */
   textUnitsPerContextToken: 64,
   /** Milliseconds that a model's own patterns or its template may work on a row. Real ones take well under one. */

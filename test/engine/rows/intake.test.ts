@@ -250,8 +250,9 @@ describe('intake', () => {
       [1, 1, 1, 6],
       [2, 1, 2, 7],
       [3, 2, undefined, 0],
-      [4, 3, 1, 0],
-      [5, 3, 3, 2],
+      // As the rows with the seeds 2^32 and 2^32 + 2 have them.
+      [4, 3, 1, 1],
+      [5, 3, 3, 3],
       [6, 4, undefined, 'empty-prompt'],
       [7, 5, 0, 0],
     ]);

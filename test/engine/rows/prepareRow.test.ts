@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { checkSampling, prepareRow } from '../../../src/engine/rows/prepareRow.js';
+import { checkSampling, generatorSeed, prepareRow } from '../../../src/engine/rows/prepareRow.js';
 import { RowError } from '../../../src/errors/RowError.js';
 import type { GenerateOptions, Row } from '../../../src/Row.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
@@ -53,8 +53,9 @@ describe('prepareRow', () => {
   });
 
   test('large seeds are folded, small ones stay', () => {
-    expect(prepare({ prompt: 'a', seed: 7 }).seed).toBe(7);
-    expect(prepare({ prompt: 'a', seed: 2 ** 40 + 7 }).seed).toBe((2 ** 8) ^ 7);
+    expect(generatorSeed(7)).toBe(7);
+    expect(generatorSeed(2 ** 40 + 7)).toBe((2 ** 8) ^ 7);
+    expect(prepare({ prompt: 'a', seed: 2 ** 40 + 7 }).seed).toBe(2 ** 40 + 7);
   });
 
   test.each<[unknown, string, RegExp]>([
@@ -82,6 +83,13 @@ describe('prepareRow', () => {
     [{ prompt: 'a', minP: 2 }, 'invalid-parameter', /minP: found 2/],
     [{ prompt: 'a', repetitionPenalty: 0 }, 'invalid-parameter', /repetitionPenalty: found 0/],
     [{ prompt: 'a', seed: -1 }, 'invalid-parameter', /seed: found -1/],
+    [
+      { prompt: 'a', seed: Number.MAX_SAFE_INTEGER, samples: 2 },
+      'invalid-parameter',
+      /seed: found 9007199254740991, to which the numbers of 2 samples are added, expected at most 9007199254740990/,
+    ],
+    [{ prompt: 'a', stop: Array(1025).fill('x') }, 'limit', /stop: found 1025 strings, expected at most 1024/],
+    [{ prompt: 'a', stop: ['x', 'y'.repeat(16_384)] }, 'limit', /stop: found strings of more than 16384 UTF-16 units/],
     [{ prompt: 'a', stop: [''] }, 'invalid-parameter', /stop\[0\]: found "", expected a string that is not empty/],
   ])('%j is %s', (row, rowCode, message) => {
     expect(() => prepare(row)).toThrow(expect.objectContaining({ rowCode, message: expect.stringMatching(message) }));
