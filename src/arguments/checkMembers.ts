@@ -13,7 +13,8 @@ import { didYouMean } from './nearest.js';
 export function checkObject(name: string, value: unknown, known?: readonly string[]): asserts value is object {
   if (!isObject(value)) throw new UsageError(`${name}: found ${found(value)}, expected an object`);
   if (known === undefined) return;
-  const unknown = Object.keys(value).find((key) => !known.includes(key) && value[key] !== undefined);
+  const names = new Set(known);
+  const unknown = Object.keys(value).find((key) => !names.has(key) && value[key] !== undefined);
   if (unknown !== undefined)
     throw new UsageError(
       `${name}: found the unknown ${found(unknown)}, expected any of ${known.join(', ')}${didYouMean(unknown, known)}`,

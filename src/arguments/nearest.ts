@@ -8,17 +8,21 @@ const MOST_UNITS = 64;
 export function nearest(word: string, names: readonly string[]): string | undefined {
   const plain = spelt(word);
   if (plain.length < 2 || plain.length > MOST_UNITS) return undefined;
+  const near = Math.max(1, Math.floor(plain.length / 3));
   const far = (name: string): number => {
     const other = spelt(name);
     if (other === plain) return 0;
     if (plain.length >= 4 && (other.startsWith(plain) || plain.startsWith(other))) return 1;
-    return distance(plain, other);
+    // As many letters are missing at least.
+    return Math.abs(plain.length - other.length) > near ? Infinity : distance(plain, other);
   };
-  const near = Math.max(1, Math.floor(plain.length / 3));
-  return names
-    .map((name) => ({ name, away: far(name) }))
-    .filter(({ away }) => away <= near)
-    .sort((a, b) => a.away - b.away)[0]?.name;
+  let [nearestName, least]: [string | undefined, number] = [undefined, near + 1];
+  for (const name of names) {
+    const away = far(name);
+    if (away < least) [nearestName, least] = [name, away];
+    if (least === 0) break;
+  }
+  return nearestName;
 }
 
 /** ` (did you mean threads?)`, or nothing. */
@@ -33,23 +37,24 @@ function spelt(word: string): string {
 
 /** Letters to insert, remove, replace or swap with their neighbour (optimal string alignment). */
 function distance(a: string, b: string): number {
-  const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, at) => at)];
-  const cell = (row: number, column: number): number => rows[row]?.[column] ?? Infinity;
+  let [beforeLast, last, row] = [
+    new Uint8Array(b.length + 1),
+    Uint8Array.from({ length: b.length + 1 }, (_, at) => at),
+    new Uint8Array(b.length + 1),
+  ];
   for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    rows.push(row);
+    row[0] = i;
     for (let j = 1; j <= b.length; j++) {
       const same = a[i - 1] === b[j - 1];
       const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      row.push(
-        Math.min(
-          cell(i - 1, j) + 1,
-          cell(i, j - 1) + 1,
-          cell(i - 1, j - 1) + (same ? 0 : 1),
-          swapped ? cell(i - 2, j - 2) + 1 : Infinity,
-        ),
+      row[j] = Math.min(
+        (last[j] ?? 0) + 1,
+        (row[j - 1] ?? 0) + 1,
+        (last[j - 1] ?? 0) + (same ? 0 : 1),
+        swapped ? (beforeLast[j - 2] ?? 0) + 1 : Infinity,
       );
     }
+    [beforeLast, last, row] = [last, row, beforeLast];
   }
-  return cell(a.length, b.length);
+  return last[b.length] ?? 0;
 }

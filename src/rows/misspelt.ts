@@ -39,12 +39,15 @@ const ELSEWHERE: Readonly<Record<string, (typeof FIELDS)[number]>> = {
 /** Shorter names are near to too many words: `steps`, `topic`, `seen`. */
 const LEAST_LETTERS = 8;
 
+/** A row of more fields is none that somebody has written and misspelt. */
+const MOST_NAMES = 1_000;
+
 /**
  * The first of these names that is none of a row's, but was probably meant to be one: its spelling alone differs
  * (`top_p`), it is a few letters away (`temprature`), or other tools call it so (`max_tokens`).
  */
 export function misspelt(names: readonly string[]): { readonly name: string; readonly meant: string } | undefined {
-  for (const name of names) {
+  for (const name of names.slice(0, MOST_NAMES)) {
     if (KNOWN.has(name)) continue;
     const meant = meantBy(name);
     if (meant !== undefined) return { name, meant };

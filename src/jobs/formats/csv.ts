@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { CsvError, parse } from 'csv-parse';
+import { CsvError, type Parser, parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import { JobFileError } from '../../errors/JobFileError.js';
 import type { RowInput } from '../../Row.js';
@@ -9,8 +9,11 @@ import { csvDialect } from './csvDialect.js';
 import { resultColumns } from './resultColumns.js';
 import type { FinishedRow, ReadOptions, RowFormat, RowSource, WriteOptions } from './RowFormat.js';
 import type { CsvDialect } from './Table.js';
-import { checkColumns, fieldsOfTable, tableRow } from './tableRow.js';
+import { checkColumnCount, checkColumns, fieldsOfTable, tableRow } from './tableRow.js';
 import { utf8Text } from './utf8Text.js';
+
+/** What is parsed in one turn, and looked at between. */
+const PIECE_UNITS = 2 ** 16;
 
 interface CsvRecord {
   readonly record: readonly string[];
@@ -42,16 +45,21 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
   const { dialect, text } = await csvDialect(utf8Text(source), options.delimiter);
   let header: readonly string[] | undefined;
   let fields: ReturnType<typeof fieldsOfTable> = [];
+  /** Of a row: all columns, or those that are fields, with their places. */
+  let kept: readonly (readonly [column: string, at: number])[] = [];
   let number = 0;
   for await (const { record, raw } of recordsOf(text, dialect, source.name, options.maxLineBytes)) {
     if (header === undefined) {
       header = record;
       fields = fieldsOfTable(source.name, header, options.columns);
       options.onTable?.({ columns: header, dialect });
+      const wanted = new Set(fields.map(([, column]) => column));
+      const whole = options.carryFields || options.templated === true;
+      kept = header.map((column, at) => [column, at] as const).filter(([column]) => whole || wanted.has(column));
     } else {
       number += 1;
       const values = withRest(record, header.length, dialect.delimiter);
-      const carry = Object.fromEntries(header.map((column, at) => [column, values[at] ?? '']));
+      const carry = Object.fromEntries(kept.map(([column, at]) => [column, values[at] ?? '']));
       if (record.length === header.length) {
         if (options.carryFields)
           keepRecord(carry, {
@@ -59,8 +67,8 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
             delimiter: dialect.delimiter,
             raw: raw.replace(/^[\r\n]+|[\r\n]+$/g, ''),
           });
-        const { carry: kept, ...row } = tableRow(carry, fields, number, options.templated);
-        yield options.carryFields && kept !== undefined ? { ...row, carry: kept } : row;
+        const { carry: all, ...row } = tableRow(carry, fields, number, options.templated);
+        yield options.carryFields && all !== undefined ? { ...row, carry: all } : row;
       } else {
         keepRecord(carry, { columns: header, delimiter: dialect.delimiter });
         const message = `row ${number}: found ${record.length} values, expected ${header.length}, as the header has columns`;
@@ -83,8 +91,9 @@ async function* recordsOf(
   name: string,
   maxRecordBytes: number,
 ): AsyncGenerator<CsvRecord, void, undefined> {
-  const source = Readable.from(text);
-  const parser = parse({
+  const source = Readable.from(bounded(), { highWaterMark: 1 });
+  // The record that it is at work on is there for all to see, as that of its earlier versions was.
+  const parser: Parser & { readonly state?: { readonly record: readonly string[] } } = parse({
     delimiter,
     record_delimiter: ['\r\n', '\n', '\r'],
     relax_quotes: true,
@@ -93,6 +102,14 @@ async function* recordsOf(
     raw: true,
     max_record_size: maxRecordBytes,
   });
+  async function* bounded(): AsyncGenerator<string, void, undefined> {
+    for await (const chunk of text)
+      for (let at = 0; at < chunk.length; at += PIECE_UNITS) {
+        yield chunk.slice(at, at + PIECE_UNITS);
+        // Its own bound is of what stands in values, of which there may be any number.
+        checkColumnCount(name, parser.state?.record.length ?? 0, 'values or more in a row');
+      }
+  }
   source.on('error', (error) => parser.destroy(error));
   source.pipe(parser);
   try {

@@ -101,8 +101,10 @@ export function resultColumns(
     if (properties === undefined || (column.name !== 'text' && column.name !== WHOLE)) return [known];
     return column.name === WHOLE ? [] : propertyColumns(properties, known, renamed, emptyIsNone);
   });
-  const all = [...carried, ...chosen.map(({ name }) => name)];
-  const twice = chosen.find(({ name }) => all.indexOf(name) !== all.lastIndexOf(name));
+  const counts = new Map<string, number>();
+  for (const name of [...carried, ...chosen.map((column) => column.name)])
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  const twice = chosen.find(({ name }) => (counts.get(name) ?? 0) > 1);
   if (twice === undefined) return chosen;
   const { name, was, ofSchema } = twice;
   const remedy = ofSchema

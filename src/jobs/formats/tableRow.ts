@@ -1,6 +1,7 @@
 import { found } from '../../arguments/found.js';
 import { losesChoices, readWithDigits } from '../../arguments/jsonNumbers.js';
 import { JobFileError } from '../../errors/JobFileError.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import { PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
 import { columnOf, parseRow, ROW_FIELDS } from './parseRow.js';
@@ -21,16 +22,18 @@ const LISTS: ReadonlySet<string> = new Set([
 
 /**
  * Which columns of a table hold fields of a row.
- * @throws JobFileError for columns that two of them are called, and for one that is named and not there
+ * @throws JobFileError for more columns than may be, for a name that two of them have, and for one that is named and not there
  */
 export function fieldsOfTable(
   name: string,
   header: readonly string[],
   columns: Columns = {},
 ): readonly (readonly [field: string, column: string])[] {
-  const twice = header.find((column, at) => header.indexOf(column) !== at);
+  checkColumnCount(name, header.length, 'columns');
+  const there = new Set<string>();
+  const twice = header.find((column) => there.size === there.add(column).size);
   if (twice !== undefined) throw new JobFileError(name, `found two columns ${found(twice)}, expected each name once`);
-  const missing = Object.values(columns).find((column) => !header.includes(column));
+  const missing = Object.values(columns).find((column) => !there.has(column));
   if (missing !== undefined)
     throw new JobFileError(
       name,
@@ -38,8 +41,14 @@ export function fieldsOfTable(
     );
   return [...ROW_FIELDS, ...TEXT_LISTS].flatMap((field) => {
     const column = columnOf(field, columns);
-    return column !== undefined && header.includes(column) ? [[field, column] as const] : [];
+    return column !== undefined && there.has(column) ? [[field, column] as const] : [];
   });
+}
+
+/** @param what of them there are so many @throws JobFileError for more columns than a table may have */
+export function checkColumnCount(name: string, count: number, what: string): void {
+  const { tableColumns: most } = ROW_LIMITS;
+  if (count > most) throw new JobFileError(name, `found ${count} ${what}, expected at most ${most} columns of a table`);
 }
 
 /** @throws JobFileError where no column holds prompts */

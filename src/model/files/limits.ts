@@ -67,6 +67,8 @@ export const TOKENIZER_LIMITS = {
 export const ROW_LIMITS = {
   /** Bytes of a line of input, and of a text that is scored. */
   lineBytes: 64 * 2 ** 20,
+  /** Columns of a table, and values of one of its rows; a file with more is refused (exit 2). */
+  tableColumns: 65_536,
   /** Stop strings of a row. */
   stopStrings: 1_024,
   /** Units of a row's stop strings together. */
