@@ -163,7 +163,7 @@ module.exports = {
       from: { path: '^src/reuse/' },
       to: {
         path: '^src/',
-        pathNot: '^src/(reuse|files|errors|arguments)/|^src/KeptAnswer\\.ts$|^src/rows/float32\\.ts$',
+        pathNot: '^src/(reuse|files|errors|arguments|collections)/|^src/KeptAnswer\\.ts$|^src/rows/float32\\.ts$',
       },
     },
     {

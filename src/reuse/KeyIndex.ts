@@ -1,86 +1,51 @@
-import { randomBytes } from 'node:crypto';
+import { RecordTable } from '../collections/RecordTable.js';
 
-/** 32-bit words of a key that are kept. Two keys that agree in them are told apart when the record is read. */
-const WORDS = 2;
-const FIRST_PLACES = 64;
-/** Of its places a table fills this share before it grows, by this factor. */
-const FULLEST = 7 / 8;
-const GROWTH = 1.5;
+/** What stands for the place of a record that has been forgotten: a file begins with its header. */
+const FORGOTTEN = 0;
+const WORD = 2 ** 32;
 
-/** What stands at a free place, instead of where a record begins: a file begins with its header. */
-const FREE = 0;
-const FORGOTTEN = -1;
-
-/** Where each key's record begins: 18 to 28 bytes a key, outside of JavaScript's heap. */
+/**
+ * Where each key's record begins: 18 to 28 bytes a key, outside of JavaScript's heap. Of a key 64 bits are kept; two that
+ * agree in them are told apart when the record is read.
+ */
 export class KeyIndex {
-  /** Open addressing: each key at the first free place from its own on. */
-  #keys = new Uint32Array(FIRST_PLACES * WORDS);
-  #offsets = new Float64Array(FIRST_PLACES);
-  #size = 0;
-  /**
-   * Keys come from files, which anybody may have written. Which of them crowd follows from numbers that nobody knows.
-   */
-  readonly #first = oddNumber();
-  readonly #second = oddNumber();
+  /** A key's two words, and the two of an offset, to the upper one of which 1 is added. */
+  readonly #offsets = new RecordTable(2, 4);
 
   /** Keys that were ever set. */
   get size(): number {
-    return this.#size;
+    return this.#offsets.size;
   }
 
   get bytes(): number {
-    return this.#keys.byteLength + this.#offsets.byteLength;
+    return this.#offsets.bytes;
   }
 
   /** @param key at least 8 bytes; what agrees in its first 8 is one key */
   get(key: Buffer): number | undefined {
-    const offset = this.#offsets[this.#placeOf(key.readUInt32LE(0), key.readUInt32LE(4))];
-    return offset === undefined || offset === FREE || offset === FORGOTTEN ? undefined : offset;
+    const at = this.#locate(key);
+    if (!this.#offsets.isAt(at)) return undefined;
+    const { words } = this.#offsets;
+    return (words[at + 2] ?? 0) + ((words[at + 3] ?? 0) - 1) * WORD || undefined;
   }
 
   /** @param offset from 1 */
   set(key: Buffer, offset: number): void {
-    this.#put(key.readUInt32LE(0), key.readUInt32LE(4), offset);
-    if (this.#size > this.#offsets.length * FULLEST) this.#grow();
+    const at = this.#locate(key);
+    const [lower, upper] = [offset >>> 0, Math.floor(offset / WORD) + 1];
+    if (this.#offsets.isAt(at)) this.#offsets.words.set([lower, upper], at + 2);
+    else this.#offsets.put(at, ...keyOf(key), lower, upper);
   }
 
   forget(key: Buffer): void {
-    if (this.get(key) !== undefined) this.#put(key.readUInt32LE(0), key.readUInt32LE(4), FORGOTTEN);
+    if (this.get(key) !== undefined) this.set(key, FORGOTTEN);
   }
 
-  #put(first: number, second: number, offset: number): void {
-    const place = this.#placeOf(first, second);
-    if (this.#offsets[place] === FREE) this.#size += 1;
-    this.#keys[place * WORDS] = first;
-    this.#keys[place * WORDS + 1] = second;
-    this.#offsets[place] = offset;
-  }
-
-  #grow(): void {
-    const [keys, offsets] = [this.#keys, this.#offsets];
-    const places = Math.ceil(offsets.length * GROWTH);
-    this.#keys = new Uint32Array(places * WORDS);
-    this.#offsets = new Float64Array(places);
-    this.#size = 0;
-    offsets.forEach((offset, place) => {
-      if (offset !== FREE) this.#put(keys[place * WORDS] ?? 0, keys[place * WORDS + 1] ?? 0, offset);
-    });
-  }
-
-  /** Where a key stands, or is to stand. */
-  #placeOf(first: number, second: number): number {
-    const places = this.#offsets.length;
-    const spread = (Math.imul(first, this.#first) + Math.imul(second, this.#second)) >>> 0;
-    for (let place = Math.floor((spread / 2 ** 32) * places); ; place = place + 1 === places ? 0 : place + 1) {
-      if (
-        this.#offsets[place] === FREE ||
-        (this.#keys[place * WORDS] === first && this.#keys[place * WORDS + 1] === second)
-      )
-        return place;
-    }
+  #locate(key: Buffer): number {
+    return this.#offsets.locate(...keyOf(key), 0);
   }
 }
 
-function oddNumber(): number {
-  return randomBytes(4).readUInt32LE() | 1;
+function keyOf(key: Buffer): [first: number, second: number] {
+  return [key.readUInt32LE(0), key.readUInt32LE(4)];
 }

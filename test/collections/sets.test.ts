@@ -1,13 +1,20 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { DoneRows } from '../../src/jobs/record/DoneRows.js';
+import { liveHeapBytes } from '../support/liveHeapBytes.js';
 import { IdSet, IntegerSet } from '../../src/collections/IdSet.js';
+
+/** In typed arrays and on the heap, after a collection. */
+const heldBytes = (): number => liveHeapBytes() + process.memoryUsage().arrayBuffers;
 
 describe('IntegerSet', () => {
   const number = fc.oneof(
     { weight: 5, arbitrary: fc.nat(2000) },
     fc.integer({ min: 65_000, max: 67_000 }),
     fc.integer({ min: 2 ** 32 - 3, max: 2 ** 32 + 3 }),
+    fc.integer({ min: -40, max: 40 }),
+    fc.integer({ min: 2 ** 37 - 3, max: 2 ** 37 + 3 }),
+    fc.maxSafeInteger().map((value) => -value),
     fc.maxSafeInteger(),
   );
 
@@ -29,13 +36,40 @@ describe('IntegerSet', () => {
   });
 
   test('a million consecutive ids take little memory', () => {
-    const before = process.memoryUsage();
+    const before = heldBytes();
     const set = new IntegerSet();
     for (let at = 1; at <= 1_000_000; at += 1) set.add(at);
-    const after = process.memoryUsage();
-    expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(2 ** 20);
+    expect(heldBytes() - before).toBeLessThan(2 * 2 ** 20);
     expect(set.add(1_000_000)).toBe(false);
     expect(set.add(1_000_001)).toBe(true);
+  });
+
+  test.each<[string, (at: number) => number, number]>([
+    ['moments in milliseconds, one after another', (at) => 1_700_000_000_000 + at, 1],
+    ['far apart', (at) => 2 ** 40 + at * 1_000_003, 24],
+    ['negative', (at) => -(2 ** 33) - at * 65_536, 24],
+  ])('a million ids %s take few bytes each, and none waits for all others', (_, numberOf, most) => {
+    const before = heldBytes();
+    const set = new IntegerSet();
+    let longest = 0;
+    let repeated = 0;
+    for (let at = 0; at < 1_000_000; at += 1000) {
+      const began = process.cpuUsage();
+      for (let next = at; next < at + 1000; next++) if (!set.add(numberOf(next))) repeated++;
+      longest = Math.max(longest, process.cpuUsage(began).user / 1000);
+    }
+    expect(repeated).toBe(0);
+    expect((heldBytes() - before) / 1_000_000).toBeLessThan(most);
+    // A table of a million that is moved as a whole takes that long by itself.
+    expect(longest).toBeLessThan(50);
+    expect([0, 543_210, 999_999].map((at) => set.add(numberOf(at)))).toEqual([false, false, false]);
+  });
+
+  test('there may be more ids than a Set of JavaScript holds', () => {
+    const set = new IntegerSet();
+    const most = 2 ** 24 + 10;
+    for (let at = 0; at < most; at++) set.add(2 ** 41 + at);
+    expect([set.add(2 ** 41), set.add(2 ** 41 + most - 1), set.add(2 ** 41 + most)]).toEqual([false, false, true]);
   });
 });
 
@@ -78,10 +112,9 @@ describe('IdSet', () => {
 
   test('ids take some 20 bytes each, however long they are', () => {
     const ids = new IdSet();
-    const before = process.memoryUsage();
+    const before = heldBytes();
     for (let at = 0; at < 200_000; at++) ids.add(`${'a'.repeat(40)}-${at}`);
-    const after = process.memoryUsage();
-    expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(200_000 * 36);
+    expect(heldBytes() - before).toBeLessThan(200_000 * 44);
     expect([0, 123_456, 199_999].map((at) => ids.add(`${'a'.repeat(40)}-${at}`))).toEqual([false, false, false]);
   });
 });
@@ -102,6 +135,30 @@ describe('DoneRows', () => {
         expect(done.check(6000, other)).toBe('open');
       }),
     );
+  });
+
+  test('results take few bytes each, in rows or in samples of one row, and scattered ones not many', () => {
+    for (const [placeOf, most] of [
+      [(at: number) => [at, undefined], 8],
+      [(at: number) => [Math.floor(at / 4), at % 4], 8],
+      [(at: number) => [7, at % 65_536], 110],
+      [(at: number) => [at * 1_000_003, undefined], 110],
+    ] as const) {
+      const before = heldBytes();
+      const done = new DoneRows();
+      for (let at = 0; at < 65_536; at++) {
+        const [index = 0, sample] = placeOf(at);
+        done.add(index, at, sample);
+      }
+      expect(done.size).toBe(65_536);
+      expect((heldBytes() - before) / 65_536).toBeLessThan(most + 4);
+      const [index = 0, sample] = placeOf(40_000);
+      expect([
+        done.check(index, 40_000, sample),
+        done.check(index, 1, sample),
+        done.check(index + 1, 1, 65_535),
+      ]).toEqual(['done', 'other-id', 'open']);
+    }
   });
 
   test('a number and its string are different ids', () => {

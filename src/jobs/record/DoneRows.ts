@@ -1,13 +1,19 @@
-/** Rows in one block. Small (2 KiB), so that a damaged output with scattered indexes cannot ask for much. */
-const BLOCK_ROWS = 512;
+import { RecordTable } from '../../collections/RecordTable.js';
+
+/** Rows in one block: few, so that a damaged output with scattered indexes cannot ask for much, nor samples of few rows. */
+const BLOCK_ROWS = 16;
+/** Blocks that are allocated together. */
+const BLOCKS = 1024;
 
 /**
  * Which results of a job are done, by row and sample, and a 32-bit hash of each one's id, to check that the input still
- * has the same row there. Four bytes a result, in any order of arrival.
+ * has the same row there. Five to six bytes a result, in any order of arrival; scattered ones, or those of many samples
+ * of few rows, up to a hundred.
  */
 export class DoneRows {
-  /** Those of results that say no sample first, then by sample. */
-  readonly #blocks: (Map<number, Uint32Array> | undefined)[] = [];
+  /** By rows and sample, 0 for results that say none: the number of the block that holds their hashes, from 1. */
+  readonly #blocks = new RecordTable(3, 4);
+  readonly #hashes: Uint32Array[] = [];
   #size = 0;
 
   get size(): number {
@@ -16,28 +22,40 @@ export class DoneRows {
 
   /** False if the result was there. */
   add(index: number, id: string | number, sample?: number): boolean {
-    const key = Math.floor(index / BLOCK_ROWS);
-    const blocks = (this.#blocks[placeOf(sample)] ??= new Map<number, Uint32Array>());
-    let block = blocks.get(key);
-    if (block === undefined) {
-      block = new Uint32Array(BLOCK_ROWS);
-      blocks.set(key, block);
+    const at = this.#locate(index, sample);
+    let block = this.#blocks.size;
+    if (this.#blocks.isAt(at)) block = (this.#blocks.words[at + 3] ?? 0) - 1;
+    else {
+      this.#blocks.put(at, ...keyOf(index, sample), block + 1);
+      if (block % BLOCKS === 0) this.#hashes.push(new Uint32Array(BLOCKS * BLOCK_ROWS));
     }
-    if (block[index % BLOCK_ROWS] !== 0) return false;
-    block[index % BLOCK_ROWS] = hashId(id);
+    const hashes = this.#hashes[Math.floor(block / BLOCKS)];
+    const place = (block % BLOCKS) * BLOCK_ROWS + (index % BLOCK_ROWS);
+    if (hashes?.[place] !== 0) return false;
+    hashes[place] = hashId(id);
     this.#size += 1;
     return true;
   }
 
   /** Whether the result is done, and if so, whether its row had this id. */
   check(index: number, id: string | number, sample?: number): 'open' | 'done' | 'other-id' {
-    const hash = this.#blocks[placeOf(sample)]?.get(Math.floor(index / BLOCK_ROWS))?.[index % BLOCK_ROWS] ?? 0;
+    if (this.#size === 0) return 'open';
+    const at = this.#locate(index, sample);
+    if (!this.#blocks.isAt(at)) return 'open';
+    const block = (this.#blocks.words[at + 3] ?? 0) - 1;
+    const place = (block % BLOCKS) * BLOCK_ROWS + (index % BLOCK_ROWS);
+    const hash = this.#hashes[Math.floor(block / BLOCKS)]?.[place] ?? 0;
     return hash === 0 ? 'open' : hash === hashId(id) ? 'done' : 'other-id';
+  }
+
+  #locate(index: number, sample: number | undefined): number {
+    return this.#blocks.locate(...keyOf(index, sample));
   }
 }
 
-function placeOf(sample: number | undefined): number {
-  return sample === undefined ? 0 : sample + 1;
+function keyOf(index: number, sample = -1): [first: number, second: number, third: number] {
+  const rows = Math.floor(index / BLOCK_ROWS);
+  return [rows >>> 0, Math.floor(rows / 2 ** 32), sample + 1];
 }
 
 /** FNV-1a over the id's kind and characters; never 0, which stands for an open row. */
