@@ -128,9 +128,27 @@ function heldLock(path: string, file: number, self: LockHolder, heartbeatSeconds
       clearInterval(heartbeat);
       closeSync(file);
       const content = readIfThere(path);
-      if (content !== undefined && parseHolder(content)?.nonce === self.nonce) unlinkSync(path);
+      if (content === undefined || parseHolder(content)?.nonce !== self.nonce) return;
+      try {
+        unlinkSync(path);
+      } catch (error) {
+        if (fileErrorCode(error) !== 'ENOENT') throw fileFailure(path, 'removed', error);
+      }
     },
   };
+}
+
+/** Lets go of all of them, also behind one that cannot be removed. @throws JobFileError of the first such */
+export function releaseLocks(locks: readonly FileLock[]): void {
+  const failures: unknown[] = [];
+  for (const lock of locks) {
+    try {
+      lock.release();
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
 }
 
 async function isStale(

@@ -73,6 +73,8 @@ export class Job implements AsyncDisposable {
   /** Of an input that comes once, into an output that can be resumed. */
   #digest: RowsDigest | undefined;
   #started = false;
+  /** Whether all rows are written. */
+  #whole = false;
   #written = 0;
 
   private constructor(
@@ -289,9 +291,10 @@ export class Job implements AsyncDisposable {
       if (ordered ? outOfTurn || byCompletion : outOfTurn && !byCompletion && !stopped)
         await orderJournal(files.journalOf(record));
       if (!stopped) await this.input.checkUnchanged();
-      if (files.published) await this.#publish(this.file);
+      if (files.published) await this.#publish(this.file, done + this.keptRows);
       if (shard !== undefined && !stopped) await this.#complete(this.file, source.rows);
     } else if (!stopped) await this.input.checkUnchanged();
+    this.#whole = !stopped;
     return { rows: source.ownRows, done, failed, kept: this.keptRows, keptFailed, ...(stopped && { stopped }) };
   }
 
@@ -301,7 +304,21 @@ export class Job implements AsyncDisposable {
     try {
       await this.#closeSink();
     } finally {
+      this.#release();
+    }
+  }
+
+  #release(): void {
+    try {
       this.file?.files.release();
+    } catch (error) {
+      if (!(error instanceof JobFileError)) throw error;
+      const written = this.#whole ? 'all rows are written' : 'rows that were finished are written';
+      throw new JobFileError(
+        this.file?.files.path ?? error.file,
+        `${written}, but its lock is left behind: ${error.message}; remove it once no job runs there, or leave it: the next run does`,
+        { cause: error },
+      );
     }
   }
 
@@ -384,16 +401,30 @@ export class Job implements AsyncDisposable {
       await this.#sink?.write(chunk);
   }
 
-  /** Writes the output, and what failed, from the journal. */
-  async #publish({ files, record }: OutputFile): Promise<void> {
-    await publishOutput({
-      results: await journalResults(files.journalOf(record)),
-      path: files.path,
-      errors: files.errors,
-      formats: this.formats,
-      input: this.#joins ? this.input : undefined,
-      options: this.#writeOptions(),
-    });
+  /**
+   * Writes the output, and what failed, from the journal. @param results that stand there
+   * @throws JobFileError, which says where results are that cannot be written
+   */
+  async #publish({ files, record }: OutputFile, results: number): Promise<void> {
+    const journal = files.journalOf(record);
+    try {
+      await publishOutput({
+        results: await journalResults(journal),
+        path: files.path,
+        errors: files.errors,
+        formats: this.formats,
+        input: this.#joins ? this.input : undefined,
+        options: this.#writeOptions(),
+      });
+    } catch (error) {
+      if (!(error instanceof JobFileError) || ![files.path, files.errors].includes(error.file)) throw error;
+      const reason = error.message.slice(error.file.length + 2);
+      throw new JobFileError(
+        error.file,
+        `${reason}; all ${results} results stand in ${journal.path}, and \`resume\` writes them`,
+        { cause: error },
+      );
+    }
   }
 
   #writeOptions(): WriteOptions {

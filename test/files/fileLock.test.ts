@@ -1,11 +1,23 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { JobFileError } from '../../src/errors/JobFileError.js';
 import { InterruptedError } from '../../src/errors/InterruptedError.js';
 import { UsageError } from '../../src/errors/UsageError.js';
-import { acquireFileLock } from '../../src/files/fileLock.js';
+import { acquireFileLock, releaseLocks } from '../../src/files/fileLock.js';
 import { temporaryPath } from '../../src/files/temporaryFiles.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 
@@ -174,6 +186,34 @@ describe('acquireFileLock', () => {
       expect(readFileSync(file, 'utf8')).toBe(content);
     }
     await expect(acquireFileLock(path('.'), 'out')).rejects.toThrow(JobFileError);
+  });
+
+  test('a lock that cannot be removed any more is a JobFileError, and those behind it are let go', async () => {
+    const [closed, open] = [mkdtempSync(join(tmpdir(), 'closed-')), mkdtempSync(join(tmpdir(), 'open-'))];
+    for (const folder of [closed, open]) chmodSync(folder, 0o777);
+    const root = process.getuid?.() === 0;
+    const nobody = (): void => {
+      if (root) process.seteuid?.(65_534);
+    };
+    const owner = (): void => {
+      if (root) process.seteuid?.(0);
+    };
+    try {
+      nobody();
+      const [stuck, other] = [join(closed, 'o.lock'), join(open, 'o.lock')];
+      const locks = [await acquireFileLock(stuck, 'o'), await acquireFileLock(other, 'o')];
+      owner();
+      chmodSync(closed, 0o555);
+      nobody();
+      expect(() => {
+        releaseLocks(locks);
+      }).toThrow(`${stuck}: cannot be removed: permission denied (EACCES)`);
+      expect([stuck, other].map((path) => existsSync(path))).toEqual([true, false]);
+    } finally {
+      owner();
+      chmodSync(closed, 0o755);
+      for (const folder of [closed, open]) rmSync(folder, { recursive: true });
+    }
   });
 
   test('releasing after somebody else took over does not take their lock away', async () => {

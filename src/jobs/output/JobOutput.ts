@@ -1,7 +1,7 @@
 import { open, rm, stat, truncate } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
 import { UsageError } from '../../errors/UsageError.js';
-import { acquireFileLock, type FileLock } from '../../files/fileLock.js';
+import { acquireFileLock, type FileLock, releaseLocks } from '../../files/fileLock.js';
 import { BEGIN_ANEW } from '../../files/fileErrors.js';
 import { readRecord, writeRecord, type JobRecord } from '../record/jobRecord.js';
 import { hasJournal, journalPath, lockPath, recordPath, rewritePath } from './sidecarFiles.js';
@@ -46,7 +46,7 @@ export class JobOutput {
     ];
     const locks: FileLock[] = [];
     const release = (): void => {
-      for (const lock of locks.splice(0)) lock.release();
+      releaseLocks(locks.splice(0));
     };
     try {
       locks.push(await acquireFileLock(lockPath(path), paths.output, { signal }));
@@ -170,9 +170,9 @@ export class JobOutput {
     return new JournalWriter(handle, journal.path, header.length);
   }
 
-  /** Lets others at the files. Idempotent. */
+  /** Lets others at the files. Idempotent. @throws JobFileError where a lock cannot be removed */
   release(): void {
-    for (const lock of this.locks) lock.release();
+    releaseLocks(this.locks);
   }
 }
 

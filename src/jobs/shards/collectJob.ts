@@ -7,7 +7,7 @@ import { InterruptedError } from '../../errors/InterruptedError.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { modeOf } from '../../files/atomicFile.js';
-import { acquireFileLock, type FileLock } from '../../files/fileLock.js';
+import { acquireFileLock, type FileLock, releaseLocks } from '../../files/fileLock.js';
 import { checkDistinctFiles, type NamedFile, realPathOf } from '../../files/realPath.js';
 import { specialKind } from '../../files/specialFiles.js';
 import type { WriteOptions } from '../formats/RowFormat.js';
@@ -117,7 +117,7 @@ export async function collectJob(given: CollectJobOptions): Promise<CollectSumma
     if (!overwrite) await checkOutputs(options);
     return await collect(options, files);
   } finally {
-    for (const lock of locks) lock.release();
+    releaseLocks(locks);
   }
 }
 
