@@ -127,6 +127,12 @@ export const PARQUET_LIMITS = {
   pageBytes: 256 * 2 ** 20,
   /** Values of one page, and those of one row. */
   pageValues: 2 ** 24,
+  /** Bytes of the values of one row, 16 more each, in the columns that are read; one of more is a row with an error. */
+  rowBytes: 64 * 2 ** 20,
+  /** Bytes of the pages that are held of all columns; beyond them pages are read again for the rows that follow. */
+  heldBytes: 256 * 2 ** 20,
+  /** Bytes of the rows that are made of a file at a time, one row aside. */
+  batchBytes: 16 * 2 ** 20,
   /** Bytes of one value of fixed length. */
   fixedBytes: 2 ** 16,
 } as const;

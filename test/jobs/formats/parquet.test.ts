@@ -8,7 +8,10 @@ import fc from 'fast-check';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { JobFileError } from '../../../src/errors/JobFileError.js';
 import { checkThrift } from '../../../src/jobs/formats/parquet/checkThrift.js';
-import { readerOf, readLevels, readValues } from '../../../src/jobs/formats/parquet/decodePage.js';
+import { Dictionary } from '../../../src/jobs/formats/parquet/Dictionary.js';
+import { PageBytes } from '../../../src/jobs/formats/parquet/PageBytes.js';
+import { RunCursor } from '../../../src/jobs/formats/parquet/RunCursor.js';
+import { valueCursor } from '../../../src/jobs/formats/parquet/ValueCursor.js';
 import { ParquetFile } from '../../../src/jobs/formats/parquet/ParquetFile.js';
 import { readRows } from '../../../src/jobs/input/readRows.js';
 import { runJob } from '../../../src/jobs/runJob.js';
@@ -317,32 +320,36 @@ describe('a file that lies', () => {
       'a number of more than 10 bytes',
     );
     // A run of 2^30 values in six bytes.
-    expect(words(() => readLevels(readerOf(bytes(6, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff, 0x07, 1)), 4, 1))).toContain(
-      'a run of 1073741823 values, expected at most 4',
+    expect(
+      words(() => new RunCursor(new PageBytes(bytes(0xfe, 0xff, 0xff, 0xff, 0x07, 1)), 0, 6, 1, 4).next()),
+    ).toContain('a run of 1073741823 values, expected at most 4');
+    const cursor = (
+      encoding: string,
+      page: Uint8Array<ArrayBuffer>,
+      type: 'INT32' | 'INT64' | 'BYTE_ARRAY',
+      count: number,
+    ): unknown =>
+      valueCursor(
+        new PageBytes(page),
+        0,
+        encoding,
+        count,
+        { name: 'x', type },
+        new Dictionary(new PageBytes(bytes(7, 0, 0, 0)), 1, { name: 'x', type: 'INT32' }),
+      ).next(100);
+    expect(words(() => cursor('RLE_DICTIONARY', bytes(1, 8, 1), 'INT32', 4))).toContain(
+      'a value is number 1 of a dictionary of 1',
     );
-    expect(
-      words(() => readValues(readerOf(bytes(1, 8, 1)), 'RLE_DICTIONARY', 4, { name: 'x', type: 'INT32' }, [7])),
-    ).toContain('a value is number 1 of a dictionary of 1');
-    expect(
-      words(() => readValues(readerOf(bytes(1, 2, 3)), 'PLAIN', 2 ** 24, { name: 'x', type: 'INT64' }, undefined)),
-    ).toContain('a page says 16777216 values in 3 bytes');
-    expect(
-      words(() =>
-        readValues(readerOf(bytes(0, 0, 1, 2)), 'DELTA_BINARY_PACKED', 5, { name: 'x', type: 'INT32' }, undefined),
-      ),
-    ).toContain('differences in blocks of 0 values in 0 parts');
+    expect(words(() => cursor('PLAIN', bytes(1, 2, 3), 'INT64', 2 ** 24))).toContain(
+      'a page says 16777216 values in 3 bytes',
+    );
+    expect(words(() => cursor('DELTA_BINARY_PACKED', bytes(0, 0, 1, 2), 'INT32', 5))).toContain(
+      'differences in blocks of 0 values in 0 parts',
+    );
     // The first value begins with a million bytes of the one before, which there is none.
     const lengths = [128, 1, 4, 1, 0x80, 0x89, 0x7a];
     expect(
-      words(() =>
-        readValues(
-          readerOf(bytes(...lengths, 128, 1, 4, 1, 0, 0, 0, 0, 0, 0)),
-          'DELTA_BYTE_ARRAY',
-          1,
-          { name: 'x', type: 'BYTE_ARRAY' },
-          undefined,
-        ),
-      ),
+      words(() => cursor('DELTA_BYTE_ARRAY', bytes(...lengths, 128, 1, 4, 1, 0, 0, 0, 0, 0, 0), 'BYTE_ARRAY', 1)),
     ).toContain('a value begins with');
   });
 });

@@ -1,15 +1,17 @@
 import { JobFileError } from '../../../errors/JobFileError.js';
+import { PARQUET_LIMITS } from '../../../model/files/limits.js';
 import type { RowInput } from '../../../Row.js';
 import type { ReadOptions, RowSource } from '../RowFormat.js';
 import { fieldsOfTable, tableRow } from '../tableRow.js';
 import { Batch, withCells } from './cells.js';
-import { LeafReader, type Slots } from './LeafReader.js';
+import { type HeldPages, LeafReader, type Slots } from './LeafReader.js';
 import { ParquetFile, parquetErrors } from './ParquetFile.js';
 import { readableValues } from './readable.js';
 import { nameOf, type Column, type Leaf } from './schema.js';
 
-/** Rows that are made at a time. */
+/** Rows, and values, that are made at a time. */
 const BATCH_ROWS = 1024;
+const BATCH_VALUES = 2 ** 17;
 
 /** How many rows a file has, as it says at its end. @throws JobFileError */
 export async function countParquet(source: RowSource): Promise<number> {
@@ -27,13 +29,11 @@ export async function* readParquet(source: RowSource, options: ReadOptions): Asy
   const read = file.columns.filter(({ name }) => options.carryFields || options.templated === true || wanted.has(name));
   let number = 0;
   for (const [group, { rows }] of file.groups.entries()) {
-    for await (const { count, columns } of batches(file, group, rows, read)) {
-      const made = await parquetErrors(source.name, async () =>
-        rowsOfBatch(columns, count, number, fields, wanted, options),
-      );
+    for await (const batch of batches(file, group, rows, read)) {
+      const made = await parquetErrors(source.name, async () => rowsOfBatch(batch, number, fields, wanted, options));
       await source.check?.();
       yield* made;
-      number += count;
+      number += batch.count;
     }
   }
 }
@@ -53,45 +53,59 @@ interface BatchColumn {
   readonly slots: readonly Slots[];
 }
 
+interface RowBatch {
+  readonly count: number;
+  /** What each row takes; more than `PARQUET_LIMITS.rowBytes` for one that is not there as a whole. */
+  readonly bytes: Float64Array;
+  readonly columns: readonly BatchColumn[];
+}
+
 /** The rows of a group, as many at a time as are there of all columns. */
 async function* batches(
   file: ParquetFile,
   group: number,
   rows: number,
   read: readonly Column[],
-): AsyncGenerator<{ count: number; columns: readonly BatchColumn[] }, void, undefined> {
+): AsyncGenerator<RowBatch, void, undefined> {
+  const held: HeldPages = { bytes: 0 };
   const columns = read.map((column) => ({
     column,
-    readers: column.leaves.map((leaf) => new LeafReader(file, file.chunkOf(group, leaf.index), leaf)),
+    readers: column.leaves.map((leaf) => new LeafReader(file, file.chunkOf(group, leaf.index), leaf, held)),
   }));
   const all = columns.flatMap(({ readers }) => readers);
-  const availableOf = (reader: LeafReader): Promise<number> =>
-    parquetErrors(file.name, () => inColumn(group, reader.leaf, () => reader.available()));
+  const mostRows = Math.max(1, Math.min(BATCH_ROWS, Math.floor(BATCH_VALUES / all.length)));
+  const mostBytes = PARQUET_LIMITS.batchBytes / all.length;
+  const filled = (reader: LeafReader, count: number, before: Float64Array): Promise<readonly number[]> =>
+    parquetErrors(file.name, () => inColumn(group, reader.leaf, () => reader.fill(count, mostBytes, before)));
   for (let done = 0; done < rows;) {
-    let count = Math.min(BATCH_ROWS, rows - done);
+    let count = Math.min(mostRows, rows - done);
+    const bytes = new Float64Array(count);
     for (const reader of all) {
-      const available = await availableOf(reader);
-      if (available === 0) {
+      const own = await filled(reader, count, bytes);
+      if (own.length === 0) {
         throw new JobFileError(
           file.name,
           `cannot be read as Parquet: ${where(group, reader.leaf)}: found ${done} rows, expected ${rows}`,
         );
       }
-      count = Math.min(count, available);
+      count = Math.min(count, own.length);
+      for (let row = 0; row < count; row++) bytes[row] = (bytes[row] ?? 0) + (own[row] ?? 0);
     }
     done += count;
     yield {
       count,
+      bytes,
       columns: columns.map(({ column, readers }) => ({ column, slots: readers.map((reader) => reader.take(count)) })),
     };
   }
   for (const reader of all) {
-    if ((await availableOf(reader)) > 0) {
+    if ((await filled(reader, 1, new Float64Array(1))).length > 0) {
       throw new JobFileError(
         file.name,
         `cannot be read as Parquet: ${where(group, reader.leaf)}: found more than the ${rows} rows that there are said to be`,
       );
     }
+    reader.close();
   }
 }
 
@@ -111,8 +125,7 @@ function where(group: number, leaf: Leaf): string {
 }
 
 function rowsOfBatch(
-  columns: readonly BatchColumn[],
-  count: number,
+  { columns, count, bytes }: RowBatch,
   before: number,
   fields: ReturnType<typeof fieldsOfTable>,
   wanted: ReadonlySet<string>,
@@ -134,7 +147,8 @@ function rowsOfBatch(
     : undefined;
   return Array.from({ length: count }, (_, at): RowInput => {
     const values = Object.fromEntries(readable.map(([name, column]) => [name, column[at]]));
-    const { carry: _carry, ...row } = tableRow(values, fields, before + at + 1, templated);
+    const { carry: _carry, ...read } = tableRow(values, fields, before + at + 1, templated);
+    const row = (bytes[at] ?? 0) > PARQUET_LIMITS.rowBytes ? tooLarge(read, before + at + 1) : read;
     if (!carryFields) return row;
     return {
       ...row,
@@ -143,4 +157,17 @@ function rowsOfBatch(
         : Object.fromEntries(carried.map(([name, column]) => [name, column[at] ?? null])),
     };
   });
+}
+
+/** A row whose values are not there as a whole. @param number of the row, from 1 */
+function tooLarge({ id, duplicate }: RowInput, number: number): RowInput {
+  const { rowBytes: most } = PARQUET_LIMITS;
+  return {
+    id: id ?? number,
+    ...(duplicate !== undefined && { duplicate }),
+    error: {
+      code: 'limit',
+      message: `row ${number}: found values of more than ${most} bytes together, expected at most so many; values that have no room are left out`,
+    },
+  };
 }

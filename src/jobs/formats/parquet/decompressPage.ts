@@ -1,0 +1,94 @@
+import { once } from 'node:events';
+import { promisify } from 'node:util';
+import { Worker } from 'node:worker_threads';
+import zlib from 'node:zlib';
+import { compressors, decompressZstd } from 'hyparquet-compressors';
+
+type Decompress = (bytes: Uint8Array, length: number) => Uint8Array | Promise<Uint8Array>;
+
+/** Pages of more are decompressed beside JavaScript, where Node can do that. */
+const AT_ONCE_BYTES = 2 ** 20;
+
+/** Of more, those that are decompressed in JavaScript, which others would wait for, on a thread. */
+const ON_THREAD_BYTES = 2 ** 23;
+const THREAD = `
+  const { parentPort, workerData: { module, codec, bytes, length } } = require('node:worker_threads');
+  import(module).then(({ compressors, decompressZstd }) => {
+    const page = codec === 'ZSTD' ? decompressZstd(bytes, new Uint8Array(length)) : compressors[codec](bytes, length);
+    const alone = page.byteLength === page.buffer.byteLength ? page : page.slice();
+    parentPort.postMessage(alone, [alone.buffer]);
+  });`;
+
+const [gunzip, brotliDecompress] = [promisify(zlib.gunzip), promisify(zlib.brotliDecompress)];
+/** Node 20 has none. */
+const { zstdDecompress, zstdDecompressSync } = zlib as {
+  readonly zstdDecompressSync?: (bytes: Uint8Array, options: object) => Buffer;
+  readonly zstdDecompress?: (
+    bytes: Uint8Array,
+    options: object,
+    done: (error: Error | null, page: Buffer) => void,
+  ) => void;
+};
+
+/** None makes more than it is told. */
+const DECOMPRESS: Readonly<Record<string, Decompress | undefined>> = {
+  UNCOMPRESSED: (bytes) => bytes,
+  SNAPPY: compressors.SNAPPY,
+  GZIP: (bytes, length) =>
+    length > AT_ONCE_BYTES
+      ? gunzip(bytes, { maxOutputLength: length })
+      : zlib.gunzipSync(bytes, { maxOutputLength: Math.max(length, 1) }),
+  BROTLI: (bytes, length) =>
+    length > AT_ONCE_BYTES
+      ? brotliDecompress(bytes, { maxOutputLength: length })
+      : zlib.brotliDecompressSync(bytes, { maxOutputLength: Math.max(length, 1) }),
+  LZ4_RAW: compressors.LZ4_RAW,
+  ZSTD: (bytes, length) =>
+    length > AT_ONCE_BYTES && zstdDecompress
+      ? promisify(zstdDecompress)(bytes, { maxOutputLength: length })
+      : (zstdDecompressSync?.(bytes, { maxOutputLength: Math.max(length, 1) }) ??
+        decompressZstd(bytes, new Uint8Array(length))),
+};
+
+const BY_JAVASCRIPT: ReadonlySet<string> = new Set(['SNAPPY', 'LZ4_RAW', ...(zstdDecompress ? [] : ['ZSTD'])]);
+
+/** @throws what the decompressor throws */
+async function onThread(work: {
+  readonly module: string;
+  readonly codec: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly length: number;
+}): Promise<Uint8Array> {
+  const worker = new Worker(THREAD, { eval: true, workerData: work, transferList: [work.bytes.buffer] });
+  try {
+    const [page] = (await once(worker, 'message')) as [Uint8Array];
+    return page;
+  } finally {
+    await worker.terminate();
+  }
+}
+
+/**
+ * What a page holds, in memory of its own.
+ * @param length that it is said to have, decompressed; within the limits
+ * @throws Error unless it is so; what the decompressor throws
+ */
+export async function decompressPage(
+  bytes: Uint8Array<ArrayBuffer>,
+  length: number,
+  codec: string,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const decompress = DECOMPRESS[codec];
+  if (decompress === undefined)
+    throw new Error(`it is compressed as ${codec}, expected one of ${Object.keys(DECOMPRESS).join(', ')}`);
+  const { resolve } = import.meta as { readonly resolve?: (name: string) => string };
+  const module = length > ON_THREAD_BYTES && BY_JAVASCRIPT.has(codec) ? resolve?.('hyparquet-compressors') : undefined;
+  const page =
+    length === 0
+      ? new Uint8Array()
+      : await (module === undefined ? decompress(bytes, length) : onThread({ module, codec, bytes, length }));
+  if (page.length !== length)
+    throw new Error(`a page has ${page.length} bytes decompressed, expected ${length}, as its header says`);
+  const alone = page.byteOffset === 0 && page.buffer instanceof ArrayBuffer && page.buffer.byteLength === page.length;
+  return alone ? new Uint8Array(page.buffer) : new Uint8Array(page);
+}
