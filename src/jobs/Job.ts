@@ -350,11 +350,13 @@ export class Job implements AsyncDisposable {
   /** The rows, with what their results need beside the prompt. */
   #readInput(): AsyncIterable<RowInput> | Iterable<RowInput> {
     const { output } = this.formats;
-    const carried = carriesInto(this.formats, output) && !this.#joins;
+    const carries = carriesInto(this.formats, output);
+    const carried = carries && !this.#joins;
     // A journal is lines of JSON, whatever becomes of it.
     return this.input.read(
       this.options.carryFields === true || carried,
       carried && this.file === undefined && isExact(this.formats, output),
+      carries && this.#joins ? (isExact(this.formats, output) ? 'exact' : 'readable') : undefined,
     );
   }
 

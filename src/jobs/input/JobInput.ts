@@ -100,8 +100,13 @@ export class JobInput {
    * The rows, from the first one on; again, where they are of files.
    * @param carryFields whether what is not ours goes with them
    * @param exact whether into a file of the format that they come from
+   * @param joined whether it is read again, and goes with the results then
    */
-  read(carryFields: boolean, exact = false): AsyncIterable<RowInput> | Iterable<RowInput> {
+  read(
+    carryFields: boolean,
+    exact = false,
+    joined?: ReadOptions['joined'],
+  ): AsyncIterable<RowInput> | Iterable<RowInput> {
     const { special } = this;
     if (special !== undefined) {
       const { path, file } = special;
@@ -115,7 +120,7 @@ export class JobInput {
         exact,
       );
     }
-    return this.again ? this.#rowsOfAll(carryFields, exact) : (this.options.input as Iterable<RowInput>);
+    return this.again ? this.#rowsOfAll(carryFields, exact, joined) : (this.options.input as Iterable<RowInput>);
   }
 
   /** @throws JobFileError if a file is not what was counted any more; InterruptedError */
@@ -123,17 +128,27 @@ export class JobInput {
     for (const file of this.counted) await file.checkUnchanged();
   }
 
-  async *#rowsOfAll(carryFields: boolean, exact: boolean): AsyncGenerator<RowInput, void, undefined> {
-    for (const file of this.counted) yield* this.#rowsOf(file, carryFields, exact);
+  async *#rowsOfAll(
+    carryFields: boolean,
+    exact: boolean,
+    joined: ReadOptions['joined'],
+  ): AsyncGenerator<RowInput, void, undefined> {
+    for (const file of this.counted) yield* this.#rowsOf(file, carryFields, exact, joined);
   }
 
-  #rowsOf(source: RowSource, carryFields: boolean, exact: boolean): AsyncGenerator<RowInput, void, undefined> {
+  #rowsOf(
+    source: RowSource,
+    carryFields: boolean,
+    exact: boolean,
+    joined?: ReadOptions['joined'],
+  ): AsyncGenerator<RowInput, void, undefined> {
     const { columns, delimiter } = this.options;
     const templated = commonOptions(this.options).promptTemplate !== undefined;
     const options: ReadOptions = {
       task: this.task,
       carryFields,
       exact,
+      ...(joined && { joined }),
       templated,
       maxLineBytes: ROW_LIMITS.lineBytes,
       ...(columns && { columns }),

@@ -5,7 +5,7 @@ import type { ColumnKind } from '../Table.js';
 import type { FinishedRow, WriteOptions } from '../RowFormat.js';
 import { answerColumns, carriedColumns, carriedNames, storedValue, type TableColumn } from '../tableColumns.js';
 import { cellsOf } from './cells.js';
-import { isUnsigned, nanosOf } from './readable.js';
+import { isUnsigned, isWrittenAsNanos, nanosOf } from './readable.js';
 import { nameOf, type Column, type Leaf } from './schema.js';
 
 /** Values of a leaf as they are stored, one a slot, with what says where rows and lists begin. */
@@ -118,17 +118,18 @@ function typedLeaves(columns: readonly Column[], output: string): readonly Outpu
     .map((leaf, at): OutputLeaf => {
       const { element, definition, repetition, path } = leaf;
       const { type, type_length: length, name } = modern(element);
+      const stored: SchemaElement = {
+        name,
+        ...(type && { type }),
+        ...(length !== undefined && { type_length: length }),
+        repetition_type: 'OPTIONAL',
+        ...(isText(element) && { converted_type: 'UTF8' }),
+      };
       return {
         name: nameOf(leaf),
         path: path.map((node) => modern(node.element)),
         ordered: isOrdered(leaf),
-        stored: {
-          name,
-          ...(type && { type }),
-          ...(length !== undefined && { type_length: length }),
-          repetition_type: 'OPTIONAL',
-          ...(isText(element) && { converted_type: 'UTF8' }),
-        },
+        stored,
         values: (rows) => {
           const values: unknown[] = [];
           const definitionLevels: number[] = [];
@@ -142,8 +143,12 @@ function typedLeaves(columns: readonly Column[], output: string): readonly Outpu
               );
             }
             cells.batch.forEach(cells.row, at, (value, level, list) => {
-              values.push(element.type === 'INT96' && typeof value === 'bigint' ? nanosOf(value) : value);
-              if (definition > 0) definitionLevels.push(level);
+              // A row that has been refused has what could not be read, or written, left out.
+              const moment = element.type === 'INT96' && typeof value === 'bigint';
+              const there = !moment || isWrittenAsNanos(value);
+              const written = moment && there ? nanosOf(value) : there ? value : null;
+              values.push(definition === 0 && written === null ? emptyOf(stored) : written);
+              if (definition > 0) definitionLevels.push(there ? level : Math.min(level, definition - 1));
               if (repetition > 0) repetitionLevels.push(list);
             });
           }
@@ -151,6 +156,14 @@ function typedLeaves(columns: readonly Column[], output: string): readonly Outpu
         },
       };
     });
+}
+
+/** What stands for a value of a column that needs one. */
+function emptyOf({ type, type_length: length = 0 }: SchemaElement): unknown {
+  if (type === 'INT64' || type === 'INT96') return 0n;
+  if (type === 'BOOLEAN') return false;
+  if (type === 'BYTE_ARRAY') return new Uint8Array();
+  return type === 'FIXED_LEN_BYTE_ARRAY' ? new Uint8Array(length) : 0;
 }
 
 function isText({ converted_type: old }: SchemaElement): boolean {

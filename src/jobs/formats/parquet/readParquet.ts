@@ -1,12 +1,13 @@
 import { JobFileError } from '../../../errors/JobFileError.js';
 import { PARQUET_LIMITS } from '../../../model/files/limits.js';
+import type { RowErrorCode } from '../../../errors/RowError.js';
 import type { RowInput } from '../../../Row.js';
 import type { ReadOptions, RowSource } from '../RowFormat.js';
 import { fieldsOfTable, tableRow } from '../tableRow.js';
 import { Batch, withCells } from './cells.js';
 import { type HeldPages, LeafReader, type Slots } from './LeafReader.js';
 import { ParquetFile, parquetErrors } from './ParquetFile.js';
-import { readableValues } from './readable.js';
+import { isWrittenAsNanos, readableValues } from './readable.js';
 import { nameOf, type Column, type Leaf } from './schema.js';
 
 /** Rows, and values, that are made at a time. */
@@ -26,7 +27,9 @@ export async function* readParquet(source: RowSource, options: ReadOptions): Asy
   const fields = fieldsOfTable(source.name, names, options.columns);
   options.onTable?.({ columns: names, typed: file.columns });
   const wanted = new Set(fields.map(([, column]) => column));
-  const read = file.columns.filter(({ name }) => options.carryFields || options.templated === true || wanted.has(name));
+  const read = file.columns.filter(
+    ({ name }) => options.carryFields || options.joined !== undefined || options.templated === true || wanted.has(name),
+  );
   let number = 0;
   for (const [group, { rows }] of file.groups.entries()) {
     for await (const batch of batches(file, group, rows, read)) {
@@ -129,8 +132,9 @@ function rowsOfBatch(
   before: number,
   fields: ReturnType<typeof fieldsOfTable>,
   wanted: ReadonlySet<string>,
-  { carryFields, exact = false, templated = false }: ReadOptions,
+  { carryFields, exact = false, templated = false, joined }: ReadOptions,
 ): readonly RowInput[] {
+  const leaves = columns.flatMap(({ column }) => column.leaves);
   // Without columns that are fields a row has no prompt, and says so.
   const readable = columns
     .filter(({ column: { name } }) => templated || wanted.has(name))
@@ -139,35 +143,60 @@ function rowsOfBatch(
     carryFields && !exact
       ? columns.map(({ column, slots }) => [column.name, readableValues(column, slots, false)] as const)
       : [];
-  const batch = exact
-    ? new Batch(
-        columns.flatMap(({ column }) => column.leaves),
-        columns.flatMap(({ slots }) => slots),
-      )
-    : undefined;
+  const batch =
+    exact || joined === 'exact'
+      ? new Batch(
+          leaves,
+          columns.flatMap(({ slots }) => slots),
+        )
+      : undefined;
+  const old = leaves.flatMap((leaf, place) => (leaf.element.type === 'INT96' ? [{ leaf, place }] : []));
   return Array.from({ length: count }, (_, at): RowInput => {
     const values = Object.fromEntries(readable.map(([name, column]) => [name, column[at]]));
     const { carry: _carry, ...read } = tableRow(values, fields, before + at + 1, templated);
-    const row = (bytes[at] ?? 0) > PARQUET_LIMITS.rowBytes ? tooLarge(read, before + at + 1) : read;
+    const number = before + at + 1;
+    const far = old.find((leaf) => batch && hasFarMoment(batch, at, leaf.place));
+    const row =
+      (bytes[at] ?? 0) > PARQUET_LIMITS.rowBytes
+        ? failed(
+            read,
+            number,
+            'limit',
+            `found values of more than ${PARQUET_LIMITS.rowBytes} bytes together, expected at most so many`,
+          )
+        : far
+          ? failed(
+              read,
+              number,
+              'invalid-row',
+              `column ${nameOf(far.leaf)}: found a moment that nanoseconds in 64 bits do not reach, expected one from 1677 to 2262; write CSV or lines of JSON instead`,
+            )
+          : read;
     if (!carryFields) return row;
     return {
       ...row,
-      carry: batch
-        ? withCells(batch, at)
-        : Object.fromEntries(carried.map(([name, column]) => [name, column[at] ?? null])),
+      carry:
+        exact && batch
+          ? withCells(batch, at)
+          : Object.fromEntries(carried.map(([name, column]) => [name, column[at] ?? null])),
     };
   });
 }
 
-/** A row whose values are not there as a whole. @param number of the row, from 1 */
-function tooLarge({ id, duplicate }: RowInput, number: number): RowInput {
-  const { rowBytes: most } = PARQUET_LIMITS;
+/** A row of which not all values are there, or can be written. @param number of the row, from 1 */
+function failed({ id, duplicate }: RowInput, number: number, code: RowErrorCode, message: string): RowInput {
   return {
     id: id ?? number,
     ...(duplicate !== undefined && { duplicate }),
-    error: {
-      code: 'limit',
-      message: `row ${number}: found values of more than ${most} bytes together, expected at most so many; values that have no room are left out`,
-    },
+    error: { code, message: `row ${number}: ${message}; it is left out` },
   };
+}
+
+/** Whether a row has a moment in the old form that cannot be written in the new one. */
+function hasFarMoment(batch: Batch, row: number, leaf: number): boolean {
+  let far = false;
+  batch.forEach(row, leaf, (value) => {
+    if (typeof value === 'bigint' && !isWrittenAsNanos(value)) far = true;
+  });
+  return far;
 }

@@ -120,6 +120,12 @@ export function nanosOf(value: bigint): bigint {
   return day * 86_400_000_000_000n + (value & 0xffff_ffff_ffff_ffffn);
 }
 
+/** Whether 64 bits hold the nanoseconds of a moment in the old form. */
+export function isWrittenAsNanos(value: bigint): boolean {
+  const nanos = nanosOf(value);
+  return BigInt.asIntN(64, nanos) === nanos;
+}
+
 function textOf(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes);
