@@ -3,17 +3,23 @@ import { checkMembers, type Check } from './arguments/checkMembers.js';
 import { found } from './arguments/found.js';
 import { whole, object } from './arguments/memberChecks.js';
 import { prepareRow } from './engine/rows/prepareRow.js';
+import { Turns } from './collections/Turns.js';
 import { UsageError } from './errors/UsageError.js';
 import type { ExpectedRows } from './ExpectedRows.js';
 import { inputFiles, isInputPaths, type InputPaths } from './jobs/input/inputFiles.js';
 import { readRows, type ReadRowsOptions } from './jobs/input/readRows.js';
 import type { Tokenizer } from './model/Tokenizer.js';
 import { commonTokens } from './rows/commonTokens.js';
+import { heldBytes } from './rows/heldBytes.js';
 import { readableRow } from './rows/readableRow.js';
 import type { GenerateOptions, RowInput } from './Row.js';
 
 /** Rows of the input that are looked at. */
 const SAMPLE = 256;
+/** What they may take together, and how much of the input is looked at for them, bad rows among it. */
+const SAMPLE_BYTES = 16 * 2 ** 20;
+/** A row that takes more is not encoded to see how long it is: the run does that, within its limits. */
+const MOST_ROW_BYTES = 2 ** 20;
 /** Tokens of each that are compared: how prompts begin. */
 const COMPARED = 16_384;
 /** Of them, this share is no longer than what counts as long. */
@@ -70,10 +76,16 @@ export async function estimateRows(
   if (source === undefined) return undefined;
   const asked: Asked[] = [];
   const beginnings: (readonly number[])[] = [];
+  const turns = new Turns();
   let seen = 0;
+  let bytes = 0;
   for await (const row of source.rows) {
+    if (turns.due) await turns.give();
     seen++;
-    const prepared = preparedRow(row, generate, tokenizer);
+    const own = heldBytes(row, SAMPLE_BYTES);
+    bytes += own;
+    if (bytes > SAMPLE_BYTES && asked.length > 0) break;
+    const prepared = own > MOST_ROW_BYTES ? undefined : preparedRow(row, generate, tokenizer);
     if (!prepared) continue;
     const { tokens, maxNewTokens, temperature, samples } = prepared;
     beginnings.push(tokens.slice(0, COMPARED));

@@ -5,6 +5,7 @@ import { isObject } from './isObject.js';
 export const LONG_NUMBER = /\d(?:\.?\d){15}/;
 /** What may stand in a text of JSON whose numbers JavaScript's cannot hold. */
 const LARGE = new RegExp(`${LONG_NUMBER.source}|[eE]\\+?\\d{3}`);
+const [QUOTE, BACKSLASH] = [0x22, 0x5c];
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /**
@@ -14,18 +15,43 @@ const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
  * @returns undefined where there are none
  */
 export function withTextsOfNumbers(json: string): string | undefined {
+  const texts = textsOfNumbers(json);
+  for (;;) {
+    const step = texts.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** Units of a text that are gone through at a time. */
+const SLICE_UNITS = 2 ** 16;
+
+/** The same in slices: a text of megabytes may hold hundreds of thousands of numbers to be looked at. */
+export function* textsOfNumbers(json: string): Generator<undefined, string | undefined, undefined> {
   if (!LARGE.test(json)) return undefined;
+  yield;
   let found = false;
   const asTexts = (outside: string): string =>
     outside.replace(NUMBER, (token) => {
-      if (isHeld(token)) return token;
+      if (!LARGE.test(token) || isHeld(token)) return token;
       found = true;
       return `"${token}"`;
     });
   // Strings may be megabytes long: a pattern that went through one would keep its way back for each character.
   const pieces: string[] = [];
+  let next = SLICE_UNITS;
   for (let at = 0; at < json.length;) {
+    if (at > next) {
+      yield;
+      next = at + SLICE_UNITS;
+    }
     const opens = json.indexOf('"', at);
+    // Between strings a slice ends where a number does.
+    const comma = opens >= 0 && opens - at < SLICE_UNITS ? -1 : json.indexOf(',', at + SLICE_UNITS);
+    if (comma >= 0 && (opens < 0 || comma < opens)) {
+      pieces.push(asTexts(json.slice(at, comma)));
+      at = comma;
+      continue;
+    }
     const closed = opens < 0 ? json.length : endOfString(json, opens);
     pieces.push(asTexts(json.slice(at, opens < 0 ? json.length : opens)));
     if (opens >= 0) pieces.push(json.slice(opens, closed));
@@ -36,10 +62,15 @@ export function withTextsOfNumbers(json: string): string | undefined {
 
 /** Where what follows a string begins. */
 function endOfString(json: string, opens: number): number {
-  for (let close = json.indexOf('"', opens + 1); close >= 0; close = json.indexOf('"', close + 1)) {
-    let escapes = close;
-    while (json[escapes - 1] === '\\') escapes--;
-    if ((close - escapes) % 2 === 0) return close + 1;
+  const close = json.indexOf('"', opens + 1);
+  if (close < 0) return json.length;
+  if (json[close - 1] !== '\\') return close + 1;
+  // One that is full of escapes: each is passed over.
+  let at = opens + 1;
+  for (; at < json.length; at++) {
+    const unit = json.charCodeAt(at);
+    if (unit === BACKSLASH) at++;
+    else if (unit === QUOTE) return at + 1;
   }
   return json.length;
 }

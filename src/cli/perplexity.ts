@@ -125,10 +125,10 @@ async function readText(file: string, signal: AbortSignal): Promise<string> {
     for await (const piece of bytesOf(file, signal)) {
       length += piece.length;
       // Its tokens take many times as much, and have to be there at once.
-      if (length > JOB_OPTIONS.lineBytes)
+      if (length > JOB_OPTIONS.scoredBytes)
         throw new JobFileError(
           file,
-          `found more than ${JOB_OPTIONS.lineBytes} bytes, expected at most so many of a text: score it in parts`,
+          `found more than ${JOB_OPTIONS.scoredBytes} bytes, expected at most so many of a text: score it in parts`,
         );
       pieces.push(piece);
     }

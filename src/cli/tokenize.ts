@@ -5,6 +5,7 @@ import { EXIT } from './exitCodes.js';
 import { addModelFlag, type ModelFlags } from './flags/engineFlags.js';
 import {
   createTokenizer,
+  exceedsMemory,
   InterruptedError,
   isObject,
   openLines,
@@ -93,6 +94,8 @@ function tokenizeLine(
     return bad(number, 'too-long', `line ${number}: found more than ${JOB_OPTIONS.lineBytes} bytes`);
   if (!isUtf8(bytes))
     return bad(number, 'invalid-json', `line ${number}: found bytes that are no UTF-8, expected UTF-8`);
+  if (exceedsMemory(bytes, JOB_OPTIONS.rowBytes))
+    return bad(number, 'limit', `line ${number}: found JSON whose values take more than ${JOB_OPTIONS.rowBytes} bytes`);
   const json = bytes.toString('utf8');
   if (BLANK.test(json)) return undefined;
   let value: unknown;

@@ -130,7 +130,8 @@ export class Channel<T> implements AsyncGenerator<T, void, undefined> {
 
 /** A queue in memory. */
 export class Fifo<T> implements Queue<T> {
-  private values: T[] = [];
+  /** What was taken is not held: it may be megabytes. */
+  private values: (T | undefined)[] = [];
   private head = 0;
 
   get length(): number {
@@ -142,7 +143,8 @@ export class Fifo<T> implements Queue<T> {
   }
 
   shift(): T {
-    const value = this.values[this.head++] as T;
+    const value = this.values[this.head] as T;
+    this.values[this.head++] = undefined;
     // Not one by one: that would move all others each time.
     if (this.head > 1024 || this.length === 0) this.head -= this.values.splice(0, this.head).length;
     return value;

@@ -16,7 +16,7 @@ import { filesOf, fingerprintFirstRow, readBefore, RowsDigest } from './record/f
 import { compressed } from './formats/compression.js';
 import { resultColumns } from './formats/resultColumns.js';
 import type { FinishedRow, WriteOptions } from './formats/RowFormat.js';
-import { formatResult } from './formats/formatResult.js';
+import { resultLine } from './formats/formatResult.js';
 import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
 import { carriesInto, checkAnswerFormat, isExact, jobFormats, type JobFormats } from './jobFormats.js';
 import { JobInput } from './input/JobInput.js';
@@ -381,7 +381,7 @@ export class Job implements AsyncDisposable {
     const { format, compression } = this.formats.output;
     if (this.file !== undefined || !this.formats.published) {
       for await (const result of results) {
-        const formatted = formatResult(result);
+        const formatted = await resultLine(result);
         await this.#sink?.write(formatted.line);
         this.#written += 1;
         if (formatted.failed) counts.failed += 1;

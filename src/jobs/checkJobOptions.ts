@@ -31,6 +31,10 @@ export const JOB_OPTIONS = {
   formats: FORMAT_NAMES,
   /** Most bytes of a row's line. */
   lineBytes: ROW_LIMITS.lineBytes,
+  /** Most bytes that a row's values may take in memory, roughly. */
+  rowBytes: ROW_LIMITS.rowBytes,
+  /** Most bytes of a text that is scored in windows. */
+  scoredBytes: ROW_LIMITS.scoredBytes,
   shards: SHARDS,
   shardRows: SHARD_ROWS,
   maxDeliver: MAX_DELIVER,

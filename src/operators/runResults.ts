@@ -17,6 +17,7 @@ import type { Generation, RunResults } from '../engine/rows/Generation.js';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import type { Progress, RunStats } from '../RunStats.js';
 import type { GenerateOptions } from '../Row.js';
+import { Fifo } from '../collections/Channel.js';
 import { inputOrder } from './inputOrder.js';
 import { channelOf } from './iterated.js';
 import { throughStages } from './throughStages.js';
@@ -51,6 +52,8 @@ export function runResults<Result>(
   // Nobody has to look at it.
   stats.catch(() => undefined);
   let generation: Generation<Result> | undefined;
+  /** The places of the results that wait to be taken, which are taken in the order in which they came. */
+  const waiting = new Fifo<number>();
   let failure: { readonly error: unknown } | undefined;
   const over = async (): Promise<void> => {
     try {
@@ -65,7 +68,9 @@ export function runResults<Result>(
   };
   const results$ = defer(() => {
     generation = compose();
-    return resultsOf(generation);
+    return resultsOf(generation, (sequence) => {
+      waiting.push(sequence);
+    });
   }).pipe(
     tap({
       error: (error: unknown) => {
@@ -75,7 +80,10 @@ export function runResults<Result>(
     finalize(() => void over()),
   );
   const channel = channelOf(results$, {
-    taken: (result) => generation?.delivered(result),
+    taken: () => {
+      const sequence = waiting.shift();
+      if (sequence !== undefined) generation?.delivered(sequence);
+    },
     settled: async () => {
       if (!generation) await over();
       await generation?.run.settled();
@@ -87,8 +95,12 @@ export function runResults<Result>(
 /**
  * The squares of a run, through its stages, to the rows that end with them; rows that need no computing among them.
  * `delivered` is to be called for each.
+ * @param emitted called with the place of each, before it is
  */
-function resultsOf<Result>({ run, options, closed, answered$ }: Generation<Result>): Observable<Result> {
+function resultsOf<Result>(
+  { run, options, closed, answered, answered$ }: Generation<Result>,
+  emitted: (sequence: number) => void,
+): Observable<Result> {
   const computed$ = new Subject<void>();
   const stages$ = throughStages(run, options.pipeline).pipe(
     tap({
@@ -98,8 +110,12 @@ function resultsOf<Result>({ run, options, closed, answered$ }: Generation<Resul
     }),
   );
   return merge(answered$.pipe(interruptible([options.signal, closed], computed$)), stages$).pipe(
+    tap(answered),
     options.order === 'completion' ? identity : inputOrder(({ sequence }) => sequence),
-    map(({ result }) => result),
+    map(({ sequence, result }) => {
+      emitted(sequence);
+      return result;
+    }),
   );
 }
 

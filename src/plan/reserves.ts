@@ -18,8 +18,13 @@ export function typicalProcessBytes(vocabularySize: number): number {
   return BEFORE_TOKENS_BYTES + vocabularySize * TOKEN_BYTES;
 }
 
-/** Left for the JavaScript heap to grow in: rows in flight, buffers of files, results that wait. */
+/**
+ * Left for the JavaScript heap to grow in: rows in flight (`ROW_LEDGER_BYTES`), a row that is being read and a result
+ * that is being written (`ROW_LIMITS`), buffers of files.
+ */
 export const HEAP_MARGIN_BYTES = 64 * 2 ** 20;
+/** Of that, what rows in flight and their results may take together. */
+export const ROW_LEDGER_BYTES = 24 * 2 ** 20;
 
 /** Host memory beside a GPU that everything which crosses the link goes through. */
 export const PINNED_BYTES = 32 * 2 ** 20;

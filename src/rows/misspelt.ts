@@ -36,9 +36,9 @@ const ELSEWHERE: Readonly<Record<string, (typeof FIELDS)[number]>> = {
   sequence_bias: 'logitBias',
 };
 
-/** Shorter names are near to too many words: `steps`, `topic`, `seen`. */
+/** Shorter names are near to too many words: `steps`, `topic`, `seen`. Longer ones are near to none of ours. */
 const LEAST_LETTERS = 8;
-
+const MOST_LETTERS = 64;
 /** A row of more fields is none that somebody has written and misspelt. */
 const MOST_NAMES = 1_000;
 
@@ -48,7 +48,7 @@ const MOST_NAMES = 1_000;
  */
 export function misspelt(names: readonly string[]): { readonly name: string; readonly meant: string } | undefined {
   for (const name of names.slice(0, MOST_NAMES)) {
-    if (KNOWN.has(name)) continue;
+    if (name.length > MOST_LETTERS || KNOWN.has(name)) continue;
     const meant = meantBy(name);
     if (meant !== undefined) return { name, meant };
   }

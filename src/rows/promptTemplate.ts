@@ -25,19 +25,48 @@ export function fieldsOfTemplate(template: string): readonly string[] {
 /**
  * The template with the row's values: texts as they are, numbers and truth values as they are written, lists and
  * objects as JSON.
- * @throws RowError for a field that the row does not have, or that is null
+ * @param mostUnits of the text, which is not made if it would have more
+ * @throws RowError for a field that the row does not have, or that is null; for values that are too long together
  */
-export function filledTemplate(template: string, fields: Readonly<Record<string, unknown>>): string {
-  return template.replace(FIELD, (_, inside: string) => {
+export function filledTemplate(
+  template: string,
+  fields: Readonly<Record<string, unknown>>,
+  mostUnits = Infinity,
+): string {
+  const pieces: string[] = [];
+  /** A field may be asked for many times. */
+  const texts = new Map<string, string>();
+  let units = 0;
+  const add = (piece: string): void => {
+    units += piece.length;
+    if (units > mostUnits)
+      throw new RowError(
+        'too-long',
+        `the prompt's template with the row's values has more than ${mostUnits} UTF-16 units, expected at most so many, as the model's context takes no more`,
+      );
+    pieces.push(piece);
+  };
+  let end = 0;
+  for (const { 0: whole, 1: inside = '', index } of template.matchAll(FIELD)) {
+    add(template.slice(end, index));
     const name = inside.trim();
-    const text = textOf(Object.hasOwn(fields, name) ? fields[name] : undefined, name);
-    if (text !== undefined) return text;
-    const there = Object.keys(fields).filter((field) => (fields[field] ?? undefined) !== undefined);
-    throw new RowError(
-      'missing-field',
-      `found no field ${found(name)}, which the prompt's template asks for: the row has ${there.length === 0 ? 'none' : listed(there)}`,
-    );
-  });
+    const text = texts.get(name) ?? fieldText(fields, name);
+    texts.set(name, text);
+    add(text);
+    end = index + whole.length;
+  }
+  add(template.slice(end));
+  return pieces.join('');
+}
+
+function fieldText(fields: Readonly<Record<string, unknown>>, name: string): string {
+  const text = textOf(Object.hasOwn(fields, name) ? fields[name] : undefined, name);
+  if (text !== undefined) return text;
+  const there = Object.keys(fields).filter((field) => (fields[field] ?? undefined) !== undefined);
+  throw new RowError(
+    'missing-field',
+    `found no field ${found(name)}, which the prompt's template asks for: the row has ${there.length === 0 ? 'none' : listed(there)}`,
+  );
 }
 
 function textOf(value: unknown, name: string): string | undefined {

@@ -1,6 +1,6 @@
 import { highest } from '../../collections/highest.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
-import { HEAP_MARGIN_BYTES, typicalProcessBytes } from '../../plan/reserves.js';
+import { HEAP_MARGIN_BYTES, ROW_LEDGER_BYTES, typicalProcessBytes } from '../../plan/reserves.js';
 
 /**
  * A process that holds no more than this beyond the typical one is typical: a search for a plan, or a heap that is
@@ -178,4 +178,29 @@ export function firstFit<Choice, Made>(choices: Iterable<Choice>, make: (choice:
 
 function isSmaller(error: MemoryBudgetError, than: MemoryBudgetError): boolean {
   return error.tier === than.tier ? error.neededBytes < than.neededBytes : error.tier === 'cpu';
+}
+
+/** What a place for a row takes beside its cache: its tokens and parameters. */
+const PLACE_BYTES = 8192;
+/** Of what a plan leaves of the cap, rows may bring this share: what is made of them on the way takes as much again. */
+const SPARE_SHARE = 1 / 4;
+const MOST_SPARE_BYTES = 256 * 2 ** 20;
+
+/**
+ * What rows that are in flight may take together, and their results, until these are handed on. A part of the margin
+ * for the JavaScript heap in any case; more where the cap leaves more, and where many rows are computed at once.
+ */
+export function rowLedgerBytes(
+  {
+    reserved: { capBytes, hostBytes },
+    grid: { slots, rowsPerSlot },
+  }: {
+    readonly reserved: { readonly capBytes: number; readonly hostBytes: number };
+    readonly grid: { readonly slots: number; readonly rowsPerSlot: number };
+  },
+  vocabularySize: number,
+): number {
+  const spare = capBytes - typicalProcessBytes(vocabularySize) - hostBytes;
+  const more = Math.min(MOST_SPARE_BYTES, Math.max(0, Math.floor(spare * SPARE_SHARE)));
+  return ROW_LEDGER_BYTES + Math.max(more, slots * rowsPerSlot * PLACE_BYTES);
 }

@@ -2,6 +2,7 @@ import { RowError, type RowErrorCode } from '../../errors/RowError.js';
 import type { TokenLogprob } from '../../KeptAnswer.js';
 import { StopMatcher } from '../../model/StopMatcher.js';
 import type { StopStrings } from '../../model/StopStrings.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { ReasoningMarks, Tokenizer } from '../../model/Tokenizer.js';
 import type { FinishReason, Reasoning, RowResult } from '../../Row.js';
 import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
@@ -11,6 +12,7 @@ import type { HeadOutput, SampledToken } from '../grid/Task.js';
 import { failedResult } from '../../rows/failedResult.js';
 import type { RowId } from '../grid/Square.js';
 import { notFinite } from './notFinite.js';
+import { tooManyLogprobs } from './logprobLimit.js';
 import type { PreparedRow } from './prepareRow.js';
 
 /** What a row carries from input to output. */
@@ -54,6 +56,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   private readonly logprobs: (TokenLogprob & { top: readonly TokenLogprob[] })[] = [];
   private readonly stream: ReturnType<Tokenizer['stream']>;
   private readonly matcher: StopMatcher | undefined;
+  private logprobCount = 0;
   private text = '';
   /** Behind how many tokens the answer was a whole one: kept where a stop string may cut it there. */
   private readonly wholeAt: number[] = [];
@@ -163,10 +166,17 @@ export class ActiveRow implements RunRow<OrderedResult> {
       this.release();
       return this.stopped();
     }
+    const { logprobs } = this.rules;
+    if (logprobs !== undefined) {
+      this.logprobCount += 1 + sampled.top.length;
+      if (this.logprobCount > ROW_LIMITS.logprobs) {
+        this.release();
+        return this.failed('limit', tooManyLogprobs(logprobs, this.tokens.length));
+      }
+      this.logprobs.push({ token: sampled.token, logprob: sampled.logprob, top: sampled.top });
+    }
     this.tokens.push(sampled.token);
     this.counter.token();
-    if (this.rules.logprobs !== undefined)
-      this.logprobs.push({ token: sampled.token, logprob: sampled.logprob, top: sampled.top });
     if ((place === 'accepting' || place === 'ended') && this.matcher) this.wholeAt.push(this.tokens.length);
     if (this.append(this.stream.push(sampled.token))) return this.stopped();
     if (place === 'ended') return this.ended('stop');

@@ -1,3 +1,4 @@
+import { ByteLedger } from '../../collections/ByteLedger.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
 import { madeOf } from '../../collections/cancellable.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
@@ -22,6 +23,7 @@ import type { Movement } from '../memory/movement.js';
 import type { PagePool } from '../memory/PagePool.js';
 import { deviceOf, movementOf, placementOf, poolOf, type Opened } from '../open/Opened.js';
 import { hostAttends } from '../open/gpuMemory.js';
+import { rowLedgerBytes } from '../open/hostMemory.js';
 import { resultIdentityKey, type ResultIdentity } from '../open/resultIdentity.js';
 import { beginOf, acceptBegin, peerFacts } from '../peers/begin.js';
 import { checkLayers, checkPeers } from '../peers/checkPeers.js';
@@ -37,6 +39,7 @@ import { AnswerRuns, type AnswerHost, type ReadOfRun } from './AnswerRuns.js';
 import { checkPerplexity, type PerplexityOptions } from './perplexity.js';
 import { checkFollowOptions, checkRows, checkRunOptions } from './checkRunOptions.js';
 import type { FollowOptions, Generation, RunOptions } from './Generation.js';
+import { heldBytes } from '../../rows/heldBytes.js';
 import { InFlight, ORDER_WINDOW } from './InFlight.js';
 import { intake } from './intake.js';
 import { whatHolds } from './whatHolds.js';
@@ -68,6 +71,8 @@ export class EngineRuns {
   private readonly forecast: RunForecast;
   private readonly resultIdentityKey: string;
   private readonly grammars: Grammars;
+  /** What the rows of all runs may take together, and their results. */
+  private readonly ledger: ByteLedger;
   private nextRun = 1;
   /** The last run over a ring of engines that began here. */
   private ringRun: Pick<Run<unknown>, 'closed'> | undefined;
@@ -101,6 +106,7 @@ export class EngineRuns {
       score: host.score,
       composed: (options, read) => this.composed(options, read),
     });
+    this.ledger = new ByteLedger(rowLedgerBytes(opened, decoder.vocabularySize));
     this.grammars = new Grammars(loadAddon(), tokenizer, decoder.vocabularySize, sharesModel(opened.grid));
   }
 
@@ -236,11 +242,7 @@ export class EngineRuns {
     const places = grid.slots * grid.rowsPerSlot;
     const ahead = settledLookAhead(options.lookAhead);
     // Rows that are generated, that wait, and that may pass one of these; and their results.
-    const inFlight = new InFlight({
-      rows: 2 * (places + ahead.rows) + ORDER_WINDOW,
-      leastRows: places,
-      carriedBytes: ahead.bytes,
-    });
+    const inFlight = new InFlight(2 * (places + ahead.rows) + ORDER_WINDOW, this.ledger.account(ahead.bytes));
     const timings = this.forecast.timings(schedule.name, options.pipeline !== undefined);
     const recorder = this.recorder(schedule.name, options, timings);
     const { source, answered$ } = read(inFlight, recorder);
@@ -252,7 +254,7 @@ export class EngineRuns {
     const run = this.start(source, { ...options, schedule, mostRows: this.forecast.mostRows, joined }, recorder);
     this.forecast.began(timings);
     void run.drained.then(() => {
-      inFlight.wake();
+      inFlight.close();
       this.forecast.ended(timings);
     });
     return {
@@ -260,8 +262,12 @@ export class EngineRuns {
       options,
       closed: this.closed.signal,
       answered$,
-      delivered: ({ carry }) => {
-        inFlight.leave(carry);
+      // What a result carries its row has brought.
+      answered: ({ sequence, result }) => {
+        inFlight.answered(sequence, heldBytes(result, inFlight.mostBytes, result.carry));
+      },
+      delivered: (sequence) => {
+        inFlight.leave(sequence);
       },
     };
   }

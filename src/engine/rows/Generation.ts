@@ -67,11 +67,10 @@ export interface Generation<Result = RowResult> {
   readonly closed: AbortSignal;
   /** Of rows that the run does not compute: they were refused, or are equal to others. */
   readonly answered$: Observable<Ordered<Result>>;
-  /**
-   * To be called with every result that the consumer has taken: until then it counts as in flight, with what it
-   * carries.
-   */
-  readonly delivered: (result: Result) => void;
+  /** To be called with every result that is there, before it waits for its turn: what it takes counts from then on. */
+  readonly answered: (result: Ordered<Result>) => void;
+  /** To be called with the place of every result that the consumer has taken: until then it counts as in flight. */
+  readonly delivered: (sequence: number) => void;
 }
 
 /** What can generate: an engine. */

@@ -1,100 +1,124 @@
-import { Semaphore } from '../../collections/Semaphore.js';
+import type { LedgerAccount } from '../../collections/ByteLedger.js';
 
 /** Results that may wait for an earlier row, on top of the rows that are being generated. */
 export const ORDER_WINDOW = 1024;
 
-export interface InFlightBounds {
-  /** Rows that may be in flight, whatever they carry. */
-  readonly rows: number;
-  /** So many may be in any case: those that are generated at once. Default: all. */
-  readonly leastRows?: number;
-  /** What rows beyond these may carry. Default: anything. */
-  readonly carriedBytes?: number;
+/** What a row takes beside what it brings: its parameters, its places in the order of rows and in the tree of prompts. */
+const ROW_BYTES = 2048;
+
+/** What a row of input holds as long as one of its results is to come, or waits to be taken. */
+export interface RowHold {
+  /** Of what is carried into results. */
+  readonly carried: number;
+  /** Of all. */
+  bytes: number;
+  results: number;
+  taken: boolean;
 }
 
 /**
- * Counts what has been taken in and not yet handed on, and what that carries, and makes whoever takes in wait at the
- * limit.
+ * Counts what has been taken in and not yet handed on, and what that brings and makes, and makes whoever takes in wait
+ * at the limit. One row may be in flight whatever it takes.
  */
 export class InFlight {
-  /** Of what rows carry, which their results carry on. */
-  private readonly sizes = new WeakMap<object, number>();
-  private readonly room: Semaphore;
+  private count = 0;
+  private held = false;
+  private opened = false;
+  /** What each result that is to come, or waits to be taken, holds: by its place in the order of results. */
+  private readonly bySequence = new Map<number, { readonly row: RowHold; bytes: number }>();
 
-  constructor({ rows, leastRows = rows, carriedBytes: bytes = Infinity }: InFlightBounds) {
-    this.room = new Semaphore({ count: rows, least: leastRows, weight: bytes });
+  constructor(
+    /** So many may be in flight, whatever they take. */
+    private readonly rows: number,
+    /** Of what they take. */
+    private readonly account: LedgerAccount,
+  ) {}
+
+  /** What is looked at of what a row brings: more is more than there is room for. */
+  get mostBytes(): number {
+    return this.account.most;
   }
 
-  /** Waits until there is room, then takes it. One caller at a time. @param carried what a row has beside its prompt */
-  async enter(carried?: unknown): Promise<void> {
-    await this.room.room();
-    if (isHeld(carried) && !this.sizes.has(carried)) this.sizes.set(carried, carriedBytes(carried));
-    this.room.take(this.sizeOf(carried));
+  /**
+   * Waits until there is room for a row that brings so much, then takes it. One caller at a time.
+   * @param bytes of what it is made of @param carried of what goes with it
+   */
+  async enter(bytes = 0, carried = 0): Promise<RowHold> {
+    const row = { carried, bytes: this.rowBytes(bytes + carried), results: 0, taken: true };
+    await this.room(row.bytes);
+    this.account.take(row.bytes);
+    return row;
   }
 
-  /** @param carried what `enter` got */
-  leave(carried?: unknown): void {
-    this.room.release(this.sizeOf(carried));
+  /** The same for one more result of a row that has entered, for which so much is set aside. */
+  async enterAgain(bytes: number): Promise<void> {
+    await this.room(bytes);
+  }
+
+  /** From now on the row holds, beside what it carries, no more than this. */
+  settle(row: RowHold, bytes: number): void {
+    const settled = this.rowBytes(bytes + row.carried);
+    this.account.take(settled - row.bytes);
+    row.bytes = settled;
+  }
+
+  /** A result of the row will come at that place. @param bytes that are set aside for it */
+  expect(sequence: number, row: RowHold, bytes = 0): void {
+    row.results++;
+    this.account.take(bytes + (row.taken ? 0 : row.bytes));
+    row.taken = true;
+    this.bySequence.set(sequence, { row, bytes });
+  }
+
+  /** The result of that place is there, and takes so much. */
+  answered(sequence: number, bytes: number): void {
+    const result = this.bySequence.get(sequence);
+    if (!result) return;
+    this.account.take(bytes - result.bytes);
+    result.bytes = bytes;
+  }
+
+  /** The result of that place has been handed on. */
+  leave(sequence: number): void {
+    const result = this.bySequence.get(sequence);
+    if (!result) return;
+    this.bySequence.delete(sequence);
+    this.count--;
+    const { row, bytes } = result;
+    row.results--;
+    row.taken = row.results > 0;
+    this.account.give(bytes + (row.taken ? 0 : row.bytes));
   }
 
   /** Nobody is let in before `letGo`. */
   hold(): void {
-    this.room.hold();
+    this.held = true;
   }
 
   letGo(): void {
-    this.room.letGo();
+    this.held = false;
+    this.account.wake();
   }
 
-  /** Lets a waiting caller go on whatever the count: it is about to be stopped. */
-  wake(): void {
-    this.room.open();
+  /** Lets a waiting caller go on whatever the count: it is about to be stopped. What is held is given back. */
+  close(): void {
+    this.opened = true;
+    this.bySequence.clear();
+    this.account.close();
+    this.account.wake();
   }
 
-  private sizeOf(carried: unknown): number {
-    return isHeld(carried) ? (this.sizes.get(carried) ?? 0) : 0;
+  /** No more than there is room for: it is let in alone. */
+  private rowBytes(bytes: number): number {
+    return Math.min(bytes + ROW_BYTES, this.account.most);
   }
-}
 
-function isHeld(carried: unknown): carried is object {
-  return typeof carried === 'object' && carried !== null;
-}
-
-/** Values that are looked at: what callers hand over may lead to anything. */
-const MOST_VALUES = 10_000;
-const VALUE_BYTES = 16;
-
-/**
- * About how many bytes a value takes that a row carries: its strings, keys and buffers, and so much a value. Never
- * throws.
- */
-export function carriedBytes(carried: unknown): number {
-  const seen = new Set<unknown>();
-  const left = [carried];
-  let bytes = 0;
-  for (let looked = 0; left.length > 0 && looked < MOST_VALUES; looked++) {
-    const value = left.pop();
-    bytes += VALUE_BYTES;
-    if (typeof value === 'string') bytes += 2 * value.length;
-    else if (ArrayBuffer.isView(value)) bytes += value.byteLength;
-    else if (typeof value === 'object' && value !== null && !seen.has(value)) {
-      seen.add(value);
-      bytes += 2 * addMembers(value, left, MOST_VALUES - looked);
-    }
+  private async room(bytes: number): Promise<void> {
+    while (this.isFull(bytes)) await this.account.changed();
+    this.count++;
   }
-  return bytes;
-}
 
-/** @returns the length of the keys */
-function addMembers(value: object, to: unknown[], most: number): number {
-  let length = 0;
-  try {
-    for (const [key, member] of Object.entries(value).slice(0, most)) {
-      if (!Array.isArray(value)) length += key.length;
-      to.push(member);
-    }
-  } catch {
-    // A getter that throws: what it would have given is not held.
+  private isFull(bytes: number): boolean {
+    return !this.opened && (this.held || this.count >= this.rows || !this.account.fits(bytes));
   }
-  return length;
 }

@@ -71,7 +71,8 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
       reuse,
     }: Pick<Composition, 'sharePrefixes' | 'lookAhead'> & Pick<GenerateOptions, 'reuse'>,
   ): SharedAnswers<Of, Result> {
-    return new SharedAnswers(task, counter, sharePrefixes && settledLookAhead(lookAhead), reuse);
+    const { rows, answerBytes: bytes } = settledLookAhead(lookAhead);
+    return new SharedAnswers(task, counter, sharePrefixes && { rows, bytes }, reuse);
   }
 
   /** Whether it matters which rows are equal. */

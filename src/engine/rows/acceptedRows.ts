@@ -4,12 +4,15 @@ import { readableRow } from '../../rows/readableRow.js';
 import { Turns } from '../../collections/Turns.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RowIdentity } from './ActiveRow.js';
-import type { InFlight } from './InFlight.js';
+import { heldBytes } from '../../rows/heldBytes.js';
+import type { InFlight, RowHold } from './InFlight.js';
 
 /** A row of input that has been taken in: it counts as in flight. */
 export interface AcceptedRow {
   readonly input: RowInput;
   readonly identity: Omit<RowIdentity, 'sequence'>;
+  /** What it takes, until its results are handed on. */
+  readonly hold: RowHold;
   /** An earlier row has its id. */
   readonly duplicate: boolean;
 }
@@ -29,11 +32,12 @@ export async function* acceptedRows(
     // While no row is computed nobody else looks whether a callback has thrown.
     if (recorder.failure) throw recorder.failure.error;
     const input = readableRow(given);
-    await inFlight.enter(input.carry);
+    const carried = input.carry === undefined ? 0 : heldBytes(input.carry, inFlight.mostBytes);
+    const hold = await inFlight.enter(heldBytes(input, inFlight.mostBytes, input.carry), carried);
     if (turns.due) await turns.give();
     const index = input.index ?? number;
     number++;
     const identity = { id: input.id ?? index + 1, index, ...(input.carry && { carry: input.carry }) };
-    yield { input, identity, duplicate: input.duplicate ?? (input.id !== undefined && !ids.add(input.id)) };
+    yield { input, identity, hold, duplicate: input.duplicate ?? (input.id !== undefined && !ids.add(input.id)) };
   }
 }

@@ -8,6 +8,7 @@ import type { RunRow } from '../execution/RunRow.js';
 import { acceptedRows } from './acceptedRows.js';
 import type { Ordered, RowIdentity } from './ActiveRow.js';
 import type { AnswerKind, Answers } from './Answers.js';
+import { tokenBytes } from '../../rows/heldBytes.js';
 import type { InFlight } from './InFlight.js';
 import { answerKey } from './rowKey.js';
 import type { HeldRow, Outcome, SharedAnswers } from './SharedAnswers.js';
@@ -58,13 +59,16 @@ export async function* answerIntake<Kind extends AnswerKind>(
 ): AsyncGenerator<RunRow<Ordered<ResultOf<Kind>>>, void, undefined> {
   const { task, recorder, answers, resultIdentity } = setup;
   let sequence = 0;
-  for await (const { input, identity, duplicate } of acceptedRows(rows, setup)) {
+  for await (const { input, identity, duplicate, hold } of acceptedRows(rows, setup)) {
     const row = { ...identity, sequence: sequence++ };
+    setup.inFlight.expect(row.sequence, hold);
     try {
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
       const prepared = await recorder.timed(() => task.prepare(input));
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
       const { parameters, tokens, usage } = prepared;
+      // Their completions go on behind them, and the tokens of these are as many as they say.
+      setup.inFlight.settle(hold, tokenBytes(tokens) + usage.completionTokens * tokenBytes([0]));
       const key = answers.needsKeys
         ? recorder.timed(() => answerKey(task.kind, parameters, tokens, resultIdentity))
         : undefined;

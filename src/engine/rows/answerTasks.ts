@@ -3,6 +3,7 @@ import { isWithin, wholeRange } from '../../arguments/NumberRange.js';
 import { RowError } from '../../errors/RowError.js';
 import type { ClassifiedAnswer, CompletionScore } from '../../KeptAnswer.js';
 import type { ClassifyOptions, EmbedOptions, ResultBase, ScoreOptions } from '../../Results.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { Row } from '../../Row.js';
 import { encodedEmbedding } from '../../rows/embeddings.js';
 import type { Pooling } from '../grid/Device.js';
@@ -93,6 +94,12 @@ export function scoreTask(options: ScoreOptions, setup: AnswerSetup): AnswerTask
       const { tokens } = completions.of(row);
       const prompt = promptTokens(row, options, setup.tokenizer, setup.limits);
       checkLengths(prompt, tokens, setup);
+      const many = each ? sum(tokens.map(({ length }) => length)) : 0;
+      if (many > ROW_LIMITS.logprobs)
+        throw new RowError(
+          'limit',
+          `completions: found ${many} tokens, each with its log-probability, expected at most ${ROW_LIMITS.logprobs}: fewer completions in a row`,
+        );
       return {
         tokens: prompt,
         parameters: [tokens, each],

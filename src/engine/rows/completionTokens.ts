@@ -2,6 +2,8 @@ import { found } from '../../arguments/found.js';
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { Completion } from '../../rows/completions.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
+import { tokenBytes } from '../../rows/heldBytes.js';
 import { checkedIds, checkUnits, type RowLimits } from './promptTokens.js';
 
 /** How texts become tokens that stand behind a prompt. */
@@ -13,6 +15,9 @@ export interface CompletionRules {
   /** The end token is the last of each. */
   readonly end?: boolean | undefined;
 }
+
+/** Tokens of all completions of a row: what they take is the row's. */
+const MOST_TOKENS = ROW_LIMITS.rowBytes / tokenBytes([0]);
 
 /**
  * The tokens of each as it goes on behind a prompt, by itself: what is appended to the prompt's. @throws RowError, also
@@ -29,8 +34,11 @@ export function completionTokens(
       'invalid-parameter',
       `${name}: the model has no end token, expected one that can stand behind them`,
     );
+  let together = 0;
   const all = completions.map((completion, at) => {
     const which = `${name}[${at}]`;
+    if (typeof completion !== 'string' && completion.length > limits.contextTokens)
+      throw tooLong(which, completion.length);
     if (typeof completion === 'string') checkUnits(completion.length, limits, `${which}: found`);
     const tokens = checkedIds(which, tokensOf(completion), limits.vocabularySize);
     if (tokens.length === 0)
@@ -40,15 +48,21 @@ export function completionTokens(
           ? `${which}: found ${found(completion)}, of which no token is left, expected a text of one at least`
           : `${which}: found an empty array, expected at least one token id`,
       );
-    if (tokens.length > limits.contextTokens)
-      throw new RowError(
-        'too-long',
-        `${which}: found ${tokens.length} tokens, the model's context holds ${limits.contextTokens}`,
-      );
+    if (tokens.length > limits.contextTokens) throw tooLong(which, tokens.length);
+    together += tokens.length;
+    if (together > MOST_TOKENS)
+      throw new RowError('limit', `${name}: found more than ${MOST_TOKENS} tokens together, expected at most so many`);
     return end && last !== undefined ? [...tokens, last] : tokens;
   });
   if (name === 'labels') checkDiffer(completions, all);
   return all;
+
+  function tooLong(which: string, tokens: number): RowError {
+    return new RowError(
+      'too-long',
+      `${which}: found ${tokens} tokens, the model's context holds ${limits.contextTokens}`,
+    );
+  }
 
   function tokensOf(completion: Completion): readonly number[] {
     return typeof completion === 'string'

@@ -11,6 +11,8 @@ import type { RowLimit } from '../memory/PagePool.js';
 import { acceptedRows } from './acceptedRows.js';
 import { ActiveRow, type RowIdentity } from './ActiveRow.js';
 import type { InFlight } from './InFlight.js';
+import { logprobBytes, tokenBytes } from '../../rows/heldBytes.js';
+import { mostLogprobs } from './logprobLimit.js';
 import { generatorSeed, heldFormat, prepareRow, type PreparedRow } from './prepareRow.js';
 import type { RowLimits } from './promptTokens.js';
 import { rowKey } from './rowKey.js';
@@ -59,7 +61,7 @@ export async function* intake(
   const stopLists = new StopLists();
   /** Of the results. */
   let sequence = 0;
-  for await (const { input, identity, duplicate } of accepted) {
+  for await (const { input, identity, duplicate, hold } of accepted) {
     try {
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
       const prepared = recorder.timed(() => prepareRow(input, options, tokenizer, limits));
@@ -76,10 +78,13 @@ export async function* intake(
         prepared.responseFormat &&
         refined(await setup.answerFormat(prepared.responseFormat), own ? undefined : setup.refine);
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
+      inFlight.settle(hold, tokenBytes(prepared.tokens));
+      const aside = logprobBytes(mostLogprobs(prepared.maxNewTokens, rules.logprobs));
       const { samples, ...whole } = prepared;
       const stops = whole.stop.length > 0 ? stopLists.of(whole.stop) : undefined;
       for (const [nth, sample] of (samples ?? [undefined]).entries()) {
-        if (nth > 0) await inFlight.enter(input.carry);
+        if (nth > 0) await inFlight.enterAgain(aside);
+        inFlight.expect(sequence, hold, aside);
         const row = { ...identity, sequence: sequence++, ...(sample !== undefined && { sample }) };
         const one = { ...whole, seed: generatorSeed(whole.seed + (sample ?? 0)) };
         const key = answers.needsKeys ? recorder.timed(() => rowKey(one, rules, setup.resultIdentity)) : undefined;
@@ -108,6 +113,7 @@ export async function* intake(
             : undefined;
       if (code === undefined) throw error;
       recorder.row(true);
+      inFlight.expect(sequence, hold);
       answers.refused({
         sequence: sequence++,
         result: failedResult(identity, { code, message: (error as Error).message }, input.carry),

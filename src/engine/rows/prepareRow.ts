@@ -10,7 +10,7 @@ import type { LogitAdjustments } from '../grid/Device.js';
 import { checkKnown, logitAdjustments, tokenLists } from './logitAdjustments.js';
 import { type NUMBERS, SAMPLES } from '../../rows/rowFields.js';
 import { readable } from '../../rows/readableRow.js';
-import { promptTokens, type RowLimits } from './promptTokens.js';
+import { promptTokens, tooManyTokens, type RowLimits } from './promptTokens.js';
 
 /** A row that has been checked and turned into tokens, with every parameter settled. */
 export interface PreparedRow {
@@ -144,12 +144,7 @@ export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokeni
   const tokens = promptTokens(row, options, tokenizer, limits);
   // The last sampled token is never computed, so it needs no position.
   const room = limits.contextTokens - tokens.length + 1;
-  if (room < 1) {
-    throw new RowError(
-      'too-long',
-      `the prompt has ${tokens.length} tokens, the model's context holds ${limits.contextTokens}`,
-    );
-  }
+  if (room < 1) throw tooManyTokens(tokens.length, limits.contextTokens);
   return { ...settled, tokens, maxNewTokens: Math.min(asked, room) };
 }
 

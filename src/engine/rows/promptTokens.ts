@@ -26,8 +26,11 @@ export function promptTokens(
   limits: RowLimits,
 ): readonly number[] {
   const parseSpecial = options.escapeSpecialTokens !== true;
-  const prompt = promptOf(row, options, tokenizer);
-  if ('tokens' in prompt) return checkedTokens(prompt.tokens, limits.vocabularySize);
+  const prompt = promptOf(row, options, tokenizer, limits);
+  if ('tokens' in prompt) {
+    checkLength(prompt.tokens, limits);
+    return checkedTokens(prompt.tokens, limits.vocabularySize);
+  }
   let tokens: number[];
   if ('messages' in prompt) {
     const input = templateInput(row, options);
@@ -48,6 +51,7 @@ function promptOf(
   row: Row,
   options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat' | 'schemaInPrompt'>,
   tokenizer: Tokenizer,
+  limits: RowLimits,
 ): Prompt {
   const { promptTemplate, system } = options;
   const field = promptTemplate === undefined ? promptField(row) : 'prompt';
@@ -59,7 +63,8 @@ function promptOf(
     return { messages: withFormat(begins ? own : [{ role: 'system', content: system }, ...own], told) };
   };
   if (field === 'messages') return conversation(readable(() => readMessages(row.messages)));
-  const text: unknown = promptTemplate === undefined ? row.prompt : filledTemplate(promptTemplate, fieldsOf(row));
+  const text: unknown =
+    promptTemplate === undefined ? row.prompt : filledTemplate(promptTemplate, fieldsOf(row), mostUnits(limits));
   if (typeof text !== 'string') throw new RowError('invalid-row', `prompt: found ${found(text)}, expected a string`);
   return isChat(row, options, tokenizer)
     ? conversation([{ role: 'user', content: text }])
@@ -122,13 +127,31 @@ function fieldsOf({ fields, id, prompt }: Row): Readonly<Record<string, unknown>
  * Text far beyond the model's context is refused before it takes seconds to find out how far. @param what the text is
  * @throws RowError
  */
-export function checkUnits(units: number, { contextTokens }: RowLimits, what = 'the prompt has'): void {
-  const most = 2 ** 20 + ROW_LIMITS.textUnitsPerContextToken * contextTokens;
+export function checkUnits(units: number, limits: RowLimits, what = 'the prompt has'): void {
+  const most = mostUnits(limits);
   if (units <= most) return;
   throw new RowError(
     'too-long',
-    `${what} ${units} UTF-16 units, the model's context holds ${contextTokens} tokens: expected at most ${most} units`,
+    `${what} ${units} UTF-16 units, the model's context holds ${limits.contextTokens} tokens: expected at most ${most} units`,
   );
+}
+
+/** Units of a text that may still have so many tokens. */
+function mostUnits({ contextTokens }: RowLimits): number {
+  return 2 ** 20 + ROW_LIMITS.textUnitsPerContextToken * contextTokens;
+}
+
+/** Far more ids than the context holds are not looked at one by one. @throws RowError */
+function checkLength(tokens: unknown, { contextTokens }: RowLimits): void {
+  const length = readable(() => (Array.isArray(tokens) ? tokens.length : 0));
+  if (length > Math.max(contextTokens, MOST_LOOKED_AT)) throw tooManyTokens(length, contextTokens);
+}
+
+/** Of a prompt that is not much longer than this it is said first what is wrong with its ids. */
+const MOST_LOOKED_AT = 2 ** 16;
+
+export function tooManyTokens(tokens: number, contextTokens: number): RowError {
+  return new RowError('too-long', `the prompt has ${tokens} tokens, the model's context holds ${contextTokens}`);
 }
 
 /**

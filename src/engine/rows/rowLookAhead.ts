@@ -9,21 +9,25 @@ export interface RowLookAhead {
   /** Rows that may wait beyond those for which there are places. Default 1024. */
   readonly rows?: number;
   /**
-   * In bytes or e.g. '64MiB', each: what all rows that wait may take (their tokens, and what is kept of what they have
-   * in common; one may wait whatever it takes), what rows in flight beyond those that are generated may carry, and what
-   * the last answers may take that are kept for equal rows. Default 32 MiB.
+   * In bytes or e.g. '64MiB': what all rows in flight may take, from when they are read until their results are handed
+   * on (what they bring and carry, their tokens, their results; one may be in flight whatever it takes). What
+   * `cpuMemory` leaves for them bounds it, too. Default: that, 24 MiB at least. The last answers that are kept for equal
+   * rows may take a fourth of it beside, at most 8 MiB where nothing is said.
    */
   readonly bytes?: Size;
 }
 
 /** Rows that may be asked for. */
 export const ROWS_AHEAD = { ...wholeRange(0, 2 ** 20), fallback: 1024 };
-export const BYTES_AHEAD = 32 * 2 ** 20;
+/** What the last answers may take that are kept for equal rows, where nothing is said. */
+const ANSWER_BYTES = 8 * 2 ** 20;
 
-/** With what is left out filled in. Pure. */
-export function settledLookAhead({ rows = ROWS_AHEAD.fallback, bytes = BYTES_AHEAD }: RowLookAhead = {}): {
+/** With what is left out filled in: rows may take as much as there is for them. Pure. */
+export function settledLookAhead({ rows = ROWS_AHEAD.fallback, bytes: given }: RowLookAhead = {}): {
   readonly rows: number;
   readonly bytes: number;
+  readonly answerBytes: number;
 } {
-  return { rows, bytes: parseBytes(bytes, 'lookAhead.bytes') };
+  const bytes = given === undefined ? Infinity : parseBytes(given, 'lookAhead.bytes');
+  return { rows, bytes, answerBytes: given === undefined ? ANSWER_BYTES : bytes / 4 };
 }

@@ -1,4 +1,9 @@
+import { setImmediate } from 'node:timers/promises';
+import { exceedsMemory, takesAtMost } from '../../arguments/jsonMemory.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { AnyResult } from '../../Results.js';
+import { heldBytes } from '../../rows/heldBytes.js';
+import { formatBytes } from '../../units.js';
 
 /** A result as it stands in a line of JSON: what its row carried is called `row` there. */
 export type ResultLine = Omit<AnyResult, 'carry'> & { readonly row?: AnyResult['carry'] };
@@ -8,10 +13,49 @@ export function resultOfLine({ row: carry, ...result }: ResultLine): AnyResult {
   return { ...result, ...(carry && { carry }) };
 }
 
+/** A line of an output, with its LF. */
+export interface FormattedResult<Line = string | Buffer> {
+  readonly line: Line;
+  /** The line carries an error. */
+  readonly failed: boolean;
+}
+
 /**
- * A result as its line of the output, with the LF; keys stand in CONTRACT's order. `failed`: the line carries an error.
+ * A result as a line that can be read again: at once for a short one, in a turn of its own for a long one. What would be
+ * beyond `ROW_LIMITS.resultBytes` is a row with an error instead.
  */
-export function formatResult(result: AnyResult): { readonly line: string; readonly failed: boolean } {
+export function resultLine(result: AnyResult): FormattedResult | Promise<FormattedResult> {
+  // A string is twice its units here, and no value less than there.
+  const most = 2 * ROW_LIMITS.resultBytes;
+  if (result.carry !== undefined && heldBytes(result.carry, most) >= most) return tooLong(result);
+  const formatted = formatResult(result);
+  return takesAtMost(formatted.line.length, ROW_LIMITS.resultBytes) ? formatted : checked(result, formatted);
+}
+
+async function checked(result: AnyResult, { line, failed }: FormattedResult<string>): Promise<FormattedResult> {
+  await setImmediate();
+  const bytes = Buffer.from(line);
+  const most = ROW_LIMITS.resultBytes;
+  return bytes.length > most || exceedsMemory(bytes, most) ? tooLong(result) : { line: bytes, failed };
+}
+
+function tooLong({ id, index, sample, usage, text }: AnyResult): FormattedResult {
+  const failed: AnyResult = {
+    id,
+    index,
+    ...(sample !== undefined && { sample }),
+    ...(text !== undefined && { text: '', tokens: [], finishReason: 'error' }),
+    usage,
+    error: {
+      code: 'limit',
+      message: `found a result of more than ${formatBytes(ROW_LIMITS.resultBytes)}, expected at most that, as no more is read again: fewer logprobs or new tokens, or shorter carried fields`,
+    },
+  };
+  return formatResult(failed);
+}
+
+/** A result as its line of the output, whatever its length; keys stand in CONTRACT's order. */
+export function formatResult(result: AnyResult): FormattedResult<string> {
   const { id, index, sample, usage, error, carry: row } = result;
   const { promptTokens, completionTokens } = usage;
   const who = { id, index, ...(sample === undefined ? {} : { sample }) };

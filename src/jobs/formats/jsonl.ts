@@ -1,11 +1,11 @@
-import { isUtf8 } from 'node:buffer';
 import { isObject, membersOf } from '../../arguments/isObject.js';
-import { losesChoices, readWithDigits } from '../../arguments/jsonNumbers.js';
+import { losesChoices } from '../../arguments/jsonNumbers.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
-import { formatResult } from './formatResult.js';
-import { isOwnField, lineWithoutRow, lostFormat, mappedFields, otherFields, parseRow } from './parseRow.js';
-import { countLines, filledLines, noText, tooLong } from './readLines.js';
+import { resultLine } from './formatResult.js';
+import { isOwnField, lostFormat, mappedFields, otherFields, parseRow } from './parseRow.js';
+import { jsonLine, rowMade, type JsonLine } from './jsonLine.js';
+import { countLines, filledLines } from './readLines.js';
 import type { ReadOptions, RowFormat } from './RowFormat.js';
 
 /** One JSON object a line. */
@@ -14,15 +14,22 @@ export const jsonl: RowFormat = {
   extensions: ['jsonl', 'ndjson', 'json'],
   appendable: true,
   async *rows(source, { columns, maxLineBytes, ...options }) {
-    for await (const { number, bytes } of filledLines(source, maxLineBytes)) {
-      if (bytes === undefined) yield tooLong(number, maxLineBytes);
-      else if (!isUtf8(bytes)) yield noText(number, 'invalid-json');
-      else yield parseLine(bytes.toString('utf8'), number, options, columns);
+    for await (const line of filledLines(source, maxLineBytes)) {
+      // What is there at once is not waited for.
+      const text = jsonLine(line, maxLineBytes, line.number === 1 ? likelyFormat : undefined);
+      const value = text instanceof Promise ? await text : text;
+      const row = value.bad ?? rowOf(value, line.number, options, columns);
+      const made = rowMade(line);
+      if (made) await made;
+      yield row;
     }
   },
   count: (source) => countLines(source, ROW_LIMITS.lineBytes),
   async *encode(results) {
-    for await (const { result } of results) yield formatResult(result).line;
+    for await (const { result } of results) {
+      const line = resultLine(result);
+      yield (line instanceof Promise ? await line : line).line;
+    }
   },
 };
 
@@ -33,29 +40,18 @@ function likelyFormat(line: string): string {
   return `; it may be ${format} rather than jsonl: say so (\`inputFormat\`)`;
 }
 
-function parseLine(
-  line: string,
+function rowOf(
+  { read, written }: Exclude<JsonLine, { readonly bad: unknown }>,
   number: number,
   { carryFields, templated }: Pick<ReadOptions, 'carryFields' | 'templated'>,
   columns: Readonly<Record<string, string>> | undefined,
 ): RowInput {
   const mapped = (value: unknown): unknown => (columns === undefined ? value : mappedFields(value, columns));
-  let value: unknown;
+  const value = read !== written && (carryFields || templated === true) ? withExact(read, written, columns) : read;
   let format: string | undefined;
-  try {
-    const [read, written] = readWithDigits(line);
-    value = read !== written && (carryFields || templated === true) ? withExact(read, written, columns) : read;
-    if (read !== written) {
-      const [is, was] = [membersOf(mapped(read)), membersOf(mapped(written))];
-      format = FORMATS.find((name) => losesChoices(is[name], was[name]));
-    }
-  } catch (error) {
-    // V8's message quotes a piece of the line, so it stays short; a stack overflow on deep nesting ends here too.
-    return lineWithoutRow(
-      number,
-      'invalid-json',
-      `line ${number}: ${error instanceof Error ? error.message : String(error)}${number === 1 ? likelyFormat(line) : ''}`,
-    );
+  if (read !== written) {
+    const [is, was] = [membersOf(mapped(read)), membersOf(mapped(written))];
+    format = FORMATS.find((name) => losesChoices(is[name], was[name]));
   }
   const fields = mapped(value);
   const row =

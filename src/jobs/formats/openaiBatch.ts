@@ -1,11 +1,11 @@
-import { isUtf8 } from 'node:buffer';
 import { isObject, membersOf } from '../../arguments/isObject.js';
-import { losesChoices, readWithDigits } from '../../arguments/jsonNumbers.js';
+import { losesChoices } from '../../arguments/jsonNumbers.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import type { JobTaskName } from '../../Results.js';
-import { lineWithoutRow, lostFormat } from './parseRow.js';
-import { countLines, filledLines, noText, tooLong } from './readLines.js';
+import { lostFormat } from './parseRow.js';
+import { jsonLine, rowMade, type JsonLine } from './jsonLine.js';
+import { countLines, filledLines } from './readLines.js';
 import { answerLine } from './openaiAnswer.js';
 import { requestedRow } from './openaiRequest.js';
 import type { FinishedRow, RowFormat } from './RowFormat.js';
@@ -22,10 +22,13 @@ export const openaiBatch: RowFormat = {
   tasks: ['generate', 'embed'],
   begins: isOpenaiBatch,
   async *rows(source, { carryFields, maxLineBytes, task = 'generate' }) {
-    for await (const { number, bytes } of filledLines(source, maxLineBytes)) {
-      if (bytes === undefined) yield tooLong(number, maxLineBytes);
-      else if (!isUtf8(bytes)) yield noText(number, 'invalid-json');
-      else yield rowOf(bytes.toString('utf8'), number, carryFields, task);
+    for await (const line of filledLines(source, maxLineBytes)) {
+      const text = jsonLine(line, maxLineBytes);
+      const value = text instanceof Promise ? await text : text;
+      const row = value.bad ?? rowOf(value, line.number, carryFields, task);
+      const made = rowMade(line);
+      if (made) await made;
+      yield row;
     }
   },
   count: (source) => countLines(source, ROW_LIMITS.lineBytes),
@@ -59,20 +62,14 @@ export function isOpenaiBatch(start: string): boolean {
   }
 }
 
-function rowOf(line: string, number: number, carryFields: boolean, task: JobTaskName): RowInput {
-  let request: unknown;
-  let lost = false;
-  try {
-    const [read, written] = readWithDigits(line);
-    const format = (of: unknown): unknown => membersOf(membersOf(of)['body'])['response_format'];
-    [request, lost] = [read, losesChoices(format(read), format(written))];
-  } catch (error) {
-    return lineWithoutRow(
-      number,
-      'invalid-json',
-      `line ${number}: ${error instanceof Error ? error.message : String(error)}`,
-    );
-  }
+function rowOf(
+  { read: request, written }: Exclude<JsonLine, { readonly bad: unknown }>,
+  number: number,
+  carryFields: boolean,
+  task: JobTaskName,
+): RowInput {
+  const format = (of: unknown): unknown => membersOf(membersOf(of)['body'])['response_format'];
+  const lost = losesChoices(format(request), format(written));
   const asked = requestedRow(request, number, task);
   const row = lost && !('error' in asked) ? lostFormat(asked, 'body.response_format') : asked;
   if (!carryFields) return row;

@@ -45,7 +45,7 @@ export interface ReadRowsOptions {
    * Default false.
    */
   readonly templated?: boolean;
-  /** A longer line becomes a bad row and is never held in memory. Bytes; default 64 MiB. */
+  /** A longer line becomes a bad row and is never held in memory. Bytes; default 8 MiB. */
   readonly maxLineBytes?: number;
   /** What errors call the source. Default: the path, or `input`. */
   readonly name?: string;

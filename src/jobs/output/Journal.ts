@@ -1,9 +1,13 @@
 import { createReadStream } from 'node:fs';
 import { isObject } from '../../arguments/isObject.js';
 import { isWithin } from '../../arguments/NumberRange.js';
+import { jsonMemory, takesAtMost } from '../../arguments/jsonMemory.js';
+import { Turns } from '../../collections/Turns.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { BEGIN_ANEW, fileFailure } from '../../files/fileErrors.js';
 import { readRegularStart } from '../../files/specialFiles.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
+import { formatBytes } from '../../units.js';
 import type { ResultLine } from '../formats/formatResult.js';
 import { SAMPLES } from '../../rows/rowFields.js';
 import { readLines } from '../formats/readLines.js';
@@ -42,9 +46,6 @@ export function runOfJournal(path: string): string | undefined {
     return undefined;
   }
 }
-
-/** A result's line can be long (log-probabilities), but never longer than what JavaScript can hold as one string. */
-const MAX_RESULT_BYTES = 256 * 2 ** 20;
 
 /** What an output holds already. */
 export interface ScannedJournal {
@@ -125,11 +126,16 @@ export async function* journalLines(
   pieces: AsyncIterable<Uint8Array> = createReadStream(path, { highWaterMark: 2 ** 20 }),
 ): AsyncGenerator<JournalLine, void, undefined> {
   try {
-    for await (const { number, bytes, end, terminated } of readLines(pieces, MAX_RESULT_BYTES)) {
+    for await (const { number, bytes, end, terminated } of readLines(pieces, ROW_LIMITS.resultBytes)) {
       if (!terminated) return;
       if (run !== undefined && number === 1) continue;
-      const result = bytes === undefined ? undefined : parseResult(bytes.toString('utf8'));
-      if (bytes === undefined || result === undefined) {
+      if (bytes === undefined || (!takesAtMost(bytes.length, ROW_LIMITS.resultBytes) && (await isTooLarge(bytes))))
+        throw new JobFileError(
+          path,
+          `line ${number}: found a line of more than ${formatBytes(ROW_LIMITS.resultBytes)}, or of more in memory, expected at most that of a result; earlier versions wrote longer ones, with their log-probabilities; ${BEGIN_ANEW}`,
+        );
+      const result = parseResult(bytes.toString('utf8'));
+      if (result === undefined) {
         throw new JobFileError(
           path,
           `line ${number}: found something else than a result, expected a row of output with id, index and finishReason; mend the line, or ${BEGIN_ANEW}`,
@@ -140,6 +146,17 @@ export async function* journalLines(
   } catch (error) {
     throw fileFailure(path, 'read', error);
   }
+}
+
+/** Whether a line, which may be anybody's, would take too much when it is read. */
+async function isTooLarge(bytes: Buffer): Promise<boolean> {
+  const turns = new Turns();
+  for (const heap of jsonMemory(bytes)) {
+    if (heap > ROW_LIMITS.resultBytes) return true;
+    if (turns.due) await turns.give();
+  }
+  await turns.give();
+  return false;
 }
 
 function parseResult(text: string): ScannedLine | undefined {

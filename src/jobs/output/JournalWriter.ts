@@ -17,7 +17,7 @@ export type WritableFile = Pick<FileHandle, 'write' | 'truncate' | 'datasync' | 
  * is cut back to its last whole line.
  */
 export class JournalWriter implements RowSink {
-  #pending: Buffer[] = [];
+  #pending: Uint8Array[] = [];
   #pendingBytes = 0;
   #flushing: Promise<void> | undefined;
   #failure: JobFileError | undefined;
@@ -39,7 +39,7 @@ export class JournalWriter implements RowSink {
 
   async write(text: string | Uint8Array): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
-    const line = Buffer.from(text as string);
+    const line = typeof text === 'string' ? Buffer.from(text) : text;
     this.#pending.push(line);
     this.#pendingBytes += line.length;
     this.#flushing ??= this.#flush();
@@ -70,7 +70,8 @@ export class JournalWriter implements RowSink {
     await Promise.resolve();
     try {
       while (this.#pendingBytes > 0) {
-        const lines = Buffer.concat(this.#pending, this.#pendingBytes);
+        const [first = Buffer.alloc(0), ...others] = this.#pending;
+        const lines = others.length === 0 ? first : Buffer.concat(this.#pending, this.#pendingBytes);
         this.#pending = [];
         this.#pendingBytes = 0;
         await this.#append(lines);
@@ -89,7 +90,7 @@ export class JournalWriter implements RowSink {
     }
   }
 
-  async #append(lines: Buffer): Promise<void> {
+  async #append(lines: Uint8Array): Promise<void> {
     await checkLength(this.file, this.path, this.#position);
     let written = 0;
     try {

@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream';
 import { StreamWriter } from '../../files/StreamWriter.js';
 import type { AnyResult } from '../../Results.js';
-import { formatResult } from '../formats/formatResult.js';
+import { resultLine } from '../formats/formatResult.js';
 
 /**
  * Writes results to a stream as lines of JSON, at the pace of its reader, and leaves the stream open. For an output
@@ -17,7 +17,7 @@ export async function writeRows(
   let done = 0;
   let failed = 0;
   for await (const result of results) {
-    const formatted = formatResult(result);
+    const formatted = await resultLine(result);
     await sink.write(formatted.line);
     done += 1;
     if (formatted.failed) failed += 1;

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { exceedsMemory } from '../../arguments/jsonMemory.js';
 import { isObject, membersOf } from '../../arguments/isObject.js';
 import { found, shortened } from '../../arguments/found.js';
 import { JobFileError } from '../../errors/JobFileError.js';
@@ -163,15 +164,16 @@ export async function writeRecord(output: string, record: JobRecord, mode?: numb
   await writeFileAtomic(recordPath(output), `${JSON.stringify(record, undefined, 2)}\n`, mode);
 }
 
-/** A record is far shorter than this, whatever the model's files and the options are. */
+/** A record is far shorter than this, whatever the model's files and the options are; and takes less in memory. */
 const MOST_RECORD_BYTES = 16 * 2 ** 20;
+const MOST_RECORD_MEMORY = 32 * 2 ** 20;
 
 /** @returns undefined if there is none. @throws JobFileError if it cannot be read or is damaged */
 export function readRecord(output: string): JobRecord | undefined {
   const path = recordPath(output);
   const text = readRegularStart(path, MOST_RECORD_BYTES, 'the record of a job');
   if (text === undefined) return undefined;
-  const value = parseJson(text);
+  const value = exceedsMemory(Buffer.from(text), MOST_RECORD_MEMORY) ? undefined : parseJson(text);
   if (isObject(value) && value['format'] === 'spillway-job' && (value['version'] === 1 || value['version'] === 2)) {
     throw new JobFileError(
       path,

@@ -65,14 +65,22 @@ export const TOKENIZER_LIMITS = {
  * error.
  */
 export const ROW_LIMITS = {
-  /** Bytes of a line of input, and of a text that is scored. */
-  lineBytes: 64 * 2 ** 20,
+  /** Bytes of a line of input. */
+  lineBytes: 8 * 2 ** 20,
   /** Columns of a table, and values of one of its rows; a file with more is refused (exit 2). */
   tableColumns: 65_536,
   /** Stop strings of a row. */
   stopStrings: 1_024,
   /** Units of a row's stop strings together. */
   stopUnits: 16_384,
+  /** Bytes that the values of a row take in memory, roughly: some 100,000 objects, 300,000 fractions, 1 Mi tokens. */
+  rowBytes: 16 * 2 ** 20,
+  /** Bytes of a line of results, and those that its values take in memory, roughly. */
+  resultBytes: 24 * 2 ** 20,
+  /** Tokens and alternatives in the log-probabilities of a row, those of all its tokens together. */
+  logprobs: 131_072,
+  /** Bytes of a text that is scored in windows. */
+  scoredBytes: 64 * 2 ** 20,
   /** Units of a row's text for each token that the model's context holds; 1 Mi units are always read. */
   textUnitsPerContextToken: 64,
   /** Milliseconds that a model's own patterns or its template may work on a row. Real ones take well under one. */

@@ -1,0 +1,83 @@
+import { isUtf8 } from 'node:buffer';
+import { setImmediate } from 'node:timers/promises';
+import { jsonMemory, takesAtMost } from '../../arguments/jsonMemory.js';
+import { readWithDigits, textsOfNumbers } from '../../arguments/jsonNumbers.js';
+import { Turns } from '../../collections/Turns.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
+import type { BadRow } from '../../Row.js';
+import { formatBytes } from '../../units.js';
+import { lineWithoutRow } from './parseRow.js';
+import { noText, tooLong, type Line } from './readLines.js';
+
+/** The value of a line, as JSON.parse reads it and with the digits that it loses; or the row that says why it has none. */
+export type JsonLine =
+  | { readonly read: unknown; readonly written: unknown; readonly bad?: never }
+  | { readonly bad: BadRow };
+
+/** What more is said of a text that is no JSON. */
+type Hint = (json: string) => string;
+
+/**
+ * Reads a line's JSON, which is bounded before anything is made of it. A short line is there at once; of a long one is
+ * counted first what it would take, and each step of reading it has a turn of the event loop for itself.
+ */
+export function jsonLine(line: Line, maxLineBytes: number, hint?: Hint): JsonLine | Promise<JsonLine> {
+  const { number, bytes } = line;
+  if (bytes === undefined) return { bad: tooLong(number, maxLineBytes) };
+  if (!isShort(line)) return readLong(bytes, number, hint);
+  if (!isUtf8(bytes)) return { bad: noText(number, 'invalid-json') };
+  const json = bytes.toString('utf8');
+  try {
+    const [read, written] = readWithDigits(json);
+    return { read, written };
+  } catch (error) {
+    return { bad: notJson(error, number, json, hint) };
+  }
+}
+
+/** To be awaited when a row has been made of its line: whoever goes on with a long one does it in another turn. */
+export function rowMade(line: Line): Promise<void> | undefined {
+  return isShort(line) ? undefined : setImmediate();
+}
+
+/** Whether a line takes little, whatever stands in it. */
+function isShort({ bytes }: Line): boolean {
+  return bytes === undefined || takesAtMost(bytes.length, ROW_LIMITS.rowBytes);
+}
+
+async function readLong(bytes: Buffer, number: number, hint: Hint | undefined): Promise<JsonLine> {
+  const turns = new Turns();
+  for (const heap of jsonMemory(bytes)) {
+    if (heap > ROW_LIMITS.rowBytes)
+      return {
+        bad: lineWithoutRow(
+          number,
+          'limit',
+          `line ${number}: found JSON whose values take more than ${formatBytes(ROW_LIMITS.rowBytes)} of memory, expected at most that: fewer values in a row`,
+        ),
+      };
+    if (turns.due) await turns.give();
+  }
+  if (!isUtf8(bytes)) return { bad: noText(number, 'invalid-json') };
+  const json = bytes.toString('utf8');
+  await setImmediate();
+  try {
+    const read: unknown = JSON.parse(json);
+    await turns.give();
+    const slices = textsOfNumbers(json);
+    let step = slices.next();
+    for (; step.done !== true; step = slices.next()) if (turns.due) await turns.give();
+    await turns.give();
+    const written: unknown = step.value === undefined ? read : JSON.parse(step.value);
+    await turns.give();
+    return { read, written };
+  } catch (error) {
+    return { bad: notJson(error, number, json, hint) };
+  }
+}
+
+/** V8's message quotes a piece of the line, so it stays short; a stack overflow on deep nesting ends here too. */
+function notJson(error: unknown, number: number, json: string, hint: Hint | undefined): BadRow {
+  const reason = error instanceof Error ? error.message : String(error);
+  return lineWithoutRow(number, 'invalid-json', `line ${number}: ${reason}${hint?.(json) ?? ''}`);
+}

@@ -1,0 +1,62 @@
+/** What a value takes beside what is in it, what a member of an object, and a number in a list. */
+const VALUE_BYTES = 16;
+const MEMBER_BYTES = 8;
+
+/** What a token takes in a list, and with its alternatives in log-probabilities. */
+const TOKEN_BYTES = 8;
+const LOGPROB_BYTES = 64;
+
+/** What the tokens of a prompt take. */
+export function tokenBytes(tokens: readonly number[]): number {
+  return tokens.length * TOKEN_BYTES;
+}
+
+/** What log-probabilities take, so many of them: tokens and alternatives. */
+export function logprobBytes(count: number): number {
+  return count * LOGPROB_BYTES;
+}
+
+/**
+ * About how many bytes a value takes that a row brings or its result has: its strings, keys and buffers, lists and
+ * objects, however deep and however often it leads to itself. Never throws.
+ * @param most nothing is looked at beyond so many: what callers hand over may lead to anything
+ * @param without what of it is not counted
+ */
+export function heldBytes(value: unknown, most: number, without?: unknown): number {
+  const seen = new Set([without]);
+  const left: unknown[] = [value];
+  let bytes = 0;
+  while (left.length > 0 && bytes <= most) {
+    const next = left.pop();
+    bytes += VALUE_BYTES;
+    if (typeof next === 'string') bytes += 2 * next.length;
+    else if (ArrayBuffer.isView(next)) bytes += next.byteLength;
+    else if (typeof next === 'object' && next !== null && !seen.has(next)) {
+      seen.add(next);
+      bytes += addMembers(next, left, most - bytes);
+    }
+  }
+  return Math.min(bytes, most);
+}
+
+/** @returns what is not in those that were added */
+function addMembers(value: object, to: unknown[], most: number): number {
+  let bytes = 0;
+  const add = (member: unknown): void => {
+    bytes += MEMBER_BYTES;
+    if (typeof member === 'string') bytes += VALUE_BYTES + 2 * member.length;
+    else if (typeof member === 'object' && member !== null) to.push(member);
+  };
+  try {
+    if (Array.isArray(value)) for (let at = 0; at < value.length && bytes <= most; at++) add(value[at]);
+    else
+      for (const key of Object.keys(value)) {
+        if (bytes > most) break;
+        bytes += VALUE_BYTES + 2 * key.length;
+        add((value as Readonly<Record<string, unknown>>)[key]);
+      }
+  } catch {
+    // A getter that throws: what it would have given is not held.
+  }
+  return bytes;
+}
