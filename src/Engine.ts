@@ -2,7 +2,6 @@ import { isObservable, lastValueFrom, type Observable } from 'rxjs';
 import { loadAddon } from './bindings/loadAddon.js';
 import { nativeCall } from './bindings/nativeCall.js';
 import type { EnginePlan } from './engine/open/EnginePlan.js';
-import { boundHeapGrowth } from './engine/open/heapGrowth.js';
 import { layOutMemory } from './engine/open/layOutMemory.js';
 import type { Opened } from './engine/open/Opened.js';
 import { openRuntime } from './engine/open/openRuntime.js';
@@ -122,7 +121,6 @@ export class Engine implements GenerationSource, AsyncDisposable {
   static async open(options: EngineOptions): Promise<Engine> {
     const start = performance.now();
     const requested = await validateOptions(options);
-    boundHeapGrowth();
     const { model, layers, tensorParallel, signal, onDownload, onIdentify, onPlan } = requested.options;
     const stopIfAborted = (): void => {
       if (signal?.aborted) throw new InterruptedError(signal.reason);

@@ -79,12 +79,16 @@ export async function estimateRows(
   const turns = new Turns();
   let seen = 0;
   let bytes = 0;
+  let whole = true;
   for await (const row of source.rows) {
     if (turns.due) await turns.give();
     seen++;
     const own = heldBytes(row, SAMPLE_BYTES);
     bytes += own;
-    if (bytes > SAMPLE_BYTES && asked.length > 0) break;
+    if (bytes > SAMPLE_BYTES && asked.length > 0) {
+      whole = false;
+      break;
+    }
     const prepared = own > MOST_ROW_BYTES ? undefined : preparedRow(row, generate, tokenizer);
     if (!prepared) continue;
     const { tokens, maxNewTokens, temperature, samples } = prepared;
@@ -102,7 +106,7 @@ export async function estimateRows(
   const total = (of: (each: Asked) => number): number => asked.reduce((sum, each) => sum + each.answers * of(each), 0);
   const answers = total(() => 1);
   // Those behind them are taken to be like them.
-  const { count = asked.length < SAMPLE ? seen : Infinity } = source;
+  const { count = whole && asked.length < SAMPLE ? seen : Infinity } = source;
   const toDo = Math.min(most, Math.round((answers * count) / seen));
   const longest = longOf(asked, LONG * answers);
   // One of them computes what the others need not.

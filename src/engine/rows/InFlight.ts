@@ -1,3 +1,4 @@
+import { boundHeapGrowth } from '../../rows/heapGrowth.js';
 import type { LedgerAccount } from '../../collections/ByteLedger.js';
 
 /** Results that may wait for an earlier row, on top of the rows that are being generated. */
@@ -5,6 +6,10 @@ export const ORDER_WINDOW = 1024;
 
 /** What a row takes beside what it brings: its parameters, its places in the order of rows and in the tree of prompts. */
 const ROW_BYTES = 2048;
+
+/** A row, and all rows together, of which the heap has more garbage than a cap on the process has room for. */
+const LARGE_BYTES = 2 ** 16;
+const MUCH_BYTES = 8 * 2 ** 20;
 
 /** What a row of input holds as long as one of its results is to come, or waits to be taken. */
 export interface RowHold {
@@ -47,6 +52,7 @@ export class InFlight {
     const row = { carried, bytes: this.rowBytes(bytes + carried), results: 0, taken: true };
     await this.room(row.bytes);
     this.account.take(row.bytes);
+    if (row.bytes > LARGE_BYTES || this.account.held > MUCH_BYTES) boundHeapGrowth();
     return row;
   }
 

@@ -90,6 +90,7 @@ export async function* answerIntake<Kind extends AnswerKind>(
     } catch (error) {
       if (!(error instanceof RowError)) throw error;
       recorder.row(true);
+      setup.inFlight.settle(hold, 0);
       answers.refused({ sequence: row.sequence, result: resultOf(row, failure(error)) });
     }
   }

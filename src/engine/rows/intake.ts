@@ -113,6 +113,7 @@ export async function* intake(
             : undefined;
       if (code === undefined) throw error;
       recorder.row(true);
+      inFlight.settle(hold, 0);
       inFlight.expect(sequence, hold);
       answers.refused({
         sequence: sequence++,

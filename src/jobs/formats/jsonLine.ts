@@ -4,6 +4,7 @@ import { jsonMemory, takesAtMost } from '../../arguments/jsonMemory.js';
 import { readWithDigits, textsOfNumbers } from '../../arguments/jsonNumbers.js';
 import { Turns } from '../../collections/Turns.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
+import { boundHeapGrowth } from '../../rows/heapGrowth.js';
 import type { BadRow } from '../../Row.js';
 import { formatBytes } from '../../units.js';
 import { lineWithoutRow } from './parseRow.js';
@@ -46,6 +47,7 @@ function isShort({ bytes }: Line): boolean {
 }
 
 async function readLong(bytes: Buffer, number: number, hint: Hint | undefined): Promise<JsonLine> {
+  boundHeapGrowth();
   const turns = new Turns();
   for (const heap of jsonMemory(bytes)) {
     if (heap > ROW_LIMITS.rowBytes)

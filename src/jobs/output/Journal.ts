@@ -9,6 +9,7 @@ import { readRegularStart } from '../../files/specialFiles.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import { formatBytes } from '../../units.js';
 import type { ResultLine } from '../formats/formatResult.js';
+import { boundHeapGrowth } from '../../rows/heapGrowth.js';
 import { SAMPLES } from '../../rows/rowFields.js';
 import { readLines } from '../formats/readLines.js';
 import { DoneRows } from '../record/DoneRows.js';
@@ -150,6 +151,7 @@ export async function* journalLines(
 
 /** Whether a line, which may be anybody's, would take too much when it is read. */
 async function isTooLarge(bytes: Buffer): Promise<boolean> {
+  boundHeapGrowth();
   const turns = new Turns();
   for (const heap of jsonMemory(bytes)) {
     if (heap > ROW_LIMITS.resultBytes) return true;

@@ -1,77 +1,91 @@
 import { expect, test } from '@jest/globals';
-import { carriedBytes, InFlight } from '../../../src/engine/rows/InFlight.js';
+import { ByteLedger } from '../../../src/collections/ByteLedger.js';
+import { InFlight, type RowHold } from '../../../src/engine/rows/InFlight.js';
 
-test('makes whoever enters wait at the limit, until somebody leaves', async () => {
-  const inFlight = new InFlight({ rows: 2 });
-  await inFlight.enter();
-  await inFlight.enter();
-  let entered = false;
-  const third = inFlight.enter().then(() => (entered = true));
+/** What a row takes beside what it brings. */
+const ROW = 2048;
+
+function inFlight({ rows = 100, bytes = Infinity } = {}): { readonly rows: InFlight; readonly ledger: ByteLedger } {
+  const ledger = new ByteLedger(bytes);
+  return { rows: new InFlight(rows, ledger.account()), ledger };
+}
+
+/** Whether it is through by now. */
+async function isThrough(promise: Promise<unknown>): Promise<boolean> {
+  let through = false;
+  void promise.then(() => (through = true));
   await new Promise((resolve) => setImmediate(resolve));
-  expect(entered).toBe(false);
-  inFlight.leave();
+  return through;
+}
+
+test('makes whoever enters wait at the limit, until a result is handed on', async () => {
+  const { rows } = inFlight({ rows: 2 });
+  rows.expect(0, await rows.enter());
+  rows.expect(1, await rows.enter());
+  const third = rows.enter();
+  expect(await isThrough(third)).toBe(false);
+  rows.leave(1);
   await third;
-  expect(entered).toBe(true);
 });
 
-test('waking lets a waiting caller go on whatever the count', async () => {
-  const inFlight = new InFlight({ rows: 0 });
-  const first = inFlight.enter();
-  inFlight.wake();
+test('closing lets a waiting caller go on whatever the count, and gives back what is held', async () => {
+  const { rows, ledger } = inFlight({ rows: 1 });
+  rows.expect(0, await rows.enter(5000, 300));
+  expect(ledger.held).toBe(5300 + ROW);
+  const waiting = rows.enter();
+  rows.close();
+  await waiting;
+  rows.leave(0);
+  expect(ledger.held).toBe(ROW);
+});
+
+test('nobody enters while rows are held back', async () => {
+  const { rows } = inFlight();
+  rows.hold();
+  const first = rows.enter();
+  expect(await isThrough(first)).toBe(false);
+  rows.letGo();
   await first;
 });
 
-test('what rows carry counts beyond the rows that are generated at once, until their results are taken', async () => {
-  const inFlight = new InFlight({ rows: 10, leastRows: 2, carriedBytes: 1000 });
-  const carried = ['a', 'b', 'c'].map((letter) => ({ text: letter.repeat(600) }));
-  await inFlight.enter(carried[0]);
-  // The second of two, whatever the first one carries.
-  await inFlight.enter(carried[1]);
-  let entered = false;
-  const third = inFlight.enter(carried[2]).then(() => (entered = true));
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(entered).toBe(false);
-  inFlight.leave(carried[0]);
+test('what rows bring counts until their results are taken; one row is let in whatever it brings', async () => {
+  const { rows, ledger } = inFlight({ bytes: 10_000 });
+  const large = await rows.enter(1e9);
+  expect(ledger.held).toBe(10_000);
+  rows.expect(0, large);
+  const second = rows.enter(0, 6000);
+  expect(await isThrough(second)).toBe(false);
+  rows.leave(0);
+  const row = await second;
+  expect(ledger.held).toBe(6000 + ROW);
+  // Its prompt has become tokens; what it carries stays.
+  rows.settle(row, 1000);
+  expect(ledger.held).toBe(7000 + ROW);
+  rows.expect(1, row, 500);
+  rows.answered(1, 900);
+  expect(ledger.held).toBe(7900 + ROW);
+  const third = rows.enter(1000);
+  expect(await isThrough(third)).toBe(false);
+  rows.leave(1);
   await third;
-  // A row's samples carry one object; each counts.
-  inFlight.leave(carried[1]);
-  inFlight.leave(carried[2]);
-  const own = { text: 'x'.repeat(400) };
-  await inFlight.enter(own);
-  await inFlight.enter(own);
-  const other = inFlight.enter({}).then(() => (entered = false));
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(entered).toBe(true);
-  inFlight.leave(own);
-  await other;
+  expect(ledger.held).toBe(1000 + ROW);
 });
 
-test('strings, keys and buffers count, however deep', () => {
-  const small = carriedBytes({ a: 1 });
-  expect(small).toBeLessThan(100);
-  for (const carried of [
-    { a: 'x'.repeat(5000) },
-    { a: [{ b: ['x'.repeat(5000)] }] },
-    { ['x'.repeat(5000)]: 1 },
-    ['x'.repeat(5000)],
-    { a: new Uint8Array(10_000) },
-  ]) {
-    expect(carriedBytes(carried)).toBeGreaterThan(small + 9900);
-    expect(carriedBytes(carried)).toBeLessThan(small + 11_000);
-  }
-});
-
-test('whatever it is: what leads to itself, what throws, what has no end', () => {
-  const cyclic: Record<string, unknown> = { text: 'x'.repeat(100) };
-  cyclic['self'] = cyclic;
-  expect(carriedBytes(cyclic)).toBeLessThan(400);
-  expect(
-    carriedBytes({
-      get a(): string {
-        throw new Error('no');
-      },
-    }),
-  ).toBeLessThan(100);
-  expect(carriedBytes(Array.from({ length: 1e6 }, () => ({})))).toBeLessThan(1e6);
-  for (const none of [undefined, null, 7, () => undefined]) expect(carriedBytes(none)).toBeLessThan(100);
+test("samples of a row hold it once, until the last one's result is taken", async () => {
+  const { rows, ledger } = inFlight({ bytes: 20_000 });
+  const row: RowHold = await rows.enter(0, 8000);
+  rows.expect(0, row, 100);
+  await rows.enterAgain(100);
+  rows.expect(1, row, 100);
+  expect(ledger.held).toBe(8200 + ROW);
+  rows.leave(0);
+  expect(ledger.held).toBe(8100 + ROW);
+  rows.leave(1);
+  expect(ledger.held).toBe(0);
+  // One more after all of those before are gone.
+  await rows.enterAgain(100);
+  rows.expect(2, row, 100);
+  expect(ledger.held).toBe(8100 + ROW);
+  rows.leave(2);
+  expect(ledger.held).toBe(0);
 });

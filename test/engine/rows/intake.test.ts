@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import type { AnswerStore, KeptAnswer } from '../../../src/KeptAnswer.js';
 import { RunRecorder } from '../../../src/engine/execution/RunRecorder.js';
 import type { OrderedResult } from '../../../src/engine/rows/ActiveRow.js';
+import { ByteLedger } from '../../../src/collections/ByteLedger.js';
 import { InFlight } from '../../../src/engine/rows/InFlight.js';
 import { SharedAnswers } from '../../../src/engine/rows/SharedAnswers.js';
 import { intake } from '../../../src/engine/rows/intake.js';
@@ -30,7 +31,7 @@ async function take(
     tokenizer: letterTokenizer(),
     limits: { contextTokens: 20, vocabularySize: 27 },
     rowLimit: () => ({ tokens: 12, by: 'pages' as const }),
-    inFlight: new InFlight({ rows: limit }),
+    inFlight: new InFlight(limit, new ByteLedger(Infinity).account()),
     recorder,
     answers,
     resultIdentity: 'engine',
@@ -234,7 +235,7 @@ describe('intake', () => {
       tokenizer: letterTokenizer(),
       limits: { contextTokens: 20, vocabularySize: 27 },
       rowLimit: () => ({ tokens: 12, by: 'pages' as const }),
-      inFlight: new InFlight({ rows: 100 }),
+      inFlight: new InFlight(100, new ByteLedger(Infinity).account()),
       recorder,
       answers,
       resultIdentity: 'engine',
@@ -311,7 +312,7 @@ describe('intake', () => {
       tokenizer: letterTokenizer(),
       limits: { contextTokens: 20, vocabularySize: 27 },
       rowLimit: () => ({ tokens: 12, by: 'pages' as const }),
-      inFlight: new InFlight({ rows: 100 }),
+      inFlight: new InFlight(100, new ByteLedger(Infinity).account()),
       recorder,
       answers,
       resultIdentity: 'engine',

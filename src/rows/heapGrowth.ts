@@ -8,7 +8,10 @@ const GROWING_PERCENT = 60;
 
 let done = false;
 
-/** Keeps what the heap holds of garbage in proportion to what is alive in it, for the whole process. */
+/**
+ * Keeps what the heap holds of garbage in proportion to what is alive in it, for the whole process, from when rows turn
+ * out to be large: small ones are not to pay for more collections.
+ */
 export function boundHeapGrowth(): void {
   if (done) return;
   done = true;
