@@ -1,6 +1,6 @@
 const [QUOTE, BACKSLASH, COLON] = [0x22, 0x5c, 0x3a];
 
-/** What each takes in the heap of V8, measured; and what it takes to make it, in bytes of the same price. */
+/** What each takes in the heap of V8, as measured, and where making it takes longer than that, more. */
 const STRING_BYTES = 40;
 const OBJECT_BYTES = 64;
 /** A key that no object shortly before had: a place in tables of keys, and a shape of its own. */

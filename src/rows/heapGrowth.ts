@@ -1,8 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * How much the heap may grow between two collections, of what is alive, in percent. V8's own measure is up to four times
- * as much, as if the machine's memory were its own: garbage of rows would be beyond any cap on the process.
+ * How much the heap may grow between two collections, of what is alive, in percent. By V8's own measure it grows to up
+ * to four times that, as if the machine's memory were its own: garbage of rows would be beyond any cap on the process.
  */
 const GROWING_PERCENT = 60;
 

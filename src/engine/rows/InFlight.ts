@@ -4,7 +4,7 @@ import type { LedgerAccount } from '../../collections/ByteLedger.js';
 /** Results that may wait for an earlier row, on top of the rows that are being generated. */
 export const ORDER_WINDOW = 1024;
 
-/** What a row takes beside what it brings: its parameters, its places in the order of rows and in the tree of prompts. */
+/** What a row takes beside what it brings: parameters, places in the order of rows and in the tree of prompts. */
 const ROW_BYTES = 2048;
 
 /** A row, and all rows together, of which the heap has more garbage than a cap on the process has room for. */

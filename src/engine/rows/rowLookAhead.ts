@@ -11,8 +11,8 @@ export interface RowLookAhead {
   /**
    * In bytes or e.g. '64MiB': what all rows in flight may take, from when they are read until their results are handed
    * on (what they bring and carry, their tokens, their results; one may be in flight whatever it takes). What
-   * `cpuMemory` leaves for them bounds it, too. Default: that, 24 MiB at least. The last answers that are kept for equal
-   * rows may take a fourth of it beside, at most 8 MiB where nothing is said.
+   * `cpuMemory` leaves for them bounds it, too. Default: that, 24 MiB at least. The last answers that are kept for
+   * equal rows may take a fourth of it beside; where nothing is said, 8 MiB.
    */
   readonly bytes?: Size;
 }

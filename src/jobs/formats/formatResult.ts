@@ -21,8 +21,8 @@ export interface FormattedResult<Line = string | Buffer> {
 }
 
 /**
- * A result as a line that can be read again: at once for a short one, in a turn of its own for a long one. What would be
- * beyond `ROW_LIMITS.resultBytes` is a row with an error instead.
+ * A result as a line that can be read again: at once for a short one, in a turn of its own for a long one. What would
+ * be beyond `ROW_LIMITS.resultBytes` is a row with an error instead.
  */
 export function resultLine(result: AnyResult): FormattedResult | Promise<FormattedResult> {
   // A string is twice its units here, and no value less than there.

@@ -10,10 +10,9 @@ import { formatBytes } from '../../units.js';
 import { lineWithoutRow } from './parseRow.js';
 import { noText, tooLong, type Line } from './readLines.js';
 
-/** The value of a line, as JSON.parse reads it and with the digits that it loses; or the row that says why it has none. */
+/** The value of a line, as JSON.parse reads it and with the digits that it loses; or the row that says why not. */
 export type JsonLine =
-  | { readonly read: unknown; readonly written: unknown; readonly bad?: never }
-  | { readonly bad: BadRow };
+  { readonly read: unknown; readonly written: unknown; readonly bad?: never } | { readonly bad: BadRow };
 
 /** What more is said of a text that is no JSON. */
 type Hint = (json: string) => string;
