@@ -5,7 +5,7 @@ const STRING_BYTES = 40;
 const OBJECT_BYTES = 64;
 /** A key that no object shortly before had: a place in tables of keys, and a shape of its own. */
 const NEW_KEY_BYTES = 256;
-/** By the characters outside of strings: lists, objects, members, fractions (they are read digit by digit), the rest. */
+/** By characters outside of strings: lists, objects, members, fractions (they are read digit by digit), the rest. */
 const BYTES_OF = new Uint8Array(256).fill(1);
 for (const [character, bytes] of Object.entries({ '{': OBJECT_BYTES, '[': 48, ',': 8, '.': 24, e: 24, E: 24 }))
   BYTES_OF[character.charCodeAt(0)] = bytes;

@@ -111,3 +111,12 @@ test('Fifo gives back what it got, in order, however much that was', () => {
   queue.clear();
   expect(queue.length).toBe(0);
 });
+
+test('what was taken from a queue is not held by it', () => {
+  const fifo = new Fifo<object>();
+  for (let at = 0; at < 10; at++) fifo.push({ at });
+  fifo.shift();
+  fifo.shift();
+  const held = JSON.stringify(fifo).match(/"at":\d/g);
+  expect(held).toHaveLength(8);
+});

@@ -56,3 +56,13 @@ describe('filledTemplate', () => {
     );
   });
 });
+
+test('what would be too long is not made: lengths are added up first', () => {
+  const fields = { a: 'x'.repeat(2 ** 24), b: 'y' };
+  const template = '{{a}} '.repeat(1000);
+  // All of it would be more than a text can have.
+  expect(() => filledTemplate(template, fields, 2 ** 26)).toThrow(RowError);
+  expect(() => filledTemplate(template, fields, 2 ** 26)).toThrow('more than 67108864 UTF-16 units');
+  expect(filledTemplate('{{b}}{{b}}', fields, 2)).toBe('yy');
+  expect(() => filledTemplate('{{b}}{{b}}.', fields, 2)).toThrow('more than 2');
+});

@@ -43,6 +43,38 @@ function answer(
 }
 
 describe('ActiveRow', () => {
+  test('a row whose log-probabilities are beyond the limit is an error, with its text until then', () => {
+    const tokenizer = letterTokenizer();
+    const prepared = prepareRow({ prompt: 'q', maxNewTokens: 9 }, {}, tokenizer, {
+      contextTokens: 100,
+      vocabularySize: 27,
+    });
+    const each = 50_000;
+    const row = new ActiveRow(
+      { id: 'x', index: 0, sequence: 0 },
+      prepared,
+      tokenizer,
+      { ignoreEos: false, logprobs: each },
+      { token: () => undefined, row: () => undefined },
+    );
+    const top = Array.from({ length: each }, (_, token) => ({ token, logprob: -1 }));
+    const next = (): RowResult | undefined =>
+      row.accept({ sampled: new Map([[1, { token: 3, logprob: -1, top }]]), scored: new Map() }, 1)?.result;
+    expect([next(), next()]).toEqual([undefined, undefined]);
+    const { logprobs, ...result } = next() ?? ({} as RowResult);
+    expect(logprobs).toHaveLength(2);
+    expect(result).toMatchObject({
+      text: 'dd',
+      tokens: [3, 3],
+      finishReason: 'error',
+      error: {
+        code: 'limit',
+        message:
+          'logprobs: found 50000 alternatives for each of more than 2 tokens, expected at most 131072 log-probabilities in a row: fewer of them, or fewer maxNewTokens',
+      },
+    });
+  });
+
   test('a row that takes too long ends as an error with its next token, unless that is its last; the time runs from its admission', () => {
     const take = (admit: boolean, letters: string): RowResult | undefined => {
       const tokenizer = letterTokenizer();

@@ -29,6 +29,19 @@ function refusal(name: string, completions: readonly Completion[]): readonly [st
 }
 
 describe('completionTokens', () => {
+  test('ids of one beyond the context are not looked at, nor more tokens than a row may bring', () => {
+    const long = Array.from<number>({ length: 1e6 }).fill(-1);
+    expect(refusal('completions', [long])).toEqual([
+      'too-long',
+      "completions[0]: found 1000000 tokens, the model's context holds 20",
+    ]);
+    const limits = { contextTokens: 2 ** 12, vocabularySize: 27 };
+    const many = Array.from({ length: 600 }, () => Array.from<number>({ length: 2 ** 12 }).fill(1));
+    expect(() => completionTokens('completions', many, { tokenizer: letterTokenizer(), limits })).toThrow(
+      'completions: found more than 2097152 tokens together',
+    );
+  });
+
   test('are those of texts, and ids as they are; the end token behind each where that is asked for', () => {
     expect(tokens('completions', ['ab', [1, 26]])).toEqual([
       [0, 1],
