@@ -52,7 +52,11 @@ export function addRowFileFlags(command: Command): void {
     wholeNumber(RUN_OPTIONS.lookAhead.rows.least, RUN_OPTIONS.lookAhead.rows.most),
     RUN_OPTIONS.lookAhead.rows.fallback,
   );
-  command.option('--look-ahead-bytes <size>', 'most that all rows that wait may take (default: 32MiB)', size);
+  command.option(
+    '--look-ahead-bytes <size>',
+    'most that all rows in flight and their results may take (default: what --cpu-memory leaves for them)',
+    size,
+  );
   command.addOption(
     new Option(
       '--reuse <file>',
