@@ -3,7 +3,8 @@ import { RecordTable } from './RecordTable.js';
 
 /**
  * A growing set of texts of any length that keeps 96 bits of a digest of each instead of the text: 14 to 21 bytes a
- * text, outside of JavaScript's heap, where a Set of short strings takes some 300. Of a thousand million texts, two have
+ * text, outside of JavaScript's heap, where a Set of short strings takes some 300. Of a thousand million texts, two
+ * have
  * the same 96 bits with a chance of some 10^-11, also if somebody makes texts up.
  */
 export class DigestSet {

@@ -20,7 +20,8 @@ interface Part {
 
 /**
  * A growing table of records of three or four 32-bit words: a key of two or three of them, and what belongs to it; the
- * last word is never 0. A record takes 1.15 to 1.75 times its words, outside of JavaScript's heap, there may be thousands of
+ * last word is never 0. A record takes 1.15 to 1.75 times its words, outside of JavaScript's heap, there may be
+ * thousands of
  * millions of them, and none waits until all others have been moved (extendible hashing).
  *
  * Which keys crowd follows from numbers that nobody knows: they come from files, which anybody may have written.
@@ -76,7 +77,8 @@ export class RecordTable {
 
   /**
    * Puts a new record where `locate` has been; that place is forgotten then.
-   * @param third of a key of two words the first word that belongs to it @param fourth the word after, where there is one
+   * @param third of a key of two words the first word that belongs to it @param fourth the word after, where there is
+   * one
    */
   put(at: number, first: number, second: number, third: number, fourth = 0): void {
     const { words } = this;

@@ -30,7 +30,8 @@ export interface ReadOptions {
   /** What is kept goes into a file of this format again: it need be of use to nobody else. Default false. */
   readonly exact?: boolean;
   /**
-   * What is not ours is read again later, and goes into tables then, or into a file of this format: a row that will have
+   * What is not ours is read again later, and goes into tables then, or into a file of this format: a row that will
+   * have
    * no place there is an error row now. Default: it is not read again.
    */
   readonly joined?: 'readable' | 'exact';

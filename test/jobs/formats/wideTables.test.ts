@@ -54,7 +54,7 @@ test('a table may have so many columns, and a row of it so many values', async (
     error: { message: `row 2: found ${most + 1} values, expected ${most}, as the header has columns` },
   });
 
-  const failure = (await failureOf(collect(readRows(csvOf(most + 1, []), { format: 'csv' })))) as Error;
+  const failure = (await failureOf(collect(readRows(csvOf(most + 1, []), { format: 'csv' }))));
   expect(failure).toBeInstanceOf(JobFileError);
   expect(failure.message).toContain(`found ${most + 1} columns, expected at most ${most} columns of a table`);
 });
@@ -69,7 +69,7 @@ test('a line of nothing but commas is given up before it is held', async () => {
       await Promise.resolve();
     }
   }
-  const failure = (await failureOf(collect(readRows(endless(), { format: 'csv' })))) as Error;
+  const failure = (await failureOf(collect(readRows(endless(), { format: 'csv' }))));
   expect(failure).toBeInstanceOf(JobFileError);
   expect(failure.message).toMatch(/values or more in a row, expected at most 65536 columns/);
   expect(given).toBeLessThan(20);

@@ -2,7 +2,9 @@ import type { SchemaElement } from 'hyparquet';
 import { type PageBytes, TOO_LARGE } from './PageBytes.js';
 import { checkPlain, fixedValue, lengthAt } from './plainValues.js';
 
-/** The values that a column's pages name by number: as they stand in their page, and where those of any length begin. */
+/**
+ * The values that a column's pages name by number: as they stand in their page, and where those of any length begin.
+ */
 export class Dictionary {
   /** Of values of any length. */
   #offsets: Uint32Array | undefined;

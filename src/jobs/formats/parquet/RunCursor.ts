@@ -1,7 +1,8 @@
 import type { PageBytes } from './PageBytes.js';
 
 /**
- * Small whole numbers as pages hold them, levels and places in a dictionary: runs of one number, and numbers packed into
+ * Small whole numbers as pages hold them, levels and places in a dictionary: runs of one number, and numbers packed
+ * into
  * bits. Goes through them one by one, so that a run of millions takes no memory.
  */
 export class RunCursor {
