@@ -2,8 +2,10 @@
 const KEPT_LISTS = 64;
 
 /**
- * The automaton of Aho and Corasick over the UTF-16 units of some strings: a state for each beginning of one, which says
- * what of the text that has been read may still become one. Built when it is first asked, and shared by all who look for
+ * The automaton of Aho and Corasick over the UTF-16 units of some strings: a state for each beginning of one, which
+ * says
+ * what of the text that has been read may still become one. Built when it is first asked, and shared by all who look
+ * for
  * the same strings: some ten bytes a unit.
  *
  * States are numbered breadth first, and those that follow one state stand together, by their unit: no state needs a

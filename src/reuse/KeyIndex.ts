@@ -5,7 +5,8 @@ const FORGOTTEN = 0;
 const WORD = 2 ** 32;
 
 /**
- * Where each key's record begins: 18 to 28 bytes a key, outside of JavaScript's heap. Of a key 64 bits are kept; two that
+ * Where each key's record begins: 18 to 28 bytes a key, outside of JavaScript's heap. Of a key 64 bits are kept; two
+ * that
  * agree in them are told apart when the record is read.
  */
 export class KeyIndex {

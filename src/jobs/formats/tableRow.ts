@@ -22,7 +22,8 @@ const LISTS: ReadonlySet<string> = new Set([
 
 /**
  * Which columns of a table hold fields of a row.
- * @throws JobFileError for more columns than may be, for a name that two of them have, and for one that is named and not there
+ * @throws JobFileError for more columns than may be, for a name that two of them have, and for one that is named and
+ * not there
  */
 export function fieldsOfTable(
   name: string,

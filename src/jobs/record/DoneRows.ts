@@ -1,6 +1,9 @@
 import { RecordTable } from '../../collections/RecordTable.js';
 
-/** Rows in one block: few, so that a damaged output with scattered indexes cannot ask for much, nor samples of few rows. */
+/**
+ * Rows in one block: few, so that a damaged output with scattered indexes cannot ask for much, nor samples of few
+ * rows.
+ */
 const BLOCK_ROWS = 16;
 /** Blocks that are allocated together. */
 const BLOCKS = 1024;

@@ -291,7 +291,7 @@ export class LeafReader {
       throw new Error('a page is damaged: its checksum is another one');
     const { codec } = this.chunk;
     if (second === undefined) return decompressPage(bytes, whole, codec);
-    const { repetition_levels_byte_length: first = 0, definition_levels_byte_length: others = 0 } = second;
+    const { repetition_levels_byte_length: first, definition_levels_byte_length: others } = second;
     const levels = first + others;
     if (!isCount(first, bytes.length) || !isCount(others, bytes.length - first) || levels > whole)
       throw new Error(`levels of ${first} and ${others} bytes in a page of ${bytes.length}`);

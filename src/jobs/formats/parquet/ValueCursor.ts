@@ -1,6 +1,6 @@
 import type { DecodedArray, SchemaElement } from 'hyparquet';
 import { readValues } from './decodePage.js';
-import { Dictionary } from './Dictionary.js';
+import type { Dictionary } from './Dictionary.js';
 import { type PageBytes, TOO_LARGE } from './PageBytes.js';
 import { checkPlain, fixedValue, lengthAt } from './plainValues.js';
 import { RunCursor } from './RunCursor.js';

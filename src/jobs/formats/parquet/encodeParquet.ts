@@ -3,6 +3,7 @@ import { ByteWriter } from 'hyparquet-writer';
 import { writeColumn } from 'hyparquet-writer/src/column.js';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
 import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
+import { Turns } from '../../../collections/Turns.js';
 import { JobFileError } from '../../../errors/JobFileError.js';
 import { SpillwayError } from '../../../errors/SpillwayError.js';
 import type { FinishedRow, WriteOptions } from '../RowFormat.js';
@@ -28,10 +29,10 @@ export async function* encodeParquet(
     rows.push(row);
     bytes += bytesOfRow(row);
     if (rows.length < GROUP_ROWS && bytes < GROUP_BYTES) continue;
-    yield file.group(rows);
+    yield await file.group(rows);
     [rows, bytes] = [[], 0];
   }
-  if (rows.length > 0) yield file.group(rows);
+  if (rows.length > 0) yield await file.group(rows);
   yield file.end();
 }
 
@@ -64,9 +65,14 @@ class GroupWriter {
   }
 
   /** @throws JobFileError for a value that its column has no room for */
-  group(rows: readonly FinishedRow[]): Uint8Array {
+  async group(rows: readonly FinishedRow[]): Promise<Uint8Array> {
     const start = this.#writer.offset;
-    const columns = this.#begin(rows).map((leaf) => this.#column(leaf, rows));
+    const turns = new Turns();
+    const columns: RowGroup['columns'][number][] = [];
+    for (const leaf of this.#begin(rows)) {
+      if (turns.due) await turns.give();
+      columns.push(this.#column(leaf, rows));
+    }
     const sum = columns.reduce((bytes, { meta_data: meta }) => bytes + (meta?.total_uncompressed_size ?? 0n), 0n);
     this.#groups.push({
       columns,
