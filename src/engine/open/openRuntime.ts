@@ -125,6 +125,7 @@ function openedOf(layout: MemoryLayout, runtime: NativeRuntime, store: WeightSto
     reserved: {
       capBytes,
       hostBytes: host.reservedBytes,
+      heapLimitBytes: layout.heapLimitBytes,
       storeBytes: store?.fileBytes ?? 0,
       spillBytes: onePage.spill,
       ...(bytes.gpu && { unpinnedBytes: bytes.gpu.unpinned }),
