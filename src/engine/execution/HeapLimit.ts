@@ -60,10 +60,9 @@ let collect: (() => void) | undefined;
 function collector(): () => void {
   if (collect) return collect;
   setFlagsFromString('--expose-gc');
-  const made: unknown = runInNewContext('gc');
+  const made = runInNewContext('gc') as (() => void) | undefined;
   setFlagsFromString('--no-expose-gc');
-  collect = typeof made === 'function' ? (): void => void made() : (): void => undefined;
-  return collect;
+  return (collect = () => made?.());
 }
 
 export function heapBytes(): number {

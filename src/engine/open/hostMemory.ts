@@ -39,8 +39,8 @@ export function processBytes(residentBytes: number, vocabularySize: number): Pro
 
 /**
  * What the JavaScript heap and its buffers may take once the runtime has been opened: of the cap, what is left beside
- * what the runtime reserves, what the process holds outside of its heap, and what that grows by (`NATIVE_GROWTH_BYTES`).
- * Pure.
+ * what the runtime reserves, what the process holds outside of its heap, and what that grows by
+ * (`NATIVE_GROWTH_BYTES`). Pure.
  * @param residentBytes what the process held when it was laid out, and `heapBytes` of it the heap
  */
 export function heapLimitBytes(
