@@ -12,6 +12,8 @@ export const THREAD_BYTES = 8 * MIB + 4096;
 export const OTHER_THREADS = 8;
 /** What allocators set apart, of address space alone, for as many threads as there usually are; for advice. */
 const ARENAS_BYTES = 512 * MIB;
+/** Less is no advice before it is known which model it is for. */
+const LEAST_ADVICE_BYTES = { 'address space': 2048 * MIB, data: 512 * MIB };
 /** Advice is a multiple of it. */
 const STEP_BYTES = 64 * MIB;
 
@@ -82,7 +84,8 @@ export function withProcessLimits(
 }
 
 function tooLittle({ what, flag, limitBytes, usedBytes }: ProcessLimit, moreBytes: number, cause?: Error): Error {
-  const needed = Math.ceil((usedBytes + moreBytes + ARENAS_BYTES) / STEP_BYTES) * STEP_BYTES;
+  const grown = Math.ceil((usedBytes + moreBytes + ARENAS_BYTES) / STEP_BYTES) * STEP_BYTES;
+  const needed = Math.max(grown, LEAST_ADVICE_BYTES[what]);
   const ulimit = (bytes: number): string => `ulimit ${flag} ${Math.floor(bytes / 1024)}`;
   return new ProcessLimitError(
     `this process is limited to ${formatBytes(limitBytes)} of ${what} (${ulimit(limitBytes)}), which is too little: expected ` +
