@@ -39,6 +39,7 @@ import { compressBindings } from './model/compressBindings.js';
 import { shareOf } from './model/shareOf.js';
 import { readModel } from './model/readModel.js';
 import { resolveModel } from './model/resolveModel.js';
+import { checkHeapSize } from './processLimits.js';
 import type { Tokenizer } from './model/Tokenizer.js';
 import { iterated } from './operators/iterated.js';
 import { pulled } from './operators/pulled.js';
@@ -116,6 +117,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
    * read, unless the option's range is the model's
    * @throws ModelFileError for a file that is missing, truncated, corrupt or unsupported, or that is written meanwhile
    * @throws MemoryBudgetError if the model cannot run within `cpuMemory`; it names the smallest cap that works
+   * @throws ProcessLimitError where the process may not have that much (`ulimit -v`, `--max-old-space-size`)
    * @throws what a callback of the options throws, with everything freed
    */
   static async open(options: EngineOptions): Promise<Engine> {
@@ -134,6 +136,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     const stamps = await modelStamps(path);
     const source = await readModel(path);
     const identity = await identifyModel(source.files, { signal, onProgress: onIdentify });
+    checkHeapSize(source.decoder.vocabularySize);
     const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
     const rows = await resolveExpectedRows(requested.options, tokenizer);
     stopIfAborted();

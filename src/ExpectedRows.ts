@@ -9,6 +9,11 @@ export interface ExpectedRows {
    * one.
    */
   readonly longRowTokens?: number;
+  /**
+   * Tokens of the longest row, prompt and answer, where all have been looked at: of the ways to use the memory one is
+   * taken that holds it, if any does. Default: at least 4096, or the model's context if that is less.
+   */
+  readonly longestRowTokens?: number;
   /** Of a prompt, the tokens with which others begin, too, on average: see `sharePrefixes`. Default 0. */
   readonly sharedPrefixTokens?: number;
   /** How many there are; 0 is none. Default: not known, many. */

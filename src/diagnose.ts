@@ -1,6 +1,7 @@
 import { readFile, statfs } from 'node:fs/promises';
 import { release } from 'node:os';
 import { dirname } from 'node:path';
+import { getHeapStatistics } from 'node:v8';
 import type { MachineFacts } from './bindings/Addon.js';
 import { addonPath, loadAddon } from './bindings/loadAddon.js';
 import { defaultDiskFolder } from './engine/open/diskFolder.js';
@@ -11,6 +12,7 @@ import { cachedModels } from './model/cachedModels.js';
 import { hubCacheFolder } from './model/hub/hubSettings.js';
 import { oldNode } from './oldNode.js';
 import { packageRoot } from './packageRoot.js';
+import { processLimits, type ProcessLimit } from './processLimits.js';
 
 /** What there is to know of this machine for who runs Spillway on it. Whatever could not be found out says why. */
 export interface Diagnosis {
@@ -24,6 +26,10 @@ export interface Diagnosis {
   readonly residentBytes: number;
   /** Where Linux says it. */
   readonly cgroup?: { readonly memoryLimit: string; readonly cpuLimit: string } | undefined;
+  /** What the system lets this process have, where it is limited: `ulimit -v`, `ulimit -d`. */
+  readonly limits: readonly ProcessLimit[];
+  /** What V8 lets the JavaScript heap have: `--max-old-space-size`. */
+  readonly heapLimitBytes: number;
   readonly gpuDriver: string | undefined;
   readonly folders: readonly {
     readonly what: string;
@@ -65,6 +71,8 @@ export async function diagnose(environment: NodeJS.ProcessEnv = process.env): Pr
     machine: 'path' in addon ? loadAddon().machine() : undefined,
     residentBytes: process.memoryUsage.rss(),
     cgroup: await cgroupFacts(),
+    limits: processLimits(),
+    heapLimitBytes: getHeapStatistics().heap_size_limit,
     gpuDriver: await driverVersion(),
     folders: await Promise.all([
       folderFacts('models and what is known of this machine', userCacheFolder()),

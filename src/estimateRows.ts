@@ -108,7 +108,7 @@ export async function estimateRows(
   // Those behind them are taken to be like them.
   const { count = whole && asked.length < SAMPLE ? seen : Infinity } = source;
   const toDo = Math.min(most, Math.round((answers * count) / seen));
-  const longest = longOf(asked, LONG * answers);
+  const long = longOf(asked, LONG * answers);
   // One of them computes what the others need not.
   const shared =
     answers < 2
@@ -118,7 +118,8 @@ export async function estimateRows(
   return {
     promptTokens: total(({ prompt }) => prompt) / answers,
     newTokens: total(({ answer }) => answer) / answers,
-    ...(longest !== undefined && { longRowTokens: longest }),
+    ...(long !== undefined && { longRowTokens: long }),
+    ...(asked.length < SAMPLE && { longestRowTokens: Math.max(...asked.map(({ prompt, answer }) => prompt + answer)) }),
     ...(shared > 0 && { sharedPrefixTokens: shared }),
     ...(toDo < Infinity && { rows: toDo }),
   };

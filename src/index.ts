@@ -126,6 +126,7 @@ export { DownloadError } from './errors/ModelFileError.js';
 export { InterruptedError } from './errors/InterruptedError.js';
 export { JobFileError } from './errors/JobFileError.js';
 export { QueueError } from './errors/QueueError.js';
+export { ProcessLimitError } from './errors/ProcessLimitError.js';
 export { MemoryBudgetError } from './errors/MemoryBudgetError.js';
 export { PeerError } from './errors/engineErrors.js';
 export { ModelFileError } from './errors/ModelFileError.js';

@@ -39,6 +39,7 @@ describe('estimateRows', () => {
       promptTokens: 2,
       newTokens: 4,
       longRowTokens: 7,
+      longestRowTokens: 7,
       sharedPrefixTokens: 1,
       rows: 2,
     });
@@ -54,6 +55,14 @@ describe('estimateRows', () => {
     const lines = new Array<string>(300).fill(row('ab'));
     expect(await expected(lines)).toEqual({ promptTokens: 2, newTokens: 4, longRowTokens: 6, sharedPrefixTokens: 1 });
     expect(await expected(lines, 290)).toMatchObject({ rows: 290 });
+  });
+
+  test('the longest row is known where all have been looked at, and not where others may come', async () => {
+    const lines = [...new Array<string>(40).fill(row('ab')), row('a'.repeat(90))];
+    expect(await expected(lines)).toMatchObject({ longRowTokens: 6, longestRowTokens: 94 });
+    expect(await expected([...lines, ...new Array<string>(300).fill(row('ab'))])).not.toHaveProperty(
+      'longestRowTokens',
+    );
   });
 
   test('what prompts begin with alike is counted beyond the first of them; the last token of each is its own', async () => {

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { NativeError } from '../errors/engineErrors.js';
 import { packageRoot } from '../packageRoot.js';
+import { ADDON_BYTES, checkHeapSize, checkProcessLimits, withProcessLimits } from '../processLimits.js';
 import type { Addon } from './Addon.js';
 
 /** Works wherever the package lies, and also where package managers run no install scripts unless they are told to. */
@@ -16,7 +17,8 @@ let loaded: { readonly addon: Addon; readonly path: string } | undefined;
 /**
  * The native addon, loaded once. The environment variable SPILLWAY_ADDON names another binary (a build with sanitizers,
  * say).
- * @throws NativeError with what was tried and the remedy, if there is no addon that fits this package and this machine
+ * @throws NativeError with what was tried and the remedy, if there is no addon that fits this package and this machine;
+ * ProcessLimitError where this process may not have the memory
  */
 export function loadAddon(): Addon {
   return load().addon;
@@ -28,8 +30,14 @@ export function addonPath(): string {
 }
 
 function load(): { readonly addon: Addon; readonly path: string } {
-  loaded ??= find(candidates(), packageRoot().version);
-  return loaded;
+  if (loaded) return loaded;
+  checkProcessLimits(ADDON_BYTES);
+  checkHeapSize(0);
+  try {
+    return (loaded = find(candidates(), packageRoot().version));
+  } catch (error) {
+    throw withProcessLimits(error, ADDON_BYTES);
+  }
 }
 
 /** Paths to try, in order: whoever has built the addon wants that one, others have the package for their platform. */

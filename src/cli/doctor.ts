@@ -55,7 +55,21 @@ export function problemsOf({ node, addon, machine, folders, gpuDriver }: Diagnos
 }
 
 export function describeDoctor(
-  { spillway, node, system, addon, machine, residentBytes, cgroup, gpuDriver, folders, models, environment }: Diagnosis,
+  {
+    spillway,
+    node,
+    system,
+    addon,
+    machine,
+    residentBytes,
+    cgroup,
+    limits,
+    heapLimitBytes,
+    gpuDriver,
+    folders,
+    models,
+    environment,
+  }: Diagnosis,
   problems: readonly string[],
 ): string {
   const gpus =
@@ -87,6 +101,11 @@ export function describeDoctor(
     ...(cgroup === undefined
       ? []
       : [['cgroup', `memory ${cgroup.memoryLimit || 'not said'}, processors ${cgroup.cpuLimit || 'not said'}`]]),
+    ...limits.map(({ what, flag, limitBytes, usedBytes }) => [
+      'limit',
+      `${formatBytes(limitBytes)} of ${what} (ulimit ${flag} ${Math.floor(limitBytes / 1024)}); this process has ${formatBytes(usedBytes)}`,
+    ]),
+    ['JavaScript heap', `${formatBytes(heapLimitBytes)} at most`],
     ['GPU', gpus.length > 0 ? gpus.join('; ') : 'none that the addon sees'],
     ['GPU driver', gpuDriver ?? 'none'],
     ...folders.map(({ what, path, freeBytes, problem }) => [

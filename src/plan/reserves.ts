@@ -26,6 +26,11 @@ export const HEAP_MARGIN_BYTES = 64 * 2 ** 20;
 /** Of that, what rows in flight and their results may take together. */
 export const ROW_LEDGER_BYTES = 24 * 2 ** 20;
 
+/**
+ * Of that margin, what is no heap: pages of the program that runs come to, stacks and small allocations of threads.
+ */
+export const NATIVE_GROWTH_BYTES = 12 * 2 ** 20;
+
 /** Host memory beside a GPU that everything which crosses the link goes through. */
 export const PINNED_BYTES = 32 * 2 ** 20;
 

@@ -57,6 +57,8 @@ export interface ReservedBytes {
   /** Cap on the process's resident memory; what of it the runtime reserved. */
   readonly capBytes: number;
   readonly hostBytes: number;
+  /** What of the cap is left for the JavaScript heap. */
+  readonly heapLimitBytes: number;
   /** What lies on disk: the repacked model, and the file of cache and hidden states. */
   readonly storeBytes: number;
   readonly spillBytes: number;

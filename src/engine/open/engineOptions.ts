@@ -360,6 +360,7 @@ export function checkExpectedRows(name: string, value: unknown): asserts value i
     promptTokens: atLeastZero,
     newTokens: atLeastZero,
     longRowTokens: atLeastZero,
+    longestRowTokens: atLeastZero,
     sharedPrefixTokens: atLeastZero,
     rows: whole(0),
   };

@@ -1,6 +1,6 @@
 import { highest } from '../../collections/highest.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
-import { HEAP_MARGIN_BYTES, ROW_LEDGER_BYTES, typicalProcessBytes } from '../../plan/reserves.js';
+import { HEAP_MARGIN_BYTES, NATIVE_GROWTH_BYTES, ROW_LEDGER_BYTES, typicalProcessBytes } from '../../plan/reserves.js';
 
 /**
  * A process that holds no more than this beyond the typical one is typical: a search for a plan, or a heap that is
@@ -37,6 +37,21 @@ export function processBytes(residentBytes: number, vocabularySize: number): Pro
   };
 }
 
+/**
+ * What the JavaScript heap and its buffers may take once the runtime has been opened: of the cap, what is left beside
+ * what the runtime reserves, what the process holds outside of its heap, and what that grows by
+ * (`NATIVE_GROWTH_BYTES`). Pure.
+ * @param residentBytes what the process held when it was laid out, and `heapBytes` of it the heap
+ */
+export function heapLimitBytes(
+  capBytes: number,
+  { reservedBytes }: Pick<HostPlan, 'reservedBytes'>,
+  { residentBytes, heapBytes }: { readonly residentBytes: number; readonly heapBytes: number },
+): number {
+  const outside = Math.max(0, residentBytes - heapBytes) + NATIVE_GROWTH_BYTES;
+  return capBytes - (reservedBytes - HEAP_MARGIN_BYTES) - outside;
+}
+
 /** What has to fit under a cap on the process, wherever the weights are. */
 interface HostDemand extends ProcessBytes {
   /** Cap on resident memory. */
@@ -69,11 +84,15 @@ export interface StreamingDemand extends HostDemand {
   readonly buffers: number;
   /** Pages of a full block of rows of expected length. */
   readonly blockPages: number;
+  /** Pages of the longest row that is to come: weights make way for them. */
+  readonly longRowPages: number;
   /**
    * The share of the layers' weights that is to be resident, where somebody has decided it; else what is left when the
    * cache has its pages.
    */
   readonly residentShare?: number | undefined;
+  /** That share is a plan's: it makes way for the longest row, too. */
+  readonly shareYields?: boolean;
   /** What more is pinned for what streams to a GPU, as far as what is needed leaves room for it. */
   readonly morePinnedBytes: number;
 }
@@ -110,7 +129,8 @@ export function planResident(demand: ResidentDemand): HostPlan {
  * @throws MemoryBudgetError with the smallest cap that works: see `refusal`
  */
 export function planStreaming(demand: StreamingDemand): HostPlan {
-  const { capBytes, residentBytes, fixedBytes, pageBytes, layerBytes, buffers, minPages, blockPages } = demand;
+  const { capBytes, residentBytes, fixedBytes, pageBytes, layerBytes, buffers, minPages, blockPages, longRowPages } =
+    demand;
   const largest = Math.max(...layerBytes);
   const resident = (bytes: number): number => layerBytes.reduce((sum, all) => sum + Math.min(all, bytes), 0);
   // A byte of each layer that is resident costs that byte a layer, and saves it in each buffer.
@@ -119,12 +139,14 @@ export function planStreaming(demand: StreamingDemand): HostPlan {
   const { residentShare: share } = demand;
   const asked =
     share === undefined ? undefined : highest(0, largest, (bytes) => resident(bytes) <= share * resident(largest));
-  const least = asked ?? 0;
+  const least = demand.shareYields ? 0 : (asked ?? 0);
   const needed = HEAP_MARGIN_BYTES + fixedBytes + weights(least);
   const room = capBytes - residentBytes - needed;
   if (room < minPages * pageBytes) throw refusal(demand, needed, 'the model, streaming from disk,');
+  // A block's pages do not make a share of the weights yield that was decided for them.
+  const beside = Math.floor((room - (weights(asked ?? least) - weights(least))) / pageBytes);
   // Of a block of few and short rows one may be longer than expected: what every budget holds, it gets.
-  const pages = Math.min(Math.max(blockPages, minPages), Math.floor(room / pageBytes));
+  const pages = Math.min(Math.max(Math.min(blockPages, beside), minPages, longRowPages), Math.floor(room / pageBytes));
   const spare = room - pages * pageBytes;
   const most = asked ?? largest;
   const kept = (spareBytes: number): number =>
@@ -159,20 +181,33 @@ function refusal(
 }
 
 /**
- * What is made of the first choice that fits.
- * @throws MemoryBudgetError, the smallest of all, where none does. A choice that fits the GPU has got further than one
+ * What is made of the first choice that fits and holds a row of `wanted` tokens; where none holds one, of that which
+ * holds the longest row. So the longest row that is answered grows with the cap, whatever each choice makes of one: a
+ * larger cap has all choices of a smaller one, and each holds as much in it, or more.
+ * @param longestRow of what was made. By default every row fits
+ * @throws MemoryBudgetError, the smallest of all, where none fits. A choice that fits the GPU has got further than one
  * that does not
  */
-export function firstFit<Choice, Made>(choices: Iterable<Choice>, make: (choice: Choice) => Made): Made {
+export function firstFit<Choice, Made>(
+  choices: Iterable<Choice>,
+  make: (choice: Choice) => Made,
+  wanted = 0,
+  longestRow: (made: Made) => number = () => Infinity,
+): Made {
   let smallest: MemoryBudgetError | undefined;
+  let best: { readonly made: Made; readonly tokens: number } | undefined;
   for (const choice of choices) {
     try {
-      return make(choice);
+      const made = make(choice);
+      const tokens = longestRow(made);
+      if (tokens >= wanted) return made;
+      if (best === undefined || tokens > best.tokens) best = { made, tokens };
     } catch (error) {
       if (!(error instanceof MemoryBudgetError)) throw error;
       if (smallest === undefined || isSmaller(error, smallest)) smallest = error;
     }
   }
+  if (best !== undefined) return best.made;
   throw smallest ?? new RangeError('no choice was given');
 }
 

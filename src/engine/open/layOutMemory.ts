@@ -5,20 +5,30 @@ import { compressBindings } from '../../model/compressBindings.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import { PAGE_TOKENS, SUM_COPIES } from '../../plan/reserves.js';
 import { SMALLER_SQUARES } from '../../plan/search/choosePolicy.js';
+import { heapBytes } from '../execution/HeapLimit.js';
 import type { Grid } from '../grid/Square.js';
-import { mostComing, pagesOfRows, placePages, type CacheRules, type PagePlacement } from '../memory/PagePlacement.js';
+import {
+  longestRow,
+  mostComing,
+  pagesOfRows,
+  placePages,
+  type CacheRules,
+  type PagePlacement,
+} from '../memory/PagePlacement.js';
 import { OPTION_TABLE } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
 import {
   attendedShare,
   CACHE_BUFFERS,
+  fetches,
   gpuTier,
   hostAttends,
   morePinnedBytes,
+  sharedAttention,
   type BufferPages,
   type GpuTier,
 } from './gpuMemory.js';
-import { firstFit, planResident, planStreaming, processBytes, type HostPlan } from './hostMemory.js';
+import { firstFit, heapLimitBytes, planResident, planStreaming, processBytes, type HostPlan } from './hostMemory.js';
 import type { Plan } from './planEngine.js';
 import { planSpill, type SpillPlan } from './planSpill.js';
 import { capOf, settle, type Block, type Settings } from './settings.js';
@@ -36,6 +46,8 @@ export interface MemoryLayout {
   /** Places for rows: in a batch there may be more than are planned, for the case that rows turn out shorter. */
   readonly grid: Grid;
   readonly host: HostPlan;
+  /** What of the cap is left for the JavaScript heap. */
+  readonly heapLimitBytes: number;
   /** What is on the GPU; undefined where the processor computes. */
   readonly gpu: GpuTier | undefined;
   readonly spill: SpillPlan;
@@ -44,6 +56,9 @@ export interface MemoryLayout {
   /** What the runtime is opened with, but for the store of weights that stream. */
   readonly runtime: RuntimeOptions;
 }
+
+/** What is known once a block has been found. */
+type BlockLayout = Omit<MemoryLayout, 'heapLimitBytes'>;
 
 /** Contexts beyond this are not provided for in every row at once; longer rows are admitted as pages come free. */
 const PROVIDED_ROW_TOKENS = 4096;
@@ -70,9 +85,11 @@ export function layOutMemory(
   machine: MachineFacts,
   rows: RowsToCome,
 ): MemoryLayout {
-  const held = processBytes(process.memoryUsage.rss(), model.decoder.vocabularySize);
+  const found = { residentBytes: process.memoryUsage.rss(), heapBytes: heapBytes() };
+  const held = processBytes(found.residentBytes, model.decoder.vocabularySize);
   const blocks = smallerBlocks(plan.options, given, (given.policy ?? 'auto') === 'auto');
-  return firstFit(blocks, (options) => {
+  const wanted = Math.min(longestRowToCome(rows), model.decoder.contextTokens);
+  const inBlock = (options: EngineOptions): BlockLayout => {
     const settings = settle(options, machine);
     const { weightShare } = settings.memory;
     const planned = options === plan.options ? plan : smallerPlan(plan, options, settings.block);
@@ -83,7 +100,7 @@ export function layOutMemory(
       minPages: block.rowPages(MIN_ROW_TOKENS).pages.memory,
       pageBytes: block.onePage.cache,
     };
-    return firstFit(placesOfWeights(planned, weightShare, block), (place) =>
+    const placed = (place: 'memory' | 'streaming'): BlockLayout =>
       block.layout(
         planned,
         host.capBytes,
@@ -92,12 +109,38 @@ export function layOutMemory(
           : planStreaming({
               ...host,
               ...block.streamingDemand,
+              longRowPages: block.rowPages(wanted).pages.memory,
               residentShare: weightShare,
+              shareYields: given.weights === undefined,
               morePinnedBytes: block.gpu ? morePinnedBytes(host.capBytes) : 0,
             }),
-      ),
-    );
-  });
+      );
+    return firstFit(placesOfWeights(planned, weightShare, block), placed, wanted, longestRowOf);
+  };
+  const layout = firstFit(blocks, inBlock, wanted, longestRowOf);
+  return { ...layout, heapLimitBytes: heapLimitBytes(layout.capBytes, layout.host, found) };
+}
+
+/**
+ * Tokens of the longest row that layouts are chosen for. Where nobody has seen all rows, as long a one as is provided
+ * for in any case: of longer ones a layout with faster weights may hold fewer.
+ */
+function longestRowToCome({ expected, rowTokens = OPTION_TABLE.rowTokens.default }: RowsToCome): number {
+  return Math.ceil(expected?.longestRowTokens ?? Math.max(PROVIDED_ROW_TOKENS, rowTokens));
+}
+
+/** Tokens of the longest row that a layout holds. */
+function longestRowOf({ host, gpu, spill, settings }: BlockLayout): number {
+  return longestRow(
+    { gpu: gpu?.options.pages ?? 0, memory: host.pages, disk: spill.pages },
+    {
+      pageTokens: PAGE_TOKENS,
+      gpuShare: gpu?.cacheShare,
+      diskShare: settings.memory.cacheOnDisk,
+      mostDiskPages: spill.pagesPerRow,
+      ...(gpu && fetches(gpu) && { mostFetchedPages: gpu.mostFetched, attendedShare: sharedAttention(gpu) }),
+    },
+  );
 }
 
 /**
@@ -272,7 +315,7 @@ class BlockMemory {
     return { fixedBytes: workingBytes + weights, layerBytes: streamed, buffers: WEIGHT_BUFFERS, blockPages };
   }
 
-  layout(plan: Plan, capBytes: number, host: HostPlan): MemoryLayout {
+  layout(plan: Plan, capBytes: number, host: HostPlan): BlockLayout {
     const { settings, source, spill, onePage } = this;
     const { layers, part, share, residual } = source.decoder;
     const { slots, rowsPerSlot, tokensPerSquare } = settings.block;

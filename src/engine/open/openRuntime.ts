@@ -3,6 +3,7 @@ import { nativeCall } from '../../bindings/nativeCall.js';
 import type { EngineOptions } from '../../EngineOptions.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 import type { ModelIdentity } from '../../model/identity/identifyModel.js';
+import { checkProcessLimits, OTHER_THREADS, THREAD_BYTES, withProcessLimits } from '../../processLimits.js';
 import { loadWeights } from '../store/loadWeights.js';
 import { openWeightStore, type WeightStore } from '../store/openWeightStore.js';
 import { withStoreRemedy } from '../store/storeRemedy.js';
@@ -17,7 +18,8 @@ type OpeningOptions = Pick<EngineOptions, 'signal' | 'onWait' | 'onRepack' | 'on
  * is repacked, once, and its layers stream from disk.
  *
  * @param identity of the model's files
- * @throws MemoryBudgetError where what lies on disk may not take that much; ModelFileError; InterruptedError
+ * @throws MemoryBudgetError where what lies on disk may not take that much; ProcessLimitError where the process may not
+ * grow that much; ModelFileError; InterruptedError
  */
 export async function openRuntime(
   addon: Addon,
@@ -28,7 +30,14 @@ export async function openRuntime(
   const store =
     layout.host.residentLayerBytes === undefined ? undefined : await storeOf(addon, layout, identity, options);
   checkDisk(layout, store?.fileBytes ?? 0);
-  const runtime = reserve(addon, layout, store);
+  const growth = layout.host.reservedBytes + (layout.settings.block.threads + OTHER_THREADS) * THREAD_BYTES;
+  checkProcessLimits(growth);
+  let runtime: NativeRuntime;
+  try {
+    runtime = reserve(addon, layout, store);
+  } catch (error) {
+    throw withProcessLimits(error, growth);
+  }
   try {
     await loadWeights(runtime, store?.path, options);
   } catch (error) {
@@ -125,6 +134,7 @@ function openedOf(layout: MemoryLayout, runtime: NativeRuntime, store: WeightSto
     reserved: {
       capBytes,
       hostBytes: host.reservedBytes,
+      heapLimitBytes: layout.heapLimitBytes,
       storeBytes: store?.fileBytes ?? 0,
       spillBytes: onePage.spill,
       ...(bytes.gpu && { unpinnedBytes: bytes.gpu.unpinned }),

@@ -10,6 +10,7 @@ import type { RowInput, RowResult } from '../../Row.js';
 import { RunForecast, type SeenRun } from '../calibration/RunForecast.js';
 import { recorderOf, type RecordedOptions } from '../calibration/recorderOf.js';
 import { defaultWindow } from '../execution/defaultWindow.js';
+import { HeapLimit } from '../execution/HeapLimit.js';
 import type { NativeDevice } from '../execution/NativeDevice.js';
 import { RowFeed } from '../execution/RowFeed.js';
 import { Run } from '../execution/Run.js';
@@ -73,6 +74,7 @@ export class EngineRuns {
   private readonly grammars: Grammars;
   /** What the rows of all runs may take together, and their results. */
   private readonly ledger: ByteLedger;
+  private readonly heapLimit: HeapLimit;
   private nextRun = 1;
   /** The last run over a ring of engines that began here. */
   private ringRun: Pick<Run<unknown>, 'closed'> | undefined;
@@ -108,6 +110,7 @@ export class EngineRuns {
     });
     this.ledger = new ByteLedger(rowLedgerBytes(opened, decoder.vocabularySize));
     this.grammars = new Grammars(loadAddon(), tokenizer, decoder.vocabularySize, sharesModel(opened.grid));
+    this.heapLimit = new HeapLimit(opened.reserved.heapLimitBytes).start();
   }
 
   /** @throws UsageError for what can be told before a row is read */
@@ -228,6 +231,7 @@ export class EngineRuns {
       await Promise.all(runs.map((run) => run.drained));
       await this.device.close();
       await this.forecast.learned();
+      this.heapLimit.stop();
     })();
     return this.closing;
   }

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
   firstFit,
+  heapLimitBytes,
   planResident,
   planStreaming,
   processBytes,
@@ -9,7 +10,7 @@ import {
   type StreamingDemand,
 } from '../../../src/engine/open/hostMemory.js';
 import { morePinnedBytes } from '../../../src/engine/open/gpuMemory.js';
-import { HEAP_MARGIN_BYTES, PINNED_BYTES } from '../../../src/plan/reserves.js';
+import { HEAP_MARGIN_BYTES, NATIVE_GROWTH_BYTES, PINNED_BYTES } from '../../../src/plan/reserves.js';
 import { MemoryBudgetError } from '../../../src/errors/MemoryBudgetError.js';
 
 const MIB = 2 ** 20;
@@ -75,6 +76,7 @@ const streamingDemand: fc.Arbitrary<StreamingDemand> = fc.record({
   buffers: fc.integer({ min: 1, max: 2 }),
   minPages: fc.integer({ min: 1, max: 16 }),
   blockPages: fc.integer({ min: 1, max: 2000 }),
+  longRowPages: fc.integer({ min: 0, max: 2000 }),
   morePinnedBytes: fc.oneof(fc.constant(0), fc.nat(224 * MIB)),
 });
 /** What a plan takes, added up without cleverness. */
@@ -96,7 +98,8 @@ describe('planStreaming', () => {
           expect(given.residentBytes + reservedBytes).toBeLessThanOrEqual(given.capBytes);
           expect(pages).toBeGreaterThanOrEqual(given.minPages);
           // Nothing useful is left over: neither a page, as long as the batch wants one, nor a byte of every layer.
-          if (pages < given.blockPages) expect(taken(given, pages + 1, 0)).toBeGreaterThan(given.capBytes);
+          if (pages < Math.max(given.blockPages, given.longRowPages))
+            expect(taken(given, pages + 1, 0)).toBeGreaterThan(given.capBytes);
           const streams = residentLayerBytes < Math.max(...given.layerBytes);
           if (streams)
             expect(taken(given, pages, residentLayerBytes + 1) + morePinnedBytes).toBeGreaterThan(given.capBytes);
@@ -130,6 +133,29 @@ describe('planStreaming', () => {
   });
 });
 
+test('a share of the weights that a plan has chosen makes way for the longest row, and for no block; one that is given for nothing', () => {
+  const given: StreamingDemand = {
+    capBytes: (100 + 64 + 10 + 550) * MIB,
+    residentBytes: 100 * MIB,
+    nextStartBytes: 100 * MIB,
+    fixedBytes: 10 * MIB,
+    pageBytes: MIB,
+    layerBytes: new Array<number>(10).fill(100 * MIB),
+    buffers: 0,
+    minPages: 4,
+    blockPages: 500,
+    longRowPages: 80,
+    residentShare: 0.5,
+    morePinnedBytes: 0,
+  };
+  expect(planStreaming(given)).toMatchObject({ pages: 50, residentLayerBytes: 50 * MIB });
+  expect(planStreaming({ ...given, shareYields: true })).toMatchObject({ pages: 80, residentLayerBytes: 47 * MIB });
+  expect(planStreaming({ ...given, longRowPages: 20, shareYields: true })).toMatchObject({
+    pages: 50,
+    residentLayerBytes: 50 * MIB,
+  });
+});
+
 describe('what more is pinned for weights that stream to a GPU', () => {
   const given: StreamingDemand = {
     capBytes: 2048 * MIB,
@@ -141,6 +167,7 @@ describe('what more is pinned for weights that stream to a GPU', () => {
     buffers: 0,
     minPages: 4,
     blockPages: 400,
+    longRowPages: 0,
     morePinnedBytes: 96 * MIB,
   };
 
@@ -191,6 +218,15 @@ test('one that holds more counts as it is, and advice is for a start that finds 
   expect(processBytes(703 * MIB, 49_152).nextStartBytes).toBe(nextStartBytes);
 });
 
+test('a heap may take what the cap leaves beside what is reserved and what the process is without it', () => {
+  const limit = heapLimitBytes(
+    300 * MIB,
+    { reservedBytes: 100 * MIB + HEAP_MARGIN_BYTES },
+    { residentBytes: 110 * MIB, heapBytes: 60 * MIB },
+  );
+  expect(limit).toBe(150 * MIB - NATIVE_GROWTH_BYTES);
+});
+
 describe('firstFit', () => {
   const lacks = (tier: 'cpu' | 'gpu', needed: number) => (): never => {
     throw new MemoryBudgetError(tier, 1, needed, 'it');
@@ -209,6 +245,50 @@ describe('firstFit', () => {
     const choices = [lacks('gpu', 1), lacks('cpu', 9), lacks('cpu', 7), lacks('gpu', 2), lacks('cpu', 8)];
     expect(() => firstFit(choices, (each) => each())).toThrow('`cpuMemory: 7`');
     expect(() => firstFit([lacks('gpu', 3), lacks('gpu', 2)], (each) => each())).toThrow('`gpuMemory: 2`');
+  });
+
+  const holding = (tokens: number): number => tokens;
+
+  test('goes on to one that holds the row that is wanted, and makes do with the longest where none does', () => {
+    const choices = [30, 70, 50, 70, 90];
+    const lackingAt = (each: number): number => (each === 50 ? lacks('cpu', 5)() : each);
+    expect(firstFit(choices, lackingAt, 60, holding)).toBe(70);
+    expect(firstFit(choices, lackingAt, 80, holding)).toBe(90);
+    expect(firstFit(choices, lackingAt, 1000, holding)).toBe(90);
+    expect(firstFit([50, 30, 20], lackingAt, 1000, holding)).toBe(30);
+  });
+
+  test('the longest row that is answered grows with the cap, whatever choices there are of blocks and places', () => {
+    const choice = fc.record({ fixedBytes: fc.nat(300 * MIB), weightBytes: fc.nat(300 * MIB), streams: fc.boolean() });
+    const shared = fc.record({
+      residentBytes: fc.nat(200 * MIB),
+      pageBytes: fc.integer({ min: 1024, max: 4 * MIB }),
+      minPages: fc.integer({ min: 1, max: 16 }),
+      blockPages: fc.integer({ min: 1, max: 500 }),
+      layerBytes: fc.array(fc.integer({ min: MIB, max: 40 * MIB }), { minLength: 3, maxLength: 12 }),
+    });
+    const wantedPages = fc.integer({ min: 1, max: 300 });
+    fc.assert(
+      fc.property(fc.array(choice, { minLength: 1, maxLength: 6 }), shared, wantedPages, (choices, rest, wanted) => {
+        let before = 0;
+        for (let capBytes = 100 * MIB; capBytes < 1200 * MIB; capBytes += 5 * MIB) {
+          const host = { ...rest, capBytes, nextStartBytes: rest.residentBytes };
+          const make = ({ fixedBytes: bytes, weightBytes, streams }: (typeof choices)[number]): number =>
+            (streams
+              ? planStreaming({ ...host, fixedBytes: bytes, buffers: 2, longRowPages: wanted, morePinnedBytes: 0 })
+              : planResident({ ...host, weightBytes, workingBytes: bytes, maxPages: 10_000 })
+            ).pages;
+          let longest = 0;
+          try {
+            longest = Math.min(wanted, firstFit(choices, make, wanted, holding));
+          } catch (error) {
+            if (!(error instanceof MemoryBudgetError)) throw error;
+          }
+          expect(longest).toBeGreaterThanOrEqual(before);
+          before = longest;
+        }
+      }),
+    );
   });
 
   test('whatever else is wrong ends it', () => {

@@ -2,9 +2,11 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { loadAddon } from '../../../src/bindings/loadAddon.js';
 import { layOutMemory, smallerBlocks } from '../../../src/engine/open/layOutMemory.js';
+import { poolOf } from '../../../src/engine/open/Opened.js';
 import { planEngine } from '../../../src/engine/open/planEngine.js';
 import { requestedOptions } from '../../../src/engine/open/validateOptions.js';
 import type { EngineOptions } from '../../../src/EngineOptions.js';
+import { MemoryBudgetError } from '../../../src/errors/MemoryBudgetError.js';
 import type { ModelSource } from '../../../src/model/ModelSource.js';
 import { partOf } from '../../../src/model/partOf.js';
 import { readModel } from '../../../src/model/readModel.js';
@@ -16,6 +18,8 @@ import { CPU_MACHINE } from '../../plan/support/hardware.js';
 import { machine as pipelineMachine } from '../../plan/support/machines.js';
 import { BILLION } from './support.js';
 
+/** What of an open cache its pages' number does not depend on. */
+const CACHE = { pageTokens: PAGE_TOKENS, buffers: 0, pageBytes: 0, diskPageBytes: 0 };
 const planned: EngineOptions = { model: 'm', batchSize: 200, batches: 4, weights: { cpu: 0.5, disk: 0.5 } };
 const blocks = (given: Partial<EngineOptions>, searches = false): Partial<EngineOptions>[] =>
   [...smallerBlocks(planned, { model: 'm', ...given }, searches)].map(({ model: _, ...rest }) => rest);
@@ -168,4 +172,39 @@ describe('a policy that was planned for a machine', () => {
       }
     },
   );
+
+  const longRows = { promptTokens: 100, newTokens: 8, longRowTokens: 200 };
+  test.each([
+    ['nothing said', {}, {}],
+    ['rows that are all known', {}, { longestRowTokens: 1500 }],
+    ['a batch size', { batchSize: 24 }, {}],
+    ['a policy that streams half', { batchSize: 32, batches: 3, weights: { cpu: 0.5, disk: 0.5 } }, {}],
+    ['a policy that streams nothing', { batchSize: 16, batches: 2, weights: { cpu: 1, disk: 0 } }, {}],
+    ['a cache on disk', { batchSize: 8, cache: { cpu: 0.4, disk: 0.6 } }, {}],
+  ])('lets rows that a smaller cap holds through a larger one: %s', async (_, options, known) => {
+    const model = await mixed();
+    const expected = { ...longRows, ...known };
+    const wanted = Math.min(2048, expected.longestRowTokens ?? 4096);
+    let before = 0;
+    for (let mebibytes = 240; mebibytes < 1000; mebibytes += 5) {
+      const given = { model: model.path, cpuMemory: mebibytes * 2 ** 20, policy: 'default', ...options } as const;
+      const requested = requestedOptions(given, machine);
+      const plan = await planEngine(model, requested, machine, expected);
+      let longest = 0;
+      try {
+        const { host, spill, settings } = layOutMemory(addon, model, requested, plan, machine, {
+          expected,
+          rowTokens: 200,
+        });
+        const { cacheOnDisk: share } = settings.memory;
+        const disk = { pages: spill.pages, share, mostPerRow: spill.pagesPerRow };
+        longest = Math.min(wanted, poolOf({ cache: { ...CACHE, pages: host.pages, disk }, gpu: undefined }).longestRow);
+      } catch (error) {
+        if (!(error instanceof MemoryBudgetError)) throw error;
+      }
+      expect({ mebibytes, longest: Math.max(longest, before) }).toEqual({ mebibytes, longest });
+      before = longest;
+    }
+    expect(before).toBe(wanted);
+  });
 });
