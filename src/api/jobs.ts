@@ -41,6 +41,7 @@ export type {
   ReadOptions,
   RowFormat,
   RowSource as FormatSource,
+  TakenColumns,
   WriteOptions,
 } from '../jobs/formats/RowFormat.js';
 export type { FormatChoice } from '../jobs/formats/rowFormats.js';

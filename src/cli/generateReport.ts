@@ -1,5 +1,5 @@
 import { formatDuration, type ProgressState } from './ProgressMeter.js';
-import type { EnginePlan, JobSummary, Progress, RunStats } from './library.js';
+import type { EnginePlan, JobSummary, Progress, RunStats, TakenColumns } from './library.js';
 
 /**
  * What the progress bar of `generate` shows.
@@ -25,6 +25,20 @@ export function rowProgress(progress: Progress, expected: number | undefined, ke
   if (rowsFailed > 0) parts.push(`${rowsFailed} with an error`);
   parts.push(...saved(sharing, progress.promptTokens));
   return { done: kept + now, total, words: parts.join(', ') };
+}
+
+/**
+ * What is read of a table's columns, in a line at the beginning: `columns: prompt=question, id=nr; all others are
+ * data`.
+ */
+export function describeColumns({ fields, likeParameters }: TakenColumns): string {
+  const taken = Object.entries(fields).map(([field, column]) => `${field}=${column}`);
+  const [first] = likeParameters;
+  const data =
+    first === undefined
+      ? ''
+      : `, ${likeParameters.join(' and ')} among them (--columns ${first}=${first} makes it a parameter of its row)`;
+  return `columns: ${taken.length === 0 ? 'all are data' : `${taken.join(', ')}; all others are data`}${data}`;
 }
 
 /**

@@ -9,7 +9,7 @@ import { promptFiles, promptOptions } from './flags/promptFlags.js';
 import type { RowJobFlags } from './flags/rowJobFlags.js';
 import { flagsOfShard, shardOf } from './flags/shardFlags.js';
 import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions } from './flags/tableFlags.js';
-import { describeRest, describeRun, rowProgress } from './generateReport.js';
+import { describeColumns, describeRest, describeRun, rowProgress } from './generateReport.js';
 import {
   checkJobFiles,
   checkJobOptions,
@@ -170,7 +170,7 @@ export async function runRowJob(
       });
     const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });
     job = await Job.open({
-      ...jobOptions(flags, formats, prompts, asked.name),
+      ...jobOptions(flags, formats, prompts, asked.name, (columns) => context.say(describeColumns(columns))),
       ...(shard && { shard }),
       modelFiles,
       resultIdentity: { ...foreseen, model: hash },
@@ -289,13 +289,25 @@ function hasErrors({ failed, keptFailed }: JobSummary): boolean {
   return failed + keptFailed > 0;
 }
 
-function jobOptions(flags: RowJobFlags, formats: JobFormats, prompts: GenerateOptions, task: JobTaskName): JobOptions {
-  const { output, carryFields, resume, retryErrors, overwrite } = flags;
+type OnColumns = NonNullable<JobOptions['onColumns']>;
+
+function jobOptions(
+  flags: RowJobFlags,
+  formats: JobFormats,
+  prompts: GenerateOptions,
+  task: JobTaskName,
+  onColumns: OnColumns,
+): JobOptions {
+  const { input, database, output, carryFields, resume, retryErrors, overwrite } = flags;
+  const isQuery = queryOf(input) !== undefined;
+  // What comes once a job knows nothing of.
+  const isData = isQuery || formats.input.format.carries === true || prompts.promptTemplate !== undefined;
   return {
-    input: inputOf(flags, formats, prompts, task),
-    ...(queryOf(flags.input) === undefined
-      ? {}
-      : { identity: { input: flags.input, database: flags.database ?? null } }),
+    input: inputOf(flags, formats, prompts, task, onColumns),
+    onColumns,
+    ...(comesOnce(input) && {
+      identity: { ...(isQuery && { input, database: database ?? null }), ...(isData && { parameters: 'named' }) },
+    }),
     output: output === '-' ? process.stdout : output,
     ...tableOptions(flags),
     carryFields,
@@ -310,6 +322,7 @@ function inputOf(
   { input: read, inputs, output }: JobFormats,
   prompts: GenerateOptions,
   task: JobTaskName,
+  onColumns: OnColumns,
 ): JobOptions['input'] {
   const query = queryOf(input);
   if (query !== undefined) {
@@ -318,6 +331,7 @@ function inputOf(
       ...(database !== undefined && { database }),
       ...(columns && { columns }),
       templated,
+      onColumns,
       carryFields: carryFields || output.format.carries === true,
     });
   }
@@ -332,6 +346,7 @@ function inputOf(
   return readRows(process.stdin, {
     ...readOptions({ input, ...flags }, prompts, task),
     carryFields: carryFields || carried,
+    onColumns,
     name: 'standard input',
   });
 }

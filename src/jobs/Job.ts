@@ -25,6 +25,7 @@ import { jobTaskOf, type JobTask } from './jobTask.js';
 import {
   checkSameJob,
   identityOf,
+  NAMED_PARAMETERS,
   recordOf,
   withEngine,
   writeRecord,
@@ -158,6 +159,7 @@ export class Job implements AsyncDisposable {
       ...options.identity,
       inputFormat: formats.input.format.name,
       carryFields: options.carryFields ?? false,
+      ...(opened.hadParameters && NAMED_PARAMETERS),
       ...(columns && { columns: Object.fromEntries(Object.entries(columns).sort()) }),
       ...(delimiter !== undefined && { delimiter }),
       ...(options.shard && { shard: settledShard(options.shard) }),

@@ -41,6 +41,7 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   input: checkInput,
   inputFormat: checkFormat,
   columns: checkColumns,
+  onColumns: checkFunction,
   delimiter: checkDelimiter,
   carryFields: checkBoolean,
   output: checkOutput,

@@ -88,7 +88,7 @@ export function addInputFlags(
   command.addOption(
     new Option(
       '--columns <field=column,…>',
-      'which columns hold prompt, id and other fields (default: those called so)',
+      'which columns hold prompt, id and other fields (default: those called so); of a table a column is a parameter, such as temperature, only where it is named here',
     ).argParser(columnNames((columns) => checkJobOptions({ columns }))),
   );
   command.addOption(

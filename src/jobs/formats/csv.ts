@@ -9,7 +9,7 @@ import { csvDialect } from './csvDialect.js';
 import { resultColumns } from './resultColumns.js';
 import type { FinishedRow, ReadOptions, RowFormat, RowSource, WriteOptions } from './RowFormat.js';
 import type { CsvDialect } from './Table.js';
-import { checkColumns, fieldsOfTable, tableRow } from './tableRow.js';
+import { checkColumns, fieldsOfTable, takenColumns, tableRow } from './tableRow.js';
 import { utf8Text } from './utf8Text.js';
 
 interface CsvRecord {
@@ -48,6 +48,7 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
       header = record;
       fields = fieldsOfTable(source.name, header, options.columns);
       options.onTable?.({ columns: header, dialect });
+      options.onColumns?.(takenColumns(fields, header, options.columns));
     } else {
       number += 1;
       const values = withRest(record, header.length, dialect.delimiter);

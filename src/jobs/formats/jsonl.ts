@@ -13,7 +13,8 @@ export const jsonl: RowFormat = {
   name: 'jsonl',
   extensions: ['jsonl', 'ndjson', 'json'],
   appendable: true,
-  async *rows(source, { columns, maxLineBytes, ...options }) {
+  async *rows(source, { columns, maxLineBytes, onColumns, ...options }) {
+    if (options.templated === true) onColumns?.({ fields: { id: 'id', ...columns }, likeParameters: [] });
     for await (const { number, bytes } of filledLines(source, maxLineBytes)) {
       if (bytes === undefined) yield tooLong(number, maxLineBytes);
       else if (!isUtf8(bytes)) yield noText(number, 'invalid-json');
@@ -36,18 +37,19 @@ function likelyFormat(line: string): string {
 function parseLine(
   line: string,
   number: number,
-  { carryFields, templated }: Pick<ReadOptions, 'carryFields' | 'templated'>,
+  { carryFields, templated = false }: Pick<ReadOptions, 'carryFields' | 'templated'>,
   columns: Readonly<Record<string, string>> | undefined,
 ): RowInput {
-  const mapped = (value: unknown): unknown => (columns === undefined ? value : mappedFields(value, columns));
+  const mapped = (value: unknown): unknown => (columns === undefined ? value : mappedFields(value, columns, templated));
   let value: unknown;
   let format: string | undefined;
   try {
     const [read, written] = readWithDigits(line);
-    value = read !== written && (carryFields || templated === true) ? withExact(read, written, columns) : read;
+    value = read !== written && (carryFields || templated) ? withExact(read, written, columns, templated) : read;
     if (read !== written) {
       const [is, was] = [membersOf(mapped(read)), membersOf(mapped(written))];
-      format = FORMATS.find((name) => losesChoices(is[name], was[name]));
+      format =
+        templated && columns === undefined ? undefined : FORMATS.find((name) => losesChoices(is[name], was[name]));
     }
   } catch (error) {
     // V8's message quotes a piece of the line, so it stays short; a stack overflow on deep nesting ends here too.
@@ -63,9 +65,9 @@ function parseLine(
       ? parseRow(
           fields,
           number,
-          carryFields && otherFields(value, columns),
+          carryFields && otherFields(value, columns, templated),
           // As in a table, what a field of the line is called means that field.
-          templated === true && { ...fields, ...value },
+          templated && { ...fields, ...value },
         )
       : parseRow(value, number, carryFields, templated);
   return format === undefined || 'error' in row ? row : lostFormat(row, format);
@@ -74,9 +76,9 @@ function parseLine(
 const FORMATS = ['responseFormat', 'response_format'] as const;
 
 /** The fields that are not ours with numbers that would change as texts, as those of Parquet are. */
-function withExact(value: unknown, exact: unknown, columns: ReadOptions['columns']): unknown {
+function withExact(value: unknown, exact: unknown, columns: ReadOptions['columns'], data: boolean): unknown {
   if (!isObject(value) || !isObject(exact)) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, as]) => [name, isOwnField(name, columns) ? as : exact[name]]),
+    Object.entries(value).map(([name, as]) => [name, isOwnField(name, columns, data) ? as : exact[name]]),
   );
 }

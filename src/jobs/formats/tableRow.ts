@@ -3,7 +3,8 @@ import { losesChoices, readWithDigits } from '../../arguments/jsonNumbers.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import type { RowInput } from '../../Row.js';
 import { PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
-import { columnOf, parseRow, ROW_FIELDS } from './parseRow.js';
+import { columnOf, likeParameters, parseRow, ROW_FIELDS } from './parseRow.js';
+import type { TakenColumns } from './RowFormat.js';
 
 type Columns = Readonly<Record<string, string>>;
 
@@ -20,7 +21,8 @@ const LISTS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Which columns of a table hold fields of a row.
+ * Which columns of a table hold fields of a row: what a row is by the columns called so, its parameters by those alone
+ * that `columns` names, as a column `temperature` or `seed` is data in many a table.
  * @throws JobFileError for columns that two of them are called, and for one that is named and not there
  */
 export function fieldsOfTable(
@@ -37,9 +39,18 @@ export function fieldsOfTable(
       `found no column ${found(missing)}, which \`columns\` names, expected one of ${listed(header)}`,
     );
   return [...ROW_FIELDS, ...TEXT_LISTS].flatMap((field) => {
-    const column = columnOf(field, columns);
+    const column = columnOf(field, columns, true);
     return column !== undefined && header.includes(column) ? [[field, column] as const] : [];
   });
+}
+
+/** What a program, or a person, is told of the columns. */
+export function takenColumns(
+  fields: ReturnType<typeof fieldsOfTable>,
+  header: readonly string[],
+  columns: Columns | undefined,
+): TakenColumns {
+  return { fields: Object.fromEntries(fields), likeParameters: likeParameters(header, columns) };
 }
 
 /** @throws JobFileError where no column holds prompts */

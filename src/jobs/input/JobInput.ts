@@ -7,6 +7,8 @@ import { CountedInput } from './CountedInput.js';
 import { tableOfRows } from './tableOfRows.js';
 import { filesOf, fingerprintFiles, type InputFingerprint } from '../record/fingerprint.js';
 import { decompressed } from '../formats/compression.js';
+import { jsonl } from '../formats/jsonl.js';
+import { likeParameters } from '../formats/parseRow.js';
 import type { ReadOptions, RowFormat, RowSource } from '../formats/RowFormat.js';
 import type { Table } from '../formats/Table.js';
 import { checkPromptColumn } from '../formats/tableRow.js';
@@ -22,6 +24,7 @@ import type { JobTaskName } from '../../Results.js';
  */
 export class JobInput {
   #table: Table | undefined;
+  #toldColumns = false;
 
   private constructor(
     private readonly options: JobOptions,
@@ -82,6 +85,21 @@ export class JobInput {
   }
 
   /**
+   * Whether earlier builds took parameters from columns of it that nobody had named, or may have: of an output that was
+   * begun so the rest would be other answers.
+   */
+  get hadParameters(): boolean {
+    const { columns } = this.options;
+    if (this.special === undefined && !this.again) return false;
+    if (this.format.carries !== true) return this.format === jsonl && this.#templated;
+    return !this.again || likeParameters(this.table?.columns ?? [], columns).length > 0;
+  }
+
+  get #templated(): boolean {
+    return commonOptions(this.options).promptTemplate !== undefined;
+  }
+
+  /**
    * Whether it is what it once was, with more rows behind: lines of its last file, or files.
    * @throws JobFileError, InterruptedError
    */
@@ -129,7 +147,7 @@ export class JobInput {
 
   #rowsOf(source: RowSource, carryFields: boolean, exact: boolean): AsyncGenerator<RowInput, void, undefined> {
     const { columns, delimiter } = this.options;
-    const templated = commonOptions(this.options).promptTemplate !== undefined;
+    const templated = this.#templated;
     const options: ReadOptions = {
       task: this.task,
       carryFields,
@@ -138,6 +156,10 @@ export class JobInput {
       maxLineBytes: ROW_LIMITS.lineBytes,
       ...(columns && { columns }),
       ...(delimiter !== undefined && { delimiter }),
+      onColumns: (taken) => {
+        if (!this.#toldColumns) this.options.onColumns?.(taken);
+        this.#toldColumns = true;
+      },
       onTable: (table) => {
         if (!templated) checkPromptColumn(source.name, table.columns, columns);
         if (!carryFields && !this.again) return;

@@ -59,7 +59,7 @@ describe('a table in, a table out', () => {
     );
   });
 
-  test('rows set parameters and conversations in columns, as JSON writes them', async () => {
+  test('rows set conversations in columns, and parameters in those that are named, as JSON writes them', async () => {
     const lines = [
       'prompt,messages,maxNewTokens,stop',
       ',"[{""role"":""user"",""content"":""hi""}]",7,"[""a"",""b""]"',
@@ -68,7 +68,8 @@ describe('a table in, a table out', () => {
       'x,,many,',
     ];
     writeFileSync(path('fields.csv'), lines.join('\n'));
-    const rows = await collect(readRows(path('fields.csv')));
+    const columns = { maxNewTokens: 'maxNewTokens', stop: 'stop' };
+    const rows = await collect(readRows(path('fields.csv'), { columns }));
     expect(rows).toEqual([
       {
         id: 1,

@@ -1,7 +1,7 @@
 import { JobFileError } from '../../../errors/JobFileError.js';
 import type { RowInput } from '../../../Row.js';
 import type { ReadOptions, RowSource } from '../RowFormat.js';
-import { fieldsOfTable, tableRow } from '../tableRow.js';
+import { fieldsOfTable, takenColumns, tableRow } from '../tableRow.js';
 import { Batch, withCells } from './cells.js';
 import { LeafReader, type Slots } from './LeafReader.js';
 import { ParquetFile, parquetErrors } from './ParquetFile.js';
@@ -23,6 +23,7 @@ export async function* readParquet(source: RowSource, options: ReadOptions): Asy
   const names = file.columns.map(({ name }) => name);
   const fields = fieldsOfTable(source.name, names, options.columns);
   options.onTable?.({ columns: names, typed: file.columns });
+  options.onColumns?.(takenColumns(fields, names, options.columns));
   const wanted = new Set(fields.map(([, column]) => column));
   const read = file.columns.filter(({ name }) => options.carryFields || options.templated === true || wanted.has(name));
   let number = 0;
