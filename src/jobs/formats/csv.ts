@@ -1,21 +1,14 @@
-import { Readable } from 'node:stream';
-import { CsvError, parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import { JobFileError } from '../../errors/JobFileError.js';
 import type { RowInput } from '../../Row.js';
 import { keepRecord, namesOf, recordOf } from './carriedRecord.js';
 import { cell } from './columnText.js';
 import { csvDialect } from './csvDialect.js';
+import { CsvRecords } from './csvRecords.js';
 import { resultColumns } from './resultColumns.js';
 import type { FinishedRow, ReadOptions, RowFormat, RowSource, WriteOptions } from './RowFormat.js';
-import type { CsvDialect } from './Table.js';
 import { checkColumns, fieldsOfTable, takenColumns, tableRow } from './tableRow.js';
 import { utf8Text } from './utf8Text.js';
-
-interface CsvRecord {
-  readonly record: readonly string[];
-  readonly raw: string;
-}
 
 /**
  * Values with commas, or with whatever else the header says, between them. RFC 4180, and what spreadsheets make of it.
@@ -43,8 +36,9 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
   let header: readonly string[] | undefined;
   let fields: ReturnType<typeof fieldsOfTable> = [];
   let number = 0;
-  for await (const { record, raw } of recordsOf(text, dialect, source.name, options.maxLineBytes)) {
+  for await (const { values: record, raw, problem } of new CsvRecords(text, dialect.delimiter, options.maxLineBytes)) {
     if (header === undefined) {
+      if (problem !== undefined) throw new JobFileError(source.name, problem.message);
       header = record;
       fields = fieldsOfTable(source.name, header, options.columns);
       options.onTable?.({ columns: header, dialect });
@@ -53,13 +47,9 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
       number += 1;
       const values = withRest(record, header.length, dialect.delimiter);
       const carry = Object.fromEntries(header.map((column, at) => [column, values[at] ?? '']));
-      if (record.length === header.length) {
+      if (problem === undefined && record.length === header.length) {
         if (options.carryFields)
-          keepRecord(carry, {
-            columns: header,
-            delimiter: dialect.delimiter,
-            raw: raw.replace(/^[\r\n]+|[\r\n]+$/g, ''),
-          });
+          keepRecord(carry, { columns: header, delimiter: dialect.delimiter, ...(raw !== undefined && { raw }) });
         const { carry: kept, ...row } = tableRow(carry, fields, number, options.templated);
         yield options.carryFields && kept !== undefined ? { ...row, carry: kept } : row;
       } else {
@@ -68,7 +58,7 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
         yield {
           id: number,
           duplicate: false,
-          error: { code: 'invalid-row', message },
+          error: problem ?? { code: 'invalid-row', message },
           ...(options.carryFields && { carry }),
         };
       }
@@ -76,34 +66,6 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
   }
   if (header === undefined)
     throw new JobFileError(source.name, 'found no header, expected a first line with the names of the columns');
-}
-
-async function* recordsOf(
-  text: AsyncIterable<string>,
-  { delimiter }: CsvDialect,
-  name: string,
-  maxRecordBytes: number,
-): AsyncGenerator<CsvRecord, void, undefined> {
-  const source = Readable.from(text);
-  const parser = parse({
-    delimiter,
-    record_delimiter: ['\r\n', '\n', '\r'],
-    relax_quotes: true,
-    relax_column_count: true,
-    skip_empty_lines: true,
-    raw: true,
-    max_record_size: maxRecordBytes,
-  });
-  source.on('error', (error) => parser.destroy(error));
-  source.pipe(parser);
-  try {
-    for await (const record of parser as AsyncIterable<CsvRecord>) yield record;
-  } catch (error) {
-    if (!(error instanceof CsvError)) throw error;
-    throw new JobFileError(name, `cannot be read as CSV: ${error.message}`, { cause: error });
-  } finally {
-    source.destroy();
-  }
 }
 
 async function* encode(

@@ -175,8 +175,13 @@ describe('what is no table', () => {
       'found no column "c", which `columns` names, expected one of "a", "b"',
     ],
     ['two columns of one name', 'prompt,a,a\n', {}, 'found two columns "a", expected each name once'],
+    [
+      'a header whose quote does not end',
+      'id,"prompt\nabc\n',
+      {},
+      'line 1: found a value that begins with a quote which nothing closes',
+    ],
     ['nothing', '', {}, 'found no header, expected a first line with the names of the columns'],
-    ['a quote that does not end', 'prompt\n"abc\ndef\n', {}, 'cannot be read as CSV: Quote Not Closed'],
     [
       'no UTF-8',
       Buffer.concat([Buffer.from('prompt\nok\nna'), Buffer.from([0xef]), Buffer.from('ve\n')]),
