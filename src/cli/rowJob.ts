@@ -182,7 +182,9 @@ export async function runRowJob(
     const start = performance.now();
     const running = engine;
     peers = await ring?.connect(running);
-    const watch = new RunWatch(flags.chat === undefined && flags.system === undefined);
+    // What is labelled, scored or embedded is text as it stands, as are prompts of `/v1/completions`.
+    const textsAreMessages = asked.name === 'generate' && formats.input.format.name !== 'openai-batch';
+    const watch = new RunWatch(textsAreMessages && flags.chat === undefined && flags.system === undefined);
     const summary = await job.run(
       watch.engine({
         resultIdentity: { ...running.resultIdentity, ...ring?.identity },
@@ -199,8 +201,8 @@ export async function runRowJob(
     meter.stop();
     for (const words of watch.words(running.tokenizer.hasChatTemplate, running.source.tokenizer.kind !== 'none'))
       context.say(withFlags(words, flagNames));
-    context.say(describeRun(summary, stats, (performance.now() - start) / 1000));
-    context.exitCode = hasErrors(summary) ? EXIT.rowErrors : EXIT.fine;
+    context.say(describeRun(summary, stats, (performance.now() - start) / 1000, asked.expected.ignoreEos));
+    context.exitCode = summary.stopped === true ? EXIT.stopped : hasErrors(summary) ? EXIT.rowErrors : EXIT.fine;
   };
   const done = allThrough(
     run,

@@ -54,7 +54,7 @@ export function addTableFlags(command: Command): void {
   command.addOption(
     new Option(
       '--max-errors <n|p%>',
-      'end the run when more rows fail, or a larger share (default: any may)',
+      'end the run, with exit code 5, when more rows fail, or a larger share (default: any may)',
     ).argParser(checkedText(checkErrors)),
   );
 }

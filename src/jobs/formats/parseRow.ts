@@ -99,7 +99,7 @@ export function lostFormat({ id, duplicate, carry }: Omit<BadRow, 'error'>, fiel
  * is one of them. @throws RowError
  */
 function checkNames(value: Readonly<Record<string, unknown>>): void {
-  const wrong = misspelt(Object.keys(value));
+  const wrong = misspelt(value);
   if (wrong === undefined || isAbsent(value[wrong.name])) return;
   throw new RowError('invalid-row', `found the field ${JSON.stringify(wrong.name)}, expected ${wrong.meant}`);
 }
