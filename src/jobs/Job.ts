@@ -399,7 +399,7 @@ export class Job implements AsyncDisposable {
   }
 
   #writeOptions(): WriteOptions {
-    const { resultColumns = {}, delimiter, output } = this.options;
+    const { resultColumns = {}, resultPrefix, delimiter, output } = this.options;
     const { name: task, options } = this.task;
     const { samples, reasoning, logprobs } = options;
     const there = {
@@ -415,6 +415,7 @@ export class Job implements AsyncDisposable {
       table: () => this.input.table,
       name,
       resultColumns,
+      ...(resultPrefix !== undefined && { resultPrefix }),
       ...(delimiter !== undefined && { delimiter }),
     });
   }

@@ -68,6 +68,8 @@ export interface JobOptions {
    * differ from ours; what both are called means the property.
    */
   readonly resultColumns?: Readonly<Record<string, string>>;
+  /** Goes before the names of all result columns of tables that `resultColumns` does not name. Default: nothing. */
+  readonly resultPrefix?: string;
   /** A file where rows that failed go, instead of into the output. */
   readonly errors?: string;
   /**

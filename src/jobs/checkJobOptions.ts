@@ -47,6 +47,7 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   output: checkOutput,
   outputFormat: checkFormat,
   resultColumns: checkNamesOfColumns,
+  resultPrefix: text('what goes before names of columns'),
   errors: text("a file's path"),
   maxErrors: checkMaxErrors,
   shard: checkShard,

@@ -21,6 +21,7 @@ export interface TableFlags {
   readonly outputFormat: (typeof JOB_OPTIONS.formats)[number];
   readonly columns?: Readonly<Record<string, string>>;
   readonly resultColumns?: Readonly<Record<string, string>>;
+  readonly resultPrefix?: string;
   readonly delimiter?: string;
   readonly errors?: string;
   readonly maxErrors?: string;
@@ -97,6 +98,10 @@ export function addInputFlags(
       'other names for columns of results: text, finish_reason, a property of a JSON Schema, … (default: none)',
     ).argParser(columnNames()),
   );
+  command.option(
+    '--result-prefix <prefix>',
+    'goes before the names of all columns of results that --result-columns does not name (default: nothing)',
+  );
   command.addOption(
     new Option(
       '--delimiter <character>',
@@ -119,13 +124,14 @@ function errorsOf(text: string): MaxErrors {
 export function tableOptions(
   flags: TableFlags,
 ): Pick<TableFlags, 'inputFormat' | 'outputFormat'> &
-  Pick<JobOptions, 'columns' | 'resultColumns' | 'delimiter' | 'errors' | 'maxErrors'> {
-  const { inputFormat, outputFormat, columns, resultColumns, delimiter, errors, maxErrors } = flags;
+  Pick<JobOptions, 'columns' | 'resultColumns' | 'resultPrefix' | 'delimiter' | 'errors' | 'maxErrors'> {
+  const { inputFormat, outputFormat, columns, resultColumns, resultPrefix, delimiter, errors, maxErrors } = flags;
   return {
     inputFormat,
     outputFormat,
     ...(columns && { columns }),
     ...(resultColumns && { resultColumns }),
+    ...(resultPrefix !== undefined && { resultPrefix }),
     ...(delimiter !== undefined && { delimiter }),
     ...(errors !== undefined && { errors }),
     ...(maxErrors !== undefined && { maxErrors: errorsOf(maxErrors) }),

@@ -205,6 +205,21 @@ describe('what is no table', () => {
     );
   });
 
+  test('all that the input has already are told at once; a prefix gives all of them other names', async () => {
+    const input = 'prompt,text,error_code,prompt_tokens\na,b,c,d\n';
+    const error = await failureOf(job('all.csv', input, 'out.csv'));
+    expect(error.message).toContain(
+      'found two columns "text" and two "error_code" and two "prompt_tokens", expected each name once; `resultColumns` (text=text_found,error_code=error_code_found,prompt_tokens=prompt_tokens_found) gives the results another, and `resultPrefix` puts the same before all of them',
+    );
+    const { text } = await job('all.csv', input, 'out.csv', {
+      resultPrefix: 'llm_',
+      resultColumns: { finish_reason: 'why' },
+    });
+    expect(text).toBe(
+      'prompt,text,error_code,prompt_tokens,llm_text,why,llm_error_code,llm_error_message,llm_prompt_tokens,llm_completion_tokens\na,b,c,d,A,stop,,,1,1\n',
+    );
+  });
+
   test('a cut-off gzip file', async () => {
     const { gzipSync } = await import('node:zlib');
     const whole = gzipSync('prompt\n' + 'hello\n'.repeat(1000));
