@@ -12,6 +12,7 @@ import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions } from './f
 import { describeColumns, describeRest, describeRun, rowProgress } from './generateReport.js';
 import {
   checkJobFiles,
+  checkJobInput,
   checkJobOptions,
   type ConnectedPeers,
   Engine,
@@ -20,6 +21,7 @@ import {
   InterruptedError,
   isModelName,
   Job,
+  peekRows,
   readModel,
   readRows,
   readSql,
@@ -119,6 +121,8 @@ export async function runRowJob(
     ...(errors !== undefined && { errors }),
   });
 
+  const say: OnColumns = (columns) => context.say(describeColumns(columns));
+  const query = rowsOfQuery(flags, formats, prompts, asked.name, say);
   let job: Job | undefined;
   let engine: Engine | undefined;
   let reuse: ReuseFile | undefined;
@@ -126,6 +130,11 @@ export async function runRowJob(
   let trace: TraceFile | undefined;
   let stats: RunStats | undefined;
   const run = async (): Promise<void> => {
+    const input = query
+      ? await peekRows(query, prompts.promptTemplate)
+      : inputOf(flags, formats, prompts, asked.name, say);
+    const common = { ...jobOptions(flags, formats, prompts, say), input };
+    await checkJobInput({ ...common, ...asked.task({ order: flags.order, ...prompts }) }, formats);
     if (flags.reuse !== undefined)
       reuse = await ReuseFile.open(flags.reuse, {
         signal: context.signal,
@@ -170,7 +179,7 @@ export async function runRowJob(
       });
     const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });
     job = await Job.open({
-      ...jobOptions(flags, formats, prompts, asked.name, (columns) => context.say(describeColumns(columns))),
+      ...common,
       ...(shard && { shard }),
       modelFiles,
       resultIdentity: { ...foreseen, model: hash },
@@ -210,6 +219,7 @@ export async function runRowJob(
     () => peers?.close(),
     () => engine?.close(),
     () => job?.close(),
+    () => query?.return(),
     () => reuse?.close(),
     () => trace?.close(),
     // A job that had nothing to do keeps the report of the run that did it.
@@ -267,6 +277,7 @@ function checkPaths(
       ...peerFiles(flags),
       ...files,
     },
+    ...(!comesOnce(flags.input) && { patterns: flags.input }),
     output: output === '-' ? undefined : output,
     errors,
     kept: reuse,
@@ -297,15 +308,13 @@ function jobOptions(
   flags: RowJobFlags,
   formats: JobFormats,
   prompts: GenerateOptions,
-  task: JobTaskName,
   onColumns: OnColumns,
-): JobOptions {
+): Omit<JobOptions, 'input'> {
   const { input, database, output, carryFields, resume, retryErrors, overwrite } = flags;
   const isQuery = queryOf(input) !== undefined;
   // What comes once a job knows nothing of.
   const isData = isQuery || formats.input.format.carries === true || prompts.promptTemplate !== undefined;
   return {
-    input: inputOf(flags, formats, prompts, task, onColumns),
     onColumns,
     ...(comesOnce(input) && {
       identity: { ...(isQuery && { input, database: database ?? null }), ...(isData && { parameters: 'named' }) },
@@ -319,13 +328,14 @@ function jobOptions(
   };
 }
 
-function inputOf(
+/** Of an input that is a query: begun when the first row is asked for. */
+function rowsOfQuery(
   { input, database, carryFields, ...flags }: RowJobFlags,
-  { input: read, inputs, output }: JobFormats,
+  { output }: JobFormats,
   prompts: GenerateOptions,
   task: JobTaskName,
   onColumns: OnColumns,
-): JobOptions['input'] {
+): ReturnType<typeof readSql> | undefined {
   const query = queryOf(input);
   if (query !== undefined) {
     const { columns, templated = false } = readOptions({ input, ...flags }, prompts, task);
@@ -337,10 +347,17 @@ function inputOf(
       carryFields: carryFields || output.format.carries === true,
     });
   }
-  if (database !== undefined)
-    throw new UsageError(
-      `--database: found ${database} beside an input that is no query, expected sql:QUERY as --input`,
-    );
+  if (database === undefined) return undefined;
+  throw new UsageError(`--database: found ${database} beside an input that is no query, expected sql:QUERY as --input`);
+}
+
+function inputOf(
+  { input, carryFields, ...flags }: RowJobFlags,
+  { input: read, inputs, output }: JobFormats,
+  prompts: GenerateOptions,
+  task: JobTaskName,
+  onColumns: OnColumns,
+): JobOptions['input'] {
   if (input !== '-') return inputs.map((file) => file.path);
   // From table to table all columns, and of a request what an answer to it says.
   const { carries = false } = read.format;

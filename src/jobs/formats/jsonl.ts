@@ -27,8 +27,32 @@ export const jsonl: RowFormat = {
   },
 };
 
+/**
+ * What a file of JSON is whose first line shows that it is none of lines, with the remedy; undefined for others.
+ */
+export function otherJson(line: string): string | undefined {
+  const [, list, object] = /^\ufeff?\s*(?:(\[)\s*(?:$|[[{"\]])|(\{)\s*$)/.exec(line) ?? [];
+  if (object !== undefined)
+    return 'a JSON object over several lines, expected one JSON object a line: jq -c . FILE makes lines of it';
+  return list !== undefined && isListOfRows(line)
+    ? "a JSON array, expected one JSON object a line: jq -c '.[]' FILE makes lines of it"
+    : undefined;
+}
+
+/** Whether an array that a first line begins with is one of rows, or goes on in the next line. */
+function isListOfRows(line: string): boolean {
+  try {
+    const value: unknown = JSON.parse(line.replace(/^\ufeff/, ''));
+    return Array.isArray(value) && (value.length === 0 || value.some((each) => isObject(each)));
+  } catch {
+    return /^\ufeff?\s*\[\s*($|[[{"])/.test(line);
+  }
+}
+
 /** What a file probably is whose first line is no JSON. */
 function likelyFormat(line: string): string {
+  const json = otherJson(line);
+  if (json !== undefined) return `; it may begin ${json}`;
   if (/^\s*[[{"]/.test(line)) return '';
   const format = line.includes('\t') ? 'tsv' : /^[^.?!]*[,;|][^.?!]*$/.test(line) ? 'csv' : 'text';
   return `; it may be ${format} rather than jsonl: say so (\`inputFormat\`)`;
