@@ -30,7 +30,9 @@ export { readSql, type ReadSqlOptions } from '../jobs/input/readSql.js';
 export { readRecordBatches, type ReadRecordBatchesOptions } from '../jobs/arrow/readRecordBatches.js';
 export { recordBatches, type ArrowLibrary, type RecordBatchesOptions } from '../jobs/arrow/recordBatches.js';
 export type { ArrowBatch } from '../jobs/arrow/ArrowBatch.js';
-export type { InputPaths } from '../jobs/input/inputFiles.js';
+export { checkJobInput } from '../jobs/input/JobInput.js';
+export { peekRows } from '../jobs/input/peekRows.js';
+export { checkUnmatched, type InputPaths } from '../jobs/input/inputFiles.js';
 export { encodeResults, type EncodeResultsOptions } from '../jobs/output/encodeResults.js';
 export type { ResultTableOptions } from '../jobs/output/resultsAlone.js';
 export { writeRows } from '../jobs/output/writeRows.js';
@@ -41,6 +43,7 @@ export type {
   ReadOptions,
   RowFormat,
   RowSource as FormatSource,
+  TakenColumns,
   WriteOptions,
 } from '../jobs/formats/RowFormat.js';
 export type { FormatChoice } from '../jobs/formats/rowFormats.js';

@@ -1,12 +1,17 @@
+import { ELSEWHERE } from './elsewhere.js';
+
 /** Of longer words nothing is compared: no name is as long. */
 const MOST_UNITS = 64;
 
 /**
  * The name that somebody probably meant: one that differs in its spelling alone (`max_tokens` and `maxTokens`), that
- * begins with the word or with which the word begins, or that is few letters away. Undefined where none is near. Pure.
+ * other tools spell as the word is, that begins with the word or with which the word begins, or that is few letters
+ * away. Undefined where none is near. Pure.
  */
 export function nearest(word: string, names: readonly string[]): string | undefined {
   const plain = spelt(word);
+  const ours = nameElsewhere(word, names);
+  if (ours !== undefined) return ours;
   if (plain.length < 2 || plain.length > MOST_UNITS) return undefined;
   const near = Math.max(1, Math.floor(plain.length / 3));
   const far = (name: string): number => {
@@ -23,6 +28,15 @@ export function nearest(word: string, names: readonly string[]): string | undefi
     if (least === 0) break;
   }
   return nearestName;
+}
+
+/** Of these names the one that other tools spell so. */
+export function nameElsewhere(word: string, names: readonly string[]): string | undefined {
+  const plain = spelt(word);
+  const meant = Object.hasOwn(ELSEWHERE, plain) ? (ELSEWHERE[plain] ?? []) : [];
+  return meant
+    .map((name) => names.find((each) => spelt(each) === spelt(name)))
+    .find((name) => name !== undefined && spelt(name) !== plain);
 }
 
 /** ` (did you mean threads?)`, or nothing. */

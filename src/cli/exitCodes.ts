@@ -3,7 +3,7 @@ import { longFlag } from './flags/commandFlags.js';
 import { fileErrorCode, SpillwayError, type ErrorCode } from './library.js';
 
 /** Exit codes of every command. */
-export const EXIT = { fine: 0, usage: 1, unusable: 2, memory: 3, rowErrors: 4, sigpipe: 141 } as const;
+export const EXIT = { fine: 0, usage: 1, unusable: 2, memory: 3, rowErrors: 4, stopped: 5, sigpipe: 141 } as const;
 
 /** `interrupted` has no entry: its code depends on the signal. */
 const BY_CODE: Readonly<Record<Exclude<ErrorCode, 'interrupted'>, number>> = {

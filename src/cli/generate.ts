@@ -13,7 +13,7 @@ Examples:
   spillway generate --model smollm2-135m-instruct \\
     --input questions.txt --output answers.jsonl
   spillway generate --model smollm2-135m-instruct --input tickets.csv \\
-    --output answers.csv --columns prompt=question --max-new-tokens 32
+    --output answers.csv --columns prompt=question --chat on --max-new-tokens 32
   spillway generate ... --resume        goes on with a run that was cut off`;
 
 export function addGenerate(program: Command, context: CommandContext): void {

@@ -1,5 +1,5 @@
 import { formatDuration, type ProgressState } from './ProgressMeter.js';
-import type { EnginePlan, JobSummary, Progress, RunStats } from './library.js';
+import type { EnginePlan, JobSummary, Progress, RunStats, TakenColumns } from './library.js';
 
 /**
  * What the progress bar of `generate` shows.
@@ -28,12 +28,37 @@ export function rowProgress(progress: Progress, expected: number | undefined, ke
 }
 
 /**
+ * What is read of a table's columns, in a line at the beginning: `columns: prompt=question, id=nr; all others are
+ * data`.
+ */
+export function describeColumns({ fields, likeParameters }: TakenColumns): string {
+  const taken = Object.entries(fields).map(([field, column]) => `${field}=${column}`);
+  const [first] = likeParameters;
+  const data =
+    first === undefined
+      ? ''
+      : `, ${likeParameters.join(' and ')} among them (--columns ${first}=${first} makes it a parameter of its row)`;
+  return `columns: ${taken.length === 0 ? 'all are data' : `${taken.join(', ')}; all others are data`}${data}`;
+}
+
+/**
  * The last line of `generate`: `40 rows (2 with an error), 3210 tokens in 12.3 s, 261 tokens/s, 84% of the prompts
  * shared (predicted: 270, 3% more)`.
+ * @param ignoreEos whether all answers go on to their limit, so that none is cut off by it
  */
-export function describeRun(summary: JobSummary, stats: RunStats | undefined, seconds: number): string {
+export function describeRun(
+  summary: JobSummary,
+  stats: RunStats | undefined,
+  seconds: number,
+  ignoreEos = false,
+): string {
   const { done, failed, kept, keptFailed, stopped } = summary;
-  const rows = `${done} ${done === 1 ? 'row' : 'rows'}${failed > 0 ? ` (${failed} with an error)` : ''}`;
+  const cut = ignoreEos ? 0 : (stats?.rows.cut ?? 0);
+  const beside = [
+    ...(failed > 0 ? [`${failed} with an error`] : []),
+    ...(cut > 0 ? [`${cut} cut off at the limit of new tokens, which --max-new-tokens raises`] : []),
+  ];
+  const rows = `${done} ${done === 1 ? 'row' : 'rows'}${beside.length > 0 ? ` (${beside.join(', ')})` : ''}`;
   const before = kept > 0 ? `, ${kept} from before${keptFailed > 0 ? ` (${keptFailed} with an error)` : ''}` : '';
   const end =
     stopped === true ? '; more rows failed than --max-errors allows, so the run ended early, and --resume goes on' : '';

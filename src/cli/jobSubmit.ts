@@ -112,7 +112,7 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
     if (flags.resultColumns)
       checkJobOptions({ resultColumns: flags.resultColumns, ...(work.generate && { generate: work.generate }) });
     const engine = await sharedEngineOptions(flags);
-    const { inputFormat, columns, delimiter, resultColumns } = tableOptions(flags);
+    const { inputFormat, columns, delimiter, resultColumns, resultPrefix } = tableOptions(flags);
     await using source = await queueOf(flags, context.signal);
     const manifest = await submitJob({
       source,
@@ -122,6 +122,7 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
       ...(columns && { columns }),
       ...(delimiter !== undefined && { delimiter }),
       ...(resultColumns && { resultColumns }),
+      ...(resultPrefix !== undefined && { resultPrefix }),
       carryFields,
       ...(parts !== undefined && { parts }),
       ...(shards !== undefined && { shards }),

@@ -15,7 +15,7 @@ export { isWithin, rangeWords, wholeRange } from '../arguments/NumberRange.js';
 export { isObject } from '../arguments/isObject.js';
 export { exceedsMemory } from '../arguments/jsonMemory.js';
 export { LOST_CHOICES, losesChoices, readWithDigits } from '../arguments/jsonNumbers.js';
-export { didYouMean } from '../arguments/nearest.js';
+export { didYouMean, nearest } from '../arguments/nearest.js';
 export { Turns } from '../collections/Turns.js';
 export { probeFile, writeFileAtomic } from '../files/atomicFile.js';
 export { bytesOf } from '../files/fileBytes.js';

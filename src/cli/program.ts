@@ -13,7 +13,7 @@ import { addProfile } from './profile.js';
 import { addDoctor } from './doctor.js';
 import { addModels } from './models.js';
 import { addPull } from './pull.js';
-import { refuseRepeated } from './flags/commandFlags.js';
+import { refuseRepeated, suggestFlags } from './flags/commandFlags.js';
 import { packageRoot } from './library.js';
 import { addScore } from './score.js';
 import { addTokenize } from './tokenize.js';
@@ -32,7 +32,8 @@ Examples:
 
 Exit codes: 0 all fine; 1 wrong usage, nothing was read or written;
 2 a file or the model cannot be used; 3 the memory given is too small;
-4 done, but some rows carry an error; 130 or 143 interrupted.
+4 done, but some rows carry an error; 5 stopped by --max-errors;
+130 or 143 interrupted. After 5, 130 and 143 --resume goes on.
 Results go to stdout or the named file, words to stderr.
 Sizes: 512MiB, 2GiB, 2G, 16GB, plain bytes.`;
 
@@ -77,7 +78,10 @@ export function createProgram(
     addBench,
   ])
     add(program, context);
-  commandsOf(program).forEach(refuseRepeated);
+  for (const command of commandsOf(program)) {
+    refuseRepeated(command);
+    suggestFlags(command);
+  }
   return program;
 }
 

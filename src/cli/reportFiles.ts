@@ -2,6 +2,7 @@ import { open, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import {
   checkDistinctFiles,
+  checkUnmatched,
   fileFailure,
   JobFileError,
   jobOutputFiles,
@@ -23,6 +24,8 @@ export interface CommandPaths {
   readonly model?: string | undefined;
   /** What else is read, by its flag. */
   readonly read: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** The input as it was given, patterns among it, none of which may stand for what is written. */
+  readonly patterns?: string;
   /** The output of a job, to which other files belong. */
   readonly output?: string | undefined;
   /** Where rows that failed go. */
@@ -42,6 +45,7 @@ export interface CommandPaths {
 export async function checkCommandPaths({
   model,
   read,
+  patterns,
   output,
   errors,
   kept,
@@ -62,6 +66,7 @@ export async function checkCommandPaths({
       : ['', '.old', '.lock'].map((ending) => ({ name: '--reuse', path: `${kept}${ending}`, written: true }))),
     ...named({ ...reports, trace }, true),
   ]);
+  if (patterns !== undefined) await checkUnmatched(patterns, named({ reuse: kept, ...reports, trace }, true));
   for (const path of Object.values(reports)) if (path !== undefined) await checkWritable(path);
   if (trace !== undefined) await checkWritable(trace, true);
 }

@@ -9,9 +9,10 @@ import { promptFiles, promptOptions } from './flags/promptFlags.js';
 import type { RowJobFlags } from './flags/rowJobFlags.js';
 import { flagsOfShard, shardOf } from './flags/shardFlags.js';
 import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions } from './flags/tableFlags.js';
-import { describeRest, describeRun, rowProgress } from './generateReport.js';
+import { describeColumns, describeRest, describeRun, rowProgress } from './generateReport.js';
 import {
   checkJobFiles,
+  checkJobInput,
   checkJobOptions,
   type ConnectedPeers,
   Engine,
@@ -20,6 +21,7 @@ import {
   InterruptedError,
   isModelName,
   Job,
+  peekRows,
   readModel,
   readRows,
   readSql,
@@ -119,6 +121,8 @@ export async function runRowJob(
     ...(errors !== undefined && { errors }),
   });
 
+  const say: OnColumns = (columns) => context.say(describeColumns(columns));
+  const query = rowsOfQuery(flags, formats, prompts, asked.name, say);
   let job: Job | undefined;
   let engine: Engine | undefined;
   let reuse: ReuseFile | undefined;
@@ -126,6 +130,11 @@ export async function runRowJob(
   let trace: TraceFile | undefined;
   let stats: RunStats | undefined;
   const run = async (): Promise<void> => {
+    const input = query
+      ? await peekRows(query, prompts.promptTemplate)
+      : inputOf(flags, formats, prompts, asked.name, say);
+    const common = { ...jobOptions(flags, formats, prompts, say), input };
+    await checkJobInput({ ...common, ...asked.task({ order: flags.order, ...prompts }) }, formats);
     if (flags.reuse !== undefined)
       reuse = await ReuseFile.open(flags.reuse, {
         signal: context.signal,
@@ -170,7 +179,7 @@ export async function runRowJob(
       });
     const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });
     job = await Job.open({
-      ...jobOptions(flags, formats, prompts, asked.name),
+      ...common,
       ...(shard && { shard }),
       modelFiles,
       resultIdentity: { ...foreseen, model: hash },
@@ -182,7 +191,9 @@ export async function runRowJob(
     const start = performance.now();
     const running = engine;
     peers = await ring?.connect(running);
-    const watch = new RunWatch(flags.chat === undefined && flags.system === undefined);
+    // What is labelled, scored or embedded is text as it stands, as are prompts of `/v1/completions`.
+    const textsAreMessages = asked.name === 'generate' && formats.input.format.name !== 'openai-batch';
+    const watch = new RunWatch(textsAreMessages && flags.chat === undefined && flags.system === undefined);
     const summary = await job.run(
       watch.engine({
         resultIdentity: { ...running.resultIdentity, ...ring?.identity },
@@ -199,8 +210,8 @@ export async function runRowJob(
     meter.stop();
     for (const words of watch.words(running.tokenizer.hasChatTemplate, running.source.tokenizer.kind !== 'none'))
       context.say(withFlags(words, flagNames));
-    context.say(describeRun(summary, stats, (performance.now() - start) / 1000));
-    context.exitCode = hasErrors(summary) ? EXIT.rowErrors : EXIT.fine;
+    context.say(describeRun(summary, stats, (performance.now() - start) / 1000, asked.expected.ignoreEos));
+    context.exitCode = summary.stopped === true ? EXIT.stopped : hasErrors(summary) ? EXIT.rowErrors : EXIT.fine;
   };
   const done = allThrough(
     run,
@@ -208,6 +219,7 @@ export async function runRowJob(
     () => peers?.close(),
     () => engine?.close(),
     () => job?.close(),
+    () => query?.return(),
     () => reuse?.close(),
     () => trace?.close(),
     // A job that had nothing to do keeps the report of the run that did it.
@@ -265,6 +277,7 @@ function checkPaths(
       ...peerFiles(flags),
       ...files,
     },
+    ...(!comesOnce(flags.input) && { patterns: flags.input }),
     output: output === '-' ? undefined : output,
     errors,
     kept: reuse,
@@ -289,13 +302,23 @@ function hasErrors({ failed, keptFailed }: JobSummary): boolean {
   return failed + keptFailed > 0;
 }
 
-function jobOptions(flags: RowJobFlags, formats: JobFormats, prompts: GenerateOptions, task: JobTaskName): JobOptions {
-  const { output, carryFields, resume, retryErrors, overwrite } = flags;
+type OnColumns = NonNullable<JobOptions['onColumns']>;
+
+function jobOptions(
+  flags: RowJobFlags,
+  formats: JobFormats,
+  prompts: GenerateOptions,
+  onColumns: OnColumns,
+): Omit<JobOptions, 'input'> {
+  const { input, database, output, carryFields, resume, retryErrors, overwrite } = flags;
+  const isQuery = queryOf(input) !== undefined;
+  // What comes once a job knows nothing of.
+  const isData = isQuery || formats.input.format.carries === true || prompts.promptTemplate !== undefined;
   return {
-    input: inputOf(flags, formats, prompts, task),
-    ...(queryOf(flags.input) === undefined
-      ? {}
-      : { identity: { input: flags.input, database: flags.database ?? null } }),
+    onColumns,
+    ...(comesOnce(input) && {
+      identity: { ...(isQuery && { input, database: database ?? null }), ...(isData && { parameters: 'named' }) },
+    }),
     output: output === '-' ? process.stdout : output,
     ...tableOptions(flags),
     carryFields,
@@ -305,12 +328,14 @@ function jobOptions(flags: RowJobFlags, formats: JobFormats, prompts: GenerateOp
   };
 }
 
-function inputOf(
+/** Of an input that is a query: begun when the first row is asked for. */
+function rowsOfQuery(
   { input, database, carryFields, ...flags }: RowJobFlags,
-  { input: read, inputs, output }: JobFormats,
+  { output }: JobFormats,
   prompts: GenerateOptions,
   task: JobTaskName,
-): JobOptions['input'] {
+  onColumns: OnColumns,
+): ReturnType<typeof readSql> | undefined {
   const query = queryOf(input);
   if (query !== undefined) {
     const { columns, templated = false } = readOptions({ input, ...flags }, prompts, task);
@@ -318,13 +343,21 @@ function inputOf(
       ...(database !== undefined && { database }),
       ...(columns && { columns }),
       templated,
+      onColumns,
       carryFields: carryFields || output.format.carries === true,
     });
   }
-  if (database !== undefined)
-    throw new UsageError(
-      `--database: found ${database} beside an input that is no query, expected sql:QUERY as --input`,
-    );
+  if (database === undefined) return undefined;
+  throw new UsageError(`--database: found ${database} beside an input that is no query, expected sql:QUERY as --input`);
+}
+
+function inputOf(
+  { input, carryFields, ...flags }: RowJobFlags,
+  { input: read, inputs, output }: JobFormats,
+  prompts: GenerateOptions,
+  task: JobTaskName,
+  onColumns: OnColumns,
+): JobOptions['input'] {
   if (input !== '-') return inputs.map((file) => file.path);
   // From table to table all columns, and of a request what an answer to it says.
   const { carries = false } = read.format;
@@ -332,6 +365,7 @@ function inputOf(
   return readRows(process.stdin, {
     ...readOptions({ input, ...flags }, prompts, task),
     carryFields: carryFields || carried,
+    onColumns,
     name: 'standard input',
   });
 }

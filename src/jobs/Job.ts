@@ -25,6 +25,7 @@ import { jobTaskOf, type JobTask } from './jobTask.js';
 import {
   checkSameJob,
   identityOf,
+  NAMED_PARAMETERS,
   recordOf,
   withEngine,
   writeRecord,
@@ -160,6 +161,7 @@ export class Job implements AsyncDisposable {
       ...options.identity,
       inputFormat: formats.input.format.name,
       carryFields: options.carryFields ?? false,
+      ...(opened.hadParameters && NAMED_PARAMETERS),
       ...(columns && { columns: Object.fromEntries(Object.entries(columns).sort()) }),
       ...(delimiter !== undefined && { delimiter }),
       ...(options.shard && { shard: settledShard(options.shard) }),
@@ -430,7 +432,7 @@ export class Job implements AsyncDisposable {
   }
 
   #writeOptions(): WriteOptions {
-    const { resultColumns = {}, delimiter, output } = this.options;
+    const { resultColumns = {}, resultPrefix, delimiter, output } = this.options;
     const { name: task, options } = this.task;
     const { samples, reasoning, logprobs } = options;
     const there = {
@@ -446,6 +448,7 @@ export class Job implements AsyncDisposable {
       table: () => this.input.table,
       name,
       resultColumns,
+      ...(resultPrefix !== undefined && { resultPrefix }),
       ...(delimiter !== undefined && { delimiter }),
     });
   }

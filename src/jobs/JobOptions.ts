@@ -11,6 +11,7 @@ import type {
 import type { FormatOptions } from './output/writeOptions.js';
 import type { MaxErrors } from './ErrorLimit.js';
 import type { FormatChoice } from './formats/rowFormats.js';
+import type { TakenColumns } from './formats/RowFormat.js';
 import type { InputPaths } from './input/inputFiles.js';
 import type { Shard } from './shards/Shard.js';
 
@@ -38,10 +39,16 @@ export interface JobOptions {
   /** Of an input file. Default `auto`: what its name says, then what it begins with. */
   readonly inputFormat?: FormatChoice;
   /**
-   * Of an input file: fields of a row (`prompt`, `id`, …) by the columns that hold them. Default: those of the same
-   * name.
+   * Of an input file: fields of a row by the columns that hold them. Default: `id`, `prompt`, `messages`, `tokens`,
+   * `labels` and `completions` by those of the same name; parameters (`temperature`, `seed`, …) of tables, and of lines
+   * of JSON beside a `promptTemplate`, are in no column that is not named; those of other lines of JSON by their names.
    */
   readonly columns?: Readonly<Record<string, string>>;
+  /**
+   * Of an input file: called once, before the first row is answered, with the columns that hold fields of a row: of
+   * tables, and of lines of JSON beside a `promptTemplate`.
+   */
+  readonly onColumns?: (columns: TakenColumns) => void;
   /** What parts the values of `csv`. Default: what the header of the input says; in an output `,`. */
   readonly delimiter?: string;
   /**
@@ -61,6 +68,8 @@ export interface JobOptions {
    * differ from ours; what both are called means the property.
    */
   readonly resultColumns?: Readonly<Record<string, string>>;
+  /** Goes before the names of all result columns of tables that `resultColumns` does not name. Default: nothing. */
+  readonly resultPrefix?: string;
   /** A file where rows that failed go, instead of into the output. */
   readonly errors?: string;
   /**

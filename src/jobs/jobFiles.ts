@@ -108,6 +108,7 @@ async function checkErrors(path: string, output: string | undefined): Promise<vo
       `cannot be written: it is ${specialKind(stats) ?? 'no file'}, expected a file, or nothing`,
     );
   }
+  await checkWritable(path);
   if (stats.size === 0 || (output !== undefined && (await isErrorsOf(output, path)))) return;
   throw new UsageError(
     `${path}: found a file that is not the errors of this job, expected none; move it away, or give another`,
@@ -118,6 +119,7 @@ async function checkFolder(path: string): Promise<void> {
   const folder = await statOf(dirname(path));
   if (folder?.isDirectory() !== true)
     throw new JobFileError(path, `cannot be written: there is no folder ${dirname(path)}`);
+  await checkWritable(dirname(path), path);
 }
 
 async function checkOutput(
@@ -146,8 +148,16 @@ async function checkOutput(
   if (kept === undefined) await checkFolder(place);
   else if (!resume && !overwrite)
     throw new UsageError(`${kept} exists; \`resume\` goes on with it, \`overwrite\` begins anew`);
+  if (kept !== undefined) await checkWritable(kept);
   checkSidecars(place, published);
   return kept === undefined ? 'absent' : 'regular';
+}
+
+/** Here, and not once a model has been opened. @throws JobFileError naming `file` */
+async function checkWritable(place: string, file = place): Promise<void> {
+  await access(place, constants.W_OK).catch((error: unknown) => {
+    throw fileFailure(file, 'written', error);
+  });
 }
 
 async function statOf(path: string): Promise<Stats | undefined> {

@@ -1,11 +1,12 @@
 import { stat } from 'node:fs/promises';
 import { found } from '../arguments/found.js';
+import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { bytesOf } from '../files/fileBytes.js';
 import { checkCompression, type Compression, compressionOf, decompressed } from './formats/compression.js';
 import { csv, tsv } from './formats/csv.js';
-import { jsonl } from './formats/jsonl.js';
-import { openaiBatch } from './formats/openaiBatch.js';
+import { jsonl, otherJson } from './formats/jsonl.js';
+import { openaiBatch, requestsAmong } from './formats/openaiBatch.js';
 import type { RowFormat } from './formats/RowFormat.js';
 import {
   chosenFormat,
@@ -16,7 +17,8 @@ import {
   ROW_FORMATS,
 } from './formats/rowFormats.js';
 import type { JobTaskName } from '../Results.js';
-import { inputFiles, isInputPaths } from './input/inputFiles.js';
+import { checkUnmatched, inputFiles, isInputPaths } from './input/inputFiles.js';
+import { jobOutputFiles } from './output/sidecarFiles.js';
 import type { JobOptions } from './JobOptions.js';
 
 /** A file of rows. */
@@ -56,9 +58,17 @@ export async function jobFormats({
   JobOptions,
   'input' | 'inputFormat' | 'output' | 'outputFormat' | 'errors' | 'delimiter'
 >): Promise<JobFormats> {
+  if (isInputPaths(input))
+    await checkUnmatched(
+      input,
+      await jobOutputFiles({ output: typeof output === 'string' ? output : undefined, errors }),
+    );
   const inputs: InputFile[] = [];
-  for (const path of isInputPaths(input) ? await inputFiles(input) : [])
-    inputs.push({ path, file: await inputFormat(path, from) });
+  for (const path of isInputPaths(input) ? await inputFiles(input) : []) {
+    const file = await inputFormat(path, from);
+    if (file.format === jsonl) checkLines(path, await startOf(path, file.compression));
+    inputs.push({ path, file });
+  }
   const [first] = inputs;
   const read = first?.file ?? (await inputFormat(undefined, from));
   const other = inputs.find(({ file }) => file.format !== read.format);
@@ -116,8 +126,15 @@ export function carriesInto(formats: JobFormats, file: FileFormat): boolean {
   return (carries === true && file.format.carries === true) || (carries !== false && isExact(formats, file));
 }
 
+/** A file of JSON that is none of lines would be an error a line. @throws JobFileError */
+function checkLines(path: string, start: string): void {
+  const other = otherJson(start.split(/\r?\n/).find((line) => line.trim() !== '') ?? '');
+  if (other !== undefined) throw new JobFileError(path, `found ${other}`);
+}
+
 /** As much of a file as says what it is. */
 const START_BYTES = 2 ** 20;
+const START_LINES = 20;
 
 /**
  * What an input is. With `auto`: what its name says, else what a regular file begins with; else lines of JSON. Lines of
@@ -134,6 +151,11 @@ export async function inputFormat(path: string | undefined, choice: FormatChoice
   if (named !== undefined && (named !== jsonl || chosen !== undefined))
     return checked(path, { format: named, compression });
   const start = await startOf(path, compression);
+  if (requestsAmong(start) === 'mixed') {
+    throw new UsageError(
+      `${path}: found requests of OpenAI's Batch API and other rows among its first lines, expected one kind; \`inputFormat\` says which one, ${openaiBatch.name} or ${jsonl.name}: lines of the other are error rows then`,
+    );
+  }
   return checked(path, { format: formatOfStart(start, named) ?? jsonl, compression });
 }
 
@@ -178,22 +200,25 @@ function checked(path: string, file: FileFormat): FileFormat {
   );
 }
 
-/** The first line of a regular file. What cannot be read says so later, to whoever reads all of it. */
+/** The first lines of a regular file. What cannot be read says so later, to whoever reads all of it. */
 async function startOf(path: string, compression: Compression | undefined): Promise<string> {
   const parts: Buffer[] = [];
   try {
     if (!(await stat(path)).isFile()) return '';
     let bytes = 0;
+    let lines = 0;
     for await (const chunk of decompressed(bytesOf(path), compression, path)) {
       const piece = Buffer.from(chunk as Uint8Array);
       parts.push(piece);
       bytes += piece.length;
-      if (bytes >= START_BYTES || piece.includes(0x0a)) break;
+      for (let at = piece.indexOf(0x0a); at >= 0 && lines < START_LINES; at = piece.indexOf(0x0a, at + 1)) lines += 1;
+      if (bytes >= START_BYTES || lines >= START_LINES) break;
     }
   } catch {
     // Nor is it known then.
   }
-  return Buffer.concat(parts).subarray(0, START_BYTES).toString('utf8');
+  const start = Buffer.concat(parts).subarray(0, START_BYTES).toString('utf8');
+  return start.split('\n', START_LINES).join('\n');
 }
 
 /** @throws UsageError for a format that has no place for what the task answers */

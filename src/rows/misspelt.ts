@@ -1,4 +1,4 @@
-import { nearest } from '../arguments/nearest.js';
+import { nameElsewhere, nearest } from '../arguments/nearest.js';
 import { NUMBERS, PROMPTS, TEXT_LISTS, TOKEN_LISTS } from './rowFields.js';
 
 /** Fields of a row that somebody may mean who writes another name. */
@@ -18,22 +18,11 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...TEXT_LISTS,
 ]);
 
-/** What other tools call them. */
-const ELSEWHERE: Readonly<Record<string, (typeof FIELDS)[number]>> = {
-  max_tokens: 'maxNewTokens',
-  maxTokens: 'maxNewTokens',
-  max_completion_tokens: 'maxNewTokens',
-  max_output_tokens: 'maxNewTokens',
-  n_predict: 'maxNewTokens',
-  num_predict: 'maxNewTokens',
-  stop_sequences: 'stop',
-  chat_template_kwargs: 'templateArgs',
-  chat_template_args: 'templateArgs',
-  repeat_penalty: 'repetitionPenalty',
-  num_return_sequences: 'samples',
-  min_tokens: 'minNewTokens',
-  bad_words_ids: 'badWords',
-  sequence_bias: 'logitBias',
+/** Names of other tools' that are data as often: only what they hold tells. */
+const BY_VALUE: Readonly<Record<string, (value: unknown) => boolean>> = {
+  n: (value) => Number.isInteger(value) && (value as number) > 1,
+  temp: () => false,
+  schema: () => false,
 };
 
 /** Shorter names are near to too many words: `steps`, `topic`, `seen`. Longer ones are near to none of ours. */
@@ -43,17 +32,25 @@ const MOST_LETTERS = 64;
 const MOST_NAMES = 1_000;
 
 /**
- * The first of these names that is none of a row's, but was probably meant to be one: its spelling alone differs
+ * The first of a row's names that is no field, but was probably meant to be one: its spelling alone differs
  * (`top_p`), it is a few letters away (`temprature`), or other tools call it so (`max_tokens`).
  */
-export function misspelt(names: readonly string[]): { readonly name: string; readonly meant: string } | undefined {
-  for (const name of names.slice(0, MOST_NAMES)) {
-    if (name.length > MOST_LETTERS || KNOWN.has(name)) continue;
+export function misspelt(
+  row: Readonly<Record<string, unknown>>,
+): { readonly name: string; readonly meant: string } | undefined {
+  let looked = 0;
+  for (const name in row) {
+    if (++looked > MOST_NAMES) break;
+    if (name.length > MOST_LETTERS || KNOWN.has(name) || !Object.hasOwn(row, name)) continue;
+    if (Object.hasOwn(BY_VALUE, name) && BY_VALUE[name]?.(row[name]) !== true) continue;
     const meant = meantBy(name);
     if (meant !== undefined) return { name, meant };
   }
   return undefined;
 }
+
+/** What a row has no field of its own for. */
+const SYSTEM = 'messages of which the first has the role system (or `system`, for all rows)';
 
 /** Rows have the same names again and again. */
 const judged = new Map<string, string | undefined>();
@@ -61,11 +58,11 @@ const MOST_JUDGED = 1024;
 
 function meantBy(name: string): string | undefined {
   if (judged.has(name)) return judged.get(name);
-  const meant = Object.hasOwn(ELSEWHERE, name)
-    ? ELSEWHERE[name]
-    : (FIELDS.find((field) => plain(field) === plain(name)) ?? longNearest(name));
-  if (judged.size < MOST_JUDGED) judged.set(name, meant);
-  return meant;
+  const meant =
+    FIELDS.find((field) => plain(field) === plain(name)) ?? nameElsewhere(name, FIELDS) ?? longNearest(name);
+  const words = meant === 'messages' && plain(name).startsWith('system') ? SYSTEM : meant;
+  if (judged.size < MOST_JUDGED) judged.set(name, words);
+  return words;
 }
 
 function plain(name: string): string {

@@ -1,5 +1,6 @@
 import { checkText } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
+import { didYouMean } from '../arguments/nearest.js';
 import { isObject } from '../arguments/isObject.js';
 import { RowError } from '../errors/RowError.js';
 import { UsageError } from '../errors/UsageError.js';
@@ -20,6 +21,20 @@ export function checkPromptTemplate(name: string, template: unknown): asserts te
 /** The names of the fields that a template asks for. */
 export function fieldsOfTemplate(template: string): readonly string[] {
   return [...template.matchAll(FIELD)].map(([, field = '']) => field.trim());
+}
+
+/**
+ * @param known names that rows have
+ * @param where they are found, in words
+ * @throws UsageError for a field that no row has
+ */
+export function checkTemplateFields(template: string, known: ReadonlySet<string>, where: string): void {
+  const missing = fieldsOfTemplate(template).find((name) => !known.has(name));
+  if (missing === undefined) return;
+  const names = [...known];
+  throw new UsageError(
+    `promptTemplate: found the field ${found(missing)}, which ${where} not have, expected any of ${listed(names)}${didYouMean(missing, names)}`,
+  );
 }
 
 /**

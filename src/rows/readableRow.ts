@@ -77,7 +77,7 @@ export function orRowError(error: unknown): RowError {
 
 /** A field that is nearly one of ours would be left out in silence. @throws RowError */
 function checkNames(given: Readonly<Record<string, unknown>>): void {
-  const { name, meant } = misspelt(Object.keys(given)) ?? {};
+  const { name, meant } = misspelt(given) ?? {};
   if (name === undefined || given[name] === undefined) return;
   throw new RowError(
     'invalid-row',

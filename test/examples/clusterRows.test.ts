@@ -99,7 +99,7 @@ describe('rows through a process of spillway, from Python', () => {
       'SpillwayFailed',
       'found a result of row 0, expected that of row 1: --samples',
     ],
-    ['rows that may not fail', 'whole', ['--max-errors', '0'], 'SpillwayFailed', 'ended with exit code 4, row'],
+    ['rows that may not fail', 'whole', ['--max-errors', '0'], 'SpillwayFailed', 'ended with exit code 5, row'],
     ['a kill', 'killed', [], 'SpillwayKilled', 'was ended by SIGKILL, row'],
     ['being told to end', 'ended', [], 'SpillwayKilled', 'was ended by SIGTERM, row'],
     ['a source that breaks off', 'broken_source', [], 'BrokenPipeError', 'the source broke off'],

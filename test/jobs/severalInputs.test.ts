@@ -33,6 +33,22 @@ function folder(files: Readonly<Record<string, string | Uint8Array>>): {
 
 const texts = (file: string): string[] => readResults(file).map(({ text }) => text);
 
+test.each<[string, Partial<RunJobOptions>, string]>([
+  ['in-*', { output: 'in-out.csv' }, 'output: found'],
+  ['*.jsonl', { output: 'out.csv' }, 'the journal of output: found'],
+  ['*.json*', { output: 'out.csv' }, 'output: found'],
+  ['{in,bad}-*', { output: 'out.csv', errors: 'bad-1.jsonl' }, 'errors: found'],
+])('what a pattern (%s) would read when the run goes on is refused at first', async (pattern, files, words) => {
+  const { at, run } = folder({ 'in-1.jsonl': '{"prompt":"a"}\n' });
+  const paths = Object.fromEntries(Object.entries(files).map(([name, file]) => [name, at(file as string)]));
+  const error = await failureOf(run({ input: at(pattern), ...paths }));
+  expect(error).toBeInstanceOf(UsageError);
+  expect(error.message).toContain(words);
+  expect(error.message).toContain(`which the input's pattern ${at(pattern)} stands for, too`);
+  // What stands elsewhere, or is called otherwise, is fine.
+  expect(await run({ input: at('in-*.jsonl') })).toMatchObject({ done: 1 });
+});
+
 describe('several files', () => {
   test('a pattern stands for its files in the order of their names; one index over all, ids are looked for in all', async () => {
     const { at, run } = folder({
@@ -104,10 +120,13 @@ describe('several files', () => {
     expect(error.message).toContain(words);
   });
 
-  test('an output among the inputs is refused', async () => {
-    const { at, run } = folder({ 'in-1.jsonl': '{"prompt":"a"}\n' });
-    await run({ output: at('in-2.jsonl') });
-    expect((await failureOf(run({ output: at('in-2.jsonl'), overwrite: true }))).message).toContain(
+  test('an output among the inputs is refused, at first and when it is there', async () => {
+    const { at, run, write } = folder({ 'in-1.jsonl': '{"prompt":"a"}\n' });
+    const words = "which the input's pattern";
+    expect((await failureOf(run({ output: at('in-2.jsonl') }))).message).toContain(words);
+    write('in-2.jsonl', '');
+    expect((await failureOf(run({ output: at('in-2.jsonl'), overwrite: true }))).message).toContain(words);
+    expect((await failureOf(run({ input: at('in-1.jsonl'), output: at('in-1.jsonl') }))).message).toContain(
       'input and output name the same file',
     );
   });

@@ -27,7 +27,7 @@ class FieldsEngine extends StubEngine {
 }
 
 describe('rows for a template', () => {
-  test('all fields are values, whatever they are called; those that steer sampling do so, too', () => {
+  test('all fields are values, whatever they are called, those that steer sampling elsewhere among them', () => {
     const value = {
       id: 'a',
       prompt: 'p',
@@ -38,13 +38,7 @@ describe('rows for a template', () => {
       templateArgs: { x: 1 },
       tools: [{}],
     };
-    expect(parseRow(value, 1, false, true)).toEqual({
-      id: 'a',
-      seed: 3,
-      templateArgs: { x: 1 },
-      tools: [{}],
-      fields: value,
-    });
+    expect(parseRow(value, 1, false, true)).toEqual({ id: 'a', fields: value });
     expect(parseRow({ title: 't' }, 4, true, true)).toEqual({
       id: 4,
       duplicate: false,
@@ -55,7 +49,7 @@ describe('rows for a template', () => {
     // What would be a mistake elsewhere is a value.
     expect(parseRow({ max_tokens: 5 }, 4, false, true)).toMatchObject({ fields: { max_tokens: 5 } });
     expect(parseRow({ prompt: 'p', max_tokens: 5 }, 4, false)).toMatchObject({ error: { code: 'invalid-row' } });
-    expect(parseRow({ title: 't', seed: 'x' }, 4, false, true)).toMatchObject({ error: { code: 'invalid-row' } });
+    expect(parseRow({ title: 't', seed: 'x' }, 4, false, true)).toMatchObject({ fields: { title: 't', seed: 'x' } });
     expect(parseRow({ prompt: 'p', templateArgs: 1 }, 4, false)).toMatchObject({
       error: { message: 'templateArgs: found 1, expected an object' },
     });
@@ -93,7 +87,7 @@ describe('rows for a template', () => {
       'in.csv',
       'id,question,seed\nA,x,4\nB,,\n',
       [
-        { id: 'A', seed: 4, fields: { id: 'A', question: 'x', seed: '4' } },
+        { id: 'A', fields: { id: 'A', question: 'x', seed: '4' } },
         { id: 'B', fields: { id: 'B', question: '', seed: '' } },
       ],
     ],

@@ -16,33 +16,41 @@ test.each([
   ['templateArg', 'templateArgs'],
   ['chat_template_kwargs', 'templateArgs'],
   ['Tools', 'tools'],
+  ['maxToken', 'maxNewTokens'],
+  ['max_length_of_it', undefined],
+  ['n', 'samples'],
+  ['top_k', 'topK'],
+  ['guided_choice', 'responseFormat'],
+  ['guided_json', 'responseFormat'],
+  ['stopSequences', 'stop'],
+  ['system', 'messages of which the first has the role system (or `system`, for all rows)'],
 ])('%s is %s', (name, meant) => {
-  expect(misspelt(['prompt', name])).toEqual(meant === undefined ? undefined : { name, meant });
+  expect(misspelt({ prompt: 'x', [name]: 5 })).toEqual(meant === undefined ? undefined : { name, meant });
 });
 
 test('data of its own is left alone', () => {
-  expect(
-    misspelt([
-      'id',
-      'prompt',
-      'label',
-      'topic',
-      'steps',
-      'seen',
-      'category',
-      'temperatures',
-      'tokens_used',
-      'promptId',
-      'sample',
-      'priority',
-      'constructor',
-      '__proto__',
-      'n',
-      'fields',
-      'template',
-      'templates',
-      'tool',
-      'toolset',
-    ]),
-  ).toBeUndefined();
+  const names = [
+    'id',
+    'prompt',
+    'label',
+    'topic',
+    'steps',
+    'seen',
+    'category',
+    'temperatures',
+    'tokens_used',
+    'promptId',
+    'sample',
+    'priority',
+    'constructor',
+    '__proto__',
+    'n',
+    'fields',
+    'template',
+    'templates',
+    'tool',
+    'toolset',
+  ];
+  for (const value of ['x', 1, 1.5, true])
+    expect(misspelt(Object.fromEntries(names.map((name) => [name, value])))).toBeUndefined();
 });

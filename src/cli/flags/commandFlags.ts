@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { UsageError } from '../library.js';
+import { nearest, UsageError } from '../library.js';
 
 /** The flag of a name: `--gpu-memory` of `gpuMemory`. */
 export function longFlag(name: string): string {
@@ -28,6 +28,19 @@ export function refuseRepeated(command: Command): void {
       given = true;
     });
   }
+}
+
+/** Has a command name the flag that an unknown one probably means, by what other tools call it, too. */
+export function suggestFlags(command: Command): void {
+  command.configureOutput({
+    outputError: (text, write) => {
+      const [, unknown] = /unknown option '(--[^']*)'/.exec(text) ?? [];
+      const names = command.options.flatMap(({ long, hidden }) => (long === undefined || hidden ? [] : [long]));
+      const meant = unknown === undefined ? undefined : nearest(unknown, names);
+      if (meant === undefined) write(text);
+      else write(`${text.replace(/\n\(Did you mean[^)]*\)/, '').trimEnd()}\n(Did you mean ${meant}?)\n`);
+    },
+  });
 }
 
 /**

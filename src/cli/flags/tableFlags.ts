@@ -21,6 +21,7 @@ export interface TableFlags {
   readonly outputFormat: (typeof JOB_OPTIONS.formats)[number];
   readonly columns?: Readonly<Record<string, string>>;
   readonly resultColumns?: Readonly<Record<string, string>>;
+  readonly resultPrefix?: string;
   readonly delimiter?: string;
   readonly errors?: string;
   readonly maxErrors?: string;
@@ -54,7 +55,7 @@ export function addTableFlags(command: Command): void {
   command.addOption(
     new Option(
       '--max-errors <n|p%>',
-      'end the run when more rows fail, or a larger share (default: any may)',
+      'end the run, with exit code 5, when more rows fail, or a larger share (default: any may)',
     ).argParser(checkedText(checkErrors)),
   );
 }
@@ -88,7 +89,7 @@ export function addInputFlags(
   command.addOption(
     new Option(
       '--columns <field=column,…>',
-      'which columns hold prompt, id and other fields (default: those called so)',
+      'which columns hold prompt, id and other fields (default: those called so); of a table a column is a parameter, such as temperature, only where it is named here',
     ).argParser(columnNames((columns) => checkJobOptions({ columns }))),
   );
   command.addOption(
@@ -96,6 +97,10 @@ export function addInputFlags(
       '--result-columns <name=column,…>',
       'other names for columns of results: text, finish_reason, a property of a JSON Schema, … (default: none)',
     ).argParser(columnNames()),
+  );
+  command.option(
+    '--result-prefix <prefix>',
+    'goes before the names of all columns of results that --result-columns does not name (default: nothing)',
   );
   command.addOption(
     new Option(
@@ -119,13 +124,14 @@ function errorsOf(text: string): MaxErrors {
 export function tableOptions(
   flags: TableFlags,
 ): Pick<TableFlags, 'inputFormat' | 'outputFormat'> &
-  Pick<JobOptions, 'columns' | 'resultColumns' | 'delimiter' | 'errors' | 'maxErrors'> {
-  const { inputFormat, outputFormat, columns, resultColumns, delimiter, errors, maxErrors } = flags;
+  Pick<JobOptions, 'columns' | 'resultColumns' | 'resultPrefix' | 'delimiter' | 'errors' | 'maxErrors'> {
+  const { inputFormat, outputFormat, columns, resultColumns, resultPrefix, delimiter, errors, maxErrors } = flags;
   return {
     inputFormat,
     outputFormat,
     ...(columns && { columns }),
     ...(resultColumns && { resultColumns }),
+    ...(resultPrefix !== undefined && { resultPrefix }),
     ...(delimiter !== undefined && { delimiter }),
     ...(errors !== undefined && { errors }),
     ...(maxErrors !== undefined && { maxErrors: errorsOf(maxErrors) }),

@@ -67,6 +67,7 @@ export class RunRecorder {
   private generatedTokens = 0;
   private done = 0;
   private failed = 0;
+  private cut = 0;
   private active = 0;
   private ownSeconds = 0;
   private depth = 0;
@@ -178,11 +179,12 @@ export class RunRecorder {
     this.generatedTokens++;
   }
 
-  /** A row ended, with so many new tokens. */
-  row(failed: boolean, newTokens = 0): void {
+  /** A row ended, with so many new tokens; `cut`: by its limit of them. */
+  row(failed: boolean, newTokens = 0, cut = false): void {
     if (failed) this.failed++;
     else {
       this.done++;
+      if (cut) this.cut++;
       this.computed++;
       this.setup.lengths?.ended(newTokens);
     }
@@ -190,10 +192,11 @@ export class RunRecorder {
   }
 
   /** A row ended with the answer of an equal one. */
-  equal({ error }: Pick<RowResult, 'error'>): void {
+  equal({ error, finishReason }: Partial<Pick<RowResult, 'error' | 'finishReason'>>): void {
     this.rowsEqual++;
     if (error) this.failed++;
     else this.done++;
+    if (!error && finishReason === 'length') this.cut++;
     this.tellProgress();
   }
 
@@ -203,9 +206,10 @@ export class RunRecorder {
   }
 
   /** A row ended with an answer of an earlier run. */
-  reused(): void {
+  reused({ finishReason }: Partial<Pick<RowResult, 'error' | 'finishReason'>>): void {
     this.rowsReused++;
     this.done++;
+    if (finishReason === 'length') this.cut++;
     this.tellProgress();
   }
 
@@ -252,7 +256,7 @@ export class RunRecorder {
     return {
       model: this.setup.model,
       policy: this.setup.policy,
-      rows: { done: this.done, failed: this.failed },
+      rows: { done: this.done, failed: this.failed, cut: this.cut },
       tokens: { prompt: this.promptTokens, generated: this.generatedTokens },
       sharing: this.sharing,
       seconds: {

@@ -46,7 +46,7 @@ export type OrderedResult = Ordered<RowResult>;
 /** Who counts tokens and rows. */
 export interface RowCounter {
   token(): void;
-  row(failed: boolean, newTokens: number): void;
+  row(failed: boolean, newTokens: number, cut: boolean): void;
 }
 
 /** A row in the engine: its answer so far, and when it ends. */
@@ -111,7 +111,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
     const answer = sampled && this.answered(sampled);
     if (!answer) return undefined;
     const result = withValue(answer, this.format);
-    this.counter.row(result.error !== undefined, this.tokens.length);
+    this.counter.row(result.error !== undefined, this.tokens.length, result.finishReason === 'length');
     this.onAnswer(answer);
     return { sequence: this.identity.sequence, result };
   }

@@ -29,8 +29,8 @@ export interface HeldRow<Of extends Task, Result> {
 
 /** Who counts rows that were answered with another's answer, of this run or of an earlier one. */
 export interface AnswerCounter {
-  equal(outcome: Pick<ResultBase, 'error'>): void;
-  reused(): void;
+  equal(result: Pick<ResultBase, 'error'>): void;
+  reused(result: Pick<ResultBase, 'error'>): void;
 }
 
 /**
@@ -107,11 +107,9 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
     }
     const kept = keptAnswer(this.task, await this.store?.get(key));
     if (kept) {
-      this.counter.reused();
-      this.results.next({
-        sequence: row.sequence,
-        result: row.result({ answer: copyOf(kept), usage: row.usage(kept) }),
-      });
+      const result = row.result({ answer: copyOf(kept), usage: row.usage(kept) });
+      this.counter.reused(result);
+      this.results.next({ sequence: row.sequence, result });
       return true;
     }
     if (this.recent) this.waiting.set(key, []);

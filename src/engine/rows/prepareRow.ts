@@ -42,7 +42,8 @@ type NumericOption = (typeof NUMBERS)[number];
 /** What each may be, wherever it is said: in a row, an option or a flag. */
 export const SAMPLING_RANGES: Readonly<Record<NumericOption, NumberRange & { readonly fallback: number }>> = {
   maxNewTokens: { ...wholeRange(1, 2 ** 31 - 1), fallback: 128 },
-  temperature: { least: 0, most: 1e6, fallback: 0 },
+  // Far above the 2 of others. At 10 tokens are about as likely as each other: more is no temperature of a model.
+  temperature: { least: 0, most: 10, fallback: 0 },
   topP: { least: 0, above: true, most: 1, fallback: 1 },
   topK: { ...wholeRange(0, 2 ** 31 - 1), fallback: 0 },
   minP: { least: 0, most: 1, fallback: 0 },

@@ -1,5 +1,5 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
-import { checkBoolean } from '../../arguments/checks.js';
+import { checkBoolean, checkFunction } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
 import { isIterable, membersOf } from '../../arguments/isObject.js';
 import { text } from '../../arguments/memberChecks.js';
@@ -7,18 +7,22 @@ import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { RowInput } from '../../Row.js';
 import { checkColumns } from '../formats/checkColumns.js';
-import { checkPromptColumn, fieldsOfTable, tableRow } from '../formats/tableRow.js';
+import { checkPromptColumn, fieldsOfTable, takenColumns, tableRow } from '../formats/tableRow.js';
 import type { ReadRowsOptions } from '../input/readRows.js';
 import type { ArrowBatch, ArrowVector } from './ArrowBatch.js';
 import { arrowValue } from './arrowValue.js';
 
-export type ReadRecordBatchesOptions = Pick<ReadRowsOptions, 'columns' | 'carryFields' | 'templated' | 'name'>;
+export type ReadRecordBatchesOptions = Pick<
+  ReadRowsOptions,
+  'columns' | 'carryFields' | 'templated' | 'name' | 'onColumns'
+>;
 
 const CHECKS: Readonly<Record<keyof ReadRecordBatchesOptions, Check>> = {
   columns: checkColumns,
   carryFields: checkBoolean,
   templated: checkBoolean,
   name: text(),
+  onColumns: checkFunction,
 };
 
 /**
@@ -45,14 +49,17 @@ export function readRecordBatches(
 
 async function* rowsOf(
   batches: AsyncIterable<ArrowBatch> | Iterable<ArrowBatch>,
-  { columns, carryFields = false, templated = false, name = 'record batches' }: ReadRecordBatchesOptions,
+  { columns, carryFields = false, templated = false, name = 'record batches', onColumns }: ReadRecordBatchesOptions,
 ): AsyncGenerator<RowInput, void, undefined> {
   let header: readonly string[] | undefined;
   let number = 0;
   for await (const batch of batches) {
     const vectors = columnsOf(batch, name);
     const names = vectors.map(([column]) => column);
-    if (header === undefined && !templated) checkPromptColumn(name, names, columns);
+    if (header === undefined) {
+      if (!templated) checkPromptColumn(name, names, columns);
+      onColumns?.(takenColumns(fieldsOfTable(name, names, columns), names, columns));
+    }
     header ??= names;
     if (header.length !== names.length || header.some((column, at) => column !== names[at])) {
       throw new JobFileError(

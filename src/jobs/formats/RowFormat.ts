@@ -15,6 +15,14 @@ export interface RowSource {
   check?(): Promise<void>;
 }
 
+/** What is read of a row's columns. */
+export interface TakenColumns {
+  /** Columns by the fields of a row that they hold; all others are data. */
+  readonly fields: Readonly<Record<string, string>>;
+  /** Those that are called as parameters (`temperature`, `seed`, …), and are data all the same. */
+  readonly likeParameters: readonly string[];
+}
+
 export interface ReadOptions {
   /** What is to be done with the rows: requests of OpenAI's Batch API say it too. Default `generate`. */
   readonly task?: JobTaskName;
@@ -41,6 +49,8 @@ export interface ReadOptions {
   readonly maxLineBytes: number;
   /** Called before the first row where the rows have columns in common. */
   readonly onTable?: (table: Table) => void;
+  /** Called before the first row where rows are data: tables, and lines for a template. */
+  readonly onColumns?: (columns: TakenColumns) => void;
 }
 
 /** A result with what its row of the input had beside the prompt. */

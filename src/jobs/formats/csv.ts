@@ -1,24 +1,15 @@
-import { Readable } from 'node:stream';
-import { CsvError, type Parser, parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import { JobFileError } from '../../errors/JobFileError.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import { keepRecord, namesOf, recordOf } from './carriedRecord.js';
 import { cell } from './columnText.js';
 import { csvDialect } from './csvDialect.js';
+import { CsvRecords } from './csvRecords.js';
 import { resultColumns } from './resultColumns.js';
 import type { FinishedRow, ReadOptions, RowFormat, RowSource, WriteOptions } from './RowFormat.js';
-import type { CsvDialect } from './Table.js';
-import { checkColumnCount, checkColumns, fieldsOfTable, tableRow } from './tableRow.js';
+import { checkColumns, fieldsOfTable, takenColumns, tableRow } from './tableRow.js';
 import { utf8Text } from './utf8Text.js';
-
-/** What is parsed in one turn, and looked at between. */
-const PIECE_UNITS = 2 ** 16;
-
-interface CsvRecord {
-  readonly record: readonly string[];
-  readonly raw: string;
-}
 
 /**
  * Values with commas, or with whatever else the header says, between them. RFC 4180, and what spreadsheets make of it.
@@ -48,34 +39,33 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
   /** Of a row: all columns, or those that are fields, with their places. */
   let kept: readonly (readonly [column: string, at: number])[] = [];
   let number = 0;
-  for await (const { record, raw } of recordsOf(text, dialect, source.name, options.maxLineBytes)) {
+  const records = new CsvRecords(text, dialect.delimiter, options.maxLineBytes, ROW_LIMITS.tableColumns);
+  for await (const { values: record, raw, problem } of records) {
     if (header === undefined) {
+      if (problem !== undefined) throw new JobFileError(source.name, problem.message);
       header = record;
       fields = fieldsOfTable(source.name, header, options.columns);
       options.onTable?.({ columns: header, dialect });
       const wanted = new Set(fields.map(([, column]) => column));
       const whole = options.carryFields || options.templated === true;
       kept = header.map((column, at) => [column, at] as const).filter(([column]) => whole || wanted.has(column));
+      options.onColumns?.(takenColumns(fields, header, options.columns));
     } else {
       number += 1;
       const values = withRest(record, header.length, dialect.delimiter);
       const carry = Object.fromEntries(kept.map(([column, at]) => [column, values[at] ?? '']));
-      if (record.length === header.length) {
+      if (problem === undefined && record.length === header.length) {
         if (options.carryFields)
-          keepRecord(carry, {
-            columns: header,
-            delimiter: dialect.delimiter,
-            raw: raw.replace(/^[\r\n]+|[\r\n]+$/g, ''),
-          });
+          keepRecord(carry, { columns: header, delimiter: dialect.delimiter, ...(raw !== undefined && { raw }) });
         const { carry: all, ...row } = tableRow(carry, fields, number, options.templated);
         yield options.carryFields && all !== undefined ? { ...row, carry: all } : row;
       } else {
         keepRecord(carry, { columns: header, delimiter: dialect.delimiter });
-        const message = `row ${number}: found ${record.length} values, expected ${header.length}, as the header has columns`;
+        const message = `row ${number}: found ${record.length > ROW_LIMITS.tableColumns ? `more than ${ROW_LIMITS.tableColumns}` : record.length} values, expected ${header.length}, as the header has columns`;
         yield {
           id: number,
           duplicate: false,
-          error: { code: 'invalid-row', message },
+          error: problem ?? { code: 'invalid-row', message },
           ...(options.carryFields && { carry }),
         };
       }
@@ -83,43 +73,6 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
   }
   if (header === undefined)
     throw new JobFileError(source.name, 'found no header, expected a first line with the names of the columns');
-}
-
-async function* recordsOf(
-  text: AsyncIterable<string>,
-  { delimiter }: CsvDialect,
-  name: string,
-  maxRecordBytes: number,
-): AsyncGenerator<CsvRecord, void, undefined> {
-  const source = Readable.from(bounded(), { highWaterMark: 1 });
-  // The record that it is at work on is there for all to see, as that of its earlier versions was.
-  const parser: Parser & { readonly state?: { readonly record: readonly string[] } } = parse({
-    delimiter,
-    record_delimiter: ['\r\n', '\n', '\r'],
-    relax_quotes: true,
-    relax_column_count: true,
-    skip_empty_lines: true,
-    raw: true,
-    max_record_size: maxRecordBytes,
-  });
-  async function* bounded(): AsyncGenerator<string, void, undefined> {
-    for await (const chunk of text)
-      for (let at = 0; at < chunk.length; at += PIECE_UNITS) {
-        yield chunk.slice(at, at + PIECE_UNITS);
-        // Its own bound is of what stands in values, of which there may be any number.
-        checkColumnCount(name, parser.state?.record.length ?? 0, 'values or more in a row');
-      }
-  }
-  source.on('error', (error) => parser.destroy(error));
-  source.pipe(parser);
-  try {
-    for await (const record of parser as AsyncIterable<CsvRecord>) yield record;
-  } catch (error) {
-    if (!(error instanceof CsvError)) throw error;
-    throw new JobFileError(name, `cannot be read as CSV: ${error.message}`, { cause: error });
-  } finally {
-    source.destroy();
-  }
 }
 
 async function* encode(

@@ -49,25 +49,32 @@ export async function csvDialect(
 /** Where the first line ends that holds something; undefined if it goes on. */
 function headerEnd(start: string): number | undefined {
   const from = start.search(/[^\ufeff\r\n]/);
-  let quoted = false;
-  for (let at = Math.max(from, 0); from >= 0 && at < start.length; at += 1) {
-    const character = start[at];
-    if (character === '"') quoted = !quoted;
+  if (from < 0) return undefined;
+  for (const [at, character] of outsideQuotes(start, from))
     // A carriage return at the very end may be half of a line's end.
-    else if (!quoted && (character === '\n' || (character === '\r' && at + 1 < start.length))) return at;
-  }
+    if (character === '\n' || (character === '\r' && at + 1 < start.length)) return at;
   return undefined;
 }
 
 function likeliest(header: string): string {
   const counts = new Map(DELIMITERS.map((delimiter) => [delimiter, 0]));
-  let quoted = false;
-  for (const character of header) {
-    if (character === '"') quoted = !quoted;
+  for (const [, character] of outsideQuotes(header, 0)) {
     const count = counts.get(character);
-    if (!quoted && count !== undefined) counts.set(character, count + 1);
+    if (count !== undefined) counts.set(character, count + 1);
   }
   return DELIMITERS.reduce((best, delimiter) =>
     (counts.get(delimiter) ?? 0) > (counts.get(best) ?? 0) ? delimiter : best,
   );
+}
+
+/** The characters of a header that stand in no quotes. A quote within a value that begins with none is text. */
+function* outsideQuotes(header: string, from: number): Generator<readonly [at: number, character: string]> {
+  let quoted = false;
+  for (let at = from; at < header.length; at += 1) {
+    const [character = '', before = ''] = [header[at], header[at - 1]];
+    if (quoted) quoted = character !== '"';
+    else if (character !== '"') yield [at, character];
+    // Behind one that has just closed it is one of two within the value.
+    else quoted = at === from || before === '"' || DELIMITERS.includes(before) || before === '\ufeff';
+  }
 }

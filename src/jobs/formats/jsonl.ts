@@ -13,7 +13,8 @@ export const jsonl: RowFormat = {
   name: 'jsonl',
   extensions: ['jsonl', 'ndjson', 'json'],
   appendable: true,
-  async *rows(source, { columns, maxLineBytes, ...options }) {
+  async *rows(source, { columns, maxLineBytes, onColumns, ...options }) {
+    if (options.templated === true) onColumns?.({ fields: { id: 'id', ...columns }, likeParameters: [] });
     for await (const line of filledLines(source, maxLineBytes)) {
       // What is there at once is not waited for.
       const text = jsonLine(line, maxLineBytes, line.number === 1 ? likelyFormat : undefined);
@@ -33,8 +34,32 @@ export const jsonl: RowFormat = {
   },
 };
 
+/**
+ * What a file of JSON is whose first line shows that it is none of lines, with the remedy; undefined for others.
+ */
+export function otherJson(line: string): string | undefined {
+  const [, list, object] = /^\ufeff?\s*(?:(\[)\s*(?:$|[[{"\]])|(\{)\s*$)/.exec(line) ?? [];
+  if (object !== undefined)
+    return 'a JSON object over several lines, expected one JSON object a line: jq -c . FILE makes lines of it';
+  return list !== undefined && isListOfRows(line)
+    ? "a JSON array, expected one JSON object a line: jq -c '.[]' FILE makes lines of it"
+    : undefined;
+}
+
+/** Whether an array that a first line begins with is one of rows, or goes on in the next line. */
+function isListOfRows(line: string): boolean {
+  try {
+    const value: unknown = JSON.parse(line.replace(/^\ufeff/, ''));
+    return Array.isArray(value) && (value.length === 0 || value.some((each) => isObject(each)));
+  } catch {
+    return /^\ufeff?\s*\[\s*($|[[{"])/.test(line);
+  }
+}
+
 /** What a file probably is whose first line is no JSON. */
 function likelyFormat(line: string): string {
+  const json = otherJson(line);
+  if (json !== undefined) return `; it may begin ${json}`;
   if (/^\s*[[{"]/.test(line)) return '';
   const format = line.includes('\t') ? 'tsv' : /^[^.?!]*[,;|][^.?!]*$/.test(line) ? 'csv' : 'text';
   return `; it may be ${format} rather than jsonl: say so (\`inputFormat\`)`;
@@ -43,15 +68,15 @@ function likelyFormat(line: string): string {
 function rowOf(
   { read, written }: Exclude<JsonLine, { readonly bad: unknown }>,
   number: number,
-  { carryFields, templated }: Pick<ReadOptions, 'carryFields' | 'templated'>,
+  { carryFields, templated = false }: Pick<ReadOptions, 'carryFields' | 'templated'>,
   columns: Readonly<Record<string, string>> | undefined,
 ): RowInput {
-  const mapped = (value: unknown): unknown => (columns === undefined ? value : mappedFields(value, columns));
-  const value = read !== written && (carryFields || templated === true) ? withExact(read, written, columns) : read;
+  const mapped = (value: unknown): unknown => (columns === undefined ? value : mappedFields(value, columns, templated));
+  const value = read !== written && (carryFields || templated) ? withExact(read, written, columns, templated) : read;
   let format: string | undefined;
   if (read !== written) {
     const [is, was] = [membersOf(mapped(read)), membersOf(mapped(written))];
-    format = FORMATS.find((name) => losesChoices(is[name], was[name]));
+    format = templated && columns === undefined ? undefined : FORMATS.find((name) => losesChoices(is[name], was[name]));
   }
   const fields = mapped(value);
   const row =
@@ -59,9 +84,9 @@ function rowOf(
       ? parseRow(
           fields,
           number,
-          carryFields && otherFields(value, columns),
+          carryFields && otherFields(value, columns, templated),
           // As in a table, what a field of the line is called means that field.
-          templated === true && { ...fields, ...value },
+          templated && { ...fields, ...value },
         )
       : parseRow(value, number, carryFields, templated);
   return format === undefined || 'error' in row ? row : lostFormat(row, format);
@@ -70,9 +95,9 @@ function rowOf(
 const FORMATS = ['responseFormat', 'response_format'] as const;
 
 /** The fields that are not ours with numbers that would change as texts, as those of Parquet are. */
-function withExact(value: unknown, exact: unknown, columns: ReadOptions['columns']): unknown {
+function withExact(value: unknown, exact: unknown, columns: ReadOptions['columns'], data: boolean): unknown {
   if (!isObject(value) || !isObject(exact)) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, as]) => [name, isOwnField(name, columns) ? as : exact[name]]),
+    Object.entries(value).map(([name, as]) => [name, isOwnField(name, columns, data) ? as : exact[name]]),
   );
 }

@@ -48,17 +48,32 @@ export const openaiBatch: RowFormat = {
   },
 };
 
-/** Whether a file that begins so holds requests, told by the keys of the first. */
+/** Whether a file that begins so holds requests, told by the keys of its first lines. */
 export function isOpenaiBatch(start: string): boolean {
-  const line = /^\ufeff?\s*(\{.*)/.exec(start)?.[1] ?? '';
+  return requestsAmong(start) === 'all';
+}
+
+/**
+ * Whether the first lines are requests; lines that are no JSON say nothing. `mixed`: some are, and others are rows of
+ * another kind.
+ */
+export function requestsAmong(start: string): 'all' | 'none' | 'mixed' {
+  const lines = start.replace(/^\ufeff/, '').split('\n');
+  const kinds = lines.map((line, at) => kindOf(line.trim(), at === lines.length - 1));
+  const [requests, rows] = [kinds.includes('request'), kinds.includes('row')];
+  return requests ? (rows ? 'mixed' : 'all') : 'none';
+}
+
+const KEYS = ['custom_id', 'url', 'body'];
+
+/** @param last whether the line may go on behind what is looked at */
+function kindOf(line: string, last: boolean): 'request' | 'row' | undefined {
   try {
-    const request: unknown = JSON.parse(line);
-    return isObject(request) && ['custom_id', 'url', 'body'].every((key) => Object.hasOwn(request, key));
+    const value: unknown = JSON.parse(line);
+    if (!isObject(value)) return undefined;
+    return KEYS.every((key) => Object.hasOwn(value, key)) ? 'request' : 'row';
   } catch {
-    // The first request goes on behind what is looked at, or is none.
-    return (
-      line.length === start.trimStart().length && ['"custom_id"', '"url"', '"body"'].every((key) => line.includes(key))
-    );
+    return last && line.startsWith('{') && KEYS.every((key) => line.includes(`"${key}"`)) ? 'request' : undefined;
   }
 }
 

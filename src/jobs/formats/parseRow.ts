@@ -23,6 +23,12 @@ export const ROW_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
+ * Fields that say what a row is, and not how it is answered: columns that are called so hold them. Where lines are data
+ * (tables, lines of JSON under a `promptTemplate`), all other fields are in the columns that are named for them alone.
+ */
+const CONTENTS: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...TEXT_LISTS]);
+
+/**
  * Reads a row out of a parsed line. Checks types only; the engine checks ranges. A field that is null counts as absent,
  * as tables exported to JSON write it. `__proto__` in it is an ordinary own field; nothing here copies fields by
  * assignment.
@@ -30,7 +36,7 @@ export const ROW_FIELDS: ReadonlySet<string> = new Set([
  * false)
  * @param carried whether fields that are not ours, or these, are carried
  * @param templated whether all fields, or these, are values for a `promptTemplate`: they go into `fields`, and no
- * prompt is looked for
+ * prompt is looked for. True: the line is data, and nothing in it but an id, labels and completions is a field of ours
  */
 export function parseRow(
   value: unknown,
@@ -45,8 +51,9 @@ export function parseRow(
       `found ${foundInRow(value)}, expected an object with one of prompt, messages and tokens`,
     );
   }
-  const others = carried === true ? otherFields(value) : carried === false ? {} : carried;
+  const others = carried === true ? otherFields(value, {}, templated === true) : carried === false ? {} : carried;
   const carry = Object.keys(others).length > 0 ? { carry: others } : {};
+  const own = templated === true ? contentsOf(value) : value;
   let identity: Pick<BadRow, 'id' | 'duplicate'> = { id: line, duplicate: false };
   try {
     const id = readId(value['id']);
@@ -56,17 +63,21 @@ export function parseRow(
     return {
       ...identity,
       ...(fields === false ? readPrompt(value) : { fields }),
-      ...readTemplateInput(value),
-      ...readFormat(value),
-      ...readNumbers(value),
-      ...readStop(value['stop']),
-      ...readLists(value),
+      ...readTemplateInput(own),
+      ...readFormat(own),
+      ...readNumbers(own),
+      ...readStop(own['stop']),
+      ...readLists(own),
       ...carry,
     };
   } catch (error) {
     if (!(error instanceof RowError)) throw error;
     return { ...identity, error: { code: error.rowCode, message: error.message }, ...carry };
   }
+}
+
+function contentsOf(value: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(value).filter(([name]) => CONTENTS.has(name)));
 }
 
 /** A line that is no row: nobody gave it an id. */
@@ -89,7 +100,7 @@ export function lostFormat({ id, duplicate, carry }: Omit<BadRow, 'error'>, fiel
  * is one of them. @throws RowError
  */
 function checkNames(value: Readonly<Record<string, unknown>>): void {
-  const wrong = misspelt(Object.keys(value));
+  const wrong = misspelt(value);
   if (wrong === undefined || isAbsent(value[wrong.name])) return;
   throw new RowError('invalid-row', `found the field ${JSON.stringify(wrong.name)}, expected ${wrong.meant}`);
 }
@@ -171,10 +182,12 @@ type Columns = Readonly<Record<string, string>>;
 /**
  * The column of each field of a row: the one that it is said to be in, else the one of its own name. Where a prompt is
  * said to be in a column, the other ways to give one are not looked for.
+ * @param data whether columns are data, so that one is a parameter only where it is said to be
  */
-export function columnOf(field: string, columns: Columns): string | undefined {
+export function columnOf(field: string, columns: Columns, data: boolean): string | undefined {
   const named = Object.hasOwn(columns, field) ? columns[field] : undefined;
   if (named !== undefined) return named;
+  if (data && !CONTENTS.has(field)) return undefined;
   const prompts: readonly string[] = PROMPTS;
   return prompts.includes(field) && prompts.some((prompt) => Object.hasOwn(columns, prompt)) ? undefined : field;
 }
@@ -183,25 +196,35 @@ export function columnOf(field: string, columns: Columns): string | undefined {
  * An object with the fields of a row taken from the columns that hold them; of others what is not called as a field.
  * What is no object stays as it is.
  */
-export function mappedFields(value: unknown, columns: Columns): unknown {
+export function mappedFields(value: unknown, columns: Columns, data = false): unknown {
   if (!isObject(value)) return value;
   const entries = new Map(Object.entries(value).filter(([name]) => !ROW_FIELDS.has(name)));
   for (const field of [...ROW_FIELDS, ...TEXT_LISTS]) {
-    const column = columnOf(field, columns);
+    const column = columnOf(field, columns, data);
     if (column !== undefined && Object.hasOwn(value, column)) entries.set(field, value[column]);
   }
   return Object.fromEntries(entries);
 }
 
-/** Whether what is called so is a field of ours, and not one that is said to be elsewhere. */
-export function isOwnField(name: string, columns: Columns = {}): boolean {
-  return ROW_FIELDS.has(name) && columnOf(name, columns) === name;
+/**
+ * Whether what is called so is a field of ours, and not one that is said to be elsewhere.
+ * @param data of lines that are data the id alone is, and what is said to be
+ */
+export function isOwnField(name: string, columns: Columns = {}, data = false): boolean {
+  const ours = data ? name === 'id' || Object.hasOwn(columns, name) : ROW_FIELDS.has(name);
+  return ours && columnOf(name, columns, data) === name;
 }
 
 /** The fields that are not ours: of those that are called as ours, the ones whose field is taken from elsewhere. */
 export function otherFields(
   value: Readonly<Record<string, unknown>>,
   columns: Columns = {},
+  data = false,
 ): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(value).filter(([name]) => !isOwnField(name, columns)));
+  return Object.fromEntries(Object.entries(value).filter(([name]) => !isOwnField(name, columns, data)));
+}
+
+/** Columns that are called as parameters of a row and are none, as nobody said that they are. */
+export function likeParameters(names: readonly string[], columns: Columns = {}): readonly string[] {
+  return names.filter((name) => ROW_FIELDS.has(name) && !CONTENTS.has(name) && !Object.values(columns).includes(name));
 }

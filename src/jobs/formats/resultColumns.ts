@@ -104,13 +104,35 @@ export function resultColumns(
   const counts = new Map<string, number>();
   for (const name of [...carried, ...chosen.map((column) => column.name)])
     counts.set(name, (counts.get(name) ?? 0) + 1);
-  const twice = chosen.find(({ name }) => (counts.get(name) ?? 0) > 1);
-  if (twice === undefined) return chosen;
-  const { name, was, ofSchema } = twice;
-  const remedy = ofSchema
-    ? `one of them for a property of the schema, expected each name once; \`resultColumns\` ${was}=${was}_found gives the property another`
-    : `expected each name once; \`resultColumns\` (${was}=NAME) gives the results another`;
-  throw new UsageError(`${output}: found two columns ${found(name)}, ${remedy}`);
+  const twice = chosen.filter(({ name }) => (counts.get(name) ?? 0) > 1);
+  if (twice.length === 0) return chosen;
+  const taken = [...new Set(twice.map(({ name }) => name))];
+  const ours = twice.find(({ ofSchema }) => ofSchema);
+  const both = `found two columns ${taken.map((name) => found(name)).join(' and two ')}`;
+  const other = ours === undefined ? 'NAME' : `${ours.was}_found`;
+  const renames = twice
+    .filter(({ was }, at) => twice.findIndex((each) => each.was === was) === at)
+    .map(({ was }) => `${was}=${taken.length === 1 ? other : `${was}_found`}`)
+    .join();
+  const remedy =
+    ours === undefined
+      ? `expected each name once; \`resultColumns\` (${renames}) gives the results another`
+      : `one of them for a property of the schema, expected each name once; \`resultColumns\` ${renames} gives the ${taken.length === 1 ? 'property another' : 'results others'}`;
+  throw new UsageError(`${output}: ${both}, ${remedy}, and \`resultPrefix\` puts the same before all of them`);
+}
+
+/**
+ * Names of result columns, where what is not named gets a prefix; not an `id`, which is the row's.
+ * @param properties as above
+ */
+export function prefixedColumns(
+  names: Readonly<Record<string, string>>,
+  prefix: string | undefined,
+  properties: readonly DeclaredProperty[] | undefined,
+): Readonly<Record<string, string>> {
+  if (prefix === undefined) return names;
+  const own = resultColumnNames(properties).filter((name) => name !== 'id');
+  return { ...Object.fromEntries(own.map((name) => [name, `${prefix}${name}`])), ...names };
 }
 
 interface ChosenColumn extends ResultColumn {

@@ -4,7 +4,8 @@ import { JobFileError } from '../../errors/JobFileError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import { PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
-import { columnOf, parseRow, ROW_FIELDS } from './parseRow.js';
+import { columnOf, likeParameters, parseRow, ROW_FIELDS } from './parseRow.js';
+import type { TakenColumns } from './RowFormat.js';
 
 type Columns = Readonly<Record<string, string>>;
 
@@ -21,7 +22,8 @@ const LISTS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Which columns of a table hold fields of a row.
+ * Which columns of a table hold fields of a row: what a row is by the columns called so, its parameters by those alone
+ * that `columns` names, as a column `temperature` or `seed` is data in many a table.
  * @throws JobFileError for more columns than may be, for a name that two of them have, and for one that is named and
  * not there
  */
@@ -41,7 +43,7 @@ export function fieldsOfTable(
       `found no column ${found(missing)}, which \`columns\` names, expected one of ${listed(header)}`,
     );
   return [...ROW_FIELDS, ...TEXT_LISTS].flatMap((field) => {
-    const column = columnOf(field, columns);
+    const column = columnOf(field, columns, true);
     return column !== undefined && there.has(column) ? [[field, column] as const] : [];
   });
 }
@@ -50,6 +52,15 @@ export function fieldsOfTable(
 export function checkColumnCount(name: string, count: number, what: string): void {
   const { tableColumns: most } = ROW_LIMITS;
   if (count > most) throw new JobFileError(name, `found ${count} ${what}, expected at most ${most} columns of a table`);
+}
+
+/** What a program, or a person, is told of the columns. */
+export function takenColumns(
+  fields: ReturnType<typeof fieldsOfTable>,
+  header: readonly string[],
+  columns: Columns | undefined,
+): TakenColumns {
+  return { fields: Object.fromEntries(fields), likeParameters: likeParameters(header, columns) };
 }
 
 /** @throws JobFileError where no column holds prompts */

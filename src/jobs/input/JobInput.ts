@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { found } from '../../arguments/found.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
@@ -7,14 +8,21 @@ import { CountedInput } from './CountedInput.js';
 import { tableOfRows } from './tableOfRows.js';
 import { filesOf, fingerprintFiles, type InputFingerprint } from '../record/fingerprint.js';
 import { decompressed } from '../formats/compression.js';
+import { jsonl } from '../formats/jsonl.js';
+import { likeParameters } from '../formats/parseRow.js';
 import type { ReadOptions, RowFormat, RowSource } from '../formats/RowFormat.js';
 import type { Table } from '../formats/Table.js';
-import { checkPromptColumn } from '../formats/tableRow.js';
+import { checkPromptColumn, fieldsOfTable } from '../formats/tableRow.js';
+import { checkTemplateFields } from '../../rows/promptTemplate.js';
+import { isAbsent } from '../../rows/rowFields.js';
 import type { JobFileState } from '../jobFiles.js';
 import type { InputFile, JobFormats } from '../jobFormats.js';
 import type { JobOptions } from '../JobOptions.js';
-import { commonOptions } from '../jobTask.js';
+import { commonOptions, jobTaskOf } from '../jobTask.js';
 import type { JobTaskName } from '../../Results.js';
+
+/** Of lines of JSON so many rows say which fields there are. */
+const HEAD_ROWS = 100;
 
 /**
  * Where a job's rows come from: regular files, which are counted and can be read again; a pipe, a device or the
@@ -22,6 +30,7 @@ import type { JobTaskName } from '../../Results.js';
  */
 export class JobInput {
   #table: Table | undefined;
+  #toldColumns = false;
 
   private constructor(
     private readonly options: JobOptions,
@@ -52,10 +61,44 @@ export class JobInput {
       for (const { path, file } of inputs)
         counted.push(await CountedInput.count(path, file, commonOptions(options).signal));
     const opened = new JobInput(options, task, format, special, counted);
-    // A table that holds no prompts is refused before anything else is done, and one that is not as the others are.
-    if (format.carries === true)
-      for (const file of counted) for await (const _ of opened.#rowsOf(file, false, false)) break;
+    for (const file of counted) await opened.#checkHead(file);
     return opened;
+  }
+
+  /** As `checkJobInput`. */
+  static async checkHeads(options: JobOptions, task: JobTaskName, { input, inputs }: JobFormats): Promise<void> {
+    const { onColumns: _, ...others } = options;
+    const looked = new JobInput(others, task, input.format, undefined, []);
+    for (const { path, file } of inputs) {
+      const stats = await stat(path).catch(() => undefined);
+      if (stats?.isFile() !== true) continue;
+      await looked.#checkHead({
+        name: path,
+        path,
+        bytes: () => decompressed(readable(bytesOf(path), path), file.compression, path),
+      });
+    }
+  }
+
+  /** A table says all with its header, lines of JSON something with the first ones. */
+  async #checkHead(source: RowSource): Promise<void> {
+    if (this.format.carries !== true && this.format !== jsonl) return;
+    const template = commonOptions(this.options).promptTemplate;
+    const known = new Set<string>();
+    let rows = 0;
+    for await (const row of this.#rowsOf(source, false, false)) {
+      if (this.format !== jsonl) return;
+      if ('fields' in row)
+        for (const [name, value] of Object.entries(row.fields ?? {})) if (!isAbsent(value)) known.add(name);
+      if (!('error' in row)) rows += 1;
+      if (rows >= HEAD_ROWS) break;
+    }
+    if (template === undefined || rows === 0) return;
+    checkTemplateFields(
+      template,
+      known,
+      `${rows === 1 ? 'the first row' : `the first ${rows} rows`} of ${source.name} do`,
+    );
   }
 
   /** Rows, where they could be counted; else not known before the end. */
@@ -79,6 +122,21 @@ export class JobInput {
   get table(): Table | undefined {
     const { input } = this.options;
     return this.#table ?? (typeof input === 'object' ? tableOfRows(input) : undefined);
+  }
+
+  /**
+   * Whether earlier builds took parameters from columns of it that nobody had named, or may have: of an output that was
+   * begun so the rest would be other answers.
+   */
+  get hadParameters(): boolean {
+    const { columns } = this.options;
+    if (this.special === undefined && !this.again) return false;
+    if (this.format.carries !== true) return this.format === jsonl && this.#templated;
+    return !this.again || likeParameters(this.table?.columns ?? [], columns).length > 0;
+  }
+
+  get #templated(): boolean {
+    return commonOptions(this.options).promptTemplate !== undefined;
   }
 
   /**
@@ -143,7 +201,7 @@ export class JobInput {
     joined?: ReadOptions['joined'],
   ): AsyncGenerator<RowInput, void, undefined> {
     const { columns, delimiter } = this.options;
-    const templated = commonOptions(this.options).promptTemplate !== undefined;
+    const templated = this.#templated;
     const options: ReadOptions = {
       task: this.task,
       carryFields,
@@ -153,8 +211,18 @@ export class JobInput {
       maxLineBytes: ROW_LIMITS.lineBytes,
       ...(columns && { columns }),
       ...(delimiter !== undefined && { delimiter }),
+      onColumns: (taken) => {
+        if (!this.#toldColumns) this.options.onColumns?.(taken);
+        this.#toldColumns = true;
+      },
       onTable: (table) => {
         if (!templated) checkPromptColumn(source.name, table.columns, columns);
+        else
+          checkTemplateFields(
+            commonOptions(this.options).promptTemplate ?? '',
+            new Set([...table.columns, ...fieldsOfTable(source.name, table.columns, columns).map(([field]) => field)]),
+            `the columns of ${source.name} do`,
+          );
         if (!carryFields && !this.again) return;
         if (this.#table === undefined) this.#table = table;
         else checkSameTable(source.name, this.#table, table);
@@ -197,4 +265,14 @@ function typeOf({
       there,
     ]);
   return { type, old, kind, scale, length, definition, repetition, places };
+}
+
+/**
+ * Looks at the beginning of each file of an input, which is not read further: for a caller that has slow work to do
+ * before the job is opened.
+ * @throws JobFileError for a table without prompts, or without columns that are named; UsageError for a template with a
+ * field that no row has
+ */
+export async function checkJobInput(options: JobOptions, formats: JobFormats): Promise<void> {
+  await JobInput.checkHeads(options, jobTaskOf(options).name, formats);
 }

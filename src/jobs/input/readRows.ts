@@ -1,6 +1,6 @@
 import { ReadStream } from 'node:fs';
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
-import { checkBoolean, checkText, checkWhole } from '../../arguments/checks.js';
+import { checkBoolean, checkFunction, checkText, checkWhole } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
 import { isIterable } from '../../arguments/isObject.js';
 import { cancellable, madeOf } from '../../collections/cancellable.js';
@@ -12,7 +12,7 @@ import { bytesOf, readable, unchangedBytes } from '../../files/fileBytes.js';
 import { checkColumns, checkDelimiter } from '../formats/checkColumns.js';
 import { decompressed } from '../formats/compression.js';
 import { inputFormat } from '../jobFormats.js';
-import type { ReadOptions, RowSource } from '../formats/RowFormat.js';
+import type { ReadOptions, RowSource, TakenColumns } from '../formats/RowFormat.js';
 import { checkFormat, type FormatChoice } from '../formats/rowFormats.js';
 import { JOB_TASKS, type JobTaskName } from '../../Results.js';
 import { readLines } from '../formats/readLines.js';
@@ -34,7 +34,11 @@ export interface ReadRowsOptions {
    * `generate`.
    */
   readonly task?: JobTaskName;
-  /** Fields of a row (`prompt`, `id`, …) by the columns that hold them. Default: those of the same name. */
+  /**
+   * Fields of a row by the columns that hold them. Default: `id`, `prompt`, `messages`, `tokens`, `labels` and
+   * `completions` by those of the same name; parameters (`temperature`, `seed`, …) of tables, and of lines of JSON
+   * that are `templated`, are in no column that is not named; those of other lines of JSON by their names.
+   */
   readonly columns?: Readonly<Record<string, string>>;
   /** What parts the values of `csv`. Default: what the header says. */
   readonly delimiter?: string;
@@ -49,6 +53,11 @@ export interface ReadRowsOptions {
   readonly maxLineBytes?: number;
   /** What errors call the source. Default: the path, or `input`. */
   readonly name?: string;
+  /**
+   * Called once, before the first row, with the columns that hold fields of a row: of tables, and of lines of JSON that
+   * are `templated`.
+   */
+  readonly onColumns?: (columns: TakenColumns) => void;
 }
 
 const CHECKS: Readonly<Record<keyof ReadRowsOptions, Check>> = {
@@ -60,6 +69,7 @@ const CHECKS: Readonly<Record<keyof ReadRowsOptions, Check>> = {
   templated: checkBoolean,
   maxLineBytes: whole(1),
   name: text(),
+  onColumns: checkFunction,
 };
 
 /**
@@ -80,6 +90,7 @@ export function readRows(source: ByteSource, options: ReadRowsOptions = {}): Asy
     columns,
     delimiter,
     name,
+    onColumns,
   } = options;
   checkSource(source, maxLineBytes, name);
   const read = {
@@ -89,6 +100,7 @@ export function readRows(source: ByteSource, options: ReadRowsOptions = {}): Asy
     maxLineBytes,
     ...(columns && { columns }),
     ...(delimiter !== undefined && { delimiter }),
+    ...(onColumns && { onColumns }),
     ...(carryFields && { onTable: (table: Table) => noteTable(rows, table) }),
   };
   // A file is closed by itself; of what may never give another chunk, reading ends at once.

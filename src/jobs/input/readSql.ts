@@ -1,12 +1,13 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
-import { checkBoolean, checkText } from '../../arguments/checks.js';
+import { checkBoolean, checkFunction, checkText } from '../../arguments/checks.js';
 import { text } from '../../arguments/memberChecks.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { RowInput } from '../../Row.js';
 import { checkColumns } from '../formats/checkColumns.js';
-import { checkPromptColumn, fieldsOfTable, tableRow } from '../formats/tableRow.js';
+import type { TakenColumns } from '../formats/RowFormat.js';
+import { checkPromptColumn, fieldsOfTable, takenColumns, tableRow } from '../formats/tableRow.js';
 import { loadPeers } from '../loadPeers.js';
 import { noteTable } from './tableOfRows.js';
 import { type DuckDbType, wholeNumbers } from './wholeNumbers.js';
@@ -48,7 +49,10 @@ export interface ReadSqlOptions {
    * before the query.
    */
   readonly database?: string;
-  /** Fields of a row (`prompt`, `id`, …) by the columns that hold them. Default: those of the same name. */
+  /**
+   * Fields of a row by the columns that hold them. Default: `id`, `prompt`, `messages`, `tokens`, `labels` and
+   * `completions` by those of the same name; parameters (`temperature`, `seed`, …) are in no column that is not named.
+   */
   readonly columns?: Readonly<Record<string, string>>;
   /** Keep all columns as the row's `carry`. Default false. */
   readonly carryFields?: boolean;
@@ -57,6 +61,8 @@ export interface ReadSqlOptions {
    * false.
    */
   readonly templated?: boolean;
+  /** Called once, before the first row, with the columns that hold fields of a row. */
+  readonly onColumns?: (columns: TakenColumns) => void;
 }
 
 const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = {
@@ -64,6 +70,7 @@ const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = {
   columns: checkColumns,
   carryFields: checkBoolean,
   templated: checkBoolean,
+  onColumns: checkFunction,
 };
 
 /**
@@ -91,7 +98,7 @@ export function readSql(sql: string, options: ReadSqlOptions = {}): AsyncGenerat
 
 async function* rowsOf(
   sql: string,
-  { database = ':memory:', columns, carryFields = false, templated = false }: ReadSqlOptions,
+  { database = ':memory:', columns, carryFields = false, templated = false, onColumns }: ReadSqlOptions,
   onHeader: (columns: readonly string[]) => void,
 ): AsyncGenerator<RowInput, void, undefined> {
   const [duckDb] = await loadPeers('SQL', PACKAGE);
@@ -108,6 +115,7 @@ async function* rowsOf(
     if (!templated) checkPromptColumn(name, header, columns);
     const fields = fieldsOfTable(name, header, columns);
     onHeader(header);
+    onColumns?.(takenColumns(fields, header, columns));
     const readers = types.map(wholeNumbers);
     let ended = !hasEnd;
     let number = 0;

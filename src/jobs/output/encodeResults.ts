@@ -26,6 +26,7 @@ export const ENCODE_CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> 
   responseFormat: checkResponseFormat,
   schema: object,
   resultColumns: checkNamesOfColumns,
+  resultPrefix: text('what goes before names of columns'),
   delimiter: checkDelimiter,
   samples: checkBoolean,
   values: checkBoolean,

@@ -19,6 +19,8 @@ export interface ResultTableOptions extends FormatOptions {
    * Names of result columns of tables (`text`, `finish_reason`, …, or a property of the schema) that differ from ours.
    */
   readonly resultColumns?: Readonly<Record<string, string>>;
+  /** Goes before the names of all result columns of tables that `resultColumns` does not name. Default: nothing. */
+  readonly resultPrefix?: string;
   /** Whether tables have a column for the sample, where several were asked for. Default false. */
   readonly samples?: boolean;
   /**
@@ -52,6 +54,7 @@ export function resultsAlone(
     logprobs = false,
     name = 'output',
     resultColumns = {},
+    resultPrefix,
     delimiter,
   } = options;
   return writeOptions({ id: true, sample: samples, value: values, reasoning, logprobs }, options, {
@@ -59,6 +62,7 @@ export function resultsAlone(
     table: () => undefined,
     name,
     resultColumns,
+    ...(resultPrefix !== undefined && { resultPrefix }),
     ...(delimiter !== undefined && { delimiter }),
   });
 }

@@ -3,6 +3,7 @@ import type { EmbedOptions } from '../../Results.js';
 import { type ResponseFormat, responseFormatOf } from '../../rows/responseFormat.js';
 import { declaredProperties, type DeclaredProperty } from '../../schema/declaredProperties.js';
 import { type AnswerSchema, zodJsonSchema, zodValueSchema } from '../../schema/zodJsonSchema.js';
+import { prefixedColumns } from '../formats/resultColumns.js';
 import type { WriteOptions } from '../formats/RowFormat.js';
 
 /** What all answers of a run are held to, but for rows with a format of their own. */
@@ -44,9 +45,11 @@ export function writeOptions(
   answers: FormatOptions & Pick<EmbedOptions, 'encoding'>,
   {
     resultColumns = {},
+    resultPrefix,
     delimiter,
     ...options
-  }: Omit<WriteOptions, 'parts' | 'properties' | 'resultColumns'> & Partial<Pick<WriteOptions, 'resultColumns'>>,
+  }: Omit<WriteOptions, 'parts' | 'properties' | 'resultColumns'> &
+    Partial<Pick<WriteOptions, 'resultColumns'>> & { readonly resultPrefix?: string },
 ): WriteOptions {
   const properties = answerProperties(answers);
   const parts = [
@@ -55,7 +58,7 @@ export function writeOptions(
   ];
   return {
     ...options,
-    resultColumns,
+    resultColumns: prefixedColumns(resultColumns, resultPrefix, properties),
     parts,
     ...(properties && { properties }),
     ...(delimiter !== undefined && { delimiter }),

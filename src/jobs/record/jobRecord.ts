@@ -47,6 +47,9 @@ export interface JobRecord {
   readonly complete?: CompletePart;
 }
 
+/** Of options, where columns that are called as parameters are data: earlier builds took them unasked. */
+export const NAMED_PARAMETERS = { parameters: 'named' } as const;
+
 /** What decides the results of a job: the same for all of its shards. */
 export type JobIdentity = Pick<JobRecord, 'engine' | 'options' | 'input'>;
 
@@ -259,7 +262,13 @@ export function differencesOf(
   for (const name of namesOf(hadOptions, hasOptions)) {
     const [was, is] = [hadOptions[name], hasOptions[name]];
     if (same(was, is)) continue;
-    differences.push(name === 'answers' ? describeAnswers(was, is) : describeValues(name, was, is));
+    differences.push(
+      name === 'answers'
+        ? describeAnswers(was, is)
+        : name === 'parameters'
+          ? 'which columns are parameters (was those called so, is those that `columns` names)'
+          : describeValues(name, was, is),
+    );
   }
   if (input && !same(begunBy(before.input), begunBy(now.input)))
     differences.push(`the input${describeInputs(before.input, now.input)}`);

@@ -24,7 +24,16 @@ export const LEASE_SECONDS = { least: 1, most: 86_400, fallback: 60 };
 /** What of a job's options is in a queue: those that decide results, as plain JSON data. */
 export type QueuedOptions = Pick<
   JobOptions,
-  'columns' | 'delimiter' | 'carryFields' | 'resultColumns' | 'identity' | 'generate' | 'classify' | 'score' | 'embed'
+  | 'columns'
+  | 'delimiter'
+  | 'carryFields'
+  | 'resultColumns'
+  | 'resultPrefix'
+  | 'identity'
+  | 'generate'
+  | 'classify'
+  | 'score'
+  | 'embed'
 > & {
   /** By its name. */
   readonly inputFormat?: (typeof FORMAT_NAMES)[number];
@@ -85,6 +94,7 @@ const OPTION_CHECKS: Readonly<Record<keyof QueuedOptions, Check>> = {
   delimiter: checkDelimiter,
   carryFields: checkBoolean,
   resultColumns: checkNamesOfColumns,
+  resultPrefix: text(),
   identity: object,
   generate: object,
   classify: object,

@@ -70,6 +70,7 @@ const CHECKS: Readonly<Record<keyof SubmitJobOptions, Check>> = {
   delimiter: text(),
   carryFields: checkBoolean,
   resultColumns: object,
+  resultPrefix: text(),
   identity: object,
   generate: object,
   classify: object,

@@ -42,7 +42,11 @@ describe('RunRecorder', () => {
     recorder.admitted({ row: 0, promptTokens: 3, newTokens: 1 }, 3);
     recorder.token();
     recorder.row(false);
+    recorder.row(false, 5, true);
     recorder.row(true);
+    recorder.equal({ finishReason: 'length' });
+    recorder.equal({ finishReason: 'stop' });
+    recorder.reused({ finishReason: 'length' });
     const stats = recorder.stats();
     expect(stats.queues).toEqual({
       'cpu-compute': { busySeconds: 4, tasks: 1, bytes: 0 },
@@ -54,7 +58,7 @@ describe('RunRecorder', () => {
     expect(stats).toMatchObject({
       model: 'm',
       policy: { schedule: 'diagonal' },
-      rows: { done: 1, failed: 1 },
+      rows: { done: 5, failed: 1, cut: 3 },
       tokens: { prompt: 3, generated: 1 },
       memory: { cpu: { capacityBytes: 9, peakBytes: 5 } },
     });

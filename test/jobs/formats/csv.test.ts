@@ -59,7 +59,7 @@ describe('a table in, a table out', () => {
     );
   });
 
-  test('rows set parameters and conversations in columns, as JSON writes them', async () => {
+  test('rows set conversations in columns, and parameters in those that are named, as JSON writes them', async () => {
     const lines = [
       'prompt,messages,maxNewTokens,stop',
       ',"[{""role"":""user"",""content"":""hi""}]",7,"[""a"",""b""]"',
@@ -68,7 +68,8 @@ describe('a table in, a table out', () => {
       'x,,many,',
     ];
     writeFileSync(path('fields.csv'), lines.join('\n'));
-    const rows = await collect(readRows(path('fields.csv')));
+    const columns = { maxNewTokens: 'maxNewTokens', stop: 'stop' };
+    const rows = await collect(readRows(path('fields.csv'), { columns }));
     expect(rows).toEqual([
       {
         id: 1,
@@ -174,8 +175,13 @@ describe('what is no table', () => {
       'found no column "c", which `columns` names, expected one of "a", "b"',
     ],
     ['two columns of one name', 'prompt,a,a\n', {}, 'found two columns "a", expected each name once'],
+    [
+      'a header whose quote does not end',
+      'id,"prompt\nabc\n',
+      {},
+      'line 1: found a value that begins with a quote which nothing closes',
+    ],
     ['nothing', '', {}, 'found no header, expected a first line with the names of the columns'],
-    ['a quote that does not end', 'prompt\n"abc\ndef\n', {}, 'cannot be read as CSV: Quote Not Closed'],
     [
       'no UTF-8',
       Buffer.concat([Buffer.from('prompt\nok\nna'), Buffer.from([0xef]), Buffer.from('ve\n')]),
@@ -196,6 +202,21 @@ describe('what is no table', () => {
     expect(error).toBeInstanceOf(UsageError);
     expect(error.message).toContain(
       'found two columns "text", expected each name once; `resultColumns` (text=NAME) gives the results another',
+    );
+  });
+
+  test('all that the input has already are told at once; a prefix gives all of them other names', async () => {
+    const input = 'prompt,text,error_code,prompt_tokens\na,b,c,d\n';
+    const error = await failureOf(job('all.csv', input, 'out.csv'));
+    expect(error.message).toContain(
+      'found two columns "text" and two "error_code" and two "prompt_tokens", expected each name once; `resultColumns` (text=text_found,error_code=error_code_found,prompt_tokens=prompt_tokens_found) gives the results another, and `resultPrefix` puts the same before all of them',
+    );
+    const { text } = await job('all.csv', input, 'out.csv', {
+      resultPrefix: 'llm_',
+      resultColumns: { finish_reason: 'why' },
+    });
+    expect(text).toBe(
+      'prompt,text,error_code,prompt_tokens,llm_text,why,llm_error_code,llm_error_message,llm_prompt_tokens,llm_completion_tokens\na,b,c,d,A,stop,,,1,1\n',
     );
   });
 

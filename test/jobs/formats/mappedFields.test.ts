@@ -24,7 +24,12 @@ test('a field of a line that is called as one of ours, which is said to be elsew
 
 test('and is a value for a template, as a column of a table is', async () => {
   const fields = { ...ROW };
-  expect(await rowOf({ templated: true })).toEqual({ id: 3, stop: ['s'], fields });
+  expect(await rowOf({ templated: true })).toEqual({ id: 3, fields });
+  expect(await rowOf({ templated: true, columns: { ...COLUMNS, stop: 'stop' } })).toEqual({
+    id: 3,
+    stop: ['s'],
+    fields,
+  });
   const header = Object.keys(ROW).filter((name) => ROW[name] !== null);
   const table = `${header.join()}\n${header.map((name) => JSON.stringify(ROW[name])).join()}\n`;
   const [row] = await collect(

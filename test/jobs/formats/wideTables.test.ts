@@ -30,7 +30,7 @@ test.each<[string, (count: number) => void]>([
   ],
   [
     'fields that may be misspelt',
-    (count) => void misspelt(Array.from({ length: count }, (_, at) => `x${count}field${at}`)),
+    (count) => void misspelt(Object.fromEntries(Array.from({ length: count }, (_, at) => [`x${count}field${at}`, at]))),
   ],
   ['names that may be meant', (count) => void nearest('somethingelse', named(count))],
 ])('%s: time grows with their number', (_, work) => {
@@ -51,26 +51,21 @@ test('a table may have so many columns, and a row of it so many values', async (
   const [good, long] = await collect(readRows(whole, { format: 'csv' }));
   expect(good).toMatchObject({ id: '1', prompt: 'hello' });
   expect(long).toMatchObject({
-    error: { message: `row 2: found ${most + 1} values, expected ${most}, as the header has columns` },
+    error: { message: `row 2: found more than ${most} values, expected ${most}, as the header has columns` },
   });
 
-  const failure = (await failureOf(collect(readRows(csvOf(most + 1, []), { format: 'csv' }))));
+  const failure = await failureOf(collect(readRows(csvOf(most + 1, []), { format: 'csv' })));
   expect(failure).toBeInstanceOf(JobFileError);
   expect(failure.message).toContain(`found ${most + 1} columns, expected at most ${most} columns of a table`);
 });
 
-test('a line of nothing but commas is given up before it is held', async () => {
-  let given = 0;
-  async function* endless(): AsyncGenerator<string> {
+test('a line of nothing but commas is given up before it is held, and the next row is read', async () => {
+  async function* lines(): AsyncGenerator<string> {
     yield 'id,prompt\n';
-    for (;;) {
-      given += 1;
-      yield ','.repeat(65_536);
-      await Promise.resolve();
-    }
+    for (let at = 0; at < 400; at++) yield ','.repeat(65_536);
+    yield '\n2,hi\n';
+    await Promise.resolve();
   }
-  const failure = (await failureOf(collect(readRows(endless(), { format: 'csv' }))));
-  expect(failure).toBeInstanceOf(JobFileError);
-  expect(failure.message).toMatch(/values or more in a row, expected at most 65536 columns/);
-  expect(given).toBeLessThan(20);
+  const rows = await collect(readRows(lines(), { format: 'csv' }));
+  expect(rows).toMatchObject([{ error: { code: 'too-long' } }, { id: '2', prompt: 'hi' }]);
 });

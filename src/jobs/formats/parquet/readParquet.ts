@@ -3,7 +3,7 @@ import { PARQUET_LIMITS } from '../../../model/files/limits.js';
 import type { RowErrorCode } from '../../../errors/RowError.js';
 import type { RowInput } from '../../../Row.js';
 import type { ReadOptions, RowSource } from '../RowFormat.js';
-import { fieldsOfTable, tableRow } from '../tableRow.js';
+import { fieldsOfTable, takenColumns, tableRow } from '../tableRow.js';
 import { Batch, withCells } from './cells.js';
 import { type HeldPages, LeafReader, type Slots } from './LeafReader.js';
 import { ParquetFile, parquetErrors } from './ParquetFile.js';
@@ -26,6 +26,7 @@ export async function* readParquet(source: RowSource, options: ReadOptions): Asy
   const names = file.columns.map(({ name }) => name);
   const fields = fieldsOfTable(source.name, names, options.columns);
   options.onTable?.({ columns: names, typed: file.columns });
+  options.onColumns?.(takenColumns(fields, names, options.columns));
   const wanted = new Set(fields.map(([, column]) => column));
   const read = file.columns.filter(
     ({ name }) => options.carryFields || options.joined !== undefined || options.templated === true || wanted.has(name),
