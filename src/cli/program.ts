@@ -32,7 +32,7 @@ Examples:
 
 Exit codes: 0 all fine; 1 wrong usage, nothing was read or written;
 2 a file or the model cannot be used; 3 the memory given is too small;
-4 done, but some rows carry an error; 130 or 143 interrupted.
+4 done, but some rows carry an error; 129, 130 or 143 interrupted.
 Results go to stdout or the named file, words to stderr.
 Sizes: 512MiB, 2GiB, 2G, 16GB, plain bytes.`;
 

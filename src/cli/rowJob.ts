@@ -218,8 +218,17 @@ export async function runRowJob(
       writeStats(flags.stats, stats),
   );
   await done.catch((error: unknown) => {
-    if (error instanceof InterruptedError && job !== undefined)
-      context.say(describeRest(job.finishedRows, resultsOf(job, asked), job.resultsFile && fromHere(job.resultsFile)));
+    // Also where a peer went away, a task failed, or the disk is full: all but what is refused.
+    const interrupted = error instanceof InterruptedError;
+    if (job !== undefined && (interrupted || (job.finishedRows > 0 && !(error instanceof UsageError))))
+      context.say(
+        describeRest(
+          job.finishedRows,
+          resultsOf(job, asked),
+          job.resultsFile && fromHere(job.resultsFile),
+          interrupted,
+        ),
+      );
     throw error;
   });
 }
