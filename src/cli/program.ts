@@ -16,6 +16,7 @@ import { addPull } from './pull.js';
 import { refuseRepeated } from './flags/commandFlags.js';
 import { packageRoot } from './library.js';
 import { addScore } from './score.js';
+import { visible } from './table.js';
 import { addTokenize } from './tokenize.js';
 
 /** Lines of help on wide terminals, and where there is none. */
@@ -57,7 +58,7 @@ export function createProgram(
     .addHelpText('after', EXAMPLES)
     .showSuggestionAfterError()
     .showHelpAfterError('(--help lists all commands and flags)')
-    .configureOutput({ writeOut: writeHelp })
+    .configureOutput({ writeOut: writeHelp, writeErr: (text) => void process.stderr.write(visible(text)) })
     .exitOverride();
   for (const add of [
     addGenerate,

@@ -44,7 +44,7 @@ import { pulledModel, showIdentifying, showOpening, showPlanning } from './openM
 import { ProgressMeter } from './ProgressMeter.js';
 import { RunWatch } from './RunWatch.js';
 import { checkCommandPaths, writeStats } from './reportFiles.js';
-import { checkStandardInput, checkStandardOutput } from './standardStreams.js';
+import { checkStandardInput, checkStandardOutput, standardOutput } from './standardStreams.js';
 import { TraceFile } from './TraceFile.js';
 
 /** What a command does with rows. */
@@ -305,7 +305,7 @@ function jobOptions(flags: RowJobFlags, formats: JobFormats, prompts: GenerateOp
     ...(queryOf(flags.input) === undefined
       ? {}
       : { identity: { input: flags.input, database: flags.database ?? null } }),
-    output: output === '-' ? process.stdout : output,
+    output: output === '-' ? standardOutput() : output,
     ...tableOptions(flags),
     carryFields,
     resume,
