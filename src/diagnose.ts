@@ -46,7 +46,6 @@ const VARIABLES = [
   'SPILLWAY_ADDON',
   'SPILLWAY_CUBLASLT',
   'XDG_CACHE_HOME',
-  'HF_ENDPOINT',
   'HF_HOME',
   'HF_HUB_CACHE',
   'HF_HUB_OFFLINE',
@@ -54,7 +53,10 @@ const VARIABLES = [
   'LMSTUDIO_MODELS',
   'NODE_OPTIONS',
   'CUDA_VISIBLE_DEVICES',
+  'NO_PROXY',
+  'no_proxy',
 ] as const;
+const ADDRESSES = ['HF_ENDPOINT', 'HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'] as const;
 const SECRETS = ['HF_TOKEN', 'HUGGING_FACE_HUB_TOKEN'] as const;
 
 /**
@@ -82,7 +84,9 @@ export async function diagnose(environment: NodeJS.ProcessEnv = process.env): Pr
     models: await cachedModels(),
     environment: {
       ...Object.fromEntries(VARIABLES.flatMap((name) => (environment[name] ? [[name, environment[name]]] : []))),
-      ...(environment['HF_ENDPOINT'] && { HF_ENDPOINT: withoutCredentials(environment['HF_ENDPOINT']) }),
+      ...Object.fromEntries(
+        ADDRESSES.flatMap((name) => (environment[name] ? [[name, withoutCredentials(environment[name])]] : [])),
+      ),
       ...Object.fromEntries(SECRETS.flatMap((name) => (environment[name] ? [[name, 'is set']] : []))),
     },
   };

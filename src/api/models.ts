@@ -21,4 +21,5 @@ export type { ChatMessage, ReasoningMarks, TemplateInput, Tokenizer } from '../m
 export type { WeightType } from '../model/weightTypes.js';
 export { isModelName } from '../model/resolveModel.js';
 export { suggestedModels, type SuggestedModel } from '../model/pull/suggestedModels.js';
+export { removeRepackedStore, repackedStores, type RepackedStore } from '../engine/store/repackedStores.js';
 export { cachedModels, removeCachedModel, type CachedModel } from '../model/cachedModels.js';

@@ -1,11 +1,15 @@
 /** What a command gets beside its flags. */
 export interface CommandContext {
-  /** Fires on the first SIGINT or SIGTERM. */
+  /** Fires on the first SIGINT, SIGTERM or SIGHUP. */
   readonly signal: AbortSignal;
   /** Set by a command that ends without an exception but not quite well. */
   exitCode: number;
   /** Writes words for people: to stderr, with an LF. */
   say(text: string): void;
-  /** Writes a result to stdout and waits until it is taken. @throws JobFileError */
-  print(text: string): Promise<void>;
+  /**
+   * Writes a result to stdout and waits until it is taken.
+   * @param exactly a path for programs, say: what a terminal would act on is shown on a terminal alone
+   * @throws JobFileError
+   */
+  print(text: string, exactly?: boolean): Promise<void>;
 }

@@ -1,10 +1,11 @@
 /** 128 and the signal's number, as shells report it. */
-const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
+const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 type Signal = keyof typeof EXIT_CODES;
 
 /**
- * Turns the first SIGINT or SIGTERM into an abort, so that a command can end in order, and say what becomes of its
- * work; the second one ends the process at once.
+ * Turns the first SIGINT, SIGTERM or SIGHUP (its terminal is closed) into an abort, so that a command can end in order,
+ * and say what becomes of its work; the second one ends the process at once: what is written by then stays, and what is
+ * finished and not written is computed again.
  */
 export class Interrupt {
   readonly #controller = new AbortController();

@@ -1,4 +1,5 @@
 import { Presets, SingleBar } from 'cli-progress';
+import { visible } from './table.js';
 
 export type ProgressMode = 'auto' | 'on' | 'off';
 
@@ -42,8 +43,11 @@ export class ProgressMeter {
     private readonly now: () => number = () => performance.now() / 1000,
   ) {}
 
-  show(label: string, state: ProgressState): void {
+  show(name: string, given: ProgressState): void {
     if (this.mode === 'off' || (this.mode === 'auto' && this.stream.isTTY !== true)) return;
+    // Names of models and files among them.
+    const label = visible(name);
+    const state = { ...given, words: visible(given.words) };
     if (label !== this.#label) this.#begin(label, state);
     if (this.#bar !== undefined) {
       this.#bar.update(state.done, { words: state.words });

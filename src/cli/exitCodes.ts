@@ -28,7 +28,7 @@ export interface Outcome {
 
 /**
  * What an error means for the process.
- * @param interruptedCode the exit code if the run was interrupted: 130 or 143
+ * @param interruptedCode the exit code if the run was interrupted: 129, 130 or 143
  * @param flags those that there are, `--gpu-memory` and so on: the library speaks of options, which have their names
  */
 export function outcomeOf(error: unknown, interruptedCode: number, flags: ReadonlySet<string> = new Set()): Outcome {

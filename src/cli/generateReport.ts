@@ -82,14 +82,22 @@ export function describeRun(
 }
 
 /**
- * The last line of a run that was interrupted: `98 of 200 rows in answers.jsonl; go on with --resume`. @param file what
- * holds them; undefined for a stream
+ * The last line of a run that ended early: `98 of 200 rows in answers.jsonl; go on with --resume`.
+ * @param file what holds them; undefined for a stream
+ * @param interrupted by a signal; else by an error, which is said, too
  */
-export function describeRest(finished: number, expected: number | undefined, file: string | undefined): string {
+export function describeRest(
+  finished: number,
+  expected: number | undefined,
+  file: string | undefined,
+  interrupted = true,
+): string {
   const rows =
     expected === undefined ? `${finished} ${finished === 1 ? 'row' : 'rows'}` : `${finished} of ${expected} rows`;
   if (finished === 0) return 'interrupted before a row was finished';
-  return file === undefined ? `interrupted after ${rows}` : `${rows} in ${file}; go on with --resume`;
+  return file === undefined
+    ? `${interrupted ? 'interrupted' : 'ended'} after ${rows}`
+    : `${rows} in ${file}; go on with --resume`;
 }
 
 /** What was not computed, in words: `84% of the prompts shared`, `12 equal rows`. */

@@ -134,6 +134,7 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
       engine,
       signal: context.signal,
     });
+    if (source.durability !== undefined) context.say(`note: ${source.durability}`);
     const { rows, shards: dealt } = manifest;
     context.say(
       `${rows} ${rows === 1 ? 'row' : 'rows'} in ${dealt.count} ${dealt.count === 1 ? 'shard' : 'shards'}; parts go to ${manifest.parts}`,

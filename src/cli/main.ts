@@ -6,6 +6,7 @@ import { Interrupt } from './Interrupt.js';
 import { StreamWriter } from './library.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { createProgram, flagsOf } from './program.js';
+import { standardOutput } from './standardStreams.js';
 import { visible } from './table.js';
 
 const LAST_WAIT_MILLISECONDS = 100;
@@ -21,9 +22,9 @@ const context: CommandContext = {
   signal: interrupt.signal,
   exitCode: EXIT.fine,
   say,
-  async print(text) {
-    const out = new StreamWriter(process.stdout, 'standard output', { signal: interrupt.signal });
-    await out.write(text);
+  async print(text, exactly = false) {
+    const out = new StreamWriter(standardOutput(), 'standard output', { signal: interrupt.signal });
+    await out.write(exactly ? text : visible(text));
     await out.close();
   },
 };

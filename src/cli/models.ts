@@ -1,7 +1,16 @@
+import { basename, dirname, resolve } from 'node:path';
 import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { path } from './flags/parsers.js';
-import { cachedModels, fileFailure, formatBytes, removeCachedModel, SpillwayError } from './library.js';
+import {
+  cachedModels,
+  fileFailure,
+  formatBytes,
+  removeCachedModel,
+  removeRepackedStore,
+  repackedStores,
+  SpillwayError,
+} from './library.js';
 import { checkStandardOutput } from './standardStreams.js';
 import { formatTable } from './table.js';
 
@@ -12,16 +21,30 @@ interface ModelsFlags {
 export function addModels(program: Command, context: CommandContext): void {
   const command = program
     .command('models')
-    .description('Lists the models that were fetched, with sizes and paths; removes one.');
+    .description(
+      'Lists the models that were fetched, and those that runs have repacked to read them from disk, with sizes and paths; removes one.',
+    );
   command.addOption(
-    new Option('--remove <name>', 'remove this one, with all of its revisions (default: none)').argParser(path),
+    new Option(
+      '--remove <name>',
+      'remove this one, with all of its revisions; or a repacked one, by its path: the next run makes it again (default: none)',
+    ).argParser(path),
   );
   command.action(({ remove }: ModelsFlags) => models(remove, context));
 }
 
 async function models(remove: string | undefined, context: CommandContext): Promise<void> {
   checkStandardOutput();
+  const repacked = await repackedStores();
   if (remove !== undefined) {
+    const store = repacked.find(({ path: place }) => place === resolve(remove));
+    if (store !== undefined) {
+      await removeRepackedStore(store).catch((error: unknown) => {
+        throw fileFailure(remove, 'removed', error);
+      });
+      context.say(`removed ${store.path} (${formatBytes(store.bytes)})`);
+      return;
+    }
     const removed = await removeCachedModel(remove).catch((error: unknown) => {
       throw error instanceof SpillwayError ? error : fileFailure(remove, 'removed', error);
     });
@@ -29,6 +52,18 @@ async function models(remove: string | undefined, context: CommandContext): Prom
     return;
   }
   const rows = await cachedModels();
+  if (repacked.length > 0)
+    await context.print(
+      formatTable([
+        ['repacked, to be read from disk', 'size', 'age', 'where'],
+        ...repacked.map(({ model, bytes, made, path: place }) => [
+          model === undefined ? 'of an unknown model' : shortName(model),
+          formatBytes(bytes),
+          ageOf(made),
+          place,
+        ]),
+      ]) + (rows.length > 0 ? '\n' : ''),
+    );
   if (rows.length === 0) context.say('no model has been fetched; `spillway pull --list` shows some worth having');
   else
     await context.print(
@@ -37,4 +72,19 @@ async function models(remove: string | undefined, context: CommandContext): Prom
         ...rows.map(({ name, bytes, path: place }) => [name, formatBytes(bytes), place]),
       ]),
     );
+}
+
+/** What people call a model by the path of its first file: the repository of the hub, else the file, or its folder. */
+function shortName(path: string): string {
+  const [, owner, repo] = /\/models--([^/]+?)--([^/]+)\/snapshots\//.exec(path) ?? [];
+  const file = basename(path);
+  if (owner !== undefined && repo !== undefined) return `hf:${owner}/${repo}${/\.gguf$/i.test(file) ? `:${file}` : ''}`;
+  return /\.gguf$/i.test(file) ? file : basename(dirname(path));
+}
+
+const DAY_MILLISECONDS = 86_400_000;
+
+function ageOf(made: number): string {
+  const days = Math.floor((Date.now() - made) / DAY_MILLISECONDS);
+  return days < 1 ? 'today' : `${days} ${days === 1 ? 'day' : 'days'}`;
 }

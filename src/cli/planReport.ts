@@ -35,7 +35,7 @@ export function describePlan(plan: PlanDocument, simulated: SimulatedPlan | unde
   return blocks.join('');
 }
 
-/** `12.4 tokens/s (spillway's model), 1305 s for 504 rows, of which prompts 913 s` */
+/** `12.4 tokens/s (spillway's model), 22 min for 504 rows, of which prompts 15 min` */
 export function speedWords({ predicted, costModel }: PlanDocument): string {
   return `${rate(predicted.tokensPerSecond)} (${costModel}'s model), ${seconds(predicted.wallSeconds)} for ${predicted.rows} rows, of which prompts ${seconds(predicted.prefillSeconds)}${predicted.latencySeconds === undefined ? '' : `, a block by itself ${seconds(predicted.latencySeconds)}`}`;
 }
@@ -93,8 +93,16 @@ export function rate(tokensPerSecond: number): string {
   return `${tokensPerSecond.toPrecision(4)} tokens/s`;
 }
 
+/** `4.21 s`, `12 min`, `2 h 6 min`, `3 d 4 h`: as exact as a prediction is. */
 export function seconds(value: number): string {
-  return value >= 100 ? `${Math.round(value)} s` : `${value.toPrecision(3)} s`;
+  if (value < 100) return `${value.toPrecision(3)} s`;
+  const minutes = Math.round(value / 60);
+  if (minutes < 10) return `${Math.floor(Math.round(value) / 60)} min ${Math.round(value) % 60} s`;
+  if (minutes < 120) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48
+    ? `${hours} h ${minutes % 60} min`
+    : `${Math.floor(Math.round(minutes / 60) / 24)} d ${Math.round(minutes / 60) % 24} h`;
 }
 
 export function percent(share: number): string {

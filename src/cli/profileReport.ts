@@ -58,6 +58,9 @@ export function describeProfile(profile: HardwareProfile, seconds: number): stri
     ['disk', memory.diskBytes > 0 ? `${formatBytes(memory.diskBytes)} for a run` : 'not measured'],
     ...Object.entries(leftOut).map(([what, reason]) => [`${what} left out`, reason]),
     ['measured in', `${seconds.toFixed(1)} s`],
+    ...(profile.disturbed === undefined
+      ? []
+      : [['busy', `${profile.disturbed}: measure again while nothing else runs`]]),
   ];
   const requests = diskRequests.map(({ operation, requestBytes, depth, bytesPerSecond }) => [
     OPERATION_WORDS[operation],

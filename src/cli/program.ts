@@ -16,6 +16,7 @@ import { addPull } from './pull.js';
 import { refuseRepeated, suggestFlags } from './flags/commandFlags.js';
 import { packageRoot } from './library.js';
 import { addScore } from './score.js';
+import { visible } from './table.js';
 import { addTokenize } from './tokenize.js';
 
 /** Lines of help on wide terminals, and where there is none. */
@@ -33,7 +34,7 @@ Examples:
 Exit codes: 0 all fine; 1 wrong usage, nothing was read or written;
 2 a file or the model cannot be used; 3 the memory given is too small;
 4 done, but some rows carry an error; 5 stopped by --max-errors;
-130 or 143 interrupted. After 5, 130 and 143 --resume goes on.
+129, 130 or 143 interrupted. After these and 5 --resume goes on.
 Results go to stdout or the named file, words to stderr.
 Sizes: 512MiB, 2GiB, 2G, 16GB, plain bytes.`;
 
@@ -58,7 +59,7 @@ export function createProgram(
     .addHelpText('after', EXAMPLES)
     .showSuggestionAfterError()
     .showHelpAfterError('(--help lists all commands and flags)')
-    .configureOutput({ writeOut: writeHelp })
+    .configureOutput({ writeOut: writeHelp, writeErr: (text) => void process.stderr.write(visible(text)) })
     .exitOverride();
   for (const add of [
     addGenerate,

@@ -73,5 +73,5 @@ async function pull(name: string | undefined, flags: PullFlags, context: Command
     verify: true,
     onProgress: showFetching(meter),
   }).finally(() => meter.stop());
-  await context.print(`${path}\n`);
+  await context.print(`${path}\n`, true);
 }

@@ -46,7 +46,7 @@ import { pulledModel, showIdentifying, showOpening, showPlanning } from './openM
 import { ProgressMeter } from './ProgressMeter.js';
 import { RunWatch } from './RunWatch.js';
 import { checkCommandPaths, writeStats } from './reportFiles.js';
-import { checkStandardInput, checkStandardOutput } from './standardStreams.js';
+import { checkStandardInput, checkStandardOutput, standardOutput } from './standardStreams.js';
 import { TraceFile } from './TraceFile.js';
 
 /** What a command does with rows. */
@@ -230,8 +230,17 @@ export async function runRowJob(
       writeStats(flags.stats, stats),
   );
   await done.catch((error: unknown) => {
-    if (error instanceof InterruptedError && job !== undefined)
-      context.say(describeRest(job.finishedRows, resultsOf(job, asked), job.resultsFile && fromHere(job.resultsFile)));
+    // Also where a peer went away, a task failed, or the disk is full: all but what is refused.
+    const interrupted = error instanceof InterruptedError;
+    if (job !== undefined && (interrupted || (job.finishedRows > 0 && !(error instanceof UsageError))))
+      context.say(
+        describeRest(
+          job.finishedRows,
+          resultsOf(job, asked),
+          job.resultsFile && fromHere(job.resultsFile),
+          interrupted,
+        ),
+      );
     throw error;
   });
 }
@@ -319,7 +328,7 @@ function jobOptions(
     ...(comesOnce(input) && {
       identity: { ...(isQuery && { input, database: database ?? null }), ...(isData && { parameters: 'named' }) },
     }),
-    output: output === '-' ? process.stdout : output,
+    output: output === '-' ? standardOutput() : output,
     ...tableOptions(flags),
     carryFields,
     resume,

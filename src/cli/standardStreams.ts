@@ -1,6 +1,8 @@
 import { fstatSync, readFileSync, ReadStream, statSync } from 'node:fs';
 import { Socket } from 'node:net';
+import { Writable } from 'node:stream';
 import { JobFileError, specialKind } from './library.js';
+import { visible } from './table.js';
 
 /**
  * Refuses a standard input that no rows can come from: a folder, a socket of datagrams. Node takes each of them for an
@@ -50,4 +52,22 @@ function wasClosed(descriptor: number): boolean {
     // A system that does not say: nothing is known against it.
     return false;
   }
+}
+
+/**
+ * Where results go that have no file. On a terminal what it would act on is shown instead, as in all that is printed
+ * there: rows hold what people have written.
+ */
+export function standardOutput(): Writable {
+  const { stdout } = process;
+  if (!stdout.isTTY) return stdout;
+  return new Writable({
+    decodeStrings: false,
+    highWaterMark: stdout.writableHighWaterMark,
+    write(chunk: string | Uint8Array, _encoding, done) {
+      stdout.write(visible(typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('utf8')), (error) => {
+        done(error);
+      });
+    },
+  });
 }

@@ -19,7 +19,7 @@ import {
 } from './library.js';
 import { pulledModel } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
-import { checkStandardInput, checkStandardOutput } from './standardStreams.js';
+import { checkStandardInput, checkStandardOutput, standardOutput } from './standardStreams.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 
 /** As in files of rows. */
@@ -54,7 +54,7 @@ async function tokenize(flags: TokenizeFlags, context: CommandContext): Promise<
   const model = await pulledModel(flags.model, context.signal, meter).finally(() => meter.stop());
   const source = await readModel(model);
   const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
-  const out = new StreamWriter(process.stdout, 'standard output', { signal: context.signal });
+  const out = new StreamWriter(standardOutput(), 'standard output', { signal: context.signal });
   const stop = (): void => void process.stdin.destroy(new InterruptedError(context.signal.reason));
   context.signal.addEventListener('abort', stop);
   const turns = new Turns();

@@ -1,6 +1,6 @@
-import { open, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, open, rename, rm, stat, truncate } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { fileFailure } from './fileErrors.js';
+import { fileErrorCode, fileFailure } from './fileErrors.js';
 import { realPathOf } from './realPath.js';
 import { removeLeftovers, temporaryPath } from './temporaryFiles.js';
 
@@ -61,9 +61,40 @@ export async function probeFolder(path: string): Promise<void> {
 async function replaceWith(place: string, content: Content, mode: number | undefined): Promise<void> {
   removeLeftovers(place);
   await withTemporary(place, content, mode, async (temporary) => {
-    await rename(temporary, place);
-    await syncFolder(place);
+    await moveOver(temporary, place);
   });
+}
+
+/**
+ * Puts a file in the place of another, so that a reader sees the one or the other. A file that is a mount of its own
+ * (bound into a container, say) cannot be replaced: its content is, and the file that was to take its place stays until
+ * that is through. @throws the file system's errors
+ */
+export async function moveOver(file: string, place: string): Promise<void> {
+  try {
+    await rename(file, place);
+  } catch (error) {
+    if (fileErrorCode(error) !== 'EBUSY') throw error;
+    await copyFile(file, place);
+    const handle = await open(place, 'r+');
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rm(file);
+  }
+  await syncFolder(place);
+}
+
+/** Removes a file, or empties one that is a mount of its own. @throws the file system's errors */
+export async function removeOrEmpty(path: string): Promise<void> {
+  try {
+    await rm(path, { force: true });
+  } catch (error) {
+    if (fileErrorCode(error) !== 'EBUSY') throw error;
+    await truncate(path);
+  }
 }
 
 async function withTemporary(

@@ -25,6 +25,17 @@ const REASONS: Readonly<Record<string, string>> = {
   EIO: 'input/output error of the device',
   EFBIG: 'the file would exceed the size limit',
   EMFILE: 'too many open files',
+  EBUSY: 'it is in use by the system, as a mount is',
+  ETXTBSY: 'it is a program that runs',
+  ESTALE: 'the server of its file system has lost it',
+  EXDEV: 'it lies on another file system',
+  ELOOP: 'its links lead in a circle',
+  ENAMETOOLONG: 'its name is too long',
+  ENFILE: 'the system has too many open files',
+  EEXIST: 'something stands there already',
+  ENOTEMPTY: 'the folder is not empty',
+  ENOTSUP: 'the file system cannot do that',
+  EINVAL: 'the file system cannot do that',
   ENXIO: 'it is a socket, or a device that is not there',
 };
 

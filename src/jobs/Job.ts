@@ -240,38 +240,50 @@ export class Job implements AsyncDisposable {
     // A file is made of results that are in order.
     const whole =
       this.file === undefined && this.formats.output.format.joinsSamples === true ? new WholeRows() : undefined;
+    const input = cancellable(this.#readInput());
+    // An engine that is left gives up what it has finished and holds for a row before it: it is told to end instead.
+    const ending = new AbortController();
+    const end = (reason?: unknown): void => {
+      ending.abort(reason);
+      input.abort({ error: new InterruptedError(reason) });
+    };
     const results = async function* (rows: AsyncIterable<AnyResult>): AsyncGenerator<AnyResult, void, undefined> {
-      for await (const answer of rows) {
-        const received = source.receive(answer);
-        for (const result of whole?.add(answer.index, received, source.isOpen(answer.index)) ?? received) {
-          counts.done += 1;
-          yield result;
+      let failure: { readonly error: unknown } | undefined;
+      try {
+        for await (const answer of rows) {
+          const received = source.receive(answer);
+          for (const result of whole?.add(answer.index, received, source.isOpen(answer.index)) ?? received) {
+            counts.done += 1;
+            yield result;
+          }
+          if (counts.stopped) continue;
+          counts.stopped = limit.exceeded(keptFailed + counts.failed, (earlier?.done.size ?? 0) + counts.done);
+          if (counts.stopped) end();
         }
-        counts.stopped = limit.exceeded(keptFailed + counts.failed, (earlier?.done.size ?? 0) + counts.done);
-        if (counts.stopped) break;
+      } catch (error) {
+        failure = { error };
       }
       for (const result of whole?.rest() ?? []) {
         counts.done += 1;
         yield result;
       }
+      if (failure && !counts.stopped) throw failure.error;
     };
-    const input = cancellable(this.#readInput());
-    const onAbort = (): void => {
-      input.abort({ error: new InterruptedError(signal?.reason) });
-    };
+    const onAbort = (): void => end(signal?.reason);
     signal?.addEventListener('abort', onAbort);
     try {
       if (signal?.aborted === true) onAbort();
-      await this.#write(results(this.task.answer(engine, source.send(input))), counts);
-      if (source.failure !== undefined) throw new TaskError('job', 'the input failed', { cause: source.failure });
-      if (!counts.stopped && !source.ended)
-        throw new TaskError('job', `the engine ended with row ${source.rows}, before the input did`);
-      if (!counts.stopped && source.unanswered > 0)
-        throw new TaskError('job', `the engine ended with ${source.unanswered} rows unanswered`);
+      await this.#write(results(this.task.answer(engine, source.send(input), ending.signal)), counts, end);
+      if (!counts.stopped) {
+        if (source.failure !== undefined) throw new TaskError('job', 'the input failed', { cause: source.failure });
+        if (!source.ended) throw new TaskError('job', `the engine ended with row ${source.rows}, before the input did`);
+        if (source.unanswered > 0)
+          throw new TaskError('job', `the engine ended with ${source.unanswered} rows unanswered`);
+      }
     } catch (error) {
       // The engine may have wrapped what the input threw. And whatever an aborted engine throws, the abort is the
       // reason.
-      const reason: unknown = source.failure ?? error;
+      const reason: unknown = error instanceof JobFileError ? error : (source.failure ?? error);
       // What is refused is not what the next run has to come by.
       if (reason instanceof UsageError) this.#digest = undefined;
       throw signal?.aborted === true && !(reason instanceof JobFileError)
@@ -378,31 +390,49 @@ export class Job implements AsyncDisposable {
     return this;
   }
 
-  /** Sends results where they go, as they come. */
-  async #write(results: AsyncGenerator<AnyResult, void, undefined>, counts: { failed: number }): Promise<void> {
+  /**
+   * Sends results where they go, as they come, and what is finished by then where they end with an error.
+   * @param end ends the run, where nothing can be written any more: a journal keeps what comes after that for when it
+   * is closed
+   */
+  async #write(
+    results: AsyncGenerator<AnyResult, void, undefined>,
+    counts: { failed: number },
+    end: () => void,
+  ): Promise<void> {
     const { format, compression } = this.formats.output;
-    if (this.file !== undefined || !this.formats.published) {
-      for await (const result of results) {
-        const formatted = await resultLine(result);
-        await this.#sink?.write(formatted.line);
-        this.#written += 1;
-        if (formatted.failed) counts.failed += 1;
+    let failure: { readonly error: unknown } | undefined;
+    const finished = async function* (): AsyncGenerator<AnyResult, void, undefined> {
+      try {
+        yield* results;
+      } catch (error) {
+        failure ??= { error };
       }
-      return;
-    }
-    const finished = async function* (this: Job): AsyncGenerator<FinishedRow, void, undefined> {
-      for await (const result of results) {
+    };
+    const carried = async function* (this: Job): AsyncGenerator<FinishedRow, void, undefined> {
+      for await (const result of finished()) {
         if (result.error) counts.failed += 1;
         this.#written += 1;
         yield { result, carry: result.carry };
       }
     };
-    for await (const chunk of compressed(
-      format.encode(finished.call(this), this.#writeOptions()),
-      compression,
-      'output',
-    ))
-      await this.#sink?.write(chunk);
+    if (this.file === undefined && this.formats.published) {
+      const encoded = format.encode(carried.call(this), this.#writeOptions());
+      for await (const chunk of compressed(encoded, compression, 'output')) await this.#sink?.write(chunk);
+    } else {
+      for await (const result of finished()) {
+        const formatted = await resultLine(result);
+        try {
+          await this.#sink?.write(formatted.line);
+          this.#written += 1;
+          if (formatted.failed) counts.failed += 1;
+        } catch (error) {
+          failure ??= { error };
+          end();
+        }
+      }
+    }
+    if (failure) throw failure.error;
   }
 
   /**

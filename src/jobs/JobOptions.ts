@@ -17,7 +17,10 @@ import type { Shard } from './shards/Shard.js';
 
 /** What a job needs of an engine. */
 export interface RowGenerator {
-  /** Results carry the `id` and `index` of their row; each row of `rows` has both. */
+  /**
+   * Results carry the `id` and `index` of their row; each row of `rows` has both. Once the `signal` of the options
+   * fires, what is finished comes still, whatever its place, and then the end, or an error.
+   */
   generate(rows: AsyncIterable<RowInput>, options?: GenerateOptions): AsyncIterable<RowResult>;
   /**
    * What of it decides results, as plain JSON data, such as `Engine.resultIdentity`: an output is resumed by engines of

@@ -14,8 +14,8 @@ export interface JobTask {
     Pick<EmbedOptions, 'encoding'>;
   /** All options that decide a row's result, with their defaults. */
   readonly settled: Readonly<Record<string, unknown>>;
-  /** @throws UsageError for an engine that cannot do it */
-  answer(engine: RowGenerator, rows: AsyncIterable<RowInput>): AsyncIterable<AnyResult>;
+  /** @param signal ends the run, in place of the caller's @throws UsageError for an engine that cannot do it */
+  answer(engine: RowGenerator, rows: AsyncIterable<RowInput>, signal: AbortSignal): AsyncIterable<AnyResult>;
 }
 
 /** The task of a job's options. @throws UsageError where there are several */
@@ -32,28 +32,28 @@ export function jobTaskOf({ generate, classify, score, embed }: Pick<JobOptions,
       name: 'classify',
       options: classify,
       settled: classifySettings(classify),
-      answer: (engine, rows) => method(engine, 'classify')(rows, classify),
+      answer: (engine, rows, signal) => method(engine, 'classify')(rows, { ...classify, signal }),
     };
   if (score)
     return {
       name: 'score',
       options: score,
       settled: scoreSettings(score),
-      answer: (engine, rows) => method(engine, 'score')(rows, score),
+      answer: (engine, rows, signal) => method(engine, 'score')(rows, { ...score, signal }),
     };
   if (embed)
     return {
       name: 'embed',
       options: embed,
       settled: embedSettings(embed),
-      answer: (engine, rows) => method(engine, 'embed')(rows, embed),
+      answer: (engine, rows, signal) => method(engine, 'embed')(rows, { ...embed, signal }),
     };
   const responseFormat = runFormat(generate ?? {});
   return {
     name: 'generate',
     options: generate ?? {},
     settled: resultOptions({ ...generate, ...(responseFormat && { responseFormat }) }),
-    answer: (engine, rows) => engine.generate(rows, generate),
+    answer: (engine, rows, signal) => engine.generate(rows, { ...generate, signal }),
   };
 }
 

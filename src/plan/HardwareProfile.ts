@@ -225,6 +225,8 @@ export const profileSchema = z
      * `links.diskReadBytesPerSecond`, `cpu.matmul.q4.64`.
      */
     spread: z.record(z.string().max(200), z.number().min(0)).default({}),
+    /** What disturbed the measuring, in words: the machine was busy with something else. */
+    disturbed: z.string().max(1000).optional(),
     /** What could not be measured, and why. */
     leftOut: z.record(z.string().max(200), z.string().max(4000)).optional(),
     /**

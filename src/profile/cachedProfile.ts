@@ -18,6 +18,7 @@ import {
 } from '../plan/HardwareProfile.js';
 import { correctionsOf } from '../engine/calibration/learn.js';
 import { correctionsPath, readCorrections } from '../engine/calibration/correctionsFile.js';
+import { disturbedWords } from './disturbance.js';
 import { freeMemory } from './freeMemory.js';
 import {
   checkProfileOptions,
@@ -30,6 +31,8 @@ import {
 import { makeFolder } from '../files/makeFolder.js';
 
 const MOST_BYTES = 2 ** 20;
+/** So long a profile of a machine that was busy is gone by. */
+const DISTURBED_MILLISECONDS = 600_000;
 /** The key leaves out what the memory varies by from one boot to the next; `checkSameMachine` looks at it. */
 const MEMORY_STEP = 2 ** 28;
 
@@ -49,9 +52,14 @@ export async function cachedProfile(options: ProfileOptions = {}): Promise<Hardw
   const machine = loadAddon().machine();
   const gpu = gpuOf(options.gpuMemory, machine);
   const found = await keptProfile(options, machine);
-  if (found === undefined) return refreshProfile(options);
+  if (found === undefined) {
+    const measured = await refreshProfile(options);
+    if (measured.disturbed !== undefined) options.onNote?.(disturbedWords(measured.disturbed));
+    return measured;
+  }
   const { path, kept } = found;
   const disk = kept.links.diskReadBytesPerSecond === undefined ? undefined : (options.disk ?? defaultDiskFolder());
+  if (kept.disturbed !== undefined) options.onNote?.(disturbedWords(kept.disturbed));
   const { learned, ignored } = await readCorrections(correctionsPath(path), kept);
   if (ignored !== undefined) options.onNote?.(ignored);
   const corrections = correctionsOf(learned);
@@ -60,7 +68,8 @@ export async function cachedProfile(options: ProfileOptions = {}): Promise<Hardw
 
 /**
  * Measures this machine, and keeps the profile for whoever calls `cachedProfile` next; what runs taught was about the
- * one before. Where the cache folder cannot be written it is not kept.
+ * one before. Where the cache folder cannot be written it is not kept; one of a
+ * machine that was busy meanwhile is marked, and measured again by whoever comes after ten minutes.
  * @throws UsageError, NativeError, InterruptedError as `profileMachine`
  */
 export async function refreshProfile(options: ProfileOptions = {}): Promise<HardwareProfile> {
@@ -136,6 +145,9 @@ async function readProfile(path: string, machine: MachineIdentity): Promise<Hard
   try {
     const profile = parseHardware(await readJsonObject(path, MOST_BYTES), path);
     checkSameMachine(profile, machine);
+    // Others are done by now, perhaps; measuring for each run of a machine that stays busy would only add to that.
+    if (profile.disturbed !== undefined && Date.now() - (await stat(path)).mtimeMs > DISTURBED_MILLISECONDS)
+      return undefined;
     // A file that somebody has written by hand may lack the GPU.
     if (machine.gpuName !== undefined && profile.gpu === undefined) return undefined;
     // What runs taught has a file of its own.

@@ -14,6 +14,7 @@ import { gpuBytes, requireGpu } from '../engine/open/gpuBudget.js';
 import { BLOCK_LIMITS } from '../plan/Policy.js';
 import { MATMUL_WEIGHTS, parseHardware, type HardwareProfile, type MatmulWeights } from '../plan/HardwareProfile.js';
 import { PAGE_TOKENS } from '../plan/reserves.js';
+import { Disturbance } from './disturbance.js';
 import { freeMemory } from './freeMemory.js';
 import { hardwareOf } from './hardwareOf.js';
 
@@ -82,7 +83,8 @@ const MOST_GPU_BYTES = 2 ** 30;
  * products, attention, quantising, sampling, and the cost of a task there. (So far this has run on an emulated GPU
  * alone, whose figures mean nothing.)
  *
- * The figures are of a machine that is free; neighbours who compute meanwhile lower them.
+ * The figures are of a machine that is free; neighbours who compute meanwhile lower them, and then the profile says so
+ * (`disturbed`).
  *
  * @throws UsageError for an option out of range, and a GPU that is not there; NativeError where there is no addon or no
  * memory; InterruptedError when `signal` fires
@@ -95,6 +97,7 @@ export async function profileMachine(options: ProfileOptions = {}): Promise<Hard
   const threads = options.threads ?? Math.min(machine.processors, BLOCK_LIMITS.threads);
   const diskBytes = diskBytesOf(options.diskBytes);
   const gpu = gpuOf(options.gpuMemory, machine);
+  const disturbance = new Disturbance();
   const figures = await measure(
     addon,
     {
@@ -112,9 +115,18 @@ export async function profileMachine(options: ProfileOptions = {}): Promise<Hard
     onProgress,
   );
   const free = await freeMemory(machine, diskBytes > 0 ? disk : undefined, gpu?.capBytes);
-  return parseHardware(
-    hardwareOf(figures, { ...identityOf(machine), ...(gpu && identityOfGpu(gpu.facts)) }, free),
-    'the profile of this machine',
+  const profile = hardwareOf(figures, { ...identityOf(machine), ...(gpu && identityOfGpu(gpu.facts)) }, free);
+  const disturbed = disturbance.words(mainSpread(profile.spread ?? {}));
+  return parseHardware({ ...profile, ...(disturbed !== undefined && { disturbed }) }, 'the profile of this machine');
+}
+
+/**
+ * Of what plans go by: neither single requests to the disk, which vary by themselves, nor a task, of which a process's
+ * first are slow.
+ */
+function mainSpread(spread: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(spread).filter(([path]) => path.startsWith('cpu.') && path !== 'cpu.taskSeconds'),
   );
 }
 

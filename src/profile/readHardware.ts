@@ -7,6 +7,7 @@ import { packageRoot } from '../packageRoot.js';
 import { parseChip, type ChipProfile } from '../plan/partitioning/ChipProfile.js';
 import { parseHardware, type HardwareProfile } from '../plan/HardwareProfile.js';
 import { cachedProfile } from './cachedProfile.js';
+import { disturbedWords } from './disturbance.js';
 import type { ProfileOptions } from './profileMachine.js';
 
 /** The package's own hardware files: of machines, and of chips that share a model. */
@@ -32,9 +33,10 @@ export async function builtInHardware(kind: keyof typeof ENDINGS = 'machine'): P
 export async function readHardware(nameOrFile: string, options: ProfileOptions = {}): Promise<HardwareProfile> {
   if (nameOrFile === 'this') return cachedProfile(options);
   const names = await builtInHardware();
-  return names.includes(nameOrFile)
-    ? readProfileFile(fileURLToPath(builtIn(`${nameOrFile}.json`)), nameOrFile)
-    : readHardwareFile(nameOrFile, names);
+  if (names.includes(nameOrFile)) return readProfileFile(fileURLToPath(builtIn(`${nameOrFile}.json`)), nameOrFile);
+  const profile = await readHardwareFile(nameOrFile, names);
+  if (profile.disturbed !== undefined) options.onNote?.(disturbedWords(profile.disturbed));
+  return profile;
 }
 
 /**

@@ -82,6 +82,7 @@ test('a follower that is killed ends the run with exit code 2; it goes on with a
   if (linesOf('cut.jsonl') < 24) {
     expect(code).toBe(2);
     expect(stderr).toMatch(/error: .*(closed|gone|failed)/);
+    expect(stderr).toMatch(/^\d+ of 24 rows in .*cut\.jsonl; go on with --resume$/m);
   }
   const finished = readResults(path('cut.jsonl'));
   expect(finished).toEqual(readResults(path('whole.jsonl')).slice(0, finished.length));

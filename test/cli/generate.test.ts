@@ -420,6 +420,7 @@ describe('resume', () => {
 
 describe('interrupted', () => {
   test.each([
+    ['SIGHUP', 129],
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const)('%s: exit %d, what was finished is intact, and --resume goes on', async (signal, code) => {

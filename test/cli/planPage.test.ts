@@ -39,7 +39,9 @@ describe('the page of a plan', () => {
     const page = await pageOf(undefined);
     expect(page).toContain('<meta name="viewport" content="width=device-width,initial-scale=1">');
     expect(page).toContain('@media (prefers-color-scheme:dark)');
-    expect(page).toMatch(/<p>[\d.]+ tokens\/s \(flexgen&#39;s model\), \d+ s for \d+ rows, .* queue is busiest\.<\/p>/);
+    expect(page).toMatch(
+      /<p>[\d.]+ tokens\/s \(flexgen&#39;s model\), [\d.]+ (s|min|h \d+ min|min \d+ s|d \d+ h) for \d+ rows, .* queue is busiest\.<\/p>/,
+    );
     // What is wider than the screen scrolls in a box of its own; words of tables are not broken for it.
     expect(page.match(/<table>/g)?.length).toBe(page.match(/<div class="wide"><table>/g)?.length);
     expect(page).toMatch(/\.wide\{overflow-x:auto\}/);

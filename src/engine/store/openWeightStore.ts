@@ -10,6 +10,7 @@ import { InterruptedError } from '../../errors/InterruptedError.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import type { ModelIdentity } from '../../model/identity/identifyModel.js';
 import type { ModelSource } from '../../model/ModelSource.js';
+import { noteStore } from './repackedStores.js';
 import { lockHolder, type StoreHolder } from './storeHolder.js';
 import { discardStore, withStoreRemedy } from './storeRemedy.js';
 import { makeFolder } from '../../files/makeFolder.js';
@@ -60,6 +61,7 @@ export async function openWeightStore(
   const make = (): Promise<void> => stoppable(signal, onProgress, (progress) => addon.repack(making, progress));
   const facts = find() ?? (await firstMade(path, options, find, make));
   if (!facts) throw new ModelFileError(path, 'repacked model', 'another model', 'the one that was just written');
+  await noteStore(path, files[0] ?? '');
   return { ...facts, path, fingerprint };
 }
 

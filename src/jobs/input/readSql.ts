@@ -9,6 +9,7 @@ import { checkColumns } from '../formats/checkColumns.js';
 import type { TakenColumns } from '../formats/RowFormat.js';
 import { checkPromptColumn, fieldsOfTable, takenColumns, tableRow } from '../formats/tableRow.js';
 import { loadPeers } from '../loadPeers.js';
+import { withoutSecrets } from './sqlSecrets.js';
 import { noteTable } from './tableOfRows.js';
 import { type DuckDbType, wholeNumbers } from './wholeNumbers.js';
 
@@ -103,15 +104,16 @@ async function* rowsOf(
 ): AsyncGenerator<RowInput, void, undefined> {
   const [duckDb] = await loadPeers('SQL', PACKAGE);
   const { DuckDBInstance } = duckDb as DuckDb;
-  const name = database === ':memory:' ? 'SQL' : database;
-  const instance = await failing(name, () =>
+  const name = database === ':memory:' ? 'SQL' : withoutSecrets(database);
+  const failing = <T>(work: () => Promise<T>): Promise<T> => orFailure(name, `${sql}\n${database}`, work);
+  const instance = await failing(() =>
     DuckDBInstance.create(database, database === ':memory:' ? {} : { access_mode: 'READ_ONLY' }),
   );
   let connection: Connection | undefined;
   try {
-    const opened = await failing(name, () => instance.connect());
+    const opened = await failing(() => instance.connect());
     connection = opened;
-    const { rows, header, types, hasEnd } = await failing(name, () => answerOf(opened, sql));
+    const { rows, header, types, hasEnd } = await failing(() => answerOf(opened, sql));
     if (!templated) checkPromptColumn(name, header, columns);
     const fields = fieldsOfTable(name, header, columns);
     onHeader(header);
@@ -120,11 +122,7 @@ async function* rowsOf(
     let ended = !hasEnd;
     let number = 0;
     const chunks = rows[Symbol.asyncIterator]();
-    for (
-      let step = await failing(name, () => chunks.next());
-      step.done !== true;
-      step = await failing(name, () => chunks.next())
-    ) {
+    for (let step = await failing(() => chunks.next()); step.done !== true; step = await failing(() => chunks.next())) {
       for (const values of step.value) {
         if (hasEnd && values[header.length] === true) {
           ended = true;
@@ -231,15 +229,16 @@ async function statementsOf(connection: Connection, sql: string): Promise<number
   }
 }
 
-async function failing<T>(name: string, work: () => Promise<T>): Promise<T> {
+/** @throws JobFileError, which does not repeat what a statement may hold of secrets */
+async function orFailure<T>(name: string, said: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (error instanceof SpillwayError) throw error;
-    throw new JobFileError(
-      name,
-      `the query failed: ${error instanceof Error ? error.message : String(error)}; rows that were finished are intact`,
-      { cause: error },
-    );
+    const words = withoutSecrets(error instanceof Error ? error.message : String(error), said);
+    // Not DuckDB's own as the cause: whoever logs an error logs that, too.
+    throw new JobFileError(name, `the query failed: ${words}; rows that were finished are intact`, {
+      cause: new Error(words),
+    });
   }
 }

@@ -6,7 +6,7 @@ import { BEGIN_ANEW } from '../../files/fileErrors.js';
 import { readRecord, writeRecord, type JobRecord } from '../record/jobRecord.js';
 import { hasJournal, journalPath, lockPath, recordPath, rewritePath } from './sidecarFiles.js';
 import { realPathOf } from '../../files/realPath.js';
-import { modeOf, syncFolder } from '../../files/atomicFile.js';
+import { modeOf, removeOrEmpty, syncFolder } from '../../files/atomicFile.js';
 import { JournalWriter } from './JournalWriter.js';
 import { dropFailedRows } from './rewriteJournal.js';
 import { type Journal, journalHeader, runOfJournal, type ScannedJournal, scanJournal } from './Journal.js';
@@ -159,7 +159,7 @@ export class JobOutput {
         : hasJournal(this.path)
           ? [journalPath(this.path), rewritePath(journalPath(this.path))]
           : []) {
-        await rm(old, { force: true });
+        await removeOrEmpty(old);
       }
       await writeRecord(this.path, record, mode);
       await syncFolder(this.path);

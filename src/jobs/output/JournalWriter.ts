@@ -14,7 +14,8 @@ export type WritableFile = Pick<FileHandle, 'write' | 'truncate' | 'datasync' | 
 /**
  * Appends lines to a regular file. A line goes to the operating system at once, or as soon as the write before it is
  * through, so a killed process leaves whole lines and at most one torn last one. After a failure (disk full) the file
- * is cut back to its last whole line.
+ * is cut back to its last whole line; what it could not take is tried once more by `close`, as a run that has ended
+ * leaves room on its disk.
  */
 export class JournalWriter implements RowSink {
   #pending: Uint8Array[] = [];
@@ -38,10 +39,12 @@ export class JournalWriter implements RowSink {
   }
 
   async write(text: string | Uint8Array): Promise<void> {
-    if (this.#failure !== undefined) throw this.#failure;
     const line = typeof text === 'string' ? Buffer.from(text) : text;
-    this.#pending.push(line);
-    this.#pendingBytes += line.length;
+    if (this.#failure === undefined || this.#pendingBytes > 0) {
+      this.#pending.push(line);
+      this.#pendingBytes += line.length;
+    }
+    if (this.#failure !== undefined) throw this.#failure;
     this.#flushing ??= this.#flush();
     while (this.#pendingBytes > MAX_PENDING_BYTES && this.#flushing !== undefined) await this.#flushing;
     // Set by the flush that was awaited.
@@ -50,6 +53,12 @@ export class JournalWriter implements RowSink {
 
   async close(): Promise<void> {
     while (this.#flushing !== undefined) await this.#flushing;
+    const failure = this.#failure;
+    if (failure !== undefined && this.#pendingBytes > 0) {
+      this.#failure = undefined;
+      await this.#flush();
+      if (this.#failure !== undefined) this.#failure = failure;
+    }
     try {
       if (this.#failure === undefined) {
         await this.file.datasync();
@@ -74,7 +83,12 @@ export class JournalWriter implements RowSink {
         const lines = others.length === 0 ? first : Buffer.concat(this.#pending, this.#pendingBytes);
         this.#pending = [];
         this.#pendingBytes = 0;
-        await this.#append(lines);
+        const begin = this.#position;
+        await this.#append(lines).catch((error: unknown) => {
+          this.#pending.unshift(lines.subarray(this.#position - begin));
+          this.#pendingBytes += lines.length - (this.#position - begin);
+          throw error;
+        });
         if (performance.now() - this.#lastSync > SYNC_SECONDS * 1000) {
           this.#lastSync = performance.now();
           await this.file.datasync();
@@ -83,8 +97,11 @@ export class JournalWriter implements RowSink {
       }
     } catch (error) {
       this.#failure = this.#failed(error);
-      this.#pending = [];
-      this.#pendingBytes = 0;
+      // Into a file that somebody else has changed nothing more goes.
+      if (error instanceof JobFileError) {
+        this.#pending = [];
+        this.#pendingBytes = 0;
+      }
     } finally {
       this.#flushing = undefined;
     }

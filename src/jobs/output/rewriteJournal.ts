@@ -1,7 +1,7 @@
-import { open, rename, rm, type FileHandle } from 'node:fs/promises';
+import { open, rm, type FileHandle } from 'node:fs/promises';
 import { fileFailure } from '../../files/fileErrors.js';
 import { rewritePath } from './sidecarFiles.js';
-import { modeOf, syncFolder } from '../../files/atomicFile.js';
+import { modeOf, moveOver } from '../../files/atomicFile.js';
 import { type Journal, journalHeader, journalLines } from './Journal.js';
 
 /** Read and written at a time. */
@@ -101,8 +101,7 @@ async function rewrite(
     } finally {
       await target.close();
     }
-    await rename(temporary, path);
-    await syncFolder(path);
+    await moveOver(temporary, path);
     return bytes;
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => undefined);

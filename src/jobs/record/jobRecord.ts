@@ -4,6 +4,7 @@ import { isObject, membersOf } from '../../arguments/isObject.js';
 import { found, shortened } from '../../arguments/found.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
+import { withoutSecrets } from '../input/sqlSecrets.js';
 import { listMissing } from '../../model/files/printable.js';
 import type { FileIdentity, ModelIdentity } from '../../model/identity/identifyModel.js';
 import type { GenerateOptions } from '../../Row.js';
@@ -143,10 +144,14 @@ export function recordOf(
 
 /** A query may hold passwords of what it attaches: its fingerprint tells whether it is the same one. */
 function withoutQuery(options: JobRecord['options']): JobRecord['options'] {
-  const { input } = options;
+  const { input, database } = options;
   if (typeof input !== 'string' || !input.startsWith('sql:')) return options;
   const sha256 = createHash('sha256').update(input).digest('hex');
-  return { ...options, input: `a query of ${input.length - 'sql:'.length} characters, SHA-256 ${sha256}` };
+  return {
+    ...options,
+    ...(typeof database === 'string' && { database: withoutSecrets(database) }),
+    input: `a query of ${input.length - 'sql:'.length} characters, SHA-256 ${sha256}`,
+  };
 }
 
 /**

@@ -16,6 +16,8 @@ import type { JobManifest } from './JobManifest.js';
 export interface WorkSource extends AsyncDisposable {
   /** Of queue and job, for messages: without credentials. */
   readonly name: string;
+  /** What a power failure of the queue's server may take back, for whoever puts a job there; undefined: nothing. */
+  readonly durability?: string;
   /** Puts a job there, with all its shards. @throws UsageError if there is one of its name; QueueError */
   submit(manifest: JobManifest): Promise<void>;
   /** @throws UsageError if there is no such job; QueueError for one that cannot be read */

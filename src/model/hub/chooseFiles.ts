@@ -42,8 +42,17 @@ const USUAL = [
   'Q2_K',
   'F32',
 ] as const;
-/** Files beside a model's weights that are GGUF, too. */
-const NO_MODEL = /(^|[-._/])(mmproj|imatrix|vocab)/i;
+/** Files beside a model's weights that are GGUF, too, and never a model: what images go through, statistics, words. */
+const NO_MODEL = /(^|[-._/])(mmproj|mm-?projector|imatrix|vocab)/i;
+/**
+ * Helpers of a model, by a word of their names or folders: small models that draft for it, heads that guess ahead,
+ * adapters, vectors that steer it, tables of embeddings. Where all files have the word it is the model's own name.
+ */
+const HELPER =
+  /(^|[-._/ ])(mtp|draft|drafter|drafts|eagle\d?|medusa|speculator|speculative|dflash|lora|qlora|adapters?|control-?vectors?|cvectors?|(tok|token)?_?embeddings|token_embd)(?=[-._/ ]|$)/i;
+/** A word that says how weights are stored, or made so: `Q4_K_M`, `fp16`, `4bit`; `UD` and `i1` are kinds of these. */
+const QUANT_WORD =
+  /^(T?I?Q\d+(_[0-9A-Z]+)*|B?F16|F32|FP?(4|8|16|32)|[MN][XV]FP4(_MOE)?|INT[48]|[248]-?BITS?|UD|I1|IMAT|GGUF)$/i;
 const OTHER_SETTINGS = new Set(['vocab.json', 'merges.txt', 'tokenizer.model', 'model.safetensors.index.json']);
 /** What sentence-transformers' modules do: how embeddings are pooled, and whether anything follows. */
 const MODULE_SETTINGS = /^\d+_\w+\/config\.json$/;
@@ -58,29 +67,57 @@ export function chooseFiles<File extends ListedFile>(
   files: readonly File[],
   wanted: string | undefined,
 ): ChosenFiles<File> | NoChoice {
-  const gguf = files.filter(({ path }) => /\.gguf$/i.test(path) && !NO_MODEL.test(path));
   const named = files.find(({ path }) => path === wanted);
   if (named !== undefined)
     return /\.gguf$/i.test(named.path)
       ? whole(files, named)
       : { found: `the file ${named.path}`, expected: 'a GGUF file, or none for a model of safetensors' };
-  const models = gguf.filter(({ path }) => (parseSplitName(basename(path))?.number ?? 1) === 1);
-  if (wanted !== undefined) {
-    const matching = models.filter(({ path }) => hasQuant(path, wanted));
-    const [first] = byLength(matching);
-    return first === undefined
-      ? { found: `no file or quant ${JSON.stringify(wanted)}`, expected: listed(models.map(({ path }) => path)) }
-      : whole(files, first);
-  }
-  for (const quant of USUAL) {
-    const [first] = byLength(models.filter(({ path }) => hasQuant(path, quant)));
-    if (first !== undefined) return whole(files, first);
-  }
-  const [only] = models;
-  if (only !== undefined && models.length === 1) return whole(files, only);
-  if (models.length > 0)
-    return { found: 'several GGUF files', expected: `one by name: ${listed(models.map(({ path }) => path))}` };
-  return safetensors(files);
+  const models = modelsOf(files);
+  if (wanted === undefined && models.length === 0) return safetensors(files);
+  const candidates = wanted === undefined ? models : models.filter(({ path }) => hasQuant(path, wanted));
+  if (wanted !== undefined && candidates.length === 0)
+    return { found: `no file or quant ${JSON.stringify(wanted)}`, expected: listed(models.map(({ path }) => path)) };
+  const several = new Set(candidates.map(({ path }) => modelName(path))).size;
+  if (several > 1)
+    return {
+      found: `files of ${several} models${wanted === undefined ? '' : ` with ${JSON.stringify(wanted)}`}`,
+      expected: `one by name: ${listed(candidates.map(({ path }) => path))}`,
+    };
+  const isQuant = wanted !== undefined && QUANT_WORD.test(wanted);
+  const usual = USUAL.find((quant) => candidates.some(({ path }) => hasQuant(path, quant)));
+  const [first] = byLength(
+    isQuant || usual === undefined ? candidates : candidates.filter(({ path }) => hasQuant(path, usual)),
+  );
+  if (first !== undefined && (isQuant || usual !== undefined || candidates.length === 1)) return whole(files, first);
+  return { found: 'several GGUF files', expected: `one by name: ${listed(candidates.map(({ path }) => path))}` };
+}
+
+/** The GGUF files that are models, or begin one, without what helps another one. */
+export function modelsOf<File extends ListedFile>(files: readonly File[]): File[] {
+  const models = files.filter(
+    ({ path }) => /\.gguf$/i.test(path) && !NO_MODEL.test(path) && (parseSplitName(basename(path))?.number ?? 1) === 1,
+  );
+  const others = models.filter(({ path }) => !HELPER.test(withoutEnding(path)));
+  return others.length > 0 ? others : models;
+}
+
+/** What a file's path says beside how its weights are stored: the same for all quants of a model. */
+function modelName(path: string): string {
+  return withoutEnding(path)
+    .split('/')
+    .map((part) =>
+      part
+        .split(/[-. ]/)
+        .filter((word) => !QUANT_WORD.test(word))
+        .join('-'),
+    )
+    .filter((part) => part !== '')
+    .join('/')
+    .toUpperCase();
+}
+
+function withoutEnding(path: string): string {
+  return path.replace(/(-\d{5}-of-\d{5})?\.gguf$/i, '');
 }
 
 /**

@@ -1,4 +1,4 @@
-import { found } from '../../arguments/found.js';
+import { found, INVISIBLE } from '../../arguments/found.js';
 import { UsageError } from '../../errors/UsageError.js';
 
 /** A model on the hub, as somebody wrote it: `hf:owner/repo[@revision][:file-or-quant]`. */
@@ -41,7 +41,8 @@ export function isSafePath(path: string): boolean {
   return (
     path.length > 0 &&
     path.length <= 1024 &&
-    !/[\\\u0000-\u001f\u007f]/.test(path) &&
+    !path.includes('\\') &&
+    path.search(INVISIBLE) < 0 &&
     parts.every((part) => part !== '' && !isDots(part) && part.length <= 255)
   );
 }

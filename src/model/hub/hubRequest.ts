@@ -33,7 +33,7 @@ export async function askHub(
   signal: AbortSignal,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<HubAnswer> {
-  const timed = new TimedFetch(signal, patience);
+  const timed = new TimedFetch(signal, patience, settings.fetch);
   const own = new URL(url).origin === new URL(settings.endpoint).origin;
   const response = await timed.fetch(url, {
     headers: {

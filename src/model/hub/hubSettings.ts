@@ -3,6 +3,7 @@ import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { found } from '../../arguments/found.js';
 import { UsageError } from '../../errors/UsageError.js';
+import { fetchOf } from '../pull/proxy.js';
 
 /** Where the hub is, and how this user meets it: what Hugging Face's own tools go by. */
 export interface HubSettings {
@@ -13,13 +14,16 @@ export interface HubSettings {
   readonly token: string | undefined;
   /** Nothing is asked; what is in the cache is used. */
   readonly offline: boolean;
+  /** Goes through the proxy, where there is one. */
+  readonly fetch: typeof fetch;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * `HF_ENDPOINT`, `HF_HUB_CACHE` or `HF_HOME`, `HF_TOKEN` or the file where `hf auth login` keeps it, `HF_HUB_OFFLINE`.
- * @throws UsageError for an HF_ENDPOINT that is no address of the web
+ * `HF_ENDPOINT`, `HF_HUB_CACHE` or `HF_HOME`, `HF_TOKEN` or the file where `hf auth login` keeps it, `HF_HUB_OFFLINE`,
+ * and the proxies (`fetchOf`).
+ * @throws UsageError for an HF_ENDPOINT that is no address of the web, and a proxy that is none
  */
 export async function hubSettings(environment: Environment = process.env): Promise<HubSettings> {
   const home = homeOf(environment);
@@ -27,6 +31,7 @@ export async function hubSettings(environment: Environment = process.env): Promi
     endpoint: endpointOf(environment),
     cache: hubCacheFolder(environment),
     token: await tokenOf(environment, home),
+    fetch: await fetchOf(environment),
     offline: isOn(given(environment, 'HF_HUB_OFFLINE', 'TRANSFORMERS_OFFLINE')),
   };
 }

@@ -3,6 +3,7 @@ import { InterruptedError } from '../../errors/InterruptedError.js';
 import { DownloadError, ModelFileError } from '../../errors/ModelFileError.js';
 import { describeFailure } from '../pull/describeFailure.js';
 import { type PullProgress, throttled } from '../pull/ModelDownload.js';
+import { proxyWords } from '../pull/proxy.js';
 import type { Patience } from '../pull/TimedFetch.js';
 import { chooseFiles, type ChosenFiles, type ListedFile, type NoChoice } from './chooseFiles.js';
 import { downloadBlob, FolderFault, WrongBytes } from './downloadBlob.js';
@@ -79,7 +80,12 @@ export async function pullHub(text: string, options: PullHubOptions = {}): Promi
     if (thrown !== undefined) throw thrown.error;
     if (signal.aborted) throw new InterruptedError(signal.reason);
     if (error instanceof ModelFileError) throw error;
-    throw new DownloadError(text, [{ source: host, reason: reasonOf(error, name, settings) }], { cause: error });
+    const reason = reasonOf(error, name, settings);
+    // What the hub itself has said came through.
+    const asked =
+      error instanceof HubRefusal ? error.status !== 407 && error.status < 500 : error instanceof WrongBytes;
+    const words = asked || error instanceof FolderFault ? '' : `; ${proxyWords(options.environment ?? process.env)}`;
+    throw new DownloadError(text, [{ source: host, reason: `${reason}${words}` }], { cause: error });
   }
 }
 

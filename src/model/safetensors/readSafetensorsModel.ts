@@ -6,7 +6,8 @@ import { Fields } from '../architectures/Fields.js';
 import { refuseQuantised } from '../architectures/refuseQuantised.js';
 import { HEADER_LIMITS } from '../files/limits.js';
 import { orModelFileError } from '../files/ModelFile.js';
-import { printable } from '../files/printable.js';
+import { listMissing, printable } from '../files/printable.js';
+import { modelsOf } from '../hub/chooseFiles.js';
 import { readJsonObject } from '../files/readJson.js';
 import type { ModelHeader, ModelSource, TokenizerSource } from '../ModelSource.js';
 import { findScales } from './findScales.js';
@@ -58,11 +59,11 @@ async function readWeights(folder: string, present: ReadonlySet<string>): Promis
 
 function checkPresent(folder: string, present: ReadonlySet<string>): void {
   if (!present.has('config.json')) {
-    const gguf = [...present].find((name) => name.endsWith('.gguf'));
+    const models = modelsOf([...present].sort().map((path) => ({ path, bytes: 0 }))).map(({ path }) => path);
     const found =
-      gguf === undefined
+      models.length === 0
         ? 'a folder without one'
-        : `a folder without one, but with ${printable(gguf)}; name that file itself`;
+        : `a folder without one, but with ${listMissing(models)}; name ${models.length === 1 ? 'that file itself' : 'one of these files'}`;
     throw new ModelFileError(folder, 'config.json', found, 'a folder with config.json and safetensors, or a GGUF file');
   }
   if (!present.has(SINGLE) && !present.has(INDEX)) {

@@ -80,7 +80,7 @@ describe('of a request for several choices there is one line', () => {
     ]);
   });
 
-  test('where too many failed, what there is of the others comes last', async () => {
+  test('where too many failed, what the engine has finished by then is written all the same', async () => {
     const input = path('stopped.jsonl');
     writeLines(input, [request('a', 2), request('b', 1)]);
     const output = new PassThrough();
@@ -91,12 +91,30 @@ describe('of a request for several choices there is one line', () => {
     });
     expect(await runJob({ engine, input, output, outputFormat: 'openai-batch', maxErrors: 0 })).toMatchObject({
       stopped: true,
-      done: 2,
+      done: 3,
     });
     output.end();
     expect(linesOf(await written)).toEqual([
       ['b', 500, undefined],
-      ['a', 200, ['0: A0']],
+      ['a', 200, ['0: A0', '1: A1']],
+    ]);
+  });
+
+  test('where the engine fails, what there is of a row comes last', async () => {
+    const input = path('failed.jsonl');
+    writeLines(input, [request('a', 1), request('b', 3)]);
+    const output = new PassThrough();
+    const written = textOf(output);
+    const engine = new SampledEngine({
+      fate: (prompt, sample) => (prompt === 'b' && sample === 2 ? 'stopped' : 'answered'),
+    });
+    await expect(runJob({ engine, input, output, outputFormat: 'openai-batch' })).rejects.toThrow(
+      'the stub was stopped',
+    );
+    output.end();
+    expect(linesOf(await written)).toEqual([
+      ['a', 200, ['0: A']],
+      ['b', 200, ['0: B0', '1: B1']],
     ]);
   });
 });

@@ -17,7 +17,7 @@ class SmallDisk {
   closed = false;
 
   constructor(
-    private readonly capacity: number,
+    public capacity: number,
     private readonly chunk = Infinity,
   ) {}
 
@@ -94,6 +94,25 @@ describe('JournalWriter', () => {
       await expect(writer.write('more\n')).rejects.toBe(failure);
       await expect(writer.close()).rejects.toBe(failure);
       expect(disk.content.toString()).toBe('line 0\nline 1\nline 2\n');
+      expect(disk.closed).toBe(true);
+    },
+  );
+
+  test.each([1, 4, Infinity])(
+    'a disk (%d bytes at once) that has room again when the run has ended gets what it could not take, in order',
+    async (chunk) => {
+      const disk = new SmallDisk(25, chunk);
+      const writer = new JournalWriter(disk.file, 'answers.jsonl', 0, ANYWHERE);
+      const refused: unknown[] = [];
+      for (let at = 0; at < 10; at += 1) {
+        await writer.write(`line ${at}\n`).catch((error: unknown) => refused.push(error));
+        await new Promise((resolve) => setTimeout(resolve, 2));
+      }
+      expect(refused.length).toBeGreaterThan(0);
+      expect(disk.content.toString()).toBe('line 0\nline 1\nline 2\n');
+      disk.capacity = 1000;
+      await writer.close();
+      expect(disk.content.toString()).toBe(Array.from({ length: 10 }, (_, at) => `line ${at}\n`).join(''));
       expect(disk.closed).toBe(true);
     },
   );

@@ -36,7 +36,8 @@ describe('of GGUF files', () => {
     ['Q4_K', FILES, 'found no file or quant "Q4_K", expected m-Q2_K.gguf, m-Q4_K_M.gguf, m-Q4_K_S.gguf, m-Q8_0.gguf'],
     ['README.md', FILES, 'found the file README.md, expected a GGUF file, or none for a model of safetensors'],
     ['.*', FILES, 'found no file or quant ".*", expected m-Q2_K.gguf, m-Q4_K_M.gguf, m-Q4_K_S.gguf, m-Q8_0.gguf'],
-    [undefined, ['a-IQ1.gguf', 'b-IQ2.gguf'], 'found several GGUF files, expected one by name: a-IQ1.gguf, b-IQ2.gguf'],
+    [undefined, ['a-IQ1.gguf', 'b-IQ2.gguf'], 'found files of 2 models, expected one by name: a-IQ1.gguf, b-IQ2.gguf'],
+    [undefined, ['a-IQ1.gguf', 'a-IQ2.gguf'], 'found several GGUF files, expected one by name: a-IQ1.gguf, a-IQ2.gguf'],
     [undefined, ['README.md'], 'found README.md, expected a GGUF file, or config.json and model.safetensors'],
     [undefined, [], 'found no files, expected a GGUF file, or config.json and model.safetensors'],
   ])('%s of %j: %s', (wanted, files, words) => {
@@ -54,6 +55,73 @@ describe('of GGUF files', () => {
     expect(choice(['x-00001-of-99999.gguf'])).toBe(
       'found 0 of the 99999 files of x-00001-of-99999.gguf, expected all of them',
     );
+  });
+});
+
+describe('helpers of a model are not taken for it', () => {
+  const MODEL = 'some-long-name-12B-it-Q4_K_M.gguf';
+  test.each([
+    'MTP/mtp-Q4_K_M.gguf',
+    'mtp-some-12B-Q4_K_M.gguf',
+    'draft-Q4_K_M.gguf',
+    'x-draft-0.5B-Q4_K_M.gguf',
+    'drafter/x-Q4_K_M.gguf',
+    'EAGLE3-Q4_K_M.gguf',
+    'x-eagle-Q4_K_M.gguf',
+    'x.lora-Q4_K_M.gguf',
+    'lora/x-Q4_K_M.gguf',
+    'x-adapter-F16.gguf',
+    'mmproj-Q4_K_M.gguf',
+    'x.mmproj-Q4_K_M.gguf',
+    'x-Q4_K_M.imatrix.gguf',
+    'ggml-vocab-Q4_K_M.gguf',
+    'token_embeddings-Q4_K_M.gguf',
+    'control-vector-Q4_K_M.gguf',
+  ])('%s', (helper) => {
+    for (const files of [
+      [helper, MODEL],
+      [MODEL, helper],
+    ])
+      for (const wanted of [undefined, 'Q4_K_M', 'q4_k_m'])
+        expect(choice(files, wanted)).toMatchObject({ entry: MODEL });
+    // Named, it is meant.
+    expect(choice([helper, MODEL], helper)).toMatchObject({ entry: helper });
+  });
+
+  test('a word that all files have is the name of the model; words within words are none', () => {
+    expect(choice(['glm-MTP-Q8_0.gguf', 'glm-MTP-Q4_K_M.gguf'])).toMatchObject({ entry: 'glm-MTP-Q4_K_M.gguf' });
+    expect(choice(['x-DRAFT-0.5B-Q4_0.gguf'])).toMatchObject({ entry: 'x-DRAFT-0.5B-Q4_0.gguf' });
+    expect(choice(['Qwen3-Embedding-0.6B-Q8_0.gguf', 'draftsman-Q8_0.gguf'])).toMatch(/^found files of 2 models/);
+  });
+});
+
+describe('several models of one repository are refused by name', () => {
+  test.each([
+    [undefined, ['big-Q8_0.gguf', 'small-Q4_K_M.gguf'], ''],
+    ['Q4_K_M', ['big-Q4_K_M.gguf', 's-Q4_K_M.gguf'], ' with "Q4_K_M"'],
+    [undefined, ['7B/model-Q4_K_M.gguf', '13B/model-Q4_K_M.gguf'], ''],
+    ['Q8_0', ['Q8_0/big-00001-of-00002.gguf', 'Q8_0/small.gguf'], ' with "Q8_0"'],
+  ])('%s of %j', (wanted, files, words) => {
+    expect(choice(files, wanted)).toBe(`found files of 2 models${words}, expected one by name: ${files.join(', ')}`);
+  });
+
+  test('a part of a name chooses the model, and its usual quant', () => {
+    const files = ['big-Q8_0.gguf', 'big-Q4_K_M.gguf', 'small-Q4_K_M.gguf', 'small-Q8_0.gguf'];
+    expect(choice(files, 'big')).toMatchObject({ entry: 'big-Q4_K_M.gguf' });
+    expect(choice(files, 'small')).toMatchObject({ entry: 'small-Q4_K_M.gguf' });
+  });
+
+  test('quants, their folders and kinds are no other models', () => {
+    const files = [
+      'm-F16.gguf',
+      'm-UD-Q4_K_M.gguf',
+      'm-Q4_K_M.gguf',
+      'UD-Q8_K_XL/m-UD-Q8_K_XL-00001-of-00001.gguf',
+      'BF16/m.gguf',
+    ];
+    expect(choice(files)).toMatchObject({ entry: 'm-Q4_K_M.gguf' });
+    expect(choice(files, 'Q8_K_XL')).toMatchObject({ entry: 'UD-Q8_K_XL/m-UD-Q8_K_XL-00001-of-00001.gguf' });
+    expect(choice(['p-fp16.gguf', 'p-q4.gguf', 'p-q4_0.gguf'])).toMatchObject({ entry: 'p-q4_0.gguf' });
   });
 });
 

@@ -65,6 +65,9 @@ export async function natsWork(
 }
 
 class NatsWork implements WorkSource {
+  // Streams and buckets are files of the server; how it is configured it does not tell clients.
+  readonly durability =
+    'a power failure of the NATS server may take back what it acknowledged within its sync_interval (2 minutes, unless it is configured otherwise); `sync_interval: always` in its jetstream block rules that out';
   readonly #persistence: Persistence;
   /** The job that this source has met last, whatever has its name by now. */
   #known: MetJob | undefined;

@@ -1,0 +1,67 @@
+/** What is said instead of a secret. */
+const HIDDEN = '***';
+
+/** The last words of names whose values are secrets: of options, settings and parameters, whatever comes before. */
+const NAMES =
+  '(?:password|passwd|passphrase|pwd|pass|secret|token|access_?key|secret_?key|account_?key|api_?key|key_id|credentials?|connection_string|signature|sig|sas|auth|authorization|bearer)';
+/** `password=…`, `SECRET '…'`, `"token": "…"`, `set s3_secret_access_key = '…'`, `AccountKey=…`. */
+const NAMED = new RegExp(
+  `${NAMES}["']?\\s*(?:=|:|\\s|\\bto\\b)\\s*(?:'((?:[^']|'')+)'|"((?:[^"]|"")+)"|\\$\\$([^$]+)\\$\\$|([^\\s'"(),;&]+))`,
+  'gi',
+);
+/** `scheme://user:password@host`; whoever has a `@` or `/` in a password may not have escaped it. */
+const IN_URL = /[a-z][a-z0-9+.-]*:\/\/([^\s'"]+)@/gi;
+/** What DuckDB shows of a statement, cut off at any place. */
+const EXCERPT = /\n+LINE \d+:[\s\S]*$/;
+/** Words that follow such names in statements and are no secrets. */
+const WORDS = new Set([
+  'select',
+  'from',
+  'type',
+  'as',
+  'is',
+  'null',
+  'not',
+  'and',
+  'or',
+  'in',
+  'provider',
+  'scope',
+  'true',
+  'false',
+]);
+
+/** What a statement, or an address, says that nobody should read. */
+function secretsOf(sql: string): string[] {
+  const found = new Set<string>();
+  for (const [, single, double, dollar, plain] of sql.matchAll(NAMED)) {
+    const value = single ?? double ?? dollar ?? plain;
+    if (value !== undefined && !(plain !== undefined && WORDS.has(plain.toLowerCase()))) found.add(value);
+  }
+  for (const [, userinfo = ''] of sql.matchAll(IN_URL)) {
+    found.add(userinfo);
+    const password = userinfo.slice(userinfo.indexOf(':') + 1);
+    if (password !== '') found.add(password);
+  }
+  for (const value of [...found]) {
+    found.add(value.replaceAll("''", "'").replaceAll('""', '"'));
+    try {
+      found.add(decodeURIComponent(value));
+    } catch {
+      // It is not escaped so.
+    }
+  }
+  // The longest first: another may be a part of it.
+  return [...found].filter((value) => value !== '').sort((a, b) => b.length - a.length);
+}
+
+/** An error's words, or an address, without the secrets of a statement and of themselves. */
+export function withoutSecrets(text: string, sql = text): string {
+  const secrets = secretsOf(sql);
+  // An excerpt may hold a part of one.
+  let words = secrets.length > 0 ? text.replace(EXCERPT, '') : text;
+  for (const secret of new Set([...secrets, ...secretsOf(words)])) words = words.replaceAll(secret, HIDDEN);
+  return words.replace(/at or near "([^"]+)"/g, (whole, near: string) =>
+    secrets.some((secret) => secret.includes(near)) ? 'at or near one of its secrets' : whole,
+  );
+}
