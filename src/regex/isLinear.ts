@@ -2,8 +2,8 @@ import { RegExpParser, type AST } from '@eslint-community/regexpp';
 
 const parser = new RegExpParser({ ecmaVersion: 2025 });
 
-/** Ways through one alternative that may be tried at one place of a text, at most. */
-const MOST_WAYS = 256;
+/** Characters that may be looked at before a run, at one place of a text, in all ways through all alternatives. */
+const MOST_WORK = 4096;
 /** Repetitions of one part that are no run. */
 const SHORT = 16;
 
@@ -17,7 +17,10 @@ const TAILS: readonly string[] = [
   String.raw`|\s*[\r\n]+|\s+(?!\S)`,
   String.raw`|\s+(?!\S)|\s+`,
   String.raw`|\s+(?!\S)`,
-];
+].flatMap((tail) => [
+  tail,
+  tail.replaceAll(String.raw`\s`, String.raw`\p{White_Space}`).replaceAll(String.raw`\S`, String.raw`\P{White_Space}`),
+]);
 
 /**
  * Whether V8 finds all matches of a pattern (flag `u`) in time proportional to the text, whatever the text is: each
@@ -28,16 +31,67 @@ export function isLinear(source: string): boolean {
   const tail = TAILS.find((end) => source.endsWith(end)) ?? '';
   try {
     const head = source.slice(0, source.length - tail.length);
-    return parser.parsePattern(head, 0, head.length, { unicode: true }).alternatives.every(isCheap);
+    const { alternatives } = parser.parsePattern(head, 0, head.length, { unicode: true });
+    let work = 0;
+    alternatives.forEach(({ elements }, i) => {
+      work += workOf(elements, alternatives[i + 1]?.elements ?? []);
+    });
+    return work <= MOST_WORK;
   } catch {
     return false;
   }
 }
 
-function isCheap({ elements }: AST.Alternative): boolean {
+/** Units of the shortest match. 0 of what has no parts that say so. */
+export function shortestMatch(source: string): number {
+  return shortestOf(parser.parsePattern(source, 0, source.length, { unicode: true }).alternatives);
+}
+
+function shortestOf(alternatives: readonly AST.Alternative[]): number {
+  return Math.min(...alternatives.map(({ elements }) => elements.reduce((sum, one) => sum + leastOf(one), 0)));
+}
+
+function leastOf(element: AST.Element): number {
+  if (isSet(element)) return 1;
+  if (element.type === 'Group' || element.type === 'CapturingGroup') return shortestOf(element.alternatives);
+  return element.type === 'Quantifier' && element.min > 0 ? element.min * leastOf(element.element) : 0;
+}
+
+/** What one alternative may look at before its run; Infinity where it may go through one for nothing. */
+function workOf(elements: readonly AST.Element[], next: readonly AST.Element[]): number {
   const run = elements.findIndex(isRun);
-  const [before, after] = run < 0 ? [elements, []] : [elements.slice(0, run), elements.slice(run + 1)];
-  return waysOfAll(before) <= MOST_WAYS && after.every(isFree);
+  if (run < 0) return costOf(elements);
+  const [before, after] = [elements.slice(0, run), elements.slice(run + 1)];
+  const second = after[0];
+  // Upper case and lower: `x*y+`, and `x+…` next. What the first goes through for nothing is in the second's match.
+  const again =
+    second !== undefined &&
+    isRun(second) &&
+    raw(before) === raw(next.slice(0, run)) &&
+    isSameRun(elements[run], next[run]);
+  return (again ? after.slice(1) : after).every(isFree) ? costOf(before) : Infinity;
+}
+
+function raw(elements: readonly AST.Element[]): string {
+  return elements.map((element) => element.raw).join('');
+}
+
+function isSameRun(one: AST.Element | undefined, next: AST.Element | undefined): boolean {
+  return (
+    one?.type === 'Quantifier' && next?.type === 'Quantifier' && isRun(next) && one.element.raw === next.element.raw
+  );
+}
+
+/** All ways through some elements, times the characters that they may be. */
+function costOf(elements: readonly AST.Element[]): number {
+  return waysOfAll(elements) * (1 + elements.reduce((sum, element) => sum + mostOf(element), 0));
+}
+
+function mostOf(element: AST.Element): number {
+  if (element.type === 'Quantifier') return element.max * mostOf(element.element);
+  if ('alternatives' in element)
+    return Math.max(...element.alternatives.map(({ elements }) => elements.reduce((sum, one) => sum + mostOf(one), 0)));
+  return 1;
 }
 
 function isSet(element: AST.Element): boolean {
@@ -49,7 +103,7 @@ function isRun(element: AST.Element): boolean {
   return (
     element.type === 'Quantifier' &&
     element.greedy &&
-    element.min <= 1 &&
+    element.min <= SHORT &&
     element.max === Infinity &&
     isSet(element.element)
   );
@@ -58,7 +112,7 @@ function isRun(element: AST.Element): boolean {
 /** What cannot fail after a run, so that nobody goes back into it. */
 function isFree(element: AST.Element): boolean {
   if (element.type !== 'Quantifier' || element.min > 0 || !element.greedy) return false;
-  return isRun(element) || (element.max <= 1 && waysOf(element.element) <= MOST_WAYS);
+  return isRun(element) || (element.max <= 1 && costOf([element.element]) <= MOST_WORK);
 }
 
 function waysOfAll(elements: readonly AST.Element[]): number {
