@@ -42,21 +42,6 @@ export function isLinear(source: string): boolean {
   }
 }
 
-/** Units of the shortest match. 0 of what has no parts that say so. */
-export function shortestMatch(source: string): number {
-  return shortestOf(parser.parsePattern(source, 0, source.length, { unicode: true }).alternatives);
-}
-
-function shortestOf(alternatives: readonly AST.Alternative[]): number {
-  return Math.min(...alternatives.map(({ elements }) => elements.reduce((sum, one) => sum + leastOf(one), 0)));
-}
-
-function leastOf(element: AST.Element): number {
-  if (isSet(element)) return 1;
-  if (element.type === 'Group' || element.type === 'CapturingGroup') return shortestOf(element.alternatives);
-  return element.type === 'Quantifier' && element.min > 0 ? element.min * leastOf(element.element) : 0;
-}
-
 /** What one alternative may look at before its run; Infinity where it may go through one for nothing. */
 function workOf(elements: readonly AST.Element[], next: readonly AST.Element[]): number {
   const run = elements.findIndex(isRun);
