@@ -124,7 +124,9 @@ describe('a schema that answers are held to', () => {
   });
 
   test('a value that takes too many steps says so, each time', () => {
-    const schema = new EnforcedSchema({ items: { not: { enum: [Array.from({ length: 10_000 }, (_, i) => i)] } } });
+    const schema = new EnforcedSchema({
+      items: { anyOf: [{ enum: [Array.from({ length: 10_000 }, (_, i) => i)] }, { minItems: 1 }] },
+    });
     const value = Array.from({ length: 1000 }, () => [1]);
     expect([schema.problem(value), schema.problem(value)]).toEqual(
       Array(2).fill('it cannot be looked at in 10000000 steps'),

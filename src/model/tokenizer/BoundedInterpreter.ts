@@ -47,6 +47,8 @@ export class BoundedInterpreter extends Interpreter {
         ? this.#member(statement, environment)
         : super.evaluate(this.#prepare(statement, environment), environment);
     const content: unknown = value.value;
+    // A call may make a long list at once.
+    if (statement?.type === 'CallExpression' && Array.isArray(content)) this.#steps -= content.length;
     if (typeof content === 'string') {
       if (content.length > this.#longest)
         throw new Error(`the template makes a text of ${content.length} characters, expected at most ${this.#longest}`);
@@ -83,6 +85,8 @@ export class BoundedInterpreter extends Interpreter {
   override applyFilter(operand: Value, filterNode: Node, environment: Environment): Value {
     const filter = filterNode as Node & { value?: string; callee?: Node & { value?: string }; args?: Node[] };
     const name = filter.callee?.value ?? filter.value ?? '';
+    // One filter goes through all of a list.
+    if (typeof operand.value === 'object') this.#steps -= lengthOf(operand.value);
     if (!MULTIPLYING.has(name)) return super.applyFilter(operand, filter, environment);
     const args = this.#arguments(filter.args ?? [], environment);
     this.#check(name, operand, args.values);

@@ -113,7 +113,7 @@ function readUnigram(guard: Guard, config: JsonObject, preTokenizer: PreTokenize
   const pieces = fields.array('model.vocab', config.vocab).map((item, id): [string, number] => {
     const [piece, score] = fields.array(`model.vocab[${id}]`, item);
     if (typeof score !== 'number' || !Number.isFinite(score))
-      fields.refuse(`model.vocab[${id}]`, foundInFile(score), 'a piece and its score');
+      return fields.refuse(`model.vocab[${id}]`, foundInFile(score), 'a piece and its score');
     return [fields.tokenText(`model.vocab[${id}]`, piece), score];
   });
   const units = pieces.reduce((sum, [piece]) => sum + piece.length, 0);

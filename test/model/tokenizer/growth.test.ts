@@ -122,7 +122,7 @@ describe('what grows from step to step is ended before it is large', () => {
       },
     });
     expect(limit(() => tokenizer.encode('a'.repeat(65_000)))).toMatch(
-      /normalizer.*did not come to an end within 1650 ms/,
+      /normalizer.*did not come to an end within 50057216 steps/,
     );
     expect(tokenizer.encode('aa')).toHaveLength(128);
   });
