@@ -9,6 +9,9 @@ import {
 /** All text made in one rendering, in multiples of the longest; loops that append to a text make it again and again. */
 const TOTAL_TEXTS = 64;
 
+/** Of a loop, also where its body is empty. */
+const STEPS_A_TURN = 4;
+
 /** A value that was computed already, put in an expression's place. */
 class Evaluated {
   readonly type = 'Evaluated';
@@ -104,7 +107,7 @@ export class BoundedInterpreter extends Interpreter {
     const { iterable } = node;
     const filtered = iterable.type === 'SelectExpression';
     const list = this.evaluate(filtered ? iterable.lhs : iterable, environment);
-    this.#steps -= lengthOf(list.value);
+    this.#steps -= STEPS_A_TURN * lengthOf(list.value);
     const evaluated = new Evaluated(list);
     return { ...node, iterable: filtered ? { ...iterable, lhs: evaluated } : evaluated } as Node;
   }

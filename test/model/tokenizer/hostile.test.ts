@@ -451,7 +451,8 @@ describe('rows', () => {
 
   test('digits in threes from the right, as some real tokenizers have them, on 100,000 digits', () => {
     const tokenizer = split(String.raw`\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))`);
-    expect(tokenizer.encode('7'.repeat(100_000)).length).toBeGreaterThan(0);
+    // No token of the vocabulary has a digit: what counts is that it comes to its end.
+    expect(tokenizer.encode('7'.repeat(100_000))).toEqual([]);
   });
 
   test('normalizers that grow text without bound are stopped', () => {
