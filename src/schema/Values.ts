@@ -12,8 +12,8 @@ import { type CheckedSchema, Validation } from './Validation.js';
  * references resolved.
  */
 export class Values {
-  readonly #copies = new Map<number, CheckedSchema | boolean>();
-  readonly #lookup = Object.create(null) as Record<string, CheckedSchema | boolean>;
+  readonly #copies = new Map<number, CheckedSchema>();
+  readonly #lookup = Object.create(null) as Record<string, CheckedSchema>;
 
   readonly #patterns = new PatternTests();
   readonly #validation: Validation;
@@ -46,7 +46,7 @@ export class Values {
     return this.#validation.problem(bare(value), this.#copy(schema));
   }
 
-  #copy(place: Subschema): CheckedSchema | boolean {
+  #copy(place: Subschema): CheckedSchema {
     const known = this.#copies.get(place.id);
     if (known !== undefined) return known;
     const { schema } = place;
@@ -58,15 +58,14 @@ export class Values {
     return copy;
   }
 
-  #keep(place: Subschema, copy: CheckedSchema | boolean): CheckedSchema | boolean {
+  #keep(place: Subschema, copy: CheckedSchema): CheckedSchema {
     this.#copies.set(place.id, copy);
     this.#lookup[`#${place.id}`] = copy;
     return copy;
   }
 
   #keyword(place: Subschema, keyword: string, value: Json): object {
-    const below = (rest: string): CheckedSchema | boolean =>
-      this.#copy(this.document.below(place, `/${keyword}${rest}`));
+    const below = (rest: string): CheckedSchema => this.#copy(this.document.below(place, `/${keyword}${rest}`));
     switch (KEYWORDS.get(keyword)) {
       case 'schema':
         return { [keyword]: below('') };
@@ -95,20 +94,20 @@ export class Values {
   }
 }
 
-type Copies = Record<string, CheckedSchema | boolean>;
+type Copies = Record<string, CheckedSchema>;
 
-function byName(schemas: Json, below: (rest: string) => CheckedSchema | boolean): Copies {
+function byName(schemas: Json, below: (rest: string) => CheckedSchema): Copies {
   const copies = Object.create(null) as Copies;
   for (const name of Object.keys(schemas as JsonObject)) copies[name] = below(`/${escaped(name)}`);
   return copies;
 }
 
 /** PatternTests that translate alike hold together. */
-function byPattern(schemas: Json, below: (rest: string) => CheckedSchema | boolean): Copies {
+function byPattern(schemas: Json, below: (rest: string) => CheckedSchema): Copies {
   const copies = Object.create(null) as Copies;
   for (const [pattern, copy] of Object.entries(byName(schemas, below))) {
     const [name, other] = [translated(pattern), copies[translated(pattern)]];
-    copies[name] = other === undefined ? copy : ({ allOf: [other, copy] } as CheckedSchema);
+    copies[name] = other === undefined ? copy : { allOf: [other, copy] };
   }
   return copies;
 }
