@@ -60,6 +60,13 @@ module.exports = {
       to: { path: '^src/', pathNot: '^src/collections/' },
     },
     {
+      name: 'regex-is-a-leaf',
+      severity: 'error',
+      comment: 'How patterns are matched has nothing to do with whose they are.',
+      from: { path: '^src/regex/' },
+      to: { path: '^src/', pathNot: '^src/regex/' },
+    },
+    {
       name: 'files-stand-alone',
       comment: 'How files are locked, replaced and read has nothing to do with what is in them.',
       severity: 'error',
@@ -78,7 +85,7 @@ module.exports = {
       severity: 'error',
       comment: 'What a JSON Schema comes to has nothing to do with who is held to it.',
       from: { path: '^src/schema/' },
-      to: { path: '^src/', pathNot: '^src/(schema|arguments|errors)/' },
+      to: { path: '^src/', pathNot: '^src/(schema|regex|arguments|errors)/' },
     },
     {
       name: 'model-stands-alone',

@@ -191,7 +191,8 @@ export function same(a: Json, b: Json): boolean {
   return canonical(a) === canonical(b);
 }
 
-function canonical(value: Json): string {
+/** One text for equal values. */
+export function canonical(value: Json): string {
   return JSON.stringify(value, (_name, one: unknown) =>
     typeof one === 'object' && one !== null && !Array.isArray(one)
       ? Object.fromEntries(Object.entries(one).sort(([x], [y]) => (x < y ? -1 : 1)))

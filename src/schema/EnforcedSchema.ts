@@ -1,5 +1,5 @@
 import { isNativeError } from 'node:util/types';
-import { createContext, Script } from 'node:vm';
+import { StepLimit, Steps } from '../regex/Steps.js';
 import { Expander } from './Expander.js';
 import type { Json } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
@@ -21,13 +21,13 @@ export class EnforcedSchema {
   /** @throws UnsupportedSchema with the pointer of what cannot be enforced, or is no schema, or too large */
   constructor(schema: unknown) {
     this.#document = new SchemaDocument(schema);
-    this.#values = new Values(this.#document);
-    const made = withinTime(SCHEMA_LIMITS.milliseconds, () => this.#lower());
+    this.#values = new Values(this.#document, this.#document.steps);
+    const made = withinSteps(() => this.#lower());
     if (made === undefined)
       throw new UnsupportedSchema(
         '',
         undefined,
-        `found a schema that takes longer than ${SCHEMA_LIMITS.milliseconds} ms to read, expected a simpler one`,
+        `found a schema that takes more than ${SCHEMA_LIMITS.steps} steps to read, expected a simpler one`,
       );
     this.grammar = made.value;
   }
@@ -35,8 +35,9 @@ export class EnforcedSchema {
   /** What is wrong with a value, in words; undefined where it is valid. */
   problem(value: unknown): string | undefined {
     const { root } = this.#document;
-    const looked = withinTime(SCHEMA_LIMITS.milliseconds, () => this.#values.problem(value as Json, root));
-    return looked === undefined ? `it cannot be looked at within ${SCHEMA_LIMITS.milliseconds} ms` : looked.value;
+    this.#values.steps = new Steps(SCHEMA_LIMITS.valueSteps);
+    const looked = withinSteps(() => this.#values.problem(value as Json, root));
+    return looked === undefined ? `it cannot be looked at in ${SCHEMA_LIMITS.valueSteps} steps` : looked.value;
   }
 
   #lower(): Json {
@@ -49,33 +50,16 @@ export class EnforcedSchema {
   }
 }
 
-const sandbox: { work: (() => void) | undefined } = { work: undefined };
-const context = createContext(sandbox);
-const script = new Script('work()');
-
 /**
- * Does work whose time depends on somebody else's pattern. V8's own interrupt ends it, also inside of a regular
- * expression that backtracks; the clock costs some 50 µs.
- * @returns undefined where it did not come to an end, or to the end of the stack
+ * Does work that depends on somebody else's schema.
+ * @returns undefined where it takes more steps, or a deeper stack, than it may
  */
-function withinTime<T>(milliseconds: number, work: () => T): { readonly value: T } | undefined {
-  let result: { value: T } | undefined;
-  const outer = sandbox.work;
-  sandbox.work = () => {
-    result = { value: work() };
-  };
+function withinSteps<T>(work: () => T): { readonly value: T } | undefined {
   try {
-    script.runInContext(context, { timeout: milliseconds });
-    return result;
+    return { value: work() };
   } catch (error) {
     // By name: in a context of its own, as tests have it, V8's errors are not instances of this one's classes.
-    if (
-      isNativeError(error) &&
-      (error.name === 'RangeError' || (error as NodeJS.ErrnoException).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT')
-    )
-      return undefined;
+    if (error instanceof StepLimit || (isNativeError(error) && error.name === 'RangeError')) return undefined;
     throw error;
-  } finally {
-    sandbox.work = outer;
   }
 }

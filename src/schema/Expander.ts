@@ -19,6 +19,9 @@ import { negated } from './negated.js';
 import { PatternProblem, translated } from './patterns.js';
 import { type SchemaDocument, type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 
+/** What it takes to put two ways together, roughly. */
+const STEPS_A_WAY = 100;
+
 /**
  * Says in which ways a value satisfies a schema: choices between subschemas are multiplied out, down to the value's own
  * properties and items.
@@ -80,6 +83,7 @@ export class Expander implements Ways {
           { schema, keyword },
           `found more than ${SCHEMA_LIMITS.alternatives} combinations of alternatives, expected at most so many`,
         );
+      this.document.steps.take(STEPS_A_WAY * ways.length * set.length);
       ways = ways.flatMap((way) => set.flatMap((other) => both(way, other) ?? []));
     }
     return ways;

@@ -1,3 +1,4 @@
+import { Steps } from '../regex/Steps.js';
 import { found } from '../arguments/found.js';
 import { isObject } from '../arguments/isObject.js';
 import { ResponseFormatError } from '../errors/RowError.js';
@@ -22,6 +23,8 @@ const NAMELESS = 'https://schema.invalid/';
  * each keyword must hold.
  */
 export class SchemaDocument {
+  /** For all that is made of it. */
+  readonly steps = new Steps(SCHEMA_LIMITS.steps);
   readonly root: Subschema;
   readonly #value: Json;
   readonly #byPointer = new Map<string, Subschema>();

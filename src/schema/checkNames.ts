@@ -1,7 +1,6 @@
 import { found } from '../arguments/found.js';
 import { type Goal, same } from './Alternative.js';
 import type { Node, NodeMaker, ObjectKind, OtherNames } from './Node.js';
-import { regexOf } from './patterns.js';
 import { refuse } from './refuse.js';
 
 /**
@@ -28,8 +27,9 @@ export function checkNames({ properties, more }: ObjectKind, nodes: NodeMaker): 
     );
   for (const { pattern, keyword, node } of writtenOthers(more)) {
     if (pattern === undefined) continue;
-    const regex = regexOf(pattern);
-    const both = properties.filter(({ name, node: own }) => own?.possible === true && regex.test(name));
+    const both = properties.filter(
+      ({ name, node: own }) => own?.possible === true && nodes.values.matches(pattern, name),
+    );
     const what = keyword === 'propertyNames' ? 'names' : 'a pattern';
     if (both.length > 0 && node.kinds.some(({ kind }) => kind !== 'values'))
       refuse(

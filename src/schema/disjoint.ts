@@ -1,5 +1,8 @@
 import { type Alternative, type Goal, type NumberRule, same, type Ways } from './Alternative.js';
 
+/** What a look at two ways takes, roughly. */
+const STEPS = 10;
+
 /** Properties inside of properties that are looked into. */
 const DEPTH = 2;
 
@@ -14,6 +17,7 @@ export function disjoint(
 }
 
 function apart(expander: Ways, a: Alternative, b: Alternative, depth: number): boolean {
+  expander.document.steps.take(STEPS);
   const common = [...a.types].filter((type) => b.types.has(type));
   if (a.values && b.values) return !a.values.some((value) => b.values?.some((other) => same(value, other)));
   return common.every((type) => {

@@ -28,6 +28,8 @@ export const SCHEMA_LIMITS = {
   writtenPattern: 4096,
   /** Digits of `multipleOf`, without leading and trailing zeros. */
   multipleOfDigits: 9,
-  /** Milliseconds for all that is made of one schema, and for looking whether one value satisfies it. */
-  milliseconds: 1000,
+  /** Steps for all that is made of one schema; a step is a value or a character that is looked at. */
+  steps: 50_000_000,
+  /** Steps for looking whether one value satisfies a schema. */
+  valueSteps: 10_000_000,
 } as const;

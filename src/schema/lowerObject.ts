@@ -1,10 +1,11 @@
 import type { Goal, ObjectRule, PropertiesLayer } from './Alternative.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import type { NodeMaker, ObjectKind, OtherNames } from './Node.js';
-import { lengths, literal, regexOf } from './patterns.js';
+import { lengths, literal } from './patterns.js';
 import { FORMATS } from './formats.js';
 import { refuse } from './refuse.js';
 import { textsOf } from './texts.js';
+import type { Values } from './Values.js';
 
 /**
  * Every property's node, of all that is said of it; where properties are counted each set of optional ones is a kind of
@@ -20,7 +21,7 @@ export function objectsOf(rule: ObjectRule, nodes: NodeMaker): readonly ObjectKi
     return {
       name,
       required: isNeeded(name),
-      node: allowed ? nodes.of(layers.flatMap((layer) => goalsOf(layer, name))) : undefined,
+      node: allowed ? nodes.of(layers.flatMap((layer) => goalsOf(layer, name, nodes.values))) : undefined,
     };
   });
   const of = others(rule, names, nodes);
@@ -51,8 +52,12 @@ export function objectsOf(rule: ObjectRule, nodes: NodeMaker): readonly ObjectKi
 }
 
 /** All that is said of a property with this name. */
-function goalsOf({ properties, patterns, rest }: PropertiesLayer, name: string): readonly (Goal | undefined)[] {
-  const matching = [...patterns].filter(([pattern]) => regexOf(pattern).test(name));
+function goalsOf(
+  { properties, patterns, rest }: PropertiesLayer,
+  name: string,
+  values: Values,
+): readonly (Goal | undefined)[] {
+  const matching = [...patterns].filter(([pattern]) => values.matches(pattern, name));
   if (!properties.has(name) && matching.length === 0) return [rest];
   return [properties.get(name), ...matching.flatMap(([, goals]) => goals)];
 }
@@ -60,7 +65,7 @@ function goalsOf({ properties, patterns, rest }: PropertiesLayer, name: string):
 /** @param known names with nodes of their own */
 function others({ names, layers }: ObjectRule, known: readonly string[], nodes: NodeMaker): readonly OtherNames[] {
   const patterns = [...new Set(layers.flatMap((layer) => [...layer.patterns.keys()]))].filter(
-    (pattern) => besides(pattern, known) !== undefined,
+    (pattern) => besides(pattern, known, nodes.values) !== undefined,
   );
   if (patterns.length > 1 && !areApart(patterns))
     refuse(
@@ -73,7 +78,7 @@ function others({ names, layers }: ObjectRule, known: readonly string[], nodes: 
   if (named.length === 0) {
     return [
       ...patterns.map((pattern) => ({
-        pattern: besides(pattern, known) ?? pattern,
+        pattern: besides(pattern, known, nodes.values) ?? pattern,
         keyword: 'patternProperties' as const,
         node: nodes.of(
           layers.flatMap((layer): readonly (Goal | undefined)[] => layer.patterns.get(pattern) ?? [layer.rest]),
@@ -85,7 +90,7 @@ function others({ names, layers }: ObjectRule, known: readonly string[], nodes: 
   const [only] = named;
   if (named.length > 1 || patterns.length > 0)
     refuse(nodes, 'propertyNames', 'found it beside patternProperties, or twice, expected it alone');
-  const pattern = only === undefined ? undefined : besides(only, known);
+  const pattern = only === undefined ? undefined : besides(only, known, nodes.values);
   return pattern === undefined ? [] : [{ pattern, keyword: 'propertyNames', node: rest }];
 }
 
@@ -94,9 +99,8 @@ function others({ names, layers }: ObjectRule, known: readonly string[], nodes: 
  * where none is left. Those of few names are written as these; of others enough are left.
  * @returns undefined where it has no other
  */
-function besides(pattern: string, known: readonly string[]): string | undefined {
-  const regex = regexOf(pattern);
-  const taken = known.filter((name) => regex.test(name));
+function besides(pattern: string, known: readonly string[], values: Values): string | undefined {
+  const taken = known.filter((name) => values.matches(pattern, name));
   const texts = textsOf(pattern, taken.length === 0 ? 0 : Math.max(SCHEMA_LIMITS.alternatives, taken.length));
   if (texts === undefined) return pattern;
   const left = [...texts].filter((text) => !taken.includes(text));

@@ -26,6 +26,7 @@ export class Nodes implements NodeMaker {
     const distinct = new Map(
       goals.flatMap((goal) => (goal === undefined ? [] : [[`${goal.schema.id} ${goal.holds}`, goal] as const])),
     );
+    this.expander.document.steps.take(1 + goals.length);
     // In the order in which they are said, which is that of keys.
     const key = [...distinct.keys()].join();
     const known = this.#byGoals.get(key);

@@ -83,12 +83,13 @@ export const ROW_LIMITS = {
   scoredBytes: 64 * 2 ** 20,
   /** Units of a row's text for each token that the model's context holds; 1 Mi units are always read. */
   textUnitsPerContextToken: 64,
-  /** Milliseconds that a model's own patterns or its template may work on a row. Real ones take well under one. */
-  milliseconds: 1_000,
   /**
-   * Microseconds more for each unit of the row. Known tokenizers take one or two, on a machine that does nothing else.
+   * Steps that a model's normalizer, pre-tokenizer and decoder may take for a text, before those for its units: a step
+   * is a unit that goes through one of them, or a move of a pattern that is matched by counted steps.
    */
-  microsecondsPerUnit: 10,
+  steps: 2 ** 24,
+  /** Steps more for each unit of the text. Known tokenizers take up to ten. */
+  stepsPerUnit: 512,
   /**
    * Times that a step may make a text longer, and the normalizer a row as a whole. The most of any known, NFKD, is 18.
    */

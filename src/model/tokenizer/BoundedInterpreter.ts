@@ -9,6 +9,9 @@ import {
 /** All text made in one rendering, in multiples of the longest; loops that append to a text make it again and again. */
 const TOTAL_TEXTS = 64;
 
+/** Of a loop, also where its body is empty. */
+const STEPS_A_TURN = 4;
+
 /** A value that was computed already, put in an expression's place. */
 class Evaluated {
   readonly type = 'Evaluated';
@@ -47,6 +50,8 @@ export class BoundedInterpreter extends Interpreter {
         ? this.#member(statement, environment)
         : super.evaluate(this.#prepare(statement, environment), environment);
     const content: unknown = value.value;
+    // A call may make a long list at once.
+    if (statement?.type === 'CallExpression' && Array.isArray(content)) this.#steps -= content.length;
     if (typeof content === 'string') {
       if (content.length > this.#longest)
         throw new Error(`the template makes a text of ${content.length} characters, expected at most ${this.#longest}`);
@@ -83,6 +88,8 @@ export class BoundedInterpreter extends Interpreter {
   override applyFilter(operand: Value, filterNode: Node, environment: Environment): Value {
     const filter = filterNode as Node & { value?: string; callee?: Node & { value?: string }; args?: Node[] };
     const name = filter.callee?.value ?? filter.value ?? '';
+    // One filter goes through all of a list.
+    if (typeof operand.value === 'object') this.#steps -= lengthOf(operand.value);
     if (!MULTIPLYING.has(name)) return super.applyFilter(operand, filter, environment);
     const args = this.#arguments(filter.args ?? [], environment);
     this.#check(name, operand, args.values);
@@ -100,7 +107,7 @@ export class BoundedInterpreter extends Interpreter {
     const { iterable } = node;
     const filtered = iterable.type === 'SelectExpression';
     const list = this.evaluate(filtered ? iterable.lhs : iterable, environment);
-    this.#steps -= lengthOf(list.value);
+    this.#steps -= STEPS_A_TURN * lengthOf(list.value);
     const evaluated = new Evaluated(list);
     return { ...node, iterable: filtered ? { ...iterable, lhs: evaluated } : evaluated } as Node;
   }

@@ -1,6 +1,6 @@
-import { compilePattern, replacementGrowth } from './compilePattern.js';
+import { compilePattern } from './compilePattern.js';
 import { foundInFile } from '../../arguments/found.js';
-import { ChainCost, checkGrowth, replaceMatches } from './growth.js';
+import { checkGrowth, replaceMatches } from './growth.js';
 import type { Guard } from './Guard.js';
 import { PrecompiledNormalizer } from './huggingFace.js';
 
@@ -10,7 +10,6 @@ type Step = (text: string, continues: boolean) => string;
 export interface Normalizer {
   /** @param continues whether `text` goes on where another ended, and is not a text's beginning. Default false */
   normalize(text: string, continues?: boolean): string;
-  readonly cost: ChainCost;
 }
 
 const KNOWN =
@@ -19,13 +18,12 @@ const KNOWN =
 /** Builds tokenizer.json's `normalizer`; null is the identity. */
 export function createNormalizer(guard: Guard, value: unknown): Normalizer {
   const steps: Step[] = [];
-  const cost = new ChainCost();
-  collect(guard, 'normalizer', value, steps, cost);
+  collect(guard, 'normalizer', value, steps);
   return {
-    cost,
     normalize: (text, continues = false) => {
       let result = text;
       for (const step of steps) {
+        guard.steps.take(result.length);
         result = step(result, continues);
         checkGrowth('normalizer', text.length, result.length);
       }
@@ -34,26 +32,18 @@ export function createNormalizer(guard: Guard, value: unknown): Normalizer {
   };
 }
 
-/**
- * What a unit of text may become, of UTF-16: the compatibility forms' U+FDFA has 18; no other form, nor lower case,
- * more than four.
- */
-const MOST_OF_COMPATIBILITY = 18;
-const MOST_OF_CHARACTER = 4;
-
-function collect(guard: Guard, field: string, value: unknown, steps: Step[], cost: ChainCost, depth = 0): void {
+function collect(guard: Guard, field: string, value: unknown, steps: Step[], depth = 0): void {
   if (value === null || value === undefined) return;
   const { fields } = guard;
   const config = fields.object(field, value);
   fields.checkStep(field, steps.length, depth);
-  const add = (step: Step, growth = 1): void => {
+  const add = (step: Step): void => {
     steps.push(step);
-    cost.step(growth);
   };
   switch (config.type) {
     case 'Sequence':
       fields.array(`${field}.normalizers`, config.normalizers).forEach((item, i) => {
-        collect(guard, `${field}.normalizers[${i}]`, item, steps, cost, depth + 1);
+        collect(guard, `${field}.normalizers[${i}]`, item, steps, depth + 1);
       });
       return;
     case 'NFC':
@@ -61,11 +51,11 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], cos
     case 'NFKC':
     case 'NFKD': {
       const form = config.type;
-      add((text) => text.normalize(form), form.includes('K') ? MOST_OF_COMPATIBILITY : MOST_OF_CHARACTER);
+      add((text) => text.normalize(form));
       return;
     }
     case 'Lowercase':
-      add((text) => text.toLowerCase(), MOST_OF_CHARACTER);
+      add((text) => text.toLowerCase());
       return;
     case 'Strip': {
       const left = fields.flag(`${field}.strip_left`, config.strip_left, true);
@@ -79,19 +69,16 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], cos
     case 'Prepend': {
       const prefix = fields.replacement(`${field}.prepend`, config.prepend);
       // Also before each text between added tokens, which may be of one unit.
-      add((text, continues) => (text === '' || continues ? text : prefix + text), 1 + prefix.length);
+      add((text, continues) => (text === '' || continues ? text : prefix + text));
       return;
     }
     case 'Replace': {
       const pattern = compilePattern(fields, `${field}.pattern`, config.pattern);
       const content = fields.replacement(`${field}.content`, config.content);
-      add(
-        (text) => {
-          guard.field = pattern.field;
-          return replaceMatches(text, pattern, content);
-        },
-        replacementGrowth(pattern, content),
-      );
+      add((text) => {
+        guard.field = pattern.field;
+        return replaceMatches(text, pattern, content, guard.steps);
+      });
       return;
     }
     case 'Precompiled': {
@@ -99,7 +86,7 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], cos
       if (config.precompiled_charsmap !== undefined && config.precompiled_charsmap !== '')
         fields.refuse(`${field}.precompiled_charsmap`, 'a map of characters', 'none: maps are not read');
       const precompiled = new PrecompiledNormalizer({ type: 'Precompiled', precompiled_charsmap: '' });
-      add((text) => precompiled.normalize(text), MOST_OF_COMPATIBILITY);
+      add((text) => precompiled.normalize(text));
       return;
     }
     case 'Nmt':

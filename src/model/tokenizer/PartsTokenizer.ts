@@ -4,7 +4,7 @@ import type { ChatMessage, ReasoningMarks, TemplateInput, Tokenizer } from '../T
 import { type AddedToken, AddedTokens, type Section } from './AddedTokens.js';
 import { type ChatTemplate, unitsOfChat } from './ChatTemplate.js';
 import type { Decoder, DecodeStage } from './decoders.js';
-import { ChainCost, checkGrowth, LimitError } from './growth.js';
+import { checkGrowth, LimitError } from './growth.js';
 import type { Guard } from './Guard.js';
 import type { Normalizer } from './Normalizer.js';
 import type { Place, PreTokenizer } from './PreTokenizer.js';
@@ -32,10 +32,6 @@ export interface TokenizerParts {
 }
 
 const ANY = (): boolean => true;
-/** Longer tokens are rare, and may cost as many steps at each place of a text. */
-const ORDINARY_TOKEN = 1024;
-/** What a model takes for a unit, in units of a replacement. */
-const MODEL_COST = 4;
 /** Steps that real decoders have at most: so many times may an answer as long as it may be go through one. */
 const USUAL_STEPS = 8;
 const NOT_SPECIAL = (token: AddedToken): boolean => !token.special;
@@ -53,8 +49,6 @@ export class PartsTokenizer implements Tokenizer {
   readonly #normalized: AddedTokens;
   readonly #added: ReadonlyMap<number, AddedToken>;
   readonly #guard: Guard;
-  /** What encoding costs a unit of text. */
-  readonly #cost: number;
   /** The control tokens alone, for conversations; made when first needed. */
   #control: AddedTokens | undefined;
   /** The control tokens' ids by their texts; made when first needed. */
@@ -73,11 +67,6 @@ export class PartsTokenizer implements Tokenizer {
     const normalized = parts.addedTokens.filter((token) => token.normalized);
     const units = normalized.reduce((sum, { content }) => sum + content.length, 0);
     this.#normalized = parts.guard.load(units, () => new AddedTokens(normalized, normalizedContent(parts.normalizer)));
-    const cost = new ChainCost();
-    cost.chain(parts.normalizer.cost);
-    cost.chain(parts.preTokenizer.cost);
-    cost.step(1, parts.tokens.every((token) => (token?.length ?? 0) <= ORDINARY_TOKEN) ? MODEL_COST : Infinity);
-    this.#cost = cost.work;
   }
 
   get beginToken(): number | undefined {
@@ -102,7 +91,7 @@ export class PartsTokenizer implements Tokenizer {
     const { prefix, suffix } = this.#parts;
     const specialTokens = options.specialTokens ?? true;
     const accept = (options.parseSpecial ?? true) ? ANY : NOT_SPECIAL;
-    const out = this.#guard.row(text.length, this.#cost, () => {
+    const out = this.#guard.row(text.length, () => {
       const tokens: number[] = specialTokens ? [...prefix] : [];
       this.#guard.field = 'added_tokens';
       this.#encodeSections(this.#verbatim.split(wellFormed(text), accept), {
@@ -149,7 +138,7 @@ export class PartsTokenizer implements Tokenizer {
       (sum, id) => sum + (this.#added.get(id)?.content ?? this.#parts.tokens[id] ?? '').length,
       0,
     );
-    return this.#guard.row(units, this.#parts.decoder.cost.work, () => {
+    return this.#guard.row(units, () => {
       const stream = new TokenStream(this.#parts, this.#added, (options.skipSpecial ?? true) ? NOT_SPECIAL : ANY);
       let text = '';
       for (const token of tokens) text += stream.push(token);
@@ -177,9 +166,7 @@ export class PartsTokenizer implements Tokenizer {
       const added = this.#added.get(token);
       const text = added?.content ?? tokens[token];
       if (text === undefined || added?.special === true) return new Uint8Array();
-      return guard.row(text.length, this.#parts.decoder.cost.work, () =>
-        bytes({ text, verbatim: added !== undefined }, first),
-      );
+      return guard.row(text.length, () => bytes({ text, verbatim: added !== undefined }, first));
     };
   }
 
@@ -204,9 +191,8 @@ export class PartsTokenizer implements Tokenizer {
   ): number[] {
     const input = { tools, templateArgs };
     if (parseSpecial) return this.encode(this.renderChat(messages, input), { specialTokens: false });
-    // Not under the clock of the rest: a template's failure to parse is to be remembered.
     const plain = this.renderChat(messages, input);
-    return this.#guard.row(unitsOfChat(messages, input), Infinity, () => this.#encodeAsData(messages, input, plain));
+    return this.#guard.row(unitsOfChat(messages, input), () => this.#encodeAsData(messages, input, plain));
   }
 
   /** Encodes a conversation whose messages are data: of control tokens only the template's own count. */
@@ -305,27 +291,23 @@ class TokenStream {
     // An id without a token, as padded vocabularies have them, has no text.
     if (text === undefined || (added !== undefined && !this.#isText(added))) return '';
     this.#most += ROW_LIMITS.answerUnitsPerToken;
-    const { guard, decoder } = this.#parts;
+    const { guard } = this.#parts;
     const part = { text, verbatim: added !== undefined };
     guard.field = 'decoder';
-    // Once a token: no closure where none is needed.
-    try {
-      if (guard.isShort(text.length, decoder.cost.work)) this.#emit(0, part);
-      else guard.run(text.length, () => this.#emit(0, part), true);
+    return guard.row(text.length, () => {
+      this.#emit(0, part);
       return this.#take();
-    } catch (error) {
-      throw guard.rowError(error);
-    }
+    });
   }
 
   end(): string {
-    const { guard, decoder } = this.#parts;
+    const { guard } = this.#parts;
     guard.field = 'decoder';
     const finish = (): string => {
       this.#stages.forEach((stage, i) => stage.end((part) => this.#emit(i + 1, part)));
       return this.#take();
     };
-    return guard.row(this.#units[0] ?? 0, decoder.cost.work, finish, true);
+    return guard.row(this.#units[0] ?? 0, finish);
   }
 
   #take(): string {

@@ -2,7 +2,7 @@ import { toByteLevel } from './byteLevel.js';
 import { compilePattern, type Pattern } from './compilePattern.js';
 import { foundInFile } from '../../arguments/found.js';
 import type { Fields, JsonObject } from '../files/Fields.js';
-import { ChainCost, checkGrowth } from './growth.js';
+import { checkGrowth } from './growth.js';
 import type { Guard } from './Guard.js';
 import { GPT2 } from './patterns.js';
 import { split, type SplitBehavior } from './split.js';
@@ -21,8 +21,6 @@ export interface PreTokenizer {
   split(text: string, place: Place): readonly string[];
   /** Pieces have yet to be written in GPT-2's alphabet: left to the model, so that a cached piece need not be. */
   readonly byteLevelLast: boolean;
-  /** With the alphabet's, where that is left to the model. */
-  readonly cost: ChainCost;
 }
 
 const BYTE_LEVEL: Step = (piece) => [toByteLevel(piece)];
@@ -39,8 +37,6 @@ const BEHAVIORS: readonly SplitBehavior[] = [
   'MergedWithNext',
   'Contiguous',
 ];
-/** A unit of UTF-16 has up to three bytes of UTF-8, each of them a character of GPT-2's alphabet. */
-const MOST_BYTES = 3;
 /**
  * Each writes a byte as a character of up to two bytes, so many of them would make a text longer and longer. Real files
  * have one.
@@ -53,17 +49,17 @@ const MANY_PIECES = 65_536;
 export function createPreTokenizer(guard: Guard, value: unknown): PreTokenizer {
   const steps: Step[] = [];
   const removing = new Set<Step>();
-  const cost = new ChainCost();
-  collect(guard, 'pre_tokenizer', value, { steps, removing, cost });
+  collect(guard, 'pre_tokenizer', value, { steps, removing });
   const byteLevelLast = steps.at(-1) === BYTE_LEVEL;
   if (byteLevelLast) steps.pop();
   return {
-    cost,
     byteLevelLast,
     split: (text, given) => {
       let place = given;
       let pieces: readonly string[] = [text];
+      let units = text.length;
       for (const step of steps) {
+        guard.steps.take(units);
         const [before = ''] = pieces;
         const only = pieces.length === 1 ? pieces[0] : undefined;
         if (only !== undefined) pieces = step(only, place);
@@ -73,7 +69,7 @@ export function createPreTokenizer(guard: Guard, value: unknown): PreTokenizer {
             for (const part of step(piece, i === 0 ? place : 'within')) cut.push(part);
           });
           pieces = cut;
-          if (pieces.length > MANY_PIECES) checkGrowth('pre_tokenizer', text.length, sizeOf(pieces));
+          if (pieces.length > MANY_PIECES) checkGrowth('pre_tokenizer', text.length, (units = sizeOf(pieces)));
         }
         if (place === 'continues' && removing.has(step) && !before.startsWith(pieces[0] ?? '')) place = 'within';
       }
@@ -90,11 +86,10 @@ interface Collected {
   readonly steps: Step[];
   /** Those that leave out what they cut at: a blank before the first piece is a gap then. */
   readonly removing: Set<Step>;
-  readonly cost: ChainCost;
 }
 
 function collect(guard: Guard, field: string, value: unknown, collected: Collected, depth = 0): void {
-  const { steps, removing, cost } = collected;
+  const { steps, removing } = collected;
   if (value === null || value === undefined) return;
   const { fields } = guard;
   const config = fields.object(field, value);
@@ -102,14 +97,13 @@ function collect(guard: Guard, field: string, value: unknown, collected: Collect
   const cut = (pattern: Pattern, how: SplitBehavior, invert = false): void => {
     const step: Step = (piece) => {
       guard.field = pattern.field;
-      return split(piece, pattern.regex, how, invert);
+      return split(piece, pattern, how, invert, guard.steps);
     };
     steps.push(step);
     if (how === 'Removed') removing.add(step);
-    cost.step(pattern.shortest === 0 ? Infinity : 1);
   };
-  /** One of ours: linear, and no match is empty. */
-  const regex = (source: string): Pattern => ({ ...compilePattern(fields, field, { Regex: source }), shortest: 1 });
+  /** One of ours. */
+  const regex = (source: string): Pattern => compilePattern(fields, field, { Regex: source });
   switch (config.type) {
     case 'Sequence':
       fields.array(`${field}.pretokenizers`, config.pretokenizers).forEach((item, i) => {
@@ -119,13 +113,11 @@ function collect(guard: Guard, field: string, value: unknown, collected: Collect
     case 'ByteLevel':
       if (fields.flag(`${field}.add_prefix_space`, config.add_prefix_space, true)) {
         steps.push((piece, place) => [place === 'continues' || piece.startsWith(' ') ? piece : ` ${piece}`]);
-        cost.step(2);
       }
       if (fields.flag(`${field}.use_regex`, config.use_regex, true)) cut(regex(GPT2), 'Isolated');
       if (steps.filter((step) => step === BYTE_LEVEL).length >= MOST_BYTE_LEVELS)
         fields.refuse(field, 'ByteLevel once more', `at most ${MOST_BYTE_LEVELS} times`);
       steps.push(BYTE_LEVEL);
-      cost.step(MOST_BYTES);
       return;
     case 'Split': {
       const pattern = compilePattern(fields, `${field}.pattern`, config.pattern);
@@ -142,7 +134,7 @@ function collect(guard: Guard, field: string, value: unknown, collected: Collect
       cut(PUNCTUATION, behavior(fields, field, config.behavior ?? 'Isolated'));
       return;
     case 'Metaspace':
-      metaspace(fields, field, config, steps, cost);
+      metaspace(guard, field, config, steps);
       return;
     case 'Whitespace':
       cut(regex(WORDS_AND_SIGNS), 'Removed', true);
@@ -163,9 +155,10 @@ function collect(guard: Guard, field: string, value: unknown, collected: Collect
 }
 
 /** Unicode's punctuation and ASCII's: the symbols `$+<=>^\`|~` are punctuation only to the latter. */
-const PUNCTUATION: Pattern = { field: 'pre_tokenizer', regex: /[\p{P}!-/:-@[-`{-~]/gu, shortest: 1 };
+const PUNCTUATION: Pattern = { field: 'pre_tokenizer', regex: /[\p{P}!-/:-@[-`{-~]/gu };
 
-function metaspace(fields: Fields, field: string, config: JsonObject, steps: Step[], cost: ChainCost): void {
+function metaspace(guard: Guard, field: string, config: JsonObject, steps: Step[]): void {
+  const { fields } = guard;
   const replacement = metaspaceCharacter(fields, field, config);
   const scheme = prependScheme(fields, field, config);
   steps.push((piece, place) => {
@@ -173,11 +166,9 @@ function metaspace(fields: Fields, field: string, config: JsonObject, steps: Ste
     const prepends = (scheme === 'always' && place !== 'continues') || (scheme === 'first' && place === 'first');
     return [prepends && !text.startsWith(replacement) ? replacement + text : text];
   });
-  cost.step(1 + replacement.length);
   if (fields.flag(`${field}.split`, config.split, true)) {
-    const { regex } = compilePattern(fields, `${field}.replacement`, { String: replacement });
-    steps.push((piece) => split(piece, regex, 'MergedWithNext', false));
-    cost.step();
+    const pattern = compilePattern(fields, `${field}.replacement`, { String: replacement });
+    steps.push((piece) => split(piece, pattern, 'MergedWithNext', false, guard.steps));
   }
 }
 

@@ -1,5 +1,7 @@
 import { byteTokenName } from './BpeModel.js';
+import type { Guard } from './Guard.js';
 import { MergeQueue, type Merger } from './MergeQueue.js';
+import type { Steps } from '../../regex/Steps.js';
 import type { TokenModel } from './TokenModel.js';
 
 export interface SentencePieceOptions {
@@ -12,7 +14,12 @@ export interface SentencePieceOptions {
   /** All tokens by name, for the byte tokens. */
   readonly vocabulary: ReadonlyMap<string, number>;
   readonly unknownToken: number | undefined;
+  /** What looking for long pieces takes its steps from. */
+  readonly guard?: Guard;
 }
+
+/** Looking for shorter pieces takes about as long as looking for one unit. */
+const LONG = 64;
 
 /**
  * SentencePiece's BPE: there are no merge rules, any two neighbours merge whose concatenation is a piece. Text that is
@@ -26,6 +33,7 @@ export class SentencePieceModel implements TokenModel, Merger {
   readonly #queue = new MergeQueue();
   readonly #utf8 = new TextEncoder();
   #text = '';
+  #steps: Steps | undefined;
   #starts = new Int32Array(64);
   #ends = new Int32Array(64);
   /** How unused pieces of the current text came about. */
@@ -48,6 +56,7 @@ export class SentencePieceModel implements TokenModel, Merger {
 
   encode(piece: string, out: number[]): void {
     this.#text = piece;
+    this.#steps = this.#options.guard?.steps;
     this.#halves.clear();
     if (this.#starts.length < piece.length) {
       this.#starts = new Int32Array(piece.length * 2);
@@ -67,6 +76,7 @@ export class SentencePieceModel implements TokenModel, Merger {
     const start = this.#starts[left] ?? 0;
     const end = this.#ends[right] ?? 0;
     if (end - start > this.#longestPiece) return -1;
+    if (end - start > LONG) this.#steps?.take(end - start);
     const id = this.#options.pieces.get(this.#text.slice(start, end));
     return id === undefined ? -1 : (this.#rankOfId[id] ?? -1);
   }

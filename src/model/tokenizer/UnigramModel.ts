@@ -1,4 +1,5 @@
 import { byteTokenName } from './BpeModel.js';
+import type { Guard } from './Guard.js';
 import type { TokenModel } from './TokenModel.js';
 import { Trie } from './Trie.js';
 
@@ -7,6 +8,8 @@ export interface UnigramOptions {
   readonly pieces: readonly (readonly [piece: string, score: number])[];
   readonly unknownToken: number | undefined;
   readonly byteFallback: boolean;
+  /** What looking for long pieces takes its steps from. */
+  readonly guard?: Guard;
 }
 
 /** What an unknown character costs on top of the least likely piece. */
@@ -48,12 +51,15 @@ export class UnigramModel implements TokenModel {
     const from = new Int32Array(size + 1).fill(-1);
     const idAt = new Int32Array(size + 1).fill(-1);
     best[0] = 0;
+    const steps = this.#options.guard?.steps;
     for (let start = 0; start < size;) {
       const step = (piece.codePointAt(start) ?? 0) > 0xffff ? 2 : 1;
       const score = best[start] ?? 0;
       let single = false;
       let node = 0;
+      let walked = 0;
       for (let end = start; end < size;) {
+        walked += 1;
         node = this.#trie.child(node, piece.charCodeAt(end++));
         if (node < 0) break;
         const id = this.#idOf[node] ?? -1;
@@ -66,6 +72,7 @@ export class UnigramModel implements TokenModel {
           idAt[end] = id;
         }
       }
+      steps?.take(walked);
       const end = start + step;
       if (!single && (from[end] === -1 || score + this.#unknownScore > (best[end] ?? 0))) {
         best[end] = score + this.#unknownScore;

@@ -1,7 +1,8 @@
+import { isLinear } from '../../regex/isLinear.js';
+import { Matcher } from '../../regex/Matcher.js';
 import { foundInFile } from '../../arguments/found.js';
 import type { Fields } from '../files/Fields.js';
 import { TOKENIZER_LIMITS } from '../files/limits.js';
-import { LINEAR_PATTERNS } from './patterns.js';
 import { SplitPreTokenizer } from './huggingFace.js';
 
 /**
@@ -12,16 +13,8 @@ export interface Pattern {
   readonly field: string;
   /** With the flags `gu`; use it through a call that sets or ignores `lastIndex`. */
   readonly regex: RegExp;
-  /**
-   * Units of the shortest match. 0 for regular expressions of which nothing is known, which may take exponential time:
-   * run them under the guard, and name the field to it.
-   */
-  readonly shortest: number;
-}
-
-/** Units that a replacement makes of one, at most; Infinity where nothing is known. */
-export function replacementGrowth({ shortest }: Pattern, content: string): number {
-  return shortest === 0 ? Infinity : content.length / shortest;
+  /** Of what V8 may take any time for: finds the same, by counted steps. Undefined where `regex` is to be used. */
+  readonly matcher?: Matcher | undefined;
 }
 
 /** @param value `{String}` or `{Regex}`, as tokenizer.json has it */
@@ -37,7 +30,6 @@ export function compilePattern(fields: Fields, field: string, value: unknown): P
         literal.replace(/[\\^$.*+?()[\]{}|/-]/g, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`),
         'gu',
       ),
-      shortest: literal.length,
     };
   }
   const source = pattern.Regex;
@@ -53,7 +45,17 @@ export function compilePattern(fields: Fields, field: string, value: unknown): P
     fields.refuse(field, foundInFile(source), 'a regular expression that JavaScript can run', error);
   }
   if (regex === null) fields.refuse(field, foundInFile(source), 'a regular expression');
-  return { field, regex, shortest: LINEAR_PATTERNS.has(source) ? 1 : 0 };
+  if (isLinear(regex.source)) return { field, regex };
+  try {
+    return { field, regex, matcher: new Matcher(regex.source, regex.flags.replace('g', '')) };
+  } catch (error) {
+    return fields.refuse(
+      field,
+      foundInFile(source),
+      'a regular expression of which all repetitions can be written out',
+      error,
+    );
+  }
 }
 
 function checkLength(fields: Fields, field: string, pattern: string): void {

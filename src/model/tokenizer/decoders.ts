@@ -1,8 +1,8 @@
 import { fromByteLevel } from './byteLevel.js';
-import { compilePattern, replacementGrowth } from './compilePattern.js';
+import { compilePattern } from './compilePattern.js';
 import { foundInFile } from '../../arguments/found.js';
 import type { Fields } from '../files/Fields.js';
-import { ChainCost, replaceMatches } from './growth.js';
+import { replaceMatches } from './growth.js';
 import type { Guard } from './Guard.js';
 import { metaspaceCharacter, prependScheme } from './PreTokenizer.js';
 import { TokenBytes, type Part } from './TokenBytes.js';
@@ -22,23 +22,20 @@ const KNOWN = 'one of Sequence, ByteLevel, Metaspace, Replace, ByteFallback, Fus
 export interface Decoder {
   /** The stages of a new stream. */
   readonly stages: () => DecodeStage[];
-  readonly cost: ChainCost;
   /** What one token comes to, by itself, first of its stream or not; undefined where that depends on its neighbours. */
   readonly bytes: ((part: Part, first: boolean) => Uint8Array) | undefined;
 }
 
 /** Reads tokenizer.json's `decoder`. */
 export function createDecoder(guard: Guard, value: unknown): Decoder {
-  const cost = new ChainCost();
   // Without a decoder the tokens are joined by blanks.
   if (value === null || value === undefined) {
-    cost.step(2);
-    return { stages: () => [separated()], cost, bytes: ({ text }, first) => utf8.encode(first ? text : ` ${text}`) };
+    return { stages: () => [separated()], bytes: ({ text }, first) => utf8.encode(first ? text : ` ${text}`) };
   }
   const factories: (() => DecodeStage)[] = [];
   const chain = new TokenBytes();
-  collect(guard, 'decoder', value, factories, { fused: false, cost, chain });
-  return { stages: () => factories.map((create) => create()), cost, bytes: chain.bytes };
+  collect(guard, 'decoder', value, factories, { fused: false, chain });
+  return { stages: () => factories.map((create) => create()), bytes: chain.bytes };
 }
 
 function collect(
@@ -46,15 +43,14 @@ function collect(
   field: string,
   value: unknown,
   out: (() => DecodeStage)[],
-  state: { fused: boolean; readonly cost: ChainCost; readonly chain: TokenBytes },
+  state: { fused: boolean; readonly chain: TokenBytes },
   depth = 0,
 ): void {
   const { fields } = guard;
   const config = fields.object(field, value);
   fields.checkStep(field, out.length, depth);
-  const add = (create: () => DecodeStage, growth = 1): void => {
+  const add = (create: () => DecodeStage): void => {
     out.push(create);
-    state.cost.step(growth);
   };
   switch (config.type) {
     case 'Sequence':
@@ -88,9 +84,10 @@ function collect(
       const content = fields.replacement(`${field}.content`, config.content);
       const replace = (text: string): string => {
         guard.field = pattern.field;
-        return replaceMatches(text, pattern, content);
+        guard.steps.take(text.length);
+        return replaceMatches(text, pattern, content, guard.steps);
       };
-      add(state.fused ? () => whole(replace) : () => each(replace), replacementGrowth(pattern, content));
+      add(state.fused ? () => whole(replace) : () => each(replace));
       if (state.fused) state.chain.depends();
       else state.chain.change(replace);
       return;

@@ -127,7 +127,7 @@ function fromSentencePiece(vocabulary: Vocabulary): TokenizerParts {
   const unknown = optionalId(vocabulary, 'unknown_token_id');
   const addSpace = fields.flag('tokenizer.ggml.add_space_prefix', get('add_space_prefix'), true);
   const cached = new CachedModel(
-    new SentencePieceModel({ pieces, scores, unused, vocabulary: ids, unknownToken: unknown }),
+    new SentencePieceModel({ pieces, scores, unused, vocabulary: ids, unknownToken: unknown, guard }),
   );
   const blanks = { type: 'Replace', pattern: { String: ' ' }, content: '▁' };
   const toBlank = { type: 'Replace', pattern: { String: '▁' }, content: ' ' };

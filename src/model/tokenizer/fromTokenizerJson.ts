@@ -25,7 +25,7 @@ export function fromTokenizerJson(source: Extract<TokenizerSource, { kind: 'toke
   const settings = readSettings(source);
   const normalizer = createNormalizer(guard, root.normalizer);
   const preTokenizer = createPreTokenizer(guard, root.pre_tokenizer);
-  const { vocabulary, tokens, model } = readModel(fields, fields.object('model', root.model), preTokenizer);
+  const { vocabulary, tokens, model } = readModel(guard, fields.object('model', root.model), preTokenizer);
   const addedTokens = readAddedTokens(fields, root.added_tokens, settings, vocabulary);
   const all = new Map(vocabulary);
   for (const { content, id } of addedTokens) all.set(content, id);
@@ -67,10 +67,11 @@ interface ReadModel {
   readonly model: TokenModel;
 }
 
-function readModel(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
+function readModel(guard: Guard, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
+  const { fields } = guard;
   const type = config.type ?? (config.merges === undefined ? undefined : 'BPE');
   if (type === 'BPE') return readBpe(fields, config, preTokenizer);
-  if (type === 'Unigram') return readUnigram(fields, config, preTokenizer);
+  if (type === 'Unigram') return readUnigram(guard, config, preTokenizer);
   if (type === 'WordLevel') return readWordLevel(fields, config, preTokenizer);
   return fields.refuse('model.type', foundInFile(type), 'BPE, Unigram or WordLevel');
 }
@@ -107,11 +108,12 @@ function* mergedTokens(merges: Int32Array, tokens: readonly (string | undefined)
   for (let at = 2; at < merges.length; at += 3) yield tokens[merges[at] ?? 0] ?? '';
 }
 
-function readUnigram(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
+function readUnigram(guard: Guard, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
+  const { fields } = guard;
   const pieces = fields.array('model.vocab', config.vocab).map((item, id): [string, number] => {
     const [piece, score] = fields.array(`model.vocab[${id}]`, item);
     if (typeof score !== 'number' || !Number.isFinite(score))
-      fields.refuse(`model.vocab[${id}]`, foundInFile(score), 'a piece and its score');
+      return fields.refuse(`model.vocab[${id}]`, foundInFile(score), 'a piece and its score');
     return [fields.tokenText(`model.vocab[${id}]`, piece), score];
   });
   const units = pieces.reduce((sum, [piece]) => sum + piece.length, 0);
@@ -123,7 +125,7 @@ function readUnigram(fields: Fields, config: JsonObject, preTokenizer: PreTokeni
     fields.refuse('model.unk_id', String(unknownToken), `an id below ${pieces.length}`);
   const vocabulary = new Map(pieces.map(([piece], id) => [piece, id] as const));
   const byteFallback = fields.flag('model.byte_fallback', config.byte_fallback, false);
-  const model = new UnigramModel({ pieces, unknownToken, byteFallback });
+  const model = new UnigramModel({ pieces, unknownToken, byteFallback, guard });
   return { vocabulary, tokens: pieces.map(([piece]) => piece), model: withAlphabet(model, preTokenizer) };
 }
 

@@ -1,5 +1,7 @@
 import { ROW_LIMITS } from '../files/limits.js';
+import type { Steps } from '../../regex/Steps.js';
 import type { Pattern } from './compilePattern.js';
+import { matchesOf } from './matchesOf.js';
 
 /** Something that a model's file brings has gone beyond a limit; whoever asked for the work says what becomes of it. */
 export class LimitError extends Error {
@@ -35,9 +37,11 @@ export function checkGrowth(field: string, units: number, grown: number): void {
  * Puts `content` in the place of each match. What would become too long is found while it is counted, not when it has
  * been made.
  */
-export function replaceMatches(text: string, { regex, field }: Pattern, content: string): string {
+export function replaceMatches(text: string, pattern: Pattern, content: string, steps: Steps): string {
+  const { regex, field } = pattern;
   // Even a pattern that matches nothing, everywhere.
-  if (text.length + (text.length + 1) * content.length <= SMALL) return text.replace(regex, () => content);
+  if (pattern.matcher === undefined && text.length + (text.length + 1) * content.length <= SMALL)
+    return text.replace(regex, () => content);
   const most = mostGrown(text.length);
   // A string to which small ones are added is a tree of them, of some 30 bytes each: so they are joined, block by
   // block.
@@ -45,13 +49,12 @@ export function replaceMatches(text: string, { regex, field }: Pattern, content:
   let pieces: string[] = [];
   let made = 0;
   let at = 0;
-  regex.lastIndex = 0;
-  for (let match = regex.exec(text); match !== null; match = regex.exec(text)) {
-    const end = match.index + match[0].length;
-    if (end === match.index) regex.lastIndex += (text.codePointAt(end) ?? 0) > 0xffff ? 2 : 1;
-    made += match.index - at + content.length;
+  const next = matchesOf(pattern, text, steps);
+  for (let match = next(); match !== undefined; match = next()) {
+    const { start, end } = match;
+    made += start - at + content.length;
     if (made > most) checkGrowth(field, text.length, made + text.length - end);
-    pieces.push(text.slice(at, match.index), content);
+    pieces.push(text.slice(at, start), content);
     if (pieces.length >= PIECES) {
       blocks.push(pieces.join(''));
       pieces = [];
@@ -61,34 +64,4 @@ export function replaceMatches(text: string, { regex, field }: Pattern, content:
   if (blocks.length + pieces.length === 0) return text;
   blocks.push(...pieces, text.slice(at));
   return blocks.join('');
-}
-
-/**
- * What a chain of steps may cost, in proportion to the text that goes into it, whatever the text is. It is added up
- * while the chain is read, step by step, and says beforehand which work is so short that it needs no clock.
- */
-export class ChainCost {
-  /** Units that come out for each one that goes in, at most. Infinity where nobody knows. */
-  growth = 1;
-  /**
-   * Units that all steps together go through for each one that goes in, at most. Infinity where time is not known to be
-   * in proportion to the text.
-   */
-  work = 0;
-
-  /**
-   * One more step behind the others.
-   * @param growth units that it makes of one, at most; Infinity of what may take any time
-   * @param times what a unit takes, in units of an ordinary step: one replacement, one split
-   */
-  step(growth = 1, times = 1): void {
-    this.growth *= Math.max(1, growth);
-    this.work += this.growth * times;
-  }
-
-  /** Another chain behind this one. */
-  chain(next: ChainCost): void {
-    this.work += this.growth * next.work;
-    this.growth *= next.growth;
-  }
 }

@@ -21,23 +21,3 @@ export const DIGIT = String.raw`\p{N}`;
 export const THREE_DIGITS = '[0-9][0-9][0-9]';
 /** Punctuation as GGUF's `default` pre-tokenizer isolates it. */
 export const PUNCTUATION_RUN = String.raw`[\p{P}\$\+<=>\^~\|]+`;
-
-/** Patterns that need no clock, because they are known to be linear. None of them matches what is empty. */
-export const LINEAR_PATTERNS: ReadonlySet<string> = new Set([
-  GPT2,
-  LLAMA3,
-  QWEN2,
-  TEKKEN,
-  GPT4O,
-  DIGIT,
-  THREE_DIGITS,
-  PUNCTUATION_RUN,
-  String.raw`\p{N}{1,3}`,
-  String.raw`\d`,
-  String.raw`\s+`,
-  String.raw`\s`,
-  '[\r\n]',
-  ' ',
-  String.raw`\p{N}+`,
-  ' {2,}',
-]);

@@ -1,14 +1,25 @@
+import type { Steps } from '../../regex/Steps.js';
+import type { Pattern } from './compilePattern.js';
+import { matchesOf } from './matchesOf.js';
+
 /** What becomes of the text that a splitting pattern matches, in the words of tokenizer.json. */
 export type SplitBehavior = 'Removed' | 'Isolated' | 'MergedWithPrevious' | 'MergedWithNext' | 'Contiguous';
 
 /**
- * Cuts `text` at the matches of `regex`. Nothing empty is returned.
- * @param regex with the flag g
+ * Cuts `text` at the matches of a pattern. Nothing empty is returned.
  * @param invert what does not match is treated as the matches, and the other way round
+ * @param steps what matching takes, where V8 may take any time
  */
-export function split(text: string, regex: RegExp, behavior: SplitBehavior, invert: boolean): string[] {
+export function split(
+  text: string,
+  pattern: Pattern,
+  behavior: SplitBehavior,
+  invert: boolean,
+  steps: Steps,
+): string[] {
   const result: string[] = [];
-  if (behavior === 'Isolated') {
+  const { regex } = pattern;
+  if (behavior === 'Isolated' && pattern.matcher === undefined) {
     // The most frequent case; whether a part is a match makes no difference to it.
     let at = 0;
     regex.lastIndex = 0;
@@ -31,9 +42,10 @@ export function split(text: string, regex: RegExp, behavior: SplitBehavior, inve
     matched.push(isMatch !== invert);
     at = end;
   };
-  for (const match of text.matchAll(regex)) {
-    part(match.index, false);
-    part(match.index + match[0].length, true);
+  const next = matchesOf(pattern, text, steps);
+  for (let match = next(); match !== undefined; match = next()) {
+    part(match.start, false);
+    part(match.end, true);
   }
   part(text.length, false);
 

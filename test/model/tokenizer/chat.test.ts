@@ -143,15 +143,14 @@ describe('templates that are broken or hostile', () => {
     ).toBeGreaterThan(3_000_000);
   });
 
-  test('a template that has to be ended again and again gets less and less time', () => {
+  test('a template that sorts long lists again and again takes too many steps, each time', () => {
     // Sorting lists of lists costs time that no count of expressions shows.
     const template = new ChatTemplate(
       '{% for i in range(400) %}{% for j in range(20) %}{% set x = range(90000) | list | reverse | sort | length %}{% endfor %}{% endfor %}',
       {},
       GUARD,
     );
-    for (let i = 0; i < 5; i++) expect(() => template.render([])).toThrow(RowError);
-    expect(() => template.render([])).toThrow(/did not come to an end within 1\d ms/);
+    for (let i = 0; i < 3; i++) expect(() => template.render([])).toThrow(/takes too many steps/);
   });
 
   test('strftime_now speaks English', () => {
